@@ -1,0 +1,86 @@
+# moectl: see README.md. Rooms are static archives; the inclusion ladder of docs/architecture.md is the order of linking.
+VERSION := 0.1.0
+BUILD ?= build
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+LIBEXECDIR ?= $(PREFIX)/libexec/moe
+DATADIR ?= $(PREFIX)/share/moe
+DESTDIR ?=
+CC ?= gcc
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
+HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
+SAN ?=
+OPT ?= -O2 -g
+MUTANT ?=
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. -DMO_VERSION='"$(VERSION)"' \
+	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(if $(MUTANT),-DMUTANT_$(MUTANT)) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+
+# room: sources are its directory's *.c
+ROOMS := base model recipe wire plan loop http store topo
+SRC_base := $(wildcard lib/base/*.c)
+SRC_model := $(wildcard lib/model/*.c)
+SRC_recipe := $(wildcard lib/recipe/*.c)
+SRC_wire := $(wildcard lib/wire/*.c)
+SRC_plan := $(wildcard lib/plan/*.c)
+SRC_loop := $(wildcard lib/loop/*.c)
+SRC_http := $(wildcard lib/http/*.c)
+SRC_store := $(wildcard lib/store/*.c)
+SRC_topo := $(wildcard lib/topo/*.c)
+SRC_dcore := $(wildcard daemon/core/*.c)
+SRC_acore := $(wildcard agent/core/*.c)
+ALL_ROOMS := $(ROOMS) dcore acore
+obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
+lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
+
+# program: its shell's sources, the rooms it links (in order) and libraries
+PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moectl
+SRC_moed := $(wildcard daemon/*.c)
+ROOMS_moed := http loop store recipe dcore acore plan wire model base
+LIBS_moed := -lmicrohttpd -lsystemd -lcurl -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
+SRC_moe-agent := $(wildcard agent/*.c)
+ROOMS_moe-agent := loop acore wire model base
+LIBS_moe-agent := -lsystemd -lcurl -ljson-c -lpcre2-8 -lm
+SRC_moe-stepd := $(wildcard agent/stepd/*.c)
+ROOMS_moe-stepd := acore wire model base
+LIBS_moe-stepd := -ljson-c -lpcre2-8 -lm
+SRC_moe-discover := $(wildcard agent/discover/*.c)
+ROOMS_moe-discover := topo wire model base
+LIBS_moe-discover := -lhwloc -lnuma -ljson-c -lm
+SRC_moe-ckpt := $(wildcard agent/ckpt/*.c)
+ROOMS_moe-ckpt := acore wire model base
+LIBS_moe-ckpt := -ljson-c -lpcre2-8 -lm
+SRC_moectl := $(wildcard cli/*.c)
+ROOMS_moectl := loop recipe topo dcore acore plan wire model base
+LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lhwloc -lnuma -lm
+
+.PHONY: all
+all: check-packages $(PROGRAMS:%=$(BUILD)/%)
+
+include mk/deps.mk mk/tests.mk mk/install.mk
+
+define ROOM_rule
+$(BUILD)/lib$(1).a: $$(call obj,$$(SRC_$(1)))
+	@mkdir -p $$(@D); rm -f $$@; $$(AR) rcs $$@ $$^
+.PHONY: $(1)
+$(1): $(BUILD)/lib$(1).a
+endef
+$(foreach r,$(ALL_ROOMS),$(eval $(call ROOM_rule,$(r))))
+define PROGRAM_rule
+$(BUILD)/$(1): $$(call obj,$$(SRC_$(1))) $$(call lib,$$(ROOMS_$(1)))
+	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(call obj,$$(SRC_$(1))) -Wl,--start-group $$(call lib,$$(ROOMS_$(1))) -Wl,--end-group $$(LIBS_$(1))
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call PROGRAM_rule,$(p))))
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+-include $(shell [ -d $(BUILD) ] && find $(BUILD) -name '*.d' 2>/dev/null)
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,22 @@
+/* Output lines -> samples, phases, checkpoints, by the engine's rules (PCRE2). And notify datagrams. Pure: bytes in, facts out. */
+#pragma once
+#include "lib/base/error.h"
+#include "lib/model/engine.h"
+#include "lib/model/sample.h"
+
+struct lines;                 /* compiled rules of one step */
+int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struct mo_error *err);
+struct lines *lines_free(struct lines *l);
+MO_DEFINE_CLEANUP(struct lines, lines_free)
+struct line_fact {
+	int kind;                 /* enum line_kind, or -1 none */
+	struct sample sample;     /* LINE_SAMPLE; attempt and time not filled */
+	int phase;                /* LINE_PHASE */
+	int64_t iteration; char path[4096];   /* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED */
+	bool ready; bool checkpoint;          /* notify only: READY=1, CHECKPOINT= given */
+	char status[256];
+};
+/* One line without its newline, at most MO_LINE_MAX bytes; ANSI codes are removed first. Calls fn for each match (several on glued lines). world: ranks of the job (tokens/s/GPU). */
+void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);
+/* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood. */
+int lines_notify(const char *data, size_t n, int64_t world, struct line_fact *ret);

@@ -1,0 +1,38 @@
+/* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the simulator are its shells.
+ *   launch -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
+ *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once. */
+#pragma once
+#include "lib/model/launch.h"
+#include "lib/model/note.h"
+
+struct step_core;
+enum step_event_type {
+	SE_LAUNCH,        /* begin: ports are bound by the shell first */
+	SE_PORTS,         /* ok: ports held (or not wanted); !ok: busy */
+	SE_STARTED,       /* rank, pid, start_time, cpus..: exec proved and read back */
+	SE_START_FAILED,  /* rank, cause, text, code = errno */
+	SE_BIND_FAILED,   /* rank, text: verify strict */
+	SE_EXIT,          /* rank, code/signal, mono_ns, tail */
+	SE_STOP,          /* signal, grace_us */
+	SE_KILL,
+	SE_EMPTY,         /* ECHILD and populated 0 */
+	SE_STUCK,         /* pid: D state with SIGKILL pending */
+	SE_TICK,
+	SE_SAMPLE, SE_PHASE, SE_CHECKPOINT, SE_SAVING, SE_RESUMED, SE_READY, /* facts of rank's lines or datagrams (note's fields) */
+	_SE_N
+};
+struct step_event { int type; bool ok; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
+enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE };
+struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
+struct step_out { struct step_effect *effects; size_t n_effects; };
+
+struct step_core *step_new(const struct launch *l);
+struct step_core *step_free(struct step_core *s);
+void step_event(struct step_core *s, const struct step_event *e, int64_t now_us, struct step_out *out);
+int64_t step_deadline(const struct step_core *s);          /* now_us of the next SE_TICK; INT64_MAX none */
+void step_out_done(struct step_out *out);
+/* Progress of local rank i (iteration MO_NONE = none yet). */
+struct rank_progress;
+void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
+size_t step_n_ranks(const struct step_core *s);
+bool note_urgent(const struct note *n);                    /* must leave the node at once: exit, refused, lost, gone, running, unkillable */

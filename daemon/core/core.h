@@ -1,0 +1,79 @@
+/* The controller's decisions. Pure: no clock, descriptor, log or randomness. step(event, now) -> records + effects; the shell stores all records of a turn in one
+ * synced transaction and only then carries out the effects. State changes only through records, so replay and the simulator run the same code.
+ * After a crash: core_new, core_load (snapshot), core_update for each later record, then EV_START. */
+#pragma once
+#include "daemon/core/record.h"
+#include "daemon/core/state.h"
+#include "lib/base/error.h"
+
+struct core;
+struct core_config {
+	int64_t port_min, port_max;        /* rank_ports, four in a row are taken */
+	int64_t beat_us;                   /* 1 s */
+	int64_t suspect_us, down_us;       /* silence: 2 beats (+ slack) -> suspect, 10 s -> down. Never proof of death. */
+	int64_t exit_wait_us;              /* one rank's exit 0 waits 300 s for the rest */
+};
+extern const struct core_config core_config_default;
+
+enum core_event_type {
+	EV_START,        /* controller start after replay: new epoch */
+	EV_TICK,         /* core_deadline() was reached */
+	EV_LATE,         /* value us: the turn came that much late; liveness deadlines move by it */
+	EV_SUBMIT,       /* submit (taken over) */
+	EV_CANCEL,       /* job, flag = now */
+	EV_PAUSE, EV_RESUME,
+	EV_RESTART,      /* job, value = from iteration or MO_NONE */
+	EV_DRAIN,        /* node, text = reason, when = idle|checkpoint|now */
+	EV_UNDRAIN, EV_FENCE, /* node */
+	EV_HELLO,        /* hello; reply_welcome in the effect */
+	EV_SYNC,         /* sync (notes, progress, scans): always a beat */
+	EV_NEWS,         /* the same struct: urgent notes only */
+	EV_TOKEN,        /* token with everything filled */
+	EV_TOKEN_REVOKE, /* text = id */
+	_EV_N
+};
+struct core_event {
+	int type;
+	int64_t request;                   /* the shell's handle of whoever waits for the answer; 0 = nobody */
+	int64_t job, value; bool flag;
+	const char *node, *text, *when;
+	const char *user; bool may_all;    /* acting user; may_all: operator/admin: may act on other users' jobs */
+	struct submit *submit;             /* borrowed */
+	const struct agent_hello *hello;
+	const struct agent_sync *sync;
+	const struct token *token;
+};
+enum effect_type {
+	FX_REPLY,        /* request, status (HTTP: 200 201 403 404 409 422 429 ...), job, text = problem detail (what; why; what to do) or NULL */
+	FX_WELCOME,      /* request, welcome */
+	FX_ACK,          /* request: answer a news at once: reply {epoch, acks} from core_sync_reply() */
+	FX_WAKE,         /* node: a command became due: answer its held sync now with core_sync_reply() */
+	FX_EVENT,        /* event seq in value: to the stream */
+	FX_LOG,          /* level, text, job, node */
+};
+struct effect {
+	int type; int64_t request; int status; int64_t job, value; char *node, *text; int level;
+	struct agent_welcome *welcome;
+};
+extern const struct mo_desc effect_desc;
+struct core_out {
+	struct record *records; size_t n_records;
+	struct effect *effects; size_t n_effects;
+};
+void core_out_done(struct core_out *out);
+
+struct core *core_new(const struct core_config *config);
+void core_free(struct core *core);
+MO_DEFINE_CLEANUP(struct core, core_free)
+const struct state *core_state(const struct core *core);
+/* Takes over a decoded snapshot (state is emptied). */
+void core_load(struct core *core, struct state *state);
+/* Applies one stored record. -EINVAL: version or content this program does not understand (the shell then refuses to start). */
+int core_update(struct core *core, const struct record *record);
+/* One event. Appends to out. now: core time in us, never decreasing. Never fails: bad input becomes a reply. */
+void core_step(struct core *core, const struct core_event *event, int64_t now, struct core_out *out);
+/* Core time of the next tick; INT64_MAX = none. */
+int64_t core_deadline(const struct core *core);
+/* What a sync of this node is answered with now: acknowledgements of the node's steps and all due commands. Empty commands = hold until the beat. */
+void core_sync_reply(const struct core *core, const char *node, struct sync_reply *ret);
+bool core_commands_due(const struct core *core, const char *node);

@@ -1,0 +1,51 @@
+/* Records: accepted inputs and decisions, in order, versioned. The only thing that changes state. One flat described struct; each type uses the fields named beside it. */
+#pragma once
+#include "daemon/core/state.h"
+
+#define RECORD_VERSION 1
+enum record_type {
+	REC_CONTROLLER,   /* value = epoch: a controller started; every node becomes unreconciled */
+	REC_SUBMIT,       /* job = new id, submit */
+	REC_JOB,          /* job, state, text = reason: transition (table in jobs.c) */
+	REC_INTENT,       /* job, value = intent, flag = now, iteration = restart --from */
+	REC_SCAN,         /* job, attempt, scan: what lies in checkpoint.dir */
+	REC_PLACE,        /* job, attempt, places, value = port, iteration = resume (-1 fresh), flag = it counts as a restart; boot ids in texts[] parallel to places */
+	REC_ACCEPT,       /* job, attempt, node: the agent has the launch */
+	REC_NOTES,        /* job, attempt, node, notes: applied above through */
+	REC_FAIL,         /* job, attempt, rank = first rank, node, text = class, cause, texts = evidence: the attempt failed (decided once) */
+	REC_GONE,         /* job, attempt, node, text = how: proof without a note (boot id, fence) */
+	REC_FORGOTTEN,    /* job, attempt, node */
+	REC_NODE,         /* hello: node registered or came back */
+	REC_NODE_STATE,   /* node, state, text */
+	REC_DRAIN,        /* node, flag = on, text = reason, cause = when */
+	REC_WAIT_NODE,    /* job, flag */
+	REC_STRANGE,      /* node, flag: holds a step we never stored */
+	REC_HUNG,         /* job, attempt, node, flag */
+	REC_INCIDENT,     /* job, incident */
+	REC_CHECKPOINT,   /* job, checkpoint: state of one checkpoint decided (complete, torn, superseded ...) */
+	REC_TOKEN,        /* token */
+	REC_TOKEN_REVOKED,/* text = id */
+	REC_EVENT,        /* event */
+	_REC_N
+};
+extern const char *const record_type_names[_REC_N];
+
+struct record {
+	int64_t version;
+	int type;
+	int64_t time;
+	int64_t job, attempt, rank, value, iteration;
+	int state; bool flag;
+	char *node, *text, *cause;
+	char **texts; size_t n_texts;
+	struct place *places; size_t n_places;
+	struct note *notes; size_t n_notes;
+	struct submit *submit;
+	struct agent_hello *hello;
+	struct scan_result *scan;
+	struct incident *incident;
+	struct checkpoint *checkpoint;
+	struct token *token;
+	struct event *event;
+};
+extern const struct mo_desc record_desc;

@@ -1,0 +1,112 @@
+/* What moed knows: plain described values. Changed only by update() (update.c) applying records; read by everyone through const pointers.
+ * Replay = snapshot (this struct, encoded by its description) + update of the records after it. */
+#pragma once
+#include "lib/base/desc.h"
+#include "lib/model/job.h"
+#include "lib/model/message.h"
+#include "lib/model/recipe.h"
+
+/* A submitted job as the shell hands it in: parsed, checked, data files resolved. */
+struct submit {
+	char *user;                  /* authenticated submitter, never from the request */
+	bool allow_root;             /* the submitter is root/admin on the UNIX socket or local cluster: may run ranks as the agent's root if the agent allows it */
+	char *idempotency_key, *digest;  /* scope = caller; digest = SHA-256 hex of the body */
+	char *recipe_text;
+	struct recipe recipe;
+	struct engine engine;
+	char **argv; size_t n_argv;  /* expanded command without resume/fresh words */
+	struct env_item *env; size_t n_env;          /* base, engine, feature, recipe layers */
+	struct env_item *env_amd; size_t n_env_amd;  /* profile layer for AMD nodes */
+	struct env_item *env_nvidia; size_t n_env_nvidia;
+	char **warnings; size_t n_warnings;
+};
+/* Ranks of one attempt on one node: contiguous. */
+struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
+
+/* One attempt of a job on one node, as moed knows it. Kept until the agent forgot it. */
+struct step {
+	char *node, *boot_id;        /* boot the launch was made for; a launch is repeated only to the same node and boot */
+	int64_t attempt;
+	int64_t through;             /* highest note applied */
+	bool accepted;               /* the agent reported the step (spooled): a launch is no longer due */
+	bool started;                /* NOTE_RUNNING seen */
+	bool refused;                /* NOTE_REFUSED seen */
+	bool gone;                   /* proved: NOTE_GONE, changed boot id, or fence */
+	char *gone_how;
+	bool forgotten;              /* the agent dropped it */
+	bool hung;                   /* hung supervisor reported */
+};
+enum intent { INTENT_NONE, INTENT_CANCEL, INTENT_PAUSE, INTENT_RESTART, INTENT_DRAIN, INTENT_TIME_LIMIT, _INTENT_N };
+extern const char *const intent_names[_INTENT_N];
+
+struct job {
+	int64_t id;                  /* j-<id>, never reused */
+	struct submit spec;
+	int state;                   /* enum job_state */
+	int64_t attempt, restarts;   /* restarts: attempts after a failure only */
+	int intent;                  /* a planned stop under way, and why */
+	bool intent_now;             /* cancel --now: no grace */
+	int64_t restart_from;        /* restart --from ITER; MO_NONE = newest usable */
+	char *reason;
+	int64_t created_at, started_at, ended_at, state_since, queued_since;
+	int64_t not_before;          /* recovery.grace: next attempt not earlier */
+	struct place *places; size_t n_places;       /* current attempt; empty while queued */
+	int64_t port;
+	struct step *steps; size_t n_steps;
+	struct rank *ranks; size_t n_ranks;          /* current or last attempt */
+	/* scan of checkpoint.dir before an attempt */
+	int64_t scan_attempt;        /* attempt it is done for; < attempt + 1 = due when there is a directory */
+	char *scan_error;
+	int64_t resume;              /* iteration the current attempt resumed from, -1 fresh */
+	struct checkpoint *checkpoints; size_t n_checkpoints;
+	/* progress */
+	int64_t iteration;           /* newest of this attempt, MO_NONE none */
+	int64_t watermark;           /* highest ever: below it again = recompute */
+	int64_t progress_at;         /* core time of the newest iteration */
+	int phase;                   /* of the job: enum phase */
+	struct sample *samples; size_t n_samples;
+	double loss; double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	/* failure of the current attempt, decided once */
+	bool failed; int64_t failed_at; int64_t first_rank; char *fail_node, *fail_class, *fail_cause;
+	char **fail_evidence; size_t n_fail_evidence;
+	int64_t first_exit_mono_ns;  /* of the first dead rank, on its node */
+	int64_t first_exit0_at;      /* first rank that ended 0: the rest has 300 s */
+	int64_t same_failures;       /* consecutive failures of the same signature without a new checkpoint */
+	char *last_signature; int64_t last_signature_checkpoint;
+	bool waiting_node;           /* recovering because a node is down, nothing killed */
+	struct incident *incidents; size_t n_incidents;
+	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
+	int64_t *ledger; size_t n_ledger;
+	int64_t ledger_at;
+};
+struct node {
+	char *name, *boot_id, *instance, *version, *address;
+	int64_t protocol;
+	struct nodeinfo info;
+	int state;                   /* UP SUSPECT DOWN; shown as draining/drained when drain is set */
+	char *reason;                /* of state or drain */
+	bool drain; char *drain_when;    /* idle | checkpoint | now */
+	bool strange_steps;          /* holds a step moed never stored: gets no work */
+	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
+	int64_t registered_at;
+	bool reconciled;             /* said hello since this controller started */
+};
+struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
+struct idem { char *caller, *key, *digest; int64_t job, time; };
+
+struct state {
+	int64_t epoch;               /* +1 at each controller start; every command carries it */
+	int64_t next_job, next_port, next_event_seq;
+	int64_t time;                /* of the last record */
+	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
+	struct node *nodes; size_t n_nodes;          /* ascending name */
+	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
+	struct token *tokens; size_t n_tokens;
+	struct idem *idems; size_t n_idems;
+};
+extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc;
+
+struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
+struct node *node_find(const struct state *s, const char *name);
+int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
+int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */

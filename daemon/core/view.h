@@ -1,0 +1,51 @@
+/* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
+#pragma once
+#include "daemon/core/state.h"
+
+struct view_checkpoint { int64_t iteration; char *path; bool verified; };
+struct job_view {
+	int64_t id; char *name; int state; int64_t attempt, restarts, iteration, steps;
+	double loss, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	int64_t ranks; char **nodes; size_t n_nodes;
+	int64_t created_at, started_at, ended_at; double eta_s; char *reason;
+	struct view_checkpoint *checkpoint;
+	char *user; int64_t priority; int phase; int64_t resume;
+};
+struct node_check { char *check, *state, *text; };
+struct node_view {
+	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
+	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;
+	struct node_check *checks; size_t n_checks; double lemon_score;
+	char *boot_id, *version, *address, *gpu_model; int64_t gpus_free;
+	struct nodeinfo *info;          /* only in GET /v1/nodes/{name} */
+};
+struct count { char *name; int64_t value; };
+struct cluster_view {
+	struct { int64_t up, suspect, down, draining, drained; } nodes;
+	struct { int64_t total, free; } gpus;
+	int64_t jobs[_JOB_STATE_N];
+	int64_t epoch; char *version;
+};
+struct why_reason { char *code, *text; char **evidence; size_t n_evidence; };
+struct why_view { char *verdict; int64_t since; struct why_reason *reasons; size_t n_reasons; char *next; };
+struct report_seconds { double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain, idle; };
+struct report_view {
+	double wall_s; struct report_seconds gpu_seconds; double ettr, goodput, mfu; int64_t restarts;
+	struct incident *incidents; size_t n_incidents;
+};
+extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_view_desc, report_view_desc;
+
+/* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
+void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
+void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret);
+void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
+void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
+void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
+void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
+/* node's shown state: enum node_state with drain taken in */
+int node_shown_state(const struct state *s, const struct node *n);
+/* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */
+struct mo_error;
+int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
+/* The launch order of place i. */
+void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret);

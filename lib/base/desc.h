@@ -1,0 +1,71 @@
+/* Descriptions of plain structs, so that copying, comparing, freeing, storing and sending them is written once.
+ * A described struct has only fields of the kinds below. All integers are int64_t, all reals double, all strings owned char *.
+ * Unknown (JSON null): integer MO_NONE, double MO_NONE_F, string NULL, tri -1, enum -1, optional NULL.
+ * Pure: no I/O. JSON for it is lib/wire/json.h. */
+#pragma once
+#include <float.h>
+#include <stdint.h>
+#include "lib/base/util.h"
+
+#define MO_NONE INT64_MIN
+#define MO_NONE_F (-DBL_MAX)
+
+enum mo_kind {
+	MO_BOOL,    /* bool */
+	MO_TRI,     /* int8_t: -1 unknown, 0, 1 */
+	MO_INT,     /* int64_t */
+	MO_ID,      /* int64_t in memory, "<prefix>-<n>" outside (prefix in names[0]); MO_NONE = null */
+	MO_TIME,    /* int64_t microseconds since the epoch in memory, RFC 3339 UTC with ms outside */
+	MO_REAL,    /* double; NaN and infinities are strings "NaN" "Infinity" "-Infinity" outside */
+	MO_STR,     /* char * */
+	MO_ENUM,    /* int, index into names */
+	MO_STRUCT,  /* struct in place (sub) */
+	MO_OPT,     /* struct * or NULL (sub) */
+	MO_VEC,     /* struct * + size_t count (sub): array of structs */
+	MO_STRS,    /* char ** + size_t count */
+	MO_INTS,    /* int64_t * + size_t count */
+	MO_RAWJSON, /* char *: JSON text kept as it is (lib/wire checks it) */
+};
+
+struct mo_desc;
+struct mo_field {
+	const char *name;                  /* outside name */
+	enum mo_kind kind;
+	uint32_t offset, count_offset;
+	const struct mo_desc *sub;
+	const char *const *names;          /* enum names, or the id's prefix */
+	size_t n_names;
+	bool omit;                         /* leave it out outside while unknown/empty/false/0 */
+	size_t max;                        /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the default of lib/wire */
+};
+struct mo_desc { const char *name; size_t size; const struct mo_field *fields; size_t n_fields; };
+
+#define MO_DESC(type, table) { .name = #type, .size = sizeof(struct type), .fields = (table), .n_fields = ELEMENTSOF(table) }
+/* MO_F(job, name, MO_STR) and friends build one row; add .omit/.max as further initialisers: MO_F(job, name, MO_STR, .max = 64). */
+#define MO_F(type, f, k, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ }
+#define MO_FN(type, f, outside, k, ...) { .name = (outside), .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ }
+#define MO_F_ENUM(type, f, table, ...) { .name = #f, .kind = MO_ENUM, .offset = offsetof(struct type, f), .names = (table), .n_names = ELEMENTSOF(table), ##__VA_ARGS__ }
+#define MO_F_ID(type, f, prefix_table, ...) { .name = #f, .kind = MO_ID, .offset = offsetof(struct type, f), .names = (prefix_table), ##__VA_ARGS__ }
+#define MO_F_SUB(type, f, k, d, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), .sub = (d), ##__VA_ARGS__ }
+#define MO_F_VEC(type, f, d, ...) { .name = #f, .kind = MO_VEC, .offset = offsetof(struct type, f), .count_offset = offsetof(struct type, n_##f), .sub = (d), ##__VA_ARGS__ }
+#define MO_F_LIST(type, f, k, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__ }
+
+void mo_desc_init(const struct mo_desc *d, void *obj);                 /* every field unknown/empty/false; obj need not be initialised */
+void mo_desc_done(const struct mo_desc *d, void *obj);                 /* frees what it owns; obj becomes as after init */
+void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src);/* deep; dst must be initialised (its old content is freed) */
+bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b); /* deep; NaN equals NaN */
+/* Path of the first difference ("ranks[3].state"), NULL when equal; caller frees. For tests and the simulator. */
+char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b);
+void *mo_desc_new(const struct mo_desc *d);                            /* heap object, initialised */
+void *mo_desc_dup(const struct mo_desc *d, const void *src);           /* NULL in, NULL out */
+void mo_desc_free(const struct mo_desc *d, void *obj);                 /* done + free; NULL allowed */
+/* Appends an initialised element to a VEC member: `struct rank *r = MO_ADD(job, ranks, &rank_desc);` */
+void *mo_vec_add(const struct mo_desc *d, void **array, size_t *n);
+#define MO_ADD(obj, member, d) ((__typeof__((obj)->member))mo_vec_add((d), (void **)&(obj)->member, &(obj)->n_##member))
+void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index); /* keeps the order; storage rule of MO_GROW stays valid */
+void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n);
+void mo_strs_add(char ***array, size_t *n, const char *s);             /* copies s */
+void mo_ints_add(int64_t **array, size_t *n, int64_t v);
+/* Name of an enum value, "?" when out of range; and back: index or -1. */
+const char *mo_enum_name(const char *const *names, size_t n, int value);
+int mo_enum_parse(const char *const *names, size_t n, const char *s);

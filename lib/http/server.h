@@ -1,0 +1,56 @@
+/* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes in one table with a role column (deny by default), held requests, streams. */
+#pragma once
+#include <systemd/sd-event.h>
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+
+enum role { ROLE_NONE, ROLE_VIEWER, ROLE_USER, ROLE_OPERATOR, ROLE_ADMIN, ROLE_AGENT, _ROLE_N }; /* NONE: no credential needed. AGENT is a class of its own: only the agent routes. */
+extern const char *const role_names[_ROLE_N];
+
+struct http_request;                       /* lives until answered (or the client left) */
+struct http_caller { enum role role; const char *user; bool local; bool by_cookie; const char *token_id; };
+typedef void (*http_handler)(void *arg, struct http_request *r);
+struct http_route {
+	const char *method;                    /* GET POST DELETE */
+	const char *path;                      /* "/v1/jobs/{id}/ranks": {x} matches one segment */
+	enum role role;                        /* least role; ROLE_AGENT: agents only */
+	http_handler handler;
+	size_t max_body;
+};
+struct http_server_config {
+	const struct http_route *routes; size_t n_routes;
+	void *arg;
+	/* Who is this bearer token (or session cookie value)? false = unknown. Never blocks. */
+	bool (*authenticate)(void *arg, const char *secret, struct http_caller *ret);
+	/* Role of a UNIX socket peer. */
+	void (*peer)(void *arg, uid_t uid, struct http_caller *ret);
+	const char *unix_path;                 /* NULL none; made 0660 */
+	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
+	const char *tls_cert_file, *tls_key_file;    /* both or none */
+	int64_t idle_timeout_s;                /* slow clients: 30 */
+	int64_t max_connections;
+};
+struct http_server;
+int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
+struct http_server *http_server_free(struct http_server *s);
+int64_t http_server_port(const struct http_server *s);
+
+const char *http_method(const struct http_request *r);
+const char *http_path(const struct http_request *r);
+const char *http_param(const struct http_request *r, const char *name);   /* path segment {name}; NULL none */
+const char *http_query(const struct http_request *r, const char *name);   /* query string value; NULL none */
+const char *http_header(const struct http_request *r, const char *name);
+const char *http_body(const struct http_request *r, size_t *ret_n);        /* whole body, at most route's max (413 was sent otherwise) */
+const struct http_caller *http_caller(const struct http_request *r);
+const char *http_peer_address(const struct http_request *r);               /* numeric source address, "" on UNIX */
+uint64_t http_id(const struct http_request *r);                            /* never reused; for core_event.request */
+struct http_request *http_find(struct http_server *s, uint64_t id);        /* NULL when the client left */
+/* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may be NULL. May be called in the handler or later (the request is held meanwhile). */
+void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers);
+void http_problem(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);  /* problem+json */
+/* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone, -ENOBUFS when the client is slower than 1 MiB of backlog: it is then closed). */
+void http_stream_start(struct http_request *r, const char *content_type);
+int http_stream_write(struct http_request *r, const void *data, size_t n);
+void http_stream_end(struct http_request *r);
+/* fn is called when the client goes away before the answer/stream ended. */
+void http_on_gone(struct http_request *r, void (*fn)(void *arg, uint64_t id), void *arg);

@@ -1,0 +1,38 @@
+/* The launch order of one job attempt on one node: everything the agent and stepd need, its own rank range only (the size does not grow with the job). */
+#pragma once
+#include "lib/base/desc.h"
+#include "lib/model/engine.h"
+
+/* One variable of a rank's environment with its provenance; Env item of the REST interface. */
+struct env_item {
+	char *name, *value;      /* value NULL with file set: read on the node when the rank starts */
+	char *reason, *source;   /* why; which file/recipe line/launch rule */
+	char *overrides;         /* value and layer it replaced, NULL = none */
+	char *file;
+	int layer;               /* enum env_layer */
+};
+enum env_layer { ENV_BASE, ENV_PROFILE, ENV_ENGINE, ENV_FEATURE, ENV_RECIPE, ENV_LAUNCH, _ENV_LAYER_N };
+extern const char *const env_layer_names[_ENV_LAYER_N];
+extern const struct mo_desc env_item_desc;
+
+struct launch {
+	int64_t job, attempt;
+	char *name;              /* job name */
+	char *user;              /* rank's user, NULL = the agent's own */
+	int64_t first_rank, n_local, world, node_rank, n_nodes;
+	int64_t *gpus; size_t n_gpus;          /* slots of this node, one per local rank, in order */
+	char *master_addr; int64_t master_port;/* four ports in a row from here */
+	bool hold_ports;         /* this node has rank 0: its stepd holds the ports until the ranks start */
+	char **argv; size_t n_argv;            /* final words, same for all ranks */
+	char *workdir;           /* NULL = the user's home */
+	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
+	struct recipe_bind bind;
+	char *checkpoint_dir;    /* NULL none */
+	int64_t resume;          /* iteration resumed from, -1 = fresh */
+	int64_t steps;           /* target, MO_NONE none */
+	int64_t stop_signal, stop_grace_us;
+	int metrics_rank;        /* engine.metrics_rank */
+	struct line_rule *rules; size_t n_rules;
+	bool announced_is_complete;
+};
+extern const struct mo_desc launch_desc, recipe_bind_desc;

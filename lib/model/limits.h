@@ -1,0 +1,23 @@
+/* Limits on everything that a peer or a file can make grow. Each has a test that hits it. */
+#pragma once
+
+#define MO_RECIPE_BYTES_MAX (256 * 1024)      /* facts/libraries: libfyaml is quadratic in the keys of one mapping */
+#define MO_RECIPE_KEYS_MAX 512                /* keys in one mapping */
+#define MO_RECIPE_NODES_MAX 20000             /* YAML nodes after expansion of aliases */
+#define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
+#define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
+#define MO_GPUS_PER_NODE_MAX 256
+#define MO_RANKS_MAX 131072                   /* ranks of one job */
+#define MO_NODES_MAX 16384
+#define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429 */
+#define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
+#define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
+#define MO_EVENTS_MAX 10000                   /* ring of events of the cluster */
+#define MO_CHECKPOINTS_MAX 1000               /* per job */
+#define MO_INCIDENTS_MAX 1000                 /* per job */
+#define MO_TAIL_LINES 20                      /* last lines of a rank kept as evidence */
+#define MO_LINE_MAX 8192                      /* bytes of one output line looked at; the log file gets all of it */
+#define MO_NOTES_PER_SYNC 2000                /* step notes in one message */
+#define MO_LONGEST_NAME 63
+#define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
+#define MO_STREAM_CLIENTS_MAX 10000

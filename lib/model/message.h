@@ -1,0 +1,72 @@
+/* Agent protocol between moe-agent and moed (JSON over HTTP, POST /v1/agent/{hello,sync,news,answer}), version MO_PROTOCOL. Sequence: docs/protocol.md.
+ *   agent                                   moed
+ *   hello {node,boot_id,instance,...} ->    <- welcome {epoch,beat_ms,steps[through]}       (or error: protocol, token, duplicate node)
+ *   sync {beat, steps[notes, progress]} ->  held until a command is due or beat_ms passed <- reply {epoch, acks, commands}
+ *   news {steps[notes]} ->                  answered as soon as the records are synced <- reply {epoch, acks}  (second, short connection: deaths)
+ *   answer {id, ...} ->                     <- {}   (result of a query command: logs)
+ * Commands are level-triggered: every sync reply repeats all that are due for the node; agents answer repeats from the spool. Lower epochs are refused by the agent. */
+#pragma once
+#include "lib/base/desc.h"
+#include "lib/model/launch.h"
+#include "lib/model/nodeinfo.h"
+#include "lib/model/note.h"
+
+#define MO_PROTOCOL 1
+#define MO_BEAT_MS 1000
+
+/* Progress of one local rank in a beat; only those that changed since the last acknowledged beat. */
+struct rank_progress { int64_t rank, iteration; double step_ms; int phase; };
+extern const struct mo_desc rank_progress_desc;
+
+/* What an agent says of one step it knows. */
+enum step_state { STEP_SPOOLED, STEP_STARTING, STEP_RUNNING, STEP_STOPPING, STEP_GONE, STEP_HUNG, _STEP_STATE_N };
+extern const char *const step_state_names[_STEP_STATE_N];
+struct step_report {
+	int64_t job, attempt;
+	int state;               /* enum step_state; HUNG = lock held, no answer in 5 s */
+	int64_t written;         /* highest note number in the journal */
+	struct note *notes; size_t n_notes;
+	struct rank_progress *progress; size_t n_progress;
+};
+struct agent_hello {
+	char *node, *boot_id, *instance;   /* instance: random per agent start */
+	int64_t protocol;
+	char *version, *address;           /* address for MASTER_ADDR, NULL = the connection's source */
+	struct nodeinfo info;
+	struct step_report *steps; size_t n_steps; /* without notes */
+};
+struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: moed never stored it: keep it, it is reported step.unknown */
+struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; };
+
+/* Result of a checkpoint scan (one for each scan command that is due). */
+struct found_checkpoint { int64_t iteration; char *path; int64_t bytes; bool complete; char *reason; int64_t saved_at; };
+extern const struct mo_desc found_checkpoint_desc;
+struct scan_result {
+	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
+	char *error;             /* directory unwritable, helper timed out ...; NULL = fine */
+	bool writable;
+	struct found_checkpoint *items; size_t n_items;
+};
+struct agent_sync {
+	char *node, *boot_id, *instance;
+	int64_t epoch, beat;     /* beat counts from 1 per instance */
+	int64_t mono_ns;         /* node clock when sent: clock mapping */
+	struct step_report *steps; size_t n_steps;
+	struct scan_result *scans; size_t n_scans;
+};
+enum command_kind { CMD_LAUNCH, CMD_STOP, CMD_KILL, CMD_FORGET, CMD_SCAN, CMD_QUERY, _COMMAND_KIND_N };
+extern const char *const command_kind_names[_COMMAND_KIND_N];
+struct command {
+	int64_t epoch;
+	int kind;
+	int64_t job, attempt;
+	char *node;
+	struct launch *launch;             /* LAUNCH */
+	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
+	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
+	int64_t query;                     /* QUERY (logs): id of the question; not durable, asked again by the client */
+	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
+};
+struct sync_reply { int64_t epoch; struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };
+struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool end; }; /* text: log bytes made valid UTF-8; offset: where to go on; end: rank is gone and file read to its end */
+extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc;

@@ -1,0 +1,41 @@
+/* The notes of a step: everything a step tells, in one numbered journal (file `notes` in the step directory, one JSON object per line, n from 1 without gaps).
+ * stepd writes it (after a stepd's proven death the agent, holding the step's lock, continues it); the agent forwards notes above what moed acknowledged; moed keeps
+ * `through` per step and drops n <= through, ignores gaps. So nothing is lost and nothing counts twice, whoever dies. */
+#pragma once
+#include "lib/base/desc.h"
+#include "lib/model/sample.h"
+
+enum note_kind {
+	NOTE_STARTED,     /* rank, pid, start_time, cpus, numa_node, bind_verified, bind_note: exec proved (CLOEXEC pipe) and read back */
+	NOTE_REFUSED,     /* the step could not start: cause = port-busy | bind | exec | user | workdir | spool | stale; text says why; errno in code. No rank runs. */
+	NOTE_RUNNING,     /* all ranks of the step were started */
+	NOTE_PHASE,       /* rank, phase */
+	NOTE_SAMPLE,      /* rank, sample */
+	NOTE_CHECKPOINT,  /* iteration, path: announced complete (notify or a `saved` line) */
+	NOTE_SAVING,      /* iteration: a save began */
+	NOTE_RESUMED,     /* iteration the engine says it resumed from */
+	NOTE_EXIT,        /* rank, pid, code or signal, cause, mono_ns, tail[]: exit status taken by the parent */
+	NOTE_LOST,        /* the supervisor died (lock taken by the agent): cause supervisor-lost */
+	NOTE_GONE,        /* proof: no process of the step is left. text = how it is known. Always the last note. */
+	NOTE_UNKILLABLE,  /* pid in D state with SIGKILL pending */
+	_NOTE_KIND_N
+};
+extern const char *const note_kind_names[_NOTE_KIND_N];
+
+struct note {
+	int64_t n;               /* 1, 2, 3 ... */
+	int kind;                /* enum note_kind */
+	int64_t time;            /* wall us at the writer: information only */
+	int64_t mono_ns;         /* CLOCK_MONOTONIC of the node: order of deaths */
+	int64_t rank;            /* global rank, MO_NONE = whole step */
+	int64_t pid, start_time; /* start_time: field 22 of /proc/PID/stat */
+	char *cpus; int64_t numa_node; int8_t bind_verified; char *bind_note;
+	int64_t code, signal;    /* exit */
+	char *cause;             /* exited signalled oom supervisor-lost stopped killed port-busy bind exec ... */
+	int phase;
+	int64_t iteration;
+	char *path, *text;
+	char **tail; size_t n_tail;   /* last lines, MO_TAIL_LINES at most */
+	struct sample *sample;
+};
+extern const struct mo_desc note_desc;

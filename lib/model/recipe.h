@@ -1,0 +1,69 @@
+/* The parsed recipe: a plain value. Keys and meaning: docs/recipe.md (interfaces: "Recipe"). Filled by lib/recipe, checked there, read by everyone.
+ * Integers not given stay MO_NONE unless a default is named here. */
+#pragma once
+#include "lib/base/desc.h"
+
+struct kv { char *key, *value; };                       /* generic pair; value NULL = bare flag */
+extern const struct mo_desc kv_desc;
+
+struct recipe_moe { int64_t experts, topk, ffn, shared_ffn, dense_layers; };
+struct recipe_mla { int64_t q_lora, kv_lora, qk_nope, qk_rope, v; };
+struct recipe_model {
+	char *name;                                         /* catalogue name, NULL when inline */
+	int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
+	bool gated;                                         /* default true (SwiGLU) */
+	char *attention;                                    /* flash | unfused; default flash */
+	int64_t mtp, window;                                /* 0 = none */
+	bool tied;
+	struct recipe_moe *moe;                             /* NULL = dense */
+	struct recipe_mla *mla;
+};
+struct recipe_parallelism {
+	bool automatic;                                     /* `parallelism: auto`: the planner chooses */
+	int64_t tp, pp, vpp, ep, etp, cp;                   /* default 1 each */
+	int64_t dp;                                         /* resolved: world / (tp pp cp) */
+	char *sharding, *schedule;                          /* none zero1 zero2 zero3; 1f1b interleaved zb1p zbv v-half v-min dualpipe */
+	bool given;                                         /* the recipe has the mapping */
+};
+struct recipe_env { char *name, *value, *file; };       /* file: read on the node, value NULL then */
+struct recipe_checkpoint {
+	char *dir;                                          /* NULL = none */
+	int64_t every;                                      /* iterations; MO_NONE = not given, 0 = auto (Young/Daly) */
+	int64_t keep;                                       /* 0 = all */
+	char *verify;                                       /* marker sizes crc; default sizes */
+	int64_t resume;                                     /* -1 auto (default), -2 never, N >= 0 that iteration */
+};
+struct recipe_engine {
+	char *kind;                                         /* name of the engine file: torch command megatron-lm ... */
+	char *workdir, *entry, *python, *prepare;
+	char **argv; size_t n_argv;                         /* command: the program */
+	struct kv *args; size_t n_args;                     /* list form: key NULL-less: key = the word, value NULL, args_list true */
+	bool args_list;                                     /* args was a list: words are passed as they are */
+	bool strict_args;
+	char **args_unchecked; size_t n_args_unchecked;
+};
+struct recipe_bind { char *cpu, *memory, *nic, *smt, *verify; int64_t reserve_cores; }; /* cpu: numa|none; memory: preferred|bind|interleave|none; nic: nearest|none; smt: auto|one|all; verify: strict|warn|off */
+struct recipe {
+	char *name;
+	struct recipe_engine engine;
+	struct recipe_model *model;                         /* NULL = not given */
+	int64_t gpus, spares, nic_gbps;                     /* cluster.* */
+	char *gpu;                                          /* cluster.gpu, NULL = any */
+	char **exclude; size_t n_exclude;
+	struct recipe_parallelism parallelism;
+	int64_t seq, micro, global_batch, global_tokens;    /* batch.* */
+	char *precision, *recompute;
+	int64_t steps;                                      /* MO_NONE = not given */
+	struct kv *features; size_t n_features;             /* every given feature with its value as text; those asking for something not built were refused */
+	struct recipe_bind bind;
+	struct recipe_env *env; size_t n_env;
+	struct recipe_checkpoint checkpoint;
+	int64_t stop_signal;                                /* signal number, default SIGTERM */
+	int64_t stop_grace_us;                              /* default 120 s */
+	char *on_node_loss;                                 /* wait */
+	int64_t lease_us, grace_us, max_cycles;             /* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress (default 3) */
+	int64_t priority;                                   /* default 50, 0..100 */
+	int64_t time_limit_us;                              /* MO_NONE = none */
+	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
+};
+extern const struct mo_desc recipe_desc, recipe_model_desc;

@@ -1,0 +1,27 @@
+/* Recipes, engine files, model catalogue and environment profiles: YAML (JSON is YAML) through libfyaml with our own guards, into the plain values of lib/model.
+ * Every error names line and column (1-based: the key when it is unknown or duplicate, else the value), what was expected, and the near-miss key as hint. */
+#pragma once
+#include "lib/base/error.h"
+#include "lib/model/engine.h"
+#include "lib/model/launch.h"
+#include "lib/model/recipe.h"
+
+struct recipe_errors { struct mo_error *items; size_t n; };   /* several errors, at most 20 */
+void recipe_errors_done(struct recipe_errors *e);
+/* --set a.b=c: applied to the document before it is read, so the same checks run; errors of a set value name "--set a.b" with line 0. */
+struct recipe_set { char *key, *value; };
+/* Text -> recipe. ret must be initialised by mo_desc_init(&recipe_desc). 0, or -EINVAL with errors. Cross-field rules (rules.h) run too; engine file, model catalogue and
+ * env profiles are looked up with mo_data_file(). ret_engine may be NULL. warnings: appended strings. */
+int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine,
+		 char ***ret_warnings, size_t *n_warnings, struct recipe_errors *errors);
+/* The document with the sets applied, as YAML text to send to the controller (caller frees). NULL + errors on failure. */
+char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);
+int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
+int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
+/* The command of every rank without the resume/fresh words: template, flags, args. */
+void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* Appends the words for resuming (iteration >= 0) or a fresh start (-1). */
+void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv);
+/* Environment layers from config/env/{base,amd,nvidia}.yaml, the engine and the recipe, each item with reason and source. vendor: amd nvidia fake. Appends to items.
+ * Layers base, engine, feature, recipe for vendor NULL; profile layer only for "amd"/"nvidia". */
+int env_layers(const struct recipe *r, const struct engine *e, const char *vendor, struct env_item **items, size_t *n_items, struct mo_error *err);

@@ -1,0 +1,23 @@
+/* Durable, ordered records: SQLite (WAL, synchronous=FULL) behind append(batch), read(from), snapshot. No SQL beyond this file's contract, so that etcd can come.
+ * One controller per state directory: an exclusive flock on DIR/lock for life. DIR/ballast (16 MiB) is given up when the disk is full, so that running jobs still record. */
+#pragma once
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+
+struct store;
+/* Opens or creates DIR (0700). -EWOULDBLOCK: another controller holds it; other negative errno with err. A damaged database is an error that says so, never an empty start. */
+int store_open(const char *dir, struct store **ret, struct mo_error *err);
+struct store *store_free(struct store *s);
+MO_DEFINE_CLEANUP(struct store, store_free)
+/* One synced transaction of n texts (each one record's JSON). Sequence numbers go up by one. 0; -ENOSPC (disk full even after nothing was written); other errno: fatal.
+ * Nothing of a failed batch is kept. */
+int store_append(struct store *s, char *const *texts, size_t n, struct mo_error *err);
+/* Calls fn for the newest snapshot (text, or NULL when none) and then each record after it in order. A non-zero return of fn stops and is returned. */
+int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n), int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err);
+/* Replaces the snapshot: everything appended so far is folded into text and older records are deleted. */
+int store_snapshot(struct store *s, const char *text, size_t n, struct mo_error *err);
+int64_t store_records_since_snapshot(const struct store *s);
+/* Gives up the ballast (true when there was one) / makes it again when at least 64 MiB are free (0, or -ENOSPC). */
+bool store_release_ballast(struct store *s);
+int store_make_ballast(struct store *s);
+bool store_has_ballast(const struct store *s);
