@@ -1,0 +1,189 @@
+/* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are kept and reused. The answer's callback runs from the loop, never from inside
+ * mo_http_send, and may send or cancel other calls. A cancelled or freed call's callback never runs. */
+#include <errno.h>
+#include <time.h>
+#include <uthash.h>
+#include "lib/loop/request.h"
+
+struct call {
+	uint64_t id;
+	struct request request;
+	mo_http_fn fn;
+	void *arg;
+	UT_hash_handle hh;
+};
+struct mo_http {
+	sd_event *loop;
+	CURLM *multi;
+	sd_event_source *timer;
+	struct call *calls;                  /* by id */
+	uint64_t next_id;
+};
+struct watch { struct mo_http *http; sd_event_source *source; };
+
+static void call_free(struct mo_http *h, struct call *c)
+{
+	HASH_DEL(h->calls, c);
+	curl_multi_remove_handle(h->multi, c->request.easy);
+	request_done(&c->request);
+	free(c);
+}
+
+static void finish(struct mo_http *h, CURLMsg *msg)
+{
+	struct call *c = NULL;
+	long status = 0;
+	CURLcode code = msg->data.result;
+
+	curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&c);
+	curl_easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+	/* Out of the table first: the callback may cancel anything, this call included. */
+	HASH_DEL(h->calls, c);
+	curl_multi_remove_handle(h->multi, c->request.easy);
+	if (code == CURLE_OK)
+		c->fn(c->arg, (int)status, c->request.answer.data ? c->request.answer.data : "", c->request.answer.len, NULL);
+	else
+		c->fn(c->arg, 0, "", 0, request_error(&c->request, code));
+	request_done(&c->request);
+	free(c);
+}
+
+static void pump(struct mo_http *h, curl_socket_t fd, int bits)
+{
+	int running, left;
+	CURLMsg *msg;
+
+	curl_multi_socket_action(h->multi, fd, bits, &running);
+	while ((msg = curl_multi_info_read(h->multi, &left)))
+		if (msg->msg == CURLMSG_DONE)
+			finish(h, msg);
+}
+
+static int on_socket(sd_event_source *s, int fd, uint32_t revents, void *userdata)
+{
+	struct watch *w = userdata;
+	int bits = 0;
+
+	if (revents & (EPOLLIN | EPOLLHUP))
+		bits |= CURL_CSELECT_IN;
+	if (revents & EPOLLOUT)
+		bits |= CURL_CSELECT_OUT;
+	if (revents & EPOLLERR)
+		bits |= CURL_CSELECT_ERR;
+	pump(w->http, fd, bits);
+	return 0;
+}
+
+static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	pump(userdata, CURL_SOCKET_TIMEOUT, 0);
+	return 0;
+}
+
+static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socketp)
+{
+	struct mo_http *h = userdata;
+	struct watch *w = socketp;
+	uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
+
+	if (what == CURL_POLL_REMOVE) {
+		if (w) {
+			sd_event_source_disable_unref(w->source);
+			free(w);
+			curl_multi_assign(h->multi, fd, NULL);
+		}
+		return 0;
+	}
+	if (w)
+		return sd_event_source_set_io_events(w->source, events) < 0 ? -1 : 0;
+	w = mo_alloc(sizeof(*w));
+	w->http = h;
+	if (sd_event_add_io(h->loop, &w->source, fd, events, on_socket, w) < 0) {
+		free(w);
+		return -1;
+	}
+	curl_multi_assign(h->multi, fd, w);
+	return 0;
+}
+
+static int want_timer(CURLM *multi, long timeout_ms, void *userdata)
+{
+	struct mo_http *h = userdata;
+
+	if (timeout_ms < 0)
+		return sd_event_source_set_enabled(h->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+	if (sd_event_source_set_time_relative(h->timer, (uint64_t)timeout_ms * 1000) < 0)
+		return -1;
+	return sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+int mo_http_new(sd_event *loop, struct mo_http **ret)
+{
+	struct mo_http *h = mo_alloc(sizeof(*h));
+
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	h->loop = sd_event_ref(loop);
+	h->multi = curl_multi_init();
+	int r = h->multi ? sd_event_add_time(loop, &h->timer, CLOCK_MONOTONIC, UINT64_MAX, MO_TIMER_SLACK_US, on_timeout, h) : -ENOMEM;
+	if (r >= 0)
+		r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+	if (r < 0) {
+		mo_http_free(h);
+		return r;
+	}
+	curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+	curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+	curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+	curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	*ret = h;
+	return 0;
+}
+
+struct mo_http *mo_http_free(struct mo_http *h)
+{
+	struct call *c, *tmp;
+
+	if (!h)
+		return NULL;
+	HASH_ITER(hh, h->calls, c, tmp)
+		call_free(h, c);
+	if (h->multi)
+		curl_multi_cleanup(h->multi);
+	sd_event_source_disable_unref(h->timer);
+	sd_event_unref(h->loop);
+	free(h);
+	return NULL;
+}
+
+int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id)
+{
+	struct call *c = mo_alloc(sizeof(*c));
+	int r = request_init(&c->request, call);
+
+	if (r < 0) {
+		request_done(&c->request);
+		free(c);
+		return r;
+	}
+	c->id = ++h->next_id;
+	c->fn = fn;
+	c->arg = arg;
+	curl_easy_setopt(c->request.easy, CURLOPT_PRIVATE, c);
+	HASH_ADD(hh, h->calls, id, sizeof(c->id), c);
+	if (curl_multi_add_handle(h->multi, c->request.easy) != CURLM_OK) {
+		call_free(h, c);
+		return -EIO;
+	}
+	if (ret_id)
+		*ret_id = c->id;
+	return 0;
+}
+
+void mo_http_cancel(struct mo_http *h, uint64_t id)
+{
+	struct call *c = NULL;
+
+	HASH_FIND(hh, h->calls, &id, sizeof(id), c);
+	if (c)
+		call_free(h, c);
+}

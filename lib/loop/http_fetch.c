@@ -1,0 +1,62 @@
+/* One blocking request without a loop: moectl only. */
+#include <errno.h>
+#include "lib/loop/request.h"
+
+struct fetch { struct request request; int (*on_data)(void *arg, const char *data, size_t n); void *arg; bool ended; };
+
+static void fetch_done(struct fetch *f) { request_done(&f->request); }
+
+/* Only the body of a success is a stream; a problem document is kept whole. */
+static size_t on_body(char *data, size_t size, size_t n, void *userdata)
+{
+	struct fetch *f = userdata;
+	long status = 0;
+
+	curl_easy_getinfo(f->request.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (!f->on_data || status >= 300)
+		return request_keep(&f->request, data, size * n);
+	if (f->on_data(f->arg, data, size * n) != 0) {
+		f->ended = true;
+		return 0;
+	}
+	return size * n;
+}
+
+static int error_of(CURLcode code)
+{
+	switch (code) {
+	case CURLE_OPERATION_TIMEDOUT: return -ETIMEDOUT;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_SSL_CACERT_BADFILE: return -EPROTO;
+	case CURLE_WRITE_ERROR: return -EFBIG;
+	case CURLE_GOT_NOTHING:
+	case CURLE_RECV_ERROR:
+	case CURLE_SEND_ERROR:
+	case CURLE_PARTIAL_FILE: return -ECONNRESET;
+	default: return -ECONNREFUSED;
+	}
+}
+
+int mo_http_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *ret_body, struct mo_error *err)
+{
+	_cleanup_(fetch_done) struct fetch f = { .on_data = on_data, .arg = arg };
+	long status = 0;
+
+	int r = request_init(&f.request, call);
+	if (r < 0)
+		return mo_error_set(err, r, "%s: not an address; give http(s)://host:port or unix:/path", call->url);
+	curl_easy_setopt(f.request.easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(f.request.easy, CURLOPT_WRITEDATA, &f);
+	CURLcode code = curl_easy_perform(f.request.easy);
+	curl_easy_getinfo(f.request.easy, CURLINFO_RESPONSE_CODE, &status);
+	if (code != CURLE_OK && !f.ended)
+		return mo_error_set(err, error_of(code), "%s: %s", call->url, request_error(&f.request, code));
+	*ret_status = (int)status;
+	if (ret_body) {
+		mo_buf_done(ret_body);
+		*ret_body = f.request.answer;
+		f.request.answer = (struct mo_buf){0};
+	}
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* The movable one-shot timer and the turn. The turn is a deferred source of the lowest priority: sd-event polls before each dispatch, so it runs only when every readable
+ * source was read empty. A stream of requests that never pauses must not starve it: a post source runs it after MO_TURN_WAIT_MAX_US at the latest. */
+#include "lib/loop/loop.h"
+#include <time.h>
+#include "lib/base/clock.h"
+
+#define TURN_WAIT_MAX_US 2000
+
+struct mo_timer { sd_event_source *source; void (*fn)(void *arg); void *arg; };
+
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct mo_timer *t = userdata;
+
+	t->fn(t->arg);
+	return 0;
+}
+
+int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret)
+{
+	struct mo_timer *t = mo_alloc(sizeof(*t));
+
+	t->fn = fn;
+	t->arg = arg;
+	int r = sd_event_add_time(loop, &t->source, CLOCK_BOOTTIME, UINT64_MAX, MO_TIMER_SLACK_US, on_timer, t);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(t->source, SD_EVENT_OFF);
+	if (r < 0) {
+		mo_timer_free(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}
+
+void mo_timer_at(struct mo_timer *t, int64_t boot_us)
+{
+	if (boot_us == INT64_MAX) {
+		sd_event_source_set_enabled(t->source, SD_EVENT_OFF);
+		return;
+	}
+	sd_event_source_set_time(t->source, (uint64_t)MO_MAX(boot_us, 1));
+	sd_event_source_set_enabled(t->source, SD_EVENT_ONESHOT);
+}
+
+void mo_timer_in(struct mo_timer *t, int64_t us)
+{
+	mo_timer_at(t, us == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + us);
+}
+
+struct mo_timer *mo_timer_free(struct mo_timer *t)
+{
+	if (!t)
+		return NULL;
+	sd_event_source_disable_unref(t->source);
+	free(t);
+	return NULL;
+}
+
+struct mo_turn { sd_event *loop; sd_event_source *idle, *post; void (*fn)(void *arg); void *arg; bool armed; uint64_t armed_at; };
+
+static void turn_run(struct mo_turn *t)
+{
+	t->armed = false;
+	sd_event_source_set_enabled(t->idle, SD_EVENT_OFF);
+	sd_event_source_set_enabled(t->post, SD_EVENT_OFF);
+	t->fn(t->arg);
+}
+
+static int on_idle(sd_event_source *s, void *userdata)
+{
+	struct mo_turn *t = userdata;
+
+	if (t->armed)
+		turn_run(t);
+	return 0;
+}
+
+static int on_post(sd_event_source *s, void *userdata)
+{
+	struct mo_turn *t = userdata;
+	uint64_t now;
+
+	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 && now > t->armed_at + TURN_WAIT_MAX_US)
+		turn_run(t);
+	return 0;
+}
+
+int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn **ret)
+{
+	struct mo_turn *t = mo_alloc(sizeof(*t));
+
+	t->loop = sd_event_ref(loop);
+	t->fn = fn;
+	t->arg = arg;
+	int r = sd_event_add_defer(loop, &t->idle, on_idle, t);
+	if (r >= 0)
+		r = sd_event_source_set_priority(t->idle, SD_EVENT_PRIORITY_IDLE);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(t->idle, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_post(loop, &t->post, on_post, t);
+	if (r >= 0)
+		r = sd_event_source_set_priority(t->post, SD_EVENT_PRIORITY_IMPORTANT);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(t->post, SD_EVENT_OFF);
+	if (r < 0) {
+		mo_turn_free(t);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}
+
+void mo_turn_arm(struct mo_turn *t)
+{
+	if (t->armed)
+		return;
+	t->armed = true;
+	if (sd_event_now(t->loop, CLOCK_MONOTONIC, &t->armed_at) < 0)
+		t->armed_at = 0;
+	sd_event_source_set_enabled(t->idle, SD_EVENT_ON);
+	sd_event_source_set_enabled(t->post, SD_EVENT_ON);
+}
+
+struct mo_turn *mo_turn_free(struct mo_turn *t)
+{
+	if (!t)
+		return NULL;
+	sd_event_source_disable_unref(t->idle);
+	sd_event_source_disable_unref(t->post);
+	sd_event_unref(t->loop);
+	free(t);
+	return NULL;
+}
