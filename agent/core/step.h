@@ -1,9 +1,11 @@
 /* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the simulator are its shells.
  *   launch -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
- *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once. */
+ *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once.
+ * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one event in order, notes before anything they announce;
+ * (3) for one rank reports SE_STARTED or SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never reached exec;
+ * (4) reports SE_EMPTY only after every exit status was taken, and again after each SX_KILL_TREE that found nothing to kill. */
 #pragma once
-#include "lib/model/launch.h"
-#include "lib/model/note.h"
+#include "lib/model/message.h"
 
 struct step_core;
 enum step_event_type {
@@ -22,17 +24,18 @@ enum step_event_type {
 	_SE_N
 };
 struct step_event { int type; bool ok; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
+/* SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
 enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE };
 struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
 struct step_out { struct step_effect *effects; size_t n_effects; };
 
 struct step_core *step_new(const struct launch *l);
 struct step_core *step_free(struct step_core *s);
+MO_DEFINE_CLEANUP(struct step_core, step_free)
 void step_event(struct step_core *s, const struct step_event *e, int64_t now_us, struct step_out *out);
 int64_t step_deadline(const struct step_core *s);          /* now_us of the next SE_TICK; INT64_MAX none */
 void step_out_done(struct step_out *out);
 /* Progress of local rank i (iteration MO_NONE = none yet). */
-struct rank_progress;
 void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
 size_t step_n_ranks(const struct step_core *s);
 bool note_urgent(const struct note *n);                    /* must leave the node at once: exit, refused, lost, gone, running, unkillable */
