@@ -15,7 +15,7 @@ enum mo_kind {
 	MO_TRI,     /* int8_t: -1 unknown, 0, 1 */
 	MO_INT,     /* int64_t */
 	MO_ID,      /* int64_t in memory, "<prefix>-<n>" outside (prefix in names[0]); MO_NONE = null */
-	MO_TIME,    /* int64_t microseconds since the epoch in memory, RFC 3339 UTC with ms outside */
+	MO_TIME,    /* int64_t microseconds since the epoch in memory, RFC 3339 UTC with ms outside (us are added only where they are not 0, so nothing is lost) */
 	MO_REAL,    /* double; NaN and infinities are strings "NaN" "Infinity" "-Infinity" outside */
 	MO_STR,     /* char * */
 	MO_ENUM,    /* int, index into names */
@@ -35,7 +35,7 @@ struct mo_field {
 	const struct mo_desc *sub;
 	const char *const *names;          /* enum names, or the id's prefix */
 	size_t n_names;
-	bool omit;                         /* leave it out outside while unknown/empty/false/0 */
+	bool omit;                         /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
 	size_t max;                        /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the default of lib/wire */
 };
 struct mo_desc { const char *name; size_t size; const struct mo_field *fields; size_t n_fields; };

@@ -9,6 +9,7 @@ int mo_parse_duration_us(const char *s, int64_t *ret);        /* "30s" "1.5h" "7
 int mo_parse_size(const char *s, int64_t *ret);               /* bytes: "12582912" "256k" "16M" "2G" (powers of 1024) */
 bool mo_name_valid(const char *s);                            /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 bool mo_utf8_valid(const char *s, size_t n);
+size_t mo_utf8_next(const char *s, size_t n);                 /* bytes of the well-formed character at s (n bytes are there), 0 = none */
 /* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for "did you mean". */
 const char *mo_near_miss(const char *s, const char *const *names, size_t n);
 /* RFC 3339 UTC with ms, e.g. 2026-11-21T08:30:50.123Z; buf holds 32 bytes. And back (accepts any fraction, only Z). */

@@ -1,0 +1,299 @@
+/* Walks described structs: init, done, copy, compare. Every function is one switch over enum mo_kind. Pure. */
+#include "lib/base/desc.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+#define AT(type, obj, off) ((type *)((char *)(obj) + (off)))
+#define AT_CONST(type, obj, off) ((const type *)((const char *)(obj) + (off)))
+#define COUNT(obj, f) (*AT(size_t, obj, (f)->count_offset))
+#define COUNT_CONST(obj, f) (*AT_CONST(size_t, obj, (f)->count_offset))
+
+/* Storage for n elements that mo_grow_raw may go on with: a power of two. */
+static void *array_new(size_t n, size_t size)
+{
+	size_t cap = 1;
+
+	while (cap < n)
+		cap *= 2;
+	return mo_alloc_array(cap, size);
+}
+
+static void fields_init(const struct mo_desc *d, void *obj)
+{
+	for (size_t i = 0; i < d->n_fields; i++) {
+		const struct mo_field *f = &d->fields[i];
+
+		switch (f->kind) {
+		case MO_TRI: *AT(int8_t, obj, f->offset) = -1; break;
+		case MO_INT: case MO_ID: case MO_TIME: *AT(int64_t, obj, f->offset) = MO_NONE; break;
+		case MO_REAL: *AT(double, obj, f->offset) = MO_NONE_F; break;
+		case MO_ENUM: *AT(int, obj, f->offset) = -1; break;
+		case MO_STRUCT: fields_init(f->sub, AT(void, obj, f->offset)); break;
+		case MO_BOOL: case MO_STR: case MO_OPT: case MO_VEC: case MO_STRS: case MO_INTS: case MO_RAWJSON: break; /* zero */
+		}
+	}
+}
+
+void mo_desc_init(const struct mo_desc *d, void *obj)
+{
+	memset(obj, 0, d->size);
+	fields_init(d, obj);
+}
+
+/* Frees what the field owns; its content is garbage afterwards, except within a sub-struct. */
+static void field_done(const struct mo_field *f, void *obj)
+{
+	switch (f->kind) {
+	case MO_STR: case MO_RAWJSON:
+		free(*AT(char *, obj, f->offset));
+		break;
+	case MO_STRUCT:
+		mo_desc_done(f->sub, AT(void, obj, f->offset));
+		break;
+	case MO_OPT:
+		mo_desc_free(f->sub, *AT(void *, obj, f->offset));
+		break;
+	case MO_VEC:
+		mo_vec_clear(f->sub, AT(void *, obj, f->offset), &COUNT(obj, f));
+		break;
+	case MO_STRS:
+		for (size_t i = 0; i < COUNT(obj, f); i++)
+			free((*AT(char **, obj, f->offset))[i]);
+		free(*AT(char **, obj, f->offset));
+		break;
+	case MO_INTS:
+		free(*AT(int64_t *, obj, f->offset));
+		break;
+	case MO_BOOL: case MO_TRI: case MO_INT: case MO_ID: case MO_TIME: case MO_REAL: case MO_ENUM:
+		break;
+	}
+}
+
+void mo_desc_done(const struct mo_desc *d, void *obj)
+{
+	for (size_t i = 0; i < d->n_fields; i++)
+		field_done(&d->fields[i], obj);
+	mo_desc_init(d, obj);
+}
+
+static void field_copy(const struct mo_field *f, void *dst, const void *src)
+{
+	size_t n;
+
+	switch (f->kind) {
+	case MO_BOOL: *AT(bool, dst, f->offset) = *AT_CONST(bool, src, f->offset); break;
+	case MO_TRI: *AT(int8_t, dst, f->offset) = *AT_CONST(int8_t, src, f->offset); break;
+	case MO_INT: case MO_ID: case MO_TIME: *AT(int64_t, dst, f->offset) = *AT_CONST(int64_t, src, f->offset); break;
+	case MO_REAL: *AT(double, dst, f->offset) = *AT_CONST(double, src, f->offset); break;
+	case MO_ENUM: *AT(int, dst, f->offset) = *AT_CONST(int, src, f->offset); break;
+	case MO_STR: case MO_RAWJSON:
+		*AT(char *, dst, f->offset) = mo_strdup(*AT_CONST(char *, src, f->offset));
+		break;
+	case MO_STRUCT:
+		mo_desc_copy(f->sub, AT(void, dst, f->offset), AT_CONST(void, src, f->offset));
+		break;
+	case MO_OPT:
+		*AT(void *, dst, f->offset) = mo_desc_dup(f->sub, *AT_CONST(void *, src, f->offset));
+		break;
+	case MO_VEC:
+		n = COUNT(dst, f) = COUNT_CONST(src, f);
+		*AT(char *, dst, f->offset) = n ? array_new(n, f->sub->size) : NULL;
+		for (size_t i = 0; i < n; i++) {
+			char *element = *AT(char *, dst, f->offset) + i * f->sub->size;
+
+			mo_desc_init(f->sub, element);
+			mo_desc_copy(f->sub, element, *AT_CONST(char *, src, f->offset) + i * f->sub->size);
+		}
+		break;
+	case MO_STRS:
+		n = COUNT(dst, f) = COUNT_CONST(src, f);
+		*AT(char **, dst, f->offset) = n ? array_new(n, sizeof(char *)) : NULL;
+		for (size_t i = 0; i < n; i++)
+			(*AT(char **, dst, f->offset))[i] = mo_strdup((*AT_CONST(char **, src, f->offset))[i]);
+		break;
+	case MO_INTS:
+		n = COUNT(dst, f) = COUNT_CONST(src, f);
+		*AT(int64_t *, dst, f->offset) = n ? array_new(n, sizeof(int64_t)) : NULL;
+		if (n)
+			memcpy(*AT(int64_t *, dst, f->offset), *AT_CONST(int64_t *, src, f->offset), n * sizeof(int64_t));
+		break;
+	}
+}
+
+void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src)
+{
+	if (dst == src)
+		return;
+	mo_desc_done(d, dst);
+	for (size_t i = 0; i < d->n_fields; i++)
+		field_copy(&d->fields[i], dst, src);
+}
+
+static bool diff(const struct mo_desc *d, const void *a, const void *b, struct mo_buf *path);
+
+/* true when they differ; path (may be NULL) then ends with where. */
+static bool diff_list(const struct mo_field *f, const void *a, const void *b, struct mo_buf *path)
+{
+	size_t na = COUNT_CONST(a, f), nb = COUNT_CONST(b, f);
+
+	for (size_t i = 0; i < na && i < nb; i++) {
+		size_t mark = path ? path->len : 0;
+		bool differs;
+
+		if (path)
+			mo_buf_printf(path, "[%zu]", i);
+		if (f->kind == MO_VEC)
+			differs = diff(f->sub, *AT_CONST(char *, a, f->offset) + i * f->sub->size, *AT_CONST(char *, b, f->offset) + i * f->sub->size, path);
+		else if (f->kind == MO_STRS)
+			differs = !mo_streq((*AT_CONST(char **, a, f->offset))[i], (*AT_CONST(char **, b, f->offset))[i]);
+		else
+			differs = (*AT_CONST(int64_t *, a, f->offset))[i] != (*AT_CONST(int64_t *, b, f->offset))[i];
+		if (differs)
+			return true;
+		if (path)
+			path->len = mark;
+	}
+	if (na != nb && path)
+		mo_buf_printf(path, "[%zu]", MO_MIN(na, nb));
+	return na != nb;
+}
+
+static bool diff_field(const struct mo_field *f, const void *a, const void *b, struct mo_buf *path)
+{
+	const void *pa, *pb;
+	double x, y;
+
+	switch (f->kind) {
+	case MO_BOOL: return *AT_CONST(bool, a, f->offset) != *AT_CONST(bool, b, f->offset);
+	case MO_TRI: return *AT_CONST(int8_t, a, f->offset) != *AT_CONST(int8_t, b, f->offset);
+	case MO_INT: case MO_ID: case MO_TIME: return *AT_CONST(int64_t, a, f->offset) != *AT_CONST(int64_t, b, f->offset);
+	case MO_ENUM: return *AT_CONST(int, a, f->offset) != *AT_CONST(int, b, f->offset);
+	case MO_REAL:
+		x = *AT_CONST(double, a, f->offset);
+		y = *AT_CONST(double, b, f->offset);
+		return !(x == y || (isnan(x) && isnan(y)));
+	case MO_STR: case MO_RAWJSON: return !mo_streq(*AT_CONST(char *, a, f->offset), *AT_CONST(char *, b, f->offset));
+	case MO_STRUCT: return diff(f->sub, AT_CONST(void, a, f->offset), AT_CONST(void, b, f->offset), path);
+	case MO_OPT:
+		pa = *AT_CONST(void *, a, f->offset);
+		pb = *AT_CONST(void *, b, f->offset);
+		return pa && pb ? diff(f->sub, pa, pb, path) : pa != pb;
+	case MO_VEC: case MO_STRS: case MO_INTS: return diff_list(f, a, b, path);
+	}
+	assert(!"unknown kind");
+	return true;
+}
+
+static bool diff(const struct mo_desc *d, const void *a, const void *b, struct mo_buf *path)
+{
+	for (size_t i = 0; i < d->n_fields; i++) {
+		const struct mo_field *f = &d->fields[i];
+		size_t mark = path ? path->len : 0;
+
+		if (path)
+			mo_buf_printf(path, "%s%s", path->len ? "." : "", f->name);
+		if (diff_field(f, a, b, path))
+			return true;
+		if (path)
+			path->len = mark;
+	}
+	return false;
+}
+
+bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b)
+{
+	return !diff(d, a, b, NULL);
+}
+
+char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b)
+{
+	struct mo_buf path = { 0 };
+
+	if (diff(d, a, b, &path))
+		return mo_buf_take(&path);
+	mo_buf_done(&path);
+	return NULL;
+}
+
+void *mo_desc_new(const struct mo_desc *d)
+{
+	void *obj = mo_alloc(d->size);
+
+	mo_desc_init(d, obj);
+	return obj;
+}
+
+void *mo_desc_dup(const struct mo_desc *d, const void *src)
+{
+	void *obj;
+
+	if (!src)
+		return NULL;
+	obj = mo_desc_new(d);
+	mo_desc_copy(d, obj, src);
+	return obj;
+}
+
+void mo_desc_free(const struct mo_desc *d, void *obj)
+{
+	if (!obj)
+		return;
+	mo_desc_done(d, obj);
+	free(obj);
+}
+
+void *mo_vec_add(const struct mo_desc *d, void **array, size_t *n)
+{
+	void *element = mo_grow_raw(array, n, d->size);
+
+	mo_desc_init(d, element);
+	return element;
+}
+
+void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index)
+{
+	char *element = (char *)array + index * d->size;
+
+	assert(index < *n);
+	mo_desc_done(d, element);
+	memmove(element, element + d->size, (*n - index - 1) * d->size);
+	*n -= 1;
+}
+
+void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		mo_desc_done(d, (char *)*array + i * d->size);
+	free(*array);
+	*array = NULL;
+	*n = 0;
+}
+
+void mo_strs_add(char ***array, size_t *n, const char *s)
+{
+	char *copy = mo_strdup(s);
+
+	*(char **)mo_grow_raw((void **)array, n, sizeof(char *)) = copy;
+}
+
+void mo_ints_add(int64_t **array, size_t *n, int64_t v)
+{
+	*(int64_t *)mo_grow_raw((void **)array, n, sizeof(int64_t)) = v;
+}
+
+const char *mo_enum_name(const char *const *names, size_t n, int value)
+{
+	return value >= 0 && (size_t)value < n && names[value] ? names[value] : "?";
+}
+
+int mo_enum_parse(const char *const *names, size_t n, const char *s)
+{
+	for (size_t i = 0; s && i < n; i++)
+		if (names[i] && strcmp(names[i], s) == 0)
+			return (int)i;
+	return -1;
+}

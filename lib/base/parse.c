@@ -1,0 +1,320 @@
+/* Checked parsing of numbers, durations, sizes, names, times. Nothing here depends on the locale; all input may be hostile. The only user of the strto* family. */
+#include "lib/base/parse.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_MAX_US (INT64_C(3650) * 24 * 3600 * 1000000)
+#define NEAR_MISS_MAX 64                                    /* longer words get no suggestion */
+#define TIME_MAX_US (INT64_C(253402300799) * 1000000 + 999999) /* 9999-12-31T23:59:59.999999Z */
+#define TIME_MIN_US (INT64_C(-62135596800) * 1000000)       /* 0001-01-01T00:00:00Z */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+int mo_parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
+{
+	bool negative = *s == '-';
+	int64_t v = 0;
+	bool range = false;
+
+	if (negative)
+		s++;
+	if (!*s)
+		return -EINVAL;
+	for (; *s; s++) {
+		if (!is_digit(*s))
+			return -EINVAL;
+		/* negative all along, so that INT64_MIN fits */
+		range |= __builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, *s - '0', &v);
+	}
+	if (!negative)
+		range |= __builtin_sub_overflow(INT64_C(0), v, &v);
+	if (range || v < min || v > max)
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int mo_parse_double(const char *s, double *ret)
+{
+	static locale_t c_locale;
+	const char *p = s;
+	char *end;
+	double v;
+
+	if (*p == '-' || *p == '+')
+		p++;
+	if (strcasecmp(p, "nan") == 0) {
+		*ret = NAN;
+		return 0;
+	}
+	if (strcasecmp(p, "inf") == 0 || strcasecmp(p, "infinity") == 0) {
+		*ret = *s == '-' ? -INFINITY : INFINITY;
+		return 0;
+	}
+	/* refuses what strtod would take: spaces, hexadecimal, nan(...) */
+	if (!*p || p[strspn(p, "0123456789.eE+-")])
+		return -EINVAL;
+	if (!c_locale) {
+		c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+		if (!c_locale)
+			abort();
+	}
+	v = strtod_l(s, &end, c_locale);
+	if (end == s || *end)
+		return -EINVAL;
+	if (isinf(v))
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+int mo_parse_bool(const char *s, bool *ret)
+{
+	static const char *const words[] = { "true", "yes", "on", "1", "false", "no", "off", "0" };
+
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		if (strcmp(s, words[i]) == 0) {
+			*ret = i < 4;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+/* Splits "12.5ms" into the number and what follows. */
+static int parse_amount(const char *s, double *ret, const char **ret_unit)
+{
+	size_t n = strspn(s, "0123456789.");
+	char text[32];
+
+	if (n == 0)
+		return -EINVAL;
+	if (n >= sizeof(text))
+		return -ERANGE;
+	memcpy(text, s, n);
+	text[n] = 0;
+	*ret_unit = s + n;
+	return mo_parse_double(text, ret);
+}
+
+int mo_parse_duration_us(const char *s, int64_t *ret)
+{
+	static const struct { const char *unit; double us; } units[] = {
+		{ "", 1e6 }, { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 }, { "m", 60e6 }, { "h", 3600e6 }, { "d", 86400e6 },
+	};
+	const char *unit;
+	double amount;
+	int r = parse_amount(s, &amount, &unit);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ELEMENTSOF(units); i++)
+		if (strcmp(unit, units[i].unit) == 0) {
+			if (amount * units[i].us > (double)DURATION_MAX_US)
+				return -ERANGE;
+			*ret = (int64_t)(amount * units[i].us + 0.5);
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int mo_parse_size(const char *s, int64_t *ret)
+{
+	size_t n = strspn(s, "0123456789");
+	char text[32];
+	int64_t v, shift;
+	int r;
+
+	if (n == 0)
+		return -EINVAL;
+	if (n >= sizeof(text))
+		return -ERANGE;
+	memcpy(text, s, n);
+	text[n] = 0;
+	s += n;
+	if (*s && s[1])
+		return -EINVAL;
+	switch (*s) {
+	case 0: shift = 0; break;
+	case 'k': case 'K': shift = 10; break;
+	case 'M': shift = 20; break;
+	case 'G': shift = 30; break;
+	case 'T': shift = 40; break;
+	default: return -EINVAL;
+	}
+	r = mo_parse_i64(text, 0, INT64_MAX >> shift, &v);
+	if (r < 0)
+		return r;
+	*ret = v << shift;
+	return 0;
+}
+
+bool mo_name_valid(const char *s)
+{
+	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	size_t n;
+
+	if (!s || !*s || !strchr(first, *s))
+		return false;
+	n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+	return s[n] == 0 && n <= 63;
+}
+
+/* Length of the well-formed sequence at s (n bytes are there), 0 = none. RFC 3629: no overlong forms, no surrogates, at most U+10FFFF. */
+static size_t utf8_sequence(const unsigned char *s, size_t n)
+{
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	len = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+	if (len == 0 || len > n)
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+		return 0;
+	return len;
+}
+
+size_t mo_utf8_next(const char *s, size_t n)
+{
+	return n ? utf8_sequence((const unsigned char *)s, n) : 0;
+}
+
+bool mo_utf8_valid(const char *s, size_t n)
+{
+	for (size_t i = 0, len; i < n; i += len) {
+		len = utf8_sequence((const unsigned char *)s + i, n - i);
+		if (len == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Edits between a and b; a swap of neighbours is one edit. Both at most NEAR_MISS_MAX long. */
+static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb)
+{
+	size_t rows[3][NEAR_MISS_MAX + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= nb; j++)
+		last[j] = before[j] = j;
+	for (size_t i = 1; i <= na; i++) {
+		size_t *t = before;
+
+		now[0] = i;
+		for (size_t j = 1; j <= nb; j++) {
+			size_t d = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			d = MO_MIN(d, MO_MIN(last[j], now[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				d = MO_MIN(d, before[j - 2] + 1);
+			now[j] = d;
+		}
+		before = last;
+		last = now;
+		now = t;
+	}
+	return last[nb];
+}
+
+const char *mo_near_miss(const char *s, const char *const *names, size_t n)
+{
+	size_t len = strlen(s), best = 3;
+	const char *found = NULL;
+
+	if (len > NEAR_MISS_MAX)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t name_len = strlen(names[i]), d;
+
+		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
+			continue;
+		d = edit_distance(s, len, names[i], name_len);
+		if (d < best && 2 * d < MO_MAX(len, name_len)) {
+			best = d;
+			found = names[i];
+		}
+	}
+	return found;
+}
+
+/* Days since 1970-01-01 of a Gregorian date, and back: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013), for years >= 0. */
+static int64_t days_of(int64_t y, int64_t m, int64_t d)
+{
+	int64_t era, doe;
+
+	y -= m <= 2;
+	era = y / 400;
+	doe = (y - era * 400) * 365 + (y - era * 400) / 4 - (y - era * 400) / 100 + (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+	return era * 146097 + doe - 719468;
+}
+
+static void date_of(int64_t days, int64_t *y, int64_t *m, int64_t *d)
+{
+	int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
+	int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+
+	*d = doy - (153 * mp + 2) / 5 + 1;
+	*m = mp < 10 ? mp + 3 : mp - 9;
+	*y = yoe + era * 400 + (*m <= 2);
+}
+
+const char *mo_time_format(int64_t time_us, char buf[static 32])
+{
+	int64_t ms, days, y, m, d;
+
+	time_us = MO_MIN(MO_MAX(time_us, TIME_MIN_US), TIME_MAX_US);
+	days = time_us / 86400000000;
+	if (time_us % 86400000000 < 0)
+		days--;
+	ms = (time_us - days * 86400000000) / 1000;
+	date_of(days, &y, &m, &d);
+	/* the remainders tell the compiler that it fits */
+	snprintf(buf, 32, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)y % 10000, (unsigned)m % 100, (unsigned)d % 100, (unsigned)(ms / 3600000) % 100,
+		 (unsigned)(ms / 60000 % 60), (unsigned)(ms / 1000 % 60), (unsigned)(ms % 1000));
+	return buf;
+}
+
+int mo_time_parse(const char *s, int64_t *ret_us)
+{
+	static const char shape[] = "0000-00-00T00:00:00";
+	int64_t part[6] = { 0 }, y, m, d, days, us = 0, scale = 100000;
+	size_t n = 0, i;
+
+	for (i = 0; shape[i]; i++) {
+		if (shape[i] != '0') {
+			if (s[i] != shape[i])
+				return -EINVAL;
+			n++;
+		} else {
+			if (!is_digit(s[i]))
+				return -EINVAL;
+			part[n] = part[n] * 10 + (s[i] - '0');
+		}
+	}
+	if (s[i] == '.') {
+		if (!is_digit(s[++i]))
+			return -EINVAL;
+		for (; is_digit(s[i]); i++, scale /= 10)
+			us += (s[i] - '0') * scale;
+	}
+	if (s[i] != 'Z' || s[i + 1])
+		return -EINVAL;
+	if (part[0] < 1 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 || part[3] > 23 || part[4] > 59 || part[5] > 59)
+		return -ERANGE;
+	days = days_of(part[0], part[1], part[2]);
+	date_of(days, &y, &m, &d);
+	if (d != part[2])   /* 30 February */
+		return -ERANGE;
+	*ret_us = ((days * 24 + part[3]) * 60 + part[4]) * 60000000 + part[5] * 1000000 + us;
+	return 0;
+}

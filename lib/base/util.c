@@ -1,0 +1,101 @@
+/* Allocation that aborts, owned strings, array growth. Called by everybody; no I/O. */
+#include "lib/base/util.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void *mo_alloc(size_t size)
+{
+	void *p = calloc(1, size ? size : 1);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+void *mo_alloc_array(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		abort();
+	return mo_alloc(bytes);
+}
+
+void *mo_realloc_array(void *p, size_t n, size_t size)
+{
+	size_t bytes;
+	void *q;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		abort();
+	q = realloc(p, bytes ? bytes : 1);
+	if (!q)
+		abort();
+	return q;
+}
+
+char *mo_strndup(const char *s, size_t n)
+{
+	size_t len;
+	char *copy;
+
+	if (!s)
+		return NULL;
+	len = strnlen(s, n);
+	copy = mo_alloc(len + 1);
+	memcpy(copy, s, len);
+	return copy;
+}
+
+char *mo_strdup(const char *s)
+{
+	return s ? mo_strndup(s, strlen(s)) : NULL;
+}
+
+char *mo_printf(const char *fmt, ...)
+{
+	va_list ap;
+	char *s = NULL;
+	int r;
+
+	va_start(ap, fmt);
+	r = vasprintf(&s, fmt, ap);
+	va_end(ap);
+	if (r < 0)
+		abort();
+	return s;
+}
+
+void mo_str_set(char **s, const char *value)
+{
+	char *copy = mo_strdup(value);   /* before the free: value may lie within *s */
+
+	free(*s);
+	*s = copy;
+}
+
+bool mo_streq(const char *a, const char *b)
+{
+	if (!a || !b)
+		return a == b;
+	return strcmp(a, b) == 0;
+}
+
+bool mo_starts_with(const char *s, const char *prefix)
+{
+	return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+void *mo_grow_raw(void **array, size_t *n, size_t size)
+{
+	char *element;
+
+	if ((*n & (*n - 1)) == 0)
+		*array = mo_realloc_array(*array, *n ? *n * 2 : 1, size);
+	element = (char *)*array + *n * size;
+	memset(element, 0, size);
+	*n += 1;
+	return element;
+}
