@@ -13,15 +13,15 @@ int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b);
 /* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the directory when sync. mode e.g. 0600. */
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync);
 int mo_mkdir_p(const char *path, mode_t mode);
-int mo_rm_rf(const char *path);                           /* below path, links not followed; missing is fine */
+int mo_rm_rf(const char *path);                           /* path and everything below, links not followed; missing is fine */
 char *mo_path(const char *dir, const char *fmt, ...) _printf_(2, 3); /* "dir/…", caller frees */
 /* Nonblocking flock(LOCK_EX) on path (created 0600). Returns the held fd or -EWOULDBLOCK when somebody holds it. */
 int mo_lock_file(const char *path);
-char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it for tests */
+char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it for tests; NULL when unreadable */
 int mo_random(void *data, size_t n);                      /* getrandom */
 char *mo_random_hex(size_t n_bytes);
-/* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in), then the source tree's config/ when run from it.
+/* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the source tree's config/ when run from the tree).
  * Returns the first existing path of name below those (caller frees), NULL if none. */
 char *mo_data_file(const char *name);
-/* Where our own helper programs are: next to /proc/self/exe, else the compiled-in libexec directory. Caller frees; NULL if none. */
+/* Where our own helper programs are: next to /proc/self/exe (or, within the source tree, in a directory above it), else the compiled-in libexec directory. Caller frees; NULL if none. */
 char *mo_libexec(const char *program);

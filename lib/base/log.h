@@ -1,5 +1,4 @@
-/* Log of mains, managers and on_* handlers (libraries and cores never log): native journald entries when there is a journal, else "<level>text" lines on stderr.
- * Fields: a NULL-terminated list of "KEY=value" strings made with mo_printf-like formats is built by MO_LOG's callers through mo_log_fields. */
+/* Log of mains, managers and on_* handlers (libraries and cores never log): native journald entries when stderr is the journal's, else "<level>text" lines on stderr. */
 #pragma once
 #include <stdint.h>
 #include "lib/base/util.h"

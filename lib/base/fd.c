@@ -1,0 +1,309 @@
+/* Files and descriptors: whole reads, atomic writes, locks, look-up of data files and helper programs. Every path that fails leaves no descriptor and no temporary file. */
+#include "lib/base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RM_DEPTH_MAX 200   /* one descriptor is open per level */
+
+int mo_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+int mo_write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n > 0) {
+		ssize_t r = write(fd, p, n);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		p += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b)
+{
+	_cleanup_(mo_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
+	char piece[16384];
+	ssize_t r;
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		r = read(fd, piece, sizeof(piece));
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		if ((size_t)r > max - got.len)
+			return -EFBIG;
+		mo_buf_add(&got, piece, (size_t)r);
+	}
+	mo_buf_add(b, got.data, got.len);
+	return 0;
+}
+
+int mo_read_file(const char *path, size_t max, struct mo_buf *b)
+{
+	return mo_read_file_at(AT_FDCWD, path, max, b);
+}
+
+static int sync_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_(mo_freep) char *dir = slash == path ? mo_strdup("/") : slash ? mo_strndup(path, (size_t)(slash - path)) : mo_strdup(".");
+	_cleanup_(mo_closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+static int write_tmp(int fd, const void *data, size_t n, mode_t mode, bool sync)
+{
+	int r = mo_write_all(fd, data, n);
+
+	if (r < 0)
+		return r;
+	if (fchmod(fd, mode) < 0 || (sync && fsync(fd) < 0))
+		return -errno;
+	return 0;
+}
+
+int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync)
+{
+	_cleanup_(mo_freep) char *tmp = mo_printf("%s.XXXXXX", path);
+	_cleanup_(mo_closep) int fd = mkostemp(tmp, O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = write_tmp(fd, data, n, mode, sync);
+	if (r == 0 && rename(tmp, path) < 0)
+		r = -errno;
+	if (r < 0) {
+		unlink(tmp);
+		return r;
+	}
+	return sync ? sync_parent(path) : 0;
+}
+
+int mo_mkdir_p(const char *path, mode_t mode)
+{
+	_cleanup_(mo_freep) char *p = mo_strdup(path);
+	struct stat st;
+
+	for (char *s = p + 1; *p && *s; s++) {
+		if (*s != '/')
+			continue;
+		*s = 0;
+		if (mkdir(p, mode) < 0 && errno != EEXIST)
+			return -errno;
+		*s = '/';
+	}
+	if (mkdir(p, mode) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	return stat(p, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* Recursion is needed: the tree is. Entries that vanish meanwhile are fine. */
+static int rm_below(int parent, const char *name, int depth)
+{
+	_cleanup_(mo_closep) int fd = -1;
+	_cleanup_(closedirp) DIR *dir = NULL;
+	struct dirent *e;
+	int r;
+
+	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	if (depth > RM_DEPTH_MAX)
+		return -ELOOP;
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	dir = fdopendir(fd);
+	if (!dir)
+		return -errno;
+	fd = -1;   /* the stream owns it now */
+	while ((errno = 0, e = readdir(dir))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		r = rm_below(dirfd(dir), e->d_name, depth + 1);
+		if (r < 0)
+			return r;
+	}
+	if (errno)
+		return -errno;
+	return unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int mo_rm_rf(const char *path)
+{
+	return rm_below(AT_FDCWD, path, 0);
+}
+
+char *mo_path(const char *dir, const char *fmt, ...)
+{
+	struct mo_buf b = { 0 };
+	char *rest = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&rest, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	mo_buf_str(&b, dir);
+	if (b.len == 0 || b.data[b.len - 1] != '/')
+		mo_buf_str(&b, "/");
+	mo_buf_str(&b, rest);
+	free(rest);
+	return mo_buf_take(&b);
+}
+
+int mo_lock_file(const char *path)
+{
+	_cleanup_(mo_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+char *mo_boot_id(void)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *fake = getenv("MOE_BOOT_ID");
+	struct mo_buf id = { 0 };
+
+	if (fake && *fake)
+		return mo_strdup(fake);
+	if (mo_read_file("/proc/sys/kernel/random/boot_id", 128, &b) < 0)
+		return NULL;
+	for (size_t i = 0; i < b.len; i++)
+		if (b.data[i] != '-' && b.data[i] != '\n')
+			mo_buf_add(&id, &b.data[i], 1);
+	return mo_buf_take(&id);
+}
+
+int mo_random(void *data, size_t n)
+{
+	char *p = data;
+
+	while (n > 0) {
+		ssize_t r = getrandom(p, n, 0);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		p += r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+char *mo_random_hex(size_t n_bytes)
+{
+	_cleanup_(mo_freep) unsigned char *raw = mo_alloc(n_bytes);
+	struct mo_buf b = { 0 };
+
+	/* ids and secrets must never be guessable: no fallback */
+	if (mo_random(raw, n_bytes) < 0)
+		abort();
+	for (size_t i = 0; i < n_bytes; i++)
+		mo_buf_printf(&b, "%02x", raw[i]);
+	return mo_buf_take(&b);
+}
+
+/* Directory of the running program, NULL when unknown. */
+static char *program_dir(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+	char *slash;
+
+	if (n <= 0 || (size_t)n >= sizeof(path))
+		return NULL;
+	path[n] = 0;
+	slash = strrchr(path, '/');
+	return slash ? mo_strndup(path, (size_t)(slash - path)) : NULL;
+}
+
+/* Whether dir is the source tree or lies below it. */
+static bool in_source_tree(const char *dir)
+{
+	size_t n = strlen(MO_SOURCE_DIR);
+
+	return mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
+}
+
+char *mo_data_file(const char *name)
+{
+	_cleanup_(mo_freep) char *program = program_dir();
+	const char *env = getenv("MOE_DATA_DIR");
+	const char *dirs[] = { env && *env ? env : NULL, "/etc/moe", in_source_tree(program) ? MO_SOURCE_DIR "/config" : MO_DATADIR };
+
+	/* names may come from a recipe: never out of the data directories */
+	if (!*name || *name == '/' || strstr(name, ".."))
+		return NULL;
+	for (size_t i = 0; i < ELEMENTSOF(dirs); i++) {
+		_cleanup_(mo_freep) char *path = dirs[i] ? mo_path(dirs[i], "%s", name) : NULL;
+
+		if (path && access(path, F_OK) == 0)
+			return TAKE_PTR(path);
+	}
+	return NULL;
+}
+
+char *mo_libexec(const char *program)
+{
+	_cleanup_(mo_freep) char *dir = program_dir();
+	_cleanup_(mo_freep) char *installed = mo_path(MO_LIBEXECDIR, "%s", program);
+	char *slash;
+
+	while (dir) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", program);
+
+		if (access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+		/* a test program lies deeper in the build directory than the programs */
+		slash = strrchr(dir, '/');
+		if (!slash || !in_source_tree(dir))
+			break;
+		*slash = 0;
+	}
+	return access(installed, X_OK) == 0 ? TAKE_PTR(installed) : NULL;
+}
