@@ -7,6 +7,8 @@
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
 #define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
 #define MO_GPUS_PER_NODE_MAX 256
+#define MO_NUMA_NODES_MAX 1024
+#define MO_STEPS_PER_NODE_MAX 4096            /* steps (running, or gone and not yet forgotten) in one message */
 #define MO_RANKS_MAX 131072                   /* ranks of one job */
 #define MO_NODES_MAX 16384
 #define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429 */

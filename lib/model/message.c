@@ -1,0 +1,122 @@
+/* Descriptions of the agent protocol's messages: the exact keys on the wire. */
+#include "lib/model/message.h"
+
+#include "lib/model/limits.h"
+
+const char *const step_state_names[_STEP_STATE_N] = { "spooled", "starting", "running", "stopping", "gone", "hung" };
+const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kill", "forget", "scan", "query" };
+
+static const struct mo_field rank_progress_fields[] = {
+	MO_F(rank_progress, rank, MO_INT),
+	MO_F(rank_progress, iteration, MO_INT),
+	MO_F(rank_progress, step_ms, MO_REAL),
+	MO_F_ENUM(rank_progress, phase, phase_names),
+};
+const struct mo_desc rank_progress_desc = MO_DESC(rank_progress, rank_progress_fields);
+
+static const struct mo_field step_report_fields[] = {
+	MO_F(step_report, job, MO_INT),
+	MO_F(step_report, attempt, MO_INT),
+	MO_F_ENUM(step_report, state, step_state_names),
+	MO_F(step_report, written, MO_INT),
+	MO_F_VEC(step_report, notes, &note_desc, .omit = true, .max = MO_NOTES_PER_SYNC),
+	MO_F_VEC(step_report, progress, &rank_progress_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
+};
+const struct mo_desc step_report_desc = MO_DESC(step_report, step_report_fields);
+
+static const struct mo_field agent_hello_fields[] = {
+	MO_F(agent_hello, node, MO_STR, .max = MO_LONGEST_NAME),
+	MO_F(agent_hello, boot_id, MO_STR, .max = 128),
+	MO_F(agent_hello, instance, MO_STR, .max = 128),
+	MO_F(agent_hello, protocol, MO_INT),
+	MO_F(agent_hello, version, MO_STR, .max = 128),
+	MO_F(agent_hello, address, MO_STR, .max = 256),
+	MO_F_SUB(agent_hello, info, MO_STRUCT, &nodeinfo_desc),
+	MO_F_VEC(agent_hello, steps, &step_report_desc, .max = MO_STEPS_PER_NODE_MAX),
+};
+const struct mo_desc agent_hello_desc = MO_DESC(agent_hello, agent_hello_fields);
+
+static const struct mo_field step_ack_fields[] = {
+	MO_F(step_ack, job, MO_INT),
+	MO_F(step_ack, attempt, MO_INT),
+	MO_F(step_ack, through, MO_INT),
+	MO_F(step_ack, known, MO_BOOL),
+};
+const struct mo_desc step_ack_desc = MO_DESC(step_ack, step_ack_fields);
+
+static const struct mo_field agent_welcome_fields[] = {
+	MO_F(agent_welcome, epoch, MO_INT),
+	MO_F(agent_welcome, beat_ms, MO_INT),
+	MO_F_VEC(agent_welcome, steps, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
+};
+const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
+
+static const struct mo_field found_checkpoint_fields[] = {
+	MO_F(found_checkpoint, iteration, MO_INT),
+	MO_F(found_checkpoint, path, MO_STR),
+	MO_F(found_checkpoint, bytes, MO_INT),
+	MO_F(found_checkpoint, complete, MO_BOOL),
+	MO_F(found_checkpoint, reason, MO_STR),
+	MO_F(found_checkpoint, saved_at, MO_TIME),
+};
+const struct mo_desc found_checkpoint_desc = MO_DESC(found_checkpoint, found_checkpoint_fields);
+
+static const struct mo_field scan_result_fields[] = {
+	MO_F(scan_result, job, MO_INT),
+	MO_F(scan_result, attempt, MO_INT),
+	MO_F(scan_result, error, MO_STR),
+	MO_F(scan_result, writable, MO_BOOL),
+	MO_F_VEC(scan_result, items, &found_checkpoint_desc, .max = MO_CHECKPOINTS_MAX),
+};
+const struct mo_desc scan_result_desc = MO_DESC(scan_result, scan_result_fields);
+
+static const struct mo_field agent_sync_fields[] = {
+	MO_F(agent_sync, node, MO_STR, .max = MO_LONGEST_NAME),
+	MO_F(agent_sync, boot_id, MO_STR, .max = 128),
+	MO_F(agent_sync, instance, MO_STR, .max = 128),
+	MO_F(agent_sync, epoch, MO_INT),
+	MO_F(agent_sync, beat, MO_INT),
+	MO_F(agent_sync, mono_ns, MO_INT),
+	MO_F_VEC(agent_sync, steps, &step_report_desc, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_VEC(agent_sync, scans, &scan_result_desc, .omit = true, .max = MO_STEPS_PER_NODE_MAX),
+};
+const struct mo_desc agent_sync_desc = MO_DESC(agent_sync, agent_sync_fields);
+
+static const struct mo_field command_fields[] = {
+	MO_F(command, epoch, MO_INT),
+	MO_F_ENUM(command, kind, command_kind_names),
+	MO_F(command, job, MO_INT, .omit = true),
+	MO_F(command, attempt, MO_INT, .omit = true),
+	MO_F(command, node, MO_STR),
+	MO_F_SUB(command, launch, MO_OPT, &launch_desc, .omit = true),
+	MO_F(command, signal, MO_INT, .omit = true),
+	MO_F(command, grace_us, MO_INT, .omit = true),
+	MO_F(command, dir, MO_STR, .omit = true),
+	MO_F_SUB(command, layout, MO_OPT, &ckpt_layout_desc, .omit = true),
+	MO_F(command, user, MO_STR, .omit = true),
+	MO_F(command, level, MO_STR, .omit = true),
+	MO_F(command, world, MO_INT, .omit = true),
+	MO_F(command, query, MO_INT, .omit = true),
+	MO_F(command, rank, MO_INT, .omit = true),
+	MO_F(command, offset, MO_INT, .omit = true),
+	MO_F(command, lines, MO_INT, .omit = true),
+	MO_F(command, wait_ms, MO_INT, .omit = true),
+};
+const struct mo_desc command_desc = MO_DESC(command, command_fields);
+
+static const struct mo_field sync_reply_fields[] = {
+	MO_F(sync_reply, epoch, MO_INT),
+	MO_F_VEC(sync_reply, acks, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_VEC(sync_reply, commands, &command_desc, .max = MO_STEPS_PER_NODE_MAX),
+};
+const struct mo_desc sync_reply_desc = MO_DESC(sync_reply, sync_reply_fields);
+
+static const struct mo_field query_answer_fields[] = {
+	MO_F(query_answer, node, MO_STR, .max = MO_LONGEST_NAME),
+	MO_F(query_answer, query, MO_INT),
+	MO_F(query_answer, error, MO_STR),
+	MO_F(query_answer, text, MO_STR, .max = MO_AGENT_BODY_BYTES_MAX),
+	MO_F(query_answer, offset, MO_INT),
+	MO_F(query_answer, end, MO_BOOL),
+};
+const struct mo_desc query_answer_desc = MO_DESC(query_answer, query_answer_fields);

@@ -1,0 +1,32 @@
+/* Description of a note. Most fields belong to some kinds only and are left out while unknown, since a journal holds very many notes. */
+#include "lib/model/note.h"
+
+#include "lib/model/limits.h"
+
+const char *const note_kind_names[_NOTE_KIND_N] = {
+	"started", "refused", "running", "phase", "sample", "checkpoint", "saving", "resumed", "exit", "lost", "gone", "unkillable",
+};
+
+static const struct mo_field note_fields[] = {
+	MO_F(note, n, MO_INT),
+	MO_F_ENUM(note, kind, note_kind_names),
+	MO_F(note, time, MO_TIME, .omit = true),
+	MO_F(note, mono_ns, MO_INT, .omit = true),
+	MO_F(note, rank, MO_INT, .omit = true),
+	MO_F(note, pid, MO_INT, .omit = true),
+	MO_F(note, start_time, MO_INT, .omit = true),
+	MO_F(note, cpus, MO_STR, .omit = true),
+	MO_F(note, numa_node, MO_INT, .omit = true),
+	MO_F(note, bind_verified, MO_TRI, .omit = true),
+	MO_F(note, bind_note, MO_STR, .omit = true),
+	MO_F(note, code, MO_INT, .omit = true),
+	MO_F(note, signal, MO_INT, .omit = true),
+	MO_F(note, cause, MO_STR, .omit = true),
+	MO_F_ENUM(note, phase, phase_names, .omit = true),
+	MO_F(note, iteration, MO_INT, .omit = true),
+	MO_F(note, path, MO_STR, .omit = true),
+	MO_F(note, text, MO_STR, .omit = true),
+	MO_F_LIST(note, tail, MO_STRS, .omit = true, .max = MO_TAIL_LINES),
+	MO_F_SUB(note, sample, MO_OPT, &sample_desc, .omit = true),
+};
+const struct mo_desc note_desc = MO_DESC(note, note_fields);

@@ -1,0 +1,136 @@
+/* Descriptions of the recipe. The limits are those of what a document from outside may carry. */
+#include "lib/model/recipe.h"
+
+#include "lib/model/launch.h"
+#include "lib/model/limits.h"
+
+static const struct mo_field kv_fields[] = {
+	MO_F(kv, key, MO_STR),
+	MO_F(kv, value, MO_STR),
+};
+const struct mo_desc kv_desc = MO_DESC(kv, kv_fields);
+
+static const struct mo_field moe_fields[] = {
+	MO_F(recipe_moe, experts, MO_INT),
+	MO_F(recipe_moe, topk, MO_INT),
+	MO_F(recipe_moe, ffn, MO_INT),
+	MO_F(recipe_moe, shared_ffn, MO_INT),
+	MO_F(recipe_moe, dense_layers, MO_INT),
+};
+static const struct mo_desc moe_desc = MO_DESC(recipe_moe, moe_fields);
+
+static const struct mo_field mla_fields[] = {
+	MO_F(recipe_mla, q_lora, MO_INT),
+	MO_F(recipe_mla, kv_lora, MO_INT),
+	MO_F(recipe_mla, qk_nope, MO_INT),
+	MO_F(recipe_mla, qk_rope, MO_INT),
+	MO_F(recipe_mla, v, MO_INT),
+};
+static const struct mo_desc mla_desc = MO_DESC(recipe_mla, mla_fields);
+
+static const struct mo_field model_fields[] = {
+	MO_F(recipe_model, name, MO_STR),
+	MO_F(recipe_model, layers, MO_INT),
+	MO_F(recipe_model, hidden, MO_INT),
+	MO_F(recipe_model, heads, MO_INT),
+	MO_F(recipe_model, kv_heads, MO_INT),
+	MO_F(recipe_model, head_dim, MO_INT),
+	MO_F(recipe_model, ffn, MO_INT),
+	MO_F(recipe_model, vocab, MO_INT),
+	MO_F(recipe_model, gated, MO_BOOL),
+	MO_F(recipe_model, attention, MO_STR),
+	MO_F(recipe_model, mtp, MO_INT),
+	MO_F(recipe_model, window, MO_INT),
+	MO_F(recipe_model, tied, MO_BOOL),
+	MO_F_SUB(recipe_model, moe, MO_OPT, &moe_desc),
+	MO_F_SUB(recipe_model, mla, MO_OPT, &mla_desc),
+};
+const struct mo_desc recipe_model_desc = MO_DESC(recipe_model, model_fields);
+
+static const struct mo_field parallelism_fields[] = {
+	MO_F(recipe_parallelism, automatic, MO_BOOL),
+	MO_F(recipe_parallelism, tp, MO_INT),
+	MO_F(recipe_parallelism, pp, MO_INT),
+	MO_F(recipe_parallelism, vpp, MO_INT),
+	MO_F(recipe_parallelism, ep, MO_INT),
+	MO_F(recipe_parallelism, etp, MO_INT),
+	MO_F(recipe_parallelism, cp, MO_INT),
+	MO_F(recipe_parallelism, dp, MO_INT),
+	MO_F(recipe_parallelism, sharding, MO_STR),
+	MO_F(recipe_parallelism, schedule, MO_STR),
+	MO_F(recipe_parallelism, given, MO_BOOL),
+};
+static const struct mo_desc parallelism_desc = MO_DESC(recipe_parallelism, parallelism_fields);
+
+static const struct mo_field env_fields[] = {
+	MO_F(recipe_env, name, MO_STR),
+	MO_F(recipe_env, value, MO_STR),
+	MO_F(recipe_env, file, MO_STR),
+};
+static const struct mo_desc env_desc = MO_DESC(recipe_env, env_fields);
+
+static const struct mo_field checkpoint_fields[] = {
+	MO_F(recipe_checkpoint, dir, MO_STR),
+	MO_F(recipe_checkpoint, every, MO_INT),
+	MO_F(recipe_checkpoint, keep, MO_INT),
+	MO_F(recipe_checkpoint, verify, MO_STR),
+	MO_F(recipe_checkpoint, resume, MO_INT),
+};
+static const struct mo_desc checkpoint_desc = MO_DESC(recipe_checkpoint, checkpoint_fields);
+
+static const struct mo_field engine_fields[] = {
+	MO_F(recipe_engine, kind, MO_STR),
+	MO_F(recipe_engine, workdir, MO_STR),
+	MO_F(recipe_engine, entry, MO_STR),
+	MO_F(recipe_engine, python, MO_STR),
+	MO_F(recipe_engine, prepare, MO_STR),
+	MO_F_LIST(recipe_engine, argv, MO_STRS),
+	MO_F_VEC(recipe_engine, args, &kv_desc),
+	MO_F(recipe_engine, args_list, MO_BOOL),
+	MO_F(recipe_engine, strict_args, MO_BOOL),
+	MO_F_LIST(recipe_engine, args_unchecked, MO_STRS),
+};
+static const struct mo_desc recipe_engine_desc = MO_DESC(recipe_engine, engine_fields);
+
+static const struct mo_field bind_fields[] = {
+	MO_F(recipe_bind, cpu, MO_STR),
+	MO_F(recipe_bind, memory, MO_STR),
+	MO_F(recipe_bind, nic, MO_STR),
+	MO_F(recipe_bind, smt, MO_STR),
+	MO_F(recipe_bind, verify, MO_STR),
+	MO_F(recipe_bind, reserve_cores, MO_INT),
+};
+const struct mo_desc recipe_bind_desc = MO_DESC(recipe_bind, bind_fields);
+
+static const struct mo_field recipe_fields[] = {
+	MO_F(recipe, name, MO_STR, .max = MO_LONGEST_NAME),
+	MO_F_SUB(recipe, engine, MO_STRUCT, &recipe_engine_desc),
+	MO_F_SUB(recipe, model, MO_OPT, &recipe_model_desc),
+	MO_F(recipe, gpus, MO_INT),
+	MO_F(recipe, spares, MO_INT),
+	MO_F(recipe, nic_gbps, MO_INT),
+	MO_F(recipe, gpu, MO_STR),
+	MO_F_LIST(recipe, exclude, MO_STRS, .max = MO_NODES_MAX),
+	MO_F_SUB(recipe, parallelism, MO_STRUCT, &parallelism_desc),
+	MO_F(recipe, seq, MO_INT),
+	MO_F(recipe, micro, MO_INT),
+	MO_F(recipe, global_batch, MO_INT),
+	MO_F(recipe, global_tokens, MO_INT),
+	MO_F(recipe, precision, MO_STR),
+	MO_F(recipe, recompute, MO_STR),
+	MO_F(recipe, steps, MO_INT),
+	MO_F_VEC(recipe, features, &kv_desc),
+	MO_F_SUB(recipe, bind, MO_STRUCT, &recipe_bind_desc),
+	MO_F_VEC(recipe, env, &env_desc),
+	MO_F_SUB(recipe, checkpoint, MO_STRUCT, &checkpoint_desc),
+	MO_F(recipe, stop_signal, MO_INT),
+	MO_F(recipe, stop_grace_us, MO_INT),
+	MO_F(recipe, on_node_loss, MO_STR),
+	MO_F(recipe, lease_us, MO_INT),
+	MO_F(recipe, grace_us, MO_INT),
+	MO_F(recipe, max_cycles, MO_INT),
+	MO_F(recipe, priority, MO_INT),
+	MO_F(recipe, time_limit_us, MO_INT),
+	MO_F_LIST(recipe, preflight, MO_STRS),
+};
+const struct mo_desc recipe_desc = MO_DESC(recipe, recipe_fields);

@@ -1,0 +1,55 @@
+/* One iteration's metrics: keys and order are those of the REST interface's Sample. */
+#include "lib/model/sample.h"
+
+const char *const phase_names[_PHASE_N] = { "init", "load", "train", "save", "eval" };
+
+static const struct mo_field sample_fields[] = {
+	MO_F(sample, iteration, MO_INT),
+	MO_F(sample, time, MO_TIME),
+	MO_F(sample, loss, MO_REAL),
+	MO_F(sample, grad_norm, MO_REAL),
+	MO_F(sample, lr, MO_REAL),
+	MO_F(sample, step_ms, MO_REAL),
+	MO_F(sample, tokens, MO_INT),
+	MO_F(sample, tokens_per_s_per_gpu, MO_REAL),
+	MO_F(sample, tflops_per_gpu, MO_REAL),
+	MO_F(sample, mfu, MO_REAL),
+	MO_F(sample, mem_gb, MO_REAL),
+	MO_F(sample, skipped, MO_INT),
+	MO_F(sample, nan, MO_INT),
+	MO_F_ENUM(sample, phase, phase_names),
+	MO_F(sample, attempt, MO_INT),
+};
+const struct mo_desc sample_desc = MO_DESC(sample, sample_fields);
+
+static void merge_int(int64_t *a, int64_t b)
+{
+	if (*a == MO_NONE)
+		*a = b;
+}
+
+static void merge_real(double *a, double b)
+{
+	if (*a == MO_NONE_F)
+		*a = b;
+}
+
+void sample_merge(struct sample *a, const struct sample *b)
+{
+	merge_int(&a->iteration, b->iteration);
+	merge_int(&a->time, b->time);
+	merge_real(&a->loss, b->loss);
+	merge_real(&a->grad_norm, b->grad_norm);
+	merge_real(&a->lr, b->lr);
+	merge_real(&a->step_ms, b->step_ms);
+	merge_int(&a->tokens, b->tokens);
+	merge_real(&a->tokens_per_s_per_gpu, b->tokens_per_s_per_gpu);
+	merge_real(&a->tflops_per_gpu, b->tflops_per_gpu);
+	merge_real(&a->mfu, b->mfu);
+	merge_real(&a->mem_gb, b->mem_gb);
+	merge_int(&a->skipped, b->skipped);
+	merge_int(&a->nan, b->nan);
+	if (a->phase == PHASE_NONE)
+		a->phase = b->phase;
+	merge_int(&a->attempt, b->attempt);
+}
