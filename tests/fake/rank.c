@@ -1,0 +1,170 @@
+/* A rank that trains nothing: the engine of the fault tests. It iterates at a given pace, tells the notify socket, prints a line that the torch rules read, saves checkpoints, and keeps a
+ * record of its own life outside the system under test: TRUTH/rank-R.lock is held by flock for life (a second live process of the rank writes DUPLICATE), TRUTH/starts gets one line per start.
+ * Options: --steps N --step-ms M --save-every K --truth DIR --child (a child that ignores SIGTERM and calls setsid) --exit ITER:CODE:RANK (exit by itself, first attempt only)
+ * --hold-start FILE (waits until FILE exists before the first iteration). */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+struct options { long steps, step_ms, save_every, exit_iter, exit_code, exit_rank; const char *truth, *hold; bool child; };
+
+static volatile sig_atomic_t terminated;
+
+static void on_term(int signal_number)
+{
+	(void)signal_number;
+	terminated = 1;
+}
+
+static long env_long(const char *name, long fallback)
+{
+	const char *s = getenv(name);
+	return s && *s ? strtol(s, NULL, 10) : fallback;
+}
+
+static void append(const char *dir, const char *name, const char *line)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, line, strlen(line)) != (ssize_t)strlen(line))
+		_exit(97);
+	close(fd);
+}
+
+static void record_start(const struct options *o, long rank)
+{
+	char path[4096], line[256];
+	snprintf(path, sizeof path, "%s/rank-%ld.lock", o->truth, rank);
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		_exit(98);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		snprintf(line, sizeof line, "DUPLICATE rank %ld pid %d attempt %ld\n", rank, getpid(), env_long("MOE_ATTEMPT", 0));
+		append(o->truth, "duplicates", line);
+	}
+	snprintf(line, sizeof line, "%ld %d %ld %ld\n", rank, getpid(), env_long("MOE_ATTEMPT", 0), env_long("MOE_RESUME_ITERATION", -1));
+	append(o->truth, "starts", line);
+}
+
+static void notify(const char *text)
+{
+	static int fd = -1;
+	const char *path = getenv("MOE_NOTIFY_SOCKET");
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	if (!path || strlen(path) >= sizeof a.sun_path)
+		return;
+	if (fd < 0)
+		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	(void)sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, sizeof a);
+}
+
+static void start_child(const struct options *o)
+{
+	char line[64];
+	if (fork() != 0)
+		return;
+	signal(SIGTERM, SIG_IGN);
+	setsid();
+	snprintf(line, sizeof line, "%d\n", getpid());
+	append(o->truth, "children", line);
+	for (;;)
+		pause();
+}
+
+/* Marker last, as the torch layout demands. */
+static void save(const struct options *o, long iteration)
+{
+	const char *dir = getenv("MOE_CHECKPOINT_DIR");
+	char path[4096], file[4200], text[4400];
+	if (!dir || !o->save_every || iteration % o->save_every)
+		return;
+	snprintf(text, sizeof text, "PHASE=save\nITERATION=%ld", iteration);
+	notify(text);
+	mkdir(dir, 0755);
+	snprintf(path, sizeof path, "%s/iter_%07ld", dir, iteration);
+	mkdir(path, 0755);
+	snprintf(file, sizeof file, "%s/COMPLETE", path);
+	int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || write(fd, "{}\n", 3) != 3)
+		_exit(96);
+	close(fd);
+	snprintf(text, sizeof text, "CHECKPOINT=%s\nITERATION=%ld\nPHASE=train", path, iteration);
+	notify(text);
+}
+
+static void wait_ms(long ms)
+{
+	struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	while (nanosleep(&t, &t) < 0 && errno == EINTR && !terminated)
+		;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *v = i + 1 < argc ? argv[i + 1] : "";
+		if (!strcmp(argv[i], "--child")) {
+			o->child = true;
+			continue;
+		}
+		if (!strcmp(argv[i], "--steps")) o->steps = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--step-ms")) o->step_ms = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--save-every")) o->save_every = strtol(v, NULL, 10);
+		else if (!strcmp(argv[i], "--truth")) o->truth = v;
+		else if (!strcmp(argv[i], "--hold-start")) o->hold = v;
+		else if (!strcmp(argv[i], "--exit")) {
+			if (sscanf(v, "%ld:%ld:%ld", &o->exit_iter, &o->exit_code, &o->exit_rank) != 3)
+				return -1;
+		} else return -1;
+		i++;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .steps = 50, .step_ms = 20, .exit_iter = -1 };
+	long rank = env_long("RANK", 0), resume = env_long("MOE_RESUME_ITERATION", -1), first = env_long("MOE_ATTEMPT", 1) == 1;
+	char text[512];
+	if (parse(argc, argv, &o) < 0) {
+		fprintf(stderr, "usage: rank [--steps N] [--step-ms M] [--save-every K] [--truth DIR] [--child] [--exit ITER:CODE:RANK] [--hold-start FILE]\n");
+		return 2;
+	}
+	signal(SIGTERM, on_term);
+	if (o.truth)
+		record_start(&o, rank);
+	if (o.child && o.truth)
+		start_child(&o);
+	notify("READY=1\nPHASE=train");
+	while (o.hold && access(o.hold, F_OK) < 0 && !terminated)
+		wait_ms(5);
+	for (long i = resume > 0 ? resume + 1 : 1; i <= o.steps && !terminated; i++) {
+		if (first && i == o.exit_iter && rank == o.exit_rank) {
+			fprintf(stderr, "rank %ld leaves at iteration %ld with code %ld\n", rank, i, o.exit_code);
+			return (int)o.exit_code;
+		}
+		wait_ms(o.step_ms);
+		double loss = 1.0 + 4.0 / (1.0 + (double)i / 10.0);
+		snprintf(text, sizeof text, "ITERATION=%ld\nLOSS=%.6f\nSTEP_MS=%ld.0\nTOKENS=%d", i, loss, o.step_ms, 4096);
+		notify(text);
+		if (rank == 0) {
+			printf("step %ld/%ld loss %.6f grad_norm 1.00 lr 1.00e-03 step_ms %ld.0 tokens 4096 tokens_per_s 100\n", i, o.steps, loss, o.step_ms);
+			fflush(stdout);
+			save(&o, i);
+		}
+	}
+	return 0;
+}
