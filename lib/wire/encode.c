@@ -1,0 +1,242 @@
+/* Described struct -> JSON text, written directly: a sync of thousands of notes must not build a tree first. Output is always valid, one line, valid UTF-8. */
+#include "lib/wire/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+
+#define AT(type, obj, f) ((const type *)((const char *)(obj) + (f)->offset))
+#define COUNT(obj, f) (*(const size_t *)((const char *)(obj) + (f)->count_offset))
+
+void wire_string(const char *s, struct mo_buf *b)
+{
+	size_t n, start = 0, i = 0;
+	char escape[8];
+
+	if (!s) {
+		mo_buf_str(b, "null");
+		return;
+	}
+	n = strlen(s);
+	mo_buf_add(b, "\"", 1);
+	while (i < n) {
+		unsigned char c = (unsigned char)s[i];
+		size_t len = c < 0x80 ? 1 : mo_utf8_next(s + i, n - i);
+
+		if (len > 1 || (len == 1 && c >= 0x20 && c != '"' && c != '\\')) {
+			i += len;
+			continue;
+		}
+		mo_buf_add(b, s + start, i - start);
+		if (len == 0)
+			mo_buf_str(b, "\xef\xbf\xbd");   /* U+FFFD for each bad byte */
+		else if (c == '"' || c == '\\')
+			mo_buf_add(b, (char[]){ '\\', (char)c }, 2);
+		else if (c == '\n')
+			mo_buf_str(b, "\\n");
+		else if (c == '\t')
+			mo_buf_str(b, "\\t");
+		else {
+			snprintf(escape, sizeof(escape), "\\u%04x", c);
+			mo_buf_str(b, escape);
+		}
+		start = ++i;
+	}
+	mo_buf_add(b, s + start, n - start);
+	mo_buf_add(b, "\"", 1);
+}
+
+static void integer(int64_t v, struct mo_buf *b)
+{
+	char digits[24];
+	size_t at = sizeof(digits);
+	uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+	do
+		digits[--at] = (char)('0' + u % 10);
+	while (u /= 10);
+	if (v < 0)
+		digits[--at] = '-';
+	mo_buf_add(b, digits + at, sizeof(digits) - at);
+}
+
+/* The shortest of 15 to 17 digits that reads back as the same number. */
+static void real(double v, struct mo_buf *b)
+{
+	char text[40];
+	double back;
+
+	if (v == MO_NONE_F)
+		mo_buf_str(b, "null");
+	else if (isnan(v))
+		mo_buf_str(b, "\"NaN\"");
+	else if (isinf(v))
+		mo_buf_str(b, v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+	else {
+		for (int digits = 15; digits <= 17; digits++) {
+			snprintf(text, sizeof(text), "%.*g", digits, v);
+			if (mo_parse_double(text, &back) == 0 && back == v)
+				break;
+		}
+		mo_buf_str(b, text);
+	}
+}
+
+static void timestamp(int64_t us, struct mo_buf *b)
+{
+	char text[32];
+	int64_t rest = us % 1000 < 0 ? us % 1000 + 1000 : us % 1000;
+
+	mo_time_format(us, text);
+	if (rest)
+		mo_buf_printf(b, "\"%.*s%03" PRId64 "Z\"", (int)strlen(text) - 1, text, rest);
+	else
+		mo_buf_printf(b, "\"%s\"", text);
+}
+
+/* Kept text may hold anything: only what parses goes out, on one line. */
+static void raw(const char *text, struct mo_buf *b)
+{
+	struct json_object *json = NULL;
+
+	if (text && wire_parse(text, strlen(text), &json, NULL) == 0)
+		mo_buf_str(b, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	else
+		mo_buf_str(b, "null");
+	json_object_put(json);
+}
+
+static void list(const struct mo_field *f, const void *obj, struct mo_buf *b)
+{
+	mo_buf_add(b, "[", 1);
+	for (size_t i = 0; i < COUNT(obj, f); i++) {
+		if (i)
+			mo_buf_add(b, ",", 1);
+		if (f->kind == MO_VEC)
+			wire_encode(f->sub, *AT(char *, obj, f) + i * f->sub->size, b);
+		else if (f->kind == MO_STRS)
+			wire_string((*AT(char **, obj, f))[i], b);
+		else
+			integer((*AT(int64_t *, obj, f))[i], b);
+	}
+	mo_buf_add(b, "]", 1);
+}
+
+static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
+{
+	int64_t v;
+
+	switch (f->kind) {
+	case MO_BOOL:
+		mo_buf_str(b, *AT(bool, obj, f) ? "true" : "false");
+		break;
+	case MO_TRI:
+		mo_buf_str(b, *AT(int8_t, obj, f) < 0 ? "null" : *AT(int8_t, obj, f) ? "true" : "false");
+		break;
+	case MO_INT: case MO_ID: case MO_TIME:
+		v = *AT(int64_t, obj, f);
+		if (v == MO_NONE)
+			mo_buf_str(b, "null");
+		else if (f->kind == MO_INT)
+			integer(v, b);
+		else if (f->kind == MO_TIME)
+			timestamp(v, b);
+		else
+			mo_buf_printf(b, "\"%s-%" PRId64 "\"", f->names[0], v);
+		break;
+	case MO_REAL:
+		real(*AT(double, obj, f), b);
+		break;
+	case MO_STR:
+		wire_string(*AT(char *, obj, f), b);
+		break;
+	case MO_ENUM:
+		wire_string(*AT(int, obj, f) < 0 ? NULL : mo_enum_name(f->names, f->n_names, *AT(int, obj, f)), b);
+		break;
+	case MO_STRUCT:
+		wire_encode(f->sub, AT(void, obj, f), b);
+		break;
+	case MO_OPT:
+		if (*AT(void *, obj, f))
+			wire_encode(f->sub, *AT(void *, obj, f), b);
+		else
+			mo_buf_str(b, "null");
+		break;
+	case MO_VEC: case MO_STRS: case MO_INTS:
+		list(f, obj, b);
+		break;
+	case MO_RAWJSON:
+		raw(*AT(char *, obj, f), b);
+		break;
+	}
+}
+
+/* As after mo_desc_init. A struct in place is always written. */
+static bool unknown(const struct mo_field *f, const void *obj)
+{
+	switch (f->kind) {
+	case MO_BOOL: return !*AT(bool, obj, f);
+	case MO_TRI: return *AT(int8_t, obj, f) < 0;
+	case MO_INT: case MO_ID: case MO_TIME: return *AT(int64_t, obj, f) == MO_NONE;
+	case MO_REAL: return *AT(double, obj, f) == MO_NONE_F;
+	case MO_STR: case MO_OPT: case MO_RAWJSON: return !*AT(void *, obj, f);
+	case MO_ENUM: return *AT(int, obj, f) < 0;
+	case MO_STRUCT: return false;
+	case MO_VEC: case MO_STRS: case MO_INTS: return COUNT(obj, f) == 0;
+	}
+	return false;
+}
+
+void wire_encode(const struct mo_desc *d, const void *obj, struct mo_buf *b)
+{
+	bool first = true;
+
+	mo_buf_add(b, "{", 1);
+	for (size_t i = 0; i < d->n_fields; i++) {
+		const struct mo_field *f = &d->fields[i];
+
+		if (f->omit && unknown(f, obj))
+			continue;
+		mo_buf_add(b, ",\"", first ? 0 : 1);
+		mo_buf_add(b, "\"", 1);
+		mo_buf_str(b, f->name);
+		mo_buf_add(b, "\":", 2);
+		value(f, obj, b);
+		first = false;
+	}
+	mo_buf_add(b, "}", 1);
+}
+
+struct json_object *wire_to_json(const struct mo_desc *d, const void *obj)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct json_object *json = NULL;
+	int r;
+
+	wire_encode(d, obj, &b);
+	r = wire_parse(b.data, b.len, &json, NULL);
+	assert(r == 0);
+	return json;
+}
+
+void wire_problem(int status, const char *detail, struct mo_buf *b)
+{
+	static const struct { int status; const char *title; } titles[] = {
+		{ 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" },
+		{ 408, "Request Timeout" }, { 409, "Conflict" }, { 411, "Length Required" }, { 413, "Content Too Large" }, { 415, "Unsupported Media Type" },
+		{ 422, "Unprocessable Content" }, { 426, "Upgrade Required" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
+		{ 500, "Internal Server Error" }, { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },
+	};
+	const char *title = status < 500 ? "Client Error" : "Server Error";
+
+	for (size_t i = 0; i < ELEMENTSOF(titles); i++)
+		if (titles[i].status == status)
+			title = titles[i].title;
+	mo_buf_printf(b, "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":", title, status);
+	wire_string(detail ? detail : title, b);
+	mo_buf_str(b, "}");
+}
