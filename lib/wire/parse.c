@@ -1,4 +1,4 @@
-/* Checked parse of JSON text from anywhere. json-c 0.16 alone is too kind even with JSON_TOKENER_STRICT: it takes NaN and Infinity, control characters in strings, the last of
+/* Checked parse of JSON text from anywhere. json-c 0.16 alone is too kind even with JSON_TOKENER_STRICT: it takes NaN and Infinity, numbers like 007 and 1., control characters in strings, the last of
  * duplicate keys, cuts keys at \u0000, and clips huge integers; so the text is scanned first, and keys are counted against the tree. */
 #include "lib/wire/json.h"
 
@@ -10,23 +10,62 @@
 #define DEPTH_MAX 32
 #define BYTES_MAX (1024U * 1024 * 1024)   /* json-c counts in int; callers have far lower limits of their own */
 
-/* Bytes that may stand outside strings: structure, numbers, true false null, white space. */
+/* Bytes that may stand outside strings: structure, true false null, white space; numbers are looked at apart. */
 static bool plain_byte(unsigned char c)
 {
-	return c && strchr("{}[]:,+-.0123456789eEtrufalsn \t\r\n", c);
+	return c && strchr("{}[]:,truefalsn \t\r\n", c);
+}
+
+static size_t digits(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && text[i] >= '0' && text[i] <= '9')
+		i++;
+	return i;
+}
+
+/* Length of the number of RFC 8259 at text, 0 = none. */
+static size_t number(const char *text, size_t n)
+{
+	size_t i = n > 0 && text[0] == '-', more = digits(text + i, n - i);
+
+	if (more == 0 || (text[i] == '0' && more > 1))
+		return 0;
+	i += more;
+	if (i < n && text[i] == '.') {
+		more = digits(text + i + 1, n - i - 1);
+		if (more == 0)
+			return 0;
+		i += 1 + more;
+	}
+	if (i < n && (text[i] == 'e' || text[i] == 'E')) {
+		i++;
+		i += i < n && (text[i] == '+' || text[i] == '-');
+		more = digits(text + i, n - i);
+		if (more == 0)
+			return 0;
+		i += more;
+	}
+	return i;
 }
 
 /* Looks at the bytes and counts the ':' outside strings: one per key of a valid document. -EINVAL with what is wrong at which byte. */
 static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *err)
 {
 	bool in_string = false;
-	size_t keys = 0;
+	size_t keys = 0, len;
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		if (!in_string && c == '"') {
 			in_string = true;
+		} else if (!in_string && (c == '-' || (c >= '0' && c <= '9'))) {
+			len = number(text + i, n - i);
+			if (len == 0)
+				return mo_error_set(err, -EINVAL, "JSON: not a number at byte %zu", i);
+			i += len - 1;
 		} else if (!in_string) {
 			if (!plain_byte(c))
 				return mo_error_set(err, -EINVAL, "JSON: unexpected character at byte %zu", i);
