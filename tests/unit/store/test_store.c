@@ -1,0 +1,288 @@
+/* Records and snapshots: order, survival of reopening, refusal of damage, one controller at a time, a full disk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <sqlite3.h>
+#include "lib/base/fd.h"
+#include "lib/store/store.h"
+
+static char dir[64];
+
+static int setup(void **state)
+{
+	snprintf(dir, sizeof(dir), "/tmp/store-test-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state) { return mo_rm_rf(dir); }
+
+struct seen { int snapshots; char *snapshot; size_t snapshot_n; int records; int64_t first, last; char *text; int stop_at; };
+
+static int on_snapshot(void *arg, const char *text, size_t n)
+{
+	struct seen *s = arg;
+
+	s->snapshots++;
+	s->snapshot = text ? mo_strndup(text, n) : NULL;
+	s->snapshot_n = n;
+	return 0;
+}
+
+static int on_record(void *arg, int64_t seq, const char *text, size_t n)
+{
+	struct seen *s = arg;
+
+	if (!s->records++)
+		s->first = seq;
+	assert_true(s->records == 1 || seq == s->last + 1);
+	s->last = seq;
+	free(s->text);
+	s->text = mo_strndup(text, n);
+	return s->stop_at && s->records == s->stop_at ? -ECANCELED : 0;
+}
+
+static void seen_done(struct seen *s) { free(s->snapshot); free(s->text); }
+
+static struct store *open_ok(void)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct store *s = NULL;
+
+	int r = store_open(dir, &s, &err);
+	if (r < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+static void append(struct store *s, int from, int n)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	char *texts[64];
+
+	for (int i = 0; i < n; i++)
+		texts[i] = mo_printf("{\"n\":%d}", from + i);
+	assert_int_equal(store_append(s, texts, (size_t)n, &err), 0);
+	for (int i = 0; i < n; i++)
+		free(texts[i]);
+}
+
+static void test_append_and_read(void **state)
+{
+	_cleanup_(seen_done) struct seen none = {0}, all = {0}, stopped = { .stop_at = 2 };
+
+	struct store *s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &none, NULL), 0);
+	assert_int_equal(none.snapshots, 1);
+	assert_null(none.snapshot);
+	assert_int_equal(none.records, 0);
+	assert_int_equal(store_append(s, NULL, 0, NULL), 0);
+	append(s, 0, 3);
+	append(s, 3, 1);
+	assert_null(store_free(s));
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &all, NULL), 0);
+	assert_int_equal(all.records, 4);
+	assert_int_equal(all.first, 1);
+	assert_string_equal(all.text, "{\"n\":3}");
+	assert_int_equal(store_read(s, on_snapshot, on_record, &stopped, NULL), -ECANCELED);
+	assert_int_equal(stopped.records, 2);
+	store_free(s);
+}
+
+static void test_snapshot(void **state)
+{
+	_cleanup_(seen_done) struct seen seen = {0};
+
+	struct store *s = open_ok();
+	append(s, 0, 5);
+	assert_int_equal(store_records_since_snapshot(s), 5);
+	assert_int_equal(store_snapshot(s, "one", 3, NULL), 0);
+	append(s, 5, 2);
+	assert_int_equal(store_snapshot(s, "two", 3, NULL), 0);
+	assert_int_equal(store_records_since_snapshot(s), 0);
+	append(s, 7, 2);
+	store_free(s);
+	s = open_ok();
+	assert_int_equal(store_records_since_snapshot(s), 2);
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_string_equal(seen.snapshot, "two");
+	assert_int_equal(seen.records, 2);
+	assert_int_equal(seen.first, 8);
+	assert_string_equal(seen.text, "{\"n\":8}");
+	store_free(s);
+}
+
+static void test_one_controller(void **state)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct store *second = NULL, *s = open_ok();
+
+	assert_int_equal(store_open(dir, &second, &err), -EWOULDBLOCK);
+	assert_non_null(strstr(err.text, "another moed is running"));
+	assert_null(second);
+	store_free(s);
+	store_free(open_ok());
+}
+
+static void expect_refusal(int code, const char *words)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct store *s = NULL;
+
+	assert_int_equal(store_open(dir, &s, &err), code);
+	if (!strstr(err.text, words))
+		fail_msg("'%s' does not say '%s'", err.text, words);
+}
+
+static void sql(const char *text)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void test_lost_database(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+
+	store_free(open_ok());
+	assert_int_equal(truncate(path, 0), 0);
+	expect_refusal(-EBADMSG, "gone or empty");
+	assert_int_equal(unlink(path), 0);
+	expect_refusal(-EBADMSG, "gone or empty");
+}
+
+static void test_damage(void **state)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0}, err2 = {0};
+	_cleanup_(seen_done) struct seen seen = {0}, seen2 = {0};
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+
+	struct store *s = open_ok();
+	append(s, 0, 5);
+	store_free(s);
+	sql("UPDATE records SET text='{\"n\":9}' WHERE seq=3");
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
+	assert_int_equal(seen.records, 2);
+	assert_non_null(strstr(err.text, "record 3 is damaged or missing"));
+	store_free(s);
+	sql("DELETE FROM records WHERE seq=3");
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen2, &err2), -EBADMSG);
+	store_free(s);
+	sql("PRAGMA user_version=99");
+	expect_refusal(-EINVAL, "newer moed");
+	sql("PRAGMA application_id=1");
+	expect_refusal(-EBADMSG, "not a database of moed");
+	assert_int_equal(mo_write_file(path, "this is no database at all, only text that is long enough to be looked at", 70, 0600, false), 0);
+	expect_refusal(-EBADMSG, "damaged");
+}
+
+static void test_other_database(void **state)
+{
+	_cleanup_(mo_freep) char *id = mo_path(dir, "store.id");
+
+	store_free(open_ok());
+	assert_int_equal(mo_write_file(id, "0123", 4, 0600, false), 0);
+	expect_refusal(-EBADMSG, "belongs to store.id");
+	assert_int_equal(unlink(id), 0);
+	store_free(open_ok());               /* the id file is written again */
+	assert_int_equal(access(id, F_OK), 0);
+}
+
+static void test_ballast(void **state)
+{
+	struct store *s = open_ok();
+
+	assert_true(store_has_ballast(s));
+	assert_true(store_release_ballast(s));
+	assert_false(store_has_ballast(s));
+	assert_false(store_release_ballast(s));
+	assert_int_equal(store_make_ballast(s), 0);
+	assert_true(store_has_ballast(s));
+	store_free(s);
+}
+
+/* In a mount namespace with a small tmpfs: the disk fills, the batch fails whole, the ballast makes room for more. */
+static int full_disk(void)
+{
+	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_freep) char *filler = mo_path(dir, "filler");
+	char *big = mo_alloc(100001);
+	struct store *s = NULL;
+	int good = 0, r;
+
+	if (unshare(geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || mount("tmpfs", dir, "tmpfs", 0, "size=96M") < 0)
+		return 1;
+	if (store_open(dir, &s, NULL) < 0 || !store_has_ballast(s))
+		return 2;
+	int fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	memset(big, 'x', 100000);
+	while (write(fd, big, 100000) > 0)
+		;
+	mo_close(fd);
+	char *texts[] = { big, big };
+	while ((r = store_append(s, texts, 2, NULL)) == 0)
+		good++;
+	if (r != -ENOSPC || store_make_ballast(s) != 0)
+		return 3;
+	if (!store_release_ballast(s) || store_append(s, texts, 2, NULL) != 0 || store_make_ballast(s) != -ENOSPC)
+		return 4;
+	store_free(s);
+	free(big);
+	if (store_open(dir, &s, NULL) < 0 || store_read(s, on_snapshot, on_record, &seen, NULL) < 0)
+		return 5;
+	store_free(s);
+	return seen.records == 2 * (good + 1) ? 0 : 6;
+}
+
+static void test_full_disk(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(full_disk());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void test_unusable_directory(void **state)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_freep) char *file = mo_path(dir, "file"), *below = mo_path(dir, "file/state");
+	struct store *s = NULL;
+
+	assert_int_equal(mo_write_file(file, "", 0, 0600, false), 0);
+	assert_true(store_open(below, &s, &err) < 0);
+	assert_non_null(strstr(err.text, "state_dir"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_database, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ballast, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unusable_directory, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
