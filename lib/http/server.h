@@ -1,4 +1,6 @@
-/* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes in one table with a role column (deny by default), held requests, streams. */
+/* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes in one table with a role column (deny by default), held requests, streams.
+ * Checked for every request before its handler: Host (TCP), credential (401), route (404), method (405), role (403), Origin and X-Moe (403), content type (415), size (413).
+ * A client that has not sent its whole request within idle_timeout_s is cut off, however busily it trickles. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "lib/base/buf.h"
@@ -16,6 +18,7 @@ struct http_route {
 	enum role role;                        /* least role; ROLE_AGENT: agents only */
 	http_handler handler;
 	size_t max_body;
+	bool yaml;                             /* the body may be YAML too; else JSON only (415) */
 };
 struct http_server_config {
 	const struct http_route *routes; size_t n_routes;
@@ -27,6 +30,7 @@ struct http_server_config {
 	const char *unix_path;                 /* NULL none; made 0660 */
 	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
 	const char *tls_cert_file, *tls_key_file;    /* both or none */
+	const char *const *host_names;         /* Host headers accepted on TCP besides IP addresses, localhost and this machine's name; NULL-terminated, may be NULL */
 	int64_t idle_timeout_s;                /* slow clients: 30 */
 	int64_t max_connections;
 };
@@ -34,6 +38,8 @@ struct http_server;
 int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
 struct http_server *http_server_free(struct http_server *s);
 int64_t http_server_port(const struct http_server *s);
+struct http_stats { int64_t requests, by_class[6], connections, held, streams; }; /* by_class[4] = answers 4xx */
+void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
 const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r);

@@ -1,0 +1,88 @@
+/* Inside of lib/http: server.c (listeners, pump), request.c (checks before the handler), reply.c (answers and streams), route.c (the table). */
+#pragma once
+#include <microhttpd.h>
+#include <sys/types.h>
+#include <uthash.h>
+#include "lib/http/server.h"
+
+#define HTTP_SEGMENTS_MAX 8
+#define HTTP_STREAM_BACKLOG_MAX (1024 * 1024)
+#define HTTP_CONNECTION_MEMORY 8192      /* per connection, headers included: 12,500 agents fit in 100 MB */
+
+struct listener {
+	struct http_server *server;
+	struct MHD_Daemon *mhd;
+	sd_event_source *io;
+	bool local;                          /* UNIX socket */
+};
+/* One client connection: lives from accept to close. */
+struct connection {
+	struct connection *prev, *next;
+	struct listener *listener;
+	int fd;
+	int64_t deadline_us;                 /* CLOCK_MONOTONIC; 0 = none while a request is held or streamed */
+	bool peer_known;
+	struct http_caller peer;             /* UNIX: from SO_PEERCRED */
+	char peer_user[64];
+	char address[64];
+};
+struct http_request {
+	struct http_server *server;
+	struct MHD_Connection *mhd;
+	struct connection *connection;
+	uint64_t id;
+	const struct http_route *route;
+	const char *method;
+	char *path;
+	char *segments_text;                 /* path cut at its slashes */
+	const char *segments[HTTP_SEGMENTS_MAX];
+	size_t n_segments;
+	struct http_caller caller;
+	char user[64], token_id[64];
+	struct mo_buf body;
+	size_t received;
+	bool too_big;                        /* chunked body above the limit: read on and drop, then 413 */
+	/* answer */
+	struct MHD_Response *response;       /* made, not yet queued */
+	int status;
+	bool answered, queued, started, registered; /* started: the handler ran; registered: in server->held */
+	/* stream */
+	bool stream, stream_ended, suspended;  /* suspended: MHD does not look at the connection; resume after every change */
+	struct mo_buf backlog;
+	size_t backlog_start;                /* sent up to here */
+	void (*gone)(void *arg, uint64_t id);
+	void *gone_arg;
+	UT_hash_handle hh;
+};
+struct http_server {
+	sd_event *loop;
+	struct http_server_config config;
+	char *host_name;
+	struct listener tcp, local;
+	sd_event_source *defer, *timer, *sweep;
+	struct http_request *held;           /* held requests and streams, by id */
+	struct connection *connections;
+	int64_t port, idle_us;
+	uint64_t next_id;
+	bool quitting;
+	char *unix_path;
+	struct http_stats stats;
+};
+
+/* route.c. Fills r->segments from r->path; false when there are too many. */
+bool route_split(struct http_request *r);
+/* The route of r's method and path. NULL: not found, or, with *ret_path set to a route of that path, another method. */
+const struct http_route *route_find(const struct http_server *s, const struct http_request *r, const struct http_route **ret_path);
+/* "GET, POST" of the methods that path has. */
+void route_allow(const struct http_server *s, const struct http_request *r, struct mo_buf *b);
+
+/* request.c */
+enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version, const char *data, size_t *n, void **con_cls);
+void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code);
+
+void request_register(struct http_request *r);
+
+/* reply.c */
+enum MHD_Result reply_queue(struct http_request *r);
+/* server.c: MHD has work that its epoll descriptor does not show (a resumed connection). */
+void server_pump_later(struct http_server *s);

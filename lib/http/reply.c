@@ -1,0 +1,153 @@
+/* Answers and streams. A response may be made inside the handler or later; MHD takes it only from its access callback, so a held connection is resumed and asked again.
+ * A stream's body is pulled by MHD from a backlog; with an empty backlog the connection is suspended until more is written. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "lib/base/clock.h"
+#include "lib/http/internal.h"
+#include "lib/wire/json.h"
+
+#define SEND_PATIENCE 4                  /* idle timeouts that a client may take to read its answer */
+
+static void resume(struct http_request *r)
+{
+	if (!r->suspended)
+		return;
+	r->suspended = false;
+	MHD_resume_connection(r->mhd);
+	server_pump_later(r->server);
+}
+
+enum MHD_Result reply_queue(struct http_request *r)
+{
+	r->queued = true;
+	if (!r->stream)
+		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + SEND_PATIENCE * r->server->idle_us;
+	return MHD_queue_response(r->mhd, (unsigned)r->status, r->response);
+}
+
+static void add_headers(struct http_request *r, const char *content_type, const char *const *extra)
+{
+	if (content_type)
+		MHD_add_response_header(r->response, "Content-Type", content_type);
+	MHD_add_response_header(r->response, "X-Content-Type-Options", "nosniff");
+	bool cached = false;
+	for (size_t i = 0; extra && extra[i]; i++) {
+		_cleanup_(mo_freep) char *name = mo_strdup(extra[i]);
+		char *colon = strchr(name, ':');
+		if (!colon)
+			continue;
+		*colon = 0;
+		cached |= strcmp(name, "Cache-Control") == 0;
+		MHD_add_response_header(r->response, name, colon + 1 + strspn(colon + 1, " "));
+	}
+	if (!cached)
+		MHD_add_response_header(r->response, "Cache-Control", "no-store");
+}
+
+static void count(struct http_request *r)
+{
+	int class = r->status / 100;
+
+	if (class >= 1 && class <= 5)
+		r->server->stats.by_class[class]++;
+}
+
+void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers)
+{
+	if (r->answered)
+		return;
+	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"", MHD_RESPMEM_MUST_COPY);
+	if (!r->response)
+		abort();
+	r->status = status;
+	r->answered = true;
+	count(r);
+	add_headers(r, content_type, extra_headers);
+	resume(r);
+}
+
+void http_problem(struct http_request *r, int status, const char *fmt, ...)
+{
+	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+	char detail[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(detail, sizeof(detail), fmt, ap);
+	va_end(ap);
+	wire_problem(status, detail, &body);
+	http_reply(r, status, "application/problem+json", body.data, body.len, status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL } : NULL);
+}
+
+static ssize_t on_read(void *cls, uint64_t pos, char *buf, size_t max)
+{
+	struct http_request *r = cls;
+	size_t n = MO_MIN(max, r->backlog.len - r->backlog_start);
+
+	if (n > 0) {
+		memcpy(buf, r->backlog.data + r->backlog_start, n);
+		r->backlog_start += n;
+		if (r->backlog_start == r->backlog.len) {
+			mo_buf_reset(&r->backlog);
+			r->backlog_start = 0;
+		}
+		return (ssize_t)n;
+	}
+	if (r->stream_ended || r->server->quitting)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	/* An idle stream keeps no buffer: there may be ten thousand of them. */
+	mo_buf_done(&r->backlog);
+	r->suspended = true;
+	MHD_suspend_connection(r->mhd);
+	return 0;
+}
+
+void http_stream_start(struct http_request *r, const char *content_type)
+{
+	if (r->answered)
+		return;
+	r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, on_read, r, NULL);
+	if (!r->response)
+		abort();
+	r->status = 200;
+	r->answered = r->stream = true;
+	r->server->stats.streams++;
+	count(r);
+	request_register(r);
+	add_headers(r, content_type, NULL);
+	resume(r);
+}
+
+int http_stream_write(struct http_request *r, const void *data, size_t n)
+{
+	if (r->stream_ended)
+		return -EPIPE;
+	if (r->backlog.len - r->backlog_start + n > HTTP_STREAM_BACKLOG_MAX) {
+		r->stream_ended = true;
+		shutdown(r->connection->fd, SHUT_RDWR);
+		resume(r);
+		return -ENOBUFS;
+	}
+	if (r->backlog_start > HTTP_STREAM_BACKLOG_MAX / 4) {
+		mo_buf_consume(&r->backlog, r->backlog_start);
+		r->backlog_start = 0;
+	}
+	mo_buf_add(&r->backlog, data, n);
+	resume(r);
+	return 0;
+}
+
+void http_stream_end(struct http_request *r)
+{
+	r->stream_ended = true;
+	resume(r);
+}
+
+void http_on_gone(struct http_request *r, void (*fn)(void *arg, uint64_t id), void *arg)
+{
+	r->gone = fn;
+	r->gone_arg = arg;
+}

@@ -1,0 +1,332 @@
+/* A request from its head to its handler: the checks named in server.h, in that order, then the body, then the handler exactly once.
+ * Bodies are never read for a request that is refused by its head: MHD then closes the connection after the answer. */
+#include <arpa/inet.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+#include "lib/http/internal.h"
+#include "lib/wire/json.h"
+
+#define CHUNKED_WASTE_FACTOR 4           /* so much of an oversized chunked body is read and dropped, to be able to answer */
+
+const char *const role_names[_ROLE_N] = { "none", "viewer", "user", "operator", "admin", "agent" };
+
+static const char *header(const struct http_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
+
+static void set_caller(struct http_request *r, const struct http_caller *c)
+{
+	r->caller = *c;
+	size_t n = c->user ? strnlen(c->user, sizeof(r->user) - 1) : 0;
+	memcpy(r->user, c->user ? c->user : "", n);
+	r->user[n] = 0;
+	r->caller.user = r->user;
+	n = c->token_id ? strnlen(c->token_id, sizeof(r->token_id) - 1) : 0;
+	memcpy(r->token_id, c->token_id ? c->token_id : "", n);
+	r->token_id[n] = 0;
+	r->caller.token_id = c->token_id ? r->token_id : NULL;
+}
+
+/* The peer of a UNIX connection is asked once per connection. */
+static bool peer_caller(struct http_request *r)
+{
+	struct connection *c = r->connection;
+	struct ucred cred;
+	socklen_t n = sizeof(cred);
+
+	if (!c->peer_known) {
+		if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
+			return false;
+		r->server->config.peer(r->server->config.arg, cred.uid, &c->peer);
+		size_t length = c->peer.user ? strnlen(c->peer.user, sizeof(c->peer_user) - 1) : 0;
+		memcpy(c->peer_user, c->peer.user ? c->peer.user : "", length);
+		c->peer.user = c->peer_user;
+		c->peer.local = true;
+		c->peer.token_id = NULL;
+		c->peer_known = true;
+	}
+	set_caller(r, &c->peer);
+	return r->caller.role != ROLE_NONE;
+}
+
+/* A given bearer token decides alone (also on the UNIX socket: agents of a local cluster); then the peer; then the cookie. */
+static bool find_caller(struct http_request *r)
+{
+	const struct http_server_config *config = &r->server->config;
+	const char *auth = header(r, "Authorization");
+	struct http_caller c = {0};
+
+	if (auth) {
+		if (strncasecmp(auth, "Bearer ", 7) != 0 || !config->authenticate(config->arg, auth + 7, &c))
+			return false;
+		c.local = r->connection->listener->local;
+		set_caller(r, &c);
+		return true;
+	}
+	if (r->connection->listener->local)
+		return peer_caller(r);
+	const char *cookie = MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "moe_session");
+	if (!cookie || !config->authenticate(config->arg, cookie, &c))
+		return false;
+	c.by_cookie = true;
+	set_caller(r, &c);
+	return true;
+}
+
+/* Defence against DNS rebinding: a page of another name must not reach us through the victim's browser. */
+static bool host_allowed(const struct http_server *s, const char *host)
+{
+	char name[256];
+	struct in6_addr any;
+	size_t n;
+
+	if (!host)
+		return false;
+	if (*host == '[') {
+		host++;
+		n = strcspn(host, "]");
+	} else {
+		n = strcspn(host, ":");
+	}
+	if (n == 0 || n >= sizeof(name))
+		return false;
+	memcpy(name, host, n);
+	name[n] = 0;
+	if (inet_pton(AF_INET, name, &any) == 1 || inet_pton(AF_INET6, name, &any) == 1)
+		return true;
+	if (strcasecmp(name, "localhost") == 0 || (s->host_name && strcasecmp(name, s->host_name) == 0))
+		return true;
+	for (size_t i = 0; s->config.host_names && s->config.host_names[i]; i++)
+		if (strcasecmp(name, s->config.host_names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* An Origin is given by browsers on unsafe methods: it must be our own. */
+static bool origin_allowed(const struct http_request *r)
+{
+	const char *origin = header(r, "Origin"), *host = header(r, "Host");
+
+	if (!origin)
+		return true;
+	const char *p = strstr(origin, "://");
+	return p && host && strcasecmp(p + 3, host) == 0;
+}
+
+static bool type_is(const char *have, const char *want)
+{
+	size_t n = strlen(want);
+
+	return strncasecmp(have, want, n) == 0 && (!have[n] || have[n] == ';' || have[n] == ' ');
+}
+
+static bool type_allowed(const struct http_request *r)
+{
+	static const char *const yaml[] = { "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml" };
+	const char *type = header(r, "Content-Type");
+
+	if (!type)
+		return false;
+	if (type_is(type, "application/json"))
+		return true;
+	for (size_t i = 0; r->route->yaml && i < ELEMENTSOF(yaml); i++)
+		if (type_is(type, yaml[i]))
+			return true;
+	return false;
+}
+
+static void refuse_method(struct http_request *r)
+{
+	_cleanup_(mo_buf_done) struct mo_buf methods = {0}, body = {0};
+
+	route_allow(r->server, r, &methods);
+	_cleanup_(mo_freep) char *allow = mo_printf("Allow: %s", methods.data);
+	_cleanup_(mo_freep) char *detail = mo_printf("method %s is not allowed here: this path answers %s", r->method, methods.data);
+	wire_problem(405, detail, &body);
+	http_reply(r, 405, "application/problem+json", body.data, body.len, (const char *const[]){ allow, NULL });
+}
+
+static void refuse_credential(struct http_request *r)
+{
+	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+
+	wire_problem(401, "no valid credential: send a bearer token (made by moectl token create)", &body);
+	http_reply(r, 401, "application/problem+json", body.data, body.len, (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
+}
+
+static bool role_allows(enum role have, enum role need)
+{
+	if (need == ROLE_AGENT || have == ROLE_AGENT)
+		return need == have;
+	return have >= need;
+}
+
+/* Everything that can be said from the head. Answers and returns false when refused. */
+static bool check_head(struct http_request *r, bool has_body, uint64_t length)
+{
+	const struct http_route *path = NULL;
+
+	if (!r->connection->listener->local && !host_allowed(r->server, header(r, "Host")))
+		return http_problem(r, 421, "the Host header names another machine: use this controller's address, or add the name to host_names"), false;
+	r->route = route_split(r) ? route_find(r->server, r, &path) : NULL;
+	bool open = path && path->role == ROLE_NONE;
+	if (!open && !find_caller(r))
+		return refuse_credential(r), false;
+	if (!path)
+		return http_problem(r, 404, "there is nothing at this path"), false;
+	if (!r->route)
+		return refuse_method(r), false;
+	if (r->route->role != ROLE_NONE && !role_allows(r->caller.role, r->route->role))
+		return http_problem(r, 403, "role %s may not do this: it needs role %s", role_names[r->caller.role], role_names[r->route->role]), false;
+	if (strcmp(r->method, "GET") != 0) {
+		if (!origin_allowed(r))
+			return http_problem(r, 403, "the request comes from a page of another site"), false;
+		if (r->caller.by_cookie && !mo_streq(header(r, "X-Moe"), "1"))
+			return http_problem(r, 403, "a change by cookie needs the header X-Moe: 1"), false;
+	}
+	if (has_body && !type_allowed(r))
+		return http_problem(r, 415, "the body must be %s", r->route->yaml ? "application/json or application/yaml" : "application/json"), false;
+	if (length > r->route->max_body)
+		return http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body), false;
+	return true;
+}
+
+static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd, const char *url, const char *method)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct http_request *r = mo_alloc(sizeof(*r));
+
+	r->server = s;
+	r->mhd = mhd;
+	r->connection = info->socket_context;
+	r->id = ++s->next_id;
+	r->method = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	r->path = mo_strdup(url);
+	s->stats.requests++;
+	r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
+	return r;
+}
+
+/* First call: the head is there. Refusals of requests with a body are answered now, so that the body is never read. */
+static enum MHD_Result on_head(struct http_request *r)
+{
+	const char *length_text = header(r, "Content-Length"), *coding = header(r, "Transfer-Encoding");
+	int64_t length = 0;
+
+	if (length_text && mo_parse_i64(length_text, 0, INT64_MAX, &length) < 0)
+		length = INT64_MAX;
+	bool has_body = length > 0 || coding;
+	check_head(r, has_body, (uint64_t)length);
+	if (r->answered && has_body)
+		return reply_queue(r);
+	return MHD_YES;
+}
+
+static enum MHD_Result on_body(struct http_request *r, const char *data, size_t *n)
+{
+	r->received += *n;
+	if (r->received > r->route->max_body) {
+		r->too_big = true;
+		if (r->received > CHUNKED_WASTE_FACTOR * r->route->max_body + HTTP_STREAM_BACKLOG_MAX)
+			return MHD_NO;
+	} else {
+		mo_buf_add(&r->body, data, *n);
+	}
+	*n = 0;
+	return MHD_YES;
+}
+
+void request_register(struct http_request *r)
+{
+	if (r->registered)
+		return;
+	r->registered = true;
+	HASH_ADD(hh, r->server->held, id, sizeof(r->id), r);
+}
+
+static enum MHD_Result on_complete(struct http_request *r)
+{
+	struct http_server *s = r->server;
+
+	if (!r->started) {
+		r->started = true;
+		r->connection->deadline_us = 0;
+		if (r->answered)
+			return reply_queue(r);
+		if (r->too_big)
+			http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body);
+		else if (s->quitting)
+			http_problem(r, 503, "the controller is stopping: try again in a moment");
+		else
+			r->route->handler(s->config.arg, r);
+	}
+	if (r->answered)
+		return reply_queue(r);
+	r->suspended = true;
+	request_register(r);
+	MHD_suspend_connection(r->mhd);
+	return MHD_YES;
+}
+
+enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version, const char *data, size_t *n, void **con_cls)
+{
+	struct http_request *r = *con_cls;
+
+	if (!r) {
+		r = begin(cls, mhd, url, method);
+		*con_cls = r;
+		return on_head(r);
+	}
+	if (*n > 0)
+		return r->answered ? (*n = 0, MHD_YES) : on_body(r, data, n);
+	return r->queued ? MHD_YES : on_complete(r);
+}
+
+void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code)
+{
+	struct http_server *s = cls;
+	struct http_request *r = *con_cls;
+
+	if (!r)
+		return;
+	*con_cls = NULL;
+	if (r->registered)
+		HASH_DEL(s->held, r);
+	s->stats.streams -= r->stream;
+	if (r->gone && (r->stream ? !r->stream_ended : !r->answered))
+		r->gone(r->gone_arg, r->id);
+	r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
+	if (r->response)
+		MHD_destroy_response(r->response);
+	mo_buf_done(&r->body);
+	mo_buf_done(&r->backlog);
+	free(r->path);
+	free(r->segments_text);
+	free(r);
+}
+
+const char *http_method(const struct http_request *r) { return r->method; }
+const char *http_path(const struct http_request *r) { return r->path; }
+const char *http_query(const struct http_request *r, const char *name) { return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name); }
+const char *http_header(const struct http_request *r, const char *name) { return header(r, name); }
+const struct http_caller *http_caller(const struct http_request *r) { return &r->caller; }
+const char *http_peer_address(const struct http_request *r) { return r->connection->address; }
+uint64_t http_id(const struct http_request *r) { return r->id; }
+
+const char *http_body(const struct http_request *r, size_t *ret_n)
+{
+	*ret_n = r->body.len;
+	return r->body.data ? r->body.data : "";
+}
+
+struct http_request *http_find(struct http_server *s, uint64_t id)
+{
+	struct http_request *r = NULL;
+
+	HASH_FIND(hh, s->held, &id, sizeof(id), r);
+	return r;
+}

@@ -1,0 +1,324 @@
+/* Listeners and the pump. libmicrohttpd runs with its own epoll descriptor, watched level-triggered; MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not
+ * show in the epoll descriptor: server_pump_later() runs MHD soon. MHD_stop_daemon panics on suspended connections: all are answered and resumed first.
+ * Suspended connections do not notice that the peer left: held requests end by their answer, streams by their next write. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include <utlist.h>
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/http/internal.h"
+
+#define LISTEN_BACKLOG 4096
+#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance */
+#define SWEEP_SLACK_US 250000
+#define KEY_BYTES_MAX (256 * 1024)
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+void server_pump_later(struct http_server *s)
+{
+	sd_event_source_set_enabled(s->defer, SD_EVENT_ONESHOT);
+}
+
+static void pump(struct http_server *s)
+{
+	struct listener *all[] = { &s->tcp, &s->local };
+	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
+
+	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+		if (!all[i]->mhd)
+			continue;
+		int rounds = 0;
+		enum MHD_Result known;
+		do {
+			MHD_run(all[i]->mhd);
+			known = MHD_get_timeout(all[i]->mhd, &ms);
+		} while (known == MHD_YES && ms == 0 && ++rounds < PUMP_ROUNDS);
+		if (known == MHD_YES)
+			least = MO_MIN(least, ms);
+	}
+	if (least == 0) {
+		server_pump_later(s);
+	} else if (least == UINT64_MAX) {
+		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	} else {
+		sd_event_source_set_time_relative(s->timer, least * 1000);
+		sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+	}
+}
+
+static int on_io(sd_event_source *e, int fd, uint32_t revents, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+static int on_defer(sd_event_source *e, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+static int on_timer(sd_event_source *e, uint64_t usec, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+/* Cuts off who trickles: MHD's own timeout counts every byte as life. */
+static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
+{
+	struct http_server *s = userdata;
+	struct connection *c;
+	int64_t now = mo_clock_mono_ns() / 1000;
+
+	DL_FOREACH(s->connections, c)
+		if (c->deadline_us && c->deadline_us < now)
+			shutdown(c->fd, SHUT_RDWR);
+	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(s->idle_us / 8, SWEEP_SLACK_US));
+	sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
+	return 0;
+}
+
+static void set_address(struct connection *c, const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, c->address, sizeof(c->address));
+	} else if (sa->sa_family == AF_INET6) {
+		const struct in6_addr *a = &((const struct sockaddr_in6 *)sa)->sin6_addr;
+		if (IN6_IS_ADDR_V4MAPPED(a))
+			inet_ntop(AF_INET, &a->s6_addr[12], c->address, sizeof(c->address));
+		else
+			inet_ntop(AF_INET6, a, c->address, sizeof(c->address));
+	}
+}
+
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code)
+{
+	struct listener *l = cls;
+	struct http_server *s = l->server;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		struct connection *c = *context;
+		DL_DELETE(s->connections, c);
+		s->stats.connections--;
+		free(c);
+		return;
+	}
+	struct connection *c = mo_alloc(sizeof(*c));
+	const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	c->listener = l;
+	c->fd = fd->connect_fd;
+	c->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
+	if (!l->local && address && address->client_addr)
+		set_address(c, address->client_addr);
+	DL_APPEND(s->connections, c);
+	s->stats.connections++;
+	*context = c;
+}
+
+static int listen_unix(const char *path, struct mo_error *err)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(path) >= sizeof(sa.sun_path))
+		return mo_error_set(err, -ENAMETOOLONG, "unix_socket %s: longer than the %zu bytes that a socket path may have", path, sizeof(sa.sun_path) - 1);
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		return mo_error_set(err, -EADDRINUSE, "unix_socket %s: somebody answers there already: stop it or choose another path", path);
+	if (errno == ECONNREFUSED)
+		unlink(path);
+	mo_close(TAKE_FD(fd));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		return mo_error_set(err, -errno, "unix_socket %s: %s: make its directory writable or choose another path", path, strerror(errno));
+	return TAKE_FD(fd);
+}
+
+static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, struct mo_error *err)
+{
+	_cleanup_(mo_closep) int fd = -1;
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE }, *ai = NULL;
+	struct sockaddr_storage bound;
+	socklen_t n = sizeof(bound);
+	char service[16];
+	int one = 1, e = 0;
+
+	snprintf(service, sizeof(service), "%d", (int)port);
+	if (getaddrinfo(address, service, &hints, &ai) != 0)
+		return mo_error_set(err, -EINVAL, "listen %s: not a numeric address: give one such as 127.0.0.1 or ::", address);
+	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+		e = -errno;
+	freeaddrinfo(ai);
+	if (e == -EADDRINUSE)
+		return mo_error_set(err, e, "port %d of %s is in use: stop the program that has it or choose another port (0 = any)", (int)port, address);
+	if (e < 0)
+		return mo_error_set(err, e, "listening on %s port %d: %s", address, (int)port, strerror(-e));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));  /* inherited by what is accepted */
+	if (getsockname(fd, (struct sockaddr *)&bound, &n) < 0)
+		return -errno;
+	*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+	return TAKE_FD(fd);
+}
+
+static int read_pem(const char *path, const char *what, struct mo_buf *b, struct mo_error *err)
+{
+	int r = mo_read_file(path, KEY_BYTES_MAX, b);
+
+	return r < 0 ? mo_error_set(err, r, "%s %s: %s", what, path, strerror(-r)) : 0;
+}
+
+/* Takes fd. */
+static int start(struct http_server *s, struct listener *l, int fd, const char *cert, const char *key, struct mo_error *err)
+{
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (cert ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem tls[] = {
+		{ cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)cert },
+		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)key },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	l->server = s;
+	l->mhd = MHD_start_daemon(flags, 0, NULL, NULL, request_access, s,
+		MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config.max_connections,
+		MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_END);
+	if (!l->mhd) {
+		mo_close(fd);
+		return mo_error_set(err, -EINVAL, cert ? "starting the HTTPS server: are tls_cert and tls_key a pair?" : "starting the HTTP server");
+	}
+	const union MHD_DaemonInfo *epoll = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	return sd_event_add_io(s->loop, &l->io, epoll->epoll_fd, EPOLLIN, on_io, s);
+}
+
+static int start_tcp(struct http_server *s, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf cert = {0}, key = {0};
+	const struct http_server_config *c = &s->config;
+
+	if (c->tls_cert_file) {
+		int r = read_pem(c->tls_cert_file, "tls_cert", &cert, err);
+		if (r >= 0)
+			r = read_pem(c->tls_key_file, "tls_key", &key, err);
+		if (r < 0)
+			return r;
+	}
+	int fd = listen_tcp(c->tcp_address, c->tcp_port, &s->port, err);
+	return fd < 0 ? fd : start(s, &s->tcp, fd, cert.data, key.data, err);
+}
+
+static int start_unix(struct http_server *s, struct mo_error *err)
+{
+	int fd = listen_unix(s->config.unix_path, err);
+
+	if (fd < 0)
+		return fd;
+	s->unix_path = mo_strdup(s->config.unix_path);
+	s->local.local = true;
+	return start(s, &s->local, fd, NULL, NULL, err);
+}
+
+static int add_sources(struct http_server *s)
+{
+	int r = sd_event_add_defer(s->loop, &s->defer, on_defer, s);
+
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->defer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(s->loop, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time_relative(s->loop, &s->sweep, CLOCK_MONOTONIC, 0, SWEEP_SLACK_US, on_sweep, s);
+	return r;
+}
+
+int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err)
+{
+	struct http_server *s = mo_alloc(sizeof(*s));
+	char name[256] = "";
+
+	s->loop = sd_event_ref(loop);
+	s->config = *config;
+	s->idle_us = config->idle_timeout_s * 1000000;
+	gethostname(name, sizeof(name) - 1);
+	s->host_name = mo_strdup(name);
+	int r = add_sources(s);
+	if (r >= 0 && config->unix_path)
+		r = start_unix(s, err);
+	if (r >= 0 && config->tcp_port >= 0)
+		r = start_tcp(s, err);
+	if (r < 0) {
+		http_server_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+static void stop(struct listener *l)
+{
+	sd_event_source_disable_unref(l->io);
+	if (l->mhd)
+		MHD_stop_daemon(l->mhd);
+}
+
+struct http_server *http_server_free(struct http_server *s)
+{
+	struct http_request *r, *tmp;
+
+	if (!s)
+		return NULL;
+	s->quitting = true;
+	HASH_ITER(hh, s->held, r, tmp) {
+		if (r->stream)
+			http_stream_end(r);
+		else
+			http_problem(r, 503, "the controller is stopping: try again in a moment");
+	}
+	if (s->defer)
+		pump(s);
+	stop(&s->tcp);
+	stop(&s->local);
+	sd_event_source_disable_unref(s->defer);
+	sd_event_source_disable_unref(s->timer);
+	sd_event_source_disable_unref(s->sweep);
+	if (s->unix_path)
+		unlink(s->unix_path);
+	sd_event_unref(s->loop);
+	free(s->unix_path);
+	free(s->host_name);
+	free(s);
+	return NULL;
+}
+
+int64_t http_server_port(const struct http_server *s)
+{
+	return s->port;
+}
+
+void http_server_stats(const struct http_server *s, struct http_stats *ret)
+{
+	*ret = s->stats;
+	ret->held = (int64_t)HASH_COUNT(s->held) - s->stats.streams;
+}
