@@ -123,8 +123,8 @@ static void test_turn_is_not_starved(void **state)
 	mo_turn_free(o.turn);
 }
 
-/* A server for one connection: keeps what it got and answers `answer` when the head (and the body of `body` bytes) is there; NULL = never. */
-struct peer { int fd, port, client; const char *answer; struct mo_buf got; size_t body; sd_event_source *listen_io, *io; };
+/* A server, for the newest connection only: keeps what it got and answers `answer` when the head (and the body of `body` bytes) is there; NULL = never. */
+struct peer { int fd, port, client, parked; const char *answer; struct mo_buf got; size_t body; sd_event_source *listen_io, *io; };
 
 static int on_client(sd_event_source *s, int fd, uint32_t revents, void *userdata)
 {
@@ -147,6 +147,10 @@ static int on_accept(sd_event_source *s, int fd, uint32_t revents, void *userdat
 {
 	struct peer *p = userdata;
 
+	/* a cut earlier client would be an answer: it is parked until the end */
+	sd_event_source_disable_unref(p->io);
+	if (p->client >= 0)
+		p->parked = p->client;
 	p->client = accept(fd, NULL, NULL);
 	assert_true(p->client >= 0);
 	assert_true(sd_event_add_io(loop, &p->io, p->client, EPOLLIN, on_client, p) >= 0);
@@ -158,7 +162,7 @@ static void peer_start(struct peer *p, const char *answer, size_t body)
 	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t n = sizeof(sa);
 
-	*p = (struct peer){ .client = -1, .answer = answer, .body = body };
+	*p = (struct peer){ .client = -1, .parked = -1, .answer = answer, .body = body };
 	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(p->fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(listen(p->fd, 8), 0);
@@ -173,6 +177,8 @@ static void peer_stop(struct peer *p)
 	sd_event_source_disable_unref(p->listen_io);
 	if (p->client >= 0)
 		close(p->client);
+	if (p->parked >= 0)
+		close(p->parked);
 	close(p->fd);
 	mo_buf_done(&p->got);
 }

@@ -66,7 +66,7 @@ static struct store *open_ok(void)
 static void append(struct store *s, int from, int n)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	char *texts[64];
+	char *texts[64] = {0};
 
 	for (int i = 0; i < n; i++)
 		texts[i] = mo_printf("{\"n\":%d}", from + i);
