@@ -1,0 +1,47 @@
+/* Preview of a launch (see preview.h). Called by moed and moectl, never by the agent itself. */
+#include "agent/core/preview.h"
+
+#include "agent/core/bind.h"
+#include "agent/core/env.h"
+
+struct binds { struct rank_bind *items; size_t n; };
+
+static void binds_done(struct binds *b) { mo_vec_clear(&rank_bind_desc, (void **)&b->items, &b->n); }
+
+static void hide_secrets(struct dryrun_rank *k)
+{
+	for (size_t i = 0; i < k->n_env; i++)
+		if (k->env[i].value && env_is_secret(k->env[i].name))
+			mo_str_set(&k->env[i].value, "***");
+}
+
+int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *l, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
+{
+	_cleanup_(binds_done) struct binds binds = { 0 };
+	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld", (long long)l->job, (long long)l->attempt), *notify = mo_printf("%s/notify", dir);
+	_cleanup_(mo_freep) char *step = mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
+	const char *user = l->user ? l->user : "root";
+	_cleanup_(mo_freep) char *home = l->user ? mo_printf("/home/%s", user) : mo_strdup("/root");
+	int r = bind_plan(info, &l->bind, l->gpus, l->n_gpus, "", &binds.items, &binds.n, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < binds.n; i++) {
+		const struct rank_bind *b = &binds.items[i];
+		struct dryrun_rank *k = mo_vec_add(&dryrun_rank_desc, (void **)ranks, n_ranks);
+		_cleanup_(mo_freep) char *error_file = mo_printf("%s/error-%zu.json", dir, i);
+		const struct env_rank who = { .local_rank = (int64_t)i, .step_id = step, .notify_socket = notify, .error_file = error_file, .home = home, .user = user,
+					      .shell = "/bin/bash", .tmpdir = "/tmp" };
+		k->rank = l->first_rank + (int64_t)i;
+		k->node = mo_strdup(node);
+		k->local_rank = (int64_t)i;
+		for (size_t w = 0; w < l->n_argv; w++)
+			mo_strs_add(&k->argv, &k->n_argv, l->argv[w]);
+		env_compose(l, info, b, &who, &k->env, &k->n_env);
+		hide_secrets(k);
+		k->cpus = mo_strdup(b->cpus);
+		k->numa_node = b->numa_node;
+		k->gpu = l->gpus[i];
+		k->nic = mo_strdup(b->nic);
+	}
+	return 0;
+}

@@ -1,0 +1,122 @@
+/* Dry run (see dryrun.h): the production placement and launch order on a copy of the state. Nothing here changes the state. */
+#include "daemon/core/dryrun.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/core/view.h"
+#include "lib/base/buf.h"
+
+#define NODE_GPUS 8            /* of an MI300X/MI325X/MI350X/MI355X platform */
+#define NODE_CORES 96          /* two sockets of 48 cores, two threads each: the smaller of the usual hosts */
+#define NODE_NUMA 2
+#define DRY_PORT 29500         /* shown as MASTER_PORT; a real attempt gets a free one */
+
+static void numa_add(struct nodeinfo *info, int64_t id)
+{
+	struct numa_node *n = MO_ADD(info, numa, &numa_node_desc);
+	_cleanup_(mo_buf_done) struct mo_buf cores = { 0 }, l3 = { 0 };
+	int64_t per = NODE_CORES / NODE_NUMA, first = id * per;
+	for (int64_t c = first; c < first + per; c++)
+		mo_buf_printf(&cores, "%s%lld,%lld", c > first ? ";" : "", (long long)c, (long long)(c + NODE_CORES));
+	for (int64_t c = first; c < first + per; c += 8)
+		mo_buf_printf(&l3, "%s%lld-%lld,%lld-%lld", c > first ? ";" : "", (long long)c, (long long)c + 7, (long long)(c + NODE_CORES), (long long)(c + NODE_CORES + 7));
+	n->id = id;
+	n->cpus = mo_printf("%lld-%lld,%lld-%lld", (long long)first, (long long)(first + per - 1), (long long)(first + NODE_CORES), (long long)(first + NODE_CORES + per - 1));
+	n->cores = mo_buf_take(&cores);
+	n->l3 = mo_buf_take(&l3);
+	n->distances = mo_strdup(id ? "32 10" : "10 32");
+}
+
+static void slot_add(struct nodeinfo *info, int64_t index, int64_t n_gpus, const char *model)
+{
+	struct gpu_slot *g = MO_ADD(info, gpus, &gpu_slot_desc);
+	g->index = index;
+	g->vendor = mo_strdup(mo_starts_with(model, "mi") ? "amd" : "nvidia");
+	g->model = mo_strdup(model);
+	g->numa_node = index * NODE_NUMA / MO_MAX(n_gpus, NODE_NUMA);
+	g->nic = mo_printf("rdma%lld", (long long)index);
+}
+
+void dryrun_cluster(const struct recipe *r, struct state *s)
+{
+	int64_t gpus = MO_MAX(r->gpus, 1), per = MO_MIN(gpus, NODE_GPUS), n = (gpus + per - 1) / per;
+	const char *model = r->gpu ? r->gpu : "mi300x";
+	for (int64_t i = 0; i < n; i++) {
+		struct node *node = MO_ADD(s, nodes, &node_desc);
+		node->name = mo_printf("node-%05lld", (long long)i); /* nodes are in ascending order of name */
+		node->boot_id = mo_strdup("dry-run");
+		node->instance = mo_strdup("dry-run");
+		node->address = mo_strdup(node->name);
+		node->state = NODE_UP;
+		node->reconciled = true;
+		node->info.hostname = mo_strdup(node->name);
+		node->info.cpus = NODE_CORES * 2;
+		for (int64_t k = 0; k < NODE_NUMA; k++)
+			numa_add(&node->info, k);
+		for (int64_t k = 0; k < per; k++)
+			slot_add(&node->info, k, per, model);
+	}
+}
+
+/* The job as the core would have it right after placement. */
+static struct job *job_with_places(struct state *s, const struct submit *spec, struct place *places, size_t n_places)
+{
+	struct job *j = MO_ADD(s, jobs, &job_desc);
+	mo_desc_copy(&submit_desc, &j->spec, spec);
+	j->id = s->next_job > 0 ? s->next_job : 1;
+	j->state = JOB_STARTING;
+	j->attempt = 1;
+	j->resume = -1;
+	j->port = DRY_PORT;
+	j->places = places;
+	j->n_places = n_places;
+	return j;
+}
+
+static int fill(struct state *s, const struct submit *spec, struct place *places, size_t n_places, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+{
+	const struct job *j = job_with_places(s, spec, places, n_places);
+	mo_str_set(&ret->name, spec->recipe.name);
+	for (size_t i = 0; i < n_places; i++) {
+		const struct node *node = node_find(s, j->places[i].node);
+		struct launch launch;
+		mo_desc_init(&launch_desc, &launch);
+		launch_make(s, j, i, &launch);
+		int r = ranks(node->name, &node->info, &launch, &ret->ranks, &ret->n_ranks, err);
+		mo_desc_done(&launch_desc, &launch);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
+
+int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+{
+	_cleanup_(state_done) struct state copy;
+	struct place *places = NULL;
+	size_t n = 0;
+	mo_desc_init(&state_desc, &copy);
+	if (spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
+		return mo_error_set(err, -E2BIG, "dry run: %lld ranks are more than the %d that one document shows; try with --set cluster.gpus=%d",
+				    (long long)spec->recipe.gpus, MO_DRYRUN_RANKS_MAX, MO_DRYRUN_RANKS_MAX);
+	for (size_t i = 0; i < s->n_nodes; i++)
+		mo_desc_copy(&node_desc, MO_ADD(&copy, nodes, &node_desc), &s->nodes[i]);
+	copy.next_job = s->next_job;
+	copy.next_port = s->next_port;
+	int r = place_find(s, &spec->recipe, &places, &n, NULL);
+	if (r > 0)
+		r = place_find(&copy, &spec->recipe, &places, &n, NULL);
+	if (r > 0) {
+		mo_vec_clear(&node_desc, (void **)&copy.nodes, &copy.n_nodes);
+		dryrun_cluster(&spec->recipe, &copy);
+		r = place_find(&copy, &spec->recipe, &places, &n, err);
+	}
+	if (r > 0)
+		return mo_error_set(err, -EINVAL, "dry run: no cluster of this shape can hold the job");
+	if (r < 0)
+		return r;
+	return fill(&copy, spec, places, n, ranks, ret, err);
+}

@@ -1,0 +1,18 @@
+/* The dry-run document as a value: what a submit would start, rank by rank, without starting anything. Made by daemon/core/dryrun.h, encoded by lib/wire/dryrun.h. */
+#pragma once
+#include "lib/model/launch.h"
+
+#define MO_DRYRUN_RANKS_MAX 8192      /* ranks in one document: each carries its whole environment */
+
+struct dryrun_rank {
+	int64_t rank; char *node; int64_t local_rank;
+	char **argv; size_t n_argv;
+	struct env_item *env; size_t n_env;   /* value NULL = read from a file on the node */
+	char *cpus; int64_t numa_node, gpu; char *nic;
+};
+struct dryrun {
+	char *name;
+	char *plan;                      /* Plan document as JSON text, NULL = the recipe has no model */
+	struct dryrun_rank *ranks; size_t n_ranks;
+};
+extern const struct mo_desc dryrun_rank_desc, dryrun_desc;

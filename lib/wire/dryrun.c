@@ -1,0 +1,66 @@
+/* JSON of the dry-run document: the environment becomes an object, which the descriptions of lib/base cannot say. Called by moed (?dry_run=1) and moectl. */
+#include "lib/wire/dryrun.h"
+
+#include "lib/wire/json.h"
+
+static void member(const char *name, const char *text, struct mo_buf *b)
+{
+	mo_buf_printf(b, ",\"%s\":", name);
+	if (text)
+		wire_string(text, b);
+	else
+		mo_buf_str(b, "null");
+}
+
+static void number(const char *name, int64_t v, struct mo_buf *b)
+{
+	if (v == MO_NONE)
+		mo_buf_printf(b, ",\"%s\":null", name);
+	else
+		mo_buf_printf(b, ",\"%s\":%lld", name, (long long)v);
+}
+
+static void environment(const struct dryrun_rank *k, struct mo_buf *b)
+{
+	mo_buf_str(b, ",\"env\":{");
+	for (size_t i = 0; i < k->n_env; i++) {
+		const struct env_item *e = &k->env[i];
+		mo_buf_str(b, i ? "," : "");
+		wire_string(e->name, b);
+		mo_buf_str(b, e->value || !e->file ? ":" : ":{\"file\":");
+		wire_string(e->value ? e->value : e->file ? e->file : "", b);
+		mo_buf_str(b, e->value || !e->file ? "" : "}");
+	}
+	mo_buf_str(b, "}");
+}
+
+static void one_rank(const struct dryrun_rank *k, struct mo_buf *b)
+{
+	mo_buf_printf(b, "{\"rank\":%lld", (long long)k->rank);
+	member("node", k->node, b);
+	number("local_rank", k->local_rank, b);
+	mo_buf_str(b, ",\"argv\":[");
+	for (size_t i = 0; i < k->n_argv; i++) {
+		mo_buf_str(b, i ? "," : "");
+		wire_string(k->argv[i], b);
+	}
+	mo_buf_str(b, "]");
+	environment(k, b);
+	member("cpus", k->cpus, b);
+	number("numa_node", k->numa_node, b);
+	number("gpu", k->gpu, b);
+	member("nic", k->nic, b);
+	mo_buf_str(b, "}");
+}
+
+void wire_dryrun(const struct dryrun *d, struct mo_buf *b)
+{
+	mo_buf_str(b, "{\"name\":");
+	wire_string(d->name ? d->name : "", b);
+	mo_buf_printf(b, ",\"plan\":%s,\"ranks\":[", d->plan ? d->plan : "null");
+	for (size_t i = 0; i < d->n_ranks; i++) {
+		mo_buf_str(b, i ? "," : "");
+		one_rank(&d->ranks[i], b);
+	}
+	mo_buf_str(b, "]}");
+}
