@@ -1,0 +1,96 @@
+/* What the agent sends: hello, sync, news. Called by the shell when steps_step asked for it. */
+#include "agent/core/steps_state.h"
+#include "agent/core/step.h"
+
+#include <string.h>
+
+#define NOTE_BYTES_PER_SYNC (4 * 1024 * 1024)  /* below MO_AGENT_BODY_BYTES_MAX with room for escapes */
+
+static size_t note_bytes(const struct note *n) {
+	const char *const strings[] = { n->cpus, n->bind_note, n->cause, n->path, n->text };
+	size_t bytes = 512;
+
+	for (size_t i = 0; i < ELEMENTSOF(strings); i++)
+		bytes += strings[i] ? strlen(strings[i]) : 0;
+	for (size_t i = 0; i < n->n_tail; i++)
+		bytes += strlen(n->tail[i]) + 4;
+	return bytes;
+}
+
+static struct step_report *add_report(const struct entry *e, struct step_report **steps, size_t *n) {
+	struct step_report *r = mo_vec_add(&step_report_desc, (void **)steps, n);
+
+	r->job = e->job;
+	r->attempt = e->attempt;
+	r->state = entry_state(e);
+	r->written = e->written;
+	return r;
+}
+
+/* Copies up to n_max notes, as many as fit into *bytes. The first of a message always fits. */
+static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes, struct step_report *r) {
+	for (size_t i = 0; i < n_max && *count < MO_NOTES_PER_SYNC; i++) {
+		size_t size = note_bytes(&e->notes[i]);
+		if (*count && *bytes + size > NOTE_BYTES_PER_SYNC)
+			return;
+		mo_desc_copy(&note_desc, MO_ADD(r, notes, &note_desc), &e->notes[i]);
+		*bytes += size;
+		++*count;
+	}
+}
+
+static void head(const struct steps *s, struct agent_sync *ret) {
+	mo_str_set(&ret->node, s->node);
+	mo_str_set(&ret->boot_id, s->boot_id);
+	mo_str_set(&ret->instance, s->instance);
+	ret->epoch = s->epoch;
+	ret->beat = s->beat;
+}
+
+void steps_hello(const struct steps *s, struct agent_hello *ret) {
+	mo_str_set(&ret->node, s->node);
+	mo_str_set(&ret->boot_id, s->boot_id);
+	mo_str_set(&ret->instance, s->instance);
+	ret->protocol = MO_PROTOCOL;
+	for (size_t i = 0; i < s->n_entries; i++)
+		add_report(s->entries[i], &ret->steps, &ret->n_steps);
+}
+
+void steps_sync(struct steps *s, struct agent_sync *ret) {
+	size_t count = 0, bytes = 0;
+
+	s->beat++;
+	head(s, ret);
+	for (size_t k = 0; k < s->n_entries; k++) {
+		/* Another step begins each time, so that one with many notes cannot starve the rest. */
+		struct entry *e = s->entries[(k + (size_t)s->beat) % s->n_entries];
+		struct step_report *r = add_report(e, &ret->steps, &ret->n_steps);
+
+		add_notes(e, e->n_notes, &count, &bytes, r);
+		for (size_t i = 0; i < e->n_ranks; i++) {
+			struct entry_rank *rank = &e->ranks[i];
+			rank->sent = rank->now;
+			if (!mo_desc_equal(&rank_progress_desc, &rank->now, &rank->acked))
+				mo_desc_copy(&rank_progress_desc, MO_ADD(r, progress, &rank_progress_desc), &rank->now);
+		}
+	}
+	for (size_t i = 0; i < s->n_scans; i++)
+		if (s->scans[i].done)
+			mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), &s->scans[i].result);
+}
+
+bool steps_news(struct steps *s, struct agent_sync *ret) {
+	size_t count = 0, bytes = 0;
+
+	head(s, ret);
+	for (size_t k = 0; k < s->n_entries; k++) {
+		struct entry *e = s->entries[k];
+		size_t n = e->n_notes;
+
+		while (n && !note_urgent(&e->notes[n - 1]))
+			n--;
+		if (n)
+			add_notes(e, n, &count, &bytes, add_report(e, &ret->steps, &ret->n_steps));
+	}
+	return count > 0;
+}

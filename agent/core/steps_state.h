@@ -1,0 +1,35 @@
+/* State of the agent's core, shared by steps.c (decisions) and report.c (what is sent). */
+#pragma once
+#include "agent/core/entry.h"
+
+#define STEPS_MAX 1024                 /* steps a node keeps; launches beyond it wait for the controller to forget some */
+#define FENCE_JOBS_MAX 4096            /* jobs whose highest attempt is remembered; the one launched longest ago goes first */
+#define SCANS_MAX 64
+#define QUERIES_MAX 64                 /* query ids remembered against repetition */
+
+enum link { LINK_OFF, LINK_WAIT, LINK_HELLO, LINK_UP }; /* OFF: start-up; WAIT: hello again at link_at; HELLO: sent */
+struct highest { int64_t job, attempt; };
+struct scan { int64_t job, attempt; bool wanted, done; struct scan_result result; };
+struct query { int64_t id, at; };
+
+struct steps {
+	char *node, *boot_id, *instance;
+	int64_t epoch;
+	struct highest *fence; size_t n_fence;
+	struct entry **entries; size_t n_entries;
+	struct scan *scans; size_t n_scans;
+	struct query queries[QUERIES_MAX]; size_t next_query;
+	enum link link;
+	int64_t link_at, backoff_us;           /* WAIT: when to say hello; HELLO: when to give it up */
+	uint32_t jitter;
+	bool sync_out, news_out, news_again;
+	int64_t sync_sent, sync_due, news_sent;/* sync_due: when the next sync may leave, INT64_MAX none is due */
+	int64_t pace_us, beat_us, beat;
+};
+
+struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt);   /* appends */
+void steps_send_news(struct steps *s, int64_t now, struct steps_out *out);
+bool steps_has_urgent(const struct steps *s);
+void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out);
+void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out);
+void steps_lose_link(struct steps *s, int64_t now);
