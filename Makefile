@@ -6,12 +6,14 @@ SYSCONFDIR ?= /etc
 LIBEXECDIR ?= $(PREFIX)/libexec/moe
 DATADIR ?= $(PREFIX)/share/moe
 DESTDIR ?=
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
-HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
+HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
 SAN ?=
 OPT ?= -O2 -g
 MUTANT ?=
@@ -60,7 +62,7 @@ LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lhwloc -lnuma -lm
 .PHONY: all
 all: check-packages $(PROGRAMS:%=$(BUILD)/%)
 
-include mk/deps.mk mk/tests.mk mk/install.mk
+include $(sort $(wildcard mk/*.mk))
 
 define ROOM_rule
 $(BUILD)/lib$(1).a: $$(call obj,$$(SRC_$(1)))

@@ -1,14 +1,19 @@
-# The one list of Debian packages: what building and running needs, and what tests need on top.
+# The one list of Debian packages: what building and running needs, what tests need on top, and what only the linters, sanitizers and fuzzers need.
 BUILD_PACKAGES := build-essential pkg-config libsystemd-dev libcurl4-openssl-dev libjson-c-dev libhwloc-dev libnuma-dev libmicrohttpd-dev libgnutls28-dev \
 	libfyaml-dev libsqlite3-dev libpcre2-dev uthash-dev python3-torch python3-numpy procps curl
 TEST_PACKAGES := libcmocka-dev python3-yaml iproute2 jq
+LINT_PACKAGES := clang-14 clang-tidy-14 libclang-rt-14-dev cppcheck codespell shellcheck valgrind
 
-.PHONY: deps deps-test check-packages
+# $(call install_packages,LIST): installs those that are missing, asks nothing
+install_packages = missing=""; for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
+	[ -z "$$missing" ] || { $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; }
+
+.PHONY: deps deps-test deps-lint check-packages
 deps:
-	@missing=""; for p in $(BUILD_PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+	@$(call install_packages,$(BUILD_PACKAGES))
 deps-test: deps
-	@missing=""; for p in $(TEST_PACKAGES); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'install ok installed' || missing="$$missing $$p"; done; \
-	if [ -n "$$missing" ]; then $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y -q --no-install-recommends $$missing; fi
+	@$(call install_packages,$(TEST_PACKAGES))
+deps-lint: deps-test
+	@$(call install_packages,$(LINT_PACKAGES))
 check-packages:
 	@pkg-config --exists $(PKGS) 2>/dev/null && [ -e /usr/include/uthash.h ] || { echo "moectl: build: packages are missing; run 'make deps' first" >&2; exit 1; }

@@ -1,15 +1,68 @@
-# Tests. tests/unit/<room>/test_*.c: one cmocka program each, linked with every pure room and the room it tests.
-UNIT_SRC := $(wildcard tests/unit/*/test_*.c)
-UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
-TEST_ROOMS := http loop store topo recipe dcore acore plan wire model base
+# Tests. tests/unit/ROOM/test_*.c: one cmocka program each, linked with the archives that its room may use; other *.c there are linked into each program of the room.
+# Only those archives are built, so that `make unit T=base` works whatever state the other rooms are in.
+UNIT_ROOMS_base := base
+UNIT_ROOMS_model := model base
+UNIT_ROOMS_wire := wire model base
+UNIT_ROOMS_recipe := recipe model base
+UNIT_ROOMS_plan := plan model base
+UNIT_ROOMS_loop := loop base
+UNIT_ROOMS_http := http loop wire model base
+UNIT_ROOMS_store := store model base
+UNIT_ROOMS_topo := topo model base
+UNIT_ROOMS_dcore := dcore plan wire model base
+UNIT_ROOMS_acore := acore wire model base
+UNIT_ROOMS_daemon := $(ROOMS_moed)
+UNIT_ROOMS_agent := $(ROOMS_moe-agent)
+UNIT_ROOMS_cli := $(ROOMS_moectl)
+UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore daemon agent cli
+# the shells' own objects, without main()
+UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
+UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
+UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -lcurl -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
 
-$(BUILD)/tests/unit/%: tests/unit/%.c
-	@mkdir -p $(@D)
-	@$(MAKE) --no-print-directory BUILD=$(BUILD) $(call lib,$(ROOMS_$(notdir $(@D))))
-	$(CC) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(wildcard $(call lib,$(TEST_ROOMS))) -Wl,--end-group $(TEST_LIBS)
+define UNIT_rule
+UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.c))
+UNIT_EXTRA_$(1) := $$(call obj,$$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_SHELL_$(1)))
+UNIT_BIN += $$(UNIT_BIN_$(1))
+$$(UNIT_BIN_$(1)): %: %.o $$(UNIT_EXTRA_$(1)) $$(call lib,$$(UNIT_ROOMS_$(1)))
+	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$< $$(UNIT_EXTRA_$(1)) -Wl,--start-group $$(call lib,$$(UNIT_ROOMS_$(1))) -Wl,--end-group $$(TEST_LIBS)
+endef
+$(foreach d,$(UNIT_DIRS),$(eval $(call UNIT_rule,$(d))))
 
-# make unit [T=base]: builds and runs the unit tests (of one room)
-.PHONY: unit
-unit: $(if $(T),$(filter $(BUILD)/tests/unit/$(T)/%,$(UNIT_BIN)),$(UNIT_BIN))
-	@tests/run-unit $^
+# make unit [T=base]: builds and runs the unit tests (of one room); UNIT_WRAP: a program that runs each of them
+.PHONY: unit unit-programs
+unit-programs: $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
+unit: unit-programs
+	@UNIT_WRAP="$(UNIT_WRAP)" tests/run-unit $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
+
+# make check [S="unit e2e"]: installs what tests need, builds, runs every suite (or those named); the last line sums up
+.PHONY: check
+check: deps-test
+	@$(MAKE) --no-print-directory all
+	@MAKE="$(MAKE)" BUILD=$(BUILD) tests/check $(S)
+
+# make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: unit tests and the simulator
+SAN_FLAGS := SAN=address,undefined OPT="-O1 -g -fno-sanitize-recover=all" BUILD=build-san
+.PHONY: san vg
+san: deps-lint
+	@MAKE="$(MAKE) $(SAN_FLAGS)" BUILD=build-san tests/check unit sim
+
+# make vg: unit tests under valgrind: leaks of memory and of descriptors
+vg: deps-lint
+	@$(MAKE) --no-print-directory unit UNIT_WRAP=tests/vg
+
+# make fuzz [FUZZ_SECONDS=5]: tests/fuzz/fuzz_*.c, libFuzzer programs; a line "ROOMS: wire model base" in the file names the archives it needs
+FUZZ_SECONDS ?= 5
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,build-fuzz/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+.PHONY: fuzz fuzz-programs
+fuzz: deps-lint
+	@$(MAKE) --no-print-directory fuzz-programs BUILD=build-fuzz CC=clang-14 SAN=fuzzer-no-link,address,undefined OPT="-O1 -g -fno-sanitize-recover=all"
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-fuzz $(FUZZ_BIN)
+fuzz-programs: $(FUZZ_BIN)
+define FUZZ_rule
+FUZZ_ROOMS_$(1) := $$(shell sed -n 's/.*ROOMS: *\([a-z ]*\).*/\1/p' tests/fuzz/$(1).c)
+build-fuzz/tests/fuzz/$(1): build-fuzz/tests/fuzz/$(1).o $$(call lib,$$(FUZZ_ROOMS_$(1)))
+	$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$< -Wl,--start-group $$(call lib,$$(FUZZ_ROOMS_$(1))) -Wl,--end-group $$(filter-out -lcmocka,$$(TEST_LIBS))
+endef
+$(foreach f,$(notdir $(FUZZ_BIN)),$(eval $(call FUZZ_rule,$(f))))
