@@ -85,34 +85,29 @@ import torch.nn.functional as F  # noqa: E402
 AUX_WEIGHT = 0.01   # of the load-balancing loss
 CLIP_NORM = 1.0
 WARMUP_STEPS = 10
-MODEL_FLAGS = ("layers", "hidden", "heads", "experts", "topk", "ffn", "seq")
 
 
 def parse_args(world):
     here = os.path.dirname(os.path.abspath(__file__))
     p = argparse.ArgumentParser(description="train a tiny mixture-of-experts transformer")
-    p.add_argument("--steps", type=int, default=120, help="iterations of the whole run")
+    for flag, default, text in (
+            ("--steps", 120, "iterations of the whole run"),
+            ("--save-every", 20, "iterations between checkpoints; 0 = never"),
+            ("--layers", 2, ""), ("--hidden", 24, ""), ("--heads", 2, ""), ("--experts", 8, ""),
+            ("--topk", 2, "experts per token"), ("--ffn", 32, "inner width of one expert"),
+            ("--seq", 32, "bytes per sequence"),
+            ("--micro", 4, "sequences per rank and micro-batch"),
+            ("--global-batch", 0, "sequences per iteration; 0 = one micro-batch per rank"),
+            ("--ep", 0, "ranks that share one set of experts; 0 = gcd(world size, experts)"),
+            ("--seed", 1, "")):
+        p.add_argument(flag, type=int, default=default, help=text + " (%(default)s)")
+    p.add_argument("--lr", type=float, default=1e-2)
+    p.add_argument("--step-delay-ms", type=float, default=0, help="sleep in every iteration")
+    p.add_argument("--corpus", default=os.path.join(here, "corpus.txt"))
     p.add_argument("--dir", default=os.environ.get("MOE_CHECKPOINT_DIR") or None,
-                   help="checkpoint directory, shared by all ranks (none: no checkpoints)")
-    p.add_argument("--save-every", type=int, default=20, help="iterations; 0 = never")
+                   help="checkpoint directory, shared by all ranks; none = no checkpoints")
     p.add_argument("--resume", metavar="auto|never|N",
                    default=os.environ.get("MOE_RESUME_ITERATION") or "auto")
-    p.add_argument("--layers", type=int, default=2)
-    p.add_argument("--hidden", type=int, default=32)
-    p.add_argument("--heads", type=int, default=2)
-    p.add_argument("--experts", type=int, default=8)
-    p.add_argument("--topk", type=int, default=2)
-    p.add_argument("--ffn", type=int, default=64, help="hidden width of one expert")
-    p.add_argument("--seq", type=int, default=32, help="bytes per sequence")
-    p.add_argument("--micro", type=int, default=8, help="sequences per rank and micro-batch")
-    p.add_argument("--global-batch", type=int, default=0,
-                   help="sequences per iteration; 0 = one micro-batch per rank")
-    p.add_argument("--ep", type=int, default=0,
-                   help="ranks that share one set of experts; 0 = gcd(world size, experts)")
-    p.add_argument("--lr", type=float, default=1e-2)
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--corpus", default=os.path.join(here, "corpus.txt"))
-    p.add_argument("--step-delay-ms", type=float, default=0, help="sleep in every iteration")
     args = p.parse_args()
 
     # Only the flags and the world size are judged here, so all ranks come to the same end.
@@ -120,7 +115,7 @@ def parse_args(world):
     args.global_batch = args.global_batch or args.micro * world
     args.resume = {"-1": "never"}.get(args.resume, args.resume)
     if args.resume not in ("auto", "never") and not args.resume.isdigit():
-        p.error("--resume (or MOE_RESUME_ITERATION) %r is not auto, never or a number" % args.resume)
+        p.error("--resume or MOE_RESUME_ITERATION: %r is not auto, never or N" % args.resume)
     if args.resume.isdigit() and not args.dir:
         p.error("--resume %s needs --dir" % args.resume)
     if args.hidden % args.heads or not 1 <= args.topk <= args.experts:
@@ -263,8 +258,8 @@ class MoE(nn.Module):
         order = expert.repeat_interleave(arriving.flatten()).sort(stable=True).indices
         parts = rows[order].split(arriving.sum(0).tolist())
         # An expert without rows computes on an empty part: its gradient is zero, not missing.
-        parts = [F.gelu(part @ self.expert_w1[e]) @ self.expert_w2[e]
-                 for e, part in enumerate(parts)]
+        parts = [F.gelu(part @ w1) @ w2 for part, w1, w2 in zip(
+            parts, self.expert_w1.unbind(), self.expert_w2.unbind())]
         return AllToAll.apply(torch.cat(parts)[order.argsort()], receive, send, group)
 
 
@@ -321,7 +316,7 @@ def iteration_dir(top, iteration):
     return os.path.join(top, "iter_%07d" % iteration)
 
 
-def inspect(top, iteration):
+def examine(top, iteration):
     """-> (contents of COMPLETE, None), or (None, why this is not a complete checkpoint)"""
     path = iteration_dir(top, iteration)
     try:
@@ -350,24 +345,23 @@ def choose(args, ranks):
             names = os.listdir(args.dir) if os.path.isdir(args.dir) else []
             iterations = [int(n[5:]) for n in names if re.fullmatch(r"iter_\d{7,}", n)]
             for found in sorted(iterations, reverse=True):
-                meta, torn = inspect(args.dir, found)
+                meta, torn = examine(args.dir, found)
                 if meta:
                     break
                 say("ignored checkpoint %s: %s" % (iteration_dir(args.dir, found), torn))
             found = found if meta else 0
         elif int(args.resume) > 0:
             found = int(args.resume)
-            meta, torn = inspect(args.dir, found)
+            meta, torn = examine(args.dir, found)
             if not meta:
                 why = "cannot resume from iteration %d: no complete checkpoint %s (%s)" % (
                     found, iteration_dir(args.dir, found), torn)
-        if meta:
-            run = dict({k: getattr(args, k) for k in MODEL_FLAGS}, world=ranks.world, ep=args.ep)
-            saved = dict(meta.get("model", {}), world=meta["world"])
-            odd = ["%s %s, this run has %s" % (k, saved.get(k), v)
-                   for k, v in run.items() if saved.get(k) != v]
-            if odd:
-                why = "checkpoint %s has %s" % (iteration_dir(args.dir, found), "; ".join(odd))
+        here = {"world": ranks.world, "ep": args.ep}
+        odd = ["%s %s (this run has %s)" % (k, meta.get(k), v)
+               for k, v in here.items() if meta and meta.get(k) != v]
+        if odd:
+            why = "checkpoint %s was written with %s" % (
+                iteration_dir(args.dir, found), ", ".join(odd))
     found = ranks.share(-1 if why else found)[0]
     if found < 0:
         fail(why)   # why is rank 0's; the others exit without a word
@@ -379,42 +373,46 @@ def save(args, ranks, iteration, state):
     one rank spoils this checkpoint on all, and the training goes on. -> whether it is there"""
     path = iteration_dir(args.dir, iteration)
     complete = os.path.join(path, "COMPLETE")
-    notify(PHASE="save", ITERATION=iteration)
-    size, name = -1, "rank_%d.pt" % ranks.rank
-    try:
+
+    def on_all(action):
+        """Do it on every rank. -> their results, or None if it failed on one. Also a barrier."""
+        try:
+            result = action()
+        except OSError as e:
+            say("rank %d: checkpoint %d: %s" % (ranks.rank, iteration, e), fd=2)
+            result = -1
+        results = ranks.share(result)
+        return results if min(results) >= 0 else None
+
+    def prepare():
         os.makedirs(path, exist_ok=True)
         if ranks.rank == 0 and os.path.exists(complete):
-            os.unlink(complete)   # written over (an explicit resume): no longer complete
+            os.unlink(complete)   # an explicit resume came here again: it is no longer complete
             fsync_dir(path)
-    except OSError as e:
-        say("rank %d: cannot prepare %s: %s" % (ranks.rank, path, e), fd=2)
-    ranks.share(0)   # nobody writes before the old COMPLETE is gone
-    try:
+        return 0
+
+    def write_mine():
         data = io.BytesIO()
         torch.save(state, data)
-        write_durably(os.path.join(path, name), data.getvalue())
-        size = len(data.getvalue())
-    except OSError as e:
-        say("rank %d: cannot write %s: %s" % (ranks.rank, os.path.join(path, name), e), fd=2)
-    sizes = ranks.share(size)   # nobody passes before all files are on disk
-    done = min(sizes) > 0
-    if ranks.rank == 0 and done:
-        meta = {"iteration": iteration, "world": ranks.world,
-                "files": {"rank_%d.pt" % r: s for r, s in enumerate(sizes)},
-                "model": dict({k: getattr(args, k) for k in MODEL_FLAGS}, ep=args.ep)}
-        try:
+        write_durably(os.path.join(path, "rank_%d.pt" % ranks.rank), data.getbuffer())
+        return data.tell()
+
+    def write_complete():
+        if ranks.rank == 0:
+            meta = {"iteration": iteration, "world": ranks.world, "ep": args.ep,
+                    "files": {"rank_%d.pt" % r: size for r, size in enumerate(sizes)}}
             write_durably(complete, (json.dumps(meta, indent=1) + "\n").encode())
             fsync_dir(args.dir)   # the entry iter_N itself
-        except OSError as e:
-            say("cannot write %s: %s" % (complete, e), fd=2)
-            done = False
-    done = bool(ranks.share(int(done))[0])
+        return 0
+
+    notify(PHASE="save", ITERATION=iteration)
+    sizes = on_all(prepare) and on_all(write_mine)
+    done = bool(sizes and on_all(write_complete))
     if ranks.rank == 0:
         say("%s checkpoint %d %s" % ("saved" if done else "failed to save", iteration, path))
-    if ranks.rank == 0 and done:
-        notify(CHECKPOINT=path, ITERATION=iteration, PHASE="train")
-    else:
-        notify(PHASE="train", ITERATION=iteration)
+        if done:
+            notify(CHECKPOINT=path, ITERATION=iteration)
+    notify(PHASE="train", ITERATION=iteration)
     return done
 
 
@@ -426,7 +424,7 @@ class Trainer:
         with open(args.corpus, "rb") as f:
             text = f.read()
         if len(text) <= args.seq:
-            fail("%s is shorter than one sequence" % args.corpus)
+            fail("corpus %s is shorter than one sequence" % args.corpus)
         self.corpus = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         # After the model is drawn, the order of the data is the only use of randomness. All ranks
         # draw the same order, and each takes its share of it.
@@ -445,19 +443,21 @@ class Trainer:
         self.active = sum(p.numel() for p in self.dense) + held * args.topk // args.experts
 
     def state(self):
-        """All that a resumed run needs to go on with the same digits; tensors and plain types."""
-        return {"iteration": self.iteration, "loss": self.loss,
-                "tokens_per_expert": self.tokens_per_expert,
-                "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+        """All that a resumed run needs to go on with the same digits. Tensors only, since the safe
+        loader of PyTorch 1.13 knows no floats; the optimizer's settings come from the flags."""
+        return {"iteration": torch.tensor(self.iteration),
+                "loss": torch.tensor(self.loss, dtype=torch.float64),
+                "tokens_per_expert": torch.tensor(self.tokens_per_expert),
+                "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()["state"],
                 "data_rng": self.data_rng.get_state(), "torch_rng": torch.get_rng_state()}
 
     def load(self, iteration):
         path = os.path.join(iteration_dir(self.args.dir, iteration), "rank_%d.pt" % self.ranks.rank)
         state = torch.load(path, map_location="cpu", weights_only=True)
-        self.iteration, self.loss = state["iteration"], state["loss"]
-        self.tokens_per_expert = state["tokens_per_expert"]
+        self.iteration, self.loss = state["iteration"].item(), state["loss"].item()
+        self.tokens_per_expert = state["tokens_per_expert"].tolist()
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(dict(self.optimizer.state_dict(), state=state["optimizer"]))
         self.data_rng.set_state(state["data_rng"])
         torch.set_rng_state(state["torch_rng"])
 
@@ -489,7 +489,7 @@ class Trainer:
         return buffer[used:].tolist()
 
     def step(self):
-        """One iteration. -> metrics, and whether some rank was asked to stop"""
+        """One iteration: report it. -> whether some rank was asked to stop"""
         args, ranks, began = self.args, self.ranks, time.monotonic()
         time.sleep(args.step_delay_ms / 1000)
         accumulation = args.global_batch // (args.micro * ranks.world)
@@ -500,13 +500,14 @@ class Trainer:
             loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
             ((loss + AUX_WEIGHT * aux) / accumulation).backward()
             loss_sum, counts_sum = loss_sum + loss.item() / accumulation, counts_sum + counts
-        # With the gradients travel the loss, the wish to stop and the routing statistics.
-        loss, stop, *counts = self.reduce(self.dense, ranks.world_group,
-                                          [loss_sum, float(stop_requested), *counts_sum.tolist()])
         self.reduce(self.expert, ranks.edp_group)
-        # The norm over the whole model: of the experts each rank sees its own shard only.
-        square = ranks.all_reduce(sum(p.grad.square().sum() for p in self.expert), ranks.ep_group)
-        norm = math.sqrt(float(square + sum(p.grad.square().sum() for p in self.dense)))
+        square = sum(p.grad.square().sum() for p in self.expert).item()
+        # With the dense gradients travel, to save messages, the loss, the wish to stop, the norm of
+        # the experts (summed over the world: each shard once per rank holding it) and the routing.
+        loss, stop, square, *counts = self.reduce(
+            self.dense, ranks.world_group,
+            [loss_sum, stop_requested, square * ranks.ep / ranks.world, *counts_sum.tolist()])
+        norm = math.sqrt(square + sum(p.grad.square().sum() for p in self.dense).item())
         if not math.isfinite(loss) or not math.isfinite(norm):
             fail("loss %s, gradient norm %s at iteration %d" % (loss, norm, self.iteration + 1))
         for p in self.model.parameters():
@@ -517,13 +518,14 @@ class Trainer:
         self.iteration, self.loss = self.iteration + 1, loss / ranks.world
         self.tokens_per_expert = [a + int(b) for a, b in zip(self.tokens_per_expert, counts)]
         seconds, tokens = time.monotonic() - began, args.global_batch * args.seq
+        tflops = 6e-12 * self.active * tokens / ranks.world / seconds   # of this rank
         notify(PHASE="train", ITERATION=self.iteration, LOSS="%.6f" % self.loss,
                STEP_MS="%.1f" % (seconds * 1e3), TOKENS=tokens, GRAD_NORM="%.4f" % norm,
-               LR="%.3e" % lr, TFLOPS="%.6f" % (6e-12 * self.active * tokens / ranks.world / seconds))
+               LR="%.3e" % lr, TFLOPS="%.6f" % tflops)
         if ranks.rank == 0:
-            say("step %d/%d loss %.4f grad_norm %.2f lr %.2e step_ms %.1f tokens %d tokens_per_s %d" % (
-                self.iteration, args.steps, self.loss, norm, lr, seconds * 1e3, tokens,
-                tokens / seconds))
+            say("step %d/%d loss %.4f grad_norm %.2f lr %.2e step_ms %.1f tokens %d"
+                " tokens_per_s %d" % (self.iteration, args.steps, self.loss, norm, lr,
+                                      seconds * 1e3, tokens, tokens / seconds))
         return stop > 0
 
     def unigram_baseline(self):
@@ -566,7 +568,8 @@ def main():
         say("tokens per expert: %s" % trainer.tokens_per_expert)
     if world > 1:
         dist.destroy_process_group()
-    return 0 if saved or not stopping else 1
+    notify(STATUS="finished")
+    return 0 if saved else 1
 
 
 if __name__ == "__main__":
