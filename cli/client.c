@@ -1,0 +1,293 @@
+/* The controller as seen by the verbs (see client.h). Address and token: option, environment, ~/.config/moe/config.yaml (url, token, token_file, ca_file), default. */
+#include "cli/client.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/value.h"
+#include "lib/base/fd.h"
+#include "lib/base/options.h"
+#include "lib/base/parse.h"
+#include "lib/loop/loop.h"
+#include "lib/wire/json.h"
+
+#define DEFAULT_URL "unix:/run/moe/moed.sock"
+#define BODY_MAX (256u << 20)
+#define PAGE 1000
+
+struct client { char *url, *token, *token_file, *ca_file; };
+
+static const struct mo_option config_options[] = {
+	{ "url", MO_OPTION_STR, offsetof(struct client, url), NULL, "Controller: http(s)://host:port or unix:/path." },
+	{ "token", MO_OPTION_STR, offsetof(struct client, token), NULL, "Bearer token." },
+	{ "token_file", MO_OPTION_PATH, offsetof(struct client, token_file), NULL, "File that holds the bearer token." },
+	{ "ca_file", MO_OPTION_PATH, offsetof(struct client, ca_file), NULL, "Certificates that vouch for an https controller." },
+};
+static const struct mo_options config = { config_options, ELEMENTSOF(config_options) };
+
+struct client *client_free(struct client *c)
+{
+	if (c)
+		mo_options_done(&config, c);
+	free(c);
+	return NULL;
+}
+
+void answer_done(struct answer *a)
+{
+	mo_buf_done(&a->body);
+	json_object_put(a->doc);
+	mo_error_done(&a->err);
+	*a = (struct answer){ 0 };
+}
+
+static int config_read(struct client *c)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	_cleanup_(mo_freep) char *path = NULL;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	if (xdg && *xdg)
+		path = mo_printf("%s/moe/config.yaml", xdg);
+	else if (home && *home)
+		path = mo_printf("%s/.config/moe/config.yaml", home);
+	if (!path || access(path, F_OK) < 0)
+		return 0;
+	int r = mo_options_file(&config, c, path, &err);
+	return r < 0 ? cli_fail(CLI_USAGE, "%s%s%s", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "") : 0;
+}
+
+static int token_read(struct client *c, const char *path)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	int r = mo_read_file(path, 4096, &text);
+	if (r < 0)
+		return cli_fail(CLI_USAGE, "token file %s: %s; check MOE_TOKEN_FILE, --token-file or token_file in the configuration", path, strerror(-r));
+	mo_str_set(&c->token, text.data ? text.data : "");
+	c->token[strcspn(c->token, "\r\n \t")] = 0;
+	return 0;
+}
+
+static int url_check(const char *url)
+{
+	if ((mo_starts_with(url, "unix:/") && url[6]) || (mo_starts_with(url, "http://") && url[7]) || (mo_starts_with(url, "https://") && url[8]))
+		return 0;
+	return cli_fail(CLI_USAGE, "controller address %s: unknown form; use http(s)://host:port or unix:/path in MOE_URL or --url", url);
+}
+
+int client_open(struct cli *cli)
+{
+	if (cli->client)
+		return 0;
+	struct client *c = cli->client = mo_alloc(sizeof(*c));
+	mo_options_init(&config, c);
+	const char *env = NULL;
+	int r = config_read(c);
+	if (r)
+		return r;
+	if (cli->url)
+		mo_str_set(&c->url, cli->url);
+	else if ((env = getenv("MOE_URL")) && *env)
+		mo_str_set(&c->url, env);
+	if (!c->url)
+		c->url = mo_strdup(DEFAULT_URL);
+	if ((r = url_check(c->url)))
+		return r;
+	for (size_t n = strlen(c->url); n && c->url[n - 1] == '/'; n--)
+		c->url[n - 1] = 0;
+	if (cli->token_file)
+		return token_read(c, cli->token_file);
+	if ((env = getenv("MOE_TOKEN")) && *env) {
+		mo_str_set(&c->token, env);
+		return 0;
+	}
+	if ((env = getenv("MOE_TOKEN_FILE")) && *env)
+		return token_read(c, env);
+	return !c->token && c->token_file ? token_read(c, c->token_file) : 0;
+}
+
+const char *client_url(const struct cli *cli) { return cli->client ? cli->client->url : DEFAULT_URL; }
+
+int client_send(struct cli *cli, const struct request *q, struct answer *ret)
+{
+	int r = client_open(cli);
+	if (r)
+		return r;
+	const struct mo_http_call call = {
+		.url = cli->client->url, .path = q->path, .method = q->method ? q->method : "GET", .body = q->body, .body_len = q->n, .token = cli->client->token,
+		.content_type = q->content_type, .timeout_ms = q->timeout_ms ? MO_MAX(q->timeout_ms, 0) : 30000, .max_body = BODY_MAX, .headers = q->headers, .ca_file = cli->client->ca_file,
+	};
+	answer_done(ret);
+	ret->error = mo_http_fetch(&call, q->on_data, q->arg, &ret->status, &ret->body, &ret->err);
+	if (ret->error < 0 && ret->status < 300)
+		ret->status = 0;
+	if (ret->status && ret->body.len)
+		(void)wire_parse(ret->body.data, ret->body.len, &ret->doc, NULL);
+	return 0;
+}
+
+bool problem_print_recipe(struct json_object *doc, const char *file)
+{
+	struct json_object *errors = js_get(doc, "errors");
+	fflush(stdout);
+	for (size_t i = 0; i < js_len(errors); i++) {
+		struct json_object *e = js_at(errors, i);
+		const char *hint = js_str(e, "hint"), *message = js_str(e, "message");
+		int64_t line = js_int(e, "line"), column = js_int(e, "column");
+		if (line > 0)
+			fprintf(stderr, "%s:%lld:%lld: ", file, (long long)line, (long long)MO_MAX(column, 1));
+		else
+			fputs("moectl: ", stderr);
+		fprintf(stderr, "%s%s%s\n", message ? message : "invalid", hint ? "; " : "", hint ? hint : "");
+	}
+	return js_len(errors) > 0;
+}
+
+static int exit_of(int status)
+{
+	switch (status) {
+	case 401: case 403: return CLI_DENIED;
+	case 404: return CLI_NOT_FOUND;
+	case 400: case 413: case 415: case 422: return CLI_USAGE;
+	default: return status >= 200 && status < 300 ? CLI_OK : CLI_FAILED;
+	}
+}
+
+int client_judge(struct cli *cli, const char *what, const struct answer *a)
+{
+	if (!a->status)
+		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", client_url(cli), mo_error_text(&a->err, a->error));
+	int code = exit_of(a->status);
+	if (!code)
+		return 0;
+	if (cli->json && a->doc)
+		print_answer(a);
+	if (a->status == 422 && what && problem_print_recipe(a->doc, what))
+		return code;
+	const char *detail = js_str(a->doc, "detail"), *hint = js_str(a->doc, "hint");
+	if (!detail)
+		detail = js_str(a->doc, "title");
+	if (detail)
+		return cli_fail(code, "%s%s%s%s%s", what && !strstr(detail, what) ? what : "", what && !strstr(detail, what) ? ": " : "", detail, hint ? "; " : "", hint ? hint : "");
+	return cli_fail(code, "%s: the controller answered %d without a reason; see its log", what ? what : client_url(cli), a->status);
+}
+
+static int call(struct cli *cli, const char *method, const char *what, const char *body, struct answer *ret, const char *path)
+{
+	const struct request q = { .method = method, .path = path, .body = body, .n = body ? strlen(body) : 0, .content_type = body ? "application/json" : NULL };
+	int r = client_send(cli, &q, ret);
+	if (!r)
+		r = client_judge(cli, what, ret);
+	if (!r && !ret->doc && ret->status != 204)
+		return cli_fail(CLI_FAILED, "controller %s: the answer to %s is no JSON; is something else listening there?", client_url(cli), path);
+	return r;
+}
+
+static char *format_path(const char *fmt, va_list ap)
+{
+	char *path = NULL;
+	if (vasprintf(&path, fmt, ap) < 0)
+		abort();
+	return path;
+}
+
+int client_call(struct cli *cli, const char *method, const char *what, const char *body, struct answer *ret, const char *path_fmt, ...)
+{
+	va_list ap;
+	va_start(ap, path_fmt);
+	_cleanup_(mo_freep) char *path = format_path(path_fmt, ap);
+	va_end(ap);
+	return call(cli, method, what, body, ret, path);
+}
+
+int client_get(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...)
+{
+	va_list ap;
+	va_start(ap, path_fmt);
+	_cleanup_(mo_freep) char *path = format_path(path_fmt, ap);
+	va_end(ap);
+	return call(cli, "GET", what, NULL, ret, path);
+}
+
+int client_get_all(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...)
+{
+	va_list ap;
+	va_start(ap, path_fmt);
+	_cleanup_(mo_freep) char *base = format_path(path_fmt, ap);
+	va_end(ap);
+	_cleanup_(mo_freep) char *path = mo_printf("%s%climit=%d", base, strchr(base, '?') ? '&' : '?', PAGE);
+	int r = call(cli, "GET", what, NULL, ret, path);
+	struct json_object *next = NULL;
+	if (r || !(next = js_get(ret->doc, "next")))
+		return r;
+	struct json_object *items = js_items(ret->doc);
+	while (next && items) {
+		_cleanup_(answer_done) struct answer page = { 0 };
+		_cleanup_(mo_freep) char *after = url_quote(json_object_get_string(next)), *p = mo_printf("%s&after=%s", path, after);
+		r = call(cli, "GET", what, NULL, &page, p);
+		if (r)
+			return r;
+		struct json_object *more = js_items(page.doc);
+		for (size_t i = 0; i < js_len(more); i++)
+			json_object_array_add(items, json_object_get(js_at(more, i)));
+		next = js_len(more) ? js_get(page.doc, "next") : NULL;
+		json_object_object_add(ret->doc, "next", json_object_get(next));
+		next = js_get(ret->doc, "next");
+	}
+	mo_buf_reset(&ret->body);
+	mo_buf_str(&ret->body, json_object_to_json_string_ext(ret->doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	return 0;
+}
+
+bool is_job_id(const char *word)
+{
+	return word[0] == 'j' && word[1] == '-' && word[2] && strspn(word + 2, "0123456789") == strlen(word + 2);
+}
+
+int client_job(struct cli *cli, const char *word, char **ret)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	const char *id = NULL;
+	size_t found = 0;
+	if (is_job_id(word)) {
+		*ret = mo_strdup(word);
+		return 0;
+	}
+	int r = client_get_all(cli, NULL, &a, "/v1/jobs");
+	if (r)
+		return r;
+	struct json_object *items = js_items(a.doc);
+	for (size_t i = 0; i < js_len(items); i++)
+		if (mo_streq(js_str(js_at(items, i), "name"), word)) {
+			id = js_str(js_at(items, i), "id");
+			found++;
+		}
+	if (!found || !id)
+		return cli_fail(CLI_NOT_FOUND, "job %s: no job has this id or name; `moectl list --all` shows them", word);
+	if (found > 1)
+		return cli_fail(CLI_USAGE, "job %s: %zu jobs have this name, the newest is %s; use the id", word, found, id);
+	*ret = mo_strdup(id);
+	return 0;
+}
+
+char *url_quote(const char *s)
+{
+	struct mo_buf b = { 0 };
+	for (; *s; s++)
+		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~", *s))
+			mo_buf_add(&b, s, 1);
+		else
+			mo_buf_printf(&b, "%%%02X", (unsigned char)*s);
+	return mo_buf_take(&b);
+}
+
+int print_answer(const struct answer *a)
+{
+	size_t n = a->body.len;
+	while (n && a->body.data[n - 1] == '\n')
+		n--;
+	fwrite(a->body.data ? a->body.data : "", 1, n, stdout);
+	putchar('\n');
+	return CLI_OK;
+}

@@ -1,0 +1,61 @@
+/* cancel, pause, resume, restart: one POST each; the answer is the Job document. */
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+
+static int act(struct cli *cli, const char *word, const char *verb, const char *body, const char *said)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
+	int r = client_job(cli, word, &id);
+	if (r || (r = client_call(cli, "POST", id, body, &a, "/v1/jobs/%s/%s", id, verb)))
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	printf("%s %s: %s\n", id, paint_state(cli, js_str(a.doc, "state")), said);
+	return CLI_OK;
+}
+
+static int run_cancel(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	bool now = false;
+	const struct opt opts[] = { { "now", 0, OPT_FLAG, &now } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	if (r)
+		return cli_stop(r);
+	return act(cli, args[0], "cancel", now ? "{\"now\":true}" : "{}", now ? "killed at once" : "asked to stop; ranks may save a checkpoint within stop.grace");
+}
+
+static int run_pause(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", "asked to stop and keep its place in the list; `moectl resume` continues from the newest checkpoint");
+}
+
+static int run_resume(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	return r ? cli_stop(r) : act(cli, args[0], "resume", "{}", "queued again");
+}
+
+static int run_restart(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	int64_t from = MO_NONE;
+	const struct opt opts[] = { { "from", 0, OPT_INT, &from, 0, INT64_MAX } };
+	_cleanup_(mo_freep) char *body = NULL;
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	if (r)
+		return cli_stop(r);
+	body = from == MO_NONE ? mo_strdup("{}") : mo_printf("{\"from\":%lld}", (long long)from);
+	return act(cli, args[0], "restart", body, "stops as planned and starts again from a checkpoint");
+}
+
+const struct verb verb_cancel = { "cancel", "Act", "cancel JOB [--now]", "end a job; its ranks get stop.signal and stop.grace", "  --now    kill the ranks at once, no grace\n", run_cancel };
+const struct verb verb_pause = { "pause", "Act", "pause JOB", "stop a job as planned and free its GPUs", NULL, run_pause };
+const struct verb verb_resume = { "resume", "Act", "resume JOB", "continue a paused job from its newest checkpoint", NULL, run_resume };
+const struct verb verb_restart = { "restart", "Act", "restart JOB [--from ITER]", "stop as planned and start again from a checkpoint",
+	"  --from ITER   from the checkpoint of this iteration (default: the newest usable one)\n", run_restart };

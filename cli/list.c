@@ -1,0 +1,57 @@
+/* list: the jobs. */
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+
+#define ACTIVE "queued,starting,running,recovering,stopping,paused"
+
+static void print_jobs(const struct cli *cli, struct json_object *items)
+{
+	static const char *const titles[] = { "ID", "NAME", "STATE", ">ITERATION", ">LOSS", ">TOK/S/GPU", ">MFU", ">RANKS", ">RESTARTS", ">ETA", "REASON" };
+	_cleanup_(table_done) struct table t = { 0 };
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = js_len(items); i-- > 0;) { /* newest first */
+		struct json_object *j = js_at(items, i);
+		table_cell(&t, "%s", text_or(js_str(j, "id")));
+		table_cell(&t, "%s", text_or(js_str(j, "name")));
+		table_cell(&t, "%s", text_or(js_str(j, "state")));
+		table_cell(&t, "%s", text_span(js_int(j, "iteration"), js_int(j, "steps")));
+		table_cell(&t, "%s", text_real(js_real(j, "loss"), 4));
+		table_cell(&t, "%s", text_si(js_real(j, "tokens_per_s_per_gpu")));
+		table_cell(&t, "%s", text_percent(js_real(j, "mfu")));
+		table_cell(&t, "%s", text_int(js_int(j, "ranks")));
+		table_cell(&t, "%s", text_int(js_int(j, "restarts")));
+		table_cell(&t, "%s", text_seconds(js_real(j, "eta_s")));
+		table_cell(&t, "%s", text_or(js_str(j, "reason")));
+	}
+	table_print(cli, &t);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	bool all = false;
+	const char *state = NULL;
+	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all }, { "state", 0, OPT_STR, &state } };
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
+	if (r)
+		return cli_stop(r);
+	if (!state && !all)
+		state = ACTIVE;
+	_cleanup_(mo_freep) char *quoted = url_quote(state ? state : "");
+	r = client_get_all(cli, NULL, &a, state ? "/v1/jobs?state=%s" : "/v1/jobs%s", quoted);
+	if (r)
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	if (js_len(js_items(a.doc)))
+		print_jobs(cli, js_items(a.doc));
+	else
+		puts(all ? "no jobs yet; `moectl submit RECIPE` makes the first" : "no active jobs; `moectl list --all` shows finished ones");
+	return CLI_OK;
+}
+
+const struct verb verb_list = {
+	"list", "Look", "list [--all] [--state STATE,...]", "jobs that are not finished, or all",
+	"  --all              finished jobs too\n  --state STATE,...  only these states\n", run,
+};

@@ -1,0 +1,104 @@
+/* moectl: the command line of the cluster. A table of verbs; each lives in a file of its own. */
+#include <locale.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "lib/base/parse.h"
+
+static const struct verb *const verbs[] = {
+	&verb_submit, &verb_validate, &verb_plan,
+	&verb_list, &verb_status, &verb_watch, &verb_top, &verb_logs, &verb_events, &verb_metrics, &verb_ranks, &verb_checkpoints, &verb_report,
+	&verb_cancel, &verb_pause, &verb_resume, &verb_restart,
+	&verb_nodes, &verb_node, &verb_drain, &verb_undrain, &verb_fence,
+	&verb_why, &verb_explain, &verb_classify, &verb_token, &verb_local,
+};
+
+void cli_done(struct cli *cli)
+{
+	client_free(cli->client);
+	free(cli->url);
+	free(cli->token_file);
+}
+
+static int overview(FILE *to)
+{
+	const char *group = "";
+	fputs("moectl " MO_VERSION ": large mixture-of-experts training on clusters of AMD GPUs\n\n"
+	      "Start here (no cluster needed):\n"
+	      "  moectl local up                       a cluster on this machine\n"
+	      "  moectl submit recipe.yaml --watch     train and see it\n"
+	      "  moectl why JOB                        why it waits, restarted or failed\n", to);
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+		if (strcmp(group, verbs[i]->group))
+			fprintf(to, "\n%s\n", verbs[i]->group);
+		group = verbs[i]->group;
+		fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
+	}
+	fputs("\n`moectl help VERB` shows usage, options and examples. A JOB is an id (j-7) or a unique name.\n", to);
+	return CLI_OK;
+}
+
+static const struct verb *verb_find(const char *name) {
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+		if (!strcmp(verbs[i]->name, name))
+			return verbs[i];
+	return NULL;
+}
+
+static int unknown_verb(const char *name)
+{
+	const char *names[ELEMENTSOF(verbs)];
+	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+		names[i] = verbs[i]->name;
+	const char *near = mo_near_miss(name, names, ELEMENTSOF(names));
+	if (near)
+		return cli_fail(CLI_USAGE, "unknown verb %s: did you mean %s? `moectl help` lists all", name, near);
+	return cli_fail(CLI_USAGE, "unknown verb %s: there is no such command; `moectl help` lists all", name);
+}
+
+static void look_at_terminal(struct cli *cli)
+{
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	struct winsize size = { 0 };
+	bool smart = term && strcmp(term, "dumb");
+	cli->live = isatty(STDOUT_FILENO) && smart;
+	cli->colour = cli->live && !(no_colour && *no_colour);
+	if (isatty(STDOUT_FILENO))
+		cli->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_(cli_done) struct cli cli = { 0 };
+	int first = 1;
+	look_at_terminal(&cli);
+	/* --json before the verb is accepted as well */
+	for (; first < argc && !strcmp(argv[first], "--json"); first++)
+		cli.json = true;
+	if (first >= argc) {
+		overview(stderr);
+		return CLI_USAGE;
+	}
+	const char *name = argv[first];
+	if (!strcmp(name, "--version") || !strcmp(name, "version"))
+		return printf("moectl %s\n", MO_VERSION) < 0;
+	bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
+	if (help && first + 1 == argc)
+		return overview(stdout);
+	const struct verb *v = verb_find(help ? argv[first + 1] : name);
+	if (!v)
+		return unknown_verb(help ? argv[first + 1] : name);
+	cli.verb = v;
+	if (help) {
+		cli_verb_help(v, stdout);
+		return CLI_OK;
+	}
+	int r = v->run(&cli, argc - first - 1, argv + first + 1);
+	if (fflush(stdout) != 0 && r == CLI_OK)
+		return cli_fail(CLI_FAILED, "writing the output: %m; free space or check the reader");
+	return r;
+}

@@ -1,0 +1,90 @@
+/* metrics: per-iteration samples as a table, CSV or JSON. */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+
+static const char *const columns[] = { "iteration", "time", "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "mem_gb",
+				       "skipped", "nan", "phase", "attempt" };
+
+static void print_csv(struct json_object *items)
+{
+	for (size_t c = 0; c < ELEMENTSOF(columns); c++)
+		printf("%s%s", c ? "," : "", columns[c]);
+	putchar('\n');
+	for (size_t i = 0; i < js_len(items); i++) {
+		for (size_t c = 0; c < ELEMENTSOF(columns); c++) {
+			struct json_object *v = js_get(js_at(items, i), columns[c]);
+			printf("%s%s", c ? "," : "", v ? json_object_get_string(v) : "");
+		}
+		putchar('\n');
+	}
+}
+
+static void print_table(const struct cli *cli, struct json_object *items, int64_t rows)
+{
+	static const char *const titles[] = { ">ITERATION", "TIME", ">LOSS", ">GRAD NORM", ">LR", ">STEP MS", ">TOKENS", ">TOK/S/GPU", ">TFLOP/S/GPU", ">MFU", ">MEM GB", ">ATTEMPT" };
+	_cleanup_(table_done) struct table t = { 0 };
+	size_t n = js_len(items), first = rows && n > (size_t)rows ? n - (size_t)rows : 0;
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = first; i < n; i++) {
+		struct json_object *s = js_at(items, i);
+		double lr = js_real(s, "lr");
+		table_cell(&t, "%s", text_int(js_int(s, "iteration")));
+		table_cell(&t, "%s", text_clock(js_str(s, "time")));
+		table_cell(&t, "%s", text_real(js_real(s, "loss"), 4));
+		table_cell(&t, "%s", text_real(js_real(s, "grad_norm"), 3));
+		if (lr == MO_NONE_F)
+			table_cell(&t, "-");
+		else
+			table_cell(&t, "%.2e", lr);
+		table_cell(&t, "%s", text_real(js_real(s, "step_ms"), 1));
+		table_cell(&t, "%s", text_int(js_int(s, "tokens")));
+		table_cell(&t, "%s", text_si(js_real(s, "tokens_per_s_per_gpu")));
+		table_cell(&t, "%s", text_real(js_real(s, "tflops_per_gpu"), 2));
+		table_cell(&t, "%s", text_percent(js_real(s, "mfu")));
+		table_cell(&t, "%s", text_real(js_real(s, "mem_gb"), 1));
+		table_cell(&t, "%s", text_int(js_int(s, "attempt")));
+	}
+	table_print(cli, &t);
+	if (first)
+		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	bool csv = false;
+	int64_t since = MO_NONE, rows = 20;
+	const struct opt opts[] = { { "csv", 0, OPT_FLAG, &csv }, { "since", 0, OPT_INT, &since, 0, INT64_MAX }, { "rows", 'n', OPT_INT, &rows, 0, 1 << 30 } };
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	if (r)
+		return cli_stop(r);
+	if (csv && cli->json)
+		return cli_misuse(cli, "--csv and --json exclude each other");
+	if ((r = client_job(cli, args[0], &id)))
+		return r;
+	if (since == MO_NONE)
+		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics", id);
+	else
+		r = client_get_all(cli, id, &a, "/v1/jobs/%s/metrics?since=%lld", id, (long long)since);
+	if (r)
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	if (csv)
+		print_csv(js_items(a.doc));
+	else if (js_len(js_items(a.doc)))
+		print_table(cli, js_items(a.doc), rows);
+	else
+		printf("%s has no iterations%s yet\n", id, since == MO_NONE ? "" : " from there on");
+	return CLI_OK;
+}
+
+const struct verb verb_metrics = {
+	"metrics", "Look", "metrics JOB [--since ITER] [--csv] [-n ROWS]", "per-iteration loss, step time, tokens/s, TFLOP/s, MFU",
+	"  --since ITER   from this iteration on\n  --csv          all samples as CSV with the names of the JSON members\n  -n ROWS        last ROWS of the table (20; 0 = all)\n", run,
+};

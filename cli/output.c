@@ -1,0 +1,259 @@
+/* Human output (see output.h). */
+#include "cli/output.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/value.h"
+#include "lib/base/buf.h"
+
+void table_done(struct table *t)
+{
+	for (size_t i = 0; i < t->n_cells; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	*t = (struct table){ 0 };
+}
+
+void table_head(struct table *t, const char *const *titles, size_t n)
+{
+	t->n_columns = n;
+	for (size_t i = 0; i < n; i++)
+		mo_strs_add(&t->cells, &t->n_cells, titles[i]);
+}
+
+/* Terminals must not be steered by names, paths or reasons that somebody else wrote. */
+static void defuse(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			*s = ' ';
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	defuse(text);
+	*MO_GROW(t->cells, t->n_cells) = text;
+}
+
+/* Columns on screen: code points (wide glyphs do not occur in our data). */
+static size_t columns(const char *s)
+{
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static void print_cut(const char *s, size_t max)
+{
+	size_t n = 0;
+	for (; *s && (n < max || ((unsigned char)*s & 0xc0) == 0x80); s++) {
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+		putchar(*s);
+	}
+}
+
+static const char *state_code(const char *s) {
+	static const struct { const char *state, *code; } codes[] = {
+		{ "running", "32" }, { "completed", "32" }, { "up", "32" }, { "verified", "32" }, { "complete", "32" }, { "queued", "36" }, { "starting", "36" },
+		{ "saving", "36" }, { "waiting", "36" }, { "recovering", "33" }, { "stopping", "33" }, { "paused", "33" }, { "suspect", "33" }, { "draining", "33" },
+		{ "drained", "33" }, { "superseded", "2" }, { "deleted", "2" }, { "cancelled", "2" }, { "failed", "31" }, { "down", "31" }, { "torn", "31" }, { "lost", "31" },
+	};
+	for (size_t i = 0; i < ELEMENTSOF(codes); i++)
+		if (!strcmp(codes[i].state, s))
+			return codes[i].code;
+	return NULL;
+}
+
+static void print_cell(const struct cli *cli, const char *s, size_t width, bool right, bool last, bool heading, size_t room)
+{
+	size_t n = columns(s);
+	const char *code = !cli->colour ? NULL : heading ? "1" : state_code(s);
+	for (; right && n < width; width--)
+		putchar(' ');
+	if (code)
+		printf("\033[%sm", code);
+	if (last && cli->width && n > room)
+		print_cut(s, MO_MAX(room, 8u));
+	else
+		fputs(s, stdout);
+	if (code)
+		fputs("\033[0m", stdout);
+	for (; !right && !last && n < width; n++)
+		putchar(' ');
+}
+
+void table_print(const struct cli *cli, const struct table *t)
+{
+	_cleanup_(mo_freep) size_t *width = mo_alloc_array(t->n_columns, sizeof(*width));
+	for (size_t i = 0; i < t->n_cells; i++) {
+		const char *s = t->cells[i];
+		size_t n = columns(i < t->n_columns && *s == '>' ? s + 1 : s);
+		width[i % t->n_columns] = MO_MAX(width[i % t->n_columns], n);
+	}
+	for (size_t i = 0; i < t->n_cells; i++) {
+		size_t c = i % t->n_columns, used = 0;
+		bool right = t->cells[c][0] == '>', last = c + 1 == t->n_columns;
+		const char *s = i < t->n_columns && right ? t->cells[i] + 1 : t->cells[i];
+		for (size_t k = 0; k < c; k++)
+			used += width[k] + 2;
+		print_cell(cli, s, width[c], right, last, i < t->n_columns, cli->width > (int)used ? (size_t)cli->width - used : 0);
+		fputs(last ? "\n" : "  ", stdout);
+	}
+}
+
+#define BUFFERS 16
+static char *next_buffer(void)
+{
+	static char buffers[BUFFERS][64];
+	static unsigned next;
+	return buffers[next++ % BUFFERS];
+}
+
+const char *text_int(int64_t v) {
+	if (v == MO_NONE)
+		return "-";
+	char *b = next_buffer();
+	snprintf(b, 64, "%lld", (long long)v);
+	return b;
+}
+
+const char *text_real(double v, int digits) {
+	if (v == MO_NONE_F)
+		return "-";
+	char *b = next_buffer();
+	if (isnan(v))
+		return "NaN";
+	snprintf(b, 64, "%.*f", digits, v);
+	return b;
+}
+
+const char *text_si(double v) {
+	static const char units[] = " kMGT";
+	if (v == MO_NONE_F)
+		return "-";
+	char *b = next_buffer();
+	size_t u = 0;
+	for (; fabs(v) >= 999.5 && u < 4; u++)
+		v /= 1000;
+	snprintf(b, 64, u ? "%.*f%c" : "%.*f", u && fabs(v) < 9.995 ? 2 : u && fabs(v) < 99.95 ? 1 : !u && fabs(v) < 100 ? 1 : 0, v, units[u]);
+	return b;
+}
+
+const char *text_bytes(int64_t v) {
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+	if (v == MO_NONE)
+		return "-";
+	char *b = next_buffer();
+	double d = (double)v;
+	size_t u = 0;
+	for (; d >= 999.5 && u < 5; u++)
+		d /= 1000;
+	snprintf(b, 64, "%.*f %s", u && d < 99.95 ? 1 : 0, d, units[u]);
+	return b;
+}
+
+const char *text_seconds(double v) {
+	if (v == MO_NONE_F || !isfinite(v))
+		return "-";
+	char *b = next_buffer();
+	int64_t s = (int64_t)(v + 0.5);
+	if (v < 0.9995)
+		snprintf(b, 64, "%.0f ms", v * 1000);
+	else if (v < 9.95)
+		snprintf(b, 64, "%.1f s", v);
+	else if (s < 60)
+		snprintf(b, 64, "%lld s", (long long)s);
+	else if (s < 3600)
+		snprintf(b, 64, "%lld m %02lld s", (long long)s / 60, (long long)s % 60);
+	else if (s < 86400)
+		snprintf(b, 64, "%lld h %02lld m", (long long)s / 3600, (long long)s / 60 % 60);
+	else
+		snprintf(b, 64, "%lld d %lld h", (long long)s / 86400, (long long)s / 3600 % 24);
+	return b;
+}
+
+const char *text_percent(double fraction) {
+	if (fraction == MO_NONE_F)
+		return "-";
+	char *b = next_buffer();
+	snprintf(b, 64, "%.1f %%", fraction * 100);
+	return b;
+}
+
+const char *text_or(const char *s) { return s && *s ? s : "-"; }
+
+const char *text_clock(const char *rfc3339) {
+	if (!rfc3339 || strlen(rfc3339) < 19)
+		return "-";
+	char *b = next_buffer();
+	snprintf(b, 64, "%.8s", rfc3339 + 11);
+	return b;
+}
+
+const char *text_span(int64_t a, int64_t b) {
+	char *s = next_buffer();
+	if (a == MO_NONE && b == MO_NONE)
+		return "-";
+	if (b == MO_NONE)
+		return text_int(a);
+	snprintf(s, 64, "%lld/%lld", a == MO_NONE ? 0 : (long long)a, (long long)b);
+	return s;
+}
+
+const char *paint(const struct cli *cli, const char *code, const char *text) {
+	if (!cli->colour || !code)
+		return text;
+	char *b = next_buffer();
+	snprintf(b, 64, "\033[%sm%.48s\033[0m", code, text);
+	return b;
+}
+
+const char *paint_state(const struct cli *cli, const char *state) { return paint(cli, state ? state_code(state) : NULL, text_or(state)); }
+
+double job_fraction(struct json_object *job)
+{
+	int64_t i = js_int(job, "iteration"), n = js_int(job, "steps");
+	if (n == MO_NONE || n <= 0)
+		return MO_NONE_F;
+	return i == MO_NONE || i < 0 ? 0 : MO_MIN((double)i / (double)n, 1.0);
+}
+
+char *progress_line(const struct cli *cli, struct json_object *job)
+{
+	struct mo_buf b = { 0 };
+	double f = job_fraction(job), eta = js_real(job, "eta_s"), speed = js_real(job, "tokens_per_s_per_gpu"), loss = js_real(job, "loss"), mfu = js_real(job, "mfu");
+	int64_t restarts = js_int(job, "restarts");
+	const char *state = js_str(job, "state"), *reason = js_str(job, "reason");
+	mo_buf_printf(&b, "%s  %s", text_or(js_str(job, "id")), paint_state(cli, state));
+	if (js_int(job, "iteration") != MO_NONE || f != MO_NONE_F)
+		mo_buf_printf(&b, "  iteration %s", text_span(js_int(job, "iteration"), js_int(job, "steps")));
+	if (f != MO_NONE_F && cli->live) {
+		mo_buf_str(&b, " ");
+		for (int i = 0; i < 20; i++)
+			mo_buf_str(&b, i < (int)(f * 20 + 0.5) ? "#" : ".");
+	}
+	if (f != MO_NONE_F)
+		mo_buf_printf(&b, " %3.0f %%", f * 100);
+	if (loss != MO_NONE_F)
+		mo_buf_printf(&b, "  loss %s", text_real(loss, 4));
+	if (speed != MO_NONE_F)
+		mo_buf_printf(&b, "  %s tok/s/GPU", text_si(speed));
+	if (mfu != MO_NONE_F)
+		mo_buf_printf(&b, "  MFU %s", text_percent(mfu));
+	if (restarts > 0)
+		mo_buf_printf(&b, "  restarts %s", text_int(restarts));
+	if (eta != MO_NONE_F && state && !strcmp(state, "running"))
+		mo_buf_printf(&b, "  eta %s", text_seconds(eta));
+	if (reason && *reason && state && strcmp(state, "running"))
+		mo_buf_printf(&b, "  (%s)", reason);
+	return mo_buf_take(&b);
+}

@@ -1,0 +1,123 @@
+/* Recipe files on the command line (see recipe.h). */
+#include "cli/recipe.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/fd.h"
+#include "lib/model/limits.h"
+#include "lib/wire/json.h"
+
+void recipe_input_init(struct recipe_input *in)
+{
+	*in = (struct recipe_input){ 0 };
+	mo_desc_init(&recipe_desc, &in->recipe);
+	mo_desc_init(&engine_desc, &in->engine);
+}
+
+void recipe_input_done(struct recipe_input *in)
+{
+	for (size_t i = 0; i < in->n_sets; i++) {
+		free(in->sets[i].key);
+		free(in->sets[i].value);
+	}
+	free(in->sets);
+	for (size_t i = 0; i < in->n_warnings; i++)
+		free(in->warnings[i]);
+	free(in->warnings);
+	mo_buf_done(&in->text);
+	mo_desc_done(&recipe_desc, &in->recipe);
+	mo_desc_done(&engine_desc, &in->engine);
+}
+
+int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char *word)
+{
+	const char *eq = strchr(word, '=');
+	if (!eq || eq == word)
+		return cli_misuse(cli, "--set %s is not of the form key=value, such as batch.micro=4", word);
+	struct recipe_set *s = MO_GROW(in->sets, in->n_sets);
+	s->key = mo_strndup(word, (size_t)(eq - word));
+	s->value = mo_strdup(eq + 1);
+	return 0;
+}
+
+static int read_stdin(struct mo_buf *b)
+{
+	char piece[4096];
+	ssize_t n;
+	while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
+		mo_buf_add(b, piece, (size_t)n);
+		if (b->len > MO_RECIPE_BYTES_MAX)
+			return -EFBIG;
+	}
+	return n < 0 ? -errno : 0;
+}
+
+int recipe_input_read(struct recipe_input *in, const char *file)
+{
+	bool is_stdin = !strcmp(file, "-");
+	in->file = is_stdin ? "stdin" : file;
+	int r = is_stdin ? read_stdin(&in->text) : mo_read_file(file, MO_RECIPE_BYTES_MAX, &in->text);
+	if (r == -ENOENT)
+		return cli_fail(CLI_USAGE, "%s: no such file; check the path of the recipe", file);
+	if (r == -EFBIG)
+		return cli_fail(CLI_USAGE, "%s: larger than %d kB; a recipe is a short YAML file", in->file, MO_RECIPE_BYTES_MAX / 1024);
+	if (r < 0)
+		return cli_fail(CLI_USAGE, "%s: %s; the recipe must be a readable file", in->file, strerror(-r));
+	return 0;
+}
+
+/* The document that POST /v1/validate would answer. */
+static struct json_object *problem_of(const struct recipe_errors *errors)
+{
+	struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
+	json_object_object_add(doc, "type", json_object_new_string("about:blank"));
+	json_object_object_add(doc, "title", json_object_new_string("Unprocessable Content"));
+	json_object_object_add(doc, "status", json_object_new_int(422));
+	json_object_object_add(doc, "detail", json_object_new_string(errors->n ? mo_error_text(&errors->items[0], -EINVAL) : "the recipe is invalid"));
+	for (size_t i = 0; i < errors->n; i++) {
+		const struct mo_error *e = &errors->items[i];
+		struct json_object *item = json_object_new_object();
+		json_object_object_add(item, "line", e->line > 0 ? json_object_new_int64(e->line) : NULL);
+		json_object_object_add(item, "column", e->line > 0 ? json_object_new_int64(e->column) : NULL);
+		json_object_object_add(item, "message", json_object_new_string(mo_error_text(e, -EINVAL)));
+		json_object_object_add(item, "hint", e->hint ? json_object_new_string(e->hint) : NULL);
+		json_object_array_add(list, item);
+	}
+	json_object_object_add(doc, "errors", list);
+	return doc;
+}
+
+static int refuse(const struct cli *cli, const struct recipe_input *in, const struct recipe_errors *errors)
+{
+	struct json_object *doc = problem_of(errors);
+	if (cli->json)
+		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	if (!problem_print_recipe(doc, in->file))
+		cli_fail(CLI_USAGE, "%s: the recipe is invalid", in->file);
+	json_object_put(doc);
+	return CLI_USAGE;
+}
+
+int recipe_input_check(struct cli *cli, struct recipe_input *in)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	int r = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, &errors);
+	if (r < 0)
+		return refuse(cli, in, &errors);
+	for (size_t i = 0; i < in->n_warnings; i++)
+		fprintf(stderr, "%s: warning: %s\n", in->file, in->warnings[i]);
+	return 0;
+}
+
+char *recipe_input_document(struct cli *cli, const struct recipe_input *in)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	if (!in->n_sets)
+		return mo_strndup(in->text.data ? in->text.data : "", in->text.len);
+	char *text = recipe_apply_sets(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &errors);
+	if (!text)
+		refuse(cli, in, &errors);
+	return text;
+}

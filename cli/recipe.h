@@ -1,0 +1,24 @@
+/* A recipe file on the command line: reading, --set, the offline check; shared by submit, validate and plan. */
+#pragma once
+#include <json-c/json.h>
+#include "cli/client.h"
+#include "lib/recipe/recipe_file.h"
+
+struct recipe_input {
+	const char *file;                        /* as given; "-" is standard input, shown as "stdin" */
+	struct mo_buf text;
+	struct recipe_set *sets; size_t n_sets;
+	struct recipe recipe;
+	struct engine engine;
+	char **warnings; size_t n_warnings;
+};
+void recipe_input_init(struct recipe_input *in);
+void recipe_input_done(struct recipe_input *in);
+/* Adds a --set word "key=value". 0 or an exit status (printed). */
+int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char *word);
+/* Reads the file. 0 or CLI_USAGE (printed). */
+int recipe_input_read(struct recipe_input *in, const char *file);
+/* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
+int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* The YAML text to send (sets applied). NULL after printing why. */
+char *recipe_input_document(struct cli *cli, const struct recipe_input *in);

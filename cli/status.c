@@ -1,0 +1,83 @@
+/* status: one job on one screen. */
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+
+static void line(const char *label, const char *text) { printf("%-12s %s\n", label, text); }
+
+static void print_times(struct json_object *j)
+{
+	const char *created = js_str(j, "created_at"), *started = js_str(j, "started_at"), *ended = js_str(j, "ended_at");
+	printf("%-12s created %s", "times", text_or(created));
+	if (started)
+		printf("   started %s", started);
+	if (ended)
+		printf("   ended %s", ended);
+	putchar('\n');
+}
+
+static void print_nodes(struct json_object *j)
+{
+	struct json_object *nodes = js_get(j, "nodes");
+	printf("%-12s %s", "ranks", text_int(js_int(j, "ranks")));
+	for (size_t i = 0; i < js_len(nodes) && i < 8; i++)
+		printf("%s%s", i ? ", " : " on ", json_object_get_string(js_at(nodes, i)));
+	if (js_len(nodes) > 8)
+		printf(" and %zu more nodes", js_len(nodes) - 8);
+	putchar('\n');
+}
+
+static void next_step(const char *id, const char *state)
+{
+	if (!strcmp(state, "completed"))
+		printf("\nnext: moectl report %s\n", id);
+	else if (!strcmp(state, "running"))
+		printf("\nnext: moectl watch %s, moectl logs %s -f\n", id, id);
+	else if (!strcmp(state, "paused"))
+		printf("\nnext: moectl resume %s\n", id);
+	else
+		printf("\nnext: moectl why %s, moectl logs %s\n", id, id);
+}
+
+static void print_job(const struct cli *cli, struct json_object *j)
+{
+	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"), *id = text_or(js_str(j, "id"));
+	int64_t checkpoint = js_int(j, "checkpoint.iteration");
+	printf("%s  %s  %s  attempt %s, restarts %s\n", paint(cli, "1", id), text_or(js_str(j, "name")), paint_state(cli, state), text_int(js_int(j, "attempt")),
+	       text_int(js_int(j, "restarts")));
+	_cleanup_(mo_freep) char *progress = progress_line(cli, j);
+	const char *from = strstr(progress, "iteration");
+	line("progress", from ? from : "no iteration yet");
+	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
+		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
+	print_nodes(j);
+	if (checkpoint != MO_NONE)
+		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),
+		       json_object_get_boolean(js_get(j, "checkpoint.verified")) ? " verified" : "", text_or(js_str(j, "checkpoint.path")));
+	else
+		line("checkpoint", "none yet");
+	print_times(j);
+	if (reason && *reason)
+		line("reason", reason);
+	next_step(id, state);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	if (r)
+		return cli_stop(r);
+	if ((r = client_job(cli, args[0], &id)) || (r = client_get(cli, id, &a, "/v1/jobs/%s", id)))
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	print_job(cli, a.doc);
+	return CLI_OK;
+}
+
+const struct verb verb_status = { "status", "Look", "status JOB", "one job on one screen", NULL, run };

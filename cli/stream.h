@@ -1,0 +1,7 @@
+/* A followed stream: reconnects when the controller goes away and comes back, without a gap (Last-Event-ID). */
+#pragma once
+#include "cli/client.h"
+
+/* Calls fn(arg, data) with the data of each event of /v1/events?follow=1 until fn returns non-zero (then 0), Ctrl-C (0) or an error (exit status).
+ * from: events after this seq; -1 = from now on. */
+int stream_events(struct cli *cli, int64_t from, int (*fn)(void *arg, const char *data), void *arg);

@@ -1,0 +1,185 @@
+/* submit: recipe -> local check -> POST /v1/jobs with an Idempotency-Key of its own, so that a lost answer never makes a second job. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/core/preview.h"
+#include "cli/job.h"
+#include "cli/output.h"
+#include "cli/recipe.h"
+#include "cli/value.h"
+#include "daemon/core/dryrun.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/wire/dryrun.h"
+
+#define LOST_LIMIT_US (30 * 1000000LL)     /* the connection broke after it stood: the controller restarts */
+#define REFUSED_LIMIT_US (2 * 1000000LL)   /* nobody listened from the start */
+#define AGAIN_MS 200
+
+/* Sends until there is an answer; the same key makes repeats harmless. */
+static int send_submit(struct cli *cli, const char *text, const char *file, struct answer *a)
+{
+	_cleanup_(mo_freep) char *key = mo_random_hex(16), *header = mo_printf("Idempotency-Key: %s", key);
+	const char *const headers[] = { header, NULL };
+	const struct request q = { .method = "POST", .path = "/v1/jobs", .body = text, .n = strlen(text), .content_type = "application/yaml", .headers = headers, .timeout_ms = 60000 };
+	int64_t began = mo_clock_boot_us();
+	bool lost = false;
+	for (;;) {
+		int r = client_send(cli, &q, a);
+		if (r)
+			return r;
+		lost = lost || a->error == -ECONNRESET;
+		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
+		if (a->status || mo_clock_boot_us() - began > limit)
+			return client_judge(cli, file, a);
+		if (watch_wait(AGAIN_MS))
+			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
+	}
+}
+
+/* The job as the controller would hold it, from what lies on this machine. */
+static int spec_of(const struct recipe_input *in, struct submit *spec, struct mo_error *err)
+{
+	mo_desc_copy(&recipe_desc, &spec->recipe, &in->recipe);
+	mo_desc_copy(&engine_desc, &spec->engine, &in->engine);
+	engine_argv(&in->engine, &in->recipe, &spec->argv, &spec->n_argv);
+	int r = env_layers(&in->recipe, &in->engine, NULL, &spec->env, &spec->n_env, err);
+	if (r >= 0)
+		r = env_layers(&in->recipe, &in->engine, "amd", &spec->env_amd, &spec->n_env_amd, err);
+	if (r >= 0)
+		r = env_layers(&in->recipe, &in->engine, "nvidia", &spec->env_nvidia, &spec->n_env_nvidia, err);
+	return r;
+}
+
+static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
+static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
+
+static int offline(const struct recipe_input *in, struct mo_buf *ret)
+{
+	_cleanup_(submit_done) struct submit spec;
+	_cleanup_(dryrun_done) struct dryrun doc;
+	_cleanup_(state_done) struct state empty;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	mo_desc_init(&submit_desc, &spec);
+	mo_desc_init(&dryrun_desc, &doc);
+	mo_desc_init(&state_desc, &empty);
+	int r = spec_of(in, &spec, &err);
+	if (r >= 0)
+		r = dryrun_make(&empty, &spec, preview_ranks, &doc, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_FAILED, in->file, &err, r);
+	wire_dryrun(&doc, ret);
+	return 0;
+}
+
+static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
+{
+	static const char *const titles[] = { ">RANK", "NODE", ">LOCAL", ">GPU", ">NUMA", "CPUS", "NIC" };
+	_cleanup_(table_done) struct table t = { 0 };
+	struct json_object *ranks = js_get(doc, "ranks"), *argv = js_get(js_at(ranks, 0), "argv"), *plan = js_at(js_get(doc, "plan.plans"), 0);
+	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))), js_len(ranks), is_offline ? " on a free cluster of the recipe's shape" : "");
+	if (plan)
+		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n", text_real(js_real(plan, "memory_gb.total"), 1), text_real(js_real(plan, "memory_gb.capacity"), 1),
+		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)", text_seconds(js_real(plan, "step_time_s.total")), text_percent(js_real(plan, "mfu")));
+	printf("command:");
+	for (size_t i = 0; i < js_len(argv); i++)
+		printf(" %s", json_object_get_string(js_at(argv, i)));
+	puts("\n");
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = 0; i < js_len(ranks); i++) {
+		struct json_object *k = js_at(ranks, i);
+		table_cell(&t, "%s", text_int(js_int(k, "rank")));
+		table_cell(&t, "%s", text_or(js_str(k, "node")));
+		table_cell(&t, "%s", text_int(js_int(k, "local_rank")));
+		table_cell(&t, "%s", text_int(js_int(k, "gpu")));
+		table_cell(&t, "%s", text_int(js_int(k, "numa_node")));
+		table_cell(&t, "%s", text_or(js_str(k, "cpus")));
+		table_cell(&t, "%s", text_or(js_str(k, "nic")));
+	}
+	table_print(cli, &t);
+}
+
+static int dry_run(struct cli *cli, const struct recipe_input *in, const char *text)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	const struct request q = { .method = "POST", .path = "/v1/jobs?dry_run=1", .body = text, .n = strlen(text), .content_type = "application/yaml", .timeout_ms = 60000 };
+	int r = client_send(cli, &q, &a);
+	if (r)
+		return r;
+	bool is_offline = a.status == 0;
+	if (is_offline) {
+		mo_buf_reset(&a.body);
+		if ((r = offline(in, &a.body)))
+			return r;
+		a.doc = json_tokener_parse(a.body.data);
+		if (!cli->json)
+			fprintf(stderr, "moectl: submit: no controller at %s; planned without it\n", client_url(cli));
+	} else if ((r = client_judge(cli, in->file, &a))) {
+		return r;
+	}
+	if (cli->json)
+		return print_answer(&a);
+	print_dryrun(cli, a.doc, is_offline);
+	return CLI_OK;
+}
+
+static int submit(struct cli *cli, const struct recipe_input *in, const char *text, bool watch)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = send_submit(cli, text, in->file, &a);
+	if (r)
+		return r;
+	const char *id = js_str(a.doc, "id");
+	if (!id)
+		return cli_fail(CLI_FAILED, "controller %s: its answer names no job; is something else listening there?", client_url(cli));
+	if (cli->json)
+		print_answer(&a);
+	else
+		printf("%s  %s  %s\n", paint(cli, "1", id), text_or(js_str(a.doc, "name")), paint_state(cli, js_str(a.doc, "state")));
+	fflush(stdout);
+	if (watch)
+		return watch_job(cli, id);
+	if (cli->live && !cli->json)
+		printf("next: moectl watch %s\n", id);
+	return CLI_OK;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL }, *name = NULL;
+	int64_t priority = MO_NONE;
+	bool watch = false, dry = false;
+	struct strs sets = { 0 };
+	const struct opt opts[] = {
+		{ "set", 0, OPT_STRS, &sets }, { "name", 0, OPT_STR, &name }, { "priority", 0, OPT_INT, &priority, 0, 100 }, { "watch", 'w', OPT_FLAG, &watch }, { "dry-run", 0, OPT_FLAG, &dry },
+	};
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	_cleanup_(mo_freep) char *name_set = NULL, *priority_set = NULL, *text = NULL;
+	recipe_input_init(&in);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	for (size_t i = 0; i < sets.n && !r; i++)
+		r = recipe_input_set(cli, &in, sets.items[i]);
+	free(sets.items);
+	if (name && !r)
+		r = recipe_input_set(cli, &in, (name_set = mo_printf("name=%s", name)));
+	if (priority != MO_NONE && !r)
+		r = recipe_input_set(cli, &in, (priority_set = mo_printf("priority=%lld", (long long)priority)));
+	if (r)
+		return cli_stop(r);
+	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
+		return r;
+	text = recipe_input_document(cli, &in);
+	if (!text)
+		return CLI_USAGE;
+	return dry ? dry_run(cli, &in, text) : submit(cli, &in, text, watch);
+}
+
+const struct verb verb_submit = {
+	"submit", "Prepare", "submit RECIPE [--set key=value]... [--name N] [--priority P] [--watch] [--dry-run]", "check a recipe and train it",
+	"  --set key=value   replaces a value of the recipe: --set batch.micro=4 --set checkpoint.dir=/ckpt/a\n"
+	"  --name N          the same as --set name=N\n"
+	"  --priority P      0 to 100 (50)\n"
+	"  --watch           follow it; exit status 0 completed, 10 failed, 11 cancelled\n"
+	"  --dry-run         show ranks, nodes, CPUs, command and environment; start nothing (works without a controller)\n", run,
+};

@@ -1,0 +1,29 @@
+/* validate: the recipe check of the controller, offline. */
+#include "cli/recipe.h"
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	struct strs sets = { 0 };
+	const struct opt opts[] = { { "set", 0, OPT_STRS, &sets } };
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	recipe_input_init(&in);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	for (size_t i = 0; i < sets.n && !r; i++)
+		r = recipe_input_set(cli, &in, sets.items[i]);
+	free(sets.items);
+	if (r)
+		return cli_stop(r);
+	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
+		return r;
+	if (cli->json)
+		puts("{\"valid\":true}");
+	else
+		printf("%s: valid: %s, %lld ranks, engine %s\n", in.file, in.recipe.name, (long long)in.recipe.gpus, in.recipe.engine.kind);
+	return CLI_OK;
+}
+
+const struct verb verb_validate = {
+	"validate", "Prepare", "validate RECIPE [--set key=value]...", "check a recipe without a cluster",
+	"Errors name FILE:LINE:COL, what was expected and the nearest key. RECIPE - is standard input.\n  --set key=value   as in submit\n", run,
+};

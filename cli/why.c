@@ -1,0 +1,50 @@
+/* why: the reason of a state, with numbers and evidence. */
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+
+static void print_why(const struct cli *cli, const char *subject, struct json_object *w)
+{
+	struct json_object *reasons = js_get(w, "reasons");
+	printf("%s  %s%s%s\n", paint(cli, "1", subject), text_or(js_str(w, "verdict")), js_str(w, "since") ? "  since " : "", js_str(w, "since") ? js_str(w, "since") : "");
+	for (size_t i = 0; i < js_len(reasons); i++) {
+		struct json_object *k = js_at(reasons, i), *evidence = js_get(k, "evidence");
+		printf("  because  %s  [%s]\n", text_or(js_str(k, "text")), text_or(js_str(k, "code")));
+		for (size_t e = 0; e < js_len(evidence); e++)
+			printf("           %s\n", json_object_get_string(js_at(evidence, e)));
+	}
+	if (js_str(w, "next"))
+		printf("  next     %s\n", js_str(w, "next"));
+}
+
+/* 404 is not printed: the word may be the other thing. */
+static int ask(struct cli *cli, const char *what, const char *path, struct answer *a)
+{
+	const struct request q = { .path = path };
+	int r = client_send(cli, &q, a);
+	return r || a->status == 404 ? r : client_judge(cli, what, a);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL, *quoted = NULL, *path = NULL;
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
+	if (r)
+		return cli_stop(r);
+	quoted = url_quote(args[0]);
+	path = mo_printf("/v1/nodes/%s/why", quoted);
+	if (!is_job_id(args[0]) && (r = ask(cli, args[0], path, &a)))
+		return r;
+	if (a.status == 0 || a.status == 404) {
+		if ((r = client_job(cli, args[0], &id)) || (r = client_get(cli, id, &a, "/v1/jobs/%s/why", id)))
+			return r;
+	}
+	if (cli->json)
+		return print_answer(&a);
+	print_why(cli, id ? id : args[0], a.doc);
+	return CLI_OK;
+}
+
+const struct verb verb_why = { "why", "Understand", "why JOB|NODE", "why a job waits, restarted or failed, why a node is out; with evidence", NULL, run };

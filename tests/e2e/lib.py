@@ -1,0 +1,162 @@
+"""For end-to-end tests: a local cluster of real daemons in a directory of its own, moectl as a function, waiting on conditions with a deadline.
+A test file makes a Suite, registers functions with @suite.test, and ends with `suite.main()`, whose last line is "N passed, N failed"."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
+MOECTL = os.path.join(BUILD, "moectl")
+
+
+class Failed(Exception):
+    """A check did not hold; its text says what was seen."""
+
+
+def wait_until(condition, deadline, what="the condition"):
+    """Calls condition() until it is true and returns its value. Failed after deadline seconds; an exception of the last call is shown with it."""
+    end, last = time.monotonic() + deadline, None
+    while True:
+        try:
+            value = condition()
+            if value:
+                return value
+            last = None
+        except Exception as e:  # the condition may fail while things come up
+            last = e
+        if time.monotonic() > end:
+            raise Failed("%s: not within %g s%s" % (what, deadline, ": %s" % last if last else ""))
+        time.sleep(0.02)
+
+
+def clean_env(**extra):
+    """The caller's environment without anything that would change what moectl does."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MOE_") and k not in ("XDG_CONFIG_HOME",)}
+    env["HOME"] = os.environ.get("HOME", "/")
+    env["MOE_DATA_DIR"] = os.path.join(ROOT, "config")
+    env.update({k: v for k, v in extra.items() if v is not None})
+    return env
+
+
+def moectl(*args, env=None, check=True, timeout=120, stdin=None):
+    """Runs moectl; the result has returncode, stdout, stderr (texts). check: a non-zero status is Failed."""
+    r = subprocess.run([MOECTL] + [str(a) for a in args], env=env or clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, input=stdin, text=True)
+    if check and r.returncode != 0:
+        raise Failed("moectl %s: exit status %d\n%s%s" % (" ".join(map(str, args)), r.returncode, r.stdout[-2000:], r.stderr[-2000:]))
+    return r
+
+
+class Cluster:
+    """moed and agents below `dir`, started by `moectl local up`."""
+
+    def __init__(self, dir=None, nodes=2, gpus_per_node=2, extra=()):
+        self.dir = dir or tempfile.mkdtemp(prefix="moe-")
+        self.nodes, self.gpus_per_node, self.extra = nodes, gpus_per_node, list(extra)
+        self.env = clean_env(MOE_URL="unix:" + os.path.join(self.dir, "moed.sock"))
+
+    def __enter__(self):
+        self.up()
+        return self
+
+    def __exit__(self, *exc):
+        self.down()
+
+    def up(self):
+        """Also starts again what was killed."""
+        return moectl("local", "up", "--dir", self.dir, "--nodes", self.nodes, "--gpus-per-node", self.gpus_per_node, "--port", 0, *self.extra, env=self.env)
+
+    def down(self, check=True):
+        return moectl("local", "down", "--dir", self.dir, env=self.env, check=check)
+
+    def status(self):
+        """{dir,url,tcp_url,token_file,moed{pid},agents[]{node,pid},steps[]{job,attempt,node,pid}}"""
+        return json.loads(moectl("local", "status", "--dir", self.dir, "--json", env=self.env).stdout)
+
+    def run(self, *args, check=True, timeout=120, stdin=None):
+        return moectl(*args, env=self.env, check=check, timeout=timeout, stdin=stdin)
+
+    def json(self, *args, timeout=120):
+        """A verb's document."""
+        return json.loads(self.run(*args, "--json", timeout=timeout).stdout)
+
+    def popen(self, *args):
+        return subprocess.Popen([MOECTL] + [str(a) for a in args], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def submit(self, recipe_text, *args):
+        """Submits a recipe given as text; the job's id."""
+        r = self.run("submit", "-", "--json", *args, stdin=recipe_text)
+        return json.loads(r.stdout)["id"]
+
+    def job(self, job):
+        return self.json("status", job)
+
+    def wait_state(self, job, states, deadline=60):
+        """Waits until the job is in one of these states; the Job document."""
+        states = [states] if isinstance(states, str) else states
+        seen = {}
+
+        def there():
+            seen.update(self.job(job))
+            return seen["state"] in states
+        try:
+            wait_until(there, deadline, "%s in %s" % (job, "/".join(states)))
+        except Failed as e:
+            raise Failed("%s; it is %s: %s" % (e, seen.get("state"), seen.get("reason")))
+        return seen
+
+    def wait_iteration(self, job, iteration, deadline=60):
+        return wait_until(lambda: (self.job(job)["iteration"] or 0) >= iteration, deadline, "%s at iteration %d" % (job, iteration))
+
+    def log(self, name):
+        """Text of a daemon's log: moed, node-0, ..."""
+        with open(os.path.join(self.dir, "log", name + ".log"), errors="replace") as f:
+            return f.read()
+
+
+def command_recipe(name, argv, gpus=1, **top):
+    """A recipe of kind command as text; top: further top-level keys (JSON is YAML)."""
+    doc = {"recipe": 1, "name": name, "engine": {"kind": "command", "argv": argv}, "cluster": {"gpus": gpus}}
+    doc.update(top)
+    return json.dumps(doc)
+
+
+def need(condition, text):
+    if not condition:
+        raise Failed(text() if callable(text) else text)
+
+
+def equal(seen, wanted, what="value"):
+    if seen != wanted:
+        raise Failed("%s is %r, not %r" % (what, seen, wanted))
+
+
+class Suite:
+    def __init__(self):
+        self.tests = []
+
+    def test(self, fn):
+        self.tests.append(fn)
+        return fn
+
+    def main(self, *args):
+        """Runs all tests (or those named on the command line), each with args; exits non-zero when one failed."""
+        names, passed, failed = sys.argv[1:], 0, 0
+        for fn in self.tests:
+            if names and fn.__name__ not in names:
+                continue
+            begin = time.monotonic()
+            try:
+                fn(*args)
+                passed += 1
+                print("ok   %s (%.1f s)" % (fn.__name__, time.monotonic() - begin), flush=True)
+            except Exception as e:
+                failed += 1
+                if not isinstance(e, Failed):
+                    traceback.print_exc()
+                print("FAIL %s (%.1f s): %s" % (fn.__name__, time.monotonic() - begin, e), flush=True)
+        print("%d passed, %d failed" % (passed, failed), flush=True)
+        return failed
