@@ -1,0 +1,97 @@
+/* See child.h. From child_run on: no allocation, no stdio, no locks; each step is checked and a failure goes to the parent as {step, errno}. */
+#include "agent/stepd/child.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <grp.h>
+
+const char *const child_step_names[_CHILD_STEP_N] = {
+	"start", "join the cgroup", "reset signals", "set the groups", "become the user", "bind its life to the supervisor", "enter the working directory", "bind to its CPUs",
+	"set the memory policy", "set up descriptors", "execute",
+};
+
+static _Noreturn void fail(const struct child_plan *p, enum child_step step, int error) {
+	struct child_failure f = {(int32_t)step, (int32_t)error};
+	ssize_t n = write(p->report_fd, &f, sizeof(f));
+	_exit(n == sizeof(f) ? 127 : 126);
+}
+
+static void reset_signals(const struct child_plan *p) {
+	struct sigaction dfl = {.sa_handler = SIG_DFL};
+	for (int i = 1; i < NSIG; i++)
+		sigaction(i, &dfl, NULL); /* KILL, STOP and libc's own are refused: fine */
+	sigset_t none;
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		fail(p, CHILD_SIGNALS, errno);
+}
+
+/* Each step of the drop is checked and read back: a drop that failed must never end in an exec (CVE-2019-19728). */
+static void become_user(const struct child_plan *p) {
+	const struct identity *w = p->who;
+	if (!w->change)
+		return;
+	if (setgroups((size_t)w->n_groups, w->groups) < 0)
+		fail(p, CHILD_GROUPS, errno);
+	if (setresgid(w->gid, w->gid, w->gid) < 0 || setresuid(w->uid, w->uid, w->uid) < 0)
+		fail(p, CHILD_USER, errno);
+	uid_t ru, eu, su;
+	gid_t rg, eg, sg;
+	if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0)
+		fail(p, CHILD_USER, errno);
+	if (ru != w->uid || eu != w->uid || su != w->uid || rg != w->gid || eg != w->gid || sg != w->gid || getgroups(0, NULL) != w->n_groups)
+		fail(p, CHILD_USER, EPERM);
+	if (setuid(0) == 0)
+		fail(p, CHILD_USER, EPERM);
+}
+
+static void place_descriptors(struct child_plan *p) {
+	if (dup2(p->in_fd, 0) < 0 || dup2(p->out_fd, 1) < 0 || dup2(p->err_fd, 2) < 0)
+		fail(p, CHILD_DESCRIPTORS, errno);
+	if (p->report_fd != 3) {
+		if (dup3(p->report_fd, 3, O_CLOEXEC) < 0)
+			fail(p, CHILD_DESCRIPTORS, errno);
+		p->report_fd = 3;
+	}
+	if (syscall(SYS_close_range, 4U, ~0U, 0U) < 0)
+		fail(p, CHILD_DESCRIPTORS, errno);
+}
+
+static _Noreturn void execute(const struct child_plan *p) {
+	int error = ENOENT;
+	for (char *const *path = p->candidates; *path; path++) {
+		execve(*path, p->argv, p->envp);
+		if (errno == EACCES)
+			error = EACCES; /* as execvp: told only if no later candidate works */
+		else if (errno != ENOENT && errno != ENOTDIR)
+			fail(p, CHILD_EXEC, errno);
+	}
+	fail(p, CHILD_EXEC, error);
+}
+
+_Noreturn void child_run(const struct child_plan *plan) {
+	struct child_plan own = *plan, *p = &own;
+	setsid(); /* a rank that signals its group must not reach its peers */
+	if (p->cgroup_fd >= 0 && write(p->cgroup_fd, "0\n", 2) != 2)
+		fail(p, CHILD_CGROUP, errno);
+	reset_signals(p);
+	become_user(p);
+	/* After the change of user, which clears it; then the parent may have died before it was set. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		fail(p, CHILD_PARENT, errno);
+	if (getppid() != p->parent)
+		fail(p, CHILD_PARENT, ESRCH);
+	umask(022);
+	if (chdir(p->workdir) < 0)
+		fail(p, CHILD_WORKDIR, errno);
+	if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)
+		fail(p, CHILD_AFFINITY, errno);
+	if (p->mem_policy >= 0 && syscall(SYS_set_mempolicy, p->mem_policy, p->mem_nodes, p->mem_bits) < 0)
+		fail(p, CHILD_MEMORY, errno);
+	place_descriptors(p);
+	execute(p);
+}

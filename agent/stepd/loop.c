@@ -1,0 +1,187 @@
+/* The turn: (1) every ready source queues events; deaths in the order epoll gives them, which is the order they happened in; (2) the core answers each event with effects,
+ * carried out in order; (3) all notes of the turn go to the journal in one write; (4) agents are told. One timer serves the core's deadline and the periodic work. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "agent/stepd/stepd.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+#define EVENTS_PER_WAKE 1024             /* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
+
+int stepd_watch(struct stepd *s, struct source *source, uint32_t events) {
+	struct epoll_event e = {.events = events, .data.ptr = source};
+	int op = source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	if (epoll_ctl(s->epoll_fd, op, source->fd, &e) < 0)
+		return -errno;
+	source->watched = true;
+	return 0;
+}
+
+void stepd_unwatch(struct stepd *s, struct source *source) {
+	if (source->watched)
+		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	source->watched = false;
+	source->fd = mo_close(source->fd);
+}
+
+struct step_event *stepd_queue(struct stepd *s, int type, struct note *n) {
+	struct step_event *e = MO_GROW(s->queue, s->n_queue);
+	e->type = type;
+	if (n) {
+		e->note = *n;
+		mo_desc_init(&note_desc, n);
+	} else
+		mo_desc_init(&note_desc, &e->note);
+	return e;
+}
+
+static void timer_set(struct stepd *s) {
+	int64_t at = MO_MIN(s->tick_at_us, step_deadline(s->core));
+	struct itimerspec t = {0};
+	if (at != INT64_MAX) {
+		at = MO_MAX(at, 1); /* 0 would disarm it */
+		t.it_value = (struct timespec){.tv_sec = at / 1000000, .tv_nsec = at % 1000000 * 1000};
+	}
+	timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void stepd_tick_in(struct stepd *s, int64_t us) { s->tick_at_us = MO_MIN(s->tick_at_us, mo_clock_boot_us() + us); }
+
+static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
+	uint64_t count;
+	if (read(source->fd, &count, sizeof(count)) < 0)
+		return;
+	int64_t now = mo_clock_boot_us();
+	if (now >= step_deadline(s->core))
+		stepd_queue(s, SE_TICK, NULL);
+	if (now < s->tick_at_us)
+		return;
+	s->tick_at_us = INT64_MAX;
+	output_tick(s);
+	tree_tick(s);
+	link_tick(s);
+}
+
+static void on_signals(struct stepd *s, struct source *source, uint32_t events) {
+	struct signalfd_siginfo si;
+	while (read(source->fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD) {
+			s->child_died = true;
+			continue;
+		}
+		/* The machine or an operator stops the supervisor itself: the ranks get their planned stop. */
+		struct step_event *e = stepd_queue(s, SE_STOP, NULL);
+		e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
+		e->grace_us = MO_MAX(s->spool.launch.stop_grace_us, 0);
+	}
+}
+
+static void hold_ports(struct stepd *s) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	int r = ports_hold(s, &err);
+	struct step_event *e = stepd_queue(s, SE_PORTS, NULL);
+	e->ok = r == 0;
+	if (r == 0)
+		return;
+	e->note.code = -r;
+	e->note.text = mo_strdup(mo_error_text(&err, r));
+}
+
+static void put_note(struct stepd *s, struct note *n) {
+	if (n->time == MO_NONE)
+		n->time = mo_clock_wall_us();
+	if (n->mono_ns == MO_NONE)
+		n->mono_ns = mo_clock_mono_ns();
+	journal_add(s, n);
+}
+
+static void carry_out(struct stepd *s, struct step_effect *x) {
+	switch (x->type) {
+	case SX_HOLD_PORTS: hold_ports(s); break;
+	case SX_FORK_ALL: ranks_start(s); break;
+	case SX_RELEASE_PORTS: ports_release(s); break;
+	case SX_SIGNAL_RANKS: ranks_signal(s, (int)x->signal); break;
+	case SX_KILL_TREE: tree_kill(s); break;
+	case SX_NOTE: put_note(s, &x->note); break;
+	case SX_DONE: s->done = true; break;
+	}
+}
+
+static void decide(struct stepd *s) {
+	for (size_t i = 0; i < s->n_queue; i++) { /* effects may queue more */
+		struct step_event e = s->queue[i];
+		struct step_out out = {0};
+		step_event(s->core, &e, mo_clock_boot_us(), &out);
+		for (size_t k = 0; k < out.n_effects; k++)
+			carry_out(s, &out.effects[k]);
+		step_out_done(&out);
+		mo_desc_done(&note_desc, &e.note);
+	}
+	free(s->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
+	s->queue = NULL;
+	s->n_queue = 0;
+}
+
+static void turn_end(struct stepd *s) {
+	if (s->child_died) {
+		s->child_died = false;
+		ranks_reap(s);
+	}
+	do {
+		tree_check_empty(s);
+		decide(s);
+	} while (s->killing && !s->empty_told && tree_is_empty(s)); /* a kill that found nothing: told in the same turn */
+	journal_flush(s);
+	link_turn(s);
+	timer_set(s);
+}
+
+static int open_signals(struct stepd *s) {
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return -errno;
+	s->signals = (struct source){.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signals};
+	if (s->signals.fd < 0)
+		return -errno;
+	return stepd_watch(s, &s->signals, EPOLLIN);
+}
+
+int stepd_open_loop(struct stepd *s, struct mo_error *err) {
+	s->tick_at_us = INT64_MAX;
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->timer = (struct source){.fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), .fn = on_timer};
+	if (s->epoll_fd < 0 || s->timer.fd < 0)
+		return mo_error_set(err, -errno, "epoll, timerfd: %s", strerror(errno));
+	int r = stepd_watch(s, &s->timer, EPOLLIN);
+	if (r == 0)
+		r = open_signals(s);
+	return r < 0 ? mo_error_set(err, r, "signalfd: %s", strerror(-r)) : 0;
+}
+
+int stepd_run(struct stepd *s, struct mo_error *err) {
+	static struct epoll_event events[EVENTS_PER_WAKE];
+	stepd_queue(s, SE_LAUNCH, NULL);
+	for (;;) {
+		turn_end(s);
+		if (s->done && s->journal.pending.len == 0)
+			return 0;
+		int n = epoll_wait(s->epoll_fd, events, EVENTS_PER_WAKE, -1);
+		if (n < 0 && errno != EINTR)
+			return mo_error_set(err, -errno, "epoll_wait: %s", strerror(errno));
+		for (int i = 0; i < n; i++) {
+			struct source *source = events[i].data.ptr;
+			if (source->fd >= 0) /* closed earlier in this batch */
+				source->fn(s, source, events[i].events);
+		}
+	}
+}

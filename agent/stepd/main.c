@@ -1,0 +1,157 @@
+/* moe-stepd --dir STEPDIR: started by moe-agent, see stepd.h. Under systemd (NOTIFY_SOCKET is set) it stays in the foreground and says READY=1; else it leaves its starter by a
+ * double fork and the starter exits 0 once the step's socket answers. Whoever does not get the lock exits without a word: another stepd has the step. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "agent/stepd/stepd.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/wire/json.h"
+
+#define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
+
+static int load_spool(struct stepd *s, struct mo_error *err) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int r = mo_read_file_at(s->dir_fd, "launch.json", LAUNCH_BYTES_MAX, &b);
+	if (r < 0)
+		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, strerror(-r));
+	_cleanup_(mo_error_done) struct mo_error e = {0};
+	r = wire_decode(&spool_desc, b.data ? b.data : "", b.len, false, &s->spool, &e);
+	if (r < 0)
+		return mo_error_set(err, r, "%s/launch.json: %s", s->dir, mo_error_text(&e, r));
+	const struct launch *l = &s->spool.launch;
+	if (!s->spool.step_id || !s->spool.node || !s->spool.log_dir || l->n_argv == 0 || l->n_local < 1 || l->n_local > MO_GPUS_PER_NODE_MAX || s->spool.log_bytes <= 0)
+		return mo_error_set(err, -EINVAL, "%s/launch.json: a field that every step needs is missing", s->dir);
+	return 0;
+}
+
+static int make_ranks(struct stepd *s, struct mo_error *err) {
+	const struct launch *l = &s->spool.launch;
+	s->n_ranks = (size_t)l->n_local;
+	s->ranks = mo_alloc_array(s->n_ranks, sizeof(*s->ranks));
+	s->progress_told = mo_alloc_array(s->n_ranks, sizeof(*s->progress_told));
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		struct rank *r = &s->ranks[i];
+		r->rank = l->first_rank + (int64_t)i;
+		r->local = i;
+		r->start_time = MO_NONE;
+		r->log_fd = r->pidfd.fd = r->report.fd = r->notify.fd = r->out.source.fd = r->err.source.fd = -1;
+		mo_desc_init(&rank_progress_desc, &s->progress_told[i]);
+		s->progress_told[i].rank = r->rank;
+	}
+	return lines_new(l->rules, l->n_rules, &s->lines, err);
+}
+
+static void sd_ready(void) {
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	size_t n = path ? strlen(path) : 0;
+	if (n == 0 || n >= sizeof(a.sun_path))
+		return;
+	memcpy(a.sun_path, path, n);
+	if (path[0] == '@')
+		a.sun_path[0] = '\0';
+	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		sendto(fd, "READY=1", 7, MSG_NOSIGNAL, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+}
+
+/* Descriptors 0 and 1 on /dev/null, 2 on the step's own log. */
+static int own_descriptors(struct stepd *s) {
+	_cleanup_(mo_closep) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	_cleanup_(mo_closep) int log = openat(s->dir_fd, "stepd.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (null < 0 || log < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Everything before the first event. The lock was taken before the fork: its description is shared, so it has no gap. */
+static int stepd_open(struct stepd *s, struct mo_error *err) {
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+		return mo_error_set(err, -errno, "subreaper: %s", strerror(errno));
+	int r = stepd_open_loop(s, err);
+	if (r == 0)
+		r = load_spool(s, err);
+	if (r == 0)
+		r = make_ranks(s, err);
+	if (r < 0)
+		return r;
+	s->core = step_new(&s->spool.launch);
+	tree_open_cgroup(s);
+	r = journal_open(s, err);
+	return r < 0 ? r : link_open(s, err);
+}
+
+static int serve(struct stepd *s, int ready_fd) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	mo_log_open("moe-stepd", MO_NOTICE);
+	int r = stepd_open(s, &err);
+	if (r == 0) {
+		sd_ready();
+		if (ready_fd >= 0 && write(ready_fd, "1", 1) != 1)
+			mo_log(MO_WARNING, NULL, NULL, "%s: the starter has gone", s->dir);
+		mo_close(ready_fd);
+		r = stepd_run(s, &err);
+	}
+	if (r < 0)
+		mo_log(MO_ERR, NULL, NULL, "%s", mo_error_text(&err, r));
+	if (s->core)
+		tree_close(s);
+	return r < 0 ? 1 : 0;
+}
+
+static int start_detached(struct stepd *s) {
+	int ready[2];
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return 1;
+	pid_t pid = fork();
+	if (pid < 0)
+		return 1;
+	if (pid > 0) {
+		char c;
+		close(ready[1]);
+		return read(ready[0], &c, 1) == 1 ? 0 : 1;
+	}
+	close(ready[0]);
+	if (setsid() < 0 || own_descriptors(s) < 0)
+		return 1;
+	return serve(s, ready[1]);
+}
+
+int main(int argc, char *argv[]) {
+	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"version", no_argument, NULL, 'v'}, {0}};
+	static struct stepd s = {.lock_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
+	int c;
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (c == 'v') {
+			printf("moe-stepd %s\n", MO_VERSION);
+			return 0;
+		}
+		if (c != 'd')
+			return 2;
+		s.dir = optarg;
+	}
+	if (!s.dir || optind < argc) {
+		fprintf(stderr, "usage: moe-stepd --dir STEPDIR (it is started by moe-agent)\n");
+		return 2;
+	}
+	umask(077);
+	mo_desc_init(&spool_desc, &s.spool);
+	s.dir_fd = open(s.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s.dir_fd < 0) {
+		fprintf(stderr, "moe-stepd: %s: %s\n", s.dir, strerror(errno));
+		return 1;
+	}
+	_cleanup_(mo_freep) char *lock = mo_path(s.dir, "lock");
+	s.lock_fd = mo_lock_file(lock);
+	if (s.lock_fd < 0)
+		return s.lock_fd == -EWOULDBLOCK ? 0 : 1;
+	return getenv("NOTIFY_SOCKET") ? serve(&s, -1) : start_detached(&s);
+}

@@ -1,0 +1,331 @@
+/* What ranks write: two pipes and one log file per rank. A pipe is always emptied; lines go whole into the log file (stdout and stderr never glued), to the engine's
+ * rules and into the tail that becomes evidence. A stream that wakes us too often is read by a timer instead of by epoll: 10,000 lines/s cost a few wake-ups, not 10,000.
+ * When the log cannot be written, output is counted and dropped, never kept back: ranks must not wait for a disk. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "agent/stepd/stepd.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+
+#define READ_BYTES (64 * 1024)
+#define READS_PER_TURN 16                /* per stream: no stream starves the others */
+#define BATCH_AFTER 4                    /* wake-ups within the window */
+#define BUSY_WINDOW_US 20000
+#define BATCH_US 10000
+#define BATCH_IDLE_TICKS 20              /* quiet ticks after which a stream goes back to epoll */
+#define PIPE_BYTES (1024 * 1024)         /* asked for, so that a rank is not held up between two ticks */
+#define DATAGRAM_BYTES 8192
+#define DATAGRAMS_PER_TURN 256
+
+static struct mo_log_where where(const struct stepd *s, const struct rank *r) {
+	return (struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = r->rank, .node = s->spool.node};
+}
+
+static int log_open(struct stepd *s, struct rank *r) {
+	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+	r->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (r->log_fd < 0)
+		return -errno;
+	struct stat st;
+	r->log_size = fstat(r->log_fd, &st) == 0 ? st.st_size : 0;
+	return 0;
+}
+
+/* rank-R.log becomes rank-R.log.1; rank-R.base says how many bytes came before the new file, so that readers can go on by offset. */
+static int log_rotate(struct stepd *s, struct rank *r) {
+	_cleanup_(mo_freep) char *path = mo_path(s->spool.log_dir, "rank-%lld.log", (long long)r->rank);
+	_cleanup_(mo_freep) char *old = mo_path(s->spool.log_dir, "rank-%lld.log.1", (long long)r->rank);
+	_cleanup_(mo_freep) char *base = mo_path(s->spool.log_dir, "rank-%lld.base", (long long)r->rank);
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%lld\n", (long long)(r->log_base + r->log_size));
+	int e = rename(path, old) < 0 ? -errno : mo_write_file(base, text, (size_t)n, 0640, false);
+	if (e < 0)
+		return e;
+	r->log_base += r->log_size;
+	r->log_fd = mo_close(r->log_fd);
+	return log_open(s, r);
+}
+
+static void log_failed(struct stepd *s, struct rank *r, size_t lost, int error) {
+	if (r->log_error == 0) {
+		struct mo_log_where w = where(s, r);
+		mo_log(MO_ERR, NULL, &w, "log of rank %lld cannot be written: %s; its output is dropped until it can: free space below %s", (long long)r->rank, strerror(-error), s->spool.log_dir);
+	}
+	r->log_error = error;
+	r->log_dropped += (int64_t)lost;
+}
+
+static void log_write(struct stepd *s, struct rank *r, const char *data, size_t n) {
+	if (n == 0)
+		return;
+	if (r->log_size >= s->spool.log_bytes) {
+		int e = log_rotate(s, r);
+		if (e < 0) {
+			log_failed(s, r, n, e);
+			return;
+		}
+	}
+	if (r->log_dropped > 0) {
+		char text[96];
+		int len = snprintf(text, sizeof(text), "[moe-stepd: %lld bytes of output are missing here: disk full]\n", (long long)r->log_dropped);
+		if (write(r->log_fd, text, (size_t)len) == len) {
+			r->log_size += len;
+			r->log_dropped = 0;
+			r->log_error = 0;
+		}
+	}
+	ssize_t done = write(r->log_fd, data, n);
+	if (done > 0)
+		r->log_size += done;
+	if (done < (ssize_t)n)
+		log_failed(s, r, n - (size_t)MO_MAX(done, 0), done < 0 ? -errno : -ENOSPC);
+}
+
+struct fact_target { struct stepd *s; struct rank *r; };
+
+static void queue_note(const struct fact_target *t, int type, const struct line_fact *f) {
+	struct note n;
+	mo_desc_init(&note_desc, &n);
+	n.rank = t->r->rank;
+	if (type == SE_PHASE || type == SE_READY)
+		n.phase = f->phase;
+	if (type == SE_SAMPLE) {
+		n.sample = mo_desc_dup(&sample_desc, &f->sample);
+		n.sample->time = mo_clock_wall_us();
+		n.sample->attempt = t->s->spool.launch.attempt;
+	}
+	if (type == SE_CHECKPOINT || type == SE_SAVING || type == SE_RESUMED) {
+		n.iteration = f->iteration;
+		n.path = f->path[0] ? mo_strdup(f->path) : NULL;
+	}
+	stepd_queue(t->s, type, &n);
+	link_progress(t->s);
+}
+
+static void on_fact(void *arg, const struct line_fact *f) {
+	static const int event_of[_LINE_KIND_N] = {
+		[LINE_SAMPLE] = SE_SAMPLE, [LINE_PHASE] = SE_PHASE, [LINE_SAVED] = SE_CHECKPOINT, [LINE_SAVING] = SE_SAVING, [LINE_RESUMED] = SE_RESUMED, [LINE_ENDED] = -1,
+	};
+	if (f->kind >= 0 && f->kind < _LINE_KIND_N && event_of[f->kind] >= 0)
+		queue_note(arg, event_of[f->kind], f);
+}
+
+/* One datagram may tell several things; the iteration comes before the checkpoint made after it. */
+static void notify_facts(const struct fact_target *t, const struct line_fact *f) {
+	if (f->ready)
+		queue_note(t, SE_READY, f);
+	else if (f->phase > PHASE_NONE)
+		queue_note(t, SE_PHASE, f);
+	if (f->kind == LINE_SAMPLE)
+		queue_note(t, SE_SAMPLE, f);
+	if (f->checkpoint)
+		queue_note(t, SE_CHECKPOINT, f);
+}
+
+static void tail_add(struct rank *r, const char *line, size_t n) {
+	struct tail *t = r->tail;
+	t->len[t->next] = (uint16_t)MO_MIN(n, (size_t)STEPD_TAIL_BYTES);
+	memcpy(t->text[t->next], line, t->len[t->next]);
+	t->next = (t->next + 1) % MO_TAIL_LINES;
+	t->n = MO_MIN(t->n + 1, (size_t)MO_TAIL_LINES);
+}
+
+void output_tail(struct rank *r, struct note *n) {
+	struct tail *t = r->tail;
+	for (size_t i = 0; i < t->n; i++) {
+		size_t at = (t->next + MO_TAIL_LINES - t->n + i) % MO_TAIL_LINES;
+		_cleanup_(mo_freep) char *line = mo_strndup(t->text[at], t->len[at]);
+		mo_strs_add(&n->tail, &n->n_tail, line);
+	}
+}
+
+static void line_take(struct stepd *s, struct rank *r, const char *line, size_t n) {
+	if (n > 0 && line[n - 1] == '\r')
+		n--;
+	struct fact_target t = {s, r};
+	tail_add(r, line, n);
+	lines_feed(s->lines, line, n, s->spool.launch.world, on_fact, &t);
+}
+
+/* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out: whole lines, or pieces of one that is too long to be looked at.
+ * Carriage returns alone (progress bars) stay in their line. */
+static void split_lines(struct stepd *s, struct stream *st, const char *data, size_t n) {
+	while (n > 0) {
+		const char *nl = memchr(data, '\n', n);
+		size_t len = nl ? (size_t)(nl - data) : n, used = nl ? len + 1 : len;
+		if (st->skipping) {
+			st->skipping = nl == NULL;
+			mo_buf_add(&s->log_out, data, used);
+		} else if (nl && st->line.len == 0 && len <= MO_LINE_MAX) {
+			line_take(s, st->rank, data, len);
+			mo_buf_add(&s->log_out, data, used);
+		} else {
+			size_t room = MO_LINE_MAX - st->line.len;
+			mo_buf_add(&st->line, data, MO_MIN(len, room));
+			if (nl || len >= room) {
+				line_take(s, st->rank, st->line.data, st->line.len);
+				mo_buf_add(&s->log_out, st->line.data, st->line.len);
+				mo_buf_add(&s->log_out, data + MO_MIN(len, room), used - MO_MIN(len, room));
+				mo_buf_reset(&st->line);
+				st->skipping = nl == NULL;
+			}
+		}
+		data += used;
+		n -= used;
+	}
+}
+
+static void stream_end(struct stepd *s, struct stream *st) {
+	if (st->source.fd < 0)
+		return;
+	if (st->line.len > 0) {
+		line_take(s, st->rank, st->line.data, st->line.len);
+		mo_buf_add(&st->line, "\n", 1);
+		log_write(s, st->rank, st->line.data, st->line.len);
+		mo_buf_done(&st->line);
+	}
+	stepd_unwatch(s, &st->source);
+	st->batched = false;
+}
+
+/* Returns bytes read; the stream is closed at its end. */
+static size_t stream_read(struct stepd *s, struct stream *st) {
+	static char chunk[READ_BYTES]; /* one thread, too large for the stack of every call */
+	size_t total = 0;
+	for (int i = 0; i < READS_PER_TURN && st->source.fd >= 0; i++) {
+		ssize_t n = read(st->source.fd, chunk, sizeof(chunk));
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n <= 0) {
+			stream_end(s, st);
+			break;
+		}
+		split_lines(s, st, chunk, (size_t)n);
+		log_write(s, st->rank, s->log_out.data, s->log_out.len);
+		mo_buf_reset(&s->log_out);
+		total += (size_t)n;
+		if ((size_t)n < sizeof(chunk))
+			break;
+	}
+	return total;
+}
+
+void on_stream(struct stepd *s, struct source *source, uint32_t events) {
+	struct stream *st = source->owner;
+	stream_read(s, st);
+	int64_t now = mo_clock_boot_us();
+	if (now - st->busy_since_us > BUSY_WINDOW_US) {
+		st->busy_since_us = now;
+		st->busy = 0;
+	}
+	if (st->source.fd < 0 || ++st->busy < BATCH_AFTER)
+		return;
+	st->idle_ticks = 0;
+	st->batched = true;
+	stepd_watch(s, &st->source, 0); /* only hang-up still wakes us */
+	stepd_tick_in(s, BATCH_US);
+}
+
+static void stream_tick(struct stepd *s, struct stream *st) {
+	if (!st->batched)
+		return;
+	st->idle_ticks = stream_read(s, st) > 0 ? 0 : st->idle_ticks + 1;
+	if (st->source.fd < 0 || st->idle_ticks < BATCH_IDLE_TICKS)
+		return;
+	st->batched = false;
+	stepd_watch(s, &st->source, EPOLLIN);
+}
+
+bool output_batched(const struct stepd *s) {
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i].out.batched || s->ranks[i].err.batched)
+			return true;
+	return false;
+}
+
+void output_tick(struct stepd *s) {
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		stream_tick(s, &s->ranks[i].out);
+		stream_tick(s, &s->ranks[i].err);
+	}
+	if (output_batched(s))
+		stepd_tick_in(s, BATCH_US);
+}
+
+/* Bounded: a child of the rank may still be writing, and the exit note must not wait for it. */
+void output_drain(struct stepd *s, struct rank *r) {
+	for (int i = 0; i < 4 && stream_read(s, &r->out) + stream_read(s, &r->err) > 0; i++)
+		continue;
+	struct stream *both[] = {&r->out, &r->err};
+	for (size_t i = 0; i < ELEMENTSOF(both); i++)
+		if (both[i]->line.len > 0)
+			tail_add(r, both[i]->line.data, both[i]->line.len);
+	on_notify(s, &r->notify, EPOLLIN);
+}
+
+void on_notify(struct stepd *s, struct source *source, uint32_t events) {
+	struct rank *r = source->owner;
+	struct fact_target t = {s, r};
+	for (int i = 0; i < DATAGRAMS_PER_TURN && source->fd >= 0; i++) {
+		char data[DATAGRAM_BYTES + 1];
+		ssize_t n = recv(source->fd, data, sizeof(data), MSG_DONTWAIT);
+		if (n < 0)
+			return;
+		struct line_fact f;
+		if (n > DATAGRAM_BYTES || lines_notify(data, (size_t)n, s->spool.launch.world, &f) < 0)
+			continue;
+		notify_facts(&t, &f);
+	}
+}
+
+static int stream_open(struct stepd *s, struct stream *st, struct rank *r, int *ret_child_end) {
+	int fds[2];
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	fcntl(fds[1], F_SETPIPE_SZ, PIPE_BYTES); /* refused above the user's quota: the default then */
+	*st = (struct stream){.rank = r, .source = {.fd = fds[0], .fn = on_stream, .owner = st}};
+	*ret_child_end = fds[1];
+	int fl = fcntl(fds[0], F_GETFL);
+	if (fl < 0 || fcntl(fds[0], F_SETFL, fl | O_NONBLOCK) < 0)
+		return -errno;
+	return stepd_watch(s, &st->source, EPOLLIN);
+}
+
+static int notify_open(struct stepd *s, struct rank *r) {
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	r->notify = (struct source){.fd = -1, .fn = on_notify, .owner = r};
+	/* Through the directory's descriptor: a long runtime path must not exceed sun_path. */
+	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd, (long long)r->rank);
+	unlink(a.sun_path); /* of a dead stepd: we hold the lock */
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	r->notify.fd = fd;
+	if (bind(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
+		return -errno;
+	if (s->who.change && chown(a.sun_path, s->who.uid, s->who.gid) < 0)
+		return -errno;
+	return stepd_watch(s, &r->notify, EPOLLIN);
+}
+
+int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
+	r->tail = mo_alloc(sizeof(*r->tail));
+	int e = log_open(s, r);
+	if (e < 0)
+		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e));
+	e = notify_open(s, r);
+	if (e < 0)
+		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank, strerror(-e));
+	e = stream_open(s, &r->out, r, ret_out);
+	if (e == 0)
+		e = stream_open(s, &r->err, r, ret_err);
+	return e < 0 ? mo_error_set(err, e, "pipe of rank %lld: %s", (long long)r->rank, strerror(-e)) : 0;
+}

@@ -1,0 +1,206 @@
+/* See prepare.h. */
+#include "agent/stepd/prepare.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "agent/core/env.h"
+#include "lib/base/fd.h"
+#include "lib/base/idset.h"
+
+#define ENV_FILE_MAX (64 * 1024)
+#define MEM_NODES_MAX 1024
+
+struct prepared *prepared_free(struct prepared *p) {
+	if (!p)
+		return NULL;
+	for (size_t i = 0; i < p->n_ends; i++)
+		mo_close(p->ends[i]);
+	mo_close(p->null_fd);
+	for (size_t i = 0; i < p->n_memory; i++)
+		free(p->memory[i]);
+	free(p->memory);
+	free(p->ends);
+	free(p->plans);
+	free(p);
+	return NULL;
+}
+
+/* p frees it. */
+static void *keep(struct prepared *p, void *memory) {
+	*MO_GROW(p->memory, p->n_memory) = memory;
+	return memory;
+}
+
+static int env_value(struct stepd *s, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
+	if (!item->file) {
+		mo_buf_str(b, item->value ? item->value : "");
+		return 0;
+	}
+	size_t start = b->len;
+	int r = identity_read_file(&s->who, item->file, ENV_FILE_MAX, b);
+	if (r < 0)
+		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file, s->spool.node, strerror(-r));
+	while (b->len > start && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
+		b->data[--b->len] = '\0';
+	if (memchr(b->data + start, '\0', b->len - start))
+		return mo_error_set(err, -EINVAL, "env.%s: file %s on %s holds a NUL byte", item->name, item->file, s->spool.node);
+	return 0;
+}
+
+static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret, struct mo_error *err) {
+	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
+	_cleanup_(mo_freep) char *error_file = mo_path(s->dir, "user/error.%lld.json", (long long)r->rank);
+	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) { /* a long runtime path: the same socket through our descriptor */
+		free(socket);
+		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd, (long long)r->rank);
+	}
+	struct env_rank er = {
+		.local_rank = (int64_t)r->local, .step_id = s->spool.step_id, .notify_socket = socket, .error_file = error_file,
+		.home = s->who.home, .user = s->who.user, .shell = s->who.shell, .tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp",
+	};
+	struct env_item *items = NULL;
+	size_t n = 0;
+	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &items, &n);
+	char **env = keep(p, mo_alloc_array(n + 1, sizeof(char *)));
+	int e = 0;
+	for (size_t i = 0; i < n && e == 0; i++) {
+		_cleanup_(mo_buf_done) struct mo_buf b = {0};
+		mo_buf_printf(&b, "%s=", items[i].name);
+		e = env_value(s, &items[i], &b, err);
+		env[i] = keep(p, mo_buf_take(&b));
+	}
+	mo_vec_clear(&env_item_desc, (void **)&items, &n);
+	*ret = env;
+	return e;
+}
+
+static const char *env_find(char *const *env, const char *name) {
+	size_t n = strlen(name);
+	for (; *env; env++)
+		if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
+			return *env + n + 1;
+	return NULL;
+}
+
+/* The paths execvp() would try, in the rank's own PATH. */
+static char **make_candidates(struct prepared *p, const char *program, const char *path) {
+	char **list = NULL;
+	size_t n = 0;
+	if (strchr(program, '/'))
+		mo_strs_add(&list, &n, program);
+	for (const char *at = strchr(program, '/') ? NULL : path ? path : "/usr/bin:/bin"; at;) {
+		size_t len = strcspn(at, ":");
+		_cleanup_(mo_freep) char *full = mo_printf("%.*s%s%s", (int)len, at, len ? "/" : "./", program);
+		mo_strs_add(&list, &n, full);
+		at = at[len] ? at + len + 1 : NULL;
+	}
+	char **out = keep(p, mo_alloc_array(n + 1, sizeof(char *)));
+	for (size_t i = 0; i < n; i++)
+		out[i] = keep(p, list[i]);
+	free(list);
+	return out;
+}
+
+static int make_cpus(struct prepared *p, const struct rank_bind *b, struct child_plan *c, struct mo_error *err) {
+	_cleanup_(mo_idset_done) struct mo_idset set = {0};
+	if (!b->cpus || b->simulated)
+		return 0;
+	int r = mo_idset_parse(b->cpus, &set);
+	if (r < 0 || mo_idset_count(&set) == 0)
+		return mo_error_set(err, -EINVAL, "cpu list '%s' is not one", b->cpus);
+	size_t top = 0;
+	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
+		top = (size_t)id;
+	c->cpus_size = CPU_ALLOC_SIZE(top + 1);
+	cpu_set_t *cpus = keep(p, mo_alloc(c->cpus_size));
+	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
+		CPU_SET_S((size_t)id, c->cpus_size, cpus);
+	c->cpus = cpus;
+	return 0;
+}
+
+static int make_memory(struct prepared *p, const struct rank_bind *b, struct child_plan *c, struct mo_error *err) {
+	static const int policies[] = {[MEM_NONE] = -1, [MEM_PREFERRED] = MPOL_PREFERRED, [MEM_BIND] = MPOL_BIND, [MEM_INTERLEAVE] = MPOL_INTERLEAVE};
+	_cleanup_(mo_idset_done) struct mo_idset set = {0};
+	c->mem_policy = -1;
+	if (b->simulated || b->mem_policy <= MEM_NONE || b->mem_policy > MEM_INTERLEAVE || !b->mem_nodes)
+		return 0;
+	if (mo_idset_parse(b->mem_nodes, &set) < 0 || mo_idset_next(&set, MEM_NODES_MAX) >= 0)
+		return mo_error_set(err, -EINVAL, "memory node list '%s' is not one", b->mem_nodes);
+	const size_t bits = 8 * sizeof(unsigned long);
+	unsigned long *mask = keep(p, mo_alloc_array(MEM_NODES_MAX / bits, sizeof(*mask)));
+	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
+		mask[(size_t)id / bits] |= 1UL << ((size_t)id % bits);
+	c->mem_policy = policies[b->mem_policy];
+	c->mem_nodes = mask;
+	c->mem_bits = MEM_NODES_MAX + 1; /* the kernel takes one off */
+	return 0;
+}
+
+/* A directory of the user's own for what his program writes here (TORCHELASTIC_ERROR_FILE). Nothing of ours ever opens a path below it. */
+static int make_user_dir(struct stepd *s, struct mo_error *err) {
+	if ((mkdirat(s->dir_fd, "user", 0700) < 0 && errno != EEXIST) || (s->who.change && fchownat(s->dir_fd, "user", s->who.uid, s->who.gid, AT_SYMLINK_NOFOLLOW) < 0))
+		return mo_error_set(err, -errno, "%s/user: %s", s->dir, strerror(errno));
+	return 0;
+}
+
+static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const char **ret_cause, struct mo_error *err) {
+	struct rank *r = &s->ranks[i];
+	const struct launch *l = &s->spool.launch;
+	struct child_plan *c = &p->plans[i];
+	char **argv = keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
+	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
+	*c = (struct child_plan){.argv = argv, .workdir = l->workdir ? l->workdir : s->who.home, .in_fd = p->null_fd, .report_fd = -1, .cgroup_fd = s->cgroup_procs_fd, .parent = getpid(), .who = &s->who};
+	*ret_cause = "bind";
+	int e = make_cpus(p, &s->spool.binds[i], c, err);
+	if (e == 0)
+		e = make_memory(p, &s->spool.binds[i], c, err);
+	if (e < 0)
+		return e;
+	*ret_cause = "exec";
+	e = make_env(s, p, r, &env, err);
+	if (e < 0)
+		return e;
+	c->envp = env;
+	c->candidates = make_candidates(p, argv[0], env_find(env, "PATH"));
+	int out = -1, errors = -1;
+	e = output_open(s, r, &out, &errors, err);
+	if (out >= 0)
+		*MO_GROW(p->ends, p->n_ends) = c->out_fd = out;
+	if (errors >= 0)
+		*MO_GROW(p->ends, p->n_ends) = c->err_fd = errors;
+	return e;
+}
+
+int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err) {
+	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
+	p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
+	p->n = s->n_ranks;
+	*ret_cause = "bind";
+	if (s->spool.bind_error)
+		return mo_error_set(err, -EINVAL, "%s", s->spool.bind_error);
+	if (s->spool.n_binds != s->n_ranks)
+		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks", s->spool.n_binds, s->n_ranks);
+	*ret_cause = "user";
+	int r = identity_resolve(s->spool.launch.user, s->spool.allow_root, &s->who, err);
+	if (r < 0)
+		return r;
+	*ret_cause = "exec";
+	if (p->null_fd < 0)
+		return mo_error_set(err, -errno, "/dev/null: %s", strerror(errno));
+	r = mo_mkdir_p(s->spool.log_dir, 0755);
+	if (r < 0)
+		return mo_error_set(err, r, "%s: %s", s->spool.log_dir, strerror(-r));
+	r = make_user_dir(s, err);
+	for (size_t i = 0; i < s->n_ranks && r == 0; i++)
+		r = prepare_rank(s, p, i, ret_cause, err);
+	if (r == 0)
+		*ret = TAKE_PTR(p);
+	return r;
+}

@@ -1,0 +1,14 @@
+/* Everything a rank's child needs, made before any fork: identity, environment, program path, CPU sets, pipes. */
+#pragma once
+#include "agent/stepd/stepd.h"
+
+struct prepared {
+	struct child_plan *plans; size_t n;   /* one per local rank */
+	int null_fd;
+	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_free */
+	void **memory; size_t n_memory;
+};
+struct prepared *prepared_free(struct prepared *p);
+MO_DEFINE_CLEANUP(struct prepared, prepared_free)
+/* Also sets s->who and opens logs, pipes and notify sockets. On failure *ret_cause is the note's cause (user, workdir, bind, exec). */
+int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);

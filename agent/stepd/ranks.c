@@ -1,0 +1,225 @@
+/* Ranks: prepared, forked all together, each proved by its CLOEXEC pipe and read back from the kernel, watched by pidfd, reaped with their last lines. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "agent/stepd/prepare.h"
+#include "agent/stepd/stepd.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/base/proc.h"
+
+#define NUMA_MAPS_BYTES 4096
+
+static void start_failed(struct stepd *s, struct rank *r, const char *cause, int error, const char *text) {
+	struct note n;
+	mo_desc_init(&note_desc, &n);
+	n.rank = r->rank;
+	n.cause = mo_strdup(cause);
+	n.code = error < 0 ? -error : error;
+	n.text = mo_strdup(text);
+	stepd_queue(s, SE_START_FAILED, &n);
+}
+
+static void on_child_failure(struct stepd *s, struct rank *r, const struct child_failure *f) {
+	static const char *const causes[_CHILD_STEP_N] = {
+		[CHILD_GROUPS] = "user", [CHILD_USER] = "user", [CHILD_WORKDIR] = "workdir", [CHILD_AFFINITY] = "bind", [CHILD_MEMORY] = "bind", [CHILD_EXEC] = "exec",
+	};
+	int step = f->step > CHILD_NONE && f->step < _CHILD_STEP_N ? f->step : CHILD_NONE;
+	const struct launch *l = &s->spool.launch;
+	const char *object = step == CHILD_EXEC ? l->argv[0] : step == CHILD_WORKDIR ? l->workdir ? l->workdir : s->who.home : step == CHILD_AFFINITY ? s->spool.binds[r->local].cpus : "";
+	_cleanup_(mo_freep) char *text = mo_printf("rank %lld on %s could not %s%s%s: %s", (long long)r->rank, s->spool.node, child_step_names[step], object[0] ? " " : "", object, strerror(f->error));
+	r->failed = true;
+	start_failed(s, r, causes[step] ? causes[step] : "exec", f->error, text);
+}
+
+/* "prefer:0" of "7f2c3a000000 prefer:0 file=...": the first mapping follows the process' policy. Caller frees; NULL when it cannot be read. */
+static char *numa_policy(pid_t pid) {
+	char path[48], text[NUMA_MAPS_BYTES];
+	snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)pid);
+	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return NULL;
+	text[n] = '\0';
+	const char *space = strchr(text, ' ');
+	return space ? mo_strndup(space + 1, strcspn(space + 1, " \n")) : NULL;
+}
+
+/* What the kernel says of the rank after exec. Returns false when strict verification fails. */
+static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
+	const struct rank_bind *want = &s->spool.binds[r->local];
+	const char *verify = s->spool.launch.bind.verify;
+	struct mo_proc p;
+	if (mo_proc_read(r->pid, &p) == 0)
+		n->start_time = r->start_time = p.start_time;
+	n->numa_node = want->numa_node;
+	n->cpus = mo_proc_status(r->pid, "Cpus_allowed_list");
+	if (mo_streq(verify, "off")) {
+		n->bind_note = mo_strdup("verification is off");
+		return true;
+	}
+	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated ? NULL : numa_policy(r->pid);
+	bind_judge(want, n->cpus, policy, &n->bind_verified, &n->bind_note);
+	if (want->simulated)
+		mo_str_set(&n->cpus, want->cpus);
+	return n->bind_verified != 0 || !mo_streq(verify, "strict");
+}
+
+static void on_report(struct stepd *s, struct source *source, uint32_t events) {
+	struct rank *r = source->owner;
+	struct child_failure f;
+	ssize_t got = read(source->fd, &f, sizeof(f));
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	stepd_unwatch(s, source);
+	if (got == sizeof(f)) {
+		on_child_failure(s, r, &f);
+		return;
+	}
+	struct note n;
+	mo_desc_init(&note_desc, &n);
+	n.rank = r->rank;
+	n.pid = r->pid;
+	bool good = read_back(s, r, &n);
+	r->started = true;
+	_cleanup_(mo_freep) char *why = good ? NULL : mo_strdup(n.bind_note ? n.bind_note : "the kernel shows another binding than was asked for");
+	stepd_queue(s, SE_STARTED, &n);
+	if (good)
+		return;
+	n.rank = r->rank;
+	n.text = mo_printf("rank %lld on %s: %s (bind.verify: strict)", (long long)r->rank, s->spool.node, why);
+	stepd_queue(s, SE_BIND_FAILED, &n);
+}
+
+static const char *death_cause(struct stepd *s, const siginfo_t *si) {
+	int64_t kills = tree_oom_kills(s);
+	bool oom = si->si_code != CLD_EXITED && si->si_status == SIGKILL && kills > s->oom_kills;
+	s->oom_kills = kills;
+	return oom ? "oom" : NULL;
+}
+
+static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si) {
+	if (r->report.fd >= 0)
+		on_report(s, &r->report, EPOLLIN); /* whether it ever started is told first */
+	r->exited = true;
+	r->pid = 0;
+	stepd_unwatch(s, &r->pidfd);
+	if (r->failed)
+		return;
+	output_drain(s, r);
+	struct note n;
+	mo_desc_init(&note_desc, &n);
+	n.rank = r->rank;
+	n.pid = si->si_pid;
+	n.start_time = r->start_time;
+	n.mono_ns = mo_clock_mono_ns();
+	if (si->si_code == CLD_EXITED)
+		n.code = si->si_status;
+	else
+		n.signal = si->si_status;
+	const char *cause = death_cause(s, si);
+	n.cause = cause ? mo_strdup(cause) : NULL;
+	output_tail(r, &n);
+	stepd_queue(s, SE_EXIT, &n);
+}
+
+static void on_pidfd(struct stepd *s, struct source *source, uint32_t events) {
+	struct rank *r = source->owner;
+	siginfo_t si = {0};
+	if (waitid(P_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == r->pid)
+		rank_died(s, r, &si);
+}
+
+static struct rank *rank_of_pid(struct stepd *s, pid_t pid) {
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i].pid == pid)
+			return &s->ranks[i];
+	return NULL;
+}
+
+void ranks_reap(struct stepd *s) {
+	for (;;) {
+		siginfo_t si = {0};
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+			return;
+		struct rank *r = rank_of_pid(s, si.si_pid);
+		if (r)
+			rank_died(s, r, &si);
+	}
+}
+
+void ranks_signal(struct stepd *s, int signal) {
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i].pid > 0)
+			syscall(SYS_pidfd_send_signal, s->ranks[i].pidfd.fd, signal, NULL, 0);
+}
+
+/* One fork. 0, or a negative errno. */
+static int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p) {
+	int report[2];
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	_cleanup_(mo_closep) int child_end = report[1];
+	r->report = (struct source){.fd = report[0], .fn = on_report, .owner = r};
+	p->report_fd = child_end;
+	pid_t pid = fork();
+	if (pid == 0)
+		child_run(p);
+	if (pid < 0) {
+		int e = -errno;
+		stepd_unwatch(s, &r->report);
+		return e;
+	}
+	r->pid = pid;
+	r->pidfd = (struct source){.fd = (int)syscall(SYS_pidfd_open, pid, 0), .fn = on_pidfd, .owner = r};
+	int fl = fcntl(r->report.fd, F_GETFL);
+	if (r->pidfd.fd < 0 || fl < 0 || fcntl(r->report.fd, F_SETFL, fl | O_NONBLOCK) < 0)
+		return -errno;
+	int e = stepd_watch(s, &r->pidfd, EPOLLIN);
+	return e < 0 ? e : stepd_watch(s, &r->report, EPOLLIN);
+}
+
+static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t which, int64_t wanted) {
+	struct rlimit now, want;
+	if (wanted == MO_NONE || getrlimit(which, &now) < 0)
+		return;
+	rlim_t v = wanted < 0 ? RLIM_INFINITY : (rlim_t)wanted;
+	want = (struct rlimit){.rlim_cur = v, .rlim_max = v};
+	if (setrlimit(which, &want) == 0)
+		return;
+	want = (struct rlimit){.rlim_cur = MO_MIN(v, now.rlim_max), .rlim_max = now.rlim_max};
+	setrlimit(which, &want);
+	if (getrlimit(which, &now) == 0 && now.rlim_cur < v) /* read back: a limit that was silently not raised fails much later, in RDMA */
+		mo_log(MO_WARNING, NULL, &(struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1},
+		       "limit %s is %lld instead of the configured value: the agent may not raise it; raise it in the agent's unit", name, (long long)now.rlim_cur);
+}
+
+void ranks_start(struct stepd *s) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(prepared_freep) struct prepared *p = NULL;
+	const char *cause = "exec";
+	int r = prepare(s, &p, &cause, &err);
+	if (r < 0) {
+		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
+		return;
+	}
+	raise_limit(s, "nofile", RLIMIT_NOFILE, s->spool.nofile);
+	raise_limit(s, "memlock", RLIMIT_MEMLOCK, s->spool.memlock_bytes);
+	raise_limit(s, "core", RLIMIT_CORE, s->spool.core_bytes);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		r = rank_fork(s, &s->ranks[i], &p->plans[i]);
+		if (r < 0) {
+			_cleanup_(mo_freep) char *text = mo_printf("rank %lld on %s could not be forked: %s", (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
+			start_failed(s, &s->ranks[i], "exec", r, text);
+			return;
+		}
+	}
+}

@@ -1,0 +1,130 @@
+/* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md, docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up:
+ * sources queue step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup.
+ * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts. */
+#pragma once
+#include <signal.h>
+#include <sys/types.h>
+#include "agent/core/lines.h"
+#include "agent/core/spool.h"
+#include "agent/core/step.h"
+#include "agent/stepd/child.h"
+#include "lib/base/buf.h"
+#include "lib/base/error.h"
+#include "lib/model/limits.h"
+
+#define STEPD_TAIL_BYTES 1024            /* of each last line kept for the exit note */
+#define STEPD_CONNECTIONS_MAX 8
+#define STEPD_OUT_MAX (64 * 1024)        /* unsent bytes of one connection; above it is dropped: the agent connects again */
+#define STEPD_IN_MAX 4096                /* longest command line of an agent */
+#define STEPD_PENDING_MAX (16 * 1024 * 1024) /* notes kept in memory while the journal cannot be written */
+#define STEPD_SEGMENT_BYTES (1024 * 1024)
+
+struct stepd;
+/* One descriptor in the epoll set. Embedded in its owner, which outlives the turn. */
+struct source { int fd; bool watched; void (*fn)(struct stepd *s, struct source *source, uint32_t events); void *owner; };
+
+/* One stream (stdout or stderr) of a rank. */
+struct stream {
+	struct source source;
+	struct rank *rank;
+	struct mo_buf line;              /* an unfinished line, at most MO_LINE_MAX */
+	bool skipping;                   /* the line was longer: the rest of it is logged, not looked at */
+	int busy; int64_t busy_since_us; /* wake-ups within a window: above a limit the stream is read by the tick timer */
+	bool batched; int idle_ticks;
+};
+struct tail { char text[MO_TAIL_LINES][STEPD_TAIL_BYTES]; uint16_t len[MO_TAIL_LINES]; size_t n, next; };
+
+struct rank {
+	int64_t rank;                    /* global */
+	size_t local;
+	pid_t pid;                       /* 0 = not forked, or reaped */
+	int64_t start_time;
+	struct source pidfd;
+	struct source report;            /* the child's CLOEXEC pipe */
+	struct stream out, err;
+	struct source notify;
+	struct tail *tail;
+	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
+	int64_t log_dropped; int log_error;
+	bool started, failed, exited;    /* failed: it never reached exec */
+};
+
+struct connection { struct source source; struct mo_buf in, out; bool dead; };
+
+struct journal { int fd; int64_t last, written, size; /* last: highest note added; written: highest in the file */
+	 struct mo_buf pending; int64_t pending_first; int64_t dropped; int error; };
+
+struct stepd {
+	char *dir; int dir_fd;
+	int lock_fd;
+	struct spool spool;
+	struct identity who;
+	struct step_core *core;
+	struct lines *lines;
+	struct rank *ranks; size_t n_ranks;
+	int epoll_fd;
+	struct source signals, timer, listener;
+	bool child_died;                 /* SIGCHLD in this turn */
+	int port_fds[4];
+	struct step_event *queue; size_t n_queue;
+	struct journal journal;
+	struct mo_buf log_out;           /* scratch: whole lines of one read */
+	struct connection *connections[STEPD_CONNECTIONS_MAX]; size_t n_connections;
+	bool note_due, urgent_due;       /* notes were written this turn */
+	struct rank_progress *progress_told; int64_t progress_at_us; bool progress_due;
+	int cgroup_procs_fd;
+	char *cgroup;                    /* directory of the ranks' cgroup, NULL none */
+	int64_t oom_kills;
+	bool killing, empty_told;
+	int64_t kill_since_us, kill_next_us, kill_step_us;
+	int64_t tick_at_us;              /* when the tick timer is due; INT64_MAX off */
+	bool done;
+};
+
+/* loop.c */
+int stepd_watch(struct stepd *s, struct source *source, uint32_t events);    /* adds or changes */
+void stepd_unwatch(struct stepd *s, struct source *source);                 /* removes and closes; fine when closed already */
+/* Queues an event; the strings of note are taken over (note is empty afterwards; NULL = no fact). The returned event is valid until the next one is queued. */
+struct step_event *stepd_queue(struct stepd *s, int type, struct note *note);
+void stepd_tick_in(struct stepd *s, int64_t us);                            /* the tick timer: batched reading, killing, progress */
+int stepd_open_loop(struct stepd *s, struct mo_error *err);
+int stepd_run(struct stepd *s, struct mo_error *err);                        /* until SX_DONE and the last note is on disk */
+
+/* ranks.c */
+void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
+void ranks_signal(struct stepd *s, int signal);
+void ranks_reap(struct stepd *s);                /* everything that has died */
+
+/* ports.c */
+int ports_hold(struct stepd *s, struct mo_error *err);
+void ports_release(struct stepd *s);
+
+/* output.c */
+/* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
+int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
+void on_stream(struct stepd *s, struct source *source, uint32_t events);
+void on_notify(struct stepd *s, struct source *source, uint32_t events);
+void output_tick(struct stepd *s);               /* reads batched streams */
+void output_drain(struct stepd *s, struct rank *r);  /* what is in the pipes now; never waits for whoever holds them open */
+void output_tail(struct rank *r, struct note *n);
+bool output_batched(const struct stepd *s);
+
+/* tree.c */
+void tree_open_cgroup(struct stepd *s);
+void tree_kill(struct stepd *s);                 /* one pass; repeated by tree_tick until empty */
+void tree_tick(struct stepd *s);
+bool tree_is_empty(struct stepd *s);
+void tree_check_empty(struct stepd *s);          /* queues SE_EMPTY once after each kill, when nothing is left */
+int64_t tree_oom_kills(const struct stepd *s);   /* the cgroup's count, 0 when unknown */
+void tree_close(struct stepd *s);
+
+/* journal.c */
+int journal_open(struct stepd *s, struct mo_error *err);
+void journal_add(struct stepd *s, const struct note *n);
+void journal_flush(struct stepd *s);             /* one write(2); on failure kept and tried again at the next turn or tick */
+
+/* link.c */
+int link_open(struct stepd *s, struct mo_error *err);
+void link_turn(struct stepd *s);                 /* tells the agents what this turn brought, drops dead connections */
+void link_tick(struct stepd *s);
+void link_progress(struct stepd *s);             /* some rank's progress may have changed */

@@ -1,0 +1,119 @@
+/* See proc.h. */
+#include "lib/base/proc.h"
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+
+#define PROC_FILE_MAX (8 * 1024 * 1024)   /* environments are at most a quarter of the stack limit; a larger one is not ours */
+
+static int read_proc(pid_t pid, const char *file, struct mo_buf *b) {
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	return mo_read_file(path, PROC_FILE_MAX, b);
+}
+
+/* The n-th space separated field of s (0-based), as a number. */
+static int64_t field(const char *s, int n) {
+	for (; n > 0 && s; n--) {
+		s = strchr(s, ' ');
+		s = s ? s + 1 : NULL;
+	}
+	int64_t v = -1;
+	_cleanup_(mo_freep) char *word = s ? mo_strndup(s, strcspn(s, " \n")) : NULL;
+	return word && mo_parse_i64(word, INT64_MIN, INT64_MAX, &v) == 0 ? v : -1;
+}
+
+int mo_proc_read(pid_t pid, struct mo_proc *ret) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int r = read_proc(pid, "stat", &b);
+	/* The command name may hold anything, also ")": fields begin after the last one. */
+	const char *end = r < 0 || !b.data ? NULL : strrchr(b.data, ')');
+	if (!end || end[1] != ' ')
+		return -ESRCH;
+	*ret = (struct mo_proc){.pid = pid, .state = end[2], .ppid = (pid_t)field(end + 2, 1), .start_time = field(end + 2, 19)};
+	return 0;
+}
+
+bool mo_proc_has_env(pid_t pid, const char *assignment) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	if (read_proc(pid, "environ", &b) < 0)
+		return false;
+	for (size_t at = 0; at < b.len; at += strlen(b.data + at) + 1)
+		if (mo_streq(b.data + at, assignment))
+			return true;
+	return false;
+}
+
+char *mo_proc_status(pid_t pid, const char *key) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	if (read_proc(pid, "status", &b) < 0 || !b.data)
+		return NULL;
+	size_t n = strlen(key);
+	for (const char *line = b.data; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (strncmp(line, key, n) == 0 && line[n] == ':') {
+			const char *value = line + n + 1 + strspn(line + n + 1, " \t");
+			return mo_strndup(value, strcspn(value, "\n"));
+		}
+	return NULL;
+}
+
+bool mo_proc_sigkill_pending(pid_t pid) {
+	const char *keys[] = {"SigPnd", "ShdPnd"};
+	for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+		_cleanup_(mo_freep) char *mask = mo_proc_status(pid, keys[i]);
+		size_t n = mask ? strlen(mask) : 0;
+		/* hexadecimal; signal 9 is bit 8: the lowest bit of the third digit from the right */
+		if (n >= 3 && strchr("13579bdf", mask[n - 3]))
+			return true;
+	}
+	return false;
+}
+
+int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg) {
+	DIR *d = opendir("/proc");
+	if (!d)
+		return -errno;
+	int r = 0;
+	for (struct dirent *e; r == 0 && (e = readdir(d));) {
+		int64_t pid;
+		if (mo_parse_i64(e->d_name, 1, INT32_MAX, &pid) == 0)
+			r = fn(arg, (pid_t)pid);
+	}
+	closedir(d);
+	return r;
+}
+
+int mo_proc_kill(pid_t pid, int64_t start_time) {
+	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct mo_proc p;
+	if (fd < 0 || mo_proc_read(pid, &p) < 0 || p.start_time != start_time)
+		return 0;
+	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
+}
+
+struct env_pass { const char *assignment; size_t found; };
+
+static int kill_if_env(void *arg, pid_t pid) {
+	struct env_pass *pass = arg;
+	struct mo_proc p;
+	if (pid == getpid() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
+		return 0;
+	/* The environment is read after the start time: a reused pid is noticed by mo_proc_kill. */
+	if (mo_proc_has_env(pid, pass->assignment)) {
+		mo_proc_kill(pid, p.start_time);
+		pass->found++;
+	}
+	return 0;
+}
+
+size_t mo_proc_kill_env(const char *assignment) {
+	struct env_pass pass = {.assignment = assignment};
+	mo_proc_each(kill_if_env, &pass);
+	return pass.found;
+}
