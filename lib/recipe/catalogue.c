@@ -1,0 +1,161 @@
+/* The catalogue of models and GPU types: small YAML files below the data directories, each with the source of its numbers. */
+#include "lib/recipe/catalogue.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/keys.h"
+
+static void closedirp(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+char *catalogue_near(const char *dir, const char *name)
+{
+	_cleanup_(mo_freep) char *path = mo_data_file(dir), *best = NULL;
+	_cleanup_(closedirp) DIR *d = path ? opendir(path) : NULL;
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		size_t len = strlen(entry->d_name);
+
+		if (len <= 5 || !mo_streq(entry->d_name + len - 5, ".yaml"))
+			continue;
+		_cleanup_(mo_freep) char *stem = mo_strndup(entry->d_name, len - 5);
+		const char *both[] = { best ? best : stem, stem };
+		const char *near = mo_near_miss(name, both, 2);
+
+		if (near)
+			mo_str_set(&best, near);
+	}
+	return best ? mo_printf("did you mean '%s'?", best) : NULL;
+}
+
+int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err)
+{
+	recipe_errors_finish(e);
+	return mo_error_set(err, -EINVAL, "%s:%lld:%lld: %s", path, (long long)e->items[0].line, (long long)e->items[0].column, e->items[0].text);
+}
+
+struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name), *path = mo_data_file(file);
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	if (!path) {
+		_cleanup_(mo_freep) char *hint = catalogue_near(dir, name);
+
+		mo_error_set(err, -ENOENT, "unknown %s '%s': there is no config/%s", what, name, file);
+		if (hint)
+			mo_error_hint(err, "%s", hint);
+		return NULL;
+	}
+	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
+
+	if (r < 0) {
+		mo_error_set(err, r, "%s: %s", path, strerror(-r));
+		return NULL;
+	}
+	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
+
+	if (errors.n || !root) {
+		catalogue_fail(&errors, path, err);
+		return NULL;
+	}
+	*ret_path = TAKE_PTR(path);
+	return TAKE_PTR(root);
+}
+
+struct model_file { char *name, *title, *source; };
+
+static void read_file_model(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_model **ret = r->arg;
+
+	if (v->kind == YAML_MAP)
+		*ret = model_read(v, r->errors);
+	else
+		errors_at(r->errors, v, NULL, "model: expected a mapping");
+}
+
+static const struct key model_file_keys[] = {
+	{ .path = "name", .type = KEY_NAME, .offset = offsetof(struct model_file, name), .required = true },
+	{ .path = "title", .type = KEY_TEXT, .offset = offsetof(struct model_file, title) },
+	{ .path = "source", .type = KEY_TEXT, .offset = offsetof(struct model_file, source), .required = true },
+	{ .path = "model", .type = KEY_CUSTOM, .read = read_file_model, .required = true },
+};
+
+int model_load(const char *name, struct recipe_model *ret, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_freep) char *path = NULL;
+	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("models", "model", name, &path, err);
+	struct model_file file = { 0 };
+	struct recipe_model *model = NULL;
+	struct reader r = { .errors = &errors, .keys = model_file_keys, .n_keys = ELEMENTSOF(model_file_keys), .bases = { &file }, .arg = &model };
+
+	if (!root)
+		return -EINVAL;
+	schema_read(&r, "", root);
+	free(file.name);
+	free(file.title);
+	free(file.source);
+	if (errors.n) {
+		mo_desc_free(&recipe_model_desc, model);
+		return catalogue_fail(&errors, path, err);
+	}
+	mo_str_set(&model->name, name);
+	mo_desc_done(&recipe_model_desc, ret);
+	*ret = *model;
+	free(model);
+	return 0;
+}
+
+#define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct gpu_type, f), ##__VA_ARGS__ }
+static const char *const words_vendor[] = { "amd", "nvidia", NULL };
+static const struct key gpu_keys[] = {
+	G(name, KEY_NAME, .required = true),
+	G(title, KEY_TEXT),
+	G(vendor, KEY_WORD, .words = words_vendor, .required = true),
+	G(source, KEY_TEXT, .required = true),
+	G(hbm_bytes, KEY_INT, .min = 1 << 30, .max = INT64_MAX, .required = true),
+	G(hbm_tbps, KEY_REAL, .max = 1000, .required = true),
+	G(bf16_tflops, KEY_REAL, .max = 1000000, .required = true),
+	G(fp16_tflops, KEY_REAL, .max = 1000000),
+	G(fp8_tflops, KEY_REAL, .max = 1000000),
+	G(mxfp8_tflops, KEY_REAL, .max = 1000000),
+	G(nvfp4_tflops, KEY_REAL, .max = 1000000),
+	G(gemm_efficiency, KEY_REAL, .max = 1),
+	G(domain_gpus, KEY_INT, .min = 1, .max = 4096, .required = true),
+	G(scaleup_gbs, KEY_REAL, .max = 100000, .required = true),
+	G(link_gbs, KEY_REAL, .max = 100000),
+	G(nic_gbps, KEY_REAL, .max = 100000),
+};
+
+int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_freep) char *path = NULL;
+	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("gpus", "GPU type", name, &path, err);
+	struct gpu_type gpu;
+	struct reader r = { .errors = &errors, .keys = gpu_keys, .n_keys = ELEMENTSOF(gpu_keys), .bases = { &gpu } };
+
+	if (!root)
+		return -EINVAL;
+	mo_desc_init(&gpu_type_desc, &gpu);
+	schema_read(&r, "", root);
+	if (errors.n) {
+		mo_desc_done(&gpu_type_desc, &gpu);
+		return catalogue_fail(&errors, path, err);
+	}
+	mo_desc_done(&gpu_type_desc, ret);
+	*ret = gpu;
+	return 0;
+}

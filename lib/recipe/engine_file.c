@@ -1,0 +1,264 @@
+/* Engine files (config/engines/KIND.yaml) -> struct engine. The format is described in docs/engines.md. Patterns are compiled here, so that a bad one is found with its
+ * place when the file is read and never on a node. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <errno.h>
+#include <pcre2.h>
+#include <string.h>
+
+#include "lib/base/fd.h"
+#include "lib/model/env_names.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/keys.h"
+
+/* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
+static const char *const group_names[] = { "iteration", "steps", "loss", "grad_norm", "lr", "step_ms", "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
+					   "tflops_per_gpu", "mfu", "mem_gb", "skipped", "nan", "path", "seconds" };
+static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
+static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
+static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
+
+/* Compiles; every named group must be known; `needed` must be there (NULL = none). */
+static void check_pattern(struct reader *r, const struct ynode *v, const char *needed)
+{
+	int code;
+	PCRE2_SIZE offset;
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)v->text, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code, &offset, NULL);
+	uint32_t n = 0, size = 0;
+	PCRE2_SPTR table = NULL;
+	bool found = !needed;
+
+	if (!re) {
+		PCRE2_UCHAR text[256] = "";
+
+		pcre2_get_error_message(code, text, sizeof(text));
+		errors_at(r->errors, v, NULL, "pattern: %s, at its character %zu", (const char *)text, (size_t)offset + 1);
+		return;
+	}
+	pcre2_pattern_info(re, PCRE2_INFO_NAMECOUNT, &n);
+	pcre2_pattern_info(re, PCRE2_INFO_NAMEENTRYSIZE, &size);
+	pcre2_pattern_info(re, PCRE2_INFO_NAMETABLE, &table);
+	for (uint32_t i = 0; i < n; i++) {
+		const char *name = (const char *)table + i * size + 2;      /* two bytes of group number come first */
+
+		found = found || mo_streq(name, needed);
+		if (mo_enum_parse(group_names, ELEMENTSOF(group_names), name) < 0)
+			errors_at(r->errors, v, NULL, "pattern: unknown group '%s'", name);
+	}
+	if (!found)
+		errors_at(r->errors, v, NULL, "pattern: it needs a group (?<%s>...)", needed);
+	pcre2_code_free(re);
+}
+
+static void read_pattern(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct line_rule *rule = r->bases[0];
+
+	if (value_text(r, "pattern", v, &rule->pattern))
+		check_pattern(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
+}
+
+#define L(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct line_rule, f), ##__VA_ARGS__ }
+static const struct key line_keys[] = {
+	L(kind, KEY_ENUM, .words = words_kind, .required = true),
+	{ .path = "pattern", .type = KEY_CUSTOM, .read = read_pattern, .required = true },
+	L(phase, KEY_WORD, .words = words_phase),
+	L(missing_loss_is_nan, KEY_BOOL),
+};
+
+static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (v->kind != YAML_LIST) {
+		errors_at(r->errors, v, NULL, "lines: expected a list of {kind, pattern}");
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *item = v->items[i].value;
+		struct line_rule *rule = MO_ADD(e, rules, &line_rule_desc);
+		struct reader lines = { .errors = r->errors, .keys = line_keys, .n_keys = ELEMENTSOF(line_keys), .bases = { rule } };
+
+		if (item->kind != YAML_MAP) {
+			errors_at(r->errors, item, NULL, "lines: expected {kind, pattern}");
+			continue;
+		}
+		schema_read(&lines, "", item);
+		if (rule->kind == LINE_PHASE && !rule->phase)
+			errors_at(r->errors, item, NULL, "a phase rule needs 'phase'");
+	}
+}
+
+static void read_pairs(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
+{
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "%s: expected a mapping", what);
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		_cleanup_(mo_freep) char *text = NULL;
+
+		if (!value_text(r, what, v->items[i].value, &text))
+			continue;
+		struct kv *pair = mo_vec_add(&kv_desc, (void **)ret, n_ret);
+
+		mo_str_set(&pair->key, v->items[i].key->text);
+		pair->value = TAKE_PTR(text);
+	}
+}
+
+static void read_flags(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	read_pairs(r, "flags", v, &e->flags, &e->n_flags);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *key = v->items[i].key;
+		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "=>"));
+
+		if (!recipe_path_known(path))
+			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
+	}
+}
+
+static void read_exit_codes(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	read_pairs(r, "exit_codes", v, &e->exit_codes, &e->n_exit_codes);
+}
+
+static void read_engine_env(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+	struct env_item *items = NULL;
+	size_t n = 0;
+
+	env_items_read(r->errors, "env", v, &items, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct kv *value = MO_ADD(e, env, &kv_desc), *reason = MO_ADD(e, env_reason, &kv_desc);
+
+		mo_str_set(&value->key, items[i].name);
+		mo_str_set(&value->value, items[i].value);
+		mo_str_set(&reason->key, items[i].name);
+		mo_str_set(&reason->value, items[i].reason);
+	}
+	mo_vec_clear(&env_item_desc, (void **)&items, &n);
+}
+
+static void read_entry_pattern(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (value_text(r, k->path, v, &e->layout.entry))
+		check_pattern(r, v, "iteration");
+}
+
+static void read_shard_pattern(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (value_text(r, k->path, v, &e->layout.shard))
+		check_pattern(r, v, NULL);
+}
+
+static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	e->has_layout = true;
+	if (v->kind == YAML_MAP)
+		schema_read(r, "layout.", v);
+	else
+		errors_at(r->errors, v, NULL, "layout: expected a mapping");
+}
+
+static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
+		errors_at(r->errors, v, NULL, "engine: this version reads format 1: write 'engine: 1'");
+}
+
+#define F(p, t, f, ...) { .path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ }
+#define LIST(p, f, n_f, ...) F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
+#define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
+static const struct key engine_keys[] = {
+	CUSTOM("engine", read_engine_format, .required = true),
+	F("kind", KEY_NAME, kind, .required = true),
+	F("title", KEY_TEXT, title),
+	F("source", KEY_TEXT, source, .required = true),
+	F("python", KEY_TEXT, python),
+	F("entry", KEY_TEXT, entry),
+	LIST("argv", argv, n_argv, .required = true),
+	CUSTOM("flags", read_flags),
+	LIST("resume", resume, n_resume),
+	LIST("fresh", fresh, n_fresh),
+	CUSTOM("env", read_engine_env),
+	F("metrics_rank", KEY_ENUM, metrics_rank, .words = words_metrics_rank),
+	CUSTOM("lines", read_lines),
+	CUSTOM("layout", read_layout),
+	CUSTOM("layout.entry", read_entry_pattern, .required = true),
+	F("layout.subdir", KEY_TEXT, layout.subdir),
+	F("layout.tracker", KEY_TEXT, layout.tracker),
+	LIST("layout.markers", layout.markers, layout.n_markers),
+	CUSTOM("layout.shard", read_shard_pattern),
+	F("layout.marker_last", KEY_BOOL, layout.marker_last),
+	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
+	F("needs_steps", KEY_BOOL, needs_steps),
+	CUSTOM("exit_codes", read_exit_codes),
+};
+
+int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors)
+{
+	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "engine file", errors);
+	struct engine e;
+	struct reader r = { .errors = errors, .keys = engine_keys, .n_keys = ELEMENTSOF(engine_keys), .bases = { &e } };
+
+	if (!root)
+		return recipe_errors_finish(errors);
+	mo_desc_init(&engine_desc, &e);
+	e.metrics_rank = 0;
+	if (root->kind == YAML_MAP)
+		schema_read(&r, "", root);
+	else
+		errors_at(errors, root, NULL, "an engine file is a mapping");
+	if (recipe_errors_finish(errors) < 0) {
+		mo_desc_done(&engine_desc, &e);
+		return -EINVAL;
+	}
+	mo_desc_done(&engine_desc, ret);
+	*ret = e;
+	return 0;
+}
+
+static bool kind_of_interface(const char *kind)
+{
+	return mo_enum_parse(engine_kinds, ELEMENTSOF(engine_kinds) - 1, kind) >= 0;
+}
+
+int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind), *path = mo_data_file(name);
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	if (!path) {
+		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind);
+
+		if (kind_of_interface(kind))
+			return mo_error_set(err, -EINVAL, "'%s' is not supported by this version: use megatron-lm, torch (any torch.distributed script) or command (any program)", kind);
+		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind, name);
+		if (near)
+			mo_error_hint(err, "%s", near);
+		return -EINVAL;
+	}
+	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
+
+	if (r < 0)
+		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	if (engine_parse(text.data ? text.data : "", text.len, ret, &errors) < 0)
+		return catalogue_fail(&errors, path, err);
+	if (!mo_streq(ret->kind, kind))
+		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
+	return 0;
+}

@@ -1,0 +1,428 @@
+/* Every key of a recipe in one table: path, type, bounds, default, place in struct recipe. docs/recipe.md explains them in the same order. */
+#include "lib/recipe/keys.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/catalogue.h"
+
+const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
+
+static const char *const words_auto[] = { "auto", NULL };
+static const int64_t values_none[] = { MO_NONE };
+static const char *const words_sharding[] = { "none", "zero1", "zero2", "zero3", NULL };
+static const char *const words_schedule[] = { "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe", NULL };
+static const char *const words_precision[] = { "bf16", "fp16", "fp8", "mxfp8", "nvfp4", NULL };
+static const char *const words_recompute[] = { "none", "selective", "full", NULL };
+static const char *const words_attention[] = { "flash", "unfused", NULL };
+static const char *const words_cpu[] = { "numa", "none", NULL };
+static const char *const words_memory[] = { "preferred", "bind", "interleave", "none", NULL };
+static const char *const words_nic[] = { "nearest", "none", NULL };
+static const char *const words_smt[] = { "auto", "one", "all", NULL };
+static const char *const words_verify_bind[] = { "strict", "warn", "off", NULL };
+static const char *const words_every[] = { "auto", "none", "0", "false", NULL };
+static const int64_t values_every[] = { 0, MO_NONE, MO_NONE, MO_NONE };
+static const char *const words_all[] = { "all", NULL };
+static const int64_t values_all[] = { 0 };
+static const char *const words_level[] = { "marker", "sizes", "crc", NULL };
+static const char *const words_resume[] = { "auto", "never", NULL };
+static const int64_t values_resume[] = { -1, -2 };
+static const char *const words_signal[] = { "TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", NULL };
+static const int64_t values_signal[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
+
+#define ARG_INSTEAD "give the engine its own flag in engine.args"
+
+static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
+		errors_at(r->errors, v, NULL, "recipe: this version reads format 1: write 'recipe: 1'");
+}
+
+static void read_args_list(struct reader *r, struct recipe_engine *e, const struct ynode *v)
+{
+	e->args_list = true;
+	for (size_t i = 0; i < v->n; i++) {
+		_cleanup_(mo_freep) char *word = NULL;
+		const struct ynode *item = v->items[i].value;
+
+		if (ynode_is_empty(item) || !value_text(r, "engine.args", item, &word))
+			continue;
+		MO_ADD(e, args, &kv_desc)->key = TAKE_PTR(word);
+	}
+}
+
+static void read_args_map(struct reader *r, struct recipe_engine *e, const struct ynode *v)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *item = v->items[i].value;
+		_cleanup_(mo_freep) char *what = mo_printf("engine.args.%s", v->items[i].key->text), *text = NULL;
+		bool flag = item->kind == YAML_SCALAR && item->plain && (mo_streq(item->text, "true") || mo_streq(item->text, "false"));
+
+		if (ynode_is_null(item) || (flag && mo_streq(item->text, "false")))
+			continue;
+		if (item->kind != YAML_SCALAR)
+			errors_at(r->errors, item, "write args as a list of words, or dotted keys", "%s: expected one value, got %s", what, item->kind == YAML_MAP ? "a mapping" : "a list");
+		else if (ynode_is_empty(item))
+			errors_at(r->errors, item, "'true' is the bare flag, \"\" an empty value", "%s: has no value", what);
+		else if (flag || value_text(r, what, item, &text)) {
+			struct kv *arg = MO_ADD(e, args, &kv_desc);
+
+			mo_str_set(&arg->key, v->items[i].key->text);
+			arg->value = TAKE_PTR(text);
+		}
+	}
+}
+
+static void read_args(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+
+	if (v->kind == YAML_LIST)
+		read_args_list(r, &recipe->engine, v);
+	else if (v->kind == YAML_MAP)
+		read_args_map(r, &recipe->engine, v);
+	else
+		errors_at(r->errors, v, "write {key: value} or [--key, value]", "engine.args: expected a mapping or a list");
+}
+
+static void read_model(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+	struct mo_error err = { 0 };
+
+	mo_desc_free(&recipe_model_desc, recipe->model);
+	recipe->model = NULL;
+	if (v->kind == YAML_MAP)
+		recipe->model = model_read(v, r->errors);
+	else if (v->kind == YAML_LIST || !mo_name_valid(v->text))
+		errors_at(r->errors, v, NULL, "model: expected a name of the catalogue (config/models) or a mapping");
+	else {
+		recipe->model = mo_desc_new(&recipe_model_desc);
+		if (model_load(v->text, recipe->model, &err) < 0)
+			errors_at(r->errors, v, err.hint, "model: %s", mo_error_text(&err, -1));
+	}
+	mo_error_done(&err);
+}
+
+static void read_moe(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_model *model = r->bases[BASE_MODEL];
+
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "model.moe: expected a mapping with experts, topk and ffn");
+		return;
+	}
+	if (!model->moe) {
+		model->moe = mo_alloc(sizeof(*model->moe));
+		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
+	}
+	r->bases[BASE_MOE] = model->moe;
+	schema_defaults(r, "model.moe.");
+	schema_read(r, "model.moe.", v);
+}
+
+static void read_mla(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_model *model = r->bases[BASE_MODEL];
+
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "model.mla: expected a mapping with kv_lora, qk_nope, qk_rope and v");
+		return;
+	}
+	if (!model->mla) {
+		model->mla = mo_alloc(sizeof(*model->mla));
+		*model->mla = (struct recipe_mla){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
+	}
+	r->bases[BASE_MLA] = model->mla;
+	schema_defaults(r, "model.mla.");
+	schema_read(r, "model.mla.", v);
+}
+
+static void read_parallelism(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+
+	if (v->kind == YAML_MAP) {
+		recipe->parallelism.given = true;
+		schema_read(r, "parallelism.", v);
+	} else if (v->kind == YAML_SCALAR && mo_streq(v->text, "auto"))
+		recipe->parallelism.automatic = true;
+	else
+		errors_at(r->errors, v, NULL, "parallelism: expected auto or a mapping such as {tp: 1, pp: 1, ep: 8}");
+}
+
+/* Known features are checked by their rows; here they are kept with their value. */
+static void read_features(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "features: expected a mapping");
+		return;
+	}
+	schema_read(r, "features.", v);
+	for (size_t i = 0; i < v->n; i++) {
+		struct kv *f = MO_ADD(recipe, features, &kv_desc);
+
+		mo_str_set(&f->key, v->items[i].key->text);
+		mo_str_set(&f->value, v->items[i].value->text);
+	}
+}
+
+static void read_env_file(struct reader *r, struct recipe_env *e, const char *what, const struct ynode *v)
+{
+	const struct ynode *file = v->n == 1 ? ynode_get(v, "file") : NULL;
+
+	if (!file || file->kind != YAML_SCALAR || file->text[0] != '/')
+		errors_at(r->errors, file ? file : v, "the file is read on the node", "%s: expected a value or {file: /absolute/path}", what);
+	else
+		mo_str_set(&e->file, file->text);
+}
+
+static void read_env(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "env: expected a mapping NAME: value");
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
+		_cleanup_(mo_freep) char *what = mo_printf("env.%s", key->text);
+		bool name_ok = *key->text && strspn(key->text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == strlen(key->text) && !strchr("0123456789", key->text[0]);
+
+		if (!name_ok)
+			errors_at(r->errors, key, NULL, "env: '%.60s' is not a variable's name: letters, digits and '_', no digit first", key->text);
+		else if (ynode_is_empty(value))
+			errors_at(r->errors, value, "write \"\" for an empty value", "%s: has no value", what);
+		else if (!ynode_is_null(value)) {
+			struct recipe_env *e = MO_GROW(recipe->env, recipe->n_env);
+
+			mo_str_set(&e->name, key->text);
+			if (value->kind == YAML_MAP)
+				read_env_file(r, e, what, value);
+			else
+				value_text(r, what, value, &e->value);
+		}
+	}
+}
+
+static void read_loss_spike(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	const struct ynode *action = v->kind == YAML_MAP ? ynode_get(v, "action") : v;
+
+	if (v->kind == YAML_LIST || (v->kind == YAML_MAP && v->n > 0 && !action) || (action && action->kind != YAML_SCALAR)) {
+		errors_at(r->errors, v, NULL, "recovery.loss_spike: expected none or {action: none}");
+		return;
+	}
+	if (action && !mo_streq(action->text, "none") && !mo_streq(action->text, "false") && !ynode_is_null(action))
+		errors_at(r->errors, action, NULL,
+			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it out and go back by hand with 'moectl restart JOB --from ITER'", action->text);
+}
+
+static void read_preflight(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[BASE_RECIPE];
+
+	if (v->kind == YAML_LIST && v->n > 0)
+		errors_at(r->errors, v, NULL, "health.preflight: a list of checks is not supported by this version: use standard or none");
+	else if (v->kind == YAML_MAP || (v->kind == YAML_SCALAR && !mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
+		errors_at(r->errors, v, NULL, "health.preflight: expected standard or none");
+	else {
+		for (size_t i = 0; i < recipe->n_preflight; i++)
+			free(recipe->preflight[i]);
+		recipe->n_preflight = 0;
+		mo_strs_add(&recipe->preflight, &recipe->n_preflight, v->kind == YAML_LIST ? "none" : v->text);
+	}
+}
+
+#define F(p, t, f, ...) { .path = (p), .type = (t), .base = BASE_RECIPE, .offset = offsetof(struct recipe, f), ##__VA_ARGS__ }
+#define M(p, t, f, ...) { .path = "model." p, .type = (t), .base = BASE_MODEL, .offset = offsetof(struct recipe_model, f), ##__VA_ARGS__ }
+#define E(f, ...) { .path = "model.moe." #f, .type = KEY_INT, .base = BASE_MOE, .offset = offsetof(struct recipe_moe, f), ##__VA_ARGS__ }
+#define A(f, ...) { .path = "model.mla." #f, .type = KEY_INT, .base = BASE_MLA, .offset = offsetof(struct recipe_mla, f), ##__VA_ARGS__ }
+#define MAP(p, ...) { .path = (p), .type = KEY_MAP, ##__VA_ARGS__ }
+#define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
+#define REFUSED(p, text) { .path = (p), .type = KEY_REFUSED, .instead = (text) }
+#define RANGE(a, b) .min = (a), .max = (b)
+#define DEF(x) .has_def = true, .def = (x)
+#define WORDS(w) .words = (w)
+
+static const struct key recipe_keys[] = {
+	CUSTOM("recipe", read_format, .required = true),
+	F("name", KEY_NAME, name, .required = true),
+	MAP("engine", .required = true),
+	F("engine.kind", KEY_NAME, engine.kind, .required = true),
+	F("engine.workdir", KEY_PATH, engine.workdir),
+	F("engine.entry", KEY_TEXT, engine.entry),
+	F("engine.python", KEY_TEXT, engine.python),
+	REFUSED("engine.prepare", "prepare the directory on the nodes before submitting, or call a script by engine.kind: command"),
+	F("engine.argv", KEY_LIST, engine.argv, .count_offset = offsetof(struct recipe, engine.n_argv)),
+	CUSTOM("engine.args", read_args),
+	F("engine.strict_args", KEY_BOOL, engine.strict_args, .refused = "true", .instead = "leave it out; the engine itself refuses flags that it does not know"),
+	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked, .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
+	REFUSED("engine.container", "install the engine on the nodes, or start the container by engine.kind: command"),
+	CUSTOM("model", read_model),
+	M("layers", KEY_INT, layers, RANGE(1, 10000), .required = true),
+	M("hidden", KEY_INT, hidden, RANGE(1, 1 << 20), .required = true),
+	M("heads", KEY_INT, heads, RANGE(1, 1 << 16), .required = true),
+	M("kv_heads", KEY_INT, kv_heads, RANGE(1, 1 << 16)),
+	M("head_dim", KEY_INT, head_dim, RANGE(1, 1 << 16)),
+	M("ffn", KEY_INT, ffn, RANGE(1, 1 << 22)),
+	M("vocab", KEY_INT, vocab, RANGE(1, 1 << 24), .required = true),
+	M("gated", KEY_BOOL, gated, DEF(1)),
+	M("attention", KEY_WORD, attention, WORDS(words_attention), .text_def = "flash"),
+	M("mtp", KEY_INT, mtp, RANGE(0, 16), DEF(0)),
+	M("window", KEY_INT, window, RANGE(0, 1 << 30), DEF(0)),
+	M("tied", KEY_BOOL, tied),
+	CUSTOM("model.moe", read_moe),
+	E(experts, RANGE(1, 1 << 16), .required = true),
+	E(topk, RANGE(1, 1 << 16), .required = true),
+	E(ffn, RANGE(1, 1 << 22), .required = true),
+	E(shared_ffn, RANGE(0, 1 << 22), DEF(0)),
+	E(dense_layers, RANGE(0, 10000), DEF(0)),
+	CUSTOM("model.mla", read_mla),
+	A(q_lora, RANGE(0, 1 << 20), DEF(0)),
+	A(kv_lora, RANGE(1, 1 << 20), .required = true),
+	A(qk_nope, RANGE(1, 1 << 16), .required = true),
+	A(qk_rope, RANGE(1, 1 << 16), .required = true),
+	A(v, RANGE(1, 1 << 16), .required = true),
+	MAP("cluster", .required = true),
+	F("cluster.gpus", KEY_INT, gpus, RANGE(1, MO_RANKS_MAX), .required = true),
+	F("cluster.gpu", KEY_NAME, gpu),
+	F("cluster.spares", KEY_INT, spares, RANGE(0, MO_NODES_MAX), DEF(0)),
+	F("cluster.exclude", KEY_LIST, exclude, .count_offset = offsetof(struct recipe, n_exclude)),
+	F("cluster.nic_gbps", KEY_INT, nic_gbps, RANGE(1, 100000)),
+	CUSTOM("parallelism", read_parallelism),
+	F("parallelism.tp", KEY_INT, parallelism.tp, RANGE(1, MO_RANKS_MAX), DEF(1)),
+	F("parallelism.pp", KEY_INT, parallelism.pp, RANGE(1, MO_RANKS_MAX), DEF(1)),
+	F("parallelism.vpp", KEY_INT, parallelism.vpp, RANGE(1, 10000), DEF(1)),
+	F("parallelism.ep", KEY_INT, parallelism.ep, RANGE(1, MO_RANKS_MAX), DEF(1)),
+	F("parallelism.etp", KEY_INT, parallelism.etp, RANGE(1, MO_RANKS_MAX), DEF(1)),
+	F("parallelism.cp", KEY_INT, parallelism.cp, RANGE(1, MO_RANKS_MAX), DEF(1)),
+	F("parallelism.dp", KEY_INT, parallelism.dp, RANGE(1, MO_RANKS_MAX), DEF(MO_NONE), WORDS(words_auto), .values = values_none),
+	F("parallelism.sharding", KEY_WORD, parallelism.sharding, WORDS(words_sharding), .text_def = "zero1"),
+	F("parallelism.schedule", KEY_WORD, parallelism.schedule, WORDS(words_schedule)),
+	MAP("batch"),
+	F("batch.seq", KEY_INT, seq, RANGE(1, 1 << 30)),
+	F("batch.micro", KEY_INT, micro, RANGE(1, 1 << 20)),
+	F("batch.global", KEY_INT, global_batch, RANGE(1, 1 << 30)),
+	F("batch.global_tokens", KEY_INT, global_tokens, RANGE(1, 1LL << 40)),
+	F("precision", KEY_WORD, precision, WORDS(words_precision)),
+	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
+	F("steps", KEY_INT, steps, RANGE(1, 1000000000)),
+	CUSTOM("features", read_features),
+	REFUSED("features.grouped_gemm", ARG_INSTEAD),
+	REFUSED("features.a2a", ARG_INSTEAD),
+	REFUSED("features.sync_free", ARG_INSTEAD),
+	REFUSED("features.overlap_a2a", ARG_INSTEAD),
+	REFUSED("features.pipeline_layout", ARG_INSTEAD),
+	REFUSED("features.recompute_layers", ARG_INSTEAD),
+	REFUSED("features.loss_fusion", ARG_INSTEAD),
+	REFUSED("features.manual_gc", ARG_INSTEAD),
+	MAP("bind"),
+	F("bind.cpu", KEY_WORD, bind.cpu, WORDS(words_cpu), .text_def = "numa"),
+	F("bind.memory", KEY_WORD, bind.memory, WORDS(words_memory), .text_def = "preferred"),
+	F("bind.nic", KEY_WORD, bind.nic, WORDS(words_nic), .text_def = "nearest"),
+	F("bind.smt", KEY_WORD, bind.smt, WORDS(words_smt), .text_def = "auto"),
+	F("bind.verify", KEY_WORD, bind.verify, WORDS(words_verify_bind), .text_def = "strict"),
+	F("bind.reserve_cores", KEY_INT, bind.reserve_cores, RANGE(0, 1024), DEF(2)),
+	CUSTOM("env", read_env),
+	MAP("checkpoint"),
+	F("checkpoint.dir", KEY_PATH, checkpoint.dir),
+	F("checkpoint.every", KEY_INT, checkpoint.every, RANGE(1, 1000000000), DEF(MO_NONE), WORDS(words_every), .values = values_every),
+	F("checkpoint.keep", KEY_INT, checkpoint.keep, RANGE(1, 1000000), DEF(0), WORDS(words_all), .values = values_all),
+	F("checkpoint.verify", KEY_WORD, checkpoint.verify, WORDS(words_level), .text_def = "sizes"),
+	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1), WORDS(words_resume), .values = values_resume),
+	MAP("stop"),
+	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(SIGTERM), WORDS(words_signal), .values = values_signal),
+	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),
+	MAP("recovery"),
+	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss), .text_def = "wait", .refused = "spare|shrink",
+	  .instead = "use wait: the job waits for its node, or for 'moectl fence NODE --confirmed'"),
+	F("recovery.lease", KEY_DURATION, lease_us, .min = 1, DEF(30LL * 1000000)),
+	F("recovery.grace", KEY_DURATION, grace_us, DEF(0)),
+	F("recovery.max_cycles_without_progress", KEY_INT, max_cycles, RANGE(1, 1000), DEF(3)),
+	REFUSED("recovery.hang", "leave it out; watch 'moectl status JOB' and use 'moectl restart JOB'"),
+	CUSTOM("recovery.loss_spike", read_loss_spike),
+	MAP("health"),
+	CUSTOM("health.preflight", read_preflight),
+	F("priority", KEY_INT, priority, RANGE(0, 100), DEF(50)),
+	F("time_limit", KEY_DURATION, time_limit_us, DEF(MO_NONE)),
+};
+
+struct reader recipe_reader(struct recipe *recipe, struct recipe_errors *errors)
+{
+	return (struct reader){ .errors = errors, .keys = recipe_keys, .n_keys = ELEMENTSOF(recipe_keys), .bases = { recipe } };
+}
+
+struct recipe_model *model_read(const struct ynode *map, struct recipe_errors *errors)
+{
+	struct recipe_model *model = mo_desc_new(&recipe_model_desc);
+	struct reader r = recipe_reader(NULL, errors);
+
+	r.bases[BASE_MODEL] = model;
+	schema_defaults(&r, "model.");
+	schema_read(&r, "model.", map);
+	return model;
+}
+
+static char *number(int64_t n)
+{
+	return n == MO_NONE ? NULL : mo_printf("%lld", (long long)n);
+}
+
+static char *derived(const struct recipe_model *m, const char *path)
+{
+	if (!m)
+		return NULL;
+	if (mo_streq(path, "derived.moe_layers") && m->moe)
+		return number(m->layers - m->moe->dense_layers);
+	if (mo_streq(path, "derived.ffn"))
+		return number(m->ffn != MO_NONE ? m->ffn : m->moe ? m->moe->ffn : MO_NONE);
+	return NULL;
+}
+
+char *recipe_value(const struct recipe *r, const char *path)
+{
+	const struct key *k = schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path);
+	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL, r->model ? r->model->mla : NULL };
+
+	if (!k)
+		return mo_starts_with(path, "derived.") ? derived(r->model, path) : NULL;
+	if (k->type == KEY_MAP || k->type == KEY_LIST || k->type == KEY_CUSTOM || k->type == KEY_REFUSED || !bases[k->base])
+		return NULL;
+	return schema_value(k, bases[k->base]);
+}
+
+bool recipe_path_known(const char *path)
+{
+	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_streq(path, "derived.moe_layers") || mo_streq(path, "derived.ffn");
+}
+
+char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing)
+{
+	struct mo_buf b = { 0 };
+
+	while (*text) {
+		const char *end = *text == '{' ? strchr(text, '}') : NULL;
+		_cleanup_(mo_freep) char *path = end ? mo_strndup(text + 1, (size_t)(end - text - 1)) : NULL;
+
+		if (!path || !recipe_path_known(path)) {
+			mo_buf_add(&b, text++, 1);
+			continue;
+		}
+		_cleanup_(mo_freep) char *value = recipe_value(r, path);
+		const struct key *k = schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path);
+
+		if (value)
+			mo_buf_str(&b, value);
+		else if (ret_missing && !*ret_missing)
+			*ret_missing = k ? k->path : "model";
+		text = end + 1;
+	}
+	return mo_buf_take(&b);
+}

@@ -1,0 +1,18 @@
+/* The table of all recipe keys, and values of a recipe by path. Private to lib/recipe. */
+#pragma once
+#include "lib/recipe/schema.h"
+
+enum recipe_base { BASE_RECIPE, BASE_MODEL, BASE_MOE, BASE_MLA };
+
+/* A reader over the recipe's table; recipe may be NULL while only a model is read. */
+struct reader recipe_reader(struct recipe *recipe, struct recipe_errors *errors);
+/* Reads an inline model mapping ("model." keys) into a new model (caller frees by recipe_model_desc). */
+struct recipe_model *model_read(const struct ynode *map, struct recipe_errors *errors);
+/* Value of a recipe path ("parallelism.tp", "model.moe.experts") as text, NULL when unknown (caller frees). Derived paths: "parallelism.dp" (resolved),
+ * "derived.moe_layers" (layers without the dense ones), "derived.ffn" (width of a dense layer, of an expert when there is none), "derived.qk_head_dim". */
+char *recipe_value(const struct recipe *r, const char *path);
+/* text with each {path} of a known recipe path replaced by its value; other braces stay (caller frees). *ret_missing: first known path without a value (borrowed from
+ * the table), untouched when all have one; may be NULL. */
+char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing);
+bool recipe_path_known(const char *path);
+extern const char *const engine_kinds[8];   /* the kinds of the interface, NULL-terminated */

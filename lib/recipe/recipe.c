@@ -1,0 +1,99 @@
+/* Recipe text -> struct recipe: guards (yaml.c), keys (schema.c, keys.c), engine file, then the rules between keys (rules.c). Called by the command line and, on the
+ * same text again, by the controller. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/recipe/keys.h"
+#include "lib/recipe/rules.h"
+#include "lib/recipe/set.h"
+
+/* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from 0. */
+static void resolve(struct recipe *r)
+{
+	struct recipe_parallelism *p = &r->parallelism;
+	int64_t model_ranks = p->tp * p->pp * p->cp;
+
+	if (r->time_limit_us == 0)
+		r->time_limit_us = MO_NONE;
+	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)
+		r->global_batch = r->global_tokens / r->seq;
+	if (p->dp == MO_NONE && model_ranks > 0 && r->gpus % model_ranks == 0)
+		p->dp = r->gpus / model_ranks;
+	if (!r->n_preflight)
+		mo_strs_add(&r->preflight, &r->n_preflight, "standard");
+	/* An entry that is one of our data files (engines/tiny_moe/train.py) is found wherever the program is installed. */
+	_cleanup_(mo_freep) char *file = r->engine.entry && r->engine.entry[0] != '/' ? mo_data_file(r->engine.entry) : NULL;
+	_cleanup_(mo_freep) char *entry = file ? realpath(file, NULL) : NULL;
+
+	if (entry)
+		mo_str_set(&r->engine.entry, entry);
+}
+
+static void load_engine(const struct ynode *root, const char *kind, struct engine *ret, struct recipe_errors *errors)
+{
+	struct mo_error err = { 0 };
+
+	if (engine_load(kind, ret, &err) < 0)
+		errors_at(errors, ynode_find(root, "engine.kind"), err.hint, "engine.kind: %s", mo_error_text(&err, -EINVAL));
+	mo_error_done(&err);
+}
+
+static void load_gpu(const struct ynode *root, const char *name, struct recipe_errors *errors)
+{
+	struct mo_error err = { 0 };
+	struct gpu_type gpu;
+
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if (gpu_type_load(name, &gpu, &err) < 0)
+		errors_at(errors, ynode_find(root, "cluster.gpu"), err.hint, "cluster.gpu: %s", mo_error_text(&err, -EINVAL));
+	mo_desc_done(&gpu_type_desc, &gpu);
+	mo_error_done(&err);
+}
+
+static void read_tree(const struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
+{
+	struct reader reader = recipe_reader(r, rules->errors);
+
+	schema_defaults(&reader, "");
+	schema_read(&reader, "", root);
+	if (r->engine.kind)
+		load_engine(root, r->engine.kind, e, rules->errors);
+	if (r->gpu)
+		load_gpu(root, r->gpu, rules->errors);
+	/* Rules between keys make sense only when each key does. */
+	if (rules->errors->n)
+		return;
+	resolve(r);
+	rules_check(rules);
+}
+
+int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine, char ***ret_warnings,
+		 size_t *n_warnings, struct recipe_errors *errors)
+{
+	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(text, n, sets, n_sets, errors);
+	struct recipe r;
+	struct engine e;
+	struct rules rules = { .root = root, .recipe = &r, .engine = &e, .errors = errors, .warnings = ret_warnings, .n_warnings = n_warnings };
+
+	if (!root)
+		return recipe_errors_finish(errors);
+	mo_desc_init(&recipe_desc, &r);
+	mo_desc_init(&engine_desc, &e);
+	read_tree(root, &r, &e, &rules);
+	if (recipe_errors_finish(errors) < 0) {
+		mo_desc_done(&recipe_desc, &r);
+		mo_desc_done(&engine_desc, &e);
+		return -EINVAL;
+	}
+	mo_desc_done(&recipe_desc, ret);
+	*ret = r;
+	if (ret_engine) {
+		mo_desc_done(&engine_desc, ret_engine);
+		*ret_engine = e;
+	} else
+		mo_desc_done(&engine_desc, &e);
+	return 0;
+}

@@ -1,0 +1,249 @@
+/* Rules between keys: sharding against GPUs, experts, layers, heads and batch; what checkpoints need; what an engine needs. Every error stands at the guilty value. */
+#include "lib/recipe/rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
+#include "lib/model/env_names.h"
+#include "lib/recipe/keys.h"
+
+#define LL(x) ((long long)(x))
+
+const struct ynode *rules_place(const struct rules *k, const char *const *paths)
+{
+	for (size_t i = 0; paths[i]; i++) {
+		const struct ynode *n = ynode_find(k->root, paths[i]);
+
+		if (n)
+			return n;
+	}
+	return k->root;
+}
+
+void rules_warn(struct rules *k, const char *fmt, ...)
+{
+	_cleanup_(mo_freep) char *text = NULL;
+	va_list ap;
+
+	if (!k->warnings)
+		return;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	mo_strs_add(k->warnings, k->n_warnings, text);
+}
+
+/* tp, pp and cp one after the other must divide the GPUs; what is left is dp. False = no sharding to go on with. */
+static bool check_world(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const struct recipe_parallelism *p = &r->parallelism;
+	const struct { const char *path, *name; int64_t n; } sizes[] = { { "parallelism.tp", "tp", p->tp }, { "parallelism.pp", "pp", p->pp }, { "parallelism.cp", "cp", p->cp } };
+	_cleanup_(mo_buf_done) struct mo_buf product = { 0 };
+	int64_t left = r->gpus;
+
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+		if (sizes[i].n == 1)
+			continue;
+		mo_buf_printf(&product, "%s%s %lld", product.len ? " x " : "", sizes[i].name, LL(sizes[i].n));
+		if (left % sizes[i].n) {
+			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), NULL, "%s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs",
+				  product.data, LL(r->gpus));
+			return false;
+		}
+		left /= sizes[i].n;
+	}
+	if (p->dp != left) {
+		errors_at(k->errors, PLACE(k, "parallelism.dp", "cluster.gpus"), NULL,
+			  "parallelism.dp: tp %lld x pp %lld x cp %lld x dp %lld = %lld is not cluster.gpus %lld: dp must be %lld, or auto", LL(p->tp), LL(p->pp), LL(p->cp),
+			  LL(p->dp), LL(p->tp * p->pp * p->cp * p->dp), LL(r->gpus), LL(left));
+		return false;
+	}
+	return true;
+}
+
+static void check_experts(struct rules *k)
+{
+	const struct recipe_parallelism *p = &k->recipe->parallelism;
+	const struct recipe_model *m = k->recipe->model;
+	int64_t stage = k->recipe->gpus / p->pp;
+
+	if (m && !m->moe && (p->ep > 1 || p->etp > 1))
+		errors_at(k->errors, PLACE(k, p->ep > 1 ? "parallelism.ep" : "parallelism.etp"), NULL, "parallelism.%s: the model has no experts: use 1", p->ep > 1 ? "ep" : "etp");
+	else if (m && m->moe && m->moe->experts % p->ep)
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), NULL, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
+	if (stage % p->etp)
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), NULL, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
+	else if (stage / p->etp % p->ep)
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), NULL,
+			  p->etp > 1 ? "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp) by etp"
+				     : "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp)",
+			  LL(p->ep), LL(stage / p->etp));
+	if (m && m->moe && m->moe->ffn % p->etp)
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), NULL, "parallelism.etp: %lld does not divide the experts' width %lld", LL(p->etp), LL(m->moe->ffn));
+}
+
+static void check_pipeline(struct rules *k)
+{
+	const struct recipe_parallelism *p = &k->recipe->parallelism;
+	const struct recipe_model *m = k->recipe->model;
+	int64_t stages = p->pp * p->vpp;
+
+	if (p->vpp > 1 && p->pp == 1) {
+		errors_at(k->errors, PLACE(k, "parallelism.vpp"), NULL, "parallelism.vpp: %lld virtual stages need a pipeline: use pp above 1, or vpp 1", LL(p->vpp));
+		return;
+	}
+	if (p->vpp == 1 && mo_streq(p->schedule, "interleaved"))
+		errors_at(k->errors, PLACE(k, "parallelism.schedule"), NULL, "parallelism.schedule: interleaved needs vpp above 1: use 1f1b");
+	if (!m)
+		return;
+	if (stages > m->layers + 2)         /* embedding and loss count as stages */
+		errors_at(k->errors, PLACE(k, p->vpp > 1 ? "parallelism.vpp" : "parallelism.pp"), NULL,
+			  "parallelism: pp %lld x vpp %lld = %lld stages are more than the model's %lld layers + 2 (embedding and loss)", LL(p->pp), LL(p->vpp), LL(stages),
+			  LL(m->layers));
+	else if (m->layers % stages)
+		rules_warn(k, "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs a layout of its own in engine.args",
+			   LL(m->layers), LL(p->pp), LL(p->vpp), LL(stages));
+}
+
+static void check_width(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const struct recipe_model *m = r->model;
+	int64_t tp = r->parallelism.tp;
+
+	if (r->seq != MO_NONE && r->seq % r->parallelism.cp)
+		errors_at(k->errors, PLACE(k, "parallelism.cp"), NULL, "parallelism.cp: %lld does not divide batch.seq %lld", LL(r->parallelism.cp), LL(r->seq));
+	if (!m)
+		return;
+	if (m->heads % tp)
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's %lld attention heads", LL(tp), LL(m->heads));
+	else if (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % tp)
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's %lld key-value heads", LL(tp), LL(m->kv_heads));
+	else if (m->ffn != MO_NONE && m->ffn % tp)
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's feed-forward width %lld", LL(tp), LL(m->ffn));
+}
+
+/* global = micro x dp x a whole number of micro-batches. */
+static void check_batch(struct rules *k, bool world_ok)
+{
+	const struct recipe *r = k->recipe;
+	int64_t micro = r->micro == MO_NONE ? 1 : r->micro, dp = r->parallelism.dp;
+	const struct ynode *place = PLACE(k, "batch.global", "batch.global_tokens", "batch");
+
+	if (r->global_tokens != MO_NONE && r->seq == MO_NONE)
+		errors_at(k->errors, PLACE(k, "batch.global_tokens"), NULL, "batch.global_tokens: it needs batch.seq");
+	else if (r->global_tokens != MO_NONE && r->global_tokens % r->seq)
+		errors_at(k->errors, PLACE(k, "batch.global_tokens"), NULL, "batch.global_tokens: %lld is no multiple of batch.seq %lld", LL(r->global_tokens), LL(r->seq));
+	else if (r->global_tokens != MO_NONE && r->global_batch != r->global_tokens / r->seq)
+		errors_at(k->errors, PLACE(k, "batch.global"), NULL, "batch.global: %lld sequences are not global_tokens %lld / seq %lld: give one of the two", LL(r->global_batch),
+			  LL(r->global_tokens), LL(r->seq));
+	if (r->global_batch == MO_NONE || !world_ok)
+		return;
+	if (r->parallelism.automatic && r->model) {
+		if (r->global_batch % micro)
+			errors_at(k->errors, place, NULL, "batch.global: %lld is no multiple of batch.micro %lld", LL(r->global_batch), LL(micro));
+		return;
+	}
+	if (r->global_batch % (micro * dp)) {
+		errors_at(k->errors, place, NULL, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
+		return;
+	}
+	if (r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % r->parallelism.pp)
+		rules_warn(k, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that", LL(r->global_batch / (micro * dp)),
+			   LL(r->parallelism.pp));
+}
+
+static void check_model(struct rules *k)
+{
+	const struct recipe_model *m = k->recipe->model;
+
+	if (!m)
+		return;
+	if (m->head_dim == MO_NONE && !m->mla && m->hidden % m->heads)
+		errors_at(k->errors, PLACE(k, "model.heads", "model"), NULL, "model.heads: %lld does not divide hidden %lld: give head_dim, or another number", LL(m->heads), LL(m->hidden));
+	if (m->kv_heads != MO_NONE && m->heads % m->kv_heads)
+		errors_at(k->errors, PLACE(k, "model.kv_heads", "model"), NULL, "model.kv_heads: %lld does not divide heads %lld", LL(m->kv_heads), LL(m->heads));
+	if (m->moe && m->moe->topk > m->moe->experts)
+		errors_at(k->errors, PLACE(k, "model.moe.topk", "model"), NULL, "model.moe.topk: %lld is more than the %lld experts", LL(m->moe->topk), LL(m->moe->experts));
+	if (m->moe && m->moe->dense_layers > m->layers)
+		errors_at(k->errors, PLACE(k, "model.moe.dense_layers", "model"), NULL, "model.moe.dense_layers: %lld is more than the %lld layers", LL(m->moe->dense_layers),
+			  LL(m->layers));
+	if (m->ffn == MO_NONE && (!m->moe || m->moe->dense_layers > 0))
+		errors_at(k->errors, PLACE(k, "model"), NULL, "model: missing key 'ffn': the width of the %s layers", m->moe ? "dense" : "feed-forward");
+}
+
+/* The planner chooses from a model, a batch and a kind of GPU; without a model all GPUs are data-parallel. */
+static void check_auto(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const char *missing = r->global_batch == MO_NONE ? "batch.global" : r->seq == MO_NONE ? "batch.seq" : !r->gpu ? "cluster.gpu" : NULL;
+
+	if (r->parallelism.automatic && r->model && missing)
+		errors_at(k->errors, PLACE(k, "parallelism"), NULL, "parallelism: auto needs %s to choose the sharding: give it, or the sizes (tp, pp, ep, ...)", missing);
+	if (r->checkpoint.every == 0 && (!r->model || missing))
+		errors_at(k->errors, PLACE(k, "checkpoint.every"), NULL, "checkpoint.every: auto needs %s to estimate the interval: give it, or a number of iterations",
+			  r->model ? missing : "model");
+}
+
+static void check_checkpoint(struct rules *k)
+{
+	const struct recipe_checkpoint *c = &k->recipe->checkpoint;
+	const struct { const char *path; bool given; } needs[] = { { "checkpoint.every", c->every != MO_NONE }, { "checkpoint.keep", c->keep > 0 }, { "checkpoint.resume", c->resume >= 0 } };
+
+	for (size_t i = 0; !c->dir && i < ELEMENTSOF(needs); i++)
+		if (needs[i].given)
+			errors_at(k->errors, PLACE(k, needs[i].path), NULL, "%s: it needs checkpoint.dir", needs[i].path);
+}
+
+static void check_env(struct rules *k)
+{
+	const struct ynode *env = ynode_get(k->root, "env");
+	int64_t bytes;
+
+	for (size_t i = 0; env && env->kind == YAML_MAP && i < env->n; i++) {
+		const struct ynode *key = env->items[i].key, *value = env->items[i].value;
+
+		if (mo_env_launch_name(key->text))
+			errors_at(k->errors, key, NULL, "env: %s is set by the launcher and cannot be overridden: remove it", key->text);
+		if (mo_streq(key->text, "HSA_KERNARG_POOL_SIZE") && value->kind == YAML_SCALAR &&
+		    mo_parse_i64(value->text, 64 << 10, 256 << 20, &bytes) < 0)
+			errors_at(k->errors, value, NULL, "env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '%.60s'", value->text);
+	}
+}
+
+static void check_rest(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+
+	if (r->spares > 0)
+		errors_at(k->errors, PLACE(k, "cluster.spares"), NULL,
+			  "cluster.spares: %lld is not supported by this version: use 0; a job waits in the queue for nodes, and a failed job restarts on any free ones", LL(r->spares));
+	for (size_t i = 0; i < r->n_exclude; i++)
+		if (!mo_name_valid(r->exclude[i]))
+			errors_at(k->errors, PLACE(k, "cluster.exclude"), NULL, "cluster.exclude: '%.60s' is no node name", r->exclude[i]);
+	if (ynode_find(k->root, "recovery.lease") && mo_streq(r->on_node_loss, "wait"))
+		rules_warn(k, "recovery.lease: has no effect with on_node_loss: wait");
+}
+
+void rules_check(struct rules *k)
+{
+	bool world_ok = check_world(k);
+
+	check_model(k);
+	if (world_ok && !k->errors->n) {
+		check_experts(k);
+		check_pipeline(k);
+		check_width(k);
+	}
+	check_batch(k, world_ok);
+	check_auto(k);
+	check_checkpoint(k);
+	check_env(k);
+	check_rest(k);
+	rules_engine(k);
+}

@@ -1,0 +1,18 @@
+/* Rules between keys of a recipe. Private to lib/recipe. */
+#pragma once
+#include "lib/recipe/yaml.h"
+
+struct rules {
+	const struct ynode *root;          /* for the places of values */
+	struct recipe *recipe;             /* read and resolved; every single key is valid */
+	const struct engine *engine;
+	struct recipe_errors *errors;
+	char ***warnings; size_t *n_warnings;   /* NULL = not wanted */
+};
+void rules_check(struct rules *k);
+/* Rules that look at the engine: its flags against the recipe's values and args (rules_engine.c). */
+void rules_engine(struct rules *k);
+/* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
+const struct ynode *rules_place(const struct rules *k, const char *const *paths);
+#define PLACE(k, ...) rules_place((k), (const char *const[]){ __VA_ARGS__, NULL })
+void rules_warn(struct rules *k, const char *fmt, ...) _printf_(2, 3);

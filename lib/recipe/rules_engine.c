@@ -1,0 +1,197 @@
+/* Rules between a recipe and its engine: what the kind needs, values that the engine has no flag for (never ignored), and engine.args that repeat a recipe key with
+ * another value. */
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/keys.h"
+#include "lib/recipe/rules.h"
+
+static bool template_has(const struct engine *e, const char *word)
+{
+	for (size_t i = 0; i < e->n_argv; i++)
+		if (strstr(e->argv[i], word))
+			return true;
+	return false;
+}
+
+static void check_command(struct rules *k)
+{
+	const struct recipe_engine *e = &k->recipe->engine;
+	const struct { const char *path, *word; bool given; } parts[] = {
+		{ "engine.argv", "{argv}", e->n_argv > 0 },
+		{ "engine.args", "{args}", e->n_args > 0 },
+		{ "engine.entry", "{entry}", e->entry },
+		{ "engine.python", "{python}", e->python },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+		if (parts[i].given && !template_has(k->engine, parts[i].word))
+			errors_at(k->errors, PLACE(k, parts[i].path), NULL, "%s: engine %s has no use for it: %s", parts[i].path, e->kind,
+				  template_has(k->engine, "{argv}") ? "its program and words are engine.argv" : "its program is engine.entry, its words engine.args");
+	if (template_has(k->engine, "{argv}") && !e->n_argv)
+		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "missing key 'engine.argv': the program and its words");
+	if (template_has(k->engine, "{entry}") && !e->entry && !k->engine->entry)
+		errors_at(k->errors, PLACE(k, "engine"), NULL, "missing key 'engine.entry': the script to run");
+	if (k->engine->needs_steps && k->recipe->steps == MO_NONE)
+		errors_at(k->errors, k->root, NULL, "missing key 'steps': engine %s trains to a number of iterations", e->kind);
+}
+
+/* Does some flag row or some word of the recipe itself carry the path to the engine? */
+static bool carried(const struct rules *k, const char *path)
+{
+	const struct recipe_engine *e = &k->recipe->engine;
+	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
+
+	for (size_t i = 0; i < k->engine->n_flags; i++) {
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
+
+		if ((mo_streq(row.path, path) && (row.applies || row.op == '>')) || strstr(k->engine->flags[i].value, braces))
+			return true;
+	}
+	for (size_t i = 0; i < e->n_args; i++)
+		if (strstr(e->args[i].key, braces) || (e->args[i].value && strstr(e->args[i].value, braces)))
+			return true;
+	for (size_t i = 0; i < e->n_argv; i++)
+		if (strstr(e->argv[i], braces))
+			return true;
+	return false;
+}
+
+/* Values that are nobody's but the engine's. dp follows from the rest; checkpoint.dir is also in the environment. */
+static const char *const engine_values[] = {
+	"parallelism.tp", "parallelism.pp", "parallelism.vpp", "parallelism.ep", "parallelism.etp", "parallelism.cp", "parallelism.sharding", "parallelism.schedule",
+	"batch.seq", "batch.micro", "batch.global", "precision", "recompute", "checkpoint.every",
+	"model.mtp", "model.window",
+};
+
+/* Values that ask for what an engine does anyhow. */
+static bool asks_default(const char *path, const char *value)
+{
+	return !value || mo_streq(value, "1") || mo_streq(value, "0") || mo_streq(value, "none") || mo_streq(value, "1f1b") ||
+	       (mo_streq(path, "parallelism.schedule") && mo_streq(value, "interleaved"));
+}
+
+static void check_carried(struct rules *k)
+{
+	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 };
+	const char *path_first = NULL;
+
+	for (size_t i = 0; i < ELEMENTSOF(engine_values); i++) {
+		const char *path = engine_values[i];
+		const struct ynode *node = ynode_find(k->root, path);
+		_cleanup_(mo_freep) char *value = recipe_value(k->recipe, path);
+		bool catalogue = mo_starts_with(path, "model.") && !node;
+
+		if ((!node && !catalogue) || asks_default(path, value) || carried(k, path))
+			continue;
+		if (k->engine->n_flags)
+			errors_at(k->errors, PLACE(k, path, "model"), NULL, "%s: engine %s has no setting for %s: leave it out, or give the engine's own flag in engine.args", path,
+				  k->recipe->engine.kind, value);
+		else {
+			mo_buf_printf(&plain, "%s%s", plain.len ? ", " : "", path);
+			path_first = path_first ? path_first : path;
+		}
+	}
+	if (plain.len)
+		rules_warn(k, "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
+			   template_has(k->engine, "{argv}") ? "argv" : "args", path_first);
+}
+
+/* Flags compare without dashes in front and with '_' as '-'. */
+static bool same_flag(const char *a, const char *b, size_t n_b)
+{
+	while (*a == '-')
+		a++;
+	while (n_b && *b == '-') {
+		b++;
+		n_b--;
+	}
+	for (; n_b && *a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b))); a++, b++)
+		n_b--;
+	return !n_b && (!*a || *a == '=');
+}
+
+static bool same_value(const char *a, const char *b)
+{
+	double x, y;
+
+	return mo_streq(a, b) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
+}
+
+static bool unchecked(const struct recipe_engine *e, const char *flag)
+{
+	for (size_t i = 0; i < e->n_args_unchecked; i++)
+		if (same_flag(flag, e->args_unchecked[i], strlen(e->args_unchecked[i])))
+			return true;
+	return false;
+}
+
+/* One flag of the args against the rows: value NULL = bare. */
+static void check_arg(struct rules *k, const char *flag, const char *value, const struct ynode *place)
+{
+	if (unchecked(&k->recipe->engine, flag))
+		return;
+	for (size_t i = 0; i < k->engine->n_flags; i++) {
+		const char *words = k->engine->flags[i].value;
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
+		bool valued = !row.op && !strchr(words, '{');
+
+		if (!same_flag(flag, words, strcspn(words, " ")) || !row.value)
+			continue;
+		if (valued ? !same_value(value, row.value) : !row.applies)
+			errors_at(k->errors, place, NULL, "engine.args: %s%s%s contradicts %s %s: give it there only", flag, value ? " " : "", value ? value : "", row.path, row.value);
+	}
+}
+
+static void check_args(struct rules *k)
+{
+	const struct ynode *args = ynode_find(k->root, "engine.args");
+
+	if (!args || args->kind == YAML_SCALAR)
+		return;
+	for (size_t i = 0; i < args->n; i++) {
+		const struct ynode *v = args->items[i].value;
+		bool map = args->kind == YAML_MAP, off = map && v->plain && mo_streq(v->text, "false");
+
+		if (v->kind != YAML_SCALAR || ynode_is_null(v) || off || (!map && v->text[0] != '-'))
+			continue;
+		const char *equals = map ? NULL : strchr(v->text, '=');
+		const struct ynode *next = !map && !equals && i + 1 < args->n && args->items[i + 1].value->text[0] != '-' ? args->items[i + 1].value : NULL;
+		const char *text = map ? (v->plain && mo_streq(v->text, "true") ? NULL : v->text) : equals ? equals + 1 : next ? next->text : NULL;
+		_cleanup_(mo_freep) char *value = text ? recipe_expand(k->recipe, text, NULL) : NULL;
+
+		check_arg(k, map ? args->items[i].key->text : v->text, value, next ? next : v);
+	}
+}
+
+/* {path} words whose value the recipe does not give would reach the program as an empty word. */
+static void check_words(struct rules *k)
+{
+	static const char *const lists[] = { "engine.argv", "engine.args" };
+
+	for (size_t l = 0; l < ELEMENTSOF(lists); l++) {
+		const struct ynode *words = ynode_find(k->root, lists[l]);
+
+		for (size_t i = 0; words && i < words->n; i++) {
+			const struct ynode *v = words->items[i].value;
+			const char *missing = NULL;
+
+			if (v->kind != YAML_SCALAR)
+				continue;
+			_cleanup_(mo_freep) char *text = recipe_expand(k->recipe, v->text, &missing);
+
+			if (missing)
+				errors_at(k->errors, v, NULL, "%s: '%.60s' needs %s, which the recipe does not give", lists[l], v->text, missing);
+		}
+	}
+}
+
+void rules_engine(struct rules *k)
+{
+	check_command(k);
+	check_carried(k);
+	check_args(k);
+	check_words(k);
+}

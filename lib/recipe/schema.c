@@ -1,0 +1,369 @@
+/* The walker over a table of keys (schema.h). A value `null` counts as not given; `key:` with nothing behind it is an error, because it is a value somebody forgot. */
+#include "lib/recipe/schema.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
+
+#define TEXT_MAX 4096
+
+#define AT(k, r, type) ((type *)((char *)(r)->bases[(k)->base] + (k)->offset))
+
+char *value_shown(const struct ynode *v)
+{
+	if (v->kind != YAML_SCALAR)
+		return mo_strdup(v->kind == YAML_MAP ? "a mapping" : "a list");
+	if (ynode_is_empty(v))
+		return mo_strdup("nothing");
+	return mo_printf(v->plain ? "'%.60s'" : "the text \"%.60s\"", v->text);
+}
+
+static void wrong(struct reader *r, const char *what, const struct ynode *v, const char *hint, const char *expected)
+{
+	_cleanup_(mo_freep) char *shown = value_shown(v);
+
+	errors_at(r->errors, v, hint, "%s: expected %s, got %s", what, expected, shown);
+}
+
+bool value_text(struct reader *r, const char *what, const struct ynode *v, char **ret)
+{
+	if (v->kind != YAML_SCALAR || ynode_is_empty(v)) {
+		wrong(r, what, v, NULL, "a text");
+		return false;
+	}
+	if (strlen(v->text) > TEXT_MAX) {
+		errors_at(r->errors, v, NULL, "%s: longer than %d bytes", what, TEXT_MAX);
+		return false;
+	}
+	mo_str_set(ret, v->text);
+	return true;
+}
+
+bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max, int64_t *ret)
+{
+	int64_t n = 0;
+	bool number = v->kind == YAML_SCALAR && mo_parse_i64(v->text, INT64_MIN, INT64_MAX, &n) == 0;
+
+	if (number && v->plain && n >= min && n <= max) {
+		*ret = n;
+		return true;
+	}
+	_cleanup_(mo_freep) char *expected = max == INT64_MAX ? mo_printf("a whole number, at least %lld", (long long)min)
+							      : mo_printf("a whole number from %lld to %lld", (long long)min, (long long)max);
+
+	wrong(r, what, v, number && !v->plain ? "remove the quotes" : NULL, expected);
+	return false;
+}
+
+bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool *ret)
+{
+	bool yes = v->kind == YAML_SCALAR && v->plain && (mo_streq(v->text, "true") || mo_streq(v->text, "True") || mo_streq(v->text, "TRUE"));
+	bool no = v->kind == YAML_SCALAR && v->plain && (mo_streq(v->text, "false") || mo_streq(v->text, "False") || mo_streq(v->text, "FALSE"));
+
+	if (!yes && !no) {
+		wrong(r, what, v, NULL, "true or false");
+		return false;
+	}
+	*ret = yes;
+	return true;
+}
+
+void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret, size_t *n_ret)
+{
+	if (v->kind != YAML_LIST) {
+		wrong(r, what, v, v->kind == YAML_SCALAR ? "write it as [a, b]" : NULL, "a list");
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		_cleanup_(mo_freep) char *text = NULL;
+
+		if (value_text(r, what, v->items[i].value, &text))
+			mo_strs_add(ret, n_ret, text);
+	}
+}
+
+static size_t words_count(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+static int word_index(const struct key *k, const struct ynode *v)
+{
+	return v->kind == YAML_SCALAR ? mo_enum_parse(k->words, words_count(k->words), v->text) : -1;
+}
+
+static char *words_listed(const struct key *k)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; k->words && k->words[i]; i++)
+		mo_buf_printf(&b, "%s%s", i ? ", " : "", k->words[i]);
+	return mo_buf_take(&b);
+}
+
+static char *near_hint(const char *s, const char *const *names, size_t n)
+{
+	const char *near = mo_near_miss(s, names, n);
+
+	return near ? mo_printf("did you mean '%s'?", near) : NULL;
+}
+
+/* Is text one of the words in "a|b|c"? */
+static bool listed(const char *list, const char *text)
+{
+	size_t n = strlen(text);
+
+	for (const char *s = list; s; s = strchr(s, '|') ? strchr(s, '|') + 1 : NULL)
+		if (strncmp(s, text, n) == 0 && (s[n] == '|' || !s[n]))
+			return true;
+	return false;
+}
+
+static void refuse(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	_cleanup_(mo_freep) char *shown = value_shown(v);
+
+	errors_at(r->errors, v, NULL, "%s: %s is not supported by this version: %s", k->path, shown, k->instead);
+}
+
+/* "0", "none", "false", "off", "auto", null and empty collections ask for nothing. */
+static bool asks_nothing(const struct ynode *v)
+{
+	return v->kind == YAML_SCALAR ? listed("0|none|false|off|auto|False|FALSE", v->text) : v->n == 0;
+}
+
+static void read_word(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	int i = word_index(k, v);
+
+	if (i < 0) {
+		_cleanup_(mo_freep) char *words = words_listed(k);
+		_cleanup_(mo_freep) char *expected = mo_printf("one of %s", words);
+		_cleanup_(mo_freep) char *hint = v->kind == YAML_SCALAR ? near_hint(v->text, k->words, words_count(k->words)) : NULL;
+
+		wrong(r, k->path, v, hint, expected);
+	} else if (k->refused && listed(k->refused, v->text))
+		refuse(r, k, v);
+	else if (!r->bases[k->base])
+		return;
+	else if (k->type == KEY_ENUM)
+		*AT(k, r, int) = i;
+	else
+		mo_str_set(AT(k, r, char *), v->text);
+}
+
+static void read_int(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	int i = k->words ? word_index(k, v) : -1;
+	int64_t n = 0;
+
+	if (i >= 0)
+		n = k->values[i];
+	else if (k->words && (v->kind != YAML_SCALAR || mo_parse_i64(v->text, k->min, k->max, &n) < 0)) {
+		_cleanup_(mo_freep) char *words = words_listed(k);
+		_cleanup_(mo_freep) char *expected = mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min, (long long)k->max, words);
+
+		wrong(r, k->path, v, NULL, expected);
+		return;
+	} else if (!k->words && !value_int(r, k->path, v, k->min, k->max, &n))
+		return;
+	if (r->bases[k->base])
+		*AT(k, r, int64_t) = n;
+}
+
+static void read_real(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	double x = 0;
+
+	if (v->kind != YAML_SCALAR || !v->plain || mo_parse_double(v->text, &x) < 0 || !(x >= (double)k->min && x <= (double)k->max)) {
+		_cleanup_(mo_freep) char *expected = mo_printf("a number from %lld to %lld", (long long)k->min, (long long)k->max);
+
+		wrong(r, k->path, v, NULL, expected);
+	} else if (r->bases[k->base])
+		*AT(k, r, double) = x;
+}
+
+static void read_duration(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	int64_t us = 0;
+
+	if (v->kind != YAML_SCALAR || mo_parse_duration_us(v->text, &us) < 0 || us < k->min)
+		wrong(r, k->path, v, NULL, k->min > 0 ? "a time above 0 such as 90s, 30m, 12h or 7d" : "a time such as 90s, 30m, 12h or 7d");
+	else if (r->bases[k->base])
+		*AT(k, r, int64_t) = us;
+}
+
+static void read_text(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	_cleanup_(mo_freep) char *text = NULL;
+
+	if (!value_text(r, k->path, v, &text))
+		return;
+	if (k->type == KEY_NAME && !mo_name_valid(text))
+		wrong(r, k->path, v, NULL, "a name: letters, digits, '.', '_' and '-', a letter or digit first, at most 63 characters");
+	else if (k->type == KEY_PATH && text[0] != '/')
+		wrong(r, k->path, v, "the nodes do not know your directory", "an absolute path");
+	else if (r->bases[k->base])
+		mo_str_set(AT(k, r, char *), text);
+}
+
+static void read_value(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	bool b;
+
+	switch (k->type) {
+	case KEY_MAP: {
+		_cleanup_(mo_freep) char *prefix = mo_printf("%s.", k->path);
+
+		if (v->kind != YAML_MAP)
+			wrong(r, k->path, v, NULL, "a mapping");
+		else
+			schema_read(r, prefix, v);
+		break;
+	}
+	case KEY_INT:
+		read_int(r, k, v);
+		break;
+	case KEY_REAL:
+		read_real(r, k, v);
+		break;
+	case KEY_BOOL:
+		if (value_bool(r, k->path, v, &b) && k->refused && listed(k->refused, b ? "true" : "false"))
+			refuse(r, k, v);
+		else if (r->bases[k->base])
+			*AT(k, r, bool) = b;
+		break;
+	case KEY_TEXT:
+	case KEY_NAME:
+	case KEY_PATH:
+		read_text(r, k, v);
+		break;
+	case KEY_WORD:
+	case KEY_ENUM:
+		read_word(r, k, v);
+		break;
+	case KEY_DURATION:
+		read_duration(r, k, v);
+		break;
+	case KEY_LIST:
+		value_list(r, k->path, v, AT(k, r, char **), (size_t *)((char *)r->bases[k->base] + k->count_offset));
+		break;
+	case KEY_REFUSED:
+		if (!asks_nothing(v))
+			refuse(r, k, v);
+		break;
+	case KEY_CUSTOM:
+		k->read(r, k, v);
+		break;
+	}
+}
+
+const struct key *schema_key(const struct key *keys, size_t n_keys, const char *path)
+{
+	for (size_t i = 0; i < n_keys; i++)
+		if (mo_streq(keys[i].path, path))
+			return &keys[i];
+	return NULL;
+}
+
+/* Is path a direct child of prefix? Then its last word, else NULL. */
+static const char *child_name(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 && path[n] && !strchr(path + n, '.') ? path + n : NULL;
+}
+
+static void unknown_key(struct reader *r, const char *prefix, const struct ynode *key)
+{
+	_cleanup_(mo_freep) const char **names = mo_alloc_array(r->n_keys, sizeof(*names));
+	_cleanup_(mo_freep) char *hint = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_keys; i++)
+		if (child_name(r->keys[i].path, prefix))
+			names[n++] = child_name(r->keys[i].path, prefix);
+	hint = near_hint(key->text, names, n);
+	for (size_t i = 0; !hint && i < r->n_keys; i++) {     /* right word, wrong place */
+		const char *last = strrchr(r->keys[i].path, '.');
+
+		if (last && mo_streq(last + 1, key->text))
+			hint = mo_printf("it belongs to %.*s", (int)(last - r->keys[i].path), r->keys[i].path);
+	}
+	errors_at(r->errors, key, hint, "unknown key '%s%.60s'", prefix, key->text);
+}
+
+void schema_read(struct reader *r, const char *prefix, const struct ynode *map)
+{
+	for (size_t i = 0; i < map->n; i++) {
+		const struct yitem *item = &map->items[i];
+		_cleanup_(mo_freep) char *path = mo_printf("%s%s", prefix, item->key->text);
+		const struct key *k = strchr(item->key->text, '.') ? NULL : schema_key(r->keys, r->n_keys, path);
+
+		if (!k)
+			unknown_key(r, prefix, item->key);
+		else if (ynode_is_empty(item->value))
+			errors_at(r->errors, item->value, "remove the key, or give it a value", "%s: has no value", path);
+		else if (!ynode_is_null(item->value))
+			read_value(r, k, item->value);
+	}
+	for (size_t i = 0; i < r->n_keys; i++) {
+		const char *name = r->keys[i].required ? child_name(r->keys[i].path, prefix) : NULL;
+
+		if (name && ynode_is_null(ynode_get(map, name)))
+			errors_at(r->errors, map, NULL, "missing key '%s'", r->keys[i].path);
+	}
+}
+
+void schema_defaults(struct reader *r, const char *prefix)
+{
+	for (size_t i = 0; i < r->n_keys; i++) {
+		const struct key *k = &r->keys[i];
+
+		if (!mo_starts_with(k->path, prefix) || !r->bases[k->base])
+			continue;
+		if (k->text_def)
+			mo_str_set(AT(k, r, char *), k->text_def);
+		if (!k->has_def)
+			continue;
+		if (k->type == KEY_BOOL)
+			*AT(k, r, bool) = k->def;
+		else if (k->type == KEY_ENUM)
+			*AT(k, r, int) = (int)k->def;
+		else
+			*AT(k, r, int64_t) = k->def;
+	}
+}
+
+char *schema_value(const struct key *k, const void *base)
+{
+	const void *at = (const char *)base + k->offset;
+	int64_t n = k->type == KEY_INT || k->type == KEY_DURATION ? *(const int64_t *)at : MO_NONE;
+
+	switch (k->type) {
+	case KEY_INT:
+		if (n == MO_NONE)
+			return NULL;
+		for (size_t i = 0; k->words && k->words[i]; i++)
+			if (k->values[i] == n)
+				return mo_strdup(k->words[i]);
+		return mo_printf("%lld", (long long)n);
+	case KEY_DURATION:
+		return n == MO_NONE ? NULL : mo_printf("%.6g", (double)n / 1e6);
+	case KEY_BOOL:
+		return mo_strdup(*(const bool *)at ? "true" : "false");
+	case KEY_TEXT:
+	case KEY_NAME:
+	case KEY_PATH:
+	case KEY_WORD:
+		return mo_strdup(*(char *const *)at);
+	default:
+		return NULL;
+	}
+}
