@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static char *format(const char *fmt, va_list ap)
+static _printf_(1, 0) char *format(const char *fmt, va_list ap)
 {
 	char *s = NULL;
 
