@@ -1,7 +1,7 @@
 # The one list of Debian packages: what building and running needs, what tests need on top, and what only the linters, sanitizers and fuzzers need.
 BUILD_PACKAGES := build-essential pkg-config libsystemd-dev libcurl4-openssl-dev libjson-c-dev libhwloc-dev libnuma-dev libmicrohttpd-dev libgnutls28-dev \
 	libfyaml-dev libsqlite3-dev libpcre2-dev uthash-dev python3-torch python3-numpy procps curl
-TEST_PACKAGES := libcmocka-dev python3-yaml iproute2 jq
+TEST_PACKAGES := libcmocka-dev python3-yaml iproute2 jq chromium
 LINT_PACKAGES := clang-14 clang-tidy-14 libclang-rt-14-dev cppcheck codespell shellcheck valgrind
 
 # $(call install_packages,LIST): installs those that are missing, asks nothing
@@ -13,6 +13,8 @@ deps:
 	@$(call install_packages,$(BUILD_PACKAGES))
 deps-test: deps
 	@$(call install_packages,$(TEST_PACKAGES))
+	@# for the page test; not as packages of the list: other sources of node bring npm along and conflict with Debian's
+	@command -v npm >/dev/null || { $(call install_packages,nodejs npm); }
 deps-lint: deps-test
 	@$(call install_packages,$(LINT_PACKAGES))
 check-packages:

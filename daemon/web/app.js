@@ -1,20 +1,26 @@
-/* The dashboard: one page, REST documents as they are, one event stream. Server data only ever becomes text (textContent), never markup. */
+/* The dashboard: one page, REST documents as they are, one event stream. Server data only ever becomes text (textContent), never markup.
+ * A refresh runs every 2 s and soon after an event, never two at once; rows, cells and charts are reused, so that focus, scroll position and the chart's cursor stay. */
 'use strict';
 
+const POLL_MS = 2000, SOON_MS = 250, ANSWER_MS = 10000, STALE_MS = 6000, EVENTS_KEPT = 200;
 const $ = (id) => document.getElementById(id);
-const state = { job: null, charts: {}, lastSeq: 0, lastData: 0, refreshing: false, dirty: true, stream: null };
+const state = { job: null, charts: {}, lastSeq: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
 const CATEGORIES = [['productive', '#2e7d4f'], ['recompute', '#c77f12'], ['load', '#5b7fb5'], ['init', '#8a6fb0'], ['save', '#3c9aa8'], ['launch', '#9aa7b5'],
   ['detect', '#b5473c'], ['hang', '#7d1f1f'], ['drain', '#776a52'], ['queue', '#c5ccd4'], ['idle', '#68737f']];
 
+class HttpError extends Error { constructor(path, status) { super(`${path}: HTTP ${status}`); this.status = status; } }
+
 async function get(path) {
-  const r = await fetch(path, { credentials: 'same-origin', headers: { Accept: 'application/json' } });
-  if (r.status === 401) { showLogin(true); throw new Error('not signed in'); }
-  if (!r.ok) throw new Error(path + ': HTTP ' + r.status);
-  state.lastData = Date.now();
+  const r = await fetch(path, { credentials: 'same-origin', headers: { Accept: 'application/json' }, signal: AbortSignal.timeout(ANSWER_MS) });
+  if (!r.ok) throw new HttpError(path, r.status);
   return r.json();
 }
 
-function showLogin(on) { $('login').hidden = !on; }
+function signedOut(on) {
+  state.signedOut = on;
+  $('login').hidden = !on;
+  document.body.classList.toggle('signed-out', on);
+}
 
 function number(v, digits) {
   if (v === null || v === undefined) return '-';
@@ -30,61 +36,87 @@ function duration(s) {
   return (s / 86400).toFixed(1) + ' d';
 }
 
-function clock(t) { return t ? t.slice(11, 19) : '-'; }
+function clock(t) { return t ? new Date(t).toLocaleTimeString('en-GB') : '-'; }
 
-function cell(row, text, cls) {
-  const td = document.createElement('td');
-  td.textContent = text === null || text === undefined ? '-' : String(text);
-  if (cls) td.className = cls;
-  row.appendChild(td);
-  return td;
+function setText(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
+
+/* A cell is [text, class]; shown(s) is the cell of a state. */
+function shown(s) { return [s, 'state-' + String(s).replace(/[^a-z]/g, '')]; }
+
+function put(td, [text, cls]) {
+  const t = text === null || text === undefined || text === '' ? '-' : String(text);
+  if (td.textContent !== t) td.textContent = t;
+  if (td.className !== (cls || '')) td.className = cls || '';
 }
 
-function stateCell(row, s) { cell(row, s, 'state-' + String(s).replace(/[^a-z]/g, '')); }
-
-function fill(table, items, build) {
-  const body = document.createElement('tbody');
-  for (const it of items) { const tr = document.createElement('tr'); build(tr, it); body.appendChild(tr); }
-  $(table).replaceChild(body, $(table).tBodies[0]);
+/* rows: [key, cells, decorate?]; a key keeps its row. */
+function fill(table, rows) {
+  const body = $(table).tBodies[0], old = new Map([...body.rows].map((tr) => [tr.dataset.key, tr]));
+  rows.forEach(([key, cells, decorate], i) => {
+    let tr = old.get(String(key));
+    if (!tr) { tr = document.createElement('tr'); tr.dataset.key = key; }
+    old.delete(String(key));
+    if (body.rows[i] !== tr) body.insertBefore(tr, body.rows[i] || null);
+    const first = decorate ? decorate(tr) : 0;
+    cells.forEach((c, k) => put(tr.cells[first + k] || tr.insertCell(), c));
+  });
+  old.forEach((tr) => tr.remove());
 }
 
 function drawCluster(c) {
-  const jobs = Object.entries(c.jobs).filter(([, n]) => n > 0).map(([s, n]) => n + ' ' + s).join(', ') || 'no jobs';
-  $('cluster').textContent = `${c.nodes.up} nodes up, ${c.nodes.suspect} suspect, ${c.nodes.down} down, ${c.nodes.draining + c.nodes.drained} draining. ` +
-    `${number(c.gpus.total)} GPUs, ${number(c.gpus.free)} free. ${jobs}.`;
+  const jobs = Object.entries(c.jobs).filter(([, n]) => n > 0).map(([s, n]) => `${n} ${s}`).join(', ') || 'none', n = c.nodes;
+  const odd = ['suspect', 'down', 'draining', 'drained'].filter((s) => n[s] > 0).map((s) => `, ${n[s]} ${s}`).join('');
+  setText('cluster', `${n.up} nodes up${odd} · ${number(c.gpus.total)} GPUs, ${number(c.gpus.free)} free · jobs: ${jobs}`);
+}
+
+function select(id) {
+  state.job = id;
+  history.replaceState(null, '', '#' + id);
+  refresh();
+}
+
+function jobButton(j) {
+  return (tr) => {
+    tr.setAttribute('aria-selected', String(j.id === state.job));
+    if (tr.cells.length) return 1;
+    const b = document.createElement('button');
+    b.className = 'link'; b.textContent = j.id; b.setAttribute('aria-label', 'Show job ' + j.id);
+    b.addEventListener('click', () => select(j.id));
+    tr.insertCell().appendChild(b);
+    return 1;
+  };
 }
 
 function drawJobs(items) {
   $('jobs-empty').hidden = items.length > 0;
   if (!state.job && items.length) state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[items.length - 1].id;
-  fill('jobs', items.slice().reverse(), (tr, j) => {
-    tr.setAttribute('aria-selected', String(j.id === state.job));
-    const td = cell(tr, '');
-    const b = document.createElement('button');
-    b.className = 'link'; b.textContent = j.id; b.setAttribute('aria-label', 'Show job ' + j.id);
-    b.addEventListener('click', () => { state.job = j.id; location.hash = j.id; refresh(); });
-    td.appendChild(b);
-    cell(tr, j.name); stateCell(tr, j.state); cell(tr, number(j.attempt), 'num'); cell(tr, number(j.restarts), 'num');
-    cell(tr, number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'); cell(tr, number(j.loss, 4), 'num'); cell(tr, number(j.tokens_per_s_per_gpu, 0), 'num');
-    cell(tr, j.checkpoint ? number(j.checkpoint.iteration) : '-', 'num'); cell(tr, duration(j.eta_s), 'num'); cell(tr, j.reason, 'wrap');
-  });
+  fill('jobs', items.slice().reverse().map((j) => [j.id, [[j.name], shown(j.state), [number(j.attempt), 'num'], [number(j.restarts), 'num'],
+    [number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'], [number(j.loss, 4), 'num'], [number(j.tokens_per_s_per_gpu), 'num'],
+    [j.checkpoint ? number(j.checkpoint.iteration) : '-', 'num'], [duration(j.eta_s), 'num'], [j.reason, 'wrap']], jobButton(j)]));
 }
 
 function drawNodes(items) {
-  fill('nodes', items, (tr, n) => {
-    cell(tr, n.name); stateCell(tr, n.state); cell(tr, number(n.gpus), 'num'); cell(tr, number(n.gpus_free), 'num'); cell(tr, number(n.cpus), 'num');
-    cell(tr, n.jobs.join(' ') || '-'); cell(tr, n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'); cell(tr, n.reason, 'wrap');
-  });
+  fill('nodes', items.map((n) => [n.name, [[n.name], shown(n.state), [number(n.gpus), 'num'], [number(n.gpus_free), 'num'], [number(n.cpus), 'num'], [n.jobs.join(' ')],
+    [n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'], [n.reason, 'wrap']]]));
 }
 
 /* Chart colours are read from the theme: a canvas does not inherit them. */
-function chart(id, label, x, y) {
+function chart(id, label, data) {
+  const box = $(id), width = Math.max(200, box.clientWidth), have = state.charts[id];
+  if (have) {
+    if (have.width !== width) have.setSize({ width, height: 220 });
+    have.setData(data);
+    return;
+  }
   const css = getComputedStyle(document.documentElement), v = (n) => css.getPropertyValue(n).trim();
-  const box = $(id), width = Math.max(200, box.clientWidth);
-  if (state.charts[id]) state.charts[id].destroy();
-  const axis = { stroke: v('--dim'), grid: { stroke: v('--grid') }, ticks: { stroke: v('--grid') } };
+  const axis = { stroke: v('--dim'), grid: { stroke: v('--grid'), width: 1 }, ticks: { stroke: v('--grid'), width: 1 } };
+  const few = (u) => u.data[0].length < 60;
   state.charts[id] = new uPlot({ width, height: 220, cursor: { y: false }, scales: { x: { time: false } }, legend: { show: true },
-    axes: [axis, { ...axis, size: 60 }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: x.length < 60 } }] }, [x, y], box);
+    axes: [axis, { ...axis, size: 60 }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
+}
+
+function dropCharts() {
+  for (const id of Object.keys(state.charts)) { state.charts[id].destroy(); delete state.charts[id]; }
 }
 
 /* An iteration repeated by a later attempt replaces the earlier one in the picture. */
@@ -93,97 +125,133 @@ function drawCharts(items) {
   for (const s of items) if (s.iteration !== null) byIteration.set(s.iteration, s);
   const rows = [...byIteration.values()].sort((a, b) => a.iteration - b.iteration);
   const num = (v) => (typeof v === 'number' ? v : null), x = rows.map((s) => s.iteration);
-  chart('chart-loss', 'loss', x, rows.map((s) => num(s.loss)));
-  chart('chart-step', 'step ms', x, rows.map((s) => num(s.step_ms)));
+  chart('chart-loss', 'loss', [x, rows.map((s) => num(s.loss))]);
+  chart('chart-step', 'step ms', [x, rows.map((s) => num(s.step_ms))]);
 }
 
 function drawLedger(report) {
   const g = report.gpu_seconds, ns = 'http://www.w3.org/2000/svg', svg = document.createElementNS(ns, 'svg');
   svg.setAttribute('viewBox', '0 0 1000 10'); svg.setAttribute('preserveAspectRatio', 'none');
-  let at = 0; const words = [];
+  const key = [];
+  let at = 0;
   for (const [name, colour] of CATEGORIES) {
     const share = g.total > 0 ? g[name] / g.total : 0;
     if (share <= 0) continue;
     const r = document.createElementNS(ns, 'rect');
     r.setAttribute('x', at * 1000); r.setAttribute('width', share * 1000); r.setAttribute('height', 10); r.setAttribute('fill', colour);
-    svg.appendChild(r); at += share; words.push(`${name} ${(share * 100).toFixed(1)} %`);
+    svg.appendChild(r); at += share;
+    const dot = document.createElementNS(ns, 'svg'), square = document.createElementNS(ns, 'rect'), li = document.createElement('li');
+    dot.setAttribute('class', 'dot'); dot.setAttribute('viewBox', '0 0 1 1');
+    square.setAttribute('width', 1); square.setAttribute('height', 1); square.setAttribute('fill', colour);
+    dot.appendChild(square); li.append(dot, `${name} ${(share * 100).toFixed(1)} %`); key.push(li);
   }
   $('ledger').replaceChildren(svg);
-  $('ledger-text').textContent = `${number(g.total, 1)} GPU-seconds: ${words.join(', ') || 'none yet'}. ETTR ${report.ettr === null ? '-' : number(report.ettr * 100, 1) + ' %'}, restarts ${report.restarts}.`;
+  $('ledger-key').replaceChildren(...key);
+  setText('ledger-text', `${number(g.total, 1)} GPU-seconds, ETTR ${report.ettr === null ? '-' : number(report.ettr * 100, 1) + ' %'}, restarts ${report.restarts}`);
   $('incidents').replaceChildren(...report.incidents.slice().reverse().map((i) => {
     const li = document.createElement('li');
     li.textContent = `${clock(i.time)} attempt ${i.attempt}: ${i.class}${i.first_rank === null ? '' : ', rank ' + i.first_rank + ' first'}${i.node ? ' on ' + i.node : ''}: ${i.cause}; ${i.action}` +
       (i.lost_iterations ? `; ${i.lost_iterations} iterations lost` : '');
     return li;
   }));
+  $('incidents-empty').hidden = report.incidents.length > 0;
+}
+
+function bound(r) {
+  if (r.bind_verified === true) return ['verified', 'state-verified'];
+  return r.bind_verified === false ? ['NOT bound: ' + (r.bind_note || ''), 'state-failed'] : [r.bind_note || 'unknown'];
 }
 
 async function drawJob(id) {
   const base = '/v1/jobs/' + encodeURIComponent(id);
   const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + '/metrics?limit=1000&last=1'), get(base + '/ranks?limit=256'),
-    get(base + '/checkpoints?limit=200'), get(base + '/report')]);
+    get(base + '/checkpoints?limit=200&last=1'), get(base + '/report')]);
   if (id !== state.job) return;
   $('job').hidden = false;
-  $('job-title').textContent = `${job.id} ${job.name}`;
-  $('job-line').textContent = `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, on ${job.nodes.join(' ') || 'no nodes'}`;
-  $('job-why').textContent = why.verdict + (why.next ? ' Next: ' + why.next : '');
+  setText('job-title', `${job.id} ${job.name}`);
+  setText('job-line', `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
+    (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
+  setText('job-why', why.verdict + (why.next ? ' Next: ' + why.next : ''));
   drawCharts(metrics.items);
   drawLedger(report);
-  fill('ranks', ranks.items, (tr, r) => {
-    cell(tr, r.rank, 'num'); cell(tr, r.node); cell(tr, r.pid, 'num'); stateCell(tr, r.state); cell(tr, number(r.iteration), 'num'); cell(tr, number(r.step_ms, 1), 'num'); cell(tr, r.cpus);
-    cell(tr, r.bind_verified === true ? 'verified' : r.bind_verified === false ? 'NOT bound: ' + (r.bind_note || '') : r.bind_note || 'unknown');
-  });
-  fill('checkpoints', checkpoints.items.slice().reverse(), (tr, c) => { cell(tr, number(c.iteration), 'num'); stateCell(tr, c.state); cell(tr, clock(c.saved_at)); cell(tr, c.reason, 'wrap'); });
+  fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus], bound(r)]]));
+  fill('checkpoints', checkpoints.items.slice().reverse().map((c) => [c.iteration, [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']]]));
+}
+
+async function refreshOnce() {
+  const [cluster, jobs, nodes] = await Promise.all([get('/v1/cluster'), get('/v1/jobs?limit=500&last=1'), get('/v1/nodes?limit=1000')]);
+  signedOut(false);
+  drawCluster(cluster); drawJobs(jobs.items); drawNodes(nodes.items);
+  if (state.job) {
+    await drawJob(state.job).catch((e) => {
+      if (e.status !== 404) throw e;
+      state.job = null; $('job').hidden = true;
+    });
+  }
+  if (!state.stream) follow();
 }
 
 async function refresh() {
-  if (state.refreshing) { state.dirty = true; return; }
-  state.refreshing = true; state.dirty = false;
+  if (state.refreshing) { state.again = true; return; }
+  clearTimeout(state.timer);
+  state.timer = null;
+  state.refreshing = true; state.again = false;
   try {
-    const [cluster, jobs, nodes] = await Promise.all([get('/v1/cluster'), get('/v1/jobs?limit=1000'), get('/v1/nodes?limit=1000')]);
-    showLogin(false);
-    drawCluster(cluster); drawJobs(jobs.items); drawNodes(nodes.items);
-    if (state.job) await drawJob(state.job);
-    if (!state.stream) follow();
+    await refreshOnce();
+    state.failed = null; state.lastData = Date.now();
   } catch (e) {
-    if (e.message !== 'not signed in') state.error = e.message;
-  } finally { state.refreshing = false; }
+    if (e.status === 401) signedOut(true);
+    else state.failed = e.status ? e.message : 'no answer';
+  }
+  state.refreshing = false;
+  age();
+  if (state.again) soon(SOON_MS);
 }
+
+function soon(ms) { if (!state.timer) state.timer = setTimeout(refresh, ms); }
 
 function addEvent(e) {
   if (e.seq <= state.lastSeq) return;
   state.lastSeq = e.seq;
-  const li = document.createElement('li'), t = document.createElement('time');
-  t.dateTime = e.time; t.textContent = clock(e.time) + ' ';
-  li.append(t, `${e.type}${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
-  $('events').prepend(li);
-  while ($('events').childElementCount > 200) $('events').lastElementChild.remove();
-  state.dirty = true;
+  const li = document.createElement('li'), t = document.createElement('time'), type = document.createElement('b'), list = $('events');
+  li.dataset.seq = e.seq;
+  t.dateTime = e.time; t.textContent = clock(e.time);
+  type.textContent = e.type;
+  li.append(t, ' ', type, `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
+  list.prepend(li);
+  while (list.childElementCount > EVENTS_KEPT) list.lastElementChild.remove();
+  soon(SOON_MS);
 }
 
-/* One stream; a second of back-off with jitter when it ends. It carries on after the last event seen. */
+/* One stream. The browser connects again by itself after a cut and says the last event it saw; an answer that is no stream ends it, and the next refresh opens another. */
 function follow() {
   state.stream = new EventSource('/v1/events?follow=1&last=100');
   state.stream.onmessage = (m) => addEvent(JSON.parse(m.data));
-  state.stream.onerror = () => { if (state.stream.readyState === EventSource.CLOSED) { state.stream = null; setTimeout(refresh, 1000 + Math.random() * 1000); } };
+  state.stream.onerror = () => { if (state.stream && state.stream.readyState === EventSource.CLOSED) state.stream = null; };
 }
 
 function age() {
-  const s = (Date.now() - state.lastData) / 1000, stale = state.lastData && s > 6;
-  $('fresh').textContent = state.lastData ? `data ${s.toFixed(0)} s old` : 'connecting';
-  $('banner').hidden = !stale;
-  if (stale) $('banner').textContent = `No answer from the controller since ${new Date(state.lastData).toLocaleTimeString()}; trying again. What you see is old.`;
+  const ms = Date.now() - state.lastData, bad = !state.signedOut && (state.failed || (state.lastData && ms > STALE_MS && !document.hidden));
+  setText('fresh', state.signedOut ? 'not signed in' : state.lastData ? `data ${Math.floor(ms / 1000)} s old` : 'connecting');
+  $('banner').hidden = !bad;
+  if (bad) setText('banner', state.lastData ? `The controller does not answer (${state.failed || 'slow'}) since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; trying again. What you see is old. Jobs keep training meanwhile.` :
+    `The controller does not answer (${state.failed}); trying again.`);
 }
 
 $('login-form').addEventListener('submit', async (ev) => {
   ev.preventDefault();
-  const r = await fetch('/v1/session', { method: 'POST', headers: { Authorization: 'Bearer ' + $('token').value.trim() } });
+  const token = $('token').value.trim();
   $('token').value = '';
-  $('login-error').textContent = r.ok ? '' : 'This token is not valid. Ask for one with: moectl token create --role viewer';
-  if (r.ok) { showLogin(false); refresh(); }
+  try {
+    const r = await fetch('/v1/session', { method: 'POST', headers: { Authorization: 'Bearer ' + token } });
+    $('login-error').textContent = r.ok ? '' : 'This token is not valid. Ask for one made with: moectl token create --role viewer';
+    if (r.ok) refresh();
+  } catch (e) { $('login-error').textContent = 'The controller does not answer.'; }
 });
 window.addEventListener('hashchange', () => { const m = location.hash.match(/^#(j-\d+)$/); if (m) { state.job = m[1]; refresh(); } });
-window.addEventListener('resize', () => { state.dirty = true; });
+window.addEventListener('resize', () => soon(SOON_MS));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { dropCharts(); refresh(); });
+document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
 setInterval(age, 1000);
-setInterval(() => { if (!document.hidden) refresh(); }, 2000);
+setInterval(() => { if (!document.hidden && !state.signedOut) refresh(); }, POLL_MS);
 refresh();

@@ -1,0 +1,221 @@
+/* The dashboard in a real browser against real daemons. Started by test_page.py, which makes the cluster and says where everything is in $PAGE_TEST (JSON):
+ * {url, token, dir, moectl, nodes, gpus, jobs{train, markup}, short_recipe, shots}. Every check is one line; the last line is "N passed, N failed". */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { chromium } from 'playwright-core';
+
+const T = JSON.parse(process.env.PAGE_TEST), WAIT = 20000;
+let passed = 0, failed = 0, outage = false, signedIn = false;
+const errors = [], outside = [], bad = [];
+
+function moectl(...args) { return execFileSync(T.moectl, args, { encoding: 'utf8', env: process.env }); }
+
+async function check(name, fn) {
+  try {
+    const r = await fn();
+    if (r === false) throw new Error('it is not so');
+    passed++; console.log('ok   ' + name);
+  } catch (e) { failed++; console.log(`FAIL ${name}: ${String(e.message || e).split('\n').slice(0, 4).join(' | ')}`); }
+}
+
+function need(condition, text) { if (!condition) throw new Error(text); }
+
+function watch(page) {
+  page.on('console', (m) => {
+    if (m.type() !== 'error' && m.type() !== 'warning') return;
+    if (outage || (!signedIn && /status of 401/.test(m.text()))) return;      /* the browser itself reports every 401 and every refused connection */
+    errors.push(m.text());
+  });
+  page.on('pageerror', (e) => errors.push('uncaught: ' + e.message));
+  page.on('request', (r) => { if (!r.url().startsWith(T.url) && !/^(data|blob|about):/.test(r.url())) outside.push(r.url()); });
+  page.on('response', (r) => { if (r.status() >= 400 && !outage && !(r.status() === 401 && !signedIn)) bad.push(`${r.status()} ${r.url()}`); });
+}
+
+const text = (page, selector) => page.locator(selector).innerText();
+const until = (page, fn, arg) => page.waitForFunction(fn, arg, { timeout: WAIT, polling: 100 });
+
+/* Pixels of a chart's canvas that are not transparent, and how many of them are in the line's colour. */
+function pixels(page, id) {
+  return page.evaluate((id) => {
+    const c = document.querySelector(`#${id} canvas`), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    const hex = getComputedStyle(document.documentElement).getPropertyValue('--accent').trim(), want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+    let drawn = 0, line = 0;
+    for (let i = 0; i < d.length; i += 4) {
+      if (d[i + 3] > 0) drawn++;
+      if (d[i + 3] > 200 && want.every((w, k) => Math.abs(d[i + k] - w) < 12)) line++;
+    }
+    return { drawn, line };
+  }, id);
+}
+
+function rowOf(page, table, key) { return page.evaluate(([t, k]) => { const r = document.querySelector(`#${t} tr[data-key="${k}"]`); return r ? [...r.cells].map((c) => c.textContent) : null; }, [table, key]); }
+
+async function shoot(page, name) { await page.screenshot({ path: `${T.shots}/${name}.png`, fullPage: true }); }
+
+async function login(page) {
+  await check('without a credential there is a sign-in form and no data', async () => {
+    await page.locator('#login').waitFor({ timeout: WAIT });
+    need(await page.locator('#jobs').isHidden(), 'the jobs table is shown');
+    need(!(await page.content()).includes(T.jobs.train), 'data is on the page');
+  });
+  await shoot(page, '1-login');
+  await check('a wrong token is refused in words', async () => {
+    await page.fill('#token', 'not-a-token');
+    await page.keyboard.press('Enter');
+    await until(page, () => document.getElementById('login-error').textContent.includes('not valid'));
+  });
+  await check('a valid token opens the page', async () => {
+    await page.fill('#token', T.token);
+    await page.keyboard.press('Enter');
+    await page.locator('#login').waitFor({ state: 'hidden', timeout: WAIT });
+    signedIn = true;
+  });
+  await check('the cookie is HttpOnly and SameSite=Strict; nothing is kept in storage', async () => {
+    const cookies = await page.context().cookies();
+    need(cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies));
+    need(await page.evaluate(() => localStorage.length + sessionStorage.length) === 0, 'storage is used');
+  });
+}
+
+async function shows(page) {
+  await check('cluster line', () => until(page, (t) => document.getElementById('cluster').textContent.startsWith(`${t.nodes} nodes up`) && document.getElementById('cluster').textContent.includes(`${t.gpus} GPUs`), T));
+  await check('the training job is listed, running', () => until(page, (id) => document.querySelector(`#jobs tr[data-key="${id}"] .state-running`), T.jobs.train));
+  await check('choosing a job shows it', async () => {
+    await page.click(`#jobs tr[data-key="${T.jobs.train}"] button`);
+    await until(page, (id) => document.getElementById('job-title').textContent.startsWith(id + ' '), T.jobs.train);
+    need((await page.url()).endsWith('#' + T.jobs.train), 'the address does not name the job');
+  });
+  await check('the iteration moves without a reload', async () => {
+    const before = (await rowOf(page, 'jobs', T.jobs.train))[5];
+    await until(page, ([id, was]) => document.querySelector(`#jobs tr[data-key="${id}"]`).cells[5].textContent !== was, [T.jobs.train, before]);
+  });
+  await check('charts have a line', async () => {
+    for (const id of ['chart-loss', 'chart-step']) {
+      await until(page, (id) => document.querySelector(`#${id} canvas`), id);
+      const p = await pixels(page, id);
+      need(p.drawn > 500 && p.line > 50, `${id}: ${JSON.stringify(p)}`);
+    }
+  });
+  await check('nodes are up with their GPUs', async () => {
+    await until(page, (n) => document.querySelectorAll('#nodes tbody tr').length === n, T.nodes);
+    const states = await page.locator('#nodes tbody td:nth-child(2)').allInnerTexts();
+    need(states.every((s) => s === 'up'), states.join(' '));
+  });
+  await check('ranks with node, pid and binding', async () => {
+    const rows = await page.locator('#ranks tbody tr').allInnerTexts();
+    need(rows.length === T.train_ranks && rows.every((r) => /running/.test(r)), rows.join(' / '));
+  });
+  await check('checkpoints of the job', () => until(page, () => document.querySelectorAll('#checkpoints .state-complete, #checkpoints .state-verified').length > 0));
+  await check('GPU time adds up to the whole bar', async () => {
+    const widths = await page.$$eval('#ledger rect', (rs) => rs.map((r) => parseFloat(r.getAttribute('width'))));
+    need(widths.length > 0 && Math.abs(widths.reduce((a, b) => a + b, 0) - 1000) < 1, JSON.stringify(widths));
+  });
+  await check('an incident is told', () => until(page, () => /attempt 1: .*; /.test(document.getElementById('incidents').textContent)));
+  await check('events of what happened before', () => until(page, (id) => document.getElementById('events').textContent.includes('job.running ' + id), T.jobs.train));
+}
+
+async function live(page) {
+  await check('a new job appears by its event', async () => {
+    const id = JSON.parse(moectl('submit', T.short_recipe, '--json')).id;
+    await until(page, (id) => document.getElementById('events').textContent.includes('job.submitted ' + id) && document.querySelector(`#jobs tr[data-key="${id}"]`), id);
+    await until(page, (id) => document.querySelector(`#jobs tr[data-key="${id}"] .state-completed`), id);
+  });
+  await check('focus survives refreshes', async () => {
+    await page.locator(`#jobs tr[data-key="${T.jobs.train}"] button`).focus();
+    const mark = await page.evaluate(() => { document.activeElement.dataset.mark = 'x'; return document.getElementById('jobs').innerText; });
+    await until(page, (was) => document.getElementById('jobs').innerText !== was, mark);
+    need(await page.evaluate(() => document.activeElement.dataset.mark === 'x'), 'it went elsewhere');
+  });
+  await check('what a rank prints stays text', async () => {
+    await page.evaluate((id) => { location.hash = id; }, T.jobs.markup);
+    await until(page, (id) => document.getElementById('job-title').textContent.startsWith(id + ' '), T.jobs.markup);
+    await until(page, () => document.body.textContent.includes('<img src=x onerror='));
+    need(await page.evaluate(() => !window.harmed && !document.querySelector('main img')), 'markup became an element');
+  });
+  await check('an unknown job in the address does no harm', async () => {
+    await page.evaluate(() => { location.hash = 'j-999999'; });
+    await page.waitForResponse((r) => r.url().includes('/v1/jobs/j-999999'), { timeout: WAIT });
+    await until(page, () => document.querySelectorAll('#jobs tbody tr').length > 0);
+    for (let i = bad.length - 1; i >= 0; i--) if (bad[i].includes('j-999999')) bad.splice(i, 1);
+    for (let i = errors.length - 1; i >= 0; i--) if (/status of 404/.test(errors[i])) errors.splice(i, 1);
+    await page.evaluate((id) => { location.hash = id; }, T.jobs.train);
+    await until(page, (id) => document.getElementById('job-title').textContent.startsWith(id + ' '), T.jobs.train);
+  });
+}
+
+async function looks(page) {
+  for (const scheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await check(`${scheme} scheme: background, text and chart change with it`, async () => {
+      const rgb = (await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).match(/\d+/g).map(Number);
+      need(scheme === 'dark' ? rgb[0] < 60 : rgb[0] > 200, rgb.join(','));
+      await until(page, () => document.querySelector('#chart-loss canvas') && document.querySelector('#chart-step canvas'));
+      await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+      need((await pixels(page, 'chart-loss')).line > 50, 'no line in the accent colour of this scheme');
+    });
+    for (const width of [1280, 360]) {
+      await page.setViewportSize({ width, height: 900 });
+      await check(`${scheme} scheme at ${width} px: nothing sticks out`, async () => {
+        await until(page, () => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+      });
+      await shoot(page, `2-${scheme}-${width}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  }
+}
+
+async function cut(page) {
+  const status = JSON.parse(moectl('local', 'status', '--dir', T.dir, '--json'));
+  outage = true;
+  process.kill(status.moed.pid, 'SIGKILL');
+  await check('kill -9 of the controller: a banner says so, old data stays', async () => {
+    await page.locator('#banner').waitFor({ timeout: WAIT });
+    need(/does not answer/.test(await text(page, '#banner')), await text(page, '#banner'));
+    need(await page.locator('#jobs tbody tr').count() > 0, 'the jobs are gone');
+  });
+  await shoot(page, '3-banner');
+  const again = spawnSync(T.moectl, ['local', 'up', '--dir', T.dir], { encoding: 'utf8', env: process.env });
+  await check('the controller is started again on the same port', () => need(again.status === 0, again.stderr));
+  await check('the banner goes and the iteration moves on', async () => {
+    await page.locator('#banner').waitFor({ state: 'hidden', timeout: WAIT });
+    outage = false;
+    const before = (await rowOf(page, 'jobs', T.jobs.train))[5];
+    await until(page, ([id, was]) => document.querySelector(`#jobs tr[data-key="${id}"]`).cells[5].textContent !== was, [T.jobs.train, before]);
+  });
+  await check('the event stream carries on without gap or repetition', async () => {
+    const id = JSON.parse(moectl('submit', T.short_recipe, '--json')).id;
+    await until(page, (id) => document.getElementById('events').textContent.includes('job.completed ' + id), id);
+    const seqs = (await page.$$eval('#events li', (ls) => ls.map((l) => Number(l.dataset.seq)))).reverse();
+    need(seqs.length > 5 && seqs.every((s, i) => i === 0 || s === seqs[i - 1] + 1), seqs.join(' '));
+  });
+}
+
+async function headers() {
+  await check('security headers of the page', async () => {
+    const r = await fetch(T.url + '/'), csp = r.headers.get('content-security-policy') || '';
+    need(/default-src 'self'/.test(csp) && !/unsafe/.test(csp), 'content-security-policy: ' + csp);
+    need(r.headers.get('x-content-type-options') === 'nosniff', 'no nosniff');
+  });
+}
+
+mkdirSync(T.shots, { recursive: true });
+const browser = await chromium.launch({ executablePath: T.chromium, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+try {
+  const page = await (await browser.newContext({ viewport: { width: 1280, height: 900 }, colorScheme: 'light' })).newPage();
+  watch(page);
+  await page.goto(T.url + '/');
+  await headers();
+  await login(page);
+  await shows(page);
+  await live(page);
+  await looks(page);
+  await cut(page);
+  await check('no error on the console', () => need(errors.length === 0, errors.join(' | ')));
+  await check('no request to anywhere else', () => need(outside.length === 0, outside.join(' ')));
+  await check('nothing missing', () => need(bad.length === 0, bad.join(' ')));
+} finally {
+  await browser.close();
+  writeFileSync(`${T.shots}/problems.json`, JSON.stringify({ errors, outside, bad }, null, 1));
+}
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed ? 1 : 0;
