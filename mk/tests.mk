@@ -36,10 +36,17 @@ unit-programs: $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
 unit: unit-programs
 	@UNIT_WRAP="$(UNIT_WRAP)" tests/run-unit $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
 
+# programs that play the engine in end-to-end tests
+FAKES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fake/*.c))
+.PHONY: fakes
+fakes: $(FAKES)
+$(FAKES): %: %.o
+	$(CC) $(LDFLAGS_ALL) -o $@ $<
+
 # make check [S="unit e2e"]: installs what tests need, builds, runs every suite (or those named); the last line sums up
 .PHONY: check
 check: deps-test
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory all fakes
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tests/check $(S)
 
 # make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: unit tests and the simulator
