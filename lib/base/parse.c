@@ -163,7 +163,7 @@ bool mo_name_valid(const char *s)
 	if (!s || !*s || !strchr(first, *s))
 		return false;
 	n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-	return s[n] == 0 && n <= 63;
+	return n <= 63 && s[n] == 0;
 }
 
 /* Length of the well-formed sequence at s (n bytes are there), 0 = none. RFC 3629: no overlong forms, no surrogates, at most U+10FFFF. */
