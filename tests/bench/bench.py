@@ -1,0 +1,234 @@
+#!/usr/bin/python3
+"""Benchmarks: one JSON line per figure {bench,metric,value,unit,n,min,max,peer,peer_value,ratio,raw}, medians; all samples in build/bench/*.txt. Peers are run in the same run on the
+same machine with the same rank (tests/fake/tiny.c) when they are installed; the floor is posix_spawn of the same program. Usage: bench.py [NAME ...] [--n SAMPLES]."""
+import argparse
+import http.client
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+from lib import BUILD, Cluster, Failed, command_recipe, wait_until
+
+TINY = os.path.join(BUILD, "tests/fake/tiny")
+OUT = os.path.join(BUILD, "bench")
+
+
+def report(bench, metric, samples, unit, peer=None, peer_samples=None):
+    if len(samples) < 5:
+        raise Failed("%s %s: %d samples, at least 5 are needed" % (bench, metric, len(samples)))
+    raw = os.path.join(OUT, "%s-%s.txt" % (bench, metric))
+    with open(raw, "w") as f:
+        f.write("".join("%r\n" % s for s in samples))
+    value, peer_value = statistics.median(samples), statistics.median(peer_samples) if peer_samples else None
+    print(json.dumps({"bench": bench, "metric": metric, "value": round(value, 4), "unit": unit, "n": len(samples), "min": round(min(samples), 4), "max": round(max(samples), 4),
+                      "peer": peer, "peer_value": peer_value and round(peer_value, 4), "ratio": peer_value and round(value / peer_value, 4), "raw": os.path.relpath(raw)}), flush=True)
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.unix = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(self.unix)
+
+
+class Api:
+    """One kept-alive connection to the UNIX socket, so that the client costs little."""
+
+    def __init__(self, cluster):
+        self.c = Unix(os.path.join(cluster.dir, "moed.sock"))
+
+    def call(self, method, path, body=None):
+        self.c.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+        r = self.c.getresponse()
+        text = r.read()
+        if r.status >= 300:
+            raise Failed("%s %s: %d %s" % (method, path, r.status, text[:300]))
+        return json.loads(text) if text else None
+
+    def submit(self, recipe):
+        return self.call("POST", "/v1/jobs", recipe)["id"]
+
+    def state(self, job, states, deadline=30):
+        return wait_until(lambda: self.call("GET", "/v1/jobs/" + job)["state"] in states, deadline, job + " in " + "/".join(states))
+
+    def end(self, job):
+        self.call("POST", "/v1/jobs/%s/cancel" % job, json.dumps({"now": True}))
+        self.state(job, ["cancelled", "failed", "completed"])
+
+
+def starts(path, attempt, n):
+    """ns of main() of each rank once all n of the attempt are there; None before."""
+    try:
+        rows = [line.split() for line in open(path)]
+    except FileNotFoundError:
+        return None
+    rows = [r for r in rows if len(r) == 4 and r[1] == str(attempt)]
+    return [int(r[3]) for r in rows] if len(rows) >= n else None
+
+
+def recipe(name, path, gpus=8, extra=()):
+    return command_recipe(name, [TINY, path] + list(extra), gpus)
+
+
+def fresh(name):
+    path = os.path.join(OUT, "run-" + name)
+    if os.path.exists(path):
+        os.unlink(path)
+    return path
+
+
+def floor_spawn(n, ranks):
+    """posix_spawn of the ranks by this process: first spawn -> last main()."""
+    samples = []
+    for i in range(n):
+        path = fresh("floor")
+        t0 = time.time_ns()
+        pids = [os.posix_spawn(TINY, [TINY, path], dict(os.environ, RANK=str(r), MOE_ATTEMPT="1")) for r in range(ranks)]
+        got = wait_until(lambda: starts(path, 1, ranks), 10, "ranks of the floor")
+        samples.append((max(got) - t0) / 1e6)
+        for p in pids:
+            os.kill(p, signal.SIGKILL)
+            os.waitpid(p, 0)
+    return samples
+
+
+def peer_launch(n, ranks):
+    """The fastest peer that is installed: (name, samples) of command -> all ranks in main()."""
+    commands = [("srun", ["srun", "-n%d" % ranks, "--overcommit"]), ("mpirun", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "-x", "RANK=0"]),
+                ("torchrun", ["/usr/bin/python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=%d" % ranks, "--master_port=29777", "--no_python"])]
+    for name, argv in commands:
+        if not shutil.which(argv[0]) or (name == "torchrun" and subprocess.run([argv[0], "-c", "import torch"], stderr=subprocess.DEVNULL).returncode):
+            continue
+        samples = []
+        for i in range(n):
+            path = fresh("peer")
+            t0 = time.time_ns()
+            p = subprocess.Popen(argv + [TINY, path, "exit"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            got = wait_until(lambda: starts(path, 1, ranks), 60, "ranks of " + name)
+            samples.append((max(got) - t0) / 1e6)
+            p.wait()
+        return name, samples
+    return None, None
+
+
+def bench_launch(n):
+    """Row 1: submit -> all 8 ranks in main(), one node, idle cluster, bind and read-back included."""
+    with Cluster(os.path.join(OUT, "c1"), nodes=1, gpus_per_node=8) as c:
+        api, cli, post, verified = Api(c), [], [], 0
+        for i in range(2 * n):
+            path = fresh("launch")
+            text = recipe("launch-%d" % i, path)
+            t0 = time.time_ns()
+            job = api.submit(text) if i % 2 else c.submit(text)
+            got = wait_until(lambda: starts(path, 1, 8), 20, "8 ranks")
+            (post if i % 2 else cli).append((max(got) - t0) / 1e6)
+            api.state(job, ["running"])
+            verified += all(r["bind_verified"] is not False for r in api.call("GET", "/v1/jobs/%s/ranks" % job)["items"])
+            api.end(job)
+        if verified != 2 * n:
+            raise Failed("binding was not verified in every run")
+    peer, peer_samples = peer_launch(5, 8)
+    report("launch", "post_to_8_ranks", post, "ms", peer, peer_samples)
+    report("launch", "moectl_submit_to_8_ranks", cli, "ms", peer, peer_samples)
+    report("launch", "floor_posix_spawn_8", floor_spawn(n, 8), "ms")
+
+
+def bench_restart(n):
+    """Rows 6 and 7: kill -9 of one rank -> every other rank gone, and -> all 8 ranks of the next attempt in main()."""
+    gone, again = [], []
+    with Cluster(os.path.join(OUT, "c2"), nodes=1, gpus_per_node=8) as c:
+        api = Api(c)
+        for i in range(n):
+            path = fresh("restart")
+            job = api.submit(recipe("restart-%d" % i, path))
+            wait_until(lambda: starts(path, 1, 8), 20, "8 ranks")
+            api.state(job, ["running"])
+            pids = [r["pid"] for r in api.call("GET", "/v1/jobs/%s/ranks" % job)["items"]]
+            fds = [os.pidfd_open(p) for p in pids]
+            poll = select.poll()
+            for f in fds[1:]:
+                poll.register(f, select.POLLIN)
+            t0, m0, left = time.time_ns(), time.monotonic_ns(), set(fds[1:])
+            os.kill(pids[0], signal.SIGKILL)
+            while left:
+                for f, _ in poll.poll(20000) or [(None, 0)]:
+                    if f is None:
+                        raise Failed("the other ranks were not gone within 20 s")
+                    poll.unregister(f)
+                    left.discard(f)
+            gone.append((time.monotonic_ns() - m0) / 1e6)
+            got = wait_until(lambda: starts(path, 2, 8), 20, "8 ranks of attempt 2")
+            again.append((max(got) - t0) / 1e6)
+            for f in fds:
+                os.close(f)
+            api.end(job)
+    report("restart", "rank_death_to_others_gone", gone, "ms")
+    report("restart", "kill_to_8_ranks_of_next_attempt", again, "ms")
+
+
+def pss_kib(pid):
+    for line in open("/proc/%d/smaps_rollup" % pid):
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    return 0
+
+
+def cpu_s(pid):
+    f = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return (int(f[11]) + int(f[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def bench_footprint(n):
+    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU per rank that prints 10,000 lines/s."""
+    with Cluster(os.path.join(OUT, "c3"), nodes=1, gpus_per_node=8) as c:
+        api, pss, idle, busy = Api(c), [], [], []
+        job = api.submit(recipe("idle", fresh("idle")))
+        api.state(job, ["running"])
+        s = c.status()
+        pids = [s["agents"][0]["pid"], s["steps"][0]["pid"]]
+        for i in range(max(5, n // 2)):
+            before, t = sum(map(cpu_s, pids)), time.monotonic()
+            time.sleep(3)
+            idle.append(100 * (sum(map(cpu_s, pids)) - before) / (time.monotonic() - t))
+            pss.append(sum(map(pss_kib, pids)) / 1024)
+        api.end(job)
+        job = api.submit(recipe("lines", fresh("lines"), 1, ["lines", "10000", "60"]))
+        api.state(job, ["running"])
+        stepd = wait_until(lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step")[0]
+        for i in range(5):
+            before, t = cpu_s(stepd), time.monotonic()
+            time.sleep(2)
+            busy.append(100 * (cpu_s(stepd) - before) / (time.monotonic() - t))
+        api.end(job)
+    report("footprint", "agent_and_stepd_pss", pss, "MiB")
+    report("footprint", "agent_and_stepd_idle_cpu", idle, "% of a core")
+    report("footprint", "stepd_cpu_10000_lines_per_s", busy, "% of a core")
+
+
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint}
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("names", nargs="*", choices=[[]] + list(BENCHES), default=[])
+    p.add_argument("--n", type=int, default=15)
+    a = p.parse_args()
+    shutil.rmtree(OUT, ignore_errors=True)
+    os.makedirs(OUT)
+    for name in a.names or BENCHES:
+        BENCHES[name](a.n)
+
+
+if __name__ == "__main__":
+    main()

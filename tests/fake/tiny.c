@@ -1,0 +1,45 @@
+/* The smallest rank, for benchmarks: appends "RANK ATTEMPT PID CLOCK_REALTIME-ns" of its main() to the file argv[1] with one write, then waits for a signal.
+ * argv[2] "exit": leaves at once with 0. argv[2] "lines": prints argv[3] lines a second on stdout for argv[4] seconds. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void lines(long per_second, long seconds)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	for (long tick = 0, i = 0; tick < seconds * 100; tick++) {
+		for (long k = 0; k < per_second / 100; k++, i++)
+			printf("step %ld/999999999 loss 2.345678 grad_norm 0.931 lr 1.00e-03 step_ms 171.2 tokens 2048 tokens_per_s 12000\n", i);
+		fflush(stdout);
+		t.tv_nsec += 10000000;
+		if (t.tv_nsec >= 1000000000) {
+			t.tv_nsec -= 1000000000;
+			t.tv_sec++;
+		}
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	const char *rank = getenv("RANK"), *attempt = getenv("MOE_ATTEMPT");
+	char line[128];
+	int n = snprintf(line, sizeof line, "%s %s %d %lld\n", rank ? rank : "0", attempt ? attempt : "1", getpid(), (long long)now.tv_sec * 1000000000LL + now.tv_nsec);
+	int fd = argc > 1 ? open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+	if (fd < 0 || write(fd, line, (size_t)n) != n)
+		return 2;
+	close(fd);
+	if (argc > 2 && !strcmp(argv[2], "exit"))
+		return 0;
+	if (argc > 4 && !strcmp(argv[2], "lines"))
+		lines(strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
+	for (;;)
+		pause();
+}
