@@ -1,0 +1,178 @@
+/* The plan document: explicit parallelism gives one plan, auto a search; then scaling and reliability. */
+#include "lib/plan/plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib/plan/parts.h"
+
+#define TOP_DEFAULT 5
+#define SCALE_MAX 64
+
+static void note(struct plan *p, const char *text)
+{
+	mo_strs_add(&p->notes, &p->n_notes, text);
+}
+
+void plan_of(const struct shape *s, struct plan *ret)
+{
+	mo_desc_init(&plan_desc, ret);
+	ret->parallelism = (struct plan_parallelism){ s->tp, s->pp, s->vpp, s->ep, s->etp, s->cp, s->dp, mo_strdup(s->sharding) };
+	ret->batch = (struct plan_batch){ s->micro, s->global, s->seq };
+	ret->recompute = mo_strdup(s->recompute);
+	ret->schedule = mo_strdup(s->schedule);
+	memory_of(s, &ret->memory_gb);
+	ret->fits = ret->memory_gb.total <= ret->memory_gb.capacity;
+	time_of(s, ret);
+	note(ret, "step time is computed, not calibrated against a measured run: compare plans by it, expect tens of percent of error");
+	if (s->gpu->gemm_efficiency == MO_NONE_F)
+		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
+	if (s->model->mtp > 0)
+		note(ret, "total_params leaves out the MTP layers; memory and FLOPs count them");
+	if (s->model->layers % (s->pp * s->vpp))
+		note(ret, "layers do not divide evenly into the pipeline's stages: the slowest stage sets the pace");
+	if (!ret->fits) {
+		_cleanup_(mo_freep) char *text = mo_printf("does not fit: %.1f of %.1f GB on the fullest rank, reserve included", ret->memory_gb.total, ret->memory_gb.capacity);
+
+		note(ret, text);
+	}
+}
+
+static const char *schedule_of(const struct recipe *r)
+{
+	if (r->parallelism.schedule && !mo_streq(r->parallelism.schedule, "1f1b"))
+		return r->parallelism.schedule;
+	return r->parallelism.vpp > 1 ? "interleaved" : "1f1b";
+}
+
+static int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
+{
+	const struct recipe_parallelism *p = &r->parallelism;
+	const char *missing = !r->model ? "model" : r->seq == MO_NONE ? "batch.seq" : r->global_batch == MO_NONE ? "batch.global" : NULL;
+
+	if (missing)
+		return mo_error_set(err, -EINVAL, "plan: the recipe has no %s: give it", missing);
+	if (gpu_peak_tflops(gpu, r->precision) == MO_NONE_F)
+		return mo_error_set(err, -EINVAL, "plan: %s has no %s peak in the catalogue: use another precision", gpu->name, r->precision);
+	*ret = (struct shape){
+		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = r->recompute ? r->recompute : "none",
+		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
+		.micro = r->micro != MO_NONE ? r->micro : 1, .global = r->global_batch, .seq = r->seq,
+		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
+	};
+	return 0;
+}
+
+/* Explicit sizes on another number of GPUs: dp takes the difference. */
+static int fit_dp(struct shape *s, struct mo_error *err)
+{
+	int64_t ranks = s->tp * s->pp * s->cp;
+
+	if (s->gpus % ranks)
+		return mo_error_set(err, -EINVAL, "plan: %lld GPUs do not divide by tp x pp x cp = %lld", (long long)s->gpus, (long long)ranks);
+	s->dp = s->gpus / ranks;
+	if (s->gpus / s->pp % (s->ep * s->etp))
+		return mo_error_set(err, -EINVAL, "plan: %lld GPUs of a stage do not divide by ep x etp = %lld", (long long)(s->gpus / s->pp), (long long)(s->ep * s->etp));
+	if (s->global % (s->dp * s->micro))
+		return mo_error_set(err, -EINVAL, "plan: a global batch of %lld does not divide by micro %lld x dp %lld", (long long)s->global, (long long)s->micro, (long long)s->dp);
+	return 0;
+}
+
+static int plans_for(const struct recipe *r, struct shape *s, size_t top, struct plan_doc *doc, struct mo_error *err)
+{
+	if (r->parallelism.automatic)
+		return plan_search(r, s, top, doc, err);
+	int ret = fit_dp(s, err);
+
+	if (ret == 0)
+		plan_of(s, MO_ADD(doc, plans, &plan_desc));
+	return ret;
+}
+
+/* Fixed global batch; efficiency is against the smallest size that has a plan, per GPU. */
+static void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc)
+{
+	double reference = 0;
+
+	for (size_t i = 0; i < o->n_scale && i < SCALE_MAX; i++) {
+		struct plan_scale *scale = MO_GROW(doc->scaling, doc->n_scaling);
+		struct plan_doc one;
+		struct mo_error why = { 0 };
+		struct shape s = *base;
+
+		*scale = (struct plan_scale){ o->scale[i], MO_NONE_F, MO_NONE_F, MO_NONE_F, NULL };
+		s.gpus = o->scale[i];
+		mo_desc_init(&plan_doc_desc, &one);
+		if (s.gpus < 1)
+			scale->note = mo_strdup("not a number of GPUs");
+		else if (plans_for(r, &s, 1, &one, &why) < 0)
+			scale->note = mo_strdup(mo_error_text(&why, -EINVAL));
+		else {
+			const struct plan *p = &one.plans[0];
+
+			reference = reference > 0 ? reference : p->tokens_per_s_per_gpu;
+			scale->efficiency = p->tokens_per_s_per_gpu / reference;
+			scale->step_time_s = p->step_time_s.total;
+			scale->mfu = p->mfu;
+			if (!p->fits)
+				scale->note = mo_strdup("does not fit into memory");
+		}
+		mo_error_done(&why);
+		mo_desc_done(&plan_doc_desc, &one);
+	}
+}
+
+int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+{
+	struct plan_doc doc;
+	struct shape s;
+	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
+
+	if (k < 0)
+		return k;
+	mo_desc_init(&plan_doc_desc, &doc);
+	k = plans_for(r, &s, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
+	if (k < 0) {
+		mo_desc_done(&plan_doc_desc, &doc);
+		return k;
+	}
+	struct params p = plan_params(r->model);
+
+	doc.model = (struct plan_model){ (int64_t)llround(p.total), (int64_t)llround(p.active), plan_flops_per_token(r->model, r->seq) };
+	doc.hardware = (struct plan_hardware){ mo_strdup(gpu->name), s.gpus };
+	reliability_of(&s, doc.plans[0].step_time_s.total, &doc.reliability);
+	scaling_of(r, &s, o, &doc);
+	mo_desc_done(&plan_doc_desc, ret);
+	*ret = doc;
+	return 0;
+}
+
+void plan_apply(const struct plan_doc *doc, struct recipe *r)
+{
+	const struct plan *best = doc->n_plans ? &doc->plans[0] : NULL;
+	struct recipe_parallelism *p = &r->parallelism;
+
+	if (!best)
+		return;
+	if (p->automatic) {
+		const struct plan_parallelism *b = &best->parallelism;
+
+		p->tp = b->tp;
+		p->pp = b->pp;
+		p->vpp = b->vpp;
+		p->ep = b->ep;
+		p->etp = b->etp;
+		p->cp = b->cp;
+		p->dp = b->dp;
+		mo_str_set(&p->sharding, b->sharding);
+		mo_str_set(&p->schedule, best->schedule);
+		mo_str_set(&r->recompute, best->recompute);
+		r->micro = best->batch.micro;
+	}
+	if (r->checkpoint.every == 0) {
+		int64_t every = (int64_t)llround(doc->reliability.checkpoint_every_s / best->step_time_s.total);
+
+		r->checkpoint.every = MO_MAX(every, 1);
+	}
+}

@@ -1,0 +1,62 @@
+/* The planner: a recipe and a GPU type -> parameter counts, memory, step time, scaling and failures. Pure: the same call serves `moectl plan`, admission and the simulator.
+ * Formulas and their sources: docs/planner.md. First version: the step time is not calibrated against measured runs, so error_pct is unknown and a note says so. */
+#pragma once
+#include "lib/base/error.h"
+#include "lib/model/gpu.h"
+#include "lib/model/recipe.h"
+
+struct plan_model { int64_t total_params, active_params; double flops_per_token; }; /* total without MTP layers; active with both embeddings */
+struct plan_hardware { char *gpu; int64_t gpus; };
+struct plan_parallelism { int64_t tp, pp, vpp, ep, etp, cp, dp; char *sharding; };
+struct plan_batch { int64_t micro, global, seq; };
+struct plan_memory { double total, params, grads, optimizer, activations, comm, reserve, capacity; }; /* 10^9 bytes, of the fullest rank */
+struct plan_time { double total, compute, a2a, pp, dp, cp, tp, optimizer, launch; };  /* seconds; the parts add up to total; pp holds the bubble */
+struct plan {
+	struct plan_parallelism parallelism;
+	struct plan_batch batch;
+	char *recompute, *schedule;
+	struct plan_memory memory_gb;
+	bool fits;
+	double bubble;                       /* fraction of the pipelined part of the step */
+	struct plan_time step_time_s;
+	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	double error_pct;                    /* MO_NONE_F: not calibrated */
+	char **notes; size_t n_notes;
+};
+struct plan_scale { int64_t gpus; double efficiency, step_time_s, mfu; char *note; };  /* note: why this size has no figures; left out when NULL */
+struct plan_reliability { double failures_per_day, checkpoint_every_s, ettr; };
+struct plan_doc {
+	struct plan_model model;
+	struct plan_hardware hardware;
+	struct plan *plans; size_t n_plans;  /* best first */
+	struct plan_scale *scaling; size_t n_scaling;
+	struct plan_reliability reliability;
+};
+extern const struct mo_desc plan_desc, plan_doc_desc;
+
+struct plan_options {
+	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
+	int64_t top;                         /* plans of a search, at most; 0 = 5 */
+	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
+};
+/* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
+ * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
+int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);
+/* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
+void plan_apply(const struct plan_doc *doc, struct recipe *r);
+
+/* Parameter counts of a model (params.c). */
+struct params {
+	double attention;                    /* weights of one layer's attention, norms included */
+	double dense_ffn, expert, shared, router; /* of one layer; expert = one expert */
+	double embedding;                    /* V h, once */
+	double total, active;                /* whole model without MTP */
+	double mtp;                          /* weights of all MTP layers */
+};
+struct params plan_params(const struct recipe_model *m);
+/* Forward + backward FLOPs of one token at sequence length seq: 6 per active weight (embedding look-up excluded) and causal attention counted half. */
+double plan_flops_per_token(const struct recipe_model *m, int64_t seq);
+/* Fraction of the pipelined part that is bubble; micro_batches per pipeline and step. schedule NULL: 1f1b, interleaved when vpp > 1. */
+double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches);
+/* Daly's interval between checkpoints for a blocking save of save_s and a mean time between failures of mttf_s. */
+double plan_daly_s(double save_s, double mttf_s);

@@ -1,0 +1,101 @@
+/* Descriptions of the plan document; names are those of the interface. */
+#include "lib/plan/plan.h"
+
+static const struct mo_field model_fields[] = {
+	MO_F(plan_model, total_params, MO_INT),
+	MO_F(plan_model, active_params, MO_INT),
+	MO_F(plan_model, flops_per_token, MO_REAL),
+};
+static const struct mo_desc model_desc = MO_DESC(plan_model, model_fields);
+
+static const struct mo_field hardware_fields[] = {
+	MO_F(plan_hardware, gpu, MO_STR),
+	MO_F(plan_hardware, gpus, MO_INT),
+};
+static const struct mo_desc hardware_desc = MO_DESC(plan_hardware, hardware_fields);
+
+static const struct mo_field parallelism_fields[] = {
+	MO_F(plan_parallelism, tp, MO_INT),
+	MO_F(plan_parallelism, pp, MO_INT),
+	MO_F(plan_parallelism, vpp, MO_INT),
+	MO_F(plan_parallelism, ep, MO_INT),
+	MO_F(plan_parallelism, etp, MO_INT),
+	MO_F(plan_parallelism, cp, MO_INT),
+	MO_F(plan_parallelism, dp, MO_INT),
+	MO_F(plan_parallelism, sharding, MO_STR),
+};
+static const struct mo_desc parallelism_desc = MO_DESC(plan_parallelism, parallelism_fields);
+
+static const struct mo_field batch_fields[] = {
+	MO_F(plan_batch, micro, MO_INT),
+	MO_F(plan_batch, global, MO_INT),
+	MO_F(plan_batch, seq, MO_INT),
+};
+static const struct mo_desc batch_desc = MO_DESC(plan_batch, batch_fields);
+
+static const struct mo_field memory_fields[] = {
+	MO_F(plan_memory, total, MO_REAL),
+	MO_F(plan_memory, params, MO_REAL),
+	MO_F(plan_memory, grads, MO_REAL),
+	MO_F(plan_memory, optimizer, MO_REAL),
+	MO_F(plan_memory, activations, MO_REAL),
+	MO_F(plan_memory, comm, MO_REAL),
+	MO_F(plan_memory, reserve, MO_REAL),
+	MO_F(plan_memory, capacity, MO_REAL),
+};
+static const struct mo_desc memory_desc = MO_DESC(plan_memory, memory_fields);
+
+static const struct mo_field time_fields[] = {
+	MO_F(plan_time, total, MO_REAL),
+	MO_F(plan_time, compute, MO_REAL),
+	MO_F(plan_time, a2a, MO_REAL),
+	MO_F(plan_time, pp, MO_REAL),
+	MO_F(plan_time, dp, MO_REAL),
+	MO_F(plan_time, cp, MO_REAL),
+	MO_F(plan_time, tp, MO_REAL),
+	MO_F(plan_time, optimizer, MO_REAL),
+	MO_F(plan_time, launch, MO_REAL),
+};
+static const struct mo_desc time_desc = MO_DESC(plan_time, time_fields);
+
+static const struct mo_field plan_fields[] = {
+	MO_F_SUB(plan, parallelism, MO_STRUCT, &parallelism_desc),
+	MO_F_SUB(plan, batch, MO_STRUCT, &batch_desc),
+	MO_F(plan, recompute, MO_STR),
+	MO_F(plan, schedule, MO_STR),
+	MO_F_SUB(plan, memory_gb, MO_STRUCT, &memory_desc),
+	MO_F(plan, fits, MO_BOOL),
+	MO_F(plan, bubble, MO_REAL),
+	MO_F_SUB(plan, step_time_s, MO_STRUCT, &time_desc),
+	MO_F(plan, tokens_per_s_per_gpu, MO_REAL),
+	MO_F(plan, tflops_per_gpu, MO_REAL),
+	MO_F(plan, mfu, MO_REAL),
+	MO_F(plan, error_pct, MO_REAL),
+	MO_F_LIST(plan, notes, MO_STRS),
+};
+const struct mo_desc plan_desc = MO_DESC(plan, plan_fields);
+
+static const struct mo_field scale_fields[] = {
+	MO_F(plan_scale, gpus, MO_INT),
+	MO_F(plan_scale, efficiency, MO_REAL),
+	MO_F(plan_scale, step_time_s, MO_REAL),
+	MO_F(plan_scale, mfu, MO_REAL),
+	MO_F(plan_scale, note, MO_STR, .omit = true),
+};
+static const struct mo_desc scale_desc = MO_DESC(plan_scale, scale_fields);
+
+static const struct mo_field reliability_fields[] = {
+	MO_F(plan_reliability, failures_per_day, MO_REAL),
+	MO_F(plan_reliability, checkpoint_every_s, MO_REAL),
+	MO_F(plan_reliability, ettr, MO_REAL),
+};
+static const struct mo_desc reliability_desc = MO_DESC(plan_reliability, reliability_fields);
+
+static const struct mo_field doc_fields[] = {
+	MO_F_SUB(plan_doc, model, MO_STRUCT, &model_desc),
+	MO_F_SUB(plan_doc, hardware, MO_STRUCT, &hardware_desc),
+	MO_F_VEC(plan_doc, plans, &plan_desc),
+	MO_F_VEC(plan_doc, scaling, &scale_desc),
+	MO_F_SUB(plan_doc, reliability, MO_STRUCT, &reliability_desc),
+};
+const struct mo_desc plan_doc_desc = MO_DESC(plan_doc, doc_fields);
