@@ -10,13 +10,15 @@ struct lines *lines_free(struct lines *l);
 MO_DEFINE_CLEANUP(struct lines, lines_free)
 struct line_fact {
 	int kind;                 /* enum line_kind, or -1 none */
-	struct sample sample;     /* LINE_SAMPLE; attempt and time not filled */
-	int phase;                /* LINE_PHASE */
+	struct sample sample;     /* LINE_SAMPLE; attempt and time not filled. tokens_per_s, step_s and tokens are turned into per-GPU and ms values. A percentage becomes a fraction. */
+	int phase;                /* LINE_PHASE; PHASE_NONE = none given */
 	int64_t iteration; char path[4096];   /* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED */
 	bool ready; bool checkpoint;          /* notify only: READY=1, CHECKPOINT= given */
 	char status[256];
 };
 /* One line without its newline, at most MO_LINE_MAX bytes; ANSI codes are removed first. Calls fn for each match (several on glued lines). world: ranks of the job (tokens/s/GPU). */
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);
-/* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood. */
+/* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood.
+ * kind is LINE_SAMPLE when a metric is given, or ITERATION alone (an iteration ended); LINE_PHASE with PHASE or READY and no metric; else -1. phase, ready, checkpoint
+ * and status are set beside it; iteration = ITERATION, else the digits that CHECKPOINT ends in. */
 int lines_notify(const char *data, size_t n, int64_t world, struct line_fact *ret);

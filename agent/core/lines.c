@@ -1,0 +1,364 @@
+/* Output lines and notify datagrams -> facts. Called by stepd for every line of every rank, so a line without a match costs one pass to clean it and one
+ * (JIT) search per rule. Untrusted input: lengths are capped, the match limit bounds backtracking, nothing is kept. Patterns match bytes, not UTF-8: ranks print anything. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "agent/core/lines.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pcre2.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+
+#define MATCH_LIMIT 100000             /* a pattern that backtracks more on 8 KiB is not worth waiting for */
+#define MATCHES_PER_LINE 64
+#define NOTIFY_MAX 8192
+#define VALUE_MAX 64                   /* longest number */
+
+enum target { T_INT, T_REAL, T_ITERATION, T_PATH, T_STEP_S, T_TOKENS_PER_S };
+struct field { const char *name; enum target target; size_t offset; };
+#define S(f, t) { #f, (t), offsetof(struct sample, f) }
+static const struct field fields[] = {
+	{ "iteration", T_ITERATION, 0 }, S(loss, T_REAL), S(grad_norm, T_REAL), S(lr, T_REAL), S(step_ms, T_REAL), { "step_s", T_STEP_S, 0 }, S(tokens, T_INT),
+	{ "tokens_per_s", T_TOKENS_PER_S, 0 }, S(tokens_per_s_per_gpu, T_REAL), S(tflops_per_gpu, T_REAL), S(mfu, T_REAL), S(mem_gb, T_REAL), S(skipped, T_INT), S(nan, T_INT),
+	{ "path", T_PATH, 0 }, { "steps", T_INT, SIZE_MAX }, { "seconds", T_REAL, SIZE_MAX },   /* read by nobody yet, allowed in rules */
+};
+/* Other names of the notify protocol; the rest are the fields above in capitals. */
+static const struct { const char *key, *field; } notify_names[] = { { "TFLOPS", "tflops_per_gpu" } };
+
+struct group { const struct field *field; int number; };
+struct rule {
+	pcre2_code *code;
+	int kind, phase;
+	bool missing_loss_is_nan;
+	struct group groups[ELEMENTSOF(fields)]; size_t n_groups;
+};
+struct lines {
+	struct rule *rules; size_t n_rules;
+	pcre2_match_data *data;
+	pcre2_match_context *context;
+	char clean[MO_LINE_MAX];
+};
+
+static const struct field *field_of(const char *name) {
+	for (size_t i = 0; i < ELEMENTSOF(fields); i++)
+		if (mo_streq(fields[i].name, name))
+			return &fields[i];
+	return NULL;
+}
+
+struct lines *lines_free(struct lines *l) {
+	if (!l)
+		return NULL;
+	for (size_t i = 0; i < l->n_rules; i++)
+		pcre2_code_free(l->rules[i].code);
+	pcre2_match_data_free(l->data);
+	pcre2_match_context_free(l->context);
+	free(l->rules);
+	free(l);
+	return NULL;
+}
+
+static int read_groups(struct rule *r, const char *pattern, struct mo_error *err) {
+	uint32_t n = 0, size = 0;
+	PCRE2_SPTR table = NULL;
+
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMECOUNT, &n);
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMEENTRYSIZE, &size);
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMETABLE, &table);
+	for (uint32_t i = 0; i < n; i++, table += size) {
+		const struct field *f = field_of((const char *)table + 2);
+		if (!f)
+			return mo_error_set(err, -EINVAL, "line rule '%s': group '%s' is not a field of a sample: name it iteration, loss, step_ms, ...", pattern, (const char *)table + 2);
+		if (r->n_groups < ELEMENTSOF(r->groups))
+			r->groups[r->n_groups++] = (struct group){ .field = f, .number = table[0] << 8 | table[1] };
+	}
+	return 0;
+}
+
+static int compile(struct rule *r, const struct line_rule *from, struct mo_error *err) {
+	int code;
+	PCRE2_SIZE at;
+
+	r->kind = from->kind;
+	r->missing_loss_is_nan = from->missing_loss_is_nan;
+	r->phase = from->phase ? mo_enum_parse(phase_names, _PHASE_N, from->phase) : PHASE_NONE;
+	if (!from->pattern)
+		return mo_error_set(err, -EINVAL, "line rule: there is no pattern: write one");
+	if (from->kind == LINE_PHASE && r->phase < 0)
+		return mo_error_set(err, -EINVAL, "line rule '%s': phase '%s' is unknown: use init, load, train, save or eval", from->pattern, from->phase ? from->phase : "");
+	/* DUPNAMES: the same field may stand in two alternatives. */
+	r->code = pcre2_compile((PCRE2_SPTR)from->pattern, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES, &code, &at, NULL);
+	if (!r->code) {
+		PCRE2_UCHAR text[128];
+		pcre2_get_error_message(code, text, sizeof(text));
+		return mo_error_set(err, -EINVAL, "line rule '%s': %s at character %zu: correct the pattern", from->pattern, (const char *)text, (size_t)at + 1);
+	}
+	pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);   /* where there is no JIT the interpreter does the same */
+	return read_groups(r, from->pattern, err);
+}
+
+int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struct mo_error *err) {
+	_cleanup_(lines_freep) struct lines *l = mo_alloc(sizeof(*l));
+
+	l->rules = mo_alloc_array(n + 1, sizeof(*l->rules));
+	for (size_t i = 0; i < n; i++) {
+		l->n_rules = i + 1;
+		int r = compile(&l->rules[i], &rules[i], err);
+		if (r < 0)
+			return r;
+	}
+	l->data = pcre2_match_data_create(64, NULL);
+	l->context = pcre2_match_context_create(NULL);
+	if (!l->data || !l->context)
+		return mo_error_set(err, -ENOMEM, "line rules: no memory for the pattern matcher");
+	pcre2_set_match_limit(l->context, MATCH_LIMIT);
+	*ret = TAKE_PTR(l);
+	return 0;
+}
+
+/* ANSI sequences vanish; a carriage return (progress bars) and NUL become blanks. Returns the length written. */
+static size_t clean_line(const char *s, size_t n, char *out) {
+	size_t k = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)s[i];
+		if (c != 0x1b) {
+			out[k++] = c == '\r' || c == '\n' || c == 0 ? ' ' : (char)c;
+			continue;
+		}
+		if (i + 1 >= n)
+			break;
+		c = (unsigned char)s[++i];
+		if (c == '[') {                                        /* CSI: parameters, then one final byte */
+			while (i + 1 < n && (unsigned char)s[i + 1] >= 0x20 && (unsigned char)s[i + 1] < 0x40)
+				i++;
+			i++;
+		} else if (c == ']') {                                 /* OSC: up to BEL or ESC \ */
+			while (i + 1 < n && s[i + 1] != 0x07 && s[i + 1] != 0x1b)
+				i++;
+			i += i + 2 < n && s[i + 1] == 0x1b && s[i + 2] == '\\' ? 2 : 1;
+		} else if (c >= 0x20 && c < 0x30) {                    /* charset selection and such: intermediate bytes, then a final one */
+			i++;
+		}
+	}
+	return k;
+}
+
+/* "65,536" "1.2e-05" "nan" "41.2%" -> number. Decimal commas are not a thing in engine output. */
+static int read_number(const char *s, size_t n, double *ret) {
+	char text[VALUE_MAX];
+	size_t k = 0;
+	bool percent = n > 0 && s[n - 1] == '%';
+
+	n -= percent;
+	while (n > 0 && s[n - 1] == ' ')
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		if (s[i] == ',' || s[i] == '_')
+			continue;
+		if (k + 1 >= sizeof(text))
+			return -ERANGE;
+		text[k++] = s[i];
+	}
+	text[k] = 0;
+	double v;
+	int r = mo_parse_double(text, &v);
+	if (r < 0)
+		return r;
+	*ret = percent ? v / 100 : v;
+	return 0;
+}
+
+static int64_t to_int(double v) {
+	return isfinite(v) && fabs(v) < 9e15 ? (int64_t)v : MO_NONE;
+}
+
+/* Rates that need the world size or other fields of the same line. */
+struct extra { double step_s, tokens_per_s; };
+
+static void set_field(const struct field *field, const char *s, size_t n, struct line_fact *f, struct extra *x) {
+	double v;
+
+	if (field->target == T_PATH) {
+		size_t len = MO_MIN(n, sizeof(f->path) - 1);
+		memcpy(f->path, s, len);
+		f->path[len] = 0;
+		return;
+	}
+	if (field->offset == SIZE_MAX || read_number(s, n, &v) < 0)
+		return;
+	switch (field->target) {
+	case T_INT: *(int64_t *)((char *)&f->sample + field->offset) = to_int(v); break;
+	case T_REAL: *(double *)((char *)&f->sample + field->offset) = v; break;
+	case T_ITERATION: f->sample.iteration = to_int(v) >= 0 ? to_int(v) : MO_NONE; break;
+	case T_STEP_S: x->step_s = v; break;
+	case T_TOKENS_PER_S: x->tokens_per_s = v; break;
+	case T_PATH: break;
+	}
+}
+
+/* The digits a path ends in ("/c/iter_0000020/" -> 20); MO_NONE without. */
+static int64_t trailing_number(const char *path) {
+	size_t end = strlen(path), begin;
+	int64_t v;
+
+	while (end > 1 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] >= '0' && path[begin - 1] <= '9'; begin--)
+		;
+	if (begin == end || end - begin > 18)
+		return MO_NONE;
+	_cleanup_(mo_freep) char *digits = mo_strndup(path + begin, end - begin);
+	return mo_parse_i64(digits, 0, INT64_MAX, &v) == 0 ? v : MO_NONE;
+}
+
+static void finish(struct line_fact *f, const struct extra *x, int64_t world) {
+	struct sample *s = &f->sample;
+
+	if (s->step_ms == MO_NONE_F && x->step_s != MO_NONE_F)
+		s->step_ms = x->step_s * 1000;
+	if (s->tokens_per_s_per_gpu == MO_NONE_F && x->tokens_per_s != MO_NONE_F && world > 0)
+		s->tokens_per_s_per_gpu = x->tokens_per_s / (double)world;
+	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms != MO_NONE_F && s->step_ms > 0 && world > 0)
+		s->tokens_per_s_per_gpu = (double)s->tokens * 1000 / s->step_ms / (double)world;
+	f->iteration = s->iteration;
+	if (f->iteration == MO_NONE && f->path[0])
+		f->iteration = trailing_number(f->path);
+}
+
+static void fact_init(struct line_fact *f, struct extra *x) {
+	f->kind = -1;
+	mo_desc_init(&sample_desc, &f->sample);
+	f->phase = PHASE_NONE;
+	f->iteration = MO_NONE;
+	f->path[0] = f->status[0] = 0;
+	f->ready = f->checkpoint = false;
+	*x = (struct extra){ .step_s = MO_NONE_F, .tokens_per_s = MO_NONE_F };
+}
+
+static void one_match(const struct lines *l, const struct rule *r, int64_t world, struct line_fact *f) {
+	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
+	uint32_t pairs = pcre2_get_ovector_count(l->data);
+	struct extra x;
+
+	fact_init(f, &x);
+	f->kind = r->kind;
+	f->phase = r->phase;
+	for (size_t i = 0; i < r->n_groups; i++) {
+		uint32_t g = (uint32_t)r->groups[i].number;
+		if (g < pairs && at[2 * g] != PCRE2_UNSET)
+			set_field(r->groups[i].field, l->clean + at[2 * g], at[2 * g + 1] - at[2 * g], f, &x);
+	}
+	if (r->missing_loss_is_nan && f->sample.loss == MO_NONE_F)
+		f->sample.loss = NAN;
+	finish(f, &x, world);
+}
+
+void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg) {
+	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE;
+	struct line_fact f;
+
+	for (size_t i = 0; i < l->n_rules; i++)
+		for (size_t from = 0; from <= len && budget; budget--) {
+			int r = pcre2_match(l->rules[i].code, (PCRE2_SPTR)l->clean, len, from, 0, l->data, l->context);
+			if (r < 0)
+				break;
+			const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
+			from = MO_MAX(at[1], from + 1);
+			one_match(l, &l->rules[i], world, &f);
+			fn(arg, &f);
+		}
+}
+
+static const struct field *notify_field(const char *key, size_t n) {
+	char name[32];
+
+	for (size_t i = 0; i < ELEMENTSOF(notify_names); i++)
+		if (strlen(notify_names[i].key) == n && memcmp(notify_names[i].key, key, n) == 0)
+			return field_of(notify_names[i].field);
+	if (n >= sizeof(name))
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		if ((key[i] < 'A' || key[i] > 'Z') && key[i] != '_')
+			return NULL;
+		name[i] = key[i] == '_' ? '_' : (char)(key[i] - 'A' + 'a');
+	}
+	name[n] = 0;
+	const struct field *f = field_of(name);
+	return f && f->target != T_PATH && f->offset != SIZE_MAX ? f : NULL;
+}
+
+static bool is(const char *key, size_t n, const char *name) {
+	return strlen(name) == n && memcmp(key, name, n) == 0;
+}
+
+static void copy_text(char *to, size_t size, const char *from, size_t n) {
+	n = MO_MIN(n, size - 1);
+	memcpy(to, from, n);
+	to[n] = 0;
+}
+
+/* One KEY=VALUE; true when it was understood. *metric: it is more than an iteration number. */
+static bool notify_pair(const char *key, size_t n, const char *value, size_t len, struct line_fact *f, struct extra *x, bool *metric) {
+	char word[16];
+	double number;
+
+	if (is(key, n, "READY")) {
+		f->ready = is(value, len, "1");
+		return f->ready;
+	}
+	if (is(key, n, "PHASE")) {
+		copy_text(word, sizeof(word), value, len);
+		f->phase = mo_enum_parse(phase_names, _PHASE_N, word);
+		return f->phase >= 0;
+	}
+	if (is(key, n, "CHECKPOINT")) {
+		if (!len || len >= sizeof(f->path))
+			return false;
+		copy_text(f->path, sizeof(f->path), value, len);
+		f->checkpoint = true;
+		return true;
+	}
+	if (is(key, n, "STATUS")) {
+		copy_text(f->status, sizeof(f->status), value, len);
+		return true;
+	}
+	const struct field *field = notify_field(key, n);
+	if (!field || read_number(value, len, &number) < 0)
+		return false;
+	set_field(field, value, len, f, x);
+	*metric |= field->target != T_ITERATION;
+	return true;
+}
+
+int lines_notify(const char *data, size_t n, int64_t world, struct line_fact *ret) {
+	bool understood = false, metric = false;
+	struct line_fact f;
+	struct extra x;
+
+	if (n > NOTIFY_MAX)
+		return -EINVAL;
+	fact_init(&f, &x);
+	for (const char *p = data, *end = data + n; p < end; ) {
+		const char *eol = memchr(p, '\n', (size_t)(end - p));
+		size_t len = (size_t)((eol ? eol : end) - p);
+		const char *eq = memchr(p, '=', len);
+		if (eq && !memchr(p, 0, len)) {
+			size_t key = (size_t)(eq - p);
+			understood |= notify_pair(p, key, eq + 1, len - key - 1, &f, &x, &metric);
+		}
+		p += len + 1;
+	}
+	if (!understood)
+		return -EINVAL;
+	finish(&f, &x, world);
+	bool other = f.ready || f.checkpoint || f.phase >= 0 || f.status[0];
+	if (metric || (f.sample.iteration != MO_NONE && !other))
+		f.kind = LINE_SAMPLE;
+	else if (f.phase >= 0 || f.ready)
+		f.kind = LINE_PHASE;
+	*ret = f;
+	return 0;
+}

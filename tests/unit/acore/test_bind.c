@@ -1,0 +1,300 @@
+/* Binding plan and its verification. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include "agent/core/bind.h"
+#include "lib/base/idset.h"
+
+struct bed { struct nodeinfo info; struct recipe_bind how; struct rank_bind *binds; size_t n; struct mo_error err; };
+
+static int setup(void **state) {
+	struct bed *b = mo_alloc(sizeof(*b));
+
+	mo_desc_init(&nodeinfo_desc, &b->info);
+	mo_desc_init(&recipe_bind_desc, &b->how);
+	*state = b;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct bed *b = *state;
+
+	mo_vec_clear(&rank_bind_desc, (void **)&b->binds, &b->n);
+	mo_desc_done(&nodeinfo_desc, &b->info);
+	mo_desc_done(&recipe_bind_desc, &b->how);
+	mo_error_done(&b->err);
+	free(b);
+	return 0;
+}
+
+/* A NUMA node with cores first..first+n-1, each with a sibling at +smt (0 = none), L3 groups of `l3` cores. */
+static void add_numa(struct bed *b, int64_t id, int first, int n, int smt, int l3, const char *distances) {
+	struct numa_node *node = MO_ADD(&b->info, numa, &numa_node_desc);
+	char cores[4096] = "", groups[4096] = "";
+
+	for (int i = 0; i < n; i++) {
+		snprintf(cores + strlen(cores), sizeof(cores) - strlen(cores), smt ? "%s%d,%d" : "%s%d", i ? ";" : "", first + i, first + i + smt);
+		if (l3 && i % l3 == 0)
+			snprintf(groups + strlen(groups), sizeof(groups) - strlen(groups), "%s%d-%d", i ? ";" : "", first + i, first + i + l3 - 1);
+	}
+	node->id = id;
+	node->cores = mo_strdup(cores);
+	node->l3 = mo_strdup(groups);
+	node->cpus = mo_printf("%d-%d", first, first + n - 1);
+	node->distances = mo_strdup(distances);
+}
+
+static void add_gpu(struct bed *b, int64_t numa) {
+	struct gpu_slot *g = MO_ADD(&b->info, gpus, &gpu_slot_desc);
+
+	g->index = (int64_t)b->info.n_gpus - 1;
+	g->numa_node = numa;
+	g->nic = mo_printf("mlx5_%lld", (long long)g->index);
+}
+
+/* 8 GPUs, 2 sockets of 96 cores with SMT. */
+static void mi300x(struct bed *b) {
+	add_numa(b, 0, 0, 96, 192, 8, "10 32");
+	add_numa(b, 1, 96, 96, 192, 8, "32 10");
+	for (int i = 0; i < 8; i++)
+		add_gpu(b, i / 4);
+}
+
+static int plan_taken(struct bed *b, size_t n, const int64_t *gpus, const char *taken) {
+	mo_vec_clear(&rank_bind_desc, (void **)&b->binds, &b->n);
+	mo_error_done(&b->err);
+	return bind_plan(&b->info, &b->how, gpus, n, taken, &b->binds, &b->n, &b->err);
+}
+
+static int plan(struct bed *b, size_t n) {
+	static const int64_t gpus[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+	return plan_taken(b, n, gpus, "");
+}
+
+static void assert_disjoint(const struct bed *b) {
+	_cleanup_(mo_idset_done) struct mo_idset all = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < b->n; i++) {
+		_cleanup_(mo_idset_done) struct mo_idset one = { 0 };
+		assert_int_equal(mo_idset_parse(b->binds[i].cpus, &one), 0);
+		count += mo_idset_count(&one);
+		mo_idset_or(&all, &one);
+	}
+	assert_int_equal(mo_idset_count(&all), count);
+}
+
+static void test_full_node(void **state) {
+	struct bed *b = *state;
+
+	mi300x(b);
+	assert_int_equal(plan(b, 8), 0);
+	assert_int_equal(b->n, 8);
+	for (size_t i = 0; i < 8; i++) {
+		assert_int_equal(b->binds[i].numa_node, i / 4);
+		assert_in_range(b->binds[i].n_cpus, 23, 24);
+		assert_int_equal(b->binds[i].mem_policy, MEM_PREFERRED);
+		assert_string_equal(b->binds[i].mem_nodes, i < 4 ? "0" : "1");
+		assert_false(b->binds[i].shared);
+		assert_null(b->binds[i].note);
+	}
+	assert_string_equal(b->binds[0].cpus, "2-24,194-216");         /* cores 0 and 1 are reserved, both siblings given */
+	assert_string_equal(b->binds[5].nic, "mlx5_5");
+	assert_disjoint(b);
+}
+
+static void test_jobs_beside_each_other_never_meet(void **state) {
+	struct bed *b = *state;
+	static const int64_t first[] = { 0, 5 }, second[] = { 1, 4 };
+
+	mi300x(b);
+	assert_int_equal(plan_taken(b, 2, first, ""), 0);
+	_cleanup_(mo_freep) char *a = mo_strdup(b->binds[0].cpus), *c = mo_strdup(b->binds[1].cpus);
+	assert_int_equal(plan(b, 8), 0);
+	assert_string_equal(b->binds[0].cpus, a);                      /* a slot's share does not depend on the job's size */
+	assert_string_equal(b->binds[5].cpus, c);
+	_cleanup_(mo_freep) char *taken = mo_printf("%s,%s", a, c);
+	assert_int_equal(plan_taken(b, 2, second, taken), 0);
+	assert_false(b->binds[0].shared || b->binds[1].shared);
+	_cleanup_(mo_idset_done) struct mo_idset mine = { 0 }, others = { 0 };
+	mo_idset_parse(b->binds[0].cpus, &mine);
+	mo_idset_parse(taken, &others);
+	mo_idset_and(&mine, &others);
+	assert_int_equal(mo_idset_count(&mine), 0);
+}
+
+static void test_taken_share_moves(void **state) {
+	struct bed *b = *state;
+	static const int64_t gpu[] = { 0 };
+
+	add_numa(b, 0, 0, 8, 0, 0, "10");
+	b->how.reserve_cores = 0;
+	add_gpu(b, 0);
+	add_gpu(b, 0);
+	assert_int_equal(plan_taken(b, 1, gpu, "0-3"), 0);
+	assert_string_equal(b->binds[0].cpus, "4-7");
+	assert_int_equal(plan_taken(b, 1, gpu, "0-7"), 0);
+	assert_true(b->binds[0].shared);
+	assert_string_equal(b->binds[0].cpus, "0-7");
+	assert_non_null(strstr(b->binds[0].note, "other jobs"));
+}
+
+static void test_smt_one_and_none(void **state) {
+	struct bed *b = *state;
+
+	mi300x(b);
+	b->how.smt = mo_strdup("one");
+	b->how.nic = mo_strdup("none");
+	b->how.memory = mo_strdup("none");
+	assert_int_equal(plan(b, 4), 0);
+	assert_string_equal(b->binds[0].cpus, "2-24");
+	assert_null(b->binds[0].nic);
+	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);
+	b->how.cpu = mo_strdup("none");
+	assert_int_equal(plan(b, 4), 0);
+	assert_null(b->binds[0].cpus);
+	assert_int_equal(b->binds[0].n_cpus, 24);
+	mo_str_set(&b->how.memory, "interleave");
+	assert_int_equal(plan(b, 1), 0);
+	assert_int_equal(b->binds[0].mem_policy, MEM_INTERLEAVE);
+	assert_string_equal(b->binds[0].mem_nodes, "0-1");
+}
+
+static void test_few_cores(void **state) {
+	struct bed *b = *state;
+
+	add_numa(b, 0, 4, 3, 0, 0, "10");
+	for (int i = 0; i < 8; i++)
+		add_gpu(b, 0);
+	assert_int_equal(plan(b, 2), 0);                               /* 8 slots, 3 cores, 2 ranks: each keeps one, one is reserved */
+	assert_false(b->binds[0].shared);
+	assert_disjoint(b);
+	assert_string_equal(b->binds[0].cpus, "5");
+	assert_string_equal(b->binds[1].cpus, "6");
+	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);            /* one NUMA node */
+	assert_int_equal(plan(b, 3), 0);
+	assert_disjoint(b);                                            /* nothing reserved */
+	assert_int_equal(plan(b, 4), 0);
+	for (size_t i = 0; i < 4; i++) {
+		assert_true(b->binds[i].shared);
+		assert_string_equal(b->binds[i].cpus, "4-6");
+		assert_int_equal(b->binds[i].n_cpus, 1);
+	}
+	assert_string_equal(b->binds[0].note, "ranks share 3 cores: there are fewer cores than ranks");
+}
+
+static void test_nearest_node_with_cores(void **state) {
+	struct bed *b = *state;
+
+	add_numa(b, 0, 0, 8, 0, 0, "10 32 12");
+	struct numa_node *empty = MO_ADD(&b->info, numa, &numa_node_desc);
+	empty->id = 1;
+	empty->distances = mo_strdup("32 10 12");
+	add_numa(b, 2, 8, 8, 0, 0, "12 12 10");
+	add_gpu(b, 1);
+	assert_int_equal(plan(b, 1), 0);
+	assert_int_equal(b->binds[0].numa_node, 2);
+	assert_string_equal(b->binds[0].cpus, "10-15");
+	assert_string_equal(b->binds[0].mem_nodes, "2");
+}
+
+static void test_unknown_numa_spreads(void **state) {
+	struct bed *b = *state;
+
+	add_numa(b, 0, 0, 4, 0, 0, "10 20");
+	add_numa(b, 1, 4, 4, 0, 0, "20 10");
+	b->how.reserve_cores = 0;
+	add_gpu(b, MO_NONE);
+	add_gpu(b, -1);                                                /* as firmware says it; no such node */
+	assert_int_equal(plan(b, 2), 0);
+	assert_string_equal(b->binds[0].cpus, "0-3");
+	assert_string_equal(b->binds[1].cpus, "4-7");
+	assert_true(b->binds[0].numa_node == MO_NONE);
+	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);
+}
+
+static void test_gpu_order_is_not_numa_order(void **state) {
+	struct bed *b = *state;
+	static const int64_t numa[] = { 3, 3, 1, 1, 0, 0, 2, 2 };       /* MI250X of Tioga */
+
+	for (int i = 0; i < 4; i++)
+		add_numa(b, i, i * 16, 16, 64, 8, "10 12 12 12");
+	for (int i = 0; i < 8; i++)
+		add_gpu(b, numa[i]);
+	assert_int_equal(plan(b, 8), 0);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(b->binds[i].numa_node, numa[i]);
+	assert_disjoint(b);
+	assert_string_equal(b->binds[0].cpus, "50-56,114-120");
+	assert_string_equal(b->binds[1].cpus, "57-63,121-127");
+}
+
+static void test_errors(void **state) {
+	struct bed *b = *state;
+	static const int64_t gpu[] = { 9 }, zero[] = { 0 };
+
+	mi300x(b);
+	assert_int_equal(plan_taken(b, 1, gpu, ""), -EINVAL);
+	assert_non_null(strstr(b->err.text, "slot 9 does not exist"));
+	assert_null(b->binds);
+	assert_int_equal(plan_taken(b, 1, zero, "x"), -EINVAL);
+	mo_str_set(&b->info.numa[0].cores, "1,2;x");
+	assert_int_equal(plan_taken(b, 1, zero, ""), -EINVAL);
+	assert_non_null(strstr(b->err.text, "malformed"));
+	mo_vec_clear(&numa_node_desc, (void **)&b->info.numa, &b->info.n_numa);
+	assert_int_equal(plan_taken(b, 1, zero, ""), -ENODEV);
+}
+
+static void judged(const struct rank_bind *want, const char *cpus, const char *policy, int verified, const char *words) {
+	int8_t v = 5;
+	_cleanup_(mo_freep) char *note = NULL;
+
+	bind_judge(want, cpus, policy, &v, &note);
+	assert_int_equal(v, verified);
+	if (words)
+		assert_non_null(strstr(note, words));
+	else
+		assert_null(note);
+}
+
+static void test_judge(void **state) {
+	struct rank_bind w;
+
+	mo_desc_init(&rank_bind_desc, &w);
+	w.mem_policy = MEM_PREFERRED;
+	w.cpus = mo_strdup("2-5");
+	w.mem_nodes = mo_strdup("1");
+	judged(&w, "2-5", "prefer:1", 1, NULL);
+	judged(&w, "2,3-5", "prefer (many):1", 1, NULL);
+	judged(&w, "2-5", "prefer=static:1", 1, NULL);
+	judged(&w, "2-6", "prefer:1", 0, "asked for cpus 2-5, the kernel allows 2-6");
+	judged(&w, "2-5", "prefer:0", 0, "the kernel says prefer:0");
+	judged(&w, "2-5", "default", 0, "default");
+	judged(&w, "2-5", "bind:1", 0, "bind:1");
+	judged(&w, "2-5", NULL, -1, "could not be read");
+	judged(&w, NULL, "prefer:1", -1, "could not be read");
+	w.mem_policy = MEM_NONE;
+	judged(&w, "2-5", NULL, 1, NULL);
+	w.note = mo_strdup("ranks share 4 cores");
+	judged(&w, "2-5", NULL, 1, "share");
+	w.simulated = true;
+	judged(&w, "0-1", NULL, -1, "simulated topology");
+	w.simulated = false;
+	mo_str_set(&w.cpus, NULL);
+	mo_str_set(&w.note, NULL);
+	judged(&w, "0-1", NULL, -1, "not bound");
+	mo_desc_done(&rank_bind_desc, &w);
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_full_node), T(test_jobs_beside_each_other_never_meet), T(test_taken_share_moves), T(test_smt_one_and_none), T(test_few_cores),
+		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge),
+	};
+	return cmocka_run_group_tests_name("acore/bind", tests, NULL, NULL);
+}

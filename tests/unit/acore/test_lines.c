@@ -1,0 +1,235 @@
+/* Output lines and notify datagrams. Rules are written as engine files write them (megatron: training_log of Megatron-LM d98e8a6). */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include "agent/core/lines.h"
+#include "lib/model/limits.h"
+
+static char megatron[] = "iteration\\s+(?<iteration>\\d+)\\s*/\\s*(?<steps>\\d+) \\|(?:(?!iteration\\s+\\d+\\s*/).)*?elapsed time per iteration \\(ms\\): (?<step_ms>[\\d.]+)"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?throughput per GPU \\(TFLOP/s/GPU\\): (?<tflops_per_gpu>[\\d.]+))?"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?learning rate: (?<lr>[\\d.E+-]+))?"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?lm loss: (?<loss>\\S+))?"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?grad norm: (?<grad_norm>\\S+))?"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?number of skipped iterations:\\s*(?<skipped>\\d+))?"
+	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?number of nan iterations:\\s*(?<nan>\\d+))?";
+static char save[] = "successfully saved checkpoint from iteration\\s+(?<iteration>\\d+) to (?<path>\\S+)";
+static char saving[] = "saving checkpoint at iteration\\s+(?<iteration>\\d+) to (?<path>\\S+)";
+static char training[] = "^training \\.\\.\\.";
+static char titan[] = "step:\\s*(?<iteration>\\d+)\\s+loss:\\s*(?<loss>\\S+)\\s+grad_norm:\\s*(?<grad_norm>\\S+)\\s+memory:\\s*(?<mem_gb>[\\d.]+)GiB\\S*\\s+tps:\\s*(?<tokens_per_s_per_gpu>[\\d,]+)"
+	"\\s+tflops:\\s*(?<tflops_per_gpu>[\\d,.]+)\\s+mfu:\\s*(?<mfu>\\S+)";
+static char maxtext[] = "completed step: (?<iteration>\\d+), seconds: (?<step_s>[\\d.]+).*?Tokens/s: (?<tokens_per_s>[\\d.]+)";
+static char train[] = "train";
+
+struct got { struct line_fact facts[16]; size_t n; };
+
+static void on_fact(void *arg, const struct line_fact *f) {
+	struct got *g = arg;
+
+	assert_true(g->n < ELEMENTSOF(g->facts));
+	g->facts[g->n++] = *f;
+}
+
+static struct lines *make(void) {
+	const struct line_rule rules[] = {
+		{ .kind = LINE_SAMPLE, .pattern = megatron, .missing_loss_is_nan = true },
+		{ .kind = LINE_SAVED, .pattern = save },
+		{ .kind = LINE_SAVING, .pattern = saving },
+		{ .kind = LINE_PHASE, .pattern = training, .phase = train },
+		{ .kind = LINE_SAMPLE, .pattern = titan },
+		{ .kind = LINE_SAMPLE, .pattern = maxtext },
+	};
+	struct lines *l = NULL;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	assert_int_equal(lines_new(rules, ELEMENTSOF(rules), &l, &err), 0);
+	return l;
+}
+
+static struct got feed(const char *line, size_t n) {
+	_cleanup_(lines_freep) struct lines *l = make();
+	struct got g = { .n = 0 };
+
+	lines_feed(l, line, n, 4, on_fact, &g);
+	return g;
+}
+
+static struct got line(const char *text) { return feed(text, strlen(text)); }
+
+static void test_megatron(void **state) {
+	struct got g = line(" [2025-12-25 08:40:22.123456] iteration        2/      50 | consumed samples:          256 | elapsed time per iteration (ms): 6046.6 | "
+		"throughput per GPU (TFLOP/s/GPU): 1255.4 | learning rate: 1.000000E-05 | global batch size:   128 | lm loss: 1.189062E+01 | loss scale: 1.0 | grad norm: 7.499 | "
+		"number of skipped iterations:   0 | number of nan iterations:   0 |");
+	const struct sample *s = &g.facts[0].sample;
+
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.facts[0].kind, LINE_SAMPLE);
+	assert_int_equal(s->iteration, 2);
+	assert_true(s->loss == 11.89062 && s->step_ms == 6046.6 && s->tflops_per_gpu == 1255.4 && s->lr == 1e-5 && s->grad_norm == 7.499);
+	assert_int_equal(s->skipped, 0);
+	assert_int_equal(s->nan, 0);
+	assert_true(s->tokens == MO_NONE && s->mfu == MO_NONE_F);
+}
+
+static void test_missing_loss_is_nan(void **state) {
+	struct got g = line(" iteration       10/ 1000000 | consumed samples:           40 | elapsed time per iteration (ms): 356.2 | learning rate: 0.000E+00 | global batch size:     4 | "
+		"loss scale: 8388608.0 | number of skipped iterations:  10 | number of nan iterations:   3 |");
+
+	assert_int_equal(g.n, 1);
+	assert_true(isnan(g.facts[0].sample.loss));
+	assert_int_equal(g.facts[0].sample.skipped, 10);
+	assert_int_equal(g.facts[0].sample.nan, 3);
+	assert_true(g.facts[0].sample.grad_norm == MO_NONE_F);
+	g = line("iteration 3/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: nan | grad norm: inf |");
+	assert_true(isnan(g.facts[0].sample.loss) && isinf(g.facts[0].sample.grad_norm));
+}
+
+static void test_glued(void **state) {
+	struct got g = line("iteration 3/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: 2.5 |iteration 4/ 9 | elapsed time per iteration (ms): 2.5 | lm loss: 2.4 |"
+		"successfully saved checkpoint from iteration       4 to /ckpt/a [ t 1/2, p 1/1 ]saving checkpoint at iteration 5 to /ckpt/b in torch_dist format");
+
+	assert_int_equal(g.n, 4);
+	assert_int_equal(g.facts[0].sample.iteration, 3);
+	assert_true(g.facts[0].sample.loss == 2.5);
+	assert_int_equal(g.facts[1].sample.iteration, 4);
+	assert_int_equal(g.facts[2].kind, LINE_SAVED);
+	assert_int_equal(g.facts[2].iteration, 4);
+	assert_string_equal(g.facts[2].path, "/ckpt/a");
+	assert_int_equal(g.facts[3].kind, LINE_SAVING);
+	assert_int_equal(g.facts[3].iteration, 5);
+}
+
+static void test_ansi_and_carriage_returns(void **state) {
+	struct got g = line("\x1b[31mstep: \x1b[1m10\x1b[0m  loss: \x1b[38;5;2m2.25\x1b[0m  grad_norm: 1.5  memory: 30.5GiB(63.2%)  tps: 7,318  tflops: 4,122.75  mfu: 41.25%\x1b]8;;http://x\x07");
+
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.facts[0].sample.iteration, 10);
+	assert_true(g.facts[0].sample.loss == 2.25 && g.facts[0].sample.tokens_per_s_per_gpu == 7318 && g.facts[0].sample.tflops_per_gpu == 4122.75);
+	assert_true(fabs(g.facts[0].sample.mfu - 0.4125) < 1e-12);
+	g = line("step: 1 loss: 2 grad_norm: 1 memory: 3GiB(6%) tps: 7 tflops: 4 mfu: N/A");
+	assert_true(g.facts[0].sample.mfu == MO_NONE_F);
+	g = line("  3%|#  | 3/100\rcompleted step: 3, seconds: 0.5, x, Tokens/s: 4096\rcompleted step: 4, seconds: 0.25, Tokens/s: 8192");
+	assert_int_equal(g.n, 2);
+	assert_true(g.facts[0].sample.step_ms == 500 && g.facts[0].sample.tokens_per_s_per_gpu == 1024);
+	assert_int_equal(g.facts[1].sample.iteration, 4);
+	g = line("\x1b");
+	assert_int_equal(g.n, 0);
+	g = line("\x1b[31");
+	assert_int_equal(g.n, 0);
+	g = line("\x1b(Btraining ...\x1b]0;t\x1b\\");
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.facts[0].phase, PHASE_TRAIN);
+}
+
+static void test_limits(void **state) {
+	_cleanup_(mo_freep) char *big = mo_alloc(MO_LINE_MAX * 2);
+	static const char tail[] = "completed step: 3, seconds: 0.5, Tokens/s: 4096";
+
+	memset(big, 'x', MO_LINE_MAX * 2);
+	memcpy(big + MO_LINE_MAX - 10, tail, sizeof(tail) - 1);        /* beyond the limit: not looked at */
+	assert_int_equal(feed(big, MO_LINE_MAX * 2).n, 0);
+	memcpy(big + 10, tail, sizeof(tail) - 1);
+	assert_int_equal(feed(big, MO_LINE_MAX * 2).n, 1);
+	struct got g = line("completed step: 99999999999999999999999999, seconds: 1, Tokens/s: 1");
+	assert_true(g.n == 1 && g.facts[0].sample.iteration == MO_NONE);
+	assert_int_equal(feed("training ...\0training", 21).n, 1);
+}
+
+static void test_bad_rules(void **state) {
+	static char open[] = "(?<iteration>\\d+", unknown[] = "(?<losss>\\d+)", any[] = "x";
+	const struct line_rule bad[] = {
+		{ .kind = LINE_SAMPLE, .pattern = open }, { .kind = LINE_SAMPLE, .pattern = unknown }, { .kind = LINE_PHASE, .pattern = any }, { .kind = LINE_SAMPLE },
+	};
+	static const char *const want[] = { "missing closing parenthesis", "losss", "phase", "no pattern" };
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		struct lines *l = NULL;
+		assert_int_equal(lines_new(&bad[i], 1, &l, &err), -EINVAL);
+		assert_null(l);
+		assert_non_null(strstr(err.text, want[i]));
+	}
+}
+
+static void test_hostile_pattern_ends(void **state) {
+	static char slow[] = "(a+)+$";
+	const struct line_rule rule = { .kind = LINE_SAMPLE, .pattern = slow };
+	char text[200];
+	struct lines *l = NULL;
+	struct got g = { .n = 0 };
+
+	memset(text, 'a', sizeof(text));
+	text[199] = 'b';
+	assert_int_equal(lines_new(&rule, 1, &l, NULL), 0);
+	lines_feed(l, text, sizeof(text), 1, on_fact, &g);
+	assert_int_equal(g.n, 0);
+	lines_free(l);
+}
+
+static int notify(const char *text, struct line_fact *f) { return lines_notify(text, strlen(text), 4, f); }
+
+static void test_notify_sample(void **state) {
+	struct line_fact f;
+
+	assert_int_equal(notify("PHASE=train\nITERATION=12\nLOSS=2.31\nSTEP_MS=500\nTOKENS=65,536\nGRAD_NORM=0.5\nLR=1e-3\nTFLOPS=412\nCOLOUR=red", &f), 0);
+	assert_int_equal(f.kind, LINE_SAMPLE);
+	assert_int_equal(f.phase, PHASE_TRAIN);
+	assert_int_equal(f.iteration, 12);
+	assert_int_equal(f.sample.iteration, 12);
+	assert_int_equal(f.sample.tokens, 65536);
+	assert_true(f.sample.loss == 2.31 && f.sample.tflops_per_gpu == 412 && f.sample.tokens_per_s_per_gpu == 32768 && f.sample.lr == 1e-3 && f.sample.grad_norm == 0.5);
+	assert_false(f.ready);
+	assert_int_equal(notify("ITERATION=5\n", &f), 0);
+	assert_int_equal(f.kind, LINE_SAMPLE);
+	assert_int_equal(notify("LOSS=nan", &f), 0);
+	assert_true(f.kind == LINE_SAMPLE && isnan(f.sample.loss) && f.sample.iteration == MO_NONE);
+}
+
+static void test_notify_other(void **state) {
+	struct line_fact f;
+
+	assert_int_equal(notify("READY=1\nPHASE=train\nITERATION=20", &f), 0);
+	assert_int_equal(f.kind, LINE_PHASE);                          /* no iteration ended */
+	assert_true(f.ready && f.iteration == 20);
+	assert_int_equal(notify("CHECKPOINT=/c/iter_0000040\nITERATION=40", &f), 0);
+	assert_int_equal(f.kind, -1);
+	assert_true(f.checkpoint && f.iteration == 40);
+	assert_string_equal(f.path, "/c/iter_0000040");
+	assert_int_equal(notify("CHECKPOINT=/c/step-500/", &f), 0);
+	assert_int_equal(f.iteration, 500);
+	assert_int_equal(notify("CHECKPOINT=/c/final", &f), 0);
+	assert_true(f.iteration == MO_NONE);
+	assert_int_equal(notify("STATUS=importing torch", &f), 0);
+	assert_int_equal(f.kind, -1);
+	assert_string_equal(f.status, "importing torch");
+}
+
+static void test_notify_bad(void **state) {
+	static const char *const bad[] = { "", "\n\n", "hello", "=", "LOSS=", "LOSS=abc", "loss=1", "PHASE=party", "READY=0", "CHECKPOINT=", "STEPS=5", "PATH=/x", "ITERATION=1x" };
+	struct line_fact f;
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+		assert_int_equal(notify(bad[i], &f), -EINVAL);
+	assert_int_equal(lines_notify("LOSS=1\0\nX=1", 11, 4, &f), -EINVAL);
+	assert_int_equal(notify("ITERATION=-4\nLOSS=1", &f), 0);
+	assert_true(f.sample.iteration == MO_NONE);
+	_cleanup_(mo_freep) char *big = mo_alloc(9000);
+	memset(big, 'x', 8999);
+	memcpy(big, "LOSS=1\n", 7);
+	assert_int_equal(lines_notify(big, 8192, 4, &f), 0);
+	assert_int_equal(lines_notify(big, 8193, 4, &f), -EINVAL);
+	memcpy(big, "CHECKPOINT=", 11);
+	assert_int_equal(lines_notify(big, 8192, 4, &f), -EINVAL);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_megatron), cmocka_unit_test(test_missing_loss_is_nan), cmocka_unit_test(test_glued), cmocka_unit_test(test_ansi_and_carriage_returns),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_rules), cmocka_unit_test(test_hostile_pattern_ends), cmocka_unit_test(test_notify_sample),
+		cmocka_unit_test(test_notify_other), cmocka_unit_test(test_notify_bad),
+	};
+	return cmocka_run_group_tests_name("acore/lines", tests, NULL, NULL);
+}
