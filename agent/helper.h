@@ -1,0 +1,13 @@
+/* A short-lived child with a deadline: its standard output is collected and given back when it ended. For what may hang: discovery, checkpoint scans, stepd's starter. */
+#pragma once
+#include <systemd/sd-event.h>
+#include "lib/base/error.h"
+
+struct helper;
+/* status: wait status of the child; out: its standard output, valid during the call; problem: NULL, or a sentence saying why there is no result (deadline, exit status and the
+ * last line of its standard error, too much output). The helper frees itself after the call. */
+typedef void (*helper_fn)(void *arg, int status, const char *out, size_t n, const char *problem);
+/* path and argv[0..] (NULL-terminated). Its environment is child_environment(). */
+int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret);
+/* Kills the child without calling fn. NULL allowed. */
+struct helper *helper_free(struct helper *h);

@@ -1,0 +1,204 @@
+/* The controller as the agent sees it: hello, one held sync, news beside it on a connection of its own, answers to queries. The core decides when each is sent; this carries it and
+ * brings back what came. A late answer to something given up is dropped by its generation. */
+#include <errno.h>
+#include <string.h>
+#include "agent/manager.h"
+#include "agent/messages.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/wire/json.h"
+
+#define HELLO_TIMEOUT_MS 9000            /* below the core's own patience */
+#define SYNC_TIMEOUT_MS 15000
+#define NEWS_TIMEOUT_MS 5000
+#define ANSWER_TIMEOUT_MS 30000
+#define TOKEN_BYTES_MAX 4096
+
+struct link {
+	struct manager *m;
+	struct mo_http *http;
+	char *token;
+	uint64_t hello, sync, news;          /* calls under way, 0 = none */
+	int told_status;                     /* last refusal that was logged: said once, not at each try */
+};
+
+int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
+	struct link *l = mo_alloc(sizeof(*l));
+	l->m = m;
+	int r = mo_http_new(m->loop, &l->http);
+	if (r < 0) {
+		free(l);
+		return mo_error_set(err, r, "HTTP client: %s", strerror(-r));
+	}
+	*ret = l;
+	return 0;
+}
+
+struct link *link_free(struct link *l) {
+	if (!l)
+		return NULL;
+	mo_http_free(l->http);
+	free(l->token);
+	free(l);
+	return NULL;
+}
+
+static void read_token(struct link *l) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	const char *path = l->m->config->token_file;
+	int r = path ? mo_read_file(path, TOKEN_BYTES_MAX, &b) : 0;
+	if (r < 0)
+		mo_log(MO_ERR, NULL, NULL, "token_file %s: %s", path, strerror(-r));
+	while (b.len > 0 && strchr(" \t\r\n", b.data[b.len - 1]))
+		b.data[--b.len] = '\0';
+	mo_str_set(&l->token, b.len > 0 ? b.data : NULL);
+}
+
+static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	uint64_t id = 0;
+	wire_encode(desc, body, &b);
+	const struct mo_http_call call = {
+		.url = l->m->config->controller, .path = path, .method = "POST", .body = b.data, .body_len = b.len, .token = l->token, .content_type = "application/json",
+		.timeout_ms = timeout_ms, .max_body = MO_AGENT_BODY_BYTES_MAX, .ca_file = l->m->config->ca_file,
+	};
+	int r = mo_http_send(l->http, &call, fn, l, &id);
+	if (r < 0)
+		mo_log(MO_ERR, NULL, NULL, "%s%s: %s", call.url, path, strerror(-r));
+	return r < 0 ? 0 : id;
+}
+
+static void no_answer(struct link *l, bool sync) {
+	struct steps_event e = {.type = AE_NO_ANSWER, .ok = sync};
+	manager_queue(l->m, &e);
+}
+
+/* One line per new kind of trouble. status 0: nobody answered. */
+static void tell_refusal(struct link *l, const char *what, int status, const char *body, const char *error) {
+	const char *url = l->m->config->controller;
+	if (status == l->told_status || status == 409)
+		return;
+	l->told_status = status;
+	if (status == 0)
+		mo_log(MO_WARNING, NULL, NULL, "%s does not answer: %s; steps run on, trying again", url, error ? error : "?");
+	else if (status == 401 || status == 403)
+		mo_log(MO_ERR, NULL, NULL, "%s refuses this node's token (%d): put a token of role agent into token_file: `moectl token create --role agent`", url, status);
+	else if (status == 426)
+		mo_log(MO_ERR, NULL, NULL, "%s speaks another protocol version than this agent (%d): upgrade the older of both", url, MO_PROTOCOL);
+	else
+		mo_log(MO_ERR, NULL, NULL, "%s answered %s with %d: %.200s", url, what, status, body);
+}
+
+static void on_hello(void *arg, int status, const char *body, size_t n, const char *error) {
+	struct link *l = arg;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	l->hello = 0;
+	if (status != 200) {
+		if (status == 409 && l->told_status != 409) {
+			l->told_status = 409;
+			mo_log(MO_ERR, NULL, NULL, "%s: another living agent has the name %s: set node: to a name of its own (or wait until the other is gone)", l->m->config->controller, l->m->config->node);
+		}
+		tell_refusal(l, "hello", status, body, error);
+		no_answer(l, true);
+		return;
+	}
+	struct agent_welcome *w = mo_desc_new(&agent_welcome_desc);
+	int r = wire_decode(&agent_welcome_desc, body, n, false, w, &err);
+	if (r < 0) {
+		mo_log(MO_ERR, NULL, NULL, "hello: the answer is not understood: %s", mo_error_text(&err, r));
+		mo_desc_free(&agent_welcome_desc, w);
+		no_answer(l, true);
+		return;
+	}
+	l->told_status = -1;
+	mo_log(MO_NOTICE, MSG_CONNECTED, &(struct mo_log_where){.rank = -1, .node = l->m->config->node}, "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node, (long long)w->epoch);
+	struct steps_event e = {.type = AE_WELCOME, .welcome = w};
+	manager_queue(l->m, &e);
+}
+
+static void on_reply(struct link *l, bool sync, int status, const char *body, size_t n, const char *error) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	if (status != 200) {
+		tell_refusal(l, sync ? "sync" : "news", status, body, error);
+		no_answer(l, sync);
+		return;
+	}
+	struct sync_reply *r = mo_desc_new(&sync_reply_desc);
+	int e = wire_decode(&sync_reply_desc, body, n, false, r, &err);
+	if (e < 0) {
+		mo_log(MO_ERR, NULL, NULL, "%s: the answer is not understood: %s", sync ? "sync" : "news", mo_error_text(&err, e));
+		mo_desc_free(&sync_reply_desc, r);
+		no_answer(l, sync);
+		return;
+	}
+	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
+	manager_queue(l->m, &event);
+}
+
+static void on_sync(void *arg, int status, const char *body, size_t n, const char *error) {
+	struct link *l = arg;
+	l->sync = 0;
+	on_reply(l, true, status, body, n, error);
+}
+
+static void on_news(void *arg, int status, const char *body, size_t n, const char *error) {
+	struct link *l = arg;
+	l->news = 0;
+	on_reply(l, false, status, body, n, error);
+}
+
+static void give_up(struct link *l, uint64_t *id) {
+	if (*id)
+		mo_http_cancel(l->http, *id);
+	*id = 0;
+}
+
+void link_hello(struct link *l) {
+	struct agent_hello h;
+	give_up(l, &l->hello);
+	give_up(l, &l->sync);
+	give_up(l, &l->news);
+	read_token(l);
+	mo_desc_init(&agent_hello_desc, &h);
+	steps_hello(l->m->core, &h);
+	mo_str_set(&h.version, MO_VERSION);
+	mo_str_set(&h.address, l->m->config->address);
+	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
+	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
+	mo_desc_done(&agent_hello_desc, &h);
+	if (!l->hello)
+		no_answer(l, true);
+}
+
+void link_sync(struct link *l) {
+	struct agent_sync s;
+	give_up(l, &l->sync);
+	mo_desc_init(&agent_sync_desc, &s);
+	steps_sync(l->m->core, &s);
+	s.mono_ns = mo_clock_mono_ns();
+	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
+	mo_desc_done(&agent_sync_desc, &s);
+	if (!l->sync)
+		no_answer(l, true);
+}
+
+void link_news(struct link *l) {
+	struct agent_sync s;
+	give_up(l, &l->news);
+	mo_desc_init(&agent_sync_desc, &s);
+	bool any = steps_news(l->m->core, &s);
+	s.mono_ns = mo_clock_mono_ns();
+	if (any)
+		l->news = post(l, "/v1/agent/news", &agent_sync_desc, &s, NEWS_TIMEOUT_MS, on_news);
+	mo_desc_done(&agent_sync_desc, &s);
+	if (!l->news)
+		no_answer(l, false);
+}
+
+static void on_answered(void *arg, int status, const char *body, size_t n, const char *error) {
+	if (status != 200)
+		mo_log(MO_DEBUG, NULL, NULL, "answer to a query: status %d %s", status, error ? error : ""); /* who asked asks again */
+}
+
+void link_answer(struct link *l, const struct query_answer *a) { post(l, "/v1/agent/answer", &query_answer_desc, a, ANSWER_TIMEOUT_MS, on_answered); }

@@ -1,0 +1,253 @@
+/* Logs of ranks: answers to log queries from any place in the file, and removal of old ones. An offset counts all bytes the rank ever wrote, so that a reader goes on across a rotation:
+ * rank-R.base holds how many came before the present file. A query that finds nothing new waits, at most wait_ms, without holding anything up. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "agent/manager.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+
+#define ANSWER_BYTES (256 * 1024)
+#define TAIL_BYTES (1024 * 1024)         /* looked through for the last lines */
+#define POLL_US 100000
+#define WAIT_MAX_MS 60000
+#define QUERIES_MAX 256
+
+struct query { struct command *command; int64_t offset, deadline_us; };
+struct logs { struct manager *m; struct mo_timer *timer; struct query *queries; size_t n_queries; };
+
+/* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is rank-R.log. */
+struct span { int old_fd, fd; int64_t first, base, end; };
+
+char *logs_dir(const struct manager *m, int64_t job, int64_t attempt) {
+	return mo_path(m->config->state_dir, "logs/j%lld/a%lld", (long long)job, (long long)attempt);
+}
+
+static void span_close(struct span *s) {
+	mo_close(s->old_fd);
+	mo_close(s->fd);
+}
+
+static int open_sized(const char *dir, const char *name, int64_t *ret_size) {
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	*ret_size = st.st_size;
+	return TAKE_FD(fd);
+}
+
+static int span_open(const struct manager *m, const struct command *c, struct span *ret) {
+	_cleanup_(mo_freep) char *dir = logs_dir(m, c->job, c->attempt);
+	_cleanup_(mo_freep) char *name = mo_printf("rank-%lld.log", (long long)c->rank);
+	_cleanup_(mo_freep) char *old = mo_printf("rank-%lld.log.1", (long long)c->rank);
+	_cleanup_(mo_freep) char *base_path = mo_path(dir, "rank-%lld.base", (long long)c->rank);
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int64_t base = 0, size = 0, old_size = 0;
+	int fd = open_sized(dir, name, &size);
+	if (fd < 0)
+		return fd;
+	if (mo_read_file(base_path, 64, &b) == 0 && b.data) {
+		b.data[strcspn(b.data, "\n")] = '\0';
+		mo_parse_i64(b.data, 0, INT64_MAX, &base);
+	}
+	int old_fd = base > 0 ? open_sized(dir, old, &old_size) : -1;
+	*ret = (struct span){.old_fd = MO_MAX(old_fd, -1), .fd = fd, .first = base - (old_fd >= 0 ? old_size : 0), .base = base, .end = base + size};
+	return 0;
+}
+
+/* Up to n bytes from offset; never across the border of the two files. */
+static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_t n) {
+	if (offset < s->base)
+		return pread(s->old_fd, data, MO_MIN(n, (size_t)(s->base - offset)), offset - s->first);
+	return pread(s->fd, data, n, offset - s->base);
+}
+
+/* Where the last `lines` lines begin. */
+static int64_t span_tail(const struct span *s, int64_t lines) {
+	int64_t from = MO_MAX(s->first, s->end - TAIL_BYTES);
+	_cleanup_(mo_freep) char *data = mo_alloc((size_t)(s->end - from) + 1);
+	size_t n = 0;
+	while (from + (int64_t)n < s->end) {
+		ssize_t r = span_read(s, from + (int64_t)n, data + n, (size_t)(s->end - from) - n);
+		if (r <= 0)
+			break;
+		n += (size_t)r;
+	}
+	size_t at = n;
+	for (int64_t seen = 0; at > 0; at--) /* the newline that ends the last line counts for it */
+		if (data[at - 1] == '\n' && at != n && ++seen == MO_MAX(lines, 0))
+			break;
+	return lines <= 0 ? s->end : from + (int64_t)at;
+}
+
+static bool rank_over(const struct manager *m, const struct command *c) {
+	for (size_t i = 0; i < m->n_steps; i++) {
+		const struct step_dir *d = m->steps[i];
+		int64_t local = c->rank - d->spool.launch.first_rank;
+		if (d->job == c->job && d->attempt == c->attempt)
+			return d->gone || local < 0 || (size_t)local >= d->n_exited || d->exited[local];
+	}
+	return true;
+}
+
+/* Bytes to cut off so that no character is split, when more will come. */
+static size_t split_character(const char *data, size_t n) {
+	for (size_t back = 1; back <= 3 && back <= n; back++) {
+		unsigned char c = (unsigned char)data[n - back];
+		if ((c & 0xc0) == 0x80)
+			continue;
+		size_t need = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+		return need > back ? back : 0;
+	}
+	return 0;
+}
+
+/* A NUL byte would end the text: shown like other bytes that are no text (lib/wire does those). */
+static char *as_text(const char *data, size_t n) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	for (size_t at = 0; at < n; at++) {
+		size_t len = strnlen(data + at, n - at);
+		mo_buf_add(&b, data + at, len);
+		at += len;
+		if (at < n)
+			mo_buf_str(&b, "\xef\xbf\xbd");
+	}
+	return mo_buf_take(&b);
+}
+
+static void answer(struct logs *l, const struct query *q, const char *error, char *text, bool end) {
+	struct query_answer a;
+	mo_desc_init(&query_answer_desc, &a);
+	a.node = mo_strdup(l->m->config->node);
+	a.query = q->command->query;
+	a.error = mo_strdup(error);
+	a.text = text ? text : mo_strdup("");
+	a.offset = q->offset;
+	a.end = end;
+	link_answer(l->m->link, &a);
+	mo_desc_done(&query_answer_desc, &a);
+}
+
+/* True when it was answered. */
+static bool try_answer(struct logs *l, struct query *q) {
+	const struct command *c = q->command;
+	bool over = rank_over(l->m, c), late = mo_clock_boot_us() >= q->deadline_us;
+	_cleanup_(span_close) struct span s = {.old_fd = -1, .fd = -1};
+	int r = span_open(l->m, c, &s);
+	if (r < 0 && !over && !late && r == -ENOENT)
+		return false; /* it has not started yet */
+	if (r < 0) {
+		_cleanup_(mo_freep) char *text = mo_printf("no log of rank %lld, attempt %lld of j-%lld on %s: %s", (long long)c->rank, (long long)c->attempt, (long long)c->job, l->m->config->node, strerror(-r));
+		answer(l, q, over ? text : NULL, NULL, over);
+		return true;
+	}
+	if (q->offset < 0)
+		q->offset = span_tail(&s, c->lines);
+	q->offset = MO_MIN(MO_MAX(q->offset, s.first), s.end);
+	_cleanup_(mo_freep) char *data = mo_alloc(ANSWER_BYTES);
+	ssize_t n = q->offset < s.end ? span_read(&s, q->offset, data, ANSWER_BYTES) : 0;
+	bool last = n >= 0 && q->offset + n >= s.end;
+	if (n > 0 && !(last && over))
+		n -= (ssize_t)split_character(data, (size_t)n);
+	if (n <= 0 && !over && !late)
+		return false;
+	q->offset += MO_MAX(n, 0);
+	answer(l, q, NULL, n > 0 ? as_text(data, (size_t)n) : NULL, last && over);
+	return true;
+}
+
+static void remove_query(struct logs *l, size_t i) {
+	mo_desc_free(&command_desc, l->queries[i].command);
+	l->queries[i] = l->queries[--l->n_queries];
+}
+
+static void on_timer(void *arg) {
+	struct logs *l = arg;
+	for (size_t i = l->n_queries; i-- > 0;)
+		if (try_answer(l, &l->queries[i]))
+			remove_query(l, i);
+	if (l->n_queries > 0)
+		mo_timer_in(l->timer, POLL_US);
+}
+
+int logs_new(struct manager *m, struct logs **ret) {
+	struct logs *l = mo_alloc(sizeof(*l));
+	l->m = m;
+	l->queries = mo_alloc_array(QUERIES_MAX, sizeof(*l->queries));
+	int r = mo_timer_new(m->loop, on_timer, l, &l->timer);
+	if (r < 0) {
+		logs_free(l);
+		return r;
+	}
+	*ret = l;
+	return 0;
+}
+
+struct logs *logs_free(struct logs *l) {
+	if (!l)
+		return NULL;
+	while (l->n_queries > 0)
+		remove_query(l, 0);
+	mo_timer_free(l->timer);
+	free(l->queries);
+	free(l);
+	return NULL;
+}
+
+void logs_query(struct logs *l, const struct command *c) {
+	int64_t wait_ms = c->wait_ms == MO_NONE ? 0 : MO_MIN(MO_MAX(c->wait_ms, 0), WAIT_MAX_MS);
+	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset, .deadline_us = mo_clock_boot_us() + wait_ms * 1000};
+	if (l->n_queries == QUERIES_MAX) {
+		answer(l, &q, "too many log readers wait on this node; try again", NULL, false);
+		mo_desc_free(&command_desc, q.command);
+		return;
+	}
+	if (try_answer(l, &q)) {
+		mo_desc_free(&command_desc, q.command);
+		return;
+	}
+	l->queries[l->n_queries++] = q;
+	mo_timer_in(l->timer, POLL_US);
+}
+
+static int newest_first(const void *a, const void *b) {
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x < y) - (x > y);
+}
+
+static bool has_step(const struct manager *m, int64_t job) {
+	for (size_t i = 0; i < m->n_steps; i++)
+		if (m->steps[i]->job == job)
+			return true;
+	return false;
+}
+
+/* Logs of jobs that are not among the newest logs_kept go, unless a step of theirs is here. */
+void logs_retain(struct logs *l) {
+	_cleanup_(mo_freep) char *path = mo_path(l->m->config->state_dir, "logs");
+	_cleanup_(mo_freep) int64_t *jobs = NULL;
+	size_t n = 0;
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		int64_t job;
+		if (e->d_name[0] == 'j' && mo_parse_i64(e->d_name + 1, 1, INT64_MAX, &job) == 0)
+			mo_ints_add(&jobs, &n, job);
+	}
+	if (d)
+		closedir(d);
+	if (n > 1)
+		qsort(jobs, n, sizeof(*jobs), newest_first);
+	for (size_t i = (size_t)l->m->config->logs_kept; i < n; i++) {
+		_cleanup_(mo_freep) char *dir = mo_path(path, "j%lld", (long long)jobs[i]);
+		int r = has_step(l->m, jobs[i]) ? 0 : mo_rm_rf(dir);
+		if (r < 0)
+			mo_log(MO_WARNING, NULL, NULL, "%s cannot be removed: %s", dir, strerror(-r));
+	}
+}

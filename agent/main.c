@@ -1,0 +1,74 @@
+/* moe-agent: the node daemon. Command line and loop only; everything else is manager.h. It may be stopped, upgraded and killed at any instant: steps run on and are adopted. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include "agent/manager.h"
+#include "lib/base/log.h"
+
+static int block_signals(sd_event *loop) {
+	sigset_t mask;
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+		return -errno;
+	int r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL); /* without a handler: ends the loop */
+	if (r >= 0)
+		r = sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
+	return r;
+}
+
+static int serve(const struct agent_config *config, struct mo_error *err) {
+	_cleanup_(sd_event_unrefp) sd_event *loop = NULL;
+	_cleanup_(manager_freep) struct manager *m = NULL;
+	int r = sd_event_new(&loop);
+	if (r >= 0)
+		r = block_signals(loop);
+	if (r >= 0)
+		r = sd_event_set_watchdog(loop, 1);
+	if (r < 0)
+		return mo_error_set(err, r, "event loop: %s", strerror(-r));
+	r = manager_new(config, loop, &m, err);
+	if (r < 0)
+		return r;
+	r = sd_event_loop(loop);
+	sd_notify(0, "STOPPING=1");
+	return r < 0 ? mo_error_set(err, r, "event loop: %s", strerror(-r)) : r;
+}
+
+/* A peer that goes away is an error of its write, not our end. */
+static void ignore_pipe(void) {
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static int run(struct agent_config *config, int argc, char *argv[], struct mo_error *err) {
+	int how = mo_options_args(&agent_options, "moe-agent", "/etc/moe/agent.yaml", argc, argv, config, err);
+	if (how < 0 || how == MO_ARGS_DONE)
+		return how < 0 ? how : 0;
+	int r = agent_config_check(config, err);
+	if (r < 0)
+		return r;
+	if (how == MO_ARGS_CHECK) {
+		printf("moe-agent: the configuration is valid\n");
+		return 0;
+	}
+	mo_log_open("moe-agent", config->debug ? MO_DEBUG : MO_INFO);
+	return serve(config, err);
+}
+
+int main(int argc, char *argv[]) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct agent_config config;
+	ignore_pipe();
+	umask(022);
+	int r = run(&config, argc, argv, &err);
+	if (r < 0)
+		fprintf(stderr, "moe-agent: %s\n", mo_error_text(&err, r));
+	mo_options_done(&agent_options, &config);
+	return r == -EINVAL ? 2 : r != 0;
+}

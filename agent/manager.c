@@ -1,0 +1,314 @@
+/* See manager.h. The turn: every source only queues; then each event goes to the core, and its effects are carried out in order before the next event, so that what must be on disk
+ * first is. Effects that end at once (a spool entry written) queue their answer into the same turn. */
+#include "agent/manager.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+#include "agent/messages.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/wire/json.h"
+
+#define DISCOVER_OUT_MAX (16 * 1024 * 1024)
+#define REDISCOVER_US 60000000
+
+static void event_done(struct steps_event *e) {
+	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);
+	mo_desc_free(&note_desc, (void *)(uintptr_t)e->note);
+	mo_desc_free(&rank_progress_desc, (void *)(uintptr_t)e->progress);
+	mo_desc_free(&agent_welcome_desc, (void *)(uintptr_t)e->welcome);
+	mo_desc_free(&sync_reply_desc, (void *)(uintptr_t)e->reply);
+	mo_desc_free(&scan_result_desc, (void *)(uintptr_t)e->scan);
+	free((void *)(uintptr_t)e->text);
+}
+
+void manager_queue(struct manager *m, struct steps_event *e) {
+	*MO_GROW(m->queue, m->n_queue) = *e;
+	mo_turn_arm(m->turn);
+}
+
+struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt) {
+	for (size_t i = 0; i < m->n_steps; i++)
+		if (m->steps[i]->job == job && m->steps[i]->attempt == attempt)
+			return m->steps[i];
+	return NULL;
+}
+
+static struct mo_log_where where(const struct manager *m, const struct steps_effect *x) {
+	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
+}
+
+static void spool(struct manager *m, const struct steps_effect *x) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct mo_log_where w = where(m, x);
+	struct step_dir *d = manager_step(m, x->job, x->attempt);
+	if (!d)
+		d = step_dir_new(m, x->job, x->attempt);
+	int r = step_dir_spool(d, x->command, &err);
+	struct steps_event e = {.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = r == 0, .text = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL};
+	if (r < 0)
+		mo_log(MO_ERR, NULL, &w, "%s", mo_error_text(&err, r));
+	manager_queue(m, &e);
+}
+
+static void save_fence(struct manager *m, const struct steps_effect *x) {
+	int r = fence_save(m->fence, x->job, x->attempt, x->epoch);
+	if (r == 0)
+		return;
+	/* Nothing may be started on the strength of a fence that is not on disk. Ranks run on; the next start tries again. */
+	struct mo_log_where w = where(m, x);
+	mo_log(MO_ERR, NULL, &w, "%s/fence.json cannot be written: %s; the agent ends rather than act without it: free space there", m->config->state_dir, strerror(-r));
+	m->failed = true;
+	sd_event_exit(m->loop, 1);
+}
+
+static void write_note(struct manager *m, struct step_dir *d, struct note *n) {
+	struct mo_log_where w = {.job = d->job, .attempt = d->attempt, .rank = -1, .node = m->config->node};
+	if (n->time == MO_NONE)
+		n->time = mo_clock_wall_us();
+	if (n->mono_ns == MO_NONE)
+		n->mono_ns = mo_clock_mono_ns();
+	int r = n->n > d->journal.last ? journal_append(&d->journal, n) : 0;
+	if (r < 0)
+		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be continued: %s; trying again", d->path, strerror(-r));
+	step_dir_read(d);
+}
+
+static void on_step_effect(struct manager *m, struct steps_effect *x, struct step_dir *d) {
+	struct mo_log_where w = where(m, x);
+	switch (x->type) {
+	case AX_START:
+		mo_log(MO_NOTICE, MSG_STEP_START, &w, "starting step j-%lld attempt %lld with %zu ranks", (long long)x->job, (long long)x->attempt, d->n_exited);
+		step_start(d);
+		break;
+	case AX_STOP:
+		mo_log(MO_NOTICE, MSG_STEP_STOP, &w, "stopping step j-%lld attempt %lld: signal %lld, grace %lld ms", (long long)x->job, (long long)x->attempt, (long long)x->signal, (long long)x->grace_us / 1000);
+		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"stop", .signal = x->signal, .grace_us = x->grace_us});
+		break;
+	case AX_KILL:
+		mo_log(MO_NOTICE, MSG_STEP_STOP, &w, "killing step j-%lld attempt %lld", (long long)x->job, (long long)x->attempt);
+		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"kill", .signal = MO_NONE, .grace_us = MO_NONE});
+		break;
+	case AX_SWEEP: step_sweep(d); break;
+	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
+	case AX_FORGET: step_dir_remove(d); break;
+	}
+}
+
+static void carry_out(struct manager *m, struct steps_effect *x) {
+	struct step_dir *d = manager_step(m, x->job, x->attempt);
+	switch (x->type) {
+	case AX_FENCE: save_fence(m, x); break;
+	case AX_SPOOL: spool(m, x); break;
+	case AX_SCAN: scan_start(m, x->command); break;
+	case AX_QUERY: logs_query(m->logs, x->command); break;
+	case AX_HELLO: link_hello(m->link); break;
+	case AX_SYNC: link_sync(m->link); break;
+	case AX_NEWS: link_news(m->link); break;
+	default:
+		if (d)
+			on_step_effect(m, x, d);
+	}
+}
+
+void manager_drain(struct manager *m) {
+	if (m->draining)
+		return;
+	m->draining = true;
+	bool replied = false;
+	for (size_t i = 0; i < m->n_queue && !m->failed; i++) { /* effects may queue more */
+		struct steps_event e = m->queue[i];
+		struct steps_out out = {0};
+		replied |= e.type == AE_REPLY || e.type == AE_WELCOME;
+		steps_step(m->core, &e, mo_clock_boot_us(), &out);
+		for (size_t k = 0; k < out.n_effects && !m->failed; k++)
+			carry_out(m, &out.effects[k]);
+		steps_out_done(&out);
+		event_done(&e);
+		m->queue[i] = (struct steps_event){0};
+	}
+	for (size_t i = 0; i < m->n_queue; i++)
+		event_done(&m->queue[i]);
+	free(m->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
+	m->queue = NULL;
+	m->n_queue = 0;
+	for (size_t i = 0; replied && i < m->n_steps; i++)
+		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
+	m->draining = false;
+}
+
+static void on_turn(void *arg) {
+	struct manager *m = arg;
+	manager_drain(m);
+	mo_timer_at(m->deadline, steps_deadline(m->core));
+}
+
+static void on_deadline(void *arg) {
+	struct steps_event e = {.type = AE_TICK};
+	manager_queue(arg, &e);
+}
+
+/* Steps first: what is left of dead ones is killed before the controller hears of this node. */
+static void start(struct manager *m) {
+	struct steps_event started = {.type = AE_STARTED};
+	if (m->started)
+		return;
+	m->started = true;
+	m->adopting = true;
+	step_dirs_adopt(m);
+	m->adopting = false;
+	manager_queue(m, &started);
+	manager_drain(m);
+	for (size_t i = 0; i < m->n_steps; i++)
+		step_dir_connect(m->steps[i]);
+	logs_retain(m->logs);
+	sd_notify(0, "READY=1");
+}
+
+static void discover(void *arg);
+
+static void on_discovered(void *arg, int status, const char *out, size_t n, const char *problem) {
+	struct manager *m = arg;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	m->discovery = NULL; /* frees itself */
+	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&nodeinfo_desc, out, n, false, &m->info, &err);
+	if (r < 0) {
+		mo_log(MO_ERR, MSG_DISCOVERY, NULL, "this machine could not be looked at: %s; it is reported without GPUs, another look follows in %d s", mo_error_text(&err, r), REDISCOVER_US / 1000000);
+		mo_timer_in(m->rediscover, REDISCOVER_US);
+	} else
+		mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus, m->info.n_numa, (long long)m->info.cpus, m->info.simulated ? " (simulated topology)" : "");
+	if (m->started && r == 0) { /* the controller hears of the GPUs with a new hello */
+		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
+		manager_queue(m, &e);
+	}
+	start(m);
+}
+
+static void discover(void *arg) {
+	struct manager *m = arg;
+	const struct agent_config *c = m->config;
+	_cleanup_(mo_freep) char *gpus = mo_printf("%lld", (long long)c->gpus);
+	struct stat st;
+	char *argv[16] = {(char *)"moe-discover"};
+	size_t n = 1;
+	if (c->topology) {
+		argv[n++] = stat(c->topology, &st) == 0 && S_ISDIR(st.st_mode) ? (char *)"--root" : (char *)"--xml";
+		argv[n++] = c->topology;
+	}
+	if (c->gpus > 0) {
+		argv[n++] = (char *)"--fake-gpus";
+		argv[n++] = gpus;
+	}
+	if (c->only_fake_gpus)
+		argv[n++] = (char *)"--only-fake";
+	if (c->cpus) {
+		argv[n++] = (char *)"--cpus";
+		argv[n++] = c->cpus;
+	}
+	int r = helper_start(m->loop, m->discover_path, argv, c->discover_deadline_us, DISCOVER_OUT_MAX, on_discovered, m, &m->discovery);
+	_cleanup_(mo_freep) char *problem = r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
+	if (r < 0)
+		on_discovered(m, 0, "", 0, problem);
+}
+
+static int make_directories(struct manager *m, struct mo_error *err) {
+	const char *runtime = m->config->runtime_dir, *state = m->config->state_dir;
+	_cleanup_(mo_freep) char *steps = mo_path(runtime, "steps");
+	_cleanup_(mo_freep) char *lock = mo_path(runtime, "lock");
+	mode_t mode = geteuid() == 0 ? 0711 : 0700; /* root's ranks of other users pass through */
+	int r = mo_mkdir_p(steps, mode);
+	if (r < 0 || chmod(runtime, mode) < 0 || chmod(steps, mode) < 0)
+		return mo_error_set(err, r < 0 ? r : -errno, "runtime_dir: %s: %s", runtime, strerror(r < 0 ? -r : errno));
+	r = mo_mkdir_p(state, 0755);
+	if (r < 0)
+		return mo_error_set(err, r, "state_dir: %s: %s", state, strerror(-r));
+	m->lock_fd = mo_lock_file(lock);
+	if (m->lock_fd == -EWOULDBLOCK)
+		return mo_error_set(err, -EBUSY, "runtime_dir: %s belongs to another agent that is running; stop it, or set runtime_dir and state_dir", runtime);
+	return m->lock_fd < 0 ? mo_error_set(err, m->lock_fd, "%s: %s", lock, strerror(-m->lock_fd)) : 0;
+}
+
+static int find_helpers(struct manager *m, struct mo_error *err) {
+	static const char *const names[] = {"moe-stepd", "moe-discover", "moe-ckpt"};
+	char **paths[] = {&m->stepd_path, &m->discover_path, &m->ckpt_path};
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		*paths[i] = mo_libexec(names[i]);
+		if (!*paths[i])
+			return mo_error_set(err, -ENOENT, "%s is missing: neither beside this program nor in %s; install it", names[i], MO_LIBEXECDIR);
+	}
+	return 0;
+}
+
+struct manager *manager_free(struct manager *m) {
+	if (!m)
+		return NULL;
+	helper_free(m->discovery);
+	logs_free(m->logs);
+	link_free(m->link);
+	while (m->n_steps > 0)
+		step_dir_free(m->steps[--m->n_steps]);
+	free(m->steps);
+	units_free(m->units);
+	fence_free(m->fence);
+	for (size_t i = 0; i < m->n_queue; i++)
+		event_done(&m->queue[i]);
+	free(m->queue);
+	mo_timer_free(m->deadline);
+	mo_timer_free(m->rediscover);
+	mo_turn_free(m->turn);
+	steps_free(m->core);
+	mo_desc_done(&nodeinfo_desc, &m->info);
+	if (m->cgroup_base)
+		rmdir(m->cgroup_base); /* refused while a step is below it */
+	free(m->cgroup_base);
+	free(m->stepd_path);
+	free(m->discover_path);
+	free(m->ckpt_path);
+	free(m->boot_id);
+	free(m->instance);
+	mo_close(m->lock_fd);
+	free(m);
+	return NULL;
+}
+
+static int open_parts(struct manager *m, struct mo_error *err) {
+	_cleanup_(mo_error_done) struct mo_error cgroup_err = {0};
+	int r = find_helpers(m, err);
+	if (r == 0)
+		r = make_directories(m, err);
+	if (r < 0)
+		return r;
+	m->boot_id = mo_boot_id();
+	m->instance = mo_random_hex(16);
+	if (!m->boot_id)
+		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
+	m->core = steps_new(m->config->node, m->boot_id, m->instance);
+	r = units_new(m, &m->units, err);
+	if (r < 0)
+		return r;
+	m->cgroup_base = m->units ? NULL : cgroup_find_base(m->config, &cgroup_err);
+	if (!m->units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
+		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
+	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || mo_timer_new(m->loop, discover, m, &m->rediscover) < 0 || logs_new(m, &m->logs) < 0)
+		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
+	r = fence_open(m, err);
+	return r < 0 ? r : link_new(m, &m->link, err);
+}
+
+int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err) {
+	_cleanup_(manager_freep) struct manager *m = mo_alloc(sizeof(*m));
+	m->config = config;
+	m->loop = loop;
+	m->lock_fd = -1;
+	mo_desc_init(&nodeinfo_desc, &m->info);
+	int r = open_parts(m, err);
+	if (r < 0)
+		return r;
+	discover(m);
+	*ret = TAKE_PTR(m);
+	return 0;
+}

@@ -1,0 +1,112 @@
+/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the pure core (agent/core/steps.h) and carries out its effects in order.
+ * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork or unit), sweep, link (controller), helper (children with a
+ * deadline), scan (checkpoints), logs (queries, retention), fence. */
+#pragma once
+#include "agent/core/spool.h"
+#include "agent/core/steps.h"
+#include "agent/helper.h"
+#include "agent/journal.h"
+#include "agent/options.h"
+#include "lib/base/error.h"
+#include "lib/loop/loop.h"
+#include "lib/model/limits.h"
+
+struct manager;
+
+/* One step directory. */
+struct step_dir {
+	struct manager *manager;
+	int64_t job, attempt;
+	char *path; int fd;
+	struct spool spool;
+	struct journal journal;
+	int lock_fd;                     /* held by us: its stepd is proved dead */
+	bool gone;                       /* the journal ends with NOTE_GONE */
+	bool *exited; size_t n_exited;   /* per local rank: NOTE_EXIT was read */
+	/* connection to stepd */
+	int socket; sd_event_source *source; struct mo_buf in;
+	bool answered, up_told, silent_told;
+	int64_t quiet_since_us;          /* when an answer became due; 0 = none is */
+	struct mo_timer *timer;
+	struct helper *starter;          /* stepd's starting process */
+	/* sweep */
+	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
+};
+
+struct logs; struct fence; struct link; struct unit_starter;
+struct manager {
+	const struct agent_config *config;
+	sd_event *loop;
+	char *boot_id, *instance;
+	struct nodeinfo info;
+	char *stepd_path, *discover_path, *ckpt_path;
+	char *cgroup_base;               /* own cgroup2 directory, NULL none */
+	int lock_fd;
+	struct steps *core;
+	struct mo_turn *turn; struct mo_timer *deadline;
+	struct steps_event *queue; size_t n_queue;
+	struct step_dir **steps; size_t n_steps;
+	struct fence *fence;
+	struct link *link;
+	struct logs *logs;
+	struct unit_starter *units;      /* NULL: without systemd */
+	struct helper *discovery; struct mo_timer *rediscover;
+	bool started, draining, adopting;
+	bool failed;                     /* the loop is ending: nothing more is carried out */
+};
+
+/* manager.c */
+int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
+struct manager *manager_free(struct manager *m);
+MO_DEFINE_CLEANUP(struct manager, manager_free)
+/* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
+void manager_queue(struct manager *m, struct steps_event *e);
+struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt);
+/* Decides on everything queued so far. From sources only when very much is queued (a long journal). */
+void manager_drain(struct manager *m);
+
+/* step_dir.c */
+char *step_dir_path(const struct manager *m, int64_t job, int64_t attempt);
+struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt);
+struct step_dir *step_dir_free(struct step_dir *d);
+/* Adoption at start: AE_SPOOLED_STEP for every directory, and its notes. */
+void step_dirs_adopt(struct manager *m);
+/* Writes launch.json durably; binding is planned here. 0 or a negative errno with err. */
+int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err);
+void step_dir_connect(struct step_dir *d);       /* now, and again until it answers or is proved dead */
+void step_dir_order(struct step_dir *d, const struct stepd_order *o);
+void step_dir_read(struct step_dir *d);          /* new notes of the journal -> AE_NOTE */
+void step_dir_lost(struct step_dir *d, const char *text); /* the lock is ours: reads the journal to its end, AE_STEPD_LOST */
+void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
+
+/* start.c */
+void step_start(struct step_dir *d);
+void step_started(struct step_dir *d, const char *problem); /* the start ended; problem NULL = stepd answers */
+char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* makes it; NULL none (err says why when use_cgroup: yes) */
+char *const *child_environment(void);            /* of everything the agent starts: nothing of its own leaks */
+/* unit.c */
+int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err);  /* 1 = there is no systemd here */
+struct unit_starter *units_free(struct unit_starter *u);
+int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err);
+
+/* sweep.c */
+void step_sweep(struct step_dir *d);             /* until nothing is found: AE_SWEPT */
+/* scan.c */
+void scan_start(struct manager *m, const struct command *c);
+/* fence.c */
+int fence_open(struct manager *m, struct mo_error *err);   /* queues AE_FENCE for each entry */
+int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch);
+struct fence *fence_free(struct fence *f);
+/* link.c */
+int link_new(struct manager *m, struct link **ret, struct mo_error *err);
+struct link *link_free(struct link *l);
+void link_hello(struct link *l);
+void link_sync(struct link *l);
+void link_news(struct link *l);
+void link_answer(struct link *l, const struct query_answer *a);
+/* logs.c */
+int logs_new(struct manager *m, struct logs **ret);
+struct logs *logs_free(struct logs *l);
+void logs_query(struct logs *l, const struct command *c);
+void logs_retain(struct logs *l);
+char *logs_dir(const struct manager *m, int64_t job, int64_t attempt);

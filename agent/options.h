@@ -1,0 +1,22 @@
+/* The agent's options: one table (options.c) for agent.yaml, --set, --check-config and the documented example. */
+#pragma once
+#include "lib/base/options.h"
+
+struct agent_config {
+	char *controller, *token_file, *ca_file;
+	char *node, *address;
+	char *state_dir, *runtime_dir;
+	int64_t gpus; bool only_fake_gpus;
+	char *topology, *cpus;
+	int64_t reserve_cores;
+	bool allow_root;
+	int64_t log_bytes, logs_kept;
+	int64_t nofile, memlock_bytes, core_bytes;
+	char *tmpdir;
+	char *use_systemd, *use_cgroup;
+	int64_t discover_deadline_us, scan_deadline_us;
+	bool debug;
+};
+extern const struct mo_options agent_options;
+/* What one option alone cannot tell. Fills node (host name) when it was not given. -EINVAL with err. */
+int agent_config_check(struct agent_config *c, struct mo_error *err);

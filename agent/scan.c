@@ -1,0 +1,40 @@
+/* Checkpoint scans: moe-ckpt does them in a process of its own with a deadline, because file systems hang; here only its start and its answer. */
+#include <errno.h>
+#include <string.h>
+#include "agent/manager.h"
+#include "lib/wire/json.h"
+
+#define SCAN_OUT_MAX (16 * 1024 * 1024)
+
+struct scan { struct manager *m; int64_t job, attempt; char *dir; };
+
+static void deliver(struct scan *s, struct scan_result *result) {
+	struct steps_event e = {.type = AE_SCANNED, .job = s->job, .attempt = s->attempt, .scan = result};
+	result->job = s->job;
+	result->attempt = s->attempt;
+	manager_queue(s->m, &e);
+	free(s->dir);
+	free(s);
+}
+
+static void on_scanned(void *arg, int status, const char *out, size_t n, const char *problem) {
+	struct scan *s = arg;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct scan_result *result = mo_desc_new(&scan_result_desc);
+	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&scan_result_desc, out, n, false, result, &err);
+	if (r < 0)
+		result->error = mo_printf("checkpoint directory %s on %s: %s", s->dir, s->m->config->node, mo_error_text(&err, r));
+	deliver(s, result);
+}
+
+void scan_start(struct manager *m, const struct command *c) {
+	_cleanup_(mo_buf_done) struct mo_buf order = {0};
+	struct scan *s = mo_alloc(sizeof(*s));
+	struct helper *h = NULL;
+	*s = (struct scan){.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)};
+	wire_encode(&command_desc, c, &order);
+	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, m->config->allow_root ? (char *)"--allow-root" : NULL, NULL};
+	int r = helper_start(m->loop, m->ckpt_path, argv, m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &h);
+	if (r < 0)
+		on_scanned(s, 0, "", 0, strerror(-r));
+}

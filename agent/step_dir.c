@@ -1,0 +1,404 @@
+/* One step directory as the agent lives with it: the spool entry, the lock (whoever gets it has proof that stepd is dead), the socket, the journal.
+ *   connect -> {"up"} -> AE_STEPD_UP -> notes, progress ... -> end of stream -> lock free: AE_STEPD_LOST (journal read to its end first) | lock held: connect again
+ *   no word for SILENT_US while the lock is held: AE_STEPD_SILENT, and it goes on trying. Nothing here ever kills a stepd. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "agent/manager.h"
+#include "agent/messages.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/idset.h"
+#include "lib/base/log.h"
+#include "lib/base/parse.h"
+#include "lib/wire/json.h"
+
+#define SILENT_US 5000000
+#define PING_US 10000000
+#define RETRY_US 20000
+#define RETRY_SILENT_US 1000000
+#define WORDS_MAX (1024 * 1024)          /* unread bytes of one stepd */
+#define LAUNCH_BYTES_MAX (64 * 1024 * 1024)
+#define QUEUE_DRAIN 4096                 /* notes read in one go before the core is asked */
+
+static struct mo_log_where where(const struct step_dir *d) {
+	return (struct mo_log_where){.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node};
+}
+
+char *step_dir_path(const struct manager *m, int64_t job, int64_t attempt) {
+	return mo_path(m->config->runtime_dir, "steps/j%lld.a%lld", (long long)job, (long long)attempt);
+}
+
+static void queue(struct step_dir *d, int type) {
+	struct steps_event e = {.type = type, .job = d->job, .attempt = d->attempt};
+	manager_queue(d->manager, &e);
+}
+
+static void disconnect(struct step_dir *d) {
+	d->source = sd_event_source_disable_unref(d->source);
+	d->socket = mo_close(d->socket);
+	mo_buf_reset(&d->in);
+	d->answered = d->up_told = false;
+}
+
+struct step_dir *step_dir_free(struct step_dir *d) {
+	if (!d)
+		return NULL;
+	disconnect(d);
+	mo_buf_done(&d->in);
+	mo_timer_free(d->timer);
+	mo_timer_free(d->sweep_timer);
+	helper_free(d->starter);
+	journal_done(&d->journal);
+	mo_desc_done(&spool_desc, &d->spool);
+	mo_close(d->lock_fd);
+	mo_close(d->fd);
+	free(d->exited);
+	free(d->path);
+	free(d);
+	return NULL;
+}
+
+static void log_note(const struct step_dir *d, const struct note *n) {
+	struct mo_log_where w = where(d);
+	if (n->rank != MO_NONE)
+		w.rank = n->rank;
+	w.cause = n->cause;
+	if (n->kind == NOTE_REFUSED)
+		mo_log(MO_ERR, MSG_REFUSED, &w, "step j-%lld attempt %lld could not start: %s", (long long)d->job, (long long)d->attempt, n->text ? n->text : n->cause);
+	else if (n->kind == NOTE_UNKILLABLE)
+		mo_log(MO_ERR, MSG_UNKILLABLE, &w, "process %lld of step j-%lld attempt %lld cannot be killed: its GPU is not usable until it ends, or this node is rebooted", (long long)n->pid, (long long)d->job, (long long)d->attempt);
+	else if (n->kind == NOTE_GONE)
+		mo_log(MO_NOTICE, MSG_STEP_GONE, &w, "step j-%lld attempt %lld is gone: %s", (long long)d->job, (long long)d->attempt, n->text ? n->text : "");
+}
+
+static void on_note(void *arg, struct note *n) {
+	struct step_dir *d = arg;
+	if (!d->manager->adopting) /* an earlier agent has logged those */
+		log_note(d, n);
+	struct steps_event e = {.type = AE_NOTE, .job = d->job, .attempt = d->attempt, .note = n};
+	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE ? n->rank - d->spool.launch.first_rank : -1;
+	if (local >= 0 && (size_t)local < d->n_exited)
+		d->exited[local] = true;
+	d->gone |= n->kind == NOTE_GONE;
+	manager_queue(d->manager, &e);
+	if (d->manager->n_queue >= QUEUE_DRAIN)
+		manager_drain(d->manager);
+}
+
+void step_dir_read(struct step_dir *d) {
+	int r = journal_read(&d->journal, on_note, d);
+	struct mo_log_where w = where(d);
+	if (r < 0)
+		mo_log(MO_ERR, NULL, &w, "%s: the journal cannot be read: %s", d->path, strerror(-r));
+	else if (r > 0)
+		mo_log(MO_WARNING, NULL, &w, "%s: %d lines of the journal were skipped: not new notes", d->path, r);
+}
+
+void step_dir_lost(struct step_dir *d, const char *text) {
+	struct steps_event e = {.type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt};
+	struct mo_log_where w = where(d);
+	disconnect(d);
+	mo_timer_at(d->timer, INT64_MAX);
+	step_dir_read(d);
+	if (!d->gone)
+		mo_log(MO_WARNING, MSG_STEPD_LOST, &w, "%s: the supervisor of the step is dead%s%s; what is left of its ranks is killed", d->path, text ? ": " : "", text ? text : "");
+	e.text = mo_strdup(text);
+	manager_queue(d->manager, &e);
+}
+
+static bool take_lock(struct step_dir *d) {
+	_cleanup_(mo_freep) char *path = mo_path(d->path, "lock");
+	int fd = mo_lock_file(path);
+	struct mo_log_where w = where(d);
+	if (fd < 0 && fd != -EWOULDBLOCK)
+		mo_log(MO_ERR, NULL, &w, "%s: %s", path, strerror(-fd));
+	if (fd >= 0)
+		d->lock_fd = fd;
+	return fd >= 0;
+}
+
+static void word_is_due(struct step_dir *d) {
+	if (d->quiet_since_us == 0)
+		d->quiet_since_us = mo_clock_boot_us();
+}
+
+static void tell_if_silent(struct step_dir *d) {
+	struct mo_log_where w = where(d);
+	if (d->silent_told || d->quiet_since_us == 0 || mo_clock_boot_us() - d->quiet_since_us < SILENT_US)
+		return;
+	d->silent_told = true;
+	mo_log(MO_ERR, MSG_STEPD_SILENT, &w, "%s: the supervisor holds its lock but does not answer; its ranks are left alone. Look at its process; `moectl cancel --now` cannot reach it", d->path);
+	queue(d, AE_STEPD_SILENT);
+}
+
+static void on_word(struct step_dir *d, const struct stepd_word *w) {
+	d->answered = true;
+	d->quiet_since_us = 0;
+	mo_timer_in(d->timer, PING_US);
+	if (!d->up_told || d->silent_told)
+		queue(d, AE_STEPD_UP);
+	d->up_told = true;
+	d->silent_told = false;
+	if (w->written != MO_NONE && w->written > d->journal.last)
+		step_dir_read(d);
+	for (size_t i = 0; i < w->n_progress; i++) {
+		struct steps_event e = {.type = AE_PROGRESS, .job = d->job, .attempt = d->attempt, .progress = mo_desc_dup(&rank_progress_desc, &w->progress[i])};
+		manager_queue(d->manager, &e);
+	}
+}
+
+static void take_words(struct step_dir *d) {
+	size_t at = 0;
+	for (char *nl; at < d->in.len && (nl = memchr(d->in.data + at, '\n', d->in.len - at));) {
+		struct stepd_word w;
+		size_t len = (size_t)(nl - d->in.data) - at;
+		mo_desc_init(&stepd_word_desc, &w);
+		if (wire_decode(&stepd_word_desc, d->in.data + at, len, false, &w, NULL) == 0)
+			on_word(d, &w);
+		mo_desc_done(&stepd_word_desc, &w);
+		at += len + 1;
+	}
+	mo_buf_consume(&d->in, at);
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *arg) {
+	struct step_dir *d = arg;
+	bool end = false;
+	while (!end) {
+		char chunk[16384];
+		ssize_t n = recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		end = n <= 0 || d->in.len > WORDS_MAX;
+		if (n > 0)
+			mo_buf_add(&d->in, chunk, (size_t)n);
+	}
+	take_words(d);
+	if (!end)
+		return 0;
+	disconnect(d);
+	word_is_due(d);
+	step_dir_connect(d);
+	return 0;
+}
+
+static int open_socket(struct step_dir *d) {
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", d->fd);
+	d->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (d->socket < 0 || connect(d->socket, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) < 0)
+		return -errno;
+	return sd_event_add_io(d->manager->loop, &d->source, d->socket, EPOLLIN, on_socket, d);
+}
+
+void step_dir_connect(struct step_dir *d) {
+	if (d->socket >= 0 || d->lock_fd >= 0)
+		return;
+	word_is_due(d);
+	if (open_socket(d) >= 0) {
+		mo_timer_in(d->timer, SILENT_US);
+		return;
+	}
+	disconnect(d);
+	if (take_lock(d)) {
+		step_dir_lost(d, NULL);
+		return;
+	}
+	tell_if_silent(d);
+	mo_timer_in(d->timer, d->silent_told ? RETRY_SILENT_US : RETRY_US);
+}
+
+static void on_timer(void *arg) {
+	struct step_dir *d = arg;
+	if (d->socket < 0) {
+		step_dir_connect(d);
+		return;
+	}
+	if (d->answered) {
+		d->answered = false;
+		word_is_due(d);
+		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"ping", .signal = MO_NONE, .grace_us = MO_NONE});
+		mo_timer_in(d->timer, SILENT_US);
+		return;
+	}
+	tell_if_silent(d);
+	mo_timer_in(d->timer, RETRY_SILENT_US);
+}
+
+void step_dir_order(struct step_dir *d, const struct stepd_order *o) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	if (d->socket < 0)
+		return; /* the core repeats its orders when stepd answers again */
+	wire_encode(&stepd_order_desc, o, &b);
+	mo_buf_add(&b, "\n", 1);
+	if (send(d->socket, b.data, b.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)b.len)
+		return;
+	disconnect(d); /* half an order must not stay in the stream */
+	word_is_due(d);
+	mo_timer_in(d->timer, RETRY_US);
+}
+
+struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt) {
+	struct step_dir *d = mo_alloc(sizeof(*d));
+	*d = (struct step_dir){.manager = m, .job = job, .attempt = attempt, .path = step_dir_path(m, job, attempt), .fd = -1, .lock_fd = -1, .socket = -1};
+	mo_desc_init(&spool_desc, &d->spool);
+	journal_init(&d->journal, -1);
+	if (mo_timer_new(m->loop, on_timer, d, &d->timer) < 0)
+		abort(); /* timers take no descriptor: only memory can be missing */
+	*MO_GROW(m->steps, m->n_steps) = d;
+	return d;
+}
+
+static int open_dir(struct step_dir *d) {
+	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (d->fd < 0)
+		return -errno;
+	journal_init(&d->journal, d->fd);
+	return 0;
+}
+
+static void loaded(struct step_dir *d) {
+	mo_desc_done(&nodeinfo_desc, &d->spool.info); /* only stepd needs it */
+	d->n_exited = (size_t)MO_MAX(d->spool.launch.n_local, 0);
+	free(d->exited);
+	d->exited = mo_alloc_array(d->n_exited + 1, sizeof(bool));
+}
+
+void step_dir_remove(struct step_dir *d) {
+	struct manager *m = d->manager;
+	struct mo_log_where w = where(d);
+	int r = mo_rm_rf(d->path);
+	if (r < 0)
+		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
+	if (d->spool.cgroup && d->spool.cgroup[0] == '/') {
+		_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks");
+		rmdir(ranks);
+		rmdir(d->spool.cgroup);
+	}
+	for (size_t i = 0; i < m->n_steps; i++)
+		if (m->steps[i] == d) {
+			memmove(&m->steps[i], &m->steps[i + 1], (m->n_steps - i - 1) * sizeof(*m->steps));
+			m->n_steps--;
+			break;
+		}
+	step_dir_free(d);
+}
+
+/* CPUs that living steps of other jobs are bound to. */
+static char *taken_cpus(const struct step_dir *self) {
+	_cleanup_(mo_idset_done) struct mo_idset all = {0};
+	for (size_t i = 0; i < self->manager->n_steps; i++) {
+		const struct step_dir *d = self->manager->steps[i];
+		for (size_t k = 0; d != self && !d->gone && k < d->spool.n_binds; k++) {
+			_cleanup_(mo_idset_done) struct mo_idset one = {0};
+			if (d->spool.binds[k].cpus && mo_idset_parse(d->spool.binds[k].cpus, &one) == 0)
+				mo_idset_or(&all, &one);
+		}
+	}
+	return mo_idset_format(&all);
+}
+
+static void plan_binding(struct step_dir *d) {
+	struct spool *s = &d->spool;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_freep) char *taken = taken_cpus(d);
+	struct recipe_bind how;
+	mo_desc_init(&recipe_bind_desc, &how);
+	mo_desc_copy(&recipe_bind_desc, &how, &s->launch.bind);
+	how.reserve_cores = MO_MAX(how.reserve_cores, d->manager->config->reserve_cores);
+	int r = bind_plan(&s->info, &how, s->launch.gpus, s->launch.n_gpus, taken, &s->binds, &s->n_binds, &err);
+	mo_desc_done(&recipe_bind_desc, &how);
+	if (r < 0)
+		s->bind_error = mo_printf("no binding on %s: %s", s->node, mo_error_text(&err, r));
+}
+
+static void fill_spool(struct step_dir *d, const struct command *c) {
+	const struct agent_config *config = d->manager->config;
+	struct spool *s = &d->spool;
+	_cleanup_(mo_freep) char *random = mo_random_hex(8);
+	s->step_id = mo_printf("j%lld.a%lld.%s.%s", (long long)d->job, (long long)d->attempt, config->node, random);
+	s->boot_id = mo_strdup(d->manager->boot_id);
+	s->node = mo_strdup(config->node);
+	s->epoch = c->epoch;
+	mo_desc_copy(&launch_desc, &s->launch, c->launch);
+	mo_desc_copy(&nodeinfo_desc, &s->info, &d->manager->info);
+	s->log_dir = logs_dir(d->manager, d->job, d->attempt);
+	s->cgroup = d->manager->units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
+	s->tmpdir = mo_strdup(config->tmpdir);
+	s->allow_root = config->allow_root;
+	s->log_bytes = config->log_bytes;
+	s->nofile = config->nofile;
+	s->memlock_bytes = config->memlock_bytes;
+	s->core_bytes = config->core_bytes;
+	plan_binding(d);
+}
+
+int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *file = mo_path(d->path, "launch.json");
+	fill_spool(d, c);
+	wire_encode(&spool_desc, &d->spool, &b);
+	/* A root agent's ranks of other users pass through to their notify socket and their own directory; they cannot list it. */
+	int r = mkdir(d->path, 0700) < 0 && errno != EEXIST ? -errno : chmod(d->path, geteuid() == 0 ? 0711 : 0700) < 0 ? -errno : open_dir(d);
+	if (r == 0)
+		r = mo_write_file(file, b.data, b.len, 0600, true);
+	loaded(d);
+	return r < 0 ? mo_error_set(err, r, "the spool entry %s on %s could not be written: %s", file, d->manager->config->node, strerror(-r)) : 0;
+}
+
+static int load(struct step_dir *d) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct mo_log_where w = where(d);
+	int r = open_dir(d);
+	if (r == 0)
+		r = mo_read_file_at(d->fd, "launch.json", LAUNCH_BYTES_MAX, &b);
+	if (r == 0)
+		r = wire_decode(&spool_desc, b.data ? b.data : "", b.len, false, &d->spool, &err);
+	if (r == 0 && (d->spool.launch.job != d->job || d->spool.launch.attempt != d->attempt || !d->spool.step_id))
+		r = mo_error_set(&err, -EINVAL, "it is of another step");
+	if (r < 0 && r != -ENOENT)
+		mo_log(MO_ERR, NULL, &w, "%s/launch.json: %s", d->path, mo_error_text(&err, r));
+	loaded(d);
+	return r;
+}
+
+static void adopt(struct manager *m, int64_t job, int64_t attempt) {
+	struct step_dir *d = step_dir_new(m, job, attempt);
+	struct mo_log_where w = where(d);
+	int r = load(d);
+	bool held = !take_lock(d);
+	if (r < 0 && !held) { /* the agent died before the entry was complete: nothing was started */
+		step_dir_remove(d);
+		return;
+	}
+	bool same = d->spool.boot_id ? mo_streq(d->spool.boot_id, m->boot_id) : held;
+	struct launch *l = mo_desc_dup(&launch_desc, &d->spool.launch);
+	struct steps_event e = {.type = AE_SPOOLED_STEP, .job = job, .attempt = attempt, .lock_held = held, .boot_same = same, .launch = l};
+	manager_queue(m, &e);
+	if (!same)
+		return;
+	step_dir_read(d);
+	mo_log(MO_NOTICE, MSG_STEP_ADOPTED, &w, "%s: %s", d->path, held ? "adopting a running step" : d->gone ? "a finished step is waiting for the controller" : "the supervisor of this step died; what is left of its ranks is killed");
+}
+
+void step_dirs_adopt(struct manager *m) {
+	_cleanup_(mo_freep) char *path = mo_path(m->config->runtime_dir, "steps");
+	DIR *dir = opendir(path);
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		const char *dot = strstr(e->d_name, ".a");
+		int64_t job, attempt;
+		_cleanup_(mo_freep) char *first = e->d_name[0] == 'j' && dot ? mo_strndup(e->d_name + 1, (size_t)(dot - e->d_name) - 1) : NULL;
+		if (first && mo_parse_i64(first, 1, INT64_MAX, &job) == 0 && mo_parse_i64(dot + 2, 1, INT64_MAX, &attempt) == 0)
+			adopt(m, job, attempt);
+	}
+	if (dir)
+		closedir(dir);
+}

@@ -1,0 +1,61 @@
+/* The third net: after a stepd's proven death every process whose environment carries the step's MOE_STEP is killed, again and again until a scan finds none (and the step's own
+ * cgroup, where there is one, is empty). Only that is proof that nothing of the step is left. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "agent/manager.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/base/proc.h"
+
+#define SWEEP_FIRST_US 1000
+#define SWEEP_MAX_US 1000000
+#define PASSES_MAX 8                     /* in one go: each finds what was forked during the one before */
+
+static bool cgroup_empty(const struct step_dir *d) {
+	if (!d->spool.cgroup || d->spool.cgroup[0] != '/')
+		return true; /* of a unit: systemd kills it with its main process and removes it */
+	_cleanup_(mo_freep) char *kill_path = mo_path(d->spool.cgroup, "ranks/cgroup.kill");
+	_cleanup_(mo_freep) char *events = mo_path(d->spool.cgroup, "ranks/cgroup.events");
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	if (mo_read_file(events, 4096, &b) < 0 || !b.data || !strstr(b.data, "populated 1"))
+		return true;
+	_cleanup_(mo_closep) int fd = open(kill_path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		mo_write_all(fd, "1", 1);
+	return false;
+}
+
+static void pass(void *arg) {
+	struct step_dir *d = arg;
+	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", d->spool.step_id ? d->spool.step_id : "");
+	size_t found = 0;
+	bool empty = cgroup_empty(d);
+	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
+		found = mo_proc_kill_env(mark);
+		if (found == 0)
+			break;
+	}
+	if (found == 0 && empty) {
+		struct steps_event e = {.type = AE_SWEPT, .job = d->job, .attempt = d->attempt};
+		d->sweeping = false;
+		manager_queue(d->manager, &e);
+		return;
+	}
+	if (d->sweep_step_us >= SWEEP_MAX_US)
+		mo_log(MO_WARNING, NULL, &(struct mo_log_where){.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node},
+		       "%s: %zu processes of the step do not die yet", d->path, found);
+	mo_timer_in(d->sweep_timer, d->sweep_step_us);
+	d->sweep_step_us = MO_MIN(d->sweep_step_us * 2, SWEEP_MAX_US);
+}
+
+void step_sweep(struct step_dir *d) {
+	if (d->sweeping)
+		return;
+	if (!d->sweep_timer && mo_timer_new(d->manager->loop, pass, d, &d->sweep_timer) < 0)
+		abort(); /* timers take no descriptor: only memory can be missing */
+	d->sweeping = true;
+	d->sweep_step_us = SWEEP_FIRST_US;
+	pass(d);
+}
