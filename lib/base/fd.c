@@ -267,7 +267,7 @@ static bool in_source_tree(const char *dir)
 {
 	size_t n = strlen(MO_SOURCE_DIR);
 
-	return mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
+	return dir && mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
 }
 
 char *mo_data_file(const char *name)

@@ -1,6 +1,7 @@
 /* A set of small integers as a bit array that grows to the largest member. Words above n_words count as zero. */
 #include "lib/base/idset.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ void mo_idset_add(struct mo_idset *s, size_t id)
 	if (id > ID_MAX)
 		return;
 	grow(s, id / 64 + 1);
+	assert(s->words);
 	s->words[id / 64] |= UINT64_C(1) << (id % 64);
 }
 

@@ -137,7 +137,7 @@ static int timestamp(struct decoder *dec, struct json_object *json, const struct
 static int element(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, void *obj)
 {
 	char *s = NULL;
-	int64_t v;
+	int64_t v = 0;
 	int r;
 
 	if (f->kind == MO_VEC)
