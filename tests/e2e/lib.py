@@ -17,6 +17,10 @@ class Failed(Exception):
     """A check did not hold; its text says what was seen."""
 
 
+class Skipped(Exception):
+    """This machine cannot show it; the text says why."""
+
+
 def wait_until(condition, deadline, what="the condition"):
     """Calls condition() until it is true and returns its value. Failed after deadline seconds; an exception of the last call is shown with it."""
     end, last = time.monotonic() + deadline, None
@@ -144,7 +148,7 @@ class Suite:
 
     def main(self, *args):
         """Runs all tests (or those named on the command line), each with args; exits non-zero when one failed."""
-        names, passed, failed = sys.argv[1:], 0, 0
+        names, passed, failed, skipped = sys.argv[1:], 0, 0, 0
         for fn in self.tests:
             if names and fn.__name__ not in names:
                 continue
@@ -153,10 +157,13 @@ class Suite:
                 fn(*args)
                 passed += 1
                 print("ok   %s (%.1f s)" % (fn.__name__, time.monotonic() - begin), flush=True)
+            except Skipped as e:
+                skipped += 1
+                print("SKIP %s: %s" % (fn.__name__, e), flush=True)
             except Exception as e:
                 failed += 1
                 if not isinstance(e, Failed):
                     traceback.print_exc()
                 print("FAIL %s (%.1f s): %s" % (fn.__name__, time.monotonic() - begin, e), flush=True)
-        print("%d passed, %d failed" % (passed, failed), flush=True)
+        print("%d passed, %d failed, %d skipped" % (passed, failed, skipped), flush=True)
         return failed

@@ -1,0 +1,194 @@
+"""A cluster whose daemons a test starts by itself, with the options it needs (`moectl local up` takes none), and raw HTTP to the controller."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from lib import BUILD, Cluster, Failed, clean_env, wait_until
+
+MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
+# a quick cluster: what takes seconds in life takes a part of one here
+QUICK = {"beat_ms": 200, "suspect_ms": 900, "down_ms": 2500, "exit_wait": "3s", "idle_timeout": "2s"}
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, dict((k.lower(), v) for k, v in response.getheaders()), response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def detail(self):
+        """The problem's text; a problem without one, or of another content type, is a failure."""
+        if self.headers.get("content-type") != "application/problem+json":
+            raise Failed("answer %d has content type %s: %s" % (self.status, self.headers.get("content-type"), self.body[:200]))
+        return self.json["detail"]
+
+
+def write_config(path, options):
+    with open(path, "w") as f:
+        for k, v in options.items():
+            f.write("%s: %s\n" % (k, str(v).lower() if isinstance(v, bool) else v))
+    return path
+
+
+def processes_with(text):
+    """Pids of living processes whose environment holds text."""
+    found = []
+    for p in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/environ" % p, "rb") as f:
+                if text.encode() in f.read() and alive(int(p)):
+                    found.append(int(p))
+        except OSError:
+            continue
+    return found
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Rig(Cluster):
+    """nodes: how many agents. moed, agent: options on top of QUICK."""
+
+    def __init__(self, nodes=2, gpus_per_node=2, moed=None, agent=None, state_dir=None):
+        super().__init__(tempfile.mkdtemp(prefix="moe-"), nodes, gpus_per_node)
+        self.tokens = os.path.join(self.dir, "tokens")
+        self.state_dir = state_dir or os.path.join(self.dir, "moed")
+        self.moed_options = dict(QUICK, state_dir=self.state_dir, unix_socket=os.path.join(self.dir, "moed.sock"), listen="127.0.0.1", port=0, bootstrap_tokens=self.tokens, **(moed or {}))
+        self.agent_options = dict(controller="unix:" + self.moed_options["unix_socket"], token_file=os.path.join(self.tokens, "agent.token"), address="127.0.0.1", gpus=gpus_per_node,
+                                  only_fake_gpus=True, use_systemd="no", allow_root=os.geteuid() == 0, **(agent or {}))
+        self.moed, self.agents = None, {}
+        os.makedirs(os.path.join(self.dir, "log"), exist_ok=True)
+
+    def spawn(self, program, name, options):
+        config = write_config(os.path.join(self.dir, name + ".yaml"), options)
+        with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
+            return subprocess.Popen([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(), start_new_session=True)
+
+    def start_moed(self):
+        self.moed = self.spawn(MOED, "moed", self.moed_options)
+        wait_until(lambda: self.http("GET", "/readyz").status == 200, 30, "moed ready")
+
+    def start_agent(self, node):
+        dirs = {k: os.path.join(self.dir, k, node) for k in ("state", "run")}
+        for d in dirs.values():
+            os.makedirs(d, exist_ok=True)
+        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]))
+
+    def up(self):
+        try:
+            self.start_moed()
+            for i in range(self.nodes):
+                self.start_agent("node-%d" % i)
+            wait_until(lambda: [n["state"] for n in self.json("nodes")["items"]] == ["up"] * self.nodes, 30, "%d nodes up" % self.nodes)
+        except BaseException:
+            self.down(check=False)
+            raise
+
+    def kill(self, daemon, sig=signal.SIGKILL):
+        daemon.send_signal(sig)
+        daemon.wait(20)
+
+    def down(self, check=True):
+        """Ends everything; processes of ours that are left are a failure."""
+        for p in self.agents.values():
+            p.send_signal(signal.SIGCONT)
+        if self.moed and self.moed.poll() is None and check:
+            for j in self.json("list")["items"]:
+                if j["state"] not in ("completed", "failed", "cancelled"):
+                    self.run("cancel", j["id"], "--now", check=False)
+            wait_until(lambda: not processes_with(self.dir + "/run/"), 30, "the end of all ranks")
+        for p in list(self.agents.values()) + [self.moed]:
+            if p and p.poll() is None:
+                p.terminate()
+        for p in list(self.agents.values()) + [self.moed]:
+            if p:
+                try:
+                    p.wait(20)
+                except subprocess.TimeoutExpired:
+                    p.kill()
+        left = processes_with(self.dir + "/run/")
+        for p in left:
+            os.kill(p, signal.SIGKILL)
+        if os.environ.get("KEEP") != "1":
+            shutil.rmtree(self.dir, ignore_errors=True)
+        if left and check:
+            raise Failed("processes were left: %s" % left)
+
+    def __exit__(self, *exc):
+        self.down(check=exc[0] is None)
+
+    @property
+    def port(self):
+        with open(os.path.join(self.state_dir, "address")) as f:
+            return int(f.read().strip().rstrip("/").rsplit(":", 1)[1])
+
+    def token(self, role):
+        if role in ("admin", "agent"):
+            with open(os.path.join(self.tokens, role + ".token")) as f:
+                return f.read().strip()
+        return self.json("token", "create", "--role", role, "--user", "somebody")["token"]
+
+    def http(self, method, path, body=None, token=None, tcp=False, timeout=20, **headers):
+        """One request; headers: content_type="..." and so on."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout) if tcp else Unix(self.moed_options["unix_socket"], timeout)
+        h = {k.replace("_", "-"): v for k, v in headers.items()}
+        if token:
+            h["Authorization"] = "Bearer " + token
+        if body is not None and "content-type" not in h:
+            h["content-type"] = "application/json"
+        try:
+            c.request(method, path, body.encode() if isinstance(body, str) else body, h)
+            return Answer(c.getresponse())
+        finally:
+            c.close()
+
+    def state(self):
+        """What a refused request must leave as it was."""
+        return {"jobs": self.json("list", "--all")["items"], "tokens": self.json("token", "list")["items"], "events": [e["seq"] for e in self.json("events")["items"]]}
+
+    def rank_pids(self, job):
+        return {r["rank"]: r["pid"] for r in self.json("ranks", job)["items"] if r["pid"] and r["state"] == "running"}
+
+    def stepd_of(self, job):
+        """Pids of the job's supervisors: the parents of its ranks."""
+        found = set()
+        for pid in self.rank_pids(job).values():
+            with open("/proc/%d/stat" % pid) as f:
+                found.add(int(f.read().rsplit(")", 1)[1].split()[1]))
+        return sorted(found)
+
+    def events_of(self, job, kind=None):
+        return [e for e in self.json("events", job)["items"] if kind is None or e["type"] == kind]
+
+    def quiet(self, seconds, condition, what):
+        """condition must hold all the time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not condition():
+                raise Failed("%s did not last" % what)
+            time.sleep(0.05)

@@ -1,0 +1,430 @@
+#!/usr/bin/python3
+"""What breaks underneath: supervisors, nodes, ports, disks, checkpoints, programs that fail. Each case says what must happen, and what must not."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import Skipped, Suite, command_recipe, equal, need, wait_until  # noqa: E402
+from rig import RANK, Rig, alive, processes_with  # noqa: E402
+
+suite = Suite()
+
+
+def rank_recipe(rig, name, gpus=2, steps=100000, step_ms=20, save=0, extra=(), **top):
+    """A job of fake ranks that keep a record of their lives in rig.dir/NAME."""
+    truth = os.path.join(rig.dir, name)
+    os.makedirs(truth, exist_ok=True)
+    argv = [RANK, "--steps", str(steps), "--step-ms", str(step_ms), "--save-every", str(save), "--truth", truth] + list(extra)
+    if save:
+        top.setdefault("checkpoint", {"dir": os.path.join(truth, "ckpt"), "every": save})
+    return command_recipe(name, argv, gpus=gpus, steps=steps, **top)
+
+
+def lines(rig, name, file):
+    try:
+        with open(os.path.join(rig.dir, name, file)) as f:
+            return f.read().split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+def kill_now(rig, job):
+    rig.run("cancel", job, "--now")
+    rig.wait_state(job, "cancelled")
+
+
+def incidents(rig, job):
+    return rig.json("report", job)["incidents"]
+
+
+# ---- supervisor ----
+
+@suite.test
+def killed_supervisor(rig):
+    """kill -9 of a stepd ends its ranks and their children, which ignore SIGTERM and called setsid; cause supervisor-lost; the job goes on from its checkpoint."""
+    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=120, save=10, extra=["--child"]))
+    rig.wait_iteration(job, 15)
+    stepds, ranks = rig.stepd_of(job), rig.rank_pids(job)
+    equal((len(stepds), len(ranks)), (2, 4), "supervisors and ranks")
+    children = [int(x) for x in lines(rig, "stepd", "children")]
+    equal(len(children), 4, "children")
+    os.kill(stepds[0], signal.SIGKILL)
+    rig.wait_state(job, "completed", 60)
+    need(not any(alive(p) for p in list(ranks.values()) + children), "ranks or children of the first attempt live on")
+    equal(rig.job(job)["restarts"], 1, "restarts")
+    one = incidents(rig, job)
+    equal((len(one), one[0]["cause"], one[0]["class"]), (1, "supervisor-lost", "transient"), "the incident")
+    resumed = {line.split()[3] for line in lines(rig, "stepd", "starts")[4:]}
+    need(len(resumed) == 1 and int(resumed.pop()) >= 10, "resumed from %s" % resumed)
+    equal(lines(rig, "stepd", "duplicates"), [], "duplicates")
+    causes = {e["data"]["cause"] for e in rig.events_of(job, "rank.exited") if e["attempt"] == 1}
+    need("supervisor-lost" in causes, "causes of exits: %s" % causes)
+
+
+@suite.test
+def hung_supervisor(rig):
+    """A stepd that holds its lock and does not answer is told, never killed; a planned stop waits for it."""
+    job = rig.submit(rank_recipe(rig, "hung", gpus=2))
+    rig.wait_iteration(job, 5)
+    stepd, ranks = rig.stepd_of(job)[0], rig.rank_pids(job)
+    node = rig.json("ranks", job)["items"][0]["node"]
+    os.kill(stepd, signal.SIGSTOP)
+    try:
+        rig.kill(rig.agents[node])      # a new agent finds the lock held and gets no answer
+        rig.start_agent(node)
+        wait_until(lambda: "hung" in json.dumps(rig.json("why", job)).lower() or any("hung" in e["type"] for e in rig.json("events")["items"]), 30, "the hung supervisor is told")
+        need(alive(stepd) and all(alive(p) for p in ranks.values()), "something was killed")
+        equal(rig.job(job)["attempt"], 1, "attempt")
+    finally:
+        os.kill(stepd, signal.SIGCONT)
+    rig.wait_iteration(job, rig.job(job)["iteration"] + 20)
+    equal((rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["state"]), (ranks, 1, "running"), "pids, attempt and state after SIGCONT")
+    kill_now(rig, job)
+
+
+# ---- silence ----
+
+def node_state(rig, node):
+    return rig.json("node", node)["state"]
+
+
+@suite.test
+def silent_node(rig):
+    """Silence: suspect, then down; the job of its ranks is recovering, nothing is killed; the agent comes back: running, same attempt, same pids, no iteration missing."""
+    job = rig.submit(rank_recipe(rig, "silent", gpus=2))
+    rig.wait_iteration(job, 5)
+    node, ranks = rig.json("ranks", job)["items"][0]["node"], rig.rank_pids(job)
+    agent, first = rig.agents[node], rig.json("events")["items"][-1]["seq"]
+    agent.send_signal(signal.SIGSTOP)
+    wait_until(lambda: node_state(rig, node) == "down", 20, "down")
+    kinds = [e["type"] for e in rig.json("events")["items"] if e["seq"] > first and e["node"] == node]
+    equal(kinds[:2], ["node.suspect", "node.down"], "events")
+    doc = rig.wait_state(job, "recovering", 30)
+    need("fence %s --confirmed" % node in doc["reason"], "reason: %s" % doc["reason"])
+    need(node in json.dumps(rig.json("why", job)) and "fence" in rig.run("why", job).stdout, "why does not tell")
+    rig.quiet(2, lambda: rig.job(job)["state"] == "recovering" and all(alive(p) for p in ranks.values()), "recovering with living ranks")
+    agent.send_signal(signal.SIGCONT)
+    rig.wait_state(job, "running")
+    rig.wait_iteration(job, (rig.job(job)["iteration"] or 0) + 10)
+    equal((rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["restarts"]), (ranks, 1, 0), "pids, attempt and restarts")
+    seen = [s["iteration"] for s in rig.json("metrics", job)["items"]]
+    equal(sorted(set(range(1, seen[-1] + 1)) - set(seen)), [], "missing iterations")
+    kill_now(rig, job)
+
+
+@suite.test
+def silent_node_while_training_goes_on(rig):
+    """An advancing iteration disproves the suspicion: running while one of two nodes is down; recovering only once the iteration stands."""
+    job = rig.submit(rank_recipe(rig, "advances", gpus=4))
+    rig.wait_iteration(job, 5)
+    ranks = rig.json("ranks", job)["items"]
+    lead, other = ranks[0]["node"], ranks[3]["node"]
+    rig.agents[other].send_signal(signal.SIGSTOP)
+    stopped = []
+    try:
+        wait_until(lambda: node_state(rig, other) == "down", 20, "down")
+        rig.quiet(2, lambda: rig.job(job)["state"] == "running", "running")
+        equal({r["state"] for r in rig.json("ranks", job)["items"] if r["node"] == other}, {"lost"}, "ranks of the silent node")
+        for r in ranks:
+            os.kill(r["pid"], signal.SIGSTOP)
+            stopped.append(r["pid"])
+        rig.wait_state(job, "recovering", 40)
+        need(node_state(rig, lead) == "up" and all(alive(p) for p in stopped), "something was killed")
+    finally:
+        for p in stopped:
+            os.kill(p, signal.SIGCONT)
+        rig.agents[other].send_signal(signal.SIGCONT)
+    rig.wait_state(job, "running", 40)
+    equal((rig.job(job)["attempt"], sorted(rig.rank_pids(job).values())), (1, sorted(stopped)), "attempt and pids")
+    kill_now(rig, job)
+
+
+@suite.test
+def fenced_node(rig):
+    """fence states that the node is off: the next attempt starts elsewhere, once. A living node cannot be fenced."""
+    r = rig.run("fence", "node-0", "--confirmed", check=False)
+    need(r.returncode == 1 and "node-0" in r.stderr, "fence of a node that is up: exit %d %r" % (r.returncode, r.stderr))
+    equal(rig.run("fence", "node-0", check=False).returncode, 2, "fence without --confirmed")
+    job = rig.submit(rank_recipe(rig, "fenced", gpus=2, save=10))
+    rig.wait_iteration(job, 25)
+    node = rig.json("ranks", job)["items"][0]["node"]
+    stepd, ranks = rig.stepd_of(job), rig.rank_pids(job)
+    rig.kill(rig.agents[node])          # the machine loses its power
+    for p in stepd + list(ranks.values()):
+        os.kill(p, signal.SIGKILL)
+    rig.wait_state(job, "recovering", 30)
+    rig.quiet(1, lambda: rig.job(job)["attempt"] == 1, "the first attempt")
+    rig.run("fence", node, "--confirmed")
+    doc = wait_until(lambda: [d for d in [rig.job(job)] if d["attempt"] == 2 and d["state"] == "running" and d["iteration"]], 30, "the second attempt")[0]
+    need(node not in doc["nodes"], "it is placed on %s again" % node)
+    equal(doc["restarts"], 1, "restarts")
+    need(incidents(rig, job)[0]["class"] == "node_fault", "class: %s" % incidents(rig, job)[0]["class"])
+    rig.start_agent(node)
+    wait_until(lambda: node_state(rig, node) == "up", 30, "the node comes back")
+    rig.quiet(1, lambda: rig.job(job)["attempt"] == 2, "the second attempt")
+    equal(lines(rig, "fenced", "duplicates"), [], "duplicates")
+    kill_now(rig, job)
+
+
+# ---- planned stops ----
+
+SAVER = "trap 'sleep 0.5; echo saved > \"$0/saved-$RANK\"; exit 0' TERM; touch \"$0/ready-$RANK\"; while :; do sleep 0.05; done"
+
+
+def saver(rig, name, **stop):
+    d = os.path.join(rig.dir, name)
+    os.makedirs(d, exist_ok=True)
+    job = rig.submit(command_recipe(name, ["/bin/sh", "-c", SAVER, d], gpus=2, **({"stop": stop} if stop else {})))
+    wait_until(lambda: len([f for f in os.listdir(d) if f.startswith("ready")]) == 2, 30, "both ranks ready")
+    return job, d
+
+
+@suite.test
+def planned_stop(rig):
+    """cancel lets the ranks save within stop.grace; --now does not; a rank that ignores the signal is killed when the grace is over."""
+    job, d = saver(rig, "gentle")
+    rig.run("cancel", job)
+    rig.wait_state(job, "cancelled")
+    equal(sorted(f for f in os.listdir(d) if f.startswith("saved")), ["saved-0", "saved-1"], "saved by cancel")
+    job, d = saver(rig, "hard")
+    rig.run("cancel", job, "--now")
+    rig.wait_state(job, "cancelled")
+    equal([f for f in os.listdir(d) if f.startswith("saved")], [], "saved by cancel --now")
+    job = rig.submit(command_recipe("deaf", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], gpus=2, stop={"grace": "1s"}))
+    rig.wait_state(job, "running")
+    rig.run("cancel", job)
+    equal(rig.job(job)["state"], "stopping", "state within the grace")
+    rig.wait_state(job, "cancelled", 15)
+    job, d = saver(rig, "usr1", signal="USR1", grace="1s")
+    rig.run("pause", job)
+    rig.wait_state(job, "paused", 15)
+    equal([f for f in os.listdir(d) if f.startswith("saved")], [], "saved although the signal was another one")
+    rig.run("cancel", job)
+    rig.wait_state(job, "cancelled")
+
+
+@suite.test
+def cancel_while_a_hard_one_follows(rig):
+    """cancel, then cancel --now during a long grace."""
+    job = rig.submit(command_recipe("twice", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], gpus=2, stop={"grace": "300s"}))
+    rig.wait_state(job, "running")
+    rig.run("cancel", job)
+    equal(rig.job(job)["state"], "stopping", "state")
+    rig.run("cancel", job, "--now")
+    rig.wait_state(job, "cancelled", 15)
+
+
+# ---- programs that fail ----
+
+@suite.test
+def user_error(rig):
+    """A rank that exits 1 by itself before the first iteration: one attempt, failed, with its last lines."""
+    job = rig.submit(command_recipe("wrong", ["/bin/sh", "-c", "[ $RANK = 1 ] || exec sleep 100; echo first line; echo 'ModuleNotFoundError: no module named flash' >&2; exit 1"], gpus=2))
+    doc = rig.wait_state(job, "failed")
+    equal((doc["attempt"], doc["restarts"]), (1, 0), "attempt and restarts")
+    need("rank 1" in doc["reason"] and "ModuleNotFoundError: no module named flash" in doc["reason"], "reason: %s" % doc["reason"])
+    one = incidents(rig, job)[0]
+    equal((one["class"], one["first_rank"]), ("user_error", 1), "incident")
+    need("first line" in one["evidence"], "evidence: %s" % one["evidence"])
+    watch = rig.run("submit", "-", "--watch", stdin=command_recipe("watched", ["/bin/false"]), check=False)
+    equal(watch.returncode, 10, "exit status of submit --watch")
+
+
+@suite.test
+def same_failure_three_times(rig):
+    """Stops with the reason after three failures of one kind without a new checkpoint; a checkpoint in between starts the count anew."""
+    job = rig.submit(command_recipe("again", ["/bin/sh", "-c", "printf 'ITERATION=1\\nLOSS=1' > /dev/null; exec " + RANK + " --steps 5 --step-ms 5 --exit 99999:1:0; "], gpus=1))
+    rig.wait_state(job, "completed")
+    # dies by a signal at iteration 8 of every attempt, before the checkpoint of 10
+    script = RANK + " --steps 100 --step-ms 10 --save-every 10 & pid=$!; sleep 0.3; kill -SEGV $pid; kill -SEGV $$"
+    job = rig.submit(command_recipe("again", ["/bin/sh", "-c", script], gpus=1, steps=100000))
+    doc = rig.wait_state(job, "failed", 60)
+    equal((doc["attempt"], doc["restarts"]), (3, 2), "attempt and restarts")
+    need("3 times" in doc["reason"] and "SEGV" in doc["reason"], "reason: %s" % doc["reason"])
+    truth = os.path.join(rig.dir, "progress")
+    os.makedirs(truth)
+    # each attempt reaches one more checkpoint before it dies: five attempts are fine
+    script = ("n=$MOE_ATTEMPT; [ $n -ge 5 ] && exit 0; d=$MOE_CHECKPOINT_DIR/iter_000000$n; mkdir -p $d; echo x > $d/COMPLETE; "
+              "python3 -c 'import os,socket;s=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM);s.sendto((\"ITERATION=%s\\nCHECKPOINT=%s\"%(os.environ[\"MOE_ATTEMPT\"],\"'$d'\")).encode(),os.environ[\"MOE_NOTIFY_SOCKET\"])'; kill -KILL $$")
+    job = rig.submit(command_recipe("progress", ["/bin/sh", "-c", script], gpus=1, checkpoint={"dir": truth + "/ckpt"}))
+    doc = rig.wait_state(job, ["completed", "failed"], 60)
+    equal((doc["state"], doc["attempt"]), ("completed", 5), "state and attempt (%s)" % doc["reason"])
+
+
+@suite.test
+def early_exit(rig):
+    """All ranks exit 0 before the last step: failed, not completed. One exit 0 waits for the rest, then counts as a failure."""
+    job = rig.submit(command_recipe("early", [RANK, "--steps", "5", "--step-ms", "10"], gpus=2, steps=50))
+    doc = rig.wait_state(job, "failed")
+    need("ended early at 5 of 50" in doc["reason"] and doc["attempt"] == 1, "reason: %s" % doc["reason"])
+    job = rig.submit(command_recipe("rest", ["/bin/sh", "-c", "[ $RANK = 0 ] && exit 0; sleep 1; exit 0"], gpus=2))
+    rig.wait_state(job, "completed")
+    job = rig.submit(command_recipe("never", ["/bin/sh", "-c", "[ $RANK = 0 ] && exit 0; exec sleep 1000"], gpus=2))
+    rig.wait_state(job, "running")
+    doc = wait_until(lambda: [d for d in [rig.job(job)] if d["attempt"] > 1 or d["state"] == "failed"], 30, "the wait for the other rank ends")[0]
+    need("exit-wait" in json.dumps(incidents(rig, job)), "incident: %s" % incidents(rig, job))
+    rig.run("cancel", job, "--now", check=False)
+    rig.wait_state(job, ["cancelled", "failed"])
+
+
+# ---- ports ----
+
+@suite.test
+def busy_rank_ports(rig):
+    """MASTER_PORT is the first of four in a row that are free on the node; busy ones cost neither a restart nor budget."""
+    with Rig(nodes=1, moed={"rank_ports": "24500-24563"}) as r:
+        held = []
+        for port in (24500, 24505, 24510, 24512, 24517, 24521):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("0.0.0.0", port))
+            s.listen()
+            held.append(s)
+        out = os.path.join(r.dir, "port")
+        job = r.submit(command_recipe("ports", ["/bin/sh", "-c", "[ $RANK = 0 ] && echo $MASTER_PORT > %s; sleep 0.2" % out], gpus=2))
+        doc = r.wait_state(job, "completed", 60)
+        with open(out) as f:
+            port = int(f.read())
+        need(not any(port <= s.getsockname()[1] < port + 4 for s in held), "MASTER_PORT %d is busy" % port)
+        equal(doc["restarts"], 0, "restarts")
+        equal(incidents(r, job), [], "incidents")
+        for s in held:
+            s.close()
+
+
+# ---- checkpoints ----
+
+@suite.test
+def unwritable_checkpoint_directory(rig):
+    plain = os.path.join(rig.dir, "file")
+    with open(plain, "w") as f:
+        f.write("x")
+    mounted = os.path.join(rig.dir, "ro")
+    os.makedirs(mounted)
+    if os.geteuid() != 0:
+        os.chmod(mounted, 0o555)
+    elif subprocess.call(["mount", "-t", "tmpfs", "-o", "ro", "none", mounted], stderr=subprocess.DEVNULL) != 0:
+        raise Skipped("a read-only file system cannot be mounted here")
+    try:
+        for d in (mounted, plain, plain + "/below"):
+            job = rig.submit(rank_recipe(rig, "ckpt-" + os.path.basename(d), checkpoint={"dir": d, "every": 10}))
+            doc = wait_until(lambda: [x for x in [rig.job(job)] if x["state"] == "failed" or (x["state"] == "queued" and x["reason"])], 30, "told")[0]
+            need(d in doc["reason"] and doc["attempt"] == 0, "%s: attempt %s, %s" % (d, doc["attempt"], doc["reason"]))
+            need(d in json.dumps(rig.json("why", job)), "why: %s" % rig.json("why", job))
+            rig.run("cancel", job, check=False)
+    finally:
+        if os.geteuid() == 0:
+            subprocess.call(["umount", mounted])
+
+
+def checkpoint(d, iteration, complete=True):
+    p = os.path.join(d, "iter_%07d" % iteration)
+    os.makedirs(p)
+    with open(os.path.join(p, "shard"), "w") as f:
+        f.write("x" * 100)
+    with open(os.path.join(p, "COMPLETE"), "w") as f:
+        f.write("{}\n" if complete else "")
+
+
+@suite.test
+def checkpoints_found(rig):
+    """resume: auto takes the newest complete one of what lies there; resume: N one that is not there fails; all damaged waits with the reason and never starts afresh."""
+    d = os.path.join(rig.dir, "found")
+    for i, complete in ((10, True), (20, True), (30, False)):
+        checkpoint(d, i, complete)
+    out = os.path.join(rig.dir, "resumed")
+    argv = ["/bin/sh", "-c", "echo $MOE_RESUME_ITERATION > " + out]
+    job = rig.submit(command_recipe("auto", argv, checkpoint={"dir": d}))
+    rig.wait_state(job, "completed")
+    equal(open(out).read().strip(), "20", "resumed from")
+    equal({c["iteration"]: c["state"] for c in rig.json("checkpoints", job)["items"]}, {10: "verified", 20: "verified", 30: "torn"}, "ledger")
+    need(any(e["type"] == "checkpoint.torn" for e in rig.events_of(job)), "no event for the torn one")
+    job = rig.submit(command_recipe("ten", argv, checkpoint={"dir": d, "resume": 10}))
+    rig.wait_state(job, "completed")
+    equal(open(out).read().strip(), "10", "resumed from")
+    job = rig.submit(command_recipe("never", argv, checkpoint={"dir": d, "resume": "never"}))
+    rig.wait_state(job, "completed")
+    equal(open(out).read().strip(), "-1", "resumed from")
+    for wanted in (15, 30):
+        job = rig.submit(command_recipe("missing", argv, checkpoint={"dir": d, "resume": wanted}))
+        doc = rig.wait_state(job, "failed")
+        need(str(wanted) in doc["reason"] and d in doc["reason"] and doc["attempt"] == 0, "reason: %s" % doc["reason"])
+    os.remove(out)
+    shutil.rmtree(d)
+    checkpoint(d, 40, False)
+    checkpoint(d, 50, False)
+    job = rig.submit(command_recipe("damaged", argv, checkpoint={"dir": d}))
+    doc = wait_until(lambda: [x for x in [rig.job(job)] if x["reason"]], 30, "a reason")[0]
+    need(doc["state"] == "queued" and doc["attempt"] == 0 and "damaged" in doc["reason"] and "50" in doc["reason"], "%s: %s" % (doc["state"], doc["reason"]))
+    rig.quiet(1, lambda: rig.job(job)["state"] == "queued" and not os.path.exists(out), "waiting")
+    need("damaged" in json.dumps(rig.json("why", job)), "why: %s" % rig.json("why", job))
+    rig.run("restart", job, "--from", "0")      # what the reason says
+    rig.wait_state(job, "completed", 60)
+    equal(open(out).read().strip(), "-1", "resumed from")
+
+
+# ---- disk of the controller ----
+
+def fill(path):
+    """Fills the file system to the last byte."""
+    with open(path, "wb", buffering=0) as f:
+        for size in (1 << 20, 4096, 512, 1):
+            try:
+                while True:
+                    f.write(b"x" * size)
+            except OSError:
+                continue
+
+
+@suite.test
+def full_state_disk(rig):
+    """Ballast is given up and running jobs still record; submits get 507; event store.full; once there is room, all is well again and the ballast is back."""
+    mount = os.path.join(rig.dir, "disk")
+    os.makedirs(mount)
+    if os.geteuid() != 0 or subprocess.call(["mount", "-t", "tmpfs", "-o", "size=112m", "none", mount], stderr=subprocess.DEVNULL) != 0:
+        raise Skipped("a small file system cannot be mounted here")
+    try:
+        with Rig(nodes=1, state_dir=os.path.join(mount, "moed")) as r:
+            ballast = os.path.join(r.state_dir, "ballast")
+            equal(os.path.getsize(ballast), 16 << 20, "ballast")
+            job = r.submit(rank_recipe(r, "full", gpus=2))
+            r.wait_iteration(job, 10)
+            fill(os.path.join(mount, "junk"))
+            wait_until(lambda: not os.path.exists(ballast), 60, "the ballast is given up")
+            before = r.job(job)["iteration"]
+            a = r.http("POST", "/v1/jobs", command_recipe("more", ["/bin/true"]), content_type="application/yaml")
+            equal(a.status, 507, "a submit: %s" % a.body)
+            need("full" in a.detail or "space" in a.detail, a.detail)
+            equal(r.run("submit", "-", check=False, stdin=command_recipe("more", ["/bin/true"])).returncode, 1, "exit status of a submit")
+            need(any(e["type"] == "store.full" for e in r.json("events")["items"]), "no event store.full")
+            r.wait_iteration(job, before + 30)
+            equal(len(r.json("list", "--all")["items"]), 1, "jobs")
+            # what was recorded while it was full is there after a crash
+            at = r.job(job)["iteration"]
+            r.kill(r.moed)
+            r.start_moed()
+            r.wait_iteration(job, at)
+            seen = [s["iteration"] for s in r.json("metrics", job)["items"]]
+            equal(sorted(set(range(1, at + 1)) - set(seen)), [], "missing iterations")
+            equal((r.job(job)["attempt"], r.job(job)["restarts"]), (1, 0), "attempt and restarts")
+            os.remove(os.path.join(mount, "junk"))
+            wait_until(lambda: os.path.exists(ballast) and os.path.getsize(ballast) == 16 << 20, 60, "the ballast is made again")
+            again = wait_until(lambda: [x for x in [r.http("POST", "/v1/jobs", command_recipe("more", ["/bin/true"]), content_type="application/yaml")] if x.status == 201], 30, "submits are taken again")[0]
+            kill_now(r, job)
+            r.wait_state(again.json["id"], "completed")
+    finally:
+        subprocess.call(["umount", "-l", mount])
+
+
+def main():
+    with Rig() as rig:
+        return suite.main(rig)
+
+
+sys.exit(1 if main() else 0)
