@@ -6,22 +6,22 @@
 enum record_type {
 	REC_CONTROLLER,   /* value = epoch: a controller started; every node becomes unreconciled */
 	REC_SUBMIT,       /* job = new id, submit */
-	REC_JOB,          /* job, state, text = reason: transition (table in jobs.c) */
+	REC_JOB,          /* job, state, text = reason: transition (table in jobs.c); flag = the attempt is over: its GPUs are free; value = 1: the next attempt follows a failure, 2: follows busy ports */
 	REC_INTENT,       /* job, value = intent, flag = now, iteration = restart --from */
 	REC_SCAN,         /* job, attempt, scan: what lies in checkpoint.dir */
 	REC_PLACE,        /* job, attempt, places, value = port, iteration = resume (-1 fresh), flag = it counts as a restart; boot ids in texts[] parallel to places */
 	REC_ACCEPT,       /* job, attempt, node: the agent has the launch */
 	REC_NOTES,        /* job, attempt, node, notes: applied above through */
-	REC_FAIL,         /* job, attempt, rank = first rank, node, text = class, cause, texts = evidence: the attempt failed (decided once) */
+	REC_FAIL,         /* job, attempt, rank = first rank, node, text = class, cause, texts = evidence, value = us from the death to its being told: the attempt failed (decided once) */
 	REC_GONE,         /* job, attempt, node, text = how: proof without a note (boot id, fence) */
 	REC_FORGOTTEN,    /* job, attempt, node */
 	REC_NODE,         /* hello: node registered or came back */
-	REC_NODE_STATE,   /* node, state, text */
-	REC_DRAIN,        /* node, flag = on, text = reason, cause = when */
+	REC_NODE_STATE,   /* node, value = enum node_state (UP SUSPECT DOWN), text */
+	REC_DRAIN,        /* node, flag = on, text = reason, cause = when; value = 1: it is done, no rank is left */
 	REC_WAIT_NODE,    /* job, flag */
 	REC_STRANGE,      /* node, flag: holds a step we never stored */
 	REC_HUNG,         /* job, attempt, node, flag */
-	REC_INCIDENT,     /* job, incident */
+	REC_INCIDENT,     /* job, incident, text = signature, value = failures of it in a row, iteration = newest complete checkpoint */
 	REC_CHECKPOINT,   /* job, checkpoint: state of one checkpoint decided (complete, torn, superseded ...) */
 	REC_TOKEN,        /* token */
 	REC_TOKEN_REVOKED,/* text = id */

@@ -34,7 +34,13 @@ struct step {
 	bool gone;                   /* proved: NOTE_GONE, changed boot id, or fence */
 	char *gone_how;
 	bool forgotten;              /* the agent dropped it */
-	bool hung;                   /* hung supervisor reported */
+	bool hung;                   /* hung supervisor, or the agent no longer knows the step: neither is proof of death */
+	char *refused_cause, *refused_text;          /* of NOTE_REFUSED */
+	bool lost;                   /* NOTE_LOST seen: the supervisor died */
+	bool ended;                  /* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
+	bool unkillable;             /* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not for the node */
+	int64_t *stuck_pids; size_t n_stuck_pids;    /* of NOTE_UNKILLABLE */
+	int64_t first_rank, n_ranks, n_exited, n_bad; /* n_bad: exits that are not code 0 */
 };
 enum intent { INTENT_NONE, INTENT_CANCEL, INTENT_PAUSE, INTENT_RESTART, INTENT_DRAIN, INTENT_TIME_LIMIT, _INTENT_N };
 extern const char *const intent_names[_INTENT_N];
@@ -62,7 +68,7 @@ struct job {
 	/* progress */
 	int64_t iteration;           /* newest of this attempt, MO_NONE none */
 	int64_t watermark;           /* highest ever: below it again = recompute */
-	int64_t progress_at;         /* core time of the newest iteration */
+	int64_t progress_at;         /* core time of the newest iteration; beats move it too, without a record */
 	int phase;                   /* of the job: enum phase */
 	struct sample *samples; size_t n_samples;
 	double loss; double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
@@ -78,6 +84,16 @@ struct job {
 	/* GPU-microsecond ledger: ledger[c] add up to the total exactly; charged up to ledger_at */
 	int64_t *ledger; size_t n_ledger;
 	int64_t ledger_at;
+	bool after_failure;          /* the next attempt follows a failure: it counts as a restart */
+	int64_t scan_at;             /* core time of the last scan: an older one than SCAN_FRESH_US is done again */
+	bool scan_writable;
+	int64_t port_tries;          /* attempts in a row that found their ports busy */
+	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */
+	int64_t n_started;           /* steps of the current attempt that said NOTE_RUNNING */
+	int64_t waterfall_stage, waterfall_at;       /* what of the last incident's waterfall is being measured (recovery.c), since when */
+	int64_t lost_mark;           /* iteration the last failed attempt had reached: recompute ends there */
+	int64_t detect_us;           /* of the failure: age of the first death when it was told */
+	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
 };
 struct node {
 	char *name, *boot_id, *instance, *version, *address;
@@ -90,6 +106,9 @@ struct node {
 	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
 	int64_t registered_at;
 	bool reconciled;             /* said hello since this controller started */
+	char **past_boots; size_t n_past_boots;      /* boot ids that were replaced, newest last: they cannot come back */
+	int64_t drain_at;            /* when the drain was asked for */
+	bool drained;                /* the drain is done: no rank is left */
 };
 struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
 struct idem { char *caller, *key, *digest; int64_t job, time; };
@@ -103,10 +122,19 @@ struct state {
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
 	struct token *tokens; size_t n_tokens;
 	struct idem *idems; size_t n_idems;
+	/* Not described, not stored: ascending ids of jobs that are not final or have steps; kept by the core. NULL (a copy, a dry run) = look at all jobs. */
+	int64_t *active; size_t n_active;
 };
 extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc;
 
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
+size_t state_n_active(const struct state *s);
+struct job *state_active(const struct state *s, size_t i);    /* i-th job that may hold something; NULL if it is gone */
 struct node *node_find(const struct state *s, const char *name);
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
+struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none */
+bool step_dead(const struct step *s);                         /* no process of it runs user code any more: proved */
+bool job_live(const struct job *j);                           /* some step is not proved dead */
+/* Sets what beats change without a record (heard_at, progress of ranks and jobs) to nothing, so that a replayed state can be compared. */
+void state_strip_volatile(struct state *s);

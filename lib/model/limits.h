@@ -21,5 +21,6 @@
 #define MO_LINE_MAX 8192                      /* bytes of one output line looked at; the log file gets all of it */
 #define MO_NOTES_PER_SYNC 2000                /* step notes in one message */
 #define MO_LONGEST_NAME 63
+#define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */
 #define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000

@@ -1,0 +1,242 @@
+/* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of checkpoint.dir before each attempt, and the choice where an attempt resumes.
+ * Rules: only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh.
+ * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
+#include "daemon/core/inner.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+bool checkpoint_usable(const struct checkpoint *c)
+{
+	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
+}
+
+struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--)
+		if (j->checkpoints[i - 1].iteration == iteration)
+			return &j->checkpoints[i - 1];
+	return NULL;
+}
+
+/* At the limit the oldest entry that is of no use goes, else the oldest. */
+static void make_room(struct job *j)
+{
+	size_t victim = 0;
+
+	if (j->n_checkpoints < MO_CHECKPOINTS_MAX)
+		return;
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (!checkpoint_usable(&j->checkpoints[i])) {
+			victim = i;
+			break;
+		}
+	mo_vec_remove(&checkpoint_desc, j->checkpoints, &j->n_checkpoints, victim);
+}
+
+static struct checkpoint *find_or_add(struct job *j, int64_t iteration, bool *ret_new)
+{
+	struct checkpoint *c = checkpoint_find(j, iteration), empty;
+	size_t at;
+
+	*ret_new = !c;
+	if (c)
+		return c;
+	make_room(j);
+	MO_ADD(j, checkpoints, &checkpoint_desc);
+	empty = j->checkpoints[j->n_checkpoints - 1];
+	for (at = j->n_checkpoints - 1; at > 0 && j->checkpoints[at - 1].iteration > iteration; at--)
+		j->checkpoints[at] = j->checkpoints[at - 1];
+	j->checkpoints[at] = empty;
+	j->checkpoints[at].iteration = iteration;
+	return &j->checkpoints[at];
+}
+
+/* Digits at the end of the name, MO_NONE without: the iteration of a path announced without one. */
+static int64_t path_iteration(const char *path)
+{
+	size_t n = path ? strlen(path) : 0, digits = 0;
+	int64_t value = 0, unit = 1;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	while (digits < n && digits < 18 && path[n - 1 - digits] >= '0' && path[n - 1 - digits] <= '9') {
+		value += unit * (path[n - 1 - digits] - '0');
+		unit *= 10;
+		digits++;
+	}
+	return digits ? value : MO_NONE;
+}
+
+/* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
+void checkpoint_note(struct job *j, const struct note *n, int64_t time)
+{
+	int64_t iteration = n->iteration != MO_NONE ? n->iteration : path_iteration(n->path);
+	struct checkpoint *c;
+	bool is_new;
+
+	if (iteration == MO_NONE)
+		iteration = j->iteration;
+	if (iteration < 0)
+		return;
+	c = find_or_add(j, iteration, &is_new);
+	c->attempt = j->attempt;
+	if (n->path)
+		mo_str_set(&c->path, n->path);
+	mo_str_set(&c->reason, NULL);
+	c->verified_at = MO_NONE;
+	if (n->kind == NOTE_SAVING) {
+		c->state = CKPT_SAVING;
+		c->saved_at = MO_NONE;
+		return;
+	}
+	c->state = CKPT_COMPLETE;
+	c->saved_at = time;
+	mo_str_set(&c->level, "announced");
+}
+
+static const struct found_checkpoint *found_of(const struct scan_result *r, int64_t iteration)
+{
+	for (size_t i = 0; i < r->n_items; i++)
+		if (r->items[i].iteration == iteration)
+			return &r->items[i];
+	return NULL;
+}
+
+static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
+{
+	bool is_new, announced;
+	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
+
+	if (is_new && j->attempt > 0)
+		c->attempt = j->attempt;   /* earlier scans did not see it: this job wrote it */
+	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE && j->spec.engine.layout.announced_is_complete && f->bytes > 0;
+	if (f->path)
+		mo_str_set(&c->path, f->path);
+	c->bytes = f->bytes;
+	if (c->state == CKPT_SUPERSEDED || (announced && !f->complete))
+		return;
+	mo_str_set(&c->reason, f->complete ? NULL : f->reason ? f->reason : "incomplete");
+	if (!f->complete) {
+		c->state = CKPT_TORN;
+		return;
+	}
+	if (c->saved_at == MO_NONE)
+		c->saved_at = f->saved_at;
+	if (c->state != CKPT_PINNED)
+		c->state = CKPT_VERIFIED;
+	c->verified_at = time;
+	mo_str_set(&c->level, j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+}
+
+void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
+{
+	j->scan_attempt = r->attempt;
+	j->scan_at = time;
+	j->scan_writable = r->writable;
+	mo_str_set(&j->scan_error, r->error);
+	if (r->error)
+		return;
+	for (size_t i = 0; i < r->n_items && i < MO_CHECKPOINTS_MAX; i++)
+		if (r->items[i].iteration >= 0)
+			judge(j, &r->items[i], time);
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint *c = &j->checkpoints[i];
+
+		if (c->state == CKPT_DELETED || found_of(r, c->iteration))
+			continue;
+		if (c->state == CKPT_SUPERSEDED) {
+			c->state = CKPT_DELETED;
+		} else {
+			c->state = CKPT_TORN;
+			mo_str_set(&c->reason, "not found in checkpoint.dir");
+		}
+	}
+}
+
+/* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */
+int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		if (c->iteration <= limit && checkpoint_usable(c) && (!own_only || c->attempt != MO_NONE))
+			return c->iteration;
+	}
+	return MO_NONE;
+}
+
+/* The newest damaged entry that forbids a fresh start: it lay there before, or was complete once. A first save of this job that never ended is no loss. */
+static const struct checkpoint *damaged(const struct job *j, bool own_only)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		if (c->state == CKPT_TORN && (c->attempt == MO_NONE ? !own_only : c->saved_at != MO_NONE || c->verified_at != MO_NONE))
+			return c;
+	}
+	return NULL;
+}
+
+static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, struct mo_error *err)
+{
+	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, own_only);
+	const struct checkpoint *bad = damaged(j, own_only);
+
+	if (newest == MO_NONE && bad)
+		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or say 'moectl restart --from 0'",
+			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000));
+	*ret = newest == MO_NONE ? -1 : newest;
+	return 0;
+}
+
+static int exactly(const struct job *j, int64_t wanted, int64_t *ret, struct mo_error *err)
+{
+	const struct checkpoint *c = checkpoint_find(j, wanted);
+
+	if (c && checkpoint_usable(c)) {
+		*ret = wanted;
+		return 0;
+	}
+	return mo_error_set(err, 2, "checkpoint.resume: %lld: there is no complete checkpoint of that iteration in %s%s%s", (long long)wanted,
+		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "");
+}
+
+int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
+{
+	const struct recipe_checkpoint *r = &j->spec.recipe.checkpoint;
+	bool began = j->watermark != MO_NONE;
+	int64_t newest;
+
+	if (!r->dir) {
+		*ret = -1;
+		return 0;
+	}
+	if (j->scan_error)
+		return mo_error_set(err, 1, "checkpoint.dir %s: %s", r->dir, j->scan_error);
+	if (!j->scan_writable)
+		return mo_error_set(err, began ? 1 : 2, "checkpoint.dir %s is not writable by %s; make it so or name another one", r->dir, j->spec.user ? j->spec.user : "the job's user");
+	if (j->restart_from != MO_NONE) {
+		newest = checkpoint_newest_at_most(j, j->restart_from, false);
+		if (newest == MO_NONE && j->restart_from > 0)
+			return mo_error_set(err, 1, "there is no complete checkpoint at or before iteration %lld in %s", (long long)j->restart_from, r->dir);
+		*ret = newest == MO_NONE ? -1 : newest;
+		return 0;
+	}
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		began |= j->checkpoints[i].attempt != MO_NONE;
+	if (r->resume >= 0) {
+		newest = checkpoint_newest_at_most(j, INT64_MAX, true);
+		if (!began || newest == MO_NONE)
+			return exactly(j, r->resume, ret, err);
+		*ret = newest;
+		return 0;
+	}
+	if (r->resume == -2 && !began) {
+		*ret = -1;
+		return 0;
+	}
+	return newest_or_fresh(j, r->resume == -2, ret, err);
+}

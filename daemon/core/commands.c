@@ -1,0 +1,205 @@
+/* Level-triggered commands: what is due for a node follows from the state alone and is repeated in every reply until notes or reports show that it happened.
+ *   step                                                        command
+ *   wanted, not reported by the agent                           LAUNCH
+ *   planned stop                                                STOP (signal, then SIGKILL after grace)
+ *   failed attempt, cancel --now, stop of a launch never seen   KILL
+ *   taken for dead by a fence, its node is back in that boot    KILL
+ *   gone, everything applied, attempt over                      FORGET
+ * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "daemon/core/view.h"
+
+int command_for(const struct core *c, const struct job *j, const struct step *s)
+{
+	const struct node *n = node_find(&c->state, s->node);
+	bool over = s->attempt != j->attempt || j->n_places == 0;
+
+	if (!n || !mo_streq(n->boot_id, s->boot_id))
+		return -1;
+	if (s->gone && s->ended)
+		return over ? CMD_FORGET : -1;
+	if (s->gone)
+		return CMD_KILL;
+	if (over)
+		return -1;
+	if (j->state != JOB_STOPPING && !j->failed)
+		return s->accepted ? -1 : CMD_LAUNCH;
+	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
+}
+
+static struct command *add(const struct core *c, struct sync_reply *ret, int kind, int64_t job, int64_t attempt, const char *node)
+{
+	struct command *k = MO_ADD(ret, commands, &command_desc);
+
+	k->epoch = c->state.epoch;
+	k->kind = kind;
+	k->job = job;
+	k->attempt = attempt;
+	k->node = mo_strdup(node);
+	return k;
+}
+
+static void add_step(const struct core *c, const struct job *j, const struct step *s, struct sync_reply *ret)
+{
+	int kind = command_for(c, j, s);
+	struct command *k;
+
+	if (kind < 0)
+		return;
+	k = add(c, ret, kind, j->id, s->attempt, s->node);
+	if (kind == CMD_STOP) {
+		k->signal = j->spec.recipe.stop_signal;
+		k->grace_us = j->spec.recipe.stop_grace_us;
+	}
+	for (size_t i = 0; kind == CMD_LAUNCH && i < j->n_places; i++) {
+		if (!mo_streq(j->places[i].node, s->node))
+			continue;
+		k->launch = mo_desc_new(&launch_desc);
+		launch_make(&c->state, j, i, k->launch);
+	}
+}
+
+static void add_scan(const struct core *c, int64_t job, const char *node, struct sync_reply *ret)
+{
+	const struct job *j = job_find(&c->state, job);
+	struct command *k;
+
+	if (!j)
+		return;
+	k = add(c, ret, CMD_SCAN, job, j->attempt + 1, node);
+	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
+	k->user = mo_strdup(j->spec.user);
+	k->level = mo_strdup(j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	k->world = job_gpus(j);
+}
+
+/* FNV-1a over what is due. 0 = nothing. */
+static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
+{
+	const int64_t words[] = { kind, job, attempt };
+
+	if (hash == 0)
+		hash = 14695981039346656037u;
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		hash = (hash ^ (uint64_t)words[i]) * 1099511628211u;
+	return hash ? hash : 1;
+}
+
+static uint64_t due(const struct core *c, const char *node, const struct live *l)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (size_t k = 0; j && k < j->n_steps; k++) {
+			int kind = mo_streq(j->steps[k].node, node) ? command_for(c, j, &j->steps[k]) : -1;
+
+			if (kind >= 0)
+				hash = mix(hash, kind, j->id, j->steps[k].attempt);
+		}
+	}
+	for (size_t i = 0; i < l->n_scans; i++) {
+		const struct job *j = job_find(&c->state, l->scans[i]);
+
+		hash = j ? mix(hash, CMD_SCAN, j->id, j->attempt + 1) : hash;
+	}
+	for (size_t i = 0; i < l->n_strays; i++)
+		if (l->strays[i].ours && l->strays[i].gone)
+			hash = mix(hash, CMD_FORGET, l->strays[i].job, l->strays[i].attempt);
+	return hash;
+}
+
+bool core_commands_due(const struct core *c, const char *node)
+{
+	const struct live *l = core_live(c, node);
+	uint64_t hash = l ? due(c, node, l) : 0;
+
+	return hash != 0 && hash != l->told;
+}
+
+void core_sync_reply(const struct core *c, const char *node, struct sync_reply *ret)
+{
+	struct live *l = core_live(c, node);
+
+	ret->epoch = c->state.epoch;
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (size_t k = 0; j && k < j->n_steps; k++) {
+			const struct step *s = &j->steps[k];
+			struct step_ack *ack;
+
+			if (!mo_streq(s->node, node))
+				continue;
+			ack = MO_ADD(ret, acks, &step_ack_desc);
+			*ack = (struct step_ack){ .job = j->id, .attempt = s->attempt, .through = s->through, .known = true };
+			add_step(c, j, s, ret);
+		}
+	}
+	for (size_t i = 0; i < l->n_scans; i++)
+		add_scan(c, l->scans[i], node, ret);
+	for (size_t i = 0; i < l->n_strays; i++) {
+		const struct stray *s = &l->strays[i];
+		struct step_ack *ack = MO_ADD(ret, acks, &step_ack_desc);
+		bool forget = s->ours && s->gone;
+
+		*ack = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
+		if (forget)
+			add(c, ret, CMD_FORGET, s->job, s->attempt, node);
+	}
+	l->told = due(c, node, l);
+}
+
+void wake_node(struct core *c, const char *node)
+{
+	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
+		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
+}
+
+void commands_changed(struct core *c, const struct record *r)
+{
+	switch (r->type) {
+	case REC_JOB: case REC_PLACE: case REC_FAIL: case REC_INTENT:
+		ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job);
+		break;
+	case REC_NOTES: case REC_GONE:
+		wake_node(c, r->node);
+		break;
+	default: break;
+	}
+}
+
+static void wake(struct turn *t, const char *node)
+{
+	struct effect *e;
+
+	if (!core_commands_due(t->core, node))
+		return;
+	e = MO_ADD(t->out, effects, &effect_desc);
+	e->type = FX_WAKE;
+	e->node = mo_strdup(node);
+}
+
+void commands_wake(struct turn *t)
+{
+	struct core *c = t->core;
+
+	for (size_t i = 0; i < c->n_wake_jobs; i++) {
+		const struct job *j = job_find(&c->state, c->wake_jobs[i]);
+
+		for (size_t k = 0; j && k < j->n_steps; k++)
+			wake(t, j->steps[k].node);
+	}
+	for (size_t i = 0; i < c->n_wake_nodes; i++) {
+		wake(t, c->wake_nodes[i]);
+		free(c->wake_nodes[i]);
+	}
+	c->n_wake_jobs = c->n_wake_nodes = 0;
+}

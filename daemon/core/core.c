@@ -1,0 +1,341 @@
+/* The controller's turn: an event becomes records and effects; then the rules (job_act, schedule, drains) look at what the records touched until nothing is missing.
+ * Invariants: state changes only in update.c; the rules are idempotent (run twice they emit nothing); a turn without records costs only the event's own look-ups. */
+#include "daemon/core/inner.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+const struct core_config core_config_default = {
+	.port_min = 20000, .port_max = 29999,
+	.beat_us = 1000000, .suspect_us = 2200000, .down_us = 10000000,
+	.exit_wait_us = 300LL * 1000000,
+};
+
+static const struct mo_field effect_fields[] = {
+	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, value, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
+	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
+};
+const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
+
+void core_out_done(struct core_out *out)
+{
+	mo_vec_clear(&record_desc, (void **)&out->records, &out->n_records);
+	mo_vec_clear(&effect_desc, (void **)&out->effects, &out->n_effects);
+}
+
+/* First position whose id is not below. */
+static size_t ids_place(const int64_t *ids, size_t n, int64_t id)
+{
+	size_t low = 0, high = n;
+
+	if (n == 0 || ids[n - 1] < id)
+		return n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+bool ids_has(const int64_t *ids, size_t n, int64_t id)
+{
+	size_t at = ids_place(ids, n, id);
+
+	return at < n && ids[at] == id;
+}
+
+void ids_add(int64_t **ids, size_t *n, int64_t id)
+{
+	size_t at = ids_place(*ids, *n, id);
+
+	if (at < *n && (*ids)[at] == id)
+		return;
+	mo_ints_add(ids, n, id);
+	memmove(*ids + at + 1, *ids + at, (*n - 1 - at) * sizeof(**ids));
+	(*ids)[at] = id;
+}
+
+void ids_remove(int64_t *ids, size_t *n, int64_t id)
+{
+	size_t at = ids_place(ids, *n, id);
+
+	if (at >= *n || ids[at] != id)
+		return;
+	memmove(ids + at, ids + at + 1, (*n - at - 1) * sizeof(*ids));
+	(*n)--;
+}
+
+void core_touch(struct core *c, int64_t job)
+{
+	ids_add(&c->dirty, &c->n_dirty, job);
+}
+
+struct live *core_live(const struct core *c, const char *node)
+{
+	const struct node *n = node_find(&c->state, node);
+
+	return n ? &c->lives[n - c->state.nodes] : NULL;
+}
+
+static void live_done(struct live *l)
+{
+	free(l->jobs);
+	free(l->strays);
+	free(l->scans);
+}
+
+static void lives_clear(struct core *c)
+{
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		live_done(&c->lives[i]);
+	free(c->lives);
+	c->lives = NULL;
+}
+
+void core_reindex(struct core *c)
+{
+	size_t n = 0;
+
+	c->state.n_active = 0;
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		MO_GROW(c->lives, n);
+	for (size_t i = 0; i < c->state.n_jobs; i++) {
+		const struct job *j = &c->state.jobs[i];
+
+		if (!job_state_final(j->state) || j->n_steps)
+			ids_add(&c->state.active, &c->state.n_active, j->id);
+		for (size_t k = 0; k < j->n_steps; k++) {
+			struct live *l = core_live(c, j->steps[k].node);
+
+			if (l)
+				ids_add(&l->jobs, &l->n_jobs, j->id);
+		}
+	}
+}
+
+struct core *core_new(const struct core_config *config)
+{
+	struct core *c = mo_alloc(sizeof(*c));
+
+	c->config = *config;
+	mo_desc_init(&state_desc, &c->state);
+	c->state.epoch = 0;
+	c->state.next_job = 1;
+	c->state.next_port = config->port_min;
+	c->state.next_event_seq = 1;
+	c->state.time = 0;
+	c->liveness_at = c->jobs_at = INT64_MAX;
+	return c;
+}
+
+void core_free(struct core *c)
+{
+	if (!c)
+		return;
+	lives_clear(c);
+	free(c->state.active);
+	mo_desc_done(&state_desc, &c->state);
+	free(c->dirty);
+	free(c->wake_jobs);
+	for (size_t i = 0; i < c->n_wake_nodes; i++)
+		free(c->wake_nodes[i]);
+	free(c->wake_nodes);
+	free(c);
+}
+
+const struct state *core_state(const struct core *c)
+{
+	return &c->state;
+}
+
+void core_load(struct core *c, struct state *state)
+{
+	lives_clear(c);
+	free(c->state.active);
+	mo_desc_done(&state_desc, &c->state);
+	c->state = *state;
+	c->state.active = NULL;
+	mo_desc_init(&state_desc, state);
+	core_reindex(c);
+}
+
+void record_init(struct record *r, int type)
+{
+	mo_desc_init(&record_desc, r);
+	r->version = RECORD_VERSION;
+	r->type = type;
+}
+
+void turn_emit(struct turn *t, struct record *r)
+{
+	struct record *slot;
+	int result;
+
+	r->time = t->now;
+	slot = MO_GROW(t->out->records, t->out->n_records);
+	*slot = *r;
+	mo_desc_init(&record_desc, r);
+	result = core_update(t->core, slot);
+	assert(result == 0);
+	(void)result;
+	commands_changed(t->core, slot);
+}
+
+static struct effect *effect_add(struct turn *t, int type)
+{
+	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
+
+	e->type = type;
+	e->request = t->event ? t->event->request : 0;
+	return e;
+}
+
+void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
+{
+	struct effect *e;
+	va_list ap;
+
+	if (!t->event || t->event->request == 0)
+		return;
+	e = effect_add(t, FX_REPLY);
+	e->status = status;
+	e->job = job;
+	if (fmt) {
+		char text[1024];
+
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		e->text = mo_strdup(text);
+	}
+}
+
+void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text)
+{
+	struct effect *e = effect_add(t, FX_LOG);
+
+	e->level = level;
+	e->job = job;
+	e->node = mo_strdup(node);
+	e->text = mo_strdup(text);
+}
+
+void turn_deadline(struct turn *t, int64_t at)
+{
+	t->core->jobs_at = MO_MIN(t->core->jobs_at, at);
+}
+
+static void start(struct turn *t)
+{
+	struct core *c = t->core;
+	struct record r;
+
+	record_init(&r, REC_CONTROLLER);
+	r.value = c->state.epoch + 1;
+	turn_emit(t, &r);
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		c->state.nodes[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
+	c->liveness_at = t->now;
+	for (size_t i = 0; i < c->state.n_active; i++)
+		core_touch(c, c->state.active[i]);
+	c->queue_dirty = true;
+	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, epoch %lld", (long long)c->state.epoch);
+}
+
+static void token(struct turn *t)
+{
+	const struct core_event *e = t->event;
+	struct record r;
+
+	if (e->type == EV_TOKEN) {
+		record_init(&r, REC_TOKEN);
+		r.token = mo_desc_dup(&token_desc, e->token);
+		turn_emit(t, &r);
+		turn_reply(t, 201, MO_NONE, NULL);
+		return;
+	}
+	for (size_t i = 0; i < t->core->state.n_tokens; i++) {
+		const struct token *k = &t->core->state.tokens[i];
+
+		if (!mo_streq(k->id, e->text) || k->revoked)
+			continue;
+		record_init(&r, REC_TOKEN_REVOKED);
+		r.text = mo_strdup(e->text);
+		turn_emit(t, &r);
+		turn_reply(t, 200, MO_NONE, NULL);
+		return;
+	}
+	turn_reply(t, 404, MO_NONE, "token %s: no such token; list them with 'moectl token list'", e->text);
+}
+
+static void dispatch(struct turn *t)
+{
+	switch (t->event->type) {
+	case EV_START: start(t); break;
+	case EV_LATE: fleet_late(t->core, t->event->value, t->now); break;
+	case EV_TICK: break;
+	case EV_SUBMIT: job_submit(t); break;
+	case EV_CANCEL: job_verb(t, V_CANCEL); break;
+	case EV_PAUSE: job_verb(t, V_PAUSE); break;
+	case EV_RESUME: job_verb(t, V_RESUME); break;
+	case EV_RESTART: job_verb(t, V_RESTART); break;
+	case EV_DRAIN: case EV_UNDRAIN: case EV_FENCE: fleet_verb(t); break;
+	case EV_HELLO: fleet_hello(t); break;
+	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
+	case EV_TOKEN: case EV_TOKEN_REVOKE: token(t); break;
+	case EV_STORE: event_emit(t, t->event->when, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
+	default: assert(!"event type");
+	}
+}
+
+/* What is missing is derived from the state until a pass adds nothing. */
+static void act(struct turn *t)
+{
+	struct core *c = t->core;
+	bool more;
+
+	do {
+		more = false;
+		while (c->n_dirty) {
+			int64_t id = c->dirty[--c->n_dirty];
+
+			while (job_act(t, id))
+				more = true;
+		}
+		if (c->queue_dirty) {
+			c->queue_dirty = false;
+			more |= schedule(t);
+			more |= fleet_drain(t);
+		}
+	} while (more || c->n_dirty || c->queue_dirty);
+}
+
+void core_step(struct core *c, const struct core_event *event, int64_t now, struct core_out *out)
+{
+	struct turn t = { .core = c, .now = now, .out = out, .event = event };
+
+	dispatch(&t);
+	if (event->type == EV_TICK && now >= c->liveness_at)
+		fleet_silence(&t);
+	if (now >= c->jobs_at) {
+		c->jobs_at = INT64_MAX;
+		for (size_t i = 0; i < c->state.n_active; i++)
+			core_touch(c, c->state.active[i]);
+		c->queue_dirty = true;
+	}
+	act(&t);
+	commands_wake(&t);
+}
+
+int64_t core_deadline(const struct core *c)
+{
+	return MO_MIN(c->liveness_at, c->jobs_at);
+}

@@ -1,0 +1,105 @@
+/* Events: what users see in the stream and `moectl events`. One event = one record, one stream entry, one journal entry. Called by the deciding files. */
+#include "daemon/core/inner.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+static void key(struct mo_buf *b, const char *name)
+{
+	mo_buf_printf(b, "%s\"%s\":", b->len ? "," : "{", name);
+}
+
+/* The text is valid UTF-8 as far as it matters: lib/wire replaces bad bytes of what it was given; here only JSON's own characters are escaped. */
+void data_str(struct mo_buf *b, const char *name, const char *value)
+{
+	key(b, name);
+	if (!value) {
+		mo_buf_str(b, "null");
+		return;
+	}
+	mo_buf_str(b, "\"");
+	for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			mo_buf_printf(b, "\\%c", *p);
+		else if (*p < 0x20)
+			mo_buf_printf(b, "\\u%04x", *p);
+		else
+			mo_buf_add(b, p, 1);
+	}
+	mo_buf_str(b, "\"");
+}
+
+void data_int(struct mo_buf *b, const char *name, int64_t value)
+{
+	key(b, name);
+	if (value == MO_NONE)
+		mo_buf_str(b, "null");
+	else
+		mo_buf_printf(b, "%lld", (long long)value);
+}
+
+void data_real(struct mo_buf *b, const char *name, double value)
+{
+	key(b, name);
+	if (value == MO_NONE_F)
+		mo_buf_str(b, "null");
+	else if (!isfinite(value))
+		mo_buf_str(b, isnan(value) ? "\"NaN\"" : value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+	else
+		mo_buf_printf(b, "%.17g", value);
+}
+
+char *data_end(struct mo_buf *b)
+{
+	mo_buf_str(b, b->len ? "}" : "{}");
+	return mo_buf_take(b);
+}
+
+/* What an operator should see at which level. Types not listed are notices. */
+static int level_of(const char *type)
+{
+	static const struct { const char *type; int level; } levels[] = {
+		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "checkpoint.torn", 4 }, { "step.unknown", 3 },
+		{ "step.hung", 3 }, { "rank.exited", 6 }, { "checkpoint.saved", 6 }, { "checkpoint.verified", 6 }, { "job.started", 6 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(levels); i++)
+		if (strcmp(levels[i].type, type) == 0)
+			return levels[i].level;
+	return 5;
+}
+
+void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
+{
+	char text[1024];
+	struct event *e;
+	struct effect *fx;
+	struct record r;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	record_init(&r, REC_EVENT);
+	e = r.event = mo_desc_new(&event_desc);
+	e->seq = t->core->state.next_event_seq;
+	e->time = t->now;
+	e->type = mo_strdup(type);
+	e->job = job;
+	e->node = mo_strdup(node);
+	e->rank = rank;
+	e->attempt = attempt;
+	e->message = mo_strdup(text);
+	e->data = data;
+	turn_emit(t, &r);
+
+	fx = MO_ADD(t->out, effects, &effect_desc);
+	fx->type = FX_EVENT;
+	fx->request = 0;
+	fx->value = t->core->state.next_event_seq - 1;
+	turn_log(t, level_of(type), job, node, text);
+}

@@ -1,0 +1,127 @@
+/* What the files of daemon/core share; not for the shell.
+ * A turn is one core_step: rules read the state, emit records (turn_emit applies each at once through update.c and hands it to the shell) and effects.
+ * `struct core` holds beside the state only what can be derived from it or may be forgotten: indexes, what was told, when to look again. */
+#pragma once
+#include "daemon/core/core.h"
+#include "daemon/core/jobs.h"
+
+#define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
+#define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */
+#define PORT_TRIES_MAX 50                  /* attempts in a row that find their ports busy */
+#define PAST_BOOTS_MAX 16
+
+/* A step that a node reports and that moed does not have. */
+struct stray { int64_t job, attempt, written; bool gone, ours; };  /* ours: we stored it once and forgot it since: it may be forgotten again */
+/* Of one node, parallel to state.nodes; never stored. */
+struct live {
+	int64_t last_beat;                 /* of this instance: older ones (reordered) prove nothing about absence */
+	int64_t *jobs; size_t n_jobs;      /* jobs with a step here that is not forgotten */
+	struct stray *strays; size_t n_strays;
+	int64_t *scans; size_t n_scans;    /* jobs whose scan is asked from this node */
+	uint64_t told;                     /* hash of the commands of the last reply */
+};
+struct core {
+	struct core_config config;
+	struct state state;
+	struct live *lives;                /* state.n_nodes entries */
+	int64_t *dirty; size_t n_dirty;    /* jobs to look at in this turn */
+	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
+	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
+	bool queue_dirty;
+	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
+	int64_t jobs_at;                   /* next deadline of any job or of the queue */
+};
+struct turn { struct core *core; int64_t now; struct core_out *out; const struct core_event *event; };
+
+/* core.c */
+void record_init(struct record *r, int type);
+void turn_emit(struct turn *t, struct record *r);               /* takes r's content */
+void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5); /* fmt NULL = no text */
+void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text);
+void turn_deadline(struct turn *t, int64_t at);
+void core_touch(struct core *c, int64_t job);
+struct live *core_live(const struct core *c, const char *node); /* NULL if unknown */
+void core_reindex(struct core *c);                              /* after core_load */
+bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
+void ids_add(int64_t **ids, size_t *n, int64_t id);
+void ids_remove(int64_t *ids, size_t *n, int64_t id);
+
+/* update.c, update_notes.c */
+void job_clear_attempt(struct job *j);
+void update_notes(struct job *j, const struct record *r);
+int update_node(struct core *c, const struct record *r);
+int update_node_state(struct core *c, const struct record *r);
+int update_drain(struct core *c, const struct record *r);
+int update_strange(struct core *c, const struct record *r);
+
+/* events.c: `data` is JSON text or NULL, taken */
+void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
+struct mo_buf;
+void data_str(struct mo_buf *b, const char *key, const char *value);
+void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */
+void data_real(struct mo_buf *b, const char *key, double value);
+char *data_end(struct mo_buf *b);                                /* the object; caller frees */
+
+/* jobs.c */
+void job_verb(struct turn *t, int trigger);
+void job_submit(struct turn *t);
+/* Moves the job by the table and tells it. over: the attempt is over (its GPUs are free). follows: 0, 1 after a failure, 2 after busy ports. */
+void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason);
+void job_reason(struct turn *t, int64_t id, const char *reason); /* the state stays */
+void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from);
+bool job_act(struct turn *t, int64_t id);                        /* true when it emitted something */
+
+/* fleet.c */
+void fleet_hello(struct turn *t);
+void fleet_sync(struct turn *t);
+void fleet_verb(struct turn *t);
+void fleet_silence(struct turn *t);
+void fleet_late(struct core *c, int64_t by, int64_t now);
+void fleet_heard(struct turn *t, const char *name);
+bool fleet_drain(struct turn *t);                                /* true when it emitted something */
+
+/* recovery.c */
+bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
+bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */
+void recovery_conclude(struct turn *t, int64_t id);              /* all steps are dead: what follows */
+void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
+
+/* checkpoints.c */
+void checkpoint_note(struct job *j, const struct note *n, int64_t time);
+void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
+struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
+/* Where the next attempt resumes: 0 and *ret (-1 = fresh); 1 = the job waits, 2 = the job fails, both with the reason in err. */
+int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err);
+bool checkpoint_usable(const struct checkpoint *c);
+int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
+
+/* schedule.c */
+bool schedule(struct turn *t);                                   /* true when it emitted something */
+bool scan_fresh(const struct job *j, int64_t now);
+
+/* place.c: free slots of the nodes that may get work */
+struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable; }; /* per node of state.nodes */
+void slots_init(const struct state *s, struct slots *ret);
+void slots_done(struct slots *slots);
+void slots_take(struct slots *slots, const struct state *s, const struct place *places, size_t n_places);
+int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
+int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy); /* GPUs that would do */
+const char *node_unfit(const struct state *s, const struct node *n); /* why it gets no work as a node; NULL = fit */
+const char *step_uncertain(const struct state *s, const struct step *st); /* why this step keeps its node from new work; NULL = it does not */
+int64_t port_next(const struct core *c);
+
+/* ledger.c */
+int ledger_category(const struct job *j);
+void ledger_charge(struct job *j, int64_t time);
+void ledger_charge_as(struct job *j, int64_t time, int category);
+void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to);
+
+/* samples.c */
+void samples_add(struct job *j, const struct sample *s, int64_t attempt, int64_t time);
+int64_t samples_step_us(const struct job *j);                    /* recent time of an iteration, 0 unknown */
+
+/* commands.c */
+int command_for(const struct core *c, const struct job *j, const struct step *s); /* enum command_kind, or -1 */
+void commands_wake(struct turn *t);                              /* at the end of a turn */
+void commands_changed(struct core *c, const struct record *r);   /* after each record */
+void wake_node(struct core *c, const char *node);

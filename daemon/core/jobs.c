@@ -1,0 +1,386 @@
+/* Jobs: the table of transitions, the verbs, and what a job's own rules derive from its state (job_act). Everything that changes a job's state goes through job_move(). */
+#include "daemon/core/inner.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/model/limits.h"
+
+const char *const job_trigger_names[_TRIGGER_N] = {
+	"placed", "up", "first iteration", "failed", "node down", "node back", "retry", "give up", "completed", "stopped", "time limit", "drain",
+	"cancel", "pause", "resume", "restart",
+};
+const char *const job_guard_names[_GUARD_N] = {
+	"always", "some step lives", "lives, not failed", "iterates or never did", "all started", "to cancel", "to pause", "to run again", "out of time", "not to cancel",
+};
+
+#define ROW(s, t, g, n) { JOB_##s, t, G_##g, n, NULL }
+#define IGNORE(s, t) { JOB_##s, t, G_ALWAYS, NEXT_IGNORE, NULL }
+#define REFUSE(s, t, why) { JOB_##s, t, G_ALWAYS, NEXT_REFUSE, why }
+#define FINAL(s, why) \
+	IGNORE(s, T_PLACED), IGNORE(s, T_UP), IGNORE(s, T_ITERATION), IGNORE(s, T_FAILED), IGNORE(s, T_NODE_DOWN), IGNORE(s, T_NODE_BACK), IGNORE(s, T_RETRY), \
+	IGNORE(s, T_GIVE_UP), IGNORE(s, T_COMPLETED), IGNORE(s, T_STOPPED), IGNORE(s, T_TIME_LIMIT), IGNORE(s, T_DRAIN), \
+	REFUSE(s, V_CANCEL, why), REFUSE(s, V_PAUSE, why), REFUSE(s, V_RESUME, why), REFUSE(s, V_RESTART, why)
+#define LAUNCHED(s) \
+	IGNORE(s, T_PLACED), IGNORE(s, T_ITERATION), ROW(s, T_FAILED, ALWAYS, JOB_RECOVERING), ROW(s, T_NODE_DOWN, ALWAYS, JOB_RECOVERING), IGNORE(s, T_NODE_BACK), \
+	IGNORE(s, T_RETRY), ROW(s, T_GIVE_UP, ALWAYS, JOB_FAILED), ROW(s, T_COMPLETED, ALWAYS, JOB_COMPLETED), IGNORE(s, T_STOPPED), \
+	ROW(s, T_TIME_LIMIT, ALWAYS, JOB_STOPPING), ROW(s, T_DRAIN, ALWAYS, JOB_STOPPING), ROW(s, V_CANCEL, ALWAYS, JOB_STOPPING), ROW(s, V_PAUSE, ALWAYS, JOB_STOPPING), \
+	REFUSE(s, V_RESUME, "it is not paused"), ROW(s, V_RESTART, ALWAYS, JOB_STOPPING)
+
+const struct job_row job_rows[] = {
+	ROW(QUEUED, T_PLACED, ALWAYS, JOB_STARTING), IGNORE(QUEUED, T_UP), IGNORE(QUEUED, T_ITERATION), IGNORE(QUEUED, T_FAILED), IGNORE(QUEUED, T_NODE_DOWN),
+	IGNORE(QUEUED, T_NODE_BACK), IGNORE(QUEUED, T_RETRY), ROW(QUEUED, T_GIVE_UP, ALWAYS, JOB_FAILED), IGNORE(QUEUED, T_COMPLETED), IGNORE(QUEUED, T_STOPPED),
+	IGNORE(QUEUED, T_TIME_LIMIT), IGNORE(QUEUED, T_DRAIN), ROW(QUEUED, V_CANCEL, ALWAYS, JOB_CANCELLED), ROW(QUEUED, V_PAUSE, ALWAYS, JOB_PAUSED),
+	REFUSE(QUEUED, V_RESUME, "it is not paused"), ROW(QUEUED, V_RESTART, ALWAYS, JOB_QUEUED),
+
+	ROW(STARTING, T_UP, ALWAYS, JOB_RUNNING), LAUNCHED(STARTING),
+	IGNORE(RUNNING, T_UP), LAUNCHED(RUNNING),
+
+	ROW(RECOVERING, T_PLACED, ALWAYS, JOB_RECOVERING), ROW(RECOVERING, T_UP, STARTED, JOB_RUNNING), IGNORE(RECOVERING, T_UP),
+	ROW(RECOVERING, T_ITERATION, FIRST, JOB_RUNNING), IGNORE(RECOVERING, T_ITERATION), ROW(RECOVERING, T_FAILED, ALWAYS, JOB_RECOVERING),
+	ROW(RECOVERING, T_NODE_DOWN, ALWAYS, JOB_RECOVERING), ROW(RECOVERING, T_NODE_BACK, STARTED, JOB_RUNNING), IGNORE(RECOVERING, T_NODE_BACK),
+	ROW(RECOVERING, T_RETRY, ALWAYS, JOB_RECOVERING), ROW(RECOVERING, T_GIVE_UP, ALWAYS, JOB_FAILED), ROW(RECOVERING, T_COMPLETED, ALWAYS, JOB_COMPLETED),
+	IGNORE(RECOVERING, T_STOPPED), ROW(RECOVERING, T_TIME_LIMIT, LIVE, JOB_STOPPING), ROW(RECOVERING, T_TIME_LIMIT, ALWAYS, JOB_FAILED),
+	ROW(RECOVERING, T_DRAIN, HEALTHY, JOB_STOPPING), IGNORE(RECOVERING, T_DRAIN), ROW(RECOVERING, V_CANCEL, LIVE, JOB_STOPPING), ROW(RECOVERING, V_CANCEL, ALWAYS, JOB_CANCELLED),
+	ROW(RECOVERING, V_PAUSE, LIVE, JOB_STOPPING), ROW(RECOVERING, V_PAUSE, ALWAYS, JOB_PAUSED), REFUSE(RECOVERING, V_RESUME, "it is not paused"),
+	ROW(RECOVERING, V_RESTART, LIVE, JOB_STOPPING), ROW(RECOVERING, V_RESTART, ALWAYS, JOB_RECOVERING),
+
+	IGNORE(STOPPING, T_PLACED), IGNORE(STOPPING, T_UP), IGNORE(STOPPING, T_ITERATION), IGNORE(STOPPING, T_FAILED), IGNORE(STOPPING, T_NODE_DOWN),
+	IGNORE(STOPPING, T_NODE_BACK), IGNORE(STOPPING, T_RETRY), IGNORE(STOPPING, T_GIVE_UP), ROW(STOPPING, T_COMPLETED, NOT_CANCEL, JOB_COMPLETED), IGNORE(STOPPING, T_COMPLETED),
+	ROW(STOPPING, T_STOPPED, CANCEL, JOB_CANCELLED), ROW(STOPPING, T_STOPPED, PAUSE, JOB_PAUSED), ROW(STOPPING, T_STOPPED, AGAIN, JOB_QUEUED),
+	ROW(STOPPING, T_STOPPED, TIME, JOB_FAILED), IGNORE(STOPPING, T_TIME_LIMIT), IGNORE(STOPPING, T_DRAIN),
+	ROW(STOPPING, V_CANCEL, ALWAYS, JOB_STOPPING), ROW(STOPPING, V_PAUSE, PAUSE, JOB_STOPPING), ROW(STOPPING, V_PAUSE, AGAIN, JOB_STOPPING),
+	REFUSE(STOPPING, V_PAUSE, "it is being stopped for good"), REFUSE(STOPPING, V_RESUME, "it is still stopping; wait until it is paused"),
+	ROW(STOPPING, V_RESTART, AGAIN, JOB_STOPPING), REFUSE(STOPPING, V_RESTART, "it is being stopped"),
+
+	IGNORE(PAUSED, T_PLACED), IGNORE(PAUSED, T_UP), IGNORE(PAUSED, T_ITERATION), IGNORE(PAUSED, T_FAILED), IGNORE(PAUSED, T_NODE_DOWN), IGNORE(PAUSED, T_NODE_BACK),
+	IGNORE(PAUSED, T_RETRY), IGNORE(PAUSED, T_GIVE_UP), IGNORE(PAUSED, T_COMPLETED), IGNORE(PAUSED, T_STOPPED), IGNORE(PAUSED, T_TIME_LIMIT), IGNORE(PAUSED, T_DRAIN),
+	ROW(PAUSED, V_CANCEL, ALWAYS, JOB_CANCELLED), REFUSE(PAUSED, V_PAUSE, "it is paused already"), ROW(PAUSED, V_RESUME, ALWAYS, JOB_QUEUED),
+	REFUSE(PAUSED, V_RESTART, "it is paused; say 'moectl resume' first"),
+
+	FINAL(COMPLETED, "it is completed; submit it again to run it again"),
+	FINAL(FAILED, "it has failed; submit it again to run it again"),
+	FINAL(CANCELLED, "it is cancelled; a cancelled job never starts again"),
+};
+const size_t n_job_rows = ELEMENTSOF(job_rows);
+
+bool job_guard_holds(const struct job *j, int guard)
+{
+	bool first = !j->failed && !j->waiting_node && j->n_places > 0 && (j->iteration != MO_NONE || j->watermark == MO_NONE);
+
+	switch (guard) {
+	case G_ALWAYS: return true;
+	case G_LIVE: return job_live(j);
+	case G_HEALTHY: return job_live(j) && !j->failed && j->n_places > 0;
+	case G_FIRST: return first;
+	case G_STARTED: return first && j->n_started == (int64_t)j->n_places;
+	case G_CANCEL: return j->intent == INTENT_CANCEL;
+	case G_PAUSE: return j->intent == INTENT_PAUSE;
+	case G_AGAIN: return j->intent == INTENT_RESTART || j->intent == INTENT_DRAIN;
+	case G_TIME: return j->intent == INTENT_TIME_LIMIT;
+	case G_NOT_CANCEL: return j->intent != INTENT_CANCEL;
+	default: return false;
+	}
+}
+
+const struct job_row *job_row_find(const struct job *j, int trigger)
+{
+	for (size_t i = 0; i < n_job_rows; i++)
+		if (job_rows[i].state == j->state && job_rows[i].trigger == trigger && job_guard_holds(j, job_rows[i].guard))
+			return &job_rows[i];
+	assert(!"a state x trigger pair without a row");
+	return NULL;
+}
+
+static const char *event_of(int state)
+{
+	static const char *const types[_JOB_STATE_N] = {
+		"job.queued", "job.starting", "job.running", "job.recovering", "job.stopping", "job.paused", "job.completed", "job.failed", "job.cancelled",
+	};
+
+	return types[state];
+}
+
+void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason)
+{
+	struct job *j = job_find(&t->core->state, id);
+	const struct job_row *row = job_row_find(j, trigger);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *why = mo_strdup(reason);
+	int before = j->state;
+	struct record r;
+
+	assert(row->next >= 0);
+	record_init(&r, REC_JOB);
+	r.job = id;
+	r.state = row->next;
+	r.text = mo_strdup(why);
+	r.flag = over;
+	r.value = follows;
+	turn_emit(t, &r);
+	j = job_find(&t->core->state, id);
+	if (row->next == before || row->next == JOB_STARTING)
+		return;
+	data_str(&b, "from", job_state_names[before]);
+	data_str(&b, "to", job_state_names[row->next]);
+	data_str(&b, "reason", why);
+	event_emit(t, event_of(row->next), id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&b), "%s %s%s%s", j->spec.recipe.name,
+		row->next == JOB_QUEUED ? "is queued again" : job_state_names[row->next], why ? ": " : "", why ? why : "");
+}
+
+void job_reason(struct turn *t, int64_t id, const char *reason)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	struct record r;
+
+	record_init(&r, REC_JOB);
+	r.job = id;
+	r.state = j->state;
+	r.text = mo_strdup(reason);
+	r.value = 0;
+	turn_emit(t, &r);
+}
+
+void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from)
+{
+	struct record r;
+
+	record_init(&r, REC_INTENT);
+	r.job = id;
+	r.value = intent;
+	r.flag = now;
+	r.iteration = from;
+	turn_emit(t, &r);
+}
+
+/* ---- verbs ---- */
+
+void job_submit(struct turn *t)
+{
+	const struct submit *spec = t->event->submit;
+	const struct state *s = &t->core->state;
+	int64_t id = s->next_job;
+	struct record r;
+
+	for (size_t i = s->n_idems; spec->idempotency_key && i > 0; i--) {
+		const struct idem *k = &s->idems[i - 1];
+
+		if (k->time + MO_IDEM_KEPT_US < t->now)
+			break;
+		if (!mo_streq(k->key, spec->idempotency_key) || !mo_streq(k->caller, spec->user))
+			continue;
+		if (mo_streq(k->digest, spec->digest))
+			turn_reply(t, 200, k->job, NULL);
+		else
+			turn_reply(t, 422, MO_NONE, "idempotency key: it was used for another body, job j-%lld; use a new key for a new job", (long long)k->job);
+		return;
+	}
+	if (spec->recipe.gpus < 1 || spec->recipe.gpus > MO_RANKS_MAX) {
+		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
+		return;
+	}
+	if (t->core->state.n_active >= MO_JOBS_ACTIVE_MAX) {
+		turn_reply(t, 429, MO_NONE, "submit: there are %d unfinished jobs; wait for some to end, or cancel some", MO_JOBS_ACTIVE_MAX);
+		return;
+	}
+	record_init(&r, REC_SUBMIT);
+	r.job = id;
+	r.submit = mo_desc_dup(&submit_desc, spec);
+	turn_emit(t, &r);
+	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPUs", spec->recipe.name, spec->user ? spec->user : "?", (long long)spec->recipe.gpus);
+	turn_reply(t, 201, id, NULL);
+}
+
+/* restart --from needs something to restart from. */
+static bool from_is_usable(struct turn *t, const struct job *j)
+{
+	int64_t from = t->event->value;
+
+	if (from == MO_NONE || from == 0)
+		return true;
+	if (from < 0 || !j->spec.recipe.checkpoint.dir) {
+		turn_reply(t, 409, j->id, "job j-%lld: restart --from: %s", (long long)j->id, from < 0 ? "the iteration must not be negative" : "the recipe has no checkpoint.dir");
+		return false;
+	}
+	if (checkpoint_newest_at_most(j, from, false) == MO_NONE && (j->attempt > 0 || j->scan_attempt > 0)) {
+		turn_reply(t, 409, j->id, "job j-%lld: restart --from %lld: no complete checkpoint at or before it; see 'moectl checkpoints j-%lld'", (long long)j->id, (long long)from, (long long)j->id);
+		return false;
+	}
+	return true;
+}
+
+void job_verb(struct turn *t, int trigger)
+{
+	static const int intents[] = { [V_CANCEL] = INTENT_CANCEL, [V_PAUSE] = INTENT_PAUSE, [V_RESTART] = INTENT_RESTART };
+	static const char *const reasons[] = { [V_CANCEL] = "cancelled", [V_PAUSE] = "paused", [V_RESTART] = "restart asked for" };
+	const struct core_event *e = t->event;
+	struct job *j = job_find(&t->core->state, e->job);
+	const struct job_row *row;
+	_cleanup_(mo_freep) char *reason = NULL;
+	int before;
+
+	if (!j) {
+		turn_reply(t, 404, MO_NONE, "job j-%lld: no such job; see 'moectl list --all'", (long long)e->job);
+		return;
+	}
+	if (!e->may_all && !mo_streq(e->user, j->spec.user)) {
+		turn_reply(t, 403, j->id, "job j-%lld: it belongs to %s; an operator may %s it", (long long)j->id, j->spec.user ? j->spec.user : "somebody else", job_trigger_names[trigger]);
+		return;
+	}
+	row = job_row_find(j, trigger);
+	if (row->next == NEXT_REFUSE) {
+		turn_reply(t, 409, j->id, "job j-%lld: cannot %s it: %s", (long long)j->id, job_trigger_names[trigger], row->text);
+		return;
+	}
+	if (trigger == V_RESTART && !from_is_usable(t, j))
+		return;
+	before = j->state;
+	if (trigger == V_RESUME) {
+		job_move(t, e->job, trigger, false, 0, NULL);
+	} else {
+		reason = mo_printf("%s%s%s", reasons[trigger], e->user ? " by " : "", e->user ? e->user : "");
+		job_intent(t, e->job, intents[trigger], trigger == V_CANCEL && (e->flag || (j->intent == INTENT_CANCEL && j->intent_now)), trigger == V_RESTART ? e->value : j->restart_from);
+		if (row->next != before || before == JOB_STOPPING)
+			job_move(t, e->job, trigger, false, 0, reason);
+	}
+	turn_reply(t, 200, e->job, NULL);
+}
+
+/* ---- what follows from a job's own state ---- */
+
+static bool try_move(struct turn *t, int64_t id, int trigger, const char *reason)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	int next = job_row_find(j, trigger)->next;
+
+	if (next < 0 || next == j->state)
+		return false;
+	job_move(t, id, trigger, false, 0, reason);
+	return true;
+}
+
+/* The silent nodes of a job: the first one's name, and when the last of them was heard. */
+static const char *silent_node(const struct state *s, const struct job *j, int64_t *ret_heard)
+{
+	const char *first = NULL;
+
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *n = st->attempt == j->attempt && !step_dead(st) ? node_find(s, st->node) : NULL;
+
+		if (!n || n->state != NODE_DOWN)
+			continue;
+		*ret_heard = first ? MO_MAX(*ret_heard, n->heard_at) : n->heard_at;
+		first = first ? first : n->name;
+	}
+	return first;
+}
+
+static bool wait_node(struct turn *t, int64_t id, bool wait)
+{
+	struct record r;
+
+	record_init(&r, REC_WAIT_NODE);
+	r.job = id;
+	r.flag = wait;
+	turn_emit(t, &r);
+	return true;
+}
+
+/* Lost contact is not death: nothing is killed, nothing restarts; an advancing iteration disproves even the suspicion. */
+static bool look_at_silence(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
+	const char *silent = silent_node(&t->core->state, j, &heard);
+	bool advances = silent && j->progress_at > heard && t->now - j->progress_at <= limit;
+	_cleanup_(mo_freep) char *reason = NULL;
+
+	if (j->failed || j->state == JOB_STOPPING)
+		return false;
+	if (advances)
+		turn_deadline(t, j->progress_at + limit + 1);
+	if (silent && !advances && !j->waiting_node) {
+		reason = mo_printf("node %s is silent and no iteration advances: waiting for its agent, a new boot, or 'moectl fence %s --confirmed'", silent, silent);
+		wait_node(t, id, true);
+		job_move(t, id, T_NODE_DOWN, false, 0, reason);
+		return true;
+	}
+	if (j->waiting_node && (!silent || advances)) {
+		wait_node(t, id, false);
+		if (!try_move(t, id, T_NODE_BACK, NULL))
+			job_reason(t, id, NULL);
+		return true;
+	}
+	return false;
+}
+
+static bool look_at_time(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	int64_t limit = j->spec.recipe.time_limit_us;
+	_cleanup_(mo_freep) char *reason = NULL;
+	int next;
+
+	if (limit == MO_NONE || limit <= 0 || j->started_at == MO_NONE)
+		return false;
+	next = job_row_find(j, T_TIME_LIMIT)->next;
+	if (next < 0)
+		return false;
+	if (t->now < j->started_at + limit) {
+		turn_deadline(t, j->started_at + limit);
+		return false;
+	}
+	reason = mo_printf("time limit of %lld s reached", (long long)(limit / 1000000));
+	job_intent(t, id, INTENT_TIME_LIMIT, false, j->restart_from);
+	job_move(t, id, T_TIME_LIMIT, false, 0, reason);
+	return true;
+}
+
+/* A drained node that does not wait for the job's end: now, or after the next complete checkpoint. */
+static bool look_at_drain(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *reason = NULL;
+
+	if (job_row_find(j, T_DRAIN)->next < 0)
+		return false;
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct node *n = node_find(&t->core->state, j->places[i].node);
+		bool due = n && n->drain && mo_streq(n->drain_when, "now");
+
+		for (size_t k = 0; n && n->drain && mo_streq(n->drain_when, "checkpoint") && k < j->n_checkpoints; k++)
+			due |= checkpoint_usable(&j->checkpoints[k]) && j->checkpoints[k].attempt == j->attempt && j->checkpoints[k].saved_at >= n->drain_at;
+		if (!due)
+			continue;
+		reason = mo_printf("node %s is drained; the job moves elsewhere", n->name);
+		job_intent(t, id, INTENT_DRAIN, false, j->restart_from);
+		job_move(t, id, T_DRAIN, false, 0, reason);
+		return true;
+	}
+	return false;
+}
+
+bool job_act(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+
+	if (!j || job_state_final(j->state))
+		return false;
+	if (j->n_places > 0) {
+		if (recovery_fail(t, id))
+			return true;
+		if (recovery_all_dead(j)) {
+			recovery_conclude(t, id);
+			return true;
+		}
+		if (j->n_started == (int64_t)j->n_places && try_move(t, id, T_UP, NULL))
+			return true;
+		if (j->iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
+			return true;
+		if (look_at_silence(t, id) || look_at_drain(t, id))
+			return true;
+	}
+	return look_at_time(t, id);
+}

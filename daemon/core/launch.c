@@ -1,0 +1,88 @@
+/* The launch order of one node: its own rank range only, so its size does not grow with the job. Called by commands.c and by the dry run. */
+#include "daemon/core/view.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+/* {iteration} and {dir} of the engine's resume and fresh words. */
+static void word(const struct job *j, const char *template, char ***argv, size_t *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (const char *p = template; *p;) {
+		if (mo_starts_with(p, "{iteration}")) {
+			mo_buf_printf(&b, "%lld", (long long)j->resume);
+			p += strlen("{iteration}");
+		} else if (mo_starts_with(p, "{dir}")) {
+			mo_buf_str(&b, j->spec.recipe.checkpoint.dir ? j->spec.recipe.checkpoint.dir : "");
+			p += strlen("{dir}");
+		} else {
+			mo_buf_add(&b, p++, 1);
+		}
+	}
+	mo_strs_add(argv, n, b.data ? b.data : "");
+}
+
+static void env_add(const struct env_item *items, size_t n_items, int layer, struct launch *ret)
+{
+	for (size_t i = 0; i < n_items; i++)
+		if (layer < 0 || items[i].layer == layer)
+			mo_desc_copy(&env_item_desc, MO_ADD(ret, env, &env_item_desc), &items[i]);
+}
+
+/* Layers in the order of enum env_layer; the profile is that of the node's GPUs. */
+static void environment(const struct job *j, const struct node *n, struct launch *ret)
+{
+	const char *vendor = n && n->info.n_gpus ? n->info.gpus[0].vendor : NULL;
+
+	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
+		env_add(j->spec.env, j->spec.n_env, layer, ret);
+		if (layer != ENV_PROFILE)
+			continue;
+		if (mo_streq(vendor, "amd"))
+			env_add(j->spec.env_amd, j->spec.n_env_amd, -1, ret);
+		else if (mo_streq(vendor, "nvidia"))
+			env_add(j->spec.env_nvidia, j->spec.n_env_nvidia, -1, ret);
+	}
+}
+
+void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
+{
+	const struct place *p = &j->places[i];
+	const struct node *n = node_find(s, p->node), *first = node_find(s, j->places[0].node);
+	const struct recipe *r = &j->spec.recipe;
+
+	ret->job = j->id;
+	ret->attempt = j->attempt;
+	ret->name = mo_strdup(r->name);
+	ret->user = mo_strdup(j->spec.user);
+	ret->first_rank = p->first_rank;
+	ret->n_local = p->n_ranks;
+	ret->world = job_gpus(j);
+	ret->node_rank = (int64_t)i;
+	ret->n_nodes = (int64_t)j->n_places;
+	for (size_t k = 0; k < p->n_gpus; k++)
+		mo_ints_add(&ret->gpus, &ret->n_gpus, p->gpus[k]);
+	ret->master_addr = mo_strdup(j->n_places == 1 ? "127.0.0.1" : first && first->address ? first->address : j->places[0].node);
+	ret->master_port = j->port;
+	ret->hold_ports = i == 0;
+	for (size_t k = 0; k < j->spec.n_argv; k++)
+		mo_strs_add(&ret->argv, &ret->n_argv, j->spec.argv[k]);
+	for (size_t k = 0; j->resume >= 0 && k < j->spec.engine.n_resume; k++)
+		word(j, j->spec.engine.resume[k], &ret->argv, &ret->n_argv);
+	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
+		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
+	ret->workdir = mo_strdup(r->engine.workdir);
+	environment(j, n, ret);
+	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);
+	ret->checkpoint_dir = mo_strdup(r->checkpoint.dir);
+	ret->resume = j->resume;
+	ret->steps = r->steps;
+	ret->stop_signal = r->stop_signal;
+	ret->stop_grace_us = r->stop_grace_us;
+	ret->metrics_rank = j->spec.engine.metrics_rank;
+	for (size_t k = 0; k < j->spec.engine.n_rules; k++)
+		mo_desc_copy(&line_rule_desc, MO_ADD(ret, rules, &line_rule_desc), &j->spec.engine.rules[k]);
+	ret->announced_is_complete = j->spec.engine.layout.announced_is_complete;
+}

@@ -1,0 +1,66 @@
+/* The GPU-second ledger: every change of a job first charges gpus x (now - ledger_at) to the category of the phase before, in whole GPU-microseconds, so that the categories add up to
+ * the total exactly. While a job trains the category is open until it is known what the time bought: a first pass of iterations (productive), a repeated one (recompute), or nothing
+ * (the rule that ended it says what). Called by update.c and its parts only. */
+#include "daemon/core/inner.h"
+
+static int training(const struct job *j)
+{
+	switch (j->phase) {
+	case PHASE_LOAD: return GPU_LOAD;
+	case PHASE_SAVE: return GPU_SAVE;
+	case PHASE_TRAIN: case PHASE_EVAL: return -1;
+	default: return GPU_INIT;
+	}
+}
+
+/* enum ledger_category of the time that passes now, -1 = training: open. */
+int ledger_category(const struct job *j)
+{
+	switch (j->state) {
+	case JOB_QUEUED: return GPU_QUEUE;
+	case JOB_PAUSED: return GPU_IDLE;
+	case JOB_STOPPING: return GPU_DRAIN;
+	case JOB_RECOVERING:
+		if (j->waiting_node || j->failed)
+			return GPU_DETECT;
+		if (j->n_places == 0)
+			return GPU_LAUNCH;
+		break;
+	default: break;
+	}
+	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places && j->phase == PHASE_NONE)
+		return GPU_LAUNCH;
+	return training(j);
+}
+
+void ledger_charge_as(struct job *j, int64_t time, int category)
+{
+	if (!job_state_final(j->state) && time > j->ledger_at)
+		j->ledger[category] += job_gpus(j) * (time - j->ledger_at);
+	j->ledger_at = MO_MAX(j->ledger_at, time);
+}
+
+/* Iterations from+1 .. to were done since ledger_at; those up to the watermark for the second time. */
+void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
+{
+	int64_t total = job_gpus(j) * MO_MAX(0, time - j->ledger_at), again;
+
+	if (to <= from || j->watermark == MO_NONE || j->watermark <= from) {
+		ledger_charge_as(j, time, GPU_PRODUCTIVE);
+		return;
+	}
+	again = (int64_t)((__int128)total * (MO_MIN(j->watermark, to) - from) / (to - from));
+	j->ledger[GPU_RECOMPUTE] += again;
+	j->ledger[GPU_PRODUCTIVE] += total - again;
+	j->ledger_at = MO_MAX(j->ledger_at, time);
+}
+
+void ledger_charge(struct job *j, int64_t time)
+{
+	int category = ledger_category(j);
+	int64_t next = (j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0)) + 1;
+
+	if (category < 0)
+		category = next > j->watermark ? GPU_PRODUCTIVE : GPU_RECOMPUTE;
+	ledger_charge_as(j, time, category);
+}

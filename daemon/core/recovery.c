@@ -1,0 +1,391 @@
+/* What a failure means. Decided once per attempt at the first evidence (every other rank is then killed: peers of a dead rank cannot save), judged when every step is proved gone
+ * (by then all exits are known), and followed by the next attempt or the end. Silence is never evidence here: only notes, a changed boot id, or a fence.
+ *
+ *   evidence                                              class       what follows
+ *   a port of the job is busy                             -           next attempt on other ports, no restart counted
+ *   refused: bind, exec, user, workdir                    user_error  failed
+ *   the first-dead rank exits non-zero by itself before   user_error  failed
+ *     the job's first iteration
+ *   supervisor lost, signal, later non-zero exit, a rank  transient   next attempt, unless it failed the same way
+ *     that does not end after another ended 0                           max_cycles times without a new checkpoint
+ *   boot id changed, fence                                node_fault  the same
+ *   all ranks end 0 before the last iteration             -           failed: ended early */
+#include "daemon/core/inner.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+
+enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED };
+struct blame { int kind; const struct step *step; const struct rank *rank; };
+
+#define CYCLES_FACTOR 3   /* failures in a row without a new checkpoint, each different: at most this times max_cycles */
+
+static bool by_us(const struct rank *k)
+{
+	return k->exit && (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
+}
+
+static bool bad(const struct rank *k)
+{
+	return k->exit && k->exit->code != 0;
+}
+
+/* The first bad death of the step: clocks of one node are comparable. An exit without a clock counts as the last. */
+static const struct rank *first_death(const struct job *j, const struct step *st, bool also_by_us)
+{
+	const struct rank *first = NULL;
+
+	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+		const struct rank *k = &j->ranks[r];
+
+		if (!bad(k) || (!also_by_us && by_us(k)))
+			continue;
+		if (!first || (k->exit_mono_ns != MO_NONE && (first->exit_mono_ns == MO_NONE || k->exit_mono_ns < first->exit_mono_ns)))
+			first = k;
+	}
+	return first;
+}
+
+static struct blame blame_step(const struct job *j, const struct step *st, bool also_by_us)
+{
+	struct blame b = { .step = st };
+
+	if (st->refused && mo_streq(st->refused_cause, "stale") && j->failed && !st->started)
+		return b;   /* the answer to our own kill of a launch that never arrived */
+	b.rank = first_death(j, st, also_by_us);
+	if (st->refused)
+		b.kind = B_REFUSED;
+	else if (st->lost)
+		b.kind = B_LOST;
+	else if (st->gone && !st->ended && st->n_exited < st->n_ranks)
+		b.kind = B_NODE;
+	else if (b.rank)
+		b.kind = b.rank->exit->signal > 0 ? B_SIGNAL : B_EXIT;
+	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failed)
+		b.kind = B_ENDED;
+	return b;
+}
+
+/* First evidence, in the order of steps; a late exit when there is none. */
+static struct blame find_blame(const struct job *j, int64_t now, int64_t exit_wait_us)
+{
+	int64_t n_exited = 0;
+
+	for (size_t i = 0; i < j->n_steps; i++) {
+		struct blame b = { 0 };
+
+		if (j->steps[i].attempt == j->attempt) {
+			n_exited += j->steps[i].n_exited;
+			b = blame_step(j, &j->steps[i], true);
+		}
+		if (b.kind != B_NONE)
+			return b;
+	}
+	if (j->first_exit0_at != MO_NONE && n_exited < (int64_t)j->n_ranks && now >= j->first_exit0_at + exit_wait_us)
+		return (struct blame){ .kind = B_LATE };
+	return (struct blame){ 0 };
+}
+
+/* With every exit known: what is found late but explains the rest (refused, supervisor, node) comes first; then the death that was told first, unless its node shows an earlier
+ * one, or it is a plain exit and another rank died of a signal that nobody here sent: such an exit may be its echo. */
+static struct blame root_blame(const struct job *j)
+{
+	const struct step *told = step_find(j, j->attempt, j->fail_node);
+	struct blame best = { 0 }, first = { 0 };
+
+	for (size_t i = 0; i < j->n_steps; i++) {
+		struct blame b = { 0 };
+
+		if (j->steps[i].attempt == j->attempt)
+			b = blame_step(j, &j->steps[i], false);
+		if (b.kind == B_NONE)
+			continue;
+		if (&j->steps[i] == told)
+			first = b;
+		if (b.kind > best.kind)
+			best = b;
+	}
+	if (best.kind >= B_NODE)
+		return best;
+	if (best.kind == B_SIGNAL && first.kind == B_EXIT && best.rank->exit->signal != SIGABRT && best.rank->exit->signal != SIGTERM)
+		return best;
+	return first.kind ? first : best;
+}
+
+static char *blame_cause(const struct job *j, const struct blame *b)
+{
+	const char *name;
+
+	switch (b->kind) {
+	case B_REFUSED: return mo_strdup(b->step->refused_cause ? b->step->refused_cause : "refused");
+	case B_LOST: return mo_strdup("supervisor-lost");
+	case B_NODE: return mo_strdup("node-lost");
+	case B_ENDED: return mo_strdup("ended without exit status");
+	case B_LATE: return mo_strdup("exit-wait");
+	case B_EXIT: case B_SIGNAL: break;
+	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
+	}
+	if (mo_streq(b->rank->exit->cause, "oom"))
+		return mo_strdup("oom");
+	if (b->kind == B_EXIT && b->rank->exit->code == MO_NONE)
+		return mo_strdup(b->rank->exit->cause ? b->rank->exit->cause : "unknown");
+	if (b->kind == B_EXIT)
+		return mo_printf("exit code %lld", (long long)b->rank->exit->code);
+	name = sigabbrev_np((int)b->rank->exit->signal);
+	return mo_printf("signal %lld%s%s", (long long)b->rank->exit->signal, name ? " SIG" : "", name ? name : "");
+}
+
+static bool refused_by_user_error(const struct step *st)
+{
+	static const char *const causes[] = { "bind", "exec", "user", "workdir" };
+
+	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
+}
+
+static const char *blame_class(const struct job *j, const struct blame *b)
+{
+	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
+		return "user_error";
+	if (b->kind == B_NODE)
+		return "node_fault";
+	if (b->kind == B_EXIT && j->watermark == MO_NONE && b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
+		return "user_error";
+	return "transient";
+}
+
+static void blame_evidence(const struct blame *b, char ***texts, size_t *n)
+{
+	if (b->kind == B_REFUSED && b->step->refused_text)
+		mo_strs_add(texts, n, b->step->refused_text);
+	if (b->kind == B_NODE && b->step->gone_how)
+		mo_strs_add(texts, n, b->step->gone_how);
+	for (size_t i = 0; b->rank && i < b->rank->n_tail; i++)
+		mo_strs_add(texts, n, b->rank->tail[i]);
+}
+
+bool recovery_all_dead(const struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt && !step_dead(&j->steps[i]))
+			return false;
+	return true;
+}
+
+/* How long ago the death was when its news left the node: the node's clock at both moments. */
+static int64_t age_us(const struct turn *t, const struct blame *b)
+{
+	const struct agent_sync *s = t->event ? t->event->sync : NULL;
+
+	if (!s || !b->rank || !mo_streq(s->node, b->rank->node) || s->mono_ns == MO_NONE || b->rank->exit_mono_ns == MO_NONE)
+		return 0;
+	return MO_MAX(0, s->mono_ns - b->rank->exit_mono_ns) / 1000;
+}
+
+bool recovery_fail(struct turn *t, int64_t id)
+{
+	struct job *j = job_find(&t->core->state, id);
+	int64_t wait = t->core->config.exit_wait_us;
+	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL;
+	struct blame b;
+	struct record r;
+
+	if (j->failed || j->n_places == 0 || (j->state != JOB_STARTING && j->state != JOB_RUNNING && j->state != JOB_RECOVERING))
+		return false;
+	b = find_blame(j, t->now, wait);
+	if (b.kind == B_NONE) {
+		if (j->first_exit0_at != MO_NONE)
+			turn_deadline(t, j->first_exit0_at + wait);
+		return false;
+	}
+	cause = blame_cause(j, &b);
+	record_init(&r, REC_FAIL);
+	r.job = id;
+	r.attempt = j->attempt;
+	r.rank = b.rank ? b.rank->rank : MO_NONE;
+	r.node = mo_strdup(b.step ? b.step->node : NULL);
+	r.text = mo_strdup(blame_class(j, &b));
+	r.cause = mo_strdup(cause);
+	r.value = age_us(t, &b);
+	blame_evidence(&b, &r.texts, &r.n_texts);
+	if (b.rank)
+		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
+	else
+		reason = mo_printf("%s%s%s", cause, b.step ? " on " : ": some ranks did not end after another one ended", b.step ? b.step->node : "");
+	turn_emit(t, &r);
+	job_move(t, id, T_FAILED, false, 0, reason);
+	return true;
+}
+
+/* ---- when every step is dead ---- */
+
+static int64_t last_iteration(const struct job *j)
+{
+	int64_t n = MO_MAX(j->iteration, j->resume), newest = checkpoint_newest_at_most(j, INT64_MAX, true);
+
+	return MO_MAX(MO_MAX(n, newest), 0);
+}
+
+static bool all_exited_0(const struct job *j)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt) {
+			if (j->steps[i].n_bad)
+				return false;
+			n += j->steps[i].n_exited;
+		}
+	return n == (int64_t)j->n_ranks;
+}
+
+static bool reached(const struct job *j)
+{
+	return j->spec.recipe.steps == MO_NONE || last_iteration(j) >= j->spec.recipe.steps;
+}
+
+static void emit_incident(struct turn *t, const struct job *j, const struct blame *b, const char *cause, const char *class, const char *action)
+{
+	_cleanup_(mo_freep) char *signature = mo_printf("%s: %s", class, cause);
+	int64_t newest = state_newest_checkpoint(j);
+	struct incident *inc;
+	struct record r;
+
+	record_init(&r, REC_INCIDENT);
+	r.job = j->id;
+	r.iteration = newest;
+	r.value = mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint ? j->same_failures + 1 : 1;
+	r.text = mo_strdup(signature);
+	inc = r.incident = mo_desc_new(&incident_desc);
+	inc->time = j->failed_at;
+	inc->attempt = j->attempt;
+	inc->class = mo_strdup(class);
+	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
+	inc->node = mo_strdup(b->step ? b->step->node : j->fail_node);
+	inc->cause = mo_strdup(cause);
+	blame_evidence(b, &inc->evidence, &inc->n_evidence);
+	inc->action = mo_strdup(action);
+	inc->waterfall.detect = j->detect_us / 1000;
+	inc->waterfall.stop = (t->now - j->failed_at) / 1000;
+	turn_emit(t, &r);
+}
+
+static char *last_line(const struct blame *b)
+{
+	return b->rank && b->rank->n_tail ? mo_printf(": %s", b->rank->tail[b->rank->n_tail - 1]) : mo_strdup("");
+}
+
+/* NULL = another attempt follows. */
+static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause, const char *class)
+{
+	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
+	_cleanup_(mo_freep) char *line = last_line(b);
+
+	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
+		return mo_printf("%s on %s: %s", cause, b->step->node, b->step->refused_text ? b->step->refused_text : "the launch was refused");
+	if (mo_streq(class, "user_error") && b->rank)
+		return mo_printf("rank %lld ended with %s before the first iteration, which is an error of the program or its arguments%s", (long long)b->rank->rank, cause, line);
+	if (j->same_failures >= limit)
+		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s", (long long)j->same_failures, cause, line);
+	if (j->cycles >= limit * CYCLES_FACTOR)
+		return mo_printf("failed %lld times without a new checkpoint, the last time: %s%s", (long long)j->cycles, cause, line);
+	return NULL;
+}
+
+static void after_failure(struct turn *t, int64_t id)
+{
+	struct job *j = job_find(&t->core->state, id);
+	struct blame b = root_blame(j);
+	_cleanup_(mo_freep) char *cause = blame_cause(j, &b), *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class), *reason = NULL;
+
+	if (b.kind == B_REFUSED && mo_streq(cause, "port-busy") && j->port_tries + 1 < PORT_TRIES_MAX) {
+		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried", (long long)j->port, b.step->node);
+		job_move(t, id, T_RETRY, true, 2, reason);
+		return;
+	}
+	emit_incident(t, j, &b, cause, class, "stop");
+	j = job_find(&t->core->state, id);
+	b = root_blame(j);
+	reason = give_up_reason(j, &b, cause, class);
+	if (reason) {
+		job_move(t, id, T_GIVE_UP, true, 0, reason);
+		return;
+	}
+	if (b.rank)
+		reason = mo_printf("rank %lld on %s died: %s; the next attempt is prepared", (long long)b.rank->rank, b.step->node, cause);
+	else
+		reason = mo_printf("%s%s%s; the next attempt is prepared", cause, b.step ? " on " : "", b.step ? b.step->node : "");
+	job_move(t, id, T_RETRY, true, 1, reason);
+}
+
+static void after_stop(struct turn *t, int64_t id)
+{
+	struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *reason = mo_strdup(j->reason);
+
+	if (!j->failed && all_exited_0(j) && reached(j) && j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
+		job_move(t, id, T_COMPLETED, true, 0, NULL);
+		return;
+	}
+	if (j->failed) {
+		struct blame b = root_blame(j);
+		_cleanup_(mo_freep) char *cause = blame_cause(j, &b);
+
+		emit_incident(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class, intent_names[j->intent]);
+	}
+	job_move(t, id, T_STOPPED, true, 0, reason);
+}
+
+void recovery_conclude(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *reason = NULL;
+
+	if (j->state == JOB_STOPPING) {
+		after_stop(t, id);
+	} else if (j->failed) {
+		after_failure(t, id);
+	} else if (reached(j)) {
+		job_move(t, id, T_COMPLETED, true, 0, NULL);
+	} else {
+		reason = mo_printf("ended early at %lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);
+		job_move(t, id, T_GIVE_UP, true, 0, reason);
+	}
+}
+
+/* ---- the waterfall of the last incident: place, launch, init, load, recompute, one after the other ---- */
+
+static bool stage_over(const struct job *j)
+{
+	switch (j->waterfall_stage) {
+	case 1: return j->n_places > 0;
+	case 2: return (j->n_places > 0 && j->n_started == (int64_t)j->n_places) || j->iteration != MO_NONE;
+	case 3: return (j->phase != PHASE_NONE && j->phase != PHASE_INIT) || j->iteration != MO_NONE;
+	case 4: return j->phase == PHASE_TRAIN || j->iteration != MO_NONE;
+	case 5: return j->lost_mark == MO_NONE || MO_MAX(j->iteration, MO_MAX(j->resume, 0)) >= j->lost_mark;
+	default: return false;
+	}
+}
+
+void recovery_waterfall(struct job *j, int64_t time)
+{
+	struct waterfall *w;
+	int64_t *slot[6];
+
+	if (j->waterfall_stage < 1 || j->waterfall_stage > 5 || j->n_incidents == 0)
+		return;
+	if (j->state == JOB_QUEUED || j->state == JOB_PAUSED || job_state_final(j->state)) {
+		j->waterfall_stage = 0;
+		return;
+	}
+	w = &j->incidents[j->n_incidents - 1].waterfall;
+	slot[1] = &w->place, slot[2] = &w->launch, slot[3] = &w->init, slot[4] = &w->load, slot[5] = &w->recompute;
+	while (j->waterfall_stage <= 5 && stage_over(j)) {
+		*slot[j->waterfall_stage] = (time - j->waterfall_at) / 1000;
+		j->waterfall_at = time;
+		j->waterfall_stage++;
+	}
+	if (j->waterfall_stage > 5)
+		j->waterfall_stage = 0;
+}

@@ -1,0 +1,97 @@
+/* The samples of a job: one per (attempt, iteration), ascending, bounded. Called by update_notes.c (writes) and the views (reads). */
+#include "daemon/core/inner.h"
+
+#include <math.h>
+
+#include "lib/model/limits.h"
+
+#define RECENT 16
+
+/* Above the limit every second one of the older half goes: recent iterations stay complete, old ones get coarser. Samples own nothing. */
+static void thin(struct job *j)
+{
+	size_t half = j->n_samples / 2, kept = 0;
+
+	for (size_t i = 0; i < j->n_samples; i++)
+		if (i >= half || i % 2 == 0)
+			j->samples[kept++] = j->samples[i];
+	j->n_samples = kept;
+}
+
+static void derive(const struct job *j, struct sample *s, const struct sample *before)
+{
+	const struct recipe *r = &j->spec.recipe;
+
+	if (s->step_ms == MO_NONE_F && before && before->attempt == s->attempt && before->iteration < s->iteration && s->time > before->time)
+		s->step_ms = (double)(s->time - before->time) / 1000.0 / (double)(s->iteration - before->iteration);
+	if (s->tokens == MO_NONE && r->global_tokens > 0)
+		s->tokens = r->global_tokens;
+	else if (s->tokens == MO_NONE && r->seq > 0 && r->global_batch > 0 && r->global_batch < INT64_MAX / r->seq)
+		s->tokens = r->seq * r->global_batch;
+	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms > 0 && isfinite(s->step_ms))
+		s->tokens_per_s_per_gpu = (double)s->tokens * 1000.0 / s->step_ms / (double)job_gpus(j);
+}
+
+static void newest(struct job *j, const struct sample *s)
+{
+	if (s->loss != MO_NONE_F)
+		j->loss = s->loss;
+	if (s->tokens_per_s_per_gpu != MO_NONE_F)
+		j->tokens_per_s_per_gpu = s->tokens_per_s_per_gpu;
+	if (s->tflops_per_gpu != MO_NONE_F)
+		j->tflops_per_gpu = s->tflops_per_gpu;
+	if (s->mfu != MO_NONE_F)
+		j->mfu = s->mfu;
+}
+
+void samples_add(struct job *j, const struct sample *told, int64_t attempt, int64_t time)
+{
+	struct sample *s;
+	size_t at;
+
+	if (told->iteration < 0)
+		return;
+	for (at = j->n_samples; at > 0; at--) {
+		struct sample *old = &j->samples[at - 1];
+
+		if (old->attempt < attempt || (old->attempt == attempt && old->iteration < told->iteration))
+			break;
+		if (old->attempt == attempt && old->iteration == told->iteration) {
+			sample_merge(old, told);
+			if (at == j->n_samples)
+				newest(j, old);
+			return;
+		}
+	}
+	s = MO_ADD(j, samples, &sample_desc);
+	for (size_t i = j->n_samples - 1; i > at; i--)
+		j->samples[i] = j->samples[i - 1];
+	s = &j->samples[at];
+	*s = *told;
+	s->attempt = attempt;
+	s->time = time;
+	derive(j, s, at > 0 ? s - 1 : NULL);
+	if (at == j->n_samples - 1)
+		newest(j, s);
+	if (j->n_samples > MO_SAMPLES_MAX)
+		thin(j);
+}
+
+/* Median of the newest samples of the newest attempt that has any. */
+int64_t samples_step_us(const struct job *j)
+{
+	double ms[RECENT];
+	size_t n = 0;
+
+	for (size_t i = j->n_samples; i > 0 && n < RECENT && j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt; i--) {
+		double v = j->samples[i - 1].step_ms;
+		size_t at = n;
+
+		if (v == MO_NONE_F || !isfinite(v) || v < 0 || v > 1e9)
+			continue;
+		for (n++; at > 0 && ms[at - 1] > v; at--)
+			ms[at] = ms[at - 1];
+		ms[at] = v;
+	}
+	return n ? (int64_t)(ms[n / 2] * 1000.0) : 0;
+}

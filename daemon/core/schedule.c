@@ -1,0 +1,155 @@
+/* The queue: recovering jobs first, then by priority, then by id. The first job that waits for busy GPUs keeps all behind it waiting (large jobs do not starve); a job that
+ * could not run even on an idle cluster, or waits for a person, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
+ * Called by act() when anything that matters here changed. */
+#include "daemon/core/inner.h"
+
+#include "lib/base/buf.h"
+
+static bool waiting(const struct job *j)
+{
+	return j && j->n_places == 0 && (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && !job_live(j);
+}
+
+struct candidate { int64_t id, priority; bool recovering; };
+
+static int queue_order(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->recovering != y->recovering)
+		return x->recovering ? -1 : 1;
+	if (x->priority != y->priority)
+		return x->priority > y->priority ? -1 : 1;
+	return x->id < y->id ? -1 : 1;
+}
+
+bool scan_fresh(const struct job *j, int64_t now)
+{
+	return j->scan_attempt == j->attempt + 1 && j->scan_at != MO_NONE && now - j->scan_at <= SCAN_FRESH_US;
+}
+
+static bool set_reason(struct turn *t, const struct job *j, const char *reason)
+{
+	if (mo_streq(j->reason, reason))
+		return false;
+	job_reason(t, j->id, reason);
+	return true;
+}
+
+static void place_job(struct turn *t, int64_t id, struct place *places, size_t n_places, int64_t resume)
+{
+	const struct state *s = &t->core->state;
+	const struct job *j = job_find(s, id);
+	int64_t attempt = j->attempt + 1;
+	_cleanup_(mo_buf_done) struct mo_buf data = { 0 };
+	struct record r;
+
+	record_init(&r, REC_PLACE);
+	r.job = id;
+	r.attempt = attempt;
+	r.value = port_next(t->core);
+	r.iteration = resume;
+	r.flag = j->after_failure;
+	for (size_t i = 0; i < n_places; i++) {
+		mo_desc_copy(&place_desc, MO_ADD(&r, places, &place_desc), &places[i]);
+		mo_strs_add(&r.texts, &r.n_texts, node_find(s, places[i].node)->boot_id);
+	}
+	turn_emit(t, &r);
+	job_move(t, id, T_PLACED, false, 0, NULL);
+	j = job_find(s, id);
+	data_int(&data, "resume", resume);
+	data_int(&data, "nodes", (int64_t)n_places);
+	data_int(&data, "port", j->port);
+	event_emit(t, "job.started", id, places[0].node, MO_NONE, attempt, data_end(&data), "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt, j->spec.recipe.name,
+		n_places, n_places == 1 ? "" : "s", places[0].node, resume >= 0 ? "resuming from iteration " : "port ", (long long)(resume >= 0 ? resume : j->port));
+}
+
+static void want_scan(struct turn *t, int64_t id, const char *node)
+{
+	struct live *l = core_live(t->core, node);
+
+	ids_add(&l->scans, &l->n_scans, id);
+	wake_node(t->core, node);
+}
+
+/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots unless it waits for a person. */
+static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struct place *places, size_t n_places)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *reason = NULL;
+	bool emitted;
+	int64_t resume;
+	int result;
+
+	if (j->spec.recipe.checkpoint.dir && !scan_fresh(j, t->now)) {
+		slots_take(slots, &t->core->state, places, n_places);
+		want_scan(t, id, places[0].node);
+		if (j->scan_attempt == j->attempt + 1)
+			return false;      /* looked before: the reason found then stays */
+		reason = mo_printf("looks for checkpoints in %s from node %s", j->spec.recipe.checkpoint.dir, places[0].node);
+		return set_reason(t, j, reason);
+	}
+	result = checkpoint_choose(j, &resume, &err);
+	if (result == 0) {
+		slots_take(slots, &t->core->state, places, n_places);
+		place_job(t, id, places, n_places, resume);
+		return true;
+	}
+	if (result == 2) {
+		job_move(t, id, T_GIVE_UP, false, 0, err.text);
+		return true;
+	}
+	turn_deadline(t, j->scan_at + SCAN_FRESH_US + 1);
+	emitted = set_reason(t, j, err.text);
+	return emitted;
+}
+
+static bool look_at(struct turn *t, int64_t id, struct slots *slots, bool *blocked)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct place *places = NULL;
+	size_t n_places = 0;
+	bool emitted;
+
+	if (t->now < j->not_before) {
+		turn_deadline(t, j->not_before);
+		return false;
+	}
+	if (*blocked)
+		return set_reason(t, j, "waits behind jobs of the same or a higher priority");
+	if (place_in(&t->core->state, slots, &j->spec.recipe, &places, &n_places, &err) != 0) {
+		*blocked = place_room(&t->core->state, slots, &j->spec.recipe, true) >= job_gpus(j);
+		return set_reason(t, j, err.text);
+	}
+	emitted = start_or_scan(t, id, slots, places, n_places);
+	mo_vec_clear(&place_desc, (void **)&places, &n_places);
+	return emitted;
+}
+
+bool schedule(struct turn *t)
+{
+	struct core *c = t->core;
+	_cleanup_(mo_freep) struct candidate *queue = NULL;
+	struct slots slots;
+	bool emitted = false, blocked = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		c->lives[i].n_scans = 0;
+	for (size_t i = 0; i < c->state.n_active; i++) {
+		const struct job *j = job_find(&c->state, c->state.active[i]);
+
+		if (waiting(j))
+			*MO_GROW(queue, n) = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING };
+	}
+	if (n == 0)
+		return false;
+	qsort(queue, n, sizeof(*queue), queue_order);
+	slots_init(&c->state, &slots);
+	for (size_t i = 0; i < n; i++)
+		emitted |= look_at(t, queue[i].id, &slots, &blocked);
+	slots_done(&slots);
+	return emitted;
+}

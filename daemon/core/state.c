@@ -1,0 +1,194 @@
+/* Descriptions of what moed keeps, and finding things in it. Called by everyone; changes nothing. */
+#include "daemon/core/state.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *const intent_names[_INTENT_N] = { "none", "cancel", "pause", "restart", "drain", "time-limit" };
+
+static const struct mo_field submit_fields[] = {
+	MO_F(submit, user, MO_STR), MO_F(submit, allow_root, MO_BOOL),
+	MO_F(submit, idempotency_key, MO_STR), MO_F(submit, digest, MO_STR),
+	MO_F(submit, recipe_text, MO_STR),
+	MO_F_SUB(submit, recipe, MO_STRUCT, &recipe_desc),
+	MO_F_SUB(submit, engine, MO_STRUCT, &engine_desc),
+	MO_F_LIST(submit, argv, MO_STRS),
+	MO_F_VEC(submit, env, &env_item_desc),
+	MO_F_VEC(submit, env_amd, &env_item_desc),
+	MO_F_VEC(submit, env_nvidia, &env_item_desc),
+	MO_F_LIST(submit, warnings, MO_STRS),
+};
+static const struct mo_field place_fields[] = {
+	MO_F(place, node, MO_STR), MO_F(place, first_rank, MO_INT), MO_F(place, n_ranks, MO_INT), MO_F_LIST(place, gpus, MO_INTS),
+};
+static const struct mo_field step_fields[] = {
+	MO_F(step, node, MO_STR), MO_F(step, boot_id, MO_STR), MO_F(step, attempt, MO_INT), MO_F(step, through, MO_INT),
+	MO_F(step, accepted, MO_BOOL), MO_F(step, started, MO_BOOL), MO_F(step, refused, MO_BOOL),
+	MO_F(step, gone, MO_BOOL), MO_F(step, gone_how, MO_STR), MO_F(step, forgotten, MO_BOOL), MO_F(step, hung, MO_BOOL),
+	MO_F(step, refused_cause, MO_STR), MO_F(step, refused_text, MO_STR), MO_F(step, lost, MO_BOOL), MO_F(step, ended, MO_BOOL),
+	MO_F(step, unkillable, MO_BOOL), MO_F_LIST(step, stuck_pids, MO_INTS),
+	MO_F(step, first_rank, MO_INT), MO_F(step, n_ranks, MO_INT), MO_F(step, n_exited, MO_INT), MO_F(step, n_bad, MO_INT),
+};
+static const struct mo_field job_fields[] = {
+	MO_F(job, id, MO_INT), MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
+	MO_F_ENUM(job, state, job_state_names), MO_F(job, attempt, MO_INT), MO_F(job, restarts, MO_INT),
+	MO_F_ENUM(job, intent, intent_names), MO_F(job, intent_now, MO_BOOL), MO_F(job, restart_from, MO_INT), MO_F(job, reason, MO_STR),
+	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),
+	MO_F(job, queued_since, MO_INT), MO_F(job, not_before, MO_INT),
+	MO_F_VEC(job, places, &place_desc), MO_F(job, port, MO_INT), MO_F_VEC(job, steps, &step_desc), MO_F_VEC(job, ranks, &rank_desc),
+	MO_F(job, scan_attempt, MO_INT), MO_F(job, scan_error, MO_STR), MO_F(job, resume, MO_INT), MO_F_VEC(job, checkpoints, &checkpoint_desc),
+	MO_F(job, iteration, MO_INT), MO_F(job, watermark, MO_INT), MO_F(job, progress_at, MO_INT), MO_F_ENUM(job, phase, phase_names),
+	MO_F_VEC(job, samples, &sample_desc),
+	MO_F(job, loss, MO_REAL), MO_F(job, tokens_per_s_per_gpu, MO_REAL), MO_F(job, tflops_per_gpu, MO_REAL), MO_F(job, mfu, MO_REAL),
+	MO_F(job, failed, MO_BOOL), MO_F(job, failed_at, MO_INT), MO_F(job, first_rank, MO_INT), MO_F(job, fail_node, MO_STR),
+	MO_F(job, fail_class, MO_STR), MO_F(job, fail_cause, MO_STR), MO_F_LIST(job, fail_evidence, MO_STRS),
+	MO_F(job, first_exit_mono_ns, MO_INT), MO_F(job, first_exit0_at, MO_INT),
+	MO_F(job, same_failures, MO_INT), MO_F(job, last_signature, MO_STR), MO_F(job, last_signature_checkpoint, MO_INT),
+	MO_F(job, waiting_node, MO_BOOL), MO_F_VEC(job, incidents, &incident_desc),
+	MO_F_LIST(job, ledger, MO_INTS), MO_F(job, ledger_at, MO_INT),
+	MO_F(job, after_failure, MO_BOOL), MO_F(job, scan_at, MO_INT), MO_F(job, scan_writable, MO_BOOL), MO_F(job, port_tries, MO_INT),
+	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
+	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT),
+};
+static const struct mo_field node_fields[] = {
+	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),
+	MO_F(node, protocol, MO_INT), MO_F_SUB(node, info, MO_STRUCT, &nodeinfo_desc), MO_F_ENUM(node, state, node_state_names),
+	MO_F(node, reason, MO_STR), MO_F(node, drain, MO_BOOL), MO_F(node, drain_when, MO_STR), MO_F(node, strange_steps, MO_BOOL),
+	MO_F(node, heard_at, MO_INT), MO_F(node, registered_at, MO_INT), MO_F(node, reconciled, MO_BOOL),
+	MO_F_LIST(node, past_boots, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
+};
+static const struct mo_field token_fields[] = {
+	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),
+	MO_F(token, created_at, MO_INT), MO_F(token, expires_at, MO_INT), MO_F(token, revoked, MO_BOOL),
+};
+static const struct mo_field idem_fields[] = {
+	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR), MO_F(idem, digest, MO_STR), MO_F(idem, job, MO_INT), MO_F(idem, time, MO_INT),
+};
+const struct mo_desc submit_desc = MO_DESC(submit, submit_fields);
+const struct mo_desc place_desc = MO_DESC(place, place_fields);
+const struct mo_desc step_desc = MO_DESC(step, step_fields);
+const struct mo_desc job_desc = MO_DESC(job, job_fields);
+const struct mo_desc node_desc = MO_DESC(node, node_fields);
+const struct mo_desc token_desc = MO_DESC(token, token_fields);
+const struct mo_desc idem_desc = MO_DESC(idem, idem_fields);
+
+/* A snapshot is our own text: its lists may be as long as the limits of limits.h let them grow. */
+static const struct mo_field state_fields[] = {
+	MO_F(state, epoch, MO_INT), MO_F(state, next_job, MO_INT), MO_F(state, next_port, MO_INT), MO_F(state, next_event_seq, MO_INT), MO_F(state, time, MO_INT),
+	MO_F_VEC(state, jobs, &job_desc, .max = SIZE_MAX), MO_F_VEC(state, nodes, &node_desc, .max = SIZE_MAX), MO_F_VEC(state, events, &event_desc, .max = SIZE_MAX),
+	MO_F_VEC(state, tokens, &token_desc, .max = SIZE_MAX), MO_F_VEC(state, idems, &idem_desc, .max = SIZE_MAX),
+};
+const struct mo_desc state_desc = MO_DESC(state, state_fields);
+
+struct job *job_find(const struct state *s, int64_t id)
+{
+	size_t low = 0, high = s->n_jobs;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (s->jobs[mid].id < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < s->n_jobs && s->jobs[low].id == id ? &s->jobs[low] : NULL;
+}
+
+size_t state_n_active(const struct state *s)
+{
+	return s->active ? s->n_active : s->n_jobs;
+}
+
+struct job *state_active(const struct state *s, size_t i)
+{
+	return s->active ? job_find(s, s->active[i]) : &s->jobs[i];
+}
+
+struct node *node_find(const struct state *s, const char *name)
+{
+	size_t low = 0, high = s->n_nodes;
+
+	if (!name)
+		return NULL;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(s->nodes[mid].name, name);
+
+		if (order == 0)
+			return &s->nodes[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+/* Steps stand in the order of their attempts, those of one attempt in node-name order. */
+struct step *step_find(const struct job *j, int64_t attempt, const char *node)
+{
+	size_t low = 0, high = j->n_steps;
+
+	if (!node)
+		return NULL;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct step *s = &j->steps[mid];
+		int order = s->attempt != attempt ? (s->attempt < attempt ? -1 : 1) : strcmp(s->node, node);
+
+		if (order == 0)
+			return &j->steps[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+int64_t job_gpus(const struct job *j)
+{
+	return j->spec.recipe.gpus;
+}
+
+bool step_dead(const struct step *s)
+{
+	return s->gone || s->unkillable;
+}
+
+bool job_live(const struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (!step_dead(&j->steps[i]))
+			return true;
+	return false;
+}
+
+int64_t state_newest_checkpoint(const struct job *j)
+{
+	int64_t newest = MO_NONE;
+
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		const struct checkpoint *c = &j->checkpoints[i];
+
+		if ((c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED) && c->iteration > newest)
+			newest = c->iteration;
+	}
+	return newest;
+}
+
+void state_strip_volatile(struct state *s)
+{
+	for (size_t i = 0; i < s->n_nodes; i++)
+		s->nodes[i].heard_at = 0;
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		struct job *j = &s->jobs[i];
+
+		j->progress_at = 0;
+		for (size_t r = 0; r < j->n_ranks; r++) {
+			j->ranks[r].iteration = MO_NONE;
+			j->ranks[r].step_ms = MO_NONE_F;
+		}
+	}
+}

@@ -1,0 +1,186 @@
+/* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
+#include "daemon/core/inner.h"
+
+/* The step's own ranks only: a node speaks for no other. */
+static struct rank *rank_of(struct job *j, const struct step *st, const struct note *n)
+{
+	return n->rank >= st->first_rank && n->rank < st->first_rank + st->n_ranks && (uint64_t)n->rank < j->n_ranks ? &j->ranks[n->rank] : NULL;
+}
+
+static void rank_exit(struct rank *k, int64_t code, int64_t signal, const char *cause)
+{
+	k->state = RANK_EXITED;
+	if (!k->exit)
+		k->exit = mo_desc_new(&rank_exit_desc);
+	k->exit->code = code;
+	k->exit->signal = signal;
+	mo_str_set(&k->exit->cause, cause);
+}
+
+/* The ranks of a step about which no exit status will come any more. */
+static void close_ranks(struct job *j, const struct step *st, const char *cause)
+{
+	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++)
+		if (!j->ranks[r].exit)
+			rank_exit(&j->ranks[r], MO_NONE, MO_NONE, cause);
+}
+
+static void on_started(struct job *j, const struct step *st, const struct note *n)
+{
+	struct rank *k = rank_of(j, st, n);
+
+	if (!k || k->exit)
+		return;
+	k->state = RANK_RUNNING;
+	k->pid = n->pid;
+	k->start_time = n->start_time;
+	mo_str_set(&k->cpus, n->cpus);
+	k->numa_node = n->numa_node;
+	k->bind_verified = n->bind_verified;
+	mo_str_set(&k->bind_note, n->bind_note);
+}
+
+static void on_exit_note(struct job *j, struct step *st, const struct note *n, int64_t time)
+{
+	struct rank *k = rank_of(j, st, n);
+	bool good = n->code == 0;
+
+	if (!k || k->exit)
+		return;
+	rank_exit(k, n->code, n->signal, n->cause);
+	k->exit_mono_ns = n->mono_ns;
+	for (size_t i = 0; i < n->n_tail; i++)
+		mo_strs_add(&k->tail, &k->n_tail, n->tail[i]);
+	st->n_exited++;
+	if (!good)
+		st->n_bad++;
+	else if (j->first_exit0_at == MO_NONE)
+		j->first_exit0_at = time;
+}
+
+static void phase_set(struct job *j, int phase, int64_t time)
+{
+	if (phase == j->phase)
+		return;
+	ledger_charge(j, time);
+	j->phase = phase;
+}
+
+/* `told` is the highest iteration in the same record: the time since the last one is shared by all of them. */
+static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt, int64_t time, int64_t sample_time, int64_t told)
+{
+	struct rank *k = rank_of(j, st, n);
+	int64_t iteration = n->sample->iteration, from = j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0);
+
+	samples_add(j, n->sample, attempt, sample_time);
+	if (k) {
+		k->iteration = MO_MAX(k->iteration, iteration);
+		k->step_ms = n->sample->step_ms;
+	}
+	if (iteration <= j->iteration)
+		return;
+	if (ledger_category(j) < 0)
+		ledger_charge_train(j, time, from, MO_MAX(iteration, told));
+	else
+		ledger_charge(j, time);
+	j->phase = PHASE_TRAIN;
+	j->iteration = iteration;
+	j->progress_at = time;
+	j->watermark = MO_MAX(j->watermark, iteration);
+}
+
+static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r, int64_t sample_time, int64_t told)
+{
+	switch (n->kind) {
+	case NOTE_STARTED: on_started(j, st, n); break;
+	case NOTE_RUNNING:
+		ledger_charge(j, r->time);
+		if (!st->started)
+			j->n_started++;
+		break;
+	case NOTE_PHASE: phase_set(j, n->phase, r->time); break;
+	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, r->time, sample_time, told); break;
+	case NOTE_SAVING:
+		phase_set(j, PHASE_SAVE, r->time);
+		checkpoint_note(j, n, r->time);
+		break;
+	case NOTE_CHECKPOINT:
+		if (j->phase == PHASE_SAVE)
+			phase_set(j, PHASE_TRAIN, r->time);
+		checkpoint_note(j, n, r->time);
+		break;
+	case NOTE_EXIT: on_exit_note(j, st, n, r->time); break;
+	case NOTE_LOST: close_ranks(j, st, "supervisor-lost"); break;
+	case NOTE_GONE: close_ranks(j, st, st->lost ? "supervisor-lost" : st->refused ? "not-started" : "gone"); break;
+	default: break;
+	}
+	recovery_waterfall(j, r->time);
+}
+
+static void on_step(struct step *st, const struct note *n)
+{
+	switch (n->kind) {
+	case NOTE_RUNNING: st->started = true; break;
+	case NOTE_REFUSED:
+		st->refused = true;
+		mo_str_set(&st->refused_cause, n->cause);
+		mo_str_set(&st->refused_text, n->text);
+		break;
+	case NOTE_LOST: st->lost = true; break;
+	case NOTE_UNKILLABLE: mo_ints_add(&st->stuck_pids, &st->n_stuck_pids, n->pid); break;
+	case NOTE_GONE:
+		st->gone = st->ended = true;
+		st->unkillable = st->hung = false;
+		mo_str_set(&st->gone_how, n->text);
+		break;
+	default: break;
+	}
+}
+
+/* A process in D state with SIGKILL pending never runs user code again. */
+static bool only_stuck(const struct job *j, const struct step *st)
+{
+	if (st->n_stuck_pids == 0 || st->gone)
+		return false;
+	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+		bool stuck = false;
+
+		for (size_t i = 0; i < st->n_stuck_pids; i++)
+			stuck |= st->stuck_pids[i] == j->ranks[r].pid;
+		if (!j->ranks[r].exit && !stuck)
+			return false;
+	}
+	return true;
+}
+
+void update_notes(struct job *j, const struct record *r)
+{
+	struct step *st = step_find(j, r->attempt, r->node);
+	int64_t told = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
+
+	for (size_t i = 0; i < r->n_notes; i++) {
+		const struct note *n = &r->notes[i];
+
+		if (n->kind == NOTE_SAMPLE && n->sample)
+			told = MO_MAX(told, n->sample->iteration);
+		newest_note = MO_MAX(newest_note, n->time);
+	}
+	for (size_t i = 0; i < r->n_notes; i++) {
+		const struct note *n = &r->notes[i];
+		int64_t age = n->time != MO_NONE ? newest_note - n->time : 0;
+
+		if (n->kind == NOTE_SAMPLE && !n->sample)
+			continue;
+		if (n->kind == NOTE_SAMPLE)
+			last_sample = MO_MAX(last_sample, r->time - age);
+		st->accepted = true;
+		if (r->attempt == j->attempt)
+			on_current(j, st, n, r, last_sample, told);
+		else if (n->kind == NOTE_SAMPLE)
+			samples_add(j, n->sample, r->attempt, last_sample);
+		on_step(st, n);
+		st->through = n->n;
+	}
+	if (r->attempt == j->attempt)
+		st->unkillable = only_stuck(j, st);
+}

@@ -1,0 +1,225 @@
+/* Documents of the REST interface made from state: jobs, nodes, cluster. Pure getters: no event, no record. The ones that explain are in why.c and report.c. */
+#include "daemon/core/view.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "daemon/core/inner.h"
+
+static const struct mo_field view_checkpoint_fields[] = {
+	MO_F(view_checkpoint, iteration, MO_INT), MO_F(view_checkpoint, path, MO_STR), MO_F(view_checkpoint, verified, MO_BOOL),
+};
+static const struct mo_desc view_checkpoint_desc = MO_DESC(view_checkpoint, view_checkpoint_fields);
+static const struct mo_field job_view_fields[] = {
+	MO_F_ID(job_view, id, job_prefix), MO_F(job_view, name, MO_STR), MO_F_ENUM(job_view, state, job_state_names), MO_F(job_view, attempt, MO_INT),
+	MO_F(job_view, restarts, MO_INT), MO_F(job_view, iteration, MO_INT), MO_F(job_view, steps, MO_INT), MO_F(job_view, loss, MO_REAL),
+	MO_F(job_view, tokens_per_s_per_gpu, MO_REAL), MO_F(job_view, tflops_per_gpu, MO_REAL), MO_F(job_view, mfu, MO_REAL), MO_F(job_view, ranks, MO_INT),
+	MO_F_LIST(job_view, nodes, MO_STRS), MO_F(job_view, created_at, MO_TIME), MO_F(job_view, started_at, MO_TIME), MO_F(job_view, ended_at, MO_TIME),
+	MO_F(job_view, eta_s, MO_REAL), MO_F(job_view, reason, MO_STR), MO_F_SUB(job_view, checkpoint, MO_OPT, &view_checkpoint_desc),
+	MO_F(job_view, user, MO_STR), MO_F(job_view, priority, MO_INT), MO_F_ENUM(job_view, phase, phase_names), MO_F(job_view, resume, MO_INT),
+};
+const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
+
+static const struct mo_field node_check_fields[] = { MO_F(node_check, check, MO_STR), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR) };
+static const struct mo_desc node_check_desc = MO_DESC(node_check, node_check_fields);
+static const struct mo_field node_view_fields[] = {
+	MO_F(node_view, name, MO_STR), MO_F_ENUM(node_view, state, node_state_names), MO_F(node_view, reason, MO_STR), MO_F(node_view, gpus, MO_INT),
+	MO_F(node_view, cpus, MO_INT), MO_F(node_view, numa_nodes, MO_INT), MO_F_LIST(node_view, jobs, MO_STRS), MO_F(node_view, heartbeat_age_ms, MO_INT),
+	MO_F_VEC(node_view, checks, &node_check_desc), MO_F(node_view, lemon_score, MO_REAL), MO_F(node_view, boot_id, MO_STR), MO_F(node_view, version, MO_STR),
+	MO_F(node_view, address, MO_STR), MO_F(node_view, gpu_model, MO_STR), MO_F(node_view, gpus_free, MO_INT),
+	MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true),
+};
+const struct mo_desc node_view_desc = MO_DESC(node_view, node_view_fields);
+
+/* Same layouts as the unnamed members of struct cluster_view. */
+struct cluster_nodes { int64_t up, suspect, down, draining, drained; };
+struct cluster_gpus { int64_t total, free; };
+struct cluster_jobs { int64_t queued, starting, running, recovering, stopping, paused, completed, failed, cancelled; };
+static_assert(sizeof(struct cluster_nodes) == sizeof(((struct cluster_view *)0)->nodes), "nodes");
+static_assert(sizeof(struct cluster_gpus) == sizeof(((struct cluster_view *)0)->gpus), "gpus");
+static_assert(sizeof(struct cluster_jobs) == sizeof(((struct cluster_view *)0)->jobs), "one count per job state");
+static const struct mo_field cluster_nodes_fields[] = {
+	MO_F(cluster_nodes, up, MO_INT), MO_F(cluster_nodes, suspect, MO_INT), MO_F(cluster_nodes, down, MO_INT), MO_F(cluster_nodes, draining, MO_INT), MO_F(cluster_nodes, drained, MO_INT),
+};
+static const struct mo_field cluster_gpus_fields[] = { MO_F(cluster_gpus, total, MO_INT), MO_F(cluster_gpus, free, MO_INT) };
+static const struct mo_field cluster_jobs_fields[] = {
+	MO_F(cluster_jobs, queued, MO_INT), MO_F(cluster_jobs, starting, MO_INT), MO_F(cluster_jobs, running, MO_INT), MO_F(cluster_jobs, recovering, MO_INT),
+	MO_F(cluster_jobs, stopping, MO_INT), MO_F(cluster_jobs, paused, MO_INT), MO_F(cluster_jobs, completed, MO_INT), MO_F(cluster_jobs, failed, MO_INT), MO_F(cluster_jobs, cancelled, MO_INT),
+};
+static const struct mo_desc cluster_nodes_desc = MO_DESC(cluster_nodes, cluster_nodes_fields), cluster_gpus_desc = MO_DESC(cluster_gpus, cluster_gpus_fields),
+	cluster_jobs_desc = MO_DESC(cluster_jobs, cluster_jobs_fields);
+static const struct mo_field cluster_view_fields[] = {
+	MO_F_SUB(cluster_view, nodes, MO_STRUCT, &cluster_nodes_desc), MO_F_SUB(cluster_view, gpus, MO_STRUCT, &cluster_gpus_desc),
+	MO_F_SUB(cluster_view, jobs, MO_STRUCT, &cluster_jobs_desc), MO_F(cluster_view, epoch, MO_INT), MO_F(cluster_view, version, MO_STR),
+};
+const struct mo_desc cluster_view_desc = MO_DESC(cluster_view, cluster_view_fields);
+
+static int64_t shown_iteration(const struct job *j)
+{
+	if (j->iteration != MO_NONE)
+		return j->iteration;
+	return j->resume >= 0 ? j->resume : MO_NONE;
+}
+
+static double eta(const struct job *j, int64_t iteration)
+{
+	int64_t step = samples_step_us(j);
+
+	if (job_state_final(j->state) || j->spec.recipe.steps == MO_NONE || iteration == MO_NONE || step <= 0)
+		return MO_NONE_F;
+	return (double)MO_MAX(0, j->spec.recipe.steps - iteration) * (double)step / 1e6;
+}
+
+/* Nodes of the current attempt, else of the last one's ranks. */
+static void job_nodes(const struct job *j, struct job_view *ret)
+{
+	for (size_t i = 0; i < j->n_places; i++)
+		mo_strs_add(&ret->nodes, &ret->n_nodes, j->places[i].node);
+	for (size_t i = 0; j->n_places == 0 && i < j->n_ranks; i++)
+		if (i == 0 || !mo_streq(j->ranks[i].node, j->ranks[i - 1].node))
+			mo_strs_add(&ret->nodes, &ret->n_nodes, j->ranks[i].node);
+}
+
+void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret)
+{
+	const struct checkpoint *c = checkpoint_find(j, state_newest_checkpoint(j));
+
+	(void)s;
+	(void)now;
+	ret->id = j->id;
+	ret->name = mo_strdup(j->spec.recipe.name);
+	ret->state = j->state;
+	ret->attempt = j->attempt;
+	ret->restarts = j->restarts;
+	ret->iteration = shown_iteration(j);
+	ret->steps = j->spec.recipe.steps;
+	ret->loss = j->loss;
+	ret->tokens_per_s_per_gpu = j->tokens_per_s_per_gpu;
+	ret->tflops_per_gpu = j->tflops_per_gpu;
+	ret->mfu = j->mfu;
+	ret->ranks = job_gpus(j);
+	job_nodes(j, ret);
+	ret->created_at = j->created_at;
+	ret->started_at = j->started_at;
+	ret->ended_at = j->ended_at;
+	ret->eta_s = eta(j, ret->iteration);
+	ret->reason = mo_strdup(j->reason);
+	if (c) {
+		ret->checkpoint = mo_desc_new(&view_checkpoint_desc);
+		ret->checkpoint->iteration = c->iteration;
+		ret->checkpoint->path = mo_strdup(c->path);
+		ret->checkpoint->verified = c->state == CKPT_VERIFIED;
+	}
+	ret->user = mo_strdup(j->spec.user);
+	ret->priority = j->spec.recipe.priority;
+	ret->phase = j->phase;
+	ret->resume = j->attempt > 0 ? j->resume : MO_NONE;
+}
+
+int node_shown_state(const struct state *s, const struct node *n)
+{
+	(void)s;
+	if (n->state != NODE_UP || !n->drain)
+		return n->state;
+	return n->drained ? NODE_DRAINED : NODE_DRAINING;
+}
+
+/* The place of the job on the node, NULL if none. Places stand in node-name order. */
+static const struct place *place_on(const struct job *j, const char *node)
+{
+	size_t low = 0, high = j->n_places;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(j->places[mid].node, node);
+
+		if (order == 0)
+			return &j->places[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+static void check(struct node_view *ret, const char *name, const char *state, const char *text)
+{
+	struct node_check *c = MO_ADD(ret, checks, &node_check_desc);
+
+	c->check = mo_strdup(name);
+	c->state = mo_strdup(state);
+	c->text = mo_strdup(text);
+}
+
+static void node_checks(const struct state *s, const struct node *n, struct node_view *ret)
+{
+	const char *uncertain = NULL;
+
+	for (size_t i = 0; i < state_n_active(s); i++) {
+		const struct job *j = state_active(s, i);
+
+		for (size_t k = 0; j && k < j->n_steps; k++)
+			if (mo_streq(j->steps[k].node, n->name) && step_uncertain(s, &j->steps[k]))
+				uncertain = step_uncertain(s, &j->steps[k]);
+	}
+	check(ret, "heartbeat", n->state == NODE_UP ? "ok" : "failed", n->state == NODE_UP ? NULL : n->reason);
+	check(ret, "reconciled", n->reconciled ? "ok" : "waiting", n->reconciled ? NULL : "the agent did not say hello since the controller started");
+	check(ret, "steps", n->strange_steps || uncertain ? "failed" : "ok", n->strange_steps ? "it holds a step that this controller never stored" : uncertain);
+}
+
+void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret)
+{
+	ret->name = mo_strdup(n->name);
+	ret->state = node_shown_state(s, n);
+	ret->reason = mo_strdup(n->reason);
+	ret->gpus = (int64_t)n->info.n_gpus;
+	ret->cpus = n->info.cpus;
+	ret->numa_nodes = (int64_t)n->info.n_numa;
+	ret->gpus_free = ret->gpus;
+	for (size_t i = 0; i < state_n_active(s); i++) {
+		const struct job *j = state_active(s, i);
+		const struct place *p = j ? place_on(j, n->name) : NULL;
+		_cleanup_(mo_freep) char *id = p ? mo_printf("j-%lld", (long long)j->id) : NULL;
+
+		if (!p)
+			continue;
+		mo_strs_add(&ret->jobs, &ret->n_jobs, id);
+		ret->gpus_free -= p->n_ranks;
+	}
+	if (node_unfit(s, n))
+		ret->gpus_free = 0;
+	ret->heartbeat_age_ms = MO_MAX(0, now - n->heard_at) / 1000;
+	node_checks(s, n, ret);
+	ret->boot_id = mo_strdup(n->boot_id);
+	ret->version = mo_strdup(n->version);
+	ret->address = mo_strdup(n->address);
+	ret->gpu_model = mo_strdup(n->info.n_gpus ? n->info.gpus[0].model : NULL);
+	ret->info = with_info ? mo_desc_dup(&nodeinfo_desc, &n->info) : NULL;
+}
+
+void cluster_view(const struct state *s, const char *version, struct cluster_view *ret)
+{
+	struct slots slots;
+
+	memset(&ret->nodes, 0, sizeof(ret->nodes));
+	memset(ret->jobs, 0, sizeof(ret->jobs));
+	ret->gpus.total = ret->gpus.free = 0;
+	slots_init(s, &slots);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		ret->gpus.total += (int64_t)s->nodes[i].info.n_gpus;
+		ret->gpus.free += slots.usable[i] ? (int64_t)slots.n_free[i] : 0;
+		switch (node_shown_state(s, &s->nodes[i])) {
+		case NODE_UP: ret->nodes.up++; break;
+		case NODE_SUSPECT: ret->nodes.suspect++; break;
+		case NODE_DOWN: ret->nodes.down++; break;
+		case NODE_DRAINING: ret->nodes.draining++; break;
+		default: ret->nodes.drained++; break;
+		}
+	}
+	slots_done(&slots);
+	for (size_t i = 0; i < s->n_jobs; i++)
+		ret->jobs[s->jobs[i].state]++;
+	ret->epoch = s->epoch;
+	ret->version = mo_strdup(version);
+}

@@ -1,0 +1,208 @@
+/* Why a job or node is as it is: a verdict, reasons with evidence, and what comes next. Derived from state only. */
+#include "daemon/core/view.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/core/inner.h"
+
+#define EVIDENCE_MAX 20
+
+static const struct mo_field why_reason_fields[] = { MO_F(why_reason, code, MO_STR), MO_F(why_reason, text, MO_STR), MO_F_LIST(why_reason, evidence, MO_STRS) };
+static const struct mo_desc why_reason_desc = MO_DESC(why_reason, why_reason_fields);
+static const struct mo_field why_view_fields[] = {
+	MO_F(why_view, verdict, MO_STR), MO_F(why_view, since, MO_TIME), MO_F_VEC(why_view, reasons, &why_reason_desc), MO_F(why_view, next, MO_STR),
+};
+const struct mo_desc why_view_desc = MO_DESC(why_view, why_view_fields);
+
+static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...) _printf_(3, 4);
+static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
+{
+	struct why_reason *r = MO_ADD(w, reasons, &why_reason_desc);
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->code = mo_strdup(code);
+	r->text = mo_strdup(text);
+	return r;
+}
+
+static void evidence(struct why_reason *r, const char *fmt, ...) _printf_(2, 3);
+static void evidence(struct why_reason *r, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (r->n_evidence >= EVIDENCE_MAX)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mo_strs_add(&r->evidence, &r->n_evidence, text);
+}
+
+static void unfit_nodes(const struct state *s, const struct recipe *recipe, struct why_reason *r)
+{
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct node *n = &s->nodes[i];
+
+		if (node_unfit(s, n))
+			evidence(r, "node %s takes no work: %s", n->name, node_unfit(s, n));
+		else if (recipe->gpu && n->info.n_gpus && !mo_streq(recipe->gpu, n->info.gpus[0].model))
+			evidence(r, "node %s has GPUs of type %s", n->name, n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
+	}
+}
+
+static void why_waiting(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct place *places = NULL;
+	size_t n = 0;
+
+	if (now < j->not_before) {
+		reason(w, "grace", "the next attempt starts %lld s after the failure (recovery.grace)", (long long)(j->spec.recipe.grace_us / 1000000));
+	} else if (place_find(s, &j->spec.recipe, &places, &n, &err) != 0) {
+		struct slots slots;
+		struct why_reason *r = reason(w, "capacity", "%s", err.text);
+
+		slots_init(s, &slots);
+		evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)place_room(s, &slots, &j->spec.recipe, false), (long long)job_gpus(j));
+		slots_done(&slots);
+		unfit_nodes(s, &j->spec.recipe, r);
+	} else if (j->scan_error || (j->scan_at != MO_NONE && j->reason)) {
+		struct why_reason *r = reason(w, "checkpoint", "%s", j->reason ? j->reason : j->scan_error);
+
+		for (size_t i = j->n_checkpoints; i > 0; i--)
+			evidence(r, "checkpoint %lld: %s%s%s", (long long)j->checkpoints[i - 1].iteration, checkpoint_state_names[j->checkpoints[i - 1].state],
+				j->checkpoints[i - 1].reason ? ": " : "", j->checkpoints[i - 1].reason ? j->checkpoints[i - 1].reason : "");
+	} else {
+		reason(w, "queue", "%s", j->reason ? j->reason : "it is about to be placed");
+	}
+	mo_vec_clear(&place_desc, (void **)&places, &n);
+}
+
+/* Steps of the attempt that are not proved dead, and why that is not known. */
+static void why_not_gone(const struct state *s, const struct job *j, struct why_view *w)
+{
+	struct why_reason *r = NULL;
+
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *n = node_find(s, st->node);
+
+		if (step_dead(st))
+			continue;
+		r = r ? r : reason(w, "not-gone", "it waits for proof that every rank is dead");
+		evidence(r, "attempt %lld on %s: %s", (long long)st->attempt, st->node,
+			st->hung ? "its supervisor does not answer" : n && n->state != NODE_UP ? "the node is silent" : st->accepted ? "being ended" : "the launch was not acknowledged");
+	}
+}
+
+static void why_silent(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
+{
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *n = node_find(s, st->node);
+
+		if (step_dead(st) || !n)
+			continue;
+		if (n->state != NODE_UP)
+			evidence(reason(w, "node-silent", "node %s is %s", n->name, node_state_names[n->state]), "last heard %lld ms ago; silence is not proof of death",
+				(long long)((now - n->heard_at) / 1000));
+		if (st->hung)
+			reason(w, "step-hung", "the step on %s cannot be reached through its supervisor", st->node);
+	}
+}
+
+static void why_incident(const struct job *j, struct why_view *w)
+{
+	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+	struct why_reason *r;
+
+	if (!inc)
+		return;
+	r = reason(w, inc->class ? inc->class : "failure", "attempt %lld: %s%s%s", (long long)inc->attempt, inc->cause ? inc->cause : "failed", inc->node ? " on " : "", inc->node ? inc->node : "");
+	if (inc->first_rank != MO_NONE)
+		evidence(r, "rank %lld died first", (long long)inc->first_rank);
+	for (size_t i = 0; i < inc->n_evidence; i++)
+		evidence(r, "%s", inc->evidence[i]);
+}
+
+static const char *next_of(const struct job *j)
+{
+	switch (j->state) {
+	case JOB_QUEUED: return j->scan_error ? "make checkpoint.dir readable and writable; it is looked at again" : "it starts when the reasons above are gone";
+	case JOB_STARTING: return "it runs when every rank was started";
+	case JOB_RUNNING: return "nothing to do";
+	case JOB_RECOVERING: return j->waiting_node ? "it runs on when the node's agent is back; after a power-off say 'moectl fence NODE --confirmed'" : "the next attempt starts by itself";
+	case JOB_STOPPING: return "it ends when every rank is proved gone";
+	case JOB_PAUSED: return "say 'moectl resume' to go on";
+	default: return "nothing follows; submit it again to run it again";
+	}
+}
+
+void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
+{
+	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], j->reason ? ": " : "", j->reason ? j->reason : "");
+	ret->since = j->state_since;
+	switch (j->state) {
+	case JOB_QUEUED: why_waiting(s, j, now, ret); break;
+	case JOB_STARTING: why_silent(s, j, now, ret); break;
+	case JOB_RUNNING:
+		why_silent(s, j, now, ret);
+		if (j->iteration != MO_NONE)
+			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
+		break;
+	case JOB_RECOVERING:
+		if (j->failed)
+			why_not_gone(s, j, ret);
+		why_silent(s, j, now, ret);
+		why_incident(j, ret);
+		if (j->n_places == 0)
+			why_waiting(s, j, now, ret);
+		break;
+	case JOB_STOPPING: why_not_gone(s, j, ret); break;
+	case JOB_FAILED: why_incident(j, ret); break;
+	default: break;
+	}
+	if (ret->n_reasons == 0)
+		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
+	ret->next = mo_strdup(next_of(j));
+}
+
+void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
+{
+	int state = node_shown_state(s, n);
+
+	ret->verdict = mo_printf("%s%s%s", node_state_names[state], n->reason ? ": " : "", n->reason ? n->reason : "");
+	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : n->heard_at;
+	if (n->state != NODE_UP)
+		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - n->heard_at) / 1000));
+	if (!n->reconciled)
+		reason(ret, "unreconciled", "its agent did not say hello since the controller started");
+	if (n->drain)
+		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->reason ? ": " : "", n->reason ? n->reason : "");
+	if (n->strange_steps)
+		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
+	for (size_t i = 0; i < state_n_active(s); i++) {
+		const struct job *j = state_active(s, i);
+
+		for (size_t k = 0; j && k < j->n_steps; k++) {
+			const struct step *st = &j->steps[k];
+			struct why_reason *r;
+
+			if (!mo_streq(st->node, n->name) || !step_uncertain(s, st))
+				continue;
+			r = reason(ret, st->hung ? "step-hung" : st->gone ? "fenced" : "unkillable", "j-%lld attempt %lld: %s", (long long)j->id, (long long)st->attempt, step_uncertain(s, st));
+			for (size_t p = 0; p < st->n_stuck_pids; p++)
+				evidence(r, "unkillable pid %lld", (long long)st->stuck_pids[p]);
+		}
+	}
+	if (ret->n_reasons == 0)
+		reason(ret, "up", "it takes work");
+	ret->next = mo_strdup(n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" : "nothing to do");
+}
