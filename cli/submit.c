@@ -5,12 +5,14 @@
 #include "agent/core/preview.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/planning.h"
 #include "cli/recipe.h"
 #include "cli/value.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/wire/dryrun.h"
+#include "lib/wire/json.h"
 
 #define LOST_LIMIT_US (30 * 1000000LL)     /* the connection broke after it stood: the controller restarts */
 #define REFUSED_LIMIT_US (2 * 1000000LL)   /* nobody listened from the start */
@@ -55,6 +57,19 @@ static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
 static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
+/* The planner's word when the recipe names a model and a GPU; NULL otherwise, or when nothing can be planned. */
+static char *plan_of(const struct recipe *r)
+{
+	const struct plan_options o = { .top = 1 };
+	struct plan_doc doc;
+	struct mo_buf b = { 0 };
+	mo_desc_init(&plan_doc_desc, &doc);
+	if (r->model && r->gpu && planning(r, NULL, &o, &doc, NULL) >= 0)
+		wire_encode(&plan_doc_desc, &doc, &b);
+	mo_desc_done(&plan_doc_desc, &doc);
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
 static int offline(const struct recipe_input *in, struct mo_buf *ret)
 {
 	_cleanup_(submit_done) struct submit spec;
@@ -69,6 +84,7 @@ static int offline(const struct recipe_input *in, struct mo_buf *ret)
 		r = dryrun_make(&empty, &spec, preview_ranks, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
+	doc.plan = plan_of(&in->recipe);
 	wire_dryrun(&doc, ret);
 	return 0;
 }

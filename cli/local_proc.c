@@ -1,0 +1,308 @@
+/* Processes of a local cluster: start detached, find again, stop, and prove that none is left (see local.h). */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/job.h"
+#include "cli/local.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+
+#define PROC_LOCKS_MAX (16u << 20)
+
+/* A zombie is dead: where nobody reaps orphans (containers) killed daemons stay as zombies for ever. */
+static bool alive(pid_t pid, int64_t start_time)
+{
+	struct mo_proc p;
+	return pid > 0 && mo_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X' && (start_time < 0 || p.start_time == start_time);
+}
+
+bool local_ended(pid_t pid)
+{
+	int status;
+	return waitpid(pid, &status, WNOHANG) == pid || !alive(pid, -1);
+}
+
+static pid_t pid_of_file(const struct local *l, const char *name)
+{
+	_cleanup_(mo_freep) char *path = local_path(l, "pid/%s", name), *boot = mo_boot_id();
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int64_t pid = 0, start = 0;
+	if (mo_read_file(path, 256, &b) < 0 || !b.data)
+		return 0;
+	char *rest = b.data, *word = strsep(&rest, " \n"), *start_word = strsep(&rest, " \n"), *boot_word = strsep(&rest, " \n");
+	if (mo_parse_i64(word, 1, INT32_MAX, &pid) < 0 || !start_word || mo_parse_i64(start_word, 0, INT64_MAX, &start) < 0 || !mo_streq(boot_word, boot))
+		return 0;
+	return alive((pid_t)pid, start) ? (pid_t)pid : 0;
+}
+
+static bool has_open(pid_t pid, const struct stat *file)
+{
+	_cleanup_(mo_freep) char *dir = mo_printf("/proc/%d/fd", (int)pid);
+	DIR *d = opendir(dir);
+	bool found = false;
+	if (!d)
+		return false;
+	for (struct dirent *e; !found && (e = readdir(d));) {
+		struct stat st;
+		found = fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_ino == file->st_ino && st.st_dev == file->st_dev;
+	}
+	closedir(d);
+	return found;
+}
+
+/* Who holds the flock on this file: /proc/locks names candidates by inode, the open descriptor proves it. 0 = nobody (or nobody we may see). */
+static pid_t lock_holder(const char *path)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct stat st;
+	if (stat(path, &st) < 0 || mo_read_file("/proc/locks", PROC_LOCKS_MAX, &b) < 0 || !b.data)
+		return 0;
+	_cleanup_(mo_freep) char *inode = mo_printf(":%llu ", (unsigned long long)st.st_ino);
+	for (char *rest = b.data, *line; rest && (line = strsep(&rest, "\n"));) {
+		int64_t pid = 0;
+		if (!strstr(line, inode) || !strstr(line, "FLOCK"))
+			continue;
+		for (char *word; (word = strsep(&line, " "));)
+			if (mo_parse_i64(word, 1, INT32_MAX, &pid) == 0)
+				break;
+		if (pid > 0 && has_open((pid_t)pid, &st))
+			return (pid_t)pid;
+	}
+	return 0;
+}
+
+pid_t local_pid(const struct local *l, const char *name)
+{
+	pid_t pid = pid_of_file(l, name);
+	_cleanup_(mo_freep) char *lock = !strcmp(name, "moed") ? local_path(l, "moed/lock") : local_path(l, "state/%s/lock", name);
+	return pid ? pid : lock_holder(lock);
+}
+
+static int write_pid(const struct local *l, const char *name, pid_t pid)
+{
+	struct mo_proc p;
+	_cleanup_(mo_freep) char *path = local_path(l, "pid/%s", name), *boot = mo_boot_id();
+	if (mo_proc_read(pid, &p) < 0)
+		return -ESRCH;
+	_cleanup_(mo_freep) char *text = mo_printf("%d %lld %s\n", (int)pid, (long long)p.start_time, boot);
+	return mo_write_file(path, text, strlen(text), 0600, false);
+}
+
+/* In the child: a session of its own, nothing of ours but the three descriptors, default signals. Only async-signal-safe calls. */
+static void detach_and_exec(int log, int null, const char *program, char *const *argv, char *const *env)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	setsid();
+	for (int s = 1; s < NSIG; s++) {
+		const struct sigaction dfl = { .sa_handler = SIG_DFL };
+		sigaction(s, &dfl, NULL);
+	}
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(null, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
+		_exit(127);
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	execve(program, argv, env);
+	_exit(127);
+}
+
+int local_start(const struct local *l, const char *name, const char *program, const char *config, pid_t *ret, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = mo_libexec(program), *log_path = local_path(l, "log/%s.log", name), *mark = mo_printf("MOE_LOCAL=%s", l->dir);
+	_cleanup_(mo_freep) char **env = NULL;
+	size_t n_env = 0;
+	if (!path)
+		return mo_error_set(err, -ENOENT, "%s: the program is neither beside moectl nor installed; build or install it", program);
+	_cleanup_(mo_closep) int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (log < 0 || null < 0)
+		return mo_error_set(err, -errno, "%s: %s", log_path, strerror(errno));
+	for (char **e = environ; *e; e++)
+		if (!mo_starts_with(*e, "MOE_LOCAL=") && !mo_starts_with(*e, "NOTIFY_SOCKET=") && !mo_starts_with(*e, "JOURNAL_STREAM="))
+			*MO_GROW(env, n_env) = *e;
+	*MO_GROW(env, n_env) = mark;
+	*MO_GROW(env, n_env) = NULL;
+	char *const argv[] = { path, (char *)"--config", (char *)config, NULL };
+	pid_t pid = fork();
+	if (pid < 0)
+		return mo_error_set(err, -errno, "%s: fork: %s", program, strerror(errno));
+	if (pid == 0)
+		detach_and_exec(log, null, path, argv, env);
+	int r = write_pid(l, name, pid);
+	if (r < 0 && r != -ESRCH) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return mo_error_set(err, r, "%s/pid/%s: %s", l->dir, name, strerror(-r));
+	}
+	*ret = pid;
+	return 0;
+}
+
+/* Waits until the pidfd's process is gone. */
+static bool gone_within(int pidfd, pid_t pid, int64_t ms)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return poll(&p, 1, (int)ms) == 1 || local_ended(pid);
+}
+
+bool local_stop(const struct local *l, const char *name, int64_t wait_ms)
+{
+	pid_t pid = local_pid(l, name);
+	if (!pid)
+		return true;
+	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd < 0 || local_pid(l, name) != pid) /* the descriptor is of the process we meant, or it is gone */
+		return local_pid(l, name) == 0;
+	syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0);
+	if (gone_within(fd, pid, wait_ms))
+		return true;
+	syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+	return gone_within(fd, pid, 5000);
+}
+
+char *local_log_tail(const struct local *l, const char *name)
+{
+	_cleanup_(mo_freep) char *path = local_path(l, "log/%s.log", name);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *last = "";
+	if (mo_read_file(path, 64u << 20, &b) < 0 || !b.data)
+		return mo_strdup("");
+	for (char *rest = b.data, *line; rest && (line = strsep(&rest, "\n"));)
+		if (*line)
+			last = line[0] == '<' && line[1] && line[2] == '>' ? line + 3 : line; /* "<3>text": the journal's level prefix */
+	return mo_strdup(last);
+}
+
+void local_steps_done(struct local_steps *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		free(s->items[i].node);
+		free(s->items[i].dir);
+		free(s->items[i].step_id);
+	}
+	free(s->items);
+	*s = (struct local_steps){ 0 };
+}
+
+/* Connects to the supervisor; -1 when it does not listen. Through /proc: a long directory must not exceed sun_path. */
+static int stepd_connect(const char *dir)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	_cleanup_(mo_closep) int d = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/sock", d);
+	if (d < 0 || fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	return TAKE_FD(fd);
+}
+
+/* Who answers on the step's socket: the kernel's word, so a hung supervisor is named as well. */
+static pid_t stepd_pid(const char *dir)
+{
+	struct ucred peer = { 0 };
+	socklen_t n = sizeof(peer);
+	_cleanup_(mo_closep) int fd = stepd_connect(dir);
+	_cleanup_(mo_freep) char *lock = mo_path(dir, "lock");
+	if (fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && alive(peer.pid, -1))
+		return peer.pid;
+	return lock_holder(lock);
+}
+
+static void step_read(const char *dir, const char *node, const char *name, struct local_steps *ret)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "launch.json"), *job_word = NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const char *dot = strstr(name, ".a");
+	int64_t job, attempt;
+	if (name[0] != 'j' || !dot)
+		return;
+	job_word = mo_strndup(name + 1, (size_t)(dot - name - 1));
+	if (mo_parse_i64(job_word, 0, INT64_MAX, &job) < 0 || mo_parse_i64(dot + 2, 0, INT64_MAX, &attempt) < 0)
+		return;
+	struct local_step *s = MO_GROW(ret->items, ret->n);
+	*s = (struct local_step){ .job = job, .attempt = attempt, .node = mo_strdup(node), .dir = mo_strdup(dir), .pid = stepd_pid(dir) };
+	if (mo_read_file(path, 64u << 20, &b) == 0 && b.data) {
+		struct json_object *doc = json_tokener_parse(b.data);
+		s->step_id = mo_strdup(js_str(doc, "step_id"));
+		json_object_put(doc);
+	}
+}
+
+void local_steps(const struct local *l, struct local_steps *ret)
+{
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i), *steps = local_path(l, "run/%s/steps", node);
+		DIR *d = opendir(steps);
+		if (!d)
+			continue;
+		for (struct dirent *e; (e = readdir(d));) {
+			_cleanup_(mo_freep) char *dir = mo_path(steps, "%s", e->d_name);
+			step_read(dir, node, e->d_name, ret);
+		}
+		closedir(d);
+	}
+}
+
+struct left { const char *mark; const struct local_steps *steps; bool kill; size_t n; };
+
+static int count_left(void *arg, pid_t pid)
+{
+	struct left *w = arg;
+	struct mo_proc p;
+	bool ours = pid != getpid() && mo_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X';
+	if (!ours)
+		return 0;
+	ours = mo_proc_has_env(pid, w->mark);
+	for (size_t i = 0; i < w->steps->n && !ours; i++) {
+		_cleanup_(mo_freep) char *step = w->steps->items[i].step_id ? mo_printf("MOE_STEP=%s", w->steps->items[i].step_id) : NULL;
+		ours = step && mo_proc_has_env(pid, step);
+	}
+	w->n += ours;
+	if (ours && w->kill)
+		mo_proc_kill(pid, p.start_time);
+	return 0;
+}
+
+size_t local_kill_steps(const struct local *l, int64_t wait_ms)
+{
+	_cleanup_(local_steps_done) struct local_steps steps = { 0 };
+	_cleanup_(mo_freep) char *mark = mo_printf("MOE_LOCAL=%s", l->dir);
+	int64_t end = mo_clock_boot_us() + wait_ms * 1000, gentle_until = mo_clock_boot_us() + wait_ms * 500;
+	local_steps(l, &steps);
+	/* The supervisor first: it kills its ranks and writes how they ended. */
+	for (size_t i = 0; i < steps.n; i++) {
+		_cleanup_(mo_closep) int fd = stepd_connect(steps.items[i].dir);
+		if (fd >= 0)
+			(void)send(fd, "{\"cmd\":\"kill\"}\n", 15, MSG_NOSIGNAL);
+	}
+	for (;;) {
+		struct left left = { .mark = mark, .steps = &steps, .kill = mo_clock_boot_us() > gentle_until };
+		mo_proc_each(count_left, &left);
+		if (!left.n || mo_clock_boot_us() > end)
+			return left.n;
+		watch_wait(20);
+	}
+}
+
+int local_down(struct cli *cli, struct local *l)
+{
+	bool moed = local_stop(l, "moed", 10000), agents = true;
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i);
+		agents = local_stop(l, node, 5000) && agents;
+	}
+	size_t left = local_kill_steps(l, 10000);
+	if (!moed || !agents || left)
+		return cli_fail(CLI_FAILED, "local down: %zu processes of %s are still there; `moectl local status --dir %s` names them", left + !moed + !agents, l->dir, l->dir);
+	return CLI_OK;
+}

@@ -1,0 +1,306 @@
+/* local up: configuration, start, wait until every agent is up. Running daemons are left alone; what fails is stopped again, what ran before is not. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/job.h"
+#include "cli/local.h"
+#include "cli/output.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/idset.h"
+#include "lib/topo/topo.h"
+
+#define UP_LIMIT_US (30 * 1000000LL)
+#define POLL_MS 20
+#define DEFAULT_PORT 7070
+
+/* What `up` did, to be undone when it fails. */
+struct started { bool moed; bool agent[LOCAL_NODES_MAX]; int64_t since_us[LOCAL_NODES_MAX]; };
+
+static bool port_free(int64_t port)
+{
+	_cleanup_(mo_closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int on = 1;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	return fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+}
+
+/* The cores of this machine (CPU lists of one core each), in NUMA order. */
+struct cores { char **items; size_t n; };
+
+static void cores_done(struct cores *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		free(c->items[i]);
+	free(c->items);
+}
+
+static void nodeinfo_done(struct nodeinfo *i) { mo_desc_done(&nodeinfo_desc, i); }
+
+static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus, struct mo_error *err)
+{
+	const struct topo_options o = { .root = "", .only_fake = !count_gpus };
+	_cleanup_(nodeinfo_done) struct nodeinfo info;
+	mo_desc_init(&nodeinfo_desc, &info);
+	int r = topo_discover(&o, &info, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < info.n_numa; i++) {
+		_cleanup_(mo_freep) char *list = mo_strdup(info.numa[i].cores ? info.numa[i].cores : "");
+		for (char *rest = list, *core; rest && (core = strsep(&rest, ";"));)
+			if (*core)
+				mo_strs_add(&cores->items, &cores->n, core);
+	}
+	if (count_gpus)
+		l->real_gpus = (int64_t)info.n_gpus;
+	return 0;
+}
+
+/* CPUs of agent i: its share of whole cores; with fewer cores than agents they are shared. NULL = no core known: the agent takes what it may use. */
+static char *cpus_of(const struct cores *cores, int64_t i, int64_t n)
+{
+	_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
+	size_t total = cores->n, first, last;
+	if (!total)
+		return NULL;
+	first = total * (size_t)i / (size_t)n;
+	last = total * ((size_t)i + 1) / (size_t)n;
+	if (total < (size_t)n) {
+		first = (size_t)i % total;
+		last = first + 1;
+	}
+	for (size_t c = first; c < last; c++) {
+		_cleanup_(mo_idset_done) struct mo_idset core = { 0 };
+		if (mo_idset_parse(cores->items[c], &core) == 0)
+			mo_idset_or(&set, &core);
+	}
+	return mo_idset_format(&set);
+}
+
+static int write_text(const char *path, const struct mo_buf *b, struct mo_error *err)
+{
+	int r = mo_write_file(path, b->data, b->len, 0600, false);
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int write_moed(const struct local *l, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *path = local_path(l, "moed.yaml");
+	mo_buf_printf(&b, "# Written by `moectl local up`.\nstate_dir: %s/moed\nunix_socket: %s/moed.sock\nlisten: 127.0.0.1\nport: %lld\nbootstrap_tokens: %s/tokens\n", l->dir, l->dir,
+		      (long long)l->port, l->dir);
+	return write_text(path, &b, err);
+}
+
+static int write_agent(const struct local *l, const char *node, const char *cpus, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *path = local_path(l, "nodes/%s.yaml", node);
+	mo_buf_printf(&b, "# Written by `moectl local up`.\ncontroller: unix:%s/moed.sock\ntoken_file: %s/tokens/agent.token\nnode: %s\naddress: 127.0.0.1\n", l->dir, l->dir, node);
+	mo_buf_printf(&b, "state_dir: %s/state/%s\nruntime_dir: %s/run/%s\ngpus: %lld\nonly_fake_gpus: %s\nuse_systemd: no\n", l->dir, node, l->dir, node, (long long)l->gpus_per_node,
+		      l->real_gpus ? "false" : "true");
+	if (geteuid() == 0)
+		mo_buf_str(&b, "allow_root: true\n");
+	if (l->topology)
+		mo_buf_printf(&b, "topology: %s\n", l->topology);
+	else if (cpus)
+		mo_buf_printf(&b, "cpus: %s\n", cpus);
+	return write_text(path, &b, err);
+}
+
+static int write_all(struct local *l, bool first_time, struct mo_error *err)
+{
+	static const char *const dirs[] = { "log", "pid", "nodes", "tokens", "moed" };
+	_cleanup_(cores_done) struct cores cores = { 0 };
+	int r = 0;
+	for (size_t i = 0; i < ELEMENTSOF(dirs) && r == 0; i++) {
+		_cleanup_(mo_freep) char *path = local_path(l, "%s", dirs[i]);
+		if ((r = mo_mkdir_p(path, 0700)) < 0)
+			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	}
+	if (!l->topology)
+		r = look_at_machine(l, &cores, first_time, err);
+	for (int64_t i = 0; i < l->nodes && r >= 0; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i), *cpus = cpus_of(&cores, i, l->nodes), *state = local_path(l, "state/%s", node), *run = local_path(l, "run/%s", node);
+		if ((r = mo_mkdir_p(state, 0700)) < 0 || (r = mo_mkdir_p(run, 0700)) < 0)
+			return mo_error_set(err, r, "%s: %s", run, strerror(-r));
+		r = write_agent(l, node, cpus, err);
+	}
+	return r < 0 ? r : write_moed(l, err);
+}
+
+/* One request over the socket; status 0 = no answer yet. */
+static struct json_object *ask(struct cli *cli, const char *path, int *ret_status)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	const struct request q = { .path = path, .timeout_ms = 2000 };
+	*ret_status = 0;
+	if (client_send(cli, &q, &a))
+		return NULL;
+	*ret_status = a.status;
+	return a.status == 200 ? json_object_get(a.doc) : NULL;
+}
+
+static int died(const struct local *l, const char *name, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *tail = local_log_tail(l, name);
+	return mo_error_set(err, -ECHILD, "%s ended at once: %s (log: %s/log/%s.log)", name, *tail ? tail : "no output", l->dir, name);
+}
+
+static int late(const struct local *l, const char *name, const char *what, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *tail = local_log_tail(l, name);
+	return mo_error_set(err, -ETIMEDOUT, "%s %s within %lld s: %s (log: %s/log/%s.log)", name, what, UP_LIMIT_US / 1000000, *tail ? tail : "its log says nothing", l->dir, name);
+}
+
+static int wait_moed(struct cli *cli, const struct local *l, pid_t pid, int64_t end, struct mo_error *err)
+{
+	for (;;) {
+		int status;
+		json_object_put(ask(cli, "/readyz", &status));
+		if (status == 200)
+			return 0;
+		if (local_ended(pid))
+			return died(l, "moed", err);
+		if (mo_clock_boot_us() > end)
+			return late(l, "moed", "was not ready", err);
+		if (watch_wait(POLL_MS))
+			return mo_error_set(err, -EINTR, "interrupted");
+	}
+}
+
+/* The port that was bound becomes the cluster's for good. */
+static int keep_port(struct local *l, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *tcp = local_tcp_url(l);
+	const char *colon = tcp ? strrchr(tcp, ':') : NULL;
+	if (l->port)
+		return 0;
+	if (!colon)
+		return mo_error_set(err, -EPROTO, "moed wrote no %s/moed/address", l->dir);
+	for (colon++; *colon >= '0' && *colon <= '9'; colon++)
+		l->port = l->port * 10 + (*colon - '0');
+	int r = local_save(l, err);
+	return r < 0 ? r : write_moed(l, err);
+}
+
+static int up_moed(struct cli *cli, struct local *l, bool port_given, struct started *s, int64_t end, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *config = local_path(l, "moed.yaml");
+	pid_t pid = local_pid(l, "moed");
+	int r = 0;
+	if (!pid) {
+		if (!port_given && !l->port && port_free(DEFAULT_PORT)) {
+			l->port = DEFAULT_PORT;
+			if ((r = local_save(l, err)) < 0 || (r = write_moed(l, err)) < 0)
+				return r;
+		}
+		if ((r = local_start(l, "moed", "moed", config, &pid, err)) < 0)
+			return r;
+		s->moed = true;
+	}
+	r = wait_moed(cli, l, pid, end, err);
+	return r < 0 ? r : keep_port(l, err);
+}
+
+/* Up, and heard since this `up` looked: an entry that a restarted controller read from its store does not count. */
+static bool node_is_up(struct cli *cli, const char *node, int64_t since_us)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s", node);
+	int status;
+	struct json_object *doc = ask(cli, path, &status);
+	const char *state = js_str(doc, "state");
+	int64_t age_ms = js_int(doc, "heartbeat_age_ms");
+	bool up = state && (!strcmp(state, "up") || !strcmp(state, "draining") || !strcmp(state, "drained")) && age_ms != MO_NONE && age_ms * 1000 < mo_clock_boot_us() - since_us;
+	json_object_put(doc);
+	return up;
+}
+
+static int wait_agents(struct cli *cli, const struct local *l, const struct started *s, int64_t end, struct mo_error *err)
+{
+	for (int64_t i = 0; i < l->nodes;) {
+		_cleanup_(mo_freep) char *node = local_node(l, i);
+		if (node_is_up(cli, node, s->since_us[i])) {
+			i++;
+			continue;
+		}
+		pid_t pid = local_pid(l, node);
+		if (!pid || local_ended(pid))
+			return died(l, node, err);
+		if (mo_clock_boot_us() > end)
+			return late(l, node, "did not register", err);
+		if (watch_wait(POLL_MS))
+			return mo_error_set(err, -EINTR, "interrupted");
+	}
+	return 0;
+}
+
+static int up_agents(struct cli *cli, struct local *l, struct started *s, int64_t end, struct mo_error *err)
+{
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i), *config = local_path(l, "nodes/%s.yaml", node);
+		pid_t pid = local_pid(l, node);
+		s->since_us[i] = mo_clock_boot_us();
+		if (pid)
+			continue;
+		int r = local_start(l, node, "moe-agent", config, &pid, err);
+		if (r < 0)
+			return r;
+		s->agent[i] = true;
+	}
+	return wait_agents(cli, l, s, end, err);
+}
+
+static void undo(const struct local *l, const struct started *s)
+{
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i);
+		if (s->agent[i])
+			local_stop(l, node, 5000);
+	}
+	if (s->moed)
+		local_stop(l, "moed", 5000);
+}
+
+static void announce(const struct cli *cli, const struct local *l)
+{
+	_cleanup_(mo_freep) char *url = local_url(l), *tcp = local_tcp_url(l);
+	if (cli->json)
+		return;
+	fprintf(stderr, "local cluster in %s: %lld nodes with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, (long long)l->gpus_per_node,
+		l->real_gpus ? "GPUs" : "GPU slots (no real GPU here: ranks run on CPUs)", tcp ? tcp : "-");
+	printf("export MOE_URL=%s\n", url);
+}
+
+int local_up(struct cli *cli, struct local *l, bool port_given)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct started s = { 0 };
+	int64_t end = mo_clock_boot_us() + UP_LIMIT_US;
+	_cleanup_(mo_freep) char *marker = local_path(l, "local.yaml"), *socket_path = local_path(l, "moed.sock");
+	bool first_time = access(marker, F_OK) < 0;
+	if (strlen(socket_path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+		return cli_fail(CLI_USAGE, "local up: %s: longer than a UNIX socket's path may be; choose a shorter --dir", socket_path);
+	mo_str_set(&cli->url, NULL);
+	cli->url = local_url(l);
+	watch_signals();
+	int r = write_all(l, first_time, &err);
+	if (r >= 0)
+		r = local_save(l, &err);
+	if (r >= 0)
+		r = up_moed(cli, l, port_given, &s, end, &err);
+	if (r >= 0)
+		r = up_agents(cli, l, &s, end, &err);
+	if (r < 0) {
+		undo(l, &s);
+		return cli_fail(CLI_FAILED, "local up: %s; `moectl local down --dir %s` removes what is left", mo_error_text(&err, r), l->dir);
+	}
+	announce(cli, l);
+	return CLI_OK;
+}

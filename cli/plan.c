@@ -1,0 +1,230 @@
+/* plan: sharding, memory, step time and reliability of a recipe, before a GPU is spent. Offline: lib/plan, as the controller uses it. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/plan_svg.h"
+#include "cli/planning.h"
+#include "cli/value.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/plan/anchor.h"
+#include "lib/wire/json.h"
+
+#define SCALE_MAX 64
+#define ANCHOR_BYTES_MAX (4u << 20)
+
+static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
+static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
+
+int planning(const struct recipe *r, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+{
+	_cleanup_(gpu_done) struct gpu_type type;
+	mo_desc_init(&gpu_type_desc, &type);
+	const char *name = gpu ? gpu : r->gpu;
+	if (!name)
+		return mo_error_set(err, -EINVAL, "cluster.gpu is missing: the plan depends on it; add it, or give --gpu mi300x, mi325x, mi350x or mi355x");
+	int e = gpu_type_load(name, &type, err);
+	return e < 0 ? e : plan_make(r, &type, o, ret, err);
+}
+
+static int read_scale(const struct cli *cli, const char *list, int64_t *sizes, size_t *n)
+{
+	_cleanup_(mo_freep) char *copy = mo_strdup(list);
+	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
+		if (*n == SCALE_MAX)
+			return cli_misuse(cli, "--scale lists more than %d sizes", SCALE_MAX);
+		if (mo_parse_i64(word, 1, 1 << 24, &sizes[*n]) < 0)
+			return cli_misuse(cli, "--scale %s is no list of GPU counts such as 64,128,256", list);
+		(*n)++;
+	}
+	return 0;
+}
+
+static void print_plans(const struct cli *cli, struct json_object *plans)
+{
+	static const char *const titles[] = { ">TP", ">PP", ">VPP", ">EP", ">ETP", ">CP", ">DP", "SHARDING", ">MICRO", "RECOMPUTE", "SCHEDULE", ">GB", "FITS", ">BUBBLE", ">STEP", ">TOK/S/GPU", ">TFLOP/S/GPU", ">MFU" };
+	static const char *const shape[] = { "tp", "pp", "vpp", "ep", "etp", "cp", "dp" };
+	_cleanup_(table_done) struct table t = { 0 };
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = 0; i < js_len(plans); i++) {
+		struct json_object *p = js_at(plans, i);
+		for (size_t k = 0; k < ELEMENTSOF(shape); k++)
+			table_cell(&t, "%s", text_int(js_int(js_get(p, "parallelism"), shape[k])));
+		table_cell(&t, "%s", text_or(js_str(p, "parallelism.sharding")));
+		table_cell(&t, "%s", text_int(js_int(p, "batch.micro")));
+		table_cell(&t, "%s", text_or(js_str(p, "recompute")));
+		table_cell(&t, "%s", text_or(js_str(p, "schedule")));
+		table_cell(&t, "%s", text_real(js_real(p, "memory_gb.total"), 1));
+		table_cell(&t, "%s", json_object_get_boolean(js_get(p, "fits")) ? "yes" : "NO");
+		table_cell(&t, "%s", text_percent(js_real(p, "bubble")));
+		table_cell(&t, "%s", text_seconds(js_real(p, "step_time_s.total")));
+		table_cell(&t, "%s", text_si(js_real(p, "tokens_per_s_per_gpu")));
+		table_cell(&t, "%s", text_real(js_real(p, "tflops_per_gpu"), 0));
+		table_cell(&t, "%s", text_percent(js_real(p, "mfu")));
+	}
+	table_print(cli, &t);
+}
+
+static void print_parts(const char *label, struct json_object *values, const char *unit, int digits)
+{
+	printf("%-8s", label);
+	json_object_object_foreach(values, name, v) {
+		(void)v;
+		double d = js_real(values, name);
+		if (d != MO_NONE_F && (d != 0 || !strcmp(name, "total")))
+			printf("  %s %s %s", name, text_real(d, digits), unit);
+	}
+	putchar('\n');
+}
+
+static void print_scaling(const struct cli *cli, struct json_object *scaling)
+{
+	static const char *const titles[] = { ">GPUS", ">EFFICIENCY", ">STEP", ">MFU", "NOTE" };
+	_cleanup_(table_done) struct table t = { 0 };
+	if (!js_len(scaling))
+		return;
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = 0; i < js_len(scaling); i++) {
+		struct json_object *s = js_at(scaling, i);
+		table_cell(&t, "%s", text_int(js_int(s, "gpus")));
+		table_cell(&t, "%s", text_percent(js_real(s, "efficiency")));
+		table_cell(&t, "%s", text_seconds(js_real(s, "step_time_s")));
+		table_cell(&t, "%s", text_percent(js_real(s, "mfu")));
+		table_cell(&t, "%s", text_or(js_str(s, "note")));
+	}
+	putchar('\n');
+	table_print(cli, &t);
+}
+
+static void print_plan(const struct cli *cli, struct json_object *doc)
+{
+	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes");
+	printf("model    %s parameters, %s active per token, %s FLOP per token\nhardware %s x %s\n\n", text_si((double)js_int(doc, "model.total_params")), text_si((double)js_int(doc, "model.active_params")),
+	       text_si(js_real(doc, "model.flops_per_token")), text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
+	print_plans(cli, plans);
+	puts("\nfirst plan:");
+	print_parts("memory", js_get(best, "memory_gb"), "GB", 1);
+	print_parts("step", js_get(best, "step_time_s"), "s", 4);
+	for (size_t i = 0; i < js_len(notes); i++)
+		printf("note      %s\n", json_object_get_string(js_at(notes, i)));
+	print_scaling(cli, js_get(doc, "scaling"));
+	printf("\nfailures %s per day expected, checkpoint every %s, ETTR %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
+	       text_seconds(js_real(doc, "reliability.checkpoint_every_s")), text_percent(js_real(doc, "reliability.ettr")));
+}
+
+static int write_svg(const char *path, struct json_object *doc)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	plan_svg(doc, &b);
+	int r = mo_write_file(path, b.data, b.len, 0644, false);
+	return r < 0 ? cli_fail(CLI_FAILED, "plan: %s: %s; choose a place that can be written", path, strerror(-r)) : 0;
+}
+
+/* One run of the anchor file: its recipe is planned here, and what was measured is set against that. */
+static int anchor_run(struct cli *cli, const char *file, struct json_object *run, struct plan_anchor *a)
+{
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct json_object *recipe = js_get(run, "recipe");
+	const struct plan_options o = { .top = 1 };
+	recipe_input_init(&in);
+	mo_desc_init(&plan_doc_desc, &doc);
+	if (!recipe)
+		return cli_fail(CLI_USAGE, "%s: a run has no recipe; the file must be as `moectl report JOB --anchor` writes it", file);
+	in.file = file;
+	mo_buf_str(&in.text, json_object_to_json_string_ext(recipe, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	int r = recipe_input_check(cli, &in);
+	if (r)
+		return r;
+	r = planning(&in.recipe, NULL, &o, &doc, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_USAGE, file, &err, r);
+	plan_anchor_add(a, &in.recipe, &doc, js_real(run, "measured.step_time_s"), js_real(run, "measured.memory_gb"));
+	return 0;
+}
+
+static int anchor(struct cli *cli, const char *file, const struct recipe *recipe, const char *gpu, struct plan_doc *doc)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(plan_anchor_done) struct plan_anchor a = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct json_object *text = NULL;
+	int r = mo_read_file(file, ANCHOR_BYTES_MAX, &b);
+	if (r < 0)
+		return cli_fail(CLI_USAGE, "%s: %s; give a file written by `moectl report JOB --anchor`", file, strerror(-r));
+	if (wire_parse(b.data ? b.data : "", b.len, &text, &err) < 0)
+		return cli_fail_error(CLI_USAGE, file, &err, -EINVAL);
+	struct json_object *runs = js_get(text, "runs");
+	r = js_int(text, "anchor") != 1 || !js_len(runs) ? cli_fail(CLI_USAGE, "%s: no anchor file; expected {\"anchor\":1,\"runs\":[...]} as written by `moectl report JOB --anchor`", file) : 0;
+	for (size_t i = 0; i < js_len(runs) && !r; i++)
+		r = anchor_run(cli, file, js_at(runs, i), &a);
+	json_object_put(text);
+	if (!r && !plan_anchor_apply(&a, recipe, gpu ? gpu : recipe->gpu, doc))
+		fprintf(stderr, "moectl: plan: no run in %s is of this GPU and precision; the plan is not calibrated\n", file);
+	return r;
+}
+
+struct wish { const char *gpu, *svg, *scale, *anchor; int64_t gpus, top; };
+
+static int plan(struct cli *cli, const struct recipe_input *in, const struct wish *w)
+{
+	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int64_t sizes[SCALE_MAX];
+	size_t n_sizes = 0;
+	mo_desc_init(&plan_doc_desc, &doc);
+	int r = w->scale ? read_scale(cli, w->scale, sizes, &n_sizes) : 0;
+	if (r)
+		return r;
+	const struct plan_options o = { .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes };
+	r = planning(&in->recipe, w->gpu, &o, &doc, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_USAGE, in->file, &err, r);
+	if (w->anchor && (r = anchor(cli, w->anchor, &in->recipe, w->gpu, &doc)))
+		return r;
+	wire_encode(&plan_doc_desc, &doc, &b);
+	struct json_object *json = json_tokener_parse(b.data);
+	if (w->svg)
+		r = write_svg(w->svg, json);
+	if (!r && cli->json)
+		puts(b.data);
+	else if (!r)
+		print_plan(cli, json);
+	json_object_put(json);
+	return r;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	struct wish w = { 0 };
+	struct strs sets = { 0 };
+	const struct opt opts[] = {
+		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, 1 << 24 }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
+		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor },
+	};
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	_cleanup_(mo_freep) char *gpus_set = NULL;
+	recipe_input_init(&in);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	for (size_t i = 0; i < sets.n && !r; i++)
+		r = recipe_input_set(cli, &in, sets.items[i]);
+	free(sets.items);
+	if (!r && w.gpus)
+		r = recipe_input_set(cli, &in, (gpus_set = mo_printf("cluster.gpus=%lld", (long long)w.gpus)));
+	if (r)
+		return cli_stop(r);
+	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
+		return r;
+	return plan(cli, &in, &w);
+}
+
+const struct verb verb_plan = {
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--anchor FILE]", "sharding, memory, step time, failures: before a GPU is spent",
+	"  --gpus N        instead of cluster.gpus\n  --gpu TYPE      instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
+	"  --top K         plans to list when `parallelism: auto` (5)\n  --scale LIST    the same global batch on 64,128,256 GPUs\n"
+	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --svg FILE      a picture of memory and step time\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
+};

@@ -1,0 +1,7 @@
+/* The Plan document of a recipe, offline: shared by `plan` and `submit --dry-run`. */
+#pragma once
+#include "cli/recipe.h"
+#include "lib/plan/plan.h"
+
+/* gpu: instead of cluster.gpu, NULL = the recipe's. ret must be initialised. 0 or -EINVAL with err. */
+int planning(const struct recipe *r, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);

@@ -1,0 +1,103 @@
+/* Calibration by measured runs (see anchor.h). The geometric mean of the ratios of the best matching runs: those of the same model when there are any, else all on this GPU and precision.
+ * All parts of the step are scaled alike: a single number per run cannot say more. */
+#include "lib/plan/anchor.h"
+
+#include <math.h>
+
+
+void plan_anchor_done(struct plan_anchor *a)
+{
+	for (size_t i = 0; i < a->n_runs; i++) {
+		free(a->runs[i].gpu);
+		free(a->runs[i].precision);
+		free(a->runs[i].model);
+	}
+	free(a->runs);
+	*a = (struct plan_anchor){ 0 };
+}
+
+static double ratio(double measured, double planned)
+{
+	return measured != MO_NONE_F && isfinite(measured) && measured > 0 && isfinite(planned) && planned > 0 ? measured / planned : MO_NONE_F;
+}
+
+void plan_anchor_add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc, double step_time_s, double memory_gb)
+{
+	struct plan_anchor_run *run = MO_GROW(a->runs, a->n_runs);
+	run->gpu = mo_strdup(doc->hardware.gpu);
+	run->precision = mo_strdup(r->precision);
+	run->model = mo_strdup(r->model ? r->model->name : NULL);
+	run->step_ratio = doc->n_plans ? ratio(step_time_s, doc->plans[0].step_time_s.total) : MO_NONE_F;
+	run->memory_ratio = doc->n_plans ? ratio(memory_gb, doc->plans[0].memory_gb.total) : MO_NONE_F;
+}
+
+/* MO_NONE_F when nothing fits. */
+static double mean(const struct plan_anchor *a, const struct recipe *r, const char *gpu, bool same_model, bool of_memory, size_t *ret_n)
+{
+	double sum = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < a->n_runs; i++) {
+		const struct plan_anchor_run *run = &a->runs[i];
+		double v = of_memory ? run->memory_ratio : run->step_ratio;
+		if (v == MO_NONE_F || !mo_streq(run->gpu, gpu) || !mo_streq(run->precision, r->precision) || (same_model && !mo_streq(run->model, r->model ? r->model->name : NULL)))
+			continue;
+		sum += log(v);
+		n++;
+	}
+	*ret_n = n;
+	return n ? exp(sum / (double)n) : MO_NONE_F;
+}
+
+static void scale_time(struct plan *p, double k)
+{
+	double *parts[] = { &p->step_time_s.total, &p->step_time_s.compute, &p->step_time_s.a2a, &p->step_time_s.pp, &p->step_time_s.dp, &p->step_time_s.cp, &p->step_time_s.tp, &p->step_time_s.optimizer,
+			    &p->step_time_s.launch };
+	for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+		*parts[i] *= k;
+	double *rates[] = { &p->tokens_per_s_per_gpu, &p->tflops_per_gpu, &p->mfu };
+	for (size_t i = 0; i < ELEMENTSOF(rates); i++)
+		if (*rates[i] != MO_NONE_F)
+			*rates[i] /= k;
+}
+
+/* What is computed from formulas (weights, gradients, optimizer) stays; the difference is activations and reserve, which are estimates. Never below what is certain. */
+static void scale_memory(struct plan *p, double k)
+{
+	struct plan_memory *m = &p->memory_gb;
+	double sure = m->params + m->grads + m->optimizer, rest = m->total - sure, wanted = MO_MAX(m->total * k, sure);
+	double f = rest > 0 ? (wanted - sure) / rest : 1;
+	m->activations *= f;
+	m->comm *= f;
+	m->reserve *= f;
+	m->total = wanted;
+	p->fits = m->total <= m->capacity;
+}
+
+bool plan_anchor_apply(const struct plan_anchor *a, const struct recipe *r, const char *gpu, struct plan_doc *doc)
+{
+	size_t n = 0, n_memory = 0;
+	double step = mean(a, r, gpu, true, false, &n), memory = mean(a, r, gpu, true, true, &n_memory);
+	bool same_model = n > 0;
+	if (!n)
+		step = mean(a, r, gpu, false, false, &n);
+	if (!n_memory)
+		memory = mean(a, r, gpu, false, true, &n_memory);
+	if (!n && !n_memory)
+		return false;
+	for (size_t i = 0; i < doc->n_plans; i++) {
+		struct plan *p = &doc->plans[i];
+		if (n)
+			scale_time(p, step);
+		if (n_memory)
+			scale_memory(p, memory);
+		_cleanup_(mo_freep) char *note = mo_printf("calibrated by %zu measured runs of %s on %s: step x %.3f, memory x %.3f", MO_MAX(n, n_memory), same_model ? "this model" : "other models", gpu,
+							   n ? step : 1.0, n_memory ? memory : 1.0);
+		mo_strs_add(&p->notes, &p->n_notes, note);
+	}
+	for (size_t i = 0; i < doc->n_scaling && n; i++)
+		if (doc->scaling[i].step_time_s != MO_NONE_F) {
+			doc->scaling[i].step_time_s *= step;
+			doc->scaling[i].mfu /= step;
+		}
+	return true;
+}
