@@ -9,16 +9,21 @@ DESTDIR ?=
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+# make V=1 shows the commands
+Q := $(if $(V),,@)
+say = $(if $(V),,@echo '  $(1)')
+JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
 SAN ?=
 OPT ?= -O2 -g
 MUTANT ?=
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. -DMO_VERSION='"$(VERSION)"' \
-	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(if $(MUTANT),-DMUTANT_$(MUTANT)) $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(if $(MUTANT),-DMUTANT_$(MUTANT)) $(PKG_CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # room: sources are its directory's *.c
@@ -73,13 +78,15 @@ endef
 $(foreach r,$(ALL_ROOMS),$(eval $(call ROOM_rule,$(r))))
 define PROGRAM_rule
 $(BUILD)/$(1): $$(call obj,$$(SRC_$(1))) $$(call lib,$$(ROOMS_$(1)))
-	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(call obj,$$(SRC_$(1))) -Wl,--start-group $$(call lib,$$(ROOMS_$(1))) -Wl,--end-group $$(LIBS_$(1))
+	$$(call say,LINK $$@)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$(call obj,$$(SRC_$(1))) -Wl,--start-group $$(call lib,$$(ROOMS_$(1))) -Wl,--end-group $$(LIBS_$(1))
 endef
 $(foreach p,$(PROGRAMS),$(eval $(call PROGRAM_rule,$(p))))
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c | check-packages
+	$(call say,CC $<)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 -include $(shell [ -d $(BUILD) ] && find $(BUILD) -name '*.d' 2>/dev/null)
 
