@@ -11,7 +11,7 @@ install_unit = sed -e 's\#/usr/local/libexec/moe\#$(LIBEXECDIR)\#g' -e 's\#/etc/
 install_config = $(INSTALL) -d $(call stage,$(SYSCONFDIR))/moe; [ ! -e config/$(1) ] || [ -e $(call stage,$(SYSCONFDIR))/moe/$(1) ] || $(INSTALL) -m 644 config/$(1) $(call stage,$(SYSCONFDIR))/moe/$(1)
 install_man = $(INSTALL) -d $(call stage,$(PREFIX))/share/man/man$(1); for f in $(wildcard docs/man/*.$(1)); do $(INSTALL) -m 644 $$f $(call stage,$(PREFIX))/share/man/man$(1)/; done
 
-install-controller:
+install-controller: all
 	$(INSTALL) -d $(call stage,$(PREFIX))/bin $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR)) $(call stage,$(PREFIX))/lib/sysusers.d
 	$(INSTALL) -m 755 $(BUILD)/moectl $(call stage,$(PREFIX))/bin/
 	$(INSTALL) -m 755 $(BUILD)/moed $(call stage,$(LIBEXECDIR))/
@@ -20,7 +20,7 @@ install-controller:
 	@$(call install_config,moed.yaml)
 	@$(call install_man,1)
 
-install-agent:
+install-agent: all
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR)) $(call stage,$(PREFIX))/lib/tmpfiles.d $(call stage,$(DATADIR)) $(call stage,$(PREFIX))/lib/systemd/catalog
 	$(INSTALL) -m 755 $(BUILD)/moe-agent $(BUILD)/moe-stepd $(BUILD)/moe-discover $(BUILD)/moe-ckpt $(call stage,$(LIBEXECDIR))/
 	@for f in moe-agent.service moe.slice; do $(call install_unit,$$f); done

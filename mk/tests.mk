@@ -26,7 +26,8 @@ UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.
 UNIT_EXTRA_$(1) := $$(call obj,$$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_SHELL_$(1)))
 UNIT_BIN += $$(UNIT_BIN_$(1))
 $$(UNIT_BIN_$(1)): %: %.o $$(UNIT_EXTRA_$(1)) $$(call lib,$$(UNIT_ROOMS_$(1)))
-	$$(CC) $$(LDFLAGS_ALL) -o $$@ $$< $$(UNIT_EXTRA_$(1)) -Wl,--start-group $$(call lib,$$(UNIT_ROOMS_$(1))) -Wl,--end-group $$(TEST_LIBS)
+	$$(call say,LINK $$@)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -o $$@ $$< $$(UNIT_EXTRA_$(1)) -Wl,--start-group $$(call lib,$$(UNIT_ROOMS_$(1))) -Wl,--end-group $$(TEST_LIBS)
 endef
 $(foreach d,$(UNIT_DIRS),$(eval $(call UNIT_rule,$(d))))
 
@@ -41,35 +42,37 @@ FAKES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fake/*.c))
 .PHONY: fakes
 fakes: $(FAKES)
 $(FAKES): %: %.o
-	$(CC) $(LDFLAGS_ALL) -o $@ $<
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $<
 
 # make check [S="unit e2e"]: installs what tests need, builds, runs every suite (or those named); the last line sums up
 .PHONY: check
 check: deps-test
-	@$(MAKE) --no-print-directory all fakes
-	@MAKE="$(MAKE)" BUILD=$(BUILD) tests/check $(S)
+	@$(MAKE) --no-print-directory -j$(JOBS) all fakes unit-programs
+	@MAKE="$(MAKE) -j$(JOBS)" BUILD=$(BUILD) tests/check $(S)
 
 # make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: unit tests and the simulator
 SAN_FLAGS := SAN=address,undefined OPT="-O1 -g -fno-sanitize-recover=all" BUILD=build-san
 .PHONY: san vg
 san: deps-lint
-	@MAKE="$(MAKE) $(SAN_FLAGS)" BUILD=build-san tests/check unit sim
+	@MAKE="$(MAKE) -j$(JOBS) $(SAN_FLAGS)" BUILD=build-san tests/check unit sim
 
 # make vg: unit tests under valgrind: leaks of memory and of descriptors
 vg: deps-lint
-	@$(MAKE) --no-print-directory unit UNIT_WRAP=tests/vg
+	@$(MAKE) --no-print-directory -j$(JOBS) unit UNIT_WRAP=tests/vg
 
 # make fuzz [FUZZ_SECONDS=5]: tests/fuzz/fuzz_*.c, libFuzzer programs; a line "ROOMS: wire model base" in the file names the archives it needs
 FUZZ_SECONDS ?= 5
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,build-fuzz/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 .PHONY: fuzz fuzz-programs
 fuzz: deps-lint
-	@$(MAKE) --no-print-directory fuzz-programs BUILD=build-fuzz CC=clang-14 SAN=fuzzer-no-link,address,undefined OPT="-O1 -g -fno-sanitize-recover=all"
+	@$(MAKE) --no-print-directory -j$(JOBS) fuzz-programs BUILD=build-fuzz CC=clang-14 SAN=fuzzer-no-link,address,undefined OPT="-O1 -g -fno-sanitize-recover=all"
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-fuzz $(FUZZ_BIN)
 fuzz-programs: $(FUZZ_BIN)
 define FUZZ_rule
 FUZZ_ROOMS_$(1) := $$(shell sed -n 's/.*ROOMS: *\([a-z ]*\).*/\1/p' tests/fuzz/$(1).c)
 build-fuzz/tests/fuzz/$(1): build-fuzz/tests/fuzz/$(1).o $$(call lib,$$(FUZZ_ROOMS_$(1)))
-	$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$< -Wl,--start-group $$(call lib,$$(FUZZ_ROOMS_$(1))) -Wl,--end-group $$(filter-out -lcmocka,$$(TEST_LIBS))
+	$$(call say,LINK $$@)
+	$$(Q)$$(CC) $$(LDFLAGS_ALL) -fsanitize=fuzzer -o $$@ $$< -Wl,--start-group $$(call lib,$$(FUZZ_ROOMS_$(1))) -Wl,--end-group $$(filter-out -lcmocka,$$(TEST_LIBS))
 endef
 $(foreach f,$(notdir $(FUZZ_BIN)),$(eval $(call FUZZ_rule,$(f))))
