@@ -254,7 +254,8 @@ int client_job(struct cli *cli, const char *word, char **ret)
 		*ret = mo_strdup(word);
 		return 0;
 	}
-	int r = client_get_all(cli, NULL, &a, "/v1/jobs");
+	_cleanup_(mo_freep) char *name = url_quote(word);
+	int r = client_get_all(cli, NULL, &a, "/v1/jobs?name=%s", name);
 	if (r)
 		return r;
 	struct json_object *items = js_items(a.doc);

@@ -48,6 +48,6 @@ size_t js_len(struct json_object *array)
 	return array && json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
 }
 
-struct json_object *js_at(struct json_object *array, size_t i) { return json_object_array_get_idx(array, i); }
+struct json_object *js_at(struct json_object *array, size_t i) { return i < js_len(array) ? json_object_array_get_idx(array, i) : NULL; }
 
 struct json_object *js_items(struct json_object *doc) { return js_get(doc, "items"); }

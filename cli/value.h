@@ -8,5 +8,5 @@ const char *js_str(struct json_object *o, const char *path);         /* borrowed
 int64_t js_int(struct json_object *o, const char *path);
 double js_real(struct json_object *o, const char *path);             /* understands "NaN" and infinities */
 size_t js_len(struct json_object *array);                            /* 0 for NULL */
-struct json_object *js_at(struct json_object *array, size_t i);
+struct json_object *js_at(struct json_object *array, size_t i);      /* NULL behind the end */
 struct json_object *js_items(struct json_object *doc);               /* doc.items */

@@ -1,0 +1,197 @@
+/* checkpoints: the ledger of a job, or offline what lies in a directory: complete, torn, and where a run would resume. The offline look is moe-ckpt's, the agents' own helper. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/model/job.h"
+#include "lib/model/message.h"
+#include "lib/recipe/recipe_file.h"
+#include "lib/wire/json.h"
+
+#define SCAN_BYTES_MAX (64u << 20)
+static const char *const levels[] = { "marker", "sizes", "crc" };
+
+static void print_items(const struct cli *cli, struct json_object *items)
+{
+	static const char *const titles[] = { ">ITERATION", "STATE", "LEVEL", ">SIZE", "SAVED", ">ATTEMPT", "PATH", "REASON" };
+	_cleanup_(table_done) struct table t = { 0 };
+	table_head(&t, titles, ELEMENTSOF(titles));
+	for (size_t i = 0; i < js_len(items); i++) {
+		struct json_object *c = js_at(items, i);
+		table_cell(&t, "%s", text_int(js_int(c, "iteration")));
+		table_cell(&t, "%s", text_or(js_str(c, "state")));
+		table_cell(&t, "%s", text_or(js_str(c, "level")));
+		table_cell(&t, "%s", text_bytes(js_int(c, "bytes")));
+		table_cell(&t, "%s", text_or(js_str(c, "saved_at")));
+		table_cell(&t, "%s", text_int(js_int(c, "attempt")));
+		table_cell(&t, "%s", text_or(js_str(c, "path")));
+		table_cell(&t, "%s", text_or(js_str(c, "reason")));
+	}
+	table_print(cli, &t);
+}
+
+static int of_job(struct cli *cli, const char *word)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
+	int r = client_job(cli, word, &id);
+	if (r || (r = client_get_all(cli, id, &a, "/v1/jobs/%s/checkpoints", id)))
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	if (js_len(js_items(a.doc)))
+		print_items(cli, js_items(a.doc));
+	else
+		printf("%s has no checkpoints yet\n", id);
+	return CLI_OK;
+}
+
+/* Runs moe-ckpt and gives its output. */
+static int run_helper(const char *order, struct mo_buf *out)
+{
+	_cleanup_(mo_freep) char *path = mo_libexec("moe-ckpt");
+	int fds[2], status = 0;
+	char piece[65536];
+	ssize_t n;
+	if (!path)
+		return cli_fail(CLI_FAILED, "checkpoints: moe-ckpt is neither beside moectl nor installed; build or install it");
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return cli_fail(CLI_FAILED, "checkpoints: pipe: %m; try again");
+	pid_t pid = fork();
+	if (pid == 0) {
+		char *const argv[] = { path, (char *)"--scan", (char *)order, (char *)"--allow-root", NULL };
+		if (dup2(fds[1], STDOUT_FILENO) >= 0)
+			execv(path, argv);
+		_exit(127);
+	}
+	mo_close(fds[1]);
+	while (pid > 0 && ((n = read(fds[0], piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)))
+		if (n > 0 && out->len < SCAN_BYTES_MAX)
+			mo_buf_add(out, piece, (size_t)n);
+	mo_close(fds[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return cli_fail(CLI_FAILED, "checkpoints: %s failed; its message is above", path);
+	return 0;
+}
+
+static void engine_done(struct engine *e) { mo_desc_done(&engine_desc, e); }
+static void command_done(struct command *c) { mo_desc_done(&command_desc, c); }
+static void result_done(struct scan_result *r) { mo_desc_done(&scan_result_desc, r); }
+
+static int scan(const char *dir, const char *kind, const char *level, int64_t world, struct scan_result *ret)
+{
+	_cleanup_(engine_done) struct engine e;
+	_cleanup_(command_done) struct command c;
+	_cleanup_(mo_buf_done) struct mo_buf order = { 0 }, out = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	mo_desc_init(&engine_desc, &e);
+	mo_desc_init(&command_desc, &c);
+	int r = engine_load(kind, &e, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_USAGE, "checkpoints: --engine", &err, r);
+	c.kind = CMD_SCAN;
+	c.dir = mo_strdup(dir);
+	c.level = mo_strdup(level);
+	c.world = world;
+	c.layout = mo_desc_dup(&ckpt_layout_desc, &e.layout);
+	wire_encode(&command_desc, &c, &order);
+	if ((r = run_helper(order.data, &out)))
+		return r;
+	r = wire_decode(&scan_result_desc, out.data ? out.data : "", out.len, false, ret, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_FAILED, "checkpoints: moe-ckpt", &err, r);
+	if (ret->error)
+		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir, ret->error);
+	return 0;
+}
+
+static struct json_object *checkpoint_doc(const struct found_checkpoint *f, const char *level, int64_t now)
+{
+	struct checkpoint c;
+	mo_desc_init(&checkpoint_desc, &c);
+	c.iteration = f->iteration;
+	c.path = mo_strdup(f->path);
+	c.state = f->complete ? CKPT_VERIFIED : CKPT_TORN;
+	c.level = mo_strdup(level);
+	c.bytes = f->bytes;
+	c.saved_at = f->saved_at;
+	c.verified_at = f->complete ? now : MO_NONE;
+	c.reason = mo_strdup(f->reason);
+	struct json_object *doc = wire_to_json(&checkpoint_desc, &c);
+	mo_desc_done(&checkpoint_desc, &c);
+	return doc;
+}
+
+static struct json_object *scan_doc(const struct scan_result *r, const char *level)
+{
+	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(), *resume = NULL;
+	int64_t now = mo_clock_wall_us(), best = -1;
+	for (size_t i = 0; i < r->n_items; i++) {
+		json_object_array_add(items, checkpoint_doc(&r->items[i], level, now));
+		if (r->items[i].complete)
+			best = MO_MAX(best, r->items[i].iteration);
+	}
+	if (best >= 0) {
+		resume = json_object_new_object();
+		json_object_object_add(resume, "iteration", json_object_new_int64(best));
+	}
+	json_object_object_add(doc, "resume", resume);
+	json_object_object_add(doc, "items", items);
+	return doc;
+}
+
+static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level, int64_t world)
+{
+	_cleanup_(result_done) struct scan_result result;
+	mo_desc_init(&scan_result_desc, &result);
+	int r = scan(dir, kind, level, world, &result);
+	if (r)
+		return r;
+	struct json_object *doc = scan_doc(&result, level);
+	int64_t resume = js_int(doc, "resume.iteration");
+	if (cli->json) {
+		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	} else {
+		if (js_len(js_items(doc)))
+			print_items(cli, js_items(doc));
+		if (resume == MO_NONE)
+			printf("%s: nothing usable; a run would have to start afresh\n", dir);
+		else
+			printf("%s: a run would resume from iteration %s\n", dir, text_int(resume));
+	}
+	json_object_put(doc);
+	return CLI_OK;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL }, *dir = NULL, *kind = NULL, *level = NULL;
+	int64_t world = MO_NONE;
+	const struct opt opts[] = { { "dir", 0, OPT_STR, &dir }, { "engine", 0, OPT_STR, &kind }, { "world", 0, OPT_INT, &world, 1, INT32_MAX }, { "verify", 0, OPT_STR, &level } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
+	if (r)
+		return cli_stop(r);
+	if (args[0] ? dir || kind || level || world != MO_NONE : !dir)
+		return cli_misuse(cli, "%s", args[0] ? "JOB excludes --dir, --engine, --world and --verify" : "neither JOB nor --dir is given");
+	if (args[0])
+		return of_job(cli, args[0]);
+	if (!kind)
+		return cli_misuse(cli, "--engine is missing: it tells how this directory is laid out; one of torch, command, megatron-lm, ...");
+	level = level ? level : "sizes";
+	if (mo_enum_parse(levels, ELEMENTSOF(levels), level) < 0)
+		return cli_misuse(cli, "--verify %s is none of marker, sizes, crc", level);
+	return of_dir(cli, dir, kind, level, world);
+}
+
+const struct verb verb_checkpoints = {
+	"checkpoints", "Look", "checkpoints JOB | --dir DIR --engine KIND [--world N] [--verify LEVEL]", "the ledger of a job, or offline what is usable in a directory",
+	"  --dir DIR        look there (what checkpoint.dir would be); needs no cluster\n  --engine KIND    whose layout it has\n"
+	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, sizes (default) or crc\n", run,
+};
