@@ -90,7 +90,7 @@ static int plans_for(const struct recipe *r, struct shape *s, size_t top, struct
 	return ret;
 }
 
-/* Fixed global batch; efficiency is against the smallest size that has a plan, per GPU. */
+/* Fixed global batch; efficiency is tokens per second and GPU against the first size that fits. */
 static void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc)
 {
 	double reference = 0;
@@ -111,8 +111,9 @@ static void scaling_of(const struct recipe *r, const struct shape *base, const s
 		else {
 			const struct plan *p = &one.plans[0];
 
-			reference = reference > 0 ? reference : p->tokens_per_s_per_gpu;
-			scale->efficiency = p->tokens_per_s_per_gpu / reference;
+			if (reference == 0 && p->fits)
+				reference = p->tokens_per_s_per_gpu;
+			scale->efficiency = reference > 0 ? p->tokens_per_s_per_gpu / reference : MO_NONE_F;
 			scale->step_time_s = p->step_time_s.total;
 			scale->mfu = p->mfu;
 			if (!p->fits)

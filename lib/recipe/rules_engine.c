@@ -117,7 +117,7 @@ static bool same_value(const char *a, const char *b)
 {
 	double x, y;
 
-	return mo_streq(a, b) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
+	return (!a && !b) || mo_streq(a, b) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
 }
 
 static bool unchecked(const struct recipe_engine *e, const char *flag)
@@ -128,21 +128,46 @@ static bool unchecked(const struct recipe_engine *e, const char *flag)
 	return false;
 }
 
-/* One flag of the args against the rows: value NULL = bare. */
+/* Does the row add the flag to the command? *ret_value: the value it adds there (caller frees), NULL for a bare flag. */
+static bool row_has(const struct rules *k, const struct kv *flag_words, const struct flag_row *row, const char *flag, char **ret_value)
+{
+	bool valued = !row->op && !strchr(flag_words->value, '{'), found = false;
+	_cleanup_(mo_freep) char *expanded = recipe_expand(k->recipe, flag_words->value, NULL), *words = valued ? mo_printf("%s %s", expanded, row->value) : mo_strdup(expanded);
+
+	for (const char *s = words; *s;) {
+		size_t n = strcspn(s, " ");
+
+		if (found && *s != '-')
+			*ret_value = mo_strndup(s, n);
+		if (found)
+			return true;
+		found = same_flag(flag, s, n);
+		s += n + (s[n] == ' ');
+	}
+	return found;
+}
+
+/* One flag of the args (value NULL = bare) against the rows: some row adds it, and none that applies adds the same. Rows with '>' that do not apply leave it free. */
 static void check_arg(struct rules *k, const char *flag, const char *value, const struct ynode *place)
 {
+	_cleanup_(mo_freep) char *other = NULL;
+
 	if (unchecked(&k->recipe->engine, flag))
 		return;
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
-		const char *words = k->engine->flags[i].value;
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
-		bool valued = !row.op && !strchr(words, '{');
+		_cleanup_(mo_freep) char *added = NULL;
 
-		if (!same_flag(flag, words, strcspn(words, " ")) || !row.value)
+		if (!row.value || (row.op == '>' && !row.applies) || !row_has(k, &k->engine->flags[i], &row, flag, &added))
 			continue;
-		if (valued ? !same_value(value, row.value) : !row.applies)
-			errors_at(k->errors, place, NULL, "engine.args: %s%s%s contradicts %s %s: give it there only", flag, value ? " " : "", value ? value : "", row.path, row.value);
+		if (row.applies && same_value(added, value))
+			return;
+		if (!other)
+			other = mo_printf("%s %s", row.path, row.value);
 	}
+	if (other)
+		errors_at(k->errors, place, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %.*s%s%s contradicts %s: give it there only", (int)strcspn(flag, "="), flag,
+			  value ? " " : "", value ? value : "", other);
 }
 
 static void check_args(struct rules *k)

@@ -74,10 +74,12 @@ static void event_place(struct loader *l, struct fy_event *ev)
 		return;
 	l->line = mark->line + 1;
 	l->column = mark->column + 1;
+	if (ev->type == FYET_ALIAS && l->column > 1)
+		l->column--;
 	if (ev->type == FYET_SCALAR && ev->scalar.value && l->column > 1) {
 		enum fy_scalar_style style = fy_token_scalar_style(ev->scalar.value);
 
-		/* libfyaml's place of a quoted text is behind the quote. */
+		/* libfyaml's place of a quoted text is behind the quote, that of an alias behind the asterisk. */
 		if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED)
 			l->column--;
 	}

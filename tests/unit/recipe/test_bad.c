@@ -1,0 +1,243 @@
+/* Bad recipes: each with the place and the words of what is said. Lines of a case follow four lines of a valid recipe, so they start on line 5. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/recipe/read.h"
+
+struct bad { const char *lines, *expected; };
+
+/* One key at a time. */
+static const struct bad keys[] = {
+	{ "stepps: 5\n", "5:1 unknown key 'stepps' [did you mean 'steps'?]" },
+	{ "gpus: 5\n", "5:1 unknown key 'gpus' [it belongs to cluster]" },
+	{ "zzz: 5\n", "5:1 unknown key 'zzz'\n" },
+	{ "a.b: 5\n", "5:1 unknown key 'a.b'" },
+	{ "checkpoint: {dirr: /x}\n", "5:14 unknown key 'checkpoint.dirr' [did you mean 'dir'?]" },
+	{ "steps: 1\nsteps: 2\n", "6:1 duplicate key 'steps': the first is on line 5" },
+	{ "steps: abc\n", "5:8 steps: expected a whole number from 1 to 1000000000, got 'abc'" },
+	{ "steps: \"12\"\n", "5:8 steps: expected a whole number from 1 to 1000000000, got the text \"12\" [remove the quotes]" },
+	{ "steps: 0\n", "5:8 steps: expected a whole number" },
+	{ "steps: 1.5\n", "5:8 steps: expected a whole number" },
+	{ "steps: 99999999999999999999\n", "5:8 steps: expected a whole number" },
+	{ "steps: [1]\n", "5:8 steps: expected a whole number from 1 to 1000000000, got a list" },
+	{ "steps:\n", "5:1 steps: has no value" },
+	{ "steps:    # later\nname2: x\n", "5:1 steps: has no value" },
+	{ "checkpoint: /x\n", "5:13 checkpoint: expected a mapping, got '/x'" },
+	{ "checkpoint: {dir: relative/path}\n", "5:19 checkpoint.dir: expected an absolute path" },
+	{ "checkpoint: {dir: /x, every: often}\n", "5:30 checkpoint.every: expected a whole number from 1 to 1000000000, or auto" },
+	{ "checkpoint: {dir: /x, verify: crcs}\n", "5:31 checkpoint.verify: expected one of marker, sizes, crc, got 'crcs' [did you mean 'crc'?]" },
+	{ "precision: bf15\n", "5:12 precision: expected one of bf16, fp16, fp8, mxfp8, nvfp4, got 'bf15' [did you mean 'bf16'?]" },
+	{ "stop: {grace: soon}\n", "5:15 stop.grace: expected a time such as 90s" },
+	{ "stop: {signal: KILLL}\n", "5:16 stop.signal: expected" },
+	{ "time_limit: 7 days\n", "5:13 time_limit: expected a time" },
+	{ "priority: 101\n", "5:11 priority: expected a whole number from 0 to 100" },
+	{ "bind: {verify: maybe}\n", "5:16 bind.verify: expected one of strict, warn, off" },
+	{ "env: [A]\n", "5:6 env: expected a mapping" },
+	{ "env: {1A: x}\n", "5:7 env: '1A' is not a variable's name" },
+	{ "env: {A=B: x}\n", "5:7 env: 'A=B' is not a variable's name" },
+	{ "env: {A: }\n", "5:7 env.A: has no value" },
+	{ "env: {A: [1]}\n", "5:10 env.A: expected a text, got a list" },
+	{ "env: {A: {fle: /x}}\n", "5:10 env.A: expected a value or {file: /absolute/path}" },
+	{ "env: {A: {file: x}}\n", "5:17 env.A: expected a value or {file: /absolute/path}" },
+	{ "env: {RANK: 3}\n", "5:7 env: RANK is set by the launcher and cannot be overridden" },
+	{ "env: {MOE_JOB: 3}\n", "5:7 env: MOE_JOB is set by the launcher" },
+	{ "env: {CUDA_VISIBLE_DEVICES: 3}\n", "5:7 env: CUDA_VISIBLE_DEVICES is set by the launcher" },
+	{ "env: {HSA_KERNARG_POOL_SIZE: 12M}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '12M'" },
+	{ "env: {HSA_KERNARG_POOL_SIZE: 4096}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected bytes" },
+	{ "model: 3 4\n", "5:8 model: expected a name of the catalogue" },
+	{ "model: mixtral-8x7\n", "5:8 model: unknown model 'mixtral-8x7': there is no config/models/mixtral-8x7.yaml [did you mean 'mixtral-8x7b'?]" },
+	{ "model: ../../etc/passwd\n", "5:8 model: expected a name of the catalogue" },
+	{ "model: {layers: 2}\n", "5:8 missing key 'model.hidden'" },
+	{ "parallelism: fast\n", "5:14 parallelism: expected auto or a mapping" },
+	{ "!!int steps: 5\n", "5:7 tags (!name) are not used here" },
+	{ "<<: 5\n", "5:5 <<: expected a mapping" },
+	{ "? [a]\n: 5\n", "5:3 a key must be a plain word" },
+	{ "env: *nothing\n", "5:6 unknown anchor 'nothing'" },
+	{ "env: &x {A: *x}\n", "5:13 unknown anchor 'x'" },
+};
+
+/* Not built yet: said so, with what to do instead. */
+static const struct bad refused[] = {
+	{ "features: {a2a: deepep}\n", "5:17 features.a2a: 'deepep' is not supported by this version: give the engine its own flag in engine.args" },
+	{ "features: {sync_free: 1}\n", "5:23 features.sync_free: '1' is not supported by this version" },
+	{ "features: {loss_fusion: true}\n", "5:25 features.loss_fusion: 'true' is not supported" },
+	{ "features: {recompute_layers: [1]}\n", "5:30 features.recompute_layers: a list is not supported" },
+	{ "features: {gruped_gemm: turbo}\n", "5:12 unknown key 'features.gruped_gemm' [did you mean 'grouped_gemm'?]" },
+	{ "recovery: {on_node_loss: spare}\n", "5:26 recovery.on_node_loss: 'spare' is not supported by this version: use wait" },
+	{ "recovery: {on_node_loss: shrink}\n", "5:26 recovery.on_node_loss: 'shrink' is not supported by this version" },
+	{ "recovery: {on_node_loss: weit}\n", "5:26 recovery.on_node_loss: expected one of wait, spare, shrink, got 'weit' [did you mean 'wait'?]" },
+	{ "recovery: {hang: 300s}\n", "5:18 recovery.hang: '300s' is not supported by this version" },
+	{ "recovery: {loss_spike: {action: rollback, factor: 3}}\n", "5:33 recovery.loss_spike: 'rollback' is not supported by this version" },
+	{ "health: {preflight: [rccl]}\n", "5:21 health.preflight: a list of checks is not supported by this version" },
+	{ "health: {preflight: thorough}\n", "5:21 health.preflight: expected standard or none" },
+};
+
+/* Whole recipes. */
+static const struct bad whole[] = {
+	{ "", "1:1 missing key 'recipe'\n1:1 missing key 'name'\n1:1 missing key 'engine'\n1:1 missing key 'cluster'\n" },
+	{ "- 1\n", "1:1 a recipe is a mapping of keys to values [begin with 'recipe: 1']" },
+	{ "recipe: 2\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "1:9 recipe: this version reads format 1" },
+	{ "recipe: 1\nname: -a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "2:7 name: expected a name" },
+	{ "recipe: 1\nname: a\nengine: {argv: [x]}\ncluster: {}\n", "3:9 missing key 'engine.kind'\n4:10 missing key 'cluster.gpus'\n" },
+	{ "recipe: 1\nname: a\nengine: {kind: command}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.argv'" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.entry'" },
+	{ "recipe: 1\nname: a\nengine: {kind: command, argv: x}\ncluster: {gpus: 1}\n", "3:31 engine.argv: expected a list, got 'x' [write it as [a, b]]" },
+	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [x], entry: y}\ncluster: {gpus: 1}\n", "3:43 engine.entry: engine command has no use for it: its program" },
+	{ "recipe: 1\nname: a\nengine: {kind: comand, argv: [x]}\ncluster: {gpus: 1}\n", "3:16 engine.kind: unknown engine 'comand': there is no config/engines/comand.yaml [did you mean 'command'?]" },
+	{ "recipe: 1\nname: a\nengine: {kind: maxtext}\ncluster: {gpus: 1}\n", "3:16 engine.kind: 'maxtext' is not supported by this version: use megatron-lm, torch" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: y}}\ncluster: {gpus: 1}\n", "3:44 engine.container: a mapping is not supported by this version" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: y}\ncluster: {gpus: 1}\n", "3:42 engine.prepare: 'y' is not supported by this version" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, workdir: y}\ncluster: {gpus: 1}\n", "3:42 engine.workdir: expected an absolute path" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, gpu: mi300}\n", "4:25 cluster.gpu: unknown GPU type 'mi300': there is no config/gpus/mi300.yaml [did you mean 'mi300x'?]" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, spares: 2}\n", "4:28 cluster.spares: 2 is not supported by this version" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, exclude: [\"a b\"]}\n", "4:29 cluster.exclude: 'a b' is no node name" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 200000}\n", "4:17 cluster.gpus: expected a whole number from 1 to 131072, got '200000'" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: {a: {b: 1}}}\ncluster: {gpus: 1}\n", "3:43 engine.args.a: expected one value, got a mapping" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: {a: }}\ncluster: {gpus: 1}\n", "3:40 engine.args.a: has no value" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: {s: '{steps}'}}\ncluster: {gpus: 1}\n", "3:43 engine.args: '{steps}' needs steps, which the recipe does not give" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: 5}\ncluster: {gpus: 1}\n", "3:39 engine.args: expected a mapping or a list" },
+	{ "recipe: 1\nname: a\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\n", "1:1 missing key 'steps': engine megatron-lm" },
+	{ "recipe: 1\nname: a\n---\nb: 1\n", "3:1 a second document: a recipe is one document" },
+	{ "recipe: 1\n\tname: a\n", "2:1 a tab indents this line: YAML allows only spaces" },
+	{ "recipe: [1\nname: a\n", "3:1 not valid YAML: flow sequence without a closing bracket" },
+	{ "recipe: \"\\q\"\n", "1:10 not valid YAML: invalid escape" },
+};
+
+/* Rules between keys, with the model and sizes of the case on 8 GPUs. */
+static const struct bad rules[] = {
+	{ "parallelism: {tp: 3}\n", "5:19 tp 3 does not divide cluster.gpus 8: tp x pp x cp x dp must be the number of GPUs" },
+	{ "parallelism: {tp: 4, pp: 4}\n", "5:26 tp 4 x pp 4 does not divide cluster.gpus 8" },
+	{ "parallelism: {tp: 2, dp: 2}\n", "5:26 parallelism.dp: tp 2 x pp 1 x cp 1 x dp 2 = 4 is not cluster.gpus 8: dp must be 4, or auto" },
+	{ "parallelism: {ep: 3}\n", "5:19 parallelism.ep: 3 does not divide the 8 GPUs of a pipeline stage (tp x cp x dp)" },
+	{ "parallelism: {ep: 16}\n", "5:19 parallelism.ep: 16 does not divide the 8 GPUs" },
+	{ "parallelism: {pp: 2, ep: 8}\n", "5:26 parallelism.ep: 8 does not divide the 4 GPUs" },
+	{ "parallelism: {etp: 2, ep: 8}\n", "5:27 parallelism.ep: 8 does not divide the 4 GPUs of a pipeline stage (tp x cp x dp) by etp" },
+	{ "model: llama3-8b\nparallelism: {ep: 2}\n", "6:19 parallelism.ep: the model has no experts: use 1" },
+	{ "model: {layers: 4, hidden: 64, heads: 4, vocab: 100, moe: {experts: 6, topk: 2, ffn: 32}}\nparallelism: {ep: 4}\n", "6:19 parallelism.ep: 4 does not divide the model's 6 experts" },
+	{ "parallelism: {vpp: 2}\n", "5:20 parallelism.vpp: 2 virtual stages need a pipeline" },
+	{ "parallelism: {pp: 2, schedule: interleaved}\n", "5:32 parallelism.schedule: interleaved needs vpp above 1" },
+	{ "model: {layers: 5, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8}\n", "6:19 parallelism: pp 8 x vpp 1 = 8 stages are more than the model's 5 layers + 2" },
+	{ "model: {layers: 13, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8, vpp: 2}\n", "6:27 parallelism: pp 8 x vpp 2 = 16 stages are more than the model's 13 layers + 2" },
+	{ "model: {layers: 4, hidden: 64, heads: 4, ffn: 64, vocab: 100}\nparallelism: {tp: 8}\n", "6:19 parallelism.tp: 8 does not divide the model's 4 attention heads" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, kv_heads: 2, ffn: 64, vocab: 100}\nparallelism: {tp: 4}\n", "6:19 parallelism.tp: 4 does not divide the model's 2 key-value heads" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, ffn: 60, vocab: 100}\nparallelism: {tp: 8}\n", "6:19 parallelism.tp: 8 does not divide the model's feed-forward width 60" },
+	{ "model: {layers: 4, hidden: 66, heads: 8, ffn: 64, vocab: 100}\n", "5:39 model.heads: 8 does not divide hidden 66" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, kv_heads: 3, ffn: 64, vocab: 100}\n", "5:52 model.kv_heads: 3 does not divide heads 8" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, vocab: 100}\n", "5:8 model: missing key 'ffn'" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, vocab: 100, moe: {experts: 4, topk: 5, ffn: 32}}\n", "5:78 model.moe.topk: 5 is more than the 4 experts" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, ffn: 8, vocab: 100, moe: {experts: 4, topk: 2, ffn: 32, dense_layers: 5}}\n", "5:112 model.moe.dense_layers: 5 is more than the 4 layers" },
+	{ "model: {layers: 4, hidden: 64, heads: 8, vocab: 100, moe: {experts: 4, ffn: 32}}\n", "5:59 missing key 'model.moe.topk'" },
+	{ "batch: {global: 12}\n", "5:17 batch.global: 12 is no multiple of micro 1 x dp 8 = 8" },
+	{ "batch: {micro: 3, global: 32}\n", "5:27 batch.global: 32 is no multiple of micro 3 x dp 8 = 24" },
+	{ "batch: {global_tokens: 4096}\n", "5:24 batch.global_tokens: it needs batch.seq" },
+	{ "batch: {seq: 1000, global_tokens: 4096}\n", "5:35 batch.global_tokens: 4096 is no multiple of batch.seq 1000" },
+	{ "batch: {seq: 1024, global_tokens: 8192, global: 16}\n", "5:49 batch.global: 16 sequences are not global_tokens 8192 / seq 1024" },
+	{ "batch: {seq: 1024, global_tokens: 4096}\n", "5:35 batch.global: 4 is no multiple of micro 1 x dp 8 = 8" },
+	{ "batch: {seq: 1025}\nparallelism: {cp: 2}\n", "6:19 parallelism.cp: 2 does not divide batch.seq 1025" },
+	{ "checkpoint: {every: 5}\n", "5:21 checkpoint.every: it needs checkpoint.dir" },
+	{ "checkpoint: {keep: 5}\n", "5:20 checkpoint.keep: it needs checkpoint.dir" },
+	{ "checkpoint: {resume: 5}\n", "5:22 checkpoint.resume: it needs checkpoint.dir" },
+	{ "checkpoint: {dir: /c, every: auto}\n", "5:30 checkpoint.every: auto needs model to estimate the interval" },
+	{ "model: mixtral-8x7b\nparallelism: auto\n", "6:14 parallelism: auto needs batch.global to choose the sharding" },
+	{ "model: mixtral-8x7b\nparallelism: auto\nbatch: {global: 8}\n", "6:14 parallelism: auto needs batch.seq" },
+	{ "model: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 8, global: 8}\n", "6:14 parallelism: auto needs cluster.gpu" },
+};
+
+/* Megatron-LM: its flags against the recipe. */
+static const char megatron[] = "recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {%s}}\ncluster: {gpus: 8}\nmodel: mixtral-8x7b\nsteps: 10\n%s";
+static const struct { const char *args, *lines, *expected; } flags[] = {
+	{ "tensor-model-parallel-size: 2", "", "3:64 engine.args: tensor-model-parallel-size 2 contradicts parallelism.tp 1: give it there only" },
+	{ "tensor_model_parallel_size: 2", "", "3:64 engine.args: tensor_model_parallel_size 2 contradicts parallelism.tp 1" },
+	{ "--train-iters: 11", "", "3:51 engine.args: --train-iters 11 contradicts steps 10" },
+	{ "fp16: true", "precision: bf16\n", "3:42 engine.args: fp16 contradicts precision bf16" },
+	{ "num-layers: 3", "", "3:48 engine.args: num-layers 3 contradicts model.layers 32" },
+	{ "max-position-embeddings: 9", "batch: {seq: 8}\n", "3:61 engine.args: max-position-embeddings 9 contradicts batch.seq 8" },
+	{ "", "parallelism: {sharding: zero3}\n", "7:25 parallelism.sharding: engine megatron-lm has no setting for zero3" },
+	{ "", "parallelism: {pp: 2, schedule: zb1p}\n", "7:32 parallelism.schedule: engine megatron-lm has no setting for zb1p" },
+	{ "", "precision: nvfp4\n", "7:12 precision: engine megatron-lm has no setting for nvfp4" },
+};
+
+static void check(const char *name, const char *text, const char *expected)
+{
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
+
+	if (strncmp(errors, expected, strlen(expected)) != 0)
+		fail_msg("%s:\n%s\nexpected: %s\n     got: %s", name, text, expected, errors);
+}
+
+static void check_table(const char *name, const struct bad *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *text = recipe_with(table[i].lines);
+
+		check(name, text, table[i].expected);
+	}
+}
+
+static void test_keys(void **state)
+{
+	check_table("keys", keys, ELEMENTSOF(keys));
+}
+
+static void test_refused(void **state)
+{
+	check_table("refused", refused, ELEMENTSOF(refused));
+}
+
+static void test_rules(void **state)
+{
+	check_table("rules", rules, ELEMENTSOF(rules));
+}
+
+static void test_whole(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(whole); i++)
+		check("whole", whole[i].lines, whole[i].expected);
+}
+
+static void test_engine_flags(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(flags); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf(megatron, flags[i].args, flags[i].lines);
+
+		check("flags", text, flags[i].expected);
+	}
+}
+
+static void test_list_args_contradict(void **state)
+{
+	check("list", "recipe: 1\nname: t\nengine: {kind: megatron-lm, args: [--train-iters, 11]}\ncluster: {gpus: 8}\nsteps: 10\n",
+	      "3:51 engine.args: --train-iters 11 contradicts steps 10");
+	check("list", "recipe: 1\nname: t\nengine: {kind: megatron-lm, args: [--train-iters=11]}\ncluster: {gpus: 8}\nsteps: 10\n",
+	      "3:36 engine.args: --train-iters 11 contradicts");
+}
+
+/* Several errors come in the order of the document; at most 20. */
+static void test_order_and_limit(void **state)
+{
+	_cleanup_(mo_freep) char *text = recipe_with("steps: x\nzzz: 1\npriority: -1\n");
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	char many[2000] = "";
+	size_t n = 0;
+
+	assert_int_equal(p.errors.n, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(p.errors.items[i].line, 5 + (int)i);
+	for (int i = 0; i < 100; i++)
+		n += (size_t)snprintf(many + n, sizeof(many) - n, "k%d: 1\n", i);
+	_cleanup_(parsed_done) struct parsed q = parse(many, NULL);
+
+	assert_int_equal(q.errors.n, 20);
+	assert_int_equal(q.errors.items[0].line, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_keys), cmocka_unit_test(test_refused), cmocka_unit_test(test_whole), cmocka_unit_test(test_rules), cmocka_unit_test(test_engine_flags),
+		cmocka_unit_test(test_list_args_contradict), cmocka_unit_test(test_order_and_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* Guards of the reader: size, encoding, depth, keys, aliases. Each limit is hit, and the last allowed value passes where that is cheap to show. */
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/yaml.h"
+#include "tests/unit/recipe/read.h"
+
+static void expect(const char *text, size_t n, const char *expected)
+{
+	_cleanup_(parsed_done) struct parsed p = parse_n(text, n, NULL);
+	_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
+
+	if (!strstr(errors, expected))
+		fail_msg("expected: %s\n     got: %.500s", expected, errors);
+}
+
+static void test_size(void **state)
+{
+	_cleanup_(mo_freep) char *text = mo_alloc(MO_RECIPE_BYTES_MAX + 1);
+
+	memset(text, '#', MO_RECIPE_BYTES_MAX + 1);
+	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 262144 bytes");
+	expect(text, MO_RECIPE_BYTES_MAX, "1:1 missing key 'recipe'");
+}
+
+static void test_encoding(void **state)
+{
+	static const struct { const char *text; size_t n; const char *expected; } cases[] = {
+		{ "recipe: 1\nname: a\xff\n", 20, "2:8 byte 0xff is not UTF-8 text" },
+		{ "a: \xc3\xa9\xe9\n", 7, "1:5 byte 0xe9 is not UTF-8 text" },
+		{ "a: \xed\xa0\x80\n", 7, "1:4 byte 0xed is not UTF-8 text" },           /* a surrogate */
+		{ "a: \xc0\xaf\n", 6, "1:4 byte 0xc0 is not UTF-8 text" },               /* an overlong slash */
+		{ "a: \xf0\x9f\x98", 6, "1:4 byte 0xf0 is not UTF-8 text" },             /* cut short */
+		{ "a: b\0c\n", 7, "1:5 byte 0x00 is not UTF-8 text" },
+		{ "name: \"a\\0b\"\n", 13, "1:7 a text with a NUL byte" },
+		{ "\xef\xbb\xbfrecipe: 2\n", 13, "1:9 recipe: this version reads format 1" }, /* a byte order mark is fine */
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+		expect(cases[i].text, cases[i].n, cases[i].expected);
+}
+
+static void test_depth(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (int i = 0; i < 200000; i++)
+		mo_buf_str(&b, "[");
+	expect(b.data, b.len, "nested deeper than 32 levels");
+	mo_buf_reset(&b);
+	for (int i = 0; i < 80000; i++)
+		mo_buf_str(&b, "{a: ");
+	expect(b.data, MO_RECIPE_BYTES_MAX, "nested deeper than 32 levels");
+	mo_buf_reset(&b);
+	for (int i = 0; i < 100000; i++)
+		mo_buf_str(&b, "- ");
+	expect(b.data, b.len, "nested deeper than 32 levels");
+}
+
+/* One mapping of n keys below env, which takes any. */
+static void env_of(struct mo_buf *b, size_t n)
+{
+	_cleanup_(mo_freep) char *head = recipe_with("env:\n");
+
+	mo_buf_reset(b);
+	mo_buf_str(b, head);
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(b, "  K%zu: v\n", i);
+}
+
+static void test_keys(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	env_of(&b, MO_RECIPE_KEYS_MAX);
+	_cleanup_(parsed_done) struct parsed p = parse(b.data, NULL);
+
+	assert_int_equal(p.errors.n, 0);
+	assert_int_equal(p.recipe.n_env, MO_RECIPE_KEYS_MAX);
+	env_of(&b, MO_RECIPE_KEYS_MAX + 1);
+	expect(b.data, b.len, "518:3 more than 512 keys in one mapping");
+	env_of(&b, 20000);
+	expect(b.data, b.len, "518:3 more than 512 keys in one mapping");
+	mo_buf_reset(&b);
+	for (int i = 0; i < 100000; i++)       /* too large as a file: the size is looked at first */
+		mo_buf_printf(&b, "k%d: v\n", i);
+	expect(b.data, b.len, "larger than 262144 bytes");
+	mo_buf_reset(&b);
+	mo_buf_str(&b, "{");
+	for (int i = 0; i < 25000; i++)
+		mo_buf_printf(&b, "k%d: v,", i);
+	expect(b.data, b.len, "more than 512 keys in one mapping");
+}
+
+static void test_alias_bomb(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, "a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+	for (int i = 1; i < 10; i++)
+		mo_buf_printf(&b, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+	expect(b.data, b.len, "more than 20000 values after expanding aliases [an alias that contains aliases multiplies]");
+	mo_buf_reset(&b);
+	mo_buf_str(&b, "m0: &m0 {a: 1, b: 2}\n");
+	for (int i = 1; i < 40; i++)
+		mo_buf_printf(&b, "m%d: &m%d {x: *m%d, y: *m%d, <<: *m%d}\n", i, i, i - 1, i - 1, i - 1);
+	expect(b.data, b.len, "more than 20000 values after expanding aliases");
+}
+
+static void test_merge_keeps_the_limit(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, "x: &x {");
+	for (int i = 0; i < 400; i++)
+		mo_buf_printf(&b, "a%d: 1,", i);
+	mo_buf_str(&b, "}\ny: &y {");
+	for (int i = 0; i < 400; i++)
+		mo_buf_printf(&b, "b%d: 1,", i);
+	mo_buf_str(&b, "}\nz: {<<: [*x, *y]}\n");
+	expect(b.data, b.len, "more than 512 keys in one mapping");
+}
+
+static void test_many_values(void **state)
+{
+	_cleanup_(mo_freep) char *head = recipe_with("cluster2: [");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, head);
+	for (int i = 0; i < 30000; i++)
+		mo_buf_str(&b, "a,");
+	mo_buf_str(&b, "]\n");
+	expect(b.data, b.len, "more than 20000 values");
+}
+
+static void test_long_text(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *head = recipe_with("env:\n  A: ");
+
+	mo_buf_str(&b, head);
+	for (int i = 0; i < 5000; i++)
+		mo_buf_str(&b, "x");
+	mo_buf_str(&b, "\n");
+	expect(b.data, b.len, "6:6 env.A: longer than 4096 bytes");
+}
+
+/* Every prefix of a real recipe is read without a crash, and with an error or a result. */
+static void test_prefixes(void **state)
+{
+	static const char text[] = "recipe: 1\nname: \"t\\u00e9\"\nengine: {kind: torch, entry: &e /x, args: ['a', \"b\", |\n c\n]}\ncluster:\n  gpus: 8\nenv: {A: *e, <<: {B: 1}}\n# \xc3\xa9\n";
+
+	for (size_t n = 0; n <= sizeof(text) - 1; n++) {
+		_cleanup_(parsed_done) struct parsed p = parse_n(text, n, NULL);
+	}
+}
+
+static void test_emit_reads_back(void **state)
+{
+	static const char text[] = "a: 1\nb: 'x: \"y\" \\ \xc3\xa9 '\nc: [1, {d: e}, [], {}]\nf: |\n  two\n  lines\n\"g h\": {i: ~, j: }\nk:\n- l\n- m: n\n  o: p\n";
+	struct recipe_errors errors = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf one = { 0 }, two = { 0 };
+	struct ynode *a = yaml_load(text, sizeof(text) - 1, "text", &errors), *b;
+
+	assert_non_null(a);
+	ynode_emit(a, &one);
+	b = yaml_load(one.data, one.len, "text", &errors);
+	if (!b)
+		fail_msg("%s\n%s", errors.items[0].text, one.data);
+	ynode_emit(b, &two);
+	assert_string_equal(one.data, two.data);
+	assert_string_equal(ynode_find(b, "f")->text, "two\nlines\n");
+	assert_string_equal(ynode_find(b, "b")->text, "x: \"y\" \\ \xc3\xa9 ");
+	assert_true(ynode_is_null(ynode_find(b, "g h.i")));
+	assert_true(ynode_is_empty(ynode_find(b, "g h.j")));
+	ynode_free(a);
+	ynode_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_size), cmocka_unit_test(test_encoding), cmocka_unit_test(test_depth), cmocka_unit_test(test_keys), cmocka_unit_test(test_alias_bomb),
+		cmocka_unit_test(test_merge_keeps_the_limit), cmocka_unit_test(test_many_values), cmocka_unit_test(test_long_text), cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_emit_reads_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
