@@ -52,6 +52,8 @@ struct http_request {
 	size_t backlog_start;                /* sent up to here */
 	void (*gone)(void *arg, uint64_t id);
 	void *gone_arg;
+	void (*drained)(void *arg, uint64_t id);
+	void *drained_arg;
 	UT_hash_handle hh;
 };
 struct http_server {

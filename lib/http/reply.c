@@ -85,8 +85,10 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 static ssize_t on_read(void *cls, uint64_t pos, char *buf, size_t max)
 {
 	struct http_request *r = cls;
-	size_t n = MO_MIN(max, r->backlog.len - r->backlog_start);
 
+	if (r->backlog.len == r->backlog_start && r->drained && !r->stream_ended)
+		r->drained(r->drained_arg, r->id);
+	size_t n = MO_MIN(max, r->backlog.len - r->backlog_start);
 	if (n > 0) {
 		memcpy(buf, r->backlog.data + r->backlog_start, n);
 		r->backlog_start += n;
@@ -144,6 +146,17 @@ void http_stream_end(struct http_request *r)
 {
 	r->stream_ended = true;
 	resume(r);
+}
+
+size_t http_stream_backlog(const struct http_request *r)
+{
+	return r->backlog.len - r->backlog_start;
+}
+
+void http_stream_on_drained(struct http_request *r, void (*fn)(void *arg, uint64_t id), void *arg)
+{
+	r->drained = fn;
+	r->drained_arg = arg;
 }
 
 void http_on_gone(struct http_request *r, void (*fn)(void *arg, uint64_t id), void *arg)

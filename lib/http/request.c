@@ -323,6 +323,11 @@ const char *http_body(const struct http_request *r, size_t *ret_n)
 	return r->body.data ? r->body.data : "";
 }
 
+void http_hold(struct http_request *r)
+{
+	request_register(r);
+}
+
 struct http_request *http_find(struct http_server *s, uint64_t id)
 {
 	struct http_request *r = NULL;

@@ -1,0 +1,357 @@
+/* Messages of agents become inputs; their syncs are held here until a command is due or the beat has passed. One link per node name.
+ *   hello -> EV_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
+ *   sync  -> EV_SYNC, then held; FX_WAKE or the beat's timer answers with core_sync_reply(); FX_REPLY refuses (409: say hello again)
+ *   news  -> EV_NEWS -> FX_ACK: acknowledgements only, after the records are synced
+ * All holds last equally long, so the list of held syncs is in the order of their ends and one timer suffices. Questions (logs) are not part of the core: they ride
+ * on one sync reply each. A message speaks only for the node of its token, when the token names one. */
+#include "daemon/agent_link.h"
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+#include "daemon/api.h"
+#include "daemon/turn.h"
+#include "lib/base/parse.h"
+#include "lib/model/message.h"
+
+#define QUERY_TIMEOUT_US (10 * 1000000LL)
+
+struct query {
+	int64_t id;
+	struct command command;
+	int64_t deadline;                    /* boot us */
+	bool sent;                           /* once only: the agent may be waiting for new lines; a lost one times out */
+	link_answer_fn fn;
+	void *arg;
+	struct query *prev, *next;           /* of its link */
+	struct link *link;
+	UT_hash_handle hh;
+};
+struct link {
+	char *node;
+	uint64_t held;                       /* request id of the held sync, 0 none */
+	int64_t held_until;
+	struct query *queries;
+	struct link *prev, *next;            /* links->holding, while held */
+	UT_hash_handle hh;
+};
+struct links {
+	struct manager *manager;
+	struct link *all;                    /* by node */
+	struct link *holding;                /* first ends first */
+	struct query *queries;               /* by id */
+	int64_t next_query;
+	struct mo_timer *timer, *query_timer;
+};
+
+static struct link *link_get(struct links *l, const char *node)
+{
+	struct link *k = NULL;
+
+	HASH_FIND_STR(l->all, node, k);
+	if (!k) {
+		k = mo_alloc(sizeof(*k));
+		k->node = mo_strdup(node);
+		HASH_ADD_KEYPTR(hh, l->all, k->node, strlen(k->node), k);
+	}
+	return k;
+}
+
+static void set_timer(struct links *l)
+{
+	mo_timer_at(l->timer, l->holding ? l->holding->held_until : INT64_MAX);
+}
+
+static void unhold(struct links *l, struct link *k)
+{
+	if (!k->held)
+		return;
+	k->held = 0;
+	DL_DELETE(l->holding, k);
+}
+
+/* Questions are appended to what the core says is due. */
+static void add_queries(struct link *k, int64_t epoch, struct sync_reply *reply)
+{
+	struct query *q;
+
+	DL_FOREACH(k->queries, q) {
+		if (q->sent)
+			continue;
+		struct command *c = MO_ADD(reply, commands, &command_desc);
+		mo_desc_copy(&command_desc, c, &q->command);
+		c->epoch = epoch;
+		q->sent = true;
+	}
+}
+
+static bool has_unsent(const struct link *k)
+{
+	const struct query *q;
+
+	DL_FOREACH(k->queries, q)
+		if (!q->sent)
+			return true;
+	return false;
+}
+
+static void answer_held(struct links *l, struct link *k)
+{
+	struct manager *m = l->manager;
+	struct http_request *r = http_find(m->http, k->held);
+	struct sync_reply reply;
+
+	unhold(l, k);
+	if (!r)
+		return;
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(m->core, k->node, &reply);
+	add_queries(k, manager_state(m)->epoch, &reply);
+	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	mo_desc_done(&sync_reply_desc, &reply);
+}
+
+static void on_beat(void *arg)
+{
+	struct links *l = arg;
+	int64_t now = mo_clock_boot_us();
+
+	while (l->holding && l->holding->held_until <= now)
+		answer_held(l, l->holding);
+	set_timer(l);
+}
+
+static void query_free(struct links *l, struct query *q)
+{
+	HASH_DEL(l->queries, q);
+	DL_DELETE(q->link->queries, q);
+	mo_desc_done(&command_desc, &q->command);
+	free(q);
+}
+
+static void on_query_timeout(void *arg)
+{
+	struct links *l = arg;
+	struct query *q, *tmp;
+	int64_t now = mo_clock_boot_us(), next = INT64_MAX;
+
+	HASH_ITER(hh, l->queries, q, tmp) {
+		if (q->deadline > now) {
+			next = MO_MIN(next, q->deadline);
+			continue;
+		}
+		link_answer_fn fn = q->fn;
+		void *fn_arg = q->arg;
+		_cleanup_(mo_freep) char *why = mo_printf("node %s did not answer in time", q->link->node);
+		query_free(l, q);
+		fn(fn_arg, NULL, why);
+		/* fn may have cancelled the one that comes next: start over */
+		mo_timer_in(l->query_timer, 0);
+		return;
+	}
+	mo_timer_at(l->query_timer, next);
+}
+
+void links_new(struct manager *m)
+{
+	struct links *l = mo_alloc(sizeof(*l));
+
+	l->manager = m;
+	m->links = l;
+	if (mo_timer_new(m->loop, on_beat, l, &l->timer) < 0 || mo_timer_new(m->loop, on_query_timeout, l, &l->query_timer) < 0)
+		abort();
+}
+
+struct links *links_free(struct links *l)
+{
+	struct link *k, *tmp;
+	struct query *q, *q_tmp;
+
+	if (!l)
+		return NULL;
+	HASH_ITER(hh, l->queries, q, q_tmp)
+		query_free(l, q);
+	HASH_ITER(hh, l->all, k, tmp) {
+		HASH_DEL(l->all, k);
+		free(k->node);
+		free(k);
+	}
+	mo_timer_free(l->timer);
+	mo_timer_free(l->query_timer);
+	free(l);
+	return NULL;
+}
+
+void link_wake(struct manager *m, const char *node)
+{
+	struct link *k = NULL;
+
+	HASH_FIND_STR(m->links->all, node, k);
+	if (k && k->held) {
+		answer_held(m->links, k);
+		set_timer(m->links);
+	}
+}
+
+void link_ack(struct manager *m, int64_t request, const char *node)
+{
+	struct http_request *r = http_find(m->http, (uint64_t)request);
+	struct sync_reply reply;
+
+	if (!r)
+		return;
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(m->core, node, &reply);
+	mo_vec_clear(&command_desc, (void **)&reply.commands, &reply.n_commands);
+	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	mo_desc_done(&sync_reply_desc, &reply);
+}
+
+int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
+{
+	struct links *l = m->links;
+	struct link *k = link_get(l, node);
+	struct query *q = mo_alloc(sizeof(*q));
+	struct command *c = &q->command;
+
+	mo_desc_init(&command_desc, c);
+	q->id = ++l->next_query;
+	q->link = k;
+	q->fn = fn;
+	q->arg = arg;
+	q->deadline = mo_clock_boot_us() + wait_ms * 1000 + QUERY_TIMEOUT_US;
+	c->kind = CMD_QUERY;
+	c->query = q->id;
+	c->node = mo_strdup(node);
+	c->job = job;
+	c->attempt = attempt;
+	c->rank = rank;
+	c->offset = offset;
+	c->lines = lines;
+	c->wait_ms = wait_ms;
+	DL_APPEND(k->queries, q);
+	HASH_ADD(hh, l->queries, id, sizeof(q->id), q);
+	mo_timer_in(l->query_timer, 0);
+	link_wake(m, node);
+	return q->id;
+}
+
+void link_query_cancel(struct manager *m, int64_t id)
+{
+	struct query *q = NULL;
+
+	HASH_FIND(hh, m->links->queries, &id, sizeof(id), q);
+	if (q)
+		query_free(m->links, q);
+}
+
+/* Whether the token may speak for the node. 403 was sent otherwise. */
+static bool may_speak(struct http_request *r, const char *node)
+{
+	const char *bound = http_caller(r)->user;
+
+	if (!mo_name_valid(node)) {
+		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
+		return false;
+	}
+	if (!bound || !*bound || strcmp(bound, node) == 0)
+		return true;
+	http_problem(r, 403, "this token is for node %s, not for %s: give each node its own", bound, node);
+	return false;
+}
+
+static void *decode(struct http_request *r, const struct mo_desc *d)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	void *obj = mo_desc_new(d);
+	size_t n;
+	const char *text = http_body(r, &n);
+
+	int e = wire_decode(d, text, n, true, obj, &err);
+	if (e >= 0)
+		return obj;
+	http_problem(r, 400, "body: %s: do agent and controller have versions that fit?", mo_error_text(&err, e));
+	mo_desc_free(d, obj);
+	return NULL;
+}
+
+void link_hello(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	struct agent_hello *hello = decode(r, &agent_hello_desc);
+
+	if (!hello)
+		return;
+	if (!may_speak(r, hello->node)) {
+		mo_desc_free(&agent_hello_desc, hello);
+		return;
+	}
+	if (!hello->address || !*hello->address)
+		mo_str_set(&hello->address, *http_peer_address(r) ? http_peer_address(r) : "127.0.0.1");
+	struct input *in = input_new(EV_HELLO, r);
+	in->hello = hello;
+	in->node = mo_strdup(hello->node);
+	turn_push(m, in);
+}
+
+static struct input *sync_input(struct manager *m, struct http_request *r, int type)
+{
+	struct agent_sync *sync = decode(r, &agent_sync_desc);
+
+	if (!sync)
+		return NULL;
+	if (!may_speak(r, sync->node)) {
+		mo_desc_free(&agent_sync_desc, sync);
+		return NULL;
+	}
+	struct input *in = input_new(type, r);
+	in->sync = sync;
+	in->node = mo_strdup(sync->node);
+	turn_push(m, in);
+	return in;
+}
+
+void link_sync(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	struct input *in = sync_input(m, r, EV_SYNC);
+
+	if (!in)
+		return;
+	struct link *k = link_get(m->links, in->node);
+	/* The connection of an earlier one is most likely dead; what it would have said, this one says. */
+	if (k->held)
+		answer_held(m->links, k);
+	k->held = http_id(r);
+	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;
+	if (k->held_until)
+		DL_APPEND(m->links->holding, k);
+	else
+		DL_PREPEND(m->links->holding, k);
+	set_timer(m->links);
+}
+
+void link_news(void *arg, struct http_request *r)
+{
+	sync_input(arg, r, EV_NEWS);
+}
+
+void link_answer(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	struct query_answer *answer = decode(r, &query_answer_desc);
+	struct query *q = NULL;
+
+	if (!answer)
+		return;
+	if (may_speak(r, answer->node)) {
+		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
+		api_send(r, 200, &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
+		if (q && strcmp(q->link->node, answer->node) == 0) {
+			link_answer_fn fn = q->fn;
+			void *fn_arg = q->arg;
+			query_free(m->links, q);
+			fn(fn_arg, answer, NULL);
+		}
+	}
+	mo_desc_free(&query_answer_desc, answer);
+}

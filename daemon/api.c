@@ -1,0 +1,149 @@
+/* See api.h. */
+#include "daemon/api.h"
+#include <errno.h>
+#include <string.h>
+#include "lib/base/parse.h"
+
+void api_send(struct http_request *r, int status, const struct mo_buf *body)
+{
+	http_reply(r, status, "application/json", body->data, body->len, NULL);
+}
+
+void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	wire_encode(d, obj, &b);
+	api_send(r, status, &b);
+}
+
+int api_job_id(const char *text, int64_t *ret)
+{
+	if (!mo_starts_with(text, "j-"))
+		return -EINVAL;
+	return mo_parse_i64(text + 2, 1, INT64_MAX, ret);
+}
+
+const struct job *api_job(struct manager *m, struct http_request *r)
+{
+	const char *text = http_param(r, "id");
+	int64_t id = 0;
+
+	const struct job *j = api_job_id(text, &id) < 0 ? NULL : job_find(manager_state(m), id);
+	if (!j)
+		http_problem(r, 404, "job %.80s: there is no such job; ids look like j-7", text);
+	return j;
+}
+
+const struct node *api_node(struct manager *m, struct http_request *r)
+{
+	const char *name = http_param(r, "name");
+
+	const struct node *n = mo_name_valid(name) ? node_find(manager_state(m), name) : NULL;
+	if (!n)
+		http_problem(r, 404, "node %.80s: there is no such node", name);
+	return n;
+}
+
+bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max, int64_t fallback, int64_t *ret)
+{
+	const char *text = http_query(r, name);
+
+	*ret = fallback;
+	if (!text)
+		return true;
+	if (mo_parse_i64(text, min, max, ret) == 0)
+		return true;
+	http_problem(r, 400, "%s=%.40s: must be a whole number from %lld to %lld", name, text, (long long)min, (long long)max);
+	return false;
+}
+
+bool api_flag(const struct http_request *r, const char *name)
+{
+	const char *text = http_query(r, name);
+	bool flag = false;
+
+	return text && mo_parse_bool(text, &flag) == 0 && flag;
+}
+
+bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct json_object *json = NULL;
+	size_t n;
+	const char *text = http_body(r, &n);
+
+	if (n == 0)
+		return true;
+	int e = wire_parse(text, n, &json, &err);
+	if (e < 0) {
+		http_problem(r, 400, "body: %s", mo_error_text(&err, e));
+		return false;
+	}
+	e = wire_from_json(d, json, true, obj, &err);
+	json_object_put(json);
+	if (e < 0)
+		http_problem(r, 422, "body: %s", mo_error_text(&err, e));
+	return e >= 0;
+}
+
+void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b)
+{
+	struct job_view v;
+
+	mo_desc_init(&job_view_desc, &v);
+	job_view(manager_state(m), j, manager_now(m), &v);
+	wire_encode(&job_view_desc, &v, b);
+	mo_desc_done(&job_view_desc, &v);
+}
+
+void api_node_doc(struct manager *m, const struct node *n, bool with_info, struct mo_buf *b)
+{
+	struct node_view v;
+
+	mo_desc_init(&node_view_desc, &v);
+	node_view(manager_state(m), n, manager_now(m), with_info, &v);
+	wire_encode(&node_view_desc, &v, b);
+	mo_desc_done(&node_view_desc, &v);
+}
+
+bool list_start(struct http_request *r, struct list *l)
+{
+	*l = (struct list){0};
+	if (!api_int(r, "limit", 1, API_LIMIT_MAX, API_LIMIT_MAX, &l->limit))
+		return false;
+	mo_buf_str(&l->b, "{\"items\":[");
+	return true;
+}
+
+bool list_room(struct list *l)
+{
+	l->more = l->n == l->limit;
+	return !l->more;
+}
+
+static void item(struct list *l, const struct mo_desc *d, const void *obj)
+{
+	if (l->n++)
+		mo_buf_str(&l->b, ",");
+	wire_encode(d, obj, &l->b);
+	mo_buf_reset(&l->next);
+}
+
+void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key)
+{
+	item(l, d, obj);
+	wire_string(key, &l->next);
+}
+
+void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj, int64_t key)
+{
+	item(l, d, obj);
+	mo_buf_printf(&l->next, "%lld", (long long)key);
+}
+
+void list_send(struct http_request *r, struct list *l)
+{
+	mo_buf_printf(&l->b, "],\"next\":%s}", l->more ? l->next.data : "null");
+	api_send(r, 200, &l->b);
+}

@@ -1,0 +1,46 @@
+/* What the resources of the REST interface share. One resource per api_*.c; the table of all routes is api_routes.c. Handlers get the manager as arg. */
+#pragma once
+#include "daemon/core/view.h"
+#include "daemon/manager.h"
+#include "lib/wire/json.h"
+
+struct api_route { struct http_route route; const char *summary; const char *tag; };
+extern const struct api_route api_routes[];
+extern const size_t n_api_routes;
+
+void api_send(struct http_request *r, int status, const struct mo_buf *body);                       /* application/json */
+void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj);
+/* The job of {id}; NULL after 404 was sent. */
+const struct job *api_job(struct manager *m, struct http_request *r);
+const struct node *api_node(struct manager *m, struct http_request *r);
+/* Optional integer of the query string. false after 400 was sent. */
+bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max, int64_t fallback, int64_t *ret);
+bool api_flag(const struct http_request *r, const char *name);                                       /* ?name=1 or true */
+/* JSON body (empty = {}) into an initialised object; false after 400 (no JSON) or 422 (wrong content) was sent. */
+bool api_body(struct http_request *r, const struct mo_desc *d, void *obj);
+void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b);
+void api_node_doc(struct manager *m, const struct node *n, bool with_info, struct mo_buf *b);
+/* "j-7" -> 7; -EINVAL. */
+int api_job_id(const char *text, int64_t *ret);
+
+/* A list document {items[],next}: add what comes after `after`, stop when list_add says false (there is more than limit). */
+#define API_LIMIT_MAX 1000
+struct list { struct mo_buf b; int64_t limit, n; bool more; struct mo_buf next; };
+bool list_start(struct http_request *r, struct list *l);                                             /* reads limit; false after 400 */
+bool list_room(struct list *l);                                                                      /* false: full; `next` will be the last key */
+void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key);             /* key: what `after` takes to go on */
+void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj, int64_t key);
+void list_send(struct http_request *r, struct list *l);
+static inline void list_done(struct list *l) { mo_buf_done(&l->b); mo_buf_done(&l->next); }
+
+/* Handlers, by file. */
+#define HANDLER(name) void name(void *arg, struct http_request *r)
+HANDLER(api_jobs_submit); HANDLER(api_jobs_list); HANDLER(api_jobs_get); HANDLER(api_jobs_cancel); HANDLER(api_jobs_pause); HANDLER(api_jobs_resume); HANDLER(api_jobs_restart);
+HANDLER(api_job_ranks); HANDLER(api_job_metrics); HANDLER(api_job_events); HANDLER(api_job_checkpoints); HANDLER(api_job_report); HANDLER(api_job_why); HANDLER(api_job_env);
+HANDLER(api_job_logs);
+HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_why); HANDLER(api_nodes_drain); HANDLER(api_nodes_undrain); HANDLER(api_nodes_fence);
+HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
+HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete);
+HANDLER(api_plan); HANDLER(api_validate); HANDLER(api_web);
+void web_done(void);                      /* frees the cached files */
+HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer);

@@ -1,0 +1,28 @@
+/* The cluster in figures, and the two probes. */
+#include "daemon/api.h"
+
+void api_cluster(void *arg, struct http_request *r)
+{
+	struct cluster_view v;
+
+	mo_desc_init(&cluster_view_desc, &v);
+	cluster_view(manager_state(arg), MO_VERSION, &v);
+	api_send_doc(r, 200, &cluster_view_desc, &v);
+	mo_desc_done(&cluster_view_desc, &v);
+}
+
+void api_healthz(void *arg, struct http_request *r)
+{
+	http_reply(r, 200, "application/json", "{\"status\":\"ok\"}", 15, NULL);
+}
+
+/* Serving begins after the replay, so whoever gets an answer gets a ready one, unless nothing new can be stored. */
+void api_readyz(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+
+	if (m->store_full)
+		http_problem(r, 503, "the state disk is full: running jobs go on, new ones are refused");
+	else
+		http_reply(r, 200, "application/json", "{\"status\":\"ready\"}", 18, NULL);
+}

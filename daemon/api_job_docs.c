@@ -1,0 +1,173 @@
+/* What is known of one job: ranks, metrics, checkpoints, report, why, environment. */
+#include <stdio.h>
+#include <string.h>
+#include "agent/core/preview.h"
+#include "daemon/api.h"
+#include "daemon/core/dryrun.h"
+#include "lib/base/parse.h"
+
+void api_job_ranks(void *arg, struct http_request *r)
+{
+	const struct job *j = api_job(arg, r);
+	_cleanup_(list_done) struct list l = {0};
+	int64_t after;
+
+	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
+		return;
+	for (size_t i = 0; i < j->n_ranks; i++) {
+		if (j->ranks[i].rank <= after)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add_numbered(&l, &rank_view_desc, &j->ranks[i], j->ranks[i].rank);
+	}
+	list_send(r, &l);
+}
+
+/* An iteration repeated by a later attempt appears again, so the place in the list is "attempt.iteration". */
+static bool read_place(struct http_request *r, int64_t *attempt, int64_t *iteration)
+{
+	const char *after = http_query(r, "after"), *dot = after ? strchr(after, '.') : NULL;
+
+	*attempt = 0;
+	*iteration = -1;
+	if (!after)
+		return true;
+	_cleanup_(mo_freep) char *head = dot ? mo_strndup(after, (size_t)(dot - after)) : NULL;
+	if (head && mo_parse_i64(head, 0, INT64_MAX, attempt) == 0 && mo_parse_i64(dot + 1, 0, INT64_MAX, iteration) == 0)
+		return true;
+	http_problem(r, 400, "after=%.40s: must be the `next` of an earlier answer", after);
+	return false;
+}
+
+static bool wanted(const struct sample *s, int64_t attempt, int64_t iteration, int64_t since)
+{
+	return s->iteration >= since && (s->attempt > attempt || (s->attempt == attempt && s->iteration > iteration));
+}
+
+void api_job_metrics(void *arg, struct http_request *r)
+{
+	const struct job *j = api_job(arg, r);
+	_cleanup_(list_done) struct list l = {0};
+	int64_t since, attempt, iteration;
+	size_t first = 0;
+	char key[48];
+
+	if (!j || !api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) || !read_place(r, &attempt, &iteration) || !list_start(r, &l))
+		return;
+	if (api_flag(r, "last") && j->n_samples > (size_t)l.limit)
+		first = j->n_samples - (size_t)l.limit;
+	for (size_t i = first; i < j->n_samples; i++) {
+		const struct sample *s = &j->samples[i];
+		if (!wanted(s, attempt, iteration, since))
+			continue;
+		if (!list_room(&l))
+			break;
+		snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt, (long long)s->iteration);
+		list_add(&l, &sample_desc, s, key);
+	}
+	list_send(r, &l);
+}
+
+void api_job_checkpoints(void *arg, struct http_request *r)
+{
+	const struct job *j = api_job(arg, r);
+	_cleanup_(list_done) struct list l = {0};
+	int64_t after;
+
+	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
+		return;
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		if (j->checkpoints[i].iteration <= after)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add_numbered(&l, &checkpoint_desc, &j->checkpoints[i], j->checkpoints[i].iteration);
+	}
+	list_send(r, &l);
+}
+
+void api_job_report(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	struct report_view v;
+
+	if (!j)
+		return;
+	mo_desc_init(&report_view_desc, &v);
+	job_report(manager_state(m), j, manager_now(m), &v);
+	api_send_doc(r, 200, &report_view_desc, &v);
+	mo_desc_done(&report_view_desc, &v);
+}
+
+void api_job_why(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	struct why_view v;
+
+	if (!j)
+		return;
+	mo_desc_init(&why_view_desc, &v);
+	job_why(manager_state(m), j, manager_now(m), &v);
+	api_send_doc(r, 200, &why_view_desc, &v);
+	mo_desc_done(&why_view_desc, &v);
+}
+
+static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
+
+/* Ranks of the current placement that share the rank's node; of a dry run while the job has no place. */
+static int preview(struct manager *m, const struct job *j, int64_t rank, struct dryrun *ret, struct mo_error *err)
+{
+	const struct state *s = manager_state(m);
+
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct place *p = &j->places[i];
+		const struct node *n = node_find(s, p->node);
+		_cleanup_(launch_done) struct launch l;
+		mo_desc_init(&launch_desc, &l);
+		if (!n || rank < p->first_rank || rank >= p->first_rank + p->n_ranks)
+			continue;
+		launch_make(s, j, i, &l);
+		return preview_ranks(p->node, &n->info, &l, &ret->ranks, &ret->n_ranks, err);
+	}
+	return dryrun_make(s, &j->spec, preview_ranks, ret, err);
+}
+
+void api_job_env(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	const char *after = http_query(r, "after");
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(list_done) struct list l = {0};
+	_cleanup_(dryrun_done) struct dryrun doc;
+	bool started = !after;
+	int64_t rank;
+
+	mo_desc_init(&dryrun_desc, &doc);
+	if (!j || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
+		return;
+	int e = rank < job_gpus(j) ? preview(m, j, rank, &doc, &err) : 0;
+	const struct dryrun_rank *k = NULL;
+	for (size_t i = 0; i < doc.n_ranks && !k; i++)
+		k = doc.ranks[i].rank == rank ? &doc.ranks[i] : NULL;
+	if (!k) {
+		http_problem(r, e < 0 ? 422 : 404, "rank %lld of job j-%lld: %s", (long long)rank, (long long)j->id, e < 0 ? mo_error_text(&err, e) : "there is no such rank");
+		return;
+	}
+	if (!list_start(r, &l))
+		return;
+	for (size_t i = 0; i < k->n_env; i++) {
+		bool skip = !started;
+		started |= after && strcmp(k->env[i].name, after) == 0;
+		if (skip)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add(&l, &env_item_desc, &k->env[i], k->env[i].name);
+	}
+	list_send(r, &l);
+}

@@ -1,0 +1,203 @@
+/* Jobs: submit (and dry run), list, one job, and the verbs. A change becomes an input of the next turn; its answer leaves after the sync. */
+#include <gnutls/crypto.h>
+#include <stdio.h>
+#include <string.h>
+#include "agent/core/preview.h"
+#include "daemon/api.h"
+#include "daemon/core/dryrun.h"
+#include "daemon/room.h"
+#include "daemon/spec.h"
+#include "daemon/turn.h"
+#include "lib/wire/dryrun.h"
+
+#define KEY_MAX 128
+
+static char *digest_of(const char *text, size_t n)
+{
+	unsigned char hash[32];
+	struct mo_buf b = {0};
+
+	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, n, hash) != 0)
+		abort();
+	for (size_t i = 0; i < sizeof(hash); i++)
+		mo_buf_printf(&b, "%02x", hash[i]);
+	return mo_buf_take(&b);
+}
+
+static bool key_valid(const char *key)
+{
+	size_t n = strlen(key);
+
+	if (n == 0 || n > KEY_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (key[i] <= ' ' || key[i] > '~')
+			return false;
+	return true;
+}
+
+/* Ranks may run as root only for an admin who is on this machine, or in a cluster that moed itself made the tokens for. */
+static bool may_be_root(const struct manager *m, const struct http_caller *c)
+{
+	return c->role == ROLE_ADMIN && (c->local || (m->options->bootstrap_tokens && *m->options->bootstrap_tokens));
+}
+
+static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+
+static void dry_run(struct manager *m, struct http_request *r, const struct submit *spec)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(dryrun_done) struct dryrun doc;
+
+	mo_desc_init(&dryrun_desc, &doc);
+	int e = dryrun_make(manager_state(m), spec, preview_ranks, &doc, &err);
+	if (e < 0) {
+		http_problem(r, 422, "dry run: %s", mo_error_text(&err, e));
+		return;
+	}
+	wire_dryrun(&doc, &b);
+	api_send(r, 200, &b);
+}
+
+static void push_submit(struct manager *m, struct http_request *r, struct submit *spec, const char *key, const char *body, size_t n)
+{
+	const struct http_caller *c = http_caller(r);
+
+	mo_str_set(&spec->user, c->user);
+	spec->allow_root = may_be_root(m, c);
+	if (key) {
+		mo_str_set(&spec->idempotency_key, key);
+		spec->digest = digest_of(body, n);
+	}
+	struct input *in = input_new(EV_SUBMIT, r);
+	in->submit = spec;
+	in->answer = ANSWER_SUBMIT;
+	turn_push(m, in);
+}
+
+void api_jobs_submit(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const char *key = http_header(r, "Idempotency-Key");
+	size_t n;
+	const char *body = http_body(r, &n);
+
+	if (key && !key_valid(key)) {
+		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
+		return;
+	}
+	if (n == 0) {
+		http_problem(r, 422, "the body is empty: send a recipe");
+		return;
+	}
+	bool dry = api_flag(r, "dry_run");
+	if (!dry && !room_for_submit(m)) {
+		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
+		return;
+	}
+	struct submit *spec = spec_make(m, r, body, n);
+	if (!spec)
+		return;
+	if (!dry) {
+		push_submit(m, r, spec, key, body, n);
+		return;
+	}
+	dry_run(m, r, spec);
+	mo_desc_free(&submit_desc, spec);
+}
+
+/* "queued,running" into a set of states; false after 400. */
+static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N])
+{
+	const char *p = http_query(r, "state");
+
+	for (int i = 0; i < _JOB_STATE_N; i++)
+		wanted[i] = !p;
+	while (p && *p) {
+		size_t n = strcspn(p, ",");
+		_cleanup_(mo_freep) char *word = mo_strndup(p, n);
+		int state = mo_enum_parse(job_state_names, _JOB_STATE_N, word);
+		if (state < 0) {
+			http_problem(r, 400, "state=%.40s: not a state of a job (queued starting running recovering stopping paused completed failed cancelled)", word);
+			return false;
+		}
+		wanted[state] = true;
+		p += n + (p[n] == ',');
+	}
+	return true;
+}
+
+void api_jobs_list(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct state *s = manager_state(m);
+	const char *after = http_query(r, "after"), *name = http_query(r, "name");
+	_cleanup_(list_done) struct list l = {0};
+	bool wanted[_JOB_STATE_N];
+	int64_t from = 0, now = manager_now(m);
+	struct job_view v;
+	char key[32];
+
+	if (after && api_job_id(after, &from) < 0) {
+		http_problem(r, 400, "after=%.40s: must be the id of a job such as j-7", after);
+		return;
+	}
+	if (!read_states(r, wanted) || !list_start(r, &l))
+		return;
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		const struct job *j = &s->jobs[i];
+		if (j->id <= from || !wanted[j->state] || (name && !mo_streq(name, j->spec.recipe.name)))
+			continue;
+		if (!list_room(&l))
+			break;
+		mo_desc_init(&job_view_desc, &v);
+		job_view(s, j, now, &v);
+		snprintf(key, sizeof(key), "j-%lld", (long long)j->id);
+		list_add(&l, &job_view_desc, &v, key);
+		mo_desc_done(&job_view_desc, &v);
+	}
+	list_send(r, &l);
+}
+
+void api_jobs_get(void *arg, struct http_request *r)
+{
+	const struct job *j = api_job(arg, r);
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	if (!j)
+		return;
+	api_job_doc(arg, j, &b);
+	api_send(r, 200, &b);
+}
+
+struct verb_body { bool now; int64_t from; };
+static const struct mo_field cancel_fields[] = { MO_F(verb_body, now, MO_BOOL) };
+static const struct mo_field restart_fields[] = { MO_F(verb_body, from, MO_INT) };
+static const struct mo_desc cancel_desc = MO_DESC(verb_body, cancel_fields);
+static const struct mo_desc restart_desc = MO_DESC(verb_body, restart_fields);
+static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
+
+static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
+{
+	struct verb_body body = { .from = MO_NONE };
+	const struct job *j = api_job(m, r);
+
+	if (!j || !api_body(r, d, &body))
+		return;
+	if (body.from != MO_NONE && body.from < 0) {
+		http_problem(r, 422, "from: must be an iteration, 0 or more");
+		return;
+	}
+	struct input *in = input_new(type, r);
+	in->event.job = j->id;
+	in->event.flag = body.now;
+	in->event.value = body.from;
+	in->answer = ANSWER_JOB;
+	turn_push(m, in);
+}
+
+void api_jobs_cancel(void *arg, struct http_request *r) { verb(arg, r, EV_CANCEL, &cancel_desc); }
+void api_jobs_pause(void *arg, struct http_request *r) { verb(arg, r, EV_PAUSE, &nothing_desc); }
+void api_jobs_resume(void *arg, struct http_request *r) { verb(arg, r, EV_RESUME, &nothing_desc); }
+void api_jobs_restart(void *arg, struct http_request *r) { verb(arg, r, EV_RESTART, &restart_desc); }

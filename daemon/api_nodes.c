@@ -1,0 +1,103 @@
+/* Nodes: list, one node, why, and the verbs drain, undrain, fence. */
+#include <string.h>
+#include "daemon/api.h"
+#include "daemon/turn.h"
+
+void api_nodes_list(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct state *s = manager_state(m);
+	const char *after = http_query(r, "after");
+	_cleanup_(list_done) struct list l = {0};
+	int64_t now = manager_now(m);
+	struct node_view v;
+
+	if (!list_start(r, &l))
+		return;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		if (after && strcmp(s->nodes[i].name, after) <= 0)
+			continue;
+		if (!list_room(&l))
+			break;
+		mo_desc_init(&node_view_desc, &v);
+		node_view(s, &s->nodes[i], now, false, &v);
+		list_add(&l, &node_view_desc, &v, s->nodes[i].name);
+		mo_desc_done(&node_view_desc, &v);
+	}
+	list_send(r, &l);
+}
+
+void api_nodes_get(void *arg, struct http_request *r)
+{
+	const struct node *n = api_node(arg, r);
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	if (!n)
+		return;
+	api_node_doc(arg, n, true, &b);
+	api_send(r, 200, &b);
+}
+
+void api_nodes_why(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct node *n = api_node(m, r);
+	struct why_view v;
+
+	if (!n)
+		return;
+	mo_desc_init(&why_view_desc, &v);
+	node_why(manager_state(m), n, manager_now(m), &v);
+	api_send_doc(r, 200, &why_view_desc, &v);
+	mo_desc_done(&why_view_desc, &v);
+}
+
+struct verb_body { char *reason, *when; bool confirmed; };
+static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500), MO_F(verb_body, when, MO_STR) };
+static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL) };
+static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
+static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
+static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
+
+static bool drain_body_ok(struct http_request *r, struct verb_body *b)
+{
+	if (!b->reason || !*b->reason) {
+		http_problem(r, 422, "reason: is missing: say why, others will read it");
+		return false;
+	}
+	if (!b->when)
+		b->when = mo_strdup("idle");
+	if (strcmp(b->when, "idle") != 0 && strcmp(b->when, "checkpoint") != 0 && strcmp(b->when, "now") != 0) {
+		http_problem(r, 422, "when: must be idle, checkpoint or now");
+		return false;
+	}
+	return true;
+}
+
+static void verb(struct manager *m, struct http_request *r, int type, const struct mo_desc *d)
+{
+	const struct node *n = api_node(m, r);
+	struct verb_body body = {0};
+
+	if (!n)
+		return;
+	bool ok = api_body(r, d, &body) && (type != EV_DRAIN || drain_body_ok(r, &body));
+	if (ok && type == EV_FENCE && !body.confirmed) {
+		http_problem(r, 422, "confirmed: must be true: it states that node %s is powered off; its ranks count as dead and its jobs start elsewhere", n->name);
+		ok = false;
+	}
+	if (ok) {
+		struct input *in = input_new(type, r);
+		in->node = mo_strdup(n->name);
+		in->text = TAKE_PTR(body.reason);
+		in->when = TAKE_PTR(body.when);
+		in->answer = ANSWER_NODE;
+		turn_push(m, in);
+	}
+	free(body.reason);
+	free(body.when);
+}
+
+void api_nodes_drain(void *arg, struct http_request *r) { verb(arg, r, EV_DRAIN, &drain_desc); }
+void api_nodes_undrain(void *arg, struct http_request *r) { verb(arg, r, EV_UNDRAIN, &nothing_desc); }
+void api_nodes_fence(void *arg, struct http_request *r) { verb(arg, r, EV_FENCE, &fence_desc); }

@@ -1,0 +1,75 @@
+/* GET /openapi.json: made from the route table, so it cannot differ from what is served. x-role is the least role of a route; "none" needs no credential. */
+#include <string.h>
+#include "daemon/api.h"
+
+/* "{id}" and "{name}" of a path. */
+static void parameters(const char *path, struct mo_buf *b)
+{
+	const char *p = path;
+	bool first = true;
+
+	mo_buf_str(b, ",\"parameters\":[");
+	while ((p = strchr(p, '{'))) {
+		size_t n = strcspn(p + 1, "}");
+		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}", first ? "" : ",", (int)n, p + 1);
+		first = false;
+		p++;
+	}
+	mo_buf_str(b, "]");
+}
+
+static void operation(const struct api_route *a, struct mo_buf *b)
+{
+	const struct http_route *route = &a->route;
+	_cleanup_(mo_freep) char *method = mo_strdup(route->method);
+
+	for (char *p = method; *p; p++)
+		*p = (char)(*p | 32);
+	mo_buf_printf(b, "\"%s\":{\"summary\":", method);
+	wire_string(a->summary, b);
+	mo_buf_printf(b, ",\"tags\":[\"%s\"],\"x-role\":\"%s\",\"x-max-body\":%zu", a->tag, role_names[route->role], route->max_body);
+	if (route->role == ROLE_NONE)
+		mo_buf_str(b, ",\"security\":[]");
+	parameters(route->path, b);
+	if (route->max_body)
+		mo_buf_printf(b, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"}}%s}}",
+			      route->yaml ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}" : "");
+	mo_buf_str(b, ",\"responses\":{\"2XX\":{\"description\":\"done\"},\"default\":{\"description\":\"what, why, what to do\",\"content\":{\"application/problem+json\":"
+		      "{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}}");
+}
+
+static void paths(struct mo_buf *b)
+{
+	for (size_t i = 0; i < n_api_routes; i++) {
+		const char *path = api_routes[i].route.path;
+		bool seen = false;
+		for (size_t k = 0; k < i; k++)
+			seen |= strcmp(api_routes[k].route.path, path) == 0;
+		if (seen)
+			continue;
+		mo_buf_printf(b, "%s\"%s\":{", i ? "," : "", path);
+		bool first = true;
+		for (size_t k = i; k < n_api_routes; k++)
+			if (strcmp(api_routes[k].route.path, path) == 0) {
+				mo_buf_str(b, first ? "" : ",");
+				first = false;
+				operation(&api_routes[k], b);
+			}
+		mo_buf_str(b, "}");
+	}
+}
+
+void api_openapi(void *arg, struct http_request *r)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	mo_buf_str(&b, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"moectl\",\"version\":\"" MO_VERSION "\",\"description\":\"Controller of large Mixture-of-Experts training. "
+		       "Lists: items and next; limit up to 1000; after = next. Unknown values are null, times RFC 3339 UTC.\"},"
+		       "\"security\":[{\"bearer\":[]},{\"session\":[]}],\"paths\":{");
+	paths(&b);
+	mo_buf_str(&b, "},\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},\"session\":{\"type\":\"apiKey\",\"in\":\"cookie\",\"name\":\"moe_session\"}},"
+		       "\"schemas\":{\"Problem\":{\"type\":\"object\",\"required\":[\"type\",\"title\",\"status\"],\"properties\":{\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},"
+		       "\"status\":{\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"errors\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{\"type\":\"integer\"},"
+		       "\"column\":{\"type\":\"integer\"},\"message\":{\"type\":\"string\"},\"hint\":{\"type\":[\"string\",\"null\"]}}}}}}}}}");
+	http_reply(r, 200, "application/json", b.data, b.len, (const char *const[]){ "Cache-Control: no-cache", NULL });
+}

@@ -1,0 +1,126 @@
+/* Tokens and the session cookie of the dashboard. A token's text is in the answer of its creation only. */
+#include <string.h>
+#include "daemon/api.h"
+#include "daemon/auth.h"
+#include "daemon/turn.h"
+#include "lib/base/parse.h"
+
+#define LIFETIME_MIN_US 1000000
+
+struct token_body { char *role, *user, *ttl; };
+static const struct mo_field token_body_fields[] = { MO_F(token_body, role, MO_STR), MO_F(token_body, user, MO_STR), MO_F(token_body, ttl, MO_STR) };
+static const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
+struct token_view { char *id, *token, *role, *user; int64_t created_at, expires_at; };
+static const struct mo_field token_view_fields[] = {
+	MO_F(token_view, id, MO_STR), MO_F(token_view, token, MO_STR, .omit = true), MO_F(token_view, role, MO_STR), MO_F(token_view, user, MO_STR),
+	MO_F(token_view, created_at, MO_TIME), MO_F(token_view, expires_at, MO_TIME),
+};
+static const struct mo_desc token_view_desc = MO_DESC(token_view, token_view_fields);
+
+/* Borrows everything. */
+static struct token_view view(const struct token *t, char *secret)
+{
+	return (struct token_view){ t->id, secret, t->role, t->user, t->created_at, t->expires_at };
+}
+
+static void create(struct manager *m, struct http_request *r, const struct token_body *body)
+{
+	int role = body->role ? mo_enum_parse(role_names, _ROLE_N, body->role) : -1;
+	_cleanup_(mo_freep) char *secret = NULL;
+	int64_t lifetime = MO_NONE;
+
+	if (role <= ROLE_NONE) {
+		http_problem(r, 422, "role: must be viewer, user, operator, admin or agent");
+		return;
+	}
+	if (body->ttl && (mo_parse_duration_us(body->ttl, &lifetime) < 0 || lifetime < LIFETIME_MIN_US)) {
+		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d", body->ttl);
+		return;
+	}
+	if (body->user && !mo_name_valid(body->user)) {
+		http_problem(r, 422, "user: %.80s is no valid name (letters, digits, . _ - and at most 63)", body->user);
+		return;
+	}
+	/* An agent's token without a user may speak for any node; with one, for the node of that name. */
+	const char *user = body->user ? body->user : role == ROLE_AGENT ? NULL : http_caller(r)->user;
+	struct input *in = input_new(EV_TOKEN, r);
+	struct mo_buf doc = {0};
+	in->token = auth_token_new(m, (enum role)role, user, lifetime, &secret);
+	struct token_view v = view(in->token, secret);
+	wire_encode(&token_view_desc, &v, &doc);
+	in->answer = ANSWER_TEXT;
+	in->answer_text = mo_buf_take(&doc);
+	turn_push(m, in);
+}
+
+void api_tokens_create(void *arg, struct http_request *r)
+{
+	struct token_body body = {0};
+
+	if (api_body(r, &token_body_desc, &body))
+		create(arg, r, &body);
+	mo_desc_done(&token_body_desc, &body);
+}
+
+void api_tokens_list(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct state *s = manager_state(m);
+	const char *after = http_query(r, "after");
+	_cleanup_(list_done) struct list l = {0};
+	bool started = !after;
+
+	if (!list_start(r, &l))
+		return;
+	/* in order of creation: ids are random */
+	for (size_t i = 0; i < s->n_tokens; i++) {
+		const struct token *t = &s->tokens[i];
+		bool skip = !started || t->revoked;
+		started |= after && strcmp(t->id, after) == 0;
+		if (skip)
+			continue;
+		if (!list_room(&l))
+			break;
+		struct token_view v = view(t, NULL);
+		list_add(&l, &token_view_desc, &v, t->id);
+	}
+	list_send(r, &l);
+}
+
+void api_tokens_revoke(void *arg, struct http_request *r)
+{
+	struct input *in = input_new(EV_TOKEN_REVOKE, r);
+
+	in->text = mo_strdup(http_param(r, "id"));
+	in->answer = ANSWER_TEXT;
+	in->answer_text = mo_printf("{\"revoked\":true}");
+	turn_push(arg, in);
+}
+
+void api_session_create(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct http_caller *c = http_caller(r);
+
+	if (!c->token_id || c->by_cookie) {
+		http_problem(r, 422, "a session is made from a bearer token: send one in the Authorization header");
+		return;
+	}
+	_cleanup_(mo_freep) char *value = auth_session(m, c->token_id);
+	if (!value) {
+		http_problem(r, 500, "no session could be made");
+		return;
+	}
+	bool secure = m->options->tls_cert && *m->options->tls_cert;
+	_cleanup_(mo_freep) char *cookie = mo_printf("Set-Cookie: moe_session=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d%s", value, SESSION_S, secure ? "; Secure" : "");
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	mo_buf_printf(&b, "{\"role\":\"%s\",\"user\":", role_names[c->role]);
+	wire_string(c->user, &b);
+	mo_buf_str(&b, "}");
+	http_reply(r, 200, "application/json", b.data, b.len, (const char *const[]){ cookie, NULL });
+}
+
+void api_session_delete(void *arg, struct http_request *r)
+{
+	http_reply(r, 200, "application/json", "{}", 2, (const char *const[]){ "Set-Cookie: moe_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0", NULL });
+}

@@ -1,0 +1,25 @@
+/* Who is calling: bearer tokens, sessions of the dashboard, peers of the UNIX socket. */
+#pragma once
+#include "daemon/manager.h"
+
+struct auth;
+int auth_new(struct manager *m, struct auth **ret, struct mo_error *err);
+struct auth *auth_free(struct auth *a);
+/* Reads the tokens of the state anew; after each turn that changed them. */
+void auth_reload(struct manager *m);
+/* Callbacks of the server; arg = manager. */
+bool auth_secret(void *arg, const char *secret, struct http_caller *ret);
+void auth_peer(void *arg, uid_t uid, struct http_caller *ret);
+/* false once a token is revoked or has expired. */
+bool auth_alive(struct manager *m, const char *token_id);
+/* Core time of the next expiry of any token; INT64_MAX none. */
+int64_t auth_next_expiry(const struct manager *m);
+/* A new token with its id, hash and times filled; *ret_secret is shown once (caller frees). expires_us: lifetime, MO_NONE for ever. */
+struct token *auth_token_new(struct manager *m, enum role role, const char *user, int64_t lifetime_us, char **ret_secret);
+/* Cookie value for a token, good for SESSION_S seconds and as long as the token. Caller frees. */
+#define SESSION_S (12 * 3600)
+char *auth_session(struct manager *m, const char *token_id);
+/* Makes sure that DIR/admin.token and DIR/agent.token hold valid tokens: pushes EV_TOKEN for new ones. The files are durable before the tokens are. */
+int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err);
+/* Login name of moed's own user. */
+const char *auth_owner(const struct manager *m);

@@ -1,0 +1,76 @@
+/* Carries out what the core decided, after its records are synced. The only place where a reply to a change leaves the controller. */
+#include <string.h>
+#include "daemon/agent_link.h"
+#include "daemon/api.h"
+#include "daemon/streams.h"
+#include "daemon/turn.h"
+
+static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
+{
+	const struct job *j = job_find(manager_state(m), id);
+
+	mo_buf_printf(b, "{\"id\":\"j-%lld\",\"name\":", (long long)id);
+	wire_string(j->spec.recipe.name, b);
+	mo_buf_printf(b, ",\"state\":\"%s\"", job_state_names[j->state]);
+	for (size_t i = 0; i < j->spec.n_warnings; i++) {
+		mo_buf_str(b, i ? "," : ",\"warnings\":[");
+		wire_string(j->spec.warnings[i], b);
+	}
+	mo_buf_str(b, j->spec.n_warnings ? "]}" : "}");
+}
+
+static void answer(struct manager *m, struct http_request *r, const struct input *in, const struct effect *fx)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	const struct job *j = fx->job > 0 ? job_find(manager_state(m), fx->job) : in->event.job > 0 ? job_find(manager_state(m), in->event.job) : NULL;
+	const struct node *n = in->node ? node_find(manager_state(m), in->node) : NULL;
+
+	if (in->answer == ANSWER_SUBMIT && j)
+		submit_doc(m, j->id, &b);
+	else if (in->answer == ANSWER_JOB && j)
+		api_job_doc(m, j, &b);
+	else if (in->answer == ANSWER_NODE && n)
+		api_node_doc(m, n, false, &b);
+	else
+		mo_buf_str(&b, in->answer_text ? in->answer_text : "{}");
+	api_send(r, fx->status, &b);
+}
+
+static void reply(struct manager *m, const struct input *in, const struct effect *fx)
+{
+	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
+
+	if (!r)
+		return;
+	if (fx->status >= 400)
+		http_problem(r, fx->status, "%s", fx->text ? fx->text : "refused");
+	else
+		answer(m, r, in, fx);
+}
+
+static void welcome(struct manager *m, const struct effect *fx)
+{
+	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
+
+	if (r)
+		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
+}
+
+static void log_effect(const struct effect *fx)
+{
+	struct mo_log_where where = { .job = fx->job > 0 ? fx->job : 0, .rank = -1, .node = fx->node };
+
+	mo_log((enum mo_level)fx->level, NULL, &where, "%s", fx->text);
+}
+
+void effect_do(struct manager *m, struct input *in, const struct effect *fx)
+{
+	switch (fx->type) {
+	case FX_REPLY: reply(m, in, fx); break;
+	case FX_WELCOME: welcome(m, fx); break;
+	case FX_ACK: link_ack(m, fx->request, in->node); break;
+	case FX_WAKE: link_wake(m, fx->node); break;
+	case FX_EVENT: streams_event(m, fx->value); break;
+	case FX_LOG: log_effect(fx); break;
+	}
+}

@@ -1,0 +1,209 @@
+/* Life of the controller: store -> replay -> first turn (EV_START, durable) -> listeners -> loop. Requests are served only after the replay. */
+#include "daemon/manager.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "daemon/agent_link.h"
+#include "daemon/api.h"
+#include "daemon/auth.h"
+#include "daemon/journal.h"
+#include "daemon/logs.h"
+#include "daemon/plan.h"
+#include "daemon/room.h"
+#include "daemon/spec.h"
+#include "daemon/streams.h"
+#include "daemon/turn.h"
+#include "lib/base/fd.h"
+
+#define PULSE_US 250000
+#define LATE_US 500000
+
+static bool given(const char *s) { return s && *s; }
+
+static void on_turn(void *arg) { turn_run(arg); }
+
+static void on_deadline(void *arg)
+{
+	struct manager *m = arg;
+
+	mo_turn_arm(m->turn);
+}
+
+/* A pulse that comes late tells how long this process did not run (sync, VM pause, SIGSTOP): no node was silent because of that. The turn it arms feeds the watchdog. */
+static void on_pulse(void *arg)
+{
+	struct manager *m = arg;
+	int64_t now = mo_clock_boot_us(), late = now - m->pulse_due;
+
+	if (late > LATE_US) {
+		struct input *in = input_new(EV_LATE, NULL);
+		in->event.value = late;
+		turn_push(m, in);
+	}
+	room_check(m);
+	mo_turn_arm(m->turn);
+	m->pulse_due = now + PULSE_US;
+	mo_timer_at(m->pulse, m->pulse_due);
+}
+
+void manager_fail(struct manager *m, const char *why)
+{
+	m->fatal = true;
+	mo_log(MO_ERR, "6d6f6500000000000000000000000002", NULL, "the state cannot be stored: %s: stopping without another answer; ranks run on, a restart continues from what is stored", why);
+	sd_event_exit(m->loop, EXIT_FAILURE);
+}
+
+static int open_state(struct manager *m, struct mo_error *err)
+{
+	const struct options *o = m->options;
+	struct core_config config = core_config_default;
+
+	int r = store_open(o->state_dir, &m->store, err);
+	if (r < 0)
+		return r;
+	config.port_min = o->port_min;
+	config.port_max = o->port_max;
+	config.beat_us = o->beat_ms * 1000;
+	config.suspect_us = o->suspect_ms * 1000;
+	config.down_us = o->down_ms * 1000;
+	config.exit_wait_us = o->exit_wait_us;
+	m->core = core_new(&config);
+	r = journal_replay(m->core, m->store, err);
+	if (r < 0)
+		return r;
+	mo_coretime_start(&m->time, MO_MAX(manager_state(m)->time, 0));
+	return 0;
+}
+
+static int make_parts(struct manager *m, struct mo_error *err)
+{
+	int r = mo_turn_new(m->loop, on_turn, m, &m->turn);
+
+	if (r >= 0)
+		r = mo_timer_new(m->loop, on_deadline, m, &m->deadline);
+	if (r >= 0)
+		r = mo_timer_new(m->loop, on_pulse, m, &m->pulse);
+	if (r >= 0)
+		r = auth_new(m, &m->auth, err);
+	if (r < 0)
+		return r;
+	links_new(m);
+	streams_new(m);
+	queries_new(m);
+	helpers_new(m);
+	specs_new(m);
+	auth_reload(m);
+	return 0;
+}
+
+/* The first turn runs before anybody can connect: a new epoch, and the tokens of a local cluster. */
+static int first_turn(struct manager *m, struct mo_error *err)
+{
+	turn_push(m, input_new(EV_START, NULL));
+	if (given(m->options->bootstrap_tokens)) {
+		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);
+		if (r < 0)
+			return r;
+	}
+	turn_run(m);
+	return m->fatal ? mo_error_set(err, -EIO, "the first records could not be stored") : 0;
+}
+
+static char **split_names(const char *text)
+{
+	size_t n = 0;
+	char **names = NULL;
+
+	while (given(text)) {
+		text += strspn(text, ", ");
+		size_t length = strcspn(text, ", ");
+		if (length == 0)
+			break;
+		_cleanup_(mo_freep) char *name = mo_strndup(text, length);
+		mo_strs_add(&names, &n, name);
+		text += length;
+	}
+	if (names)
+		mo_strs_add(&names, &n, NULL);
+	return names;
+}
+
+static int listen_all(struct manager *m, struct mo_error *err)
+{
+	const struct options *o = m->options;
+
+	m->routes = mo_alloc_array(n_api_routes, sizeof(*m->routes));
+	for (size_t i = 0; i < n_api_routes; i++)
+		m->routes[i] = api_routes[i].route;
+	m->host_names = split_names(o->host_names);
+	struct http_server_config config = {
+		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .peer = auth_peer,
+		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
+		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
+		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,
+	};
+	return http_server_new(m->loop, &config, &m->http, err);
+}
+
+/* STATE/address: how to reach this controller; written only when it listens. */
+static int write_address(struct manager *m, struct mo_error *err)
+{
+	const struct options *o = m->options;
+	_cleanup_(mo_freep) char *path = mo_path(o->state_dir, "address");
+	const char *host = given(o->listen) ? o->listen : "127.0.0.1";
+	const char *scheme = given(o->tls_cert) ? "https" : "http";
+
+	if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
+		host = "127.0.0.1";
+	if (o->port < 0)
+		m->url = mo_printf("unix:%s", o->unix_socket);
+	else
+		m->url = mo_printf(strchr(host, ':') ? "%s://[%s]:%lld" : "%s://%s:%lld", scheme, host, (long long)http_server_port(m->http));
+	_cleanup_(mo_freep) char *line = mo_printf("%s\n", m->url);
+	int r = mo_write_file(path, line, strlen(line), 0644, false);
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err)
+{
+	*m = (struct manager){ .options = o, .loop = loop };
+	int r = open_state(m, err);
+	if (r >= 0)
+		r = make_parts(m, err);
+	if (r >= 0)
+		r = first_turn(m, err);
+	if (r >= 0)
+		r = listen_all(m, err);
+	if (r >= 0)
+		r = write_address(m, err);
+	if (r < 0)
+		return r;
+	m->pulse_due = mo_clock_boot_us() + PULSE_US;
+	mo_timer_at(m->pulse, m->pulse_due);
+	return 0;
+}
+
+void manager_done(struct manager *m)
+{
+	/* After a failure of the store nothing may be said any more, not even "stopping". */
+	if (!m->fatal)
+		m->http = http_server_free(m->http);
+	turn_inputs_done(m);
+	m->links = links_free(m->links);
+	m->streams = streams_free(m->streams);
+	m->queries = queries_free(m->queries);
+	m->helpers = helpers_free(m->helpers);
+	m->specs = specs_free(m->specs);
+	m->auth = auth_free(m->auth);
+	mo_timer_free(m->deadline);
+	mo_timer_free(m->pulse);
+	mo_turn_free(m->turn);
+	core_free(m->core);
+	store_free(m->store);
+	for (size_t i = 0; m->host_names && m->host_names[i]; i++)
+		free(m->host_names[i]);
+	free(m->host_names);
+	free(m->routes);
+	free(m->url);
+	web_done();
+}

@@ -1,0 +1,53 @@
+/* The shell of the controller: what its files share. One thread; everything here is touched only from the loop. */
+#pragma once
+#include <systemd/sd-event.h>
+#include "daemon/core/core.h"
+#include "daemon/options.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/http/server.h"
+#include "lib/loop/loop.h"
+#include "lib/store/store.h"
+
+/* Seconds spent, in fixed buckets: Prometheus histogram. */
+#define TIMING_BUCKETS 12
+struct timing { int64_t bucket[TIMING_BUCKETS + 1], n; double sum_s; };
+extern const double timing_limits[TIMING_BUCKETS];
+void timing_add(struct timing *t, int64_t us);
+
+struct manager {
+	const struct options *options;
+	sd_event *loop;
+	struct store *store;
+	struct core *core;
+	struct mo_coretime time;
+	struct http_server *http;
+	struct mo_turn *turn;
+	struct mo_timer *deadline;           /* core_deadline() */
+	struct mo_timer *pulse;              /* PULSE_US: lateness, watchdog, housekeeping */
+	int64_t pulse_due;                   /* CLOCK_BOOTTIME */
+	struct input **inputs; size_t n_inputs;   /* queued for the next turn */
+	struct auth *auth;
+	struct links *links;
+	struct streams *streams;
+	struct queries *queries;
+	struct helpers *helpers;
+	struct specs *specs;
+	struct timing turn_time, sync_time;
+	int64_t n_turns, n_records, n_snapshots;
+	int64_t slow_told_at;                /* store.slow was told: boot us */
+	int64_t notified_at;                 /* the watchdog was fed: boot us */
+	bool store_full;                     /* submits get 507 */
+	int64_t room_looked_at;
+	bool fatal;                          /* the store failed: nothing may be sent any more */
+	char *url;                           /* as in STATE/address */
+	struct http_route *routes;
+	char **host_names;                   /* NULL-terminated, or NULL */
+};
+/* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
+int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
+void manager_done(struct manager *m);
+/* Stops the loop with an error after the store failed: ranks run on, the next start replays. */
+void manager_fail(struct manager *m, const char *why);
+static inline int64_t manager_now(struct manager *m) { return mo_coretime_now(&m->time); }
+static inline const struct state *manager_state(const struct manager *m) { return core_state(m->core); }

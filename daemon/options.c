@@ -1,0 +1,62 @@
+/* The option table of moed, and the rules between options. */
+#include "daemon/options.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+static const char *const tls_words[] = { "required", "off", NULL };
+
+#define O(field) offsetof(struct options, field)
+static const struct mo_option items[] = {
+	{ "state_dir", MO_OPTION_PATH, O(state_dir), "/var/lib/moe", "Directory of the durable state; one controller at a time. Holds `address`, the bound URL." },
+	{ "unix_socket", MO_OPTION_PATH, O(unix_socket), "/run/moe/moed.sock", "UNIX socket: root and moed's own user are admin there, everybody else is role user under his login name." },
+	{ "listen", MO_OPTION_STR, O(listen), "127.0.0.1", "Numeric address of the TCP listener; anything but loopback needs tls_cert and tls_key." },
+	{ "port", MO_OPTION_INT, O(port), "7070", "TCP port; 0 = any free one (see state_dir/address), -1 = no TCP.", .min = -1, .max = 65535 },
+	{ "tls", MO_OPTION_WORD, O(tls), "required", "required: off loopback only with TLS. off: tokens may cross the network in clear text; for networks where nobody listens.", .words = tls_words },
+	{ "tls_cert", MO_OPTION_PATH, O(tls_cert), NULL, "PEM file with the certificate chain." },
+	{ "tls_key", MO_OPTION_PATH, O(tls_key), NULL, "PEM file with the private key." },
+	{ "host_names", MO_OPTION_STR, O(host_names), NULL, "Names under which clients reach this controller besides its host name, separated by commas (other Host headers are refused)." },
+	{ "rank_ports", MO_OPTION_RANGE, O(port_min), "20000-29999", "Ports for MASTER_PORT; four in a row for each attempt.", .min = 1024, .max = 65535 },
+	{ "beat_ms", MO_OPTION_INT, O(beat_ms), "1000", "Agents report at least this often.", .min = 50, .max = 60000 },
+	{ "suspect_ms", MO_OPTION_INT, O(suspect_ms), "2200", "Silence after which a node is suspect.", .min = 100, .max = 600000 },
+	{ "down_ms", MO_OPTION_INT, O(down_ms), "10000", "Silence after which a node is down. Silence alone never restarts anything.", .min = 200, .max = 3600000 },
+	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s", "One rank's exit 0 waits this long for the others.", .min = 1000000, .max = 86400LL * 1000000 },
+	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000", "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16, .max = 1000000 },
+	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s", "Clients that have not sent a whole request by then are cut off.", .min = 1000000, .max = 3600LL * 1000000 },
+	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing. Empty: none." },
+	{ "debug", MO_OPTION_BOOL, O(debug), "false", "Log more." },
+};
+const struct mo_options options_table = { items, ELEMENTSOF(items) };
+
+static bool is_loopback(const char *address)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (inet_pton(AF_INET, address, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+static bool empty(const char *s) { return !s || !*s; }
+
+int options_check(const struct options *o, bool *ret_plain, struct mo_error *err)
+{
+	if (empty(o->state_dir))
+		return mo_error_set(err, -EINVAL, "state_dir: is empty: name a directory");
+	if (empty(o->unix_socket) && o->port < 0)
+		return mo_error_set(err, -EINVAL, "unix_socket and port: both are off, nobody could connect: set one of them");
+	if (empty(o->tls_cert) != empty(o->tls_key))
+		return mo_error_set(err, -EINVAL, "tls_cert and tls_key: only one is given: give both or none");
+	if (o->suspect_ms <= o->beat_ms)
+		return mo_error_set(err, -EINVAL, "suspect_ms: %lld is not above beat_ms (%lld): every node would be suspect between two beats", (long long)o->suspect_ms, (long long)o->beat_ms);
+	if (o->down_ms <= o->suspect_ms)
+		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)", (long long)o->down_ms, (long long)o->suspect_ms);
+	if (o->port_max - o->port_min < 3)
+		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
+	bool plain = o->port >= 0 && !empty(o->listen) && !is_loopback(o->listen) && empty(o->tls_cert);
+	if (plain && strcmp(o->tls, "off") != 0)
+		return mo_error_set(err, -EINVAL, "listen: %s is not loopback and there is no TLS: set tls_cert and tls_key (or tls: off where nobody can listen)", o->listen);
+	*ret_plain = plain;
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* What moed.yaml and --set may say. */
+#pragma once
+#include "lib/base/options.h"
+
+struct options {
+	char *state_dir, *unix_socket, *listen;
+	int64_t port;
+	char *tls, *tls_cert, *tls_key, *host_names;
+	int64_t port_min, port_max;          /* rank_ports */
+	int64_t beat_ms, suspect_ms, down_ms, exit_wait_us;
+	int64_t max_connections, idle_timeout_us;
+	char *bootstrap_tokens;
+	bool debug;
+};
+extern const struct mo_options options_table;
+/* Options that contradict each other. Also decides *ret_plain: TCP off loopback without TLS because the operator said so (to be warned about). */
+int options_check(const struct options *o, bool *ret_plain, struct mo_error *err);

@@ -1,0 +1,66 @@
+/* Submits are refused (507) before the last megabytes of the disk are used, so that what jobs already running have to tell still fits; and from the moment the ballast
+ * had to be given up until it can be made again. */
+#include "daemon/room.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include "daemon/turn.h"
+
+#define SUBMIT_FREE_MIN (8LL << 20)
+#define LOOK_EVERY_US 1000000
+
+void room_tell(struct manager *m, const char *type, const char *fmt, ...)
+{
+	struct input *in = input_new(EV_STORE, NULL);
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	in->when = mo_strdup(type);
+	in->text = mo_strdup(text);
+	turn_push(m, in);
+}
+
+static bool space_left(const struct manager *m)
+{
+	struct statvfs v;
+
+	return statvfs(m->options->state_dir, &v) < 0 || (int64_t)v.f_bavail * (int64_t)v.f_frsize >= SUBMIT_FREE_MIN;
+}
+
+static void set_full(struct manager *m, const char *why)
+{
+	if (m->store_full)
+		return;
+	m->store_full = true;
+	mo_log(MO_ERR, "6d6f6500000000000000000000000001", NULL, "state disk full: %s: new jobs are refused, running ones go on; free space below %s", why, m->options->state_dir);
+	room_tell(m, "store.full", "the disk of %s is full (%s): new jobs are refused, running ones go on; free some space", m->options->state_dir, why);
+}
+
+void room_lost(struct manager *m)
+{
+	set_full(m, "the 16 MiB of ballast were given up");
+}
+
+bool room_for_submit(struct manager *m)
+{
+	int64_t now = mo_clock_boot_us();
+
+	if (!m->store_full && now - m->room_looked_at > LOOK_EVERY_US) {
+		m->room_looked_at = now;
+		if (!space_left(m))
+			set_full(m, "less than 8 MiB are left");
+	}
+	return !m->store_full;
+}
+
+void room_check(struct manager *m)
+{
+	if (!m->store_full || !space_left(m) || store_make_ballast(m->store) < 0)
+		return;
+	m->store_full = false;
+	mo_log(MO_NOTICE, NULL, NULL, "state disk has room again: new jobs are taken");
+	room_tell(m, "store.ok", "the disk of %s has room again: new jobs are taken", m->options->state_dir);
+}

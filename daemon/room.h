@@ -1,0 +1,12 @@
+/* Room on the disk of the state directory. */
+#pragma once
+#include "daemon/manager.h"
+
+/* May a new job be taken? Looks at the file system at most once a second. */
+bool room_for_submit(struct manager *m);
+/* The disk was full and the ballast is gone. */
+void room_lost(struct manager *m);
+/* Looks whether there is room again; each pulse. */
+void room_check(struct manager *m);
+/* An event of the store: type store.full, store.slow, store.ok. */
+void room_tell(struct manager *m, const char *type, const char *fmt, ...) _printf_(3, 4);

@@ -1,0 +1,97 @@
+/* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the specs of the last few texts are kept for a moment: a program that submits the same
+ * recipe a thousand times pays once. Data files that change count after KEEP_US. */
+#include "daemon/spec.h"
+#include <string.h>
+#include "lib/wire/json.h"
+
+#define KEPT 16
+#define KEEP_US 2000000
+
+struct kept { char *text; size_t n; int64_t made_at; struct submit *spec; };
+struct specs { struct kept kept[KEPT]; size_t next; };
+
+void specs_new(struct manager *m)
+{
+	m->specs = mo_alloc(sizeof(*m->specs));
+}
+
+static void forget(struct kept *k)
+{
+	free(k->text);
+	mo_desc_free(&submit_desc, k->spec);
+	*k = (struct kept){0};
+}
+
+struct specs *specs_free(struct specs *s)
+{
+	for (size_t i = 0; s && i < KEPT; i++)
+		forget(&s->kept[i]);
+	free(s);
+	return NULL;
+}
+
+void spec_refuse(struct http_request *r, const struct recipe_errors *errors)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	mo_buf_str(&b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,\"detail\":");
+	_cleanup_(mo_freep) char *detail = mo_printf("the recipe has %zu error%s", errors->n, errors->n == 1 ? "" : "s");
+	wire_string(detail, &b);
+	for (size_t i = 0; i < errors->n; i++) {
+		const struct mo_error *e = &errors->items[i];
+		mo_buf_printf(&b, "%s{\"line\":%lld,\"column\":%lld,\"message\":", i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
+		wire_string(mo_error_text(e, -22), &b);
+		mo_buf_str(&b, ",\"hint\":");
+		if (e->hint)
+			wire_string(e->hint, &b);
+		else
+			mo_buf_str(&b, "null");
+		mo_buf_str(&b, "}");
+	}
+	mo_buf_str(&b, errors->n ? "]}" : "}");
+	http_reply(r, 422, "application/problem+json", b.data, b.len, NULL);
+}
+
+static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
+
+static struct submit *make(struct http_request *r, const char *text, size_t n)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
+
+	if (recipe_parse(text, n, NULL, 0, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
+		spec_refuse(r, &errors);
+		return NULL;
+	}
+	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
+	int e = env_layers(&s->recipe, &s->engine, NULL, &s->env, &s->n_env, &err);
+	if (e >= 0)
+		e = env_layers(&s->recipe, &s->engine, "amd", &s->env_amd, &s->n_env_amd, &err);
+	if (e >= 0)
+		e = env_layers(&s->recipe, &s->engine, "nvidia", &s->env_nvidia, &s->n_env_nvidia, &err);
+	if (e < 0) {
+		http_problem(r, 500, "the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
+		return NULL;
+	}
+	s->recipe_text = mo_strndup(text, n);
+	return TAKE_PTR(s);
+}
+
+struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n)
+{
+	int64_t now = mo_clock_boot_us();
+
+	for (size_t i = 0; i < KEPT; i++) {
+		struct kept *k = &m->specs->kept[i];
+		if (k->spec && k->n == n && now - k->made_at < KEEP_US && memcmp(k->text, text, n) == 0)
+			return mo_desc_dup(&submit_desc, k->spec);
+	}
+	struct submit *s = make(r, text, n);
+	if (!s)
+		return NULL;
+	struct kept *k = &m->specs->kept[m->specs->next++ % KEPT];
+	forget(k);
+	*k = (struct kept){ .text = mo_strndup(text, n), .n = n, .made_at = now, .spec = mo_desc_dup(&submit_desc, s) };
+	return s;
+}

@@ -1,0 +1,11 @@
+/* From the text of a recipe to what the core takes: parsed, checked, data files resolved. */
+#pragma once
+#include "daemon/manager.h"
+#include "lib/recipe/recipe_file.h"
+
+void specs_new(struct manager *m);
+struct specs *specs_free(struct specs *s);
+/* A new submit (caller frees by submit_desc) without user and key; NULL when refused: 422 with errors[] was sent. */
+struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n);
+/* 422 with errors[]. */
+void spec_refuse(struct http_request *r, const struct recipe_errors *errors);

@@ -1,0 +1,211 @@
+/* Every follower reads the ring of events at its own pace: it is fed while little of what it got is unsent, so neither a slow client nor the replay of ten thousand
+ * events costs memory; who falls behind the ring's end misses what left it. A comment every 15 s keeps proxies quiet and finds out who has gone; a follower that takes
+ * nothing for a minute is ended. A stream ends within a second of its token's end. */
+#include "daemon/streams.h"
+#include <string.h>
+#include <uthash.h>
+#include "daemon/auth.h"
+#include "lib/wire/json.h"
+
+#define FEED_BYTES (64 * 1024)
+#define HEARTBEAT_US (15 * 1000000LL)
+#define STUCK_US (60 * 1000000LL)
+
+struct stream {
+	uint64_t id;                         /* request */
+	int64_t next;                        /* seq wanted next */
+	struct stream_filter filter;
+	char token_id[64];                   /* "" = UNIX peer */
+	int64_t fed_at;                      /* boot us: everything sent so far was taken then */
+	UT_hash_handle hh;
+};
+struct streams {
+	struct manager *manager;
+	struct stream *all;
+	struct mo_timer *heartbeat, *expiry;
+	int64_t encoded_seq;                 /* the newest event, encoded once for all followers */
+	struct mo_buf encoded;
+};
+
+bool stream_wants(const struct stream_filter *f, const struct event *e)
+{
+	return (f->job == MO_NONE || e->job == f->job) && (!f->node[0] || mo_streq(e->node, f->node));
+}
+
+/* First event with seq >= seq; n_events when none. */
+static size_t position(const struct state *s, int64_t seq)
+{
+	size_t low = 0, high = s->n_events;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (s->events[mid].seq < seq)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void encode(struct streams *s, const struct event *e)
+{
+	if (s->encoded_seq == e->seq)
+		return;
+	s->encoded_seq = e->seq;
+	mo_buf_reset(&s->encoded);
+	mo_buf_printf(&s->encoded, "id: %lld\ndata: ", (long long)e->seq);
+	wire_encode(&event_desc, e, &s->encoded);
+	mo_buf_str(&s->encoded, "\n\n");
+}
+
+static void feed(struct streams *s, struct stream *f)
+{
+	const struct state *state = manager_state(s->manager);
+	struct http_request *r = http_find(s->manager->http, f->id);
+
+	if (!r || state->n_events == 0 || state->events[state->n_events - 1].seq < f->next)
+		return;
+	for (size_t i = position(state, f->next); i < state->n_events && http_stream_backlog(r) < FEED_BYTES; i++) {
+		const struct event *e = &state->events[i];
+		f->next = e->seq + 1;
+		if (!stream_wants(&f->filter, e))
+			continue;
+		encode(s, e);
+		if (http_stream_write(r, s->encoded.data, s->encoded.len) < 0)
+			return;
+	}
+}
+
+static void on_drained(void *arg, uint64_t id)
+{
+	struct streams *s = ((struct manager *)arg)->streams;
+	struct stream *f = NULL;
+
+	HASH_FIND(hh, s->all, &id, sizeof(id), f);
+	if (!f)
+		return;
+	f->fed_at = mo_clock_boot_us();
+	feed(s, f);
+}
+
+static void on_gone(void *arg, uint64_t id)
+{
+	struct streams *s = ((struct manager *)arg)->streams;
+	struct stream *f = NULL;
+
+	HASH_FIND(hh, s->all, &id, sizeof(id), f);
+	if (!f)
+		return;
+	HASH_DEL(s->all, f);
+	free(f);
+}
+
+static void end(struct streams *s, struct stream *f)
+{
+	struct http_request *r = http_find(s->manager->http, f->id);
+
+	HASH_DEL(s->all, f);
+	free(f);
+	if (r)
+		http_stream_end(r);
+}
+
+static void on_heartbeat(void *arg)
+{
+	struct streams *s = arg;
+	struct stream *f, *tmp;
+	int64_t now = mo_clock_boot_us();
+
+	HASH_ITER(hh, s->all, f, tmp) {
+		struct http_request *r = http_find(s->manager->http, f->id);
+		if (!r || (http_stream_backlog(r) > 0 && now - f->fed_at > STUCK_US))
+			end(s, f);
+		else if (http_stream_backlog(r) == 0)
+			http_stream_write(r, ": beat\n\n", 8);
+	}
+	mo_timer_in(s->heartbeat, HEARTBEAT_US);
+}
+
+static void set_expiry(struct streams *s)
+{
+	int64_t next = auth_next_expiry(s->manager);
+
+	mo_timer_at(s->expiry, next == INT64_MAX || !s->all ? INT64_MAX : mo_clock_boot_us() + MO_MAX(next - manager_now(s->manager), 0) + 1000);
+}
+
+void streams_check(struct manager *m)
+{
+	struct streams *s = m->streams;
+	struct stream *f, *tmp;
+
+	HASH_ITER(hh, s->all, f, tmp)
+		if (f->token_id[0] && !auth_alive(m, f->token_id))
+			end(s, f);
+	set_expiry(s);
+}
+
+static void on_expiry(void *arg)
+{
+	struct streams *s = arg;
+
+	auth_reload(s->manager);
+	streams_check(s->manager);
+}
+
+void streams_new(struct manager *m)
+{
+	struct streams *s = mo_alloc(sizeof(*s));
+
+	s->manager = m;
+	s->encoded_seq = MO_NONE;
+	m->streams = s;
+	if (mo_timer_new(m->loop, on_heartbeat, s, &s->heartbeat) < 0 || mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0)
+		abort();
+	mo_timer_in(s->heartbeat, HEARTBEAT_US);
+}
+
+struct streams *streams_free(struct streams *s)
+{
+	struct stream *f, *tmp;
+
+	if (!s)
+		return NULL;
+	HASH_ITER(hh, s->all, f, tmp) {
+		HASH_DEL(s->all, f);
+		free(f);
+	}
+	mo_timer_free(s->heartbeat);
+	mo_timer_free(s->expiry);
+	mo_buf_done(&s->encoded);
+	free(s);
+	return NULL;
+}
+
+void streams_follow(struct manager *m, struct http_request *r, int64_t after, const struct stream_filter *filter)
+{
+	struct streams *s = m->streams;
+	struct stream *f = mo_alloc(sizeof(*f));
+	const char *token = http_caller(r)->token_id;
+
+	f->id = http_id(r);
+	f->next = after + 1;
+	f->filter = *filter;
+	f->fed_at = mo_clock_boot_us();
+	if (token)
+		memcpy(f->token_id, token, MO_MIN(strlen(token), sizeof(f->token_id) - 1));
+	HASH_ADD(hh, s->all, id, sizeof(f->id), f);
+	http_on_gone(r, on_gone, m);
+	http_stream_start(r, "text/event-stream");
+	http_stream_on_drained(r, on_drained, m);
+	http_stream_write(r, ": moectl events\n\n", 17);
+	feed(s, f);
+	set_expiry(s);
+}
+
+void streams_event(struct manager *m, int64_t seq)
+{
+	struct stream *f, *tmp;
+
+	HASH_ITER(hh, m->streams->all, f, tmp)
+		feed(m->streams, f);
+}

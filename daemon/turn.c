@@ -1,0 +1,220 @@
+/* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines are looked at only after all input:
+ *   1. core_step for each queued input, EV_LATE first, EV_TICK last
+ *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one fsync)
+ *   3. only then the effects: replies, commands, streams, log entries
+ *   4. the deadline timer            5. the watchdog
+ * Disk full: the ballast is given up and the batch tried once more; from then on submits are refused (507) until there is room. Any other failure: nothing is sent
+ * and the process ends; ranks run on and the next start replays what was stored. */
+#include "daemon/turn.h"
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include "daemon/auth.h"
+#include "daemon/journal.h"
+#include "daemon/room.h"
+#include "daemon/streams.h"
+
+#define SNAPSHOT_RECORDS 10000
+#define SLOW_SYNC_US 1000000
+#define WATCHDOG_EVERY_US 1000000
+#define SLOW_TOLD_EVERY_US (60 * 1000000LL)
+
+struct input *input_new(int type, struct http_request *r)
+{
+	struct input *in = mo_alloc(sizeof(*in));
+
+	in->event.type = type;
+	in->event.job = in->event.value = MO_NONE;
+	if (r) {
+		const struct http_caller *caller = http_caller(r);
+		in->event.request = (int64_t)http_id(r);
+		in->user = mo_strdup(caller->user);
+		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
+	}
+	return in;
+}
+
+static void input_free(struct input *in)
+{
+	free(in->answer_text);
+	free(in->node);
+	free(in->text);
+	free(in->when);
+	free(in->user);
+	mo_desc_free(&submit_desc, in->submit);
+	mo_desc_free(&agent_hello_desc, in->hello);
+	mo_desc_free(&agent_sync_desc, in->sync);
+	mo_desc_free(&token_desc, in->token);
+	free(in);
+}
+
+void turn_push(struct manager *m, struct input *in)
+{
+	struct core_event *e = &in->event;
+
+	e->node = in->node;
+	e->text = in->text;
+	e->when = in->when;
+	e->user = in->user;
+	e->submit = in->submit;
+	e->hello = in->hello;
+	e->sync = in->sync;
+	e->token = in->token;
+	*MO_GROW(m->inputs, m->n_inputs) = in;
+	mo_turn_arm(m->turn);
+}
+
+void turn_inputs_done(struct manager *m)
+{
+	for (size_t i = 0; i < m->n_inputs; i++)
+		input_free(m->inputs[i]);
+	free(m->inputs);
+	m->inputs = NULL;
+	m->n_inputs = 0;
+}
+
+static void late_first(struct input **inputs, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (inputs[i]->event.type == EV_LATE) {
+			struct input *late = inputs[i];
+			memmove(inputs + 1, inputs, i * sizeof(*inputs));
+			inputs[0] = late;
+		}
+}
+
+static int append(struct manager *m, char *const *texts, size_t n, struct mo_error *err)
+{
+	int r = store_append(m->store, texts, n, err);
+
+	if (r != -ENOSPC || !store_release_ballast(m->store))
+		return r;
+	mo_error_done(err);
+	r = store_append(m->store, texts, n, err);
+	if (r == 0)
+		room_lost(m);
+	return r;
+}
+
+/* 0, or a negative errno after manager_fail(). */
+static int store_records(struct manager *m, const struct core_out *out)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+
+	if (out->n_records == 0)
+		return 0;
+	char **texts = mo_alloc_array(out->n_records, sizeof(*texts));
+	for (size_t i = 0; i < out->n_records; i++)
+		texts[i] = journal_record_text(&out->records[i]);
+	int64_t began = mo_clock_boot_us();
+	int r = append(m, texts, out->n_records, &err);
+	int64_t took = mo_clock_boot_us() - began;
+	for (size_t i = 0; i < out->n_records; i++)
+		free(texts[i]);
+	free(texts);
+	if (r < 0) {
+		manager_fail(m, mo_error_text(&err, r));
+		return r;
+	}
+	m->n_records += (int64_t)out->n_records;
+	timing_add(&m->sync_time, took);
+	if (took > SLOW_SYNC_US && (!m->slow_told_at || began - m->slow_told_at > SLOW_TOLD_EVERY_US)) {
+		m->slow_told_at = began;
+		room_tell(m, "store.slow", "storing %zu records took %lld ms: is the disk of state_dir busy or failing?", out->n_records, (long long)(took / 1000));
+	}
+	return 0;
+}
+
+/* A snapshot costs as much as the state is large, so a large state waits for more records. */
+static void snapshot(struct manager *m)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+
+	if (store_records_since_snapshot(m->store) < MO_MAX(SNAPSHOT_RECORDS, 2 * (int64_t)manager_state(m)->n_jobs))
+		return;
+	journal_snapshot_text(manager_state(m), &text);
+	int r = store_snapshot(m->store, text.data, text.len, &err);
+	if (r == -ENOSPC)
+		mo_log(MO_WARNING, NULL, NULL, "snapshot: %s: the records are kept instead; free some space", mo_error_text(&err, r));
+	else if (r < 0)
+		manager_fail(m, mo_error_text(&err, r));
+	else
+		m->n_snapshots++;
+}
+
+static void carry_out(struct manager *m, struct input **inputs, size_t n, const struct core_out *out)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < out->n_effects; i++) {
+		while (at < n - 1 && i >= inputs[at]->effects_end)
+			at++;
+		effect_do(m, inputs[at], &out->effects[i]);
+	}
+}
+
+static void set_deadline(struct manager *m)
+{
+	int64_t due = core_deadline(m->core);
+
+	/* core time and CLOCK_BOOTTIME advance alike */
+	mo_timer_at(m->deadline, due == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + MO_MAX(due - manager_now(m), 0));
+}
+
+static bool tokens_changed(struct input **inputs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE)
+			return true;
+	return false;
+}
+
+static void steps(struct manager *m, struct input **inputs, size_t n, int64_t now)
+{
+	struct core_out out = {0};
+
+	late_first(inputs, n);
+	for (size_t i = 0; i < n; i++) {
+		core_step(m->core, &inputs[i]->event, now, &out);
+		inputs[i]->effects_end = out.n_effects;
+	}
+	if (store_records(m, &out) == 0) {
+		if (tokens_changed(inputs, n)) {
+			auth_reload(m);
+			streams_check(m);
+		}
+		carry_out(m, inputs, n, &out);
+		snapshot(m);
+	}
+	core_out_done(&out);
+}
+
+void turn_run(struct manager *m)
+{
+	int64_t began = mo_clock_boot_us(), now = manager_now(m);
+
+	if (m->fatal)
+		return;
+	if (now >= core_deadline(m->core))
+		turn_push(m, input_new(EV_TICK, NULL));
+	/* What effects push meanwhile belongs to the next turn. */
+	struct input **inputs = TAKE_PTR(m->inputs);
+	size_t n = m->n_inputs;
+	m->n_inputs = 0;
+	if (n > 0) {
+		steps(m, inputs, n, now);
+		m->n_turns++;
+		timing_add(&m->turn_time, mo_clock_boot_us() - began);
+	}
+	for (size_t i = 0; i < n; i++)
+		input_free(inputs[i]);
+	free(inputs);
+	if (m->fatal)
+		return;
+	set_deadline(m);
+	if (began - m->notified_at > WATCHDOG_EVERY_US) {
+		m->notified_at = began;
+		sd_notify(0, "WATCHDOG=1");
+	}
+}
