@@ -9,5 +9,6 @@ struct topo_options {
 	int64_t fake_gpus;           /* fake slots where no GPU is found; 0 none */
 	bool only_fake;              /* do not look for real GPUs */
 	const char *cpus;            /* cpu list this agent may use; NULL = its affinity and cgroup cpuset */
+	const char *gpus;            /* slot list this agent may use (several agents share a machine); slots keep their index; NULL = all */
 };
 int topo_discover(const struct topo_options *o, struct nodeinfo *ret, struct mo_error *err);
