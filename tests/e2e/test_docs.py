@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+"""The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, links between documents lead
+somewhere. `test_docs.py --write` writes the option tables and the route table anew."""
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import BUILD, ROOT, Suite, clean_env, equal, need  # noqa: E402
+
+suite = Suite()
+DOCS = os.path.join(ROOT, "docs")
+
+
+def read(name):
+    with open(os.path.join(DOCS, name)) as f:
+        return f.read()
+
+
+def options(program):
+    """[(name, default, text)] from --example-config: comment lines, then `#name: default`."""
+    text = subprocess.run([os.path.join(BUILD, program), "--example-config"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
+    found, doc = [], []
+    for line in text.split("\n"):
+        m = re.match(r"#([a-z_]+):(?: (.*))?$", line)
+        if m:
+            found.append((m.group(1), m.group(2) or "", " ".join(doc)))
+        doc = doc + [line[2:]] if line.startswith("# ") else []
+    return found
+
+
+def option_table(program):
+    rows = ["| option | default | what |", "|--|--|--|"]
+    for name, default, doc in options(program):
+        rows.append("| `%s` | %s | %s |" % (name, "`%s`" % default if default else "", doc.replace("|", "\\|")))
+    return "\n".join(rows)
+
+
+def routes():
+    """[(method, path, role, summary)] from the source of the route table."""
+    with open(os.path.join(ROOT, "daemon/api_routes.c")) as f:
+        found = re.findall(r'\{ \{ "(\w+)", "([^"]+)", ROLE_(\w+), \w+, \w+, \w+ \}, "((?:[^"\\]|\\.)*)"', f.read())
+    return [(m, p, "-" if r == "NONE" else r.lower(), s.replace('\\"', '"')) for m, p, r, s in found]
+
+
+def route_table():
+    rows = ["| route | role | what |", "|--|--|--|"]
+    for method, path, role, summary in routes():
+        if summary != "Dashboard file." and role != "agent":
+            rows.append("| `%s %s` | %s | %s |" % (method, path, role, summary.replace("|", "\\|")))
+    return "\n".join(rows)
+
+
+TABLES = (("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table))
+
+
+def section(text, title):
+    m = re.search(r"<!-- %s: [^\n]* -->\n(.*?)<!-- end -->" % re.escape(title), text, re.S)
+    need(m, "no table %s" % title)
+    return m
+
+
+@suite.test
+def tables_are_those_of_the_programs():
+    for name, title, make in TABLES:
+        equal(section(read(name), title).group(1).strip(), make(), "%s in docs/%s (write them with tests/e2e/test_docs.py --write)" % (title, name))
+
+
+@suite.test
+def openapi_has_the_same_routes():
+    with open(os.path.join(ROOT, "daemon/api_routes.c")) as f:
+        n = len(re.findall(r"^\t\{ \{ \"", f.read(), re.M))
+    equal(len(routes()), n, "routes understood by this test")
+
+
+@suite.test
+def links_lead_somewhere():
+    def anchors(text):
+        return {re.sub(r"[^a-z0-9 _-]", "", t.lower()).replace(" ", "-") for t in re.findall(r"^#+ (.*)$", text, re.M)}
+    for base, _, names in os.walk(DOCS):
+        for name in (n for n in names if n.endswith(".md")):
+            with open(os.path.join(base, name)) as f:
+                text = f.read()
+            for target in re.findall(r"\]\(([^)\s]+)\)", text):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                path, _, anchor = target.partition("#")
+                full = os.path.normpath(os.path.join(base, path)) if path else os.path.join(base, name)
+                need(os.path.exists(full), "%s: %s leads nowhere" % (name, target))
+                if anchor:
+                    with open(full) as f:
+                        need(anchor in anchors(f.read()), "%s: %s: no such heading" % (name, target))
+
+
+@suite.test
+def verbs_in_the_documents_exist():
+    """Every `moectl VERB` that a document names."""
+    text = subprocess.run([os.path.join(BUILD, "moectl"), "help"], stdout=subprocess.PIPE, text=True, env=clean_env()).stdout
+    verbs = set(re.findall(r"^  ([a-z]+) ", text, re.M)) | {"help", "version"}
+    for name in sorted(os.listdir(DOCS)) + ["../README.md"]:
+        if name.endswith(".md"):
+            for verb in re.findall(r"(?:`|^    )(?:build/)?moectl ([a-z]+)", read(name), re.M):
+                need(verb in verbs, "%s: there is no verb %s" % (name, verb))
+
+
+if "--write" in sys.argv:
+    for name, title, make in TABLES:
+        text = read(name)
+        m = section(text, title)
+        with open(os.path.join(DOCS, name), "w") as f:
+            f.write(text[:m.start(1)] + make() + "\n" + text[m.end(1):])
+    sys.exit(0)
+sys.exit(1 if suite.main() else 0)
