@@ -73,11 +73,14 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 {
 	const struct job *j = api_job(arg, r);
 	_cleanup_(list_done) struct list l = {0};
+	size_t first = 0;
 	int64_t after;
 
 	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
 		return;
-	for (size_t i = 0; i < j->n_checkpoints; i++) {
+	if (api_flag(r, "last") && j->n_checkpoints > (size_t)l.limit)
+		first = j->n_checkpoints - (size_t)l.limit;
+	for (size_t i = first; i < j->n_checkpoints; i++) {
 		if (j->checkpoints[i].iteration <= after)
 			continue;
 		if (!list_room(&l))

@@ -128,6 +128,12 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 	return true;
 }
 
+static bool is_wanted(const struct job *j, int64_t from, const bool states[static _JOB_STATE_N], const char *name)
+{
+	return j->id > from && states[j->state] && (!name || mo_streq(name, j->spec.recipe.name));
+}
+
+/* last=1: the newest that fit into limit. */
 void api_jobs_list(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -135,7 +141,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 	const char *after = http_query(r, "after"), *name = http_query(r, "name");
 	_cleanup_(list_done) struct list l = {0};
 	bool wanted[_JOB_STATE_N];
-	int64_t from = 0, now = manager_now(m);
+	int64_t from = 0, matching = 0, skip, now = manager_now(m);
 	struct job_view v;
 	char key[32];
 
@@ -145,9 +151,12 @@ void api_jobs_list(void *arg, struct http_request *r)
 	}
 	if (!read_states(r, wanted) || !list_start(r, &l))
 		return;
+	for (size_t i = 0; api_flag(r, "last") && i < s->n_jobs; i++)
+		matching += is_wanted(&s->jobs[i], from, wanted, name);
+	skip = matching - l.limit;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		const struct job *j = &s->jobs[i];
-		if (j->id <= from || !wanted[j->state] || (name && !mo_streq(name, j->spec.recipe.name)))
+		if (!is_wanted(j, from, wanted, name) || skip-- > 0)
 			continue;
 		if (!list_room(&l))
 			break;

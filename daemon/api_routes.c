@@ -7,7 +7,7 @@
 #define SMALL 16384
 const struct api_route api_routes[] = {
 	{ { "POST", "/v1/jobs", ROLE_USER, api_jobs_submit, B, true }, "Submit a recipe (YAML or JSON). Idempotency-Key makes repeats harmless; dry_run=1 starts nothing.", "jobs" },
-	{ { "GET", "/v1/jobs", ROLE_VIEWER, api_jobs_list, 0, false }, "List jobs; state= (several with commas), name=, limit=, after=.", "jobs" },
+	{ { "GET", "/v1/jobs", ROLE_VIEWER, api_jobs_list, 0, false }, "List jobs; state= (several with commas), name=, limit=, after=, last=1 for the newest.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}", ROLE_VIEWER, api_jobs_get, 0, false }, "One job.", "jobs" },
 	{ { "POST", "/v1/jobs/{id}/cancel", ROLE_USER, api_jobs_cancel, SMALL, false }, "End a job; {\"now\":true} without grace.", "jobs" },
 	{ { "POST", "/v1/jobs/{id}/pause", ROLE_USER, api_jobs_pause, SMALL, false }, "Stop a job as planned and free its GPUs.", "jobs" },
@@ -16,7 +16,7 @@ const struct api_route api_routes[] = {
 	{ { "GET", "/v1/jobs/{id}/ranks", ROLE_VIEWER, api_job_ranks, 0, false }, "Ranks of the current or last attempt.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/metrics", ROLE_VIEWER, api_job_metrics, 0, false }, "Samples by attempt and iteration; since=ITERATION, last=1 for the newest.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/events", ROLE_VIEWER, api_job_events, 0, false }, "Events of the job; follow=1 streams them.", "jobs" },
-	{ { "GET", "/v1/jobs/{id}/checkpoints", ROLE_VIEWER, api_job_checkpoints, 0, false }, "The ledger of checkpoints.", "jobs" },
+	{ { "GET", "/v1/jobs/{id}/checkpoints", ROLE_VIEWER, api_job_checkpoints, 0, false }, "The ledger of checkpoints; last=1 for the newest.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/report", ROLE_VIEWER, api_job_report, 0, false }, "GPU seconds by category, ETTR, incidents.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/logs", ROLE_VIEWER, api_job_logs, 0, false }, "Output of the ranks as text; rank=, attempt=, lines=, follow=1.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/why", ROLE_VIEWER, api_job_why, 0, false }, "Why the job is in its state, with evidence.", "jobs" },

@@ -193,7 +193,7 @@ async function cut(page) {
 async function headers() {
   await check('security headers of the page', async () => {
     const r = await fetch(T.url + '/'), csp = r.headers.get('content-security-policy') || '';
-    need(/default-src 'self'/.test(csp) && !/unsafe/.test(csp), 'content-security-policy: ' + csp);
+    need(/default-src '(self|none)'/.test(csp) && !/unsafe/.test(csp), 'content-security-policy: ' + csp);
     need(r.headers.get('x-content-type-options') === 'nosniff', 'no nosniff');
   });
 }
