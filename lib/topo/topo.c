@@ -11,6 +11,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define XML_BYTES_MAX (64 * 1024 * 1024)
@@ -59,7 +60,8 @@ static int open_topology(const struct topo_options *o, hwloc_topology_t *ret, st
 	}
 	int r = load(t, o->root);
 	if (r < 0)
-		return mo_error_set(err, r, "discovery: hwloc cannot read %s: %s", o->xml ? o->xml : *o->root ? o->root : "this machine", strerror(-r));
+		return mo_error_set(err, r, "discovery: hwloc cannot read %s: %s: %s", o->xml ? o->xml : *o->root ? o->root : "this machine", strerror(-r),
+				    o->xml ? "export it with lstopo --of xml of hwloc 2" : "check that its sys tree is readable");
 	*ret = t;
 	t = NULL;
 	return 0;
@@ -178,6 +180,12 @@ static int64_t numa_of(hwloc_topology_t t, hwloc_obj_t obj) {
 	return node >= 0 && hwloc_bitmap_weight(place->nodeset) == 1 ? node : MO_NONE;
 }
 
+static int by_address(const void *a, const void *b) {
+	const struct found_gpu *x = a, *y = b;
+
+	return strcmp(x->slot.bdf, y->slot.bdf);
+}
+
 /* GPUs and RDMA devices of an XML file: PCI objects by vendor and class (never the display adapter of a BMC), in the order of bus addresses. */
 static void find_in_xml(hwloc_topology_t t, struct finds *f) {
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_pcidev(t, obj)); ) {
@@ -192,9 +200,19 @@ static void find_in_xml(hwloc_topology_t t, struct finds *f) {
 		g->slot.bdf = mo_printf("%04x:%02x:%02x.%x", pci->domain, pci->bus, pci->dev, pci->func);
 		g->slot.numa_node = numa_of(t, obj);
 		g->path = io_path(obj);
-		for (hwloc_obj_t os = obj->io_first_child; os && !g->slot.unique_id; os = os->next_sibling)
+		for (hwloc_obj_t os = obj->io_first_child; os && !g->slot.unique_id; os = os->next_sibling) {
+			const char *kib = hwloc_obj_get_info_by_name(os, "RSMIVRAMSize");
+			int64_t n;
 			mo_str_set(&g->slot.unique_id, hwloc_obj_get_info_by_name(os, amd ? "AMDUUID" : "NVIDIAUUID"));
+			if (kib && mo_parse_i64(kib, 1, INT64_MAX / 1024, &n) == 0)
+				g->slot.vram_bytes = n * 1024;
+		}
 	}
+	/* hwloc lists devices by place; drivers number them by bus address. */
+	if (f->gpus)
+		qsort(f->gpus, f->n_gpus, sizeof(*f->gpus), by_address);
+	for (size_t i = 0; i < f->n_gpus; i++)
+		f->gpus[i].slot.index = (int64_t)i;
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_osdev(t, obj)); ) {
 		if (obj->attr->osdev.type != HWLOC_OBJ_OSDEV_OPENFABRICS || !obj->parent)
 			continue;
@@ -257,7 +275,7 @@ static int discover(const struct topo_options *o, struct nodeinfo *info, struct 
 	if (r < 0)
 		return r;
 	name_machine(o, t, info);
-	info->simulated = o->xml || *o->root;
+	info->simulated = o->xml || *o->root || !hwloc_topology_is_thissystem(t);   /* HWLOC_XMLFILE and its like work too */
 	info->cpus = (int64_t)mo_idset_count(&allowed);
 	read_numa(t, &allowed, info);
 	if (!o->only_fake && o->xml)
