@@ -88,7 +88,7 @@ $(BUILD)/%.o: %.c | check-packages
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
--include $(shell [ -d $(BUILD) ] && find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell [ -d $(BUILD) ] && find $(BUILD) -type f -name '*.d' -not -path '*/stage/*' 2>/dev/null)
 
 .PHONY: clean
 clean:
