@@ -162,7 +162,10 @@ class Rig(Cluster):
         if body is not None and "content-type" not in h:
             h["content-type"] = "application/json"
         try:
-            c.request(method, path, body.encode() if isinstance(body, str) else body, h)
+            try:
+                c.request(method, path, body.encode() if isinstance(body, str) else body, h)
+            except (BrokenPipeError, ConnectionResetError):     # refused by its head: the answer may be there already
+                pass
             return Answer(c.getresponse())
         finally:
             c.close()

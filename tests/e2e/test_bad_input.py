@@ -112,7 +112,7 @@ def bodies(rig):
     before = rig.state()
     good = json.dumps({"role": "viewer"})
     for path, body, kind, status in (
-            ("/v1/tokens", "{", None, 400), ("/v1/tokens", "{} x", None, 400), ("/v1/tokens", '{"role":"viewer","role":"admin"}', None, 400), ("/v1/tokens", "[" * 100000, None, 400),
+            ("/v1/tokens", "{", None, 400), ("/v1/tokens", "{} x", None, 400), ("/v1/tokens", '{"role":"viewer","role":"admin"}', None, 400), ("/v1/tokens", "[" * 10000, None, 400),
             ("/v1/tokens", '{"role":' * 40 + "1" + "}" * 40, None, 400), ("/v1/tokens", b'{"role":"\xff"}', None, 400), ("/v1/tokens", '{"rolle":"viewer"}', None, 422),
             ("/v1/tokens", '{"role":7}', None, 422), ("/v1/tokens", '{"role":"king"}', None, 422), ("/v1/tokens", "[]", None, 422), ("/v1/tokens", good, "text/plain", 415),
             ("/v1/tokens", good, "application/yaml", 415), ("/v1/jobs", GOOD, "text/plain", 415), ("/v1/jobs", GOOD, "multipart/form-data", 415),
@@ -341,7 +341,7 @@ def more_gpus_than_exist(rig):
     equal(rig.job(job)["state"], "queued", "state")
     why = rig.json("why", job)
     text = json.dumps(why)
-    need("100" in text and "4" in text and why["reasons"], "why does not tell wanted and present GPUs: %s" % text)
+    need("100" in text and "has %d" % (rig.nodes * rig.gpus_per_node) in text and why["reasons"], "why does not tell wanted and present GPUs: %s" % text)
     need("100" in rig.run("why", job).stdout, "why in words")
     rig.run("cancel", job)
     rig.wait_state(job, "cancelled")
