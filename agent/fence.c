@@ -1,5 +1,6 @@
-/* STATE/fence.json: the highest controller epoch obeyed and the highest attempt seen per job. Saved durably before anything is started, so that after any crash this node still
- * refuses stale commands. The core keeps the truth; this is its copy on disk. */
+/* STATE/fence.json: the highest controller epoch obeyed and the highest attempt seen per job. Saved before anything is started, so that after any crash this node still refuses stale
+ * commands. The core keeps the truth; this is its copy on disk. A new epoch is synced: it must survive power loss. An attempt need only survive the agent: after a power loss the boot
+ * id has changed, and launches are never repeated to another boot; so no disk flush stands between an order and its ranks. */
 #include <errno.h>
 #include <string.h>
 #include "agent/manager.h"
@@ -55,7 +56,7 @@ int fence_open(struct manager *m, struct mo_error *err) {
 
 int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch) {
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	bool same = epoch <= f->file.epoch;
+	bool same = epoch <= f->file.epoch, sync = !same;
 	f->file.epoch = MO_MAX(f->file.epoch, epoch);
 	size_t i = 0;
 	while (i < f->file.n_jobs && f->file.jobs[i].job != job)
@@ -73,5 +74,5 @@ int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch) {
 	if (same)
 		return 0;
 	wire_encode(&fence_file_desc, &f->file, &b);
-	return mo_write_file(f->path, b.data, b.len, 0600, true);
+	return mo_write_file(f->path, b.data, b.len, 0600, sync);
 }

@@ -348,7 +348,7 @@ int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error 
 	/* A root agent's ranks of other users pass through to their notify socket and their own directory; they cannot list it. */
 	int r = mkdir(d->path, 0700) < 0 && errno != EEXIST ? -errno : chmod(d->path, geteuid() == 0 ? 0711 : 0700) < 0 ? -errno : open_dir(d);
 	if (r == 0)
-		r = mo_write_file(file, b.data, b.len, 0600, true);
+		r = mo_write_file(file, b.data, b.len, 0600, false); /* outlives the agent; a power loss ends the step with it, as the boot id shows */
 	loaded(d);
 	return r < 0 ? mo_error_set(err, r, "the spool entry %s on %s could not be written: %s", file, d->manager->config->node, strerror(-r)) : 0;
 }

@@ -1,4 +1,4 @@
-/* The spool entry of a step: file launch.json of its directory, written by the agent (fsynced) before anything acts, read by stepd and by later agents.
+/* The spool entry of a step: file launch.json of its directory, written by the agent before anything acts, read by stepd and by later agents.
  * Everything stepd needs to start the ranks is in it, so a stepd never asks anybody. Docs: docs/protocol.md. */
 #pragma once
 #include "agent/core/bind.h"

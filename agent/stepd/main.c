@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/stepd/stepd.h"
@@ -143,6 +144,7 @@ int main(int argc, char *argv[]) {
 		return 2;
 	}
 	umask(077);
+	syscall(SYS_close_range, 3U, ~0U, 0U); /* whatever the starter forgot to close */
 	mo_desc_init(&spool_desc, &s.spool);
 	s.dir_fd = open(s.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s.dir_fd < 0) {
