@@ -209,6 +209,10 @@ static void discover(void *arg) {
 		argv[n++] = (char *)"--cpus";
 		argv[n++] = c->cpus;
 	}
+	if (c->use_gpus) {
+		argv[n++] = (char *)"--gpus";
+		argv[n++] = c->use_gpus;
+	}
 	int r = helper_start(m->loop, m->discover_path, argv, c->discover_deadline_us, DISCOVER_OUT_MAX, on_discovered, m, &m->discovery);
 	_cleanup_(mo_freep) char *problem = r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
 	if (r < 0)

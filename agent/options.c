@@ -22,6 +22,7 @@ static const struct mo_option options[] = {
 	{"runtime_dir", MO_OPTION_PATH, AT(runtime_dir), "/run/moe-agent", "One directory per running step. Should be a tmpfs; must survive restarts of the agent.", 0, 0, NULL},
 	{"gpus", MO_OPTION_INT, AT(gpus), "0", "Fake GPU slots where no GPU is found: 0 = none.", 0, MO_GPUS_PER_NODE_MAX, NULL},
 	{"only_fake_gpus", MO_OPTION_BOOL, AT(only_fake_gpus), "false", "Do not look for real GPUs.", 0, 0, NULL},
+	{"use_gpus", MO_OPTION_STR, AT(use_gpus), NULL, "Real GPU slots that this agent may use, such as 0-3, where several agents share a machine. Default: all.", 0, 0, NULL},
 	{"topology", MO_OPTION_PATH, AT(topology), NULL, "hwloc XML file, or the root directory of a fake machine, instead of this one's topology. Nothing is really bound then.", 0, 0, NULL},
 	{"cpus", MO_OPTION_STR, AT(cpus), NULL, "CPUs that ranks may use, such as 0-7,12. Default: all that the agent may use.", 0, 0, NULL},
 	{"reserve_cores", MO_OPTION_INT, AT(reserve_cores), "0", "Least number of cores kept free of ranks, when a recipe asks for fewer.", 0, 1024, NULL},
@@ -53,10 +54,13 @@ static int default_node(struct agent_config *c, struct mo_error *err) {
 
 int agent_config_check(struct agent_config *c, struct mo_error *err) {
 	_cleanup_(mo_idset_done) struct mo_idset set = {0};
+	_cleanup_(mo_idset_done) struct mo_idset gpus = {0};
 	if (!mo_starts_with(c->controller, "unix:/") && !mo_starts_with(c->controller, "http://") && !mo_starts_with(c->controller, "https://"))
 		return mo_error_set(err, -EINVAL, "controller: '%s' is none of http://host:port, https://host:port, unix:/path", c->controller);
 	if (c->cpus && (mo_idset_parse(c->cpus, &set) < 0 || mo_idset_count(&set) == 0))
 		return mo_error_set(err, -EINVAL, "cpus: '%s' is not a list such as 0-7,12", c->cpus);
+	if (c->use_gpus && (mo_idset_parse(c->use_gpus, &gpus) < 0 || mo_idset_count(&gpus) == 0))
+		return mo_error_set(err, -EINVAL, "use_gpus: '%s' is not a list such as 0-3", c->use_gpus);
 	if (c->topology && access(c->topology, R_OK) < 0)
 		return mo_error_set(err, -errno, "topology: %s: %s", c->topology, strerror(errno));
 	if (!c->state_dir || !c->runtime_dir || !c->tmpdir || strlen(c->runtime_dir) > RUNTIME_DIR_MAX)

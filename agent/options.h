@@ -6,7 +6,7 @@ struct agent_config {
 	char *controller, *token_file, *ca_file;
 	char *node, *address;
 	char *state_dir, *runtime_dir;
-	int64_t gpus; bool only_fake_gpus;
+	int64_t gpus; bool only_fake_gpus; char *use_gpus;
 	char *topology, *cpus;
 	int64_t reserve_cores;
 	bool allow_root;

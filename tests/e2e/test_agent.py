@@ -53,7 +53,7 @@ class Node:
         if exc[0]:
             sys.stdout.write(log[-4000:])
         need(not left, "left behind: %s" % left)
-        need("ERROR: AddressSanitizer" not in log and "runtime error" not in log, log[-3000:])
+        need("Sanitizer" not in log and "runtime error" not in log, log[-3000:])
 
     def start(self):
         args = [os.path.join(BUILD, "moe-agent"), "--config", "/dev/null"]
@@ -71,8 +71,9 @@ class Node:
     def stop_agent(self, sig=signal.SIGKILL):
         if self.agent:
             self.agent.send_signal(sig)
-            self.agent.wait(20)
-            self.agent = None
+            code, self.agent = self.agent.wait(20), None
+            if sig == signal.SIGTERM:
+                equal(code, 0, "exit status of the agent after SIGTERM (log: %s)" % self.log()[-3000:])
 
     def log(self):
         with open(self.dir + "/agent.log", errors="replace") as f:
@@ -297,7 +298,7 @@ def kill_at_once():
 def peer_death_is_told_at_once():
     with Node(beat_ms=5000) as n:
         n.launch(SLEEP, n=4)
-        victim = n.moed.note_list(1, 1, "started")[2]
+        victim = [s for s in n.moed.note_list(1, 1, "started") if s["rank"] == 2][0]
         os.kill(victim["pid"], signal.SIGKILL)
         exits = n.moed.wait_note(1, 1, "exit", deadline=2)
         equal((exits[0]["rank"], exits[0]["signal"], exits[0]["pid"]), (2, 9, victim["pid"]), "exit")
