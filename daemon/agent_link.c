@@ -200,8 +200,7 @@ void link_ack(struct manager *m, int64_t request, const char *node)
 	if (!r)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
-	core_sync_reply(m->core, node, &reply);
-	mo_vec_clear(&command_desc, (void **)&reply.commands, &reply.n_commands);
+	core_acks(m->core, node, &reply);
 	api_send_doc(r, 200, &sync_reply_desc, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }

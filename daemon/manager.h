@@ -38,7 +38,6 @@ struct manager {
 	int64_t slow_told_at;                /* store.slow was told: boot us */
 	int64_t notified_at;                 /* the watchdog was fed: boot us */
 	bool store_full;                     /* submits get 507 */
-	int64_t room_looked_at;
 	bool fatal;                          /* the store failed: nothing may be sent any more */
 	char *url;                           /* as in STATE/address */
 	struct http_route *routes;

@@ -7,7 +7,6 @@
 #include "daemon/turn.h"
 
 #define SUBMIT_FREE_MIN (8LL << 20)
-#define LOOK_EVERY_US 1000000
 
 void room_tell(struct manager *m, const char *type, const char *fmt, ...)
 {
@@ -46,13 +45,8 @@ void room_lost(struct manager *m)
 
 bool room_for_submit(struct manager *m)
 {
-	int64_t now = mo_clock_boot_us();
-
-	if (!m->store_full && now - m->room_looked_at > LOOK_EVERY_US) {
-		m->room_looked_at = now;
-		if (!space_left(m))
-			set_full(m, "less than 8 MiB are left");
-	}
+	if (!m->store_full && !space_left(m))
+		set_full(m, "less than 8 MiB are left");
 	return !m->store_full;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "daemon/manager.h"
 
-/* May a new job be taken? Looks at the file system at most once a second. */
+/* May a new job be taken? */
 bool room_for_submit(struct manager *m);
 /* The disk was full and the ballast is gone. */
 void room_lost(struct manager *m);

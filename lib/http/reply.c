@@ -127,7 +127,7 @@ int http_stream_write(struct http_request *r, const void *data, size_t n)
 {
 	if (r->stream_ended)
 		return -EPIPE;
-	if (r->backlog.len - r->backlog_start + n > HTTP_STREAM_BACKLOG_MAX) {
+	if (r->backlog.len - r->backlog_start > HTTP_STREAM_BACKLOG_MAX) {
 		r->stream_ended = true;
 		shutdown(r->connection->fd, SHUT_RDWR);
 		resume(r);

@@ -1,5 +1,6 @@
 /* A request from its head to its handler: the checks named in server.h, in that order, then the body, then the handler exactly once.
- * Bodies are never read for a request that is refused by its head: MHD then closes the connection after the answer. */
+ * The body of a request that is refused by its head is never kept. A short one is read and dropped, so that the client surely sees the answer (a close with unread bytes is
+ * a reset); a longer one is not read: MHD answers at once and closes the connection. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
@@ -9,7 +10,7 @@
 #include "lib/http/internal.h"
 #include "lib/wire/json.h"
 
-#define CHUNKED_WASTE_FACTOR 4           /* so much of an oversized chunked body is read and dropped, to be able to answer */
+#define DROP_MAX (1024 * 1024)           /* bytes of a refused body that are read and dropped */
 
 const char *const role_names[_ROLE_N] = { "none", "viewer", "user", "operator", "admin", "agent" };
 
@@ -221,7 +222,7 @@ static enum MHD_Result on_head(struct http_request *r)
 		length = INT64_MAX;
 	bool has_body = length > 0 || coding;
 	check_head(r, has_body, (uint64_t)length);
-	if (r->answered && has_body)
+	if (r->answered && (coding || length > DROP_MAX))
 		return reply_queue(r);
 	return MHD_YES;
 }
@@ -231,7 +232,7 @@ static enum MHD_Result on_body(struct http_request *r, const char *data, size_t 
 	r->received += *n;
 	if (r->received > r->route->max_body) {
 		r->too_big = true;
-		if (r->received > CHUNKED_WASTE_FACTOR * r->route->max_body + HTTP_STREAM_BACKLOG_MAX)
+		if (r->received > r->route->max_body + DROP_MAX)
 			return MHD_NO;
 	} else {
 		mo_buf_add(&r->body, data, *n);

@@ -55,7 +55,7 @@ void http_hold(struct http_request *r);                                    /* in
 /* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may be NULL. May be called in the handler or later (the request is held meanwhile). */
 void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers);
 void http_problem(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);  /* problem+json */
-/* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone, -ENOBUFS when the client is slower than 1 MiB of backlog: it is then closed). */
+/* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone, -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */
 void http_stream_start(struct http_request *r, const char *content_type);
 int http_stream_write(struct http_request *r, const void *data, size_t n);
 void http_stream_end(struct http_request *r);

@@ -1,0 +1,633 @@
+"""The REST interface of a real moed: every route of its own description against every credential, lists, sessions, streams, idempotency, logs through an agent that this
+test plays, a full disk, restarts. No agent program and no moectl is needed."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from lib import BUILD, Suite, clean_env, equal, need, wait_until
+from rig import Unix
+
+MOED = os.path.join(BUILD, "moed")
+ROLES = ["viewer", "user", "operator", "admin"]
+RECIPE = json.dumps({"recipe": 1, "name": "rest", "engine": {"kind": "command", "argv": ["/bin/true"]}, "cluster": {"gpus": 2}})
+suite = Suite()
+
+
+def test(fn):
+    """Each test gets a controller of its own."""
+    def run():
+        with Moed() as m:
+            fn(m)
+    run.__name__ = fn.__name__
+    return suite.test(run)
+
+
+class Answer:
+    def __init__(self, response):
+        self.status, self.headers = response.status, {k.lower(): v for k, v in response.getheaders()}
+        self.body = response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Moed:
+    """A controller on a directory of its own."""
+
+    def __init__(self, dir=None, **options):
+        self.dir = dir or tempfile.mkdtemp(prefix="moe-rest-")
+        self.state = options.pop("state_dir", os.path.join(self.dir, "state"))
+        self.options = dict({"state_dir": self.state, "unix_socket": os.path.join(self.dir, "sock"), "port": 0, "bootstrap_tokens": os.path.join(self.dir, "tokens"), "beat_ms": 300,
+                             "suspect_ms": 1500, "down_ms": 4000}, **options)
+        self.start()
+
+    def start(self):
+        args = [MOED]
+        for k, v in self.options.items():
+            args += ["--set", "%s=%s" % (k, v)]
+        address = os.path.join(self.state, "address")
+        if os.path.exists(address):
+            os.unlink(address)
+        self.log = open(os.path.join(self.dir, "log"), "a")
+        self.process = subprocess.Popen(args, env=clean_env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        wait_until(lambda: self.process.poll() is not None or os.path.exists(address), 20, "moed listening")
+        need(self.process.poll() is None, lambda: open(os.path.join(self.dir, "log")).read())
+        with open(address) as f:
+            self.host, self.port = f.read().strip().split("//")[1].split(":")
+        with open(os.path.join(self.dir, "tokens", "admin.token")) as f:
+            self.admin = f.read().strip()
+        with open(os.path.join(self.dir, "tokens", "agent.token")) as f:
+            self.agent = f.read().strip()
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(20)
+        self.log.close()
+        return code
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def connect(self, unix=False, timeout=20):
+        return Unix(self.options["unix_socket"], timeout) if unix else http.client.HTTPConnection(self.host, int(self.port), timeout=timeout)
+
+    def ask(self, method, path, body=None, token="admin", headers=None, unix=False, type="application/json"):
+        """token: a secret, "admin" for the admin's, None for none."""
+        h = dict(headers or {})
+        token = self.admin if token == "admin" else token
+        if token:
+            h["Authorization"] = "Bearer " + token
+        if body is not None:
+            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+            h.setdefault("Content-Type", type)
+        c = self.connect(unix)
+        try:
+            try:
+                c.request(method, path, body, h)
+            except BrokenPipeError:
+                pass  # refused by its head: the answer is there
+            return Answer(c.getresponse())
+        finally:
+            c.close()
+
+    def get(self, path, **kw):
+        a = self.ask("GET", path, **kw)
+        equal(a.status, 200, "GET %s: %s" % (path, a.body[:300]))
+        return a.json
+
+    def token(self, role, **more):
+        a = self.ask("POST", "/v1/tokens", dict({"role": role}, **more))
+        equal(a.status, 201, "token: %s" % a.body)
+        return a.json
+
+    def submit(self, **kw):
+        return self.ask("POST", "/v1/jobs", RECIPE, **kw)
+
+
+class Stream(threading.Thread):
+    """Follows an event stream; `events` grows, `ended` is set at its end."""
+
+    def __init__(self, moed, path="/v1/events?follow=1", token=None, headers=None):
+        super().__init__(daemon=True)
+        self.connection, self.events, self.ended = moed.connect(timeout=60), [], threading.Event()
+        self.connection.request("GET", path, headers=dict({"Authorization": "Bearer " + (token or moed.admin)}, **(headers or {})))
+        self.response = self.connection.getresponse()
+        equal(self.response.status, 200, "stream")
+        self.start()
+
+    def run(self):
+        event = {}
+        try:
+            for line in iter(self.response.readline, b""):
+                key, _, value = line.decode().rstrip("\n").partition(": ")
+                if key == "id":
+                    event["id"] = int(value)
+                elif key == "data":
+                    event["data"] = json.loads(value)
+                elif not line.strip() and event:
+                    self.events.append(event)
+                    event = {}
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        self.ended.set()
+
+
+class FakeAgent:
+    """Speaks the agent protocol for one node; answers questions for logs from `logs` {rank: text}."""
+
+    def __init__(self, moed, node="n1", gpus=2, token=None):
+        self.moed, self.node, self.gpus, self.token = moed, node, gpus, token or moed.agent
+        self.logs, self.queries, self.commands, self.beat, self.running = {}, [], [], 0, True
+        self.ended = set()
+
+    def post(self, route, doc):
+        return self.moed.ask("POST", "/v1/agent/" + route, doc, token=self.token)
+
+    def hello(self, **more):
+        numa = [{"id": 0, "cpus": "0-1", "cores": "0;1", "l3": "0-1", "mem_bytes": 1 << 30, "distances": "10"}]
+        info = {"hostname": self.node, "gpus": [{"index": i, "vendor": "fake", "model": "fake", "numa_node": 0} for i in range(self.gpus)], "numa": numa, "cpus": 2, "mem_bytes": 1 << 30}
+        a = self.post("hello", dict({"node": self.node, "boot_id": "boot", "instance": "i1", "protocol": 1, "version": "test", "info": info, "steps": []}, **more))
+        if a.status == 200:
+            self.epoch = a.json["epoch"]
+        return a
+
+    def sync(self, route="sync", **more):
+        self.beat += 1
+        doc = {"node": self.node, "boot_id": "boot", "instance": "i1", "epoch": self.epoch, "beat": self.beat, "mono_ns": time.monotonic_ns(), "steps": [], "scans": []}
+        a = self.post(route, dict(doc, **more))
+        if a.status == 200:
+            self.commands += a.json["commands"]
+        return a
+
+    def answer(self, c):
+        self.queries.append(c)
+        text, offset = self.logs.get(c["rank"], ""), c["offset"]
+        if offset < 0:
+            lines = text.splitlines(True)
+            offset = len(text) - len("".join(lines[-c["lines"]:] if c["lines"] else []))
+        doc = {"node": self.node, "query": c["query"], "text": text[offset:], "offset": len(text), "end": c["rank"] in self.ended}
+        if c["rank"] not in self.logs:
+            doc = {"node": self.node, "query": c["query"], "error": "no such log"}
+        equal(self.post("answer", doc).status, 200, "answer")
+
+    def loop(self):
+        def run():
+            steps = []
+            while self.running:
+                a = self.sync(steps=steps)
+                if a.status != 200:
+                    continue
+                for c in a.json["commands"]:
+                    if c["kind"] == "query":
+                        self.answer(c)
+                    elif c["kind"] == "launch" and not steps:
+                        k = c["launch"]
+                        notes = [{"n": i + 1, "kind": "started", "rank": k["first_rank"] + i, "pid": 100 + i, "cpus": "0", "bind_verified": True} for i in range(k["n_local"])]
+                        notes.append({"n": len(notes) + 1, "kind": "running"})
+                        steps = [{"job": k["job"], "attempt": k["attempt"], "state": "running", "written": len(notes), "notes": notes, "progress": []}]
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+
+
+def routes(m):
+    """(method, path, least role, largest body) of the served description."""
+    a = m.ask("GET", "/openapi.json", token=None)
+    equal(a.status, 200, "openapi")
+    return [(method.upper(), path, op["x-role"], op["x-max-body"]) for path, ops in a.json["paths"].items() for method, op in ops.items()]
+
+
+def concrete(path):
+    return path.replace("{id}", "j-999").replace("{name}", "none")
+
+
+@test
+def every_route_and_role(m):
+    """No or a wrong credential 401, too small a role 403, a wrong method 405; enough of a role passes the gate."""
+    tokens = {role: m.token(role)["token"] for role in ROLES + ["agent"]}
+    table = routes(m)
+    need(len(table) >= 40, "only %d routes" % len(table))
+    for method, path, role, body in table:
+        where = "%s %s" % (method, path)
+        send = lambda token, method=method: m.ask(method, concrete(path), "{}" if method == "POST" else None, token=token).status
+        if role == "none":
+            equal(send(None), 200, where)
+        else:
+            equal(send(None), 401, where + " without a credential")
+            equal(send("moe_00000000_" + "0" * 64), 401, where + " with a wrong token")
+            equal(send(tokens["viewer"][:-1] + "x"), 401, where + " with a spoilt token")
+            for have in ROLES + ["agent"]:
+                enough = have == role if "agent" in (have, role) else ROLES.index(have) >= ROLES.index(role)
+                if enough and path == "/v1/events":
+                    continue
+                status = send(tokens[have])
+                need((status not in (401, 403)) if enough else status == 403, "%s as %s: %d" % (where, have, status))
+        if method != "POST" and not any(t[0] == "POST" and t[1] == path for t in table):
+            status = send(None if role == "none" else tokens["agent" if role == "agent" else "admin"], "POST")
+            equal(status, 405, where + " with POST")
+    equal(m.ask("PUT", "/v1/jobs", "{}").status, 405, "PUT")
+    equal(m.ask("GET", "/v1/nothing", token=None).status, 401, "unknown path without a credential")
+    equal(m.ask("GET", "/v1/nothing").status, 404, "unknown path")
+    for path in ("/../etc/passwd", "/web/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/app.js/../../main.c"):
+        need(m.ask("GET", path, token=None).status in (401, 404), path)
+
+
+@test
+def bodies(m):
+    for method, path, role, largest in routes(m):
+        if method != "POST" or role == "none":
+            continue
+        token = m.agent if role == "agent" else m.admin
+        where = "POST " + path
+        equal(m.ask("POST", concrete(path), "x" * (largest + 1), token=token).status, 413, where + " too large")
+        equal(m.ask("POST", concrete(path), "a=1", token=token, type="application/x-www-form-urlencoded").status, 415, where + " as a form")
+        if "{" not in path and path != "/v1/session":
+            a = m.ask("POST", path, '{"a":', token=token)
+            need(a.status in (400, 422), "%s with broken JSON: %d" % (where, a.status))
+            need(a.json["detail"], where)
+    for body, status in (('{"role":"viewer","role":"admin"}', 400), ('{"role":"viewer"} x', 400), ("[]", 422), ('{"role":7}', 422), ('{"rolle":"viewer"}', 422), ('{"role":"root"}', 422),
+                         ('{"role":"viewer","ttl":"soon"}', 422), ('{"role":"viewer","user":"../x"}', 422), ("[" * 100, 400), (b'{"role":"\xff"}', 400), ("", 422)):
+        equal(m.ask("POST", "/v1/tokens", body).status, status, "token from %r" % body)
+
+
+@test
+def browsers(m):
+    """Another Host, another Origin, and a cookie without X-Moe are refused."""
+    equal(m.ask("GET", "/healthz", token=None, headers={"Host": "evil.example"}).status, 421, "Host")
+    equal(m.ask("GET", "/healthz", token=None, headers={"Host": "localhost:1"}).status, 200, "Host localhost")
+    equal(m.submit(headers={"Origin": "http://evil.example"}).status, 403, "Origin")
+    page = m.ask("GET", "/", token=None)
+    need("default-src 'none'" in page.headers["content-security-policy"] and page.headers["x-content-type-options"] == "nosniff", "headers of the page")
+    t = m.token("user", user="ada")
+    equal(m.ask("POST", "/v1/session", token=None).status, 401, "session without a token")
+    a = m.ask("POST", "/v1/session", token=t["token"])
+    equal(a.status, 200, "session")
+    need(all(w in a.headers["set-cookie"] for w in ("HttpOnly", "SameSite=Strict")) and t["token"] not in a.headers["set-cookie"], a.headers["set-cookie"])
+    cookie = {"Cookie": a.headers["set-cookie"].split(";")[0]}
+    equal(m.ask("GET", "/v1/jobs", token=None, headers=cookie).status, 200, "read by cookie")
+    equal(m.submit(token=None, headers=cookie).status, 403, "submit by cookie without X-Moe")
+    equal(m.submit(token=None, headers=dict(cookie, **{"X-Moe": "1"})).status, 201, "submit by cookie")
+    equal(m.ask("POST", "/v1/session", token=None, headers=dict(cookie, **{"X-Moe": "1"})).status, 422, "a cookie makes no cookie")
+    spoilt = {"Cookie": cookie["Cookie"][:-1] + ("0" if cookie["Cookie"][-1] != "0" else "1")}
+    equal(m.ask("GET", "/v1/jobs", token=None, headers=spoilt).status, 401, "spoilt cookie")
+    equal(m.ask("DELETE", "/v1/tokens/" + t["id"]).status, 200, "revoke")
+    equal(m.ask("GET", "/v1/jobs", token=None, headers=cookie).status, 401, "cookie of a revoked token")
+
+
+@test
+def users_own_their_jobs(m):
+    ada, bob, op = (m.token(r, user=u)["token"] for r, u in (("user", "ada"), ("user", "bob"), ("operator", "olga")))
+    job = m.submit(token=ada).json["id"]
+    equal(m.get("/v1/jobs/" + job, token=bob)["user"], "ada", "user of the job")
+    equal(m.ask("POST", "/v1/jobs/%s/cancel" % job, {}, token=bob).status, 403, "cancel of another's job")
+    equal(m.ask("POST", "/v1/jobs/%s/cancel" % job, {}, token=op).status, 200, "cancel by the operator")
+    a = m.ask("POST", "/v1/jobs/%s/cancel" % job, {}, token=ada)
+    equal((a.status, a.headers["content-type"]), (409, "application/problem+json"), "cancel twice")
+    own = m.submit(unix=True, token=None)
+    equal(own.status, 201, "submit on the UNIX socket")
+    equal(m.ask("GET", "/v1/tokens", unix=True, token=None).status, 200, "this user is admin there")
+    equal(m.ask("GET", "/v1/tokens", unix=True, token=ada).status, 403, "a token decides alone")
+
+
+@test
+def tokens_end(m):
+    short, other = m.token("viewer", ttl="1s"), m.token("viewer")
+    shown = m.get("/v1/tokens")["items"]
+    need(short["id"] in [t["id"] for t in shown] and not any("token" in t or "hash" in t for t in shown), "the list holds no secret")
+    equal(m.ask("GET", "/v1/jobs", token=short["token"]).status, 200, "fresh token")
+    by_time, by_hand, stays = Stream(m, token=short["token"]), Stream(m, token=other["token"]), Stream(m)
+    need(by_time.ended.wait(5), "the stream outlives its token")
+    equal(m.ask("GET", "/v1/jobs", token=short["token"]).status, 401, "expired token")
+    need(not by_hand.ended.is_set(), "a stream of another token ended")
+    began = time.monotonic()
+    equal(m.ask("DELETE", "/v1/tokens/" + other["id"]).status, 200, "revoke")
+    need(by_hand.ended.wait(5), "the stream outlives the revocation")
+    need(time.monotonic() - began < 3, "the stream took %.1f s to end" % (time.monotonic() - began))
+    equal(m.ask("GET", "/v1/jobs", token=other["token"]).status, 401, "revoked token")
+    equal(m.ask("DELETE", "/v1/tokens/" + other["id"]).status, 404, "revoke twice")
+    need(not stays.ended.is_set(), "the admin's stream ended")
+
+
+@test
+def lists(m):
+    """Pages hold all and nothing twice; limits are checked."""
+    for i in range(7):
+        equal(m.submit().status, 201, "submit")
+    everything = m.get("/v1/jobs")["items"]
+    seen, after = [], ""
+    while True:
+        page = m.get("/v1/jobs?limit=3" + after)
+        need(len(page["items"]) <= 3, "page of %d" % len(page["items"]))
+        seen += [j["id"] for j in page["items"]]
+        if page["next"] is None:
+            break
+        equal(page["next"], seen[-1], "next")
+        after = "&after=" + page["next"]
+    equal(seen, [j["id"] for j in everything], "all pages")
+    equal(len(set(seen)), len(seen), "twice")
+    queued = m.get("/v1/jobs?state=queued,running")["items"]
+    need(queued and all(j["state"] == "queued" for j in queued), "state filter")
+    events, after = [], 0
+    while after is not None:
+        page = m.get("/v1/events?limit=5&after=%d" % after)
+        events += [e["seq"] for e in page["items"]]
+        after = page["next"]
+    equal(events, [e["seq"] for e in m.get("/v1/events")["items"]], "pages of events")
+    equal([e["seq"] for e in m.get("/v1/events?last=2")["items"]], events[-2:], "last events")
+    for path in ("/v1/jobs?limit=0", "/v1/jobs?limit=1001", "/v1/jobs?limit=x", "/v1/jobs?after=7", "/v1/jobs?state=happy", "/v1/events?after=-1", "/v1/events?job=7", "/v1/events?node=../x",
+                 "/v1/jobs/%s/metrics?after=7" % seen[0], "/v1/jobs/%s/metrics?since=x" % seen[0], "/v1/jobs/%s/env?rank=-1" % seen[0]):
+        equal(m.ask("GET", path).status, 400, path)
+    for path in ("/v1/jobs/7", "/v1/jobs/j-999", "/v1/jobs/j-0", "/v1/jobs/j-1x", "/v1/jobs/j-99999999999999999999", "/v1/nodes/none", "/v1/jobs/%s/env?rank=2" % seen[0]):
+        equal(m.ask("GET", path).status, 404, path)
+
+
+@test
+def documents(m):
+    """Each document of a job in the queue has the documented keys."""
+    job = m.submit().json["id"]
+    keys = {"": "id name state attempt restarts iteration steps loss tokens_per_s_per_gpu tflops_per_gpu mfu ranks nodes created_at started_at ended_at eta_s reason checkpoint",
+            "/report": "wall_s gpu_seconds ettr goodput mfu restarts incidents", "/why": "verdict since reasons next", "/ranks": "items next", "/metrics": "items next", "/events": "items next",
+            "/checkpoints": "items next", "/env": "items next"}
+    for path, names in keys.items():
+        doc = m.get("/v1/jobs/%s%s" % (job, path))
+        need(set(names.split()) <= set(doc), "%s lacks %s" % (path, set(names.split()) - set(doc)))
+    seconds = m.get("/v1/jobs/%s/report" % job)["gpu_seconds"]
+    need(abs(sum(v for k, v in seconds.items() if k != "total") - seconds["total"]) < 1e-6, "the ledger does not close: %s" % seconds)
+    env = {e["name"]: e for e in m.get("/v1/jobs/%s/env?rank=1" % job)["items"]}
+    equal((env["RANK"]["value"], env["WORLD_SIZE"]["value"]), ("1", "2"), "launch names")
+    need(all(e["reason"] and e["source"] for e in env.values()), "a variable without reason or source")
+    equal(m.ask("GET", "/v1/jobs/%s/logs" % job).status, 409, "logs before the start")
+    dry = m.ask("POST", "/v1/jobs?dry_run=1", RECIPE)
+    equal((dry.status, len(dry.json["ranks"])), (200, 2), "dry run")
+    cluster = m.get("/v1/cluster")
+    need(set(cluster) == {"nodes", "gpus", "jobs", "epoch", "version"} and cluster["jobs"]["queued"] >= 1, cluster)
+    equal(m.ask("POST", "/v1/validate", RECIPE).json, {"valid": True}, "validate")
+    bad = m.ask("POST", "/v1/validate", "recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpuz: 1}\n", type="application/yaml")
+    need(bad.status == 422 and any(e["line"] == 4 and e["hint"] for e in bad.json["errors"]), bad.body)
+    text = m.ask("GET", "/metrics")
+    need(text.status == 200 and b'moe_jobs{state="queued"}' in text.body, "metrics")
+
+
+@test
+def idempotency(m):
+    ada, bob = m.token("user", user="ada")["token"], m.token("user", user="bob")["token"]
+    first = m.submit(token=ada, headers={"Idempotency-Key": "k1"})
+    again = m.submit(token=ada, headers={"Idempotency-Key": "k1"})
+    equal((first.status, again.status, again.json["id"]), (201, 200, first.json["id"]), "same body")
+    other = m.ask("POST", "/v1/jobs", RECIPE.replace("rest", "other"), token=ada, headers={"Idempotency-Key": "k1"})
+    equal(other.status, 422, "other body")
+    equal(m.submit(token=bob, headers={"Idempotency-Key": "k1"}).status, 201, "another caller's key")
+    equal(m.submit(token=ada, headers={"Idempotency-Key": "x" * 200}).status, 400, "long key")
+    m.stop(signal.SIGKILL)
+    m.start()
+    again = m.submit(token=ada, headers={"Idempotency-Key": "k1"})
+    equal((again.status, again.json["id"]), (200, first.json["id"]), "after kill -9")
+
+
+@test
+def nothing_acknowledged_is_lost(m):
+    """Thirty-two clients submit while moed is killed: every 201 is there after the restart, and ids are never reused."""
+    acknowledged, lock, stop = [], threading.Lock(), threading.Event()
+
+    def client():
+        while not stop.is_set():
+            try:
+                a = m.submit()
+                if a.status == 201:
+                    with lock:
+                        acknowledged.append(a.json["id"])
+            except (OSError, http.client.HTTPException):
+                return
+    threads = [threading.Thread(target=client) for _ in range(32)]
+    for t in threads:
+        t.start()
+    wait_until(lambda: len(acknowledged) > 60, 60, "sixty submits")
+    m.process.send_signal(signal.SIGKILL)
+    m.process.wait()
+    stop.set()
+    for t in threads:
+        t.join()
+    equal(len(set(acknowledged)), len(acknowledged), "ids")
+    m.stop()
+    m.start()
+    known, after = set(), ""
+    while after is not None:
+        page = m.get("/v1/jobs?limit=1000" + after)
+        known |= {j["id"] for j in page["items"]}
+        after = page["next"] and "&after=" + page["next"]
+    need(set(acknowledged) <= known, "lost: %s" % (set(acknowledged) - known))
+    need(m.submit().json["id"] not in known, "an id was used again")
+
+
+@test
+def event_stream_resumes(m):
+    live = Stream(m)
+    job = m.submit().json["id"]
+    wait_until(lambda: any(e["data"]["job"] == job for e in live.events), 10, "the event of the submit")
+    seen = live.events[-1]["id"]
+    equal(live.events[-1]["data"]["seq"], seen, "id and seq")
+    live.connection.sock.shutdown(socket.SHUT_RDWR)
+    missed = [m.submit().json["id"] for _ in range(3)]
+    again = Stream(m, headers={"Last-Event-ID": str(seen)})
+    wait_until(lambda: [e["data"]["job"] for e in again.events if e["data"]["type"] == "job.submitted"] == missed, 10, "what was missed")
+    ids = [e["id"] for e in again.events]
+    equal(ids, list(range(seen + 1, seen + 1 + len(ids))), "without a gap")
+    one = Stream(m, path="/v1/jobs/%s/events?follow=1&after=0" % missed[1])
+    wait_until(lambda: one.events, 10, "the job's events")
+    equal({e["data"]["job"] for e in one.events}, {missed[1]}, "one job's stream")
+    tail = Stream(m, path="/v1/events?follow=1&last=2")
+    wait_until(lambda: len(tail.events) == 2, 10, "the last two events")
+    equal(m.ask("GET", "/v1/events?follow=1", headers={"Last-Event-ID": "x"}).status, 400, "bad Last-Event-ID")
+    # over a restart of the controller
+    m.stop(signal.SIGKILL)
+    need(again.ended.wait(10), "the stream outlives the controller")
+    m.start()
+    after = Stream(m, headers={"Last-Event-ID": str(ids[-1])})
+    wait_until(lambda: any(e["data"]["type"] == "controller.started" for e in after.events), 10, "controller.started")
+    equal(after.events[0]["id"], ids[-1] + 1, "first event after the restart")
+
+
+@test
+def long_event_history(m):
+    """Thousands of events reach a follower from the beginning, in order, and one who does not read costs nothing."""
+    for i in range(300):
+        job = m.submit().json["id"]
+        m.ask("POST", "/v1/jobs/%s/cancel" % job, {})
+    deaf = m.connect(timeout=60)
+    deaf.request("GET", "/v1/events?follow=1&after=0", headers={"Authorization": "Bearer " + m.admin})
+    all_of_it = Stream(m, path="/v1/events?follow=1&after=0")
+    newest = m.get("/v1/events?last=1")["items"][0]["seq"]
+    wait_until(lambda: all_of_it.events and all_of_it.events[-1]["id"] >= newest, 30, "event %d" % newest)
+    ids = [e["id"] for e in all_of_it.events]
+    equal(ids, list(range(ids[0], ids[0] + len(ids))), "order")
+    need(len(ids) >= 600, "%d events" % len(ids))
+    equal(m.submit().status, 201, "the others are served")
+    deaf.close()
+
+
+@test
+def agent_protocol(m):
+    agent = FakeAgent(m)
+    bad = FakeAgent(m, token=m.admin)
+    equal(bad.hello().status, 403, "hello with an admin's token")
+    equal(agent.hello(protocol=99).status, 426, "hello with an unknown protocol")
+    equal(agent.hello(node="../x").status, 422, "hello with a bad name")
+    equal(agent.hello(surprise=1).status, 400, "hello with an unknown field")
+    bound = FakeAgent(m, node="n1", token=m.token("agent", user="n2")["token"])
+    equal(bound.hello().status, 403, "a token of node n2 for n1")
+    agent.epoch = 1
+    equal(agent.sync().status, 409, "sync before hello")
+    a = agent.hello()
+    equal(a.status, 200, "hello: %s" % a.body)
+    equal(set(a.json), {"epoch", "beat_ms", "steps"}, "welcome")
+    began = time.monotonic()
+    a = agent.sync()
+    held = time.monotonic() - began
+    need(a.status == 200 and a.json["commands"] == [] and held > 0.2, "sync held for %.2f s: %s" % (held, a.body))
+    equal(m.get("/v1/nodes/n1")["state"], "up", "node")
+    answer = []
+    t = threading.Thread(target=lambda: answer.append(agent.sync()))
+    t.start()
+    job = m.submit().json["id"]
+    t.join()
+    if not agent.commands:
+        agent.sync()
+    launch = agent.commands[0]
+    equal((launch["kind"], launch["node"], launch["launch"]["n_local"]), ("launch", "n1", 2), "command")
+    equal(m.get("/v1/jobs/" + job)["state"], "starting", "job")
+    news = agent.sync("news")
+    equal((news.status, news.json["commands"]), (200, []), "news carries no commands")
+    equal(m.ask("POST", "/v1/nodes/n1/drain", {"reason": ""}).status, 422, "drain without a reason")
+    equal(m.ask("POST", "/v1/nodes/n1/drain", {"reason": "test", "when": "later"}).status, 422, "drain with a bad when")
+    equal(m.ask("POST", "/v1/nodes/n1/fence", {}).status, 422, "fence without confirmed")
+    a = m.ask("POST", "/v1/nodes/n1/drain", {"reason": "test"})
+    need(a.status == 200 and a.json["state"] in ("draining", "drained"), a.body)
+    equal(m.ask("POST", "/v1/nodes/n1/undrain", {}).status, 200, "undrain")
+    wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "suspect", 10, "suspect in silence")
+    wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 10, "down in silence")
+    equal(set(m.get("/v1/nodes/n1/why")), {"verdict", "since", "reasons", "next"}, "why")
+
+
+@test
+def logs(m):
+    """Logs come from the agent, by rank or merged, whole or the last lines, followed until the ranks end."""
+    agent = FakeAgent(m)
+    agent.logs = {0: "a0\na1\na2\n", 1: "b0\nb1"}
+    equal(agent.hello().status, 200, "hello")
+    agent.loop()
+    try:
+        job = m.submit().json["id"]
+        path = "/v1/jobs/%s/logs" % job
+        wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "running")
+        a = m.ask("GET", path + "?rank=0")
+        equal((a.status, a.headers["content-type"], a.body), (200, "text/plain; charset=utf-8", b"a0\na1\na2\n"), "one rank")
+        equal(m.ask("GET", path + "?rank=0&lines=2").body, b"a1\na2\n", "last lines")
+        equal(m.ask("GET", path + "?rank=1&lines=0").body, b"", "no lines")
+        equal(m.ask("GET", path).body, b"[0] a0\n[0] a1\n[0] a2\n[1] b0\n[1] b1\n", "all ranks")
+        equal(m.ask("GET", path + "?rank=2").status, 404, "no such rank")
+        equal(m.ask("GET", path + "?attempt=2").status, 404, "no such attempt")
+        big = "".join("line %d of many\n" % i for i in range(200000))
+        agent.logs[0] = big
+        equal(m.ask("GET", path + "?rank=0").body, big.encode(), "3 MB")
+        agent.logs[0] = "first\n"
+        c = m.connect(timeout=30)
+        c.request("GET", path + "?rank=0&follow=1", headers={"Authorization": "Bearer " + m.admin})
+        r = c.getresponse()
+        equal(r.readline(), b"first\n", "followed line")
+        agent.logs[0] += "second\n"
+        equal(r.readline(), b"second\n", "followed line")
+        agent.logs[0] += "last\n"
+        agent.ended.add(0)
+        equal(r.read(), b"last\n", "end of the rank")
+        c.close()
+        del agent.logs[1]
+        a = m.ask("GET", path + "?rank=1")
+        need(a.status == 503 and "no such log" in a.json["detail"], a.body)
+        need(b"[1] moectl: logs of rank 1: no such log\n" in m.ask("GET", path).body, "an error of one rank among several")
+    finally:
+        agent.running = False
+        agent.thread.join(10)
+    wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 20, "down")
+    equal(m.ask("GET", path + "?rank=0").status, 503, "logs of a node that is down")
+
+
+def full_disk():
+    """In a mount namespace of its own: the state on a small disk that somebody else fills."""
+    mount = tempfile.mkdtemp(prefix="moe-disk-")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100M", "tmpfs", mount], check=True)
+    with Moed(state_dir=os.path.join(mount, "state")) as m:
+        first = m.submit()
+        equal(first.status, 201, "submit")
+        with open(os.path.join(mount, "filler"), "wb") as f:
+            try:
+                while True:
+                    f.write(b"x" * 65536)
+                    f.flush()
+            except OSError:
+                pass
+        full = m.submit()
+        equal((full.status, full.headers["content-type"]), (507, "application/problem+json"), "submit on a full disk: %s" % full.body)
+        wait_until(lambda: any(e["type"] == "store.full" for e in m.get("/v1/events")["items"]), 10, "event store.full")
+        equal(m.ask("GET", "/readyz", token=None).status, 503, "readyz")
+        equal(m.ask("POST", "/v1/jobs/%s/cancel" % first.json["id"], {}).status, 200, "what is there can still be changed")
+        equal(m.submit().status, 507, "still full")
+        os.unlink(os.path.join(mount, "filler"))
+        wait_until(lambda: m.submit().status == 201, 10, "room again")
+        need(any(e["type"] == "store.ok" for e in m.get("/v1/events")["items"]), "event store.ok")
+        equal(m.ask("GET", "/readyz", token=None).status, 200, "readyz")
+    subprocess.run(["umount", "-l", mount], check=False)
+
+
+@suite.test
+def state_disk_full():
+    inside = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+    r = subprocess.run(inside + ["--propagation", "private", sys.executable, os.path.abspath(__file__), "--full-disk"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    equal(r.returncode, 0, "full disk:\n" + r.stdout)
+
+
+@test
+def stopping_and_starting(m):
+    """A stop answers who waits; two controllers never share a state; a damaged state is refused."""
+    equal(m.submit().status, 201, "submit")
+    agent = FakeAgent(m, node="n9")
+    agent.hello()
+    answers = []
+    t = threading.Thread(target=lambda: answers.append(agent.sync().status))
+    t.start()
+    wait_until(lambda: b'kind="held"} 1' in m.ask("GET", "/metrics").body, 10, "a held sync")
+    second = subprocess.run([MOED] + [a for k, v in m.options.items() for a in ("--set", "%s=%s" % (k, v))], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
+    need(second.returncode == 1 and "another moed is running" in second.stdout, second.stdout)
+    equal(m.stop(), 0, "exit status after SIGTERM")
+    t.join(10)
+    need(answers[0] in (200, 503), answers)
+    need(not os.path.exists(m.options["unix_socket"]), "the socket was left")
+    database = os.path.join(m.state, "moe.db")
+    good = open(database, "rb").read()
+    with open(database, "wb") as f:
+        f.write(good[:4096] + b"\0" * 4096 + good[8192:])
+    bad = subprocess.run([MOED] + [a for k, v in m.options.items() for a in ("--set", "%s=%s" % (k, v))], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
+    need(bad.returncode == 1 and "damaged" in bad.stdout, bad.stdout)
+    with open(database, "wb") as f:
+        f.write(good)
+    m.start()
+    need(m.get("/v1/jobs")["items"], "the jobs are back")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--full-disk"]:
+        full_disk()
+    else:
+        sys.exit(1 if suite.main() else 0)
