@@ -5,6 +5,7 @@
 #include "lib/plan/parts.h"
 
 #define GB 1e9
+#define STAGES_TRIED 32
 #define RESERVE 0.05     /* of capacity: RCCL, allocator, fragmentation take 9-17 GB on MI300X and MI355X */
 
 static double attention_bytes(const struct shape *s, bool recompute)
@@ -116,6 +117,9 @@ void memory_of(const struct shape *s, struct plan_memory *ret)
 
 	*ret = (struct plan_memory){ .total = -1 };
 	for (int64_t stage = 0; stage < s->pp; stage++) {
+		/* Later stages hold fewer micro-batches; of them only the last, with the logits, can be the fullest. */
+		if (stage >= STAGES_TRIED && stage < s->pp - 1)
+			stage = s->pp - 1;
 		stage_memory(s, stage, &m);
 		if (m.total > ret->total)
 			*ret = m;

@@ -18,12 +18,12 @@ static const char *const words_kind[] = { "sample", "phase", "saved", "saving", 
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
 static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
 
-/* Compiles; every named group must be known; `needed` must be there (NULL = none). */
+/* Compiles as the agent does (bytes, not UTF-8: ranks print anything); every named group must be known; `needed` must be there (NULL = none). */
 static void check_pattern(struct reader *r, const struct ynode *v, const char *needed)
 {
 	int code;
 	PCRE2_SIZE offset;
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)v->text, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &code, &offset, NULL);
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)v->text, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES, &code, &offset, NULL);
 	uint32_t n = 0, size = 0;
 	PCRE2_SPTR table = NULL;
 	bool found = !needed;
@@ -84,7 +84,7 @@ static void read_lines(struct reader *r, const struct key *k, const struct ynode
 			continue;
 		}
 		schema_read(&lines, "", item);
-		if (rule->kind == LINE_PHASE && !rule->phase)
+		if (rule->kind == LINE_PHASE && ynode_is_null(ynode_get(item, "phase")))
 			errors_at(r->errors, item, NULL, "a phase rule needs 'phase'");
 	}
 }

@@ -32,12 +32,20 @@ static void resolve(struct recipe *r)
 		mo_str_set(&r->engine.entry, entry);
 }
 
+/* The value of a key that was read; with duplicate mappings the first need not have it. */
+static const struct ynode *place(const struct ynode *root, const char *path)
+{
+	const struct ynode *n = ynode_find(root, path);
+
+	return n ? n : root;
+}
+
 static void load_engine(const struct ynode *root, const char *kind, struct engine *ret, struct recipe_errors *errors)
 {
 	struct mo_error err = { 0 };
 
 	if (engine_load(kind, ret, &err) < 0)
-		errors_at(errors, ynode_find(root, "engine.kind"), err.hint, "engine.kind: %s", mo_error_text(&err, -EINVAL));
+		errors_at(errors, place(root, "engine.kind"), err.hint, "engine.kind: %s", mo_error_text(&err, -EINVAL));
 	mo_error_done(&err);
 }
 
@@ -48,7 +56,7 @@ static void load_gpu(const struct ynode *root, const char *name, struct recipe_e
 
 	mo_desc_init(&gpu_type_desc, &gpu);
 	if (gpu_type_load(name, &gpu, &err) < 0)
-		errors_at(errors, ynode_find(root, "cluster.gpu"), err.hint, "cluster.gpu: %s", mo_error_text(&err, -EINVAL));
+		errors_at(errors, place(root, "cluster.gpu"), err.hint, "cluster.gpu: %s", mo_error_text(&err, -EINVAL));
 	mo_desc_done(&gpu_type_desc, &gpu);
 	mo_error_done(&err);
 }

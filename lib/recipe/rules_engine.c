@@ -205,8 +205,7 @@ static void check_words(struct rules *k)
 
 			if (v->kind != YAML_SCALAR)
 				continue;
-			_cleanup_(mo_freep) char *text = recipe_expand(k->recipe, v->text, &missing);
-
+			free(recipe_expand(k->recipe, v->text, &missing));
 			if (missing)
 				errors_at(k->errors, v, NULL, "%s: '%.60s' needs %s, which the recipe does not give", lists[l], v->text, missing);
 		}

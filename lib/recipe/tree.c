@@ -116,7 +116,7 @@ static struct mo_error *errors_add(struct recipe_errors *e, int64_t line, int64_
 	return err;
 }
 
-static char *vtext(const char *fmt, va_list ap)
+_printf_(1, 0) static char *vtext(const char *fmt, va_list ap)
 {
 	char *s = NULL;
 

@@ -85,28 +85,32 @@ static void event_place(struct loader *l, struct fy_event *ev)
 	}
 }
 
-static char *token_text(struct fy_token *token)
+/* The token's text. Piece by piece, because in libfyaml 0.7.12 fy_token_get_text() leaks 2 kB for each text with many escapes
+ * and fy_token_iter_read() puts stray bytes between the pieces. */
+static void token_text(struct fy_token *token, struct mo_buf *b)
 {
-	size_t n = 0;
-	const char *s = token ? fy_token_get_text(token, &n) : NULL;
+	struct fy_token_iter *it = token ? fy_token_iter_create(token) : NULL;
+	const struct fy_iter_chunk *chunk = NULL;
 
-	return mo_strndup(s ? s : "", s ? n : 0);
+	while (it && (chunk = fy_token_iter_chunk_next(it, chunk, NULL)))
+		mo_buf_add(b, chunk->str, chunk->len);
+	if (it)
+		fy_token_iter_destroy(it);
 }
 
 static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 {
 	_cleanup_(ynode_freep) struct ynode *n = node_new(l, YAML_SCALAR, l->line, l->column);
-	size_t len = 0;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	if (!n)
 		return NULL;
-	const char *s = ev->scalar.value ? fy_token_get_text(ev->scalar.value, &len) : "";
-
-	if (s && (memchr(s, 0, len) || !mo_utf8_valid(s, len))) {
+	token_text(ev->scalar.value, &text);
+	if (text.len && (memchr(text.data, 0, text.len) || !mo_utf8_valid(text.data, text.len))) {
 		errors_place(l->errors, n->line, n->column, NULL, "a text with a NUL byte or a broken escape: remove it");
 		return NULL;
 	}
-	n->text = mo_strndup(s ? s : "", s ? len : 0);
+	n->text = mo_buf_take(&text);
 	n->plain = !ev->scalar.value || fy_token_scalar_style(ev->scalar.value) == FYSS_PLAIN;
 	return TAKE_PTR(n);
 }
@@ -121,11 +125,13 @@ static const struct ynode *anchor_find(const struct loader *l, const char *name)
 
 static struct ynode *alias_node(struct loader *l, struct fy_event *ev)
 {
-	_cleanup_(mo_freep) char *name = token_text(ev->alias.anchor);
-	const struct ynode *target = anchor_find(l, name);
+	_cleanup_(mo_buf_done) struct mo_buf name = { 0 };
+
+	token_text(ev->alias.anchor, &name);
+	const struct ynode *target = anchor_find(l, name.data);
 
 	if (!target) {
-		errors_place(l->errors, l->line, l->column, "an anchor (&name) must be complete before its alias", "unknown anchor '%s'", name);
+		errors_place(l->errors, l->line, l->column, "an anchor (&name) must be complete before its alias", "unknown anchor '%.60s'", name.data ? name.data : "");
 		return NULL;
 	}
 	return node_copy(l, target);
@@ -288,8 +294,10 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 	}
 	if (n && anchor) {
 		struct anchor *a = MO_GROW(l->anchors, l->n_anchors);
+		struct mo_buf name = { 0 };
 
-		a->name = token_text(anchor);
+		token_text(anchor, &name);
+		a->name = mo_buf_take(&name);
 		a->node = n;
 	}
 	return TAKE_PTR(n);

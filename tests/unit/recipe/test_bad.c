@@ -97,6 +97,7 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: {s: '{steps}'}}\ncluster: {gpus: 1}\n", "3:43 engine.args: '{steps}' needs steps, which the recipe does not give" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: 5}\ncluster: {gpus: 1}\n", "3:39 engine.args: expected a mapping or a list" },
 	{ "recipe: 1\nname: a\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\n", "1:1 missing key 'steps': engine megatron-lm" },
+	{ "recipe: 1\nname: a\nengine: {k: 1}\nengine: {kind: nono}\ncluster: {gpus: 1}\ncluster: {gpus: 1, gpu: nono}\n", "1:1 engine.kind: unknown engine 'nono'" },
 	{ "recipe: 1\nname: a\n---\nb: 1\n", "3:1 a second document: a recipe is one document" },
 	{ "recipe: 1\n\tname: a\n", "2:1 a tab indents this line: YAML allows only spaces" },
 	{ "recipe: [1\nname: a\n", "3:1 not valid YAML: flow sequence without a closing bracket" },
