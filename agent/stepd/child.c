@@ -7,10 +7,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <grp.h>
 
 const char *const child_step_names[_CHILD_STEP_N] = {
-	"start", "join the cgroup", "reset signals", "set the groups", "become the user", "bind its life to the supervisor", "enter the working directory", "bind to its CPUs",
+	"start", "join the cgroup", "reset signals", "become the user", "bind its life to the supervisor", "enter the working directory", "bind to its CPUs",
 	"set the memory policy", "set up descriptors", "execute",
 };
 
@@ -28,25 +27,6 @@ static void reset_signals(const struct child_plan *p) {
 	sigemptyset(&none);
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		fail(p, CHILD_SIGNALS, errno);
-}
-
-/* Each step of the drop is checked and read back: a drop that failed must never end in an exec (CVE-2019-19728). */
-static void become_user(const struct child_plan *p) {
-	const struct identity *w = p->who;
-	if (!w->change)
-		return;
-	if (setgroups((size_t)w->n_groups, w->groups) < 0)
-		fail(p, CHILD_GROUPS, errno);
-	if (setresgid(w->gid, w->gid, w->gid) < 0 || setresuid(w->uid, w->uid, w->uid) < 0)
-		fail(p, CHILD_USER, errno);
-	uid_t ru, eu, su;
-	gid_t rg, eg, sg;
-	if (getresuid(&ru, &eu, &su) < 0 || getresgid(&rg, &eg, &sg) < 0)
-		fail(p, CHILD_USER, errno);
-	if (ru != w->uid || eu != w->uid || su != w->uid || rg != w->gid || eg != w->gid || sg != w->gid || getgroups(0, NULL) != w->n_groups)
-		fail(p, CHILD_USER, EPERM);
-	if (setuid(0) == 0)
-		fail(p, CHILD_USER, EPERM);
 }
 
 static void place_descriptors(struct child_plan *p) {
@@ -79,7 +59,9 @@ _Noreturn void child_run(const struct child_plan *plan) {
 	if (p->cgroup_fd >= 0 && write(p->cgroup_fd, "0\n", 2) != 2)
 		fail(p, CHILD_CGROUP, errno);
 	reset_signals(p);
-	become_user(p);
+	int e = mo_identity_become(p->who); /* checked and read back: a drop that failed never ends in an exec (CVE-2019-19728) */
+	if (e < 0)
+		fail(p, CHILD_USER, -e);
 	/* After the change of user, which clears it; then the parent may have died before it was set. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		fail(p, CHILD_PARENT, errno);

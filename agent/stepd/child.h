@@ -1,19 +1,14 @@
-/* The rank's side of the fork: from fork to exec, async-signal-safe calls only. Everything is prepared before. Also who the ranks run as. */
+/* The rank's side of the fork: from fork to exec, async-signal-safe calls only. Everything is prepared before. */
 #pragma once
 #include <sched.h>
 #include <sys/types.h>
 #include "lib/base/buf.h"
-#include "lib/base/error.h"
+#include "lib/base/identity.h"
 
-/* User of the ranks, resolved on this node through NSS. */
-struct identity { bool change; uid_t uid; gid_t gid; gid_t *groups; int n_groups; char *user, *home, *shell; };
-void identity_done(struct identity *who);
-/* user NULL = the agent's own. -EPERM with err when the agent may not. */
-int identity_resolve(const char *user, bool allow_root, struct identity *ret, struct mo_error *err);
 /* A small file read as that user (never with more rights than he has). */
-int identity_read_file(const struct identity *who, const char *path, size_t max, struct mo_buf *b);
+int read_file_as(const struct mo_identity *who, const char *path, size_t max, struct mo_buf *b);
 
-enum child_step { CHILD_NONE, CHILD_CGROUP, CHILD_SIGNALS, CHILD_GROUPS, CHILD_USER, CHILD_PARENT, CHILD_WORKDIR, CHILD_AFFINITY, CHILD_MEMORY, CHILD_DESCRIPTORS, CHILD_EXEC, _CHILD_STEP_N };
+enum child_step { CHILD_NONE, CHILD_CGROUP, CHILD_SIGNALS, CHILD_USER, CHILD_PARENT, CHILD_WORKDIR, CHILD_AFFINITY, CHILD_MEMORY, CHILD_DESCRIPTORS, CHILD_EXEC, _CHILD_STEP_N };
 extern const char *const child_step_names[_CHILD_STEP_N];
 struct child_failure { int32_t step, error; };   /* what comes through the CLOEXEC pipe; nothing = exec succeeded */
 
@@ -23,7 +18,7 @@ struct child_plan {
 	const char *workdir;
 	int in_fd, out_fd, err_fd, report_fd, cgroup_fd; /* cgroup_fd: cgroup.procs, or -1 */
 	pid_t parent;
-	const struct identity *who;
+	const struct mo_identity *who;
 	const cpu_set_t *cpus; size_t cpus_size;         /* NULL = not bound */
 	int mem_policy;                                  /* MPOL_* or -1 */
 	const unsigned long *mem_nodes; unsigned long mem_bits;

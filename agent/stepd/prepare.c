@@ -42,7 +42,7 @@ static int env_value(struct stepd *s, const struct env_item *item, struct mo_buf
 		return 0;
 	}
 	size_t start = b->len;
-	int r = identity_read_file(&s->who, item->file, ENV_FILE_MAX, b);
+	int r = read_file_as(&s->who, item->file, ENV_FILE_MAX, b);
 	if (r < 0)
 		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file, s->spool.node, strerror(-r));
 	while (b->len > start && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
@@ -188,7 +188,7 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	if (s->spool.n_binds != s->n_ranks)
 		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks", s->spool.n_binds, s->n_ranks);
 	*ret_cause = "user";
-	int r = identity_resolve(s->spool.launch.user, s->spool.allow_root, &s->who, err);
+	int r = mo_identity_resolve(s->spool.launch.user, s->spool.allow_root, &s->who, err);
 	if (r < 0)
 		return r;
 	*ret_cause = "exec";

@@ -30,7 +30,7 @@ static void start_failed(struct stepd *s, struct rank *r, const char *cause, int
 
 static void on_child_failure(struct stepd *s, struct rank *r, const struct child_failure *f) {
 	static const char *const causes[_CHILD_STEP_N] = {
-		[CHILD_GROUPS] = "user", [CHILD_USER] = "user", [CHILD_WORKDIR] = "workdir", [CHILD_AFFINITY] = "bind", [CHILD_MEMORY] = "bind", [CHILD_EXEC] = "exec",
+		[CHILD_USER] = "user", [CHILD_WORKDIR] = "workdir", [CHILD_AFFINITY] = "bind", [CHILD_MEMORY] = "bind", [CHILD_EXEC] = "exec",
 	};
 	int step = f->step > CHILD_NONE && f->step < _CHILD_STEP_N ? f->step : CHILD_NONE;
 	const struct launch *l = &s->spool.launch;

@@ -58,7 +58,7 @@ struct stepd {
 	char *dir; int dir_fd;
 	int lock_fd;
 	struct spool spool;
-	struct identity who;
+	struct mo_identity who;
 	struct step_core *core;
 	struct lines *lines;
 	struct rank *ranks; size_t n_ranks;
