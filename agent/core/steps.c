@@ -16,8 +16,8 @@
 
 #define ANSWER_SLACK_US 5000000LL      /* above the beat: a held sync comes back after a beat at the latest */
 #define BACKOFF_MIN_US 100000
-#define PACE_MIN_US 10000              /* while commands stay due every sync is answered at once: that must not spin */
-#define PACE_MAX_US 200000
+#define QUICK_PER_S 64                 /* syncs in one second that follow each other without a pause: a restart takes five */
+#define PACE_US 20000                  /* after those: while commands stay due every sync is answered at once, and that must not spin */
 #define TELL_AGAIN_US 2000000          /* a repeated stop or kill reaches the stepd again after this */
 #define QUERY_AGAIN_US 5000000
 #define WRITE_AGAIN_US 5000000
@@ -439,14 +439,15 @@ static void on_sync_taken(struct steps *s, const struct sync_reply *r) {
 }
 
 static void next_sync(struct steps *s, int64_t now, struct steps_out *out) {
-	int64_t took = now - s->sync_sent;
-
 	if (s->link != LINK_UP || !s->sync_out)
 		return;
 	s->sync_out = false;
 	s->backoff_us = BACKOFF_MIN_US;
-	s->pace_us = took >= PACE_MAX_US ? 0 : MO_MIN(MO_MAX(s->pace_us * 2, PACE_MIN_US), PACE_MAX_US);
-	s->sync_due = s->sync_sent + s->pace_us;
+	if (now >= s->quick_since + 1000000) {
+		s->quick_since = now;
+		s->quick = 0;
+	}
+	s->sync_due = ++s->quick <= QUICK_PER_S ? now : s->sync_sent + PACE_US;
 	if (s->sync_due <= now)
 		steps_send_sync(s, now, out);
 }
@@ -495,7 +496,6 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 		}
 	s->link = LINK_UP;
 	s->news_out = s->news_again = false;
-	s->pace_us = 0;
 	steps_send_sync(s, now, out);
 }
 

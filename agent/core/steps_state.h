@@ -24,7 +24,8 @@ struct steps {
 	uint32_t jitter;
 	bool sync_out, news_out, news_again;
 	int64_t sync_sent, sync_due, news_sent;/* sync_due: when the next sync may leave, INT64_MAX none is due */
-	int64_t pace_us, beat_us, beat;
+	int64_t beat_us, beat;
+	int64_t quick, quick_since;            /* syncs since then, at most a second ago */
 };
 
 struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt);   /* appends */

@@ -438,6 +438,8 @@ void fleet_sync(struct turn *t)
 	reports(t, s->node, s->steps, s->n_steps, fresh);
 	for (size_t i = 0; i < s->n_scans; i++)
 		scanned(t, &s->scans[i]);
+	if (!news)
+		wake_node(t->core, s->node);   /* what became due while no sync was held */
 	if (news) {
 		struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 

@@ -106,7 +106,7 @@ def floor_spawn(n, ranks):
 def peer_launch(n, ranks):
     """The fastest peer that is installed: (name, samples) of command -> all ranks in main()."""
     commands = [("srun", ["srun", "-n%d" % ranks, "--overcommit"]), ("mpirun", ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), "-x", "RANK=0"]),
-                ("torchrun", ["/usr/bin/python3", "-m", "torch.distributed.run", "--nnodes=1", "--nproc_per_node=%d" % ranks, "--master_port=29777", "--no_python"])]
+                ("torchrun", ["/usr/bin/python3", os.path.join(os.path.dirname(os.path.abspath(__file__)), "torchrun.py"), "--nnodes=1", "--nproc_per_node=%d" % ranks, "--master_port=29777", "--no_python"])]
     for name, argv in commands:
         if not shutil.which(argv[0]) or (name == "torchrun" and subprocess.run([argv[0], "-c", "import torch"], stderr=subprocess.DEVNULL).returncode):
             continue
