@@ -1,4 +1,5 @@
-/* Any bytes as an output line, against rules of several shapes. The first byte 0 makes the rest a pattern, which may be refused but must not hurt. */
+/* Any bytes as an output line, against rules of several shapes. The first byte 0 makes the rest a pattern, which may be refused but must not hurt.
+ * ROOMS: acore model base */
 #include <stdlib.h>
 #include "agent/core/lines.h"
 

@@ -1,4 +1,5 @@
-/* Any bytes as a notify datagram. */
+/* Any bytes as a notify datagram.
+ * ROOMS: acore model base */
 #include <stdlib.h>
 #include "agent/core/lines.h"
 
