@@ -68,7 +68,8 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.down_us = o->down_ms * 1000;
 	config.exit_wait_us = o->exit_wait_us;
 	m->core = core_new(&config);
-	r = journal_replay(m->core, m->store, err);
+	m->journal = journal_new();
+	r = journal_replay(m->journal, m->core, m->store, err);
 	if (r < 0)
 		return r;
 	mo_coretime_start(&m->time, MO_MAX(manager_state(m)->time, 0));
@@ -100,6 +101,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 static int first_turn(struct manager *m, struct mo_error *err)
 {
 	turn_push(m, input_new(EV_START, NULL));
+	room_start(m);
 	if (given(m->options->bootstrap_tokens)) {
 		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);
 		if (r < 0)
@@ -199,6 +201,7 @@ void manager_done(struct manager *m)
 	mo_timer_free(m->pulse);
 	mo_turn_free(m->turn);
 	core_free(m->core);
+	m->journal = journal_free(m->journal);
 	store_free(m->store);
 	for (size_t i = 0; m->host_names && m->host_names[i]; i++)
 		free(m->host_names[i]);

@@ -43,6 +43,12 @@ void room_lost(struct manager *m)
 	set_full(m, "the 16 MiB of ballast were given up");
 }
 
+void room_start(struct manager *m)
+{
+	if (!store_has_ballast(m->store))
+		set_full(m, "there is no room for the 16 MiB of ballast: 64 MiB must be free");
+}
+
 bool room_for_submit(struct manager *m)
 {
 	if (!m->store_full && !space_left(m))

@@ -6,6 +6,8 @@
 bool room_for_submit(struct manager *m);
 /* The disk was full and the ballast is gone. */
 void room_lost(struct manager *m);
+/* At the start: a disk without room for the ballast is as full as one that took it. */
+void room_start(struct manager *m);
 /* Looks whether there is room again; each pulse. */
 void room_check(struct manager *m);
 /* An event of the store: type store.full, store.slow, store.ok. */
