@@ -91,7 +91,7 @@ class Rig(Cluster):
 
     def start_moed(self):
         self.moed = self.spawn(MOED, "moed", self.moed_options)
-        wait_until(lambda: self.http("GET", "/readyz").status == 200, 30, "moed ready")
+        wait_until(lambda: self.http("GET", "/healthz").status == 200, 30, "moed serves")
 
     def start_agent(self, node):
         dirs = {k: os.path.join(self.dir, k, node) for k in ("state", "run")}
