@@ -122,38 +122,48 @@ bool core_commands_due(const struct core *c, const char *node)
 	return hash != 0 && hash != l->told;
 }
 
+void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
+{
+	const struct live *l = core_live(c, node);
+
+	ret->epoch = c->state.epoch;
+	for (size_t i = 0; l && i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (size_t k = 0; j && k < j->n_steps; k++) {
+			const struct step *s = &j->steps[k];
+
+			if (mo_streq(s->node, node))
+				*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = j->id, .attempt = s->attempt, .through = s->through, .known = true };
+		}
+	}
+	for (size_t i = 0; l && i < l->n_strays; i++) {
+		const struct stray *s = &l->strays[i];
+		bool forget = s->ours && s->gone;
+
+		*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
+	}
+}
+
 void core_sync_reply(const struct core *c, const char *node, struct sync_reply *ret)
 {
 	struct live *l = core_live(c, node);
 
-	ret->epoch = c->state.epoch;
+	core_acks(c, node, ret);
 	if (!l)
 		return;
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (size_t k = 0; j && k < j->n_steps; k++) {
-			const struct step *s = &j->steps[k];
-			struct step_ack *ack;
-
-			if (!mo_streq(s->node, node))
-				continue;
-			ack = MO_ADD(ret, acks, &step_ack_desc);
-			*ack = (struct step_ack){ .job = j->id, .attempt = s->attempt, .through = s->through, .known = true };
-			add_step(c, j, s, ret);
-		}
+		for (size_t k = 0; j && k < j->n_steps; k++)
+			if (mo_streq(j->steps[k].node, node))
+				add_step(c, j, &j->steps[k], ret);
 	}
 	for (size_t i = 0; i < l->n_scans; i++)
 		add_scan(c, l->scans[i], node, ret);
-	for (size_t i = 0; i < l->n_strays; i++) {
-		const struct stray *s = &l->strays[i];
-		struct step_ack *ack = MO_ADD(ret, acks, &step_ack_desc);
-		bool forget = s->ours && s->gone;
-
-		*ack = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
-		if (forget)
-			add(c, ret, CMD_FORGET, s->job, s->attempt, node);
-	}
+	for (size_t i = 0; i < l->n_strays; i++)
+		if (l->strays[i].ours && l->strays[i].gone)
+			add(c, ret, CMD_FORGET, l->strays[i].job, l->strays[i].attempt, node);
 	l->told = due(c, node, l);
 }
 

@@ -104,14 +104,17 @@ void core_reindex(struct core *c)
 {
 	size_t n = 0;
 
-	c->state.n_active = 0;
+	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
+	c->state.n_holders = c->n_unfinished = 0;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		MO_GROW(c->lives, n);
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		const struct job *j = &c->state.jobs[i];
 
-		if (!job_state_final(j->state) || j->n_steps)
-			ids_add(&c->state.active, &c->state.n_active, j->id);
+		if (!job_state_final(j->state))
+			ids_add(&c->unfinished, &c->n_unfinished, j->id);
+		if (j->n_steps)
+			ids_add(&c->state.holders, &c->state.n_holders, j->id);
 		for (size_t k = 0; k < j->n_steps; k++) {
 			struct live *l = core_live(c, j->steps[k].node);
 
@@ -133,6 +136,7 @@ struct core *core_new(const struct core_config *config)
 	c->state.next_event_seq = 1;
 	c->state.time = 0;
 	c->liveness_at = c->jobs_at = INT64_MAX;
+	core_reindex(c);
 	return c;
 }
 
@@ -141,8 +145,10 @@ void core_free(struct core *c)
 	if (!c)
 		return;
 	lives_clear(c);
-	free(c->state.active);
+	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
+	free(c->unfinished);
+	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);
 	for (size_t i = 0; i < c->n_wake_nodes; i++)
@@ -159,10 +165,11 @@ const struct state *core_state(const struct core *c)
 void core_load(struct core *c, struct state *state)
 {
 	lives_clear(c);
-	free(c->state.active);
+	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
 	c->state = *state;
-	c->state.active = NULL;
+	c->state.holders = NULL;
+	c->state.n_holders = 0;
 	mo_desc_init(&state_desc, state);
 	core_reindex(c);
 }
@@ -244,8 +251,8 @@ static void start(struct turn *t)
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		c->state.nodes[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
 	c->liveness_at = t->now;
-	for (size_t i = 0; i < c->state.n_active; i++)
-		core_touch(c, c->state.active[i]);
+	for (size_t i = 0; i < c->n_unfinished; i++)
+		core_touch(c, c->unfinished[i]);
 	c->queue_dirty = true;
 	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, epoch %lld", (long long)c->state.epoch);
 }
@@ -310,11 +317,10 @@ static void act(struct turn *t)
 			while (job_act(t, id))
 				more = true;
 		}
-		if (c->queue_dirty) {
-			c->queue_dirty = false;
-			more |= schedule(t);
+		if (c->queue_dirty)
 			more |= fleet_drain(t);
-		}
+		if (c->queue_dirty || c->n_fresh)
+			more |= schedule(t);
 	} while (more || c->n_dirty || c->queue_dirty);
 }
 
@@ -327,8 +333,8 @@ void core_step(struct core *c, const struct core_event *event, int64_t now, stru
 		fleet_silence(&t);
 	if (now >= c->jobs_at) {
 		c->jobs_at = INT64_MAX;
-		for (size_t i = 0; i < c->state.n_active; i++)
-			core_touch(c, c->state.active[i]);
+		for (size_t i = 0; i < c->n_unfinished; i++)
+			core_touch(c, c->unfinished[i]);
 		c->queue_dirty = true;
 	}
 	act(&t);

@@ -24,10 +24,13 @@ struct core {
 	struct core_config config;
 	struct state state;
 	struct live *lives;                /* state.n_nodes entries */
+	int64_t *unfinished; size_t n_unfinished;    /* ascending ids of jobs that are not final */
 	int64_t *dirty; size_t n_dirty;    /* jobs to look at in this turn */
+	int64_t *fresh; size_t n_fresh;    /* jobs just submitted: the queue is otherwise as it was looked at last */
 	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
 	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
-	bool queue_dirty;
+	bool queue_dirty;                  /* the whole queue must be looked at */
+	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
 	int64_t jobs_at;                   /* next deadline of any job or of the queue */
 };

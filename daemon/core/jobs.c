@@ -180,7 +180,7 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (t->core->state.n_active >= MO_JOBS_ACTIVE_MAX) {
+	if (t->core->n_unfinished >= MO_JOBS_ACTIVE_MAX) {
 		turn_reply(t, 429, MO_NONE, "submit: there are %d unfinished jobs; wait for some to end, or cancel some", MO_JOBS_ACTIVE_MAX);
 		return;
 	}

@@ -61,8 +61,8 @@ void slots_init(const struct state *s, struct slots *ret)
 		for (size_t k = 0; k < n->info.n_gpus; k++)
 			mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
 	}
-	for (size_t i = 0; i < state_n_active(s); i++) {
-		const struct job *j = state_active(s, i);
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
 
 		if (j && (j->n_places || j->n_steps))
 			slots_count(s, j, ret);
@@ -266,10 +266,10 @@ int64_t port_next(const struct core *c)
 
 		if (at < first || at + 3 > c->config.port_max)
 			at = first;
-		for (size_t i = 0; i < c->state.n_active && !taken; i++) {
-			const struct job *j = job_find(&c->state, c->state.active[i]);
+		for (size_t i = 0; i < c->state.n_holders && !taken; i++) {
+			const struct job *j = job_find(&c->state, c->state.holders[i]);
 
-			taken = j && j->n_steps && j->port != MO_NONE && j->port < at + 4 && at < j->port + 4;
+			taken = j->port != MO_NONE && j->port < at + 4 && at < j->port + 4;
 		}
 		if (!taken)
 			return at;

@@ -105,9 +105,10 @@ static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struc
 	return emitted;
 }
 
-static bool look_at(struct turn *t, int64_t id, struct slots *slots, bool *blocked)
+static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 {
-	const struct job *j = job_find(&t->core->state, id);
+	struct core *c = t->core;
+	const struct job *j = job_find(&c->state, id);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct place *places = NULL;
 	size_t n_places = 0;
@@ -117,10 +118,12 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots, bool *block
 		turn_deadline(t, j->not_before);
 		return false;
 	}
-	if (*blocked)
+	if (c->blocked)
 		return set_reason(t, j, "waits behind jobs of the same or a higher priority");
-	if (place_in(&t->core->state, slots, &j->spec.recipe, &places, &n_places, &err) != 0) {
-		*blocked = place_room(&t->core->state, slots, &j->spec.recipe, true) >= job_gpus(j);
+	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &err) != 0) {
+		c->blocked = place_room(&c->state, slots, &j->spec.recipe, true) >= job_gpus(j);
+		c->blocked_id = id;
+		c->blocked_priority = j->state == JOB_RECOVERING ? INT64_MAX : j->spec.recipe.priority;
 		return set_reason(t, j, err.text);
 	}
 	emitted = start_or_scan(t, id, slots, places, n_places);
@@ -128,28 +131,46 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots, bool *block
 	return emitted;
 }
 
+/* Only submits since the last look, behind everything that was looked at: nothing else can have changed. */
+static bool only_fresh(const struct core *c)
+{
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		if (c->lives[i].n_scans)
+			return false;      /* slots are set aside for a job that looks for its checkpoints */
+	for (size_t i = 0; i < c->n_fresh; i++) {
+		const struct job *j = job_find(&c->state, c->fresh[i]);
+
+		if (c->blocked && j->spec.recipe.priority > c->blocked_priority)
+			return false;
+	}
+	return true;
+}
+
 bool schedule(struct turn *t)
 {
 	struct core *c = t->core;
-	_cleanup_(mo_freep) struct candidate *queue = NULL;
+	bool all = c->queue_dirty || !only_fresh(c), emitted = false;
+	size_t n_ids = all ? c->n_unfinished : c->n_fresh, n = 0;
+	_cleanup_(mo_freep) struct candidate *queue = mo_alloc_array(n_ids + 1, sizeof(*queue));
 	struct slots slots;
-	bool emitted = false, blocked = false;
-	size_t n = 0;
 
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->lives[i].n_scans = 0;
-	for (size_t i = 0; i < c->state.n_active; i++) {
-		const struct job *j = job_find(&c->state, c->state.active[i]);
+	for (size_t i = 0; i < n_ids; i++) {
+		const struct job *j = job_find(&c->state, all ? c->unfinished[i] : c->fresh[i]);
 
 		if (waiting(j))
-			*MO_GROW(queue, n) = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING };
+			queue[n++] = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING };
 	}
+	c->n_fresh = 0;
+	c->queue_dirty = false;
+	for (size_t i = 0; all && i < c->state.n_nodes; i++)
+		c->lives[i].n_scans = 0;
+	c->blocked = c->blocked && !all;
 	if (n == 0)
 		return false;
 	qsort(queue, n, sizeof(*queue), queue_order);
 	slots_init(&c->state, &slots);
 	for (size_t i = 0; i < n; i++)
-		emitted |= look_at(t, queue[i].id, &slots, &blocked);
+		emitted |= look_at(t, queue[i].id, &slots);
 	slots_done(&slots);
 	return emitted;
 }

@@ -17,6 +17,7 @@ static const struct mo_field submit_fields[] = {
 	MO_F_VEC(submit, env_amd, &env_item_desc),
 	MO_F_VEC(submit, env_nvidia, &env_item_desc),
 	MO_F_LIST(submit, warnings, MO_STRS),
+	MO_F(submit, parts, MO_INT, .omit = true),
 };
 static const struct mo_field place_fields[] = {
 	MO_F(place, node, MO_STR), MO_F(place, first_rank, MO_INT), MO_F(place, n_ranks, MO_INT), MO_F_LIST(place, gpus, MO_INTS),
@@ -95,14 +96,14 @@ struct job *job_find(const struct state *s, int64_t id)
 	return low < s->n_jobs && s->jobs[low].id == id ? &s->jobs[low] : NULL;
 }
 
-size_t state_n_active(const struct state *s)
+size_t state_n_holders(const struct state *s)
 {
-	return s->active ? s->n_active : s->n_jobs;
+	return s->holders ? s->n_holders : s->n_jobs;
 }
 
-struct job *state_active(const struct state *s, size_t i)
+struct job *state_holder(const struct state *s, size_t i)
 {
-	return s->active ? job_find(s, s->active[i]) : &s->jobs[i];
+	return s->holders ? job_find(s, s->holders[i]) : &s->jobs[i];
 }
 
 struct node *node_find(const struct state *s, const char *name)

@@ -19,6 +19,7 @@ struct submit {
 	struct env_item *env_amd; size_t n_env_amd;  /* profile layer for AMD nodes */
 	struct env_item *env_nvidia; size_t n_env_nvidia;
 	char **warnings; size_t n_warnings;
+	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
 };
 /* Ranks of one attempt on one node: contiguous. */
 struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
@@ -122,14 +123,14 @@ struct state {
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
 	struct token *tokens; size_t n_tokens;
 	struct idem *idems; size_t n_idems;
-	/* Not described, not stored: ascending ids of jobs that are not final or have steps; kept by the core. NULL (a copy, a dry run) = look at all jobs. */
-	int64_t *active; size_t n_active;
+	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
+	int64_t *holders; size_t n_holders;
 };
 extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc;
 
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
-size_t state_n_active(const struct state *s);
-struct job *state_active(const struct state *s, size_t i);    /* i-th job that may hold something; NULL if it is gone */
+size_t state_n_holders(const struct state *s);
+struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
 struct node *node_find(const struct state *s, const char *name);
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */

@@ -24,15 +24,6 @@ static struct step *step_of(struct core *c, const struct record *r)
 	return j ? step_find(j, r->attempt, r->node) : NULL;
 }
 
-/* A job that is final and forgotten everywhere needs no more looking after. */
-static void active_refresh(struct core *c, const struct job *j)
-{
-	if (job_state_final(j->state) && j->n_steps == 0)
-		ids_remove(c->state.active, &c->state.n_active, j->id);
-	else
-		ids_add(&c->state.active, &c->state.n_active, j->id);
-}
-
 void job_clear_attempt(struct job *j)
 {
 	mo_vec_clear(&place_desc, (void **)&j->places, &j->n_places);
@@ -133,10 +124,10 @@ static int on_submit(struct core *c, const struct record *r)
 	idem_add(s, r->submit, r->job, r->time);
 	job_init(MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
 	s->next_job = r->job + 1;
-	ids_add(&c->state.active, &c->state.n_active, r->job);
+	ids_add(&c->unfinished, &c->n_unfinished, r->job);
+	ids_add(&c->fresh, &c->n_fresh, r->job);
 	thin_history(s);
 	prune_history(c);
-	c->queue_dirty = true;
 	return 0;
 }
 
@@ -147,6 +138,8 @@ static int on_job(struct core *c, const struct record *r)
 	if (!j || r->state < 0 || r->state >= _JOB_STATE_N)
 		return -EINVAL;
 	ledger_charge(j, r->time);
+	if (j->state != r->state || r->flag)
+		c->queue_dirty = true;
 	if (j->state != r->state)
 		j->state_since = r->time;
 	if (r->state == JOB_QUEUED && j->state != JOB_QUEUED) {
@@ -169,11 +162,11 @@ static int on_job(struct core *c, const struct record *r)
 	}
 	if (r->state == JOB_QUEUED || r->state == JOB_PAUSED || job_state_final(r->state))
 		j->intent = INTENT_NONE;
-	if (job_state_final(r->state))
+	if (job_state_final(r->state)) {
 		j->ended_at = r->time;
+		ids_remove(c->unfinished, &c->n_unfinished, j->id);
+	}
 	recovery_waterfall(j, r->time);
-	active_refresh(c, j);
-	c->queue_dirty = true;
 	return 0;
 }
 
@@ -251,6 +244,7 @@ static int on_place(struct core *c, const struct record *r)
 		return -EINVAL;
 	ledger_charge(j, r->time);
 	job_clear_attempt(j);
+	ids_add(&c->state.holders, &c->state.n_holders, j->id);
 	j->attempt = r->attempt;
 	j->port = r->value;
 	s->next_port = r->value + 4;
@@ -365,7 +359,8 @@ static int on_forgotten(struct core *c, const struct record *r)
 		other |= mo_streq(j->steps[i].node, r->node);
 	if (l && !other)
 		ids_remove(l->jobs, &l->n_jobs, j->id);
-	active_refresh(c, j);
+	if (j->n_steps == 0)
+		ids_remove(c->state.holders, &c->state.n_holders, j->id);
 	c->queue_dirty = true;
 	return 0;
 }

@@ -156,8 +156,8 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 {
 	const char *uncertain = NULL;
 
-	for (size_t i = 0; i < state_n_active(s); i++) {
-		const struct job *j = state_active(s, i);
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
 
 		for (size_t k = 0; j && k < j->n_steps; k++)
 			if (mo_streq(j->steps[k].node, n->name) && step_uncertain(s, &j->steps[k]))
@@ -177,8 +177,8 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	ret->cpus = n->info.cpus;
 	ret->numa_nodes = (int64_t)n->info.n_numa;
 	ret->gpus_free = ret->gpus;
-	for (size_t i = 0; i < state_n_active(s); i++) {
-		const struct job *j = state_active(s, i);
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
 		const struct place *p = j ? place_on(j, n->name) : NULL;
 		_cleanup_(mo_freep) char *id = p ? mo_printf("j-%lld", (long long)j->id) : NULL;
 

@@ -188,8 +188,8 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->reason ? ": " : "", n->reason ? n->reason : "");
 	if (n->strange_steps)
 		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
-	for (size_t i = 0; i < state_n_active(s); i++) {
-		const struct job *j = state_active(s, i);
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
 
 		for (size_t k = 0; j && k < j->n_steps; k++) {
 			const struct step *st = &j->steps[k];

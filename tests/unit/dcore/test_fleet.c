@@ -1,0 +1,418 @@
+/* Nodes: silence is not death, proof is; hello, drains, fences, steps nobody knows. */
+#include "tests/unit/dcore/world.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+static int64_t running(struct world *w, size_t nodes, int64_t gpus, int64_t ranks)
+{
+	int64_t id;
+
+	world_init(w, nodes, gpus);
+	id = world_submit_gpus(w, ranks);
+	world_run(w, S);
+	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
+	return id;
+}
+
+static void silence_makes_suspect_then_down(void **state)
+{
+	struct world w;
+
+	world_init(&w, 2, 1);
+	world_run(&w, S);
+	w.toys[1].deaf = true;
+	world_run(&w, core_config_default.suspect_us - S);
+	assert_int_equal(world_node(&w, 1)->state, NODE_UP);
+	world_run(&w, S);
+	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
+	world_run(&w, 10 * S);
+	assert_int_equal(world_node(&w, 1)->state, NODE_DOWN);
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	w.toys[1].deaf = false;
+	world_beat(&w, 1);
+	assert_int_equal(world_node(&w, 1)->state, NODE_UP);
+	world_done(&w);
+}
+
+static void a_late_controller_blames_nobody(void **state)
+{
+	struct world w;
+
+	world_init(&w, 2, 1);
+	world_run(&w, S);
+	w.now += 60 * S;
+	world_step(&w, &(struct core_event){ .type = EV_LATE, .value = 60 * S });
+	world_step(&w, &(struct core_event){ .type = EV_TICK });
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	world_crash(&w);
+	w.now += 1000 * S;   /* nobody could be heard while there was no controller */
+	world_crash(&w);
+	world_step(&w, &(struct core_event){ .type = EV_TICK });
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	world_done(&w);
+}
+
+static void nothing_restarts_on_silence(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4);
+
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	w.toys[1].deaf = true;
+	world_run(&w, 3600 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	assert_true(world_job(&w, id)->waiting_node);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->ranks[2].state, RANK_LOST);
+	assert_int_equal(world_count(&w, 0, CMD_KILL) + world_count(&w, 0, CMD_STOP), 0);
+	assert_non_null(strstr(world_job(&w, id)->reason, "moectl fence n1 --confirmed"));
+	w.toys[1].deaf = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->restarts, 0);
+	assert_int_equal(world_job(&w, id)->ranks[2].state, RANK_RUNNING);
+	world_done(&w);
+}
+
+static void an_advancing_iteration_disproves_it(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4), i = 0;
+
+	w.toys[1].deaf = true;
+	for (; i < 60; i++) {
+		world_iteration(&w, 0, id, i + 1);
+		world_run(&w, S);
+		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	}
+	assert_int_equal(world_node(&w, 1)->state, NODE_DOWN);
+	world_run(&w, 8 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_run(&w, 4 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);   /* it stands still */
+	world_iteration(&w, 0, id, i + 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);      /* it moves again */
+	world_done(&w);
+}
+
+static void a_new_boot_id_is_proof(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4);
+
+	w.toys[1].deaf = true;
+	world_run(&w, 30 * S);
+	world_reboot(&w, 1);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	assert_string_equal(world_job(&w, id)->fail_cause, "node-lost");
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	w.toys[1].deaf = false;
+	world_run(&w, 2 * S);
+	assert_true(world_count(&w, 0, CMD_KILL) >= 1);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->restarts, 1);
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "node_fault");
+	world_done(&w);
+}
+
+static void a_fence_is_proof(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 3, 2, 4);
+
+	world_node_verb(&w, EV_FENCE, 1, NULL);
+	assert_int_equal(w.reply_status, 409);   /* it is up */
+	w.toys[1].deaf = true;
+	world_run(&w, 30 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_node_verb(&w, EV_FENCE, 1, NULL);
+	assert_int_equal(w.reply_status, 200);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->places[1].node, "n2");
+	/* the node was not powered off after all: what runs there is killed, and until then it gets no work */
+	w.no_kill = true;
+	w.toys[1].deaf = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(w.toys[1].log[w.toys[1].n_log - 1].kind, CMD_KILL);
+	assert_true(world_submit_gpus(&w, 2) == 2);
+	assert_int_equal(world_job(&w, 2)->state, JOB_QUEUED);
+	w.no_kill = false;
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, 2)->state, JOB_RUNNING);
+	assert_string_equal(world_job(&w, 2)->places[0].node, "n1");
+	world_done(&w);
+}
+
+static void one_name_is_one_machine(void **state)
+{
+	struct world w;
+
+	running(&w, 2, 2, 4);
+	strcpy(w.toys[1].boot, "other");
+	strcpy(w.toys[1].instance, "other");
+	w.toys[1].beat = 0;
+	world_hello(&w, 1);
+	assert_int_equal(w.reply_status, 409);
+	assert_non_null(strstr(w.reply_text, "another live agent"));
+	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);
+	world_tick(&w, 5 * S);
+	world_hello(&w, 1);
+	assert_int_equal(w.reply_status, 0);
+	world_tick(&w, 5 * S);
+	strcpy(w.toys[1].boot, "boot-n1");   /* a boot that was replaced cannot come back */
+	world_hello(&w, 1);
+	assert_int_equal(w.reply_status, 409);
+	world_done(&w);
+}
+
+static void agents_restart_under_the_same_boot(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4);
+
+	strcpy(w.toys[1].instance, "second");
+	w.toys[1].beat = 0;
+	world_run(&w, 5 * S);   /* its first sync is refused, it says hello */
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_string_equal(world_node(&w, 1)->instance, "second");
+	world_done(&w);
+}
+
+static void a_step_the_agent_lost_is_not_dead(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4);
+
+	world_lose_spool(&w, 1);
+	world_run(&w, 600 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_true(step_find(world_job(&w, id), 1, "n1")->hung);
+	assert_true(world_event_seen(&w, "step.hung"));
+	world_verb(&w, EV_CANCEL, id);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* "nothing was started" from an agent that forgot is no proof */
+	w.toys[1].deaf = true;
+	world_run(&w, 60 * S);
+	world_node_verb(&w, EV_FENCE, 1, NULL);
+	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
+	world_done(&w);
+}
+
+static void a_hung_supervisor_is_reported_not_killed(void **state)
+{
+	struct world w;
+	struct agent_sync sync;
+	int64_t id = running(&w, 1, 2, 2);
+
+	for (int hung = 1; hung >= 0; hung--) {
+		mo_desc_init(&agent_sync_desc, &sync);
+		sync.node = mo_strdup("n0");
+		sync.boot_id = mo_strdup(w.toys[0].boot);
+		sync.instance = mo_strdup(w.toys[0].instance);
+		sync.epoch = core_state(w.core)->epoch;
+		sync.beat = ++w.toys[0].beat;
+		*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = id, .attempt = 1, .state = hung ? STEP_HUNG : STEP_RUNNING };
+		world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+		mo_desc_done(&agent_sync_desc, &sync);
+		assert_int_equal(step_find(world_job(&w, id), 1, "n0")->hung, hung);
+		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	}
+	world_done(&w);
+}
+
+static void an_unknown_step_keeps_its_node_from_work(void **state)
+{
+	struct world w;
+	struct toy_step *s;
+	struct sync_reply reply;
+
+	world_init(&w, 1, 2);
+	s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
+	*s = (struct toy_step){ .job = 77, .attempt = 1, .n_ranks = 2 };
+	world_note(&w, 0, 77, NOTE_RUNNING);
+	world_beat(&w, 0);
+	assert_true(world_node(&w, 0)->strange_steps);
+	assert_true(world_event_seen(&w, "step.unknown"));
+	world_submit_gpus(&w, 1);
+	assert_int_equal(world_job(&w, 1)->state, JOB_QUEUED);
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(w.core, "n0", &reply);
+	assert_int_equal(reply.n_commands, 0);   /* never killed */
+	assert_int_equal(reply.n_acks, 1);
+	assert_false(reply.acks[0].known);
+	mo_desc_done(&sync_reply_desc, &reply);
+	world_exit(&w, 0, 77, 0, 0, 0);
+	world_exit(&w, 0, 77, 1, 0, 0);
+	world_run(&w, 2 * S);
+	assert_false(world_node(&w, 0)->strange_steps);
+	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+static void late_copies_change_nothing(void **state)
+{
+	struct world w;
+	struct agent_sync sync;
+	int64_t id = running(&w, 1, 2, 2);
+
+	world_hello(&w, 0);   /* a copy of the first hello: without the step */
+	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
+	mo_desc_init(&agent_sync_desc, &sync);
+	sync.node = mo_strdup("n0");
+	sync.boot_id = mo_strdup(w.toys[0].boot);
+	sync.instance = mo_strdup(w.toys[0].instance);
+	sync.epoch = core_state(w.core)->epoch;
+	sync.beat = 1;        /* an old beat: without the step */
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	assert_int_equal(w.out.n_records, 0);
+	sync.epoch = 0;       /* of an earlier controller */
+	sync.beat = 1000;
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	assert_int_equal(w.reply_status, 409);
+	mo_desc_done(&agent_sync_desc, &sync);
+	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
+	world_done(&w);
+}
+
+static void hello_is_checked(void **state)
+{
+	struct world w;
+	struct agent_hello h;
+
+	world_init(&w, 1, 2);
+	mo_desc_init(&agent_hello_desc, &h);
+	h.node = mo_strdup("n9");
+	h.boot_id = mo_strdup("b");
+	h.instance = mo_strdup("i");
+	h.protocol = MO_PROTOCOL + 1;
+	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	assert_int_equal(w.reply_status, 426);
+	h.protocol = MO_PROTOCOL;
+	mo_str_set(&h.node, "no spaces please");
+	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	assert_int_equal(w.reply_status, 422);
+	mo_str_set(&h.node, "n9");
+	for (int i = 0; i <= MO_GPUS_PER_NODE_MAX; i++)
+		MO_ADD(&h.info, gpus, &gpu_slot_desc)->index = i;
+	world_step(&w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	assert_int_equal(w.reply_status, 422);
+	mo_desc_done(&agent_hello_desc, &h);
+	assert_int_equal(core_state(w.core)->n_nodes, 1);
+	world_done(&w);
+}
+
+static void drains(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 2);
+	struct note *n;
+
+	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	assert_int_equal(w.reply_status, 409);
+	world_node_verb(&w, EV_DRAIN, 0, "soon");
+	assert_int_equal(w.reply_status, 422);
+	world_node_verb(&w, EV_DRAIN, 0, "idle");
+	world_run(&w, 100 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINING);
+	world_node_verb(&w, EV_DRAIN, 0, "checkpoint");
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	n->iteration = 5;
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->places[0].node, "n1");
+	assert_int_equal(world_job(&w, id)->restarts, 0);
+	assert_int_equal(node_shown_state(core_state(w.core), world_node(&w, 0)), NODE_DRAINED);
+	assert_true(world_event_seen(&w, "node.drained"));
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, EV_DRAIN, 1, "now");
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 3);
+	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	assert_true(world_count(&w, 1, CMD_STOP) >= 1);
+	world_step(&w, &(struct core_event){ .type = EV_DRAIN, .node = "nowhere", .may_all = true });
+	assert_int_equal(w.reply_status, 404);
+	world_step(&w, &(struct core_event){ .type = EV_DRAIN, .node = "n0", .user = "ann" });
+	assert_int_equal(w.reply_status, 403);
+	world_done(&w);
+}
+
+static void a_command_wakes_once(void **state)
+{
+	struct world w;
+	struct sync_reply reply;
+	bool woken = false;
+
+	world_init(&w, 1, 2);
+	world_submit_gpus(&w, 2);
+	for (size_t i = 0; i < w.out.n_effects; i++)
+		woken |= w.out.effects[i].type == FX_WAKE && mo_streq(w.out.effects[i].node, "n0");
+	assert_true(woken);
+	assert_true(core_commands_due(w.core, "n0"));
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(w.core, "n0", &reply);
+	assert_int_equal(reply.n_commands, 1);
+	mo_desc_done(&sync_reply_desc, &reply);
+	assert_false(core_commands_due(w.core, "n0"));   /* told: the next sync is held for the beat, whose answer repeats it */
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(w.core, "n0", &reply);
+	assert_int_equal(reply.n_commands, 1);
+	mo_desc_done(&sync_reply_desc, &reply);
+	world_done(&w);
+}
+
+static void tokens(void **state)
+{
+	struct world w;
+	struct token t;
+
+	world_init(&w, 1, 1);
+	mo_desc_init(&token_desc, &t);
+	t.id = mo_strdup("t1");
+	t.role = mo_strdup("user");
+	world_step(&w, &(struct core_event){ .type = EV_TOKEN, .token = &t });
+	assert_int_equal(w.reply_status, 201);
+	world_step(&w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = "t1" });
+	assert_int_equal(w.reply_status, 200);
+	world_crash(&w);
+	assert_true(core_state(w.core)->tokens[0].revoked);
+	world_step(&w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = "t1" });
+	assert_int_equal(w.reply_status, 404);
+	mo_desc_done(&token_desc, &t);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(silence_makes_suspect_then_down),
+		cmocka_unit_test(a_late_controller_blames_nobody),
+		cmocka_unit_test(nothing_restarts_on_silence),
+		cmocka_unit_test(an_advancing_iteration_disproves_it),
+		cmocka_unit_test(a_new_boot_id_is_proof),
+		cmocka_unit_test(a_fence_is_proof),
+		cmocka_unit_test(one_name_is_one_machine),
+		cmocka_unit_test(agents_restart_under_the_same_boot),
+		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),
+		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
+		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),
+		cmocka_unit_test(late_copies_change_nothing),
+		cmocka_unit_test(hello_is_checked),
+		cmocka_unit_test(drains),
+		cmocka_unit_test(a_command_wakes_once),
+		cmocka_unit_test(tokens),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

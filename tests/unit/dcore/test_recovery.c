@@ -1,0 +1,375 @@
+/* What follows a failure: peers are killed at once, the next attempt waits for proof, classes, budget, ports, incidents and their waterfall. */
+#include "tests/unit/dcore/world.h"
+
+#include <signal.h>
+#include <string.h>
+
+static int64_t running(struct world *w, size_t nodes, int64_t gpus, int64_t ranks)
+{
+	int64_t id;
+
+	world_init(w, nodes, gpus);
+	id = world_submit_gpus(w, ranks);
+	world_run(w, S);
+	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
+	return id;
+}
+
+static void a_dead_rank_kills_its_peers_and_restarts(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4), port = world_job(&w, id)->port;
+	const struct incident *inc;
+
+	for (int64_t i = 1; i <= 4; i++)
+		world_iteration(&w, 0, id, i);
+	world_run(&w, S);
+	world_exit(&w, 1, id, 3, 0, SIGKILL);
+	world_beat(&w, 1);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	assert_int_equal(world_job(&w, id)->first_rank, 3);
+	world_tick(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);   /* n0 did not prove its ranks dead */
+	world_beat(&w, 0);
+	assert_int_equal(world_count(&w, 0, CMD_STOP), 0);
+	assert_true(world_count(&w, 0, CMD_KILL) >= 1);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->restarts, 1);
+	assert_true(world_job(&w, id)->port != port);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);   /* until its first iteration */
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->n_incidents, 1);
+	inc = &world_job(&w, id)->incidents[0];
+	assert_string_equal(inc->class, "transient");
+	assert_string_equal(inc->cause, "signal 9 SIGKILL");
+	assert_string_equal(inc->evidence[0], "last words");
+	assert_string_equal(inc->action, "restart from the beginning as attempt 2");
+	assert_int_equal(inc->first_rank, 3);
+	assert_int_equal(inc->lost_iterations, 4);
+	assert_int_equal(inc->waterfall.stop, 1000);
+	assert_int_equal(inc->waterfall.recompute, MO_NONE);
+	for (int64_t i = 2; i <= 4; i++)
+		world_iteration(&w, 0, id, i);
+	world_run(&w, S);
+	assert_true(world_job(&w, id)->incidents[0].waterfall.recompute >= 0);
+	world_done(&w);
+}
+
+static void jobs_without_iterations_run_again_when_started(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	world_exit(&w, 0, id, 1, 0, SIGSEGV);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+static void exit_1_before_the_first_iteration_is_the_users_error(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	world_exit(&w, 0, id, 1, 1, 0);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_non_null(strstr(world_job(&w, id)->reason, "last words"));
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
+	world_done(&w);
+}
+
+static void exit_1_later_is_not(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	world_iteration(&w, 0, id, 1);
+	world_exit(&w, 0, id, 1, 1, 0);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	world_done(&w);
+}
+
+static void exit_1_after_a_peers_death_is_not(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 1, 2);
+
+	/* n0's rank echoes the death of n1's, and its news is first */
+	w.toys[1].deaf = true;
+	world_exit(&w, 0, id, 0, 1, 0);
+	world_beat(&w, 0);
+	assert_string_equal(world_job(&w, id)->fail_class, "user_error");
+	world_exit(&w, 1, id, 1, 0, SIGSEGV);
+	w.toys[1].deaf = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "transient");
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 1);
+	world_done(&w);
+}
+
+static void on_one_node_the_clock_decides(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+	struct toy_step *s;
+
+	world_iteration(&w, 0, id, 1);
+	world_exit(&w, 0, id, 0, 1, 0);
+	world_exit(&w, 0, id, 1, 2, 0);
+	s = world_toy_step(&w, 0, id);
+	for (size_t i = 0; i < s->n_notes; i++)
+		if (s->notes[i].kind == NOTE_EXIT)
+			s->notes[i].mono_ns = 1000 - s->notes[i].rank;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->incidents[0].first_rank, 1);
+	assert_string_equal(world_job(&w, id)->incidents[0].cause, "exit code 2");
+	world_done(&w);
+}
+
+static void the_same_failure_three_times_stops_it(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(world_job(&w, id)->attempt, i + 1);
+		world_iteration(&w, 0, id, 1 + i);
+		world_exit(&w, 0, id, 1, 0, SIGABRT);
+		world_run(&w, 2 * S);
+	}
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	assert_int_equal(world_job(&w, id)->restarts, 2);
+	assert_non_null(strstr(world_job(&w, id)->reason, "failed the same way 3 times without a new checkpoint: signal 6 SIGABRT"));
+	world_done(&w);
+}
+
+static void a_new_checkpoint_or_another_failure_begins_anew(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	for (int i = 0; i < 6; i++) {
+		struct note *n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+
+		n->iteration = 10 + i;
+		world_iteration(&w, 0, id, 10 + i);
+		world_exit(&w, 0, id, 1, 0, SIGABRT);
+		world_run(&w, 2 * S);
+		assert_int_equal(world_job(&w, id)->attempt, i + 2);
+	}
+	for (int i = 0; i < 7; i++) {
+		world_iteration(&w, 0, id, 1);
+		world_exit(&w, 0, id, 1, i % 2, i % 2 ? 0 : SIGBUS);
+		world_run(&w, 2 * S);
+	}
+	assert_int_equal(world_job(&w, id)->attempt, 14);
+	world_iteration(&w, 0, id, 1);
+	world_exit(&w, 0, id, 1, 0, SIGSEGV);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);   /* nine without any progress */
+	world_done(&w);
+}
+
+static void busy_ports_cost_nothing(void **state)
+{
+	struct world w;
+	int64_t id, port;
+	struct toy_step *s;
+	struct note *n;
+
+	world_init(&w, 1, 2);
+	id = world_submit_gpus(&w, 2);
+	port = world_job(&w, id)->port;
+	w.no_launch = true;
+	world_beat(&w, 0);
+	s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
+	*s = (struct toy_step){ .job = id, .attempt = 1, .gone = true };
+	n = world_note(&w, 0, id, NOTE_REFUSED);
+	n->cause = mo_strdup("port-busy");
+	world_note(&w, 0, id, NOTE_GONE);
+	w.no_launch = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->restarts, 0);
+	assert_int_equal(world_job(&w, id)->port, port + 4);
+	assert_int_equal(world_job(&w, id)->n_incidents, 0);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+static void a_refused_program_is_the_users_error(void **state)
+{
+	static const struct { const char *cause; int state; } cases[] = { { "exec", JOB_FAILED }, { "bind", JOB_FAILED }, { "workdir", JOB_FAILED }, { "user", JOB_FAILED }, { "spool", JOB_RUNNING } };
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct world w;
+		struct toy_step *s;
+		struct note *n;
+		int64_t id;
+
+		world_init(&w, 1, 2);
+		id = world_submit_gpus(&w, 2);
+		s = MO_GROW(w.toys[0].steps, w.toys[0].n_steps);
+		*s = (struct toy_step){ .job = id, .attempt = 1, .gone = true };
+		n = world_note(&w, 0, id, NOTE_REFUSED);
+		n->cause = mo_strdup(cases[i].cause);
+		n->text = mo_strdup("no such file");
+		world_note(&w, 0, id, NOTE_GONE);
+		world_run(&w, 2 * S);
+		assert_int_equal(world_job(&w, id)->state, cases[i].state);
+		if (cases[i].state == JOB_FAILED)
+			assert_non_null(strstr(world_job(&w, id)->reason, "no such file"));
+		else
+			assert_int_equal(world_job(&w, id)->restarts, 1);
+		world_done(&w);
+	}
+}
+
+static void a_dead_supervisor_counts_as_such(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+	struct note *n;
+
+	w.no_kill = true;
+	world_note(&w, 0, id, NOTE_LOST);
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	n = world_note(&w, 0, id, NOTE_EXIT);
+	n->rank = 0;
+	n->code = MO_NONE;
+	n->cause = mo_strdup("supervisor-lost");
+	world_toy_step(&w, 0, id)->gone = true;
+	world_note(&w, 0, id, NOTE_GONE);
+	w.no_launch = true;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->incidents[0].cause, "supervisor-lost");
+	world_done(&w);
+}
+
+static void an_unkillable_rank_frees_the_job_but_not_the_node(void **state)
+{
+	struct world w;
+	struct why_view why;
+	int64_t id = running(&w, 2, 2, 2);
+	struct note *n;
+
+	world_toy_step(&w, 0, id)->hold = true;
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_beat(&w, 0);
+	n = world_note(&w, 0, id, NOTE_UNKILLABLE);
+	n->rank = 1;
+	n->pid = 999;   /* not the rank that is left */
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	n = world_note(&w, 0, id, NOTE_UNKILLABLE);
+	n->rank = 1;
+	n->pid = 1001;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_string_equal(world_job(&w, id)->places[0].node, "n1");
+	mo_desc_init(&why_view_desc, &why);
+	node_why(core_state(w.core), world_node(&w, 0), w.now, &why);
+	assert_string_equal(why.reasons[0].code, "unkillable");
+	mo_desc_done(&why_view_desc, &why);
+	world_verb(&w, EV_CANCEL, id);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
+	assert_true(world_submit_gpus(&w, 3) > 0);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, 2)->state, JOB_QUEUED);
+	world_exit(&w, 0, id, 1, 0, SIGKILL);   /* at last */
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, 2)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+static void grace_delays_the_next_attempt(void **state)
+{
+	struct submit spec;
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 1);
+	world_recipe(&spec, 1);
+	spec.recipe.grace_us = 30 * S;
+	id = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, S);
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, 29 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	world_done(&w);
+}
+
+static void cancel_during_recovery(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 1, 2);
+
+	w.no_kill = true;
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, S);
+	world_verb(&w, EV_CANCEL, id);
+	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
+	world_beat(&w, 1);
+	assert_int_equal(w.toys[1].log[w.toys[1].n_log - 1].kind, CMD_KILL);   /* a failed attempt is not asked politely */
+	w.no_kill = false;
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->n_incidents, 1);
+	world_done(&w);
+}
+
+static void recovering_jobs_go_first(void **state)
+{
+	struct submit spec;
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2), other;
+
+	world_recipe(&spec, 2);
+	spec.recipe.priority = 100;
+	other = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, other)->state, JOB_QUEUED);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_dead_rank_kills_its_peers_and_restarts),
+		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
+		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
+		cmocka_unit_test(exit_1_later_is_not),
+		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
+		cmocka_unit_test(on_one_node_the_clock_decides),
+		cmocka_unit_test(the_same_failure_three_times_stops_it),
+		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
+		cmocka_unit_test(busy_ports_cost_nothing),
+		cmocka_unit_test(a_refused_program_is_the_users_error),
+		cmocka_unit_test(a_dead_supervisor_counts_as_such),
+		cmocka_unit_test(an_unkillable_rank_frees_the_job_but_not_the_node),
+		cmocka_unit_test(grace_delays_the_next_attempt),
+		cmocka_unit_test(cancel_during_recovery),
+		cmocka_unit_test(recovering_jobs_go_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

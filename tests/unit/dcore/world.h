@@ -1,0 +1,58 @@
+/* A controller core in virtual time with toy agents: every record goes through JSON into a second core, which must stay equal; ledgers must close; no GPU may be in two jobs. */
+#pragma once
+#include "tests/unit/unit.h"
+
+#include "daemon/core/core.h"
+#include "daemon/core/inner.h"
+#include "daemon/core/view.h"
+#include "lib/base/buf.h"
+
+#define S 1000000LL
+#define MAX_NODES 8
+struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, resume; bool gone, hold; struct note *notes; size_t n_notes; };
+struct toy {
+	char name[32], boot[32], instance[32];
+	bool deaf;                       /* sends nothing */
+	int64_t beat, gpus;
+	struct toy_step *steps; size_t n_steps;
+	struct command *log; size_t n_log;   /* every command obeyed */
+};
+struct world {
+	struct core *core, *shadow;
+	int64_t now;
+	struct toy toys[MAX_NODES]; size_t n_toys;
+	struct core_out out;             /* of the last step */
+	int reply_status; int64_t reply_job; char *reply_text;
+	bool no_launch;                  /* toys do not start what they are told to */
+	bool no_kill;                    /* toys do not end what they are told to */
+	struct scan_result scan;         /* what every scan finds */
+	bool no_scan;
+	int64_t n_records;
+};
+void world_init(struct world *w, size_t n_nodes, int64_t gpus);
+void world_done(struct world *w);
+void world_step(struct world *w, const struct core_event *e);
+void world_tick(struct world *w, int64_t us);      /* time passes; deadlines fire; nobody beats */
+void world_run(struct world *w, int64_t us);       /* time passes with beats of all toys that are not deaf */
+void world_beat(struct world *w, size_t toy);      /* one sync, obeying what is answered */
+void world_hello(struct world *w, size_t toy);
+void world_reboot(struct world *w, size_t toy);    /* the steps are gone, another boot id; says hello when it is not refused any more */
+void world_lose_spool(struct world *w, size_t toy);  /* the agent forgets its steps */
+void world_crash(struct world *w);                 /* the controller restarts from its records */
+const struct job *world_job(const struct world *w, int64_t id);
+struct node *world_node(const struct world *w, size_t toy);
+
+/* recipe of n GPUs in *ret, initialised */
+void world_recipe(struct submit *ret, int64_t gpus);
+int64_t world_submit(struct world *w, const struct submit *spec); /* job id, or -status */
+int64_t world_submit_gpus(struct world *w, int64_t gpus);
+void world_verb(struct world *w, int type, int64_t job);          /* acting as operator */
+void world_node_verb(struct world *w, int type, size_t toy, const char *when);
+
+struct toy_step *world_toy_step(struct world *w, size_t toy, int64_t job);
+struct note *world_note(struct world *w, size_t toy, int64_t job, int kind); /* appended to the step's journal; goes out with the next beat */
+void world_iteration(struct world *w, size_t toy, int64_t job, int64_t iteration);
+void world_exit(struct world *w, size_t toy, int64_t job, int64_t rank, int64_t code, int64_t signal);
+size_t world_count(const struct world *w, size_t toy, int command_kind);
+bool world_event_seen(const struct world *w, const char *type);
+void world_found(struct world *w, int64_t iteration, bool complete);
