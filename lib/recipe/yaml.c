@@ -8,9 +8,11 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/quoted.h"
 
 struct anchor { char *name; const struct ynode *node; };
 struct loader {
+	const char *text; size_t n;
 	struct fy_parser *parser;
 	struct recipe_errors *errors;
 	struct anchor *anchors; size_t n_anchors;
@@ -85,8 +87,7 @@ static void event_place(struct loader *l, struct fy_event *ev)
 	}
 }
 
-/* The token's text. Piece by piece, because in libfyaml 0.7.12 fy_token_get_text() leaks 2 kB for each text with many escapes
- * and fy_token_iter_read() puts stray bytes between the pieces. */
+/* The token's text. Piece by piece, because in libfyaml 0.7.12 fy_token_get_text() leaks 2 kB for a text of many pieces. */
 static void token_text(struct fy_token *token, struct mo_buf *b)
 {
 	struct fy_token_iter *it = token ? fy_token_iter_create(token) : NULL;
@@ -98,6 +99,20 @@ static void token_text(struct fy_token *token, struct mo_buf *b)
 		fy_token_iter_destroy(it);
 }
 
+static bool scalar_text(const struct loader *l, struct fy_token *token, struct mo_buf *b)
+{
+	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+
+	if (style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) {
+		const struct fy_mark *from = fy_token_start_mark(token), *to = fy_token_end_mark(token);
+
+		return from && to && from->input_pos <= to->input_pos && to->input_pos <= l->n &&
+		       quoted_text(l->text + from->input_pos, to->input_pos - from->input_pos, style == FYSS_SINGLE_QUOTED ? '\'' : '"', b);
+	}
+	token_text(token, b);
+	return true;
+}
+
 static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 {
 	_cleanup_(ynode_freep) struct ynode *n = node_new(l, YAML_SCALAR, l->line, l->column);
@@ -105,8 +120,7 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 
 	if (!n)
 		return NULL;
-	token_text(ev->scalar.value, &text);
-	if (text.len && (memchr(text.data, 0, text.len) || !mo_utf8_valid(text.data, text.len))) {
+	if (!scalar_text(l, ev->scalar.value, &text) || (text.len && (memchr(text.data, 0, text.len) || !mo_utf8_valid(text.data, text.len)))) {
 		errors_place(l->errors, n->line, n->column, NULL, "a text with a NUL byte or a broken escape: remove it");
 		return NULL;
 	}
@@ -377,7 +391,7 @@ static struct ynode *read_document(struct loader *l, const char *what)
 
 struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors)
 {
-	struct loader l = { .errors = errors, .line = 1, .column = 1 };
+	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1 };
 	size_t before = errors->n;
 	struct fy_diag_cfg diag_cfg;
 
