@@ -1,10 +1,17 @@
-/* Records and snapshots as the text that the store keeps. */
+/* Records and snapshots as the text that the store keeps. A submit's engine description and environment layers are seven eighths of its text and the same for most jobs:
+ * each distinct set is stored once ("parts") and referred to by number. */
 #pragma once
 #include "daemon/core/core.h"
 #include "lib/base/buf.h"
 #include "lib/store/store.h"
 
-char *journal_record_text(const struct record *r);                 /* caller frees */
-void journal_snapshot_text(const struct state *s, struct mo_buf *ret);
+struct journal;                       /* the parts that stored texts may refer to */
+struct journal *journal_new(void);
+struct journal *journal_free(struct journal *j);
+/* Caller frees. Texts must be stored in the order they were made: a later one refers to parts of an earlier one. */
+char *journal_record_text(struct journal *j, const struct record *r);
+/* stored: whether the snapshot made it into the store; the numbers of its parts count from then on. */
+void journal_snapshot_text(struct journal *j, const struct state *s, struct mo_buf *ret);
+void journal_snapshot_done(struct journal *j, bool stored);
 /* Fills the core from the store: snapshot, then core_update for each record. 0, or a negative errno with err: damaged, or written by a newer moed; nothing may be started then. */
-int journal_replay(struct core *core, struct store *store, struct mo_error *err);
+int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err);

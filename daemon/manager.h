@@ -20,6 +20,8 @@ struct manager {
 	sd_event *loop;
 	struct store *store;
 	struct core *core;
+	struct journal *journal;
+	int64_t snapshot_bytes, bytes_since_snapshot;
 	struct mo_coretime time;
 	struct http_server *http;
 	struct mo_turn *turn;

@@ -602,7 +602,7 @@ def state_disk_full():
 def stopping_and_starting(m):
     """A stop answers who waits; two controllers never share a state; a damaged state is refused."""
     equal(m.submit().status, 201, "submit")
-    agent = FakeAgent(m, node="n9")
+    agent = FakeAgent(m, node="n9", gpus=0)
     agent.hello()
     answers = []
     t = threading.Thread(target=lambda: answers.append(agent.sync().status))

@@ -1,0 +1,216 @@
+/* What the store gives back is the state that was: records and snapshots with shared and own parts, any number of times; and what cannot be understood is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "daemon/journal.h"
+#include "lib/base/fd.h"
+
+static char dir[64];
+static struct store *store;
+static struct journal *journal;
+static struct core *core;
+static int64_t now;
+
+static int setup(void **state)
+{
+	snprintf(dir, sizeof(dir), "/tmp/journal-test-XXXXXX");
+	now = 1000000;
+	if (!mkdtemp(dir) || store_open(dir, &store, NULL) < 0)
+		return -1;
+	core = core_new(&core_config_default);
+	journal = journal_new();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	core_free(core);
+	journal = journal_free(journal);
+	store = store_free(store);
+	return mo_rm_rf(dir);
+}
+
+/* One event, stored as the turn does it. */
+static void step(const struct core_event *e)
+{
+	struct core_out out = {0};
+
+	now += 1000;
+	core_step(core, e, now, &out);
+	for (size_t i = 0; i < out.n_records; i++) {
+		_cleanup_(mo_freep) char *text = journal_record_text(journal, &out.records[i]);
+		assert_int_equal(store_append(store, &text, 1, NULL), 0);
+	}
+	core_out_done(&out);
+}
+
+/* variant: jobs of one variant share engine and environment. */
+static void submit(int variant)
+{
+	struct submit *s = mo_desc_new(&submit_desc);
+
+	s->user = mo_strdup("ada");
+	s->recipe.name = mo_printf("job-%d", variant);
+	s->recipe.gpus = 2;
+	s->recipe.engine.kind = mo_strdup("command");
+	s->engine.kind = mo_printf("engine-%d", variant);
+	mo_strs_add(&s->engine.argv, &s->engine.n_argv, "{argv}");
+	struct env_item *item = MO_ADD(s, env, &env_item_desc);
+	item->name = mo_strdup("PATH");
+	item->value = mo_printf("/bin/%d\nsecond line of \"parts 7 {}\"", variant);
+	MO_ADD(s, env_amd, &env_item_desc)->name = mo_strdup("HSA");
+	step(&(struct core_event){ .type = EV_SUBMIT, .submit = s, .job = MO_NONE, .value = MO_NONE, .user = "ada" });
+	mo_desc_free(&submit_desc, s);
+}
+
+static void snapshot(bool stored)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+
+	journal_snapshot_text(journal, core_state(core), &text);
+	if (stored)
+		assert_int_equal(store_snapshot(store, text.data, text.len, NULL), 0);
+	journal_snapshot_done(journal, stored);
+}
+
+/* The controller dies and comes back: the same state, from which it goes on. */
+static void restart(void)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct core *fresh = core_new(&core_config_default);
+
+	store_free(store);
+	store = NULL;
+	assert_int_equal(store_open(dir, &store, NULL), 0);
+	journal_free(journal);
+	journal = journal_new();
+	int r = journal_replay(journal, fresh, store, &err);
+	if (r < 0)
+		fail_msg("%s", err.text);
+	_cleanup_(mo_freep) char *diff = mo_desc_diff(&state_desc, core_state(core), core_state(fresh));
+	if (diff)
+		fail_msg("the state differs at %s", diff);
+	core_free(core);
+	core = fresh;
+}
+
+static void test_empty(void **state)
+{
+	restart();
+	step(&(struct core_event){ .type = EV_START, .job = MO_NONE, .value = MO_NONE });
+	restart();
+	assert_int_equal(core_state(core)->epoch, 1);
+}
+
+static void test_records(void **state)
+{
+	for (int i = 0; i < 10; i++)
+		submit(i % 3);
+	restart();
+	submit(1);
+	submit(7);
+	restart();
+	assert_int_equal(core_state(core)->n_jobs, 12);
+	assert_string_equal(core_state(core)->jobs[11].spec.engine.kind, "engine-7");
+}
+
+static void test_snapshots(void **state)
+{
+	for (int i = 0; i < 6; i++)
+		submit(i % 3);
+	snapshot(true);
+	restart();
+	submit(2);
+	submit(9);
+	snapshot(false);                     /* a snapshot that could not be stored changes nothing */
+	submit(9);
+	submit(10);
+	restart();
+	snapshot(true);
+	snapshot(true);
+	submit(10);
+	restart();
+	assert_int_equal(core_state(core)->n_jobs, 11);
+}
+
+/* More distinct sets than are shared: the rest is stored whole. */
+static void test_many_parts(void **state)
+{
+	for (int i = 0; i < 150; i++)
+		submit(i);
+	restart();
+	snapshot(true);
+	submit(3);
+	submit(149);
+	restart();
+	assert_int_equal(core_state(core)->n_jobs, 152);
+}
+
+static void test_shared_parts_are_stored_once(void **state)
+{
+	struct mo_buf text = {0};
+
+	for (int i = 0; i < 50; i++)
+		submit(1);
+	journal_snapshot_text(journal, core_state(core), &text);
+	size_t n = 0;
+	for (const char *p = text.data; (p = strstr(p, "engine-1")); p++)
+		n++;
+	assert_int_equal(n, 1);
+	mo_buf_done(&text);
+	journal_snapshot_done(journal, false);
+}
+
+static void expect_refusal(const char *text, const char *words)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_freep) char *copy = mo_strdup(text);
+	struct core *fresh = core_new(&core_config_default);
+	struct journal *j = journal_new();
+
+	assert_int_equal(store_append(store, &copy, 1, NULL), 0);
+	assert_true(journal_replay(j, fresh, store, &err) < 0);
+	if (!strstr(err.text, words))
+		fail_msg("'%s' does not say '%s'", err.text, words);
+	journal_free(j);
+	core_free(fresh);
+}
+
+static void test_other_text(void **state) { expect_refusal("hello", "stored record 1 cannot be read"); }
+static void test_newer_record(void **state) { expect_refusal("{\"v\":99,\"type\":\"controller\",\"t\":5,\"value\":1}", "newer moed"); }
+static void test_lost_parts(void **state) { expect_refusal("{\"v\":1,\"type\":\"submit\",\"t\":5,\"job\":1,\"submit\":{\"user\":\"x\",\"parts\":3}}", "parts 3"); }
+static void test_bad_parts(void **state) { expect_refusal("parts x {}\n{}", "malformed"); }
+static void test_impossible_record(void **state) { expect_refusal("{\"v\":1,\"type\":\"intent\",\"t\":5,\"job\":77,\"value\":1}", "makes no sense"); }
+
+static void test_newer_snapshot(void **state)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct core *fresh = core_new(&core_config_default);
+
+	assert_int_equal(store_snapshot(store, "moe-snapshot 2\n{}", 17, NULL), 0);
+	assert_true(journal_replay(journal, fresh, store, &err) < 0);
+	assert_non_null(strstr(err.text, "newer moed"));
+	core_free(fresh);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshots, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shared_parts_are_stored_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_newer_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_impossible_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_newer_snapshot, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
