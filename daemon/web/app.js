@@ -162,6 +162,13 @@ function bound(r) {
   return r.bind_verified === false ? ['NOT bound: ' + (r.bind_note || ''), 'state-failed'] : [r.bind_note || 'unknown'];
 }
 
+/* Of a job that runs there is nothing to explain but what is odd. */
+function drawWhy(job, why) {
+  const texts = why.reasons.filter((r) => r.code !== 'progress' && r.text !== job.reason && r.text !== job.state).map((r) => r.text);
+  const lines = [job.reason, ...texts, why.next && why.next !== 'nothing to do' ? 'Next: ' + why.next : null].filter(Boolean);
+  $('job-why').replaceChildren(...lines.map((t) => { const li = document.createElement('li'); li.textContent = t; return li; }));
+}
+
 async function drawJob(id) {
   const base = '/v1/jobs/' + encodeURIComponent(id);
   const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + '/metrics?limit=1000&last=1'), get(base + '/ranks?limit=256'),
@@ -171,7 +178,7 @@ async function drawJob(id) {
   setText('job-title', `${job.id} ${job.name}`);
   setText('job-line', `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
     (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
-  setText('job-why', why.verdict + (why.next ? ' Next: ' + why.next : ''));
+  drawWhy(job, why);
   drawCharts(metrics.items);
   drawLedger(report);
   fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus], bound(r)]]));
@@ -201,7 +208,7 @@ async function refresh() {
     state.failed = null; state.lastData = Date.now();
   } catch (e) {
     if (e.status === 401) signedOut(true);
-    else state.failed = e.status ? e.message : 'no answer';
+    else state.failed = e.status ? e.message : e.name === 'TimeoutError' ? 'too slow' : 'no connection';
   }
   state.refreshing = false;
   age();
@@ -234,8 +241,9 @@ function age() {
   const ms = Date.now() - state.lastData, bad = !state.signedOut && (state.failed || (state.lastData && ms > STALE_MS && !document.hidden));
   setText('fresh', state.signedOut ? 'not signed in' : state.lastData ? `data ${Math.floor(ms / 1000)} s old` : 'connecting');
   $('banner').hidden = !bad;
-  if (bad) setText('banner', state.lastData ? `The controller does not answer (${state.failed || 'slow'}) since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; trying again. What you see is old. Jobs keep training meanwhile.` :
-    `The controller does not answer (${state.failed}); trying again.`);
+  if (!bad) return;
+  const how = state.failed ? ` (${state.failed})` : '', since = state.lastData ? ` since ${new Date(state.lastData).toLocaleTimeString('en-GB')}; what you see is old` : '';
+  setText('banner', `The controller does not answer${how}${since}. Trying again; jobs keep training meanwhile.`);
 }
 
 $('login-form').addEventListener('submit', async (ev) => {

@@ -360,8 +360,8 @@ def checkpoints_found(rig):
     checkpoint(d, 40, False)
     checkpoint(d, 50, False)
     job = rig.submit(command_recipe("damaged", argv, checkpoint={"dir": d}))
-    doc = wait_until(lambda: [x for x in [rig.job(job)] if x["reason"]], 30, "a reason")[0]
-    need(doc["state"] == "queued" and doc["attempt"] == 0 and "damaged" in doc["reason"] and "50" in doc["reason"], "%s: %s" % (doc["state"], doc["reason"]))
+    doc = wait_until(lambda: [x for x in [rig.job(job)] if "damaged" in (x["reason"] or "")], 30, "the reason")[0]
+    need(doc["state"] == "queued" and doc["attempt"] == 0 and d in doc["reason"] and "50" in doc["reason"], "%s: %s" % (doc["state"], doc["reason"]))
     rig.quiet(1, lambda: rig.job(job)["state"] == "queued" and not os.path.exists(out), "waiting")
     need("damaged" in json.dumps(rig.json("why", job)), "why: %s" % rig.json("why", job))
     rig.run("restart", job, "--from", "0")      # what the reason says

@@ -37,7 +37,9 @@ const until = (page, fn, arg) => page.waitForFunction(fn, arg, { timeout: WAIT, 
 /* Pixels of a chart's canvas that are not transparent, and how many of them are in the line's colour. */
 function pixels(page, id) {
   return page.evaluate((id) => {
-    const c = document.querySelector(`#${id} canvas`), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    const c = document.querySelector(`#${id} canvas`), copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    copy.canvas.width = c.width; copy.canvas.height = c.height; copy.drawImage(c, 0, 0);
+    const d = copy.getImageData(0, 0, c.width, c.height).data;
     const hex = getComputedStyle(document.documentElement).getPropertyValue('--accent').trim(), want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
     let drawn = 0, line = 0;
     for (let i = 0; i < d.length; i += 4) {
