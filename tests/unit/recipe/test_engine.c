@@ -18,7 +18,7 @@ static const struct { const char *lines, *expected; } bad[] = {
 	{ "lines: {kind: phase}\n", "5:8 lines: expected a list" },
 	{ "layout: {markers: [a]}\n", "5:9 missing key 'layout.entry'" },
 	{ "layout: {entry: 'iter_\\d+'}\n", "5:17 pattern: it needs a group (?<iteration>...)" },
-	{ "flags: {paralelism.tp: --tp}\n", "5:9 flags: 'paralelism.tp' is no value of a recipe" },
+	{ "flags: {parallelismm.tp: --tp}\n", "5:9 flags: 'parallelismm.tp' is no value of a recipe" },
 	{ "env: [{name: A, value: b}]\n", "5:7 missing key 'reason'" },
 	{ "env: [{name: RANK, value: b, reason: c}]\n", "5:14 env: RANK is set by the launcher" },
 	{ "env: [{name: A, value: b, reason: c}, {name: A, value: d, reason: e}]\n", "5:46 env: A is given twice" },
@@ -167,8 +167,7 @@ static void test_long_lines(void **state)
 
 			while (line.len + strlen(parts[i]) < 8192)
 				mo_buf_str(&line, parts[i]);
-			_cleanup_(mo_freep) char *said = facts(&e, line.data);
-
+			free(facts(&e, line.data));
 			mo_desc_done(&engine_desc, &e);
 		}
 }
@@ -196,7 +195,6 @@ static void test_layouts(void **state)
 static void test_real_log(void **state)
 {
 	FILE *f = fopen("../shared/data/engines/logs/megatron-01-ok-h200x2.log", "re");
-	_cleanup_(mo_buf_done) struct mo_buf all = { 0 };
 	struct engine e = load("megatron-lm");
 	char line[8192];
 	int samples = 0, saved = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/recipe/keys.h"
 #include "tests/unit/recipe/read.h"
 
 static void must(const struct parsed *p)
@@ -401,6 +402,23 @@ static void test_shipped(void **state)
 	each("models", shipped_model);
 }
 
+/* docs/recipe.md names every key. */
+static void test_documented(void **state)
+{
+	struct recipe_errors errors = { 0 };
+	struct reader r = recipe_reader(NULL, &errors);
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	assert_int_equal(mo_read_file(MO_SOURCE_DIR "/docs/recipe.md", 1 << 20, &text), 0);
+	assert_true(r.n_keys > 80);
+	for (size_t i = 0; i < r.n_keys; i++) {
+		const char *last = strrchr(r.keys[i].path, '.');
+
+		if (!strstr(text.data, last ? last + 1 : r.keys[i].path))
+			fail_msg("docs/recipe.md does not name %s", r.keys[i].path);
+	}
+}
+
 static void test_tiny_moe(void **state)
 {
 	_cleanup_(mo_freep) char *path = mo_data_file("recipes/tiny-moe.yaml"), *argv = NULL;
@@ -421,7 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_megatron_argv),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,9 @@ static void test_prefixes(void **state)
 	static const char text[] = "recipe: 1\nname: \"t\\u00e9\"\nengine: {kind: torch, entry: &e /x, args: ['a', \"b\", |\n c\n]}\ncluster:\n  gpus: 8\nenv: {A: *e, <<: {B: 1}}\n# \xc3\xa9\n";
 
 	for (size_t n = 0; n <= sizeof(text) - 1; n++) {
-		_cleanup_(parsed_done) struct parsed p = parse_n(text, n, NULL);
+		struct parsed p = parse_n(text, n, NULL);
+
+		parsed_done(&p);
 	}
 }
 
