@@ -19,7 +19,7 @@ static const struct mo_desc fence_file_desc = MO_DESC(fence_file, fence_file_fie
 
 #define FENCE_JOBS_KEPT 4096             /* newest last; the core forgets older ones too */
 
-struct fence { char *path; struct fence_file file; };
+struct fence { char *path; struct fence_file file; bool unsaved, unsynced; };
 
 struct fence *fence_free(struct fence *f) {
 	if (!f)
@@ -54,25 +54,32 @@ int fence_open(struct manager *m, struct mo_error *err) {
 	return 0;
 }
 
-int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	bool same = epoch <= f->file.epoch, sync = !same;
-	f->file.epoch = MO_MAX(f->file.epoch, epoch);
+/* True when it changed. */
+static bool raise_job(struct fence *f, int64_t job, int64_t attempt) {
 	size_t i = 0;
 	while (i < f->file.n_jobs && f->file.jobs[i].job != job)
 		i++;
-	if (job > 0 && (i == f->file.n_jobs || f->file.jobs[i].attempt < attempt)) {
-		same = false;
-		if (i < f->file.n_jobs) {
-			attempt = MO_MAX(attempt, f->file.jobs[i].attempt);
-			mo_vec_remove(&fence_entry_desc, f->file.jobs, &f->file.n_jobs, i);
-		}
-		*MO_ADD(&f->file, jobs, &fence_entry_desc) = (struct fence_entry){.job = job, .attempt = attempt};
-		if (f->file.n_jobs > FENCE_JOBS_KEPT)
-			mo_vec_remove(&fence_entry_desc, f->file.jobs, &f->file.n_jobs, 0);
-	}
-	if (same)
+	if (job <= 0 || (i < f->file.n_jobs && f->file.jobs[i].attempt >= attempt))
+		return false;
+	if (i < f->file.n_jobs)
+		mo_vec_remove(&fence_entry_desc, f->file.jobs, &f->file.n_jobs, i);
+	*MO_ADD(&f->file, jobs, &fence_entry_desc) = (struct fence_entry){.job = job, .attempt = attempt};
+	if (f->file.n_jobs > FENCE_JOBS_KEPT)
+		mo_vec_remove(&fence_entry_desc, f->file.jobs, &f->file.n_jobs, 0);
+	return true;
+}
+
+int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	f->unsynced |= epoch > f->file.epoch;
+	f->file.epoch = MO_MAX(f->file.epoch, epoch);
+	f->unsaved |= f->unsynced;
+	f->unsaved |= raise_job(f, job, attempt);
+	if (!f->unsaved)
 		return 0;
 	wire_encode(&fence_file_desc, &f->file, &b);
-	return mo_write_file(f->path, b.data, b.len, 0600, sync);
+	int r = mo_write_file(f->path, b.data, b.len, 0600, f->unsynced);
+	if (r == 0)
+		f->unsaved = f->unsynced = false;
+	return r;
 }

@@ -42,6 +42,15 @@ static struct mo_log_where where(const struct manager *m, const struct steps_eff
 	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
 }
 
+static int save_fence(struct manager *m, int64_t job, int64_t attempt, int64_t epoch) {
+	int r = fence_save(m->fence, job, attempt, epoch);
+	if (r < 0 && !m->fence_told)
+		mo_log(MO_ERR, NULL, NULL, "%s/fence.json cannot be written: %s; running steps go on, new ones are refused until it can: free space there", m->config->state_dir, strerror(-r));
+	m->fence_told = r < 0;
+	return r;
+}
+
+/* The fence is raised on disk before the spool entry is called done, so that a full disk refuses the launch instead of starting what a restarted agent would not remember. */
 static void spool(struct manager *m, const struct steps_effect *x) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	struct mo_log_where w = where(m, x);
@@ -49,21 +58,15 @@ static void spool(struct manager *m, const struct steps_effect *x) {
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
 	int r = step_dir_spool(d, x->command, &err);
+	if (r == 0) {
+		r = save_fence(m, x->job, x->attempt, x->command->epoch);
+		if (r < 0)
+			mo_error_set(&err, r, "%s/fence.json on %s could not be written: %s", m->config->state_dir, m->config->node, strerror(-r));
+	}
 	struct steps_event e = {.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = r == 0, .text = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL};
 	if (r < 0)
 		mo_log(MO_ERR, NULL, &w, "%s", mo_error_text(&err, r));
 	manager_queue(m, &e);
-}
-
-static void save_fence(struct manager *m, const struct steps_effect *x) {
-	int r = fence_save(m->fence, x->job, x->attempt, x->epoch);
-	if (r == 0)
-		return;
-	/* Nothing may be started on the strength of a fence that is not on disk. Ranks run on; the next start tries again. */
-	struct mo_log_where w = where(m, x);
-	mo_log(MO_ERR, NULL, &w, "%s/fence.json cannot be written: %s; the agent ends rather than act without it: free space there", m->config->state_dir, strerror(-r));
-	m->failed = true;
-	sd_event_exit(m->loop, 1);
 }
 
 static void write_note(struct manager *m, struct step_dir *d, struct note *n) {
@@ -102,7 +105,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 static void carry_out(struct manager *m, struct steps_effect *x) {
 	struct step_dir *d = manager_step(m, x->job, x->attempt);
 	switch (x->type) {
-	case AX_FENCE: save_fence(m, x); break;
+	case AX_FENCE: save_fence(m, x->job, x->attempt, x->epoch); break; /* unsaved: tried again, and no launch is taken before it is */
 	case AX_SPOOL: spool(m, x); break;
 	case AX_SCAN: scan_start(m, x->command); break;
 	case AX_QUERY: logs_query(m->logs, x->command); break;
@@ -120,19 +123,16 @@ void manager_drain(struct manager *m) {
 		return;
 	m->draining = true;
 	bool replied = false;
-	for (size_t i = 0; i < m->n_queue && !m->failed; i++) { /* effects may queue more */
+	for (size_t i = 0; i < m->n_queue; i++) { /* effects may queue more */
 		struct steps_event e = m->queue[i];
 		struct steps_out out = {0};
 		replied |= e.type == AE_REPLY || e.type == AE_WELCOME;
 		steps_step(m->core, &e, mo_clock_boot_us(), &out);
-		for (size_t k = 0; k < out.n_effects && !m->failed; k++)
+		for (size_t k = 0; k < out.n_effects; k++)
 			carry_out(m, &out.effects[k]);
 		steps_out_done(&out);
 		event_done(&e);
-		m->queue[i] = (struct steps_event){0};
 	}
-	for (size_t i = 0; i < m->n_queue; i++)
-		event_done(&m->queue[i]);
 	free(m->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
 	m->queue = NULL;
 	m->n_queue = 0;

@@ -52,7 +52,7 @@ struct manager {
 	struct unit_starter *units;      /* NULL: without systemd */
 	struct helper *discovery; struct mo_timer *rediscover;
 	bool started, draining, adopting;
-	bool failed;                     /* the loop is ending: nothing more is carried out */
+	bool fence_told;                 /* that the fence cannot be saved */
 };
 
 /* manager.c */
@@ -95,6 +95,7 @@ void step_sweep(struct step_dir *d);             /* until nothing is found: AE_S
 void scan_start(struct manager *m, const struct command *c);
 /* fence.c */
 int fence_open(struct manager *m, struct mo_error *err);   /* queues AE_FENCE for each entry */
+/* Also what an earlier call could not save. Nothing changed and nothing unsaved: 0 without touching the disk. */
 int fence_save(struct fence *f, int64_t job, int64_t attempt, int64_t epoch);
 struct fence *fence_free(struct fence *f);
 /* link.c */

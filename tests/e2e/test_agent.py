@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """moe-agent and moe-stepd against a scripted controller (fake_moed.py): launch, binding, environment, notes, logs, adoption, the three nets, stops, refusals, floods.
 The ranks here are small shell or Python programs and tests/fake/rank."""
+import errno
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_moed import FakeMoed
-from lib import BUILD, ROOT, Failed, Suite, equal, need, wait_until
+from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
 
 suite = Suite()
 FAKE_RANK = os.path.join(BUILD, "tests/fake/rank")
@@ -28,7 +29,7 @@ class Node:
         self.dir = tempfile.mkdtemp(prefix="moe-agent-")
         self.gpus, self.options, self.env = gpus, list(options), env or {}
         self.moed = FakeMoed(self.dir + "/moed.sock", beat_ms=beat_ms)
-        self.agent = None
+        self.agent, self.bin = None, BUILD
         self.attempts = []
 
     def __enter__(self):
@@ -56,7 +57,7 @@ class Node:
         need("Sanitizer" not in log and "runtime error" not in log, log[-3000:])
 
     def start(self):
-        args = [os.path.join(BUILD, "moe-agent"), "--config", "/dev/null"]
+        args = [os.path.join(self.bin, "moe-agent"), "--config", "/dev/null"]
         for o in ["controller=unix:" + self.dir + "/moed.sock", "node=n0", "state_dir=" + self.dir + "/state", "runtime_dir=" + self.dir + "/run", "gpus=%d" % self.gpus,
                   "only_fake_gpus=true", "allow_root=true"] + self.options:
             args += ["--set", o]
@@ -364,7 +365,7 @@ def bad_users():
 @suite.test
 def another_user():
     if os.geteuid() != 0:
-        return  # only root can start ranks of others; bad_users covers the refusal
+        raise Skipped("only root can start ranks of others")
     with Node() as n:
         for path in (n.dir,):
             os.chmod(path, 0o777)
@@ -545,12 +546,112 @@ def other_boot():
 @suite.test
 def unwritable_spool():
     if os.geteuid() == 0:
-        return  # permissions do not stop root
+        raise Skipped("permissions do not stop root")
     with Node() as n:
         os.chmod(n.dir + "/run/steps", 0o500)
         n.launch(SLEEP, wait="refused")
         equal(n.moed.note_list(1, 1, "refused")[0]["cause"], "spool", "cause")
         os.chmod(n.dir + "/run/steps", 0o700)
+
+
+class Tmpfs:
+    """A small file system of its own (root only)."""
+
+    def __init__(self, path, kilobytes):
+        self.path, self.kilobytes = path, kilobytes
+
+    def __enter__(self):
+        os.makedirs(self.path, exist_ok=True)
+        r = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=%dk,mode=755" % self.kilobytes, "tmpfs", self.path], stderr=subprocess.PIPE, text=True)
+        if r.returncode:
+            raise Skipped("no tmpfs can be mounted: " + r.stderr.strip())
+        return self
+
+    def __exit__(self, *exc):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+    def fill(self):
+        with open(self.path + "/filler", "wb", buffering=0) as f:
+            try:
+                while f.write(b"x" * 4096):
+                    pass
+            except OSError as e:
+                equal(e.errno, errno.ENOSPC, "errno of the filler")
+
+    def free(self):
+        os.unlink(self.path + "/filler")
+
+
+@suite.test
+def full_disk_of_logs():
+    code = "import os,sys,time\nfor i in range(400): print('x' * 4000, flush=True)\nprint('mid', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('after', flush=True)"
+    with Node() as n:
+        n.stop_agent(signal.SIGTERM)
+        with Tmpfs(n.dir + "/small", 512) as small:
+            n.options.append("state_dir=" + small.path)
+            n.start()
+            n.launch([sys.executable, "-c", code])
+            wait_until(lambda: "output is dropped" in n.log(), 10, "the supervisor says that the log cannot be written")
+            os.truncate(small.path + "/logs/j1/a1/rank-0.log", 0)
+            open(n.dir + "/go", "w").close()
+            n.moed.wait_note(1, 1, "gone")
+            equal(n.moed.note_list(1, 1, "exit")[0]["code"], 0, "the rank is not hurt")
+            equal(n.moed.note_list(1, 1, "exit")[0]["tail"][-2:], ["mid", "after"], "last lines")
+            text = n.file("small/logs/j1/a1/rank-0.log")
+            need("bytes of output are missing here" in text and text.endswith("after\n"), text[-300:])
+            small.fill()
+            n.launch(SLEEP, attempt=2, wait="refused")
+            r = n.moed.note_list(1, 2, "refused")[0]
+            equal(r["cause"], "spool", "cause on a full state disk")
+            need("fence.json" in r["text"] and "No space" in r["text"], r["text"])
+            n.moed.due.clear()
+            small.free()
+            n.launch(["/bin/true"], attempt=3, wait="gone")
+            equal(n.moed.note_list(1, 3, "exit")[0]["code"], 0, "exit")
+            n.stop_agent(signal.SIGTERM)
+            n.options.pop()
+
+
+@suite.test
+def full_disk_of_the_journal():
+    with Node() as n:
+        n.stop_agent(signal.SIGTERM)
+        with Tmpfs(n.dir + "/small", 512) as small:
+            n.options.append("runtime_dir=" + small.path)
+            n.start()
+            n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "10", "--truth", n.dir], n=1)
+            n.moed.wait(lambda: len(n.moed.note_list(1, 1, "sample")) > 3, 10, "samples")
+            small.fill()
+            with open(small.path + "/steps/j1.a1/stepd.log") as log:
+                wait_until(lambda: "the journal cannot be written" in log.read(), 30, "the supervisor says that the journal cannot be written")
+            last = n.moed.note_list(1, 1, "sample")[-1]["sample"]["iteration"]
+            small.free()
+            n.moed.wait(lambda: n.moed.note_list(1, 1, "sample")[-1]["sample"]["iteration"] > last + 100, 20, "samples after there is space again")
+            seen = [s["sample"]["iteration"] for s in n.moed.note_list(1, 1, "sample")]
+            equal(seen, list(range(1, len(seen) + 1)), "iterations: none missing, none twice")
+            n.moed.order("kill", 1, 1)
+            n.moed.wait_note(1, 1, "gone")
+            n.stop_agent(signal.SIGTERM)
+            n.options.pop()
+            n.attempts.clear()
+            n.moed.due.clear()
+
+
+@suite.test
+def hung_discovery():
+    with Node() as n:
+        n.stop_agent(signal.SIGTERM)
+        n.bin = n.dir + "/bin"
+        os.mkdir(n.bin)
+        for name in ("moe-agent", "moe-stepd", "moe-ckpt"):
+            shutil.copy(os.path.join(BUILD, name), n.bin)
+        with open(n.bin + "/moe-discover", "w") as f:
+            f.write("#!/bin/sh\nexec sleep 1000\n")
+        os.chmod(n.bin + "/moe-discover", 0o755)
+        n.options.append("discover_deadline=300ms")
+        n.start()
+        equal(n.moed.hellos[-1]["info"]["gpus"], [], "GPUs of a node that could not be looked at")
+        need("did not finish in time" in n.log(), n.log())
 
 
 def agent_error(*args):
