@@ -131,7 +131,7 @@ static void learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out) {
 /* ---- one step's life ---- */
 
 /* Answers an order that must not or cannot be carried out: proof, from memory, that no process of this attempt is here. */
-static void refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause, const char *text) {
+static struct entry *refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause, const char *text) {
 	struct entry *e = add_entry(s, job, attempt, NULL, EN_REFUSED);
 	struct note n;
 
@@ -147,6 +147,7 @@ static void refuse(struct steps *s, int64_t job, int64_t attempt, const char *ca
 	n.text = mo_strdup("nothing was started");
 	entry_note(e, &n);
 	mo_desc_done(&note_desc, &n);
+	return e;
 }
 
 static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out) {
@@ -196,8 +197,7 @@ static void on_spool_done(struct steps *s, struct entry *e, const struct steps_e
 	if (!ev->ok) {
 		int64_t job = e->job, attempt = e->attempt;
 		drop_entry(s, e);
-		refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written");
-		find(s, job, attempt)->dirty = true;
+		refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written")->dirty = true;
 		steps_send_news(s, now, out);
 		return;
 	}
