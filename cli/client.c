@@ -154,10 +154,27 @@ static int exit_of(int status)
 	}
 }
 
+/* libcurl speaks of localhost and port 80 even for a UNIX socket: there the reason is found by looking at it. */
+static int unreachable(const struct cli *cli, const struct answer *a)
+{
+	const char *url = client_url(cli), *text = mo_error_text(&a->err, a->error);
+	if (mo_starts_with(url, "unix:") && a->error == -ECONNREFUSED) {
+		if (access(url + 5, F_OK) < 0)
+			text = errno == EACCES ? "the directory may not be entered" : "there is no such socket";
+		else if (access(url + 5, W_OK) < 0)
+			return cli_fail(CLI_DENIED, "controller %s: you may not use this socket; ask for membership of its group, or use the TCP address with a token", url);
+		else
+			text = "nobody listens there";
+	} else if (mo_starts_with(text, url) && text[strlen(url)] == ':') {
+		text += strlen(url) + 2;
+	}
+	return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url, text);
+}
+
 int client_judge(struct cli *cli, const char *what, const struct answer *a)
 {
 	if (!a->status)
-		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", client_url(cli), mo_error_text(&a->err, a->error));
+		return unreachable(cli, a);
 	int code = exit_of(a->status);
 	if (!code)
 		return 0;

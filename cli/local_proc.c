@@ -190,6 +190,7 @@ void local_steps_done(struct local_steps *s)
 		free(s->items[i].node);
 		free(s->items[i].dir);
 		free(s->items[i].step_id);
+		mo_close(s->items[i].fd);
 	}
 	free(s->items);
 	*s = (struct local_steps){ 0 };
@@ -230,7 +231,7 @@ static void step_read(const char *dir, const char *node, const char *name, struc
 	if (mo_parse_i64(job_word, 0, INT64_MAX, &job) < 0 || mo_parse_i64(dot + 2, 0, INT64_MAX, &attempt) < 0)
 		return;
 	struct local_step *s = MO_GROW(ret->items, ret->n);
-	*s = (struct local_step){ .job = job, .attempt = attempt, .node = mo_strdup(node), .dir = mo_strdup(dir), .pid = stepd_pid(dir) };
+	*s = (struct local_step){ .job = job, .attempt = attempt, .node = mo_strdup(node), .dir = mo_strdup(dir), .pid = stepd_pid(dir), .fd = -1 };
 	if (mo_read_file(path, 64u << 20, &b) == 0 && b.data) {
 		struct json_object *doc = json_tokener_parse(b.data);
 		s->step_id = mo_strdup(js_str(doc, "step_id"));
@@ -279,11 +280,11 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 	_cleanup_(mo_freep) char *mark = mo_printf("MOE_LOCAL=%s", l->dir);
 	int64_t end = mo_clock_boot_us() + wait_ms * 1000, gentle_until = mo_clock_boot_us() + wait_ms * 500;
 	local_steps(l, &steps);
-	/* The supervisor first: it kills its ranks and writes how they ended. */
+	/* The supervisor first: it kills its ranks and writes how they ended. The connection stays: one that is closed again at once may be dropped unread. */
 	for (size_t i = 0; i < steps.n; i++) {
-		_cleanup_(mo_closep) int fd = stepd_connect(steps.items[i].dir);
-		if (fd >= 0)
-			(void)send(fd, "{\"cmd\":\"kill\"}\n", 15, MSG_NOSIGNAL);
+		steps.items[i].fd = stepd_connect(steps.items[i].dir);
+		if (steps.items[i].fd >= 0)
+			(void)send(steps.items[i].fd, "{\"cmd\":\"kill\"}\n", 15, MSG_NOSIGNAL);
 	}
 	for (;;) {
 		struct left left = { .mark = mark, .steps = &steps, .kill = mo_clock_boot_us() > gentle_until };

@@ -163,7 +163,7 @@ static int wait_moed(struct cli *cli, const struct local *l, pid_t pid, int64_t 
 {
 	for (;;) {
 		int status;
-		json_object_put(ask(cli, "/readyz", &status));
+		json_object_put(ask(cli, "/healthz", &status)); /* not readyz: with a full disk it serves as well */
 		if (status == 200)
 			return 0;
 		if (local_ended(pid))
@@ -247,6 +247,8 @@ static int up_agents(struct cli *cli, struct local *l, struct started *s, int64_
 		_cleanup_(mo_freep) char *node = local_node(l, i), *config = local_path(l, "nodes/%s.yaml", node);
 		pid_t pid = local_pid(l, node);
 		s->since_us[i] = mo_clock_boot_us();
+		if (pid && !s->moed)
+			s->since_us[i] = 0; /* both ran already: what the controller says of it is fresh */
 		if (pid)
 			continue;
 		int r = local_start(l, node, "moe-agent", config, &pid, err);

@@ -1,7 +1,7 @@
 /* logs: the output of the ranks, from any node. Text as it is; with --json one {"line":...} per line. */
 #include <string.h>
 
-#include "cli/job.h"
+#include "cli/client.h"
 #include "cli/value.h"
 #include "lib/wire/json.h"
 
@@ -36,7 +36,7 @@ static int on_text(void *arg, const char *data, size_t n)
 		i += piece + (nl != NULL);
 	}
 	fflush(stdout);
-	return watch_wait(0) || ferror(stdout);
+	return ferror(stdout);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -64,19 +64,15 @@ static int run(struct cli *cli, int argc, char **argv)
 		mo_buf_printf(&path, "&attempt=%lld", (long long)attempt);
 	if (lines != MO_NONE)
 		mo_buf_printf(&path, "&lines=%lld", (long long)lines);
-	if (follow)
-		watch_signals();
 	const struct request q = { .path = path.data, .timeout_ms = follow ? -1 : 60000, .on_data = on_text, .arg = &sink };
 	r = client_send(cli, &q, &a);
 	if (sink.line.len)
 		print_json_line(&sink);
-	if (r || watch_wait(0))
-		return r;
-	return client_judge(cli, id, &a);
+	return r ? r : client_judge(cli, id, &a);
 }
 
 const struct verb verb_logs = {
-	"logs", "Look", "logs JOB [--rank R] [--attempt A] [-f] [-n LINES]", "output of a rank, from any node",
-	"  --rank R       rank (default: the one whose lines carry the metrics, else 0)\n  --attempt A    attempt (default: the current or last one)\n"
-	"  -f             follow until the rank ends\n  -n LINES       the last LINES lines\n", run,
+	"logs", "Look", "logs JOB [--rank R] [--attempt A] [-f] [-n LINES]", "output of the ranks, from any node",
+	"  --rank R       one rank (default: all, each line led by its rank)\n  --attempt A    attempt (default: the current or last one)\n"
+	"  -f             follow until the rank ends\n  -n LINES       the last LINES lines of each rank\n", run,
 };

@@ -64,7 +64,7 @@ static void print_incidents(const struct cli *cli, struct json_object *incidents
 
 static void print_report(const struct cli *cli, const char *id, struct json_object *r)
 {
-	printf("%s  %s wall time, %s restarts, ETTR %s, goodput %s, MFU %s\n\n", paint(cli, "1", id), text_seconds(js_real(r, "wall_s")), text_int(js_int(r, "restarts")),
+	printf("%s  %s wall time, %s restart%s, ETTR %s, goodput %s, MFU %s\n\n", paint(cli, "1", id), text_seconds(js_real(r, "wall_s")), text_int(js_int(r, "restarts")), js_int(r, "restarts") == 1 ? "" : "s",
 	       text_percent(js_real(r, "ettr")), text_percent(js_real(r, "goodput")), text_percent(js_real(r, "mfu")));
 	print_ledger(r);
 	print_incidents(cli, js_get(r, "incidents"));

@@ -18,8 +18,6 @@ static void follow_done(struct follow *f) { sse_done(&f->sse); }
 static int on_bytes(void *arg, const char *data, size_t n)
 {
 	struct follow *f = arg;
-	if (watch_wait(0))
-		return 1;
 	f->stopped = sse_feed(&f->sse, data, n, f->fn, f->arg) != 0;
 	return f->stopped;
 }
@@ -28,7 +26,7 @@ int stream_events(struct cli *cli, int64_t from, int (*fn)(void *arg, const char
 {
 	_cleanup_(follow_done) struct follow f = { .fn = fn, .arg = arg };
 	int64_t away_since = 0;
-	watch_signals();
+	bool connected = false;
 	if (from >= 0)
 		snprintf(f.sse.last_id, sizeof(f.sse.last_id), "%lld", (long long)from);
 	for (;;) {
@@ -36,20 +34,20 @@ int stream_events(struct cli *cli, int64_t from, int (*fn)(void *arg, const char
 		_cleanup_(mo_freep) char *header = f.sse.last_id[0] ? mo_printf("Last-Event-ID: %s", f.sse.last_id) : NULL;
 		const char *const headers[] = { header ? header : "Accept: text/event-stream", NULL };
 		const struct request q = { .path = "/v1/events?follow=1", .headers = headers, .timeout_ms = -1, .on_data = on_bytes, .arg = &f };
-		int64_t began = mo_clock_boot_us();
 		int r = client_send(cli, &q, &a);
-		if (r || f.stopped || watch_wait(0))
+		if (r || f.stopped)
 			return r;
 		if (a.status >= 300 && a.status < 500)
 			return client_judge(cli, NULL, &a);
 		int64_t now = mo_clock_boot_us();
-		if (a.error != -ECONNREFUSED || !away_since)
-			away_since = a.error == -ECONNREFUSED ? began : now;
-		if (a.error == -ECONNREFUSED && (!f.sse.last_id[0] || now - away_since > AWAY_LIMIT_US))
+		if (a.error != -ECONNREFUSED) {
+			connected = true;
+			away_since = now;
+		} else if (!connected || now - away_since > AWAY_LIMIT_US) {
 			return client_judge(cli, NULL, &a);
+		}
 		mo_buf_reset(&f.sse.line);
 		mo_buf_reset(&f.sse.data);
-		if (watch_wait(AGAIN_MS))
-			return 0;
+		watch_wait(AGAIN_MS);
 	}
 }

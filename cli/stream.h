@@ -2,6 +2,6 @@
 #pragma once
 #include "cli/client.h"
 
-/* Calls fn(arg, data) with the data of each event of /v1/events?follow=1 until fn returns non-zero (then 0), Ctrl-C (0) or an error (exit status).
+/* Calls fn(arg, data) with the data of each event of /v1/events?follow=1 until fn returns non-zero (then 0) or an error (exit status). Ctrl-C ends the process.
  * from: events after this seq; -1 = from now on. */
 int stream_events(struct cli *cli, int64_t from, int (*fn)(void *arg, const char *data), void *arg);

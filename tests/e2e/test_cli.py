@@ -1,0 +1,651 @@
+#!/usr/bin/python3
+"""Every verb of moectl: documents against a job in each state, exit statuses, error lines, offline verbs. Usage: test_cli.py [TEST...]"""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import BUILD, MOECTL, ROOT, Cluster, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
+
+RANK = os.path.join(BUILD, "tests/fake/rank")
+WORK = tempfile.mkdtemp(prefix="moe-cli-")
+suite = Suite()
+
+JOB = "id name state attempt restarts iteration steps loss tokens_per_s_per_gpu tflops_per_gpu mfu ranks nodes created_at started_at ended_at eta_s reason checkpoint".split()
+RANK_KEYS = "rank node local_rank pid state cpus numa_node gpu nic bind_verified iteration step_ms coords exit".split()
+SAMPLE = "iteration time loss grad_norm lr step_ms tokens tokens_per_s_per_gpu tflops_per_gpu mfu mem_gb skipped nan phase attempt".split()
+EVENT = "seq time type job node rank attempt message data".split()
+CHECKPOINT = "iteration path state level bytes saved_at verified_at attempt reason".split()
+ENV = "name value reason source overrides".split()
+WHY = "verdict since reasons next".split()
+REPORT = "wall_s gpu_seconds ettr goodput mfu restarts incidents".split()
+LEDGER = "total productive queue launch init load recompute save hang detect drain idle".split()
+INCIDENT = "time attempt class first_rank node cause evidence action lost_iterations waterfall_ms".split()
+NODE = "name state reason gpus cpus numa_nodes jobs heartbeat_age_ms checks lemon_score".split()
+TIME = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+
+def place(name):
+    return os.path.join(WORK, name)
+
+
+def keys(doc, wanted, what):
+    missing = [k for k in wanted if k not in doc]
+    need(not missing, lambda: "%s lacks %s: %s" % (what, missing, json.dumps(doc)[:400]))
+
+
+def error_line(r, status, what):
+    equal(r.returncode, status, "exit status of %s (%s)" % (what, r.stderr.strip()[:300]))
+    need(r.stderr.startswith("moectl: ") and r.stderr.count("\n") == 1 and r.stderr.count(": ") >= 2, lambda: "%s: not one line `moectl: what: why`: %r" % (what, r.stderr))
+
+
+def gone(pid):
+    try:
+        return open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def fake(name, *words, gpus=1, **top):
+    truth = place("truth-" + name)
+    os.makedirs(truth, exist_ok=True)
+    return command_recipe(name, [RANK, "--truth", truth, *map(str, words)], gpus=gpus, **top)
+
+
+class World:
+    """One cluster with a job in each state."""
+
+    def __init__(self):
+        self.c = Cluster(place("cluster"), nodes=2, gpus_per_node=8)
+        self.c.up()
+        self.jobs, c = {}, self.c
+        self.jobs["completed"] = c.submit(fake("w-completed", "--steps", 6, "--step-ms", 5, "--save-every", 2, gpus=2, steps=6, checkpoint={"dir": place("ckpt"), "every": 2}))
+        self.jobs["failed"] = c.submit(command_recipe("w-failed", ["sh", "-c", "echo RuntimeError: no such flavour; exit 3"]))
+        self.jobs["running"] = c.submit(fake("w-running", "--steps", 1000000, "--step-ms", 20, gpus=2, steps=1000000))
+        self.jobs["cancelled"] = c.submit(fake("w-cancelled", "--steps", 1000000, "--step-ms", 20))
+        self.jobs["paused"] = c.submit(fake("w-paused", "--steps", 1000000, "--step-ms", 20))
+        self.jobs["queued"] = c.submit(command_recipe("w-queued", ["true"], gpus=64))
+        self.jobs["stopping"] = c.submit(command_recipe("w-stopping", ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"], stop={"grace": "600s"}))
+        self.jobs["recovering"] = c.submit(fake("w-recovering", "--steps", 1000000, "--step-ms", 20, recovery={"grace": "600s"}, steps=1000000))
+        for state in ("running", "cancelled", "paused", "stopping", "recovering"):
+            c.wait_state(self.jobs[state], "running")
+        for state in ("cancelled", "paused", "recovering"):
+            c.wait_iteration(self.jobs[state], 2)
+        c.run("cancel", self.jobs["cancelled"])
+        c.run("pause", self.jobs["paused"])
+        c.run("cancel", self.jobs["stopping"])
+        os.kill(c.json("ranks", self.jobs["recovering"])["items"][0]["pid"], signal.SIGKILL)
+        for state, job in self.jobs.items():
+            c.wait_state(job, state)
+        self.start_one()
+
+    def start_one(self):
+        """A job that stays `starting`: its agent is stopped, so that nobody answers the launch. Only until the node counts as down."""
+        agent = next(a for a in self.c.status()["agents"] if a["node"] == "node-1")["pid"]
+        os.kill(agent, signal.SIGSTOP)
+        self.stopped = agent
+        self.jobs["starting"] = self.c.submit(command_recipe("w-starting", ["sleep", "1000"], gpus=8))
+        equal(self.c.job(self.jobs["starting"])["state"], "starting", "state of a job whose agent does not answer")
+
+    def wake(self):
+        if self.stopped:
+            os.kill(self.stopped, signal.SIGCONT)
+        self.stopped = None
+
+    def close(self):
+        self.wake()
+        self.c.down()
+
+
+# ---------------------------------------------------------------- documents
+
+def check_status(c, job, state):
+    doc = c.json("status", job)
+    keys(doc, JOB, "status")
+    equal((doc["id"], doc["state"]), (job, state), "status")
+    need(TIME.match(doc["created_at"]), lambda: "created_at %r" % doc["created_at"])
+    need((doc["ended_at"] is not None) == (state in ("completed", "failed", "cancelled")), lambda: "ended_at of a %s job: %r" % (state, doc["ended_at"]))
+    if doc["checkpoint"] is not None:
+        keys(doc["checkpoint"], ["iteration", "path", "verified"], "checkpoint of a job")
+
+
+def check_lists(c, job, state):
+    for verb, wanted, words in (("ranks", RANK_KEYS, []), ("metrics", SAMPLE, []), ("metrics", SAMPLE, ["--since", "3"]), ("events", EVENT, []), ("checkpoints", CHECKPOINT, [])):
+        doc = c.json(verb, job, *words)
+        equal(sorted(doc), ["items", "next"], "keys of %s" % verb)
+        for item in doc["items"]:
+            keys(item, wanted, "%s of a %s job" % (verb, state))
+        if words:
+            need(all(i["iteration"] >= 3 for i in doc["items"]), "metrics --since shows earlier iterations")
+    keys(c.json("explain", "bind", job), ["items", "next"], "explain bind")
+    env = c.json("explain", "env", job)
+    for item in env["items"]:
+        keys(item, ENV, "explain env")
+    values = {i["name"]: i["value"] for i in env["items"]}
+    equal((values.get("MOE_JOB"), values.get("RANK")), (job, "0"), "MOE_JOB and RANK of a %s job" % state)
+
+
+def check_stories(c, job, state):
+    why = c.json("why", job)
+    keys(why, WHY, "why")
+    need(why["verdict"] and why["reasons"], lambda: "why of a %s job says nothing: %s" % (state, why))
+    for reason in why["reasons"]:
+        keys(reason, ["code", "text", "evidence"], "reason")
+    report = c.json("report", job)
+    keys(report, REPORT, "report")
+    keys(report["gpu_seconds"], LEDGER, "gpu_seconds")
+    parts = sum(report["gpu_seconds"][k] for k in LEDGER[1:])
+    need(abs(parts - report["gpu_seconds"]["total"]) < 1e-3, lambda: "categories add up to %s of %s" % (parts, report["gpu_seconds"]["total"]))
+    for incident in report["incidents"]:
+        keys(incident, INCIDENT, "incident")
+        keys(incident["waterfall_ms"], "detect stop place launch init load recompute".split(), "waterfall")
+
+
+def check_human(c, job, state):
+    for words in (["status"], ["ranks"], ["metrics"], ["metrics", "--csv"], ["events"], ["checkpoints"], ["report"], ["why"], ["explain", "env"], ["explain", "bind"], ["logs"]):
+        if words == ["logs"] and state in ("queued", "starting"):
+            continue
+        r = c.run(*words, job)
+        need(r.stdout or words == ["logs"], lambda: "moectl %s prints nothing for a %s job" % (" ".join(words), state))
+        need("\033" not in r.stdout, "colours in a pipe")
+        need("(null)" not in r.stdout and "-9223372036854775808" not in r.stdout, lambda: "moectl %s: %s" % (" ".join(words), r.stdout))
+
+
+def each_state(world, check):
+    for state, job in list(world.jobs.items()):
+        if state == "starting":
+            continue
+        check(world.c, job, state)
+
+
+@suite.test
+def starting_job_has_every_document(w):
+    job = w.jobs["starting"]
+    for check in (check_status, check_lists, check_stories):
+        check(w.c, job, "starting")
+    check_human(w.c, job, "starting")
+    w.wake()
+    w.c.wait_state(job, "running")
+    w.c.run("cancel", job, "--now")
+    w.c.wait_state(job, "cancelled")
+
+
+@suite.test
+def status_in_each_state(w):
+    each_state(w, check_status)
+
+
+@suite.test
+def lists_in_each_state(w):
+    each_state(w, check_lists)
+    ranks = w.c.json("ranks", w.jobs["running"])["items"]
+    need(all(r["bind_verified"] is True and r["pid"] and r["cpus"] for r in ranks), lambda: "ranks of a running job: %s" % ranks)
+    done = w.c.json("checkpoints", w.jobs["completed"])["items"]
+    equal([c["iteration"] for c in done], [2, 4, 6], "checkpoints")
+    equal([m["iteration"] for m in w.c.json("metrics", w.jobs["completed"])["items"]], [1, 2, 3, 4, 5, 6], "iterations")
+
+
+@suite.test
+def stories_in_each_state(w):
+    each_state(w, check_stories)
+    need("64" in json.dumps(w.c.json("why", w.jobs["queued"])), "why a job of 64 GPUs is queued does not name the number")
+    need("no such flavour" in json.dumps(w.c.json("why", w.jobs["failed"])), "why of a failed job lacks its last lines")
+
+
+@suite.test
+def human_output_in_each_state(w):
+    each_state(w, check_human)
+
+
+@suite.test
+def logs_are_text_and_json(w):
+    text = w.c.run("logs", w.jobs["failed"], "--rank", 0).stdout
+    need("RuntimeError: no such flavour" in text, lambda: "logs: %r" % text)
+    lines = [json.loads(x) for x in w.c.run("logs", w.jobs["failed"], "--rank", 0, "--json").stdout.splitlines()]
+    need(any("no such flavour" in x["line"] for x in lines), lambda: "logs --json: %s" % lines)
+    equal(len(w.c.run("logs", w.jobs["running"], "--rank", 0, "-n", 1).stdout.splitlines()), 1, "lines of logs -n 1")
+
+
+@suite.test
+def logs_follow_until_the_end(w):
+    job = w.c.submit(command_recipe("follow", ["sh", "-c", "for i in 1 2 3; do echo line $i; sleep 0.3; done"]))
+    w.c.wait_state(job, ["running", "completed"])
+    r = w.c.run("logs", job, "--rank", 0, "-f", timeout=30)
+    equal([x for x in r.stdout.splitlines() if "line" in x], ["line 1", "line 2", "line 3"], "followed lines")
+
+
+@suite.test
+def lists_of_jobs_nodes_and_cluster(w):
+    active = w.c.json("list")
+    equal(sorted(active), ["items", "next"], "keys of list")
+    need(all(j["state"] not in ("completed", "failed", "cancelled") for j in active["items"]), "list shows finished jobs")
+    everything = {j["id"]: j for j in w.c.json("list", "--all")["items"]}
+    for state, job in w.jobs.items():
+        keys(everything[job], JOB, "item of list")
+        if state != "starting":
+            equal(everything[job]["state"], state, "state in the list")
+    for node in w.c.json("nodes")["items"]:
+        keys(node, NODE, "node")
+    one = w.c.json("node", "node-0")
+    keys(one, NODE, "node")
+    need(w.jobs["running"] in one["jobs"], lambda: "jobs of node-0: %s" % one["jobs"])
+    keys(w.c.json("why", "node-0"), WHY, "why of a node")
+    top = w.c.json("top")
+    keys(top, "nodes gpus jobs epoch version".split(), "cluster")
+    equal(sorted(top["nodes"]), sorted("up suspect down draining drained".split()), "nodes of the cluster")
+    equal((top["gpus"]["total"], top["jobs"]["completed"] >= 1), (16, True), "figures of the cluster")
+    for words in (["list"], ["list", "--all"], ["nodes"], ["node", "node-0"], ["why", "node-0"], ["top"], ["events"], ["events", "node-0"]):
+        need(w.c.run(*words).stdout, "moectl %s prints nothing" % " ".join(words))
+
+
+@suite.test
+def names_are_ids_while_unique(w):
+    equal(w.c.json("status", "w-running")["id"], w.jobs["running"], "job by name")
+    first, second = (w.c.submit(command_recipe("twin", ["true"])) for _ in range(2))
+    need(first != second, "two submits gave one job")
+    error_line(w.c.run("status", "twin", check=False), 2, "an ambiguous name")
+    w.c.wait_state(second, "completed")
+
+
+@suite.test
+def events_of_the_cluster_follow(w):
+    p = w.c.popen("events", "-f", "--json")
+    seen = []
+    threading.Thread(target=lambda: [seen.append(json.loads(x)) for x in p.stdout], daemon=True).start()
+    job = w.c.submit(command_recipe("seen", ["true"]))
+    wait_until(lambda: any(e["type"] == "job.completed" and e["job"] == job for e in seen), 30, "job.completed in the stream")
+    p.send_signal(signal.SIGINT)
+    p.wait(10)
+    for e in seen:
+        keys(e, EVENT, "event of the stream")
+    equal([e["seq"] for e in seen], sorted({e["seq"] for e in seen}), "sequence numbers")
+    need([e["type"] for e in seen if e["job"] == job][:2] == ["job.submitted", "job.started"], lambda: "events of the job: %s" % [e["type"] for e in seen if e["job"] == job])
+    equal({e["job"] for e in w.c.json("events", job)["items"]}, {job}, "jobs in the events of one job")
+
+
+@suite.test
+def stream_survives_a_controller_restart(w):
+    p = w.c.popen("events", w.jobs["queued"], "-f", "--json")
+    seen = []
+    threading.Thread(target=lambda: [seen.append(json.loads(x)) for x in p.stdout], daemon=True).start()
+    wait_until(lambda: seen, 10, "the first event")
+    os.kill(w.c.status()["moed"]["pid"], signal.SIGKILL)
+    w.c.up()
+    w.c.run("cancel", w.jobs["queued"])
+    wait_until(lambda: any(e["type"] == "job.cancelled" for e in seen), 30, "job.cancelled after the restart")
+    p.send_signal(signal.SIGTERM)
+    p.wait(10)
+    numbers = [e["seq"] for e in seen]
+    equal(numbers, sorted(set(numbers)), "sequence numbers over a restart")
+    w.jobs["queued"] = w.c.submit(command_recipe("w-queued-2", ["true"], gpus=64))
+
+
+# ---------------------------------------------------------------- acting
+
+@suite.test
+def watch_exit_statuses(w):
+    good, bad = place("good.yaml"), place("bad.yaml")
+    open(good, "w").write(fake("watch-good", "--steps", 30, "--step-ms", 10, steps=30))
+    open(bad, "w").write(command_recipe("watch-bad", ["false"]))
+    r = w.c.run("submit", good, "--watch")
+    need("completed" in r.stdout and "iteration" in r.stdout, lambda: "watch prints %r" % r.stdout)
+    equal(w.c.run("submit", bad, "--watch", check=False).returncode, 10, "exit status of a failed job")
+    docs = [json.loads(x) for x in w.c.run("submit", good, "--watch", "--json", "--name", "watch-json").stdout.splitlines()]
+    equal(sorted(docs[0]), ["id", "name", "state"], "answer of the submit")
+    equal((docs[0]["name"], docs[-1]["state"]), ("watch-json", "completed"), "documents of watch")
+    keys(docs[-1], JOB, "document of watch")
+    job = w.c.submit(command_recipe("watch-cancel", ["sleep", "1000"]))
+    p = w.c.popen("watch", job)
+    w.c.wait_state(job, "running")
+    equal(sorted(json.loads(w.c.run("cancel", job, "--json").stdout))[:2], sorted(w.c.job(job))[:2], "answer of cancel")
+    equal(p.wait(30), 11, "exit status of a cancelled job")
+
+
+@suite.test
+def interrupted_watch_leaves_the_job(w):
+    p = w.c.popen("watch", w.jobs["running"])
+    wait_until(lambda: p.stdout.readline(), 10, "the first line")
+    p.send_signal(signal.SIGINT)
+    equal(p.wait(10), 130, "exit status")
+    need("runs on" in p.stderr.read(), "it does not say that the job runs on")
+    equal(w.c.job(w.jobs["running"])["state"], "running", "state afterwards")
+
+
+@suite.test
+def forbidden_verbs(w):
+    for verb, state in (("pause", "completed"), ("resume", "running"), ("cancel", "completed"), ("cancel", "failed"), ("restart", "cancelled"), ("pause", "queued"), ("resume", "completed")):
+        if verb == "pause" and state == "queued":
+            continue
+        r = w.c.run(verb, w.jobs[state], check=False)
+        error_line(r, 1, "%s of a %s job" % (verb, state))
+        equal(w.c.job(w.jobs[state])["state"], state, "state after a refused %s" % verb)
+        doc = json.loads(w.c.run(verb, w.jobs[state], "--json", check=False).stdout)
+        equal(doc["status"], 409, "status of the problem")
+
+
+@suite.test
+def pause_resume_restart(w):
+    job = w.c.submit(fake("prr", "--steps", 100000, "--step-ms", 10, "--save-every", 10, steps=100000, checkpoint={"dir": place("prr-ckpt"), "every": 10}))
+    w.c.wait_iteration(job, 12)
+    w.c.run("pause", job)
+    w.c.wait_state(job, "paused")
+    w.c.run("resume", job)
+    doc = w.c.wait_state(job, "running")
+    need(doc["resume"] >= 10 and doc["restarts"] == 0, lambda: "after resume: %s" % doc)
+    w.c.wait_iteration(job, doc["resume"] + 5)
+    w.c.run("restart", job, "--from", 10)
+    wait_until(lambda: w.c.job(job)["attempt"] == 3 and w.c.job(job)["state"] == "running", 30, "third attempt")
+    doc = w.c.job(job)
+    equal((doc["resume"], doc["restarts"]), (10, 0), "resume and restarts after restart --from 10")
+    w.c.run("cancel", job, "--now")
+    w.c.wait_state(job, "cancelled")
+
+
+@suite.test
+def drain_undrain_fence(w):
+    error_line(w.c.run("drain", "node-1", check=False), 2, "drain without a reason")
+    doc = json.loads(w.c.run("drain", "node-1", "--reason", "new fan", "--json").stdout)
+    equal((doc["name"], doc["reason"]), ("node-1", "new fan"), "answer of drain")
+    wait_until(lambda: w.c.json("node", "node-1")["state"] in ("drained", "draining"), 10, "drained node")
+    need("new fan" in w.c.run("nodes").stdout, "nodes does not show the reason")
+    w.c.run("undrain", "node-1")
+    wait_until(lambda: w.c.json("node", "node-1")["state"] == "up", 10, "node up again")
+    error_line(w.c.run("fence", "node-1", check=False), 2, "fence without --confirmed")
+    error_line(w.c.run("fence", "node-9", "--confirmed", check=False), 5, "fence of an unknown node")
+
+
+@suite.test
+def tokens(w):
+    doc = w.c.json("token", "create", "--role", "viewer", "--user", "eve", "--ttl", "1h")
+    equal(sorted(k for k in doc if k != "created_at"), ["expires_at", "id", "role", "token", "user"], "keys of a new token")
+    tcp = w.c.status()["tcp_url"]
+    env = clean_env(MOE_URL=tcp, MOE_TOKEN=doc["token"])
+    equal(moectl("list", env=env).returncode, 0, "reading with a viewer's token")
+    error_line(moectl("cancel", w.jobs["running"], env=env, check=False), 4, "cancel with a viewer's token")
+    listed = [t for t in w.c.json("token", "list")["items"] if t["id"] == doc["id"]]
+    equal(("token" in listed[0], listed[0]["user"]), (False, "eve"), "the token in the list")
+    w.c.run("token", "revoke", doc["id"])
+    error_line(moectl("list", env=env, check=False), 4, "a revoked token")
+    error_line(w.c.run("token", "revoke", "t-nothing", check=False), 5, "revoking an unknown token")
+    path = place("token")
+    open(path, "w").write(w.c.run("token", "create", "--role", "operator").stdout)
+    equal(moectl("drain", "node-1", "--reason", "x", env=clean_env(MOE_URL=tcp, MOE_TOKEN_FILE=path)).returncode, 0, "drain with an operator's token from a file")
+    w.c.run("undrain", "node-1")
+
+
+# ---------------------------------------------------------------- errors
+
+@suite.test
+def not_found(w):
+    for words in (["status", "j-999999"], ["watch", "j-999999"], ["logs", "j-999999"], ["events", "j-999999"], ["metrics", "j-999999"], ["ranks", "j-999999"], ["checkpoints", "j-999999"], ["report", "j-999999"],
+                  ["cancel", "j-999999"], ["pause", "j-999999"], ["resume", "j-999999"], ["restart", "j-999999"], ["why", "j-999999"], ["why", "nobody"], ["explain", "env", "j-999999"], ["explain", "bind", "j-999999"],
+                  ["status", "no-such-name"], ["node", "nobody"], ["drain", "nobody", "--reason", "x"], ["undrain", "nobody"], ["logs", w.jobs["running"], "--attempt", "99"], ["logs", w.jobs["running"], "--rank", "99"]):
+        error_line(w.c.run(*words, check=False), 5, "moectl " + " ".join(words))
+
+
+@suite.test
+def usage_errors(w):
+    for words in ([], ["statsu", "j-1"], ["status"], ["status", "j-1", "j-2"], ["status", "--jsno", "j-1"], ["metrics", "j-1", "--since", "x"], ["submit"], ["submit", "a", "--priority", "101"], ["submit", "a", "--set", "x"],
+                  ["drain", "n", "--reason", "x", "--when", "never"], ["explain", "me", "j-1"], ["token"], ["token", "create"], ["token", "steal"], ["classify"], ["classify", "--exit", "signal:99"], ["checkpoints"],
+                  ["checkpoints", "--dir", "/"], ["checkpoints", "j-1", "--dir", "/"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "hard"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "crc"], ["local"], ["local", "up", "--nodes", "x"], ["plan"], ["validate"],
+                  ["metrics", "j-1", "--csv", "--json"], ["logs", "j-1", "-n"], ["help", "statsu"]):
+        r = w.c.run(*words, check=False)
+        equal(r.returncode, 2, "exit status of moectl %s (%s)" % (" ".join(words), r.stderr[:200]))
+        if words:
+            error_line(r, 2, "moectl " + " ".join(words))
+        equal(r.stdout, "", "stdout of a usage error")
+    need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
+    need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
+
+
+@suite.test
+def help_texts(_):
+    overview = moectl("--help").stdout
+    verbs = "submit validate plan list status watch top logs events metrics ranks checkpoints report cancel pause resume restart nodes node drain undrain fence why explain classify token local".split()
+    need(len(overview.splitlines()) <= 50, "the overview is longer than 50 lines")
+    for verb in verbs:
+        need(re.search(r"^  %s " % verb, overview, re.M), "the overview lacks %s" % verb)
+        equal(moectl("help", verb).stdout, moectl(verb, "--help").stdout, "help of %s" % verb)
+        need(moectl("help", verb).stdout.startswith("usage: moectl %s" % verb), "usage line of %s" % verb)
+    need(re.match(r"moectl \d+\.\d+", moectl("--version").stdout), "version")
+
+
+@suite.test
+def unreachable(_):
+    for url in ("unix:" + place("no.sock"), "http://127.0.0.1:1"):
+        begin = time.monotonic()
+        env = clean_env(MOE_URL=url)
+        for words in (["list"], ["status", "j-1"], ["top"], ["nodes"], ["cancel", "j-1"], ["events"], ["events", "-f"], ["logs", "j-1"], ["why", "x"], ["token", "list"]):
+            error_line(moectl(*words, env=env, check=False), 3, "%s at %s" % (" ".join(words), url))
+        path = place("hello.yaml")
+        open(path, "w").write(command_recipe("hello", ["true"]))
+        error_line(moectl("submit", path, env=env, check=False), 3, "submit at " + url)
+        need(time.monotonic() - begin < 60, "it took minutes to say so")
+    for url in ("ftp://x", "unix:relative", "http://"):
+        error_line(moectl("list", env=clean_env(MOE_URL=url), check=False), 2, "MOE_URL=" + url)
+    error_line(moectl("list", env=clean_env(MOE_URL="http://127.0.0.1:1", MOE_TOKEN_FILE="/nonexistent"), check=False), 2, "a missing token file")
+
+
+@suite.test
+def configuration_file(w):
+    home = place("home")
+    os.makedirs(home + "/.config/moe", exist_ok=True)
+    path = home + "/.config/moe/config.yaml"
+    s = w.c.status()
+    open(path, "w").write("# mine\nurl: %s\ntoken_file: %s\n" % (s["tcp_url"], s["token_file"]))
+    equal(moectl("list", env=clean_env(HOME=home)).returncode, 0, "list by the configuration file")
+    equal(moectl("list", "--url", "unix:" + place("no.sock"), env=clean_env(HOME=home), check=False).returncode, 3, "--url beats the file")
+    open(path, "w").write("urk: x\n")
+    r = moectl("list", env=clean_env(HOME=home), check=False)
+    error_line(r, 2, "an unknown key")
+    need("config.yaml:1:1" in r.stderr and "url" in r.stderr, lambda: r.stderr)
+
+
+@suite.test
+def recipe_errors(w):
+    path = place("bad-recipe.yaml")
+    cases = (("recipe: 1\nname: x\nengine: {kind: command, argv: [a]}\ncluster: {gpsu: 2}\n", 4, 11, "gpus"),
+             ("recipe: 1\nname: x\nengine: {kind: command, argv: [a]}\ncluster: {gpus: two}\n", 4, 17, None),
+             ("recipe: 1\nname: x\nname: y\nengine: {kind: command, argv: [a]}\ncluster: {gpus: 1}\n", 3, 1, None),
+             ("recipe: 1\nname: x\nengine: {kind: torch, entry: a.py}\ncluster: {gpus: 4}\nparallelism: {tp: 3}\n", 5, 19, None))
+    for text, line, column, near in cases:
+        open(path, "w").write(text)
+        for words in (["validate", path], ["submit", path], ["submit", path, "--dry-run"], ["plan", path]):
+            r = w.c.run(*words, check=False)
+            equal(r.returncode, 2, "exit status of %s" % words[0])
+            need("%s:%d:%d: " % (path, line, column) in r.stderr, lambda: "%s: %r is not at %d:%d" % (words[0], r.stderr, line, column))
+            need(all(x.startswith(path + ":") for x in r.stderr.splitlines()), lambda: "%s: a line without a place: %r" % (words[0], r.stderr))
+            need(not near or near in r.stderr, lambda: "no near miss: %r" % r.stderr)
+        doc = json.loads(w.c.run("validate", path, "--json", check=False).stdout)
+        equal(doc["status"], 422, "status of the document")
+        need((line, column) in [(e["line"], e["column"]) for e in doc["errors"]], lambda: "errors: %s" % doc["errors"])
+        keys(doc["errors"][0], ["line", "column", "message", "hint"], "an error")
+    open(path, "w").write(command_recipe("ok", ["true"]))
+    equal(w.c.run("validate", path, "--json").stdout, '{"valid":true}\n', "validate --json")
+    r = w.c.run("validate", path, "--set", "cluster.gpsu=2", check=False)
+    need(r.returncode == 2 and "--set cluster.gpsu" in r.stderr, lambda: r.stderr)
+    error_line(w.c.run("submit", place("missing.yaml"), check=False), 2, "a missing file")
+    before = len(w.c.json("list", "--all")["items"])
+    w.c.run("submit", path, "--set", "cluster.gpus=-1", check=False)
+    equal(len(w.c.json("list", "--all")["items"]), before, "jobs after refused submits")
+
+
+class Once:
+    """A controller that loses the connection `losses` times after it read the request, then answers. Records the headers."""
+
+    def __init__(self, losses):
+        self.path, self.seen, self.losses = place("once%d.sock" % losses), [], losses
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(8)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            s, _ = self.listener.accept()
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += s.recv(65536)
+            head = data.split(b"\r\n\r\n")[0].decode()
+            self.seen.append(re.search(r"Idempotency-Key: (\S+)", head).group(1))
+            if len(self.seen) > self.losses:
+                body = b'{"id":"j-5","name":"x","state":"queued"}'
+                s.sendall(b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            s.close()
+
+
+@suite.test
+def lost_answer_is_asked_for_again_with_the_same_key(_):
+    once, path = Once(2), place("key.yaml")
+    open(path, "w").write(command_recipe("x", ["true"]))
+    r = moectl("submit", path, "--json", env=clean_env(MOE_URL="unix:" + once.path))
+    equal(json.loads(r.stdout)["id"], "j-5", "job")
+    equal((len(once.seen), len(set(once.seen))), (3, 1), "requests and keys")
+    moectl("submit", path, env=clean_env(MOE_URL="unix:" + once.path))
+    equal(len(set(once.seen)), 2, "keys after a second call")
+
+
+# ---------------------------------------------------------------- offline verbs
+
+DRY = "rank node local_rank argv env cpus numa_node gpu nic".split()
+
+
+@suite.test
+def dry_run_with_and_without_a_controller(w):
+    path = place("dry.yaml")
+    open(path, "w").write(command_recipe("dry", ["/bin/echo", "a b"], gpus=12, cluster={"gpus": 12, "gpu": "mi300x"}, env={"MY_SECRET": "hush", "COLOUR": "blue"}))
+    before = len(w.c.json("list", "--all")["items"])
+    for env, nodes in ((w.c.env, None), (clean_env(MOE_URL="unix:" + place("no.sock")), 2)):
+        doc = json.loads(moectl("submit", path, "--dry-run", "--json", env=env).stdout)
+        equal(sorted(doc), ["name", "plan", "ranks"], "keys of a dry run")
+        equal([r["rank"] for r in doc["ranks"]], list(range(12)), "ranks")
+        for r in doc["ranks"]:
+            equal(sorted(r), sorted(DRY), "keys of a rank")
+        need(nodes is None or len({r["node"] for r in doc["ranks"]}) == nodes, "12 GPUs of 8 per node are not on 2 nodes")
+        first, last = doc["ranks"][0], doc["ranks"][-1]
+        equal(first["argv"][:2], ["/bin/echo", "a b"], "argv")
+        equal([first["env"][k] for k in ("RANK", "WORLD_SIZE", "COLOUR", "MY_SECRET", "HSA_KERNARG_POOL_SIZE")], ["0", "12", "blue", "***", "12582912"], "environment of rank 0")
+        equal(last["env"]["RANK"], "11", "RANK of the last rank")
+        need(moectl("submit", path, "--dry-run", env=env).stdout, "dry run prints nothing")
+    equal(len(w.c.json("list", "--all")["items"]), before, "jobs after dry runs")
+
+
+PLAN = "parallelism batch recompute schedule memory_gb fits bubble step_time_s tokens_per_s_per_gpu tflops_per_gpu mfu error_pct notes".split()
+
+
+@suite.test
+def plans(_):
+    recipe = os.path.join(ROOT, "config/recipes/deepseek-v2-lite-mi355x.yaml")
+    env = clean_env(MOE_URL="unix:" + place("no.sock"))
+    doc = json.loads(moectl("plan", recipe, "--json", env=env).stdout)
+    equal(sorted(doc), ["hardware", "model", "plans", "reliability", "scaling"], "keys of a plan document")
+    equal(len(doc["plans"]), 1, "plans of an explicit recipe")
+    keys(doc["plans"][0], PLAN, "plan")
+    equal((doc["hardware"]["gpu"], doc["hardware"]["gpus"]), ("mi355x", 8), "hardware")
+    other = json.loads(moectl("plan", recipe, "--json", "--gpu", "mi300x", "--scale", "8,16", env=env).stdout)
+    equal((other["hardware"]["gpu"], [s["gpus"] for s in other["scaling"]]), ("mi300x", [8, 16]), "--gpu and --scale")
+    best = json.loads(moectl("plan", "-", "--json", "--top", "3", "--set", "parallelism=auto", env=env, stdin=open(recipe).read()).stdout)
+    need(1 <= len(best["plans"]) <= 3 and best["plans"][0]["fits"], lambda: "--top 3 with parallelism auto: %d plans" % len(best["plans"]))
+    svg = place("plan.svg")
+    need("memory" in moectl("plan", recipe, "--svg", svg, env=env).stdout, "plan prints no memory")
+    text = open(svg).read()
+    need(text.startswith("<svg") and text.rstrip().endswith("</svg>") and text.count("<rect") > 10, "no picture")
+    error_line(moectl("plan", recipe, "--gpu", "mi3000x", env=env, check=False), 2, "an unknown GPU")
+    error_line(moectl("plan", recipe, "--scale", "8,x", env=env, check=False), 2, "a bad list")
+
+
+@suite.test
+def anchors_calibrate(_):
+    recipe = os.path.join(ROOT, "config/recipes/deepseek-v2-lite-mi355x.yaml")
+    plan = json.loads(moectl("plan", recipe, "--json").stdout)["plans"][0]
+    anchor = place("anchor.json")
+    import yaml
+    run = {"recipe": yaml.safe_load(open(recipe)), "measured": {"step_time_s": plan["step_time_s"]["total"] * 1.25, "memory_gb": plan["memory_gb"]["total"]}}
+    json.dump({"anchor": 1, "runs": [run]}, open(anchor, "w"))
+    doc = json.loads(moectl("plan", recipe, "--anchor", anchor, "--json").stdout)["plans"][0]
+    need(abs(doc["step_time_s"]["total"] / plan["step_time_s"]["total"] - 1.25) < 1e-6, lambda: "step %s, uncalibrated %s" % (doc["step_time_s"], plan["step_time_s"]))
+    need(any("calibrated" in n for n in doc["notes"]), "no note")
+    json.dump({"runs": []}, open(anchor, "w"))
+    error_line(moectl("plan", recipe, "--anchor", anchor, check=False), 2, "a file that is no anchor")
+
+
+@suite.test
+def checkpoints_of_a_directory(w):
+    doc = json.loads(moectl("checkpoints", "--dir", place("ckpt"), "--engine", "command", "--json").stdout)
+    equal(sorted(doc), ["items", "resume"], "keys of checkpoints --dir")
+    equal(doc["resume"], {"iteration": 6}, "resume")
+    for item in doc["items"]:
+        keys(item, CHECKPOINT, "checkpoint")
+    os.makedirs(place("empty"), exist_ok=True)
+    for where in (place("empty"), place("not-there")):
+        equal(json.loads(moectl("checkpoints", "--dir", where, "--engine", "command", "--json").stdout), {"resume": None, "items": []}, "an empty directory")
+    newest = place("ckpt/%s" % sorted(os.listdir(place("ckpt")))[-1])
+    for name in os.listdir(newest):
+        os.truncate(os.path.join(newest, name), 0)
+    doc = json.loads(moectl("checkpoints", "--dir", place("ckpt"), "--engine", "command", "--json").stdout)
+    equal(doc["resume"], {"iteration": 4}, "resume with an emptied newest checkpoint")
+    equal([i["state"] for i in doc["items"] if i["iteration"] == 6], ["torn"], "state of the emptied one")
+    need("4" in moectl("checkpoints", "--dir", place("ckpt"), "--engine", "command").stdout, "human output")
+    error_line(moectl("checkpoints", "--dir", place("ckpt"), "--engine", "torhc", check=False), 2, "an unknown engine")
+
+
+@suite.test
+def classification(_):
+    log, kernel = place("rank.log"), place("dmesg")
+    cases = (("step: 1 loss: 2.0\nstep: 2 loss: 1.9\n", None, None, "ok", None),
+             ("[rank3]: Traceback (most recent call last):\n[rank3]: ValueError: bad flavour\n[rank0]: RuntimeError: Connection closed by peer\n", None, "1", "user_error", 3),
+             ("HW Exception by GPU node-9 (Agent handle: 0x6) reason :GPU Hang\nAborted\n", None, "signal:6", "node_fault", None),
+             ("RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:40328\n", None, "1", "collateral", None),
+             ("OSError: [Errno 28] No space left on device\n", None, "1", "storage", None),
+             ("", None, "signal:9", "transient", None), ("", None, "signal:11", "suspect", None), ("", None, "0", "ok", None), ("", None, "137", "transient", None),
+             ("step: 1 loss: 2.0\n", "[1.0] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!\n", None, "node_fault", None))
+    for text, dmesg, status, wanted, rank in cases:
+        open(log, "w").write(text)
+        words = ["classify", "--log", log, "--json"]
+        if dmesg:
+            open(kernel, "w").write(dmesg)
+            words += ["--kernel", kernel]
+        if status:
+            words += ["--exit", status]
+        doc = json.loads(moectl(*words).stdout)
+        equal(sorted(doc), ["class", "evidence", "first_rank"], "keys of classify")
+        equal((doc["class"], doc["first_rank"]), (wanted, rank), "class of %r" % (text or status))
+        for e in doc["evidence"]:
+            equal(sorted(e), ["line", "source", "text"], "keys of evidence")
+        need(wanted == "ok" or doc["evidence"], "no evidence")
+    equal(json.loads(moectl("classify", "--kernel", kernel, "--json").stdout)["class"], "node_fault", "class by the kernel's log alone")
+    need(moectl("classify", "--log", log).stdout.startswith("ok"), "human output")
+    error_line(moectl("classify", "--log", "/nonexistent", check=False), 2, "a missing log")
+
+
+@suite.test
+def classification_of_known_logs(_):
+    logs = os.path.join(ROOT, "..", "shared/data/engines/logs")
+    if not os.path.isdir(logs):
+        return
+    wrong = []
+    for case in json.load(open(os.path.join(logs, "manifest.json"))):
+        option = "--kernel" if case["file"].startswith("kernel") else "--log"
+        doc = json.loads(moectl("classify", option, os.path.join(logs, case["file"]), "--json").stdout)
+        if doc["class"] != case["expected_class"] and doc["class"] not in case["expected_class"].split("_or_"):
+            wrong.append((case["file"], case["expected_class"], doc["class"]))
+    need(not wrong, lambda: "wrong classes: %s" % wrong)
+
+
+if __name__ == "__main__":
+    world = World()
+    try:
+        failed = suite.main(world)
+    finally:
+        world.close()
+    if not failed:
+        shutil.rmtree(WORK, ignore_errors=True)
+    sys.exit(failed != 0)

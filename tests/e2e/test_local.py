@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+"""moectl local: up, again, after kills, down; nothing outside --dir, nothing left behind. Usage: test_local.py [TEST...]"""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import BUILD, MOECTL, Cluster, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
+
+RANK = os.path.join(BUILD, "tests/fake/rank")
+suite = Suite()
+WORK = tempfile.mkdtemp(prefix="moe-local-")
+
+
+def place(name):
+    return os.path.join(WORK, name)
+
+
+def processes_of(path):
+    """Living processes whose environment or command line names this path."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            text = open("/proc/%s/environ" % pid, "rb").read() + open("/proc/%s/cmdline" % pid, "rb").read()
+            state = open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        if path.encode() in text and state != "Z" and int(pid) != os.getpid():
+            found[int(pid)] = text
+    return found
+
+
+def pids(status):
+    return [status["moed"]["pid"]] + [a["pid"] for a in status["agents"]]
+
+
+def kill9(*victims):
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: all(gone(p) for p in victims), 10, "death of %s" % (victims,))
+
+
+def gone(pid):
+    try:
+        return open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def training(cluster, name, steps=100000, extra=()):
+    truth = place(name + "-truth")
+    os.makedirs(truth)
+    job = cluster.submit(command_recipe(name, [RANK, "--steps", str(steps), "--step-ms", "20", "--truth", truth, *extra], gpus=4, steps=steps))
+    cluster.wait_state(job, "running", 30)
+    cluster.wait_iteration(job, 3)
+    return job
+
+
+@suite.test
+def up_answers_when_all_agents_are_up():
+    with Cluster(place("up")) as c:
+        s = c.status()
+        equal(sorted(s), ["agents", "dir", "moed", "steps", "tcp_url", "token_file", "url"], "keys of local status")
+        equal(sorted(s["agents"][0]), ["node", "pid"], "keys of an agent")
+        equal([s["dir"], s["url"], s["steps"]], [c.dir, "unix:%s/moed.sock" % c.dir, []], "local status")
+        need(all(pids(s)), lambda: "a daemon is missing: %s" % s)
+        nodes = c.json("nodes")["items"]
+        equal([(n["name"], n["state"], n["gpus"]) for n in nodes], [(a["node"], "up", 2) for a in s["agents"]], "nodes")
+
+
+@suite.test
+def up_prints_only_the_export_line():
+    c = Cluster(place("print"))
+    r = c.up()
+    c.down()
+    equal(r.stdout, "export MOE_URL=unix:%s/moed.sock\n" % c.dir, "stdout of local up")
+
+
+@suite.test
+def tcp_needs_the_token():
+    with Cluster(place("tcp")) as c:
+        s = c.status()
+        equal(os.stat(s["token_file"]).st_mode & 0o777, 0o600, "mode of the token file")
+        token = open(s["token_file"]).read().strip()
+        ask = urllib.request.Request(s["tcp_url"] + "/v1/cluster", headers={"Authorization": "Bearer " + token})
+        equal(json.load(urllib.request.urlopen(ask, timeout=10))["gpus"], {"total": 4, "free": 4}, "gpus over TCP")
+        env = clean_env(MOE_URL=s["tcp_url"], MOE_TOKEN_FILE=s["token_file"])
+        equal(len(json.loads(moectl("nodes", "--json", env=env).stdout)["items"]), 2, "nodes over TCP")
+        r = moectl("nodes", env=clean_env(MOE_URL=s["tcp_url"]), check=False)
+        equal(r.returncode, 4, "exit status without a token")
+        r = moectl("nodes", env=clean_env(MOE_URL=s["tcp_url"], MOE_TOKEN="wrong"), check=False)
+        equal(r.returncode, 4, "exit status with a wrong token")
+
+
+@suite.test
+def second_up_changes_nothing():
+    with Cluster(place("twice")) as c:
+        before = c.status()
+        c.up()
+        equal(c.status(), before, "status after a second up")
+
+
+@suite.test
+def port_stays():
+    with Cluster(place("port")) as c:
+        before = c.status()["tcp_url"]
+        c.down()
+        c.up()
+        equal(c.status()["tcp_url"], before, "tcp_url after down and up")
+
+
+@suite.test
+def killed_daemons_come_back_and_readopt():
+    with Cluster(place("adopt")) as c:
+        job = training(c, "adopt")
+        ranks = {r["rank"]: r["pid"] for r in c.json("ranks", job)["items"]}
+        s = c.status()
+        equal(sorted((x["job"], x["attempt"], x["node"]) for x in s["steps"]), [(job, 1, a["node"]) for a in s["agents"]], "steps")
+        need(all(x["pid"] for x in s["steps"]), lambda: "a step without a supervisor: %s" % s)
+        kill9(*pids(s))
+        dead = c.status()
+        equal(pids(dead), [None, None, None], "pids of killed daemons")
+        equal([x["pid"] for x in dead["steps"]], [x["pid"] for x in s["steps"]], "supervisors after the daemons died")
+        c.up()
+        before = c.job(job)["iteration"]
+        c.wait_iteration(job, before + 5)
+        equal({r["rank"]: r["pid"] for r in c.json("ranks", job)["items"]}, ranks, "pids of ranks")
+        equal((c.job(job)["attempt"], c.job(job)["restarts"]), (1, 0), "attempt and restarts")
+
+
+@suite.test
+def down_leaves_no_process():
+    c = Cluster(place("down"))
+    c.up()
+    training(c, "down", extra=["--child"])
+    need(len(processes_of(c.dir)) > 4, "the cluster has no processes to begin with")
+    c.down()
+    equal(processes_of(c.dir), {}, "processes after down")
+    equal(pids(c.status()), [None, None, None], "pids after down")
+    c.down()
+
+
+@suite.test
+def down_with_dead_daemons_ends_the_ranks():
+    c = Cluster(place("orphans"))
+    c.up()
+    training(c, "orphans", extra=["--child"])
+    kill9(*pids(c.status()))
+    c.down()
+    equal(processes_of(c.dir), {}, "processes after down")
+
+
+@suite.test
+def jobs_go_on_after_down_and_up():
+    with Cluster(place("later")) as c:
+        truth, checkpoints = place("later-truth"), place("later-ckpt")
+        os.makedirs(truth)
+        job = c.submit(command_recipe("later", [RANK, "--steps", "400", "--step-ms", "10", "--save-every", "20", "--truth", truth], gpus=4, steps=400,
+                                      checkpoint={"dir": checkpoints, "every": 20}))
+        c.wait_iteration(job, 45)
+        c.down()
+        c.up()
+        done = c.wait_state(job, "completed", 60)
+        need(done["attempt"] >= 2 and done["resume"] >= 20, lambda: "it did not resume: %s" % done)
+
+
+@suite.test
+def shape_is_kept():
+    with Cluster(place("shape"), nodes=1, gpus_per_node=3) as c:
+        for words in (["--nodes", 2], ["--gpus-per-node", 2]):
+            r = moectl("local", "up", "--dir", c.dir, *words, check=False)
+            equal(r.returncode, 1, "exit status of another shape")
+            need("choose another --dir" in r.stderr, lambda: r.stderr)
+        equal(moectl("local", "up", "--dir", c.dir).returncode, 0, "up without a shape")
+        equal(len(c.status()["agents"]), 1, "agents")
+
+
+@suite.test
+def taken_port_is_named_and_nothing_stays():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port, where = s.getsockname()[1], place("taken")
+        r = moectl("local", "up", "--dir", where, "--port", port, check=False)
+        equal(r.returncode, 1, "exit status")
+        need(r.stderr.startswith("moectl: local up: ") and str(port) in r.stderr and r.stderr.count("\n") == 1, lambda: r.stderr)
+        equal(processes_of(where), {}, "processes after a failed up")
+
+
+@suite.test
+def many_slots():
+    with Cluster(place("slots"), nodes=1, gpus_per_node=256) as c:
+        equal(c.json("top")["gpus"]["total"], 256, "GPU slots")
+
+
+@suite.test
+def bad_words():
+    for words, status in ((["status", "--dir", place("nothing")], 5), (["down", "--dir", place("nothing")], 0), (["sideways"], 2), (["up", "--nodes", 0], 2), (["up", "--gpus-per-node", 257], 2),
+                          (["up", "--topology", "/nonexistent"], 2), (["up", "--dir", place("x" * 100)], 2), (["up", "--dir", "/proc/moe"], 1)):
+        r = moectl("local", *words, check=False)
+        equal(r.returncode, status, "exit status of local %s (%s)" % (" ".join(map(str, words))[:60], r.stderr.strip()[:200]))
+        need(status == 0 or (r.stderr.startswith("moectl: local") and r.stderr.count("\n") == 1), lambda: "error line: %r" % r.stderr)
+    need(not os.path.exists(place("nothing")), "status or down made the directory")
+
+
+@suite.test
+def two_at_once_do_not_collide():
+    c = Cluster(place("race"))
+    both = [subprocess.Popen([MOECTL, "local", "up", "--dir", c.dir, "--port", "0"], env=c.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    ends = [(p.wait(), p.stderr.read()) for p in both]
+    codes = sorted(code for code, _ in ends)
+    need(codes in ([0, 0], [0, 1]), lambda: "exit statuses: %s" % ends)
+    equal(len([p for p, t in processes_of(c.dir).items() if b"moed.yaml" in t]), 1, "controllers")
+    c.down()
+
+
+@suite.test
+def without_root():
+    if os.geteuid() != 0:
+        raise Skipped("the tests run as an ordinary user anyway")
+    where = place("user")
+    os.makedirs(where)
+    os.chown(where, 65534, 65534)
+    os.chmod(WORK, 0o755)
+
+    def as_nobody(*words):
+        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", MOECTL, *words], env=clean_env(HOME=where, MOE_URL="unix:%s/c/moed.sock" % where),
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    probe = as_nobody("--version")
+    if probe.returncode:
+        raise Skipped("user 65534 cannot run %s: %s" % (MOECTL, probe.stderr.strip()))
+    r = as_nobody("local", "up", "--dir", where + "/c", "--port", "0", "--nodes", "1")
+    equal(r.returncode, 0, "exit status of up (%s)" % r.stderr)
+    recipe = os.path.join(where, "r.yaml")
+    with open(recipe, "w") as f:
+        f.write(command_recipe("who", ["sh", "-c", "id -u"], gpus=2).replace('"kind"', '"workdir": "/", "kind"'))
+    r = as_nobody("submit", recipe, "--watch")
+    equal(r.returncode, 0, "exit status of the job (%s%s)" % (r.stdout, r.stderr))
+    need("65534" in as_nobody("logs", "who").stdout, "the ranks did not run as the user")
+    equal(as_nobody("local", "down", "--dir", where + "/c").returncode, 0, "exit status of down")
+    equal(processes_of(where), {}, "processes after down")
+
+
+if __name__ == "__main__":
+    failed = suite.main()
+    if not failed:
+        shutil.rmtree(WORK, ignore_errors=True)
+    sys.exit(failed != 0)
