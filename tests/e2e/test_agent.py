@@ -76,6 +76,18 @@ class Node:
             if sig == signal.SIGTERM:
                 equal(code, 0, "exit status of the agent after SIGTERM (log: %s)" % self.log()[-3000:])
 
+    def own_helpers(self, **scripts):
+        """The next start uses copies of the programs, of which some are these scripts."""
+        self.bin = self.dir + "/bin"
+        os.mkdir(self.bin)
+        for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt"):
+            if name not in scripts:
+                shutil.copy(os.path.join(BUILD, name), self.bin)
+        for name, text in scripts.items():
+            with open(os.path.join(self.bin, name), "w") as f:
+                f.write(text)
+            os.chmod(os.path.join(self.bin, name), 0o755)
+
     def log(self):
         with open(self.dir + "/agent.log", errors="replace") as f:
             text = f.read()
@@ -554,6 +566,38 @@ def unwritable_spool():
         os.chmod(n.dir + "/run/steps", 0o700)
 
 
+@suite.test
+def scan_of_checkpoints():
+    layout = {"entry": "(?<iteration>\\d+)$", "subdir": None, "tracker": None, "markers": ["COMPLETE"], "shard": None, "marker_last": False, "announced_is_complete": True}
+    with Node() as n:
+        ckpt = n.dir + "/ckpt"
+        for name, marker in (("iter_0000010", b"{}\n"), ("iter_0000020", b"")):
+            os.makedirs("%s/%s" % (ckpt, name))
+            with open("%s/%s/rank_0.pt" % (ckpt, name), "wb") as f:
+                f.write(b"data")
+            with open("%s/%s/COMPLETE" % (ckpt, name), "wb") as f:
+                f.write(marker)
+        done = n.moed.order("scan", 1, 1, dir=ckpt, layout=layout, level="sizes", world=1)
+        result = n.moed.wait(lambda: n.moed.scans and n.moed.scans[-1], 10, "scan result")
+        equal((result["job"], result["attempt"], result["error"], result["writable"]), (1, 1, None, True), "result")
+        equal(sorted((i["iteration"], i["complete"]) for i in result["items"]), [(10, True), (20, False)], "items")
+        done()
+        n.moed.order("scan", 2, 1, dir=n.dir + "/agent.log/x", layout=layout, level="sizes", world=1)
+        result = n.moed.wait(lambda: [r for r in n.moed.scans if r["job"] == 2][-1:], 10, "scan result")[0]
+        need(result["error"] or not result["writable"], result)
+
+
+@suite.test
+def hung_scan():
+    with Node(options=["scan_deadline=300ms"]) as n:
+        n.stop_agent(signal.SIGTERM)
+        n.own_helpers(**{"moe-ckpt": "#!/bin/sh\nexec sleep 1000\n"})
+        n.start()
+        n.moed.order("scan", 1, 1, dir=n.dir, layout={"entry": "x", "markers": []}, level="sizes", world=1)
+        result = n.moed.wait(lambda: n.moed.scans and n.moed.scans[-1], 10, "scan result")
+        need("did not finish in time" in result["error"], result)
+
+
 class Tmpfs:
     """A small file system of its own (root only)."""
 
@@ -641,13 +685,7 @@ def full_disk_of_the_journal():
 def hung_discovery():
     with Node() as n:
         n.stop_agent(signal.SIGTERM)
-        n.bin = n.dir + "/bin"
-        os.mkdir(n.bin)
-        for name in ("moe-agent", "moe-stepd", "moe-ckpt"):
-            shutil.copy(os.path.join(BUILD, name), n.bin)
-        with open(n.bin + "/moe-discover", "w") as f:
-            f.write("#!/bin/sh\nexec sleep 1000\n")
-        os.chmod(n.bin + "/moe-discover", 0o755)
+        n.own_helpers(**{"moe-discover": "#!/bin/sh\nexec sleep 1000\n"})
         n.options.append("discover_deadline=300ms")
         n.start()
         equal(n.moed.hellos[-1]["info"]["gpus"], [], "GPUs of a node that could not be looked at")
