@@ -122,7 +122,7 @@ static char *as_text(const char *data, size_t n) {
 	return mo_buf_take(&b);
 }
 
-static void answer(struct logs *l, const struct query *q, const char *error, char *text, bool end) {
+static void answer(struct logs *l, const struct query *q, const char *error, char *text, bool more, bool end) {
 	struct query_answer a;
 	mo_desc_init(&query_answer_desc, &a);
 	a.node = mo_strdup(l->m->config->node);
@@ -130,6 +130,7 @@ static void answer(struct logs *l, const struct query *q, const char *error, cha
 	a.error = mo_strdup(error);
 	a.text = text ? text : mo_strdup("");
 	a.offset = q->offset;
+	a.more = more;
 	a.end = end;
 	link_answer(l->m->link, &a);
 	mo_desc_done(&query_answer_desc, &a);
@@ -145,7 +146,7 @@ static bool try_answer(struct logs *l, struct query *q) {
 		return false; /* it has not started yet */
 	if (r < 0) {
 		_cleanup_(mo_freep) char *text = mo_printf("no log of rank %lld, attempt %lld of j-%lld on %s: %s", (long long)c->rank, (long long)c->attempt, (long long)c->job, l->m->config->node, strerror(-r));
-		answer(l, q, over ? text : NULL, NULL, over);
+		answer(l, q, over ? text : NULL, NULL, false, over);
 		return true;
 	}
 	if (q->offset < 0)
@@ -159,7 +160,7 @@ static bool try_answer(struct logs *l, struct query *q) {
 	if (n <= 0 && !over && !late)
 		return false;
 	q->offset += MO_MAX(n, 0);
-	answer(l, q, NULL, n > 0 ? as_text(data, (size_t)n) : NULL, last && over);
+	answer(l, q, NULL, n > 0 ? as_text(data, (size_t)n) : NULL, n > 0 && !last, last && over);
 	return true;
 }
 
@@ -205,7 +206,7 @@ void logs_query(struct logs *l, const struct command *c) {
 	int64_t wait_ms = c->wait_ms == MO_NONE ? 0 : MO_MIN(MO_MAX(c->wait_ms, 0), WAIT_MAX_MS);
 	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset, .deadline_us = mo_clock_boot_us() + wait_ms * 1000};
 	if (l->n_queries == QUERIES_MAX) {
-		answer(l, &q, "too many log readers wait on this node; try again", NULL, false);
+		answer(l, &q, "too many log readers wait on this node; try again", NULL, false, false);
 		mo_desc_free(&command_desc, q.command);
 		return;
 	}

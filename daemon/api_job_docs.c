@@ -136,7 +136,7 @@ static int preview(struct manager *m, const struct job *j, int64_t rank, struct 
 		launch_make(s, j, i, &l);
 		return preview_ranks(p->node, &n->info, &l, &ret->ranks, &ret->n_ranks, err);
 	}
-	return dryrun_make(s, &j->spec, preview_ranks, ret, err);
+	return dryrun_job(s, j, preview_ranks, ret, err);
 }
 
 void api_job_env(void *arg, struct http_request *r)

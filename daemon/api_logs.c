@@ -204,7 +204,7 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 	}
 	k->offset = a->offset;
 	write_text(k, a->text ? a->text : "");
-	if (a->end || (!s->follow && (!a->text || !*a->text)))
+	if (a->end || (!s->follow && !a->more)) /* a rank that writes all the time has no end without this */
 		rank_done(k);
 	else
 		ask(k);

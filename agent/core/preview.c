@@ -21,7 +21,7 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld", (long long)l->job, (long long)l->attempt), *notify = mo_printf("%s/notify", dir);
 	_cleanup_(mo_freep) char *step = mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
 	const char *user = l->user ? l->user : "root";
-	_cleanup_(mo_freep) char *home = l->user ? mo_printf("/home/%s", user) : mo_strdup("/root");
+	_cleanup_(mo_freep) char *home = mo_streq(user, "root") ? mo_strdup("/root") : mo_printf("/home/%s", user);
 	int r = bind_plan(info, &l->bind, l->gpus, l->n_gpus, "", &binds.items, &binds.n, err);
 	if (r < 0)
 		return r;

@@ -59,14 +59,16 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 	}
 }
 
+struct who { const struct submit *spec; int64_t job, attempt; };
+
 /* The job as the core would have it right after placement. */
-static struct job *job_with_places(struct state *s, const struct submit *spec, struct place *places, size_t n_places)
+static struct job *job_with_places(struct state *s, const struct who *who, struct place *places, size_t n_places)
 {
 	struct job *j = MO_ADD(s, jobs, &job_desc);
-	mo_desc_copy(&submit_desc, &j->spec, spec);
-	j->id = s->next_job > 0 ? s->next_job : 1;
+	mo_desc_copy(&submit_desc, &j->spec, who->spec);
+	j->id = who->job;
 	j->state = JOB_STARTING;
-	j->attempt = 1;
+	j->attempt = who->attempt;
 	j->resume = -1;
 	j->port = DRY_PORT;
 	j->places = places;
@@ -74,10 +76,10 @@ static struct job *job_with_places(struct state *s, const struct submit *spec, s
 	return j;
 }
 
-static int fill(struct state *s, const struct submit *spec, struct place *places, size_t n_places, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+static int fill(struct state *s, const struct who *who, struct place *places, size_t n_places, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
 {
-	const struct job *j = job_with_places(s, spec, places, n_places);
-	mo_str_set(&ret->name, spec->recipe.name);
+	const struct job *j = job_with_places(s, who, places, n_places);
+	mo_str_set(&ret->name, who->spec->recipe.name);
 	for (size_t i = 0; i < n_places; i++) {
 		const struct node *node = node_find(s, j->places[i].node);
 		struct launch launch;
@@ -93,8 +95,9 @@ static int fill(struct state *s, const struct submit *spec, struct place *places
 
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
-int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+static int dry_run(const struct state *s, const struct who *who, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
 {
+	const struct submit *spec = who->spec;
 	_cleanup_(state_done) struct state copy;
 	struct place *places = NULL;
 	size_t n = 0;
@@ -118,5 +121,17 @@ int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_f
 		return mo_error_set(err, -EINVAL, "dry run: no cluster of this shape can hold the job");
 	if (r < 0)
 		return r;
-	return fill(&copy, spec, places, n, ranks, ret, err);
+	return fill(&copy, who, places, n, ranks, ret, err);
+}
+
+int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+{
+	const struct who who = { spec, MO_MAX(s->next_job, 1), 1 };
+	return dry_run(s, &who, ranks, ret, err);
+}
+
+int dryrun_job(const struct state *s, const struct job *j, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+{
+	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1) };
+	return dry_run(s, &who, ranks, ret, err);
 }

@@ -117,6 +117,7 @@ static const struct mo_field query_answer_fields[] = {
 	MO_F(query_answer, error, MO_STR),
 	MO_F(query_answer, text, MO_STR, .max = MO_AGENT_BODY_BYTES_MAX),
 	MO_F(query_answer, offset, MO_INT),
+	MO_F(query_answer, more, MO_BOOL),
 	MO_F(query_answer, end, MO_BOOL),
 };
 const struct mo_desc query_answer_desc = MO_DESC(query_answer, query_answer_fields);

@@ -68,5 +68,5 @@ struct command {
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
 struct sync_reply { int64_t epoch; struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };
-struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool end; }; /* text: log bytes made valid UTF-8; offset: where to go on; end: rank is gone and file read to its end */
+struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool more, end; }; /* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits one answer; end: rank is gone and file read to its end */
 extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc;
