@@ -171,8 +171,8 @@ class Rig(Cluster):
             c.close()
 
     def state(self):
-        """What a refused request must leave as it was."""
-        return {"jobs": self.json("list", "--all")["items"], "tokens": self.json("token", "list")["items"], "events": [e["seq"] for e in self.json("events")["items"]]}
+        """What a refused request must leave as it was. (Nodes come, go and are slow by themselves.)"""
+        return {"jobs": self.json("list", "--all")["items"], "tokens": self.json("token", "list")["items"], "events": [(e["type"], e["job"]) for e in self.json("events")["items"] if not e["type"].startswith("node.")]}
 
     def rank_pids(self, job):
         return {r["rank"]: r["pid"] for r in self.json("ranks", job)["items"] if r["pid"] and r["state"] == "running"}
