@@ -54,7 +54,7 @@ static int env_value(struct stepd *s, const struct env_item *item, struct mo_buf
 
 static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret, struct mo_error *err) {
 	_cleanup_(mo_freep) char *socket = mo_path(s->dir, "notify.%lld", (long long)r->rank);
-	_cleanup_(mo_freep) char *error_file = mo_path(s->dir, "user/error.%lld.json", (long long)r->rank);
+	_cleanup_(mo_freep) char *error_file = mo_path(s->dir, "error.%lld.json", (long long)r->rank);
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)NULL)->sun_path)) { /* a long runtime path: the same socket through our descriptor */
 		free(socket);
 		socket = mo_printf("/proc/%d/fd/%d/notify.%lld", (int)getpid(), s->dir_fd, (long long)r->rank);
@@ -142,10 +142,14 @@ static int make_memory(struct prepared *p, const struct rank_bind *b, struct chi
 	return 0;
 }
 
-/* A directory of the user's own for what his program writes here (TORCHELASTIC_ERROR_FILE). Nothing of ours ever opens a path below it. */
-static int make_user_dir(struct stepd *s, struct mo_error *err) {
-	if ((mkdirat(s->dir_fd, "user", 0700) < 0 && errno != EEXIST) || (s->who.change && fchownat(s->dir_fd, "user", s->who.uid, s->who.gid, AT_SYMLINK_NOFOLLOW) < 0))
-		return mo_error_set(err, -errno, "%s/user: %s", s->dir, strerror(errno));
+/* TORCHELASTIC_ERROR_FILE, made for the user in a directory that stays ours: the agent can remove it without rights over his directories. Nothing of ours ever opens it again. */
+static int make_error_file(struct stepd *s, struct rank *r, struct mo_error *err) {
+	char name[48];
+	snprintf(name, sizeof(name), "error.%lld.json", (long long)r->rank);
+	unlinkat(s->dir_fd, name, 0); /* of a dead stepd */
+	_cleanup_(mo_closep) int fd = openat(s->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || (s->who.change && fchown(fd, s->who.uid, s->who.gid) < 0))
+		return mo_error_set(err, -errno, "%s/%s: %s", s->dir, name, strerror(errno));
 	return 0;
 }
 
@@ -169,6 +173,9 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	c->envp = env;
 	c->candidates = make_candidates(p, argv[0], env_find(env, "PATH"));
 	int out = -1, errors = -1;
+	e = make_error_file(s, r, err);
+	if (e < 0)
+		return e;
 	e = output_open(s, r, &out, &errors, err);
 	if (out >= 0)
 		*MO_GROW(p->ends, p->n_ends) = c->out_fd = out;
@@ -197,7 +204,6 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	r = mo_mkdir_p(s->spool.log_dir, 0755);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", s->spool.log_dir, strerror(-r));
-	r = make_user_dir(s, err);
 	for (size_t i = 0; i < s->n_ranks && r == 0; i++)
 		r = prepare_rank(s, p, i, ret_cause, err);
 	if (r == 0)
