@@ -34,7 +34,7 @@ static double layer_bytes(const struct shape *s, bool moe_layer)
 		return 2 * h;
 	double bytes = attention_bytes(s, mo_streq(s->recompute, "selective"));
 
-	if (!moe_layer)
+	if (!moe_layer || !m->moe)
 		return bytes + 2 * g * (double)m->ffn;
 	double rows = (double)m->moe->topk, shared = m->moe->shared_ffn > 0 ? h + g * (double)m->moe->shared_ffn : 0;
 

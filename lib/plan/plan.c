@@ -73,7 +73,7 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 		return mo_error_set(err, -EINVAL, "plan: %lld GPUs do not divide by tp x pp x cp = %lld", (long long)s->gpus, (long long)ranks);
 	s->dp = s->gpus / ranks;
 	if (s->gpus / s->pp % (s->ep * s->etp))
-		return mo_error_set(err, -EINVAL, "plan: %lld GPUs of a stage do not divide by ep x etp = %lld", (long long)(s->gpus / s->pp), (long long)(s->ep * s->etp));
+		return mo_error_set(err, -EINVAL, "plan: %lld GPUs of a stage do not divide by ep x etp = %lld", (long long)s->gpus / s->pp, (long long)s->ep * s->etp);
 	if (s->global % (s->dp * s->micro))
 		return mo_error_set(err, -EINVAL, "plan: a global batch of %lld does not divide by micro %lld x dp %lld", (long long)s->global, (long long)s->micro, (long long)s->dp);
 	return 0;
@@ -127,7 +127,7 @@ static void scaling_of(const struct recipe *r, const struct shape *base, const s
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
 {
 	struct plan_doc doc;
-	struct shape s;
+	struct shape s = { 0 };
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
 	if (k < 0)

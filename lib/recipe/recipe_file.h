@@ -17,6 +17,8 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 		 char ***ret_warnings, size_t *n_warnings, struct recipe_errors *errors);
 /* The document with the sets applied, as YAML text to send to the controller (caller frees). NULL + errors on failure. */
 char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);
+/* The document as one line of JSON (caller frees); NULL when it is no valid YAML. */
+char *recipe_json(const char *text, size_t n);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
 /* The command of every rank without the resume/fresh words: template, flags, args. */

@@ -234,7 +234,9 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 		read_real(r, k, v);
 		break;
 	case KEY_BOOL:
-		if (value_bool(r, k->path, v, &b) && k->refused && listed(k->refused, b ? "true" : "false"))
+		if (!value_bool(r, k->path, v, &b))
+			break;
+		if (k->refused && listed(k->refused, b ? "true" : "false"))
 			refuse(r, k, v);
 		else if (r->bases[k->base])
 			*AT(k, r, bool) = b;
