@@ -213,7 +213,8 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	struct job *j = job_find(&t->core->state, id);
 	struct step *st = step_find(j, rep->attempt, node);
 
-	if (!st->accepted)
+	/* An agent that died between spool and start comes back with an entry that nothing runs for: only the launch, told again, starts it. */
+	if (!st->accepted && (rep->state != STEP_SPOOLED || rep->written > 0))
 		step_flag(t, REC_ACCEPT, id, rep, node, true);
 	if (rep->n_notes)
 		apply_notes(t, id, node, rep);
