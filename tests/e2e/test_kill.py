@@ -14,7 +14,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import BUILD, Cluster, Failed, wait_until
 
-STEPS, STEP_MS = 40, 15
+STEP_MS = 15
 RANK = os.path.join(BUILD, "tests/fake/rank")
 
 # kind, what is killed, how
@@ -29,6 +29,7 @@ class Round:
         self.kind = KINDS[seed % len(KINDS)]
         self.dir = os.path.join(work, "round-%d" % seed)
         self.truth = os.path.join(self.dir, "truth")
+        self.steps = 160 if self.kind.startswith("recovery-") else 40    # a recovery must find the job still running
         os.makedirs(self.truth)
         self.problems, self.pids, self.tracers = [], {}, []
 
@@ -39,7 +40,7 @@ class Round:
         path = os.path.join(self.dir, "recipe.yaml")
         with open(path, "w") as f:
             f.write("recipe: 1\nname: kill-%d\nengine: {kind: command, argv: [%s, --steps, '%d', --step-ms, '%d', --save-every, '10', --truth, %s, --child]}\n"
-                    "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n" % (RANK, STEPS, STEP_MS, self.truth, STEPS, os.path.join(self.dir, "ckpt")))
+                    "cluster: {gpus: 4}\nsteps: %d\ncheckpoint: {dir: %s, every: 10}\n" % (self.seed, RANK, self.steps, STEP_MS, self.truth, self.steps, os.path.join(self.dir, "ckpt")))
         return path
 
     def victims(self):
@@ -58,7 +59,7 @@ class Round:
         """SIGKILL at the n-th system call of a kind, before the kernel carries it out."""
         n = self.rng.randint(1, 12 if what != "spawn" else 2)
         for p in pids:
-            t = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + SYSCALLS[what], "-e", "inject=%s:signal=SIGKILL:when=%d" % (SYSCALLS[what], n), "-p", str(p)],
+            t = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", "trace=" + SYSCALLS[what], "-e", "inject=%s:signal=SIGKILL:when=%d" % (SYSCALLS[what], n), "-p", str(p)],
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.tracers.append(t)
             wait_until(lambda: "TracerPid:\t0\n" not in open("/proc/%d/status" % p).read(), 5, "strace attached to %d" % p)
@@ -111,7 +112,7 @@ class Round:
                 restarts = 1
                 time.sleep(self.rng.random() * 0.06)
             else:
-                time.sleep(self.rng.random() * STEPS * STEP_MS / 1000 * 1.2)
+                time.sleep(self.rng.random() * self.steps * STEP_MS / 1000 * 1.2)
                 if restarts == 0:
                     self.remember(name)
             victims = self.victims()
@@ -139,7 +140,7 @@ class Round:
         seen = {}
         for s in self.c.json("metrics", name)["items"]:
             seen.setdefault(s["iteration"], []).append(s["attempt"])
-        missing = [i for i in range(1, STEPS + 1) if i not in seen]
+        missing = [i for i in range(1, self.steps + 1) if i not in seen]
         if missing:
             self.fail("iterations missing from the metrics: %s" % missing)
         twice = [i for i, a in seen.items() if len(a) != len(set(a))]
