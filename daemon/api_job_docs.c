@@ -1,10 +1,12 @@
 /* What is known of one job: ranks, metrics, checkpoints, report, why, environment. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "agent/core/preview.h"
 #include "daemon/api.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/recipe_file.h"
 
 void api_job_ranks(void *arg, struct http_request *r)
 {
@@ -90,6 +92,42 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 	list_send(r, &l);
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The run as `moectl plan --anchor` reads it: median step, highest memory. */
+static void anchor(struct http_request *r, const struct job *j)
+{
+	_cleanup_(mo_freep) double *steps = mo_alloc_array(j->n_samples + 1, sizeof(*steps));
+	_cleanup_(mo_freep) char *recipe = recipe_json(j->spec.recipe_text, strlen(j->spec.recipe_text));
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	double memory = MO_NONE_F;
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_samples; i++) {
+		const struct sample *s = &j->samples[i];
+		if (s->step_ms != MO_NONE_F && isfinite(s->step_ms))
+			steps[n++] = s->step_ms;
+		if (s->mem_gb != MO_NONE_F && isfinite(s->mem_gb))
+			memory = MO_MAX(memory, s->mem_gb);
+	}
+	if (n == 0 || !recipe) {
+		http_problem(r, 409, "job j-%lld has no measured step times yet: let it run some iterations", (long long)j->id);
+		return;
+	}
+	qsort(steps, n, sizeof(*steps), by_value);
+	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"memory_gb\":", recipe, steps[n / 2] / 1000);
+	if (memory == MO_NONE_F)
+		mo_buf_str(&b, "null}}]}");
+	else
+		mo_buf_printf(&b, "%.3f}}]}", memory);
+	api_send(r, 200, &b);
+}
+
 void api_job_report(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -98,6 +136,10 @@ void api_job_report(void *arg, struct http_request *r)
 
 	if (!j)
 		return;
+	if (api_flag(r, "anchor")) {
+		anchor(r, j);
+		return;
+	}
 	mo_desc_init(&report_view_desc, &v);
 	job_report(manager_state(m), j, manager_now(m), &v);
 	api_send_doc(r, 200, &report_view_desc, &v);

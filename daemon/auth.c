@@ -60,6 +60,17 @@ static bool from_hex(const char *s, unsigned char *ret, size_t n)
 	return !s[2 * n];
 }
 
+char *auth_digest(const void *data, size_t n)
+{
+	unsigned char hash[MAC_BYTES];
+	char *hex = mo_alloc(2 * sizeof(hash) + 1);
+
+	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, data, n, hash) != 0)
+		abort();
+	to_hex(hash, sizeof(hash), hex);
+	return hex;
+}
+
 static char *login_of(uid_t uid)
 {
 	struct passwd pw, *found = NULL;
@@ -272,15 +283,10 @@ struct token *auth_token_new(struct manager *m, enum role role, const char *user
 {
 	struct token *t = mo_desc_new(&token_desc);
 	_cleanup_(mo_freep) char *secret = mo_random_hex(SECRET_BYTES);
-	unsigned char hash[MAC_BYTES];
-	char hex[2 * MAC_BYTES + 1];
 
 	t->id = mo_random_hex(ID_CHARS / 2);
 	*ret_secret = mo_printf(TOKEN_PREFIX "%s_%s", t->id, secret);
-	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, *ret_secret, strlen(*ret_secret), hash) != 0)
-		abort();
-	to_hex(hash, sizeof(hash), hex);
-	t->hash = mo_strdup(hex);
+	t->hash = auth_digest(*ret_secret, strlen(*ret_secret));
 	t->role = mo_strdup(role_names[role]);
 	t->user = mo_strdup(user);
 	t->created_at = manager_now(m);

@@ -21,5 +21,7 @@ struct token *auth_token_new(struct manager *m, enum role role, const char *user
 char *auth_session(struct manager *m, const char *token_id);
 /* Makes sure that DIR/admin.token and DIR/agent.token hold valid tokens: pushes EV_TOKEN for new ones. The files are durable before the tokens are. */
 int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err);
+/* SHA-256 in hex; caller frees. */
+char *auth_digest(const void *data, size_t n);
 /* Login name of moed's own user. */
 const char *auth_owner(const struct manager *m);

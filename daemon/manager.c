@@ -8,7 +8,7 @@
 #include "daemon/auth.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
-#include "daemon/plan.h"
+#include "daemon/helper.h"
 #include "daemon/room.h"
 #include "daemon/spec.h"
 #include "daemon/streams.h"

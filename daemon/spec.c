@@ -1,7 +1,9 @@
 /* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the specs of the last few texts are kept for a moment: a program that submits the same
  * recipe a thousand times pays once. Data files that change count after KEEP_US. */
 #include "daemon/spec.h"
+#include <errno.h>
 #include <string.h>
+#include "lib/plan/plan.h"
 #include "lib/wire/json.h"
 
 #define KEPT 16
@@ -40,7 +42,7 @@ void spec_refuse(struct http_request *r, const struct recipe_errors *errors)
 	for (size_t i = 0; i < errors->n; i++) {
 		const struct mo_error *e = &errors->items[i];
 		mo_buf_printf(&b, "%s{\"line\":%lld,\"column\":%lld,\"message\":", i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
-		wire_string(mo_error_text(e, -22), &b);
+		wire_string(mo_error_text(e, -EINVAL), &b);
 		mo_buf_str(&b, ",\"hint\":");
 		if (e->hint)
 			wire_string(e->hint, &b);
@@ -54,6 +56,55 @@ void spec_refuse(struct http_request *r, const struct recipe_errors *errors)
 
 static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
 
+int spec_resolve(struct submit *s, struct mo_error *err)
+{
+	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
+	int e = env_layers(&s->recipe, &s->engine, NULL, &s->env, &s->n_env, err);
+	if (e >= 0)
+		e = env_layers(&s->recipe, &s->engine, "amd", &s->env_amd, &s->n_env_amd, err);
+	if (e >= 0)
+		e = env_layers(&s->recipe, &s->engine, "nvidia", &s->env_nvidia, &s->n_env_nvidia, err);
+	return e;
+}
+
+static void clear_resolved(struct submit *s)
+{
+	for (size_t i = 0; i < s->n_argv; i++)
+		free(s->argv[i]);
+	free(s->argv);
+	s->argv = NULL;
+	s->n_argv = 0;
+	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
+	mo_vec_clear(&env_item_desc, (void **)&s->env_amd, &s->n_env_amd);
+	mo_vec_clear(&env_item_desc, (void **)&s->env_nvidia, &s->n_env_nvidia);
+}
+
+bool spec_needs_plan(const struct submit *s)
+{
+	return s->recipe.parallelism.automatic || s->recipe.checkpoint.every == 0;
+}
+
+static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
+
+int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
+{
+	_cleanup_(doc_done) struct plan_doc doc;
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	int r = wire_decode(&plan_doc_desc, plan, strlen(plan), false, &doc, err);
+	if (r < 0)
+		return r;
+	if (doc.n_plans == 0)
+		return mo_error_set(err, -EINVAL, "the planner found no plan");
+	const struct plan_memory *need = &doc.plans[0].memory_gb;
+	if (s->recipe.parallelism.automatic && !doc.plans[0].fits)
+		return mo_error_set(err, -EINVAL, "parallelism: auto: nothing fits on %lld x %s: the best plan needs %.1f GB of %.1f GB; use more GPUs, a smaller batch.micro or recompute: full",
+				    (long long)s->recipe.gpus, s->recipe.gpu, need->total, need->capacity);
+	plan_apply(&doc, &s->recipe);
+	clear_resolved(s);
+	return spec_resolve(s, err);
+}
+
 static struct submit *make(struct http_request *r, const char *text, size_t n)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
@@ -64,12 +115,7 @@ static struct submit *make(struct http_request *r, const char *text, size_t n)
 		spec_refuse(r, &errors);
 		return NULL;
 	}
-	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
-	int e = env_layers(&s->recipe, &s->engine, NULL, &s->env, &s->n_env, &err);
-	if (e >= 0)
-		e = env_layers(&s->recipe, &s->engine, "amd", &s->env_amd, &s->n_env_amd, &err);
-	if (e >= 0)
-		e = env_layers(&s->recipe, &s->engine, "nvidia", &s->env_nvidia, &s->n_env_nvidia, &err);
+	int e = spec_resolve(s, &err);
 	if (e < 0) {
 		http_problem(r, 500, "the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
 		return NULL;

@@ -7,5 +7,11 @@ void specs_new(struct manager *m);
 struct specs *specs_free(struct specs *s);
 /* A new submit (caller frees by submit_desc) without user and key; NULL when refused: 422 with errors[] was sent. */
 struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n);
+/* Something is left to the planner: the recipe says parallelism: auto or checkpoint.every: auto. */
+bool spec_needs_plan(const struct submit *s);
+/* Takes what was left to the planner from a Plan document. -EINVAL with err when nothing fits. */
+int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err);
+/* Command and environment layers from recipe and data files. */
+int spec_resolve(struct submit *s, struct mo_error *err);
 /* 422 with errors[]. */
 void spec_refuse(struct http_request *r, const struct recipe_errors *errors);

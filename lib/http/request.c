@@ -333,6 +333,7 @@ struct http_request *http_find(struct http_server *s, uint64_t id)
 {
 	struct http_request *r = NULL;
 
-	HASH_FIND(hh, s->held, &id, sizeof(id), r);
+	if (s)
+		HASH_FIND(hh, s->held, &id, sizeof(id), r);
 	return r;
 }

@@ -50,7 +50,7 @@ const char *http_body(const struct http_request *r, size_t *ret_n);        /* wh
 const struct http_caller *http_caller(const struct http_request *r);
 const char *http_peer_address(const struct http_request *r);               /* numeric source address, "" on UNIX */
 uint64_t http_id(const struct http_request *r);                            /* never reused; for core_event.request */
-struct http_request *http_find(struct http_server *s, uint64_t id);        /* of a held request or stream (after its handler returned, or http_hold); NULL when the client left */
+struct http_request *http_find(struct http_server *s, uint64_t id);        /* s NULL: none. Of a held request or stream (after its handler returned, or http_hold); NULL when the client left */
 void http_hold(struct http_request *r);                                    /* inside the handler: http_find() works from now on */
 /* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may be NULL. May be called in the handler or later (the request is held meanwhile). */
 void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers);

@@ -381,6 +381,42 @@ def documents(m):
     need(text.status == 200 and b'moe_jobs{state="queued"}' in text.body, "metrics")
 
 
+MODEL = {"recipe": 1, "name": "planned", "engine": {"kind": "command", "argv": ["/bin/true"]}, "model": "deepseek-v2-lite", "cluster": {"gpus": 8, "gpu": "mi355x", "nic_gbps": 400},
+         "batch": {"seq": 4096, "global": 768}, "precision": "bf16", "steps": 100}
+
+
+@test
+def plans(m):
+    """A plan is made outside the loop; a recipe that leaves the sharding to the planner is submitted with its result."""
+    a = m.ask("POST", "/v1/plan?top=2", MODEL | {"parallelism": "auto"})
+    equal(a.status, 200, "plan: %s" % a.body[:500])
+    need(set(a.json) >= {"model", "hardware", "plans", "scaling", "reliability"} and len(a.json["plans"]) == 2 and a.json["plans"][0]["fits"], a.body[:500])
+    best = a.json["plans"][0]["parallelism"]
+    explicit = m.ask("POST", "/v1/plan?scale=8,16", MODEL | {"parallelism": {"ep": 8}, "batch": {"seq": 4096, "micro": 1, "global": 768}})
+    need(explicit.status == 200 and len(explicit.json["plans"]) == 1 and len(explicit.json["scaling"]) == 2, explicit.body[:500])
+    for query in ("top=0", "gpus=x", "gpu=../x", "scale=8;rm", "scale="):
+        equal(m.ask("POST", "/v1/plan?" + query, MODEL | {"parallelism": "auto"}).status, 400, query)
+    equal(m.ask("POST", "/v1/plan?gpu=mi999", MODEL | {"parallelism": "auto"}).status, 422, "a GPU that is not in the catalogue")
+    bad = m.ask("POST", "/v1/plan", {"recipe": 1})
+    need(bad.status == 422 and bad.json["errors"], bad.body)
+    dry = m.ask("POST", "/v1/jobs?dry_run=1", MODEL | {"parallelism": "auto"})
+    need(dry.status == 200 and dry.json["plan"]["plans"][0]["parallelism"] == best, dry.body[:500])
+    job = m.ask("POST", "/v1/jobs", MODEL | {"parallelism": "auto"}, headers={"Idempotency-Key": "p"})
+    equal(job.status, 201, "submit: %s" % job.body)
+    equal(m.ask("POST", "/v1/jobs", MODEL | {"parallelism": "auto"}, headers={"Idempotency-Key": "p"}).json["id"], job.json["id"], "the same again")
+    huge = MODEL | {"model": "deepseek-v3", "cluster": {"gpus": 1, "gpu": "mi300x"}, "batch": {"seq": 4096, "global": 1}, "parallelism": "auto"}
+    a = m.ask("POST", "/v1/jobs", huge)
+    need(a.status == 422 and "fit" in a.json["detail"], a.body)
+    answers, threads = [], []
+    for i in range(6):
+        threads.append(threading.Thread(target=lambda: answers.append(m.ask("POST", "/v1/plan", MODEL | {"parallelism": "auto"}).status)))
+        threads[-1].start()
+    for t in threads:
+        t.join()
+    need(set(answers) <= {200, 429} and 200 in answers, answers)
+    equal(m.ask("GET", "/v1/jobs/%s/report?anchor=1" % job.json["id"]).status, 409, "anchor before any iteration")
+
+
 @test
 def idempotency(m):
     ada, bob = m.token("user", user="ada")["token"], m.token("user", user="bob")["token"]

@@ -1,19 +1,15 @@
-/* POST /v1/plan and /v1/validate. A plan search may take seconds, so it runs as `moectl plan - --json` in a helper process: two at once (then 429), limits on CPU time, memory, answer size and
- * time, killed and forgotten when the client leaves or the time is over. The recipe goes in by a pipe, never by a command line. */
-#include "daemon/plan.h"
+/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: two at once, limits on CPU time, memory, answer size and time, killed when
+ * nobody wants the answer any more. The recipe goes in by a pipe, never by a command line. */
+#include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "daemon/api.h"
-#include "daemon/spec.h"
 #include "lib/base/fd.h"
-#include "lib/base/parse.h"
 
 #define HELPERS_MAX 2
 #define TIME_US (60 * 1000000LL)
@@ -27,7 +23,9 @@
 struct channel { int fd; struct mo_buf data; size_t done, max; sd_event_source *source; };
 struct helper {
 	struct helpers *owner;
-	uint64_t request;
+	uint64_t id;
+	helper_fn fn;
+	void *arg;
 	pid_t pid;
 	sd_event_source *child;
 	struct mo_timer *timer;
@@ -35,12 +33,11 @@ struct helper {
 	bool exited, late;
 	int status;
 };
-struct helpers { struct manager *manager; struct helper *running[HELPERS_MAX]; };
+struct helpers { struct helper *running[HELPERS_MAX]; uint64_t last_id; };
 
 void helpers_new(struct manager *m)
 {
 	m->helpers = mo_alloc(sizeof(*m->helpers));
-	m->helpers->manager = m;
 }
 
 static void channel_close(struct channel *c)
@@ -69,44 +66,45 @@ static void helper_free(struct helper *h)
 	free(h);
 }
 
+/* fn is told last, when nothing of the helper is left. */
+static void finish(struct helper *h, int status, const char *text)
+{
+	helper_fn fn = h->fn;
+	void *arg = h->arg;
+
+	helper_free(h);
+	fn(arg, status, text);
+}
+
 struct helpers *helpers_free(struct helpers *s)
 {
 	for (size_t i = 0; s && i < HELPERS_MAX; i++)
 		if (s->running[i])
-			helper_free(s->running[i]);
+			finish(s->running[i], 503, "the controller is stopping: try again in a moment");
 	free(s);
 	return NULL;
 }
 
-/* "moectl: plan: what: why" -> "what: why" for a problem document that says plan already. */
-static const char *plain(const char *line)
+/* First line of what the helper said, without the program's name. */
+static char *reason_of(const struct mo_buf *err)
 {
-	return mo_starts_with(line, "moectl: ") ? line + 8 : line;
-}
+	const char *line = err->len ? err->data : "the plan search failed";
 
-static void answer(struct helper *h, struct http_request *r)
-{
-	struct mo_buf *out = &h->out.data, *err = &h->err.data;
-
-	if (h->late || (WIFSIGNALED(h->status) && WTERMSIG(h->status) == SIGKILL)) {
-		http_problem(r, 503, "the plan search took too long: give more of parallelism in the recipe, or run moectl plan on your machine");
-	} else if (WIFEXITED(h->status) && WEXITSTATUS(h->status) == 0 && out->len) {
-		api_send(r, 200, out);
-	} else {
-		if (err->len)
-			err->data[strcspn(err->data, "\n")] = 0;
-		http_problem(r, WIFEXITED(h->status) && WEXITSTATUS(h->status) == 2 ? 422 : 500, "%s", err->len ? plain(err->data) : "the plan search failed");
-	}
+	if (mo_starts_with(line, "moectl: "))
+		line += 8;
+	return mo_strndup(line, strcspn(line, "\n"));
 }
 
 static void finish_when_done(struct helper *h)
 {
 	if (!h->exited || h->out.fd >= 0 || h->err.fd >= 0)
 		return;
-	struct http_request *r = http_find(h->owner->manager->http, h->request);
-	if (r)
-		answer(h, r);
-	helper_free(h);
+	bool ok = WIFEXITED(h->status) && WEXITSTATUS(h->status) == 0 && h->out.data.len;
+	_cleanup_(mo_freep) char *text = ok ? mo_buf_take(&h->out.data) : reason_of(&h->err.data);
+	if (h->late || (WIFSIGNALED(h->status) && (WTERMSIG(h->status) == SIGKILL || WTERMSIG(h->status) == SIGXCPU)))
+		finish(h, 503, "the plan search took too long: give more of parallelism in the recipe, or run moectl plan on your machine");
+	else
+		finish(h, ok ? 200 : WIFEXITED(h->status) && WEXITSTATUS(h->status) == 2 ? 422 : 500, text);
 }
 
 static int on_readable(struct helper *h, struct channel *c)
@@ -169,15 +167,6 @@ static void on_time(void *arg)
 
 	h->late = true;
 	kill(h->pid, SIGKILL);
-}
-
-static void on_gone(void *arg, uint64_t id)
-{
-	struct helpers *s = ((struct manager *)arg)->helpers;
-
-	for (size_t i = 0; i < HELPERS_MAX; i++)
-		if (s->running[i] && s->running[i]->request == id)
-			helper_free(s->running[i]);
 }
 
 static int spawn(struct helper *h, const char *program, char *const argv[], int in, int out, int err)
@@ -257,80 +246,36 @@ static int start(struct manager *m, struct helper *h, char *const argv[], const 
 	return 0;
 }
 
-/* Options of the search from the query string: only what is checked here reaches the command line. false after 400. */
-static bool read_options(struct http_request *r, char **argv, size_t *n, struct mo_buf *words)
+int helper_plan(struct manager *m, const char *recipe, size_t n, char *const *options, helper_fn fn, void *arg, uint64_t *ret_id)
 {
-	static const char *const numbers[] = { "gpus", "top" };
-	const char *gpu = http_query(r, "gpu"), *scale = http_query(r, "scale");
-	int64_t v;
-
-	for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
-		if (!api_int(r, numbers[i], 1, 1 << 20, MO_NONE, &v))
-			return false;
-		if (v != MO_NONE)
-			mo_buf_printf(words, "--%s=%lld\n", numbers[i], (long long)v);
-	}
-	if (gpu && !mo_name_valid(gpu)) {
-		http_problem(r, 400, "gpu=%.40s: must be a GPU of the catalogue such as mi355x", gpu);
-		return false;
-	}
-	if (gpu)
-		mo_buf_printf(words, "--gpu=%s\n", gpu);
-	if (scale && (strlen(scale) > 200 || strspn(scale, "0123456789,") != strlen(scale))) {
-		http_problem(r, 400, "scale: must be numbers of GPUs separated by commas");
-		return false;
-	}
-	if (scale)
-		mo_buf_printf(words, "--scale=%s\n", scale);
-	for (char *p = words->data; p && *p && *n < ARGS_MAX - 1;) {
-		argv[(*n)++] = p;
-		p = strchr(p, '\n');
-		*p++ = 0;
-	}
-	argv[*n] = NULL;
-	return true;
-}
-
-void api_plan(void *arg, struct http_request *r)
-{
-	struct manager *m = arg;
 	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" };
-	_cleanup_(mo_buf_done) struct mo_buf words = {0};
-	size_t n_args = 4, n, slot = 0;
-	const char *text = http_body(r, &n);
+	size_t slot = 0, n_args = 4;
 
-	struct submit *spec = spec_make(m, r, text, n);
-	mo_desc_free(&submit_desc, spec);
-	if (!spec || !read_options(r, argv, &n_args, &words))
-		return;
 	while (slot < HELPERS_MAX && m->helpers->running[slot])
 		slot++;
-	if (slot == HELPERS_MAX) {
-		http_problem(r, 429, "%d plan searches are running already: try again in a moment, or run moectl plan on your machine", HELPERS_MAX);
-		return;
-	}
+	if (slot == HELPERS_MAX)
+		return -EBUSY;
+	while (*options && n_args < ARGS_MAX - 1)
+		argv[n_args++] = *options++;
 	struct helper *h = mo_alloc(sizeof(*h));
 	h->owner = m->helpers;
 	h->in.fd = h->out.fd = h->err.fd = -1;
-	h->request = http_id(r);
+	h->id = ++m->helpers->last_id;
+	h->fn = fn;
+	h->arg = arg;
 	m->helpers->running[slot] = h;
-	int e = start(m, h, argv, text, n);
-	if (e < 0) {
+	int r = start(m, h, argv, recipe, n);
+	if (r < 0) {
 		helper_free(h);
-		http_problem(r, 500, "the plan search could not be started: %s", strerror(-e));
-		return;
+		return r;
 	}
-	http_on_gone(r, on_gone, m);
+	*ret_id = h->id;
+	return 0;
 }
 
-void api_validate(void *arg, struct http_request *r)
+void helper_cancel(struct manager *m, uint64_t id)
 {
-	size_t n;
-	const char *text = http_body(r, &n);
-	struct submit *spec = spec_make(arg, r, text, n);
-
-	if (!spec)
-		return;
-	http_reply(r, 200, "application/json", "{\"valid\":true}", 14, NULL);
-	mo_desc_free(&submit_desc, spec);
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (m->helpers->running[i] && m->helpers->running[i]->id == id)
+			helper_free(m->helpers->running[i]);
 }

@@ -1,0 +1,177 @@
+/* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input of the next turn whose answer leaves after the sync. */
+#include <string.h>
+#include "agent/core/preview.h"
+#include "daemon/api.h"
+#include "daemon/auth.h"
+#include "daemon/core/dryrun.h"
+#include "daemon/helper.h"
+#include "daemon/room.h"
+#include "daemon/spec.h"
+#include "daemon/turn.h"
+#include "lib/plan/plan.h"
+#include "lib/wire/dryrun.h"
+
+#define KEY_MAX 128
+
+static bool key_valid(const char *key)
+{
+	size_t n = strlen(key);
+
+	if (n == 0 || n > KEY_MAX)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (key[i] <= ' ' || key[i] > '~')
+			return false;
+	return true;
+}
+
+/* Ranks may run as root only for an admin who is on this machine, or in a cluster that moed itself made the tokens for. */
+static bool may_be_root(const struct manager *m, const struct http_caller *c)
+{
+	return c->role == ROLE_ADMIN && (c->local || (m->options->bootstrap_tokens && *m->options->bootstrap_tokens));
+}
+
+static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
+static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
+
+/* A plan with given sizes is no search: it takes microseconds. NULL without a model and a GPU. */
+static char *plan_of(const struct recipe *r)
+{
+	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(gpu_done) struct gpu_type gpu;
+	const struct plan_options one = { .top = 1 };
+	struct mo_buf b = {0};
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if (!r->model || !r->gpu || r->parallelism.automatic || gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, &doc, NULL) < 0)
+		return NULL;
+	wire_encode(&plan_doc_desc, &doc, &b);
+	return mo_buf_take(&b);
+}
+
+/* What a submit still needs when its recipe is read. plan: from the helper, NULL when none was needed. */
+struct pending { struct manager *manager; uint64_t request, helper; struct submit *spec; bool dry; };
+
+static void pending_free(struct pending *p)
+{
+	mo_desc_free(&submit_desc, p->spec);
+	free(p);
+}
+
+static void dry_run(struct http_request *r, const struct pending *p, const char *plan)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(dryrun_done) struct dryrun doc;
+
+	mo_desc_init(&dryrun_desc, &doc);
+	int e = dryrun_make(manager_state(p->manager), p->spec, preview_ranks, &doc, &err);
+	if (e < 0) {
+		http_problem(r, 422, "dry run: %s", mo_error_text(&err, e));
+		return;
+	}
+	doc.plan = plan ? mo_strdup(plan) : plan_of(&p->spec->recipe);
+	wire_dryrun(&doc, &b);
+	api_send(r, 200, &b);
+}
+
+/* Frees p. */
+static void go_on(struct http_request *r, struct pending *p, const char *plan)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+
+	int e = plan ? spec_apply_plan(p->spec, plan, &err) : 0;
+	if (e < 0) {
+		http_problem(r, 422, "%s", mo_error_text(&err, e));
+	} else if (p->dry) {
+		dry_run(r, p, plan);
+	} else {
+		struct input *in = input_new(EV_SUBMIT, r);
+		in->submit = TAKE_PTR(p->spec);
+		in->answer = ANSWER_SUBMIT;
+		turn_push(p->manager, in);
+	}
+	pending_free(p);
+}
+
+static void on_planned(void *arg, int status, const char *text)
+{
+	struct pending *p = arg;
+	struct http_request *r = http_find(p->manager->http, p->request);
+
+	if (r)
+		http_on_gone(r, NULL, NULL);
+	if (r && status == 200) {
+		go_on(r, p, text);
+		return;
+	}
+	if (r)
+		http_problem(r, status, "%s", text);
+	pending_free(p);
+}
+
+static void on_gone(void *arg, uint64_t id)
+{
+	struct pending *p = arg;
+
+	helper_cancel(p->manager, p->helper);
+	pending_free(p);
+}
+
+static void plan_first(struct http_request *r, struct pending *p)
+{
+	char *const options[] = { (char *)"--top", (char *)"1", NULL };
+
+	int e = helper_plan(p->manager, p->spec->recipe_text, strlen(p->spec->recipe_text), options, on_planned, p, &p->helper);
+	if (e < 0) {
+		plan_refuse(r, e);
+		pending_free(p);
+		return;
+	}
+	http_on_gone(r, on_gone, p);
+}
+
+static void identify(const struct manager *m, const struct http_caller *c, struct submit *spec, const char *key, const char *body, size_t n)
+{
+	mo_str_set(&spec->user, c->user);
+	spec->allow_root = may_be_root(m, c);
+	if (!key)
+		return;
+	mo_str_set(&spec->idempotency_key, key);
+	free(spec->digest);
+	spec->digest = auth_digest(body, n);
+}
+
+void api_jobs_submit(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const char *key = http_header(r, "Idempotency-Key");
+	size_t n;
+	const char *body = http_body(r, &n);
+
+	if (key && !key_valid(key)) {
+		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
+		return;
+	}
+	if (n == 0) {
+		http_problem(r, 422, "the body is empty: send a recipe");
+		return;
+	}
+	bool dry = api_flag(r, "dry_run");
+	if (!dry && !room_for_submit(m)) {
+		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
+		return;
+	}
+	struct submit *spec = spec_make(m, r, body, n);
+	if (!spec)
+		return;
+	identify(m, http_caller(r), spec, key, body, n);
+	struct pending *p = mo_alloc(sizeof(*p));
+	*p = (struct pending){ .manager = m, .request = http_id(r), .spec = spec, .dry = dry };
+	if (spec_needs_plan(spec))
+		plan_first(r, p);
+	else
+		go_on(r, p, NULL);
+}
