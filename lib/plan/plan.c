@@ -1,6 +1,7 @@
 /* The plan document: explicit parallelism gives one plan, auto a search; then scaling and reliability. */
 #include "lib/plan/plan.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 {
 	int64_t ranks = s->tp * s->pp * s->cp;
 
+	assert(ranks > 0);
 	if (s->gpus % ranks)
 		return mo_error_set(err, -EINVAL, "plan: %lld GPUs do not divide by tp x pp x cp = %lld", (long long)s->gpus, (long long)ranks);
 	s->dp = s->gpus / ranks;

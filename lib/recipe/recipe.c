@@ -16,6 +16,8 @@ static void resolve(struct recipe *r)
 	struct recipe_parallelism *p = &r->parallelism;
 	int64_t model_ranks = p->tp * p->pp * p->cp;
 
+	if (!r->model)      /* nothing to choose by: all GPUs are data-parallel */
+		p->automatic = false;
 	if (r->time_limit_us == 0)
 		r->time_limit_us = MO_NONE;
 	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)

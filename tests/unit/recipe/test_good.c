@@ -132,8 +132,13 @@ static void test_auto(void **state)
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 
 	must(&p);
-	assert_true(p.recipe.parallelism.automatic);
+	assert_false(p.recipe.parallelism.automatic);      /* without a model: data parallelism, nothing left to plan */
 	assert_int_equal(p.recipe.parallelism.dp, 8);
+	_cleanup_(mo_freep) char *more = recipe_with("parallelism: auto\nmodel: mixtral-8x7b\nbatch: {seq: 4096, global: 64}\n");
+	_cleanup_(parsed_done) struct parsed q = parse(more, "cluster.gpu=mi300x");
+
+	must(&q);
+	assert_true(q.recipe.parallelism.automatic);
 }
 
 static void test_sets(void **state)
