@@ -201,7 +201,7 @@ static int call(struct cli *cli, const char *method, const char *what, const cha
 	return r;
 }
 
-static char *format_path(const char *fmt, va_list ap)
+static _printf_(1, 0) char *format_path(const char *fmt, va_list ap)
 {
 	char *path = NULL;
 	if (vasprintf(&path, fmt, ap) < 0)

@@ -1,0 +1,114 @@
+/* cli/output.h, cli/value.h, cli/plan_svg.h: numbers as people read them, unknown stays "-", hostile texts do not steer the terminal. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/plan_svg.h"
+#include "cli/value.h"
+
+static void numbers(void **state)
+{
+	assert_string_equal(text_int(MO_NONE), "-");
+	assert_string_equal(text_int(-3), "-3");
+	assert_string_equal(text_real(MO_NONE_F, 2), "-");
+	assert_string_equal(text_real(NAN, 2), "NaN");
+	assert_string_equal(text_real(2.345, 2), "2.35");
+	assert_string_equal(text_si(999), "999");
+	assert_string_equal(text_si(12.34), "12.3");
+	assert_string_equal(text_si(1234), "1.23k");
+	assert_string_equal(text_si(99960), "100k");
+	assert_string_equal(text_si(2.5e12), "2.50T");
+	assert_string_equal(text_bytes(0), "0 B");
+	assert_string_equal(text_bytes(1500), "1.5 kB");
+	assert_string_equal(text_bytes(24000000000000), "24.0 TB");
+	assert_string_equal(text_seconds(0.0451), "45 ms");
+	assert_string_equal(text_seconds(9.94), "9.9 s");
+	assert_string_equal(text_seconds(59.4), "59 s");
+	assert_string_equal(text_seconds(190), "3 m 10 s");
+	assert_string_equal(text_seconds(7500), "2 h 05 m");
+	assert_string_equal(text_seconds(792000), "9 d 4 h");
+	assert_string_equal(text_seconds(INFINITY), "-");
+	assert_string_equal(text_percent(0.4123), "41.2 %");
+	assert_string_equal(text_span(3, 10), "3/10");
+	assert_string_equal(text_span(MO_NONE, 10), "0/10");
+	assert_string_equal(text_span(3, MO_NONE), "3");
+	assert_string_equal(text_span(MO_NONE, MO_NONE), "-");
+	assert_string_equal(text_clock("2026-11-21T08:30:50.123Z"), "08:30:50");
+	assert_string_equal(text_clock("soon"), "-");
+}
+
+static void values(void **state)
+{
+	struct json_object *o = json_tokener_parse("{\"a\":{\"b\":7,\"n\":null},\"x\":\"NaN\",\"s\":\"t\",\"l\":[1,2],\"i\":\"Infinity\"}");
+	assert_int_equal(js_int(o, "a.b"), 7);
+	assert_int_equal(js_int(o, "a.n"), MO_NONE);
+	assert_int_equal(js_int(o, "a.c.d"), MO_NONE);
+	assert_int_equal(js_int(o, "s.t"), MO_NONE);
+	assert_true(isnan(js_real(o, "x")));
+	assert_true(isinf(js_real(o, "i")));
+	assert_true(js_real(o, "a.b") == 7.0);
+	assert_true(js_real(o, "s") == MO_NONE_F);
+	assert_string_equal(js_str(o, "s"), "t");
+	assert_null(js_str(o, "a.b"));
+	assert_int_equal(js_len(js_get(o, "l")), 2);
+	assert_int_equal(js_len(js_get(o, "a")), 0);
+	assert_null(js_at(js_get(o, "l"), 2));
+	assert_null(js_at(NULL, 0));
+	assert_null(js_get(NULL, "a"));
+	json_object_put(o);
+}
+
+static void cells(void **state)
+{
+	static const char *const titles[] = { "A", ">B" };
+	struct table t = { 0 };
+	table_head(&t, titles, 2);
+	table_cell(&t, "evil\033[2J\nname\x7f");
+	table_cell(&t, "%d", 5);
+	assert_int_equal(t.n_cells, 4);
+	assert_string_equal(t.cells[2], "evil [2J name ");
+	table_done(&t);
+	assert_null(t.cells);
+}
+
+static void progress(void **state)
+{
+	const struct cli cli = { 0 };
+	struct json_object *j = json_tokener_parse("{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":30,\"steps\":60,\"loss\":2.5,\"tokens_per_s_per_gpu\":12345.0,\"eta_s\":65.0,\"restarts\":1,\"reason\":null,\"mfu\":null}");
+	char *line = progress_line(&cli, j);
+	assert_string_equal(line, "j-3  running  iteration 30/60  50 %  loss 2.5000  12.3k tok/s/GPU  restarts 1  eta 1 m 05 s");
+	assert_true(job_fraction(j) == 0.5);
+	free(line);
+	json_object_put(j);
+	j = json_tokener_parse("{\"id\":\"j-4\",\"state\":\"queued\",\"iteration\":null,\"steps\":null,\"reason\":\"needs 64 GPUs\"}");
+	line = progress_line(&cli, j);
+	assert_string_equal(line, "j-4  queued  (needs 64 GPUs)");
+	assert_true(job_fraction(j) == MO_NONE_F);
+	free(line);
+	json_object_put(j);
+}
+
+static void picture(void **state)
+{
+	struct mo_buf b = { 0 };
+	struct json_object *doc = json_tokener_parse("{\"hardware\":{\"gpu\":\"<mi&>\",\"gpus\":8},\"plans\":[{\"parallelism\":{\"tp\":1},\"fits\":true,\"memory_gb\":{\"total\":100.0,\"params\":60.0,\"grads\":40.0,"
+						     "\"capacity\":206.1},\"step_time_s\":{\"total\":2.0,\"compute\":2.0}}]}");
+	plan_svg(doc, &b);
+	assert_non_null(strstr(b.data, "&#60;mi&#38;&#62;"));
+	assert_null(strstr(b.data, "<mi&>"));
+	assert_non_null(strstr(b.data, "params 60.000 GB"));
+	assert_non_null(strstr(b.data, "capacity 206.1 GB"));
+	mo_buf_reset(&b);
+	plan_svg(NULL, &b);
+	assert_non_null(strstr(b.data, "</svg>"));
+	mo_buf_done(&b);
+	json_object_put(doc);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(values), cmocka_unit_test(cells), cmocka_unit_test(progress), cmocka_unit_test(picture) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

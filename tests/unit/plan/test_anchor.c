@@ -1,0 +1,80 @@
+/* lib/plan/anchor.h: which measured runs count, and what they change. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+
+#include "lib/plan/anchor.h"
+
+static void plan_of(struct plan_doc *doc)
+{
+	mo_desc_init(&plan_doc_desc, doc);
+	doc->hardware.gpu = mo_strdup("mi300x");
+	struct plan *p = MO_ADD(doc, plans, &plan_desc);
+	p->step_time_s = (struct plan_time){ .total = 4, .compute = 3, .a2a = 1 };
+	p->memory_gb = (struct plan_memory){ .total = 100, .params = 40, .grads = 20, .optimizer = 20, .activations = 15, .reserve = 5, .capacity = 206.14 };
+	p->fits = true;
+	p->tokens_per_s_per_gpu = 1000;
+	p->tflops_per_gpu = 400;
+	p->mfu = 0.3;
+}
+
+static void near(double a, double b)
+{
+	if (fabs(a - b) > 1e-9 * fmax(1, fabs(b)))
+		fail_msg("%.12g is not %.12g", a, b);
+}
+
+static void the_same_model_counts_first(void **state)
+{
+	struct recipe_model model = { .name = (char *)"m" }, other = { .name = (char *)"o" };
+	const struct recipe mine = { .model = &model, .precision = (char *)"bf16" }, foreign = { .model = &other, .precision = (char *)"bf16" }, fp8 = { .model = &model, .precision = (char *)"fp8" };
+	struct plan_anchor a = { 0 };
+	struct plan_doc doc;
+	plan_of(&doc);
+	plan_anchor_add(&a, &foreign, &doc, 12, MO_NONE_F);
+	plan_anchor_add(&a, &fp8, &doc, 400, MO_NONE_F);
+	plan_anchor_add(&a, &mine, &doc, 2, 150);
+	plan_anchor_add(&a, &mine, &doc, 8, NAN);
+	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
+	near(doc.plans[0].step_time_s.total, 4);        /* geometric mean of 1/2 and 2 */
+	near(doc.plans[0].memory_gb.total, 150);
+	near(doc.plans[0].memory_gb.params + doc.plans[0].memory_gb.grads + doc.plans[0].memory_gb.optimizer, 80);
+	near(doc.plans[0].memory_gb.activations + doc.plans[0].memory_gb.reserve, 70);
+	assert_int_equal(doc.plans[0].n_notes, 1);
+	mo_desc_done(&plan_doc_desc, &doc);
+	plan_of(&doc);
+	plan_anchor_done(&a);
+	plan_anchor_add(&a, &foreign, &doc, 8, 300);
+	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
+	near(doc.plans[0].step_time_s.total, 8);
+	near(doc.plans[0].step_time_s.compute, 6);
+	near(doc.plans[0].mfu, 0.15);
+	near(doc.plans[0].tokens_per_s_per_gpu, 500);
+	assert_false(doc.plans[0].fits);
+	mo_desc_done(&plan_doc_desc, &doc);
+	plan_anchor_done(&a);
+}
+
+static void strangers_change_nothing(void **state)
+{
+	struct recipe_model model = { .name = (char *)"m" };
+	const struct recipe mine = { .model = &model, .precision = (char *)"bf16" };
+	struct plan_anchor a = { 0 };
+	struct plan_doc doc, before;
+	plan_of(&doc);
+	plan_of(&before);
+	assert_false(plan_anchor_apply(&a, &mine, "mi300x", &doc));
+	plan_anchor_add(&a, &mine, &doc, 9, 9);
+	plan_anchor_add(&a, &mine, &doc, 0, -1);
+	assert_false(plan_anchor_apply(&a, &mine, "mi355x", &doc));
+	assert_true(mo_desc_equal(&plan_doc_desc, &doc, &before));
+	mo_desc_done(&plan_doc_desc, &doc);
+	mo_desc_done(&plan_doc_desc, &before);
+	plan_anchor_done(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(the_same_model_counts_first), cmocka_unit_test(strangers_change_nothing) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
