@@ -266,8 +266,6 @@ struct manager *manager_free(struct manager *m) {
 	mo_turn_free(m->turn);
 	steps_free(m->core);
 	mo_desc_done(&nodeinfo_desc, &m->info);
-	if (m->cgroup_base)
-		rmdir(m->cgroup_base); /* refused while a step is below it */
 	free(m->cgroup_base);
 	free(m->stepd_path);
 	free(m->discover_path);

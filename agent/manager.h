@@ -82,7 +82,8 @@ void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
 /* start.c */
 void step_start(struct step_dir *d);
 void step_started(struct step_dir *d, const char *problem); /* the start ended; problem NULL = stepd answers */
-char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* makes it; NULL none (err says why when use_cgroup: yes) */
+void step_cgroup_remove(const struct step_dir *d); /* when no process is left in it; refused by the kernel otherwise */
+char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* where the agent's own cgroup2 directory goes; NULL none, err says why */
 char *const *child_environment(void);            /* of everything the agent starts: nothing of its own leaks */
 /* unit.c */
 int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err);  /* 1 = there is no systemd here */

@@ -54,15 +54,34 @@ static void on_starter(void *arg, int status, const char *out, size_t n, const c
 	step_started(d, problem);
 }
 
+/* The base may be removed by a stepd that ends just now: then once more. */
+static int make_cgroup(const struct step_dir *d) {
+	for (int i = 0; i < 3; i++) {
+		if (mkdir(d->manager->cgroup_base, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		if (mkdir(d->spool.cgroup, 0755) == 0 || errno == EEXIST)
+			return 0;
+	}
+	return -errno;
+}
+
+void step_cgroup_remove(const struct step_dir *d) {
+	if (!d->spool.cgroup || d->spool.cgroup[0] != '/')
+		return;
+	_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks");
+	_cleanup_(mo_freep) char *base = mo_strndup(d->spool.cgroup, (size_t)(strrchr(d->spool.cgroup, '/') - d->spool.cgroup));
+	rmdir(ranks);
+	rmdir(d->spool.cgroup);
+	rmdir(base); /* refused while another step is below it */
+}
+
 void step_start(struct step_dir *d) {
 	struct manager *m = d->manager;
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	d->lock_fd = mo_close(d->lock_fd); /* held since an earlier stepd was proved dead */
 	d->quiet_since_us = 0;
-	if (d->spool.cgroup && d->spool.cgroup[0] == '/' && mkdir(m->cgroup_base, 0755) < 0 && errno != EEXIST)
-		mo_log(MO_WARNING, NULL, NULL, "%s: %s; the step runs without a cgroup", m->cgroup_base, strerror(errno));
-	if (d->spool.cgroup && d->spool.cgroup[0] == '/')
-		(void)!mkdir(d->spool.cgroup, 0755); /* stepd does without when it is missing */
+	if (d->spool.cgroup && d->spool.cgroup[0] == '/' && make_cgroup(d) < 0)
+		mo_log(MO_WARNING, NULL, NULL, "%s: %s; the step runs without a cgroup", d->spool.cgroup, strerror(errno));
 	int r = m->units ? units_start(m->units, d, &err) : 0;
 	if (!m->units) {
 		char *argv[] = {(char *)"moe-stepd", (char *)"--dir", d->path, NULL};
@@ -101,8 +120,8 @@ char *cgroup_find_base(const struct agent_config *c, struct mo_error *err) {
 	for (const char *p = c->runtime_dir; *p; p++)
 		hash = (hash ^ (uint8_t)*p) * 16777619u;
 	_cleanup_(mo_freep) char *base = own ? mo_printf("%s/moe-agent-%s-%08x", own, c->node, hash) : NULL;
-	if (base && (mkdir(base, 0755) == 0 || errno == EEXIST))
+	if (base && access(own, W_OK) == 0) /* made with the first step, gone with the last */
 		return TAKE_PTR(base);
-	mo_error_set(err, -errno, "use_cgroup: %s: %s", base ? base : "no cgroup2 hierarchy is mounted", base ? strerror(errno) : "none");
+	mo_error_set(err, -EACCES, "use_cgroup: %s: %s", own ? own : "no cgroup2 hierarchy is mounted", own ? strerror(errno) : "none");
 	return NULL;
 }

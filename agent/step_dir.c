@@ -277,11 +277,7 @@ void step_dir_remove(struct step_dir *d) {
 	int r = mo_rm_rf(d->path);
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
-	if (d->spool.cgroup && d->spool.cgroup[0] == '/') {
-		_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks");
-		rmdir(ranks);
-		rmdir(d->spool.cgroup);
-	}
+	step_cgroup_remove(d);
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i] == d) {
 			memmove(&m->steps[i], &m->steps[i + 1], (m->n_steps - i - 1) * sizeof(*m->steps));

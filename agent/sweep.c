@@ -40,6 +40,7 @@ static void pass(void *arg) {
 	if (found == 0 && empty) {
 		struct steps_event e = {.type = AE_SWEPT, .job = d->job, .attempt = d->attempt};
 		d->sweeping = false;
+		step_cgroup_remove(d);
 		manager_queue(d->manager, &e);
 		return;
 	}

@@ -195,8 +195,12 @@ void tree_close(struct stepd *s) {
 	if (!s->cgroup)
 		return;
 	rmdir(s->cgroup);
-	if (!mo_streq(s->spool.cgroup, "unit"))
+	char *slash = strrchr(s->spool.cgroup, '/');
+	if (slash) { /* not of a unit: made by the agent, below a directory of its own that goes with its last step */
 		rmdir(s->spool.cgroup);
+		*slash = '\0';
+		rmdir(s->spool.cgroup);
+	}
 	free(s->cgroup);
 	s->cgroup = NULL;
 }
