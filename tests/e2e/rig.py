@@ -113,6 +113,16 @@ class Rig(Cluster):
         daemon.send_signal(sig)
         daemon.wait(20)
 
+    def reset(self):
+        """After a test that failed half-way: all agents run and no job does."""
+        for node, p in list(self.agents.items()):
+            p.send_signal(signal.SIGCONT)
+            if p.poll() is not None:
+                self.start_agent(node)
+        for j in self.json("list")["items"]:
+            self.run("cancel", j["id"], "--now", check=False)
+        wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 30, "the end of all jobs")
+
     def down(self, check=True):
         """Ends everything; processes of ours that are left are a failure."""
         for p in self.agents.values():
@@ -131,13 +141,23 @@ class Rig(Cluster):
                     p.wait(20)
                 except subprocess.TimeoutExpired:
                     p.kill()
+        bad = ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
+        bad += self.sanitizer_reports()
         left = processes_with(self.dir + "/run/")
         for p in left:
             os.kill(p, signal.SIGKILL)
         if os.environ.get("KEEP") != "1":
             shutil.rmtree(self.dir, ignore_errors=True)
-        if left and check:
-            raise Failed("processes were left: %s" % left)
+        if check and (left or bad):
+            raise Failed("processes were left: %s; %s" % (left, "; ".join(bad)))
+
+    def sanitizer_reports(self):
+        found = []
+        for base, _, names in os.walk(self.dir):
+            for name in (n for n in names if n.endswith(".log")):
+                with open(os.path.join(base, name), errors="replace") as f:
+                    found += [name + ": " + line.strip() for line in f if "Sanitizer" in line or "runtime error:" in line]
+        return found
 
     def __exit__(self, *exc):
         self.down(check=exc[0] is None)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What breaks underneath: supervisors, nodes, ports, disks, checkpoints, programs that fail. Each case says what must happen, and what must not."""
+import functools
 import json
 import os
 import shutil
@@ -14,6 +15,18 @@ from lib import Skipped, Suite, command_recipe, equal, need, wait_until  # noqa:
 from rig import RANK, Rig, alive, processes_with  # noqa: E402
 
 suite = Suite()
+
+
+def test(fn):
+    """A test that leaves the cluster usable also when it fails."""
+    @functools.wraps(fn)
+    def run(rig):
+        try:
+            fn(rig)
+        except BaseException:
+            rig.reset()
+            raise
+    return suite.test(run)
 
 
 def rank_recipe(rig, name, gpus=2, steps=100000, step_ms=20, save=0, extra=(), **top):
@@ -45,7 +58,7 @@ def incidents(rig, job):
 
 # ---- supervisor ----
 
-@suite.test
+@test
 def killed_supervisor(rig):
     """kill -9 of a stepd ends its ranks and their children, which ignore SIGTERM and called setsid; cause supervisor-lost; the job goes on from its checkpoint."""
     job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=120, save=10, extra=["--child"]))
@@ -67,7 +80,7 @@ def killed_supervisor(rig):
     need("supervisor-lost" in causes, "causes of exits: %s" % causes)
 
 
-@suite.test
+@test
 def hung_supervisor(rig):
     """A stepd that holds its lock and does not answer is told, never killed; a planned stop waits for it."""
     job = rig.submit(rank_recipe(rig, "hung", gpus=2))
@@ -94,7 +107,7 @@ def node_state(rig, node):
     return rig.json("node", node)["state"]
 
 
-@suite.test
+@test
 def silent_node(rig):
     """Silence: suspect, then down; the job of its ranks is recovering, nothing is killed; the agent comes back: running, same attempt, same pids, no iteration missing."""
     job = rig.submit(rank_recipe(rig, "silent", gpus=2))
@@ -118,7 +131,7 @@ def silent_node(rig):
     kill_now(rig, job)
 
 
-@suite.test
+@test
 def silent_node_while_training_goes_on(rig):
     """An advancing iteration disproves the suspicion: running while one of two nodes is down; recovering only once the iteration stands."""
     job = rig.submit(rank_recipe(rig, "advances", gpus=4))
@@ -141,11 +154,12 @@ def silent_node_while_training_goes_on(rig):
             os.kill(p, signal.SIGCONT)
         rig.agents[other].send_signal(signal.SIGCONT)
     rig.wait_state(job, "running", 40)
+    wait_until(lambda: node_state(rig, other) == "up", 20, "the silent node comes back")
     equal((rig.job(job)["attempt"], sorted(rig.rank_pids(job).values())), (1, sorted(stopped)), "attempt and pids")
     kill_now(rig, job)
 
 
-@suite.test
+@test
 def fenced_node(rig):
     """fence states that the node is off: the next attempt starts elsewhere, once. A living node cannot be fenced."""
     r = rig.run("fence", "node-0", "--confirmed", check=False)
@@ -185,7 +199,7 @@ def saver(rig, name, **stop):
     return job, d
 
 
-@suite.test
+@test
 def planned_stop(rig):
     """cancel lets the ranks save within stop.grace; --now does not; a rank that ignores the signal is killed when the grace is over."""
     job, d = saver(rig, "gentle")
@@ -209,7 +223,7 @@ def planned_stop(rig):
     rig.wait_state(job, "cancelled")
 
 
-@suite.test
+@test
 def cancel_while_a_hard_one_follows(rig):
     """cancel, then cancel --now during a long grace."""
     job = rig.submit(command_recipe("twice", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], gpus=2, stop={"grace": "300s"}))
@@ -222,7 +236,7 @@ def cancel_while_a_hard_one_follows(rig):
 
 # ---- programs that fail ----
 
-@suite.test
+@test
 def user_error(rig):
     """A rank that exits 1 by itself before the first iteration: one attempt, failed, with its last lines."""
     job = rig.submit(command_recipe("wrong", ["/bin/sh", "-c", "[ $RANK = 1 ] || exec sleep 100; echo first line; echo 'ModuleNotFoundError: no module named flash' >&2; exit 1"], gpus=2))
@@ -236,7 +250,7 @@ def user_error(rig):
     equal(watch.returncode, 10, "exit status of submit --watch")
 
 
-@suite.test
+@test
 def same_failure_three_times(rig):
     """Stops with the reason after three failures of one kind without a new checkpoint; a checkpoint in between starts the count anew."""
     job = rig.submit(command_recipe("again", ["/bin/sh", "-c", "printf 'ITERATION=1\\nLOSS=1' > /dev/null; exec " + RANK + " --steps 5 --step-ms 5 --exit 99999:1:0; "], gpus=1))
@@ -257,7 +271,7 @@ def same_failure_three_times(rig):
     equal((doc["state"], doc["attempt"]), ("completed", 5), "state and attempt (%s)" % doc["reason"])
 
 
-@suite.test
+@test
 def early_exit(rig):
     """All ranks exit 0 before the last step: failed, not completed. One exit 0 waits for the rest, then counts as a failure."""
     job = rig.submit(command_recipe("early", [RANK, "--steps", "5", "--step-ms", "10"], gpus=2, steps=50))
@@ -275,7 +289,7 @@ def early_exit(rig):
 
 # ---- ports ----
 
-@suite.test
+@test
 def busy_rank_ports(rig):
     """MASTER_PORT is the first of four in a row that are free on the node; busy ones cost neither a restart nor budget."""
     with Rig(nodes=1, moed={"rank_ports": "24500-24563"}) as r:
@@ -300,7 +314,7 @@ def busy_rank_ports(rig):
 
 # ---- checkpoints ----
 
-@suite.test
+@test
 def unwritable_checkpoint_directory(rig):
     plain = os.path.join(rig.dir, "file")
     with open(plain, "w") as f:
@@ -332,7 +346,7 @@ def checkpoint(d, iteration, complete=True):
         f.write("{}\n" if complete else "")
 
 
-@suite.test
+@test
 def checkpoints_found(rig):
     """resume: auto takes the newest complete one of what lies there; resume: N one that is not there fails; all damaged waits with the reason and never starts afresh."""
     d = os.path.join(rig.dir, "found")
@@ -382,7 +396,7 @@ def fill(path):
                 continue
 
 
-@suite.test
+@test
 def full_state_disk(rig):
     """Ballast is given up and running jobs still record; submits get 507; event store.full; once there is room, all is well again and the ballast is back."""
     mount = os.path.join(rig.dir, "disk")
