@@ -155,10 +155,6 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
 		return;
 	}
-	if (n == 0) {
-		http_problem(r, 422, "the body is empty: send a recipe");
-		return;
-	}
 	bool dry = api_flag(r, "dry_run");
 	if (!dry && !room_for_submit(m)) {
 		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);

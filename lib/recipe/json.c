@@ -42,6 +42,8 @@ static void quoted(const char *s, struct mo_buf *b)
 		unsigned char c = (unsigned char)*s;
 		if (c == '"' || c == '\\')
 			mo_buf_printf(b, "\\%c", c);
+		else if (c == '\n' || c == '\t')
+			mo_buf_str(b, c == '\n' ? "\\n" : "\\t");
 		else if (c < 0x20)
 			mo_buf_printf(b, "\\u%04x", c);
 		else

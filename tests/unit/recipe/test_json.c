@@ -23,7 +23,7 @@ static void test_scalars(void **state)
 	expect("a: 1\nb: -2.5e-3\nc: true\nd: null\ne: ~\nf:\n", "{\"a\":1,\"b\":-2.5e-3,\"c\":true,\"d\":null,\"e\":null,\"f\":null}");
 	expect("a: 007\nb: 0x10\nc: .5\nd: 1.\ne: 1e\ng: .inf\n", "{\"a\":\"007\",\"b\":\"0x10\",\"c\":\".5\",\"d\":\"1.\",\"e\":\"1e\",\"g\":\".inf\"}");
 	expect("a: '12'\nb: \"true\"\nc: yes\n", "{\"a\":\"12\",\"b\":\"true\",\"c\":\"yes\"}");
-	expect("a: \"x\\ty \\\"q\\\" \\\\\"\nb: |\n  two\n  lines\n", "{\"a\":\"x\\u0009y \\\"q\\\" \\\\\",\"b\":\"two\\nlines\\n\"}");
+	expect("a: \"x\\ty \\\"q\\\" \\\\\"\nb: |\n  two\n  lines\n", "{\"a\":\"x\\ty \\\"q\\\" \\\\\",\"b\":\"two\\nlines\\n\"}");
 }
 
 static void test_collections(void **state)
