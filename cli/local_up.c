@@ -18,6 +18,9 @@
 #define UP_LIMIT_US (30 * 1000000LL)
 #define POLL_MS 20
 #define DEFAULT_PORT 7070
+#define RANK_PORT_MIN 20000
+#define RANK_PORT_MAX 29999
+#define RANK_PORT_STARTS 2000
 
 /* What `up` did, to be undone when it fails. */
 struct started { bool moed; bool agent[LOCAL_NODES_MAX]; int64_t since_us[LOCAL_NODES_MAX]; };
@@ -57,8 +60,11 @@ static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus
 			if (*core)
 				mo_strs_add(&cores->items, &cores->n, core);
 	}
-	if (count_gpus)
+	if (count_gpus && (int64_t)info.n_gpus >= l->nodes * l->gpus_per_node)
 		l->real_gpus = (int64_t)info.n_gpus;
+	else if (count_gpus && info.n_gpus)
+		fprintf(stderr, "moectl: local up: this machine has %zu GPUs, fewer than %lld nodes with %lld each need: slots are fake; choose --nodes and --gpus-per-node to use them\n", info.n_gpus,
+			(long long)l->nodes, (long long)l->gpus_per_node);
 	return 0;
 }
 
@@ -89,22 +95,33 @@ static int write_text(const char *path, const struct mo_buf *b, struct mo_error 
 	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
+/* Several local clusters of one machine share its ports, and two supervisors may hold the same one (it is bound, not listening): each cluster begins somewhere else. */
+static int64_t first_rank_port(const struct local *l)
+{
+	uint64_t h = 14695981039346656037u; /* FNV-1a */
+	for (const char *p = l->dir; *p; p++)
+		h = (h ^ (unsigned char)*p) * 1099511628211u;
+	return RANK_PORT_MIN + 4 * (int64_t)((h >> 16) % RANK_PORT_STARTS);
+}
+
 static int write_moed(const struct local *l, struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = local_path(l, "moed.yaml");
-	mo_buf_printf(&b, "# Written by `moectl local up`.\nstate_dir: %s/moed\nunix_socket: %s/moed.sock\nlisten: 127.0.0.1\nport: %lld\nbootstrap_tokens: %s/tokens\n", l->dir, l->dir,
-		      (long long)l->port, l->dir);
+	mo_buf_printf(&b, "# Written by `moectl local up`.\nstate_dir: %s/moed\nunix_socket: %s/moed.sock\nlisten: 127.0.0.1\nport: %lld\nbootstrap_tokens: %s/tokens\nrank_ports: %lld-%d\n", l->dir, l->dir,
+		      (long long)l->port, l->dir, (long long)first_rank_port(l), RANK_PORT_MAX);
 	return write_text(path, &b, err);
 }
 
-static int write_agent(const struct local *l, const char *node, const char *cpus, struct mo_error *err)
+static int write_agent(const struct local *l, int64_t i, const char *node, const char *cpus, struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *path = local_path(l, "nodes/%s.yaml", node);
 	mo_buf_printf(&b, "# Written by `moectl local up`.\ncontroller: unix:%s/moed.sock\ntoken_file: %s/tokens/agent.token\nnode: %s\naddress: 127.0.0.1\n", l->dir, l->dir, node);
 	mo_buf_printf(&b, "state_dir: %s/state/%s\nruntime_dir: %s/run/%s\ngpus: %lld\nonly_fake_gpus: %s\nuse_systemd: no\n", l->dir, node, l->dir, node, (long long)l->gpus_per_node,
 		      l->real_gpus ? "false" : "true");
+	if (l->real_gpus)
+		mo_buf_printf(&b, "use_gpus: %lld-%lld\n", (long long)(i * l->gpus_per_node), (long long)((i + 1) * l->gpus_per_node - 1));
 	if (geteuid() == 0)
 		mo_buf_str(&b, "allow_root: true\n");
 	if (l->topology)
@@ -130,7 +147,7 @@ static int write_all(struct local *l, bool first_time, struct mo_error *err)
 		_cleanup_(mo_freep) char *node = local_node(l, i), *cpus = cpus_of(&cores, i, l->nodes), *state = local_path(l, "state/%s", node), *run = local_path(l, "run/%s", node);
 		if ((r = mo_mkdir_p(state, 0700)) < 0 || (r = mo_mkdir_p(run, 0700)) < 0)
 			return mo_error_set(err, r, "%s: %s", run, strerror(-r));
-		r = write_agent(l, node, cpus, err);
+		r = write_agent(l, i, node, cpus, err);
 	}
 	return r < 0 ? r : write_moed(l, err);
 }
@@ -276,7 +293,7 @@ static void announce(const struct cli *cli, const struct local *l)
 	if (cli->json)
 		return;
 	fprintf(stderr, "local cluster in %s: %lld nodes with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, (long long)l->gpus_per_node,
-		l->real_gpus ? "GPUs" : "GPU slots (no real GPU here: ranks run on CPUs)", tcp ? tcp : "-");
+		l->real_gpus ? "GPUs" : "GPU slots (fake: ranks run on CPUs)", tcp ? tcp : "-");
 	printf("export MOE_URL=%s\n", url);
 }
 
