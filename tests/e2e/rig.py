@@ -84,20 +84,21 @@ class Rig(Cluster):
         self.moed, self.agents = None, {}
         os.makedirs(os.path.join(self.dir, "log"), exist_ok=True)
 
-    def spawn(self, program, name, options):
+    def spawn(self, program, name, options, **env):
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return subprocess.Popen([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(), start_new_session=True)
+            return subprocess.Popen([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
 
     def start_moed(self):
         self.moed = self.spawn(MOED, "moed", self.moed_options)
         wait_until(lambda: self.http("GET", "/healthz").status == 200, 30, "moed serves")
 
-    def start_agent(self, node):
+    def start_agent(self, node, boot_id=None):
+        """boot_id: as if the machine had been started anew."""
         dirs = {k: os.path.join(self.dir, k, node) for k in ("state", "run")}
         for d in dirs.values():
             os.makedirs(d, exist_ok=True)
-        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]))
+        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]), MOE_BOOT_ID=boot_id)
 
     def up(self):
         try:

@@ -186,6 +186,78 @@ def fenced_node(rig):
     kill_now(rig, job)
 
 
+@test
+def rebooted_node(rig):
+    """A new boot id proves the steps of the old one dead: the next attempt starts by itself, on that very node if need be."""
+    with Rig(nodes=1) as r:
+        job = r.submit(rank_recipe(r, "boot", gpus=2, steps=60, save=10))
+        r.wait_iteration(job, 12)
+        stepd, ranks = r.stepd_of(job), r.rank_pids(job)
+        r.kill(r.agents["node-0"])
+        for p in stepd + list(ranks.values()):
+            os.kill(p, signal.SIGKILL)
+        r.wait_state(job, "recovering", 30)
+        r.start_agent("node-0", "another-boot")
+        doc = r.wait_state(job, "completed", 40)
+        equal((doc["attempt"], doc["restarts"]), (2, 1), "attempt and restarts")
+        equal(incidents(r, job)[0]["class"], "node_fault", "class")
+        equal(lines(r, "boot", "duplicates"), [], "duplicates")
+
+
+@test
+def lost_spool(rig):
+    """Somebody deletes the step directory under a running job: told, nothing is killed, nothing restarts; a new boot clears it."""
+    with Rig(nodes=1) as r:
+        job = r.submit(rank_recipe(r, "lost", gpus=2, steps=100000))
+        r.wait_iteration(job, 5)
+        stepd, ranks = r.stepd_of(job), r.rank_pids(job)
+        r.kill(r.agents["node-0"])
+        shutil.rmtree(os.path.join(r.dir, "run/node-0/steps"))
+        r.start_agent("node-0")
+        wait_until(lambda: [e for e in r.events_of(job) if e["type"] == "step.hung"], 30, "event step.hung")
+        need("no longer knows" in r.events_of(job, "step.hung")[0]["message"], "event: %s" % r.events_of(job, "step.hung")[0])
+        need("step-hung" in json.dumps(r.json("why", job)), "why: %s" % r.json("why", job))
+        r.quiet(1, lambda: all(alive(p) for p in ranks.values()) and r.job(job)["attempt"] == 1, "the first attempt")
+        r.run("cancel", job, "--now")
+        r.quiet(1, lambda: r.job(job)["state"] == "stopping", "stopping without proof")
+        for p in stepd + list(ranks.values()):
+            os.kill(p, signal.SIGKILL)
+        r.kill(r.agents["node-0"])
+        r.start_agent("node-0", "another-boot")
+        r.wait_state(job, "cancelled", 30)
+
+
+@test
+def full_runtime_disk(rig):
+    """The agent's runtime file system is full: running steps go on and lose nothing; a launch is refused with the reason."""
+    with Rig(nodes=0, gpus_per_node=4) as r:
+        run = os.path.join(r.dir, "run")
+        os.makedirs(run)
+        if os.geteuid() != 0 or subprocess.call(["mount", "-t", "tmpfs", "-o", "size=8m", "none", run], stderr=subprocess.DEVNULL) != 0:
+            raise Skipped("a small file system cannot be mounted here")
+        try:
+            r.start_agent("node-0")
+            wait_until(lambda: [n["state"] for n in r.json("nodes")["items"]] == ["up"], 30, "the node")
+            job = r.submit(rank_recipe(r, "tight", gpus=2))
+            r.wait_iteration(job, 10)
+            ranks = r.rank_pids(job)
+            fill(os.path.join(run, "junk"))
+            other = r.submit(command_recipe("more", ["/bin/true"]))
+            doc = wait_until(lambda: [d for d in [r.job(other)] if d["state"] == "failed" or d["attempt"] > 1], 30, "the launch is refused")[0]
+            need("spool" in json.dumps(r.json("why", other)) + (doc["reason"] or ""), "why: %s" % r.json("why", other))
+            equal((r.rank_pids(job), r.job(job)["state"]), (ranks, "running"), "pids and state of the running job")
+            os.remove(os.path.join(run, "junk"))
+            at = r.job(job)["iteration"]
+            seen = wait_until(lambda: [s for s in [{x["iteration"] for x in r.json("metrics", job)["items"]}] if max(s) > at + 20], 30, "the samples of the meantime")[0]
+            equal(sorted(set(range(1, max(seen) + 1)) - seen), [], "missing iterations")
+            r.run("cancel", other, "--now", check=False)
+            kill_now(r, job)
+            r.wait_state(other, ["failed", "cancelled", "completed"])
+        finally:
+            r.down(check=False)
+            subprocess.call(["umount", "-l", run])
+
+
 # ---- planned stops ----
 
 SAVER = "trap 'sleep 0.5; echo saved > \"$0/saved-$RANK\"; exit 0' TERM; touch \"$0/ready-$RANK\"; while :; do sleep 0.05; done"
