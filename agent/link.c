@@ -80,8 +80,8 @@ static void tell_refusal(struct link *l, const char *what, int status, const cha
 	if (status == l->told_status || status == 409)
 		return;
 	l->told_status = status;
-	if (status == 0)
-		mo_log(MO_WARNING, NULL, NULL, "%s does not answer: %s; steps run on, trying again", url, error ? error : "?");
+	if (status == 0 || status == 503)
+		mo_log(MO_WARNING, NULL, NULL, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
 	else if (status == 401 || status == 403)
 		mo_log(MO_ERR, NULL, NULL, "%s refuses this node's token (%d): put a token of role agent into token_file: `moectl token create --role agent`", url, status);
 	else if (status == 426)

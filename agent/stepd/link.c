@@ -143,7 +143,25 @@ static void drop_dead(struct stepd *s) {
 	}
 }
 
+static void say_progress(struct stepd *s) {
+	struct stepd_word w;
+	mo_desc_init(&stepd_word_desc, &w);
+	for (size_t i = 0; i < s->n_ranks; i++) {
+		struct rank_progress p;
+		step_progress(s->core, i, &p);
+		if (!mo_desc_equal(&rank_progress_desc, &p, &s->progress_told[i]))
+			*MO_ADD(&w, progress, &rank_progress_desc) = s->progress_told[i] = p;
+	}
+	for (size_t i = 0; w.n_progress > 0 && i < s->n_connections; i++)
+		say(s, s->connections[i], &w);
+	mo_desc_done(&stepd_word_desc, &w);
+	s->progress_due = false;
+	s->progress_at_us = mo_clock_boot_us();
+}
+
 void link_turn(struct stepd *s) {
+	if (s->urgent_due && s->progress_due)
+		say_progress(s); /* how far a rank came is known before its end is */
 	if (s->note_due && s->journal.pending.len == 0) { /* told only what can be read */
 		struct stepd_word w;
 		mo_desc_init(&stepd_word_desc, &w);
@@ -165,23 +183,8 @@ void link_progress(struct stepd *s) {
 
 void link_tick(struct stepd *s) {
 	int64_t now = mo_clock_boot_us();
-	if (!s->progress_due)
-		return;
-	if (now < s->progress_at_us + PROGRESS_US) {
+	if (s->progress_due && now < s->progress_at_us + PROGRESS_US)
 		stepd_tick_in(s, s->progress_at_us + PROGRESS_US - now);
-		return;
-	}
-	struct stepd_word w;
-	mo_desc_init(&stepd_word_desc, &w);
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		struct rank_progress p;
-		step_progress(s->core, i, &p);
-		if (!mo_desc_equal(&rank_progress_desc, &p, &s->progress_told[i]))
-			*MO_ADD(&w, progress, &rank_progress_desc) = s->progress_told[i] = p;
-	}
-	for (size_t i = 0; w.n_progress > 0 && i < s->n_connections; i++)
-		say(s, s->connections[i], &w);
-	mo_desc_done(&stepd_word_desc, &w);
-	s->progress_due = false;
-	s->progress_at_us = now;
+	else if (s->progress_due)
+		say_progress(s);
 }
