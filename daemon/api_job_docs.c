@@ -99,11 +99,25 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The recipe without its environment: a plan does not need it, and it may hold secrets. */
+static char *recipe_without_env(const char *text)
+{
+	_cleanup_(mo_freep) char *json = recipe_json(text, strlen(text));
+	struct json_object *doc = json ? json_tokener_parse(json) : NULL;
+
+	if (!doc)
+		return NULL;
+	json_object_object_del(doc, "env");
+	char *ret = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(doc);
+	return ret;
+}
+
 /* The run as `moectl plan --anchor` reads it: median step, highest memory. */
 static void anchor(struct http_request *r, const struct job *j)
 {
 	_cleanup_(mo_freep) double *steps = mo_alloc_array(j->n_samples + 1, sizeof(*steps));
-	_cleanup_(mo_freep) char *recipe = recipe_json(j->spec.recipe_text, strlen(j->spec.recipe_text));
+	_cleanup_(mo_freep) char *recipe = recipe_without_env(j->spec.recipe_text);
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	double memory = MO_NONE_F;
 	size_t n = 0;

@@ -67,7 +67,8 @@ class World:
         self.c = Cluster(place("cluster"), nodes=2, gpus_per_node=8)
         self.c.up()
         self.jobs, c = {}, self.c
-        self.jobs["completed"] = c.submit(fake("w-completed", "--steps", 6, "--step-ms", 5, "--save-every", 2, gpus=2, steps=6, checkpoint={"dir": place("ckpt"), "every": 2}))
+        self.jobs["completed"] = c.submit(fake("w-completed", "--steps", 6, "--step-ms", 5, "--save-every", 2, gpus=2, steps=6, checkpoint={"dir": place("ckpt"), "every": 2},
+                                                env={"MY_TOKEN": "hush-hush", "WORD": "w"}))
         self.jobs["failed"] = c.submit(command_recipe("w-failed", ["sh", "-c", "echo RuntimeError: no such flavour; exit 3"]))
         self.jobs["running"] = c.submit(fake("w-running", "--steps", 1000000, "--step-ms", 20, gpus=2, steps=1000000))
         self.jobs["cancelled"] = c.submit(fake("w-cancelled", "--steps", 1000000, "--step-ms", 20))
@@ -131,6 +132,7 @@ def check_lists(c, job, state):
         keys(item, ENV, "explain env")
     values = {i["name"]: i["value"] for i in env["items"]}
     equal((values.get("MOE_JOB"), values.get("RANK")), (job, "0"), "MOE_JOB and RANK of a %s job" % state)
+    need("hush-hush" not in json.dumps(env), "explain env tells a secret")
 
 
 def check_stories(c, job, state):
@@ -575,6 +577,15 @@ def anchors_calibrate(_):
     need(any("calibrated" in n for n in doc["notes"]), "no note")
     json.dump({"runs": []}, open(anchor, "w"))
     error_line(moectl("plan", recipe, "--anchor", anchor, check=False), 2, "a file that is no anchor")
+
+
+@suite.test
+def report_writes_anchors(w):
+    doc = json.loads(w.c.run("report", w.jobs["completed"], "--anchor").stdout)
+    equal((doc["anchor"], len(doc["runs"]), doc["runs"][0]["recipe"]["name"]), (1, 1, "w-completed"), "anchor file")
+    need(doc["runs"][0]["measured"]["step_time_s"] > 0 and "memory_gb" in doc["runs"][0]["measured"], lambda: "measured: %s" % doc["runs"][0]["measured"])
+    need("hush-hush" not in json.dumps(doc), "the anchor file tells a secret of the recipe")
+    error_line(w.c.run("report", w.jobs["queued"], "--anchor", check=False), 1, "an anchor of a job without iterations")
 
 
 @suite.test
