@@ -184,8 +184,7 @@ def launch_eight_ranks():
         equal(n.file("core.3").strip(), "0", "core limit")
         need(n.file("umask.3").strip() in ("0022", "022"), "umask")
         need("moe-stepd" in n.file("parent.3"), "the parent is stepd")
-        answer = n.moed.query(1, 1, 5)
-        equal(answer["text"], "hello 5\n", "log of rank 5")
+        wait_until(lambda: n.moed.query(1, 1, 5)["text"] == "hello 5\n", 10, "log of rank 5")
 
 
 @suite.test
