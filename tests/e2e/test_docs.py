@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, links between documents lead
 somewhere. `test_docs.py --write` writes the option tables and the route table anew."""
+import difflib
 import os
 import re
 import subprocess
@@ -18,11 +19,19 @@ def read(name):
         return f.read()
 
 
+def example(program):
+    return subprocess.run([os.path.join(BUILD, program), "--example-config"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
+
+
+def same(have, want, what):
+    diff = [d for d in difflib.unified_diff(have.split("\n"), want.split("\n"), lineterm="", n=0) if d[:1] in "+-" and d[:3] not in ("+++", "---")]
+    need(not diff, lambda: "%s: write it anew with tests/e2e/test_docs.py --write:\n%s" % (what, "\n".join(diff[:10])))
+
+
 def options(program):
     """[(name, default, text)] from --example-config: comment lines, then `#name: default`."""
-    text = subprocess.run([os.path.join(BUILD, program), "--example-config"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
     found, doc = [], []
-    for line in text.split("\n"):
+    for line in example(program).split("\n"):
         m = re.match(r"#([a-z_]+):(?: (.*))?$", line)
         if m:
             found.append((m.group(1), m.group(2) or "", " ".join(doc)))
@@ -54,6 +63,8 @@ def route_table():
 
 TABLES = (("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table))
 
+EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
+
 
 def section(text, title):
     m = re.search(r"<!-- %s: [^\n]* -->\n(.*?)<!-- end -->" % re.escape(title), text, re.S)
@@ -64,7 +75,14 @@ def section(text, title):
 @suite.test
 def tables_are_those_of_the_programs():
     for name, title, make in TABLES:
-        equal(section(read(name), title).group(1).strip(), make(), "%s in docs/%s (write them with tests/e2e/test_docs.py --write)" % (title, name))
+        same(section(read(name), title).group(1).strip(), make(), "%s in docs/%s" % (title, name))
+
+
+@suite.test
+def example_configurations_are_those_of_the_programs():
+    for program, name in EXAMPLES:
+        with open(os.path.join(ROOT, name)) as f:
+            same(f.read().strip(), example(program).strip(), name)
 
 
 @suite.test
@@ -110,5 +128,8 @@ if "--write" in sys.argv:
         m = section(text, title)
         with open(os.path.join(DOCS, name), "w") as f:
             f.write(text[:m.start(1)] + make() + "\n" + text[m.end(1):])
+    for program, name in EXAMPLES:
+        with open(os.path.join(ROOT, name), "w") as f:
+            f.write(example(program))
     sys.exit(0)
 sys.exit(1 if suite.main() else 0)
