@@ -194,9 +194,12 @@ static int spawn(struct helper *h, const char *program, char *const argv[], int 
 		h->pid = 0;
 		return r;
 	}
-	const struct rlimit cpu = { CPU_S, CPU_S }, memory = { MEMORY_BYTES, MEMORY_BYTES }, core = { 0, 0 };
+	const struct rlimit cpu = { CPU_S, CPU_S }, core = { 0, 0 };
+	__attribute__((unused)) const struct rlimit memory = { MEMORY_BYTES, MEMORY_BYTES };
 	prlimit(h->pid, RLIMIT_CPU, &cpu, NULL);
+#ifndef __SANITIZE_ADDRESS__             /* its shadow memory alone is larger */
 	prlimit(h->pid, RLIMIT_AS, &memory, NULL);
+#endif
 	prlimit(h->pid, RLIMIT_CORE, &core, NULL);
 	return 0;
 }
