@@ -168,6 +168,8 @@ static int unreachable(const struct cli *cli, const struct answer *a)
 	} else if (mo_starts_with(text, url) && text[strlen(url)] == ':') {
 		text += strlen(url) + 2;
 	}
+	if (mo_starts_with(url, "https:") && (strstr(text, "certificate") || strstr(text, "SSL")))
+		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; name the CA that signed it as ca_file in ~/.config/moe/config.yaml, and an address that is in it", url, text);
 	return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url, text);
 }
 

@@ -17,7 +17,7 @@ static const struct mo_option shape_options[] = {
 	{ "gpus_per_node", MO_OPTION_INT, offsetof(struct local, gpus_per_node), "2", "GPU slots of each.", 1, MO_GPUS_PER_NODE_MAX },
 	{ "port", MO_OPTION_INT, offsetof(struct local, port), "0", "TCP port of the controller; 0 until it was bound.", 0, 65535 },
 	{ "topology", MO_OPTION_STR, offsetof(struct local, topology), NULL, "hwloc XML or a fake root instead of this machine." },
-	{ "real_gpus", MO_OPTION_INT, offsetof(struct local, real_gpus), "0", "GPUs found here when the cluster was made; 0 = fake slots.", 0, 1024 },
+	{ "found_gpus", MO_OPTION_INT, offsetof(struct local, found_gpus), "0", "GPUs found here (or in the topology) when the cluster was made and used; 0 = fake slots.", 0, 1024 },
 };
 static const struct mo_options shape = { shape_options, ELEMENTSOF(shape_options) };
 
@@ -52,8 +52,8 @@ int local_load(struct local *l, struct mo_error *err)
 int local_save(const struct local *l, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = local_path(l, "local.yaml");
-	_cleanup_(mo_freep) char *text = mo_printf("# Written by `moectl local up`; the shape of this cluster.\nnodes: %lld\ngpus_per_node: %lld\nport: %lld\nreal_gpus: %lld\n%s%s%s", (long long)l->nodes,
-						   (long long)l->gpus_per_node, (long long)l->port, (long long)l->real_gpus, l->topology ? "topology: " : "",
+	_cleanup_(mo_freep) char *text = mo_printf("# Written by `moectl local up`; the shape of this cluster.\nnodes: %lld\ngpus_per_node: %lld\nport: %lld\nfound_gpus: %lld\n%s%s%s", (long long)l->nodes,
+						   (long long)l->gpus_per_node, (long long)l->port, (long long)l->found_gpus, l->topology ? "topology: " : "",
 						   l->topology ? l->topology : "", l->topology ? "\n" : "");
 	int r = mo_write_file(path, text, strlen(text), 0600, true);
 	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;

@@ -21,7 +21,7 @@ struct local {
 	/* kept in local.yaml */
 	int64_t nodes, gpus_per_node, port;   /* port 0 = not known yet */
 	char *topology;                  /* XML file or fake root, NULL = this machine */
-	int64_t real_gpus;               /* of this machine, when the cluster was made; 0 = fake slots */
+	int64_t found_gpus;               /* of this machine or the topology, when the cluster was made; 0 = fake slots */
 };
 void local_done(struct local *l);
 /* Reads DIR/local.yaml. 0, -ENOENT: no cluster there; other errors with err. l->dir must be set. */

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -46,25 +47,29 @@ static void cores_done(struct cores *c)
 
 static void nodeinfo_done(struct nodeinfo *i) { mo_desc_done(&nodeinfo_desc, i); }
 
+/* Cores of this machine (none for a simulated one) and, the first time, whether it has GPUs enough for all slots. Every node of a simulated cluster is such a machine of its own. */
 static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus, struct mo_error *err)
 {
-	const struct topo_options o = { .root = "", .only_fake = !count_gpus };
+	struct stat st;
+	bool is_root = l->topology && stat(l->topology, &st) == 0 && S_ISDIR(st.st_mode);
+	const struct topo_options o = { .root = is_root ? l->topology : "", .xml = l->topology && !is_root ? l->topology : NULL, .only_fake = !count_gpus };
+	int64_t wanted = l->topology ? l->gpus_per_node : l->nodes * l->gpus_per_node;
 	_cleanup_(nodeinfo_done) struct nodeinfo info;
 	mo_desc_init(&nodeinfo_desc, &info);
 	int r = topo_discover(&o, &info, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < info.n_numa; i++) {
+	for (size_t i = 0; i < info.n_numa && !l->topology; i++) {
 		_cleanup_(mo_freep) char *list = mo_strdup(info.numa[i].cores ? info.numa[i].cores : "");
 		for (char *rest = list, *core; rest && (core = strsep(&rest, ";"));)
 			if (*core)
 				mo_strs_add(&cores->items, &cores->n, core);
 	}
-	if (count_gpus && (int64_t)info.n_gpus >= l->nodes * l->gpus_per_node)
-		l->real_gpus = (int64_t)info.n_gpus;
+	if (count_gpus && (int64_t)info.n_gpus >= wanted)
+		l->found_gpus = (int64_t)info.n_gpus;
 	else if (count_gpus && info.n_gpus)
-		fprintf(stderr, "moectl: local up: this machine has %zu GPUs, fewer than %lld nodes with %lld each need: slots are fake; choose --nodes and --gpus-per-node to use them\n", info.n_gpus,
-			(long long)l->nodes, (long long)l->gpus_per_node);
+		fprintf(stderr, "moectl: local up: %s has %zu GPUs, fewer than the %lld slots: these are fake; choose --nodes and --gpus-per-node to use the GPUs\n", l->topology ? l->topology : "this machine",
+			info.n_gpus, (long long)wanted);
 	return 0;
 }
 
@@ -119,9 +124,11 @@ static int write_agent(const struct local *l, int64_t i, const char *node, const
 	_cleanup_(mo_freep) char *path = local_path(l, "nodes/%s.yaml", node);
 	mo_buf_printf(&b, "# Written by `moectl local up`.\ncontroller: unix:%s/moed.sock\ntoken_file: %s/tokens/agent.token\nnode: %s\naddress: 127.0.0.1\n", l->dir, l->dir, node);
 	mo_buf_printf(&b, "state_dir: %s/state/%s\nruntime_dir: %s/run/%s\ngpus: %lld\nonly_fake_gpus: %s\nuse_systemd: no\n", l->dir, node, l->dir, node, (long long)l->gpus_per_node,
-		      l->real_gpus ? "false" : "true");
-	if (l->real_gpus)
-		mo_buf_printf(&b, "use_gpus: %lld-%lld\n", (long long)(i * l->gpus_per_node), (long long)((i + 1) * l->gpus_per_node - 1));
+		      l->found_gpus ? "false" : "true");
+	if (l->found_gpus) {
+		int64_t first = l->topology ? 0 : i * l->gpus_per_node;
+		mo_buf_printf(&b, "use_gpus: %lld-%lld\n", (long long)first, (long long)(first + l->gpus_per_node - 1));
+	}
 	if (geteuid() == 0)
 		mo_buf_str(&b, "allow_root: true\n");
 	if (l->topology)
@@ -141,7 +148,7 @@ static int write_all(struct local *l, bool first_time, struct mo_error *err)
 		if ((r = mo_mkdir_p(path, 0700)) < 0)
 			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
 	}
-	if (!l->topology)
+	if (first_time || !l->topology)
 		r = look_at_machine(l, &cores, first_time, err);
 	for (int64_t i = 0; i < l->nodes && r >= 0; i++) {
 		_cleanup_(mo_freep) char *node = local_node(l, i), *cpus = cpus_of(&cores, i, l->nodes), *state = local_path(l, "state/%s", node), *run = local_path(l, "run/%s", node);
@@ -293,7 +300,7 @@ static void announce(const struct cli *cli, const struct local *l)
 	if (cli->json)
 		return;
 	fprintf(stderr, "local cluster in %s: %lld nodes with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, (long long)l->gpus_per_node,
-		l->real_gpus ? "GPUs" : "GPU slots (fake: ranks run on CPUs)", tcp ? tcp : "-");
+		!l->found_gpus ? "GPU slots (fake: ranks run on CPUs)" : l->topology ? "GPUs of a simulated machine" : "GPUs", tcp ? tcp : "-");
 	printf("export MOE_URL=%s\n", url);
 }
 

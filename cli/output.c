@@ -219,6 +219,25 @@ const char *paint(const struct cli *cli, const char *code, const char *text) {
 
 const char *paint_state(const struct cli *cli, const char *state) { return paint(cli, state ? state_code(state) : NULL, text_or(state)); }
 
+void print_clipped(const char *s, int width)
+{
+	for (int n = 0; *s && n < width;) {
+		if (*s == '\033') {
+			while (*s && *s != 'm')
+				putchar(*s++);
+			if (*s)
+				putchar(*s++);
+			continue;
+		}
+		do
+			putchar(*s++);
+		while (((unsigned char)*s & 0xc0) == 0x80);
+		n++;
+	}
+	if (strchr(s, '\033'))
+		fputs("\033[0m", stdout);
+}
+
 double job_fraction(struct json_object *job)
 {
 	int64_t i = js_int(job, "iteration"), n = js_int(job, "steps");

@@ -27,4 +27,6 @@ const char *paint(const struct cli *cli, const char *code, const char *text); /*
 
 /* Progress of one Job document: "running  iteration 34/60 ######....  57 %  loss 2.913  12.3k tok/s/GPU  eta 3 s". Caller frees. */
 char *progress_line(const struct cli *cli, struct json_object *job);
+/* At most width columns of a line with colours in it: what would wrap could not be redrawn in place. */
+void print_clipped(const char *s, int width);
 double job_fraction(struct json_object *job);   /* 0..1, or MO_NONE_F */

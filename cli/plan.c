@@ -100,8 +100,8 @@ static void print_scaling(const struct cli *cli, struct json_object *scaling)
 static void print_plan(const struct cli *cli, struct json_object *doc)
 {
 	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes");
-	printf("model    %s parameters, %s active per token, %s FLOP per token\nhardware %s x %s\n\n", text_si((double)js_int(doc, "model.total_params")), text_si((double)js_int(doc, "model.active_params")),
-	       text_si(js_real(doc, "model.flops_per_token")), text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
+	printf("model    %s billion parameters, %s billion active per token, %s GFLOP per token\nhardware %s x %s\n\n", text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
+	       text_real((double)js_int(doc, "model.active_params") / 1e9, 2), text_real(js_real(doc, "model.flops_per_token") / 1e9, 1), text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
 	print_plans(cli, plans);
 	puts("\nfirst plan:");
 	print_parts("memory", js_get(best, "memory_gb"), "GB", 1);

@@ -45,7 +45,8 @@ static void show(const struct cli *cli, struct view *v, struct json_object *job)
 {
 	_cleanup_(mo_freep) char *line = progress_line(cli, job);
 	if (cli->live) {
-		printf("\r\033[K%s", line);
+		fputs("\r\033[K", stdout);
+		print_clipped(line, MO_MAX(cli->width - 1, 20));
 		v->line_open = true;
 	} else {
 		puts(line);

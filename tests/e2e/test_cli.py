@@ -322,6 +322,18 @@ def interrupted_watch_leaves_the_job(w):
 
 
 @suite.test
+def watch_survives_a_controller_restart(w):
+    job = w.c.submit(fake("watch-on", "--steps", 100, "--step-ms", 20, steps=100))
+    p = w.c.popen("watch", job)
+    w.c.wait_iteration(job, 5)
+    os.kill(w.c.status()["moed"]["pid"], signal.SIGKILL)
+    wait_until(lambda: "no answer" in p.stderr.readline(), 20, "the message that the controller is away")
+    w.c.up()
+    equal(p.wait(60), 0, "exit status of watch")
+    equal(w.c.job(job)["attempt"], 1, "attempt")
+
+
+@suite.test
 def forbidden_verbs(w):
     for verb, state in (("pause", "completed"), ("resume", "running"), ("cancel", "completed"), ("cancel", "failed"), ("restart", "cancelled"), ("pause", "queued"), ("resume", "completed")):
         if verb == "pause" and state == "queued":

@@ -11,7 +11,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, MOECTL, Cluster, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
+from lib import BUILD, MOECTL, ROOT, Cluster, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
 
 RANK = os.path.join(BUILD, "tests/fake/rank")
 suite = Suite()
@@ -197,6 +197,21 @@ def taken_port_is_named_and_nothing_stays():
 def many_slots():
     with Cluster(place("slots"), nodes=1, gpus_per_node=256) as c:
         equal(c.json("top")["gpus"]["total"], 256, "GPU slots")
+
+
+@suite.test
+def simulated_machine():
+    xml = os.path.join(ROOT, "../shared/data/hardware/synthetic/hwloc/8x-mi300x-nps1.xml")
+    if not os.path.exists(xml):
+        raise Skipped("no topology file beside the repository")
+    with Cluster(place("simulated"), nodes=2, gpus_per_node=8, extra=["--topology", xml]) as c:
+        job = c.submit(command_recipe("sim", ["true"], gpus=16))
+        c.wait_state(job, "completed", 30)
+        ranks = c.json("ranks", job)["items"]
+        equal([r["numa_node"] for r in ranks], [0, 0, 0, 0, 1, 1, 1, 1] * 2, "NUMA nodes of the ranks")
+        equal({r["bind_verified"] for r in ranks}, {None}, "bind_verified on a simulated machine")
+        need(all("simulated topology" in r["bind_note"] for r in ranks), lambda: "bind_note: %s" % ranks[0])
+        equal(len({r["cpus"] for r in ranks if r["node"] == "node-0"}), 8, "different CPU lists on one node")
 
 
 @suite.test
