@@ -197,7 +197,8 @@ static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t w
 		return;
 	want = (struct rlimit){.rlim_cur = MO_MIN(v, now.rlim_max), .rlim_max = now.rlim_max};
 	setrlimit(which, &want);
-	if (getrlimit(which, &now) == 0 && now.rlim_cur < v) /* read back: a limit that was silently not raised fails much later, in RDMA */
+	bool as_high_as_possible = wanted < 0 && which == RLIMIT_NOFILE; /* it has a ceiling everywhere */
+	if (getrlimit(which, &now) == 0 && now.rlim_cur < v && !as_high_as_possible) /* read back: a limit that was silently not raised fails much later, in RDMA */
 		mo_log(MO_WARNING, NULL, &(struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1},
 		       "limit %s is %lld instead of the configured value: the agent may not raise it; raise it in the agent's unit", name, (long long)now.rlim_cur);
 }

@@ -43,7 +43,8 @@ int mo_identity_resolve(const char *user, bool allow_root, struct mo_identity *r
 	if (found)
 		take_entry(&who, found);
 	else {
-		struct passwd bare = {.pw_uid = self, .pw_gid = getegid(), .pw_name = (char *)"nobody"};
+		_cleanup_(mo_freep) char *name = mo_printf("%u", (unsigned)self); /* no account: containers run under any number */
+		struct passwd bare = {.pw_uid = self, .pw_gid = getegid(), .pw_name = name};
 		take_entry(&who, &bare);
 	}
 	if (who.uid != self && self != 0)

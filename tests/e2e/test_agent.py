@@ -307,6 +307,37 @@ def kill_at_once():
 
 
 @suite.test
+def supervisor_told_to_end():
+    with Node() as n:
+        n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20", "--truth", n.dir], n=2)
+        os.kill(n.stepd_pid(), signal.SIGTERM)
+        n.moed.wait_note(1, 1, "gone")
+        equal([(e["code"], e["cause"]) for e in n.moed.note_list(1, 1, "exit")], [(0, "stopped")] * 2, "ranks got their planned stop")
+
+
+@suite.test
+def journal_segments():
+    rules = [{"kind": "sample", "pattern": r"step (?<iteration>\d+) loss (?<loss>\S+)", "phase": None, "missing_loss_is_nan": False}]
+    code = "import time\nfor i in range(1, 12001):\n  print('step %d loss %.3f' % (i, 1 / i), flush=i % 400 == 0)\n  if i % 400 == 0: time.sleep(0.02)\ntime.sleep(1000)"
+    with Node() as n:
+        n.moed.forget_notes = True
+        n.launch([sys.executable, "-c", code], rules=rules, env=[("PYTHONUNBUFFERED", "")])
+        n.moed.wait(lambda: n.moed.steps.get((1, 1), {}).get("written", 0) > 12000, 60, "12,000 notes")
+        need(len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) > 2, "several segments")
+        n.stop_agent(signal.SIGKILL)
+        n.moed.forget_notes = False
+        n.start()
+        n.moed.wait(lambda: len(n.moed.note_list(1, 1, "sample")) >= 11999, 60, "all samples after the restart")
+        seen = [s["sample"]["iteration"] for s in n.moed.note_list(1, 1, "sample")]
+        equal(seen, list(range(1, len(seen) + 1)), "iterations: none missing, none twice")
+        wait_until(lambda: len([f for f in os.listdir(n.step_dir()) if f.startswith("notes.")]) == 1, 20, "acknowledged segments are deleted")
+        n.stop_agent(signal.SIGKILL)
+        n.start()
+        n.moed.order("kill", 1, 1)
+        n.moed.wait_note(1, 1, "exit")
+
+
+@suite.test
 def peer_death_is_told_at_once():
     with Node(beat_ms=5000) as n:
         n.launch(SLEEP, n=4)
