@@ -26,6 +26,7 @@ struct link {
 int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
+	l->told_status = -1;
 	int r = mo_http_new(m->loop, &l->http);
 	if (r < 0) {
 		free(l);

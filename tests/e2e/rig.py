@@ -46,7 +46,7 @@ class Answer:
 def write_config(path, options):
     with open(path, "w") as f:
         for k, v in options.items():
-            f.write("%s: %s\n" % (k, str(v).lower() if isinstance(v, bool) else v))
+            f.write("%s: %s\n" % (k, "" if v is None else str(v).lower() if isinstance(v, bool) else v))
     return path
 
 

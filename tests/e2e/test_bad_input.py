@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
+from lib import Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
 from rig import AGENT, MOED, RANK, Rig, alive, write_config  # noqa: E402
 
 suite = Suite()
@@ -322,6 +322,40 @@ def port_of_the_controller_in_use(rig):
     need(r.returncode != 0 and "moed.sock" in r.stderr, "a socket in use: exit %d: %r" % (r.returncode, r.stderr))
     listener.close()
     same_state(rig, before, "ports in use")
+
+
+@suite.test
+def tls(rig):
+    """Over https with the right CA everything works, agents too; with another one, and in clear text, nothing does."""
+    d = os.path.join(rig.dir, "tls")
+    os.makedirs(os.path.join(d, ".config/moe"))
+    key, cert = d + "/key.pem", d + "/cert.pem"
+    try:
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, stderr=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise Skipped("openssl is not installed")
+    with Rig(nodes=0, moed={"tls_cert": cert, "tls_key": key}) as r:
+        url = "https://127.0.0.1:%d" % r.port
+        r.agent_options.update(controller=url, ca_file=cert)
+        r.start_agent("node-0")
+        wait_until(lambda: [n["state"] for n in r.json("nodes")["items"]] == ["up"], 30, "an agent over https")
+        equal(moectl("nodes", env=clean_env(MOE_URL=url, MOE_TOKEN=r.token("viewer")), check=False).returncode, 3, "exit status without the CA")
+        with open(d + "/.config/moe/config.yaml", "w") as f:
+            f.write("url: %s\nca_file: %s\ntoken: %s\n" % (url, cert, r.token("admin")))
+        env = dict(clean_env(), HOME=d)
+        equal(json.loads(moectl("nodes", "--json", env=env).stdout)["items"][0]["name"], "node-0", "nodes over https")
+        job = json.loads(moectl("submit", "-", "--json", env=env, stdin=command_recipe("tls", ["/bin/echo", "over tls"])).stdout)["id"]
+        r.wait_state(job, "completed")
+        need("over tls" in moectl("logs", job, env=env).stdout, "logs over https")
+        equal(moectl("nodes", env=dict(env, MOE_URL=url.replace("https", "http")), check=False).returncode, 3, "exit status in clear text")
+        p = r.spawn(AGENT, "stranger", dict(r.agent_options, node="stranger", ca_file=None, state_dir=r.dir + "/state/s", runtime_dir=r.dir + "/run/s"))
+        try:
+            wait_until(lambda: "certificate" in r.log("stranger"), 30, "an agent without the CA says so")
+        finally:
+            p.terminate()
+            p.wait(20)
+        equal(len(r.json("nodes")["items"]), 1, "nodes")
 
 
 @suite.test
