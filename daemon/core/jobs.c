@@ -203,7 +203,7 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 		turn_reply(t, 409, j->id, "job j-%lld: restart --from: %s", (long long)j->id, from < 0 ? "the iteration must not be negative" : "the recipe has no checkpoint.dir");
 		return false;
 	}
-	if (checkpoint_newest_at_most(j, from, false) == MO_NONE && (j->attempt > 0 || j->scan_attempt > 0)) {
+	if (checkpoint_newest_at_most(j, from, false) == MO_NONE) {
 		turn_reply(t, 409, j->id, "job j-%lld: restart --from %lld: no complete checkpoint at or before it; see 'moectl checkpoints j-%lld'", (long long)j->id, (long long)from, (long long)j->id);
 		return false;
 	}

@@ -1,0 +1,13 @@
+# The simulator: make sim SEED=n (one run; STEPS=1 shows every step), make sim-many SEEDS=1-200 (fails when a fault or a transition never happened)
+SIM_SRC := $(wildcard tests/sim/*.c)
+SIM_ROOMS := dcore acore plan wire model base
+$(BUILD)/sim: $(call obj,$(SIM_SRC)) $(call lib,$(SIM_ROOMS))
+	$(CC) $(LDFLAGS_ALL) -o $@ $(call obj,$(SIM_SRC)) -Wl,--start-group $(call lib,$(SIM_ROOMS)) -Wl,--end-group -ljson-c -lpcre2-8 -lm
+
+SEED ?= 1
+SEEDS ?= 1-200
+.PHONY: sim sim-many
+sim: $(BUILD)/sim
+	@$(BUILD)/sim --seed $(SEED) $(if $(STEPS),--steps)
+sim-many: $(BUILD)/sim
+	@$(BUILD)/sim --seeds $(SEEDS)

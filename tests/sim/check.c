@@ -1,0 +1,308 @@
+/* The invariants (docs/targets: Reliability), held against the truth that only the simulator knows. */
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/view.h"
+
+static struct truth *truth_of(struct sim *s, int64_t job)
+{
+	if (job <= 0 || job >= JOBS_MAX)
+		sim_violation(s, "job id %lld", (long long)job);
+	return &s->jobs[job];
+}
+
+/* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and never silently afresh. */
+static void check_place(struct sim *s, const struct record *r)
+{
+	struct truth *t = truth_of(s, r->job);
+	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+	const struct file *f = r->iteration >= 0 ? train_file(s, r->job, r->iteration) : NULL;
+	int64_t sure = j->gone_at != MO_NONE ? j->gone_at : j->created_at;   /* what changed later may have changed after the scan */
+
+	if (t->live > 0)
+		sim_violation(s, "attempt %lld of j-%lld begins while %lld processes of an earlier one live", (long long)r->attempt, (long long)r->job, (long long)t->live);
+	if (t->cancel_acked)
+		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
+	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
+		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
+		if (t->files[i].complete && t->files[i].changed_at < sure && !t->fresh_asked)
+			sim_violation(s, "attempt %lld of j-%lld starts afresh although checkpoint %lld is whole", (long long)r->attempt, (long long)r->job, (long long)t->files[i].iteration);
+	t->fresh_asked = false;
+}
+
+static void check_final(struct sim *s, const struct record *r)
+{
+	struct truth *t = truth_of(s, r->job);
+
+	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0)
+		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job, job_state_names[r->state], (long long)t->live);
+	if (t->cancel_acked && r->state != JOB_CANCELLED && r->state != JOB_STOPPING)
+		sim_violation(s, "j-%lld becomes %s after its cancel was acknowledged", (long long)r->job, job_state_names[r->state]);
+	if (r->state == JOB_COMPLETED) {
+		const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+		struct attempt *a = sim_attempt(s, r->job, j->attempt);
+
+		for (int64_t k = 0; a && k < a->world; k++)
+			if (!a->ranks[k] || a->ranks[k]->alive || a->ranks[k]->code != 0)
+				sim_violation(s, "j-%lld completes although rank %lld did not end with 0", (long long)r->job, (long long)k);
+		if (!a || (a->steps != MO_NONE && a->iteration < a->steps))
+			sim_violation(s, "j-%lld completes at iteration %lld of %lld", (long long)r->job, a ? (long long)a->iteration : -1LL, a ? (long long)a->steps : -1LL);
+	}
+}
+
+static void check_ledger(struct sim *s, const struct job *j)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < j->n_ledger; i++)
+		sum += j->ledger[i];
+	if (sum != job_gpus(j) * (j->ledger_at - j->created_at))
+		sim_violation(s, "the ledger of j-%lld does not close: %lld of %lld", (long long)j->id, (long long)sum, (long long)(job_gpus(j) * (j->ledger_at - j->created_at)));
+	if (job_state_final(j->state) && j->ledger_at != j->ended_at)
+		sim_violation(s, "the ledger of j-%lld does not end with it", (long long)j->id);
+}
+
+/* One job in the core and in the shadow: equal but for what beats change without a record. */
+static void check_job(struct sim *s, int64_t id)
+{
+	struct job *a = job_find(core_state(s->ctl.core), id), *b = job_find(core_state(s->ctl.shadow), id);
+	char *diff;
+
+	if (!a || !b)
+		sim_violation(s, "j-%lld is missing", (long long)id);
+	b->progress_at = a->progress_at;
+	for (size_t r = 0; r < a->n_ranks && r < b->n_ranks; r++) {
+		b->ranks[r].iteration = a->ranks[r].iteration;
+		b->ranks[r].step_ms = a->ranks[r].step_ms;
+	}
+	diff = mo_desc_equal(&job_desc, a, b) ? NULL : mo_desc_diff(&job_desc, a, b);
+	if (diff)
+		sim_violation(s, "replay differs: j-%lld.%s", (long long)id, diff);
+	check_ledger(s, a);
+}
+
+static void check_gpus(struct sim *s)
+{
+	const struct state *st = core_state(s->ctl.core);
+	int64_t users[NODES][GPUS] = { 0 };
+
+	for (size_t i = 0; i < state_n_holders(st); i++) {
+		const struct job *j = state_holder(st, i);
+
+		for (size_t k = 0; j && k < j->n_places; k++)
+			for (size_t g = 0; g < j->places[k].n_gpus; g++) {
+				const struct node *n = node_find(st, j->places[k].node);
+				int64_t *user = &users[n - st->nodes][j->places[k].gpus[g]];
+
+				if (*user)
+					sim_violation(s, "GPU %lld of %s is in j-%lld and j-%lld", (long long)j->places[k].gpus[g], n->name, (long long)*user, (long long)j->id);
+				*user = j->id;
+			}
+	}
+}
+
+void check_records(struct sim *s, const struct core_out *out)
+{
+	bool placed = false;
+
+	for (size_t i = 0; i < out->n_records; i++) {
+		const struct record *r = &out->records[i];
+
+		if (r->type == REC_INTENT && r->value == INTENT_RESTART && r->iteration != MO_NONE)
+			truth_of(s, r->job)->fresh_asked = true;
+		if (r->type == REC_PLACE)
+			check_place(s, r);
+		if (r->type == REC_JOB)
+			check_final(s, r);
+		placed |= r->type == REC_PLACE;
+		if (r->type == REC_EVENT && s->trace)
+			sim_trace(s, "event %s: %s", r->event->type, r->event->message);
+		else
+			sim_trace(s, "record %s job %lld attempt %lld %s %s", record_type_names[r->type], r->job == MO_NONE ? 0LL : (long long)r->job, r->attempt == MO_NONE ? 0LL : (long long)r->attempt,
+				r->node ? r->node : "", r->text ? r->text : "");
+	}
+	for (size_t i = 0; i < out->n_records; i++) {
+		const struct record *r = &out->records[i];
+		bool last = r->type != REC_EVENT && r->job != MO_NONE;
+
+		for (size_t k = i + 1; last && k < out->n_records; k++)
+			last = out->records[k].type == REC_EVENT || out->records[k].job != r->job;
+		if (last)
+			check_job(s, r->job);
+	}
+	if (placed)
+		check_gpus(s);
+}
+
+/* Nothing acknowledged is missing from what is stored. */
+void check_promises(struct sim *s)
+{
+	const struct state *st = core_state(s->ctl.shadow);
+
+	for (int64_t id = 1; id < JOBS_MAX; id++) {
+		const struct truth *t = &s->jobs[id];
+		const struct job *j = job_find(st, id);
+
+		if (t->acked && !j)
+			sim_violation(s, "the acknowledged submit of j-%lld is lost", (long long)id);
+		if (t->cancel_acked && !(j->state == JOB_CANCELLED || (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL)))
+			sim_violation(s, "the acknowledged cancel of j-%lld is lost: it is %s", (long long)id, job_state_names[j->state]);
+	}
+	for (size_t i = 0; i < st->n_jobs; i++)   /* a retried submit made one job */
+		for (size_t k = i + 1; k < st->n_jobs; k++)
+			if (mo_streq(st->jobs[i].spec.idempotency_key, st->jobs[k].spec.idempotency_key))
+				sim_violation(s, "j-%lld and j-%lld come from one submit", (long long)st->jobs[i].id, (long long)st->jobs[k].id);
+}
+
+void check_equal(struct sim *s)
+{
+	struct state a, b;
+	char *diff;
+
+	mo_desc_init(&state_desc, &a);
+	mo_desc_init(&state_desc, &b);
+	mo_desc_copy(&state_desc, &a, core_state(s->ctl.core));
+	mo_desc_copy(&state_desc, &b, core_state(s->ctl.shadow));
+	state_strip_volatile(&a);
+	state_strip_volatile(&b);
+	diff = mo_desc_equal(&state_desc, &a, &b) ? NULL : mo_desc_diff(&state_desc, &a, &b);
+	if (diff)
+		sim_violation(s, "replay differs at %s", diff);
+	mo_desc_done(&state_desc, &a);
+	mo_desc_done(&state_desc, &b);
+}
+
+/* A process starts: no other attempt of its job has one, nobody else uses its GPU, no job that was given up. */
+void check_fork(struct sim *s, const struct proc *p)
+{
+	const struct simstep *st = p->step;
+	const struct truth *t = truth_of(s, st->job);
+	const struct proc *user = s->nodes[st->node].gpus[p->gpu];
+	const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
+
+	if (user)
+		sim_violation(s, "GPU %lld of %s is used by j-%lld attempt %lld and by j-%lld attempt %lld", (long long)p->gpu, s->nodes[st->node].name, (long long)user->step->job,
+			(long long)user->step->attempt, (long long)st->job, (long long)st->attempt);
+	for (size_t i = 0; t->live > 0 && i < s->n_steps; i++)
+		for (size_t k = 0; s->steps[i]->job == st->job && s->steps[i]->attempt != st->attempt && k < s->steps[i]->n_procs; k++)
+			if ((s->steps[i]->procs[k].alive && !s->steps[i]->procs[k].stuck) || s->steps[i]->procs[k].child)
+				sim_violation(s, "attempts %lld and %lld of j-%lld have live processes at once", (long long)s->steps[i]->attempt, (long long)st->attempt, (long long)st->job);
+	if (!j)
+		sim_violation(s, "a process of j-%lld starts although the job was never stored", (long long)st->job);
+}
+
+/* Each second: a running job does not miss a rank for long, nor wait on a silent node without saying so. */
+void check_time(struct sim *s)
+{
+	const struct state *st = core_state(s->ctl.shadow);
+
+	for (int n = 0; n < NODES; n++) {
+		struct simnode *node = &s->nodes[n];
+		bool ok = node->agent && node->cut_until <= s->now;
+
+		if (!ok)
+			node->ok_since = 0;
+		else if (!node->ok_since)
+			node->ok_since = s->now;
+		if (ok)
+			node->bad_since = 0;
+		else if (!node->bad_since)
+			node->bad_since = s->now;
+	}
+	for (size_t i = 0; i < st->n_jobs && s->ctl.up && s->ctl.paused_until <= s->now; i++) {
+		const struct job *j = &st->jobs[i];
+		struct attempt *a = sim_attempt(s, j->id, j->attempt);
+		int64_t since;
+
+		if ((j->state != JOB_RUNNING && j->state != JOB_STARTING) || !a || !a->broken_at)
+			continue;
+		since = MO_MAX(a->broken_at, MO_MAX(s->ctl.up_since, s->ctl.paused_until));
+		for (int64_t r = 0; r < a->world; r++) {
+			const struct proc *p = a->ranks[r];
+			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
+			bool dead = p && !p->alive && p->code != 0 && !p->step->hung;
+
+			if (!dead)
+				continue;
+			if (n->ok_since && s->now - MO_MAX(since, n->ok_since) > 45 * S)
+				sim_violation(s, "j-%lld is %s although its rank %lld is dead for %lld s and its node can be heard", (long long)j->id, job_state_names[j->state], (long long)r,
+					(long long)((s->now - since) / S));
+			if (n->bad_since && s->now - MO_MAX(since, n->bad_since) > 45 * S)
+				sim_violation(s, "j-%lld is %s although the node of its dead rank %lld is silent for %lld s", (long long)j->id, job_state_names[j->state], (long long)r,
+					(long long)((s->now - n->bad_since) / S));
+		}
+	}
+}
+
+/* Samples: no iteration is missing between the first and the last of an attempt whose nodes kept their disks. */
+static void check_samples(struct sim *s, const struct job *j)
+{
+	for (size_t i = 1; i < j->n_samples; i++) {
+		const struct sample *a = &j->samples[i - 1], *b = &j->samples[i];
+
+		if (a->attempt == b->attempt && b->iteration != a->iteration + 1)
+			sim_violation(s, "j-%lld attempt %lld: iteration %lld is missing from its metrics", (long long)j->id, (long long)a->attempt, (long long)a->iteration + 1);
+	}
+	for (size_t k = 0; k < s->n_attempts; k++) {
+		const struct attempt *a = s->attempts[k];
+		int64_t last = MO_MAX(a->resume, 0);
+
+		if (a->job != j->id || a->lossy)
+			continue;
+		for (size_t i = 0; i < j->n_samples; i++)
+			if (j->samples[i].attempt == a->number)
+				last = MO_MAX(last, j->samples[i].iteration);
+		if (last < a->iteration - 1)   /* the last one may have died in its supervisor's hands */
+			sim_violation(s, "j-%lld attempt %lld reached iteration %lld, its metrics end at %lld", (long long)j->id, (long long)a->number, (long long)a->iteration, (long long)last);
+	}
+}
+
+static bool at_rest(struct sim *s, const struct job *j)
+{
+	struct place *places = NULL;
+	size_t n = 0;
+	bool fits;
+
+	if (job_state_final(j->state) || j->state == JOB_PAUSED)
+		return true;
+	if (j->state != JOB_QUEUED)
+		return false;
+	fits = place_find(core_state(s->ctl.core), &j->spec.recipe, &places, &n, NULL) == 0;
+	mo_vec_clear(&place_desc, (void **)&places, &n);
+	return !fits && job_gpus(j) > NODES * GPUS;
+}
+
+void check_end(struct sim *s)
+{
+	const struct state *st;
+
+	if (!s->ctl.up)
+		sim_violation(s, "the controller is not up at the end");
+	st = core_state(s->ctl.core);
+	check_promises(s);
+	check_equal(s);
+	check_gpus(s);
+	for (size_t i = 0; i < st->n_jobs; i++) {
+		const struct job *j = &st->jobs[i];
+
+		check_ledger(s, j);
+		if (!at_rest(s, j))
+			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld", (long long)j->id, job_state_names[j->state], j->reason ? j->reason : "", (long long)j->attempt);
+		if (job_state_final(j->state) && (s->jobs[j->id].live || j->n_steps))
+			sim_violation(s, "j-%lld is %s but %lld processes live and %zu steps are not forgotten", (long long)j->id, job_state_names[j->state], (long long)s->jobs[j->id].live, j->n_steps);
+		check_samples(s, j);
+	}
+	for (size_t i = 0; i < s->n_steps; i++) {
+		const struct simstep *step = s->steps[i];
+		const struct job *j = job_find(st, step->job);
+
+		if (step->spooled && j && job_state_final(j->state))
+			sim_violation(s, "the spool entry of j-%lld attempt %lld is left on %s", (long long)step->job, (long long)step->attempt, s->nodes[step->node].name);
+	}
+	for (size_t i = 0; i < st->n_nodes; i++)
+		if (st->nodes[i].state != NODE_UP || st->nodes[i].strange_steps)
+			sim_violation(s, "%s is %s%s at the end", st->nodes[i].name, node_state_names[st->nodes[i].state], st->nodes[i].strange_steps ? " with unknown steps" : "");
+}

@@ -1,0 +1,404 @@
+/* moed's shell in virtual time: messages become events; one turn = steps, one store of all records, only then replies. It may die before the store, between store and replies, or
+ * between two replies; then it starts again from what was stored. Store contents reach the shadow core record by record: that core is the restarted controller. */
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void message_free(struct message *m)
+{
+	if (m->hello)
+		mo_desc_free(&agent_hello_desc, m->hello);
+	if (m->sync)
+		mo_desc_free(&agent_sync_desc, m->sync);
+	free(m);
+}
+
+void answer_free(struct answer *a)
+{
+	mo_desc_free(&agent_welcome_desc, a->welcome);
+	mo_desc_free(&sync_reply_desc, a->reply);
+	free(a);
+}
+
+/* The answer travels back; it may be lost. */
+static void answer(struct sim *s, struct answer *a)
+{
+	int64_t delay = sim_between(s, 50, 3 * MS);
+
+	if (s->nodes[a->node].cut_until > s->now || sim_fault(s, F_LOSE_REPLY, 0.004)) {
+		answer_free(a);
+		return;
+	}
+	sim_at(s, s->now + delay, K_ANSWER, a->node, 0, a, NULL);
+}
+
+static struct answer *answer_new(const struct message *m, bool failed)
+{
+	struct answer *a = mo_alloc(sizeof(*a));
+
+	a->kind = m->kind;
+	a->node = m->node;
+	a->request = m->request;
+	a->instance = m->instance;
+	a->failed = failed;
+	return a;
+}
+
+static void schedule_turn(struct sim *s, int64_t at)
+{
+	if (s->ctl.turn_due)
+		return;
+	s->ctl.turn_due = true;
+	sim_at(s, MO_MAX(at, s->ctl.paused_until), K_TURN, s->ctl.instance, 0, NULL, NULL);
+}
+
+void control_message(struct sim *s, struct message *m)
+{
+	if (!s->ctl.up) {
+		if (m->kind == M_USER)
+			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
+		else
+			answer(s, answer_new(m, true));   /* connection refused */
+		message_free(m);
+		return;
+	}
+	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = m;
+	schedule_turn(s, s->now + 100);
+}
+
+static void arm_timer(struct sim *s)
+{
+	int64_t at = core_deadline(s->ctl.core);
+
+	if (at == INT64_MAX || (s->ctl.timer_at <= at && s->ctl.timer_at > s->now))
+		return;
+	s->ctl.timer_at = MO_MAX(at, s->now + 1);
+	sim_at(s, s->ctl.timer_at, K_TIMER, s->ctl.instance, 0, NULL, NULL);
+}
+
+void control_start(struct sim *s)
+{
+	struct state copy;
+
+	if (s->ctl.up)
+		return;
+	if (!s->ctl.shadow)
+		s->ctl.shadow = core_new(&core_config_default);
+	s->ctl.core = core_new(&core_config_default);
+	mo_desc_init(&state_desc, &copy);
+	mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));
+	core_load(s->ctl.core, &copy);
+	mo_desc_done(&state_desc, &copy);
+	s->ctl.up = true;
+	s->ctl.up_since = s->now;
+	s->ctl.instance++;
+	s->ctl.turn_due = false;
+	s->ctl.timer_at = 0;
+	memset(s->ctl.held, 0, sizeof(s->ctl.held));
+	sim_trace(s, "controller starts");
+	check_promises(s);
+	*MO_GROW(s->ctl.inbox, s->ctl.n_inbox) = NULL;   /* NULL = EV_START */
+	schedule_turn(s, s->now);
+}
+
+static void drop_inbox(struct sim *s)
+{
+	for (size_t i = 0; i < s->ctl.n_inbox; i++) {
+		struct message *m = s->ctl.inbox[i];
+
+		if (m && m->kind == M_USER)
+			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
+		if (m)
+			message_free(m);
+	}
+	s->ctl.n_inbox = 0;
+}
+
+void control_crash(struct sim *s, int64_t down_us)
+{
+	if (!s->ctl.up)
+		return;
+	sim_trace(s, "controller dies for %lld ms", (long long)(down_us / MS));
+	check_equal(s);
+	s->ctl.up = false;
+	core_free(s->ctl.core);
+	s->ctl.core = NULL;
+	drop_inbox(s);
+	for (int n = 0; n < NODES; n++)
+		if (s->ctl.held[n]) {   /* the connection breaks */
+			struct message m = { .kind = M_SYNC, .node = n, .request = s->ctl.held[n], .instance = s->nodes[n].instance };
+
+			answer(s, answer_new(&m, true));
+		}
+	sim_at(s, s->now + down_us, K_CONTROLLER_UP, 0, 0, NULL, NULL);
+}
+
+static void reply_sync(struct sim *s, const struct message *m)
+{
+	struct answer *a = answer_new(m, false);
+
+	a->reply = mo_desc_new(&sync_reply_desc);
+	core_sync_reply(s->ctl.core, s->nodes[m->node].name, a->reply);
+	if (m->kind == M_NEWS)
+		mo_vec_clear(&command_desc, (void **)&a->reply->commands, &a->reply->n_commands);
+	answer(s, a);
+}
+
+static void answer_held(struct sim *s, int node)
+{
+	struct message m = { .kind = M_SYNC, .node = node, .request = s->ctl.held[node], .instance = s->nodes[node].instance };
+
+	if (!s->ctl.held[node])
+		return;
+	s->ctl.held[node] = 0;
+	reply_sync(s, &m);
+}
+
+void control_beat(struct sim *s, int node, int64_t request)
+{
+	if (s->ctl.up && s->ctl.held[node] == request && s->ctl.paused_until <= s->now)
+		answer_held(s, node);
+	else if (s->ctl.up && s->ctl.held[node] == request)
+		sim_at(s, s->ctl.paused_until, K_BEAT, node, request, NULL, NULL);
+}
+
+static int node_index(const char *name)
+{
+	int64_t v = 0;
+
+	for (const char *p = name + 1; *p; p++)
+		v = v * 10 + (*p - '0');
+	return (int)v;
+}
+
+static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec);
+
+/* A sync without an error reply is held until a command is due or the beat. */
+static void hold(struct sim *s, struct message *m)
+{
+	const char *name = s->nodes[m->node].name;
+
+	s->ctl.held[m->node] = m->request;
+	if (core_commands_due(s->ctl.core, name))
+		answer_held(s, m->node);
+	else
+		sim_at(s, s->now + core_config_default.beat_us, K_BEAT, m->node, m->request, NULL, NULL);
+}
+
+static void step_message(struct sim *s, struct message *m, struct core_out *out)
+{
+	struct core_event e = { .request = m->request };
+	struct submit spec;
+
+	mo_desc_init(&submit_desc, &spec);
+	switch (m->kind) {
+	case M_HELLO:
+		e.type = EV_HELLO;
+		e.hello = m->hello;
+		break;
+	case M_SYNC: case M_NEWS:
+		e.type = m->kind == M_SYNC ? EV_SYNC : EV_NEWS;
+		e.sync = m->sync;
+		break;
+	default:
+		op_event(s, m->op, &e, &spec);
+		break;
+	}
+	core_step(s->ctl.core, &e, s->now, out);
+	mo_desc_done(&submit_desc, &spec);
+}
+
+static void store(struct sim *s, const struct core_out *out)
+{
+	for (size_t i = 0; i < out->n_records; i++) {
+		const struct record *r = &out->records[i];
+		const struct job *j = r->type == REC_JOB ? job_find(core_state(s->ctl.shadow), r->job) : NULL;
+
+		if (j && j->state != r->state)
+			s->move_counts[j->state * _JOB_STATE_N + r->state]++;
+		if (core_update(s->ctl.shadow, r) != 0)
+			sim_violation(s, "a stored record of type %s is refused at replay", record_type_names[r->type]);
+	}
+}
+
+static struct message *message_of(struct message **inbox, size_t n, int64_t request)
+{
+	for (size_t i = 0; i < n; i++)
+		if (inbox[i] && inbox[i]->request == request)
+			return inbox[i];
+	return NULL;
+}
+
+/* One effect leaves. */
+static void effect(struct sim *s, const struct effect *fx, struct message **inbox, size_t n)
+{
+	struct message *m = fx->request ? message_of(inbox, n, fx->request) : NULL;
+	struct answer *a;
+
+	switch (fx->type) {
+	case FX_REPLY:
+		if (!m)
+			return;
+		if (m->kind == M_USER) {
+			if (sim_fault(s, F_LOSE_REPLY, 0.02))
+				sim_at(s, s->now + 2 * S, K_RETRY, 0, 0, m->op, NULL);
+			else
+				user_answer(s, m->op, fx->status, fx->job);
+		} else {
+			answer(s, answer_new(m, true));
+		}
+		m->node = -1;   /* answered */
+		break;
+	case FX_WELCOME:
+		a = answer_new(m, false);
+		a->welcome = mo_desc_dup(&agent_welcome_desc, fx->welcome);
+		answer(s, a);
+		break;
+	case FX_ACK: reply_sync(s, m); break;
+	case FX_WAKE: answer_held(s, node_index(fx->node)); break;
+	default: break;
+	}
+}
+
+static void free_inbox(struct message **inbox, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (inbox[i])
+			message_free(inbox[i]);
+	free(inbox);
+}
+
+/* What was not answered when the controller died: people try again, agents see the connection break. */
+static void broken_connections(struct sim *s, struct message **inbox, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct message *m = inbox[i];
+
+		if (!m || m->node < 0)
+			continue;
+		if (m->kind == M_USER)
+			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
+		else
+			answer(s, answer_new(m, true));
+	}
+}
+
+void control_turn(struct sim *s)
+{
+	struct message **inbox = TAKE_PTR(s->ctl.inbox);
+	size_t n = s->ctl.n_inbox;
+	struct core_out out = { 0 };
+	int64_t down = sim_between(s, 50 * MS, 12 * S);
+	bool died = false;
+
+	s->ctl.n_inbox = 0;
+	s->ctl.turn_due = false;
+	s->n_turns++;
+	if (s->ctl.paused_at && s->now - s->ctl.paused_at > 500 * MS)
+		core_step(s->ctl.core, &(struct core_event){ .type = EV_LATE, .value = s->now - s->ctl.paused_at }, s->now, &out);
+	s->ctl.paused_at = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (inbox[i])
+			step_message(s, inbox[i], &out);
+		else
+			core_step(s->ctl.core, &(struct core_event){ .type = EV_START }, s->now, &out);
+	}
+	if (core_deadline(s->ctl.core) <= s->now)   /* deadlines only after all input was read */
+		core_step(s->ctl.core, &(struct core_event){ .type = EV_TICK }, s->now, &out);
+	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
+		/* nothing of this turn ever happened: the stored state is older than the core's */
+		core_free(s->ctl.core);
+		s->ctl.core = core_new(&core_config_default);
+		struct state copy;
+		mo_desc_init(&state_desc, &copy);
+		mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));
+		core_load(s->ctl.core, &copy);
+		mo_desc_done(&state_desc, &copy);
+		died = true;
+	} else {
+		store(s, &out);
+		check_records(s, &out);
+		died = out.n_records && sim_fault(s, F_CRASH_BEFORE_REPLY, 0.0006);
+	}
+	for (size_t i = 0; !died && i < out.n_effects; i++) {
+		effect(s, &out.effects[i], inbox, n);
+		died = out.n_records && out.effects[i].type != FX_LOG && sim_fault(s, F_CRASH_BETWEEN_REPLIES, 0.0003);
+	}
+	for (size_t i = 0; !died && i < n; i++)
+		if (inbox[i] && inbox[i]->kind == M_SYNC && inbox[i]->node >= 0)
+			hold(s, inbox[i]);
+	if (died) {
+		broken_connections(s, inbox, n);
+		control_crash(s, down);
+	} else {
+		arm_timer(s);
+	}
+	core_out_done(&out);
+	free_inbox(inbox, n);
+}
+
+void control_timer(struct sim *s)
+{
+	s->ctl.timer_at = 0;
+	if (s->ctl.up && core_deadline(s->ctl.core) <= s->now)
+		schedule_turn(s, s->now);
+	else if (s->ctl.up)
+		arm_timer(s);
+}
+
+void control_free(struct sim *s)
+{
+	drop_inbox(s);
+	free(s->ctl.inbox);
+	core_free(s->ctl.core);
+	core_free(s->ctl.shadow);
+}
+
+/* ---- what people ask for, as the REST shell hands it in ---- */
+
+static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
+{
+	uint64_t h = ((uint64_t)op->key + 1) * 0x9e3779b97f4a7c15u ^ s->seed;   /* the same body at every retry */
+	static const int64_t sizes[] = { 1, 2, 3, 4, 4, 8, 8, 12, 16, 24, 32, 48 };
+
+	h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u;
+	spec->user = mo_strdup(op->key % 3 ? "ann" : "bob");
+	spec->idempotency_key = mo_printf("k%lld", (long long)op->key);
+	spec->digest = mo_printf("d%lld", (long long)op->key);
+	spec->recipe.name = mo_printf("job-%lld", (long long)op->key);
+	spec->recipe.gpus = op->key % 40 == 39 ? NODES * GPUS + 1 : sizes[h % ELEMENTSOF(sizes)];
+	spec->recipe.priority = (int64_t)(h >> 8) % 100;
+	spec->recipe.stop_signal = 15;
+	spec->recipe.stop_grace_us = (int64_t)(1 + (h >> 16) % 10) * S;
+	spec->recipe.max_cycles = 3;
+	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
+	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;   /* 5: there is none */
+	spec->recipe.checkpoint.keep = 0;
+	spec->recipe.time_limit_us = (h >> 44 & 15) == 3 ? 60 * S : MO_NONE;
+	spec->recipe.parallelism.tp = (h >> 48 & 3) == 1 ? 2 : 1;
+	if (h >> 32 & 3)
+		spec->recipe.checkpoint.dir = mo_printf("/ckpt/%lld", (long long)op->key);
+	if (h >> 36 & 7)
+		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
+	spec->engine.kind = mo_strdup("torch");
+	spec->engine.metrics_rank = (int)((h >> 52) % 2);
+	mo_strs_add(&spec->argv, &spec->n_argv, "/bin/train");
+}
+
+static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec)
+{
+	e->type = op->type;
+	e->job = op->job;
+	e->value = op->value;
+	e->flag = op->flag;
+	e->user = "op";
+	e->may_all = true;
+	e->node = op->node >= 0 ? s->nodes[op->node].name : NULL;
+	e->text = "maintenance";
+	e->when = op->when;
+	if (op->type == EV_SUBMIT) {
+		recipe_of(s, op, spec);
+		e->submit = spec;
+	}
+}

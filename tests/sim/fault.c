@@ -1,0 +1,146 @@
+/* What breaks, at random instants between any two steps of the simulation (the ones tied to a message or effect are where that happens). */
+#include "tests/sim/sim.h"
+
+#include <signal.h>
+
+static struct attempt *some_attempt(struct sim *s)
+{
+	struct attempt *a;
+
+	if (s->n_attempts == 0)
+		return NULL;
+	for (int tries = 0; tries < 8; tries++) {
+		a = s->attempts[s->n_attempts - 1 - sim_random(s) % MO_MIN(s->n_attempts, 24)];
+		if (a->n_alive > 0)
+			return a;
+	}
+	return NULL;
+}
+
+static struct proc *some_proc(struct sim *s)
+{
+	struct attempt *a = some_attempt(s);
+
+	for (int tries = 0; a && tries < 8; tries++) {
+		struct proc *p = a->ranks[sim_random(s) % (uint64_t)a->world];
+
+		if (p && p->alive && !p->stuck)
+			return p;
+	}
+	return NULL;
+}
+
+static void count(struct sim *s, int fault)
+{
+	s->fault_counts[fault]++;
+	sim_trace(s, "FAULT %s", fault_names[fault]);
+}
+
+static void on_process(struct sim *s, int fault)
+{
+	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS };
+	struct proc *p = some_proc(s);
+
+	if (!p || (fault == F_STEPD_HANG && p->step->hung))
+		return;
+	count(s, fault);
+	switch (fault) {
+	case F_RANK_SIGNAL: proc_end(s, p, MO_NONE, signals[sim_random(s) % 4]); break;
+	case F_RANK_EXIT_1: proc_end(s, p, sim_between(s, 1, 3), MO_NONE); break;
+	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
+	case F_STEPD_KILL: stepd_kill(s, p->step); break;
+	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
+	}
+}
+
+static void on_node(struct sim *s, int fault)
+{
+	struct proc *p = sim_chance(s, 0.6) ? some_proc(s) : NULL;
+	int n = p ? p->step->node : (int)(sim_random(s) % NODES);
+
+	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent))
+		return;
+	count(s, fault);
+	switch (fault) {
+	case F_AGENT_KILL: agent_kill(s, n, sim_between(s, 20 * MS, 15 * S)); break;
+	case F_REBOOT: node_lose(s, n, sim_between(s, 500 * MS, 30 * S)); break;
+	case F_POWER_OFF: node_lose(s, n, INT64_MAX); break;
+	case F_PARTITION:
+		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++)
+			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
+		break;
+	}
+}
+
+static void torn(struct sim *s)
+{
+	struct truth *t = &s->jobs[sim_between(s, 1, JOBS_MAX - 1)];
+	struct attempt *a = some_attempt(s);
+	struct file *f;
+
+	t = a ? &s->jobs[a->job] : t;
+	if (t->n_files == 0)
+		return;
+	f = &t->files[t->n_files - 1];
+	if (!f->complete)
+		return;
+	count(s, F_TORN);
+	f->complete = false;
+	f->changed_at = s->now;
+}
+
+static void on_controller(struct sim *s, int fault)
+{
+	if (!s->ctl.up || s->ctl.paused_until > s->now)
+		return;
+	count(s, fault);
+	if (fault == F_CONTROLLER_KILL) {
+		control_crash(s, sim_between(s, 20 * MS, 20 * S));
+	} else {
+		s->ctl.paused_at = s->now;
+		s->ctl.paused_until = s->now + sim_between(s, 600 * MS, 25 * S);
+	}
+}
+
+void fault_happen(struct sim *s)
+{
+	static const struct { int fault, weight; } table[] = {
+		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
+		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 },
+	};
+	int64_t pick = sim_between(s, 0, 44);
+
+	if (!s->faults)
+		return;
+	for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+		pick -= table[i].weight;
+		if (pick >= 0)
+			continue;
+		switch (table[i].fault) {
+		case F_TORN: torn(s); break;
+		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
+		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: on_node(s, table[i].fault); break;
+		default: on_process(s, table[i].fault); break;
+		}
+		break;
+	}
+	sim_at(s, s->now + sim_between(s, 50 * MS, 2 * S), K_FAULT, 0, 0, NULL, NULL);
+}
+
+/* Nothing breaks any more, and what is broken is repaired. */
+void fault_heal(struct sim *s)
+{
+	s->faults = false;
+	for (int n = 0; n < NODES; n++) {
+		s->nodes[n].cut_until = 0;
+		node_boot(s, n);
+	}
+	for (size_t i = 0; i < s->n_steps; i++)
+		if (s->steps[i]->hung)
+			stepd_hang_end(s, s->steps[i]);
+	for (int job = 1; job < JOBS_MAX; job++)   /* a person repairs what a job would wait for */
+		for (size_t i = 0; i < s->jobs[job].n_files; i++) {
+			s->jobs[job].files[i].complete = true;
+			s->jobs[job].files[i].changed_at = s->now;
+		}
+}

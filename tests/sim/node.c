@@ -1,0 +1,422 @@
+/* moe-agent's shell in virtual time: its link, its disk (spool entries, fence), and the node around it, which may lose power. The agent may die between any two effects. */
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt)
+{
+	for (size_t i = s->n_steps; i > 0; i--) {
+		struct simstep *st = s->steps[i - 1];
+
+		if (st->node == node && st->job == job && st->attempt == attempt && st->spooled)
+			return st;
+	}
+	return NULL;
+}
+
+static void boot_name(const struct simnode *n, int64_t boot, char buf[static 64])
+{
+	snprintf(buf, 64, "%s-boot-%lld", n->name, (long long)boot);
+}
+
+static void arm(struct sim *s, int node)
+{
+	struct simnode *n = &s->nodes[node];
+	int64_t at = n->agent ? steps_deadline(n->agent) : INT64_MAX;
+
+	if (at == INT64_MAX || (n->tick_at > s->now && n->tick_at <= at))
+		return;
+	n->tick_at = MO_MAX(at, s->now + 1);
+	sim_at(s, n->tick_at, K_AGENT_TICK, node, n->instance, NULL, NULL);
+}
+
+static bool cut(const struct sim *s, int node)
+{
+	return s->nodes[node].cut_until > s->now;
+}
+
+static void send_message(struct sim *s, int node, struct message *m)
+{
+	int64_t delay = sim_between(s, 50, 3 * MS);
+
+	m->node = node;
+	m->request = ++s->ctl.request;
+	m->instance = s->nodes[node].instance;
+	if (m->kind == M_SYNC)
+		s->nodes[node].sync_request = m->request;
+	else if (m->kind == M_NEWS)
+		s->nodes[node].news_request = m->request;
+	else
+		s->nodes[node].hello_request = m->request;
+	if (cut(s, node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
+		message_free(m);
+		return;
+	}
+	if (sim_fault(s, F_DELAY, 0.01))
+		delay = sim_between(s, 5 * MS, 9 * S);
+	if (sim_fault(s, F_DUPLICATE, 0.005)) {   /* a copy arrives too, maybe much later; its answer goes nowhere */
+		struct message *copy = mo_alloc(sizeof(*copy));
+
+		*copy = (struct message){ .kind = m->kind, .node = node, .request = ++s->ctl.request, .instance = m->instance };
+		copy->hello = mo_desc_dup(&agent_hello_desc, m->hello);
+		copy->sync = mo_desc_dup(&agent_sync_desc, m->sync);
+		sim_at(s, s->now + sim_between(s, MS, 15 * S), K_MESSAGE, 0, 0, copy, NULL);
+	}
+	sim_at(s, s->now + delay, K_MESSAGE, 0, 0, m, NULL);
+}
+
+static void hello(struct sim *s, int node)
+{
+	struct simnode *n = &s->nodes[node];
+	struct message *m = mo_alloc(sizeof(*m));
+
+	m->kind = M_HELLO;
+	m->hello = mo_desc_new(&agent_hello_desc);
+	steps_hello(n->agent, m->hello);
+	m->hello->address = mo_printf("10.0.0.%d", node);
+	for (int64_t i = 0; i < GPUS; i++) {
+		struct gpu_slot *g = MO_ADD(&m->hello->info, gpus, &gpu_slot_desc);
+
+		g->index = i;
+		g->vendor = mo_strdup("amd");
+		g->model = mo_strdup("mi300x");
+	}
+	send_message(s, node, m);
+}
+
+static void sync_message(struct sim *s, int node, bool news)
+{
+	struct message *m = mo_alloc(sizeof(*m));
+
+	m->kind = news ? M_NEWS : M_SYNC;
+	m->sync = mo_desc_new(&agent_sync_desc);
+	m->sync->mono_ns = s->now * 1000;
+	if (news && !steps_news(s->nodes[node].agent, m->sync)) {
+		struct steps_event e = { .type = AE_NO_ANSWER, .ok = false };
+
+		message_free(m);
+		agent_later(s, node, 1, &e);
+		return;
+	}
+	if (!news)
+		steps_sync(s->nodes[node].agent, m->sync);
+	send_message(s, node, m);
+}
+
+static void save_fence(struct simnode *n, const struct steps_effect *x)
+{
+	struct fence_line *line = NULL;
+
+	n->epoch = MO_MAX(n->epoch, x->epoch);
+	if (x->job <= 0)
+		return;
+	for (size_t i = 0; i < n->n_fence; i++)
+		if (n->fence[i].job == x->job)
+			line = &n->fence[i];
+	if (!line)
+		line = MO_GROW(n->fence, n->n_fence);
+	line->job = x->job;
+	line->attempt = MO_MAX(line->attempt, x->attempt);
+}
+
+static void spool(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct steps_event e = { .type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	struct simstep *st;
+
+	if (sim_fault(s, F_SPOOL_FAILS, 0.01)) {
+		e.ok = false;
+		e.text = "no space left on device";
+		agent_later(s, node, MS, &e);
+		return;
+	}
+	if (step_of(s, node, x->job, x->attempt))
+		sim_violation(s, "j-%lld attempt %lld is spooled twice on %s", (long long)x->job, (long long)x->attempt, s->nodes[node].name);
+	st = mo_alloc(sizeof(*st));
+	st->node = node;
+	st->job = x->job;
+	st->attempt = x->attempt;
+	st->boot = s->nodes[node].boot;
+	mo_desc_init(&launch_desc, &st->launch);
+	mo_desc_copy(&launch_desc, &st->launch, x->command->launch);
+	st->spooled = true;
+	*MO_GROW(s->steps, s->n_steps) = st;
+	agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
+}
+
+static void write_note(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct simstep *st = step_of(s, node, x->job, x->attempt);
+	struct steps_event e = { .type = AE_NOTE, .job = x->job, .attempt = x->attempt };
+	struct note *n;
+
+	if (!st)
+		return;
+	if (st->stepd)
+		sim_violation(s, "the agent writes into the journal of a living supervisor, j-%lld attempt %lld on %s", (long long)x->job, (long long)x->attempt, s->nodes[node].name);
+	if (st->n_notes == 0 || st->notes[st->n_notes - 1].n < x->note->n) {
+		n = mo_vec_add(&note_desc, (void **)&st->notes, &st->n_notes);
+		mo_desc_copy(&note_desc, n, x->note);
+		n->mono_ns = s->now * 1000;
+		n->time = s->now;
+	}
+	e.note = x->note;
+	agent_later(s, node, 100, &e);
+}
+
+static void scan(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct steps_event e = { .type = AE_SCANNED };
+	struct scan_result result;
+
+	mo_desc_init(&scan_result_desc, &result);
+	result.job = x->job;
+	result.attempt = x->attempt;
+	result.writable = true;
+	if (sim_fault(s, F_SCAN_FAILS, 0.05))
+		result.error = mo_strdup("the helper timed out");
+	else
+		train_scan(s, x->job, &result);
+	e.scan = &result;
+	agent_later(s, node, sim_between(s, MS, S), &e);
+	mo_desc_done(&scan_result_desc, &result);
+}
+
+static void to_stepd(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct simstep *st = step_of(s, node, x->job, x->attempt);
+	struct step_event e;
+
+	if (!st || !st->stepd)
+		return;
+	step_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
+	e.signal = x->signal;
+	e.grace_us = x->grace_us;
+	stepd_later(s, st, 100, &e);
+}
+
+static void run_effect(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
+	struct steps_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
+
+	switch (x->type) {
+	case AX_FENCE: save_fence(&s->nodes[node], x); break;
+	case AX_SPOOL: spool(s, node, x); break;
+	case AX_START:
+		if (st)
+			stepd_start(s, st);
+		break;
+	case AX_STOP: case AX_KILL: to_stepd(s, node, x); break;
+	case AX_SWEEP:
+		if (st) {
+			int64_t until = stepd_sweep(s, st);
+
+			agent_later(s, node, until - s->now + sim_between(s, MS, 50 * MS), &e);
+		}
+		break;
+	case AX_WRITE_NOTE: write_note(s, node, x); break;
+	case AX_SCAN: scan(s, node, x); break;
+	case AX_FORGET:
+		if (st)
+			st->spooled = false;
+		break;
+	case AX_HELLO: hello(s, node); break;
+	case AX_SYNC: sync_message(s, node, false); break;
+	case AX_NEWS: sync_message(s, node, true); break;
+	default: break;
+	}
+}
+
+void agent_event(struct sim *s, int node, struct steps_event *e)
+{
+	struct simnode *n = &s->nodes[node];
+	struct steps_out out = { 0 };
+	int64_t instance = n->instance;
+
+	if (!n->agent)
+		return;
+	steps_step(n->agent, e, s->now, &out);
+	for (size_t i = 0; i < out.n_effects; i++) {
+		bool act = out.effects[i].type <= AX_SCAN || out.effects[i].type == AX_FORGET;
+
+		if (act && sim_fault(s, F_AGENT_BETWEEN_EFFECTS, 0.004)) {
+			agent_kill(s, node, sim_between(s, 50 * MS, 5 * S));
+			break;
+		}
+		run_effect(s, node, &out.effects[i]);
+		if (!n->agent || n->instance != instance)
+			break;
+	}
+	steps_out_done(&out);
+	arm(s, node);
+}
+
+void agent_event_free(struct steps_event *e)
+{
+	mo_desc_free(&note_desc, (void *)e->note);
+	mo_desc_free(&scan_result_desc, (void *)e->scan);
+	free((void *)e->progress);
+	free(e);
+}
+
+void agent_later(struct sim *s, int node, int64_t delay, const struct steps_event *e)
+{
+	struct steps_event *copy = mo_alloc(sizeof(*copy));
+
+	*copy = *e;
+	copy->note = mo_desc_dup(&note_desc, e->note);
+	copy->scan = mo_desc_dup(&scan_result_desc, e->scan);
+	if (e->progress) {
+		struct rank_progress *p = mo_alloc(sizeof(*p));
+
+		*p = *e->progress;
+		copy->progress = p;
+	}
+	sim_at(s, s->now + delay, K_AGENT_EVENT, node, s->nodes[node].instance, copy, NULL);
+}
+
+void agent_tick(struct sim *s, int node)
+{
+	struct steps_event e = { .type = AE_TICK };
+
+	s->nodes[node].tick_at = 0;
+	if (s->nodes[node].agent && steps_deadline(s->nodes[node].agent) <= s->now)
+		agent_event(s, node, &e);
+	else
+		arm(s, node);
+}
+
+/* A step directory found at the start: the entry, then every line of its journal. */
+static void read_spool(struct sim *s, int node, struct simstep *st)
+{
+	struct simnode *n = &s->nodes[node];
+	struct steps_event e = { .type = AE_SPOOLED_STEP, .job = st->job, .attempt = st->attempt, .launch = &st->launch };
+
+	e.boot_same = st->boot == n->boot;
+	e.lock_held = e.boot_same && st->stepd;
+	agent_event(s, node, &e);
+	for (size_t i = 0; e.boot_same && n->agent && i < st->n_notes; i++) {
+		struct steps_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+
+		agent_event(s, node, &line);
+	}
+	if (e.lock_held && st->hung) {
+		sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
+	} else if (e.lock_held) {
+		struct steps_event up = { .type = AE_STEPD_UP, .job = st->job, .attempt = st->attempt };
+
+		agent_later(s, node, MS, &up);
+	}
+}
+
+void agent_up(struct sim *s, int node)
+{
+	struct simnode *n = &s->nodes[node];
+	char boot[64], instance[64];
+	struct steps_event e = { .type = AE_STARTED };
+	int64_t born;
+
+	if (!n->power || n->agent)
+		return;
+	n->instance++;
+	born = n->instance;
+	boot_name(n, n->boot, boot);
+	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
+	n->agent = steps_new(n->name, boot, instance);
+	n->tick_at = 0;
+	n->sync_request = n->news_request = n->hello_request = 0;
+	sim_trace(s, "%s: agent starts", n->name);
+	if (n->epoch) {
+		struct steps_event f = { .type = AE_FENCE, .epoch = n->epoch };
+
+		agent_event(s, node, &f);
+	}
+	for (size_t i = 0; i < n->n_fence; i++) {
+		struct steps_event f = { .type = AE_FENCE, .epoch = n->epoch, .job = n->fence[i].job, .attempt = n->fence[i].attempt };
+
+		agent_event(s, node, &f);
+	}
+	for (size_t i = 0; i < s->n_steps && n->agent && n->instance == born; i++)
+		if (s->steps[i]->node == node && s->steps[i]->spooled)
+			read_spool(s, node, s->steps[i]);
+	if (n->agent && n->instance == born)
+		agent_event(s, node, &e);
+}
+
+void agent_kill(struct sim *s, int node, int64_t down_us)
+{
+	struct simnode *n = &s->nodes[node];
+
+	if (!n->agent)
+		return;
+	sim_trace(s, "%s: agent dies for %lld ms", n->name, (long long)(down_us / MS));
+	n->agent = steps_free(n->agent);
+	sim_at(s, s->now + down_us, K_AGENT_UP, node, 0, NULL, NULL);
+}
+
+void agent_answer(struct sim *s, struct answer *a)
+{
+	struct simnode *n = &s->nodes[a->node];
+	int64_t *waits = a->kind == M_SYNC ? &n->sync_request : a->kind == M_NEWS ? &n->news_request : &n->hello_request;
+	struct steps_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
+
+	if (n->agent && a->instance == n->instance && a->request == *waits && !cut(s, a->node)) {
+		*waits = 0;
+		if (a->welcome) {
+			e.type = AE_WELCOME;
+			e.welcome = a->welcome;
+		} else if (a->reply) {
+			e.type = AE_REPLY;
+			e.ok = a->kind == M_SYNC;
+			e.reply = a->reply;
+		}
+		agent_event(s, a->node, &e);
+	}
+	answer_free(a);
+}
+
+void node_boot(struct sim *s, int node)
+{
+	struct simnode *n = &s->nodes[node];
+
+	if (n->power)
+		return;
+	n->power = true;
+	n->boot++;
+	sim_trace(s, "%s boots", n->name);
+	sim_at(s, s->now + sim_between(s, 0, 2 * S), K_AGENT_UP, node, 0, NULL, NULL);
+}
+
+void node_lose(struct sim *s, int node, int64_t off_us)
+{
+	struct simnode *n = &s->nodes[node];
+	bool runtime_on_disk = false;
+
+	if (!n->power)
+		return;
+	sim_trace(s, "%s loses power", n->name);
+	n->power = false;
+	n->agent = steps_free(n->agent);
+	for (size_t i = 0; i < s->n_steps; i++) {
+		struct simstep *st = s->steps[i];
+
+		if (st->node != node)
+			continue;
+		step_lost(s, st);
+		if (!st->spooled)
+			continue;
+		if (sim_fault(s, F_OLD_SPOOL, 0.3))
+			runtime_on_disk = true;
+		st->spooled = runtime_on_disk;
+	}
+	if (off_us != INT64_MAX)
+		sim_at(s, s->now + off_us, K_BOOT, node, 0, NULL, NULL);
+}
+
+void node_free(struct sim *s, int node)
+{
+	steps_free(s->nodes[node].agent);
+	free(s->nodes[node].fence);
+}

@@ -1,0 +1,190 @@
+/* The simulator: the production cores (daemon/core, agent/core) in virtual time, on 64 nodes with a network, disks, processes and people that fail.
+ * It knows the truth (which process lives, which checkpoint is whole) that the cores can only infer, and holds them to the invariants of check.c after every step.
+ * One seed = one run, the same every time. Files: main (options, summary), world (clock, queue, chance, counts), control (moed's shell: turns, store, crashes),
+ * node (agent's shell and disk), stepd (supervisor's shell and its processes), train (what the ranks do), user (people), fault (what breaks), check (invariants). */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "agent/core/step.h"
+#include "agent/core/steps.h"
+#include "daemon/core/core.h"
+#include "daemon/core/inner.h"
+
+#define NODES 64
+#define GPUS 4
+#define MS 1000LL
+#define S 1000000LL
+#define JOBS_MAX 256
+
+enum fault {
+	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE,
+	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
+	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL,
+	_FAULT_N
+};
+extern const char *const fault_names[_FAULT_N];
+
+struct sim;
+struct simstep;
+/* A rank's process (with its children, which outlive it until the tree is killed). */
+struct proc { struct simstep *step; int64_t rank, gpu, pid; bool started, alive, stuck, told; int64_t code, signal, stuck_until; bool child; };
+/* One attempt of a job on one node: spool entry, journal, supervisor, processes. */
+struct simstep {
+	int node;
+	int64_t job, attempt;
+	int64_t boot;                  /* boot it was made in */
+	struct launch launch;
+	bool spooled;                  /* the entry is on disk */
+	bool stepd, hung;              /* the supervisor lives; it is stopped */
+	struct step_core *core;
+	struct note *notes; size_t n_notes;    /* the journal */
+	struct proc *procs; size_t n_procs;
+	bool forked, killing;
+	int64_t tick_at;
+	struct step_event *held; size_t n_held;  /* what came while hung */
+	int64_t instance;              /* of the supervisor: events for an earlier one are dropped */
+};
+struct fence_line { int64_t job, attempt; };
+struct simnode {
+	char name[16];
+	bool power, agent_up;
+	int64_t boot, instance;        /* counters */
+	struct steps *agent;
+	int64_t tick_at;
+	int64_t epoch; struct fence_line *fence; size_t n_fence;   /* STATE/fence.json */
+	int64_t cut_until;             /* no message passes */
+	int64_t bad_since, ok_since;   /* when the controller could (not) reach it */
+	int64_t sync_request, news_request, hello_request;         /* outstanding connection, 0 none */
+	struct proc *gpus[GPUS];       /* who uses the slot in truth */
+};
+/* What a job does in truth, per attempt. */
+struct attempt {
+	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
+	struct proc **ranks;
+	int64_t n_started, n_alive, broken_at;   /* broken_at: first death that is no orderly end, 0 none */
+	bool training, ending, lossy;
+	int64_t saving;                /* iteration being saved, 0 none */
+};
+struct file { int64_t iteration; bool complete; int64_t changed_at; };   /* a checkpoint in the shared file system */
+struct truth {                     /* of one job id */
+	struct attempt *now;
+	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
+	struct file *files; size_t n_files;
+	bool acked, cancel_acked, pause_acked;
+	int64_t attempt_at_cancel;
+	int64_t step_us, length;
+	bool fresh_asked;              /* restart --from: an older one, or none, may be taken */
+};
+struct op { int type; int64_t key, job, value; bool flag; int node; const char *when; int64_t tries; bool done; };
+
+enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
+struct message { int kind; int node; int64_t request, instance, boot; struct agent_hello *hello; struct agent_sync *sync; struct op *op; };
+struct answer { int kind; int node; int64_t request, instance; bool failed; struct agent_welcome *welcome; struct sync_reply *reply; };
+
+enum event_kind {
+	K_MESSAGE, K_ANSWER, K_TURN, K_TIMER, K_CONTROLLER_UP, K_BEAT, K_AGENT_TICK, K_AGENT_UP, K_AGENT_EVENT, K_STEP_TICK, K_STEP_EVENT, K_FORK, K_STUCK, K_STUCK_END, K_EXIT,
+	K_ITERATE, K_SAVED, K_BOOT, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
+};
+struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; };
+
+struct control {
+	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
+	bool up, turn_due;
+	int64_t up_since, paused_until, paused_at, timer_at, request, instance;
+	struct message **inbox; size_t n_inbox;
+	int64_t held[NODES], held_until[NODES];
+};
+struct sim {
+	uint64_t seed, rng, seq;
+	int64_t now, faults_until, end;
+	bool trace, faults, quiet;     /* quiet: no new faults and no new work: everything must come to rest */
+	struct queued *heap; size_t n_heap;
+	struct control ctl;
+	struct simnode nodes[NODES];
+	struct simstep **steps; size_t n_steps;
+	struct attempt **attempts; size_t n_attempts;
+	struct truth jobs[JOBS_MAX];
+	struct op **ops; size_t n_ops;
+	int64_t next_pid, next_key, n_submits, n_turns, n_events;
+	int64_t *fault_counts, *move_counts;   /* of all seeds: [_FAULT_N], [_JOB_STATE_N * _JOB_STATE_N] */
+};
+
+/* world.c */
+uint64_t sim_random(struct sim *s);
+int64_t sim_between(struct sim *s, int64_t low, int64_t high);     /* inclusive */
+bool sim_chance(struct sim *s, double p);
+bool sim_fault(struct sim *s, int fault, double p);                /* chance while faults happen; counted */
+void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q);
+bool sim_pop(struct sim *s, struct queued *ret);
+void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
+_Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
+struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
+
+/* control.c */
+void control_start(struct sim *s);
+void control_crash(struct sim *s, int64_t down_us);
+void control_message(struct sim *s, struct message *m);            /* arrived; takes it */
+void control_turn(struct sim *s);
+void control_timer(struct sim *s);
+void control_beat(struct sim *s, int node, int64_t request);
+void message_free(struct message *m);
+void answer_free(struct answer *a);
+void control_free(struct sim *s);
+
+/* node.c */
+void node_boot(struct sim *s, int node);
+void node_lose(struct sim *s, int node, int64_t off_us);            /* power is lost; it comes back after off_us, INT64_MAX = not by itself */
+void agent_up(struct sim *s, int node);
+void agent_kill(struct sim *s, int node, int64_t down_us);
+void agent_event(struct sim *s, int node, struct steps_event *e);
+void agent_later(struct sim *s, int node, int64_t delay, const struct steps_event *e); /* copies note, scan, progress */
+void agent_event_free(struct steps_event *e);
+void agent_tick(struct sim *s, int node);
+void agent_answer(struct sim *s, struct answer *a);                 /* arrived; takes it */
+void node_free(struct sim *s, int node);
+struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt);
+
+/* stepd.c */
+void stepd_start(struct sim *s, struct simstep *st);
+void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e);      /* now */
+void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct step_event *e);
+void step_event_init(struct step_event *e, int type);
+void stepd_tick(struct sim *s, struct simstep *st);
+void stepd_kill(struct sim *s, struct simstep *st);
+void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us);
+void stepd_silent(struct sim *s, struct simstep *st);               /* it did not answer for 5 s */
+void stepd_hang_end(struct sim *s, struct simstep *st);
+void stepd_fork(struct sim *s, struct simstep *st, size_t local);
+void stepd_stuck(struct sim *s, struct proc *p);
+int64_t stepd_sweep(struct sim *s, struct simstep *st);             /* every process of the step is killed; when a scan will find none */
+void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
+void step_lost(struct sim *s, struct simstep *st);                  /* with its node */
+void step_free_all(struct sim *s, struct simstep *st);
+
+/* train.c */
+void train_started(struct sim *s, struct proc *p);
+void train_ended(struct sim *s, struct proc *p);
+void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
+void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
+void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
+struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
+void train_scan(struct sim *s, int64_t job, struct scan_result *ret);
+
+/* user.c */
+void user_act(struct sim *s);
+void user_retry(struct sim *s, struct op *op);
+void user_answer(struct sim *s, struct op *op, int status, int64_t job);
+void user_settle(struct sim *s);                                    /* at the end: undrains, cancels what never ends */
+
+/* fault.c */
+void fault_happen(struct sim *s);
+void fault_heal(struct sim *s);
+
+/* check.c */
+void check_records(struct sim *s, const struct core_out *out);
+void check_promises(struct sim *s);
+void check_equal(struct sim *s);
+void check_fork(struct sim *s, const struct proc *p);
+void check_time(struct sim *s);
+void check_end(struct sim *s);

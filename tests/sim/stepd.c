@@ -1,0 +1,383 @@
+/* moe-stepd's shell in virtual time and the processes it owns. Main processes die with it (PDEATHSIG); their children live on until the tree is killed or swept. */
+#include "tests/sim/sim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+void step_event_init(struct step_event *e, int type)
+{
+	memset(e, 0, sizeof(*e));
+	e->type = type;
+	mo_desc_init(&note_desc, &e->note);
+}
+
+static void arm(struct sim *s, struct simstep *st)
+{
+	int64_t at = st->core ? step_deadline(st->core) : INT64_MAX;
+
+	if (!st->stepd || at == INT64_MAX || (st->tick_at > s->now && st->tick_at <= at))
+		return;
+	st->tick_at = MO_MAX(at, s->now + 1);
+	sim_at(s, st->tick_at, K_STEP_TICK, st->instance, 0, st, NULL);
+}
+
+void stepd_later(struct sim *s, struct simstep *st, int64_t delay, const struct step_event *e)
+{
+	struct step_event *copy = mo_alloc(sizeof(*copy));
+
+	*copy = *e;
+	mo_desc_init(&note_desc, &copy->note);
+	mo_desc_copy(&note_desc, &copy->note, &e->note);
+	sim_at(s, s->now + delay, K_STEP_EVENT, st->instance, 0, st, copy);
+}
+
+static void tell_agent(struct sim *s, struct simstep *st, int type, const struct note *n, int64_t delay)
+{
+	struct steps_event e = { .type = type, .job = st->job, .attempt = st->attempt, .note = n };
+
+	if (s->nodes[st->node].agent)
+		agent_later(s, st->node, delay, &e);
+}
+
+static void write_note(struct sim *s, struct simstep *st, const struct note *from)
+{
+	struct note *n = mo_vec_add(&note_desc, (void **)&st->notes, &st->n_notes);
+
+	mo_desc_copy(&note_desc, n, from);
+	if (n->mono_ns == MO_NONE)
+		n->mono_ns = s->now * 1000;
+	n->time = s->now;
+	sim_trace(s, "%s: j-%lld.a%lld note %lld %s rank %lld %s", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)n->n, note_kind_names[n->kind],
+		n->rank == MO_NONE ? -1LL : (long long)n->rank, n->cause ? n->cause : "");
+	tell_agent(s, st, AE_NOTE, n, 200);
+}
+
+static bool empty(const struct simstep *st)
+{
+	for (size_t i = 0; i < st->n_procs; i++)
+		if (st->procs[i].alive || st->procs[i].child || (st->procs[i].started && !st->procs[i].told))
+			return false;
+	return true;
+}
+
+/* SE_EMPTY only after every status was taken. */
+static void look_empty(struct sim *s, struct simstep *st, int64_t delay)
+{
+	struct step_event e;
+
+	if (!st->stepd || !st->killing || !empty(st))
+		return;
+	step_event_init(&e, SE_EMPTY);
+	stepd_later(s, st, delay, &e);
+}
+
+static void drop_child(struct sim *s, struct proc *p)
+{
+	if (p->child)
+		s->jobs[p->step->job].live--;
+	p->child = false;
+}
+
+static void kill_all(struct sim *s, struct simstep *st)
+{
+	for (size_t i = 0; i < st->n_procs; i++) {
+		struct proc *p = &st->procs[i];
+
+		drop_child(s, p);
+		if (!p->alive || p->stuck)
+			continue;
+		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
+			p->stuck = true;
+			s->jobs[st->job].live--;   /* never runs user code again */
+			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
+			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
+			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
+			continue;
+		}
+		proc_end(s, p, MO_NONE, SIGKILL);
+	}
+	st->killing = true;
+	look_empty(s, st, 200);
+}
+
+static void fork_all(struct sim *s, struct simstep *st)
+{
+	st->forked = true;
+	st->n_procs = (size_t)st->launch.n_local;
+	st->procs = mo_alloc_array(st->n_procs, sizeof(*st->procs));
+	for (size_t i = 0; i < st->n_procs; i++) {
+		st->procs[i] = (struct proc){ .step = st, .rank = st->launch.first_rank + (int64_t)i, .gpu = st->launch.gpus[i] };
+		sim_at(s, s->now + sim_between(s, 200, 20 * MS), K_FORK, st->instance, (int64_t)i, st, NULL);
+	}
+}
+
+void stepd_fork(struct sim *s, struct simstep *st, size_t local)
+{
+	struct proc *p = &st->procs[local];
+	struct step_event e;
+
+	if (!st->stepd || st->killing)
+		return;
+	step_event_init(&e, SE_STARTED);
+	e.note.rank = p->rank;
+	if (sim_fault(s, F_EXEC_FAILS, 0.0005)) {
+		e.type = SE_START_FAILED;
+		e.note.cause = mo_strdup("exec");
+		e.note.text = mo_strdup("no such file");
+		e.note.code = 2;
+		stepd_event(s, st, &e);
+		mo_desc_done(&note_desc, &e.note);
+		return;
+	}
+	if (p->started)
+		sim_violation(s, "rank %lld of j-%lld attempt %lld is started twice", (long long)p->rank, (long long)st->job, (long long)st->attempt);
+	p->pid = ++s->next_pid;
+	p->started = p->alive = p->child = true;
+	check_fork(s, p);
+	s->nodes[st->node].gpus[p->gpu] = p;
+	s->jobs[st->job].live += 2;
+	e.note.pid = p->pid;
+	stepd_event(s, st, &e);
+	if (p->alive)
+		train_started(s, p);
+	if (st->stepd && sim_fault(s, F_BIND_FAILS, 0.0003)) {
+		e.type = SE_BIND_FAILED;
+		e.note.cause = mo_strdup("bind");
+		e.note.text = mo_strdup("read back other CPUs");
+		stepd_event(s, st, &e);
+	}
+	mo_desc_done(&note_desc, &e.note);
+}
+
+void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
+{
+	struct simstep *st = p->step;
+	struct step_event e;
+
+	if (!p->alive)
+		return;
+	p->alive = false;
+	p->code = code;
+	p->signal = signal;
+	if (!p->stuck)
+		s->jobs[st->job].live--;
+	s->nodes[st->node].gpus[p->gpu] = NULL;
+	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)p->rank,
+		code == MO_NONE ? -1LL : (long long)code, signal == MO_NONE ? 0LL : (long long)signal);
+	train_ended(s, p);
+	if (!st->stepd)
+		return;
+	step_event_init(&e, SE_EXIT);
+	e.note.rank = p->rank;
+	e.note.pid = p->pid;
+	e.note.code = code;
+	e.note.signal = signal;
+	e.note.mono_ns = s->now * 1000;
+	mo_strs_add(&e.note.tail, &e.note.n_tail, "last line");
+	stepd_later(s, st, sim_between(s, 20, 200), &e);
+	mo_desc_done(&note_desc, &e.note);
+}
+
+static void hold_ports(struct sim *s, struct simstep *st)
+{
+	struct step_event e;
+
+	step_event_init(&e, SE_PORTS);
+	e.ok = !sim_fault(s, F_PORT_BUSY, 0.04);
+	stepd_later(s, st, 100, &e);
+}
+
+static void signal_ranks(struct sim *s, struct simstep *st)
+{
+	for (size_t i = 0; i < st->n_procs; i++)
+		if (st->procs[i].alive && !st->procs[i].stuck && !sim_chance(s, 0.15))   /* some ignore it until the grace is over */
+			sim_at(s, s->now + sim_between(s, MS, 2 * S), K_EXIT, st->procs[i].rank, sim_chance(s, 0.5) ? 143 : 0, sim_attempt(s, st->job, st->attempt), NULL);
+}
+
+static void run_effect(struct sim *s, struct simstep *st, const struct step_effect *x)
+{
+	switch (x->type) {
+	case SX_HOLD_PORTS: hold_ports(s, st); break;
+	case SX_FORK_ALL: fork_all(s, st); break;
+	case SX_SIGNAL_RANKS: signal_ranks(s, st); break;
+	case SX_KILL_TREE: kill_all(s, st); break;
+	case SX_NOTE: write_note(s, st, &x->note); break;
+	case SX_DONE: {
+		if (st->n_notes == 0 || st->notes[st->n_notes - 1].kind != NOTE_GONE)
+			sim_violation(s, "a supervisor is done without a last note");
+		st->stepd = false;
+		break;
+	}
+	default: break;
+	}
+}
+
+static void hold_back(struct simstep *st, const struct step_event *e)
+{
+	struct step_event *held = MO_GROW(st->held, st->n_held);
+
+	*held = *e;
+	mo_desc_init(&note_desc, &held->note);
+	mo_desc_copy(&note_desc, &held->note, &e->note);
+}
+
+void stepd_event(struct sim *s, struct simstep *st, const struct step_event *e)
+{
+	struct step_out out = { 0 };
+
+	if (!st->stepd)
+		return;
+	if (st->hung) {
+		hold_back(st, e);
+		return;
+	}
+	if (e->type == SE_EXIT)
+		for (size_t i = 0; i < st->n_procs; i++)
+			st->procs[i].told |= st->procs[i].rank == e->note.rank;
+	step_event(st->core, e, s->now, &out);
+	for (size_t i = 0; i < out.n_effects && st->stepd; i++) {
+		run_effect(s, st, &out.effects[i]);
+		if (st->stepd && sim_fault(s, F_STEPD_BETWEEN_EFFECTS, 0.0004))
+			stepd_kill(s, st);
+	}
+	step_out_done(&out);
+	if (e->type == SE_EXIT)
+		look_empty(s, st, 100);
+	arm(s, st);
+}
+
+void stepd_tick(struct sim *s, struct simstep *st)
+{
+	struct step_event e;
+
+	st->tick_at = 0;
+	step_event_init(&e, SE_TICK);
+	if (st->stepd && !st->hung && step_deadline(st->core) <= s->now)
+		stepd_event(s, st, &e);
+	else if (!st->hung)
+		arm(s, st);
+}
+
+void stepd_start(struct sim *s, struct simstep *st)
+{
+	struct step_event e;
+
+	if (st->stepd)
+		return;   /* the lock is held: the second one exits without a word */
+	if (st->n_notes)
+		sim_violation(s, "a supervisor of j-%lld attempt %lld is started over a journal that was begun", (long long)st->job, (long long)st->attempt);
+	st->stepd = true;
+	st->instance++;
+	st->core = step_new(&st->launch);
+	step_event_init(&e, SE_LAUNCH);
+	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
+	tell_agent(s, st, AE_STEPD_UP, NULL, 12 * MS);
+}
+
+void stepd_kill(struct sim *s, struct simstep *st)
+{
+	if (!st->stepd)
+		return;
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	if (st->hung && sim_attempt(s, st->job, st->attempt))
+		sim_attempt(s, st->job, st->attempt)->lossy = true;   /* what lay in its pipes is lost */
+	st->stepd = st->hung = false;
+	st->instance++;
+	for (size_t i = 0; i < st->n_procs; i++)
+		if (!st->procs[i].stuck)
+			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);   /* PDEATHSIG; nobody takes the status */
+	tell_agent(s, st, AE_STEPD_LOST, NULL, sim_between(s, 5 * MS, 200 * MS));
+}
+
+void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
+{
+	if (!st->stepd || st->hung)
+		return;
+	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
+	st->hung = true;
+	sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
+	sim_at(s, s->now + for_us, K_HUNG_END, st->instance, 0, st, NULL);
+}
+
+void stepd_silent(struct sim *s, struct simstep *st)
+{
+	if (st->stepd && st->hung)
+		tell_agent(s, st, AE_STEPD_SILENT, NULL, 0);
+}
+
+void stepd_hang_end(struct sim *s, struct simstep *st)
+{
+	struct step_event *held = TAKE_PTR(st->held);
+	size_t n = st->n_held;
+
+	st->n_held = 0;
+	if (st->stepd && st->hung) {
+		st->hung = false;
+		tell_agent(s, st, AE_STEPD_UP, NULL, MS);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (st->stepd && !st->hung)
+			stepd_event(s, st, &held[i]);
+		else if (sim_attempt(s, st->job, st->attempt))
+			sim_attempt(s, st->job, st->attempt)->lossy = true;
+		mo_desc_done(&note_desc, &held[i].note);
+	}
+	free(held);
+	arm(s, st);
+}
+
+void stepd_stuck(struct sim *s, struct proc *p)
+{
+	struct step_event e;
+
+	if (!p->stuck || !p->alive)
+		return;
+	step_event_init(&e, SE_STUCK);
+	e.note.rank = p->rank;
+	e.note.pid = p->pid;
+	stepd_event(s, p->step, &e);
+}
+
+int64_t stepd_sweep(struct sim *s, struct simstep *st)
+{
+	int64_t until = s->now;
+
+	if (st->stepd)
+		sim_violation(s, "the agent sweeps j-%lld attempt %lld under a living supervisor", (long long)st->job, (long long)st->attempt);
+	for (size_t i = 0; i < st->n_procs; i++) {
+		drop_child(s, &st->procs[i]);
+		if (st->procs[i].alive && st->procs[i].stuck)
+			until = MO_MAX(until, st->procs[i].stuck_until + 1);
+		else
+			proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
+	}
+	return until;
+}
+
+void step_lost(struct sim *s, struct simstep *st)
+{
+	struct attempt *a = sim_attempt(s, st->job, st->attempt);
+
+	if (a)
+		a->lossy = true;
+	st->stepd = st->hung = false;
+	st->instance++;
+	for (size_t i = 0; i < st->n_procs; i++) {
+		drop_child(s, &st->procs[i]);
+		proc_end(s, &st->procs[i], MO_NONE, SIGKILL);
+	}
+}
+
+void step_free_all(struct sim *s, struct simstep *st)
+{
+	(void)s;
+	step_free(st->core);
+	mo_desc_done(&launch_desc, &st->launch);
+	mo_vec_clear(&note_desc, (void **)&st->notes, &st->n_notes);
+	for (size_t i = 0; i < st->n_held; i++)
+		mo_desc_done(&note_desc, &st->held[i].note);
+	free(st->held);
+	free(st->procs);
+	free(st);
+}

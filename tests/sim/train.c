@@ -1,0 +1,178 @@
+/* What the ranks do in truth: an attempt iterates while all its ranks live, saves checkpoints to the shared file system, ends with exit 0; a dead rank stops everybody, and some die after it. */
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+
+static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_t iteration, int phase)
+{
+	struct step_event e;
+
+	if (!a->ranks[rank] || !a->ranks[rank]->alive)
+		return;
+	step_event_init(&e, type);
+	e.note.rank = rank;
+	e.note.iteration = iteration;
+	e.note.phase = phase;
+	if (type == SE_SAMPLE) {
+		e.note.iteration = MO_NONE;
+		e.note.sample = mo_desc_new(&sample_desc);
+		e.note.sample->iteration = iteration;
+		e.note.sample->loss = 1.0 / (double)(iteration + 1);
+		e.note.sample->step_ms = (double)a->step_us / 1000.0;
+	}
+	stepd_event(s, a->ranks[rank]->step, &e);
+	mo_desc_done(&note_desc, &e.note);
+}
+
+static struct attempt *attempt_of(struct sim *s, struct proc *p)
+{
+	struct truth *t = &s->jobs[p->step->job];
+	struct attempt *a = sim_attempt(s, p->step->job, p->step->attempt);
+	const struct launch *l = &p->step->launch;
+
+	if (a)
+		return a;
+	a = mo_alloc(sizeof(*a));
+	if (t->step_us == 0) {
+		t->step_us = sim_between(s, 200 * MS, 1000 * MS);
+		t->length = sim_chance(s, 0.08) ? 0 : sim_between(s, 15, 80);
+	}
+	*a = (struct attempt){ .job = p->step->job, .number = p->step->attempt, .world = l->world, .steps = l->steps, .resume = l->resume, .step_us = t->step_us };
+	a->iteration = MO_MAX(l->resume, 0);
+	a->every = l->checkpoint_dir ? 10 + a->job % 7 : 0;
+	a->length = l->steps != MO_NONE && t->length ? l->steps : t->length;   /* 0: a program that ends at once */
+	a->ranks = mo_alloc_array((size_t)a->world, sizeof(*a->ranks));
+	t->now = a;
+	*MO_GROW(s->attempts, s->n_attempts) = a;
+	return a;
+}
+
+static void end_all(struct sim *s, struct attempt *a)
+{
+	a->ending = true;
+	for (int64_t r = 0; r < a->world; r++)
+		sim_at(s, s->now + (a->length ? sim_between(s, 100 * MS, 2 * S) : 100), K_EXIT, r, 0, a, NULL);
+}
+
+void train_started(struct sim *s, struct proc *p)
+{
+	struct attempt *a = attempt_of(s, p);
+
+	a->ranks[p->rank] = p;
+	a->n_started++;
+	a->n_alive++;
+	if (a->n_started < a->world || a->n_alive < a->world)
+		return;
+	if (a->length == 0) {
+		end_all(s, a);
+		return;
+	}
+	for (int64_t r = 0; r < a->world; r++)
+		say(s, a, r, SE_PHASE, MO_NONE, a->resume >= 0 ? PHASE_LOAD : PHASE_INIT);
+	a->training = true;
+	sim_at(s, s->now + sim_between(s, 300 * MS, 2 * S), K_ITERATE, a->iteration + 1, 0, a, NULL);
+}
+
+void train_ended(struct sim *s, struct proc *p)
+{
+	struct attempt *a = sim_attempt(s, p->step->job, p->step->attempt);
+
+	if (!a)
+		return;
+	a->n_alive--;
+	if (p->code == 0)
+		return;
+	if (!a->broken_at)
+		a->broken_at = s->now;
+	if (a->n_alive == a->world - 1)
+		for (int64_t r = 0; r < a->world; r++)   /* "connection closed by peer", or they hang until they are killed */
+			if (a->ranks[r] && a->ranks[r]->alive && sim_chance(s, 0.5))
+				sim_at(s, s->now + sim_between(s, 20 * MS, 3 * S), K_EXIT, r, 1, a, NULL);
+}
+
+struct file *train_file(struct sim *s, int64_t job, int64_t iteration)
+{
+	struct truth *t = &s->jobs[job];
+
+	for (size_t i = 0; i < t->n_files; i++)
+		if (t->files[i].iteration == iteration)
+			return &t->files[i];
+	return NULL;
+}
+
+static void save(struct sim *s, struct attempt *a)
+{
+	struct truth *t = &s->jobs[a->job];
+	struct file *f = train_file(s, a->job, a->iteration);
+
+	if (!f)
+		f = MO_GROW(t->files, t->n_files);
+	*f = (struct file){ .iteration = a->iteration, .complete = false, .changed_at = s->now };
+	a->saving = a->iteration;
+	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
+	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
+}
+
+static void next(struct sim *s, struct attempt *a)
+{
+	if (a->iteration >= a->length)
+		end_all(s, a);
+	else
+		sim_at(s, s->now + a->step_us, K_ITERATE, a->iteration + 1, 0, a, NULL);
+}
+
+void train_iterate(struct sim *s, struct attempt *a, int64_t iteration)
+{
+	if (a->n_alive < a->world || a->ending || iteration != a->iteration + 1)
+		return;
+	a->iteration = iteration;
+	for (int64_t r = 0; r < a->world; r++) {
+		say(s, a, r, SE_SAMPLE, iteration, PHASE_NONE);
+		if (a->ranks[r]->step->stepd && !a->ranks[r]->step->hung) {
+			struct rank_progress p = { .rank = r, .iteration = iteration, .step_ms = (double)a->step_us / 1000.0, .phase = PHASE_TRAIN };
+			struct steps_event e = { .type = AE_PROGRESS, .job = a->job, .attempt = a->number, .progress = &p };
+
+			if (s->nodes[a->ranks[r]->step->node].agent)
+				agent_event(s, a->ranks[r]->step->node, &e);
+		}
+	}
+	if (a->every && iteration % a->every == 0)
+		save(s, a);
+	else
+		next(s, a);
+}
+
+void train_saved(struct sim *s, struct attempt *a, int64_t iteration)
+{
+	struct file *f = train_file(s, a->job, iteration);
+
+	if (a->n_alive < a->world || a->saving != iteration || a->ending)
+		return;   /* it stays half written */
+	a->saving = 0;
+	f->complete = true;
+	f->changed_at = s->now;
+	say(s, a, 0, SE_CHECKPOINT, iteration, PHASE_NONE);
+	next(s, a);
+}
+
+void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code)
+{
+	if (a && a->ranks[rank] && a->ranks[rank]->alive && !a->ranks[rank]->stuck)
+		proc_end(s, a->ranks[rank], code, MO_NONE);
+}
+
+void train_scan(struct sim *s, int64_t job, struct scan_result *ret)
+{
+	const struct truth *t = &s->jobs[job];
+
+	for (size_t i = 0; i < t->n_files; i++) {
+		struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
+
+		f->iteration = t->files[i].iteration;
+		f->path = mo_printf("/ckpt/%lld/%lld", (long long)job, (long long)t->files[i].iteration);
+		f->bytes = 1000;
+		f->complete = t->files[i].complete;
+		f->reason = f->complete ? NULL : mo_strdup("no COMPLETE file");
+		f->saved_at = t->files[i].changed_at;
+	}
+}

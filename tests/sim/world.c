@@ -1,0 +1,118 @@
+/* Clock, queue, chance, counts. Everything random comes from here, so a seed is a run. */
+#include "tests/sim/sim.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+const char *const fault_names[_FAULT_N] = {
+	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed", "stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
+	"controller killed", "controller paused", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
+	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "port busy", "exec fails", "bind fails",
+	"spool fails", "process cannot be killed", "checkpoint torn", "scan fails", "spool of an earlier boot",
+};
+
+uint64_t sim_random(struct sim *s)
+{
+	uint64_t z = s->rng += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+int64_t sim_between(struct sim *s, int64_t low, int64_t high)
+{
+	return low + (int64_t)(sim_random(s) % (uint64_t)(high - low + 1));
+}
+
+bool sim_chance(struct sim *s, double p)
+{
+	return (double)(sim_random(s) >> 11) / 9007199254740992.0 < p;
+}
+
+bool sim_fault(struct sim *s, int fault, double p)
+{
+	if (!s->faults || !sim_chance(s, p))
+		return false;
+	s->fault_counts[fault]++;
+	sim_trace(s, "FAULT %s", fault_names[fault]);
+	return true;
+}
+
+static bool before(const struct queued *a, const struct queued *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q)
+{
+	struct queued *e = MO_GROW(s->heap, s->n_heap);
+	size_t i = s->n_heap - 1;
+
+	*e = (struct queued){ .at = MO_MAX(at, s->now), .seq = ++s->seq, .kind = kind, .a = a, .b = b, .p = p, .q = q };
+	while (i > 0 && before(&s->heap[i], &s->heap[(i - 1) / 2])) {
+		struct queued up = s->heap[(i - 1) / 2];
+
+		s->heap[(i - 1) / 2] = s->heap[i];
+		s->heap[i] = up;
+		i = (i - 1) / 2;
+	}
+}
+
+bool sim_pop(struct sim *s, struct queued *ret)
+{
+	size_t i = 0, n;
+
+	if (s->n_heap == 0)
+		return false;
+	*ret = s->heap[0];
+	s->heap[0] = s->heap[s->n_heap - 1];
+	n = --s->n_heap;
+	for (;;) {
+		size_t least = i;
+		struct queued down;
+
+		for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < n; k++)
+			if (before(&s->heap[k], &s->heap[least]))
+				least = k;
+		if (least == i)
+			return true;
+		down = s->heap[i];
+		s->heap[i] = s->heap[least];
+		s->heap[least] = down;
+		i = least;
+	}
+}
+
+void sim_trace(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!s->trace)
+		return;
+	printf("%10.6f  ", (double)s->now / 1e6);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+void sim_violation(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fprintf(stderr, "sim: seed %llu: VIOLATION at %.6f s: ", (unsigned long long)s->seed, (double)s->now / 1e6);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nsim: replay it with 'make sim SEED=%llu' (build/sim --seed %llu --steps shows every step)\n", (unsigned long long)s->seed, (unsigned long long)s->seed);
+	abort();
+}
+
+struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number)
+{
+	struct attempt *a = job > 0 && job < JOBS_MAX ? s->jobs[job].now : NULL;
+
+	return a && a->number == number ? a : NULL;
+}
