@@ -111,6 +111,8 @@ class Node:
         done = self.moed.order("launch", job, attempt, launch=launch)
         if wait:
             self.moed.wait_note(job, attempt, wait, deadline=deadline)
+            if wait == "refused":
+                self.moed.wait_note(job, attempt, "gone", deadline=deadline)
             done()
         return launch["master_port"]
 
@@ -310,6 +312,7 @@ def kill_at_once():
 def supervisor_told_to_end():
     with Node() as n:
         n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20", "--truth", n.dir], n=2)
+        n.moed.wait(lambda: all(n.moed.progress.get((1, 1), {}).get(r, {}).get("iteration") for r in range(2)), 20, "both ranks iterate")
         os.kill(n.stepd_pid(), signal.SIGTERM)
         n.moed.wait_note(1, 1, "gone")
         equal([(e["code"], e["cause"]) for e in n.moed.note_list(1, 1, "exit")], [(0, "stopped")] * 2, "ranks got their planned stop")
@@ -658,7 +661,15 @@ class Tmpfs:
 
 @suite.test
 def full_disk_of_logs():
-    code = "import os,sys,time\nfor i in range(400): print('x' * 4000, flush=True)\nprint('mid', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('after', flush=True)"
+    code = """
+import fcntl, os, struct, termios, time
+for i in range(400): print('x' * 4000, flush=True)
+print('mid', flush=True)
+while struct.unpack('i', fcntl.ioctl(1, termios.FIONREAD, b'1234'))[0]: time.sleep(0.01)
+open('read', 'w').close()
+while not os.path.exists('go'): time.sleep(0.01)
+print('after', flush=True)
+"""
     with Node() as n:
         n.stop_agent(signal.SIGTERM)
         with Tmpfs(n.dir + "/small", 512) as small:
@@ -666,6 +677,7 @@ def full_disk_of_logs():
             n.start()
             n.launch([sys.executable, "-c", code])
             wait_until(lambda: "output is dropped" in n.log(), 10, "the supervisor says that the log cannot be written")
+            wait_until(lambda: os.path.exists(n.dir + "/read"), 10, "all of it is read")
             os.truncate(small.path + "/logs/j1/a1/rank-0.log", 0)
             open(n.dir + "/go", "w").close()
             n.moed.wait_note(1, 1, "gone")
