@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+"""Binding is read back from the kernel: a binding that silently did nothing fails the launch (verify: strict), is told (warn), or is not looked at (off)."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import BUILD, Suite, clean_env, command_recipe, equal, need
+from rig import AGENT, Rig, write_config
+
+NO_AFFINITY = os.path.join(BUILD, "tests/fake/noaffinity")
+suite = Suite()
+
+
+class Deaf(Rig):
+    """Agents on whose machine binding cpus answers success and does nothing."""
+
+    def spawn(self, program, name, options, **env):
+        if program != AGENT:
+            return super().spawn(program, name, options, **env)
+        config = write_config(os.path.join(self.dir, name + ".yaml"), options)
+        with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
+            return subprocess.Popen([NO_AFFINITY, AGENT, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+
+
+def run(rig, name, verify):
+    return rig.submit(command_recipe(name, ["/bin/sleep", "1000"], 2, bind={"cpu": "numa", "verify": verify}))
+
+
+@suite.test
+def silent_no_op_fails_the_launch(rig):
+    job = rig.wait_state(run(rig, "strict", "strict"), "failed")
+    need("bind" in job["reason"] and "cpus" in job["reason"], "reason: %s" % job["reason"])
+    equal(job["attempt"], 1, "attempts")
+
+
+@suite.test
+def silent_no_op_is_told(rig):
+    job = run(rig, "warn", "warn")
+    rig.wait_state(job, "running")
+    ranks = rig.json("ranks", job)["items"]
+    equal([r["bind_verified"] for r in ranks], [False, False], "bind_verified")
+    need(all("asked for cpus" in r["bind_note"] for r in ranks), "bind_note: %s" % [r["bind_note"] for r in ranks])
+    rig.run("cancel", job, "--now")
+    rig.wait_state(job, "cancelled")
+
+
+def main():
+    if len(os.sched_getaffinity(0)) < 2:
+        print("0 passed, 0 failed, 2 skipped")
+        print("skipped: silent_no_op_fails_the_launch silent_no_op_is_told (one cpu: every binding is the whole machine)")
+        return 0
+    rig = Deaf(nodes=1, gpus_per_node=2)
+    rig.up()
+    try:
+        return suite.main(rig)
+    finally:
+        rig.down()
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
