@@ -314,7 +314,8 @@ void link_sync(void *arg, struct http_request *r)
 	struct manager *m = arg;
 	struct input *in = sync_input(m, r, EV_SYNC);
 
-	if (!in)
+	/* An unknown node is told to say hello by the core; it gets no link, so that invented names cost nothing. */
+	if (!in || !node_find(manager_state(m), in->node))
 		return;
 	struct link *k = link_get(m->links, in->node);
 	/* The connection of an earlier one is most likely dead; what it would have said, this one says. */

@@ -2,7 +2,6 @@
 #include <string.h>
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
-#include "daemon/streams.h"
 #include "daemon/turn.h"
 
 static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
@@ -70,7 +69,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_WELCOME: welcome(m, fx); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
-	case FX_EVENT: streams_event(m, fx->value); break;
+	case FX_EVENT: break;            /* all of a turn at once: streams_flush() */
 	case FX_LOG: log_effect(fx); break;
 	}
 }

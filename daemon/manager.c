@@ -15,8 +15,6 @@
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
 
-#define PULSE_US 250000
-#define LATE_US 500000
 
 static bool given(const char *s) { return s && *s; }
 
@@ -29,21 +27,13 @@ static void on_deadline(void *arg)
 	mo_turn_arm(m->turn);
 }
 
-/* A pulse that comes late tells how long this process did not run (sync, VM pause, SIGSTOP): no node was silent because of that. The turn it arms feeds the watchdog. */
+/* The turn that it arms looks for lateness and feeds the watchdog. */
 static void on_pulse(void *arg)
 {
 	struct manager *m = arg;
-	int64_t now = mo_clock_boot_us(), late = now - m->pulse_due;
 
-	if (late > LATE_US) {
-		struct input *in = input_new(EV_LATE, NULL);
-		in->event.value = late;
-		turn_push(m, in);
-	}
 	room_check(m);
 	mo_turn_arm(m->turn);
-	m->pulse_due = now + PULSE_US;
-	mo_timer_at(m->pulse, m->pulse_due);
 }
 
 void manager_fail(struct manager *m, const char *why)
@@ -180,8 +170,7 @@ int manager_start(struct manager *m, sd_event *loop, const struct options *o, st
 		r = write_address(m, err);
 	if (r < 0)
 		return r;
-	m->pulse_due = mo_clock_boot_us() + PULSE_US;
-	mo_timer_at(m->pulse, m->pulse_due);
+	turn_pulse(m);
 	return 0;
 }
 

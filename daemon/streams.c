@@ -10,6 +10,7 @@
 #define FEED_BYTES (64 * 1024)
 #define HEARTBEAT_US (15 * 1000000LL)
 #define STUCK_US (60 * 1000000LL)
+#define ENCODED 64
 
 struct stream {
 	uint64_t id;                         /* request */
@@ -23,8 +24,8 @@ struct streams {
 	struct manager *manager;
 	struct stream *all;
 	struct mo_timer *heartbeat, *expiry;
-	int64_t encoded_seq;                 /* the newest event, encoded once for all followers */
-	struct mo_buf encoded;
+	int64_t seen;                        /* newest event that was flushed */
+	struct { int64_t seq; struct mo_buf text; } encoded[ENCODED];  /* by seq modulo ENCODED: encoded once for all followers */
 };
 
 bool stream_wants(const struct stream_filter *f, const struct event *e)
@@ -47,15 +48,18 @@ static size_t position(const struct state *s, int64_t seq)
 	return low;
 }
 
-static void encode(struct streams *s, const struct event *e)
+static const struct mo_buf *encode(struct streams *s, const struct event *e)
 {
-	if (s->encoded_seq == e->seq)
-		return;
-	s->encoded_seq = e->seq;
-	mo_buf_reset(&s->encoded);
-	mo_buf_printf(&s->encoded, "id: %lld\ndata: ", (long long)e->seq);
-	wire_encode(&event_desc, e, &s->encoded);
-	mo_buf_str(&s->encoded, "\n\n");
+	struct mo_buf *b = &s->encoded[e->seq % ENCODED].text;
+
+	if (s->encoded[e->seq % ENCODED].seq == e->seq)
+		return b;
+	s->encoded[e->seq % ENCODED].seq = e->seq;
+	mo_buf_reset(b);
+	mo_buf_printf(b, "id: %lld\ndata: ", (long long)e->seq);
+	wire_encode(&event_desc, e, b);
+	mo_buf_str(b, "\n\n");
+	return b;
 }
 
 static void feed(struct streams *s, struct stream *f)
@@ -70,8 +74,8 @@ static void feed(struct streams *s, struct stream *f)
 		f->next = e->seq + 1;
 		if (!stream_wants(&f->filter, e))
 			continue;
-		encode(s, e);
-		if (http_stream_write(r, s->encoded.data, s->encoded.len) < 0)
+		const struct mo_buf *text = encode(s, e);
+		if (http_stream_write(r, text->data, text->len) < 0)
 			return;
 	}
 }
@@ -157,7 +161,6 @@ void streams_new(struct manager *m)
 	struct streams *s = mo_alloc(sizeof(*s));
 
 	s->manager = m;
-	s->encoded_seq = MO_NONE;
 	m->streams = s;
 	if (mo_timer_new(m->loop, on_heartbeat, s, &s->heartbeat) < 0 || mo_timer_new(m->loop, on_expiry, s, &s->expiry) < 0)
 		abort();
@@ -176,7 +179,8 @@ struct streams *streams_free(struct streams *s)
 	}
 	mo_timer_free(s->heartbeat);
 	mo_timer_free(s->expiry);
-	mo_buf_done(&s->encoded);
+	for (size_t i = 0; i < ENCODED; i++)
+		mo_buf_done(&s->encoded[i].text);
 	free(s);
 	return NULL;
 }
@@ -202,10 +206,15 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after, co
 	set_expiry(s);
 }
 
-void streams_event(struct manager *m, int64_t seq)
+void streams_flush(struct manager *m)
 {
+	struct streams *s = m->streams;
 	struct stream *f, *tmp;
+	int64_t newest = manager_state(m)->next_event_seq - 1;
 
-	HASH_ITER(hh, m->streams->all, f, tmp)
-		feed(m->streams, f);
+	if (newest == s->seen)
+		return;
+	s->seen = newest;
+	HASH_ITER(hh, s->all, f, tmp)
+		feed(s, f);
 }

@@ -9,7 +9,7 @@ struct stream_filter { int64_t job; char node[64]; };    /* job MO_NONE, node ""
 /* Turns r into a stream of events with seq > after. */
 void streams_follow(struct manager *m, struct http_request *r, int64_t after, const struct stream_filter *filter);
 bool stream_wants(const struct stream_filter *f, const struct event *e);
-/* A new event is durable. */
-void streams_event(struct manager *m, int64_t seq);
+/* Sends what is new; at the end of each turn, when its events are durable. */
+void streams_flush(struct manager *m);
 /* Ends the streams of tokens that were revoked or have expired; after token changes and when a token expires. */
 void streams_check(struct manager *m);

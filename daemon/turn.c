@@ -15,6 +15,8 @@
 #include "daemon/streams.h"
 
 #define SNAPSHOT_RECORDS 10000
+#define PULSE_US 250000
+#define LATE_US 500000
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
 #define SLOW_TOLD_EVERY_US (60 * 1000000LL)
@@ -155,6 +157,7 @@ static void carry_out(struct manager *m, struct input **inputs, size_t n, const 
 			at++;
 		effect_do(m, inputs[at], &out->effects[i]);
 	}
+	streams_flush(m);
 }
 
 static void set_deadline(struct manager *m)
@@ -193,12 +196,35 @@ static void steps(struct manager *m, struct input **inputs, size_t n, int64_t no
 	core_out_done(&out);
 }
 
+void turn_pulse(struct manager *m)
+{
+	m->pulse_due = mo_clock_boot_us() + PULSE_US;
+	mo_timer_at(m->pulse, m->pulse_due);
+}
+
+/* A pulse that is overdue tells how long this process did not run (sync, VM pause, SIGSTOP): no node was silent because of that. Looked at here, and not in the timer's
+ * callback, because the deadlines of the same turn must know it. */
+static void tell_lateness(struct manager *m, int64_t boot_now)
+{
+	int64_t late = boot_now - m->pulse_due;
+
+	if (!m->pulse_due || late < 0)
+		return;
+	if (late > LATE_US) {
+		struct input *in = input_new(EV_LATE, NULL);
+		in->event.value = late;
+		turn_push(m, in);
+	}
+	turn_pulse(m);
+}
+
 void turn_run(struct manager *m)
 {
 	int64_t began = mo_clock_boot_us(), now = manager_now(m);
 
 	if (m->fatal)
 		return;
+	tell_lateness(m, began);
 	if (now >= core_deadline(m->core))
 		turn_push(m, input_new(EV_TICK, NULL));
 	/* What effects push meanwhile belongs to the next turn. */

@@ -22,6 +22,8 @@ struct input *input_new(int type, struct http_request *r);
 void turn_push(struct manager *m, struct input *in);
 /* The turn (see turn.c). */
 void turn_run(struct manager *m);
+/* Sets the pulse timer: a turn comes at least this often. */
+void turn_pulse(struct manager *m);
 void turn_inputs_done(struct manager *m);
 /* effects.c */
 void effect_do(struct manager *m, struct input *in, const struct effect *fx);

@@ -562,6 +562,27 @@ def agent_protocol(m):
 
 
 @test
+def a_stopped_controller_blames_nobody(m):
+    """SIGSTOP for longer than down_ms: its own silence is not the nodes'."""
+    agent = FakeAgent(m)
+    equal(agent.hello().status, 200, "hello")
+    agent.loop()
+    try:
+        wait_until(lambda: agent.beat > 2, 10, "beats")
+        m.process.send_signal(signal.SIGSTOP)
+        threading.Event().wait(m.options["down_ms"] / 1000 + 1)  # the time that passes is what is tested
+        m.process.send_signal(signal.SIGCONT)
+        beat = agent.beat
+        wait_until(lambda: agent.beat > beat + 3, 20, "beats again")
+        bad = [e for e in m.get("/v1/events")["items"] if e["type"] in ("node.suspect", "node.down")]
+        equal(bad, [], "events")
+        equal(m.get("/v1/nodes/n1")["state"], "up", "node")
+    finally:
+        agent.running = False
+        agent.thread.join(10)
+
+
+@test
 def logs(m):
     """Logs come from the agent, by rank or merged, whole or the last lines, followed until the ranks end."""
     agent = FakeAgent(m)
