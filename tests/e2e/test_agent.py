@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_moed import FakeMoed
-from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
+from lib import BUILD, ROOT, Failed, Skipped, Suite, equal, need, wait_until
 
 suite = Suite()
 FAKE_RANK = os.path.join(BUILD, "tests/fake/rank")
@@ -48,7 +48,11 @@ class Node:
         finally:
             self.stop_agent(signal.SIGTERM)
             self.moed.stop()
-        left = [p for p in processes() if self.dir in p[1]]
+        left = []
+        try:
+            wait_until(lambda: not [p for p in processes() if self.dir in p[1]], 10, "all processes end")
+        except Failed:
+            left = [p for p in processes() if self.dir in p[1]]
         log = self.log()
         shutil.rmtree(self.dir)
         if exc[0]:
