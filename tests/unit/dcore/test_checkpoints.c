@@ -54,6 +54,7 @@ static void a_new_job_resumes_from_what_lies_there(void **state)
 		assert_int_equal(world_job(&w, id)->resume, cases[i].expect);
 		for (size_t k = 0; k < w.toys[0].n_log; k++)
 			l = w.toys[0].log[k].launch ? w.toys[0].log[k].launch : l;
+		assert_non_null(l);
 		assert_string_equal(l->argv[1], cases[i].word);
 		assert_int_equal(l->resume, cases[i].expect);
 		assert_int_equal(checkpoint_find(world_job(&w, id), 300)->state, CKPT_TORN);
