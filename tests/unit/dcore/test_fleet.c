@@ -155,8 +155,8 @@ static void one_name_is_one_machine(void **state)
 	struct world w;
 
 	running(&w, 2, 2, 4);
-	strcpy(w.toys[1].boot, "other");
-	strcpy(w.toys[1].instance, "other");
+	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "other");
+	snprintf(w.toys[1].instance, sizeof(w.toys[1].instance), "%s", "other");
 	w.toys[1].beat = 0;
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 409);
@@ -166,7 +166,7 @@ static void one_name_is_one_machine(void **state)
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 0);
 	world_tick(&w, 5 * S);
-	strcpy(w.toys[1].boot, "boot-n1");   /* a boot that was replaced cannot come back */
+	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "boot-n1");   /* a boot that was replaced cannot come back */
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 409);
 	world_done(&w);
@@ -177,7 +177,7 @@ static void agents_restart_under_the_same_boot(void **state)
 	struct world w;
 	int64_t id = running(&w, 2, 2, 4);
 
-	strcpy(w.toys[1].instance, "second");
+	snprintf(w.toys[1].instance, sizeof(w.toys[1].instance), "%s", "second");
 	w.toys[1].beat = 0;
 	world_run(&w, 5 * S);   /* its first sync is refused, it says hello */
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
