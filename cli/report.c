@@ -15,8 +15,9 @@ static void print_ledger(struct json_object *report)
 		double v = js_real(report, path);
 		if (v == MO_NONE_F || (v == 0 && strcmp(parts[i], "productive")))
 			continue;
-		printf("  %-11s%12s  %6.2f %%  ", parts[i], text_real(v, 1), total > 0 ? v / total * 100 : 0.0);
-		for (int k = 0; total > 0 && k < (int)(v / total * 40 + 0.5); k++)
+		int bar = total > 0 ? (int)(v / total * 40 + 0.5) : 0;
+		printf("  %-11s%12s  %6.2f %%%s", parts[i], text_real(v, 1), total > 0 ? v / total * 100 : 0.0, bar ? "  " : "");
+		for (int k = 0; k < bar; k++)
 			putchar('#');
 		putchar('\n');
 	}

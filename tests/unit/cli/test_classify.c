@@ -63,6 +63,19 @@ static void single_lines(void **state)
 		{ " iteration 30/ 100 | lm loss: 2.1E+00 | number of skipped iterations: 0 | number of nan iterations: 0 |", FAIL_OK },
 		{ "UserWarning: The given NumPy array is not writable", FAIL_OK },
 		{ "INFO: loss scale: 1.0 | grad norm: 0.31", FAIL_OK },
+		{ "n1:525:525 [0] NCCL INFO NET/Plugin : Plugin load (librccl-net.so) returned 2 : librccl-net.so: cannot open shared object file: No such file or directory", FAIL_OK },
+		{ "[W1128 10:00:00.1 socket.cpp:601] [c10d] The client socket has failed to connect to [n0]:29500 (errno: 111 - Connection refused).", FAIL_OK },
+		{ "amdgpu 0000:c1:00.0: amdgpu: PSP firmware loaded, VBIOS fetched", FAIL_OK },
+		{ "amdgpu: socket: 0, die: 0, 0 uncorrectable hardware errors detected in total in gfx block", FAIL_OK },
+		{ "  check_for_nan_in_loss_and_grad .................. True", FAIL_OK },
+		{ "WARNING: could not find the metadata file /ckpt/latest_checkpointed_iteration.txt, will not load any checkpoints and will start from random", FAIL_OK },
+		{ "UserWarning: for best performance the vocabulary should be divisible by 64", FAIL_OK },
+		{ "completed step: 7, seconds: 0.159, TFLOP/s/device: 43.430, loss: nan", FAIL_NUMERICAL },
+		{ "RuntimeError: CUDA error: device-side assert triggered", FAIL_USER_ERROR },
+		{ "[rank1]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled cuda error (run with NCCL_DEBUG=INFO for details)", FAIL_SUSPECT },
+		{ "[127037.563935] amdgpu 0000:c5:00.0: amdgpu: MES failed to respond to msg=REMOVE_QUEUE", FAIL_NODE_FAULT },
+		{ "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.", FAIL_NODE_FAULT },
+		{ "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete", FAIL_HANG },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++)
 		if (run(cases[i].line, NULL, MO_NONE, MO_NONE).class != cases[i].class)
