@@ -32,6 +32,9 @@ bool steps_has_urgent(const struct steps *s) {
 		for (size_t k = 0; k < s->entries[i]->n_notes; k++)
 			if (note_urgent(&s->entries[i]->notes[k]))
 				return true;
+	for (size_t i = 0; i < s->n_scans; i++)
+		if (s->scans[i].done && !s->scans[i].told)
+			return true;
 	return false;
 }
 

@@ -92,5 +92,11 @@ bool steps_news(struct steps *s, struct agent_sync *ret) {
 		if (n)
 			add_notes(e, n, &count, &bytes, add_report(e, &ret->steps, &ret->n_steps));
 	}
-	return count > 0;
+	for (size_t i = 0; i < s->n_scans; i++) {
+		if (!s->scans[i].done || s->scans[i].told)
+			continue;
+		mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), &s->scans[i].result);
+		s->scans[i].told = true;
+	}
+	return count > 0 || ret->n_scans > 0;
 }

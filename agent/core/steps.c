@@ -370,7 +370,8 @@ static void drop_scan(struct steps *s, size_t i) {
 	s->n_scans--;
 }
 
-static void on_scanned(struct steps *s, const struct scan_result *result) {
+/* An attempt waits for it: not until the next beat. */
+static void on_scanned(struct steps *s, const struct scan_result *result, int64_t now, struct steps_out *out) {
 	for (size_t i = 0; i < s->n_scans; i++) {
 		struct scan *scan = &s->scans[i];
 		if (scan->job != result->job || scan->attempt != result->attempt || scan->done)
@@ -381,6 +382,7 @@ static void on_scanned(struct steps *s, const struct scan_result *result) {
 		}
 		scan->done = true;
 		mo_desc_copy(&scan_result_desc, &scan->result, result);
+		steps_send_news(s, now, out);
 		return;
 	}
 }
@@ -556,7 +558,7 @@ void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, st
 	case AE_STARTED: on_started(s, now_us, out); break;
 	case AE_WELCOME: on_welcome(s, e->welcome, now_us, out); break;
 	case AE_REPLY: on_reply(s, e, now_us, out); break;
-	case AE_SCANNED: on_scanned(s, e->scan); break;
+	case AE_SCANNED: on_scanned(s, e->scan, now_us, out); break;
 	case AE_NO_ANSWER: on_no_answer(s, e->ok, now_us, out); break;
 	case AE_TICK: on_tick(s, now_us, out); break;
 	default: on_step_event(s, e, now_us, out); break;

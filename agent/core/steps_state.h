@@ -9,7 +9,7 @@
 
 enum link { LINK_OFF, LINK_WAIT, LINK_HELLO, LINK_UP }; /* OFF: start-up; WAIT: hello again at link_at; HELLO: sent */
 struct highest { int64_t job, attempt; };
-struct scan { int64_t job, attempt; bool wanted, done; struct scan_result result; };
+struct scan { int64_t job, attempt; bool wanted, done, told; struct scan_result result; };   /* told: once in news; syncs carry it until it is acknowledged */
 struct query { int64_t id, at; };
 
 struct steps {

@@ -669,6 +669,17 @@ static size_t scans_in_sync(struct bed *b) {
 	return n;
 }
 
+static size_t scans_in_news(struct bed *b) {
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	bool any = steps_news(b->core, &s);
+	size_t n = s.n_scans;
+	assert_int_equal(any, n > 0 || s.n_steps > 0);
+	mo_desc_done(&agent_sync_desc, &s);
+	return n;
+}
+
 static void test_scan(void **state) {
 	struct bed *b = *state;
 	struct scan_result r;
@@ -681,8 +692,12 @@ static void test_scan(void **state) {
 	orders(b, CMD_SCAN, 7, 2);
 	assert_string_equal(said(b), "scan:7.2 sync sync");
 	assert_int_equal(scans_in_sync(b), 0);
+	assert_int_equal(scans_in_news(b), 0);
 	give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
-	assert_int_equal(scans_in_sync(b), 1);
+	assert_string_equal(said(b), "news");          /* an attempt waits for it */
+	assert_int_equal(scans_in_news(b), 1);
+	assert_int_equal(scans_in_news(b), 0);
+	assert_int_equal(scans_in_sync(b), 1);         /* until it is acknowledged */
 	orders(b, CMD_SCAN, 7, 2);
 	assert_int_equal(scans_in_sync(b), 1);
 	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
