@@ -28,6 +28,17 @@ def run(rig, name, verify):
 
 
 @suite.test
+def each_rank_on_its_own_core(_):
+    with Rig(nodes=1, gpus_per_node=2) as rig:
+        job = run(rig, "own", "strict")
+        rig.wait_state(job, "running")
+        ranks = rig.json("ranks", job)["items"]
+        seen = [sorted(os.sched_getaffinity(r["pid"])) for r in ranks]
+        need(seen[0] and seen[1] and not set(seen[0]) & set(seen[1]), "the ranks' cpus are %s" % seen)
+        equal([r["bind_verified"] for r in ranks], [True, True], "bind_verified")
+
+
+@suite.test
 def silent_no_op_fails_the_launch(rig):
     job = rig.wait_state(run(rig, "strict", "strict"), "failed")
     need("bind" in job["reason"] and "cpus" in job["reason"], "reason: %s" % job["reason"])
@@ -47,8 +58,8 @@ def silent_no_op_is_told(rig):
 
 def main():
     if len(os.sched_getaffinity(0)) < 2:
-        print("0 passed, 0 failed, 2 skipped")
-        print("skipped: silent_no_op_fails_the_launch silent_no_op_is_told (one cpu: every binding is the whole machine)")
+        print("0 passed, 0 failed, 3 skipped")
+        print("skipped: each_rank_on_its_own_core silent_no_op_fails_the_launch silent_no_op_is_told (one cpu: every binding is the whole machine)")
         return 0
     rig = Deaf(nodes=1, gpus_per_node=2)
     rig.up()

@@ -160,6 +160,28 @@ def silent_node_while_training_goes_on(rig):
 
 
 @test
+def frozen_machine(rig):
+    """Everything stood still (a paused virtual machine) for longer than down_ms: the controller knows that it was late itself and blames nobody."""
+    job = rig.submit(rank_recipe(rig, "frozen", gpus=2))
+    rig.wait_iteration(job, 5)
+    first = rig.json("events")["items"][-1]["seq"]
+    agents = list(rig.agents.values())
+    for p in agents + [rig.moed]:
+        p.send_signal(signal.SIGSTOP)
+    time.sleep(rig.moed_options["down_ms"] / 1000 * 1.6)
+    rig.moed.send_signal(signal.SIGCONT)
+    wait_until(lambda: rig.http("GET", "/healthz").status == 200, 20, "moed answers")
+    for p in agents:
+        p.send_signal(signal.SIGCONT)
+    rig.wait_iteration(job, (rig.job(job)["iteration"] or 0) + 10)
+    wait_until(lambda: [n["state"] for n in rig.json("nodes")["items"]] == ["up"] * len(agents), 20, "all nodes up")
+    blamed = [e["type"] for e in rig.json("events")["items"] if e["seq"] > first and e["type"] in ("node.down", "job.recovering")]
+    equal(blamed, [], "events after the pause")
+    equal((rig.job(job)["attempt"], rig.job(job)["state"]), (1, "running"), "attempt and state")
+    kill_now(rig, job)
+
+
+@test
 def fenced_node(rig):
     """fence states that the node is off: the next attempt starts elsewhere, once. A living node cannot be fenced."""
     r = rig.run("fence", "node-0", "--confirmed", check=False)

@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""One-line sabotages of the promises that outrank features, each of which the simulator or an end-to-end test must catch. Every mutant is made in a copy of the tree (build/mutants),
+built there, and given to its killers until one fails; a mutant that none notices is a failure, as is one whose line is no longer in the code. Usage: mutants.py [NAME ...]"""
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TREE = os.path.join(ROOT, "build/mutants/tree")
+SIM = "make --no-print-directory build/sim && build/sim --seeds 1-60"
+
+
+def e2e(file, *tests):
+    return "/usr/bin/python3 tests/e2e/%s %s" % (file, " ".join(tests))
+
+
+# name, file, what stands there, what the mutant says, killers
+MUTANTS = [
+    ("command before commit", "daemon/turn.c", "	if (store_records(m, &out) == 0) {\n",
+     "	static struct core_out late;\n	struct core_out latest = out;\n	carry_out(m, inputs, n, &out);\n	latest.n_effects = 0;\n	out = late;\n	late = latest;\n	if (store_records(m, &out) == 0) {\n",
+     [e2e("test_order.py")]),
+    ("reply before sync", "lib/store/store.c", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", [e2e("test_order.py")]),
+    ("attempt number reused", "daemon/core/schedule.c", "int64_t attempt = j->attempt + 1;", "int64_t attempt = j->attempt ? j->attempt : 1;", [SIM]),
+    ("next attempt before proof", "daemon/core/recovery.c", "if (j->steps[i].attempt == j->attempt && !step_dead(&j->steps[i]))", "if (j->steps[i].attempt == j->attempt && !step_dead(&j->steps[i]) && !j->failed)", [SIM]),
+    ("stale attempt accepted", "agent/core/steps.c", "if (c->epoch < s->epoch || c->attempt <= highest_attempt(s, c->job)) {", "if (c->epoch < 0) {", [e2e("test_agent.py", "stale_orders"), SIM]),
+    ("silence taken as death", "daemon/core/state.c", "return s->gone || s->unkillable;", "return s->gone || s->unkillable || s->hung;", [SIM, e2e("test_faults.py", "hung_supervisor")]),
+    ("silent node taken as dead", "daemon/core/fleet.c", "			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n",
+     "		{\n			struct record g;\n			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n			for (size_t k = 0; k < s->n_jobs; k++)\n				for (size_t m = 0; m < s->jobs[k].n_steps; m++)\n"
+     "					if (mo_streq(s->jobs[k].steps[m].node, s->nodes[i].name) && !s->jobs[k].steps[m].gone) {\n						record_init(&g, REC_GONE);\n						g.job = s->jobs[k].id;\n"
+     "						g.attempt = s->jobs[k].steps[m].attempt;\n						g.node = mo_strdup(s->nodes[i].name);\n						turn_emit(t, &g);\n					}\n		}\n", [SIM, e2e("test_faults.py", "silent_node")]),
+    ("beats of a stall lost", "daemon/core/fleet.c", "	if (by <= 0)\n		return;\n", "	if (by != 0)\n		return;\n", [SIM, e2e("test_faults.py", "frozen_machine")]),
+    ("incomplete checkpoint taken", "agent/core/ckpt.c", "	return reason ? reason : judge_tracker(r, e, tracker, tracker_says);", "	free(reason);\n	return judge_tracker(r, e, tracker, tracker_says);", [e2e("test_helpers.py")]),
+    ("bind left out", "agent/stepd/child.c", "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)", "if (p->cpus && !p->cpus_size)", [e2e("test_bind.py", "each_rank_on_its_own_core")]),
+    ("read-back constant", "agent/core/bind.c", "mo_idset_parse(allowed_cpus, &have) < 0", "mo_idset_parse(want->cpus, &have) < 0", [e2e("test_bind.py")]),
+    ("environment leaked", "agent/start.c", "	if (list[0])\n		return list;\n", "	extern char **environ;\n	if (!list[0])\n		return environ;\n", [e2e("test_agent.py", "launch_eight_ranks")]),
+    ("ledger second dropped", "daemon/core/ledger.c", "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);", "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);", [SIM]),
+    ("a note counts twice", "daemon/core/fleet.c", "if (rep->notes[i].n <= through || st->ended)", "if (rep->notes[i].n < through || st->ended)", [SIM]),
+    ("start before the spool is on disk", "agent/core/steps.c", "	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);\n",
+     "	steps_effect(out, AX_START, c->job, c->attempt);\n	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);\n", [SIM, e2e("test_agent.py", "unwritable_spool")]),
+    ("forgotten before it was told", "agent/core/steps.c", "if (!e || c->epoch < s->epoch || e->phase != EN_GONE || !e->known || e->through < e->written)", "if (!e)", [SIM]),
+]
+
+
+def copy_tree():
+    shutil.rmtree(TREE, ignore_errors=True)
+    os.makedirs(TREE)
+    files = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True).stdout.split("\n")
+    for f in filter(None, files):
+        if os.path.exists(os.path.join(ROOT, f)):
+            os.makedirs(os.path.dirname(os.path.join(TREE, f)), exist_ok=True)
+            shutil.copy2(os.path.join(ROOT, f), os.path.join(TREE, f))
+
+
+def run(command, timeout=600):
+    """True when it succeeds. Its output goes to the log."""
+    with open(os.path.join(TREE, "../log.txt"), "a") as log:
+        log.write("$ %s\n" % command)
+        log.flush()
+        env = {k: v for k, v in os.environ.items() if k not in ("BUILD", "MAKEFLAGS", "MFLAGS")}
+        try:
+            return subprocess.run(["/bin/sh", "-c", command], cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, timeout=timeout).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+
+def killers_pass():
+    """On the code as it is every killer must pass, or its failing says nothing."""
+    ok = True
+    for command in sorted({k for m in MUTANTS for k in m[4]}):
+        if not run(command):
+            print("FAIL %s: fails without any mutant" % command, flush=True)
+            ok = False
+    return ok
+
+
+def caught(mutant):
+    name, file, old, new, killers = mutant
+    path = os.path.join(TREE, file)
+    with open(path) as f:
+        text = f.read()
+    if text.count(old) != 1:
+        return "its line is there %d times in %s: put it right" % (text.count(old), file)
+    with open(path, "w") as f:
+        f.write(text.replace(old, new))
+    try:
+        if not run("make --no-print-directory -j2 all fakes build/sim"):
+            return "does not compile"
+        for k in killers:
+            if not run(k):
+                return None
+        return "survived " + ", ".join(killers)
+    finally:
+        with open(path, "w") as f:
+            f.write(text)
+
+
+def main():
+    wanted = sys.argv[1:]
+    passed = failed = 0
+    copy_tree()
+    if not run("make --no-print-directory -j2 all fakes build/sim", 900) or not killers_pass():
+        print("0 passed, 1 failed")
+        return 1
+    for m in MUTANTS:
+        if wanted and m[0] not in wanted:
+            continue
+        begin = time.monotonic()
+        why = caught(m)
+        if why:
+            failed += 1
+            print("FAIL %s: %s" % (m[0], why), flush=True)
+        else:
+            passed += 1
+            print("ok   %s (%.0f s)" % (m[0], time.monotonic() - begin), flush=True)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
