@@ -113,7 +113,16 @@ class Cluster:
         return seen
 
     def wait_iteration(self, job, iteration, deadline=60):
-        return wait_until(lambda: (self.job(job)["iteration"] or 0) >= iteration, deadline, "%s at iteration %d" % (job, iteration))
+        """Waits until the job reached the iteration; one that ended before is a failure at once."""
+        def there():
+            seen = self.job(job)
+            if (seen["iteration"] or 0) >= iteration:
+                return [seen["iteration"], None]
+            return seen["state"] in ("completed", "failed", "cancelled") and [None, seen]
+        reached, ended = wait_until(there, deadline, "%s at iteration %d" % (job, iteration))
+        if ended:
+            raise Failed("%s is %s before iteration %d: %s" % (job, ended["state"], iteration, ended["reason"]))
+        return reached
 
     def log(self, name):
         """Text of a daemon's log: moed, node-0, ..."""
