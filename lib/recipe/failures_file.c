@@ -18,7 +18,7 @@ static void check_pattern(struct reader *r, const struct ynode *v, const char *t
 	int code;
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR message[256] = "";
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_CASELESS | PCRE2_DUPNAMES, &code, &offset, NULL);
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, PCRE2_CASELESS | PCRE2_DUPNAMES, &code, &offset, NULL);
 	if (re) {
 		pcre2_code_free(re);
 		return;
@@ -85,7 +85,10 @@ static const struct key file_keys[] = {
 static void read_file(const struct ynode *root, struct failure_rules *ret, struct recipe_errors *errors)
 {
 	struct reader r = { .errors = errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { ret } };
-	schema_read(&r, "", root);
+	if (root->kind == YAML_MAP)
+		schema_read(&r, "", root);
+	else
+		errors_at(errors, root, NULL, "failure signatures: expected a mapping");
 }
 
 int failures_parse(const char *text, size_t n, struct failure_rules *ret, struct recipe_errors *errors)
