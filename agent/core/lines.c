@@ -36,6 +36,7 @@ struct rule {
 };
 struct lines {
 	struct rule *rules; size_t n_rules;
+	bool jit;                              /* compiled with the first line: ranks start without waiting for it */
 	pcre2_match_data *data;
 	pcre2_match_context *context;
 	char clean[MO_LINE_MAX];
@@ -95,7 +96,6 @@ static int compile(struct rule *r, const struct line_rule *from, struct mo_error
 		pcre2_get_error_message(code, text, sizeof(text));
 		return mo_error_set(err, -EINVAL, "line rule '%s': %s at character %zu: correct the pattern", from->pattern, (const char *)text, (size_t)at + 1);
 	}
-	pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);   /* where there is no JIT the interpreter does the same */
 	return read_groups(r, from->pattern, err);
 }
 
@@ -256,10 +256,17 @@ static void one_match(const struct lines *l, const struct rule *r, int64_t world
 	finish(f, &x, world);
 }
 
+static void jit(struct lines *l) {
+	for (size_t i = 0; !l->jit && i < l->n_rules; i++)
+		pcre2_jit_compile(l->rules[i].code, PCRE2_JIT_COMPLETE);   /* where there is no JIT the interpreter does the same */
+	l->jit = true;
+}
+
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg) {
 	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE;
 	struct line_fact f;
 
+	jit(l);
 	for (size_t i = 0; i < l->n_rules; i++)
 		for (size_t from = 0; from <= len && budget; budget--) {
 			int r = pcre2_match(l->rules[i].code, (PCRE2_SPTR)l->clean, len, from, 0, l->data, l->context);

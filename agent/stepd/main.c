@@ -128,7 +128,7 @@ static int start_detached(struct stepd *s) {
 
 int main(int argc, char *argv[]) {
 	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"version", no_argument, NULL, 'v'}, {0}};
-	static struct stepd s = {.lock_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
+	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'v') {

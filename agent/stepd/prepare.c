@@ -172,15 +172,19 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 		return e;
 	c->envp = env;
 	c->candidates = make_candidates(p, argv[0], env_find(env, "PATH"));
+	return 0;
+}
+
+int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err) {
 	int out = -1, errors = -1;
-	e = make_error_file(s, r, err);
+	int e = make_error_file(s, &s->ranks[i], err);
 	if (e < 0)
 		return e;
-	e = output_open(s, r, &out, &errors, err);
+	e = output_open(s, &s->ranks[i], &out, &errors, err);
 	if (out >= 0)
-		*MO_GROW(p->ends, p->n_ends) = c->out_fd = out;
+		*MO_GROW(p->ends, p->n_ends) = p->plans[i].out_fd = out;
 	if (errors >= 0)
-		*MO_GROW(p->ends, p->n_ends) = c->err_fd = errors;
+		*MO_GROW(p->ends, p->n_ends) = p->plans[i].err_fd = errors;
 	return e;
 }
 

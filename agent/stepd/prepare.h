@@ -1,4 +1,4 @@
-/* Everything a rank's child needs, made before any fork: identity, environment, program path, CPU sets, pipes. */
+/* Everything a rank's child needs, made before its fork: identity, environment, program path, CPU sets, pipes. */
 #pragma once
 #include "agent/stepd/stepd.h"
 
@@ -10,5 +10,7 @@ struct prepared {
 };
 struct prepared *prepared_free(struct prepared *p);
 MO_DEFINE_CLEANUP(struct prepared, prepared_free)
-/* Also sets s->who and opens logs, pipes and notify sockets. On failure *ret_cause is the note's cause (user, workdir, bind, exec). */
+/* Everything that a recipe can have wrong, of all ranks, before any fork. Also sets s->who. On failure *ret_cause is the note's cause (user, workdir, bind, exec). */
 int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);
+/* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
+int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);

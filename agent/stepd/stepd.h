@@ -72,8 +72,7 @@ struct stepd {
 	struct connection *connections[STEPD_CONNECTIONS_MAX]; size_t n_connections;
 	bool note_due, urgent_due;       /* notes were written this turn */
 	struct rank_progress *progress_told; int64_t progress_at_us; bool progress_due;
-	int cgroup_procs_fd;
-	char *cgroup;                    /* directory of the ranks' cgroup, NULL none */
+	char *cgroup; int cgroup_fd, cgroup_procs_fd; /* directory of the ranks' cgroup, NULL none */
 	int64_t oom_kills;
 	bool killing, empty_told;
 	int64_t kill_since_us, kill_next_us, kill_step_us;

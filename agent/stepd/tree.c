@@ -169,7 +169,7 @@ static char *unit_cgroup(void) {
 
 /* Under systemd the unit's own cgroup is delegated to us: we sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
 void tree_open_cgroup(struct stepd *s) {
-	s->cgroup_procs_fd = -1;
+	s->cgroup_fd = s->cgroup_procs_fd = -1;
 	bool unit = mo_streq(s->spool.cgroup, "unit");
 	_cleanup_(mo_freep) char *base = unit ? unit_cgroup() : mo_strdup(s->spool.cgroup);
 	if (!base)
@@ -185,12 +185,14 @@ void tree_open_cgroup(struct stepd *s) {
 	_cleanup_(mo_freep) char *procs = mo_path(ranks, "cgroup.procs");
 	if (mkdir(ranks, 0755) < 0 && errno != EEXIST)
 		return;
+	s->cgroup_fd = open(ranks, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s->cgroup_procs_fd = open(procs, O_WRONLY | O_CLOEXEC);
 	if (s->cgroup_procs_fd >= 0)
 		s->cgroup = TAKE_PTR(ranks);
 }
 
 void tree_close(struct stepd *s) {
+	s->cgroup_fd = mo_close(s->cgroup_fd);
 	s->cgroup_procs_fd = mo_close(s->cgroup_procs_fd);
 	if (!s->cgroup)
 		return;
