@@ -98,7 +98,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 		break;
 	case AX_SWEEP: step_sweep(d); break;
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
-	case AX_FORGET: step_dir_remove(d); break;
+	case AX_FORGET: d->forgotten = true; break;
 	}
 }
 
@@ -109,13 +109,28 @@ static void carry_out(struct manager *m, struct steps_effect *x) {
 	case AX_SPOOL: spool(m, x); break;
 	case AX_SCAN: scan_start(m, x->command); break;
 	case AX_QUERY: logs_query(m->logs, x->command); break;
-	case AX_HELLO: link_hello(m->link); break;
-	case AX_SYNC: link_sync(m->link); break;
-	case AX_NEWS: link_news(m->link); break;
+	case AX_HELLO:
+		m->sync_due = m->news_due = false;
+		link_hello(m->link);
+		break;
+	case AX_SYNC: m->sync_due = true; break;
+	case AX_NEWS: m->news_due = true; break;
 	default:
 		if (d)
 			on_step_effect(m, x, d);
 	}
+}
+
+/* What was decided is under way: now the controller is told, once and of everything, and then disks are tidied. */
+static void end_turn(struct manager *m) {
+	if (m->news_due)
+		link_news(m->link);
+	if (m->sync_due)
+		link_sync(m->link);
+	m->news_due = m->sync_due = false;
+	for (size_t i = m->n_steps; i-- > 0;)
+		if (m->steps[i]->forgotten)
+			step_dir_remove(m->steps[i]);
 }
 
 void manager_drain(struct manager *m) {
@@ -138,6 +153,7 @@ void manager_drain(struct manager *m) {
 	m->n_queue = 0;
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
+	end_turn(m);
 	m->draining = false;
 }
 

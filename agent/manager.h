@@ -22,6 +22,7 @@ struct step_dir {
 	struct journal journal;
 	int lock_fd;                     /* held by us: its stepd is proved dead */
 	bool gone;                       /* the journal ends with NOTE_GONE */
+	bool forgotten;                  /* removed at the end of the turn: what starts now does not wait for it */
 	bool *exited; size_t n_exited;   /* per local rank: NOTE_EXIT was read */
 	/* connection to stepd */
 	int socket; sd_event_source *source; struct mo_buf in;
@@ -52,6 +53,7 @@ struct manager {
 	struct unit_starter *units;      /* NULL: without systemd */
 	struct helper *discovery; struct mo_timer *rediscover;
 	bool started, draining, adopting;
+	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
 	bool fence_told;                 /* that the fence cannot be saved */
 };
 

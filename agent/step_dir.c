@@ -292,7 +292,7 @@ static char *taken_cpus(const struct step_dir *self) {
 	_cleanup_(mo_idset_done) struct mo_idset all = {0};
 	for (size_t i = 0; i < self->manager->n_steps; i++) {
 		const struct step_dir *d = self->manager->steps[i];
-		for (size_t k = 0; d != self && !d->gone && k < d->spool.n_binds; k++) {
+		for (size_t k = 0; d != self && !d->gone && !d->forgotten && k < d->spool.n_binds; k++) {
 			_cleanup_(mo_idset_done) struct mo_idset one = {0};
 			if (d->spool.binds[k].cpus && mo_idset_parse(d->spool.binds[k].cpus, &one) == 0)
 				mo_idset_or(&all, &one);
