@@ -2,6 +2,7 @@
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/model/limits.h"

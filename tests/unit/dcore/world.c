@@ -1,3 +1,4 @@
+/* A controller core with toy agents in virtual time: every step is replayed into a second core, which must become equal. Shared by the tests of this room. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
