@@ -304,6 +304,7 @@ int local_down(struct cli *cli, struct local *l)
 	}
 	size_t left = local_kill_steps(l, 10000);
 	if (!moed || !agents || left)
-		return cli_fail(CLI_FAILED, "local down: %zu processes of %s are still there; `moectl local status --dir %s` names them", left + !moed + !agents, l->dir, l->dir);
+		return cli_fail(CLI_FAILED, "local down: %zu processes of %s are still there, perhaps stuck in the kernel; run it again, or find them by MOE_LOCAL=%s in /proc/*/environ", left + !moed + !agents,
+				l->dir, l->dir);
 	return CLI_OK;
 }
