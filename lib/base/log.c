@@ -16,7 +16,7 @@
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define TEXT_MAX 8192      /* a datagram must fit the socket's buffer */
 
-static struct { char *identifier; enum mo_level max; int journal; } state = { NULL, MO_INFO, -1 };
+static struct { char *identifier; enum mo_level max; int journal; struct sockaddr_un address; } state = { NULL, MO_INFO, -1, { 0 } };
 
 static bool stderr_is_journal(void)
 {
@@ -32,6 +32,10 @@ static bool stderr_is_journal(void)
 
 void mo_log_open(const char *identifier, enum mo_level max_level)
 {
+	const char *path = getenv("MOE_JOURNAL_SOCKET");   /* tests listen there */
+
+	state.address.sun_family = AF_UNIX;
+	snprintf(state.address.sun_path, sizeof(state.address.sun_path), "%s", path && *path ? path : JOURNAL_SOCKET);
 	mo_str_set(&state.identifier, identifier);
 	state.max = max_level;
 	state.journal = mo_close(state.journal);
@@ -65,7 +69,6 @@ static void number_field(struct mo_buf *b, const char *name, const char *prefix,
 static bool to_journal(enum mo_level level, const char *message_id, const struct mo_log_where *w, const char *text)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	struct sockaddr_un sa = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
 
 	if (state.journal < 0)
 		return false;
@@ -86,7 +89,7 @@ static bool to_journal(enum mo_level level, const char *message_id, const struct
 		field(&b, "MOE_NODE", w->node);
 	if (w && w->cause)
 		field(&b, "MOE_CAUSE", w->cause);
-	return sendto(state.journal, b.data, b.len, MSG_NOSIGNAL, (struct sockaddr *)&sa, sizeof(sa)) == (ssize_t)b.len;
+	return sendto(state.journal, b.data, b.len, MSG_NOSIGNAL, (struct sockaddr *)&state.address, sizeof(state.address)) == (ssize_t)b.len;
 }
 
 static void to_stderr(enum mo_level level, const struct mo_log_where *w, const char *text)

@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -218,11 +220,48 @@ static void test_log_lines(void **state)
 	assert_string_equal(text, "<4>two lines 5 job=j-7 attempt=2 rank=0 node=n1 cause=oom\n<6>plain\n");
 }
 
+/* The native protocol: fields with their length, whatever the value holds. */
+static void test_log_journal(void **state)
+{
+	static const char expect[] = "MESSAGE\n\x07\0\0\0\0\0\0\0two\nl 5\nPRIORITY\n\x01\0\0\0\0\0\0\0" "3\nSYSLOG_IDENTIFIER\n\x04\0\0\0\0\0\0\0unit\nMESSAGE_ID\n\x04\0\0\0\0\0\0\0" "abcd\n"
+				     "MOE_JOB\n\x03\0\0\0\0\0\0\0j-7\nMOE_RANK\n\x01\0\0\0\0\0\0\0" "0\nMOE_NODE\n\x02\0\0\0\0\0\0\0n1\n";
+	_cleanup_(mo_freep) char *path = mo_path(dir, "journal");
+	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), other = -1;
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	char got[4096] = "", stream[64];
+	struct stat st;
+	int status, p[2];
+	pid_t pid;
+
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(pipe2(p, O_CLOEXEC), 0);
+	other = p[0];
+	assert_int_equal(fstat(p[1], &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	pid = fork();
+	if (pid == 0) {
+		dup2(p[1], STDERR_FILENO);
+		setenv("JOURNAL_STREAM", stream, 1);
+		setenv("MOE_JOURNAL_SOCKET", path, 1);
+		mo_log_open("unit", MO_INFO);
+		mo_log(MO_ERR, "abcd", &(struct mo_log_where){ .job = 7, .rank = 0, .node = "n1" }, "two\nl %d", 5);
+		_exit(0);
+	}
+	mo_close(p[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), (ssize_t)sizeof(expect) - 1);
+	assert_memory_equal(got, expect, sizeof(expect) - 1);
+	assert_int_equal(read(other, got, sizeof(got)), 0);   /* nothing on stderr */
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_write_read), cmocka_unit_test(test_mkdir_rm), cmocka_unit_test(test_rm_depth), cmocka_unit_test(test_lock), cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_data_file), cmocka_unit_test(test_libexec), cmocka_unit_test(test_coretime), cmocka_unit_test(test_log_lines),
+		cmocka_unit_test(test_log_journal),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
