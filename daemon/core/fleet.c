@@ -290,7 +290,8 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 	}
 }
 
-static void reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh)
+/* A hello may be a late copy of a dead agent's, so only a beat of the present instance shows what is absent. */
+static void reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello)
 {
 	for (size_t i = 0; i < n_steps; i++) {
 		const struct job *j = job_find(&t->core->state, steps[i].job);
@@ -298,13 +299,18 @@ static void reports(struct turn *t, const char *name, const struct step_report *
 		if (j && step_find(j, steps[i].attempt, name))
 			known_step(t, j->id, &steps[i], name, fresh);
 	}
-	if (!fresh)
-		return;
-	absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
-	stray_steps(t, name, steps, n_steps);
+	if (fresh)
+		absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
+	if (fresh || hello)
+		stray_steps(t, name, steps, n_steps);
 }
 
 /* ---- messages ---- */
+
+static bool replaced(char *const *past, size_t n, const char *id)
+{
+	return mo_enum_parse((const char *const *)past, n, id) >= 0;
+}
 
 static bool hello_refused(struct turn *t, const struct agent_hello *h)
 {
@@ -318,7 +324,9 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 		turn_reply(t, 422, MO_NONE, "agent %s: %zu GPU slots, at most %d are supported", h->node, h->info.n_gpus, MO_GPUS_PER_NODE_MAX);
 	else if (!n && t->core->state.n_nodes >= MO_NODES_MAX)
 		turn_reply(t, 429, MO_NONE, "agent %s: this controller knows %d nodes already, which is its limit", h->node, MO_NODES_MAX);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) && mo_enum_parse((const char *const *)n->past_boots, n->n_past_boots, h->boot_id) >= 0)
+	else if (n && !mo_streq(n->instance, h->instance) && replaced(n->past_instances, n->n_past_instances, h->instance))
+		turn_reply(t, 409, MO_NONE, "agent %s: a later agent of this node took over; only one may run under this name", h->node);
+	else if (n && !mo_streq(n->boot_id, h->boot_id) && replaced(n->past_boots, n->n_past_boots, h->boot_id))
 		turn_reply(t, 409, MO_NONE, "agent %s: boot %s was replaced by a later one; another machine uses this node name", h->node, h->boot_id);
 	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled && t->now - n->heard_at < t->core->config.suspect_us)
 		turn_reply(t, 409, MO_NONE, "agent %s: another live agent has this node name (boot %s, heard %lld ms ago); give one of them another name", h->node, n->boot_id, (long long)((t->now - n->heard_at) / 1000));
@@ -374,7 +382,7 @@ void fleet_hello(struct turn *t)
 		event_emit(t, "node.up", MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	fleet_heard(t, h->node);
 	prove_gone(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
-	reports(t, h->node, h->steps, h->n_steps, true);
+	reports(t, h->node, h->steps, h->n_steps, false, true);
 	welcome(t, h);
 }
 
@@ -436,7 +444,7 @@ void fleet_sync(struct turn *t)
 	fresh = !news && s->beat > l->last_beat;
 	if (fresh)
 		l->last_beat = s->beat;
-	reports(t, s->node, s->steps, s->n_steps, fresh);
+	reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	for (size_t i = 0; i < s->n_scans; i++)
 		scanned(t, &s->scans[i]);
 	if (!news)

@@ -8,7 +8,7 @@
 #define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
 #define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */
 #define PORT_TRIES_MAX 50                  /* attempts in a row that find their ports busy */
-#define PAST_BOOTS_MAX 16
+#define PAST_MAX 16                        /* replaced boots and agent instances remembered per node */
 
 /* A step that a node reports and that moed does not have. */
 struct stray { int64_t job, attempt, written; bool gone, ours; };  /* ours: we stored it once and forgot it since: it may be forgotten again */
@@ -29,6 +29,7 @@ struct core {
 	int64_t *fresh; size_t n_fresh;    /* jobs just submitted: the queue is otherwise as it was looked at last */
 	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
 	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
+	uint32_t *idem_heads; size_t n_idem_heads;   /* idems.c */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
@@ -48,6 +49,11 @@ void core_reindex(struct core *c);                              /* after core_lo
 bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);
 void ids_remove(int64_t *ids, size_t *n, int64_t id);
+
+/* idems.c */
+void idems_reindex(struct core *c);
+const struct idem *idem_find(const struct core *c, const char *caller, const char *key, int64_t now); /* NULL if none within MO_IDEM_KEPT_US */
+void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t now);
 
 /* update.c, update_notes.c */
 void job_clear_attempt(struct job *j);

@@ -35,9 +35,10 @@ int ledger_category(const struct job *j)
 
 void ledger_charge_as(struct job *j, int64_t time, int category)
 {
-	if (!job_state_final(j->state) && time > j->ledger_at)
-		j->ledger[category] += job_gpus(j) * (time - j->ledger_at);
-	j->ledger_at = MO_MAX(j->ledger_at, time);
+	if (job_state_final(j->state) || time <= j->ledger_at)
+		return;
+	j->ledger[category] += job_gpus(j) * (time - j->ledger_at);
+	j->ledger_at = time;
 }
 
 /* Iterations from+1 .. to were done since ledger_at; those up to the watermark for the second time. */
@@ -45,7 +46,7 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to)
 {
 	int64_t total = job_gpus(j) * MO_MAX(0, time - j->ledger_at), again;
 
-	if (to <= from || j->watermark == MO_NONE || j->watermark <= from) {
+	if (job_state_final(j->state) || to <= from || j->watermark == MO_NONE || j->watermark <= from) {
 		ledger_charge_as(j, time, GPU_PRODUCTIVE);
 		return;
 	}

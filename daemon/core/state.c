@@ -56,7 +56,7 @@ static const struct mo_field node_fields[] = {
 	MO_F(node, protocol, MO_INT), MO_F_SUB(node, info, MO_STRUCT, &nodeinfo_desc), MO_F_ENUM(node, state, node_state_names),
 	MO_F(node, reason, MO_STR), MO_F(node, drain, MO_BOOL), MO_F(node, drain_when, MO_STR), MO_F(node, strange_steps, MO_BOOL),
 	MO_F(node, heard_at, MO_INT), MO_F(node, registered_at, MO_INT), MO_F(node, reconciled, MO_BOOL),
-	MO_F_LIST(node, past_boots, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
+	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
 };
 static const struct mo_field token_fields[] = {
 	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),

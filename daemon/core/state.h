@@ -108,11 +108,12 @@ struct node {
 	int64_t registered_at;
 	bool reconciled;             /* said hello since this controller started */
 	char **past_boots; size_t n_past_boots;      /* boot ids that were replaced, newest last: they cannot come back */
+	char **past_instances; size_t n_past_instances; /* the same for agents: a late copy of an old hello must not count */
 	int64_t drain_at;            /* when the drain was asked for */
 	bool drained;                /* the drain is done: no rank is left */
 };
 struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
-struct idem { char *caller, *key, *digest; int64_t job, time; };
+struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
 
 struct state {
 	int64_t epoch;               /* +1 at each controller start; every command carries it */

@@ -22,6 +22,18 @@ static struct node *node_insert(struct core *c, const char *name)
 	return &s->nodes[at];
 }
 
+/* What is replaced by something else cannot come back. */
+static void remember(char ***past, size_t *n, const char *old, const char *new)
+{
+	if (!old || mo_streq(old, new))
+		return;
+	mo_strs_add(past, n, old);
+	if (*n <= PAST_MAX)
+		return;
+	free((*past)[0]);
+	memmove(*past, *past + 1, --*n * sizeof(**past));
+}
+
 int update_node(struct core *c, const struct record *r)
 {
 	const struct agent_hello *h = r->hello;
@@ -35,13 +47,8 @@ int update_node(struct core *c, const struct record *r)
 		n->registered_at = r->time;
 		n->state = NODE_UP;
 	}
-	if (n->boot_id && !mo_streq(n->boot_id, h->boot_id)) {
-		mo_strs_add(&n->past_boots, &n->n_past_boots, n->boot_id);
-		if (n->n_past_boots > PAST_BOOTS_MAX) {
-			free(n->past_boots[0]);
-			memmove(n->past_boots, n->past_boots + 1, --n->n_past_boots * sizeof(*n->past_boots));
-		}
-	}
+	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
+	remember(&n->past_instances, &n->n_past_instances, n->instance, h->instance);
 	if (!mo_streq(n->instance, h->instance)) {
 		struct live *l = core_live(c, h->node);
 

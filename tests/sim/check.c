@@ -104,6 +104,30 @@ static void check_gpus(struct sim *s)
 	}
 }
 
+static int node_index(const struct sim *s, const char *name)
+{
+	for (int n = 0; n < NODES; n++)
+		if (mo_streq(s->nodes[n].name, name))
+			return n;
+	return 0;
+}
+
+/* No false verdict: a node that nothing happened to is not called down, nor a supervisor that answers hung. */
+static void check_verdict(struct sim *s, const struct record *r)
+{
+	int n = node_index(s, r->node);
+	const struct simnode *node = &s->nodes[n];
+	const struct simstep *st;
+
+	if (r->type == REC_NODE_STATE && r->value != NODE_UP && node->ok_since && s->now - MO_MAX(node->ok_since, node->trouble_at) > (r->value == NODE_DOWN ? 20 : 12) * S)
+		sim_violation(s, "%s is called silent although its agent works and no message was lost for %lld s", r->node, (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
+	if (r->type != REC_HUNG || !r->flag)
+		return;
+	st = step_of(s, n, r->job, r->attempt);
+	if (st && st->stepd && !st->hung && (!st->hung_at || s->now - st->hung_at > 20 * S))
+		sim_violation(s, "the supervisor of j-%lld attempt %lld on %s is called hung although it answers", (long long)r->job, (long long)r->attempt, r->node);
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	bool placed = false;
@@ -117,6 +141,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_place(s, r);
 		if (r->type == REC_JOB)
 			check_final(s, r);
+		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
+			check_verdict(s, r);
 		placed |= r->type == REC_PLACE;
 		if (r->type == REC_EVENT && s->trace)
 			sim_trace(s, "event %s: %s", r->event->type, r->event->message);

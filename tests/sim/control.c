@@ -27,8 +27,15 @@ static void answer(struct sim *s, struct answer *a)
 	int64_t delay = sim_between(s, 50, 3 * MS);
 
 	if (s->nodes[a->node].cut_until > s->now || sim_fault(s, F_LOSE_REPLY, 0.004)) {
+		sim_trouble(s, a->node);
 		answer_free(a);
 		return;
+	}
+	if (a->reply && a->reply->n_commands && sim_fault(s, F_OLD_REPLY, 0.02)) {   /* repetition is harmless, says the protocol */
+		struct answer *copy = mo_alloc(sizeof(*copy));
+
+		*copy = (struct answer){ .kind = a->kind, .node = a->node, .old = true, .reply = mo_desc_dup(&sync_reply_desc, a->reply) };
+		sim_at(s, s->now + sim_between(s, MS, 40 * S), K_ANSWER, a->node, 0, copy, NULL);
 	}
 	sim_at(s, s->now + delay, K_ANSWER, a->node, 0, a, NULL);
 }
@@ -179,6 +186,7 @@ static void hold(struct sim *s, struct message *m)
 {
 	const char *name = s->nodes[m->node].name;
 
+	answer_held(s, m->node);   /* one per node */
 	s->ctl.held[m->node] = m->request;
 	if (core_commands_due(s->ctl.core, name))
 		answer_held(s, m->node);

@@ -49,12 +49,16 @@ static void send_message(struct sim *s, int node, struct message *m)
 		s->nodes[node].news_request = m->request;
 	else
 		s->nodes[node].hello_request = m->request;
+	sim_trace(s, "%s sends %s %lld", s->nodes[node].name, m->kind == M_SYNC ? "sync" : m->kind == M_NEWS ? "news" : "hello", (long long)m->request);
 	if (cut(s, node) || sim_fault(s, F_LOSE_REQUEST, 0.004)) {
+		sim_trouble(s, node);
 		message_free(m);
 		return;
 	}
-	if (sim_fault(s, F_DELAY, 0.01))
+	if (sim_fault(s, F_DELAY, 0.01)) {
 		delay = sim_between(s, 5 * MS, 9 * S);
+		sim_trouble(s, node);
+	}
 	if (sim_fault(s, F_DUPLICATE, 0.005)) {   /* a copy arrives too, maybe much later; its answer goes nowhere */
 		struct message *copy = mo_alloc(sizeof(*copy));
 
@@ -362,7 +366,12 @@ void agent_answer(struct sim *s, struct answer *a)
 	int64_t *waits = a->kind == M_SYNC ? &n->sync_request : a->kind == M_NEWS ? &n->news_request : &n->hello_request;
 	struct steps_event e = { .type = AE_NO_ANSWER, .ok = a->kind != M_NEWS };
 
-	if (n->agent && a->instance == n->instance && a->request == *waits && !cut(s, a->node)) {
+	sim_trace(s, "%s hears the answer to %lld%s%s", n->name, (long long)a->request, a->failed ? ", a failure" : "", a->old ? ", again" : "");
+
+	if (n->agent && a->old) {
+		e = (struct steps_event){ .type = AE_REPLY, .ok = false, .reply = a->reply };
+		agent_event(s, a->node, &e);
+	} else if (n->agent && a->instance == n->instance && a->request == *waits && !cut(s, a->node)) {
 		*waits = 0;
 		if (a->welcome) {
 			e.type = AE_WELCOME;

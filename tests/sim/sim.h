@@ -20,7 +20,7 @@
 enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
-	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL,
+	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -37,6 +37,7 @@ struct simstep {
 	struct launch launch;
 	bool spooled;                  /* the entry is on disk */
 	bool stepd, hung;              /* the supervisor lives; it is stopped */
+	int64_t hung_at;               /* when it was last stopped or let go on, 0 never */
 	struct step_core *core;
 	struct note *notes; size_t n_notes;    /* the journal */
 	struct proc *procs; size_t n_procs;
@@ -55,6 +56,7 @@ struct simnode {
 	int64_t epoch; struct fence_line *fence; size_t n_fence;   /* STATE/fence.json */
 	int64_t cut_until;             /* no message passes */
 	int64_t bad_since, ok_since;   /* when the controller could (not) reach it */
+	int64_t trouble_at;            /* last time something went wrong between it and the controller */
 	int64_t sync_request, news_request, hello_request;         /* outstanding connection, 0 none */
 	struct proc *gpus[GPUS];       /* who uses the slot in truth */
 };
@@ -80,7 +82,7 @@ struct op { int type; int64_t key, job, value; bool flag; int node; const char *
 
 enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
 struct message { int kind; int node; int64_t request, instance, boot; struct agent_hello *hello; struct agent_sync *sync; struct op *op; };
-struct answer { int kind; int node; int64_t request, instance; bool failed; struct agent_welcome *welcome; struct sync_reply *reply; };
+struct answer { int kind; int node; int64_t request, instance; bool failed, old; struct agent_welcome *welcome; struct sync_reply *reply; };
 
 enum event_kind {
 	K_MESSAGE, K_ANSWER, K_TURN, K_TIMER, K_CONTROLLER_UP, K_BEAT, K_AGENT_TICK, K_AGENT_UP, K_AGENT_EVENT, K_STEP_TICK, K_STEP_EVENT, K_FORK, K_STUCK, K_STUCK_END, K_EXIT,
@@ -117,6 +119,7 @@ bool sim_chance(struct sim *s, double p);
 bool sim_fault(struct sim *s, int fault, double p);                /* chance while faults happen; counted */
 void sim_at(struct sim *s, int64_t at, int kind, int64_t a, int64_t b, void *p, void *q);
 bool sim_pop(struct sim *s, struct queued *ret);
+void sim_trouble(struct sim *s, int node);
 void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);

@@ -296,6 +296,7 @@ void stepd_hang(struct sim *s, struct simstep *st, int64_t for_us)
 		return;
 	sim_trace(s, "%s: supervisor of j-%lld.a%lld is stopped", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
 	st->hung = true;
+	st->hung_at = s->now;
 	sim_at(s, s->now + 5 * S, K_SILENT, st->instance, 0, st, NULL);
 	sim_at(s, s->now + for_us, K_HUNG_END, st->instance, 0, st, NULL);
 }
@@ -314,6 +315,7 @@ void stepd_hang_end(struct sim *s, struct simstep *st)
 	st->n_held = 0;
 	if (st->stepd && st->hung) {
 		st->hung = false;
+		st->hung_at = s->now;
 		tell_agent(s, st, AE_STEPD_UP, NULL, MS);
 	}
 	for (size_t i = 0; i < n; i++) {
