@@ -3,6 +3,7 @@
 'use strict';
 
 const POLL_MS = 2000, SOON_MS = 250, ANSWER_MS = 10000, STALE_MS = 6000, EVENTS_KEPT = 200;
+const OPEN = 'queued,starting,running,recovering,stopping,paused', ENDED = 'completed,failed,cancelled';      /* what is not over comes first */
 const $ = (id) => document.getElementById(id);
 const state = { job: null, charts: {}, lastSeq: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
 const CATEGORIES = [['productive', '#2e7d4f'], ['recompute', '#c77f12'], ['load', '#5b7fb5'], ['init', '#8a6fb0'], ['save', '#3c9aa8'], ['launch', '#9aa7b5'],
@@ -109,10 +110,12 @@ function chart(id, label, data) {
     return;
   }
   const css = getComputedStyle(document.documentElement), v = (n) => css.getPropertyValue(n).trim();
+  const digits = (incr) => Math.min(8, Math.max(0, Math.ceil(-Math.log10(incr) - 1e-9)));      /* as many as tell two ticks apart */
+  const ticks = (u, splits, i, space, incr) => splits.map((t) => number(t, digits(incr)));
   const axis = { stroke: v('--dim'), grid: { stroke: v('--grid'), width: 1 }, ticks: { stroke: v('--grid'), width: 1 } };
   const few = (u) => u.data[0].length < 60;
   state.charts[id] = new uPlot({ width, height: 220, cursor: { y: false }, scales: { x: { time: false } }, legend: { show: true },
-    axes: [axis, { ...axis, size: 60 }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
+    axes: [axis, { ...axis, size: 70, values: ticks }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
 }
 
 function dropCharts() {
@@ -186,9 +189,9 @@ async function drawJob(id) {
 }
 
 async function refreshOnce() {
-  const [cluster, jobs, nodes] = await Promise.all([get('/v1/cluster'), get('/v1/jobs?limit=500&last=1'), get('/v1/nodes?limit=1000')]);
+  const [cluster, open, ended, nodes] = await Promise.all([get('/v1/cluster'), get(`/v1/jobs?state=${OPEN}&limit=200&last=1`), get(`/v1/jobs?state=${ENDED}&limit=100&last=1`), get('/v1/nodes?limit=1000')]);
   signedOut(false);
-  drawCluster(cluster); drawJobs(jobs.items); drawNodes(nodes.items);
+  drawCluster(cluster); drawJobs([...ended.items, ...open.items]); drawNodes(nodes.items);
   if (state.job) {
     await drawJob(state.job).catch((e) => {
       if (e.status !== 404) throw e;
