@@ -65,7 +65,7 @@ class Node:
         for o in ["controller=unix:" + self.dir + "/moed.sock", "node=n0", "state_dir=" + self.dir + "/state", "runtime_dir=" + self.dir + "/run", "gpus=%d" % self.gpus,
                   "only_fake_gpus=true", "allow_root=true"] + self.options:
             args += ["--set", o]
-        env = {"PATH": "/usr/bin:/bin", "LEAKED": "yes", "SLURM_JOB_ID": "1", "http_proxy": "http://x"}
+        env = {"PATH": "/usr/bin:/bin", "LEAKED": "yes", "SLURM_JOB_ID": "1", "http_proxy": "http://x", "MOE_DATA_DIR": os.path.join(ROOT, "config")}
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(self.env)
         with open(self.dir + "/agent.log", "ab") as log:
