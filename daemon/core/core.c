@@ -104,6 +104,7 @@ void core_reindex(struct core *c)
 {
 	size_t n = 0;
 
+	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
 	c->state.n_holders = c->n_unfinished = 0;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
@@ -147,6 +148,7 @@ void core_free(struct core *c)
 	lives_clear(c);
 	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
+	free(c->idem_heads);
 	free(c->unfinished);
 	free(c->fresh);
 	free(c->dirty);

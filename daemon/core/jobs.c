@@ -159,21 +159,16 @@ void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from)
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;
-	const struct state *s = &t->core->state;
-	int64_t id = s->next_job;
+	int64_t id = t->core->state.next_job;
+	const struct idem *known;
 	struct record r;
 
-	for (size_t i = s->n_idems; spec->idempotency_key && i > 0; i--) {
-		const struct idem *k = &s->idems[i - 1];
-
-		if (k->time + MO_IDEM_KEPT_US < t->now)
-			break;
-		if (!mo_streq(k->key, spec->idempotency_key) || !mo_streq(k->caller, spec->user))
-			continue;
-		if (mo_streq(k->digest, spec->digest))
-			turn_reply(t, 200, k->job, NULL);
+	known = spec->idempotency_key ? idem_find(t->core, spec->user, spec->idempotency_key, t->now) : NULL;
+	if (known) {
+		if (mo_streq(known->digest, spec->digest))
+			turn_reply(t, 200, known->job, NULL);
 		else
-			turn_reply(t, 422, MO_NONE, "idempotency key: it was used for another body, job j-%lld; use a new key for a new job", (long long)k->job);
+			turn_reply(t, 422, MO_NONE, "idempotency key: it was used for another body, job j-%lld; use a new key for a new job", (long long)known->job);
 		return;
 	}
 	if (spec->recipe.gpus < 1 || spec->recipe.gpus > MO_RANKS_MAX) {

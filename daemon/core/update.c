@@ -92,36 +92,13 @@ static void prune_history(struct core *c)
 	s->n_jobs = kept;
 }
 
-static void idem_add(struct state *s, const struct submit *spec, int64_t job, int64_t now)
-{
-	size_t old = 0;
-	struct idem *i;
-
-	while (old < s->n_idems && (s->idems[old].time + MO_IDEM_KEPT_US < now || s->n_idems - old > MO_IDEMS_MAX))
-		old++;
-	if (old) {
-		for (size_t k = 0; k < old; k++)
-			mo_desc_done(&idem_desc, &s->idems[k]);
-		memmove(s->idems, s->idems + old, (s->n_idems - old) * sizeof(*s->idems));
-		s->n_idems -= old;
-	}
-	if (!spec->idempotency_key)
-		return;
-	i = MO_ADD(s, idems, &idem_desc);
-	i->caller = mo_strdup(spec->user);
-	i->key = mo_strdup(spec->idempotency_key);
-	i->digest = mo_strdup(spec->digest);
-	i->job = job;
-	i->time = now;
-}
-
 static int on_submit(struct core *c, const struct record *r)
 {
 	struct state *s = &c->state;
 
 	if (!r->submit || r->job < s->next_job)
 		return -EINVAL;
-	idem_add(s, r->submit, r->job, r->time);
+	idem_add(c, r->submit, r->job, r->time);
 	job_init(MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
