@@ -90,6 +90,7 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 	} else {
 		struct input *in = input_new(EV_SUBMIT, r);
 		in->submit = TAKE_PTR(p->spec);
+		in->event.flag = true;
 		in->answer = ANSWER_SUBMIT;
 		turn_push(p->manager, in);
 	}

@@ -19,7 +19,7 @@ enum core_event_type {
 	EV_START,        /* controller start after replay: new epoch */
 	EV_TICK,         /* core_deadline() was reached */
 	EV_LATE,         /* value us: the turn came that much late; liveness deadlines move by it */
-	EV_SUBMIT,       /* submit (taken over) */
+	EV_SUBMIT,       /* submit; flag = its content may be taken over (it is left empty then), which saves a copy */
 	EV_CANCEL,       /* job, flag = now */
 	EV_PAUSE, EV_RESUME,
 	EV_RESTART,      /* job, value = from iteration or MO_NONE */

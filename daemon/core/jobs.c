@@ -181,8 +181,13 @@ void job_submit(struct turn *t)
 	}
 	record_init(&r, REC_SUBMIT);
 	r.job = id;
-	r.submit = mo_desc_dup(&submit_desc, spec);
+	r.submit = t->event->flag ? mo_desc_new(&submit_desc) : mo_desc_dup(&submit_desc, spec);
+	if (t->event->flag) {
+		*r.submit = *spec;
+		mo_desc_init(&submit_desc, t->event->submit);
+	}
 	turn_emit(t, &r);
+	spec = &job_find(&t->core->state, id)->spec;
 	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPUs", spec->recipe.name, spec->user ? spec->user : "?", (long long)spec->recipe.gpus);
 	turn_reply(t, 201, id, NULL);
 }

@@ -63,7 +63,9 @@ static void submit(int variant)
 	item->name = mo_strdup("PATH");
 	item->value = mo_printf("/bin/%d\nsecond line of \"parts 7 {}\"", variant);
 	MO_ADD(s, env_amd, &env_item_desc)->name = mo_strdup("HSA");
-	step(&(struct core_event){ .type = EV_SUBMIT, .submit = s, .job = MO_NONE, .value = MO_NONE, .user = "ada" });
+	bool give = variant % 2;             /* the core may take the content over */
+	step(&(struct core_event){ .type = EV_SUBMIT, .submit = s, .job = MO_NONE, .value = MO_NONE, .user = "ada", .flag = give });
+	assert_int_equal(s->user == NULL, give);
 	mo_desc_free(&submit_desc, s);
 }
 
