@@ -227,6 +227,7 @@ static void on_rank_exit(struct step_core *s, const struct step_event *e, int64_
 		n->pid = r->started ? r->pid : MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup(exit_cause(s, n));
+	n->iteration = r->progress.iteration;  /* the last word of its progress: beats may not have carried it */
 	if (++s->n_ended == s->n_ranks && s->state != DOWN)
 		kill_tree(s, now, out);        /* what the ranks left behind: nothing of it is of use any more */
 }

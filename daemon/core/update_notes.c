@@ -49,6 +49,8 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 		return;
 	rank_exit(k, n->code, n->signal, n->cause);
 	k->exit_mono_ns = n->mono_ns;
+	if (n->iteration != MO_NONE && n->iteration > k->iteration)
+		k->iteration = n->iteration;
 	for (size_t i = 0; i < n->n_tail; i++)
 		mo_strs_add(&k->tail, &k->n_tail, n->tail[i]);
 	st->n_exited++;

@@ -14,7 +14,7 @@ enum note_kind {
 	NOTE_CHECKPOINT,  /* iteration, path: announced complete (notify or a `saved` line) */
 	NOTE_SAVING,      /* iteration: a save began */
 	NOTE_RESUMED,     /* iteration the engine says it resumed from */
-	NOTE_EXIT,        /* rank, pid, code or signal, cause, mono_ns, tail[]: exit status taken by the parent */
+	NOTE_EXIT,        /* rank, pid, code or signal, cause, mono_ns, tail[], iteration (its last, if known): exit status taken by the parent */
 	NOTE_LOST,        /* the supervisor died (lock taken by the agent): cause supervisor-lost */
 	NOTE_GONE,        /* proof: no process of the step is left. text = how it is known. Always the last note. */
 	NOTE_UNKILLABLE,  /* pid in D state with SIGKILL pending */

@@ -349,7 +349,7 @@ static void test_sample_before_exit(void **state) {
 	run(b);
 	sample(b, 0, 1, 1.0, 1.0);
 	exited(b, 0, 0, MO_NONE);
-	assert_string_equal(said(b), "note:sample@0=1 note:exit@0/exited");
+	assert_string_equal(said(b), "note:sample@0=1 note:exit@0=1/exited");
 }
 
 static void test_metrics_rank(void **state) {
@@ -446,7 +446,7 @@ static void test_progress_never_goes_back(void **state) {
 	assert_int_equal(p.iteration, 5);
 	simple(b, SE_KILL, MO_NONE);
 	exited(b, 0, MO_NONE, SIGKILL);
-	assert_string_equal(said(b), "kill note:sample@0=5 note:exit@0/killed");
+	assert_string_equal(said(b), "kill note:sample@0=5 note:exit@0=5/killed");
 }
 
 /* Any events in any order: the journal keeps its promises, and killing always ends it. */
