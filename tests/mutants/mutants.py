@@ -34,11 +34,11 @@ MUTANTS = [
     ("incomplete checkpoint taken", "agent/core/ckpt.c", "	return reason ? reason : judge_tracker(r, e, tracker, tracker_says);", "	free(reason);\n	return judge_tracker(r, e, tracker, tracker_says);", [e2e("test_helpers.py")]),
     ("bind left out", "agent/stepd/child.c", "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)", "if (p->cpus && !p->cpus_size)", [e2e("test_bind.py", "each_rank_on_its_own_core")]),
     ("read-back constant", "agent/core/bind.c", "mo_idset_parse(allowed_cpus, &have) < 0", "mo_idset_parse(want->cpus, &have) < 0", [e2e("test_bind.py")]),
-    ("environment leaked", "agent/start.c", "	if (list[0])\n		return list;\n", "	extern char **environ;\n	if (!list[0])\n		return environ;\n", [e2e("test_agent.py", "launch_eight_ranks")]),
+    ("environment leaked", "agent/stepd/prepare.c", "	c->envp = env;\n",
+     "	extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n		n++;\n	while (environ[k])\n		k++;\n	env = keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, sizeof(char *)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
+     "	memcpy(env + n, environ, (k + 1) * sizeof(char *));\n	c->envp = env;\n", [e2e("test_agent.py", "launch_eight_ranks")]),
     ("ledger second dropped", "daemon/core/ledger.c", "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);", "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);", [SIM]),
-    ("a note counts twice", "daemon/core/fleet.c", "if (rep->notes[i].n <= through || st->ended)", "if (rep->notes[i].n < through || st->ended)", [SIM]),
-    ("start before the spool is on disk", "agent/core/steps.c", "	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);\n",
-     "	steps_effect(out, AX_START, c->job, c->attempt);\n	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);\n", [SIM, e2e("test_agent.py", "unwritable_spool")]),
+    ("a note counts twice", "daemon/core/fleet.c", "if (rep->notes[i].n <= through || st->ended)", "if (st->ended)", [SIM]),
     ("forgotten before it was told", "agent/core/steps.c", "if (!e || c->epoch < s->epoch || e->phase != EN_GONE || !e->known || e->through < e->written)", "if (!e)", [SIM]),
 ]
 
