@@ -1,8 +1,10 @@
-/* Nodes: hello, beats, silence, drains, fences, and what a node reports of its steps.
- * Proof of death made here: a changed boot id (hello) and a fence. Silence only makes a node suspect, then down; it proves nothing.
- * A step that a node no longer reports under the same boot is not dead either: its agent lost contact with it, and only a person can know. */
+/* Nodes: hello, beats, silence, drains, fences.
+ * Proof of death made here: a changed boot id and a fence. Silence only makes a node suspect, then down; it proves nothing.
+ * A hello alone changes nothing on a known node: it may be a late copy of a dead agent's. The first beat or news after its welcome shows that this instance lives now; only then
+ * it replaces the one before, whose boot and instance cannot come back. */
 #include "daemon/core/inner.h"
 
+#include <signal.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -97,214 +99,6 @@ static void prove_gone(struct turn *t, const char *node, const char *boot, const
 	}
 }
 
-/* ---- what a node reports ---- */
-
-static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
-{
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
-
-	switch (n->kind) {
-	case NOTE_EXIT:
-		if (ours && j->n_ranks > 512)
-			return;   /* thousands of ends by our own order would push everything else out of the ring */
-		data_int(&b, "code", n->code);
-		data_int(&b, "signal", n->signal);
-		data_str(&b, "cause", n->cause);
-		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, n->cause ? n->cause : "?");
-		break;
-	case NOTE_CHECKPOINT:
-		data_int(&b, "iteration", n->iteration);
-		data_str(&b, "path", n->path);
-		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)n->iteration, n->path ? ": " : "", n->path ? n->path : "");
-		break;
-	case NOTE_RESUMED:
-		data_int(&b, "iteration", n->iteration);
-		event_emit(t, "job.resumed", j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed from iteration %lld", (long long)n->iteration);
-		break;
-	case NOTE_REFUSED:
-		data_str(&b, "cause", n->cause);
-		event_emit(t, "step.refused", j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s: %s", st->node, n->cause ? n->cause : "?", n->text ? n->text : "");
-		break;
-	case NOTE_LOST:
-		event_emit(t, "step.lost", j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);
-		break;
-	case NOTE_UNKILLABLE:
-		event_emit(t, "step.unkillable", j->id, st->node, n->rank, st->attempt, NULL, "process %lld on %s cannot be killed; the node gets no work until it is gone", (long long)n->pid, st->node);
-		break;
-	default: break;
-	}
-}
-
-static void apply_notes(struct turn *t, int64_t id, const char *node, const struct step_report *rep)
-{
-	const struct job *j = job_find(&t->core->state, id);
-	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through;
-	size_t first;
-	struct record r;
-
-	record_init(&r, REC_NOTES);
-	for (size_t i = 0; i < rep->n_notes; i++) {
-		if (rep->notes[i].n <= through || st->ended)
-			continue;
-		through = rep->notes[i].n;
-		mo_desc_copy(&note_desc, MO_ADD(&r, notes, &note_desc), &rep->notes[i]);
-		if (rep->notes[i].kind == NOTE_GONE)
-			break;
-	}
-	if (r.n_notes == 0)
-		return;
-	first = rep->n_notes;
-	while (first > 0 && rep->notes[first - 1].n > st->through)
-		first--;
-	r.job = id;
-	r.attempt = rep->attempt;
-	r.node = mo_strdup(node);
-	turn_emit(t, &r);
-	for (size_t i = first; i < rep->n_notes && rep->notes[i].n <= through; i++) {
-		j = job_find(&t->core->state, id);
-		note_event(t, j, step_find(j, rep->attempt, node), &rep->notes[i]);
-	}
-}
-
-static void step_flag(struct turn *t, int type, int64_t job, const struct step_report *rep, const char *node, bool flag)
-{
-	struct record r;
-
-	record_init(&r, type);
-	r.job = job;
-	r.attempt = rep->attempt;
-	r.node = mo_strdup(node);
-	r.flag = flag;
-	turn_emit(t, &r);
-}
-
-static void progress(struct turn *t, struct job *j, const struct step *st, const struct step_report *rep)
-{
-	for (size_t i = 0; i < rep->n_progress && st->attempt == j->attempt; i++) {
-		const struct rank_progress *p = &rep->progress[i];
-		struct rank *k;
-
-		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks || (uint64_t)p->rank >= j->n_ranks)
-			continue;
-		k = &j->ranks[p->rank];
-		if (p->step_ms != MO_NONE_F)
-			k->step_ms = p->step_ms;
-		if (p->iteration <= k->iteration)
-			continue;
-		k->iteration = p->iteration;
-		j->progress_at = t->now;
-		if (j->waiting_node)
-			core_touch(t->core, j->id);
-	}
-}
-
-static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *why)
-{
-	step_flag(t, REC_HUNG, id, rep, node, flag);
-	if (flag)
-		event_emit(t, "step.hung", id, node, MO_NONE, rep->attempt, NULL, "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is", why, node, node);
-}
-
-/* fresh: this is the newest word of the agent's present instance about all its steps. */
-static void known_step(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool fresh)
-{
-	struct job *j = job_find(&t->core->state, id);
-	struct step *st = step_find(j, rep->attempt, node);
-
-	/* An agent that died between spool and start comes back with an entry that nothing runs for: only the launch, told again, starts it. */
-	if (!st->accepted && (rep->state != STEP_SPOOLED || rep->written > 0))
-		step_flag(t, REC_ACCEPT, id, rep, node, true);
-	if (rep->n_notes)
-		apply_notes(t, id, node, rep);
-	j = job_find(&t->core->state, id);
-	st = step_find(j, rep->attempt, node);
-	progress(t, j, st, rep);
-	if (fresh && st->hung != (rep->state == STEP_HUNG) && !st->gone)
-		hung(t, id, rep, node, rep->state == STEP_HUNG, "the step's supervisor does not answer");
-}
-
-static bool reported(const struct step_report *steps, size_t n, int64_t job, int64_t attempt)
-{
-	for (size_t i = 0; i < n; i++)
-		if (steps[i].job == job && steps[i].attempt == attempt)
-			return true;
-	return false;
-}
-
-/* Steps of the node that its agent does not have (any more). */
-static void absent_steps(struct turn *t, const struct node *n, const struct step_report *steps, size_t n_steps)
-{
-	const struct live *l = core_live(t->core, n->name);
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name);
-
-	for (size_t i = l->n_jobs; i > 0; i--) {
-		const struct job *j = job_find(&t->core->state, l->jobs[i - 1]);
-
-		for (size_t k = j ? j->n_steps : 0; k > 0; k--) {
-			const struct step *st = &j->steps[k - 1];
-			struct step_report rep = { .job = j->id, .attempt = st->attempt };
-			bool over = st->attempt != j->attempt || j->n_places == 0;
-
-			if (!mo_streq(st->node, name) || reported(steps, n_steps, j->id, st->attempt))
-				continue;
-			if (st->gone && over)
-				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
-			else if (!st->gone && st->accepted && !st->hung)
-				hung(t, j->id, &rep, name, true, "the agent no longer knows the step");
-			j = job_find(&t->core->state, rep.job);
-		}
-	}
-}
-
-/* Steps we do not have. One that lives keeps its node from work. */
-static void stray_steps(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps)
-{
-	struct live *l = core_live(t->core, name);
-	const struct node *n = node_find(&t->core->state, name);
-	bool strange = false;
-
-	l->n_strays = 0;
-	for (size_t i = 0; i < n_steps; i++) {
-		const struct job *j = job_find(&t->core->state, steps[i].job);
-		struct stray stray = { .job = steps[i].job, .attempt = steps[i].attempt, .written = steps[i].written, .gone = steps[i].state == STEP_GONE };
-
-		if (j && step_find(j, steps[i].attempt, name))
-			continue;
-		stray.ours = steps[i].job > 0 && steps[i].job < t->core->state.next_job && (!j || steps[i].attempt <= j->attempt);
-		*MO_GROW(l->strays, l->n_strays) = stray;
-		strange |= !stray.gone;
-		if (!stray.gone && !n->strange_steps)
-			event_emit(t, "step.unknown", steps[i].job, name, MO_NONE, steps[i].attempt, NULL, "node %s holds step j-%lld.a%lld, which this controller never stored; it is kept and the node gets no work until it is gone",
-				name, (long long)steps[i].job, (long long)steps[i].attempt);
-	}
-	n = node_find(&t->core->state, name);
-	if (n->strange_steps != strange) {
-		struct record r;
-
-		record_init(&r, REC_STRANGE);
-		r.node = mo_strdup(name);
-		r.flag = strange;
-		turn_emit(t, &r);
-	}
-}
-
-/* A hello may be a late copy of a dead agent's, so only a beat of the present instance shows what is absent. */
-static void reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello)
-{
-	for (size_t i = 0; i < n_steps; i++) {
-		const struct job *j = job_find(&t->core->state, steps[i].job);
-
-		if (j && step_find(j, steps[i].attempt, name))
-			known_step(t, j->id, &steps[i], name, fresh);
-	}
-	if (fresh)
-		absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
-	if (fresh || hello)
-		stray_steps(t, name, steps, n_steps);
-}
-
 /* ---- messages ---- */
 
 static bool replaced(char *const *past, size_t n, const char *id)
@@ -358,22 +152,11 @@ static void welcome(struct turn *t, const struct agent_hello *h)
 	}
 }
 
-void fleet_hello(struct turn *t)
+static void registered(struct turn *t, const struct agent_hello *h)
 {
-	const struct agent_hello *h = t->event->hello;
-	const struct node *n = node_find(&t->core->state, h->node);
-	struct live *l = core_live(t->core, h->node);
-	bool repeated = n && n->reconciled && l->last_beat > 0 && mo_streq(n->instance, h->instance) && mo_streq(n->boot_id, h->boot_id);
+	bool is_new = !node_find(&t->core->state, h->node);
 	struct record r;
-	bool is_new = !n;
 
-	if (hello_refused(t, h))
-		return;
-	if (repeated) {   /* a late copy: its list of steps is older than the beats already heard */
-		fleet_heard(t, h->node);
-		welcome(t, h);
-		return;
-	}
 	record_init(&r, REC_NODE);
 	r.hello = mo_desc_dup(&agent_hello_desc, h);
 	mo_vec_clear(&step_report_desc, (void **)&r.hello->steps, &r.hello->n_steps);
@@ -382,59 +165,54 @@ void fleet_hello(struct turn *t)
 		event_emit(t, "node.up", MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	fleet_heard(t, h->node);
 	prove_gone(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
-	reports(t, h->node, h->steps, h->n_steps, false, true);
+	fleet_reports(t, h->node, h->steps, h->n_steps, false, true);
+}
+
+void fleet_hello(struct turn *t)
+{
+	const struct agent_hello *h = t->event->hello;
+	const struct node *n = node_find(&t->core->state, h->node);
+	struct live *l = core_live(t->core, h->node);
+	bool same = n && mo_streq(n->instance, h->instance) && mo_streq(n->boot_id, h->boot_id);
+
+	if (hello_refused(t, h))
+		return;
+	if (n && !same) {
+		mo_desc_free(&agent_hello_desc, l->candidate);
+		l->candidate = mo_desc_dup(&agent_hello_desc, h);
+		l->candidate_at = t->now;
+	} else if (same && n->reconciled && l->last_beat > 0) {
+		fleet_heard(t, h->node);   /* again, or a late copy: its list of steps is older than the beats already heard */
+	} else {
+		registered(t, h);
+	}
 	welcome(t, h);
 }
 
-static void scan_events(struct turn *t, int64_t id, const struct checkpoint *before, size_t n_before)
+/* The first word of an instance after its welcome. Another boot's is refused when the old one spoke in between. */
+static void promote(struct turn *t, const struct agent_sync *s)
 {
-	const struct job *j = job_find(&t->core->state, id);
+	const struct node *n = node_find(&t->core->state, s->node);
+	struct live *l = core_live(t->core, s->node);
+	struct agent_hello *h = l ? l->candidate : NULL;
 
-	for (size_t i = 0; i < j->n_checkpoints; i++) {
-		struct checkpoint c = j->checkpoints[i];
-		bool same = false, torn = c.state == CKPT_TORN;
-		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-
-		for (size_t k = 0; k < n_before; k++)
-			same |= before[k].iteration == c.iteration && before[k].state == c.state;
-		if (same || (!torn && c.state != CKPT_VERIFIED))
-			continue;
-		data_int(&b, "iteration", c.iteration);
-		data_str(&b, "path", c.path);
-		data_str(&b, "reason", c.reason);
-		event_emit(t, torn ? "checkpoint.torn" : "checkpoint.verified", id, NULL, MO_NONE, c.attempt, data_end(&b), "checkpoint %lld is %s%s%s", (long long)c.iteration,
-			torn ? "not usable" : "complete", c.reason ? ": " : "", c.reason ? c.reason : "");
-		j = job_find(&t->core->state, id);
-	}
-}
-
-static void scanned(struct turn *t, const struct scan_result *scan)
-{
-	const struct job *j = job_find(&t->core->state, scan->job);
-	struct job before;
-	struct record r;
-
-	if (!j || job_state_final(j->state) || j->n_places > 0 || scan->attempt != j->attempt + 1 || scan_fresh(j, t->now) || scan->n_items > MO_CHECKPOINTS_MAX)
+	if (!h || s->epoch != t->core->state.epoch || !mo_streq(h->instance, s->instance) || !mo_streq(h->boot_id, s->boot_id))
 		return;
-	mo_desc_init(&job_desc, &before);
-	for (size_t i = 0; i < j->n_checkpoints; i++)
-		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc), &j->checkpoints[i]);
-	record_init(&r, REC_SCAN);
-	r.job = scan->job;
-	r.attempt = scan->attempt;
-	r.scan = mo_desc_dup(&scan_result_desc, scan);
-	turn_emit(t, &r);
-	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
-	mo_desc_done(&job_desc, &before);
+	l->candidate = NULL;
+	if (mo_streq(n->boot_id, h->boot_id) || n->heard_at <= l->candidate_at)
+		registered(t, h);
+	mo_desc_free(&agent_hello_desc, h);
 }
 
 void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->event->sync;
-	const struct node *n = node_find(&t->core->state, s->node);
+	const struct node *n;
 	bool fresh, news = t->event->type == EV_NEWS;
 	struct live *l;
 
+	promote(t, s);
+	n = node_find(&t->core->state, s->node);
 	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) || !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
 		turn_reply(t, 409, MO_NONE, "agent %s: this controller does not know this instance; say hello again", s->node ? s->node : "?");
 		return;
@@ -444,9 +222,9 @@ void fleet_sync(struct turn *t)
 	fresh = !news && s->beat > l->last_beat;
 	if (fresh)
 		l->last_beat = s->beat;
-	reports(t, s->node, s->steps, s->n_steps, fresh, false);
+	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	for (size_t i = 0; i < s->n_scans; i++)
-		scanned(t, &s->scans[i]);
+		fleet_scanned(t, &s->scans[i]);
 	if (!news)
 		wake_node(t->core, s->node);   /* what became due while no sync was held */
 	if (news) {

@@ -271,16 +271,57 @@ static void emit_incident(struct turn *t, const struct job *j, const struct blam
 	turn_emit(t, &r);
 }
 
-static char *last_line(const struct blame *b)
+/* "[rank0]: text", as torch begins the lines of a traceback and its own warnings -> text. */
+static const char *without_rank(const char *line)
 {
-	return b->rank && b->rank->n_tail ? mo_printf(": %s", b->rank->tail[b->rank->n_tail - 1]) : mo_strdup("");
+	const char *end = mo_starts_with(line, "[rank") ? strstr(line, "]:") : NULL;
+
+	return end ? end + 2 + strspn(end + 2, " ") : line;
+}
+
+/* "TypeError: ...", "torch.OutOfMemoryError: ..." */
+static bool names_exception(const char *line)
+{
+	static const char *const ends[] = { "Error", "Exception", "Interrupt", "Exit" };
+	size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+
+	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+		size_t k = strlen(ends[i]);
+
+		if (n >= k && !strncmp(line + n - k, ends[i], k) && (!line[n] || mo_starts_with(line + n, ": ")))
+			return true;
+	}
+	return false;
+}
+
+/* What is left on the way out and says nothing: torch's log lines ("[W1121 10:19:17.1 file.cpp:1] ...") and native frames. */
+static bool says_nothing(const char *line)
+{
+	return !line[strspn(line, " \t")] || (line[0] == '[' && line[1] && strchr("IWE", line[1]) && line[2] >= '0' && line[2] <= '9') || mo_starts_with(line, "frame #") ||
+	       mo_starts_with(line, "Exception raised from ");
+}
+
+/* The line that tells why the rank ended: its last uncaught exception, else its last line that says something. */
+static char *telling_line(const struct blame *b)
+{
+	const char *last = NULL;
+
+	for (size_t i = b->rank ? b->rank->n_tail : 0; i-- > 0; ) {
+		const char *line = without_rank(b->rank->tail[i]);
+
+		if (names_exception(line))
+			return mo_printf(": %s", line);
+		if (!last && !says_nothing(line))
+			last = line;
+	}
+	return last ? mo_printf(": %s", last) : mo_strdup("");
 }
 
 /* NULL = another attempt follows. */
 static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause, const char *class)
 {
 	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
-	_cleanup_(mo_freep) char *line = last_line(b);
+	_cleanup_(mo_freep) char *line = telling_line(b);
 
 	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
 		return mo_printf("%s on %s: %s", cause, b->step->node, b->step->refused_text ? b->step->refused_text : "the launch was refused");

@@ -15,6 +15,14 @@ static int64_t running(struct world *w, size_t nodes, int64_t gpus, int64_t rank
 	return id;
 }
 
+static bool event_says(const struct world *w, const char *text)
+{
+	for (size_t i = 0; i < core_state(w->core)->n_events; i++)
+		if (mo_streq(core_state(w->core)->events[i].message, text))
+			return true;
+	return false;
+}
+
 static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 {
 	struct world w;
@@ -82,6 +90,54 @@ static void exit_1_before_the_first_iteration_is_the_users_error(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_non_null(strstr(world_job(&w, id)->reason, "last words"));
 	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
+	world_done(&w);
+}
+
+/* torch warns and unwinds after the traceback; what the job says is the exception */
+static void the_exception_is_the_reason(void **state)
+{
+	static const struct { const char *lines[5], *said; } cases[] = {
+		{ { "[rank1]:     return 1 // None", "[rank1]: TypeError: unsupported operand", "> building datasets ...", "[rank1]:[W1121 10:19:17.165596547 ProcessGroupNCCL.cpp:1575] Warning: bye" },
+		  "arguments: TypeError: unsupported operand" },
+		{ { "torch.OutOfMemoryError: CUDA out of memory.", "Exception raised from recvBytes at Utils.hpp:682", "frame #0: c10::Error::Error(int)", "" }, "torch.OutOfMemoryError: CUDA out of memory." },
+		{ { "KeyboardInterrupt" }, "arguments: KeyboardInterrupt" },
+		{ { "Errors: none", "train.py: error: unrecognized arguments: --x", "[W1121 10:19:17.1 a.cpp:1] bye" }, "arguments: train.py: error: unrecognized arguments: --x" },
+		{ { "[2026-11-21] step 1 begins" }, "arguments: [2026-11-21] step 1 begins" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct world w;
+		int64_t id = running(&w, 1, 2, 2);
+		struct note *n;
+		struct toy_step *s;
+
+		world_exit(&w, 0, id, 1, 1, 0);
+		s = world_toy_step(&w, 0, id);
+		n = &s->notes[s->n_notes - 1];
+		for (size_t k = 0; k < ELEMENTSOF(cases[i].lines) && cases[i].lines[k]; k++)
+			mo_strs_add(&n->tail, &n->n_tail, cases[i].lines[k]);
+		world_run(&w, 2 * S);
+		assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+		assert_non_null(strstr(world_job(&w, id)->reason, cases[i].said));
+		world_done(&w);
+	}
+}
+
+static void an_exit_event_says_how(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	world_iteration(&w, 0, id, 1);
+	world_exit(&w, 0, id, 0, 3, 0);
+	world_beat(&w, 0);
+	assert_true(event_says(&w, "rank 0 on n0 ended: exit code 3"));
+	world_done(&w);
+	id = running(&w, 1, 2, 2);
+	world_iteration(&w, 0, id, 1);
+	world_exit(&w, 0, id, 1, 0, SIGSEGV);
+	world_beat(&w, 0);
+	assert_true(event_says(&w, "rank 1 on n0 ended: signal 11 SIGSEGV"));
 	world_done(&w);
 }
 
@@ -357,7 +413,7 @@ int main(void)
 		cmocka_unit_test(a_dead_rank_kills_its_peers_and_restarts),
 		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
 		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
-		cmocka_unit_test(exit_1_later_is_not),
+		cmocka_unit_test(the_exception_is_the_reason), cmocka_unit_test(an_exit_event_says_how), cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
 		cmocka_unit_test(the_same_failure_three_times_stops_it),
