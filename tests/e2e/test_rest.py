@@ -6,13 +6,14 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-from lib import BUILD, Suite, clean_env, equal, need, wait_until
+from lib import BUILD, Skipped, Suite, clean_env, equal, need, wait_until
 from rig import Unix
 
 MOED = os.path.join(BUILD, "moed")
@@ -623,6 +624,45 @@ def logs(m):
         agent.thread.join(10)
     wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 20, "down")
     equal(m.ask("GET", path + "?rank=0").status, 503, "logs of a node that is down")
+
+
+@suite.test
+def tls():
+    """TLS is served with a certificate; off loopback without one moed refuses to start, or warns when it was told to go on."""
+    if not shutil.which("openssl"):
+        raise Skipped("no openssl to make a certificate with")
+    dir = tempfile.mkdtemp(prefix="moe-tls-")
+    cert, key = os.path.join(dir, "cert.pem"), os.path.join(dir, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with Moed(tls_cert=cert, tls_key=key) as m:
+        equal(open(os.path.join(m.state, "address")).read()[:8], "https://", "address")
+        context = ssl.create_default_context(cafile=cert)
+        c = http.client.HTTPSConnection(m.host, int(m.port), timeout=20, context=context)
+        c.request("GET", "/v1/cluster", headers={"Authorization": "Bearer " + m.admin})
+        r = c.getresponse()
+        equal(r.status, 200, "over TLS")
+        r.read()
+        need(c.sock.version() in ("TLSv1.2", "TLSv1.3"), c.sock.version())
+        c.request("POST", "/v1/session", headers={"Authorization": "Bearer " + m.admin})
+        need("Secure" in c.getresponse().getheader("Set-Cookie"), "the cookie is not Secure")
+        c.close()
+        plain = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+        plain.request("GET", "/healthz")
+        try:
+            need(plain.getresponse().status != 200, "plain HTTP is answered on the TLS port")
+        except (http.client.HTTPException, OSError):
+            pass
+        equal(m.ask("GET", "/v1/cluster", unix=True, token=None).status, 200, "the UNIX socket needs no TLS")
+    base = [MOED, "--set", "state_dir=" + dir + "/state", "--set", "unix_socket=" + dir + "/sock", "--set", "listen=0.0.0.0", "--set", "port=0"]
+    refused = subprocess.run(base, env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
+    need(refused.returncode == 1 and "tls_cert" in refused.stdout and len(refused.stdout.splitlines()) == 1, refused.stdout)
+    swapped = subprocess.run(base + ["--set", "tls_cert=" + key, "--set", "tls_key=" + cert], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
+    need(swapped.returncode == 1 and "pair" in swapped.stdout, swapped.stdout)
+    shutil.rmtree(dir)
+    with Moed(listen="0.0.0.0", tls="off") as m:
+        need("clear text" in open(os.path.join(m.dir, "log")).read(), "no warning")
+        equal(m.ask("GET", "/healthz", token=None).status, 200, "plain on request")
 
 
 def full_disk():
