@@ -61,7 +61,8 @@ def incidents(rig, job):
 @test
 def killed_supervisor(rig):
     """kill -9 of a stepd ends its ranks and their children, which ignore SIGTERM and called setsid; cause supervisor-lost; the job goes on from its checkpoint."""
-    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=120, save=10, extra=["--child"]))
+    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=200, save=10, extra=["--child"]))
+    rig.wait_state(job, "running")
     rig.wait_iteration(job, 15)
     stepds, ranks = rig.stepd_of(job), rig.rank_pids(job)
     equal((len(stepds), len(ranks)), (2, 4), "supervisors and ranks")
@@ -135,6 +136,7 @@ def silent_node(rig):
 def silent_node_while_training_goes_on(rig):
     """An advancing iteration disproves the suspicion: running while one of two nodes is down; recovering only once the iteration stands."""
     job = rig.submit(rank_recipe(rig, "advances", gpus=4))
+    rig.wait_state(job, "running")
     rig.wait_iteration(job, 5)
     ranks = rig.json("ranks", job)["items"]
     lead, other = ranks[0]["node"], ranks[3]["node"]
