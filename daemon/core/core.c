@@ -90,6 +90,7 @@ static void live_done(struct live *l)
 	free(l->jobs);
 	free(l->strays);
 	free(l->scans);
+	mo_desc_free(&agent_hello_desc, l->candidate);
 }
 
 static void lives_clear(struct core *c)

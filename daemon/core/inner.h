@@ -19,6 +19,7 @@ struct live {
 	struct stray *strays; size_t n_strays;
 	int64_t *scans; size_t n_scans;    /* jobs whose scan is asked from this node */
 	uint64_t told;                     /* hash of the commands of the last reply */
+	struct agent_hello *candidate; int64_t candidate_at;   /* an instance that was welcomed and not heard since */
 };
 struct core {
 	struct core_config config;
@@ -87,6 +88,9 @@ void fleet_verb(struct turn *t);
 void fleet_silence(struct turn *t);
 void fleet_late(struct core *c, int64_t by, int64_t now);
 void fleet_heard(struct turn *t, const char *name);
+/* reports.c. fresh: the newest word of the agent's present instance about all its steps; hello: the list of a hello, which may be old */
+void fleet_reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello);
+void fleet_scanned(struct turn *t, const struct scan_result *scan);
 bool fleet_drain(struct turn *t);                                /* true when it emitted something */
 
 /* recovery.c */

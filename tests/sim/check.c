@@ -118,8 +118,10 @@ static void check_verdict(struct sim *s, const struct record *r)
 	int n = node_index(s, r->node);
 	const struct simnode *node = &s->nodes[n];
 	const struct simstep *st;
+	char boot[64];
 
-	if (r->type == REC_NODE_STATE && r->value != NODE_UP && node->ok_since && s->now - MO_MAX(node->ok_since, node->trouble_at) > (r->value == NODE_DOWN ? 20 : 12) * S)
+	node_boot_name(node, boot);
+	if (r->type == REC_NODE_STATE && r->value != NODE_UP && mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) && node->ok_since && s->now - MO_MAX(node->ok_since, node->trouble_at) > (r->value == NODE_DOWN ? 20 : 12) * S)
 		sim_violation(s, "%s is called silent although its agent works and no message was lost for %lld s", r->node, (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
 	if (r->type != REC_HUNG || !r->flag)
 		return;

@@ -202,6 +202,25 @@ static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 	return demand ? never : 0;
 }
 
+/* docs/states.md: the table that the core runs by. */
+static void states(void)
+{
+	printf("# States of a job\nMade by `build/sim --states` from the table in `daemon/core/jobs.c`; the first row whose condition holds is taken. Pairs that are not listed are ignored.\n");
+	for (int state = 0; state < _JOB_STATE_N; state++) {
+		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n", job_state_names[state]);
+		for (size_t i = 0; i < n_job_rows; i++) {
+			const struct job_row *r = &job_rows[i];
+
+			if (r->state != state || r->next == NEXT_IGNORE)
+				continue;
+			if (r->next == NEXT_REFUSE)
+				printf("| %s | %s | refused (409): %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], r->text);
+			else
+				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], job_state_names[r->next]);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static int64_t faults[_FAULT_N], moves[_JOB_STATE_N * _JOB_STATE_N];
@@ -211,6 +230,10 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		char *dash = i + 1 < argc ? strchr(argv[i + 1], '-') : NULL;
 
+		if (strcmp(argv[i], "--states") == 0) {
+			states();
+			return 0;
+		}
 		if (strcmp(argv[i], "--steps") == 0) {
 			trace = true;
 		} else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &first) == 0) {
@@ -223,7 +246,7 @@ int main(int argc, char **argv)
 			if (!range)
 				return 2;
 		} else {
-			fprintf(stderr, "usage: sim --seed N [--steps] | --seeds A-B\n");
+			fprintf(stderr, "usage: sim --seed N [--steps] | --seeds A-B | --states\n");
 			return 2;
 		}
 	}

@@ -15,9 +15,9 @@ struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt)
 	return NULL;
 }
 
-static void boot_name(const struct simnode *n, int64_t boot, char buf[static 64])
+void node_boot_name(const struct simnode *n, char buf[static 64])
 {
-	snprintf(buf, 64, "%s-boot-%lld", n->name, (long long)boot);
+	snprintf(buf, 64, "%s-boot-%lld", n->name, (long long)n->boot);
 }
 
 static void arm(struct sim *s, int node)
@@ -326,7 +326,7 @@ void agent_up(struct sim *s, int node)
 		return;
 	n->instance++;
 	born = n->instance;
-	boot_name(n, n->boot, boot);
+	node_boot_name(n, boot);
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
 	n->agent = steps_new(n->name, boot, instance);
 	n->tick_at = 0;

@@ -137,6 +137,7 @@ void control_free(struct sim *s);
 
 /* node.c */
 void node_boot(struct sim *s, int node);
+void node_boot_name(const struct simnode *n, char buf[static 64]);
 void node_lose(struct sim *s, int node, int64_t off_us);            /* power is lost; it comes back after off_us, INT64_MAX = not by itself */
 void agent_up(struct sim *s, int node);
 void agent_kill(struct sim *s, int node, int64_t down_us);

@@ -111,6 +111,11 @@ static void a_new_boot_id_is_proof(void **state)
 	world_run(&w, 30 * S);
 	world_reboot(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	assert_false(world_job(&w, id)->failed);   /* a hello may be a late copy: the first beat makes it true */
+	w.no_launch = true;
+	world_beat(&w, 1);
+	assert_true(world_job(&w, id)->failed);
+	w.no_launch = false;
 	assert_string_equal(world_job(&w, id)->fail_cause, "node-lost");
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	w.toys[1].deaf = false;
@@ -166,6 +171,9 @@ static void one_name_is_one_machine(void **state)
 	world_tick(&w, 5 * S);
 	world_hello(&w, 1);
 	assert_int_equal(w.reply_status, 0);
+	assert_string_equal(world_node(&w, 1)->boot_id, "boot-n1");
+	world_beat(&w, 1);
+	assert_string_equal(world_node(&w, 1)->boot_id, "other");
 	world_tick(&w, 5 * S);
 	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "boot-n1");   /* a boot that was replaced cannot come back */
 	world_hello(&w, 1);
@@ -280,6 +288,29 @@ static void late_copies_change_nothing(void **state)
 	assert_int_equal(w.reply_status, 409);
 	mo_desc_done(&agent_sync_desc, &sync);
 	assert_false(step_find(world_job(&w, id), 1, "n0")->hung);
+	world_done(&w);
+}
+
+/* A hello of a boot that was never heard, kept by the network until the next boot is registered, must neither prove anything nor lock the living agent out. */
+static void a_hello_of_the_dead_changes_nothing(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 2, 2, 4);
+	char boot[32], instance[32];
+
+	memcpy(boot, w.toys[1].boot, sizeof(boot));
+	memcpy(instance, w.toys[1].instance, sizeof(instance));
+	world_tick(&w, 3 * S);
+	snprintf(w.toys[1].boot, sizeof(w.toys[1].boot), "%s", "never-heard");
+	snprintf(w.toys[1].instance, sizeof(w.toys[1].instance), "%s", "never-heard");
+	world_hello(&w, 1);
+	assert_int_equal(w.reply_status, 0);
+	memcpy(w.toys[1].boot, boot, sizeof(boot));
+	memcpy(w.toys[1].instance, instance, sizeof(instance));
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_string_equal(world_node(&w, 1)->boot_id, boot);
 	world_done(&w);
 }
 
@@ -409,6 +440,7 @@ int main(void)
 		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
 		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),
 		cmocka_unit_test(late_copies_change_nothing),
+		cmocka_unit_test(a_hello_of_the_dead_changes_nothing),
 		cmocka_unit_test(hello_is_checked),
 		cmocka_unit_test(drains),
 		cmocka_unit_test(a_command_wakes_once),

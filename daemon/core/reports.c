@@ -1,0 +1,269 @@
+/* What a node reports of its steps and of checkpoint directories: notes become records, unknown and missing steps are found. Called by fleet.c for each hello, beat and news.
+ * A step that a node no longer reports under the same boot is not dead: its agent lost contact with it, and only a person can know. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/model/limits.h"
+
+/* caller frees */
+static char *how_it_ended(const struct note *n)
+{
+	const char *name = n->signal > 0 ? sigabbrev_np((int)n->signal) : NULL;
+
+	if (mo_streq(n->cause, "exited") && n->code != MO_NONE)
+		return mo_printf("exit code %lld", (long long)n->code);
+	if (mo_streq(n->cause, "signalled") && n->signal != MO_NONE)
+		return mo_printf("signal %lld%s%s", (long long)n->signal, name ? " SIG" : "", name ? name : "");
+	return mo_strdup(n->cause ? n->cause : "?");
+}
+
+static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *how = how_it_ended(n);
+	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
+
+	switch (n->kind) {
+	case NOTE_EXIT:
+		if (ours && j->n_ranks > 512)
+			return;   /* thousands of ends by our own order would push everything else out of the ring */
+		data_int(&b, "code", n->code);
+		data_int(&b, "signal", n->signal);
+		data_str(&b, "cause", n->cause);
+		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
+		break;
+	case NOTE_CHECKPOINT:
+		data_int(&b, "iteration", n->iteration);
+		data_str(&b, "path", n->path);
+		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)n->iteration, n->path ? ": " : "", n->path ? n->path : "");
+		break;
+	case NOTE_RESUMED:
+		data_int(&b, "iteration", n->iteration);
+		event_emit(t, "job.resumed", j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed from iteration %lld", (long long)n->iteration);
+		break;
+	case NOTE_REFUSED:
+		data_str(&b, "cause", n->cause);
+		event_emit(t, "step.refused", j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s: %s", st->node, n->cause ? n->cause : "?", n->text ? n->text : "");
+		break;
+	case NOTE_LOST:
+		event_emit(t, "step.lost", j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);
+		break;
+	case NOTE_UNKILLABLE:
+		event_emit(t, "step.unkillable", j->id, st->node, n->rank, st->attempt, NULL, "process %lld on %s cannot be killed; the node gets no work until it is gone", (long long)n->pid, st->node);
+		break;
+	default: break;
+	}
+}
+
+static void apply_notes(struct turn *t, int64_t id, const char *node, const struct step_report *rep)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	const struct step *st = step_find(j, rep->attempt, node);
+	int64_t through = st->through;
+	size_t first;
+	struct record r;
+
+	record_init(&r, REC_NOTES);
+	for (size_t i = 0; i < rep->n_notes; i++) {
+		if (rep->notes[i].n <= through || st->ended)
+			continue;
+		through = rep->notes[i].n;
+		mo_desc_copy(&note_desc, MO_ADD(&r, notes, &note_desc), &rep->notes[i]);
+		if (rep->notes[i].kind == NOTE_GONE)
+			break;
+	}
+	if (r.n_notes == 0)
+		return;
+	first = rep->n_notes;
+	while (first > 0 && rep->notes[first - 1].n > st->through)
+		first--;
+	r.job = id;
+	r.attempt = rep->attempt;
+	r.node = mo_strdup(node);
+	turn_emit(t, &r);
+	for (size_t i = first; i < rep->n_notes && rep->notes[i].n <= through; i++) {
+		j = job_find(&t->core->state, id);
+		note_event(t, j, step_find(j, rep->attempt, node), &rep->notes[i]);
+	}
+}
+
+static void step_flag(struct turn *t, int type, int64_t job, const struct step_report *rep, const char *node, bool flag)
+{
+	struct record r;
+
+	record_init(&r, type);
+	r.job = job;
+	r.attempt = rep->attempt;
+	r.node = mo_strdup(node);
+	r.flag = flag;
+	turn_emit(t, &r);
+}
+
+static void progress(struct turn *t, struct job *j, const struct step *st, const struct step_report *rep)
+{
+	for (size_t i = 0; i < rep->n_progress && st->attempt == j->attempt; i++) {
+		const struct rank_progress *p = &rep->progress[i];
+		struct rank *k;
+
+		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks || (uint64_t)p->rank >= j->n_ranks)
+			continue;
+		k = &j->ranks[p->rank];
+		if (p->step_ms != MO_NONE_F)
+			k->step_ms = p->step_ms;
+		if (p->iteration <= k->iteration)
+			continue;
+		k->iteration = p->iteration;
+		j->progress_at = t->now;
+		if (j->waiting_node)
+			core_touch(t->core, j->id);
+	}
+}
+
+static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *why)
+{
+	step_flag(t, REC_HUNG, id, rep, node, flag);
+	if (flag)
+		event_emit(t, "step.hung", id, node, MO_NONE, rep->attempt, NULL, "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is", why, node, node);
+}
+
+/* fresh: this is the newest word of the agent's present instance about all its steps. */
+static void known_step(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool fresh)
+{
+	struct job *j = job_find(&t->core->state, id);
+	struct step *st = step_find(j, rep->attempt, node);
+
+	/* An agent that died between spool and start comes back with an entry that nothing runs for: only the launch, told again, starts it. */
+	if (!st->accepted && (rep->state != STEP_SPOOLED || rep->written > 0))
+		step_flag(t, REC_ACCEPT, id, rep, node, true);
+	if (rep->n_notes)
+		apply_notes(t, id, node, rep);
+	j = job_find(&t->core->state, id);
+	st = step_find(j, rep->attempt, node);
+	progress(t, j, st, rep);
+	if (fresh && st->hung != (rep->state == STEP_HUNG) && !st->gone)
+		hung(t, id, rep, node, rep->state == STEP_HUNG, "the step's supervisor does not answer");
+}
+
+static bool reported(const struct step_report *steps, size_t n, int64_t job, int64_t attempt)
+{
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].job == job && steps[i].attempt == attempt)
+			return true;
+	return false;
+}
+
+/* Steps of the node that its agent does not have (any more). */
+static void absent_steps(struct turn *t, const struct node *n, const struct step_report *steps, size_t n_steps)
+{
+	const struct live *l = core_live(t->core, n->name);
+	_cleanup_(mo_freep) char *name = mo_strdup(n->name);
+
+	for (size_t i = l->n_jobs; i > 0; i--) {
+		const struct job *j = job_find(&t->core->state, l->jobs[i - 1]);
+
+		for (size_t k = j ? j->n_steps : 0; k > 0; k--) {
+			const struct step *st = &j->steps[k - 1];
+			struct step_report rep = { .job = j->id, .attempt = st->attempt };
+			bool over = st->attempt != j->attempt || j->n_places == 0;
+
+			if (!mo_streq(st->node, name) || reported(steps, n_steps, j->id, st->attempt))
+				continue;
+			if (st->gone && over)
+				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
+			else if (!st->gone && st->accepted && !st->hung)
+				hung(t, j->id, &rep, name, true, "the agent no longer knows the step");
+			j = job_find(&t->core->state, rep.job);
+		}
+	}
+}
+
+/* Steps we do not have. One that lives keeps its node from work. */
+static void stray_steps(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps)
+{
+	struct live *l = core_live(t->core, name);
+	const struct node *n = node_find(&t->core->state, name);
+	bool strange = false;
+
+	l->n_strays = 0;
+	for (size_t i = 0; i < n_steps; i++) {
+		const struct job *j = job_find(&t->core->state, steps[i].job);
+		struct stray stray = { .job = steps[i].job, .attempt = steps[i].attempt, .written = steps[i].written, .gone = steps[i].state == STEP_GONE };
+
+		if (j && step_find(j, steps[i].attempt, name))
+			continue;
+		stray.ours = steps[i].job > 0 && steps[i].job < t->core->state.next_job && (!j || steps[i].attempt <= j->attempt);
+		*MO_GROW(l->strays, l->n_strays) = stray;
+		strange |= !stray.gone;
+		if (!stray.gone && !n->strange_steps)
+			event_emit(t, "step.unknown", steps[i].job, name, MO_NONE, steps[i].attempt, NULL, "node %s holds step j-%lld.a%lld, which this controller never stored; it is kept and the node gets no work until it is gone",
+				name, (long long)steps[i].job, (long long)steps[i].attempt);
+	}
+	n = node_find(&t->core->state, name);
+	if (n->strange_steps != strange) {
+		struct record r;
+
+		record_init(&r, REC_STRANGE);
+		r.node = mo_strdup(name);
+		r.flag = strange;
+		turn_emit(t, &r);
+	}
+}
+
+/* A hello may be a late copy of a dead agent's, so only a beat of the present instance shows what is absent. */
+void fleet_reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello)
+{
+	for (size_t i = 0; i < n_steps; i++) {
+		const struct job *j = job_find(&t->core->state, steps[i].job);
+
+		if (j && step_find(j, steps[i].attempt, name))
+			known_step(t, j->id, &steps[i], name, fresh);
+	}
+	if (fresh)
+		absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
+	if (fresh || hello)
+		stray_steps(t, name, steps, n_steps);
+}
+
+static void scan_events(struct turn *t, int64_t id, const struct checkpoint *before, size_t n_before)
+{
+	const struct job *j = job_find(&t->core->state, id);
+
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint c = j->checkpoints[i];
+		bool same = false, torn = c.state == CKPT_TORN;
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+		for (size_t k = 0; k < n_before; k++)
+			same |= before[k].iteration == c.iteration && before[k].state == c.state;
+		if (same || (!torn && c.state != CKPT_VERIFIED))
+			continue;
+		data_int(&b, "iteration", c.iteration);
+		data_str(&b, "path", c.path);
+		data_str(&b, "reason", c.reason);
+		event_emit(t, torn ? "checkpoint.torn" : "checkpoint.verified", id, NULL, MO_NONE, c.attempt, data_end(&b), "checkpoint %lld is %s%s%s", (long long)c.iteration,
+			torn ? "not usable" : "complete", c.reason ? ": " : "", c.reason ? c.reason : "");
+		j = job_find(&t->core->state, id);
+	}
+}
+
+void fleet_scanned(struct turn *t, const struct scan_result *scan)
+{
+	const struct job *j = job_find(&t->core->state, scan->job);
+	struct job before;
+	struct record r;
+
+	if (!j || job_state_final(j->state) || j->n_places > 0 || scan->attempt != j->attempt + 1 || scan_fresh(j, t->now) || scan->n_items > MO_CHECKPOINTS_MAX)
+		return;
+	mo_desc_init(&job_desc, &before);
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc), &j->checkpoints[i]);
+	record_init(&r, REC_SCAN);
+	r.job = scan->job;
+	r.attempt = scan->attempt;
+	r.scan = mo_desc_dup(&scan_result_desc, scan);
+	turn_emit(t, &r);
+	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
+	mo_desc_done(&job_desc, &before);
+}
