@@ -55,11 +55,37 @@ static void welcome(struct manager *m, const struct effect *fx)
 		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
 }
 
-static void log_effect(const struct effect *fx)
+/* Classes of events that have a catalogue entry (units/moe.catalog). */
+static const struct { const char *type, *id; } catalogued[] = {
+	{ "job.failed", "6d6f6500000000000000000000000201" }, { "job.recovering", "6d6f6500000000000000000000000202" }, { "node.suspect", "6d6f6500000000000000000000000203" },
+	{ "node.down", "6d6f6500000000000000000000000204" }, { "checkpoint.torn", "6d6f6500000000000000000000000205" }, { "step.unknown", "6d6f6500000000000000000000000206" },
+	{ "step.hung", "6d6f6500000000000000000000000207" }, { "step.unkillable", "6d6f6500000000000000000000000208" }, { "step.lost", "6d6f6500000000000000000000000209" },
+	{ "rank.exited", "6d6f650000000000000000000000020a" }, { "controller.started", "6d6f650000000000000000000000020b" }, { "store.slow", "6d6f650000000000000000000000020c" },
+};
+
+static const struct event *event_find(const struct state *s, int64_t seq)
+{
+	for (size_t i = s->n_events; i > 0 && s->events[i - 1].seq >= seq; i--)
+		if (s->events[i - 1].seq == seq)
+			return &s->events[i - 1];
+	return NULL;
+}
+
+/* The core logs each event right after emitting it: the entry then carries the event's fields and its class. */
+static void log_effect(struct manager *m, const struct effect *fx)
 {
 	struct mo_log_where where = { .job = fx->job > 0 ? fx->job : 0, .rank = -1, .node = fx->node };
+	const struct event *e = event_find(manager_state(m), m->last_event);
+	const char *id = NULL;
 
-	mo_log((enum mo_level)fx->level, NULL, &where, "%s", fx->text);
+	if (e && mo_streq(e->message, fx->text)) {
+		for (size_t i = 0; i < ELEMENTSOF(catalogued); i++)
+			if (strcmp(catalogued[i].type, e->type) == 0)
+				id = catalogued[i].id;
+		where.attempt = e->attempt > 0 ? e->attempt : 0;
+		where.rank = e->rank == MO_NONE ? -1 : e->rank;
+	}
+	mo_log((enum mo_level)fx->level, id, &where, "%s", fx->text);
 }
 
 void effect_do(struct manager *m, struct input *in, const struct effect *fx)
@@ -69,7 +95,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_WELCOME: welcome(m, fx); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
-	case FX_EVENT: break;            /* all of a turn at once: streams_flush() */
-	case FX_LOG: log_effect(fx); break;
+	case FX_EVENT: m->last_event = fx->value; break; /* to the streams all of a turn at once: streams_flush() */
+	case FX_LOG: log_effect(m, fx); break;
 	}
 }

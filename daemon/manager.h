@@ -37,6 +37,7 @@ struct manager {
 	struct specs *specs;
 	struct timing turn_time, sync_time;
 	int64_t n_turns, n_records, n_snapshots;
+	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */
 	int64_t slow_told_at;                /* store.slow was told: boot us */
 	int64_t notified_at;                 /* the watchdog was fed: boot us */
 	bool store_full;                     /* submits get 507 */
