@@ -111,9 +111,11 @@ static void flush_sample(struct step_core *s, struct step_out *out) {
 		return;
 	s->pending = false;
 	s->sample_last = s->sample.iteration;
-	struct note *n = put_note(s, out, NOTE_SAMPLE, &s->sample);
-	n->iteration = MO_NONE;
-	mo_desc_done(&note_desc, &s->sample);
+	struct note *n = put_note(s, out, NOTE_SAMPLE, NULL);
+	n->rank = s->sample.rank;
+	n->sample = TAKE_PTR(s->sample.sample); /* moved: thousands a second may come */
+	n->time = s->sample.time;
+	n->mono_ns = s->sample.mono_ns;
 }
 
 static struct note *note(struct step_core *s, struct step_out *out, int kind, const struct note *from) {

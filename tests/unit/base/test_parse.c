@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -61,6 +62,31 @@ static void test_double(void **state)
 	assert_true(isinf(v) && v < 0);
 	assert_int_equal(mo_parse_double("Infinity", &v), 0);
 	assert_true(isinf(v) && v > 0);
+}
+
+/* The quick way of short numbers gives the very bits of the C library, signs of zero included. */
+static void test_double_as_libc(void **state)
+{
+	static const char *const fixed[] = { "0", "-0", "0.0", "-0e5", "1.", ".5", "+3", "999999999999999", "9999999999999999", "1e22", "1e23", "1e-22", "123456789012345e22", "0.000000000000000000000001",
+					     "1.00e-03", "1E+05", "9007199254740993", "1e00000000000000000000000000000000000001", "12345.678e-300", "4.9e-324" };
+	uint64_t seed = 88172645463325252u;
+	char text[64];
+
+	for (size_t i = 0; i < 100000 + ELEMENTSOF(fixed); i++) {
+		double v = 4711, expect;
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		if (i < ELEMENTSOF(fixed))
+			snprintf(text, sizeof(text), "%s", fixed[i]);
+		else if (i % 2)
+			snprintf(text, sizeof(text), "%s%.*f", i % 3 ? "" : "-", (int)(seed % 12), (double)(seed >> 20) / 1e6);
+		else
+			snprintf(text, sizeof(text), "%.*e", (int)(seed % 17), (double)(seed >> 11) / 1e7);
+		assert_int_equal(sscanf(text, "%lf", &expect), 1);
+		assert_int_equal(mo_parse_double(text, &v), 0);
+		assert_memory_equal(&v, &expect, sizeof(v));
+	}
 }
 
 static void test_bool(void **state)
@@ -194,7 +220,7 @@ static void test_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_i64), cmocka_unit_test(test_double), cmocka_unit_test(test_bool), cmocka_unit_test(test_duration), cmocka_unit_test(test_size),
+		cmocka_unit_test(test_i64), cmocka_unit_test(test_double), cmocka_unit_test(test_double_as_libc), cmocka_unit_test(test_bool), cmocka_unit_test(test_duration), cmocka_unit_test(test_size),
 		cmocka_unit_test(test_name), cmocka_unit_test(test_utf8), cmocka_unit_test(test_near_miss), cmocka_unit_test(test_time),
 	};
 

@@ -157,6 +157,45 @@ static void test_exact_text(void **state)
 				    "\"tflops_per_gpu\":null,\"mfu\":0.30000000000000004,\"mem_gb\":null,\"skipped\":null,\"nan\":null,\"phase\":\"train\",\"attempt\":null}");
 }
 
+/* Numbers are the shortest of 15 to 17 digits that reads back, in printf's shape, whichever way they are written. */
+static void test_reals(void **state)
+{
+	static const double fixed[] = { 0.0, -0.0, 1, -1, 10, 1e14, 999999999999999, 1e15, 1e16, 123456789012345678, 0.1, 1e-4, 1e-5, 0.00012, 1.2e-5, 1e-22, 1e-23, 5e-324, 1.7976931348623157e308, 12000, 2.345678,
+					0.30000000000000004, 100.5, 9007199254740993, 999999999999999.9 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	uint64_t seed = 88172645463325252u;
+
+	for (size_t i = 0; i < 200000 + ELEMENTSOF(fixed); i++) {
+		struct rank_progress p;
+		char expect[40];
+		double v, back;
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		if (i < ELEMENTSOF(fixed))
+			v = fixed[i];
+		else if (i % 3 == 0)
+			memcpy(&v, &seed, sizeof(v));
+		else
+			v = (double)(int64_t)(seed >> (12 + seed % 50)) / pow(10, (double)(seed >> 8 & 31)) * (i % 2 ? 1 : -1);
+		if (!isfinite(v) || v == MO_NONE_F)
+			continue;
+		for (int digits = 15; digits <= 17; digits++) {
+			snprintf(expect, sizeof(expect), "%.*g", digits, v);
+			if (sscanf(expect, "%lf", &back) == 1 && back == v)
+				break;
+		}
+		mo_desc_init(&rank_progress_desc, &p);
+		p.step_ms = v;
+		mo_buf_reset(&b);
+		wire_encode(&rank_progress_desc, &p, &b);
+		const char *seen = strstr(b.data, "\"step_ms\":");
+		assert_non_null(seen);
+		assert_memory_equal(seen + 10, expect, strlen(expect));
+		assert_true(strchr(",}", seen[10 + strlen(expect)]));
+	}
+}
+
 static void assert_round_trip(const struct mo_desc *d, const void *obj)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -371,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse_good), cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_parse_depth), cmocka_unit_test(test_parse_wide), cmocka_unit_test(test_string),
 		cmocka_unit_test(test_exact_text), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refusals), cmocka_unit_test(test_lenient), cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_problem),
+		cmocka_unit_test(test_problem), cmocka_unit_test(test_reals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
