@@ -9,7 +9,7 @@
 #include <systemd/sd-daemon.h>
 #include "daemon/manager.h"
 
-static int fail(const struct mo_error *err, int r)
+static int complain(const struct mo_error *err, int r)
 {
 	fprintf(stderr, "moed: %s%s%s\n", mo_error_text(err, r), err->hint ? "; " : "", err->hint ? err->hint : "");
 	return EXIT_FAILURE;
@@ -43,7 +43,7 @@ static int serve(sd_event *loop, const struct options *o, bool plain)
 	mo_log_open("moed", o->debug ? MO_DEBUG : MO_INFO);
 	int r = manager_start(&m, loop, o, &err);
 	if (r < 0) {
-		int code = fail(&err, r);
+		int code = complain(&err, r);
 		m.fatal = false;
 		manager_done(&m);
 		return code;
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 		r = checked < 0 ? checked : r;
 	}
 	if (r < 0) {
-		code = fail(&err, r);
+		code = complain(&err, r);
 	} else if (r != MO_ARGS_RUN) {
 		if (r == MO_ARGS_CHECK)
 			puts("moed: configuration is valid");
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 			r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL);
 		if (r >= 0)
 			r = sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
-		code = r < 0 ? fail(&err, r) : serve(loop, &o, plain);
+		code = r < 0 ? complain(&err, r) : serve(loop, &o, plain);
 		sd_event_unref(loop);
 	}
 	mo_options_done(&options_table, &o);

@@ -38,7 +38,7 @@ static int errno_of(struct store *s, int rc)
 	return e > 0 ? -e : -EIO;
 }
 
-static int fail(struct store *s, int rc, struct mo_error *err, const char *what)
+static int database_error(struct store *s, int rc, struct mo_error *err, const char *what)
 {
 	int e = errno_of(s, rc);
 
@@ -110,7 +110,7 @@ static int create_schema(struct store *s, const char *id_file, struct mo_error *
 	int rc = run(s, sql);
 
 	if (rc != SQLITE_OK)
-		return fail(s, rc, err, "creating it");
+		return database_error(s, rc, err, "creating it");
 	int r = mo_write_file(id_file, id, strlen(id), 0600, true);
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s", id_file, strerror(-r));
@@ -151,12 +151,12 @@ static int prepare(struct store *s, struct mo_error *err)
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v3(s->db, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &s->rollback, NULL);
 	if (rc != SQLITE_OK)
-		return fail(s, rc, err, "preparing statements");
+		return database_error(s, rc, err, "preparing statements");
 	int64_t folded = number(s, "SELECT seq FROM snapshot");
 	int64_t newest = number(s, "SELECT max(seq) FROM records");
 	s->last_seq = MO_MAX(MO_MAX(folded, newest), 0);
 	s->since_snapshot = number(s, "SELECT count(*) FROM records");
-	return s->since_snapshot < 0 ? fail(s, sqlite3_errcode(s->db), err, "counting records") : 0;
+	return s->since_snapshot < 0 ? database_error(s, sqlite3_errcode(s->db), err, "counting records") : 0;
 }
 
 static int open_database(struct store *s, struct mo_error *err)
@@ -171,17 +171,17 @@ static int open_database(struct store *s, struct mo_error *err)
 	bool known = r >= 0;
 	int rc = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK)
-		return fail(s, rc, err, "opening it");
+		return database_error(s, rc, err, "opening it");
 	sqlite3_extended_result_codes(s->db, 1);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	_cleanup_(mo_freep) char *pragmas = mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=%lld; PRAGMA cell_size_check=1",
 						      WAL_KEEP_BYTES);
 	rc = run(s, pragmas);
 	if (rc != SQLITE_OK)
-		return fail(s, rc, err, "opening it");
+		return database_error(s, rc, err, "opening it");
 	int64_t tables = number(s, "SELECT count(*) FROM sqlite_master");
 	if (tables < 0)
-		return fail(s, sqlite3_errcode(s->db), err, "reading it");
+		return database_error(s, sqlite3_errcode(s->db), err, "reading it");
 	if (tables == 0 && known)
 		return mo_error_set(err, -EBADMSG, "%s/moe.db: the database is gone or empty but store.id says there was one: restore the state directory from a backup", s->dir);
 	r = tables == 0 ? create_schema(s, id_file, err) : check_existing(s, id_file, known ? id.data : NULL, err);
@@ -229,7 +229,7 @@ struct store *store_free(struct store *s)
 
 static int abandon(struct store *s, int rc, struct mo_error *err, const char *what)
 {
-	int r = fail(s, rc, err, what);
+	int r = database_error(s, rc, err, what);
 
 	/* SQLite has often rolled back by itself after a full disk. */
 	if (!sqlite3_get_autocommit(s->db))
@@ -270,7 +270,7 @@ static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text,
 		return fn(arg, NULL, 0);
 	}
 	if (rc != SQLITE_ROW)
-		return fail(s, rc, err, "reading the snapshot");
+		return database_error(s, rc, err, "reading the snapshot");
 	const char *text = sqlite3_column_blob(q, 2);
 	size_t n = (size_t)sqlite3_column_bytes(q, 2);
 	if (checksum(text, n) != sqlite3_column_int64(q, 1))
@@ -301,7 +301,7 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 		if (r != 0)
 			return r;
 	}
-	return rc == SQLITE_DONE ? 0 : fail(s, rc, err, "reading records");
+	return rc == SQLITE_DONE ? 0 : database_error(s, rc, err, "reading records");
 }
 
 int store_snapshot(struct store *s, const char *text, size_t n, struct mo_error *err)
