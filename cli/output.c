@@ -246,15 +246,14 @@ double job_fraction(struct json_object *job)
 	return i == MO_NONE || i < 0 ? 0 : MO_MIN((double)i / (double)n, 1.0);
 }
 
-char *progress_line(const struct cli *cli, struct json_object *job)
+char *progress_numbers(const struct cli *cli, struct json_object *job)
 {
 	struct mo_buf b = { 0 };
 	double f = job_fraction(job), eta = js_real(job, "eta_s"), speed = js_real(job, "tokens_per_s_per_gpu"), loss = js_real(job, "loss"), mfu = js_real(job, "mfu");
 	int64_t restarts = js_int(job, "restarts");
-	const char *state = js_str(job, "state"), *reason = js_str(job, "reason");
-	mo_buf_printf(&b, "%s  %s", text_or(js_str(job, "id")), paint_state(cli, state));
+	const char *state = js_str(job, "state");
 	if (js_int(job, "iteration") != MO_NONE || f != MO_NONE_F)
-		mo_buf_printf(&b, "  iteration %s", text_span(js_int(job, "iteration"), js_int(job, "steps")));
+		mo_buf_printf(&b, "iteration %s", text_span(js_int(job, "iteration"), js_int(job, "steps")));
 	if (f != MO_NONE_F && cli->live) {
 		mo_buf_str(&b, " ");
 		for (int i = 0; i < 20; i++)
@@ -263,15 +262,26 @@ char *progress_line(const struct cli *cli, struct json_object *job)
 	if (f != MO_NONE_F)
 		mo_buf_printf(&b, " %3.0f %%", f * 100);
 	if (loss != MO_NONE_F)
-		mo_buf_printf(&b, "  loss %s", text_real(loss, 4));
+		mo_buf_printf(&b, "%sloss %s", b.len ? "  " : "", text_real(loss, 4));
 	if (speed != MO_NONE_F)
-		mo_buf_printf(&b, "  %s tok/s/GPU", text_si(speed));
+		mo_buf_printf(&b, "%s%s tok/s/GPU", b.len ? "  " : "", text_si(speed));
 	if (mfu != MO_NONE_F)
-		mo_buf_printf(&b, "  MFU %s", text_percent(mfu));
+		mo_buf_printf(&b, "%sMFU %s", b.len ? "  " : "", text_percent(mfu));
 	if (restarts > 0)
-		mo_buf_printf(&b, "  restarts %s", text_int(restarts));
+		mo_buf_printf(&b, "%srestarts %s", b.len ? "  " : "", text_int(restarts));
 	if (eta != MO_NONE_F && state && !strcmp(state, "running"))
-		mo_buf_printf(&b, "  eta %s", text_seconds(eta));
+		mo_buf_printf(&b, "%seta %s", b.len ? "  " : "", text_seconds(eta));
+	return mo_buf_take(&b);
+}
+
+char *progress_line(const struct cli *cli, struct json_object *job)
+{
+	struct mo_buf b = { 0 };
+	const char *state = js_str(job, "state"), *reason = js_str(job, "reason");
+	_cleanup_(mo_freep) char *numbers = progress_numbers(cli, job);
+	mo_buf_printf(&b, "%s  %s", text_or(js_str(job, "id")), paint_state(cli, state));
+	if (numbers && *numbers)
+		mo_buf_printf(&b, "  %s", numbers);
 	if (reason && *reason && state && strcmp(state, "running"))
 		mo_buf_printf(&b, "  (%s)", reason);
 	return mo_buf_take(&b);

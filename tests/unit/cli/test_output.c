@@ -85,6 +85,9 @@ static void progress(void **state)
 	j = json_tokener_parse("{\"id\":\"j-4\",\"state\":\"queued\",\"iteration\":null,\"steps\":null,\"reason\":\"needs 64 GPUs\"}");
 	line = progress_line(&cli, j);
 	assert_string_equal(line, "j-4  queued  (needs 64 GPUs)");
+	char *numbers = progress_numbers(&cli, j);   /* a reason may speak of iterations */
+	assert_string_equal(numbers, "");
+	free(numbers);
 	assert_true(job_fraction(j) == MO_NONE_F);
 	free(line);
 	json_object_put(j);
