@@ -1,12 +1,18 @@
 /* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of checkpoint.dir before each attempt, and the choice where an attempt resumes.
- * Rules: only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh.
+ * Rules: only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh;
+ * what was saved beyond the iteration that a user went back to (restart --from) is superseded until it is written again.
  * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
 #include "daemon/core/inner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/model/limits.h"
+
+/* checkpoint.keep: `deleted` with the reason `removing` until the node of rank 0 says that it is gone. */
+static const char removing[] = "being removed: checkpoint.keep holds newer ones";
+static const char removed[] = "checkpoint.keep held newer ones";
 
 bool checkpoint_usable(const struct checkpoint *c)
 {
@@ -110,21 +116,23 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	bool is_new, announced;
 	struct checkpoint *c = find_or_add(j, f->iteration, &is_new);
 
+	if (checkpoint_removing(c))
+		return;                    /* the order to remove it may be carried out any moment */
 	if (is_new && j->attempt > 0)
 		c->attempt = j->attempt;   /* earlier scans did not see it: this job wrote it */
 	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE && j->spec.engine.layout.announced_is_complete && f->bytes > 0;
 	if (f->path)
 		mo_str_set(&c->path, f->path);
 	c->bytes = f->bytes;
-	if (c->state == CKPT_SUPERSEDED || (announced && !f->complete))
+	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) || (announced && !f->complete))
 		return;
 	mo_str_set(&c->reason, f->complete ? NULL : f->reason ? f->reason : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;
 		return;
 	}
-	if (c->saved_at == MO_NONE)
-		c->saved_at = f->saved_at;
+	if (c->saved_at == MO_NONE || f->saved_at != MO_NONE)
+		c->saved_at = f->saved_at; /* by the file system's clock from here on: a later one means that it was written again */
 	if (c->state != CKPT_PINNED)
 		c->state = CKPT_VERIFIED;
 	c->verified_at = time;
@@ -145,8 +153,12 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
 
-		if (c->state == CKPT_DELETED || found_of(r, c->iteration))
+		if (found_of(r, c->iteration))
 			continue;
+		if (c->state == CKPT_DELETED) {
+			mo_str_set(&c->reason, removed);
+			continue;
+		}
 		if (c->state == CKPT_SUPERSEDED) {
 			c->state = CKPT_DELETED;
 		} else {
@@ -154,6 +166,67 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 			mo_str_set(&c->reason, "not found in checkpoint.dir");
 		}
 	}
+}
+
+/* The user went back to an iteration: what lies beyond it belongs to the run that was given up, until an attempt writes it again. */
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint *c = &j->checkpoints[i];
+
+		if (c->iteration <= resume || !checkpoint_usable(c))
+			continue;
+		c->state = CKPT_SUPERSEDED;
+		free(c->reason);
+		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt, (long long)MO_MAX(resume, 0));
+	}
+}
+
+/* ---- checkpoint.keep ---- */
+
+/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays. */
+const struct checkpoint *checkpoint_surplus(const struct job *j)
+{
+	int64_t keep = j->spec.recipe.checkpoint.keep, n = 0;
+	const struct checkpoint *oldest = NULL;
+
+	for (size_t i = 0; keep > 0 && i < j->n_checkpoints; i++) {
+		const struct checkpoint *c = &j->checkpoints[i];
+
+		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || c->attempt == MO_NONE || (c->iteration == j->resume && j->iteration == MO_NONE))
+			continue;
+		oldest = oldest ? oldest : c;
+		n++;
+	}
+	return n > keep ? oldest : NULL;
+}
+
+void checkpoint_remove(struct checkpoint *c)
+{
+	c->state = CKPT_DELETED;
+	mo_str_set(&c->reason, removing);
+}
+
+bool checkpoint_removing(const struct checkpoint *c)
+{
+	return c->state == CKPT_DELETED && mo_streq(c->reason, removing);
+}
+
+/* Names the order to remove them: another number whenever one was added, so that an agent never takes an old result for an answer. 0 = nothing to remove. */
+int64_t checkpoint_prune_order(const struct job *j)
+{
+	for (size_t i = j->n_checkpoints; i > 0 && j->n_places > 0; i--)
+		if (checkpoint_removing(&j->checkpoints[i - 1]))
+			return -1 - j->checkpoints[i - 1].iteration;
+	return 0;
+}
+
+/* The answer to that order. Nothing else is judged by it: the job is writing. */
+void checkpoint_pruned(struct job *j, const struct scan_result *r)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (checkpoint_removing(&j->checkpoints[i]) && !found_of(r, j->checkpoints[i].iteration))
+			mo_str_set(&j->checkpoints[i].reason, removed);
 }
 
 /* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */

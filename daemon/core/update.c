@@ -171,6 +171,10 @@ static int on_scan(struct core *c, const struct record *r)
 
 	if (!j || !r->scan)
 		return -EINVAL;
+	if (r->flag) {
+		checkpoint_pruned(j, r->scan);
+		return 0;
+	}
 	checkpoint_scan(j, r->scan, r->time);
 	c->queue_dirty = true;
 	return 0;
@@ -238,6 +242,8 @@ static int on_place(struct core *c, const struct record *r)
 		inc->action = r->iteration >= 0 ? mo_printf("restart from checkpoint %lld as attempt %lld", (long long)r->iteration, (long long)r->attempt)
 			: mo_printf("restart from the beginning as attempt %lld", (long long)r->attempt);
 	}
+	if (j->restart_from != MO_NONE)
+		checkpoint_supersede(j, r->iteration, r->attempt);
 	j->iteration = j->restart_from = MO_NONE;
 	j->after_failure = false;
 	j->intent = INTENT_NONE;

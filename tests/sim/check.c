@@ -13,8 +13,13 @@ static struct truth *truth_of(struct sim *s, int64_t job)
 	return &s->jobs[job];
 }
 
-/* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and never silently afresh. */
-static void check_place(struct sim *s, const struct record *r)
+static bool given_up(const struct truth *t, const struct file *f)
+{
+	return t->back_at > 0 && f->iteration > t->back_to && f->changed_at < t->back_at;
+}
+
+/* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
+static void check_place(struct sim *s, const struct record *r, bool asked_now)
 {
 	struct truth *t = truth_of(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
@@ -27,8 +32,14 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+	if (asked_now || j->restart_from != MO_NONE) {
+		t->back_to = r->iteration;
+		t->back_at = s->now;
+	} else if (f && given_up(t, f)) {
+		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, behind which the user went back", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+	}
 	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
-		if (t->files[i].complete && t->files[i].changed_at < sure && !t->fresh_asked)
+		if (t->files[i].complete && t->files[i].changed_at < sure && !t->fresh_asked && !given_up(t, &t->files[i]))
 			sim_violation(s, "attempt %lld of j-%lld starts afresh although checkpoint %lld is whole", (long long)r->attempt, (long long)r->job, (long long)t->files[i].iteration);
 	t->fresh_asked = false;
 }
@@ -133,14 +144,17 @@ static void check_verdict(struct sim *s, const struct record *r)
 void check_records(struct sim *s, const struct core_out *out)
 {
 	bool placed = false;
+	int64_t asked = MO_NONE;   /* job that a user sent back in this very turn */
 
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
 
-		if (r->type == REC_INTENT && r->value == INTENT_RESTART && r->iteration != MO_NONE)
+		if (r->type == REC_INTENT && r->value == INTENT_RESTART && r->iteration != MO_NONE) {
 			truth_of(s, r->job)->fresh_asked = true;
+			asked = r->job;
+		}
 		if (r->type == REC_PLACE)
-			check_place(s, r);
+			check_place(s, r, asked == r->job);
 		if (r->type == REC_JOB)
 			check_final(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)

@@ -16,11 +16,12 @@
 #define MS 1000LL
 #define S 1000000LL
 #define JOBS_MAX 256
+#define KEEP 2                         /* checkpoint.keep of some jobs */
 
 enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
-	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL,
+	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -68,7 +69,7 @@ struct attempt {
 	bool training, ending, lossy;
 	int64_t saving;                /* iteration being saved, 0 none */
 };
-struct file { int64_t iteration; bool complete; int64_t changed_at; };   /* a checkpoint in the shared file system */
+struct file { int64_t iteration; bool complete, torn; int64_t changed_at; };   /* a checkpoint in the shared file system */
 struct truth {                     /* of one job id */
 	struct attempt *now;
 	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
@@ -77,6 +78,7 @@ struct truth {                     /* of one job id */
 	int64_t attempt_at_cancel;
 	int64_t step_us, length;
 	bool fresh_asked;              /* restart --from: an older one, or none, may be taken */
+	int64_t back_to, back_at;      /* the last restart --from: what was saved beyond it before then is given up; back_at 0 = never */
 };
 struct op { int type; int64_t key, job, value; bool flag; int node; const char *when; int64_t tries; bool done; };
 
@@ -173,7 +175,7 @@ void train_iterate(struct sim *s, struct attempt *a, int64_t iteration);
 void train_saved(struct sim *s, struct attempt *a, int64_t iteration);
 void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code);
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration);
-void train_scan(struct sim *s, int64_t job, struct scan_result *ret);
+void train_scan(struct sim *s, const struct command *order, struct scan_result *ret);
 
 /* user.c */
 void user_act(struct sim *s);

@@ -235,6 +235,32 @@ static void restart_from_takes_the_newest_at_most(void **state)
 	world_done(&w);
 }
 
+static void what_the_user_went_back_behind_is_superseded(void **state)
+{
+	struct world w;
+	int64_t id = submit(&w, -1);
+
+	world_run(&w, 2 * S);
+	save(&w, id, 10);
+	save(&w, id, 20);
+	save(&w, id, 30);
+	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 10, .user = "ann" });
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->resume, 10);
+	for (size_t i = 0; i < world_job(&w, id)->n_checkpoints; i++)
+		assert_int_equal(world_job(&w, id)->checkpoints[i].state == CKPT_SUPERSEDED, world_job(&w, id)->checkpoints[i].iteration > 10);
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 3);
+	assert_int_equal(world_job(&w, id)->resume, 10);
+	save(&w, id, 20);   /* written again */
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 4);
+	assert_int_equal(world_job(&w, id)->resume, 20);
+	world_done(&w);
+}
+
 static void never_still_recovers_from_its_own(void **state)
 {
 	struct world w;
@@ -247,6 +273,46 @@ static void never_still_recovers_from_its_own(void **state)
 	world_exit(&w, 0, id, 0, 0, SIGKILL);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->resume, 10);
+	world_done(&w);
+}
+
+static void keep_removes_what_this_job_wrote(void **state)
+{
+	struct submit spec;
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	world_recipe(&spec, 2);
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	spec.recipe.checkpoint.keep = 2;
+	id = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_found(&w, 5, true);   /* of an earlier job: never removed */
+	world_run(&w, 2 * S);
+	assert_int_equal(world_job(&w, id)->resume, 5);
+	save(&w, id, 10);
+	save(&w, id, 20);
+	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_COMPLETE);
+	w.no_scan = true;
+	save(&w, id, 30);
+	world_run(&w, 3 * S);
+	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_DELETED);
+	assert_true(checkpoint_removing(checkpoint_find(world_job(&w, id), 10)));
+	assert_int_equal(w.scan.n_items, 4);
+	w.no_scan = false;
+	world_run(&w, 3 * S);
+	assert_int_equal(w.scan.n_items, 3);
+	assert_false(checkpoint_removing(checkpoint_find(world_job(&w, id), 10)));
+	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_DELETED);
+	save(&w, id, 40);
+	world_run(&w, 2 * S);
+	assert_int_equal(w.scan.n_items, 3);
+	assert_int_equal(w.scan.items[0].iteration, 5);
+	assert_int_equal(w.scan.items[1].iteration, 30);
+	world_exit(&w, 0, id, 0, 0, SIGKILL);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->resume, 40);
 	world_done(&w);
 }
 
@@ -293,7 +359,9 @@ int main(void)
 		cmocka_unit_test(lost_checkpoints_are_not_a_fresh_start),
 		cmocka_unit_test(an_unfinished_first_save_is_no_loss),
 		cmocka_unit_test(restart_from_takes_the_newest_at_most),
+		cmocka_unit_test(what_the_user_went_back_behind_is_superseded),
 		cmocka_unit_test(never_still_recovers_from_its_own),
+		cmocka_unit_test(keep_removes_what_this_job_wrote),
 		cmocka_unit_test(a_path_without_iteration),
 		cmocka_unit_test(the_ledger_is_bounded),
 	};
