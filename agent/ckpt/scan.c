@@ -231,6 +231,54 @@ static enum ckpt_tracker read_tracker(int dir_fd, const char *name, int64_t *ret
 	return n < 0 ? TRACKER_DAMAGED : ckpt_tracker_parse(text, (size_t)n, ret);
 }
 
+/* ---- checkpoint.keep ---- */
+
+static bool ordered(const struct command *order, int64_t iteration) {
+	for (size_t i = 0; i < order->n_prune; i++)
+		if (order->prune[i] == iteration)
+			return true;
+	return false;
+}
+
+/* Below at only; links are removed, never followed. Markers go first, so that what is half removed is no complete checkpoint. */
+static void remove_tree(int at, const char *name, const struct ckpt_layout *layout, int depth) {
+	int fd = depth < DEPTH_MAX + 2 ? openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	if (fd < 0) {
+		unlinkat(at, name, 0);
+		return;
+	}
+	for (size_t i = 0; depth == 0 && i < layout->n_markers; i++)
+		unlinkat(fd, layout->markers[i], 0);
+	_cleanup_(close_directory) DIR *d = fdopendir(fd);
+	if (!d) {
+		close(fd);
+		return;
+	}
+	for (struct dirent *de; (de = readdir(d)); )
+		if (!mo_streq(de->d_name, ".") && !mo_streq(de->d_name, ".."))
+			remove_tree(dirfd(d), de->d_name, layout, depth + 1);
+	unlinkat(at, name, AT_REMOVEDIR);
+}
+
+/* What could not be removed is found and reported as it is. */
+static void prune(int dir_fd, const struct command *order, struct names *names) {
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->n; i++) {
+		struct stat st;
+		if (ordered(order, names->items[i].iteration)) {
+			remove_tree(dir_fd, names->items[i].name, order->layout, 0);
+			if (fstatat(dir_fd, names->items[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
+				ckpt_entry_done(&names->items[i]);
+				continue;
+			}
+		}
+		names->items[kept++] = names->items[i];
+	}
+	names->n = kept;
+}
+
 /* Several entries of one iteration (a step directory and a log of the same number): the complete one counts. */
 static void keep_one(struct scan_result *ret) {
 	size_t n = ret->n_items;
@@ -257,6 +305,7 @@ int scan_directory(const struct command *order, enum ckpt_level level, struct sc
 	if (!d)
 		return mo_error_set(err, -errno, "it cannot be read: %s", strerror(errno));
 	list_names(d, rules, &names);
+	prune(dirfd(d), order, &names);
 	enum ckpt_tracker tracker = read_tracker(dirfd(d), layout->tracker, &says);
 	for (size_t i = 0; i < names.n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
 		struct ckpt_entry *e = &names.items[i];

@@ -62,19 +62,35 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 	}
 }
 
-static void add_scan(const struct core *c, int64_t job, const char *node, struct sync_reply *ret)
+static struct command *add_scan(const struct core *c, const struct job *j, int64_t attempt, const char *node, struct sync_reply *ret)
 {
-	const struct job *j = job_find(&c->state, job);
-	struct command *k;
+	struct command *k = add(c, ret, CMD_SCAN, j->id, attempt, node);
 
-	if (!j)
-		return;
-	k = add(c, ret, CMD_SCAN, job, j->attempt + 1, node);
 	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
 	k->level = mo_strdup(j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 	k->world = job_gpus(j);
+	return k;
+}
+
+/* checkpoint.keep: the node of rank 0 removes. */
+static int64_t prune_order(const struct job *j, const char *node)
+{
+	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_order(j) : 0;
+}
+
+static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	int64_t order = prune_order(j, node);
+	struct command *k;
+
+	if (order == 0)
+		return;
+	k = add_scan(c, j, order, node, ret);
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (checkpoint_removing(&j->checkpoints[i]))
+			mo_ints_add(&k->prune, &k->n_prune, j->checkpoints[i].iteration);
 }
 
 /* FNV-1a over what is due. 0 = nothing. */
@@ -102,6 +118,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 			if (kind >= 0)
 				hash = mix(hash, kind, j->id, j->steps[k].attempt);
 		}
+		if (j && prune_order(j, node))
+			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
 	}
 	for (size_t i = 0; i < l->n_scans; i++) {
 		const struct job *j = job_find(&c->state, l->scans[i]);
@@ -158,9 +176,15 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		for (size_t k = 0; j && k < j->n_steps; k++)
 			if (mo_streq(j->steps[k].node, node))
 				add_step(c, j, &j->steps[k], ret);
+		if (j)
+			add_prune(c, j, node, ret);
 	}
-	for (size_t i = 0; i < l->n_scans; i++)
-		add_scan(c, l->scans[i], node, ret);
+	for (size_t i = 0; i < l->n_scans; i++) {
+		const struct job *j = job_find(&c->state, l->scans[i]);
+
+		if (j)
+			add_scan(c, j, j->attempt + 1, node, ret);
+	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)
 			add(c, ret, CMD_FORGET, l->strays[i].job, l->strays[i].attempt, node);

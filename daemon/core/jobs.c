@@ -316,6 +316,21 @@ static bool look_at_silence(struct turn *t, int64_t id)
 	return false;
 }
 
+static bool look_at_checkpoints(struct turn *t, int64_t id)
+{
+	const struct checkpoint *surplus = checkpoint_surplus(job_find(&t->core->state, id));
+	struct record r;
+
+	if (!surplus)
+		return false;
+	record_init(&r, REC_CHECKPOINT);
+	r.job = id;
+	r.checkpoint = mo_desc_dup(&checkpoint_desc, surplus);
+	checkpoint_remove(r.checkpoint);
+	turn_emit(t, &r);
+	return true;
+}
+
 static bool look_at_time(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -379,7 +394,7 @@ bool job_act(struct turn *t, int64_t id)
 			return true;
 		if (j->iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
-		if (look_at_silence(t, id) || look_at_drain(t, id))
+		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id))
 			return true;
 	}
 	return look_at_time(t, id);

@@ -248,12 +248,30 @@ static void scan_events(struct turn *t, int64_t id, const struct checkpoint *bef
 	}
 }
 
+static void pruned(struct turn *t, const struct job *j, const struct scan_result *scan)
+{
+	struct record r;
+
+	if (scan->error || scan->attempt != checkpoint_prune_order(j))
+		return;
+	record_init(&r, REC_SCAN);
+	r.job = scan->job;
+	r.attempt = scan->attempt;
+	r.scan = mo_desc_dup(&scan_result_desc, scan);
+	r.flag = true;
+	turn_emit(t, &r);
+}
+
 void fleet_scanned(struct turn *t, const struct scan_result *scan)
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
 	struct job before;
 	struct record r;
 
+	if (j && scan->attempt < 0 && !job_state_final(j->state)) {
+		pruned(t, j, scan);
+		return;
+	}
 	if (!j || job_state_final(j->state) || j->n_places > 0 || scan->attempt != j->attempt + 1 || scan_fresh(j, t->now) || scan->n_items > MO_CHECKPOINTS_MAX)
 		return;
 	mo_desc_init(&job_desc, &before);

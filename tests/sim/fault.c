@@ -86,6 +86,7 @@ static void torn(struct sim *s)
 		return;
 	count(s, F_TORN);
 	f->complete = false;
+	f->torn = true;
 	f->changed_at = s->now;
 }
 

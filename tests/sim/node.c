@@ -181,7 +181,7 @@ static void scan(struct sim *s, int node, const struct steps_effect *x)
 	if (sim_fault(s, F_SCAN_FAILS, 0.05))
 		result.error = mo_strdup("the helper timed out");
 	else
-		train_scan(s, x->job, &result);
+		train_scan(s, x->command, &result);
 	e.scan = &result;
 	agent_later(s, node, sim_between(s, MS, S), &e);
 	mo_desc_done(&scan_result_desc, &result);

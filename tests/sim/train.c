@@ -107,7 +107,7 @@ static void save(struct sim *s, struct attempt *a)
 
 	if (!f)
 		f = MO_GROW(t->files, t->n_files);
-	*f = (struct file){ .iteration = a->iteration, .complete = false, .changed_at = s->now };
+	*f = (struct file){ .iteration = a->iteration, .changed_at = s->now };
 	a->saving = a->iteration;
 	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
 	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
@@ -161,10 +161,30 @@ void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code)
 		proc_end(s, a->ranks[rank], code, MO_NONE);
 }
 
-void train_scan(struct sim *s, int64_t job, struct scan_result *ret)
+/* checkpoint.keep: only what is not among the newest two whole ones may go. */
+static void prune(struct sim *s, int64_t job, int64_t iteration)
 {
+	struct truth *t = &s->jobs[job];
+	struct file *f = train_file(s, job, iteration);
+	int newer = 0;
+
+	if (!f)
+		return;
+	for (size_t i = 0; i < t->n_files; i++)
+		newer += t->files[i].iteration > iteration && (t->files[i].complete || t->files[i].torn);
+	if (newer < KEEP)
+		sim_violation(s, "checkpoint %lld of j-%lld is removed although only %d newer ones were whole", (long long)iteration, (long long)job, newer);
+	*f = t->files[--t->n_files];
+	s->fault_counts[F_PRUNED]++;
+}
+
+void train_scan(struct sim *s, const struct command *order, struct scan_result *ret)
+{
+	int64_t job = order->job;
 	const struct truth *t = &s->jobs[job];
 
+	for (size_t i = 0; i < order->n_prune; i++)
+		prune(s, job, order->prune[i]);
 	for (size_t i = 0; i < t->n_files; i++) {
 		struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
 
