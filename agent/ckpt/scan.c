@@ -233,10 +233,26 @@ static enum ckpt_tracker read_tracker(int dir_fd, const char *name, int64_t *ret
 
 /* ---- checkpoint.keep ---- */
 
-static bool ordered(const struct command *order, int64_t iteration) {
-	for (size_t i = 0; i < order->n_prune; i++)
-		if (order->prune[i] == iteration)
-			return true;
+/* The announced path is the entry or lies in it. */
+static bool leads_into(const char *path, const char *dir, const char *name) {
+	_cleanup_(mo_freep) char *entry = mo_path(dir, "%s", name);
+	size_t n = strlen(entry);
+
+	return strncmp(path, entry, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* Other things in the directory may end in the same number: without a path only a directory is meant. */
+static bool ordered(int dir_fd, const char *dir, const struct command *order, const struct ckpt_entry *e) {
+	struct stat st;
+
+	for (size_t i = 0; i < order->n_prune; i++) {
+		const struct found_checkpoint *f = &order->prune[i];
+		if (f->iteration != e->iteration)
+			continue;
+		if (f->path)
+			return leads_into(f->path, dir, e->name);
+		return fstatat(dir_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	}
 	return false;
 }
 
@@ -262,12 +278,12 @@ static void remove_tree(int at, const char *name, const struct ckpt_layout *layo
 }
 
 /* What could not be removed is found and reported as it is. */
-static void prune(int dir_fd, const struct command *order, struct names *names) {
+static void prune(int dir_fd, const char *dir, const struct command *order, struct names *names) {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < names->n; i++) {
 		struct stat st;
-		if (ordered(order, names->items[i].iteration)) {
+		if (ordered(dir_fd, dir, order, &names->items[i])) {
 			remove_tree(dir_fd, names->items[i].name, order->layout, 0);
 			if (fstatat(dir_fd, names->items[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
 				ckpt_entry_done(&names->items[i]);
@@ -305,7 +321,7 @@ int scan_directory(const struct command *order, enum ckpt_level level, struct sc
 	if (!d)
 		return mo_error_set(err, -errno, "it cannot be read: %s", strerror(errno));
 	list_names(d, rules, &names);
-	prune(dirfd(d), order, &names);
+	prune(dirfd(d), dir, order, &names);
 	enum ckpt_tracker tracker = read_tracker(dirfd(d), layout->tracker, &says);
 	for (size_t i = 0; i < names.n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
 		struct ckpt_entry *e = &names.items[i];

@@ -89,8 +89,12 @@ static void add_prune(const struct core *c, const struct job *j, const char *nod
 		return;
 	k = add_scan(c, j, order, node, ret);
 	for (size_t i = 0; i < j->n_checkpoints; i++)
-		if (checkpoint_removing(&j->checkpoints[i]))
-			mo_ints_add(&k->prune, &k->n_prune, j->checkpoints[i].iteration);
+		if (checkpoint_removing(&j->checkpoints[i])) {
+			struct found_checkpoint *f = MO_ADD(k, prune, &found_checkpoint_desc);
+
+			f->iteration = j->checkpoints[i].iteration;
+			f->path = mo_strdup(j->checkpoints[i].path);
+		}
 }
 
 /* FNV-1a over what is due. 0 = nothing. */

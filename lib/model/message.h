@@ -64,7 +64,7 @@ struct command {
 	struct launch *launch;             /* LAUNCH */
 	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
-	int64_t *prune; size_t n_prune;    /* SCAN: iterations whose entries are removed first (checkpoint.keep); attempt is then negative: it only names the order */
+	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
 	int64_t query;                     /* QUERY (logs): id of the question; not durable, asked again by the client */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };

@@ -161,6 +161,24 @@ def one_entry_per_iteration(top):
 
 
 @in_directory
+def keep_removes_what_it_is_told(top):
+    for i in (10, 20, 30):
+        tiny(top, i)
+    write(top + "/events.out.10", "x")
+    outside = tempfile.mkdtemp()
+    write(outside + "/precious", "x")
+    os.symlink(outside, top + "/iter_0000010/link")
+    order = {"kind": "scan", "dir": top, "layout": TORCH, "job": 7, "attempt": -21, "prune": [{"iteration": 10, "path": top + "/iter_0000010/COMPLETE"}, {"iteration": 20}]}
+    r = program("moe-ckpt", "--scan", json.dumps(order), "--allow-root")
+    need(r.returncode == 0, r.stderr)
+    doc = json.loads(r.stdout)
+    equal(doc["attempt"], -21)
+    equal([(i["iteration"], i["complete"]) for i in doc["items"]], [(30, True), (10, False)])
+    equal(sorted(os.listdir(top)), ["events.out.10", "iter_0000030"])
+    need(os.path.exists(outside + "/precious"), "a link was followed")
+
+
+@in_directory
 def at_most_a_thousand(top):
     for i in range(1005):
         os.mkdir("%s/step_%d" % (top, i))

@@ -184,7 +184,7 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 	const struct truth *t = &s->jobs[job];
 
 	for (size_t i = 0; i < order->n_prune; i++)
-		prune(s, job, order->prune[i]);
+		prune(s, job, order->prune[i].iteration);
 	for (size_t i = 0; i < t->n_files; i++) {
 		struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
 

@@ -232,7 +232,7 @@ static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const 
 				break;
 			for (size_t k = 0; k < c->n_prune; k++)
 				for (size_t m = w->scan.n_items; m > 0; m--)
-					if (w->scan.items[m - 1].iteration == c->prune[k])
+					if (w->scan.items[m - 1].iteration == c->prune[k].iteration)
 						mo_vec_remove(&found_checkpoint_desc, w->scan.items, &w->scan.n_items, m - 1);
 			mo_desc_copy(&scan_result_desc, MO_ADD(sync, scans, &scan_result_desc), &w->scan);
 			sync->scans[sync->n_scans - 1].job = c->job;
