@@ -67,7 +67,7 @@ static void integer(int64_t v, struct mo_buf *b)
 /* digits * 10^-scale as "%.15g" writes it; the last digit is not 0. */
 static void decimal(bool negative, int64_t digits, int scale, struct mo_buf *b)
 {
-	char d[24], text[40];
+	char d[24] = "", text[40];
 	int n = 0, k = 0;
 
 	for (int64_t rest = digits; rest; rest /= 10)
