@@ -89,11 +89,13 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 		step_start(d);
 		break;
 	case AX_STOP:
-		mo_log(MO_NOTICE, MSG_STEP_STOP, &w, "stopping step j-%lld attempt %lld: signal %lld, grace %lld ms", (long long)x->job, (long long)x->attempt, (long long)x->signal, (long long)x->grace_us / 1000);
+		mo_log(d->stop_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w, "stopping step j-%lld attempt %lld: signal %lld, grace %lld ms", (long long)x->job, (long long)x->attempt, (long long)x->signal, (long long)x->grace_us / 1000);
+		d->stop_logged = true;
 		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"stop", .signal = x->signal, .grace_us = x->grace_us});
 		break;
 	case AX_KILL:
-		mo_log(MO_NOTICE, MSG_STEP_STOP, &w, "killing step j-%lld attempt %lld", (long long)x->job, (long long)x->attempt);
+		mo_log(d->kill_logged ? MO_DEBUG : MO_NOTICE, MSG_STEP_STOP, &w, "killing step j-%lld attempt %lld", (long long)x->job, (long long)x->attempt);
+		d->kill_logged = true;
 		step_dir_order(d, &(struct stepd_order){.cmd = (char *)"kill", .signal = MO_NONE, .grace_us = MO_NONE});
 		break;
 	case AX_SWEEP: step_sweep(d); break;

@@ -27,6 +27,7 @@ struct step_dir {
 	/* connection to stepd */
 	int socket; sd_event_source *source; struct mo_buf in;
 	bool answered, up_told, silent_told;
+	bool stop_logged, kill_logged;   /* orders are repeated until the step ended, log entries are not */
 	int64_t quiet_since_us;          /* when an answer became due; 0 = none is */
 	struct mo_timer *timer;
 	struct helper *starter;          /* stepd's starting process */
