@@ -41,7 +41,7 @@ bool local_ended(pid_t pid);                                      /* also reaps 
 bool local_stop(const struct local *l, const char *name, int64_t wait_ms);
 char *local_log_tail(const struct local *l, const char *name);    /* last line that says why, "" none; caller frees */
 
-struct local_step { int64_t job, attempt; char *node, *dir, *step_id; pid_t pid; int fd; /* connection to the supervisor, -1 */ };
+struct local_step { int64_t job, attempt; char *node, *dir, *step_id; pid_t pid; int64_t pid_start; /* of the supervisor */ int fd; /* connection to it, -1 */ };
 struct local_steps { struct local_step *items; size_t n; };
 void local_steps_done(struct local_steps *s);
 /* All step directories; pid of the living supervisor, 0 = dead. */

@@ -232,6 +232,8 @@ static void step_read(const char *dir, const char *node, const char *name, struc
 		return;
 	struct local_step *s = MO_GROW(ret->items, ret->n);
 	*s = (struct local_step){ .job = job, .attempt = attempt, .node = mo_strdup(node), .dir = mo_strdup(dir), .pid = stepd_pid(dir), .fd = -1 };
+	struct mo_proc p;
+	s->pid_start = s->pid && mo_proc_read(s->pid, &p) == 0 ? p.start_time : -1;
 	if (mo_read_file(path, 64u << 20, &b) == 0 && b.data) {
 		struct json_object *doc = json_tokener_parse(b.data);
 		s->step_id = mo_strdup(js_str(doc, "step_id"));
@@ -274,6 +276,21 @@ static int count_left(void *arg, pid_t pid)
 	return 0;
 }
 
+/* Supervisors carry no mark. One lives until it reaped all of its ranks: a rank that is stuck in a driver's exit has no environment left to be found by. */
+static size_t supervisors_left(const struct local_steps *steps, bool kill_them)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < steps->n; i++) {
+		const struct local_step *s = &steps->items[i];
+		if (!s->pid || !alive(s->pid, s->pid_start))
+			continue;
+		n++;
+		if (kill_them)
+			mo_proc_kill(s->pid, s->pid_start);
+	}
+	return n;
+}
+
 size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 {
 	_cleanup_(local_steps_done) struct local_steps steps = { 0 };
@@ -289,6 +306,7 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 	for (;;) {
 		struct left left = { .mark = mark, .steps = &steps, .kill = mo_clock_boot_us() > gentle_until };
 		mo_proc_each(count_left, &left);
+		left.n += supervisors_left(&steps, left.kill && !left.n); /* ranks first: what they leave is the supervisor's to reap */
 		if (!left.n || mo_clock_boot_us() > end)
 			return left.n;
 		watch_wait(20);

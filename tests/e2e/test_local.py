@@ -157,6 +157,17 @@ def down_with_dead_daemons_ends_the_ranks():
 
 
 @suite.test
+def down_ends_a_supervisor_that_hangs():
+    c = Cluster(place("hung"))
+    c.up()
+    training(c, "hung")
+    for s in c.status()["steps"]:
+        os.kill(s["pid"], signal.SIGSTOP)
+    c.down()
+    equal(processes_of(c.dir), {}, "processes after down")
+
+
+@suite.test
 def jobs_go_on_after_down_and_up():
     with Cluster(place("later")) as c:
         truth, checkpoints = place("later-truth"), place("later-ckpt")
