@@ -105,6 +105,20 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	return spec_resolve(s, err);
 }
 
+static int add_peak(struct submit *s, struct mo_error *err)
+{
+	struct gpu_type g;
+
+	if (!s->recipe.gpu)
+		return 0;
+	mo_desc_init(&gpu_type_desc, &g);
+	int r = gpu_type_load(s->recipe.gpu, &g, err);
+	if (r >= 0)
+		s->peak_tflops = gpu_peak_tflops(&g, s->recipe.precision);
+	mo_desc_done(&gpu_type_desc, &g);
+	return r;
+}
+
 static struct submit *make(struct http_request *r, const char *text, size_t n)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
@@ -116,6 +130,8 @@ static struct submit *make(struct http_request *r, const char *text, size_t n)
 		return NULL;
 	}
 	int e = spec_resolve(s, &err);
+	if (e >= 0)
+		e = add_peak(s, &err);
 	if (e < 0) {
 		http_problem(r, 500, "the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
 		return NULL;

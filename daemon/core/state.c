@@ -17,6 +17,7 @@ static const struct mo_field submit_fields[] = {
 	MO_F_VEC(submit, env_amd, &env_item_desc),
 	MO_F_VEC(submit, env_nvidia, &env_item_desc),
 	MO_F_LIST(submit, warnings, MO_STRS),
+	MO_F(submit, peak_tflops, MO_REAL),
 	MO_F(submit, parts, MO_INT, .omit = true),
 };
 static const struct mo_field place_fields[] = {

@@ -19,6 +19,7 @@ struct submit {
 	struct env_item *env_amd; size_t n_env_amd;  /* profile layer for AMD nodes */
 	struct env_item *env_nvidia; size_t n_env_nvidia;
 	char **warnings; size_t n_warnings;
+	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
 };
 /* Ranks of one attempt on one node: contiguous. */

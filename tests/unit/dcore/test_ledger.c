@@ -154,6 +154,29 @@ static void samples_are_merged_and_derived(void **state)
 	world_done(&w);
 }
 
+static void mfu_is_of_the_peak_of_the_gpu(void **state)
+{
+	static const struct { double peak, tflops, told, want; } cases[] = {
+		{ 800, 200, MO_NONE_F, 0.25 }, { 800, 200, 0.5, 0.5 }, { 800, MO_NONE_F, MO_NONE_F, MO_NONE_F }, { MO_NONE_F, 200, MO_NONE_F, MO_NONE_F },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct job j;
+		struct sample s;
+
+		mo_desc_init(&job_desc, &j);
+		j.spec.recipe.gpus = 1;
+		j.spec.peak_tflops = cases[i].peak;
+		mo_desc_init(&sample_desc, &s);
+		s.iteration = 1;
+		s.tflops_per_gpu = cases[i].tflops;
+		s.mfu = cases[i].told;
+		samples_add(&j, &s, 1, S);
+		assert_true(j.samples[0].mfu == cases[i].want && j.mfu == cases[i].want);
+		mo_desc_done(&job_desc, &j);
+	}
+}
+
 static void samples_are_bounded(void **state)
 {
 	struct job j;
@@ -294,7 +317,7 @@ int main(void)
 		cmocka_unit_test(a_sparse_sample_is_shared_out),
 		cmocka_unit_test(phases_and_states_have_their_category),
 		cmocka_unit_test(samples_are_merged_and_derived),
-		cmocka_unit_test(samples_are_bounded),
+		cmocka_unit_test(mfu_is_of_the_peak_of_the_gpu), cmocka_unit_test(samples_are_bounded),
 		cmocka_unit_test(events_and_incidents_are_bounded),
 		cmocka_unit_test(records_of_another_version_are_refused),
 		cmocka_unit_test(snapshot_round_trip),
