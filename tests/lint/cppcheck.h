@@ -8,5 +8,4 @@
 /* these end the program or the test */
 #define assert_non_null(p) ((p) ? (void)0 : abort())
 #define assert_true(x) ((x) ? (void)0 : abort())
-#define fail() abort()
 #define sim_violation(...) abort()
