@@ -62,7 +62,8 @@ class Round:
             t = subprocess.Popen(["strace", "-qq", "-o", "/dev/null", "-e", "trace=" + SYSCALLS[what], "-e", "inject=%s:signal=SIGKILL:when=%d" % (SYSCALLS[what], n), "-p", str(p)],
                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.tracers.append(t)
-            wait_until(lambda: "TracerPid:\t0\n" not in open("/proc/%d/status" % p).read(), 5, "strace attached to %d" % p)
+            # a traced daemon may already be dead when it is looked at
+            wait_until(lambda: self.dead([p]) or "TracerPid:\t0\n" not in open("/proc/%d/status" % p).read(), 10, "strace attached to %d" % p)
 
     def detach(self):
         for t in self.tracers:

@@ -160,8 +160,8 @@ static void test_exact_text(void **state)
 /* Numbers are the shortest of 15 to 17 digits that reads back, in printf's shape, whichever way they are written. */
 static void test_reals(void **state)
 {
-	static const double fixed[] = { 0.0, -0.0, 1, -1, 10, 1e14, 999999999999999, 1e15, 1e16, 123456789012345678, 0.1, 1e-4, 1e-5, 0.00012, 1.2e-5, 1e-22, 1e-23, 5e-324, 1.7976931348623157e308, 12000, 2.345678,
-					0.30000000000000004, 100.5, 9007199254740993, 999999999999999.9 };
+	static const double fixed[] = { 0.0, -0.0, 1, -1, 10, 1e14, 999999999999999, 1e15, 1e16, 123456789012345678.0, 0.1, 1e-4, 1e-5, 0.00012, 1.2e-5, 1e-22, 1e-23, 5e-324, 1.7976931348623157e308, 12000, 2.345678,
+					0.30000000000000004, 100.5, 9007199254740993.0, 999999999999999.9 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	uint64_t seed = 88172645463325252u;
 
