@@ -18,7 +18,7 @@ static void hide_secrets(struct dryrun_rank *k)
 int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *l, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
 {
 	_cleanup_(binds_done) struct binds binds = { 0 };
-	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld", (long long)l->job, (long long)l->attempt), *notify = mo_printf("%s/notify", dir);
+	_cleanup_(mo_freep) char *dir = mo_printf("/run/moe-agent/steps/j%lld.a%lld", (long long)l->job, (long long)l->attempt);
 	_cleanup_(mo_freep) char *step = mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
 	const char *user = l->user ? l->user : "root";
 	_cleanup_(mo_freep) char *home = mo_streq(user, "root") ? mo_strdup("/root") : mo_printf("/home/%s", user);
@@ -28,10 +28,11 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 	for (size_t i = 0; i < binds.n; i++) {
 		const struct rank_bind *b = &binds.items[i];
 		struct dryrun_rank *k = mo_vec_add(&dryrun_rank_desc, (void **)ranks, n_ranks);
-		_cleanup_(mo_freep) char *error_file = mo_printf("%s/error-%zu.json", dir, i);
+		int64_t rank = l->first_rank + (int64_t)i;
+		_cleanup_(mo_freep) char *error_file = mo_printf("%s/error.%lld.json", dir, (long long)rank), *notify = mo_printf("%s/notify.%lld", dir, (long long)rank);
 		const struct env_rank who = { .local_rank = (int64_t)i, .step_id = step, .notify_socket = notify, .error_file = error_file, .home = home, .user = user,
 					      .shell = "/bin/bash", .tmpdir = "/tmp" };
-		k->rank = l->first_rank + (int64_t)i;
+		k->rank = rank;
 		k->node = mo_strdup(node);
 		k->local_rank = (int64_t)i;
 		for (size_t w = 0; w < l->n_argv; w++)

@@ -68,7 +68,7 @@ _Noreturn void child_run(const struct child_plan *plan) {
 	if (getppid() != p->parent)
 		fail(p, CHILD_PARENT, ESRCH);
 	umask(022);
-	if (chdir(p->workdir) < 0)
+	if (chdir(p->workdir) < 0 && (!p->is_home || errno != ENOENT || chdir("/") < 0)) /* as login does for who has no home */
 		fail(p, CHILD_WORKDIR, errno);
 	if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)
 		fail(p, CHILD_AFFINITY, errno);

@@ -16,6 +16,7 @@ struct child_plan {
 	char *const *argv, *const *envp;
 	char *const *candidates;         /* absolute or relative paths tried in order, NULL-terminated */
 	const char *workdir;
+	bool is_home;                            /* workdir is not the recipe's: without one the rank begins in / */
 	int in_fd, out_fd, err_fd, report_fd, cgroup_fd; /* cgroup_fd: cgroup.procs, or -1 */
 	pid_t parent;
 	const struct mo_identity *who;

@@ -159,7 +159,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	struct child_plan *c = &p->plans[i];
 	char **argv = keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
 	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
-	*c = (struct child_plan){.argv = argv, .workdir = l->workdir ? l->workdir : s->who.home, .in_fd = p->null_fd, .report_fd = -1, .cgroup_fd = s->cgroup_procs_fd, .parent = getpid(), .who = &s->who};
+	*c = (struct child_plan){.argv = argv, .workdir = l->workdir ? l->workdir : s->who.home, .is_home = !l->workdir, .in_fd = p->null_fd, .report_fd = -1, .cgroup_fd = s->cgroup_procs_fd, .parent = getpid(), .who = &s->who};
 	*ret_cause = "bind";
 	int e = make_cpus(p, &s->spool.binds[i], c, err);
 	if (e == 0)

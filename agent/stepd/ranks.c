@@ -54,6 +54,12 @@ static char *numa_policy(pid_t pid) {
 	return space ? mo_strndup(space + 1, strcspn(space + 1, " \n")) : NULL;
 }
 
+/* A rank killed between fork and exec closes its report just as exec does, and what the kernel then says of it is from before it was bound: no verdict. */
+static bool died_unread(const struct rank *r) {
+	siginfo_t si = {0};
+	return waitid(P_PID, (id_t)r->pid, &si, WEXITED | WNOHANG | WNOWAIT) < 0 || si.si_pid == r->pid;
+}
+
 /* What the kernel says of the rank after exec. Returns false when strict verification fails. */
 static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
 	const struct rank_bind *want = &s->spool.binds[r->local];
@@ -69,6 +75,10 @@ static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
 	}
 	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated ? NULL : numa_policy(r->pid);
 	bind_judge(want, n->cpus, policy, &n->bind_verified, &n->bind_note);
+	if (n->bind_verified == 0 && died_unread(r)) {
+		n->bind_verified = -1;
+		mo_str_set(&n->bind_note, "it ended before its binding could be read back");
+	}
 	if (want->simulated)
 		mo_str_set(&n->cpus, want->cpus);
 	return n->bind_verified != 0 || !mo_streq(verify, "strict");

@@ -10,7 +10,7 @@
 #define NODE_GPUS 8            /* of an MI300X/MI325X/MI350X/MI355X platform */
 #define NODE_CORES 96          /* two sockets of 48 cores, two threads each: the smaller of the usual hosts */
 #define NODE_NUMA 2
-#define DRY_PORT 29500         /* shown as MASTER_PORT; a real attempt gets a free one */
+#define DRY_PORT 29500         /* shown as MASTER_PORT before the first attempt, which gets a free one */
 
 static void numa_add(struct nodeinfo *info, int64_t id)
 {
@@ -59,7 +59,7 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 	}
 }
 
-struct who { const struct submit *spec; int64_t job, attempt; };
+struct who { const struct submit *spec; int64_t job, attempt, port; };
 
 /* The job as the core would have it right after placement. */
 static struct job *job_with_places(struct state *s, const struct who *who, struct place *places, size_t n_places)
@@ -70,7 +70,7 @@ static struct job *job_with_places(struct state *s, const struct who *who, struc
 	j->state = JOB_STARTING;
 	j->attempt = who->attempt;
 	j->resume = -1;
-	j->port = DRY_PORT;
+	j->port = who->port;
 	j->places = places;
 	j->n_places = n_places;
 	return j;
@@ -126,12 +126,12 @@ static int dry_run(const struct state *s, const struct who *who, dryrun_ranks_fn
 
 int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
 {
-	const struct who who = { spec, MO_MAX(s->next_job, 1), 1 };
+	const struct who who = { spec, MO_MAX(s->next_job, 1), 1, DRY_PORT };
 	return dry_run(s, &who, ranks, ret, err);
 }
 
 int dryrun_job(const struct state *s, const struct job *j, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
 {
-	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1) };
+	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1), j->port > 0 ? j->port : DRY_PORT };
 	return dry_run(s, &who, ranks, ret, err);
 }

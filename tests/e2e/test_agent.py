@@ -429,6 +429,15 @@ def another_user():
 
 
 @suite.test
+def a_user_without_home_begins_in_the_root():
+    if os.geteuid() != 0:
+        raise Skipped("only root can start ranks of others")
+    with Node() as n:
+        n.launch(["/bin/pwd"], user="nobody", workdir=None, env=[("PATH", "/usr/bin:/bin")], wait="gone")
+        equal(n.moed.note_list(1, 1, "exit")[0]["tail"], ["/"], "directory of nobody, whose home is /nonexistent")
+
+
+@suite.test
 def env_from_file():
     with Node() as n:
         with open(n.dir + "/secret", "w") as f:
