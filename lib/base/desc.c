@@ -44,7 +44,17 @@ void mo_desc_init(const struct mo_desc *d, void *obj)
 	fields_init(d, obj);
 }
 
-/* Frees what the field owns; its content is garbage afterwards, except within a sub-struct. */
+static void fields_done(const struct mo_desc *d, void *obj);
+
+/* Frees the elements and the array; the caller sets both members. */
+static void elements_done(const struct mo_desc *d, void *array, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fields_done(d, (char *)array + i * d->size);
+	free(array);
+}
+
+/* Frees what the field owns; its content is garbage afterwards. */
 static void field_done(const struct mo_field *f, void *obj)
 {
 	switch (f->kind) {
@@ -52,13 +62,13 @@ static void field_done(const struct mo_field *f, void *obj)
 		free(*AT(char *, obj, f->offset));
 		break;
 	case MO_STRUCT:
-		mo_desc_done(f->sub, AT(void, obj, f->offset));
+		fields_done(f->sub, AT(void, obj, f->offset));
 		break;
 	case MO_OPT:
 		mo_desc_free(f->sub, *AT(void *, obj, f->offset));
 		break;
 	case MO_VEC:
-		mo_vec_clear(f->sub, AT(void *, obj, f->offset), &COUNT(obj, f));
+		elements_done(f->sub, *AT(void *, obj, f->offset), COUNT(obj, f));
 		break;
 	case MO_STRS:
 		for (size_t i = 0; i < COUNT(obj, f); i++)
@@ -73,13 +83,21 @@ static void field_done(const struct mo_field *f, void *obj)
 	}
 }
 
-void mo_desc_done(const struct mo_desc *d, void *obj)
+static void fields_done(const struct mo_desc *d, void *obj)
 {
 	for (size_t i = 0; i < d->n_fields; i++)
 		field_done(&d->fields[i], obj);
+}
+
+void mo_desc_done(const struct mo_desc *d, void *obj)
+{
+	fields_done(d, obj);
 	mo_desc_init(d, obj);
 }
 
+static void fields_copy(const struct mo_desc *d, void *dst, const void *src);
+
+/* dst owns nothing yet: every field is set, whatever was there. */
 static void field_copy(const struct mo_field *f, void *dst, const void *src)
 {
 	size_t n;
@@ -94,7 +112,7 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 		*AT(char *, dst, f->offset) = mo_strdup(*AT_CONST(char *, src, f->offset));
 		break;
 	case MO_STRUCT:
-		mo_desc_copy(f->sub, AT(void, dst, f->offset), AT_CONST(void, src, f->offset));
+		fields_copy(f->sub, AT(void, dst, f->offset), AT_CONST(void, src, f->offset));
 		break;
 	case MO_OPT:
 		*AT(void *, dst, f->offset) = mo_desc_dup(f->sub, *AT_CONST(void *, src, f->offset));
@@ -102,12 +120,8 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 	case MO_VEC:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
 		*AT(char *, dst, f->offset) = n ? array_new(n, f->sub->size) : NULL;
-		for (size_t i = 0; i < n; i++) {
-			char *element = *AT(char *, dst, f->offset) + i * f->sub->size;
-
-			mo_desc_init(f->sub, element);
-			mo_desc_copy(f->sub, element, *AT_CONST(char *, src, f->offset) + i * f->sub->size);
-		}
+		for (size_t i = 0; i < n; i++)
+			fields_copy(f->sub, *AT(char *, dst, f->offset) + i * f->sub->size, *AT_CONST(char *, src, f->offset) + i * f->sub->size);
 		break;
 	case MO_STRS:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
@@ -124,13 +138,18 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 	}
 }
 
+static void fields_copy(const struct mo_desc *d, void *dst, const void *src)
+{
+	for (size_t i = 0; i < d->n_fields; i++)
+		field_copy(&d->fields[i], dst, src);
+}
+
 void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src)
 {
 	if (dst == src)
 		return;
 	mo_desc_done(d, dst);
-	for (size_t i = 0; i < d->n_fields; i++)
-		field_copy(&d->fields[i], dst, src);
+	fields_copy(d, dst, src);
 }
 
 static bool diff(const struct mo_desc *d, const void *a, const void *b, struct mo_buf *path);
@@ -233,8 +252,8 @@ void *mo_desc_dup(const struct mo_desc *d, const void *src)
 
 	if (!src)
 		return NULL;
-	obj = mo_desc_new(d);
-	mo_desc_copy(d, obj, src);
+	obj = mo_alloc(d->size);
+	fields_copy(d, obj, src);
 	return obj;
 }
 
@@ -242,7 +261,7 @@ void mo_desc_free(const struct mo_desc *d, void *obj)
 {
 	if (!obj)
 		return;
-	mo_desc_done(d, obj);
+	fields_done(d, obj);
 	free(obj);
 }
 
@@ -266,9 +285,7 @@ void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index
 
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n)
 {
-	for (size_t i = 0; i < *n; i++)
-		mo_desc_done(d, (char *)*array + i * d->size);
-	free(*array);
+	elements_done(d, *array, *n);
 	*array = NULL;
 	*n = 0;
 }

@@ -51,7 +51,11 @@ char *mo_strndup(const char *s, size_t n)
 
 char *mo_strdup(const char *s)
 {
-	return s ? mo_strndup(s, strlen(s)) : NULL;
+	char *copy = s ? strdup(s) : NULL;
+
+	if (s && !copy)
+		abort();
+	return copy;
 }
 
 char *mo_printf(const char *fmt, ...)

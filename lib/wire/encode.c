@@ -9,6 +9,8 @@
 
 #include "lib/base/parse.h"
 
+#define KEY_MAX 60                     /* longest name in any table */
+
 #define AT(type, obj, f) ((const type *)((const char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(const size_t *)((const char *)(obj) + (f)->count_offset))
 
@@ -239,6 +241,18 @@ static bool unknown(const struct mo_field *f, const void *obj)
 	return false;
 }
 
+/* ,"NAME": in one piece: an object has many more names than long texts. */
+static void key(const char *name, bool first, struct mo_buf *b)
+{
+	char text[KEY_MAX + 4] = ",\"";
+	size_t n = strlen(name);
+
+	assert(n <= KEY_MAX);
+	memcpy(text + 2, name, n);
+	memcpy(text + 2 + n, "\":", 2);
+	mo_buf_add(b, text + first, n + 4 - first);
+}
+
 void wire_encode(const struct mo_desc *d, const void *obj, struct mo_buf *b)
 {
 	bool first = true;
@@ -249,10 +263,7 @@ void wire_encode(const struct mo_desc *d, const void *obj, struct mo_buf *b)
 
 		if (f->omit && unknown(f, obj))
 			continue;
-		mo_buf_add(b, ",\"", first ? 0 : 1);
-		mo_buf_add(b, "\"", 1);
-		mo_buf_str(b, f->name);
-		mo_buf_add(b, "\":", 2);
+		key(f->name, first, b);
 		value(f, obj, b);
 		first = false;
 	}
