@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import socket
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import BUILD, Cluster, Failed, command_recipe, wait_until
 
 TINY = os.path.join(BUILD, "tests/fake/tiny")
+LOAD = os.path.join(BUILD, "tests/bench/load")
 OUT = os.path.join(BUILD, "bench")
 
 
@@ -139,9 +141,11 @@ def bench_launch(n):
         if verified != 2 * n:
             raise Failed("binding was not verified in every run")
     peer, peer_samples = peer_launch(5, 8)
+    floor = floor_spawn(n, 8)
     report("launch", "post_to_8_ranks", post, "ms", peer, peer_samples)
+    report("launch", "post_to_8_ranks_over_floor", post, "ms", "posix_spawn of 8", floor)
     report("launch", "moectl_submit_to_8_ranks", cli, "ms", peer, peer_samples)
-    report("launch", "floor_posix_spawn_8", floor_spawn(n, 8), "ms")
+    report("launch", "floor_posix_spawn_8", floor, "ms")
 
 
 def bench_restart(n):
@@ -174,7 +178,7 @@ def bench_restart(n):
                 os.close(f)
             api.end(job)
     report("restart", "rank_death_to_others_gone", gone, "ms")
-    report("restart", "kill_to_8_ranks_of_next_attempt", again, "ms")
+    report("restart", "kill_to_8_ranks_of_next_attempt", again, "ms", "posix_spawn of 8", floor_spawn(n, 8))
 
 
 def pss_kib(pid):
@@ -190,9 +194,9 @@ def cpu_s(pid):
 
 
 def bench_footprint(n):
-    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU per rank that prints 10,000 lines/s."""
+    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU share when a rank prints 10,000 lines/s."""
     with Cluster(os.path.join(OUT, "c3"), nodes=1, gpus_per_node=8) as c:
-        api, pss, idle, busy = Api(c), [], [], []
+        api, pss, idle = Api(c), [], []
         job = api.submit(recipe("idle", fresh("idle")))
         api.state(job, ["running"])
         s = c.status()
@@ -203,20 +207,93 @@ def bench_footprint(n):
             idle.append(100 * (sum(map(cpu_s, pids)) - before) / (time.monotonic() - t))
             pss.append(sum(map(pss_kib, pids)) / 1024)
         api.end(job)
-        job = api.submit(recipe("lines", fresh("lines"), 1, ["lines", "10000", "60"]))
-        api.state(job, ["running"])
-        stepd = wait_until(lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step")[0]
-        for i in range(5):
-            before, t = cpu_s(stepd), time.monotonic()
-            time.sleep(2)
-            busy.append(100 * (cpu_s(stepd) - before) / (time.monotonic() - t))
-        api.end(job)
+        text, samples = lines_cpu(c, api, "text"), lines_cpu(c, api, "lines")
     report("footprint", "agent_and_stepd_pss", pss, "MiB")
     report("footprint", "agent_and_stepd_idle_cpu", idle, "% of a core")
-    report("footprint", "stepd_cpu_10000_lines_per_s", busy, "% of a core")
+    report("footprint", "stepd_cpu_10000_lines_per_s", text, "% of a core")
+    report("footprint", "stepd_cpu_10000_iterations_per_s", samples, "% of a core")
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint}
+def lines_cpu(c, api, kind):
+    """CPU share of the supervisor of one rank that prints 10,000 lines/s: text, or a new iteration with all its metrics in each line."""
+    job, busy = api.submit(recipe(kind, fresh(kind), 1, [kind, "10000", "60"])), []
+    api.state(job, ["running"])
+    stepd = wait_until(lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step")[0]
+    for i in range(5):
+        before, t = cpu_s(stepd), time.monotonic()
+        time.sleep(2)
+        busy.append(100 * (cpu_s(stepd) - before) / (time.monotonic() - t))
+    api.end(job)
+    return busy
+
+
+def load(sock, clients, seconds, method, path, body=None):
+    """{n,errors,seconds,p50_ms,p99_ms} of that many clients, each with one request under way."""
+    r = subprocess.run([LOAD, sock, str(clients), str(seconds), method, path] + ([body] if body else []), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if r.returncode != 0:
+        raise Failed("load %s %s: %s%s" % (method, path, r.stderr[-500:], r.stdout))
+    return json.loads(r.stdout)
+
+
+def sqlite_rate(dir, seconds=1):
+    """The floor of durable submits: single-row commits/s of SQLite, WAL and synchronous=FULL, on the file system of the controller's state."""
+    path = os.path.join(dir, "floor.db")
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=FULL")
+    db.execute("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, text TEXT)")
+    n, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        db.execute("INSERT INTO t (text) VALUES (?)", ("x" * 200,))
+        n += 1
+    db.close()
+    return n / seconds
+
+
+def bench_submit(n):
+    """Row 4: durable submissions/s over REST with 32 clients, each answered after its records were synced; they queue behind a job that has all GPUs."""
+    rates, floor, p99 = [], [], []
+    with Cluster(os.path.join(OUT, "c4"), nodes=1, gpus_per_node=8) as c:
+        api, body = Api(c), os.path.join(OUT, "submit.json")
+        api.state(api.submit(recipe("all", fresh("all"))), ["running"])
+        with open(body, "w") as f:
+            f.write(recipe("queued", fresh("queued"), 1))
+        for i in range(7):
+            r = load(os.path.join(c.dir, "moed.sock"), 32, "10:1400", "POST", "/v1/jobs", body)  # 10,000 unfinished jobs are the limit
+            rates.append(r["n"] / r["seconds"])
+            p99.append(r["p99_ms"])
+            floor.append(sqlite_rate(c.dir))
+    report("submit", "durable_submits_32_clients", rates, "1/s", "SQLite FULL, single-row commits", floor)
+    report("submit", "durable_submits_32_clients_p99", p99, "ms")
+
+
+def bench_status(n):
+    """Row 11: reads of a running 8-rank job with 32 clients, against a bare libmicrohttpd that answers the same bytes."""
+    rates, floor, p99, floor_p99 = [], [], [], []
+    with Cluster(os.path.join(OUT, "c5"), nodes=1, gpus_per_node=8) as c:
+        api, same, sock = Api(c), os.path.join(OUT, "status.json"), os.path.join(OUT, "floor.sock")
+        job = api.submit(recipe("read", fresh("read")))
+        api.state(job, ["running"])
+        with open(same, "w") as f:
+            f.write(json.dumps(api.call("GET", "/v1/jobs/" + job), separators=(",", ":")))
+        bare = subprocess.Popen([LOAD, sock, "serve", same])
+        try:
+            wait_until(lambda: os.path.exists(sock), 5, "the floor's socket")
+            for i in range(max(5, n // 2)):
+                r = load(os.path.join(c.dir, "moed.sock"), 32, 1, "GET", "/v1/jobs/" + job)
+                rates.append(r["n"] / r["seconds"])
+                p99.append(r["p99_ms"])
+                r = load(sock, 32, 1, "GET", "/v1/jobs/" + job)
+                floor.append(r["n"] / r["seconds"])
+                floor_p99.append(r["p99_ms"])
+        finally:
+            bare.kill()
+            bare.wait()
+    report("status", "reads_32_clients", rates, "1/s", "bare libmicrohttpd, same bytes", floor)
+    report("status", "reads_32_clients_p99", p99, "ms", "bare libmicrohttpd, same bytes", floor_p99)
+
+
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status}
 
 
 def main():

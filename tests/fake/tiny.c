@@ -1,6 +1,8 @@
 /* The smallest rank, for benchmarks: appends "RANK ATTEMPT PID CLOCK_REALTIME-ns" of its main() to the file argv[1] with one write, then waits for a signal.
- * argv[2] "exit": leaves at once with 0. argv[2] "lines": prints argv[3] lines a second on stdout for argv[4] seconds. */
+ * argv[2] "exit": leaves at once with 0. argv[2] "lines": prints argv[3] lines a second on stdout for argv[4] seconds, each a new iteration; "text": lines that say nothing to
+ * a supervisor. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static void lines(long per_second, long seconds)
+static void lines(bool iterations, long per_second, long seconds)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	for (long tick = 0, i = 0; tick < seconds * 100; tick++) {
 		for (long k = 0; k < per_second / 100; k++, i++)
-			printf("step %ld/999999999 loss 2.345678 grad_norm 0.931 lr 1.00e-03 step_ms 171.2 tokens 2048 tokens_per_s 12000\n", i);
+			if (iterations)
+				printf("step %ld/999999999 loss 2.345678 grad_norm 0.931 lr 1.00e-03 step_ms 171.2 tokens 2048 tokens_per_s 12000\n", i);
+			else
+				printf("[2026-11-03 10:22:33,123] [INFO] [loader.py:132:prefetch] worker 3: shard %ld of 00128 read in 12.3 ms, queue 4\n", i);
 		fflush(stdout);
 		t.tv_nsec += 10000000;
 		if (t.tv_nsec >= 1000000000) {
@@ -38,8 +43,8 @@ int main(int argc, char **argv)
 	close(fd);
 	if (argc > 2 && !strcmp(argv[2], "exit"))
 		return 0;
-	if (argc > 4 && !strcmp(argv[2], "lines"))
-		lines(strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
+	if (argc > 4 && (!strcmp(argv[2], "lines") || !strcmp(argv[2], "text")))
+		lines(argv[2][0] == 'l', strtol(argv[3], NULL, 10), strtol(argv[4], NULL, 10));
 	for (;;)
 		pause();
 }
