@@ -76,15 +76,20 @@ static int64_t path_iteration(const char *path)
 	return digits ? value : MO_NONE;
 }
 
+int64_t checkpoint_iteration(const struct job *j, const struct note *n)
+{
+	int64_t iteration = n->iteration != MO_NONE ? n->iteration : path_iteration(n->path);
+
+	return iteration != MO_NONE ? iteration : j->iteration;
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
-	int64_t iteration = n->iteration != MO_NONE ? n->iteration : path_iteration(n->path);
+	int64_t iteration = checkpoint_iteration(j, n);
 	struct checkpoint *c;
 	bool is_new;
 
-	if (iteration == MO_NONE)
-		iteration = j->iteration;
 	if (iteration < 0)
 		return;
 	c = find_or_add(j, iteration, &is_new);

@@ -54,11 +54,9 @@ static void add_step(const struct core *c, const struct job *j, const struct ste
 		k->signal = j->spec.recipe.stop_signal;
 		k->grace_us = j->spec.recipe.stop_grace_us;
 	}
-	for (size_t i = 0; kind == CMD_LAUNCH && i < j->n_places; i++) {
-		if (!mo_streq(j->places[i].node, s->node))
-			continue;
+	if (kind == CMD_LAUNCH) {
 		k->launch = mo_desc_new(&launch_desc);
-		launch_make(&c->state, j, i, k->launch);
+		launch_make(&c->state, j, (size_t)(place_of(j, s->node) - j->places), k->launch);
 	}
 }
 
@@ -116,11 +114,11 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (size_t k = 0; j && k < j->n_steps; k++) {
-			int kind = mo_streq(j->steps[k].node, node) ? command_for(c, j, &j->steps[k]) : -1;
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt)) {
+			int kind = command_for(c, j, st);
 
 			if (kind >= 0)
-				hash = mix(hash, kind, j->id, j->steps[k].attempt);
+				hash = mix(hash, kind, j->id, st->attempt);
 		}
 		if (j && prune_order(j, node))
 			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
@@ -152,12 +150,8 @@ void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 	for (size_t i = 0; l && i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (size_t k = 0; j && k < j->n_steps; k++) {
-			const struct step *s = &j->steps[k];
-
-			if (mo_streq(s->node, node))
-				*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = j->id, .attempt = s->attempt, .through = s->through, .known = true };
-		}
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+			*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = j->id, .attempt = st->attempt, .through = st->through, .known = true };
 	}
 	for (size_t i = 0; l && i < l->n_strays; i++) {
 		const struct stray *s = &l->strays[i];
@@ -177,9 +171,8 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
-		for (size_t k = 0; j && k < j->n_steps; k++)
-			if (mo_streq(j->steps[k].node, node))
-				add_step(c, j, &j->steps[k], ret);
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+			add_step(c, j, st, ret);
 		if (j)
 			add_prune(c, j, node, ret);
 	}
@@ -233,7 +226,8 @@ void commands_wake(struct turn *t)
 		const struct job *j = job_find(&c->state, c->wake_jobs[i]);
 
 		for (size_t k = 0; j && k < j->n_steps; k++)
-			wake(t, j->steps[k].node);
+			if (!j->steps[k].forgotten)
+				wake(t, j->steps[k].node);
 	}
 	for (size_t i = 0; i < c->n_wake_nodes; i++) {
 		wake(t, c->wake_nodes[i]);

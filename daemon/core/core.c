@@ -107,7 +107,9 @@ void core_reindex(struct core *c)
 
 	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
-	c->state.n_holders = c->n_unfinished = 0;
+	c->state.n_holders = c->n_unfinished = c->n_draining = 0;
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		c->n_draining += c->state.nodes[i].drain && !c->state.nodes[i].drained;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		MO_GROW(c->lives, n);
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
@@ -120,7 +122,7 @@ void core_reindex(struct core *c)
 		for (size_t k = 0; k < j->n_steps; k++) {
 			struct live *l = core_live(c, j->steps[k].node);
 
-			if (l)
+			if (l && !j->steps[k].forgotten)
 				ids_add(&l->jobs, &l->n_jobs, j->id);
 		}
 	}

@@ -90,12 +90,9 @@ static void prove_gone(struct turn *t, const char *node, const char *boot, const
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		const struct job *j = job_find(&t->core->state, l->jobs[i]);
 
-		for (size_t k = 0; j && k < j->n_steps; k++) {
-			const struct step *st = &j->steps[k];
-
-			if (!st->gone && mo_streq(st->node, node) && !(boot && mo_streq(st->boot_id, boot)))
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+			if (!st->gone && !(boot && mo_streq(st->boot_id, boot)))
 				step_gone(t, j->id, st, how);
-		}
 	}
 }
 
@@ -296,7 +293,7 @@ bool fleet_drain(struct turn *t)
 {
 	bool emitted = false;
 
-	for (size_t i = 0; i < t->core->state.n_nodes; i++) {
+	for (size_t i = 0; t->core->n_draining > 0 && i < t->core->state.n_nodes; i++) {
 		const struct node *n = &t->core->state.nodes[i];
 		const struct live *l = &t->core->lives[i];
 		bool busy = !n->drain || n->drained;
@@ -305,8 +302,8 @@ bool fleet_drain(struct turn *t)
 		for (size_t k = 0; !busy && k < l->n_jobs; k++) {
 			const struct job *j = job_find(&t->core->state, l->jobs[k]);
 
-			for (size_t m = 0; j && m < j->n_steps; m++)
-				busy |= mo_streq(j->steps[m].node, n->name) && (!j->steps[m].gone || (j->n_places > 0 && j->steps[m].attempt == j->attempt));
+			for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st; st = step_next(j, n->name, st->attempt))
+				busy |= !st->gone || (j->n_places > 0 && st->attempt == j->attempt);
 		}
 		if (busy)
 			continue;

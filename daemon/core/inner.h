@@ -31,6 +31,8 @@ struct core {
 	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
 	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
 	uint32_t *idem_heads; size_t n_idem_heads;   /* idems.c */
+	size_t n_draining;                 /* nodes whose drain is not done */
+	size_t n_scanning;                 /* scans wanted of all nodes */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
@@ -58,6 +60,7 @@ void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t no
 
 /* update.c, update_notes.c */
 void job_clear_attempt(struct job *j);
+void step_count(const struct core *c, struct job *j, const struct step *st, int sign); /* its part in the job's counts: taken away before a change, put back after it */
 void update_notes(struct job *j, const struct record *r);
 int update_node(struct core *c, const struct record *r);
 int update_node_state(struct core *c, const struct record *r);
@@ -100,6 +103,7 @@ void recovery_conclude(struct turn *t, int64_t id);              /* all steps ar
 void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
 
 /* checkpoints.c */
+int64_t checkpoint_iteration(const struct job *j, const struct note *n); /* which one an announcement means; < 0 = unknown, it is ignored then */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time);
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);

@@ -293,7 +293,7 @@ static bool look_at_silence(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
-	const char *silent = silent_node(&t->core->state, j, &heard);
+	const char *silent = j->n_silent > 0 ? silent_node(&t->core->state, j, &heard) : NULL;
 	bool advances = silent && j->progress_at > heard && t->now - j->progress_at <= limit;
 	_cleanup_(mo_freep) char *reason = NULL;
 
@@ -359,7 +359,7 @@ static bool look_at_drain(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = NULL;
 
-	if (job_row_find(j, T_DRAIN)->next < 0)
+	if (j->n_drained == 0 || job_row_find(j, T_DRAIN)->next < 0)
 		return false;
 	for (size_t i = 0; i < j->n_places; i++) {
 		const struct node *n = node_find(&t->core->state, j->places[i].node);

@@ -26,7 +26,7 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 {
 	const struct node *n = node_find(s, st->node);
 
-	if (st->gone && st->ended)
+	if (st->forgotten || (st->gone && st->ended))
 		return NULL;
 	if (!n || !mo_streq(n->boot_id, st->boot_id))
 		return NULL;       /* that boot is over */

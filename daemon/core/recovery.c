@@ -71,19 +71,15 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 /* First evidence, in the order of steps; a late exit when there is none. */
 static struct blame find_blame(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
-	int64_t n_exited = 0;
-
-	for (size_t i = 0; i < j->n_steps; i++) {
+	for (size_t i = 0; j->n_trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
-		if (j->steps[i].attempt == j->attempt) {
-			n_exited += j->steps[i].n_exited;
+		if (j->steps[i].attempt == j->attempt)
 			b = blame_step(j, &j->steps[i], true);
-		}
 		if (b.kind != B_NONE)
 			return b;
 	}
-	if (j->first_exit0_at != MO_NONE && n_exited < (int64_t)j->n_ranks && now >= j->first_exit0_at + exit_wait_us)
+	if (j->first_exit0_at != MO_NONE && j->n_exited < (int64_t)j->n_ranks && now >= j->first_exit0_at + exit_wait_us)
 		return (struct blame){ .kind = B_LATE };
 	return (struct blame){ 0 };
 }
@@ -167,10 +163,7 @@ static void blame_evidence(const struct blame *b, char ***texts, size_t *n)
 
 bool recovery_all_dead(const struct job *j)
 {
-	for (size_t i = 0; i < j->n_steps; i++)
-		if (j->steps[i].attempt == j->attempt && !step_dead(&j->steps[i]))
-			return false;
-	return true;
+	return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;
 }
 
 /* How long ago the death was when its news left the node: the node's clock at both moments. */

@@ -35,9 +35,11 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
 		break;
 	case NOTE_CHECKPOINT:
-		data_int(&b, "iteration", n->iteration);
+		if (iteration < 0)
+			return;
+		data_int(&b, "iteration", iteration);
 		data_str(&b, "path", n->path);
-		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)n->iteration, n->path ? ": " : "", n->path ? n->path : "");
+		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, n->path ? ": " : "", n->path ? n->path : "");
 		break;
 	case NOTE_RESUMED:
 		data_int(&b, "iteration", n->iteration);
@@ -163,18 +165,16 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 	for (size_t i = l->n_jobs; i > 0; i--) {
 		const struct job *j = job_find(&t->core->state, l->jobs[i - 1]);
 
-		for (size_t k = j ? j->n_steps : 0; k > 0; k--) {
-			const struct step *st = &j->steps[k - 1];
+		for (const struct step *st = j ? step_next(j, name, -1) : NULL; st;) {
 			struct step_report rep = { .job = j->id, .attempt = st->attempt };
-			bool over = st->attempt != j->attempt || j->n_places == 0;
+			bool over = st->attempt != j->attempt || j->n_places == 0, absent = !reported(steps, n_steps, j->id, st->attempt);
 
-			if (!mo_streq(st->node, name) || reported(steps, n_steps, j->id, st->attempt))
-				continue;
-			if (st->gone && over)
+			if (absent && st->gone && over)
 				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
-			else if (!st->gone && st->accepted && !st->hung)
+			else if (absent && !st->gone && st->accepted && !st->hung)
 				hung(t, j->id, &rep, name, true, "the agent no longer knows the step");
 			j = job_find(&t->core->state, rep.job);
+			st = step_next(j, name, rep.attempt);
 		}
 	}
 }

@@ -68,7 +68,9 @@ static void want_scan(struct turn *t, int64_t id, const char *node)
 {
 	struct live *l = core_live(t->core, node);
 
+	t->core->n_scanning -= l->n_scans;
 	ids_add(&l->scans, &l->n_scans, id);
+	t->core->n_scanning += l->n_scans;
 	wake_node(t->core, node);
 }
 
@@ -134,9 +136,8 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 /* Only submits since the last look, behind everything that was looked at: nothing else can have changed. */
 static bool only_fresh(const struct core *c)
 {
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		if (c->lives[i].n_scans)
-			return false;      /* slots are set aside for a job that looks for its checkpoints */
+	if (c->n_scanning)
+		return false;              /* slots are set aside for a job that looks for its checkpoints */
 	for (size_t i = 0; i < c->n_fresh; i++) {
 		const struct job *j = job_find(&c->state, c->fresh[i]);
 
@@ -162,8 +163,10 @@ bool schedule(struct turn *t)
 	}
 	c->n_fresh = 0;
 	c->queue_dirty = false;
-	for (size_t i = 0; all && i < c->state.n_nodes; i++)
+	for (size_t i = 0; all && c->n_scanning > 0 && i < c->state.n_nodes; i++) {
+		c->n_scanning -= c->lives[i].n_scans;
 		c->lives[i].n_scans = 0;
+	}
 	c->blocked = c->blocked && !all;
 	if (n == 0)
 		return false;

@@ -49,7 +49,8 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, waiting_node, MO_BOOL), MO_F_VEC(job, incidents, &incident_desc),
 	MO_F_LIST(job, ledger, MO_INTS), MO_F(job, ledger_at, MO_INT),
 	MO_F(job, after_failure, MO_BOOL), MO_F(job, scan_at, MO_INT), MO_F(job, scan_writable, MO_BOOL), MO_F(job, port_tries, MO_INT),
-	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
+	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
+	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
 	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT),
 };
 static const struct mo_field node_fields[] = {
@@ -140,7 +141,48 @@ struct step *step_find(const struct job *j, int64_t attempt, const char *node)
 		int order = s->attempt != attempt ? (s->attempt < attempt ? -1 : 1) : strcmp(s->node, node);
 
 		if (order == 0)
-			return &j->steps[mid];
+			return s->forgotten ? NULL : &j->steps[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+struct step *step_next(const struct job *j, const char *node, int64_t after)
+{
+	for (;;) {
+		size_t low = 0, high = j->n_steps;
+		struct step *st;
+
+		while (low < high) {
+			size_t mid = low + (high - low) / 2;
+
+			if (j->steps[mid].attempt <= after)
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (low == j->n_steps)
+			return NULL;
+		after = j->steps[low].attempt;
+		st = step_find(j, after, node);
+		if (st)
+			return st;
+	}
+}
+
+struct place *place_of(const struct job *j, const char *node)
+{
+	size_t low = 0, high = j->n_places;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = strcmp(j->places[mid].node, node);
+
+		if (order == 0)
+			return &j->places[mid];
 		if (order < 0)
 			low = mid + 1;
 		else

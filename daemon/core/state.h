@@ -91,7 +91,14 @@ struct job {
 	bool scan_writable;
 	int64_t port_tries;          /* attempts in a row that found their ports busy */
 	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */
-	int64_t n_started;           /* steps of the current attempt that said NOTE_RUNNING */
+	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look at the others */
+	int64_t n_started;           /* said NOTE_RUNNING */
+	int64_t n_dead;              /* step_dead() */
+	int64_t n_trouble;           /* refused, lost, dead without all exits, or with an exit that is not code 0 */
+	int64_t n_exited;            /* ranks */
+	int64_t n_silent;            /* not dead, on a node that is down */
+	int64_t n_drained;           /* on a node with a drain */
+	int64_t n_forgotten;         /* over all attempts: still in steps, to be swept together */
 	int64_t waterfall_stage, waterfall_at;       /* what of the last incident's waterfall is being measured (recovery.c), since when */
 	int64_t lost_mark;           /* iteration the last failed attempt had reached: recompute ends there */
 	int64_t detect_us;           /* of the failure: age of the first death when it was told */
@@ -136,7 +143,9 @@ struct job *state_holder(const struct state *s, size_t i);    /* i-th job that m
 struct node *node_find(const struct state *s, const char *name);
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
-struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none */
+struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
+struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
+struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
 bool step_dead(const struct step *s);                         /* no process of it runs user code any more: proved */
 bool job_live(const struct job *j);                           /* some step is not proved dead */
 /* Sets what beats change without a record (heard_at, progress of ranks and jobs) to nothing, so that a replayed state can be compared. */

@@ -30,7 +30,21 @@ void job_clear_attempt(struct job *j)
 	j->failed = false;
 	j->waiting_node = false;
 	j->first_exit0_at = MO_NONE;
-	j->n_started = 0;
+	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+}
+
+void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
+{
+	const struct node *n;
+	bool dead = step_dead(st);
+
+	if (st->attempt != j->attempt || j->n_places == 0)
+		return;
+	n = node_find(&c->state, st->node);
+	j->n_dead += sign * dead;
+	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 || (dead && st->n_exited < st->n_ranks));
+	j->n_exited += sign * st->n_exited;
+	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
 }
 
 static int on_controller(struct core *c, const struct record *r)
@@ -48,6 +62,7 @@ static void job_init(struct job *j, int64_t id, const struct submit *spec, int64
 	mo_desc_copy(&submit_desc, &j->spec, spec);
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
+	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
 	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = 0;
 	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
 	j->not_before = 0;
@@ -180,10 +195,9 @@ static int on_scan(struct core *c, const struct record *r)
 	return 0;
 }
 
-static void rank_init(const struct state *s, const struct job *j, struct rank *k, const struct place *p, int64_t local)
+static void rank_init(const struct job *j, const struct node *n, struct rank *k, const struct place *p, int64_t local)
 {
 	const struct recipe_parallelism *par = &j->spec.recipe.parallelism;
-	const struct node *n = node_find(s, p->node);
 	int64_t shape;
 
 	k->rank = p->first_rank + local;
@@ -251,10 +265,12 @@ static int on_place(struct core *c, const struct record *r)
 	j->progress_at = r->time;
 	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
 	for (size_t i = 0; i < r->n_places; i++) {
+		const struct node *n = node_find(s, r->places[i].node);
+
 		mo_desc_copy(&place_desc, MO_ADD(j, places, &place_desc), &r->places[i]);
 		step_init(c, j, &r->places[i], r->texts[i]);
 		for (int64_t k = 0; k < r->places[i].n_ranks; k++)
-			rank_init(s, j, MO_ADD(j, ranks, &rank_desc), &r->places[i], k);
+			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &r->places[i], k);
 	}
 	recovery_waterfall(j, r->time);
 	c->queue_dirty = true;
@@ -275,9 +291,13 @@ static int on_notes(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
 
-	if (!j || !step_find(j, r->attempt, r->node))
+	struct step *st = step_of(c, r);
+
+	if (!st)
 		return -EINVAL;
+	step_count(c, j, st, -1);
 	update_notes(j, r);
+	step_count(c, j, st, 1);
 	return 0;
 }
 
@@ -312,8 +332,10 @@ static int on_gone(struct core *c, const struct record *r)
 
 	if (!st)
 		return -EINVAL;
+	step_count(c, j, st, -1);
 	st->gone = true;
 	st->hung = false;
+	step_count(c, j, st, 1);
 	mo_str_set(&st->gone_how, r->text);
 	for (int64_t k = st->first_rank; r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
 		struct rank *rank = &j->ranks[k];
@@ -328,20 +350,36 @@ static int on_gone(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* Forgotten steps go together: one by one they would move the others as many times. */
+static void sweep_forgotten(struct job *j)
+{
+	size_t kept = 0;
+
+	if (j->n_forgotten < (int64_t)j->n_steps && (j->n_forgotten < 64 || 2 * j->n_forgotten < (int64_t)j->n_steps))
+		return;
+	for (size_t i = 0; i < j->n_steps; i++) {
+		if (j->steps[i].forgotten)
+			mo_desc_done(&step_desc, &j->steps[i]);
+		else if (kept++ != i)
+			j->steps[kept - 1] = j->steps[i];
+	}
+	j->n_steps = kept;
+	j->n_forgotten = 0;
+}
+
 static int on_forgotten(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
 	struct step *st = step_of(c, r);
 	struct live *l = core_live(c, r->node);
-	bool other = false;
 
 	if (!st || !st->gone)
 		return -EINVAL;
-	mo_vec_remove(&step_desc, j->steps, &j->n_steps, (size_t)(st - j->steps));
-	for (size_t i = 0; i < j->n_steps; i++)
-		other |= mo_streq(j->steps[i].node, r->node);
-	if (l && !other)
+	st->forgotten = true;
+	j->n_forgotten++;
+	if (l && !step_next(j, r->node, -1))
 		ids_remove(l->jobs, &l->n_jobs, j->id);
+	sweep_forgotten(j);
 	if (j->n_steps == 0)
 		ids_remove(c->state.holders, &c->state.n_holders, j->id);
 	c->queue_dirty = true;

@@ -67,6 +67,17 @@ int update_node(struct core *c, const struct record *r)
 	return 0;
 }
 
+static void count_steps(struct core *c, const char *node, const struct live *l, int sign)
+{
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		struct job *j = job_find(&c->state, l->jobs[i]);
+		const struct step *st = j ? step_find(j, j->attempt, node) : NULL;
+
+		if (st)
+			step_count(c, j, st, sign);
+	}
+}
+
 /* Ranks of a silent node are shown as lost; their job looks again at what that means. */
 int update_node_state(struct core *c, const struct record *r)
 {
@@ -75,7 +86,9 @@ int update_node_state(struct core *c, const struct record *r)
 
 	if (!n || r->value < NODE_UP || r->value > NODE_DOWN)
 		return -EINVAL;
+	count_steps(c, r->node, l, -1);
 	n->state = (int)r->value;
+	count_steps(c, r->node, l, 1);
 	mo_str_set(&n->reason, r->text);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_find(&c->state, l->jobs[i]);
@@ -102,9 +115,17 @@ int update_drain(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
+	c->n_draining -= n->drain && !n->drained;
 	if (r->value == 1) {
 		n->drained = true;
 		return 0;
+	}
+	c->n_draining += r->flag;
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		struct job *j = job_find(&c->state, l->jobs[i]);
+
+		if (j && place_of(j, r->node))
+			j->n_drained += r->flag - n->drain;
 	}
 	n->drain = r->flag;
 	n->drained = false;

@@ -124,25 +124,6 @@ int node_shown_state(const struct state *s, const struct node *n)
 	return n->drained ? NODE_DRAINED : NODE_DRAINING;
 }
 
-/* The place of the job on the node, NULL if none. Places stand in node-name order. */
-static const struct place *place_on(const struct job *j, const char *node)
-{
-	size_t low = 0, high = j->n_places;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int order = strcmp(j->places[mid].node, node);
-
-		if (order == 0)
-			return &j->places[mid];
-		if (order < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return NULL;
-}
-
 static void check(struct node_view *ret, const char *name, const char *state, const char *text)
 {
 	struct node_check *c = MO_ADD(ret, checks, &node_check_desc);
@@ -159,9 +140,9 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 
-		for (size_t k = 0; j && k < j->n_steps; k++)
-			if (mo_streq(j->steps[k].node, n->name) && step_uncertain(s, &j->steps[k]))
-				uncertain = step_uncertain(s, &j->steps[k]);
+		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st; st = step_next(j, n->name, st->attempt))
+			if (step_uncertain(s, st))
+				uncertain = step_uncertain(s, st);
 	}
 	check(ret, "heartbeat", n->state == NODE_UP ? "ok" : "failed", n->state == NODE_UP ? NULL : n->reason);
 	check(ret, "reconciled", n->reconciled ? "ok" : "waiting", n->reconciled ? NULL : "the agent did not say hello since the controller started");
@@ -179,7 +160,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	ret->gpus_free = ret->gpus;
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
-		const struct place *p = j ? place_on(j, n->name) : NULL;
+		const struct place *p = j ? place_of(j, n->name) : NULL;
 		_cleanup_(mo_freep) char *id = p ? mo_printf("j-%lld", (long long)j->id) : NULL;
 
 		if (!p)

@@ -191,11 +191,10 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 
-		for (size_t k = 0; j && k < j->n_steps; k++) {
-			const struct step *st = &j->steps[k];
+		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st; st = step_next(j, n->name, st->attempt)) {
 			struct why_reason *r;
 
-			if (!mo_streq(st->node, n->name) || !step_uncertain(s, st))
+			if (!step_uncertain(s, st))
 				continue;
 			r = reason(ret, st->hung ? "step-hung" : st->gone ? "fenced" : "unkillable", "j-%lld attempt %lld: %s", (long long)j->id, (long long)st->attempt, step_uncertain(s, st));
 			for (size_t p = 0; p < st->n_stuck_pids; p++)
