@@ -20,10 +20,9 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
 SAN ?=
-OPT ?= -O2 -g
-MUTANT ?=
+OPT ?= $(if $(SAN),-O1 -g -fno-sanitize-recover=all,-O2 -g)
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. -DMO_VERSION='"$(VERSION)"' \
-	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(if $(MUTANT),-DMUTANT_$(MUTANT)) $(PKG_CFLAGS)
+	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # room: sources are its directory's *.c

@@ -57,7 +57,7 @@ check: deps-test
 	@MAKE="$(MAKE) -j$(JOBS)" BUILD=$(BUILD) tests/check $(S)
 
 # make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: unit tests and the simulator
-SAN_FLAGS := SAN=address,undefined OPT="-O1 -g -fno-sanitize-recover=all" BUILD=build-san
+SAN_FLAGS := SAN=address,undefined BUILD=build-san
 .PHONY: san vg
 san: deps-lint
 	@MAKE="$(MAKE) -j$(JOBS) $(SAN_FLAGS)" BUILD=build-san tests/check unit sim
@@ -71,7 +71,7 @@ FUZZ_SECONDS ?= 5
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,build-fuzz/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 .PHONY: fuzz fuzz-programs
 fuzz: deps-lint
-	@$(MAKE) --no-print-directory -j$(JOBS) fuzz-programs BUILD=build-fuzz CC=clang-14 SAN=fuzzer-no-link,address,undefined OPT="-O1 -g -fno-sanitize-recover=all"
+	@$(MAKE) --no-print-directory -j$(JOBS) fuzz-programs BUILD=build-fuzz CC=clang-14 SAN=fuzzer-no-link,address,undefined
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run-fuzz $(FUZZ_BIN)
 fuzz-programs: $(FUZZ_BIN)
 define FUZZ_rule
