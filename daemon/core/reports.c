@@ -24,6 +24,7 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *how = how_it_ended(n);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
+	int64_t iteration = checkpoint_iteration(j, n);
 
 	switch (n->kind) {
 	case NOTE_EXIT:

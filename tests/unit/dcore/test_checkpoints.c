@@ -235,6 +235,28 @@ static void restart_from_takes_the_newest_at_most(void **state)
 	world_done(&w);
 }
 
+static void an_announcement_without_a_number_is_ignored(void **state)
+{
+	struct world w;
+	int64_t id = submit(&w, -1);
+	struct note *n;
+
+	world_run(&w, 2 * S);
+	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	n->iteration = MO_NONE;
+	n->path = mo_strdup("/ckpt/last");
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->n_checkpoints, 0);
+	assert_false(world_event_seen(&w, "checkpoint.saved"));
+	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	n->iteration = MO_NONE;
+	n->path = mo_strdup("/ckpt/step7");
+	world_run(&w, S);
+	assert_non_null(checkpoint_find(world_job(&w, id), 7));
+	assert_true(world_event_seen(&w, "checkpoint.saved"));
+	world_done(&w);
+}
+
 static void what_the_user_went_back_behind_is_superseded(void **state)
 {
 	struct world w;
@@ -359,6 +381,7 @@ int main(void)
 		cmocka_unit_test(lost_checkpoints_are_not_a_fresh_start),
 		cmocka_unit_test(an_unfinished_first_save_is_no_loss),
 		cmocka_unit_test(restart_from_takes_the_newest_at_most),
+		cmocka_unit_test(an_announcement_without_a_number_is_ignored),
 		cmocka_unit_test(what_the_user_went_back_behind_is_superseded),
 		cmocka_unit_test(never_still_recovers_from_its_own),
 		cmocka_unit_test(keep_removes_what_this_job_wrote),
