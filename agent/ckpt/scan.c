@@ -181,7 +181,7 @@ static void report(const struct ckpt_entry *e, const char *dir, char *reason, st
 	for (size_t i = 0; i < e->n_markers; i++)
 		if (e->markers[i].present)
 			marked = MO_MAX(marked, e->markers[i].mtime_ns);
-	f->saved_at = (marked == MO_NONE ? e->mtime_ns : marked) / 1000;
+	f->saved_at = (marked == MO_NONE ? e->mtime_ns : marked) / 1000000 * 1000;   /* times are told in ms */
 }
 
 /* ---- the directory ---- */
