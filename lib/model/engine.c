@@ -41,5 +41,6 @@ static const struct mo_field engine_fields[] = {
 	MO_F(engine, has_layout, MO_BOOL),
 	MO_F(engine, needs_steps, MO_BOOL),
 	MO_F_VEC(engine, exit_codes, &kv_desc),
+	MO_F(engine, stop_signal, MO_INT),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);

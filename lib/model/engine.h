@@ -40,6 +40,7 @@ struct engine {
 	bool has_layout;
 	bool needs_steps;                  /* completion is judged by steps when the recipe gives them; torch/command without: exit 0 of all */
 	struct kv *exit_codes; size_t n_exit_codes; /* key = code, value = meaning */
+	int64_t stop_signal;               /* of a planned stop when the recipe names none; MO_NONE = SIGTERM */
 };
 extern const char *const metrics_rank_names[3];
 extern const struct mo_desc line_rule_desc, ckpt_layout_desc, engine_desc;

@@ -58,7 +58,7 @@ struct recipe {
 	struct recipe_bind bind;
 	struct recipe_env *env; size_t n_env;
 	struct recipe_checkpoint checkpoint;
-	int64_t stop_signal;                                /* signal number, default SIGTERM */
+	int64_t stop_signal;                                /* signal number, default the engine's, else SIGTERM */
 	int64_t stop_grace_us;                              /* default 120 s */
 	char *on_node_loss;                                 /* wait */
 	int64_t lease_us, grace_us, max_cycles;             /* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress (default 3) */

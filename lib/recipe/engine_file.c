@@ -206,6 +206,7 @@ static const struct key engine_keys[] = {
 	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
 	F("needs_steps", KEY_BOOL, needs_steps),
 	CUSTOM("exit_codes", read_exit_codes),
+	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values),
 };
 
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors)
@@ -243,8 +244,10 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	if (!path) {
-		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind);
+		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *shipped = mo_data_file("engines/command.yaml");
 
+		if (!shipped)
+			return mo_error_set(err, -EINVAL, "no engine files are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/");
 		if (kind_of_interface(kind))
 			return mo_error_set(err, -EINVAL, "'%s' is not supported by this version: use megatron-lm, torch (any torch.distributed script) or command (any program)", kind);
 		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind, name);

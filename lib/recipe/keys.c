@@ -29,8 +29,8 @@ static const int64_t values_all[] = { 0 };
 static const char *const words_level[] = { "marker", "sizes", "crc", NULL };
 static const char *const words_resume[] = { "auto", "never", NULL };
 static const int64_t values_resume[] = { -1, -2 };
-static const char *const words_signal[] = { "TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", NULL };
-static const int64_t values_signal[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+const char *const signal_words[] = { "TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", NULL };
+const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
 #define ARG_INSTEAD "give the engine its own flag in engine.args"
@@ -338,7 +338,7 @@ static const struct key recipe_keys[] = {
 	F("checkpoint.verify", KEY_WORD, checkpoint.verify, WORDS(words_level), .text_def = "sizes"),
 	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1), WORDS(words_resume), .values = values_resume),
 	MAP("stop"),
-	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(SIGTERM), WORDS(words_signal), .values = values_signal),
+	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words), .values = signal_values),
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),
 	MAP("recovery"),
 	F("recovery.on_node_loss", KEY_WORD, on_node_loss, WORDS(words_node_loss), .text_def = "wait", .refused = "spare|shrink",

@@ -15,4 +15,6 @@ char *recipe_value(const struct recipe *r, const char *path);
  * the table), untouched when all have one; may be NULL. */
 char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing);
 bool recipe_path_known(const char *path);
+extern const char *const signal_words[];    /* TERM ... SIGUSR2, NULL-terminated */
+extern const int64_t signal_values[];
 extern const char *const engine_kinds[8];   /* the kinds of the interface, NULL-terminated */

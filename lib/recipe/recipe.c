@@ -1,6 +1,7 @@
 /* Recipe text -> struct recipe: guards (yaml.c), keys (schema.c, keys.c), engine file, then the rules between keys (rules.c). Called by the command line and, on the
  * same text again, by the controller. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +11,16 @@
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
 
-/* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from 0. */
-static void resolve(struct recipe *r)
+/* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from 0, the engine's signal. */
+static void resolve(struct recipe *r, const struct engine *e)
 {
 	struct recipe_parallelism *p = &r->parallelism;
 	int64_t model_ranks = p->tp * p->pp * p->cp;
 
 	if (!r->model)      /* nothing to choose by: all GPUs are data-parallel */
 		p->automatic = false;
+	if (r->stop_signal == MO_NONE)
+		r->stop_signal = e->stop_signal != MO_NONE ? e->stop_signal : SIGTERM;
 	if (r->time_limit_us == 0)
 		r->time_limit_us = MO_NONE;
 	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)
@@ -76,7 +79,7 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 	/* Rules between keys make sense only when each key does. */
 	if (rules->errors->n)
 		return;
-	resolve(r);
+	resolve(r, e);
 	rules_check(rules);
 }
 

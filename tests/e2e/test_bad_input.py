@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
+from lib import MOECTL, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
 from rig import AGENT, MOED, RANK, Rig, alive, write_config  # noqa: E402
 
 suite = Suite()
@@ -76,6 +77,20 @@ def recipes_on_the_command_line(rig):
         r = rig.run(*args, check=False)
         equal(r.returncode, 2, "exit status of %s" % args)
         need(re.search(pattern, r.stderr) and r.stdout == "", "%s says %r" % (args, r.stderr))
+
+
+@suite.test
+def no_data_files(rig):
+    """A program that was moved away from its data files says so instead of calling engines unknown."""
+    if os.path.exists("/usr/local/share/moe/engines") or os.path.exists("/etc/moe/engines"):
+        raise Skipped("data files are installed on this machine")
+    moved, path = os.path.join(rig.dir, "moectl"), os.path.join(rig.dir, "good.yaml")
+    shutil.copy(MOECTL, moved)
+    with open(path, "w") as f:
+        f.write(GOOD)
+    r = subprocess.run([moved, "validate", path], env=clean_env(MOE_DATA_DIR="/nonexistent"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20)
+    equal(r.returncode, 2, "exit status")
+    need(re.search(r"^\S+:3:16: engine.kind: no engine files are installed: .*MOE_DATA_DIR", r.stderr) and r.stderr.count("\n") == 1, lambda: r.stderr)
 
 
 @suite.test

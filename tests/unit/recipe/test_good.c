@@ -276,6 +276,21 @@ static void test_megatron_argv(void **state)
 	assert_int_equal(n, 0);
 }
 
+/* TERM belongs to torch, which ends the data loader's workers by it; a recipe may say otherwise, and the engine is told. */
+static void test_stop_signal(void **state)
+{
+	static const char text[] = "recipe: 1\nname: t\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 10\n";
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL), q = parse(text, "stop.signal=TERM");
+	_cleanup_(mo_freep) char *a = argv_of(&p), *b = argv_of(&q);
+
+	must(&p);
+	must(&q);
+	assert_int_equal(p.recipe.stop_signal, SIGUSR2);
+	assert_non_null(strstr(a, " --exit-signal SIGUSR2 "));
+	assert_int_equal(q.recipe.stop_signal, SIGTERM);
+	assert_non_null(strstr(b, " --exit-signal SIGTERM "));
+}
+
 static void test_warnings(void **state)
 {
 	_cleanup_(mo_freep) char *text = recipe_with("precision: bf16\nbatch: {micro: 2}\nrecovery: {lease: 40s}\n");
@@ -442,7 +457,7 @@ static void test_tiny_moe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_megatron_argv),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
