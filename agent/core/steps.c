@@ -396,7 +396,7 @@ static void on_query(struct steps *s, const struct command *c, int64_t now, stru
 }
 
 static void on_command(struct steps *s, const struct command *c, int64_t now, struct steps_out *out) {
-	if (!mo_streq(c->node, s->node))
+	if (!mo_streq(c->node, s->node) || (c->boot_id && !mo_streq(c->boot_id, s->boot_id)))
 		return;
 	learn_epoch(s, c->epoch, out);
 	switch (c->kind) {

@@ -39,6 +39,7 @@ static struct command *add(const struct core *c, struct sync_reply *ret, int kin
 	k->job = job;
 	k->attempt = attempt;
 	k->node = mo_strdup(node);
+	k->boot_id = mo_strdup(node_find(&c->state, node)->boot_id);
 	return k;
 }
 

@@ -88,6 +88,7 @@ static const struct mo_field command_fields[] = {
 	MO_F(command, job, MO_INT, .omit = true),
 	MO_F(command, attempt, MO_INT, .omit = true),
 	MO_F(command, node, MO_STR),
+	MO_F(command, boot_id, MO_STR, .omit = true),
 	MO_F_SUB(command, launch, MO_OPT, &launch_desc, .omit = true),
 	MO_F(command, signal, MO_INT, .omit = true),
 	MO_F(command, grace_us, MO_INT, .omit = true),

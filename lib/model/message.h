@@ -61,6 +61,7 @@ struct command {
 	int kind;
 	int64_t job, attempt;
 	char *node;
+	char *boot_id;                     /* boot of the node that it is meant for: a later boot obeys nothing that was said to an earlier one; NULL = any */
 	struct launch *launch;             /* LAUNCH */
 	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */

@@ -256,6 +256,30 @@ static void test_stale_epoch(void **state) {
 	assert_string_equal(said(b), "fence sync");
 }
 
+/* Told to the boot before: this one obeys nothing of it. */
+static void test_earlier_boot(void **state) {
+	struct bed *b = *state;
+	struct sync_reply r;
+
+	up(b);
+	for (int same = 0; same < 2; same++) {
+		mo_desc_init(&sync_reply_desc, &r);
+		r.epoch = 3;
+		struct command *c = MO_ADD(&r, commands, &command_desc);
+		c->kind = CMD_LAUNCH;
+		c->job = 7;
+		c->attempt = 1;
+		c->epoch = 3;
+		c->node = mo_strdup("n1");
+		c->boot_id = mo_strdup(same ? "boot-1" : "before");
+		c->launch = mo_desc_new(&launch_desc);
+		c->launch->n_local = 2;
+		give(b, (struct steps_event){ .type = AE_REPLY, .reply = &r });
+		mo_desc_done(&sync_reply_desc, &r);
+		assert_string_equal(said(b), same ? "spool:7.1" : "");
+	}
+}
+
 static void test_foreign_node(void **state) {
 	struct bed *b = *state;
 	struct sync_reply r;
@@ -780,7 +804,7 @@ static void test_big_notes_fit_a_message(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_launch), T(test_spool_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_foreign_node), T(test_stop_and_kill),
+		T(test_launch), T(test_spool_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node), T(test_stop_and_kill),
 		T(test_stop_while_spooling), T(test_kill_of_what_never_came), T(test_predecessor_must_be_gone), T(test_end_and_forget),
 		T(test_unknown_step_is_kept), T(test_stepd_dies), T(test_stepd_dies_after_all_exits), T(test_stepd_cannot_start),
 		T(test_hung_is_reported_never_killed), T(test_adopt_running), T(test_adopt_both_died), T(test_adopt_agent_died_while_writing),
