@@ -13,10 +13,12 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
-from lib import BUILD, Cluster, Failed, command_recipe, wait_until
+import lib
+from lib import BUILD, Failed, command_recipe, wait_until
 
 TINY = os.path.join(BUILD, "tests/fake/tiny")
 LOAD = os.path.join(BUILD, "tests/bench/load")
@@ -32,6 +34,22 @@ def report(bench, metric, samples, unit, peer=None, peer_samples=None):
     value, peer_value = statistics.median(samples), statistics.median(peer_samples) if peer_samples else None
     print(json.dumps({"bench": bench, "metric": metric, "value": round(value, 4), "unit": unit, "n": len(samples), "min": round(min(samples), 4), "max": round(max(samples), 4),
                       "peer": peer, "peer_value": peer_value and round(peer_value, 4), "ratio": peer_value and round(value / peer_value, 4), "raw": os.path.relpath(raw)}), flush=True)
+
+
+class Cluster(lib.Cluster):
+    """Step directories on tmpfs where there is one, as /run of a node is; all else (records, fence, logs) on the disk of the build directory."""
+
+    def __enter__(self):
+        os.makedirs(self.dir)
+        self.run_dir = tempfile.mkdtemp(prefix="moe-bench-", dir="/dev/shm") if os.access("/dev/shm", os.W_OK) else None
+        if self.run_dir:
+            os.symlink(self.run_dir, os.path.join(self.dir, "run"))
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
+        if self.run_dir:
+            shutil.rmtree(self.run_dir)
 
 
 class Unix(http.client.HTTPConnection):
