@@ -311,7 +311,28 @@ def bench_status(n):
     report("status", "reads_32_clients_p99", p99, "ms", "bare libmicrohttpd, same bytes", floor_p99)
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status}
+def bench_streams(n):
+    """Row 11: CPU share of the controller that feeds 10,000 followers of its events while one event comes each second."""
+    followers, busy = 10000, []
+    with Cluster(os.path.join(OUT, "c6"), nodes=1, gpus_per_node=8) as c:
+        api, moed = Api(c), c.status()["moed"]["pid"]
+        api.state(api.submit(recipe("all", fresh("all"))), ["running"])
+        last = api.call("GET", "/v1/events?limit=1000")["items"][-1]["seq"]
+        p = subprocess.Popen([LOAD, os.path.join(c.dir, "moed.sock"), str(followers), "12", "stream", "/v1/events?follow=1&after=%d" % last], stdout=subprocess.PIPE, text=True)
+        if p.stdout.readline() != "open\n":
+            raise Failed("not all followers were let in")
+        for i in range(10):
+            before, t = cpu_s(moed), time.monotonic()
+            api.submit(recipe("queued", fresh("queued"), 1))
+            time.sleep(max(0, t + 1 - time.monotonic()))
+            busy.append(100 * (cpu_s(moed) - before) / (time.monotonic() - t))
+        delivered = json.loads(p.communicate()[0])["events"]
+    if delivered < 10 * followers:
+        raise Failed("%d events arrived, not 10 at each of %d followers" % (delivered, followers))
+    report("streams", "moed_cpu_10000_followers_1_event_per_s", busy, "% of a core")
+
+
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status, "streams": bench_streams}
 
 
 def main():

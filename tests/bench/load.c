@@ -1,6 +1,7 @@
 /* Load for benchmarks: N connections to a UNIX socket, each with one request under way, for some seconds.
  *   load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD PATH [BODY-FILE]
  *       ends after that time or number, whichever is first; prints {"n":requests,"errors":not 2xx,"seconds":s,"p50_ms":..,"p99_ms":..}
+ *   load SOCKET CLIENTS SECONDS stream PATH                connections that only read: prints "open" once each has got something, then {"events":lines that begin with id:}
  *   load SOCKET serve BODY-FILE                            the floor: a bare libmicrohttpd that answers every request with the file, on epoll, one thread
  * Only what moed and the floor send back is understood: a status line and Content-Length. */
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLIENTS_MAX 1024
+#define CLIENTS_MAX 16000
 #define BUCKETS 40000                    /* of 10 us */
 
 struct client { int fd; char *in; size_t len, cap; long long sent_ns; };
@@ -95,11 +96,11 @@ static double percentile(const long *buckets, long n, double share)
 	return BUCKETS / 100.0;
 }
 
-static int load(const char *path, int n_clients, double seconds, long most, const char *request, size_t n)
+static struct client clients[CLIENTS_MAX];
+static struct epoll_event events[CLIENTS_MAX];
+
+static int connect_all(const char *path, int n_clients)
 {
-	static struct client clients[CLIENTS_MAX];
-	static long buckets[BUCKETS];
-	struct epoll_event events[CLIENTS_MAX];
 	struct sockaddr_un a;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < n_clients; i++) {
@@ -109,6 +110,44 @@ static int load(const char *path, int n_clients, double seconds, long most, cons
 		struct epoll_event e = { .events = EPOLLIN, .data.ptr = &clients[i] };
 		epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &e);
 	}
+	return epoll;
+}
+
+static int stream(const char *path, int n_clients, double seconds, const char *request, size_t n)
+{
+	int epoll = connect_all(path, n_clients), begun = 0;
+	long long end = 0;
+	long seen = 0;
+	for (int i = 0; i < n_clients; i++)
+		send_request(&clients[i], request, n);
+	while (!end || now_ns() < end) {
+		int ready = epoll_wait(epoll, events, CLIENTS_MAX, 100);
+		for (int i = 0; i < ready; i++) {
+			struct client *c = events[i].data.ptr;
+			char text[65537];
+			ssize_t k = recv(c->fd, text, sizeof(text) - 1, 0);
+			if (k <= 0)
+				fail("the server closed a stream");
+			text[k] = '\0';
+			begun += c->len == 0;
+			c->len += (size_t)k;
+			for (const char *at = text; end && (at = strstr(at, "id: ")); at++)
+				seen++;
+		}
+		if (begun == n_clients && !end) {
+			end = now_ns() + (long long)(seconds * 1e9);
+			puts("open");
+			fflush(stdout);
+		}
+	}
+	printf("{\"events\":%ld}\n", seen);
+	return 0;
+}
+
+static int load(const char *path, int n_clients, double seconds, long most, const char *request, size_t n)
+{
+	static long buckets[BUCKETS];
+	int epoll = connect_all(path, n_clients);
 	long long began = now_ns(), end = began + (long long)(seconds * 1e9), now = began;
 	long done = 0, errors = 0;
 	for (int i = 0; i < n_clients; i++)
@@ -166,16 +205,19 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[2], "serve"))
 		return serve(argv[1], argv[3]);
 	if (argc < 6) {
-		fprintf(stderr, "usage: load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD PATH [BODY-FILE] | load SOCKET serve BODY-FILE\n");
+		fprintf(stderr, "usage: load SOCKET CLIENTS SECONDS[:REQUESTS] METHOD|stream PATH [BODY-FILE] | load SOCKET serve BODY-FILE\n");
 		return 2;
 	}
 	size_t body_len = 0;
 	char *body = argc > 6 ? read_file(argv[6], &body_len) : calloc(1, 1), *request = NULL;
-	int clients = 0, n;
+	int n_clients = 0, n;
 	double seconds = 0;
 	long most = __LONG_MAX__;
-	if (!body || sscanf(argv[2], "%d", &clients) != 1 || clients < 1 || clients > CLIENTS_MAX || sscanf(argv[3], "%lf:%ld", &seconds, &most) < 1)
+	if (!body || sscanf(argv[2], "%d", &n_clients) != 1 || n_clients < 1 || n_clients > CLIENTS_MAX || sscanf(argv[3], "%lf:%ld", &seconds, &most) < 1)
 		return 2;
-	n = asprintf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", argv[4], argv[5], body_len, body);
-	return n < 0 ? 1 : load(argv[1], clients, seconds, most, request, (size_t)n);
+	bool streams = !strcmp(argv[4], "stream");
+	n = asprintf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", streams ? "GET" : argv[4], argv[5], body_len, body);
+	if (n > 0 && streams)
+		return stream(argv[1], n_clients, seconds, request, (size_t)n);
+	return n < 0 ? 1 : load(argv[1], n_clients, seconds, most, request, (size_t)n);
 }
