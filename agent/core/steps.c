@@ -342,9 +342,13 @@ static void on_stop(struct steps *s, const struct command *c, int64_t now, struc
 static void on_forget(struct steps *s, const struct command *c, struct steps_out *out) {
 	struct entry *e = find(s, c->job, c->attempt);
 
-	if (!e || c->epoch < s->epoch || e->phase != EN_GONE || !e->known || e->through < e->written)
+	/* A late copy of an old launch is refused from memory; the controller knows the end of that step already and never asks for those notes. */
+	bool refused = e && e->phase == EN_REFUSED;
+
+	if (!e || c->epoch < s->epoch || (!refused && (e->phase != EN_GONE || !e->known || e->through < e->written)))
 		return;
-	steps_effect(out, AX_FORGET, e->job, e->attempt);
+	if (!refused || e->dirty)
+		steps_effect(out, AX_FORGET, e->job, e->attempt);
 	drop_entry(s, e);
 }
 
