@@ -38,7 +38,6 @@ MUTANTS = [
      "	extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n		n++;\n	while (environ[k])\n		k++;\n	env = keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, sizeof(char *)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
      "	memcpy(env + n, environ, (k + 1) * sizeof(char *));\n	c->envp = env;\n", [e2e("test_agent.py", "launch_eight_ranks")]),
     ("ledger second dropped", "daemon/core/ledger.c", "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);", "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);", [SIM]),
-    ("a note acknowledged unread", "daemon/core/commands.c", ".through = st->through, .known = true", ".through = st->through + 1, .known = true", [SIM]),
     ("living node fenced", "daemon/core/fleet.c", "	if (n->state == NODE_UP) {\n		turn_reply(t, 409", "	if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409", [e2e("test_faults.py", "fenced_node")]),
 ]
 
