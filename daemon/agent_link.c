@@ -29,7 +29,7 @@ struct query {
 struct link {
 	char *node;
 	uint64_t held;                       /* request id of the held sync, 0 none */
-	int64_t held_until;
+	int64_t held_until, held_turn;       /* held_turn: manager's turn count when it came: not yet judged by the core in that turn */
 	struct query *queries;
 	struct link *prev, *next;            /* links->holding, while held */
 	UT_hash_handle hh;
@@ -319,9 +319,12 @@ void link_sync(void *arg, struct http_request *r)
 		return;
 	struct link *k = link_get(m->links, in->node);
 	/* The connection of an earlier one is most likely dead; what it would have said, this one says. */
-	if (k->held)
+	if (k->held && k->held_turn != m->n_turns)
 		answer_held(m->links, k);
+	else
+		unhold(m->links, k);             /* it may be of another instance: the core answers it */
 	k->held = http_id(r);
+	k->held_turn = m->n_turns;
 	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;
 	if (k->held_until)
 		DL_APPEND(m->links->holding, k);
