@@ -12,9 +12,11 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 void mo_timer_at(struct mo_timer *t, int64_t boot_us);    /* absolute CLOCK_BOOTTIME; INT64_MAX = off */
 void mo_timer_in(struct mo_timer *t, int64_t us);
 struct mo_timer *mo_timer_free(struct mo_timer *t);
-/* fn runs once per turn after all readable sources were dispatched (priority lowest); arm it from any callback. */
+#define MO_TURN_WAIT_US 2000
+/* fn runs once per turn after all readable sources were dispatched (priority lowest), or when it was armed for MO_TURN_WAIT_US; arm it from any callback. */
 struct mo_turn;
 int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn **ret);
+void mo_turn_wait(struct mo_turn *t, int64_t us);          /* another limit than MO_TURN_WAIT_US; INT64_MAX = none */
 void mo_turn_arm(struct mo_turn *t);
 struct mo_turn *mo_turn_free(struct mo_turn *t);
 

@@ -1,10 +1,8 @@
 /* The movable one-shot timer and the turn. The turn is a deferred source of the lowest priority: sd-event polls before each dispatch, so it runs only when every readable
- * source was read empty. A stream of requests that never pauses must not starve it: a post source runs it after MO_TURN_WAIT_MAX_US at the latest. */
+ * source was read empty. A stream of requests that never pauses must not starve it: a post source runs it when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
 #include <time.h>
 #include "lib/base/clock.h"
-
-#define TURN_WAIT_MAX_US 2000
 
 struct mo_timer { sd_event_source *source; void (*fn)(void *arg); void *arg; };
 
@@ -57,7 +55,7 @@ struct mo_timer *mo_timer_free(struct mo_timer *t)
 	return NULL;
 }
 
-struct mo_turn { sd_event *loop; sd_event_source *idle, *post; void (*fn)(void *arg); void *arg; bool armed; uint64_t armed_at; };
+struct mo_turn { sd_event *loop; sd_event_source *idle, *post; void (*fn)(void *arg); void *arg; bool armed; uint64_t armed_at, wait; };
 
 static void turn_run(struct mo_turn *t)
 {
@@ -81,7 +79,7 @@ static int on_post(sd_event_source *s, void *userdata)
 	struct mo_turn *t = userdata;
 	uint64_t now;
 
-	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 && now > t->armed_at + TURN_WAIT_MAX_US)
+	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 && now - t->armed_at > t->wait)
 		turn_run(t);
 	return 0;
 }
@@ -91,6 +89,7 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 	struct mo_turn *t = mo_alloc(sizeof(*t));
 
 	t->loop = sd_event_ref(loop);
+	t->wait = MO_TURN_WAIT_US;
 	t->fn = fn;
 	t->arg = arg;
 	int r = sd_event_add_defer(loop, &t->idle, on_idle, t);
@@ -110,6 +109,11 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 	}
 	*ret = t;
 	return 0;
+}
+
+void mo_turn_wait(struct mo_turn *t, int64_t us)
+{
+	t->wait = (uint64_t)us;
 }
 
 void mo_turn_arm(struct mo_turn *t)

@@ -80,7 +80,7 @@ static void on_turn(void *arg)
 	o->done = true;
 }
 
-/* Three pipes with several bytes each: one turn, after the last byte. */
+/* Three pipes with several bytes each: one turn, after the last byte, however long reading takes. */
 static void test_turn_is_last(void **state)
 {
 	struct order o = {0};
@@ -88,6 +88,7 @@ static void test_turn_is_last(void **state)
 	sd_event_source *source[3];
 
 	assert_int_equal(mo_turn_new(loop, on_turn, &o, &o.turn), 0);
+	mo_turn_wait(o.turn, INT64_MAX);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(pipe(fd[i]), 0);
 		assert_int_equal(write(fd[i][1], "abcd", 4), 4);
