@@ -206,7 +206,7 @@ static const struct key engine_keys[] = {
 	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
 	F("needs_steps", KEY_BOOL, needs_steps),
 	CUSTOM("exit_codes", read_exit_codes),
-	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values),
+	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors)

@@ -17,4 +17,7 @@ char *recipe_expand(const struct recipe *r, const char *text, const char **ret_m
 bool recipe_path_known(const char *path);
 extern const char *const signal_words[];    /* TERM ... SIGUSR2, NULL-terminated */
 extern const int64_t signal_values[];
+/* stop.signal: what a rank cannot catch is no signal to stop by. */
+#define SIGNAL_REFUSED "9|19|KILL|STOP|SIGKILL|SIGSTOP"
+#define SIGNAL_INSTEAD "ranks cannot catch it, so they could not save a checkpoint; take TERM, INT, HUP, QUIT, USR1, USR2 or the number of another signal; what is left after stop.grace is killed anyway"
 extern const char *const engine_kinds[8];   /* the kinds of the interface, NULL-terminated */

@@ -158,11 +158,29 @@ static void read_word(struct reader *r, const struct key *k, const struct ynode 
 		mo_str_set(AT(k, r, char *), v->text);
 }
 
+/* By its word, or by its number however it is written. */
+static bool int_refused(const struct key *k, const struct ynode *v)
+{
+	_cleanup_(mo_freep) char *number = NULL;
+	int64_t n;
+
+	if (!k->refused || v->kind != YAML_SCALAR)
+		return false;
+	number = mo_parse_i64(v->text, k->min, k->max, &n) < 0 ? NULL : mo_printf("%lld", (long long)n);
+	return listed(k->refused, number ? number : v->text);
+}
+
 static void read_int(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	int i = k->words ? word_index(k, v) : -1;
 	int64_t n = 0;
 
+	if (int_refused(k, v)) {
+		_cleanup_(mo_freep) char *shown = value_shown(v);
+
+		errors_at(r->errors, v, NULL, "%s: %s is not possible: %s", k->path, shown, k->instead);
+		return;
+	}
 	if (i >= 0)
 		n = k->values[i];
 	else if (k->words && (v->kind != YAML_SCALAR || mo_parse_i64(v->text, k->min, k->max, &n) < 0)) {
@@ -257,7 +275,7 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 		value_list(r, k->path, v, AT(k, r, char **), (size_t *)((char *)r->bases[k->base] + k->count_offset));
 		break;
 	case KEY_REFUSED:
-		if (!asks_nothing(v))
+		if (!asks_nothing(v) && !(k->nothing && v->kind == YAML_SCALAR && listed(k->nothing, v->text)))
 			refuse(r, k, v);
 		break;
 	case KEY_CUSTOM:

@@ -16,7 +16,7 @@ enum key_type {
 	KEY_DURATION,  /* int64_t us, at least min */
 	KEY_LIST,      /* char ** + size_t, of texts */
 	KEY_CUSTOM,    /* read() */
-	KEY_REFUSED,   /* asks for work not built: only the values of `nothing` pass */
+	KEY_REFUSED,   /* asks for work not built: only what asks for nothing passes (asks_nothing(), and the words of `nothing`) */
 };
 struct reader;
 struct key {
@@ -30,7 +30,8 @@ struct key {
 	const char *text_def;              /* KEY_TEXT, KEY_WORD */
 	const char *const *words;          /* NULL-terminated */
 	const int64_t *values;             /* KEY_INT: value of each word */
-	const char *refused, *instead;     /* "a|b": words (or, for KEY_REFUSED, "*": everything but `nothing`) not built yet, and what to do instead */
+	const char *refused, *instead;     /* "a|b": words not built yet (KEY_INT: that can never work), and what to do instead */
+	const char *nothing;               /* KEY_REFUSED, "a|b": further words that ask for nothing */
 	void (*read)(struct reader *r, const struct key *k, const struct ynode *v);
 };
 #define SCHEMA_BASES 6

@@ -61,10 +61,10 @@ static void test_every_key(void **state)
 		"cluster: {gpus: 16, gpu: mi355x, spares: 0, exclude: [n1, n2.x], nic_gbps: 400}\n"
 		"parallelism: {tp: 2, pp: 2, vpp: 2, ep: 4, etp: 1, cp: 2, dp: auto, sharding: zero2, schedule: interleaved}\n"
 		"batch: {seq: 128, micro: 1, global_tokens: 1024}\nprecision: fp8\nrecompute: selective\nsteps: 7\n"
-		"features: {grouped_gemm: none, a2a: auto, sync_free: 0, overlap_a2a: false, pipeline_layout: auto, recompute_layers: [], loss_fusion: false, manual_gc: 0}\n"
+		"features: {grouped_gemm: none, a2a: alltoall, sync_free: 0, overlap_a2a: false, pipeline_layout: auto, recompute_layers: [], loss_fusion: false, manual_gc: 0}\n"
 		"bind: {cpu: none, memory: interleave, nic: none, smt: one, verify: off, reserve_cores: 0}\n"
 		"env: {A: b, N: 12, E: \"\", F: {file: /etc/secret}, S: yes}\n"
-		"checkpoint: {dir: /c, every: 10, keep: 3, verify: crc, resume: never}\nstop: {signal: USR1, grace: 1.5m}\n"
+		"checkpoint: {dir: /c, every: 10, keep: 3, verify: marker, resume: never}\nstop: {signal: USR1, grace: 1.5m}\n"
 		"recovery: {on_node_loss: wait, max_cycles_without_progress: 5, grace: 10s, hang: auto, loss_spike: none}\n"
 		"health: {preflight: none}\npriority: 7\ntime_limit: 7d\n";
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
