@@ -186,7 +186,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_misuse(cli, "--engine is missing: it tells how this directory is laid out; one of torch, command, megatron-lm, ...");
 	level = level ? level : "sizes";
 	if (!strcmp(level, "crc"))
-		return cli_misuse(cli, "--verify crc is not supported by this version; take sizes");
+		return cli_misuse(cli, "--verify crc: checksums of shards are not built yet; take --verify sizes, which looks for the marker and for missing or empty shards");
 	if (mo_enum_parse(levels, ELEMENTSOF(levels), level) < 0)
 		return cli_misuse(cli, "--verify %s is neither marker nor sizes", level);
 	return of_dir(cli, dir, kind, level, world);

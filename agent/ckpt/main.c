@@ -50,7 +50,7 @@ static int read_order(const char *arg, struct command *ret, struct mo_error *err
 
 static int level_of(const char *text, enum ckpt_level *ret, struct mo_error *err) {
 	if (mo_streq(text, "crc"))
-		return mo_error_set(err, -ENOTSUP, "level crc is not supported by this version: use sizes");
+		return mo_error_set(err, -ENOTSUP, "level crc is not supported by this version, which writes no checksums: use sizes");
 	if (text && !mo_streq(text, "marker") && !mo_streq(text, "sizes"))
 		return mo_error_set(err, -EINVAL, "level '%s' is unknown: use marker or sizes", text);
 	*ret = mo_streq(text, "marker") ? LEVEL_MARKER : LEVEL_SIZES;
