@@ -1,6 +1,6 @@
 /* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of checkpoint.dir before each attempt, and the choice where an attempt resumes.
  * Rules: only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh;
- * what was saved beyond the iteration that a user went back to (restart --from) is superseded until it is written again.
+ * what was saved beyond the iteration that a user went back to (restart --from), whole or damaged, is superseded until it is written again.
  * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
 #include "daemon/core/inner.h"
 
@@ -27,7 +27,7 @@ struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 	return NULL;
 }
 
-/* At the limit the oldest entry that is of no use goes, else the oldest. */
+/* At the limit the oldest entry that is of no use goes, else the oldest. A superseded one is of use: forgotten, it would be found as if new. */
 static void make_room(struct job *j)
 {
 	size_t victim = 0;
@@ -35,7 +35,7 @@ static void make_room(struct job *j)
 	if (j->n_checkpoints < MO_CHECKPOINTS_MAX)
 		return;
 	for (size_t i = 0; i < j->n_checkpoints; i++)
-		if (!checkpoint_usable(&j->checkpoints[i])) {
+		if (!checkpoint_usable(&j->checkpoints[i]) && j->checkpoints[i].state != CKPT_SUPERSEDED) {
 			victim = i;
 			break;
 		}
@@ -173,14 +173,17 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	}
 }
 
-/* The user went back to an iteration: what lies beyond it belongs to the run that was given up, until an attempt writes it again. */
-void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
+/* The user went back to an iteration: what lies beyond it belongs to the run that was given up, until an attempt writes it again. So does what was damaged or missing just now:
+ * it may be found whole later, and must not hold up the new run as a loss. */
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time)
 {
 	for (size_t i = 0; i < j->n_checkpoints; i++) {
 		struct checkpoint *c = &j->checkpoints[i];
 
-		if (c->iteration <= resume || !checkpoint_usable(c))
+		if (c->iteration <= resume || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
 			continue;
+		if (c->saved_at == MO_NONE)
+			c->saved_at = time;
 		c->state = CKPT_SUPERSEDED;
 		free(c->reason);
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt, (long long)MO_MAX(resume, 0));
@@ -189,16 +192,17 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt)
 
 /* ---- checkpoint.keep ---- */
 
-/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays. */
+/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays, and so does the one that restart --from will load. */
 const struct checkpoint *checkpoint_surplus(const struct job *j)
 {
 	int64_t keep = j->spec.recipe.checkpoint.keep, n = 0;
+	int64_t asked = j->restart_from != MO_NONE ? checkpoint_newest_at_most(j, j->restart_from, false) : MO_NONE;
 	const struct checkpoint *oldest = NULL;
 
 	for (size_t i = 0; keep > 0 && i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
 
-		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || c->attempt == MO_NONE || (c->iteration == j->resume && j->iteration == MO_NONE))
+		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || c->attempt == MO_NONE || c->iteration == asked || (c->iteration == j->resume && j->iteration == MO_NONE))
 			continue;
 		oldest = oldest ? oldest : c;
 		n++;
@@ -264,8 +268,8 @@ static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, str
 	const struct checkpoint *bad = damaged(j, own_only);
 
 	if (newest == MO_NONE && bad)
-		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or say 'moectl restart --from 0'",
-			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000));
+		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or start afresh with 'moectl restart j-%lld --from 0'",
+			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000), (long long)j->id);
 	*ret = newest == MO_NONE ? -1 : newest;
 	return 0;
 }
@@ -280,6 +284,18 @@ static int exactly(const struct job *j, int64_t wanted, int64_t *ret, struct mo_
 	}
 	return mo_error_set(err, 2, "checkpoint.resume: %lld: there is no complete checkpoint of that iteration in %s%s%s", (long long)wanted,
 		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "");
+}
+
+/* What a user went back to is not there (any more): nothing else is taken in its place. */
+static int nothing_to_go_back_to(const struct job *j, struct mo_error *err)
+{
+	const struct checkpoint *c = NULL;
+
+	for (size_t i = 0; i < j->n_checkpoints && j->checkpoints[i].iteration <= j->restart_from; i++)
+		c = &j->checkpoints[i];
+	return mo_error_set(err, 1, "restart --from %lld: no complete checkpoint at or before it is left in %s%s%s; bring one back (looked at again every %d s), or say 'moectl restart j-%lld' "
+		"with --from and another one of 'moectl checkpoints j-%lld', without --from for the newest, or with --from 0 to start afresh", (long long)j->restart_from,
+		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "", (int)(SCAN_FRESH_US / 1000000), (long long)j->id, (long long)j->id);
 }
 
 int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
@@ -299,7 +315,7 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	if (j->restart_from != MO_NONE) {
 		newest = checkpoint_newest_at_most(j, j->restart_from, false);
 		if (newest == MO_NONE && j->restart_from > 0)
-			return mo_error_set(err, 1, "there is no complete checkpoint at or before iteration %lld in %s", (long long)j->restart_from, r->dir);
+			return nothing_to_go_back_to(j, err);
 		*ret = newest == MO_NONE ? -1 : newest;
 		return 0;
 	}

@@ -109,7 +109,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
 /* Where the next attempt resumes: 0 and *ret (-1 = fresh); 1 = the job waits, 2 = the job fails, both with the reason in err. */
 int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err);
-void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt); /* after restart --from: what lies beyond is resumed no more */
+void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time); /* after restart --from: what lies beyond is resumed no more */
 const struct checkpoint *checkpoint_surplus(const struct job *j);
 void checkpoint_remove(struct checkpoint *c);
 bool checkpoint_removing(const struct checkpoint *c);

@@ -204,7 +204,8 @@ static bool from_is_usable(struct turn *t, const struct job *j)
 		return false;
 	}
 	if (checkpoint_newest_at_most(j, from, false) == MO_NONE) {
-		turn_reply(t, 409, j->id, "job j-%lld: restart --from %lld: no complete checkpoint at or before it; see 'moectl checkpoints j-%lld'", (long long)j->id, (long long)from, (long long)j->id);
+		turn_reply(t, 409, j->id, "job j-%lld: restart --from %lld: no complete checkpoint at or before it %s; take one of 'moectl checkpoints j-%lld', or --from 0 to start afresh",
+			(long long)j->id, (long long)from, j->scan_attempt == 0 ? "is known before the job's first start" : "is left", (long long)j->id);
 		return false;
 	}
 	return true;

@@ -257,7 +257,7 @@ static int on_place(struct core *c, const struct record *r)
 			: mo_printf("restart from the beginning as attempt %lld", (long long)r->attempt);
 	}
 	if (j->restart_from != MO_NONE)
-		checkpoint_supersede(j, r->iteration, r->attempt);
+		checkpoint_supersede(j, r->iteration, r->attempt, r->time);
 	j->iteration = j->restart_from = MO_NONE;
 	j->after_failure = false;
 	j->intent = INTENT_NONE;
