@@ -13,13 +13,8 @@ static struct truth *truth_of(struct sim *s, int64_t job)
 	return &s->jobs[job];
 }
 
-static bool given_up(const struct truth *t, const struct file *f)
-{
-	return t->back_at > 0 && f->iteration > t->back_to && f->changed_at < t->back_at;
-}
-
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
-static void check_place(struct sim *s, const struct record *r, bool asked_now)
+static void check_place(struct sim *s, const struct record *r)
 {
 	struct truth *t = truth_of(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
@@ -32,22 +27,23 @@ static void check_place(struct sim *s, const struct record *r, bool asked_now)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	if (asked_now || j->restart_from != MO_NONE) {
-		t->back_to = r->iteration;
-		t->back_at = s->now;
-	} else if (f && given_up(t, f)) {
+	if (t->from_asked && r->iteration > t->from)
+		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld was asked for", (long long)r->attempt, (long long)r->job, (long long)r->iteration, (long long)t->from);
+	if (f && f->given_up)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, behind which the user went back", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	}
 	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
-		if (t->files[i].complete && t->files[i].changed_at < sure && !t->fresh_asked && !given_up(t, &t->files[i]))
+		if (t->files[i].complete && t->files[i].changed_at < sure && !t->files[i].given_up && (!t->from_asked || (t->from > 0 && t->files[i].iteration <= t->from)))
 			sim_violation(s, "attempt %lld of j-%lld starts afresh although checkpoint %lld is whole", (long long)r->attempt, (long long)r->job, (long long)t->files[i].iteration);
-	t->fresh_asked = false;
+	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
+		t->files[i].given_up |= t->files[i].iteration > r->iteration;
+	t->from_asked = false;
 }
 
 static void check_final(struct sim *s, const struct record *r)
 {
 	struct truth *t = truth_of(s, r->job);
 
+	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
 	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0)
 		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job, job_state_names[r->state], (long long)t->live);
 	if (t->cancel_acked && r->state != JOB_CANCELLED && r->state != JOB_STOPPING)
@@ -144,17 +140,16 @@ static void check_verdict(struct sim *s, const struct record *r)
 void check_records(struct sim *s, const struct core_out *out)
 {
 	bool placed = false;
-	int64_t asked = MO_NONE;   /* job that a user sent back in this very turn */
 
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
 
-		if (r->type == REC_INTENT && r->value == INTENT_RESTART && r->iteration != MO_NONE) {
-			truth_of(s, r->job)->fresh_asked = true;
-			asked = r->job;
+		if (r->type == REC_INTENT) {
+			truth_of(s, r->job)->from_asked = r->iteration != MO_NONE;
+			truth_of(s, r->job)->from = r->iteration;
 		}
 		if (r->type == REC_PLACE)
-			check_place(s, r, asked == r->job);
+			check_place(s, r);
 		if (r->type == REC_JOB)
 			check_final(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
@@ -302,13 +297,25 @@ static void check_samples(struct sim *s, const struct job *j)
 	}
 }
 
+bool check_waits(struct sim *s, const struct job *j)
+{
+	const struct truth *t = truth_of(s, j->id);
+
+	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
+		return false;
+	for (size_t i = 0; i < t->n_files; i++)
+		if (t->files[i].complete && !t->files[i].given_up && (!t->from_asked || t->files[i].iteration <= t->from))
+			return false;
+	return true;
+}
+
 static bool at_rest(struct sim *s, const struct job *j)
 {
 	struct place *places = NULL;
 	size_t n = 0;
 	bool fits;
 
-	if (job_state_final(j->state) || j->state == JOB_PAUSED)
+	if (job_state_final(j->state) || j->state == JOB_PAUSED || check_waits(s, j))
 		return true;
 	if (j->state != JOB_QUEUED)
 		return false;

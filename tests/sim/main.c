@@ -78,14 +78,14 @@ static void one(struct sim *s, const struct queued *e)
 	}
 }
 
-static bool all_at_rest(const struct sim *s)
+static bool all_at_rest(struct sim *s)
 {
 	const struct state *st = s->ctl.up ? core_state(s->ctl.core) : NULL;
 
 	for (size_t i = 0; st && i < st->n_jobs; i++) {
 		const struct job *j = &st->jobs[i];
 
-		if (!job_state_final(j->state) && j->state != JOB_PAUSED && job_gpus(j) <= NODES * GPUS)
+		if (!job_state_final(j->state) && j->state != JOB_PAUSED && job_gpus(j) <= NODES * GPUS && !check_waits(s, j))
 			return false;
 		if (j->n_steps)
 			return false;

@@ -22,6 +22,9 @@ enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED,
+	/* restart --from: what it names, when it is said, what follows */
+	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
+	F_FROM_QUEUED, F_FROM_RUNNING, F_FROM_RECOVERING, F_FROM_STOPPING, F_FROM_PAUSED, F_FROM_OVER, F_FROM_TAKEN, F_FROM_REFUSED, F_FROM_WAITS,
 	_FAULT_N
 };
 extern const char *const fault_names[_FAULT_N];
@@ -69,7 +72,7 @@ struct attempt {
 	bool training, ending, lossy;
 	int64_t saving;                /* iteration being saved, 0 none */
 };
-struct file { int64_t iteration; bool complete, torn; int64_t changed_at; };   /* a checkpoint in the shared file system */
+struct file { int64_t iteration; bool complete, torn, given_up; int64_t changed_at; };   /* a checkpoint in the shared file system; given_up: a user went back behind it since */
 struct truth {                     /* of one job id */
 	struct attempt *now;
 	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
@@ -77,10 +80,10 @@ struct truth {                     /* of one job id */
 	bool acked, cancel_acked, pause_acked;
 	int64_t attempt_at_cancel;
 	int64_t step_us, length;
-	bool fresh_asked;              /* restart --from: an older one, or none, may be taken */
-	int64_t back_to, back_at;      /* the last restart --from: what was saved beyond it before then is given up; back_at 0 = never */
+	bool from_asked; int64_t from; /* restart --from FROM, until an attempt follows */
+	bool unrepaired;               /* its damaged checkpoints stay so: it may wait for a person at the end */
 };
-struct op { int type; int64_t key, job, value; bool flag; int node; const char *when; int64_t tries; bool done; };
+struct op { int type; int64_t key, job, value; bool flag; int form; int node; const char *when; int64_t tries; bool done; };
 
 enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
 struct message { int kind; int node; int64_t request, instance, boot; struct agent_hello *hello; struct agent_sync *sync; struct op *op; };
@@ -194,3 +197,4 @@ void check_equal(struct sim *s);
 void check_fork(struct sim *s, const struct proc *p);
 void check_time(struct sim *s);
 void check_end(struct sim *s);
+bool check_waits(struct sim *s, const struct job *j);               /* for a person, and says so: nothing that it may resume is whole */

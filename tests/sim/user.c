@@ -45,6 +45,8 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 		s->jobs[job].acked = true;
 		return;
 	}
+	if (op->form)
+		s->fault_counts[status == 200 ? F_FROM_TAKEN : F_FROM_REFUSED]++;
 	if (status != 200 || !t)
 		return;
 	j = job_find(core_state(s->ctl.core), op->job);
@@ -65,9 +67,66 @@ static int64_t some_job(struct sim *s)
 	return st->n_jobs ? st->jobs[sim_random(s) % st->n_jobs].id : 1;
 }
 
+/* Does the job's ledger have an entry that this form of restart --from names? */
+static bool named(const struct job *j, const struct checkpoint *c, int form)
+{
+	bool usable = c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED;
+
+	switch (form) {
+	case F_FROM_NEWEST: return usable && c->iteration == state_newest_checkpoint(j);
+	case F_FROM_OLDER: return usable && c->iteration < state_newest_checkpoint(j);
+	case F_FROM_SUPERSEDED: return c->state == CKPT_SUPERSEDED;
+	case F_FROM_TORN: return c->state == CKPT_TORN;
+	case F_FROM_SAVING: return c->state == CKPT_SAVING;
+	default: return false;
+	}
+}
+
+/* Any job's entry of the form, if there is one. */
+static void name_entry(struct sim *s, struct op *op)
+{
+	const struct state *st = core_state(s->ctl.shadow);
+	int64_t seen = 0;
+
+	for (size_t i = 0; i < st->n_jobs; i++)
+		for (size_t k = 0; k < st->jobs[i].n_checkpoints; k++) {
+			const struct checkpoint *c = &st->jobs[i].checkpoints[k];
+
+			if (!named(&st->jobs[i], c, op->form) || (job_state_final(st->jobs[i].state) && !sim_chance(s, 0.05)) || sim_between(s, 0, seen++) != 0)
+				continue;
+			op->job = st->jobs[i].id;
+			op->value = c->iteration;
+		}
+}
+
+/* restart --from, in all its forms: whole, damaged, superseded, half written, between two, beyond all. */
+static void restart_from(struct sim *s, struct op *op)
+{
+	static const int when[_JOB_STATE_N] = {
+		[JOB_QUEUED] = F_FROM_QUEUED, [JOB_STARTING] = F_FROM_RUNNING, [JOB_RUNNING] = F_FROM_RUNNING, [JOB_RECOVERING] = F_FROM_RECOVERING, [JOB_STOPPING] = F_FROM_STOPPING,
+		[JOB_PAUSED] = F_FROM_PAUSED, [JOB_COMPLETED] = F_FROM_OVER, [JOB_FAILED] = F_FROM_OVER, [JOB_CANCELLED] = F_FROM_OVER,
+	};
+	const struct job *j;
+
+	for (int tries = 0; op->value == MO_NONE && tries < 8; tries++) {
+		op->form = (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
+		if (op->form == F_FROM_ZERO || op->form == F_FROM_BEYOND)
+			op->value = op->form == F_FROM_ZERO ? 0 : 1000000;
+		else if (op->form == F_FROM_UNKNOWN)
+			op->value = sim_between(s, 1, 60);
+		else
+			name_entry(s, op);
+	}
+	j = job_find(core_state(s->ctl.shadow), op->job);
+	s->fault_counts[op->form]++;
+	if (j)
+		s->fault_counts[when[j->state]]++;
+	sim_trace(s, "%s: j-%lld from %lld", fault_names[op->form], (long long)op->job, (long long)op->value);
+}
+
 static void verb(struct sim *s)
 {
-	static const int types[] = { EV_CANCEL, EV_CANCEL, EV_PAUSE, EV_RESUME, EV_RESUME, EV_RESTART };
+	static const int types[] = { EV_CANCEL, EV_CANCEL, EV_PAUSE, EV_RESUME, EV_RESUME, EV_RESTART, EV_RESTART, EV_RESTART };
 	struct op *op = op_new(s, types[sim_random(s) % ELEMENTSOF(types)]);
 
 	op->job = some_job(s);
@@ -76,8 +135,8 @@ static void verb(struct sim *s)
 		for (size_t i = 0; i < core_state(s->ctl.shadow)->n_jobs; i++)
 			if (core_state(s->ctl.shadow)->jobs[i].state == JOB_PAUSED)
 				op->job = core_state(s->ctl.shadow)->jobs[i].id;
-	if (op->type == EV_RESTART && sim_chance(s, 0.4))
-		op->value = sim_between(s, 0, 40);
+	if (op->type == EV_RESTART && sim_chance(s, 0.8))
+		restart_from(s, op);
 	send_op(s, op);
 }
 

@@ -9,6 +9,9 @@ const char *const fault_names[_FAULT_N] = {
 	"controller killed", "controller paused", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
 	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "exec fails", "bind fails",
 	"spool fails", "process cannot be killed", "checkpoint torn", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)",
+	"restart --from 0", "restart --from the newest", "restart --from an older one", "restart --from a superseded one", "restart --from a damaged one", "restart --from one being written",
+	"restart --from a number between two", "restart --from a number beyond all", "restart --from, queued", "restart --from, running", "restart --from, recovering", "restart --from, stopping",
+	"restart --from, paused", "restart --from, ended", "restart --from taken", "restart --from refused", "restart --from waits for a person",
 };
 
 uint64_t sim_random(struct sim *s)
