@@ -7,6 +7,7 @@
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
 #define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
 #define MO_GPUS_PER_NODE_MAX 256
+#define MO_GPU_LINKS_MAX 8192                 /* pairs of 64 partitions, twice */
 #define MO_NUMA_NODES_MAX 1024
 #define MO_STEPS_PER_NODE_MAX 4096            /* steps (running, or gone and not yet forgotten) in one message */
 #define MO_RANKS_MAX 131072                   /* ranks of one job */
@@ -24,3 +25,6 @@
 #define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */
 #define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000
+#define MO_CHECK_RESULTS_MAX 4096             /* of one node */
+#define MO_STACK_ITEMS_MAX 256
+#define MO_READINGS_MAX 512                    /* of one probe */

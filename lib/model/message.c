@@ -4,7 +4,7 @@
 #include "lib/model/limits.h"
 
 const char *const step_state_names[_STEP_STATE_N] = { "spooled", "starting", "running", "stopping", "gone", "hung" };
-const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kill", "forget", "scan", "query" };
+const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kill", "forget", "scan", "query", "check" };
 
 static const struct mo_field rank_progress_fields[] = {
 	MO_F(rank_progress, rank, MO_INT),
@@ -79,6 +79,8 @@ static const struct mo_field agent_sync_fields[] = {
 	MO_F(agent_sync, mono_ns, MO_INT),
 	MO_F_VEC(agent_sync, steps, &step_report_desc, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_VEC(agent_sync, scans, &scan_result_desc, .omit = true, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_SUB(agent_sync, health, MO_OPT, &node_health_desc, .omit = true),
+	MO_F_VEC(agent_sync, sensors, &gpu_sensors_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
 };
 const struct mo_desc agent_sync_desc = MO_DESC(agent_sync, agent_sync_fields);
 
@@ -108,6 +110,7 @@ const struct mo_desc command_desc = MO_DESC(command, command_fields);
 
 static const struct mo_field sync_reply_fields[] = {
 	MO_F(sync_reply, epoch, MO_INT),
+	MO_F(sync_reply, health, MO_INT, .omit = true),
 	MO_F_VEC(sync_reply, acks, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_VEC(sync_reply, commands, &command_desc, .max = MO_STEPS_PER_NODE_MAX),
 };

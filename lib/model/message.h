@@ -7,6 +7,7 @@
  * Commands are level-triggered: every sync reply repeats all that are due for the node; agents answer repeats from the spool. Lower epochs are refused by the agent. */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/model/health.h"
 #include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 #include "lib/model/note.h"
@@ -53,8 +54,10 @@ struct agent_sync {
 	int64_t mono_ns;         /* node clock when sent: clock mapping */
 	struct step_report *steps; size_t n_steps;
 	struct scan_result *scans; size_t n_scans;
+	struct node_health *health;            /* NULL = nothing that was not acknowledged */
+	struct gpu_sensors *sensors; size_t n_sensors;
 };
-enum command_kind { CMD_LAUNCH, CMD_STOP, CMD_KILL, CMD_FORGET, CMD_SCAN, CMD_QUERY, _COMMAND_KIND_N };
+enum command_kind { CMD_LAUNCH, CMD_STOP, CMD_KILL, CMD_FORGET, CMD_SCAN, CMD_QUERY, CMD_CHECK, _COMMAND_KIND_N };
 extern const char *const command_kind_names[_COMMAND_KIND_N];
 struct command {
 	int64_t epoch;
@@ -66,9 +69,10 @@ struct command {
 	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
 	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
+	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
 	int64_t query;                     /* QUERY (logs): id of the question; not durable, asked again by the client */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
-struct sync_reply { int64_t epoch; struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };
+struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };
 struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool more, end; }; /* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits one answer; end: rank is gone and file read to its end */
 extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc;

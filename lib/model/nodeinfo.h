@@ -10,6 +10,23 @@ struct gpu_slot {
 	int64_t numa_node;       /* MO_NONE = unknown */
 	int64_t vram_bytes;
 	char *nic;               /* RDMA device paired with it (mlx5_0), NULL = none */
+	int64_t partition;       /* number of the compute partition of a partitioned GPU (CPX: 0..7), MO_NONE = whole GPU */
+	char *compute_partition, *memory_partition;   /* SPX CPX ..., NPS1 ...: of the GPU (gpu_nps), not of the CPU; NULL unknown */
+	char *hive;              /* XGMI hive, hexadecimal; NULL none */
+	int64_t render_minor;    /* /dev/dri/renderD<n>; MO_NONE unknown */
+};
+/* Weight of the path between two GPUs (KFD io_links/p2p_links: 15 = one XGMI hop of one hive); only pairs that the driver names. */
+struct gpu_link { int64_t from, to; char *type; int64_t weight; };   /* slots; xgmi | pcie */
+struct nic_info {
+	char *name;              /* RDMA device: mlx5_0, bnxt_re0, ionic_0 */
+	char *bdf, *netdev;      /* NULL unknown */
+	char *family;            /* mellanox | broadcom | ainic | other: selects the environment profile */
+	int64_t numa_node;
+	int64_t port;            /* lowest port */
+	char *state, *link_layer;/* ACTIVE DOWN ...; InfiniBand | Ethernet */
+	double rate_gbps;
+	int64_t gid_index;       /* lowest index of a RoCE v2 GID with a routable (IPv4-mapped or global) address; MO_NONE none or InfiniBand */
+	char *fw;
 };
 struct numa_node {
 	int64_t id;
@@ -19,13 +36,20 @@ struct numa_node {
 	int64_t mem_bytes;
 	char *distances;         /* SLIT row "10 12 32" by position in the array, "" unknown */
 };
+/* Something odd that discovery saw and went on: two GPUs with one unique_id, a numa_node that does not exist. */
+struct node_finding { char *object, *text; };
 struct nodeinfo {
 	char *hostname, *arch, *kernel;
 	struct gpu_slot *gpus; size_t n_gpus;
+	struct gpu_link *links; size_t n_links;
+	struct nic_info *nics; size_t n_nics;
 	struct numa_node *numa; size_t n_numa;
 	int64_t cpus;            /* usable logical cpus */
 	int64_t mem_bytes;
 	bool simulated;          /* topology from XML or a fake root: nothing is really bound to it */
 	char *driver;            /* amdgpu/rocm or nvidia version text, NULL none */
+	char *cpu_model;
+	int64_t sockets;         /* cpu_nps = NUMA nodes with memory / sockets */
+	struct node_finding *findings; size_t n_findings;
 };
-extern const struct mo_desc gpu_slot_desc, numa_node_desc, nodeinfo_desc;
+extern const struct mo_desc gpu_slot_desc, gpu_link_desc, nic_info_desc, numa_node_desc, node_finding_desc, nodeinfo_desc;

@@ -1,0 +1,100 @@
+/* Descriptions of probes, checks and their results. */
+#include "lib/model/health.h"
+
+#include "lib/model/limits.h"
+
+const char *const probe_area_names[_PROBE_AREA_N] = { "gpu", "nic", "host", "klog", "stack" };
+const char *const check_state_names[_CHECK_STATE_N] = { "ok", "warn", "crit", "unknown" };
+const char *const check_action_names[_CHECK_ACTION_N] = { "report", "warn", "cordon" };
+const char *const check_measure_names[_CHECK_MEASURE_N] = { "value", "since_boot", "per_hour", "share", "less_of", "ratio_of", "same", "text" };
+
+static const struct mo_field reading_fields[] = {
+	MO_F(reading, key, MO_STR, .max = 128),
+	MO_F(reading, value, MO_REAL, .omit = true),
+	MO_F(reading, text, MO_STR, .omit = true, .max = 4096),
+};
+const struct mo_desc reading_desc = MO_DESC(reading, reading_fields);
+
+static const struct mo_field probe_fields[] = {
+	MO_F_ENUM(probe, area, probe_area_names),
+	MO_F(probe, object, MO_STR, .max = 256),
+	MO_F(probe, identity, MO_STR, .max = 256),
+	MO_F(probe, mono_us, MO_INT),
+	MO_F(probe, problem, MO_STR, .max = 4096),
+	MO_F_VEC(probe, readings, &reading_desc, .max = MO_READINGS_MAX),
+};
+const struct mo_desc probe_desc = MO_DESC(probe, probe_fields);
+
+static const struct mo_field health_check_fields[] = {
+	MO_F(health_check, id, MO_STR, .max = 64),
+	MO_F(health_check, what, MO_STR),
+	MO_F(health_check, next, MO_STR),
+	MO_F_ENUM(health_check, area, probe_area_names),
+	MO_F(health_check, when, MO_INT),
+	MO_F(health_check, reading, MO_STR),
+	MO_F(health_check, of, MO_STR),
+	MO_F_ENUM(health_check, measure, check_measure_names),
+	MO_F(health_check, warn_above, MO_REAL),
+	MO_F(health_check, crit_above, MO_REAL),
+	MO_F(health_check, warn_below, MO_REAL),
+	MO_F(health_check, crit_below, MO_REAL),
+	MO_F_LIST(health_check, expect, MO_STRS),
+	MO_F_ENUM(health_check, otherwise, check_state_names),
+	MO_F_ENUM(health_check, absent, check_state_names),
+	MO_F(health_check, window_us, MO_INT),
+	MO_F(health_check, consecutive, MO_INT),
+	MO_F_ENUM(health_check, action, check_action_names),
+	MO_F(health_check, enabled, MO_BOOL),
+	MO_F_LIST(health_check, argv, MO_STRS),
+	MO_F(health_check, deadline_us, MO_INT),
+};
+const struct mo_desc health_check_desc = MO_DESC(health_check, health_check_fields);
+
+static const struct mo_field check_result_fields[] = {
+	MO_F(check_result, check, MO_STR, .max = 64),
+	MO_F(check_result, object, MO_STR, .max = 256),
+	MO_F_ENUM(check_result, state, check_state_names),
+	MO_F_ENUM(check_result, action, check_action_names),
+	MO_F(check_result, text, MO_STR, .max = 1024),
+	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32),
+	MO_F(check_result, since, MO_TIME),
+	MO_F(check_result, at, MO_TIME),
+};
+const struct mo_desc check_result_desc = MO_DESC(check_result, check_result_fields);
+
+static const struct mo_field stack_item_fields[] = {
+	MO_F(stack_item, key, MO_STR, .max = 128),
+	MO_F(stack_item, value, MO_STR, .max = 1024),
+};
+const struct mo_desc stack_item_desc = MO_DESC(stack_item, stack_item_fields);
+
+static const struct mo_field gpu_sensors_fields[] = {
+	MO_F(gpu_sensors, slot, MO_INT),
+	MO_F(gpu_sensors, temp_c, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, mem_temp_c, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, power_w, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, clock_mhz, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, busy_pct, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, vram_used_bytes, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, throttle_pct, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, ue, MO_INT, .omit = true),
+	MO_F(gpu_sensors, ce, MO_INT, .omit = true),
+	MO_F(gpu_sensors, pcie_replay, MO_INT, .omit = true),
+};
+const struct mo_desc gpu_sensors_desc = MO_DESC(gpu_sensors, gpu_sensors_fields);
+
+static const struct mo_field checked_attempt_fields[] = {
+	MO_F(checked_attempt, job, MO_INT),
+	MO_F(checked_attempt, attempt, MO_INT),
+};
+const struct mo_desc checked_attempt_desc = MO_DESC(checked_attempt, checked_attempt_fields);
+
+static const struct mo_field node_health_fields[] = {
+	MO_F(node_health, version, MO_INT),
+	MO_F_VEC(node_health, results, &check_result_desc, .max = MO_CHECK_RESULTS_MAX),
+	MO_F(node_health, ok, MO_INT),
+	MO_F(node_health, preflight_done, MO_BOOL),
+	MO_F_VEC(node_health, checked, &checked_attempt_desc, .omit = true, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_VEC(node_health, stack, &stack_item_desc, .omit = true, .max = MO_STACK_ITEMS_MAX),
+};
+const struct mo_desc node_health_desc = MO_DESC(node_health, node_health_fields);

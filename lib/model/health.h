@@ -1,0 +1,88 @@
+/* A node's health: what the probe helper read, which checks look at it, and what they found. Plain values; the judgement is agent/core/health.h, the policy of the cluster
+ * daemon/core/health.h. Checks are data (config/health/): a rule over readings, or a program with the exit codes of Nagios. Rules and numbers: hardware facts 1 and 4. */
+#pragma once
+#include "lib/base/desc.h"
+
+/* ---- what was read */
+enum probe_area { PROBE_GPU, PROBE_NIC, PROBE_HOST, PROBE_KLOG, PROBE_STACK, _PROBE_AREA_N };
+extern const char *const probe_area_names[_PROBE_AREA_N];      /* gpu nic host klog stack */
+struct reading {
+	char *key;               /* one of docs/health.md's list, such as ras_ue, pcie_width, temp_junction_c */
+	double value;            /* MO_NONE_F = text, or could not be read */
+	char *text;              /* "SPX", "4: ACTIVE" already reduced to "ACTIVE"; NULL = a number, or could not be read */
+};
+/* One device (or the host, its kernel log, its software stack) at one moment, read by one short-lived process. */
+struct probe {
+	int area;                /* enum probe_area */
+	char *object;            /* bdf of a GPU, name of a NIC, "host" */
+	char *identity;          /* unique_id, node_guid: with the boot id the key of its baseline; NULL = object */
+	int64_t mono_us;         /* when, CLOCK_BOOTTIME of the node */
+	char *problem;           /* why some or all of it could not be read (deadline, EBUSY during a reset, truncated gpu_metrics); NULL = complete */
+	struct reading *readings; size_t n_readings;
+};
+extern const struct mo_desc reading_desc, probe_desc;
+
+/* ---- checks, as data */
+enum check_when { WHEN_PREFLIGHT = 1, WHEN_PERIODIC = 2, WHEN_FAILURE = 4, WHEN_EPILOG = 8 };    /* bits of health_check.when */
+enum check_state { CHECK_OK, CHECK_WARN, CHECK_CRIT, CHECK_UNKNOWN, _CHECK_STATE_N };
+extern const char *const check_state_names[_CHECK_STATE_N];    /* ok warn crit unknown */
+enum check_action { ACTION_REPORT, ACTION_WARN, ACTION_CORDON, _CHECK_ACTION_N };
+extern const char *const check_action_names[_CHECK_ACTION_N];  /* report warn cordon */
+/* What of a reading is compared with the limits. */
+enum check_measure {
+	MEASURE_VALUE,           /* the reading itself */
+	MEASURE_SINCE_BOOT,      /* growth since the baseline of this boot */
+	MEASURE_PER_HOUR,        /* growth per hour over the last `window_us` */
+	MEASURE_SHARE,           /* growth of the reading / growth of `of` between two probes: residency, 0..1 */
+	MEASURE_LESS_OF,         /* `of` minus the reading: what is missing to the maximum */
+	MEASURE_RATIO_OF,        /* the reading / `of` */
+	MEASURE_SAME,            /* text or value equal on all objects of the area on this node */
+	MEASURE_TEXT,            /* text is one of `expect` */
+	_CHECK_MEASURE_N
+};
+extern const char *const check_measure_names[_CHECK_MEASURE_N];
+struct health_check {
+	char *id;                /* gpu.ras_ue */
+	char *what, *next;       /* what it means; what to do */
+	int area;                /* enum probe_area */
+	int64_t when;            /* bits of enum check_when */
+	char *reading, *of;
+	int measure;             /* enum check_measure */
+	double warn_above, crit_above, warn_below, crit_below;   /* unknown = no such limit; above and below exclude the limit itself */
+	char **expect; size_t n_expect;                          /* MEASURE_TEXT: anything else is `otherwise` */
+	int otherwise;           /* enum check_state of a text that is not expected, or of a difference (MEASURE_SAME) */
+	int absent;              /* enum check_state when the reading is missing: ok (does not apply here) or unknown */
+	int64_t window_us;       /* MEASURE_PER_HOUR */
+	int64_t consecutive;     /* findings in a row before it counts; 1 = at once */
+	int action;              /* enum check_action on CRIT; WARN never does more than warn */
+	bool enabled;            /* the kill switch */
+	char **argv; size_t n_argv;        /* a program instead of a reading: exit 0 ok, 1 warn, 2 crit, 3 unknown; first line of its output is the text */
+	int64_t deadline_us;     /* of the program; running over it is a finding of its own (unknown) */
+};
+extern const struct mo_desc health_check_desc;
+
+/* ---- what they found */
+struct check_result {
+	char *check, *object;    /* gpu.ras_ue, 0000:05:00.0 */
+	int state;               /* enum check_state */
+	int action;              /* enum check_action: what the check asks for when CRIT */
+	char *text;              /* one sentence: value, limit */
+	char **evidence; size_t n_evidence;   /* readings and kernel log lines it rests on */
+	int64_t since, at;       /* core time: in this state since, last looked at */
+};
+extern const struct mo_desc check_result_desc;
+
+/* ---- what an agent tells the controller (struct agent_sync); the whole of it replaces what was told before */
+struct stack_item { char *key, *value; };      /* fingerprint: kernel, amdgpu, rocm, vbios, gpu_fw, nic_fw.mlx5, bios, cmdline, governor, ... ; equal devices of a node are told once */
+/* Newest sensor values of one GPU slot; not stored, like progress. */
+struct gpu_sensors { int64_t slot; double temp_c, mem_temp_c, power_w, clock_mhz, busy_pct, vram_used_bytes, throttle_pct; int64_t ue, ce, pcie_replay; };
+struct checked_attempt { int64_t job, attempt; };
+struct node_health {
+	int64_t version;         /* +1 whenever anything below changes; repeated until the controller acknowledged it */
+	struct check_result *results; size_t n_results;    /* everything that is not OK */
+	int64_t ok;              /* checks x objects that are OK */
+	bool preflight_done;     /* every preflight check was looked at since the agent started (a node without any: true at once) */
+	struct checked_attempt *checked; size_t n_checked; /* CMD_CHECK orders that are done: results hold what the on-failure set found */
+	struct stack_item *stack; size_t n_stack;
+};
+extern const struct mo_desc stack_item_desc, gpu_sensors_desc, checked_attempt_desc, node_health_desc;
