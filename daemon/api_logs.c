@@ -1,17 +1,21 @@
-/* Logs: a session per request asks the agents of its ranks (agent_link.c) and writes what comes to a text/plain stream. One question per rank is open at a time, and none
- * while the client has much unread, so memory is bounded. Without follow, ranks come one after the other; with it, as they write, by whole lines. Several ranks: each line
- * begins with "[rank] ". The status line is held back until the first answer, so that an error can still be a problem document. */
+/* Logs: a session per request asks the agents of its ranks (agent_link.c) and writes what comes to a stream. One question per rank is open at a time, few while ranks catch up,
+ * and what comes while the client has much unread is dropped and asked for again later, so memory is bounded. Without follow, ranks come one after the other; with it, as they
+ * write. Text: whole lines, each led by "[rank] " when there are several ranks. Records (one JSON object per line) say after each piece where the rank's position is, from which
+ * a later request goes on (from=). The status line is held back until the first answer, so that an error can still be a problem document. */
 #include <string.h>
 #include <uthash.h>
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/logs.h"
+#include "lib/base/parse.h"
 
 #define BACKLOG_MAX (256 * 1024)
 #define FOLLOW_WAIT_MS 5000
 #define RANKS_MAX 256
 #define LINES_MAX 1000000
 #define PARTIAL_MAX (64 * 1024)          /* a line longer than this is written in pieces */
+#define CATCH_UP 4                       /* ranks asked at once for what is there already */
+#define LATER_US 500000                  /* a rank that has not started, or an agent with too many readers */
 
 struct session;
 struct log_rank {
@@ -19,16 +23,18 @@ struct log_rank {
 	int64_t rank, offset;
 	char *node;
 	int64_t query;                       /* 0 none */
-	bool done, waiting;                  /* waiting: for the client to read */
+	bool done, waiting, later, soon;     /* waiting: for its turn, or for the client to read; later: for the timer; soon: not asked yet whether there is more */
 	struct mo_buf partial;
 };
 struct session {
 	uint64_t id;                         /* request */
 	struct manager *manager;
 	int64_t job, attempt, lines;         /* lines MO_NONE: everything */
-	bool follow, started;
+	bool follow, records, started;
+	struct mo_timer *timer;
 	struct log_rank *ranks; size_t n_ranks;
 	size_t current;                      /* without follow: the rank whose turn it is */
+	size_t next;                         /* with follow: the first to look at for one that waits */
 	UT_hash_handle hh;
 };
 struct queries { struct session *all; };
@@ -42,6 +48,7 @@ static void session_free(struct session *s)
 		free(s->ranks[i].node);
 		mo_buf_done(&s->ranks[i].partial);
 	}
+	mo_timer_free(s->timer);
 	free(s->ranks);
 	free(s);
 }
@@ -74,18 +81,43 @@ static void on_gone(void *arg, uint64_t id)
 
 static void ask(struct log_rank *k);
 
+/* Asks up to n ranks that wait. Without follow asking one may end the session. */
+static void wake(struct session *s, size_t n)
+{
+	size_t n_ranks = s->n_ranks, first = s->next;
+
+	if (!s->follow) {
+		if (s->ranks[s->current].waiting)
+			ask(&s->ranks[s->current]);
+		return;
+	}
+	for (size_t i = 0; i < n_ranks && n > 0; i++) {
+		struct log_rank *k = &s->ranks[(first + i) % n_ranks];
+		if (!k->waiting)
+			continue;
+		s->next = (first + i + 1) % n_ranks;
+		k->soon = true;
+		ask(k);
+		n--;
+	}
+}
+
 static void on_drained(void *arg, uint64_t id)
 {
 	struct session *s = NULL;
 
 	HASH_FIND(hh, ((struct manager *)arg)->queries->all, &id, sizeof(id), s);
-	if (!s)
-		return;
-	/* Without follow one rank at a time may wait, and asking it may end the session. */
-	size_t first = s->follow ? 0 : s->current, end = s->follow ? s->n_ranks : first + 1;
-	for (size_t i = first; i < end; i++)
-		if (s->ranks[i].waiting) {
-			s->ranks[i].waiting = false;
+	if (s)
+		wake(s, CATCH_UP);
+}
+
+static void on_later(void *arg)
+{
+	struct session *s = arg;
+
+	for (size_t i = 0; i < s->n_ranks; i++)
+		if (s->ranks[i].later) {
+			s->ranks[i].later = false;
 			ask(&s->ranks[i]);
 		}
 }
@@ -96,7 +128,7 @@ static struct http_request *start(struct session *s)
 
 	if (r && !s->started) {
 		s->started = true;
-		http_stream_start(r, "text/plain; charset=utf-8");
+		http_stream_start(r, s->records ? "application/x-ndjson" : "text/plain; charset=utf-8");
 		http_stream_on_drained(r, on_drained, s->manager);
 	}
 	return r;
@@ -138,6 +170,44 @@ static void write_text(struct log_rank *k, const char *text)
 	write_lines(r, k, false);
 }
 
+static void write_record(struct log_rank *k, const char *text, int64_t lost, const char *error, bool end)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	struct http_request *r = start(k->session);
+
+	mo_buf_printf(&b, "{\"attempt\":%lld,\"rank\":%lld,\"offset\":%lld", (long long)k->session->attempt, (long long)k->rank, (long long)k->offset);
+	if (lost > 0)
+		mo_buf_printf(&b, ",\"lost\":%lld", (long long)lost);
+	if (error) {
+		mo_buf_str(&b, ",\"error\":");
+		wire_string(error, &b);
+	}
+	mo_buf_str(&b, ",\"text\":");
+	wire_string(text, &b);
+	mo_buf_printf(&b, ",\"end\":%s}\n", end ? "true" : "false");
+	if (r)
+		http_stream_write(r, b.data, b.len);
+}
+
+/* What an agent answered. The text is never shorter than the bytes it stands for, so a greater distance between the positions means that the log was rotated meanwhile. */
+static void write_answer(struct log_rank *k, const struct query_answer *a, bool end)
+{
+	const char *text = a->text ? a->text : "";
+	int64_t before = k->offset, lost = before < 0 ? 0 : MO_MAX(a->offset - before - (int64_t)strlen(text), 0);
+
+	k->offset = a->offset;
+	if (k->session->records) {
+		if (*text || end || before != a->offset)
+			write_record(k, text, lost, NULL, end);
+		return;
+	}
+	if (lost > 0) {
+		_cleanup_(mo_freep) char *line = mo_printf("moectl: logs of rank %lld: %lld bytes are gone, the log was rotated\n", (long long)k->rank, (long long)lost);
+		write_text(k, line);
+	}
+	write_text(k, text);
+}
+
 static bool all_done(const struct session *s)
 {
 	for (size_t i = 0; i < s->n_ranks; i++)
@@ -159,8 +229,10 @@ static void rank_done(struct log_rank *k)
 		ask(&s->ranks[s->current]);
 		return;
 	}
-	if (!all_done(s))
+	if (!all_done(s)) {
+		wake(s, 1);
 		return;
+	}
 	session_free(s);
 	if (r)
 		http_stream_end(r);
@@ -171,13 +243,16 @@ static void rank_failed(struct log_rank *k, const char *why)
 	struct session *s = k->session;
 	struct http_request *r = http_find(s->manager->http, s->id);
 
-	if (r && !s->started && s->n_ranks == 1) {
+	if (r && !s->started && s->n_ranks == 1 && !(s->follow && s->records)) {
 		http_problem(r, 503, "logs of rank %lld: %s", (long long)k->rank, why);
 		session_free(s);
 		return;
 	}
 	_cleanup_(mo_freep) char *line = mo_printf("moectl: logs of rank %lld: %s\n", (long long)k->rank, why);
-	write_text(k, line);
+	if (s->records)
+		write_record(k, "", 0, why, true);
+	else
+		write_text(k, line);
 	rank_done(k);
 }
 
@@ -188,26 +263,59 @@ static bool job_over(const struct session *s)
 	return !j || job_state_final(j->state) || j->attempt != s->attempt;
 }
 
+/* The controller sent the launch and has not heard of the rank yet: its agent may not know it either. */
+static bool rank_to_come(const struct log_rank *k)
+{
+	const struct job *j = job_find(manager_state(k->session->manager), k->session->job);
+
+	for (size_t i = 0; j && i < j->n_ranks; i++)
+		if (j->ranks[i].rank == k->rank)
+			return j->ranks[i].state == RANK_WAITING && !job_over(k->session);
+	return false;
+}
+
+/* A follower's question without an answer that counts: true when it is asked again. */
+static bool asked_again(struct log_rank *k, const struct query_answer *a)
+{
+	struct session *s = k->session;
+
+	if (!s->follow || (!a && job_over(s)) || (a && a->end && !rank_to_come(k)))
+		return false;
+	if (a) {
+		k->later = true;
+		mo_timer_in(s->timer, LATER_US);
+	} else {
+		ask(k);                          /* the agent restarts, or the node is silent for a while */
+	}
+	wake(s, 1);
+	return true;
+}
+
 static void on_answer(void *arg, const struct query_answer *a, const char *why)
 {
 	struct log_rank *k = arg;
 	struct session *s = k->session;
+	const struct http_request *r = http_find(s->manager->http, s->id);
 
 	k->query = 0;
-	if (!a && s->follow && s->started && !job_over(s)) {
-		ask(k);                          /* the agent restarts, or the node is silent for a while */
-		return;
-	}
 	if (!a || a->error) {
-		rank_failed(k, a ? a->error : why);
+		if (!asked_again(k, a))
+			rank_failed(k, a ? a->error : why);
 		return;
 	}
-	k->offset = a->offset;
-	write_text(k, a->text ? a->text : "");
-	if (a->end || (!s->follow && !a->more)) /* a rank that writes all the time has no end without this */
+	if (r && s->started && http_stream_backlog(r) > BACKLOG_MAX) {
+		k->waiting = true;
+		return;
+	}
+	bool end = a->end || (!s->follow && !a->more); /* a rank that writes all the time has no end without this */
+	write_answer(k, a, end);
+	k->soon = a->more;
+	if (end) {
 		rank_done(k);
-	else
-		ask(k);
+		return;
+	}
+	ask(k);
+	wake(s, 1);
 }
 
 static void ask(struct log_rank *k)
@@ -218,16 +326,17 @@ static void ask(struct log_rank *k)
 
 	if (!r)
 		return;
-	if (s->started && http_stream_backlog(r) > BACKLOG_MAX) {
-		k->waiting = true;
+	k->waiting = s->started && http_stream_backlog(r) > BACKLOG_MAX;
+	if (k->waiting)
 		return;
-	}
 	if (!s->follow && (!n || n->state == NODE_DOWN)) {
 		_cleanup_(mo_freep) char *why = mo_printf("node %s is down: they can be read when it is back", k->node);
 		rank_failed(k, why);
 		return;
 	}
-	k->query = link_query(s->manager, k->node, s->job, s->attempt, k->rank, k->offset, s->lines == MO_NONE ? 0 : s->lines, s->follow && s->started ? FOLLOW_WAIT_MS : 0, on_answer, k);
+	int64_t wait_ms = s->follow && s->started && !k->soon ? FOLLOW_WAIT_MS : 0;
+	k->query = link_query(s->manager, k->node, s->job, s->attempt, k->rank, k->offset, s->lines == MO_NONE ? 0 : s->lines, wait_ms, on_answer, k);
+	k->soon = false;
 }
 
 /* Where the rank ran in that attempt: steps are kept until the agent forgot them, else it is most likely where it runs now. */
@@ -252,6 +361,32 @@ static void add_rank(struct session *s, const struct job *j, int64_t rank)
 	k->rank = rank;
 	k->node = mo_strdup(node_of(j, s->attempt, rank));
 	k->offset = s->lines == MO_NONE ? 0 : -1;
+	k->waiting = true;
+}
+
+/* from=: positions of the ranks in their order, "120,,88"; nothing between the commas: as without. False after 400 was sent. */
+static bool read_positions(struct http_request *r, struct session *s)
+{
+	const char *at = http_query(r, "from");
+	size_t n = 0;
+
+	if (!at)
+		return true;
+	for (; n < s->n_ranks; n++) {
+		_cleanup_(mo_freep) char *word = mo_strndup(at, strcspn(at, ","));
+		if (*word && mo_parse_i64(word, 0, INT64_MAX, &s->ranks[n].offset) < 0)
+			break;
+		at += strlen(word);
+		if (n + 1 < s->n_ranks && *at++ != ',')
+			break;
+	}
+	if (*at || n < s->n_ranks)
+		http_problem(r, 400, "from= is not the positions of %zu ranks: give one number of bytes for each, in the order of the ranks, with commas", s->n_ranks);
+	else if (!http_query(r, "attempt"))
+		http_problem(r, 400, "from= counts the bytes of one attempt: say which one with attempt=");
+	else
+		return true;
+	return false;
 }
 
 static bool check(struct http_request *r, const struct job *j, int64_t rank, int64_t attempt)
@@ -285,12 +420,18 @@ void api_job_logs(void *arg, struct http_request *r)
 	s->attempt = attempt;
 	s->lines = lines;
 	s->follow = api_flag(r, "follow");
+	s->records = api_flag(r, "records");
 	for (int64_t i = 0; i < (int64_t)j->n_ranks; i++)
 		if (rank == MO_NONE || i == rank)
 			add_rank(s, j, i);
 	HASH_ADD(hh, m->queries->all, id, sizeof(s->id), s);
+	if (!read_positions(r, s)) {
+		session_free(s);
+		return;
+	}
+	if (mo_timer_new(m->loop, on_later, s, &s->timer) < 0)
+		abort();
 	http_on_gone(r, on_gone, m);
 	http_hold(r);
-	for (size_t i = 0, n = s->follow ? s->n_ranks : 1; i < n; i++)
-		ask(&s->ranks[i]);
+	wake(s, CATCH_UP);
 }

@@ -18,7 +18,7 @@ const struct api_route api_routes[] = {
 	{ { "GET", "/v1/jobs/{id}/events", ROLE_VIEWER, api_job_events, 0, false }, "Events of the job; follow=1 streams them.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/checkpoints", ROLE_VIEWER, api_job_checkpoints, 0, false }, "The ledger of checkpoints; last=1 for the newest.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/report", ROLE_VIEWER, api_job_report, 0, false }, "GPU seconds by category, ETTR, incidents; anchor=1: as moectl plan --anchor reads it.", "jobs" },
-	{ { "GET", "/v1/jobs/{id}/logs", ROLE_VIEWER, api_job_logs, 0, false }, "Output of the ranks as text; rank=, attempt=, lines=, follow=1.", "jobs" },
+	{ { "GET", "/v1/jobs/{id}/logs", ROLE_VIEWER, api_job_logs, 0, false }, "Output of the ranks as text; rank=, attempt=, lines=, follow=1, records=1, from=.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/why", ROLE_VIEWER, api_job_why, 0, false }, "Why the job is in its state, with evidence.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/env", ROLE_VIEWER, api_job_env, 0, false }, "Environment of a rank (rank=0) with reason and source.", "jobs" },
 	{ { "GET", "/v1/nodes", ROLE_VIEWER, api_nodes_list, 0, false }, "List nodes.", "nodes" },

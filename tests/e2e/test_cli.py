@@ -224,6 +224,72 @@ def logs_follow_until_the_end(w):
     equal([x for x in r.stdout.splitlines() if "line" in x], ["line 1", "line 2", "line 3"], "followed lines")
 
 
+class Followed:
+    """`moectl logs JOB -f` and what it printed so far."""
+
+    def __init__(self, c, job, *words):
+        self.lines, self.notices = [], []
+        self.p = c.popen("logs", job, "-f", *words)
+        self.threads = [threading.Thread(target=lambda f=f, to=to: to.extend(x.rstrip("\n") for x in f), daemon=True) for f, to in ((self.p.stdout, self.lines), (self.p.stderr, self.notices))]
+        for t in self.threads:
+            t.start()
+
+    def ended(self):
+        status = self.p.wait(60)
+        for t in self.threads:
+            t.join(10)
+        return status
+
+
+def counter(name, ranks):
+    """A job whose ranks print `n 0`, `n 1`, ... until the file counted-NAME is there, then `end COUNT`."""
+    code = "import os,time\ni=0\nwhile not os.path.exists(%r):\n  print('n', i, flush=True)\n  i+=1\n  time.sleep(0.005)\nprint('end', i)" % place("counted-" + name)
+    return command_recipe(name, [sys.executable, "-c", code], gpus=ranks)
+
+
+@suite.test
+def logs_follow_over_restarts(w):
+    w.wake()
+    job = w.c.submit(counter("counter", 4))
+    f = Followed(w.c, job)
+    wait_until(lambda: len(f.lines) > 100, 30, "the first lines")
+    os.kill(w.c.status()["moed"]["pid"], signal.SIGKILL)
+    wait_until(lambda: any("no answer" in x for x in f.notices), 10, "the notice")
+    for up in range(2):
+        seen = len(f.lines)
+        w.c.up()
+        wait_until(lambda: len(f.lines) > seen + 100, 30, "lines after the restart")
+        for agent in w.c.status()["agents"] if up == 0 else []:
+            os.kill(agent["pid"], signal.SIGKILL)
+    open(place("counted-counter"), "w").close()
+    equal(f.ended(), 0, "exit status (%s)" % f.notices)
+    for rank in range(4):
+        mine = [x for x in f.lines if x.startswith("[%d] " % rank)]
+        equal(mine, ["[%d] n %d" % (rank, i) for i in range(len(mine) - 1)] + ["[%d] end %d" % (rank, len(mine) - 1)], "lines of rank %d" % rank)
+    equal(len(f.notices), 1, "notices %s" % f.notices)
+
+
+@suite.test
+def logs_follow_the_attempts(w):
+    job = w.c.submit(counter("attempts", 2))
+    f = Followed(w.c, job, "--json")
+    wait_until(lambda: len(f.lines) > 20, 30, "the first lines")
+    w.c.run("pause", job)
+    wait_until(lambda: any("paused" in x for x in f.notices), 30, "the notice")
+    w.c.run("resume", job)
+    wait_until(lambda: any('"attempt":2' in x for x in f.lines), 30, "lines of attempt 2")
+    w.c.run("cancel", job, "--now")
+    equal(f.ended(), 0, "exit status")
+    docs = [json.loads(x) for x in f.lines]
+    for attempt in (1, 2):
+        for rank in (0, 1):
+            mine = [x["line"] for x in docs if (x["attempt"], x["rank"]) == (attempt, rank) and x["line"].startswith("n ")]
+            equal(mine, ["n %d" % i for i in range(len(mine))], "lines of rank %d in attempt %d" % (rank, attempt))
+    equal([x["attempt"] for x in docs], sorted(x["attempt"] for x in docs), "order of the attempts")
+    alone = Followed(w.c, job, "--attempt", "1", "--rank", "1", "-n", "3")
+    equal((alone.ended(), len(alone.lines)), (0, 3), "one rank of one attempt")
+
+
 @suite.test
 def lists_of_jobs_nodes_and_cluster(w):
     active = w.c.json("list")

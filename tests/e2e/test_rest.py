@@ -157,7 +157,7 @@ class FakeAgent:
     def __init__(self, moed, node="n1", gpus=2, token=None):
         self.moed, self.node, self.gpus, self.token = moed, node, gpus, token or moed.agent
         self.logs, self.queries, self.commands, self.beat, self.running = {}, [], [], 0, True
-        self.ended = set()
+        self.ended, self.rotated = set(), 0  # rotated: bytes of each log that are gone
 
     def post(self, route, doc):
         return self.moed.ask("POST", "/v1/agent/" + route, doc, token=self.token)
@@ -183,8 +183,8 @@ class FakeAgent:
         text, offset = self.logs.get(c["rank"], ""), c["offset"]
         if offset < 0:
             lines = text.splitlines(True)
-            offset = len(text) - len("".join(lines[-c["lines"]:] if c["lines"] else []))
-        doc = {"node": self.node, "query": c["query"], "text": text[offset:], "offset": len(text), "end": c["rank"] in self.ended}
+            offset = self.rotated + len(text) - len("".join(lines[-c["lines"]:] if c["lines"] else []))
+        doc = {"node": self.node, "query": c["query"], "text": text[max(offset - self.rotated, 0):], "offset": self.rotated + len(text), "end": c["rank"] in self.ended}
         if c["rank"] not in self.logs:
             doc = {"node": self.node, "query": c["query"], "error": "no such log"}
         equal(self.post("answer", doc).status, 200, "answer")
@@ -601,6 +601,17 @@ def logs(m):
         equal(m.ask("GET", path).body, b"[0] a0\n[0] a1\n[0] a2\n[1] b0\n[1] b1\n", "all ranks")
         equal(m.ask("GET", path + "?rank=2").status, 404, "no such rank")
         equal(m.ask("GET", path + "?attempt=2").status, 404, "no such attempt")
+        records = [json.loads(x) for x in m.ask("GET", path + "?records=1").body.splitlines()]
+        equal(records, [{"attempt": 1, "rank": r, "offset": len(t), "text": t, "end": True} for r, t in agent.logs.items()], "records")
+        a = m.ask("GET", path + "?records=1&attempt=1&lines=1&from=6,")
+        equal([(x["rank"], x["text"]) for x in map(json.loads, a.body.splitlines())], [(0, "a2\n"), (1, "b1")], "records from positions")
+        for bad in ("?from=0,0", "?attempt=1&from=0", "?attempt=1&from=0,0,0", "?attempt=1&from=0,x", "?attempt=1&from=0,-1", "?attempt=1&rank=0&from=0,0"):
+            equal(m.ask("GET", path + bad).status, 400, bad)
+        agent.rotated = 100
+        equal(json.loads(m.ask("GET", path + "?records=1&rank=0").body), {"attempt": 1, "rank": 0, "offset": 109, "lost": 100, "text": "a0\na1\na2\n", "end": True}, "a rotated log")
+        need(m.ask("GET", path + "?rank=0").body.startswith(b"moectl: logs of rank 0: 100 bytes are gone"), "a rotated log as text")
+        equal(json.loads(m.ask("GET", path + "?records=1&rank=0&attempt=1&from=106").body)["text"], "a2\n", "what is left of it")
+        agent.rotated = 0
         big = "".join("line %d of many\n" % i for i in range(200000))
         agent.logs[0] = big
         equal(m.ask("GET", path + "?rank=0").body, big.encode(), "3 MB")
