@@ -2,12 +2,14 @@
  * (by then all exits are known), and followed by the next attempt or the end. Silence is never evidence here: only notes, a changed boot id, or a fence.
  *
  *   evidence                                              class       what follows
- *   a port of the job is busy                             -           next attempt on other ports, no restart counted
+ *   a port of the job is busy, before the launch, or by   -           next attempt on other ports, no restart counted
+ *     the last lines of an exit before the first iteration            (the latter PORT_SAID_MAX attempts in a row)
  *   refused: bind, exec, user, workdir                    user_error  failed
  *   the first-dead rank exits non-zero by itself before   user_error  failed
  *     the job's first iteration
- *   supervisor lost, signal, later non-zero exit, a rank  transient   next attempt, unless it failed the same way
- *     that does not end after another ended 0                           max_cycles times without a new checkpoint
+ *   supervisor lost, signal, an exit of 128 + a signal,   transient   next attempt, unless it failed the same way
+ *     later non-zero exit, a rank that does not end after               max_cycles times without a new checkpoint
+ *     another ended 0
  *   boot id changed, fence                                node_fault  the same
  *   all ranks end 0 before the last iteration             -           failed: ended early */
 #include "daemon/core/inner.h"
@@ -20,11 +22,20 @@
 enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED };
 struct blame { int kind; const struct step *step; const struct rank *rank; };
 
+#define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
 #define CYCLES_FACTOR 3   /* failures in a row without a new checkpoint, each different: at most this times max_cycles */
 
 static bool by_us(const struct rank *k)
 {
 	return k->exit && (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
+}
+
+/* The signal that ended the rank, itself or, by the word of a shell that is the rank (128 + n), its child; 0 = it exited by itself. */
+static int64_t signal_of(const struct rank *k)
+{
+	if (k->exit->signal > 0)
+		return k->exit->signal;
+	return k->exit->code > 128 && k->exit->code <= 128 + 64 ? k->exit->code - 128 : 0;
 }
 
 static bool bad(const struct rank *k)
@@ -62,7 +73,7 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 	else if (st->gone && !st->ended && st->n_exited < st->n_ranks)
 		b.kind = B_NODE;
 	else if (b.rank)
-		b.kind = b.rank->exit->signal > 0 ? B_SIGNAL : B_EXIT;
+		b.kind = signal_of(b.rank) ? B_SIGNAL : B_EXIT;
 	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failed)
 		b.kind = B_ENDED;
 	return b;
@@ -105,7 +116,7 @@ static struct blame root_blame(const struct job *j)
 	}
 	if (best.kind >= B_NODE)
 		return best;
-	if (best.kind == B_SIGNAL && first.kind == B_EXIT && best.rank->exit->signal != SIGABRT && best.rank->exit->signal != SIGTERM)
+	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT && signal_of(best.rank) != SIGTERM)
 		return best;
 	return first.kind ? first : best;
 }
@@ -129,7 +140,9 @@ static char *blame_cause(const struct job *j, const struct blame *b)
 		return mo_strdup(b->rank->exit->cause ? b->rank->exit->cause : "unknown");
 	if (b->kind == B_EXIT)
 		return mo_printf("exit code %lld", (long long)b->rank->exit->code);
-	name = sigabbrev_np((int)b->rank->exit->signal);
+	name = sigabbrev_np((int)signal_of(b->rank));
+	if (b->rank->exit->signal <= 0)
+		return mo_printf("exit code %lld, a shell's word for signal %lld%s%s", (long long)b->rank->exit->code, (long long)signal_of(b->rank), name ? " SIG" : "", name ? name : "");
 	return mo_printf("signal %lld%s%s", (long long)b->rank->exit->signal, name ? " SIG" : "", name ? name : "");
 }
 
@@ -138,6 +151,17 @@ static bool refused_by_user_error(const struct step *st)
 	static const char *const causes[] = { "bind", "exec", "user", "workdir" };
 
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
+}
+
+/* The program could not bind: its port was taken between the look at it and the bind. Only while nothing was trained yet. */
+static bool said_port_busy(const struct job *j, const struct blame *b)
+{
+	if (b->kind != B_EXIT || j->watermark != MO_NONE)
+		return false;
+	for (size_t i = 0; i < b->rank->n_tail; i++)
+		if (strcasestr(b->rank->tail[i], "address already in use") || strstr(b->rank->tail[i], "EADDRINUSE"))
+			return true;
+	return false;
 }
 
 static const char *blame_class(const struct job *j, const struct blame *b)
@@ -310,6 +334,16 @@ static char *telling_line(const struct blame *b)
 	return last ? mo_printf(": %s", last) : mo_strdup("");
 }
 
+/* What an exit before the first iteration means; 126 and 127 are said by shells and launchers. */
+static const char *exit_meaning(const struct rank *k)
+{
+	switch (k->exit->code) {
+	case 126: return "it could not execute a program that it calls; is it executable, and for this machine?";
+	case 127: return "a program or library that it calls was not found; is it installed there, and in PATH or LD_LIBRARY_PATH?";
+	default: return "an error of the program or its arguments";
+	}
+}
+
 /* NULL = another attempt follows. */
 static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause, const char *class)
 {
@@ -319,7 +353,7 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
 		return mo_printf("%s on %s: %s", cause, b->step->node, b->step->refused_text ? b->step->refused_text : "the launch was refused");
 	if (mo_streq(class, "user_error") && b->rank)
-		return mo_printf("rank %lld ended with %s before the first iteration, which is an error of the program or its arguments%s", (long long)b->rank->rank, cause, line);
+		return mo_printf("rank %lld ended with %s before the first iteration, which means: %s%s", (long long)b->rank->rank, cause, exit_meaning(b->rank), line);
 	if (j->same_failures >= limit)
 		return mo_printf("failed the same way %lld times without a new checkpoint: %s%s", (long long)j->same_failures, cause, line);
 	if (j->cycles >= limit * CYCLES_FACTOR)
@@ -332,8 +366,13 @@ static void after_failure(struct turn *t, int64_t id)
 	struct job *j = job_find(&t->core->state, id);
 	struct blame b = root_blame(j);
 	_cleanup_(mo_freep) char *cause = blame_cause(j, &b), *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class), *reason = NULL;
+	int64_t tries = 0;
 
-	if (b.kind == B_REFUSED && mo_streq(cause, "port-busy") && j->port_tries + 1 < PORT_TRIES_MAX) {
+	if (b.kind == B_REFUSED && mo_streq(cause, "port-busy"))
+		tries = PORT_TRIES_MAX;
+	else if (said_port_busy(j, &b))
+		tries = PORT_SAID_MAX;
+	if (j->port_tries + 1 < tries) {
 		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried", (long long)j->port, b.step->node);
 		job_move(t, id, T_RETRY, true, 2, reason);
 		return;

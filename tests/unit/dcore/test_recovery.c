@@ -93,6 +93,68 @@ static void exit_1_before_the_first_iteration_is_the_users_error(void **state)
 	world_done(&w);
 }
 
+/* A rank's exit before the first iteration, with its last line. */
+static int64_t first_exit(struct world *w, int64_t code, const char *line)
+{
+	int64_t id = running(w, 1, 2, 2);
+	struct toy_step *s;
+	struct note *n;
+
+	world_exit(w, 0, id, 1, code, 0);
+	s = world_toy_step(w, 0, id);
+	n = &s->notes[s->n_notes - 1];
+	mo_strs_add(&n->tail, &n->n_tail, line);
+	world_run(w, 2 * S);
+	return id;
+}
+
+static void exit_codes_before_the_first_iteration(void **state)
+{
+	static const struct { int64_t code; int state; const char *class, *said; } cases[] = {
+		{ 1, JOB_FAILED, "user_error", "an error of the program or its arguments: last line" }, { 2, JOB_FAILED, "user_error", "exit code 2" },
+		{ 126, JOB_FAILED, "user_error", "could not execute" }, { 127, JOB_FAILED, "user_error", "was not found" }, { 128, JOB_FAILED, "user_error", "exit code 128" },
+		{ 255, JOB_FAILED, "user_error", "exit code 255" }, { 137, JOB_RUNNING, "transient", "exit code 137, a shell's word for signal 9 SIGKILL" }, { 192, JOB_RUNNING, "transient", "signal 64" },
+		{ 193, JOB_FAILED, "user_error", "exit code 193" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct world w;
+		int64_t id = first_exit(&w, cases[i].code, "last line");
+		const struct job *j = world_job(&w, id);
+
+		assert_int_equal(j->state, cases[i].state);
+		assert_int_equal(j->attempt, cases[i].state == JOB_FAILED ? 1 : 2);
+		assert_string_equal(j->incidents[0].class, cases[i].class);
+		assert_non_null(strstr(cases[i].state == JOB_FAILED ? j->reason : j->incidents[0].cause, cases[i].said));
+		world_done(&w);
+	}
+}
+
+static void a_port_taken_before_the_bind_is_no_users_error(void **state)
+{
+	struct world w;
+	int64_t id = first_exit(&w, 1, "torch.distributed.DistNetworkError: EADDRINUSE, address already in use");
+
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->restarts, 0);
+	assert_int_equal(world_job(&w, id)->n_incidents, 0);
+	for (int tries = 0; tries < 10 && world_job(&w, id)->state == JOB_RUNNING; tries++) {
+		struct toy_step *s;
+		struct note *n;
+
+		world_exit(&w, 0, id, 1, 1, 0);
+		s = world_toy_step(&w, 0, id);
+		n = &s->notes[s->n_notes - 1];
+		mo_strs_add(&n->tail, &n->n_tail, "OSError: [Errno 98] Address already in use");
+		world_run(&w, 2 * S);
+	}
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);   /* a port of the program's own */
+	assert_int_equal(world_job(&w, id)->attempt, 5);
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
+	world_done(&w);
+}
+
 /* torch warns and unwinds after the traceback; what the job says is the exception */
 static void the_exception_is_the_reason(void **state)
 {
@@ -413,6 +475,8 @@ int main(void)
 		cmocka_unit_test(a_dead_rank_kills_its_peers_and_restarts),
 		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
 		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
+		cmocka_unit_test(exit_codes_before_the_first_iteration),
+		cmocka_unit_test(a_port_taken_before_the_bind_is_no_users_error),
 		cmocka_unit_test(the_exception_is_the_reason), cmocka_unit_test(an_exit_event_says_how), cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
