@@ -38,7 +38,7 @@ static void count(struct sim *s, int fault)
 
 static void on_process(struct sim *s, int fault)
 {
-	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS };
+	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS }, codes[] = { 1, 1, 2, 3, 127, 128 + SIGSEGV, 255 };
 	struct proc *p = some_proc(s);
 
 	if (!p || (fault == F_STEPD_HANG && p->step->hung))
@@ -46,7 +46,7 @@ static void on_process(struct sim *s, int fault)
 	count(s, fault);
 	switch (fault) {
 	case F_RANK_SIGNAL: proc_end(s, p, MO_NONE, signals[sim_random(s) % 4]); break;
-	case F_RANK_EXIT_1: proc_end(s, p, sim_between(s, 1, 3), MO_NONE); break;
+	case F_RANK_EXIT_1: proc_end(s, p, codes[sim_random(s) % ELEMENTSOF(codes)], MO_NONE); break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;

@@ -106,10 +106,11 @@ static void restart_from(struct sim *s, struct op *op)
 		[JOB_QUEUED] = F_FROM_QUEUED, [JOB_STARTING] = F_FROM_RUNNING, [JOB_RUNNING] = F_FROM_RUNNING, [JOB_RECOVERING] = F_FROM_RECOVERING, [JOB_STOPPING] = F_FROM_STOPPING,
 		[JOB_PAUSED] = F_FROM_PAUSED, [JOB_COMPLETED] = F_FROM_OVER, [JOB_FAILED] = F_FROM_OVER, [JOB_CANCELLED] = F_FROM_OVER,
 	};
+	static const int rare[] = { F_FROM_SUPERSEDED, F_FROM_TORN };   /* taken whenever there is one */
 	const struct job *j;
 
 	for (int tries = 0; op->value == MO_NONE && tries < 8; tries++) {
-		op->form = (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
+		op->form = tries < 2 ? rare[tries] : (int)sim_between(s, F_FROM_ZERO, F_FROM_BEYOND);
 		if (op->form == F_FROM_ZERO || op->form == F_FROM_BEYOND)
 			op->value = op->form == F_FROM_ZERO ? 0 : 1000000;
 		else if (op->form == F_FROM_UNKNOWN)
@@ -131,7 +132,7 @@ static void verb(struct sim *s)
 
 	op->job = some_job(s);
 	op->flag = op->type == EV_CANCEL && sim_chance(s, 0.3);
-	if (op->type == EV_RESUME)   /* somebody who paused it comes back */
+	if (op->type == EV_RESUME || (op->type == EV_RESTART && sim_chance(s, 0.1)))   /* somebody who paused it comes back */
 		for (size_t i = 0; i < core_state(s->ctl.shadow)->n_jobs; i++)
 			if (core_state(s->ctl.shadow)->jobs[i].state == JOB_PAUSED)
 				op->job = core_state(s->ctl.shadow)->jobs[i].id;
