@@ -35,7 +35,7 @@ static struct attempt *attempt_of(struct sim *s, struct proc *p)
 	a = mo_alloc(sizeof(*a));
 	if (t->step_us == 0) {
 		t->step_us = sim_between(s, 200 * MS, 1000 * MS);
-		t->length = sim_chance(s, 0.08) ? 0 : sim_between(s, 15, 80);
+		t->length = sim_chance(s, l->steps == MO_NONE ? 0.4 : 0.06) ? 0 : sim_between(s, 15, 80);
 	}
 	*a = (struct attempt){ .job = p->step->job, .number = p->step->attempt, .world = l->world, .steps = l->steps, .resume = l->resume, .step_us = t->step_us };
 	a->iteration = MO_MAX(l->resume, 0);
