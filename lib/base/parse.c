@@ -278,7 +278,7 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
 			continue;
 		d = edit_distance(s, len, names[i], name_len);
-		if (d < best && 2 * d < MO_MAX(len, name_len)) {
+		if (d < best && 2 * d < name_len) {
 			best = d;
 			found = names[i];
 		}

@@ -181,6 +181,7 @@ static void test_near_miss(void **state)
 	assert_string_equal(mo_near_miss("Engine", names, ELEMENTSOF(names)), "engine");
 	assert_string_equal(mo_near_miss("nam", names, ELEMENTSOF(names)), "name");
 	assert_null(mo_near_miss("xp", names, ELEMENTSOF(names)));
+	assert_null(mo_near_miss("plane", names, ELEMENTSOF(names)));
 	assert_null(mo_near_miss("", names, ELEMENTSOF(names)));
 	assert_null(mo_near_miss("something", names, ELEMENTSOF(names)));
 	assert_null(mo_near_miss("steps", names, 0));
