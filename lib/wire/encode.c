@@ -287,7 +287,7 @@ void wire_problem(int status, const char *detail, struct mo_buf *b)
 	static const struct { int status; const char *title; } titles[] = {
 		{ 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" },
 		{ 408, "Request Timeout" }, { 409, "Conflict" }, { 411, "Length Required" }, { 413, "Content Too Large" }, { 415, "Unsupported Media Type" },
-		{ 422, "Unprocessable Content" }, { 426, "Upgrade Required" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
+		{ 421, "Misdirected Request" }, { 422, "Unprocessable Content" }, { 426, "Upgrade Required" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
 		{ 500, "Internal Server Error" }, { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },
 	};
 	const char *title = status < 500 ? "Client Error" : "Server Error";

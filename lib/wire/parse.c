@@ -50,6 +50,18 @@ static size_t number(const char *text, size_t n)
 	return i;
 }
 
+/* -EINVAL with what is wrong at which byte, and its place by line and column. */
+static int wrong_at(const char *text, size_t at, struct mo_error *err, const char *what)
+{
+	int64_t line = 1, column = 1;
+
+	for (size_t i = 0; i < at; i++) {
+		column = text[i] == '\n' ? 1 : column + 1;
+		line += text[i] == '\n';
+	}
+	return mo_error_set_at(err, -EINVAL, line, column, "JSON: %s at byte %zu", what, at);
+}
+
 /* Looks at the bytes and counts the ':' outside strings: one per key of a valid document. -EINVAL with what is wrong at which byte. */
 static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *err)
 {
@@ -64,20 +76,20 @@ static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *e
 		} else if (!in_string && (c == '-' || (c >= '0' && c <= '9'))) {
 			len = number(text + i, n - i);
 			if (len == 0)
-				return mo_error_set(err, -EINVAL, "JSON: not a number at byte %zu", i);
+				return wrong_at(text, i, err, "not a number");
 			i += len - 1;
 		} else if (!in_string) {
 			if (!plain_byte(c))
-				return mo_error_set(err, -EINVAL, "JSON: unexpected character at byte %zu", i);
+				return wrong_at(text, i, err, "unexpected character");
 			keys += c == ':';
 		} else if (c == '"') {
 			in_string = false;
 		} else if (c == '\\') {
 			if (n - i > 5 && memcmp(text + i, "\\u0000", 6) == 0)
-				return mo_error_set(err, -EINVAL, "JSON: a string with a NUL character at byte %zu", i);
+				return wrong_at(text, i, err, "a string with a NUL character");
 			i++;   /* json-c judges the escape */
 		} else if (c < 0x20) {
-			return mo_error_set(err, -EINVAL, "JSON: control character in a string at byte %zu", i);
+			return wrong_at(text, i, err, "control character in a string");
 		}
 	}
 	if (!mo_utf8_valid(text, n))
@@ -144,11 +156,11 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 	if (e == json_tokener_continue)
 		return mo_error_set(err, -EINVAL, "JSON: the text ends too early (%zu bytes)", n);
 	if (e != json_tokener_success)
-		return mo_error_set(err, -EINVAL, "JSON: %s at byte %zu", json_tokener_error_desc(e), end);
+		return wrong_at(text, end, err, json_tokener_error_desc(e));
 	while (end < n && strchr(" \t\r\n", text[end]))
 		end++;
 	if (end < n)
-		return mo_error_set(err, -EINVAL, "JSON: something follows the document at byte %zu", end);
+		return wrong_at(text, end, err, "something follows the document");
 	if (count_keys(json) != keys)
 		return mo_error_set(err, -EINVAL, "JSON: a key is given twice in one object");
 	*ret = TAKE_PTR(json);

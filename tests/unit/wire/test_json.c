@@ -396,10 +396,20 @@ static void test_limits(void **state)
 
 static void test_problem(void **state)
 {
+	static const int sent[] = { 400, 401, 403, 404, 405, 408, 409, 411, 413, 415, 421, 422, 426, 429, 431, 500, 502, 503, 504, 507 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	wire_problem(409, "job j-7: is \"done\"", &b);
 	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Conflict\",\"status\":409,\"detail\":\"job j-7: is \\\"done\\\"\"}");
+	for (size_t i = 0; i < ELEMENTSOF(sent); i++) {
+		mo_buf_reset(&b);
+		wire_problem(sent[i], NULL, &b);
+		assert_null(strstr(b.data, " Error\",\"status\":4"));
+		assert_null(strstr(b.data, "\"Server Error"));
+	}
+	mo_buf_reset(&b);
+	wire_problem(421, "x", &b);
+	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Misdirected Request\",\"status\":421,\"detail\":\"x\"}");
 	mo_buf_reset(&b);
 	wire_problem(418, NULL, &b);
 	assert_string_equal(b.data, "{\"type\":\"about:blank\",\"title\":\"Client Error\",\"status\":418,\"detail\":\"Client Error\"}");
