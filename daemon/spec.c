@@ -119,6 +119,28 @@ static int add_peak(struct submit *s, struct mo_error *err)
 	return r;
 }
 
+/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as YAML. */
+static bool refuse_as_json(struct http_request *r, const char *text, size_t n)
+{
+	const char *type = http_header(r, "Content-Type");
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
+	struct mo_error err = {0}, *e;
+	struct json_object *json = NULL;
+
+	if (!type || strncasecmp(type, "application/json", strlen("application/json")) != 0)
+		return false;
+	if (wire_parse(text, n, &json, &err) == 0) {
+		json_object_put(json);
+		return false;
+	}
+	e = MO_GROW(errors.items, errors.n);
+	mo_error_set_at(e, -EINVAL, MO_MAX(err.line, 1), MO_MAX(err.column, 1), "not valid %s", mo_error_text(&err, -EINVAL));
+	mo_error_hint(e, "correct it, or send YAML as application/yaml");
+	mo_error_done(&err);
+	spec_refuse(r, &errors);
+	return true;
+}
+
 static struct submit *make(struct http_request *r, const char *text, size_t n)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
@@ -126,7 +148,8 @@ static struct submit *make(struct http_request *r, const char *text, size_t n)
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
 
 	if (recipe_parse(text, n, NULL, 0, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
-		spec_refuse(r, &errors);
+		if (!refuse_as_json(r, text, n))
+			spec_refuse(r, &errors);
 		return NULL;
 	}
 	int e = spec_resolve(s, &err);

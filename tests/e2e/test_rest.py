@@ -271,7 +271,8 @@ def bodies(m):
 @test
 def browsers(m):
     """Another Host, another Origin, and a cookie without X-Moe are refused."""
-    equal(m.ask("GET", "/healthz", token=None, headers={"Host": "evil.example"}).status, 421, "Host")
+    a = m.ask("GET", "/healthz", token=None, headers={"Host": "evil.example"})
+    equal((a.status, a.json["title"]), (421, "Misdirected Request"), "Host")
     equal(m.ask("GET", "/healthz", token=None, headers={"Host": "localhost:1"}).status, 200, "Host localhost")
     equal(m.submit(headers={"Origin": "http://evil.example"}).status, 403, "Origin")
     page = m.ask("GET", "/", token=None)
@@ -581,6 +582,19 @@ def a_stopped_controller_blames_nobody(m):
     finally:
         agent.running = False
         agent.thread.join(10)
+
+
+@test
+def body_that_is_no_json(m):
+    """What is announced as JSON and is none is called so, with its place; the same text as YAML is judged as YAML."""
+    bad = b'{"recipe": 1,\n "name": oops]}'
+    for route in ("/v1/jobs", "/v1/validate", "/v1/plan"):
+        a = m.ask("POST", route, bad)
+        e = a.json["errors"][0]
+        equal((a.status, e["line"], e["column"]), (422, 2, 10), "place in %s" % a.body)
+        need(e["message"].startswith("not valid JSON: ") and "application/yaml" in e["hint"], a.body)
+    a = m.ask("POST", "/v1/validate", bad, type="application/yaml")
+    need("not valid YAML" in a.json["errors"][0]["message"], a.body)
 
 
 @test
