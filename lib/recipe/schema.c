@@ -300,16 +300,31 @@ static const char *child_name(const char *path, const char *prefix)
 	return strncmp(path, prefix, n) == 0 && path[n] && !strchr(path + n, '.') ? path + n : NULL;
 }
 
-static void unknown_key(struct reader *r, const char *prefix, const struct ynode *key)
+/* What a key that is none was meant to be; NULL when it is near nothing. */
+static const char *meant(const struct reader *r, const char *prefix, const struct ynode *key)
 {
 	_cleanup_(mo_freep) const char **names = mo_alloc_array(r->n_keys, sizeof(*names));
-	_cleanup_(mo_freep) char *hint = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_keys; i++)
 		if (child_name(r->keys[i].path, prefix))
 			names[n++] = child_name(r->keys[i].path, prefix);
-	hint = near_hint(key->text, names, n);
+	return mo_near_miss(key->text, names, n);
+}
+
+static bool misspelt(const struct reader *r, const char *prefix, const struct ynode *map, const char *name)
+{
+	for (size_t i = 0; i < map->n; i++)
+		if (mo_streq(meant(r, prefix, map->items[i].key), name))
+			return true;
+	return false;
+}
+
+static void unknown_key(struct reader *r, const char *prefix, const struct ynode *key)
+{
+	const char *near = meant(r, prefix, key);
+	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
+
 	for (size_t i = 0; !hint && i < r->n_keys; i++) {     /* right word, wrong place */
 		const char *last = strrchr(r->keys[i].path, '.');
 
@@ -336,7 +351,7 @@ void schema_read(struct reader *r, const char *prefix, const struct ynode *map)
 	for (size_t i = 0; i < r->n_keys; i++) {
 		const char *name = r->keys[i].required ? child_name(r->keys[i].path, prefix) : NULL;
 
-		if (name && ynode_is_null(ynode_get(map, name)))
+		if (name && ynode_is_null(ynode_get(map, name)) && !misspelt(r, prefix, map, name))
 			errors_at(r->errors, map, NULL, "missing key '%s'", r->keys[i].path);
 	}
 }

@@ -85,6 +85,8 @@ static const struct bad whole[] = {
 	{ "recipe: 2\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "1:9 recipe: this version reads format 1" },
 	{ "recipe: 1\nname: -a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "2:7 name: expected a name" },
 	{ "recipe: 1\nname: a\nengine: {argv: [x]}\ncluster: {}\n", "3:9 missing key 'engine.kind'\n4:10 missing key 'cluster.gpus'\n" },
+	{ "recipe: 1\nnmae: a\nengine: {knd: command, argv: [x]}\ncluster: {gups: 2}\n",
+	  "2:1 unknown key 'nmae' [did you mean 'name'?]\n3:10 unknown key 'engine.knd' [did you mean 'kind'?]\n4:11 unknown key 'cluster.gups' [did you mean 'gpus'?]\n" },
 	{ "recipe: 1\nname: a\nengine: {kind: command}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.argv'" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.entry'" },
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: x}\ncluster: {gpus: 1}\n", "3:31 engine.argv: expected a list, got 'x' [write it as [a, b]]" },
