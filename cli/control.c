@@ -1,9 +1,12 @@
 /* cancel, pause, resume, restart: one POST each; the answer is the Job document. */
+#include <string.h>
+
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
 
-static int act(struct cli *cli, const char *word, const char *verb, const char *body, const char *said)
+/* said: what happens to a job with ranks; idle: when there was nothing to stop, that is, the job is in the state `at` already. */
+static int act(struct cli *cli, const char *word, const char *verb, const char *body, const char *said, const char *at, const char *idle)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
@@ -12,7 +15,8 @@ static int act(struct cli *cli, const char *word, const char *verb, const char *
 		return r;
 	if (cli->json)
 		return print_answer(&a);
-	printf("%s %s: %s\n", id, paint_state(cli, js_str(a.doc, "state")), said);
+	const char *state = text_or(js_str(a.doc, "state"));
+	printf("%s %s: %s\n", id, paint_state(cli, state), at && !strcmp(state, at) ? idle : said);
 	return CLI_OK;
 }
 
@@ -24,21 +28,23 @@ static int run_cancel(struct cli *cli, int argc, char **argv)
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	if (r)
 		return cli_stop(r);
-	return act(cli, args[0], "cancel", now ? "{\"now\":true}" : "{}", now ? "killed at once" : "asked to stop; ranks may save a checkpoint within stop.grace");
+	return act(cli, args[0], "cancel", now ? "{\"now\":true}" : "{}", now ? "killed at once" : "asked to stop; ranks may save a checkpoint within stop.grace", "cancelled",
+		"it had no ranks to stop");
 }
 
 static int run_pause(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
-	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", "asked to stop and keep its place in the list; `moectl resume` continues from the newest checkpoint");
+	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", "asked to stop and keep its place in the list; `moectl resume` continues from the newest checkpoint", "paused",
+		"it had no ranks to stop; `moectl resume` queues it again");
 }
 
 static int run_resume(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
-	return r ? cli_stop(r) : act(cli, args[0], "resume", "{}", "queued again");
+	return r ? cli_stop(r) : act(cli, args[0], "resume", "{}", "queued again", NULL, NULL);
 }
 
 static int run_restart(struct cli *cli, int argc, char **argv)
@@ -51,7 +57,7 @@ static int run_restart(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	body = from == MO_NONE ? mo_strdup("{}") : mo_printf("{\"from\":%lld}", (long long)from);
-	return act(cli, args[0], "restart", body, "stops as planned and starts again from a checkpoint");
+	return act(cli, args[0], "restart", body, "stops as planned and starts again from a checkpoint", "queued", "it had no ranks to stop; queued");
 }
 
 const struct verb verb_cancel = { "cancel", "Act", "cancel JOB [--now]", "end a job; its ranks get stop.signal and stop.grace", "  --now    kill the ranks at once, no grace\n", run_cancel };

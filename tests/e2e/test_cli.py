@@ -483,7 +483,16 @@ def usage_errors(w):
             error_line(r, 2, "moectl " + " ".join(words))
         equal(r.stdout, "", "stdout of a usage error")
     need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
+    need("did you mean" not in w.c.run("bogus", check=False).stderr, "a near miss for a word that is nowhere near")
     need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
+
+
+@suite.test
+def acting_on_a_job_without_ranks(w):
+    job = w.c.submit(command_recipe("idle", ["true"], gpus=64))
+    for verb, state in (("pause", "paused"), ("resume", "queued"), ("restart", "queued"), ("cancel", "cancelled")):
+        text = w.c.run(verb, job).stdout
+        need(text.startswith("%s %s: " % (job, state)) and "save" not in text and "asked to stop" not in text, lambda: "%s of a job without ranks: %r" % (verb, text))
 
 
 @suite.test
