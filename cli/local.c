@@ -49,14 +49,22 @@ int local_load(struct local *l, struct mo_error *err)
 	return mo_options_file(&shape, l, path, err);
 }
 
+int local_write(const char *path, const char *text, size_t n, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf now = { 0 };
+	if (mo_read_file(path, n, &now) == 0 && now.len == n && !memcmp(now.data ? now.data : "", text, n))
+		return 0;
+	int r = mo_write_file(path, text, n, 0600, true);
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 int local_save(const struct local *l, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = local_path(l, "local.yaml");
 	_cleanup_(mo_freep) char *text = mo_printf("# Written by `moectl local up`; the shape of this cluster.\nnodes: %lld\ngpus_per_node: %lld\nport: %lld\nfound_gpus: %lld\n%s%s%s", (long long)l->nodes,
 						   (long long)l->gpus_per_node, (long long)l->port, (long long)l->found_gpus, l->topology ? "topology: " : "",
 						   l->topology ? l->topology : "", l->topology ? "\n" : "");
-	int r = mo_write_file(path, text, strlen(text), 0600, true);
-	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+	return local_write(path, text, strlen(text), err);
 }
 
 char *local_node(const struct local *l, int64_t i)

@@ -1,6 +1,6 @@
 /* `moectl local`: moed and agents on this machine, everything below one directory.
  *   DIR/local.yaml                    shape of the cluster, written once (the port too, so that it stays)
- *   DIR/moed.yaml, nodes/NAME.yaml    configuration of the daemons, written anew by every `up`
+ *   DIR/moed.yaml, nodes/NAME.yaml    configuration of the daemons, brought up to date by every `up`
  *   DIR/moed.sock, moed/              controller: socket, state
  *   DIR/state/NAME, run/NAME          agent: state (logs of ranks), runtime (step directories)
  *   DIR/pid/NAME, log/NAME.log        per daemon: "pid start-time boot-id"; its output
@@ -27,6 +27,8 @@ void local_done(struct local *l);
 /* Reads DIR/local.yaml. 0, -ENOENT: no cluster there; other errors with err. l->dir must be set. */
 int local_load(struct local *l, struct mo_error *err);
 int local_save(const struct local *l, struct mo_error *err);
+/* Writes a file of the cluster that only its owner reads, when its content differs: a full disk does not keep a cluster that is there from coming up. */
+int local_write(const char *path, const char *text, size_t n, struct mo_error *err);
 char *local_node(const struct local *l, int64_t i);               /* "node-0"; caller frees */
 char *local_path(const struct local *l, const char *fmt, ...) _printf_(2, 3);
 char *local_url(const struct local *l);                           /* unix:DIR/moed.sock */

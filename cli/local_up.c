@@ -94,12 +94,6 @@ static char *cpus_of(const struct cores *cores, int64_t i, int64_t n)
 	return mo_idset_format(&set);
 }
 
-static int write_text(const char *path, const struct mo_buf *b, struct mo_error *err)
-{
-	int r = mo_write_file(path, b->data, b->len, 0600, false);
-	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
-}
-
 /* Several local clusters of one machine share its ports, and two supervisors may hold the same one (it is bound, not listening): each cluster begins somewhere else. */
 static int64_t first_rank_port(const struct local *l)
 {
@@ -115,7 +109,7 @@ static int write_moed(const struct local *l, struct mo_error *err)
 	_cleanup_(mo_freep) char *path = local_path(l, "moed.yaml");
 	mo_buf_printf(&b, "# Written by `moectl local up`.\nstate_dir: %s/moed\nunix_socket: %s/moed.sock\nlisten: 127.0.0.1\nport: %lld\nbootstrap_tokens: %s/tokens\nrank_ports: %lld-%d\n", l->dir, l->dir,
 		      (long long)l->port, l->dir, (long long)first_rank_port(l), RANK_PORT_MAX);
-	return write_text(path, &b, err);
+	return local_write(path, b.data, b.len, err);
 }
 
 static int write_agent(const struct local *l, int64_t i, const char *node, const char *cpus, struct mo_error *err)
@@ -135,7 +129,7 @@ static int write_agent(const struct local *l, int64_t i, const char *node, const
 		mo_buf_printf(&b, "topology: %s\n", l->topology);
 	else if (cpus)
 		mo_buf_printf(&b, "cpus: %s\n", cpus);
-	return write_text(path, &b, err);
+	return local_write(path, b.data, b.len, err);
 }
 
 static int write_all(struct local *l, bool first_time, struct mo_error *err)

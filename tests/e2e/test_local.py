@@ -101,9 +101,17 @@ def tcp_needs_the_token():
 @suite.test
 def second_up_changes_nothing():
     with Cluster(place("twice")) as c:
-        before = c.status()
+        before, files = c.status(), inodes(c)
         c.up()
         equal(c.status(), before, "status after a second up")
+        equal(inodes(c), files, "files after a second up")
+        need("moed.yaml" in files and "nodes/node-1.yaml" in files, lambda: "files %s" % files)
+
+
+def inodes(c):
+    """Every configuration file of the cluster: it is replaced when it is written, so that a full disk would fail it."""
+    found = [os.path.join(top, name) for top, _, names in os.walk(c.dir) for name in names if name.endswith(".yaml")]
+    return {os.path.relpath(f, c.dir): os.stat(f).st_ino for f in found}
 
 
 @suite.test
