@@ -6,35 +6,97 @@
 
 #include "lib/model/limits.h"
 
-static int64_t submit(struct world *w, int64_t resume)
+/* A job of two ranks on one node that saves to /ckpt; what differs is said to again(). */
+struct one { struct world w; int64_t id; };
+
+static void submit(struct one *o, int64_t resume, int64_t keep)
 {
 	struct submit spec;
-	int64_t id;
 
-	world_init(w, 1, 2);
+	world_init(&o->w, 1, 2);
 	world_recipe(&spec, 2);
 	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
 	spec.recipe.checkpoint.resume = resume;
+	spec.recipe.checkpoint.keep = keep;
 	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
 	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
 	spec.engine.layout.announced_is_complete = true;
-	id = world_submit(w, &spec);
+	o->id = world_submit(&o->w, &spec);
 	mo_desc_done(&submit_desc, &spec);
-	return id;
 }
 
-static void save(struct world *w, int64_t id, int64_t iteration)
+/* resume: auto; nothing lies there yet, and nothing was looked at */
+static int setup(void **state)
+{
+	struct one *o = *state = mo_alloc(sizeof(*o));
+
+	submit(o, -1, 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct one *o = *state;
+
+	world_done(&o->w);
+	free(o);
+	return 0;
+}
+
+static void again(struct one *o, int64_t resume, int64_t keep)
+{
+	world_done(&o->w);
+	submit(o, resume, keep);
+}
+
+static const struct job *job(const struct one *o)
+{
+	return world_job(&o->w, o->id);
+}
+
+static int state_of(const struct one *o, int64_t iteration)
+{
+	return checkpoint_find(job(o), iteration)->state;
+}
+
+static void run(struct one *o, int64_t seconds)
+{
+	world_run(&o->w, seconds * S);
+}
+
+static void save(struct one *o, int64_t iteration)
 {
 	struct note *n;
 
-	world_iteration(w, 0, id, iteration);
-	n = world_note(w, 0, id, NOTE_SAVING);
+	world_iteration(&o->w, 0, o->id, iteration);
+	n = world_note(&o->w, 0, o->id, NOTE_SAVING);
 	n->iteration = iteration;
-	n = world_note(w, 0, id, NOTE_CHECKPOINT);
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
 	n->iteration = iteration;
 	n->path = mo_printf("/ckpt/%lld", (long long)iteration);
-	world_found(w, iteration, true);
-	world_run(w, S);
+	world_found(&o->w, iteration, true);
+	run(o, 1);
+}
+
+/* Rank 0 dies; the next attempt, if any, runs. */
+static void crash(struct one *o)
+{
+	world_exit(&o->w, 0, o->id, 0, 0, SIGKILL);
+	run(o, 3);
+}
+
+static int restart_from(struct one *o, int64_t iteration)
+{
+	world_step(&o->w, &(struct core_event){ .type = EV_RESTART, .job = o->id, .value = iteration, .user = "ann" });
+	return o->w.reply_status;
+}
+
+/* This attempt was launched from there. It is recovering or running: its ranks may not have iterated yet. */
+static void resumed(const struct one *o, int64_t attempt, int64_t resume)
+{
+	assert_int_equal(job(o)->n_started, 1);
+	assert_int_equal(job(o)->attempt, attempt);
+	assert_int_equal(job(o)->resume, resume);
 }
 
 static void a_new_job_resumes_from_what_lies_there(void **state)
@@ -42,351 +104,370 @@ static void a_new_job_resumes_from_what_lies_there(void **state)
 	static const struct { int64_t resume; int64_t expect; const char *word; } cases[] = { { -1, 200, "--load=/ckpt/200" }, { -2, -1, "--fresh" }, { 100, 100, "--load=/ckpt/100" } };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		struct world w;
+		struct one *o = *state;
 		const struct launch *l = NULL;
-		int64_t id = submit(&w, cases[i].resume);
 
-		world_found(&w, 300, false);
-		world_found(&w, 100, true);
-		world_found(&w, 200, true);
-		world_run(&w, 2 * S);
-		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-		assert_int_equal(world_job(&w, id)->resume, cases[i].expect);
-		for (size_t k = 0; k < w.toys[0].n_log; k++)
-			l = w.toys[0].log[k].launch ? w.toys[0].log[k].launch : l;
+		again(o, cases[i].resume, 0);
+		world_found(&o->w, 300, false);
+		world_found(&o->w, 100, true);
+		world_found(&o->w, 200, true);
+		run(o, 2);
+		resumed(o, 1, cases[i].expect);
+		for (size_t k = 0; k < o->w.toys[0].n_log; k++)
+			l = o->w.toys[0].log[k].launch ? o->w.toys[0].log[k].launch : l;
 		assert_non_null(l);
 		assert_string_equal(l->argv[1], cases[i].word);
 		assert_int_equal(l->resume, cases[i].expect);
-		assert_int_equal(checkpoint_find(world_job(&w, id), 300)->state, CKPT_TORN);
-		assert_int_equal(checkpoint_find(world_job(&w, id), 200)->state, CKPT_VERIFIED);
-		assert_true(world_event_seen(&w, "checkpoint.torn") && world_event_seen(&w, "checkpoint.verified"));
-		world_done(&w);
+		assert_int_equal(state_of(o, 300), CKPT_TORN);
+		assert_int_equal(state_of(o, 200), CKPT_VERIFIED);
+		assert_true(world_event_seen(&o->w, "checkpoint.torn") && world_event_seen(&o->w, "checkpoint.verified"));
 	}
 }
 
 static void nothing_there_is_a_fresh_start(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->resume, -1);
-	world_done(&w);
+	run(o, 2);
+	resumed(o, 1, -1);
 }
 
 static void everything_damaged_waits(void **state)
 {
-	struct world w;
+	struct one *o = *state;
 	struct why_view why;
-	int64_t id = submit(&w, -1);
 
-	world_found(&w, 300, false);
-	world_run(&w, 100 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "every checkpoint in /ckpt is damaged"));
+	world_found(&o->w, 300, false);
+	run(o, 100);
+	assert_int_equal(job(o)->state, JOB_QUEUED);
+	assert_non_null(strstr(job(o)->reason, "every checkpoint in /ckpt is damaged"));
 	mo_desc_init(&why_view_desc, &why);
-	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
+	job_why(core_state(o->w.core), job(o), o->w.now, &why);
 	assert_string_equal(why.reasons[0].code, "checkpoint");
 	assert_non_null(strstr(why.reasons[0].evidence[0], "no COMPLETE file"));
 	mo_desc_done(&why_view_desc, &why);
-	w.scan.items[0].complete = true;   /* repaired */
-	world_run(&w, 40 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->resume, 300);
-	world_done(&w);
+	o->w.scan.items[0].complete = true;   /* repaired */
+	run(o, 40);
+	resumed(o, 1, 300);
 }
 
 static void restart_from_0_is_a_spoken_fresh_start(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_found(&w, 300, false);
-	world_run(&w, 5 * S);
-	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 0, .user = "ann" });
-	world_run(&w, 5 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->resume, -1);
-	world_done(&w);
+	world_found(&o->w, 300, false);
+	run(o, 5);
+	assert_int_equal(restart_from(o, 0), 200);
+	run(o, 5);
+	resumed(o, 1, -1);
 }
 
 static void a_named_one_that_is_missing_fails(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, 150);
+	struct one *o = *state;
 
-	world_found(&w, 100, true);
-	world_run(&w, 5 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "checkpoint.resume: 150"));
-	assert_int_equal(world_job(&w, id)->attempt, 0);
-	world_done(&w);
+	again(o, 150, 0);
+	world_found(&o->w, 100, true);
+	run(o, 5);
+	assert_int_equal(job(o)->state, JOB_FAILED);
+	assert_non_null(strstr(job(o)->reason, "checkpoint.resume: 150"));
+	assert_int_equal(job(o)->attempt, 0);
 }
 
 static void unwritable_and_unreadable(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	w.scan.error = mo_strdup("the helper timed out");
-	world_run(&w, 50 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "timed out"));
-	mo_str_set(&w.scan.error, NULL);
-	w.scan.writable = false;
-	world_run(&w, 50 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "not writable by ann"));
-	world_done(&w);
+	o->w.scan.error = mo_strdup("the helper timed out");
+	run(o, 50);
+	assert_int_equal(job(o)->state, JOB_QUEUED);
+	assert_non_null(strstr(job(o)->reason, "timed out"));
+	mo_str_set(&o->w.scan.error, NULL);
+	o->w.scan.writable = false;
+	run(o, 50);
+	assert_int_equal(job(o)->state, JOB_FAILED);
+	assert_non_null(strstr(job(o)->reason, "not writable by ann"));
 }
 
 static void recovery_takes_the_newest_complete(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 	size_t scans;
 
-	world_run(&w, 2 * S);
-	save(&w, id, 10);
-	save(&w, id, 20);
-	scans = world_count(&w, 0, CMD_SCAN);
-	w.scan.items[1].complete = false;   /* torn since */
-	w.scan.items[1].bytes = 0;
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	assert_true(world_count(&w, 0, CMD_SCAN) > scans);
-	assert_int_equal(checkpoint_find(world_job(&w, id), 20)->state, CKPT_TORN);
-	assert_int_equal(world_job(&w, id)->incidents[0].lost_iterations, 10);
-	world_done(&w);
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	scans = world_count(&o->w, 0, CMD_SCAN);
+	o->w.scan.items[1].complete = false;   /* torn since */
+	o->w.scan.items[1].bytes = 0;
+	crash(o);
+	resumed(o, 2, 10);
+	assert_true(world_count(&o->w, 0, CMD_SCAN) > scans);
+	assert_int_equal(state_of(o, 20), CKPT_TORN);
+	assert_int_equal(job(o)->incidents[0].lost_iterations, 10);
 }
 
 static void an_announced_one_counts_without_marker(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
-	save(&w, id, 10);
-	w.scan.items[0].complete = false;   /* no COMPLETE file, but the engine announced it and bytes are there */
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	world_done(&w);
+	run(o, 2);
+	save(o, 10);
+	o->w.scan.items[0].complete = false;   /* no COMPLETE file, but the engine announced it and bytes are there */
+	crash(o);
+	assert_int_equal(job(o)->resume, 10);
 }
 
 static void lost_checkpoints_are_not_a_fresh_start(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
-	save(&w, id, 10);
-	mo_vec_clear(&found_checkpoint_desc, (void **)&w.scan.items, &w.scan.n_items);   /* not mounted any more */
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 60 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_non_null(strstr(world_job(&w, id)->reason, "not found in checkpoint.dir"));
-	world_found(&w, 10, true);
-	world_run(&w, 40 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	world_done(&w);
+	run(o, 2);
+	save(o, 10);
+	mo_vec_clear(&found_checkpoint_desc, (void **)&o->w.scan.items, &o->w.scan.n_items);   /* not mounted any more */
+	world_exit(&o->w, 0, o->id, 0, 0, SIGKILL);
+	run(o, 60);
+	assert_int_equal(job(o)->state, JOB_RECOVERING);
+	assert_int_equal(job(o)->attempt, 1);
+	assert_non_null(strstr(job(o)->reason, "not found in checkpoint.dir"));
+	world_found(&o->w, 10, true);
+	run(o, 40);
+	resumed(o, 2, 10);
 }
 
 static void an_unfinished_first_save_is_no_loss(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 	struct note *n;
 
-	world_run(&w, 2 * S);
-	world_iteration(&w, 0, id, 10);
-	n = world_note(&w, 0, id, NOTE_SAVING);
+	run(o, 2);
+	world_iteration(&o->w, 0, o->id, 10);
+	n = world_note(&o->w, 0, o->id, NOTE_SAVING);
 	n->iteration = 10;
-	world_found(&w, 10, false);
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->resume, -1);
-	world_done(&w);
+	world_found(&o->w, 10, false);
+	crash(o);
+	resumed(o, 2, -1);
 }
 
 static void restart_from_takes_the_newest_at_most(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
-	save(&w, id, 10);
-	save(&w, id, 20);
-	save(&w, id, 30);
-	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 5, .user = "ann" });
-	assert_int_equal(w.reply_status, 409);
-	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 25, .user = "ann" });
-	assert_int_equal(w.reply_status, 200);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->resume, 20);
-	assert_int_equal(world_job(&w, id)->restarts, 0);
-	world_done(&w);
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	save(o, 30);
+	assert_int_equal(restart_from(o, 5), 409);
+	assert_int_equal(restart_from(o, 25), 200);
+	run(o, 3);
+	resumed(o, 2, 20);
+	assert_int_equal(job(o)->restarts, 0);
 }
 
 static void an_announcement_without_a_number_is_ignored(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 	struct note *n;
 
-	world_run(&w, 2 * S);
-	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	run(o, 2);
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
 	n->iteration = MO_NONE;
 	n->path = mo_strdup("/ckpt/last");
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_checkpoints, 0);
-	assert_false(world_event_seen(&w, "checkpoint.saved"));
-	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	run(o, 1);
+	assert_int_equal(job(o)->n_checkpoints, 0);
+	assert_false(world_event_seen(&o->w, "checkpoint.saved"));
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
 	n->iteration = MO_NONE;
 	n->path = mo_strdup("/ckpt/step7");
-	world_run(&w, S);
-	assert_non_null(checkpoint_find(world_job(&w, id), 7));
-	assert_true(world_event_seen(&w, "checkpoint.saved"));
-	world_done(&w);
+	run(o, 1);
+	assert_non_null(checkpoint_find(job(o), 7));
+	assert_true(world_event_seen(&o->w, "checkpoint.saved"));
 }
 
 static void what_the_user_went_back_behind_is_superseded(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
-	save(&w, id, 10);
-	save(&w, id, 20);
-	save(&w, id, 30);
-	world_step(&w, &(struct core_event){ .type = EV_RESTART, .job = id, .value = 10, .user = "ann" });
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	for (size_t i = 0; i < world_job(&w, id)->n_checkpoints; i++)
-		assert_int_equal(world_job(&w, id)->checkpoints[i].state == CKPT_SUPERSEDED, world_job(&w, id)->checkpoints[i].iteration > 10);
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 3);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	save(&w, id, 20);   /* written again */
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 4);
-	assert_int_equal(world_job(&w, id)->resume, 20);
-	world_done(&w);
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	save(o, 30);
+	assert_int_equal(restart_from(o, 10), 200);
+	run(o, 3);
+	assert_int_equal(job(o)->resume, 10);
+	for (size_t i = 0; i < job(o)->n_checkpoints; i++)
+		assert_int_equal(job(o)->checkpoints[i].state == CKPT_SUPERSEDED, job(o)->checkpoints[i].iteration > 10);
+	crash(o);
+	resumed(o, 3, 10);
+	save(o, 20);   /* written again */
+	crash(o);
+	resumed(o, 4, 20);
+}
+
+/* What is damaged or missing when a user goes back is given up too: it is neither resumed when it turns up again, nor does it hold up the new run. */
+static void damage_behind_the_chosen_one_is_given_up(void **state)
+{
+	struct one *o = *state;
+
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	o->w.scan.n_items--;   /* the file system does not show it for a while */
+	assert_int_equal(restart_from(o, 10), 200);
+	run(o, 3);
+	resumed(o, 2, 10);
+	o->w.scan.n_items++;
+	crash(o);
+	resumed(o, 3, 10);
+	assert_int_equal(state_of(o, 20), CKPT_SUPERSEDED);
+}
+
+static void old_damage_does_not_hold_up_a_spoken_fresh_start(void **state)
+{
+	struct one *o = *state;
+
+	world_found(&o->w, 300, false);
+	run(o, 5);
+	assert_int_equal(restart_from(o, 0), 200);
+	run(o, 5);
+	resumed(o, 1, -1);
+	crash(o);
+	resumed(o, 2, -1);
+}
+
+static void keep_leaves_the_chosen_one(void **state)
+{
+	struct one *o = *state;
+
+	again(o, -1, 2);
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	o->w.no_kill = true;
+	assert_int_equal(restart_from(o, 10), 200);
+	save(o, 30);           /* the ranks save once more before they stop */
+	run(o, 3);
+	assert_int_equal(job(o)->state, JOB_STOPPING);
+	assert_int_equal(state_of(o, 10), CKPT_COMPLETE);
+	o->w.no_kill = false;
+	run(o, 5);
+	resumed(o, 2, 10);
+}
+
+static void a_chosen_one_that_was_damaged_since_is_waited_for(void **state)
+{
+	struct one *o = *state;
+
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	o->w.scan.items[0].complete = false;
+	o->w.scan.items[0].bytes = 0;
+	assert_int_equal(restart_from(o, 10), 200);
+	run(o, 60);
+	assert_int_equal(job(o)->state, JOB_QUEUED);
+	assert_int_equal(job(o)->attempt, 1);
+	assert_non_null(strstr(job(o)->reason, "restart --from 10: no complete checkpoint at or before it is left in /ckpt: incomplete; bring one back"));
+	assert_non_null(strstr(job(o)->reason, "--from 0 to start afresh"));
+	o->w.scan.items[0].complete = true;
+	run(o, 40);
+	resumed(o, 2, 10);
 }
 
 static void never_still_recovers_from_its_own(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -2);
+	struct one *o = *state;
 
-	world_found(&w, 500, true);   /* of another job */
-	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->resume, -1);
-	save(&w, id, 10);
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->resume, 10);
-	world_done(&w);
+	again(o, -2, 0);
+	world_found(&o->w, 500, true);   /* of another job */
+	run(o, 2);
+	assert_int_equal(job(o)->resume, -1);
+	save(o, 10);
+	crash(o);
+	assert_int_equal(job(o)->resume, 10);
 }
 
 static void keep_removes_what_this_job_wrote(void **state)
 {
-	struct submit spec;
-	struct world w;
-	int64_t id;
+	struct one *o = *state;
 
-	world_init(&w, 1, 2);
-	world_recipe(&spec, 2);
-	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
-	spec.recipe.checkpoint.keep = 2;
-	id = world_submit(&w, &spec);
-	mo_desc_done(&submit_desc, &spec);
-	world_found(&w, 5, true);   /* of an earlier job: never removed */
-	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->resume, 5);
-	save(&w, id, 10);
-	save(&w, id, 20);
-	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_COMPLETE);
-	w.no_scan = true;
-	save(&w, id, 30);
-	world_run(&w, 3 * S);
-	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_DELETED);
-	assert_true(checkpoint_removing(checkpoint_find(world_job(&w, id), 10)));
-	assert_int_equal(w.scan.n_items, 4);
-	w.no_scan = false;
-	world_run(&w, 3 * S);
-	assert_int_equal(w.scan.n_items, 3);
-	assert_false(checkpoint_removing(checkpoint_find(world_job(&w, id), 10)));
-	assert_int_equal(checkpoint_find(world_job(&w, id), 10)->state, CKPT_DELETED);
-	save(&w, id, 40);
-	world_run(&w, 2 * S);
-	assert_int_equal(w.scan.n_items, 3);
-	assert_int_equal(w.scan.items[0].iteration, 5);
-	assert_int_equal(w.scan.items[1].iteration, 30);
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, id)->resume, 40);
-	world_done(&w);
+	again(o, -1, 2);
+	world_found(&o->w, 5, true);   /* of an earlier job: never removed */
+	run(o, 2);
+	assert_int_equal(job(o)->resume, 5);
+	save(o, 10);
+	save(o, 20);
+	assert_int_equal(state_of(o, 10), CKPT_COMPLETE);
+	o->w.no_scan = true;
+	save(o, 30);
+	run(o, 3);
+	assert_int_equal(state_of(o, 10), CKPT_DELETED);
+	assert_true(checkpoint_removing(checkpoint_find(job(o), 10)));
+	assert_int_equal(o->w.scan.n_items, 4);
+	o->w.no_scan = false;
+	run(o, 3);
+	assert_int_equal(o->w.scan.n_items, 3);
+	assert_false(checkpoint_removing(checkpoint_find(job(o), 10)));
+	assert_int_equal(state_of(o, 10), CKPT_DELETED);
+	save(o, 40);
+	run(o, 2);
+	assert_int_equal(o->w.scan.n_items, 3);
+	assert_int_equal(o->w.scan.items[0].iteration, 5);
+	assert_int_equal(o->w.scan.items[1].iteration, 30);
+	crash(o);
+	assert_int_equal(job(o)->resume, 40);
 }
 
 static void a_path_without_iteration(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 	struct note *n;
 
-	world_run(&w, 2 * S);
-	n = world_note(&w, 0, id, NOTE_CHECKPOINT);
+	run(o, 2);
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
 	n->path = mo_strdup("/ckpt/step-0042/");
-	world_run(&w, S);
-	assert_int_equal(state_newest_checkpoint(world_job(&w, id)), 42);
-	world_done(&w);
+	run(o, 1);
+	assert_int_equal(state_newest_checkpoint(job(o)), 42);
 }
 
 static void the_ledger_is_bounded(void **state)
 {
-	struct world w;
-	int64_t id = submit(&w, -1);
+	struct one *o = *state;
 
-	world_run(&w, 2 * S);
+	run(o, 2);
 	for (int64_t i = 0; i < MO_CHECKPOINTS_MAX + 10; i++)
-		world_note(&w, 0, id, NOTE_CHECKPOINT)->iteration = i;
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_checkpoints, MO_CHECKPOINTS_MAX);
-	assert_int_equal(state_newest_checkpoint(world_job(&w, id)), MO_CHECKPOINTS_MAX + 9);
-	assert_int_equal(world_job(&w, id)->checkpoints[0].iteration, 10);
-	world_done(&w);
+		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->iteration = i;
+	run(o, 1);
+	assert_int_equal(job(o)->n_checkpoints, MO_CHECKPOINTS_MAX);
+	assert_int_equal(state_newest_checkpoint(job(o)), MO_CHECKPOINTS_MAX + 9);
+	assert_int_equal(job(o)->checkpoints[0].iteration, 10);
 }
 
 int main(void)
 {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_job_resumes_from_what_lies_there),
-		cmocka_unit_test(nothing_there_is_a_fresh_start),
-		cmocka_unit_test(everything_damaged_waits),
-		cmocka_unit_test(restart_from_0_is_a_spoken_fresh_start),
-		cmocka_unit_test(a_named_one_that_is_missing_fails),
-		cmocka_unit_test(unwritable_and_unreadable),
-		cmocka_unit_test(recovery_takes_the_newest_complete),
-		cmocka_unit_test(an_announced_one_counts_without_marker),
-		cmocka_unit_test(lost_checkpoints_are_not_a_fresh_start),
-		cmocka_unit_test(an_unfinished_first_save_is_no_loss),
-		cmocka_unit_test(restart_from_takes_the_newest_at_most),
-		cmocka_unit_test(an_announcement_without_a_number_is_ignored),
-		cmocka_unit_test(what_the_user_went_back_behind_is_superseded),
-		cmocka_unit_test(never_still_recovers_from_its_own),
-		cmocka_unit_test(keep_removes_what_this_job_wrote),
-		cmocka_unit_test(a_path_without_iteration),
-		cmocka_unit_test(the_ledger_is_bounded),
+		T(a_new_job_resumes_from_what_lies_there),
+		T(nothing_there_is_a_fresh_start),
+		T(everything_damaged_waits),
+		T(restart_from_0_is_a_spoken_fresh_start),
+		T(a_named_one_that_is_missing_fails),
+		T(unwritable_and_unreadable),
+		T(recovery_takes_the_newest_complete),
+		T(an_announced_one_counts_without_marker),
+		T(lost_checkpoints_are_not_a_fresh_start),
+		T(an_unfinished_first_save_is_no_loss),
+		T(restart_from_takes_the_newest_at_most),
+		T(an_announcement_without_a_number_is_ignored),
+		T(what_the_user_went_back_behind_is_superseded),
+		T(damage_behind_the_chosen_one_is_given_up),
+		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
+		T(keep_leaves_the_chosen_one),
+		T(a_chosen_one_that_was_damaged_since_is_waited_for),
+		T(never_still_recovers_from_its_own),
+		T(keep_removes_what_this_job_wrote),
+		T(a_path_without_iteration),
+		T(the_ledger_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
