@@ -20,21 +20,11 @@ static const char *const levels[] = { "marker", "sizes" };
 
 static void print_items(const struct cli *cli, struct json_object *items)
 {
-	static const char *const titles[] = { ">ITERATION", "STATE", "LEVEL", ">SIZE", "SAVED", ">ATTEMPT", "PATH", "REASON" };
-	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(items); i++) {
-		struct json_object *c = js_at(items, i);
-		table_cell(&t, "%s", text_int(js_int(c, "iteration")));
-		table_cell(&t, "%s", text_or(js_str(c, "state")));
-		table_cell(&t, "%s", text_or(js_str(c, "level")));
-		table_cell(&t, "%s", text_bytes(js_int(c, "bytes")));
-		table_cell(&t, "%s", text_or(js_str(c, "saved_at")));
-		table_cell(&t, "%s", text_int(js_int(c, "attempt")));
-		table_cell(&t, "%s", text_or(js_str(c, "path")));
-		table_cell(&t, "%s", text_or(js_str(c, "reason")));
-	}
-	table_print(cli, &t);
+	static const struct column columns[] = {
+		{ ">ITERATION", "iteration", CELL_INT }, { "STATE", "state" }, { "LEVEL", "level" }, { ">SIZE", "bytes", CELL_BYTES }, { "SAVED", "saved_at" },
+		{ ">ATTEMPT", "attempt", CELL_INT }, { "PATH", "path" }, { "REASON", "reason" },
+	};
+	print_table(cli, columns, ELEMENTSOF(columns), items);
 }
 
 static int of_job(struct cli *cli, const char *word)

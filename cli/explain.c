@@ -15,24 +15,23 @@ static void print_env(const struct cli *cli, struct json_object *items)
 	}
 }
 
+static void read_back_cell(struct table *t, struct json_object *rank)
+{
+	struct json_object *v = js_get(rank, "bind_verified");
+	table_cell(t, "%s", !v ? "not known" : json_object_get_boolean(v) ? "verified" : "differs");
+}
+
 static void print_bind(const struct cli *cli, struct json_object *items, int64_t rank)
 {
-	static const char *const titles[] = { ">RANK", "NODE", ">GPU", ">NUMA", "CPUS", "NIC", "READ BACK", "NOTE" };
+	static const struct column columns[] = {
+		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">GPU", "gpu", CELL_INT }, { ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" },
+		{ "NIC", "nic" }, { "READ BACK", .cell = read_back_cell }, { "NOTE", "bind_note" },
+	};
 	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(items); i++) {
-		struct json_object *k = js_at(items, i), *v = js_get(k, "bind_verified");
-		if (rank != MO_NONE && js_int(k, "rank") != rank)
-			continue;
-		table_cell(&t, "%s", text_int(js_int(k, "rank")));
-		table_cell(&t, "%s", text_or(js_str(k, "node")));
-		table_cell(&t, "%s", text_int(js_int(k, "gpu")));
-		table_cell(&t, "%s", text_int(js_int(k, "numa_node")));
-		table_cell(&t, "%s", text_or(js_str(k, "cpus")));
-		table_cell(&t, "%s", text_or(js_str(k, "nic")));
-		table_cell(&t, "%s", !v ? "not known" : json_object_get_boolean(v) ? "verified" : "differs");
-		table_cell(&t, "%s", text_or(js_str(k, "bind_note")));
-	}
+	table_head(&t, columns, ELEMENTSOF(columns));
+	for (size_t i = 0; i < js_len(items); i++)
+		if (rank == MO_NONE || js_int(js_at(items, i), "rank") == rank)
+			table_row(&t, js_at(items, i));
 	table_print(cli, &t);
 }
 

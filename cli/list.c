@@ -5,25 +5,22 @@
 
 #define ACTIVE "queued,starting,running,recovering,stopping,paused"
 
+static void iteration_cell(struct table *t, struct json_object *j)
+{
+	table_cell(t, "%s", text_span(js_int(j, "iteration"), js_int(j, "steps")));
+}
+
 static void print_jobs(const struct cli *cli, struct json_object *items)
 {
-	static const char *const titles[] = { "ID", "NAME", "STATE", ">ITERATION", ">LOSS", ">TOK/S/GPU", ">MFU", ">RANKS", ">RESTARTS", ">ETA", "REASON" };
+	static const struct column columns[] = {
+		{ "ID", "id" }, { "NAME", "name" }, { "STATE", "state" }, { ">ITERATION", .cell = iteration_cell }, { ">LOSS", "loss", CELL_REAL, 4 },
+		{ ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI }, { ">MFU", "mfu", CELL_PERCENT }, { ">RANKS", "ranks", CELL_INT },
+		{ ">RESTARTS", "restarts", CELL_INT }, { ">ETA", "eta_s", CELL_SECONDS }, { "REASON", "reason" },
+	};
 	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = js_len(items); i-- > 0;) { /* newest first */
-		struct json_object *j = js_at(items, i);
-		table_cell(&t, "%s", text_or(js_str(j, "id")));
-		table_cell(&t, "%s", text_or(js_str(j, "name")));
-		table_cell(&t, "%s", text_or(js_str(j, "state")));
-		table_cell(&t, "%s", text_span(js_int(j, "iteration"), js_int(j, "steps")));
-		table_cell(&t, "%s", text_real(js_real(j, "loss"), 4));
-		table_cell(&t, "%s", text_si(js_real(j, "tokens_per_s_per_gpu")));
-		table_cell(&t, "%s", text_percent(js_real(j, "mfu")));
-		table_cell(&t, "%s", text_int(js_int(j, "ranks")));
-		table_cell(&t, "%s", text_int(js_int(j, "restarts")));
-		table_cell(&t, "%s", text_seconds(js_real(j, "eta_s")));
-		table_cell(&t, "%s", text_or(js_str(j, "reason")));
-	}
+	table_head(&t, columns, ELEMENTSOF(columns));
+	for (size_t i = js_len(items); i-- > 0;) /* newest first */
+		table_row(&t, js_at(items, i));
 	table_print(cli, &t);
 }
 

@@ -22,31 +22,29 @@ static void print_csv(struct json_object *items)
 	}
 }
 
-static void print_table(const struct cli *cli, struct json_object *items, int64_t rows)
+static void time_cell(struct table *t, struct json_object *sample) { table_cell(t, "%s", text_clock(js_str(sample, "time"))); }
+
+static void lr_cell(struct table *t, struct json_object *sample)
 {
-	static const char *const titles[] = { ">ITERATION", "TIME", ">LOSS", ">GRAD NORM", ">LR", ">STEP MS", ">TOKENS", ">TOK/S/GPU", ">TFLOP/S/GPU", ">MFU", ">MEM GB", ">ATTEMPT" };
+	double lr = js_real(sample, "lr");
+	if (lr == MO_NONE_F)
+		table_cell(t, "-");
+	else
+		table_cell(t, "%.2e", lr);
+}
+
+static void print_samples(const struct cli *cli, struct json_object *items, int64_t rows)
+{
+	static const struct column shown[] = {
+		{ ">ITERATION", "iteration", CELL_INT }, { "TIME", .cell = time_cell }, { ">LOSS", "loss", CELL_REAL, 4 }, { ">GRAD NORM", "grad_norm", CELL_REAL, 3 },
+		{ ">LR", .cell = lr_cell }, { ">STEP MS", "step_ms", CELL_REAL, 1 }, { ">TOKENS", "tokens", CELL_INT }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
+		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 2 }, { ">MFU", "mfu", CELL_PERCENT }, { ">MEM GB", "mem_gb", CELL_REAL, 1 }, { ">ATTEMPT", "attempt", CELL_INT },
+	};
 	_cleanup_(table_done) struct table t = { 0 };
 	size_t n = js_len(items), first = rows && n > (size_t)rows ? n - (size_t)rows : 0;
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = first; i < n; i++) {
-		struct json_object *s = js_at(items, i);
-		double lr = js_real(s, "lr");
-		table_cell(&t, "%s", text_int(js_int(s, "iteration")));
-		table_cell(&t, "%s", text_clock(js_str(s, "time")));
-		table_cell(&t, "%s", text_real(js_real(s, "loss"), 4));
-		table_cell(&t, "%s", text_real(js_real(s, "grad_norm"), 3));
-		if (lr == MO_NONE_F)
-			table_cell(&t, "-");
-		else
-			table_cell(&t, "%.2e", lr);
-		table_cell(&t, "%s", text_real(js_real(s, "step_ms"), 1));
-		table_cell(&t, "%s", text_int(js_int(s, "tokens")));
-		table_cell(&t, "%s", text_si(js_real(s, "tokens_per_s_per_gpu")));
-		table_cell(&t, "%s", text_real(js_real(s, "tflops_per_gpu"), 2));
-		table_cell(&t, "%s", text_percent(js_real(s, "mfu")));
-		table_cell(&t, "%s", text_real(js_real(s, "mem_gb"), 1));
-		table_cell(&t, "%s", text_int(js_int(s, "attempt")));
-	}
+	table_head(&t, shown, ELEMENTSOF(shown));
+	for (size_t i = first; i < n; i++)
+		table_row(&t, js_at(items, i));
 	table_print(cli, &t);
 	if (first)
 		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
@@ -78,7 +76,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (csv)
 		print_csv(js_items(a.doc));
 	else if (js_len(js_items(a.doc)))
-		print_table(cli, js_items(a.doc), rows);
+		print_samples(cli, js_items(a.doc), rows);
 	else
 		printf("%s has no iterations%s yet\n", id, since == MO_NONE ? "" : " from there on");
 	return CLI_OK;

@@ -6,8 +6,9 @@
 #include "cli/value.h"
 #include "lib/wire/json.h"
 
-static void jobs_cell(struct table *t, struct json_object *jobs)
+static void jobs_cell(struct table *t, struct json_object *node)
 {
+	struct json_object *jobs = js_get(node, "jobs");
 	struct mo_buf b = { 0 };
 	for (size_t i = 0; i < js_len(jobs); i++)
 		mo_buf_printf(&b, "%s%s", i ? "," : "", json_object_get_string(js_at(jobs, i)));
@@ -21,11 +22,15 @@ static double age_s(struct json_object *node)
 	return ms == MO_NONE ? MO_NONE_F : (double)ms / 1000;
 }
 
+static void heard_cell(struct table *t, struct json_object *node) { table_cell(t, "%s", text_seconds(age_s(node))); }
+
 static int run_nodes(struct cli *cli, int argc, char **argv)
 {
-	static const char *const titles[] = { "NODE", "STATE", ">GPUS", ">CPUS", ">NUMA", "JOBS", ">HEARD", "REASON" };
+	static const struct column columns[] = {
+		{ "NODE", "name" }, { "STATE", "state" }, { ">GPUS", "gpus", CELL_INT }, { ">CPUS", "cpus", CELL_INT }, { ">NUMA", "numa_nodes", CELL_INT },
+		{ "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
+	};
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(table_done) struct table t = { 0 };
 	int r = cli_options(cli, argc, argv, NULL, 0, NULL, 0, 0);
 	if (r)
 		return cli_stop(r);
@@ -34,20 +39,8 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(items); i++) {
-		struct json_object *n = js_at(items, i);
-		table_cell(&t, "%s", text_or(js_str(n, "name")));
-		table_cell(&t, "%s", text_or(js_str(n, "state")));
-		table_cell(&t, "%s", text_int(js_int(n, "gpus")));
-		table_cell(&t, "%s", text_int(js_int(n, "cpus")));
-		table_cell(&t, "%s", text_int(js_int(n, "numa_nodes")));
-		jobs_cell(&t, js_get(n, "jobs"));
-		table_cell(&t, "%s", text_seconds(age_s(n)));
-		table_cell(&t, "%s", text_or(js_str(n, "reason")));
-	}
 	if (js_len(items))
-		table_print(cli, &t);
+		print_table(cli, columns, ELEMENTSOF(columns), items);
 	else
 		puts("no nodes yet; start moe-agent on a node with this controller's address and an agent token");
 	return CLI_OK;
@@ -55,24 +48,15 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 
 static void print_slots(const struct cli *cli, struct json_object *info)
 {
-	static const char *const titles[] = { ">SLOT", "VENDOR", "MODEL", "PCI", ">NUMA", ">MEMORY", "NIC" };
-	_cleanup_(table_done) struct table t = { 0 };
+	static const struct column columns[] = {
+		{ ">SLOT", "index", CELL_INT }, { "VENDOR", "vendor" }, { "MODEL", "model" }, { "PCI", "bdf" }, { ">NUMA", "numa_node", CELL_INT },
+		{ ">MEMORY", "vram_bytes", CELL_BYTES }, { "NIC", "nic" },
+	};
 	struct json_object *gpus = js_get(info, "gpus");
 	if (!js_len(gpus))
 		return;
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(gpus); i++) {
-		struct json_object *g = js_at(gpus, i);
-		table_cell(&t, "%s", text_int(js_int(g, "index")));
-		table_cell(&t, "%s", text_or(js_str(g, "vendor")));
-		table_cell(&t, "%s", text_or(js_str(g, "model")));
-		table_cell(&t, "%s", text_or(js_str(g, "bdf")));
-		table_cell(&t, "%s", text_int(js_int(g, "numa_node")));
-		table_cell(&t, "%s", text_bytes(js_int(g, "vram_bytes")));
-		table_cell(&t, "%s", text_or(js_str(g, "nic")));
-	}
 	putchar('\n');
-	table_print(cli, &t);
+	print_table(cli, columns, ELEMENTSOF(columns), gpus);
 }
 
 static void print_node(const struct cli *cli, struct json_object *n)

@@ -16,11 +16,12 @@ void table_done(struct table *t)
 	*t = (struct table){ 0 };
 }
 
-void table_head(struct table *t, const char *const *titles, size_t n)
+void table_head(struct table *t, const struct column *columns, size_t n)
 {
+	t->columns = columns;
 	t->n_columns = n;
 	for (size_t i = 0; i < n; i++)
-		mo_strs_add(&t->cells, &t->n_cells, titles[i]);
+		mo_strs_add(&t->cells, &t->n_cells, columns[i].title);
 }
 
 /* Terminals must not be steered by names, paths or reasons that somebody else wrote. */
@@ -43,8 +44,31 @@ void table_cell(struct table *t, const char *fmt, ...)
 	*MO_GROW(t->cells, t->n_cells) = text;
 }
 
+static const char *member_text(struct json_object *o, const struct column *c)
+{
+	switch (c->kind) {
+	case CELL_TEXT: return text_or(js_str(o, c->path));
+	case CELL_INT: return text_int(js_int(o, c->path));
+	case CELL_REAL: return text_real(js_real(o, c->path), c->digits);
+	case CELL_SI: return text_si(js_real(o, c->path));
+	case CELL_BYTES: return text_bytes(js_int(o, c->path));
+	case CELL_SECONDS: return text_seconds(js_real(o, c->path));
+	case CELL_PERCENT: return text_percent(js_real(o, c->path));
+	}
+	return "-";
+}
+
+void table_row(struct table *t, struct json_object *o)
+{
+	for (const struct column *c = t->columns; c < t->columns + t->n_columns; c++)
+		if (c->cell)
+			c->cell(t, o);
+		else
+			table_cell(t, "%s", member_text(o, c));
+}
+
 /* Columns on screen: code points (wide glyphs do not occur in our data). */
-static size_t columns(const char *s)
+static size_t columns_of(const char *s)
 {
 	size_t n = 0;
 	for (; *s; s++)
@@ -75,7 +99,7 @@ static const char *state_code(const char *s) {
 
 static void print_cell(const struct cli *cli, const char *s, size_t width, bool right, bool last, bool heading, size_t room)
 {
-	size_t n = columns(s);
+	size_t n = columns_of(s);
 	const char *code = !cli->colour ? NULL : heading ? "1" : state_code(s);
 	for (; right && n < width; width--)
 		putchar(' ');
@@ -96,7 +120,7 @@ void table_print(const struct cli *cli, const struct table *t)
 	_cleanup_(mo_freep) size_t *width = mo_alloc_array(t->n_columns, sizeof(*width));
 	for (size_t i = 0; i < t->n_cells; i++) {
 		const char *s = t->cells[i];
-		size_t n = columns(i < t->n_columns && *s == '>' ? s + 1 : s);
+		size_t n = columns_of(i < t->n_columns && *s == '>' ? s + 1 : s);
 		width[i % t->n_columns] = MO_MAX(width[i % t->n_columns], n);
 	}
 	for (size_t i = 0; i < t->n_cells; i++) {
@@ -108,6 +132,15 @@ void table_print(const struct cli *cli, const struct table *t)
 		print_cell(cli, s, width[c], right, last, i < t->n_columns, cli->width > (int)used ? (size_t)cli->width - used : 0);
 		fputs(last ? "\n" : "  ", stdout);
 	}
+}
+
+void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items)
+{
+	_cleanup_(table_done) struct table t = { 0 };
+	table_head(&t, columns, n);
+	for (size_t i = 0; i < js_len(items); i++)
+		table_row(&t, js_at(items, i));
+	table_print(cli, &t);
 }
 
 #define BUFFERS 16

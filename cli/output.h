@@ -4,12 +4,24 @@
 #include "cli/cli.h"
 
 /* A table: the first row added is the heading. Cells are UTF-8; numbers (heading starting with '>') are right-aligned. */
-struct table { char **cells; size_t n_cells; size_t n_columns; };
+struct table;
+enum cell_kind { CELL_TEXT, CELL_INT, CELL_REAL, CELL_SI, CELL_BYTES, CELL_SECONDS, CELL_PERCENT };
+struct column {
+	const char *title, *path;   /* of the member that is shown */
+	enum cell_kind kind;
+	int digits;                 /* CELL_REAL: after the point */
+	void (*cell)(struct table *t, struct json_object *o); /* instead of path: adds one cell */
+};
+struct table { char **cells; size_t n_cells; const struct column *columns; size_t n_columns; };
 void table_done(struct table *t);
-void table_head(struct table *t, const char *const *titles, size_t n);
-void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3); /* fills row after row; "" and NULL-like values are written "-" by the text_ helpers */
+void table_head(struct table *t, const struct column *columns, size_t n);
+void table_row(struct table *t, struct json_object *o);
+void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3); /* "" and NULL-like values are written "-" by the text_ helpers */
 /* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured. */
 void table_print(const struct cli *cli, const struct table *t);
+
+/* All of it: a row for each of items. */
+void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items);
 
 /* Short texts in rotating static buffers (good for 16 uses in one expression); "-" for unknown. */
 const char *text_int(int64_t v);

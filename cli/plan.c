@@ -41,29 +41,21 @@ static int read_scale(const struct cli *cli, const char *list, int64_t *sizes, s
 	return 0;
 }
 
+static void fits_cell(struct table *t, struct json_object *plan)
+{
+	table_cell(t, "%s", json_object_get_boolean(js_get(plan, "fits")) ? "yes" : "NO");
+}
+
 static void print_plans(const struct cli *cli, struct json_object *plans)
 {
-	static const char *const titles[] = { ">TP", ">PP", ">VPP", ">EP", ">ETP", ">CP", ">DP", "SHARDING", ">MICRO", "RECOMPUTE", "SCHEDULE", ">GB", "FITS", ">BUBBLE", ">STEP", ">TOK/S/GPU", ">TFLOP/S/GPU", ">MFU" };
-	static const char *const shape[] = { "tp", "pp", "vpp", "ep", "etp", "cp", "dp" };
-	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(plans); i++) {
-		struct json_object *p = js_at(plans, i);
-		for (size_t k = 0; k < ELEMENTSOF(shape); k++)
-			table_cell(&t, "%s", text_int(js_int(js_get(p, "parallelism"), shape[k])));
-		table_cell(&t, "%s", text_or(js_str(p, "parallelism.sharding")));
-		table_cell(&t, "%s", text_int(js_int(p, "batch.micro")));
-		table_cell(&t, "%s", text_or(js_str(p, "recompute")));
-		table_cell(&t, "%s", text_or(js_str(p, "schedule")));
-		table_cell(&t, "%s", text_real(js_real(p, "memory_gb.total"), 1));
-		table_cell(&t, "%s", json_object_get_boolean(js_get(p, "fits")) ? "yes" : "NO");
-		table_cell(&t, "%s", text_percent(js_real(p, "bubble")));
-		table_cell(&t, "%s", text_seconds(js_real(p, "step_time_s.total")));
-		table_cell(&t, "%s", text_si(js_real(p, "tokens_per_s_per_gpu")));
-		table_cell(&t, "%s", text_real(js_real(p, "tflops_per_gpu"), 0));
-		table_cell(&t, "%s", text_percent(js_real(p, "mfu")));
-	}
-	table_print(cli, &t);
+	static const struct column columns[] = {
+		{ ">TP", "parallelism.tp", CELL_INT }, { ">PP", "parallelism.pp", CELL_INT }, { ">VPP", "parallelism.vpp", CELL_INT }, { ">EP", "parallelism.ep", CELL_INT },
+		{ ">ETP", "parallelism.etp", CELL_INT }, { ">CP", "parallelism.cp", CELL_INT }, { ">DP", "parallelism.dp", CELL_INT }, { "SHARDING", "parallelism.sharding" },
+		{ ">MICRO", "batch.micro", CELL_INT }, { "RECOMPUTE", "recompute" }, { "SCHEDULE", "schedule" }, { ">GB", "memory_gb.total", CELL_REAL, 1 }, { "FITS", .cell = fits_cell },
+		{ ">BUBBLE", "bubble", CELL_PERCENT }, { ">STEP", "step_time_s.total", CELL_SECONDS }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
+		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 0 }, { ">MFU", "mfu", CELL_PERCENT },
+	};
+	print_table(cli, columns, ELEMENTSOF(columns), plans);
 }
 
 static void print_parts(const char *label, struct json_object *values, const char *unit, int digits)
@@ -80,21 +72,14 @@ static void print_parts(const char *label, struct json_object *values, const cha
 
 static void print_scaling(const struct cli *cli, struct json_object *scaling)
 {
-	static const char *const titles[] = { ">GPUS", ">EFFICIENCY", ">STEP", ">MFU", "NOTE" };
-	_cleanup_(table_done) struct table t = { 0 };
+	static const struct column columns[] = {
+		{ ">GPUS", "gpus", CELL_INT }, { ">EFFICIENCY", "efficiency", CELL_PERCENT }, { ">STEP", "step_time_s", CELL_SECONDS },
+		{ ">MFU", "mfu", CELL_PERCENT }, { "NOTE", "note" },
+	};
 	if (!js_len(scaling))
 		return;
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(scaling); i++) {
-		struct json_object *s = js_at(scaling, i);
-		table_cell(&t, "%s", text_int(js_int(s, "gpus")));
-		table_cell(&t, "%s", text_percent(js_real(s, "efficiency")));
-		table_cell(&t, "%s", text_seconds(js_real(s, "step_time_s")));
-		table_cell(&t, "%s", text_percent(js_real(s, "mfu")));
-		table_cell(&t, "%s", text_or(js_str(s, "note")));
-	}
 	putchar('\n');
-	table_print(cli, &t);
+	print_table(cli, columns, ELEMENTSOF(columns), scaling);
 }
 
 static void print_plan(const struct cli *cli, struct json_object *doc)

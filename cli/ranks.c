@@ -3,13 +3,20 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
-static const char *bind_word(struct json_object *rank)
+static void bind_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *v = js_get(rank, "bind_verified");
 	const char *note = js_str(rank, "bind_note");
-	if (!v)
-		return note ? note : "-";
-	return json_object_get_boolean(v) ? "verified" : note ? note : "failed";
+	table_cell(t, "%s", v && json_object_get_boolean(v) ? "verified" : note ? note : v ? "failed" : "-");
+}
+
+static void coords_cell(struct table *t, struct json_object *rank)
+{
+	struct json_object *c = js_get(rank, "coords");
+	if (c)
+		table_cell(t, "%s %s %s %s %s", text_int(js_int(c, "tp")), text_int(js_int(c, "pp")), text_int(js_int(c, "ep")), text_int(js_int(c, "cp")), text_int(js_int(c, "dp")));
+	else
+		table_cell(t, "-");
 }
 
 static void exit_cell(struct table *t, struct json_object *rank)
@@ -26,31 +33,12 @@ static void exit_cell(struct table *t, struct json_object *rank)
 
 static void print_ranks(const struct cli *cli, struct json_object *items)
 {
-	static const char *const titles[] = { ">RANK", "NODE", ">LOCAL", ">PID", "STATE", "CPUS", ">NUMA", ">GPU", "NIC", "BIND", ">ITER", ">STEP MS", "TP PP EP CP DP", "EXIT" };
-	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(items); i++) {
-		struct json_object *k = js_at(items, i);
-		table_cell(&t, "%s", text_int(js_int(k, "rank")));
-		table_cell(&t, "%s", text_or(js_str(k, "node")));
-		table_cell(&t, "%s", text_int(js_int(k, "local_rank")));
-		table_cell(&t, "%s", text_int(js_int(k, "pid")));
-		table_cell(&t, "%s", text_or(js_str(k, "state")));
-		table_cell(&t, "%s", text_or(js_str(k, "cpus")));
-		table_cell(&t, "%s", text_int(js_int(k, "numa_node")));
-		table_cell(&t, "%s", text_int(js_int(k, "gpu")));
-		table_cell(&t, "%s", text_or(js_str(k, "nic")));
-		table_cell(&t, "%s", bind_word(k));
-		table_cell(&t, "%s", text_int(js_int(k, "iteration")));
-		table_cell(&t, "%s", text_real(js_real(k, "step_ms"), 1));
-		if (js_get(k, "coords"))
-			table_cell(&t, "%s %s %s %s %s", text_int(js_int(k, "coords.tp")), text_int(js_int(k, "coords.pp")), text_int(js_int(k, "coords.ep")),
-				   text_int(js_int(k, "coords.cp")), text_int(js_int(k, "coords.dp")));
-		else
-			table_cell(&t, "-");
-		exit_cell(&t, k);
-	}
-	table_print(cli, &t);
+	static const struct column columns[] = {
+		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">PID", "pid", CELL_INT }, { "STATE", "state" }, { "CPUS", "cpus" },
+		{ ">NUMA", "numa_node", CELL_INT }, { ">GPU", "gpu", CELL_INT }, { "NIC", "nic" }, { "BIND", .cell = bind_cell }, { ">ITER", "iteration", CELL_INT },
+		{ ">STEP MS", "step_ms", CELL_REAL, 1 }, { "TP PP EP CP DP", .cell = coords_cell }, { "EXIT", .cell = exit_cell },
+	};
+	print_table(cli, columns, ELEMENTSOF(columns), items);
 }
 
 static int run(struct cli *cli, int argc, char **argv)

@@ -91,8 +91,10 @@ static int offline(const struct recipe_input *in, struct mo_buf *ret)
 
 static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
 {
-	static const char *const titles[] = { ">RANK", "NODE", ">LOCAL", ">GPU", ">NUMA", "CPUS", "NIC" };
-	_cleanup_(table_done) struct table t = { 0 };
+	static const struct column columns[] = {
+		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">GPU", "gpu", CELL_INT },
+		{ ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { "NIC", "nic" },
+	};
 	struct json_object *ranks = js_get(doc, "ranks"), *argv = js_get(js_at(ranks, 0), "argv"), *plan = js_at(js_get(doc, "plan.plans"), 0);
 	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))), js_len(ranks), is_offline ? " on a free cluster of the recipe's shape" : "");
 	if (plan)
@@ -102,18 +104,7 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 	for (size_t i = 0; i < js_len(argv); i++)
 		printf(" %s", json_object_get_string(js_at(argv, i)));
 	puts("\n");
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(ranks); i++) {
-		struct json_object *k = js_at(ranks, i);
-		table_cell(&t, "%s", text_int(js_int(k, "rank")));
-		table_cell(&t, "%s", text_or(js_str(k, "node")));
-		table_cell(&t, "%s", text_int(js_int(k, "local_rank")));
-		table_cell(&t, "%s", text_int(js_int(k, "gpu")));
-		table_cell(&t, "%s", text_int(js_int(k, "numa_node")));
-		table_cell(&t, "%s", text_or(js_str(k, "cpus")));
-		table_cell(&t, "%s", text_or(js_str(k, "nic")));
-	}
-	table_print(cli, &t);
+	print_table(cli, columns, ELEMENTSOF(columns), ranks);
 }
 
 static int dry_run(struct cli *cli, const struct recipe_input *in, const char *text)

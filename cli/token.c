@@ -39,28 +39,26 @@ static int create(struct cli *cli, const char *role, const char *user, const cha
 	return CLI_OK;
 }
 
+static void expires_cell(struct table *t, struct json_object *token)
+{
+	const char *at = js_str(token, "expires_at");
+	table_cell(t, "%s", at ? at : "never");
+}
+
 static int list(struct cli *cli)
 {
-	static const char *const titles[] = { "ID", "ROLE", "USER", "CREATED", "EXPIRES" };
+	static const struct column columns[] = {
+		{ "ID", "id" }, { "ROLE", "role" }, { "USER", "user" }, { "CREATED", "created_at" }, { "EXPIRES", .cell = expires_cell },
+	};
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(table_done) struct table t = { 0 };
 	int r = client_get_all(cli, NULL, &a, "/v1/tokens");
 	if (r)
 		return r;
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
-	table_head(&t, titles, ELEMENTSOF(titles));
-	for (size_t i = 0; i < js_len(items); i++) {
-		struct json_object *k = js_at(items, i);
-		table_cell(&t, "%s", text_or(js_str(k, "id")));
-		table_cell(&t, "%s", text_or(js_str(k, "role")));
-		table_cell(&t, "%s", text_or(js_str(k, "user")));
-		table_cell(&t, "%s", text_or(js_str(k, "created_at")));
-		table_cell(&t, "%s", js_str(k, "expires_at") ? js_str(k, "expires_at") : "never");
-	}
 	if (js_len(items))
-		table_print(cli, &t);
+		print_table(cli, columns, ELEMENTSOF(columns), items);
 	else
 		puts("no tokens");
 	return CLI_OK;

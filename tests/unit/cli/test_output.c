@@ -62,13 +62,21 @@ static void values(void **state)
 
 static void cells(void **state)
 {
-	static const char *const titles[] = { "A", ">B" };
+	static const struct column columns[] = { { "A", "a" }, { ">B", "b.c", CELL_REAL, 2 } };
+	struct json_object *o = json_tokener_parse("{\"a\":\"x\",\"b\":{\"c\":1.5}}");
 	struct table t = { 0 };
-	table_head(&t, titles, 2);
+	table_head(&t, columns, 2);
 	table_cell(&t, "evil\033[2J\nname\x7f");
 	table_cell(&t, "%d", 5);
 	assert_int_equal(t.n_cells, 4);
 	assert_string_equal(t.cells[2], "evil [2J name ");
+	table_row(&t, o);
+	table_row(&t, NULL);
+	assert_int_equal(t.n_cells, 8);
+	assert_string_equal(t.cells[4], "x");
+	assert_string_equal(t.cells[5], "1.50");
+	assert_string_equal(t.cells[7], "-");
+	json_object_put(o);
 	table_done(&t);
 	assert_null(t.cells);
 }
