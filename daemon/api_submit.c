@@ -165,6 +165,11 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	if (!spec)
 		return;
 	identify(m, http_caller(r), spec, key, body, n);
+	if (mo_streq(spec->user, "root") && !spec->allow_root) {
+		mo_desc_free(&submit_desc, spec);
+		http_problem(r, 403, "ranks would run as root: only an admin on the controller's own machine may ask for that; submit as an ordinary user");
+		return;
+	}
 	struct pending *p = mo_alloc(sizeof(*p));
 	*p = (struct pending){ .manager = m, .request = http_id(r), .spec = spec, .dry = dry };
 	if (spec_needs_plan(spec))

@@ -57,6 +57,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->attempt = j->attempt;
 	ret->name = mo_strdup(r->name);
 	ret->user = mo_strdup(j->spec.user);
+	ret->allow_root = j->spec.allow_root;
 	ret->first_rank = p->first_rank;
 	ret->n_local = p->n_ranks;
 	ret->world = job_gpus(j);

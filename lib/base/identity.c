@@ -50,7 +50,7 @@ int mo_identity_resolve(const char *user, bool allow_root, struct mo_identity *r
 	if (who.uid != self && self != 0)
 		return mo_error_set(err, -EPERM, "this agent runs as uid %u and cannot start ranks of user '%s'; run the agent as root or submit as its own user", (unsigned)self, user);
 	if (who.uid == 0 && !allow_root)
-		return mo_error_set(err, -EPERM, "ranks would run as root; submit as an ordinary user, or set allow_root: true in agent.yaml");
+		return mo_error_set(err, -EPERM, "ranks would run as root; submit as an ordinary user, or as an admin on the controller's machine with allow_root: true in agent.yaml here");
 	who.change = who.uid != self;
 	if (who.change) {
 		list_groups(&who);

@@ -21,6 +21,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F(launch, attempt, MO_INT),
 	MO_F(launch, name, MO_STR),
 	MO_F(launch, user, MO_STR),
+	MO_F(launch, allow_root, MO_BOOL),
 	MO_F(launch, first_rank, MO_INT),
 	MO_F(launch, n_local, MO_INT),
 	MO_F(launch, world, MO_INT),

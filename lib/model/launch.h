@@ -19,6 +19,7 @@ struct launch {
 	int64_t job, attempt;
 	char *name;              /* job name */
 	char *user;              /* rank's user, NULL = the agent's own */
+	bool allow_root;         /* the submitter may run ranks as root; the agent must allow it too */
 	int64_t first_rank, n_local, world, node_rank, n_nodes;
 	int64_t *gpus; size_t n_gpus;          /* slots of this node, one per local rank, in order */
 	char *master_addr; int64_t master_port;/* four ports in a row from here */

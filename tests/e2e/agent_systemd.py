@@ -50,7 +50,7 @@ def install(root):
 
 def launch(moed, attempt, argv, n, wait, user=None):
     order = {
-        "job": 1, "attempt": attempt, "name": "t", "user": user, "first_rank": 0, "n_local": n, "world": n, "node_rank": 0, "n_nodes": 1, "gpus": list(range(n)), "master_addr": "127.0.0.1",
+        "job": 1, "attempt": attempt, "name": "t", "user": user, "allow_root": True, "first_rank": 0, "n_local": n, "world": n, "node_rank": 0, "n_nodes": 1, "gpus": list(range(n)), "master_addr": "127.0.0.1",
         "master_port": 25000 + attempt * 4, "hold_ports": True, "argv": argv, "workdir": "/tmp", "env": [],
         "bind": {"cpu": "numa", "memory": "preferred", "nic": "nearest", "smt": "auto", "verify": "strict", "reserve_cores": 0}, "checkpoint_dir": None, "resume": -1, "steps": None,
         "stop_signal": 15, "stop_grace_us": 3000000, "metrics_rank": "first", "rules": [], "announced_is_complete": True}

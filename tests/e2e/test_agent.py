@@ -105,7 +105,7 @@ class Node:
     def launch(self, argv, n=1, job=1, attempt=1, wait="running", rules=(), env=(), items=(), deadline=20, **over):
         PORT[0] += 4
         launch = {
-            "job": job, "attempt": attempt, "name": "t", "user": None, "first_rank": 0, "n_local": n, "world": n, "node_rank": 0, "n_nodes": 1, "gpus": list(range(n)), "master_addr": "127.0.0.1",
+            "job": job, "attempt": attempt, "name": "t", "user": None, "allow_root": True, "first_rank": 0, "n_local": n, "world": n, "node_rank": 0, "n_nodes": 1, "gpus": list(range(n)), "master_addr": "127.0.0.1",
             "master_port": PORT[0], "hold_ports": True, "argv": argv, "workdir": self.dir, "env": [dict(name=k, value=v, reason="r", source="s", overrides=None, layer="recipe") for k, v in env] + list(items),
             "bind": {"cpu": "numa", "memory": "preferred", "nic": "nearest", "smt": "auto", "verify": "strict", "reserve_cores": 0}, "checkpoint_dir": self.dir + "/ckpt", "resume": -1,
             "steps": None, "stop_signal": 15, "stop_grace_us": 5000000, "metrics_rank": "first", "rules": list(rules), "announced_is_complete": True}
@@ -409,6 +409,12 @@ def bad_users():
             r = n.moed.note_list(1, 2, "refused")[0]
             equal(r["cause"], "user", "cause")
             need("allow_root" in r["text"], r["text"])
+    if os.geteuid() != 0:
+        return
+    with Node() as n:
+        n.launch(SLEEP, allow_root=False, wait="refused")
+        r = n.moed.note_list(1, 1, "refused")[0]
+        need("as root" in r["text"], "a job that may not runs as root: %s" % r["text"])
 
 
 @suite.test

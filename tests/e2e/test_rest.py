@@ -309,6 +309,14 @@ def users_own_their_jobs(m):
 
 
 @test
+def only_an_admin_here_runs_ranks_as_root(m):
+    for role, status in (("user", 403), ("operator", 403), ("admin", 201)):
+        r = m.submit(token=m.token(role, user="root")["token"])
+        equal(r.status, status, "submit as root with role " + role)
+        need(status == 201 or "as root" in r.json["detail"], lambda: "the refusal says: %s" % r.json)
+
+
+@test
 def tokens_end(m):
     short, other = m.token("viewer", ttl="1s"), m.token("viewer")
     shown = m.get("/v1/tokens")["items"]
