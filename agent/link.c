@@ -9,7 +9,7 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-#define HELLO_TIMEOUT_MS 9000            /* below the core's own patience */
+#define HELLO_TIMEOUT_MS 11000           /* above the core's own patience, which decides */
 #define SYNC_TIMEOUT_MS 15000
 #define NEWS_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 30000

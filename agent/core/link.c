@@ -3,7 +3,8 @@
 #include "agent/core/step.h"
 
 #define BACKOFF_MAX_US 1000000         /* below the 2 beats after which silence makes a node suspect */
-#define HELLO_TIMEOUT_US 10000000LL
+#define HELLO_MIN_US 2000000LL          /* patience with a hello: what a lost one costs; */
+#define HELLO_MAX_US 10000000LL         /* a controller that is late is asked less and less often, so that it can catch up */
 
 struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt) {
 	struct steps_effect *x = MO_GROW(out->effects, out->n_effects);
@@ -47,8 +48,14 @@ void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out) {
 
 void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out) {
 	s->link = LINK_HELLO;
-	s->link_at = now + HELLO_TIMEOUT_US;
+	s->hello_us = MO_MAX(s->hello_us, HELLO_MIN_US);
+	s->link_at = now + s->hello_us;
 	steps_effect(out, AX_HELLO, 0, 0);
+}
+
+void steps_hello_late(struct steps *s, int64_t now) {
+	s->hello_us = MO_MIN(s->hello_us * 2, HELLO_MAX_US);
+	steps_lose_link(s, now);
 }
 
 void steps_lose_link(struct steps *s, int64_t now) {

@@ -485,7 +485,7 @@ static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
 }
 
 static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t now, struct steps_out *out) {
-	if (s->link != LINK_HELLO)
+	if (s->link != LINK_HELLO && s->link != LINK_WAIT)   /* WAIT: late, but the next hello has not left */
 		return;
 	learn_epoch(s, w->epoch, out);
 	if (w->beat_ms > 0 && w->beat_ms <= 60000)
@@ -501,21 +501,26 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 			r->acked.rank = rank;
 		}
 	s->link = LINK_UP;
+	s->hello_us = 0;
 	s->news_out = s->news_again = false;
 	steps_send_sync(s, now, out);
 }
 
 static void on_no_answer(struct steps *s, bool sync, int64_t now, struct steps_out *out) {
-	if (sync)
+	if (sync) {
+		s->hello_us = 0;
 		steps_lose_link(s, now);
-	else
+	} else {
 		s->news_out = false;           /* the next sync carries it; another urgent note tries again */
+	}
 }
 
 static void on_tick(struct steps *s, int64_t now, struct steps_out *out) {
 	if (s->link == LINK_WAIT && now >= s->link_at)
 		steps_say_hello(s, now, out);
-	else if ((s->link == LINK_HELLO && now >= s->link_at) || (s->sync_out && now >= s->sync_sent + s->beat_us + ANSWER_SLACK_US))
+	else if (s->link == LINK_HELLO && now >= s->link_at)
+		steps_hello_late(s, now);
+	else if (s->sync_out && now >= s->sync_sent + s->beat_us + ANSWER_SLACK_US)
 		steps_lose_link(s, now);
 	if (s->news_out && now >= s->news_sent + ANSWER_SLACK_US)
 		s->news_out = false;

@@ -20,7 +20,7 @@ struct steps {
 	struct scan *scans; size_t n_scans;
 	struct query queries[QUERIES_MAX]; size_t next_query;
 	enum link link;
-	int64_t link_at, backoff_us;           /* WAIT: when to say hello; HELLO: when to give it up */
+	int64_t link_at, backoff_us, hello_us; /* WAIT: when to say hello; HELLO: when to give it up. hello_us: patience with it, 0 after any answer */
 	uint32_t jitter;
 	bool sync_out, news_out, news_again;
 	int64_t sync_sent, sync_due, news_sent;/* sync_due: when the next sync may leave, INT64_MAX none is due */
@@ -33,4 +33,5 @@ void steps_send_news(struct steps *s, int64_t now, struct steps_out *out);
 bool steps_has_urgent(const struct steps *s);
 void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out);
 void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out);
+void steps_hello_late(struct steps *s, int64_t now);
 void steps_lose_link(struct steps *s, int64_t now);

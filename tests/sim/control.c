@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ANSWERED -1                    /* node of a message whose answer left */
+
 void message_free(struct message *m)
 {
 	if (m->hello)
@@ -12,6 +14,15 @@ void message_free(struct message *m)
 	if (m->sync)
 		mo_desc_free(&agent_sync_desc, m->sync);
 	free(m);
+}
+
+/* Those that stay are not answered any more. */
+static void drop_inbox(struct sim *s)
+{
+	for (size_t i = 0; i < s->ctl.n_inbox; i++)
+		if (s->ctl.inbox[i])
+			message_free(s->ctl.inbox[i]);
+	s->ctl.n_inbox = 0;
 }
 
 void answer_free(struct answer *a)
@@ -60,13 +71,21 @@ static void schedule_turn(struct sim *s, int64_t at)
 	sim_at(s, MO_MAX(at, s->ctl.paused_until), K_TURN, s->ctl.instance, 0, NULL, NULL);
 }
 
+/* The controller's end of the connection is gone: people try again; agents learn of it at once (reset or refused), or never when the machine is dead. */
+static void broken(struct sim *s, const struct message *m)
+{
+	if (m->kind == M_USER)
+		sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
+	else if (s->ctl.dark)
+		sim_trouble(s, m->node);
+	else
+		answer(s, answer_new(m, true));
+}
+
 void control_message(struct sim *s, struct message *m)
 {
 	if (!s->ctl.up) {
-		if (m->kind == M_USER)
-			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
-		else
-			answer(s, answer_new(m, true));   /* connection refused */
+		broken(s, m);
 		message_free(m);
 		return;
 	}
@@ -98,6 +117,7 @@ void control_start(struct sim *s)
 	core_load(s->ctl.core, &copy);
 	mo_desc_done(&state_desc, &copy);
 	s->ctl.up = true;
+	s->ctl.dark = false;
 	s->ctl.up_since = s->now;
 	s->ctl.instance++;
 	s->ctl.turn_due = false;
@@ -109,36 +129,32 @@ void control_start(struct sim *s)
 	schedule_turn(s, s->now);
 }
 
-static void drop_inbox(struct sim *s)
+/* inbox: of the turn in which it dies. */
+static void die(struct sim *s, int64_t down_us, struct message **inbox, size_t n)
 {
-	for (size_t i = 0; i < s->ctl.n_inbox; i++) {
-		struct message *m = s->ctl.inbox[i];
-
-		if (m && m->kind == M_USER)
-			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
-		if (m)
-			message_free(m);
-	}
-	s->ctl.n_inbox = 0;
-}
-
-void control_crash(struct sim *s, int64_t down_us)
-{
-	if (!s->ctl.up)
-		return;
 	sim_trace(s, "controller dies for %lld ms", (long long)(down_us / MS));
+	s->ctl.dark = sim_fault(s, F_CONTROLLER_HOST, 0.15);
 	check_equal(s);
 	s->ctl.up = false;
 	core_free(s->ctl.core);
 	s->ctl.core = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (inbox[i] && inbox[i]->node != ANSWERED)
+			broken(s, inbox[i]);
+	for (size_t i = 0; i < s->ctl.n_inbox; i++)
+		if (s->ctl.inbox[i])
+			broken(s, s->ctl.inbox[i]);
 	drop_inbox(s);
-	for (int n = 0; n < NODES; n++)
-		if (s->ctl.held[n]) {   /* the connection breaks */
-			struct message m = { .kind = M_SYNC, .node = n, .request = s->ctl.held[n], .instance = s->nodes[n].instance };
-
-			answer(s, answer_new(&m, true));
-		}
+	for (int k = 0; k < NODES; k++)
+		if (s->ctl.held[k])
+			broken(s, &(struct message){ .kind = M_SYNC, .node = k, .request = s->ctl.held[k], .instance = s->nodes[k].instance });
 	sim_at(s, s->now + down_us, K_CONTROLLER_UP, 0, 0, NULL, NULL);
+}
+
+void control_crash(struct sim *s, int64_t down_us)
+{
+	if (s->ctl.up)
+		die(s, down_us, NULL, 0);
 }
 
 static void reply_sync(struct sim *s, const struct message *m)
@@ -256,14 +272,18 @@ static void effect(struct sim *s, const struct effect *fx, struct message **inbo
 		} else {
 			answer(s, answer_new(m, true));
 		}
-		m->node = -1;   /* answered */
+		m->node = ANSWERED;
 		break;
 	case FX_WELCOME:
 		a = answer_new(m, false);
 		a->welcome = mo_desc_dup(&agent_welcome_desc, fx->welcome);
 		answer(s, a);
+		m->node = ANSWERED;
 		break;
-	case FX_ACK: reply_sync(s, m); break;
+	case FX_ACK:
+		reply_sync(s, m);
+		m->node = ANSWERED;
+		break;
 	case FX_WAKE: answer_held(s, node_index(fx->node)); break;
 	default: break;
 	}
@@ -275,21 +295,6 @@ static void free_inbox(struct message **inbox, size_t n)
 		if (inbox[i])
 			message_free(inbox[i]);
 	free(inbox);
-}
-
-/* What was not answered when the controller died: people try again, agents see the connection break. */
-static void broken_connections(struct sim *s, struct message **inbox, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct message *m = inbox[i];
-
-		if (!m || m->node < 0)
-			continue;
-		if (m->kind == M_USER)
-			sim_at(s, s->now + S, K_RETRY, 0, 0, m->op, NULL);
-		else
-			answer(s, answer_new(m, true));
-	}
 }
 
 void control_turn(struct sim *s)
@@ -334,14 +339,12 @@ void control_turn(struct sim *s)
 		died = out.n_records && out.effects[i].type != FX_LOG && sim_fault(s, F_CRASH_BETWEEN_REPLIES, 0.0003);
 	}
 	for (size_t i = 0; !died && i < n; i++)
-		if (inbox[i] && inbox[i]->kind == M_SYNC && inbox[i]->node >= 0)
+		if (inbox[i] && inbox[i]->kind == M_SYNC && inbox[i]->node != ANSWERED)
 			hold(s, inbox[i]);
-	if (died) {
-		broken_connections(s, inbox, n);
-		control_crash(s, down);
-	} else {
+	if (died)
+		die(s, down, inbox, n);
+	else
 		arm_timer(s);
-	}
 	core_out_done(&out);
 	free_inbox(inbox, n);
 }

@@ -19,7 +19,7 @@
 #define KEEP 2                         /* checkpoint.keep of some jobs */
 
 enum fault {
-	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE,
+	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED,
 	/* restart --from: what it names, when it is said, what follows */
@@ -97,7 +97,7 @@ struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; }
 
 struct control {
 	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
-	bool up, turn_due;
+	bool up, turn_due, dark;       /* dark: its machine died with it: no connection breaks, none is refused */
 	int64_t up_since, paused_until, paused_at, timer_at, request, instance;
 	struct message **inbox; size_t n_inbox;
 	int64_t held[NODES], held_until[NODES];

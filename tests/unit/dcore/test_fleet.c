@@ -56,6 +56,47 @@ static void a_late_controller_blames_nobody(void **state)
 	world_done(&w);
 }
 
+/* Agents gave up their requests while the controller stood still: who was up has a full period again; who was silent before that does not get younger. */
+static void after_a_long_standstill_all_have_a_full_period(void **state)
+{
+	struct world w;
+
+	world_init(&w, 2, 1);
+	world_run(&w, S);
+	w.toys[1].deaf = true;
+	world_run(&w, 5 * S);
+	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
+	w.toys[0].deaf = true;
+	world_run(&w, 3 * S / 2);
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	w.now += 60 * S;
+	world_step(&w, &(struct core_event){ .type = EV_LATE, .value = 60 * S });
+	world_run(&w, 2 * S);
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
+	world_run(&w, 2 * S);
+	assert_int_equal(world_node(&w, 0)->state, NODE_SUSPECT);
+	assert_int_equal(world_node(&w, 1)->state, NODE_DOWN);
+	world_done(&w);
+}
+
+/* Each lateness is shorter than the silence that it could hide. */
+static void a_stuttering_controller_still_sees_silence(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	world_run(&w, S);
+	w.toys[0].deaf = true;
+	for (int i = 0; i < 30 && world_node(&w, 0)->state != NODE_DOWN; i++) {
+		w.now += S;
+		world_step(&w, &(struct core_event){ .type = EV_LATE, .value = S });
+		world_run(&w, S);
+	}
+	assert_int_equal(world_node(&w, 0)->state, NODE_DOWN);
+	world_done(&w);
+}
+
 static void nothing_restarts_on_silence(void **state)
 {
 	struct world w;
@@ -430,6 +471,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence_makes_suspect_then_down),
 		cmocka_unit_test(a_late_controller_blames_nobody),
+		cmocka_unit_test(after_a_long_standstill_all_have_a_full_period),
+		cmocka_unit_test(a_stuttering_controller_still_sees_silence),
 		cmocka_unit_test(nothing_restarts_on_silence),
 		cmocka_unit_test(an_advancing_iteration_disproves_it),
 		cmocka_unit_test(a_new_boot_id_is_proof),
