@@ -12,7 +12,7 @@ static void print_event(const struct cli *cli, struct json_object *e)
 	const char *type = text_or(js_str(e, "type")), *job = js_str(e, "job"), *node = js_str(e, "node");
 	const char *code = strstr(type, "fail") || strstr(type, "lost") || strstr(type, "torn") || strstr(type, "down") ? "31" :
 			   strstr(type, "exited") || strstr(type, "recover") || strstr(type, "suspect") ? "33" : NULL;
-	printf("%s  %-20s", text_clock(js_str(e, "time")), paint(cli, code, type));
+	printf("%s  %s%*s", text_clock(js_str(e, "time")), paint(cli, code, type), MO_MAX(20 - (int)strlen(type), 0), "");
 	if (job)
 		printf("  %s", job);
 	if (job && js_int(e, "attempt") != MO_NONE)
@@ -45,7 +45,7 @@ static int on_event(void *arg, const char *data)
 		fflush(stdout);
 	}
 	json_object_put(e);
-	return 0;
+	return ferror(stdout);
 }
 
 /* Is this word a node? 0 yes, CLI_NOT_FOUND no, else an exit status that was printed. */

@@ -172,9 +172,7 @@ static int read_attempt(struct logs *l)
 		int r = client_send(l->cli, &q, &a);
 		if (r)
 			return r;
-		if (ferror(stdout))
-			return CLI_FAILED;
-		if (all_ended(l))
+		if (all_ended(l) || ferror(stdout))
 			return CLI_OK;
 		r = away(l, &a);
 		if (r || (!l->follow && a.status))
@@ -238,7 +236,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((r = client_job(cli, args[0], &id)))
 		return r;
 	l.id = id;
-	while (!r && !over)
+	while (!r && !over && !ferror(stdout))
 		r = read_next(&l, &over);
 	return r ? r : !l.follow && l.failed ? CLI_FAILED : CLI_OK;
 }

@@ -1,4 +1,5 @@
 /* moectl: the command line of the cluster. A table of verbs; each lives in a file of its own. */
+#include <errno.h>
 #include <locale.h>
 #include <signal.h>
 #include <string.h>
@@ -71,6 +72,15 @@ static void look_at_terminal(struct cli *cli)
 		cli->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* What was not written is an error, unless another one was told already. */
+static int finish(int r)
+{
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || r != CLI_OK)
+		return r;
+	return cli_fail(CLI_FAILED, "writing the output: %s; free space or check the reader", errno ? strerror(errno) : "it failed");
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(cli_done) struct cli cli = { 0 };
@@ -85,20 +95,17 @@ int main(int argc, char **argv)
 	}
 	const char *name = argv[first];
 	if (!strcmp(name, "--version") || !strcmp(name, "version"))
-		return printf("moectl %s\n", MO_VERSION) < 0;
+		return printf("moectl %s\n", MO_VERSION), finish(CLI_OK);
 	bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
 	if (help && first + 1 == argc)
-		return overview(stdout);
+		return finish(overview(stdout));
 	const struct verb *v = verb_find(help ? argv[first + 1] : name);
 	if (!v)
 		return unknown_verb(help ? argv[first + 1] : name);
 	cli.verb = v;
 	if (help) {
 		cli_verb_help(v, stdout);
-		return CLI_OK;
+		return finish(CLI_OK);
 	}
-	int r = v->run(&cli, argc - first - 1, argv + first + 1);
-	if (fflush(stdout) != 0 && r == CLI_OK)
-		return cli_fail(CLI_FAILED, "writing the output: %m; free space or check the reader");
-	return r;
+	return finish(v->run(&cli, argc - first - 1, argv + first + 1));
 }

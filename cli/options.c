@@ -65,7 +65,7 @@ static int unknown(const struct cli *cli, const struct opt *opts, size_t n, cons
 		names[n + i] = common[i].name;
 	const char *near = mo_near_miss(name, names, n + n_common);
 	if (near)
-		return cli_misuse(cli, "unknown option --%s; did you mean --%s?", name, near);
+		return cli_misuse(cli, "unknown option --%s (did you mean --%s?)", name, near);
 	return cli_misuse(cli, "unknown option %s", word);
 }
 

@@ -43,6 +43,7 @@ int stream_events(struct cli *cli, int64_t from, int (*fn)(void *arg, const char
 		if (a.error != -ECONNREFUSED) {
 			connected = true;
 			away_since = now;
+			fprintf(stderr, "moectl: controller %s: no answer; trying again, no event is lost\n", client_url(cli));
 		} else if (!connected || now - away_since > AWAY_LIMIT_US) {
 			return client_judge(cli, NULL, &a);
 		}

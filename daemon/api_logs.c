@@ -395,6 +395,8 @@ static bool check(struct http_request *r, const struct job *j, int64_t rank, int
 		http_problem(r, 409, "job j-%lld has not started yet: there are no logs", (long long)j->id);
 	else if (attempt > j->attempt)
 		http_problem(r, 404, "job j-%lld has no attempt %lld: the newest is %lld", (long long)j->id, (long long)attempt, (long long)j->attempt);
+	else if (rank != MO_NONE && rank > 0 && j->n_ranks == 1)
+		http_problem(r, 404, "job j-%lld has no rank %lld: its only one is 0", (long long)j->id, (long long)rank);
 	else if (rank != MO_NONE && rank >= (int64_t)j->n_ranks)
 		http_problem(r, 404, "job j-%lld has no rank %lld: ranks are 0 to %zu", (long long)j->id, (long long)rank, j->n_ranks - 1);
 	else if (rank == MO_NONE && j->n_ranks > RANKS_MAX)

@@ -124,6 +124,7 @@ def check_lists(c, job, state):
         equal(sorted(doc), ["items", "next"], "keys of %s" % verb)
         for item in doc["items"]:
             keys(item, wanted, "%s of a %s job" % (verb, state))
+            need("time" not in item or TIME.match(item["time"]), lambda: "time of %s: %s" % (verb, item))
         if words:
             need(all(i["iteration"] >= 3 for i in doc["items"]), "metrics --since shows earlier iterations")
     keys(c.json("explain", "bind", job), ["items", "next"], "explain bind")
@@ -351,6 +352,7 @@ def stream_survives_a_controller_restart(w):
     wait_until(lambda: any(e["type"] == "job.cancelled" for e in seen), 30, "job.cancelled after the restart")
     p.send_signal(signal.SIGTERM)
     p.wait(10)
+    equal(p.stderr.read().count("no answer"), 1, "notices of a restart")
     numbers = [e["seq"] for e in seen]
     equal(numbers, sorted(set(numbers)), "sequence numbers over a restart")
     w.jobs["queued"] = w.c.submit(command_recipe("w-queued-2", ["true"], gpus=64))
@@ -485,6 +487,15 @@ def usage_errors(w):
     need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
     need("did you mean" not in w.c.run("bogus", check=False).stderr, "a near miss for a word that is nowhere near")
     need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
+
+
+@suite.test
+def output_that_cannot_be_written(w):
+    for words in (["help"], ["--version"], ["help", "logs"], ["list", "--all"], ["status", w.jobs["running"], "--json"], ["logs", w.jobs["failed"]], ["logs", w.jobs["failed"], "-f"], ["events", "-f"]):
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([MOECTL] + words, env=w.c.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        r.stdout = ""
+        error_line(r, 1, "moectl %s on a full disk" % " ".join(words))
 
 
 @suite.test
