@@ -216,6 +216,23 @@ static void check_env(struct rules *k)
 	}
 }
 
+static void check_exclude(struct rules *k)
+{
+	const struct ynode *list = ynode_find(k->root, "cluster.exclude");
+
+	for (size_t i = 0; list && list->kind == YAML_LIST && i < list->n; i++) {
+		const struct ynode *v = list->items[i].value;
+
+		if (v->kind == YAML_SCALAR && !ynode_is_null(v) && !mo_name_valid(v->text))
+			errors_at(k->errors, v, NULL, "cluster.exclude: '%.60s' is no node name", v->text);
+	}
+}
+
+static bool looks_like_id(const char *name)
+{
+	return name && mo_starts_with(name, "j-") && name[2] && strspn(name + 2, "0123456789") == strlen(name + 2);
+}
+
 static void check_rest(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
@@ -223,9 +240,9 @@ static void check_rest(struct rules *k)
 	if (r->spares > 0)
 		errors_at(k->errors, PLACE(k, "cluster.spares"), NULL,
 			  "cluster.spares: %lld is not supported by this version: use 0; a job waits in the queue for nodes, and a failed job restarts on any free ones", LL(r->spares));
-	for (size_t i = 0; i < r->n_exclude; i++)
-		if (!mo_name_valid(r->exclude[i]))
-			errors_at(k->errors, PLACE(k, "cluster.exclude"), NULL, "cluster.exclude: '%.60s' is no node name", r->exclude[i]);
+	check_exclude(k);
+	if (looks_like_id(r->name))
+		errors_at(k->errors, PLACE(k, "name"), NULL, "name: '%s' has the form of a job's id, so moectl would look for another job: choose another name", r->name);
 	if (ynode_find(k->root, "recovery.lease") && mo_streq(r->on_node_loss, "wait"))
 		rules_warn(k, "recovery.lease: has no effect with on_node_loss: wait");
 }
