@@ -5,22 +5,27 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
-/* Lists what passes the filter and type after `after`; with last=N the newest N. */
-static void send_list(struct manager *m, struct http_request *r, const struct stream_filter *filter, int64_t after, int64_t last)
+/* Where the newest `last` events that pass the filter begin: seq of the one before them. */
+static int64_t before_newest(const struct state *s, const struct stream_filter *filter, int64_t last)
+{
+	size_t i = s->n_events;
+
+	while (i > 0 && last > 0)
+		last -= stream_wants(filter, &s->events[--i]);
+	return i < s->n_events ? s->events[i].seq - 1 : s->next_event_seq - 1;
+}
+
+/* Lists what passes the filter after `after`. */
+static void send_list(struct manager *m, struct http_request *r, const struct stream_filter *filter, int64_t after)
 {
 	const struct state *s = manager_state(m);
-	const char *type = http_query(r, "type");
 	_cleanup_(list_done) struct list l = {0};
-	int64_t matching = 0, skip;
 
 	if (!list_start(r, &l))
 		return;
-	for (size_t i = 0; last > 0 && i < s->n_events; i++)
-		matching += stream_wants(filter, &s->events[i]) && (!type || strcmp(type, s->events[i].type) == 0);
-	skip = last > 0 ? MO_MAX(matching - last, 0) : 0;
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct event *e = &s->events[i];
-		if (e->seq <= after || !stream_wants(filter, e) || (type && strcmp(type, e->type) != 0) || skip-- > 0)
+		if (e->seq <= after || !stream_wants(filter, e))
 			continue;
 		if (!list_room(&l))
 			break;
@@ -29,17 +34,17 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 	list_send(r, &l);
 }
 
-static bool read_after(struct manager *m, struct http_request *r, bool follow, int64_t last, int64_t *ret)
+/* The seq after which the answer begins. A follower without a place starts with what comes next; last=N: with the newest N that pass the filter. */
+static bool read_after(struct manager *m, struct http_request *r, const struct stream_filter *filter, bool follow, int64_t *ret)
 {
 	const struct state *s = manager_state(m);
 	const char *header = http_header(r, "Last-Event-ID");
-	int64_t newest = s->next_event_seq - 1;
+	int64_t last;
 
-	/* A follower without a place starts with what comes next, or with the last N. */
-	if (!api_int(r, "after", 0, INT64_MAX - 1, follow && last == 0 ? newest : 0, ret))
+	if (!api_int(r, "last", 1, MO_EVENTS_MAX, 0, &last) || !api_int(r, "after", 0, INT64_MAX - 1, follow && last == 0 ? s->next_event_seq - 1 : 0, ret))
 		return false;
-	if (follow && last > 0 && !http_query(r, "after") && s->n_events > 0)
-		*ret = s->events[s->n_events > (size_t)last ? s->n_events - (size_t)last : 0].seq - 1;
+	if (last > 0 && !(follow && http_query(r, "after")))
+		*ret = MO_MAX(*ret, before_newest(s, filter, last));
 	if (follow && header && mo_parse_i64(header, 0, INT64_MAX - 1, ret) < 0) {
 		http_problem(r, 400, "Last-Event-ID %.40s: must be the id of an event (its seq)", header);
 		return false;
@@ -49,15 +54,22 @@ static bool read_after(struct manager *m, struct http_request *r, bool follow, i
 
 static void serve(struct manager *m, struct http_request *r, struct stream_filter *filter)
 {
+	const char *type = http_query(r, "type");
 	bool follow = api_flag(r, "follow");
-	int64_t last = 0, after = 0;
+	int64_t after;
 
-	if (!api_int(r, "last", 0, MO_EVENTS_MAX, 0, &last) || !read_after(m, r, follow, last, &after))
+	if (type && strlen(type) >= sizeof(filter->type)) {
+		http_problem(r, 400, "type=%.40s...: no event has such a type", type);
+		return;
+	}
+	if (type)
+		memcpy(filter->type, type, strlen(type) + 1);
+	if (!read_after(m, r, filter, follow, &after))
 		return;
 	if (follow)
 		streams_follow(m, r, after, filter);
 	else
-		send_list(m, r, filter, after, last);
+		send_list(m, r, filter, after);
 }
 
 void api_events(void *arg, struct http_request *r)

@@ -8,6 +8,7 @@
 #include "daemon/room.h"
 #include "daemon/spec.h"
 #include "daemon/turn.h"
+#include "lib/base/parse.h"
 #include "lib/plan/plan.h"
 #include "lib/wire/dryrun.h"
 
@@ -145,6 +146,18 @@ static void identify(const struct manager *m, const struct http_caller *c, struc
 	spec->digest = auth_digest(body, n);
 }
 
+/* A value that is neither yes nor no must not start a job that was only asked about. */
+static bool read_dry_run(struct http_request *r, bool *ret)
+{
+	const char *text = http_query(r, "dry_run");
+
+	*ret = false;
+	if (!text || mo_parse_bool(text, ret) == 0)
+		return true;
+	http_problem(r, 400, "dry_run=%.40s: must be 1 or 0", text);
+	return false;
+}
+
 void api_jobs_submit(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -156,7 +169,9 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
 		return;
 	}
-	bool dry = api_flag(r, "dry_run");
+	bool dry;
+	if (!read_dry_run(r, &dry))
+		return;
 	if (!dry && !room_for_submit(m)) {
 		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
 		return;

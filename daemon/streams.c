@@ -30,7 +30,7 @@ struct streams {
 
 bool stream_wants(const struct stream_filter *f, const struct event *e)
 {
-	return (f->job == MO_NONE || e->job == f->job) && (!f->node[0] || mo_streq(e->node, f->node));
+	return (f->job == MO_NONE || e->job == f->job) && (!f->node[0] || mo_streq(e->node, f->node)) && (!f->type[0] || mo_streq(e->type, f->type));
 }
 
 /* First event with seq >= seq; n_events when none. */

@@ -5,7 +5,7 @@
 struct streams;
 void streams_new(struct manager *m);
 struct streams *streams_free(struct streams *s);
-struct stream_filter { int64_t job; char node[64]; };    /* job MO_NONE, node "" = all */
+struct stream_filter { int64_t job; char node[64], type[64]; };    /* job MO_NONE, node "", type "" = all */
 /* Turns r into a stream of events with seq > after. */
 void streams_follow(struct manager *m, struct http_request *r, int64_t after, const struct stream_filter *filter);
 bool stream_wants(const struct stream_filter *f, const struct event *e);

@@ -312,7 +312,14 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 
 const char *http_method(const struct http_request *r) { return r->method; }
 const char *http_path(const struct http_request *r) { return r->path; }
-const char *http_query(const struct http_request *r, const char *name) { return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name); }
+const char *http_query(const struct http_request *r, const char *name)
+{
+	const char *value = NULL;
+	bool there = MHD_lookup_connection_value_n(r->mhd, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, NULL) == MHD_YES;
+
+	return there && !value ? "" : value;     /* ?name without a value is there, and empty */
+}
+
 const char *http_header(const struct http_request *r, const char *name) { return header(r, name); }
 const struct http_caller *http_caller(const struct http_request *r) { return &r->caller; }
 const char *http_peer_address(const struct http_request *r) { return r->connection->address; }

@@ -361,7 +361,7 @@ def lists(m):
         after = page["next"]
     equal(events, [e["seq"] for e in m.get("/v1/events")["items"]], "pages of events")
     equal([e["seq"] for e in m.get("/v1/events?last=2")["items"]], events[-2:], "last events")
-    for path in ("/v1/jobs?limit=0", "/v1/jobs?limit=1001", "/v1/jobs?limit=x", "/v1/jobs?after=7", "/v1/jobs?state=happy", "/v1/events?after=-1", "/v1/events?job=7", "/v1/events?node=../x",
+    for path in ("/v1/jobs?limit=0", "/v1/jobs?limit=1001", "/v1/jobs?limit=x", "/v1/jobs?after=7", "/v1/jobs?state=happy", "/v1/events?after=-1", "/v1/events?last=0", "/v1/events?job=7", "/v1/events?node=../x",
                  "/v1/jobs/%s/metrics?after=7" % seen[0], "/v1/jobs/%s/metrics?since=x" % seen[0], "/v1/jobs/%s/env?rank=-1" % seen[0]):
         equal(m.ask("GET", path).status, 400, path)
     for path in ("/v1/jobs/7", "/v1/jobs/j-999", "/v1/jobs/j-0", "/v1/jobs/j-1x", "/v1/jobs/j-99999999999999999999", "/v1/nodes/none", "/v1/jobs/%s/env?rank=2" % seen[0]):
@@ -386,6 +386,8 @@ def documents(m):
     equal(m.ask("GET", "/v1/jobs/%s/logs" % job).status, 409, "logs before the start")
     dry = m.ask("POST", "/v1/jobs?dry_run=1", RECIPE)
     equal((dry.status, len(dry.json["ranks"])), (200, 2), "dry run")
+    for unclear in ("dry_run", "dry_run=", "dry_run=2", "dry_run=please"):
+        equal(m.ask("POST", "/v1/jobs?" + unclear, RECIPE).status, 400, "nobody knows whether %s starts a job" % unclear)
     cluster = m.get("/v1/cluster")
     need(set(cluster) == {"nodes", "gpus", "jobs", "epoch", "version"} and cluster["jobs"]["queued"] >= 1, cluster)
     equal(m.ask("POST", "/v1/validate", RECIPE).json, {"valid": True}, "validate")
@@ -500,6 +502,12 @@ def event_stream_resumes(m):
     equal({e["data"]["job"] for e in one.events}, {missed[1]}, "one job's stream")
     tail = Stream(m, path="/v1/events?follow=1&last=2")
     wait_until(lambda: len(tail.events) == 2, 10, "the last two events")
+    some = Stream(m, path="/v1/jobs/%s/events?follow=1&last=1&type=job.submitted" % missed[0])
+    wait_until(lambda: some.events, 10, "the newest event of that job and type")
+    more = m.submit().json["id"]
+    typed = Stream(m, path="/v1/events?follow=1&type=job.submitted&last=2")
+    wait_until(lambda: len(typed.events) >= 2, 10, "the newest two of a type")
+    equal([(e["data"]["type"], e["data"]["job"]) for e in some.events + typed.events], [("job.submitted", j) for j in (missed[0], missed[2], more)], "streams of one type")
     equal(m.ask("GET", "/v1/events?follow=1", headers={"Last-Event-ID": "x"}).status, 400, "bad Last-Event-ID")
     # over a restart of the controller
     m.stop(signal.SIGKILL)
