@@ -1,6 +1,8 @@
 /* top: the cluster at a glance; on a terminal redrawn until Ctrl-C, elsewhere printed once. */
+#include <limits.h>
 #include <string.h>
 
+#include "cli/client.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/value.h"
@@ -35,16 +37,25 @@ static void print_jobs(const struct cli *cli, struct json_object *items)
 {
 	size_t n = js_len(items), first = n > JOBS_SHOWN ? n - JOBS_SHOWN : 0;
 	for (size_t i = n; i-- > first;) {
-		_cleanup_(mo_freep) char *line = progress_line(cli, js_at(items, i));
-		printf("%-16s %s\n", text_or(js_str(js_at(items, i), "name")), line);
+		_cleanup_(mo_freep) char *progress = progress_line(cli, js_at(items, i));
+		_cleanup_(mo_freep) char *line = mo_printf("%-16s %s", text_or(js_str(js_at(items, i), "name")), progress);
+		print_clipped(line, cli->live ? MO_MAX(cli->width - 1, 20) : INT_MAX);
+		putchar('\n');
 	}
 }
 
-static int draw(struct cli *cli)
+/* shown: it was drawn before. Then a controller that is away is waited for. */
+static int draw(struct cli *cli, bool shown)
 {
+	const struct request q = { .path = "/v1/cluster", .timeout_ms = 5000 };
 	_cleanup_(answer_done) struct answer cluster = { 0 }, jobs = { 0 };
-	int r = client_get(cli, NULL, &cluster, "/v1/cluster");
-	if (r)
+	int r = client_send(cli, &q, &cluster);
+	if (!r && shown && !cluster.status) {
+		printf("\r\033[Kcontroller %s: no answer, trying again", client_url(cli));
+		fflush(stdout);
+		return CLI_OK;
+	}
+	if (r || (r = client_judge(cli, NULL, &cluster)))
 		return r;
 	if (cli->json)
 		return print_answer(&cluster);
@@ -68,9 +79,9 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	watch_signals();
-	do
-		r = draw(cli);
-	while (!r && cli->live && !cli->json && !watch_wait(REDRAW_MS));
+	r = draw(cli, false);
+	while (!r && cli->live && !cli->json && !watch_wait(REDRAW_MS))
+		r = draw(cli, true);
 	return r;
 }
 
