@@ -66,7 +66,9 @@ void api_job_metrics(void *arg, struct http_request *r)
 		if (!list_room(&l))
 			break;
 		snprintf(key, sizeof(key), "%lld.%lld", (long long)s->attempt, (long long)s->iteration);
-		list_add(&l, &sample_desc, s, key);
+		struct sample shown = *s;
+		shown.time -= shown.time % 1000;     /* documents have milliseconds; the ledger keeps what the node measured */
+		list_add(&l, &sample_desc, &shown, key);
 	}
 	list_send(r, &l);
 }
