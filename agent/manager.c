@@ -275,6 +275,7 @@ struct manager *manager_free(struct manager *m) {
 		step_dir_free(m->steps[--m->n_steps]);
 	free(m->steps);
 	units_free(m->units);
+	reserve_free(m->reserve);
 	fence_free(m->fence);
 	for (size_t i = 0; i < m->n_queue; i++)
 		event_done(&m->queue[i]);
@@ -310,6 +311,8 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 	r = units_new(m, &m->units, err);
 	if (r < 0)
 		return r;
+	if (!m->units && reserve_new(m, &m->reserve) < 0)
+		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	m->cgroup_base = m->units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));

@@ -1,5 +1,5 @@
 /* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the pure core (agent/core/steps.h) and carries out its effects in order.
- * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork or unit), sweep, link (controller), helper (children with a
+ * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork, reserve or unit), sweep, link (controller), helper (children with a
  * deadline), scan (checkpoints), logs (queries, retention), fence. */
 #pragma once
 #include "agent/core/spool.h"
@@ -35,7 +35,7 @@ struct step_dir {
 	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
 };
 
-struct logs; struct fence; struct link; struct unit_starter;
+struct logs; struct fence; struct link; struct unit_starter; struct reserve;
 struct manager {
 	const struct agent_config *config;
 	sd_event *loop;
@@ -52,6 +52,7 @@ struct manager {
 	struct link *link;
 	struct logs *logs;
 	struct unit_starter *units;      /* NULL: without systemd */
+	struct reserve *reserve;         /* NULL: with systemd */
 	struct helper *discovery; struct mo_timer *rediscover;
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
@@ -84,10 +85,15 @@ void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
 
 /* start.c */
 void step_start(struct step_dir *d);
+void step_start_plain(struct step_dir *d);       /* by moe-stepd's own double fork */
 void step_started(struct step_dir *d, const char *problem); /* the start ended; problem NULL = stepd answers */
 void step_cgroup_remove(const struct step_dir *d); /* when no process is left in it; refused by the kernel otherwise */
 char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* where the agent's own cgroup2 directory goes; NULL none, err says why */
 char *const *child_environment(void);            /* of everything the agent starts: nothing of its own leaks */
+/* reserve.c */
+int reserve_new(struct manager *m, struct reserve **ret);
+struct reserve *reserve_free(struct reserve *v);
+bool reserve_take(struct reserve *v, const struct step_dir *d);  /* false: there is none */
 /* unit.c */
 int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err);  /* 1 = there is no systemd here */
 struct unit_starter *units_free(struct unit_starter *u);

@@ -1,4 +1,4 @@
-/* Starting a step's supervisor: as a transient systemd service (unit.c), or by a double fork of moe-stepd itself; and what everything started by the agent inherits. */
+/* Starting a step's supervisor: as a transient systemd service (unit.c), or the one in reserve (reserve.c), or by a double fork of moe-stepd itself; and what everything started by the agent inherits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -75,6 +75,15 @@ void step_cgroup_remove(const struct step_dir *d) {
 	rmdir(base); /* refused while another step is below it */
 }
 
+void step_start_plain(struct step_dir *d) {
+	struct manager *m = d->manager;
+	char *argv[] = {(char *)"moe-stepd", (char *)"--dir", d->path, NULL};
+	int r = helper_start(m->loop, m->stepd_path, argv, START_DEADLINE_US, 4096, on_starter, d, &d->starter);
+	_cleanup_(mo_freep) char *text = r < 0 ? mo_printf("%s: %s", m->stepd_path, strerror(-r)) : NULL;
+	if (text)
+		start_failed(d, text);
+}
+
 void step_start(struct step_dir *d) {
 	struct manager *m = d->manager;
 	_cleanup_(mo_error_done) struct mo_error err = {0};
@@ -82,15 +91,12 @@ void step_start(struct step_dir *d) {
 	d->quiet_since_us = 0;
 	if (d->spool.cgroup && d->spool.cgroup[0] == '/' && make_cgroup(d) < 0)
 		mo_log(MO_WARNING, NULL, NULL, "%s: %s; the step runs without a cgroup", d->spool.cgroup, strerror(errno));
-	int r = m->units ? units_start(m->units, d, &err) : 0;
-	if (!m->units) {
-		char *argv[] = {(char *)"moe-stepd", (char *)"--dir", d->path, NULL};
-		r = helper_start(m->loop, m->stepd_path, argv, START_DEADLINE_US, 4096, on_starter, d, &d->starter);
+	if (m->units) {
+		int r = units_start(m->units, d, &err);
 		if (r < 0)
-			mo_error_set(&err, r, "%s: %s", m->stepd_path, strerror(-r));
-	}
-	if (r < 0)
-		start_failed(d, mo_error_text(&err, r));
+			start_failed(d, mo_error_text(&err, r));
+	} else if (!reserve_take(m->reserve, d))
+		step_start_plain(d);
 }
 
 /* This process' cgroup2 directory, NULL when no cgroup2 hierarchy is mounted. */

@@ -1,8 +1,11 @@
 /* moe-stepd --dir STEPDIR: started by moe-agent, see stepd.h. Under systemd (NOTIFY_SOCKET is set) it stays in the foreground and says READY=1; else it leaves its starter by a
- * double fork and the starter exits 0 once the step's socket answers. Whoever does not get the lock exits without a word: another stepd has the step. */
+ * double fork and the starter exits 0 once the step's socket answers. With --reserve the name of the directory comes later, over the socket that is descriptor 0, which closes when no
+ * step comes and gets one byte once the step's socket answers (agent/reserve.c). Whoever does not get the lock exits without a word: another stepd has the step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -126,18 +129,48 @@ static int start_detached(struct stepd *s) {
 	return serve(s, ready[1]);
 }
 
+/* The memory that a start takes is there before it is waited for: a page fault costs more than what is written to the page. */
+static void warm_up(void) {
+	const size_t bytes = 256 * 1024;
+	mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
+	char *memory = mo_alloc(bytes);
+	memset(memory, 1, bytes);
+	free(memory);
+}
+
+/* Waits for the name of the step and writes it over the argument, so that this process is found by it. Returns what answers the agent, or a negative errno: no step comes. */
+static int await_step(char *dir) {
+	size_t room = strlen(dir);
+	_cleanup_(mo_closep) int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	char name[PATH_MAX];
+	if (fd < 0)
+		return -errno;
+	warm_up();
+	ssize_t n = recv(fd, name, sizeof(name), MSG_TRUNC);
+	if (n <= 0 || (size_t)n > room)
+		return n == 0 ? -ECANCELED : -EINVAL;
+	memset(dir, 0, room);
+	memcpy(dir, name, (size_t)n);
+	return TAKE_FD(fd);
+}
+
 int main(int argc, char *argv[]) {
-	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"version", no_argument, NULL, 'v'}, {0}};
+	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"reserve", no_argument, NULL, 'r'}, {"version", no_argument, NULL, 'v'}, {0}};
 	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
-	int c;
+	int c, ready_fd = -1;
+	bool reserve = false;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'v') {
 			printf("moe-stepd %s\n", MO_VERSION);
 			return 0;
 		}
-		if (c != 'd')
+		if (c == 'd')
+			s.dir = optarg;
+		else if (c == 'r')
+			reserve = true;
+		else
 			return 2;
-		s.dir = optarg;
 	}
 	if (!s.dir || optind < argc) {
 		fprintf(stderr, "usage: moe-stepd --dir STEPDIR (it is started by moe-agent)\n");
@@ -146,6 +179,8 @@ int main(int argc, char *argv[]) {
 	umask(077);
 	syscall(SYS_close_range, 3U, ~0U, 0U); /* whatever the starter forgot to close */
 	mo_desc_init(&spool_desc, &s.spool);
+	if (reserve && (ready_fd = await_step(s.dir)) < 0)
+		return ready_fd == -ECANCELED ? 0 : 1;
 	s.dir_fd = open(s.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s.dir_fd < 0) {
 		fprintf(stderr, "moe-stepd: %s: %s\n", s.dir, strerror(errno));
@@ -155,5 +190,7 @@ int main(int argc, char *argv[]) {
 	s.lock_fd = mo_lock_file(lock);
 	if (s.lock_fd < 0)
 		return s.lock_fd == -EWOULDBLOCK ? 0 : 1;
+	if (reserve)
+		return own_descriptors(&s) < 0 ? 1 : serve(&s, ready_fd);
 	return getenv("NOTIFY_SOCKET") ? serve(&s, -1) : start_detached(&s);
 }

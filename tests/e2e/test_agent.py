@@ -259,6 +259,29 @@ def stepd_killed():
         equal(numbers, list(range(1, len(numbers) + 1)), "note numbers")
 
 
+def in_reserve(n):
+    """pid of the supervisor that waits for the next step."""
+    found = [p for p, cmd in processes() if "moe-stepd" in cmd and "--reserve" in cmd and n.step_dir(2**63 - 1, 2**63 - 1) in cmd]
+    return found[0] if found else None
+
+
+@suite.test
+def supervisor_in_reserve():
+    """It becomes the step's, is found by the step's name, is replaced, is done without when it is dead, and never outlives its agent unused."""
+    with Node() as n:
+        first = wait_until(lambda: in_reserve(n), 10, "the first in reserve")
+        n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20"])
+        equal(n.stepd_pid(), first, "supervisor of the step")
+        second = wait_until(lambda: in_reserve(n), 10, "the second in reserve")
+        os.kill(second, signal.SIGKILL)
+        wait_until(lambda: not alive(second), 10, "the second ends")
+        n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20"], job=2)
+        need(n.stepd_pid(2) not in (None, second), "job 2 has a supervisor of its own")
+        n.stop_agent()
+        wait_until(lambda: not in_reserve(n), 10, "none in reserve without an agent")
+        equal(n.stepd_pid(), first, "supervisor of the step that runs on")
+
+
 @suite.test
 def stepd_and_agent_killed():
     with Node() as n:
