@@ -17,7 +17,7 @@ struct logs {
 	struct cli *cli;
 	const char *id;
 	int64_t rank, attempt, lines;        /* what is asked for: MO_NONE = all ranks, every attempt from the newest on, everything */
-	bool follow, failed, waits;
+	bool follow, failed, waits;          /* failed: some rank's log could not be read; waits: told that the job has to run first */
 	int64_t current;                     /* attempt that is read */
 	struct source *sources; size_t n_sources;
 	struct mo_buf record;                /* the piece of the stream that is no whole line yet */
@@ -205,8 +205,10 @@ static int read_next(struct logs *l, bool *ret_over)
 	bool final = mo_streq(state, "completed") || mo_streq(state, "failed") || mo_streq(state, "cancelled"), every = l->follow && l->attempt == MO_NONE;
 	int64_t newest = js_int(a.doc, "attempt"), next = l->current != MO_NONE ? l->current + 1 : l->attempt != MO_NONE ? l->attempt : newest;
 	if (every && (newest < next || (newest == 0 && !final))) {
-		if (!l->waits && (mo_streq(state, "queued") || mo_streq(state, "paused")))
-			fprintf(stderr, "moectl: logs: %s is %s: waiting for it to run; Ctrl-C ends this\n", l->id, state), l->waits = true;
+		if (!l->waits && (mo_streq(state, "queued") || mo_streq(state, "paused"))) {
+			fprintf(stderr, "moectl: logs: %s is %s: waiting for it to run; Ctrl-C ends this\n", l->id, state);
+			l->waits = true;
+		}
 		*ret_over = final;
 		if (!final)
 			watch_wait(AGAIN_MS);

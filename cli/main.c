@@ -94,8 +94,10 @@ int main(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	const char *name = argv[first];
-	if (!strcmp(name, "--version") || !strcmp(name, "version"))
-		return printf("moectl %s\n", MO_VERSION), finish(CLI_OK);
+	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+		printf("moectl %s\n", MO_VERSION);
+		return finish(CLI_OK);
+	}
 	bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
 	if (help && first + 1 == argc)
 		return finish(overview(stdout));
