@@ -20,7 +20,7 @@ struct helper {
 	sd_event_source *sources[2], *child;
 	struct mo_timer *timer;
 	size_t max_out;
-	bool late, too_much, ended;
+	bool late, too_much;
 	int status;
 	helper_fn fn; void *arg;
 };
@@ -41,11 +41,13 @@ static void destroy(struct helper *h) {
 	free(h);
 }
 
-/* A child stuck in the kernel does not even die of SIGKILL: it is forgotten now and reaped by on_child whenever it ends. */
+static void on_source_gone(void *arg) { destroy(arg); }
+
+/* A child stuck in the kernel does not even die of SIGKILL: it is forgotten now, belongs to the loop, and is reaped by on_child whenever it ends. */
 struct helper *helper_free(struct helper *h) {
 	if (!h)
 		return NULL;
-	if (h->ended) {
+	if (!h->child) {
 		destroy(h);
 		return NULL;
 	}
@@ -54,6 +56,10 @@ struct helper *helper_free(struct helper *h) {
 	h->timer = mo_timer_free(h->timer);
 	h->fn = NULL;
 	kill(h->pid, SIGKILL);
+	sd_event_source *child = TAKE_PTR(h->child);
+	sd_event_source_set_destroy_callback(child, on_source_gone);
+	sd_event_source_set_floating(child, true);
+	sd_event_source_unref(child);
 	return NULL;
 }
 
@@ -108,14 +114,15 @@ static int on_output(sd_event_source *source, int fd, uint32_t events, void *arg
 /* Its own children may still hold the pipes: what was written until it ended is what counts. */
 static int on_child(sd_event_source *source, const siginfo_t *si, void *arg) {
 	struct helper *h = arg;
-	h->ended = true;
-	h->status = si->si_code == CLD_EXITED ? si->si_status << 8 : si->si_status & 0x7f;
-	if (h->fn) {
-		read_stream(h, 0);
-		read_stream(h, 1);
-		_cleanup_(mo_freep) char *problem = problem_of(h);
-		h->fn(h->arg, h->status, h->out.data ? h->out.data : "", h->out.len, problem);
+	if (!h->fn) { /* forgotten: the loop lets go of the source, and that of h */
+		sd_event_source_set_floating(source, false);
+		return 0;
 	}
+	h->status = si->si_code == CLD_EXITED ? si->si_status << 8 : si->si_status & 0x7f;
+	read_stream(h, 0);
+	read_stream(h, 1);
+	_cleanup_(mo_freep) char *problem = problem_of(h);
+	h->fn(h->arg, h->status, h->out.data ? h->out.data : "", h->out.len, problem);
 	destroy(h);
 	return 0;
 }
@@ -160,7 +167,7 @@ int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t de
 	}
 	_cleanup_(mo_closep) int child_err = err[1];
 	struct helper *h = mo_alloc(sizeof(*h));
-	*h = (struct helper){.fds = {out[0], err[0]}, .fn = fn, .arg = arg, .max_out = max_out, .ended = true};
+	*h = (struct helper){.fds = {out[0], err[0]}, .fn = fn, .arg = arg, .max_out = max_out};
 	const char *slash = strrchr(path, '/');
 	h->name = mo_strdup(slash ? slash + 1 : path);
 	int r = spawn(h, path, argv, child_out, child_err);
@@ -168,8 +175,11 @@ int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t de
 		helper_free(h);
 		return r;
 	}
-	h->ended = false;
 	r = sd_event_add_child(loop, &h->child, h->pid, WEXITED, on_child, h);
+	if (r < 0) {
+		kill(h->pid, SIGKILL);
+		waitpid(h->pid, NULL, 0);
+	}
 	for (int i = 0; i < 2 && r >= 0; i++) {
 		int fl = fcntl(h->fds[i], F_GETFL);
 		r = fl < 0 || fcntl(h->fds[i], F_SETFL, fl | O_NONBLOCK) < 0 ? -errno : sd_event_add_io(loop, &h->sources[i], h->fds[i], EPOLLIN, on_output, h);

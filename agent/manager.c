@@ -269,6 +269,7 @@ struct manager *manager_free(struct manager *m) {
 	if (!m)
 		return NULL;
 	helper_free(m->discovery);
+	scans_free(m);
 	logs_free(m->logs);
 	link_free(m->link);
 	while (m->n_steps > 0)

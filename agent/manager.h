@@ -35,7 +35,7 @@ struct step_dir {
 	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
 };
 
-struct logs; struct fence; struct link; struct unit_starter; struct reserve;
+struct logs; struct scan; struct fence; struct link; struct unit_starter; struct reserve;
 struct manager {
 	const struct agent_config *config;
 	sd_event *loop;
@@ -51,6 +51,7 @@ struct manager {
 	struct fence *fence;
 	struct link *link;
 	struct logs *logs;
+	struct scan **scans; size_t n_scans;
 	struct unit_starter *units;      /* NULL: without systemd */
 	struct reserve *reserve;         /* NULL: with systemd */
 	struct helper *discovery; struct mo_timer *rediscover;
@@ -103,6 +104,7 @@ int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err
 void step_sweep(struct step_dir *d);             /* until nothing is found: AE_SWEPT */
 /* scan.c */
 void scan_start(struct manager *m, const struct command *c);
+void scans_free(struct manager *m);
 /* fence.c */
 int fence_open(struct manager *m, struct mo_error *err);   /* queues AE_FENCE for each entry */
 /* Also what an earlier call could not save. Nothing changed and nothing unsaved: 0 without touching the disk. */

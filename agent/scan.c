@@ -6,19 +6,35 @@
 
 #define SCAN_OUT_MAX (16 * 1024 * 1024)
 
-struct scan { struct manager *m; int64_t job, attempt; char *dir; };
+struct scan { struct manager *m; struct helper *helper; int64_t job, attempt; char *dir; };
+
+static void scan_free(struct scan *s) {
+	helper_free(s->helper);
+	free(s->dir);
+	free(s);
+}
+
+void scans_free(struct manager *m) {
+	while (m->n_scans > 0)
+		scan_free(m->scans[--m->n_scans]);
+	free(m->scans);
+}
 
 static void deliver(struct scan *s, struct scan_result *result) {
 	struct steps_event e = {.type = AE_SCANNED, .job = s->job, .attempt = s->attempt, .scan = result};
 	result->job = s->job;
 	result->attempt = s->attempt;
-	manager_queue(s->m, &e);
-	free(s->dir);
-	free(s);
+	struct manager *m = s->m;
+	manager_queue(m, &e);
+	for (size_t i = 0; i < m->n_scans; i++)
+		if (m->scans[i] == s)
+			m->scans[i] = m->scans[--m->n_scans];
+	scan_free(s);
 }
 
 static void on_scanned(void *arg, int status, const char *out, size_t n, const char *problem) {
 	struct scan *s = arg;
+	s->helper = NULL; /* frees itself */
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	struct scan_result *result = mo_desc_new(&scan_result_desc);
 	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&scan_result_desc, out, n, false, result, &err);
@@ -30,11 +46,11 @@ static void on_scanned(void *arg, int status, const char *out, size_t n, const c
 void scan_start(struct manager *m, const struct command *c) {
 	_cleanup_(mo_buf_done) struct mo_buf order = {0};
 	struct scan *s = mo_alloc(sizeof(*s));
-	struct helper *h = NULL;
 	*s = (struct scan){.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)};
+	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
 	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, m->config->allow_root ? (char *)"--allow-root" : NULL, NULL};
-	int r = helper_start(m->loop, m->ckpt_path, argv, m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &h);
+	int r = helper_start(m->loop, m->ckpt_path, argv, m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &s->helper);
 	if (r < 0)
 		on_scanned(s, 0, "", 0, strerror(-r));
 }
