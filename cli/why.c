@@ -29,12 +29,12 @@ static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *id = NULL, *quoted = NULL, *path = NULL;
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
 	if (r)
 		return cli_stop(r);
-	quoted = url_quote(args[0]);
-	path = mo_printf("/v1/nodes/%s/why", quoted);
+	_cleanup_(mo_freep) char *id = NULL;
+	_cleanup_(mo_freep) char *quoted = url_quote(args[0]);
+	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s/why", quoted);
 	if (!is_job_id(args[0]) && (r = ask(cli, args[0], path, &a)))
 		return r;
 	if (a.status == 0 || a.status == 404) {

@@ -65,11 +65,8 @@ static void split_words(char *text, char *ret[static OPTIONS_MAX + 1])
 {
 	size_t n = 0;
 
-	for (char *p = text; p && *p && n < OPTIONS_MAX; n++) {
-		ret[n] = p;
-		p = strchr(p, '\n');
-		*p++ = 0;
-	}
+	while (text && *text && n < OPTIONS_MAX)
+		ret[n++] = strsep(&text, "\n");
 	ret[n] = NULL;
 }
 

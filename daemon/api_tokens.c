@@ -26,7 +26,6 @@ static struct token_view view(const struct token *t, char *secret)
 static void create(struct manager *m, struct http_request *r, const struct token_body *body)
 {
 	int role = body->role ? mo_enum_parse(role_names, _ROLE_N, body->role) : -1;
-	_cleanup_(mo_freep) char *secret = NULL;
 	int64_t lifetime = MO_NONE;
 
 	if (role <= ROLE_NONE) {
@@ -43,6 +42,7 @@ static void create(struct manager *m, struct http_request *r, const struct token
 	}
 	/* An agent's token without a user may speak for any node; with one, for the node of that name. */
 	const char *user = body->user ? body->user : role == ROLE_AGENT ? NULL : http_caller(r)->user;
+	_cleanup_(mo_freep) char *secret = NULL;
 	struct input *in = input_new(EV_TOKEN, r);
 	struct mo_buf doc = {0};
 	in->token = auth_token_new(m, (enum role)role, user, lifetime, &secret);

@@ -372,7 +372,7 @@ static void after_failure(struct turn *t, int64_t id)
 		tries = PORT_TRIES_MAX;
 	else if (said_port_busy(j, &b))
 		tries = PORT_SAID_MAX;
-	if (j->port_tries + 1 < tries) {
+	if (b.step && j->port_tries + 1 < tries) {
 		reason = mo_printf("ports from %lld on %s were busy; the next ones are tried", (long long)j->port, b.step->node);
 		job_move(t, id, T_RETRY, true, 2, reason);
 		return;
