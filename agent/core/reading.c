@@ -1,0 +1,68 @@
+/* Readings of a probe (see reading.h). */
+#include "agent/core/reading.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+#define PROBLEM_BYTES_MAX 3000                 /* probe_desc takes 4096 */
+
+static struct reading *add(struct probe *p, const char *key) {
+	if (p->n_readings >= MO_READINGS_MAX)
+		return NULL;
+	struct reading *r = MO_ADD(p, readings, &reading_desc);
+	mo_str_set(&r->key, key);
+	return r;
+}
+
+void reading_add(struct probe *p, const char *key, double value) {
+	struct reading *r = value == MO_NONE_F ? NULL : add(p, key);
+
+	if (r)
+		r->value = value;
+}
+
+void reading_add_int(struct probe *p, const char *key, int64_t value) {
+	reading_add(p, key, value == MO_NONE ? MO_NONE_F : (double)value);
+}
+
+void reading_add_text(struct probe *p, const char *key, const char *text) {
+	struct reading *r = text && *text ? add(p, key) : NULL;
+
+	if (r)
+		mo_str_set(&r->text, text);
+}
+
+const struct reading *reading_find(const struct probe *p, const char *key) {
+	for (size_t i = 0; i < p->n_readings; i++)
+		if (mo_streq(p->readings[i].key, key))
+			return &p->readings[i];
+	return NULL;
+}
+
+double reading_value(const struct probe *p, const char *key) {
+	const struct reading *r = reading_find(p, key);
+	return r ? r->value : MO_NONE_F;
+}
+
+const char *reading_text(const struct probe *p, const char *key) {
+	const struct reading *r = reading_find(p, key);
+	return r ? r->text : NULL;
+}
+
+void probe_problem(struct probe *p, const char *fmt, ...) {
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	size_t n = p->problem ? strlen(p->problem) : 0;
+	if (n >= 3 && mo_streq(p->problem + n - 3, "..."))
+		return;
+	char *whole = mo_printf("%s%s%s", n ? p->problem : "", n ? "; " : "", n + strlen(text) > PROBLEM_BYTES_MAX ? "..." : text);
+	free(p->problem);
+	p->problem = whole;
+}
