@@ -38,6 +38,7 @@ static int load(hwloc_topology_t t, const char *root) {
 
 static int open_topology(const struct topo_options *o, hwloc_topology_t *ret, struct mo_error *err) {
 	static const char *const unwanted[] = { "x86", "opencl", "gl", "cuda", "nvml", "rsmi", "levelzero" };
+	static const hwloc_obj_type_t unread[] = { HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L4CACHE, HWLOC_OBJ_L5CACHE, HWLOC_OBJ_DIE, HWLOC_OBJ_MISC };
 	_cleanup_(free_topology) hwloc_topology_t t = NULL;
 	struct stat st;
 
@@ -45,6 +46,9 @@ static int open_topology(const struct topo_options *o, hwloc_topology_t *ret, st
 		return mo_error_set(err, -ENOMEM, "discovery: hwloc cannot start: %s", strerror(errno));
 	for (size_t i = 0; i < ELEMENTSOF(unwanted); i++)
 		hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);
+	/* None of these is looked at, and each costs reads per cpu. */
+	for (size_t i = 0; i < ELEMENTSOF(unread); i++)
+		hwloc_topology_set_type_filter(t, unread[i], HWLOC_TYPE_FILTER_KEEP_NONE);
 	if (o->xml) {
 		if (stat(o->xml, &st) < 0)
 			return mo_error_set(err, -errno, "discovery: %s: %s: give an hwloc XML file", o->xml, strerror(errno));
@@ -145,6 +149,19 @@ static char *distance_row(hwloc_topology_t t, hwloc_obj_t node, const struct nod
 	return mo_buf_take(&text);
 }
 
+/* Where devices may be: all cpus of a node, whatever this agent may use of them. */
+static struct place *read_places(hwloc_topology_t t, size_t *ret_n) {
+	struct place *places = NULL;
+
+	*ret_n = 0;
+	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, obj)); ) {
+		struct place *p = MO_GROW(places, *ret_n);
+		p->id = obj->os_index;
+		from_bitmap(obj->complete_cpuset, &p->cpus);
+	}
+	return places;
+}
+
 static void read_numa(hwloc_topology_t t, const struct mo_idset *allowed, struct nodeinfo *info) {
 	info->mem_bytes = 0;
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, obj)); ) {
@@ -164,63 +181,6 @@ static void read_numa(hwloc_topology_t t, const struct mo_idset *allowed, struct
 	size_t i = 0;
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, obj)); i++)
 		info->numa[i].distances = distance_row(t, obj, info);
-}
-
-/* Object numbers of the I/O ancestors, from the host bridge down. */
-static char *io_path(hwloc_obj_t obj) {
-	_cleanup_(mo_freep) char *above = obj->parent && hwloc_obj_type_is_io(obj->parent->type) ? io_path(obj->parent) : NULL;
-
-	return above ? mo_printf("%s/%llu", above, (unsigned long long)obj->gp_index) : mo_printf("%llu", (unsigned long long)obj->gp_index);
-}
-
-static int64_t numa_of(hwloc_topology_t t, hwloc_obj_t obj) {
-	hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(t, obj);
-	int node = place ? hwloc_bitmap_first(place->nodeset) : -1;
-
-	return node >= 0 && hwloc_bitmap_weight(place->nodeset) == 1 ? node : MO_NONE;
-}
-
-static int by_address(const void *a, const void *b) {
-	const struct found_gpu *x = a, *y = b;
-
-	return strcmp(x->slot.bdf, y->slot.bdf);
-}
-
-/* GPUs and RDMA devices of an XML file: PCI objects by vendor and class (never the display adapter of a BMC), in the order of bus addresses. */
-static void find_in_xml(hwloc_topology_t t, struct finds *f) {
-	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_pcidev(t, obj)); ) {
-		const struct hwloc_pcidev_attr_s *pci = &obj->attr->pcidev;
-		bool amd = pci->vendor_id == 0x1002 && (pci->class_id == 0x1200 || pci->class_id == 0x0380);
-		bool nvidia = pci->vendor_id == 0x10de && pci->class_id == 0x0302;
-		if (!amd && !nvidia)
-			continue;
-		struct found_gpu *g = finds_add_gpu(f);
-		g->slot.vendor = mo_strdup(amd ? "amd" : "nvidia");
-		g->slot.model = gpu_model_name(pci->vendor_id, pci->device_id, NULL);
-		g->slot.bdf = mo_printf("%04x:%02x:%02x.%x", pci->domain, pci->bus, pci->dev, pci->func);
-		g->slot.numa_node = numa_of(t, obj);
-		g->path = io_path(obj);
-		for (hwloc_obj_t os = obj->io_first_child; os && !g->slot.unique_id; os = os->next_sibling) {
-			const char *kib = hwloc_obj_get_info_by_name(os, "RSMIVRAMSize");
-			int64_t n;
-			mo_str_set(&g->slot.unique_id, hwloc_obj_get_info_by_name(os, amd ? "AMDUUID" : "NVIDIAUUID"));
-			if (kib && mo_parse_i64(kib, 1, INT64_MAX / 1024, &n) == 0)
-				g->slot.vram_bytes = n * 1024;
-		}
-	}
-	/* hwloc lists devices by place; drivers number them by bus address. */
-	if (f->gpus)
-		qsort(f->gpus, f->n_gpus, sizeof(*f->gpus), by_address);
-	for (size_t i = 0; i < f->n_gpus; i++)
-		f->gpus[i].slot.index = (int64_t)i;
-	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_osdev(t, obj)); ) {
-		if (obj->attr->osdev.type != HWLOC_OBJ_OSDEV_OPENFABRICS || !obj->parent)
-			continue;
-		struct found_nic *nic = MO_GROW(f->nics, f->n_nics);
-		nic->name = mo_strdup(obj->name);
-		nic->path = io_path(obj->parent);
-		nic->numa_node = numa_of(t, obj);
-	}
 }
 
 static void add_fake(const struct topo_options *o, struct nodeinfo *info) {
@@ -250,6 +210,9 @@ static int keep_gpus(const char *list, struct nodeinfo *info, struct mo_error *e
 	for (size_t i = info->n_gpus; i-- > 0; )
 		if (!mo_idset_has(&keep, (size_t)info->gpus[i].index))
 			mo_vec_remove(&gpu_slot_desc, info->gpus, &info->n_gpus, i);
+	for (size_t i = info->n_links; i-- > 0; )
+		if (!mo_idset_has(&keep, (size_t)info->links[i].from) || !mo_idset_has(&keep, (size_t)info->links[i].to))
+			mo_vec_remove(&gpu_link_desc, info->links, &info->n_links, i);
 	return 0;
 }
 
@@ -262,12 +225,48 @@ static void name_machine(const struct topo_options *o, hwloc_topology_t t, struc
 	mo_str_set(&info->hostname, name ? name : u.nodename);
 	mo_str_set(&info->arch, u.machine);
 	mo_str_set(&info->kernel, u.release);
+	hwloc_obj_t socket = hwloc_get_obj_by_type(t, HWLOC_OBJ_PACKAGE, 0);
+	int sockets = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE);
+	mo_str_set(&info->cpu_model, socket ? hwloc_obj_get_info_by_name(socket, "CPUModel") : NULL);
+	info->sockets = sockets > 0 ? sockets : MO_NONE;
+}
+
+static void find_devices(const struct topo_options *o, hwloc_topology_t t, struct finds *f) {
+	if (o->xml) {
+		find_in_xml(t, f);
+	} else {
+		find_amd(f);
+		if (!f->n_gpus)
+			find_nvidia(f);
+		find_nics(f);
+	}
+	pair_nics(f);
+}
+
+/* Gives what was found to info. */
+static void hand_over(struct finds *f, struct nodeinfo *info) {
+	for (size_t i = 0; i < f->n_gpus && i < MO_GPUS_PER_NODE_MAX; i++)
+		mo_desc_copy(&gpu_slot_desc, MO_ADD(info, gpus, &gpu_slot_desc), &f->gpus[i].slot);
+	for (size_t i = 0; i < f->n_nics && i < MO_GPUS_PER_NODE_MAX; i++)
+		mo_desc_copy(&nic_info_desc, MO_ADD(info, nics, &nic_info_desc), &f->nics[i].nic);
+	if (f->n_dropped) {
+		struct node_finding *last = &f->findings[f->n_findings - 1];
+		free(last->text);
+		mo_str_set(&last->object, "findings");
+		last->text = mo_printf("%zu more of them are not listed", f->n_dropped + 1);
+	}
+	info->links = TAKE_PTR(f->links);
+	info->n_links = f->n_links;
+	info->findings = TAKE_PTR(f->findings);
+	info->n_findings = f->n_findings;
+	f->n_links = f->n_findings = 0;
+	info->driver = TAKE_PTR(f->driver);
 }
 
 static int discover(const struct topo_options *o, struct nodeinfo *info, struct mo_error *err) {
 	_cleanup_(free_topology) hwloc_topology_t t = NULL;
 	_cleanup_(mo_idset_done) struct mo_idset allowed = { 0 };
-	_cleanup_(finds_done) struct finds finds = { 0 };
+	_cleanup_(finds_done) struct finds finds = { .root = o->root };
 	int r = open_topology(o, &t, err);
 
 	if (r == 0)
@@ -278,16 +277,14 @@ static int discover(const struct topo_options *o, struct nodeinfo *info, struct 
 	info->simulated = o->xml || *o->root || !hwloc_topology_is_thissystem(t);   /* HWLOC_XMLFILE and its like work too */
 	info->cpus = (int64_t)mo_idset_count(&allowed);
 	read_numa(t, &allowed, info);
-	if (!o->only_fake && o->xml)
-		find_in_xml(t, &finds);
-	else if (!o->only_fake)
-		find_gpus(o->root, info->numa, info->n_numa, &finds);
-	if (!o->only_fake && !o->xml && finds.n_gpus)
-		find_nics(o->root, &finds);
-	pair_nics(&finds);
-	for (size_t i = 0; i < finds.n_gpus && i < MO_GPUS_PER_NODE_MAX; i++)
-		mo_desc_copy(&gpu_slot_desc, MO_ADD(info, gpus, &gpu_slot_desc), &finds.gpus[i].slot);
-	mo_str_set(&info->driver, finds.driver);
+	struct place *places = read_places(t, &finds.n_places);
+	finds.places = places;
+	if (!o->only_fake)
+		find_devices(o, t, &finds);
+	for (size_t i = 0; i < finds.n_places; i++)
+		mo_idset_done(&places[i].cpus);
+	free(places);
+	hand_over(&finds, info);
 	if (!info->n_gpus)
 		add_fake(o, info);
 	return keep_gpus(o->gpus, info, err);

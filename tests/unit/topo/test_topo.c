@@ -285,7 +285,9 @@ static void test_damaged_files(void **state) {
 	add_kfd_cpu(b, 0);
 	put(b, "sys/class/kfd/kfd/topology/nodes/2/gpu_id", "5\n");    /* no properties at all: ignored */
 	put(b, "sys/class/kfd/kfd/topology/nodes/3/gpu_id", "6\n");
-	put(b, "sys/class/kfd/kfd/topology/nodes/3/properties", "location_id 99999999999999999999\nunique_id x\ndevice_id\n\n\n");
+	put(b, "sys/class/kfd/kfd/topology/nodes/3/properties", "location_id 768\nunique_id x\ndevice_id\n\n\n");
+	put(b, "sys/class/kfd/kfd/topology/nodes/4/gpu_id", "7\n");
+	put(b, "sys/class/kfd/kfd/topology/nodes/4/properties", "location_id 99999999999999999999\n");
 	put(b, "sys/class/kfd/kfd/topology/nodes/3/mem_banks/0/properties", "heap_type 1\nsize_in_bytes -5\n");
 	put(b, "sys/class/kfd/kfd/topology/nodes/junk/properties", "x");
 	assert_int_equal(look(b, (struct topo_options){ 0 }), 0);

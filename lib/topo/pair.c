@@ -35,9 +35,9 @@ static struct found_nic *of_node(const struct finds *f, int64_t numa, size_t nth
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->n_nics; i++)
-		n += f->nics[i].numa_node == numa;
+		n += f->nics[i].nic.numa_node == numa;
 	for (size_t i = 0, k = 0; n && i < f->n_nics; i++)
-		if (f->nics[i].numa_node == numa && k++ == nth % n)
+		if (f->nics[i].nic.numa_node == numa && k++ == nth % n)
 			return &f->nics[i];
 	return NULL;
 }
@@ -56,6 +56,6 @@ void pair_nics(struct finds *f) {
 		if (!nic)
 			continue;
 		nic->used = true;
-		mo_str_set(&slot->nic, nic->name);
+		mo_str_set(&slot->nic, nic->nic.name);
 	}
 }
