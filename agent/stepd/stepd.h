@@ -65,7 +65,7 @@ struct stepd {
 	int epoll_fd;
 	struct source signals, timer, listener;
 	bool child_died;                 /* SIGCHLD in this turn */
-	int port_fds[4];
+	int port_fds[4], port_names[4];
 	struct step_event *queue; size_t n_queue;
 	struct journal journal;
 	struct mo_buf log_out;           /* scratch: whole lines of one read */
@@ -96,11 +96,13 @@ void ranks_reap(struct stepd *s);                /* everything that has died */
 
 /* ports.c */
 int ports_hold(struct stepd *s, struct mo_error *err);
-void ports_release(struct stepd *s);
+void ports_release(struct stepd *s);             /* the ranks run: theirs to listen on */
+void ports_forget(struct stepd *s);              /* the step is gone: any step's */
 
 /* output.c */
 /* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
+int output_log(struct stepd *s, struct rank *r, struct mo_error *err); /* its log file: before anything is read of the rank */
 void on_stream(struct stepd *s, struct source *source, uint32_t events);
 void on_notify(struct stepd *s, struct source *source, uint32_t events);
 void output_tick(struct stepd *s);               /* reads batched streams */

@@ -283,6 +283,18 @@ def supervisor_in_reserve():
 
 
 @suite.test
+def log_that_cannot_be_opened():
+    with Node() as n:
+        log = n.dir + "/state/logs/j1/a1/rank-1.log"
+        os.makedirs(log)
+        n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20"], n=2, wait="refused")
+        note = n.moed.note_list(1, 1, "refused")[0]
+        equal((note["rank"], note["cause"]), (1, "exec"), "rank and cause")
+        need(log in note["text"], note["text"])
+        equal(n.stepd_pid(), None, "supervisor")
+
+
+@suite.test
 def stepd_and_agent_killed():
     with Node() as n:
         n.launch([FAKE_RANK, "--steps", "100000", "--step-ms", "20", "--truth", n.dir, "--child"], n=2)
@@ -394,6 +406,25 @@ def busy_port():
         code = "import os,socket\ns=socket.socket()\ns.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\ns.bind(('', int(os.environ['MASTER_PORT'])))\ns.listen(1)\nprint('listening', flush=True)"
         n.launch([sys.executable, "-c", code], attempt=2, wait="gone")
         equal(n.moed.note_list(1, 2, "exit")[0].get("code"), 0, "exit of the listener")
+
+
+@suite.test
+def ports_of_another_cluster():
+    """Agents of two clusters on one host: a port is one step's until it is gone, also when nobody listens there; then it can be had at once."""
+    with Node() as a, Node() as b:
+        port = a.launch(SLEEP)
+        for other in (port, port - 3, port + 3):
+            b.launch(SLEEP, attempt=len(b.attempts) + 1, master_port=other, wait="refused")
+            refused = b.moed.note_list(1, len(b.attempts), "refused")[0]
+            equal(refused["cause"], "port-busy", "cause")
+            need("port %d " % max(port, other) in refused["text"], refused["text"])
+        os.kill(a.stepd_pid(), signal.SIGKILL)
+        a.moed.wait_note(1, 1, "gone", deadline=20)
+        b.launch(SLEEP, attempt=len(b.attempts) + 1, master_port=port)
+        b.moed.order("kill", 1, len(b.attempts))
+        b.moed.wait_note(1, len(b.attempts), "gone")
+        a.launch(SLEEP, attempt=2, master_port=port)
+        PORT[0] += 8
 
 
 @suite.test
