@@ -109,7 +109,10 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	case SX_SIGNAL_RANKS: ranks_signal(s, (int)x->signal); break;
 	case SX_KILL_TREE: tree_kill(s); break;
 	case SX_NOTE: put_note(s, &x->note); break;
-	case SX_DONE: s->done = true; break;
+	case SX_DONE:
+		ports_forget(s); /* before anybody reads that the step is gone */
+		s->done = true;
+		break;
 	}
 }
 
