@@ -316,14 +316,12 @@ static int notify_open(struct stepd *s, struct rank *r) {
 	return stepd_watch(s, &r->notify, EPOLLIN);
 }
 
-int output_log(struct stepd *s, struct rank *r, struct mo_error *err) {
-	int e = log_open(s, r);
-	return e < 0 ? mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e)) : 0;
-}
-
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
 	r->tail = mo_alloc(sizeof(*r->tail));
-	int e = notify_open(s, r);
+	int e = log_open(s, r);
+	if (e < 0)
+		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e));
+	e = notify_open(s, r);
 	if (e < 0)
 		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank, strerror(-e));
 	e = stream_open(s, &r->out, r, ret_out);

@@ -226,24 +226,6 @@ static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t w
 		       "limit %s is %lld instead of the configured value: the agent may not raise it; raise it in the agent's unit", name, (long long)now.rlim_cur);
 }
 
-/* Log files when all ranks are on their way: creating one on a disk takes as long as a fork, and until the first read the pipes hold what ranks write. */
-static void open_logs(struct stepd *s) {
-	for (size_t i = 0; i < s->n_ranks; i++) {
-		_cleanup_(mo_error_done) struct mo_error err = {0};
-		struct rank *r = &s->ranks[i];
-		int e = output_log(s, r, &err);
-		if (e == 0)
-			continue;
-		struct note n;
-		mo_desc_init(&note_desc, &n);
-		n.rank = r->rank;
-		n.cause = mo_strdup("exec");
-		n.code = -e;
-		n.text = mo_strdup(mo_error_text(&err, e));
-		stepd_queue(s, SE_BIND_FAILED, &n); /* the rank is there already: it counts until its exit */
-	}
-}
-
 void ranks_start(struct stepd *s) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(prepared_freep) struct prepared *p = NULL;
@@ -262,8 +244,7 @@ void ranks_start(struct stepd *s) {
 			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s", (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
 		if (r < 0) {
 			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));
-			break;
+			return;
 		}
 	}
-	open_logs(s);
 }

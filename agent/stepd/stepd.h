@@ -102,7 +102,6 @@ void ports_forget(struct stepd *s);              /* the step is gone: any step's
 /* output.c */
 /* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
-int output_log(struct stepd *s, struct rank *r, struct mo_error *err); /* its log file: before anything is read of the rank */
 void on_stream(struct stepd *s, struct source *source, uint32_t events);
 void on_notify(struct stepd *s, struct source *source, uint32_t events);
 void output_tick(struct stepd *s);               /* reads batched streams */
