@@ -291,7 +291,7 @@ def log_that_cannot_be_opened():
         note = n.moed.note_list(1, 1, "refused")[0]
         equal((note["rank"], note["cause"]), (1, "exec"), "rank and cause")
         need(log in note["text"], note["text"])
-        equal(n.stepd_pid(), None, "supervisor")
+        wait_until(lambda: not n.stepd_pid(), 10, "the supervisor ends")
 
 
 @suite.test
