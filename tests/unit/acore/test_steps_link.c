@@ -1,0 +1,230 @@
+/* Agent decisions: the connection to the controller, and what each message of it carries: notes, progress, scans, questions. */
+#include "tests/unit/acore/steps_bed.h"
+
+static void test_link(void **state) {
+	struct bed *b = *state;
+
+	simple(b, AE_STARTED, 0, 0);
+	said(b);
+	simple(b, AE_NO_ANSWER, 0, 0);
+	assert_string_equal(said(b), "");
+	int64_t first = steps_deadline(b->core) - b->now;
+	assert_true(first >= 100000 && first < 130000);
+	b->now = steps_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	assert_string_equal(said(b), "hello");
+	for (int i = 0; i < 10; i++) {
+		simple(b, AE_NO_ANSWER, 0, 0);
+		assert_true(steps_deadline(b->core) <= b->now + 1250000);
+		b->now = steps_deadline(b->core);
+		simple(b, AE_TICK, 0, 0);
+		assert_string_equal(said(b), "hello");
+	}
+	welcome_with(b, 3, 0, 0, 0);
+	assert_string_equal(said(b), "fence sync");
+	b->now = steps_deadline(b->core);              /* a sync whose answer never comes */
+	simple(b, AE_TICK, 0, 0);
+	assert_string_equal(said(b), "");
+	b->now = steps_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	assert_string_equal(said(b), "hello");
+	welcome_with(b, 4, 0, 0, 0);
+	assert_string_equal(said(b), "fence sync");
+}
+
+static void test_no_spin_while_commands_stay_due(void **state) {
+	struct bed *b = *state;
+	struct order kill = { .kind = CMD_KILL, .job = 7, .attempt = 1 };
+	int syncs = 0;
+
+	running(b);
+	int64_t end = b->now + 5000000;
+	while (b->now < end) {
+		reply_full(b, true, 3, 1000, &kill, 1, NULL, 0);
+		while (!strstr(said(b), "sync")) {
+			b->now = steps_deadline(b->core);
+			simple(b, AE_TICK, 0, 0);
+		}
+		syncs++;
+	}
+	assert_true(syncs < 5 * (64 + 50));    /* 64 without a pause and 50 paced ones a second */
+}
+
+static void test_news_lost(void **state) {
+	struct bed *b = *state;
+
+	running(b);
+	note(b, 7, 1, 4, NOTE_EXIT, 4);
+	assert_string_equal(said(b), "news");
+	give(b, (struct steps_event){ .type = AE_NO_ANSWER, .ok = false });
+	note(b, 7, 1, 5, NOTE_EXIT, 5);
+	assert_string_equal(said(b), "news");
+
+	struct agent_sync s;
+	mo_desc_init(&agent_sync_desc, &s);
+	note(b, 7, 1, 6, NOTE_SAMPLE, 4);
+	assert_true(steps_news(b->core, &s));
+	assert_int_equal(s.n_steps, 1);
+	assert_int_equal(s.steps[0].n_notes, 5);       /* up to the last urgent one */
+	mo_desc_done(&agent_sync_desc, &s);
+	acks(b, 7, 1, 5);
+	mo_desc_init(&agent_sync_desc, &s);
+	assert_false(steps_news(b->core, &s));
+	mo_desc_done(&agent_sync_desc, &s);
+}
+
+static size_t progress_in_sync(struct bed *b) {
+	struct agent_sync s;
+	size_t n = 0;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	steps_sync(b->core, &s);
+	for (size_t i = 0; i < s.n_steps; i++)
+		n += s.steps[i].n_progress;
+	mo_desc_done(&agent_sync_desc, &s);
+	return n;
+}
+
+static void test_progress(void **state) {
+	struct bed *b = *state;
+	struct rank_progress p = { .rank = 5, .iteration = 12, .step_ms = 3.0, .phase = PHASE_TRAIN };
+
+	running(b);
+	assert_int_equal(progress_in_sync(b), 0);
+	give(b, (struct steps_event){ .type = AE_PROGRESS, .job = 7, .attempt = 1, .progress = &p });
+	assert_int_equal(progress_in_sync(b), 1);
+	assert_int_equal(progress_in_sync(b), 1);      /* until it is acknowledged */
+	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
+	assert_int_equal(progress_in_sync(b), 0);
+	simple(b, AE_NO_ANSWER, 0, 0);
+	b->now = steps_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	welcome_with(b, 3, 7, 1, 3);
+	assert_int_equal(progress_in_sync(b), 1);      /* a restarted controller hears all of it again */
+}
+
+static size_t scans_in_sync(struct bed *b) {
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	steps_sync(b->core, &s);
+	size_t n = s.n_scans;
+	mo_desc_done(&agent_sync_desc, &s);
+	return n;
+}
+
+static size_t scans_in_news(struct bed *b) {
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	bool any = steps_news(b->core, &s);
+	size_t n = s.n_scans;
+	assert_int_equal(any, n > 0 || s.n_steps > 0);
+	mo_desc_done(&agent_sync_desc, &s);
+	return n;
+}
+
+static void test_scan(void **state) {
+	struct bed *b = *state;
+	struct scan_result r;
+
+	up(b);
+	mo_desc_init(&scan_result_desc, &r);
+	r.job = 7;
+	r.attempt = 2;
+	orders(b, CMD_SCAN, 7, 2);
+	orders(b, CMD_SCAN, 7, 2);
+	assert_string_equal(said(b), "scan:7.2 sync sync");
+	assert_int_equal(scans_in_sync(b), 0);
+	assert_int_equal(scans_in_news(b), 0);
+	give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+	assert_string_equal(said(b), "news");          /* an attempt waits for it */
+	assert_int_equal(scans_in_news(b), 1);
+	assert_int_equal(scans_in_news(b), 0);
+	assert_int_equal(scans_in_sync(b), 1);         /* until it is acknowledged */
+	orders(b, CMD_SCAN, 7, 2);
+	assert_int_equal(scans_in_sync(b), 1);
+	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);
+	assert_int_equal(scans_in_sync(b), 0);
+	said(b);
+	orders(b, CMD_SCAN, 7, 2);
+	assert_string_equal(said(b), "scan:7.2 sync");
+	reply_full(b, true, 3, 500000, NULL, 0, NULL, 0);  /* not wanted any more */
+	give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+	assert_int_equal(scans_in_sync(b), 0);
+	mo_desc_done(&scan_result_desc, &r);
+}
+
+static void test_query_once(void **state) {
+	struct bed *b = *state;
+
+	up(b);
+	orders(b, CMD_QUERY, 7, 1);
+	orders(b, CMD_QUERY, 7, 1);
+	assert_string_equal(said(b), "query:7.1 sync sync");
+	b->now += 5000000;
+	orders(b, CMD_QUERY, 7, 1);
+	assert_string_equal(said(b), "query:7.1 sync");
+}
+
+static void test_notes_are_bounded(void **state) {
+	struct bed *b = *state;
+	struct agent_sync s;
+
+	running(b);
+	for (int64_t n = 4; n <= ENTRY_NOTES_KEPT_MAX + 100; n++)
+		note(b, 7, 1, n, NOTE_SAMPLE, 4);
+	note(b, 7, 1, ENTRY_NOTES_KEPT_MAX + 101, NOTE_EXIT, 4);
+	for (int round = 0; ; round++) {
+		int64_t last = 0;
+
+		assert_true(round < 100);
+		mo_desc_init(&agent_sync_desc, &s);
+		steps_sync(b->core, &s);
+		assert_true(s.steps[0].n_notes <= MO_NOTES_PER_SYNC);
+		for (size_t i = 0; i < s.steps[0].n_notes; i++) {
+			assert_true(s.steps[0].notes[i].n > last);
+			last = s.steps[0].notes[i].n;
+		}
+		if (round == 0)
+			assert_int_equal(s.steps[0].notes[0].kind, NOTE_STARTED);
+		bool end = s.steps[0].n_notes && s.steps[0].notes[s.steps[0].n_notes - 1].kind == NOTE_EXIT;
+		mo_desc_done(&agent_sync_desc, &s);
+		if (end)
+			break;
+		acks(b, 7, 1, last);
+		steps_out_done(&b->out);
+	}
+}
+
+static void test_big_notes_fit_a_message(void **state) {
+	struct bed *b = *state;
+	struct note big;
+	struct agent_sync s;
+
+	running(b);
+	mo_desc_init(&note_desc, &big);
+	big.kind = NOTE_EXIT;
+	char *line = mo_alloc(MO_LINE_MAX + 1);
+	memset(line, 'x', MO_LINE_MAX);
+	for (int i = 0; i < MO_TAIL_LINES; i++)
+		mo_strs_add(&big.tail, &big.n_tail, line);
+	for (int64_t n = 4; n < 104; n++) {
+		big.n = n;
+		give(b, (struct steps_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = &big });
+	}
+	mo_desc_init(&agent_sync_desc, &s);
+	steps_sync(b->core, &s);
+	assert_true(s.steps[0].n_notes > 3 && s.steps[0].n_notes < 40);
+	mo_desc_done(&agent_sync_desc, &s);
+	mo_desc_done(&note_desc, &big);
+	free(line);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_query_once),
+		T(test_notes_are_bounded), T(test_big_notes_fit_a_message),
+	};
+	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
+}
