@@ -4,7 +4,8 @@
 #include "daemon/manager.h"
 #include "lib/wire/json.h"
 
-struct api_route { struct http_route route; const char *summary; const char *tag; };
+/* query: names of the query string, separated by blanks; a capital in front: a header. NULL none. */
+struct api_route { struct http_route route; const char *summary; const char *tag; const char *query; };
 extern const struct api_route api_routes[];
 extern const size_t n_api_routes;
 

@@ -2,18 +2,33 @@
 #include <string.h>
 #include "daemon/api.h"
 
-/* "{id}" and "{name}" of a path. */
-static void parameters(const char *path, struct mo_buf *b)
+/* Query values that are numbers; all others are texts. */
+static bool is_number(const char *name, size_t n)
 {
-	const char *p = path;
-	bool first = true;
+	static const char *const numbers[] = { "limit", "last", "since", "rank", "attempt", "lines", "gpus", "top", "Last-Event-ID" };
+
+	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+		if (strlen(numbers[i]) == n && memcmp(numbers[i], name, n) == 0)
+			return true;
+	return false;
+}
+
+/* "{id}" and "{name}" of the path, then the query string and headers. */
+static void parameters(const struct api_route *a, struct mo_buf *b)
+{
+	const char *separator = "";
 
 	mo_buf_str(b, ",\"parameters\":[");
-	while ((p = strchr(p, '{'))) {
-		size_t n = strcspn(p + 1, "}");
-		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}", first ? "" : ",", (int)n, p + 1);
-		first = false;
-		p++;
+	for (const char *p = a->route.path; (p = strchr(p, '{')); p++) {
+		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}", separator, (int)strcspn(p + 1, "}"), p + 1);
+		separator = ",";
+	}
+	for (const char *p = a->query; p && *p;) {
+		size_t n = strcspn(p, " ");
+		mo_buf_printf(b, "%s{\"name\":\"%.*s\",\"in\":\"%s\",\"schema\":{\"type\":\"%s\"}}", separator, (int)n, p, *p >= 'A' && *p <= 'Z' ? "header" : "query",
+			      is_number(p, n) ? "integer" : "string");
+		separator = ",";
+		p += n + strspn(p + n, " ");
 	}
 	mo_buf_str(b, "]");
 }
@@ -30,7 +45,7 @@ static void operation(const struct api_route *a, struct mo_buf *b)
 	mo_buf_printf(b, ",\"tags\":[\"%s\"],\"x-role\":\"%s\",\"x-max-body\":%zu", a->tag, role_names[route->role], route->max_body);
 	if (route->role == ROLE_NONE)
 		mo_buf_str(b, ",\"security\":[]");
-	parameters(route->path, b);
+	parameters(a, b);
 	if (route->max_body)
 		mo_buf_printf(b, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\"}}%s}}",
 			      route->yaml ? ",\"application/yaml\":{\"schema\":{\"type\":\"object\"}}" : "");

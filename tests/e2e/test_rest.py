@@ -3,6 +3,7 @@ test plays, a full disk, restarts. No agent program and no moectl is needed."""
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -213,6 +214,23 @@ def routes(m):
     a = m.ask("GET", "/openapi.json", token=None)
     equal(a.status, 200, "openapi")
     return [(method.upper(), path, op["x-role"], op["x-max-body"]) for path, ops in a.json["paths"].items() for method, op in ops.items()]
+
+
+@test
+def described_parameters(m):
+    """Every parameter that a summary names is described as one, and what is described as a number is read as one; what is not described is not read."""
+    job = m.submit().json["id"]
+    for path, ops in m.ask("GET", "/openapi.json", token=None).json["paths"].items():
+        for method, op in ops.items():
+            described = {p["name"]: p for p in op["parameters"] if p["in"] != "path"}
+            named = set(re.findall(r"\b([a-z_]+)=", op["summary"])) | set(re.findall(r"Idempotency-Key|Last-Event-ID", op["summary"]))
+            need(named <= set(described), "%s %s: not described: %s" % (method, path, named - set(described)))
+            if method != "get" or "{name}" in path or op["x-role"] == "none":
+                continue
+            for name in ("limit", "since", "rank", "attempt", "lines"):
+                number = described.get(name, {"schema": {}})["schema"].get("type") == "integer"
+                status = m.ask("GET", "%s?%s=x" % (path.replace("{id}", job), name)).status
+                equal(status == 400, number, "%s?%s=x answers %d" % (path, name, status))
 
 
 def concrete(path):
