@@ -30,6 +30,8 @@ static void check_command(struct rules *k)
 		if (parts[i].given && !template_has(k->engine, parts[i].word))
 			errors_at(k->errors, PLACE(k, parts[i].path), NULL, "%s: engine %s has no use for it: %s", parts[i].path, e->kind,
 				  template_has(k->engine, "{argv}") ? "its program and words are engine.argv" : "its program is engine.entry, its words engine.args");
+	if (e->n_argv && !*e->argv[0])
+		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "engine.argv: its first word, the program, is empty");
 	if (template_has(k->engine, "{argv}") && !e->n_argv)
 		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "missing key 'engine.argv': the program and its words");
 	if (template_has(k->engine, "{entry}") && !e->entry && !k->engine->entry)

@@ -99,6 +99,7 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, gpu: mi300}\n", "4:25 cluster.gpu: unknown GPU type 'mi300': there is no config/gpus/mi300.yaml [did you mean 'mi300x'?]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, spares: 2}\n", "4:28 cluster.spares: 2 is not supported by this version" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, exclude: [\"a b\"]}\n", "4:30 cluster.exclude: 'a b' is no node name" },
+	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [\"\", x]}\ncluster: {gpus: 1}\n", "3:31 engine.argv: its first word, the program, is empty" },
 	{ "recipe: 1\nname: j-7\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1}\n", "2:7 name: 'j-7' has the form of a job's id" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 200000}\n", "4:17 cluster.gpus: expected a whole number from 1 to 131072, got '200000'" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, args: {a: {b: 1}}}\ncluster: {gpus: 1}\n", "3:43 engine.args.a: expected one value, got a mapping" },
