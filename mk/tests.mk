@@ -57,10 +57,12 @@ check: deps-test
 	@MAKE="$(MAKE) -j$(JOBS)" BUILD=$(BUILD) tests/check $(S)
 
 # make san: everything again under AddressSanitizer, UndefinedBehaviorSanitizer and LeakSanitizer: unit tests and the simulator
+# A seed takes three times as long as plain (0.7 s of one core against 0.2 s): half of the plain run's, which still holds every fault and transition.
 SAN_FLAGS := SAN=address,undefined BUILD=build-san
+SAN_SEEDS ?= 1-100
 .PHONY: san vg
 san: deps-lint
-	@MAKE="$(MAKE) -j$(JOBS) $(SAN_FLAGS)" BUILD=build-san tests/check unit sim
+	@MAKE="$(MAKE) -j$(JOBS) $(SAN_FLAGS)" BUILD=build-san SIM_SEEDS=$(SAN_SEEDS) tests/check unit sim
 
 # make vg: unit tests under valgrind: leaks of memory and of descriptors
 vg: deps-lint
