@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define DURATION_MAX_US (INT64_C(3650) * 24 * 3600 * 1000000)
 #define NEAR_MISS_MAX 64                                    /* longer words get no suggestion */
@@ -275,6 +276,8 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t name_len = strlen(names[i]), d;
 
+		if (strcasecmp(s, names[i]) == 0)
+			return names[i];
 		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
 			continue;
 		d = edit_distance(s, len, names[i], name_len);

@@ -179,6 +179,7 @@ static void test_near_miss(void **state)
 	assert_string_equal(mo_near_miss("stpes", names, ELEMENTSOF(names)), "steps");
 	assert_string_equal(mo_near_miss("chekpoint", names, ELEMENTSOF(names)), "checkpoint");
 	assert_string_equal(mo_near_miss("Engine", names, ELEMENTSOF(names)), "engine");
+	assert_string_equal(mo_near_miss("STEPS", names, ELEMENTSOF(names)), "steps");
 	assert_string_equal(mo_near_miss("nam", names, ELEMENTSOF(names)), "name");
 	assert_null(mo_near_miss("xp", names, ELEMENTSOF(names)));
 	assert_null(mo_near_miss("plane", names, ELEMENTSOF(names)));
