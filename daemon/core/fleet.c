@@ -57,13 +57,14 @@ void fleet_silence(struct turn *t)
 	t->core->liveness_at = next;
 }
 
-/* The controller itself was late: nobody can be blamed for that time. After so long agents have given up their requests: who was up has a full period to be heard, as after a restart. */
+/* The controller itself was late: nobody can be blamed for that time.
+ * After so long that agents gave up their requests, who was up has a full period to be heard, as after a restart; not after less, or a controller that stalls often would never see silence. */
 void fleet_late(struct core *c, int64_t by, int64_t now)
 {
 	if (by <= 0)
 		return;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->state.nodes[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.suspect_us ? now : MO_MIN(now, c->state.nodes[i].heard_at + by);
+		c->state.nodes[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us ? now : MO_MIN(now, c->state.nodes[i].heard_at + by);
 	if (c->liveness_at != INT64_MAX)
 		c->liveness_at += by;
 }
