@@ -84,7 +84,9 @@ void step_out_done(struct step_out *out) {
 }
 
 bool note_urgent(const struct note *n) {
-	return n->kind == NOTE_EXIT || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE || n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE;
+	bool exit = n->kind == NOTE_EXIT && !mo_streq(n->cause, "killed"); /* the killed ones travel with the proof that all are gone, a moment later */
+
+	return exit || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE || n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE;
 }
 
 static struct step_effect *effect(struct step_out *out, int type) {

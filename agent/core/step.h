@@ -38,4 +38,4 @@ void step_out_done(struct step_out *out);
 /* Progress of local rank i (iteration MO_NONE = none yet). */
 void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
 size_t step_n_ranks(const struct step_core *s);
-bool note_urgent(const struct note *n);                    /* must leave the node at once: exit, refused, lost, gone, running, unkillable */
+bool note_urgent(const struct note *n);                    /* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone, running, unkillable */

@@ -1,9 +1,10 @@
-/* The agent's patience with the controller: lost hellos, late welcomes, refused connections. */
+/* The agent's patience with the controller: lost hellos, late welcomes, refused connections; and what is urgent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include "agent/core/step.h"
 #include "agent/core/steps.h"
 
 #define SECOND 1000000LL
@@ -111,11 +112,31 @@ static void a_late_welcome_is_taken(void **state) {
 	assert_int_equal(tick(b), 0);          /* no hello beside the sync */
 }
 
+static void what_is_urgent(void **state) {
+	struct note n;
+
+	mo_desc_init(&note_desc, &n);
+	n.kind = NOTE_EXIT;
+	assert_true(note_urgent(&n));
+	n.cause = mo_strdup("signalled");
+	assert_true(note_urgent(&n));
+	mo_str_set(&n.cause, "killed");        /* by its supervisor: gone follows, which is urgent and carries it */
+	assert_false(note_urgent(&n));
+	n.kind = NOTE_GONE;
+	assert_true(note_urgent(&n));
+	n.kind = NOTE_UNKILLABLE;
+	assert_true(note_urgent(&n));
+	n.kind = NOTE_SAMPLE;
+	assert_false(note_urgent(&n));
+	mo_desc_done(&note_desc, &n);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_lost_hello_costs_two_seconds_and_each_further_one_twice_that, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refusal_ends_patience, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_late_welcome_is_taken, setup, teardown),
+		cmocka_unit_test(what_is_urgent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
