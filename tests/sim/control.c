@@ -82,8 +82,19 @@ static void broken(struct sim *s, const struct message *m)
 		answer(s, answer_new(m, true));
 }
 
+/* Sent when the node was off and not answered; before a person says it again, they look. */
+static bool taken_back(const struct sim *s, const struct message *m)
+{
+	return m->kind == M_USER && m->op->type == EV_FENCE && s->nodes[m->op->node].power;
+}
+
 void control_message(struct sim *s, struct message *m)
 {
+	if (taken_back(s, m)) {
+		m->op->done = true;
+		message_free(m);
+		return;
+	}
 	if (!s->ctl.up) {
 		broken(s, m);
 		message_free(m);
