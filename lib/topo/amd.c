@@ -42,10 +42,10 @@ static void read_node(struct finds *f, struct kfd_node *n) {
 	int64_t id = file_int(gpu_id, MO_NONE);
 
 	/* Older dumps have no gpu_id file: a GPU is also what has compute units. */
-	n->gpu = id != MO_NONE ? id > 0 : text_int(n->props.data, "simd_count") > 0;
+	n->gpu = id != MO_NONE ? id > 0 : props_int(n->props.data, "simd_count") > 0;
 	if (!n->gpu)
 		return;
-	int64_t location = text_int(n->props.data, "location_id"), domain = text_int(n->props.data, "domain");
+	int64_t location = props_int(n->props.data, "location_id"), domain = props_int(n->props.data, "domain");
 	if (r < 0 || location < 0 || location > 0xffff) {
 		finds_odd(f, object, "%s: the GPU is left out; the numbers of later GPUs may differ from the runtime's", r < 0 ? strerror(-r) : "its properties name no PCI address");
 		n->gpu = false;
@@ -53,7 +53,7 @@ static void read_node(struct finds *f, struct kfd_node *n) {
 	}
 	n->location = location;
 	n->domain = domain >= 0 && domain <= 0xffffff ? domain : 0;
-	n->unique_id = text_u64(n->props.data, "unique_id", &ones);
+	n->unique_id = props_u64(n->props.data, "unique_id", &ones);
 	if (ones)
 		finds_odd(f, object, "its unique_id is all ones: it has none");
 }
@@ -121,7 +121,7 @@ static int64_t kfd_vram(struct kfd *k, const struct kfd_node *n) {
 
 	for (size_t i = 0; i < n_banks; i++) {
 		const char *text = entry(k, n, "mem_banks", banks[i]);
-		int64_t heap = text_int(text, "heap_type"), bytes = text_int(text, "size_in_bytes");
+		int64_t heap = props_int(text, "heap_type"), bytes = props_int(text, "size_in_bytes");
 		if ((heap == 1 || heap == 2) && bytes > 0 && bytes < INT64_MAX - sum)
 			sum += bytes;
 	}
@@ -137,7 +137,7 @@ static int64_t kfd_nearest(const struct finds *f, struct kfd *k, const struct kf
 
 	for (size_t i = 0; i < n_links; i++) {
 		const char *text = entry(k, n, "io_links", links[i]);
-		int64_t to = text_int(text, "node_to"), weight = text_int(text, "weight");
+		int64_t to = props_int(text, "node_to"), weight = props_int(text, "weight");
 		size_t cpu_index = 0;
 		for (size_t j = 0; j < k->n && to >= 0 && weight >= 0 && weight < best_weight; j++) {
 			if (k->nodes[j].gpu)
@@ -188,7 +188,7 @@ static void set_partition(struct finds *f, const struct kfd_node *n, const char 
 	slot->compute_partition = mode_of(f, n->bdf, device, "current_compute_partition");
 	slot->memory_partition = mode_of(f, n->bdf, device, "current_memory_partition");
 	if (!slot->compute_partition && n->parts > 1)
-		slot->compute_partition = mo_strdup(text_int(n->props.data, "num_xcc") == 1 || n->parts > ELEMENTSOF(modes) ? "CPX" : modes[n->parts - 1]);
+		slot->compute_partition = mo_strdup(props_int(n->props.data, "num_xcc") == 1 || n->parts > ELEMENTSOF(modes) ? "CPX" : modes[n->parts - 1]);
 	int said = mo_enum_parse(modes, ELEMENTSOF(modes), slot->compute_partition);
 	bool wrong = said >= 0 ? (size_t)said + 1 != n->parts : mo_streq(slot->compute_partition, "CPX") && n->parts < 2;
 	if (wrong && (n->parts < 2 || slot->partition == 0))
@@ -196,8 +196,8 @@ static void set_partition(struct finds *f, const struct kfd_node *n, const char 
 }
 
 static void add_gpu(struct finds *f, struct kfd *k, struct kfd_node *n) {
-	int64_t minor = text_int(n->props.data, "drm_render_minor");
-	_cleanup_(mo_freep) char *said = text_value(n->props.data, "drm_render_minor"), *render = mo_printf("/dev/dri/renderD%lld", (long long)minor);
+	int64_t minor = props_int(n->props.data, "drm_render_minor");
+	_cleanup_(mo_freep) char *said = props_value(n->props.data, "drm_render_minor"), *render = mo_printf("/dev/dri/renderD%lld", (long long)minor);
 	_cleanup_(mo_freep) char *device = mo_printf("%s/sys/bus/pci/devices/%s", f->root, n->bdf), *total = mo_path(device, "mem_info_vram_total");
 	bool ones;
 
@@ -211,16 +211,16 @@ static void add_gpu(struct finds *f, struct kfd *k, struct kfd_node *n) {
 	struct gpu_slot *slot = &g->slot;
 	n->slot = slot->index;
 	slot->vendor = mo_strdup("amd");
-	slot->model = gpu_model_name(0x1002, MO_MAX(text_int(n->props.data, "device_id"), 0), NULL);
+	slot->model = gpu_model_name(0x1002, MO_MAX(props_int(n->props.data, "device_id"), 0), NULL);
 	slot->bdf = mo_strdup(n->bdf);
 	slot->render_minor = minor > 0 ? minor : MO_NONE;
 	if (n->unique_id && !n->twin)
 		slot->unique_id = mo_printf("%016llx", (unsigned long long)n->unique_id);
-	uint64_t hive = text_u64(n->props.data, "hive_id", &ones);
+	uint64_t hive = props_u64(n->props.data, "hive_id", &ones);
 	if (hive)
 		slot->hive = mo_printf("%016llx", (unsigned long long)hive);
 	g->path = pci_path(device);
-	if (!g->path && (n->parts < 2 || !(n->location & 7)))
+	if (!g->path && f->has_pci && (n->parts < 2 || !(n->location & 7)))
 		finds_odd(f, n->bdf, "it has no PCI directory: its NIC is unknown, its NUMA node is the driver's nearest");
 	set_partition(f, n, device, slot);
 	slot->numa_node = pci_numa(f, n->bdf, device);
@@ -235,21 +235,36 @@ static void add_gpu(struct finds *f, struct kfd *k, struct kfd_node *n) {
 
 struct path { int64_t type, weight; };
 
+static const struct kfd_node *node_by_id(const struct kfd *k, int64_t id) {
+	for (size_t i = 0; i < k->n; i++)
+		if (k->nodes[i].id == id)
+			return &k->nodes[i];
+	return NULL;
+}
+
+static void miss_node(struct finds *f, int64_t id) {
+	_cleanup_(mo_freep) char *object = mo_printf("KFD node %lld", (long long)id);
+
+	for (size_t i = 0; i < f->n_findings; i++)
+		if (mo_streq(f->findings[i].object, object))
+			return;
+	finds_odd(f, object, "links lead to it, but it is not there: a GPU may have left the bus");
+}
+
 /* What one node's links say about the way to each slot. A direct link (io) goes before a path over others (p2p). */
-static void read_links(struct kfd *k, const struct kfd_node *n, const char *what, struct path *row) {
+static void read_links(struct finds *f, struct kfd *k, const struct kfd_node *n, const char *what, struct path *row) {
 	_cleanup_(mo_freep) char *dir = mo_path(n->dir, "%s", what);
 	size_t n_links;
 	_cleanup_(mo_freep) int64_t *links = dir_numbers(dir, &n_links);
 
 	for (size_t i = 0; i < n_links; i++) {
 		const char *text = entry(k, n, what, links[i]);
-		int64_t to = text_int(text, "node_to"), type = text_int(text, "type"), weight = text_int(text, "weight");
-		for (size_t j = 0; j < k->n && to >= 0; j++) {
-			int64_t slot = k->nodes[j].slot;
-			if (k->nodes[j].id != to || slot == MO_NONE || slot == n->slot || row[slot].type || (type != LINK_PCIE && type != LINK_XGMI))
-				continue;
-			row[slot] = (struct path){ type, weight };
-		}
+		int64_t to = props_int(text, "node_to"), type = props_int(text, "type"), weight = props_int(text, "weight");
+		const struct kfd_node *peer = node_by_id(k, to);
+		if (!peer && to >= 0)
+			miss_node(f, to);
+		if (peer && peer->slot != MO_NONE && peer->slot != n->slot && !row[peer->slot].type && (type == LINK_PCIE || type == LINK_XGMI))
+			row[peer->slot] = (struct path){ type, weight };
 	}
 }
 
@@ -259,8 +274,8 @@ static void find_links(struct finds *f, struct kfd *k) {
 	for (size_t i = 0; i < k->n; i++) {
 		if (k->nodes[i].slot == MO_NONE)
 			continue;
-		read_links(k, &k->nodes[i], "io_links", paths + (size_t)k->nodes[i].slot * f->n_gpus);
-		read_links(k, &k->nodes[i], "p2p_links", paths + (size_t)k->nodes[i].slot * f->n_gpus);
+		read_links(f, k, &k->nodes[i], "io_links", paths + (size_t)k->nodes[i].slot * f->n_gpus);
+		read_links(f, k, &k->nodes[i], "p2p_links", paths + (size_t)k->nodes[i].slot * f->n_gpus);
 	}
 	for (size_t a = 0; a < f->n_gpus; a++)
 		for (size_t b = 0; b < f->n_gpus && f->n_links < MO_GPU_LINKS_MAX; b++) {
@@ -278,6 +293,8 @@ static void find_links(struct finds *f, struct kfd *k) {
 void find_amd(struct finds *f) {
 	_cleanup_(kfd_done) struct kfd k = { 0 };
 
+	_cleanup_(mo_freep) char *pci = mo_printf("%s/sys/bus/pci/devices", f->root);
+	f->has_pci = access(pci, F_OK) == 0;
 	kfd_read(f, &k);
 	for (size_t i = 0; i < k.n; i++) {
 		if (k.nodes[i].gpu && f->n_gpus >= MO_GPUS_PER_NODE_MAX) {
@@ -288,6 +305,8 @@ void find_amd(struct finds *f) {
 			add_gpu(f, &k, &k.nodes[i]);
 	}
 	find_links(f, &k);
+	if (f->n_gpus && !f->has_pci)
+		finds_odd(f, "pci", "there is no /sys/bus/pci/devices: NICs are unknown, NUMA nodes are the driver's nearest");
 	if (f->n_gpus) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/sys/module/amdgpu/version", f->root);
 		_cleanup_(mo_freep) char *version = file_line(path, NULL);

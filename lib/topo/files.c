@@ -114,7 +114,7 @@ char *device_line(struct finds *f, const char *object, const char *dir, const ch
 	return line;
 }
 
-char *text_value(const char *text, const char *key) {
+char *props_value(const char *text, const char *key) {
 	size_t n = strlen(key);
 
 	for (const char *p = text; p && *p; p = strchr(p, '\n'), p += p ? 1 : 0) {
@@ -126,15 +126,15 @@ char *text_value(const char *text, const char *key) {
 	return NULL;
 }
 
-int64_t text_int(const char *text, const char *key) {
-	_cleanup_(mo_freep) char *value = text_value(text, key);
+int64_t props_int(const char *text, const char *key) {
+	_cleanup_(mo_freep) char *value = props_value(text, key);
 	int64_t v;
 
 	return value && mo_parse_i64(value, 0, INT64_MAX, &v) == 0 && v != ONES_32 ? v : MO_NONE;
 }
 
-uint64_t text_u64(const char *text, const char *key, bool *ret_ones) {
-	_cleanup_(mo_freep) char *value = text_value(text, key);
+uint64_t props_u64(const char *text, const char *key, bool *ret_ones) {
+	_cleanup_(mo_freep) char *value = props_value(text, key);
 	uint64_t v = 0;
 
 	*ret_ones = false;

@@ -21,6 +21,7 @@ struct finds {
 	struct node_finding *findings; size_t n_findings;
 	size_t n_dropped;                                              /* findings beyond the limit */
 	char *driver;
+	bool has_pci;
 };
 void finds_done(struct finds *f);
 struct found_gpu *finds_add_gpu(struct finds *f);                      /* unknown everywhere, index given */
@@ -33,9 +34,9 @@ int64_t file_int(const char *path, int64_t otherwise);
 int64_t file_hex(const char *path);                                    /* "0x1002"; -1 unknown */
 /* A file of a device: missing is NULL, unreadable is NULL and a finding. */
 char *device_line(struct finds *f, const char *object, const char *dir, const char *file);
-char *text_value(const char *text, const char *key);                   /* of "key value" or "Key:  value" lines; caller frees, NULL absent */
-int64_t text_int(const char *text, const char *key);                   /* MO_NONE: absent, malformed, beyond 63 bits, or all ones in 32 bits */
-uint64_t text_u64(const char *text, const char *key, bool *ret_ones);  /* 0: absent, malformed or all ones (which ret_ones tells) */
+char *props_value(const char *text, const char *key);                   /* of "key value" or "Key:  value" lines; caller frees, NULL absent */
+int64_t props_int(const char *text, const char *key);                   /* MO_NONE: absent, malformed, beyond 63 bits, or all ones in 32 bits */
+uint64_t props_u64(const char *text, const char *key, bool *ret_ones);  /* 0: absent, malformed or all ones (which ret_ones tells) */
 int64_t *dir_numbers(const char *dir, size_t *ret_n);                  /* numbered entries, ascending */
 char **dir_names(const char *dir, size_t *ret_n);                      /* sorted */
 void names_free(char **names, size_t n);

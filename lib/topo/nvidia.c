@@ -15,7 +15,7 @@ static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 		finds_odd(f, bdf, "/proc/driver/nvidia/gpus/%s/information: %s: the GPU is left out", bdf, r < 0 ? strerror(-r) : "empty");
 		return;
 	}
-	_cleanup_(mo_freep) char *minor = text_value(b.data, "Device Minor"), *excluded = text_value(b.data, "GPU Excluded"), *model = text_value(b.data, "Model");
+	_cleanup_(mo_freep) char *minor = props_value(b.data, "Device Minor"), *excluded = props_value(b.data, "GPU Excluded"), *model = props_value(b.data, "Model");
 	_cleanup_(mo_freep) char *node = mo_printf("/dev/nvidia%s", minor ? minor : "");
 	if (mo_streq(excluded, "Yes"))
 		return;
@@ -25,7 +25,7 @@ static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 	g->slot.vendor = mo_strdup("nvidia");
 	g->slot.model = gpu_model_name(0x10de, MO_MAX(file_hex(id), 0), model);
 	g->slot.bdf = mo_strdup(bdf);
-	g->slot.unique_id = text_value(b.data, "GPU UUID");
+	g->slot.unique_id = props_value(b.data, "GPU UUID");
 	g->slot.numa_node = pci_numa(f, bdf, device);
 	g->path = pci_path(device);
 	if (!g->path)
