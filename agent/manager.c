@@ -199,6 +199,8 @@ static void on_discovered(void *arg, int status, const char *out, size_t n, cons
 		mo_timer_in(m->rediscover, REDISCOVER_US);
 	} else
 		mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus, m->info.n_numa, (long long)m->info.cpus, m->info.simulated ? " (simulated topology)" : "");
+	for (size_t i = 0; r == 0 && i < m->info.n_findings; i++)
+		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s", m->info.findings[i].object, m->info.findings[i].text);
 	if (m->started && r == 0) { /* the controller hears of the GPUs with a new hello */
 		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
 		manager_queue(m, &e);

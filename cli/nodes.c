@@ -46,34 +46,25 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
-static void print_slots(const struct cli *cli, struct json_object *info)
+/* The tree that the controller draws. Without one (a controller of an older version) the rest of the node is still told. */
+static void print_tree(struct cli *cli, const char *quoted_name)
 {
-	static const struct column columns[] = {
-		{ ">SLOT", "index", CELL_INT }, { "VENDOR", "vendor" }, { "MODEL", "model" }, { "PCI", "bdf" }, { ">NUMA", "numa_node", CELL_INT },
-		{ ">MEMORY", "vram_bytes", CELL_BYTES }, { "NIC", "nic" },
-	};
-	struct json_object *gpus = js_get(info, "gpus");
-	if (!js_len(gpus))
-		return;
-	putchar('\n');
-	print_table(cli, columns, ELEMENTSOF(columns), gpus);
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s/topology?format=text&width=%d", quoted_name, MO_MIN(MO_MAX(cli->width ? cli->width : 100, 40), 400));
+	if (client_send(cli, &(struct request){ .path = path }, &a) == 0 && a.status == 200 && a.body.data)
+		printf("\n%s", a.body.data);
 }
 
 static void print_node(const struct cli *cli, struct json_object *n)
 {
-	struct json_object *checks = js_get(n, "checks"), *numa = js_get(n, "info.numa"), *jobs = js_get(n, "jobs");
+	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs");
 	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
-	printf("%-10s %s GPUs, %s CPUs, %s NUMA nodes%s\n", "has", text_int(js_int(n, "gpus")), text_int(js_int(n, "cpus")), text_int(js_int(n, "numa_nodes")),
-	       json_object_get_boolean(js_get(n, "info.simulated")) ? " (simulated topology)" : "");
-	for (size_t i = 0; i < js_len(numa); i++)
-		printf("%-10s %s: CPUs %s\n", "numa", text_int(js_int(js_at(numa, i), "id")), text_or(js_str(js_at(numa, i), "cpus")));
 	for (size_t i = 0; i < js_len(jobs); i++)
 		printf("%-10s %s\n", "job", json_object_get_string(js_at(jobs, i)));
 	for (size_t i = 0; i < js_len(checks); i++)
 		printf("%-10s %s: %s  %s\n", "check", text_or(js_str(js_at(checks, i), "check")), text_or(js_str(js_at(checks, i), "state")), text_or(js_str(js_at(checks, i), "text")));
-	print_slots(cli, js_get(n, "info"));
 }
 
 static int run_node(struct cli *cli, int argc, char **argv)
@@ -90,6 +81,7 @@ static int run_node(struct cli *cli, int argc, char **argv)
 	if (cli->json)
 		return print_answer(&a);
 	print_node(cli, a.doc);
+	print_tree(cli, name);
 	return CLI_OK;
 }
 
@@ -145,7 +137,7 @@ static int run_fence(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_nodes = { "nodes", "Nodes", "nodes", "all nodes: state, GPUs, jobs", NULL, run_nodes };
-const struct verb verb_node = { "node", "Nodes", "node NAME", "one node: GPUs, NUMA, checks, jobs", NULL, run_node };
+const struct verb verb_node = { "node", "Nodes", "node NAME", "one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd", NULL, run_node };
 const struct verb verb_drain = {
 	"drain", "Nodes", "drain NODE --reason TEXT [--when idle|checkpoint|now]", "give a node no new work, and take its jobs away",
 	"  --reason TEXT                why; shown to everyone\n  --when idle|checkpoint|now   jobs there end by themselves (default), move after their next checkpoint, or stop now\n", run_drain,

@@ -183,13 +183,19 @@ static char *span(const char *word, int64_t a, int64_t b)
 	return a == b || b == MO_NONE ? mo_printf("%s%lld", word, (long long)a) : mo_printf("%s%lld-%lld", word, (long long)a, (long long)b);
 }
 
+/* "mlx5_1 DOWN": what does not work is told beside the name, which every width has room for. */
+static char *nic_name(const char *name, const struct nic_info *n)
+{
+	return n && !mo_streq(n->state, "ACTIVE") ? mo_printf("%s %s", name, n->state ? n->state : "state unknown") : mo_strdup(name);
+}
+
 static char *nic_words(const struct nic_info *n)
 {
 	struct mo_buf b = { 0 };
 
 	if (!n)
 		return NULL;
-	mo_buf_str(&b, n->state ? n->state : "state unknown");
+	mo_buf_str(&b, mo_streq(n->state, "ACTIVE") ? "ACTIVE" : "      ");
 	if (n->rate_gbps != MO_NONE_F)
 		mo_buf_printf(&b, " %g Gb/s", n->rate_gbps);
 	if (n->netdev)
@@ -228,7 +234,7 @@ static void add_row(const struct node_drawing *d, size_t i, size_t end, struct r
 	if (g->vram_bytes != MO_NONE)
 		r->cells[C_MEMORY] = end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
 	r->cells[C_RENDER] = span("D", g->render_minor, last->render_minor);
-	r->cells[C_NIC] = mo_strdup(g->nic);
+	r->cells[C_NIC] = g->nic ? nic_name(g->nic, draw_nic(d->info, g->nic)) : NULL;
 	r->cells[C_LINK] = nic_words(draw_nic(d->info, g->nic));
 	r->cells[C_USE] = uses_of(d, i, end);
 	for (size_t c = 0; c < COLUMNS; c++)
@@ -297,7 +303,7 @@ static void put_rows(const struct node_drawing *d, const struct rows *rows, int6
 		const struct nic_info *n = &d->info->nics[i];
 		if (n->numa_node != numa || draw_nic_serves(d->info, n->name))
 			continue;
-		_cleanup_(mo_freep) char *words = nic_words(n), *line = mo_printf("%s%s NIC %s  %s", stem, --others ? "├─" : "└─", n->name, words);
+		_cleanup_(mo_freep) char *name = nic_name(n->name, n), *words = nic_words(n), *line = mo_printf("%s%s NIC %s  %s", stem, --others ? "├─" : "└─", name, words);
 		put_line(out, width, line);
 	}
 }

@@ -33,13 +33,26 @@ static void escape(struct mo_buf *b, const char *s, size_t n)
 struct font { int size; const char *fill, *more; };
 static const struct font title = { 17, INK, " font-weight=\"bold\"" }, strong = { 13, INK, " font-weight=\"bold\"" }, plain = { 12, INK, "" }, faint = { 11, FAINT, "" };
 
-/* Text of at most `chars` characters; the whole of it is its title. Names are ASCII or short, so bytes count. */
+/* Bytes of the first `chars` characters of s. */
+static size_t bytes_of(const char *s, size_t chars)
+{
+	size_t n = 0;
+
+	for (; s[n] && chars > 0; chars--) {
+		n++;
+		while (((unsigned char)s[n] & 0xc0) == 0x80)
+			n++;
+	}
+	return n;
+}
+
+/* Text of at most `chars` characters; the whole of it is its title. */
 static void text(struct mo_buf *b, int x, int y, const struct font *f, const char *fill, size_t chars, const char *s)
 {
-	size_t n = strlen(s), cut = n > chars ? chars - 1 : n;
+	size_t n = strlen(s), cut = bytes_of(s, chars);
 
-	while (cut < n && cut > 0 && ((unsigned char)s[cut] & 0xc0) == 0x80)
-		cut--;
+	if (cut < n)
+		cut = bytes_of(s, chars - 1);
 	mo_buf_printf(b, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"%s\"%s>", x, y, f->size, fill ? fill : f->fill, f->more);
 	if (cut < n) {
 		mo_buf_str(b, "<title>");
@@ -64,7 +77,7 @@ static void add_word(struct mo_buf *line, const char *word)
 static void draw_nic_line(struct mo_buf *b, int x, int y, const char *name, const struct nic_info *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
-	bool active = n && mo_streq(n->state, "ACTIVE");
+	bool no_gid = n && mo_streq(n->link_layer, "Ethernet") && n->gid_index == MO_NONE, active = n && mo_streq(n->state, "ACTIVE") && !no_gid;
 
 	add_word(&line, name ? name : "no NIC");
 	if (n) {
@@ -73,11 +86,11 @@ static void draw_nic_line(struct mo_buf *b, int x, int y, const char *name, cons
 			_cleanup_(mo_freep) char *rate = mo_printf("%g Gb/s", n->rate_gbps);
 			add_word(&line, rate);
 		}
+		add_word(&line, no_gid ? "no GID" : NULL);
 		add_word(&line, n->netdev);
-		add_word(&line, mo_streq(n->link_layer, "Ethernet") && n->gid_index == MO_NONE ? "no GID" : NULL);
 	}
 	mo_buf_printf(b, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/>\n", x + 5, y - 4, active ? GOOD : n ? BAD : FAINT);
-	text(b, x + 15, y, &plain, n && !active ? BAD : NULL, 40, line.data);
+	text(b, x + 15, y, &plain, n && !active ? BAD : NULL, 41, line.data);
 }
 
 /* One GPU: slots i to end. */
@@ -97,8 +110,9 @@ static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, 
 	add_word(&detail, g->bdf);
 	add_word(&detail, g->compute_partition);
 	add_word(&detail, g->memory_partition);
+	_cleanup_(mo_freep) char *memory = end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
 	if (g->vram_bytes != MO_NONE)
-		add_word(&detail, bytes);
+		add_word(&detail, memory);
 	if (detail.len)
 		text(b, x + 10, y + 37, &faint, NULL, 48, detail.data);
 	if (end - i > 1) {
@@ -201,6 +215,22 @@ static int draw_columns(struct mo_buf *b, const struct node_drawing *d, size_t n
 	return y;
 }
 
+/* A finding on as many lines as it needs. Returns where the next one begins. */
+static int paragraph(struct mo_buf *b, int y, size_t chars, char *line)
+{
+	for (char *p = line; *p; y += LINE) {
+		size_t n = bytes_of(p, chars), blank = n;
+		while (p[n] && blank > n / 2 && p[blank] != ' ')
+			blank--;
+		char *end = p + (p[n] && p[blank] == ' ' ? blank : n), was = *end;
+		*end = 0;
+		text(b, MARGIN, y + 12, &plain, BAD, chars, p);
+		*end = was;
+		p = end + (was == ' ');
+	}
+	return y;
+}
+
 void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
@@ -217,9 +247,9 @@ void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 		*end = 0;
 		text(&body, MARGIN, y + 12, &plain, NULL, chars, p);
 	}
-	for (size_t i = 0; i < d->info->n_findings; i++, y += LINE) {
+	for (size_t i = 0; i < d->info->n_findings; i++) {
 		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
-		text(&body, MARGIN, y + 12, &plain, BAD, chars, line);
+		y = paragraph(&body, y, chars, line);
 	}
 	int height = y + MARGIN;
 	mo_buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"system-ui, sans-serif\">\n", width, height, width, height);

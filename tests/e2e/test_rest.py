@@ -574,6 +574,11 @@ def agent_protocol(m):
     held = time.monotonic() - began
     need(a.status == 200 and a.json["commands"] == [] and held > 0.2, "sync held for %.2f s: %s" % (held, a.body))
     equal(m.get("/v1/nodes/n1")["state"], "up", "node")
+    a = m.ask("GET", "/v1/nodes/n1/topology")
+    need(a.status == 200 and a.body.startswith(b"<svg ") and "n1 · up" in a.body.decode(), lambda: "topology: %d %r" % (a.status, a.body[:200]))
+    a = m.ask("GET", "/v1/nodes/n1/topology?format=text&width=80")
+    need(a.status == 200 and a.body.startswith(b"n1  "), lambda: "topology as text: %d %r" % (a.status, a.body[:200]))
+    equal([m.ask("GET", "/v1/nodes/n1/topology?" + q).status for q in ("format=png", "width=5", "width=x")], [400] * 3, "bad questions for a topology")
     answer = []
     t = threading.Thread(target=lambda: answer.append(agent.sync()))
     t.start()

@@ -127,10 +127,10 @@ static void test_tree(void **state)
 		"n1  AMD EPYC 9654, 2 sockets, 8 CPUs, 2.20 TB\n"
 		"├─ NUMA 0 (socket 0)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 10 32\n"
 		"│   CPUs 0-3\n"
-		"│  └─ GPU 0  mi300x  0000:0c:00.0  SPX/NPS1  206 GB  D128  ionic_0  ACTIVE 400 Gb/s GID 3\n"
+		"│  └─ GPU 0  mi300x  0000:0c:00.0  SPX/NPS1  206 GB  D128  ionic_0       ACTIVE 400 Gb/s GID 3\n"
 		"└─ NUMA 1 (socket 1)  2 cores, 4 CPUs, 2 L3 groups of 2, 1.10 TB, distances 32 10\n"
 		"    CPUs 4-7\n"
-		"   ├─ GPU 1  mi300x  0000:9f:00.0  SPX/NPS1  206 GB  D129  ionic_1  DOWN 400 Gb/s GID 3    j-7 rank 1\n"
+		"   ├─ GPU 1  mi300x  0000:9f:00.0  SPX/NPS1  206 GB  D129  ionic_1 DOWN         400 Gb/s GID 3  j-7 rank 1\n"
 		"   └─ NIC mlx5_9  ACTIVE 400 Gb/s GID 3\n"
 		"XGMI hive 5ac1000003000001: slots 0-1, each linked to each (weight 15)\n";
 	assert_string_equal(drawn(b, 120), want);
@@ -150,6 +150,8 @@ static void test_narrow(void **state)
 		assert_non_null(strstr(text, "ionic_0"));
 		assert_true(mo_utf8_valid(text, strlen(text)));
 	}
+	mo_str_set(&b->info.nics[0].state, "DOWN");
+	assert_non_null(strstr(drawn(b, 40), "ionic_0 DOWN"));
 	assert_null(strstr(drawn(b, 60), "D128"));
 	assert_non_null(strstr(drawn(b, 100), "D128"));
 }

@@ -1,0 +1,54 @@
+/* GET /v1/nodes/{name}/topology: what the node has and what runs on it, drawn: an SVG for people's pages, a text tree for terminals. */
+#include <string.h>
+
+#include "daemon/api.h"
+#include "daemon/core/draw_node.h"
+
+#define COLUMNS_MAX 400
+
+struct uses { struct slot_use *items; size_t n; };
+
+static void uses_done(struct uses *u)
+{
+	for (size_t i = 0; i < u->n; i++)
+		free((char *)u->items[i].text);
+	free(u->items);
+}
+
+/* Which rank of which job is on which slot. */
+static void uses_find(const struct state *s, const char *node, struct uses *u)
+{
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
+		const struct place *p = j ? place_of(j, node) : NULL;
+		for (size_t k = 0; p && k < p->n_gpus; k++) {
+			struct slot_use *use = MO_GROW(u->items, u->n);
+			use->slot = p->gpus[k];
+			use->text = mo_printf("j-%lld rank %lld", (long long)j->id, (long long)(p->first_rank + (int64_t)k));
+		}
+	}
+}
+
+void api_nodes_topology(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct node *n = api_node(m, r);
+	const char *format = http_query(r, "format");
+	_cleanup_(uses_done) struct uses uses = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int64_t width;
+
+	if (!n || !api_int(r, "width", 40, COLUMNS_MAX, 100, &width))
+		return;
+	if (format && strcmp(format, "svg") != 0 && strcmp(format, "text") != 0) {
+		http_problem(r, 400, "format: must be svg or text");
+		return;
+	}
+	uses_find(manager_state(m), n->name, &uses);
+	struct node_drawing d = {
+		.name = n->name, .state = mo_enum_name(node_state_names, _NODE_STATE_N, node_shown_state(manager_state(m), n)), .info = &n->info, .uses = uses.items, .n_uses = uses.n, .width = (int)width,
+	};
+	bool text = format && strcmp(format, "text") == 0;
+	(text ? draw_node_text : draw_node_svg)(&d, &b);
+	http_reply(r, 200, text ? "text/plain; charset=utf-8" : "image/svg+xml", b.data, b.len, (const char *const[]){ "Cache-Control: no-cache", NULL });
+}
