@@ -10,7 +10,7 @@ enum record_type {
 	REC_INTENT,       /* job, value = intent, flag = now, iteration = restart --from */
 	REC_SCAN,         /* job, attempt, scan: what lies in checkpoint.dir; flag = the answer to an order to remove some (checkpoint.keep) */
 	REC_PLACE,        /* job, attempt, places, value = port, iteration = resume (-1 fresh), flag = it counts as a restart; boot ids in texts[] parallel to places */
-	REC_ACCEPT,       /* job, attempt, node: the agent has the launch */
+	REC_ACCEPT,       /* job, attempt, node, flag: the agent has the launch and acts on it (flag), or, as it turned out, has it only */
 	REC_NOTES,        /* job, attempt, node, notes: applied above through */
 	REC_FAIL,         /* job, attempt, rank = first rank, node, text = class, cause, texts = evidence, value = us from the death to its being told: the attempt failed (decided once) */
 	REC_GONE,         /* job, attempt, node, text = how: proof without a note (boot id, fence) */

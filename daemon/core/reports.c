@@ -138,8 +138,11 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	struct step *st = step_find(j, rep->attempt, node);
 
 	/* An agent that died between spool and start comes back with an entry that nothing runs for: only the launch, told again, starts it. */
-	if (!st->accepted && (rep->state != STEP_SPOOLED || rep->written > 0))
+	bool idle = rep->state == STEP_SPOOLED && rep->written == 0;
+	if (!st->accepted && !idle)
 		step_flag(t, REC_ACCEPT, id, rep, node, true);
+	if (st->accepted && idle && fresh && !st->gone && st->through == 0)   /* its supervisor died before it began, and then the agent */
+		step_flag(t, REC_ACCEPT, id, rep, node, false);
 	if (rep->n_notes)
 		apply_notes(t, id, node, rep);
 	j = job_find(&t->core->state, id);

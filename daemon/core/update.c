@@ -283,7 +283,7 @@ static int on_accept(struct core *c, const struct record *r)
 
 	if (!st)
 		return -EINVAL;
-	st->accepted = true;
+	st->accepted = r->flag;
 	return 0;
 }
 

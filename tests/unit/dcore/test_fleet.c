@@ -278,6 +278,48 @@ static void a_hung_supervisor_is_reported_not_killed(void **state)
 	world_done(&w);
 }
 
+static bool says(struct world *w, int64_t job, int state, int64_t beat)
+{
+	struct agent_sync sync;
+	struct sync_reply reply;
+	bool launch = false;
+
+	mo_desc_init(&agent_sync_desc, &sync);
+	sync.node = mo_strdup("n0");
+	sync.boot_id = mo_strdup(w->toys[0].boot);
+	sync.instance = mo_strdup(w->toys[0].instance);
+	sync.epoch = core_state(w->core)->epoch;
+	sync.beat = beat;
+	*MO_ADD(&sync, steps, &step_report_desc) = (struct step_report){ .job = job, .attempt = 1, .state = state };
+	world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	mo_desc_done(&agent_sync_desc, &sync);
+	mo_desc_init(&sync_reply_desc, &reply);
+	core_sync_reply(w->core, "n0", &reply);
+	for (size_t i = 0; i < reply.n_commands; i++)
+		launch |= reply.commands[i].kind == CMD_LAUNCH && reply.commands[i].job == job;
+	mo_desc_done(&sync_reply_desc, &reply);
+	return launch;
+}
+
+/* Its supervisor was started and died before its first note, then the agent: what it comes back with is an entry that nothing runs for, and only the launch starts that. */
+static void an_accepted_step_that_never_began_is_launched_again(void **state)
+{
+	struct world w;
+	int64_t id, beat;
+
+	world_init(&w, 1, 2);
+	w.no_launch = true;
+	id = world_submit_gpus(&w, 2);
+	world_beat(&w, 0);
+	beat = w.toys[0].beat;
+	assert_true(says(&w, id, STEP_SPOOLED, ++beat));
+	assert_false(says(&w, id, STEP_STARTING, ++beat));
+	assert_false(says(&w, id, STEP_SPOOLED, beat - 1));   /* a late copy */
+	assert_true(says(&w, id, STEP_SPOOLED, ++beat));
+	assert_false(says(&w, id, STEP_STARTING, ++beat));
+	world_done(&w);
+}
+
 static void an_unknown_step_keeps_its_node_from_work(void **state)
 {
 	struct world w;
@@ -482,6 +524,7 @@ int main(void)
 		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),
 		cmocka_unit_test(a_hung_supervisor_is_reported_not_killed),
 		cmocka_unit_test(an_unknown_step_keeps_its_node_from_work),
+		cmocka_unit_test(an_accepted_step_that_never_began_is_launched_again),
 		cmocka_unit_test(late_copies_change_nothing),
 		cmocka_unit_test(a_hello_of_the_dead_changes_nothing),
 		cmocka_unit_test(hello_is_checked),
