@@ -43,7 +43,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
-PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moectl
+PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-probe moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -lcurl -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -59,6 +59,9 @@ LIBS_moe-discover := -lhwloc -lnuma -ljson-c -lm
 SRC_moe-ckpt := $(wildcard agent/ckpt/*.c)
 ROOMS_moe-ckpt := acore wire model base
 LIBS_moe-ckpt := -ljson-c -lpcre2-8 -lm
+SRC_moe-probe := $(wildcard agent/probe/*.c)
+ROOMS_moe-probe := recipe acore wire model base
+LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe topo dcore acore plan wire model base
 LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lhwloc -lnuma -lm

@@ -22,7 +22,7 @@ install-controller: all
 
 install-agent: all
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR)) $(call stage,$(PREFIX))/lib/tmpfiles.d $(call stage,$(DATADIR)) $(call stage,$(PREFIX))/lib/systemd/catalog
-	$(INSTALL) -m 755 $(BUILD)/moe-agent $(BUILD)/moe-stepd $(BUILD)/moe-discover $(BUILD)/moe-ckpt $(call stage,$(LIBEXECDIR))/
+	$(INSTALL) -m 755 $(BUILD)/moe-agent $(BUILD)/moe-stepd $(BUILD)/moe-discover $(BUILD)/moe-ckpt $(BUILD)/moe-probe $(call stage,$(LIBEXECDIR))/
 	@for f in moe-agent.service moe.slice; do $(call install_unit,$$f); done
 	$(INSTALL) -m 644 units/moe.tmpfiles.conf $(call stage,$(PREFIX))/lib/tmpfiles.d/moe.conf
 	@[ ! -e units/moe.catalog ] || $(INSTALL) -m 644 units/moe.catalog $(call stage,$(PREFIX))/lib/systemd/catalog/moe.catalog

@@ -1,0 +1,264 @@
+/* The host: CPUs, memory, limits, clock, disks, and whether its GPUs are all there. Files: hardware facts 1.6 and 3. What is no file (the clock, the free
+ * space of /dev/shm) is told of this machine only, never below a root. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include "agent/core/reading.h"
+#include "agent/core/sysfs_text.h"
+#include "agent/probe/look.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+
+#define KB 1024.0
+
+static void add_count(struct look *l, const char *key, const char *path) {
+	const char *s = look_root(l, path);
+	reading_add_int(l->probe, key, s ? text_list_count(s) : MO_NONE);
+}
+
+static void add_chosen(struct look *l, const char *key, const char *path) {
+	const char *s = look_root(l, path);
+	_cleanup_(mo_freep) char *word = s ? text_chosen(s) : NULL;
+	reading_add_text(l->probe, key, word);
+}
+
+char *governors(struct look *l) {
+	struct look_names cpus = look_list(l, true, "sys/devices/system/cpu");
+	struct { char *name; int64_t n; } kinds[8] = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	size_t n = 0, first = 0;
+
+	for (size_t i = 0; i < cpus.n; i++) {
+		if (!mo_starts_with(cpus.items[i], "cpu") || cpus.items[i][3] < '0' || cpus.items[i][3] > '9')
+			continue;
+		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/cpu/%s/cpufreq/scaling_governor", cpus.items[i]);
+		const char *s = look_root(l, path);
+		_cleanup_(mo_freep) char *name = s ? text_line(s) : NULL;
+		size_t k = 0;
+		while (name && k < n && !mo_streq(kinds[k].name, name))
+			k++;
+		if (!name || k >= ELEMENTSOF(kinds))
+			continue;
+		if (k == n)
+			kinds[n++].name = TAKE_PTR(name);
+		kinds[k].n++;
+	}
+	look_names_done(&cpus);
+	for (size_t k = 1; k < n; k++)
+		first = kinds[k].n > kinds[first].n ? k : first;
+	for (size_t k = 0; k < n; k++)
+		if (k == first)
+			mo_buf_str(&b, kinds[k].name);
+	for (size_t k = 0; k < n; k++)
+		if (k != first)
+			mo_buf_printf(&b, ", %lld %s", (long long)kinds[k].n, kinds[k].name);
+	for (size_t k = 0; k < n; k++)
+		free(kinds[k].name);
+	return n ? mo_buf_take(&b) : NULL;
+}
+
+static void look_cpus(struct look *l) {
+	_cleanup_(mo_freep) char *governor = governors(l);
+	const char *s;
+
+	add_count(l, "cpus_online", "sys/devices/system/cpu/online");
+	add_count(l, "cpus_present", "sys/devices/system/cpu/present");
+	reading_add_text(l->probe, "governor", governor);
+	int64_t smt = look_root_int(l, "sys/devices/system/cpu/smt/active");
+	reading_add_text(l->probe, "smt", smt == MO_NONE ? NULL : smt ? "on" : "off");
+	if ((s = look_root(l, "proc/loadavg")))
+		reading_add(l->probe, "load1", text_leading(s));
+	reading_add_int(l->probe, "numa_balancing", look_root_int(l, "proc/sys/kernel/numa_balancing"));
+	reading_add_int(l->probe, "swappiness", look_root_int(l, "proc/sys/vm/swappiness"));
+	add_chosen(l, "thp", "sys/kernel/mm/transparent_hugepage/enabled");
+	if ((s = look_root(l, "proc/cmdline"))) {
+		_cleanup_(mo_freep) char *line = text_line(s);
+		_cleanup_(mo_freep) char *iommu = line ? text_option(line, "iommu") : NULL;
+		reading_add_text(l->probe, "cmdline", line);
+		reading_add_text(l->probe, "iommu", iommu ? iommu : "default");
+	}
+}
+
+/* What a program can get on a NUMA node: free pages, and those of files that the kernel gives up for it. Data sets fill nodes with file pages, which is no shortage. */
+static double free_of(const char *meminfo, const char *node) {
+	static const char *const kinds[] = { "MemFree", "Active(file)", "Inactive(file)", "SReclaimable" };
+	double sum = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+		_cleanup_(mo_freep) char *key = mo_printf("Node %s %s", node, kinds[i]);
+		int64_t kb = text_key_int(meminfo, key);
+		if (i == 0 && kb == MO_NONE)
+			return MO_NONE_F;
+		sum += kb == MO_NONE ? 0 : (double)kb * KB;
+	}
+	return sum;
+}
+
+static void look_memory(struct look *l) {
+	struct look_names nodes = look_list(l, true, "sys/devices/system/node");
+	const char *s = look_root(l, "proc/meminfo");
+	int64_t total = s ? text_key_int(s, "MemTotal") : MO_NONE;
+	double least = MO_NONE_F;
+
+	reading_add(l->probe, "mem_total_bytes", total == MO_NONE ? MO_NONE_F : (double)total * KB);
+	for (size_t i = 0; i < nodes.n; i++) {
+		if (!mo_starts_with(nodes.items[i], "node") || nodes.items[i][4] < '0' || nodes.items[i][4] > '9')
+			continue;
+		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/meminfo", nodes.items[i]), *key = mo_printf("numa_free_bytes.%s", nodes.items[i] + 4),
+			*total_key = mo_printf("Node %s MemTotal", nodes.items[i] + 4);
+		if (!(s = look_root(l, path)) || text_key_int(s, total_key) == 0)       /* a node without memory has none to lose */
+			continue;
+		double v = free_of(s, nodes.items[i] + 4);
+		reading_add(l->probe, key, v);
+		least = v != MO_NONE_F && (least == MO_NONE_F || v < least) ? v : least;
+	}
+	look_names_done(&nodes);
+	reading_add(l->probe, "numa_free_min_bytes", least);
+}
+
+/* Limits of the process that starts ranks; below a root those of the recorded machine's shell. */
+static void look_limits(struct look *l, int64_t pid) {
+	_cleanup_(mo_freep) char *path = pid == MO_NONE || *l->root ? mo_strdup("proc/self/limits") : mo_printf("proc/%lld/limits", (long long)pid);
+	const char *s = look_root(l, path);
+
+	if (!s)
+		return;
+	reading_add(l->probe, "memlock_bytes", text_limit(s, "Max locked memory"));
+	reading_add(l->probe, "nofile", text_limit(s, "Max open files"));
+	reading_add(l->probe, "nproc", text_limit(s, "Max processes"));
+}
+
+static void look_shm(struct look *l) {
+	const char *s;
+	struct statvfs v;
+
+	if (*l->root) {
+		s = look_root(l, "proc/mounts");
+		reading_add_int(l->probe, "shm_bytes", s ? text_mount_size(s, "/dev/shm") : MO_NONE);
+	} else if (statvfs("/dev/shm", &v) == 0) {
+		reading_add(l->probe, "shm_bytes", (double)v.f_blocks * (double)v.f_frsize);
+		reading_add(l->probe, "shm_free_bytes", (double)v.f_bavail * (double)v.f_frsize);
+	}
+}
+
+static void look_disk(struct look *l, const char *disk) {
+	_cleanup_(mo_freep) char *path = mo_printf("%s%s", l->root, disk), *free_key = mo_printf("disk_free_bytes.%s", disk), *ro_key = mo_printf("disk_readonly.%s", disk);
+	struct statvfs v;
+
+	if (statvfs(path, &v) < 0) {
+		l->problems++;
+		probe_problem(l->probe, "%s: %s", disk, strerror(errno));
+		return;
+	}
+	reading_add(l->probe, free_key, (double)v.f_bavail * (double)v.f_frsize);
+	reading_add_int(l->probe, ro_key, (v.f_flag & ST_RDONLY) != 0);
+}
+
+static void look_clock(struct look *l) {
+	struct timex t = { .modes = 0 };
+
+	if (*l->root)
+		return;
+	int state = adjtimex(&t);
+	if (state < 0) {
+		probe_problem(l->probe, "adjtimex: %s", strerror(errno));
+		return;
+	}
+	reading_add_int(l->probe, "clock_synced", state != TIME_ERROR && !(t.status & STA_UNSYNC));
+	reading_add(l->probe, "clock_offset_ms", (double)(t.offset < 0 ? -t.offset : t.offset) / (t.status & STA_NANO ? 1e6 : 1e3));
+	reading_add(l->probe, "clock_maxerror_ms", (double)t.maxerror / 1e3);
+}
+
+static void look_edac(struct look *l) {
+	struct look_names names = look_list(l, true, "sys/devices/system/edac/mc");
+	int64_t ue = MO_NONE, ce = MO_NONE;
+
+	for (size_t i = 0; i < names.n; i++) {
+		if (!mo_starts_with(names.items[i], "mc"))
+			continue;
+		_cleanup_(mo_freep) char *ue_path = mo_printf("sys/devices/system/edac/mc/%s/ue_count", names.items[i]), *ce_path = mo_printf("sys/devices/system/edac/mc/%s/ce_count", names.items[i]);
+		int64_t u = look_root_int(l, ue_path), c = look_root_int(l, ce_path);
+		ue = u == MO_NONE ? ue : (ue == MO_NONE ? 0 : ue) + u;
+		ce = c == MO_NONE ? ce : (ce == MO_NONE ? 0 : ce) + c;
+	}
+	look_names_done(&names);
+	reading_add_int(l->probe, "edac_ue", ue);
+	reading_add_int(l->probe, "edac_ce", ce);
+}
+
+/* Whether the runtimes can open the GPU: libhsakmt leaves out one whose render node it cannot open, and every index behind it shifts. */
+static bool renderable(struct look *l, int64_t minor) {
+	_cleanup_(mo_freep) char *path = mo_printf("dev/dri/renderD%lld", (long long)minor);
+	_cleanup_(mo_closep) int fd = openat(l->top, path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	l->files++;
+	return fd >= 0;
+}
+
+/* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes all open. */
+static void count_kfd(struct look *l) {
+	static const char top[] = "sys/class/kfd/kfd/topology/nodes";
+	struct look_names names = look_list(l, true, top);
+	int64_t n = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE;
+
+	for (size_t i = 0; i < names.n; i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/properties", top, names.items[i]);
+		const char *s = look_root(l, path);
+		if (!s || text_key_int(s, "simd_count") <= 0)
+			continue;
+		int64_t domain = text_key_int(s, "domain"), location = text_key_int(s, "location_id"), minor = text_key_int(s, "drm_render_minor");
+		int64_t gpu = (domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
+		n += gpu != last;
+		last = gpu;
+		if (renderable(l, minor) || gpu == last_closed)
+			continue;
+		closed++;
+		last_closed = gpu;
+	}
+	if (names.n) {
+		reading_add_int(l->probe, "gpus_kfd", n);
+		reading_add_int(l->probe, "gpus_renderable", n - closed);
+	}
+	look_names_done(&names);
+}
+
+/* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD and the metrics of each GPU. */
+static void look_gpus(struct look *l) {
+	struct look_names names = look_list(l, true, "sys/bus/pci/devices");
+	int64_t n = 0, asked = 0, began;
+	struct look_names gpus = { 0 };
+
+	for (size_t i = 0; i < names.n; i++) {
+		if (!pci_is_gpu(l, names.items[i]))
+			continue;
+		n++;
+		mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
+	}
+	reading_add_int(l->probe, "gpus_pci", n);
+	count_kfd(l);
+	began = mo_clock_mono_ns();
+	asked += look_root_int(l, "sys/class/kfd/kfd/topology/generation_id") != MO_NONE;
+	for (size_t i = 0; i < gpus.n; i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s/gpu_metrics", gpus.items[i]);
+		asked += look_root(l, path) != NULL;
+	}
+	if (asked)
+		reading_add(l->probe, "driver_canary_ms", (double)(mo_clock_mono_ns() - began) / 1e6);
+	look_names_done(&gpus);
+	look_names_done(&names);
+}
+
+void probe_host(struct look *l, const struct host_options *o) {
+	look_cpus(l);
+	look_memory(l);
+	look_limits(l, o->limits_of);
+	look_shm(l);
+	for (size_t i = 0; i < o->n_disks; i++)
+		look_disk(l, o->disks[i]);
+	look_clock(l);
+	look_edac(l);
+	look_gpus(l);
+}

@@ -1,0 +1,89 @@
+/* The kernel's log: /dev/kmsg of this machine, or a file below a root; judged by agent/core/klog.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/core/klog.h"
+#include "agent/core/reading.h"
+#include "agent/probe/look.h"
+#include "lib/base/fd.h"
+#include "lib/recipe/klog_file.h"
+
+#define LOG_BYTES_MAX (64 * 1024 * 1024)
+#define RECORD_BYTES_MAX 8192              /* CONSOLE_EXT_LOG_MAX: a smaller buffer gets EINVAL */
+
+/* Every read is one record; EPIPE: the kernel overwrote the next ones and goes on with the oldest it has. */
+static int read_device(int fd, struct klog *k) {
+	char record[RECORD_BYTES_MAX];
+	size_t bytes = 0;
+
+	while (bytes < LOG_BYTES_MAX) {
+		ssize_t n = read(fd, record, sizeof(record));
+		if (n < 0 && (errno == EPIPE || errno == EINTR))
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		if (n == 0)
+			return 0;
+		klog_feed(k, record, (size_t)n - (record[n - 1] == '\n'));
+		bytes += (size_t)n;
+	}
+	return 0;
+}
+
+static int read_file(struct look *l, struct klog *k) {
+	static const char *const paths[] = { "dev/kmsg", "var/log/kmsg" };
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < ELEMENTSOF(paths) && r == -ENOENT; i++) {
+		mo_buf_reset(&l->text);
+		r = mo_read_file_at(l->top, paths[i], LOG_BYTES_MAX, &l->text);
+	}
+	l->files++;
+	if (r == 0)
+		klog_feed_text(k, l->text.data ? l->text.data : "", l->text.len);
+	return r;
+}
+
+/* Numbers begin anew at each boot: a log whose newest record is older than `since` is another boot's, and all of it is new. */
+static int read_log(struct look *l, const struct klog_rules *rules, int64_t since, struct klog **ret, struct mo_error *err) {
+	_cleanup_(klog_freep) struct klog *k = NULL;
+	_cleanup_(mo_closep) int fd = -1;
+	int r = klog_new(rules, &k, err);
+
+	if (r < 0)
+		return r;
+	klog_since(k, since);
+	if (*l->root) {
+		r = read_file(l, k);
+	} else {
+		fd = openat(l->top, "dev/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		l->files++;
+		r = fd < 0 ? -errno : read_device(fd, k);
+	}
+	if (r < 0) {
+		probe_problem(l->probe, "kernel log: %s", strerror(-r));
+		return 0;
+	}
+	*ret = TAKE_PTR(k);
+	return 0;
+}
+
+int probe_klog(struct look *l, int64_t since, struct mo_error *err) {
+	_cleanup_(klog_freep) struct klog *k = NULL;
+	struct klog_rules rules;
+
+	mo_desc_init(&klog_rules_desc, &rules);
+	int r = klog_rules_load(&rules, err);
+	if (r == 0)
+		r = read_log(l, &rules, since, &k, err);
+	if (r == 0 && k && since >= 0 && klog_last(k) < since) {
+		k = klog_free(k);
+		r = read_log(l, &rules, -1, &k, err);
+	}
+	if (r == 0 && k)
+		klog_readings(k, l->probe);
+	mo_desc_done(&klog_rules_desc, &rules);
+	return r;
+}

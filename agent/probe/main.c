@@ -1,0 +1,143 @@
+/* moe-probe: reads one device, or one area of this node, and prints it as one line of JSON (struct probe). A program of its own, one process per device, because a read of a wedged
+ * GPU can hang for as long as its driver does: the agent kills it at a deadline and then knows which device it was. Exit 0 with a probe (its `problem` says what could not be
+ * read), 1 with one line on stderr, 2 for bad usage. It changes nothing. Keys of the readings: docs/health.md. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/core/reading.h"
+#include "agent/core/sysfs_text.h"
+#include "agent/probe/look.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/wire/json.h"
+
+static const char usage[] =
+	"usage: moe-probe [--root DIR] gpu BDF | nic NAME | host [--disk DIR]... [--limits-of PID] | klog [--since SEQ] | stack\n"
+	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
+	"  --disk DIR       also the free space of the file system that holds DIR\n"
+	"  --limits-of PID  resource limits of that process instead of this one\n"
+	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
+	"  --version\n";
+
+enum { OPT_ROOT = 256, OPT_DISK, OPT_LIMITS, OPT_SINCE, OPT_VERSION, OPT_HELP };
+
+struct request {
+	const char *root, *area, *object;
+	struct host_options host;
+	int64_t since;
+	char bdf[16];
+};
+
+static int bad_number(const char *option, const char *value) {
+	fprintf(stderr, "moe-probe: %s %s: not a number: give 0 or more\n", option, value);
+	return 2;
+}
+
+static bool name_is_safe(const char *s) {
+	return *s && *s != '.' && !strchr(s, '/') && strlen(s) <= 255;
+}
+
+static int check_area(struct request *q, int n, char **words) {
+	bool one = n > 0 && (mo_streq(words[0], "gpu") || mo_streq(words[0], "nic"));
+
+	if (n == 0 || mo_enum_parse(probe_area_names, _PROBE_AREA_N, words[0]) < 0 || n != (one ? 2 : 1)) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	q->area = words[0];
+	q->object = one ? words[1] : "host";
+	if (mo_streq(q->area, "gpu")) {
+		if (!text_bdf(q->object, q->bdf)) {
+			fprintf(stderr, "moe-probe: gpu %s: not a PCI address: give one such as 0000:05:00.0\n", q->object);
+			return 2;
+		}
+		q->object = q->bdf;
+	}
+	if (!name_is_safe(q->object)) {
+		fprintf(stderr, "moe-probe: %s %s: not the name of a device\n", q->area, q->object);
+		return 2;
+	}
+	return 0;
+}
+
+/* 0, -1 = answered already, 2 = bad usage */
+static int parse(int argc, char **argv, struct request *q) {
+	static const struct option options[] = {
+		{ "root", required_argument, NULL, OPT_ROOT }, { "disk", required_argument, NULL, OPT_DISK }, { "limits-of", required_argument, NULL, OPT_LIMITS },
+		{ "since", required_argument, NULL, OPT_SINCE }, { "version", no_argument, NULL, OPT_VERSION }, { "help", no_argument, NULL, OPT_HELP }, { 0 },
+	};
+	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1; ) {
+		switch (c) {
+		case OPT_ROOT: q->root = mo_streq(optarg, "/") ? "" : optarg; break;
+		case OPT_DISK: mo_strs_add(&q->host.disks, &q->host.n_disks, optarg); break;
+		case OPT_LIMITS:
+			if (mo_parse_i64(optarg, 0, INT32_MAX, &q->host.limits_of) < 0)
+				return bad_number("--limits-of", optarg);
+			break;
+		case OPT_SINCE:
+			if (mo_parse_i64(optarg, 0, INT64_MAX / 2, &q->since) < 0)
+				return bad_number("--since", optarg);
+			break;
+		case OPT_VERSION: printf("moe-probe %s\n", MO_VERSION); return -1;
+		case OPT_HELP: case 'h': fputs(usage, stdout); return -1;
+		default: fputs(usage, stderr); return 2;
+		}
+	}
+	return check_area(q, argc - optind, argv + optind);
+}
+
+static int run(const struct request *q, struct probe *p, struct mo_error *err) {
+	struct look l = { 0 };
+	int64_t began = mo_clock_mono_ns();
+	int r = look_open(q->root, p, &l);
+
+	if (r < 0)
+		return mo_error_set(err, r, "%s: %s", q->root, strerror(-r));
+	p->area = mo_enum_parse(probe_area_names, _PROBE_AREA_N, q->area);
+	p->mono_us = mo_clock_boot_us();
+	mo_str_set(&p->object, q->object);
+	switch (p->area) {
+	case PROBE_GPU: probe_gpu(&l, q->object); break;
+	case PROBE_NIC: probe_nic(&l, q->object); break;
+	case PROBE_HOST: probe_host(&l, &q->host); break;
+	case PROBE_KLOG: r = probe_klog(&l, q->since, err); break;
+	default: probe_stack(&l); break;
+	}
+	if (p->area != PROBE_STACK) {
+		reading_add_int(p, "files", l.files);
+		reading_add(p, "read_ms", (double)(mo_clock_mono_ns() - began) / 1e6);
+	}
+	look_done(&l);
+	return r;
+}
+
+int main(int argc, char **argv) {
+	struct request q = { .root = "", .since = -1, .host.limits_of = MO_NONE };
+	struct probe p;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	int r = parse(argc, argv, &q);
+
+	if (r == 0) {
+		mo_desc_init(&probe_desc, &p);
+		r = run(&q, &p, &err);
+		if (r == 0) {
+			wire_encode(&probe_desc, &p, &text);
+			mo_buf_str(&text, "\n");
+			r = mo_write_all(STDOUT_FILENO, text.data, text.len);
+		}
+		mo_desc_done(&probe_desc, &p);
+		if (r < 0) {
+			fprintf(stderr, "moe-probe: %s\n", mo_error_text(&err, r));
+			r = 1;
+		}
+	}
+	for (size_t i = 0; i < q.host.n_disks; i++)
+		free(q.host.disks[i]);
+	free(q.host.disks);
+	return r < 0 ? 0 : r;
+}

@@ -1,0 +1,172 @@
+/* The fingerprint of a node: versions and settings that should be the same on all nodes of a cluster. Devices of one kind are told once; where they differ, every value is told with
+ * how many have it. What differs by nature (UUIDs of disks on the command line, serial numbers) is left out. */
+#include <string.h>
+
+#include "agent/core/reading.h"
+#include "agent/core/sysfs_text.h"
+#include "agent/probe/look.h"
+
+#define KINDS_MAX 16
+
+/* Values of one item over several devices, in order of appearance. */
+struct kinds { char *key; struct { char *value; int64_t n; } items[KINDS_MAX]; size_t n; };
+struct items { struct kinds *all; size_t n; };
+
+static void item_add(struct items *t, const char *key, const char *value) {
+	struct kinds *k = NULL;
+
+	if (!value || !*value)
+		return;
+	for (size_t i = 0; i < t->n && !k; i++)
+		k = mo_streq(t->all[i].key, key) ? &t->all[i] : NULL;
+	if (!k) {
+		k = MO_GROW(t->all, t->n);
+		k->key = mo_strdup(key);
+	}
+	for (size_t i = 0; i < k->n; i++) {
+		if (!mo_streq(k->items[i].value, value))
+			continue;
+		k->items[i].n++;
+		return;
+	}
+	if (k->n < KINDS_MAX) {
+		k->items[k->n].value = mo_strdup(value);
+		k->items[k->n++].n = 1;
+	}
+}
+
+static void items_tell(struct items *t, struct probe *p) {
+	for (size_t i = 0; i < t->n; i++) {
+		struct kinds *k = &t->all[i];
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+		for (size_t j = 0; j < k->n; j++) {
+			if (k->n == 1)
+				mo_buf_str(&b, k->items[j].value);
+			else
+				mo_buf_printf(&b, "%s%s (%lld)", j ? ", " : "", k->items[j].value, (long long)k->items[j].n);
+			free(k->items[j].value);
+		}
+		reading_add_text(p, k->key, b.data);
+		free(k->key);
+	}
+	free(t->all);
+}
+
+static void add_line(struct look *l, struct items *t, const char *key, const char *path) {
+	const char *s = look_root(l, path);
+	_cleanup_(mo_freep) char *line = s ? text_line(s) : NULL;
+
+	item_add(t, key, line);
+}
+
+static void add_module(struct look *l, struct items *t, const char *module) {
+	_cleanup_(mo_freep) char *version = driver_version(l, module);
+
+	item_add(t, module, version);
+}
+
+/* Without what names this one machine: where its kernel and root file system lie. */
+static void add_cmdline(struct look *l, struct items *t) {
+	static const char *const own[] = { "BOOT_IMAGE=", "root=", "initrd=", "BOOTIF=", "ip=", "resume=", "hostname=", "rd.luks.", "crashkernel=" };
+	const char *s = look_root(l, "proc/cmdline");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (const char *p = s ? s + strspn(s, " \n") : ""; *p; p += strspn(p, " \n")) {
+		size_t n = strcspn(p, " \n");
+		bool skip = false;
+		for (size_t i = 0; i < ELEMENTSOF(own); i++)
+			skip = skip || mo_starts_with(p, own[i]);
+		if (!skip)
+			mo_buf_printf(&b, "%s%.*s", b.len ? " " : "", (int)n, p);
+		p += n;
+	}
+	item_add(t, "cmdline", b.data);
+}
+
+/* "12" -> 12, in place. */
+static char *unquoted(char *s) {
+	size_t n = strlen(s);
+
+	if (n < 2 || (*s != '"' && *s != '\'') || s[n - 1] != *s)
+		return s;
+	s[n - 1] = 0;
+	return s + 1;
+}
+
+static void add_settings(struct look *l, struct items *t) {
+	_cleanup_(mo_freep) char *governor = governors(l);
+	const char *s;
+
+	item_add(t, "governor", governor);
+	add_line(l, t, "numa_balancing", "proc/sys/kernel/numa_balancing");
+	if ((s = look_root(l, "sys/kernel/mm/transparent_hugepage/enabled"))) {
+		_cleanup_(mo_freep) char *thp = text_chosen(s);
+		item_add(t, "thp", thp);
+	}
+	if ((s = look_root(l, "etc/os-release"))) {
+		_cleanup_(mo_freep) char *name = text_option(s, "ID"), *version = text_option(s, "VERSION_ID");
+		_cleanup_(mo_freep) char *both = mo_printf("%s %s", name ? unquoted(name) : "", version ? unquoted(version) : "");
+		item_add(t, "os", name ? both : NULL);
+	}
+}
+
+static void add_gpu(struct look *l, struct items *t, const char *bdf) {
+	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf), *firmware = mo_printf("%s/fw_version", path), *vbios = mo_printf("%s/vbios_version", path),
+		*information = mo_printf("proc/driver/nvidia/gpus/%s/information", bdf);
+	struct look_names files = look_list(l, true, firmware);
+	const char *s;
+
+	add_line(l, t, "vbios", vbios);
+	for (size_t i = 0; i < files.n; i++) {
+		const char *end = strstr(files.items[i], "_fw_version");
+		_cleanup_(mo_freep) char *file = mo_printf("%s/%s", firmware, files.items[i]), *key = mo_printf("gpu_fw.%.*s", end ? (int)(end - files.items[i]) : 0, files.items[i]);
+		if (end)
+			add_line(l, t, key, file);
+	}
+	look_names_done(&files);
+	if ((s = look_root(l, information))) {
+		_cleanup_(mo_freep) char *bios = text_key(s, "Video BIOS"), *gsp = text_key(s, "GPU Firmware");
+		item_add(t, "vbios", bios);
+		item_add(t, "gpu_fw.gsp", gsp);
+	}
+}
+
+static void add_nic(struct look *l, struct items *t, const char *nic) {
+	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s", nic);
+
+	if (!look_enter(l, path))
+		return;
+	_cleanup_(mo_freep) char *driver = look_link(l, "device/driver"), *fw = mo_printf("%s/fw_ver", path);
+	/* mlx5_core -> mlx5, bnxt_en -> bnxt; without a driver the card's name without its number */
+	const char *of = driver ? driver : nic, *end = strchr(of, '_');
+	_cleanup_(mo_freep) char *key = mo_printf("nic_fw.%.*s", end ? (int)(end - of) : (int)strlen(of), of);
+	add_line(l, t, key, fw);
+	struct look_names nets = look_list(l, false, "device/net");
+	if (nets.n) {
+		_cleanup_(mo_freep) char *mtu = mo_printf("%s/device/net/%s/mtu", path, nets.items[0]);
+		add_line(l, t, "mtu", mtu);
+	}
+	look_names_done(&nets);
+}
+
+void probe_stack(struct look *l) {
+	struct items t = { 0 };
+	struct look_names devices = look_list(l, true, "sys/bus/pci/devices"), nics = look_list(l, true, "sys/class/infiniband");
+
+	add_line(l, &t, "kernel", "proc/sys/kernel/osrelease");
+	add_module(l, &t, "amdgpu");
+	add_module(l, &t, "nvidia");
+	add_line(l, &t, "rocm", "opt/rocm/.info/version");
+	add_line(l, &t, "bios", "sys/class/dmi/id/bios_version");
+	add_line(l, &t, "machine", "sys/class/dmi/id/product_name");
+	add_cmdline(l, &t);
+	add_settings(l, &t);
+	for (size_t i = 0; i < devices.n; i++)
+		if (pci_is_gpu(l, devices.items[i]))
+			add_gpu(l, &t, devices.items[i]);
+	for (size_t i = 0; i < nics.n; i++)
+		add_nic(l, &t, nics.items[i]);
+	look_names_done(&devices);
+	look_names_done(&nics);
+	items_tell(&t, l->probe);
+}
