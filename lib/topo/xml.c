@@ -19,9 +19,12 @@ static int64_t numa_of(hwloc_topology_t t, hwloc_obj_t obj) {
 	return node >= 0 && hwloc_bitmap_weight(place->nodeset) == 1 ? node : MO_NONE;
 }
 
-static int by_address(const void *a, const void *b) {
+/* As the driver numbers them where the file says it (rsmi of every GPU), else by bus address. hwloc lists devices by place. */
+static int by_number(const void *a, const void *b) {
 	const struct found_gpu *x = a, *y = b;
 
+	if (x->slot.index != y->slot.index)
+		return x->slot.index < y->slot.index ? -1 : 1;
 	return strcmp(x->slot.bdf, y->slot.bdf);
 }
 
@@ -54,8 +57,29 @@ static void describe_nic(hwloc_obj_t obj, struct nic_info *nic) {
 	}
 }
 
-/* GPUs and RDMA devices of an XML file: PCI objects by vendor and class (never the display adapter of a BMC), in the order of bus addresses. */
+/* What plugins of the exporting machine said of a GPU. Returns its number at the driver; MO_NONE unknown. */
+static int64_t describe_gpu(hwloc_obj_t pci, bool amd, struct gpu_slot *slot) {
+	int64_t number = MO_NONE, n;
+
+	for (hwloc_obj_t os = pci->io_first_child; os; os = os->next_sibling) {
+		const char *kib = hwloc_obj_get_info_by_name(os, "RSMIVRAMSize"), *hive = hwloc_obj_get_info_by_name(os, "XGMIHiveID");
+		const char *id = hwloc_obj_get_info_by_name(os, amd ? "AMDUUID" : "NVIDIAUUID");
+		if (id)
+			mo_str_set(&slot->unique_id, id);
+		if (hive && strspn(hive, "0") != strlen(hive))
+			mo_str_set(&slot->hive, hive);
+		if (kib && mo_parse_i64(kib, 1, INT64_MAX / 1024, &n) == 0)
+			slot->vram_bytes = n * 1024;
+		if (os->name && mo_starts_with(os->name, "rsmi") && mo_parse_i64(os->name + strlen("rsmi"), 0, INT32_MAX, &n) == 0)
+			number = n;
+	}
+	return number;
+}
+
+/* GPUs and RDMA devices of an XML file: PCI objects by vendor and class (never the display adapter of a BMC). */
 void find_in_xml(hwloc_topology_t t, struct finds *f) {
+	bool numbered = true;
+
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_pcidev(t, obj)); ) {
 		const struct hwloc_pcidev_attr_s *pci = &obj->attr->pcidev;
 		bool amd = pci->vendor_id == 0x1002;
@@ -67,18 +91,13 @@ void find_in_xml(hwloc_topology_t t, struct finds *f) {
 		g->slot.bdf = mo_printf("%04x:%02x:%02x.%x", pci->domain, pci->bus, pci->dev, pci->func);
 		g->slot.numa_node = numa_of(t, obj);
 		g->path = io_path(obj);
-		for (hwloc_obj_t os = obj->io_first_child; os && !g->slot.unique_id; os = os->next_sibling) {
-			const char *kib = hwloc_obj_get_info_by_name(os, "RSMIVRAMSize");
-			int64_t n;
-			mo_str_set(&g->slot.unique_id, hwloc_obj_get_info_by_name(os, amd ? "AMDUUID" : "NVIDIAUUID"));
-			if (kib && mo_parse_i64(kib, 1, INT64_MAX / 1024, &n) == 0)
-				g->slot.vram_bytes = n * 1024;
-			mo_str_set(&g->slot.hive, hwloc_obj_get_info_by_name(os, "XGMIHiveID"));
-		}
+		g->slot.index = describe_gpu(obj, amd, &g->slot);
+		numbered &= g->slot.index != MO_NONE;
 	}
-	/* hwloc lists devices by place; drivers number them by bus address. */
+	for (size_t i = 0; i < f->n_gpus && !numbered; i++)
+		f->gpus[i].slot.index = 0;
 	if (f->gpus)
-		qsort(f->gpus, f->n_gpus, sizeof(*f->gpus), by_address);
+		qsort(f->gpus, f->n_gpus, sizeof(*f->gpus), by_number);
 	for (size_t i = 0; i < f->n_gpus; i++)
 		f->gpus[i].slot.index = (int64_t)i;
 	for (hwloc_obj_t obj = NULL; (obj = hwloc_get_next_osdev(t, obj)); ) {
