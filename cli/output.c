@@ -117,6 +117,8 @@ static void print_cell(const struct cli *cli, const char *s, size_t width, bool 
 
 void table_print(const struct cli *cli, const struct table *t)
 {
+	if (t->n_columns == 0)
+		return;
 	_cleanup_(mo_freep) size_t *width = mo_alloc_array(t->n_columns, sizeof(*width));
 	for (size_t i = 0; i < t->n_cells; i++) {
 		const char *s = t->cells[i];

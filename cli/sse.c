@@ -48,7 +48,7 @@ int sse_feed(struct sse *s, const char *bytes, size_t n, int (*fn)(void *arg, co
 		else
 			mo_buf_add(&s->line, bytes, piece);
 		if (nl) {
-			if (s->line.len && s->line.data[s->line.len - 1] == '\r')
+			if (s->line.data && s->line.len && s->line.data[s->line.len - 1] == '\r')
 				s->line.data[--s->line.len] = 0;
 			int r = s->overlong ? 0 : end_of_line(s, fn, arg);
 			mo_buf_reset(&s->line);

@@ -159,6 +159,7 @@ int main(int argc, char *argv[]) {
 	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"reserve", no_argument, NULL, 'r'}, {"version", no_argument, NULL, 'v'}, {0}};
 	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .port_names = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
 	int c, ready_fd = -1;
+	char *dir = NULL;
 	bool reserve = false;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'v') {
@@ -166,22 +167,23 @@ int main(int argc, char *argv[]) {
 			return 0;
 		}
 		if (c == 'd')
-			s.dir = optarg;
+			dir = optarg;
 		else if (c == 'r')
 			reserve = true;
 		else
 			return 2;
 	}
-	if (!s.dir || optind < argc) {
+	if (!dir || optind < argc) {
 		fprintf(stderr, "usage: moe-stepd --dir STEPDIR (it is started by moe-agent)\n");
 		return 2;
 	}
 	umask(077);
 	syscall(SYS_close_range, 3U, ~0U, 0U); /* whatever the starter forgot to close */
 	mo_desc_init(&spool_desc, &s.spool);
-	if (reserve && (ready_fd = await_step(s.dir)) < 0)
+	if (reserve && (ready_fd = await_step(dir)) < 0)
 		return ready_fd == -ECANCELED ? 0 : 1;
-	s.dir_fd = open(s.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s.dir = dir;
+	s.dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s.dir_fd < 0) {
 		fprintf(stderr, "moe-stepd: %s: %s\n", s.dir, strerror(errno));
 		return 1;

@@ -166,20 +166,20 @@ static bool said_port_busy(const struct job *j, const struct blame *b)
 
 static const char *blame_class(const struct job *j, const struct blame *b)
 {
-	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
+	if (b->kind == B_REFUSED && b->step && refused_by_user_error(b->step))
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
-	if (b->kind == B_EXIT && j->watermark == MO_NONE && b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
+	if (b->kind == B_EXIT && b->rank && j->watermark == MO_NONE && b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
 		return "user_error";
 	return "transient";
 }
 
 static void blame_evidence(const struct blame *b, char ***texts, size_t *n)
 {
-	if (b->kind == B_REFUSED && b->step->refused_text)
+	if (b->kind == B_REFUSED && b->step && b->step->refused_text)
 		mo_strs_add(texts, n, b->step->refused_text);
-	if (b->kind == B_NODE && b->step->gone_how)
+	if (b->kind == B_NODE && b->step && b->step->gone_how)
 		mo_strs_add(texts, n, b->step->gone_how);
 	for (size_t i = 0; b->rank && i < b->rank->n_tail; i++)
 		mo_strs_add(texts, n, b->rank->tail[i]);
@@ -226,7 +226,7 @@ bool recovery_fail(struct turn *t, int64_t id)
 	r.cause = mo_strdup(cause);
 	r.value = age_us(t, &b);
 	blame_evidence(&b, &r.texts, &r.n_texts);
-	if (b.rank)
+	if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
 	else
 		reason = mo_printf("%s%s%s", cause, b.step ? " on " : ": some ranks did not end after another one ended", b.step ? b.step->node : "");

@@ -153,7 +153,7 @@ static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, stru
 {
 	_cleanup_(mo_closep) int fd = -1;
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE }, *ai = NULL;
-	struct sockaddr_storage bound;
+	union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; } bound = {0};
 	socklen_t n = sizeof(bound);
 	char service[16];
 	int one = 1, e = 0;
@@ -170,9 +170,9 @@ static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, stru
 	if (e < 0)
 		return mo_error_set(err, e, "listening on %s port %d: %s", address, (int)port, strerror(-e));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));  /* inherited by what is accepted */
-	if (getsockname(fd, (struct sockaddr *)&bound, &n) < 0)
+	if (getsockname(fd, &bound.any, &n) < 0)
 		return -errno;
-	*ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+	*ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
 	return TAKE_FD(fd);
 }
 

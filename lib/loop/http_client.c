@@ -1,5 +1,6 @@
 /* Many HTTP requests on the sd-event loop: libcurl's multi socket interface. Connections are kept and reused. The answer's callback runs from the loop, never from inside
  * mo_http_send, and may send or cancel other calls. A cancelled or freed call's callback never runs. */
+#include <assert.h>
 #include <errno.h>
 #include <time.h>
 #include <uthash.h>
@@ -36,6 +37,7 @@ static void finish(struct mo_http *h, CURLMsg *msg)
 	CURLcode code = msg->data.result;
 
 	curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&c);
+	assert(c && h->calls);
 	curl_easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
 	/* Out of the table first: the callback may cancel anything, this call included. */
 	HASH_DEL(h->calls, c);

@@ -17,6 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Under AddressSanitizer too, a signal that a test sends ends it as it ends any rank. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "handle_segv=0"; }
+
 struct options { long steps, step_ms, save_every, exit_iter, exit_code, exit_rank; const char *truth, *hold; bool child; };
 
 static volatile sig_atomic_t terminated;
