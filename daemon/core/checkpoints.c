@@ -1,6 +1,7 @@
 /* The ledger of a job's checkpoints: announced by the engine, found and judged by a scan of checkpoint.dir before each attempt, and the choice where an attempt resumes.
  * Rules: only what is complete is resumed; what the last scan found torn or missing never is; a job that had, or found, checkpoints does not silently start afresh;
- * what was saved beyond the iteration that a user went back to (restart --from), whole or damaged, is superseded until it is written again.
+ * what was saved beyond the iteration that a user went back to (restart --from), whole or damaged, is superseded until it is written again. checkpoint.dir belongs to one unfinished
+ * job at a time; what appears there all the same beyond the iteration that a job reached is not its own.
  * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
 #include "daemon/core/inner.h"
 
@@ -116,6 +117,15 @@ static const struct found_checkpoint *found_of(const struct scan_result *r, int6
 	return NULL;
 }
 
+/* It was not there when the job began, and the job did not come that far: somebody else wrote it. A sample may be due only every so many iterations. */
+static bool foreign(const struct job *j, int64_t iteration)
+{
+	const struct sample *last = j->n_samples ? &j->samples[j->n_samples - 1] : NULL;
+	int64_t stride = j->n_samples > 1 && last[-1].attempt == last->attempt ? last->iteration - last[-1].iteration : 1;
+
+	return !j->unheard && j->watermark != MO_NONE && iteration - j->watermark > MO_MAX(stride, 1);
+}
+
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 {
 	bool is_new, announced;
@@ -123,6 +133,15 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 
 	if (checkpoint_removing(c))
 		return;                    /* the order to remove it may be carried out any moment */
+	if (j->attempt > 0 && c->attempt == MO_NONE && (is_new || c->state == CKPT_SUPERSEDED) && foreign(j, f->iteration)) {
+		c->state = CKPT_SUPERSEDED;
+		c->saved_at = f->saved_at;
+		c->bytes = f->bytes;
+		mo_str_set(&c->path, f->path);
+		free(c->reason);
+		c->reason = mo_printf("not of this job, which came to iteration %lld only", (long long)j->watermark);
+		return;
+	}
 	if (is_new && j->attempt > 0)
 		c->attempt = j->attempt;   /* earlier scans did not see it: this job wrote it */
 	announced = c->state == CKPT_COMPLETE && c->saved_at != MO_NONE && j->spec.engine.layout.announced_is_complete && f->bytes > 0;
@@ -296,6 +315,13 @@ static int nothing_to_go_back_to(const struct job *j, struct mo_error *err)
 	return mo_error_set(err, 1, "restart --from %lld: no complete checkpoint at or before it is left in %s%s%s; bring one back (looked at again every %d s), or say 'moectl restart j-%lld' "
 		"with --from and another one of 'moectl checkpoints j-%lld', without --from for the newest, or with --from 0 to start afresh", (long long)j->restart_from,
 		j->spec.recipe.checkpoint.dir, c && c->reason ? ": " : "", c && c->reason ? c->reason : "", (int)(SCAN_FRESH_US / 1000000), (long long)j->id, (long long)j->id);
+}
+
+bool checkpoint_dir_held(const struct job *holder, const struct job *j)
+{
+	if (!j->checkpoint_dir || holder->id == j->id || holder->attempt == 0 || job_state_final(holder->state) || !mo_streq(holder->checkpoint_dir, j->checkpoint_dir))
+		return false;
+	return j->attempt == 0 || job_live(holder) || holder->id < j->id;
 }
 
 int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)

@@ -115,6 +115,8 @@ void checkpoint_remove(struct checkpoint *c);
 bool checkpoint_removing(const struct checkpoint *c);
 int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
+/* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
+bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
 

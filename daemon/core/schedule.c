@@ -1,5 +1,5 @@
 /* The queue: recovering jobs first, then by priority, then by id. The first job that waits for busy GPUs keeps all behind it waiting (large jobs do not starve); a job that
- * could not run even on an idle cluster, or waits for a person, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
+ * could not run even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
  * Called by act() when anything that matters here changed. */
 #include "daemon/core/inner.h"
 
@@ -107,11 +107,23 @@ static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struc
 	return emitted;
 }
 
+static const struct job *dir_holder(const struct core *c, const struct job *j)
+{
+	for (size_t i = 0; j->checkpoint_dir && i < c->n_unfinished; i++) {
+		const struct job *k = job_find(&c->state, c->unfinished[i]);
+
+		if (checkpoint_dir_held(k, j))
+			return k;
+	}
+	return NULL;
+}
+
 static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 {
 	struct core *c = t->core;
-	const struct job *j = job_find(&c->state, id);
+	const struct job *j = job_find(&c->state, id), *holder;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *held = NULL;
 	struct place *places = NULL;
 	size_t n_places = 0;
 	bool emitted;
@@ -122,6 +134,11 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 	}
 	if (c->blocked)
 		return set_reason(t, j, "waits behind jobs of the same or a higher priority");
+	holder = dir_holder(c, j);
+	if (holder) {
+		held = mo_printf("checkpoint.dir is in use by j-%lld; waits", (long long)holder->id);
+		return set_reason(t, j, held);
+	}
 	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &err) != 0) {
 		c->blocked = place_room(&c->state, slots, &j->spec.recipe, true) >= job_gpus(j);
 		c->blocked_id = id;

@@ -103,6 +103,8 @@ struct job {
 	int64_t lost_mark;           /* iteration the last failed attempt had reached: recompute ends there */
 	int64_t detect_us;           /* of the failure: age of the first death when it was told */
 	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
+	char *checkpoint_dir;        /* mo_path_clean() of the recipe's, to compare with other jobs' */
+	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
 	char *name, *boot_id, *instance, *version, *address;

@@ -47,6 +47,14 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
 }
 
+/* What a step whose end was not told by its own supervisor did last is not known. */
+static void attempt_over(struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++)
+		j->unheard |= j->steps[i].attempt == j->attempt && (!j->steps[i].ended || j->steps[i].lost);
+	job_clear_attempt(j);
+}
+
 static int on_controller(struct core *c, const struct record *r)
 {
 	c->state.epoch = r->value;
@@ -60,6 +68,7 @@ static void job_init(struct job *j, int64_t id, const struct submit *spec, int64
 {
 	j->id = id;
 	mo_desc_copy(&submit_desc, &j->spec, spec);
+	j->checkpoint_dir = mo_path_clean(spec->recipe.checkpoint.dir);
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
 	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
@@ -141,7 +150,7 @@ static int on_job(struct core *c, const struct record *r)
 	j->state = r->state;
 	mo_str_set(&j->reason, r->text);
 	if (r->flag) {
-		job_clear_attempt(j);
+		attempt_over(j);
 		j->gone_at = r->time;
 		j->scan_at = MO_NONE;
 	}
@@ -259,7 +268,7 @@ static int on_place(struct core *c, const struct record *r)
 	if (j->restart_from != MO_NONE)
 		checkpoint_supersede(j, r->iteration, r->attempt, r->time);
 	j->iteration = j->restart_from = MO_NONE;
-	j->after_failure = false;
+	j->after_failure = j->unheard = false;
 	j->intent = INTENT_NONE;
 	j->phase = PHASE_NONE;
 	j->progress_at = r->time;

@@ -57,13 +57,27 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 	}
 }
 
+/* The unfinished job that has the job's checkpoint.dir, NULL = none. */
+static const struct job *dir_holder(const struct state *s, const struct job *j)
+{
+	for (size_t i = 0; j->checkpoint_dir && i < s->n_jobs; i++)
+		if (checkpoint_dir_held(&s->jobs[i], j))
+			return &s->jobs[i];
+	return NULL;
+}
+
 static void why_waiting(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const struct job *holder = dir_holder(s, j);
 	struct place *places = NULL;
 	size_t n = 0;
 
-	if (now < j->not_before) {
+	if (holder) {
+		struct why_reason *r = reason(w, "checkpoint-in-use", "checkpoint.dir is in use by j-%lld; waits", (long long)holder->id);
+
+		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)holder->id, holder->spec.recipe.name, job_state_names[holder->state], j->spec.recipe.checkpoint.dir);
+	} else if (now < j->not_before) {
 		reason(w, "grace", "the next attempt starts %lld s after the failure (recovery.grace)", (long long)(j->spec.recipe.grace_us / 1000000));
 	} else if (place_find(s, &j->spec.recipe, &places, &n, &err) != 0) {
 		struct slots slots;

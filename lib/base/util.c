@@ -103,3 +103,32 @@ void *mo_grow_raw(void **array, size_t *n, size_t size)
 	*n += 1;
 	return element;
 }
+
+char *mo_path_clean(const char *path)
+{
+	char *out;
+	size_t n = 0;
+
+	if (!path || path[0] != '/')
+		return mo_strdup(path);
+	out = mo_alloc(strlen(path) + 1);
+	while (*path) {
+		size_t len;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len == 2 && path[0] == '.' && path[1] == '.') {
+			while (n > 0 && out[--n] != '/')
+				continue;
+		} else if (len && !(len == 1 && path[0] == '.')) {
+			out[n++] = '/';
+			memcpy(out + n, path, len);
+			n += len;
+		}
+		path += len;
+	}
+	if (n == 0)
+		out[n++] = '/';
+	out[n] = 0;
+	return out;
+}

@@ -34,6 +34,8 @@ char *mo_printf(const char *fmt, ...) _printf_(1, 2) __attribute__((returns_nonn
 void mo_str_set(char **s, const char *value);        /* frees the old one, copies the new one (NULL allowed) */
 bool mo_streq(const char *a, const char *b) _pure_;  /* NULL equals NULL only */
 bool mo_starts_with(const char *s, const char *prefix) _pure_;
+/* An absolute path without empty, "." and ".." parts and without a slash at its end, by its text alone (links are not followed); another one is copied. Caller frees; NULL in, NULL out. */
+char *mo_path_clean(const char *path);
 
 /* Room for one more element of an array that has n elements and keeps no capacity: storage doubles whenever n is 0 or a power of two,
  * so it must only ever grow through this function (or be allocated with a power-of-two count). New element is zeroed. Returns the new element. */

@@ -23,6 +23,12 @@ static void check_place(struct sim *s, const struct record *r)
 
 	if (t->live > 0)
 		sim_violation(s, "attempt %lld of j-%lld begins while %lld processes of an earlier one live", (long long)r->attempt, (long long)r->job, (long long)t->live);
+	for (size_t i = 0; j->checkpoint_dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
+		const struct job *k = &core_state(s->ctl.shadow)->jobs[i];
+
+		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) && mo_streq(k->checkpoint_dir, j->checkpoint_dir))
+			sim_violation(s, "attempt %lld of j-%lld begins although j-%lld saves to the same checkpoint.dir", (long long)r->attempt, (long long)r->job, (long long)k->id);
+	}
 	if (t->cancel_acked)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
@@ -43,6 +49,7 @@ static void check_final(struct sim *s, const struct record *r)
 {
 	struct truth *t = truth_of(s, r->job);
 
+	s->fault_counts[F_SAME_DIR] += r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
 	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
 	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0)
 		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job, job_state_names[r->state], (long long)t->live);
@@ -319,6 +326,12 @@ static bool at_rest(struct sim *s, const struct job *j)
 		return true;
 	if (j->state != JOB_QUEUED)
 		return false;
+	for (size_t i = 0; i < core_state(s->ctl.core)->n_jobs; i++) {
+		const struct job *k = &core_state(s->ctl.core)->jobs[i];
+
+		if (checkpoint_dir_held(k, j) && (k->state == JOB_PAUSED || check_waits(s, k)))
+			return true;
+	}
 	fits = place_find(core_state(s->ctl.core), &j->spec.recipe, &places, &n, NULL) == 0;
 	mo_vec_clear(&place_desc, (void **)&places, &n);
 	return !fits && job_gpus(j) > NODES * GPUS;

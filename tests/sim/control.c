@@ -400,7 +400,7 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.time_limit_us = (h >> 44 & 15) == 3 ? 60 * S : MO_NONE;
 	spec->recipe.parallelism.tp = (h >> 48 & 3) == 1 ? 2 : 1;
 	if (h >> 32 & 3)
-		spec->recipe.checkpoint.dir = mo_printf("/ckpt/%lld", (long long)op->key);
+		spec->recipe.checkpoint.dir = mo_printf(op->key % 9 == 8 ? "/ckpt//%lld/" : "/ckpt/%lld", (long long)(op->key % 9 == 8 ? op->key / 18 : op->key));   /* some name another job's */
 	if (h >> 36 & 7)
 		spec->recipe.steps = (int64_t)(20 + (h >> 40) % 60);
 	spec->engine.kind = mo_strdup("torch");

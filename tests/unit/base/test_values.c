@@ -26,6 +26,21 @@ static void test_strings(void **state)
 	assert_false(mo_starts_with("pr", "pre"));
 }
 
+static void test_path_clean(void **state)
+{
+	static const struct { const char *in, *out; } cases[] = {
+		{ "/", "/" }, { "//", "/" }, { "/..", "/" }, { "/a", "/a" }, { "/a/", "/a" }, { "//a//b/./c/", "/a/b/c" }, { "/a/../b", "/b" }, { "/a/b/../../..", "/" }, { "/a/..b/.c", "/a/..b/.c" },
+		{ "a/../b", "a/../b" }, { "", "" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *clean = mo_path_clean(cases[i].in);
+
+		assert_string_equal(clean, cases[i].out);
+	}
+	assert_null(mo_path_clean(NULL));
+}
+
 static void test_grow(void **state)
 {
 	int64_t *v = NULL;
@@ -168,7 +183,7 @@ static void test_idset_algebra(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strings), cmocka_unit_test(test_grow), cmocka_unit_test(test_buf), cmocka_unit_test(test_error), cmocka_unit_test(test_idset_text),
+		cmocka_unit_test(test_strings), cmocka_unit_test(test_path_clean), cmocka_unit_test(test_grow), cmocka_unit_test(test_buf), cmocka_unit_test(test_error), cmocka_unit_test(test_idset_text),
 		cmocka_unit_test(test_idset_algebra),
 	};
 

@@ -387,6 +387,89 @@ static void never_still_recovers_from_its_own(void **state)
 	assert_int_equal(job(o)->resume, 10);
 }
 
+/* Another job that saves to the same place, written otherwise. */
+static int64_t second(struct one *o, const char *dir)
+{
+	struct submit spec;
+	int64_t id;
+
+	world_recipe(&spec, 1);
+	spec.recipe.checkpoint.dir = mo_strdup(dir);
+	spec.recipe.checkpoint.resume = -1;
+	id = world_submit(&o->w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	return id;
+}
+
+static void a_directory_belongs_to_one_unfinished_job(void **state)
+{
+	struct one *o = *state;
+	struct why_view why;
+	int64_t other;
+
+	world_done(&o->w);
+	world_init(&o->w, 2, 2);
+	o->id = second(o, "/ckpt");
+	run(o, 2);
+	assert_int_equal(job(o)->attempt, 1);
+	other = second(o, "/x/..//ckpt/");
+	run(o, 3);
+	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);
+	assert_string_equal(world_job(&o->w, other)->reason, "checkpoint.dir is in use by j-1; waits");
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(o->w.core), world_job(&o->w, other), o->w.now, &why);
+	assert_string_equal(why.reasons[0].code, "checkpoint-in-use");
+	assert_string_equal(why.reasons[0].evidence[0], "j-1 (job) is running and saves to /x/..//ckpt/");
+	mo_desc_done(&why_view_desc, &why);
+	world_verb(&o->w, EV_PAUSE, o->id);
+	run(o, 3);
+	assert_int_equal(job(o)->state, JOB_PAUSED);
+	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);   /* a paused job goes on from there */
+	assert_int_equal(world_job(&o->w, second(o, "/ckpt2"))->attempt, 0);
+	run(o, 2);
+	assert_int_equal(world_job(&o->w, other + 1)->attempt, 1);      /* it keeps nobody else waiting */
+	world_verb(&o->w, EV_CANCEL, o->id);
+	run(o, 3);
+	assert_int_equal(world_job(&o->w, other)->attempt, 1);
+}
+
+static void what_somebody_else_wrote_is_not_resumed(void **state)
+{
+	static const int64_t resumes[] = { -1, -2 };
+
+	for (size_t i = 0; i < ELEMENTSOF(resumes); i++) {
+		struct one *o = *state;
+
+		again(o, resumes[i], 0);
+		run(o, 2);
+		save(o, 10);
+		world_iteration(&o->w, 0, o->id, 11);
+		run(o, 1);
+		world_verb(&o->w, EV_PAUSE, o->id);
+		run(o, 3);
+		world_found(&o->w, 500, true);   /* by a program outside */
+		world_found(&o->w, 600, false);
+		world_verb(&o->w, EV_RESUME, o->id);
+		run(o, 3);
+		resumed(o, 2, 10);
+		assert_int_equal(state_of(o, 500), CKPT_SUPERSEDED);
+		assert_string_equal(checkpoint_find(job(o), 500)->reason, "not of this job, which came to iteration 11 only");
+	}
+}
+
+/* An agent and its journal are lost with their node: the job may have saved beyond the last iteration that was told. */
+static void what_was_saved_by_a_lost_node_is_its_own(void **state)
+{
+	struct one *o = *state;
+
+	run(o, 2);
+	save(o, 10);
+	world_found(&o->w, 20, true);
+	world_reboot(&o->w, 0);
+	run(o, 5);
+	resumed(o, 2, 20);
+}
+
 static void keep_removes_what_this_job_wrote(void **state)
 {
 	struct one *o = *state;
@@ -465,6 +548,9 @@ int main(void)
 		T(keep_leaves_the_chosen_one),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),
+		T(a_directory_belongs_to_one_unfinished_job),
+		T(what_somebody_else_wrote_is_not_resumed),
+		T(what_was_saved_by_a_lost_node_is_its_own),
 		T(keep_removes_what_this_job_wrote),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
