@@ -257,6 +257,19 @@ static void choose_columns(struct rows *rows, size_t room)
 	}
 }
 
+/* What a node says of itself moves no cursor. */
+static void add_plain(struct mo_buf *out, const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool c1 = i + 1 < n && (unsigned char)s[i] == 0xc2 && (unsigned char)s[i + 1] < 0xa0;
+		if ((unsigned char)s[i] < ' ' || s[i] == 0x7f || c1)
+			mo_buf_str(out, "?");
+		else
+			mo_buf_add(out, s + i, 1);
+		i += c1;
+	}
+}
+
 /* One line, cut at the width: characters, not bytes. */
 static void put_line(struct mo_buf *out, int width, const char *line)
 {
@@ -273,11 +286,11 @@ static void put_line(struct mo_buf *out, int width, const char *line)
 	if (at < n) {
 		while (at > 0 && ((unsigned char)line[at - 1] & 0xc0) == 0x80)
 			at--;
-		mo_buf_add(out, line, at > 0 ? at - 1 : 0);
+		add_plain(out, line, at > 0 ? at - 1 : 0);
 		mo_buf_str(out, "…\n");
 		return;
 	}
-	mo_buf_add(out, line, n);
+	add_plain(out, line, n);
 	mo_buf_str(out, "\n");
 }
 
@@ -377,6 +390,6 @@ void draw_node_text(const struct node_drawing *d, struct mo_buf *out)
 	}
 	for (size_t i = 0; i < d->info->n_findings; i++) {
 		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
-		mo_buf_printf(out, "%s\n", line);
+		put_line(out, INT32_MAX, line);
 	}
 }

@@ -26,6 +26,8 @@ static void escape(struct mo_buf *b, const char *s, size_t n)
 	for (size_t i = 0; i < n && s[i]; i++)
 		if (strchr("<>&\"", s[i]))
 			mo_buf_printf(b, "&#%d;", s[i]);
+		else if ((unsigned char)s[i] < ' ' || s[i] == 0x7f)
+			mo_buf_str(b, "?");
 		else
 			mo_buf_add(b, s + i, 1);
 }
@@ -220,9 +222,10 @@ static int paragraph(struct mo_buf *b, int y, size_t chars, char *line)
 {
 	for (char *p = line; *p; y += LINE) {
 		size_t n = bytes_of(p, chars), blank = n;
-		while (p[n] && blank > n / 2 && p[blank] != ' ')
+		bool more = strlen(p) > n;
+		while (more && blank > n / 2 && p[blank] != ' ')
 			blank--;
-		char *end = p + (p[n] && p[blank] == ' ' ? blank : n), was = *end;
+		char *end = p + (more && p[blank] == ' ' ? blank : n), was = *end;
 		*end = 0;
 		text(b, MARGIN, y + 12, &plain, BAD, chars, p);
 		*end = was;

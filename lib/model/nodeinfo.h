@@ -6,23 +6,24 @@ struct gpu_slot {
 	int64_t index;           /* slot number on the node, LOCAL_RANK's order */
 	char *vendor;            /* amd | nvidia | fake */
 	char *model;             /* catalogue name such as mi300x, h200, fake */
-	char *bdf, *unique_id;   /* NULL for fake */
+	char *bdf, *unique_id;   /* NULL for fake; unique_id also where it is missing or two GPUs have the same: then the bdf is the name */
 	int64_t numa_node;       /* MO_NONE = unknown */
 	int64_t vram_bytes;
 	char *nic;               /* RDMA device paired with it (mlx5_0), NULL = none */
 	int64_t partition;       /* number of the compute partition of a partitioned GPU (CPX: 0..7), MO_NONE = whole GPU */
 	char *compute_partition, *memory_partition;   /* SPX CPX ..., NPS1 ...: of the GPU (gpu_nps), not of the CPU; NULL unknown */
-	char *hive;              /* XGMI hive, hexadecimal; NULL none */
+	char *hive;              /* XGMI hive, 16 hexadecimal digits; NULL none */
 	int64_t render_minor;    /* /dev/dri/renderD<n>; MO_NONE unknown */
 };
-/* Weight of the path between two GPUs (KFD io_links/p2p_links: 15 = one XGMI hop of one hive); only pairs that the driver names. */
+/* Weight of the path between two GPUs (KFD io_links/p2p_links: 15 = one XGMI hop of one hive); only pairs that the driver names. Each pair once, from < to; the way back
+ * only where it differs. */
 struct gpu_link { int64_t from, to; char *type; int64_t weight; };   /* slots; xgmi | pcie */
 struct nic_info {
 	char *name;              /* RDMA device: mlx5_0, bnxt_re0, ionic_0 */
 	char *bdf, *netdev;      /* NULL unknown */
 	char *family;            /* mellanox | broadcom | ainic | other: selects the environment profile */
 	int64_t numa_node;
-	int64_t port;            /* lowest port */
+	int64_t port;            /* lowest active port, the lowest where none is; what follows is of this port. MO_NONE none */
 	char *state, *link_layer;/* ACTIVE DOWN ...; InfiniBand | Ethernet */
 	double rate_gbps;
 	int64_t gid_index;       /* lowest index of a RoCE v2 GID with a routable (IPv4-mapped or global) address; MO_NONE none or InfiniBand */

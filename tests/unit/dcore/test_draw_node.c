@@ -203,7 +203,14 @@ static void test_names_cannot_break_the_picture(void **state)
 	add_gpu(&b->info, 0, "<script>&\"", "<x>", MO_NONE);
 	add_nic(&b->info, "<x>", 0, "</text>");
 	mo_str_set(&b->info.gpus[0].model, "ééééééééééééééééééééééééééééééééééé");
+	mo_str_set(&b->info.gpus[0].bdf, "a\033[2Jb\302\233c");
+	const char *text = drawn(b, 200);
+	assert_non_null(strstr(text, "a?[2Jb?c"));
+	for (const char *p = text; *p; p++)
+		assert_true((unsigned char)*p >= ' ' || *p == '\n');
+	mo_str_set(&b->info.gpus[0].bdf, "<script>&\"\001");
 	const char *svg = pictured(b);
+	assert_null(strchr(svg, 1));
 	assert_null(strstr(svg, "<script>"));
 	assert_null(strstr(svg, "<x>"));
 	assert_non_null(strstr(svg, "&#60;script&#62;&#38;"));
