@@ -8,6 +8,8 @@ const char *const check_state_names[_CHECK_STATE_N] = { "ok", "warn", "crit", "u
 const char *const check_action_names[_CHECK_ACTION_N] = { "report", "warn", "cordon" };
 const char *const check_measure_names[_CHECK_MEASURE_N] = { "value", "since_boot", "per_hour", "share", "less_of", "ratio_of", "same", "text" };
 
+const char *const check_needs_names[_CHECK_NEEDS_N] = { "nothing", "gpu", "nic" };
+
 static const struct mo_field reading_fields[] = {
 	MO_F(reading, key, MO_STR, .max = 128),
 	MO_F(reading, value, MO_REAL, .omit = true),
@@ -29,7 +31,9 @@ static const struct mo_field health_check_fields[] = {
 	MO_F(health_check, id, MO_STR, .max = 64),
 	MO_F(health_check, what, MO_STR),
 	MO_F(health_check, next, MO_STR),
+	MO_F(health_check, source, MO_STR),
 	MO_F_ENUM(health_check, area, probe_area_names),
+	MO_F_ENUM(health_check, needs, check_needs_names),
 	MO_F(health_check, when, MO_INT),
 	MO_F(health_check, reading, MO_STR),
 	MO_F(health_check, of, MO_STR),
@@ -46,16 +50,45 @@ static const struct mo_field health_check_fields[] = {
 	MO_F_ENUM(health_check, action, check_action_names),
 	MO_F(health_check, enabled, MO_BOOL),
 	MO_F_LIST(health_check, argv, MO_STRS),
+	MO_F_LIST(health_check, requires, MO_STRS),
+	MO_F(health_check, match, MO_STR),
 	MO_F(health_check, deadline_us, MO_INT),
 };
 const struct mo_desc health_check_desc = MO_DESC(health_check, health_check_fields);
+
+static const struct mo_field health_checks_fields[] = {
+	MO_F_VEC(health_checks, checks, &health_check_desc, .max = MO_CHECKS_MAX),
+};
+const struct mo_desc health_checks_desc = MO_DESC(health_checks, health_checks_fields);
+
+static const struct mo_field health_counter_fields[] = {
+	MO_F_ENUM(health_counter, area, probe_area_names),
+	MO_F(health_counter, object, MO_STR, .max = 256),
+	MO_F(health_counter, identity, MO_STR, .max = 256),
+	MO_F(health_counter, reading, MO_STR, .max = 128),
+	MO_F(health_counter, base, MO_REAL, .omit = true),
+	MO_F(health_counter, total, MO_REAL, .omit = true),
+	MO_F_LIST(health_counter, lines, MO_STRS, .omit = true, .max = 32),
+};
+const struct mo_desc health_counter_desc = MO_DESC(health_counter, health_counter_fields);
+
+static const struct mo_field health_memory_fields[] = {
+	MO_F(health_memory, boot_id, MO_STR, .max = 64),
+	MO_F(health_memory, version, MO_INT),
+	MO_F(health_memory, klog_seq, MO_INT),
+	MO_F(health_memory, gpus, MO_INT),
+	MO_F_VEC(health_memory, counters, &health_counter_desc, .max = MO_COUNTERS_MAX),
+};
+const struct mo_desc health_memory_desc = MO_DESC(health_memory, health_memory_fields);
 
 static const struct mo_field check_result_fields[] = {
 	MO_F(check_result, check, MO_STR, .max = 64),
 	MO_F(check_result, object, MO_STR, .max = 256),
 	MO_F_ENUM(check_result, state, check_state_names),
 	MO_F_ENUM(check_result, action, check_action_names),
-	MO_F(check_result, text, MO_STR, .max = 1024),
+	MO_F(check_result, when, MO_INT, .omit = true),
+	MO_F(check_result, text, MO_STR, .max = 4096),
+	MO_F(check_result, next, MO_STR, .max = 1024),
 	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32),
 	MO_F(check_result, since, MO_TIME),
 	MO_F(check_result, at, MO_TIME),
@@ -94,6 +127,7 @@ static const struct mo_field node_health_fields[] = {
 	MO_F_VEC(node_health, results, &check_result_desc, .max = MO_CHECK_RESULTS_MAX),
 	MO_F(node_health, ok, MO_INT),
 	MO_F(node_health, preflight_done, MO_BOOL),
+	MO_F(node_health, failure_checks, MO_BOOL, .omit = true),
 	MO_F_VEC(node_health, checked, &checked_attempt_desc, .omit = true, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_VEC(node_health, stack, &stack_item_desc, .omit = true, .max = MO_STACK_ITEMS_MAX),
 };

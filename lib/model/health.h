@@ -41,34 +41,44 @@ enum check_measure {
 	_CHECK_MEASURE_N
 };
 extern const char *const check_measure_names[_CHECK_MEASURE_N];
+/* Nodes that a check is for. */
+enum check_needs { NEEDS_NOTHING, NEEDS_GPU, NEEDS_NIC, _CHECK_NEEDS_N };      /* gpu: a real one; nic: an RDMA card that a GPU is paired with */
+extern const char *const check_needs_names[_CHECK_NEEDS_N];    /* nothing gpu nic */
 struct health_check {
 	char *id;                /* gpu.ras_ue */
 	char *what, *next;       /* what it means; what to do */
+	char *source;            /* where its numbers are from */
 	int area;                /* enum probe_area */
+	int needs;               /* enum check_needs */
 	int64_t when;            /* bits of enum check_when */
-	char *reading, *of;
+	char *reading, *of;      /* reading "disk_free_bytes.*": each that begins so, the worst counts; "problem": what could not be read */
 	int measure;             /* enum check_measure */
 	double warn_above, crit_above, warn_below, crit_below;   /* unknown = no such limit; above and below exclude the limit itself */
 	char **expect; size_t n_expect;                          /* MEASURE_TEXT: anything else is `otherwise` */
 	int otherwise;           /* enum check_state of a text that is not expected, or of a difference (MEASURE_SAME) */
 	int absent;              /* enum check_state when the reading is missing: ok (does not apply here) or unknown */
-	int64_t window_us;       /* MEASURE_PER_HOUR */
+	int64_t window_us;       /* MEASURE_PER_HOUR; a program with WHEN_PERIODIC: how often */
 	int64_t consecutive;     /* findings in a row before it counts; 1 = at once */
 	int action;              /* enum check_action on CRIT; WARN never does more than warn */
 	bool enabled;            /* the kill switch */
 	char **argv; size_t n_argv;        /* a program instead of a reading: exit 0 ok, 1 warn, 2 crit, 3 unknown; first line of its output is the text */
+	char **requires; size_t n_requires;/* further programs that must be installed; argv[0] always must */
+	char *match;             /* PCRE2 with one group: the last number that it finds in the program's output is compared with the limits; NULL = by exit code */
 	int64_t deadline_us;     /* of the program; running over it is a finding of its own (unknown) */
 };
-extern const struct mo_desc health_check_desc;
+struct health_checks { struct health_check *checks; size_t n_checks; };
+extern const struct mo_desc health_check_desc, health_checks_desc;
 
 /* ---- what they found */
 struct check_result {
 	char *check, *object;    /* gpu.ras_ue, 0000:05:00.0 */
 	int state;               /* enum check_state */
 	int action;              /* enum check_action: what the check asks for when CRIT */
-	char *text;              /* one sentence: value, limit */
+	int64_t when;            /* bits of enum check_when of the check; MO_NONE = unknown: it counts in preflight */
+	char *text;              /* one sentence: what it means, value, limit */
+	char *next;              /* what to do */
 	char **evidence; size_t n_evidence;   /* readings and kernel log lines it rests on */
-	int64_t since, at;       /* core time: in this state since, last looked at */
+	int64_t since, at;       /* core time: in this state since; text and evidence are of then (they are renewed when the state changes, and every 10 minutes when they differ) */
 };
 extern const struct mo_desc check_result_desc;
 
@@ -82,7 +92,24 @@ struct node_health {
 	struct check_result *results; size_t n_results;    /* everything that is not OK */
 	int64_t ok;              /* checks x objects that are OK */
 	bool preflight_done;     /* every preflight check was looked at since the agent started (a node without any: true at once) */
+	bool failure_checks;     /* it has checks of the on-failure set: a failed job's next attempt waits for them */
 	struct checked_attempt *checked; size_t n_checked; /* CMD_CHECK orders that are done: results hold what the on-failure set found */
 	struct stack_item *stack; size_t n_stack;
 };
+/* What an agent remembers of its node over its own restarts within one boot. */
+struct health_counter {
+	int area;                /* enum probe_area */
+	char *object, *identity, *reading;
+	double base;             /* value at the first look in this boot */
+	double total;            /* area klog, whose readings are counts since the last look: their sum */
+	char **lines; size_t n_lines;      /* area klog: evidence */
+};
+struct health_memory {
+	char *boot_id;           /* of another boot: nothing of it counts but the version */
+	int64_t version;         /* of node_health, last used */
+	int64_t klog_seq;        /* last record of the kernel's log that was judged, -1 = none */
+	int64_t gpus;            /* most GPUs that PCI listed in this boot */
+	struct health_counter *counters; size_t n_counters;
+};
+extern const struct mo_desc health_counter_desc, health_memory_desc;
 extern const struct mo_desc stack_item_desc, gpu_sensors_desc, checked_attempt_desc, node_health_desc;

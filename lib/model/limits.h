@@ -27,4 +27,6 @@
 #define MO_STREAM_CLIENTS_MAX 10000
 #define MO_CHECK_RESULTS_MAX 4096             /* of one node */
 #define MO_STACK_ITEMS_MAX 256
+#define MO_CHECKS_MAX 512                      /* in config/health */
+#define MO_COUNTERS_MAX 65536                  /* baselines that an agent keeps */
 #define MO_READINGS_MAX 512                    /* of one probe */
