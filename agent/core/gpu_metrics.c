@@ -11,6 +11,12 @@
 
 struct place { enum gpu_metric metric; uint16_t offset; uint8_t width, count; };
 
+/* 1.1 to 1.3 (MI100, MI200) agree in what is read here */
+static const struct place v1_3[] = {
+	{ GM_TEMP_HOTSPOT_C, 6, 2, 1 }, { GM_TEMP_MEM_C, 8, 2, 1 }, { GM_TEMP_VRSOC_C, 12, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 16, 2, 1 }, { GM_UMC_ACTIVITY_PCT, 18, 2, 1 },
+	{ GM_SOCKET_POWER_W, 22, 2, 1 }, { GM_ENERGY, 24, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 32, 8, 1 }, { GM_GFXCLK_MHZ, 54, 2, 1 }, { GM_SOCCLK_MHZ, 56, 2, 1 }, { GM_UCLK_MHZ, 58, 2, 1 },
+	{ GM_THROTTLE_STATUS, 68, 4, 1 }, { GM_PCIE_WIDTH, 74, 2, 1 }, { GM_PCIE_SPEED_DGTS, 76, 2, 1 },
+};
 static const struct place v1_4[] = {
 	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
 	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 24, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 32, 8, 1 }, { GM_THROTTLE_STATUS, 40, 4, 1 }, { GM_PCIE_WIDTH, 48, 2, 1 },
@@ -24,6 +30,16 @@ static const struct place v1_5[] = {
 	{ GM_PCIE_SPEED_DGTS, 114, 2, 1 }, { GM_XGMI_WIDTH, 116, 2, 1 }, { GM_XGMI_SPEED_GBPS, 118, 2, 1 }, { GM_PCIE_L0_RECOVERY, 144, 8, 1 }, { GM_PCIE_REPLAY, 152, 8, 1 },
 	{ GM_PCIE_REPLAY_ROLLOVER, 160, 8, 1 }, { GM_PCIE_NAK_SENT, 168, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 172, 4, 1 }, { GM_XGMI_READ_KB, 176, 8, 8 }, { GM_XGMI_WRITE_KB, 240, 8, 8 },
 	{ GM_GFXCLK_MHZ, 312, 2, 8 }, { GM_SOCCLK_MHZ, 328, 2, 4 }, { GM_UCLK_MHZ, 352, 2, 1 },
+};
+/* 1.6 as kernels of autumn 2024 had it; later ones moved everything and kept the number, so its size tells */
+#define EARLY_1_6_BYTES 384
+static const struct place v1_6_early[] = {
+	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
+	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 88, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 96, 8, 1 }, { GM_ACCUMULATION, 104, 4, 1 }, { GM_PROCHOT, 108, 4, 1 }, { GM_PPT, 112, 4, 1 },
+	{ GM_SOCKET_THM, 116, 4, 1 }, { GM_VR_THM, 120, 4, 1 }, { GM_HBM_THM, 124, 4, 1 }, { GM_THROTTLE_STATUS, 128, 4, 1 }, { GM_PCIE_WIDTH, 136, 2, 1 }, { GM_PCIE_SPEED_DGTS, 138, 2, 1 },
+	{ GM_XGMI_WIDTH, 140, 2, 1 }, { GM_XGMI_SPEED_GBPS, 142, 2, 1 }, { GM_PCIE_L0_RECOVERY, 168, 8, 1 }, { GM_PCIE_REPLAY, 176, 8, 1 }, { GM_PCIE_REPLAY_ROLLOVER, 184, 8, 1 },
+	{ GM_PCIE_NAK_SENT, 192, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 196, 4, 1 }, { GM_XGMI_READ_KB, 200, 8, 8 }, { GM_XGMI_WRITE_KB, 264, 8, 8 }, { GM_GFXCLK_MHZ, 336, 2, 8 },
+	{ GM_SOCCLK_MHZ, 352, 2, 4 }, { GM_UCLK_MHZ, 376, 2, 1 },
 };
 static const struct place v1_6[] = {
 	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
@@ -43,8 +59,8 @@ static const struct place v1_7[] = {
 	{ GM_XGMI_LINK_STATUS, 264, 2, 8 }, { GM_GFXCLK_MHZ, 296, 2, 8 }, { GM_SOCCLK_MHZ, 312, 2, 4 }, { GM_UCLK_MHZ, 336, 2, 1 },
 };
 static const struct layout { uint8_t format, content; const struct place *places; size_t n; } layouts[] = {
-	{ 1, 4, v1_4, ELEMENTSOF(v1_4) }, { 1, 5, v1_5, ELEMENTSOF(v1_5) }, { 1, 6, v1_6, ELEMENTSOF(v1_6) }, { 1, 7, v1_7, ELEMENTSOF(v1_7) }, { 1, 8, v1_7, ELEMENTSOF(v1_7) },
-};
+	{ 1, 1, v1_3, ELEMENTSOF(v1_3) }, { 1, 2, v1_3, ELEMENTSOF(v1_3) }, { 1, 3, v1_3, ELEMENTSOF(v1_3) }, { 1, 4, v1_4, ELEMENTSOF(v1_4) }, { 1, 5, v1_5, ELEMENTSOF(v1_5) }, { 1, 6, v1_6, ELEMENTSOF(v1_6) }, { 1, 7, v1_7, ELEMENTSOF(v1_7) }, { 1, 8, v1_7, ELEMENTSOF(v1_7) },
+}, early_1_6 = { 1, 6, v1_6_early, ELEMENTSOF(v1_6_early) };
 
 /* version 1.9: metric of each attribute id; -1 = of no use here */
 static const int8_t attributes[] = {
@@ -123,7 +139,7 @@ int gpu_metrics_decode(const void *data, size_t n, struct gpu_metrics *ret, stru
 		return mo_error_set(err, -EPROTO, "gpu_metrics %d.%d: its size says %zu bytes", bytes[2], bytes[3], size);
 	for (size_t i = 0; i < ELEMENTSOF(layouts); i++)
 		if (layouts[i].format == bytes[2] && layouts[i].content == bytes[3])
-			layout = &layouts[i];
+			layout = bytes[3] == 6 && size == EARLY_1_6_BYTES ? &early_1_6 : &layouts[i];
 	if (layout)
 		read_places(layout, bytes, there, ret);
 	else if (bytes[2] != 1 || bytes[3] != 9)

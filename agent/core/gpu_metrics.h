@@ -1,7 +1,7 @@
-/* The binary file gpu_metrics of amdgpu: little endian, header {u16 structure_size, u8 format, u8 content}, then the layout of that version. Versions 1.4 to 1.8 are
+/* The binary file gpu_metrics of amdgpu: little endian, header {u16 structure_size, u8 format, u8 content}, then the layout of that version. Versions 1.1 to 1.8 are
  * structs, 1.9 is a list of described attributes. Nothing is trusted: a field is read only when it lies within the structure's own size and within what was read; all
  * bits set means that the firmware does not give it. Pure. Called by moe-probe; fuzzed. Source of the tables: the field order of the kernel's
- * drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v1_4 ... v1_8, of 2025) with natural alignment. */
+ * drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v1_1 ... v1_8, of 2025) with natural alignment. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/health.h"

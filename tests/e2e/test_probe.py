@@ -3,6 +3,7 @@ import functools
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def healthy(root, gpus, nics, device, metrics):
         equal(sorted(COMPLETE - set(got)), [], "keys that %s lacks" % bdf)
         equal([k for k in ZERO if got[k]], [], "counters of %s that are not 0" % bdf)
         has(got, device_id=device, gpu_metrics_version=metrics, xgmi_links=len(gpus) - 1, pcie_width=16, pcie_speed_gts=32)
+        need(got["files"] <= 100, "%d files were opened for %s" % (got["files"], bdf))
         need(20 < got["temp_junction_c"] < 60 and 90 < got["power_w"] < 200, "sensors of %s: %s" % (bdf, got))
         equal(len(whole["identity"]), 16, "identity of %s" % bdf)
     for nic in nics:
@@ -127,6 +129,22 @@ def no_gpu(m):
     equal(problem, None, "problem")
     has(got, gpus_pci=0, cpus_online=2 * CORES * 2)
     need("driver_canary_ms" not in got, "no driver can have been asked")
+
+
+@suite.test
+def every_key_is_documented():
+    with open(os.path.join(ROOT, "docs", "health.md")) as f:
+        known = set(re.findall(r"`([a-z0-9_]+)(?:\.[A-Za-z]+)?`", f.read()))
+    missing = set()
+    for kind in ("mi300x", "mi355x", "h200-vm"):
+        with tempfile.TemporaryDirectory() as top:
+            m = machine.make(kind, top, cores=CORES, faults=[] if kind == "h200-vm" else ["klog", "foreign", "ras_ue"])
+            areas = [["gpu", g.bdf] for g in m.gpus] + [["nic", n] for n in (os.listdir(top + "/sys/class/infiniband") if m.nics else [])] + [["host", "--disk", "/dev"], ["stack"], ["klog"]]
+            for args in areas:
+                got = probe(top, *args)[0]
+                rules = {k for k in got if args == ["klog"] and "-" in k or k in ("oom", "segfault")}
+                missing |= {k.split(".")[0] for k in set(got) - rules} - known
+    equal(sorted(missing), [], "keys that docs/health.md lacks")
 
 
 # ---- faults

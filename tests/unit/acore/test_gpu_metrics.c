@@ -43,6 +43,7 @@ struct expected { int content; size_t size, energy, accumulation, thm, pcie_widt
 static const struct expected versions[] = {
 	{ 4, 288, 24, 0, 0, 48, 88, 0, 240, 0 },
 	{ 5, 360, 88, 0, 0, 112, 152, 168, 312, 0 },
+	{ 6, 384, 88, 104, 116, 136, 176, 192, 336, 0 },       /* as Linux 6.11 had it */
 	{ 6, 1664, 16, 32, 44, 60, 104, 120, 264, 0 },
 	{ 6, 312, 16, 32, 44, 60, 104, 120, 264, 0 },         /* mainline: without xcp_stats */
 	{ 7, 2208, 24, 40, 52, 68, 112, 128, 296, 264 },
@@ -89,6 +90,28 @@ static void every_version(void **state) {
 		assert_int_equal(gpu_metrics_mean(&m, GM_GFXCLK_MHZ), 2035);
 		assert_int_equal(gpu_metrics_count(&m, GM_XGMI_LINK_STATUS, 1), e->links ? 6 : MO_NONE);
 	}
+}
+
+/* MI200: what it does not count is unknown. */
+static void version_1_3(void **state) {
+	struct gpu_metrics m;
+	size_t n = begin(120, 3);
+
+	put(6, 2, 61);
+	put(22, 2, 480);
+	put(54, 2, 1700);
+	put(68, 4, 5);
+	put(74, 2, 16);
+	put(76, 2, 160);
+	assert_int_equal(decode(n, &m, NULL), 0);
+	assert_int_equal(m.value[GM_TEMP_HOTSPOT_C][0], 61);
+	assert_int_equal(m.value[GM_SOCKET_POWER_W][0], 480);
+	assert_int_equal(gpu_metrics_mean(&m, GM_GFXCLK_MHZ), 1700);
+	assert_int_equal(m.value[GM_THROTTLE_STATUS][0], 5);
+	assert_int_equal(m.value[GM_PCIE_WIDTH][0], 16);
+	assert_int_equal(m.value[GM_PCIE_SPEED_DGTS][0], 160);
+	assert_int_equal(m.value[GM_ACCUMULATION][0], MO_NONE);
+	assert_int_equal(m.value[GM_PCIE_REPLAY][0], MO_NONE);
 }
 
 static void all_ones_is_nothing(void **state) {
@@ -252,7 +275,7 @@ static void recorded_machines(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_version), cmocka_unit_test(all_ones_is_nothing), cmocka_unit_test(truncated_anywhere), cmocka_unit_test(structure_size_limits_too),
+		cmocka_unit_test(every_version), cmocka_unit_test(version_1_3), cmocka_unit_test(all_ones_is_nothing), cmocka_unit_test(truncated_anywhere), cmocka_unit_test(structure_size_limits_too),
 		cmocka_unit_test(unknown_versions), cmocka_unit_test(attributes_of_1_9), cmocka_unit_test(readings), cmocka_unit_test(recorded_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
