@@ -11,7 +11,7 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, ROOT, Failed, Skipped, Suite, equal, need  # noqa: E402
+from lib import BUILD, ROOT, Cluster, Failed, Skipped, Suite, equal, need, wait_until  # noqa: E402
 sys.path.insert(0, os.path.join(ROOT, "tests/fixtures"))
 import machine  # noqa: E402
 
@@ -229,6 +229,19 @@ def damaged_modes(top):
     equal(each(doc, "numa_node"), [0] * 4 + [1] * 4)
     equal(doc["gpus"][4]["vram_bytes"], 206141652992, "VRAM without memory banks")
     equal([o for o, _ in findings(doc)], [MI300X_BUSES[1], MI300X_BUSES[2]])
+
+
+@in_directory
+def shown_and_logged(top):
+    """What discovery found reaches people: the drawing of moectl node, the picture, the agent's log."""
+    m = machine.make("mi355x", top + "/m", ["no_render", "nic_down=1"], cores=4)
+    with Cluster(top + "/c", nodes=1, gpus_per_node=7, extra=["--topology", m.root]) as c:
+        wait_until(lambda: "GPU 6" in c.run("node", "node-0").stdout, 20, "the drawing")
+        text = c.run("node", "node-0").stdout
+        need(re.search(r"GPU 1  mi355x .* ionic_1 DOWN ", text), text)
+        need(re.search(r"^! 0000:65:00.0: /dev/dri/renderD130: No such file or directory: ", text, re.M), text)
+        need("XGMI hive 5ac1000003000001: slots 0-6, each linked to each (weight 15)" in text, text)
+        wait_until(lambda: "/dev/dri/renderD130" in c.log("node-0"), 10, "the finding in the agent's log")
 
 
 # ---- recorded machines
