@@ -45,12 +45,8 @@ static int spec_of(const struct recipe_input *in, struct submit *spec, struct mo
 	mo_desc_copy(&recipe_desc, &spec->recipe, &in->recipe);
 	mo_desc_copy(&engine_desc, &spec->engine, &in->engine);
 	engine_argv(&in->engine, &in->recipe, &spec->argv, &spec->n_argv);
-	int r = env_layers(&in->recipe, &in->engine, NULL, &spec->env, &spec->n_env, err);
-	if (r >= 0)
-		r = env_layers(&in->recipe, &in->engine, "amd", &spec->env_amd, &spec->n_env_amd, err);
-	if (r >= 0)
-		r = env_layers(&in->recipe, &in->engine, "nvidia", &spec->env_nvidia, &spec->n_env_nvidia, err);
-	return r;
+	env_layers(&in->recipe, &in->engine, &spec->env, &spec->n_env);
+	return env_profiles(&in->recipe, &spec->profiles, &spec->n_profiles, err);
 }
 
 static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }

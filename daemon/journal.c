@@ -13,11 +13,10 @@
 struct parts {
 	struct engine engine;
 	struct env_item *env; size_t n_env;
-	struct env_item *env_amd; size_t n_env_amd;
-	struct env_item *env_nvidia; size_t n_env_nvidia;
+	struct env_profile *profiles; size_t n_profiles;
 };
 static const struct mo_field parts_fields[] = {
-	MO_F_SUB(parts, engine, MO_STRUCT, &engine_desc), MO_F_VEC(parts, env, &env_item_desc), MO_F_VEC(parts, env_amd, &env_item_desc), MO_F_VEC(parts, env_nvidia, &env_item_desc),
+	MO_F_SUB(parts, engine, MO_STRUCT, &engine_desc), MO_F_VEC(parts, env, &env_item_desc), MO_F_VEC(parts, profiles, &env_profile_desc),
 };
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
@@ -65,7 +64,7 @@ static const struct known *table_find(const struct table *t, int64_t id)
 /* Borrows. */
 static struct parts parts_of(const struct submit *s)
 {
-	return (struct parts){ s->engine, s->env, s->n_env, s->env_amd, s->n_env_amd, s->env_nvidia, s->n_env_nvidia };
+	return (struct parts){ s->engine, s->env, s->n_env, s->profiles, s->n_profiles };
 }
 
 /* Number of the submit's parts in t; a new one is added and its line appended to b. MO_NONE: the table is full. */
@@ -97,8 +96,9 @@ static struct submit stripped(const struct submit *s, int64_t parts)
 	if (parts == MO_NONE)
 		return bare;
 	mo_desc_init(&engine_desc, &bare.engine);
-	bare.env = bare.env_amd = bare.env_nvidia = NULL;
-	bare.n_env = bare.n_env_amd = bare.n_env_nvidia = 0;
+	bare.env = NULL;
+	bare.profiles = NULL;
+	bare.n_env = bare.n_profiles = 0;
 	bare.parts = parts;
 	return bare;
 }
@@ -192,10 +192,8 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 	s->engine = parts->engine;
 	s->env = parts->env;
 	s->n_env = parts->n_env;
-	s->env_amd = parts->env_amd;
-	s->n_env_amd = parts->n_env_amd;
-	s->env_nvidia = parts->env_nvidia;
-	s->n_env_nvidia = parts->n_env_nvidia;
+	s->profiles = parts->profiles;
+	s->n_profiles = parts->n_profiles;
 	s->parts = MO_NONE;
 	free(parts);
 	return 0;

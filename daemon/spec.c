@@ -59,12 +59,8 @@ static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
 int spec_resolve(struct submit *s, struct mo_error *err)
 {
 	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
-	int e = env_layers(&s->recipe, &s->engine, NULL, &s->env, &s->n_env, err);
-	if (e >= 0)
-		e = env_layers(&s->recipe, &s->engine, "amd", &s->env_amd, &s->n_env_amd, err);
-	if (e >= 0)
-		e = env_layers(&s->recipe, &s->engine, "nvidia", &s->env_nvidia, &s->n_env_nvidia, err);
-	return e;
+	env_layers(&s->recipe, &s->engine, &s->env, &s->n_env);
+	return env_profiles(&s->recipe, &s->profiles, &s->n_profiles, err);
 }
 
 static void clear_resolved(struct submit *s)
@@ -75,8 +71,7 @@ static void clear_resolved(struct submit *s)
 	s->argv = NULL;
 	s->n_argv = 0;
 	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
-	mo_vec_clear(&env_item_desc, (void **)&s->env_amd, &s->n_env_amd);
-	mo_vec_clear(&env_item_desc, (void **)&s->env_nvidia, &s->n_env_nvidia);
+	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
 }
 
 bool spec_needs_plan(const struct submit *s)

@@ -3,9 +3,12 @@
  * leaves them out: a second visibility variable would filter the GPUs twice, a stray RANK would be believed. */
 #include "agent/core/env.h"
 
+#include "agent/core/env_nic.h"
+
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 
 /* When no layer has them (an installation with other profiles): a rank without PATH finds nothing. */
@@ -28,6 +31,11 @@ bool env_is_secret(const char *name) {
 	return false;
 }
 
+void env_hide(struct env_item *item) {
+	if (item->value && env_is_secret(item->name))
+		mo_str_set(&item->value, "***");
+}
+
 struct list { struct env_item **items; size_t *n, from; };
 
 /* The item of that name, made if there is none; what it replaces is noted in words. */
@@ -36,7 +44,7 @@ static struct env_item *claim(struct list *l, const char *name, int layer) {
 		struct env_item *old = &(*l->items)[i];
 		if (!mo_streq(old->name, name))
 			continue;
-		const char *was = env_is_secret(name) ? "***" : old->value ? old->value : old->file ? old->file : "";
+		const char *was = env_is_secret(name) ? "***" : old->value ? old->value : old->file ? old->file : "unset";
 		char *overrides = mo_printf("%s (%s)", was, mo_enum_name(env_layer_names, _ENV_LAYER_N, old->layer));
 		mo_desc_done(&env_item_desc, old);
 		old->name = mo_strdup(name);
@@ -65,11 +73,11 @@ static void set_int(struct list *l, const char *name, int64_t value, const char 
 	set(l, ENV_LAUNCH, "launch", name, text, reason);
 }
 
-static bool has(const struct list *l, const char *name) {
+static struct env_item *find(const struct list *l, const char *name) {
 	for (size_t i = l->from; i < *l->n; i++)
 		if (mo_streq((*l->items)[i].name, name))
-			return true;
-	return false;
+			return &(*l->items)[i];
+	return NULL;
 }
 
 /* The node's own part of the base layer: below every layer that came with the launch. */
@@ -81,21 +89,54 @@ static void add_node_base(struct list *l, const struct rank_bind *b, const struc
 	set(l, ENV_BASE, "node", "LOGNAME", r->user, "user the rank runs as");
 	set(l, ENV_BASE, "node", "SHELL", r->shell, "login shell of the user the rank runs as");
 	set(l, ENV_BASE, "node", "TMPDIR", r->tmpdir, "temporary files on this node");
-	set(l, ENV_BASE, "node", "OMP_NUM_THREADS", threads, "this rank's share of the node's cores; unset, every library starts a thread per CPU it sees");
+	set(l, ENV_BASE, "node", "OMP_NUM_THREADS", threads, "this rank's share of the node's cores; unset, every library starts a thread per CPU it sees (others: Primus' launchers leave it unset, its MLPerf and bench "
+	    "configurations say 1, torchrun says 1)");
 }
 
-static void add_layers(struct list *l, const struct launch *launch) {
-	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++)
-		for (size_t i = 0; i < launch->n_env; i++) {
-			const struct env_item *from = &launch->env[i];
-			if (from->layer != layer || !from->name || env_is_launch_name(from->name))
-				continue;
-			struct env_item *item = claim(l, from->name, layer);
-			item->value = mo_strdup(from->value);
-			item->file = mo_strdup(from->file);
-			item->reason = mo_strdup(from->reason);
-			item->source = mo_strdup(from->source);
-		}
+static void add_item(struct list *l, const struct env_item *from) {
+	if (!from->name || env_is_launch_name(from->name))
+		return;
+	struct env_item *item = claim(l, from->name, from->layer);
+	item->value = mo_strdup(from->value);
+	item->file = mo_strdup(from->file);
+	item->reason = mo_strdup(from->reason);
+	item->source = mo_strdup(from->source);
+}
+
+static void add_node_nics(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
+	const struct env_item *gid = find(l, "NCCL_IB_GID_INDEX");
+	struct env_item *items = NULL;
+	size_t n = 0;
+
+	env_nics(launch, info, gid ? gid->value : NULL, r->ifname, &items, &n);
+	for (size_t i = 0; i < n; i++)
+		add_item(l, &items[i]);
+	mo_vec_clear(&env_item_desc, (void **)&items, &n);
+}
+
+static void add_layers(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
+	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
+		for (size_t i = 0; i < launch->n_env; i++)
+			if (launch->env[i].layer == layer)
+				add_item(l, &launch->env[i]);
+		if (layer == ENV_PROFILE)
+			add_node_nics(l, launch, info, r);
+	}
+}
+
+/* With both, each stream's pool of kernel arguments lies in VRAM: said at both, because neither name tells (hardware facts 2.5). */
+static void note_kernarg(struct list *l) {
+	struct env_item *force = find(l, "HIP_FORCE_DEV_KERNARG"), *pool = find(l, "HSA_KERNARG_POOL_SIZE");
+	int64_t bytes;
+
+	if (!force || !pool || !mo_streq(force->value, "1") || !pool->value || mo_parse_i64(pool->value, 0, INT64_MAX, &bytes) < 0)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct env_item *item = i ? pool : force;
+		_cleanup_(mo_freep) char *reason = mo_printf("%s; with HIP_FORCE_DEV_KERNARG=1 the pool lies in VRAM: %.1f MiB for each stream", item->reason ? item->reason : "",
+							     (double)bytes / (1 << 20));
+		mo_str_set(&item->reason, reason);
+	}
 }
 
 /* One variable with all GPUs of this job on the node; LOCAL_RANK is the index into it. HIP, not ROCR: peers in one process stay reachable and LOCAL_RANK keeps its
@@ -146,10 +187,11 @@ void env_compose(const struct launch *launch, const struct nodeinfo *info, const
 	struct list l = { .items = items, .n = n_items, .from = *n_items };
 
 	add_node_base(&l, b, r);
-	add_layers(&l, launch);
+	add_layers(&l, launch, info, r);
 	for (size_t i = 0; i < ELEMENTSOF(fallback); i++)
-		if (!has(&l, fallback[i].name))
+		if (!find(&l, fallback[i].name))
 			set(&l, ENV_BASE, "built in", fallback[i].name, fallback[i].value, fallback[i].reason);
+	note_kernarg(&l);
 	add_visibility(&l, launch, info);
 	add_launch(&l, launch, r);
 }

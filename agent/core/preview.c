@@ -8,13 +8,6 @@ struct binds { struct rank_bind *items; size_t n; };
 
 static void binds_done(struct binds *b) { mo_vec_clear(&rank_bind_desc, (void **)&b->items, &b->n); }
 
-static void hide_secrets(struct dryrun_rank *k)
-{
-	for (size_t i = 0; i < k->n_env; i++)
-		if (k->env[i].value && env_is_secret(k->env[i].name))
-			mo_str_set(&k->env[i].value, "***");
-}
-
 int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *l, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
 {
 	_cleanup_(binds_done) struct binds binds = { 0 };
@@ -38,7 +31,8 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 		for (size_t w = 0; w < l->n_argv; w++)
 			mo_strs_add(&k->argv, &k->n_argv, l->argv[w]);
 		env_compose(l, info, b, &who, &k->env, &k->n_env);
-		hide_secrets(k);
+		for (size_t e = 0; e < k->n_env; e++)
+			env_hide(&k->env[e]);
 		k->cpus = mo_strdup(b->cpus);
 		k->numa_node = b->numa_node;
 		k->gpu = l->gpus[i];

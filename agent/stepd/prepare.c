@@ -1,7 +1,9 @@
 /* See prepare.h. */
 #include "agent/stepd/prepare.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +13,8 @@
 #include "agent/core/env.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
+#include "lib/base/log.h"
+#include "lib/wire/json.h"
 
 #define ENV_FILE_MAX (64 * 1024)
 #define MEM_NODES_MAX 1024
@@ -21,6 +25,8 @@ struct prepared *prepared_free(struct prepared *p) {
 	for (size_t i = 0; i < p->n_ends; i++)
 		mo_close(p->ends[i]);
 	mo_close(p->null_fd);
+	free(p->ifname);
+	mo_desc_done(&env_record_desc, &p->record);
 	for (size_t i = 0; i < p->n_memory; i++)
 		free(p->memory[i]);
 	free(p->memory);
@@ -28,6 +34,35 @@ struct prepared *prepared_free(struct prepared *p) {
 	free(p->plans);
 	free(p);
 	return NULL;
+}
+
+/* Name of the interface that has this address (caller frees); NULL when none has, or it is no numeric address. */
+static char *interface_of(const char *address) {
+	struct ifaddrs *list = NULL;
+	char *found = NULL;
+	if (!address || getifaddrs(&list) < 0)
+		return NULL;
+	for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
+		char text[INET6_ADDRSTRLEN] = "";
+		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+		if (family == AF_INET)
+			inet_ntop(family, &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr, text, sizeof(text));
+		else if (family == AF_INET6)
+			inet_ntop(family, &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr, text, sizeof(text));
+		if (mo_streq(text, address))
+			found = mo_strdup(i->ifa_name);
+	}
+	freeifaddrs(list);
+	return found;
+}
+
+void prepare_leave_record(struct stepd *s, const struct prepared *p) {
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "env.json");
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	wire_encode(&env_record_desc, &p->record, &b);
+	int r = mo_write_file(path, b.data, b.len, 0600, false);
+	if (r < 0)
+		mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given", path, strerror(-r));
 }
 
 /* p frees it. */
@@ -61,18 +96,22 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	}
 	struct env_rank er = {
 		.local_rank = (int64_t)r->local, .step_id = s->spool.step_id, .notify_socket = socket, .error_file = error_file,
-		.home = s->who.home, .user = s->who.user, .shell = s->who.shell, .tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp",
+		.home = s->who.home, .user = s->who.user, .shell = s->who.shell, .tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp", .ifname = p->ifname,
 	};
 	struct env_item *items = NULL;
 	size_t n = 0;
 	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &items, &n);
+	env_record_add(&p->record, r->rank, items, n);
 	char **env = keep(p, mo_alloc_array(n + 1, sizeof(char *)));
+	size_t n_env = 0;
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
 		_cleanup_(mo_buf_done) struct mo_buf b = {0};
+		if (!items[i].value && !items[i].file)
+			continue; /* unset */
 		mo_buf_printf(&b, "%s=", items[i].name);
 		e = env_value(s, &items[i], &b, err);
-		env[i] = keep(p, mo_buf_take(&b));
+		env[n_env++] = keep(p, mo_buf_take(&b));
 	}
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 	*ret = env;
@@ -193,6 +232,7 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
 	p->n = s->n_ranks;
+	p->ifname = s->spool.launch.n_nodes > 1 ? interface_of(s->spool.launch.address) : NULL;
 	*ret_cause = "bind";
 	if (s->spool.bind_error)
 		return mo_error_set(err, -EINVAL, "%s", s->spool.bind_error);

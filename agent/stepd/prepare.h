@@ -1,11 +1,14 @@
 /* Everything a rank's child needs, made before its fork: identity, environment, program path, CPU sets, pipes. */
 #pragma once
+#include "agent/core/env_record.h"
 #include "agent/stepd/stepd.h"
 
 struct prepared {
 	struct child_plan *plans; size_t n;   /* one per local rank */
 	int null_fd;
 	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_free */
+	char *ifname;                         /* interface of this node's address, NULL unknown or one node */
+	struct env_record record;             /* what the ranks are given */
 	void **memory; size_t n_memory;
 };
 struct prepared *prepared_free(struct prepared *p);
@@ -14,3 +17,5 @@ MO_DEFINE_CLEANUP(struct prepared, prepared_free)
 int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);
 /* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
+/* env.json of the step's directory; after the forks, so that no rank waits for it. */
+void prepare_leave_record(struct stepd *s, const struct prepared *p);

@@ -247,4 +247,5 @@ void ranks_start(struct stepd *s) {
 			return;
 		}
 	}
+	prepare_leave_record(s, p);
 }

@@ -27,23 +27,20 @@ static void word(const struct job *j, const char *template, char ***argv, size_t
 static void env_add(const struct env_item *items, size_t n_items, int layer, struct launch *ret)
 {
 	for (size_t i = 0; i < n_items; i++)
-		if (layer < 0 || items[i].layer == layer)
+		if (items[i].layer == layer)
 			mo_desc_copy(&env_item_desc, MO_ADD(ret, env, &env_item_desc), &items[i]);
 }
 
-/* Layers in the order of enum env_layer; the profile is that of the node's GPUs. */
-static void environment(const struct job *j, const struct node *n, struct launch *ret)
+/* Layers in the order of enum env_layer; of the profiles those that fit the node's GPUs and NICs. */
+static void environment(const struct job *j, const struct node *n, const struct place *p, struct launch *ret)
 {
-	const char *vendor = n && n->info.n_gpus ? n->info.gpus[0].vendor : NULL;
-
 	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
 		env_add(j->spec.env, j->spec.n_env, layer, ret);
-		if (layer != ENV_PROFILE)
-			continue;
-		if (mo_streq(vendor, "amd"))
-			env_add(j->spec.env_amd, j->spec.n_env_amd, -1, ret);
-		else if (mo_streq(vendor, "nvidia"))
-			env_add(j->spec.env_nvidia, j->spec.n_env_nvidia, -1, ret);
+		for (size_t i = 0; i < j->spec.n_profiles; i++) {
+			const struct env_profile *profile = &j->spec.profiles[i];
+			if (profile->layer == layer && env_profile_applies(profile, n ? &n->info : NULL, p->gpus, p->n_gpus))
+				env_add(profile->items, profile->n_items, layer, ret);
+		}
 	}
 }
 
@@ -65,6 +62,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->n_nodes = (int64_t)j->n_places;
 	for (size_t k = 0; k < p->n_gpus; k++)
 		mo_ints_add(&ret->gpus, &ret->n_gpus, p->gpus[k]);
+	ret->address = mo_strdup(n ? n->address : NULL);
 	ret->master_addr = mo_strdup(j->n_places == 1 ? "127.0.0.1" : first && first->address ? first->address : j->places[0].node);
 	ret->master_port = j->port;
 	ret->hold_ports = i == 0;
@@ -75,7 +73,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	ret->workdir = mo_strdup(r->engine.workdir);
-	environment(j, n, ret);
+	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);
 	ret->checkpoint_dir = mo_strdup(r->checkpoint.dir);
 	ret->resume = j->resume;

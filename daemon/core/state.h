@@ -2,6 +2,7 @@
  * Replay = snapshot (this struct, encoded by its description) + update of the records after it. */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/model/env_profile.h"
 #include "lib/model/job.h"
 #include "lib/model/message.h"
 #include "lib/model/recipe.h"
@@ -15,9 +16,8 @@ struct submit {
 	struct recipe recipe;
 	struct engine engine;
 	char **argv; size_t n_argv;  /* expanded command without resume/fresh words */
-	struct env_item *env; size_t n_env;          /* base, engine, feature, recipe layers */
-	struct env_item *env_amd; size_t n_env_amd;  /* profile layer for AMD nodes */
-	struct env_item *env_nvidia; size_t n_env_nvidia;
+	struct env_item *env; size_t n_env;          /* what engine file and recipe say themselves */
+	struct env_profile *profiles; size_t n_profiles; /* those that fit the recipe, in ascending precedence; each node gets those that fit it */
 	char **warnings; size_t n_warnings;
 	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */

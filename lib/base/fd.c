@@ -270,22 +270,68 @@ static bool in_source_tree(const char *dir)
 	return dir && mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
 }
 
-char *mo_data_file(const char *name)
+#define DATA_DIRS 3
+
+/* The directories that hold data files, first come first served. ret[i]: NULL none, else the caller frees. */
+static void data_dirs(char *ret[static DATA_DIRS])
 {
 	_cleanup_(mo_freep) char *program = program_dir();
 	const char *env = getenv("MOE_DATA_DIR");
-	const char *dirs[] = { env && *env ? env : NULL, "/etc/moe", in_source_tree(program) ? MO_SOURCE_DIR "/config" : MO_DATADIR };
 
-	/* names may come from a recipe: never out of the data directories */
-	if (!*name || *name == '/' || strstr(name, ".."))
-		return NULL;
-	for (size_t i = 0; i < ELEMENTSOF(dirs); i++) {
-		_cleanup_(mo_freep) char *path = dirs[i] ? mo_path(dirs[i], "%s", name) : NULL;
+	ret[0] = env && *env ? mo_strdup(env) : NULL;
+	ret[1] = mo_strdup("/etc/moe");
+	ret[2] = mo_strdup(in_source_tree(program) ? MO_SOURCE_DIR "/config" : MO_DATADIR);
+}
+
+/* Names may come from a recipe: never out of the data directories. */
+static bool stays_inside(const char *name)
+{
+	return *name && *name != '/' && !strstr(name, "..");
+}
+
+char *mo_data_file(const char *name)
+{
+	char *dirs[DATA_DIRS], *found = NULL;
+
+	data_dirs(dirs);
+	for (size_t i = 0; i < DATA_DIRS; i++) {
+		_cleanup_(mo_freep) char *path = dirs[i] && !found && stays_inside(name) ? mo_path(dirs[i], "%s", name) : NULL;
 
 		if (path && access(path, F_OK) == 0)
-			return TAKE_PTR(path);
+			found = TAKE_PTR(path);
+		free(dirs[i]);
 	}
-	return NULL;
+	return found;
+}
+
+static bool in_list(char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
+{
+	char *dirs[DATA_DIRS];
+
+	data_dirs(dirs);
+	for (size_t i = 0; i < DATA_DIRS; i++) {
+		_cleanup_(mo_freep) char *path = dirs[i] && stays_inside(dir) ? mo_path(dirs[i], "%s", dir) : NULL;
+		DIR *d = path ? opendir(path) : NULL;
+
+		for (struct dirent *e; d && (e = readdir(d));) {
+			size_t len = strlen(e->d_name), stem = len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0 ? len - 5 : 0;
+			_cleanup_(mo_freep) char *name = stem && e->d_name[0] != '.' ? mo_strndup(e->d_name, stem) : NULL;
+
+			if (name && !in_list(*ret, *n_ret, name))
+				*MO_GROW(*ret, *n_ret) = TAKE_PTR(name);
+		}
+		if (d)
+			closedir(d);
+		free(dirs[i]);
+	}
 }
 
 char *mo_libexec(const char *program)

@@ -5,7 +5,7 @@
 
 /* One variable of a rank's environment with its provenance; Env item of the REST interface. */
 struct env_item {
-	char *name, *value;      /* value NULL with file set: read on the node when the rank starts */
+	char *name, *value;      /* value NULL with file set: read on the node when the rank starts; both NULL: the rank does not get the variable at all */
 	char *reason, *source;   /* why; which file/recipe line/launch rule */
 	char *overrides;         /* value and layer it replaced, NULL = none */
 	char *file;
@@ -22,6 +22,7 @@ struct launch {
 	bool allow_root;         /* the submitter may run ranks as root; the agent must allow it too */
 	int64_t first_rank, n_local, world, node_rank, n_nodes;
 	int64_t *gpus; size_t n_gpus;          /* slots of this node, one per local rank, in order */
+	char *address;           /* of this node, as others reach it; NULL unknown */
 	char *master_addr; int64_t master_port;/* four ports in a row from here */
 	bool hold_ports;         /* this node has rank 0: its stepd holds the ports until the ranks start */
 	char **argv; size_t n_argv;            /* final words, same for all ranks */

@@ -1,20 +1,53 @@
-/* Environment profiles: config/env/base.yaml (every rank), amd.yaml and nvidia.yaml (nodes with such GPUs). Each item has a value, a reason and a source; they and the
- * engine's and the recipe's items make the layers that the agent merges. */
+/* Environment profiles: every config/env/NAME.yaml says in `when` what it applies to, and in `layer` and `order` what it overrides (docs/environment.md). Here the part of
+ * `when` that the recipe decides is evaluated; GPU and NIC stay with the profile for launch_make(). Each item has a value, a reason and a source; what other launchers do
+ * (`alternatives`) becomes part of the reason. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/keys.h"
 
-#define I(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct env_item, f), ##__VA_ARGS__ }
+struct item_file { struct env_item item; char *alternatives; bool unset; };
+
+#define I(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct item_file, item.f), ##__VA_ARGS__ }
 static const struct key item_keys[] = {
 	I(name, KEY_TEXT, .required = true),
-	I(value, KEY_TEXT, .required = true),
+	I(value, KEY_TEXT),
+	{ .path = "unset", .type = KEY_BOOL, .offset = offsetof(struct item_file, unset) },
 	I(reason, KEY_TEXT, .required = true),
+	{ .path = "alternatives", .type = KEY_TEXT, .offset = offsetof(struct item_file, alternatives) },
 	I(source, KEY_TEXT),
 };
+
+/* One item; false with an error. The item owns its texts then. */
+static bool read_item(struct recipe_errors *errors, const char *what, const struct ynode *v, struct env_item *ret)
+{
+	struct item_file f = { 0 };
+	struct reader r = { .errors = errors, .keys = item_keys, .n_keys = ELEMENTSOF(item_keys), .bases = { &f } };
+	size_t before = errors->n;
+
+	if (v->kind != YAML_MAP) {
+		errors_at(errors, v, NULL, "%s: expected {name, value, reason}", what);
+		return false;
+	}
+	mo_desc_init(&env_item_desc, &f.item);
+	schema_read(&r, "", v);
+	if (errors->n == before && !f.item.value == !f.unset)
+		errors_at(errors, v, NULL, "%s: %s needs one of value and unset: true", what, f.item.name);
+	if (f.item.name && mo_env_launch_name(f.item.name))
+		errors_at(errors, ynode_get(v, "name"), NULL, "%s: %s is set by the launcher", what, f.item.name);
+	if (f.alternatives && f.item.reason) {
+		_cleanup_(mo_freep) char *reason = mo_printf("%s (others: %s)", f.item.reason, f.alternatives);
+		mo_str_set(&f.item.reason, reason);
+	}
+	free(f.alternatives);
+	*ret = f.item;
+	return true;
+}
 
 void env_items_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct env_item **ret, size_t *n_ret)
 {
@@ -23,30 +56,26 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
-		const struct ynode *item = v->items[i].value, *name = ynode_get(item, "name");
-		struct env_item *e = mo_vec_add(&env_item_desc, (void **)ret, n_ret);
-		struct reader r = { .errors = errors, .keys = item_keys, .n_keys = ELEMENTSOF(item_keys), .bases = { e } };
+		const struct ynode *node = v->items[i].value;
+		struct env_item item;
 
-		if (item->kind != YAML_MAP) {
-			errors_at(errors, item, NULL, "%s: expected {name, value, reason}", what);
+		if (!read_item(errors, what, node, &item))
 			continue;
-		}
-		schema_read(&r, "", item);
-		if (e->name && mo_env_launch_name(e->name))
-			errors_at(errors, name, NULL, "%s: %s is set by the launcher", what, e->name);
-		for (size_t k = 0; e->name && k + 1 < *n_ret; k++)
-			if (mo_streq((*ret)[k].name, e->name))
-				errors_at(errors, name, NULL, "%s: %s is given twice", what, e->name);
+		for (size_t k = 0; item.name && k < *n_ret; k++)
+			if (mo_streq((*ret)[k].name, item.name))
+				errors_at(errors, ynode_get(node, "name"), NULL, "%s: %s is given twice", what, item.name);
+		*(struct env_item *)mo_vec_add(&env_item_desc, (void **)ret, n_ret) = item;
 	}
 }
 
-struct env_file { struct env_item *items; size_t n; const char *layer; };
+/* What a file is read into; `applies` is the recipe's part of `when`. */
+struct env_file { struct env_profile profile; const struct recipe *recipe; bool applies; };
 
 static void read_items(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct env_file *f = r->arg;
 
-	env_items_read(r->errors, k->path, v, &f->items, &f->n);
+	env_items_read(r->errors, k->path, v, &f->profile.items, &f->profile.n_items);
 }
 
 static void read_env_format(struct reader *r, const struct key *k, const struct ynode *v)
@@ -55,34 +84,165 @@ static void read_env_format(struct reader *r, const struct key *k, const struct 
 		errors_at(r->errors, v, NULL, "env: this version reads format 1: write 'env: 1'");
 }
 
+/* One word or a list of words. */
+static void read_words(struct reader *r, const struct key *k, const struct ynode *v, char ***ret, size_t *n_ret)
+{
+	_cleanup_(mo_freep) char *word = NULL;
+
+	if (v->kind == YAML_LIST)
+		value_list(r, k->path, v, ret, n_ret);
+	else if (value_text(r, k->path, v, &word))
+		mo_strs_add(ret, n_ret, word);
+}
+
+static void read_gpu(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct env_profile *p = &((struct env_file *)r->arg)->profile;
+
+	read_words(r, k, v, &p->gpu, &p->n_gpu);
+}
+
+static void read_nic(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct env_profile *p = &((struct env_file *)r->arg)->profile;
+
+	read_words(r, k, v, &p->nic, &p->n_nic);
+}
+
+/* ">N": a number above N; else the text itself. */
+static bool word_matches(const char *word, const char *value)
+{
+	int64_t least, have;
+
+	if (!value)
+		return false;
+	if (word[0] == '>')
+		return mo_parse_i64(word + 1, INT64_MIN, INT64_MAX, &least) == 0 && mo_parse_i64(value, INT64_MIN, INT64_MAX, &have) == 0 && have > least;
+	return mo_streq(word, value);
+}
+
+/* The recipe has one of the words at the path; features.* are looked up in what the recipe gives. */
+static void match_value(struct reader *r, const char *path, const struct ynode *v)
+{
+	struct env_file *f = r->arg;
+	_cleanup_(mo_freep) char *value = f->recipe ? recipe_value(f->recipe, path) : NULL;
+	const char *feature = mo_starts_with(path, "features.") ? path + strlen("features.") : "";
+	struct key k = { .path = path };
+	char **words = NULL;
+	size_t n = 0;
+	bool found = false;
+
+	for (size_t i = 0; f->recipe && i < f->recipe->n_features; i++)
+		if (mo_streq(f->recipe->features[i].key, feature))
+			mo_str_set(&value, f->recipe->features[i].value);
+	read_words(r, &k, v, &words, &n);
+	for (size_t i = 0; i < n; i++) {
+		found = found || word_matches(words[i], value);
+		free(words[i]);
+	}
+	free(words);
+	f->applies = f->applies && found;
+}
+
+static void read_engine(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	match_value(r, "engine.kind", v);
+}
+
+static void read_feature(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "%s: expected a mapping of recipe values, such as {parallelism.sharding: zero3}", k->path);
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *path = v->items[i].key;
+
+		if (recipe_path_known(path->text))
+			match_value(r, path->text, v->items[i].value);
+		else
+			errors_at(r->errors, path, NULL, "%s: '%.60s' is no value of a recipe", k->path, path->text);
+	}
+}
+
+static const char *const words_layer[] = { "base", "profile", "engine", "feature", NULL };
+static const char *const words_vendor[] = { "amd", "nvidia", NULL };
 static const struct key file_keys[] = {
 	{ .path = "env", .type = KEY_CUSTOM, .read = read_env_format, .required = true },
+	{ .path = "layer", .type = KEY_ENUM, .offset = offsetof(struct env_file, profile.layer), .words = words_layer, .required = true },
+	{ .path = "order", .type = KEY_INT, .offset = offsetof(struct env_file, profile.order), .min = 0, .max = 1000 },
+	{ .path = "when", .type = KEY_MAP },
+	{ .path = "when.vendor", .type = KEY_WORD, .offset = offsetof(struct env_file, profile.vendor), .words = words_vendor },
+	{ .path = "when.gpu", .type = KEY_CUSTOM, .read = read_gpu },
+	{ .path = "when.nic", .type = KEY_CUSTOM, .read = read_nic },
+	{ .path = "when.engine", .type = KEY_CUSTOM, .read = read_engine },
+	{ .path = "when.feature", .type = KEY_CUSTOM, .read = read_feature },
 	{ .path = "items", .type = KEY_CUSTOM, .read = read_items, .required = true },
 };
 
-/* All of config/env/NAME.yaml, appended as the layer; an item without a source of its own is sourced by the file. */
-static int append_file(const char *name, enum env_layer layer, struct env_item **items, size_t *n_items, struct mo_error *err)
+/* config/env/NAME.yaml. 1 = it applies to the recipe and ret (initialised) is filled, 0 = it does not. */
+static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
 	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
-	struct env_file file = { 0 };
-	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .arg = &file };
+	struct env_file file = { .recipe = recipe, .applies = true };
+	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { &file }, .arg = &file };
 
 	if (!root)
 		return -EINVAL;
-	schema_read(&r, "", root);
-	for (size_t i = 0; i < file.n && !errors.n; i++) {
-		struct env_item *item = mo_vec_add(&env_item_desc, (void **)items, n_items);
-
-		mo_desc_copy(&env_item_desc, item, &file.items[i]);
-		item->layer = layer;
+	mo_desc_init(&env_profile_desc, &file.profile);
+	file.profile.order = 0;
+	if (root->kind == YAML_MAP)
+		schema_read(&r, "", root);
+	else
+		errors_at(&errors, root, NULL, "an environment profile is a mapping");
+	for (size_t i = 0; i < file.profile.n_items; i++) {
+		struct env_item *item = &file.profile.items[i];
 		_cleanup_(mo_freep) char *source = item->source ? mo_printf("env/%s.yaml: %s", name, item->source) : mo_printf("env/%s.yaml", name);
 
+		item->layer = file.profile.layer;
 		mo_str_set(&item->source, source);
 	}
-	mo_vec_clear(&env_item_desc, (void **)&file.items, &file.n);
-	return errors.n ? catalogue_fail(&errors, path, err) : 0;
+	mo_str_set(&file.profile.name, name);
+	if (errors.n || !file.applies) {
+		mo_desc_done(&env_profile_desc, &file.profile);
+		return errors.n ? catalogue_fail(&errors, path, err) : 0;
+	}
+	*ret = file.profile;
+	return 1;
+}
+
+static int by_precedence(const void *a, const void *b)
+{
+	const struct env_profile *x = a, *y = b;
+
+	if (x->layer != y->layer)
+		return x->layer - y->layer;
+	return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : strcmp(x->name, y->name);
+}
+
+int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret, struct mo_error *err)
+{
+	char **names = NULL;
+	size_t n_names = 0;
+	int e = 0;
+
+	mo_data_names("env", &names, &n_names);
+	if (!n_names)
+		e = mo_error_set(err, -EINVAL, "no environment profiles are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds env/");
+	for (size_t i = 0; i < n_names; i++) {
+		struct env_profile profile;
+
+		e = e < 0 ? e : profile_load(names[i], r, &profile, err);
+		if (e > 0)
+			*(struct env_profile *)mo_vec_add(&env_profile_desc, (void **)ret, n_ret) = profile;
+		free(names[i]);
+	}
+	free(names);
+	if (*n_ret)
+		qsort(*ret, *n_ret, sizeof(**ret), by_precedence);
+	return MO_MIN(e, 0);
 }
 
 static struct env_item *append(struct env_item **items, size_t *n_items, enum env_layer layer, const char *name, const char *value)
@@ -95,18 +255,9 @@ static struct env_item *append(struct env_item **items, size_t *n_items, enum en
 	return item;
 }
 
-int env_layers(const struct recipe *r, const struct engine *e, const char *vendor, struct env_item **items, size_t *n_items, struct mo_error *err)
+void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items)
 {
-	if (vendor) {
-		bool profile = mo_streq(vendor, "amd") || mo_streq(vendor, "nvidia");
-
-		return profile ? append_file(vendor, ENV_PROFILE, items, n_items, err) : 0;
-	}
-	int ret = append_file("base", ENV_BASE, items, n_items, err);
-
-	if (ret < 0)
-		return ret;
-	for (size_t i = 0; e && i < e->n_env; i++) {
+	for (size_t i = 0; i < e->n_env; i++) {
 		struct env_item *item = append(items, n_items, ENV_ENGINE, e->env[i].key, e->env[i].value);
 
 		mo_str_set(&item->reason, i < e->n_env_reason ? e->env_reason[i].value : NULL);
@@ -119,5 +270,4 @@ int env_layers(const struct recipe *r, const struct engine *e, const char *vendo
 		mo_str_set(&item->reason, "the recipe says so");
 		item->source = mo_printf("recipe: env.%s", r->env[i].name);
 	}
-	return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/engine.h"
+#include "lib/model/env_profile.h"
 #include "lib/model/gpu.h"
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
@@ -25,9 +26,10 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* Appends the words for resuming (iteration >= 0) or a fresh start (-1). */
 void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv);
-/* Environment layers from config/env/{base,amd,nvidia}.yaml, the engine and the recipe, each item with reason and source. vendor: amd nvidia fake. Appends to items.
- * Layers base, engine, feature, recipe for vendor NULL; profile layer only for "amd"/"nvidia". */
-int env_layers(const struct recipe *r, const struct engine *e, const char *vendor, struct env_item **items, size_t *n_items, struct mo_error *err);
+/* What engine file and recipe say themselves about the environment, each item with layer, reason and source. Appends to items. */
+void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items);
+/* The profiles of config/env whose conditions on the recipe hold, in the order in which later ones override; which of them a node gets is env_profile_applies(). Appends. */
+int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret, struct mo_error *err);
 /* Catalogue: config/models/NAME.yaml and config/gpus/NAME.yaml. ret must be initialised. 0, or -EINVAL with err (near miss as hint). */
 int model_load(const char *name, struct recipe_model *ret, struct mo_error *err);
 int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err);

@@ -22,14 +22,18 @@ static void number(const char *name, int64_t v, struct mo_buf *b)
 
 static void environment(const struct dryrun_rank *k, struct mo_buf *b)
 {
+	size_t n = 0;
+
 	mo_buf_str(b, ",\"env\":{");
 	for (size_t i = 0; i < k->n_env; i++) {
 		const struct env_item *e = &k->env[i];
-		mo_buf_str(b, i ? "," : "");
+		if (!e->value && !e->file)
+			continue;            /* unset */
+		mo_buf_str(b, n++ ? "," : "");
 		wire_string(e->name, b);
-		mo_buf_str(b, e->value || !e->file ? ":" : ":{\"file\":");
-		wire_string(e->value ? e->value : e->file ? e->file : "", b);
-		mo_buf_str(b, e->value || !e->file ? "" : "}");
+		mo_buf_str(b, e->value ? ":" : ":{\"file\":");
+		wire_string(e->value ? e->value : e->file, b);
+		mo_buf_str(b, e->value ? "" : "}");
 	}
 	mo_buf_str(b, "}");
 }

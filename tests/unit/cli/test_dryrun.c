@@ -21,8 +21,8 @@ static void spec_of(const char *text, struct submit *spec)
 	if (recipe_parse(text, strlen(text), NULL, 0, &spec->recipe, &spec->engine, &warnings, &n, &errors) < 0)
 		fail_msg("%s", errors.items[0].text);
 	engine_argv(&spec->engine, &spec->recipe, &spec->argv, &spec->n_argv);
-	assert_true(env_layers(&spec->recipe, &spec->engine, NULL, &spec->env, &spec->n_env, NULL) >= 0);
-	assert_true(env_layers(&spec->recipe, &spec->engine, "amd", &spec->env_amd, &spec->n_env_amd, NULL) >= 0);
+	env_layers(&spec->recipe, &spec->engine, &spec->env, &spec->n_env);
+	assert_int_equal(env_profiles(&spec->recipe, &spec->profiles, &spec->n_profiles, NULL), 0);
 	for (size_t i = 0; i < n; i++)
 		free(warnings[i]);
 	free(warnings);

@@ -62,7 +62,10 @@ static void submit(int variant)
 	struct env_item *item = MO_ADD(s, env, &env_item_desc);
 	item->name = mo_strdup("PATH");
 	item->value = mo_printf("/bin/%d\nsecond line of \"parts 7 {}\"", variant);
-	MO_ADD(s, env_amd, &env_item_desc)->name = mo_strdup("HSA");
+	struct env_profile *profile = MO_ADD(s, profiles, &env_profile_desc);
+	profile->layer = ENV_PROFILE;
+	mo_strs_add(&profile->gpu, &profile->n_gpu, "mi300x");
+	MO_ADD(profile, items, &env_item_desc)->name = mo_strdup("HSA");
 	bool give = variant % 2;             /* the core may take the content over */
 	step(&(struct core_event){ .type = EV_SUBMIT, .submit = s, .job = MO_NONE, .value = MO_NONE, .user = "ada", .flag = give });
 	assert_int_equal(s->user == NULL, give);

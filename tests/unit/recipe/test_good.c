@@ -310,35 +310,52 @@ static const struct env_item *item(const struct env_item *items, size_t n, const
 	return NULL;
 }
 
+static const struct env_item *profile_item(const struct env_profile *profiles, size_t n, const char *profile, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (mo_streq(profiles[i].name, profile))
+			return item(profiles[i].items, profiles[i].n_items, name, profiles[i].layer);
+	return NULL;
+}
+
 static void test_env_layers(void **state)
 {
-	static const char *const vendors[] = { NULL, "amd", "nvidia", "fake" };
 	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 1\nenv: {HSA_KERNARG_POOL_SIZE: 65536, T: {file: /t}}\n", NULL);
+	struct env_profile *profiles = NULL;
 	struct env_item *items = NULL;
 	struct mo_error err = { 0 };
-	size_t n = 0;
+	size_t n = 0, n_profiles = 0;
 
 	must(&p);
-	for (size_t i = 0; i < ELEMENTSOF(vendors); i++) {
-		size_t before = n;
-
-		if (env_layers(&p.recipe, &p.engine, vendors[i], &items, &n, &err) < 0)
-			fail_msg("%s", err.text);
-		assert_int_equal(n > before, i < 3);
-	}
+	env_layers(&p.recipe, &p.engine, &items, &n);
 	for (size_t i = 0; i < n; i++) {
 		assert_non_null(items[i].reason);
 		assert_non_null(items[i].source);
 		assert_true(items[i].value || items[i].file);
 	}
-	assert_string_equal(item(items, n, "HSA_KERNARG_POOL_SIZE", ENV_BASE)->value, "12582912");
 	assert_string_equal(item(items, n, "HSA_KERNARG_POOL_SIZE", ENV_RECIPE)->value, "65536");
-	assert_string_equal(item(items, n, "PYTHONUNBUFFERED", ENV_BASE)->value, "1");
-	assert_string_equal(item(items, n, "LANG", ENV_BASE)->value, "C.UTF-8");
-	assert_string_equal(item(items, n, "HSA_NO_SCRATCH_RECLAIM", ENV_PROFILE)->value, "1");
 	assert_string_equal(item(items, n, "CUDA_DEVICE_MAX_CONNECTIONS", ENV_ENGINE)->value, "1");
 	assert_string_equal(item(items, n, "T", ENV_RECIPE)->file, "/t");
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
+	if (env_profiles(&p.recipe, &profiles, &n_profiles, &err) < 0)
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < n_profiles; i++) {
+		assert_true(profiles[i].n_items > 0);
+		assert_true(i == 0 || profiles[i].layer > profiles[i - 1].layer || profiles[i].order >= profiles[i - 1].order);
+		for (size_t k = 0; k < profiles[i].n_items; k++) {
+			const struct env_item *e = &profiles[i].items[k];
+			assert_non_null(e->reason);
+			assert_true(mo_starts_with(e->source, "env/"));
+			assert_int_equal(e->layer, profiles[i].layer);
+		}
+	}
+	assert_string_equal(profile_item(profiles, n_profiles, "base", "HSA_KERNARG_POOL_SIZE")->value, "12582912");
+	assert_string_equal(profile_item(profiles, n_profiles, "base", "PYTHONUNBUFFERED")->value, "1");
+	assert_string_equal(profile_item(profiles, n_profiles, "base", "LANG")->value, "C.UTF-8");
+	assert_string_equal(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")->value, "1");
+	assert_non_null(strstr(profile_item(profiles, n_profiles, "amd", "HSA_NO_SCRATCH_RECLAIM")->reason, "(others: "));
+	assert_null(profile_item(profiles, n_profiles, "fsdp", "CUDA_DEVICE_MAX_CONNECTIONS"));
+	mo_vec_clear(&env_profile_desc, (void **)&profiles, &n_profiles);
 }
 
 /* Every file that we ship is read by the code that will read it. */
