@@ -192,14 +192,16 @@ static int run(struct cli *cli, int argc, char **argv)
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
-	_cleanup_(mo_freep) char *gpus_set = NULL;
+	_cleanup_(mo_freep) char *gpus = NULL;
 	recipe_input_init(&in);
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	for (size_t i = 0; i < sets.n && !r; i++)
 		r = recipe_input_set(cli, &in, sets.items[i]);
 	free(sets.items);
-	if (!r && w.gpus)
-		r = recipe_input_set(cli, &in, (gpus_set = mo_printf("cluster.gpus=%lld", (long long)w.gpus)));
+	if (w.gpus)
+		recipe_input_option(&in, "--gpus", "cluster.gpus", gpus = mo_printf("%lld", (long long)w.gpus));
+	if (w.gpu)
+		recipe_input_option(&in, "--gpu", "cluster.gpu", w.gpu);
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))

@@ -21,6 +21,7 @@ void recipe_input_done(struct recipe_input *in)
 	for (size_t i = 0; i < in->n_sets; i++) {
 		free(in->sets[i].key);
 		free(in->sets[i].value);
+		free(in->sets[i].name);
 	}
 	free(in->sets);
 	for (size_t i = 0; i < in->n_warnings; i++)
@@ -40,6 +41,11 @@ int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char 
 	s->key = mo_strndup(word, (size_t)(eq - word));
 	s->value = mo_strdup(eq + 1);
 	return 0;
+}
+
+void recipe_input_option(struct recipe_input *in, const char *option, const char *key, const char *value)
+{
+	*MO_GROW(in->sets, in->n_sets) = (struct recipe_set){ .key = mo_strdup(key), .value = mo_strdup(value), .name = mo_strdup(option) };
 }
 
 static int read_stdin(struct mo_buf *b)

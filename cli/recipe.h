@@ -16,6 +16,8 @@ void recipe_input_init(struct recipe_input *in);
 void recipe_input_done(struct recipe_input *in);
 /* Adds a --set word "key=value". 0 or an exit status (printed). */
 int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char *word);
+/* An option that says a value of the recipe: errors name the option. */
+void recipe_input_option(struct recipe_input *in, const char *option, const char *key, const char *value);
 /* Reads the file. 0 or CLI_USAGE (printed). */
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */

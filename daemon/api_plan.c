@@ -7,6 +7,8 @@
 #include "lib/base/parse.h"
 
 #define OPTIONS_MAX 8
+#define SCALE_MAX 64           /* as in cli/plan.c */
+#define GPUS_MAX (1 << 24)
 
 struct waiting { struct manager *manager; uint64_t request, helper; };
 
@@ -33,31 +35,63 @@ static void on_planned(void *arg, int status, const char *text)
 	free(w);
 }
 
-/* Options of the search from the query string: only what is checked here reaches the command line. false after 400. */
-static bool read_options(struct http_request *r, struct mo_buf *words)
-{
-	static const char *const numbers[] = { "gpus", "top" };
-	const char *gpu = http_query(r, "gpu"), *scale = http_query(r, "scale");
-	int64_t v;
+/* What the query string says of the recipe and of the search: only what is checked here reaches the command line. */
+struct wish { struct mo_buf words; struct recipe_set sets[2]; size_t n_sets; };
 
-	for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
-		if (!api_int(r, numbers[i], 1, 1 << 20, MO_NONE, &v))
-			return false;
-		if (v != MO_NONE)
-			mo_buf_printf(words, "--%s\n%lld\n", numbers[i], (long long)v);
+static void wish_done(struct wish *w)
+{
+	mo_buf_done(&w->words);
+	for (size_t i = 0; i < w->n_sets; i++) {
+		free(w->sets[i].key);
+		free(w->sets[i].value);
+		free(w->sets[i].name);
 	}
+}
+
+static void wish_set(struct wish *w, const char *query, const char *key, const char *value)
+{
+	mo_buf_printf(&w->words, "--%s\n%s\n", query, value);
+	w->sets[w->n_sets++] = (struct recipe_set){ .key = mo_strdup(key), .value = mo_strdup(value), .name = mo_printf("%s=%s", query, value) };
+}
+
+static bool scale_valid(const char *scale)
+{
+	_cleanup_(mo_freep) char *copy = mo_strdup(scale);
+	size_t n = 0;
+
+	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
+		int64_t v;
+
+		if (++n > SCALE_MAX || mo_parse_i64(word, 1, GPUS_MAX, &v) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* false after 400. */
+static bool read_wish(struct http_request *r, struct wish *w)
+{
+	const char *gpu = http_query(r, "gpu"), *scale = http_query(r, "scale");
+	int64_t gpus, top;
+
+	if (!api_int(r, "gpus", 1, GPUS_MAX, MO_NONE, &gpus) || !api_int(r, "top", 1, 1000, MO_NONE, &top))
+		return false;
 	if (gpu && !mo_name_valid(gpu)) {
 		http_problem(r, 400, "gpu=%.40s: must be a GPU of the catalogue such as mi355x", gpu);
 		return false;
 	}
-	if (gpu)
-		mo_buf_printf(words, "--gpu\n%s\n", gpu);
-	if (scale && (!*scale || strlen(scale) > 200 || strspn(scale, "0123456789,") != strlen(scale))) {
-		http_problem(r, 400, "scale: must be numbers of GPUs separated by commas");
+	if (scale && !scale_valid(scale)) {
+		http_problem(r, 400, "scale=%.80s: must be up to %d numbers of GPUs separated by commas, such as 64,128,256", scale, SCALE_MAX);
 		return false;
 	}
+	if (gpus != MO_NONE)
+		wish_set(w, "gpus", "cluster.gpus", http_query(r, "gpus"));
+	if (gpu)
+		wish_set(w, "gpu", "cluster.gpu", gpu);
+	if (top != MO_NONE)
+		mo_buf_printf(&w->words, "--top\n%lld\n", (long long)top);
 	if (scale)
-		mo_buf_printf(words, "--scale\n%s\n", scale);
+		mo_buf_printf(&w->words, "--scale\n%s\n", scale);
 	return true;
 }
 
@@ -73,16 +107,23 @@ static void split_words(char *text, char *ret[static OPTIONS_MAX + 1])
 void api_plan(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
-	_cleanup_(mo_buf_done) struct mo_buf words = {0};
+	_cleanup_(wish_done) struct wish wish = {0};
 	char *options[OPTIONS_MAX + 1];
 	size_t n;
 	const char *text = http_body(r, &n);
 
-	struct submit *spec = spec_make(m, r, text, n);
-	mo_desc_free(&submit_desc, spec);
-	if (!spec || !read_options(r, &words))
+	if (!read_wish(r, &wish))
 		return;
-	split_words(words.data, options);
+	struct submit *spec = spec_make_set(r, text, n, wish.sets, wish.n_sets);
+	bool has_gpu = spec && spec->recipe.gpu;
+	mo_desc_free(&submit_desc, spec);
+	if (!spec)
+		return;
+	if (!has_gpu) {
+		http_problem(r, 422, "cluster.gpu is missing: the plan depends on it; add it, or give it in the query string: ?gpu=mi300x, mi325x, mi350x or mi355x");
+		return;
+	}
+	split_words(wish.words.data, options);
 	struct waiting *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);

@@ -85,13 +85,15 @@ struct helpers *helpers_free(struct helpers *s)
 	return NULL;
 }
 
-/* First line of what the helper said, without the program's name. */
+/* First line of what the helper said, without the program's name and without the file, which nobody here gave. */
 static char *reason_of(const struct mo_buf *err)
 {
 	const char *line = err->len ? err->data : "the plan search failed";
 
 	if (mo_starts_with(line, "moectl: "))
 		line += 8;
+	if (mo_starts_with(line, "stdin:"))
+		line += 6 + strspn(line + 6, " ");
 	return mo_strndup(line, strcspn(line, "\n"));
 }
 

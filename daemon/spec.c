@@ -136,13 +136,13 @@ static bool refuse_as_json(struct http_request *r, const char *text, size_t n)
 	return true;
 }
 
-static struct submit *make(struct http_request *r, const char *text, size_t n)
+struct submit *spec_make_set(struct http_request *r, const char *text, size_t n, const struct recipe_set *sets, size_t n_sets)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
 
-	if (recipe_parse(text, n, NULL, 0, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
+	if (recipe_parse(text, n, sets, n_sets, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
 		if (!refuse_as_json(r, text, n))
 			spec_refuse(r, &errors);
 		return NULL;
@@ -167,7 +167,7 @@ struct submit *spec_make(struct manager *m, struct http_request *r, const char *
 		if (k->spec && k->n == n && now - k->made_at < KEEP_US && memcmp(k->text, text, n) == 0)
 			return mo_desc_dup(&submit_desc, k->spec);
 	}
-	struct submit *s = make(r, text, n);
+	struct submit *s = spec_make_set(r, text, n, NULL, 0);
 	if (!s)
 		return NULL;
 	struct kept *k = &m->specs->kept[m->specs->next++ % KEPT];

@@ -7,6 +7,8 @@ void specs_new(struct manager *m);
 struct specs *specs_free(struct specs *s);
 /* A new submit (caller frees by submit_desc) without user and key; NULL when refused: 422 with errors[] was sent. */
 struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n);
+/* The same with values of the query string in it, whose names errors tell. Not kept. */
+struct submit *spec_make_set(struct http_request *r, const char *text, size_t n, const struct recipe_set *sets, size_t n_sets);
 /* Something is left to the planner: the recipe says parallelism: auto or checkpoint.every: auto. */
 bool spec_needs_plan(const struct submit *s);
 /* Takes what was left to the planner from a Plan document. -EINVAL with err when nothing fits. */

@@ -27,7 +27,7 @@ static bool is_plain(const char *s)
 							      : *s == '-' && s[1] && strspn(s + 1, "0123456789.") == strlen(s + 1);
 }
 
-static struct ynode *value_node(const struct recipe_set *set, struct recipe_errors *errors)
+static struct ynode *value_node(const struct recipe_set *set, const char *name, struct recipe_errors *errors)
 {
 	struct ynode *n;
 
@@ -36,13 +36,13 @@ static struct ynode *value_node(const struct recipe_set *set, struct recipe_erro
 
 		n = yaml_load(set->value, strlen(set->value), "value", &own);
 		if (own.n) {
-			errors_place(errors, 0, 0, own.items[0].hint, "--set %s: %s", set->key, own.items[0].text);
+			errors_place(errors, 0, 0, own.items[0].hint, "%s: %s", name, own.items[0].text);
 			n = ynode_free(n);
 		}
 	} else
 		n = ynode_scalar(set->value, is_plain(set->value), NULL);
 	if (n)
-		mark(n, set->key);
+		mark(n, name);
 	return n;
 }
 
@@ -75,6 +75,7 @@ static size_t part_length(const char *set, const char *part)
 
 static void set_one(struct ynode *root, const struct recipe_set *set, struct recipe_errors *errors)
 {
+	_cleanup_(mo_freep) char *name = set->name ? mo_strdup(set->name) : mo_printf("--set %s", set->key);
 	struct ynode *map = root;
 	const char *part = set->key;
 
@@ -84,23 +85,23 @@ static void set_one(struct ynode *root, const struct recipe_set *set, struct rec
 		struct yitem *item = NULL;
 
 		if (!n) {
-			errors_place(errors, 0, 0, NULL, "--set %s: an empty part in the key", set->key);
+			errors_place(errors, 0, 0, NULL, "%s: an empty part in the key", name);
 			return;
 		}
 		if (map->kind != YAML_MAP) {
-			errors_place(errors, 0, 0, NULL, "--set %s: '%s' cannot be set inside a %s", set->key, key, map->kind == YAML_LIST ? "list" : "single value");
+			errors_place(errors, 0, 0, NULL, "%s: '%s' cannot be set inside a %s", name, key, map->kind == YAML_LIST ? "list" : "single value");
 			return;
 		}
 		item = item_of(map, key);
 		if (!item) {
 			if (map->n >= MO_RECIPE_KEYS_MAX) {
-				errors_place(errors, 0, 0, NULL, "--set %s: more than %d keys in one mapping", set->key, MO_RECIPE_KEYS_MAX);
+				errors_place(errors, 0, 0, NULL, "%s: more than %d keys in one mapping", name, MO_RECIPE_KEYS_MAX);
 				return;
 			}
-			item = item_add(map, key, set->key);
+			item = item_add(map, key, name);
 		}
 		if (!part[n]) {
-			struct ynode *value = value_node(set, errors);
+			struct ynode *value = value_node(set, name, errors);
 
 			ynode_free(item->value);
 			item->value = value ? value : ynode_scalar("null", true, NULL);
@@ -110,12 +111,12 @@ static void set_one(struct ynode *root, const struct recipe_set *set, struct rec
 			ynode_free(item->value);
 			item->value = ynode_scalar("", false, NULL);
 			item->value->kind = YAML_MAP;
-			mo_str_set(&item->value->set, set->key);
+			mo_str_set(&item->value->set, name);
 		}
 		map = item->value;
 		part += n + 1;
 	}
-	errors_place(errors, 0, 0, NULL, "--set %s: more than %d parts in the key", set->key, SET_PARTS_MAX);
+	errors_place(errors, 0, 0, NULL, "%s: more than %d parts in the key", name, SET_PARTS_MAX);
 }
 
 struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors)

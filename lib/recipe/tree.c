@@ -146,7 +146,7 @@ void errors_at(struct recipe_errors *e, const struct ynode *where, const char *h
 	_cleanup_(mo_freep) char *text = vtext(fmt, ap);
 	va_end(ap);
 	if (where->set)
-		errors_add(e, 0, 0, hint)->text = mo_printf("--set %s: %s", where->set, text);
+		errors_add(e, 0, 0, hint)->text = mo_printf("%s: %s", where->set, text);
 	else
 		errors_add(e, where->line, where->column, hint)->text = TAKE_PTR(text);
 }

@@ -16,7 +16,7 @@ struct ynode {
 	char *text;              /* scalar, "" when the value is empty */
 	struct yitem *items; size_t n;
 	int64_t line, column;    /* 1-based, columns in characters */
-	char *set;               /* "a.b" of --set a.b=..., NULL = from the document */
+	char *set;               /* "--set a.b" of --set a.b=..., NULL = from the document */
 };
 
 struct ynode *ynode_free(struct ynode *n);

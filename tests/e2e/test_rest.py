@@ -430,7 +430,18 @@ def plans(m):
     need(explicit.status == 200 and len(explicit.json["plans"]) == 1 and len(explicit.json["scaling"]) == 2, explicit.body[:500])
     for query in ("top=0", "gpus=x", "gpu=../x", "scale=8;rm", "scale="):
         equal(m.ask("POST", "/v1/plan?" + query, MODEL | {"parallelism": "auto"}).status, 400, query)
-    equal(m.ask("POST", "/v1/plan?gpu=mi999", MODEL | {"parallelism": "auto"}).status, 422, "a GPU that is not in the catalogue")
+    bad = m.ask("POST", "/v1/plan?gpu=mi999", MODEL | {"parallelism": "auto"})
+    need(bad.status == 422 and "gpu=mi999" in bad.json["errors"][0]["message"], "a GPU that is not in the catalogue: %s" % bad.body)
+    bare = MODEL | {"parallelism": "auto", "cluster": {"gpus": 8}}
+    need("needs cluster.gpu" in m.ask("POST", "/v1/plan", bare).json["errors"][0]["message"], "auto without a GPU")
+    other = m.ask("POST", "/v1/plan?top=1&gpu=mi300x&gpus=16", bare)
+    need(other.status == 200 and other.json["hardware"]["gpu"] == "mi300x" and other.json["hardware"]["gpus"] == 16, other.body[:500])
+    bad = m.ask("POST", "/v1/plan", bare | {"parallelism": {"ep": 8}})
+    need(bad.status == 422 and "?gpu=" in bad.json["detail"] and "stdin" not in bad.json["detail"] and "--gpu" not in bad.json["detail"], bad.body)
+    bad = m.ask("POST", "/v1/plan?gpus=769", MODEL | {"parallelism": "auto"})
+    need(bad.status == 422 and "stdin" not in str(bad.json), bad.body)
+    for query in ("scale=8,,16", "scale=" + ",".join(["8"] * 65), "top=1001"):
+        equal(m.ask("POST", "/v1/plan?" + query, MODEL | {"parallelism": "auto"}).status, 400, query)
     bad = m.ask("POST", "/v1/plan", {"recipe": 1})
     need(bad.status == 422 and bad.json["errors"], bad.body)
     dry = m.ask("POST", "/v1/jobs?dry_run=1", MODEL | {"parallelism": "auto"})
