@@ -235,10 +235,10 @@ static enum ckpt_tracker read_tracker(int dir_fd, const char *name, int64_t *ret
 
 /* The announced path is the entry or lies in it. */
 static bool leads_into(const char *path, const char *dir, const char *name) {
-	_cleanup_(mo_freep) char *entry = mo_path(dir, "%s", name);
-	size_t n = strlen(entry);
+	_cleanup_(mo_freep) char *entry = mo_path(dir, "%s", name), *clean_entry = mo_path_clean(entry), *clean = mo_path_clean(path);
+	size_t n = strlen(clean_entry);
 
-	return strncmp(path, entry, n) == 0 && (path[n] == '\0' || path[n] == '/');
+	return strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/');
 }
 
 /* Other things in the directory may end in the same number: without a path only a directory is meant. */

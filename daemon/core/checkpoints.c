@@ -13,6 +13,7 @@
 
 /* checkpoint.keep: `deleted` with the reason `removing` until the node of rank 0 says that it is gone. */
 static const char removing[] = "being removed: checkpoint.keep holds newer ones";
+static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
 static const char removed[] = "checkpoint.keep held newer ones";
 
 bool checkpoint_usable(const struct checkpoint *c)
@@ -77,20 +78,34 @@ static int64_t path_iteration(const char *path)
 	return digits ? value : MO_NONE;
 }
 
-int64_t checkpoint_iteration(const struct job *j, const struct note *n)
+bool checkpoint_inside(const struct job *j, const char *path)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+	size_t n = j->checkpoint_dir ? strlen(j->checkpoint_dir) : 0;
+
+	if (!path || !j->checkpoint_dir || mo_streq(j->checkpoint_dir, "/"))
+		return true;
+	return clean[0] == '/' && strncmp(clean, j->checkpoint_dir, n) == 0 && (clean[n] == '/' || clean[n] == '\0');
+}
+
+int64_t checkpoint_iteration(const struct note *n, int64_t reached)
 {
 	int64_t iteration = n->iteration != MO_NONE ? n->iteration : path_iteration(n->path);
 
-	return iteration != MO_NONE ? iteration : j->iteration;
+	return iteration != MO_NONE ? iteration : reached;
 }
 
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
-	int64_t iteration = checkpoint_iteration(j, n);
+	int64_t iteration = checkpoint_iteration(n, j->iteration);
 	struct checkpoint *c;
 	bool is_new;
 
+	if (!checkpoint_inside(j, n->path)) {
+		j->path_refused = true;
+		return;
+	}
 	if (iteration < 0)
 		return;
 	c = find_or_add(j, iteration, &is_new);
@@ -221,7 +236,7 @@ const struct checkpoint *checkpoint_surplus(const struct job *j)
 	for (size_t i = 0; keep > 0 && i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
 
-		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || c->attempt == MO_NONE || c->iteration == asked || (c->iteration == j->resume && j->iteration == MO_NONE))
+		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || (c->iteration == j->resume && j->iteration == MO_NONE))
 			continue;
 		oldest = oldest ? oldest : c;
 		n++;
@@ -229,8 +244,12 @@ const struct checkpoint *checkpoint_surplus(const struct job *j)
 	return n > keep ? oldest : NULL;
 }
 
-void checkpoint_remove(struct checkpoint *c)
+void checkpoint_remove(const struct job *j, struct checkpoint *c)
 {
+	if (!checkpoint_inside(j, c->path)) {
+		mo_str_set(&c->reason, left_alone);
+		return;
+	}
 	c->state = CKPT_DELETED;
 	mo_str_set(&c->reason, removing);
 }

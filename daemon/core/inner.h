@@ -103,7 +103,8 @@ void recovery_conclude(struct turn *t, int64_t id);              /* all steps ar
 void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
 
 /* checkpoints.c */
-int64_t checkpoint_iteration(const struct job *j, const struct note *n); /* which one an announcement means; < 0 = unknown, it is ignored then */
+int64_t checkpoint_iteration(const struct note *n, int64_t reached); /* which one an announcement means: its number, its path's, else the iteration reached; < 0 = unknown, it is ignored then */
+bool checkpoint_inside(const struct job *j, const char *path);   /* of checkpoint.dir, by the text alone; true for NULL and for a job without one */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time);
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
@@ -111,7 +112,7 @@ struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
 int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err);
 void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time); /* after restart --from: what lies beyond is resumed no more */
 const struct checkpoint *checkpoint_surplus(const struct job *j);
-void checkpoint_remove(struct checkpoint *c);
+void checkpoint_remove(const struct job *j, struct checkpoint *c);     /* what lies outside checkpoint.dir stays as it is, with the reason */
 bool checkpoint_removing(const struct checkpoint *c);
 int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);

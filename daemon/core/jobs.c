@@ -327,7 +327,7 @@ static bool look_at_checkpoints(struct turn *t, int64_t id)
 	record_init(&r, REC_CHECKPOINT);
 	r.job = id;
 	r.checkpoint = mo_desc_dup(&checkpoint_desc, surplus);
-	checkpoint_remove(r.checkpoint);
+	checkpoint_remove(job_find(&t->core->state, id), r.checkpoint);
 	turn_emit(t, &r);
 	return true;
 }

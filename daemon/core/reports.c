@@ -19,12 +19,23 @@ static char *how_it_ended(const struct note *n)
 	return mo_strdup(n->cause ? n->cause : "?");
 }
 
+/* An engine that announces at the wrong place does so at every save: told once. */
+static void refused_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	data_str(&b, "path", n->path);
+	event_emit(t, "checkpoint.refused", j->id, st->node, n->rank, st->attempt, data_end(&b),
+		"checkpoint announced at %s, which is %s checkpoint.dir %s: it is not counted as complete; announce the absolute path of what was saved there (told once per job)", n->path,
+		n->path[0] == '/' ? "outside" : "relative, not inside", j->spec.recipe.checkpoint.dir);
+}
+
 static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *how = how_it_ended(n);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
-	int64_t iteration = checkpoint_iteration(j, n);
+	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
 	switch (n->kind) {
 	case NOTE_EXIT:
@@ -36,7 +47,7 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
 		break;
 	case NOTE_CHECKPOINT:
-		if (iteration < 0)
+		if (iteration < 0 || !checkpoint_inside(j, n->path))
 			return;
 		data_int(&b, "iteration", iteration);
 		data_str(&b, "path", n->path);
@@ -60,12 +71,23 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	}
 }
 
+/* An announcement without a number means the iteration reached then: said in the record, so that the ledger and the event name the same one. *reached: of the notes so far. */
+static void name_iteration(const struct job *j, struct note *n, int64_t attempt, int64_t *reached)
+{
+	if (n->kind == NOTE_SAMPLE && n->sample && attempt == j->attempt)
+		*reached = MO_MAX(*reached, n->sample->iteration);
+	if (n->kind == NOTE_CHECKPOINT || n->kind == NOTE_SAVING)
+		n->iteration = checkpoint_iteration(n, *reached);
+}
+
 static void apply_notes(struct turn *t, int64_t id, const char *node, const struct step_report *rep)
 {
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
-	int64_t through = st->through;
-	size_t first;
+	int64_t through = st->through, iteration = j->iteration;
+	bool refused = j->path_refused;
+	const struct note *notes;
+	size_t n_notes;
 	struct record r;
 
 	record_init(&r, REC_NOTES);
@@ -74,21 +96,28 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 			continue;
 		through = rep->notes[i].n;
 		mo_desc_copy(&note_desc, MO_ADD(&r, notes, &note_desc), &rep->notes[i]);
+		name_iteration(j, &r.notes[r.n_notes - 1], rep->attempt, &iteration);
 		if (rep->notes[i].kind == NOTE_GONE)
 			break;
 	}
 	if (r.n_notes == 0)
 		return;
-	first = rep->n_notes;
-	while (first > 0 && rep->notes[first - 1].n > st->through)
-		first--;
 	r.job = id;
 	r.attempt = rep->attempt;
 	r.node = mo_strdup(node);
+	notes = r.notes;           /* the record's from now on, which lives as long as the turn */
+	n_notes = r.n_notes;
 	turn_emit(t, &r);
-	for (size_t i = first; i < rep->n_notes && rep->notes[i].n <= through; i++) {
+	for (size_t i = 0; i < n_notes; i++) {
+		const struct step *st_now;
+
 		j = job_find(&t->core->state, id);
-		note_event(t, j, step_find(j, rep->attempt, node), &rep->notes[i]);
+		st_now = step_find(j, rep->attempt, node);
+		note_event(t, j, st_now, &notes[i]);
+		if (notes[i].kind == NOTE_CHECKPOINT && !refused && !checkpoint_inside(j, notes[i].path)) {
+			refused_event(t, j, st_now, &notes[i]);
+			refused = true;
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 /* Where attempts resume: only from what is complete, never a silent fresh start. */
 #include "tests/unit/dcore/world.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/model/limits.h"
@@ -501,6 +503,75 @@ static void keep_removes_what_this_job_wrote(void **state)
 	assert_int_equal(job(o)->resume, 40);
 }
 
+static size_t events_of(const struct one *o, const char *type, int64_t *ret_iteration)
+{
+	const struct state *s = core_state(o->w.core);
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		if (mo_streq(s->events[i].type, type)) {
+			n++;
+			if (sscanf(s->events[i].data, "{\"iteration\":%" SCNd64, ret_iteration) != 1)
+				*ret_iteration = MO_NONE;
+		}
+	return n;
+}
+
+static void an_announcement_elsewhere_is_refused(void **state)
+{
+	static const char *const paths[] = { "/etc/passwd", "relative/5", "5", "/ckpt/../etc/5", "/ckpt2/5", "" };
+	struct one *o = *state;
+	int64_t iteration;
+
+	run(o, 2);
+	world_iteration(&o->w, 0, o->id, 3);
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++)
+		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup(paths[i]);
+	run(o, 1);
+	assert_int_equal(job(o)->n_checkpoints, 0);
+	assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 0);
+	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+	world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup("//ckpt/./3/");
+	run(o, 1);
+	assert_int_equal(state_of(o, 3), CKPT_COMPLETE);
+	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+}
+
+/* Announced without a number between two iterations that arrive together. */
+static void event_and_ledger_name_one_iteration(void **state)
+{
+	struct one *o = *state;
+	int64_t iteration = MO_NONE;
+
+	run(o, 2);
+	world_iteration(&o->w, 0, o->id, 3);
+	world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup("/ckpt/last");
+	world_iteration(&o->w, 0, o->id, 4);
+	run(o, 1);
+	assert_int_equal(job(o)->n_checkpoints, 1);
+	assert_int_equal(job(o)->checkpoints[0].iteration, 3);
+	assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 1);
+	assert_int_equal(iteration, 3);
+}
+
+/* Nobody removes it, so it is not told as deleted. */
+static void keep_leaves_what_lies_elsewhere(void **state)
+{
+	struct one *o = *state;
+
+	again(o, -1, 1);
+	run(o, 2);
+	save(o, 10);
+	mo_str_set(&o->w.scan.items[0].path, "/elsewhere/10");
+	crash(o);
+	assert_string_equal(checkpoint_find(job(o), 10)->path, "/elsewhere/10");
+	save(o, 20);
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
+	assert_string_equal(checkpoint_find(job(o), 10)->reason, "outside checkpoint.dir: not removed by checkpoint.keep");
+	save(o, 30);
+	assert_int_equal(state_of(o, 20), CKPT_DELETED);
+}
+
 static void a_path_without_iteration(void **state)
 {
 	struct one *o = *state;
@@ -552,6 +623,9 @@ int main(void)
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
 		T(keep_removes_what_this_job_wrote),
+		T(keep_leaves_what_lies_elsewhere),
+		T(an_announcement_elsewhere_is_refused),
+		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
 	};
