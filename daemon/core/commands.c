@@ -5,6 +5,7 @@
  *   failed attempt, cancel --now, stop of a launch never seen   KILL
  *   taken for dead by a fence, its node is back in that boot    KILL
  *   gone, everything applied, attempt over                      FORGET
+ *   failed, the next attempt waits for the node's checks        CHECK
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
 #include "daemon/core/inner.h"
 
@@ -129,6 +130,12 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 
 		hash = j ? mix(hash, CMD_SCAN, j->id, j->attempt + 1) : hash;
 	}
+	for (size_t i = 0; i < l->n_checks; i++) {
+		const struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j && health_check_due(c, j, node))
+			hash = mix(hash, CMD_CHECK, j->id, j->check_attempt);
+	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)
 			hash = mix(hash, CMD_FORGET, l->strays[i].job, l->strays[i].attempt);
@@ -143,11 +150,23 @@ bool core_commands_due(const struct core *c, const char *node)
 	return hash != 0 && hash != l->told;
 }
 
+/* What the agent need not say again. */
+static int64_t health_version(const struct core *c, const char *node, const struct live *l)
+{
+	const struct node *n = node_find(&c->state, node);
+
+	if (l->health_seen != MO_NONE)
+		return l->health_seen;
+	return n->health ? n->health->version : MO_NONE;
+}
+
 void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 {
 	const struct live *l = core_live(c, node);
 
 	ret->epoch = c->state.epoch;
+	if (l)
+		ret->health = health_version(c, node, l);
 	for (size_t i = 0; l && i < l->n_jobs; i++) {
 		const struct job *j = job_find(&c->state, l->jobs[i]);
 
@@ -183,6 +202,12 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		if (j)
 			add_scan(c, j, j->attempt + 1, node, ret);
 	}
+	for (size_t i = 0; i < l->n_checks; i++) {
+		const struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j && health_check_due(c, j, node))
+			add(c, ret, CMD_CHECK, j->id, j->check_attempt, node);
+	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)
 			add(c, ret, CMD_FORGET, l->strays[i].job, l->strays[i].attempt, node);
@@ -203,6 +228,10 @@ void commands_changed(struct core *c, const struct record *r)
 		break;
 	case REC_NOTES: case REC_GONE:
 		wake_node(c, r->node);
+		break;
+	case REC_CHECK:
+		for (size_t i = 0; r->flag && i < r->n_texts; i++)
+			wake_node(c, r->texts[i]);
 		break;
 	default: break;
 	}

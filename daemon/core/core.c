@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/health.h"
 #include "lib/model/limits.h"
 
 const struct core_config core_config_default = {
@@ -90,6 +91,8 @@ static void live_done(struct live *l)
 	free(l->jobs);
 	free(l->strays);
 	free(l->scans);
+	free(l->checks);
+	free(l->sensors);
 	mo_desc_free(&agent_hello_desc, l->candidate);
 }
 
@@ -108,10 +111,15 @@ void core_reindex(struct core *c)
 	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
 	c->state.n_holders = c->n_unfinished = c->n_draining = 0;
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->n_draining += c->state.nodes[i].drain && !c->state.nodes[i].drained;
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		MO_GROW(c->lives, n);
+	c->n_cordoned = 0;
+	for (size_t i = 0; i < c->state.n_nodes; i++) {
+		struct node *k = &c->state.nodes[i];
+
+		c->n_draining += k->drain && !k->drained;
+		c->n_cordoned += k->drain && k->cordon;
+		k->stack_hash = health_stack_hash(k->health);
+		MO_GROW(c->lives, n)->health_seen = MO_NONE;
+	}
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		const struct job *j = &c->state.jobs[i];
 
@@ -124,6 +132,12 @@ void core_reindex(struct core *c)
 
 			if (l && !j->steps[k].forgotten)
 				ids_add(&l->jobs, &l->n_jobs, j->id);
+		}
+		for (size_t k = 0; k < j->n_check_nodes; k++) {
+			struct live *l = core_live(c, j->check_nodes[k]);
+
+			if (l)
+				ids_add(&l->checks, &l->n_checks, j->id);
 		}
 	}
 }
@@ -259,6 +273,7 @@ static void start(struct turn *t)
 	for (size_t i = 0; i < c->n_unfinished; i++)
 		core_touch(c, c->unfinished[i]);
 	c->queue_dirty = true;
+	health_cordon_all(t);
 	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, epoch %lld", (long long)c->state.epoch);
 }
 

@@ -80,3 +80,7 @@ void core_sync_reply(const struct core *core, const char *node, struct sync_repl
 /* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was not sent must stay due. */
 void core_acks(const struct core *core, const char *node, struct sync_reply *ret);
 bool core_commands_due(const struct core *core, const char *node);
+/* Newest sensor values of the node's GPUs, NULL when there are none of the last 30 s. */
+const struct gpu_sensors *core_sensors(const struct core *core, const char *node, int64_t now, size_t *ret_n);
+int64_t core_health_muted(const struct core *core);   /* changes of findings that were not told as events since the start */
+int64_t core_cordoned(const struct core *core);       /* nodes that are drained because of a finding */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "daemon/core/health.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -161,6 +162,8 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	turn_emit(t, &r);
 	if (is_new)
 		event_emit(t, "node.up", MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
+	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
+		health_cordon_all(t);
 	fleet_heard(t, h->node);
 	prove_gone(t, h->node, h->boot_id, "the node was rebooted (its boot id changed)");
 	fleet_reports(t, h->node, h->steps, h->n_steps, false, true);
@@ -221,6 +224,10 @@ void fleet_sync(struct turn *t)
 	if (fresh)
 		l->last_beat = s->beat;
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
+	if (fresh && s->health)
+		health_told(t, s->node, s->health);
+	if (fresh && s->n_sensors)
+		health_sensed(t, s->node, s->sensors, s->n_sensors);
 	for (size_t i = 0; i < s->n_scans; i++)
 		fleet_scanned(t, &s->scans[i]);
 	if (!news)
@@ -256,6 +263,7 @@ static void drain(struct turn *t, bool on)
 		event_emit(t, "node.draining", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
 		event_emit(t, "node.undrained", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s takes work again", e->node);
+	health_cordon_all(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 

@@ -19,6 +19,13 @@ struct live {
 	struct stray *strays; size_t n_strays;
 	int64_t *scans; size_t n_scans;    /* jobs whose scan is asked from this node */
 	uint64_t told;                     /* hash of the commands of the last reply */
+	int64_t *checks; size_t n_checks;  /* jobs that wait for on-failure checks here */
+	int64_t health_seen;               /* version of node_health that is stored, or says the same; MO_NONE = ask the state */
+	int64_t store_until, tell_until;   /* rates (cordon.c) */
+	int64_t n_muted;                   /* changes since the last event that were not told */
+	bool capped;                       /* it was told that it is not cordoned */
+	struct gpu_sensors *sensors; size_t n_sensors;
+	int64_t sensors_at;
 	struct agent_hello *candidate; int64_t candidate_at;   /* an instance that was welcomed and not heard since */
 };
 struct core {
@@ -33,6 +40,9 @@ struct core {
 	uint32_t *idem_heads; size_t n_idem_heads;   /* idems.c */
 	size_t n_draining;                 /* nodes whose drain is not done */
 	size_t n_scanning;                 /* scans wanted of all nodes */
+	size_t n_checking;                 /* jobs that were given slots and wait for checks */
+	size_t n_cordoned;                 /* nodes that a finding drains */
+	int64_t tell_until, n_muted;       /* events about health: rate, how many were not told since the start */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
@@ -66,6 +76,8 @@ int update_node(struct core *c, const struct record *r);
 int update_node_state(struct core *c, const struct record *r);
 int update_drain(struct core *c, const struct record *r);
 int update_strange(struct core *c, const struct record *r);
+int update_health(struct core *c, const struct record *r);
+int update_check(struct core *c, const struct record *r);
 
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
@@ -95,6 +107,18 @@ void fleet_heard(struct turn *t, const char *name);
 void fleet_reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello);
 void fleet_scanned(struct turn *t, const struct scan_result *scan);
 bool fleet_drain(struct turn *t);                                /* true when it emitted something */
+
+/* cordon.c */
+#define SENSORS_FRESH_US (30 * 1000000LL)
+void health_told(struct turn *t, const char *node, const struct node_health *h);
+void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n);
+void health_cordon(struct turn *t, const char *node);
+void health_cordon_all(struct turn *t);
+void health_check_begin(struct turn *t, int64_t id);
+bool health_check_act(struct turn *t, int64_t id);               /* true when the wait is over now */
+bool health_check_due(const struct core *c, const struct job *j, const char *node);
+void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts); /* CRIT findings of the attempt's nodes */
+void checks_over(struct core *c, struct job *j);                 /* update_node.c */
 
 /* recovery.c */
 bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
@@ -126,12 +150,14 @@ bool schedule(struct turn *t);                                   /* true when it
 bool scan_fresh(const struct job *j, int64_t now);
 
 /* place.c: free slots of the nodes that may get work */
-struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable; }; /* per node of state.nodes */
+struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable, *well; }; /* per node of state.nodes; well: for health.preflight: standard */
 void slots_init(const struct state *s, struct slots *ret);
 void slots_done(struct slots *slots);
 void slots_take(struct slots *slots, const struct state *s, const struct place *places, size_t n_places);
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
 int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy); /* GPUs that would do */
+/* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others; caller frees; NULL = nothing, or not asked for */
+char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r);
 const char *node_unfit(const struct state *s, const struct node *n); /* why it gets no work as a node; NULL = fit */
 const char *step_uncertain(const struct state *s, const struct step *st); /* why this step keeps its node from new work; NULL = it does not */
 int64_t port_next(const struct core *c);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "daemon/core/health.h"
 #include "daemon/core/view.h"
 #include "lib/model/limits.h"
 
@@ -54,10 +55,14 @@ void slots_init(const struct state *s, struct slots *ret)
 	ret->free = mo_alloc_array(s->n_nodes, sizeof(*ret->free));
 	ret->n_free = mo_alloc_array(s->n_nodes, sizeof(*ret->n_free));
 	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
+	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
+		const struct check_result *finding;
+		const char *why;
 
 		ret->usable[i] = !node_unfit(s, n);
+		ret->well[i] = health_standard(n, &finding, &why);
 		for (size_t k = 0; k < n->info.n_gpus; k++)
 			mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
 	}
@@ -76,6 +81,7 @@ void slots_done(struct slots *slots)
 	free(slots->free);
 	free(slots->n_free);
 	free(slots->usable);
+	free(slots->well);
 	memset(slots, 0, sizeof(*slots));
 }
 
@@ -111,29 +117,112 @@ static bool right_model(const struct recipe *r, const struct node *n, int64_t in
 	return false;
 }
 
+static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+{
+	return slots->usable[node] && !excluded(r, &s->nodes[node]) && health_allows(&s->nodes[node], r, slots->well[node]);
+}
+
 static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
 {
 	size_t n = 0;
 
-	if (!slots->usable[node] || excluded(r, &s->nodes[node]))
+	if (!wanted(s, slots, r, node))
 		return 0;
 	for (size_t k = 0; k < slots->n_free[node]; k++)
 		n += right_model(r, &s->nodes[node], slots->free[node][k]);
 	return n;
 }
 
-int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+/* Slots of the node that would do if nobody used them. */
+static size_t room_when_idle(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
 {
-	int64_t n = 0;
+	size_t n = 0;
+
+	if (!wanted(s, slots, r, node))
+		return 0;
+	for (size_t k = 0; k < s->nodes[node].info.n_gpus; k++)
+		n += right_model(r, &s->nodes[node], s->nodes[node].info.gpus[k].index);
+	return n;
+}
+
+struct group { uint64_t stack; size_t room; };
+
+static int group_order(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+/* Of the nodes with equal software that have the most room together: their stack's hash; 0 = none. */
+static uint64_t largest_stack(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+{
+	_cleanup_(mo_freep) struct group *groups = mo_alloc_array(s->n_nodes + 1, sizeof(*groups));
+	struct group best = { 0 }, sum = { 0 };
+	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
-		if (!even_busy) {
-			n += (int64_t)room(s, slots, r, i);
-			continue;
-		}
-		for (size_t k = 0; slots->usable[i] && !excluded(r, &s->nodes[i]) && k < s->nodes[i].info.n_gpus; k++)
-			n += right_model(r, &s->nodes[i], s->nodes[i].info.gpus[k].index);
+		size_t k = even_busy ? room_when_idle(s, slots, r, i) : room(s, slots, r, i);
+
+		if (k)
+			groups[n++] = (struct group){ .stack = node_stack(&s->nodes[i]), .room = k };
 	}
+	qsort(groups, n, sizeof(*groups), group_order);
+	for (size_t i = 0; i < n; i++) {
+		sum = (struct group){ .stack = groups[i].stack, .room = groups[i].room + (i && groups[i - 1].stack == groups[i].stack ? sum.room : 0) };
+		if (sum.room > best.room)
+			best = sum;
+	}
+	return best.stack;
+}
+
+/* The same slots, where the nodes of another software than `stack` are not usable; free only its `usable`. */
+static struct slots only_stack(const struct state *s, const struct slots *slots, uint64_t stack)
+{
+	struct slots one = *slots;
+
+	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
+	for (size_t i = 0; i < s->n_nodes; i++)
+		one.usable[i] = slots->usable[i] && node_stack(&s->nodes[i]) == stack;
+	return one;
+}
+
+char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r)
+{
+	const struct node *example = NULL;
+	uint64_t stack;
+
+	if (!health_wants_same_stack(r))
+		return NULL;
+	stack = largest_stack(s, slots, r, true);
+	for (size_t i = 0; i < s->n_nodes && !example; i++)
+		example = room_when_idle(s, slots, r, i) && node_stack(&s->nodes[i]) == stack ? &s->nodes[i] : NULL;
+	for (size_t i = 0; example && i < s->n_nodes; i++) {
+		const struct node *n = &s->nodes[i];
+
+		if (!room_when_idle(s, slots, r, i) || node_stack(n) == stack)
+			continue;
+		for (size_t k = 0; k < example->health->n_stack; k++) {
+			const struct stack_item *item = &example->health->stack[k];
+			const char *value = health_stack_value(n->health, item->key);
+
+			if (!mo_streq(value, item->value))
+				return mo_printf("stack.same: the largest group of nodes with the same software has %s %s; %s has %s", item->key, item->value, n->name, value ? value : "none");
+		}
+	}
+	return NULL;
+}
+
+int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+{
+	bool same = health_wants_same_stack(r);
+	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, even_busy)) : *slots;
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += (int64_t)(even_busy ? room_when_idle(s, &one, r, i) : room(s, &one, r, i));
+	if (same)
+		free(one.usable);
 	return n;
 }
 
@@ -156,6 +245,9 @@ static int no_room(const struct state *s, const struct slots *slots, const struc
 	if (all < r->gpus)
 		return mo_error_set(err, 1, "needs %lld GPUs%s%s; the cluster has %lld%s", (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "", (long long)all,
 			r->n_exclude ? " outside cluster.exclude" : "");
+	if (usable < r->gpus && health_wants_same_stack(r))
+		return mo_error_set(err, 1, "needs %lld GPUs on nodes with the same software (stack.same); only %lld of %lld are, on nodes that take work now", (long long)r->gpus, (long long)usable,
+			(long long)all);
 	if (usable < r->gpus)
 		return mo_error_set(err, 1, "needs %lld GPUs; only %lld of %lld are on nodes that take work now", (long long)r->gpus, (long long)usable, (long long)all);
 	return mo_error_set(err, 1, "waits for %lld free GPUs", (long long)r->gpus);
@@ -230,7 +322,7 @@ static size_t try_unit(const struct state *s, const struct slots *slots, const s
 	return choose(offers, n, (size_t)r->gpus);
 }
 
-int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret)
 {
 	_cleanup_(mo_freep) struct offer *offers = mo_alloc_array(s->n_nodes + 1, sizeof(*offers));
 	size_t tp = r->parallelism.tp > 1 && r->parallelism.tp <= MO_GPUS_PER_NODE_MAX && r->gpus % r->parallelism.tp == 0 ? (size_t)r->parallelism.tp : 1, k;
@@ -239,10 +331,21 @@ int place_in(const struct state *s, const struct slots *slots, const struct reci
 	if (k == 0 && tp > 1)
 		k = try_unit(s, slots, r, 1, offers);
 	if (k == 0)
-		return no_room(s, slots, r, err);
+		return 1;
 	qsort(offers, k, sizeof(*offers), node_order);
 	fill(s, slots, r, offers, k, ret, n_ret);
 	return 0;
+}
+
+int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+{
+	bool same = health_wants_same_stack(r);
+	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, false)) : *slots;
+	int result = place_on(s, &one, r, ret, n_ret);
+
+	if (same)
+		free(one.usable);
+	return result ? no_room(s, slots, r, err) : 0;
 }
 
 int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)

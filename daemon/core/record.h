@@ -17,7 +17,7 @@ enum record_type {
 	REC_FORGOTTEN,    /* job, attempt, node */
 	REC_NODE,         /* hello: node registered or came back */
 	REC_NODE_STATE,   /* node, value = enum node_state (UP SUSPECT DOWN), text */
-	REC_DRAIN,        /* node, flag = on, text = reason, cause = when; value = 1: it is done, no rank is left */
+	REC_DRAIN,        /* node, flag = on, text = reason, cause = when, texts[0] = finding that makes it (none: an operator); value = 1: it is done, no rank is left */
 	REC_WAIT_NODE,    /* job, flag */
 	REC_STRANGE,      /* node, flag: holds a step we never stored */
 	REC_HUNG,         /* job, attempt, node, flag */
@@ -26,6 +26,8 @@ enum record_type {
 	REC_TOKEN,        /* token */
 	REC_TOKEN_REVOKED,/* text = id */
 	REC_EVENT,        /* event */
+	REC_HEALTH,       /* node, health: replaces what its agent told before */
+	REC_CHECK,        /* job, attempt; flag: texts = nodes that make their on-failure checks, value = until when they are waited for; else that wait is over, texts = what was found */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -47,5 +49,6 @@ struct record {
 	struct checkpoint *checkpoint;
 	struct token *token;
 	struct event *event;
+	struct node_health *health;
 };
 extern const struct mo_desc record_desc;

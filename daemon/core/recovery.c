@@ -282,6 +282,8 @@ static void emit_incident(struct turn *t, const struct job *j, const struct blam
 	inc->node = mo_strdup(b->step ? b->step->node : j->fail_node);
 	inc->cause = mo_strdup(cause);
 	blame_evidence(b, &inc->evidence, &inc->n_evidence);
+	if (!mo_streq(class, "user_error"))
+		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
 	inc->action = mo_strdup(action);
 	inc->waterfall.detect = j->detect_us / 1000;
 	inc->waterfall.stop = (t->now - j->failed_at) / 1000;
@@ -389,6 +391,7 @@ static void after_failure(struct turn *t, int64_t id)
 		reason = mo_printf("rank %lld on %s died: %s; the next attempt is prepared", (long long)b.rank->rank, b.step->node, cause);
 	else
 		reason = mo_printf("%s%s%s; the next attempt is prepared", cause, b.step ? " on " : "", b.step ? b.step->node : "");
+	health_check_begin(t, id);
 	job_move(t, id, T_RETRY, true, 1, reason);
 }
 

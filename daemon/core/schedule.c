@@ -92,6 +92,12 @@ static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struc
 		reason = mo_printf("looks for checkpoints in %s from node %s", j->spec.recipe.checkpoint.dir, places[0].node);
 		return set_reason(t, j, reason);
 	}
+	if (j->n_check_nodes) {
+		slots_take(slots, &t->core->state, places, n_places);
+		t->core->n_checking++;
+		reason = mo_printf("waits for the checks of its nodes after the failure: %s%s", j->check_nodes[0], j->n_check_nodes > 1 ? " and others" : "");
+		return set_reason(t, j, reason);
+	}
 	result = checkpoint_choose(j, &resume, &err);
 	if (result == 0) {
 		slots_take(slots, &t->core->state, places, n_places);
@@ -153,8 +159,8 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 /* Only submits since the last look, behind everything that was looked at: nothing else can have changed. */
 static bool only_fresh(const struct core *c)
 {
-	if (c->n_scanning)
-		return false;              /* slots are set aside for a job that looks for its checkpoints */
+	if (c->n_scanning || c->n_checking)
+		return false;              /* slots are set aside for a job that looks for its checkpoints or waits for checks */
 	for (size_t i = 0; i < c->n_fresh; i++) {
 		const struct job *j = job_find(&c->state, c->fresh[i]);
 
@@ -185,6 +191,7 @@ bool schedule(struct turn *t)
 		c->lives[i].n_scans = 0;
 	}
 	c->blocked = c->blocked && !all;
+	c->n_checking = all ? 0 : c->n_checking;
 	if (n == 0)
 		return false;
 	qsort(queue, n, sizeof(*queue), queue_order);

@@ -51,6 +51,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
 	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
 	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR),
+	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 };
 static const struct mo_field node_fields[] = {
 	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),
@@ -58,6 +59,8 @@ static const struct mo_field node_fields[] = {
 	MO_F(node, reason, MO_STR), MO_F(node, drain, MO_BOOL), MO_F(node, drain_when, MO_STR), MO_F(node, strange_steps, MO_BOOL),
 	MO_F(node, heard_at, MO_INT), MO_F(node, registered_at, MO_INT), MO_F(node, reconciled, MO_BOOL),
 	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
+	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
+	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true),
 };
 static const struct mo_field token_fields[] = {
 	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),

@@ -105,6 +105,9 @@ struct job {
 	int64_t detect_us;           /* of the failure: age of the first death when it was told */
 	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
 	char *checkpoint_dir;        /* mo_path_clean() of the recipe's, to compare with other jobs' */
+	/* on-failure checks before the next attempt (cordon.c): nodes that were asked after attempt check_attempt, until when they are waited for; empty = no wait */
+	char **check_nodes; size_t n_check_nodes;
+	int64_t check_attempt, check_until;
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
@@ -112,7 +115,7 @@ struct node {
 	int64_t protocol;
 	struct nodeinfo info;
 	int state;                   /* UP SUSPECT DOWN; shown as draining/drained when drain is set */
-	char *reason;                /* of state or drain */
+	char *reason;                /* of the state */
 	bool drain; char *drain_when;    /* idle | checkpoint | now */
 	bool strange_steps;          /* holds a step moed never stored: gets no work */
 	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
@@ -122,6 +125,12 @@ struct node {
 	char **past_instances; size_t n_past_instances; /* the same for agents: a late copy of an old hello must not count */
 	int64_t drain_at;            /* when the drain was asked for */
 	bool drained;                /* the drain is done: no rank is left */
+	char *drain_reason;
+	bool tells_health;           /* its agent tells node_health */
+	struct node_health *health;  /* newest word of the agent in this boot; NULL = none yet */
+	char *cordon;                /* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
+	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */
+	uint64_t stack_hash;         /* of health.stack; derived, not stored; 0 = not made */
 };
 struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */

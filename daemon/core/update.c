@@ -163,6 +163,8 @@ static int on_job(struct core *c, const struct record *r)
 	}
 	if (r->state == JOB_QUEUED || r->state == JOB_PAUSED || job_state_final(r->state))
 		j->intent = INTENT_NONE;
+	if (r->state != JOB_RECOVERING && j->n_check_nodes)
+		checks_over(c, j);
 	if (job_state_final(r->state)) {
 		j->ended_at = r->time;
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
@@ -248,6 +250,7 @@ static int on_place(struct core *c, const struct record *r)
 		return -EINVAL;
 	ledger_charge(j, r->time);
 	job_clear_attempt(j);
+	checks_over(c, j);
 	ids_add(&c->state.holders, &c->state.n_holders, j->id);
 	j->attempt = r->attempt;
 	j->port = r->value;
@@ -490,6 +493,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_STRANGE] = update_strange,
 	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
 	[REC_TOKEN] = on_token, [REC_TOKEN_REVOKED] = on_token_revoked, [REC_EVENT] = on_event,
+	[REC_HEALTH] = update_health, [REC_CHECK] = update_check,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -1,8 +1,12 @@
-/* update.c's part for nodes: the four record types that change a node. Called by core_update() only. */
+/* update.c's part for nodes: the record types that change a node, and the wait for checks on nodes. Called by core_update() only. */
 #include "daemon/core/inner.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "daemon/core/health.h"
+
+#define EVIDENCE_LINES_MAX 40               /* of one incident, with what its nodes' checks found */
 
 /* Nodes stand in name order; their live parts move along. */
 static struct node *node_insert(struct core *c, const char *name)
@@ -18,6 +22,7 @@ static struct node *node_insert(struct core *c, const char *name)
 	memmove(&c->lives[at + 1], &c->lives[at], (s->n_nodes - 1 - at) * sizeof(*c->lives));
 	mo_desc_init(&node_desc, &s->nodes[at]);
 	memset(&c->lives[at], 0, sizeof(c->lives[at]));
+	c->lives[at].health_seen = MO_NONE;
 	s->nodes[at].name = mo_strdup(name);
 	return &s->nodes[at];
 }
@@ -34,9 +39,50 @@ static void remember(char ***past, size_t *n, const char *old, const char *new)
 	memmove(*past, *past + 1, --*n * sizeof(**past));
 }
 
+static void clear_strs(char ***strs, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		free((*strs)[i]);
+	free(*strs);
+	*strs = NULL;
+	*n = 0;
+}
+
+static void check_node_gone(struct job *j, const char *node)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->n_check_nodes; i++) {
+		if (mo_streq(j->check_nodes[i], node))
+			free(j->check_nodes[i]);
+		else
+			j->check_nodes[kept++] = j->check_nodes[i];
+	}
+	j->n_check_nodes = kept;
+}
+
+/* What was found in another boot says nothing about this one, and who waits for it waits in vain. */
+static void health_boot(struct core *c, struct node *n, struct live *l)
+{
+	mo_desc_free(&node_health_desc, n->health);
+	n->health = NULL;
+	n->stack_hash = 0;
+	clear_strs(&n->waived, &n->n_waived);
+	l->n_sensors = 0;
+	for (size_t i = 0; i < l->n_checks; i++) {
+		struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j)
+			check_node_gone(j, n->name);
+		core_touch(c, l->checks[i]);
+	}
+	l->n_checks = 0;
+}
+
 int update_node(struct core *c, const struct record *r)
 {
 	const struct agent_hello *h = r->hello;
+	struct live *l;
 	struct node *n;
 
 	if (!h || !h->node || !h->boot_id)
@@ -49,12 +95,15 @@ int update_node(struct core *c, const struct record *r)
 	}
 	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
 	remember(&n->past_instances, &n->n_past_instances, n->instance, h->instance);
+	l = core_live(c, h->node);
 	if (!mo_streq(n->instance, h->instance)) {
-		struct live *l = core_live(c, h->node);
-
 		l->last_beat = 0;
 		l->told = 0;
+		l->health_seen = MO_NONE;
 	}
+	if (!mo_streq(n->boot_id, h->boot_id))
+		health_boot(c, n, l);
+	n->tells_health = h->health;
 	mo_str_set(&n->boot_id, h->boot_id);
 	mo_str_set(&n->instance, h->instance);
 	mo_str_set(&n->version, h->version);
@@ -90,6 +139,8 @@ int update_node_state(struct core *c, const struct record *r)
 	n->state = (int)r->value;
 	count_steps(c, r->node, l, 1);
 	mo_str_set(&n->reason, r->text);
+	for (size_t i = 0; i < l->n_checks; i++)
+		core_touch(c, l->checks[i]);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_find(&c->state, l->jobs[i]);
 		struct step *st = j ? step_find(j, j->attempt, r->node) : NULL;
@@ -108,6 +159,16 @@ int update_node_state(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* An operator gives the node back: what was found by now does not cordon it again. */
+static void waive(struct node *n)
+{
+	for (const struct check_result *r = health_cordon_reason(n); r; r = health_cordon_reason(n)) {
+		_cleanup_(mo_freep) char *name = finding_name(r);
+
+		mo_strs_add(&n->waived, &n->n_waived, name);
+	}
+}
+
 int update_drain(struct core *c, const struct record *r)
 {
 	struct node *n = node_find(&c->state, r->node);
@@ -121,6 +182,11 @@ int update_drain(struct core *c, const struct record *r)
 		return 0;
 	}
 	c->n_draining += r->flag;
+	c->n_cordoned -= n->drain && n->cordon;
+	c->n_cordoned += r->flag && r->n_texts;
+	if (!r->flag)
+		waive(n);
+	mo_str_set(&n->cordon, r->flag && r->n_texts ? r->texts[0] : NULL);
 	for (size_t i = 0; i < l->n_jobs; i++) {
 		struct job *j = job_find(&c->state, l->jobs[i]);
 
@@ -131,7 +197,7 @@ int update_drain(struct core *c, const struct record *r)
 	n->drained = false;
 	n->drain_at = r->flag ? r->time : MO_NONE;
 	mo_str_set(&n->drain_when, r->cause);
-	mo_str_set(&n->reason, r->text);
+	mo_str_set(&n->drain_reason, r->text);
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;
@@ -146,5 +212,91 @@ int update_strange(struct core *c, const struct record *r)
 		return -EINVAL;
 	n->strange_steps = r->flag;
 	c->queue_dirty = true;
+	return 0;
+}
+
+/* A waived finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
+static void keep_waived(struct node *n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; n->health->preflight_done && i < n->n_waived; i++) {
+		bool there = false;
+
+		for (size_t k = 0; !there && k < n->health->n_results; k++) {
+			_cleanup_(mo_freep) char *name = finding_name(&n->health->results[k]);
+
+			there = mo_streq(name, n->waived[i]);
+		}
+		if (there)
+			n->waived[kept++] = n->waived[i];
+		else
+			free(n->waived[i]);
+	}
+	if (n->health->preflight_done)
+		n->n_waived = kept;
+}
+
+int update_health(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n || !r->health)
+		return -EINVAL;
+	c->queue_dirty |= !health_equal(n->health, r->health, false);
+	mo_desc_free(&node_health_desc, n->health);
+	n->health = mo_desc_dup(&node_health_desc, r->health);
+	n->stack_hash = health_stack_hash(n->health);
+	keep_waived(n);
+	for (size_t i = 0; i < l->n_checks; i++)
+		core_touch(c, l->checks[i]);
+	return 0;
+}
+
+void checks_over(struct core *c, struct job *j)
+{
+	for (size_t i = 0; i < j->n_check_nodes; i++) {
+		struct live *l = core_live(c, j->check_nodes[i]);
+
+		if (l)
+			ids_remove(l->checks, &l->n_checks, j->id);
+	}
+	clear_strs(&j->check_nodes, &j->n_check_nodes);
+	j->check_until = MO_NONE;
+}
+
+static void add_evidence(struct job *j, const struct record *r)
+{
+	struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+
+	if (!inc || inc->attempt != r->attempt)
+		return;
+	for (size_t i = 0; i < r->n_texts; i++)
+		if (inc->n_evidence < EVIDENCE_LINES_MAX && mo_enum_parse((const char *const *)inc->evidence, inc->n_evidence, r->texts[i]) < 0)
+			mo_strs_add(&inc->evidence, &inc->n_evidence, r->texts[i]);
+}
+
+int update_check(struct core *c, const struct record *r)
+{
+	struct job *j = job_find(&c->state, r->job);
+
+	if (!j)
+		return -EINVAL;
+	checks_over(c, j);
+	c->queue_dirty = true;
+	if (!r->flag) {
+		add_evidence(j, r);
+		return 0;
+	}
+	j->check_attempt = r->attempt;
+	j->check_until = r->value;
+	for (size_t i = 0; i < r->n_texts; i++) {
+		struct live *l = core_live(c, r->texts[i]);
+
+		mo_strs_add(&j->check_nodes, &j->n_check_nodes, r->texts[i]);
+		if (l)
+			ids_add(&l->checks, &l->n_checks, j->id);
+	}
 	return 0;
 }

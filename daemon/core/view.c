@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/core/health.h"
 #include "daemon/core/inner.h"
 
 static const struct mo_field view_checkpoint_fields[] = {
@@ -20,14 +21,19 @@ static const struct mo_field job_view_fields[] = {
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
-static const struct mo_field node_check_fields[] = { MO_F(node_check, check, MO_STR), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR) };
+static const struct mo_field node_check_fields[] = {
+	MO_F(node_check, check, MO_STR), MO_F(node_check, object, MO_STR, .omit = true), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR),
+	MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
+};
 static const struct mo_desc node_check_desc = MO_DESC(node_check, node_check_fields);
 static const struct mo_field node_view_fields[] = {
 	MO_F(node_view, name, MO_STR), MO_F_ENUM(node_view, state, node_state_names), MO_F(node_view, reason, MO_STR), MO_F(node_view, gpus, MO_INT),
 	MO_F(node_view, cpus, MO_INT), MO_F(node_view, numa_nodes, MO_INT), MO_F_LIST(node_view, jobs, MO_STRS), MO_F(node_view, heartbeat_age_ms, MO_INT),
 	MO_F_VEC(node_view, checks, &node_check_desc), MO_F(node_view, lemon_score, MO_REAL), MO_F(node_view, boot_id, MO_STR), MO_F(node_view, version, MO_STR),
 	MO_F(node_view, address, MO_STR), MO_F(node_view, gpu_model, MO_STR), MO_F(node_view, gpus_free, MO_INT),
-	MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true),
+	MO_F_ENUM(node_view, health, check_state_names), MO_F(node_view, findings, MO_INT), MO_F(node_view, checks_ok, MO_INT), MO_F(node_view, cordoned, MO_BOOL),
+	MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true), MO_F(node_view, preflight_done, MO_BOOL, .omit = true),
+	MO_F_VEC(node_view, stack, &stack_item_desc, .omit = true), MO_F_VEC(node_view, sensors, &gpu_sensors_desc, .omit = true),
 };
 const struct mo_desc node_view_desc = MO_DESC(node_view, node_view_fields);
 
@@ -124,6 +130,30 @@ int node_shown_state(const struct state *s, const struct node *n)
 	return n->drained ? NODE_DRAINED : NODE_DRAINING;
 }
 
+const char *node_reason(const struct node *n)
+{
+	return n->state == NODE_UP && n->drain && n->drain_reason ? n->drain_reason : n->reason;
+}
+
+static void findings(const struct node *n, struct node_view *ret)
+{
+	for (size_t i = 0; i < n->health->n_results; i++) {
+		const struct check_result *r = &n->health->results[i];
+		struct node_check *c = MO_ADD(ret, checks, &node_check_desc);
+
+		c->check = mo_strdup(r->check);
+		c->object = mo_strdup(r->object);
+		c->state = mo_strdup(mo_enum_name(check_state_names, _CHECK_STATE_N, r->state));
+		c->text = mo_strdup(r->text);
+		c->since = r->since;
+		for (size_t k = 0; k < r->n_evidence; k++)
+			mo_strs_add(&c->evidence, &c->n_evidence, r->evidence[k]);
+	}
+	ret->preflight_done = n->health->preflight_done;
+	for (size_t i = 0; i < n->health->n_stack; i++)
+		mo_desc_copy(&stack_item_desc, MO_ADD(ret, stack, &stack_item_desc), &n->health->stack[i]);
+}
+
 static void check(struct node_view *ret, const char *name, const char *state, const char *text)
 {
 	struct node_check *c = MO_ADD(ret, checks, &node_check_desc);
@@ -153,7 +183,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 {
 	ret->name = mo_strdup(n->name);
 	ret->state = node_shown_state(s, n);
-	ret->reason = mo_strdup(n->reason);
+	ret->reason = mo_strdup(node_reason(n));
 	ret->gpus = (int64_t)n->info.n_gpus;
 	ret->cpus = n->info.cpus;
 	ret->numa_nodes = (int64_t)n->info.n_numa;
@@ -172,6 +202,12 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 		ret->gpus_free = 0;
 	ret->heartbeat_age_ms = MO_MAX(0, now - n->heard_at) / 1000;
 	node_checks(s, n, ret);
+	ret->health = health_worst(n);
+	ret->findings = n->health ? (int64_t)n->health->n_results : 0;
+	ret->checks_ok = n->health ? n->health->ok : MO_NONE;
+	ret->cordoned = n->drain && n->cordon;
+	if (with_info && n->health)
+		findings(n, ret);
 	ret->boot_id = mo_strdup(n->boot_id);
 	ret->version = mo_strdup(n->version);
 	ret->address = mo_strdup(n->address);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/health.h"
 #include "daemon/core/inner.h"
 
 #define EVIDENCE_MAX 20
@@ -49,9 +50,12 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 {
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
+		_cleanup_(mo_freep) char *refusal = health_refusal(n, recipe);
 
 		if (node_unfit(s, n))
-			evidence(r, "node %s takes no work: %s", n->name, node_unfit(s, n));
+			evidence(r, "node %s takes no work: %s%s%s", n->name, node_unfit(s, n), n->cordon ? " because of " : "", n->cordon && n->drain_reason ? n->drain_reason : "");
+		else if (refusal)
+			evidence(r, "node %s is not used: %s", n->name, refusal);
 		else if (recipe->gpu && n->info.n_gpus && !mo_streq(recipe->gpu, n->info.gpus[0].model))
 			evidence(r, "node %s has GPUs of type %s", n->name, n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
 	}
@@ -69,6 +73,7 @@ static const struct job *dir_holder(const struct state *s, const struct job *j)
 static void why_waiting(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *note = NULL;
 	const struct job *holder = dir_holder(s, j);
 	struct place *places = NULL;
 	size_t n = 0;
@@ -85,8 +90,19 @@ static void why_waiting(const struct state *s, const struct job *j, int64_t now,
 
 		slots_init(s, &slots);
 		evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)place_room(s, &slots, &j->spec.recipe, false), (long long)job_gpus(j));
+		note = place_stack_note(s, &slots, &j->spec.recipe);
+		if (note)
+			evidence(r, "%s", note);
 		slots_done(&slots);
 		unfit_nodes(s, &j->spec.recipe, r);
+	} else if (j->n_check_nodes) {
+		struct why_reason *r = reason(w, "health-checks", "its nodes are checked after the failure, for %lld s at most; those that are found broken are not used again", (long long)(HEALTH_CHECK_US / 1000000));
+
+		for (size_t i = 0; i < j->n_check_nodes; i++) {
+			const struct node *k = node_find(s, j->check_nodes[i]);
+
+			evidence(r, "node %s: %s", j->check_nodes[i], k && health_checked(k->health, j->id, j->check_attempt) ? "checked" : "not done yet");
+		}
 	} else if (j->scan_error || (j->scan_at != MO_NONE && j->reason)) {
 		struct why_reason *r = reason(w, "checkpoint", "%s", j->reason ? j->reason : j->scan_error);
 
@@ -188,18 +204,35 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	ret->next = mo_strdup(next_of(j));
 }
 
+static void why_findings(const struct node *n, struct why_view *w)
+{
+	for (size_t i = 0; n->health && i < n->health->n_results && w->n_reasons < 50; i++) {
+		const struct check_result *c = &n->health->results[i];
+		_cleanup_(mo_freep) char *name = finding_name(c);
+		struct why_reason *r = reason(w, mo_enum_name(check_state_names, _CHECK_STATE_N, c->state), "%s: %s", name, c->text ? c->text : "");
+
+		for (size_t k = 0; k < c->n_evidence; k++)
+			evidence(r, "%s", c->evidence[k]);
+		if (mo_enum_parse((const char *const *)n->waived, n->n_waived, name) >= 0)
+			evidence(r, "an operator gave the node work in spite of it: it does not drain the node again before it was ok");
+	}
+}
+
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
 {
 	int state = node_shown_state(s, n);
 
-	ret->verdict = mo_printf("%s%s%s", node_state_names[state], n->reason ? ": " : "", n->reason ? n->reason : "");
+	ret->verdict = mo_printf("%s%s%s", node_state_names[state], node_reason(n) ? ": " : "", node_reason(n) ? node_reason(n) : "");
 	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : n->heard_at;
 	if (n->state != NODE_UP)
 		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - n->heard_at) / 1000));
 	if (!n->reconciled)
 		reason(ret, "unreconciled", "its agent did not say hello since the controller started");
-	if (n->drain)
-		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->reason ? ": " : "", n->reason ? n->reason : "");
+	if (n->drain && n->cordon)
+		reason(ret, "cordoned", "drained because of a finding: %s", n->drain_reason);
+	else if (n->drain)
+		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "", n->drain_reason ? n->drain_reason : "");
+	why_findings(n, ret);
 	if (n->strange_steps)
 		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
 	for (size_t i = 0; i < state_n_holders(s); i++) {
@@ -217,5 +250,5 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, "up", "it takes work");
-	ret->next = mo_strdup(n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" : "nothing to do");
+	ret->next = mo_strdup(n->cordon ? "repair it, then say 'moectl undrain' to give it work again" : n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" : "nothing to do");
 }

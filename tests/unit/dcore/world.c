@@ -210,8 +210,24 @@ static void fill_reports(const struct toy *t, bool notes, struct step_report **s
 	}
 }
 
+static void toy_check(struct world *w, struct toy *t, const struct command *c)
+{
+	struct checked_attempt *k;
+
+	for (size_t i = 0; i < t->health->n_checked; i++)
+		if (t->health->checked[i].job == c->job && t->health->checked[i].attempt == c->attempt)
+			return;
+	if (w->no_check)
+		return;
+	k = MO_ADD(t->health, checked, &checked_attempt_desc);
+	k->job = c->job;
+	k->attempt = c->attempt;
+	t->health->version++;
+}
+
 static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
 {
+	t->health_acked = r->health;
 	for (size_t i = 0; i < r->n_acks; i++) {
 		struct toy_step *s = find_step(t, r->acks[i].job, r->acks[i].attempt);
 
@@ -238,6 +254,7 @@ static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const 
 			sync->scans[sync->n_scans - 1].job = c->job;
 			sync->scans[sync->n_scans - 1].attempt = c->attempt;
 			break;
+		case CMD_CHECK: toy_check(w, t, c); break;
 		default: fail_msg("command kind %d", c->kind);
 		}
 	}
@@ -266,6 +283,10 @@ void world_beat(struct world *w, size_t toy)
 		sync_head(w, t, &sync);
 		fill_reports(t, true, &sync.steps, &sync.n_steps);
 		sync.scans = scans, sync.n_scans = n_scans;
+		if (t->health && t->health->version != t->health_acked)
+			sync.health = mo_desc_dup(&node_health_desc, t->health);
+		for (size_t i = 0; i < t->n_sensors; i++)
+			*MO_ADD(&sync, sensors, &gpu_sensors_desc) = t->sensors[i];
 		world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
 		mo_vec_clear(&scan_result_desc, (void **)&sync.scans, &sync.n_scans);
 		if (w->reply_status == 409)
@@ -310,6 +331,7 @@ void world_hello(struct world *w, size_t toy)
 		g->vendor = mo_strdup("amd");
 		g->model = mo_strdup("mi300x");
 	}
+	h.health = t->health != NULL;
 	fill_reports(t, false, &h.steps, &h.n_steps);
 	world_step(w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
 	mo_desc_done(&agent_hello_desc, &h);
@@ -367,6 +389,7 @@ void world_done(struct world *w)
 	for (size_t i = 0; i < w->n_toys; i++) {
 		world_lose_spool(w, i);
 		free(w->toys[i].steps);
+		mo_desc_free(&node_health_desc, w->toys[i].health);
 		mo_vec_clear(&command_desc, (void **)&w->toys[i].log, &w->toys[i].n_log);
 	}
 	core_out_done(&w->out);
@@ -374,6 +397,44 @@ void world_done(struct world *w)
 	core_free(w->shadow);
 	mo_desc_done(&scan_result_desc, &w->scan);
 	free(w->reply_text);
+}
+
+void world_tells(struct world *w, size_t toy)
+{
+	struct toy *t = &w->toys[toy];
+
+	t->health = mo_desc_new(&node_health_desc);
+	t->health->version = 1;
+	t->health->ok = 20;
+	t->health->preflight_done = true;
+	snprintf(t->instance, sizeof(t->instance), "h-n%zu", toy);
+	t->beat = 0;
+	world_hello(w, toy);
+	world_beat(w, toy);
+}
+
+void world_finding(struct world *w, size_t toy, const char *check, int state, int action)
+{
+	struct node_health *h = w->toys[toy].health;
+	struct check_result *r = NULL;
+	size_t at = 0;
+
+	while (at < h->n_results && !mo_streq(h->results[at].check, check))
+		at++;
+	h->version++;
+	if (state == CHECK_OK) {
+		if (at < h->n_results)
+			mo_vec_remove(&check_result_desc, h->results, &h->n_results, at);
+		return;
+	}
+	r = at < h->n_results ? &h->results[at] : MO_ADD(h, results, &check_result_desc);
+	mo_str_set(&r->check, check);
+	mo_str_set(&r->object, "0000:9f:00.0");
+	mo_str_set(&r->text, "2 uncorrectable errors");
+	r->state = state;
+	r->action = action;
+	r->when = WHEN_PREFLIGHT | WHEN_PERIODIC;
+	r->since = r->at = w->now;
 }
 
 const struct job *world_job(const struct world *w, int64_t id)

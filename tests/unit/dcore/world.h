@@ -8,7 +8,7 @@
 #include "lib/base/buf.h"
 
 #define S 1000000LL
-#define MAX_NODES 8
+#define MAX_NODES 24
 struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, resume; bool gone, hold; struct note *notes; size_t n_notes; };
 struct toy {
 	char name[32], boot[32], instance[32];
@@ -16,6 +16,9 @@ struct toy {
 	int64_t beat, gpus;
 	struct toy_step *steps; size_t n_steps;
 	struct command *log; size_t n_log;   /* every command obeyed */
+	struct node_health *health;      /* NULL: it tells nothing; told until health_acked says its version */
+	int64_t health_acked;
+	struct gpu_sensors *sensors; size_t n_sensors;
 };
 struct world {
 	struct core *core, *shadow;
@@ -27,6 +30,7 @@ struct world {
 	bool no_kill;                    /* toys do not end what they are told to */
 	struct scan_result scan;         /* what every scan finds */
 	bool no_scan;
+	bool no_check;                   /* toys do not make their on-failure checks */
 	int64_t n_records;
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);
@@ -55,4 +59,6 @@ void world_iteration(struct world *w, size_t toy, int64_t job, int64_t iteration
 void world_exit(struct world *w, size_t toy, int64_t job, int64_t rank, int64_t code, int64_t signal);
 size_t world_count(const struct world *w, size_t toy, int command_kind);
 bool world_event_seen(const struct world *w, const char *type);
+void world_tells(struct world *w, size_t toy);                    /* from now on it tells of its health: everything ok; says hello */
+void world_finding(struct world *w, size_t toy, const char *check, int state, int action); /* CHECK_OK: it is gone */
 void world_found(struct world *w, int64_t iteration, bool complete);

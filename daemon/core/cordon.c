@@ -1,0 +1,276 @@
+/* What follows from the word of agents about their nodes' health: records, events, cordons, and the wait of a failed job for the on-failure checks of its nodes. Rules: health.h.
+ * Rates are limited, so that a check that flaps fills neither the store nor the ring of events: what is not stored is not acknowledged, and the agent says its newest word again. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "daemon/core/health.h"
+#include "lib/base/buf.h"
+
+#define STORE_BURST 20                     /* words of one node ... */
+#define STORE_EVERY_US (10 * 1000000LL)    /* ... and then one in this time */
+#define TELL_BURST 10                      /* events of one node */
+#define TELL_EVERY_US (60 * 1000000LL)
+#define TELL_ALL_BURST 500                 /* of all nodes */
+#define TELL_ALL_EVERY_US (2 * 1000000LL)
+#define FINDINGS_MAX 10                    /* named as evidence of one incident */
+
+/* One more, of `burst` of which one comes back in `every`. */
+static bool take(int64_t *full_until, int64_t now, int64_t burst, int64_t every, bool really)
+{
+	int64_t at = MO_MAX(*full_until, now);
+
+	if (at - now > (burst - 1) * every)
+		return false;
+	if (really)
+		*full_until = at + every;
+	return true;
+}
+
+static bool may_tell(struct turn *t, struct live *l)
+{
+	struct core *c = t->core;
+
+	if (!take(&l->tell_until, t->now, TELL_BURST, TELL_EVERY_US, false) || !take(&c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US, false)) {
+		l->n_muted++;
+		c->n_muted++;
+		return false;
+	}
+	take(&l->tell_until, t->now, TELL_BURST, TELL_EVERY_US, true);
+	take(&c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US, true);
+	return true;
+}
+
+/* A finding changed its state. */
+static void tell(struct turn *t, const char *node, const struct check_result *r, int before, int after)
+{
+	static const char *const types[] = { [CHECK_OK] = "health.ok", [CHECK_WARN] = "health.warn", [CHECK_CRIT] = "health.crit", [CHECK_UNKNOWN] = "health.unknown" };
+	struct live *l = core_live(t->core, node);
+	_cleanup_(mo_freep) char *name = finding_name(r), *muted = NULL;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (r->action == ACTION_REPORT || after < 0 || after >= _CHECK_STATE_N || !may_tell(t, l))
+		return;
+	muted = l->n_muted ? mo_printf(" (%lld earlier changes of this node were not told)", (long long)l->n_muted) : mo_strdup("");
+	l->n_muted = 0;
+	data_str(&b, "check", r->check);
+	data_str(&b, "object", r->object);
+	data_str(&b, "from", mo_enum_name(check_state_names, _CHECK_STATE_N, before));
+	data_str(&b, "to", check_state_names[after]);
+	data_str(&b, "text", after == CHECK_OK ? NULL : r->text);
+	event_emit(t, types[after], MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %s: %s%s", node, name, after == CHECK_OK ? "ok again" : r->text ? r->text : check_state_names[after], muted);
+}
+
+/* old may be changed by what this emits only through the record that follows. While the agent's first looks are not done, what is missing is not known to be OK. */
+static void tell_changes(struct turn *t, const char *node, const struct node_health *new)
+{
+	const struct node *n = node_find(&t->core->state, node);
+
+	for (size_t i = 0; i < new->n_results; i++) {
+		const struct check_result *old = health_find(n->health, new->results[i].check, new->results[i].object);
+		int before = old ? old->state : CHECK_OK;
+
+		if (before != new->results[i].state)
+			tell(t, node, &new->results[i], before, new->results[i].state);
+	}
+	for (size_t i = 0; n->health && new->preflight_done && i < n->health->n_results; i++)
+		if (!health_find(new, n->health->results[i].check, n->health->results[i].object))
+			tell(t, node, &n->health->results[i], n->health->results[i].state, CHECK_OK);
+}
+
+/* What nobody should wait for; an agent does it once per start or order. */
+static bool urgent(const struct node_health *old, const struct node_health *new)
+{
+	if (!old || (new->preflight_done && !old->preflight_done))
+		return true;
+	for (size_t i = 0; i < new->n_checked; i++)
+		if (!health_checked(old, new->checked[i].job, new->checked[i].attempt))
+			return true;
+	return false;
+}
+
+void health_told(struct turn *t, const char *node, const struct node_health *h)
+{
+	const struct node *n = node_find(&t->core->state, node);
+	struct live *l = core_live(t->core, node);
+	struct record r;
+
+	if (h->version == MO_NONE || l->health_seen == h->version)
+		return;
+	if (!health_equal(n->health, h, true)) {
+		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) && !urgent(n->health, h))
+			return;
+		tell_changes(t, node, h);
+		record_init(&r, REC_HEALTH);
+		r.node = mo_strdup(node);
+		r.health = mo_desc_dup(&node_health_desc, h);
+		turn_emit(t, &r);
+	}
+	l->health_seen = h->version;
+	health_cordon(t, node);
+}
+
+void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n)
+{
+	struct live *l = core_live(t->core, node);
+
+	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
+	for (size_t i = 0; i < n; i++)
+		*MO_ADD(l, sensors, &gpu_sensors_desc) = sensors[i];   /* they own nothing */
+	l->sensors_at = t->now;
+}
+
+const struct gpu_sensors *core_sensors(const struct core *c, const char *node, int64_t now, size_t *ret_n)
+{
+	const struct live *l = core_live(c, node);
+	bool fresh = l && l->n_sensors && now - l->sensors_at <= SENSORS_FRESH_US;
+
+	*ret_n = fresh ? l->n_sensors : 0;
+	return fresh ? l->sensors : NULL;
+}
+
+int64_t core_health_muted(const struct core *c)
+{
+	return c->n_muted;
+}
+
+int64_t core_cordoned(const struct core *c)
+{
+	return (int64_t)c->n_cordoned;
+}
+
+/* ---- cordons ---- */
+
+static size_t cordon_cap(const struct core *c)
+{
+	return MO_MAX(1, c->state.n_nodes / HEALTH_CORDON_SHARE);
+}
+
+void health_cordon(struct turn *t, const char *node)
+{
+	const struct node *n = node_find(&t->core->state, node);
+	const struct check_result *finding = n->drain ? NULL : health_cordon_reason(n);
+	struct live *l = core_live(t->core, node);
+	_cleanup_(mo_freep) char *name = finding ? finding_name(finding) : NULL, *text = NULL;
+	struct record r;
+
+	if (!finding) {
+		l->capped = false;
+		return;
+	}
+	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
+	if (t->core->n_cordoned >= cordon_cap(t->core)) {
+		if (!l->capped && may_tell(t, l))
+			event_emit(t, "health.cordon_capped", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already, which is the most that happens by itself; %s",
+				node, t->core->n_cordoned, t->core->state.n_nodes, text);
+		l->capped = true;
+		return;
+	}
+	l->capped = false;
+	record_init(&r, REC_DRAIN);
+	r.node = mo_strdup(node);
+	r.flag = true;
+	r.text = mo_strdup(text);
+	r.cause = mo_strdup("idle");
+	mo_strs_add(&r.texts, &r.n_texts, name);
+	turn_emit(t, &r);
+	event_emit(t, "node.draining", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is cordoned, what runs there runs on: %s", node, text);
+}
+
+/* Room below the cap: those that found none before. */
+void health_cordon_all(struct turn *t)
+{
+	const struct core *c = t->core;
+
+	for (size_t i = 0; c->n_cordoned < cordon_cap(c) && i < c->state.n_nodes; i++)
+		if (c->state.nodes[i].health && c->state.nodes[i].health->n_results)
+			health_cordon(t, c->state.nodes[i].name);
+}
+
+/* ---- after a failure ---- */
+
+/* Nodes of the attempt that failed, which another one may get: up, in the same boot, and with checks to make. */
+void health_check_begin(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	struct record r;
+
+	if (health_preflight_none(&j->spec.recipe))
+		return;
+	record_init(&r, REC_CHECK);
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct node *n = node_find(&t->core->state, j->places[i].node);
+		const struct step *st = step_find(j, j->attempt, j->places[i].node);
+
+		if (n && n->state == NODE_UP && n->tells_health && st && mo_streq(st->boot_id, n->boot_id) && health_checks_failures(n))
+			mo_strs_add(&r.texts, &r.n_texts, n->name);
+	}
+	if (r.n_texts == 0)
+		return;
+	r.job = id;
+	r.attempt = j->attempt;
+	r.flag = true;
+	r.value = t->now + HEALTH_CHECK_US;
+	turn_emit(t, &r);
+}
+
+bool health_check_due(const struct core *c, const struct job *j, const char *node)
+{
+	const struct node *n = node_find(&c->state, node);
+
+	return n && n->state != NODE_DOWN && mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0 && !health_checked(n->health, j->id, j->check_attempt);
+}
+
+static void add_findings(const struct node *n, int state, char ***texts, size_t *n_texts)
+{
+	for (size_t i = 0; n && n->health && i < n->health->n_results && *n_texts < FINDINGS_MAX; i++) {
+		const struct check_result *r = &n->health->results[i];
+		_cleanup_(mo_freep) char *name = finding_name(r);
+		_cleanup_(mo_freep) char *text = mo_printf("%s: %s: %s (%s)", n->name, name, r->text ? r->text : "", check_state_names[state]);
+
+		if (r->state == state && r->action != ACTION_REPORT)
+			mo_strs_add(texts, n_texts, text);
+	}
+}
+
+void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts)
+{
+	char **found = NULL;
+	size_t n_found = 0;
+
+	for (size_t i = 0; i < j->n_places && n_found < FINDINGS_MAX; i++)
+		add_findings(node_find(s, j->places[i].node), CHECK_CRIT, &found, &n_found);
+	for (size_t i = 0; i < n_found; i++) {
+		mo_strs_add(texts, n_texts, found[i]);
+		free(found[i]);
+	}
+	free(found);
+}
+
+bool health_check_act(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	size_t due = 0;
+	struct record r;
+
+	for (size_t i = 0; i < j->n_check_nodes; i++)
+		due += health_check_due(t->core, j, j->check_nodes[i]);
+	if (due && t->now < j->check_until) {
+		turn_deadline(t, j->check_until);
+		return false;
+	}
+	record_init(&r, REC_CHECK);
+	r.job = id;
+	r.attempt = j->check_attempt;
+	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--)
+		for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->check_nodes[i]), state, &r.texts, &r.n_texts);
+	for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("%s: its checks after the failure were not done within %lld s", j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
+
+		if (health_check_due(t->core, j, j->check_nodes[i]))
+			mo_strs_add(&r.texts, &r.n_texts, text);
+	}
+	turn_emit(t, &r);
+	return true;
+}
