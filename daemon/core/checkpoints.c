@@ -224,6 +224,12 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 	}
 }
 
+/* An undisturbed job has no attempt after it that looks. The node of rank 0 is asked, and the job is completed meanwhile. */
+const char *checkpoint_end_node(const struct job *j)
+{
+	return j->end_scan && j->n_ranks > 0 ? j->ranks[0].node : NULL;
+}
+
 /* ---- checkpoint.keep ---- */
 
 /* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays, and so does the one that restart --from will load. */

@@ -6,6 +6,7 @@
  *   taken for dead by a fence, its node is back in that boot    KILL
  *   gone, everything applied, attempt over                      FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
+ * And one SCAN by the node of rank 0 when a job is completed (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
 #include "daemon/core/inner.h"
 
@@ -109,6 +110,14 @@ static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
 	return hash ? hash : 1;
 }
 
+/* The completed job whose checkpoints this node shall look at; NULL = none, or another node. */
+static const struct job *ends_here(const struct core *c, size_t i, const char *node)
+{
+	const struct job *j = job_find(&c->state, c->ending[i]);
+
+	return j && mo_streq(checkpoint_end_node(j), node) ? j : NULL;
+}
+
 static uint64_t due(const struct core *c, const char *node, const struct live *l)
 {
 	uint64_t hash = 0;
@@ -136,6 +145,9 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		if (j && health_check_due(c, j, node))
 			hash = mix(hash, CMD_CHECK, j->id, j->check_attempt);
 	}
+	for (size_t i = 0; i < c->n_ending; i++)
+		if (ends_here(c, i, node))
+			hash = mix(hash, CMD_SCAN, c->ending[i], MO_NONE);
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)
 			hash = mix(hash, CMD_FORGET, l->strays[i].job, l->strays[i].attempt);
@@ -207,6 +219,12 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 
 		if (j && health_check_due(c, j, node))
 			add(c, ret, CMD_CHECK, j->id, j->check_attempt, node);
+	}
+	for (size_t i = 0; i < c->n_ending; i++) {
+		const struct job *j = ends_here(c, i, node);
+
+		if (j)
+			add_scan(c, j, j->attempt + 1, node, ret);
 	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)

@@ -110,7 +110,7 @@ void core_reindex(struct core *c)
 
 	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
-	c->state.n_holders = c->n_unfinished = c->n_draining = 0;
+	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
 	c->n_cordoned = 0;
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		struct node *k = &c->state.nodes[i];
@@ -125,6 +125,8 @@ void core_reindex(struct core *c)
 
 		if (!job_state_final(j->state))
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
+		if (j->end_scan)
+			ids_add(&c->ending, &c->n_ending, j->id);
 		if (j->n_steps)
 			ids_add(&c->state.holders, &c->state.n_holders, j->id);
 		for (size_t k = 0; k < j->n_steps; k++) {
@@ -167,6 +169,7 @@ void core_free(struct core *c)
 	mo_desc_done(&state_desc, &c->state);
 	free(c->idem_heads);
 	free(c->unfinished);
+	free(c->ending);
 	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);

@@ -8,6 +8,7 @@
 #define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
 #define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */
 #define PORT_TRIES_MAX 50                  /* attempts in a row that find their ports busy */
+#define ENDING_MAX 64                      /* completed jobs whose last scan is waited for; a node that does not answer keeps one here */
 #define PAST_MAX 16                        /* replaced boots and agent instances remembered per node */
 
 /* A step that a node reports and that moed does not have. */
@@ -34,6 +35,7 @@ struct core {
 	struct live *lives;                /* state.n_nodes entries */
 	int64_t *unfinished; size_t n_unfinished;    /* ascending ids of jobs that are not final */
 	int64_t *dirty; size_t n_dirty;    /* jobs to look at in this turn */
+	int64_t *ending; size_t n_ending;            /* ascending ids of completed jobs whose last checkpoints are still to be looked at (end_scan) */
 	int64_t *fresh; size_t n_fresh;    /* jobs just submitted: the queue is otherwise as it was looked at last */
 	int64_t *wake_jobs; size_t n_wake_jobs;      /* jobs whose commands may have changed in this turn, on all their nodes */
 	char **wake_nodes; size_t n_wake_nodes;      /* nodes whose commands may have changed */
@@ -142,6 +144,7 @@ int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
+const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
 

@@ -305,7 +305,9 @@ void fleet_scanned(struct turn *t, const struct scan_result *scan)
 		pruned(t, j, scan);
 		return;
 	}
-	if (!j || job_state_final(j->state) || j->n_places > 0 || scan->attempt != j->attempt + 1 || scan_fresh(j, t->now) || scan->n_items > MO_CHECKPOINTS_MAX)
+	if (!j || scan->attempt != j->attempt + 1 || scan->n_items > MO_CHECKPOINTS_MAX)
+		return;
+	if (!j->end_scan && (job_state_final(j->state) || j->n_places > 0 || scan_fresh(j, t->now)))
 		return;
 	mo_desc_init(&job_desc, &before);
 	for (size_t i = 0; i < j->n_checkpoints; i++)

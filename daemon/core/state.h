@@ -89,6 +89,7 @@ struct job {
 	bool after_failure;          /* the next attempt follows a failure: it counts as a restart */
 	int64_t scan_at;             /* core time of the last scan: an older one than SCAN_FRESH_US is done again */
 	bool scan_writable;
+	bool end_scan;               /* completed; the scan that verifies its last checkpoints is due */
 	bool path_refused;           /* a checkpoint was announced outside checkpoint.dir: told once */
 	int64_t port_tries;          /* attempts in a row that found their ports busy */
 	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */

@@ -132,6 +132,19 @@ static int on_submit(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* The oldest gives up its place: its node did not answer for a long time. */
+static void end_scan_due(struct core *c, struct job *j)
+{
+	struct job *oldest = c->n_ending >= ENDING_MAX ? job_find(&c->state, c->ending[0]) : NULL;
+
+	if (c->n_ending >= ENDING_MAX)
+		ids_remove(c->ending, &c->n_ending, c->ending[0]);
+	if (oldest)
+		oldest->end_scan = false;
+	j->end_scan = true;
+	ids_add(&c->ending, &c->n_ending, j->id);
+}
+
 static int on_job(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
@@ -168,6 +181,8 @@ static int on_job(struct core *c, const struct record *r)
 	if (job_state_final(r->state)) {
 		j->ended_at = r->time;
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
+		if (r->state == JOB_COMPLETED && j->checkpoint_dir && state_newest_checkpoint(j) != MO_NONE)
+			end_scan_due(c, j);
 	}
 	recovery_waterfall(j, r->time);
 	return 0;
@@ -202,6 +217,11 @@ static int on_scan(struct core *c, const struct record *r)
 		return 0;
 	}
 	checkpoint_scan(j, r->scan, r->time);
+	if (j->end_scan) {
+		j->end_scan = false;
+		ids_remove(c->ending, &c->n_ending, j->id);
+		return 0;
+	}
 	c->queue_dirty = true;
 	return 0;
 }

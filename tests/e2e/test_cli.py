@@ -193,6 +193,7 @@ def lists_in_each_state(w):
     need(all(r["bind_verified"] is True and r["pid"] and r["cpus"] for r in ranks), lambda: "ranks of a running job: %s" % ranks)
     done = w.c.json("checkpoints", w.jobs["completed"])["items"]
     equal([c["iteration"] for c in done], [2, 4, 6], "checkpoints")
+    wait_until(lambda: {c["state"] for c in w.c.json("checkpoints", w.jobs["completed"])["items"]} == {"verified"}, 30, "the end of an undisturbed job verifies its checkpoints")
     equal([m["iteration"] for m in w.c.json("metrics", w.jobs["completed"])["items"]], [1, 2, 3, 4, 5, 6], "iterations")
 
 

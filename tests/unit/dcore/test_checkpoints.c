@@ -503,6 +503,40 @@ static void keep_removes_what_this_job_wrote(void **state)
 	assert_int_equal(job(o)->resume, 40);
 }
 
+/* Nothing goes wrong, so no attempt follows that would look: the end does. */
+static void a_completed_job_verifies_its_last(void **state)
+{
+	struct one *o = *state;
+	size_t scans;
+
+	run(o, 2);
+	save(o, 10);
+	save(o, 20);
+	o->w.scan.items[0].complete = false;
+	o->w.scan.items[0].bytes = 0;
+	scans = world_count(&o->w, 0, CMD_SCAN);
+	assert_int_equal(state_of(o, 20), CKPT_COMPLETE);
+	o->w.no_scan = true;
+	world_exit(&o->w, 0, o->id, 0, 0, 0);
+	world_exit(&o->w, 0, o->id, 1, 0, 0);
+	run(o, 3);
+	assert_int_equal(job(o)->state, JOB_COMPLETED);    /* it does not wait for that */
+	assert_int_equal(state_of(o, 20), CKPT_COMPLETE);
+	world_crash(&o->w);
+	world_hello(&o->w, 0);
+	o->w.no_scan = false;
+	run(o, 3);
+	assert_int_equal(state_of(o, 20), CKPT_VERIFIED);
+	assert_int_equal(state_of(o, 10), CKPT_TORN);
+	assert_true(world_event_seen(&o->w, "checkpoint.verified"));
+	scans = world_count(&o->w, 0, CMD_SCAN) - scans;
+	run(o, 10);
+	assert_true(scans >= 1);
+	scans = world_count(&o->w, 0, CMD_SCAN);
+	run(o, 10);
+	assert_int_equal(world_count(&o->w, 0, CMD_SCAN), scans);   /* once */
+}
+
 static size_t events_of(const struct one *o, const char *type, int64_t *ret_iteration)
 {
 	const struct state *s = core_state(o->w.core);
@@ -623,6 +657,7 @@ int main(void)
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
 		T(keep_removes_what_this_job_wrote),
+		T(a_completed_job_verifies_its_last),
 		T(keep_leaves_what_lies_elsewhere),
 		T(an_announcement_elsewhere_is_refused),
 		T(event_and_ledger_name_one_iteration),
