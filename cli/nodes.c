@@ -24,16 +24,70 @@ static double age_s(struct json_object *node)
 
 static void heard_cell(struct table *t, struct json_object *node) { table_cell(t, "%s", text_seconds(age_s(node))); }
 
+static void print_names(struct json_object *odd)
+{
+	struct json_object *names = js_get(odd, "nodes");
+	int64_t count = js_int(odd, "count");
+
+	for (size_t i = 0; i < js_len(names); i++)
+		printf("%s%s", i ? " " : "", json_object_get_string(js_at(names, i)));
+	if (count > (int64_t)js_len(names))
+		printf(" and %lld more", (long long)count - (int64_t)js_len(names));
+}
+
+static void print_drift_group(const struct cli *cli, struct json_object *g)
+{
+	struct json_object *keys = js_get(g, "keys");
+	int64_t nodes = js_int(g, "nodes");
+
+	printf("%s  %lld node%s, %lld of %lld keys equal\n", paint(cli, "1", js_str(g, "gpu") ? js_str(g, "gpu") : "no GPUs"), (long long)nodes, nodes == 1 ? "" : "s", (long long)js_int(g, "same"),
+		(long long)js_int(g, "same") + (long long)js_len(keys));
+	for (size_t i = 0; i < js_len(keys); i++) {
+		struct json_object *key = js_at(keys, i), *odd = js_get(key, "odd");
+
+		printf("  %s: %lld x %s\n", text_or(js_str(key, "key")), (long long)js_int(key, "count"), js_str(key, "value") ? js_str(key, "value") : "none");
+		for (size_t k = 0; k < js_len(odd); k++) {
+			printf("    %lld x %s: ", (long long)js_int(js_at(odd, k), "count"), js_str(js_at(odd, k), "value") ? js_str(js_at(odd, k), "value") : "none");
+			print_names(js_at(odd, k));
+			puts("");
+		}
+	}
+}
+
+static int run_drift(struct cli *cli)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	struct json_object *groups;
+	int r = client_get(cli, NULL, &a, "/v1/drift");
+
+	if (r)
+		return r;
+	if (cli->json)
+		return print_answer(&a);
+	groups = js_get(a.doc, "groups");
+	for (size_t i = 0; i < js_len(groups); i++)
+		print_drift_group(cli, js_at(groups, i));
+	if (js_int(a.doc, "untold") > 0)
+		printf("%lld node%s told no fingerprint\n", (long long)js_int(a.doc, "untold"), js_int(a.doc, "untold") == 1 ? "" : "s");
+	if (!js_len(groups) && js_int(a.doc, "untold") <= 0)
+		puts("no nodes yet");
+	return CLI_OK;
+}
+
 static int run_nodes(struct cli *cli, int argc, char **argv)
 {
 	static const struct column columns[] = {
 		{ "NODE", "name" }, { "STATE", "state" }, { ">GPUS", "gpus", CELL_INT }, { ">CPUS", "cpus", CELL_INT }, { ">NUMA", "numa_nodes", CELL_INT },
-		{ "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
+		{ "HEALTH", "health" }, { ">FOUND", "findings", CELL_INT }, { "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
 	};
 	_cleanup_(answer_done) struct answer a = { 0 };
-	int r = cli_options(cli, argc, argv, NULL, 0, NULL, 0, 0);
+	bool drift = false;
+	const struct opt opts[] = { { "drift", 0, OPT_FLAG, &drift } };
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
 	if (r)
 		return cli_stop(r);
+	if (drift)
+		return run_drift(cli);
 	if ((r = client_get_all(cli, NULL, &a, "/v1/nodes")))
 		return r;
 	if (cli->json)
@@ -55,16 +109,39 @@ static void print_tree(struct cli *cli, const char *quoted_name)
 		printf("\n%s", a.body.data);
 }
 
+static void print_check(const struct cli *cli, struct json_object *c)
+{
+	struct json_object *lines = js_get(c, "evidence");
+
+	printf("%-10s %s%s%s: %s  %s", "check", text_or(js_str(c, "check")), js_str(c, "object") ? " " : "", js_str(c, "object") ? js_str(c, "object") : "", paint_state(cli, text_or(js_str(c, "state"))),
+		text_or(js_str(c, "text")));
+	printf("%s%.19s\n", js_str(c, "since") ? "  since " : "", js_str(c, "since") ? js_str(c, "since") : "");
+	for (size_t i = 0; i < js_len(lines); i++)
+		printf("%-10s   %s\n", "", json_object_get_string(js_at(lines, i)));
+}
+
+static void print_sensors(struct json_object *g)
+{
+	double vram = js_real(g, "vram_used_bytes");
+
+	printf("%-10s %lld: %s C, memory %s C, %s W, %s MHz, busy %s %%, memory used %s\n", "gpu", (long long)js_int(g, "slot"), text_real(js_real(g, "temp_c"), 0), text_real(js_real(g, "mem_temp_c"), 0),
+		text_real(js_real(g, "power_w"), 0), text_real(js_real(g, "clock_mhz"), 0), text_real(js_real(g, "busy_pct"), 0), text_bytes(vram == MO_NONE_F ? MO_NONE : (int64_t)vram));
+}
+
 static void print_node(const struct cli *cli, struct json_object *n)
 {
-	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs");
+	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs"), *sensors = js_get(n, "sensors");
 	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
 	for (size_t i = 0; i < js_len(jobs); i++)
 		printf("%-10s %s\n", "job", json_object_get_string(js_at(jobs, i)));
 	for (size_t i = 0; i < js_len(checks); i++)
-		printf("%-10s %s: %s  %s\n", "check", text_or(js_str(js_at(checks, i), "check")), text_or(js_str(js_at(checks, i), "state")), text_or(js_str(js_at(checks, i), "text")));
+		print_check(cli, js_at(checks, i));
+	if (js_int(n, "checks_ok") >= 0)
+		printf("%-10s %lld checks are ok%s\n", "health", (long long)js_int(n, "checks_ok"), json_object_get_boolean(js_get(n, "preflight_done")) ? "" : "; preflight is not done yet");
+	for (size_t i = 0; i < js_len(sensors); i++)
+		print_sensors(js_at(sensors, i));
 }
 
 static int run_node(struct cli *cli, int argc, char **argv)
@@ -136,7 +213,10 @@ static int run_fence(struct cli *cli, int argc, char **argv)
 	return act(cli, args[0], "fence", "{\"confirmed\":true}", "its ranks count as dead");
 }
 
-const struct verb verb_nodes = { "nodes", "Nodes", "nodes", "all nodes: state, GPUs, jobs", NULL, run_nodes };
+const struct verb verb_nodes = {
+	"nodes", "Nodes", "nodes [--drift]", "all nodes: state, health, GPUs, jobs",
+	"  --drift   what of kernel, drivers, firmware and settings differs among nodes with GPUs of one model\n", run_nodes,
+};
 const struct verb verb_node = { "node", "Nodes", "node NAME", "one node, drawn: NUMA nodes, GPUs, NICs, jobs, what is odd", NULL, run_node };
 const struct verb verb_drain = {
 	"drain", "Nodes", "drain NODE --reason TEXT [--when idle|checkpoint|now]", "give a node no new work, and take its jobs away",

@@ -90,6 +90,7 @@ static const char *state_code(const char *s) {
 		{ "running", "32" }, { "completed", "32" }, { "up", "32" }, { "verified", "32" }, { "complete", "32" }, { "queued", "36" }, { "starting", "36" },
 		{ "saving", "36" }, { "waiting", "36" }, { "recovering", "33" }, { "stopping", "33" }, { "paused", "33" }, { "suspect", "33" }, { "draining", "33" },
 		{ "drained", "33" }, { "superseded", "2" }, { "deleted", "2" }, { "cancelled", "2" }, { "failed", "31" }, { "down", "31" }, { "torn", "31" }, { "lost", "31" },
+		{ "ok", "32" }, { "warn", "33" }, { "crit", "31" }, { "unknown", "36" },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(codes); i++)
 		if (!strcmp(codes[i].state, s))

@@ -99,10 +99,15 @@ void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b)
 
 void api_node_doc(struct manager *m, const struct node *n, bool with_info, struct mo_buf *b)
 {
+	const struct gpu_sensors *sensors;
+	size_t n_sensors = 0;
 	struct node_view v;
 
 	mo_desc_init(&node_view_desc, &v);
 	node_view(manager_state(m), n, manager_now(m), with_info, &v);
+	sensors = with_info ? core_sensors(m->core, n->name, manager_now(m), &n_sensors) : NULL;
+	for (size_t i = 0; i < n_sensors; i++)
+		*MO_ADD(&v, sensors, &gpu_sensors_desc) = sensors[i];
 	wire_encode(&node_view_desc, &v, b);
 	mo_desc_done(&node_view_desc, &v);
 }

@@ -2,6 +2,9 @@
 #include <math.h>
 #include "daemon/api.h"
 
+#define FINDINGS_MAX 10000                 /* lines about checks */
+#define GPUS_MAX 16384                     /* whose sensors are listed */
+
 const double timing_limits[TIMING_BUCKETS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5 };
 
 void timing_add(struct timing *t, int64_t us)
@@ -108,6 +111,93 @@ static void nodes(struct manager *m, struct mo_buf *b)
 			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n", s->nodes[i].name, (double)MO_MAX(now - s->nodes[i].heard_at, 0) / 1e6);
 }
 
+/* A label's value; what an agent says may hold anything. */
+static void label(struct mo_buf *b, const char *value)
+{
+	for (const char *p = value ? value : ""; *p; p++) {
+		if (*p == '\n')
+			mo_buf_str(b, "\\n");
+		else
+			mo_buf_printf(b, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+	}
+}
+
+static void findings(struct manager *m, struct mo_buf *b)
+{
+	const struct state *s = manager_state(m);
+	int64_t n = 0, left_out = 0;
+
+	family(b, "moe_node_check_state", "gauge", "Checks that are not OK: 1 warn, 2 crit, 3 unknown.");
+	for (size_t i = 0; i < s->n_nodes; i++)
+		for (size_t k = 0; s->nodes[i].health && k < s->nodes[i].health->n_results; k++) {
+			const struct check_result *r = &s->nodes[i].health->results[k];
+
+			if (n >= FINDINGS_MAX) {
+				left_out++;
+				continue;
+			}
+			n++;
+			mo_buf_printf(b, "moe_node_check_state{node=\"%s\",check=\"", s->nodes[i].name);
+			label(b, r->check);
+			mo_buf_str(b, "\",object=\"");
+			label(b, r->object);
+			mo_buf_printf(b, "\"} %d\n", r->state);
+		}
+	family(b, "moe_node_checks_left_out", "gauge", "Checks that are not OK and not listed, because there are too many.");
+	mo_buf_printf(b, "moe_node_checks_left_out %lld\n", (long long)left_out);
+	family(b, "moe_nodes_cordoned", "gauge", "Nodes drained because of a finding.");
+	mo_buf_printf(b, "moe_nodes_cordoned %lld\n", (long long)core_cordoned(m->core));
+	family(b, "moe_health_changes_untold_total", "counter", "Changes of checks that made no event, because there were too many.");
+	mo_buf_printf(b, "moe_health_changes_untold_total %lld\n", (long long)core_health_muted(m->core));
+}
+
+static double temp_of(const struct gpu_sensors *g) { return g->temp_c; }
+static double mem_temp_of(const struct gpu_sensors *g) { return g->mem_temp_c; }
+static double power_of(const struct gpu_sensors *g) { return g->power_w; }
+static double clock_of(const struct gpu_sensors *g) { return g->clock_mhz == MO_NONE_F ? MO_NONE_F : g->clock_mhz * 1e6; }
+static double busy_of(const struct gpu_sensors *g) { return g->busy_pct == MO_NONE_F ? MO_NONE_F : g->busy_pct / 100; }
+static double vram_of(const struct gpu_sensors *g) { return g->vram_used_bytes; }
+static double throttle_of(const struct gpu_sensors *g) { return g->throttle_pct == MO_NONE_F ? MO_NONE_F : g->throttle_pct / 100; }
+static double ue_of(const struct gpu_sensors *g) { return g->ue == MO_NONE ? MO_NONE_F : (double)g->ue; }
+static double ce_of(const struct gpu_sensors *g) { return g->ce == MO_NONE ? MO_NONE_F : (double)g->ce; }
+static double replay_of(const struct gpu_sensors *g) { return g->pcie_replay == MO_NONE ? MO_NONE_F : (double)g->pcie_replay; }
+
+/* Newest values only; what is older than half a minute is not there. */
+static void sensors(struct manager *m, struct mo_buf *b)
+{
+	static const struct { const char *name, *type, *help; double (*get)(const struct gpu_sensors *g); } columns[] = {
+		{ "moe_gpu_temperature_celsius", "gauge", "Junction temperature.", temp_of }, { "moe_gpu_memory_temperature_celsius", "gauge", "Memory temperature.", mem_temp_of },
+		{ "moe_gpu_power_watts", "gauge", "Socket power.", power_of }, { "moe_gpu_clock_hertz", "gauge", "Clock of the compute units.", clock_of },
+		{ "moe_gpu_busy_ratio", "gauge", "Share of time that the GPU was busy.", busy_of }, { "moe_gpu_vram_used_bytes", "gauge", "Memory in use.", vram_of },
+		{ "moe_gpu_throttle_ratio", "gauge", "Share of time that the GPU was throttled.", throttle_of },
+		{ "moe_gpu_ecc_uncorrectable_total", "counter", "Uncorrectable errors of this boot.", ue_of }, { "moe_gpu_ecc_correctable_total", "counter", "Correctable errors of this boot.", ce_of },
+		{ "moe_gpu_pcie_replay_total", "counter", "PCIe replays.", replay_of },
+	};
+	const struct state *s = manager_state(m);
+	int64_t now = manager_now(m), left_out = 0;
+
+	for (size_t c = 0; c < ELEMENTSOF(columns); c++) {
+		size_t n_gpus = 0;
+
+		family(b, columns[c].name, columns[c].type, columns[c].help);
+		for (size_t i = 0; i < s->n_nodes; i++) {
+			size_t n;
+			const struct gpu_sensors *g = core_sensors(m->core, s->nodes[i].name, now, &n);
+
+			n_gpus += n;
+			left_out = n_gpus > GPUS_MAX ? (int64_t)(n_gpus - GPUS_MAX) : 0;
+			for (size_t k = 0; k < n && n_gpus <= GPUS_MAX; k++) {
+				if (columns[c].get(&g[k]) == MO_NONE_F)
+					continue;
+				mo_buf_printf(b, "%s{node=\"%s\",gpu=\"%lld\"} ", columns[c].name, s->nodes[i].name, (long long)g[k].slot);
+				number(b, columns[c].get(&g[k]));
+			}
+		}
+	}
+	family(b, "moe_gpu_sensors_left_out", "gauge", "GPUs whose sensors are not listed, because there are too many.");
+	mo_buf_printf(b, "moe_gpu_sensors_left_out %lld\n", (long long)left_out);
+}
+
 static void controller(struct manager *m, struct mo_buf *b)
 {
 	struct http_stats h;
@@ -137,6 +227,8 @@ void api_metrics(void *arg, struct http_request *r)
 	cluster(m, &b);
 	jobs(m, &b);
 	nodes(m, &b);
+	findings(m, &b);
+	sensors(m, &b);
 	controller(m, &b);
 	http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", b.data, b.len, NULL);
 }

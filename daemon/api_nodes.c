@@ -1,6 +1,7 @@
 /* Nodes: list, one node, why, and the verbs drain, undrain, fence. */
 #include <string.h>
 #include "daemon/api.h"
+#include "daemon/core/drift.h"
 #include "daemon/turn.h"
 
 void api_nodes_list(void *arg, struct http_request *r)
@@ -50,6 +51,16 @@ void api_nodes_why(void *arg, struct http_request *r)
 	node_why(manager_state(m), n, manager_now(m), &v);
 	api_send_doc(r, 200, &why_view_desc, &v);
 	mo_desc_done(&why_view_desc, &v);
+}
+
+void api_drift(void *arg, struct http_request *r)
+{
+	struct drift_view v;
+
+	mo_desc_init(&drift_view_desc, &v);
+	drift_view(manager_state(arg), &v);
+	api_send_doc(r, 200, &drift_view_desc, &v);
+	mo_desc_done(&drift_view_desc, &v);
 }
 
 struct verb_body { char *reason, *when; bool confirmed; };

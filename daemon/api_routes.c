@@ -25,6 +25,7 @@ const struct api_route api_routes[] = {
 	{ { "GET", "/v1/nodes/{name}", ROLE_VIEWER, api_nodes_get, 0, false }, "One node with its GPUs and NUMA nodes.", "nodes" },
 	{ { "GET", "/v1/nodes/{name}/topology", ROLE_VIEWER, api_nodes_topology, 0, false }, "The node drawn, SVG; format=text, width= for a text tree.", "nodes", "format width" },
 	{ { "GET", "/v1/nodes/{name}/why", ROLE_VIEWER, api_nodes_why, 0, false }, "Why the node is in its state.", "nodes" },
+	{ { "GET", "/v1/drift", ROLE_VIEWER, api_drift, 0, false }, "What of the software differs among nodes with GPUs of one model.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/drain", ROLE_OPERATOR, api_nodes_drain, SMALL, false }, "Give a node no new work: {\"reason\":TEXT,\"when\":\"idle|checkpoint|now\"}.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/undrain", ROLE_OPERATOR, api_nodes_undrain, SMALL, false }, "Give it work again.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/fence", ROLE_OPERATOR, api_nodes_fence, SMALL, false }, "State that a silent node is powered off: {\"confirmed\":true}.", "nodes" },

@@ -97,7 +97,7 @@ function drawJobs(items) {
 }
 
 function drawNodes(items) {
-  fill('nodes', items.map((n) => [n.name, [[n.name], shown(n.state), [number(n.gpus), 'num'], [number(n.gpus_free), 'num'], [number(n.cpus), 'num'], [n.jobs.join(' ')],
+  fill('nodes', items.map((n) => [n.name, [[n.name], shown(n.state), n.health ? shown(n.health + (n.findings ? ' (' + n.findings + ')' : '')) : ['-'], [number(n.gpus), 'num'], [number(n.gpus_free), 'num'], [number(n.cpus), 'num'], [n.jobs.join(' ')],
     [n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'], [n.reason, 'wrap']]]));
 }
 
