@@ -1,20 +1,20 @@
-/* The binding plan and the judgement of what the kernel made of it. Called by the agent at launch (plan), by stepd after exec (judge), by dry-run and the simulator.
+/* The binding plan. Called by the agent at launch, by dry-run and the simulator; what the kernel made of it is judged in bind_judge.c.
  *
- * A GPU slot owns a fixed share of the whole cores of its NUMA node: the node's cores, minus the reserved ones, divided among its slots in slot order. So jobs that
- * run beside each other on one node never meet, whatever order they come in. Only when the slots outnumber the cores are the free cores divided among this
- * job's ranks, and when those outnumber them too, all of them share all cores and say so. Rules and numbers: hardware facts 2.2 to 2.4 (numa shares, SLIT
- * fallback, preferred instead of bind: a full node must not mean an OOM kill while memory is free elsewhere). */
+ * A GPU slot owns a fixed share of the whole cores of its NUMA node: the node's cores, divided among its slots in slot order along L3 groups, minus the reserved ones (bind_cores.c). So jobs
+ * that run beside each other on one node never meet, whatever order they come in. Only when the slots outnumber the cores, or another job holds the share, are the free cores divided among
+ * this job's ranks, and when those outnumber them too, all of them share all cores and say so. Memory is preferred near the GPU, not bound: a full node must not mean an OOM kill while memory
+ * is free elsewhere. Rules, examples and traps: docs/binding.md. */
 #include "agent/core/bind.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "lib/base/idset.h"
+#include "agent/core/bind_cores.h"
 #include "lib/base/parse.h"
 
-#define RESERVE_CORES 2                /* per NUMA node: core 0 for interrupts and kernel threads, one more for agent and NIC */
+#define RESERVE_CORES 2                /* per NUMA node: the lowest for interrupts and kernel threads, one more for agent and NIC */
 
-static const char *const mem_policy_names[] = { "none", "preferred", "bind", "interleave" };
+const char *const mem_policy_names[] = { "none", "preferred", "bind", "interleave" };
 static const struct mo_field rank_bind_fields[] = {
 	MO_F(rank_bind, cpus, MO_STR),
 	MO_F(rank_bind, n_cpus, MO_INT),
@@ -28,140 +28,34 @@ static const struct mo_field rank_bind_fields[] = {
 };
 const struct mo_desc rank_bind_desc = MO_DESC(rank_bind, rank_bind_fields);
 
-struct core { struct mo_idset cpus; int64_t first; size_t l3; bool reserved; };
-/* The cores that the ranks of one NUMA node (or of unknown NUMA nodes: all cores) are placed on, in L3 order. */
-struct pool { struct core *cores; size_t n; };
-
-static void pool_done(struct pool *p) {
-	for (size_t i = 0; i < p->n; i++)
-		mo_idset_done(&p->cores[i].cpus);
-	free(p->cores);
-	*p = (struct pool){ 0 };
-}
-
-/* Calls fn for each ";"-separated cpu list. */
-static int each_group(const char *text, int (*fn)(void *arg, const struct mo_idset *group), void *arg) {
-	for (const char *p = text; p && *p; ) {
-		size_t n = strcspn(p, ";");
-		_cleanup_(mo_freep) char *part = mo_strndup(p, n);
-		_cleanup_(mo_idset_done) struct mo_idset set = { 0 };
-		int r = mo_idset_parse(part, &set);
-
-		if (r == 0 && mo_idset_count(&set) > 0)
-			r = fn(arg, &set);
-		if (r < 0)
-			return r;
-		p += n + (p[n] == ';');
-	}
-	return 0;
-}
-
-struct l3_search { struct pool *pool; size_t from, index; };
-
-static int mark_l3(void *arg, const struct mo_idset *group) {
-	struct l3_search *s = arg;
-
-	for (size_t i = s->from; i < s->pool->n; i++)
-		if (mo_idset_has(group, (size_t)s->pool->cores[i].first))
-			s->pool->cores[i].l3 = s->index;
-	s->index++;
-	return 0;
-}
-
-static int add_core(void *arg, const struct mo_idset *group) {
-	struct pool *pool = arg;
-	struct core *c = MO_GROW(pool->cores, pool->n);
-
-	mo_idset_copy(&c->cpus, group);
-	c->first = mo_idset_next(group, 0);
-	return 0;
-}
-
-static int by_first(const void *a, const void *b) {
-	const struct core *x = a, *y = b;
-
-	return (x->first > y->first) - (x->first < y->first);
-}
-
-static int by_l3(const void *a, const void *b) {
-	const struct core *x = a, *y = b;
-
-	return x->l3 != y->l3 ? (x->l3 > y->l3) - (x->l3 < y->l3) : by_first(a, b);
-}
-
-/* Adds a NUMA node's cores. l3_base keeps the groups of several nodes apart. */
-static int add_node(const struct numa_node *node, size_t l3_base, struct pool *pool) {
-	size_t from = pool->n;
-	int r = 0;
-
-	if (node->cores && *node->cores) {
-		r = each_group(node->cores, add_core, pool);
-	} else if (node->cpus) {
-		_cleanup_(mo_idset_done) struct mo_idset all = { 0 };
-		r = mo_idset_parse(node->cpus, &all);
-		for (int64_t cpu = mo_idset_next(&all, 0); r == 0 && cpu >= 0; cpu = mo_idset_next(&all, cpu + 1)) {
-			_cleanup_(mo_idset_done) struct mo_idset one = { 0 };
-			mo_idset_add(&one, (size_t)cpu);
-			add_core(pool, &one);
-		}
-	}
-	if (r < 0)
-		return r;
-	for (size_t i = from; i < pool->n; i++)
-		pool->cores[i].l3 = l3_base;
-	struct l3_search search = { .pool = pool, .from = from, .index = l3_base + 1 };
-	return each_group(node->l3, mark_l3, &search);
-}
-
-/* The usable cores of a NUMA node, MO_NONE = of all. keep: cores that must stay; only what is above them is reserved. */
-static int make_pool(const struct nodeinfo *info, int64_t numa, const struct recipe_bind *how, size_t keep, struct pool *pool) {
-	size_t reserve = how->reserve_cores == MO_NONE || how->reserve_cores < 0 ? RESERVE_CORES : (size_t)how->reserve_cores;
-	size_t n_nodes = 0, kept = 0;
-
-	for (size_t i = 0; i < info->n_numa; i++)
-		if (numa == MO_NONE || info->numa[i].id == numa) {
-			int r = add_node(&info->numa[i], i * 65536, pool);
-			if (r < 0)
-				return r;
-			n_nodes++;
-		}
-	if (!pool->n)
-		return 0;
-	qsort(pool->cores, pool->n, sizeof(*pool->cores), by_first);
-	if (reserve > pool->n)
-		reserve = pool->n;
-	reserve = MO_MIN(reserve * n_nodes, pool->n > keep ? pool->n - keep : 0);
-	for (size_t i = 0; i < pool->n; i++) {
-		if (i < reserve)
-			mo_idset_done(&pool->cores[i].cpus);
-		else
-			pool->cores[kept++] = pool->cores[i];
-	}
-	pool->n = kept;
-	qsort(pool->cores, pool->n, sizeof(*pool->cores), by_l3);
-	return 0;
-}
-
 static bool has_cores(const struct numa_node *n) {
 	return (n->cores && *n->cores) || (n->cpus && *n->cpus);
 }
 
-/* The NUMA node whose cores a GPU of node `numa` uses: itself, or the nearest by SLIT that has any; MO_NONE when unknown. */
-static int64_t node_with_cores(const struct nodeinfo *info, int64_t numa) {
-	const struct numa_node *own = NULL, *best = NULL;
+static bool has_memory(const struct numa_node *n) {
+	return n->mem_bytes != MO_NONE && n->mem_bytes > 0;
+}
+
+static const struct numa_node *numa_of(const struct nodeinfo *info, int64_t id) {
+	for (size_t i = 0; i < info->n_numa; i++)
+		if (info->numa[i].id == id)
+			return &info->numa[i];
+	return NULL;
+}
+
+/* NUMA node `numa` if it has what is asked for, or the nearest by SLIT that does; MO_NONE when unknown. */
+static int64_t nearest_with(const struct nodeinfo *info, int64_t numa, bool (*has)(const struct numa_node *)) {
+	const struct numa_node *own = numa_of(info, numa), *best = NULL;
 	int64_t best_distance = INT64_MAX;
 	size_t i = 0;
 
-	for (size_t k = 0; k < info->n_numa; k++)
-		if (info->numa[k].id == numa)
-			own = &info->numa[k];
-	if (!own || has_cores(own))
+	if (!own || has(own))
 		return own ? numa : MO_NONE;
 	for (const char *p = own->distances; p && *p && i < info->n_numa; i++) {
 		size_t n = strcspn(p, " ");
 		_cleanup_(mo_freep) char *word = mo_strndup(p, n);
 		int64_t distance;
-		if (mo_parse_i64(word, 0, INT32_MAX, &distance) == 0 && has_cores(&info->numa[i]) && distance < best_distance) {
+		if (mo_parse_i64(word, 0, INT32_MAX, &distance) == 0 && has(&info->numa[i]) && distance < best_distance) {
 			best_distance = distance;
 			best = &info->numa[i];
 		}
@@ -178,23 +72,11 @@ static const struct gpu_slot *slot_of(const struct nodeinfo *info, int64_t index
 	return NULL;
 }
 
-/* Cpus of cores[from..to) without the taken ones; whole cores only. Returns how many cores. */
-static size_t collect(const struct pool *pool, size_t from, size_t to, const struct mo_idset *taken, bool one_thread, struct mo_idset *ret) {
-	size_t n = 0;
+/* text is taken over */
+static void add_note(struct rank_bind *b, char *text) {
+	_cleanup_(mo_freep) char *more = text, *old = TAKE_PTR(b->note);
 
-	for (size_t i = from; i < to; i++) {
-		_cleanup_(mo_idset_done) struct mo_idset free_cpus = { 0 };
-		mo_idset_copy(&free_cpus, &pool->cores[i].cpus);
-		mo_idset_andnot(&free_cpus, taken);
-		if (!mo_idset_equal(&free_cpus, &pool->cores[i].cpus))
-			continue;
-		if (one_thread)
-			mo_idset_add(ret, (size_t)pool->cores[i].first);
-		else
-			mo_idset_or(ret, &pool->cores[i].cpus);
-		n++;
-	}
-	return n;
+	b->note = mo_printf("%s%s%s", old ? old : "", old ? "; " : "", more);
 }
 
 static void set_cpus(struct rank_bind *b, const struct mo_idset *cpus, size_t n_cores) {
@@ -203,96 +85,161 @@ static void set_cpus(struct rank_bind *b, const struct mo_idset *cpus, size_t n_
 	b->n_cpus = (int64_t)MO_MAX(n_cores, (size_t)1);
 }
 
-/* All of the pool's cores for each of them; the note says it. */
-static void set_shared(const struct pool *pool, bool one_thread, struct rank_bind **members, size_t n, const char *why) {
-	_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 }, none = { 0 };
-	size_t cores = collect(pool, 0, pool->n, &none, one_thread, &cpus);
+struct member { struct rank_bind *bind; size_t position; };   /* position: of the slot among the slots of the pool */
 
+/* All of the pool's cores for each of them; the note says it. */
+static void set_shared(const struct core_pool *pool, bool one_thread, const struct member *members, size_t n, const char *why) {
+	_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
+	size_t cores = 0;
+
+	for (size_t i = 0; i < pool->n; i++)
+		if (!pool->cores[i].reserved) {
+			core_give(pool, i, one_thread, &cpus);
+			cores++;
+		}
 	for (size_t i = 0; i < n; i++) {
-		set_cpus(members[i], &cpus, cores / n);
-		members[i]->shared = true;
-		free(members[i]->note);
-		members[i]->note = mo_printf("%s %zu %s: %s", n > 1 ? "ranks share" : "the rank shares", cores, cores == 1 ? "core" : "cores", why);
+		set_cpus(members[i].bind, &cpus, cores / n);
+		members[i].bind->shared = true;
+		add_note(members[i].bind, mo_printf("%s %zu %s: %s", n > 1 ? "ranks share" : "the rank shares", cores, cores == 1 ? "core" : "cores", why));
 	}
 }
 
-struct member { struct rank_bind *bind; size_t position; };   /* position: of the slot among the slots of the pool */
+/* What other jobs and the shares of this job's other ranks leave, for the ranks that have no share of their own. */
+static void share_rest(const struct core_pool *pool, const struct mo_idset *taken, const struct mo_idset *used, bool one_thread, const struct member *late, size_t n, size_t n_all) {
+	_cleanup_(mo_freep) size_t *rest = mo_alloc_array(pool->n + 1, sizeof(*rest));
+	size_t n_rest = 0;
 
-static void share_out(const struct pool *pool, const struct mo_idset *taken, bool one_thread, const struct member *members, size_t n, size_t n_slots) {
-	_cleanup_(mo_freep) struct rank_bind **late = mo_alloc_array(n + 1, sizeof(*late));
-	_cleanup_(mo_idset_done) struct mo_idset none = { 0 }, used = { 0 };
+	for (size_t i = 0; i < pool->n; i++)
+		if (!pool->cores[i].reserved && core_is_free(pool, i, taken) && core_is_free(pool, i, used))
+			rest[n_rest++] = i;
+	if (n_rest < n) {
+		set_shared(pool, one_thread, late, n, pool->n >= n_all ? "other jobs use the rest" : "there are fewer cores than ranks");
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
+		for (size_t k = i * n_rest / n; k < (i + 1) * n_rest / n; k++)
+			core_give(pool, rest[k], one_thread, &cpus);
+		set_cpus(late[i].bind, &cpus, (i + 1) * n_rest / n - i * n_rest / n);
+	}
+}
+
+static void share_out(const struct core_pool *pool, const struct mo_idset *taken, bool one_thread, const struct member *members, size_t n) {
+	_cleanup_(mo_freep) struct member *late = mo_alloc_array(n + 1, sizeof(*late));
+	_cleanup_(mo_idset_done) struct mo_idset used = { 0 };
 	size_t n_late = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
-		size_t p = members[i].position, cores = 0;
+		size_t cores = 0;
 
-		if (pool->n >= n_slots) {
-			cores = collect(pool, p * pool->n / n_slots, (p + 1) * pool->n / n_slots, taken, one_thread, &cpus);
-			collect(pool, p * pool->n / n_slots, (p + 1) * pool->n / n_slots, &none, false, &used);
-		}
+		for (size_t k = 0; pool->divided && k < pool->n; k++)
+			if (pool->cores[k].share == members[i].position && !pool->cores[k].reserved && core_is_free(pool, k, taken)) {
+				core_give(pool, k, one_thread, &cpus);
+				core_give(pool, k, false, &used);
+				cores++;
+			}
 		if (cores)
 			set_cpus(members[i].bind, &cpus, cores);
 		else
-			late[n_late++] = members[i].bind;
+			late[n_late++] = members[i];
 	}
-	if (!n_late)
-		return;
-	/* What is left after other jobs and after the shares given above. */
-	mo_idset_or(&used, taken);
-	struct pool rest = { .cores = mo_alloc_array(pool->n + 1, sizeof(*rest.cores)) };
-	for (size_t i = 0; i < pool->n; i++)
-		if (!mo_idset_has(&used, (size_t)pool->cores[i].first))
-			rest.cores[rest.n++] = pool->cores[i];
-	for (size_t i = 0; rest.n >= n_late && i < n_late; i++) {
-		_cleanup_(mo_idset_done) struct mo_idset cpus = { 0 };
-		size_t cores = collect(&rest, i * rest.n / n_late, (i + 1) * rest.n / n_late, &none, one_thread, &cpus);
-		set_cpus(late[i], &cpus, cores);
-	}
-	if (rest.n < n_late)
-		set_shared(pool, one_thread, late, n_late, pool->n >= n ? "other jobs use the rest" : "there are fewer cores than ranks");
-	free(rest.cores);
+	if (n_late)
+		share_rest(pool, taken, &used, one_thread, late, n_late, n);
 }
 
-static void set_memory(const struct nodeinfo *info, const struct recipe_bind *how, struct rank_bind *b) {
+static void add_mem_node(struct mo_idset *nodes, int64_t id) {
+	if (id != MO_NONE && id >= 0)
+		mo_idset_add(nodes, (size_t)id);
+}
+
+/* A GPU whose own node has memory but no cores has two near ones. A node without memory is never named: the kernel would quietly take it out of the policy. */
+static void set_memory(const struct nodeinfo *info, const struct recipe_bind *how, const struct gpu_slot *slot, struct rank_bind *b) {
 	const char *memory = how->memory ? how->memory : "preferred";
 	_cleanup_(mo_idset_done) struct mo_idset nodes = { 0 };
+	bool known = false;
 
+	for (size_t i = 0; i < info->n_numa; i++)
+		known = known || has_memory(&info->numa[i]);
 	if (info->n_numa < 2 || mo_streq(memory, "none"))
 		return;
 	if (mo_streq(memory, "interleave")) {
 		for (size_t i = 0; i < info->n_numa; i++)
-			mo_idset_add(&nodes, (size_t)info->numa[i].id);
-		b->mem_policy = MEM_INTERLEAVE;
-	} else {
-		if (b->numa_node == MO_NONE)
-			return;
-		mo_idset_add(&nodes, (size_t)b->numa_node);
-		b->mem_policy = mo_streq(memory, "bind") ? MEM_BIND : MEM_PREFERRED;
+			if (!known || has_memory(&info->numa[i]))
+				add_mem_node(&nodes, info->numa[i].id);
+	} else if (b->numa_node != MO_NONE) {
+		add_mem_node(&nodes, known ? nearest_with(info, b->numa_node, has_memory) : b->numa_node);
+		if (known && slot->numa_node != b->numa_node)
+			add_mem_node(&nodes, nearest_with(info, slot->numa_node, has_memory));
 	}
+	if (!mo_idset_count(&nodes))
+		return;
+	b->mem_policy = mo_streq(memory, "interleave") ? MEM_INTERLEAVE : mo_streq(memory, "bind") ? MEM_BIND : MEM_PREFERRED;
 	b->mem_nodes = mo_idset_format(&nodes);
 }
 
-/* Places the ranks whose GPUs use the cores of `numa`. */
-static int bind_group(const struct nodeinfo *info, const struct recipe_bind *how, int64_t numa, const int64_t *gpus, size_t n, const struct mo_idset *taken,
+static void set_nic(const struct nodeinfo *info, const struct recipe_bind *how, const struct gpu_slot *slot, struct rank_bind *b) {
+	if (mo_streq(how->nic, "none") || !slot->nic)
+		return;
+	b->nic = mo_strdup(slot->nic);
+	for (size_t i = 0; i < info->n_nics; i++) {
+		const struct nic_info *nic = &info->nics[i];
+		if (mo_streq(nic->name, slot->nic) && numa_of(info, nic->numa_node) && numa_of(info, slot->numa_node) && nic->numa_node != slot->numa_node)
+			add_note(b, mo_printf("%s is on NUMA node %lld, the GPU on %lld", nic->name, (long long)nic->numa_node, (long long)slot->numa_node));
+	}
+}
+
+/* Cores of NUMA node i per slot, if it had one more, times 65536. */
+static size_t room_on(const struct nodeinfo *info, size_t i, const int64_t *homes) {
+	_cleanup_(pool_done) struct core_pool pool = { 0 };
+	size_t slots = 1;
+
+	for (size_t s = 0; s < info->n_gpus; s++)
+		slots += homes[s] == info->numa[i].id;
+	return pool_fill(info, info->numa[i].id, &pool) == 0 ? pool.n * 65536 / slots : 0;
+}
+
+/* The NUMA node whose cores each slot uses. A slot of unknown place uses all of them when no slot's place is known (MO_NONE), else those of the node with the most cores per slot. */
+static void find_homes(const struct nodeinfo *info, int64_t *homes) {
+	bool any = false;
+
+	for (size_t s = 0; s < info->n_gpus; s++) {
+		homes[s] = nearest_with(info, info->gpus[s].numa_node, has_cores);
+		any = any || homes[s] != MO_NONE;
+	}
+	for (size_t s = 0; any && s < info->n_gpus; s++) {
+		size_t most = 0;
+		if (homes[s] != MO_NONE)
+			continue;
+		int64_t best = MO_NONE;
+		for (size_t i = 0; i < info->n_numa; i++) {
+			size_t room = room_on(info, i, homes);
+			if (room > most) {
+				most = room;
+				best = info->numa[i].id;
+			}
+		}
+		homes[s] = best;
+	}
+}
+
+/* Places the ranks whose GPUs use the cores of `home`. */
+static int bind_group(const struct nodeinfo *info, const struct recipe_bind *how, const int64_t *homes, int64_t home, const int64_t *gpus, size_t n, const struct mo_idset *taken,
 		      struct rank_bind *binds, const char **ret_problem) {
 	_cleanup_(mo_freep) struct member *members = mo_alloc_array(n + 1, sizeof(*members));
-	_cleanup_(pool_done) struct pool pool = { 0 };
+	_cleanup_(pool_done) struct core_pool pool = { 0 };
+	size_t reserve = how->reserve_cores == MO_NONE || how->reserve_cores < 0 ? RESERVE_CORES : (size_t)how->reserve_cores;
 	size_t n_members = 0, n_slots = 0;
 
 	for (size_t s = 0; s < info->n_gpus; s++) {
-		if (node_with_cores(info, info->gpus[s].numa_node) != numa)
+		if (homes[s] != home)
 			continue;
 		for (size_t i = 0; i < n; i++)
 			if (gpus[i] == info->gpus[s].index)
 				members[n_members++] = (struct member){ .bind = &binds[i], .position = n_slots };
 		n_slots++;
 	}
-	int r = make_pool(info, numa, how, n_slots, &pool);
-	if (r == 0 && pool.n < n_slots) {
-		pool_done(&pool);
-		r = make_pool(info, numa, how, n_members, &pool);
-	}
+	int r = pool_fill(info, home, &pool);
 	if (r < 0) {
 		*ret_problem = "a cpu list of the node's topology is malformed";
 		return r;
@@ -301,27 +248,44 @@ static int bind_group(const struct nodeinfo *info, const struct recipe_bind *how
 		*ret_problem = "the node's topology names no usable CPU";
 		return -ENODEV;
 	}
-	share_out(&pool, taken, mo_streq(how->smt, "one"), members, n_members, n_slots);
+	pool_divide(&pool, n_slots, home == MO_NONE ? reserve * info->n_numa : reserve, n_members);
+	share_out(&pool, taken, mo_streq(how->smt, "one"), members, n_members);
 	return 0;
 }
 
 /* Nothing bound: a fair share of the node's cores for OMP_NUM_THREADS. */
 static void leave_unbound(const struct nodeinfo *info, size_t n, struct rank_bind *binds) {
-	static const struct recipe_bind no_reserve = { .reserve_cores = 0 };
-	_cleanup_(pool_done) struct pool pool = { 0 };
-	size_t cores = make_pool(info, MO_NONE, &no_reserve, 0, &pool) == 0 ? pool.n : 0;
+	_cleanup_(pool_done) struct core_pool pool = { 0 };
+	size_t cores = pool_fill(info, MO_NONE, &pool) == 0 ? pool.n : 0;
 	size_t slots = MO_MAX(info->n_gpus, n);
 
 	for (size_t i = 0; i < n; i++) {
 		binds[i].n_cpus = (int64_t)MO_MAX(cores / MO_MAX(slots, (size_t)1), (size_t)1);
-		binds[i].note = mo_strdup("not bound: bind.cpu is none");
+		add_note(&binds[i], mo_strdup("not bound: bind.cpu is none"));
 	}
+}
+
+static int bind_cpus(const struct nodeinfo *info, const struct recipe_bind *how, const int64_t *gpus, size_t n, const struct mo_idset *taken, struct rank_bind *binds, struct mo_error *err) {
+	_cleanup_(mo_freep) int64_t *homes = mo_alloc_array(info->n_gpus + 1, sizeof(*homes));
+	const char *problem = NULL;
+
+	find_homes(info, homes);
+	for (size_t i = 0; i < n; i++) {
+		if (binds[i].cpus)
+			continue;
+		int64_t home = homes[slot_of(info, gpus[i]) - info->gpus];
+		int r = bind_group(info, how, homes, home, gpus, n, taken, binds, &problem);
+		if (r < 0)
+			return mo_error_set(err, r, "bind: %s: set bind.cpu to none, or repair the discovery of this node", problem);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (binds[i].numa_node == MO_NONE && info->n_numa > 1)
+			add_note(&binds[i], mo_strdup("the GPU's NUMA node is unknown: no memory is preferred"));
+	return 0;
 }
 
 static int bind_ranks(const struct nodeinfo *info, const struct recipe_bind *how, const int64_t *gpus, size_t n, const char *taken_cpus, struct rank_bind *binds, struct mo_error *err) {
 	_cleanup_(mo_idset_done) struct mo_idset taken = { 0 };
-	bool unbound = mo_streq(how->cpu, "none");
-	const char *problem = NULL;
 
 	if (mo_idset_parse(taken_cpus ? taken_cpus : "", &taken) < 0)
 		return mo_error_set(err, -EINVAL, "bind: the list of used cpus '%s' is malformed", taken_cpus);
@@ -329,23 +293,15 @@ static int bind_ranks(const struct nodeinfo *info, const struct recipe_bind *how
 		const struct gpu_slot *slot = slot_of(info, gpus[i]);
 		if (!slot)
 			return mo_error_set(err, -EINVAL, "bind: GPU slot %lld does not exist on this node, which has %zu: check that no GPU was lost", (long long)gpus[i], info->n_gpus);
-		binds[i].numa_node = node_with_cores(info, slot->numa_node);
+		binds[i].numa_node = nearest_with(info, slot->numa_node, has_cores);
 		binds[i].simulated = info->simulated;
 		binds[i].mem_policy = MEM_NONE;
-		if (!mo_streq(how->nic, "none"))
-			binds[i].nic = mo_strdup(slot->nic);
+		set_nic(info, how, slot, &binds[i]);
+		set_memory(info, how, slot, &binds[i]);
 	}
-	if (unbound)
-		leave_unbound(info, n, binds);
-	for (size_t i = 0; i < n && !unbound; i++) {
-		if (binds[i].cpus)
-			continue;
-		int r = bind_group(info, how, binds[i].numa_node, gpus, n, &taken, binds, &problem);
-		if (r < 0)
-			return mo_error_set(err, r, "bind: %s: set bind.cpu to none, or repair the discovery of this node", problem);
-	}
-	for (size_t i = 0; i < n; i++)
-		set_memory(info, how, &binds[i]);
+	if (!mo_streq(how->cpu, "none"))
+		return bind_cpus(info, how, gpus, n, &taken, binds, err);
+	leave_unbound(info, n, binds);
 	return 0;
 }
 
@@ -363,53 +319,4 @@ int bind_plan(const struct nodeinfo *info, const struct recipe_bind *how, const 
 	*ret = binds;
 	*n_ret = n_binds;
 	return 0;
-}
-
-/* Kernel text such as "prefer:1", "prefer (many):0-1", "bind=static:0", "interleave:0-3", "default" (mm/mempolicy.c, mpol_to_str). */
-static bool policy_matches(const struct rank_bind *want, const char *text) {
-	static const char *const kernel_names[] = { "default", "prefer", "bind", "interleave" };
-	const char *nodes = strrchr(text, ':');
-	_cleanup_(mo_idset_done) struct mo_idset have = { 0 }, wanted = { 0 };
-
-	if (want->mem_policy < MEM_NONE || want->mem_policy > MEM_INTERLEAVE || !mo_starts_with(text, kernel_names[want->mem_policy]) || !nodes)
-		return false;
-	return mo_idset_parse(nodes + 1, &have) == 0 && mo_idset_parse(want->mem_nodes ? want->mem_nodes : "", &wanted) == 0 && mo_idset_equal(&have, &wanted);
-}
-
-static int8_t judge(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy, char **ret_note) {
-	_cleanup_(mo_idset_done) struct mo_idset have = { 0 }, wanted = { 0 };
-
-	if (want->simulated) {
-		*ret_note = mo_strdup("simulated topology");
-		return -1;
-	}
-	if (!want->cpus) {
-		*ret_note = mo_strdup(want->note ? want->note : "not bound");
-		return -1;
-	}
-	if (!allowed_cpus || mo_idset_parse(allowed_cpus, &have) < 0 || mo_idset_parse(want->cpus, &wanted) < 0) {
-		*ret_note = mo_strdup("the kernel's list of allowed cpus could not be read");
-		return -1;
-	}
-	if (!mo_idset_equal(&have, &wanted)) {
-		*ret_note = mo_printf("asked for cpus %s, the kernel allows %s", want->cpus, allowed_cpus);
-		return 0;
-	}
-	if (want->mem_policy > MEM_NONE && !numa_policy) {
-		*ret_note = mo_strdup("the kernel's memory policy could not be read");
-		return -1;
-	}
-	if (want->mem_policy > MEM_NONE && !policy_matches(want, numa_policy)) {
-		*ret_note = mo_printf("asked for memory policy %s on node %s, the kernel says %s", mem_policy_names[want->mem_policy], want->mem_nodes ? want->mem_nodes : "?", numa_policy);
-		return 0;
-	}
-	*ret_note = mo_strdup(want->note);
-	return 1;
-}
-
-void bind_judge(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy, int8_t *ret_verified, char **ret_note) {
-	char *text = NULL;
-
-	*ret_verified = judge(want, allowed_cpus, numa_policy, &text);
-	*ret_note = text;
 }

@@ -4,7 +4,8 @@
 #include "lib/model/launch.h"
 #include "lib/model/nodeinfo.h"
 
-enum mem_policy { MEM_NONE, MEM_PREFERRED, MEM_BIND, MEM_INTERLEAVE };
+enum mem_policy { MEM_NONE, MEM_PREFERRED, MEM_BIND, MEM_INTERLEAVE }; /* PREFERRED with several nodes is the kernel's preferred-many */
+extern const char *const mem_policy_names[];
 struct rank_bind {
 	char *cpus;              /* cpu list, NULL = not bound (cpu: none) */
 	int64_t n_cpus;          /* OMP_NUM_THREADS' share */

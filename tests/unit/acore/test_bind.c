@@ -102,7 +102,9 @@ static void test_full_node(void **state) {
 		assert_false(b->binds[i].shared);
 		assert_null(b->binds[i].note);
 	}
-	assert_string_equal(b->binds[0].cpus, "2-24,194-216");         /* cores 0 and 1 are reserved, both siblings given */
+	assert_string_equal(b->binds[0].cpus, "1-23,193-215");         /* core 0 is reserved, both siblings given, three whole L3 groups */
+	assert_string_equal(b->binds[1].cpus, "25-47,217-239");        /* and the first core of the next share */
+	assert_string_equal(b->binds[2].cpus, "48-71,240-263");
 	assert_string_equal(b->binds[5].nic, "mlx5_5");
 	assert_disjoint(b);
 }
@@ -151,7 +153,7 @@ static void test_smt_one_and_none(void **state) {
 	b->how.nic = mo_strdup("none");
 	b->how.memory = mo_strdup("none");
 	assert_int_equal(plan(b, 4), 0);
-	assert_string_equal(b->binds[0].cpus, "2-24");
+	assert_string_equal(b->binds[0].cpus, "1-23");
 	assert_null(b->binds[0].nic);
 	assert_int_equal(b->binds[0].mem_policy, MEM_NONE);
 	b->how.cpu = mo_strdup("none");
@@ -229,7 +231,7 @@ static void test_gpu_order_is_not_numa_order(void **state) {
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(b->binds[i].numa_node, numa[i]);
 	assert_disjoint(b);
-	assert_string_equal(b->binds[0].cpus, "50-56,114-120");
+	assert_string_equal(b->binds[0].cpus, "49-55,113-119");
 	assert_string_equal(b->binds[1].cpus, "57-63,121-127");
 }
 
