@@ -168,7 +168,12 @@ const char *text_real(double v, int digits) {
 	char *b = next_buffer();
 	if (isnan(v))
 		return "NaN";
-	snprintf(b, 64, "%.*f", digits, v);
+	if (isfinite(v) && fabs(v) >= 1e10)
+		snprintf(b, 64, "%.3e", v);
+	else if (v != 0 && fabs(v) < pow(10, -digits))   /* 0.00 would say that there is nothing */
+		snprintf(b, 64, "%.2g", v);
+	else
+		snprintf(b, 64, "%.*f", digits, v);
 	return b;
 }
 
@@ -178,6 +183,10 @@ const char *text_si(double v) {
 		return "-";
 	char *b = next_buffer();
 	size_t u = 0;
+	if (isfinite(v) && fabs(v) >= 1e16) {
+		snprintf(b, 64, "%.3e", v);
+		return b;
+	}
 	for (; fabs(v) >= 999.5 && u < 4; u++)
 		v /= 1000;
 	snprintf(b, 64, u ? "%.*f%c" : "%.*f", u && fabs(v) < 9.995 ? 2 : u && fabs(v) < 99.95 ? 1 : !u && fabs(v) < 100 ? 1 : 0, v, units[u]);

@@ -16,13 +16,24 @@
 #define NOTIFY_MAX 8192
 #define VALUE_MAX 64                   /* longest number */
 
+/* More than any machine does for a long time; a value beyond is a slip of the engine and would spoil every sum. */
+#define STEP_S_MAX 1e7
+#define COUNT_MAX 1e15
+#define RATE_MAX 1e12
+#define TFLOPS_MAX 1e6
+#define MFU_MAX 100
+#define GB_MAX 1e6
+#define ANY_MAX INFINITY               /* loss, gradient norm and learning rate may be anything, NaN too: that is what they are watched for */
+
 enum target { T_INT, T_REAL, T_ITERATION, T_PATH, T_STEP_S, T_TOKENS_PER_S };
-struct field { const char *name; enum target target; size_t offset; };
-#define S(f, t) { #f, (t), offsetof(struct sample, f) }
+/* From 0 to max, else the value is refused; max INFINITY: nothing is, negative numbers and NaN neither. */
+struct field { const char *name; enum target target; size_t offset; double max; };
+#define S(f, t, max) { #f, (t), offsetof(struct sample, f), (max) }
 static const struct field fields[] = {
-	{ "iteration", T_ITERATION, 0 }, S(loss, T_REAL), S(grad_norm, T_REAL), S(lr, T_REAL), S(step_ms, T_REAL), { "step_s", T_STEP_S, 0 }, S(tokens, T_INT),
-	{ "tokens_per_s", T_TOKENS_PER_S, 0 }, S(tokens_per_s_per_gpu, T_REAL), S(tflops_per_gpu, T_REAL), S(mfu, T_REAL), S(mem_gb, T_REAL), S(skipped, T_INT), S(nan, T_INT),
-	{ "path", T_PATH, 0 }, { "steps", T_INT, SIZE_MAX }, { "seconds", T_REAL, SIZE_MAX },   /* read by nobody yet, allowed in rules */
+	{ "iteration", T_ITERATION, 0, COUNT_MAX }, S(loss, T_REAL, ANY_MAX), S(grad_norm, T_REAL, ANY_MAX), S(lr, T_REAL, ANY_MAX), S(step_ms, T_REAL, STEP_S_MAX * 1000),
+	{ "step_s", T_STEP_S, 0, STEP_S_MAX }, S(tokens, T_INT, COUNT_MAX), { "tokens_per_s", T_TOKENS_PER_S, 0, RATE_MAX }, S(tokens_per_s_per_gpu, T_REAL, RATE_MAX),
+	S(tflops_per_gpu, T_REAL, TFLOPS_MAX), S(mfu, T_REAL, MFU_MAX), S(mem_gb, T_REAL, GB_MAX), S(skipped, T_INT, COUNT_MAX), S(nan, T_INT, COUNT_MAX),
+	{ "path", T_PATH, 0, 0 }, { "steps", T_INT, SIZE_MAX, 0 }, { "seconds", T_REAL, SIZE_MAX, 0 },   /* read by nobody yet, allowed in rules */
 };
 /* Other names of the notify protocol; the rest are the fields above in capitals. */
 static const struct { const char *key, *field; } notify_names[] = { { "TFLOPS", "tflops_per_gpu" } };
@@ -189,10 +200,16 @@ static void set_field(const struct field *field, const char *s, size_t n, struct
 	}
 	if (field->offset == SIZE_MAX || read_number(s, n, &v) < 0)
 		return;
+	if (isnan(v) && isfinite(field->max))
+		return;                    /* "mfu: nan" of a first iteration: not known */
+	if (isfinite(field->max) && !(v >= 0 && v <= field->max)) {
+		f->refused++;
+		return;
+	}
 	switch (field->target) {
 	case T_INT: *(int64_t *)((char *)&f->sample + field->offset) = to_int(v); break;
 	case T_REAL: *(double *)((char *)&f->sample + field->offset) = v; break;
-	case T_ITERATION: f->sample.iteration = to_int(v) >= 0 ? to_int(v) : MO_NONE; break;
+	case T_ITERATION: f->sample.iteration = to_int(v); break;
 	case T_STEP_S: x->step_s = v; break;
 	case T_TOKENS_PER_S: x->tokens_per_s = v; break;
 	case T_PATH: break;
@@ -221,8 +238,11 @@ static void finish(struct line_fact *f, const struct extra *x, int64_t world) {
 		s->step_ms = x->step_s * 1000;
 	if (s->tokens_per_s_per_gpu == MO_NONE_F && x->tokens_per_s != MO_NONE_F && world > 0)
 		s->tokens_per_s_per_gpu = x->tokens_per_s / (double)world;
-	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms != MO_NONE_F && s->step_ms > 0 && world > 0)
+	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms != MO_NONE_F && s->step_ms > 0 && world > 0) {
 		s->tokens_per_s_per_gpu = (double)s->tokens * 1000 / s->step_ms / (double)world;
+		if (s->tokens_per_s_per_gpu > RATE_MAX)
+			s->tokens_per_s_per_gpu = MO_NONE_F;
+	}
 	f->iteration = s->iteration;
 	if (f->iteration == MO_NONE && f->path[0])
 		f->iteration = trailing_number(f->path);
@@ -235,6 +255,7 @@ static void fact_init(struct line_fact *f, struct extra *x) {
 	f->iteration = MO_NONE;
 	f->path[0] = f->status[0] = 0;
 	f->ready = f->checkpoint = false;
+	f->refused = 0;
 	*x = (struct extra){ .step_s = MO_NONE_F, .tokens_per_s = MO_NONE_F };
 }
 
@@ -335,8 +356,9 @@ static bool notify_pair(const char *key, size_t n, const char *value, size_t len
 	const struct field *field = notify_field(key, n);
 	if (!field || read_number(value, len, &number) < 0)
 		return false;
+	int refused = f->refused;
 	set_field(field, value, len, f, x);
-	*metric |= field->target != T_ITERATION;
+	*metric |= field->target != T_ITERATION && f->refused == refused;
 	return true;
 }
 

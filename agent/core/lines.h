@@ -15,6 +15,7 @@ struct line_fact {
 	int64_t iteration; char path[4096];   /* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED */
 	bool ready; bool checkpoint;          /* notify only: READY=1, CHECKPOINT= given */
 	char status[256];
+	int refused;              /* values that cannot be (negative times, 1e308 TFLOP/s): left out */
 };
 /* One line without its newline, at most MO_LINE_MAX bytes; ANSI codes are removed first. Calls fn for each match (several on glued lines). world: ranks of the job (tokens/s/GPU). */
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);

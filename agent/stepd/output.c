@@ -91,6 +91,15 @@ static void log_write(struct stepd *s, struct rank *r, const char *data, size_t 
 
 struct fact_target { struct stepd *s; struct rank *r; };
 
+/* Told at the first and at the rank's end: an engine that is wrong once is wrong at every iteration. */
+static void count_refused(const struct fact_target *t, const struct line_fact *f) {
+	if (f->refused && t->r->values_refused == 0) {
+		struct mo_log_where w = where(t->s, t->r);
+		mo_log(MO_WARNING, NULL, &w, "rank %lld reports impossible values (negative, or far beyond any machine): they are left out; correct what the engine prints or sends", (long long)t->r->rank);
+	}
+	t->r->values_refused += f->refused;
+}
+
 static void queue_note(const struct fact_target *t, int type, const struct line_fact *f) {
 	struct note n;
 	mo_desc_init(&note_desc, &n);
@@ -114,6 +123,7 @@ static void on_fact(void *arg, const struct line_fact *f) {
 	static const int event_of[_LINE_KIND_N] = {
 		[LINE_SAMPLE] = SE_SAMPLE, [LINE_PHASE] = SE_PHASE, [LINE_SAVED] = SE_CHECKPOINT, [LINE_SAVING] = SE_SAVING, [LINE_RESUMED] = SE_RESUMED, [LINE_ENDED] = -1,
 	};
+	count_refused(arg, f);
 	if (f->kind >= 0 && f->kind < _LINE_KIND_N && event_of[f->kind] >= 0)
 		queue_note(arg, event_of[f->kind], f);
 }
@@ -269,6 +279,10 @@ void output_drain(struct stepd *s, struct rank *r) {
 		if (both[i]->line.len > 0)
 			tail_add(r, both[i]->line.data, both[i]->line.len);
 	on_notify(s, &r->notify, EPOLLIN);
+	if (r->values_refused > 1) {
+		struct mo_log_where w = where(s, r);
+		mo_log(MO_WARNING, NULL, &w, "rank %lld reported %lld impossible values", (long long)r->rank, (long long)r->values_refused);
+	}
 }
 
 void on_notify(struct stepd *s, struct source *source, uint32_t events) {
@@ -282,6 +296,7 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events) {
 		struct line_fact f;
 		if (n > DATAGRAM_BYTES || lines_notify(data, (size_t)n, s->spool.launch.world, &f) < 0)
 			continue;
+		count_refused(&t, &f);
 		notify_facts(&t, &f);
 	}
 }

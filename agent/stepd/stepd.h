@@ -45,7 +45,7 @@ struct rank {
 	struct source notify;
 	struct tail *tail;
 	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
-	int64_t log_dropped; int log_error;
+	int64_t log_dropped, values_refused; int log_error;
 	bool started, failed, exited;    /* failed: it never reached exec */
 };
 

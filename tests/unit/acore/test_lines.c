@@ -225,11 +225,36 @@ static void test_notify_bad(void **state) {
 	assert_int_equal(lines_notify(big, 8192, 4, &f), -EINVAL);
 }
 
+/* What no machine does is left out and counted; the rest of the same datagram or line counts. */
+static void test_impossible_values(void **state) {
+	static const struct { const char *text; int refused, kind; } cases[] = {
+		{ "ITERATION=1\nSTEP_MS=-5", 1, LINE_SAMPLE }, { "ITERATION=1\nTFLOPS=1e308", 1, LINE_SAMPLE }, { "ITERATION=1\nTOKENS=-1\nMEM_GB=-0.1\nMFU=1e9\nSKIPPED=-1\nNAN=-2", 5, LINE_SAMPLE },
+		{ "ITERATION=-4", 1, -1 }, { "STEP_MS=-5", 1, -1 }, { "ITERATION=1e16\nLOSS=2", 1, LINE_SAMPLE }, { "ITERATION=1\nTOKENS_PER_S=inf", 1, LINE_SAMPLE },
+		{ "ITERATION=1\nMFU=nan", 0, LINE_SAMPLE }, { "ITERATION=1\nLOSS=-3\nGRAD_NORM=inf\nLR=-1e-3", 0, LINE_SAMPLE }, { "ITERATION=1\nSTEP_MS=0\nTFLOPS=0", 0, LINE_SAMPLE },
+	};
+	struct line_fact f;
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		assert_int_equal(notify(cases[i].text, &f), 0);
+		assert_int_equal(f.refused, cases[i].refused);
+		assert_int_equal(f.kind, cases[i].kind);
+		assert_true(f.sample.tflops_per_gpu == MO_NONE_F || f.sample.tflops_per_gpu == 0);
+		assert_true(f.sample.step_ms == MO_NONE_F || f.sample.step_ms == 0);
+		assert_true(f.sample.tokens == MO_NONE && f.sample.mem_gb == MO_NONE_F && f.sample.mfu == MO_NONE_F && f.sample.skipped == MO_NONE && f.sample.nan == MO_NONE);
+	}
+	assert_int_equal(notify("ITERATION=1\nTOKENS=1000\nSTEP_MS=1e-300", &f), 0);
+	assert_true(f.sample.tokens_per_s_per_gpu == MO_NONE_F);
+	struct got g = line("completed step: 7, seconds: 99999999999.5, Tokens/s: 10");
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.facts[0].refused, 1);
+	assert_int_equal(g.facts[0].iteration, 7);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_megatron), cmocka_unit_test(test_missing_loss_is_nan), cmocka_unit_test(test_glued), cmocka_unit_test(test_ansi_and_carriage_returns),
 		cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_rules), cmocka_unit_test(test_hostile_pattern_ends), cmocka_unit_test(test_notify_sample),
-		cmocka_unit_test(test_notify_other), cmocka_unit_test(test_notify_bad),
+		cmocka_unit_test(test_notify_other), cmocka_unit_test(test_notify_bad), cmocka_unit_test(test_impossible_values),
 	};
 	return cmocka_run_group_tests_name("acore/lines", tests, NULL, NULL);
 }

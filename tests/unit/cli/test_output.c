@@ -15,7 +15,14 @@ static void numbers(void **state)
 	assert_string_equal(text_real(MO_NONE_F, 2), "-");
 	assert_string_equal(text_real(NAN, 2), "NaN");
 	assert_string_equal(text_real(2.345, 2), "2.35");
+	assert_string_equal(text_real(0.00027, 2), "0.00027");
+	assert_string_equal(text_real(-0.00027, 2), "-0.00027");
+	assert_string_equal(text_real(0, 2), "0.00");
+	assert_string_equal(text_real(0.01, 2), "0.01");
+	assert_string_equal(text_real(1e308, 2), "1.000e+308");
+	assert_string_equal(text_real(INFINITY, 2), "inf");
 	assert_string_equal(text_si(999), "999");
+	assert_string_equal(text_si(1e308), "1.000e+308");
 	assert_string_equal(text_si(12.34), "12.3");
 	assert_string_equal(text_si(1234), "1.23k");
 	assert_string_equal(text_si(99960), "100k");
