@@ -49,7 +49,7 @@ void scan_start(struct manager *m, const struct command *c) {
 	*s = (struct scan){.m = m, .job = c->job, .attempt = c->attempt, .dir = mo_strdup(c->dir)};
 	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
-	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, m->config->allow_root ? (char *)"--allow-root" : NULL, NULL};
+	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL, NULL};
 	int r = helper_start(m->loop, m->ckpt_path, argv, m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &s->helper);
 	if (r < 0)
 		on_scanned(s, 0, "", 0, strerror(-r));

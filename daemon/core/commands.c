@@ -70,6 +70,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int64
 	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
+	k->allow_root = j->spec.allow_root;
 	k->level = mo_strdup(j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 	k->world = job_gpus(j);
 	return k;

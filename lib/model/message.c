@@ -99,6 +99,7 @@ static const struct mo_field command_fields[] = {
 	MO_F_SUB(command, layout, MO_OPT, &ckpt_layout_desc, .omit = true),
 	MO_F(command, user, MO_STR, .omit = true),
 	MO_F(command, level, MO_STR, .omit = true),
+	MO_F(command, allow_root, MO_BOOL, .omit = true),
 	MO_F(command, world, MO_INT, .omit = true),
 	MO_F_VEC(command, prune, &found_checkpoint_desc, .omit = true, .max = MO_CHECKPOINTS_MAX),
 	MO_F(command, query, MO_INT, .omit = true),

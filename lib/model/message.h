@@ -69,6 +69,7 @@ struct command {
 	struct launch *launch;             /* LAUNCH */
 	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
 	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
+	bool allow_root;                   /* SCAN: the submitter may run ranks as root; the agent must allow it too */
 	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
 	int64_t query;                     /* QUERY (logs): id of the question; not durable, asked again by the client */

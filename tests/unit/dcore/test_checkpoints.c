@@ -126,6 +126,33 @@ static void a_new_job_resumes_from_what_lies_there(void **state)
 	}
 }
 
+/* A scan may no more than the launch: without the submitter's right it does not run as uid 0, whatever the account is called. */
+static void a_scan_carries_the_right_to_be_root(void **state)
+{
+	struct one *o = *state;
+
+	for (int may = 0; may < 2; may++) {
+		struct submit spec;
+		bool seen = false;
+
+		world_done(&o->w);
+		world_init(&o->w, 1, 2);
+		world_recipe(&spec, 2);
+		spec.allow_root = may;
+		spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+		o->id = world_submit(&o->w, &spec);
+		mo_desc_done(&submit_desc, &spec);
+		run(o, 2);
+		for (size_t i = 0; i < o->w.toys[0].n_log; i++) {
+			const struct command *c = &o->w.toys[0].log[i];
+
+			seen |= c->kind == CMD_SCAN;
+			assert_true((c->kind != CMD_SCAN || c->allow_root == may) && (c->kind != CMD_LAUNCH || c->launch->allow_root == may));
+		}
+		assert_true(seen);
+	}
+}
+
 static void nothing_there_is_a_fresh_start(void **state)
 {
 	struct one *o = *state;
@@ -636,6 +663,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_new_job_resumes_from_what_lies_there),
+		T(a_scan_carries_the_right_to_be_root),
 		T(nothing_there_is_a_fresh_start),
 		T(everything_damaged_waits),
 		T(restart_from_0_is_a_spoken_fresh_start),
