@@ -1,0 +1,573 @@
+/* When what is looked at, and what an answer means for whom (see health.h). Called by agent/health.c. */
+#include "agent/core/health.h"
+
+#include <string.h>
+
+#include "agent/core/health_state.h"
+#include "agent/core/reading.h"
+#include "lib/model/limits.h"
+
+#define STACK_EVERY 10                 /* the fingerprint changes when somebody upgrades: once per that many looks at the host */
+#define HOST_NOW_US 5000000LL          /* a GPU that cannot be read makes the host due, not oftener than this */
+
+struct health *health_new(const struct health_checks *checks, const char *boot_id, const struct health_intervals *intervals, int64_t first_version) {
+	struct health *h = mo_alloc(sizeof(*h));
+
+	h->checks = mo_alloc_array(MO_MAX(checks->n_checks, (size_t)1), sizeof(*h->checks));
+	for (h->n_checks = 0; h->n_checks < checks->n_checks; h->n_checks++) {
+		mo_desc_init(&health_check_desc, &h->checks[h->n_checks]);
+		mo_desc_copy(&health_check_desc, &h->checks[h->n_checks], &checks->checks[h->n_checks]);
+	}
+	h->boot_id = mo_strdup(boot_id);
+	h->intervals = *intervals;
+	h->klog_seq = -1;
+	h->acked = MO_NONE;
+	mo_desc_init(&node_health_desc, &h->told);
+	h->told.version = first_version;
+	h->told.ok = 0;
+	return h;
+}
+
+static void object_free(struct object *o) {
+	for (size_t i = 0; i < o->n_verdicts; i++)
+		verdict_done(&o->verdicts[i]);
+	free(o->verdicts);
+	mo_desc_done(&probe_desc, &o->last);
+	free(o->slots);
+	free(o->name);
+	free(o->identity);
+	free(o);
+}
+
+struct health *health_free(struct health *h) {
+	if (!h)
+		return NULL;
+	while (h->n_objects > 0)
+		object_free(h->objects[--h->n_objects]);
+	for (size_t i = 0; i < h->n_checks; i++)
+		mo_desc_done(&health_check_desc, &h->checks[i]);
+	mo_vec_clear(&health_counter_desc, (void **)&h->counters, &h->n_counters);
+	mo_desc_done(&node_health_desc, &h->told);
+	free(h->objects);
+	free(h->checks);
+	free(h->orders);
+	free(h->boot_id);
+	free(h);
+	return NULL;
+}
+
+void health_wall(struct health *h, int64_t offset_us) { h->wall_offset = offset_us; }
+
+bool health_disable(struct health *h, const char *id) {
+	for (size_t i = 0; i < h->n_checks; i++)
+		if (mo_streq(h->checks[i].id, id)) {
+			h->checks[i].enabled = false;
+			return true;
+		}
+	return false;
+}
+
+const struct health_check *health_check_at(const struct health *h, size_t i) { return i < h->n_checks ? &h->checks[i] : NULL; }
+
+bool health_applies(const struct health *h, const struct health_check *c) {
+	return c->enabled && (c->needs != NEEDS_GPU || h->n_gpus) && (c->needs != NEEDS_NIC || h->n_nics);
+}
+
+bool health_idle(const struct health *h, const struct object *o) { return o->area == PROBE_GPU || o->area == PROBE_NIC ? !o->busy : h->n_steps == 0; }
+
+const struct order *health_open_order(const struct health *h) {
+	for (size_t i = 0; i < h->n_orders; i++)
+		if (!h->orders[i].done)
+			return &h->orders[i];
+	return NULL;
+}
+
+struct object *health_object(const struct health *h, int area, const char *name) {
+	for (size_t i = 0; i < h->n_objects; i++)
+		if (h->objects[i]->area == area && mo_streq(h->objects[i]->name, name))
+			return h->objects[i];
+	return NULL;
+}
+
+/* ---- objects */
+
+static struct object *add_object(struct health *h, int area, const char *name, int64_t now) {
+	struct object *o = health_object(h, area, name);
+
+	if (o)
+		return o;
+	o = mo_alloc(sizeof(*o));
+	*o = (struct object){ .area = area, .name = mo_strdup(name), .next = now, .next_sensors = INT64_MAX, .asked_at = MO_NONE, .full_at = MO_NONE };
+	mo_desc_init(&probe_desc, &o->last);
+	mo_desc_init(&gpu_sensors_desc, &o->sensors);
+	for (size_t i = 0; i < ELEMENTSOF(o->throttle_base); i++)
+		o->throttle_base[i] = MO_NONE_F;
+	for (size_t i = 0; i < h->n_checks; i++) {
+		if (h->checks[i].area != area)
+			continue;
+		struct verdict *v = MO_GROW(o->verdicts, o->n_verdicts);
+		*v = (struct verdict){ .check = &h->checks[i], .last = MO_NONE_F, .last_of = MO_NONE_F, .started_at = MO_NONE, .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC) ? now : INT64_MAX };
+	}
+	*MO_GROW(h->objects, h->n_objects) = o;
+	return o;
+}
+
+static bool paired(const struct nodeinfo *info, const char *nic) {
+	for (size_t i = 0; i < info->n_gpus; i++)
+		if (info->gpus[i].bdf && mo_streq(info->gpus[i].nic, nic))
+			return true;
+	return false;
+}
+
+static bool still_there(const struct object *o, const struct nodeinfo *info) {
+	if (o->area == PROBE_NIC)
+		return paired(info, o->name);
+	if (o->area != PROBE_GPU)
+		return true;
+	for (size_t i = 0; i < info->n_gpus; i++)
+		if (mo_streq(info->gpus[i].bdf, o->name))
+			return true;
+	return false;
+}
+
+static int64_t interval_of(const struct health *h, const struct object *o) {
+	switch (o->area) {
+	case PROBE_KLOG: return h->intervals.klog_us;
+	case PROBE_HOST: return h->intervals.host_us;
+	case PROBE_STACK: return h->intervals.host_us * STACK_EVERY;
+	default: return h->intervals.device_us;
+	}
+}
+
+void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now) {
+	for (size_t i = 0; i < h->n_objects; i++)
+		h->objects[i]->n_slots = 0;
+	for (size_t i = h->n_objects; i-- > 0;)
+		if (!still_there(h->objects[i], info)) {
+			object_free(h->objects[i]);
+			memmove(&h->objects[i], &h->objects[i + 1], (--h->n_objects - i) * sizeof(*h->objects));
+		}
+	for (size_t i = 0; i < info->n_gpus; i++)
+		if (info->gpus[i].bdf) {
+			struct object *o = add_object(h, PROBE_GPU, info->gpus[i].bdf, now);
+			if (!o->slots)
+				o->slots = mo_alloc_array(MO_GPUS_PER_NODE_MAX, sizeof(*o->slots));
+			if (o->n_slots < MO_GPUS_PER_NODE_MAX)
+				o->slots[o->n_slots++] = info->gpus[i].index;
+		}
+	for (size_t i = 0; i < info->n_nics; i++)
+		if (paired(info, info->nics[i].name))
+			add_object(h, PROBE_NIC, info->nics[i].name, now);
+	add_object(h, PROBE_HOST, "host", now);
+	add_object(h, PROBE_KLOG, "host", now);
+	add_object(h, PROBE_STACK, "host", now);
+	h->n_gpus = h->n_nics = 0;
+	for (size_t i = 0; i < h->n_objects; i++) {
+		h->n_gpus += h->objects[i]->area == PROBE_GPU;
+		h->n_nics += h->objects[i]->area == PROBE_NIC;
+		h->objects[i]->spread_us = interval_of(h, h->objects[i]) / (int64_t)h->n_objects * (int64_t)i;
+	}
+	h->gpus_expected = expect_gpus;
+	health_settle(h, now);
+}
+
+static bool object_busy(const struct object *o, const int64_t *slots, size_t n) {
+	for (size_t i = 0; i < o->n_slots; i++)
+		for (size_t k = 0; k < n; k++)
+			if (o->slots[i] == slots[k])
+				return true;
+	return false;
+}
+
+/* What cannot be looked at while a job runs does not keep the node's other GPUs from being used. */
+static void excuse(struct object *o) {
+	for (size_t i = 0; i < o->n_verdicts; i++)
+		if (!o->verdicts[i].looked && !(o->verdicts[i].check->when & WHEN_PERIODIC))
+			o->verdicts[i].looked = true;
+}
+
+void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps, int64_t now) {
+	size_t before = h->n_steps;
+
+	h->n_steps = n_steps;
+	for (size_t i = 0; i < h->n_objects; i++) {
+		struct object *o = h->objects[i];
+		bool device = o->area == PROBE_GPU || o->area == PROBE_NIC;
+		bool busy = o->area == PROBE_GPU ? object_busy(o, slots, n_slots) : n_steps > 0;
+		bool freed = device ? o->busy && !busy : before > n_steps;
+		o->busy = busy;
+		if (busy)
+			excuse(o);
+		if (freed) {
+			o->epilog = true;
+			o->next = MO_MIN(o->next, now);
+		}
+		for (size_t k = 0; freed && k < o->n_verdicts; k++)
+			if (o->verdicts[k].check->n_argv && (o->verdicts[k].check->when & WHEN_EPILOG))
+				o->verdicts[k].next = now;
+	}
+	health_settle(h, now);
+}
+
+/* ---- looks */
+
+static bool program_may_run(const struct health *h, const struct verdict *v) {
+	return v->check->n_argv && health_applies(h, v->check) && !v->under_way && (h->n_steps == 0 || (v->check->when & WHEN_PERIODIC));
+}
+
+static int64_t program_due(const struct health *h, const struct verdict *v) {
+	const struct order *order = health_open_order(h);
+
+	if (!program_may_run(h, v))
+		return INT64_MAX;
+	if (order && (v->check->when & WHEN_FAILURE) && (v->started_at == MO_NONE || v->started_at < order->at || verdict_pending(v)))
+		return order->at;
+	return v->next;
+}
+
+static size_t under_way(const struct health *h, bool *ret_program) {
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		n += h->objects[i]->under_way && !h->objects[i]->stuck;
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
+			*ret_program |= h->objects[i]->verdicts[k].under_way;
+	}
+	return n;
+}
+
+static int64_t object_due(const struct health *h, const struct object *o) {
+	return o->under_way || o->stuck ? INT64_MAX : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
+}
+
+static void begin(struct object *o, int64_t now, struct health_look *ret) {
+	o->under_way = true;
+	o->sensors_only = o->next > now;
+	o->asked_at = now;
+	ret->area = o->area;
+	ret->object = o->name;
+	ret->sensors = o->sensors_only;
+}
+
+bool health_due(struct health *h, int64_t now, struct health_look *ret) {
+	bool program = false;
+	size_t n = under_way(h, &program);
+
+	*ret = (struct health_look){ .since = h->klog_seq };
+	for (size_t i = 0; n < HEALTH_PARALLEL && i < h->n_objects; i++)
+		if (object_due(h, h->objects[i]) <= now) {
+			begin(h->objects[i], now, ret);
+			return true;
+		}
+	for (size_t i = 0; !program && i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++) {
+			struct verdict *v = &h->objects[i]->verdicts[k];
+			if (program_due(h, v) > now)
+				continue;
+			v->under_way = true;
+			v->started_at = now;
+			ret->area = h->objects[i]->area;
+			ret->object = h->objects[i]->name;
+			ret->program = v->check;
+			ret->exclusive = !(v->check->when & WHEN_PERIODIC);
+			return true;
+		}
+	return false;
+}
+
+int64_t health_deadline(const struct health *h) {
+	bool program = false;
+	int64_t at = INT64_MAX;
+	bool full = under_way(h, &program) >= HEALTH_PARALLEL;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		const struct object *o = h->objects[i];
+		if (!full)
+			at = MO_MIN(at, object_due(h, o));
+		if (o->stuck)
+			at = MO_MIN(at, o->stuck_told_at + interval_of(h, o));
+		for (size_t k = 0; !program && k < o->n_verdicts; k++)
+			at = MO_MIN(at, program_due(h, &o->verdicts[k]));
+	}
+	for (size_t i = 0; i < h->n_orders; i++)
+		if (!h->orders[i].done)
+			at = MO_MIN(at, h->orders[i].at + HEALTH_BUDGET_US);
+	return at;
+}
+
+/* ---- answers */
+
+static void look_ended(const struct health *h, struct object *o, int64_t now) {
+	bool pending = false;
+
+	if (!o->sensors_only)
+		o->full_at = o->asked_at;
+	for (size_t i = 0; i < o->n_verdicts; i++)
+		pending = pending || (!o->verdicts[i].check->n_argv && health_applies(h, o->verdicts[i].check) && verdict_pending(&o->verdicts[i]));
+	if (!o->sensors_only) {
+		o->next = now + interval_of(h, o) + o->spread_us;
+		o->spread_us = 0;
+		if (pending)
+			o->next = MO_MIN(o->next, now + HEALTH_AGAIN_US);
+	}
+	for (size_t i = 0; i < h->n_orders; i++)
+		if (!h->orders[i].done && (o->full_at == MO_NONE || o->full_at < h->orders[i].at))     /* it was under way when the order came */
+			o->next = now;
+	if (o->area == PROBE_GPU && h->intervals.sensors_us < h->intervals.device_us)
+		o->next_sensors = now + h->intervals.sensors_us;
+}
+
+static void take_sensors(struct object *o, const struct probe *p) {
+	static const char *const throttle[] = { "metrics_counter", "prochot_residency", "socket_thm_residency", "vr_thm_residency", "hbm_thm_residency" };
+	struct gpu_sensors *s = &o->sensors;
+	double d[ELEMENTSOF(throttle)], most = MO_NONE_F;
+
+	for (size_t i = 0; i < ELEMENTSOF(throttle); i++) {
+		double value = reading_value(p, throttle[i]), base = o->throttle_base[i];
+		d[i] = value != MO_NONE_F && base != MO_NONE_F && value >= base ? value - base : MO_NONE_F;
+		o->throttle_base[i] = value;
+		if (i && d[0] > 0 && d[i] != MO_NONE_F)
+			most = MO_MAX(most, 100 * d[i] / d[0]);
+	}
+	s->temp_c = reading_value(p, "temp_junction_c");
+	s->mem_temp_c = reading_value(p, "temp_mem_c");
+	s->power_w = reading_value(p, "power_w");
+	s->clock_mhz = reading_value(p, "gfx_clock_mhz");
+	s->busy_pct = reading_value(p, "busy_pct");
+	s->vram_used_bytes = reading_value(p, "vram_used_bytes");
+	s->throttle_pct = most;
+	o->sensors_new = true;
+}
+
+static void take_counts(struct object *o, const struct probe *p) {
+	const struct { const char *key; int64_t *to; } counts[] = { { "ras_ue", &o->sensors.ue }, { "ras_ce", &o->sensors.ce }, { "pcie_replay", &o->sensors.pcie_replay } };
+
+	for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
+		double x = reading_value(p, counts[i].key);
+		*counts[i].to = x == MO_NONE_F ? MO_NONE : (int64_t)x;
+	}
+}
+
+static int64_t moments_of_now(const struct health *h, const struct object *o) {
+	return WHEN_PERIODIC | (health_idle(h, o) ? WHEN_PREFLIGHT : 0) | (health_open_order(h) ? WHEN_FAILURE : 0) | (o->epilog ? WHEN_EPILOG : 0);
+}
+
+static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now) {
+	struct finding f;
+
+	rule_look(h, o, v, p, now, &f);
+	verdict_judge(h, v, &f, now);
+	finding_done(&f);
+}
+
+/* Equal devices can be compared when all have answered; the last one to do so is the moment to judge the others too. */
+static void judge_same(struct health *h, int area, int64_t now) {
+	for (size_t i = 0; i < h->n_objects; i++)
+		if (h->objects[i]->area == area && !h->objects[i]->seen)
+			return;
+	for (size_t i = 0; i < h->n_objects; i++) {
+		struct object *o = h->objects[i];
+		for (size_t k = 0; o->area == area && k < o->n_verdicts; k++)
+			if (o->verdicts[k].check->measure == MEASURE_SAME && !o->verdicts[k].looked && health_applies(h, o->verdicts[k].check) && o->last.n_readings)
+				judge(h, o, &o->verdicts[k], &o->last, now);
+	}
+}
+
+static void judge_object(struct health *h, struct object *o, const struct probe *p, int64_t now) {
+	int64_t when = moments_of_now(h, o);
+
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		struct verdict *v = &o->verdicts[i];
+		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) || (v->check->measure == MEASURE_SAME && !v->looked))
+			continue;
+		judge(h, o, v, p, now);
+	}
+	o->epilog = false;
+	judge_same(h, o->area, now);
+}
+
+static void take_klog(struct health *h, struct object *o, const struct probe *p) {
+	double seq = reading_value(p, "last_seq");
+
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		const struct health_check *c = o->verdicts[i].check;
+		double more = c->reading ? reading_value(p, c->reading) : MO_NONE_F;
+		if (more != MO_NONE_F)
+			health_klog_total(h, o, c->reading, more, p);
+	}
+	if (seq != MO_NONE_F && (int64_t)seq != h->klog_seq) {
+		h->klog_seq = (int64_t)seq;
+		h->unsaved = true;
+	}
+}
+
+static void host_now(struct health *h, int64_t now) {
+	struct object *host = health_object(h, PROBE_HOST, "host");
+
+	if (host && (host->asked_at == MO_NONE || host->asked_at <= now - HOST_NOW_US))
+		host->next = MO_MIN(host->next, now);
+}
+
+static void count_gpus(struct health *h, const struct probe *p) {
+	double n = reading_value(p, "gpus_pci");
+
+	if (n != MO_NONE_F && n > (double)h->gpus_seen) {
+		h->gpus_seen = (int64_t)n;
+		h->unsaved = true;
+	}
+}
+
+void health_probe(struct health *h, const struct probe *p, int64_t now) {
+	struct object *o = health_object(h, p->area, p->object);
+
+	if (!o)
+		return;
+	o->under_way = o->stuck = false;
+	if (o->area == PROBE_GPU)
+		take_sensors(o, p);
+	if (!o->sensors_only) {
+		if (o->area == PROBE_GPU)
+			take_counts(o, p);
+		if (o->identity && p->identity && !mo_streq(o->identity, p->identity))
+			health_counters_forget(h, o);
+		if (p->identity)
+			mo_str_set(&o->identity, p->identity);
+		mo_desc_copy(&probe_desc, &o->last, p);
+		o->seen = true;
+		if (o->area == PROBE_KLOG)
+			take_klog(h, o, p);
+		if (o->area == PROBE_HOST)
+			count_gpus(h, p);
+		health_derive(h, o, &o->last);
+		judge_object(h, o, &o->last, now);
+		if (o->area == PROBE_KLOG)
+			h->klog_known = h->klog_seq >= 0;
+		if (o->area == PROBE_GPU && p->problem)
+			host_now(h, now);
+	}
+	look_ended(h, o, now);
+	health_settle(h, now);
+}
+
+/* Only the check for what could not be read speaks of it: the others keep what they found. */
+static void judge_failure(struct health *h, struct object *o, const char *why, int64_t now) {
+	struct probe p;
+
+	mo_desc_init(&probe_desc, &p);
+	p.area = o->area;
+	p.problem = mo_strdup(why);
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		struct verdict *v = &o->verdicts[i];
+		if (mo_streq(v->check->reading, "problem") && health_applies(h, v->check))
+			judge(h, o, v, &p, now);
+		else if (!v->check->n_argv)
+			v->looked = true;
+	}
+	mo_desc_done(&probe_desc, &p);
+	o->seen = true;
+	judge_same(h, o->area, now);
+}
+
+void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck, int64_t now) {
+	struct object *o = health_object(h, area, object);
+
+	if (!o)
+		return;
+	o->under_way = false;
+	o->stuck = stuck;
+	o->stuck_told_at = now;
+	judge_failure(h, o, why, now);
+	if (o->area == PROBE_GPU)
+		host_now(h, now);
+	look_ended(h, o, now);
+	health_settle(h, now);
+}
+
+void health_unstuck(struct health *h, int area, const char *object, int64_t now) {
+	struct object *o = health_object(h, area, object);
+
+	if (!o || !o->stuck)
+		return;
+	o->stuck = false;
+	o->next = MO_MAX(now, o->stuck_told_at + interval_of(h, o));
+}
+
+void health_tick(struct health *h, int64_t now) {
+	for (size_t i = 0; i < h->n_objects; i++) {
+		struct object *o = h->objects[i];
+		if (!o->stuck || now < o->stuck_told_at + interval_of(h, o))
+			continue;
+		o->stuck_told_at = now;
+		judge_failure(h, o, "the process that reads it is stuck in the kernel", now);
+	}
+	health_settle(h, now);
+}
+
+static struct verdict *program_of(struct health *h, const char *check) {
+	for (size_t i = 0; i < h->n_objects; i++)
+		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
+			if (mo_streq(h->objects[i]->verdicts[k].check->id, check))
+				return &h->objects[i]->verdicts[k];
+	return NULL;
+}
+
+void health_program(struct health *h, const char *check, int status, const char *out, size_t n, const char *problem, int64_t now) {
+	struct verdict *v = program_of(h, check);
+
+	if (!v)
+		return;
+	v->under_way = false;
+	health_judge_program(h, v, status, out, n, problem, now);
+	v->next = verdict_pending(v) ? now : v->check->when & WHEN_PERIODIC ? now + v->check->window_us : INT64_MAX;
+	health_settle(h, now);
+}
+
+void health_cancel(struct health *h, const char *check, int64_t now) {
+	struct verdict *v = program_of(h, check);
+
+	if (!v)
+		return;
+	v->under_way = false;
+	v->next = v->check->when & (WHEN_PREFLIGHT | WHEN_EPILOG) ? now : INT64_MAX;
+	health_settle(h, now);
+}
+
+/* ---- orders */
+
+static bool meant(const struct health *h, const struct command *c) { return c->kind == CMD_CHECK && (!c->boot_id || mo_streq(c->boot_id, h->boot_id)); }
+
+static bool repeated(const struct health *h, const struct order *o, const struct command *commands, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (meant(h, &commands[i]) && commands[i].job == o->job && commands[i].attempt == o->attempt)
+			return true;
+	return false;
+}
+
+static bool known(const struct health *h, int64_t job, int64_t attempt) {
+	for (size_t i = 0; i < h->n_orders; i++)
+		if (h->orders[i].job == job && h->orders[i].attempt == attempt)
+			return true;
+	return false;
+}
+
+void health_orders(struct health *h, const struct command *commands, size_t n, int64_t now) {
+	bool changed = false;
+
+	for (size_t i = h->n_orders; i-- > 0;)
+		if (!repeated(h, &h->orders[i], commands, n)) {
+			memmove(&h->orders[i], &h->orders[i + 1], (--h->n_orders - i) * sizeof(*h->orders));
+			changed = true;
+		}
+	for (size_t i = 0; i < n; i++) {
+		if (!meant(h, &commands[i]) || known(h, commands[i].job, commands[i].attempt) || h->n_orders >= CHECKED_MAX)
+			continue;
+		if (!h->orders)
+			h->orders = mo_alloc_array(CHECKED_MAX, sizeof(*h->orders));
+		h->orders[h->n_orders++] = (struct order){ .job = commands[i].job, .attempt = commands[i].attempt, .at = now };
+		for (size_t k = 0; k < h->n_objects; k++)
+			h->objects[k]->next = MO_MIN(h->objects[k]->next, now);
+		changed = true;
+	}
+	if (changed)
+		health_settle(h, now);
+}

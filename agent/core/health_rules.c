@@ -1,0 +1,360 @@
+/* One check against one probe: what is measured, its limits, and the sentence that says so. Called by health.c. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/core/health_state.h"
+#include "agent/core/reading.h"
+#include "lib/base/buf.h"
+#include "lib/model/limits.h"
+
+#define HOUR_US 3600000000LL
+#define NVIDIA "10de:"
+#define NUMA_FREE "numa_free_bytes."
+#define GROUPS_MAX 16                          /* different values of one reading among equal devices */
+
+void finding_done(struct finding *f) {
+	free(f->text);
+	for (size_t i = 0; i < f->n_evidence; i++)
+		free(f->evidence[i]);
+	free(f->evidence);
+	*f = (struct finding){ 0 };
+}
+
+int rule_limits(const struct health_check *c, double x) {
+	if ((c->crit_above != MO_NONE_F && x > c->crit_above) || (c->crit_below != MO_NONE_F && x < c->crit_below))
+		return CHECK_CRIT;
+	if ((c->warn_above != MO_NONE_F && x > c->warn_above) || (c->warn_below != MO_NONE_F && x < c->warn_below))
+		return CHECK_WARN;
+	return CHECK_OK;
+}
+
+char *rule_number(const char *reading, double x) {
+	if (strstr(reading, "_bytes") && fabs(x) >= 1024 * 1024)
+		return mo_printf(fabs(x) >= 1e9 ? "%.1f GiB" : "%.1f MiB", x / (fabs(x) >= 1e9 ? 1073741824.0 : 1048576.0));
+	return mo_printf("%.6g", x);
+}
+
+/* ", above 100": the limit that x is beyond; an unspoken one is empty. */
+static char *limit_text(const struct health_check *c, const char *unit_of, double x, double scale, const char *unit) {
+	bool crit = rule_limits(c, x) == CHECK_CRIT;
+	double above = crit ? c->crit_above : c->warn_above, below = crit ? c->crit_below : c->warn_below;
+	bool is_above = above != MO_NONE_F && x > above;
+	double limit = is_above ? above : below;
+
+	if (limit == MO_NONE_F)
+		return mo_strdup("");
+	_cleanup_(mo_freep) char *number = rule_number(unit_of, limit * scale);
+	return mo_printf(", %s %s%s", is_above ? "above" : "below", number, unit);
+}
+
+static void add_evidence(struct finding *f, const struct reading *r) {
+	if (f->n_evidence >= EVIDENCE_MAX)
+		return;
+	_cleanup_(mo_freep) char *number = r->text ? NULL : rule_number(r->key, r->value);
+	_cleanup_(mo_freep) char *line = mo_printf("%s = %s", r->key, r->text ? r->text : number);
+	mo_strs_add(&f->evidence, &f->n_evidence, line);
+}
+
+/* The readings that it rests on: the one that is named, its partner, and its parts (ras_ue.umc of ras_ue). */
+static void evidence(struct finding *f, const struct health_check *c, const struct probe *p) {
+	size_t n = strcspn(c->reading, "*");
+
+	for (size_t i = 0; p->area != PROBE_KLOG && i < p->n_readings; i++) {
+		const struct reading *r = &p->readings[i];
+		bool part = mo_starts_with(r->key, c->reading) && r->key[strlen(c->reading)] == '.';
+		bool many = c->reading[n] && strncmp(r->key, c->reading, n) == 0;
+		if (mo_streq(r->key, c->reading) || mo_streq(r->key, c->of) || part || many)
+			add_evidence(f, r);
+	}
+}
+
+static void found(struct finding *f, const struct health_check *c, int state, const struct probe *p, char *said) {
+	f->state = state;
+	if (state != CHECK_OK) {
+		f->text = mo_printf("%s: %s", c->what, said);
+		evidence(f, c, p);
+	}
+	free(said);
+}
+
+/* With a problem it may only be unreadable for the moment: that clears nothing. */
+static void absent(struct finding *f, const struct health_check *c, const struct probe *p) {
+	f->clears_nothing = p->problem != NULL;
+	found(f, c, c->absent, p, mo_printf("%s is not there", c->reading));
+}
+
+/* ---- value */
+
+static void look_value(const struct health_check *c, const struct probe *p, struct finding *f) {
+	size_t star = strcspn(c->reading, "*");
+	const struct reading *worst = NULL;
+	int state = -1;
+
+	for (size_t i = 0; i < p->n_readings; i++) {
+		const struct reading *r = &p->readings[i];
+		bool meant = c->reading[star] ? strncmp(r->key, c->reading, star) == 0 : mo_streq(r->key, c->reading);
+		if (!meant || r->value == MO_NONE_F)
+			continue;
+		int s = rule_limits(c, r->value);
+		bool worse = !worst || s > state || (s == state && (c->warn_below != MO_NONE_F || c->crit_below != MO_NONE_F ? r->value < worst->value : r->value > worst->value));
+		if (worse) {
+			worst = r;
+			state = s;
+		}
+	}
+	if (!worst) {
+		absent(f, c, p);
+		return;
+	}
+	_cleanup_(mo_freep) char *number = rule_number(worst->key, worst->value), *limit = limit_text(c, worst->key, worst->value, 1, "");
+	found(f, c, state, p, mo_printf("%s is %s%s", worst->key, number, limit));
+}
+
+/* ---- counters */
+
+static double counter_of(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p) {
+	const struct health_counter *k = o->area == PROBE_KLOG ? health_counter_find(h, o, c->reading) : NULL;
+	return k ? k->total : reading_value(p, c->reading);
+}
+
+static void lines_of(const struct health *h, const struct object *o, const struct health_check *c, struct finding *f) {
+	const struct health_counter *k = health_counter_find(h, o, c->reading);
+
+	for (size_t i = 0; k && o->area == PROBE_KLOG && i < k->n_lines; i++)
+		mo_strs_add(&f->evidence, &f->n_evidence, k->lines[i]);
+}
+
+static void look_since_boot(struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, struct finding *f) {
+	double value = counter_of(h, o, c, p);
+
+	if (value == MO_NONE_F) {
+		absent(f, c, p);
+		return;
+	}
+	double growth = o->area == PROBE_KLOG ? value : health_since_boot(h, o, c->reading, value);
+	_cleanup_(mo_freep) char *number = rule_number(c->reading, growth), *limit = limit_text(c, c->reading, growth, 1, "");
+	int state = rule_limits(c, growth);
+	if (o->area == PROBE_KLOG)
+		found(f, c, state, p, mo_printf("%s %s of the kernel's log since boot", number, growth == 1 ? "line" : "lines"));
+	else
+		found(f, c, state, p, mo_printf("%s grew by %s in this boot%s", c->reading, number, limit));
+	if (state != CHECK_OK)
+		lines_of(h, o, c, f);
+}
+
+/* Growth since the oldest moment of the window, per hour. Over less than a window it is not extrapolated; over much more (nobody looked) it is spread. */
+static double hourly(struct verdict *v, double value, int64_t now) {
+	int64_t window = v->check->window_us;
+
+	if (v->last != MO_NONE_F && value < v->last)           /* it began anew */
+		v->n_moments = 0;
+	v->last = value;
+	while (v->n_moments > 1 && v->moments[1].at <= now - window)
+		memmove(v->moments, v->moments + 1, --v->n_moments * sizeof(*v->moments));
+	if (!v->n_moments || (v->moments[v->n_moments - 1].at <= now - window / HOURLY_SAMPLES && v->n_moments < HOURLY_SAMPLES + 2)) {
+		if (!v->moments)
+			v->moments = mo_alloc_array(HOURLY_SAMPLES + 2, sizeof(*v->moments));
+		v->moments[v->n_moments++] = (struct moment){ now, value };
+	}
+	int64_t elapsed = now - v->moments[0].at;
+	return (value - v->moments[0].value) * HOUR_US / (double)(elapsed > window + window / 4 ? elapsed : window);
+}
+
+static void look_per_hour(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *f) {
+	const struct health_check *c = v->check;
+	double value = counter_of(h, o, c, p);
+
+	if (value == MO_NONE_F) {
+		absent(f, c, p);
+		return;
+	}
+	if (o->area == PROBE_KLOG && !v->n_moments && h->klog_known)   /* the log was judged before: what this look counted is new */
+		hourly(v, value - reading_value(p, c->reading), now);
+	double rate = hourly(v, value, now);
+	_cleanup_(mo_freep) char *number = rule_number(c->reading, rate), *limit = limit_text(c, c->reading, rate, 1, "");
+	int state = rule_limits(c, rate);
+	if (o->area == PROBE_KLOG)
+		found(f, c, state, p, mo_printf("%s %s of the kernel's log in an hour", number, rate == 1 ? "line" : "lines"));
+	else
+		found(f, c, state, p, mo_printf("%s grew by %s in an hour%s", c->reading, number, limit));
+	if (state != CHECK_OK)
+		lines_of(h, o, c, f);
+}
+
+/* ---- two readings */
+
+/* Residencies count in steps of another counter. Only growth tells: some firmware says 100 % at idle as an absolute value. */
+static void look_share(struct verdict *v, const struct probe *p, struct finding *f) {
+	const struct health_check *c = v->check;
+	double value = reading_value(p, c->reading), of = reading_value(p, c->of), d = value - v->last, d_of = of - v->last_of;
+	bool second = v->last != MO_NONE_F && d >= 0 && d_of > 0;
+
+	if (value == MO_NONE_F || of == MO_NONE_F) {
+		v->last = MO_NONE_F;
+		absent(f, c, p);
+		return;
+	}
+	v->last = value;
+	v->last_of = of;
+	if (!second) {
+		f->state = -1;
+		return;
+	}
+	double share = d / d_of;
+	_cleanup_(mo_freep) char *limit = limit_text(c, c->reading, share, 100, " %");
+	found(f, c, rule_limits(c, share), p, mo_printf("%s was %.3g %% of the time between two looks%s", c->reading, share * 100, limit));
+}
+
+static void look_pair(const struct health_check *c, const struct probe *p, struct finding *f) {
+	double value = reading_value(p, c->reading), of = reading_value(p, c->of);
+	bool ratio = c->measure == MEASURE_RATIO_OF;
+
+	if (value == MO_NONE_F || of == MO_NONE_F || (ratio && of == 0)) {
+		absent(f, c, p);
+		return;
+	}
+	double x = ratio ? value / of : of - value;
+	_cleanup_(mo_freep) char *a = rule_number(c->reading, value), *b = rule_number(c->of, of), *d = rule_number(c->reading, x), *limit = limit_text(c, c->reading, x, ratio ? 100 : 1, ratio ? " %" : "");
+	if (ratio)
+		found(f, c, rule_limits(c, x), p, mo_printf("%s is %s, %.3g %% of %s (%s)%s", c->reading, a, x * 100, c->of, b, limit));
+	else
+		found(f, c, rule_limits(c, x), p, mo_printf("%s is %s, %s is %s: %s apart%s", c->reading, a, c->of, b, d, limit));
+}
+
+/* ---- texts */
+
+static void look_text_value(const struct health_check *c, const struct probe *p, struct finding *f) {
+	const char *text = mo_streq(c->reading, "problem") ? p->problem : reading_text(p, c->reading);
+
+	if (!text) {
+		absent(f, c, p);
+		return;
+	}
+	for (size_t i = 0; i < c->n_expect; i++)
+		if (mo_streq(c->expect[i], text)) {
+			f->state = CHECK_OK;
+			return;
+		}
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	for (size_t i = 0; i < c->n_expect; i++)
+		mo_buf_printf(&b, "%s%s", i ? " or " : ", not ", c->expect[i]);
+	found(f, c, c->otherwise, p, c->n_expect ? mo_printf("%s is %s%s", c->reading, text, b.data) : mo_strdup(text));
+}
+
+/* As a text, whatever it is; caller frees. NULL: it is not there. */
+static char *shown(const struct probe *p, const char *key) {
+	const struct reading *r = reading_find(p, key);
+
+	if (!r)
+		return NULL;
+	return r->text ? mo_strdup(r->text) : rule_number(key, r->value);
+}
+
+/* Against what most of the equal objects have; of two that are equally many, what the first object of them has. */
+static void look_same(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, struct finding *f) {
+	struct { char *value; size_t n; } groups[GROUPS_MAX];
+	_cleanup_(mo_freep) char *own = shown(p, c->reading);
+	size_t n = 0, most = 0;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		const struct object *other = h->objects[i];
+		_cleanup_(mo_freep) char *value = other->area != c->area ? NULL : other == o ? mo_strdup(own) : shown(&other->last, c->reading);
+		size_t k = 0;
+		while (value && k < n && !mo_streq(groups[k].value, value))
+			k++;
+		if (!value || k >= GROUPS_MAX)
+			continue;
+		if (k == n) {
+			groups[n].value = TAKE_PTR(value);
+			groups[n++].n = 0;
+		}
+		groups[k].n++;
+	}
+	for (size_t k = 1; k < n; k++)
+		most = groups[k].n > groups[most].n ? k : most;
+	if (!own)
+		absent(f, c, p);
+	else if (n == 0 || mo_streq(own, groups[most].value))
+		f->state = CHECK_OK;
+	else
+		found(f, c, c->otherwise, p, mo_printf("%s is %s, that of %zu others is %s", c->reading, own, groups[most].n, groups[most].value));
+	for (size_t k = 0; k < n; k++)
+		free(groups[k].value);
+}
+
+void rule_look(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *f) {
+	const struct health_check *c = v->check;
+
+	*f = (struct finding){ .state = -1 };
+	switch (c->measure) {
+	case MEASURE_VALUE: look_value(c, p, f); break;
+	case MEASURE_SINCE_BOOT: look_since_boot(h, o, c, p, f); break;
+	case MEASURE_PER_HOUR: look_per_hour(h, o, v, p, now, f); break;
+	case MEASURE_SHARE: look_share(v, p, f); break;
+	case MEASURE_LESS_OF: case MEASURE_RATIO_OF: look_pair(c, p, f); break;
+	case MEASURE_SAME: look_same(h, o, c, p, f); break;
+	default: look_text_value(c, p, f); break;
+	}
+}
+
+/* ---- derived readings */
+
+static int by_value(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* Among the GPUs that are busy, this one included; MO_NONE_F: fewer than three are. */
+static double median_power(const struct health *h, const struct object *o, const struct probe *p) {
+	double values[MO_GPUS_PER_NODE_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_objects && n < ELEMENTSOF(values); i++) {
+		const struct probe *q = h->objects[i] == o ? p : &h->objects[i]->last;
+		double power = reading_value(q, "power_w");
+		if (h->objects[i]->area == PROBE_GPU && reading_value(q, "busy_pct") >= 90 && power != MO_NONE_F)
+			values[n++] = power;
+	}
+	if (n < 3)
+		return MO_NONE_F;
+	qsort(values, n, sizeof(*values), by_value);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* Shares of what there is, so that small machines are judged by their own size. */
+static void derive_host(const struct health *h, struct probe *p) {
+	double total = reading_value(p, "mem_total_bytes"), shm = reading_value(p, "shm_bytes");
+	size_t n = 0, n_readings = p->n_readings;
+
+	if (h->n_gpus)
+		reading_add_int(p, "gpus_expected", h->gpus_expected > 0 ? h->gpus_expected : h->gpus_seen);
+	for (size_t i = 0; i < n_readings; i++)
+		n += mo_starts_with(p->readings[i].key, NUMA_FREE);
+	for (size_t i = 0; total > 0 && i < n_readings; i++) {
+		if (!mo_starts_with(p->readings[i].key, NUMA_FREE))
+			continue;
+		_cleanup_(mo_freep) char *key = mo_printf("numa_free_share.%s", p->readings[i].key + strlen(NUMA_FREE));
+		reading_add(p, key, p->readings[i].value * (double)n / total);
+	}
+	if (total > 0 && shm != MO_NONE_F)
+		reading_add(p, "shm_share", shm / total);
+}
+
+void health_derive(const struct health *h, const struct object *o, struct probe *p) {
+	double busy = reading_value(p, "busy_pct"), power = reading_value(p, "power_w"), cap = reading_value(p, "power_cap_w");
+
+	if (o->area == PROBE_HOST)
+		derive_host(h, p);
+	if (o->area != PROBE_GPU)
+		return;
+	if (health_idle(h, o))
+		reading_add(p, "vram_held_bytes", reading_value(p, "vram_used_bytes"));
+	if (busy >= 99 && power != MO_NONE_F && cap != MO_NONE_F && cap > 0)
+		reading_add(p, "spinning_power_ratio", power / cap);
+	if (!mo_starts_with(reading_text(p, "device_id") ? reading_text(p, "device_id") : "", NVIDIA))     /* they slow their links down while idle */
+		reading_add(p, "pcie_speed_fixed_gts", reading_value(p, "pcie_speed_gts"));
+	double median = busy >= 90 && power != MO_NONE_F ? median_power(h, o, p) : MO_NONE_F;
+	if (median != MO_NONE_F && median > 0)
+		reading_add(p, "power_of_median", power / median);
+}

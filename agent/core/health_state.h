@@ -1,0 +1,93 @@
+/* State of a node's health, shared by health.c (looks), health_judge.c (findings), health_rules.c (one check against one probe) and health_told.c (the controller, the disk). */
+#pragma once
+#include "agent/core/health.h"
+
+#define HOURLY_SAMPLES 64              /* kept of a counter over the window of a per_hour check */
+#define EVIDENCE_MAX 16
+#define CHECKED_MAX 64                 /* orders remembered until they are no longer repeated */
+
+struct moment { int64_t at; double value; };
+/* One check on one object. */
+struct verdict {
+	const struct health_check *check;
+	bool looked;                   /* judged since the agent started, or cannot be while a job runs */
+	int state;                     /* enum check_state: told */
+	int64_t bad, crit, unknown;    /* findings in a row: of any kind, critical, unreadable */
+	int64_t since, at;             /* wall clock */
+	char *text;
+	char **evidence; size_t n_evidence;
+	double last, last_of;          /* counters at the last look; MO_NONE_F: none */
+	struct moment *moments; size_t n_moments;
+	/* programs */
+	bool under_way; int64_t started_at, next;      /* next: INT64_MAX = not due by itself */
+};
+struct object {
+	int area;
+	char *name, *identity;
+	int64_t *slots; size_t n_slots;/* GPU slots on it */
+	struct verdict *verdicts; size_t n_verdicts;
+	struct probe last;             /* full one; area as given, n_readings 0 before the first */
+	bool seen;                     /* answered, or failed to, since the agent started */
+	bool busy, epilog, stuck;
+	bool under_way, sensors_only;
+	int64_t asked_at, full_at;     /* last look; last one that was full and has its answer */
+	int64_t next, next_sensors;
+	int64_t spread_us;             /* its share of the first interval, so that looks do not come in bursts */
+	int64_t stuck_told_at;
+	struct gpu_sensors sensors; bool sensors_new;
+	double throttle_base[5];       /* metrics_counter and the four residencies at the last look of any kind */
+};
+struct order { int64_t job, attempt, at; bool done, due; };
+struct health {
+	struct health_check *checks; size_t n_checks;
+	struct health_intervals intervals;
+	char *boot_id;
+	int64_t wall_offset;
+	struct object **objects; size_t n_objects;
+	size_t n_gpus, n_nics;         /* objects of these areas */
+	int64_t gpus_expected, gpus_seen;
+	size_t n_steps;
+	struct order *orders; size_t n_orders;
+	struct health_counter *counters; size_t n_counters;
+	int64_t klog_seq;
+	bool klog_known;               /* klog_seq was loaded, or the log was read once: what comes now is new */
+	struct node_health told;       /* newest version */
+	int64_t acked;                 /* MO_NONE: nothing */
+	bool unsaved;
+};
+
+/* health.c */
+struct object *health_object(const struct health *h, int area, const char *name);
+bool health_applies(const struct health *h, const struct health_check *c);     /* enabled, and this node is one that it is for */
+bool health_idle(const struct health *h, const struct object *o);
+const struct order *health_open_order(const struct health *h);                 /* the oldest that is not done */
+/* health_counters.c: baselines of this boot. */
+/* Growth of a counter since then; a value below the baseline makes a new one. */
+double health_since_boot(struct health *h, const struct object *o, const char *reading, double value);
+/* Adds what a look at the kernel's log counted; the sum of this boot. lines: new evidence, kept up to EVIDENCE_MAX. */
+double health_klog_total(struct health *h, const struct object *o, const char *rule, double more, const struct probe *p);
+const struct health_counter *health_counter_find(const struct health *h, const struct object *o, const char *reading);
+void health_counters_forget(struct health *h, const struct object *o);         /* another device is in its place */
+
+/* health_rules.c: what one look found. */
+struct finding {
+	int state;                     /* enum check_state; -1: no verdict yet (a second look is needed) */
+	bool clears_nothing;           /* OK for want of a reading: an earlier finding stays */
+	char *text;                    /* NULL for OK */
+	char **evidence; size_t n_evidence;
+};
+void finding_done(struct finding *f);
+/* p: with derived readings. */
+void rule_look(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *ret);
+int rule_limits(const struct health_check *c, double x);
+char *rule_number(const char *reading, double x);              /* with a unit where the key names one; caller frees */
+void health_derive(const struct health *h, const struct object *o, struct probe *p);   /* readings that follow from others */
+
+/* health_judge.c */
+void verdict_done(struct verdict *v);
+void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
+bool verdict_pending(const struct verdict *v);                 /* something was found that does not count yet */
+void health_judge_program(struct health *h, struct verdict *v, int status, const char *out, size_t n, const char *problem, int64_t now);
+
+/* health_told.c */
+void health_settle(struct health *h, int64_t now);             /* after every change: orders that are done, a new version */
