@@ -229,3 +229,19 @@ void probe_gpu(struct look *l, const char *bdf) {
 	else if (vendor == PCI_VENDOR_NVIDIA)
 		probe_nvidia(l, bdf);
 }
+
+void probe_sensors(struct look *l, const char *bdf) {
+	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf);
+
+	if (!look_enter(l, path)) {
+		l->problems++;
+		probe_problem(l->probe, "%s: no such device", bdf);
+		return;
+	}
+	look_metrics(l);
+	if (!reading_find(l->probe, "temp_junction_c"))
+		look_hwmon(l);
+	if (!reading_find(l->probe, "busy_pct"))
+		look_add_int(l, "busy_pct", "gpu_busy_percent");
+	look_add_int(l, "vram_used_bytes", "mem_info_vram_used");
+}

@@ -62,6 +62,8 @@ static int read_log(struct look *l, const struct klog_rules *rules, int64_t sinc
 		l->files++;
 		r = fd < 0 ? -errno : read_device(fd, k);
 	}
+	if (r == -ENOENT && *l->root)                                  /* a recorded machine without its log */
+		return 0;
 	if (r < 0) {
 		probe_problem(l->probe, "kernel log: %s", strerror(-r));
 		return 0;

@@ -39,12 +39,15 @@ void look_names_done(struct look_names *n);
 /* The areas. object: checked by the caller to be a PCI address, or a name without '/'. */
 struct host_options { char **disks; size_t n_disks; int64_t limits_of; };
 void probe_gpu(struct look *l, const char *bdf);
+void probe_sensors(struct look *l, const char *bdf);                       /* what changes from second to second, in a few reads */
 void probe_nvidia(struct look *l, const char *bdf);                        /* what /proc gives beside PCI; called by probe_gpu */
 void probe_kfd(struct look *l, const char *bdf);                           /* links and processes of an AMD GPU; called by probe_gpu */
 void probe_nic(struct look *l, const char *name);
 void probe_host(struct look *l, const struct host_options *o);
 void probe_stack(struct look *l);
 int probe_klog(struct look *l, int64_t since, struct mo_error *err);       /* negative: the rules cannot be read */
+
+int probe_checks(struct mo_buf *ret, struct mo_error *err);                 /* no reading: the checks in force (struct health_checks) as JSON */
 
 /* Facts that several areas tell. */
 char *driver_version(struct look *l, const char *module);                  /* of a kernel module; caller frees, NULL unknown */

@@ -16,19 +16,22 @@
 #include "lib/wire/json.h"
 
 static const char usage[] =
-	"usage: moe-probe [--root DIR] gpu BDF | nic NAME | host [--disk DIR]... [--limits-of PID] | klog [--since SEQ] | stack\n"
+	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... [--limits-of PID] | klog [--since SEQ] | stack\n"
+	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
+	"  --sensors        only what changes from second to second: temperatures, power, clocks, activity, memory in use\n"
 	"  --disk DIR       also the free space of the file system that holds DIR\n"
 	"  --limits-of PID  resource limits of that process instead of this one\n"
 	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
 	"  --version\n";
 
-enum { OPT_ROOT = 256, OPT_DISK, OPT_LIMITS, OPT_SINCE, OPT_VERSION, OPT_HELP };
+enum { OPT_ROOT = 256, OPT_SENSORS, OPT_DISK, OPT_LIMITS, OPT_SINCE, OPT_VERSION, OPT_HELP };
 
 struct request {
 	const char *root, *area, *object;
 	struct host_options host;
 	int64_t since;
+	bool sensors;
 	char bdf[16];
 };
 
@@ -44,6 +47,10 @@ static bool name_is_safe(const char *s) {
 static int check_area(struct request *q, int n, char **words) {
 	bool one = n > 0 && (mo_streq(words[0], "gpu") || mo_streq(words[0], "nic"));
 
+	if (n == 1 && mo_streq(words[0], "checks")) {
+		q->area = words[0];
+		return 0;
+	}
 	if (n == 0 || mo_enum_parse(probe_area_names, _PROBE_AREA_N, words[0]) < 0 || n != (one ? 2 : 1)) {
 		fputs(usage, stderr);
 		return 2;
@@ -67,12 +74,13 @@ static int check_area(struct request *q, int n, char **words) {
 /* 0, -1 = answered already, 2 = bad usage */
 static int parse(int argc, char **argv, struct request *q) {
 	static const struct option options[] = {
-		{ "root", required_argument, NULL, OPT_ROOT }, { "disk", required_argument, NULL, OPT_DISK }, { "limits-of", required_argument, NULL, OPT_LIMITS },
+		{ "root", required_argument, NULL, OPT_ROOT }, { "sensors", no_argument, NULL, OPT_SENSORS }, { "disk", required_argument, NULL, OPT_DISK }, { "limits-of", required_argument, NULL, OPT_LIMITS },
 		{ "since", required_argument, NULL, OPT_SINCE }, { "version", no_argument, NULL, OPT_VERSION }, { "help", no_argument, NULL, OPT_HELP }, { 0 },
 	};
 	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1; ) {
 		switch (c) {
 		case OPT_ROOT: q->root = mo_streq(optarg, "/") ? "" : optarg; break;
+		case OPT_SENSORS: q->sensors = true; break;
 		case OPT_DISK: mo_strs_add(&q->host.disks, &q->host.n_disks, optarg); break;
 		case OPT_LIMITS:
 			if (mo_parse_i64(optarg, 0, INT32_MAX, &q->host.limits_of) < 0)
@@ -101,7 +109,7 @@ static int run(const struct request *q, struct probe *p, struct mo_error *err) {
 	p->mono_us = mo_clock_boot_us();
 	mo_str_set(&p->object, q->object);
 	switch (p->area) {
-	case PROBE_GPU: probe_gpu(&l, q->object); break;
+	case PROBE_GPU: q->sensors ? probe_sensors(&l, q->object) : probe_gpu(&l, q->object); break;
 	case PROBE_NIC: probe_nic(&l, q->object); break;
 	case PROBE_HOST: probe_host(&l, &q->host); break;
 	case PROBE_KLOG: r = probe_klog(&l, q->since, err); break;
@@ -115,22 +123,32 @@ static int run(const struct request *q, struct probe *p, struct mo_error *err) {
 	return r;
 }
 
+/* The answer as text. */
+static int answer(const struct request *q, struct mo_buf *text, struct mo_error *err) {
+	struct probe p;
+
+	if (mo_streq(q->area, "checks"))
+		return probe_checks(text, err);
+	mo_desc_init(&probe_desc, &p);
+	int r = run(q, &p, err);
+	if (r == 0)
+		wire_encode(&probe_desc, &p, text);
+	mo_desc_done(&probe_desc, &p);
+	return r;
+}
+
 int main(int argc, char **argv) {
 	struct request q = { .root = "", .since = -1, .host.limits_of = MO_NONE };
-	struct probe p;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	int r = parse(argc, argv, &q);
 
 	if (r == 0) {
-		mo_desc_init(&probe_desc, &p);
-		r = run(&q, &p, &err);
+		r = answer(&q, &text, &err);
 		if (r == 0) {
-			wire_encode(&probe_desc, &p, &text);
 			mo_buf_str(&text, "\n");
 			r = mo_write_all(STDOUT_FILENO, text.data, text.len);
 		}
-		mo_desc_done(&probe_desc, &p);
 		if (r < 0) {
 			fprintf(stderr, "moe-probe: %s\n", mo_error_text(&err, r));
 			r = 1;
