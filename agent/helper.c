@@ -20,9 +20,10 @@ struct helper {
 	sd_event_source *sources[2], *child;
 	struct mo_timer *timer;
 	size_t max_out;
-	bool late, too_much;
+	bool late, too_much, group;
 	int status;
 	helper_fn fn; void *arg;
+	void (*ended)(void *arg); void *ended_arg;     /* for one that was given up */
 };
 
 static void close_stream(struct helper *h, int i) {
@@ -41,6 +42,8 @@ static void destroy(struct helper *h) {
 	free(h);
 }
 
+static void end_child(const struct helper *h) { kill(h->group ? -h->pid : h->pid, SIGKILL); }
+
 static void on_source_gone(void *arg) { destroy(arg); }
 
 /* A child stuck in the kernel does not even die of SIGKILL: it is forgotten now, belongs to the loop, and is reaped by on_child whenever it ends. */
@@ -55,7 +58,7 @@ struct helper *helper_free(struct helper *h) {
 	close_stream(h, 1);
 	h->timer = mo_timer_free(h->timer);
 	h->fn = NULL;
-	kill(h->pid, SIGKILL);
+	end_child(h);
 	sd_event_source *child = TAKE_PTR(h->child);
 	sd_event_source_set_destroy_callback(child, on_source_gone);
 	sd_event_source_set_floating(child, true);
@@ -100,7 +103,7 @@ static void read_stream(struct helper *h, int i) {
 			mo_buf_add(&h->out, chunk, (size_t)n);
 		else if (!h->too_much) {
 			h->too_much = true;
-			kill(h->pid, SIGKILL);
+			end_child(h);
 		}
 	}
 }
@@ -115,6 +118,8 @@ static int on_output(sd_event_source *source, int fd, uint32_t events, void *arg
 static int on_child(sd_event_source *source, const siginfo_t *si, void *arg) {
 	struct helper *h = arg;
 	if (!h->fn) { /* forgotten: the loop lets go of the source, and that of h */
+		if (h->ended)
+			h->ended(h->ended_arg);
 		sd_event_source_set_floating(source, false);
 		return 0;
 	}
@@ -149,14 +154,15 @@ static int spawn(struct helper *h, const char *path, char *const *argv, int out,
 	posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* libraries open sockets without CLOEXEC */
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (h->group ? POSIX_SPAWN_SETPGROUP : 0)));
 	int r = posix_spawn(&h->pid, path, &actions, &attr, argv, child_environment());
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
 
-int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret) {
+static int start(sd_event *loop, const char *path, char *const *argv, bool group, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret) {
 	int out[2] = {-1, -1}, err[2] = {-1, -1};
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
@@ -167,7 +173,7 @@ int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t de
 	}
 	_cleanup_(mo_closep) int child_err = err[1];
 	struct helper *h = mo_alloc(sizeof(*h));
-	*h = (struct helper){.fds = {out[0], err[0]}, .fn = fn, .arg = arg, .max_out = max_out};
+	*h = (struct helper){.fds = {out[0], err[0]}, .fn = fn, .arg = arg, .max_out = max_out, .group = group};
 	const char *slash = strrchr(path, '/');
 	h->name = mo_strdup(slash ? slash + 1 : path);
 	int r = spawn(h, path, argv, child_out, child_err);
@@ -193,4 +199,19 @@ int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t de
 	mo_timer_in(h->timer, deadline_us);
 	*ret = h;
 	return 0;
+}
+
+int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret) {
+	return start(loop, path, argv, false, deadline_us, max_out, fn, arg, ret);
+}
+
+int helper_start_group(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret) {
+	return start(loop, path, argv, true, deadline_us, max_out, fn, arg, ret);
+}
+
+bool helper_is_late(const struct helper *h) { return h->late; }
+
+void helper_on_end(struct helper *h, void (*fn)(void *arg), void *arg) {
+	h->ended = fn;
+	h->ended_arg = arg;
 }

@@ -9,5 +9,10 @@ struct helper;
 typedef void (*helper_fn)(void *arg, int status, const char *out, size_t n, const char *problem);
 /* path and argv[0..] (NULL-terminated). Its environment is child_environment(). */
 int helper_start(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret);
+/* The same with a process group of its own: killing it kills what it started. */
+int helper_start_group(sd_event *loop, const char *path, char *const *argv, int64_t deadline_us, size_t max_out, helper_fn fn, void *arg, struct helper **ret);
+/* Within fn, when the deadline was the problem: the child was killed, but one that is stuck in the kernel lives on. fn is called when it is gone. */
+void helper_on_end(struct helper *h, void (*fn)(void *arg), void *arg);
+bool helper_is_late(const struct helper *h);
 /* Kills the child without calling fn. NULL allowed. */
 struct helper *helper_free(struct helper *h);

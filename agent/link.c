@@ -166,6 +166,7 @@ void link_hello(struct link *l) {
 	mo_str_set(&h.version, MO_VERSION);
 	mo_str_set(&h.address, l->m->config->address);
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
+	h.health = l->m->watch != NULL;
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)
@@ -177,6 +178,7 @@ void link_sync(struct link *l) {
 	give_up(l, &l->sync);
 	mo_desc_init(&agent_sync_desc, &s);
 	steps_sync(l->m->core, &s);
+	watch_sync(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);

@@ -125,6 +125,7 @@ static void carry_out(struct manager *m, struct steps_effect *x) {
 
 /* What was decided is under way: now the controller is told, once and of everything, and then disks are tidied. */
 static void end_turn(struct manager *m) {
+	watch_steps(m->watch);
 	if (m->news_due)
 		link_news(m->link);
 	if (m->sync_due)
@@ -143,6 +144,8 @@ void manager_drain(struct manager *m) {
 	for (size_t i = 0; i < m->n_queue; i++) { /* effects may queue more */
 		struct steps_event e = m->queue[i];
 		struct steps_out out = {0};
+		if (e.type == AE_REPLY && e.ok)
+			watch_reply(m->watch, e.reply);
 		replied |= e.type == AE_REPLY || e.type == AE_WELCOME;
 		steps_step(m->core, &e, mo_clock_boot_us(), &out);
 		for (size_t k = 0; k < out.n_effects; k++)
@@ -206,6 +209,7 @@ static void on_discovered(void *arg, int status, const char *out, size_t n, cons
 		manager_queue(m, &e);
 	}
 	start(m);
+	watch_devices(m->watch);
 }
 
 static void discover(void *arg) {
@@ -257,8 +261,8 @@ static int make_directories(struct manager *m, struct mo_error *err) {
 }
 
 static int find_helpers(struct manager *m, struct mo_error *err) {
-	static const char *const names[] = {"moe-stepd", "moe-discover", "moe-ckpt"};
-	char **paths[] = {&m->stepd_path, &m->discover_path, &m->ckpt_path};
+	static const char *const names[] = {"moe-stepd", "moe-discover", "moe-ckpt", "moe-probe"};
+	char **paths[] = {&m->stepd_path, &m->discover_path, &m->ckpt_path, &m->probe_path};
 	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
 		*paths[i] = mo_libexec(names[i]);
 		if (!*paths[i])
@@ -271,6 +275,7 @@ struct manager *manager_free(struct manager *m) {
 	if (!m)
 		return NULL;
 	helper_free(m->discovery);
+	watch_free(m->watch);
 	scans_free(m);
 	logs_free(m->logs);
 	link_free(m->link);
@@ -292,6 +297,7 @@ struct manager *manager_free(struct manager *m) {
 	free(m->stepd_path);
 	free(m->discover_path);
 	free(m->ckpt_path);
+	free(m->probe_path);
 	free(m->boot_id);
 	free(m->instance);
 	mo_close(m->lock_fd);
@@ -319,7 +325,7 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 	m->cgroup_base = m->units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
-	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || mo_timer_new(m->loop, discover, m, &m->rediscover) < 0 || logs_new(m, &m->logs) < 0)
+	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || mo_timer_new(m->loop, discover, m, &m->rediscover) < 0 || logs_new(m, &m->logs) < 0 || watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);

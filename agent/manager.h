@@ -1,6 +1,6 @@
 /* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the pure core (agent/core/steps.h) and carries out its effects in order.
  * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork, reserve or unit), sweep, link (controller), helper (children with a
- * deadline), scan (checkpoints), logs (queries, retention), fence. */
+ * deadline), scan (checkpoints), health (probes and checks), logs (queries, retention), fence. */
 #pragma once
 #include "agent/core/spool.h"
 #include "agent/core/steps.h"
@@ -35,13 +35,13 @@ struct step_dir {
 	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
 };
 
-struct logs; struct scan; struct fence; struct link; struct unit_starter; struct reserve;
+struct logs; struct watch; struct scan; struct fence; struct link; struct unit_starter; struct reserve;
 struct manager {
 	const struct agent_config *config;
 	sd_event *loop;
 	char *boot_id, *instance;
 	struct nodeinfo info;
-	char *stepd_path, *discover_path, *ckpt_path;
+	char *stepd_path, *discover_path, *ckpt_path, *probe_path;
 	char *cgroup_base;               /* own cgroup2 directory, NULL none */
 	int lock_fd;
 	struct steps *core;
@@ -51,6 +51,7 @@ struct manager {
 	struct fence *fence;
 	struct link *link;
 	struct logs *logs;
+	struct watch *watch;             /* NULL: health is off */
 	struct scan **scans; size_t n_scans;
 	struct unit_starter *units;      /* NULL: without systemd */
 	struct reserve *reserve;         /* NULL: with systemd */
@@ -105,6 +106,13 @@ void step_sweep(struct step_dir *d);             /* until nothing is found: AE_S
 /* scan.c */
 void scan_start(struct manager *m, const struct command *c);
 void scans_free(struct manager *m);
+/* health.c; all accept NULL, health is off then */
+int watch_new(struct manager *m, struct watch **ret);
+struct watch *watch_free(struct watch *w);
+void watch_devices(struct watch *w);             /* after each discovery */
+void watch_steps(struct watch *w);               /* steps may have come or gone */
+void watch_reply(struct watch *w, const struct sync_reply *r);
+void watch_sync(struct watch *w, struct agent_sync *s);        /* what the controller does not have */
 /* fence.c */
 int fence_open(struct manager *m, struct mo_error *err);   /* queues AE_FENCE for each entry */
 /* Also what an earlier call could not save. Nothing changed and nothing unsaved: 0 without touching the disk. */

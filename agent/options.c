@@ -37,6 +37,13 @@ static const struct mo_option options[] = {
 	{"use_cgroup", MO_OPTION_WORD, AT(use_cgroup), "auto", "Without systemd: a cgroup2 directory per step. auto: where one can be made. cgroup v1 is never touched.", 0, 0, auto_yes_no},
 	{"discover_deadline", MO_OPTION_DURATION, AT(discover_deadline_us), "10s", "The discovery helper is killed after this: sysfs of a wedged GPU can hang.", 100000, 600000000, NULL},
 	{"scan_deadline", MO_OPTION_DURATION, AT(scan_deadline_us), "60s", "The checkpoint helper is killed after this: file systems can hang.", 100000, 3600000000LL, NULL},
+	{"health", MO_OPTION_BOOL, AT(health), "true", "Look at the health of this node: sensors, and the checks of config/health. Without it the controller knows nothing of the node's health and uses it.", 0, 0, NULL},
+	{"health_disable", MO_OPTION_STR, AT(health_disable), NULL, "Checks that are turned off on this node, such as gpu.hive,host.governor. `moe-probe checks` lists them.", 0, 0, NULL},
+	{"expect_gpus", MO_OPTION_INT, AT(expect_gpus), "0", "GPUs that this node must have; fewer is a finding. 0 = as many as were seen since it booted.", 0, MO_GPUS_PER_NODE_MAX, NULL},
+	{"probe_sensors", MO_OPTION_DURATION, AT(probe_sensors_us), "5s", "Temperatures, power, clocks and activity of each GPU are read this often.", 1000000, 3600000000LL, NULL},
+	{"probe_device", MO_OPTION_DURATION, AT(probe_device_us), "30s", "Each GPU and RDMA card is looked at in full this often.", 1000000, 3600000000LL, NULL},
+	{"probe_host", MO_OPTION_DURATION, AT(probe_host_us), "60s", "The host is looked at this often; its software stack every tenth time.", 1000000, 3600000000LL, NULL},
+	{"probe_klog", MO_OPTION_DURATION, AT(probe_klog_us), "10s", "New lines of the kernel's log are looked at at most this often.", 1000000, 3600000000LL, NULL},
 	{"debug", MO_OPTION_BOOL, AT(debug), "false", "Log more.", 0, 0, NULL},
 };
 const struct mo_options agent_options = {options, ELEMENTSOF(options)};

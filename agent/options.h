@@ -15,6 +15,8 @@ struct agent_config {
 	char *tmpdir;
 	char *use_systemd, *use_cgroup;
 	int64_t discover_deadline_us, scan_deadline_us;
+	bool health; char *health_disable; int64_t expect_gpus;
+	int64_t probe_sensors_us, probe_device_us, probe_host_us, probe_klog_us;
 	bool debug;
 };
 extern const struct mo_options agent_options;
