@@ -20,6 +20,10 @@ class FakeMoed:
         self.progress = {}       # (job, attempt) -> {rank: progress}
         self.scans = []
         self.answers = {}        # query -> answer
+        self.health = {}         # node -> newest node_health
+        self.healths = []        # every one that came, in order
+        self.keep_health = True  # acknowledge node_health
+        self.sensors = {}        # node -> slot -> values
         self.syncs = 0
         self.refuse = None       # HTTP status for everything
         self.forget_notes = False  # acknowledge nothing
@@ -86,6 +90,12 @@ class FakeMoed:
                 self.progress.setdefault(key, {})[p["rank"]] = p
         for scan in doc.get("scans", []):
             self.scans.append(scan)
+        if isinstance(doc.get("health"), dict):   # a hello says true: it will come
+            self.healths.append(doc["health"])
+            if self.keep_health:
+                self.health[doc["node"]] = doc["health"]
+        for s in doc.get("sensors", []):
+            self.sensors.setdefault(doc["node"], {})[s["slot"]] = s
 
     def acks(self):
         return [{"job": j, "attempt": a, "through": 0 if self.forget_notes else max(self.notes.get((j, a), {0: 0})), "known": True} for j, a in self.steps]
@@ -114,7 +124,8 @@ class FakeMoed:
             end = time.monotonic() + self.beat_ms / 1000
             while not self.due and time.monotonic() < end:
                 self.changed.wait(end - time.monotonic())
-            return 200, {"epoch": self.epoch, "acks": self.acks(), "commands": self.commands(doc["node"])}
+            known = self.health.get(doc["node"], {}).get("version") if self.keep_health else None
+            return 200, {"epoch": self.epoch, "acks": self.acks(), "commands": self.commands(doc["node"]), "health": known}
 
     # what tests do
 

@@ -1,0 +1,342 @@
+#!/usr/bin/python3
+"""The health of a node, through a real agent with moe-probe, as a scripted controller hears it: recorded and made machines with planted faults, probes that hang, GPUs that vanish, orders to
+check after a failure, programs of checks, what survives a restart of the agent."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+import machine
+from lib import BUILD, ROOT, Skipped, Suite, equal, need
+from test_agent import Node, processes
+
+suite = Suite()
+SHARED = os.path.join(ROOT, "..", "shared/data/hardware")
+# the whole list of looks is done once at once; what needs a second look gets it soon
+FAST = ["probe_device=1s", "probe_host=1s", "probe_klog=1s", "probe_sensors=1s"]
+MINUTES = ["probe_device=10m", "probe_host=10m", "probe_klog=10m", "probe_sensors=10m"]
+
+
+class Machine(Node):
+    """An agent on a root directory. kind: of machine.py, or a ready directory."""
+
+    def __init__(self, kind, faults=(), options=FAST, cores=4, **more):
+        self.root_dir = tempfile.mkdtemp(prefix="moe-root-")
+        self.machine = None
+        if os.path.isdir(kind):
+            root = kind
+        else:
+            root = self.root_dir + "/root"
+            self.machine = machine.make(kind, root, faults=list(faults), cores=cores)
+        super().__init__(gpus=0, options=["topology=" + root, "only_fake_gpus=false"] + list(options), **more)
+        self.root = root
+
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
+        shutil.rmtree(self.root_dir, ignore_errors=True)
+
+    def health(self):
+        return self.moed.health.get("n0")
+
+    def results(self):
+        return {(r["check"], r["object"]): r for r in (self.health() or {}).get("results", [])}
+
+    def looked(self, deadline=20):
+        """The first full look, with what needs two findings in a row still open or not."""
+        return self.moed.wait(lambda: self.health() and self.health()["ok"] > 3 and self.health()["preflight_done"] and self.health(), deadline, "preflight; health: %s" % json.dumps(self.health())[:500])
+
+    def find(self, check, obj, state, deadline=20):
+        def there():
+            r = self.results().get((check, obj))
+            return r if r and r["state"] == state else None
+        try:
+            return self.moed.wait(there, deadline, "%s %s %s" % (check, obj, state))
+        except AssertionError as e:
+            raise AssertionError("%s; results: %s" % (e, json.dumps(list(self.results().values()), indent=1)[:3000]))
+
+
+def found(results):
+    """check -> objects and states, without what a stack or the host of this machine may say."""
+    return {(r["check"], r["object"], r["state"]) for r in results.values()}
+
+
+def unpack(name):
+    archive = os.path.join(SHARED, "synthetic", name + ".tar.xz")
+    if not os.path.exists(archive):
+        raise Skipped("no " + archive)
+    dir = tempfile.mkdtemp(prefix="moe-tree-")
+    subprocess.run(["tar", "-xJf", archive, "-C", dir], check=True)
+    inner = [os.path.join(dir, d) for d in os.listdir(dir)]
+    return dir, inner[0] if len(inner) == 1 and not os.path.isdir(os.path.join(dir, "sys")) else dir
+
+
+@suite.test
+def healthy_machines_give_no_finding():
+    for kind in ("mi300x", "mi300x-cpx", "mi355x", "thor2", "h200-vm", "cpu"):
+        with Machine(kind) as n:
+            n.looked()
+            n.moed.wait(lambda: n.moed.syncs > 12, 20, "syncs")       # a second round of looks
+            equal(found(n.results()), set(), kind)
+
+
+@suite.test
+def this_machine_gives_no_finding_against_gpus_and_settings():
+    with Node(gpus=2, options=FAST) as n:
+        health = n.moed.wait(lambda: n.moed.health.get("n0") and n.moed.health["n0"]["preflight_done"] and n.moed.health["n0"], 20, "preflight")
+        bad = [r for r in health["results"] if not r["check"].startswith("klog.") and not r["check"].startswith("host.disk")]
+        equal(bad, [], "results")
+        need(not health.get("failure_checks"), "a node without GPUs has no checks that a restart waits for")
+        need(any(s["key"] == "kernel" for s in health["stack"]), "stack: %s" % health["stack"])
+
+
+# what each fault of machine.py must be found as: (check, device, worst state); device: gN of GPUs, nN of NICs, host
+FAULTS = {
+    "governor": {("host.governor", "host", "warn")},
+    "numa_balancing": {("host.numa_balancing", "host", "warn")},
+    "memory_low": {("host.mem", "host", "crit"), ("host.mem_low", "host", "warn")},
+    "nic_down": {("nic.state", "n1", "crit"), ("nic.link", "n1", "crit"), ("nic.rate", "n1", "crit")},
+    "nic_flap": {("nic.flapped", "n3", "warn")},
+    "nic_slow": {("nic.rate", "n2", "crit")},
+    "vram_held": {("gpu.vram_held", "g2", "crit")},
+    "ras_ue": {("gpu.ras_ue", "g4", "crit"), ("gpu.poison", "g4", "crit"), ("gpu.pages_pending", "g4", "crit"), ("gpu.pages_retired", "g4", "warn")},
+    "ras_ce": set(),
+    "pcie": {("gpu.pcie_width", "g5", "crit"), ("gpu.pcie_speed", "g5", "crit"), ("gpu.pcie_nak", "g5", "warn"), ("gpu.pcie_recovery", "g5", "warn"), ("gpu.aer_nonfatal", "g5", "warn")},
+    "xgmi_error": {("gpu.xgmi_error", "g6", "crit")},
+    "hive": {("gpu.hive", "g6", "warn")},
+    "thermal": {("gpu.hot", "g7", "crit")},
+    "ppt": set(),
+    "partition": {("gpu.compute_partition", "g3", "crit")},
+    "power_cap": {("gpu.power_cap", "g3", "warn")},
+    "vbios": {("gpu.vbios", "g3", "warn")},
+    "no_driver": {("gpu.driver", "host", "crit")},
+    "no_render": {("gpu.render", "host", "crit")},
+}
+
+
+def planted(n, expected):
+    names = {"host": "host"}
+    names.update({"g%d" % g.index: g.bdf for g in n.machine.gpus})
+    names.update({"n%d" % i: os.path.basename(c.ib) for i, c in enumerate(n.machine.nics)})
+    return {(check, names[where], state) for check, where, state in expected}
+
+
+@suite.test
+def each_fault_is_found_and_nothing_else():
+    for fault, expected in FAULTS.items():
+        with Machine("mi300x", [fault]) as n:
+            n.looked()
+            for check, obj, state in planted(n, expected):
+                n.find(check, obj, state, deadline=45)
+            equal(found(n.results()), planted(n, expected), fault)
+
+
+@suite.test
+def an_address_that_is_missing_is_found():
+    with Machine("thor2", ["nic_no_gid"]) as n:
+        n.find("nic.gid", os.path.basename(n.machine.nics[2].ib), "crit", deadline=45)
+
+
+@suite.test
+def a_bad_gpu_metrics_is_named_and_the_rest_is_judged():
+    for fault in ("metrics_short", "metrics_empty", "metrics_version"):
+        with Machine("mi300x", [fault, "ras_ue=0"]) as n:
+            bdf = n.machine.gpus[0].bdf
+            need("gpu_metrics" in n.find("gpu.read", bdf, "unknown")["text"], "the file is named")
+            n.find("gpu.ras_ue", bdf, "crit")
+            need("in a row" in n.find("gpu.read", bdf, "warn")["text"], "three in a row warn")
+            equal(n.results()[("gpu.read", bdf)]["action"], "warn", "it never does more")
+
+
+@suite.test
+def the_kernel_log_is_judged_and_stays_judged():
+    with Machine("mi300x", ["klog"]) as n:
+        r = n.find("klog.ras-fatal", "host", "crit")
+        need(r["evidence"] and "hardware error" in r["evidence"][0], r)
+        equal(r["action"], "cordon", "action")
+        n.stop_agent(signal.SIGTERM)
+        n.moed.health.clear()
+        n.start()
+        r = n.find("klog.ras-fatal", "host", "crit")
+        need(r["evidence"], "evidence is kept over a restart of the agent")
+        with open(os.path.join(n.root, "dev/kmsg"), "a") as f:
+            f.write("[ 9999.000000] amdgpu 0000:0c:00.0: GPU is throttled\n")
+        n.find("klog.gpu-throttled", "host", "warn")
+
+
+@suite.test
+def the_recorded_tree_with_faults():
+    dir, root = unpack("fakeroot-mi300x-faults")
+    try:
+        with Machine(root, options=FAST) as n:
+            expected = {("host.governor", "host", "warn"), ("host.mem", "host", "crit"), ("host.numa_balancing", "host", "warn"), ("gpu.vram_held", "0000:1e:00.0", "crit"), ("nic.flapped", "mlx5_3", "warn"),
+                        ("gpu.ras_ue", "0000:9f:00.0", "crit"), ("gpu.poison", "0000:9f:00.0", "crit"), ("gpu.pages_retired", "0000:9f:00.0", "warn"), ("gpu.pcie_width", "0000:af:00.0", "crit"),
+                        ("gpu.pcie_speed", "0000:af:00.0", "crit"), ("gpu.xgmi_error", "0000:bf:00.0", "crit"), ("gpu.hot", "0000:df:00.0", "crit"), ("nic.state", "mlx5_1", "crit"), ("nic.link", "mlx5_1", "crit")}
+            for f in sorted(expected):
+                n.find(*f, deadline=45)
+            other = {("host.mem_low", "host"), ("nic.rate", "mlx5_1"), ("gpu.pcie_nak", "0000:af:00.0"), ("gpu.pcie_recovery", "0000:af:00.0"), ("gpu.aer_nonfatal", "0000:af:00.0")}
+            equal({f for f in found(n.results()) - expected if f[:2] not in other}, set(), "nothing else")
+    finally:
+        shutil.rmtree(dir)
+
+
+@suite.test
+def recorded_healthy_trees():
+    for name in ("fakeroot-mi300x", "fakeroot-mi355x"):
+        dir, root = unpack(name)
+        try:
+            with Machine(root, options=FAST) as n:
+                n.looked()
+                n.moed.wait(lambda: n.moed.syncs > 12, 20, "syncs")
+                equal(found(n.results()), set(), name)
+        finally:
+            shutil.rmtree(dir)
+
+
+@suite.test
+def sensors_arrive():
+    with Machine("mi300x") as n:
+        n.moed.wait(lambda: len(n.moed.sensors.get("n0", {})) == 8, 20, "sensors of 8 GPUs")
+        s = n.moed.sensors["n0"][0]
+        need(10 < s["temp_c"] < 110 and s["power_w"] > 0 and s["vram_used_bytes"] > 0 and s["ue"] == 0, s)
+
+
+@suite.test
+def a_probe_that_hangs_makes_one_gpu_unknown():
+    with Machine("mi300x") as n:
+        n.looked()
+        g = n.machine.gpus[3]
+        path = os.path.join(n.root, g.path, "gpu_metrics")
+        os.unlink(path)
+        os.mkfifo(path)                        # opening it blocks, as a read of a wedged GPU does
+        r = n.find("gpu.read", g.bdf, "unknown", deadline=30)
+        need("in time" in r["text"], r)
+        before = n.moed.syncs
+        n.moed.wait(lambda: n.moed.syncs > before + 3, 5, "the agent goes on talking")
+        probes = [p for p in processes() if "moe-probe" in p[1] and g.bdf in p[1]]
+        need(len(probes) <= 1, "at most one process for the GPU: %s" % probes)
+        equal({f[1] for f in found(n.results()) if f[0].startswith("gpu.")}, {g.bdf}, "GPUs with a finding")
+
+
+@suite.test
+def a_gpu_that_vanishes():
+    with Machine("mi300x") as n:
+        n.looked()
+        g = n.machine.gpus[2]
+        n.machine.remove("sys/bus/pci/devices/" + g.bdf)
+        need("7" in n.find("gpu.count", "host", "crit")["text"], "how many are left")
+        need("no such device" in n.find("gpu.read", g.bdf, "unknown")["text"], "which one is gone")
+        n.stop_agent(signal.SIGTERM)
+        n.moed.health.clear()
+        n.start()
+        n.find("gpu.count", "host", "crit")    # a restarted agent remembers how many there were
+
+
+@suite.test
+def versions_grow_only_with_changes_and_are_repeated_until_acknowledged():
+    with Machine("mi300x", ["numa_balancing"]) as n:
+        n.looked()
+        n.moed.wait(lambda: n.moed.syncs > 25, 20, "syncs")
+        versions = [h["version"] for h in n.moed.healths]
+        last, syncs = versions[-1], n.moed.syncs
+        n.moed.wait(lambda: n.moed.syncs > syncs + 10, 20, "syncs")
+        equal(n.moed.healths[-1]["version"], last, "nothing changed")
+        with n.moed.changed:
+            n.moed.keep_health = False
+            count = len(n.moed.healths)
+        n.moed.wait(lambda: len(n.moed.healths) > count + 3, 20, "repetition of what is not acknowledged")
+        equal(n.moed.healths[-1]["version"], last, "the same version")
+
+
+@suite.test
+def an_order_to_check_is_answered_with_what_was_found():
+    with Machine("mi300x", options=MINUTES) as n:
+        n.looked()
+        equal(found(n.results()), set(), "before")
+        need(n.health()["failure_checks"], "there are checks to wait for")
+        n.machine.ras(1, "umc", ue=3)
+        done = n.moed.order("check", 7, 2)
+        health = n.moed.wait(lambda: [c for c in n.health().get("checked", []) if c == {"job": 7, "attempt": 2}] and n.health(), 20, "the order is done")
+        equal({(r["check"], r["object"]) for r in health["results"]}, {("gpu.ras_ue", n.machine.gpus[1].bdf)}, "found by it")
+        done()
+        n.moed.wait(lambda: not n.health().get("checked"), 10, "the order is forgotten when it is no longer due")
+
+
+@suite.test
+def vram_counts_only_when_no_job_of_ours_is_there():
+    with Machine("mi300x", options=MINUTES) as n:
+        n.looked()
+        n.launch(["/bin/sh", "-c", "sleep 600"], n=1, wait="running")
+        n.machine.write("{gpu0}/mem_info_vram_used", 20924743680)
+        order = n.moed.order("check", 7, 2)
+        n.moed.wait(lambda: n.health().get("checked"), 20, "checked")
+        need(("gpu.vram_held", n.machine.gpus[0].bdf) not in n.results(), "a job holds it")
+        order()
+        n.moed.order("kill", 1, 1)
+        n.moed.wait_note(1, 1, "gone")
+        need("19.5 GiB" in n.find("gpu.vram_held", n.machine.gpus[0].bdf, "crit", deadline=60)["text"], "text")
+
+
+def write_checks(dir, checks):
+    """config with further checks of a site."""
+    shutil.copytree(os.path.join(ROOT, "config"), dir)
+    with open(os.path.join(dir, "health/site.yaml"), "w") as f:
+        f.write(checks)
+    return {"MOE_DATA_DIR": dir}
+
+
+SITE = """checks:
+  - {id: site.nagios, what: mount, next: look, source: here, area: host, when: [preflight], argv: [sh, -c, 'echo "WARNING: mount is slow"; exit 1']}
+  - {id: site.number, what: copy, next: look, source: here, area: host, when: [preflight], argv: [sh, -c, 'echo rate 3.5; echo rate 2.5 GB/s'], match: 'rate ([0-9.]+)', crit_below: 3, action: cordon}
+  - {id: site.late, what: slow, next: look, source: here, area: host, when: [preflight], argv: [sleep, '300'], deadline: 500ms}
+  - {id: site.absent, what: x, next: look, source: here, area: host, when: [preflight], argv: [no-such-program]}
+  - {id: site.off, what: x, next: look, source: here, area: host, when: [preflight], argv: ['false']}
+"""
+
+
+@suite.test
+def programs_of_a_site():
+    with tempfile.TemporaryDirectory() as tmp, Node(gpus=2, options=FAST + ["health_disable=site.off, no.such"], env=write_checks(tmp + "/config", SITE)) as n:
+        def all_there():
+            r = {r["check"]: r for r in n.moed.health.get("n0", {}).get("results", [])}
+            return r if {"site.nagios", "site.number", "site.late"} <= set(r) else None
+        r = n.moed.wait(all_there, 20, "results of programs")
+        equal((r["site.nagios"]["state"], "mount is slow" in r["site.nagios"]["text"]), ("warn", True), "exit code 1")
+        equal((r["site.number"]["state"], "2.5" in r["site.number"]["text"], r["site.number"]["action"]), ("crit", True, "cordon"), "the last number")
+        equal((r["site.late"]["state"], "in time" in r["site.late"]["text"]), ("unknown", True), "a program that is late")
+        need("site.absent" not in r and "site.off" not in r, r)
+        need("no check 'no.such'" in n.log(), "a misspelt id is told")
+
+
+@suite.test
+def a_program_makes_way_for_a_job():
+    site = "checks:\n  - {id: site.load, what: load, next: look, source: here, area: host, when: [preflight], argv: [sh, -c, 'sleep 4711 & wait'], deadline: 5m}\n"
+    with tempfile.TemporaryDirectory() as tmp, Node(gpus=2, options=FAST, env=write_checks(tmp + "/config", site)) as n:
+        n.moed.wait(lambda: [p for p in processes() if "sleep 4711" in p[1].replace("\0", " ")], 20, "the program runs")
+        n.launch(["/bin/sh", "-c", "sleep 600"], n=1, wait="running")
+        n.moed.wait(lambda: not [p for p in processes() if "sleep 4711" in p[1].replace("\0", " ")], 10, "it and what it started are ended")
+
+
+@suite.test
+def bad_check_files_are_told_and_stop_nothing():
+    with tempfile.TemporaryDirectory() as tmp, Node(gpus=2, options=FAST, env=write_checks(tmp + "/config", "checks:\n  - {id: a.b, colour: red}\n")) as n:
+        health = n.moed.wait(lambda: n.moed.health.get("n0"), 20, "health")
+        r = health["results"][0]
+        equal((r["check"], r["state"], "site.yaml:2:" in r["text"]), ("host.checks", "warn", True), r)
+        need(health["preflight_done"], "the node can be used")
+
+
+@suite.test
+def health_off_tells_nothing():
+    with Node(gpus=2, options=["health=off"]) as n:
+        n.moed.wait(lambda: n.moed.syncs > 5, 20, "syncs")
+        equal((n.moed.healths, n.moed.hellos[0].get("health", False)), ([], False), "health")
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)
