@@ -51,6 +51,8 @@ static void print_drift_group(const struct cli *cli, struct json_object *g)
 			print_names(js_at(odd, k));
 			puts("");
 		}
+		if (js_int(key, "values") - 1 > (int64_t)js_len(odd))
+			printf("    and %lld more values\n", (long long)js_int(key, "values") - 1 - (long long)js_len(odd));
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/health_file.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
 
@@ -224,20 +225,57 @@ static void read_loss_spike(struct reader *r, const struct key *k, const struct 
 			  "recovery.loss_spike: '%.60s' is not supported by this version: leave it out and go back by hand with 'moectl restart JOB --from ITER'", action->text);
 }
 
+/* The checks that are installed here; site.yaml of the nodes may know more, so without any readable file every id is taken. */
+static void check_id(struct reader *r, const struct ynode *v, const struct health_checks *known)
+{
+	_cleanup_(mo_freep) const char **ids = mo_alloc_array(known->n_checks + 1, sizeof(*ids));
+	_cleanup_(mo_freep) char *hint = NULL;
+	const char *near;
+
+	if (v->kind != YAML_SCALAR || ynode_is_null(v) || !*v->text || strlen(v->text) > 63 || mo_streq(v->text, "standard") || mo_streq(v->text, "none") ||
+	    strspn(v->text, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != strlen(v->text)) {
+		errors_at(r->errors, v, NULL, "health.preflight: expected the id of a check, such as gpu.ras_ue");
+		return;
+	}
+	if (known->n_checks == 0)
+		return;
+	ids[known->n_checks] = "stack.same";
+	for (size_t i = 0; i < known->n_checks; i++)
+		ids[i] = known->checks[i].id;
+	if (mo_enum_parse(ids, known->n_checks + 1, v->text) >= 0)
+		return;
+	near = mo_near_miss(v->text, ids, known->n_checks + 1);
+	hint = near ? mo_printf("did you mean '%s'?", near) : mo_strdup("checks are listed in config/health; stack.same asks for equal software on all nodes");
+	errors_at(r->errors, v, hint, "health.preflight: there is no check '%.63s'", v->text);
+}
+
 static void read_preflight(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe *recipe = r->bases[BASE_RECIPE];
+	struct health_checks known;
 
-	if (v->kind == YAML_LIST && v->n > 0)
-		errors_at(r->errors, v, NULL, "health.preflight: a list of checks is not supported by this version: use standard or none");
-	else if (v->kind == YAML_MAP || (v->kind == YAML_SCALAR && !mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
-		errors_at(r->errors, v, NULL, "health.preflight: expected standard or none");
-	else {
-		for (size_t i = 0; i < recipe->n_preflight; i++)
-			free(recipe->preflight[i]);
-		recipe->n_preflight = 0;
-		mo_strs_add(&recipe->preflight, &recipe->n_preflight, v->kind == YAML_LIST ? "none" : v->text);
+	for (size_t i = 0; i < recipe->n_preflight; i++)
+		free(recipe->preflight[i]);
+	recipe->n_preflight = 0;
+	if (v->kind != YAML_LIST) {
+		if (v->kind == YAML_MAP || (!mo_streq(v->text, "standard") && !mo_streq(v->text, "none")))
+			errors_at(r->errors, v, NULL, "health.preflight: expected standard, none, or a list of checks such as [gpu.ras_ue, nic.state]");
+		else
+			mo_strs_add(&recipe->preflight, &recipe->n_preflight, v->text);
+		return;
 	}
+	if (v->n == 0)
+		mo_strs_add(&recipe->preflight, &recipe->n_preflight, "none");
+	mo_desc_init(&health_checks_desc, &known);
+	if (v->n > 0 && health_checks_load(&known, NULL) < 0)
+		mo_desc_done(&health_checks_desc, &known);
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *item = v->items[i].value;
+
+		check_id(r, item, &known);
+		mo_strs_add(&recipe->preflight, &recipe->n_preflight, item->kind == YAML_SCALAR ? item->text : "");
+	}
+	mo_desc_done(&health_checks_desc, &known);
 }
 
 #define F(p, t, f, ...) { .path = (p), .type = (t), .base = BASE_RECIPE, .offset = offsetof(struct recipe, f), ##__VA_ARGS__ }

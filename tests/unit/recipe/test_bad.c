@@ -48,6 +48,8 @@ static const struct bad keys[] = {
 	{ "env: {RANK: 3}\n", "5:7 env: RANK is set by the launcher and cannot be overridden" },
 	{ "env: {MOE_JOB: 3}\n", "5:7 env: MOE_JOB is set by the launcher" },
 	{ "env: {CUDA_VISIBLE_DEVICES: 3}\n", "5:7 env: CUDA_VISIBLE_DEVICES is set by the launcher" },
+	{ "env: {HIP_VISIBLE_DEVICES: 3}\n", "5:7 env: HIP_VISIBLE_DEVICES is set by the launcher and cannot be overridden: remove it; of the variables that hide GPUs exactly one may be set" },
+	{ "env:\n  A: b\n  ROCR_VISIBLE_DEVICES: 4,5\n", "7:3 env: ROCR_VISIBLE_DEVICES is set by the launcher" },
 	{ "env: {HSA_KERNARG_POOL_SIZE: 12M}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '12M'" },
 	{ "env: {HSA_KERNARG_POOL_SIZE: 4096}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected bytes" },
 	{ "model: 3 4\n", "5:8 model: expected a name of the catalogue" },
@@ -74,8 +76,11 @@ static const struct bad refused[] = {
 	{ "recovery: {on_node_loss: weit}\n", "5:26 recovery.on_node_loss: expected one of wait, spare, shrink, got 'weit' [did you mean 'wait'?]" },
 	{ "recovery: {hang: 300s}\n", "5:18 recovery.hang: '300s' is not supported by this version" },
 	{ "recovery: {loss_spike: {action: rollback, factor: 3}}\n", "5:33 recovery.loss_spike: 'rollback' is not supported by this version" },
-	{ "health: {preflight: [rccl]}\n", "5:21 health.preflight: a list of checks is not supported by this version" },
-	{ "health: {preflight: thorough}\n", "5:21 health.preflight: expected standard or none" },
+	{ "health: {preflight: [gpu.ras_eu]}\n", "5:22 health.preflight: there is no check 'gpu.ras_eu' [did you mean 'gpu.ras_ue'?]" },
+	{ "health: {preflight: [gpu.ras_ue, stack.sam]}\n", "5:34 health.preflight: there is no check 'stack.sam' [did you mean 'stack.same'?]" },
+	{ "health: {preflight: [standard]}\n", "5:22 health.preflight: expected the id of a check" },
+	{ "health: {preflight: [[nic.state]]}\n", "5:22 health.preflight: expected the id of a check" },
+	{ "health: {preflight: thorough}\n", "5:21 health.preflight: expected standard, none, or a list of checks" },
 };
 
 /* Whole recipes. */

@@ -99,6 +99,19 @@ static void test_every_key(void **state)
 	assert_int_equal(r->n_features, 8);
 }
 
+static void preflight_lists(void **state)
+{
+	_cleanup_(parsed_done) struct parsed list = parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 1}\nhealth: {preflight: [gpu.ras_ue, stack.same]}\n", NULL);
+	_cleanup_(parsed_done) struct parsed empty = parse("recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 1}\nhealth: {preflight: []}\n", NULL);
+
+	must(&list);
+	must(&empty);
+	assert_int_equal(list.recipe.n_preflight, 2);
+	assert_string_equal(list.recipe.preflight[1], "stack.same");
+	assert_int_equal(empty.recipe.n_preflight, 1);
+	assert_string_equal(empty.recipe.preflight[0], "none");
+}
+
 /* JSON is YAML; null and zero ask for nothing. */
 static void test_json(void **state)
 {
@@ -474,7 +487,7 @@ static void test_tiny_moe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_megatron_argv),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
