@@ -93,5 +93,6 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct verb verb_report = {
 	"report", "Look", "report JOB [--anchor]", "GPU time by category, ETTR, incidents and what each restart cost",
-	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` reads\n", run,
+	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` reads\n"
+	"\"detect\" of the GPU time: the unfinished iteration and the time until every rank is proved gone; in a waterfall: from the first death until it was known.\n", run,
 };

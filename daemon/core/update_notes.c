@@ -68,8 +68,20 @@ static void phase_set(struct job *j, int phase, int64_t time)
 	j->phase = phase;
 }
 
-/* `told` is the highest iteration in the same record: the time since the last one is shared by all of them. */
-static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt, int64_t time, int64_t sample_time, int64_t told)
+/* What passed before the sample of an iteration that came from another phase: up to the beginning of that iteration, not up to the beat that told it. */
+static void charge_until_began(struct job *j, const struct sample *s, int64_t at)
+{
+	int category = ledger_category(j);
+	bool known = s->step_ms != MO_NONE_F && s->step_ms >= 0 && s->step_ms < 1e12;
+
+	if (category == GPU_INIT || category == GPU_LOAD || category == GPU_LAUNCH || category == GPU_SAVE)
+		ledger_charge_as(j, at - (known ? (int64_t)(s->step_ms * 1000) : 0), category);
+	else if (category >= 0)
+		ledger_charge(j, at);
+}
+
+/* `at` is when it was written; without that `told` counts, the highest iteration in the same record: the time since the last one is shared by all of them. */
+static void on_sample(struct job *j, const struct step *st, const struct note *n, int64_t attempt, int64_t at, int64_t time, int64_t sample_time, int64_t told)
 {
 	struct rank *k = rank_of(j, st, n);
 	int64_t iteration = n->sample->iteration, from = j->iteration != MO_NONE ? j->iteration : MO_MAX(j->resume, 0);
@@ -81,17 +93,17 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	}
 	if (iteration <= j->iteration)
 		return;
-	if (ledger_category(j) < 0)
-		ledger_charge_train(j, time, from, MO_MAX(iteration, told));
-	else
-		ledger_charge(j, time);
+	charge_until_began(j, n->sample, at);
 	j->phase = PHASE_TRAIN;
+	if (ledger_category(j) < 0)
+		ledger_charge_train(j, at, from, n->time != MO_NONE ? iteration : MO_MAX(iteration, told));
 	j->iteration = iteration;
 	j->progress_at = time;
 	j->watermark = MO_MAX(j->watermark, iteration);
 }
 
-static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r, int64_t sample_time, int64_t told)
+/* at: when the note was written, in core time; r->time when that is not known. */
+static void on_current(struct job *j, struct step *st, const struct note *n, const struct record *r, int64_t at, int64_t sample_time, int64_t told)
 {
 	switch (n->kind) {
 	case NOTE_STARTED: on_started(j, st, n); break;
@@ -100,15 +112,15 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		if (!st->started)
 			j->n_started++;
 		break;
-	case NOTE_PHASE: phase_set(j, n->phase, r->time); break;
-	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, r->time, sample_time, told); break;
+	case NOTE_PHASE: phase_set(j, n->phase, at); break;
+	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, told); break;
 	case NOTE_SAVING:
-		phase_set(j, PHASE_SAVE, r->time);
+		phase_set(j, PHASE_SAVE, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_CHECKPOINT:
 		if (j->phase == PHASE_SAVE)
-			phase_set(j, PHASE_TRAIN, r->time);
+			phase_set(j, PHASE_TRAIN, at);
 		checkpoint_note(j, n, r->time);
 		break;
 	case NOTE_EXIT: on_exit_note(j, st, n, r->time); break;
@@ -177,7 +189,7 @@ void update_notes(struct job *j, const struct record *r)
 			last_sample = MO_MAX(last_sample, r->time - age);
 		st->accepted = true;
 		if (r->attempt == j->attempt)
-			on_current(j, st, n, r, last_sample, told);
+			on_current(j, st, n, r, r->time - age, last_sample, told);
 		else if (n->kind == NOTE_SAMPLE)
 			samples_add(j, n->sample, r->attempt, last_sample);
 		on_step(st, n);

@@ -118,6 +118,60 @@ static void phases_and_states_have_their_category(void **state)
 	world_done(&w);
 }
 
+static struct note *last_note(struct world *w, int64_t id)
+{
+	struct toy_step *s = world_toy_step(w, 0, id);
+
+	return &s->notes[s->n_notes - 1];
+}
+
+/* A beat brings several notes at once: what each phase took is told by the times at which they were written. */
+static void notes_of_one_beat_keep_their_durations(void **state)
+{
+	const int64_t ms = 1000, wall = 1700000000 * S;
+	struct world w;
+	int64_t id = running(&w, 2);
+	const int64_t *l;
+
+	world_tick(&w, S);
+	world_iteration(&w, 0, id, 1);
+	last_note(&w, id)->time = wall;
+	last_note(&w, id)->sample->step_ms = 100;
+	world_note(&w, 0, id, NOTE_SAVING)->iteration = 1;
+	last_note(&w, id)->time = wall;
+	world_note(&w, 0, id, NOTE_CHECKPOINT)->iteration = 1;
+	last_note(&w, id)->time = wall + 300 * ms;
+	world_iteration(&w, 0, id, 2);
+	last_note(&w, id)->time = wall + 400 * ms;
+	world_beat(&w, 0);
+	l = world_job(&w, id)->ledger;
+	assert_int_equal(l[GPU_INIT], 2 * 500 * ms);       /* not the whole second until the beat */
+	assert_int_equal(l[GPU_SAVE], 2 * 300 * ms);
+	assert_int_equal(l[GPU_PRODUCTIVE], 2 * 200 * ms);
+	world_done(&w);
+}
+
+/* A clock that is set back, or a step time longer than the attempt: nothing is charged twice, the ledger closes (the world looks). */
+static void odd_times_close_the_ledger(void **state)
+{
+	const int64_t wall = 1700000000 * S;
+	struct world w;
+	int64_t id = running(&w, 2);
+
+	world_tick(&w, S);
+	for (int64_t i = 1; i <= 6; i++) {
+		world_iteration(&w, 0, id, i);
+		last_note(&w, id)->time = wall + (i % 2 ? -3600 : 3600) * S;
+		last_note(&w, id)->sample->step_ms = 1e9;
+		world_note(&w, 0, id, NOTE_PHASE)->phase = i % 3 ? PHASE_EVAL : PHASE_SAVE;
+		last_note(&w, id)->time = wall - i * S;
+	}
+	world_beat(&w, 0);
+	iterate(&w, id, 7, 9);
+	assert_int_equal(world_job(&w, id)->iteration, 9);
+	world_done(&w);
+}
+
 static void samples_are_merged_and_derived(void **state)
 {
 	struct submit spec;
@@ -316,7 +370,7 @@ int main(void)
 		cmocka_unit_test(first_passes_are_productive_repeats_are_not),
 		cmocka_unit_test(a_sparse_sample_is_shared_out),
 		cmocka_unit_test(phases_and_states_have_their_category),
-		cmocka_unit_test(samples_are_merged_and_derived),
+		cmocka_unit_test(notes_of_one_beat_keep_their_durations),		cmocka_unit_test(odd_times_close_the_ledger),		cmocka_unit_test(samples_are_merged_and_derived),
 		cmocka_unit_test(mfu_is_of_the_peak_of_the_gpu), cmocka_unit_test(samples_are_bounded),
 		cmocka_unit_test(events_and_incidents_are_bounded),
 		cmocka_unit_test(records_of_another_version_are_refused),
