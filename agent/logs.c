@@ -1,4 +1,4 @@
-/* Logs of ranks: answers to log queries from any place in the file, and removal of old ones. An offset counts all bytes the rank ever wrote, so that a reader goes on across a rotation:
+/* Queries: the environments that stepd recorded, and logs of ranks from any place in the file; removal of old logs. An offset counts all bytes the rank ever wrote, so that a reader goes on across a rotation:
  * rank-R.base holds how many came before the present file. A query that finds nothing new waits, at most wait_ms, without holding anything up. */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "lib/base/parse.h"
 
 #define ANSWER_BYTES (256 * 1024)
+#define ENV_BYTES_MAX (8 * 1024 * 1024)
 #define TAIL_BYTES (1024 * 1024)         /* looked through for the last lines */
 #define POLL_US 100000
 #define WAIT_MAX_MS 60000
@@ -202,9 +203,28 @@ struct logs *logs_free(struct logs *l) {
 	return NULL;
 }
 
+/* What stepd recorded of its ranks' environments, as it stands in the step's directory. */
+static void answer_env(struct logs *l, const struct query *q) {
+	const struct command *c = q->command;
+	_cleanup_(mo_freep) char *dir = step_dir_path(l->m, c->job, c->attempt), *path = mo_path(dir, "env.json");
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int r = mo_read_file(path, ENV_BYTES_MAX, &b);
+	_cleanup_(mo_freep) char *error = r == -ENOENT ? mo_printf("%s has not started the ranks of attempt %lld, or forgot them", l->m->config->node, (long long)c->attempt)
+					: r < 0 ? mo_printf("%s on %s: %s", path, l->m->config->node, strerror(-r)) : NULL;
+	answer(l, q, error, r < 0 ? NULL : mo_buf_take(&b), false, true);
+}
+
 void logs_query(struct logs *l, const struct command *c) {
 	int64_t wait_ms = c->wait_ms == MO_NONE ? 0 : MO_MIN(MO_MAX(c->wait_ms, 0), WAIT_MAX_MS);
 	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset, .deadline_us = mo_clock_boot_us() + wait_ms * 1000};
+	if (c->what) {
+		if (mo_streq(c->what, "env"))
+			answer_env(l, &q);
+		else
+			answer(l, &q, "this agent does not know what is asked: it is older than the controller", NULL, false, true);
+		mo_desc_free(&command_desc, q.command);
+		return;
+	}
 	if (l->n_queries == QUERIES_MAX) {
 		answer(l, &q, "too many log readers wait on this node; try again", NULL, false, false);
 		mo_desc_free(&command_desc, q.command);

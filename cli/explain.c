@@ -4,14 +4,20 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
+#include "lib/base/idset.h"
+
+#define WHY_RANKS_MAX 1024     /* sentences of more are not gathered */
 
 static void print_env(const struct cli *cli, struct json_object *items)
 {
 	for (size_t i = 0; i < js_len(items); i++) {
 		struct json_object *e = js_at(items, i);
-		const char *overrides = js_str(e, "overrides"), *value = js_str(e, "value");
-		printf("%s=%s\n    %s  [%s]%s%s\n", paint(cli, "1", text_or(js_str(e, "name"))), value ? value : "", text_or(js_str(e, "reason")), text_or(js_str(e, "source")),
-		       overrides ? "  overrides " : "", overrides ? overrides : "");
+		const char *overrides = js_str(e, "overrides"), *value = js_str(e, "value"), *file = js_str(e, "file");
+		if (value || file)
+			printf("%s=%s%s%s\n", paint(cli, "1", text_or(js_str(e, "name"))), value ? value : "(", value ? "" : file, value ? "" : " on the node)");
+		else
+			printf("%s is not set\n", paint(cli, "1", text_or(js_str(e, "name"))));
+		printf("    %s  [%s]%s%s\n", text_or(js_str(e, "reason")), text_or(js_str(e, "source")), overrides ? "  overrides " : "", overrides ? overrides : "");
 	}
 }
 
@@ -21,18 +27,55 @@ static void read_back_cell(struct table *t, struct json_object *rank)
 	table_cell(t, "%s", !v ? "not known" : json_object_get_boolean(v) ? "verified" : "differs");
 }
 
-static void print_bind(const struct cli *cli, struct json_object *items, int64_t rank)
+static void l3_cell(struct table *t, struct json_object *rank)
+{
+	table_cell(t, "%s", text_int((int64_t)js_len(js_get(rank, "l3"))));
+}
+
+static bool says(struct json_object *rank, const char *sentence)
+{
+	struct json_object *why = js_get(rank, "why");
+	for (size_t i = 0; i < js_len(why); i++)
+		if (!strcmp(json_object_get_string(js_at(why, i)), sentence))
+			return true;
+	return false;
+}
+
+/* Each sentence once, with the ranks that it holds for. */
+static void print_why(struct json_object *items)
+{
+	for (size_t i = 0; i < js_len(items); i++) {
+		struct json_object *why = js_get(js_at(items, i), "why");
+		for (size_t w = 0; w < js_len(why); w++) {
+			const char *sentence = json_object_get_string(js_at(why, w));
+			_cleanup_(mo_idset_done) struct mo_idset ranks = { 0 };
+			bool told = false;
+			for (size_t k = 0; k < js_len(items) && !told; k++) {
+				int64_t rank = js_int(js_at(items, k), "rank");
+				bool has = says(js_at(items, k), sentence);
+				told = has && k < i;
+				if (has && rank >= 0 && rank <= UINT16_MAX)
+					mo_idset_add(&ranks, (size_t)rank);
+			}
+			_cleanup_(mo_freep) char *list = told ? NULL : mo_idset_format(&ranks);
+			if (list)
+				printf("  rank %s: %s\n", list, sentence);
+		}
+	}
+}
+
+static void print_bind(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">GPU", "gpu", CELL_INT }, { ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" },
-		{ "NIC", "nic" }, { "READ BACK", .cell = read_back_cell }, { "NOTE", "bind_note" },
+		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">GPU", "gpu", CELL_INT }, { "BDF", "bdf" }, { ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { ">CORES", "cores", CELL_INT },
+		{ ">L3", .cell = l3_cell }, { "MEMORY", "memory" }, { "NIC", "nic" }, { "READ BACK", .cell = read_back_cell }, { "NOTE", "bind_note" },
 	};
-	_cleanup_(table_done) struct table t = { 0 };
-	table_head(&t, columns, ELEMENTSOF(columns));
-	for (size_t i = 0; i < js_len(items); i++)
-		if (rank == MO_NONE || js_int(js_at(items, i), "rank") == rank)
-			table_row(&t, js_at(items, i));
-	table_print(cli, &t);
+	print_table(cli, columns, ELEMENTSOF(columns), items);
+	puts("\nwhy:");
+	if (js_len(items) <= WHY_RANKS_MAX)
+		print_why(items);
+	else
+		puts("  there are too many ranks to gather the reasons; choose one with --rank R");
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -54,22 +97,24 @@ static int run(struct cli *cli, int argc, char **argv)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/env", id);
 	else if (env)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/env?rank=%lld", id, (long long)rank);
+	else if (rank == MO_NONE)
+		r = client_get_all(cli, id, &a, "/v1/jobs/%s/bind", id);
 	else
-		r = client_get_all(cli, id, &a, "/v1/jobs/%s/ranks", id);
+		r = client_get_all(cli, id, &a, "/v1/jobs/%s/bind?rank=%lld", id, (long long)rank);
 	if (r)
 		return r;
 	if (cli->json)
 		return print_answer(&a);
+	if (js_str(a.doc, "note"))
+		fprintf(stderr, "moectl: explain: %s: %s\n", id, js_str(a.doc, "note"));
 	if (env)
 		print_env(cli, js_items(a.doc));
-	else if (js_len(js_items(a.doc)))
-		print_bind(cli, js_items(a.doc), rank);
 	else
-		printf("%s has no ranks yet; `moectl why %s` says what it waits for\n", id, id);
+		print_bind(cli, js_items(a.doc));
 	return CLI_OK;
 }
 
 const struct verb verb_explain = {
-	"explain", "Understand", "explain env|bind JOB [--rank R]", "each variable with reason and source; each rank's CPUs, GPU and NIC as read back",
+	"explain", "Understand", "explain env|bind JOB [--rank R]", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why",
 	"  --rank R    of this rank (env: default 0)\n", run,
 };

@@ -22,6 +22,7 @@ struct query {
 	bool sent;                           /* once only: the agent may be waiting for new lines; a lost one times out */
 	link_answer_fn fn;
 	void *arg;
+	bool owns_arg;                       /* freed with the query */
 	struct query *prev, *next;           /* of its link */
 	struct link *link;
 	UT_hash_handle hh;
@@ -125,7 +126,21 @@ static void query_free(struct links *l, struct query *q)
 	HASH_DEL(l->queries, q);
 	DL_DELETE(q->link->queries, q);
 	mo_desc_done(&command_desc, &q->command);
+	if (q->owns_arg)
+		free(q->arg);
 	free(q);
+}
+
+/* fn is called when the query is gone, so that it may ask again. */
+static void query_end(struct links *l, struct query *q, const struct query_answer *answer, const char *why)
+{
+	link_answer_fn fn = q->fn;
+	void *arg = q->arg, *owned = q->owns_arg ? arg : NULL;
+
+	q->owns_arg = false;
+	query_free(l, q);
+	fn(arg, answer, why);
+	free(owned);
 }
 
 static void on_query_timeout(void *arg)
@@ -139,11 +154,8 @@ static void on_query_timeout(void *arg)
 			next = MO_MIN(next, q->deadline);
 			continue;
 		}
-		link_answer_fn fn = q->fn;
-		void *fn_arg = q->arg;
 		_cleanup_(mo_freep) char *why = mo_printf("node %s did not answer in time", q->link->node);
-		query_free(l, q);
-		fn(fn_arg, NULL, why);
+		query_end(l, q, NULL, why);
 		/* fn may have cancelled the one that comes next: start over */
 		mo_timer_in(l->query_timer, 0);
 		return;
@@ -205,9 +217,8 @@ void link_ack(struct manager *m, int64_t request, const char *node)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
+static struct query *query_new(struct links *l, const char *node, int64_t job, int64_t attempt, int64_t timeout_us, link_answer_fn fn, void *arg)
 {
-	struct links *l = m->links;
 	struct link *k = link_get(l, node);
 	struct query *q = mo_alloc(sizeof(*q));
 	struct command *c = &q->command;
@@ -217,21 +228,38 @@ int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t att
 	q->link = k;
 	q->fn = fn;
 	q->arg = arg;
-	q->deadline = mo_clock_boot_us() + wait_ms * 1000 + QUERY_TIMEOUT_US;
+	q->deadline = mo_clock_boot_us() + timeout_us;
 	c->kind = CMD_QUERY;
 	c->query = q->id;
 	c->node = mo_strdup(node);
 	c->job = job;
 	c->attempt = attempt;
-	c->rank = rank;
-	c->offset = offset;
-	c->lines = lines;
-	c->wait_ms = wait_ms;
 	DL_APPEND(k->queries, q);
 	HASH_ADD(hh, l->queries, id, sizeof(q->id), q);
 	mo_timer_in(l->query_timer, 0);
+	return q;
+}
+
+int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
+{
+	struct query *q = query_new(m->links, node, job, attempt, wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg);
+	int64_t id = q->id;
+
+	q->command.rank = rank;
+	q->command.offset = offset;
+	q->command.lines = lines;
+	q->command.wait_ms = wait_ms;
 	link_wake(m, node);
-	return q->id;
+	return id;
+}
+
+void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt, link_answer_fn fn, void *arg)
+{
+	struct query *q = query_new(m->links, node, job, attempt, LINK_ENV_TIMEOUT_US, fn, arg);
+
+	q->owns_arg = true;
+	q->command.what = mo_strdup("env");
+	link_wake(m, node);
 }
 
 void link_query_cancel(struct manager *m, int64_t id)
@@ -349,12 +377,8 @@ void link_answer(void *arg, struct http_request *r)
 	if (may_speak(r, answer->node)) {
 		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
 		api_send(r, 200, &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
-		if (q && strcmp(q->link->node, answer->node) == 0) {
-			link_answer_fn fn = q->fn;
-			void *fn_arg = q->arg;
-			query_free(m->links, q);
-			fn(fn_arg, answer, NULL);
-		}
+		if (q && strcmp(q->link->node, answer->node) == 0)
+			query_end(m->links, q, answer, NULL);
 	}
 	mo_desc_free(&query_answer_desc, answer);
 }

@@ -13,4 +13,7 @@ void link_ack(struct manager *m, int64_t request, const char *node);
 struct query_answer;
 typedef void (*link_answer_fn)(void *arg, const struct query_answer *answer, const char *why);
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg);
+/* The same for what stepd recorded of its ranks' environments; answered or given up within LINK_ENV_TIMEOUT_US. arg is taken and freed by free() after fn, or without it when moed ends. */
+#define LINK_ENV_TIMEOUT_US (2 * 1000000LL)
+void link_query_env(struct manager *m, const char *node, int64_t job, int64_t attempt, link_answer_fn fn, void *arg);
 void link_query_cancel(struct manager *m, int64_t id);

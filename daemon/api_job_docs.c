@@ -2,9 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "agent/core/preview.h"
 #include "daemon/api.h"
-#include "daemon/core/dryrun.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/recipe_file.h"
 
@@ -174,61 +172,4 @@ void api_job_why(void *arg, struct http_request *r)
 	job_why(manager_state(m), j, manager_now(m), &v);
 	api_send_doc(r, 200, &why_view_desc, &v);
 	mo_desc_done(&why_view_desc, &v);
-}
-
-static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
-static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
-
-/* Ranks of the current placement that share the rank's node; of a dry run while the job has no place. */
-static int preview(struct manager *m, const struct job *j, int64_t rank, struct dryrun *ret, struct mo_error *err)
-{
-	const struct state *s = manager_state(m);
-
-	for (size_t i = 0; i < j->n_places; i++) {
-		const struct place *p = &j->places[i];
-		const struct node *n = node_find(s, p->node);
-		_cleanup_(launch_done) struct launch l;
-		mo_desc_init(&launch_desc, &l);
-		if (!n || rank < p->first_rank || rank >= p->first_rank + p->n_ranks)
-			continue;
-		launch_make(s, j, i, &l);
-		return preview_ranks(p->node, &n->info, &l, &ret->ranks, &ret->n_ranks, err);
-	}
-	return dryrun_job(s, j, preview_ranks, ret, err);
-}
-
-void api_job_env(void *arg, struct http_request *r)
-{
-	struct manager *m = arg;
-	const struct job *j = api_job(m, r);
-	const char *after = http_query(r, "after");
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(list_done) struct list l = {0};
-	_cleanup_(dryrun_done) struct dryrun doc;
-	bool started = !after;
-	int64_t rank;
-
-	mo_desc_init(&dryrun_desc, &doc);
-	if (!j || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
-		return;
-	int e = rank < job_gpus(j) ? preview(m, j, rank, &doc, &err) : 0;
-	const struct dryrun_rank *k = NULL;
-	for (size_t i = 0; i < doc.n_ranks && !k; i++)
-		k = doc.ranks[i].rank == rank ? &doc.ranks[i] : NULL;
-	if (!k) {
-		http_problem(r, e < 0 ? 422 : 404, "rank %lld of job j-%lld: %s", (long long)rank, (long long)j->id, e < 0 ? mo_error_text(&err, e) : "there is no such rank");
-		return;
-	}
-	if (!list_start(r, &l))
-		return;
-	for (size_t i = 0; i < k->n_env; i++) {
-		bool skip = !started;
-		started |= after && strcmp(k->env[i].name, after) == 0;
-		if (skip)
-			continue;
-		if (!list_room(&l))
-			break;
-		list_add(&l, &env_item_desc, &k->env[i], k->env[i].name);
-	}
-	list_send(r, &l);
 }

@@ -104,11 +104,11 @@ static void add_item(struct list *l, const struct env_item *from) {
 }
 
 static void add_node_nics(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
-	const struct env_item *gid = find(l, "NCCL_IB_GID_INDEX");
+	struct env_item *gid = find(l, "NCCL_IB_GID_INDEX");
 	struct env_item *items = NULL;
 	size_t n = 0;
 
-	env_nics(launch, info, gid ? gid->value : NULL, r->ifname, &items, &n);
+	env_nics(launch, info, gid, r->ifname, &items, &n);
 	for (size_t i = 0; i < n; i++)
 		add_item(l, &items[i]);
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);

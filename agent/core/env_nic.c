@@ -70,7 +70,7 @@ static void add_hca(const struct launch *l, const struct nics *nics, const struc
 	    l->n_gpus == info->n_gpus ? "node: RDMA devices, whole node" : "node: RDMA devices, part of the node");
 }
 
-static void add_gid(const struct nics *nics, const char *profile, struct env_item **items, size_t *n_items)
+static void add_gid(const struct nics *nics, struct env_item *profile, struct env_item **items, size_t *n_items)
 {
 	int64_t index = nics->items[0]->gid_index;
 	const struct nic_info *other = NULL;
@@ -95,13 +95,18 @@ static void add_gid(const struct nics *nics, const char *profile, struct env_ite
 	if (index == MO_NONE)
 		return;          /* none was seen: the profile's word is all there is */
 	_cleanup_(mo_freep) char *value = mo_printf("%lld", (long long)index);
-	_cleanup_(mo_freep) char *verdict = !profile ? mo_strdup("") : mo_streq(profile, value) ? mo_strdup(", as the profile says")
-					       : mo_printf("; the profile says %s, which is not that on this node", profile);
-	add(items, n_items, GID, value, mo_printf("the lowest routable RoCE v2 GID of %s%s%s", nics->items[0]->name, nics->n > 1 ? " and the others" : "", verdict),
-	    "node: GIDs of the RDMA devices");
+	const char *others = nics->n > 1 ? " and the others" : "";
+	if (profile && mo_streq(profile->value, value)) {
+		_cleanup_(mo_freep) char *reason = mo_printf("%s; on this node it is the lowest routable RoCE v2 GID of %s%s", profile->reason ? profile->reason : "", nics->items[0]->name, others);
+		mo_str_set(&profile->reason, reason);
+		return;
+	}
+	_cleanup_(mo_freep) char *verdict = profile ? mo_printf("; %s says %s, which is not that on this node", profile->source ? profile->source : "the profile", profile->value ? profile->value : "nothing")
+						    : mo_strdup("");
+	add(items, n_items, GID, value, mo_printf("the lowest routable RoCE v2 GID of %s%s%s", nics->items[0]->name, others, verdict), "node: GIDs of the RDMA devices");
 }
 
-void env_nics(const struct launch *l, const struct nodeinfo *info, const char *gid, const char *ifname, struct env_item **items, size_t *n_items)
+void env_nics(const struct launch *l, const struct nodeinfo *info, struct env_item *gid, const char *ifname, struct env_item **items, size_t *n_items)
 {
 	static const char *const names[] = { "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME" };
 	struct nics nics = nics_of(l, info);

@@ -4,3 +4,5 @@
 
 /* RANK, WORLD_SIZE, ..., everything beginning with MOE_, the GPU visibility variables. */
 bool mo_env_launch_name(const char *name);
+/* Those of them that choose which GPUs a process sees. */
+bool mo_env_visibility(const char *name);

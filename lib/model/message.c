@@ -103,6 +103,7 @@ static const struct mo_field command_fields[] = {
 	MO_F(command, world, MO_INT, .omit = true),
 	MO_F_VEC(command, prune, &found_checkpoint_desc, .omit = true, .max = MO_CHECKPOINTS_MAX),
 	MO_F(command, query, MO_INT, .omit = true),
+	MO_F(command, what, MO_STR, .omit = true, .max = 32),
 	MO_F(command, rank, MO_INT, .omit = true),
 	MO_F(command, offset, MO_INT, .omit = true),
 	MO_F(command, lines, MO_INT, .omit = true),

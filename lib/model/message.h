@@ -72,7 +72,8 @@ struct command {
 	bool allow_root;                   /* SCAN: the submitter may run ranks as root; the agent must allow it too */
 	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
-	int64_t query;                     /* QUERY (logs): id of the question; not durable, asked again by the client */
+	int64_t query;                     /* QUERY: id of the question; not durable, asked again by the client */
+	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/env_record.h as JSON) */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
 struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };

@@ -209,10 +209,14 @@ static void check_env(struct rules *k)
 		const struct ynode *key = env->items[i].key, *value = env->items[i].value;
 
 		if (mo_env_launch_name(key->text))
-			errors_at(k->errors, key, NULL, "env: %s is set by the launcher and cannot be overridden: remove it", key->text);
+			errors_at(k->errors, key, mo_env_visibility(key->text) ? "choose the number of GPUs with cluster.gpus, and the GPUs that a node lends in its agent.yaml" : NULL,
+				  "env: %s is set by the launcher and cannot be overridden: remove it%s", key->text,
+				  mo_env_visibility(key->text) ? "; of the variables that hide GPUs exactly one may be set, because two of them filter twice" : "");
 		if (mo_streq(key->text, "HSA_KERNARG_POOL_SIZE") && value->kind == YAML_SCALAR &&
 		    mo_parse_i64(value->text, 64 << 10, 256 << 20, &bytes) < 0)
 			errors_at(k->errors, value, NULL, "env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '%.60s'", value->text);
+		if (mo_streq(key->text, "HIP_FORCE_DEV_KERNARG") && value->kind == YAML_SCALAR && mo_streq(value->text, "1"))
+			rules_warn(k, "env.HIP_FORCE_DEV_KERNARG: kernel arguments then lie in VRAM, HSA_KERNARG_POOL_SIZE bytes (12582912 unless the recipe says otherwise) for each stream");
 	}
 }
 

@@ -61,7 +61,32 @@ def route_table():
     return "\n".join(rows)
 
 
-TABLES = (("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table))
+FLOW = re.compile(r'(\w+): ("[^"]*"|[^",{}]+)')
+BLOCK = re.compile(r'^ *(\w+): (.*)$', re.M)
+
+
+def profile(name):
+    """(when, [{name, value, reason, alternatives, source}]) of config/env/NAME.yaml; these files keep to one key per line, or one item per line."""
+    with open(os.path.join(ROOT, "config/env", name + ".yaml")) as f:
+        head, _, items = f.read().partition("\nitems:\n")
+    keys = dict(re.findall(r"^(layer|order|when): (.*)$", head, re.M))
+    found = [{k: v.strip().strip('"') for k, v in (FLOW if item[0] == "{" else BLOCK).findall(item)} for item in re.split(r"^  - ", items, flags=re.M)[1:]]
+    return keys, found
+
+
+def profile_tables():
+    layers = "base profile engine feature".split()
+    names = [n[:-5] for n in os.listdir(os.path.join(ROOT, "config/env")) if n.endswith(".yaml")]
+    text = []
+    for name in sorted(names, key=lambda n: (layers.index(profile(n)[0]["layer"]), int(profile(n)[0].get("order", 0)), n)):
+        keys, items = profile(name)
+        text += ["### %s" % name, "Layer %s%s, for %s." % (keys["layer"], ", order " + keys["order"] if "order" in keys else "", "`%s`" % keys["when"] if "when" in keys else "every rank"), "",
+                 "| variable | value | why | what others do | source |", "|--|--|--|--|--|"]
+        text += ["| `%s` | %s | %s | %s | %s |" % (i["name"], "`%s`" % i["value"] if "value" in i else "not set", i["reason"], i.get("alternatives", ""), i.get("source", "")) for i in items] + [""]
+    return "\n".join(text).strip()
+
+
+TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table))
 
 EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
 

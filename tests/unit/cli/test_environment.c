@@ -20,7 +20,7 @@ static void add_machine(struct state *s, const char *name, const struct machine 
 	n->name = mo_strdup(name);
 	n->address = mo_printf("10.0.0.%zu", s->n_nodes);
 	numa->id = 0;
-	numa->cpus = mo_strdup("0-31");
+	numa->cpus = mo_strdup("0-33");
 	for (int i = 0; i < 4; i++) {
 		struct gpu_slot *g = MO_ADD(&n->info, gpus, &gpu_slot_desc);
 		g->index = i;
@@ -153,13 +153,13 @@ static void conflicts_name_the_others(void **state)
 		{ &mi300x, "HSA_NO_SCRATCH_RECLAIM", "1", "legacy run_pretrain.sh 0; MaxText 1 on gfx942 and unset on gfx950" },
 		{ &mi300x, "NCCL_PXN_DISABLE", "1", "PR 728" },
 		{ &mi355x, "NCCL_PXN_DISABLE", "0", "primus-cli 1" },
-		{ &mi355x, "NCCL_IB_GID_INDEX", "1", "as the profile says" },
+		{ &mi355x, "NCCL_IB_GID_INDEX", "1", "on this node it is the lowest routable RoCE v2 GID of ionic_1 and the others" },
 		{ &mi350x, "NCCL_IB_GID_INDEX", "1", "3 in primus-cli" },
 		{ &mi300x, "ENABLE_NUMA_BINDING", "0", "does nothing without --numa" },
 		{ &mi300x, "CUDA_DEVICE_MAX_CONNECTIONS", "1", "8 under FSDP" },
 		{ &mi300x, "GPU_MAX_HW_QUEUES", "2", "4 in Primus' DeepSeek-V3" },
 		{ &mi300x, "OMP_NUM_THREADS", "8", "torchrun says 1" },
-		{ &mi355x_mlx, "NCCL_IB_GID_INDEX", "5", "the profile says 3, which is not that on this node" },
+		{ &mi355x_mlx, "NCCL_IB_GID_INDEX", "5", "env/nic-mellanox.yaml: Primus base_env.sh says 3, which is not that on this node" },
 		{ &mi355x, "NCCL_IGNORE_CPU_AFFINITY", "0", "Primus 1" },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {

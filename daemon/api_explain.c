@@ -1,0 +1,226 @@
+/* Explanations of a rank: its environment and its binding. The environment of a rank that was started is what its node recorded; where the node cannot say (not started yet, forgotten, down,
+ * silent for 2 s) it is what a launch would give, and `source` and `note` say so. */
+#include <string.h>
+#include "agent/core/env_record.h"
+#include "agent/core/explain.h"
+#include "agent/core/preview.h"
+#include "daemon/agent_link.h"
+#include "daemon/api.h"
+#include "daemon/core/dryrun.h"
+
+static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
+static void record_done(struct env_record *e) { mo_desc_done(&env_record_desc, e); }
+struct items { struct env_item *items; size_t n; };
+static void items_done(struct items *i) { mo_vec_clear(&env_item_desc, (void **)&i->items, &i->n); }
+
+/* The place of the current attempt that has the rank; NULL while the job has none. */
+static const struct place *place_of_rank(const struct job *j, int64_t rank, size_t *ret_index)
+{
+	for (size_t i = 0; i < j->n_places; i++)
+		if (rank >= j->places[i].first_rank && rank < j->places[i].first_rank + j->places[i].n_ranks) {
+			*ret_index = i;
+			return &j->places[i];
+		}
+	return NULL;
+}
+
+/* Ranks that share the rank's node in the current placement; of a dry run while the job has no place. */
+static int preview(struct manager *m, const struct job *j, int64_t rank, struct dryrun *ret, struct mo_error *err)
+{
+	const struct state *s = manager_state(m);
+	size_t i = 0;
+	const struct place *p = place_of_rank(j, rank, &i);
+	const struct node *n = p ? node_find(s, p->node) : NULL;
+	_cleanup_(launch_done) struct launch l;
+
+	mo_desc_init(&launch_desc, &l);
+	if (!n)
+		return dryrun_job(s, j, preview_ranks, ret, err);
+	launch_make(s, j, i, &l);
+	return preview_ranks(p->node, &n->info, &l, &ret->ranks, &ret->n_ranks, err);
+}
+
+/* Opens a list document with source and note in front of its items. */
+static bool explained_start(struct http_request *r, const char *source, const char *note, struct list *l)
+{
+	if (!list_start(r, l))
+		return false;
+	mo_buf_reset(&l->b);
+	mo_buf_printf(&l->b, "{\"source\":\"%s\",\"note\":", source);
+	if (note)
+		wire_string(note, &l->b);
+	else
+		mo_buf_str(&l->b, "null");
+	mo_buf_str(&l->b, ",\"items\":[");
+	return true;
+}
+
+static void send_env(struct http_request *r, const char *source, const char *note, const struct env_item *items, size_t n)
+{
+	const char *after = http_query(r, "after");
+	_cleanup_(list_done) struct list l = {0};
+	bool started = !after;
+
+	if (!explained_start(r, source, note, &l))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		bool skip = !started;
+		started |= after && strcmp(items[i].name, after) == 0;
+		if (skip)
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add(&l, &env_item_desc, &items[i], items[i].name);
+	}
+	list_send(r, &l);
+}
+
+static void send_preview(struct manager *m, struct http_request *r, const struct job *j, int64_t rank, const char *why)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(dryrun_done) struct dryrun doc;
+	const struct dryrun_rank *k = NULL;
+
+	mo_desc_init(&dryrun_desc, &doc);
+	int e = preview(m, j, rank, &doc, &err);
+	for (size_t i = 0; i < doc.n_ranks && !k; i++)
+		k = doc.ranks[i].rank == rank ? &doc.ranks[i] : NULL;
+	if (!k) {
+		http_problem(r, e < 0 ? 422 : 404, "rank %lld of job j-%lld: %s", (long long)rank, (long long)j->id, e < 0 ? mo_error_text(&err, e) : "there is no such rank");
+		return;
+	}
+	_cleanup_(mo_freep) char *note = mo_printf("%s: this is what a launch gives; HOME, paths in the step's directory and the end of MOE_STEP are guessed, interfaces are left out", why);
+	send_env(r, "preview", note, k->env, k->n_env);
+}
+
+struct env_question { struct manager *manager; uint64_t request; int64_t job, rank; };
+
+static void on_env(void *arg, const struct query_answer *a, const char *why)
+{
+	const struct env_question *q = arg;
+	struct http_request *r = http_find(q->manager->http, q->request);
+	const struct job *j = job_find(manager_state(q->manager), q->job);
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(record_done) struct env_record record;
+	_cleanup_(items_done) struct items items = {0};
+
+	mo_desc_init(&env_record_desc, &record);
+	if (!r)
+		return;
+	if (!j) {
+		http_problem(r, 404, "job j-%lld is not known any more", (long long)q->job);
+		return;
+	}
+	const char *problem = a ? a->error : why;
+	if (!problem && wire_decode(&env_record_desc, a->text ? a->text : "", a->text ? strlen(a->text) : 0, false, &record, &err) < 0)
+		problem = "what the node recorded cannot be read";
+	else if (!problem && !env_record_of(&record, q->rank, &items.items, &items.n))
+		problem = "the node's record does not have this rank";
+	if (problem)
+		send_preview(q->manager, r, j, q->rank, problem);
+	else
+		send_env(r, "node", NULL, items.items, items.n);
+}
+
+void api_job_env(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	size_t index;
+	int64_t rank;
+
+	if (!j || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
+		return;
+	const struct place *p = place_of_rank(j, rank, &index);
+	const struct node *n = p ? node_find(manager_state(m), p->node) : NULL;
+	if (!p && rank >= job_gpus(j)) {
+		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)rank, (long long)j->id);
+	} else if (!p) {
+		send_preview(m, r, j, rank, "the job has no place now");
+	} else if (!n || n->state == NODE_DOWN) {
+		_cleanup_(mo_freep) char *why = mo_printf("node %s is down", p->node);
+		send_preview(m, r, j, rank, why);
+	} else {
+		struct env_question *q = mo_alloc(sizeof(*q));
+		*q = (struct env_question){ m, http_id(r), j->id, rank };
+		http_hold(r);
+		link_query_env(m, p->node, j->id, j->attempt, on_env, q);
+	}
+}
+
+/* What of all ranks is asked for: one, or those above `after`. Whole nodes are explained, and no more of them than one answer holds. */
+struct views { struct bind_view *items; size_t n; int64_t rank, after; };
+static void views_done(struct views *v) { mo_vec_clear(&bind_view_desc, (void **)&v->items, &v->n); }
+
+static void add_node(const struct state *s, const struct job *j, const struct rank *ranks, size_t n, struct views *ret)
+{
+	const struct node *node = ranks[0].node ? node_find(s, ranks[0].node) : NULL;
+	int64_t first = ranks[0].rank, last = ranks[n - 1].rank;
+
+	if (last > ret->after && (ret->rank == MO_NONE || (ret->rank >= first && ret->rank <= last)) && ret->n <= API_LIMIT_MAX)
+		bind_explain(node ? &node->info : NULL, &j->spec.recipe.bind, ranks, n, &ret->items, &ret->n);
+}
+
+/* Ranks of a dry run look like ranks that were not read back. */
+static void add_previewed(const struct state *s, const struct job *j, const struct dryrun *doc, struct views *ret)
+{
+	for (size_t i = 0, n; i < doc->n_ranks; i += n) {
+		for (n = 1; i + n < doc->n_ranks && mo_streq(doc->ranks[i + n].node, doc->ranks[i].node); n++)
+			;
+		_cleanup_(mo_freep) struct rank *ranks = mo_alloc_array(n, sizeof(*ranks));
+		for (size_t k = 0; k < n; k++) {
+			const struct dryrun_rank *d = &doc->ranks[i + k];
+			ranks[k] = (struct rank){ .rank = d->rank, .node = d->node, .local_rank = d->local_rank, .cpus = d->cpus, .numa_node = d->numa_node, .gpu = d->gpu, .nic = d->nic, .bind_verified = -1 };
+		}
+		add_node(s, j, ranks, n, ret);
+	}
+}
+
+/* Ranks of the current or last attempt, node by node. */
+static void add_ranks(const struct state *s, const struct job *j, struct views *ret)
+{
+	for (size_t i = 0, n; i < j->n_ranks; i += n) {
+		for (n = 1; i + n < j->n_ranks && mo_streq(j->ranks[i + n].node, j->ranks[i].node); n++)
+			;
+		add_node(s, j, &j->ranks[i], n, ret);
+	}
+}
+
+void api_job_bind(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct state *s = manager_state(m);
+	const struct job *j = api_job(m, r);
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(views_done) struct views views = {0};
+	_cleanup_(dryrun_done) struct dryrun doc;
+	_cleanup_(list_done) struct list l = {0};
+
+	mo_desc_init(&dryrun_desc, &doc);
+	if (!j || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &views.rank) || !api_int(r, "after", 0, INT64_MAX, -1, &views.after))
+		return;
+	bool started = j->n_ranks > 0;
+	if (views.rank != MO_NONE && views.rank >= job_gpus(j)) {
+		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)views.rank, (long long)j->id);
+		return;
+	}
+	if (started) {
+		add_ranks(s, j, &views);
+	} else if (dryrun_job(s, j, preview_ranks, &doc, &err) < 0) {
+		http_problem(r, 422, "binding of job j-%lld: %s", (long long)j->id, mo_error_text(&err, -1));
+		return;
+	} else {
+		add_previewed(s, j, &doc, &views);
+	}
+	if (!explained_start(r, started ? "node" : "preview", started ? NULL : "the job was not started yet: this is where it would go now", &l))
+		return;
+	for (size_t i = 0; i < views.n; i++) {
+		if (views.items[i].rank <= views.after || (views.rank != MO_NONE && views.items[i].rank != views.rank))
+			continue;
+		if (!list_room(&l))
+			break;
+		list_add_numbered(&l, &bind_view_desc, &views.items[i], views.items[i].rank);
+	}
+	list_send(r, &l);
+}
