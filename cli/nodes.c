@@ -120,6 +120,8 @@ static void print_check(const struct cli *cli, struct json_object *c)
 	printf("%s%.19s\n", js_str(c, "since") ? "  since " : "", js_str(c, "since") ? js_str(c, "since") : "");
 	for (size_t i = 0; i < js_len(lines); i++)
 		printf("%-10s   %s\n", "", json_object_get_string(js_at(lines, i)));
+	if (js_str(c, "next"))
+		printf("%-10s   do: %s\n", "", js_str(c, "next"));
 }
 
 static void print_sensors(struct json_object *g)

@@ -210,7 +210,7 @@ bool health_checked(const struct node_health *h, int64_t job, int64_t attempt)
 
 bool health_checks_failures(const struct node *n)
 {
-	return n->health && (n->health->failure_checks || real_gpus(n));
+	return n->health && n->health->failure_checks;
 }
 
 bool health_preflight_none(const struct recipe *r)

@@ -23,7 +23,7 @@ const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
 static const struct mo_field node_check_fields[] = {
 	MO_F(node_check, check, MO_STR), MO_F(node_check, object, MO_STR, .omit = true), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR),
-	MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
+	MO_F(node_check, next, MO_STR, .omit = true), MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
 };
 static const struct mo_desc node_check_desc = MO_DESC(node_check, node_check_fields);
 static const struct mo_field node_view_fields[] = {
@@ -145,6 +145,7 @@ static void findings(const struct node *n, struct node_view *ret)
 		c->object = mo_strdup(r->object);
 		c->state = mo_strdup(mo_enum_name(check_state_names, _CHECK_STATE_N, r->state));
 		c->text = mo_strdup(r->text);
+		c->next = mo_strdup(r->next);
 		c->since = r->since;
 		for (size_t k = 0; k < r->n_evidence; k++)
 			mo_strs_add(&c->evidence, &c->n_evidence, r->evidence[k]);

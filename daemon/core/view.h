@@ -12,7 +12,7 @@ struct job_view {
 	char *user; int64_t priority; int phase; int64_t resume;
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
-struct node_check { char *check, *object, *state, *text; int64_t since; char **evidence; size_t n_evidence; };
+struct node_check { char *check, *object, *state, *text, *next; int64_t since; char **evidence; size_t n_evidence; };
 struct node_view {
 	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
 	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;

@@ -48,6 +48,10 @@ MUTANTS = [
      "if (c->iteration <= resume || !checkpoint_usable(c))", [unit("dcore", "test_checkpoints")]),
     ("chosen checkpoint removed", "daemon/core/checkpoints.c", "c->iteration == asked || ", "asked == INT64_MAX || ", [unit("dcore", "test_checkpoints")]),
     ("shell's signal taken for an exit", "daemon/core/recovery.c", "return k->exit->code > 128 && ", "return k->exit->code > 255 && ", [unit("dcore", "test_recovery")]),
+    ("cordon cap ignored", "daemon/core/cordon.c", "if (t->core->n_cordoned >= cordon_cap(t->core)) {", "if (t->core->n_cordoned >= t->core->state.n_nodes) {", [unit("dcore", "test_health"), SIM]),
+    ("finding stops the job", "daemon/core/cordon.c", "	r.cause = mo_strdup(\"idle\");", "	r.cause = mo_strdup(\"now\");", [unit("dcore", "test_health"), SIM]),
+    ("broken node used", "daemon/core/place.c", " && health_allows(&s->nodes[node], r, slots->well[node]);", ";", [unit("dcore", "test_health"), SIM]),
+    ("undrain forgotten", "daemon/core/update_node.c", "	if (!r->flag)\n		waive(n);\n", "", [unit("dcore", "test_health")]),
     ("living node fenced", "daemon/core/fleet.c", "	if (n->state == NODE_UP) {\n		turn_reply(t, 409", "	if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409", [e2e("test_faults.py", "fenced_node")]),
 ]
 

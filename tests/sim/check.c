@@ -144,6 +144,44 @@ static void check_verdict(struct sim *s, const struct record *r)
 		sim_violation(s, "the supervisor of j-%lld attempt %lld on %s is called hung although it answers", (long long)r->job, (long long)r->attempt, r->node);
 }
 
+/* No attempt is given a node that its recipe's health.preflight keeps out; a finding stops no job; of all nodes only so many are cordoned by themselves. */
+void check_health(struct sim *s, const struct record *r)
+{
+	const struct state *st = core_state(s->ctl.shadow);
+	const struct job *j = r->type == REC_PLACE || r->type == REC_INTENT ? job_find(st, r->job) : NULL;
+	bool by_operator = false;
+	size_t n_cordoned = 0;
+
+	for (size_t i = 0; r->type == REC_PLACE && i < r->n_places; i++) {
+		const struct node *n = node_find(st, r->places[i].node);
+		bool none = j->spec.recipe.n_preflight && mo_streq(j->spec.recipe.preflight[0], "none"), one = j->spec.recipe.n_preflight && !none;
+
+		if (!none && (!n->health || !n->health->preflight_done))
+			sim_violation(s, "attempt %lld of j-%lld is placed on %s, whose checks are not done", (long long)r->attempt, (long long)r->job, n->name);
+		for (size_t k = 0; !none && k < n->health->n_results; k++)
+			if (n->health->results[k].state == CHECK_CRIT && (!one || mo_streq(n->health->results[k].check, j->spec.recipe.preflight[0])))
+				sim_violation(s, "attempt %lld of j-%lld is placed on %s in spite of %s", (long long)r->attempt, (long long)r->job, n->name, n->health->results[k].check);
+	}
+	for (size_t i = 0; r->type == REC_INTENT && r->value == INTENT_DRAIN && i < j->n_places; i++) {
+		const struct node *n = node_find(st, j->places[i].node);
+
+		by_operator |= n && n->drain && !n->cordon && !mo_streq(n->drain_when, "idle");
+	}
+	if (r->type == REC_INTENT && r->value == INTENT_DRAIN && !by_operator)
+		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
+	if (r->type == REC_CHECK)
+		s->fault_counts[F_CHECK_WAIT] += r->flag;
+	if (r->type == REC_EVENT)
+		s->fault_counts[F_CORDON_CAPPED] += mo_streq(r->event->type, "health.cordon_capped");
+	if (r->type != REC_DRAIN || !r->flag || !r->n_texts)
+		return;
+	s->fault_counts[F_CORDONED]++;
+	for (size_t i = 0; i < st->n_nodes; i++)
+		n_cordoned += st->nodes[i].drain && st->nodes[i].cordon && !mo_streq(st->nodes[i].name, r->node);
+	if (n_cordoned + 1 > MO_MAX(1, st->n_nodes / 10))
+		sim_violation(s, "%s is cordoned as number %zu of %zu nodes", r->node, n_cordoned + 1, st->n_nodes);
+}
+
 void check_records(struct sim *s, const struct core_out *out)
 {
 	bool placed = false;

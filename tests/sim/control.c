@@ -252,6 +252,7 @@ static void store(struct sim *s, const struct core_out *out)
 
 		if (j && j->state != r->state)
 			s->move_counts[j->state * _JOB_STATE_N + r->state]++;
+		check_health(s, r);
 		if (core_update(s->ctl.shadow, r) != 0)
 			sim_violation(s, "a stored record of type %s is refused at replay", record_type_names[r->type]);
 	}
@@ -398,6 +399,8 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;   /* 5: there is none */
 	spec->recipe.checkpoint.keep = (h >> 58 & 3) == 1 ? KEEP : 0;
 	spec->recipe.time_limit_us = (h >> 44 & 15) == 3 ? 60 * S : MO_NONE;
+	if ((h >> 60 & 7) < 2)
+		mo_strs_add(&spec->recipe.preflight, &spec->recipe.n_preflight, (h >> 60 & 7) == 0 ? "none" : "gpu.ras_ue");
 	spec->recipe.parallelism.tp = (h >> 48 & 3) == 1 ? 2 : 1;
 	if (h >> 32 & 3)
 		spec->recipe.checkpoint.dir = mo_printf(op->key % 9 == 8 ? "/ckpt//%lld/" : "/ckpt/%lld", (long long)(op->key % 9 == 8 ? op->key / 18 : op->key));   /* some name another job's */

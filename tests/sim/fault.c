@@ -103,13 +103,32 @@ static void on_controller(struct sim *s, int fault)
 	}
 }
 
+static void on_health(struct sim *s, int fault)
+{
+	static const char *const checks[] = { "gpu.ras_ue", "nic.state", "host.disk" };
+	int n = (int)(sim_random(s) % NODES);
+
+	if (fault == F_CHECK_OK) {
+		for (int k = 0; k < NODES && !s->nodes[n].health.n_results; k++)
+			n = (n + 1) % NODES;
+		if (!s->nodes[n].health.n_results)
+			return;
+		count(s, fault);
+		node_well(s, n);
+		return;
+	}
+	count(s, fault);
+	for (int k = 0; k < (fault == F_CHECK_MASS ? NODES * 3 / 10 : 1); k++)
+		node_finding(s, (n + k) % NODES, checks[sim_random(s) % 3], sim_chance(s, 0.7) ? ACTION_CORDON : ACTION_WARN);
+}
+
 void fault_happen(struct sim *s)
 {
 	static const struct { int fault, weight; } table[] = {
 		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
-		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 },
+		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
 	};
-	int64_t pick = sim_between(s, 0, 44);
+	int64_t pick = sim_between(s, 0, 55);
 
 	if (!s->faults)
 		return;
@@ -119,6 +138,7 @@ void fault_happen(struct sim *s)
 			continue;
 		switch (table[i].fault) {
 		case F_TORN: torn(s); break;
+		case F_CHECK_CRIT: case F_CHECK_OK: case F_CHECK_MASS: on_health(s, table[i].fault); break;
 		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
 		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: on_node(s, table[i].fault); break;
 		default: on_process(s, table[i].fault); break;
@@ -134,6 +154,7 @@ void fault_heal(struct sim *s)
 	s->faults = false;
 	for (int n = 0; n < NODES; n++) {
 		s->nodes[n].cut_until = 0;
+		node_well(s, n);
 		node_boot(s, n);
 	}
 	for (size_t i = 0; i < s->n_steps; i++)

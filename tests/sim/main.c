@@ -149,6 +149,7 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 	s->faults_until = s->now + FAULT_TIME;
 	s->end = s->faults_until + QUIET_TIME;
 	for (int n = 0; n < NODES; n++) {
+		mo_desc_init(&node_health_desc, &s->nodes[n].health);
 		snprintf(s->nodes[n].name, sizeof(s->nodes[n].name), "n%02d", n);
 		sim_at(s, s->now + sim_between(s, 0, 3 * S), K_BOOT, n, 0, NULL, NULL);
 	}
@@ -167,6 +168,8 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 			user_settle(s);
 		}
 		if (s->quiet && e.kind == K_CHECK) {
+			if (s->now / S % 15 == 0)
+				user_settle(s);    /* what was cordoned by the last findings */
 			rest_since = all_at_rest(s) ? rest_since ? rest_since : s->now : 0;
 			if (rest_since && s->now - rest_since > 20 * S)
 				break;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/health.h"
+
 struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt)
 {
 	for (size_t i = s->n_steps; i > 0; i--) {
@@ -78,6 +80,7 @@ static void hello(struct sim *s, int node)
 	m->kind = M_HELLO;
 	m->hello = mo_desc_new(&agent_hello_desc);
 	steps_hello(n->agent, m->hello);
+	m->hello->health = true;
 	m->hello->address = mo_printf("10.0.0.%d", node);
 	for (int64_t i = 0; i < GPUS; i++) {
 		struct gpu_slot *g = MO_ADD(&m->hello->info, gpus, &gpu_slot_desc);
@@ -87,6 +90,76 @@ static void hello(struct sim *s, int node)
 		g->model = mo_strdup("mi300x");
 	}
 	send_message(s, node, m);
+}
+
+static void add_health(struct sim *s, struct simnode *n, struct agent_sync *sync)
+{
+	size_t kept = 0;
+
+	if (!n->health.preflight_done && n->looked_at <= s->now) {
+		n->health.preflight_done = true;
+		n->health.version++;
+	}
+	for (size_t i = 0; i < n->n_orders; i++) {
+		if (n->orders[i].done_at > s->now) {
+			n->orders[kept++] = n->orders[i];
+			continue;
+		}
+		*MO_ADD(&n->health, checked, &checked_attempt_desc) = (struct checked_attempt){ n->orders[i].job, n->orders[i].attempt };
+		n->health.version++;
+	}
+	n->n_orders = kept;
+	if (n->health.version != n->health_acked)
+		sync->health = mo_desc_dup(&node_health_desc, &n->health);
+}
+
+/* Orders to check: new ones are begun, those that are said no more are forgotten. */
+static void take_orders(struct sim *s, struct simnode *n, const struct sync_reply *r)
+{
+	size_t kept = 0;
+
+	n->health_acked = r->health;
+	for (size_t i = 0; i < r->n_commands; i++) {
+		const struct command *c = &r->commands[i];
+		bool known = c->kind != CMD_CHECK || health_checked(&n->health, c->job, c->attempt);
+
+		for (size_t k = 0; k < n->n_orders; k++)
+			known |= n->orders[k].job == c->job && n->orders[k].attempt == c->attempt;
+		if (!known)
+			*MO_GROW(n->orders, n->n_orders) = (struct order){ c->job, c->attempt, s->now + (sim_fault(s, F_CHECK_LATE, 0.2) ? 100 * S : sim_between(s, 50 * MS, 5 * S)) };
+	}
+	if (n->health_acked != n->health.version)
+		return;
+	for (size_t i = 0; i < n->health.n_checked; i++)   /* known to the controller by now */
+		if (i + 8 >= n->health.n_checked)
+			n->health.checked[kept++] = n->health.checked[i];
+	n->health.n_checked = kept;
+}
+
+void node_finding(struct sim *s, int node, const char *check, int action)
+{
+	struct node_health *h = &s->nodes[node].health;
+	struct check_result *r;
+
+	if (health_find(h, check, "gpu0"))
+		return;
+	r = MO_ADD(h, results, &check_result_desc);
+	r->check = mo_strdup(check);
+	r->object = mo_strdup("gpu0");
+	r->text = mo_strdup("broken");
+	r->state = CHECK_CRIT;
+	r->action = action;
+	r->when = WHEN_PREFLIGHT | WHEN_PERIODIC | WHEN_FAILURE;
+	h->version++;
+}
+
+void node_well(struct sim *s, int node)
+{
+	struct node_health *h = &s->nodes[node].health;
+
+	if (h->n_results)
+		h->version++;
+	mo_vec_clear(&check_result_desc, (void **)&h->results, &h->n_results);
 }
 
 static void sync_message(struct sim *s, int node, bool news)
@@ -103,8 +176,10 @@ static void sync_message(struct sim *s, int node, bool news)
 		agent_later(s, node, 1, &e);
 		return;
 	}
-	if (!news)
+	if (!news) {
 		steps_sync(s->nodes[node].agent, m->sync);
+		add_health(s, &s->nodes[node], m->sync);
+	}
 	send_message(s, node, m);
 }
 
@@ -330,6 +405,11 @@ void agent_up(struct sim *s, int node)
 	snprintf(instance, sizeof(instance), "%s-i%lld", n->name, (long long)n->instance);
 	n->agent = steps_new(n->name, boot, instance);
 	n->tick_at = 0;
+	n->health.preflight_done = false;          /* it looks again; what was found stays found */
+	n->health.failure_checks = true;
+	n->health.version = s->now;
+	n->looked_at = s->now + sim_between(s, 0, 3 * S);
+	n->n_orders = 0;
 	n->sync_request = n->news_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	if (n->epoch) {
@@ -381,6 +461,8 @@ void agent_answer(struct sim *s, struct answer *a)
 			e.ok = a->kind == M_SYNC;
 			e.reply = a->reply;
 		}
+		if (a->reply && a->kind == M_SYNC)
+			take_orders(s, n, a->reply);
 		agent_event(s, a->node, &e);
 	}
 	answer_free(a);
@@ -394,6 +476,7 @@ void node_boot(struct sim *s, int node)
 		return;
 	n->power = true;
 	n->boot++;
+	mo_vec_clear(&checked_attempt_desc, (void **)&n->health.checked, &n->health.n_checked);
 	sim_trace(s, "%s boots", n->name);
 	sim_at(s, s->now + sim_between(s, 0, 2 * S), K_AGENT_UP, node, 0, NULL, NULL);
 }
@@ -428,4 +511,6 @@ void node_free(struct sim *s, int node)
 {
 	steps_free(s->nodes[node].agent);
 	free(s->nodes[node].fence);
+	free(s->nodes[node].orders);
+	mo_desc_done(&node_health_desc, &s->nodes[node].health);
 }

@@ -22,6 +22,7 @@ enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
+	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
 	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
 	F_FROM_QUEUED, F_FROM_RUNNING, F_FROM_RECOVERING, F_FROM_STOPPING, F_FROM_PAUSED, F_FROM_OVER, F_FROM_TAKEN, F_FROM_REFUSED, F_FROM_WAITS,
@@ -63,6 +64,9 @@ struct simnode {
 	int64_t trouble_at;            /* last time something went wrong between it and the controller */
 	int64_t sync_request, news_request, hello_request;         /* outstanding connection, 0 none */
 	struct proc *gpus[GPUS];       /* who uses the slot in truth */
+	struct node_health health;     /* what its agent finds */
+	int64_t health_acked, looked_at;               /* looked_at: its preflight checks are done from then on */
+	struct order { int64_t job, attempt, done_at; } *orders; size_t n_orders;  /* to check after a failure */
 };
 /* What a job does in truth, per attempt. */
 struct attempt {
@@ -152,6 +156,8 @@ void agent_event_free(struct steps_event *e);
 void agent_tick(struct sim *s, int node);
 void agent_answer(struct sim *s, struct answer *a);                 /* arrived; takes it */
 void node_free(struct sim *s, int node);
+void node_finding(struct sim *s, int node, const char *check, int action);    /* CRIT from now on */
+void node_well(struct sim *s, int node);                            /* nothing is found any more */
 struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt);
 
 /* stepd.c */
@@ -194,6 +200,7 @@ void fault_heal(struct sim *s);
 void check_records(struct sim *s, const struct core_out *out);
 void check_promises(struct sim *s);
 void check_equal(struct sim *s);
+void check_health(struct sim *s, const struct record *r);           /* before the record is applied to the shadow */
 void check_fork(struct sim *s, const struct proc *p);
 void check_time(struct sim *s);
 void check_end(struct sim *s);

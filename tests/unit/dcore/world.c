@@ -406,7 +406,7 @@ void world_tells(struct world *w, size_t toy)
 	t->health = mo_desc_new(&node_health_desc);
 	t->health->version = 1;
 	t->health->ok = 20;
-	t->health->preflight_done = true;
+	t->health->preflight_done = t->health->failure_checks = true;
 	snprintf(t->instance, sizeof(t->instance), "h-n%zu", toy);
 	t->beat = 0;
 	world_hello(w, toy);
