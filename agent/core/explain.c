@@ -123,8 +123,8 @@ static void explain_cores(const struct nodeinfo *info, const struct recipe_bind 
 	if (kept < wanted)
 		why(v, mo_printf("bind.reserve_cores asks for %zu: %s kept, because each GPU slot needs a core", wanted, kept ? "fewer are" : "none is"));
 	if (n_slots > 0)
-		why(v, mo_printf("%zu core%s: a share of the other %zu, which are divided among the node's %zu GPU slot%s in whole cores, along L3 caches", cores, cores == 1 ? "" : "s", all - kept, n_slots,
-				 n_slots == 1 ? "" : "s"));
+		why(v, mo_printf("%zu core%s: the part of its GPU slot when the node's %zu are divided among its %zu slot%s in whole cores along L3 caches%s", cores, cores == 1 ? "" : "s", all, n_slots,
+				 n_slots == 1 ? "" : "s", kept ? ", without those kept back" : ""));
 	if (used < n_slots)
 		why(v, mo_printf("%zu of these slots %s not this job's: their cores stay free for other jobs", n_slots - used, n_slots - used == 1 ? "is" : "are"));
 	if (n_cpus > cores)
@@ -139,17 +139,15 @@ static void explain_cores(const struct nodeinfo *info, const struct recipe_bind 
 
 static void explain_memory(const struct recipe_bind *how, const struct rank_bind *plan, struct bind_view *v)
 {
-	static const char *const words[] = { "none", "preferred", "bind", "interleave" };
-
 	if (!plan)
 		return;
-	v->memory = plan->mem_policy > MEM_NONE && plan->mem_policy <= MEM_INTERLEAVE ? mo_printf("%s %s", words[plan->mem_policy], plan->mem_nodes) : mo_strdup("none");
+	v->memory = plan->mem_policy > MEM_NONE && plan->mem_policy <= MEM_INTERLEAVE ? mo_printf("%s %s", mem_policy_names[plan->mem_policy], plan->mem_nodes) : mo_strdup("none");
 	if (plan->mem_policy == MEM_PREFERRED)
 		why(v, mo_printf("memory comes from node %s while it has any (bind.memory: preferred); with bind a full node would mean an OOM kill", plan->mem_nodes));
 	else if (plan->mem_policy == MEM_NONE)
 		why(v, mo_strdup(mo_streq(how->memory, "none") ? "bind.memory: none" : "no memory policy: there is one NUMA node, or the GPU's is unknown"));
 	else
-		why(v, mo_printf("bind.memory: %s", words[plan->mem_policy]));
+		why(v, mo_printf("bind.memory: %s", mem_policy_names[plan->mem_policy]));
 }
 
 static void explain_nic(const struct nodeinfo *info, const struct recipe_bind *how, const struct gpu_slot *slot, struct bind_view *v)

@@ -193,7 +193,7 @@ static void test_explain_bind(void **state) {
 	assert_int_equal(v->bind_verified, 1);
 	assert_true(says(v, "GPU 0 (0000:01:00.0) is on NUMA node 0"));
 	assert_true(says(v, "2 of the node's 8 usable cores stay with the system"));
-	assert_true(says(v, "3 cores: a share of the other 6, which are divided among the node's 2 GPU slots"));
+	assert_true(says(v, "3 cores: the part of its GPU slot when the node's 8 are divided among its 2 slots in whole cores along L3 caches, without those kept back"));
 	assert_true(says(v, "1 of these slots is not this job's"));
 	assert_true(says(v, "6 CPUs: all threads of each core"));
 	assert_true(says(v, "a0 (0000:09:00.0) has the deepest PCI switch or root in common with the GPU, on the same NUMA node"));
