@@ -1,0 +1,294 @@
+/* Every check of config/health as it ships: a reading just inside each of its limits and one just outside. And real recordings of GPUs under load. */
+#include "tests/unit/unit.h"
+#include <math.h>
+#include <string.h>
+#include "agent/core/gpu_metrics.h"
+#include "agent/core/health.h"
+#include "agent/core/reading.h"
+#include "lib/base/fd.h"
+#include "lib/recipe/health_file.h"
+
+#define MINUTE 60000000LL
+#define HOUR (60 * MINUTE)
+
+static struct health_checks all;
+
+static int load(void **state) {
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	mo_desc_init(&health_checks_desc, &all);
+	if (health_checks_load(&all, &err) < 0)
+		fail_msg("%s", err.text);
+	return 0;
+}
+
+static int unload(void **state) {
+	mo_desc_done(&health_checks_desc, &all);
+	return 0;
+}
+
+/* ---- a node with three GPUs, one card, and one check that is looked at at every probe */
+struct bed { struct health *h; struct health_check check; int64_t now; };
+
+static void bed_open(struct bed *b, const struct health_check *c) {
+	static char nic[] = "mlx5_0", *bdfs[] = { (char *)"0000:01:00.0", (char *)"0000:02:00.0", (char *)"0000:03:00.0" };
+	const struct health_intervals every = { .sensors_us = HOUR, .device_us = HOUR, .host_us = HOUR, .klog_us = HOUR };
+	struct gpu_slot gpus[3];
+	struct nic_info card;
+	struct nodeinfo info;
+
+	mo_desc_init(&nodeinfo_desc, &info);
+	mo_desc_init(&nic_info_desc, &card);
+	card.name = nic;
+	for (size_t i = 0; i < 3; i++) {
+		mo_desc_init(&gpu_slot_desc, &gpus[i]);
+		gpus[i].index = (int64_t)i;
+		gpus[i].bdf = bdfs[i];
+		gpus[i].nic = nic;
+	}
+	info.gpus = gpus;
+	info.n_gpus = 3;
+	info.nics = &card;
+	info.n_nics = 1;
+	mo_desc_init(&health_check_desc, &b->check);
+	mo_desc_copy(&health_check_desc, &b->check, c);
+	b->check.when = WHEN_PERIODIC;
+	b->check.consecutive = 1;
+	b->check.enabled = true;
+	b->now = HOUR;
+	b->h = health_new(&(struct health_checks){ &b->check, 1 }, "boot", &every, 1);
+	health_devices(b->h, &info, 0, b->now);
+}
+
+static void bed_close(struct bed *b) {
+	health_free(b->h);
+	mo_desc_done(&health_check_desc, &b->check);
+}
+
+static const char *object_of(const struct bed *b, size_t i) {
+	static const char *const bdfs[] = { "0000:01:00.0", "0000:02:00.0", "0000:03:00.0" };
+	return b->check.area == PROBE_GPU ? bdfs[i] : b->check.area == PROBE_NIC ? "mlx5_0" : "host";
+}
+
+/* One look; text != NULL: the reading is it. */
+static void look(struct bed *b, size_t object, double value, double of, const char *text) {
+	struct probe p;
+	const char *reading = b->check.reading;
+	size_t n = strlen(reading);
+	_cleanup_(mo_freep) char *key = n > 2 && reading[n - 1] == '*' ? mo_printf("%.*s0", (int)n - 1, reading) : mo_strdup(reading);
+
+	mo_desc_init(&probe_desc, &p);
+	p.area = b->check.area;
+	p.object = mo_strdup(object_of(b, object));
+	if (text && mo_streq(key, "problem"))
+		p.problem = mo_strdup(text);
+	else if (text)
+		reading_add_text(&p, key, text);
+	else
+		reading_add(&p, key, value);
+	if (b->check.of)
+		reading_add(&p, b->check.of, of);
+	health_probe(b->h, &p, b->now);
+	mo_desc_done(&probe_desc, &p);
+}
+
+static int state_of(struct bed *b) {
+	const struct node_health *n = health_results(b->h);
+	return n->n_results ? n->results[0].state : CHECK_OK;
+}
+
+/* The state after readings whose measure is x. */
+static int measured(const struct health_check *c, double x) {
+	struct bed b;
+
+	bed_open(&b, c);
+	switch (c->measure) {
+	case MEASURE_SINCE_BOOT:
+		look(&b, 0, c->area == PROBE_KLOG ? 0 : 1000, 0, NULL);
+		b.now += MINUTE;
+		look(&b, 0, c->area == PROBE_KLOG ? x : 1000 + x, 0, NULL);
+		break;
+	case MEASURE_PER_HOUR: {
+		double growth = x * (double)c->window_us / HOUR;
+		look(&b, 0, c->area == PROBE_KLOG ? 0 : 1000, 0, NULL);
+		b.now += 10 * MINUTE;
+		look(&b, 0, c->area == PROBE_KLOG ? growth : 1000 + growth, 0, NULL);
+		break;
+	}
+	case MEASURE_SHARE:
+		look(&b, 0, 1e6, 1e6, NULL);           /* 100 % as an absolute value, as real firmware says at idle */
+		assert_int_equal(state_of(&b), CHECK_OK);
+		b.now += MINUTE;
+		look(&b, 0, 1e6 + x * 1e6, 2e6, NULL);
+		break;
+	case MEASURE_LESS_OF: look(&b, 0, 1000 - x, 1000, NULL); break;
+	case MEASURE_RATIO_OF: look(&b, 0, x * 100, 100, NULL); break;
+	default: look(&b, 0, x, 0, NULL);
+	}
+	int state = state_of(&b);
+	const struct node_health *n = health_results(b.h);
+	if (state != CHECK_OK) {
+		assert_string_equal(n->results[0].check, c->id);
+		assert_non_null(n->results[0].text);
+		assert_string_equal(n->results[0].next, c->next);
+		assert_true(mo_starts_with(n->results[0].text, c->what));
+	}
+	bed_close(&b);
+	return state;
+}
+
+static void limit(const struct health_check *c, double value, double direction, int beyond) {
+	double step = fmax(fabs(value) * 1e-5, 1e-4);
+
+	if (value == MO_NONE_F)
+		return;
+	if (measured(c, value - direction * step) >= beyond)
+		fail_msg("%s: %g is inside of %g", c->id, value - direction * step, value);
+	if (measured(c, value + direction * step) < beyond)
+		fail_msg("%s: %g is beyond %g", c->id, value + direction * step, value);
+}
+
+static void each_limit(void **state) {
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		if (c->n_argv || c->measure == MEASURE_SAME || c->measure == MEASURE_TEXT)
+			continue;
+		limit(c, c->warn_above, 1, CHECK_WARN);
+		limit(c, c->crit_above, 1, CHECK_CRIT);
+		limit(c, c->warn_below, -1, CHECK_WARN);
+		limit(c, c->crit_below, -1, CHECK_CRIT);
+	}
+}
+
+static void each_text(void **state) {
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		struct bed b;
+		if (c->measure != MEASURE_TEXT || c->n_argv)
+			continue;
+		for (size_t k = 0; k < c->n_expect; k++) {
+			bed_open(&b, c);
+			look(&b, 0, 0, 0, c->expect[k]);
+			assert_int_equal(state_of(&b), CHECK_OK);
+			bed_close(&b);
+		}
+		bed_open(&b, c);
+		look(&b, 0, 0, 0, "something else");
+		assert_int_equal(state_of(&b), c->otherwise);
+		bed_close(&b);
+	}
+}
+
+static void each_same(void **state) {
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		struct bed b;
+		if (c->measure != MEASURE_SAME)
+			continue;
+		assert_int_equal(c->area, PROBE_GPU);
+		bed_open(&b, c);
+		look(&b, 0, 0, 0, "odd");                      /* the first to answer is the odd one */
+		look(&b, 1, 0, 0, "usual");
+		assert_int_equal(state_of(&b), CHECK_OK);      /* not before all have answered */
+		look(&b, 2, 0, 0, "usual");
+		const struct node_health *n = health_results(b.h);
+		assert_int_equal(n->n_results, 1);
+		assert_int_equal(n->results[0].state, c->otherwise);
+		assert_string_equal(n->results[0].object, "0000:01:00.0");
+		look(&b, 0, 0, 0, "usual");
+		assert_int_equal(state_of(&b), CHECK_OK);
+		bed_close(&b);
+	}
+}
+
+static void absent_readings_are_fine(void **state) {
+	for (size_t i = 0; i < all.n_checks; i++) {
+		struct bed b;
+		struct probe p;
+		if (all.checks[i].n_argv)
+			continue;
+		bed_open(&b, &all.checks[i]);
+		mo_desc_init(&probe_desc, &p);
+		p.area = b.check.area;
+		p.object = mo_strdup(object_of(&b, 0));
+		health_probe(b.h, &p, b.now);
+		mo_desc_done(&probe_desc, &p);
+		assert_int_equal(state_of(&b), all.checks[i].absent);
+		bed_close(&b);
+	}
+}
+
+static void about_forty_and_the_kernel_log(void **state) {
+	size_t cordon = 0, klog = 0;
+
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		assert_true(c->what && c->next && c->source && c->when);
+		cordon += c->action == ACTION_CORDON;
+		klog += c->area == PROBE_KLOG && mo_starts_with(c->id, "klog.");
+	}
+	assert_in_range(all.n_checks - klog, 50, 90);
+	assert_in_range(cordon, 30, 70);
+	assert_in_range(klog, 20, 41);
+}
+
+/* ---- recordings */
+
+static bool recorded(const char *name, struct probe *p) {
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *path = mo_printf("%s/../shared/data/hardware/gpu_metrics/%s", MO_SOURCE_DIR, name);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct gpu_metrics m;
+
+	if (mo_read_file(path, GPU_METRICS_BYTES_MAX, &b) < 0)
+		return false;
+	gpu_metrics_decode(b.data, b.len, &m, &err);
+	gpu_metrics_readings(&m, p);
+	return true;
+}
+
+static size_t findings(const char *first, const char *second) {
+	const struct health_intervals every = { .sensors_us = HOUR, .device_us = MINUTE / 2, .host_us = HOUR, .klog_us = HOUR };
+	const char *const names[] = { first, second };
+	static char bdf[] = "0000:01:00.0";
+	struct gpu_slot gpu;
+	struct nodeinfo info;
+	struct health *h = health_new(&all, "boot", &every, 1);
+	size_t n = 0;
+
+	mo_desc_init(&gpu_slot_desc, &gpu);
+	mo_desc_init(&nodeinfo_desc, &info);
+	gpu.bdf = bdf;
+	gpu.index = 0;
+	info.gpus = &gpu;
+	info.n_gpus = 1;
+	health_devices(h, &info, 0, HOUR);
+	for (size_t i = 0; i < 2; i++) {
+		struct probe p;
+		mo_desc_init(&probe_desc, &p);
+		p.area = PROBE_GPU;
+		p.object = mo_strdup(bdf);
+		reading_add(&p, "temp_junction_crit_c", 100);
+		reading_add(&p, "power_cap_w", 750);
+		if (recorded(names[i], &p))
+			health_probe(h, &p, HOUR + (int64_t)i * MINUTE / 2);
+		mo_desc_done(&probe_desc, &p);
+	}
+	n = health_results(h)->n_results;
+	health_free(h);
+	return n;
+}
+
+static void a_loaded_gpu_at_its_power_limit_is_normal(void **state) {
+	assert_int_equal(findings("recon-mi300x-v1_9-load_a.bin", "recon-mi300x-v1_9-load_b.bin"), 0);
+	assert_int_equal(findings("recon-mi300x-v1_6-idle.bin", "recon-mi300x-v1_6-idle.bin"), 0);
+	assert_int_equal(findings("recon-mi300x-v1_9-idle.bin", "recon-mi300x-v1_9-load_a.bin"), 0);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_limit), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
+		cmocka_unit_test(a_loaded_gpu_at_its_power_limit_is_normal),
+	};
+	return cmocka_run_group_tests(tests, load, unload);
+}
