@@ -232,7 +232,7 @@ int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret
 	if (!n_names)
 		e = mo_error_set(err, -EINVAL, "no environment profiles are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds env/");
 	for (size_t i = 0; i < n_names; i++) {
-		struct env_profile profile;
+		struct env_profile profile = { 0 };
 
 		e = e < 0 ? e : profile_load(names[i], r, &profile, err);
 		if (e > 0)

@@ -269,6 +269,7 @@ void stepd_start(struct sim *s, struct simstep *st)
 		sim_violation(s, "a supervisor of j-%lld attempt %lld is started over a journal that was begun", (long long)st->job, (long long)st->attempt);
 	st->stepd = true;
 	st->instance++;
+	st->core = step_free(st->core);   /* of one that died before its first note */
 	st->core = step_new(&st->launch);
 	step_event_init(&e, SE_LAUNCH);
 	stepd_later(s, st, sim_between(s, MS, 10 * MS), &e);
