@@ -168,9 +168,11 @@ static void set_memory(const struct nodeinfo *info, const struct recipe_bind *ho
 			if (!known || has_memory(&info->numa[i]))
 				add_mem_node(&nodes, info->numa[i].id);
 	} else if (b->numa_node != MO_NONE) {
-		add_mem_node(&nodes, known ? nearest_with(info, b->numa_node, has_memory) : b->numa_node);
-		if (known && slot->numa_node != b->numa_node)
+		const struct numa_node *cores = numa_of(info, b->numa_node);
+		if (known)
 			add_mem_node(&nodes, nearest_with(info, slot->numa_node, has_memory));
+		if (!known || (cores && has_memory(cores)))
+			add_mem_node(&nodes, b->numa_node);
 	}
 	if (!mo_idset_count(&nodes))
 		return;

@@ -13,7 +13,11 @@ static bool policy_matches(const struct rank_bind *want, const char *text) {
 
 	if (want->mem_policy < MEM_NONE || want->mem_policy > MEM_INTERLEAVE || !mo_starts_with(text, kernel_names[want->mem_policy]) || !nodes)
 		return false;
-	return mo_idset_parse(nodes + 1, &have) == 0 && mo_idset_parse(want->mem_nodes ? want->mem_nodes : "", &wanted) == 0 && mo_idset_equal(&have, &wanted);
+	if (mo_idset_parse(nodes + 1, &have) < 0 || mo_idset_parse(want->mem_nodes ? want->mem_nodes : "", &wanted) < 0)
+		return false;
+	if (want->mem_policy == MEM_PREFERRED && mo_idset_count(&wanted) > 1 && !strchr(text, '(')) /* a kernel without preferred-many prefers the first of them */
+		return mo_idset_count(&have) == 1 && mo_idset_next(&have, 0) == mo_idset_next(&wanted, 0);
+	return mo_idset_equal(&have, &wanted);
 }
 
 static int8_t judge(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy, char **ret_note) {
@@ -52,4 +56,34 @@ void bind_judge(const struct rank_bind *want, const char *allowed_cpus, const ch
 
 	*ret_verified = judge(want, allowed_cpus, numa_policy, &text);
 	*ret_note = text;
+}
+
+#define STRAYS_NAMED 4
+
+static void append(char **text, char *more) {
+	_cleanup_(mo_freep) char *old = *text, *added = more;
+
+	*text = mo_printf("%s%s%s", old ? old : "", old ? "; " : "", added);
+}
+
+char *bind_judge_threads(const struct rank_bind *want, const struct stray_thread *strays, size_t n, size_t n_threads, const char *mems_allowed) {
+	_cleanup_(mo_idset_done) struct mo_idset mems = { 0 }, wanted = { 0 };
+	char *text = NULL;
+	size_t escaped = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (strays[i].is_main)
+			append(&text, mo_printf("the main thread was moved to cpus %s", strays[i].cpus));
+		else if (++escaped <= STRAYS_NAMED)
+			append(&text, mo_printf("thread %s may run on cpus %s", strays[i].name, strays[i].cpus));
+	if (escaped > STRAYS_NAMED)
+		append(&text, mo_printf("%zu of %zu threads are not where the rank was bound", escaped, n_threads));
+	if (want->mem_nodes && mems_allowed && mo_idset_parse(mems_allowed, &mems) == 0 && mo_idset_parse(want->mem_nodes, &wanted) == 0) {
+		mo_idset_andnot(&wanted, &mems);
+		if (mo_idset_count(&wanted)) {
+			_cleanup_(mo_freep) char *lost = mo_idset_format(&wanted);
+			append(&text, mo_printf("its control group allows no memory of node %s any more", lost));
+		}
+	}
+	return text;
 }

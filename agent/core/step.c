@@ -268,6 +268,13 @@ static void on_empty(struct step_core *s, struct step_out *out) {
 	go_gone(s, out, s->n_started ? "every process of the step was reaped" : "no rank was started");
 }
 
+static void on_binding(struct step_core *s, const struct step_event *e, struct step_out *out) {
+	const struct local_rank *r = rank_of(s, &e->note);
+
+	if (r && s->state == UP && !r->exited)
+		note(s, out, NOTE_BINDING, &e->note);
+}
+
 static void on_stuck(struct step_core *s, const struct step_event *e, struct step_out *out) {
 	for (size_t i = 0; i < s->n_stuck; i++)
 		if (s->stuck[i] == e->note.pid)
@@ -392,6 +399,7 @@ void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
 	case SE_STOP: on_stop(s, e, now_us, out); break;
 	case SE_KILL: s->state < UP ? go_gone(s, out, "killed before any rank was started") : kill_tree(s, now_us, out); break;
 	case SE_EMPTY: on_empty(s, out); break;
+	case SE_BINDING: on_binding(s, e, out); break;
 	case SE_STUCK: on_stuck(s, e, out); break;
 	case SE_TICK: on_tick(s, now_us, out); break;
 	default: on_fact(s, e, now_us, out); break;

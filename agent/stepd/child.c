@@ -2,6 +2,7 @@
 #include "agent/stepd/child.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,6 +54,14 @@ static _Noreturn void execute(const struct child_plan *p) {
 	fail(p, CHILD_EXEC, error);
 }
 
+/* Linux before 5.15 knows no preference of several nodes: then the first of them. */
+static int set_memory(const struct child_plan *p) {
+	long r = syscall(SYS_set_mempolicy, p->mem_policy, p->mem_nodes, p->mem_bits);
+	if (r < 0 && errno == EINVAL && p->mem_policy == MPOL_PREFERRED_MANY)
+		r = syscall(SYS_set_mempolicy, MPOL_PREFERRED, p->mem_nodes, p->mem_bits);
+	return (int)r;
+}
+
 _Noreturn void child_run(const struct child_plan *plan) {
 	struct child_plan own = *plan, *p = &own;
 	setsid(); /* a rank that signals its group must not reach its peers */
@@ -72,7 +81,7 @@ _Noreturn void child_run(const struct child_plan *plan) {
 		fail(p, CHILD_WORKDIR, errno);
 	if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)
 		fail(p, CHILD_AFFINITY, errno);
-	if (p->mem_policy >= 0 && syscall(SYS_set_mempolicy, p->mem_policy, p->mem_nodes, p->mem_bits) < 0)
+	if (p->mem_policy >= 0 && set_memory(p) < 0)
 		fail(p, CHILD_MEMORY, errno);
 	place_descriptors(p);
 	execute(p);

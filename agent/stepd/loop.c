@@ -66,6 +66,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
 	output_tick(s);
 	tree_tick(s);
 	link_tick(s);
+	threads_tick(s);
 }
 
 static void on_signals(struct stepd *s, struct source *source, uint32_t events) {

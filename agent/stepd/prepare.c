@@ -175,7 +175,7 @@ static int make_memory(struct prepared *p, const struct rank_bind *b, struct chi
 	unsigned long *mask = keep(p, mo_alloc_array(MEM_NODES_MAX / bits, sizeof(*mask)));
 	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
 		mask[(size_t)id / bits] |= 1UL << ((size_t)id % bits);
-	c->mem_policy = policies[b->mem_policy];
+	c->mem_policy = b->mem_policy == MEM_PREFERRED && mo_idset_count(&set) > 1 ? MPOL_PREFERRED_MANY : policies[b->mem_policy];
 	c->mem_nodes = mask;
 	c->mem_bits = MEM_NODES_MAX + 1; /* the kernel takes one off */
 	return 0;

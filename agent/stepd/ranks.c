@@ -101,6 +101,9 @@ static void on_report(struct stepd *s, struct source *source, uint32_t events) {
 	n.pid = r->pid;
 	bool good = read_back(s, r, &n);
 	r->started = true;
+	r->bind_verified = n.bind_verified;
+	mo_str_set(&r->bind_note, n.bind_note);
+	threads_begin(s, r);
 	_cleanup_(mo_freep) char *why = good ? NULL : mo_strdup(n.bind_note ? n.bind_note : "the kernel shows another binding than was asked for");
 	stepd_queue(s, SE_STARTED, &n);
 	if (good)

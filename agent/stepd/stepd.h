@@ -47,6 +47,8 @@ struct rank {
 	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
 	int64_t log_dropped, values_refused; int log_error;
 	bool started, failed, exited;    /* failed: it never reached exec */
+	int8_t bind_verified; char *bind_note, *threads_note; /* as read back after exec; what the last look at its threads added */
+	int64_t look_at_us; bool iterated; /* when its threads are looked at, 0 not; looked at since its first iteration */
 };
 
 struct connection { struct source source; struct mo_buf in, out; bool dead; };
@@ -117,6 +119,10 @@ bool tree_is_empty(struct stepd *s);
 void tree_check_empty(struct stepd *s);          /* queues SE_EMPTY once after each kill, when nothing is left */
 int64_t tree_oom_kills(const struct stepd *s);   /* the cgroup's count, 0 when unknown */
 void tree_close(struct stepd *s);
+
+/* threads.c */
+void threads_begin(struct stepd *s, struct rank *r); /* it was started and read back */
+void threads_tick(struct stepd *s);
 
 /* journal.c */
 int journal_open(struct stepd *s, struct mo_error *err);

@@ -40,6 +40,16 @@ static void on_started(struct job *j, const struct step *st, const struct note *
 	mo_str_set(&k->bind_note, n->bind_note);
 }
 
+static void on_binding(struct job *j, const struct step *st, const struct note *n)
+{
+	struct rank *k = rank_of(j, st, n);
+
+	if (!k || k->exit)
+		return;
+	k->bind_verified = n->bind_verified;
+	mo_str_set(&k->bind_note, n->bind_note);
+}
+
 static void on_exit_note(struct job *j, struct step *st, const struct note *n, int64_t time)
 {
 	struct rank *k = rank_of(j, st, n);
@@ -107,6 +117,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 {
 	switch (n->kind) {
 	case NOTE_STARTED: on_started(j, st, n); break;
+	case NOTE_BINDING: on_binding(j, st, n); break;
 	case NOTE_RUNNING:
 		ledger_charge(j, r->time);
 		if (!st->started)

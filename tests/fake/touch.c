@@ -1,15 +1,19 @@
 /* A rank that touches memory and says where it lies, in its own words and the kernel's: after exec it maps and fills 4 MiB, asks move_pages() for the node of each page, and writes
- * OUT/rank-R.json {"pid", "pages": {"NODE": COUNT}, "policy": MPOL_*, "nodes": mask}. Then it waits for its end.
+ * OUT/rank-R.json {"pid", "pages": {"NODE": COUNT}, "policy": MPOL_*, "nodes": mask}. Then it waits for its end; for each SIGUSR1 it
+ * tells the notify socket of one iteration.
  * Options: --out DIR  --thread NAME:CPU (a thread of that name that binds itself to this CPU, as a library would; -1 = one that does not)  --threads N (N plain ones). */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define BYTES (4UL << 20)
@@ -87,10 +91,30 @@ static void report(const char *dir, const long *counts)
 		die(path);
 }
 
+static void notify_iteration(int n)
+{
+	const char *path = getenv("MOE_NOTIFY_SOCKET");
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char text[64];
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || !path || strlen(path) >= sizeof a.sun_path)
+		die("notify socket");
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	snprintf(text, sizeof text, "ITERATION=%d\nLOSS=1.0\nSTEP_MS=1.0", n);
+	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&a, sizeof a) < 0)
+		die(path);
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *dir = ".";
 	long counts[NODES] = { 0 };
+	sigset_t usr1;
+	int which;
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
 	for (int i = 1; i + 1 < argc; i += 2) {
 		char *value = argv[i + 1], *colon = strchr(value, ':');
 		if (!strcmp(argv[i], "--out"))
@@ -111,6 +135,8 @@ int main(int argc, char **argv)
 	memset(memory, 1, BYTES);
 	count_pages(memory, counts);
 	report(dir, counts);
-	for (;;)
-		pause();
+	for (int n = 1;; n++) {
+		sigwait(&usr1, &which);
+		notify_iteration(n);
+	}
 }

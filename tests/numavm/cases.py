@@ -5,6 +5,7 @@ import functools
 import glob
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -216,12 +217,37 @@ def a_cpuset_that_shrank_is_a_failure(m):
     m.end(job)
     m.limit(cpus="4-15")
     job = m.refused(8)
-    need("could not bind to its CPUs 0-1" in job["reason"], "reason: %s" % job["reason"])
+    need("could not bind to its CPUs" in job["reason"], "reason: %s" % job["reason"])
     m.limit(cpus="0-15", mems="0-1")
     job = m.refused(8, memory="interleave")
     need("interleave" in job["reason"] and "0-1" in job["reason"], "reason: %s" % job["reason"])
     job = m.refused(8, memory="bind")
     need("memory policy" in job["reason"], "reason: %s" % job["reason"])
+
+
+@suite.test
+def threads_that_leave_are_told(m):
+    """Each rank has a thread that binds itself to cpu 15: of rank 7 it may. No failure: what we set still stands."""
+    job, pairs = m.run_ranks(8, "--threads", "6", "--thread", "nccl-proxy:15")
+    notes = wait_until(lambda: [n for n in (r["bind_note"] for r in m.json("ranks", job)["items"]) if n], WAIT, "notes about threads")
+    wait_until(lambda: len([r for r in m.json("ranks", job)["items"] if r["bind_note"]]) == 7, WAIT, "7 notes")
+    ranks = m.json("ranks", job)["items"]
+    equal([r["bind_note"] for r in ranks], ["thread nccl-proxy may run on cpus 15"] * 7 + [None], "bind_note (first: %s)" % notes)
+    agree([(r, told) for r, (_, told) in zip(ranks, pairs)])
+    m.end(job)
+
+
+@on(cpuset={"cpus": "0-15", "mems": "0-3"})
+def a_cpuset_that_shrinks_under_running_ranks_is_told(m):
+    job, pairs = m.run_ranks(8, memory="bind")
+    m.limit(cpus="0-13", mems="0-2")
+    for r, _ in pairs[6:]:
+        os.kill(r["pid"], signal.SIGUSR1)
+    lost = "its control group allows no memory of node 3 any more"
+    wait_until(lambda: [r["rank"] for r in m.json("ranks", job)["items"] if lost in (r["bind_note"] or "")] == [6, 7], WAIT, "notes of ranks 6 and 7")
+    note = m.json("ranks", job)["items"][7]["bind_note"]
+    need("the main thread was moved to cpus 0-13" in note, "bind_note: %s" % note)
+    m.end(job)
 
 
 @on(wrap=[NO_AFFINITY])

@@ -279,6 +279,11 @@ static void test_judge(void **state) {
 	judged(&w, "2-5", "bind:1", 0, "bind:1");
 	judged(&w, "2-5", NULL, -1, "could not be read");
 	judged(&w, NULL, "prefer:1", -1, "could not be read");
+	mo_str_set(&w.mem_nodes, "1-2");
+	judged(&w, "2-5", "prefer (many):1-2", 1, NULL);
+	judged(&w, "2-5", "prefer:1", 1, NULL);                       /* a kernel that can prefer one only */
+	judged(&w, "2-5", "prefer:2", 0, "prefer:2");
+	judged(&w, "2-5", "prefer (many):1", 0, "many");
 	w.mem_policy = MEM_NONE;
 	judged(&w, "2-5", NULL, 1, NULL);
 	w.note = mo_strdup("ranks share 4 cores");
@@ -292,11 +297,133 @@ static void test_judge(void **state) {
 	mo_desc_done(&rank_bind_desc, &w);
 }
 
+static void test_judge_threads(void **state) {
+	struct rank_bind w;
+	struct stray_thread strays[8] = { { .name = "python3", .cpus = mo_strdup("2"), .is_main = true } };
+
+	mo_desc_init(&rank_bind_desc, &w);
+	w.cpus = mo_strdup("2-5");
+	for (int i = 1; i < 8; i++) {
+		snprintf(strays[i].name, sizeof(strays[i].name), "proxy%d", i);
+		strays[i].cpus = mo_strdup("0-7");
+	}
+	assert_null(bind_judge_threads(&w, strays, 0, 64, "0"));
+	_cleanup_(mo_freep) char *one = bind_judge_threads(&w, strays + 1, 1, 64, NULL), *main_one = bind_judge_threads(&w, strays, 1, 64, "0"), *many = bind_judge_threads(&w, strays, 8, 64, NULL);
+	assert_string_equal(one, "thread proxy1 may run on cpus 0-7");
+	assert_string_equal(main_one, "the main thread was moved to cpus 2");
+	assert_non_null(strstr(many, "proxy4"));
+	assert_null(strstr(many, "proxy5"));
+	assert_non_null(strstr(many, "; 7 of 64 threads are not where the rank was bound"));
+	w.mem_nodes = mo_strdup("0-1");
+	assert_null(bind_judge_threads(&w, NULL, 0, 1, "0-3"));
+	assert_null(bind_judge_threads(&w, NULL, 0, 1, NULL));
+	_cleanup_(mo_freep) char *memory = bind_judge_threads(&w, NULL, 0, 1, "1-3");
+	assert_string_equal(memory, "its control group allows no memory of node 0 any more");
+	for (int i = 0; i < 8; i++)
+		free(strays[i].cpus);
+	mo_desc_done(&rank_bind_desc, &w);
+}
+
+static void test_near_memory(void **state) {
+	struct bed *b = *state;
+
+	add_numa(b, 0, 0, 8, 0, 0, "10 32 12");
+	struct numa_node *memory = MO_ADD(&b->info, numa, &numa_node_desc);
+	memory->id = 1;
+	memory->mem_bytes = 1 << 30;
+	memory->distances = mo_strdup("32 10 12");
+	add_numa(b, 2, 8, 8, 0, 0, "12 12 10");
+	b->info.numa[0].mem_bytes = b->info.numa[2].mem_bytes = 1 << 30;
+	add_gpu(b, 1);
+	assert_int_equal(plan(b, 1), 0);
+	assert_int_equal(b->binds[0].mem_policy, MEM_PREFERRED);
+	assert_string_equal(b->binds[0].mem_nodes, "1-2");             /* its own, which has no cores, and that of its cores */
+	b->info.numa[2].mem_bytes = 0;
+	b->how.memory = mo_strdup("interleave");
+	assert_int_equal(plan(b, 1), 0);
+	assert_string_equal(b->binds[0].mem_nodes, "0-1");             /* the kernel would take a node without memory out of the policy */
+	mo_str_set(&b->how.memory, "bind");
+	assert_int_equal(plan(b, 1), 0);
+	assert_string_equal(b->binds[0].mem_nodes, "1");
+}
+
+static void test_far_nic(void **state) {
+	struct bed *b = *state;
+
+	mi300x(b);
+	for (int i = 0; i < 8; i++) {
+		struct nic_info *nic = MO_ADD(&b->info, nics, &nic_info_desc);
+		nic->name = mo_printf("mlx5_%d", i);
+		nic->numa_node = i == 2 ? 1 : i == 3 ? -1 : i / 4;
+	}
+	assert_int_equal(plan(b, 8), 0);
+	for (int i = 0; i < 8; i++)
+		i == 2 ? assert_string_equal(b->binds[i].note, "mlx5_2 is on NUMA node 1, the GPU on 0") : assert_null(b->binds[i].note);
+}
+
+/* MI355X on two sockets of 64 cores, two NUMA nodes each: whole L3 groups. */
+static void test_quarters(void **state) {
+	struct bed *b = *state;
+	static const int64_t numa[] = { 1, 1, 0, 0, 3, 3, 2, 2 };
+
+	for (int i = 0; i < 4; i++)
+		add_numa(b, i, i * 32, 32, 128, 8, "10 12 32 32");
+	for (int i = 0; i < 8; i++)
+		add_gpu(b, numa[i]);
+	assert_int_equal(plan(b, 8), 0);
+	assert_disjoint(b);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(b->binds[i].numa_node, numa[i]);
+		assert_int_equal(b->binds[i].n_cpus, 15);
+	}
+	assert_string_equal(b->binds[2].cpus, "1-15,129-143");
+	assert_string_equal(b->binds[3].cpus, "17-31,145-159");
+}
+
+/* 64 partitions on 2 nodes of 96 cores. */
+static void test_partitions(void **state) {
+	struct bed *b = *state;
+	int64_t gpus[64];
+
+	add_numa(b, 0, 0, 96, 192, 8, "10 32");
+	add_numa(b, 1, 96, 96, 192, 8, "32 10");
+	for (int i = 0; i < 64; i++) {
+		add_gpu(b, i / 32);
+		gpus[i] = i;
+	}
+	assert_int_equal(plan_taken(b, 64, gpus, ""), 0);
+	assert_disjoint(b);
+	for (size_t i = 0; i < 64; i++)
+		assert_in_range(b->binds[i].n_cpus, 2, 3);
+}
+
+static void test_one_core_and_one_unknown(void **state) {
+	struct bed *b = *state;
+	static const int64_t all[] = { 0, 1, 2 };
+
+	add_numa(b, 0, 0, 1, 0, 1, "10 20");
+	add_gpu(b, 0);
+	assert_int_equal(plan(b, 1), 0);
+	assert_string_equal(b->binds[0].cpus, "0");                    /* a rank's last core is never reserved */
+	assert_false(b->binds[0].shared);
+	add_numa(b, 1, 1, 4, 0, 4, "20 10");
+	add_gpu(b, MO_NONE);
+	add_gpu(b, 1);
+	b->how.reserve_cores = 0;
+	assert_int_equal(plan_taken(b, 3, all, ""), 0);
+	assert_disjoint(b);
+	assert_string_equal(b->binds[1].cpus, "1-2");                  /* the node with the most cores per GPU */
+	assert_string_equal(b->binds[2].cpus, "3-4");
+	assert_non_null(strstr(b->binds[1].note, "unknown"));
+	assert_null(b->binds[1].mem_nodes);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_full_node), T(test_jobs_beside_each_other_never_meet), T(test_taken_share_moves), T(test_smt_one_and_none), T(test_few_cores),
-		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge),
+		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge), cmocka_unit_test(test_judge_threads),
+		T(test_near_memory), T(test_far_nic), T(test_quarters), T(test_partitions), T(test_one_core_and_one_unknown),
 	};
 	return cmocka_run_group_tests_name("acore/bind", tests, NULL, NULL);
 }

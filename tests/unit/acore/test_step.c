@@ -420,6 +420,8 @@ static void test_phases_and_saves(void **state) {
 	assert_string_equal(said(b), "note:phase@1");
 	simple(b, SE_READY, 0);
 	assert_string_equal(said(b), "note:phase@0");
+	fact(b, SE_BINDING, 1, MO_NONE, NULL);
+	assert_string_equal(said(b), "note:binding@1");
 	fact(b, SE_SAVING, 0, 20, NULL);
 	fact(b, SE_SAVING, 1, 20, NULL);
 	fact(b, SE_CHECKPOINT, 0, 20, "/c/iter_20");
