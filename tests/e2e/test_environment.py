@@ -45,6 +45,7 @@ def explained(c, job, rank):
 def same(c, job, rank, out, secret=()):
     """The rank's real environment and what explain says, variable by variable."""
     real = environ("%s.%d" % (out, rank))
+    c.wait_state(job, "running")      # the record is written before a step says that it runs
     doc, items = explained(c, job, rank)
     equal((doc["source"], doc["note"]), ("node", None), "source of explain env")
     said = {k: v["value"] for k, v in items.items() if v["value"] is not None}
