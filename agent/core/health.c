@@ -132,7 +132,7 @@ static bool still_there(const struct object *o, const struct nodeinfo *info) {
 
 static int64_t interval_of(const struct health *h, const struct object *o) {
 	switch (o->area) {
-	case PROBE_KLOG: return h->intervals.klog_us;
+	case PROBE_KLOG: return h->n_gpus ? h->intervals.klog_us : MO_MAX(h->intervals.klog_us, h->intervals.host_us);    /* a node without GPUs is to cost next to nothing */
 	case PROBE_HOST: return h->intervals.host_us;
 	case PROBE_STACK: return h->intervals.host_us * STACK_EVERY;
 	default: return h->intervals.device_us;
