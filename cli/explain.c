@@ -78,6 +78,14 @@ static void print_bind(const struct cli *cli, struct json_object *items)
 		puts("  there are too many ranks to gather the reasons; choose one with --rank R");
 }
 
+static bool has_rank(struct json_object *items, int64_t rank)
+{
+	for (size_t i = 0; i < js_len(items); i++)
+		if (js_int(js_at(items, i), "rank") == rank)
+			return true;
+	return false;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[2] = { NULL };
@@ -103,6 +111,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/bind?rank=%lld", id, (long long)rank);
 	if (r)
 		return r;
+	if (!env && rank != MO_NONE && js_len(js_items(a.doc)) && !has_rank(js_items(a.doc), rank))
+		return cli_fail(CLI_NOT_FOUND, "%s: it has no rank %lld; `moectl ranks %s` lists them", id, (long long)rank, id);
 	if (cli->json)
 		return print_answer(&a);
 	if (js_str(a.doc, "note"))

@@ -52,6 +52,8 @@ static const struct verb *verb_find(const char *name) {
 
 static int unknown_verb(const char *name)
 {
+	if (name[0] == '-')
+		return cli_fail(CLI_USAGE, "%s: unknown before the verb: only --json, --url and --token-file may stand there; `moectl help VERB` shows those of a verb", name);
 	const char *names[ELEMENTSOF(verbs)];
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
 		names[i] = verbs[i]->name;
@@ -81,14 +83,39 @@ static int finish(int r)
 	return cli_fail(CLI_FAILED, "writing the output: %s; free space or check the reader", errno ? strerror(errno) : "it failed");
 }
 
+/* --json, --url and --token-file may stand before the verb too. *ret_used words are taken, 0 = it is none of them. 0 or an exit status. */
+static int global_option(struct cli *cli, int argc, char **argv, int *ret_used)
+{
+	static const char *const names[] = { "--url", "--token-file" };
+	char **const to[] = { &cli->url, &cli->token_file };
+	*ret_used = 0;
+	if (!strcmp(argv[0], "--json")) {
+		cli->json = true;
+		*ret_used = 1;
+		return CLI_OK;
+	}
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		size_t n = strlen(names[i]);
+		if (strncmp(argv[0], names[i], n) || (argv[0][n] && argv[0][n] != '='))
+			continue;
+		if (!argv[0][n] && argc < 2)
+			return cli_fail(CLI_USAGE, "%s: it needs a value, and a verb behind it; `moectl help` lists the verbs", names[i]);
+		mo_str_set(to[i], argv[0][n] ? argv[0] + n + 1 : argv[1]);
+		*ret_used = argv[0][n] ? 1 : 2;
+	}
+	return CLI_OK;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(cli_done) struct cli cli = { 0 };
 	int first = 1;
 	look_at_terminal(&cli);
-	/* --json before the verb is accepted as well */
-	for (; first < argc && !strcmp(argv[first], "--json"); first++)
-		cli.json = true;
+	for (int used = 1; first < argc && used; first += used) {
+		int r = global_option(&cli, argc - first, argv + first, &used);
+		if (r)
+			return r;
+	}
 	if (first >= argc) {
 		overview(stderr);
 		return CLI_USAGE;

@@ -479,15 +479,30 @@ def usage_errors(w):
     for words in ([], ["statsu", "j-1"], ["status"], ["status", "j-1", "j-2"], ["status", "--jsno", "j-1"], ["metrics", "j-1", "--since", "x"], ["submit"], ["submit", "a", "--priority", "101"], ["submit", "a", "--set", "x"],
                   ["drain", "n", "--reason", "x", "--when", "never"], ["explain", "me", "j-1"], ["token"], ["token", "create"], ["token", "steal"], ["classify"], ["classify", "--exit", "signal:99"], ["checkpoints"],
                   ["checkpoints", "--dir", "/"], ["checkpoints", "j-1", "--dir", "/"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "hard"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "crc"], ["local"], ["local", "up", "--nodes", "x"], ["plan"], ["validate"],
-                  ["metrics", "j-1", "--csv", "--json"], ["logs", "j-1", "-n"], ["help", "statsu"]):
+                  ["metrics", "j-1", "--csv", "--json"], ["logs", "j-1", "-n"], ["help", "statsu"], ["--url"], ["--url", "unix:/x"], ["--rank", "1", "list"], ["--token-file=/x", "--jsno", "list"]):
         r = w.c.run(*words, check=False)
         equal(r.returncode, 2, "exit status of moectl %s (%s)" % (" ".join(words), r.stderr[:200]))
-        if words:
+        if words and words != ["--url", "unix:/x"]:
             error_line(r, 2, "moectl " + " ".join(words))
         equal(r.stdout, "", "stdout of a usage error")
     need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
     need("did you mean" not in w.c.run("bogus", check=False).stderr, "a near miss for a word that is nowhere near")
     need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
+
+
+@suite.test
+def global_options_before_the_verb(w):
+    env = clean_env(MOE_URL="unix:" + place("no.sock"))
+    for words in (["--url", w.c.env["MOE_URL"], "--json", "list"], ["--json", "--url=" + w.c.env["MOE_URL"], "list"], ["--url", "unix:/nowhere", "list", "--json", "--url", w.c.env["MOE_URL"]]):
+        need(json.loads(moectl(*words, env=env).stdout)["items"], " ".join(words))
+    need("unix:/nowhere" in moectl("--url", "unix:/nowhere", "list", env=w.c.env, check=False).stderr, "--url before the verb counts more than the environment")
+
+
+@suite.test
+def explain_bind_of_a_rank(w):
+    need(w.c.run("explain", "bind", w.jobs["running"], "--rank", 0).stdout.splitlines()[1].split()[0] == "0", "rank 0")
+    for more in ([], ["--json"]):
+        error_line(w.c.run("explain", "bind", w.jobs["running"], "--rank", 99, *more, check=False), 5, "a rank that is not there")
 
 
 @suite.test
