@@ -301,6 +301,28 @@ static void *decode(struct http_request *r, const struct mo_desc *d)
 	return NULL;
 }
 
+/* false after 422 was sent. */
+static bool steps_valid(struct http_request *r, const struct step_report *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].job < 1 || steps[i].attempt < 1) {
+			http_problem(r, 422, "steps[%zu]: job %lld attempt %lld: both begin with 1", i, (long long)steps[i].job, (long long)steps[i].attempt);
+			return false;
+		}
+	return true;
+}
+
+/* It becomes MASTER_ADDR of ranks. false after 422 was sent. */
+static bool address_valid(struct http_request *r, const char *address)
+{
+	const char *good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:%_-";
+
+	if (!address || strspn(address, good) == strlen(address))
+		return true;
+	http_problem(r, 422, "address: must be an IP address or a host name: correct `address` in agent.yaml");
+	return false;
+}
+
 void link_hello(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -308,7 +330,7 @@ void link_hello(void *arg, struct http_request *r)
 
 	if (!hello)
 		return;
-	if (!may_speak(r, hello->node)) {
+	if (!may_speak(r, hello->node) || !steps_valid(r, hello->steps, hello->n_steps) || !address_valid(r, hello->address)) {
 		mo_desc_free(&agent_hello_desc, hello);
 		return;
 	}
@@ -326,7 +348,7 @@ static struct input *sync_input(struct manager *m, struct http_request *r, int t
 
 	if (!sync)
 		return NULL;
-	if (!may_speak(r, sync->node)) {
+	if (!may_speak(r, sync->node) || !steps_valid(r, sync->steps, sync->n_steps)) {
 		mo_desc_free(&agent_sync_desc, sync);
 		return NULL;
 	}

@@ -125,8 +125,10 @@ static int listen_all(struct manager *m, struct mo_error *err)
 	const struct options *o = m->options;
 
 	m->routes = mo_alloc_array(n_api_routes, sizeof(*m->routes));
-	for (size_t i = 0; i < n_api_routes; i++)
+	for (size_t i = 0; i < n_api_routes; i++) {
 		m->routes[i] = api_routes[i].route;
+		m->routes[i].query = api_routes[i].query;
+	}
 	m->host_names = split_names(o->host_names);
 	struct http_server_config config = {
 		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .peer = auth_peer,

@@ -43,8 +43,10 @@ void fleet_silence(struct turn *t)
 	int64_t next = INT64_MAX;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
+		char heard[32];
 		int64_t silent = t->now - s->nodes[i].heard_at;
-		_cleanup_(mo_freep) char *reason = mo_printf("not heard for %lld ms", (long long)(silent / 1000));
+		/* a moment, not a duration: the text is stored */
+		_cleanup_(mo_freep) char *reason = mo_printf("not heard since %s", mo_time_format(s->nodes[i].heard_at, heard));
 
 		if (s->nodes[i].state == NODE_UP && silent >= config->suspect_us)
 			node_state(t, s->nodes[i].name, NODE_SUSPECT, reason);

@@ -188,7 +188,8 @@ void job_submit(struct turn *t)
 	}
 	turn_emit(t, &r);
 	spec = &job_find(&t->core->state, id)->spec;
-	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPUs", spec->recipe.name, spec->user ? spec->user : "?", (long long)spec->recipe.gpus);
+	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",
+		(long long)spec->recipe.gpus, spec->recipe.gpus == 1 ? "" : "s");
 	turn_reply(t, 201, id, NULL);
 }
 

@@ -250,7 +250,7 @@ static int no_room(const struct state *s, const struct slots *slots, const struc
 			(long long)all);
 	if (usable < r->gpus)
 		return mo_error_set(err, 1, "needs %lld GPUs; only %lld of %lld are on nodes that take work now", (long long)r->gpus, (long long)usable, (long long)all);
-	return mo_error_set(err, 1, "waits for %lld free GPUs", (long long)r->gpus);
+	return mo_error_set(err, 1, "waits for %lld free GPU%s", (long long)r->gpus, r->gpus == 1 ? "" : "s");
 }
 
 struct offer { size_t node, room; };

@@ -10,6 +10,7 @@
 #include "lib/http/internal.h"
 #include "lib/wire/json.h"
 
+#define QUERY_NAMES_MAX 16
 #define DROP_MAX (1024 * 1024)           /* bytes of a refused body that are read and dropped */
 
 const char *const role_names[_ROLE_N] = { "none", "viewer", "user", "operator", "admin", "agent" };
@@ -249,6 +250,37 @@ void request_register(struct http_request *r)
 	HASH_ADD(hh, r->server->held, id, sizeof(r->id), r);
 }
 
+struct query_names { struct http_request *r; const char *names[QUERY_NAMES_MAX]; size_t n; };
+
+static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct query_names *q = cls;
+	const char *near;
+
+	for (size_t i = 0; i < q->n; i++)
+		if (strcmp(q->names[i], key) == 0)
+			return MHD_YES;
+	near = mo_near_miss(key, q->names, q->n);
+	http_problem(q->r, 400, "?%.40s: %s %s takes no such value in its query string%s%s%s", key, q->r->method, q->r->route->path, near ? "; did you mean " : q->n ? "" : ", nor any other",
+		     near ? near : "", near ? "?" : "");
+	return MHD_NO;
+}
+
+/* What changes something must not do so when an option of it was misspelt. false after 400. */
+static bool query_known(struct http_request *r)
+{
+	_cleanup_(mo_freep) char *names = mo_strdup(r->route->query);
+	struct query_names q = { .r = r };
+
+	if (strcmp(r->method, "GET") == 0)
+		return true;
+	for (char *rest = names, *word; rest && q.n < QUERY_NAMES_MAX && (word = strsep(&rest, " "));)
+		if (*word < 'A' || *word > 'Z')
+			q.names[q.n++] = word;
+	MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_query_name, &q);
+	return !r->answered;
+}
+
 static enum MHD_Result on_complete(struct http_request *r)
 {
 	struct http_server *s = r->server;
@@ -262,7 +294,7 @@ static enum MHD_Result on_complete(struct http_request *r)
 			http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body);
 		else if (s->quitting)
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
-		else
+		else if (query_known(r))
 			r->route->handler(s->config.arg, r);
 	}
 	if (r->answered)

@@ -19,6 +19,7 @@ struct http_route {
 	http_handler handler;
 	size_t max_body;
 	bool yaml;                             /* the body may be YAML too; else JSON only (415) */
+	const char *query;                     /* names of the query string, separated by blanks, NULL none (capitals in front: headers). Others are refused with 400, but not for GET */
 };
 struct http_server_config {
 	const struct http_route *routes; size_t n_routes;

@@ -9,6 +9,7 @@ struct rules {
 	struct recipe_errors *errors;
 	char ***warnings; size_t *n_warnings;   /* NULL = not wanted */
 };
+bool rules_leads_out(const char *path);   /* a relative path with a part ".." */
 void rules_check(struct rules *k);
 /* Rules that look at the engine: its flags against the recipe's values and args (rules_engine.c). */
 void rules_engine(struct rules *k);

@@ -8,6 +8,18 @@
 #include "lib/recipe/keys.h"
 #include "lib/recipe/rules.h"
 
+bool rules_leads_out(const char *path)
+{
+	size_t len;
+
+	for (const char *p = path; path[0] != '/' && *p; p += len + (p[len] == '/')) {
+		len = strcspn(p, "/");
+		if (len == 2 && p[0] == '.' && p[1] == '.')
+			return true;
+	}
+	return false;
+}
+
 static bool template_has(const struct engine *e, const char *word)
 {
 	for (size_t i = 0; i < e->n_argv; i++)
@@ -34,6 +46,8 @@ static void check_command(struct rules *k)
 		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "engine.argv: its first word, the program, is empty");
 	if (template_has(k->engine, "{argv}") && !e->n_argv)
 		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "missing key 'engine.argv': the program and its words");
+	if (e->entry && rules_leads_out(e->entry))
+		errors_at(k->errors, PLACE(k, "engine.entry"), NULL, "engine.entry: '%s' may lead out of workdir: give a path below it without '..', or an absolute one", e->entry);
 	if (template_has(k->engine, "{entry}") && !e->entry && !k->engine->entry)
 		errors_at(k->errors, PLACE(k, "engine"), NULL, "missing key 'engine.entry': the script to run");
 	if (k->engine->needs_steps && k->recipe->steps == MO_NONE)

@@ -114,6 +114,68 @@ static size_t count_keys(struct json_object *json)
 	return n;
 }
 
+/* ---- which key is given twice: only when one is known to be ---- */
+
+#define NAMED_KEYS_MAX 100000
+
+struct key_place { int64_t object; size_t at, len; const char *text; };
+
+static int key_order(const void *a, const void *b)
+{
+	const struct key_place *x = a, *y = b;
+	int r;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	r = memcmp(x->text + x->at, y->text + y->at, x->len);
+	return r ? r : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The keys of a valid document, each with the number of its object. */
+static size_t list_keys(const char *text, size_t n, struct key_place *keys)
+{
+	int64_t stack[DEPTH_MAX + 1] = { 0 }, last = 0;
+	size_t depth = 0, n_keys = 0;
+
+	for (size_t i = 0; i < n && n_keys < NAMED_KEYS_MAX; i++) {
+		size_t begin = i + 1, after;
+
+		if ((text[i] == '{' || text[i] == '[') && depth < DEPTH_MAX)
+			stack[++depth] = ++last;
+		else if ((text[i] == '}' || text[i] == ']') && depth > 0)
+			depth--;
+		if (text[i] != '"')
+			continue;
+		for (i++; i < n && text[i] != '"'; i++)
+			i += text[i] == '\\';
+		for (after = i + 1; after < n && strchr(" \t\r\n", text[after]); )
+			after++;
+		if (after < n && text[after] == ':')
+			keys[n_keys++] = (struct key_place){ .object = stack[depth], .at = begin, .len = i - begin, .text = text };
+	}
+	return n_keys;
+}
+
+static int given_twice(const char *text, size_t n, size_t n_keys, struct mo_error *err)
+{
+	_cleanup_(mo_freep) struct key_place *keys = mo_alloc_array(MO_MIN(n_keys, (size_t)NAMED_KEYS_MAX) + 1, sizeof(*keys));
+	_cleanup_(mo_freep) char *what = NULL;
+	size_t found = list_keys(text, n, keys), first = SIZE_MAX, len = 0;
+
+	qsort(keys, found, sizeof(*keys), key_order);
+	for (size_t i = 1; i < found; i++)
+		if (keys[i].object == keys[i - 1].object && keys[i].len == keys[i - 1].len && memcmp(text + keys[i].at, text + keys[i - 1].at, keys[i].len) == 0 && keys[i].at < first) {
+			first = keys[i].at;
+			len = keys[i].len;
+		}
+	if (first == SIZE_MAX)      /* written in two ways (\u0061 and a), or too far behind */
+		return mo_error_set(err, -EINVAL, "JSON: a key is given twice in one object");
+	what = mo_printf("key '%.*s' is given twice in one object, the second time", (int)MO_MIN(len, (size_t)80), text + first);
+	return wrong_at(text, first - 1, err, what);
+}
+
 static void tokener_freep(struct json_tokener **t)
 {
 	if (*t)   /* json-c 0.16 does not take NULL */
@@ -162,7 +224,7 @@ int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_e
 	if (end < n)
 		return wrong_at(text, end, err, "something follows the document");
 	if (count_keys(json) != keys)
-		return mo_error_set(err, -EINVAL, "JSON: a key is given twice in one object");
+		return given_twice(text, n, keys, err);
 	*ret = TAKE_PTR(json);
 	return 0;
 }

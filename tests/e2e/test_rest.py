@@ -406,6 +406,12 @@ def documents(m):
     equal((dry.status, len(dry.json["ranks"])), (200, 2), "dry run")
     for unclear in ("dry_run", "dry_run=", "dry_run=2", "dry_run=please"):
         equal(m.ask("POST", "/v1/jobs?" + unclear, RECIPE).status, 400, "nobody knows whether %s starts a job" % unclear)
+    jobs = len(m.get("/v1/jobs")["items"])
+    for query, near in (("dryrun=1", "dry_run"), ("dry_run=1&x=1", ""), ("Idempotency-Key=k", "")):
+        bad = m.ask("POST", "/v1/jobs?" + query, RECIPE)
+        need(bad.status == 400 and "?" in bad.json["detail"] and near in bad.json["detail"], "%s: %s" % (query, bad.body))
+    equal(m.ask("POST", "/v1/jobs/%s/cancel?now=1" % job).status, 400, "a value that belongs into the body")
+    equal(len(m.get("/v1/jobs")["items"]), jobs, "a misspelt dry run starts nothing")
     cluster = m.get("/v1/cluster")
     need(set(cluster) == {"nodes", "gpus", "jobs", "epoch", "version"} and cluster["jobs"]["queued"] >= 1, cluster)
     equal(m.ask("POST", "/v1/validate", RECIPE).json, {"valid": True}, "validate")
@@ -573,6 +579,10 @@ def agent_protocol(m):
     equal(agent.hello(protocol=99).status, 426, "hello with an unknown protocol")
     equal(agent.hello(node="../x").status, 422, "hello with a bad name")
     equal(agent.hello(surprise=1).status, 400, "hello with an unknown field")
+    step = {"job": 1, "attempt": 1, "state": "running", "written": 0}
+    for more in ({"address": "10.0.0.1\nx"}, {"address": "a b"}, {"steps": [step | {"job": -5}]}, {"steps": [step, step | {"attempt": 0}]}):
+        bad = agent.hello(**more)
+        need(bad.status == 422 and list(more)[0] in bad.json["detail"], "%s: %s" % (more, bad.body))
     bound = FakeAgent(m, node="n1", token=m.token("agent", user="n2")["token"])
     equal(bound.hello().status, 403, "a token of node n2 for n1")
     agent.epoch = 1

@@ -31,6 +31,7 @@ static void silence_makes_suspect_then_down(void **state)
 	assert_int_equal(world_node(&w, 1)->state, NODE_SUSPECT);
 	world_run(&w, 10 * S);
 	assert_int_equal(world_node(&w, 1)->state, NODE_DOWN);
+	assert_true(mo_starts_with(world_node(&w, 1)->reason, "not heard since ") && strchr(world_node(&w, 1)->reason, 'Z'));
 	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
 	w.toys[1].deaf = false;
 	world_beat(&w, 1);

@@ -95,6 +95,8 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: command}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.argv'" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch}\ncluster: {gpus: 1}\n", "3:9 missing key 'engine.entry'" },
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: x}\ncluster: {gpus: 1}\n", "3:31 engine.argv: expected a list, got 'x' [write it as [a, b]]" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: ../../x.py, workdir: /w}\ncluster: {gpus: 1}\n", "3:30 engine.entry: '../../x.py' may lead out of workdir" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: a/../x.py, workdir: /w}\ncluster: {gpus: 1}\n", "3:30 engine.entry: 'a/../x.py' may lead out of workdir" },
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [x], entry: y}\ncluster: {gpus: 1}\n", "3:43 engine.entry: engine command has no use for it: its program" },
 	{ "recipe: 1\nname: a\nengine: {kind: commandd, argv: [x]}\ncluster: {gpus: 1}\n", "3:16 engine.kind: unknown engine 'commandd': there is no config/engines/commandd.yaml [did you mean 'command'?]" },
 	{ "recipe: 1\nname: a\nengine: {kind: maxtext}\ncluster: {gpus: 1}\n", "3:16 engine.kind: 'maxtext' is not supported by this version: use megatron-lm, torch" },

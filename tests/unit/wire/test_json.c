@@ -100,6 +100,22 @@ static void test_parse_wide(void **state)
 	assert_int_equal(parse(b.data, b.len, NULL), -EINVAL);
 }
 
+static void test_parse_names_what_is_given_twice(void **state)
+{
+	static const struct { const char *text, *error; } cases[] = {
+		{ "{\"a\":1,\"a\":1}", "JSON: key 'a' is given twice in one object, the second time at byte 7" },
+		{ "{\"b\":{\"a\":[{\"x\":\"a\"}, {\"x\":2}],\n \"c\":\"\\\":\\\"\"},\"a\":1, \"b\" : 2}", "JSON: key 'b' is given twice in one object, the second time at byte 53" },
+		{ "{\"a\":1,\"\\u0061\":2}", "JSON: a key is given twice in one object" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *error = NULL;
+
+		assert_int_equal(parse(cases[i].text, strlen(cases[i].text), &error), -EINVAL);
+		assert_string_equal(error, cases[i].error);
+	}
+}
+
 static void assert_string(const char *in, const char *expect)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -418,7 +434,7 @@ static void test_problem(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse_good), cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_parse_depth), cmocka_unit_test(test_parse_wide), cmocka_unit_test(test_string),
+		cmocka_unit_test(test_parse_good), cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_parse_depth), cmocka_unit_test(test_parse_wide), cmocka_unit_test(test_parse_names_what_is_given_twice), cmocka_unit_test(test_string),
 		cmocka_unit_test(test_exact_text), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refusals), cmocka_unit_test(test_lenient), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_problem), cmocka_unit_test(test_reals),
 	};
