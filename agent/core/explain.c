@@ -73,7 +73,7 @@ static void explain_gpu(const struct nodeinfo *info, const struct gpu_slot *slot
 
 	if (slot->numa_node == MO_NONE || !numa_of(info, slot->numa_node))
 		why(v, mo_printf("GPU %lld (%s): its NUMA node is unknown, so any core may serve it", (long long)slot->index, bdf));
-	else if (slot->numa_node != v->numa_node)
+	else if (v->numa_node != MO_NONE && slot->numa_node != v->numa_node)
 		why(v, mo_printf("GPU %lld (%s) is on NUMA node %lld, which has no usable core: node %lld is the nearest that has", (long long)slot->index, bdf, (long long)slot->numa_node,
 				 (long long)v->numa_node));
 	else

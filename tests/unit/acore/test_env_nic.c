@@ -171,7 +171,7 @@ static void test_explain_bind(void **state) {
 	struct bind_view *views = NULL;
 	size_t n = 0;
 	struct rank ranks[] = { { .rank = 8, .node = (char *)"n", .cpus = (char *)"2-4,10-12", .numa_node = 0, .gpu = 0, .nic = (char *)"a0", .bind_verified = 1 },
-				{ .rank = 9, .node = (char *)"n", .cpus = NULL, .numa_node = 1, .gpu = 2, .bind_verified = -1, .bind_note = (char *)"later" },
+				{ .rank = 9, .node = (char *)"n", .cpus = NULL, .numa_node = MO_NONE, .gpu = 2, .bind_verified = -1, .bind_note = (char *)"later" },
 				{ .rank = 10, .node = (char *)"n", .cpus = (char *)"0", .numa_node = 0, .gpu = 9, .bind_verified = -1 } };
 
 	mo_desc_init(&recipe_bind_desc, &how);
@@ -197,7 +197,9 @@ static void test_explain_bind(void **state) {
 	assert_true(says(v, "1 of these slots is not this job's"));
 	assert_true(says(v, "6 CPUs: all threads of each core"));
 	assert_true(says(v, "a0 (0000:09:00.0) has the deepest PCI switch or root in common with the GPU, on the same NUMA node"));
-	assert_true(says(&views[1], "no CPUs are known"));
+	assert_true(says(&views[1], "no CPUs are known"));         /* not started yet */
+	assert_true(says(&views[1], "is on NUMA node 1"));
+	assert_false(says(&views[1], "no usable core"));
 	assert_true(says(&views[1], "no NIC is paired"));
 	assert_int_equal(views[1].cores, MO_NONE);
 	assert_true(says(&views[2], "slot 9 is not among the node's GPUs now"));
