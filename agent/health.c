@@ -123,7 +123,7 @@ static void on_program(void *arg, int status, const char *out, size_t n, const c
 	struct watch *w = r->w;
 	bool failed = problem && (WIFSIGNALED(status) || (r->helper && helper_is_late(r->helper)) || !r->helper);
 	r->helper = NULL; /* frees itself */
-	health_program(w->core, r->check, status, out, n, failed ? problem : NULL, mo_clock_boot_us());
+	health_program(w->core, r->check, WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, n, failed ? problem : NULL, mo_clock_boot_us());
 	drop(r);
 	look(w);
 }
@@ -214,11 +214,13 @@ static void look(struct watch *w) {
 /* ---- the checks */
 
 static void disable(struct watch *w) {
-	_cleanup_(mo_freep) char *list = mo_strdup(w->m->config->health_disable ? w->m->config->health_disable : "");
-	char *state = NULL;
-	for (char *id = strtok_r(list, ", ", &state); id; id = strtok_r(NULL, ", ", &state))
+	const char *list = w->m->config->health_disable ? w->m->config->health_disable : "";
+	for (size_t n; *(list += strspn(list, ", ")); list += n) {
+		n = strcspn(list, ", ");
+		_cleanup_(mo_freep) char *id = mo_strndup(list, n);
 		if (!health_disable(w->core, id))
 			mo_log(MO_WARNING, NULL, NULL, "health_disable: there is no check '%s'; `moe-probe checks` lists them", id);
+	}
 	const struct health_check *c;
 	for (size_t i = 0; (c = health_check_at(w->core, i)); i++) {
 		bool there = true;

@@ -511,13 +511,13 @@ static struct verdict *program_of(struct health *h, const char *check) {
 	return NULL;
 }
 
-void health_program(struct health *h, const char *check, int status, const char *out, size_t n, const char *problem, int64_t now) {
+void health_program(struct health *h, const char *check, int code, const char *out, size_t n, const char *problem, int64_t now) {
 	struct verdict *v = program_of(h, check);
 
 	if (!v)
 		return;
 	v->under_way = false;
-	health_judge_program(h, v, status, out, n, problem, now);
+	health_judge_program(h, v, code, out, n, problem, now);
 	v->next = verdict_pending(v) ? now : v->check->when & WHEN_PERIODIC ? now + v->check->window_us : INT64_MAX;
 	health_settle(h, now);
 }

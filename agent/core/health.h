@@ -51,8 +51,8 @@ void health_probe(struct health *h, const struct probe *p, int64_t now);
 /* No probe came: why. stuck: the process lives on, and the object is not looked at again before health_unstuck(). */
 void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck, int64_t now);
 void health_unstuck(struct health *h, int area, const char *object, int64_t now);
-/* problem: it could not run or was too late (its exit status does not matter then). */
-void health_program(struct health *h, const char *check, int status, const char *out, size_t n, const char *problem, int64_t now);
+/* code: its exit status. problem: it could not run or was too late (the code does not matter then). */
+void health_program(struct health *h, const char *check, int code, const char *out, size_t n, const char *problem, int64_t now);
 void health_cancel(struct health *h, const char *check, int64_t now);          /* it was ended for a job; it is due again when the node is free */
 
 /* ---- the controller */

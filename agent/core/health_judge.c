@@ -2,7 +2,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "agent/core/health_state.h"
 #include "lib/base/parse.h"
@@ -126,10 +125,9 @@ static char *first_line(const char *out, size_t n) {
 	return mo_strndup(out + from, len);
 }
 
-void health_judge_program(struct health *h, struct verdict *v, int status, const char *out, size_t n, const char *problem, int64_t now) {
+void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n, const char *problem, int64_t now) {
 	const struct health_check *c = v->check;
 	struct finding f = { .state = CHECK_UNKNOWN };
-	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	_cleanup_(mo_freep) char *line = first_line(out, n);
 
 	if (problem) {

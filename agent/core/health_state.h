@@ -87,7 +87,7 @@ void health_derive(const struct health *h, const struct object *o, struct probe 
 void verdict_done(struct verdict *v);
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
 bool verdict_pending(const struct verdict *v);                 /* something was found that does not count yet */
-void health_judge_program(struct health *h, struct verdict *v, int status, const char *out, size_t n, const char *problem, int64_t now);
+void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n, const char *problem, int64_t now);
 
 /* health_told.c */
 void health_settle(struct health *h, int64_t now);             /* after every change: orders that are done, a new version */
