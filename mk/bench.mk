@@ -1,8 +1,11 @@
 # make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are measured in the same run when they are installed
 .PHONY: bench
-bench: all fakes $(BUILD)/tests/bench/load
+bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan
 	@BUILD=$(BUILD) tests/bench/bench.py $(B)
 $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< -lmicrohttpd
+$(BUILD)/tests/bench/plan: $(BUILD)/tests/bench/plan.o $(call lib,acore wire model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,acore wire model base) -Wl,--end-group $(LIBS_moe-stepd)

@@ -349,7 +349,20 @@ def bench_discover(n):
         shutil.rmtree(root)
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status, "streams": bench_streams, "discover": bench_discover}
+def bench_plan_binding(n):
+    """bind_plan() alone: 8 ranks on a made machine of 8 MI300X and 384 CPUs."""
+    root = tempfile.mkdtemp(prefix="moe-bench-")
+    try:
+        subprocess.run([os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True)
+        doc = subprocess.run([os.path.join(BUILD, "moe-discover"), "--root", root + "/m"], check=True, stdout=subprocess.PIPE).stdout
+        r = subprocess.run([os.path.join(BUILD, "tests/bench/plan"), "--times", str(10 * n)], check=True, input=doc, stdout=subprocess.PIPE)
+        report("plan_binding", "mi300x_x8_384_cpus_us", json.loads(r.stdout)["us"], "us")
+    finally:
+        shutil.rmtree(root)
+
+
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
+           "plan_binding": bench_plan_binding}
 
 
 def main():

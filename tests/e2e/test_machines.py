@@ -251,9 +251,9 @@ def unpack(name, dir):
     subprocess.run(["tar", "-xf", recorded(name), "-C", dir, "--no-same-owner"], check=True)
 
 
-def kfd_dump(top, name, inner):
+def kfd_dump(top, name, inner, cores=4):
     """A machine that has nothing but the KFD topology of the dump."""
-    m = machine.make("cpu", os.path.join(top, "m"), cores=4)
+    m = machine.make("cpu", os.path.join(top, "m"), cores=cores)
     for path in ("dev", "sys/bus"):
         m.remove(path)
     unpack(name, os.path.join(top, "t"))
