@@ -7,6 +7,7 @@
 #include "agent/core/bind.h"
 #include "lib/base/buf.h"
 #include "lib/base/idset.h"
+#include "lib/base/parse.h"
 
 #define MACHINES 1500
 #define NODES_MAX 8
@@ -243,10 +244,13 @@ static void check_machine(uint64_t seed) {
 }
 
 static void test_random_machines(void **unused) {
-	const char *one = getenv("SEED");
+	const char *text = getenv("SEED");
+	int64_t one = 0;
 
+	if (text)
+		assert_int_equal(mo_parse_i64(text, 1, MACHINES, &one), 0);
 	for (uint64_t seed = 1; seed <= MACHINES; seed++)
-		if (!one || strtoull(one, NULL, 10) == seed) {
+		if (!one || (uint64_t)one == seed) {
 			current = seed;
 			check_machine(seed);
 		}
