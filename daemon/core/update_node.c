@@ -198,6 +198,8 @@ int update_drain(struct core *c, const struct record *r)
 	n->drain_at = r->flag ? r->time : MO_NONE;
 	mo_str_set(&n->drain_when, r->cause);
 	mo_str_set(&n->drain_reason, r->text);
+	if (!r->flag && n->state == NODE_UP)
+		mo_str_set(&n->reason, NULL);      /* of earlier versions: they kept the drain's there */
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;
