@@ -757,7 +757,7 @@ def full_disk():
     with Moed(state_dir=os.path.join(mount, "state")) as m:
         first = m.submit()
         equal(first.status, 201, "submit")
-        with open(os.path.join(mount, "filler"), "wb") as f:
+        with open(os.path.join(mount, "filler"), "wb", buffering=0) as f:
             try:
                 while True:
                     f.write(b"x" * 65536)
