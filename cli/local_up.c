@@ -212,8 +212,8 @@ static int up_moed(struct cli *cli, struct local *l, bool port_given, struct sta
 {
 	_cleanup_(mo_freep) char *config = local_path(l, "moed.yaml");
 	pid_t pid = local_pid(l, "moed");
-	int r = 0;
-	if (!pid) {
+	int r = pid ? wait_moed(cli, l, pid, end, err) : 0;
+	if (!pid || r == -ECHILD) { /* none, or one found just while it died */
 		if (!port_given && !l->port && port_free(DEFAULT_PORT)) {
 			l->port = DEFAULT_PORT;
 			if ((r = local_save(l, err)) < 0 || (r = write_moed(l, err)) < 0)
@@ -222,8 +222,8 @@ static int up_moed(struct cli *cli, struct local *l, bool port_given, struct sta
 		if ((r = local_start(l, "moed", "moed", config, &pid, err)) < 0)
 			return r;
 		s->moed = true;
+		r = wait_moed(cli, l, pid, end, err);
 	}
-	r = wait_moed(cli, l, pid, end, err);
 	return r < 0 ? r : keep_port(l, err);
 }
 
@@ -240,17 +240,30 @@ static bool node_is_up(struct cli *cli, const char *node, int64_t since_us)
 	return up;
 }
 
-static int wait_agents(struct cli *cli, const struct local *l, const struct started *s, int64_t end, struct mo_error *err)
+static int start_agent(const struct local *l, int64_t i, struct started *s, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *node = local_node(l, i), *config = local_path(l, "nodes/%s.yaml", node);
+	pid_t pid;
+	int r = local_start(l, node, "moe-agent", config, &pid, err);
+	s->agent[i] = r >= 0;
+	return r;
+}
+
+static int wait_agents(struct cli *cli, const struct local *l, struct started *s, int64_t end, struct mo_error *err)
 {
 	for (int64_t i = 0; i < l->nodes;) {
 		_cleanup_(mo_freep) char *node = local_node(l, i);
-		if (node_is_up(cli, node, s->since_us[i])) {
+		bool up = node_is_up(cli, node, s->since_us[i]);
+		pid_t pid = local_pid(l, node);
+		if (!pid || local_ended(pid)) {
+			int r = s->agent[i] ? died(l, node, err) : start_agent(l, i, s, err); /* one found just while it died is replaced */
+			if (r < 0)
+				return r;
+			s->since_us[i] = mo_clock_boot_us();
+		} else if (up) {
 			i++;
 			continue;
 		}
-		pid_t pid = local_pid(l, node);
-		if (!pid || local_ended(pid))
-			return died(l, node, err);
 		if (mo_clock_boot_us() > end)
 			return late(l, node, "did not register", err);
 		if (watch_wait(POLL_MS))
@@ -262,17 +275,12 @@ static int wait_agents(struct cli *cli, const struct local *l, const struct star
 static int up_agents(struct cli *cli, struct local *l, struct started *s, int64_t end, struct mo_error *err)
 {
 	for (int64_t i = 0; i < l->nodes; i++) {
-		_cleanup_(mo_freep) char *node = local_node(l, i), *config = local_path(l, "nodes/%s.yaml", node);
+		_cleanup_(mo_freep) char *node = local_node(l, i);
 		pid_t pid = local_pid(l, node);
-		s->since_us[i] = mo_clock_boot_us();
-		if (pid && !s->moed)
-			s->since_us[i] = 0; /* both ran already: what the controller says of it is fresh */
-		if (pid)
-			continue;
-		int r = local_start(l, node, "moe-agent", config, &pid, err);
+		s->since_us[i] = pid && !s->moed ? 0 : mo_clock_boot_us(); /* 0: both ran already: what the controller says of it is fresh */
+		int r = pid ? 0 : start_agent(l, i, s, err);
 		if (r < 0)
 			return r;
-		s->agent[i] = true;
 	}
 	return wait_agents(cli, l, s, end, err);
 }
