@@ -12,10 +12,11 @@ UNIT_ROOMS_topo := topo model base
 UNIT_ROOMS_dcore := dcore plan wire model base
 UNIT_ROOMS_acore := acore wire model base
 UNIT_ROOMS_health := recipe acore wire model base
+UNIT_ROOMS_engine := recipe acore wire model base
 UNIT_ROOMS_daemon := $(ROOMS_moed)
 UNIT_ROOMS_agent := $(ROOMS_moe-agent)
 UNIT_ROOMS_cli := $(ROOMS_moectl)
-UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health daemon agent cli
+UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon agent cli
 # the shells' own objects, without main()
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))

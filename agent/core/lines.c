@@ -8,13 +8,14 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "agent/core/pairs.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define MATCH_LIMIT 100000             /* a pattern that backtracks more on 8 KiB is not worth waiting for */
 #define MATCHES_PER_LINE 64
 #define NOTIFY_MAX 8192
-#define VALUE_MAX 64                   /* longest number */
+#define PAIRS_MAX 64                   /* pairs that one rule reads */
 
 /* More than any machine does for a long time; a value beyond is a slip of the engine and would spoil every sum. */
 #define STEP_S_MAX 1e7
@@ -25,14 +26,15 @@
 #define GB_MAX 1e6
 #define ANY_MAX INFINITY               /* loss, gradient norm and learning rate may be anything, NaN too: that is what they are watched for */
 
-enum target { T_INT, T_REAL, T_ITERATION, T_PATH, T_STEP_S, T_TOKENS_PER_S };
+enum target { T_INT, T_REAL, T_ITERATION, T_PATH, T_STEP_S, T_TOKENS_PER_S, T_GB, T_GIB, T_MIB };
 /* From 0 to max, else the value is refused; max INFINITY: nothing is, negative numbers and NaN neither. */
 struct field { const char *name; enum target target; size_t offset; double max; };
 #define S(f, t, max) { #f, (t), offsetof(struct sample, f), (max) }
 static const struct field fields[] = {
 	{ "iteration", T_ITERATION, 0, COUNT_MAX }, S(loss, T_REAL, ANY_MAX), S(grad_norm, T_REAL, ANY_MAX), S(lr, T_REAL, ANY_MAX), S(step_ms, T_REAL, STEP_S_MAX * 1000),
 	{ "step_s", T_STEP_S, 0, STEP_S_MAX }, S(tokens, T_INT, COUNT_MAX), { "tokens_per_s", T_TOKENS_PER_S, 0, RATE_MAX }, S(tokens_per_s_per_gpu, T_REAL, RATE_MAX),
-	S(tflops_per_gpu, T_REAL, TFLOPS_MAX), S(mfu, T_REAL, MFU_MAX), S(mem_gb, T_REAL, GB_MAX), S(skipped, T_INT, COUNT_MAX), S(nan, T_INT, COUNT_MAX),
+	S(tflops_per_gpu, T_REAL, TFLOPS_MAX), S(mfu, T_REAL, MFU_MAX), S(mem_gb, T_GB, GB_MAX), { "mem_gib", T_GIB, offsetof(struct sample, mem_gb), GB_MAX },
+	{ "mem_mib", T_MIB, offsetof(struct sample, mem_gb), GB_MAX }, S(skipped, T_INT, COUNT_MAX), S(nan, T_INT, COUNT_MAX),
 	{ "path", T_PATH, 0, 0 }, { "steps", T_INT, SIZE_MAX, 0 }, { "seconds", T_REAL, SIZE_MAX, 0 },   /* read by nobody yet, allowed in rules */
 };
 /* Other names of the notify protocol; the rest are the fields above in capitals. */
@@ -44,12 +46,19 @@ struct rule {
 	int kind, phase;
 	bool missing_loss_is_nan;
 	struct group groups[ELEMENTSOF(fields)]; size_t n_groups;
+	bool record;                           /* code finds the beginning of a record of pairs */
+	struct text separator;
+	struct text *keys; const struct field **targets; size_t n_keys;
+	int64_t offset;
+	bool counts;                           /* its records tell how many iterations were skipped or NaN */
 };
 struct lines {
 	struct rule *rules; size_t n_rules;
 	bool jit;                              /* compiled with the first line: ranks start without waiting for it */
 	pcre2_match_data *data;
 	pcre2_match_context *context;
+	int64_t gave_up;
+	struct text found[PAIRS_MAX];
 	char clean[MO_LINE_MAX];
 };
 
@@ -63,8 +72,14 @@ static const struct field *field_of(const char *name) {
 struct lines *lines_free(struct lines *l) {
 	if (!l)
 		return NULL;
-	for (size_t i = 0; i < l->n_rules; i++)
+	for (size_t i = 0; i < l->n_rules; i++) {
 		pcre2_code_free(l->rules[i].code);
+		free((char *)l->rules[i].separator.s);
+		for (size_t k = 0; k < l->rules[i].n_keys; k++)
+			free((char *)l->rules[i].keys[k].s);
+		free(l->rules[i].keys);
+		free(l->rules[i].targets);
+	}
 	pcre2_match_data_free(l->data);
 	pcre2_match_context_free(l->context);
 	free(l->rules);
@@ -89,25 +104,50 @@ static int read_groups(struct rule *r, const char *pattern, struct mo_error *err
 	return 0;
 }
 
+static struct text text_of(const char *s) { return (struct text){ mo_strdup(s), strlen(s) }; }
+
+static int read_fields(struct rule *r, const struct line_rule *from, struct mo_error *err) {
+	if (from->n_fields > PAIRS_MAX)
+		return mo_error_set(err, -EINVAL, "line rule '%s': more than %d fields: split it", from->begin, PAIRS_MAX);
+	r->record = true;
+	if (from->separator)
+		r->separator = text_of(from->separator);
+	r->keys = mo_alloc_array(from->n_fields + 1, sizeof(*r->keys));
+	r->targets = mo_alloc_array(from->n_fields + 1, sizeof(*r->targets));
+	for (size_t i = 0; i < from->n_fields; i++) {
+		const struct field *f = from->fields[i].value ? field_of(from->fields[i].value) : NULL;
+
+		if (!f || !from->fields[i].key || !*from->fields[i].key)
+			return mo_error_set(err, -EINVAL, "line rule '%s': field '%s: %s' is not a field of a sample: name it loss, step_ms, ...", from->begin, from->fields[i].key, from->fields[i].value);
+		r->targets[r->n_keys] = f;
+		r->keys[r->n_keys++] = text_of(from->fields[i].key);
+		r->counts |= mo_streq(f->name, "skipped") || mo_streq(f->name, "nan");
+	}
+	return 0;
+}
+
 static int compile(struct rule *r, const struct line_rule *from, struct mo_error *err) {
+	const char *pattern = from->begin ? from->begin : from->pattern;
 	int code;
 	PCRE2_SIZE at;
 
 	r->kind = from->kind;
+	r->offset = from->iteration_offset == MO_NONE ? 0 : from->iteration_offset;
 	r->missing_loss_is_nan = from->missing_loss_is_nan;
 	r->phase = from->phase ? mo_enum_parse(phase_names, _PHASE_N, from->phase) : PHASE_NONE;
-	if (!from->pattern)
+	if (!pattern)
 		return mo_error_set(err, -EINVAL, "line rule: there is no pattern: write one");
 	if (from->kind == LINE_PHASE && r->phase < 0)
-		return mo_error_set(err, -EINVAL, "line rule '%s': phase '%s' is unknown: use init, load, train, save or eval", from->pattern, from->phase ? from->phase : "");
+		return mo_error_set(err, -EINVAL, "line rule '%s': phase '%s' is unknown: use init, load, train, save or eval", pattern, from->phase ? from->phase : "");
 	/* DUPNAMES: the same field may stand in two alternatives. */
-	r->code = pcre2_compile((PCRE2_SPTR)from->pattern, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES, &code, &at, NULL);
+	r->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES, &code, &at, NULL);
 	if (!r->code) {
 		PCRE2_UCHAR text[128];
 		pcre2_get_error_message(code, text, sizeof(text));
-		return mo_error_set(err, -EINVAL, "line rule '%s': %s at character %zu: correct the pattern", from->pattern, (const char *)text, (size_t)at + 1);
+		return mo_error_set(err, -EINVAL, "line rule '%s': %s at character %zu: correct the pattern", pattern, (const char *)text, (size_t)at + 1);
 	}
-	return read_groups(r, from->pattern, err);
+	int e = from->begin ? read_fields(r, from, err) : 0;
+	return e < 0 ? e : read_groups(r, pattern, err);
 }
 
 int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struct mo_error *err) {
@@ -157,49 +197,39 @@ static size_t clean_line(const char *s, size_t n, char *out) {
 	return k;
 }
 
-/* "65,536" "1.2e-05" "nan" "41.2%" -> number. Decimal commas are not a thing in engine output. */
-static int read_number(const char *s, size_t n, double *ret) {
-	char text[VALUE_MAX];
-	size_t k = 0;
-	bool percent = n > 0 && s[n - 1] == '%';
-
-	n -= percent;
-	while (n > 0 && s[n - 1] == ' ')
-		n--;
-	for (size_t i = 0; i < n; i++) {
-		if (s[i] == ',' || s[i] == '_')
-			continue;
-		if (k + 1 >= sizeof(text))
-			return -ERANGE;
-		text[k++] = s[i];
-	}
-	text[k] = 0;
-	double v;
-	int r = mo_parse_double(text, &v);
-	if (r < 0)
-		return r;
-	*ret = percent ? v / 100 : v;
-	return 0;
-}
-
 static int64_t to_int(double v) {
 	return isfinite(v) && fabs(v) < 9e15 ? (int64_t)v : MO_NONE;
+}
+
+/* Decimal gigabytes of a memory figure. GiB and MiB are what they say; GB and MB are printed by programs that mean either: the field knows. */
+static double gigabytes(double v, enum target target, const char *unit) {
+	static const struct { const char *unit; double decimal, binary; } units[] = {
+		{ "GB", 1, 1.073741824 }, { "MB", 1e-3, 1.048576e-3 }, { "GiB", 1.073741824, 1.073741824 }, { "MiB", 1.048576e-3, 1.048576e-3 },
+		{ "KiB", 1.024e-6, 1.024e-6 }, { "TiB", 1099.511627776, 1099.511627776 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(units); i++)
+		if (mo_streq(units[i].unit, unit))
+			return v * (target == T_GB ? units[i].decimal : units[i].binary);
+	return v * (target == T_GIB ? 1.073741824 : target == T_MIB ? 1.048576e-3 : 1);
 }
 
 /* Rates that need the world size or other fields of the same line. */
 struct extra { double step_s, tokens_per_s; };
 
-static void set_field(const struct field *field, const char *s, size_t n, struct line_fact *f, struct extra *x) {
-	double v;
+/* whole: the text is the number, as a group of a pattern or a datagram has it; else it begins with it. */
+static void set_field(const struct field *field, struct text t, bool whole, struct line_fact *f, struct extra *x) {
+	struct number number;
 
 	if (field->target == T_PATH) {
-		size_t len = MO_MIN(n, sizeof(f->path) - 1);
-		memcpy(f->path, s, len);
+		size_t len = MO_MIN(t.n, sizeof(f->path) - 1);
+		memcpy(f->path, t.s, len);
 		f->path[len] = 0;
 		return;
 	}
-	if (field->offset == SIZE_MAX || read_number(s, n, &v) < 0)
+	if (field->offset == SIZE_MAX || !number_read(t, whole, &number))
 		return;
+	double v = mo_streq(number.unit, "%") ? number.v / 100 : number.v;
 	if (isnan(v) && isfinite(field->max))
 		return;                    /* "mfu: nan" of a first iteration: not known */
 	if (isfinite(field->max) && !(v >= 0 && v <= field->max)) {
@@ -212,6 +242,7 @@ static void set_field(const struct field *field, const char *s, size_t n, struct
 	case T_ITERATION: f->sample.iteration = to_int(v); break;
 	case T_STEP_S: x->step_s = v; break;
 	case T_TOKENS_PER_S: x->tokens_per_s = v; break;
+	case T_GB: case T_GIB: case T_MIB: f->sample.mem_gb = gigabytes(v, field->target, number.unit); break;
 	case T_PATH: break;
 	}
 }
@@ -259,22 +290,33 @@ static void fact_init(struct line_fact *f, struct extra *x) {
 	*x = (struct extra){ .step_s = MO_NONE_F, .tokens_per_s = MO_NONE_F };
 }
 
-static void one_match(const struct lines *l, const struct rule *r, int64_t world, struct line_fact *f) {
+static void take_groups(const struct lines *l, const struct rule *r, struct line_fact *f, struct extra *x) {
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
 	uint32_t pairs = pcre2_get_ovector_count(l->data);
-	struct extra x;
 
-	fact_init(f, &x);
+	fact_init(f, x);
 	f->kind = r->kind;
 	f->phase = r->phase;
 	for (size_t i = 0; i < r->n_groups; i++) {
 		uint32_t g = (uint32_t)r->groups[i].number;
 		if (g < pairs && at[2 * g] != PCRE2_UNSET)
-			set_field(r->groups[i].field, l->clean + at[2 * g], at[2 * g + 1] - at[2 * g], f, &x);
+			set_field(r->groups[i].field, (struct text){ l->clean + at[2 * g], at[2 * g + 1] - at[2 * g] }, true, f, x);
 	}
-	if (r->missing_loss_is_nan && f->sample.loss == MO_NONE_F)
+}
+
+static void take_pairs(struct lines *l, const struct rule *r, struct text record, struct line_fact *f, struct extra *x) {
+	pairs_find(record, r->separator, r->keys, r->n_keys, l->found);
+	for (size_t i = 0; i < r->n_keys; i++)
+		if (l->found[i].s)
+			set_field(r->targets[i], l->found[i], false, f, x);
+}
+
+/* Megatron leaves the loss out when it is NaN, but then its counters are there: a record that was cut off in the middle says nothing. */
+static void judge_loss(const struct rule *r, struct line_fact *f) {
+	bool whole = !r->counts || f->sample.skipped != MO_NONE || f->sample.nan != MO_NONE;
+
+	if (r->missing_loss_is_nan && whole && f->sample.loss == MO_NONE_F)
 		f->sample.loss = NAN;
-	finish(f, &x, world);
 }
 
 static void jit(struct lines *l) {
@@ -283,21 +325,46 @@ static void jit(struct lines *l) {
 	l->jit = true;
 }
 
+/* The next match from there; false when there is none. *ret_at, *ret_end: what it covers. */
+static bool search(struct lines *l, const struct rule *r, size_t len, size_t from, size_t *ret_at, size_t *ret_end) {
+	int e = from <= len ? pcre2_match(r->code, (PCRE2_SPTR)l->clean, len, from, 0, l->data, l->context) : PCRE2_ERROR_NOMATCH;
+
+	if (e < 0) {
+		l->gave_up += e != PCRE2_ERROR_NOMATCH;
+		return false;
+	}
+	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
+	*ret_at = at[0];
+	*ret_end = MO_MAX(at[1], at[0]);
+	return true;
+}
+
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg) {
-	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE;
+	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE, at, end, next, next_end;
 	struct line_fact f;
+	struct extra x;
 
 	jit(l);
-	for (size_t i = 0; i < l->n_rules; i++)
-		for (size_t from = 0; from <= len && budget; budget--) {
-			int r = pcre2_match(l->rules[i].code, (PCRE2_SPTR)l->clean, len, from, 0, l->data, l->context);
-			if (r < 0)
-				break;
-			const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
-			from = MO_MAX(at[1], from + 1);
-			one_match(l, &l->rules[i], world, &f);
+	for (size_t i = 0; i < l->n_rules; i++) {
+		const struct rule *r = &l->rules[i];
+		bool more = search(l, r, len, 0, &at, &end);
+
+		for (; more && budget; budget--, at = next, end = next_end) {
+			take_groups(l, r, &f, &x);
+			more = search(l, r, len, MO_MAX(end, at + 1), &next, &next_end);
+			if (r->record)
+				take_pairs(l, r, (struct text){ l->clean + end, (more ? next : len) - end }, &f, &x);
+			judge_loss(r, &f);
+			if (f.sample.iteration != MO_NONE)
+				f.sample.iteration += r->offset;
+			finish(&f, &x, world);
 			fn(arg, &f);
 		}
+	}
+}
+
+int64_t lines_gave_up(const struct lines *l) {
+	return l->gave_up;
 }
 
 static const struct field *notify_field(const char *key, size_t n) {
@@ -331,7 +398,7 @@ static void copy_text(char *to, size_t size, const char *from, size_t n) {
 /* One KEY=VALUE; true when it was understood. *metric: it is more than an iteration number. */
 static bool notify_pair(const char *key, size_t n, const char *value, size_t len, struct line_fact *f, struct extra *x, bool *metric) {
 	char word[16];
-	double number;
+	struct number number;
 
 	if (is(key, n, "READY")) {
 		f->ready = is(value, len, "1");
@@ -354,10 +421,10 @@ static bool notify_pair(const char *key, size_t n, const char *value, size_t len
 		return true;
 	}
 	const struct field *field = notify_field(key, n);
-	if (!field || read_number(value, len, &number) < 0)
+	if (!field || !number_read((struct text){ value, len }, true, &number))
 		return false;
 	int refused = f->refused;
-	set_field(field, value, len, f, x);
+	set_field(field, (struct text){ value, len }, true, f, x);
 	*metric |= field->target != T_ITERATION && f->refused == refused;
 	return true;
 }

@@ -19,6 +19,8 @@ struct line_fact {
 };
 /* One line without its newline, at most MO_LINE_MAX bytes; ANSI codes are removed first. Calls fn for each match (several on glued lines). world: ranks of the job (tokens/s/GPU). */
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);
+/* How often a rule gave up on a line because its pattern backtracked too much: such a line counts as no match. */
+int64_t lines_gave_up(const struct lines *l);
 /* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood.
  * kind is LINE_SAMPLE when a metric is given, or ITERATION alone (an iteration ended); LINE_PHASE with PHASE or READY and no metric; else -1. phase, ready, checkpoint
  * and status are set beside it; iteration = ITERATION, else the digits that CHECKPOINT ends in. */

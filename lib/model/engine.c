@@ -2,12 +2,17 @@
 #include "lib/model/engine.h"
 
 const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
+const char *const engine_processes_names[_ENGINE_PROCESSES_N] = { "gpu", "node" };
 const char *const metrics_rank_names[3] = { "first", "last", "any" };
 
 static const struct mo_field line_rule_fields[] = {
 	MO_F_ENUM(line_rule, kind, line_kind_names),
 	MO_F(line_rule, pattern, MO_STR),
+	MO_F(line_rule, begin, MO_STR, .omit = true),
+	MO_F(line_rule, separator, MO_STR, .omit = true),
+	MO_F_VEC(line_rule, fields, &kv_desc, .omit = true),
 	MO_F(line_rule, phase, MO_STR),
+	MO_F(line_rule, iteration_offset, MO_INT, .omit = true),
 	MO_F(line_rule, missing_loss_is_nan, MO_BOOL),
 };
 const struct mo_desc line_rule_desc = MO_DESC(line_rule, line_rule_fields);
@@ -23,6 +28,44 @@ static const struct mo_field ckpt_layout_fields[] = {
 };
 const struct mo_desc ckpt_layout_desc = MO_DESC(ckpt_layout, ckpt_layout_fields);
 
+static const struct mo_field engine_heartbeat_fields[] = {
+	MO_F(engine_heartbeat, dir, MO_STR),
+	MO_F(engine_heartbeat, file, MO_STR),
+	MO_F_VEC(engine_heartbeat, fields, &kv_desc),
+	MO_F(engine_heartbeat, event, MO_STR),
+	MO_F(engine_heartbeat, done, MO_STR),
+	MO_F_VEC(engine_heartbeat, phases, &kv_desc),
+};
+const struct mo_desc engine_heartbeat_desc = MO_DESC(engine_heartbeat, engine_heartbeat_fields);
+
+static const struct mo_field engine_feature_fields[] = {
+	MO_F(engine_feature, when, MO_STR),
+	MO_F(engine_feature, reason, MO_STR),
+	MO_F_VEC(engine_feature, env, &kv_desc),
+};
+const struct mo_desc engine_feature_desc = MO_DESC(engine_feature, engine_feature_fields);
+
+static const struct mo_field engine_rule_fields[] = {
+	MO_F(engine_rule, id, MO_STR),
+	MO_F(engine_rule, because, MO_STR),
+	MO_F(engine_rule, instead, MO_STR),
+	MO_F_VEC(engine_rule, when, &kv_desc),
+	MO_F_VEC(engine_rule, refuse, &kv_desc),
+	MO_F_VEC(engine_rule, need, &kv_desc),
+};
+const struct mo_desc engine_rule_desc = MO_DESC(engine_rule, engine_rule_fields);
+
+static const struct mo_field engine_checks_fields[] = {
+	MO_F_VEC(engine_checks, missing, &kv_desc),
+	MO_F_VEC(engine_checks, rules, &engine_rule_desc),
+	MO_F_LIST(engine_checks, keys, MO_STRS),
+	MO_F_LIST(engine_checks, layout_flags, MO_STRS),
+	MO_F(engine_checks, keys_source, MO_STR),
+	MO_F(engine_checks, keys_complete, MO_BOOL),
+	MO_F_VEC(engine_checks, renamed, &kv_desc),
+};
+const struct mo_desc engine_checks_desc = MO_DESC(engine_checks, engine_checks_fields);
+
 static const struct mo_field engine_fields[] = {
 	MO_F(engine, kind, MO_STR),
 	MO_F(engine, title, MO_STR),
@@ -30,6 +73,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F(engine, python, MO_STR),
 	MO_F(engine, entry, MO_STR),
 	MO_F_LIST(engine, argv, MO_STRS),
+	MO_F(engine, args_equals, MO_BOOL),
 	MO_F_VEC(engine, flags, &kv_desc),
 	MO_F_LIST(engine, resume, MO_STRS),
 	MO_F_LIST(engine, fresh, MO_STRS),
@@ -41,6 +85,16 @@ static const struct mo_field engine_fields[] = {
 	MO_F(engine, has_layout, MO_BOOL),
 	MO_F(engine, needs_steps, MO_BOOL),
 	MO_F_VEC(engine, exit_codes, &kv_desc),
+	MO_F_ENUM(engine, processes, engine_processes_names),
+	MO_F_LIST(engine, prepare, MO_STRS),
+	MO_F(engine, prepare_limit_us, MO_INT),
+	MO_F(engine, prepare_hooks, MO_BOOL),
+	MO_F_SUB(engine, heartbeat, MO_STRUCT, &engine_heartbeat_desc),
+	MO_F_LIST(engine, may_change, MO_STRS),
+	MO_F(engine, stop_saves, MO_BOOL),
 	MO_F(engine, stop_signal, MO_INT),
+	MO_F(engine, bool_words, MO_BOOL, .omit = true),
+	MO_F_VEC(engine, features, &engine_feature_desc, .omit = true),
+	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);

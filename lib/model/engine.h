@@ -5,13 +5,18 @@
 #include "lib/model/recipe.h"
 
 /* A rule reads one output line (ANSI removed) with a PCRE2 pattern, searched anywhere. Named groups that are Sample fields fill them:
- * iteration steps loss grad_norm lr step_ms step_s tokens tokens_per_s tokens_per_s_per_gpu tflops_per_gpu mfu mem_gb skipped nan path seconds. */
+ * iteration steps loss grad_norm lr step_ms step_s tokens tokens_per_s tokens_per_s_per_gpu tflops_per_gpu mfu mem_gb mem_gib mem_mib skipped nan path seconds.
+ * Or `begin` finds where a record of "key: value" pairs begins; the pairs behind it, up to the next record of the line, are matched by key: order and further pairs do not matter. */
 enum line_kind { LINE_SAMPLE, LINE_PHASE, LINE_SAVED, LINE_SAVING, LINE_RESUMED, LINE_ENDED, _LINE_KIND_N };
 extern const char *const line_kind_names[_LINE_KIND_N];
 struct line_rule {
 	int kind;                /* enum line_kind */
-	char *pattern;
+	char *pattern;           /* or begin */
+	char *begin;             /* its groups are values too */
+	char *separator;         /* between pairs, e.g. "|"; NULL = blanks: a value ends at the next blank */
+	struct kv *fields; size_t n_fields;  /* key = the pair's key as printed, value = name of a group above; of "inst/avg" and "inst (avg x)" the first number counts */
 	char *phase;             /* LINE_PHASE: init load train save eval */
+	int64_t iteration_offset;/* added to the iteration of a sample; MO_NONE = 0; 1 for engines that call their first iteration 0 */
 	bool missing_loss_is_nan;/* Megatron leaves the field out when the loss is NaN */
 };
 /* Where checkpoints lie below checkpoint.dir and when one is complete. */
@@ -24,11 +29,47 @@ struct ckpt_layout {
 	bool marker_last;        /* shards newer than the marker mean a half replaced checkpoint */
 	bool announced_is_complete; /* a CHECKPOINT= announcement counts as the marker (torch, command) */
 };
+/* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */
+struct engine_heartbeat {
+	char *dir;               /* relative to engine.workdir, or absolute; {arg:NAME:DEFAULT} = that word of engine.args; NULL = none */
+	char *file;              /* PCRE2 on names in dir with {rank} replaced by the rank's number; of several the newest counts */
+	struct kv *fields; size_t n_fields;  /* JSON member = group of a line rule (iteration, step_ms, ...) */
+	char *event;             /* JSON member that names what happens, NULL = none */
+	char *done;              /* the fields count only in lines whose event is this one; NULL = in all */
+	struct kv *phases; size_t n_phases;  /* value of `event` = phase */
+};
+enum engine_processes { PROCESS_PER_GPU, PROCESS_PER_NODE, _ENGINE_PROCESSES_N };
+extern const char *const engine_processes_names[_ENGINE_PROCESSES_N];
+/* Variables that a feature of the recipe brings along (the words that it brings are rows of `flags` with the path features.NAME). */
+struct engine_feature {
+	char *when;                        /* as the key of a flag row: features.a2a=deepep */
+	char *reason;
+	struct kv *env; size_t n_env;
+};
+/* One rule: while all of `when` hold, none of `refuse` may hold and all of `need` must. Values: a|b|c, !a|b|c, >N, <N, given (it asks for something); paths of the recipe, or args.KEY
+ * for what engine.args give. */
+struct engine_rule {
+	char *id, *because, *instead;
+	struct kv *when; size_t n_when;
+	struct kv *refuse; size_t n_refuse;
+	struct kv *need; size_t n_need;
+};
+/* What only the checks of a recipe need; it does not stay with the job. */
+struct engine_checks {
+	struct kv *missing; size_t n_missing;   /* feature ("a2a=deepep", "sync_free") -> why the engine has none and what to do */
+	struct engine_rule *rules; size_t n_rules;
+	char **keys; size_t n_keys;             /* known flags, without dashes in front */
+	char *keys_source;
+	bool keys_complete;
+	char **layout_flags; size_t n_layout_flags; /* flags that divide layers which do not divide evenly */
+	struct kv *renamed; size_t n_renamed;   /* old flag -> the new one, or what to do */
+};
 struct engine {
 	char *kind, *title, *source;       /* source: version the rules were read from */
 	char *python;                      /* default interpreter */
 	char *entry;                       /* default entry, NULL = the recipe must say */
 	char **argv; size_t n_argv;        /* template: words with {python} {entry} {args} {argv}; {args} and {argv} expand to several words */
+	bool args_equals;                  /* a mapping of engine.args becomes key=value words instead of --key value */
 	struct kv *flags; size_t n_flags;  /* recipe value -> engine flag: key = recipe path ("parallelism.tp", "steps", "checkpoint.dir"), value = flag ("--tensor-model-parallel-size") */
 	char **resume; size_t n_resume;    /* words added when an iteration is resumed: {iteration} {dir} */
 	char **fresh; size_t n_fresh;      /* words added for a fresh start */
@@ -40,7 +81,17 @@ struct engine {
 	bool has_layout;
 	bool needs_steps;                  /* completion is judged by steps when the recipe gives them; torch/command without: exit 0 of all */
 	struct kv *exit_codes; size_t n_exit_codes; /* key = code, value = meaning */
+	int processes;                     /* enum engine_processes: a rank per GPU, or one per node that sees all GPUs of the job there */
+	char **prepare; size_t n_prepare;  /* words of a program run once per node as the user before the ranks, {python} {entry}; the recipe's engine.prepare wins */
+	int64_t prepare_limit_us;          /* MO_NONE = 600 s */
+	bool prepare_hooks;                /* its lines env.NAME=VALUE and extra.key=value change environment and command of the ranks */
+	struct engine_heartbeat heartbeat;
+	char **may_change; size_t n_may_change; /* recipe paths that may differ between the run that saved a checkpoint and the one that resumes from it */
+	bool stop_saves;                   /* the stop signal saves a checkpoint */
 	int64_t stop_signal;               /* of a planned stop when the recipe names none; MO_NONE = SIGTERM */
+	bool bool_words;                   /* true and false of engine.args are words: --key true; else true is the bare flag and false is left out */
+	struct engine_feature *features; size_t n_features;
+	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 extern const char *const metrics_rank_names[3];
-extern const struct mo_desc line_rule_desc, ckpt_layout_desc, engine_desc;
+extern const struct mo_desc line_rule_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
@@ -13,9 +14,10 @@
 
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
 static const char *const group_names[] = { "iteration", "steps", "loss", "grad_norm", "lr", "step_ms", "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
-					   "tflops_per_gpu", "mfu", "mem_gb", "skipped", "nan", "path", "seconds" };
+					   "tflops_per_gpu", "mfu", "mem_gb", "mem_gib", "mem_mib", "skipped", "nan", "path", "seconds" };
 static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
+static const char *const words_processes[] = { "gpu", "node", NULL };
 static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
 
 /* Compiles as the agent does (bytes, not UTF-8: ranks print anything); every named group must be known; `needed` must be there (NULL = none). */
@@ -50,45 +52,6 @@ static void check_pattern(struct reader *r, const struct ynode *v, const char *n
 	pcre2_code_free(re);
 }
 
-static void read_pattern(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct line_rule *rule = r->bases[0];
-
-	if (value_text(r, "pattern", v, &rule->pattern))
-		check_pattern(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
-}
-
-#define L(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct line_rule, f), ##__VA_ARGS__ }
-static const struct key line_keys[] = {
-	L(kind, KEY_ENUM, .words = words_kind, .required = true),
-	{ .path = "pattern", .type = KEY_CUSTOM, .read = read_pattern, .required = true },
-	L(phase, KEY_WORD, .words = words_phase),
-	L(missing_loss_is_nan, KEY_BOOL),
-};
-
-static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	if (v->kind != YAML_LIST) {
-		errors_at(r->errors, v, NULL, "lines: expected a list of {kind, pattern}");
-		return;
-	}
-	for (size_t i = 0; i < v->n; i++) {
-		const struct ynode *item = v->items[i].value;
-		struct line_rule *rule = MO_ADD(e, rules, &line_rule_desc);
-		struct reader lines = { .errors = r->errors, .keys = line_keys, .n_keys = ELEMENTSOF(line_keys), .bases = { rule } };
-
-		if (item->kind != YAML_MAP) {
-			errors_at(r->errors, item, NULL, "lines: expected {kind, pattern}");
-			continue;
-		}
-		schema_read(&lines, "", item);
-		if (rule->kind == LINE_PHASE && ynode_is_null(ynode_get(item, "phase")))
-			errors_at(r->errors, item, NULL, "a phase rule needs 'phase'");
-	}
-}
-
 static void read_pairs(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
 {
 	if (v->kind != YAML_MAP) {
@@ -107,6 +70,82 @@ static void read_pairs(struct reader *r, const char *what, const struct ynode *v
 	}
 }
 
+static void read_pattern(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct line_rule *rule = r->bases[0];
+	bool begin = mo_streq(k->path, "begin");
+
+	if (value_text(r, k->path, v, begin ? &rule->begin : &rule->pattern))
+		check_pattern(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
+}
+
+/* Keys of printed pairs (or members of a JSON object) and the values of a sample that they are. */
+static void read_targets(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
+{
+	read_pairs(r, what, v, ret, n_ret);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *value = v->items[i].value;
+		const char *near = value->kind == YAML_SCALAR ? mo_near_miss(value->text, group_names, ELEMENTSOF(group_names)) : NULL;
+		_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
+
+		if (value->kind == YAML_SCALAR && (mo_enum_parse(group_names, ELEMENTSOF(group_names), value->text) < 0 || mo_streq(value->text, "path")))
+			errors_at(r->errors, value, hint, "%s: '%s' is no value of a sample", what, value->text);
+	}
+}
+
+static void read_fields(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct line_rule *rule = r->bases[0];
+
+	read_targets(r, "fields", v, &rule->fields, &rule->n_fields);
+}
+
+#define L(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct line_rule, f), ##__VA_ARGS__ }
+static const struct key line_keys[] = {
+	L(kind, KEY_ENUM, .words = words_kind, .required = true),
+	{ .path = "pattern", .type = KEY_CUSTOM, .read = read_pattern },
+	{ .path = "begin", .type = KEY_CUSTOM, .read = read_pattern },
+	L(separator, KEY_TEXT),
+	{ .path = "fields", .type = KEY_CUSTOM, .read = read_fields },
+	L(phase, KEY_WORD, .words = words_phase),
+	L(iteration_offset, KEY_INT, .min = -1000000, .max = 1000000),
+	L(missing_loss_is_nan, KEY_BOOL),
+};
+
+static void check_line(struct reader *r, const struct ynode *item, const struct line_rule *rule)
+{
+	if (rule->kind == LINE_PHASE && ynode_is_null(ynode_get(item, "phase")))
+		errors_at(r->errors, item, NULL, "a phase rule needs 'phase'");
+	if (!ynode_get(item, "pattern") == !ynode_get(item, "begin"))
+		errors_at(r->errors, item, NULL, "lines: a rule needs either 'pattern', or 'begin' with 'fields'");
+	if (!ynode_get(item, "begin") != !ynode_get(item, "fields"))
+		errors_at(r->errors, item, NULL, "lines: 'begin' and 'fields' go together");
+	if (ynode_get(item, "separator") && !ynode_get(item, "fields"))
+		errors_at(r->errors, ynode_get(item, "separator"), NULL, "lines: 'separator' is for 'fields'");
+}
+
+static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (v->kind != YAML_LIST) {
+		errors_at(r->errors, v, NULL, "lines: expected a list of {kind, pattern} or {kind, begin, fields}");
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *item = v->items[i].value;
+		struct line_rule *rule = MO_ADD(e, rules, &line_rule_desc);
+		struct reader lines = { .errors = r->errors, .keys = line_keys, .n_keys = ELEMENTSOF(line_keys), .bases = { rule } };
+
+		if (item->kind != YAML_MAP) {
+			errors_at(r->errors, item, NULL, "lines: expected {kind, pattern}");
+			continue;
+		}
+		schema_read(&lines, "", item);
+		check_line(r, item, rule);
+	}
+}
+
 static void read_flags(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -114,7 +153,7 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 	read_pairs(r, "flags", v, &e->flags, &e->n_flags);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *key = v->items[i].key;
-		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "=>"));
+		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "=> "));
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
@@ -144,6 +183,43 @@ static void read_engine_env(struct reader *r, const struct key *k, const struct 
 		mo_str_set(&reason->value, items[i].reason);
 	}
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
+}
+
+static void read_may_change(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	value_list(r, "may_change", v, &e->may_change, &e->n_may_change);
+	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
+		if (v->items[i].value->kind == YAML_SCALAR && !recipe_path_known(v->items[i].value->text))
+			errors_at(r->errors, v->items[i].value, NULL, "may_change: '%s' is no value of a recipe", v->items[i].value->text);
+}
+
+static void read_heartbeat_file(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (value_text(r, k->path, v, &e->heartbeat.file))
+		check_pattern(r, v, NULL);
+	if (e->heartbeat.file && !strstr(e->heartbeat.file, "{rank}"))
+		errors_at(r->errors, v, NULL, "heartbeat.file: it needs {rank}: each rank has a file of its own");
+}
+
+static void read_heartbeat_fields(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	read_targets(r, k->path, v, &e->heartbeat.fields, &e->heartbeat.n_fields);
+}
+
+static void read_heartbeat_phases(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	read_pairs(r, k->path, v, &e->heartbeat.phases, &e->heartbeat.n_phases);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
+		if (v->items[i].value->kind == YAML_SCALAR && mo_enum_parse(words_phase, ELEMENTSOF(words_phase) - 1, v->items[i].value->text) < 0)
+			errors_at(r->errors, v->items[i].value, NULL, "heartbeat.phases: expected one of init, load, train, save, eval, got '%s'", v->items[i].value->text);
 }
 
 static void read_entry_pattern(struct reader *r, const struct key *k, const struct ynode *v)
@@ -190,6 +266,7 @@ static const struct key engine_keys[] = {
 	F("python", KEY_TEXT, python),
 	F("entry", KEY_TEXT, entry),
 	LIST("argv", argv, n_argv, .required = true),
+	F("args_equals", KEY_BOOL, args_equals),
 	CUSTOM("flags", read_flags),
 	LIST("resume", resume, n_resume),
 	LIST("fresh", fresh, n_fresh),
@@ -205,7 +282,27 @@ static const struct key engine_keys[] = {
 	F("layout.marker_last", KEY_BOOL, layout.marker_last),
 	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
 	F("needs_steps", KEY_BOOL, needs_steps),
+	F("processes", KEY_ENUM, processes, .words = words_processes),
+	{ .path = "prepare", .type = KEY_MAP },
+	LIST("prepare.argv", prepare, n_prepare, .required = true),
+	F("prepare.limit", KEY_DURATION, prepare_limit_us, .min = 1000000),
+	F("prepare.hooks", KEY_BOOL, prepare_hooks),
+	{ .path = "heartbeat", .type = KEY_MAP },
+	F("heartbeat.dir", KEY_TEXT, heartbeat.dir, .required = true),
+	CUSTOM("heartbeat.file", read_heartbeat_file, .required = true),
+	CUSTOM("heartbeat.fields", read_heartbeat_fields, .required = true),
+	F("heartbeat.event", KEY_TEXT, heartbeat.event),
+	F("heartbeat.done", KEY_TEXT, heartbeat.done),
+	CUSTOM("heartbeat.phases", read_heartbeat_phases),
+	CUSTOM("may_change", read_may_change),
+	F("stop_saves", KEY_BOOL, stop_saves),
 	CUSTOM("exit_codes", read_exit_codes),
+	CUSTOM("rules", engine_rules_read),
+	CUSTOM("keys", engine_keys_read),
+	CUSTOM("layout_flags", engine_layout_flags_read),
+	CUSTOM("keys_source", engine_keys_source_read),
+	CUSTOM("keys_complete", engine_keys_complete_read),
+	CUSTOM("renamed", engine_renamed_read),
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
@@ -219,6 +316,7 @@ int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_e
 		return recipe_errors_finish(errors);
 	mo_desc_init(&engine_desc, &e);
 	e.metrics_rank = 0;
+	e.processes = PROCESS_PER_GPU;
 	if (root->kind == YAML_MAP)
 		schema_read(&r, "", root);
 	else
@@ -249,7 +347,7 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 		if (!shipped)
 			return mo_error_set(err, -EINVAL, "no engine files are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/");
 		if (kind_of_interface(kind))
-			return mo_error_set(err, -EINVAL, "'%s' is not supported by this version: use megatron-lm, torch (any torch.distributed script) or command (any program)", kind);
+			return mo_error_set(err, -EINVAL, "engine '%s': its file config/%s is not installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/", kind, name);
 		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind, name);
 		if (near)
 			mo_error_hint(err, "%s", near);

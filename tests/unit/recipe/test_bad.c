@@ -99,7 +99,6 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: a/../x.py, workdir: /w}\ncluster: {gpus: 1}\n", "3:30 engine.entry: 'a/../x.py' may lead out of workdir" },
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [x], entry: y}\ncluster: {gpus: 1}\n", "3:43 engine.entry: engine command has no use for it: its program" },
 	{ "recipe: 1\nname: a\nengine: {kind: commandd, argv: [x]}\ncluster: {gpus: 1}\n", "3:16 engine.kind: unknown engine 'commandd': there is no config/engines/commandd.yaml [did you mean 'command'?]" },
-	{ "recipe: 1\nname: a\nengine: {kind: maxtext}\ncluster: {gpus: 1}\n", "3:16 engine.kind: 'maxtext' is not supported by this version: use megatron-lm, torch" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: y}}\ncluster: {gpus: 1}\n", "3:44 engine.container: a mapping is not supported by this version" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: y}\ncluster: {gpus: 1}\n", "3:42 engine.prepare: 'y' is not supported by this version" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, workdir: y}\ncluster: {gpus: 1}\n", "3:42 engine.workdir: expected an absolute path" },
