@@ -218,7 +218,7 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 {
 	const struct node *n = node_find(&c->state, node);
 
-	return n && n->state != NODE_DOWN && mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0 && !health_checked(n->health, j->id, j->check_attempt);
+	return n && n->state != NODE_DOWN && mo_enum_parse((const char *const *)j->check_nodes, j->n_check_nodes, node) >= 0;
 }
 
 static void add_findings(const struct node *n, int state, char ***texts, size_t *n_texts)
@@ -262,9 +262,12 @@ bool health_check_act(struct turn *t, int64_t id)
 	record_init(&r, REC_CHECK);
 	r.job = id;
 	r.attempt = j->check_attempt;
-	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--)
+	for (int state = CHECK_CRIT; state >= CHECK_WARN; state--) {
+		for (size_t i = 0; i < j->n_check_done && r.n_texts < FINDINGS_MAX; i++)
+			add_findings(node_find(&t->core->state, j->check_done[i]), state, &r.texts, &r.n_texts);
 		for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++)
 			add_findings(node_find(&t->core->state, j->check_nodes[i]), state, &r.texts, &r.n_texts);
+	}
 	for (size_t i = 0; i < j->n_check_nodes && r.n_texts < FINDINGS_MAX; i++) {
 		_cleanup_(mo_freep) char *text = mo_printf("%s: its checks after the failure were not done within %lld s", j->check_nodes[i], (long long)(HEALTH_CHECK_US / 1000000));
 

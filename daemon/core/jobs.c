@@ -399,7 +399,7 @@ bool job_act(struct turn *t, int64_t id)
 		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id))
 			return true;
 	}
-	if (j->n_check_nodes && health_check_act(t, id))
+	if (j->n_check_nodes + j->n_check_done > 0 && health_check_act(t, id))
 		return true;
 	return look_at_time(t, id);
 }

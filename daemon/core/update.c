@@ -176,7 +176,7 @@ static int on_job(struct core *c, const struct record *r)
 	}
 	if (r->state == JOB_QUEUED || r->state == JOB_PAUSED || job_state_final(r->state))
 		j->intent = INTENT_NONE;
-	if (r->state != JOB_RECOVERING && j->n_check_nodes)
+	if (r->state != JOB_RECOVERING)
 		checks_over(c, j);
 	if (job_state_final(r->state)) {
 		j->ended_at = r->time;

@@ -239,6 +239,21 @@ static void keep_waived(struct node *n)
 		n->n_waived = kept;
 }
 
+/* An agent forgets its answer when the order is repeated no more, so the jobs remember it. */
+static void note_checked(struct core *c, const struct node *n, struct live *l)
+{
+	for (size_t i = l->n_checks; i > 0; i--) {
+		struct job *j = job_find(&c->state, l->checks[i - 1]);
+
+		core_touch(c, l->checks[i - 1]);
+		if (!j || !health_checked(n->health, j->id, j->check_attempt))
+			continue;
+		check_node_gone(j, n->name);
+		mo_strs_add(&j->check_done, &j->n_check_done, n->name);
+		ids_remove(l->checks, &l->n_checks, j->id);
+	}
+}
+
 int update_health(struct core *c, const struct record *r)
 {
 	struct node *n = node_find(&c->state, r->node);
@@ -251,8 +266,7 @@ int update_health(struct core *c, const struct record *r)
 	n->health = mo_desc_dup(&node_health_desc, r->health);
 	n->stack_hash = health_stack_hash(n->health);
 	keep_waived(n);
-	for (size_t i = 0; i < l->n_checks; i++)
-		core_touch(c, l->checks[i]);
+	note_checked(c, n, l);
 	return 0;
 }
 
@@ -265,6 +279,7 @@ void checks_over(struct core *c, struct job *j)
 			ids_remove(l->checks, &l->n_checks, j->id);
 	}
 	clear_strs(&j->check_nodes, &j->n_check_nodes);
+	clear_strs(&j->check_done, &j->n_check_done);
 	j->check_until = MO_NONE;
 }
 

@@ -98,11 +98,10 @@ static void why_waiting(const struct state *s, const struct job *j, int64_t now,
 	} else if (j->n_check_nodes) {
 		struct why_reason *r = reason(w, "health-checks", "its nodes are checked after the failure, for %lld s at most; those that are found broken are not used again", (long long)(HEALTH_CHECK_US / 1000000));
 
-		for (size_t i = 0; i < j->n_check_nodes; i++) {
-			const struct node *k = node_find(s, j->check_nodes[i]);
-
-			evidence(r, "node %s: %s", j->check_nodes[i], k && health_checked(k->health, j->id, j->check_attempt) ? "checked" : "not done yet");
-		}
+		for (size_t i = 0; i < j->n_check_nodes; i++)
+			evidence(r, "node %s: not done yet", j->check_nodes[i]);
+		for (size_t i = 0; i < j->n_check_done; i++)
+			evidence(r, "node %s: checked", j->check_done[i]);
 	} else if (j->scan_error || (j->scan_at != MO_NONE && j->reason)) {
 		struct why_reason *r = reason(w, "checkpoint", "%s", j->reason ? j->reason : j->scan_error);
 

@@ -130,9 +130,15 @@ static void take_orders(struct sim *s, struct simnode *n, const struct sync_repl
 	}
 	if (n->health_acked != n->health.version)
 		return;
-	for (size_t i = 0; i < n->health.n_checked; i++)   /* known to the controller by now */
-		if (i + 8 >= n->health.n_checked)
+	for (size_t i = 0; i < n->health.n_checked; i++) {
+		bool repeated = false;
+
+		for (size_t k = 0; k < r->n_commands; k++)
+			repeated |= r->commands[k].kind == CMD_CHECK && r->commands[k].job == n->health.checked[i].job && r->commands[k].attempt == n->health.checked[i].attempt;
+		if (repeated)
 			n->health.checked[kept++] = n->health.checked[i];
+	}
+	n->health.version += n->health.n_checked != kept;
 	n->health.n_checked = kept;
 }
 

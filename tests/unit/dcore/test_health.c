@@ -403,6 +403,34 @@ static void nodes_are_checked_after_a_failure(void **state)
 	world_done(&w);
 }
 
+/* An agent forgets an order that is repeated no more; that it was done still counts. */
+static void the_slowest_node_is_waited_for(void **state)
+{
+	struct world w;
+	int64_t id = failed_job(&w);
+
+	world_exit(&w, 1, id, 3, 0, SIGKILL);
+	world_beat(&w, 1);
+	world_beat(&w, 0);
+	world_beat(&w, 0);
+	w.no_check = true;                       /* n0 made its checks, n1 does not for a while */
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	world_run(&w, 10 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->n_check_nodes, 1);
+	assert_int_equal(w.toys[0].health->n_checked, 0);
+	assert_int_equal(world_job(&w, id)->n_check_done, 1);
+	why_has(&w, id, "node n0: checked");
+	world_crash(&w);
+	world_run(&w, S);
+	assert_false(core_commands_due(w.core, "n0"));
+	w.no_check = false;
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->n_check_done, 0);
+	world_done(&w);
+}
+
 static void checks_are_not_waited_for_for_ever(void **state)
 {
 	struct world w;
@@ -550,6 +578,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_looked_at_is_not_used),
 		cmocka_unit_test(one_software_for_a_job),
 		cmocka_unit_test(nodes_are_checked_after_a_failure),
+		cmocka_unit_test(the_slowest_node_is_waited_for),
 		cmocka_unit_test(checks_are_not_waited_for_for_ever),
 		cmocka_unit_test(a_node_that_cannot_answer_is_not_waited_for),
 		cmocka_unit_test(a_wait_for_checks_ends_with_the_job),

@@ -210,6 +210,21 @@ static void fill_reports(const struct toy *t, bool notes, struct step_report **s
 	}
 }
 
+/* An order that is repeated no more is forgotten, as the agent does. */
+static void toy_forget_checks(struct toy *t, const struct sync_reply *r)
+{
+	for (size_t i = t->health ? t->health->n_checked : 0; i > 0; i--) {
+		bool repeated = false;
+
+		for (size_t k = 0; k < r->n_commands; k++)
+			repeated |= r->commands[k].kind == CMD_CHECK && r->commands[k].job == t->health->checked[i - 1].job && r->commands[k].attempt == t->health->checked[i - 1].attempt;
+		if (repeated || t->health_acked != t->health->version)
+			continue;
+		mo_vec_remove(&checked_attempt_desc, t->health->checked, &t->health->n_checked, i - 1);
+		t->health->version++;
+	}
+}
+
 static void toy_check(struct world *w, struct toy *t, const struct command *c)
 {
 	struct checked_attempt *k;
@@ -228,6 +243,7 @@ static void toy_check(struct world *w, struct toy *t, const struct command *c)
 static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
 {
 	t->health_acked = r->health;
+	toy_forget_checks(t, r);
 	for (size_t i = 0; i < r->n_acks; i++) {
 		struct toy_step *s = find_step(t, r->acks[i].job, r->acks[i].attempt);
 
