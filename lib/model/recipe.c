@@ -87,6 +87,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_LIST(recipe_engine, argv, MO_STRS),
 	MO_F_VEC(recipe_engine, args, &kv_desc),
 	MO_F(recipe_engine, args_list, MO_BOOL),
+	MO_F_LIST(recipe_engine, args_off, MO_STRS, .omit = true),
 	MO_F(recipe_engine, strict_args, MO_BOOL),
 	MO_F_LIST(recipe_engine, args_unchecked, MO_STRS),
 };

@@ -38,6 +38,7 @@ struct recipe_engine {
 	char *workdir, *entry, *python, *prepare;
 	char **argv; size_t n_argv;                         /* command: the program */
 	struct kv *args; size_t n_args;                     /* list form: key NULL-less: key = the word, value NULL, args_list true */
+	char **args_off; size_t n_args_off;                 /* keys of the mapping that are `false` (engine.bool_words) */
 	bool args_list;                                     /* args was a list: words are passed as they are */
 	bool strict_args;
 	char **args_unchecked; size_t n_args_unchecked;

@@ -2,42 +2,78 @@
  *   parallelism.tp: --tensor-model-parallel-size      the value follows as its own word
  *   precision=bf16: --bf16                            words added when the value is this one
  *   parallelism.vpp>1: --stages {parallelism.vpp}     words added when the number is greater
- * {path} inside words is replaced by the recipe's value; rows whose value is unknown add nothing. */
+ *   recompute=full unless features.recompute_layers: --recompute-method uniform   not when that value asks for something
+ * {path} inside words is replaced by the recipe's value; rows whose value is unknown add nothing, nor does a feature that asks for nothing. Flags that an earlier row has
+ * added with the same value are not added again. */
 #include "lib/recipe/argv.h"
 
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
 
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
-	size_t n = strcspn(flag->key, "=>");
-	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = flag->key[n], .operand = flag->key[n] ? flag->key + n + 1 : NULL };
+	const char *unless = strstr(flag->key, " unless ");
+	size_t whole = unless ? (size_t)(unless - flag->key) : strlen(flag->key), n = strcspn(flag->key, "=> ");
+	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
+	_cleanup_(mo_freep) char *other = unless ? recipe_value(r, unless + strlen(" unless ")) : NULL;
 	double a, b;
 
+	if (row.op)
+		row.operand = mo_strndup(flag->key + n + 1, whole - n - 1);
 	row.value = recipe_value(r, row.path);
 	if (row.op == '=')
 		row.applies = mo_streq(row.value, row.operand);
 	else if (row.op == '>')
 		row.applies = row.value && mo_parse_double(row.value, &a) == 0 && mo_parse_double(row.operand, &b) == 0 && a > b;
 	else
-		row.applies = row.value;
+		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(row.value) : row.value != NULL;
+	row.applies = row.applies && !feature_asks(other);
 	return row;
 }
 
 void flag_row_done(struct flag_row *row)
 {
 	free(row->path);
+	free(row->operand);
 	free(row->value);
 }
 
-static void add_split(char ***ret, size_t *n_ret, const char *words)
+/* Are the words [from, n) of the list already somewhere before from? */
+static bool added(char **words, size_t from, size_t n)
+{
+	for (size_t i = 0; i + (n - from) <= from; i++) {
+		size_t same = 0;
+
+		while (same < n - from && mo_streq(words[i + same], words[from + same]))
+			same++;
+		if (same == n - from && (i + same == from || words[i + same][0] == '-'))
+			return true;
+	}
+	return false;
+}
+
+/* Takes the words from `from` on away again when an earlier flag says the same. */
+static void drop_repeated(char ***ret, size_t *n_ret, size_t from)
+{
+	if (*n_ret == from || !added(*ret, from, *n_ret))
+		return;
+	while (*n_ret > from)
+		free((*ret)[--*n_ret]);
+}
+
+static void add_split(char ***ret, size_t *n_ret, const char *words, size_t *flag)
 {
 	while (*words) {
 		size_t n = strcspn(words, " ");
 		_cleanup_(mo_freep) char *word = mo_strndup(words, n);
 
+		if (n && *word == '-') {
+			drop_repeated(ret, n_ret, *flag);
+			*flag = *n_ret;
+		}
 		if (n)
 			mo_strs_add(ret, n_ret, word);
 		words += n + (words[n] == ' ');
@@ -48,31 +84,45 @@ static void add_flags(const struct engine *e, const struct recipe *r, char ***re
 {
 	for (size_t i = 0; i < e->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &e->flags[i]);
+		size_t flag = *n_ret;
 
 		if (!row.applies)
 			continue;
 		_cleanup_(mo_freep) char *words = recipe_expand(r, e->flags[i].value, NULL);
 
-		add_split(ret, n_ret, words);
-		if (!row.op && !strchr(e->flags[i].value, '{'))
+		add_split(ret, n_ret, words, &flag);
+		if (!row.op && !strchr(e->flags[i].value, '{') && !mo_starts_with(row.path, "features."))
 			mo_strs_add(ret, n_ret, row.value);
+		drop_repeated(ret, n_ret, flag);
 	}
 }
 
-static void add_args(const struct recipe *r, char ***ret, size_t *n_ret)
+/* One key of the mapping: --key value, or key=value for engines that take it so. value NULL = the bare flag. */
+static void add_arg(const struct engine *e, const struct recipe *r, const char *key, const char *value, char ***ret, size_t *n_ret)
+{
+	_cleanup_(mo_freep) char *name = recipe_expand(r, key, NULL), *text = value ? recipe_expand(r, value, NULL) : NULL;
+	_cleanup_(mo_freep) char *word = e->args_equals && text ? mo_printf("%s=%s", name, text) : mo_printf("%s%s", key[0] == '-' ? "" : "--", name);
+
+	mo_strs_add(ret, n_ret, word);
+	if (text && !e->args_equals)
+		mo_strs_add(ret, n_ret, text);
+}
+
+static void add_args(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
 {
 	for (size_t i = 0; i < r->engine.n_args; i++) {
 		const struct kv *arg = &r->engine.args[i];
-		bool bare = r->engine.args_list || arg->key[0] == '-';
-		_cleanup_(mo_freep) char *key = recipe_expand(r, arg->key, NULL), *word = bare ? mo_strdup(key) : mo_printf("--%s", key);
+
+		if (!r->engine.args_list) {
+			add_arg(e, r, arg->key, arg->value ? arg->value : e->bool_words ? "true" : NULL, ret, n_ret);
+			continue;
+		}
+		_cleanup_(mo_freep) char *word = recipe_expand(r, arg->key, NULL);
 
 		mo_strs_add(ret, n_ret, word);
-		if (arg->value) {
-			_cleanup_(mo_freep) char *value = recipe_expand(r, arg->value, NULL);
-
-			mo_strs_add(ret, n_ret, value);
-		}
 	}
+	for (size_t i = 0; e->bool_words && i < r->engine.n_args_off; i++)
+		add_arg(e, r, r->engine.args_off[i], "false", ret, n_ret);
 }
 
 /* The word with every `what` replaced (caller frees). */
@@ -98,7 +148,7 @@ void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, si
 	for (size_t i = 0; i < e->n_argv; i++) {
 		if (mo_streq(e->argv[i], "{args}")) {
 			add_flags(e, r, ret, n_ret);
-			add_args(r, ret, n_ret);
+			add_args(e, r, ret, n_ret);
 		} else if (mo_streq(e->argv[i], "{argv}")) {
 			for (size_t k = 0; k < r->engine.n_argv; k++) {
 				_cleanup_(mo_freep) char *word = recipe_expand(r, r->engine.argv[k], NULL);

@@ -10,6 +10,7 @@
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
@@ -297,12 +298,14 @@ static const struct key engine_keys[] = {
 	CUSTOM("may_change", read_may_change),
 	F("stop_saves", KEY_BOOL, stop_saves),
 	CUSTOM("exit_codes", read_exit_codes),
+	CUSTOM("features", engine_features_read),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),
 	CUSTOM("renamed", engine_renamed_read),
+	F("bool_words", KEY_BOOL, bool_words),
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/keys.h"
 
@@ -255,6 +256,21 @@ static struct env_item *append(struct env_item **items, size_t *n_items, enum en
 	return item;
 }
 
+static void feature_layer(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items)
+{
+	for (size_t i = 0; i < e->n_features; i++) {
+		const struct engine_feature *f = &e->features[i];
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &(struct kv){ .key = f->when });
+
+		for (size_t k = 0; row.applies && k < f->n_env; k++) {
+			struct env_item *item = append(items, n_items, ENV_FEATURE, f->env[k].key, f->env[k].value);
+
+			mo_str_set(&item->reason, f->reason);
+			item->source = mo_printf("engines/%s.yaml: %s", e->kind, f->when);
+		}
+	}
+}
+
 void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items)
 {
 	for (size_t i = 0; i < e->n_env; i++) {
@@ -263,6 +279,7 @@ void env_layers(const struct recipe *r, const struct engine *e, struct env_item 
 		mo_str_set(&item->reason, i < e->n_env_reason ? e->env_reason[i].value : NULL);
 		item->source = mo_printf("engines/%s.yaml", e->kind);
 	}
+	feature_layer(r, e, items, n_items);
 	for (size_t i = 0; i < r->n_env; i++) {
 		struct env_item *item = append(items, n_items, ENV_RECIPE, r->env[i].name, r->env[i].value);
 

@@ -7,6 +7,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/features.h"
 #include "lib/recipe/health_file.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
@@ -34,8 +35,6 @@ const char *const signal_words[] = { "TERM", "INT", "HUP", "QUIT", "USR1", "USR2
 const int64_t signal_values[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
 static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL };
 
-#define ARG_INSTEAD "give the engine its own flag in engine.args"
-
 static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
@@ -62,8 +61,12 @@ static void read_args_map(struct reader *r, struct recipe_engine *e, const struc
 		_cleanup_(mo_freep) char *what = mo_printf("engine.args.%s", v->items[i].key->text), *text = NULL;
 		bool flag = item->kind == YAML_SCALAR && item->plain && (mo_streq(item->text, "true") || mo_streq(item->text, "false"));
 
-		if (ynode_is_null(item) || (flag && mo_streq(item->text, "false")))
+		if (ynode_is_null(item))
 			continue;
+		if (flag && mo_streq(item->text, "false")) {
+			mo_strs_add(&e->args_off, &e->n_args_off, v->items[i].key->text);
+			continue;
+		}
 		if (item->kind != YAML_SCALAR)
 			errors_at(r->errors, item, "write args as a list of words, or dotted keys", "%s: expected one value, got %s", what, item->kind == YAML_MAP ? "a mapping" : "a list");
 		else if (ynode_is_empty(item))
@@ -155,22 +158,12 @@ static void read_parallelism(struct reader *r, const struct key *k, const struct
 		errors_at(r->errors, v, NULL, "parallelism: expected auto or a mapping such as {tp: 1, pp: 1, ep: 8}");
 }
 
-/* Known features are checked by their rows; here they are kept with their value. */
 static void read_features(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	struct recipe *recipe = r->bases[BASE_RECIPE];
-
-	if (v->kind != YAML_MAP) {
+	if (v->kind != YAML_MAP)
 		errors_at(r->errors, v, NULL, "features: expected a mapping");
-		return;
-	}
-	schema_read(r, "features.", v);
-	for (size_t i = 0; i < v->n; i++) {
-		struct kv *f = MO_ADD(recipe, features, &kv_desc);
-
-		mo_str_set(&f->key, v->items[i].key->text);
-		mo_str_set(&f->value, v->items[i].value->text);
-	}
+	else
+		schema_read(r, "features.", v);
 }
 
 static void read_env_file(struct reader *r, struct recipe_env *e, const char *what, const struct ynode *v)
@@ -300,7 +293,7 @@ static const struct key recipe_keys[] = {
 	REFUSED("engine.prepare", "prepare the directory on the nodes before submitting, or call a script by engine.kind: command"),
 	F("engine.argv", KEY_LIST, engine.argv, .count_offset = offsetof(struct recipe, engine.n_argv)),
 	CUSTOM("engine.args", read_args),
-	F("engine.strict_args", KEY_BOOL, engine.strict_args, .refused = "true", .instead = "leave it out; the engine itself refuses flags that it does not know"),
+	F("engine.strict_args", KEY_BOOL, engine.strict_args),
 	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked, .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
 	REFUSED("engine.container", "install the engine on the nodes, or start the container by engine.kind: command"),
 	CUSTOM("model", read_model),
@@ -353,14 +346,14 @@ static const struct key recipe_keys[] = {
 	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
 	F("steps", KEY_INT, steps, RANGE(1, 1000000000)),
 	CUSTOM("features", read_features),
-	REFUSED("features.grouped_gemm", ARG_INSTEAD),
-	{ .path = "features.a2a", .type = KEY_REFUSED, .instead = ARG_INSTEAD, .nothing = "alltoall" },
-	REFUSED("features.sync_free", ARG_INSTEAD),
-	REFUSED("features.overlap_a2a", ARG_INSTEAD),
-	REFUSED("features.pipeline_layout", ARG_INSTEAD),
-	REFUSED("features.recompute_layers", ARG_INSTEAD),
-	REFUSED("features.loss_fusion", ARG_INSTEAD),
-	REFUSED("features.manual_gc", ARG_INSTEAD),
+	CUSTOM("features.grouped_gemm", feature_read),
+	CUSTOM("features.a2a", feature_read),
+	CUSTOM("features.sync_free", feature_read),
+	CUSTOM("features.overlap_a2a", feature_read),
+	CUSTOM("features.pipeline_layout", feature_read),
+	CUSTOM("features.recompute_layers", feature_read),
+	CUSTOM("features.loss_fusion", feature_read),
+	CUSTOM("features.manual_gc", feature_read),
 	MAP("bind"),
 	F("bind.cpu", KEY_WORD, bind.cpu, WORDS(words_cpu), .text_def = "numa"),
 	F("bind.memory", KEY_WORD, bind.memory, WORDS(words_memory), .text_def = "preferred"),
@@ -430,6 +423,8 @@ char *recipe_value(const struct recipe *r, const char *path)
 	const struct key *k = schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path);
 	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL, r->model ? r->model->mla : NULL };
 
+	if (mo_starts_with(path, "features."))
+		return mo_strdup(feature_value(r, path + strlen("features.")));
 	if (!k)
 		return mo_starts_with(path, "derived.") ? derived(r->model, path) : NULL;
 	if (k->type == KEY_MAP || k->type == KEY_LIST || k->type == KEY_CUSTOM || k->type == KEY_REFUSED || !bases[k->base])

@@ -81,6 +81,8 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 		return;
 	resolve(r, e);
 	rules_check(rules);
+	mo_desc_free(&engine_checks_desc, e->checks);
+	e->checks = NULL;
 }
 
 int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine, char ***ret_warnings,

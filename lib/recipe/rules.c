@@ -105,9 +105,6 @@ static void check_pipeline(struct rules *k)
 		errors_at(k->errors, PLACE(k, p->vpp > 1 ? "parallelism.vpp" : "parallelism.pp"), NULL,
 			  "parallelism: pp %lld x vpp %lld = %lld stages are more than the model's %lld layers + 2 (embedding and loss)", LL(p->pp), LL(p->vpp), LL(stages),
 			  LL(m->layers));
-	else if (m->layers % stages)
-		rules_warn(k, "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs a layout of its own in engine.args",
-			   LL(m->layers), LL(p->pp), LL(p->vpp), LL(stages));
 }
 
 static void check_width(struct rules *k)

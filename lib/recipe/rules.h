@@ -13,6 +13,10 @@ bool rules_leads_out(const char *path);   /* a relative path with a part ".." */
 void rules_check(struct rules *k);
 /* Rules that look at the engine: its flags against the recipe's values and args (rules_engine.c). */
 void rules_engine(struct rules *k);
+/* Features against engine, model and each other (rules_features.c); engine.args against the engine's list of flags (rules_keys.c). Called by rules_engine(). */
+void rules_features(struct rules *k);
+void rules_keys(struct rules *k);
+bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
 /* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);
 #define PLACE(k, ...) rules_place((k), (const char *const[]){ __VA_ARGS__, NULL })

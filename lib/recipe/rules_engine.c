@@ -4,6 +4,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/rules.h"
@@ -115,31 +116,19 @@ static void check_carried(struct rules *k)
 			   template_has(k->engine, "{argv}") ? "argv" : "args", path_first);
 }
 
-/* Flags compare without dashes in front and with '_' as '-'. */
-static bool same_flag(const char *a, const char *b, size_t n_b)
-{
-	while (*a == '-')
-		a++;
-	while (n_b && *b == '-') {
-		b++;
-		n_b--;
-	}
-	for (; n_b && *a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b))); a++, b++)
-		n_b--;
-	return !n_b && (!*a || *a == '=');
-}
-
 static bool same_value(const char *a, const char *b)
 {
 	double x, y;
 
-	return (!a && !b) || mo_streq(a, b) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
+	return (!a && !b) || mo_streq(a, b) || (a && b && strcasecmp(a, b) == 0) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
 }
 
-static bool unchecked(const struct recipe_engine *e, const char *flag)
+bool rules_unchecked(const struct rules *k, const char *flag)
 {
+	const struct recipe_engine *e = &k->recipe->engine;
+
 	for (size_t i = 0; i < e->n_args_unchecked; i++)
-		if (same_flag(flag, e->args_unchecked[i], strlen(e->args_unchecked[i])))
+		if (flag_same(flag, e->args_unchecked[i], strlen(e->args_unchecked[i])))
 			return true;
 	return false;
 }
@@ -147,7 +136,7 @@ static bool unchecked(const struct recipe_engine *e, const char *flag)
 /* Does the row add the flag to the command? *ret_value: the value it adds there (caller frees), NULL for a bare flag. */
 static bool row_has(const struct rules *k, const struct kv *flag_words, const struct flag_row *row, const char *flag, char **ret_value)
 {
-	bool valued = !row->op && !strchr(flag_words->value, '{'), found = false;
+	bool valued = !row->op && !strchr(flag_words->value, '{') && !mo_starts_with(row->path, "features."), found = false;
 	_cleanup_(mo_freep) char *expanded = recipe_expand(k->recipe, flag_words->value, NULL), *words = valued ? mo_printf("%s %s", expanded, row->value) : mo_strdup(expanded);
 
 	for (const char *s = words; *s;) {
@@ -157,24 +146,35 @@ static bool row_has(const struct rules *k, const struct kv *flag_words, const st
 			*ret_value = mo_strndup(s, n);
 		if (found)
 			return true;
-		found = same_flag(flag, s, n);
+		found = flag_same(flag, s, n);
 		s += n + (s[n] == ' ');
 	}
 	return found;
 }
 
-/* One flag of the args (value NULL = bare) against the rows: some row adds it, and none that applies adds the same. Rows with '>' that do not apply leave it free. */
-static void check_arg(struct rules *k, const char *flag, const char *value, const struct ynode *place)
+/* Another rule has said what is wrong there. */
+static bool said(const struct rules *k, const struct ynode *place)
+{
+	for (size_t i = 0; i < k->errors->n; i++)
+		if (place->line && k->errors->items[i].line == place->line && k->errors->items[i].column == place->column)
+			return true;
+	return false;
+}
+
+/* One flag of the args against the rows: some row adds it, and none that applies adds the same. Rows with '>' that do not apply leave it free, and so do features that
+ * the recipe does not ask for. */
+static void check_arg(struct rules *k, const struct arg *arg)
 {
 	_cleanup_(mo_freep) char *other = NULL;
+	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value;
 
-	if (unchecked(&k->recipe->engine, flag))
+	if (rules_unchecked(k, arg->flag) || said(k, arg->at_value))
 		return;
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
 		_cleanup_(mo_freep) char *added = NULL;
 
-		if (!row.value || (row.op == '>' && !row.applies) || !row_has(k, &k->engine->flags[i], &row, flag, &added))
+		if (!row.value || (!row.applies && (row.op == '>' || mo_starts_with(row.path, "features."))) || !row_has(k, &k->engine->flags[i], &row, arg->flag, &added))
 			continue;
 		if (row.applies && same_value(added, value))
 			return;
@@ -182,29 +182,19 @@ static void check_arg(struct rules *k, const char *flag, const char *value, cons
 			other = mo_printf("%s %s", row.path, row.value);
 	}
 	if (other)
-		errors_at(k->errors, place, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %.*s%s%s contradicts %s: give it there only", (int)strcspn(flag, "="), flag,
+		errors_at(k->errors, arg->at_value, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s%s%s contradicts %s: give it there only", arg->flag,
 			  value ? " " : "", value ? value : "", other);
 }
 
 static void check_args(struct rules *k)
 {
-	const struct ynode *args = ynode_find(k->root, "engine.args");
+	struct args args;
 
-	if (!args || args->kind == YAML_SCALAR)
-		return;
-	for (size_t i = 0; i < args->n; i++) {
-		const struct ynode *v = args->items[i].value;
-		bool map = args->kind == YAML_MAP, off = map && v->plain && mo_streq(v->text, "false");
-
-		if (v->kind != YAML_SCALAR || ynode_is_null(v) || off || (!map && v->text[0] != '-'))
-			continue;
-		const char *equals = map ? NULL : strchr(v->text, '=');
-		const struct ynode *next = !map && !equals && i + 1 < args->n && args->items[i + 1].value->text[0] != '-' ? args->items[i + 1].value : NULL;
-		const char *text = map ? (v->plain && mo_streq(v->text, "true") ? NULL : v->text) : equals ? equals + 1 : next ? next->text : NULL;
-		_cleanup_(mo_freep) char *value = text ? recipe_expand(k->recipe, text, NULL) : NULL;
-
-		check_arg(k, map ? args->items[i].key->text : v->text, value, next ? next : v);
-	}
+	args_read(k, &args);
+	for (size_t i = 0; i < args.n; i++)
+		if (!args.items[i].off || k->engine->bool_words)
+			check_arg(k, &args.items[i]);
+	args_done(&args);
 }
 
 /* {path} words whose value the recipe does not give would reach the program as an empty word. */
@@ -232,6 +222,8 @@ void rules_engine(struct rules *k)
 {
 	check_command(k);
 	check_carried(k);
+	rules_features(k);
+	rules_keys(k);
 	check_args(k);
 	check_words(k);
 }

@@ -1,0 +1,21 @@
+/* engine.args of a recipe as flags with values, wherever they stand, and conditions on values. Private to lib/recipe. */
+#pragma once
+#include "lib/recipe/rules.h"
+
+struct arg {
+	char *flag;                              /* as written, dashes and all, without "=value" */
+	char *value;                             /* {path} replaced; NULL = a bare flag */
+	bool off;                                /* `key: false` of a mapping */
+	const struct ynode *at_flag, *at_value;  /* borrowed from the document; the same node in "--key=value" */
+};
+struct args { struct arg *items; size_t n; };
+void args_read(const struct rules *k, struct args *ret);
+void args_done(struct args *a);
+/* The last one of that flag, NULL = none. Dashes in front and '_' for '-' make no difference. */
+const struct arg *args_find(const struct args *a, const char *flag);
+/* Value of an arg as a condition sees it: "true" for a bare flag, "false" for one that is off. */
+const char *arg_text(const struct arg *a);
+
+bool flag_same(const char *a, const char *b, size_t n_b);   /* b has n_b characters; a may end in "=..." */
+/* "a|b", ">N", "<N", "given" (asks for something; features.h), "!a|b" (a value, and none of these) against a value (NULL = unknown: nothing holds). true and false in any case. */
+bool condition_holds(const char *want, const char *value);

@@ -1,0 +1,207 @@
+/* Sections of an engine file that say what a recipe may ask of the engine. The words of a feature become rows of `flags`, so that engine.args which contradict them are found
+ * like those that contradict any other value; the rest is kept in struct engine_checks until the recipe is checked. */
+#include "lib/recipe/engine_checks.h"
+
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/model/env_names.h"
+#include "lib/recipe/keys.h"
+
+static struct engine_checks *checks_of(struct engine *e)
+{
+	if (!e->checks)
+		e->checks = mo_desc_new(&engine_checks_desc);
+	return e->checks;
+}
+
+struct feature_file { char *words, *reason, *missing; };
+static const struct key feature_keys[] = {
+	{ .path = "words", .type = KEY_TEXT, .offset = offsetof(struct feature_file, words) },
+	{ .path = "reason", .type = KEY_TEXT, .offset = offsetof(struct feature_file, reason) },
+	{ .path = "missing", .type = KEY_TEXT, .offset = offsetof(struct feature_file, missing) },
+	{ .path = "env", .type = KEY_MAP },
+};
+
+static void read_feature_env(struct reader *r, const struct ynode *env, struct engine_feature *f)
+{
+	for (size_t i = 0; i < env->n; i++) {
+		const struct ynode *name = env->items[i].key;
+		struct kv *item = MO_ADD(f, env, &kv_desc);
+
+		mo_str_set(&item->key, name->text);
+		value_text(r, "features", env->items[i].value, &item->value);
+		if (mo_env_launch_name(name->text))
+			errors_at(r->errors, name, NULL, "features: %s is set by the launcher", name->text);
+	}
+}
+
+/* {words, env, reason} or {missing}. */
+static void read_feature(struct reader *r, const char *when, const struct ynode *key, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+	struct feature_file file = { 0 };
+	struct reader map = { .errors = r->errors, .keys = feature_keys, .n_keys = ELEMENTSOF(feature_keys), .bases = { &file } };
+	const struct ynode *env = ynode_get(v, "env");
+
+	for (size_t i = 0; i < v->n; i++)
+		if (!mo_streq(v->items[i].key->text, "env")) {
+			struct ynode one = { .kind = YAML_MAP, .items = &v->items[i], .n = 1, .line = v->line, .column = v->column };
+
+			schema_read(&map, "", &one);
+		}
+	if (file.missing) {
+		struct kv *m = MO_ADD(checks_of(e), missing, &kv_desc);
+
+		mo_str_set(&m->key, when);
+		mo_str_set(&m->value, file.missing);
+	} else {
+		struct kv *flag = MO_ADD(e, flags, &kv_desc);
+
+		mo_str_set(&flag->key, when);
+		mo_str_set(&flag->value, file.words ? file.words : "");
+	}
+	if (file.missing && (file.words || env))
+		errors_at(r->errors, key, NULL, "features: a feature is missing, or it has words and variables");
+	if (env && env->kind == YAML_MAP) {
+		struct engine_feature *f = MO_ADD(e, features, &engine_feature_desc);
+
+		mo_str_set(&f->when, when);
+		mo_str_set(&f->reason, file.reason);
+		read_feature_env(r, env, f);
+	}
+	if (env && (env->kind != YAML_MAP || !file.reason))
+		errors_at(r->errors, env, NULL, "features: expected env: {NAME: value} and a reason");
+	free(file.words);
+	free(file.reason);
+	free(file.missing);
+}
+
+void engine_features_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (v->kind != YAML_MAP) {
+		errors_at(r->errors, v, NULL, "features: expected a mapping such as {loss_fusion=true: --flag}");
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
+		_cleanup_(mo_freep) char *when = mo_printf("features.%s", key->text), *path = mo_strndup(when, strcspn(when, "=> "));
+
+		if (!recipe_path_known(path))
+			errors_at(r->errors, key, NULL, "features: there is no feature '%s'", path + strlen("features."));
+		else if (value->kind == YAML_MAP)
+			read_feature(r, when, key, value);
+		else {
+			struct kv *flag = MO_ADD(e, flags, &kv_desc);
+
+			mo_str_set(&flag->key, when);
+			value_text(r, "features", value, &flag->value);
+		}
+	}
+}
+
+/* {path: words, ...} of a rule. */
+static void read_conditions(struct reader *r, const struct ynode *rule, const char *name, struct kv **ret, size_t *n_ret)
+{
+	const struct ynode *map = ynode_get(rule, name);
+
+	if (map && map->kind != YAML_MAP)
+		errors_at(r->errors, map, NULL, "rules: %s: expected a mapping such as {features.a2a: deepep}", name);
+	for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
+		const struct ynode *path = map->items[i].key;
+		struct kv *c = mo_vec_add(&kv_desc, (void **)ret, n_ret);
+
+		mo_str_set(&c->key, path->text);
+		value_text(r, "rules", map->items[i].value, &c->value);
+		if (!mo_starts_with(path->text, "args.") && !mo_starts_with(path->text, "env.") && !recipe_path_known(path->text))
+			errors_at(r->errors, path, NULL, "rules: '%.60s' is no value of a recipe, no args.FLAG and no env.NAME", path->text);
+	}
+}
+
+#define R(f, ...) { .path = #f, .type = KEY_TEXT, .offset = offsetof(struct engine_rule, f), ##__VA_ARGS__ }
+static const struct key rule_keys[] = { R(id, .required = true), R(because, .required = true), R(instead, .required = true) };
+
+static void read_rule(struct reader *r, const struct ynode *v)
+{
+	static const char *const conditions[] = { "when", "refuse", "need" };
+	struct engine_rule *rule = MO_ADD(checks_of(r->bases[0]), rules, &engine_rule_desc);
+	struct reader map = { .errors = r->errors, .keys = rule_keys, .n_keys = ELEMENTSOF(rule_keys), .bases = { rule } };
+	_cleanup_(mo_freep) struct yitem *texts = mo_alloc_array(v->n + 1, sizeof(*texts));
+	struct ynode rest = { .kind = YAML_MAP, .items = texts, .line = v->line, .column = v->column };
+
+	for (size_t i = 0; i < v->n; i++)
+		if (mo_enum_parse(conditions, ELEMENTSOF(conditions), v->items[i].key->text) < 0)
+			texts[rest.n++] = v->items[i];
+	schema_read(&map, "", &rest);
+	read_conditions(r, v, "when", &rule->when, &rule->n_when);
+	read_conditions(r, v, "refuse", &rule->refuse, &rule->n_refuse);
+	read_conditions(r, v, "need", &rule->need, &rule->n_need);
+	if (!rule->n_when || !(rule->n_refuse + rule->n_need))
+		errors_at(r->errors, v, NULL, "rules: a rule needs when, and refuse or need");
+}
+
+void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_LIST)
+		errors_at(r->errors, v, NULL, "rules: expected a list of {id, when, refuse, because, instead}");
+	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
+		if (v->items[i].value->kind == YAML_MAP)
+			read_rule(r, v->items[i].value);
+		else
+			errors_at(r->errors, v->items[i].value, NULL, "rules: expected {id, when, refuse, because, instead}");
+}
+
+/* Words between blanks: thousands of flags, which as a list would be as many nodes. */
+static void add_words(const char *text, char ***ret, size_t *n_ret)
+{
+	for (const char *s = text + strspn(text, " \n\t"); *s; s += strspn(s, " \n\t")) {
+		size_t n = strcspn(s, " \n\t");
+		_cleanup_(mo_freep) char *word = mo_strndup(s, n);
+
+		mo_strs_add(ret, n_ret, word);
+		s += n;
+	}
+}
+
+void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	if (v->kind == YAML_SCALAR)
+		add_words(v->text, &c->keys, &c->n_keys);
+	else
+		value_list(r, "keys", v, &c->keys, &c->n_keys);
+}
+
+void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	value_list(r, k->path, v, &c->layout_flags, &c->n_layout_flags);
+}
+
+void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_source);
+}
+
+void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	value_bool(r, k->path, v, &checks_of(r->bases[0])->keys_complete);
+}
+
+void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	if (v->kind != YAML_MAP)
+		errors_at(r->errors, v, NULL, "renamed: expected a mapping of old flags to new ones");
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		struct kv *pair = MO_ADD(c, renamed, &kv_desc);
+
+		mo_str_set(&pair->key, v->items[i].key->text);
+		value_text(r, "renamed", v->items[i].value, &pair->value);
+	}
+}

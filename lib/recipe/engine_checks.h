@@ -1,0 +1,11 @@
+/* Sections of an engine file that say what a recipe may ask of the engine: features, rules, keys, renamed (docs/engines.md). Private to lib/recipe; rows of engine_file.c. */
+#pragma once
+#include "lib/recipe/schema.h"
+
+void engine_features_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);

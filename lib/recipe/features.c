@@ -1,0 +1,262 @@
+/* Values of the recipe's `features:` section: what may be written for each feature, what asks for nothing, and pipeline layouts as Megatron writes them. Which engine has
+ * which feature is said in its file (docs/features.md) and checked in rules_features.c. */
+#include "lib/recipe/features.h"
+
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
+
+enum feature_type { FEATURE_WORD, FEATURE_BOOL, FEATURE_COUNT, FEATURE_LAYOUT, FEATURE_LAYERS };
+
+static const struct { const char *path; enum feature_type type; const char *words[6]; int64_t max; } known[] = {
+	{ "features.grouped_gemm", FEATURE_WORD, { "turbo", "native", "legacy", "none" }, 0 },
+	{ "features.a2a", FEATURE_WORD, { "deepep", "alltoall" }, 0 },
+	{ "features.sync_free", FEATURE_COUNT, { NULL }, 3 },
+	{ "features.overlap_a2a", FEATURE_BOOL, { NULL }, 0 },
+	{ "features.pipeline_layout", FEATURE_LAYOUT, { NULL }, 0 },
+	{ "features.recompute_layers", FEATURE_LAYERS, { NULL }, 10000 },
+	{ "features.loss_fusion", FEATURE_BOOL, { NULL }, 0 },
+	{ "features.manual_gc", FEATURE_COUNT, { NULL }, 1000000 },
+};
+
+bool feature_asks(const char *value)
+{
+	static const char *const nothing[] = { "", "0", "none", "false", "False", "FALSE", "off", "auto", "alltoall" };
+
+	return value && mo_enum_parse(nothing, ELEMENTSOF(nothing), value) < 0;
+}
+
+const char *feature_value(const struct recipe *r, const char *name)
+{
+	for (size_t i = 0; i < r->n_features; i++)
+		if (mo_streq(r->features[i].key, name))
+			return r->features[i].value;
+	return NULL;
+}
+
+static void wrong(struct reader *r, const struct key *k, const struct ynode *v, const char *hint, const char *expected)
+{
+	_cleanup_(mo_freep) char *shown = value_shown(v);
+
+	errors_at(r->errors, v, hint, "%s: expected %s, got %s", k->path, expected, shown);
+}
+
+static char *read_word(struct reader *r, const struct key *k, const struct ynode *v, const char *const *words)
+{
+	_cleanup_(mo_buf_done) struct mo_buf expected = { 0 };
+	size_t n = 0;
+
+	for (; words[n]; n++)
+		mo_buf_printf(&expected, "%s%s", n ? ", " : "one of ", words[n]);
+	if (v->kind == YAML_SCALAR && (mo_enum_parse(words, n, v->text) >= 0 || !feature_asks(v->text)))
+		return mo_strdup(v->text);
+	const char *near = v->kind == YAML_SCALAR ? mo_near_miss(v->text, words, n) : NULL;
+	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
+
+	wrong(r, k, v, hint, expected.data);
+	return NULL;
+}
+
+/* 0..max; true and false are 1 and 0. */
+static char *read_count(struct reader *r, const struct key *k, const struct ynode *v, int64_t max)
+{
+	_cleanup_(mo_freep) char *expected = mo_printf("a whole number from 0 to %lld", (long long)max);
+	int64_t n;
+	bool yes;
+
+	if (v->kind == YAML_SCALAR && v->plain && mo_parse_i64(v->text, 0, max, &n) == 0)
+		return mo_printf("%lld", (long long)n);
+	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
+		return mo_strdup("0");
+	if (v->kind == YAML_SCALAR && v->plain && mo_streq(v->text, "true") && mo_parse_bool(v->text, &yes) == 0)
+		return mo_strdup("1");
+	wrong(r, k, v, NULL, expected);
+	return NULL;
+}
+
+static char *read_layout(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	_cleanup_(mo_freep) char *why = NULL;
+	struct layout layout;
+
+	if (v->kind != YAML_SCALAR || ynode_is_empty(v)) {
+		wrong(r, k, v, "write the stages as one text, such as \"Et*3|t*4|t*3,L\"", "auto or a layout");
+		return NULL;
+	}
+	if (!feature_asks(v->text))
+		return mo_strdup("auto");
+	if (feature_layout(v->text, &layout, &why)) {
+		feature_layout_done(&layout);
+		return mo_strdup(v->text);
+	}
+	errors_at(r->errors, v, "write the stages in order, separated by '|': E the embedding, t a layer, m an MTP layer, L the loss; t*4 is tttt", "%s: %s", k->path, why);
+	return NULL;
+}
+
+static char *read_layers(struct reader *r, const struct key *k, const struct ynode *v, int64_t max)
+{
+	struct mo_buf b = { 0 };
+	int64_t n, before = -1;
+
+	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
+		return mo_strdup("");
+	if (v->kind != YAML_LIST) {
+		wrong(r, k, v, "write it as [0, 1, 2]", "a list of layer numbers");
+		return NULL;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *item = v->items[i].value;
+
+		if (!value_int(r, k->path, item, 0, max, &n))
+			continue;
+		if (n <= before)
+			errors_at(r->errors, item, NULL, "%s: %lld behind %lld: give each layer once, in rising order", k->path, (long long)n, (long long)before);
+		mo_buf_printf(&b, "%s%lld", b.len ? "," : "", (long long)n);
+		before = n;
+	}
+	return mo_buf_take(&b);
+}
+
+void feature_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe *recipe = r->bases[0];
+	char *value = NULL;
+	size_t i = 0;
+	bool yes;
+
+	while (!mo_streq(known[i].path, k->path))
+		i++;
+	switch (known[i].type) {
+	case FEATURE_WORD:
+		value = read_word(r, k, v, known[i].words);
+		break;
+	case FEATURE_BOOL:
+		if (v->kind == YAML_SCALAR && !feature_asks(v->text))
+			value = mo_strdup("false");
+		else if (value_bool(r, k->path, v, &yes))
+			value = mo_strdup(yes ? "true" : "false");
+		break;
+	case FEATURE_COUNT:
+		value = read_count(r, k, v, known[i].max);
+		break;
+	case FEATURE_LAYOUT:
+		value = read_layout(r, k, v);
+		break;
+	case FEATURE_LAYERS:
+		value = read_layers(r, k, v, known[i].max);
+		break;
+	}
+	if (!value)
+		return;
+	struct kv *f = MO_ADD(recipe, features, &kv_desc);
+
+	mo_str_set(&f->key, k->path + strlen("features."));
+	f->value = value;
+}
+
+bool feature_next_layer(const char **at, int64_t *ret)
+{
+	size_t n = *at ? strcspn(*at, ",") : 0;
+	_cleanup_(mo_freep) char *number = n ? mo_strndup(*at, n) : NULL;
+
+	if (!n || mo_parse_i64(number, 0, INT64_MAX, ret) < 0)
+		return false;
+	*at += n + ((*at)[n] == ',');
+	return true;
+}
+
+/* The number behind '*' at s; 0 = none. */
+static size_t repeat(const char *s, int64_t *ret)
+{
+	size_t n = *s == '*' ? strspn(s + 1, "0123456789") : 0;
+	_cleanup_(mo_freep) char *number = n ? mo_strndup(s + 1, n) : NULL;
+
+	*ret = 1;
+	return n && mo_parse_i64(number, 0, LAYOUT_LETTERS_MAX, ret) == 0 ? n + 1 : 0;
+}
+
+/* Appends what stands in s[0..n) times over; false when it grows too long. */
+static bool add_times(struct mo_buf *b, const char *s, size_t n, int64_t times)
+{
+	for (int64_t i = 0; i < times; i++) {
+		if (b->len + n > LAYOUT_LETTERS_MAX)
+			return false;
+		mo_buf_add(b, s, n);
+	}
+	return true;
+}
+
+/* One pass: groups "(...)*n", or single letters "x*n". */
+static bool unroll(const char *s, bool groups, struct mo_buf *b)
+{
+	while (*s) {
+		const char *close = groups && *s == '(' ? strchr(s, ')') : NULL;
+		size_t n = close ? (size_t)(close - s) + 1 : 1;
+		int64_t times = 1;
+		size_t used = !groups || close ? repeat(s + n, &times) : 0;
+
+		if (!add_times(b, close ? s + 1 : s, close ? n - 2 : 1, used ? times : 1))
+			return false;
+		s += n + used;
+	}
+	return true;
+}
+
+/* Splits the unrolled text at '|' and counts; false with *ret_why. */
+static bool split(const char *text, struct layout *ret, char **ret_why)
+{
+	size_t embeddings = 0, losses = 0;
+
+	for (const char *s = text;; s++) {
+		size_t n = strcspn(s, "|");
+		_cleanup_(mo_freep) char *stage = mo_strndup(s, n);
+
+		for (size_t i = 0; i < n; i++) {
+			if (!strchr("EtmL", s[i])) {
+				*ret_why = mo_printf("'%c' is no layer: expected E, t, m, L, a number behind '*', '(...)*N' and '|'", s[i]);
+				return false;
+			}
+			embeddings += s[i] == 'E';
+			losses += s[i] == 'L';
+			ret->decoders += s[i] == 't';
+			ret->mtp += s[i] == 'm';
+		}
+		mo_strs_add(&ret->stages, &ret->n_stages, stage);
+		s += n;
+		if (!*s)
+			break;
+	}
+	const char *last = ret->stages[ret->n_stages - 1];
+
+	if (embeddings != 1 || ret->stages[0][0] != 'E')
+		*ret_why = mo_strdup("the embedding, E, must stand once, as the first layer of the first stage");
+	else if (losses != 1 || !*last || last[strlen(last) - 1] != 'L')
+		*ret_why = mo_strdup("the loss, L, must stand once, as the last layer of the last stage");
+	return !*ret_why;
+}
+
+bool feature_layout(const char *text, struct layout *ret, char **ret_why)
+{
+	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 }, half = { 0 }, whole = { 0 };
+
+	*ret = (struct layout){ 0 };
+	*ret_why = NULL;
+	for (const char *s = text; *s; s++)
+		if (*s != ',' && *s != ' ')
+			mo_buf_add(&plain, s, 1);
+	if (!unroll(plain.data ? plain.data : "", true, &half) || !unroll(half.data ? half.data : "", false, &whole))
+		*ret_why = mo_printf("longer than %d layers", LAYOUT_LETTERS_MAX);
+	if (!*ret_why && split(whole.data ? whole.data : "", ret, ret_why))
+		return true;
+	feature_layout_done(ret);
+	return false;
+}
+
+void feature_layout_done(struct layout *l)
+{
+	for (size_t i = 0; i < l->n_stages; i++)
+		free(l->stages[i]);
+	free(l->stages);
+	*l = (struct layout){ 0 };
+}

@@ -1,0 +1,207 @@
+/* Features against the engine, the model and each other: an engine that lacks one says so and what to do; a pipeline layout must be the stages and layers that there are; what an
+ * engine's own rules refuse (config/engines: rules). Every error stands at the guilty value, or at the key of an engine argument without one. */
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/features.h"
+#include "lib/recipe/keys.h"
+#include "lib/recipe/args.h"
+
+#define LL(x) ((long long)(x))
+
+static bool flags_have(const struct rules *k, const char *path, bool with_row)
+{
+	for (size_t i = 0; i < k->engine->n_flags; i++) {
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
+
+		if (mo_streq(row.path, path) && row.applies && with_row)
+			return true;
+		if (mo_streq(row.path, path) && !with_row)
+			return true;
+	}
+	return false;
+}
+
+static bool in_words(const struct rules *k, const char *path)
+{
+	const struct recipe_engine *e = &k->recipe->engine;
+	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
+
+	for (size_t i = 0; i < e->n_args; i++)
+		if (strstr(e->args[i].key, braces) || (e->args[i].value && strstr(e->args[i].value, braces)))
+			return true;
+	for (size_t i = 0; i < e->n_argv; i++)
+		if (strstr(e->argv[i], braces))
+			return true;
+	return false;
+}
+
+/* Why the engine has none of it: the file's words for the value, else for the feature. */
+static const char *missing_words(const struct rules *k, const char *name, const char *value)
+{
+	_cleanup_(mo_freep) char *exact = mo_printf("features.%s=%s", name, value), *any = mo_printf("features.%s", name);
+	const struct engine_checks *c = k->engine->checks;
+
+	for (size_t i = 0; c && i < c->n_missing; i++)
+		if (mo_streq(c->missing[i].key, exact) || mo_streq(c->missing[i].key, any))
+			return c->missing[i].value;
+	return NULL;
+}
+
+static void check_lacking(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+
+	for (size_t i = 0; i < r->n_features; i++) {
+		const struct kv *f = &r->features[i];
+		_cleanup_(mo_freep) char *path = mo_printf("features.%s", f->key);
+		const char *why = missing_words(k, f->key, f->value);
+
+		if (!feature_asks(f->value) || flags_have(k, path, true) || in_words(k, path))
+			continue;
+		if (why)
+			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no %s: %s", path, r->engine.kind, f->value, why);
+		else if (!k->engine->n_flags)
+			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s knows no features: give its program a flag of its own in engine.args, e.g. with the value {%s}", path,
+				  r->engine.kind, path);
+		else
+			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no setting for %s: leave it out, or give the engine's own flag in engine.args", path, r->engine.kind,
+				  f->value);
+	}
+}
+
+/* Layers that the engine cannot divide by itself. */
+static void check_uneven(struct rules *k, const struct args *args)
+{
+	const struct recipe *r = k->recipe;
+	const struct engine_checks *c = k->engine->checks;
+	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
+
+	if (!r->model || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
+		return;
+	for (size_t i = 0; c && i < c->n_layout_flags; i++)
+		if (args_find(args, c->layout_flags[i]))
+			return;
+	rules_warn(k, "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs features.pipeline_layout, or a layout of its own in engine.args",
+		   LL(r->model->layers), LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages));
+}
+
+static void check_layout(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const char *text = feature_value(r, "pipeline_layout");
+	const struct ynode *place = PLACE(k, "features.pipeline_layout");
+	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
+	_cleanup_(mo_freep) char *why = NULL;
+	_cleanup_(feature_layout_done) struct layout l = { 0 };
+
+	if (!feature_asks(text) || !feature_layout(text, &l, &why))
+		return;
+	if (r->parallelism.automatic)
+		errors_at(k->errors, place, NULL, "features.pipeline_layout: parallelism: auto may choose other stages: give pp and vpp");
+	else if ((int64_t)l.n_stages != stages)
+		errors_at(k->errors, place, NULL, "features.pipeline_layout: %zu stages are not pp %lld x vpp %lld = %lld", l.n_stages, LL(r->parallelism.pp), LL(r->parallelism.vpp),
+			  LL(stages));
+	if (!r->model)
+		return;
+	if (l.decoders != r->model->layers)
+		errors_at(k->errors, place, NULL, "features.pipeline_layout: %lld layers (t) are not the model's %lld", LL(l.decoders), LL(r->model->layers));
+	if (l.mtp != MO_MAX(r->model->mtp, 0))
+		errors_at(k->errors, place, r->model->mtp > 0 ? "write them behind the last t, such as \"...|t,m,L\"" : NULL,
+			  "features.pipeline_layout: %lld MTP layers (m) are not the model's %lld", LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
+}
+
+static void check_recompute_layers(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const char *at = feature_value(r, "recompute_layers");
+	int64_t last = r->model ? r->model->layers + MO_MAX(r->model->mtp, 0) - 1 : INT64_MAX, layer;
+
+	if (!feature_asks(at))
+		return;
+	if (!mo_streq(r->recompute, "full"))
+		errors_at(k->errors, PLACE(k, "recompute", "features.recompute_layers"), NULL,
+			  "recompute: %s does not go with features.recompute_layers, which chooses the layers of a full recomputation: use full", r->recompute ? r->recompute : "not given");
+	while (feature_next_layer(&at, &layer))
+		if (layer > last)
+			errors_at(k->errors, PLACE(k, "features.recompute_layers"), r->model->mtp > 0 ? "an MTP layer has the number behind the last one" : NULL,
+				  "features.recompute_layers: there is no layer %lld: the model's are 0 to %lld", LL(layer), LL(last));
+}
+
+/* The value of a path of a rule (caller frees), NULL unknown; *ret_at: where the recipe gives it, NULL = nowhere. */
+static char *rule_value(const struct rules *k, const struct args *args, const char *path, const struct ynode **ret_at)
+{
+	const struct arg *arg = mo_starts_with(path, "args.") ? args_find(args, path + strlen("args.")) : NULL;
+	const struct ynode *node = ynode_find(k->root, path);
+
+	*ret_at = arg ? arg->at_value : mo_starts_with(path, "args.") ? NULL : node;
+	if (arg)
+		return mo_strdup(arg_text(arg));
+	if (mo_starts_with(path, "args."))
+		return NULL;
+	if (mo_starts_with(path, "env."))
+		return node && node->kind == YAML_SCALAR ? mo_strdup(node->text) : NULL;
+	if (mo_streq(path, "parallelism.schedule") && !k->recipe->parallelism.schedule)
+		return mo_strdup(k->recipe->parallelism.vpp > 1 ? "interleaved" : "1f1b");
+	return recipe_value(k->recipe, path);
+}
+
+static bool rule_applies(const struct rules *k, const struct args *args, const struct engine_rule *rule, struct mo_buf *ret_words, const struct ynode **ret_at)
+{
+	for (size_t i = 0; i < rule->n_when; i++) {
+		const struct ynode *at = NULL;
+		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->when[i].key, &at);
+
+		if (!condition_holds(rule->when[i].value, value))
+			return false;
+		mo_buf_printf(ret_words, "%s%s %s", i ? " and " : "", rule->when[i].key, value);
+		*ret_at = at ? at : *ret_at;
+	}
+	return true;
+}
+
+static const char *shown_path(const char *path)
+{
+	return mo_starts_with(path, "args.") ? "engine." : "";
+}
+
+static void check_rule(struct rules *k, const struct args *args, const struct engine_rule *rule)
+{
+	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
+	const struct ynode *asked = k->root;
+
+	if (!rule_applies(k, args, rule, &words, &asked))
+		return;
+	for (size_t i = 0; i < rule->n_refuse; i++) {
+		const struct ynode *at = NULL;
+		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->refuse[i].key, &at);
+
+		if (condition_holds(rule->refuse[i].value, value))
+			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->refuse[i].key), rule->refuse[i].key, value, words.data,
+				  rule->because, rule->instead);
+	}
+	for (size_t i = 0; i < rule->n_need; i++) {
+		const struct ynode *at = NULL;
+		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->need[i].key, &at);
+
+		if (!condition_holds(rule->need[i].value, value))
+			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->need[i].key), rule->need[i].key, value ? value : "not given",
+				  words.data, rule->because, rule->instead);
+	}
+}
+
+void rules_features(struct rules *k)
+{
+	const struct engine_checks *c = k->engine->checks;
+	struct args args;
+
+	check_lacking(k);
+	check_layout(k);
+	check_recompute_layers(k);
+	args_read(k, &args);
+	check_uneven(k, &args);
+	for (size_t i = 0; c && i < c->n_rules; i++)
+		check_rule(k, &args, &c->rules[i]);
+	args_done(&args);
+}
