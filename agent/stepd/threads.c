@@ -128,11 +128,12 @@ void threads_tick(struct stepd *s) {
 		if (!r->iterated)
 			step_progress(s->core, i, &p);
 		bool first = p.iteration != MO_NONE && p.iteration > MO_MAX(s->spool.launch.resume, 0);
-		if (first || (r->look_at_us && now >= r->look_at_us)) {
-			r->iterated = r->iterated || first;
+		bool due = r->look_at_us && now >= r->look_at_us;
+		r->iterated = r->iterated || first;
+		if (due)
 			r->look_at_us = 0;
+		if (first || due)
 			look_at_rank(s, r);
-		}
 		if (r->look_at_us)
 			next = MO_MIN(next, r->look_at_us);
 	}
