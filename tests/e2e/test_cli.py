@@ -267,7 +267,7 @@ def logs_follow_over_restarts(w):
     equal(f.ended(), 0, "exit status (%s)" % f.notices)
     for rank in range(4):
         mine = [x for x in f.lines if x.startswith("[%d] " % rank)]
-        equal(mine, ["[%d] n %d" % (rank, i) for i in range(len(mine) - 1)] + ["[%d] end %d" % (rank, len(mine) - 1)], "lines of rank %d" % rank)
+        equal(mine, ["[%d] n %d" % (rank, i) for i in range(len(mine) - 1)] + ["[%d] end %d" % (rank, len(mine) - 1)], "lines of rank %d; %d lines, notices %s" % (rank, len(f.lines), f.notices))
     equal(len(f.notices), 1, "notices %s" % f.notices)
 
 
