@@ -304,7 +304,7 @@ static void test_judge_threads(void **state) {
 	mo_desc_init(&rank_bind_desc, &w);
 	w.cpus = mo_strdup("2-5");
 	for (int i = 1; i < 8; i++) {
-		snprintf(strays[i].name, sizeof(strays[i].name), "proxy%d", i);
+		snprintf(strays[i].name, sizeof(strays[i].name), "proxy%c", '0' + i);
 		strays[i].cpus = mo_strdup("0-7");
 	}
 	assert_null(bind_judge_threads(&w, strays, 0, 64, "0"));
