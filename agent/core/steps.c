@@ -197,6 +197,7 @@ static void on_spool_done(struct steps *s, struct entry *e, const struct steps_e
 	if (!ev->ok) {
 		int64_t job = e->job, attempt = e->attempt;
 		drop_entry(s, e);
+		save_fence(s, job, out);       /* a late copy of the order must not start what was told as refused */
 		refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written")->dirty = true;
 		steps_send_news(s, now, out);
 		return;
@@ -305,6 +306,8 @@ static void on_launch(struct steps *s, const struct command *c, struct steps_out
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i]->job == c->job && s->entries[i]->phase < EN_GONE) {
 			_cleanup_(mo_freep) char *text = mo_printf("attempt %lld of the job is not gone from this node", (long long)s->entries[i]->attempt);
+			raise_fence(s, c->job, c->attempt);
+			save_fence(s, c->job, out);
 			refuse(s, c->job, c->attempt, "busy", text);
 			return;
 		}

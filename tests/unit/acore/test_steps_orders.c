@@ -41,7 +41,7 @@ static void test_spool_fails(void **state) {
 	orders(b, CMD_LAUNCH, 7, 1);
 	said(b);
 	give(b, (struct steps_event){ .type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
-	assert_string_equal(said(b), "news");
+	assert_string_equal(said(b), "fence:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
 	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
@@ -188,7 +188,7 @@ static void test_predecessor_must_be_gone(void **state) {
 
 	running(b);
 	orders(b, CMD_LAUNCH, 7, 2);
-	assert_string_equal(said(b), "sync");
+	assert_string_equal(said(b), "fence:7.2 sync");
 	assert_string_equal(synced(b, 7, 2), "gone 2: refused gone (busy)");
 }
 
