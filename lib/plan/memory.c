@@ -62,11 +62,11 @@ static double in_flight(const struct shape *s, int64_t stage)
 static double activations(const struct shape *s, int64_t stage)
 {
 	const struct recipe_model *m = s->model;
-	int64_t first, last, dense_layers = m->moe ? m->moe->dense_layers : m->layers;
+	int64_t first, last;
 	double tokens = shape_tokens(s) / (double)s->tp, bytes = 0, working;
 
 	shape_stage(s, stage, &first, &last);
-	int64_t dense = MO_MAX(MO_MIN(last, dense_layers) - first, 0), moe = last - first - dense;
+	int64_t moe = plan_moe_layers(m, first, last), dense = last - first - moe;
 
 	if (dense)
 		bytes += (double)dense * layer_bytes(s, false);

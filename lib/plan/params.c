@@ -26,10 +26,19 @@ static double attention_weights(const struct recipe_model *m)
 	return queries + h * (z + rope) + z * a * (nope + v) + z + a * v * h;
 }
 
+int64_t plan_moe_layers(const struct recipe_model *m, int64_t first, int64_t last)
+{
+	int64_t n = 0;
+
+	for (int64_t i = first; m->moe && i < last; i++)
+		n += i >= m->moe->dense_layers && i % MO_MAX(m->moe->every, 1) == 0;
+	return n;
+}
+
 struct params plan_params(const struct recipe_model *m)
 {
 	double h = (double)m->hidden, g = m->gated ? 3 : 2, norms = 2 * h;
-	double dense_layers = (double)(m->moe ? m->moe->dense_layers : m->layers), moe_layers = (double)m->layers - dense_layers;
+	double moe_layers = (double)plan_moe_layers(m, 0, m->layers), dense_layers = (double)m->layers - moe_layers;
 	struct params p = {
 		.attention = attention_weights(m) + norms,
 		.dense_ffn = m->ffn != MO_NONE ? g * h * (double)m->ffn : 0,
@@ -97,10 +106,10 @@ void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, doub
 {
 	const struct recipe_model *m = s->model;
 	struct params p = plan_params(m);
-	int64_t first, last, dense_layers = m->moe ? m->moe->dense_layers : m->layers;
+	int64_t first, last;
 
 	shape_stage(s, stage, &first, &last);
-	double layers = (double)(last - first), dense = (double)MO_MAX(MO_MIN(last, dense_layers) - first, 0), moe = layers - dense;
+	double layers = (double)(last - first), moe = (double)plan_moe_layers(m, first, last), dense = layers - moe;
 	bool is_last = stage == s->pp - 1;
 
 	*ret_dense = layers * p.attention + dense * p.dense_ffn + moe * (p.shared + p.router);

@@ -54,6 +54,8 @@ struct params {
 	double mtp;                          /* weights of all MTP layers */
 };
 struct params plan_params(const struct recipe_model *m);
+/* Layers of [first, last) that have experts; 0 for a dense model. */
+int64_t plan_moe_layers(const struct recipe_model *m, int64_t first, int64_t last);
 /* Forward + backward FLOPs of one token at sequence length seq: 6 per active weight (embedding look-up excluded) and causal attention counted half. */
 double plan_flops_per_token(const struct recipe_model *m, int64_t seq);
 /* Fraction of the pipelined part that is bubble; micro_batches per pipeline and step. schedule NULL: 1f1b, interleaved when vpp > 1. */

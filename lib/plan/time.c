@@ -45,7 +45,7 @@ static double kernels(const struct shape *s)
 	double peak = gpu_peak_tflops(s->gpu, s->precision) * 1e12, gemm = s->gpu->gemm_efficiency != MO_NONE_F ? s->gpu->gemm_efficiency : GEMM_UNMEASURED;
 	double rate = peak * gemm * KERNEL_USE, tokens = shape_tokens(s), h = (double)m->hidden, ranks = (double)(s->tp * s->pp);
 	double all = plan_flops_per_token(m, s->seq) * tokens / ranks;
-	double moe_layers = m->moe ? (double)(m->layers - m->moe->dense_layers + MO_MAX(m->mtp, 0)) : 0;
+	double moe_layers = m->moe ? (double)(plan_moe_layers(m, 0, m->layers) + MO_MAX(m->mtp, 0)) : 0;
 	double experts = m->moe ? 6 * moe_layers * (double)m->moe->topk * p.expert * tokens / ranks : 0;
 	double linear = 6 * (p.active - (m->tied ? 0 : p.embedding)) * tokens / ranks - experts, attention = MO_MAX(all - experts - linear, 0);
 
@@ -78,7 +78,7 @@ static double all_to_all(const struct shape *s)
 	if (s->ep == 1 || !m->moe)
 		return 0;
 	double x = (double)s->ep, inside = (double)MO_MIN(s->ep, MO_MAX(s->gpu->domain_gpus / s->etp, 1));
-	double layers = (double)(m->layers - m->moe->dense_layers) / (double)s->pp;
+	double layers = (double)plan_moe_layers(m, 0, m->layers) / (double)s->pp;
 	double bytes = 4 * layers * shape_tokens(s) / (double)s->tp * (double)m->moe->topk * (double)m->hidden * 2;
 
 	return bytes * (inside - 1) / x / scaleup_bytes(s) + bytes * (x - inside) / x / nic_bytes(s);
@@ -130,7 +130,7 @@ static double optimizer(const struct shape *s)
 void time_of(const struct shape *s, struct plan *p)
 {
 	const struct recipe_model *m = s->model;
-	double n = (double)shape_micro_batches(s), moe_layers = m->moe ? (double)(m->layers - m->moe->dense_layers) : 0;
+	double n = (double)shape_micro_batches(s), moe_layers = (double)plan_moe_layers(m, 0, m->layers);
 	double compute = kernels(s), a2a = all_to_all(s), tp = tensor_parallel(s), cp = context_parallel(s), busy = compute + a2a + tp + cp;
 	double host = (moe_layers * LAUNCH_MOE_S + ((double)m->layers - moe_layers) * LAUNCH_DENSE_S) / (double)s->pp, launch = MO_MAX(host - busy, 0);
 	double micro_batch = busy + launch, stages = s->pp > 1 ? n * (double)s->vpp * 2 * shape_tokens(s) * (double)m->hidden * 2 / (double)s->tp / nic_bytes(s) : 0;

@@ -73,7 +73,7 @@ struct ynode *catalogue_open(const char *dir, const char *what, const char *name
 	return TAKE_PTR(root);
 }
 
-struct model_file { char *name, *title, *source; };
+struct model_file { char *name, *title, *source; double published_b; };
 
 static void read_file_model(struct reader *r, const struct key *k, const struct ynode *v)
 {
@@ -89,6 +89,7 @@ static const struct key model_file_keys[] = {
 	{ .path = "name", .type = KEY_NAME, .offset = offsetof(struct model_file, name), .required = true },
 	{ .path = "title", .type = KEY_TEXT, .offset = offsetof(struct model_file, title) },
 	{ .path = "source", .type = KEY_TEXT, .offset = offsetof(struct model_file, source), .required = true },
+	{ .path = "published_b", .type = KEY_REAL, .offset = offsetof(struct model_file, published_b), .max = 1000000 },
 	{ .path = "model", .type = KEY_CUSTOM, .read = read_file_model, .required = true },
 };
 

@@ -170,7 +170,10 @@ static void check_model(struct rules *k)
 	if (m->moe && m->moe->dense_layers > m->layers)
 		errors_at(k->errors, PLACE(k, "model.moe.dense_layers", "model"), NULL, "model.moe.dense_layers: %lld is more than the %lld layers", LL(m->moe->dense_layers),
 			  LL(m->layers));
-	if (m->ffn == MO_NONE && (!m->moe || m->moe->dense_layers > 0))
+	if (m->moe && m->moe->every > 1 && m->moe->dense_layers > 0)
+		errors_at(k->errors, PLACE(k, "model.moe.every", "model"), NULL, "model.moe.every: %lld does not go with dense_layers %lld: experts begin with layer 0 then; give one of the two",
+			  LL(m->moe->every), LL(m->moe->dense_layers));
+	if (m->ffn == MO_NONE && (!m->moe || m->moe->dense_layers > 0 || m->moe->every > 1))
 		errors_at(k->errors, PLACE(k, "model"), NULL, "model: missing key 'ffn': the width of the %s layers", m->moe ? "dense" : "feed-forward");
 }
 

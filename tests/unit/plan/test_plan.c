@@ -1,7 +1,10 @@
 /* The planner: parameter counts and FLOPs against published figures, bubbles against published examples, memory and the search for what must hold. */
 #include <math.h>
+#include <string.h>
 #include "tests/unit/unit.h"
 
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
 #include "lib/plan/plan.h"
 #include "lib/recipe/recipe_file.h"
 
@@ -11,7 +14,7 @@ static const struct { const char *name; double total, active; } known[] = {
 	{ "kimi-k2", 1026408209408, 32861477888 },       { "mixtral-8x7b", 46702792704, 12879925248 }, { "mixtral-8x22b", 140620634112, 39152031744 },
 	{ "llama3-8b", 8030261248, 8030261248 },         { "llama3-70b", 70553706496, 70553706496 },   { "qwen3-30b-a3b", 30532110336, 3353020416 },
 	{ "qwen3-235b-a22b", 235093610496, 22190739456 },{ "llama4-scout", 107769861120, 17172894720 },{ "moe-1t", 1035566850048, 57119612928 },
-	{ "moe-2t", 2050429034496, 93534560256 },
+	{ "moe-2t", 2050429034496, 93534560256 },       { "llama4-maverick", 400711848960, 17184691200 }, { "gpt-oss-120b", 117116400960, 6037796160 },
 };
 
 static void close_to(double value, double expected, double fraction)
@@ -33,6 +36,41 @@ static void test_parameters(void **state)
 		close_to(plan_params(&m).active, known[i].active, 1e-4);
 		mo_desc_done(&recipe_model_desc, &m);
 	}
+}
+
+/* Every model of the catalogue says how many parameters its authors publish; what we count is within 1 % of it. */
+static void test_published(void **state)
+{
+	char **names = NULL;
+	size_t n = 0;
+
+	mo_data_names("models", &names, &n);
+	assert_true(n >= 24);
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *file = mo_printf("models/%s.yaml", names[i]), *path = mo_data_file(file);
+		_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+		struct recipe_model m;
+		struct mo_error err = { 0 };
+		double published;
+
+		mo_desc_init(&recipe_model_desc, &m);
+		if (model_load(names[i], &m, &err) < 0)
+			fail_msg("%s: %s", names[i], err.text);
+		assert_int_equal(mo_read_file(path, 1 << 20, &text), 0);
+		const char *line = strstr(text.data, "\npublished_b: ");
+
+		if (!line)
+			fail_msg("%s: no published_b", names[i]);
+		line += strlen("\npublished_b: ");
+		_cleanup_(mo_freep) char *number = mo_strndup(line, strcspn(line, " \n"));
+
+		assert_int_equal(mo_parse_double(number, &published), 0);
+		if (fabs(plan_params(&m).total / 1e9 - published) > 0.01 * published)
+			fail_msg("%s: %g B counted, %g B published", names[i], plan_params(&m).total / 1e9, published);
+		mo_desc_done(&recipe_model_desc, &m);
+		free(names[i]);
+	}
+	free(names);
 }
 
 static void test_flops(void **state)
@@ -235,7 +273,7 @@ static void test_scaling_and_reliability(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit),
+		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit),
 		cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_recompute_and_sharding_save_memory), cmocka_unit_test(test_search),
 		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
 	};
