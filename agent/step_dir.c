@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "agent/core/bind_launch.h"
 #include "agent/manager.h"
 #include "agent/messages.h"
 #include "lib/base/clock.h"
@@ -309,7 +310,7 @@ static void plan_binding(struct step_dir *d) {
 	mo_desc_init(&recipe_bind_desc, &how);
 	mo_desc_copy(&recipe_bind_desc, &how, &s->launch.bind);
 	how.reserve_cores = MO_MAX(how.reserve_cores, d->manager->config->reserve_cores);
-	int r = bind_plan(&s->info, &how, s->launch.gpus, s->launch.n_gpus, taken, &s->binds, &s->n_binds, &err);
+	int r = bind_launch(&s->info, &s->launch, &how, taken, &s->binds, &s->n_binds, &err);
 	mo_desc_done(&recipe_bind_desc, &how);
 	if (r < 0)
 		s->bind_error = mo_printf("no binding on %s: %s", s->node, mo_error_text(&err, r));

@@ -134,7 +134,7 @@ void api_job_env(void *arg, struct http_request *r)
 		return;
 	const struct place *p = place_of_rank(j, rank, &index);
 	const struct node *n = p ? node_find(manager_state(m), p->node) : NULL;
-	if (!p && rank >= job_gpus(j)) {
+	if (!p && rank >= job_world(j)) {
 		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)rank, (long long)j->id);
 	} else if (!p) {
 		send_preview(m, r, j, rank, "the job has no place now");
@@ -201,7 +201,7 @@ void api_job_bind(void *arg, struct http_request *r)
 	if (!j || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &views.rank) || !api_int(r, "after", 0, INT64_MAX, -1, &views.after))
 		return;
 	bool started = j->n_ranks > 0;
-	if (views.rank != MO_NONE && views.rank >= job_gpus(j)) {
+	if (views.rank != MO_NONE && views.rank >= job_world(j)) {
 		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)views.rank, (long long)j->id);
 		return;
 	}

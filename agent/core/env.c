@@ -4,6 +4,7 @@
 #include "agent/core/env.h"
 
 #include "agent/core/env_nic.h"
+#include "agent/core/words.h"
 
 #include <string.h>
 
@@ -93,11 +94,14 @@ static void add_node_base(struct list *l, const struct rank_bind *b, const struc
 	    "configurations say 1, torchrun says 1)");
 }
 
-static void add_item(struct list *l, const struct env_item *from) {
+/* Whose words {rank} and the like are replaced in the engine's layer; NULL = nobody's. */
+struct speaker { const struct launch *launch; const struct env_rank *rank; };
+
+static void add_item(struct list *l, const struct env_item *from, const struct speaker *who) {
 	if (!from->name || env_is_launch_name(from->name))
 		return;
 	struct env_item *item = claim(l, from->name, from->layer);
-	item->value = mo_strdup(from->value);
+	item->value = who && from->layer == ENV_ENGINE ? words_expand(who->launch, who->rank->local_rank, who->rank->home, from->value) : mo_strdup(from->value);
 	item->file = mo_strdup(from->file);
 	item->reason = mo_strdup(from->reason);
 	item->source = mo_strdup(from->source);
@@ -110,15 +114,17 @@ static void add_node_nics(struct list *l, const struct launch *launch, const str
 
 	env_nics(launch, info, gid, r->ifname, &items, &n);
 	for (size_t i = 0; i < n; i++)
-		add_item(l, &items[i]);
+		add_item(l, &items[i], NULL);
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 }
 
 static void add_layers(struct list *l, const struct launch *launch, const struct nodeinfo *info, const struct env_rank *r) {
+	const struct speaker who = { launch, r };
+
 	for (int layer = ENV_BASE; layer < ENV_LAUNCH; layer++) {
 		for (size_t i = 0; i < launch->n_env; i++)
 			if (launch->env[i].layer == layer)
-				add_item(l, &launch->env[i]);
+				add_item(l, &launch->env[i], &who);
 		if (layer == ENV_PROFILE)
 			add_node_nics(l, launch, info, r);
 	}
@@ -160,7 +166,7 @@ static void add_launch(struct list *l, const struct launch *launch, const struct
 	int64_t rank = launch->first_rank + r->local_rank;
 	_cleanup_(mo_freep) char *job = mo_printf("j-%lld", (long long)launch->job);
 
-	set_int(l, "RANK", rank, "number of this rank in the job");
+	set_int(l, "RANK", rank, launch->n_local < (int64_t)launch->n_gpus ? "number of this process in the job: there is one per node, with all its GPUs" : "number of this rank in the job");
 	set_int(l, "WORLD_SIZE", launch->world, "ranks of the job");
 	set_int(l, "LOCAL_RANK", r->local_rank, "number of this rank on its node, index into the visible GPUs");
 	set_int(l, "LOCAL_WORLD_SIZE", launch->n_local, "ranks of the job on this node");

@@ -1,7 +1,7 @@
 /* Preview of a launch (see preview.h). Called by moed and moectl, never by the agent itself. */
 #include "agent/core/preview.h"
 
-#include "agent/core/bind.h"
+#include "agent/core/bind_launch.h"
 #include "agent/core/env.h"
 
 struct binds { struct rank_bind *items; size_t n; };
@@ -15,7 +15,7 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 	_cleanup_(mo_freep) char *step = mo_printf("j%lld.a%lld.%s", (long long)l->job, (long long)l->attempt, node);
 	const char *user = l->user ? l->user : "root";
 	_cleanup_(mo_freep) char *home = mo_streq(user, "root") ? mo_strdup("/root") : mo_printf("/home/%s", user);
-	int r = bind_plan(info, &l->bind, l->gpus, l->n_gpus, "", &binds.items, &binds.n, err);
+	int r = bind_launch(info, l, &l->bind, "", &binds.items, &binds.n, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < binds.n; i++) {

@@ -39,6 +39,7 @@ static int load_spool(struct stepd *s, struct mo_error *err) {
 static int make_ranks(struct stepd *s, struct mo_error *err) {
 	const struct launch *l = &s->spool.launch;
 	s->n_ranks = (size_t)l->n_local;
+	s->gpus = l->job_gpus > 0 ? l->job_gpus : l->world;
 	s->ranks = mo_alloc_array(s->n_ranks, sizeof(*s->ranks));
 	s->progress_told = mo_alloc_array(s->n_ranks, sizeof(*s->progress_told));
 	for (size_t i = 0; i < s->n_ranks; i++) {

@@ -162,7 +162,7 @@ static void line_take(struct stepd *s, struct rank *r, const char *line, size_t 
 		n--;
 	struct fact_target t = {s, r};
 	tail_add(r, line, n);
-	lines_feed(s->lines, line, n, s->spool.launch.world, on_fact, &t);
+	lines_feed(s->lines, line, n, s->gpus, on_fact, &t);
 }
 
 /* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out: whole lines, or pieces of one that is too long to be looked at.
@@ -294,7 +294,7 @@ void on_notify(struct stepd *s, struct source *source, uint32_t events) {
 		if (n < 0)
 			return;
 		struct line_fact f;
-		if (n > DATAGRAM_BYTES || lines_notify(data, (size_t)n, s->spool.launch.world, &f) < 0)
+		if (n > DATAGRAM_BYTES || lines_notify(data, (size_t)n, s->gpus, &f) < 0)
 			continue;
 		count_refused(&t, &f);
 		notify_facts(&t, &f);

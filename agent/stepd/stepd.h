@@ -61,6 +61,7 @@ struct stepd {
 	int lock_fd;
 	struct spool spool;
 	struct mo_identity who;
+	int64_t gpus;                    /* of the whole job: rates per GPU */
 	struct step_core *core;
 	struct lines *lines;
 	struct rank *ranks; size_t n_ranks;

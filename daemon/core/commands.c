@@ -72,7 +72,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int64
 	k->user = mo_strdup(j->spec.user);
 	k->allow_root = j->spec.allow_root;
 	k->level = mo_strdup(j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
-	k->world = job_gpus(j);
+	k->world = job_world(j);
 	return k;
 }
 

@@ -121,6 +121,7 @@ static int dry_run(const struct state *s, const struct who *who, dryrun_ranks_fn
 		return mo_error_set(err, -EINVAL, "dry run: no cluster of this shape can hold the job");
 	if (r < 0)
 		return r;
+	place_processes(&spec->engine, places, n);
 	return fill(&copy, who, places, n, ranks, ret, err);
 }
 

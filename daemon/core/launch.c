@@ -57,7 +57,8 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->allow_root = j->spec.allow_root;
 	ret->first_rank = p->first_rank;
 	ret->n_local = p->n_ranks;
-	ret->world = job_gpus(j);
+	ret->world = job_world(j);
+	ret->job_gpus = job_gpus(j);
 	ret->node_rank = (int64_t)i;
 	ret->n_nodes = (int64_t)j->n_places;
 	for (size_t k = 0; k < p->n_gpus; k++)

@@ -337,6 +337,14 @@ static int place_on(const struct state *s, const struct slots *slots, const stru
 	return 0;
 }
 
+void place_processes(const struct engine *e, struct place *places, size_t n)
+{
+	for (size_t i = 0; e->processes == PROCESS_PER_NODE && i < n; i++) {
+		places[i].first_rank = (int64_t)i;
+		places[i].n_ranks = 1;
+	}
+}
+
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
 {
 	bool same = health_wants_same_stack(r);

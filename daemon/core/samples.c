@@ -30,7 +30,7 @@ static void derive(const struct job *j, struct sample *s, const struct sample *b
 		s->tokens = r->seq * r->global_batch;
 	if (s->tokens_per_s_per_gpu == MO_NONE_F && s->tokens != MO_NONE && s->step_ms > 0 && isfinite(s->step_ms))
 		s->tokens_per_s_per_gpu = (double)s->tokens * 1000.0 / s->step_ms / (double)job_gpus(j);
-	if (s->mfu == MO_NONE_F && s->tflops_per_gpu != MO_NONE_F && j->spec.peak_tflops > 0)
+	if (s->mfu == MO_NONE_F && s->tflops_per_gpu != MO_NONE_F && j->spec.peak_tflops > 0 && s->tflops_per_gpu <= j->spec.peak_tflops)   /* beyond it: a time that is none, of a dispatch */
 		s->mfu = s->tflops_per_gpu / j->spec.peak_tflops;
 }
 

@@ -2,6 +2,7 @@
  * could not run even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
  * Called by act() when anything that matters here changed. */
 #include "daemon/core/inner.h"
+#include "daemon/core/view.h"
 
 #include "lib/base/buf.h"
 
@@ -151,6 +152,7 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 		c->blocked_priority = j->state == JOB_RECOVERING ? INT64_MAX : j->spec.recipe.priority;
 		return set_reason(t, j, err.text);
 	}
+	place_processes(&j->spec.engine, places, n_places);
 	emitted = start_or_scan(t, id, slots, places, n_places);
 	mo_vec_clear(&place_desc, (void **)&places, &n_places);
 	return emitted;

@@ -198,6 +198,13 @@ int64_t job_gpus(const struct job *j)
 	return j->spec.recipe.gpus;
 }
 
+int64_t job_world(const struct job *j)
+{
+	if (j->spec.engine.processes != PROCESS_PER_NODE)
+		return job_gpus(j);
+	return (int64_t)(j->n_places ? j->n_places : j->n_ranks ? j->n_ranks : 1);
+}
+
 bool step_dead(const struct step *s)
 {
 	return s->gone || s->unkillable;

@@ -239,6 +239,8 @@ static void rank_init(const struct job *j, const struct node *n, struct rank *k,
 	for (size_t i = 0; n && i < n->info.n_gpus; i++)
 		if (n->info.gpus[i].index == k->gpu)
 			k->nic = mo_strdup(n->info.gpus[i].nic);
+	if (p->n_ranks < (int64_t)p->n_gpus)
+		return;        /* one process has several places in the mesh */
 	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
 	    shape != job_gpus(j))
 		return;

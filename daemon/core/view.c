@@ -103,7 +103,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->tokens_per_s_per_gpu = j->tokens_per_s_per_gpu;
 	ret->tflops_per_gpu = j->tflops_per_gpu;
 	ret->mfu = j->mfu;
-	ret->ranks = job_gpus(j);
+	ret->ranks = job_world(j);
 	job_nodes(j, ret);
 	ret->created_at = j->created_at;
 	ret->started_at = j->started_at;
@@ -197,7 +197,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 		if (!p)
 			continue;
 		mo_strs_add(&ret->jobs, &ret->n_jobs, id);
-		ret->gpus_free -= p->n_ranks;
+		ret->gpus_free -= (int64_t)p->n_gpus;
 	}
 	if (node_unfit(s, n))
 		ret->gpus_free = 0;

@@ -53,6 +53,8 @@ const char *node_reason(const struct node *n); /* of the state while it is silen
 int node_shown_state(const struct state *s, const struct node *n);
 /* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */
 struct mo_error;
+/* Ranks of places that were just found: as many as GPUs, or one per node. */
+void place_processes(const struct engine *e, struct place *places, size_t n);
 int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
 /* The launch order of place i. */
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret);

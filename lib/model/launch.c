@@ -28,6 +28,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F(launch, node_rank, MO_INT),
 	MO_F(launch, n_nodes, MO_INT),
 	MO_F_LIST(launch, gpus, MO_INTS, .max = MO_GPUS_PER_NODE_MAX),
+	MO_F(launch, job_gpus, MO_INT, .omit = true),
 	MO_F(launch, address, MO_STR, .omit = true),
 	MO_F(launch, master_addr, MO_STR),
 	MO_F(launch, master_port, MO_INT),

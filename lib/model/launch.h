@@ -21,7 +21,8 @@ struct launch {
 	char *user;              /* rank's user, NULL = the agent's own */
 	bool allow_root;         /* the submitter may run ranks as root; the agent must allow it too */
 	int64_t first_rank, n_local, world, node_rank, n_nodes;
-	int64_t *gpus; size_t n_gpus;          /* slots of this node, one per local rank, in order */
+	int64_t *gpus; size_t n_gpus;          /* slots of this node, in order: one per local rank, or all of them for the one rank of the node */
+	int64_t job_gpus;        /* GPUs of the whole job: rates per GPU; MO_NONE = world */
 	char *address;           /* of this node, as others reach it; NULL unknown */
 	char *master_addr; int64_t master_port;/* four ports in a row from here */
 	bool hold_ports;         /* this node has rank 0: its stepd holds the ports until the ranks start */
