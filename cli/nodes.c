@@ -214,7 +214,18 @@ static int run_fence(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if (!confirmed)
 		return cli_misuse(cli, "--confirmed is missing: it states that %s is powered off; its ranks count as dead and its jobs start elsewhere", args[0]);
-	return act(cli, args[0], "fence", "{\"confirmed\":true}", "its ranks count as dead");
+	_cleanup_(answer_done) struct answer seen = { 0 };
+	_cleanup_(mo_freep) char *name = url_quote(args[0]);
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
+	if ((r = client_get(cli, args[0], &seen, "/v1/nodes/%s", name)))
+		return r;
+	mo_buf_str(&body, "{\"confirmed\":true"); /* of the boot that is shown now: a request that arrives late must not hit ranks of the next one */
+	if (js_str(seen.doc, "boot_id")) {
+		mo_buf_str(&body, ",\"boot_id\":");
+		wire_string(js_str(seen.doc, "boot_id"), &body);
+	}
+	mo_buf_str(&body, "}");
+	return act(cli, args[0], "fence", body.data, "its ranks count as dead");
 }
 
 const struct verb verb_nodes = {

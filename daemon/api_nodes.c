@@ -63,9 +63,9 @@ void api_drift(void *arg, struct http_request *r)
 	mo_desc_done(&drift_view_desc, &v);
 }
 
-struct verb_body { char *reason, *when; bool confirmed; };
+struct verb_body { char *reason, *when, *boot_id; bool confirmed; };
 static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500), MO_F(verb_body, when, MO_STR) };
-static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL) };
+static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL), MO_F(verb_body, boot_id, MO_STR, .max = 100) };
 static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
 static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
@@ -100,13 +100,14 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	if (ok) {
 		struct input *in = input_new(type, r);
 		in->node = mo_strdup(n->name);
-		in->text = TAKE_PTR(body.reason);
+		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id) : TAKE_PTR(body.reason);
 		in->when = TAKE_PTR(body.when);
 		in->answer = ANSWER_NODE;
 		turn_push(m, in);
 	}
 	free(body.reason);
 	free(body.when);
+	free(body.boot_id);
 }
 
 void api_nodes_drain(void *arg, struct http_request *r) { verb(arg, r, EV_DRAIN, &drain_desc); }

@@ -24,7 +24,8 @@ enum core_event_type {
 	EV_PAUSE, EV_RESUME,
 	EV_RESTART,      /* job, value = from iteration or MO_NONE */
 	EV_DRAIN,        /* node, text = reason, when = idle|checkpoint|now */
-	EV_UNDRAIN, EV_FENCE, /* node */
+	EV_UNDRAIN,      /* node */
+	EV_FENCE,        /* node, text = boot id that the person saw, NULL = any: refused when the node booted since */
 	EV_HELLO,        /* hello; reply_welcome in the effect */
 	EV_SYNC,         /* sync (notes, progress, scans): always a beat */
 	EV_NEWS,         /* the same struct: urgent notes only */

@@ -277,6 +277,10 @@ static void fence(struct turn *t, const struct node *n)
 		turn_reply(t, 409, MO_NONE, "node %s: it is up (heard %lld ms ago), so it cannot be powered off; drain it instead", name, (long long)((t->now - n->heard_at) / 1000));
 		return;
 	}
+	if (t->event->text && !mo_streq(t->event->text, n->boot_id)) { /* said late, or of an older look: what runs in the boot of now was not meant */
+		turn_reply(t, 409, MO_NONE, "node %s: it is in boot %s now, not in %s any more, whose ranks count as dead already; if it is off, look at it and fence it again", name, n->boot_id, t->event->text);
+		return;
+	}
 	event_emit(t, "node.fenced", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
 	prove_gone(t, name, NULL, how);
 	turn_reply(t, 200, MO_NONE, NULL);

@@ -620,6 +620,11 @@ def agent_protocol(m):
     equal(m.ask("POST", "/v1/nodes/n1/undrain", {}).status, 200, "undrain")
     wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "suspect", 10, "suspect in silence")
     wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 10, "down in silence")
+    boot = m.get("/v1/nodes/n1")["boot_id"]
+    a = m.ask("POST", "/v1/nodes/n1/fence", {"confirmed": True, "boot_id": "of-yesterday"})
+    need(a.status == 409 and boot in a.json["detail"] and "of-yesterday" in a.json["detail"], lambda: "fence of another boot: %d %r" % (a.status, a.body))
+    equal([m.ask("POST", "/v1/nodes/n1/fence", {"confirmed": True, "boot_id": b}).status for b in ("x" * 101, 7)], [422, 422], "boot ids that are none")
+    equal(m.ask("POST", "/v1/nodes/n1/fence", {"confirmed": True, "boot_id": boot}).status, 200, "fence of the boot that was seen")
     equal(set(m.get("/v1/nodes/n1/why")), {"verdict", "since", "reasons", "next"}, "why")
 
 

@@ -82,19 +82,8 @@ static void broken(struct sim *s, const struct message *m)
 		answer(s, answer_new(m, true));
 }
 
-/* Sent when the node was off and not answered; before a person says it again, they look. */
-static bool taken_back(const struct sim *s, const struct message *m)
-{
-	return m->kind == M_USER && m->op->type == EV_FENCE && s->nodes[m->op->node].power;
-}
-
 void control_message(struct sim *s, struct message *m)
 {
-	if (taken_back(s, m)) {
-		m->op->done = true;
-		message_free(m);
-		return;
-	}
 	if (!s->ctl.up) {
 		broken(s, m);
 		message_free(m);
@@ -420,7 +409,7 @@ static void op_event(struct sim *s, const struct op *op, struct core_event *e, s
 	e->user = "op";
 	e->may_all = true;
 	e->node = op->node >= 0 ? s->nodes[op->node].name : NULL;
-	e->text = "maintenance";
+	e->text = op->type == EV_FENCE ? op->boot : "maintenance";
 	e->when = op->when;
 	if (op->type == EV_SUBMIT) {
 		recipe_of(s, op, spec);

@@ -87,7 +87,7 @@ struct truth {                     /* of one job id */
 	bool from_asked; int64_t from; /* restart --from FROM, until an attempt follows */
 	bool unrepaired;               /* its damaged checkpoints stay so: it may wait for a person at the end */
 };
-struct op { int type; int64_t key, job, value; bool flag; int form; int node; const char *when; int64_t tries; bool done; };
+struct op { int type; int64_t key, job, value; bool flag; int form; int node; const char *when; char boot[64]; int64_t tries; bool done; };   /* boot: of the node that is fenced, as the person saw it */
 
 enum message_kind { M_HELLO, M_SYNC, M_NEWS, M_USER };
 struct message { int kind; int node; int64_t request, instance, boot; struct agent_hello *hello; struct agent_sync *sync; struct op *op; };

@@ -161,6 +161,7 @@ static void fence(struct sim *s)
 		struct op *op = op_new(s, EV_FENCE);
 
 		op->node = n;
+		snprintf(op->boot, sizeof(op->boot), "%s", node->boot_id);
 		send_op(s, op);
 		if (sim_chance(s, 0.5))
 			sim_at(s, s->now + sim_between(s, 10 * S, 40 * S), K_BOOT, n, 0, NULL, NULL);

@@ -198,6 +198,29 @@ static void a_fence_is_proof(void **state)
 	world_done(&w);
 }
 
+/* Said of one boot, carried out when the node is in the next: the ranks that run there now were not meant. */
+static void a_fence_is_of_one_boot(void **state)
+{
+	struct world w;
+	int64_t id = running(&w, 3, 2, 4);
+	struct core_event e = { .type = EV_FENCE, .node = "n1", .text = "boot-before", .user = "op", .may_all = true };
+
+	w.toys[1].deaf = true;
+	world_run(&w, 30 * S);
+	world_step(&w, &e);
+	assert_int_equal(w.reply_status, 409);
+	assert_non_null(strstr(w.reply_text, "it is in boot boot-n1 now, not in boot-before"));
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_false(world_event_seen(&w, "node.fenced"));
+	e.text = "boot-n1";
+	world_step(&w, &e);
+	assert_int_equal(w.reply_status, 200);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	world_done(&w);
+}
+
 static void one_name_is_one_machine(void **state)
 {
 	struct world w;
@@ -520,6 +543,7 @@ int main(void)
 		cmocka_unit_test(an_advancing_iteration_disproves_it),
 		cmocka_unit_test(a_new_boot_id_is_proof),
 		cmocka_unit_test(a_fence_is_proof),
+		cmocka_unit_test(a_fence_is_of_one_boot),
 		cmocka_unit_test(one_name_is_one_machine),
 		cmocka_unit_test(agents_restart_under_the_same_boot),
 		cmocka_unit_test(a_step_the_agent_lost_is_not_dead),

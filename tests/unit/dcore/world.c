@@ -509,7 +509,7 @@ void world_verb(struct world *w, int type, int64_t job)
 
 void world_node_verb(struct world *w, int type, size_t toy, const char *when)
 {
-	world_step(w, &(struct core_event){ .type = type, .node = w->toys[toy].name, .text = "maintenance", .when = when, .user = "op", .may_all = true });
+	world_step(w, &(struct core_event){ .type = type, .node = w->toys[toy].name, .text = type == EV_DRAIN ? "maintenance" : NULL, .when = when, .user = "op", .may_all = true });
 }
 
 struct toy_step *world_toy_step(struct world *w, size_t toy, int64_t job)
