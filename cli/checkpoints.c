@@ -16,7 +16,7 @@
 #include "lib/wire/json.h"
 
 #define SCAN_BYTES_MAX (64u << 20)
-static const char *const levels[] = { "marker", "sizes" };
+static const char *const levels[] = { "marker", "sizes", "crc" };
 
 static void print_items(const struct cli *cli, struct json_object *items)
 {
@@ -109,7 +109,7 @@ static struct json_object *checkpoint_doc(const struct found_checkpoint *f, cons
 	c.iteration = f->iteration;
 	c.path = mo_strdup(f->path);
 	c.state = f->complete ? CKPT_VERIFIED : CKPT_TORN;
-	c.level = mo_strdup(level);
+	c.level = mo_strdup(f->level ? f->level : level);
 	c.bytes = f->bytes;
 	c.saved_at = f->saved_at;
 	c.verified_at = f->complete ? now : MO_NONE;
@@ -175,15 +175,13 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (!kind)
 		return cli_misuse(cli, "--engine is missing: it tells how this directory is laid out; one of torch, command, megatron-lm, ...");
 	level = level ? level : "sizes";
-	if (!strcmp(level, "crc"))
-		return cli_misuse(cli, "--verify crc: checksums of shards are not built yet; take --verify sizes, which looks for the marker and for missing or empty shards");
 	if (mo_enum_parse(levels, ELEMENTSOF(levels), level) < 0)
-		return cli_misuse(cli, "--verify %s is neither marker nor sizes", level);
+		return cli_misuse(cli, "--verify %s is none of marker, sizes and crc", level);
 	return of_dir(cli, dir, kind, level, world);
 }
 
 const struct verb verb_checkpoints = {
 	"checkpoints", "Look", "checkpoints JOB | --dir DIR --engine KIND [--world N] [--verify LEVEL]", "the ledger of a job, or offline what is usable in a directory",
 	"  --dir DIR        look there (what checkpoint.dir would be); needs no cluster\n  --engine KIND    whose layout it has\n"
-	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, or sizes (default)\n", run,
+	"  --world N        ranks that must have written it\n  --verify LEVEL   marker, sizes (default), or crc: against the checksums that a job with checkpoint.verify: crc left\n", run,
 };

@@ -1,21 +1,27 @@
 /* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one line of JSON). A program of its own, started by the agent with a deadline,
  * because shared file systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1 with one line on stderr, 2 for bad usage.
- *   moe-ckpt --scan ORDER [--allow-root]     ORDER: a scan command as JSON, "-" = from standard input: {dir, layout, world, level, user, job, attempt}
+ *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--allow-root]
+ * ORDER: a scan command as JSON (lib/model/message.h), "-" = from standard input. With `only` one checkpoint is verified, at the lowest priority; checksums are read at the bandwidth.
  * With a job the directory is also probed for writing (and made); without one nothing is changed. Run by root it becomes `user`; root itself only with --allow-root. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/ckpt/scan.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
+#include "lib/base/parse.h"
 #include "lib/wire/json.h"
 
 #define ORDER_BYTES_MAX (1024 * 1024)
+#define IOPRIO_WHO_PROCESS 1
+#define IOPRIO_IDLE (3 << 13)
 
-static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--allow-root] | --version\n";
+static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--allow-root] | --version\n";
 
 static int become(const char *user, bool allow_root, struct mo_error *err) {
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
@@ -49,12 +55,18 @@ static int read_order(const char *arg, struct command *ret, struct mo_error *err
 }
 
 static int level_of(const char *text, enum ckpt_level *ret, struct mo_error *err) {
-	if (mo_streq(text, "crc"))
-		return mo_error_set(err, -ENOTSUP, "level crc is not supported by this version, which writes no checksums: use sizes");
-	if (text && !mo_streq(text, "marker") && !mo_streq(text, "sizes"))
-		return mo_error_set(err, -EINVAL, "level '%s' is unknown: use marker or sizes", text);
-	*ret = mo_streq(text, "marker") ? LEVEL_MARKER : LEVEL_SIZES;
+	int level = text ? mo_enum_parse(ckpt_level_names, ELEMENTSOF(ckpt_level_names), text) : LEVEL_SIZES;
+
+	if (level < 0)
+		return mo_error_set(err, -EINVAL, "level '%s' is unknown: use marker, sizes or crc", text);
+	*ret = (enum ckpt_level)level;
 	return 0;
+}
+
+/* Ranks on this node come first: verification takes what they leave of CPU and of the disk. */
+static void be_modest(void) {
+	setpriority(PRIO_PROCESS, 0, 19);
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
 }
 
 static bool means_unwritable(int r) {
@@ -62,7 +74,7 @@ static bool means_unwritable(int r) {
 }
 
 /* What is wrong with the directory is part of the result; what is wrong with the order or the user is not. */
-static int scan(const struct command *order, bool allow_root, struct scan_result *ret, struct mo_error *err) {
+static int scan(const struct command *order, bool allow_root, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
 	_cleanup_(mo_error_done) struct mo_error problem = { 0 };
 	enum ckpt_level level = LEVEL_SIZES;
 	bool forbidden = false;
@@ -74,21 +86,24 @@ static int scan(const struct command *order, bool allow_root, struct scan_result
 		return r;
 	ret->job = order->job;
 	ret->attempt = order->attempt;
-	if (order->job != MO_NONE) {
+	if (order->only != MO_NONE) {
+		be_modest();
+		ret->writable = true;          /* the job writes there */
+	} else if (order->job != MO_NONE) {
 		r = scan_probe(order->dir, &problem);
 		ret->writable = r == 0;
 		forbidden = means_unwritable(r);
 	}
 	if (r == 0 || forbidden) {
 		mo_error_done(&problem);
-		r = scan_directory(order, level, ret, &problem);
+		r = scan_directory(order, level, bandwidth, ret, &problem);
 	}
 	if (r < 0 && !(forbidden && means_unwritable(r)))      /* `writable` says that already */
 		mo_str_set(&ret->error, mo_error_text(&problem, r));
 	return 0;
 }
 
-static int run(const char *arg, bool allow_root, struct mo_error *err) {
+static int run(const char *arg, bool allow_root, int64_t bandwidth, struct mo_error *err) {
 	struct command order;
 	struct scan_result result;
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -97,7 +112,7 @@ static int run(const char *arg, bool allow_root, struct mo_error *err) {
 	mo_desc_init(&scan_result_desc, &result);
 	int r = read_order(arg, &order, err);
 	if (r == 0)
-		r = scan(&order, allow_root, &result, err);
+		r = scan(&order, allow_root, bandwidth, &result, err);
 	if (r == 0) {
 		wire_encode(&scan_result_desc, &result, &text);
 		mo_buf_str(&text, "\n");
@@ -112,6 +127,7 @@ int main(int argc, char **argv) {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	const char *order = NULL;
 	bool allow_root = false;
+	int64_t bandwidth = 0;
 
 	for (int i = 1; i < argc; i++) {
 		if (mo_streq(argv[i], "--version")) {
@@ -122,6 +138,8 @@ int main(int argc, char **argv) {
 			allow_root = true;
 		} else if (mo_streq(argv[i], "--scan") && i + 1 < argc) {
 			order = argv[++i];
+		} else if (mo_streq(argv[i], "--bandwidth") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &bandwidth) == 0) {
+			i++;
 		} else {
 			fprintf(stderr, "moe-ckpt: %s: unexpected argument\n%s", argv[i], usage);
 			return 2;
@@ -132,7 +150,7 @@ int main(int argc, char **argv) {
 		return 2;
 	}
 	umask(022);                            /* a directory it makes looks as if the ranks had made it */
-	int r = run(order, allow_root, &err);
+	int r = run(order, allow_root, bandwidth, &err);
 	if (r < 0)
 		fprintf(stderr, "moe-ckpt: %s\n", mo_error_text(&err, r));
 	return r < 0 ? 1 : 0;

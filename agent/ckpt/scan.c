@@ -1,7 +1,9 @@
-/* See scan.h. The directory belongs to users and may change while it is read: whatever vanishes or turns into something else counts as missing. */
+/* See scan.h. One entry's files are in memory at a time. What is asked of an entry:
+ *   it was verified before (order->known)   is its manifest the same? nothing is read of it
+ *   after its save (order->only)            is it whole, and at level crc: checksums of this node's part of its files
+ *   else                                    is it whole? offline at level crc: are its checksums those of its manifest? */
 #include "agent/ckpt/scan.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,169 +12,24 @@
 
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
-#include "lib/wire/json.h"
 
 #define NAMES_MAX 1000000              /* names of the checkpoint directory */
-#define FILES_MAX 400000               /* files of one checkpoint: 131,072 ranks with three each */
-#define DEPTH_MAX 4                    /* directories below an entry */
-#define MARKER_BYTES_MAX (64 * 1024 * 1024)
+#define THOROUGH 2                     /* before an attempt the files of this many whole ones are opened; the others are not what it resumes from */
 
-static int64_t mtime_ns(const struct stat *st) {
-	return st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
-}
+struct scan {
+	const struct command *order; enum ckpt_level level; int64_t bandwidth;
+	const char *dir; int dir_fd;
+	struct ckpt_rules *rules;
+	struct ckpt_question question;
+	size_t n_whole;
+};
 
-static DIR *open_directory(int at, const char *name, bool follow) {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
-
-	if (fd < 0)
-		return NULL;
-	DIR *d = fdopendir(fd);
-	if (!d)
-		close(fd);
-	return d;
-}
-
-static void close_directory(DIR **d) {
-	if (*d)
-		closedir(*d);
-}
-
-/* ---- markers ---- */
-
-static int64_t json_number(struct json_object *doc, const char *key) {
-	struct json_object *v;
-
-	return json_object_object_get_ex(doc, key, &v) && json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : MO_NONE;
-}
-
-/* {iteration, world, files: {name: bytes}}, all of it optional. */
-static void read_json_marker(const char *text, size_t n, struct ckpt_marker *m) {
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	struct json_object *doc = NULL, *files;
-
-	if (wire_parse(text, n, &doc, &err) < 0) {
-		m->damage = mo_printf("it is no whole JSON document (%s)", mo_error_text(&err, -EINVAL));
-		return;
-	}
-	if (json_object_is_type(doc, json_type_object)) {
-		m->iteration = json_number(doc, "iteration");
-		m->world = json_number(doc, "world");
-		if (json_object_object_get_ex(doc, "files", &files) && json_object_is_type(files, json_type_object)) {
-			m->lists_files = true;
-			json_object_object_foreach(files, name, bytes) {
-				struct ckpt_file *f = MO_GROW(m->files, m->n_files);
-				*f = (struct ckpt_file){ .name = mo_strdup(name), .bytes = json_object_is_type(bytes, json_type_int) ? json_object_get_int64(bytes) : -1 };
-			}
-		}
-	}
-	json_object_put(doc);
-}
-
-static bool ends_with(const char *s, const char *end) {
-	size_t n = strlen(s), k = strlen(end);
-
-	return n >= k && strcmp(s + n - k, end) == 0;
-}
-
-/* JSON must parse; a pickle (PyTorch's .metadata) begins with its protocol mark and ends with STOP; any other text is taken as it is. */
-static void read_marker_content(int fd, struct ckpt_marker *m) {
-	unsigned char first = 0, last = 0;
-
-	if (m->bytes <= 0)
-		return;
-	if (pread(fd, &first, 1, 0) != 1 || pread(fd, &last, 1, m->bytes - 1) != 1) {
-		m->damage = mo_strdup("it cannot be read");
-		return;
-	}
-	if (first == 0x80) {
-		if (last != '.')
-			m->damage = mo_strdup("it is cut short");
-		return;
-	}
-	if (first != '{' && !ends_with(m->name, ".json"))
-		return;
-	if (m->bytes > MARKER_BYTES_MAX) {
-		m->damage = mo_printf("it is larger than %d MiB", MARKER_BYTES_MAX >> 20);
-		return;
-	}
-	_cleanup_(mo_freep) char *text = mo_alloc((size_t)m->bytes + 1);
-	ssize_t n = pread(fd, text, (size_t)m->bytes, 0);
-	if (n != m->bytes)
-		m->damage = mo_strdup("it changed while it was read");
-	else
-		read_json_marker(text, (size_t)n, m);
-}
-
-static void read_marker(int entry_fd, const char *name, struct ckpt_marker *m) {
-	struct stat st;
-
-	m->name = mo_strdup(name);
-	m->iteration = m->world = MO_NONE;
-	int fd = openat(entry_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		m->present = true;
-		m->bytes = st.st_size;
-		m->mtime_ns = mtime_ns(&st);
-		read_marker_content(fd, m);
-	}
-	close(fd);
-}
-
-/* ---- one entry ---- */
-
-static void list_files(int at, const char *prefix, int depth, struct ckpt_entry *e) {
-	_cleanup_(close_directory) DIR *d = open_directory(at, ".", false);
-
-	for (struct dirent *de; d && (de = readdir(d)) && e->n_files < FILES_MAX; ) {
-		struct stat st;
-		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") || fstatat(at, de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (S_ISREG(st.st_mode)) {
-			struct ckpt_file *f = MO_GROW(e->files, e->n_files);
-			*f = (struct ckpt_file){ .name = mo_printf("%s%s", prefix, de->d_name), .bytes = st.st_size, .mtime_ns = mtime_ns(&st) };
-		} else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
-			int fd = openat(at, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-			_cleanup_(mo_freep) char *below = mo_printf("%s%s/", prefix, de->d_name);
-			if (fd < 0)
-				continue;
-			list_files(fd, below, depth + 1, e);
-			close(fd);
-		}
-	}
-}
-
-/* Returns why it cannot be looked at, NULL fine; caller frees. Marker level lists the entry's own files only: it is for file systems where a whole checkpoint takes minutes. */
-static char *read_entry(int dir_fd, const struct ckpt_layout *layout, enum ckpt_level level, struct ckpt_entry *e) {
-	struct stat st;
-
-	if (fstatat(dir_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return mo_printf("it cannot be looked at: %s", strerror(errno));
-	e->mtime_ns = mtime_ns(&st);
-	if (S_ISREG(st.st_mode)) {
-		struct ckpt_file *f = MO_GROW(e->files, e->n_files);
-		*f = (struct ckpt_file){ .name = mo_strdup(e->name), .bytes = st.st_size, .mtime_ns = e->mtime_ns };
-		return NULL;
-	}
-	int fd = openat(dir_fd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return mo_printf("it cannot be opened: %s", strerror(errno));
-	e->directory = true;
-	/* Markers first: a save that ends meanwhile is then seen without its marker, never with a marker and with files of before it. */
-	for (size_t i = 0; i < layout->n_markers; i++)
-		read_marker(fd, layout->markers[i], MO_GROW(e->markers, e->n_markers));
-	list_files(fd, "", level == LEVEL_MARKER ? DEPTH_MAX : 0, e);
-	close(fd);
-	return NULL;
-}
-
-static void report(const struct ckpt_entry *e, const char *dir, char *reason, struct scan_result *ret) {
+static void report(const struct scan *s, const struct ckpt_entry *e, char *reason, struct scan_result *ret) {
 	struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
 	int64_t marked = MO_NONE;
 
 	f->iteration = e->iteration;
-	f->path = mo_path(dir, "%s", e->name);
+	f->path = mo_path(s->dir, "%s", e->name);
 	f->complete = !reason;
 	f->reason = reason;
 	f->bytes = 0;
@@ -205,20 +62,23 @@ static void list_names(DIR *d, const struct ckpt_rules *rules, struct names *ret
 
 	for (struct dirent *de; (de = readdir(d)) && seen < NAMES_MAX; seen++) {
 		int64_t iteration;
+		bool unfinished;
 		struct stat st;
-		if (de->d_name[0] == '.' || !ckpt_is_entry(rules, de->d_name, &iteration))
+		if (de->d_name[0] == '.' || !ckpt_is_entry(rules, de->d_name, &iteration, &unfinished))
 			continue;
-		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
+		if (fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode)))
 			continue;
 		struct ckpt_entry *e = MO_GROW(ret->items, ret->n);
 		e->name = mo_strdup(de->d_name);
 		e->iteration = iteration;
+		if (unfinished)
+			e->damage = mo_strdup("its name says that the save was not finished");
 	}
 	if (ret->items)
 		qsort(ret->items, ret->n, sizeof(*ret->items), newest_first);
 }
 
-static enum ckpt_tracker read_tracker(int dir_fd, const char *name, int64_t *ret) {
+static enum ckpt_tracker read_tracker(int dir_fd, const struct ckpt_rules *rules, const char *name, int64_t *ret) {
 	char text[64];
 
 	if (!name)
@@ -228,71 +88,139 @@ static enum ckpt_tracker read_tracker(int dir_fd, const char *name, int64_t *ret
 		return errno == ENOENT ? TRACKER_MISSING : TRACKER_DAMAGED;
 	ssize_t n = read(fd, text, sizeof(text));
 	close(fd);
-	return n < 0 ? TRACKER_DAMAGED : ckpt_tracker_parse(text, (size_t)n, ret);
+	return n < 0 ? TRACKER_DAMAGED : ckpt_tracker_parse(rules, text, (size_t)n, ret);
 }
 
-/* ---- checkpoint.keep ---- */
-
-/* The announced path is the entry or lies in it. */
-static bool leads_into(const char *path, const char *dir, const char *name) {
-	_cleanup_(mo_freep) char *entry = mo_path(dir, "%s", name), *clean_entry = mo_path_clean(entry), *clean = mo_path_clean(path);
-	size_t n = strlen(clean_entry);
-
-	return strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/');
-}
-
-/* Other things in the directory may end in the same number: without a path only a directory is meant. */
-static bool ordered(int dir_fd, const char *dir, const struct command *order, const struct ckpt_entry *e) {
-	struct stat st;
-
-	for (size_t i = 0; i < order->n_prune; i++) {
-		const struct found_checkpoint *f = &order->prune[i];
-		if (f->iteration != e->iteration)
-			continue;
-		if (f->path)
-			return leads_into(f->path, dir, e->name);
-		return fstatat(dir_fd, e->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-	}
-	return false;
-}
-
-/* Below at only; links are removed, never followed. Markers go first, so that what is half removed is no complete checkpoint. */
-static void remove_tree(int at, const char *name, const struct ckpt_layout *layout, int depth) {
-	int fd = depth < DEPTH_MAX + 2 ? openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-
-	if (fd < 0) {
-		unlinkat(at, name, 0);
-		return;
-	}
-	for (size_t i = 0; depth == 0 && i < layout->n_markers; i++)
-		unlinkat(fd, layout->markers[i], 0);
-	_cleanup_(close_directory) DIR *d = fdopendir(fd);
-	if (!d) {
-		close(fd);
-		return;
-	}
-	for (struct dirent *de; (de = readdir(d)); )
-		if (!mo_streq(de->d_name, ".") && !mo_streq(de->d_name, ".."))
-			remove_tree(dirfd(d), de->d_name, layout, depth + 1);
-	unlinkat(at, name, AT_REMOVEDIR);
-}
-
-/* What could not be removed is found and reported as it is. */
-static void prune(int dir_fd, const char *dir, const struct command *order, struct names *names) {
+static void prune(const struct scan *s, struct names *names) {
 	size_t kept = 0;
 
+	if (s->order->job != MO_NONE)
+		prune_leftovers(s->dir_fd);
 	for (size_t i = 0; i < names->n; i++) {
-		struct stat st;
-		if (ordered(dir_fd, dir, order, &names->items[i])) {
-			remove_tree(dir_fd, names->items[i].name, order->layout, 0);
-			if (fstatat(dir_fd, names->items[i].name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {
-				ckpt_entry_done(&names->items[i]);
-				continue;
-			}
+		if (prune_ordered(s->dir_fd, s->dir, s->order, &names->items[i]) && prune_entry(s->dir_fd, names->items[i].name)) {
+			ckpt_entry_done(&names->items[i]);
+			continue;
 		}
 		names->items[kept++] = names->items[i];
 	}
 	names->n = kept;
+}
+
+/* ---- one entry ---- */
+
+/* The announced path is the entry or lies in it; without one any entry of its iteration is meant. */
+static bool meant(const struct scan *s, const char *path, const struct ckpt_entry *e) {
+	_cleanup_(mo_freep) char *entry = mo_path(s->dir, "%s", e->name), *clean_entry = mo_path_clean(entry), *clean = path ? mo_path_clean(path) : NULL;
+	size_t n = strlen(clean_entry);
+
+	return !path || (strncmp(clean, clean_entry, n) == 0 && (clean[n] == '\0' || clean[n] == '/'));
+}
+
+static const struct found_checkpoint *known_of(const struct scan *s, const struct ckpt_entry *e) {
+	for (size_t i = 0; i < s->order->n_known; i++)
+		if (s->order->known[i].iteration == e->iteration && s->order->known[i].manifest && meant(s, s->order->known[i].path, e))
+			return &s->order->known[i];
+	return NULL;
+}
+
+/* It is not as it was verified: which file? */
+static char *what_changed(const struct scan *s, const struct ckpt_entry *e) {
+	struct ckpt_file *was = NULL;
+	size_t n = 0;
+	char *reason = NULL;
+
+	if (manifest_load(s->dir_fd, e->name, &was, &n) == 0)
+		reason = manifest_difference(was, n, e->files, e->n_files, false);
+	ckpt_files_done(was, n);
+	return reason ? reason : mo_strdup("its files changed since it was verified (which ones is not known: " MANIFEST_DIR " does not say)");
+}
+
+static char *verify(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached) {
+	const struct command *o = s->order;
+	struct checksums c = { .dir_fd = s->dir_fd, .entry = e->name, .part = o->parts > 1 ? o->part : 0, .parts = o->parts > 1 ? o->parts : 1, .bandwidth = s->bandwidth };
+	char *reason = NULL;
+	int r;
+
+	if (s->level == LEVEL_CRC && c.part < c.parts)
+		reason = checksums_make(&c, e->files, e->n_files);
+	else if (s->level == LEVEL_CRC)
+		reason = checksums_join(&c, e->files, e->n_files);
+	if (reason)
+		return reason;
+	*reached = s->level;
+	if (c.parts > 1 && c.part < c.parts) {
+		r = checksums_save_part(&c, e->files, e->n_files);
+		return r < 0 ? mo_printf("its checksums cannot be kept in " MANIFEST_DIR ": %s", strerror(-r)) : NULL;
+	}
+	manifest_save(s->dir_fd, e->name, e->files, e->n_files);
+	return NULL;
+}
+
+/* Offline: its content against the checksums of its manifest. What was copied has other times and inodes. */
+static char *compare_checksums(const struct scan *s, struct ckpt_entry *e, enum ckpt_level *reached, char **note) {
+	struct checksums c = { .dir_fd = s->dir_fd, .entry = e->name, .part = 0, .parts = 1, .bandwidth = s->bandwidth };
+	struct ckpt_file *was = NULL;
+	size_t n = 0, n_summed = 0;
+	char *reason = NULL;
+	int r = manifest_load(s->dir_fd, e->name, &was, &n);
+
+	for (size_t i = 0; i < n; i++)
+		n_summed += was[i].crc != MO_NONE;
+	if (r < 0 || n_summed < n) {
+		*note = mo_printf("no checksums to compare with: %s", r == -EINVAL ? "its manifest is damaged" : "it was not verified at level crc");
+	} else {
+		reason = manifest_difference(was, n, e->files, e->n_files, true);
+		reason = reason ? reason : checksums_make(&c, e->files, e->n_files);
+		for (size_t i = 0; i < n && !reason; i++)
+			if (was[i].crc != e->files[i].crc)
+				reason = mo_printf("%s: its content is not what was verified (CRC32C %08llx, it was %08llx)", e->files[i].name, (unsigned long long)e->files[i].crc, (unsigned long long)was[i].crc);
+		*reached = LEVEL_CRC;
+	}
+	ckpt_files_done(was, n);
+	return reason;
+}
+
+/* A manifest that is there and still true is kept: it may have checksums. */
+static void keep_manifest(const struct scan *s, const struct ckpt_entry *e) {
+	struct ckpt_file *was = NULL;
+	size_t n = 0;
+	_cleanup_(mo_freep) char *differs = manifest_load(s->dir_fd, e->name, &was, &n) < 0 ? mo_strdup("none") : manifest_difference(was, n, e->files, e->n_files, false);
+
+	ckpt_files_done(was, n);
+	if (differs)
+		manifest_save(s->dir_fd, e->name, e->files, e->n_files);
+}
+
+static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *ret) {
+	const struct found_checkpoint *known = known_of(s, e);
+	bool offline = s->order->job == MO_NONE, only = s->order->only != MO_NONE;
+	enum ckpt_level reached = s->level == LEVEL_MARKER ? LEVEL_MARKER : LEVEL_SIZES;
+	char *reason, *note = NULL;
+
+	entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, !known && (offline || only || s->n_whole < THOROUGH), e);
+	_cleanup_(mo_freep) char *digest = e->directory ? manifest_digest(e->files, e->n_files) : NULL;
+	if (known && e->directory && !e->damage) {
+		reason = mo_streq(digest, known->manifest) ? ckpt_judge_tracker(s->rules, e, &s->question) : what_changed(s, e);
+	} else {
+		reason = ckpt_judge(s->rules, e, &s->question);
+		known = NULL;
+		if (!reason && only)
+			reason = verify(s, e, &reached);
+		else if (!reason && offline && s->level == LEVEL_CRC)
+			reason = compare_checksums(s, e, &reached, &note);
+		else if (!reason && !offline)
+			keep_manifest(s, e);
+	}
+	report(s, e, reason, ret);
+	struct found_checkpoint *f = &ret->items[ret->n_items - 1];
+	s->n_whole += f->complete;
+	if (f->complete && !known)
+		mo_str_set(&f->level, ckpt_level_names[reached]);
+	if (f->complete)
+		mo_str_set(&f->manifest, digest);
+	if (note && f->complete)
+		mo_str_set(&f->reason, note);
+	free(note);
 }
 
 /* Several entries of one iteration (a step directory and a log of the same number): the complete one counts. */
@@ -305,31 +233,50 @@ static void keep_one(struct scan_result *ret) {
 	mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, later_is_better ? n - 2 : n - 1);
 }
 
-int scan_directory(const struct command *order, enum ckpt_level level, struct scan_result *ret, struct mo_error *err) {
+/* The tracker names what is not there: it was written before the data, or the data was removed. */
+static void report_missing(const struct scan *s, struct scan_result *ret) {
+	struct ckpt_entry e = { .iteration = s->question.tracker_says };
+
+	if (s->question.tracker != TRACKER_SAYS || e.iteration == INT64_MAX || s->order->only != MO_NONE || ret->n_items >= MO_CHECKPOINTS_MAX)
+		return;
+	for (size_t i = 0; i < ret->n_items; i++)
+		if (ret->items[i].iteration == e.iteration)
+			return;
+	struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
+	f->iteration = e.iteration;
+	f->path = mo_strdup(s->dir);
+	f->bytes = 0;
+	f->reason = mo_printf("the tracker file %s names it, but it is not there", s->order->layout->tracker);
+}
+
+int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
 	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
 	_cleanup_(names_done) struct names names = { 0 };
 	const struct ckpt_layout *layout = order->layout;
 	_cleanup_(mo_freep) char *dir = layout->subdir ? mo_path(order->dir, "%s", layout->subdir) : mo_strdup(order->dir);
-	int64_t says = MO_NONE;
 	int r = ckpt_rules_new(layout, &rules, err);
 
 	if (r < 0)
 		return r;
-	_cleanup_(close_directory) DIR *d = open_directory(AT_FDCWD, dir, true);
+	_cleanup_(directory_close) DIR *d = directory_open(AT_FDCWD, dir, true);
 	if (!d && errno == ENOENT)
 		return 0;
 	if (!d)
 		return mo_error_set(err, -errno, "it cannot be read: %s", strerror(errno));
+	struct scan s = { .order = order, .level = level, .bandwidth = bandwidth, .dir = dir, .dir_fd = dirfd(d), .rules = rules };
+	s.question = (struct ckpt_question){ .level = level, .world = order->world, .announced = order->announced, .tracker_says = MO_NONE };
 	list_names(d, rules, &names);
-	prune(dirfd(d), dir, order, &names);
-	enum ckpt_tracker tracker = read_tracker(dirfd(d), layout->tracker, &says);
+	prune(&s, &names);
+	s.question.tracker = read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
 	for (size_t i = 0; i < names.n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
 		struct ckpt_entry *e = &names.items[i];
-		char *reason = read_entry(dirfd(d), layout, level, e);
-		report(e, dir, reason ? reason : ckpt_judge(rules, e, level, order->world, tracker, says), ret);
+		if (order->only != MO_NONE && (e->iteration != order->only || !meant(&s, order->path, e)))
+			continue;
+		examine(&s, e, ret);
 		keep_one(ret);
-		ckpt_entry_done(e);            /* one entry's files in memory at a time */
+		ckpt_entry_done(e);
 	}
+	report_missing(&s, ret);
 	return 0;
 }
 

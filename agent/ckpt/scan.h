@@ -1,10 +1,45 @@
 /* Reads a checkpoint directory into the entries that agent/core/ckpt.h judges. Links are never followed below the directory itself; sizes and counts are limited. */
 #pragma once
-#include "agent/core/ckpt.h"
+#include <dirent.h>
+
+#include "agent/core/manifest.h"
 #include "lib/model/message.h"
 
+#define FILES_MAX 400000               /* files of one checkpoint: 131,072 ranks with three each */
+#define DEPTH_MAX 4                    /* directories below an entry */
+#define REMOVING ".moe-removing-"      /* what checkpoint.keep removes has this name from its first moment on */
+
 /* Looks at order->dir and fills items (newest iteration first, MO_CHECKPOINTS_MAX at most, one per iteration). A missing directory has no items.
- * 0, or a negative errno with err: the directory or the layout cannot be read. */
-int scan_directory(const struct command *order, enum ckpt_level level, struct scan_result *ret, struct mo_error *err);
+ * bandwidth: bytes per second for checksums, 0 = no limit. 0, or a negative errno with err: the directory or the layout cannot be read. */
+int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth, struct scan_result *ret, struct mo_error *err);
 /* Makes the directory and a file in it, removes the file. 0, -EACCES and its like: not writable; other errors with err. */
 int scan_probe(const char *dir, struct mo_error *err);
+
+/* entry.c. Follows a link only in the last part, and only when told so. NULL with errno. */
+DIR *directory_open(int at, const char *name, bool follow);
+void directory_close(DIR **d);
+/* A regular file below `at` ("/" in name allowed), no link in any part of its path. -errno. */
+int file_open(int at, const char *name);
+/* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also whether archives are cut (opens every file). */
+void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules, enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
+
+/* format.c. Why this file cannot be whole, NULL = it may be; caller frees. */
+char *format_damage(int fd, const char *name, int64_t bytes);
+
+/* checksum.c: manifests and checksums of one entry, in MANIFEST_DIR of the checkpoint directory */
+struct checksums { int dir_fd; const char *entry; int64_t part, parts, bandwidth; };
+/* CRC32C of each file of this part. NULL, or why a file cannot be what it was; caller frees. */
+char *checksums_make(const struct checksums *c, struct ckpt_file *files, size_t n);
+int checksums_save_part(const struct checksums *c, const struct ckpt_file *files, size_t n);
+/* Takes what the parts found. NULL, or which file no part read as it is now; caller frees. */
+char *checksums_join(const struct checksums *c, struct ckpt_file *files, size_t n);
+void manifest_save(int dir_fd, const char *entry, const struct ckpt_file *files, size_t n);
+/* 0, -ENOENT, -EINVAL */
+int manifest_load(int dir_fd, const char *entry, struct ckpt_file **ret, size_t *n_ret);
+void manifest_remove(int dir_fd, const char *entry);
+
+/* prune.c: checkpoint.keep */
+bool prune_ordered(int dir_fd, const char *dir, const struct command *order, const struct ckpt_entry *e);
+/* true when it is gone */
+bool prune_entry(int dir_fd, const char *name);
+void prune_leftovers(int dir_fd);

@@ -3,33 +3,50 @@
 #include "lib/base/error.h"
 #include "lib/model/engine.h"
 
-struct ckpt_file { char *name; int64_t bytes, mtime_ns; };             /* name relative to the entry, "/" between */
+struct ckpt_file {
+	char *name;              /* relative to the entry, "/" between */
+	int64_t bytes, mtime_ns, inode;
+	char *damage;            /* why its content cannot be whole (a cut archive), a link; NULL = nothing known */
+	int64_t crc;             /* CRC32C, MO_NONE = not made */
+};
 struct ckpt_marker {
-	char *name;
+	char *name;              /* of alternatives the one that is there */
 	bool present; int64_t bytes, mtime_ns;
 	char *damage;            /* why its content is not whole (JSON that does not parse, a cut pickle), NULL fine */
 	int64_t iteration, world;/* what a JSON marker says of itself, MO_NONE = nothing */
-	bool lists_files; struct ckpt_file *files; size_t n_files;     /* JSON marker with files: {name: bytes} */
+	bool lists_files; struct ckpt_file *files; size_t n_files;     /* JSON marker with files: {name: bytes}; bytes MO_NONE = any size, of layout.listed */
+	bool contains;           /* layout.contains was found in it */
 };
 struct ckpt_entry {
 	char *name; int64_t iteration;
 	bool directory;
+	char *damage;            /* it cannot be a checkpoint whatever it holds: a link, a save that never ended; NULL */
+	bool too_many;           /* the listing was cut */
 	int64_t mtime_ns;
-	struct ckpt_file *files; size_t n_files;       /* regular files, markers included */
+	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
 };
+void ckpt_files_done(struct ckpt_file *files, size_t n);
+void ckpt_files_sort(struct ckpt_file *files, size_t n);               /* by name */
 void ckpt_entry_done(struct ckpt_entry *e);
 
 enum ckpt_tracker { TRACKER_NONE, TRACKER_MISSING, TRACKER_DAMAGED, TRACKER_SAYS };    /* NONE: the layout has none */
-/* Content of a tracker file -> its iteration; "release" = INT64_MAX. TRACKER_SAYS or TRACKER_DAMAGED. */
-enum ckpt_tracker ckpt_tracker_parse(const char *text, size_t n, int64_t *ret);
 
-enum ckpt_level { LEVEL_MARKER, LEVEL_SIZES };
+enum ckpt_level { LEVEL_MARKER, LEVEL_SIZES, LEVEL_CRC };
+extern const char *const ckpt_level_names[3];
 struct ckpt_rules;
 int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, struct mo_error *err);
 struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r);
 MO_DEFINE_CLEANUP(struct ckpt_rules, ckpt_rules_free)
-/* Whether a name in the directory is an entry, and of which iteration. */
-bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration);
-/* NULL = complete; else why not, caller frees. world: ranks that must have written it, MO_NONE = any. */
-char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, enum ckpt_level level, int64_t world, enum ckpt_tracker tracker, int64_t tracker_says);
+/* Content of a tracker file -> its iteration, a plain number or an entry's name; "release" = INT64_MAX. TRACKER_SAYS or TRACKER_DAMAGED. */
+enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n, int64_t *ret);
+/* Whether a name in the directory is an entry, and of which iteration; unfinished: one whose name says that its save never ended. */
+bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished);
+/* Whether the layout asks what is in the marker, and what its content says (listed, contains). */
+bool ckpt_reads_markers(const struct ckpt_rules *r);
+void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m);
+/* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the engine says that it is complete, which counts where the layout says so. */
+struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
+/* NULL = complete; else why not, caller frees. */
+char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q);
+char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q); /* that part alone */

@@ -21,10 +21,17 @@ static const struct mo_field ckpt_layout_fields[] = {
 	MO_F(ckpt_layout, entry, MO_STR),
 	MO_F(ckpt_layout, subdir, MO_STR),
 	MO_F(ckpt_layout, tracker, MO_STR),
+	MO_F(ckpt_layout, tracker_names_entry, MO_BOOL, .omit = true),
 	MO_F_LIST(ckpt_layout, markers, MO_STRS),
 	MO_F(ckpt_layout, shard, MO_STR),
 	MO_F(ckpt_layout, marker_last, MO_BOOL),
 	MO_F(ckpt_layout, announced_is_complete, MO_BOOL),
+	MO_F(ckpt_layout, unfinished, MO_STR, .omit = true),
+	MO_F(ckpt_layout, leftover, MO_STR, .omit = true),
+	MO_F(ckpt_layout, listed, MO_STR, .omit = true),
+	MO_F(ckpt_layout, contains, MO_STR, .omit = true),
+	MO_F(ckpt_layout, grid, MO_STR, .omit = true),
+	MO_F(ckpt_layout, grid_is_world, MO_BOOL, .omit = true),
 };
 const struct mo_desc ckpt_layout_desc = MO_DESC(ckpt_layout, ckpt_layout_fields);
 

@@ -24,10 +24,18 @@ struct ckpt_layout {
 	char *entry;             /* PCRE2 on the entry's name with a group `iteration`, e.g. ^iter_(?<iteration>\d{7})$ */
 	char *subdir;            /* relative directory that holds the entries, NULL = checkpoint.dir itself */
 	char *tracker;           /* file with the newest iteration, e.g. latest_checkpointed_iteration.txt; NULL = none */
-	char **markers; size_t n_markers;   /* files that must exist and be non-empty, e.g. COMPLETE, metadata.json */
+	bool tracker_names_entry;/* it holds an entry's name instead, as DeepSpeed's latest does */
+	char **markers; size_t n_markers;   /* files that must exist and be non-empty, e.g. COMPLETE, metadata.json, state/_METADATA; "a|b" = one of them */
 	char *shard;             /* PCRE2 on file names that must be non-empty, NULL = any file */
 	bool marker_last;        /* shards newer than the marker mean a half replaced checkpoint */
 	bool announced_is_complete; /* a CHECKPOINT= announcement counts as the marker (torch, command) */
+	char *unfinished;        /* PCRE2 on names with a group `iteration`: an entry whose save never ended, e.g. ^(?<iteration>\d+)\.orbax-checkpoint-tmp; NULL = none */
+	char *leftover;          /* PCRE2 on file names: one that is there while a save is under way, or was cut, e.g. \.metadata\.tmp$ */
+	char *listed;            /* PCRE2 searched in the markers' content: every match is a file that must be there, e.g. __\d+_\d+\.distcp */
+	char *contains;          /* PCRE2 that the content of a marker must hold, e.g. optim; without it the save is of the model only */
+	char *grid;              /* PCRE2 on file names with up to four groups that are numbers: every combination of the numbers up to the largest must be there;
+	                          * with markers too it is a second format: where there are such files they stand for the markers */
+	bool grid_is_world;      /* there are as many such files as ranks; else the ranks are a multiple of them */
 };
 /* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */
 struct engine_heartbeat {

@@ -59,6 +59,8 @@ static const struct mo_field found_checkpoint_fields[] = {
 	MO_F(found_checkpoint, complete, MO_BOOL),
 	MO_F(found_checkpoint, reason, MO_STR),
 	MO_F(found_checkpoint, saved_at, MO_TIME),
+	MO_F(found_checkpoint, level, MO_STR, .omit = true, .max = 16),
+	MO_F(found_checkpoint, manifest, MO_STR, .omit = true, .max = 64),
 };
 const struct mo_desc found_checkpoint_desc = MO_DESC(found_checkpoint, found_checkpoint_fields);
 
@@ -102,6 +104,12 @@ static const struct mo_field command_fields[] = {
 	MO_F(command, allow_root, MO_BOOL, .omit = true),
 	MO_F(command, world, MO_INT, .omit = true),
 	MO_F_VEC(command, prune, &found_checkpoint_desc, .omit = true, .max = MO_CHECKPOINTS_MAX),
+	MO_F_VEC(command, known, &found_checkpoint_desc, .omit = true, .max = MO_CHECKPOINTS_MAX),
+	MO_F(command, only, MO_INT, .omit = true),
+	MO_F(command, path, MO_STR, .omit = true),
+	MO_F(command, announced, MO_BOOL, .omit = true),
+	MO_F(command, part, MO_INT, .omit = true),
+	MO_F(command, parts, MO_INT, .omit = true),
 	MO_F(command, query, MO_INT, .omit = true),
 	MO_F(command, what, MO_STR, .omit = true, .max = 32),
 	MO_F(command, rank, MO_INT, .omit = true),

@@ -14,6 +14,7 @@
 
 #define MO_PROTOCOL 1
 #define MO_BEAT_MS 1000
+#define MO_VERIFY_ORDER (-(1LL << 56))   /* attempts below name orders to verify a checkpoint; other negative ones name orders of checkpoint.keep */
 
 /* Progress of one local rank in a beat; only those that changed since the last acknowledged beat. */
 struct rank_progress { int64_t rank, iteration; double step_ms; int phase; };
@@ -41,7 +42,11 @@ struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: 
 struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
-struct found_checkpoint { int64_t iteration; char *path; int64_t bytes; bool complete; char *reason; int64_t saved_at; };
+struct found_checkpoint {
+	int64_t iteration; char *path; int64_t bytes; bool complete; char *reason; int64_t saved_at;
+	char *level;             /* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is not complete */
+	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/manifest.h), NULL = not taken */
+};
 extern const struct mo_desc found_checkpoint_desc;
 struct scan_result {
 	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
@@ -72,6 +77,11 @@ struct command {
 	bool allow_root;                   /* SCAN: the submitter may run ranks as root; the agent must allow it too */
 	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
+	struct found_checkpoint *known; size_t n_known; /* SCAN: iteration and manifest of what was verified: its manifest is compared, nothing else */
+	int64_t only;                      /* SCAN: verify this iteration alone, after its save; attempt is then an order number below MO_VERIFY_ORDER; MO_NONE = look at all */
+	char *path;                        /* with only: where it was announced, NULL = by its name */
+	bool announced;                    /* with only: the engine itself said that it is complete */
+	int64_t part, parts;               /* with only and level crc: checksums of this part of the files; part = parts: put the parts together, of one part: both at once */
 	int64_t query;                     /* QUERY: id of the question; not durable, asked again by the client */
 	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/env_record.h as JSON) */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */

@@ -239,6 +239,40 @@ static void read_shard_pattern(struct reader *r, const struct key *k, const stru
 		check_pattern(r, v, NULL);
 }
 
+static void read_unfinished(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (value_text(r, k->path, v, &e->layout.unfinished))
+		check_pattern(r, v, "iteration");
+}
+
+static void layout_pattern(struct reader *r, const struct key *k, const struct ynode *v, char **ret)
+{
+	if (value_text(r, k->path, v, ret))
+		check_pattern(r, v, NULL);
+}
+
+static void read_leftover(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.leftover);
+}
+
+static void read_listed(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.listed);
+}
+
+static void read_contains(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.contains);
+}
+
+static void read_grid(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.grid);
+}
+
 static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -278,10 +312,17 @@ static const struct key engine_keys[] = {
 	CUSTOM("layout.entry", read_entry_pattern, .required = true),
 	F("layout.subdir", KEY_TEXT, layout.subdir),
 	F("layout.tracker", KEY_TEXT, layout.tracker),
+	F("layout.tracker_names_entry", KEY_BOOL, layout.tracker_names_entry),
 	LIST("layout.markers", layout.markers, layout.n_markers),
 	CUSTOM("layout.shard", read_shard_pattern),
 	F("layout.marker_last", KEY_BOOL, layout.marker_last),
 	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
+	CUSTOM("layout.unfinished", read_unfinished),
+	CUSTOM("layout.leftover", read_leftover),
+	CUSTOM("layout.listed", read_listed),
+	CUSTOM("layout.contains", read_contains),
+	CUSTOM("layout.grid", read_grid),
+	F("layout.grid_is_world", KEY_BOOL, layout.grid_is_world),
 	F("needs_steps", KEY_BOOL, needs_steps),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },

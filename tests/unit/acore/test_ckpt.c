@@ -91,7 +91,7 @@ static int teardown(void **state) {
 }
 
 static void torn(struct bed *b, const char *words) {
-	_cleanup_(mo_freep) char *reason = ckpt_judge(b->rules, &b->e, b->level, b->world, b->tracker, b->says);
+	_cleanup_(mo_freep) char *reason = ckpt_judge(b->rules, &b->e, &(struct ckpt_question){ .level = b->level, .world = b->world, .tracker = b->tracker, .tracker_says = b->says });
 
 	if (!words != !reason || (words && !strstr(reason, words)))
 		fail_msg("said '%s', wanted '%s'", reason ? reason : "complete", words ? words : "complete");
@@ -183,6 +183,7 @@ static void test_megatron_without_shards(void **state) {
 }
 
 static void test_entries(void **state) {
+	bool unfinished;
 	struct bed *b = *state;
 	static const struct { const char *name; int64_t iteration; } cases[] = {
 		{ "iter_0000020", 20 }, { "iter_20", -1 }, { "xiter_0000020", -1 }, { "iter_0000020.tmp", -1 }, { "", -1 },
@@ -193,15 +194,15 @@ static void test_entries(void **state) {
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		n = -1;
-		assert_int_equal(ckpt_is_entry(b->rules, cases[i].name, &n), cases[i].iteration >= 0);
+		assert_int_equal(ckpt_is_entry(b->rules, cases[i].name, &n, &unfinished), cases[i].iteration >= 0);
 		assert_int_equal(n, cases[i].iteration);
 	}
 	mo_desc_init(&ckpt_layout_desc, &plain);
 	assert_int_equal(ckpt_rules_new(&plain, &rules, NULL), 0);     /* no layout at all: a name that ends in digits */
-	assert_true(ckpt_is_entry(rules, "step-500", &n) && n == 500);
-	assert_true(ckpt_is_entry(rules, "42", &n) && n == 42);
-	assert_false(ckpt_is_entry(rules, "step-500.pt", &n));
-	assert_false(ckpt_is_entry(rules, "99999999999999999999999", &n));
+	assert_true(ckpt_is_entry(rules, "step-500", &n, &unfinished) && n == 500);
+	assert_true(ckpt_is_entry(rules, "42", &n, &unfinished) && n == 42);
+	assert_false(ckpt_is_entry(rules, "step-500.pt", &n, &unfinished));
+	assert_false(ckpt_is_entry(rules, "99999999999999999999999", &n, &unfinished));
 	ckpt_rules_free(rules);
 }
 
@@ -221,6 +222,7 @@ static void test_bad_layouts(void **state) {
 }
 
 static void test_tracker(void **state) {
+	struct bed *b = *state;
 	static const struct { const char *text; size_t n; int kind; int64_t says; } cases[] = {
 		{ "20", 2, TRACKER_SAYS, 20 }, { " 20\n", 4, TRACKER_SAYS, 20 }, { "release\n", 8, TRACKER_SAYS, INT64_MAX }, { "", 0, TRACKER_DAMAGED, 7 }, { "\n", 1, TRACKER_DAMAGED, 7 },
 		{ "2\0" "0", 3, TRACKER_DAMAGED, 7 }, { "20x", 3, TRACKER_DAMAGED, 7 }, { "-1", 2, TRACKER_DAMAGED, 7 }, { "\0\0\0\0", 4, TRACKER_DAMAGED, 7 },
@@ -228,7 +230,7 @@ static void test_tracker(void **state) {
 	};
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		int64_t says = 7;
-		assert_int_equal(ckpt_tracker_parse(cases[i].text, cases[i].n, &says), cases[i].kind);
+		assert_int_equal(ckpt_tracker_parse(b->rules, cases[i].text, cases[i].n, &says), cases[i].kind);
 		assert_int_equal(says, cases[i].says);
 	}
 }
@@ -238,7 +240,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_tiny, setup_tiny, teardown), cmocka_unit_test_setup_teardown(test_plain_marker, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_any_file_must_be_filled, setup, teardown), cmocka_unit_test_setup_teardown(test_megatron, setup_megatron, teardown),
 		cmocka_unit_test_setup_teardown(test_megatron_without_shards, setup_megatron, teardown), cmocka_unit_test_setup_teardown(test_entries, setup_megatron, teardown),
-		cmocka_unit_test(test_bad_layouts), cmocka_unit_test(test_tracker),
+		cmocka_unit_test(test_bad_layouts), cmocka_unit_test_setup_teardown(test_tracker, setup_megatron, teardown),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt", tests, NULL, NULL);
 }

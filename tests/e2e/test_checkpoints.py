@@ -1,0 +1,177 @@
+"""The checkpoint ledger: every damaged directory of tests/fixtures/checkpoints.py through `moectl checkpoints --dir`, checksums and manifests, removal that a kill cut short."""
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
+import checkpoints as fixtures  # noqa: E402
+from lib import BUILD, MOECTL, ROOT, Suite, clean_env, equal, moectl, need  # noqa: E402
+
+suite = Suite()
+
+
+def in_directory(fn):
+    @functools.wraps(fn)
+    def run():
+        with tempfile.TemporaryDirectory() as top:
+            fn(os.path.join(top, "ckpt"))
+    return suite.test(run)
+
+
+def look(top, kind, *words, world=4, level=None):
+    args = ["checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", world] + (["--verify", level] if level else []) + list(words)
+    doc = json.loads(moectl(*args, "--json").stdout)
+    return doc, {c["iteration"]: c for c in doc["items"]}
+
+
+def helper(order, *words):
+    return subprocess.run([os.path.join(BUILD, "moe-ckpt"), "--scan", "-", "--allow-root"] + list(words), input=json.dumps(order), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def ask(order, *words):
+    r = helper(order, *words)
+    need(r.returncode == 0, "moe-ckpt: %s" % r.stderr)
+    return {i["iteration"]: i for i in json.loads(r.stdout)["items"]}
+
+
+TORCH = {"entry": r"(?<iteration>\d+)$", "markers": ["COMPLETE"], "announced_is_complete": True}
+
+
+def order(top, **kw):
+    return {"kind": "scan", "dir": top, "layout": TORCH, "level": "sizes", "job": 7, "attempt": 2, "world": 4, **kw}
+
+
+def damaged(kind):
+    engine = fixtures.ENGINES[kind]
+
+    def run():
+        for name, damage, iteration, words in engine.cases():
+            with tempfile.TemporaryDirectory() as box:
+                top = os.path.join(box, "ckpt")
+                engine.build(top)
+                doc, items = look(top, kind)
+                equal({i: c["state"] for i, c in items.items()}, {10: "verified", 20: "verified"}, "%s, whole" % kind)
+                equal(doc["resume"], {"iteration": 20}, "resume")
+                damage(top)
+                doc, items = look(top, kind)
+                need(iteration in items and items[iteration]["state"] == "torn", lambda: "%s: %s passes: %s" % (kind, name, items.get(iteration)))
+                need(words in items[iteration]["reason"], lambda: "%s: %s: %r, not %r" % (kind, name, items[iteration]["reason"], words))
+                need(doc["resume"] != {"iteration": iteration}, "a damaged one is resumed")
+                out = moectl("checkpoints", "--dir", top, "--engine", kind.split()[0], "--world", 4).stdout
+                need(len([x for x in out.split("\n") if x]) == len(items) + 2, lambda: "%s: %s: not one line per checkpoint:\n%s" % (kind, name, out))
+    run.__name__ = "damaged_" + kind.replace("-", "_").replace(" ", "_")
+    suite.test(run)
+
+
+for k in sorted(fixtures.ENGINES):
+    damaged(k)
+
+
+@in_directory
+def shards_must_fit_the_world(top):
+    for kind, words in (("deepspeed", "4 ranks wrote it, the job has 8"), ("torch", "4 ranks wrote it, the job has 8"), ("megatron-lm legacy", "no multiple")):
+        where = top + kind.replace(" ", "-")
+        fixtures.ENGINES[kind].build(where)
+        need(words in look(where, kind, world=6 if "legacy" in kind else 8)[1][20]["reason"], kind)
+
+
+@in_directory
+def checksums_tell_rot(top):
+    engine = fixtures.ENGINES["torch"]
+    engine.build(top)
+    _, items = look(top, "torch", level="crc")
+    equal((items[20]["state"], items[20]["level"]), ("verified", "sizes"), "without checksums")
+    need("no checksums" in items[20]["reason"], items[20])
+    found = ask(order(top, level="crc", only=20, attempt=-(1 << 57)))
+    equal((found[20]["complete"], found[20]["level"], list(found)), (True, "crc", [20]), "verified after its save")
+    _, items = look(top, "torch", level="crc")
+    equal((items[20]["state"], items[20]["level"], items[20]["reason"]), ("verified", "crc", None), "with checksums")
+    fixtures.flip(engine.at(top, 20, engine.shard))
+    equal(look(top, "torch")[1][20]["state"], "verified", "sizes cannot see rot")
+    doc, items = look(top, "torch", level="crc")
+    equal((items[20]["state"], doc["resume"]), ("torn", {"iteration": 10}), "rot")
+    need("its content is not what was verified" in items[20]["reason"] and engine.shard in items[20]["reason"], items[20])
+
+
+@in_directory
+def checksums_in_parts(top):
+    engine = fixtures.ENGINES["megatron-lm"]
+    engine.build(top)
+    layout = {"entry": r"^iter_(?<iteration>\d{7,})$", "markers": [".metadata"], "shard": r"\.distcp$"}
+    parts = [ask(order(top, layout=layout, level="crc", only=20, part=p, parts=3, attempt=-(1 << 57) - p))[20] for p in range(3)]
+    need(all(p["complete"] for p in parts), parts)
+    whole = ask(order(top, layout=layout, level="crc", only=20, part=3, parts=3))[20]
+    equal((whole["complete"], whole["level"]), (True, "crc"), "joined")
+    with open(os.path.join(top, ".moe-manifests/iter_0000020")) as f:
+        lines = f.read().split("\n")
+    equal(len(lines), 1 + 8 + 3 + 1 + 1, "lines of the manifest")
+    need(all(len(x.split()[3]) == 8 for x in lines[1:-2]), lines)
+    equal(os.listdir(os.path.join(top, ".moe-manifests")), ["iter_0000020"], "parts are removed")
+    lost = ask(order(top, layout=layout, level="crc", only=10, part=3, parts=3))[10]
+    need(not lost["complete"] and "are gone" in lost["reason"], lost)
+
+
+@in_directory
+def manifest_is_compared(top):
+    engine = fixtures.ENGINES["torch"]
+    engine.build(top)
+    first = ask(order(top))
+    known = [{"iteration": i, "manifest": c["manifest"]} for i, c in first.items()]
+    shard = engine.at(top, 20, engine.shard)
+    for change, words in ((lambda: fixtures.write(shard, fixtures.safetensors()), "written again"), (lambda: os.truncate(shard, 5), "it has 5 bytes"), (lambda: os.unlink(shard), "is gone"),
+                          (lambda: fixtures.write(engine.at(top, 20, "a\nb"), "x"), "appeared"), (lambda: os.replace(engine.at(top, 10, engine.shard), shard), "was replaced")):
+        engine.build(top)
+        if os.path.exists(engine.at(top, 20, "a\nb")):
+            os.unlink(engine.at(top, 20, "a\nb"))
+        first = ask(order(top))
+        known = [{"iteration": i, "manifest": c["manifest"]} for i, c in first.items()]
+        same = ask(order(top, known=known))
+        need(all(c["complete"] and c["level"] is None if "level" in c else c["complete"] for c in same.values()), same)
+        change()
+        changed = ask(order(top, known=known))[20]
+        need(not changed["complete"] and words in changed["reason"], changed)
+
+
+@in_directory
+def hundred_thousand_files(top):
+    engine = fixtures.ENGINES["torch"]
+    engine.build(top)
+    for i in range(100000):
+        open(engine.at(top, 20, "x%d" % i), "wb").close()
+    began = time.monotonic()
+    equal(ask(order(top))[20]["complete"], True, "a huge directory")
+    need(time.monotonic() - began < 20, "it took %.1f s" % (time.monotonic() - began))
+
+
+@in_directory
+def removal_that_was_cut_is_finished(top):
+    engine = fixtures.ENGINES["torch"]
+    engine.build(top)
+    engine.save(top, 30, 4)
+    for i in range(20000):
+        open(engine.at(top, 10, "x%d" % i), "wb").close()
+    p = subprocess.Popen([os.path.join(BUILD, "moe-ckpt"), "--scan", json.dumps(order(top, attempt=-11, prune=[{"iteration": 10}])), "--allow-root"], stdout=subprocess.DEVNULL)
+    going = os.path.join(top, ".moe-removing-step_10")
+    while not os.path.exists(going) and p.poll() is None:
+        pass
+    p.send_signal(signal.SIGKILL)
+    p.wait()
+    need(not os.path.exists(engine.at(top, 10)), "it has its name still")
+    need(os.path.exists(going), "the kill came too late to show anything")
+    equal(sorted(ask(order(top))), [20, 30], "what is half removed is no checkpoint")
+    need(not os.path.exists(going), "what was left is not removed")
+    fixtures.write(os.path.join(os.path.dirname(top), "precious"), "x")
+    os.symlink(os.path.dirname(top), os.path.join(top, ".moe-removing-link"))
+    os.symlink(os.path.dirname(top), os.path.join(top, "step_40"))
+    ask(order(top, attempt=-41, prune=[{"iteration": 40}]))
+    need(os.path.exists(os.path.join(os.path.dirname(top), "precious")) and os.path.islink(os.path.join(top, "step_40")), "a link was followed")
+
+
+suite.main()
