@@ -85,7 +85,7 @@ static double activations(const struct shape *s, int64_t stage)
 	return bytes;
 }
 
-static void stage_memory(const struct shape *s, int64_t stage, struct plan_memory *ret)
+void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret)
 {
 	double dense, experts, dp = (double)(s->dp * s->cp), edp = (double)shape_edp(s);
 	bool zero1 = mo_streq(s->sharding, "zero1"), zero2 = mo_streq(s->sharding, "zero2"), zero3 = mo_streq(s->sharding, "zero3");
@@ -120,7 +120,7 @@ void memory_of(const struct shape *s, struct plan_memory *ret)
 		/* Later stages hold fewer micro-batches; of them only the last, with the logits, can be the fullest. */
 		if (stage >= STAGES_TRIED && stage < s->pp - 1)
 			stage = s->pp - 1;
-		stage_memory(s, stage, &m);
+		memory_of_stage(s, stage, &m);
 		if (m.total > ret->total)
 			*ret = m;
 	}

@@ -5,7 +5,7 @@
 #include "lib/plan/parts.h"
 
 /* Width of a query/key and of a value head. */
-static void head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v)
+void model_head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v)
 {
 	double d = m->head_dim != MO_NONE ? (double)m->head_dim : (double)m->hidden / (double)m->heads;
 
@@ -17,7 +17,7 @@ static double attention_weights(const struct recipe_model *m)
 {
 	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
 
-	head_widths(m, &qk, &v);
+	model_head_widths(m, &qk, &v);
 	if (!m->mla)
 		return 2 * h * a * qk + 2 * h * kv * qk;
 	double q = (double)m->mla->q_lora, z = (double)m->mla->kv_lora, rope = (double)m->mla->qk_rope, nope = (double)m->mla->qk_nope;
@@ -63,7 +63,7 @@ struct params plan_params(const struct recipe_model *m)
 }
 
 /* Mean number of earlier tokens that a token attends to. */
-static double mean_context(const struct recipe_model *m, double seq)
+double model_context(const struct recipe_model *m, double seq)
 {
 	double w = (double)m->window;
 
@@ -75,10 +75,10 @@ double plan_flops_per_token(const struct recipe_model *m, int64_t seq)
 	struct params p = plan_params(m);
 	double qk, v, layers = (double)(m->layers + MO_MAX(m->mtp, 0)), matmul = p.active - (m->tied ? 0 : p.embedding);
 
-	head_widths(m, &qk, &v);
+	model_head_widths(m, &qk, &v);
 	if (m->mtp > 0)     /* active weights of the MTP layers, and their logits */
 		matmul += p.mtp - (m->moe ? (double)m->mtp * (double)(m->moe->experts - m->moe->topk) * p.expert : 0) + (double)m->mtp * p.embedding;
-	return 6 * matmul + 6 * layers * mean_context(m, (double)seq) * (double)m->heads * (qk + v);
+	return 6 * matmul + 6 * layers * model_context(m, (double)seq) * (double)m->heads * (qk + v);
 }
 
 int64_t shape_micro_batches(const struct shape *s)

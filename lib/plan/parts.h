@@ -1,15 +1,36 @@
-/* One plan while it is computed. Private to lib/plan. */
+/* One plan while it is computed. Private to lib/plan and to the tests and benchmarks that look inside. Order: params -> layer, comm -> time; memory beside them. */
 #pragma once
+#include "lib/plan/constants.h"
 #include "lib/plan/plan.h"
 
+/* What the recipe's features: and bind: switch on, as far as it changes time or memory. */
+struct shape_features {
+	bool deepep;                 /* dispatch with node-limited copies instead of a plain all-to-all */
+	bool overlap_a2a;            /* exchanges of one micro-batch behind computing of another (1F1B overlap, DualPipe) */
+	bool fused_loss;             /* no FP32 copy of the logits */
+	bool bound;                  /* NUMA binding and kernel arguments in device memory */
+	bool small_optimizer;        /* precision-aware: BF16 gradients and moments */
+	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
+	int64_t sync_free;           /* 0..3 */
+	int64_t recompute_layers;    /* per stage, with recompute full; 0 = all */
+	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
+};
+/* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
+struct curve { struct { double bytes, gbs; } points[32]; size_t n; };
 struct shape {
 	const struct recipe_model *model;
 	const struct gpu_type *gpu;
 	const char *precision, *schedule, *recompute, *sharding;   /* schedule is never NULL here */
 	int64_t gpus, tp, pp, vpp, ep, etp, cp, dp;
 	int64_t micro, global, seq;
+	int64_t shard;                                             /* ranks that zero shards over; 0 = all of dp x cp */
 	double nic_gbps;
+	struct shape_features features;
+	const struct plan_constants *k;                            /* NULL: plan_constants */
+	const struct curve *a2a_curve, *reduce_curve;              /* measured instead of the catalogue's; NULL: catalogue */
 };
+static inline const struct plan_constants *shape_k(const struct shape *s) { return s->k ? s->k : &plan_constants; }
+struct shape_features shape_features_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
 int64_t shape_edp(const struct shape *s);                   /* ranks that hold the same experts */
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
@@ -17,8 +38,41 @@ double shape_tokens(const struct shape *s);                 /* of one micro-batc
 void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64_t *ret_last);
 /* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp). */
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts);
+double model_context(const struct recipe_model *m, double seq);        /* mean number of earlier tokens that a token attends to */
+void model_head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v);
 
-void memory_of(const struct shape *s, struct plan_memory *ret);
+/* Seconds on one rank for one micro-batch. backward holds recomputation; wgrad is the part of backward that zero-bubble schedules may move. */
+struct pass { double compute, a2a, tp, cp, launch; };       /* launch: the GPU waits for the host */
+struct layer_cost { struct pass forward, backward; double wgrad; };
+struct costs { struct layer_cost dense, moe, embedding, head; };   /* head: final norm, logits, loss and MTP layers */
+void costs_of(const struct shape *s, struct costs *ret);
+double pass_total(const struct pass *p);
+/* Sum over the layers of a stage, with embedding on the first and head on the last one. */
+struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64_t stage);
+void pass_add(struct pass *to, const struct pass *what, double times);
+
+/* layer.c: kernels of one layer, one micro-batch, one rank */
+struct kernels { double forward, backward, wgrad, recompute; };    /* recompute: what `s->recompute` adds to backward */
+struct kernels dense_kernels(const struct shape *s);
+struct kernels moe_kernels(const struct shape *s);
+struct kernels head_kernels(const struct shape *s);
+struct kernels embedding_kernels(const struct shape *s);
+
+/* comm.c: seconds of one exchange, before anything hides it */
+double comm_tp(const struct shape *s);                      /* one direction of one layer */
+double comm_cp(const struct shape *s);
+double comm_a2a(const struct shape *s);                     /* dispatch and combine of one layer, one direction */
+double comm_p2p(const struct shape *s);                     /* activations of one micro-batch to the next stage */
+double comm_fsdp_gather(const struct shape *s, double weights, bool experts);  /* weights: of one rank's layer, unsharded */
+double comm_grads(const struct shape *s, double dense, double experts);        /* reduce-scatter and all-gather of a stage's weights */
+bool comm_fsdp(const struct shape *s);
+/* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is ignored. False: no row. */
+bool curve_parse(const char *text, struct curve *ret);
+double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, interpolated in log size */
+
+double optimizer_s(const struct shape *s, int64_t stage);
+void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
+void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
 void time_of(const struct shape *s, struct plan *p);
 void reliability_of(const struct shape *s, double step_s, struct plan_reliability *ret);
 /* All of one plan but its notes. */

@@ -1,17 +1,12 @@
-/* Step time of one plan: kernels, communication, bubble, optimizer, and the launch floor of the host. Not calibrated: good for comparing plans, not for promises. */
+/* Step time of one plan: layers' kernels, exchanges and the host's launches make stages, stages and the schedule's bubble make the pipeline, then gradients and the optimizer. */
 #include <math.h>
 #include <string.h>
 
 #include "lib/plan/parts.h"
 
-#define SCALEUP_USE 0.7          /* of the links' rate (Primus' projection) */
-#define NIC_USE 0.8
-#define ATTENTION_USE 0.45       /* of the rate of a large GEMM; backward is slower than that, forward faster */
-#define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
-#define KERNEL_USE 0.85          /* of the best GEMM, for the shapes of a real layer */
-/* Host time to launch a layer's kernels forward and backward. MoE: DeepSeek-V2-Lite on MI355X, 0.385 s per micro-batch of 27 layers, the same for 1 and 2 sequences. */
-#define LAUNCH_MOE_S 0.014
-#define LAUNCH_DENSE_S 0.0033
+#define HOST_FORWARD 0.36          /* share of a layer's launches that forward has */
+#define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
+#define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
 double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches)
 {
@@ -32,122 +27,196 @@ double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 	return (p - 1) / (m * v + p - 1);        /* 1F1B and interleaved */
 }
 
-static double shape_factor(double rows, double columns, double inner)
+struct shape_features shape_features_of(const struct recipe *r)
 {
-	return rows / (rows + 128) * columns / (columns + 128) * inner / (inner + 256);
-}
+	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none") };
 
-/* Seconds of kernels for one micro-batch on one rank of an average stage, forward and backward. */
-static double kernels(const struct shape *s)
-{
-	const struct recipe_model *m = s->model;
-	struct params p = plan_params(m);
-	double peak = gpu_peak_tflops(s->gpu, s->precision) * 1e12, gemm = s->gpu->gemm_efficiency != MO_NONE_F ? s->gpu->gemm_efficiency : GEMM_UNMEASURED;
-	double rate = peak * gemm * KERNEL_USE, tokens = shape_tokens(s), h = (double)m->hidden, ranks = (double)(s->tp * s->pp);
-	double all = plan_flops_per_token(m, s->seq) * tokens / ranks;
-	double moe_layers = m->moe ? (double)(plan_moe_layers(m, 0, m->layers) + MO_MAX(m->mtp, 0)) : 0;
-	double experts = m->moe ? 6 * moe_layers * (double)m->moe->topk * p.expert * tokens / ranks : 0;
-	double linear = 6 * (p.active - (m->tied ? 0 : p.embedding)) * tokens / ranks - experts, attention = MO_MAX(all - experts - linear, 0);
+	for (size_t i = 0; i < r->n_features; i++) {
+		const char *key = r->features[i].key, *value = r->features[i].value;
+		bool on = mo_streq(value, "true");
 
-	linear = MO_MAX(linear, 0);
-	double time = linear / (rate * shape_factor(tokens, h / (double)s->tp, h)) + attention / (rate * ATTENTION_USE);
-
-	if (m->moe) {            /* grouped GEMM: rows per expert */
-		double rows = tokens / (double)s->tp * (double)m->moe->topk * (double)(s->ep * s->etp) / (double)m->moe->experts;
-
-		time += experts / (rate * shape_factor(rows, (double)m->moe->ffn / (double)s->etp, h));
+		if (mo_streq(key, "a2a"))
+			f.deepep = mo_streq(value, "deepep");
+		else if (mo_streq(key, "overlap_a2a"))
+			f.overlap_a2a = on;
+		else if (mo_streq(key, "loss_fusion"))
+			f.fused_loss = on;
+		else if (mo_streq(key, "sync_free") && value && *value >= '0' && *value <= '3')
+			f.sync_free = *value - '0';
 	}
-	return mo_streq(s->recompute, "full") ? time * 4 / 3 : time;
+	return f;
 }
 
-static double nic_bytes(const struct shape *s)
+double pass_total(const struct pass *p)
 {
-	return s->nic_gbps / 8 * 1e9 * NIC_USE;
+	return p->compute + p->a2a + p->tp + p->cp + p->launch;
 }
 
-static double scaleup_bytes(const struct shape *s)
+void pass_add(struct pass *to, const struct pass *what, double times)
 {
-	return s->gpu->scaleup_gbs * 1e9 * SCALEUP_USE;
+	to->compute += times * what->compute;
+	to->a2a += times * what->a2a;
+	to->tp += times * what->tp;
+	to->cp += times * what->cp;
+	to->launch += times * what->launch;
 }
 
-/* Dispatch and combine, forward and backward, of all experts' layers of a stage. Ranks of an expert group are consecutive, so a node holds domain / etp of them. */
-static double all_to_all(const struct shape *s)
+/* Share of an exchange that remains visible. */
+static double a2a_exposed(const struct shape *s)
 {
-	const struct recipe_model *m = s->model;
+	static const double sync_free[] = { 0, 0.10, 0.15, 0.20 };      /* on top of DeepEP's own (Primus' projection: 65, 75, 80, 85 %) */
+	const struct plan_constants *k = shape_k(s);
+	double hidden = s->features.deepep ? k->deepep_hidden + sync_free[MO_MIN(s->features.sync_free, 3)] : 0;
 
-	if (s->ep == 1 || !m->moe)
-		return 0;
-	double x = (double)s->ep, inside = (double)MO_MIN(s->ep, MO_MAX(s->gpu->domain_gpus / s->etp, 1));
-	double layers = (double)plan_moe_layers(m, 0, m->layers) / (double)s->pp;
-	double bytes = 4 * layers * shape_tokens(s) / (double)s->tp * (double)m->moe->topk * (double)m->hidden * 2;
-
-	return bytes * (inside - 1) / x / scaleup_bytes(s) + bytes * (x - inside) / x / nic_bytes(s);
+	if (s->features.overlap_a2a || mo_streq(s->schedule, "dualpipe"))
+		hidden = MO_MAX(hidden, k->overlap_hidden);
+	return 1 - hidden;
 }
 
-static double tensor_parallel(const struct shape *s)
+static double host_s(const struct shape *s, bool moe)
 {
-	if (s->tp == 1)
-		return 0;
-	double layers = (double)s->model->layers / (double)s->pp, t = (double)s->tp;
-	double bytes = 4 * 2.2 * layers * shape_tokens(s) * (double)s->model->hidden * 2 * (t - 1) / t;
+	const struct plan_constants *k = shape_k(s);
+	double t = moe ? k->host_moe_s : k->host_dense_s;
 
-	return bytes / (s->tp > s->gpu->domain_gpus ? nic_bytes(s) : scaleup_bytes(s));
+	if (moe && s->features.sync_free > 0)
+		t *= k->host_sync_free - SYNC_FREE_STEP * (double)(s->features.sync_free - 1);
+	return s->features.bound ? t * k->host_bound : t;
 }
 
-/* The ring of context parallelism hides behind attention but for about a fifth. */
-static double context_parallel(const struct shape *s)
+static double gather_exposed(const struct shape *s, double comm, const struct pass *p)
 {
-	const struct recipe_model *m = s->model;
-	double kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : (double)m->heads, d = m->head_dim != MO_NONE ? (double)m->head_dim : (double)m->hidden / (double)m->heads;
-	double layers = (double)m->layers / (double)s->pp, bytes = 3 * (double)(s->cp - 1) * 2 * shape_tokens(s) * kv * d * 2 / (double)s->tp * layers;
-
-	return s->cp == 1 ? 0 : 0.2 * bytes / (s->cp * s->tp > s->gpu->domain_gpus ? nic_bytes(s) : scaleup_bytes(s));
+	return MO_MAX(comm - shape_k(s)->fsdp_hidden * (p->compute + p->launch), 0);
 }
 
-/* Gradients' reduce-scatter and weights' all-gather, hidden behind most of a micro-batch. */
+/* A layer: its kernels, its exchanges, and the host where it is slower than both. FSDP's gathers count as compute that waits. */
+static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe)
+{
+	const struct plan_constants *k = shape_k(s);
+	struct params p = plan_params(s->model);
+	struct layer_cost c = { .wgrad = g.wgrad };
+	double again = g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
+	double tp = comm_tp(s) * k->tp_exposed, cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
+
+	c.forward = (struct pass){ .compute = g.forward, .a2a = a2a, .tp = tp, .cp = cp };
+	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + again), .tp = tp * (1 + again), .cp = cp * (2 + again) };
+	double host = host_s(s, moe);
+
+	c.forward.launch = MO_MAX(HOST_FORWARD * host - pass_total(&c.forward), 0);
+	c.backward.launch = MO_MAX((1 - HOST_FORWARD + again * HOST_FORWARD) * host - pass_total(&c.backward), 0);
+	if (comm_fsdp(s)) {
+		double t = (double)s->tp, common = (p.attention + (moe ? p.shared + p.router : p.dense_ffn)) / t;
+		double gather = comm_fsdp_gather(s, common, false);
+
+		if (moe)
+			gather += comm_fsdp_gather(s, p.expert * (double)s->model->moe->experts / (double)(s->ep * s->etp), true);
+		c.forward.compute += gather_exposed(s, gather, &c.forward);
+		c.backward.compute += gather_exposed(s, 3 * gather, &c.backward);   /* weights again, and gradients of four bytes */
+	}
+	return c;
+}
+
+void costs_of(const struct shape *s, struct costs *ret)
+{
+	struct kernels e = embedding_kernels(s), h = head_kernels(s);
+	bool moe = s->model->moe != NULL;
+
+	*ret = (struct costs){ .dense = layer(s, dense_kernels(s), false) };
+	if (moe)
+		ret->moe = layer(s, moe_kernels(s), true);
+	ret->embedding = (struct layer_cost){ .forward = { .compute = e.forward }, .backward = { .compute = e.backward } };
+	ret->head = (struct layer_cost){ .forward = { .compute = h.forward }, .backward = { .compute = h.backward }, .wgrad = h.wgrad };
+	const struct layer_cost *more = moe ? &ret->moe : &ret->dense;
+	double mtp = (double)MO_MAX(s->model->mtp, 0);
+
+	pass_add(&ret->head.forward, &more->forward, mtp);
+	pass_add(&ret->head.backward, &more->backward, mtp);
+	ret->head.wgrad += mtp * more->wgrad;
+}
+
+static void cost_add(struct layer_cost *to, const struct layer_cost *what, double times)
+{
+	pass_add(&to->forward, &what->forward, times);
+	pass_add(&to->backward, &what->backward, times);
+	to->wgrad += times * what->wgrad;
+}
+
+struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64_t stage)
+{
+	struct layer_cost r = { 0 };
+	int64_t first, last;
+
+	shape_stage(s, stage, &first, &last);
+	int64_t moe = plan_moe_layers(s->model, first, last);
+
+	cost_add(&r, &c->dense, (double)(last - first - moe));
+	cost_add(&r, &c->moe, (double)moe);
+	if (stage == 0)
+		cost_add(&r, &c->embedding, 1);
+	if (stage == s->pp - 1)
+		cost_add(&r, &c->head, 1);
+	return r;
+}
+
+double optimizer_s(const struct shape *s, int64_t stage)
+{
+	double dense, experts, weights;
+
+	shape_weights(s, stage, &dense, &experts);
+	weights = mo_streq(s->sharding, "none") ? dense + experts : dense / (double)(s->dp * s->cp) + experts / (double)shape_edp(s);
+	return weights * OPTIMIZER_BYTES / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
+}
+
+/* Gradients to their owners and weights back: behind computing as far as one micro-batch reaches. FSDP has paid per layer. */
 static double data_parallel(const struct shape *s, double micro_batch_s)
-{
-	double dense, experts, d = (double)(s->dp * s->cp), e = (double)shape_edp(s);
-
-	shape_weights(s, 0, &dense, &experts);
-	double bytes = (4 + 2) * (dense * (d - 1) / d + experts * (e - 1) / e);
-	double time = bytes / (s->gpus <= s->gpu->domain_gpus ? scaleup_bytes(s) : nic_bytes(s));
-
-	return MO_MAX(time - 0.7 * micro_batch_s, 0);
-}
-
-static double optimizer(const struct shape *s)
 {
 	double dense, experts;
 
+	if (comm_fsdp(s))
+		return 0;
 	shape_weights(s, 0, &dense, &experts);
-	bool sharded = !mo_streq(s->sharding, "none");
-	double weights = sharded ? dense / (double)(s->dp * s->cp) + experts / (double)shape_edp(s) : dense + experts;
+	double time = comm_grads(s, dense, experts);
 
-	return weights * (2 * 12 + 4 + 2) / (s->gpu->hbm_tbps * 1e12 * 0.8);
+	return s->features.late_reduce ? time : MO_MAX(time - shape_k(s)->dp_hidden * micro_batch_s, 0);
+}
+
+static struct pass both(const struct layer_cost *c)
+{
+	struct pass p = c->forward;
+
+	pass_add(&p, &c->backward, 1);
+	return p;
 }
 
 void time_of(const struct shape *s, struct plan *p)
 {
-	const struct recipe_model *m = s->model;
-	double n = (double)shape_micro_batches(s), moe_layers = (double)plan_moe_layers(m, 0, m->layers);
-	double compute = kernels(s), a2a = all_to_all(s), tp = tensor_parallel(s), cp = context_parallel(s), busy = compute + a2a + tp + cp;
-	double host = (moe_layers * LAUNCH_MOE_S + ((double)m->layers - moe_layers) * LAUNCH_DENSE_S) / (double)s->pp, launch = MO_MAX(host - busy, 0);
-	double micro_batch = busy + launch, stages = s->pp > 1 ? n * (double)s->vpp * 2 * shape_tokens(s) * (double)m->hidden * 2 / (double)s->tp / nic_bytes(s) : 0;
+	struct costs c;
+	struct pass slow = { 0 };
+	double n = (double)shape_micro_batches(s), mean = 0, nodes = MO_MAX((double)s->gpus / (double)s->gpu->domain_gpus, 1);
 	struct plan_time *t = &p->step_time_s;
 
+	costs_of(s, &c);
+	for (int64_t i = 0; i < s->pp; i++) {
+		struct layer_cost stage = stage_cost(s, &c, i);
+		struct pass whole = both(&stage);
+
+		mean += pass_total(&whole) / (double)s->pp;
+		if (pass_total(&whole) > pass_total(&slow))
+			slow = whole;
+	}
+	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1), jitter = 1 + shape_k(s)->noise * log2(nodes);
+
 	p->bubble = plan_bubble(s->schedule, s->pp, s->vpp, shape_micro_batches(s));
-	t->compute = compute * n;
-	t->a2a = a2a * n;
-	t->tp = tp * n;
-	t->cp = cp * n;
-	t->launch = launch * n;
-	t->pp = micro_batch * n * p->bubble / (1 - p->bubble) + (s->vpp > 1 ? 0 : stages / 2);
-	t->dp = data_parallel(s, micro_batch);
-	t->optimizer = optimizer(s);
+	t->compute = slow.compute * n * jitter;
+	t->a2a = slow.a2a * n * jitter;
+	t->tp = slow.tp * n * jitter;
+	t->cp = slow.cp * n * jitter;
+	t->launch = slow.launch * n * jitter;
+	t->pp = ((mean + p2p) * n * p->bubble / (1 - p->bubble) + p2p * n) * jitter;
+	t->dp = data_parallel(s, pass_total(&slow));
+	t->optimizer = optimizer_s(s, 0);
 	t->total = t->compute + t->a2a + t->tp + t->cp + t->launch + t->pp + t->dp + t->optimizer;
 
-	double tokens = (double)s->global * (double)s->seq, flops = plan_flops_per_token(m, s->seq);
+	double tokens = (double)s->global * (double)s->seq, flops = plan_flops_per_token(s->model, s->seq);
 
 	p->tokens_per_s_per_gpu = tokens / t->total / (double)s->gpus;
 	p->tflops_per_gpu = flops * p->tokens_per_s_per_gpu / 1e12;

@@ -1,0 +1,159 @@
+/* Seconds of one exchange between ranks, before computing hides any of it. Ranks lie as Megatron places them: tensor parallel ranks next to each other, then context, data, pipeline;
+ * expert ranks next to each other (parallel folding). A ring over several nodes uses the NIC of every member that a node has; what a node's own GPUs exchange takes the links.
+ * Measured curves (rccl-tests) replace the catalogue's bandwidth. Callers: time.c, memory.c. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/plan/parts.h"
+
+bool curve_parse(const char *text, struct curve *ret)
+{
+	*ret = (struct curve){ 0 };
+	for (const char *line = text; line && *line && ret->n < ELEMENTSOF(ret->points); line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		_cleanup_(mo_freep) char *copy = mo_strndup(line, strcspn(line, "\n"));
+		char *words[16], *rest = copy;
+		size_t n = 0;
+		double bytes, bandwidth;
+
+		for (char *word; n < ELEMENTSOF(words) && (word = strsep(&rest, " \t\r"));)
+			if (*word)
+				words[n++] = word;
+		/* size count type [redop root] time algbw busbw errors, out of place first */
+		size_t at = n >= 8 && isdigit((unsigned char)words[0][0]) && !isdigit((unsigned char)words[2][0]) ? (isdigit((unsigned char)words[3][0]) ? 5 : 7) : 0;
+
+		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 || mo_parse_double(words[at], &bandwidth) < 0 || bytes <= 0 || bandwidth <= 0)
+			continue;
+		if (ret->n == 0 || bytes > ret->points[ret->n - 1].bytes) {
+			ret->points[ret->n].bytes = bytes;
+			ret->points[ret->n++].gbs = bandwidth;
+		}
+	}
+	return ret->n > 0;
+}
+
+/* Below the smallest size an exchange takes as long as that one; above the largest the bandwidth stays. */
+double curve_at(const struct curve *c, double bytes)
+{
+	if (bytes <= c->points[0].bytes)
+		return c->points[0].gbs * bytes / c->points[0].bytes;
+	for (size_t i = 1; i < c->n; i++)
+		if (bytes <= c->points[i].bytes) {
+			double part = log(bytes / c->points[i - 1].bytes) / log(c->points[i].bytes / c->points[i - 1].bytes);
+
+			return exp((1 - part) * log(c->points[i - 1].gbs) + part * log(c->points[i].gbs));
+		}
+	return c->points[c->n - 1].gbs;
+}
+
+static double nic(const struct shape *s)
+{
+	return s->nic_gbps / 8 * 1e9;
+}
+
+static double links(const struct shape *s)
+{
+	return s->gpu->scaleup_gbs * 1e9 * shape_k(s)->scaleup_use;
+}
+
+/* Seconds to move bytes through every member of a ring of n ranks that lie stride apart. */
+static double ring(const struct shape *s, double n, double stride, double bytes, bool reduces)
+{
+	const struct plan_constants *k = shape_k(s);
+	double domain = (double)s->gpu->domain_gpus, members = MO_MAX(MO_MIN(floor(domain / stride), n), 1);
+	double rate = n * stride <= domain ? links(s) : MO_MIN(members * nic(s) * k->nic_use, links(s));
+
+	if (n <= 1 || bytes <= 0)
+		return 0;
+	if (reduces && s->reduce_curve && n * stride > domain)
+		rate = curve_at(s->reduce_curve, bytes) * 1e9;
+	return bytes * (n - 1) / n / rate + k->collective_s;
+}
+
+/* Two all-gathers and two reduce-scatters of a sequence's activations, or two all-reduces without sequence parallelism: the same bytes. */
+double comm_tp(const struct shape *s)
+{
+	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden;
+
+	return s->tp > 1 ? 4 * ring(s, (double)s->tp, 1, bytes, false) : 0;
+}
+
+/* Keys and values of the whole sequence pass by each rank. MLA sends the up-projected ones. */
+double comm_cp(const struct shape *s)
+{
+	const struct recipe_model *m = s->model;
+	double kv = m->kv_heads != MO_NONE && !m->mla ? (double)m->kv_heads : (double)m->heads, qk, v;
+
+	model_head_widths(m, &qk, &v);
+	double bytes = 2 * shape_tokens(s) * (double)s->cp * kv * (qk + v) / (double)s->tp;
+
+	return s->cp > 1 ? ring(s, (double)s->cp, (double)s->tp, bytes, false) : 0;
+}
+
+/* Copies of one token that leave the node. Plain: each of the k routed rows whose expert is elsewhere. DeepEP: one per node that has any of them, of at most group_limit nodes. */
+static double copies_out(const struct shape *s, double nodes)
+{
+	double k = (double)s->model->moe->topk, limit = (double)s->features.group_limit;
+
+	if (!s->features.deepep)
+		return k * (nodes - 1) / nodes;
+	double reached = nodes * (1 - pow(1 - 1 / nodes, k));
+
+	if (limit > 0)
+		reached = MO_MIN(reached, limit);
+	return reached * (nodes - 1) / nodes;
+}
+
+double comm_a2a(const struct shape *s)
+{
+	const struct plan_constants *k = shape_k(s);
+	const struct recipe_model *m = s->model;
+	double x = (double)s->ep, y = (double)s->etp, inside = MO_MIN(x, MO_MAX(floor((double)s->gpu->domain_gpus / y), 1));
+
+	if (!m->moe || x * y <= 1)
+		return 0;
+	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2 * y, topk = (double)m->moe->topk, nodes = ceil(x / inside);
+	double near = row * topk * (inside - 1) / inside, far = row * copies_out(s, nodes), rate = s->a2a_curve ? curve_at(s->a2a_curve, row * topk) * 1e9 : nic(s) * k->a2a_nic_use;
+	/* On a mesh without a switch g of 8 GPUs reach only (g - 1) / 7 of the links. */
+	double reach = s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs ? (inside - 1) / (double)MO_MAX(s->gpu->domain_gpus - 1, 1) : 1;
+	double time = inside > 1 ? near / (links(s) * reach) : 0, peers = s->features.deepep ? inside + nodes : x;
+
+	if (nodes > 1)
+		time = MO_MAX(time, far / rate);
+	return 2 * (time + k->collective_s + peers * k->a2a_peer_s);
+}
+
+double comm_p2p(const struct shape *s)
+{
+	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden / (double)s->tp;
+	bool near = s->gpus <= s->gpu->domain_gpus;
+
+	return s->pp > 1 ? bytes / (near ? links(s) : nic(s) * shape_k(s)->nic_use) + shape_k(s)->collective_s : 0;
+}
+
+bool comm_fsdp(const struct shape *s)
+{
+	return mo_streq(s->sharding, "zero3");
+}
+
+static double shards(const struct shape *s)
+{
+	double all = (double)(s->dp * s->cp);
+
+	return s->shard > 0 ? MO_MIN((double)s->shard, all) : all;
+}
+
+double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
+{
+	if (experts)
+		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), 2 * weights, false);
+	return ring(s, shards(s), (double)s->tp, 2 * weights, false);
+}
+
+double comm_grads(const struct shape *s, double dense, double experts)
+{
+	double bytes = (s->features.small_optimizer ? 2 : 4) + 2;
+
+	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) + ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
+}

@@ -1,0 +1,44 @@
+/* The planner's constants and where each comes from (see constants.h). */
+#include "lib/plan/constants.h"
+
+/* name, value, fitted?, source */
+#define CONSTANTS(X) \
+	X(gemm_use, 0.93, true, "truth.json, all families") \
+	X(fp8_use, 0.80, true, "truth.json, FP8 and MXFP8 rows") \
+	X(fp4_use, 0.5, true, "truth.json, NVFP4 rows") \
+	X(grouped_use, 0.8, true, "truth.json, expert rows") \
+	X(gemm_traffic, 0.7, true, "truth.json: small GEMMs of vTrain and of experts") \
+	X(kernel_s, 4e-6, true, "truth.json: small models of vTrain") \
+	X(attention_use, 0.6, true, "truth.json: long sequences of MPT and torchtitan") \
+	X(backward_attention, 0.8, true, "truth.json: long sequences of MPT and torchtitan") \
+	X(memory_use, 0.6, true, "truth.json; Primus' projection measured 0.566") \
+	X(permute_passes, 6, true, "truth.json, expert rows; read and write before and after both exchanges") \
+	X(quantize_passes, 5, true, "truth.json, FP8 rows; read 2 bytes, write one byte in two layouts") \
+	X(host_dense_s, 0.0033, true, "truth.json: vTrain's small models") \
+	X(host_moe_s, 0.006, true, "truth.json; DeepSeek-V2-Lite at one sequence on MI355X") \
+	X(host_bound, 0.93, false, "AMD MoE package: +1.8 % (V2-Lite) and +4.3 % (V2) tokens/s from NUMA binding and HSA_KERNARG_POOL_SIZE") \
+	X(host_sync_free, 0.75, false, "AMD MoE package: sync-free stage 1, +11.7 % (V2-Lite) and +7.7 % (V2)") \
+	X(scaleup_use, 0.7, false, "Primus' projection, collective_bw_eff") \
+	X(nic_use, 0.7, true, "truth.json; RCCL acceptance 330 of 400 GB/s per node") \
+	X(a2a_nic_use, 0.6, true, "truth.json: experts across nodes; DeepEP 43 to 61 of 50 GB/s") \
+	X(a2a_peer_s, 2.5e-6, false, "Primus' projection, a2a_intra_per_peer_us") \
+	X(tp_exposed, 0.7, true, "truth.json: tensor parallelism") \
+	X(cp_exposed, 0.3, true, "truth.json: context parallelism") \
+	X(p2p_exposed, 0.3, true, "truth.json: interleaved pipelines") \
+	X(fsdp_hidden, 0.8, true, "truth.json: MPT and torchtitan") \
+	X(dp_hidden, 0.7, true, "truth.json: distributed optimizer") \
+	X(collective_s, 20e-6, false, "Primus' projection: launch, synchronisation and RDMA set-up of a small collective") \
+	X(deepep_hidden, 0.65, false, "Primus' projection: DeepEP hides 65 %; sync-free stages 75, 80, 85 %") \
+	X(overlap_hidden, 0.8, false, "Qwen3-235B on H100, 19.7 -> 17.6 s with overlapped exchanges") \
+	X(noise, 0.01, true, "truth.json: weak scaling of MPT on 8 to 512 GPUs") \
+	X(reserve, 0.02, false, "allocator: 1 to 3 % of capacity stays unusable") \
+	X(reserve_bytes, 3e9, false, "runtime context, kernels' code, hipBLASLt workspaces") \
+	X(communicator_bytes, 96e6, false, "Primus' projection: min(96 MB + 2 MB per rank, 1 GB)") \
+	X(communicator_rank_bytes, 2e6, false, "Primus' projection") \
+	X(communicator_max_bytes, 1e9, false, "Primus' projection")
+
+#define VALUE(name, value, fitted, source) .name = (value),
+#define ROW(name, value, fitted, source) { #name, source, offsetof(struct plan_constants, name), fitted },
+const struct plan_constants plan_constants = { CONSTANTS(VALUE) };
+const struct plan_constant plan_constant_table[] = { CONSTANTS(ROW) };
+const size_t plan_constant_count = sizeof(plan_constant_table) / sizeof(*plan_constant_table);

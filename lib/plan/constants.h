@@ -1,0 +1,41 @@
+/* Every constant of the planner that was fitted to measured runs or taken from a measurement, in one place. Values and sources: constants.c. The fitted ones are found by
+ * tests/bench/planner_fit.py, all rows of ../shared/data/planner/truth.json together; at most 24 (tests/unit/plan/test_truth.c counts them). Catalogue numbers are in config/gpus. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+struct plan_constants {
+	/* kernels */
+	double gemm_use, fp8_use, fp4_use;      /* share of the GPU's best measured GEMM that a large GEMM of a layer reaches; 16, 8 and 4 bit operands */
+	double grouped_use;                     /* of that, in a grouped GEMM */
+	double gemm_traffic;                    /* operand bytes that are not hidden behind the multiplication */
+	double kernel_s;                        /* start and tail of one kernel on the GPU */
+	double attention_use;                   /* share of the best GEMM that flash attention reaches, forward */
+	double backward_attention;              /* of that, backward */
+	double memory_use;                      /* share of memory bandwidth that element-wise kernels reach */
+	double permute_passes;                  /* times the routed tokens are read or written around the experts, one direction */
+	double quantize_passes;                 /* bytes moved per element of an operand that is cast to 8 or 4 bits */
+	/* host */
+	double host_dense_s, host_moe_s;        /* time to launch one layer's kernels, forward and backward */
+	double host_bound;                      /* of that, with NUMA binding and kernel arguments in device memory */
+	double host_sync_free;                  /* of the MoE part, per sync-free stage 1 */
+	/* communication */
+	double scaleup_use, nic_use;            /* share of the rated bandwidth that collectives reach */
+	double a2a_nic_use;                     /* of the NIC, in an all-to-all of many peers */
+	double a2a_peer_s;                      /* per peer and exchange */
+	double tp_exposed, cp_exposed;          /* share that computing does not hide */
+	double p2p_exposed;                     /* interleaved pipelines; all of it without */
+	double fsdp_hidden, dp_hidden;          /* share of a layer's computing that can hide its all-gather and reduce-scatter; of a micro-batch's, gradients */
+	double collective_s;                    /* of one collective, however small */
+	double deepep_hidden;                   /* share of DeepEP's exchange behind computing */
+	double overlap_hidden;                  /* share of an exchange that the overlapped 1F1B schedule hides */
+	double noise;                           /* slowdown per doubling of nodes: the slowest of more is waited for */
+	/* memory */
+	double reserve, reserve_bytes;          /* of capacity and fixed: runtime, allocator, fragmentation */
+	double communicator_bytes, communicator_rank_bytes, communicator_max_bytes;
+};
+extern const struct plan_constants plan_constants;
+
+struct plan_constant { const char *name, *source; size_t offset; bool fitted; };
+extern const struct plan_constant plan_constant_table[];
+extern const size_t plan_constant_count;

@@ -1,0 +1,204 @@
+/* Kernels of one layer on one rank for one micro-batch: GEMMs by shape, attention, element-wise passes. A kernel takes its arithmetic at the rate of the best measured GEMM
+ * times what layers reach of it, the part of its operands' traffic that this does not hide, and a start-up; so small and narrow GEMMs are slow without a table of shapes.
+ * Shapes are Megatron's: fused QKV and gate/up projections, experts as one grouped GEMM over the local ones. Callers: time.c. */
+#include <math.h>
+
+#include "lib/plan/parts.h"
+
+#define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
+#define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
+#define SCORE_BYTES 16.0         /* unfused attention: scores written, masked softmax read and written, dropout read, written, masked, read by the product */
+
+static bool narrow(const struct shape *s)
+{
+	return s->precision && !mo_streq(s->precision, "bf16") && !mo_streq(s->precision, "fp16");
+}
+
+static double best_use(const struct shape *s)
+{
+	return s->gpu->gemm_efficiency != MO_NONE_F ? s->gpu->gemm_efficiency : GEMM_UNMEASURED;
+}
+
+/* FLOP/s of a large GEMM in 16 bit. */
+static double rate16(const struct shape *s)
+{
+	return gpu_peak_tflops(s->gpu, mo_streq(s->precision, "fp16") ? "fp16" : "bf16") * 1e12 * best_use(s);
+}
+
+static double gemm_rate(const struct shape *s)
+{
+	const struct plan_constants *k = shape_k(s);
+
+	if (!narrow(s))
+		return rate16(s) * k->gemm_use;
+	return gpu_peak_tflops(s->gpu, s->precision) * 1e12 * best_use(s) * (mo_streq(s->precision, "nvfp4") ? k->fp4_use : k->fp8_use);
+}
+
+static double memory_s(const struct shape *s, double bytes)
+{
+	return bytes / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
+}
+
+/* n groups of rows x inner times inner x columns; out_bytes per element of the result. */
+static double gemm(const struct shape *s, double n, double rows, double columns, double inner, double out_bytes, bool grouped)
+{
+	const struct plan_constants *k = shape_k(s);
+	double width = narrow(s) ? 1 : 2, flops = 2 * n * rows * columns * inner, bytes = n * (width * inner * (rows + columns) + out_bytes * rows * columns);
+	double casts = narrow(s) ? n * rows * inner * k->quantize_passes : 0;
+
+	if (flops <= 0)
+		return 0;
+	return flops / (gemm_rate(s) * (grouped ? k->grouped_use : 1)) + k->gemm_traffic * bytes / (s->gpu->hbm_tbps * 1e12) + memory_s(s, casts) + k->kernel_s;
+}
+
+/* A linear layer of n groups: forward, gradient of the input, gradient of the weights added to FP32. */
+static void linear(const struct shape *s, double n, double rows, double columns, double inner, bool grouped, struct kernels *add)
+{
+	double wgrad = gemm(s, n, columns, inner, rows, 8, grouped);
+
+	add->forward += gemm(s, n, rows, columns, inner, 2, grouped);
+	add->backward += gemm(s, n, rows, inner, columns, 2, grouped) + wgrad;
+	add->wgrad += wgrad;
+}
+
+static void projections(const struct shape *s, double rows, struct kernels *add)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, t = (double)s->tp, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
+
+	model_head_widths(m, &qk, &v);
+	if (!m->mla) {
+		linear(s, 1, rows, (a + 2 * kv) * qk / t, h, false, add);
+		linear(s, 1, rows, h, a * v / t, false, add);
+		return;
+	}
+	double q = (double)m->mla->q_lora, z = (double)m->mla->kv_lora, rope = (double)m->mla->qk_rope;
+
+	if (q > 0) {
+		linear(s, 1, rows, q, h, false, add);
+		linear(s, 1, rows, a * qk / t, q, false, add);
+	} else
+		linear(s, 1, rows, a * qk / t, h, false, add);
+	linear(s, 1, rows, z + rope, h, false, add);
+	linear(s, 1, rows, a * ((double)m->mla->qk_nope + v) / t, z, false, add);
+	linear(s, 1, rows, h, a * v / t, false, add);
+}
+
+/* Scores and values. Unfused: two batched GEMMs of the full square, and the passes over the scores. */
+static void attention(const struct shape *s, double rows, struct kernels *add)
+{
+	const struct recipe_model *m = s->model;
+	const struct plan_constants *k = shape_k(s);
+	double qk, v, a = (double)m->heads / (double)s->tp, context = model_context(m, (double)s->seq), forward;
+
+	model_head_widths(m, &qk, &v);
+	if (mo_streq(m->attention, "unfused")) {
+		double square = rows * (double)s->seq * a;
+
+		forward = 2 * square * (qk + v) / (rate16(s) * k->gemm_use) + memory_s(s, SCORE_BYTES * square);
+		add->forward += forward + 5 * k->kernel_s;
+		add->backward += 2 * forward + 10 * k->kernel_s;
+		if (mo_streq(s->recompute, "selective"))
+			add->recompute += forward + 5 * k->kernel_s;
+		return;
+	}
+	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * k->attention_use);
+	add->forward += forward + k->kernel_s;
+	add->backward += BACKWARD_ATTENTION * forward / k->backward_attention + k->kernel_s;
+}
+
+static void passes(const struct shape *s, double forward_bytes, double backward_bytes, int kernels, struct kernels *add)
+{
+	double start = shape_k(s)->kernel_s;
+
+	add->forward += memory_s(s, forward_bytes) + kernels * start;
+	add->backward += memory_s(s, backward_bytes) + 2 * kernels * start;
+}
+
+/* Two norms and two residual additions (rows of this rank's part of the sequence), positions on queries and keys. */
+static void around(const struct shape *s, double rows, struct kernels *add)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
+
+	model_head_widths(m, &qk, &v);
+	double turned = m->mla ? 2 * a * qk : (a + kv) * qk;
+
+	passes(s, 2 * rows / (double)s->tp * (10 * h + 2 * turned), 2 * rows / (double)s->tp * (12 * h + 2 * turned), 6, add);
+}
+
+static void finish(const struct shape *s, struct kernels *add)
+{
+	if (!mo_streq(s->recompute, "full"))
+		return;
+	double layers = MO_MAX((double)s->model->layers / (double)s->pp, 1), some = (double)s->features.recompute_layers;
+
+	add->recompute = add->forward * (some > 0 ? MO_MIN(some / layers, 1) : 1);
+}
+
+struct kernels dense_kernels(const struct shape *s)
+{
+	const struct recipe_model *m = s->model;
+	struct kernels r = { 0 };
+	double rows = shape_tokens(s), h = (double)m->hidden, t = (double)s->tp, f = m->ffn != MO_NONE ? (double)m->ffn / t : 0;
+
+	projections(s, rows, &r);
+	attention(s, rows, &r);
+	around(s, rows, &r);
+	linear(s, 1, rows, (m->gated ? 2 : 1) * f, h, false, &r);
+	linear(s, 1, rows, h, f, false, &r);
+	passes(s, 2 * rows * f * (m->gated ? 3 : 2), 2 * rows * f * (m->gated ? 5 : 3), 1, &r);
+	finish(s, &r);
+	return r;
+}
+
+struct kernels moe_kernels(const struct shape *s)
+{
+	const struct recipe_model *m = s->model;
+	struct kernels r = { 0 };
+
+	if (!m->moe)
+		return r;
+	double rows = shape_tokens(s), h = (double)m->hidden, t = (double)s->tp, y = (double)s->etp, gate = m->gated ? 2 : 1;
+	double e = (double)m->moe->ffn / y, local = MO_MAX((double)m->moe->experts / (double)s->ep, 1), routed = rows / t * (double)m->moe->topk * y;
+	double shared = (double)MO_MAX(m->moe->shared_ffn, 0) / t, moved = 2 * rows / t * (double)m->moe->topk * h * shape_k(s)->permute_passes;
+
+	projections(s, rows, &r);
+	attention(s, rows, &r);
+	around(s, rows, &r);
+	linear(s, 1, rows / t, (double)m->moe->experts, h, false, &r);
+	linear(s, local, routed / local, gate * e, h, true, &r);
+	linear(s, local, routed / local, h, e, true, &r);
+	linear(s, 1, rows, gate * shared, h, false, &r);
+	linear(s, 1, rows, h, shared, false, &r);
+	double acts = 2 * (routed * e + rows * shared);
+
+	passes(s, moved + acts * (gate + 1), moved + acts * (2 * gate + 1), 12, &r);
+	finish(s, &r);
+	return r;
+}
+
+struct kernels embedding_kernels(const struct shape *s)
+{
+	double bytes = 2 * shape_tokens(s) / (double)s->tp * (double)s->model->hidden;
+	struct kernels r = { 0 };
+
+	passes(s, 2 * bytes, 4 * bytes, 1, &r);
+	return r;
+}
+
+/* Logits and loss, once more for each MTP layer with its projection; the MTP layer itself is added by time.c. */
+struct kernels head_kernels(const struct shape *s)
+{
+	const struct recipe_model *m = s->model;
+	struct kernels r = { 0 };
+	double rows = shape_tokens(s), h = (double)m->hidden, v = (double)m->vocab / (double)s->tp, heads = 1 + (double)MO_MAX(m->mtp, 0);
+
+	for (int i = 0; i < (int)heads; i++) {
+		linear(s, 1, rows, v, h, false, &r);
+		passes(s, rows * v * (s->features.fused_loss ? 4 : 14), rows * v * (s->features.fused_loss ? 4 : 8), 3, &r);
+		if (i > 0)
+			linear(s, 1, rows, h, 2 * h / (double)s->tp, false, &r);
+	}
+	return r;
+}
