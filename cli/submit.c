@@ -45,6 +45,7 @@ static int spec_of(const struct recipe_input *in, struct submit *spec, struct mo
 	mo_desc_copy(&recipe_desc, &spec->recipe, &in->recipe);
 	mo_desc_copy(&engine_desc, &spec->engine, &in->engine);
 	engine_argv(&in->engine, &in->recipe, &spec->argv, &spec->n_argv);
+	engine_prepare(&in->engine, &in->recipe, &spec->prepare, &spec->n_prepare);
 	env_layers(&in->recipe, &in->engine, &spec->env, &spec->n_env);
 	return env_profiles(&in->recipe, &spec->profiles, &spec->n_profiles, err);
 }

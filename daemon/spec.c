@@ -59,6 +59,8 @@ static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
 int spec_resolve(struct submit *s, struct mo_error *err)
 {
 	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
+	engine_prepare(&s->engine, &s->recipe, &s->prepare, &s->n_prepare);
+	s->heartbeat_dir = engine_heartbeat_dir(&s->engine, &s->recipe);
 	env_layers(&s->recipe, &s->engine, &s->env, &s->n_env);
 	return env_profiles(&s->recipe, &s->profiles, &s->n_profiles, err);
 }
@@ -70,6 +72,12 @@ static void clear_resolved(struct submit *s)
 	free(s->argv);
 	s->argv = NULL;
 	s->n_argv = 0;
+	for (size_t i = 0; i < s->n_prepare; i++)
+		free(s->prepare[i]);
+	free(s->prepare);
+	s->prepare = NULL;
+	s->n_prepare = 0;
+	mo_str_set(&s->heartbeat_dir, NULL);
 	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
 	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
 }

@@ -2,6 +2,7 @@
  *
  *   state    | LAUNCH      PORTS ok   PORTS busy      START_FAILED/BIND_FAILED  STOP               KILL             last exit  EMPTY
  *   NEW      | hold/fork   -          -               -                         gone               gone             -          -
+ *   PREPARING| as NEW; PREPARED ok -> as LAUNCH, not ok or too late -> refused, kill -> DOWN; STOP and KILL: kill -> DOWN
  *   PORTS    | -           fork all   refused, gone   -                         gone               gone             -          -
  *   UP       | -           -          -               refused, kill -> DOWN     signal -> STOPPING kill -> DOWN     kill->DOWN gone
  *   STOPPING | -           -          -               refused, kill -> DOWN     earlier deadline   kill -> DOWN     kill->DOWN gone
@@ -21,7 +22,7 @@
 #define KILL_AGAIN_MAX_US 16000000
 #define STUCK_MAX 64                   /* unkillable pids told of */
 
-enum state { NEW, PORTS, UP, STOPPING, DOWN, GONE };
+enum state { NEW, PREPARING, PORTS, UP, STOPPING, DOWN, GONE };
 
 struct local_rank {
 	bool started, failed, exited;
@@ -36,6 +37,7 @@ struct step_core {
 	struct local_rank *ranks; size_t n_ranks;
 	size_t n_started, n_ended;             /* ended: exited or failed to start */
 	int64_t n_notes;
+	int64_t prepare_due;                   /* PREPARING: its end */
 	int64_t kill_at, kill_again_us;        /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending; struct note sample;      /* the sample that waits for more pieces */
 	int64_t sample_due, sample_last;       /* sample_last: highest iteration written */
@@ -152,11 +154,43 @@ static void kill_tree(struct step_core *s, int64_t now, struct step_out *out) {
 	effect(out, SX_KILL_TREE);
 }
 
-static void on_launch(struct step_core *s, struct step_out *out) {
-	if (s->state != NEW)
-		return;
+static void go_on(struct step_core *s, struct step_out *out) {
 	s->state = s->launch.hold_ports ? PORTS : UP;
 	effect(out, s->launch.hold_ports ? SX_HOLD_PORTS : SX_FORK_ALL);
+}
+
+static void on_launch(struct step_core *s, int64_t now, struct step_out *out) {
+	if (s->state != NEW)
+		return;
+	if (!s->launch.n_prepare) {
+		go_on(s, out);
+		return;
+	}
+	s->state = PREPARING;
+	s->prepare_due = s->launch.prepare_limit_us > 0 && s->launch.prepare_limit_us < INT64_MAX - now ? now + s->launch.prepare_limit_us : INT64_MAX;
+	effect(out, SX_PREPARE);
+}
+
+/* No rank was started, and none will be; what the preparation has started goes. */
+static void refuse_prepare(struct step_core *s, const struct note *fact, int64_t now, struct step_out *out) {
+	struct note *n = note(s, out, NOTE_REFUSED, fact);
+
+	n->rank = MO_NONE;
+	if (!n->cause)
+		n->cause = mo_strdup("prepare");
+	if (!n->text)
+		n->text = mo_printf("engine.prepare has not ended after %lld s and was killed", (long long)(s->launch.prepare_limit_us / 1000000));
+	s->refused = true;
+	kill_tree(s, now, out);
+}
+
+static void on_prepared(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
+	if (s->state != PREPARING)
+		return;
+	if (e->ok)
+		go_on(s, out);
+	else
+		refuse_prepare(s, &e->note, now, out);
 }
 
 static void on_ports(struct step_core *s, const struct step_event *e, struct step_out *out) {
@@ -239,7 +273,9 @@ static void on_rank_exit(struct step_core *s, const struct step_event *e, int64_
 static void on_stop(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
 	int64_t kill_at = e->grace_us > INT64_MAX - now ? INT64_MAX : now + MO_MAX(e->grace_us, 0);
 
-	if (s->state < UP) {
+	if (s->state == PREPARING) {
+		kill_tree(s, now, out);
+	} else if (s->state < UP) {
 		go_gone(s, out, "stopped before any rank was started");
 	} else if (s->state == UP) {
 		s->state = STOPPING;
@@ -288,7 +324,9 @@ static void on_stuck(struct step_core *s, const struct step_event *e, struct ste
 static void on_tick(struct step_core *s, int64_t now, struct step_out *out) {
 	if (s->pending && now >= s->sample_due)
 		flush_sample(s, out);
-	if (s->state == STOPPING && now >= s->kill_at) {
+	if (s->state == PREPARING && now >= s->prepare_due) {
+		refuse_prepare(s, NULL, now, out);
+	} else if (s->state == STOPPING && now >= s->kill_at) {
 		kill_tree(s, now, out);
 	} else if (s->state == DOWN && now >= s->kill_at) {
 		s->kill_again_us = MO_MIN(s->kill_again_us * 2, KILL_AGAIN_MAX_US);
@@ -311,9 +349,26 @@ static bool is_metrics_rank(const struct step_core *s, int64_t rank, int64_t ite
 	return !s->pending || s->sample.rank == rank || s->sample.iteration != iteration;
 }
 
+static void on_phase(struct step_core *s, struct local_rank *r, const struct note *fact, int phase, struct step_out *out) {
+	size_t index = (size_t)(r - s->ranks);
+
+	if (phase <= PHASE_NONE || phase >= _PHASE_N)
+		return;
+	r->progress.phase = phase;
+	if (index > s->phase_rank)
+		return;
+	s->phase_rank = index;
+	if (phase == s->phase)
+		return;
+	s->phase = phase;
+	note(s, out, NOTE_PHASE, fact)->phase = phase;
+}
+
 static void on_sample(struct step_core *s, struct local_rank *r, const struct note *fact, int64_t now, struct step_out *out) {
 	if (!fact->sample)
 		return;
+	if (r->progress.phase == PHASE_INIT || r->progress.phase == PHASE_LOAD)
+		on_phase(s, r, fact, PHASE_TRAIN, out);        /* an engine that does not say when it begins to train */
 	int64_t iteration = fact->sample->iteration != MO_NONE ? fact->sample->iteration : r->progress.iteration;
 	advance(r, iteration);
 	if (fact->sample->step_ms != MO_NONE_F)
@@ -334,21 +389,6 @@ static void on_sample(struct step_core *s, struct local_rank *r, const struct no
 		s->sample.sample->phase = r->progress.phase;
 	s->pending = true;
 	s->sample_due = now + SAMPLE_WAIT_US;
-}
-
-static void on_phase(struct step_core *s, struct local_rank *r, const struct note *fact, int phase, struct step_out *out) {
-	size_t index = (size_t)(r - s->ranks);
-
-	if (phase <= PHASE_NONE || phase >= _PHASE_N)
-		return;
-	r->progress.phase = phase;
-	if (index > s->phase_rank)
-		return;
-	s->phase_rank = index;
-	if (phase == s->phase)
-		return;
-	s->phase = phase;
-	note(s, out, NOTE_PHASE, fact)->phase = phase;
 }
 
 static void on_checkpoint(struct step_core *s, const struct note *fact, struct step_out *out) {
@@ -375,15 +415,19 @@ static void on_fact(struct step_core *s, const struct step_event *e, int64_t now
 
 	if (!r || s->state < UP)
 		return;
+	struct note fact = e->note;   /* borrowed */
+
+	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && fact.iteration == MO_NONE && !fact.path)
+		fact.iteration = r->progress.iteration;   /* "Saving the checkpoint": that of the iteration just told */
 	if (e->type != SE_SAMPLE && e->type != SE_SAVING)
 		advance(r, e->note.iteration);
 	switch (e->type) {
-	case SE_SAMPLE: on_sample(s, r, &e->note, now, out); break;
-	case SE_PHASE: on_phase(s, r, &e->note, e->note.phase, out); break;
-	case SE_READY: on_phase(s, r, &e->note, e->note.phase > PHASE_NONE ? e->note.phase : PHASE_TRAIN, out); break;
-	case SE_CHECKPOINT: on_checkpoint(s, &e->note, out); break;
-	case SE_SAVING: on_iteration_fact(s, NOTE_SAVING, &s->saving, &e->note, out); break;
-	case SE_RESUMED: on_iteration_fact(s, NOTE_RESUMED, &s->resumed, &e->note, out); break;
+	case SE_SAMPLE: on_sample(s, r, &fact, now, out); break;
+	case SE_PHASE: on_phase(s, r, &fact, fact.phase, out); break;
+	case SE_READY: on_phase(s, r, &fact, fact.phase > PHASE_NONE ? fact.phase : PHASE_TRAIN, out); break;
+	case SE_CHECKPOINT: on_checkpoint(s, &fact, out); break;
+	case SE_SAVING: on_iteration_fact(s, NOTE_SAVING, &s->saving, &fact, out); break;
+	case SE_RESUMED: on_iteration_fact(s, NOTE_RESUMED, &s->resumed, &fact, out); break;
 	}
 }
 
@@ -391,13 +435,14 @@ void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
 	if (s->state == GONE)
 		return;
 	switch (e->type) {
-	case SE_LAUNCH: on_launch(s, out); break;
+	case SE_LAUNCH: on_launch(s, now_us, out); break;
+	case SE_PREPARED: on_prepared(s, e, now_us, out); break;
 	case SE_PORTS: on_ports(s, e, out); break;
 	case SE_STARTED: on_started(s, e, now_us, out); break;
 	case SE_START_FAILED: case SE_BIND_FAILED: on_refused(s, e, now_us, out); break;
 	case SE_EXIT: on_rank_exit(s, e, now_us, out); break;
 	case SE_STOP: on_stop(s, e, now_us, out); break;
-	case SE_KILL: s->state < UP ? go_gone(s, out, "killed before any rank was started") : kill_tree(s, now_us, out); break;
+	case SE_KILL: s->state < UP && s->state != PREPARING ? go_gone(s, out, "killed before any rank was started") : kill_tree(s, now_us, out); break;
 	case SE_EMPTY: on_empty(s, out); break;
 	case SE_BINDING: on_binding(s, e, out); break;
 	case SE_STUCK: on_stuck(s, e, out); break;
@@ -413,6 +458,8 @@ int64_t step_deadline(const struct step_core *s) {
 		return d;
 	if (s->pending)
 		d = s->sample_due;
+	if (s->state == PREPARING)
+		d = s->prepare_due;
 	if (s->state == STOPPING || s->state == DOWN)
 		d = MO_MIN(d, s->kill_at);
 	return d;

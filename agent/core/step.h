@@ -1,5 +1,5 @@
 /* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the simulator are its shells.
- *   launch -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
+ *   launch -> [prepare] -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once.
  * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one event in order, notes before anything they announce;
  * (3) for one rank reports SE_STARTED or SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never reached exec;
@@ -10,6 +10,7 @@
 struct step_core;
 enum step_event_type {
 	SE_LAUNCH,        /* begin: ports are bound by the shell first */
+	SE_PREPARED,      /* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PORTS,         /* ok: ports held (or not wanted); !ok: busy */
 	SE_STARTED,       /* rank, pid, start_time, cpus..: exec proved and read back */
 	SE_START_FAILED,  /* rank, cause, text, code = errno */
@@ -25,8 +26,8 @@ enum step_event_type {
 	_SE_N
 };
 struct step_event { int type; bool ok; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
-/* SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
-enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE };
+/* PREPARE: run launch.prepare once, answer with SE_PREPARED. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
+enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE, SX_PREPARE };
 struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
 struct step_out { struct step_effect *effects; size_t n_effects; };
 

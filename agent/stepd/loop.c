@@ -95,6 +95,7 @@ static void hold_ports(struct stepd *s) {
 }
 
 static void put_note(struct stepd *s, struct note *n) {
+	hook_last_lines(s, n);
 	if (n->time == MO_NONE)
 		n->time = mo_clock_wall_us();
 	if (n->mono_ns == MO_NONE)
@@ -104,6 +105,7 @@ static void put_note(struct stepd *s, struct note *n) {
 
 static void carry_out(struct stepd *s, struct step_effect *x) {
 	switch (x->type) {
+	case SX_PREPARE: hook_start(s); break;
 	case SX_HOLD_PORTS: hold_ports(s); break;
 	case SX_FORK_ALL: ranks_start(s); break;
 	case SX_RELEASE_PORTS: ports_release(s); break;

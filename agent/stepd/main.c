@@ -51,6 +51,10 @@ static int make_ranks(struct stepd *s, struct mo_error *err) {
 		mo_desc_init(&rank_progress_desc, &s->progress_told[i]);
 		s->progress_told[i].rank = r->rank;
 	}
+	struct rank *h = &s->hook;
+	h->rank = l->first_rank;
+	h->start_time = MO_NONE;
+	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd = h->err.source.fd = -1;
 	return lines_new(l->rules, l->n_rules, &s->lines, err);
 }
 

@@ -157,11 +157,17 @@ void output_tail(struct rank *r, struct note *n) {
 	}
 }
 
-static void line_take(struct stepd *s, struct rank *r, const char *line, size_t n) {
+static void line_take(struct stepd *s, struct stream *st, const char *line, size_t n) {
 	if (n > 0 && line[n - 1] == '\r')
 		n--;
+	struct rank *r = st->rank;
 	struct fact_target t = {s, r};
 	tail_add(r, line, n);
+	if (r == &s->hook) {
+		if (st == &r->out && s->spool.launch.prepare_hooks)
+			hooks_line(&s->hooks, line, n);
+		return;
+	}
 	lines_feed(s->lines, line, n, s->gpus, on_fact, &t);
 }
 
@@ -175,13 +181,13 @@ static void split_lines(struct stepd *s, struct stream *st, const char *data, si
 			st->skipping = nl == NULL;
 			mo_buf_add(&s->log_out, data, used);
 		} else if (nl && st->line.len == 0 && len <= MO_LINE_MAX) {
-			line_take(s, st->rank, data, len);
+			line_take(s, st, data, len);
 			mo_buf_add(&s->log_out, data, used);
 		} else {
 			size_t room = MO_LINE_MAX - st->line.len;
 			mo_buf_add(&st->line, data, MO_MIN(len, room));
 			if (nl || len >= room) {
-				line_take(s, st->rank, st->line.data, st->line.len);
+				line_take(s, st, st->line.data, st->line.len);
 				mo_buf_add(&s->log_out, st->line.data, st->line.len);
 				mo_buf_add(&s->log_out, data + MO_MIN(len, room), used - MO_MIN(len, room));
 				mo_buf_reset(&st->line);
@@ -197,7 +203,7 @@ static void stream_end(struct stepd *s, struct stream *st) {
 	if (st->source.fd < 0)
 		return;
 	if (st->line.len > 0) {
-		line_take(s, st->rank, st->line.data, st->line.len);
+		line_take(s, st, st->line.data, st->line.len);
 		mo_buf_add(&st->line, "\n", 1);
 		log_write(s, st->rank, st->line.data, st->line.len);
 		mo_buf_done(&st->line);
@@ -255,6 +261,8 @@ static void stream_tick(struct stepd *s, struct stream *st) {
 }
 
 bool output_batched(const struct stepd *s) {
+	if (s->hook.out.batched || s->hook.err.batched)
+		return true;
 	for (size_t i = 0; i < s->n_ranks; i++)
 		if (s->ranks[i].out.batched || s->ranks[i].err.batched)
 			return true;
@@ -262,6 +270,8 @@ bool output_batched(const struct stepd *s) {
 }
 
 void output_tick(struct stepd *s) {
+	stream_tick(s, &s->hook.out);
+	stream_tick(s, &s->hook.err);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		stream_tick(s, &s->ranks[i].out);
 		stream_tick(s, &s->ranks[i].err);
@@ -332,13 +342,23 @@ static int notify_open(struct stepd *s, struct rank *r) {
 }
 
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
+	int e = notify_open(s, r);
+	if (e < 0)
+		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank, strerror(-e));
+	return output_open_log(s, r, ret_out, ret_err, err);
+}
+
+void output_close(struct stepd *s, struct rank *r) {
+	stream_end(s, &r->out);
+	stream_end(s, &r->err);
+	r->log_fd = mo_close(r->log_fd);
+}
+
+int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
 	r->tail = mo_alloc(sizeof(*r->tail));
 	int e = log_open(s, r);
 	if (e < 0)
 		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e));
-	e = notify_open(s, r);
-	if (e < 0)
-		return mo_error_set(err, e, "%s/notify.%lld: %s", s->dir, (long long)r->rank, strerror(-e));
 	e = stream_open(s, &r->out, r, ret_out);
 	if (e == 0)
 		e = stream_open(s, &r->err, r, ret_err);

@@ -65,8 +65,7 @@ void prepare_leave_record(struct stepd *s, const struct prepared *p) {
 		mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given", path, strerror(-r));
 }
 
-/* p frees it. */
-static void *keep(struct prepared *p, void *memory) {
+void *prepared_keep(struct prepared *p, void *memory) {
 	*MO_GROW(p->memory, p->n_memory) = memory;
 	return memory;
 }
@@ -102,7 +101,7 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 	size_t n = 0;
 	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &items, &n);
 	env_record_add(&p->record, r->rank, items, n);
-	char **env = keep(p, mo_alloc_array(n + 1, sizeof(char *)));
+	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	size_t n_env = 0;
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
@@ -111,7 +110,7 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 			continue; /* unset */
 		mo_buf_printf(&b, "%s=", items[i].name);
 		e = env_value(s, &items[i], &b, err);
-		env[n_env++] = keep(p, mo_buf_take(&b));
+		env[n_env++] = prepared_keep(p, mo_buf_take(&b));
 	}
 	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 	*ret = env;
@@ -126,8 +125,8 @@ static const char *env_find(char *const *env, const char *name) {
 	return NULL;
 }
 
-/* The paths execvp() would try, in the rank's own PATH. */
-static char **make_candidates(struct prepared *p, const char *program, const char *path) {
+char **prepared_candidates(struct prepared *p, const char *program, char *const *env) {
+	const char *path = env_find(env, "PATH");
 	char **list = NULL;
 	size_t n = 0;
 	if (strchr(program, '/'))
@@ -138,9 +137,9 @@ static char **make_candidates(struct prepared *p, const char *program, const cha
 		mo_strs_add(&list, &n, full);
 		at = at[len] ? at + len + 1 : NULL;
 	}
-	char **out = keep(p, mo_alloc_array(n + 1, sizeof(char *)));
+	char **out = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	for (size_t i = 0; i < n; i++)
-		out[i] = keep(p, list[i]);
+		out[i] = prepared_keep(p, list[i]);
 	free(list);
 	return out;
 }
@@ -156,7 +155,7 @@ static int make_cpus(struct prepared *p, const struct rank_bind *b, struct child
 	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
 		top = (size_t)id;
 	c->cpus_size = CPU_ALLOC_SIZE(top + 1);
-	cpu_set_t *cpus = keep(p, mo_alloc(c->cpus_size));
+	cpu_set_t *cpus = prepared_keep(p, mo_alloc(c->cpus_size));
 	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
 		CPU_SET_S((size_t)id, c->cpus_size, cpus);
 	c->cpus = cpus;
@@ -172,7 +171,7 @@ static int make_memory(struct prepared *p, const struct rank_bind *b, struct chi
 	if (mo_idset_parse(b->mem_nodes, &set) < 0 || mo_idset_next(&set, MEM_NODES_MAX) >= 0)
 		return mo_error_set(err, -EINVAL, "memory node list '%s' is not one", b->mem_nodes);
 	const size_t bits = 8 * sizeof(unsigned long);
-	unsigned long *mask = keep(p, mo_alloc_array(MEM_NODES_MAX / bits, sizeof(*mask)));
+	unsigned long *mask = prepared_keep(p, mo_alloc_array(MEM_NODES_MAX / bits, sizeof(*mask)));
 	for (int64_t id = mo_idset_next(&set, 0); id >= 0; id = mo_idset_next(&set, id + 1))
 		mask[(size_t)id / bits] |= 1UL << ((size_t)id % bits);
 	c->mem_policy = b->mem_policy == MEM_PREFERRED && mo_idset_count(&set) > 1 ? MPOL_PREFERRED_MANY : policies[b->mem_policy];
@@ -196,7 +195,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	struct rank *r = &s->ranks[i];
 	const struct launch *l = &s->spool.launch;
 	struct child_plan *c = &p->plans[i];
-	char **argv = keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
+	char **argv = prepared_keep(p, mo_alloc_array(l->n_argv + 1, sizeof(char *))), **env = NULL;
 	memcpy(argv, l->argv, l->n_argv * sizeof(char *));
 	*c = (struct child_plan){.argv = argv, .workdir = l->workdir ? l->workdir : s->who.home, .is_home = !l->workdir, .in_fd = p->null_fd, .report_fd = -1, .cgroup_fd = s->cgroup_procs_fd, .parent = getpid(), .who = &s->who};
 	*ret_cause = "bind";
@@ -210,7 +209,7 @@ static int prepare_rank(struct stepd *s, struct prepared *p, size_t i, const cha
 	if (e < 0)
 		return e;
 	c->envp = env;
-	c->candidates = make_candidates(p, argv[0], env_find(env, "PATH"));
+	c->candidates = prepared_candidates(p, argv[0], env);
 	return 0;
 }
 
@@ -239,6 +238,7 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	if (s->spool.n_binds != s->n_ranks)
 		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks", s->spool.n_binds, s->n_ranks);
 	*ret_cause = "user";
+	mo_identity_done(&s->who); /* of engine.prepare */
 	int r = mo_identity_resolve(s->spool.launch.user, s->spool.allow_root, &s->who, err);
 	if (r < 0)
 		return r;

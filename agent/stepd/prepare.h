@@ -15,6 +15,10 @@ struct prepared *prepared_free(struct prepared *p);
 MO_DEFINE_CLEANUP(struct prepared, prepared_free)
 /* Everything that a recipe can have wrong, of all ranks, before any fork. Also sets s->who. On failure *ret_cause is the note's cause (user, workdir, bind, exec). */
 int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, struct mo_error *err);
+/* p frees it. */
+void *prepared_keep(struct prepared *p, void *memory);
+/* The paths execvp() would try for the program in the PATH of that environment. */
+char **prepared_candidates(struct prepared *p, const char *program, char *const *env);
 /* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
 /* env.json of the step's directory; after the forks, so that no rank waits for it. */

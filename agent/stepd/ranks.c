@@ -164,7 +164,7 @@ void ranks_reap(struct stepd *s) {
 		siginfo_t si = {0};
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 			return;
-		struct rank *r = rank_of_pid(s, si.si_pid);
+		struct rank *r = hook_reaped(s, &si) ? NULL : rank_of_pid(s, si.si_pid);
 		if (r)
 			rank_died(s, r, &si);
 	}
@@ -188,8 +188,7 @@ static pid_t fork_in_cgroup(struct stepd *s, struct child_plan *p) {
 	return fork();
 }
 
-/* One fork. 0, or a negative errno. */
-static int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p) {
+int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p) {
 	int report[2];
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
@@ -229,6 +228,12 @@ static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t w
 		       "limit %s is %lld instead of the configured value: the agent may not raise it; raise it in the agent's unit", name, (long long)now.rlim_cur);
 }
 
+void ranks_raise_limits(struct stepd *s) {
+	raise_limit(s, "nofile", RLIMIT_NOFILE, s->spool.nofile);
+	raise_limit(s, "memlock", RLIMIT_MEMLOCK, s->spool.memlock_bytes);
+	raise_limit(s, "core", RLIMIT_CORE, s->spool.core_bytes);
+}
+
 void ranks_start(struct stepd *s) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(prepared_freep) struct prepared *p = NULL;
@@ -238,9 +243,7 @@ void ranks_start(struct stepd *s) {
 		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
 		return;
 	}
-	raise_limit(s, "nofile", RLIMIT_NOFILE, s->spool.nofile);
-	raise_limit(s, "memlock", RLIMIT_MEMLOCK, s->spool.memlock_bytes);
-	raise_limit(s, "core", RLIMIT_CORE, s->spool.core_bytes);
+	ranks_raise_limits(s);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		r = prepare_files(s, p, i, &err);
 		if (r == 0 && (r = rank_fork(s, &s->ranks[i], &p->plans[i])) < 0)

@@ -4,6 +4,7 @@
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
+#include "agent/core/hooks.h"
 #include "agent/core/lines.h"
 #include "agent/core/spool.h"
 #include "agent/core/step.h"
@@ -65,6 +66,8 @@ struct stepd {
 	struct step_core *core;
 	struct lines *lines;
 	struct rank *ranks; size_t n_ranks;
+	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
+	struct hooks hooks;
 	int epoll_fd;
 	struct source signals, timer, listener;
 	bool child_died;                 /* SIGCHLD in this turn */
@@ -95,7 +98,14 @@ int stepd_run(struct stepd *s, struct mo_error *err);                        /* 
 /* ranks.c */
 void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
 void ranks_signal(struct stepd *s, int signal);
+int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p);   /* 0, or a negative errno; the caller changes report.fn and pidfd.fn of what is no rank */
+void ranks_raise_limits(struct stepd *s);
 void ranks_reap(struct stepd *s);                /* everything that has died */
+
+/* hook.c */
+void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */
+bool hook_reaped(struct stepd *s, const siginfo_t *si);  /* true when it was engine.prepare that died */
+void hook_last_lines(struct stepd *s, struct note *n);   /* to a refusal of engine.prepare */
 
 /* ports.c */
 int ports_hold(struct stepd *s, struct mo_error *err);
@@ -105,6 +115,8 @@ void ports_forget(struct stepd *s);              /* the step is gone: any step's
 /* output.c */
 /* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
 int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
+int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);  /* without a notify socket */
+void output_close(struct stepd *s, struct rank *r);
 void on_stream(struct stepd *s, struct source *source, uint32_t events);
 void on_notify(struct stepd *s, struct source *source, uint32_t events);
 void output_tick(struct stepd *s);               /* reads batched streams */

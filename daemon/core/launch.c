@@ -5,6 +5,8 @@
 
 #include "lib/base/buf.h"
 
+#define PREPARE_LIMIT_US (600 * 1000000LL)
+
 /* {iteration} and {dir} of the engine's resume and fresh words. */
 static void word(const struct job *j, const char *template, char ***argv, size_t *n)
 {
@@ -44,6 +46,20 @@ static void environment(const struct job *j, const struct node *n, const struct 
 	}
 }
 
+static void prepare(const struct submit *spec, struct launch *ret)
+{
+	for (size_t k = 0; k < spec->n_prepare; k++)
+		mo_strs_add(&ret->prepare, &ret->n_prepare, spec->prepare[k]);
+	if (spec->n_prepare) {
+		ret->prepare_limit_us = spec->engine.prepare_limit_us == MO_NONE ? PREPARE_LIMIT_US : spec->engine.prepare_limit_us;
+		ret->prepare_hooks = spec->engine.prepare_hooks;
+	}
+	if (!spec->heartbeat_dir)
+		return;
+	ret->heartbeat = mo_desc_dup(&engine_heartbeat_desc, &spec->engine.heartbeat);
+	mo_str_set(&ret->heartbeat->dir, spec->heartbeat_dir);
+}
+
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
 	const struct place *p = &j->places[i];
@@ -73,6 +89,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		word(j, j->spec.engine.resume[k], &ret->argv, &ret->n_argv);
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
+	prepare(&j->spec, ret);
 	ret->workdir = mo_strdup(r->engine.workdir);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);

@@ -13,6 +13,8 @@ static const struct mo_field submit_fields[] = {
 	MO_F_SUB(submit, recipe, MO_STRUCT, &recipe_desc),
 	MO_F_SUB(submit, engine, MO_STRUCT, &engine_desc),
 	MO_F_LIST(submit, argv, MO_STRS),
+	MO_F_LIST(submit, prepare, MO_STRS, .omit = true),
+	MO_F(submit, heartbeat_dir, MO_STR, .omit = true),
 	MO_F_VEC(submit, env, &env_item_desc),
 	MO_F_VEC(submit, profiles, &env_profile_desc),
 	MO_F_LIST(submit, warnings, MO_STRS),

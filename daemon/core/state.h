@@ -16,6 +16,8 @@ struct submit {
 	struct recipe recipe;
 	struct engine engine;
 	char **argv; size_t n_argv;  /* expanded command without resume/fresh words */
+	char **prepare; size_t n_prepare; /* words of engine.prepare, none = nothing to prepare */
+	char *heartbeat_dir;         /* where the ranks write engine.heartbeat.file, NULL = nowhere */
 	struct env_item *env; size_t n_env;          /* what engine file and recipe say themselves */
 	struct env_profile *profiles; size_t n_profiles; /* those that fit the recipe, in ascending precedence; each node gets those that fit it */
 	char **warnings; size_t n_warnings;

@@ -27,6 +27,10 @@ struct launch {
 	char *master_addr; int64_t master_port;/* four ports in a row from here */
 	bool hold_ports;         /* this node has rank 0: its stepd holds the ports until the ranks start */
 	char **argv; size_t n_argv;            /* final words, same for all ranks */
+	char **prepare; size_t n_prepare;      /* run once on this node before the ranks, as the user */
+	int64_t prepare_limit_us;
+	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
+	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
 	char *workdir;           /* NULL = the user's home */
 	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
 	struct recipe_bind bind;

@@ -85,6 +85,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F(recipe_engine, entry, MO_STR),
 	MO_F(recipe_engine, python, MO_STR),
 	MO_F(recipe_engine, prepare, MO_STR),
+	MO_F_LIST(recipe_engine, prepare_argv, MO_STRS, .omit = true),
 	MO_F_LIST(recipe_engine, argv, MO_STRS),
 	MO_F_VEC(recipe_engine, args, &kv_desc),
 	MO_F(recipe_engine, args_list, MO_BOOL),

@@ -36,6 +36,7 @@ struct recipe_checkpoint {
 struct recipe_engine {
 	char *kind;                                         /* name of the engine file: torch command megatron-lm ... */
 	char *workdir, *entry, *python, *prepare;
+	char **prepare_argv; size_t n_prepare_argv;         /* engine.prepare as words: run once per node before the ranks; instead of prepare, which stays NULL */
 	char **argv; size_t n_argv;                         /* command: the program */
 	struct kv *args; size_t n_args;                     /* list form: key NULL-less: key = the word, value NULL, args_list true */
 	char **args_off; size_t n_args_off;                 /* keys of the mapping that are `false` (engine.bool_words) */

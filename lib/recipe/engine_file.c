@@ -326,7 +326,7 @@ static const struct key engine_keys[] = {
 	F("needs_steps", KEY_BOOL, needs_steps),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },
-	LIST("prepare.argv", prepare, n_prepare, .required = true),
+	LIST("prepare.argv", prepare, n_prepare),
 	F("prepare.limit", KEY_DURATION, prepare_limit_us, .min = 1000000),
 	F("prepare.hooks", KEY_BOOL, prepare_hooks),
 	{ .path = "heartbeat", .type = KEY_MAP },

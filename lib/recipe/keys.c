@@ -271,6 +271,25 @@ static void read_preflight(struct reader *r, const struct key *k, const struct y
 	mo_desc_done(&health_checks_desc, &known);
 }
 
+/* A text is for the shell, a list is a program and its words. */
+static void read_prepare(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_engine *e = &((struct recipe *)r->bases[BASE_RECIPE])->engine;
+	_cleanup_(mo_freep) char *text = NULL;
+
+	if (v->kind == YAML_LIST && v->n == 0)
+		return;
+	if (v->kind == YAML_LIST) {
+		value_list(r, k->path, v, &e->prepare_argv, &e->n_prepare_argv);
+		return;
+	}
+	if (!value_text(r, k->path, v, &text))
+		return;
+	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, "/bin/sh");
+	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, "-c");
+	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, text);
+}
+
 #define F(p, t, f, ...) { .path = (p), .type = (t), .base = BASE_RECIPE, .offset = offsetof(struct recipe, f), ##__VA_ARGS__ }
 #define M(p, t, f, ...) { .path = "model." p, .type = (t), .base = BASE_MODEL, .offset = offsetof(struct recipe_model, f), ##__VA_ARGS__ }
 #define E(f, ...) { .path = "model.moe." #f, .type = KEY_INT, .base = BASE_MOE, .offset = offsetof(struct recipe_moe, f), ##__VA_ARGS__ }
@@ -290,7 +309,7 @@ static const struct key recipe_keys[] = {
 	F("engine.workdir", KEY_PATH, engine.workdir),
 	F("engine.entry", KEY_TEXT, engine.entry),
 	F("engine.python", KEY_TEXT, engine.python),
-	REFUSED("engine.prepare", "prepare the directory on the nodes before submitting, or call a script by engine.kind: command"),
+	CUSTOM("engine.prepare", read_prepare),
 	F("engine.argv", KEY_LIST, engine.argv, .count_offset = offsetof(struct recipe, engine.n_argv)),
 	CUSTOM("engine.args", read_args),
 	F("engine.strict_args", KEY_BOOL, engine.strict_args),

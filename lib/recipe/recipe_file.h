@@ -25,6 +25,10 @@ int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_e
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* The words of engine.prepare, appended: the recipe's, else the engine file's; none = nothing to prepare. Words of agent/core/words.h stay for the node. */
+void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* engine.heartbeat.dir with engine.args and recipe values put in (caller frees); NULL = none. */
+char *engine_heartbeat_dir(const struct engine *e, const struct recipe *r);
 /* Appends the words for resuming (iteration >= 0) or a fresh start (-1). */
 void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv);
 /* What engine file and recipe say themselves about the environment, each item with layer, reason and source. Appends to items. */

@@ -113,7 +113,7 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: [x], entry: y}\ncluster: {gpus: 1}\n", "3:43 engine.entry: engine command has no use for it: its program" },
 	{ "recipe: 1\nname: a\nengine: {kind: commandd, argv: [x]}\ncluster: {gpus: 1}\n", "3:16 engine.kind: unknown engine 'commandd': there is no config/engines/commandd.yaml [did you mean 'command'?]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, container: {image: y}}\ncluster: {gpus: 1}\n", "3:44 engine.container: a mapping is not supported by this version" },
-	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: y}\ncluster: {gpus: 1}\n", "3:42 engine.prepare: 'y' is not supported by this version" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, prepare: {y: z}}\ncluster: {gpus: 1}\n", "3:42 engine.prepare: expected" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x, workdir: y}\ncluster: {gpus: 1}\n", "3:42 engine.workdir: expected an absolute path" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, gpu: mi300}\n", "4:25 cluster.gpu: unknown GPU type 'mi300': there is no config/gpus/mi300.yaml [did you mean 'mi300x'?]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x}\ncluster: {gpus: 1, spares: 2}\n", "4:28 cluster.spares: 2 is not supported by this version" },

@@ -1,0 +1,11 @@
+/* What engine.prepare tells about the ranks that follow it, as Primus' hooks do: lines "env.NAME=VALUE" and "extra.key=value". Pure. Untrusted: bounded, names are checked. */
+#pragma once
+#include "lib/model/launch.h"
+
+#define HOOKS_MAX 256                    /* of each kind */
+
+struct hooks { struct kv *env; size_t n_env; struct kv *extra; size_t n_extra; int64_t refused; };  /* refused: no name, or beyond the limit */
+void hooks_done(struct hooks *h);
+void hooks_line(struct hooks *h, const char *line, size_t n);
+/* Variables come above those of features and below the recipe's; an extra becomes --key value, or the bare --key, at the end of the command. */
+void hooks_apply(const struct hooks *h, struct launch *l);

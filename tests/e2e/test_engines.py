@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+"""Every kind of engine through the whole path: a program that prints a recorded log stands for the engine (tests/fake/replay.c), started as the engine file says; metrics, phases and the CSV are
+what the log says. An engine that exists only as a data file in MOE_DATA_DIR. engine.prepare. Usage: test_engines.py [TEST...]"""
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from lib import BUILD, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
+
+suite = Suite()
+WORK = tempfile.mkdtemp(prefix="moe-eng-")
+REPLAY = os.path.join(BUILD, "tests/fake/replay")
+
+
+def place(name):
+    return os.path.join(WORK, name)
+
+
+def write(name, text, mode=0o644):
+    path = place(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="latin-1") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+MEGATRON = (" [2026-08-22 10:00:00.123456] iteration %8d/ %d | consumed samples: %12d | elapsed time per iteration (ms): %s | throughput per GPU (TFLOP/s/GPU): 500.0 | learning rate: 1.0E-03 | "
+            "global batch size:    16 |%s loss scale: 1.0 | grad norm: 0.9 | number of skipped iterations:   0 | number of nan iterations:   %d |\n")
+
+
+def megatron_log(prefix="", inst="100.0"):
+    lines = ["%s> initializing torch distributed ...\n" % prefix, "%stime to initialize megatron (seconds): 5.4\n" % prefix, "training ...\n"]
+    for i in range(1, 7):
+        lines.append(prefix + MEGATRON % (i, 6, i * 16, inst, "" if i == 3 else " lm loss: %E |" % (9.0 / i), i == 3))
+    lines.insert(4, "\x1b[31m\xff garbage \x00 without sense\n")
+    lines[6] = lines[6][:-1] + "\\c\n"          # two records in one line
+    lines.insert(8, lines[7])                   # printed twice
+    return "".join(lines)
+
+
+TITAN = "[titan] 2026-05-18 16:04:46,338 - root - INFO - "
+LOGS = {
+    "megatron-lm": (megatron_log(), {"entry": "x.py"}),
+    "primus-megatron": (megatron_log("[20251121 12:10:29][rank-1/2][INFO ] [--------trainer.py:2488] : ", "100.0/120.5"), {"entry": "x.yaml"}),
+    "torchtitan": (TITAN + "Starting job: x\n" + TITAN + "Training starts at step 1.\n" + "".join(
+        TITAN + "step: %2d  loss: %s  grad_norm:  0.9000  memory:  9.46GiB(64.99%%)  tps: 7,282  tflops: 500.0  mfu: 160.17%%\n" % (i, "nan" if i == 3 else "%8.5f" % (9.0 / i)) for i in range(1, 7)), {}),
+    "maxtext": ("System Information: Jax Version: 0.7.2\nMemstats: After params initialized:\n" + "".join(
+        "completed step: %d, seconds: 0.100, TFLOP/s/device: 500.0, Tokens/s/device: 7282.0, total_weights: 1456, loss: %s\n" % (i - 1, "nan" if i == 3 else "%.5f" % (9.0 / i))
+        for i in range(1, 7)), {}),
+    "deepspeed": ("[2026-08-22 06:51:29,903] [INFO] [logging.py:107:log_dist] [Rank 0] DeepSpeed info: version=0.17.0, git-hash=unknown\n" + "".join(
+        "steps: %d loss: %s iter time (s): 0.100 samples/sec: 31.250\n[2026-08-22 06:59:46,878] [INFO] [logging.py:96:log_dist] [Rank 0] step=%d, skipped=0, lr=[1e-03, 1e-03], mom=[(0.9, 0.95)]\n" % (
+            i, "nan" if i == 3 else "%.5f" % (9.0 / i), i) for i in range(1, 7)), {"entry": "x.py"}),
+}
+LOGS["maxtext-multiprocess"] = LOGS["maxtext"]
+
+
+def samples(c, job):
+    return {int(r["iteration"]): r for r in csv.DictReader(io.StringIO(c.run("metrics", job, "--csv").stdout))}
+
+
+@suite.test
+def replayed_logs():
+    os.makedirs(place("w"), exist_ok=True)
+    with Cluster(place("c1"), nodes=2, gpus_per_node=2) as c:
+        jobs = {}
+        for kind, (log, engine) in LOGS.items():
+            path = write("logs/%s.log" % kind, log)
+            doc = {"recipe": 1, "name": kind, "engine": dict(engine, kind=kind, python=REPLAY, workdir=place("w")), "cluster": {"gpus": 4}, "steps": 6, "env": {"REPLAY_LOG": path}}
+            if kind == "primus-megatron":
+                doc["env"]["REPLAY_STDERR"] = "1"
+            jobs[kind] = c.submit(json.dumps(doc))
+        for kind, job in jobs.items():
+            done = c.wait_state(job, ["completed", "failed"])
+            equal(done["state"], "completed", "%s: %s" % (kind, done["reason"]))
+            equal(done["ranks"], 2 if kind == "maxtext" else 4, "ranks of " + kind)
+            rows = samples(c, job)
+            equal(sorted(rows), [1, 2, 3, 4, 5, 6], "iterations of " + kind)
+            equal([round(float(rows[i]["loss"]), 3) for i in (1, 2, 6)], [9.0, 4.5, 1.5], "losses of " + kind)
+            equal(rows[3]["loss"].lower(), "nan", "loss of iteration 3 of " + kind)
+            if kind != "torchtitan":
+                equal([float(rows[i]["step_ms"]) for i in (1, 6)], [100.0, 100.0], "step_ms of " + kind)
+            if kind in ("maxtext", "maxtext-multiprocess", "torchtitan"):
+                equal(float(rows[5]["tokens_per_s_per_gpu"]), 7282.0, "tokens/s/GPU of " + kind)
+            equal(rows[2]["phase"], "train", "phase in a sample of " + kind)
+
+
+# An engine that nobody has seen: its own words, lines, checkpoints and flags, all in one file.
+ACME = r"""
+engine: 1
+kind: acme
+title: Acme trainer
+source: this test
+python: /usr/bin/python3
+processes: node
+argv: ["{python}", "{entry}", "{args}"]
+args_equals: true
+flags: {steps: "n={steps}", checkpoint.dir: "out={checkpoint.dir}", checkpoint.every: "each={checkpoint.every}"}
+resume: ["from={iteration}"]
+fresh: [fresh]
+env:
+  - {name: ACME_HEAD, value: "{master_addr}:{master_port}", reason: where the first process listens}
+  - {name: ACME_ME, value: "{rank}/{world_size} with {local_gpus}", reason: who it is}
+metrics_rank: first
+lines:
+  - kind: sample
+    begin: '<<round (?<iteration>\d+)>>'
+    separator: ';'
+    fields: {penalty: loss, each: step_ms, held: mem_mib, speed: tokens_per_s}
+  - {kind: saving, pattern: 'storing round (?<iteration>\d+)'}
+  - {kind: resumed, pattern: 'back at round (?<iteration>\d+)'}
+layout:
+  subdir: kept
+  entry: '^round\.(?<iteration>\d+)$'
+  markers: [WHOLE]
+needs_steps: true
+may_change: [cluster.gpus]
+"""
+ACME_PY = r"""
+import os, sys, time
+args = dict(w.split("=", 1) for w in sys.argv[1:] if "=" in w)
+me, first = os.environ["RANK"], int(args.get("from", 0)) + 1
+open(os.path.join(args["log"], "start.%s.%s" % (os.environ["MOE_ATTEMPT"], me)), "w").write("%s|%s|%s" % (os.environ["ACME_HEAD"], os.environ["ACME_ME"], " ".join(sys.argv[1:])))
+if "from" in args:
+    open(os.path.join(args["out"], "kept", "round.%s" % args["from"], "WHOLE")).read()
+    print("back at round %s" % args["from"], flush=True)
+for i in range(first, int(args["n"]) + 1):
+    time.sleep(0.02)
+    print("[1m<<round %d>> penalty: %.4f; each: 20.0; held: 1,024; speed=4,000; other: x" % (i, 9.0 / i), flush=True)
+    if me == "0" and i % int(args["each"]) == 0:
+        d = os.path.join(args["out"], "kept", "round.%d" % i)
+        os.makedirs(d)
+        print("storing round %d" % i, flush=True)
+        open(os.path.join(d, "data"), "w").write("x" * 100)
+        open(os.path.join(d, "WHOLE"), "w").write("yes")
+"""
+
+
+def data_dir():
+    """A MOE_DATA_DIR with one more engine than the shipped one."""
+    path = place("data")
+    if not os.path.isdir(path):
+        shutil.copytree(os.path.join(ROOT, "config"), path)
+        write("data/engines/acme.yaml", ACME)
+    return path
+
+
+class OwnData(Cluster):
+    def __init__(self, *args, **kw):
+        super().__init__(*args, **kw)
+        self.env["MOE_DATA_DIR"] = data_dir()
+
+
+@suite.test
+def an_engine_by_data_alone():
+    entry, log, out = write("acme.py", ACME_PY), place("acme-log"), place("acme-out")
+    os.makedirs(log)
+    os.makedirs(out)
+    with OwnData(place("c2"), nodes=2, gpus_per_node=2) as c:
+        doc = {"recipe": 1, "name": "acme", "engine": {"kind": "acme", "entry": entry, "workdir": WORK, "args": {"log": log}}, "cluster": {"gpus": 4}, "steps": 400,
+               "checkpoint": {"dir": out, "every": 20}}
+        job = c.submit(json.dumps(doc))
+        c.wait_iteration(job, 70)
+        ranks = c.json("ranks", job)["items"]
+        equal([r["rank"] for r in ranks], [0, 1], "ranks, one per node")
+        with open(os.path.join(log, "start.1.1")) as f:
+            head, me, words = f.read().split("|")
+        equal(me, "1/2 with 2", "who rank 1 is")
+        need(head.startswith(("127.", "10.", "192.", "172.", "n")) and ":" in head, head)
+        equal(words, "n=400 out=%s each=20 log=%s fresh" % (out, log), "words of rank 1")
+        os.kill(ranks[1]["pid"], signal.SIGKILL)
+        wait_until(lambda: c.job(job)["attempt"] == 2 and c.job(job)["state"] == "running", 60, "attempt 2")
+        wait_until(lambda: os.path.exists(os.path.join(log, "start.2.0")), 30, "attempt 2 of the engine")
+        with open(os.path.join(log, "start.2.0")) as f:
+            words = f.read().split("|")[2].split()
+        resumed = int(words[-1].split("=")[1])
+        need(words[-1].startswith("from=") and resumed >= 60 and resumed % 20 == 0, words)
+        done = c.wait_state(job, ["completed", "failed"], 60)
+        equal((done["state"], done["restarts"], done["iteration"]), ("completed", 1, 400), "end: %s" % done["reason"])
+        rows = list(csv.DictReader(io.StringIO(c.run("metrics", job, "--csv").stdout)))
+        after = [r for r in rows if r["attempt"] == "2"]
+        equal(int(after[0]["iteration"]), resumed + 1, "first iteration after the resume")
+        equal([float(after[0][k]) for k in ("step_ms", "tokens_per_s_per_gpu")], [20.0, 1000.0], "rates over 4 GPUs")
+        equal(round(float(after[0]["mem_gb"]), 6), 1.073742, "memory of 1024 MiB")
+        need(any(r["iteration"] == resumed for r in c.json("checkpoints", job)["items"]), "the ledger lacks what was resumed from")
+
+
+def prepare_recipe(name, prepare, argv, **engine):
+    return json.dumps({"recipe": 1, "name": name, "engine": dict({"kind": "hooked", "prepare": prepare, "argv": argv, "workdir": WORK}, **engine), "cluster": {"gpus": 4}})
+
+
+@suite.test
+def prepare():
+    data_dir()
+    hooked = open(os.path.join(ROOT, "config/engines/command.yaml")).read().replace("kind: command", "kind: hooked", 1)
+    write("data/engines/hooked.yaml", hooked + "prepare: {hooks: true, limit: 5s}\n")
+    with OwnData(place("c3"), nodes=2, gpus_per_node=2) as c:
+        count, seen = place("count"), place("seen")
+        job = c.submit(prepare_recipe("hooks", "echo $NODE_RANK >> %s; echo env.HOOK=node-$NODE_RANK; echo env.RANK=9; echo extra.lr=0.5; echo env.BAD >&2; echo env.ALSO-BAD=1" % count,
+                                      ["/bin/sh", "-c", "echo rank $RANK $HOOK \"$@\" >> %s" % seen, "sh"]))
+        done = c.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "completed", done["reason"])
+        equal(sorted(open(count).read().split()), ["0", "1"], "nodes that prepared, once each")
+        equal(sorted(open(seen).read().splitlines()), ["rank %d node-%d --lr 0.5" % (r, r // 2) for r in range(4)], "what ranks got")
+        need("env.HOOK=node-1" in c.run("logs", job, "--rank", 2).stdout, "output of prepare at the head of rank 2's log")
+        job = c.submit(prepare_recipe("stays", "echo env.HOOK=node-$NODE_RANK", ["/bin/sleep", "1000"]))
+        c.wait_state(job, "running")
+        item = [i for i in c.json("explain", "env", job, "--rank", 3)["items"] if i["name"] == "HOOK"][0]
+        equal((item["value"], item["source"]), ("node-1", "prepare"), "provenance of HOOK")
+        c.run("cancel", job)
+        job = c.submit(prepare_recipe("fails", ["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7; do echo line $i; done; echo no such data >&2; exit 3"], ["/bin/true"]))
+        done = c.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "failed", "a job whose preparation fails")
+        for text in ("exit code 3", "no such data", "line 7"):
+            need(text in done["reason"], done["reason"])
+        equal(c.json("why", job)["class"] if "class" in c.json("why", job) else "user_error", "user_error", "class")
+        job = c.submit(prepare_recipe("missing", ["/nonexistent/program"], ["/bin/true"]))
+        done = c.wait_state(job, ["completed", "failed"])
+        need(done["state"] == "failed" and "/nonexistent/program" in done["reason"], done["reason"])
+        job = c.submit(prepare_recipe("slow", "echo waiting for the moon; sleep 1000 & sleep 1000", ["/bin/true"]))
+        done = c.wait_state(job, ["completed", "failed"], 30)
+        need(done["state"] == "failed" and "not ended after 5 s" in done["reason"] and "waiting for the moon" in done["reason"], done["reason"])
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@suite.test
+def prepare_dies_with_its_step():
+    data_dir()
+    write("data/engines/hooked.yaml", open(os.path.join(ROOT, "config/engines/command.yaml")).read().replace("kind: command", "kind: hooked", 1) + "prepare: {hooks: true}\n")
+    with OwnData(place("c4"), nodes=1, gpus_per_node=4) as c:
+        pids = place("pids")
+
+        def begin(name):
+            if os.path.exists(pids):
+                os.unlink(pids)
+            job = c.submit(prepare_recipe(name, "echo $$ >> %s; (setsid sleep 1000 & echo $! >> %s); exec sleep 1000" % (pids, pids), ["/bin/sleep", "1000"]))
+            wait_until(lambda: os.path.exists(pids) and len(open(pids).read().split()) == 2, 30, "preparation begun")
+            return job, [int(p) for p in open(pids).read().split()]
+        job, processes = begin("cancelled")
+        c.run("cancel", job)
+        c.wait_state(job, "cancelled", 30)
+        need(not any(alive(p) for p in processes), "a preparation outlived its cancelled job")
+        job, processes = begin("killed")
+        os.kill(c.status()["steps"][0]["pid"], signal.SIGKILL)
+        wait_until(lambda: not any(alive(p) for p in processes), 30, "everything of the preparation gone with its supervisor")
+        c.run("cancel", job)
+        c.wait_state(job, ["cancelled", "failed"], 30)
+
+
+if __name__ == "__main__":
+    status = suite.main()
+    shutil.rmtree(WORK, ignore_errors=True)
+    sys.exit(1 if status else 0)

@@ -1,0 +1,129 @@
+/* engine.prepare: what its lines change, and the step core around it. */
+#include <signal.h>
+#include <string.h>
+
+#include "agent/core/hooks.h"
+#include "agent/core/step.h"
+#include "lib/base/buf.h"
+#include "tests/unit/unit.h"
+
+static void test_hooks(void **state)
+{
+	static const char *const lines[] = { "env.NCCL_DEBUG=INFO", "env.EMPTY=", "env.A=b=c", "env.1X=1", "env.=x", "env.A B=c", "env.NO", "extra.training.steps=10", "extra.moe-x=",
+					     "extra.-x=1", "extra.=1", " env.X=1", "environment=1", "", "env." };
+	struct hooks h = { 0 };
+	struct launch l;
+
+	mo_desc_init(&launch_desc, &l);
+	mo_strs_add(&l.argv, &l.n_argv, "train");
+	for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+		hooks_line(&h, lines[i], strlen(lines[i]));
+	hooks_line(&h, "env.Z=a\0b", 9);
+	assert_int_equal(h.refused, 7);
+	hooks_apply(&h, &l);
+	assert_int_equal(l.n_env, 3);
+	assert_string_equal(l.env[0].name, "NCCL_DEBUG");
+	assert_string_equal(l.env[0].value, "INFO");
+	assert_string_equal(l.env[0].source, "prepare");
+	assert_string_equal(l.env[1].value, "");
+	assert_string_equal(l.env[2].value, "b=c");
+	assert_int_equal(l.n_argv, 4);
+	assert_string_equal(l.argv[1], "--training.steps");
+	assert_string_equal(l.argv[2], "10");
+	assert_string_equal(l.argv[3], "--moe-x");
+	for (int i = 0; i < 2 * HOOKS_MAX; i++)
+		hooks_line(&h, "env.A=1", 7);
+	assert_int_equal(h.n_env, HOOKS_MAX);
+	hooks_done(&h);
+	mo_desc_done(&launch_desc, &l);
+}
+
+/* Feeds one event; returns its effects as "prepare fork note:refused:TEXT kill ...". */
+static char *feed(struct step_core *s, int type, bool ok, const char *text, int64_t now)
+{
+	static const char *const names[] = { "hold", "fork", "release", "signal", "kill", "note", "done", "prepare" };
+	struct step_out out = { 0 };
+	struct step_event e = { .type = type, .ok = ok };
+	struct mo_buf b = { 0 };
+
+	mo_desc_init(&note_desc, &e.note);
+	e.note.text = mo_strdup(text);
+	step_event(s, &e, now, &out);
+	for (size_t i = 0; i < out.n_effects; i++) {
+		const struct step_effect *x = &out.effects[i];
+
+		mo_buf_printf(&b, "%s%s", i ? " " : "", names[x->type]);
+		if (x->type == SX_NOTE)
+			mo_buf_printf(&b, ":%s:%s:%s", note_kind_names[x->note.kind], x->note.cause ? x->note.cause : "", x->note.text ? x->note.text : "");
+	}
+	step_out_done(&out);
+	mo_desc_done(&note_desc, &e.note);
+	return b.data ? mo_buf_take(&b) : mo_strdup("");
+}
+
+static void expect(struct step_core *s, int type, bool ok, const char *text, int64_t now, const char *wanted)
+{
+	_cleanup_(mo_freep) char *seen = feed(s, type, ok, text, now);
+
+	assert_string_equal(seen, wanted);
+}
+
+static struct step_core *make(bool ports)
+{
+	struct launch l;
+
+	mo_desc_init(&launch_desc, &l);
+	l.n_local = l.world = 2;
+	l.first_rank = 0;
+	l.hold_ports = ports;
+	l.prepare_limit_us = 600000000;
+	mo_strs_add(&l.prepare, &l.n_prepare, "x");
+	struct step_core *s = step_new(&l);
+
+	mo_desc_done(&launch_desc, &l);
+	return s;
+}
+
+static void test_step(void **state)
+{
+	struct step_core *s = make(true);
+
+	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
+	assert_int_equal(step_deadline(s), 600000000);
+	expect(s, SE_PREPARED, true, NULL, 5, "hold");
+	expect(s, SE_PREPARED, true, NULL, 6, "");
+	expect(s, SE_PORTS, true, NULL, 7, "fork");
+	step_free(s);
+
+	s = make(false);
+	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
+	expect(s, SE_PREPARED, false, "exit code 3", 5, "note:refused:prepare:exit code 3 kill");
+	expect(s, SE_EMPTY, false, NULL, 6, "note:gone::no rank was started done");
+	step_free(s);
+
+	s = make(false);
+	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
+	expect(s, SE_TICK, false, NULL, 600000000, "note:refused:prepare:engine.prepare has not ended after 600 s and was killed kill");
+	expect(s, SE_PREPARED, false, "signal 9", 600000001, "");
+	expect(s, SE_EMPTY, false, NULL, 600000002, "note:gone::no rank was started done");
+	step_free(s);
+
+	s = make(false);     /* what it started must be gone before the step is */
+	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
+	expect(s, SE_STOP, false, NULL, 1, "kill");
+	expect(s, SE_PREPARED, true, NULL, 2, "");
+	expect(s, SE_EMPTY, false, NULL, 3, "note:gone::no rank was started done");
+	step_free(s);
+
+	s = make(false);
+	expect(s, SE_LAUNCH, false, NULL, 0, "prepare");
+	expect(s, SE_KILL, false, NULL, 1, "kill");
+	step_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hooks), cmocka_unit_test(test_step) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
