@@ -15,10 +15,10 @@
 
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
-	const char *unless = strstr(flag->key, " unless ");
+	const char *unless = strstr(flag->key, " unless features.");
 	size_t whole = unless ? (size_t)(unless - flag->key) : strlen(flag->key), n = strcspn(flag->key, "=> ");
 	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
-	_cleanup_(mo_freep) char *other = unless ? recipe_value(r, unless + strlen(" unless ")) : NULL;
+	const char *other = unless ? feature_value(r, unless + strlen(" unless features.")) : NULL;
 	double a, b;
 
 	if (row.op)
@@ -29,7 +29,8 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 	else if (row.op == '>')
 		row.applies = row.value && mo_parse_double(row.value, &a) == 0 && mo_parse_double(row.operand, &b) == 0 && a > b;
 	else
-		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(row.value) : row.value != NULL;
+		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(feature_value(r, row.path + strlen("features."))) : row.value != NULL;
+	row.carried = row.applies || row.op == '>';
 	row.applies = row.applies && !feature_asks(other);
 	return row;
 }

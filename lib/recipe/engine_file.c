@@ -158,6 +158,10 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
+		const char *unless = strchr(key->text, ' ');
+
+		if (unless && (!mo_starts_with(unless, " unless features.") || !recipe_path_known(unless + strlen(" unless "))))
+			errors_at(r->errors, key, NULL, "flags: expected 'PATH unless features.NAME', got '%s'", key->text);
 	}
 }
 

@@ -86,8 +86,8 @@ static char *read_layout(struct reader *r, const struct key *k, const struct yno
 	}
 	if (!feature_asks(v->text))
 		return mo_strdup("auto");
-	if (feature_layout(v->text, &layout, &why)) {
-		feature_layout_done(&layout);
+	if (layout_parse(v->text, &layout, &why)) {
+		layout_done(&layout);
 		return mo_strdup(v->text);
 	}
 	errors_at(r->errors, v, "write the stages in order, separated by '|': E the embedding, t a layer, m an MTP layer, L the loss; t*4 is tttt", "%s: %s", k->path, why);
@@ -100,7 +100,7 @@ static char *read_layers(struct reader *r, const struct key *k, const struct yno
 	int64_t n, before = -1;
 
 	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
-		return mo_strdup("");
+		return mo_strdup("none");
 	if (v->kind != YAML_LIST) {
 		wrong(r, k, v, "write it as [0, 1, 2]", "a list of layer numbers");
 		return NULL;
@@ -112,9 +112,10 @@ static char *read_layers(struct reader *r, const struct key *k, const struct yno
 			continue;
 		if (n <= before)
 			errors_at(r->errors, item, NULL, "%s: %lld behind %lld: give each layer once, in rising order", k->path, (long long)n, (long long)before);
-		mo_buf_printf(&b, "%s%lld", b.len ? "," : "", (long long)n);
+		mo_buf_printf(&b, "%s%lld", b.len ? "," : "[", (long long)n);
 		before = n;
 	}
+	mo_buf_str(&b, b.len ? "]" : "none");
 	return mo_buf_take(&b);
 }
 
@@ -155,108 +156,21 @@ void feature_read(struct reader *r, const struct key *k, const struct ynode *v)
 	f->value = value;
 }
 
+char *feature_words(const struct recipe *r, const char *name)
+{
+	const char *value = feature_value(r, name);
+
+	return value && *value == '[' ? mo_strndup(value + 1, strlen(value) - 2) : mo_strdup(value);
+}
+
 bool feature_next_layer(const char **at, int64_t *ret)
 {
-	size_t n = *at ? strcspn(*at, ",") : 0;
+	*at += *at && **at == '[';
+	size_t n = *at ? strcspn(*at, ",]") : 0;
 	_cleanup_(mo_freep) char *number = n ? mo_strndup(*at, n) : NULL;
 
 	if (!n || mo_parse_i64(number, 0, INT64_MAX, ret) < 0)
 		return false;
 	*at += n + ((*at)[n] == ',');
 	return true;
-}
-
-/* The number behind '*' at s; 0 = none. */
-static size_t repeat(const char *s, int64_t *ret)
-{
-	size_t n = *s == '*' ? strspn(s + 1, "0123456789") : 0;
-	_cleanup_(mo_freep) char *number = n ? mo_strndup(s + 1, n) : NULL;
-
-	*ret = 1;
-	return n && mo_parse_i64(number, 0, LAYOUT_LETTERS_MAX, ret) == 0 ? n + 1 : 0;
-}
-
-/* Appends what stands in s[0..n) times over; false when it grows too long. */
-static bool add_times(struct mo_buf *b, const char *s, size_t n, int64_t times)
-{
-	for (int64_t i = 0; i < times; i++) {
-		if (b->len + n > LAYOUT_LETTERS_MAX)
-			return false;
-		mo_buf_add(b, s, n);
-	}
-	return true;
-}
-
-/* One pass: groups "(...)*n", or single letters "x*n". */
-static bool unroll(const char *s, bool groups, struct mo_buf *b)
-{
-	while (*s) {
-		const char *close = groups && *s == '(' ? strchr(s, ')') : NULL;
-		size_t n = close ? (size_t)(close - s) + 1 : 1;
-		int64_t times = 1;
-		size_t used = !groups || close ? repeat(s + n, &times) : 0;
-
-		if (!add_times(b, close ? s + 1 : s, close ? n - 2 : 1, used ? times : 1))
-			return false;
-		s += n + used;
-	}
-	return true;
-}
-
-/* Splits the unrolled text at '|' and counts; false with *ret_why. */
-static bool split(const char *text, struct layout *ret, char **ret_why)
-{
-	size_t embeddings = 0, losses = 0;
-
-	for (const char *s = text;; s++) {
-		size_t n = strcspn(s, "|");
-		_cleanup_(mo_freep) char *stage = mo_strndup(s, n);
-
-		for (size_t i = 0; i < n; i++) {
-			if (!strchr("EtmL", s[i])) {
-				*ret_why = mo_printf("'%c' is no layer: expected E, t, m, L, a number behind '*', '(...)*N' and '|'", s[i]);
-				return false;
-			}
-			embeddings += s[i] == 'E';
-			losses += s[i] == 'L';
-			ret->decoders += s[i] == 't';
-			ret->mtp += s[i] == 'm';
-		}
-		mo_strs_add(&ret->stages, &ret->n_stages, stage);
-		s += n;
-		if (!*s)
-			break;
-	}
-	const char *last = ret->stages[ret->n_stages - 1];
-
-	if (embeddings != 1 || ret->stages[0][0] != 'E')
-		*ret_why = mo_strdup("the embedding, E, must stand once, as the first layer of the first stage");
-	else if (losses != 1 || !*last || last[strlen(last) - 1] != 'L')
-		*ret_why = mo_strdup("the loss, L, must stand once, as the last layer of the last stage");
-	return !*ret_why;
-}
-
-bool feature_layout(const char *text, struct layout *ret, char **ret_why)
-{
-	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 }, half = { 0 }, whole = { 0 };
-
-	*ret = (struct layout){ 0 };
-	*ret_why = NULL;
-	for (const char *s = text; *s; s++)
-		if (*s != ',' && *s != ' ')
-			mo_buf_add(&plain, s, 1);
-	if (!unroll(plain.data ? plain.data : "", true, &half) || !unroll(half.data ? half.data : "", false, &whole))
-		*ret_why = mo_printf("longer than %d layers", LAYOUT_LETTERS_MAX);
-	if (!*ret_why && split(whole.data ? whole.data : "", ret, ret_why))
-		return true;
-	feature_layout_done(ret);
-	return false;
-}
-
-void feature_layout_done(struct layout *l)
-{
-	for (size_t i = 0; i < l->n_stages; i++)
-		free(l->stages[i]);
-	free(l->stages);
-	*l = (struct layout){ 0 };
 }

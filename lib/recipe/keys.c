@@ -427,8 +427,21 @@ static char *number(int64_t n)
 	return n == MO_NONE ? NULL : mo_printf("%lld", (long long)n);
 }
 
-static char *derived(const struct recipe_model *m, const char *path)
+/* Values that follow from several of the recipe: sequences of a data-parallel rank in a step, micro-batches of a pipeline, and batches counted in tokens. */
+static char *derived(const struct recipe *r, const char *path)
 {
+	const struct recipe_model *m = r->model;
+	int64_t micro = r->micro == MO_NONE ? 1 : r->micro, dp = r->parallelism.dp;
+	bool batch = r->global_batch != MO_NONE && dp > 0;
+
+	if (mo_streq(path, "derived.local_batch") && batch)
+		return number(r->global_batch / dp);
+	if (mo_streq(path, "derived.micro_batches") && batch)
+		return number(r->global_batch / (dp * micro));
+	if (mo_streq(path, "derived.micro_tokens") && r->seq != MO_NONE)
+		return number(micro * r->seq);
+	if (mo_streq(path, "derived.global_tokens") && r->seq != MO_NONE && r->global_batch != MO_NONE)
+		return number(r->global_batch * r->seq);
 	if (!m)
 		return NULL;
 	if (mo_streq(path, "derived.moe_layers") && m->moe)
@@ -444,9 +457,9 @@ char *recipe_value(const struct recipe *r, const char *path)
 	const void *bases[] = { r, r->model, r->model ? r->model->moe : NULL, r->model ? r->model->mla : NULL };
 
 	if (mo_starts_with(path, "features."))
-		return mo_strdup(feature_value(r, path + strlen("features.")));
+		return feature_words(r, path + strlen("features."));
 	if (!k)
-		return mo_starts_with(path, "derived.") ? derived(r->model, path) : NULL;
+		return mo_starts_with(path, "derived.") ? derived(r, path) : NULL;
 	if (k->type == KEY_MAP || k->type == KEY_LIST || k->type == KEY_CUSTOM || k->type == KEY_REFUSED || !bases[k->base])
 		return NULL;
 	return schema_value(k, bases[k->base]);
@@ -454,7 +467,9 @@ char *recipe_value(const struct recipe *r, const char *path)
 
 bool recipe_path_known(const char *path)
 {
-	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_streq(path, "derived.moe_layers") || mo_streq(path, "derived.ffn");
+	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens" };
+
+	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
 }
 
 char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing)

@@ -9,7 +9,8 @@ struct reader recipe_reader(struct recipe *recipe, struct recipe_errors *errors)
 /* Reads an inline model mapping ("model." keys) into a new model (caller frees by recipe_model_desc). */
 struct recipe_model *model_read(const struct ynode *map, struct recipe_errors *errors);
 /* Value of a recipe path ("parallelism.tp", "model.moe.experts") as text, NULL when unknown (caller frees). Derived paths: "parallelism.dp" (resolved),
- * "derived.moe_layers" (layers without the dense ones), "derived.ffn" (width of a dense layer, of an expert when there is none), "derived.qk_head_dim". */
+ * "derived.moe_layers" (layers without the dense ones), "derived.ffn" (width of a dense layer, of an expert when there is none), "derived.local_batch" (sequences of a
+ * data-parallel rank in a step), "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens". */
 char *recipe_value(const struct recipe *r, const char *path);
 /* text with each {path} of a known recipe path replaced by its value; other braces stay (caller frees). *ret_missing: first known path without a value (borrowed from
  * the table), untouched when all have one; may be NULL. */

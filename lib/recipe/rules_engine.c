@@ -64,7 +64,7 @@ static bool carried(const struct rules *k, const char *path)
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
 
-		if ((mo_streq(row.path, path) && (row.applies || row.op == '>')) || strstr(k->engine->flags[i].value, braces))
+		if ((mo_streq(row.path, path) && row.carried) || strstr(k->engine->flags[i].value, braces))
 			return true;
 	}
 	for (size_t i = 0; i < e->n_args; i++)
@@ -140,8 +140,12 @@ static bool row_has(const struct rules *k, const struct kv *flag_words, const st
 	_cleanup_(mo_freep) char *expanded = recipe_expand(k->recipe, flag_words->value, NULL), *words = valued ? mo_printf("%s %s", expanded, row->value) : mo_strdup(expanded);
 
 	for (const char *s = words; *s;) {
-		size_t n = strcspn(s, " ");
+		size_t n = strcspn(s, " "), equals = strcspn(s, "= ");
 
+		if (!found && equals < n && flag_same(flag, s, equals)) {     /* key=value */
+			*ret_value = mo_strndup(s + equals + 1, n - equals - 1);
+			return true;
+		}
 		if (found && *s != '-')
 			*ret_value = mo_strndup(s, n);
 		if (found)
@@ -152,8 +156,7 @@ static bool row_has(const struct rules *k, const struct kv *flag_words, const st
 	return found;
 }
 
-/* Another rule has said what is wrong there. */
-static bool said(const struct rules *k, const struct ynode *place)
+bool rules_said(const struct rules *k, const struct ynode *place)
 {
 	for (size_t i = 0; i < k->errors->n; i++)
 		if (place->line && k->errors->items[i].line == place->line && k->errors->items[i].column == place->column)
@@ -168,7 +171,7 @@ static void check_arg(struct rules *k, const struct arg *arg)
 	_cleanup_(mo_freep) char *other = NULL;
 	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value;
 
-	if (rules_unchecked(k, arg->flag) || said(k, arg->at_value))
+	if (rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value))
 		return;
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);

@@ -94,9 +94,9 @@ static void check_layout(struct rules *k)
 	const struct ynode *place = PLACE(k, "features.pipeline_layout");
 	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
 	_cleanup_(mo_freep) char *why = NULL;
-	_cleanup_(feature_layout_done) struct layout l = { 0 };
+	_cleanup_(layout_done) struct layout l = { 0 };
 
-	if (!feature_asks(text) || !feature_layout(text, &l, &why))
+	if (!feature_asks(text) || !layout_parse(text, &l, &why))
 		return;
 	if (r->parallelism.automatic)
 		errors_at(k->errors, place, NULL, "features.pipeline_layout: parallelism: auto may choose other stages: give pp and vpp");
@@ -144,7 +144,7 @@ static char *rule_value(const struct rules *k, const struct args *args, const ch
 		return node && node->kind == YAML_SCALAR ? mo_strdup(node->text) : NULL;
 	if (mo_streq(path, "parallelism.schedule") && !k->recipe->parallelism.schedule)
 		return mo_strdup(k->recipe->parallelism.vpp > 1 ? "interleaved" : "1f1b");
-	return recipe_value(k->recipe, path);
+	return mo_starts_with(path, "features.") ? mo_strdup(feature_value(k->recipe, path + strlen("features."))) : recipe_value(k->recipe, path);
 }
 
 static bool rule_applies(const struct rules *k, const struct args *args, const struct engine_rule *rule, struct mo_buf *ret_words, const struct ynode **ret_at)
@@ -177,7 +177,7 @@ static void check_rule(struct rules *k, const struct args *args, const struct en
 		const struct ynode *at = NULL;
 		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->refuse[i].key, &at);
 
-		if (condition_holds(rule->refuse[i].value, value))
+		if (condition_holds(rule->refuse[i].value, value) && !rules_said(k, at ? at : asked))
 			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->refuse[i].key), rule->refuse[i].key, value, words.data,
 				  rule->because, rule->instead);
 	}
@@ -185,7 +185,7 @@ static void check_rule(struct rules *k, const struct args *args, const struct en
 		const struct ynode *at = NULL;
 		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->need[i].key, &at);
 
-		if (!condition_holds(rule->need[i].value, value))
+		if (!condition_holds(rule->need[i].value, value) && !rules_said(k, at ? at : asked))
 			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->need[i].key), rule->need[i].key, value ? value : "not given",
 				  words.data, rule->because, rule->instead);
 	}

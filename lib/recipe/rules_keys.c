@@ -24,7 +24,7 @@ static void add_flag_words(struct flags *f, const char *words)
 		size_t n = strcspn(s, " ");
 		_cleanup_(mo_freep) char *word = mo_strndup(s, n), *plain = plain_flag(word);
 
-		if (*word == '-')
+		if (*word == '-' || strchr(word, '='))
 			mo_strs_add(&f->names, &f->n, plain);
 		s += n + (s[n] == ' ');
 	}

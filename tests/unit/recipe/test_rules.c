@@ -1,0 +1,168 @@
+/* The table of rules (tests/fixtures/rules/table.yaml): every good recipe passes, every bad one is refused for that one reason at that one place, and every rule of a shipped engine
+ * file is in the table. */
+#include <string.h>
+
+#include "lib/base/fd.h"
+#include "lib/recipe/yaml.h"
+#include "tests/unit/recipe/read.h"
+
+static struct ynode *table_load(void)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	struct recipe_errors errors = { 0 };
+
+	assert_int_equal(mo_read_file(MO_SOURCE_DIR "/tests/fixtures/rules/table.yaml", 1 << 20, &text), 0);
+	struct ynode *root = yaml_load(text.data, text.len, "table", &errors);
+	_cleanup_(mo_freep) char *said = errors_text(&errors);
+
+	if (errors.n)
+		fail_msg("table.yaml: %s", said);
+	recipe_errors_done(&errors);
+	return root;
+}
+
+/* text with the only `from` replaced; *ret_at: where `to` begins. */
+static char *changed(const char *rule, const char *text, const struct ynode *change, size_t *ret_at)
+{
+	const char *from = change->items[0].value->text, *to = change->items[1].value->text, *at = strstr(text, from);
+
+	if (!at || strstr(at + 1, from))
+		fail_msg("%s: '%s' is not there, or more than once:\n%s", rule, from, text);
+	if (ret_at)
+		*ret_at = (size_t)(at - text);
+	return mo_printf("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+static char *good_recipe(const struct ynode *root, const struct ynode *row)
+{
+	const char *rule = ynode_get(row, "rule")->text;
+	const struct ynode *base = ynode_get(ynode_get(root, "bases"), ynode_get(row, "base")->text);
+	char *text = mo_strdup(base->text);
+
+	for (int i = 1;; i++) {
+		_cleanup_(mo_freep) char *key = mo_printf("good%d", i), *old = text;
+		const struct ynode *change = ynode_get(row, key);
+
+		if (!change) {
+			TAKE_PTR(old);
+			return text;
+		}
+		text = changed(rule, old, change, NULL);
+	}
+}
+
+static void check_good(const char *rule, const char *text)
+{
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+	if (p.errors.n)
+		fail_msg("%s: the good recipe is refused:\n%s\n%s", rule, text, said);
+}
+
+static void check_bad(const struct ynode *row, const char *text, size_t from)
+{
+	const char *rule = ynode_get(row, "rule")->text, *at = strstr(text + from, ynode_get(row, "at")->text);
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+	int64_t line = 1, column = 1;
+
+	at = at ? at : strstr(text, ynode_get(row, "at")->text);
+	if (!at)
+		fail_msg("%s: '%s' is not in\n%s", rule, ynode_get(row, "at")->text, text);
+	for (const char *s = text; s < at; s++) {
+		column = *s == '\n' ? 1 : column + 1;
+		line += *s == '\n';
+	}
+	if (p.errors.n != 1)
+		fail_msg("%s: %zu errors:\n%s\n%s", rule, p.errors.n, text, said);
+	if (p.errors.items[0].line != line || p.errors.items[0].column != column || !strstr(said, ynode_get(row, "says")->text))
+		fail_msg("%s: expected %lld:%lld ... %s\n%s\ngot %s", rule, (long long)line, (long long)column, ynode_get(row, "says")->text, text, said);
+}
+
+static void test_table(void **state)
+{
+	struct ynode *root = table_load();
+	const struct ynode *rules = ynode_get(root, "rules");
+
+	assert_true(rules->n > 100);
+	for (size_t i = 0; i < rules->n; i++) {
+		const struct ynode *row = rules->items[i].value;
+		_cleanup_(mo_freep) char *good = good_recipe(root, row);
+		size_t at;
+		_cleanup_(mo_freep) char *bad = changed(ynode_get(row, "rule")->text, good, ynode_get(row, "bad"), &at);
+
+		check_good(ynode_get(row, "rule")->text, good);
+		check_bad(row, bad, at);
+	}
+	ynode_free(root);
+}
+
+static bool in_table(const struct ynode *root, const char *name)
+{
+	const struct ynode *rules = ynode_get(root, "rules");
+
+	for (size_t i = 0; i < rules->n; i++)
+		if (mo_streq(ynode_get(rules->items[i].value, "rule")->text, name))
+			return true;
+	return false;
+}
+
+static void test_every_rule(void **state)
+{
+	struct ynode *root = table_load();
+	char **names = NULL;
+	size_t n = 0;
+
+	mo_data_names("engines", &names, &n);
+	assert_true(n >= 8);
+	for (size_t i = 0; i < n; i++) {
+		struct mo_error err = { 0 };
+		struct engine e;
+
+		mo_desc_init(&engine_desc, &e);
+		if (engine_load(names[i], &e, &err) < 0)
+			fail_msg("%s", err.text);
+		for (size_t k = 0; e.checks && k < e.checks->n_rules; k++) {
+			_cleanup_(mo_freep) char *name = mo_printf("%s/%s", names[i], e.checks->rules[k].id);
+
+			if (!in_table(root, name))
+				fail_msg("tests/fixtures/rules/table.yaml has no %s", name);
+		}
+		mo_desc_done(&engine_desc, &e);
+		free(names[i]);
+	}
+	free(names);
+	ynode_free(root);
+}
+
+/* Flags outside a list that is complete are passed on with a warning; those named in args_unchecked without one; a list that is not complete warns of nothing. */
+static void test_unknown_flags(void **state)
+{
+	static const struct { const char *engine, *args; size_t warnings; } cases[] = {
+		{ "kind: megatron-lm", "{something-of-mine: 1}", 1 },
+		{ "kind: megatron-lm, args_unchecked: [something_of_mine]", "{something-of-mine: 1}", 0 },
+		{ "kind: megatron-lm, args_unchecked: [moe-router-dtipe]", "{moe-router-dtipe: fp32}", 0 },
+		{ "kind: primus-megatron, entry: e.yaml", "{something_of_mine: 1}", 0 },
+		{ "kind: primus-megatron, entry: e.yaml, strict_args: true", "{num_workers: 1, --lr: 1e-4}", 0 },
+		{ "kind: maxtext", "[something_of_mine=1]", 1 },
+		{ "kind: torch, entry: /x.py", "{anything: 1}", 0 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s, args: %s}\ncluster: {gpus: 1}\nsteps: 1\n", cases[i].engine, cases[i].args);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+		if (p.errors.n || p.n_warnings != cases[i].warnings)
+			fail_msg("%s\n%s%zu warnings: %s", text, said, p.n_warnings, p.n_warnings ? p.warnings[0] : "");
+		assert_null(p.engine.checks);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_unknown_flags) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
