@@ -75,6 +75,17 @@ static char *read_count(struct reader *r, const struct key *k, const struct ynod
 	return NULL;
 }
 
+/* A flag's words are split at spaces. */
+static char *without_spaces(const char *text)
+{
+	struct mo_buf b = { 0 };
+
+	for (; *text; text++)
+		if (*text != ' ')
+			mo_buf_add(&b, text, 1);
+	return mo_buf_take(&b);
+}
+
 static char *read_layout(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	_cleanup_(mo_freep) char *why = NULL;
@@ -88,7 +99,7 @@ static char *read_layout(struct reader *r, const struct key *k, const struct yno
 		return mo_strdup("auto");
 	if (layout_parse(v->text, &layout, &why)) {
 		layout_done(&layout);
-		return mo_strdup(v->text);
+		return without_spaces(v->text);
 	}
 	errors_at(r->errors, v, "write the stages in order, separated by '|': E the embedding, t a layer, m an MTP layer, L the loss; t*4 is tttt", "%s: %s", k->path, why);
 	return NULL;

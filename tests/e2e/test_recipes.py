@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""Every shipped recipe: valid without a warning, and the exact command and environment of every rank by a dry run. Usage: test_recipes.py [TEST...]"""
+import glob
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import ROOT, Suite, clean_env, equal, moectl, need
+
+suite = Suite()
+RECIPES = sorted(glob.glob(os.path.join(ROOT, "config", "recipes", "*.yaml")))
+# what the features of a recipe must become, whatever else is said
+SAYS = {
+    "primus-megatron": {"a2a: deepep": "--use_turbo_deepep true", "loss_fusion: true": "--cross_entropy_loss_fusion true", "manual_gc: 1": "--manual_gc true --manual_gc_interval 1",
+                        "grouped_gemm: turbo": "--use_turbo_grouped_gemm true", "sync_free: 1": "--turbo_sync_free_moe_stage 1", "sync_free: 2": "--turbo_sync_free_moe_stage 2",
+                        "recompute_layers: [0, 1": "--recompute_layer_ids 0,1,"},
+    "primus-torchtitan": {"grouped_gemm: turbo": "--primus_turbo.use_turbo_grouped_mm true", "loss_fusion: true": "--compile.components ['model','loss']", "manual_gc: 50": "--training.gc_freq 50"},
+}
+EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --config examples/megatron/configs/MI355X/deepseek_v2_lite-BF16-pretrain.yaml --log_interval 1 --log_throughput true
+--exit_signal_handler true --auto_continue_train false --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
+--context_parallel_size 1 --use_distributed_optimizer true --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --train_iters 1000
+--save /ckpt/deepseek-v2-lite --save_interval 500 --moe_grouped_gemm true --moe_use_legacy_grouped_gemm true --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
+--moe_shared_expert_overlap false --turbo_sync_free_moe_stage 1 --cross_entropy_loss_fusion true --cross_entropy_fusion_impl te --manual_gc true --manual_gc_interval 1
+--multi_latent_attention true --turbo_deepep_num_cu 64 --mock_data true --moe_router_force_load_balancing true --turbo_deepep_use_comm_stream false""".split()
+
+
+def dry_run(path):
+    # no controller: the shape of the recipe is placed on free machines
+    r = moectl("submit", "--dry-run", "--json", path, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"))
+    return json.loads(r.stdout)
+
+
+@suite.test
+def all_are_valid():
+    need(len(RECIPES) >= 20, "only %d recipes" % len(RECIPES))
+    for path in RECIPES:
+        r = moectl("validate", path)
+        equal(r.stderr, "", "warnings of %s" % path)
+
+
+@suite.test
+def every_rank_has_a_command():
+    for path in RECIPES:
+        text = open(path).read()
+        doc = dry_run(path)
+        ranks = doc["ranks"]
+        gpus = int(text.split("gpus: ")[1].split(",")[0].split("}")[0].split("\n")[0].split("#")[0])
+        equal([r["rank"] for r in ranks], list(range(gpus)), "ranks of %s" % path)
+        engine = text.split("kind: ")[1].split("\n")[0].split()[0].rstrip(",}")
+        for rank in ranks:
+            env = rank["env"]
+            equal((env["RANK"], env["WORLD_SIZE"], env["LOCAL_RANK"]), (str(rank["rank"]), str(gpus), str(rank["local_rank"])), "names of rank %d of %s" % (rank["rank"], path))
+            need(env["HSA_KERNARG_POOL_SIZE"] == "12582912", "%s: no kernel-argument pool" % path)
+            need(rank["argv"] == ranks[0]["argv"], "%s: rank %d has another command" % (path, rank["rank"]))
+            need(not any("{" in word for word in rank["argv"] if engine.startswith("primus")), "%s: a word with braces: %s" % (path, rank["argv"]))
+        command = " ".join(ranks[0]["argv"])
+        for feature, words in SAYS.get(engine, {}).items():
+            if feature in text:
+                need(words in command, "%s: %s is not in %s" % (path, words, command))
+
+
+@suite.test
+def one_command_to_the_letter():
+    doc = dry_run(os.path.join(ROOT, "config/recipes/deepseek-v2-lite-8-mi355x.yaml"))
+    equal(doc["ranks"][7]["argv"], EXACT, "the command of rank 7")
+
+
+if __name__ == "__main__":
+    suite.main()
