@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
 
 #define GB 1e9
 #define STAGES_TRIED 32
@@ -41,24 +42,6 @@ static double layer_bytes(const struct shape *s, bool moe_layer)
 	return bytes + 2 * (rows * (h + g * (double)m->moe->ffn) + shared);
 }
 
-/* How many micro-batches' worth of this stage's layers are alive at once. */
-static double in_flight(const struct shape *s, int64_t stage)
-{
-	double m = (double)shape_micro_batches(s), p = (double)s->pp, v = (double)s->vpp, i = (double)stage;
-
-	if (mo_streq(s->schedule, "v-half"))
-		return MO_MIN(m, p / 2 + 1);
-	if (mo_streq(s->schedule, "v-min"))
-		return MO_MIN(m, p / 3 + 1);
-	if (mo_streq(s->schedule, "zbv"))
-		return MO_MIN(m, p);
-	if (mo_streq(s->schedule, "dualpipe"))
-		return MO_MIN(m, p + 1);
-	if (s->vpp > 1)          /* chunks of the warm-up, each 1/v of the stage (Narayanan et al. 2021) */
-		return MO_MIN(m * v, 2 * (p - i - 1) + (v - 1) * p + 1) / v;
-	return MO_MIN(m, p - i);
-}
-
 static double activations(const struct shape *s, int64_t stage)
 {
 	const struct recipe_model *m = s->model;
@@ -72,7 +55,7 @@ static double activations(const struct shape *s, int64_t stage)
 		bytes += (double)dense * layer_bytes(s, false);
 	if (moe)
 		bytes += (double)moe * layer_bytes(s, true);
-	bytes *= tokens * in_flight(s, stage);
+	bytes *= tokens * pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage);
 	if (mo_streq(s->recompute, "full")) {    /* the layer that is being recomputed */
 		struct shape none = *s;
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
 
 /* Width of a query/key and of a value head. */
 void model_head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v)
@@ -98,8 +99,7 @@ double shape_tokens(const struct shape *s)
 
 void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64_t *ret_last)
 {
-	*ret_first = stage * s->model->layers / s->pp;
-	*ret_last = (stage + 1) * s->model->layers / s->pp;
+	pipeline_layers(s->model->layers, s->pp, s->stage_layers, stage, ret_first, ret_last);
 }
 
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)

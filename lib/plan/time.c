@@ -8,25 +8,6 @@
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
 #define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
-double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches)
-{
-	double p = (double)pp, v = (double)MO_MAX(vpp, 1), m = (double)micro_batches;
-
-	if (pp <= 1)
-		return 0;
-	if (mo_streq(schedule, "zb1p"))          /* (p-1)(F+B-W) with F = B = W: a third of 1F1B (Qi et al. 2023) */
-		return (p - 1) / (3 * m + p - 1);
-	if (mo_streq(schedule, "zbv"))
-		return (p - 1) / (6 * m + p - 1);
-	if (mo_streq(schedule, "v-half"))
-		return (p - 1) / (2 * m + p - 1);
-	if (mo_streq(schedule, "v-min"))
-		return (p - 1) / (1.5 * m + p - 1);
-	if (mo_streq(schedule, "dualpipe"))      /* (p/2-1)(F&B + B - 3W) against 3 per micro-batch */
-		return 2 * MO_MAX(p / 2 - 1, 0) / (3 * m + 2 * MO_MAX(p / 2 - 1, 0));
-	return (p - 1) / (m * v + p - 1);        /* 1F1B and interleaved */
-}
-
 struct shape_features shape_features_of(const struct recipe *r)
 {
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none") };

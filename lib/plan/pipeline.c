@@ -1,0 +1,99 @@
+/* Closed forms (see pipeline.h). Times in thirds of a micro-batch's work on a rank: F = B = W = 1. Sources: Narayanan et al. 2021 (1F1B, interleaved), Qi et al. 2023 (ZB1P), Qi et al. 2024
+ * (ZBV, V-half, V-min), DeepSeek-V3 (DualPipe); agree with Primus' simulator wherever that does not get stuck. */
+#include "lib/plan/pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/model/layout.h"
+#include "lib/plan/plan.h"
+
+/* Idle time of a rank of a V schedule: what filling and draining the building block leave over. */
+static double idle_v_half(int64_t p)
+{
+	return p == 2 ? 0.5 : (3 * (double)p - (p % 2 ? 4 : 7)) / 2;
+}
+
+static double idle_v_min(int64_t p)
+{
+	return p == 2 ? 0.5 : (4 * (double)p - 6 + (p % 3 == 1)) / 2;
+}
+
+double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches)
+{
+	double p = (double)pp, v = (double)MO_MAX(vpp, 1), m = (double)micro_batches, idle;
+
+	if (pp <= 1)
+		return 0;
+	if (mo_streq(schedule, "zb1p"))
+		idle = p - 1;
+	else if (mo_streq(schedule, "zbv"))
+		idle = (p - 1) / 2;
+	else if (mo_streq(schedule, "v-half"))
+		idle = idle_v_half(pp);
+	else if (mo_streq(schedule, "v-min"))
+		idle = idle_v_min(pp);
+	else if (mo_streq(schedule, "dualpipe"))    /* (p/2-1)(F&B + B - 3W), B with its weight gradient */
+		idle = 2 * (p / 2 - 1);
+	else
+		idle = 3 * (p - 1) / v;
+	return idle / (3 * m + idle);
+}
+
+int64_t pipeline_chunks(const char *schedule, int64_t vpp)
+{
+	if (mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") || mo_streq(schedule, "v-min"))
+		return 2;
+	return mo_streq(schedule, "interleaved") || !schedule || mo_streq(schedule, "1f1b") ? MO_MAX(vpp, 1) : 1;
+}
+
+double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t stage)
+{
+	double m = (double)micro_batches, p = (double)pp, v = (double)pipeline_chunks(schedule, vpp), i = (double)stage;
+
+	if (mo_streq(schedule, "zb1p") || mo_streq(schedule, "zbv"))
+		return MO_MIN(m, p);
+	if (mo_streq(schedule, "v-half"))
+		return MO_MIN(m, (double)(pp / 2 + 1));
+	if (mo_streq(schedule, "v-min"))
+		return MO_MIN(m, (double)((pp + 4) / 3));
+	if (mo_streq(schedule, "dualpipe"))
+		return MO_MIN(m, p + 1);
+	if (v > 1)               /* the warm-up's chunks and one more */
+		return MO_MIN(m * v, 2 * (p - i - 1) + (v - 1) * p + 1) / v;
+	return MO_MIN(m, p - i);
+}
+
+void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t stage, int64_t *ret_first, int64_t *ret_last)
+{
+	int64_t each = total / pp, more = total % pp, first = each * stage + MO_MIN(stage, more), n = each + (stage < more);
+
+	if (layers) {
+		first = 0;
+		for (int64_t i = 0; i < stage; i++)
+			first += layers[i];
+		n = layers[stage];
+	}
+	*ret_first = first;
+	*ret_last = first + n;
+}
+
+int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, int64_t *ret, struct mo_error *err)
+{
+	_cleanup_(layout_done) struct layout l = { 0 };
+	_cleanup_(mo_freep) char *why = NULL;
+
+	if (!layout_parse(text, &l, &why))
+		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %s", why);
+	if ((int64_t)l.n_stages != pp * vpp)
+		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %zu stages for pp %lld x vpp %lld: write %lld stages, or set vpp to %lld", l.n_stages, (long long)pp, (long long)vpp,
+				    (long long)(pp * vpp), (long long)MO_MAX((int64_t)l.n_stages / pp, 1));
+	if (l.decoders != layers)
+		return mo_error_set(err, -EINVAL, "features.pipeline_layout: %lld layers (t) for a model of %lld: add or take %lld", (long long)l.decoders, (long long)layers,
+				    (long long)MO_MAX(l.decoders - layers, layers - l.decoders));
+	memset(ret, 0, (size_t)pp * sizeof(*ret));
+	for (size_t i = 0; i < l.n_stages; i++)
+		for (const char *s = l.stages[i]; *s; s++)
+			ret[i % (size_t)pp] += *s == 't';
+	return 0;
+}
