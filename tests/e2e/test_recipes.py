@@ -66,5 +66,16 @@ def one_command_to_the_letter():
     equal(doc["ranks"][7]["argv"], EXACT, "the command of rank 7")
 
 
+@suite.test
+def rules_are_documented():
+    with open(os.path.join(ROOT, "docs/features.md")) as f:
+        doc = f.read()
+    for path in glob.glob(os.path.join(ROOT, "config/engines/*.yaml")):
+        with open(path) as f:
+            for line in f:
+                if line.startswith("  - id: "):
+                    need("`%s`" % line.split()[2] in doc, "docs/features.md does not explain the rule %s of %s" % (line.split()[2], path))
+
+
 if __name__ == "__main__":
     suite.main()
