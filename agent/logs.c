@@ -88,12 +88,13 @@ static int64_t span_tail(const struct span *s, int64_t lines) {
 	return lines <= 0 ? s->end : from + (int64_t)at;
 }
 
+/* Nothing more will come. A step whose entry could not be read when its supervisor was adopted has no ranks here: it lives until it is gone. */
 static bool rank_over(const struct manager *m, const struct command *c) {
 	for (size_t i = 0; i < m->n_steps; i++) {
 		const struct step_dir *d = m->steps[i];
 		int64_t local = c->rank - d->spool.launch.first_rank;
 		if (d->job == c->job && d->attempt == c->attempt)
-			return d->gone || local < 0 || (size_t)local >= d->n_exited || d->exited[local];
+			return d->gone || (d->n_exited > 0 && (local < 0 || (size_t)local >= d->n_exited || d->exited[local]));
 	}
 	return true;
 }

@@ -240,7 +240,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	l.id = id;
 	while (!r && !over && !ferror(stdout))
 		r = read_next(&l, &over);
-	return r ? r : !l.follow && l.failed ? CLI_FAILED : CLI_OK;
+	return r ? r : l.failed ? CLI_FAILED : CLI_OK;
 }
 
 const struct verb verb_logs = {

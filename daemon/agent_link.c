@@ -14,12 +14,13 @@
 #include "lib/model/message.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
+#define TURN_US 1000                     /* the turn comes when all input was read */
 
 struct query {
 	int64_t id;
 	struct command command;
 	int64_t deadline;                    /* boot us */
-	bool sent;                           /* once only: the agent may be waiting for new lines; a lost one times out */
+	bool sent;                           /* once to each hello: the agent may be waiting for new lines; a lost one times out */
 	link_answer_fn fn;
 	void *arg;
 	bool owns_arg;                       /* freed with the query */
@@ -40,7 +41,7 @@ struct links {
 	struct link *all;                    /* by node */
 	struct link *holding;                /* first ends first */
 	struct query *queries;               /* by id */
-	int64_t next_query;
+	int64_t n_asked;
 	struct mo_timer *timer, *query_timer;
 };
 
@@ -111,13 +112,24 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
+/* The core may refuse it yet: its agent has to say hello first. */
+static bool unjudged(const struct links *l, const struct link *k)
+{
+	return k->held_turn == l->manager->n_turns;
+}
+
 static void on_beat(void *arg)
 {
 	struct links *l = arg;
 	int64_t now = mo_clock_boot_us();
 
-	while (l->holding && l->holding->held_until <= now)
+	while (l->holding && l->holding->held_until <= now) {
+		if (unjudged(l, l->holding)) {
+			mo_timer_in(l->timer, TURN_US);
+			return;
+		}
 		answer_held(l, l->holding);
+	}
 	set_timer(l);
 }
 
@@ -204,6 +216,17 @@ void link_wake(struct manager *m, const char *node)
 	}
 }
 
+void link_welcomed(struct manager *m, const char *node)
+{
+	struct link *k = NULL;
+	struct query *q;
+
+	HASH_FIND_STR(m->links->all, node, k);
+	if (k)
+		DL_FOREACH(k->queries, q)
+			q->sent = false;
+}
+
 void link_ack(struct manager *m, int64_t request, const char *node)
 {
 	struct http_request *r = http_find(m->http, (uint64_t)request);
@@ -224,7 +247,8 @@ static struct query *query_new(struct links *l, const char *node, int64_t job, i
 	struct command *c = &q->command;
 
 	mo_desc_init(&command_desc, c);
-	q->id = ++l->next_query;
+	/* Never a number of an earlier run: agents ignore a question that comes twice, and may still answer one of before. */
+	q->id = manager_state(l->manager)->epoch << 32 | (++l->n_asked & UINT32_MAX);
 	q->link = k;
 	q->fn = fn;
 	q->arg = arg;
@@ -240,6 +264,20 @@ static struct query *query_new(struct links *l, const char *node, int64_t job, i
 	return q;
 }
 
+static void send_now(struct links *l, struct link *k)
+{
+	if (!k->held)
+		return;
+	if (unjudged(l, k)) {
+		DL_DELETE(l->holding, k);
+		k->held_until = 0;
+		DL_PREPEND(l->holding, k);
+	} else {
+		answer_held(l, k);
+	}
+	set_timer(l);
+}
+
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
 {
 	struct query *q = query_new(m->links, node, job, attempt, wait_ms * 1000 + QUERY_TIMEOUT_US, fn, arg);
@@ -249,7 +287,7 @@ int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t att
 	q->command.offset = offset;
 	q->command.lines = lines;
 	q->command.wait_ms = wait_ms;
-	link_wake(m, node);
+	send_now(m->links, q->link);
 	return id;
 }
 
@@ -259,7 +297,7 @@ void link_query_env(struct manager *m, const char *node, int64_t job, int64_t at
 
 	q->owns_arg = true;
 	q->command.what = mo_strdup("env");
-	link_wake(m, node);
+	send_now(m->links, q->link);
 }
 
 void link_query_cancel(struct manager *m, int64_t id)
@@ -369,7 +407,7 @@ void link_sync(void *arg, struct http_request *r)
 		return;
 	struct link *k = link_get(m->links, in->node);
 	/* The connection of an earlier one is most likely dead; what it would have said, this one says. */
-	if (k->held && k->held_turn != m->n_turns)
+	if (k->held && !unjudged(m->links, k))
 		answer_held(m->links, k);
 	else
 		unhold(m->links, k);             /* it may be of another instance: the core answers it */

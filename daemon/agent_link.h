@@ -7,6 +7,8 @@ void links_new(struct manager *m);
 struct links *links_free(struct links *l);
 /* A command became due for the node: its held sync is answered. */
 void link_wake(struct manager *m, const char *node);
+/* Its agent said hello, so it may have started anew: what it was asked goes out again with its next sync. One that knows the question ignores it. */
+void link_welcomed(struct manager *m, const char *node);
 /* Answers a news request: acknowledgements without commands. */
 void link_ack(struct manager *m, int64_t request, const char *node);
 /* Asks the node: the command goes out with its held sync, or with the next one. fn gets the answer, or NULL with why when none came in time. Returns the question's id. */

@@ -263,15 +263,35 @@ static bool job_over(const struct session *s)
 	return !j || job_state_final(j->state) || j->attempt != s->attempt;
 }
 
-/* The controller sent the launch and has not heard of the rank yet: its agent may not know it either. */
-static bool rank_to_come(const struct log_rank *k)
+/* As far as the controller knows: it has not heard of the rank's exit, and no proof that its step is gone. Then an agent's word that nothing more comes is not the end: it may not know
+ * the step yet, or know of an exit whose note is on its way. */
+static bool rank_lives(const struct log_rank *k)
 {
-	const struct job *j = job_find(manager_state(k->session->manager), k->session->job);
+	const struct session *s = k->session;
+	const struct job *j = job_find(manager_state(s->manager), s->job);
 
+	for (size_t i = 0; j && i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		if (st->attempt == s->attempt && k->rank >= st->first_rank && k->rank < st->first_rank + st->n_ranks && (st->gone || st->hung || st->forgotten))
+			return false;
+	}
 	for (size_t i = 0; j && i < j->n_ranks; i++)
 		if (j->ranks[i].rank == k->rank)
-			return j->ranks[i].state == RANK_WAITING && !job_over(k->session);
+			return j->ranks[i].state != RANK_EXITED && !job_over(s);
 	return false;
+}
+
+static bool node_answers(const struct log_rank *k)
+{
+	const struct node *n = node_find(manager_state(k->session->manager), k->node);
+
+	return n && n->state != NODE_DOWN;
+}
+
+static void ask_later(struct log_rank *k)
+{
+	k->later = true;
+	mo_timer_in(k->session->timer, LATER_US);
 }
 
 /* A follower's question without an answer that counts: true when it is asked again. */
@@ -279,11 +299,10 @@ static bool asked_again(struct log_rank *k, const struct query_answer *a)
 {
 	struct session *s = k->session;
 
-	if (!s->follow || (!a && job_over(s)) || (a && a->end && !rank_to_come(k)))
+	if (!s->follow || (!a && job_over(s) && !node_answers(k)) || (a && a->end && !rank_lives(k)))
 		return false;
 	if (a) {
-		k->later = true;
-		mo_timer_in(s->timer, LATER_US);
+		ask_later(k);
 	} else {
 		ask(k);                          /* the agent restarts, or the node is silent for a while */
 	}
@@ -307,14 +326,17 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 		k->waiting = true;
 		return;
 	}
-	bool end = a->end || (!s->follow && !a->more); /* a rank that writes all the time has no end without this */
+	bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more; /* a rank that writes all the time has no end without the latter */
 	write_answer(k, a, end);
 	k->soon = a->more;
 	if (end) {
 		rank_done(k);
 		return;
 	}
-	ask(k);
+	if (a->end)
+		ask_later(k);
+	else
+		ask(k);
 	wake(s, 1);
 }
 
@@ -322,14 +344,13 @@ static void ask(struct log_rank *k)
 {
 	struct session *s = k->session;
 	struct http_request *r = http_find(s->manager->http, s->id);
-	const struct node *n = node_find(manager_state(s->manager), k->node);
 
 	if (!r)
 		return;
 	k->waiting = s->started && http_stream_backlog(r) > BACKLOG_MAX;
 	if (k->waiting)
 		return;
-	if (!s->follow && (!n || n->state == NODE_DOWN)) {
+	if (!s->follow && !node_answers(k)) {
 		_cleanup_(mo_freep) char *why = mo_printf("node %s is down: they can be read when it is back", k->node);
 		rank_failed(k, why);
 		return;

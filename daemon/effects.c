@@ -47,12 +47,13 @@ static void reply(struct manager *m, const struct input *in, const struct effect
 		answer(m, r, in, fx);
 }
 
-static void welcome(struct manager *m, const struct effect *fx)
+static void welcome(struct manager *m, const struct input *in, const struct effect *fx)
 {
 	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
 
 	if (r)
 		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
+	link_welcomed(m, in->node);
 }
 
 /* Classes of events that have a catalogue entry (units/moe.catalog). */
@@ -92,7 +93,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 {
 	switch (fx->type) {
 	case FX_REPLY: reply(m, in, fx); break;
-	case FX_WELCOME: welcome(m, fx); break;
+	case FX_WELCOME: welcome(m, in, fx); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_EVENT: m->last_event = fx->value; break; /* to the streams all of a turn at once: streams_flush() */

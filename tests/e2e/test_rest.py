@@ -159,6 +159,7 @@ class FakeAgent:
         self.moed, self.node, self.gpus, self.token = moed, node, gpus, token or moed.agent
         self.logs, self.queries, self.commands, self.beat, self.running = {}, [], [], 0, True
         self.ended, self.rotated = set(), 0  # rotated: bytes of each log that are gone
+        self.exited, self.deaf, self.instance = set(), False, "i1"  # exited: of these ranks it sends the note; deaf: it takes questions and does not answer
 
     def post(self, route, doc):
         return self.moed.ask("POST", "/v1/agent/" + route, doc, token=self.token)
@@ -166,14 +167,14 @@ class FakeAgent:
     def hello(self, **more):
         numa = [{"id": 0, "cpus": "0-1", "cores": "0;1", "l3": "0-1", "mem_bytes": 1 << 30, "distances": "10"}]
         info = {"hostname": self.node, "gpus": [{"index": i, "vendor": "fake", "model": "fake", "numa_node": 0} for i in range(self.gpus)], "numa": numa, "cpus": 2, "mem_bytes": 1 << 30}
-        a = self.post("hello", dict({"node": self.node, "boot_id": "boot", "instance": "i1", "protocol": 1, "version": "test", "info": info, "steps": []}, **more))
+        a = self.post("hello", dict({"node": self.node, "boot_id": "boot", "instance": self.instance, "protocol": 1, "version": "test", "info": info, "steps": []}, **more))
         if a.status == 200:
             self.epoch = a.json["epoch"]
         return a
 
     def sync(self, route="sync", **more):
         self.beat += 1
-        doc = {"node": self.node, "boot_id": "boot", "instance": "i1", "epoch": self.epoch, "beat": self.beat, "mono_ns": time.monotonic_ns(), "steps": [], "scans": []}
+        doc = {"node": self.node, "boot_id": "boot", "instance": self.instance, "epoch": self.epoch, "beat": self.beat, "mono_ns": time.monotonic_ns(), "steps": [], "scans": []}
         a = self.post(route, dict(doc, **more))
         if a.status == 200:
             self.commands += a.json["commands"]
@@ -181,6 +182,8 @@ class FakeAgent:
 
     def answer(self, c):
         self.queries.append(c)
+        if self.deaf:
+            return
         text, offset = self.logs.get(c["rank"], ""), c["offset"]
         if offset < 0:
             lines = text.splitlines(True)
@@ -194,7 +197,20 @@ class FakeAgent:
         def run():
             steps = []
             while self.running:
-                a = self.sync(steps=steps)
+                for s in steps:
+                    told = {n["rank"] for n in s["notes"] if n["kind"] == "exit"}
+                    new = sorted(self.exited - told)
+                    s["notes"] += [{"n": s["written"] + i + 1, "kind": "exit", "rank": r, "pid": 100 + r, "code": 0, "cause": "exit"} for i, r in enumerate(new)]
+                    s["written"] += len(new)
+                    if new and self.exited == {n["rank"] for n in s["notes"] if n["kind"] == "started"}:
+                        s["written"] += 1
+                        s["notes"].append({"n": s["written"], "kind": "gone", "text": "every process of the step was reaped"})
+                try:
+                    a = self.sync(steps=steps)
+                except OSError:
+                    continue
+                if a.status == 409:
+                    self.hello(steps=steps)
                 if a.status != 200:
                     continue
                 for c in a.json["commands"]:
@@ -701,8 +717,13 @@ def logs(m):
         equal(r.readline(), b"first\n", "followed line")
         agent.logs[0] += "second\n"
         equal(r.readline(), b"second\n", "followed line")
-        agent.logs[0] += "last\n"
         agent.ended.add(0)
+        asked = len(agent.queries)
+        agent.logs[0] += "third\n"
+        equal(r.readline(), b"third\n", "line of a rank whose agent says that it is over")
+        wait_until(lambda: len(agent.queries) > asked + 2, 10, "it is asked again while the rank runs as far as the controller knows")
+        agent.logs[0] += "last\n"
+        agent.exited.add(0)
         equal(r.read(), b"last\n", "end of the rank")
         c.close()
         del agent.logs[1]
@@ -714,6 +735,52 @@ def logs(m):
         agent.thread.join(10)
     wait_until(lambda: m.get("/v1/nodes/n1")["state"] == "down", 20, "down")
     equal(m.ask("GET", path + "?rank=0").status, 503, "logs of a node that is down")
+
+
+@test
+def followed_to_the_end(m):
+    """A follower misses nothing: over a restart of the controller, one of the agent with a question open, and when the job is over before the agent answered."""
+    agent = FakeAgent(m, gpus=2)
+    agent.logs = {0: "first\n", 1: ""}
+    agent.hello()
+    agent.loop()
+    try:
+        job = m.submit().json["id"]
+        wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "running")
+
+        def follow():
+            c = m.connect(timeout=60)
+            c.request("GET", "/v1/jobs/%s/logs?rank=0&follow=1" % job, headers={"Authorization": "Bearer " + m.admin})
+            return c, c.getresponse()
+        c, r = follow()
+        equal(r.readline(), b"first\n", "followed line")
+        c.close()
+        before = {q["query"] for q in agent.queries}
+        m.stop(signal.SIGKILL)
+        m.start()
+        c, r = follow()
+        equal(r.readline(), b"first\n", "followed line after the restart")
+        asked = [q["query"] for q in agent.queries if q["epoch"] == agent.epoch]
+        need(asked and not before & set(asked), "questions of before were repeated: %s, %s" % (before, asked))
+        agent.deaf = True
+        n = len(agent.queries)
+        wait_until(lambda: len(agent.queries) > n, 10, "a question that is not answered")
+        agent.deaf, agent.instance = False, "i2"  # it was killed and started: its sync is refused, it says hello
+        agent.logs[0] += "second\n"
+        equal(wait_until(lambda: [q["query"] for q in agent.queries[n + 1:]], 5, "the question comes again after hello")[0], agent.queries[n]["query"], "question")
+        equal(r.readline(), b"second\n", "line after the agent's restart")
+        agent.deaf = True
+        n = len(agent.queries)
+        wait_until(lambda: len(agent.queries) > n, 10, "a question that is not answered")
+        agent.logs[0] += "last\n"
+        agent.ended, agent.exited = {0, 1}, {0, 1}
+        wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "completed", 20, "completed")
+        agent.deaf = False
+        equal(r.read(), b"last\n", "end of the rank")
+        c.close()
+    finally:
+        agent.running = False
+        agent.thread.join(10)
 
 
 @suite.test
