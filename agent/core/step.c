@@ -361,7 +361,9 @@ static void on_phase(struct step_core *s, struct local_rank *r, const struct not
 	if (phase == s->phase)
 		return;
 	s->phase = phase;
-	note(s, out, NOTE_PHASE, fact)->phase = phase;
+	struct note *n = note(s, out, NOTE_PHASE, fact);
+	n->phase = phase;
+	n->iteration = MO_NONE;
 }
 
 static void on_sample(struct step_core *s, struct local_rank *r, const struct note *fact, int64_t now, struct step_out *out) {

@@ -104,8 +104,10 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 	struct note n;
 	mo_desc_init(&note_desc, &n);
 	n.rank = t->r->rank;
-	if (type == SE_PHASE || type == SE_READY)
+	if (type == SE_PHASE || type == SE_READY) {
 		n.phase = f->phase;
+		n.iteration = f->iteration;
+	}
 	if (type == SE_SAMPLE) {
 		n.sample = mo_desc_dup(&sample_desc, &f->sample);
 		n.sample->time = mo_clock_wall_us() / 1000 * 1000;   /* times are told in ms */

@@ -254,4 +254,5 @@ void ranks_start(struct stepd *s) {
 		}
 	}
 	prepare_leave_record(s, p);
+	heartbeat_start(s);
 }

@@ -68,6 +68,7 @@ struct stepd {
 	struct rank *ranks; size_t n_ranks;
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
+	int heartbeat_fd;                /* closes with this process: the heartbeat reader ends */
 	int epoll_fd;
 	struct source signals, timer, listener;
 	bool child_died;                 /* SIGCHLD in this turn */
@@ -106,6 +107,9 @@ void ranks_reap(struct stepd *s);                /* everything that has died */
 void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */
 bool hook_reaped(struct stepd *s, const siginfo_t *si);  /* true when it was engine.prepare that died */
 void hook_last_lines(struct stepd *s, struct note *n);   /* to a refusal of engine.prepare */
+
+/* heartbeat.c */
+void heartbeat_start(struct stepd *s);           /* after the ranks: a child that reads their heartbeat files */
 
 /* ports.c */
 int ports_hold(struct stepd *s, struct mo_error *err);

@@ -38,7 +38,7 @@ const struct mo_desc ckpt_layout_desc = MO_DESC(ckpt_layout, ckpt_layout_fields)
 static const struct mo_field engine_heartbeat_fields[] = {
 	MO_F(engine_heartbeat, dir, MO_STR),
 	MO_F(engine_heartbeat, file, MO_STR),
-	MO_F_VEC(engine_heartbeat, fields, &kv_desc),
+	MO_F(engine_heartbeat, iteration, MO_STR),
 	MO_F(engine_heartbeat, event, MO_STR),
 	MO_F(engine_heartbeat, done, MO_STR),
 	MO_F_VEC(engine_heartbeat, phases, &kv_desc),

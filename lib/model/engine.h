@@ -41,9 +41,9 @@ struct ckpt_layout {
 struct engine_heartbeat {
 	char *dir;               /* relative to engine.workdir, or absolute; {arg:NAME:DEFAULT} = that word of engine.args; NULL = none */
 	char *file;              /* PCRE2 on names in dir with {rank} replaced by the rank's number; of several the newest counts */
-	struct kv *fields; size_t n_fields;  /* JSON member = group of a line rule (iteration, step_ms, ...) */
+	char *iteration;         /* JSON member with the iteration that ended */
 	char *event;             /* JSON member that names what happens, NULL = none */
-	char *done;              /* the fields count only in lines whose event is this one; NULL = in all */
+	char *done;              /* the iteration counts only in lines whose event is this one; NULL = in all */
 	struct kv *phases; size_t n_phases;  /* value of `event` = phase */
 };
 enum engine_processes { PROCESS_PER_GPU, PROCESS_PER_NODE, _ENGINE_PROCESSES_N };

@@ -210,13 +210,6 @@ static void read_heartbeat_file(struct reader *r, const struct key *k, const str
 		errors_at(r->errors, v, NULL, "heartbeat.file: it needs {rank}: each rank has a file of its own");
 }
 
-static void read_heartbeat_fields(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	read_targets(r, k->path, v, &e->heartbeat.fields, &e->heartbeat.n_fields);
-}
-
 static void read_heartbeat_phases(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -336,7 +329,7 @@ static const struct key engine_keys[] = {
 	{ .path = "heartbeat", .type = KEY_MAP },
 	F("heartbeat.dir", KEY_TEXT, heartbeat.dir, .required = true),
 	CUSTOM("heartbeat.file", read_heartbeat_file, .required = true),
-	CUSTOM("heartbeat.fields", read_heartbeat_fields, .required = true),
+	F("heartbeat.iteration", KEY_TEXT, heartbeat.iteration, .required = true),
 	F("heartbeat.event", KEY_TEXT, heartbeat.event),
 	F("heartbeat.done", KEY_TEXT, heartbeat.done),
 	CUSTOM("heartbeat.phases", read_heartbeat_phases),

@@ -261,6 +261,51 @@ def prepare_dies_with_its_step():
         c.wait_state(job, ["cancelled", "failed"], 30)
 
 
+
+# Writes torchtitan's structured log and prints nothing: rank 1 stays behind at step 5 and saves.
+TITAN_PY = r"""#!/usr/bin/python3
+import json, os, sys, time
+rank = int(os.environ["RANK"])
+d = sys.argv[sys.argv.index("--dump_folder") + 1] + "/structured_logs"
+os.makedirs(d, exist_ok=True)
+open(d + "/training.global_rank_%d.old.jsonl" % rank, "a").close()
+if os.environ["MOE_ATTEMPT"] == "1":
+    os.utime(d + "/training.global_rank_%d.old.jsonl" % rank, (1, 1))
+with open(d + "/training.global_rank_%d.20260821-abc.jsonl" % rank, "w") as f:
+    def say(kind, step):
+        f.write(json.dumps({"step": step, "pid": os.getpid(), "host_name": "h", "time_us": 1, "log_type_name": kind, "seq_id": 1}) + "\n")
+        f.flush()
+    say("torch_distributed_init_start", 0)
+    f.write("garbage\n{\"step\": \"x\", \"log_type_name\": 7}\n[1]\n" + "x" * 300000 + "\n")
+    for i in range(1, 6 if rank == 1 else 10):
+        say("fetching_batch_start", i)
+        say("step_start", i)
+        say("step_end", i)
+    if rank == 1:
+        say("checkpoint_save_start", 6)
+    f.write('{"step": 77, "log_type_name": "step_end"')
+    f.flush()
+    time.sleep(1000)
+"""
+
+
+@suite.test
+def heartbeat_files():
+    python = write("titan.py", TITAN_PY, 0o755)
+    with Cluster(place("c5"), nodes=1, gpus_per_node=2) as c:
+        job = c.submit(json.dumps({"recipe": 1, "name": "titan", "engine": {"kind": "torchtitan", "python": python, "workdir": WORK, "args": {"dump_folder": "dump"}}, "cluster": {"gpus": 2}, "steps": 10}))
+
+        def progress():
+            return {r["rank"]: r["iteration"] for r in c.json("ranks", job)["items"]} == {0: 9, 1: 5}
+        wait_until(progress, 30, "iterations 9 and 5 from the files")
+        step = c.status()["steps"][0]["pid"]
+        children = [int(p) for p in open("/proc/%d/task/%d/children" % (step, step)).read().split()]
+        equal(len(children), 3, "two ranks and a reader")
+        c.run("cancel", job)
+        c.wait_state(job, "cancelled", 30)
+        need(not any(alive(p) for p in children), "the reader outlived its step")
+
+
 if __name__ == "__main__":
     status = suite.main()
     shutil.rmtree(WORK, ignore_errors=True)
