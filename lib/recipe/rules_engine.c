@@ -29,6 +29,28 @@ static bool template_has(const struct engine *e, const char *word)
 	return false;
 }
 
+/* The flag by which an engine takes its entry, when it is no word of the command: Primus' experiment file. */
+static const char *entry_flag(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_flags; i++)
+		if (mo_streq(e->flags[i].key, "engine.entry"))
+			return e->flags[i].value;
+	return NULL;
+}
+
+static void check_entry_flag(struct rules *k)
+{
+	const char *flag = entry_flag(k->engine);
+	struct args args;
+
+	if (!flag || k->recipe->engine.entry)
+		return;
+	args_read(k, &args);
+	if (!args_find(&args, flag))
+		errors_at(k->errors, PLACE(k, "engine"), NULL, "missing key 'engine.entry': what %s gets as %s", k->recipe->engine.kind, flag);
+	args_done(&args);
+}
+
 static void check_command(struct rules *k)
 {
 	const struct recipe_engine *e = &k->recipe->engine;
@@ -40,7 +62,7 @@ static void check_command(struct rules *k)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(parts); i++)
-		if (parts[i].given && !template_has(k->engine, parts[i].word))
+		if (parts[i].given && !template_has(k->engine, parts[i].word) && !(mo_streq(parts[i].word, "{entry}") && entry_flag(k->engine)))
 			errors_at(k->errors, PLACE(k, parts[i].path), NULL, "%s: engine %s has no use for it: %s", parts[i].path, e->kind,
 				  template_has(k->engine, "{argv}") ? "its program and words are engine.argv" : "its program is engine.entry, its words engine.args");
 	if (e->n_argv && !*e->argv[0])
@@ -224,6 +246,7 @@ static void check_words(struct rules *k)
 void rules_engine(struct rules *k)
 {
 	check_command(k);
+	check_entry_flag(k);
 	check_carried(k);
 	rules_features(k);
 	rules_keys(k);

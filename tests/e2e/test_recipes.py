@@ -17,8 +17,8 @@ SAYS = {
                         "recompute_layers: [0, 1": "--recompute_layer_ids 0,1,"},
     "primus-torchtitan": {"grouped_gemm: turbo": "--primus_turbo.use_turbo_grouped_mm true", "loss_fusion: true": "--compile.components ['model','loss']", "manual_gc: 50": "--training.gc_freq 50"},
 }
-EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --config examples/megatron/configs/MI355X/deepseek_v2_lite-BF16-pretrain.yaml --log_interval 1 --log_throughput true
---exit_signal_handler true --auto_continue_train false --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
+EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --log_interval 1 --log_throughput true
+--exit_signal_handler true --auto_continue_train false --config examples/megatron/configs/MI355X/deepseek_v2_lite-BF16-pretrain.yaml --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
 --context_parallel_size 1 --use_distributed_optimizer true --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --train_iters 1000
 --save /ckpt/deepseek-v2-lite --save_interval 500 --moe_grouped_gemm true --moe_use_legacy_grouped_gemm true --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
 --moe_shared_expert_overlap false --turbo_sync_free_moe_stage 1 --cross_entropy_loss_fusion true --cross_entropy_fusion_impl te --manual_gc true --manual_gc_interval 1
