@@ -9,6 +9,8 @@ struct shape_features {
 	bool overlap_a2a;            /* exchanges of one micro-batch behind computing of another (1F1B overlap, DualPipe) */
 	bool fused_loss;             /* no FP32 copy of the logits */
 	bool bound;                  /* NUMA binding and kernel arguments in device memory */
+	bool eager;                  /* PyTorch's own kernels: element-wise ones not fused, portable flash attention */
+	bool expert_launches;        /* grouped GEMM as one launch per local expert */
 	bool small_optimizer;        /* precision-aware: BF16 gradients and moments */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
 	int64_t sync_free;           /* 0..3 */
@@ -79,4 +81,4 @@ void reliability_of(const struct shape *s, double step_s, struct plan_reliabilit
 /* All of one plan but its notes. */
 void plan_of(const struct shape *s, struct plan *ret);
 /* Tries all shardings of o->gpus; appends the best. */
-int plan_search(const struct recipe *r, const struct shape *base, size_t top, struct plan_doc *ret, struct mo_error *err);
+int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/search.h"
 
 #define TOP_DEFAULT 5
 #define SCALE_MAX 64
@@ -81,14 +82,16 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 	return 0;
 }
 
-static int plans_for(const struct recipe *r, struct shape *s, size_t top, struct plan_doc *doc, struct mo_error *err)
+static int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)
 {
 	if (r->parallelism.automatic)
-		return plan_search(r, s, top, doc, err);
+		return plan_search(r, s, o, top, doc, err);
 	int ret = fit_dp(s, err);
 
-	if (ret == 0)
+	if (ret == 0) {
 		plan_of(s, MO_ADD(doc, plans, &plan_desc));
+		plan_note_replica(s, &doc->plans[doc->n_plans - 1]);
+	}
 	return ret;
 }
 
@@ -108,7 +111,7 @@ static void scaling_of(const struct recipe *r, const struct shape *base, const s
 		mo_desc_init(&plan_doc_desc, &one);
 		if (s.gpus < 1)
 			scale->note = mo_strdup("not a number of GPUs");
-		else if (plans_for(r, &s, 1, &one, &why) < 0)
+		else if (plans_for(r, &s, o, 1, &one, &why) < 0)
 			scale->note = mo_strdup(mo_error_text(&why, -EINVAL));
 		else {
 			const struct plan *p = &one.plans[0];
@@ -135,7 +138,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	if (k < 0)
 		return k;
 	mo_desc_init(&plan_doc_desc, &doc);
-	k = plans_for(r, &s, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
+	k = plans_for(r, &s, o, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
 	if (k < 0) {
 		mo_desc_done(&plan_doc_desc, &doc);
 		return k;

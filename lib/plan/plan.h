@@ -38,6 +38,7 @@ struct plan_options {
 	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
 	int64_t top;                         /* plans of a search, at most; 0 = 5 */
 	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
+	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
  * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */

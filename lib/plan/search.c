@@ -1,80 +1,158 @@
-/* `parallelism: auto`: all shardings that divide the GPUs, the model and the batch; those that fit first, the fastest first. */
+/* `parallelism: auto`: every legal tp, cp, pp, ep, etp, sharding, recompute, micro-batch, schedule and vpp of these GPUs, this model and this batch. Exact: a group is passed over only
+ * when the work of its average stage alone is slower than the last plan that is kept. Order: plans that fit, the fastest first; equal ones by less memory, then by the smaller groups,
+ * so the answer does not depend on the machine. Memory: the plans that are kept, nothing else. */
+#include "lib/plan/search.h"
+
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
-#include "lib/plan/parts.h"
-
 #define CANDIDATES_KEPT 64
+#define CP_MAX 32
+#define CP_TOKENS_MIN 512        /* tokens of one of the two chunks that a rank of balanced causal context parallelism holds */
+#define VPP_MAX 16
 
-static bool better(const struct plan *a, const struct plan *b)
+static const char *const schedules_engine[] = { "1f1b", "interleaved", NULL };
+static const char *const schedules_all[] = { "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe", NULL };
+static const int64_t micro_sizes[] = { 1, 2, 4, 8, 16 };
+
+struct candidate { struct shape s; struct plan p; };   /* p: numbers only, no text */
+struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; };
+
+static int compare_groups(const struct shape *a, const struct shape *b)
 {
-	if (a->fits != b->fits)
-		return a->fits;
-	return a->fits ? a->step_time_s.total < b->step_time_s.total : a->memory_gb.total < b->memory_gb.total;
+	const int64_t x[] = { a->tp, a->cp, a->pp, a->ep, a->etp, a->micro, a->vpp }, y[] = { b->tp, b->cp, b->pp, b->ep, b->etp, b->micro, b->vpp };
+
+	for (size_t i = 0; i < ELEMENTSOF(x); i++)
+		if (x[i] != y[i])
+			return x[i] < y[i] ? -1 : 1;
+	int k = strcmp(a->schedule, b->schedule);
+
+	return k ? k : strcmp(a->recompute, b->recompute) ? strcmp(b->recompute, a->recompute) : strcmp(a->sharding, b->sharding);
 }
 
-/* Insertion into a short list that is kept in order. */
-static void consider(const struct shape *s, struct plan *best, size_t *n, size_t top)
+static bool better(const struct candidate *a, const struct candidate *b)
 {
-	struct plan p;
+	double x = a->p.step_time_s.total, y = b->p.step_time_s.total, gx = a->p.memory_gb.total, gy = b->p.memory_gb.total;
 
-	mo_desc_init(&plan_desc, &p);
-	memory_of(s, &p.memory_gb);
-	p.fits = p.memory_gb.total <= p.memory_gb.capacity;
-	time_of(s, &p);
-	size_t at = *n;
+	if (a->p.fits != b->p.fits)
+		return a->p.fits;
+	if (a->p.fits ? x != y : gx != gy)
+		return a->p.fits ? x < y : gx < gy;
+	return gx != gy ? gx < gy : compare_groups(&a->s, &b->s) < 0;
+}
 
-	while (at > 0 && better(&p, &best[at - 1]))
+/* Insertion into the short list, which is kept in order. */
+static void keep(struct search *k, const struct candidate *c)
+{
+	size_t at = k->n;
+
+	while (at > 0 && better(c, &k->best[at - 1]))
 		at--;
-	if (at >= top) {
-		mo_desc_done(&plan_desc, &p);
+	if (at >= k->top)
 		return;
-	}
-	mo_desc_done(&plan_desc, &p);
-	plan_of(s, &p);
-	if (*n == top)
-		mo_desc_done(&plan_desc, &best[--*n]);
-	memmove(&best[at + 1], &best[at], (*n - at) * sizeof(*best));
-	best[at] = p;
-	(*n)++;
+	if (k->n == k->top)
+		k->n--;
+	memmove(&k->best[at + 1], &k->best[at], (k->n - at) * sizeof(*k->best));
+	k->best[at] = *c;
+	k->n++;
 }
 
-static bool divides_model(const struct shape *s)
+static bool full_of_fitting(const struct search *k)
+{
+	return k->n == k->top && k->best[k->n - 1].p.fits;
+}
+
+static void consider(struct search *k)
+{
+	struct candidate c = { .s = k->s };
+
+	if (full_of_fitting(k) && k->floor >= k->best[k->n - 1].p.step_time_s.total)
+		return;
+	memory_of(&k->s, &c.p.memory_gb);
+	c.p.fits = c.p.memory_gb.total <= c.p.memory_gb.capacity;
+	if (!c.p.fits && full_of_fitting(k))
+		return;
+	time_of(&k->s, &c.p);
+	keep(k, &c);
+}
+
+/* What no schedule can beat: all layers of a pipeline, spread evenly, for every micro-batch. */
+static double floor_of(const struct shape *s)
+{
+	struct costs c;
+	int64_t moe = plan_moe_layers(s->model, 0, s->model->layers);
+
+	costs_of(s, &c);
+	double dense = pass_total(&c.dense.forward) + pass_total(&c.dense.backward), expert = pass_total(&c.moe.forward) + pass_total(&c.moe.backward);
+	double ends = pass_total(&c.embedding.forward) + pass_total(&c.embedding.backward) + pass_total(&c.head.forward) + pass_total(&c.head.backward);
+
+	return (dense * (double)(s->model->layers - moe) + expert * (double)moe + ends) / (double)s->pp * (double)shape_micro_batches(s);
+}
+
+bool search_legal(const struct shape *s)
 {
 	const struct recipe_model *m = s->model;
+	int64_t ranks = s->tp * s->cp * s->pp, n = s->micro * s->dp, chunks = pipeline_chunks(s->schedule, s->vpp);
 
-	return m->heads % s->tp == 0 && (m->mla || m->kv_heads == MO_NONE || m->kv_heads % s->tp == 0) && (m->ffn == MO_NONE || m->ffn % s->tp == 0);
+	if (s->tp > s->gpu->domain_gpus || m->heads % s->tp || (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % s->tp) || (m->ffn != MO_NONE && m->ffn % s->tp))
+		return false;
+	if (s->gpus % ranks || s->dp != s->gpus / ranks || s->global % n || s->pp * chunks > m->layers)
+		return false;
+	if (s->cp > 1 && (s->seq % (2 * s->cp) || s->seq / (2 * s->cp) < CP_TOKENS_MIN))
+		return false;
+	if (m->moe ? m->moe->experts % s->ep || m->moe->ffn % s->etp || s->gpus / s->pp % (s->ep * s->etp) : s->ep * s->etp > 1)
+		return false;
+	if (chunks > 1 && (s->pp == 1 || m->layers % (s->pp * chunks)))
+		return false;
+	int64_t micro_batches = s->global / n;
+
+	if (mo_streq(s->schedule, "interleaved"))
+		return s->vpp > 1 && micro_batches % s->pp == 0;
+	if (mo_streq(s->schedule, "dualpipe"))
+		return s->pp > 1 && s->pp % 2 == 0 && micro_batches % 2 == 0 && micro_batches >= 2 * s->pp;
+	/* Engines split the weight gradient off only where nothing is recomputed as a whole. */
+	return s->pp > 1 ? mo_streq(s->schedule, "1f1b") || !mo_streq(s->recompute, "full") : mo_streq(s->schedule, "1f1b");
 }
 
-struct search { const struct recipe *recipe; struct shape s; struct plan *best; size_t n, top; };
-
-static void try_batch(struct search *k)
+static void try_schedules(struct search *k)
 {
-	static const int64_t sizes[] = { 1, 2, 4, 8 };
-	static const char *const levels[] = { "none", "full" };
+	const char *const *schedules = k->options->open ? schedules_all : schedules_engine;
+	struct shape *s = &k->s;
 
-	for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
-		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : sizes[i];
-		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
-			continue;
-		for (size_t l = 0; l < ELEMENTSOF(levels); l++) {
-			k->s.recompute = k->recipe->recompute ? k->recipe->recompute : levels[l];
-			if (l == 0 || !k->recipe->recompute)
-				consider(&k->s, k->best, &k->n, k->top);
+	s->vpp = 1;
+	s->schedule = "1f1b";
+	if (!search_legal(s))
+		return;
+	k->floor = k->options->open ? 0 : floor_of(s);   /* dualpipe hides exchanges that the floor counts */
+	for (size_t i = 0; schedules[i]; i++) {
+		bool interleaved = mo_streq(schedules[i], "interleaved");
+
+		s->schedule = schedules[i];
+		for (s->vpp = interleaved ? 2 : pipeline_chunks(schedules[i], 1); s->vpp <= (interleaved ? MO_MIN(s->model->layers / s->pp, VPP_MAX) : 2); s->vpp++) {
+			if (search_legal(s))
+				consider(k);
+			if (!interleaved)
+				break;
 		}
 	}
 }
 
-static void try_stages(struct search *k)
+static void try_batch(struct search *k)
 {
-	struct shape *s = &k->s;
+	const char *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[] = { "zero1", k->options->open ? "zero3" : NULL };
 
-	for (int64_t v = 1; s->pp * v <= s->model->layers && (v == 1 || s->pp > 1); v++) {
-		if (v > 1 && (s->model->layers % (s->pp * v) || v > 16))
+	for (size_t i = 0; i < ELEMENTSOF(micro_sizes); i++) {
+		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : micro_sizes[i];
+		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
 			continue;
-		s->vpp = v;
-		s->schedule = v > 1 ? "interleaved" : "1f1b";
-		try_batch(k);
+		for (size_t l = 0; l < ELEMENTSOF(levels); l++)
+			for (size_t z = 0; z < ELEMENTSOF(shardings); z++) {
+				k->s.recompute = k->recipe->recompute ? k->recipe->recompute : levels[l];
+				k->s.sharding = k->recipe->parallelism.sharding ? k->recipe->parallelism.sharding : shardings[z];
+				if (k->s.recompute && k->s.sharding && (l == 0 || !k->recipe->recompute) && (z == 0 || !k->recipe->parallelism.sharding))
+					try_schedules(k);
+			}
 	}
 }
 
@@ -83,30 +161,55 @@ static void try_experts(struct search *k)
 	struct shape *s = &k->s;
 	int64_t ranks = s->gpus / s->pp, experts = s->model->moe ? s->model->moe->experts : 1;
 
-	s->etp = 1;
-	for (s->ep = 1; s->ep <= experts; s->ep++)
-		if (experts % s->ep == 0 && ranks % s->ep == 0)
-			try_stages(k);
+	for (s->ep = 1; s->ep <= MO_MIN(experts, ranks); s->ep++)
+		for (s->etp = 1; s->etp <= MO_MIN(ranks, s->model->moe ? s->gpu->domain_gpus : 1); s->etp++)
+			if (experts % s->ep == 0 && ranks % (s->ep * s->etp) == 0)
+				try_batch(k);
 }
 
-int plan_search(const struct recipe *r, const struct shape *base, size_t top, struct plan_doc *ret, struct mo_error *err)
+static const char *placement(const struct shape *s)
 {
-	struct plan best[CANDIDATES_KEPT + 1];
-	struct search k = { .recipe = r, .s = *base, .best = best, .top = MO_MIN(top, (size_t)CANDIDATES_KEPT) };
-	struct shape *s = &k.s;
-	int64_t context = s->seq > 16384 ? MO_MIN(s->seq / 8192, 16) : 1;     /* context parallelism pays for long sequences only */
+	int64_t domain = s->gpu->domain_gpus, experts = s->ep * s->etp;
 
+	if (!s->model->moe || s->ep == 1)
+		return "";
+	return experts <= domain ? "; the experts' exchanges stay inside a node" : "; the experts' exchanges leave the node";
+}
+
+/* GPUs that together hold the model once, as the white paper counts them: the stages times the larger of a stage's attention and expert group. */
+void plan_note_replica(const struct shape *s, struct plan *p)
+{
+	int64_t stage = MO_MAX(s->tp * s->cp, s->ep * s->etp), replica = s->pp * stage, replicas = s->gpus / replica;
+	_cleanup_(mo_freep) char *text = mo_printf("a replica is %lld GPUs: %lld stages of %lld; %lld replicas, %.3g M tokens each per step%s", (long long)replica, (long long)s->pp, (long long)stage,
+						   (long long)replicas, (double)(s->global * s->seq) / (double)replicas / 1e6, placement(s));
+
+	mo_strs_add(&p->notes, &p->n_notes, text);
+}
+
+int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err)
+{
+	struct search *k = mo_alloc(sizeof(*k));
+	struct shape *s = &k->s;
+
+	k->recipe = r;
+	k->options = o;
+	k->s = *base;
+	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
 	for (s->tp = 1; s->tp <= MO_MIN(s->gpus, s->gpu->domain_gpus); s->tp++)
-		for (s->cp = 1; s->cp <= context; s->cp *= 2)
+		for (s->cp = 1; s->cp <= MO_MIN(CP_MAX, s->gpus / s->tp); s->cp *= 2)
 			for (s->pp = 1; s->pp <= MO_MIN(s->gpus, s->model->layers); s->pp++) {
-				if (s->gpus % (s->tp * s->cp * s->pp) || s->seq % s->cp || !divides_model(s))
-					continue;
 				s->dp = s->gpus / (s->tp * s->cp * s->pp);
-				if (s->global % s->dp == 0)
-					try_experts(&k);
+				if (s->gpus % (s->tp * s->cp * s->pp) == 0 && s->model->heads % s->tp == 0 && s->global % s->dp == 0)
+					try_experts(k);
 			}
-	for (size_t i = 0; i < k.n; i++)
-		*MO_GROW(ret->plans, ret->n_plans) = best[i];
-	return k.n ? 0 : mo_error_set(err, -EINVAL, "plan: no sharding of %lld GPUs divides the model and a global batch of %lld: change cluster.gpus or batch.global",
-				      (long long)base->gpus, (long long)base->global);
+	for (size_t i = 0; i < k->n; i++) {
+		plan_of(&k->best[i].s, MO_ADD(ret, plans, &plan_desc));
+		plan_note_replica(&k->best[i].s, &ret->plans[i]);
+	}
+	if (k->n)
+		search_neighbours(&k->best[0].s, &ret->plans[0]);
+	bool found = k->n > 0;
+
+	free(k);
+	return found ? 0 : search_nothing(base, err);
 }

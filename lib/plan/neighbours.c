@@ -1,0 +1,101 @@
+/* Why the best plan is the best: each choice is changed to its next legal value, down and up, and the difference is told in the part of the step that grew most and in memory. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "lib/plan/search.h"
+
+static const struct { const char *name; size_t at; } choices[] = {
+	{ "ep", offsetof(struct shape, ep) }, { "pp", offsetof(struct shape, pp) },   { "vpp", offsetof(struct shape, vpp) },     { "cp", offsetof(struct shape, cp) },
+	{ "tp", offsetof(struct shape, tp) }, { "etp", offsetof(struct shape, etp) }, { "micro", offsetof(struct shape, micro) },
+};
+
+static const struct { const char *name; size_t at; } parts[] = {
+	{ "compute", offsetof(struct plan_time, compute) },   { "all-to-all", offsetof(struct plan_time, a2a) }, { "bubble and transfers", offsetof(struct plan_time, pp) },
+	{ "gradients", offsetof(struct plan_time, dp) },      { "context", offsetof(struct plan_time, cp) },     { "tensor", offsetof(struct plan_time, tp) },
+	{ "optimizer", offsetof(struct plan_time, optimizer) }, { "launches", offsetof(struct plan_time, launch) },
+};
+
+static double part_of(const struct plan_time *t, size_t at)
+{
+	return *(const double *)((const char *)t + at);
+}
+
+static void compare(const struct shape *other, const char *what, struct plan *p)
+{
+	struct plan q = { 0 };
+	size_t most = 0;
+
+	memory_of(other, &q.memory_gb);
+	time_of(other, &q);
+	double base = p->step_time_s.total, worse = q.step_time_s.total - base, gb = q.memory_gb.total - p->memory_gb.total;
+	bool slower = worse >= 0, fits = q.memory_gb.total <= q.memory_gb.capacity;
+
+	for (size_t i = 1; i < ELEMENTSOF(parts); i++) {
+		double d = part_of(&q.step_time_s, parts[i].at) - part_of(&p->step_time_s, parts[i].at), most_d = part_of(&q.step_time_s, parts[most].at) - part_of(&p->step_time_s, parts[most].at);
+
+		if (slower ? d > most_d : d < most_d)
+			most = i;
+	}
+	double share = part_of(&q.step_time_s, parts[most].at) - part_of(&p->step_time_s, parts[most].at);
+	_cleanup_(mo_freep) char *room = fits ? mo_printf(fabs(gb) < 0.05 ? "same memory" : "%s %.1f GB", gb < 0 ? "saves" : "takes", fabs(gb)) : mo_printf("does not fit: %.1f of %.1f GB", q.memory_gb.total, q.memory_gb.capacity);
+	_cleanup_(mo_freep) char *text = mo_printf("%s: step %+.1f %% (%s %+.1f %%), %s", what, worse / base * 100, parts[most].name, share / base * 100, room);
+
+	mo_strs_add(&p->notes, &p->n_notes, text);
+}
+
+/* vpp 1 is 1F1B, more is interleaved; other schedules keep theirs. dp follows. */
+static bool legal_with(struct shape *s)
+{
+	if (mo_streq(s->schedule, "1f1b") || mo_streq(s->schedule, "interleaved"))
+		s->schedule = s->vpp > 1 ? "interleaved" : "1f1b";
+	int64_t ranks = s->tp * s->cp * s->pp;
+
+	if (s->gpus % ranks)
+		return false;
+	s->dp = s->gpus / ranks;
+	return search_legal(s);
+}
+
+static void next_value(const struct shape *s, size_t choice, int direction, struct plan *p)
+{
+	struct shape other = *s;
+	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at), end = direction < 0 ? 0 : MO_MIN(8 * value, s->gpus) + 1;
+
+	for (int64_t v = value + direction; v != end; v += direction) {
+		other = *s;
+		*(int64_t *)((char *)&other + choices[choice].at) = v;
+		if (!legal_with(&other))
+			continue;
+		_cleanup_(mo_freep) char *what = mo_printf("%s %lld instead of %lld", choices[choice].name, (long long)v, (long long)value);
+
+		compare(&other, what, p);
+		return;
+	}
+}
+
+void search_neighbours(const struct shape *s, struct plan *p)
+{
+	struct shape other = *s;
+
+	for (size_t i = 0; i < ELEMENTSOF(choices); i++) {
+		next_value(s, i, -1, p);
+		next_value(s, i, 1, p);
+	}
+	other.recompute = mo_streq(s->recompute, "full") ? "none" : "full";
+	_cleanup_(mo_freep) char *what = mo_printf("recompute %s instead of %s", other.recompute, s->recompute);
+
+	if (legal_with(&other))
+		compare(&other, what, p);
+}
+
+int search_nothing(const struct shape *base, struct mo_error *err)
+{
+	int64_t node = MO_MAX(base->gpu->domain_gpus, 1), gpus = MO_MAX(base->gpus / node * node, 1), batch = (base->global + gpus - 1) / gpus * gpus;
+
+	return mo_error_set(err, -EINVAL,
+			    "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: the nearest whole nodes are %lld or %lld GPUs, the nearest batch that "
+			    "every data-parallel size divides is %lld",
+			    (long long)base->gpus, (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, (long long)gpus, (long long)(gpus == 1 ? node : gpus + node),
+			    (long long)batch);
+}
