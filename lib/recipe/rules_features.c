@@ -166,12 +166,24 @@ static const char *shown_path(const char *path)
 	return mo_starts_with(path, "args.") ? "engine." : "";
 }
 
+/* Sizes that the planner has yet to choose cannot be judged. */
+static bool waits_for_plan(const struct rules *k, const struct engine_rule *rule)
+{
+	const struct { const struct kv *items; size_t n; } parts[] = { { rule->when, rule->n_when }, { rule->refuse, rule->n_refuse }, { rule->need, rule->n_need } };
+
+	for (size_t p = 0; k->recipe->parallelism.automatic && p < ELEMENTSOF(parts); p++)
+		for (size_t i = 0; i < parts[p].n; i++)
+			if (mo_starts_with(parts[p].items[i].key, "parallelism."))
+				return true;
+	return false;
+}
+
 static void check_rule(struct rules *k, const struct args *args, const struct engine_rule *rule)
 {
 	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
 	const struct ynode *asked = k->root;
 
-	if (!rule_applies(k, args, rule, &words, &asked))
+	if (waits_for_plan(k, rule) || !rule_applies(k, args, rule, &words, &asked))
 		return;
 	for (size_t i = 0; i < rule->n_refuse; i++) {
 		const struct ynode *at = NULL;

@@ -160,9 +160,54 @@ static void test_unknown_flags(void **state)
 	}
 }
 
+/* The planner chooses ep, so rules about it wait. */
+static void test_auto(void **state)
+{
+	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml}\nmodel: qwen3-30b-a3b\ncluster: {gpus: 8, gpu: mi355x}\n"
+						       "parallelism: auto\nbatch: {seq: 4096, global: 64}\nfeatures: {a2a: deepep}\nsteps: 1\n", NULL);
+	_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+	assert_string_equal(said, "");
+}
+
+/* What is refused in an engine file's own sections. */
+static void test_bad_sections(void **state)
+{
+	static const struct { const char *lines, *expected; } bad[] = {
+		{ "features: {a2aa=deepep: --x}\n", "5:12 features: there is no feature 'a2aa'" },
+		{ "features: [a2a]\n", "5:11 features: expected a mapping" },
+		{ "features: {a2a: {missing: m, words: --x}}\n", "5:12 features: a feature is missing, or it has words and variables" },
+		{ "features: {a2a: {env: {A: b}}}\n", "5:23 features: expected env: {NAME: value} and a reason" },
+		{ "features: {a2a: {env: {RANK: b}, reason: r}}\n", "5:24 features: RANK is set by the launcher" },
+		{ "features: {a2a: {word: --x}}\n", "5:18 unknown key 'word' [did you mean 'words'?]" },
+		{ "rules: {id: x}\n", "5:8 rules: expected a list" },
+		{ "rules: [{id: x, because: b, instead: i}]\n", "5:9 rules: a rule needs when, and refuse or need" },
+		{ "rules: [{id: x, because: b, instead: i, when: {a.b: 1}, need: {steps: 1}}]\n", "5:48 rules: 'a.b' is no value of a recipe" },
+		{ "rules: [{id: x, instead: i, when: {steps: 1}, need: {args.y: 1}}]\n", "5:9 missing key 'because'" },
+		{ "renamed: [a]\n", "5:10 renamed: expected a mapping" },
+		{ "keys_complete: maybe\n", "5:16 keys_complete: expected true or false" },
+		{ "flags: {steps unless x: --a}\n", "5:9 flags: expected 'PATH unless features.NAME'" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("engine: 1\nkind: x\nsource: s\nargv: [a]\n%s", bad[i].lines);
+		_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+		struct engine e;
+
+		mo_desc_init(&engine_desc, &e);
+		assert_int_equal(engine_parse(text, strlen(text), &e, &errors), -22);
+		_cleanup_(mo_freep) char *said = errors_text(&errors);
+
+		if (strncmp(said, bad[i].expected, strlen(bad[i].expected)) != 0)
+			fail_msg("%s\nexpected: %s\n     got: %s", bad[i].lines, bad[i].expected, said);
+		mo_desc_done(&engine_desc, &e);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_unknown_flags) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto),
+					   cmocka_unit_test(test_bad_sections) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
