@@ -3,6 +3,7 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
+#define REASON_MIN 30                    /* fewer letters of it tell nothing */
 #define ACTIVE "queued,starting,running,recovering,stopping,paused"
 
 static void iteration_cell(struct table *t, struct json_object *j)
@@ -19,9 +20,11 @@ static void print_jobs(const struct cli *cli, struct json_object *items)
 	};
 	_cleanup_(table_done) struct table t = { 0 };
 	table_head(&t, columns, ELEMENTSOF(columns));
+	t.last_min = REASON_MIN;
 	for (size_t i = js_len(items); i-- > 0;) /* newest first */
 		table_row(&t, js_at(items, i));
-	table_print(cli, &t);
+	if (!table_print(cli, &t))
+		puts("more columns on a wider terminal; `moectl why JOB` tells reasons");
 }
 
 static int run(struct cli *cli, int argc, char **argv)

@@ -143,7 +143,9 @@ int local_start(const struct local *l, const char *name, const char *program, co
 	if (r < 0 && r != -ESRCH) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
-		return mo_error_set(err, r, "%s/pid/%s: %s", l->dir, name, strerror(-r));
+		if (r == -ENOSPC || r == -EDQUOT)
+			return mo_error_set(err, r, "%s/pid/%s: %s, so %s was not started; free space there and run `moectl local up` again (daemons and ranks that run are not touched)", l->dir, name, strerror(-r), program);
+		return mo_error_set(err, r, "%s/pid/%s: %s, so %s was not started; correct that and run `moectl local up` again", l->dir, name, strerror(-r), program);
 	}
 	*ret = pid;
 	return 0;

@@ -116,25 +116,42 @@ static void print_cell(const struct cli *cli, const char *s, size_t width, bool 
 		putchar(' ');
 }
 
-void table_print(const struct cli *cli, const struct table *t)
+/* Columns that are printed; all, unless the terminal has no last_min columns left for the last one: then as many as fit. */
+static size_t columns_shown(const struct cli *cli, const struct table *t, const size_t *width)
+{
+	size_t n = 0, used = 0, last = t->n_columns - 1;
+	for (size_t k = 0; k < last; k++)
+		used += width[k] + 2;
+	if (!cli->width || used + MO_MIN(t->last_min, width[last]) <= (size_t)cli->width || !t->last_min)
+		return t->n_columns;
+	for (used = 0; n < last && used + width[n] <= (size_t)cli->width; n++)
+		used += width[n] + 2;
+	return MO_MAX(n, 1u);
+}
+
+bool table_print(const struct cli *cli, const struct table *t)
 {
 	if (t->n_columns == 0)
-		return;
+		return true;
 	_cleanup_(mo_freep) size_t *width = mo_alloc_array(t->n_columns, sizeof(*width));
 	for (size_t i = 0; i < t->n_cells; i++) {
 		const char *s = t->cells[i];
 		size_t n = columns_of(i < t->n_columns && *s == '>' ? s + 1 : s);
 		width[i % t->n_columns] = MO_MAX(width[i % t->n_columns], n);
 	}
+	size_t shown = columns_shown(cli, t, width), used = 0;
 	for (size_t i = 0; i < t->n_cells; i++) {
-		size_t c = i % t->n_columns, used = 0;
-		bool right = t->cells[c][0] == '>', last = c + 1 == t->n_columns;
+		size_t c = i % t->n_columns;
+		bool right = t->cells[c][0] == '>', last = c + 1 == shown;
 		const char *s = i < t->n_columns && right ? t->cells[i] + 1 : t->cells[i];
-		for (size_t k = 0; k < c; k++)
-			used += width[k] + 2;
+		if (c >= shown)
+			continue;
+		used = c == 0 ? 0 : used;
 		print_cell(cli, s, width[c], right, last, i < t->n_columns, cli->width > (int)used ? (size_t)cli->width - used : 0);
 		fputs(last ? "\n" : "  ", stdout);
+		used += width[c] + 2;
 	}
+	return shown == t->n_columns;
 }
 
 void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items)

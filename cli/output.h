@@ -12,13 +12,13 @@ struct column {
 	int digits;                 /* CELL_REAL: after the point */
 	void (*cell)(struct table *t, struct json_object *o); /* instead of path: adds one cell */
 };
-struct table { char **cells; size_t n_cells; const struct column *columns; size_t n_columns; };
+struct table { char **cells; size_t n_cells; const struct column *columns; size_t n_columns, last_min; }; /* last_min: with fewer columns of the terminal left the last one is left out, and what does not fit either */
 void table_done(struct table *t);
 void table_head(struct table *t, const struct column *columns, size_t n);
 void table_row(struct table *t, struct json_object *o);
 void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3); /* "" and NULL-like values are written "-" by the text_ helpers */
-/* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured. */
-void table_print(const struct cli *cli, const struct table *t);
+/* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured. False: columns were left out (last_min). */
+bool table_print(const struct cli *cli, const struct table *t);
 
 /* All of it: a row for each of items. */
 void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items);

@@ -1,14 +1,18 @@
 #!/usr/bin/python3
 """Every verb of moectl: documents against a job in each state, exit statuses, error lines, offline verbs. Usage: test_cli.py [TEST...]"""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -503,6 +507,36 @@ def explain_bind_of_a_rank(w):
     need(w.c.run("explain", "bind", w.jobs["running"], "--rank", 0).stdout.splitlines()[1].split()[0] == "0", "rank 0")
     for more in ([], ["--json"]):
         error_line(w.c.run("explain", "bind", w.jobs["running"], "--rank", 99, *more, check=False), 5, "a rank that is not there")
+
+
+@suite.test
+def list_on_a_narrow_terminal(w):
+    """The reason gets the rest of the line, or is left out with a hint where a few letters would be left of it."""
+    idle = w.c.submit(command_recipe("narrow", ["true"], gpus=64))
+    reason = w.c.json("status", idle)["reason"]
+    for columns in (80, 100, 400):
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        p = subprocess.Popen([MOECTL, "list"], env=dict(w.c.env, TERM="dumb"), stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.PIPE)
+        os.close(slave)
+        text = b""
+        try:
+            while chunk := os.read(master, 65536):
+                text += chunk
+        except OSError:
+            pass  # the end of a terminal
+        os.close(master)
+        equal(p.wait(30), 0, "exit status: %s" % p.stderr.read())
+        p.stderr.close()
+        lines = text.decode().replace("\r", "").splitlines()
+        mine = [x for x in lines if x.startswith(idle + " ")][0]
+        need(all(len(x) <= columns for x in lines), lambda: "wider than %d: %s" % (columns, lines))
+        if "REASON" in lines[0]:
+            need(reason[:20] in mine and not any("moectl why" in x for x in lines), lambda: "%d columns: %s" % (columns, lines))
+        else:
+            need(columns < 400 and reason[:4] not in mine and "moectl why JOB" in lines[-1], lambda: "%d columns: %s" % (columns, lines))
+    need("REASON" in lines[0] and reason in mine, lambda: "400 columns: %s" % lines)
+    w.c.run("cancel", idle)
 
 
 @suite.test
