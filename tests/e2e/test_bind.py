@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Suite, clean_env, command_recipe, equal, need
+from lib import BUILD, Suite, clean_env, command_recipe, equal, need, wait_until
 from rig import AGENT, Rig, write_config
 
 NO_AFFINITY = os.path.join(BUILD, "tests/fake/noaffinity")
@@ -24,14 +24,16 @@ class Deaf(Rig):
 
 
 def run(rig, name, verify):
-    return rig.submit(command_recipe(name, ["/bin/sleep", "1000"], 2, bind={"cpu": "numa", "verify": verify}))
+    """The job, once it runs or has failed: verification has decided then, whatever it decided."""
+    job = rig.submit(command_recipe(name, ["/bin/sleep", "1000"], 2, bind={"cpu": "numa", "verify": verify}))
+    return job, wait_until(lambda: [d for d in [rig.job(job)] if d["state"] in ("running", "failed")], 60, "verdict on %s" % name)[0]
 
 
 @suite.test
 def each_rank_on_its_own_core(_):
     with Rig(nodes=1, gpus_per_node=2) as rig:
-        job = run(rig, "own", "strict")
-        rig.wait_state(job, "running")
+        job, doc = run(rig, "own", "strict")
+        equal(doc["state"], "running", "state (%s)" % doc["reason"])
         ranks = rig.json("ranks", job)["items"]
         seen = [sorted(os.sched_getaffinity(r["pid"])) for r in ranks]
         need(seen[0] and seen[1] and not set(seen[0]) & set(seen[1]), "the ranks' cpus are %s" % seen)
@@ -40,15 +42,16 @@ def each_rank_on_its_own_core(_):
 
 @suite.test
 def silent_no_op_fails_the_launch(rig):
-    job = rig.wait_state(run(rig, "strict", "strict"), "failed")
+    job = run(rig, "strict", "strict")[1]
+    equal(job["state"], "failed", "state (%s)" % job["reason"])
     need("bind" in job["reason"] and "cpus" in job["reason"], "reason: %s" % job["reason"])
     equal(job["attempt"], 1, "attempts")
 
 
 @suite.test
 def silent_no_op_is_told(rig):
-    job = run(rig, "warn", "warn")
-    rig.wait_state(job, "running")
+    job, doc = run(rig, "warn", "warn")
+    equal(doc["state"], "running", "state (%s)" % doc["reason"])
     ranks = rig.json("ranks", job)["items"]
     equal([r["bind_verified"] for r in ranks], [False, False], "bind_verified")
     need(all("asked for cpus" in r["bind_note"] for r in ranks), "bind_note: %s" % [r["bind_note"] for r in ranks])
