@@ -1,7 +1,8 @@
 # make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are measured in the same run when they are installed
 .PHONY: bench
-bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan
-	@BUILD=$(BUILD) tests/bench/bench.py $(B)
+bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner
+	@$(if $(B),$(if $(filter-out planner,$(B)),BUILD=$(BUILD) tests/bench/bench.py $(filter-out planner,$(B)),:),BUILD=$(BUILD) tests/bench/bench.py)
+	@$(if $(B),$(if $(filter planner,$(B)),BUILD=$(BUILD) tests/bench/planner.py,:),BUILD=$(BUILD) tests/bench/planner.py)
 $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
@@ -9,3 +10,6 @@ $(BUILD)/tests/bench/load: tests/bench/load.c
 $(BUILD)/tests/bench/plan: $(BUILD)/tests/bench/plan.o $(call lib,acore wire model base)
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,acore wire model base) -Wl,--end-group $(LIBS_moe-stepd)
+$(BUILD)/tests/bench/planner: $(BUILD)/tests/bench/planner.o $(call lib,plan recipe model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,plan recipe model base) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm

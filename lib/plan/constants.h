@@ -6,17 +6,20 @@
 
 struct plan_constants {
 	/* kernels */
-	double gemm_use, fp8_use, fp4_use;      /* share of the GPU's best measured GEMM that a large GEMM of a layer reaches; 16, 8 and 4 bit operands */
+	double gemm_use, fp8_use;               /* share of the GPU's best measured GEMM that a large GEMM of a layer reaches; 16 and fewer bits */
 	double grouped_use;                     /* of that, in a grouped GEMM */
 	double gemm_traffic;                    /* operand bytes that are not hidden behind the multiplication */
 	double kernel_s;                        /* start and tail of one kernel on the GPU */
 	double attention_use;                   /* share of the best GEMM that flash attention reaches, forward */
 	double backward_attention;              /* of that, backward */
+	double portable_attention;              /* of that, with a kernel that was not written for this generation of GPU */
 	double memory_use;                      /* share of memory bandwidth that element-wise kernels reach */
 	double permute_passes;                  /* times the routed tokens are read or written around the experts, one direction */
+	double eager_passes;                    /* element-wise traffic of kernels that nobody fused, against fused ones */
 	double quantize_passes;                 /* bytes moved per element of an operand that is cast to 8 or 4 bits */
 	/* host */
 	double host_dense_s, host_moe_s;        /* time to launch one layer's kernels, forward and backward */
+	double host_expert_s;                   /* more per local expert, where a grouped GEMM is one launch per expert */
 	double host_bound;                      /* of that, with NUMA binding and kernel arguments in device memory */
 	double host_sync_free;                  /* of the MoE part, per sync-free stage 1 */
 	/* communication */

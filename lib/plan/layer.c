@@ -7,6 +7,7 @@
 
 #define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
 #define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
+#define EXPONENTIAL_WIDTH 64.0   /* FlashAttention-3 paper: at width 128 the exponentials take half as long as the products */
 #define SCORE_BYTES 16.0         /* unfused attention: scores written, masked softmax read and written, dropout read, written, masked, read by the product */
 
 static bool narrow(const struct shape *s)
@@ -31,7 +32,9 @@ static double gemm_rate(const struct shape *s)
 
 	if (!narrow(s))
 		return rate16(s) * k->gemm_use;
-	return gpu_peak_tflops(s->gpu, s->precision) * 1e12 * best_use(s) * (mo_streq(s->precision, "nvfp4") ? k->fp4_use : k->fp8_use);
+	double best = s->gpu->gemm_efficiency_fp8 != MO_NONE_F ? s->gpu->gemm_efficiency_fp8 : best_use(s);
+
+	return gpu_peak_tflops(s->gpu, s->precision) * 1e12 * best * k->fp8_use;
 }
 
 static double memory_s(const struct shape *s, double bytes)
@@ -84,7 +87,7 @@ static void projections(const struct shape *s, double rows, struct kernels *add)
 	linear(s, 1, rows, h, a * v / t, false, add);
 }
 
-/* Scores and values. Unfused: two batched GEMMs of the full square, and the passes over the scores. */
+/* Scores and values. The portable flash kernel was written for the GPUs before 8 bit GEMMs and loses on later ones. Unfused: two batched GEMMs of the full square, and the passes over the scores. */
 static void attention(const struct shape *s, double rows, struct kernels *add)
 {
 	const struct recipe_model *m = s->model;
@@ -102,17 +105,19 @@ static void attention(const struct shape *s, double rows, struct kernels *add)
 			add->recompute += forward + 5 * k->kernel_s;
 		return;
 	}
-	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * k->attention_use);
+	double width = (qk + v) / 2, exponentials = width / (width + EXPONENTIAL_WIDTH);   /* exponentials cost as much as a head of that width */
+
+	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * exponentials * k->attention_use * (s->features.eager && s->gpu->fp8_tflops != MO_NONE_F ? k->portable_attention : 1));
 	add->forward += forward + k->kernel_s;
 	add->backward += BACKWARD_ATTENTION * forward / k->backward_attention + k->kernel_s;
 }
 
 static void passes(const struct shape *s, double forward_bytes, double backward_bytes, int kernels, struct kernels *add)
 {
-	double start = shape_k(s)->kernel_s;
+	double start = shape_k(s)->kernel_s, more = s->features.eager ? shape_k(s)->eager_passes : 1;
 
-	add->forward += memory_s(s, forward_bytes) + kernels * start;
-	add->backward += memory_s(s, backward_bytes) + 2 * kernels * start;
+	add->forward += memory_s(s, more * forward_bytes) + kernels * start;
+	add->backward += memory_s(s, more * backward_bytes) + 2 * kernels * start;
 }
 
 /* Two norms and two residual additions (rows of this rank's part of the sequence), positions on queries and keys. */

@@ -10,7 +10,7 @@
 
 struct shape_features shape_features_of(const struct recipe *r)
 {
-	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none") };
+	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
@@ -20,6 +20,8 @@ struct shape_features shape_features_of(const struct recipe *r)
 			f.deepep = mo_streq(value, "deepep");
 		else if (mo_streq(key, "overlap_a2a"))
 			f.overlap_a2a = on;
+		else if (mo_streq(key, "grouped_gemm"))
+			f.expert_launches = mo_streq(value, "legacy");
 		else if (mo_streq(key, "loss_fusion"))
 			f.fused_loss = on;
 		else if (mo_streq(key, "sync_free") && value && *value >= '0' && *value <= '3')
@@ -59,6 +61,8 @@ static double host_s(const struct shape *s, bool moe)
 	const struct plan_constants *k = shape_k(s);
 	double t = moe ? k->host_moe_s : k->host_dense_s;
 
+	if (moe && s->features.expert_launches)
+		t += k->host_expert_s * (double)s->model->moe->experts / (double)s->ep;
 	if (moe && s->features.sync_free > 0)
 		t *= k->host_sync_free - SYNC_FREE_STEP * (double)(s->features.sync_free - 1);
 	return s->features.bound ? t * k->host_bound : t;

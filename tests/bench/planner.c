@@ -1,0 +1,153 @@
+/* Step times, memory and FLOPs of the planner for many rows, with the constants given or others: what tests/bench/planner.py measures accuracy with and planner_fit.py fits by.
+ *   planner ROWS < VECTORS: ROWS has one line of key=value words per row; each line of VECTORS is key=value words of constants (none: those of the library) and is answered by
+ *   one line with, per row, step seconds, GB of the fullest rank, causal FLOPs per token, attention's share of them, and whether it fits, separated by commas. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/parse.h"
+#include "lib/plan/parts.h"
+#include "lib/recipe/recipe_file.h"
+
+struct row { struct shape s; struct recipe_model model; struct recipe_moe moe; struct recipe_mla mla; struct gpu_type gpu; };
+struct key { const char *name; size_t offset; };
+
+#define S(f) { #f, offsetof(struct row, s.f) }
+#define M(f) { #f, offsetof(struct row, model.f) }
+static const struct key integers[] = {
+	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.group_limit), S(features.recompute_layers),
+	M(layers), M(hidden), M(heads), M(kv_heads), M(head_dim), M(ffn), M(vocab), M(mtp), M(window),
+	{ "experts", offsetof(struct row, moe.experts) }, { "topk", offsetof(struct row, moe.topk) }, { "expert_ffn", offsetof(struct row, moe.ffn) },
+	{ "shared_ffn", offsetof(struct row, moe.shared_ffn) }, { "dense_layers", offsetof(struct row, moe.dense_layers) },
+};
+static const struct key flags[] = {
+	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.expert_launches), S(features.small_optimizer), S(features.late_reduce), M(gated), M(tied),
+};
+static const struct key words[] = { S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
+
+static void *find(const struct key *keys, size_t n, struct row *r, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (mo_streq(keys[i].name, name))
+			return (char *)r + keys[i].offset;
+	return NULL;
+}
+
+static int set(struct row *r, const char *name, const char *value)
+{
+	void *at;
+	struct mo_error err = { 0 };
+
+	if (mo_streq(name, "gpu"))
+		return gpu_type_load(value, &r->gpu, &err) < 0 ? (fprintf(stderr, "%s\n", err.text), -1) : 0;
+	if (mo_streq(name, "model"))
+		return model_load(value, &r->model, &err);
+	if (mo_streq(name, "nic_gbps"))
+		return mo_parse_double(value, &r->s.nic_gbps);
+	if ((at = find(integers, ELEMENTSOF(integers), r, name)))
+		return mo_parse_i64(value, 0, INT64_MAX, at);
+	if ((at = find(flags, ELEMENTSOF(flags), r, name)))
+		*(bool *)at = mo_streq(value, "1");
+	else if ((at = find(words, ELEMENTSOF(words), r, name)))
+		*(char **)at = mo_strdup(value);
+	return at ? 0 : -1;
+}
+
+static int parse(char *line, struct row *r)
+{
+	mo_desc_init(&gpu_type_desc, &r->gpu);
+	mo_desc_init(&recipe_model_desc, &r->model);
+	for (char *word; (word = strsep(&line, " \n"));) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (*word && (!value || set(r, word, value) < 0)) {
+			fprintf(stderr, "planner: %s: unknown key or bad value\n", word);
+			return -1;
+		}
+	}
+	if (r->moe.experts > 0)
+		r->model.moe = &r->moe;
+	r->moe.every = 1;
+	r->s.model = &r->model;
+	r->s.gpu = &r->gpu;
+	if (r->s.nic_gbps == 0)
+		r->s.nic_gbps = r->gpu.nic_gbps;
+	return 0;
+}
+
+static int constants(char *line, struct plan_constants *k)
+{
+	*k = plan_constants;
+	for (char *word; (word = strsep(&line, " \n"));) {
+		char *value = strchr(word, '=');
+		size_t i = 0;
+
+		if (!value)
+			continue;
+		*value++ = '\0';
+		while (i < plan_constant_count && !mo_streq(plan_constant_table[i].name, word))
+			i++;
+		if (i == plan_constant_count || mo_parse_double(value, (double *)((char *)k + plan_constant_table[i].offset)) < 0) {
+			fprintf(stderr, "planner: %s: no such constant\n", word);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void answer(struct row *rows, size_t n, const struct plan_constants *k)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct row *r = &rows[i];
+		struct plan p = { 0 };
+		double flops = plan_flops_per_token(&r->model, r->s.seq), linear = plan_flops_per_token(&r->model, 0);
+
+		r->s.k = k;
+		time_of(&r->s, &p);
+		memory_of(&r->s, &p.memory_gb);
+		printf("%s%.6g,%.6g,%.6g,%.6g,%d", i ? " " : "", p.step_time_s.total, p.memory_gb.total, flops, (flops - linear) / flops, p.memory_gb.total <= p.memory_gb.capacity);
+	}
+	putchar('\n');
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	_cleanup_(mo_freep) char *line = NULL;
+	struct row *rows = NULL;
+	size_t n = 0, size = 0;
+	FILE *f = argc == 2 ? fopen(argv[1], "re") : NULL;
+
+	if (argc == 2 && mo_streq(argv[1], "--constants")) {
+		for (size_t i = 0; i < plan_constant_count; i++)
+			printf("%s %.17g %s\n", plan_constant_table[i].name, *(const double *)((const char *)&plan_constants + plan_constant_table[i].offset), plan_constant_table[i].fitted ? "fitted" : "given");
+		return 0;
+	}
+	if (!f) {
+		fprintf(stderr, "usage: planner ROWS < VECTORS, or planner --constants\n");
+		return 2;
+	}
+	while (getline(&line, &size, f) > 0) {
+		rows = mo_realloc_array(rows, n + 1, sizeof(*rows));
+		rows[n] = (struct row){ 0 };
+		if (parse(line, &rows[n++]) < 0)
+			return 1;
+	}
+	fclose(f);
+	for (size_t i = 0; i < n; i++) {        /* the array has its place now */
+		rows[i].s.model = &rows[i].model;
+		rows[i].s.gpu = &rows[i].gpu;
+		if (rows[i].moe.experts > 0)
+			rows[i].model.moe = &rows[i].moe;
+	}
+	while (getline(&line, &size, stdin) > 0) {
+		struct plan_constants k;
+
+		if (constants(line, &k) < 0)
+			return 1;
+		answer(rows, n, &k);
+	}
+	return 0;
+}
