@@ -37,6 +37,8 @@ static const struct mo_option options[] = {
 	{"use_cgroup", MO_OPTION_WORD, AT(use_cgroup), "auto", "Without systemd: a cgroup2 directory per step. auto: where one can be made. cgroup v1 is never touched.", 0, 0, auto_yes_no},
 	{"discover_deadline", MO_OPTION_DURATION, AT(discover_deadline_us), "10s", "The discovery helper is killed after this: sysfs of a wedged GPU can hang.", 100000, 600000000, NULL},
 	{"scan_deadline", MO_OPTION_DURATION, AT(scan_deadline_us), "60s", "The checkpoint helper is killed after this: file systems can hang.", 100000, 3600000000LL, NULL},
+	{"verify_deadline", MO_OPTION_DURATION, AT(verify_deadline_us), "6h", "The helper that reads a saved checkpoint for its checksums is killed after this.", 100000, 86400000000LL, NULL},
+	{"verify_bandwidth", MO_OPTION_SIZE, AT(verify_bandwidth), "500M", "Bytes per second that one such helper reads at most (checkpoint.verify: crc); it runs at the lowest priority of CPU and disk.", 0, 1LL << 50, NULL},
 	{"health", MO_OPTION_BOOL, AT(health), "true", "Look at the health of this node: sensors, and the checks of config/health. Without it the controller knows nothing of the node's health and uses it.", 0, 0, NULL},
 	{"health_disable", MO_OPTION_STR, AT(health_disable), NULL, "Checks that are turned off on this node, such as gpu.hive,host.governor. `moe-probe checks` lists them.", 0, 0, NULL},
 	{"expect_gpus", MO_OPTION_INT, AT(expect_gpus), "0", "GPUs that this node must have; fewer is a finding. 0 = as many as were seen since it booted.", 0, MO_GPUS_PER_NODE_MAX, NULL},

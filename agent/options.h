@@ -14,7 +14,7 @@ struct agent_config {
 	int64_t nofile, memlock_bytes, core_bytes;
 	char *tmpdir;
 	char *use_systemd, *use_cgroup;
-	int64_t discover_deadline_us, scan_deadline_us;
+	int64_t discover_deadline_us, scan_deadline_us, verify_deadline_us, verify_bandwidth;
 	bool health; char *health_disable; int64_t expect_gpus;
 	int64_t probe_sensors_us, probe_device_us, probe_host_us, probe_klog_us;
 	bool debug;

@@ -114,7 +114,7 @@ static struct json_object *checkpoint_doc(const struct found_checkpoint *f, cons
 	c.saved_at = f->saved_at;
 	c.verified_at = f->complete ? now : MO_NONE;
 	c.reason = mo_strdup(f->reason);
-	struct json_object *doc = wire_to_json(&checkpoint_desc, &c);
+	struct json_object *doc = wire_to_json(&checkpoint_view_desc, &c);
 	mo_desc_done(&checkpoint_desc, &c);
 	return doc;
 }

@@ -87,7 +87,7 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add_numbered(&l, &checkpoint_desc, &j->checkpoints[i], j->checkpoints[i].iteration);
+		list_add_numbered(&l, &checkpoint_view_desc, &j->checkpoints[i], j->checkpoints[i].iteration);
 	}
 	list_send(r, &l);
 }

@@ -113,7 +113,10 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	if (n->path)
 		mo_str_set(&c->path, n->path);
 	mo_str_set(&c->reason, NULL);
+	mo_str_set(&c->manifest, NULL);
 	c->verified_at = MO_NONE;
+	if (iteration == j->verify)
+		verify_end(j);
 	if (n->kind == NOTE_SAVING) {
 		c->state = CKPT_SAVING;
 		c->saved_at = MO_NONE;
@@ -122,6 +125,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	c->state = CKPT_COMPLETE;
 	c->saved_at = time;
 	mo_str_set(&c->level, "announced");
+	verify_begin(j);
 }
 
 static const struct found_checkpoint *found_of(const struct scan_result *r, int64_t iteration)
@@ -174,8 +178,11 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		c->saved_at = f->saved_at; /* by the file system's clock from here on: a later one means that it was written again */
 	if (c->state != CKPT_PINNED)
 		c->state = CKPT_VERIFIED;
+	if (c->verified_at != MO_NONE && f->manifest && mo_streq(f->manifest, c->manifest))
+		return;                    /* as it was verified */
 	c->verified_at = time;
-	mo_str_set(&c->level, j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	mo_str_set(&c->manifest, f->manifest);
+	mo_str_set(&c->level, f->level ? f->level : j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 }
 
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
@@ -221,6 +228,17 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 		c->state = CKPT_SUPERSEDED;
 		free(c->reason);
 		c->reason = mo_printf("attempt %lld went back to %lld", (long long)attempt, (long long)MO_MAX(resume, 0));
+	}
+}
+
+/* An engine that announces nothing saves the same iterations again on its way. What the attempt did not reach, or announced itself, stays compared. */
+void checkpoint_forget_manifests(struct job *j)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint *c = &j->checkpoints[i];
+
+		if (c->attempt != j->attempt && c->iteration > j->resume && c->iteration <= j->iteration)
+			mo_str_set(&c->manifest, NULL);
 	}
 }
 

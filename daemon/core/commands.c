@@ -6,13 +6,15 @@
  *   taken for dead by a fence, its node is back in that boot    KILL
  *   gone, everything applied, attempt over                      FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
- * And one SCAN by the node of rank 0 when a job is completed (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
+ * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
 #include "daemon/core/inner.h"
 
 #include <string.h>
 
 #include "daemon/core/view.h"
+
+#define KNOWN_MAX 256                  /* manifests in one scan order; older checkpoints are judged anew */
 
 int command_for(const struct core *c, const struct job *j, const struct step *s)
 {
@@ -71,9 +73,30 @@ static struct command *add_scan(const struct core *c, const struct job *j, int64
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
 	k->allow_root = j->spec.allow_root;
-	k->level = mo_strdup(j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	k->level = mo_strdup(mo_streq(j->spec.recipe.checkpoint.verify, "marker") ? "marker" : "sizes");   /* crc is for the time after a save (verify.c) */
 	k->world = job_world(j);
 	return k;
+}
+
+/* What was verified: only its manifest is compared. Superseded ones are looked at anew: they may be written again. */
+static void add_known(const struct job *j, struct command *k)
+{
+	for (size_t i = j->n_checkpoints; i > 0 && k->n_known < KNOWN_MAX; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+		struct found_checkpoint *f;
+
+		if (!c->manifest || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
+			continue;
+		f = MO_ADD(k, known, &found_checkpoint_desc);
+		f->iteration = c->iteration;
+		f->manifest = mo_strdup(c->manifest);
+	}
+}
+
+static void add_verify(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0; part = verify_next(&c->state, j, node, part + 1))
+		verify_command(j, part, add_scan(c, j, verify_order(j, part), node, ret));
 }
 
 /* checkpoint.keep: the node of rank 0 removes. */
@@ -134,6 +157,8 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 		}
 		if (j && prune_order(j, node))
 			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
+		for (int64_t part = j ? verify_next(&c->state, j, node, 0) : -1; part >= 0; part = verify_next(&c->state, j, node, part + 1))
+			hash = mix(hash, CMD_SCAN, j->id, verify_order(j, part));
 	}
 	for (size_t i = 0; i < l->n_scans; i++) {
 		const struct job *j = job_find(&c->state, l->scans[i]);
@@ -208,12 +233,14 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 			add_step(c, j, st, ret);
 		if (j)
 			add_prune(c, j, node, ret);
+		if (j)
+			add_verify(c, j, node, ret);
 	}
 	for (size_t i = 0; i < l->n_scans; i++) {
 		const struct job *j = job_find(&c->state, l->scans[i]);
 
 		if (j)
-			add_scan(c, j, j->attempt + 1, node, ret);
+			add_known(j, add_scan(c, j, j->attempt + 1, node, ret));
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
@@ -225,7 +252,7 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		const struct job *j = ends_here(c, i, node);
 
 		if (j)
-			add_scan(c, j, j->attempt + 1, node, ret);
+			add_known(j, add_scan(c, j, j->attempt + 1, node, ret));
 	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)
@@ -239,6 +266,14 @@ void wake_node(struct core *c, const char *node)
 		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
 }
 
+static void wake_verify(struct core *c, const struct record *r)
+{
+	const struct job *j = job_find(&c->state, r->job);
+
+	if (j)
+		verify_wake(c, j);
+}
+
 void commands_changed(struct core *c, const struct record *r)
 {
 	switch (r->type) {
@@ -247,6 +282,10 @@ void commands_changed(struct core *c, const struct record *r)
 		break;
 	case REC_NOTES: case REC_GONE:
 		wake_node(c, r->node);
+		wake_verify(c, r);
+		break;
+	case REC_SCAN:
+		wake_verify(c, r);
 		break;
 	case REC_CHECK:
 		for (size_t i = 0; r->flag && i < r->n_texts; i++)

@@ -145,8 +145,19 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
+void checkpoint_forget_manifests(struct job *j);                 /* of what the attempt that is over has written again without saying so */
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
+
+/* verify.c */
+void verify_begin(struct job *j);                                /* the newest that waits for it, unless one is under way */
+void verify_end(struct job *j);
+int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part); /* the next part from `part` on that this node is to do; -1 = none */
+int64_t verify_order(const struct job *j, int64_t part);         /* the order's number, by which its answer is known */
+void verify_command(const struct job *j, int64_t part, struct command *ret);
+void verify_wake(struct core *c, const struct job *j);
+bool verify_awaits(const struct job *j, const struct scan_result *r);
+void verify_result(struct job *j, const struct scan_result *r, int64_t time);
 
 /* schedule.c */
 bool schedule(struct turn *t);                                   /* true when it emitted something */

@@ -295,12 +295,36 @@ static void pruned(struct turn *t, const struct job *j, const struct scan_result
 	turn_emit(t, &r);
 }
 
+/* One record for each part: what is left to do follows from the state. */
+static void verified(struct turn *t, const struct job *j, const struct scan_result *scan)
+{
+	struct job before;
+	struct record r;
+
+	if (!verify_awaits(j, scan))
+		return;
+	mo_desc_init(&job_desc, &before);
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc), &j->checkpoints[i]);
+	record_init(&r, REC_SCAN);
+	r.job = scan->job;
+	r.attempt = scan->attempt;
+	r.scan = mo_desc_dup(&scan_result_desc, scan);
+	turn_emit(t, &r);
+	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
+	mo_desc_done(&job_desc, &before);
+}
+
 void fleet_scanned(struct turn *t, const struct scan_result *scan)
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
 	struct job before;
 	struct record r;
 
+	if (j && scan->attempt < MO_VERIFY_ORDER) {
+		verified(t, j, scan);
+		return;
+	}
 	if (j && scan->attempt < 0 && !job_state_final(j->state)) {
 		pruned(t, j, scan);
 		return;

@@ -113,6 +113,8 @@ struct job {
 	char **check_nodes; size_t n_check_nodes;
 	char **check_done; size_t n_check_done;
 	int64_t check_attempt, check_until;
+	/* verification of the newest announced checkpoint, under way (verify.c): its iteration, MO_NONE = none; number of verifications so far; parts, and which of them are done */
+	int64_t verify, verify_serial, verify_parts, verify_done;
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {

@@ -31,6 +31,7 @@ void job_clear_attempt(struct job *j)
 	j->waiting_node = false;
 	j->first_exit0_at = MO_NONE;
 	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+	verify_end(j);
 }
 
 void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
@@ -52,6 +53,7 @@ static void attempt_over(struct job *j)
 {
 	for (size_t i = 0; i < j->n_steps; i++)
 		j->unheard |= j->steps[i].attempt == j->attempt && (!j->steps[i].ended || j->steps[i].lost);
+	checkpoint_forget_manifests(j);
 	job_clear_attempt(j);
 }
 
@@ -72,7 +74,7 @@ static void job_init(struct job *j, int64_t id, const struct submit *spec, int64
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
 	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
-	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = 0;
+	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = j->verify_serial = 0;
 	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
 	j->not_before = 0;
 	j->resume = -1;
@@ -214,6 +216,10 @@ static int on_scan(struct core *c, const struct record *r)
 		return -EINVAL;
 	if (r->flag) {
 		checkpoint_pruned(j, r->scan);
+		return 0;
+	}
+	if (r->attempt < MO_VERIFY_ORDER) {
+		verify_result(j, r->scan, r->time);
 		return 0;
 	}
 	checkpoint_scan(j, r->scan, r->time);

@@ -59,17 +59,22 @@ static const struct mo_field rank_fields[] = {
 };
 const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 
-static const struct mo_field checkpoint_fields[] = {
-	MO_F(checkpoint, iteration, MO_INT),
-	MO_F(checkpoint, path, MO_STR),
-	MO_F_ENUM(checkpoint, state, checkpoint_state_names),
-	MO_F(checkpoint, level, MO_STR),
-	MO_F(checkpoint, bytes, MO_INT),
-	MO_F(checkpoint, saved_at, MO_TIME),
-	MO_F(checkpoint, verified_at, MO_TIME),
-	MO_F(checkpoint, attempt, MO_INT),
+#define CHECKPOINT_FIELDS \
+	MO_F(checkpoint, iteration, MO_INT), \
+	MO_F(checkpoint, path, MO_STR), \
+	MO_F_ENUM(checkpoint, state, checkpoint_state_names), \
+	MO_F(checkpoint, level, MO_STR), \
+	MO_F(checkpoint, bytes, MO_INT), \
+	MO_F(checkpoint, saved_at, MO_TIME), \
+	MO_F(checkpoint, verified_at, MO_TIME), \
+	MO_F(checkpoint, attempt, MO_INT), \
 	MO_F(checkpoint, reason, MO_STR),
+static const struct mo_field checkpoint_view_fields[] = { CHECKPOINT_FIELDS };
+static const struct mo_field checkpoint_fields[] = {
+	CHECKPOINT_FIELDS
+	MO_F(checkpoint, manifest, MO_STR, .omit = true, .max = 64),
 };
+const struct mo_desc checkpoint_view_desc = { .name = "checkpoint", .size = sizeof(struct checkpoint), .fields = checkpoint_view_fields, .n_fields = ELEMENTSOF(checkpoint_view_fields) };
 const struct mo_desc checkpoint_desc = MO_DESC(checkpoint, checkpoint_fields);
 
 static const struct mo_field event_fields[] = {

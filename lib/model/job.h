@@ -38,6 +38,7 @@ struct rank {
 struct checkpoint {
 	int64_t iteration; char *path; int state; char *level; int64_t bytes;
 	int64_t saved_at, verified_at, attempt; char *reason;
+	char *manifest;          /* digest of its files as they were verified (agent/core/manifest.h), NULL = not verified; not shown */
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {
@@ -55,7 +56,7 @@ enum ledger_category { GPU_PRODUCTIVE, GPU_QUEUE, GPU_LAUNCH, GPU_INIT, GPU_LOAD
 extern const char *const ledger_category_names[_GPU_CATEGORY_N];
 
 extern const char *const job_prefix[1];       /* "j" */
-extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc, checkpoint_desc, event_desc, waterfall_desc, incident_desc;
+extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc, checkpoint_desc, checkpoint_view_desc, event_desc, waterfall_desc, incident_desc;
 
 /* TP fastest, then CP, then DP, then PP (Megatron's order tp-cp-ep-dp-pp: ep divides dp x cp). All sizes >= 1. */
 struct rank_coords rank_coords_of(int64_t rank, int64_t tp, int64_t cp, int64_t ep, int64_t dp, int64_t pp);

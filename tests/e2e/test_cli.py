@@ -482,7 +482,7 @@ def not_found(w):
 def usage_errors(w):
     for words in ([], ["statsu", "j-1"], ["status"], ["status", "j-1", "j-2"], ["status", "--jsno", "j-1"], ["metrics", "j-1", "--since", "x"], ["submit"], ["submit", "a", "--priority", "101"], ["submit", "a", "--set", "x"],
                   ["drain", "n", "--reason", "x", "--when", "never"], ["explain", "me", "j-1"], ["token"], ["token", "create"], ["token", "steal"], ["classify"], ["classify", "--exit", "signal:99"], ["checkpoints"],
-                  ["checkpoints", "--dir", "/"], ["checkpoints", "j-1", "--dir", "/"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "hard"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "crc"], ["local"], ["local", "up", "--nodes", "x"], ["plan"], ["validate"],
+                  ["checkpoints", "--dir", "/"], ["checkpoints", "j-1", "--dir", "/"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "hard"], ["local"], ["local", "up", "--nodes", "x"], ["plan"], ["validate"],
                   ["metrics", "j-1", "--csv", "--json"], ["logs", "j-1", "-n"], ["help", "statsu"], ["--url"], ["--url", "unix:/x"], ["--rank", "1", "list"], ["--token-file=/x", "--jsno", "list"]):
         r = w.c.run(*words, check=False)
         equal(r.returncode, 2, "exit status of moectl %s (%s)" % (" ".join(words), r.stderr[:200]))

@@ -33,12 +33,14 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+	if (f && f->altered)
+		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which changed after it was verified", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	if (t->from_asked && r->iteration > t->from)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld was asked for", (long long)r->attempt, (long long)r->job, (long long)r->iteration, (long long)t->from);
 	if (f && f->given_up)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, behind which the user went back", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
-		if (t->files[i].complete && t->files[i].changed_at < sure && !t->files[i].given_up && (!t->from_asked || (t->from > 0 && t->files[i].iteration <= t->from)))
+		if (t->files[i].complete && t->files[i].changed_at < sure && !t->files[i].given_up && !t->files[i].altered && (!t->from_asked || (t->from > 0 && t->files[i].iteration <= t->from)))
 			sim_violation(s, "attempt %lld of j-%lld starts afresh although checkpoint %lld is whole", (long long)r->attempt, (long long)r->job, (long long)t->files[i].iteration);
 	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
 		t->files[i].given_up |= t->files[i].iteration > r->iteration;
@@ -349,7 +351,7 @@ bool check_waits(struct sim *s, const struct job *j)
 	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
 	for (size_t i = 0; i < t->n_files; i++)
-		if (t->files[i].complete && !t->files[i].given_up && (!t->from_asked || t->files[i].iteration <= t->from))
+		if (t->files[i].complete && !t->files[i].altered && !t->files[i].given_up && (!t->from_asked || t->files[i].iteration <= t->from))
 			return false;
 	return true;
 }

@@ -386,6 +386,7 @@ static void recipe_of(struct sim *s, const struct op *op, struct submit *spec)
 	spec->recipe.max_cycles = 3;
 	spec->recipe.grace_us = h >> 24 & 7 ? 0 : 3 * S;
 	spec->recipe.checkpoint.resume = (h >> 28 & 15) == 1 ? -2 : (h >> 28 & 15) == 2 ? 5 : -1;   /* 5: there is none */
+	mo_str_set(&spec->recipe.checkpoint.verify, (h >> 56 & 3) == 1 ? "crc" : NULL);
 	spec->recipe.checkpoint.keep = (h >> 58 & 3) == 1 ? KEEP : 0;
 	spec->recipe.time_limit_us = (h >> 44 & 15) == 3 ? 60 * S : MO_NONE;
 	if ((h >> 60 & 7) < 2)

@@ -90,6 +90,24 @@ static void torn(struct sim *s)
 	f->changed_at = s->now;
 }
 
+/* Its marker says that it is whole still: only the manifest tells. */
+static void altered(struct sim *s)
+{
+	struct attempt *a = some_attempt(s);
+	struct truth *t = a ? &s->jobs[a->job] : NULL;
+	struct file *f = t && t->n_files ? &t->files[t->n_files - 1 - sim_random(s) % MO_MIN(t->n_files, 2)] : NULL;
+	const struct job *j = f ? job_find(core_state(s->ctl.shadow), a->job) : NULL;
+	const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
+
+	_cleanup_(mo_freep) char *stamp = f ? mo_printf("%lld", (long long)f->stamp) : NULL;
+
+	if (!c || !mo_streq(c->manifest, stamp) || !f->complete || f->altered || c->state != CKPT_VERIFIED || a->saving == f->iteration)
+		return;
+	count(s, F_ALTERED);
+	f->altered = true;
+	f->stamp++;
+}
+
 static void on_controller(struct sim *s, int fault)
 {
 	if (!s->ctl.up || s->ctl.paused_until > s->now)
@@ -126,9 +144,9 @@ void fault_happen(struct sim *s)
 {
 	static const struct { int fault, weight; } table[] = {
 		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
-		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
+		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_ALTERED, 6 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
 	};
-	int64_t pick = sim_between(s, 0, 55);
+	int64_t pick = sim_between(s, 0, 61);
 
 	if (!s->faults)
 		return;
@@ -138,6 +156,7 @@ void fault_happen(struct sim *s)
 			continue;
 		switch (table[i].fault) {
 		case F_TORN: torn(s); break;
+		case F_ALTERED: altered(s); break;
 		case F_CHECK_CRIT: case F_CHECK_OK: case F_CHECK_MASS: on_health(s, table[i].fault); break;
 		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
 		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: on_node(s, table[i].fault); break;
@@ -162,8 +181,11 @@ void fault_heal(struct sim *s)
 			stepd_hang_end(s, s->steps[i]);
 	for (int job = 1; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
 		s->jobs[job].unrepaired = job % 4 == 0;
-		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++)
-			if (!s->jobs[job].files[i].complete)
-				s->jobs[job].files[i] = (struct file){ .iteration = s->jobs[job].files[i].iteration, .complete = true, .changed_at = s->now };
+		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
+			struct file *f = &s->jobs[job].files[i];
+
+			if (!f->complete || f->altered)  /* what was verified comes back as it was */
+				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->stamp - f->altered };
+		}
 	}
 }

@@ -21,7 +21,7 @@
 enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
-	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
+	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
 	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
 	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
@@ -76,7 +76,8 @@ struct attempt {
 	bool training, ending, lossy;
 	int64_t saving;                /* iteration being saved, 0 none */
 };
-struct file { int64_t iteration; bool complete, torn, given_up; int64_t changed_at; };   /* a checkpoint in the shared file system; given_up: a user went back behind it since */
+/* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what its manifest would say; altered: its files changed after the controller had their manifest. */
+struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, stamp; };
 struct truth {                     /* of one job id */
 	struct attempt *now;
 	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
@@ -115,6 +116,7 @@ struct sim {
 	struct simnode nodes[NODES];
 	struct simstep **steps; size_t n_steps;
 	struct attempt **attempts; size_t n_attempts;
+	int64_t stamps;                /* of files */
 	struct truth jobs[JOBS_MAX];
 	struct op **ops; size_t n_ops;
 	int64_t next_pid, next_key, n_submits, n_turns, n_events;

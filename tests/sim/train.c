@@ -107,7 +107,7 @@ static void save(struct sim *s, struct attempt *a)
 
 	if (!f)
 		f = MO_GROW(t->files, t->n_files);
-	*f = (struct file){ .iteration = a->iteration, .changed_at = s->now };
+	*f = (struct file){ .iteration = a->iteration, .changed_at = s->now, .stamp = ++s->stamps * 2 };
 	a->saving = a->iteration;
 	say(s, a, 0, SE_SAVING, a->iteration, PHASE_NONE);
 	sim_at(s, s->now + sim_between(s, 100 * MS, S), K_SAVED, a->iteration, 0, a, NULL);
@@ -186,13 +186,24 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 	for (size_t i = 0; i < order->n_prune; i++)
 		prune(s, job, order->prune[i].iteration);
 	for (size_t i = 0; i < t->n_files; i++) {
-		struct found_checkpoint *f = MO_ADD(ret, items, &found_checkpoint_desc);
+		struct found_checkpoint *f;
 
+		if (order->only != MO_NONE && order->only != t->files[i].iteration)
+			continue;
+		f = MO_ADD(ret, items, &found_checkpoint_desc);
 		f->iteration = t->files[i].iteration;
 		f->path = mo_printf("/ckpt/%lld/%lld", (long long)job, (long long)t->files[i].iteration);
 		f->bytes = 1000;
 		f->complete = t->files[i].complete;
 		f->reason = f->complete ? NULL : mo_strdup("no COMPLETE file");
 		f->saved_at = t->files[i].changed_at;
+		f->manifest = f->complete ? mo_printf("%lld", (long long)t->files[i].stamp) : NULL;
+		f->level = f->complete ? mo_strdup(order->level) : NULL;
+		for (size_t k = 0; k < order->n_known; k++)
+			if (order->known[k].iteration == f->iteration && f->complete && !mo_streq(order->known[k].manifest, f->manifest)) {
+				f->complete = false;
+				mo_str_set(&f->reason, "a file changed since it was verified");
+			}
+		s->fault_counts[F_VERIFIED] += order->only != MO_NONE && f->complete;
 	}
 }

@@ -8,7 +8,7 @@ const char *const fault_names[_FAULT_N] = {
 	"rank dies by a signal", "rank exits 1", "rank exits 0 early", "stepd killed", "stepd stopped", "agent killed", "node reboots", "node loses power", "node cut off",
 	"controller killed", "controller paused", "controller dies with its machine", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
 	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "exec fails", "bind fails",
-	"spool fails", "process cannot be killed", "checkpoint torn", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
+	"spool fails", "process cannot be killed", "checkpoint torn", "checkpoint changed after it was verified", "checkpoint verified after its save", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
 	"a check goes critical", "checks go critical on 30 % of the nodes", "a critical check is ok again", "checks after a failure come late", "node cordoned", "node not cordoned: cap",
 	"attempt waits for checks",
 	"restart --from 0", "restart --from the newest", "restart --from an older one", "restart --from a superseded one", "restart --from a damaged one", "restart --from one being written",

@@ -240,6 +240,38 @@ static void toy_check(struct world *w, struct toy *t, const struct command *c)
 	t->health->version++;
 }
 
+/* As moe-ckpt: one checkpoint after its save, else all; what was verified is compared by its manifest. */
+static void toy_scan(struct world *w, size_t toy, const struct command *c, struct scan_result *ret)
+{
+	mo_desc_copy(&scan_result_desc, ret, &w->scan);
+	ret->job = c->job;
+	ret->attempt = c->attempt;
+	for (size_t i = ret->n_items; i > 0; i--) {
+		struct found_checkpoint *f = &ret->items[i - 1];
+		bool known = false;
+
+		if (c->only != MO_NONE && f->iteration != c->only) {
+			mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, i - 1);
+			continue;
+		}
+		for (size_t k = 0; k < c->n_known; k++)
+			if (c->known[k].iteration == f->iteration) {
+				known = true;
+				f->complete &= mo_streq(c->known[k].manifest, f->manifest);
+			}
+		if (known && !f->complete)
+			mo_str_set(&f->reason, "a file changed since it was verified");
+		if (f->complete && !known && f->manifest)
+			mo_str_set(&f->level, c->level);
+	}
+	if (c->only == MO_NONE)
+		return;
+	assert_in_range(w->n_verified, 0, (int64_t)ELEMENTSOF(w->verified) - 1);
+	w->verified[w->n_verified].toy = toy;
+	w->verified[w->n_verified].part = c->part;
+	w->verified[w->n_verified++].parts = c->parts;
+}
+
 static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r)
 {
 	t->health_acked = r->health;
@@ -266,9 +298,8 @@ static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const 
 				for (size_t m = w->scan.n_items; m > 0; m--)
 					if (w->scan.items[m - 1].iteration == c->prune[k].iteration)
 						mo_vec_remove(&found_checkpoint_desc, w->scan.items, &w->scan.n_items, m - 1);
-			mo_desc_copy(&scan_result_desc, MO_ADD(sync, scans, &scan_result_desc), &w->scan);
-			sync->scans[sync->n_scans - 1].job = c->job;
-			sync->scans[sync->n_scans - 1].attempt = c->attempt;
+			if (c->only == MO_NONE || w->verify)
+				toy_scan(w, (size_t)(t - w->toys), c, MO_ADD(sync, scans, &scan_result_desc));
 			break;
 		case CMD_CHECK: toy_check(w, t, c); break;
 		default: fail_msg("command kind %d", c->kind);

@@ -30,6 +30,9 @@ struct world {
 	bool no_kill;                    /* toys do not end what they are told to */
 	struct scan_result scan;         /* what every scan finds */
 	bool no_scan;
+	bool verify;                     /* orders to verify after a save are answered too */
+	int64_t n_verified;              /* how many were; by node and part: */
+	struct { size_t toy; int64_t part, parts; } verified[64];
 	bool no_check;                   /* toys do not make their on-failure checks */
 	int64_t n_records;
 };

@@ -1,0 +1,153 @@
+/* Verification of a checkpoint after its save, by helpers on the job's nodes: what the engine said is whole, is it? One at a time per job, the newest first. At level crc its files are
+ * read in parts spread over the nodes, then put together on one; at other levels one look is all. Which node does what follows from the state: a node that is down passes its part on.
+ * An answer that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced: it is judged before the next attempt. Changes are made by update.c's calls only. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+#define PARTS_MAX 16                   /* bounds what one save costs the storage: parts x the agents' verify_bandwidth */
+#define ORDERS 32                      /* order numbers of one verification: its parts and the one that joins them */
+
+static int64_t order_number(const struct job *j, int64_t part)
+{
+	return MO_VERIFY_ORDER - 1 - (j->verify_serial * ORDERS + part);
+}
+
+/* It was announced by this attempt, and nobody tried yet. */
+static bool wanted(const struct job *j, const struct checkpoint *c)
+{
+	return c->state == CKPT_COMPLETE && c->attempt == j->attempt && c->verified_at == MO_NONE && !c->reason;
+}
+
+void verify_begin(struct job *j)
+{
+	if (j->verify != MO_NONE || j->n_places == 0 || j->failed || !j->checkpoint_dir)
+		return;
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		if (!wanted(j, &j->checkpoints[i - 1]))
+			continue;
+		j->verify = j->checkpoints[i - 1].iteration;
+		j->verify_serial++;
+		j->verify_parts = mo_streq(j->spec.recipe.checkpoint.verify, "crc") ? MO_MIN((int64_t)j->n_places, PARTS_MAX) : 1;
+		j->verify_done = 0;
+		return;
+	}
+}
+
+void verify_end(struct job *j)
+{
+	j->verify = MO_NONE;
+}
+
+/* Whether this part is still to be done now; part verify_parts joins them, when there are several and all are done. */
+static bool open_part(const struct job *j, int64_t part)
+{
+	int64_t all = (1LL << j->verify_parts) - 1;
+
+	if (part == j->verify_parts)
+		return j->verify_parts > 1 && j->verify_done == all;
+	return !(j->verify_done >> part & 1);
+}
+
+static const char *part_node(const struct state *s, const struct job *j, int64_t part)
+{
+	size_t first = (size_t)(part % j->verify_parts) * j->n_places / (size_t)j->verify_parts;
+
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct node *n = node_find(s, j->places[(first + i) % j->n_places].node);
+
+		if (n && n->state == NODE_UP)
+			return n->name;
+	}
+	return NULL;
+}
+
+int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part)
+{
+	for (; j->verify != MO_NONE && part <= j->verify_parts; part++)
+		if (open_part(j, part) && mo_streq(part_node(s, j, part), node))
+			return part;
+	return -1;
+}
+
+int64_t verify_order(const struct job *j, int64_t part)
+{
+	return order_number(j, part);
+}
+
+void verify_command(const struct job *j, int64_t part, struct command *ret)
+{
+	const struct checkpoint *c = checkpoint_find(j, j->verify);
+
+	mo_str_set(&ret->level, j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	ret->only = j->verify;
+	ret->path = mo_strdup(c ? c->path : NULL);
+	ret->announced = true;
+	ret->part = part;
+	ret->parts = j->verify_parts;
+}
+
+void verify_wake(struct core *c, const struct job *j)
+{
+	for (int64_t part = 0; j->verify != MO_NONE && part <= j->verify_parts; part++) {
+		const char *node = open_part(j, part) ? part_node(&c->state, j, part) : NULL;
+
+		if (node)
+			wake_node(c, node);
+	}
+}
+
+bool verify_awaits(const struct job *j, const struct scan_result *r)
+{
+	for (int64_t part = 0; j->verify != MO_NONE && part <= j->verify_parts; part++)
+		if (r->attempt == order_number(j, part) && open_part(j, part))
+			return true;
+	return false;
+}
+
+static void failed(struct checkpoint *c, const char *why)
+{
+	free(c->reason);
+	c->reason = mo_printf("not verified: %.300s", why);
+}
+
+static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64_t time)
+{
+	if (!f || !f->complete) {
+		c->state = CKPT_TORN;
+		mo_str_set(&c->reason, !f ? "not found in checkpoint.dir" : f->reason ? f->reason : "incomplete");
+		return;
+	}
+	c->state = CKPT_VERIFIED;
+	c->verified_at = time;
+	c->bytes = f->bytes;
+	if (f->saved_at != MO_NONE)
+		c->saved_at = f->saved_at;
+	mo_str_set(&c->path, f->path ? f->path : c->path);
+	mo_str_set(&c->level, f->level);
+	mo_str_set(&c->manifest, f->manifest);
+}
+
+void verify_result(struct job *j, const struct scan_result *r, int64_t time)
+{
+	struct checkpoint *c = checkpoint_find(j, j->verify);
+	const struct found_checkpoint *f = r->n_items ? &r->items[0] : NULL;
+	int64_t part = 0;
+
+	if (!verify_awaits(j, r))
+		return;
+	while (r->attempt != order_number(j, part))
+		part++;
+	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete && part < j->verify_parts && j->verify_parts > 1) {
+		j->verify_done |= 1LL << part;
+		return;
+	}
+	if (c && c->state == CKPT_COMPLETE && r->error)
+		failed(c, r->error);
+	else if (c && c->state == CKPT_COMPLETE)
+		judged(c, f, time);
+	verify_end(j);
+	verify_begin(j);
+}
