@@ -85,7 +85,7 @@ static bool place(struct fill *f)
 	int64_t best = -1, best_start = 0, best_stage = 0;
 
 	for (int64_t r = 0; r < f->s->pp; r++) {
-		int64_t stage, start = f->at[r] < 4 * f->s->micro ? start_of(f, r, &stage) : -1;
+		int64_t stage = 0, start = f->at[r] < 4 * f->s->micro ? start_of(f, r, &stage) : -1;
 
 		if (start >= 0 && (best < 0 || start < best_start)) {
 			best = r;

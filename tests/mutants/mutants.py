@@ -56,6 +56,9 @@ MUTANTS = [
     ("broken node used", "daemon/core/place.c", " && health_allows(&s->nodes[node], r, slots->well[node]);", ";", [unit("dcore", "test_health"), SIM]),
     ("undrain forgotten", "daemon/core/update_node.c", "	if (!r->flag)\n		waive(n);\n", "", [unit("dcore", "test_health")]),
     ("living node fenced", "daemon/core/fleet.c", "	if (n->state == NODE_UP) {\n		turn_reply(t, 409", "	if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409", [e2e("test_faults.py", "fenced_node")]),
+    ("next boot fenced", "daemon/core/fleet.c", "if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {", "if (t->event->text && !t->now) {", [unit("dcore", "test_fleet")]),
+    ("question numbers of the run before", "daemon/agent_link.c", "q->id = manager_state(l->manager)->epoch << 32 | (++l->n_asked & UINT32_MAX);", "q->id = ++l->n_asked;", [e2e("test_rest.py", "followed_to_the_end")]),
+    ("living rank's log ended", "daemon/api_logs.c", "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;", "bool end = a->end || (!s->follow && !a->more);", [e2e("test_rest.py", "logs")]),
 ]
 
 

@@ -61,8 +61,8 @@ static void test_published(void **state)
 
 		if (!line)
 			fail_msg("%s: no published_b", names[i]);
-		line += strlen("\npublished_b: ");
-		_cleanup_(mo_freep) char *number = mo_strndup(line, strcspn(line, " \n"));
+		const char *begin = line ? line + strlen("\npublished_b: ") : "";
+		_cleanup_(mo_freep) char *number = mo_strndup(begin, strcspn(begin, " \n"));
 
 		assert_int_equal(mo_parse_double(number, &published), 0);
 		if (fabs(plan_params(&m).total / 1e9 - published) > 0.01 * published)
