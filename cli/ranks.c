@@ -7,7 +7,8 @@ static void bind_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *v = js_get(rank, "bind_verified");
 	const char *note = js_str(rank, "bind_note");
-	table_cell(t, "%s", v && json_object_get_boolean(v) ? "verified" : note ? note : v ? "failed" : "-");
+	const char *word = v ? json_object_get_boolean(v) ? "verified" : "failed" : NULL;
+	table_cell(t, "%s%s%s", word ? word : note ? "" : "-", word && note ? ": " : "", note ? note : "");
 }
 
 static void coords_cell(struct table *t, struct json_object *rank)
