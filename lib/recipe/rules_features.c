@@ -135,6 +135,8 @@ static char *rule_value(const struct rules *k, const struct args *args, const ch
 	const struct arg *arg = mo_starts_with(path, "args.") ? args_find(args, path + strlen("args.")) : NULL;
 	const struct ynode *node = ynode_find(k->root, path);
 
+	if (arg && rules_unchecked(k, arg->flag))
+		arg = NULL;
 	*ret_at = arg ? arg->at_value : mo_starts_with(path, "args.") ? NULL : node;
 	if (arg)
 		return mo_strdup(arg_text(arg));

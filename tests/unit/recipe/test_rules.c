@@ -160,6 +160,18 @@ static void test_unknown_flags(void **state)
 	}
 }
 
+/* Who names a flag in args_unchecked knows what he does: no rule looks at it. */
+static void test_unchecked(void **state)
+{
+	static const char recipe[] = "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, args_unchecked: [%s], args: {moe_router_dtype: bf16}}\nmodel: qwen3-30b-a3b\n"
+				     "cluster: {gpus: 8}\nparallelism: {ep: 8}\nfeatures: {a2a: deepep}\nsteps: 1\n";
+	_cleanup_(mo_freep) char *known = mo_printf(recipe, "moe-router-dtype"), *other = mo_printf(recipe, "lr");
+	_cleanup_(parsed_done) struct parsed passes = parse(known, NULL), fails = parse(other, NULL);
+
+	assert_int_equal(passes.errors.n, 0);
+	assert_int_equal(fails.errors.n, 1);
+}
+
 /* The planner chooses ep, so rules about it wait. */
 static void test_auto(void **state)
 {
@@ -206,7 +218,7 @@ static void test_bad_sections(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
