@@ -41,6 +41,18 @@ static int read_scale(const struct cli *cli, const char *list, int64_t *sizes, s
 	return 0;
 }
 
+/* 15T, 500B, 2.5e12 */
+static int read_tokens(const struct cli *cli, const char *text, double *ret)
+{
+	size_t n = strlen(text);
+	double unit = n && text[n - 1] == 'T' ? 1e12 : n && text[n - 1] == 'B' ? 1e9 : n && text[n - 1] == 'M' ? 1e6 : 1;
+	_cleanup_(mo_freep) char *number = mo_strndup(text, unit > 1 ? n - 1 : n);
+	if (mo_parse_double(number, ret) < 0 || !(*ret > 0) || *ret * unit > 1e18)
+		return cli_misuse(cli, "--tokens %s is no number of tokens such as 15T, 500B or 2.5e12", text);
+	*ret *= unit;
+	return 0;
+}
+
 static void fits_cell(struct table *t, struct json_object *plan)
 {
 	table_cell(t, "%s", json_object_get_boolean(js_get(plan, "fits")) ? "yes" : "NO");
@@ -74,7 +86,7 @@ static void print_scaling(const struct cli *cli, struct json_object *scaling)
 {
 	static const struct column columns[] = {
 		{ ">GPUS", "gpus", CELL_INT }, { ">EFFICIENCY", "efficiency", CELL_PERCENT }, { ">STEP", "step_time_s", CELL_SECONDS },
-		{ ">MFU", "mfu", CELL_PERCENT }, { "NOTE", "note" },
+		{ ">MFU", "mfu", CELL_PERCENT }, { ">DAYS", "days", CELL_REAL, 2 }, { "PLAN", "note" },
 	};
 	if (!js_len(scaling))
 		return;
@@ -84,7 +96,7 @@ static void print_scaling(const struct cli *cli, struct json_object *scaling)
 
 static void print_plan(const struct cli *cli, struct json_object *doc)
 {
-	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes");
+	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes"), *more = js_get(doc, "reliability.notes");
 	printf("model    %s billion parameters, %s billion active per token, %s GFLOP per token\nhardware %s x %s\n\n", text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
 	       text_real((double)js_int(doc, "model.active_params") / 1e9, 2), text_real(js_real(doc, "model.flops_per_token") / 1e9, 1), text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
 	print_plans(cli, plans);
@@ -94,8 +106,11 @@ static void print_plan(const struct cli *cli, struct json_object *doc)
 	for (size_t i = 0; i < js_len(notes); i++)
 		printf("note      %s\n", json_object_get_string(js_at(notes, i)));
 	print_scaling(cli, js_get(doc, "scaling"));
-	printf("\nfailures %s per day expected, checkpoint every %s, ETTR %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
-	       text_seconds(js_real(doc, "reliability.checkpoint_every_s")), text_percent(js_real(doc, "reliability.ettr")));
+	printf("\nfailures %s per day expected, checkpoint every %s (Young: %s), ETTR %s, spare nodes %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
+	       text_seconds(js_real(doc, "reliability.checkpoint_every_s")), text_seconds(js_real(doc, "reliability.young_s")), text_percent(js_real(doc, "reliability.ettr")),
+	       text_int(js_int(doc, "reliability.spare_nodes")));
+	for (size_t i = 0; i < js_len(more); i++)
+		printf("note      %s\n", json_object_get_string(js_at(more, i)));
 }
 
 static int write_svg(const char *path, struct json_object *doc)
@@ -151,7 +166,7 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor; int64_t gpus, top; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens; int64_t gpus, top; double token_budget; bool open; };
 
 static int plan(struct cli *cli, const struct recipe_input *in, const struct wish *w)
 {
@@ -164,7 +179,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	int r = w->scale ? read_scale(cli, w->scale, sizes, &n_sizes) : 0;
 	if (r)
 		return r;
-	const struct plan_options o = { .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes };
+	const struct plan_options o = { .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
 	r = planning(&in->recipe, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
@@ -190,6 +205,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = {
 		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, 1 << 24 }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor },
+		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
 	_cleanup_(mo_freep) char *gpus = NULL;
@@ -202,6 +218,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		recipe_input_option(&in, "--gpus", "cluster.gpus", gpus = mo_printf("%lld", (long long)w.gpus));
 	if (w.gpu)
 		recipe_input_option(&in, "--gpu", "cluster.gpu", w.gpu);
+	if (!r && w.tokens)
+		r = read_tokens(cli, w.tokens, &w.token_budget);
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
@@ -210,8 +228,9 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--anchor FILE]", "sharding, memory, step time, failures: before a GPU is spent",
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--open]", "sharding, memory, step time, failures: before a GPU is spent",
 	"  --gpus N        instead of cluster.gpus\n  --gpu TYPE      instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
 	"  --top K         plans to list when `parallelism: auto` (5)\n  --scale LIST    the same global batch on 64,128,256 GPUs\n"
+	"  --tokens N      days that these sizes take for 15T tokens\n  --open          search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --svg FILE      a picture of memory and step time\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
 };

@@ -98,6 +98,8 @@ bool plan_anchor_apply(const struct plan_anchor *a, const struct recipe *r, cons
 		if (doc->scaling[i].step_time_s != MO_NONE_F) {
 			doc->scaling[i].step_time_s *= step;
 			doc->scaling[i].mfu /= step;
+			if (doc->scaling[i].days != MO_NONE_F)
+				doc->scaling[i].days *= step;
 		}
 	return true;
 }

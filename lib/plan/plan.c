@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/scale.h"
 #include "lib/plan/search.h"
 
 #define TOP_DEFAULT 5
-#define SCALE_MAX 64
 
 static void note(struct plan *p, const char *text)
 {
@@ -25,6 +25,7 @@ void plan_of(const struct shape *s, struct plan *ret)
 	ret->recompute = mo_strdup(s->recompute);
 	ret->schedule = mo_strdup(s->schedule);
 	memory_of(s, &ret->memory_gb);
+	memory_stages_of(s, ret);
 	ret->fits = ret->memory_gb.total <= ret->memory_gb.capacity;
 	time_of(s, ret);
 	note(ret, "step time is computed, not calibrated against a measured run: compare plans by it, expect tens of percent of error");
@@ -32,7 +33,9 @@ void plan_of(const struct shape *s, struct plan *ret)
 		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
 	if (s->model->mtp > 0)
 		note(ret, "total_params leaves out the MTP layers; memory and FLOPs count them");
-	if (s->model->layers % (s->pp * s->vpp))
+	if (s->stage_layers)
+		note(ret, "stages have the layers that features.pipeline_layout gives them: the fullest one sets the pace");
+	else if (s->model->layers % (s->pp * s->vpp))
 		note(ret, "layers do not divide evenly into the pipeline's stages: the slowest stage sets the pace");
 	if (!ret->fits) {
 		_cleanup_(mo_freep) char *text = mo_printf("does not fit: %.1f of %.1f GB on the fullest rank, reserve included", ret->memory_gb.total, ret->memory_gb.capacity);
@@ -58,6 +61,7 @@ static int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t 
 	if (gpu_peak_tflops(gpu, r->precision) == MO_NONE_F)
 		return mo_error_set(err, -EINVAL, "plan: %s has no %s peak in the catalogue: use another precision", gpu->name, r->precision);
 	*ret = (struct shape){
+		.features = shape_features_of(r),
 		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = r->recompute ? r->recompute : "none",
 		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
 		.micro = r->micro != MO_NONE ? r->micro : 1, .global = r->global_batch, .seq = r->seq,
@@ -82,7 +86,7 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 	return 0;
 }
 
-static int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)
+int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)
 {
 	if (r->parallelism.automatic)
 		return plan_search(r, s, o, top, doc, err);
@@ -95,38 +99,18 @@ static int plans_for(const struct recipe *r, struct shape *s, const struct plan_
 	return ret;
 }
 
-/* Fixed global batch; efficiency is tokens per second and GPU against the first size that fits. */
-static void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc)
+/* Layers per stage of features.pipeline_layout; NULL without one. */
+static int read_layout(const struct recipe *r, int64_t **ret, struct mo_error *err)
 {
-	double reference = 0;
+	const struct recipe_parallelism *p = &r->parallelism;
 
-	for (size_t i = 0; i < o->n_scale && i < SCALE_MAX; i++) {
-		struct plan_scale *scale = MO_GROW(doc->scaling, doc->n_scaling);
-		struct plan_doc one;
-		struct mo_error why = { 0 };
-		struct shape s = *base;
-
-		*scale = (struct plan_scale){ o->scale[i], MO_NONE_F, MO_NONE_F, MO_NONE_F, NULL };
-		s.gpus = o->scale[i];
-		mo_desc_init(&plan_doc_desc, &one);
-		if (s.gpus < 1)
-			scale->note = mo_strdup("not a number of GPUs");
-		else if (plans_for(r, &s, o, 1, &one, &why) < 0)
-			scale->note = mo_strdup(mo_error_text(&why, -EINVAL));
-		else {
-			const struct plan *p = &one.plans[0];
-
-			if (reference == 0 && p->fits)
-				reference = p->tokens_per_s_per_gpu;
-			scale->efficiency = reference > 0 ? p->tokens_per_s_per_gpu / reference : MO_NONE_F;
-			scale->step_time_s = p->step_time_s.total;
-			scale->mfu = p->mfu;
-			if (!p->fits)
-				scale->note = mo_strdup("does not fit into memory");
+	*ret = NULL;
+	for (size_t i = 0; i < r->n_features; i++)
+		if (mo_streq(r->features[i].key, "pipeline_layout") && r->features[i].value && !mo_streq(r->features[i].value, "auto") && !p->automatic) {
+			*ret = mo_alloc_array((size_t)p->pp, sizeof(**ret));
+			return pipeline_layout(r->features[i].value, p->pp, p->vpp, r->model->layers, *ret, err);
 		}
-		mo_error_done(&why);
-		mo_desc_done(&plan_doc_desc, &one);
-	}
+	return 0;
 }
 
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
@@ -135,8 +119,13 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	struct shape s = { 0 };
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
+	_cleanup_(mo_freep) int64_t *layers = NULL;
+
+	if (k == 0)
+		k = read_layout(r, &layers, err);
 	if (k < 0)
 		return k;
+	s.stage_layers = layers;
 	mo_desc_init(&plan_doc_desc, &doc);
 	k = plans_for(r, &s, o, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
 	if (k < 0) {

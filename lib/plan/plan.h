@@ -10,12 +10,14 @@ struct plan_hardware { char *gpu; int64_t gpus; };
 struct plan_parallelism { int64_t tp, pp, vpp, ep, etp, cp, dp; char *sharding; };
 struct plan_batch { int64_t micro, global, seq; };
 struct plan_memory { double total, params, grads, optimizer, activations, comm, reserve, capacity; }; /* 10^9 bytes, of the fullest rank */
+struct plan_stage { int64_t stage, layers; double total, params, grads, optimizer, activations, comm, reserve; }; /* 10^9 bytes of a rank of this pipeline stage */
 struct plan_time { double total, compute, a2a, pp, dp, cp, tp, optimizer, launch; };  /* seconds; the parts add up to total; pp holds the bubble */
 struct plan {
 	struct plan_parallelism parallelism;
 	struct plan_batch batch;
 	char *recompute, *schedule;
 	struct plan_memory memory_gb;
+	struct plan_stage *memory_stages; size_t n_memory_stages;
 	bool fits;
 	double bubble;                       /* fraction of the pipelined part of the step */
 	struct plan_time step_time_s;
@@ -23,8 +25,14 @@ struct plan {
 	double error_pct;                    /* MO_NONE_F: not calibrated */
 	char **notes; size_t n_notes;
 };
-struct plan_scale { int64_t gpus; double efficiency, step_time_s, mfu; char *note; };  /* note: why this size has no figures; left out when NULL */
-struct plan_reliability { double failures_per_day, checkpoint_every_s, ettr; };
+struct plan_scale { int64_t gpus; double efficiency, step_time_s, mfu, days; char *note; };  /* days: for the budget of tokens; note: the plan of this size, or why it has no figures; both may be left out */
+struct plan_reliability {
+	double failures_per_day, checkpoint_every_s, ettr;
+	double young_s;                      /* Young's interval, for comparison with the one taken, Daly's */
+	int64_t spare_nodes;                 /* there is a free one for 95 % of failures while others are repaired */
+	double ettr_fast_restart;            /* with restarts of a minute */
+	char **notes; size_t n_notes;
+};
 struct plan_doc {
 	struct plan_model model;
 	struct plan_hardware hardware;
@@ -32,12 +40,13 @@ struct plan_doc {
 	struct plan_scale *scaling; size_t n_scaling;
 	struct plan_reliability reliability;
 };
-extern const struct mo_desc plan_desc, plan_doc_desc;
+extern const struct mo_desc plan_stage_desc, plan_desc, plan_doc_desc;
 
 struct plan_options {
 	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
 	int64_t top;                         /* plans of a search, at most; 0 = 5 */
 	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
+	double tokens;                       /* budget for scaling[].days; 0 = none */
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
@@ -63,3 +72,8 @@ double plan_flops_per_token(const struct recipe_model *m, int64_t seq);
 double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches);
 /* Daly's interval between checkpoints for a blocking save of save_s and a mean time between failures of mttf_s. */
 double plan_daly_s(double save_s, double mttf_s);
+double plan_young_s(double save_s, double mttf_s);
+/* Share of time that is kept, failures exponential: every interval of work is followed by a save; a failure costs the restart and the work since the last save. */
+double plan_ettr(double interval_s, double save_s, double restart_s, double mttf_s);
+/* Fewest spares such that with the given mean number under repair the chance that they suffice is target. */
+int64_t plan_spares(double mean_under_repair, double target);

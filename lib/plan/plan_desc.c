@@ -45,6 +45,19 @@ static const struct mo_field memory_fields[] = {
 };
 static const struct mo_desc memory_desc = MO_DESC(plan_memory, memory_fields);
 
+static const struct mo_field stage_fields[] = {
+	MO_F(plan_stage, stage, MO_INT),
+	MO_F(plan_stage, layers, MO_INT),
+	MO_F(plan_stage, total, MO_REAL),
+	MO_F(plan_stage, params, MO_REAL),
+	MO_F(plan_stage, grads, MO_REAL),
+	MO_F(plan_stage, optimizer, MO_REAL),
+	MO_F(plan_stage, activations, MO_REAL),
+	MO_F(plan_stage, comm, MO_REAL),
+	MO_F(plan_stage, reserve, MO_REAL),
+};
+const struct mo_desc plan_stage_desc = MO_DESC(plan_stage, stage_fields);
+
 static const struct mo_field time_fields[] = {
 	MO_F(plan_time, total, MO_REAL),
 	MO_F(plan_time, compute, MO_REAL),
@@ -64,6 +77,7 @@ static const struct mo_field plan_fields[] = {
 	MO_F(plan, recompute, MO_STR),
 	MO_F(plan, schedule, MO_STR),
 	MO_F_SUB(plan, memory_gb, MO_STRUCT, &memory_desc),
+	MO_F_VEC(plan, memory_stages, &plan_stage_desc),
 	MO_F(plan, fits, MO_BOOL),
 	MO_F(plan, bubble, MO_REAL),
 	MO_F_SUB(plan, step_time_s, MO_STRUCT, &time_desc),
@@ -80,6 +94,7 @@ static const struct mo_field scale_fields[] = {
 	MO_F(plan_scale, efficiency, MO_REAL),
 	MO_F(plan_scale, step_time_s, MO_REAL),
 	MO_F(plan_scale, mfu, MO_REAL),
+	MO_F(plan_scale, days, MO_REAL, .omit = true),
 	MO_F(plan_scale, note, MO_STR, .omit = true),
 };
 static const struct mo_desc scale_desc = MO_DESC(plan_scale, scale_fields);
@@ -88,6 +103,10 @@ static const struct mo_field reliability_fields[] = {
 	MO_F(plan_reliability, failures_per_day, MO_REAL),
 	MO_F(plan_reliability, checkpoint_every_s, MO_REAL),
 	MO_F(plan_reliability, ettr, MO_REAL),
+	MO_F(plan_reliability, young_s, MO_REAL),
+	MO_F(plan_reliability, spare_nodes, MO_INT),
+	MO_F(plan_reliability, ettr_fast_restart, MO_REAL),
+	MO_F_LIST(plan_reliability, notes, MO_STRS),
 };
 static const struct mo_desc reliability_desc = MO_DESC(plan_reliability, reliability_fields);
 
