@@ -138,7 +138,7 @@ bool comm_fsdp(const struct shape *s)
 	return mo_streq(s->sharding, "zero3");
 }
 
-static double shards(const struct shape *s)
+double shape_shards(const struct shape *s)
 {
 	double all = (double)(s->dp * s->cp);
 
@@ -149,7 +149,7 @@ double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
 {
 	if (experts)
 		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), 2 * weights, false);
-	return ring(s, shards(s), (double)s->tp, 2 * weights, false);
+	return ring(s, shape_shards(s), (double)s->tp, 2 * weights, false);
 }
 
 double comm_grads(const struct shape *s, double dense, double experts)

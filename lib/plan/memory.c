@@ -1,5 +1,5 @@
 /* Memory of the fullest rank, in 10^9 bytes. States: 2 bytes of weight, 4 of gradient (Megatron accumulates in FP32), 12 of FP32 master and Adam. Activations: Korthikanti
- * et al. 2022 for dense layers, Primus' form for experts; in flight as in the pipeline schedules' papers. */
+ * et al. 2022 (34 s b h without recomputation, 5 a s / h of scores) generalised to gated, grouped and latent attention and to experts' routed rows; in flight as in the pipeline schedules' papers. */
 #include <string.h>
 
 #include "lib/plan/parts.h"
@@ -7,90 +7,135 @@
 
 #define GB 1e9
 #define STAGES_TRIED 32
-#define RESERVE 0.05     /* of capacity: RCCL, allocator, fragmentation take 9-17 GB on MI300X and MI355X */
+#define LOGIT_BYTES 10.0         /* two of the logits, an FP32 copy and its gradient */
+#define LOGIT_BYTES_FUSED 6.0    /* V2-Lite: 20 GB less for 12 x 4096 x 102400 */
+#define LOGIT_BYTES_EAGER 12.0   /* log-softmax in FP32 kept too, gradient in two bytes */
+#define PLAIN_COPIES 10.0        /* copies of a layer's routed rows alive around a plain all-to-all; V2-Lite: 26 GB more than with DeepEP for 12 x 4096 x 6 rows of 2048 */
+#define DEEPEP_COPIES 2.0
 
-static double attention_bytes(const struct shape *s, bool recompute)
+/* Elements that one token keeps in a layer's attention block: both norms' inputs and outputs, what attention reads and gives. Scores of unfused attention in bytes. */
+static double attention_elements(const struct recipe_model *m)
 {
-	const struct recipe_model *m = s->model;
-	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a;
-	double d = m->head_dim != MO_NONE ? (double)m->head_dim : h / a, elements;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
 
+	model_head_widths(m, &qk, &v);
 	if (m->mla)
-		elements = 2 * h + (double)(m->mla->q_lora + m->mla->kv_lora + m->mla->qk_rope) + 2 * a * (double)(m->mla->qk_nope + m->mla->qk_rope) + 2 * a * (double)m->mla->v;
-	else
-		elements = 2 * h + (a + 2 * kv) * d + a * d;
-	/* Scores, softmax and dropout mask of unfused attention are the part that selective recompute drops. */
-	double scores = mo_streq(m->attention, "unfused") && !recompute ? 5 * a * (double)s->seq / (double)s->cp : 0;
-
-	return 2 * elements + scores;
+		return 4 * h + (double)(m->mla->q_lora + m->mla->kv_lora + m->mla->qk_rope) + 2 * a * qk + 2 * a * v;
+	return 4 * h + (a + 2 * kv) * qk + a * v;
 }
 
-/* Bytes that one token of one layer keeps for its backward pass, before TP. */
-static double layer_bytes(const struct shape *s, bool moe_layer)
+/* What only tensor parallelism with sequence parallelism divides: norms' inputs and outputs, and dropout's masks of one byte. */
+static double replicated_bytes(const struct recipe_model *m, bool unfused)
+{
+	return (double)m->hidden * (8 + (unfused ? 2 : 0));
+}
+
+static double ffn_elements(const struct recipe_model *m, bool moe)
+{
+	double g = m->gated ? 3 : 2;
+
+	if (!moe)
+		return m->ffn != MO_NONE ? g * (double)m->ffn : 0;
+	return (double)m->moe->topk * ((double)m->hidden + g * (double)m->moe->ffn) + g * (double)MO_MAX(m->moe->shared_ffn, 0);
+}
+
+/* Bytes that one token of one layer keeps for its backward pass, divided over TP. */
+double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute)
 {
 	const struct recipe_model *m = s->model;
-	double h = (double)m->hidden, g = m->gated ? 3 : 2;
+	double h = (double)m->hidden, t = (double)s->tp, shared = s->features.no_sequence_parallel ? 1 : t;
+	bool unfused = mo_streq(m->attention, "unfused"), selective = mo_streq(recompute, "selective");
 
-	if (mo_streq(s->recompute, "full"))
-		return 2 * h;
-	double bytes = attention_bytes(s, mo_streq(s->recompute, "selective"));
+	if (mo_streq(recompute, "full"))
+		return 2 * h / shared;
+	double common = replicated_bytes(m, unfused), rest = 2 * (attention_elements(m) + ffn_elements(m, moe)) - 8 * h;
 
-	if (!moe_layer || !m->moe)
-		return bytes + 2 * g * (double)m->ffn;
-	double rows = (double)m->moe->topk, shared = m->moe->shared_ffn > 0 ? h + g * (double)m->moe->shared_ffn : 0;
+	/* PyTorch's selective recompute keeps every other product and attention's result; Megatron's drops the scores. */
+	if (selective && s->features.eager)
+		return (common / 2) / shared + rest / 2 / t;
+	if (unfused && !selective)
+		rest += 5 * (double)m->heads * (double)s->seq / (double)s->cp;
+	return common / shared + rest / t;
+}
 
-	return bytes + 2 * (rows * (h + g * (double)m->moe->ffn) + shared);
+/* Bytes per token of the layers [first, last): those of the first `again` that are recomputed keep their input only. */
+static double layers_bytes(const struct shape *s, int64_t first, int64_t last, double *ret_working)
+{
+	int64_t again = mo_streq(s->recompute, "full") ? last - first : 0;
+	double bytes = 0;
+
+	if (again && s->features.recompute_layers > 0)
+		again = MO_MIN(s->features.recompute_layers, again);
+	*ret_working = 0;
+	for (int kind = 0; kind < 2; kind++) {
+		int64_t head = plan_moe_layers(s->model, first, first + again), rest = plan_moe_layers(s->model, first + again, last);
+		double n = (double)(kind ? head : again - head), others = (double)(kind ? rest : last - first - again - rest);
+
+		if (n + others == 0)
+			continue;
+		double whole = memory_layer_bytes(s, kind, mo_streq(s->recompute, "full") ? "none" : s->recompute);
+
+		bytes += n * memory_layer_bytes(s, kind, "full") + others * whole;
+		if (n > 0)
+			*ret_working = MO_MAX(*ret_working, whole);
+	}
+	return bytes;
 }
 
 static double activations(const struct shape *s, int64_t stage)
 {
 	const struct recipe_model *m = s->model;
 	int64_t first, last;
-	double tokens = shape_tokens(s) / (double)s->tp, bytes = 0, working;
+	double tokens = shape_tokens(s), working, extra, h = (double)m->hidden;
 
 	shape_stage(s, stage, &first, &last);
-	int64_t moe = plan_moe_layers(m, first, last), dense = last - first - moe;
+	double flight = pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage), bytes = layers_bytes(s, first, last, &working) * flight + working;
 
-	if (dense)
-		bytes += (double)dense * layer_bytes(s, false);
-	if (moe)
-		bytes += (double)moe * layer_bytes(s, true);
-	bytes *= tokens * pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage);
-	if (mo_streq(s->recompute, "full")) {    /* the layer that is being recomputed */
-		struct shape none = *s;
+	if (stage == 0)
+		bytes += 2 * h / (double)s->tp * flight;
+	if (stage == s->pp - 1) {
+		double logits = s->features.fused_loss ? LOGIT_BYTES_FUSED : s->features.eager ? LOGIT_BYTES_EAGER : LOGIT_BYTES, heads = 1 + (double)MO_MAX(m->mtp, 0);
 
-		none.recompute = "none";
-		working = tokens * MO_MAX(dense ? layer_bytes(&none, false) : 0, moe ? layer_bytes(&none, true) : 0);
-		bytes += working;
+		bytes += heads * logits * (double)m->vocab / (double)s->tp;
+		if (m->mtp > 0)
+			bytes += (double)m->mtp * layers_bytes(s, m->layers - 1, m->layers, &extra);
 	}
-	if (stage == s->pp - 1)                  /* logits, their FP32 copy and its gradient */
-		bytes += tokens * (double)m->vocab * (2 + 4 + 4);
+	return bytes * tokens;
+}
+
+/* Buffers of exchanges: routed rows around the all-to-all, layers that FSDP has gathered, communicators. */
+static double buffers(const struct shape *s, double whole, int64_t layers)
+{
+	const struct plan_constants *k = shape_k(s);
+	double bytes = s->gpus > 1 ? MO_MIN(k->communicator_bytes + k->communicator_rank_bytes * (double)s->gpus, k->communicator_max_bytes) : 0;
+
+	if (s->ep > 1 && s->model->moe)
+		bytes += (s->features.deepep ? DEEPEP_COPIES : PLAIN_COPIES) * 2 * shape_tokens(s) / (double)s->tp * (double)s->model->moe->topk * (double)s->model->hidden;
+	if (comm_fsdp(s) && s->pp == 1)      /* the layer at work and the next one, weights and gradients */
+		bytes += 2 * (2 + 4) * whole / (double)MO_MAX(layers, 1);
 	return bytes;
 }
 
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret)
 {
-	double dense, experts, dp = (double)(s->dp * s->cp), edp = (double)shape_edp(s);
-	bool zero1 = mo_streq(s->sharding, "zero1"), zero2 = mo_streq(s->sharding, "zero2"), zero3 = mo_streq(s->sharding, "zero3");
+	const struct plan_constants *k = shape_k(s);
+	double dense, experts, dp = shape_shards(s), edp = (double)shape_edp(s), grad = s->features.small_optimizer ? 2 : 4, states = s->features.small_optimizer ? 6 : 12;
+	bool zero1 = mo_streq(s->sharding, "zero1"), zero2 = mo_streq(s->sharding, "zero2"), zero3 = comm_fsdp(s);
+	/* FSDP behind a pipeline gathers weights once per step and reduces gradients once: both are whole in between. */
+	bool held = zero3 && s->pp > 1;
+	int64_t first, last;
 
 	shape_weights(s, stage, &dense, &experts);
+	shape_stage(s, stage, &first, &last);
 	double whole = dense + experts, share = dense / dp + experts / edp;
 
-	ret->params = 2 * (zero3 ? share : whole) / GB;
-	ret->grads = 4 * (zero2 || zero3 ? share : whole) / GB;
-	ret->optimizer = 12 * (zero1 || zero2 || zero3 ? share : whole) / GB;
+	ret->params = 2 * (zero3 ? share + (held ? whole : 0) : whole) / GB;
+	ret->grads = grad * ((zero2 || zero3) && !held ? share : whole) / GB;
+	ret->optimizer = states * (zero1 || zero2 || zero3 ? share : whole) / GB;
 	ret->activations = activations(s, stage) / GB;
-	ret->comm = 0;
-	if (s->ep > 1)           /* dispatch and combine buffers of one layer */
-		ret->comm += 2 * 2 * shape_tokens(s) / (double)s->tp * (double)s->model->moe->topk * (double)s->model->hidden / GB;
-	if (zero3) {             /* the gathered layer and the next one */
-		int64_t first, last;
-
-		shape_stage(s, stage, &first, &last);
-		ret->comm += 2 * 2 * whole / (double)MO_MAX(last - first, 1) / GB;
-	}
+	ret->comm = buffers(s, whole, last - first) / GB;
 	ret->capacity = (double)s->gpu->hbm_bytes / GB;
-	ret->reserve = RESERVE * ret->capacity;
+	ret->reserve = k->reserve * ret->capacity + k->reserve_bytes / GB;
 	ret->total = ret->params + ret->grads + ret->optimizer + ret->activations + ret->comm + ret->reserve;
 }
 
@@ -106,5 +151,18 @@ void memory_of(const struct shape *s, struct plan_memory *ret)
 		memory_of_stage(s, stage, &m);
 		if (m.total > ret->total)
 			*ret = m;
+	}
+}
+
+void memory_stages_of(const struct shape *s, struct plan *p)
+{
+	for (int64_t stage = 0; stage < s->pp; stage++) {
+		struct plan_stage *row = MO_ADD(p, memory_stages, &plan_stage_desc);
+		struct plan_memory m;
+		int64_t first, last;
+
+		memory_of_stage(s, stage, &m);
+		shape_stage(s, stage, &first, &last);
+		*row = (struct plan_stage){ stage, last - first, m.total, m.params, m.grads, m.optimizer, m.activations, m.comm, m.reserve };
 	}
 }

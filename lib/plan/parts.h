@@ -12,6 +12,7 @@ struct shape_features {
 	bool eager;                  /* PyTorch's own kernels: element-wise ones not fused, portable flash attention */
 	bool expert_launches;        /* grouped GEMM as one launch per local expert */
 	bool small_optimizer;        /* precision-aware: BF16 gradients and moments */
+	bool no_sequence_parallel;   /* tensor parallel ranks each keep norms and residuals */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
 	int64_t sync_free;           /* 0..3 */
 	int64_t recompute_layers;    /* per stage, with recompute full; 0 = all */
@@ -35,6 +36,7 @@ struct shape {
 static inline const struct plan_constants *shape_k(const struct shape *s) { return s->k ? s->k : &plan_constants; }
 struct shape_features shape_features_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
+double shape_shards(const struct shape *s);                 /* ranks that zero shards dense weights over */
 int64_t shape_edp(const struct shape *s);                   /* ranks that hold the same experts */
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
 /* Layers of a pipeline stage: [first, last). */
@@ -75,6 +77,8 @@ double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, int
 
 double optimizer_s(const struct shape *s, int64_t stage);
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
+double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* that one token keeps of one layer */
+void memory_stages_of(const struct shape *s, struct plan *p);
 void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
 void time_of(const struct shape *s, struct plan *p);
 void reliability_of(const struct shape *s, double step_s, struct plan_reliability *ret);

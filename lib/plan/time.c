@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
 
 #define HOST_FORWARD 0.36          /* share of a layer's launches that forward has */
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
@@ -88,7 +89,7 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 
 	c.forward.launch = MO_MAX(HOST_FORWARD * host - pass_total(&c.forward), 0);
 	c.backward.launch = MO_MAX((1 - HOST_FORWARD + again * HOST_FORWARD) * host - pass_total(&c.backward), 0);
-	if (comm_fsdp(s)) {
+	if (comm_fsdp(s) && s->pp == 1) {
 		double t = (double)s->tp, common = (p.attention + (moe ? p.shared + p.router : p.dense_ffn)) / t;
 		double gather = comm_fsdp_gather(s, common, false);
 
@@ -151,17 +152,20 @@ double optimizer_s(const struct shape *s, int64_t stage)
 	return weights * OPTIMIZER_BYTES / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
 }
 
-/* Gradients to their owners and weights back: behind computing as far as one micro-batch reaches. FSDP has paid per layer. */
+/* Gradients to their owners and weights back: behind computing as far as one micro-batch reaches. FSDP has paid per layer, unless there is a pipeline: then once per step, as
+ * weights and gradients stay whole in between. */
 static double data_parallel(const struct shape *s, double micro_batch_s)
 {
 	double dense, experts;
 
-	if (comm_fsdp(s))
+	if (comm_fsdp(s) && s->pp == 1)
 		return 0;
 	shape_weights(s, 0, &dense, &experts);
-	double time = comm_grads(s, dense, experts);
+	/* A chunk's gradients are done, and its weights needed, pp micro-batches of a chunk before and after those of the next one. */
+	double time = comm_grads(s, dense, experts), v = (double)pipeline_chunks(s->schedule, s->vpp);
+	double behind = (v - 1) * MO_MIN(time, (double)s->pp * micro_batch_s) / v;
 
-	return s->features.late_reduce ? time : MO_MAX(time - shape_k(s)->dp_hidden * micro_batch_s, 0);
+	return s->features.late_reduce ? time : MO_MAX(time - behind - shape_k(s)->dp_hidden * micro_batch_s, 0);
 }
 
 static struct pass both(const struct layer_cost *c)
