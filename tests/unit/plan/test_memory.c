@@ -1,0 +1,263 @@
+/* Memory against what was published: Korthikanti's table, the vendor's projections for 1T and 2T models, measured runs; and what must hold whatever the numbers. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
+#include "lib/recipe/recipe_file.h"
+
+#define GIB 1073741824.0
+
+static struct recipe_model model;
+static struct gpu_type gpu;
+
+static struct shape shape(const char *name, const char *on, int64_t gpus, int64_t tp, int64_t pp, int64_t vpp, int64_t ep, int64_t cp, int64_t micro, int64_t seq)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	mo_desc_done(&recipe_model_desc, &model);
+	mo_desc_done(&gpu_type_desc, &gpu);
+	mo_desc_init(&recipe_model_desc, &model);
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if ((name && model_load(name, &model, &err) < 0) || gpu_type_load(on, &gpu, &err) < 0)
+		fail_msg("%s", err.text);
+	int64_t dp = gpus / (tp * pp * cp);
+
+	return (struct shape){ .model = &model, .gpu = &gpu, .precision = "bf16", .schedule = vpp > 1 ? "interleaved" : "1f1b", .recompute = "none", .sharding = "zero1", .gpus = gpus, .tp = tp, .pp = pp,
+			       .vpp = vpp, .ep = ep, .etp = 1, .cp = cp, .dp = dp, .micro = micro, .global = micro * dp * pp * 4, .seq = seq, .nic_gbps = 400 };
+}
+
+static struct shape gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t gpus, int64_t pp, int64_t vpp, int64_t micro)
+{
+	struct shape s = shape(NULL, "a100-80", gpus, 8, pp, vpp, 1, 1, micro, 2048);
+
+	model.layers = layers;
+	model.hidden = hidden;
+	model.heads = heads;
+	model.ffn = 4 * hidden;
+	model.vocab = 51200;
+	model.gated = false;
+	model.tied = true;
+	model.attention = mo_strdup("unfused");
+	s.precision = "fp16";
+	s.sharding = "none";
+	return s;
+}
+
+static void within(const char *what, double value, double expected, double fraction)
+{
+	if (!(fabs(value - expected) <= fraction * fabs(expected)))
+		fail_msg("%s: %g is not within %g %% of %g", what, value, fraction * 100, expected);
+}
+
+/* Korthikanti et al. 2022, table 5 and figure 1 (as Calculon's validation has them), GiB of the first stage: activations without recomputation and without sequence parallelism, and with
+ * sequence parallelism and selective recomputation. */
+static void korthikanti(void **state)
+{
+	static const struct { const char *name; int64_t layers, hidden, heads, gpus, pp, vpp, micro; double none, selective; } rows[] = {
+		{ "22B", 48, 6144, 64, 8, 1, 1, 4, 59.25, 9.5625 },
+		{ "175B", 96, 12288, 96, 64, 8, 3, 1, 66.84375, 12.3515625 },
+		{ "530B", 105, 20480, 128, 280, 35, 3, 1, 114.0234375, 23.076171875 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct shape s = gpt(rows[i].layers, rows[i].hidden, rows[i].heads, rows[i].gpus, rows[i].pp, rows[i].vpp, rows[i].micro);
+		double flight = shape_tokens(&s) * pipeline_in_flight(s.schedule, s.pp, s.vpp, 4 * s.pp, 0) * (double)(s.model->layers / s.pp);
+
+		s.features.no_sequence_parallel = true;
+		within(rows[i].name, memory_layer_bytes(&s, false, "none") * flight / GIB, rows[i].none, 0.02);
+		s.features.no_sequence_parallel = false;
+		within(rows[i].name, memory_layer_bytes(&s, false, "selective") * flight / GIB, rows[i].selective, 0.02);
+	}
+}
+
+struct bar { const char *model; int64_t pp, ep, cp; double weights, states, activations; };
+/* Figures 8 and 9 of the vendor's MoE package, 768 GPUs, in 10^9 bytes: weights (gradients as much), optimizer of 10 bytes per parameter, activations. */
+static const struct bar bars[] = {
+	{ "moe-1t", 24, 8, 1, 12.8, 16.0, 153.4 }, { "moe-1t", 24, 8, 2, 12.8, 16.0, 76.7 }, { "moe-1t", 24, 16, 1, 7.5, 18.6, 153.4 }, { "moe-1t", 24, 16, 2, 7.5, 18.6, 76.7 },
+	{ "moe-1t", 48, 8, 1, 7.2, 18.0, 183.8 },  { "moe-1t", 48, 8, 2, 7.2, 18.0, 91.9 },  { "moe-2t", 24, 8, 1, 23.3, 29.1, 262.2 }, { "moe-2t", 24, 8, 2, 23.3, 29.1, 131.1 },
+	{ "moe-2t", 24, 16, 1, 12.8, 31.9, 262.2 }, { "moe-2t", 24, 16, 2, 12.8, 31.9, 131.1 }, { "moe-2t", 48, 8, 1, 12.5, 31.2, 314.6 },
+};
+
+static struct plan_memory of_bar(const struct bar *b)
+{
+	struct shape s = shape(b->model, "mi355x", 768, 1, b->pp, 0, b->ep, b->cp, 1, 4096);
+	struct plan_memory m;
+
+	s.vpp = model.layers / b->pp;
+	s.schedule = "interleaved";
+	s.features.small_optimizer = true;
+	memory_of_stage(&s, 0, &m);
+	return m;
+}
+
+/* Their tool leaves out the query and output projections, 4.4 % of active weights; we count them. Its optimizer is sharded over the experts' replicas, dense weights too; ours over all. */
+static void vendors_bars(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(bars); i++) {
+		const struct bar *b = &bars[i];
+		_cleanup_(mo_freep) char *what = mo_printf("%s pp %lld ep %lld cp %lld", b->model, (long long)b->pp, (long long)b->ep, (long long)b->cp);
+		struct plan_memory m = of_bar(b);
+		double left_out = 2 * 2.0 * (double)(model.hidden * model.heads * model.head_dim * model.layers / b->pp) / 1e9, shown = m.params - left_out, owners = 768.0 / (double)(b->pp * b->ep);
+
+		within(what, shown, b->weights, 0.01);
+		within(what, m.grads - left_out, b->weights, 0.01);
+		within(what, shown / 2 * 10 / owners, b->states, 0.01);
+		assert_true(m.optimizer <= m.params / 2 * 6 / owners);
+		within(what, m.activations, b->activations, 0.11);
+	}
+}
+
+/* What the vendor concludes from the bars comes out of the arithmetic. */
+static void vendors_conclusions(void **state)
+{
+	static const struct { const char *model; double saved; } cp2[] = { { "moe-1t", 76.7 }, { "moe-2t", 131.1 } };
+
+	for (size_t i = 0; i < ELEMENTSOF(cp2); i++) {
+		struct bar one = { cp2[i].model, 24, 8, 1, 0, 0, 0 }, two = one, wide = one, deep = one;
+
+		two.cp = 2;
+		wide.ep = 16;
+		deep.pp = 48;
+		struct plan_memory m1 = of_bar(&one), m2 = of_bar(&two), m16 = of_bar(&wide), m48 = of_bar(&deep);
+
+		within("CP 2 saves", m1.activations - m2.activations, cp2[i].saved, 0.10);
+		within("EP 16 leaves activations", m16.activations, m1.activations, 1e-9);
+		assert_true(fabs(m16.total - m1.total) < 0.08 * m1.total);      /* halved experts' weights, twice the optimizer: little of the whole */
+		assert_true(m48.activations > 1.15 * m1.activations);
+		assert_true(m48.total > m1.total);
+	}
+}
+
+/* Primus' printed projection of Mixtral 8x22B: 5.125 GiB for 2 x 8192 tokens of one MoE layer. */
+static void primus_layer(void **state)
+{
+	struct shape s = shape("mixtral-8x22b", "mi355x", 64, 1, 4, 2, 8, 1, 2, 8192);
+
+	/* Three norms, two residuals, the router and attention keep h elements each there; here two norms keep their inputs and outputs, and nothing else has that width. */
+	double wide = 2 * (7 - 4) * (double)model.hidden;
+
+	within("MoE layer", (memory_layer_bytes(&s, true, "none") + wide) * shape_tokens(&s) / GIB, 5.125, 1e-4);
+}
+
+/* Measured in 10^9 bytes: DeepSeek-V2-Lite on 8 MI355X (share of 309.2 GB), Llama 3 with torchtitan on H100 of 96 GB. */
+static void measured(void **state)
+{
+	static const struct { int64_t micro; bool fused, deepep; double gb; } lite[] = {
+		{ 1, false, false, 86.7 }, { 2, false, false, 106.7 }, { 4, false, false, 146.8 }, { 8, false, false, 234.3 }, { 12, false, false, 306.5 },
+		{ 12, true, false, 285.0 }, { 12, true, true, 258.6 }, { 14, true, true, 294.0 },
+	};
+	struct plan_memory m;
+
+	for (size_t i = 0; i < ELEMENTSOF(lite); i++) {
+		struct shape s = shape("deepseek-v2-lite", "mi355x", 8, 1, 1, 1, 8, 1, lite[i].micro, 4096);
+
+		s.features.fused_loss = lite[i].fused;
+		s.features.deepep = lite[i].deepep;
+		memory_of(&s, &m);
+		within("V2-Lite", m.total, lite[i].gb, 0.10);
+	}
+	struct shape s = shape("llama3-70b", "h100-500w", 256, 8, 1, 1, 1, 1, 16, 8192);
+
+	s.sharding = "zero3";
+	s.recompute = "full";
+	s.features.eager = true;
+	memory_of(&s, &m);
+	within("70B on 256", m.total, 72.6, 0.12);
+	s = shape("llama3.1-405b", "h100-500w", 512, 8, 8, 1, 1, 1, 1, 32768);
+	s.sharding = "zero3";
+	s.recompute = "full";
+	s.features.eager = true;
+	memory_of(&s, &m);
+	within("405B on 512", m.total, 80.9, 0.10);
+}
+
+static double total(struct shape s)
+{
+	struct plan_memory m;
+
+	memory_of(&s, &m);
+	return m.total;
+}
+
+static void more_is_more(void **state)
+{
+	static const char *const sharding[] = { "none", "zero1", "zero2", "zero3" };
+	struct shape s = shape("mixtral-8x22b", "mi300x", 128, 2, 4, 1, 4, 1, 1, 4096), t;
+	double last = INFINITY;
+
+	for (size_t i = 0; i < 3; i++) {         /* zero3 keeps whole weights behind a pipeline */
+		s.sharding = sharding[i];
+		assert_true(total(s) < last);
+		last = total(s);
+	}
+	t = s;
+	t.micro = 2;
+	assert_true(total(t) > last);
+	t = s;
+	t.recompute = "full";
+	assert_true(total(t) < last);
+	double full = total(t);
+
+	for (int64_t layers = 1; layers < 14; layers++) {        /* per-layer recomputation lies between none and all */
+		t.features.recompute_layers = layers;
+		assert_true(total(t) > full && total(t) < last);
+	}
+	t = s;
+	t.features.deepep = true;
+	assert_true(total(t) < last);
+	t = s;
+	t.features.small_optimizer = true;
+	assert_true(total(t) < last);
+	t = s;
+	t.cp = 2;
+	t.dp /= 2;
+	assert_true(total(t) < last);
+	s = shape("llama3-8b", "h100", 8, 1, 1, 1, 1, 1, 1, 8192);
+	s.sharding = "zero2";
+	last = total(s);
+	s.sharding = "zero3";
+	assert_true(total(s) < last);
+}
+
+static void stages(void **state)
+{
+	struct shape s = shape("deepseek-v3", "mi355x", 256, 1, 16, 1, 8, 1, 1, 4096);
+	struct plan p;
+	struct plan_memory fullest;
+	double most = 0;
+	int64_t layers = 0;
+
+	mo_desc_init(&plan_desc, &p);
+	memory_stages_of(&s, &p);
+	memory_of(&s, &fullest);
+	assert_int_equal(p.n_memory_stages, 16);
+	for (size_t i = 0; i < p.n_memory_stages; i++) {
+		const struct plan_stage *g = &p.memory_stages[i];
+
+		assert_int_equal(g->stage, i);
+		layers += g->layers;
+		most = MO_MAX(most, g->total);
+		within("sum", g->params + g->grads + g->optimizer + g->activations + g->comm + g->reserve, g->total, 1e-9);
+	}
+	assert_int_equal(layers, 61);
+	within("fullest", most, fullest.total, 1e-9);
+	mo_desc_done(&plan_desc, &p);
+}
+
+int main(void)
+{
+	mo_desc_init(&recipe_model_desc, &model);
+	mo_desc_init(&gpu_type_desc, &gpu);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured),
+		cmocka_unit_test(more_is_more), cmocka_unit_test(stages),
+	};
+	int r = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mo_desc_done(&recipe_model_desc, &model);
+	mo_desc_done(&gpu_type_desc, &gpu);
+	return r;
+}
