@@ -173,6 +173,10 @@ int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struc
 static size_t clean_line(const char *s, size_t n, char *out) {
 	size_t k = 0;
 
+	if (!memchr(s, 0x1b, n) && !memchr(s, '\r', n) && !memchr(s, 0, n)) {   /* nearly every line */
+		memcpy(out, s, n);
+		return n;
+	}
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 		if (c != 0x1b) {

@@ -102,7 +102,7 @@ static size_t take_number(struct text t, char out[static NUMBER_MAX]) {
 			out[k++] = '-';
 		i++;
 	}
-	for (size_t w = 0; w < ELEMENTSOF(words); w++) {
+	for (size_t w = 0; i < t.n && letter(t.s[i]) && w < ELEMENTSOF(words); w++) {
 		size_t n = strlen(words[w]);
 
 		if (t.n - i >= n && strncasecmp(t.s + i, words[w], n) == 0 && (t.n - i == n || !word(t.s[i + n]))) {
@@ -153,7 +153,7 @@ bool number_read(struct text t, bool whole, struct number *ret) {
 		return false;
 	ret->unit[0] = 0;
 	unit = n + (n < t.n && t.s[n] == ' ');
-	for (size_t i = 0; i < ELEMENTSOF(units); i++) {
+	for (size_t i = 0; unit < t.n && i < ELEMENTSOF(units); i++) {
 		size_t k = strlen(units[i]);
 
 		if (t.n - unit < k || memcmp(t.s + unit, units[i], k) != 0 || (t.n - unit > k && word(t.s[unit + k])))

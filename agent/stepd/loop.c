@@ -113,6 +113,8 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	case SX_KILL_TREE: tree_kill(s); break;
 	case SX_NOTE: put_note(s, &x->note); break;
 	case SX_DONE:
+		if (lines_gave_up(s->lines) > 0)
+			mo_log(MO_WARNING, NULL, NULL, "rules of the engine file gave up on lines %lld times: their patterns backtrack too much", (long long)lines_gave_up(s->lines));
 		ports_forget(s); /* before anybody reads that the step is gone */
 		s->done = true;
 		break;

@@ -194,6 +194,7 @@ static void split_lines(struct stepd *s, struct stream *st, const char *data, si
 				mo_buf_add(&s->log_out, data + MO_MIN(len, room), used - MO_MIN(len, room));
 				mo_buf_reset(&st->line);
 				st->skipping = nl == NULL;
+				st->rank->long_lines += !nl || len > room;
 			}
 		}
 		data += used;
@@ -291,6 +292,11 @@ void output_drain(struct stepd *s, struct rank *r) {
 		if (both[i]->line.len > 0)
 			tail_add(r, both[i]->line.data, both[i]->line.len);
 	on_notify(s, &r->notify, EPOLLIN);
+	if (r->long_lines > 0) {
+		struct mo_log_where w = where(s, r);
+		mo_log(MO_NOTICE, NULL, &w, "rank %lld wrote %lld lines of more than %d bytes: the log has them, rules saw their beginning", (long long)r->rank, (long long)r->long_lines, MO_LINE_MAX);
+		r->long_lines = 0;
+	}
 	if (r->values_refused > 1) {
 		struct mo_log_where w = where(s, r);
 		mo_log(MO_WARNING, NULL, &w, "rank %lld reported %lld impossible values", (long long)r->rank, (long long)r->values_refused);

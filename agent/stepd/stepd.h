@@ -46,7 +46,7 @@ struct rank {
 	struct source notify;
 	struct tail *tail;
 	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
-	int64_t log_dropped, values_refused; int log_error;
+	int64_t log_dropped, values_refused, long_lines; int log_error;
 	bool started, failed, exited;    /* failed: it never reached exec */
 	int8_t bind_verified; char *bind_note, *threads_note; /* as read back after exec; what the last look at its threads added */
 	int64_t look_at_us; bool iterated; /* when its threads are looked at, 0 not; looked at since its first iteration */

@@ -212,7 +212,7 @@ def cpu_s(pid):
 
 
 def bench_footprint(n):
-    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU share when a rank prints 10,000 lines/s."""
+    """Row 12: agent + step supervisor of an idle 8-rank job: PSS, CPU share; and the supervisor's CPU share when a rank prints 10,000 lines/s, of text and of iterations in two grammars."""
     with Cluster(os.path.join(OUT, "c3"), nodes=1, gpus_per_node=8) as c:
         api, pss, idle = Api(c), [], []
         job = api.submit(recipe("idle", fresh("idle")))
@@ -225,16 +225,19 @@ def bench_footprint(n):
             idle.append(100 * (sum(map(cpu_s, pids)) - before) / (time.monotonic() - t))
             pss.append(sum(map(pss_kib, pids)) / 1024)
         api.end(job)
-        text, samples = lines_cpu(c, api, "text"), lines_cpu(c, api, "lines")
+        text, samples = (lines_cpu(c, api, recipe(kind, fresh(kind), 1, [kind, "10000", "60"])) for kind in ("text", "lines"))
+        fields = lines_cpu(c, api, {"recipe": 1, "name": "primus", "engine": {"kind": "primus-megatron", "python": TINY, "entry": "x", "workdir": OUT}, "cluster": {"gpus": 1}, "steps": 999999999,
+                                    "env": {"TINY_PRIMUS": "10000"}})
     report("footprint", "agent_and_stepd_pss", pss, "MiB")
     report("footprint", "agent_and_stepd_idle_cpu", idle, "% of a core")
     report("footprint", "stepd_cpu_10000_lines_per_s", text, "% of a core")
     report("footprint", "stepd_cpu_10000_iterations_per_s", samples, "% of a core")
+    report("footprint", "stepd_cpu_10000_primus_iterations_per_s", fields, "% of a core")
 
 
-def lines_cpu(c, api, kind):
+def lines_cpu(c, api, doc):
     """CPU share of the supervisor of one rank that prints 10,000 lines/s: text, or a new iteration with all its metrics in each line."""
-    job, busy = api.submit(recipe(kind, fresh(kind), 1, [kind, "10000", "60"])), []
+    job, busy = api.submit(doc if isinstance(doc, str) else json.dumps(doc)), []
     api.state(job, ["running"])
     stepd = wait_until(lambda: [x["pid"] for x in c.status()["steps"] if x["job"] == job], 10, "the step")[0]
     for i in range(5):

@@ -43,7 +43,8 @@ def megatron_log(prefix="", inst="100.0"):
     lines.insert(4, "\x1b[31m\xff garbage \x00 without sense\n")
     lines[6] = lines[6][:-1] + "\\c\n"          # two records in one line
     lines.insert(8, lines[7])                   # printed twice
-    return "".join(lines)
+    lines.insert(1, "y" * 10000000 + "\n")
+    return "".join(lines).rstrip("\n")          # and no newline at the end
 
 
 TITAN = "[titan] 2026-05-18 16:04:46,338 - root - INFO - "
