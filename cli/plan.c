@@ -94,6 +94,18 @@ static void print_scaling(const struct cli *cli, struct json_object *scaling)
 	print_table(cli, columns, ELEMENTSOF(columns), scaling);
 }
 
+static void print_pipeline(const struct cli *cli, struct json_object *run)
+{
+	static const struct column columns[] = {
+		{ ">FORWARD S", "forward_s", CELL_REAL, 4 }, { ">BACKWARD S", "backward_s", CELL_REAL, 4 }, { ">WGRAD S", "wgrad_s", CELL_REAL, 4 }, { ">IDLE", "bubble", CELL_PERCENT },
+		{ ">MEMORY GB", "memory_gb", CELL_REAL, 2 },
+	};
+	if (!run)
+		return;
+	printf("\nthe run's iteration %s: %s s, bubble %s; by pipeline rank:\n", text_int(js_int(run, "iteration")), text_real(js_real(run, "iter_time_s"), 4), text_percent(js_real(run, "bubble")));
+	print_table(cli, columns, ELEMENTSOF(columns), js_get(run, "ranks"));
+}
+
 static void print_plan(const struct cli *cli, struct json_object *doc)
 {
 	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes"), *more = js_get(doc, "reliability.notes");
@@ -106,6 +118,7 @@ static void print_plan(const struct cli *cli, struct json_object *doc)
 	for (size_t i = 0; i < js_len(notes); i++)
 		printf("note      %s\n", json_object_get_string(js_at(notes, i)));
 	print_scaling(cli, js_get(doc, "scaling"));
+	print_pipeline(cli, js_get(doc, "measured_pipeline"));
 	printf("\nfailures %s per day expected, checkpoint every %s (Young: %s), ETTR %s, spare nodes %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
 	       text_seconds(js_real(doc, "reliability.checkpoint_every_s")), text_seconds(js_real(doc, "reliability.young_s")), text_percent(js_real(doc, "reliability.ettr")),
 	       text_int(js_int(doc, "reliability.spare_nodes")));
@@ -113,10 +126,10 @@ static void print_plan(const struct cli *cli, struct json_object *doc)
 		printf("note      %s\n", json_object_get_string(js_at(more, i)));
 }
 
-static int write_svg(const char *path, struct json_object *doc)
+static int write_svg(const char *path, struct json_object *doc, const struct timeline *lines, size_t n_lines)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	plan_svg(doc, &b);
+	plan_svg(doc, lines, n_lines, &b);
 	int r = mo_write_file(path, b.data, b.len, 0644, false);
 	return r < 0 ? cli_fail(CLI_FAILED, "plan: %s: %s; choose a place that can be written", path, strerror(-r)) : 0;
 }
@@ -166,7 +179,32 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor, *tokens; int64_t gpus, top; double token_budget; bool open; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *pp_dump; int64_t gpus, top, pp_iteration; double token_budget; bool open; };
+
+/* Timelines: of the plan for the picture, of the run that was dumped for the picture and for measured_pipeline. */
+static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_doc *doc, struct json_object *json)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(gpu_done) struct gpu_type type;
+	struct timeline lines[2] = { { .s = { 0 } } };
+	size_t n = 0;
+	mo_desc_init(&gpu_type_desc, &type);
+	if (w->svg && gpu_type_load(doc->hardware.gpu, &type, &err) == 0 && timeline_of_plan(recipe, &type, &doc->plans[0], &lines[0], &err) == 0)
+		n++;
+	else
+		timeline_done(&lines[0]);
+	mo_error_done(&err);
+	int r = w->pp_dump ? timeline_read(w->pp_dump, w->pp_iteration, &lines[n], &err) : 0;
+	if (r < 0)
+		r = cli_fail_error(CLI_USAGE, "plan", &err, r);
+	else if (w->pp_dump)
+		json_object_object_add(json, "measured_pipeline", timeline_json(&lines[n++]));
+	if (!r && w->svg)
+		r = write_svg(w->svg, json, lines, n);
+	for (size_t i = 0; i < n; i++)
+		timeline_done(&lines[i]);
+	return r;
+}
 
 static int plan(struct cli *cli, const struct recipe_input *in, const struct wish *w)
 {
@@ -187,10 +225,9 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 		return r;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	struct json_object *json = json_tokener_parse(b.data);
-	if (w->svg)
-		r = write_svg(w->svg, json);
+	r = pipelines(w, &in->recipe, &doc, json);
 	if (!r && cli->json)
-		puts(b.data);
+		puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	else if (!r)
 		print_plan(cli, json);
 	json_object_put(json);
@@ -205,7 +242,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = {
 		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, 1 << 24 }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor },
-		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open },
+		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
+		{ "pp-iteration", 0, OPT_INT, &w.pp_iteration, 1, INT32_MAX },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
 	_cleanup_(mo_freep) char *gpus = NULL;
@@ -228,9 +266,10 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--open]", "sharding, memory, step time, failures: before a GPU is spent",
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
 	"  --gpus N        instead of cluster.gpus\n  --gpu TYPE      instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
 	"  --top K         plans to list when `parallelism: auto` (5)\n  --scale LIST    the same global batch on 64,128,256 GPUs\n"
 	"  --tokens N      days that these sizes take for 15T tokens\n  --open          search all schedules and shardings that exist, not only those that engines are told\n"
-	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --svg FILE      a picture of memory and step time\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
+	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --svg FILE      a picture of memory, step time and the pipeline\n"
+	"  --pp-dump DIR   measure a run that Primus dumped (dump_pp_data), and draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
 };

@@ -5,7 +5,7 @@
 #include "cli/value.h"
 
 #define PLANS_SHOWN 8
-#define LEFT 210
+#define LEFT 240
 #define WIDE 620
 #define BAR 18
 #define ROW 66
@@ -43,7 +43,7 @@ static void legend(struct mo_buf *b, const char *title, const struct part *parts
 {
 	double x = LEFT;
 	text(b, LEFT - 10, y + 10, "end", title);
-	for (size_t i = 0; i < n; i++, x += 78) {
+	for (size_t i = 0; i < n; i++, x += 92) {
 		mo_buf_printf(b, "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", x, y, parts[i].colour);
 		text(b, x + 14, y + 10, "start", parts[i].name);
 	}
@@ -66,7 +66,63 @@ static void one_plan(struct mo_buf *b, struct json_object *p, double y, double g
 	text(b, LEFT + WIDE + 12, y + BAR + 18, "start", step);
 }
 
-void plan_svg(struct json_object *doc, struct mo_buf *b)
+#define LANE 16
+#define LANE_GAP 2
+#define LABEL_WIDTH 11           /* a box as wide as this has room for a number */
+
+static double timeline_height(const struct timeline *t)
+{
+	return 52 + (double)t->s.pp * (LANE + LANE_GAP);
+}
+
+/* Darker for later chunks. */
+static const char *piece_colour(const struct sched_node *n)
+{
+	static const char *const colours[3][2] = { { "#9ecae9", "#4a90c8" }, { "#a8dcb5", "#3fa567" }, { "#fdd08a", "#e69f00" } };
+	return colours[n->op][n->chunk % 2];
+}
+
+static void lane(struct mo_buf *b, const struct timeline *t, int64_t rank, double y, double per_second)
+{
+	static const char *const words[] = { "forward", "backward", "weight gradient" };
+	const struct sched_rank *r = &t->s.ranks[rank];
+	_cleanup_(mo_freep) char *label = mo_printf("rank %lld", (long long)rank), *idle = mo_printf("idle %.1f %%", t->s.step > 0 ? 100 * (1 - r->busy / t->s.step) : 0);
+	text(b, LEFT - 10, y + 12, "end", label);
+	text(b, LEFT + WIDE + 12, y + 12, "start", idle);
+	mo_buf_printf(b, "<rect x=\"%d\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"#eee\"/>\n", LEFT, y, t->s.step * per_second, LANE);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct sched_node *n = &r->nodes[i];
+		double x = LEFT + n->start * per_second, width = (n->end - n->start) * per_second;
+		mo_buf_printf(b, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s><title>%s %d, chunk %d: %.1f to %.1f ms</title></rect>\n", x, y, width, LANE, piece_colour(n),
+			      width > 3 ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "", words[n->op], n->micro, n->chunk, n->start * 1000, n->end * 1000);
+		if (width >= LABEL_WIDTH)
+			mo_buf_printf(b, "<text x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"9\">%d</text>\n", x + width / 2, y + 11.5, n->micro);
+	}
+}
+
+static void pipeline(struct mo_buf *b, const struct timeline *t, double y, double per_second)
+{
+	text(b, 12, y + 12, "start", t->title);
+	for (int64_t i = 0; i < t->s.pp; i++)
+		lane(b, t, i, y + 22 + (double)i * (LANE + LANE_GAP), per_second);
+}
+
+static void pipelines(struct mo_buf *b, const struct timeline *lines, size_t n, double y)
+{
+	static const struct part ops[] = { { "forward", "#4a90c8" }, { "backward", "#3fa567" }, { "weights", "#e69f00" }, { "idle", "#eee" } };
+	double longest = 1e-9;
+	for (size_t i = 0; i < n; i++)
+		longest = MO_MAX(longest, lines[i].s.step);
+	if (n)
+		legend(b, "pipeline", ops, ELEMENTSOF(ops), y);
+	y += 26;
+	for (size_t i = 0; i < n; i++) {
+		pipeline(b, &lines[i], y, WIDE / longest);
+		y += timeline_height(&lines[i]);
+	}
+}
+
+void plan_svg(struct json_object *doc, const struct timeline *lines, size_t n_lines, struct mo_buf *b)
 {
 	struct json_object *plans = js_get(doc, "plans");
 	size_t n = MO_MIN(js_len(plans), (size_t)PLANS_SHOWN);
@@ -76,7 +132,9 @@ void plan_svg(struct json_object *doc, struct mo_buf *b)
 		gb_max = MO_MAX(gb_max, MO_MAX(js_real(p, "memory_gb.total"), js_real(p, "memory_gb.capacity")));
 		s_max = MO_MAX(s_max, js_real(p, "step_time_s.total"));
 	}
-	int height = 96 + (int)n * ROW;
+	int bars = 96 + (int)n * ROW, height = bars + (n_lines ? 26 : 0);
+	for (size_t i = 0; i < n_lines; i++)
+		height += (int)timeline_height(&lines[i]);
 	mo_buf_printf(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#111\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
 		      LEFT + WIDE + 150, height);
 	_cleanup_(mo_freep) char *title = mo_printf("%s x %s: memory per GPU (upper bar; red line = capacity) and step time (lower bar)", text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
@@ -85,5 +143,6 @@ void plan_svg(struct json_object *doc, struct mo_buf *b)
 	legend(b, "step", time_parts, ELEMENTSOF(time_parts), 54);
 	for (size_t i = 0; i < n; i++)
 		one_plan(b, js_at(plans, i), 86 + (double)i * ROW, gb_max, s_max);
+	pipelines(b, lines, n_lines, bars);
 	mo_buf_str(b, "</svg>\n");
 }

@@ -51,7 +51,7 @@ static const char *schedule_of(const struct recipe *r)
 	return r->parallelism.vpp > 1 ? "interleaved" : "1f1b";
 }
 
-static int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
+int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
 	const char *missing = !r->model ? "model" : r->seq == MO_NONE ? "batch.seq" : r->global_batch == MO_NONE ? "batch.global" : NULL;

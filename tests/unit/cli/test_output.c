@@ -113,13 +113,13 @@ static void picture(void **state)
 	struct mo_buf b = { 0 };
 	struct json_object *doc = json_tokener_parse("{\"hardware\":{\"gpu\":\"<mi&>\",\"gpus\":8},\"plans\":[{\"parallelism\":{\"tp\":1},\"fits\":true,\"memory_gb\":{\"total\":100.0,\"params\":60.0,\"grads\":40.0,"
 						     "\"capacity\":206.1},\"step_time_s\":{\"total\":2.0,\"compute\":2.0}}]}");
-	plan_svg(doc, &b);
+	plan_svg(doc, NULL, 0, &b);
 	assert_non_null(strstr(b.data, "&#60;mi&#38;&#62;"));
 	assert_null(strstr(b.data, "<mi&>"));
 	assert_non_null(strstr(b.data, "params 60.000 GB"));
 	assert_non_null(strstr(b.data, "capacity 206.1 GB"));
 	mo_buf_reset(&b);
-	plan_svg(NULL, &b);
+	plan_svg(NULL, NULL, 0, &b);
 	assert_non_null(strstr(b.data, "</svg>"));
 	mo_buf_done(&b);
 	json_object_put(doc);
