@@ -28,6 +28,8 @@ int main(void)
 		fflush(out);
 		nanosleep(&t, NULL);
 	}
+	free(line);
+	fclose(f);
 	while (getenv("REPLAY_HOLD"))
 		pause();
 	return status ? (int)strtol(status, NULL, 10) : 0;
