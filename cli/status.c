@@ -57,6 +57,8 @@ static void print_job(const struct cli *cli, struct json_object *j)
 		       json_object_get_boolean(js_get(j, "checkpoint.verified")) ? " verified" : "", text_or(js_str(j, "checkpoint.path")));
 	else
 		line("checkpoint", "none yet");
+	if (js_str(j, "checkpoint_every.text"))
+		line("interval", js_str(j, "checkpoint_every.text"));
 	print_times(j);
 	if (reason && *reason)
 		line("reason", reason);

@@ -250,17 +250,18 @@ const char *checkpoint_end_node(const struct job *j)
 
 /* ---- checkpoint.keep ---- */
 
-/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays, and so does the one that restart --from will load. */
+/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays, so does the one that restart --from will load, the one that is being verified, and the last one before a loss spike. */
 const struct checkpoint *checkpoint_surplus(const struct job *j)
 {
 	int64_t keep = j->spec.recipe.checkpoint.keep, n = 0;
 	int64_t asked = j->restart_from != MO_NONE ? checkpoint_newest_at_most(j, j->restart_from, false) : MO_NONE;
+	int64_t good = j->spike != MO_NONE ? checkpoint_newest_at_most(j, j->spike - 1, false) : MO_NONE;   /* the last one before the loss went wrong */
 	const struct checkpoint *oldest = NULL;
 
 	for (size_t i = 0; keep > 0 && i < j->n_checkpoints; i++) {
 		const struct checkpoint *c = &j->checkpoints[i];
 
-		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || (c->iteration == j->resume && j->iteration == MO_NONE))
+		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || c->iteration == good || c->iteration == j->verify || (c->iteration == j->resume && j->iteration == MO_NONE))
 			continue;
 		oldest = oldest ? oldest : c;
 		n++;

@@ -26,6 +26,46 @@ static void word(const struct job *j, const char *template, char ***argv, size_t
 	mo_strs_add(argv, n, b.data ? b.data : "");
 }
 
+/* One of the template's words with the interval in it. */
+static char *every_word(const char *template, size_t n, int64_t every)
+{
+	static const char hole[] = "{checkpoint.every}";
+	_cleanup_(mo_freep) char *word = mo_strndup(template, n);
+	char *at = strstr(word, hole);
+
+	return at ? mo_printf("%.*s%lld%s", (int)(at - word), word, (long long)every, at + strlen(hole)) : mo_strdup(word);
+}
+
+/* Word k of the command as it is now: checkpoint.every: auto follows what was measured since the command was made. NULL: it is not about that. */
+static char *every_now(const struct job *j, size_t k)
+{
+	int64_t planned = j->spec.recipe.checkpoint.every;
+	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)planned);
+
+	for (size_t i = 0; i < j->spec.engine.n_flags; i++) {
+		const struct kv *f = &j->spec.engine.flags[i];
+
+		if (!mo_streq(f->key, "checkpoint.every"))
+			continue;
+		for (const char *p = f->value; *p; p += strcspn(p, " "), p += *p == ' ') {
+			_cleanup_(mo_freep) char *old = every_word(p, strcspn(p, " "), planned), *pair = mo_printf("%s=%s", old, number);
+
+			if (mo_streq(j->spec.argv[k], pair))
+				return mo_printf("%s=%lld", old, (long long)j->every);
+			if (strstr(f->value, "{checkpoint.every}") ? mo_streq(j->spec.argv[k], old) : k > 0 && mo_streq(j->spec.argv[k - 1], old) && mo_streq(j->spec.argv[k], number))
+				return strstr(f->value, "{checkpoint.every}") ? every_word(p, strcspn(p, " "), j->every) : mo_printf("%lld", (long long)j->every);
+		}
+	}
+	return NULL;
+}
+
+static void add_word(const struct job *j, size_t k, char ***argv, size_t *n)
+{
+	_cleanup_(mo_freep) char *now = j->spec.recipe.checkpoint.automatic && j->every > 0 ? every_now(j, k) : NULL;
+
+	mo_strs_add(argv, n, now ? now : j->spec.argv[k]);
+}
+
 static void env_add(const struct env_item *items, size_t n_items, int layer, struct launch *ret)
 {
 	for (size_t i = 0; i < n_items; i++)
@@ -84,7 +124,7 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	ret->master_port = j->port;
 	ret->hold_ports = i == 0;
 	for (size_t k = 0; k < j->spec.n_argv; k++)
-		mo_strs_add(&ret->argv, &ret->n_argv, j->spec.argv[k]);
+		add_word(j, k, &ret->argv, &ret->n_argv);
 	for (size_t k = 0; j->resume >= 0 && k < j->spec.engine.n_resume; k++)
 		word(j, j->spec.engine.resume[k], &ret->argv, &ret->n_argv);
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)

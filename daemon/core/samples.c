@@ -6,6 +6,7 @@
 #include "lib/model/limits.h"
 
 #define RECENT 16
+#define SPIKE 3.0
 
 /* Above the limit every second one of the older half goes: recent iterations stay complete, old ones get coarser. Samples own nothing. */
 static void thin(struct job *j)
@@ -32,6 +33,39 @@ static void derive(const struct job *j, struct sample *s, const struct sample *b
 		s->tokens_per_s_per_gpu = (double)s->tokens * 1000.0 / s->step_ms / (double)job_gpus(j);
 	if (s->mfu == MO_NONE_F && s->tflops_per_gpu != MO_NONE_F && j->spec.peak_tflops > 0 && s->tflops_per_gpu <= j->spec.peak_tflops)   /* beyond it: a time that is none, of a dispatch */
 		s->mfu = s->tflops_per_gpu / j->spec.peak_tflops;
+}
+
+/* A loss that is no number, or more than SPIKE times the mean of those before it in this attempt. */
+static bool is_spike(const struct job *j, const struct sample *s)
+{
+	double sum = 0;
+	int n = 0;
+
+	if (s->loss == MO_NONE_F)
+		return s->nan != MO_NONE && s->nan > 0;
+	if (!isfinite(s->loss))
+		return true;
+	for (const struct sample *b = s; b > j->samples && n < RECENT; ) {
+		b--;
+		if (b->attempt != s->attempt)
+			break;
+		if (b->loss != MO_NONE_F && isfinite(b->loss)) {
+			sum += b->loss;
+			n++;
+		}
+	}
+	return n >= RECENT / 2 && sum > 0 && s->loss > SPIKE * sum / n;
+}
+
+/* The first of a row of bad ones counts: what is saved behind it is no better. */
+static void note_spike(struct job *j, size_t at)
+{
+	const struct sample *s = &j->samples[at];
+
+	if (!is_spike(j, s))
+		return;
+	if (j->spike == MO_NONE || s->iteration < j->spike || (s->iteration - j->spike > RECENT && at > 0 && !is_spike(j, s - 1)))
+		j->spike = s->iteration;
 }
 
 static void newest(struct job *j, const struct sample *s)
@@ -75,6 +109,7 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 	derive(j, s, at > 0 ? s - 1 : NULL);
 	if (at == j->n_samples - 1)
 		newest(j, s);
+	note_spike(j, at);
 	if (j->n_samples > MO_SAMPLES_MAX)
 		thin(j);
 }

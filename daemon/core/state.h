@@ -115,6 +115,9 @@ struct job {
 	int64_t check_attempt, check_until;
 	/* verification of the newest announced checkpoint, under way (verify.c): its iteration, MO_NONE = none; number of verifications so far; parts, and which of them are done */
 	int64_t verify, verify_serial, verify_parts, verify_done;
+	int64_t every;               /* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the recipe's */
+	int64_t n_saves;             /* saves whose time is in ledger[GPU_SAVE] */
+	int64_t spike;               /* iteration of the newest loss that was no number, or far above those before it; MO_NONE none */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {

@@ -2,6 +2,7 @@
  * the record and the state. It also keeps the indexes of struct core true and marks what the rules must look at.
  * A record of a version or content that this program does not understand is -EINVAL: the shell then refuses to start. */
 #include "daemon/core/inner.h"
+#include "daemon/core/interval.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -74,7 +75,7 @@ static void job_init(struct job *j, int64_t id, const struct submit *spec, int64
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
 	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
-	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = j->verify_serial = 0;
+	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = j->verify_serial = j->every = j->n_saves = 0;
 	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
 	j->not_before = 0;
 	j->resume = -1;
@@ -269,6 +270,17 @@ static void step_init(struct core *c, struct job *j, const struct place *p, cons
 		ids_add(&l->jobs, &l->n_jobs, j->id);
 }
 
+/* By what the attempts before have measured; an engine cannot change it while it runs. */
+static void every_set(const struct state *s, struct job *j)
+{
+	struct interval i;
+
+	mo_desc_init(&interval_desc, &i);
+	if (interval_of(s, j, &i))
+		j->every = i.next;
+	mo_desc_done(&interval_desc, &i);
+}
+
 static int on_place(struct core *c, const struct record *r)
 {
 	struct state *s = &c->state;
@@ -284,6 +296,7 @@ static int on_place(struct core *c, const struct record *r)
 	j->port = r->value;
 	s->next_port = r->value + 4;
 	j->restarts += r->flag;
+	every_set(s, j);
 	j->resume = r->iteration;
 	if (j->started_at == MO_NONE)
 		j->started_at = r->time;

@@ -123,9 +123,13 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 		if (!st->started)
 			j->n_started++;
 		break;
-	case NOTE_PHASE: phase_set(j, n->phase, at); break;
+	case NOTE_PHASE:
+		j->n_saves += n->phase == PHASE_SAVE && j->phase != PHASE_SAVE;
+		phase_set(j, n->phase, at);
+		break;
 	case NOTE_SAMPLE: on_sample(j, st, n, r->attempt, at, r->time, sample_time, told); break;
 	case NOTE_SAVING:
+		j->n_saves += j->phase != PHASE_SAVE;
 		phase_set(j, PHASE_SAVE, at);
 		checkpoint_note(j, n, r->time);
 		break;

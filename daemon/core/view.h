@@ -1,5 +1,6 @@
 /* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
+#include "daemon/core/interval.h"
 #include "daemon/core/state.h"
 
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
@@ -10,6 +11,7 @@ struct job_view {
 	int64_t created_at, started_at, ended_at; double eta_s; char *reason;
 	struct view_checkpoint *checkpoint;
 	char *user; int64_t priority; int phase; int64_t resume;
+	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check { char *check, *object, *state, *text, *next; int64_t since; char **evidence; size_t n_evidence; };

@@ -174,6 +174,16 @@ static const char *next_of(const struct job *j)
 	}
 }
 
+static void why_interval(const struct state *s, const struct job *j, struct why_view *w)
+{
+	struct interval i;
+
+	mo_desc_init(&interval_desc, &i);
+	if (interval_of(s, j, &i))
+		reason(w, "checkpoint-interval", "checkpoint.every: auto: %s", i.text);
+	mo_desc_done(&interval_desc, &i);
+}
+
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
 {
 	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], j->reason ? ": " : "", j->reason ? j->reason : "");
@@ -185,6 +195,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_silent(s, j, now, ret);
 		if (j->iteration != MO_NONE)
 			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
+		why_interval(s, j, ret);
 		break;
 	case JOB_RECOVERING:
 		if (j->failed)

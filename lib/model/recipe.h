@@ -29,6 +29,7 @@ struct recipe_env { char *name, *value, *file; };       /* file: read on the nod
 struct recipe_checkpoint {
 	char *dir;                                          /* NULL = none */
 	int64_t every;                                      /* iterations; MO_NONE = not given, 0 = auto (Young/Daly) */
+	bool automatic;                                     /* every was auto; the planner filled it in until saves are measured */
 	int64_t keep;                                       /* 0 = all */
 	char *verify;                                       /* marker sizes crc; default sizes */
 	int64_t resume;                                     /* -1 auto (default), -2 never, N >= 0 that iteration */

@@ -170,5 +170,6 @@ void plan_apply(const struct plan_doc *doc, struct recipe *r)
 		int64_t every = (int64_t)llround(doc->reliability.checkpoint_every_s / best->step_time_s.total);
 
 		r->checkpoint.every = MO_MAX(every, 1);
+		r->checkpoint.automatic = true;
 	}
 }

@@ -49,6 +49,7 @@ static void again(struct one *o, int64_t resume, int64_t keep)
 {
 	world_done(&o->w);
 	submit(o, resume, keep);
+	o->w.verify = keep > 0;   /* what is being verified is not removed */
 }
 
 static const struct job *job(const struct one *o)
@@ -377,7 +378,7 @@ static void keep_leaves_the_chosen_one(void **state)
 	save(o, 30);           /* the ranks save once more before they stop */
 	run(o, 3);
 	assert_int_equal(job(o)->state, JOB_STOPPING);
-	assert_int_equal(state_of(o, 10), CKPT_COMPLETE);
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
 	o->w.no_kill = false;
 	run(o, 5);
 	resumed(o, 2, 10);
@@ -509,7 +510,7 @@ static void keep_removes_what_this_job_wrote(void **state)
 	assert_int_equal(job(o)->resume, 5);
 	save(o, 10);
 	save(o, 20);
-	assert_int_equal(state_of(o, 10), CKPT_COMPLETE);
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
 	o->w.no_scan = true;
 	save(o, 30);
 	run(o, 3);
