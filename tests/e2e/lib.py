@@ -41,7 +41,7 @@ def clean_env(**extra):
     """The caller's environment without anything that would change what moectl does."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MOE_") and k not in ("XDG_CONFIG_HOME",)}
     env["HOME"] = os.environ.get("HOME", "/")
-    env["MOE_DATA_DIR"] = os.path.join(ROOT, "config")
+    env["MOE_DATA_DIR"] = os.environ.get("TEST_DATA_DIR", os.path.join(ROOT, "config"))
     env.update({k: v for k, v in extra.items() if v is not None})
     return env
 

@@ -174,4 +174,73 @@ def removal_that_was_cut_is_finished(top):
     need(os.path.exists(os.path.join(os.path.dirname(top), "precious")) and os.path.islink(os.path.join(top, "step_40")), "a link was followed")
 
 
-suite.main()
+# ---- a job ----
+
+PROGRAM = """import os, sys, time
+sys.path.insert(0, {fixtures!r})
+import checkpoints as f
+engine, top, out = f.ENGINES[{kind!r}], os.environ["MOE_CHECKPOINT_DIR"], {out!r}
+resume, rank = int(os.environ["MOE_RESUME_ITERATION"]), os.environ["RANK"]
+if rank == "0":
+    with open(out, "a") as o:
+        o.write("%d\\n" % resume)
+for i in range(max(resume, 0) + 1, 100000):
+    print("step %d loss 2.0" % i, flush=True)
+    if resume < 0 and i in (10, 20) and rank == "0":
+        f.OLD = time.time() - 100
+        engine.save(top, i, 4)
+        print("saved checkpoint %d %s" % (i, engine.at(top, i)), flush=True)
+    time.sleep(0.05)
+"""
+
+
+def engine_file(data, kind):
+    """The shipped layout of an engine under a program that plays it."""
+    with open(os.path.join(ROOT, "config/engines/command.yaml")) as f:
+        text = f.read().split("layout:")[0].replace("kind: command", "kind: fake-" + kind.split()[0])
+    with open(os.path.join(ROOT, "config/engines/%s.yaml" % kind.split()[0])) as f:
+        lines = f.read().split("\nlayout:\n")[1].split("\n")
+    layout = [x for n, x in enumerate(lines) if all(y.startswith("  ") for y in lines[:n + 1])]
+    with open(os.path.join(data, "engines/fake-%s.yaml" % kind.split()[0]), "w") as f:
+        f.write(text + "layout:\n" + "\n".join(layout) + "\n")
+
+
+@suite.test
+def recovery_passes_over_damage():
+    """For every engine's layout: a checkpoint is verified while the job runs, damaged afterwards; a killed rank is followed by a resume from the one before, and the ledger says why."""
+    import shutil
+    from lib import command_recipe, wait_until
+    from rig import Rig
+    with tempfile.TemporaryDirectory() as data:
+        shutil.copytree(os.path.join(ROOT, "config"), data, dirs_exist_ok=True)
+        kinds = [k for k in sorted(fixtures.ENGINES) if " " not in k]
+        for kind in kinds:
+            engine_file(data, kind)
+        os.environ["TEST_DATA_DIR"] = data
+        rig = Rig(nodes=2, gpus_per_node=2)
+        try:
+            rig.up()
+            for kind in kinds:
+                engine, top, out = fixtures.ENGINES[kind], os.path.join(rig.dir, kind), os.path.join(rig.dir, kind + ".resumed")
+                program = PROGRAM.format(fixtures=os.path.join(ROOT, "tests/fixtures"), kind=kind, out=out)
+                recipe = command_recipe("r-" + kind, ["/usr/bin/python3", "-c", program], gpus=4, steps=100000, checkpoint={"dir": top, "every": 10, "verify": "crc"})
+                job = rig.submit(recipe.replace('"kind": "command"', '"kind": "fake-%s"' % kind))
+                wait_until(lambda: {c["iteration"]: (c["state"], c["level"]) for c in rig.json("checkpoints", job)["items"]} == {10: ("verified", "crc"), 20: ("verified", "crc")}, 20,
+                           "%s: both are verified while it runs" % kind)
+                p = engine.at(top, 20, engine.shard)
+                st = os.stat(p)
+                fixtures.write(p, b"\0" * st.st_size)
+                rank = rig.json("ranks", job)["items"][1]
+                os.kill(rank["pid"], signal.SIGKILL)
+                wait_until(lambda: os.path.exists(out) and open(out).read().split() == ["-1", "10"], 40, "%s: resumed from 10" % kind)
+                torn = [c for c in rig.json("checkpoints", job)["items"] if c["iteration"] == 20][0]
+                equal(torn["state"], "torn", kind)
+                need("since it was verified" in torn["reason"] and engine.shard in torn["reason"], torn)
+                rig.run("cancel", job, "--now")
+        finally:
+            rig.down(check=False)
+            os.environ.pop("TEST_DATA_DIR")
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)

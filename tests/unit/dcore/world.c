@@ -292,7 +292,7 @@ static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const 
 		case CMD_STOP: case CMD_KILL: toy_end(w, t, c); break;
 		case CMD_FORGET: toy_forget(t, c->job, c->attempt); break;
 		case CMD_SCAN:
-			if (w->no_scan)
+			if (w->no_scan && c->only == MO_NONE)
 				break;
 			for (size_t k = 0; k < c->n_prune; k++)
 				for (size_t m = w->scan.n_items; m > 0; m--)
