@@ -91,6 +91,14 @@ double comm_cp(const struct shape *s)
 	return s->cp > 1 ? ring(s, (double)s->cp, (double)s->tp, bytes, false) : 0;
 }
 
+/* Copies of one token that travel the node's links: plain, each of the k routed rows; DeepEP, one per rank that has any of their experts, those from other nodes forwarded in the last one. */
+static double copies_near(const struct shape *s, double inside)
+{
+	double k = (double)s->model->moe->topk, x = (double)s->ep;
+
+	return (s->features.deepep ? x * (1 - pow(1 - 1 / x, k)) : k) * (inside - 1) / inside;
+}
+
 /* Copies of one token that leave the node. Plain: each of the k routed rows whose expert is elsewhere. DeepEP: one per node that has any of them, of at most group_limit nodes. */
 static double copies_out(const struct shape *s, double nodes)
 {
@@ -114,7 +122,7 @@ double comm_a2a(const struct shape *s)
 	if (!m->moe || x * y <= 1)
 		return 0;
 	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2, topk = (double)m->moe->topk, nodes = ceil(x / inside);
-	double near = row * topk * (inside - 1) / inside, far = row * copies_out(s, nodes), rate = s->a2a_curve ? curve_at(s->a2a_curve, row * topk) * 1e9 : nic(s) * k->a2a_nic_use;
+	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = s->a2a_curve ? curve_at(s->a2a_curve, row * topk) * 1e9 : nic(s) * k->a2a_nic_use;
 	/* On a mesh without a switch g of 8 GPUs reach only (g - 1) / 7 of the links. */
 	double reach = s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs ? (inside - 1) / (double)MO_MAX(s->gpu->domain_gpus - 1, 1) : 1;
 	double time = inside > 1 ? near / (links(s) * reach) : 0, peers = s->features.deepep ? inside + nodes : x;

@@ -57,6 +57,7 @@ static int parse(char *line, struct row *r)
 {
 	mo_desc_init(&gpu_type_desc, &r->gpu);
 	mo_desc_init(&recipe_model_desc, &r->model);
+	r->model.gated = true;
 	for (char *word; (word = strsep(&line, " \n"));) {
 		char *value = strchr(word, '=');
 

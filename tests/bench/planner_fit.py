@@ -9,8 +9,8 @@ import math, os, sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from planner_truth import Planner
 
-BOUNDS = {"gemm_use": (0.6, 1.0), "fp8_use": (0.4, 1.0), "grouped_use": (0.3, 1.0), "gemm_traffic": (0.1, 1.5), "kernel_s": (1e-6, 15e-6), "attention_use": (0.3, 1.3),
-          "portable_attention": (0.3, 1.0), "memory_use": (0.3, 0.95), "eager_passes": (1.0, 6.0), "permute_passes": (2.0, 16.0), "quantize_passes": (1.0, 12.0), "host_dense_s": (3e-4, 6e-3),
+BOUNDS = {"gemm_use": (0.6, 1.0), "fp8_use": (0.4, 1.0), "grouped_use": (0.3, 1.0), "gemm_traffic": (0.1, 1.5), "kernel_s": (1e-6, 10e-6), "attention_use": (0.3, 1.3),
+          "portable_attention": (0.3, 1.0), "memory_use": (0.3, 0.95), "eager_passes": (1.0, 6.0), "permute_passes": (2.0, 12.0), "quantize_passes": (1.0, 12.0), "host_dense_s": (3e-4, 6e-3),
           "host_moe_s": (1e-3, 2e-2), "host_expert_s": (1e-4, 3e-3), "nic_use": (0.4, 0.95), "a2a_nic_use": (0.2, 1.0), "tp_exposed": (0.3, 1.0), "p2p_exposed": (0.1, 1.0), "fsdp_hidden": (0.3, 0.95), "dp_hidden": (0.2, 1.0), "noise": (0.0, 0.03)}
 
 
