@@ -36,20 +36,41 @@ static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 
-/* A plan with given sizes is no search: it takes microseconds. NULL without a model and a GPU. */
+/* A plan with given sizes is no search: it takes a millisecond. False without a model and a GPU; ret must be initialised. */
+static bool plan_given(const struct recipe *r, struct plan_doc *ret)
+{
+	_cleanup_(gpu_done) struct gpu_type gpu;
+	const struct plan_options one = { .top = 1 };
+
+	mo_desc_init(&gpu_type_desc, &gpu);
+	return r->model && r->gpu && !r->parallelism.automatic && gpu_type_load(r->gpu, &gpu, NULL) >= 0 && plan_make(r, &gpu, &one, ret, NULL) >= 0;
+}
+
 static char *plan_of(const struct recipe *r)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
-	_cleanup_(gpu_done) struct gpu_type gpu;
-	const struct plan_options one = { .top = 1 };
 	struct mo_buf b = {0};
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	mo_desc_init(&gpu_type_desc, &gpu);
-	if (!r->model || !r->gpu || r->parallelism.automatic || gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, &doc, NULL) < 0)
+	if (!plan_given(r, &doc))
 		return NULL;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	return mo_buf_take(&b);
+}
+
+/* false after 422. */
+static bool admit(struct http_request *r, struct submit *spec)
+{
+	_cleanup_(doc_done) struct plan_doc doc;
+	_cleanup_(mo_freep) char *text = NULL;
+
+	mo_desc_init(&plan_doc_desc, &doc);
+	enum plan_verdict verdict = plan_given(&spec->recipe, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
+	if (verdict == PLAN_REFUSE)
+		http_problem(r, 422, "%s", text);
+	if (verdict == PLAN_WARN)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+	return verdict != PLAN_REFUSE;
 }
 
 /* What a submit still needs when its recipe is read. plan: from the helper, NULL when none was needed. */
@@ -179,6 +200,10 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	struct submit *spec = spec_make(m, r, body, n);
 	if (!spec)
 		return;
+	if (!admit(r, spec)) {
+		mo_desc_free(&submit_desc, spec);
+		return;
+	}
 	identify(m, http_caller(r), spec, key, body, n);
 	if (mo_streq(spec->user, "root") && !spec->allow_root) {
 		mo_desc_free(&submit_desc, spec);

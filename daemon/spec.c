@@ -99,10 +99,12 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 		return r;
 	if (doc.n_plans == 0)
 		return mo_error_set(err, -EINVAL, "the planner found no plan");
-	const struct plan_memory *need = &doc.plans[0].memory_gb;
-	if (s->recipe.parallelism.automatic && !doc.plans[0].fits)
-		return mo_error_set(err, -EINVAL, "parallelism: auto: nothing fits on %lld x %s: the best plan needs %.1f GB of %.1f GB; use more GPUs, a smaller batch.micro or recompute: full",
-				    (long long)s->recipe.gpus, s->recipe.gpu, need->total, need->capacity);
+	_cleanup_(mo_freep) char *text = NULL;
+	enum plan_verdict verdict = s->recipe.parallelism.automatic ? plan_admit(&s->recipe, &doc, &text) : PLAN_ADMIT;    /* given sizes were looked at before */
+	if (verdict == PLAN_REFUSE)
+		return mo_error_set(err, -EINVAL, "%s", text);
+	if (verdict == PLAN_WARN)
+		mo_strs_add(&s->warnings, &s->n_warnings, text);
 	plan_apply(&doc, &s->recipe);
 	clear_resolved(s);
 	return spec_resolve(s, err);

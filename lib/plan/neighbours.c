@@ -89,6 +89,54 @@ void search_neighbours(const struct shape *s, struct plan *p)
 		compare(&other, what, p);
 }
 
+/* The fastest of the plans that differ in one choice and fit. */
+struct nearest { const struct shape *s; double step; char *text; };
+
+static void consider_near(struct nearest *n, struct shape *other, const char *choice, const char *value)
+{
+	struct plan q = { 0 };
+
+	if (!legal_with(other))
+		return;
+	memory_of(other, &q.memory_gb);
+	time_of(other, &q);
+	if (q.memory_gb.total > q.memory_gb.capacity || (n->text && q.step_time_s.total >= n->step))
+		return;
+	free(n->text);
+	n->step = q.step_time_s.total;
+	n->text = mo_printf("nearest plan that fits: %s %s, %.1f GB, step %.3g s", choice, value, q.memory_gb.total, q.step_time_s.total);
+}
+
+void search_nearest(const struct shape *s, struct plan *p)
+{
+	static const char *const levels[] = { "selective", "full" }, *const shardings[] = { "zero1", "zero2", "zero3" };
+	struct nearest n = { .s = s };
+
+	for (size_t i = 0; i < ELEMENTSOF(choices); i++)
+		for (int64_t v = 1; v <= MO_MIN(s->gpus, 1024); v++) {
+			struct shape other = *s;
+			_cleanup_(mo_freep) char *value = mo_printf("%lld", (long long)v);
+
+			*(int64_t *)((char *)&other + choices[i].at) = v;
+			other.stage_layers = s->pp == other.pp && s->vpp == other.vpp ? s->stage_layers : NULL;
+			consider_near(&n, &other, choices[i].name, value);
+		}
+	for (size_t i = 0; i < ELEMENTSOF(levels); i++) {
+		struct shape other = *s;
+
+		other.recompute = levels[i];
+		consider_near(&n, &other, "recompute", levels[i]);
+	}
+	for (size_t i = 0; i < ELEMENTSOF(shardings); i++) {
+		struct shape other = *s;
+
+		other.sharding = shardings[i];
+		consider_near(&n, &other, "sharding", shardings[i]);
+	}
+	mo_strs_add(&p->notes, &p->n_notes, n.text ? n.text : "no plan that differs in one choice fits: parallelism: auto searches all, or use more GPUs");
+	free(n.text);
+}
+
 int search_nothing(const struct shape *base, struct mo_error *err)
 {
 	int64_t node = MO_MAX(base->gpu->domain_gpus, 1), gpus = MO_MAX(base->gpus / node * node, 1), batch = (base->global + gpus - 1) / gpus * gpus;

@@ -55,6 +55,10 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 /* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
 void plan_apply(const struct plan_doc *doc, struct recipe *r);
 
+/* Admission: refused is only what exceeds memory by its states alone; what does not fit otherwise is a warning with the table and the nearest plan that fits. *ret_text: NULL when it fits. */
+enum plan_verdict { PLAN_ADMIT, PLAN_WARN, PLAN_REFUSE };
+enum plan_verdict plan_admit(const struct recipe *r, const struct plan_doc *doc, char **ret_text);
+
 /* Parameter counts of a model (params.c). */
 struct params {
 	double attention;                    /* weights of one layer's attention, norms included */

@@ -3,11 +3,15 @@
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 
+/* Step time for the order of plans: placement counts. */
+double search_rank(const struct shape *s, double step_s);
 /* Divides GPUs, model and batch, and the schedule has this shape. */
 bool search_legal(const struct shape *s);
 /* Notes: what the next smaller and larger legal value of each choice would cost. */
 void search_neighbours(const struct shape *s, struct plan *p);
 /* Note: GPUs that hold the model once, and whether the experts' exchanges stay inside a node. */
 void plan_note_replica(const struct shape *s, struct plan *p);
+/* Note: the fastest plan that differs in one choice and fits. */
+void search_nearest(const struct shape *s, struct plan *p);
 /* -EINVAL with the nearest numbers of GPUs and batch that can be divided. */
 int search_nothing(const struct shape *base, struct mo_error *err);

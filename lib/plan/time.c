@@ -9,10 +9,27 @@
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
 #define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
+/* Is the engine told this flag in engine.args? Dashes and underscores are alike. */
+static bool flag_on(const struct recipe_engine *e, const char *name)
+{
+	for (size_t i = 0; i < e->n_args; i++) {
+		const char *key = e->args[i].key ? e->args[i].key + strspn(e->args[i].key, "-") : "", *n = name;
+
+		while (*key && *n && (*key == '-' ? '_' : *key) == *n) {
+			key++;
+			n++;
+		}
+		if (!*key && !*n)
+			return !e->args[i].value || mo_streq(e->args[i].value, "true");
+	}
+	return false;
+}
+
 struct shape_features shape_features_of(const struct recipe *r)
 {
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
+	f.small_optimizer = flag_on(&r->engine, "use_precision_aware_optimizer");
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
 		bool on = mo_streq(value, "true");
