@@ -2,7 +2,7 @@
 .PHONY: bench
 bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner
 	@$(if $(B),$(if $(filter-out planner,$(B)),BUILD=$(BUILD) tests/bench/bench.py $(filter-out planner,$(B)),:),BUILD=$(BUILD) tests/bench/bench.py)
-	@$(if $(B),$(if $(filter planner,$(B)),BUILD=$(BUILD) tests/bench/planner.py,:),BUILD=$(BUILD) tests/bench/planner.py)
+	@$(if $(B),$(if $(filter planner,$(B)),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py,:),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py)
 $(BUILD)/tests/bench/load: tests/bench/load.c
 	$(call say,LINK $@)
 	@mkdir -p $(@D)
