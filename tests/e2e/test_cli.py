@@ -726,7 +726,9 @@ def anchors_calibrate(_):
     run = {"recipe": yaml.safe_load(open(recipe)), "measured": {"step_time_s": plan["step_time_s"]["total"] * 1.25, "memory_gb": plan["memory_gb"]["total"]}}
     json.dump({"anchor": 1, "runs": [run]}, open(anchor, "w"))
     doc = json.loads(moectl("plan", recipe, "--anchor", anchor, "--json").stdout)["plans"][0]
-    need(abs(doc["step_time_s"]["total"] / plan["step_time_s"]["total"] - 1.25) < 1e-6, lambda: "step %s, uncalibrated %s" % (doc["step_time_s"], plan["step_time_s"]))
+    ratio = doc["step_time_s"]["total"] / plan["step_time_s"]["total"]        # one run moves the plan most of the way: runs of a stack scatter too
+    need(1.15 < ratio < 1.25, lambda: "step %s, uncalibrated %s" % (doc["step_time_s"], plan["step_time_s"]))
+    need(doc["error_pct"] < plan["error_pct"], lambda: "error %s %%, uncalibrated %s %%" % (doc["error_pct"], plan["error_pct"]))
     need(any("calibrated" in n for n in doc["notes"]), "no note")
     json.dump({"runs": []}, open(anchor, "w"))
     error_line(moectl("plan", recipe, "--anchor", anchor, check=False), 2, "a file that is no anchor")

@@ -1,0 +1,245 @@
+/* Step time of one plan: what must hold whatever the constants, and exchanges by hand. How close plans are to measured runs: test_truth.c and `make bench B=planner`. */
+#include "tests/unit/unit.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/plan/parts.h"
+#include "lib/recipe/recipe_file.h"
+
+static struct recipe_model model;
+static struct gpu_type gpu;
+
+static struct shape shape(const char *name, const char *on, int64_t gpus, int64_t tp, int64_t pp, int64_t ep)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	mo_desc_done(&recipe_model_desc, &model);
+	mo_desc_done(&gpu_type_desc, &gpu);
+	mo_desc_init(&recipe_model_desc, &model);
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if (model_load(name, &model, &err) < 0 || gpu_type_load(on, &gpu, &err) < 0)
+		fail_msg("%s", err.text);
+	int64_t dp = gpus / (tp * pp);
+
+	return (struct shape){ .model = &model, .gpu = &gpu, .precision = "bf16", .schedule = "1f1b", .recompute = "none", .sharding = "zero1", .gpus = gpus, .tp = tp, .pp = pp, .vpp = 1, .ep = ep,
+			       .etp = 1, .cp = 1, .dp = dp, .micro = 1, .global = 16 * dp, .seq = 4096, .nic_gbps = 400 };
+}
+
+static void within(const char *what, double value, double expected, double fraction)
+{
+	if (!(fabs(value - expected) <= fraction * fabs(expected)))
+		fail_msg("%s: %.10g is not within %g %% of %.10g", what, value, fraction * 100, expected);
+}
+
+static struct plan planned(struct shape s)
+{
+	struct plan p = { 0 };
+	const struct plan_time *t = &p.step_time_s;
+
+	time_of(&s, &p);
+	within("parts", t->compute + t->a2a + t->pp + t->dp + t->cp + t->tp + t->optimizer + t->launch, t->total, 1e-9);
+	return p;
+}
+
+static double step(struct shape s)
+{
+	return planned(s).step_time_s.total;
+}
+
+/* Forward and backward FLOPs of the kernels cannot be faster than the peak. */
+static void never_above_peak(void **state)
+{
+	static const char *const precisions[] = { "bf16", "fp8" };
+
+	for (size_t i = 0; i < ELEMENTSOF(precisions); i++) {
+		struct shape s = shape("llama3-70b", "h100", 64, 4, 4, 1);
+
+		s.precision = precisions[i];
+		for (s.micro = 1; s.micro <= 16; s.micro *= 2) {
+			s.global = 16 * s.dp * s.micro;
+			assert_true(planned(s).mfu > 0.05 && planned(s).mfu < 1);
+		}
+	}
+}
+
+static void features_help(void **state)
+{
+	struct shape s = shape("deepseek-v2", "mi355x", 64, 1, 4, 16), t = s;
+	double plain = step(s), last;
+
+	t.features.deepep = true;
+	assert_true(step(t) < plain);
+	last = step(t);
+	t.features.sync_free = 1;
+	assert_true(step(t) < last);
+	for (int64_t stage = 2; stage <= 3; stage++) {
+		last = step(t);
+		t.features.sync_free = stage;
+		assert_true(step(t) <= last);
+	}
+	t = s;
+	t.features.overlap_a2a = true;
+	assert_true(step(t) < plain);
+	t = s;
+	t.features.fused_loss = true;
+	assert_true(step(t) < plain);
+	t = s;
+	t.ep = 8;                        /* inside the node, exchanges leave the host as the slowest */
+	t.features.deepep = true;
+	last = step(t);
+	t.features.expert_launches = true;
+	assert_true(step(t) > last);
+	last = step(t);
+	t.features.bound = true;         /* binding shortens launches, and here they set the pace */
+	assert_true(step(t) < last);
+	t = s;
+	t.features.late_reduce = true;
+	assert_true(step(t) > plain);
+	t = s;
+	t.features.eager = true;
+	assert_true(step(t) > plain);
+}
+
+static void work_costs(void **state)
+{
+	struct shape s = shape("mixtral-8x22b", "mi300x", 64, 2, 4, 4), t = s;
+	double base = step(s), mfu = planned(s).mfu;
+
+	t.recompute = "full";
+	assert_true(step(t) > 1.15 * base && step(t) < 1.45 * base);
+	t.features.recompute_layers = 7;             /* of 14 per stage */
+	assert_true(step(t) > base);
+	double half = step(t);
+
+	t.features.recompute_layers = 0;
+	assert_true(half < step(t));
+	t = s;
+	t.global *= 2;
+	assert_true(step(t) > 1.6 * base && step(t) < 2 * base);    /* the bubble is the same */
+	t = s;
+	t.micro = 2;
+	t.global *= 2;
+	assert_true(planned(t).mfu > mfu);                          /* larger GEMMs */
+	t = s;
+	t.precision = "fp8";
+	assert_true(step(t) < base);
+	t = s;
+	t.nic_gbps = 800;
+	assert_true(step(t) < base);
+	gpu.scaleup_gbs *= 2;
+	assert_true(step(s) < base);
+}
+
+/* At one sequence per micro-batch the host sets the pace of DeepSeek-V2-Lite with one launch per expert: 0.385 s per micro-batch for 1 and nearly as much for 2 (AMD, MI355X). */
+static void launch_floor(void **state)
+{
+	struct shape s = shape("deepseek-v2-lite", "mi355x", 8, 1, 1, 8);
+
+	s.features.expert_launches = true;
+	s.global = 8 * 8;
+	struct plan one = planned(s);
+
+	within("one sequence", one.step_time_s.total / 8, 0.385, 0.25);
+	assert_true(one.step_time_s.launch > 0.3 * one.step_time_s.total);
+	s.micro = 2;
+	s.global *= 2;
+	assert_true(step(s) < 1.15 * one.step_time_s.total);
+	s.micro = 12;
+	s.global *= 6;
+	assert_true(planned(s).step_time_s.launch < 0.2 * step(s));
+}
+
+/* k routed rows leave the node for each expert that is elsewhere; DeepEP sends a token once per node, to group_limit nodes at most. */
+static void exchanges(void **state)
+{
+	struct shape s = shape("deepseek-v3", "h800", 128, 1, 1, 64);
+	const struct plan_constants *k = &plan_constants;
+	double row = 4096.0 * 7168 * 2, nodes = 8, rate = 50e9 * k->a2a_nic_use, far = row * 8 * 7 / 8 / rate;
+
+	within("plain", comm_a2a(&s), 2 * (far + k->collective_s + 64 * k->a2a_peer_s), 1e-9);
+	s.features.deepep = true;
+	far = row * nodes * (1 - pow(1 - 1 / nodes, 8)) * 7 / 8 / rate;
+	within("once per node", comm_a2a(&s), 2 * (far + k->collective_s + (8 + nodes) * k->a2a_peer_s), 1e-9);
+	s.features.group_limit = 4;
+	far = row * 4 * 7 / 8 / rate;
+	within("four nodes at most", comm_a2a(&s), 2 * (far + k->collective_s + (8 + nodes) * k->a2a_peer_s), 1e-9);
+	s.ep = 8;
+	double inside = comm_a2a(&s);
+
+	s.ep = 16;
+	assert_true(comm_a2a(&s) > inside);
+	s.ep = 1;
+	assert_true(comm_a2a(&s) == 0);
+	/* Two of the eight GPUs of a mesh reach each other by one link of seven. */
+	s = shape("deepseek-v3", "mi300x", 64, 1, 1, 2);
+	within("one link", comm_a2a(&s), 2 * (row * 8 / 2 / (64e9 * k->scaleup_use) + k->collective_s + 2 * k->a2a_peer_s), 1e-9);
+	/* A tensor parallel group over two nodes goes at the rate of eight NICs. */
+	s = shape("llama3-70b", "h100", 64, 8, 1, 1);
+	double near = comm_tp(&s);
+
+	s.tp = 16;
+	s.dp = 4;
+	assert_true(comm_tp(&s) > near);
+	assert_true(comm_cp(&s) == 0 && comm_p2p(&s) == 0);
+}
+
+static void measured_curves(void **state)
+{
+	static const char text[] = "# nThread 1 nGpus 8\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+				   "     1048576        262144     float     sum      -1    120.0    8.74   15.29      0    119.0    8.81   15.42      0\n"
+				   "    16777216       4194304     float     sum      -1    210.0   79.89  139.81      0    211.0   79.51  139.15      0\n"
+				   "   268435456      67108864     float     sum      -1   1500.0  178.96  313.17      0   1501.0  178.84  312.97      0\n# Avg bus bandwidth    : 156.0\n";
+	struct curve c;
+
+	assert_true(curve_parse(text, &c));
+	assert_int_equal(c.n, 3);
+	within("first", curve_at(&c, 1048576), 15.29, 1e-9);
+	within("last", curve_at(&c, 1e12), 313.17, 1e-9);
+	within("between", curve_at(&c, 4194304), sqrt(15.29 * 139.81), 1e-6);
+	within("below", curve_at(&c, 524288), 15.29 / 2, 1e-9);           /* takes as long as the smallest */
+	assert_false(curve_parse("no table\n1 2 3\n", &c));
+	assert_false(curve_parse("", &c));
+	assert_true(curve_parse(text, &c));
+	struct shape s = shape("llama3-70b", "mi300x", 64, 1, 1, 1);
+	double before = comm_grads(&s, 1e9, 0);
+
+	for (size_t i = 0; i < c.n; i++)
+		c.points[i].gbs /= 100;
+	s.reduce_curve = &c;
+	assert_true(comm_grads(&s, 1e9, 0) > 2 * before);
+}
+
+/* The reduction of FSDP's gathers with more computing per layer, and once per step behind a pipeline. */
+static void fsdp(void **state)
+{
+	struct shape s = shape("llama3-70b", "mi300x", 64, 1, 1, 1), one;
+	double hidden, seen;
+
+	s.sharding = "zero3";
+	s.recompute = "full";
+	s.micro = 1;
+	s.seq = 512;
+	seen = step(s) / 512;
+	s.seq = 8192;
+	hidden = step(s) / 8192;
+	assert_true(seen > 1.3 * hidden);
+	one = s;
+	one.nic_gbps = 50;
+	assert_true(step(one) > step(s));
+}
+
+int main(void)
+{
+	mo_desc_init(&recipe_model_desc, &model);
+	mo_desc_init(&gpu_type_desc, &gpu);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges),
+		cmocka_unit_test(measured_curves), cmocka_unit_test(fsdp),
+	};
+	int r = cmocka_run_group_tests(tests, NULL, NULL);
+
+	mo_desc_done(&recipe_model_desc, &model);
+	mo_desc_done(&gpu_type_desc, &gpu);
+	return r;
+}
