@@ -50,7 +50,7 @@ MUTANTS = [
     ("manifest not compared", "daemon/core/commands.c", "		if (!c->manifest || c->state", "		if (c->manifest || c->state", [unit("dcore", "test_verify"), SIM]),
     ("every manifest taken for the same", "agent/ckpt/scan.c", "reason = mo_streq(digest, known->manifest) ? ", "reason = mo_streq(digest, digest) ? ", [e2e("test_checkpoints.py")]),
     ("last good checkpoint removed", "daemon/core/checkpoints.c", "c->iteration == good || ", "good == INT64_MAX || ", [unit("dcore", "test_interval")]),
-    ("interval changed while it runs", "daemon/core/update.c", "	every_set(s, j);\n", "", [unit("dcore", "test_interval")]),
+    ("measured interval not applied", "daemon/core/update.c", "	every_set(s, j);\n", "", [unit("dcore", "test_interval")]),
     ("part counted twice", "daemon/core/verify.c", "j->verify_done |= 1LL << part;", "j->verify_done = (1LL << j->verify_parts) - 1;", [unit("dcore", "test_verify")]),
     ("shell's signal taken for an exit", "daemon/core/recovery.c", "return k->exit->code > 128 && ", "return k->exit->code > 255 && ", [unit("dcore", "test_recovery")]),
     ("cordon cap ignored", "daemon/core/cordon.c", "if (t->core->n_cordoned >= cordon_cap(t->core)) {", "if (t->core->n_cordoned >= t->core->state.n_nodes) {", [unit("dcore", "test_health"), SIM]),

@@ -26,6 +26,8 @@ static void submit(struct one *o, bool automatic, const char *flag, int64_t keep
 	f = MO_ADD(&spec.engine, flags, &kv_desc);
 	f->key = mo_strdup("checkpoint.every");
 	f->value = mo_strdup(flag);
+	for (size_t i = 0; i < spec.n_argv; i++)
+		free(spec.argv[i]);
 	free(spec.argv);
 	spec.argv = NULL;
 	spec.n_argv = 0;
