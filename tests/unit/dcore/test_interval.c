@@ -175,6 +175,7 @@ static void the_last_good_one_is_kept(void **state)
 	struct one o;
 
 	begin(&o, false, "--save-interval", 2);
+	o.w.verify = true;     /* what is being verified is kept too */
 	save(&o, 4);
 	for (int64_t i = 5; i < 20; i++)
 		iterate(&o, i, i == 18 ? NAN : 2.0);
@@ -184,9 +185,9 @@ static void the_last_good_one_is_kept(void **state)
 		save(&o, i);
 	}
 	assert_int_equal(job(&o)->spike, 18);
-	assert_int_equal(checkpoint_find(job(&o), 4)->state, CKPT_COMPLETE);
+	assert_int_equal(checkpoint_find(job(&o), 4)->state, CKPT_VERIFIED);
 	assert_int_equal(checkpoint_find(job(&o), 20)->state, CKPT_DELETED);
-	assert_int_equal(checkpoint_find(job(&o), 23)->state, CKPT_COMPLETE);
+	assert_int_equal(checkpoint_find(job(&o), 23)->state, CKPT_VERIFIED);
 	world_done(&o.w);
 }
 
