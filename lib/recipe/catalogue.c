@@ -10,6 +10,8 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/keys.h"
 
+#define NAMES_LISTED_MAX 24
+
 static void closedirp(DIR **d)
 {
 	if (*d)
@@ -43,6 +45,29 @@ int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *e
 	return mo_error_set(err, -EINVAL, "%s:%lld:%lld: %s", path, (long long)e->items[0].line, (long long)e->items[0].column, e->items[0].text);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* "there are: a, b, c"; NULL for a long catalogue. */
+static char *names_of(const char *dir)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	char **names = NULL;
+	size_t n = 0;
+
+	mo_data_names(dir, &names, &n);
+	if (n)
+		qsort(names, n, sizeof(*names), by_name);
+	for (size_t i = 0; i < n; i++) {
+		mo_buf_printf(&b, "%s%s", i ? ", " : "there are: ", names[i]);
+		free(names[i]);
+	}
+	free(names);
+	return n && n <= NAMES_LISTED_MAX ? mo_buf_take(&b) : NULL;
+}
+
 struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name), *path = mo_data_file(file);
@@ -51,6 +76,9 @@ struct ynode *catalogue_open(const char *dir, const char *what, const char *name
 
 	if (!path) {
 		_cleanup_(mo_freep) char *hint = catalogue_near(dir, name);
+
+		if (!hint)
+			hint = names_of(dir);
 
 		mo_error_set(err, -ENOENT, "unknown %s '%s': there is no config/%s", what, name, file);
 		if (hint)

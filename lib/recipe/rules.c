@@ -37,6 +37,25 @@ void rules_warn(struct rules *k, const char *fmt, ...)
 	mo_strs_add(k->warnings, k->n_warnings, text);
 }
 
+/* "6 or 8": the divisors of a number next to the one that was wished. */
+static char *near_divisors(int64_t wished, int64_t of)
+{
+	int64_t below = MO_MIN(wished, of), above = wished;
+
+	while (below > 1 && of % below)
+		below--;
+	while (above < of && above < 64 * wished && of % above)
+		above++;
+	return below >= 1 && above <= of && above > below && of % above == 0 ? mo_printf("%lld or %lld", LL(below), LL(above)) : mo_printf("%lld", LL(MO_MAX(below, 1)));
+}
+
+static char *near_multiples(int64_t wished, int64_t unit)
+{
+	int64_t below = wished / unit * unit;
+
+	return below > 0 ? mo_printf("%lld or %lld", LL(below), LL(below + unit)) : mo_printf("%lld", LL(unit));
+}
+
 /* tp, pp and cp one after the other must divide the GPUs; what is left is dp. False = no sharding to go on with. */
 static bool check_world(struct rules *k)
 {
@@ -51,7 +70,9 @@ static bool check_world(struct rules *k)
 			continue;
 		mo_buf_printf(&product, "%s%s %lld", product.len ? " x " : "", sizes[i].name, LL(sizes[i].n));
 		if (left % sizes[i].n) {
-			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), NULL, "%s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs",
+			_cleanup_(mo_freep) char *near = near_divisors(sizes[i].n, left), *hint = mo_printf("%s %s would", sizes[i].name, near);
+
+			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs",
 				  product.data, LL(r->gpus));
 			return false;
 		}
@@ -71,20 +92,24 @@ static void check_experts(struct rules *k)
 	const struct recipe_parallelism *p = &k->recipe->parallelism;
 	const struct recipe_model *m = k->recipe->model;
 	int64_t stage = k->recipe->gpus / p->pp;
+	_cleanup_(mo_freep) char *by_model = m && m->moe ? near_divisors(p->ep, m->moe->experts) : NULL, *by_stage = near_divisors(p->ep, MO_MAX(stage / p->etp, 1)), *by_gpus = near_divisors(p->etp, stage);
+	_cleanup_(mo_freep) char *by_width = m && m->moe ? near_divisors(p->etp, m->moe->ffn) : NULL;
+	_cleanup_(mo_freep) char *use_model = mo_printf("use %s", by_model ? by_model : "1"), *use_stage = mo_printf("use %s", by_stage), *use_gpus = mo_printf("use %s", by_gpus);
+	_cleanup_(mo_freep) char *use_width = mo_printf("use %s", by_width ? by_width : "1");
 
 	if (m && !m->moe && (p->ep > 1 || p->etp > 1))
 		errors_at(k->errors, PLACE(k, p->ep > 1 ? "parallelism.ep" : "parallelism.etp"), NULL, "parallelism.%s: the model has no experts: use 1", p->ep > 1 ? "ep" : "etp");
 	else if (m && m->moe && m->moe->experts % p->ep)
-		errors_at(k->errors, PLACE(k, "parallelism.ep"), NULL, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_model, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
 	if (stage % p->etp)
-		errors_at(k->errors, PLACE(k, "parallelism.etp"), NULL, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_gpus, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
 	else if (stage / p->etp % p->ep)
-		errors_at(k->errors, PLACE(k, "parallelism.ep"), NULL,
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_stage,
 			  p->etp > 1 ? "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp) by etp"
 				     : "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp)",
 			  LL(p->ep), LL(stage / p->etp));
 	if (m && m->moe && m->moe->ffn % p->etp)
-		errors_at(k->errors, PLACE(k, "parallelism.etp"), NULL, "parallelism.etp: %lld does not divide the experts' width %lld", LL(p->etp), LL(m->moe->ffn));
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_width, "parallelism.etp: %lld does not divide the experts' width %lld", LL(p->etp), LL(m->moe->ffn));
 }
 
 static void check_pipeline(struct rules *k)
@@ -113,16 +138,21 @@ static void check_width(struct rules *k)
 	const struct recipe_model *m = r->model;
 	int64_t tp = r->parallelism.tp;
 
+	_cleanup_(mo_freep) char *cp = r->seq != MO_NONE ? near_divisors(r->parallelism.cp, r->seq) : NULL, *use_cp = mo_printf("use %s", cp ? cp : "1");
+
 	if (r->seq != MO_NONE && r->seq % r->parallelism.cp)
-		errors_at(k->errors, PLACE(k, "parallelism.cp"), NULL, "parallelism.cp: %lld does not divide batch.seq %lld", LL(r->parallelism.cp), LL(r->seq));
+		errors_at(k->errors, PLACE(k, "parallelism.cp"), use_cp, "parallelism.cp: %lld does not divide batch.seq %lld", LL(r->parallelism.cp), LL(r->seq));
 	if (!m)
 		return;
+	int64_t kv = !m->mla && m->kv_heads != MO_NONE ? m->kv_heads : m->heads, of = m->heads % tp ? m->heads : kv % tp ? kv : m->ffn != MO_NONE ? m->ffn : 1;
+	_cleanup_(mo_freep) char *near = near_divisors(tp, of), *use = mo_printf("use %s", near);
+
 	if (m->heads % tp)
-		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's %lld attention heads", LL(tp), LL(m->heads));
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), use, "parallelism.tp: %lld does not divide the model's %lld attention heads", LL(tp), LL(m->heads));
 	else if (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % tp)
-		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's %lld key-value heads", LL(tp), LL(m->kv_heads));
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), use, "parallelism.tp: %lld does not divide the model's %lld key-value heads", LL(tp), LL(m->kv_heads));
 	else if (m->ffn != MO_NONE && m->ffn % tp)
-		errors_at(k->errors, PLACE(k, "parallelism.tp"), NULL, "parallelism.tp: %lld does not divide the model's feed-forward width %lld", LL(tp), LL(m->ffn));
+		errors_at(k->errors, PLACE(k, "parallelism.tp"), use, "parallelism.tp: %lld does not divide the model's feed-forward width %lld", LL(tp), LL(m->ffn));
 }
 
 /* global = micro x dp x a whole number of micro-batches. */
@@ -147,7 +177,9 @@ static void check_batch(struct rules *k, bool world_ok)
 		return;
 	}
 	if (r->global_batch % (micro * dp)) {
-		errors_at(k->errors, place, NULL, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * dp), *use = mo_printf("use %s", near);
+
+		errors_at(k->errors, place, use, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
 		return;
 	}
 	if (r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % r->parallelism.pp)
