@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/drift.h"
 #include "cli/output.h"
 #include "cli/value.h"
 
@@ -41,7 +42,7 @@ static void next_step(const char *id, const char *state)
 		printf("\nnext: moectl why %s, moectl logs %s\n", id, id);
 }
 
-static void print_job(const struct cli *cli, struct json_object *j)
+static void print_job(struct cli *cli, struct json_object *j)
 {
 	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"), *id = text_or(js_str(j, "id"));
 	int64_t checkpoint = js_int(j, "checkpoint.iteration");
@@ -51,6 +52,8 @@ static void print_job(const struct cli *cli, struct json_object *j)
 	line("progress", progress && *progress ? progress : "no iteration yet");
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
+	if (js_int(j, "iteration") >= DRIFT_STEPS)
+		drift_print(cli, id);
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),

@@ -134,7 +134,7 @@ static void anchor(struct http_request *r, const struct job *j)
 		return;
 	}
 	qsort(steps, n, sizeof(*steps), by_value);
-	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"memory_gb\":", recipe, steps[n / 2] / 1000);
+	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"steps\":%zu,\"memory_gb\":", recipe, steps[n / 2] / 1000, n);
 	if (memory == MO_NONE_F)
 		mo_buf_str(&b, "null}}]}");
 	else
