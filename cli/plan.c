@@ -179,7 +179,7 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *pp_dump; int64_t gpus, top, pp_iteration; double token_budget; bool open; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; bool open; };
 
 /* Timelines: of the plan for the picture, of the run that was dumped for the picture and for measured_pipeline. */
 static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_doc *doc, struct json_object *json)
@@ -206,6 +206,17 @@ static int pipelines(const struct wish *w, const struct recipe *recipe, const st
 	return r;
 }
 
+/* An empty file has no rows either: plan_make() says so. */
+static int read_measured(const char *file, struct mo_buf *ret)
+{
+	int r = file ? mo_read_file(file, ANCHOR_BYTES_MAX, ret) : 0;
+	if (r < 0)
+		return cli_fail(CLI_USAGE, "%s: %s; give the output of rccl-tests", file, strerror(-r));
+	if (file && !ret->data)
+		mo_buf_str(ret, "");
+	return 0;
+}
+
 static int plan(struct cli *cli, const struct recipe_input *in, const struct wish *w)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
@@ -217,7 +228,10 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	int r = w->scale ? read_scale(cli, w->scale, sizes, &n_sizes) : 0;
 	if (r)
 		return r;
-	const struct plan_options o = { .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
+	_cleanup_(mo_buf_done) struct mo_buf alltoall = { 0 }, reduce = { 0 };
+	if ((r = read_measured(w->alltoall, &alltoall)) || (r = read_measured(w->reduce, &reduce)))
+		return r;
+	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
 	r = planning(&in->recipe, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
@@ -241,7 +255,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	struct strs sets = { 0 };
 	const struct opt opts[] = {
 		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, 1 << 24 }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
-		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor },
+		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor }, { "alltoall", 0, OPT_STR, &w.alltoall }, { "reduce", 0, OPT_STR, &w.reduce },
 		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
 		{ "pp-iteration", 0, OPT_INT, &w.pp_iteration, 1, INT32_MAX },
 	};
@@ -266,10 +280,10 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
 	"  --gpus N        instead of cluster.gpus\n  --gpu TYPE      instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
 	"  --top K         plans to list when `parallelism: auto` (5)\n  --scale LIST    the same global batch on 64,128,256 GPUs\n"
 	"  --tokens N      days that these sizes take for 15T tokens\n  --open          search all schedules and shardings that exist, not only those that engines are told\n"
-	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --svg FILE      a picture of memory, step time and the pipeline\n"
+	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --alltoall FILE, --reduce FILE  bandwidth between nodes as rccl-tests printed it (alltoall_perf, all_reduce_perf), instead of the catalogue's\n  --svg FILE      a picture of memory, step time and the pipeline\n"
 	"  --pp-dump DIR   measure a run that Primus dumped (dump_pp_data), and draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
 };

@@ -122,12 +122,14 @@ double comm_a2a(const struct shape *s)
 	if (!m->moe || x * y <= 1)
 		return 0;
 	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2, topk = (double)m->moe->topk, nodes = ceil(x / inside);
-	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = s->a2a_curve ? curve_at(s->a2a_curve, row * topk) * 1e9 : nic(s) * k->a2a_nic_use;
+	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = nic(s) * k->a2a_nic_use;
 	/* On a mesh without a switch g of 8 GPUs reach only (g - 1) / 7 of the links. */
 	double reach = s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs ? (inside - 1) / (double)MO_MAX(s->gpu->domain_gpus - 1, 1) : 1;
 	double time = inside > 1 ? near / (links(s) * reach) : 0, peers = s->features.deepep ? inside + nodes : x;
 
-	if (nodes > 1)
+	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
+		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);
+	else if (nodes > 1)
 		time = MO_MAX(time, far / rate);
 	time += ring(s, y, 1, row * topk * y, false);   /* the ranks that share an expert gather its rows */
 	return 2 * (time + k->collective_s + peers * k->a2a_peer_s);

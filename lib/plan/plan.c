@@ -116,16 +116,28 @@ static int read_layout(const struct recipe *r, int64_t **ret, struct mo_error *e
 	return 0;
 }
 
+static int read_curve(const char *text, const char *program, struct curve *curve, const struct curve **ret, struct mo_error *err)
+{
+	if (text && !curve_parse(text, curve))
+		return mo_error_set(err, -EINVAL, "plan: no row of %s in what was measured: give the output of rccl-tests as it is", program);
+	*ret = text ? curve : NULL;
+	return 0;
+}
+
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
 {
 	struct plan_doc doc;
 	struct shape s = { 0 };
-	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
-
+	struct curve alltoall, reduce;
 	_cleanup_(mo_freep) int64_t *layers = NULL;
+	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
 	if (k == 0)
 		k = read_layout(r, &layers, err);
+	if (k == 0)
+		k = read_curve(o->alltoall, "alltoall_perf", &alltoall, &s.a2a_curve, err);
+	if (k == 0)
+		k = read_curve(o->reduce, "all_reduce_perf", &reduce, &s.reduce_curve, err);
 	if (k < 0)
 		return k;
 	s.stage_layers = layers;

@@ -46,6 +46,7 @@ struct plan_options {
 	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
 	int64_t top;                         /* plans of a search, at most; 0 = 5 */
 	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
+	const char *alltoall, *reduce;       /* output of rccl-tests' alltoall_perf and all_reduce_perf between nodes: instead of the catalogue's bandwidth; NULL = none */
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };

@@ -240,7 +240,7 @@ static int check_shape(const char *kind, int64_t pp, int64_t vpp, int64_t micro,
 		return mo_error_set(err, -EINVAL, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp %lld has %lld: use pp %lld with %lld", (long long)pp, m,
 				    (long long)(pp + pp % 2), (long long)MO_MAX(micro + micro % 2, 2 * (pp + pp % 2)));
 	if (micro > SCHED_NODES_MAX || pp > SCHED_NODES_MAX || vpp > SCHED_NODES_MAX || (double)pp * (double)MO_MAX(vpp, 2) * (double)micro * 3 > SCHED_NODES_MAX)
-		return mo_error_set(err, -EINVAL, "schedule: %lld micro-batches through %lld stages are too many to be drawn", m, (long long)(pp * vpp));
+		return mo_error_set(err, -EINVAL, "schedule: %lld micro-batches through %lld x %lld stages are too many to be drawn", m, (long long)pp, (long long)vpp);
 	return 0;
 }
 

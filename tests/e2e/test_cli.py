@@ -735,6 +735,19 @@ def anchors_calibrate(_):
 
 
 @suite.test
+def measured_bandwidth_replaces_the_catalogue(_):
+    recipe, curve = os.path.join(ROOT, "config/recipes/deepseek-v2-lite-mi355x.yaml"), place("alltoall.txt")
+    wide = ("plan", recipe, "--json", "--gpus", "16", "--set", "parallelism.ep=16", "--set", "features.a2a=alltoall")
+    with open(curve, "w") as f:
+        f.write("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+                "     1048576        262144     float    none      -1  10000.0    0.10    0.10      0  10000.0    0.10    0.10      0\n"
+                "   268435456      67108864     float    none      -1 250000.0    1.07    1.00      0 250000.0    1.07    1.00      0\n")
+    before, after = (json.loads(moectl(*wide, *more).stdout)["plans"][0]["step_time_s"]["a2a"] for more in ((), ("--alltoall", curve)))
+    need(after > 5 * before > 0, lambda: "all-to-all %s s, with 1 GB/s between nodes %s s" % (before, after))
+    error_line(moectl("plan", recipe, "--reduce", recipe, check=False), 2, "a file without rows of rccl-tests")
+
+
+@suite.test
 def report_writes_anchors(w):
     doc = json.loads(w.c.run("report", w.jobs["completed"], "--anchor").stdout)
     equal((doc["anchor"], len(doc["runs"]), doc["runs"][0]["recipe"]["name"]), (1, 1, "w-completed"), "anchor file")
