@@ -136,9 +136,10 @@ static void finish(const struct shape *s, struct kernels *add)
 {
 	if (!mo_streq(s->recompute, "full"))
 		return;
-	double layers = MO_MAX((double)s->model->layers / (double)s->pp, 1), some = (double)s->features.recompute_layers;
+	double layers = (double)s->model->layers, some = s->features.recompute_ids ? (double)shape_recomputed(s, 0, s->model->layers) :
+			      s->features.recompute_layers > 0 ? MO_MIN((double)(s->features.recompute_layers * s->pp), layers) : layers;
 
-	add->recompute = add->forward * (some > 0 ? MO_MIN(some / layers, 1) : 1);
+	add->recompute = add->forward * some / layers;
 }
 
 struct kernels dense_kernels(const struct shape *s)

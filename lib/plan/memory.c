@@ -61,11 +61,9 @@ double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute
 /* Bytes per token of the layers [first, last): those of the first `again` that are recomputed keep their input only. */
 static double layers_bytes(const struct shape *s, int64_t first, int64_t last, double *ret_working)
 {
-	int64_t again = mo_streq(s->recompute, "full") ? last - first : 0;
+	int64_t again = shape_recomputed(s, first, last);
 	double bytes = 0;
 
-	if (again && s->features.recompute_layers > 0)
-		again = MO_MIN(s->features.recompute_layers, again);
 	*ret_working = 0;
 	for (int kind = 0; kind < 2; kind++) {
 		int64_t head = plan_moe_layers(s->model, first, first + again), rest = plan_moe_layers(s->model, first + again, last);

@@ -102,6 +102,27 @@ void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64
 	pipeline_layers(s->model->layers, s->pp, s->stage_layers, stage, ret_first, ret_last);
 }
 
+int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last)
+{
+	const struct shape_features *f = &s->features;
+	int64_t n = 0;
+
+	if (!mo_streq(s->recompute, "full"))
+		return 0;
+	if (!f->recompute_ids)
+		return f->recompute_layers > 0 ? MO_MIN(f->recompute_layers, last - first) : last - first;
+	for (const char *at = f->recompute_ids; *at;) {
+		int64_t id = 0;
+		size_t digits = strspn(at, "0123456789");
+
+		for (size_t i = 0; i < MO_MIN(digits, (size_t)9); i++)
+			id = 10 * id + (at[i] - '0');
+		n += digits > 0 && id >= first && id < last;
+		at += MO_MAX(digits, (size_t)1);
+	}
+	return n;
+}
+
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)
 {
 	const struct recipe_model *m = s->model;

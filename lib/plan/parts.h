@@ -15,7 +15,8 @@ struct shape_features {
 	bool no_sequence_parallel;   /* tensor parallel ranks each keep norms and residuals */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
 	int64_t sync_free;           /* 0..3 */
-	int64_t recompute_layers;    /* per stage, with recompute full; 0 = all */
+	int64_t recompute_layers;    /* the first ones of each stage, with recompute full; 0 = all */
+	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
 	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
 };
 /* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
@@ -41,6 +42,8 @@ int64_t shape_edp(const struct shape *s);                   /* ranks that hold t
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
 /* Layers of a pipeline stage: [first, last). */
 void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64_t *ret_last);
+/* How many of the layers [first, last) run forward again. */
+int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last);
 /* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp). */
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts);
 double model_context(const struct recipe_model *m, double seq);        /* mean number of earlier tokens that a token attends to */

@@ -38,6 +38,8 @@ struct shape_features shape_features_of(const struct recipe *r)
 			f.deepep = mo_streq(value, "deepep");
 		else if (mo_streq(key, "overlap_a2a"))
 			f.overlap_a2a = on;
+		else if (mo_streq(key, "recompute_layers") && value && strpbrk(value, "0123456789"))
+			f.recompute_ids = value;
 		else if (mo_streq(key, "grouped_gemm"))
 			f.expert_launches = mo_streq(value, "legacy");
 		else if (mo_streq(key, "loss_fusion"))

@@ -205,6 +205,10 @@ static void more_is_more(void **state)
 		t.features.recompute_layers = layers;
 		assert_true(total(t) > full && total(t) < last);
 	}
+	t.features.recompute_ids = "0, 2 4";             /* 14 layers per stage: three of the first */
+	assert_int_equal(shape_recomputed(&t, 0, 14), 3);
+	assert_int_equal(shape_recomputed(&t, 2, 4), 1);
+	assert_true(total(t) > full && total(t) <= last);
 	t = s;
 	t.features.deepep = true;
 	assert_true(total(t) < last);
