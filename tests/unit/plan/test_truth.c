@@ -58,6 +58,9 @@ static const struct run runs[] = {
 	{ "Qwen3 30B GB200", "qwen3-30b-a3b", 0, 0, 0, "gb200", "mxfp8", "none", "zero1", 8, 1, 1, 1, 8, 1, 1, 4, 512, 4096, 400, MEGATRON, 10.05 },
 	{ "DeepSeek-V3 B200", "deepseek-v3", 0, 0, 0, "b200", "mxfp8", "none", "zero1", 256, 1, 16, 1, 8, 1, 1, 1, 4096, 4096, 400, MEGATRON, 23.49 },
 	{ "DeepSeek-V3 GB300", "deepseek-v3-no-mtp", 0, 0, 0, "gb300", "bf16", "none", "zero1", 256, 1, 2, 4, 32, 1, 1, 1, 4096, 4096, 800, MEGATRON, 17.03 },
+	/* not in the fit, their batch is not published: tokens/s per GPU of Primus' projection page, 1,726 and 3,534 */
+	{ "Llama 70B MI325X", "llama3-70b", 0, 0, 0, "mi325x", "fp8", "full", "zero3", 64, 1, 1, 1, 1, 1, 1, 4, 256, 8192, 400, MEGATRON, 4 * 8192 / 1726.0 },
+	{ "Mixtral 8x22B MI355X", "mixtral-8x22b", 0, 0, 0, "mi355x", "bf16", "none", "zero1", 64, 1, 4, 2, 8, 1, 1, 2, 512, 8192, 400, MEGATRON, 8 * 8192 / 3534.0 },
 };
 
 static double planned(const struct run *r)
