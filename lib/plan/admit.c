@@ -31,7 +31,7 @@ enum plan_verdict plan_admit(const struct recipe *r, const struct plan_doc *doc,
 		if (strstr(p->notes[i], "that fits: ") || mo_starts_with(p->notes[i], "no plan that differs"))
 			nearest = p->notes[i];
 	if (states > m->capacity) {
-		*ret_text = mo_printf("cluster.gpus: parameters, gradients and optimizer states alone take %.1f GB of the %.1f GB of a %s: use more GPUs or another parallelism%s%s", states, m->capacity,
+		*ret_text = mo_printf("cluster.gpus: does not fit: parameters, gradients and optimizer states alone take %.1f GB of the %.1f GB of a %s: use more GPUs or another parallelism%s%s", states, m->capacity,
 				      doc->hardware.gpu, *nearest ? "; " : "", nearest);
 		return PLAN_REFUSE;
 	}

@@ -476,7 +476,12 @@ def plans(m):
     equal(m.ask("POST", "/v1/jobs", MODEL | {"parallelism": "auto"}, headers={"Idempotency-Key": "p"}).json["id"], job.json["id"], "the same again")
     huge = MODEL | {"model": "deepseek-v3", "cluster": {"gpus": 1, "gpu": "mi300x"}, "batch": {"seq": 4096, "global": 1}, "parallelism": "auto"}
     a = m.ask("POST", "/v1/jobs", huge)
-    need(a.status == 422 and "fit" in a.json["detail"], a.body)
+    need(a.status == 422 and "does not fit: parameters, gradients and optimizer states alone" in a.json["detail"], a.body)
+    a = m.ask("POST", "/v1/jobs", huge | {"engine": {"kind": "megatron-lm", "workdir": "/x"}, "parallelism": {"tp": 1}})
+    need(a.status == 422 and "states alone take" in a.json["detail"], a.body)
+    tight = {"batch": {"seq": 65536, "micro": 4, "global": 32}, "parallelism": {"ep": 8}}     # too much by its activations alone: taken, with a warning
+    a = m.ask("POST", "/v1/jobs", MODEL | tight)
+    need(a.status == 201 and "it may run out of memory" in str(a.json.get("warnings")) and "nearest plan that fits" in str(a.json["warnings"]), a.body)
     answers, threads = [], []
     for i in range(6):
         threads.append(threading.Thread(target=lambda: answers.append(m.ask("POST", "/v1/plan", MODEL | {"parallelism": "auto"}).status)))

@@ -282,7 +282,7 @@ static void test_admission(void **state)
 	static const struct { const char *text; enum plan_verdict verdict; const char *part; } rows[] = {
 		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1}\nbatch: {seq: 8192, micro: 1, global: 8}\n", PLAN_ADMIT, NULL },
 		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1}\nbatch: {seq: 32768, micro: 2, global: 16}\n", PLAN_WARN, "nearest plan that fits: " },
-		{ "model: deepseek-v3\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {ep: 8, sharding: zero1}\nbatch: {seq: 4096, micro: 1, global: 64}\n", PLAN_REFUSE, "cluster.gpus: parameters, gradients" },
+		{ "model: deepseek-v3\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {ep: 8, sharding: zero1}\nbatch: {seq: 4096, micro: 1, global: 64}\n", PLAN_REFUSE, "cluster.gpus: does not fit: parameters, gradients" },
 		/* the engine may shard by itself */
 		{ "model: llama3.1-405b\ncluster: {gpus: 256, gpu: mi300x}\nbatch: {seq: 4096, micro: 1, global: 256}\n", PLAN_WARN, "it may run out of memory" },
 	};
