@@ -226,6 +226,12 @@ static bool is_marker(const struct ckpt_entry *e, const char *name) {
 	return false;
 }
 
+static bool is_archive(const char *name) {
+	size_t n = strlen(name);
+
+	return n > 3 && strcmp(name + n - 3, ".pt") == 0;
+}
+
 static char *judge_shards(const struct ckpt_rules *r, const struct ckpt_entry *e) {
 	/* Without a pattern any file is one; but not where only the user's own program knows what its empty files mean. */
 	bool own = !r->shard && r->layout.announced_is_complete;
@@ -237,8 +243,14 @@ static char *judge_shards(const struct ckpt_rules *r, const struct ckpt_entry *e
 			oldest = &e->markers[i];
 	for (size_t i = 0; i < e->n_files; i++) {
 		const struct ckpt_file *f = &e->files[i];
-		if (is_marker(e, f->name) || (r->shard && !found(r, r->shard, f->name, strlen(f->name))))
+		if (is_marker(e, f->name))
 			continue;
+		if (r->shard && !found(r, r->shard, f->name, strlen(f->name))) {
+			/* What lies beside the shards, such as common.pt, is loaded too. */
+			if (is_archive(f->name) && (f->damage || f->bytes <= 0))
+				return mo_printf("%s: %s", f->name, f->damage ? f->damage : "it is empty");
+			continue;
+		}
 		n++;
 		if (f->damage)
 			return mo_printf("%s: %s", f->name, f->damage);

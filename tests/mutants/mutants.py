@@ -36,11 +36,11 @@ MUTANTS = [
      "					if (mo_streq(s->jobs[k].steps[m].node, s->nodes[i].name) && !s->jobs[k].steps[m].gone) {\n						record_init(&g, REC_GONE);\n						g.job = s->jobs[k].id;\n"
      "						g.attempt = s->jobs[k].steps[m].attempt;\n						g.node = mo_strdup(s->nodes[i].name);\n						turn_emit(t, &g);\n					}\n		}\n", [SIM, e2e("test_faults.py", "silent_node")]),
     ("beats of a stall lost", "daemon/core/fleet.c", "	if (by <= 0)\n		return;\n", "	if (by != 0)\n		return;\n", [SIM, e2e("test_faults.py", "frozen_machine")]),
-    ("incomplete checkpoint taken", "agent/core/ckpt.c", "	return reason ? reason : judge_tracker(r, e, tracker, tracker_says);", "	free(reason);\n	return judge_tracker(r, e, tracker, tracker_says);", [e2e("test_helpers.py")]),
+    ("incomplete checkpoint taken", "agent/core/ckpt.c", "	return reason ? reason : ckpt_judge_tracker(r, e, q);", "	free(reason);\n	return ckpt_judge_tracker(r, e, q);", [e2e("test_helpers.py")]),
     ("bind left out", "agent/stepd/child.c", "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)", "if (p->cpus && !p->cpus_size)", [e2e("test_bind.py", "each_rank_on_its_own_core")]),
     ("read-back constant", "agent/core/bind_judge.c", "mo_idset_parse(allowed_cpus, &have) < 0", "mo_idset_parse(want->cpus, &have) < 0", [unit("acore", "test_bind"), e2e("test_bind.py")]),
     ("environment leaked", "agent/stepd/prepare.c", "	c->envp = env;\n",
-     "	extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n		n++;\n	while (environ[k])\n		k++;\n	env = keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, sizeof(char *)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
+     "	extern char **environ;\n	size_t n = 0, k = 0;\n	while (env[n])\n		n++;\n	while (environ[k])\n		k++;\n	env = prepared_keep(p, mo_realloc_array(memcpy(mo_alloc_array(n + k + 1, sizeof(char *)), env, n * sizeof(char *)), n + k + 1, sizeof(char *)));\n"
      "	memcpy(env + n, environ, (k + 1) * sizeof(char *));\n	c->envp = env;\n", [e2e("test_agent.py", "launch_eight_ranks")]),
     ("ledger second dropped", "daemon/core/ledger.c", "j->ledger[category] += job_gpus(j) * (time - j->ledger_at);", "j->ledger[category] += job_gpus(j) * ((time - j->ledger_at) / 1000000 * 1000000);", [SIM]),
     ("superseded checkpoint offered again", "daemon/core/checkpoints.c", "if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) || ", "if (", [SIM]),

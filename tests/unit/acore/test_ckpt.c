@@ -74,7 +74,7 @@ static int setup_megatron(void **state) {
 	add_marker(b, "metadata.json", 60);
 	add_file(b, "__0_0.distcp", 1000, 40);
 	add_file(b, "__1_0.distcp", 1000, 50);
-	add_file(b, "common.pt", 0, 99);
+	add_file(b, "common.pt", 500, 99);
 	b->tracker = TRACKER_SAYS;
 	b->says = 20;
 	return ckpt_rules_new(&b->layout, &b->rules, NULL);
@@ -156,6 +156,9 @@ static void test_megatron(void **state) {
 	struct bed *b = *state;
 
 	torn(b, NULL);
+	b->e.files[4].bytes = 0;
+	torn(b, "common.pt: it is empty");
+	b->e.files[4].bytes = 500;
 	b->e.files[3].mtime_ns = 51;                   /* written over after .metadata */
 	torn(b, "__1_0.distcp is newer than .metadata");
 	b->e.files[3].mtime_ns = 50;
