@@ -160,8 +160,9 @@ static void say_progress(struct stepd *s) {
 }
 
 void link_turn(struct stepd *s) {
-	if (s->urgent_due && s->progress_due)
-		say_progress(s); /* how far a rank came is known before its end is */
+	/* At the end of the turn, when the core has heard all that came with the timer; how far a rank came is known before its end is. */
+	if (s->progress_due && (s->urgent_due || mo_clock_boot_us() >= s->progress_at_us + PROGRESS_US))
+		say_progress(s);
 	if (s->note_due && s->journal.pending.len == 0) { /* told only what can be read */
 		struct stepd_word w;
 		mo_desc_init(&stepd_word_desc, &w);
@@ -185,6 +186,4 @@ void link_tick(struct stepd *s) {
 	int64_t now = mo_clock_boot_us();
 	if (s->progress_due && now < s->progress_at_us + PROGRESS_US)
 		stepd_tick_in(s, s->progress_at_us + PROGRESS_US - now);
-	else if (s->progress_due)
-		say_progress(s);
 }

@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from lib import BUILD, ROOT, Cluster, Skipped, Suite, clean_env, equal, moectl, need, wait_until
+from lib import BUILD, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
 
 suite = Suite()
 WORK = tempfile.mkdtemp(prefix="moe-eng-")
@@ -292,8 +292,6 @@ with open(d + "/training.global_rank_%d.20260821-abc.jsonl" % rank, "w") as f:
 
 @suite.test
 def heartbeat_files():
-    if not os.environ.get("MOE_HEARTBEAT_TEST"):
-        raise Skipped("a heartbeat file is missed in about one of five runs: set MOE_HEARTBEAT_TEST=1 to look for the cause")
     python = write("titan.py", TITAN_PY, 0o755)
     with Cluster(place("c5"), nodes=1, gpus_per_node=2) as c:
         job = c.submit(json.dumps({"recipe": 1, "name": "titan", "engine": {"kind": "torchtitan", "python": python, "workdir": WORK, "args": {"dump_folder": "dump"}}, "cluster": {"gpus": 2}, "steps": 10}))
