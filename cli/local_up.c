@@ -260,7 +260,7 @@ static int wait_agents(struct cli *cli, const struct local *l, struct started *s
 			if (r < 0)
 				return r;
 			s->since_us[i] = mo_clock_boot_us();
-		} else if (up) {
+		} else if (up && !mo_proc_sigkill_pending(pid)) { /* one that dies may have been heard a moment ago */
 			i++;
 			continue;
 		}
