@@ -22,6 +22,9 @@ extern const struct mo_desc rank_bind_desc;
 int bind_plan(const struct nodeinfo *info, const struct recipe_bind *how, const int64_t *gpus, size_t n, const char *taken_cpus, struct rank_bind **ret, size_t *n_ret, struct mo_error *err);
 /* Judges what the kernel says after exec. allowed_cpus: Cpus_allowed_list of the process; policy/nodes as read back. Sets verified (1, 0, -1 unknown) and note. */
 void bind_judge(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy, int8_t *ret_verified, char **ret_note);
+/* What was asked of the kernel could not be read back: it verifies nothing, which `verify: strict` does not let pass. */
+bool bind_unread(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy);
+bool bind_passes(const char *verify, int8_t verified, bool unread);
 /* A thread that may run where its rank may not, or the main thread that may run on less. */
 struct stray_thread { char name[16]; char *cpus; bool is_main; };
 /* What a look at a running rank's threads says: n strays among n_threads; mems_allowed: Mems_allowed_list, NULL unknown. NULL when all is as planned; caller frees. */

@@ -58,6 +58,14 @@ void bind_judge(const struct rank_bind *want, const char *allowed_cpus, const ch
 	*ret_note = text;
 }
 
+bool bind_unread(const struct rank_bind *want, const char *allowed_cpus, const char *numa_policy) {
+	return want->cpus && !want->simulated && (!allowed_cpus || !*allowed_cpus || (want->mem_policy > MEM_NONE && !numa_policy));
+}
+
+bool bind_passes(const char *verify, int8_t verified, bool unread) {
+	return !mo_streq(verify, "strict") || (verified != 0 && !unread);
+}
+
 #define STRAYS_NAMED 4
 
 static void append(char **text, char *more) {

@@ -41,12 +41,13 @@ static void on_child_failure(struct stepd *s, struct rank *r, const struct child
 	start_failed(s, r, causes[step] ? causes[step] : "exec", f->error, text);
 }
 
-/* "prefer:0" of "7f2c3a000000 prefer:0 file=...": the first mapping follows the process' policy. Caller frees; NULL when it cannot be read. */
-static char *numa_policy(pid_t pid) {
+/* "prefer:0" of "7f2c3a000000 prefer:0 file=...": the first mapping follows the process' policy. Caller frees; NULL when it cannot be read, for the reason in ret_error. */
+static char *numa_policy(pid_t pid, int *ret_error) {
 	char path[48], text[NUMA_MAPS_BYTES];
 	snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)pid);
 	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	*ret_error = n < 0 ? errno : ENODATA;
 	if (n <= 0)
 		return NULL;
 	text[n] = '\0';
@@ -73,15 +74,22 @@ static bool read_back(struct stepd *s, struct rank *r, struct note *n) {
 		n->bind_note = mo_strdup("verification is off");
 		return true;
 	}
-	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated ? NULL : numa_policy(r->pid);
+	int error = 0;
+	_cleanup_(mo_freep) char *policy = want->mem_policy == MEM_NONE || want->simulated ? NULL : numa_policy(r->pid, &error);
+	bool unread = bind_unread(want, n->cpus, policy);
 	bind_judge(want, n->cpus, policy, &n->bind_verified, &n->bind_note);
-	if (n->bind_verified == 0 && died_unread(r)) {
+	if ((n->bind_verified == 0 || unread) && died_unread(r)) {
 		n->bind_verified = -1;
+		unread = false;
 		mo_str_set(&n->bind_note, "it ended before its binding could be read back");
+	}
+	if (unread && n->cpus && error) {
+		_cleanup_(mo_freep) char *note = TAKE_PTR(n->bind_note);
+		n->bind_note = mo_printf("%s: /proc/%d/numa_maps: %s", note, (int)r->pid, strerror(error));
 	}
 	if (want->simulated)
 		mo_str_set(&n->cpus, want->cpus);
-	return n->bind_verified != 0 || !mo_streq(verify, "strict");
+	return bind_passes(verify, n->bind_verified, unread);
 }
 
 static void on_report(struct stepd *s, struct source *source, uint32_t events) {

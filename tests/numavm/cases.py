@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Binding on a kernel with four NUMA nodes of two cores with two threads each: runs inside the machine of tests/numavm/run. What moectl says is compared with what the kernel says: allowed
 CPUs and memory nodes of /proc, policy of numa_maps, and the node of each touched page (move_pages). A cluster of its own per group of cases; fake GPU slots, two on each node."""
+import ctypes
 import functools
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +24,8 @@ PAGES = 1024
 PREFERRED, BIND, INTERLEAVE, PREFERRED_MANY = 1, 2, 3, 5
 WAIT = 60
 EVERYTHING = {"cpus": "0-15", "mems": "0-3"}
+LIBC = ctypes.CDLL(None)
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 24, 1, 2, 19
 SLOW = {"beat_ms": 2000, "suspect_ms": 20000, "down_ms": 40000}
 suite = Suite()
 
@@ -44,11 +48,12 @@ def status(pid, key, task=None):
 
 
 class Machine(Rig):
-    """One agent; wrap: a program that starts it; cpuset: limits of a control group that it lives in."""
+    """One agent; wrap: a program that starts it; cpuset: limits of a control group that it lives in; without: capabilities that it and its children lack."""
 
-    def __init__(self, wrap=(), cpuset=None, gpus=8):
+    def __init__(self, wrap=(), cpuset=None, gpus=8, without=()):
         super().__init__(nodes=1, gpus_per_node=gpus, moed=SLOW)
         self.wrap, self.group = list(wrap), cpuset and tempfile.mkdtemp(prefix="moe-", dir=CGROUP)
+        self.without = without
         self.cpuset = cpuset
         self.count = 0
 
@@ -58,7 +63,7 @@ class Machine(Rig):
                 f.write(text)
 
     def spawn(self, program, name, options, **env):
-        if program != AGENT or not (self.wrap or self.group):
+        if program != AGENT or not (self.wrap or self.group or self.without):
             return super().spawn(program, name, options, **env)
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         if self.group:
@@ -68,6 +73,9 @@ class Machine(Rig):
             if self.group:
                 with open(os.path.join(self.group, "cgroup.procs"), "w") as f:
                     f.write("0")
+            for cap in self.without:
+                if LIBC.prctl(PR_CAPBSET_DROP, cap, 0, 0, 0):
+                    os._exit(126)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
             return subprocess.Popen(self.wrap + [program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True, preexec_fn=enter)
 
@@ -282,6 +290,24 @@ def memory_policy_that_does_nothing_is_a_failure(m):
     job, pairs = m.run_ranks(8, memory="bind", verify="warn")
     equal([r["bind_verified"] for r, _ in pairs], [False] * 8, "bind_verified")
     m.end(job)
+
+
+@on(without=[CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE])
+def memory_policy_that_cannot_be_read_is_not_verified(m):
+    """The kernel shows no numa_maps of a program whose file may be executed but not read, except to those who may trace everything."""
+    global TOUCH
+    readable, TOUCH = TOUCH, os.path.join(m.dir, "unreadable")
+    try:
+        shutil.copy(readable, TOUCH)
+        os.chmod(TOUCH, 0o111)
+        job = m.refused(8, memory="bind")
+        need("the kernel's memory policy could not be read: /proc/" in job["reason"] and "numa_maps: Permission denied" in job["reason"], "reason: %s" % job["reason"])
+        job, pairs = m.run_ranks(8, memory="bind", verify="warn")
+        equal([r["bind_verified"] for r, _ in pairs], [None] * 8, "bind_verified")
+        need("could not be read: /proc/" in pairs[0][0]["bind_note"], "bind_note: %s" % pairs[0][0]["bind_note"])
+        m.end(job)
+    finally:
+        TOUCH = readable
 
 
 def main():

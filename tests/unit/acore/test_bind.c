@@ -297,6 +297,31 @@ static void test_judge(void **state) {
 	mo_desc_done(&rank_bind_desc, &w);
 }
 
+static void test_what_is_unread_is_not_verified(void **state) {
+	struct rank_bind w;
+
+	mo_desc_init(&rank_bind_desc, &w);
+	w.mem_policy = MEM_NONE;
+	assert_false(bind_unread(&w, NULL, NULL));                    /* not bound: nothing was asked */
+	w.cpus = mo_strdup("2-5");
+	assert_false(bind_unread(&w, "2-5", NULL));                   /* one node: no policy */
+	assert_true(bind_unread(&w, NULL, NULL));
+	assert_true(bind_unread(&w, "", NULL));
+	w.mem_policy = MEM_BIND;
+	assert_true(bind_unread(&w, "2-5", NULL));
+	assert_false(bind_unread(&w, "2-5", "bind:0"));
+	w.simulated = true;
+	assert_false(bind_unread(&w, NULL, NULL));
+	assert_false(bind_passes("strict", -1, true));
+	assert_true(bind_passes("strict", -1, false));
+	assert_true(bind_passes("strict", 1, false));
+	assert_false(bind_passes("strict", 0, false));
+	assert_true(bind_passes("warn", -1, true));
+	assert_true(bind_passes("warn", 0, true));
+	assert_true(bind_passes("off", 0, true));
+	mo_desc_done(&rank_bind_desc, &w);
+}
+
 static void test_judge_threads(void **state) {
 	struct rank_bind w;
 	struct stray_thread strays[8] = { { .name = "python3", .cpus = mo_strdup("2"), .is_main = true } };
@@ -422,7 +447,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_full_node), T(test_jobs_beside_each_other_never_meet), T(test_taken_share_moves), T(test_smt_one_and_none), T(test_few_cores),
-		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge), cmocka_unit_test(test_judge_threads),
+		T(test_nearest_node_with_cores), T(test_unknown_numa_spreads), T(test_gpu_order_is_not_numa_order), T(test_errors), cmocka_unit_test(test_judge), cmocka_unit_test(test_what_is_unread_is_not_verified), cmocka_unit_test(test_judge_threads),
 		T(test_near_memory), T(test_far_nic), T(test_quarters), T(test_partitions), T(test_one_core_and_one_unknown),
 	};
 	return cmocka_run_group_tests_name("acore/bind", tests, NULL, NULL);
