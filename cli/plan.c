@@ -11,7 +11,6 @@
 #include "lib/plan/anchor.h"
 #include "lib/wire/json.h"
 
-#define SCALE_MAX 64
 #define ANCHOR_BYTES_MAX (4u << 20)
 
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
@@ -28,29 +27,16 @@ int planning(const struct recipe *r, const char *gpu, const struct plan_options 
 	return e < 0 ? e : plan_make(r, &type, o, ret, err);
 }
 
-static int read_scale(const struct cli *cli, const char *list, int64_t *sizes, size_t *n)
+static int read_scale(const struct cli *cli, const char *list, int64_t sizes[static PLAN_SCALE_MAX], size_t *n)
 {
-	_cleanup_(mo_freep) char *copy = mo_strdup(list);
-	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
-		if (*n == SCALE_MAX)
-			return cli_misuse(cli, "--scale lists more than %d sizes", SCALE_MAX);
-		if (mo_parse_i64(word, 1, 1 << 24, &sizes[*n]) < 0)
-			return cli_misuse(cli, "--scale %s is no list of GPU counts such as 64,128,256", list);
-		(*n)++;
-	}
-	return 0;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	return plan_scale_parse(list, sizes, n, &err) < 0 ? cli_misuse(cli, "--scale %.80s: %s", list, mo_error_text(&err, -EINVAL)) : 0;
 }
 
-/* 15T, 500B, 2.5e12 */
 static int read_tokens(const struct cli *cli, const char *text, double *ret)
 {
-	size_t n = strlen(text);
-	double unit = n && text[n - 1] == 'T' ? 1e12 : n && text[n - 1] == 'B' ? 1e9 : n && text[n - 1] == 'M' ? 1e6 : 1;
-	_cleanup_(mo_freep) char *number = mo_strndup(text, unit > 1 ? n - 1 : n);
-	if (mo_parse_double(number, ret) < 0 || !(*ret > 0) || *ret * unit > 1e18)
-		return cli_misuse(cli, "--tokens %s is no number of tokens such as 15T, 500B or 2.5e12", text);
-	*ret *= unit;
-	return 0;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	return plan_tokens_parse(text, ret, &err) < 0 ? cli_misuse(cli, "--tokens: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
 static void fits_cell(struct table *t, struct json_object *plan)
@@ -222,7 +208,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	_cleanup_(doc_done) struct plan_doc doc;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int64_t sizes[SCALE_MAX];
+	int64_t sizes[PLAN_SCALE_MAX];
 	size_t n_sizes = 0;
 	mo_desc_init(&plan_doc_desc, &doc);
 	int r = w->scale ? read_scale(cli, w->scale, sizes, &n_sizes) : 0;
@@ -254,7 +240,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	struct wish w = { 0 };
 	struct strs sets = { 0 };
 	const struct opt opts[] = {
-		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, 1 << 24 }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
+		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, PLAN_GPUS_MAX }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor }, { "alltoall", 0, OPT_STR, &w.alltoall }, { "reduce", 0, OPT_STR, &w.reduce },
 		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
 		{ "pp-iteration", 0, OPT_INT, &w.pp_iteration, 1, INT32_MAX },

@@ -80,9 +80,13 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = { { "anchor", 0, OPT_FLAG, &anchor } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
-	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
+	if (!r && !args[0] && !anchor)
+		r = cli_misuse(cli, "JOB is missing; only --anchor does without");
 	if (r)
 		return cli_stop(r);
+	if (!args[0])
+		return (r = client_get(cli, NULL, &a, "/v1/anchors")) ? r : print_answer(&a);
 	if ((r = client_job(cli, args[0], &id)) || (r = client_get(cli, id, &a, "/v1/jobs/%s/report%s", id, anchor ? "?anchor=1" : "")))
 		return r;
 	if (cli->json || anchor)
@@ -92,7 +96,7 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_report = {
-	"report", "Look", "report JOB [--anchor]", "GPU time by category, ETTR, incidents and what each restart cost",
-	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` reads\n"
+	"report", "Look", "report JOB [--anchor] | --anchor", "GPU time by category, ETTR, incidents and what each restart cost",
+	"  --anchor   the measured step time and memory in the form that `moectl plan --anchor` reads; without JOB of all runs that calibrate the controller's plans\n"
 	"\"detect\" of the GPU time: the unfinished iteration and the time until every rank is proved gone; in a waterfall: from the first death until it was known.\n", run,
 };

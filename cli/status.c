@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "cli/client.h"
-#include "cli/drift.h"
 #include "cli/output.h"
 #include "cli/value.h"
 
@@ -52,8 +51,8 @@ static void print_job(struct cli *cli, struct json_object *j)
 	line("progress", progress && *progress ? progress : "no iteration yet");
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
-	if (js_int(j, "iteration") >= DRIFT_STEPS)
-		drift_print(cli, id);
+	if (js_str(j, "plan.text"))
+		line("plan", js_str(j, "plan.text"));
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),

@@ -42,7 +42,7 @@ HANDLER(api_job_logs);
 HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_topology); HANDLER(api_nodes_why); HANDLER(api_drift); HANDLER(api_nodes_drain); HANDLER(api_nodes_undrain); HANDLER(api_nodes_fence);
 HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
 HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete);
-HANDLER(api_plan); HANDLER(api_validate); HANDLER(api_web);
+HANDLER(api_plan); HANDLER(api_anchors); HANDLER(api_validate); HANDLER(api_web);
 void web_done(void);                      /* frees the cached files */
 void plan_refuse(struct http_request *r, int e);   /* helper_plan() failed with e */
 HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer);

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "lib/base/parse.h"
-#include "lib/recipe/recipe_file.h"
 
 void api_job_ranks(void *arg, struct http_request *r)
 {
@@ -99,46 +99,48 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The recipe without its environment: a plan does not need it, and it may hold secrets. */
-static char *recipe_without_env(const char *text)
-{
-	_cleanup_(mo_freep) char *json = recipe_json(text, strlen(text));
-	struct json_object *doc = json ? json_tokener_parse(json) : NULL;
-
-	if (!doc)
-		return NULL;
-	json_object_object_del(doc, "env");
-	char *ret = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
-	json_object_put(doc);
-	return ret;
-}
-
-/* The run as `moectl plan --anchor` reads it: median step, highest memory. */
-static void anchor(struct http_request *r, const struct job *j)
+/* What the job was measured at; before it has steady steps enough, the median of all. */
+static bool measure(const struct job *j, struct measured *ret)
 {
 	_cleanup_(mo_freep) double *steps = mo_alloc_array(j->n_samples + 1, sizeof(*steps));
-	_cleanup_(mo_freep) char *recipe = recipe_without_env(j->spec.recipe_text);
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	double memory = MO_NONE_F;
 	size_t n = 0;
 
+	if (j->measured) {
+		*ret = *j->measured;
+		return true;
+	}
+	mo_desc_init(&measured_desc, ret);
+	if (actual_measure(j, ret))
+		return true;
 	for (size_t i = 0; i < j->n_samples; i++) {
 		const struct sample *s = &j->samples[i];
 		if (s->step_ms != MO_NONE_F && isfinite(s->step_ms))
 			steps[n++] = s->step_ms;
 		if (s->mem_gb != MO_NONE_F && isfinite(s->mem_gb))
-			memory = MO_MAX(memory, s->mem_gb);
+			ret->memory_gb = MO_MAX(ret->memory_gb, s->mem_gb);
 	}
-	if (n == 0 || !recipe) {
+	qsort(steps, n, sizeof(*steps), by_value);
+	ret->steps = (int64_t)n;
+	ret->step_time_s = steps[n / 2] / 1000;
+	return n > 0;
+}
+
+/* The run as `moectl plan --anchor` reads it. */
+static void anchor(struct http_request *r, const struct job *j)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	struct measured m;
+
+	if (!measure(j, &m)) {
 		http_problem(r, 409, "job j-%lld has no measured step times yet: let it run some iterations", (long long)j->id);
 		return;
 	}
-	qsort(steps, n, sizeof(*steps), by_value);
-	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"steps\":%zu,\"memory_gb\":", recipe, steps[n / 2] / 1000, n);
-	if (memory == MO_NONE_F)
-		mo_buf_str(&b, "null}}]}");
-	else
-		mo_buf_printf(&b, "%.3f}}]}", memory);
+	_cleanup_(mo_freep) char *run = anchor_run_text(&j->spec.recipe, j->spec.recipe_text, &m);
+	if (!run) {
+		http_problem(r, 409, "job j-%lld: this version refuses its recipe: moectl validate tells why", (long long)j->id);
+		return;
+	}
+	mo_buf_printf(&b, "{\"anchor\":1,\"runs\":[%s]}", run);
 	api_send(r, 200, &b);
 }
 

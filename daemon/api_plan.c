@@ -1,14 +1,13 @@
-/* POST /v1/plan and /v1/validate. */
+/* POST /v1/plan and /v1/validate, GET /v1/anchors. */
 #include <errno.h>
 #include <string.h>
+#include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/helper.h"
 #include "daemon/spec.h"
 #include "lib/base/parse.h"
 
-#define OPTIONS_MAX 8
-#define SCALE_MAX 64           /* as in cli/plan.c */
-#define GPUS_MAX (1 << 24)
+#define OPTIONS_MAX 16
 
 struct waiting { struct manager *manager; uint64_t request, helper; };
 
@@ -54,34 +53,47 @@ static void wish_set(struct wish *w, const char *query, const char *key, const c
 	w->sets[w->n_sets++] = (struct recipe_set){ .key = mo_strdup(key), .value = mo_strdup(value), .name = mo_printf("%s=%s", query, value) };
 }
 
-static bool scale_valid(const char *scale)
+/* Values that may hold more than a number: false after 400. */
+static bool read_texts(struct http_request *r, struct wish *w)
 {
-	_cleanup_(mo_freep) char *copy = mo_strdup(scale);
-	size_t n = 0;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *open = http_query(r, "open");
+	int64_t sizes[PLAN_SCALE_MAX];
+	size_t n;
+	double budget;
+	bool all = false;
 
-	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
-		int64_t v;
-
-		if (++n > SCALE_MAX || mo_parse_i64(word, 1, GPUS_MAX, &v) < 0)
-			return false;
+	if (scale && plan_scale_parse(scale, sizes, &n, &err) < 0) {
+		http_problem(r, 400, "scale=%.80s: %s", scale, mo_error_text(&err, -EINVAL));
+		return false;
 	}
+	if (tokens && plan_tokens_parse(tokens, &budget, &err) < 0) {
+		http_problem(r, 400, "tokens=%.40s: %s", tokens, mo_error_text(&err, -EINVAL));
+		return false;
+	}
+	if (open && mo_parse_bool(open, &all) < 0) {
+		http_problem(r, 400, "open=%.40s: must be 1 or 0", open);
+		return false;
+	}
+	if (scale)
+		mo_buf_printf(&w->words, "--scale\n%s\n", scale);
+	if (tokens)
+		mo_buf_printf(&w->words, "--tokens\n%s\n", tokens);
+	if (all)
+		mo_buf_str(&w->words, "--open\n");
 	return true;
 }
 
 /* false after 400. */
 static bool read_wish(struct http_request *r, struct wish *w)
 {
-	const char *gpu = http_query(r, "gpu"), *scale = http_query(r, "scale");
+	const char *gpu = http_query(r, "gpu");
 	int64_t gpus, top;
 
-	if (!api_int(r, "gpus", 1, GPUS_MAX, MO_NONE, &gpus) || !api_int(r, "top", 1, 1000, MO_NONE, &top))
+	if (!api_int(r, "gpus", 1, PLAN_GPUS_MAX, MO_NONE, &gpus) || !api_int(r, "top", 1, 1000, MO_NONE, &top))
 		return false;
 	if (gpu && !mo_name_valid(gpu)) {
 		http_problem(r, 400, "gpu=%.40s: must be a GPU of the catalogue such as mi355x", gpu);
-		return false;
-	}
-	if (scale && !scale_valid(scale)) {
-		http_problem(r, 400, "scale=%.80s: must be up to %d numbers of GPUs separated by commas, such as 64,128,256", scale, SCALE_MAX);
 		return false;
 	}
 	if (gpus != MO_NONE)
@@ -90,9 +102,7 @@ static bool read_wish(struct http_request *r, struct wish *w)
 		wish_set(w, "gpu", "cluster.gpu", gpu);
 	if (top != MO_NONE)
 		mo_buf_printf(&w->words, "--top\n%lld\n", (long long)top);
-	if (scale)
-		mo_buf_printf(&w->words, "--scale\n%s\n", scale);
-	return true;
+	return read_texts(r, w);
 }
 
 static void split_words(char *text, char *ret[static OPTIONS_MAX + 1])
@@ -115,10 +125,11 @@ void api_plan(void *arg, struct http_request *r)
 	if (!read_wish(r, &wish))
 		return;
 	struct submit *spec = spec_make_set(r, text, n, wish.sets, wish.n_sets);
-	bool has_gpu = spec && spec->recipe.gpu;
-	mo_desc_free(&submit_desc, spec);
 	if (!spec)
 		return;
+	bool has_gpu = spec->recipe.gpu;
+	_cleanup_(mo_freep) char *anchors = has_gpu ? anchors_document(manager_state(m), spec->recipe.gpu, spec->recipe.precision) : NULL;
+	mo_desc_free(&submit_desc, spec);
 	if (!has_gpu) {
 		http_problem(r, 422, "cluster.gpu is missing: the plan depends on it; add it, or give it in the query string: ?gpu=mi300x, mi325x, mi350x or mi355x");
 		return;
@@ -127,7 +138,8 @@ void api_plan(void *arg, struct http_request *r)
 	struct waiting *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);
-	int e = helper_plan(m, text, n, options, on_planned, w, &w->helper);
+	const struct helper_input input = { .recipe = text, .n = n, .options = options, .anchors = anchors };
+	int e = helper_plan(m, &input, on_planned, w, &w->helper);
 	if (e < 0) {
 		plan_refuse(r, e);
 		free(w);
@@ -142,6 +154,14 @@ void plan_refuse(struct http_request *r, int e)
 		http_problem(r, 429, "two plan searches are running already: try again in a moment, or run moectl plan on your machine");
 	else
 		http_problem(r, 500, "the plan search could not be started: %s", strerror(-e));
+}
+
+void api_anchors(void *arg, struct http_request *r)
+{
+	_cleanup_(mo_freep) char *text = anchors_document(manager_state(arg), NULL, NULL);
+	const char *answer = text ? text : "{\"anchor\":1,\"runs\":[]}";
+
+	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);
 }
 
 void api_validate(void *arg, struct http_request *r)

@@ -1,6 +1,7 @@
 /* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input of the next turn whose answer leaves after the sync. */
 #include <string.h>
 #include "agent/core/preview.h"
+#include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/auth.h"
 #include "daemon/core/dryrun.h"
@@ -36,40 +37,45 @@ static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 
-/* A plan with given sizes is no search: it takes a millisecond. False without a model and a GPU; ret must be initialised. */
-static bool plan_given(const struct recipe *r, struct plan_doc *ret)
+/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster has measured. False without a model and a GPU; ret must be initialised. */
+static bool plan_given(const struct state *s, const struct recipe *r, struct plan_doc *ret)
 {
 	_cleanup_(gpu_done) struct gpu_type gpu;
 	const struct plan_options one = { .top = 1 };
 
 	mo_desc_init(&gpu_type_desc, &gpu);
-	return r->model && r->gpu && !r->parallelism.automatic && gpu_type_load(r->gpu, &gpu, NULL) >= 0 && plan_make(r, &gpu, &one, ret, NULL) >= 0;
+	if (!r->model || !r->gpu || r->parallelism.automatic || gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, ret, NULL) < 0)
+		return false;
+	anchors_apply(s, r, &gpu, ret);
+	return true;
 }
 
-static char *plan_of(const struct recipe *r)
+static char *plan_of(const struct state *s, const struct recipe *r)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
 	struct mo_buf b = {0};
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	if (!plan_given(r, &doc))
+	if (!plan_given(s, r, &doc))
 		return NULL;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	return mo_buf_take(&b);
 }
 
 /* false after 422. */
-static bool admit(struct http_request *r, struct submit *spec)
+static bool admit(const struct manager *m, struct http_request *r, struct submit *spec)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
 	_cleanup_(mo_freep) char *text = NULL;
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	enum plan_verdict verdict = plan_given(&spec->recipe, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
+	enum plan_verdict verdict = plan_given(manager_state(m), &spec->recipe, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
 	if (verdict == PLAN_REFUSE)
 		http_problem(r, 422, "%s", text);
 	if (verdict == PLAN_WARN)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
+	mo_desc_free(&promise_desc, spec->promise);
+	spec->promise = promise_of(&doc);
 	return verdict != PLAN_REFUSE;
 }
 
@@ -94,7 +100,7 @@ static void dry_run(struct http_request *r, const struct pending *p, const char 
 		http_problem(r, 422, "dry run: %s", mo_error_text(&err, e));
 		return;
 	}
-	doc.plan = plan ? mo_strdup(plan) : plan_of(&p->spec->recipe);
+	doc.plan = plan ? mo_strdup(plan) : plan_of(manager_state(p->manager), &p->spec->recipe);
 	wire_dryrun(&doc, &b);
 	api_send(r, 200, &b);
 }
@@ -147,7 +153,10 @@ static void plan_first(struct http_request *r, struct pending *p)
 {
 	char *const options[] = { (char *)"--top", (char *)"1", NULL };
 
-	int e = helper_plan(p->manager, p->spec->recipe_text, strlen(p->spec->recipe_text), options, on_planned, p, &p->helper);
+	_cleanup_(mo_freep) char *anchors = anchors_document(manager_state(p->manager), p->spec->recipe.gpu, p->spec->recipe.precision);
+	const struct helper_input input = { .recipe = p->spec->recipe_text, .n = strlen(p->spec->recipe_text), .options = options, .anchors = anchors };
+
+	int e = helper_plan(p->manager, &input, on_planned, p, &p->helper);
 	if (e < 0) {
 		plan_refuse(r, e);
 		pending_free(p);
@@ -200,7 +209,7 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	struct submit *spec = spec_make(m, r, body, n);
 	if (!spec)
 		return;
-	if (!admit(r, spec)) {
+	if (!admit(m, r, spec)) {
 		mo_desc_free(&submit_desc, spec);
 		return;
 	}

@@ -1,11 +1,12 @@
 /* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: two at once, limits on CPU time, memory, answer size and time, killed when
- * nobody wants the answer any more. The recipe goes in by a pipe, never by a command line. */
+ * nobody wants the answer any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. */
 #include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@
 #define MEMORY_BYTES (4LL << 30)
 #define OUTPUT_MAX (8u << 20)
 #define ERRORS_MAX (16u << 10)
-#define ARGS_MAX 16
+#define ARGS_MAX 24
+#define ANCHORS_FD 3
 
 /* in: the recipe still to be written; out, err: what came. fds are -1 when closed. */
 struct channel { int fd; struct mo_buf data; size_t done, max; sd_event_source *source; };
@@ -171,7 +173,7 @@ static void on_time(void *arg)
 	kill(h->pid, SIGKILL);
 }
 
-static int spawn(struct helper *h, const char *program, char *const argv[], int in, int out, int err)
+static int spawn(struct helper *h, const char *program, char *const argv[], int in, int out, int err, int anchors)
 {
 	_cleanup_(mo_freep) char *data = getenv("MOE_DATA_DIR") ? mo_printf("MOE_DATA_DIR=%s", getenv("MOE_DATA_DIR")) : NULL;
 	char *const env[] = { (char *)"PATH=/usr/bin:/bin", (char *)"LANG=C.UTF-8", (char *)"NO_COLOR=1", data, NULL };
@@ -185,6 +187,8 @@ static int spawn(struct helper *h, const char *program, char *const argv[], int 
 	posix_spawn_file_actions_adddup2(&files, in, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
 	posix_spawn_file_actions_adddup2(&files, err, 2);
+	if (anchors >= 0)
+		posix_spawn_file_actions_adddup2(&files, anchors, ANCHORS_FD);
 	posix_spawnattr_init(&attr);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
@@ -218,20 +222,35 @@ static int make_pipe(bool child_reads, int *ret_own, int *ret_child)
 	return fcntl(*ret_own, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int start(struct manager *m, struct helper *h, char *const argv[], const char *text, size_t n)
+/* A memory file with the text, to be read from its start; -1 with NULL. */
+static int text_file(const char *text, int *ret)
 {
-	_cleanup_(mo_closep) int in = -1, out = -1, err = -1;
+	*ret = -1;
+	if (!text)
+		return 0;
+	*ret = memfd_create("anchors", MFD_CLOEXEC);
+	if (*ret < 0)
+		return -errno;
+	int r = mo_write_all(*ret, text, strlen(text));
+	return r < 0 ? r : lseek(*ret, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+static int start(struct manager *m, struct helper *h, char *const argv[], const struct helper_input *input)
+{
+	_cleanup_(mo_closep) int in = -1, out = -1, err = -1, anchors = -1;
 	_cleanup_(mo_freep) char *program = mo_libexec("moectl");
 
 	if (!program)
 		return -ENOENT;
-	int r = make_pipe(true, &h->in.fd, &in);
+	int r = text_file(input->anchors, &anchors);
+	if (r >= 0)
+		r = make_pipe(true, &h->in.fd, &in);
 	if (r >= 0)
 		r = make_pipe(false, &h->out.fd, &out);
 	if (r >= 0)
 		r = make_pipe(false, &h->err.fd, &err);
 	if (r >= 0)
-		r = spawn(h, program, argv, in, out, err);
+		r = spawn(h, program, argv, in, out, err, anchors);
 	if (r >= 0)
 		r = sd_event_add_child(m->loop, &h->child, h->pid, WEXITED, on_exit_status, h);
 	if (r >= 0)
@@ -244,22 +263,26 @@ static int start(struct manager *m, struct helper *h, char *const argv[], const 
 		r = mo_timer_new(m->loop, on_time, h, &h->timer);
 	if (r < 0)
 		return r;
-	mo_buf_add(&h->in.data, text, n);
+	mo_buf_add(&h->in.data, input->recipe, input->n);
 	h->out.max = OUTPUT_MAX;
 	h->err.max = ERRORS_MAX;
 	mo_timer_in(h->timer, TIME_US);
 	return 0;
 }
 
-int helper_plan(struct manager *m, const char *recipe, size_t n, char *const *options, helper_fn fn, void *arg, uint64_t *ret_id)
+int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg, uint64_t *ret_id)
 {
-	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" };
+	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" }, *const *options = input->options;
 	size_t slot = 0, n_args = 4;
 
 	while (slot < HELPERS_MAX && m->helpers->running[slot])
 		slot++;
 	if (slot == HELPERS_MAX)
 		return -EBUSY;
+	if (input->anchors) {
+		argv[n_args++] = (char *)"--anchor";
+		argv[n_args++] = (char *)"/dev/fd/3";    /* ANCHORS_FD */
+	}
 	while (*options && n_args < ARGS_MAX - 1)
 		argv[n_args++] = *options++;
 	struct helper *h = mo_alloc(sizeof(*h));
@@ -269,7 +292,7 @@ int helper_plan(struct manager *m, const char *recipe, size_t n, char *const *op
 	h->fn = fn;
 	h->arg = arg;
 	m->helpers->running[slot] = h;
-	int r = start(m, h, argv, recipe, n);
+	int r = start(m, h, argv, input);
 	if (r < 0) {
 		helper_free(h);
 		return r;

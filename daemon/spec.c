@@ -3,6 +3,7 @@
 #include "daemon/spec.h"
 #include <errno.h>
 #include <string.h>
+#include "daemon/anchors.h"
 #include "lib/plan/plan.h"
 #include "lib/wire/json.h"
 
@@ -60,6 +61,8 @@ int spec_resolve(struct submit *s, struct mo_error *err)
 {
 	engine_argv(&s->engine, &s->recipe, &s->argv, &s->n_argv);
 	engine_prepare(&s->engine, &s->recipe, &s->prepare, &s->n_prepare);
+	if (s->n_prepare && s->engine.prepare_hooks)
+		engine_owned(&s->engine, &s->recipe);
 	s->heartbeat_dir = engine_heartbeat_dir(&s->engine, &s->recipe);
 	env_layers(&s->recipe, &s->engine, &s->env, &s->n_env);
 	return env_profiles(&s->recipe, &s->profiles, &s->n_profiles, err);
@@ -106,6 +109,8 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	if (verdict == PLAN_WARN)
 		mo_strs_add(&s->warnings, &s->n_warnings, text);
 	plan_apply(&doc, &s->recipe);
+	mo_desc_free(&promise_desc, s->promise);
+	s->promise = promise_of(&doc);
 	clear_resolved(s);
 	return spec_resolve(s, err);
 }

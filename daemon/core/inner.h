@@ -80,6 +80,7 @@ int update_drain(struct core *c, const struct record *r);
 int update_strange(struct core *c, const struct record *r);
 int update_health(struct core *c, const struct record *r);
 int update_check(struct core *c, const struct record *r);
+int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
@@ -185,6 +186,9 @@ void ledger_charge_train(struct job *j, int64_t time, int64_t from, int64_t to);
 /* samples.c */
 void samples_add(struct job *j, const struct sample *s, int64_t attempt, int64_t time);
 int64_t samples_step_us(const struct job *j);                    /* recent time of an iteration, 0 unknown */
+
+/* actual.c */
+bool actual_act(struct turn *t, int64_t id);                     /* sets what the job does against its plan; true when it emitted something */
 
 /* commands.c */
 int command_for(const struct core *c, const struct job *j, const struct step *s); /* enum command_kind, or -1 */

@@ -396,7 +396,7 @@ bool job_act(struct turn *t, int64_t id)
 			return true;
 		if (j->iteration != MO_NONE && try_move(t, id, T_ITERATION, NULL))
 			return true;
-		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id))
+		if (look_at_silence(t, id) || look_at_drain(t, id) || look_at_checkpoints(t, id) || actual_act(t, id))
 			return true;
 	}
 	if (j->n_check_nodes + j->n_check_done > 0 && health_check_act(t, id))

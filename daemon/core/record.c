@@ -3,7 +3,7 @@
 
 const char *const record_type_names[_REC_N] = {
 	"controller", "submit", "job", "intent", "scan", "place", "accept", "notes", "fail", "gone", "forgotten", "node", "node_state", "drain", "wait_node",
-	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check",
+	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check", "measured",
 };
 
 static const struct mo_field record_fields[] = {
@@ -26,5 +26,6 @@ static const struct mo_field record_fields[] = {
 	MO_F_SUB(record, token, MO_OPT, &token_desc, .omit = true),
 	MO_F_SUB(record, event, MO_OPT, &event_desc, .omit = true),
 	MO_F_SUB(record, health, MO_OPT, &node_health_desc, .omit = true),
+	MO_F_SUB(record, measured, MO_OPT, &measured_desc, .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);

@@ -28,6 +28,7 @@ enum record_type {
 	REC_EVENT,        /* event */
 	REC_HEALTH,       /* node, health: replaces what its agent told before */
 	REC_CHECK,        /* job, attempt; flag: texts = nodes that make their on-failure checks, value = until when they are waited for; else that wait is over, texts = what was found */
+	REC_MEASURED,     /* job, measured: what it does against its plan; flag = it calibrates later plans */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -50,5 +51,6 @@ struct record {
 	struct token *token;
 	struct event *event;
 	struct node_health *health;
+	struct measured *measured;
 };
 extern const struct mo_desc record_desc;

@@ -6,6 +6,20 @@
 
 const char *const intent_names[_INTENT_N] = { "none", "cancel", "pause", "restart", "drain", "time-limit" };
 
+static const struct mo_field promise_fields[] = {
+	MO_F(promise, step_time_s, MO_REAL), MO_F(promise, memory_gb, MO_REAL), MO_F(promise, bubble, MO_REAL), MO_F(promise, error_pct, MO_REAL), MO_F(promise, anchors, MO_INT),
+};
+static const struct mo_field measured_fields[] = {
+	MO_F(measured, step_time_s, MO_REAL), MO_F(measured, memory_gb, MO_REAL), MO_F(measured, steps, MO_INT), MO_F(measured, attempt, MO_INT), MO_F(measured, iteration, MO_INT),
+	MO_F(measured, time, MO_TIME),
+};
+const struct mo_desc promise_desc = MO_DESC(promise, promise_fields);
+const struct mo_desc measured_desc = MO_DESC(measured, measured_fields);
+static const struct mo_field anchor_fields[] = {
+	MO_F(anchor, software, MO_STR), MO_F(anchor, version, MO_STR), MO_F(anchor, gpu, MO_STR), MO_F(anchor, precision, MO_STR), MO_F(anchor, model, MO_STR), MO_F(anchor, job, MO_INT),
+	MO_F_SUB(anchor, measured, MO_STRUCT, &measured_desc), MO_F(anchor, recipe_text, MO_STR), MO_F_SUB(anchor, recipe, MO_STRUCT, &recipe_desc),
+};
+const struct mo_desc anchor_desc = MO_DESC(anchor, anchor_fields);
 static const struct mo_field submit_fields[] = {
 	MO_F(submit, user, MO_STR), MO_F(submit, allow_root, MO_BOOL),
 	MO_F(submit, idempotency_key, MO_STR), MO_F(submit, digest, MO_STR),
@@ -19,6 +33,7 @@ static const struct mo_field submit_fields[] = {
 	MO_F_VEC(submit, profiles, &env_profile_desc),
 	MO_F_LIST(submit, warnings, MO_STRS),
 	MO_F(submit, peak_tflops, MO_REAL),
+	MO_F_SUB(submit, promise, MO_OPT, &promise_desc, .omit = true),
 	MO_F(submit, parts, MO_INT, .omit = true),
 };
 static const struct mo_field place_fields[] = {
@@ -54,6 +69,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
 	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
 	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR),
+	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 };
 static const struct mo_field node_fields[] = {
@@ -85,6 +101,7 @@ static const struct mo_field state_fields[] = {
 	MO_F(state, epoch, MO_INT), MO_F(state, next_job, MO_INT), MO_F(state, next_port, MO_INT), MO_F(state, next_event_seq, MO_INT), MO_F(state, time, MO_INT),
 	MO_F_VEC(state, jobs, &job_desc, .max = SIZE_MAX), MO_F_VEC(state, nodes, &node_desc, .max = SIZE_MAX), MO_F_VEC(state, events, &event_desc, .max = SIZE_MAX),
 	MO_F_VEC(state, tokens, &token_desc, .max = SIZE_MAX), MO_F_VEC(state, idems, &idem_desc, .max = SIZE_MAX),
+	MO_F_VEC(state, anchors, &anchor_desc, .omit = true),
 };
 const struct mo_desc state_desc = MO_DESC(state, state_fields);
 

@@ -7,6 +7,18 @@
 #include "lib/model/message.h"
 #include "lib/model/recipe.h"
 
+/* What the planner said of a job when it was submitted, calibrated by what was measured until then. error_pct: of the step time; anchors: measured runs that it rests on. */
+struct promise { double step_time_s, memory_gb, bubble, error_pct; int64_t anchors; };
+/* What a job does, against its promise (actual.c): median of the steady steps of an attempt, most memory. steps: iterations behind it; iteration, time: when it was looked at. */
+struct measured { int64_t steps, attempt, iteration, time; double step_time_s, memory_gb; };
+/* A measured run that calibrates later plans; it stays when its job is forgotten. Stack: software (engine), version (ROCm of its nodes, NULL = not told), gpu, precision, model. */
+struct anchor {
+	char *software, *version, *gpu, *precision, *model;
+	int64_t job;
+	struct measured measured;
+	char *recipe_text;           /* as submitted */
+	struct recipe recipe;        /* with what the planner chose */
+};
 /* A submitted job as the shell hands it in: parsed, checked, data files resolved. */
 struct submit {
 	char *user;                  /* authenticated submitter, never from the request */
@@ -22,6 +34,7 @@ struct submit {
 	struct env_profile *profiles; size_t n_profiles; /* those that fit the recipe, in ascending precedence; each node gets those that fit it */
 	char **warnings; size_t n_warnings;
 	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
+	struct promise *promise;     /* NULL: the planner could not say anything */
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
 };
 /* Ranks of one attempt on one node: contiguous. */
@@ -118,6 +131,7 @@ struct job {
 	int64_t every;               /* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the recipe's */
 	int64_t n_saves;             /* saves whose time is in ledger[GPU_SAVE] */
 	int64_t spike;               /* iteration of the newest loss that was no number, or far above those before it; MO_NONE none */
+	struct measured *measured;   /* NULL: nothing to set against the promise yet */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
@@ -154,10 +168,11 @@ struct state {
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
 	struct token *tokens; size_t n_tokens;
 	struct idem *idems; size_t n_idems;
+	struct anchor *anchors; size_t n_anchors;    /* oldest first; a few of each stack */
 	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
 	int64_t *holders; size_t n_holders;
 };
-extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc;
+extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
 size_t state_n_holders(const struct state *s);

@@ -534,7 +534,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_STRANGE] = update_strange,
 	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
 	[REC_TOKEN] = on_token, [REC_TOKEN_REVOKED] = on_token_revoked, [REC_EVENT] = on_event,
-	[REC_HEALTH] = update_health, [REC_CHECK] = update_check,
+	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured,
 };
 
 int core_update(struct core *c, const struct record *r)

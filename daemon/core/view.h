@@ -1,5 +1,6 @@
 /* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
+#include "daemon/core/actual.h"
 #include "daemon/core/interval.h"
 #include "daemon/core/state.h"
 
@@ -12,6 +13,7 @@ struct job_view {
 	struct view_checkpoint *checkpoint;
 	char *user; int64_t priority; int phase; int64_t resume;
 	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
+	struct actual *plan;                  /* only with a promise */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check { char *check, *object, *state, *text, *next; int64_t since; char **evidence; size_t n_evidence; };

@@ -50,6 +50,11 @@ struct plan_options {
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
+#define PLAN_SCALE_MAX 64
+#define PLAN_GPUS_MAX (1 << 24)
+/* What people write for scale and tokens, on a command line and in a query string: "64,128,256"; "15T", "500B", "30M", "2.5e12". 0 or -EINVAL with err: what is wrong and what would do. */
+int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err);
+int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
  * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);

@@ -1,0 +1,172 @@
+/* See anchors.h. The recipe of a run is written with the sharding, micro-batch and recomputation that it ran with, so that reading it again plans that run and searches nothing; and without
+ * its environment, which a plan does not need and which may hold secrets. Runs whose recipe this version refuses are left out. */
+#include "daemon/anchors.h"
+#include <string.h>
+#include "daemon/core/actual.h"
+#include "lib/base/parse.h"
+#include "lib/plan/anchor.h"
+#include "lib/recipe/recipe_file.h"
+#include "lib/wire/json.h"
+
+static void put_int(struct json_object *o, const char *key, int64_t value)
+{
+	if (value != MO_NONE)
+		json_object_object_add(o, key, json_object_new_int64(value));
+}
+
+static void put_str(struct json_object *o, const char *key, const char *value)
+{
+	if (value)
+		json_object_object_add(o, key, json_object_new_string(value));
+}
+
+/* The mapping under key, made when there is none. */
+static struct json_object *mapping(struct json_object *doc, const char *key)
+{
+	struct json_object *o = NULL;
+
+	if (!json_object_object_get_ex(doc, key, &o) || !json_object_is_type(o, json_type_object))
+		json_object_object_add(doc, key, o = json_object_new_object());
+	return o;
+}
+
+/* What `parallelism: auto` became. */
+static void write_chosen(struct json_object *doc, const struct recipe *r)
+{
+	const struct recipe_parallelism *p = &r->parallelism;
+	struct json_object *old = NULL;
+
+	if (!json_object_object_get_ex(doc, "parallelism", &old) || !json_object_is_type(old, json_type_string))
+		return;
+	struct json_object *o = mapping(doc, "parallelism");
+
+	put_int(o, "tp", p->tp);
+	put_int(o, "pp", p->pp);
+	put_int(o, "vpp", p->vpp);
+	put_int(o, "ep", p->ep);
+	put_int(o, "etp", p->etp);
+	put_int(o, "cp", p->cp);
+	put_str(o, "sharding", p->sharding);
+	put_str(o, "schedule", p->schedule);
+	put_int(mapping(doc, "batch"), "micro", r->micro);
+	put_str(doc, "recompute", r->recompute);
+}
+
+static bool readable(const char *text)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
+	char **warnings = NULL;
+	size_t n_warnings = 0;
+	struct recipe r;
+
+	mo_desc_init(&recipe_desc, &r);
+	int k = recipe_parse(text, strlen(text), NULL, 0, &r, NULL, &warnings, &n_warnings, &errors);
+	for (size_t i = 0; i < n_warnings; i++)
+		free(warnings[i]);
+	free(warnings);
+	mo_desc_done(&recipe_desc, &r);
+	return k >= 0;
+}
+
+char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, const struct measured *m)
+{
+	_cleanup_(mo_freep) char *json = recipe_text ? recipe_json(recipe_text, strlen(recipe_text)) : NULL, *recipe = NULL;
+	struct json_object *doc = json ? json_tokener_parse(json) : NULL;
+	struct mo_buf b = {0};
+
+	if (!doc)
+		return NULL;
+	json_object_object_del(doc, "env");
+	write_chosen(doc, chosen);
+	recipe = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(doc);
+	if (!readable(recipe))
+		return NULL;
+	mo_buf_printf(&b, "{\"recipe\":%s,\"measured\":{\"step_time_s\":%.6f,\"steps\":%lld,\"memory_gb\":", recipe, m->step_time_s, (long long)m->steps);
+	if (m->memory_gb == MO_NONE_F)
+		mo_buf_str(&b, "null}}");
+	else
+		mo_buf_printf(&b, "%.3f}}", m->memory_gb);
+	return mo_buf_take(&b);
+}
+
+static bool fits(const struct state *s, const struct anchor *a, const char *gpu, const char *precision)
+{
+	return (!gpu || (mo_streq(a->gpu, gpu) && mo_streq(a->precision, precision))) && anchor_current(s, a);
+}
+
+char *anchors_document(const struct state *s, const char *gpu, const char *precision)
+{
+	struct mo_buf b = {0};
+	size_t n = 0;
+
+	mo_buf_str(&b, "{\"anchor\":1,\"runs\":[");
+	for (size_t i = 0; i < s->n_anchors; i++) {
+		const struct anchor *a = &s->anchors[i];
+		_cleanup_(mo_freep) char *run = fits(s, a, gpu, precision) ? anchor_run_text(&a->recipe, a->recipe_text, &a->measured) : NULL;
+
+		if (!run)
+			continue;
+		mo_buf_printf(&b, "%s%.*s,\"stack\":{\"job\":\"j-%lld\",\"software\":", n++ ? "," : "", (int)strlen(run) - 1, run, (long long)a->job);
+		wire_string(a->software ? a->software : "", &b);
+		mo_buf_str(&b, ",\"rocm\":");
+		if (a->version)
+			wire_string(a->version, &b);
+		else
+			mo_buf_str(&b, "null");
+		mo_buf_str(&b, "}}");
+	}
+	mo_buf_str(&b, "]}");
+	if (n)
+		return mo_buf_take(&b);
+	mo_buf_done(&b);
+	return NULL;
+}
+
+void anchors_apply(const struct state *s, const struct recipe *r, const struct gpu_type *gpu, struct plan_doc *doc)
+{
+	const struct plan_options one = { .top = 1 };
+	struct plan_anchor all = {0};
+
+	for (size_t i = 0; i < s->n_anchors; i++) {
+		const struct anchor *a = &s->anchors[i];
+		struct recipe chosen = a->recipe;
+		struct plan_doc run;
+
+		if (!fits(s, a, gpu->name, r->precision))
+			continue;
+		chosen.parallelism.automatic = false;     /* the planner has filled it in: nothing to search */
+		mo_desc_init(&plan_doc_desc, &run);
+		if (plan_make(&chosen, gpu, &one, &run, NULL) >= 0)
+			plan_anchor_add(&all, &chosen, &run, a->measured.step_time_s, a->measured.memory_gb);
+		mo_desc_done(&plan_doc_desc, &run);
+	}
+	plan_anchor_apply(&all, r, gpu->name, doc);
+	plan_anchor_done(&all);
+}
+
+/* Runs that calibrated the plan, as its note tells. */
+static int64_t calibrated_by(const struct plan *p)
+{
+	static const char words[] = "calibrated by ";
+
+	for (size_t i = 0; i < p->n_notes; i++) {
+		const char *number = mo_starts_with(p->notes[i], words) ? p->notes[i] + sizeof(words) - 1 : NULL;
+		_cleanup_(mo_freep) char *digits = number ? mo_strndup(number, strspn(number, "0123456789")) : NULL;
+		int64_t n;
+
+		if (digits && mo_parse_i64(digits, 0, INT32_MAX, &n) == 0)
+			return n;
+	}
+	return 0;
+}
+
+struct promise *promise_of(const struct plan_doc *doc)
+{
+	const struct plan *p = doc->n_plans ? &doc->plans[0] : NULL;
+	struct promise *ret = p ? mo_desc_new(&promise_desc) : NULL;
+
+	if (p)
+		*ret = (struct promise){ .step_time_s = p->step_time_s.total, .memory_gb = p->memory_gb.total, .bubble = p->bubble, .error_pct = p->error_pct, .anchors = calibrated_by(p) };
+	return ret;
+}

@@ -1,0 +1,233 @@
+/* A job against its plan: what counts as a steady step, when it is looked at, what is told, and which runs are kept to calibrate later plans. Every record is replayed by the world's shadow. */
+#include "tests/unit/dcore/world.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/core/actual.h"
+
+struct one { struct world w; int64_t id; };
+
+static int64_t submit(struct world *w, const char *model, const char *engine, double planned_s)
+{
+	struct submit spec;
+
+	world_recipe(&spec, 2);
+	mo_str_set(&spec.recipe.engine.kind, engine);
+	mo_str_set(&spec.recipe.precision, "bf16");
+	spec.recipe.model = mo_desc_new(&recipe_model_desc);
+	spec.recipe.model->name = mo_strdup(model);
+	if (planned_s > 0) {
+		spec.promise = mo_desc_new(&promise_desc);
+		*spec.promise = (struct promise){ .step_time_s = planned_s, .memory_gb = 100, .bubble = 0.086, .error_pct = 20, .anchors = 0 };
+	}
+	int64_t id = world_submit(w, &spec);
+
+	mo_desc_done(&submit_desc, &spec);
+	assert_true(id > 0);
+	return id;
+}
+
+static void begin(struct one *o, double planned_s)
+{
+	world_init(&o->w, 1, 2);
+	o->id = submit(&o->w, "mixtral-8x22b", "megatron-lm", planned_s);
+	world_run(&o->w, 2 * S);
+}
+
+static void step(struct world *w, int64_t id, int64_t iteration, double ms, double gb)
+{
+	struct note *n = world_note(w, 0, id, NOTE_SAMPLE);
+
+	n->sample = mo_desc_new(&sample_desc);
+	n->sample->iteration = iteration;
+	n->sample->step_ms = ms;
+	n->sample->mem_gb = gb;
+}
+
+static void steps(struct world *w, int64_t id, int64_t from, int64_t to, double ms)
+{
+	for (int64_t i = from; i <= to; i++)
+		step(w, id, i, ms, 110);
+	world_run(w, S);
+}
+
+static const struct job *job(const struct one *o)
+{
+	return world_job(&o->w, o->id);
+}
+
+static void view(const struct one *o, struct job_view *v)
+{
+	mo_desc_init(&job_view_desc, v);
+	job_view(core_state(o->w.core), job(o), o->w.now, v);
+}
+
+/* Warm-up of nine seconds a step, evaluations of five, then 50 steady ones. */
+static void steady_steps_are_measured(void **state)
+{
+	struct one o;
+	struct job_view v;
+
+	begin(&o, 1.0);
+	steps(&o.w, o.id, 1, 10, 9000);
+	steps(&o.w, o.id, 11, 40, 1100);
+	for (int64_t i = 41; i <= 44; i++)
+		step(&o.w, o.id, i, 5000, 110);
+	steps(&o.w, o.id, 45, 63, 1100);
+	assert_null(job(&o)->measured);                  /* 49 */
+	view(&o, &v);
+	assert_true(v.plan->drift.step_time_s == MO_NONE_F && v.plan->within == -1);
+	assert_non_null(strstr(v.plan->text, "after 50 steady steps"));
+	mo_desc_done(&job_view_desc, &v);
+	steps(&o.w, o.id, 64, 64, 1100);
+	assert_non_null(job(&o)->measured);
+	assert_int_equal(job(&o)->measured->steps, 50);
+	assert_true(fabs(job(&o)->measured->step_time_s - 1.1) < 1e-9);
+	view(&o, &v);
+	assert_true(fabs(v.plan->drift.step_time_s - 0.1) < 1e-9 && fabs(v.plan->drift.memory_gb - 0.1) < 1e-9);
+	assert_true(v.plan->within == 1 && v.plan->actual.bubble == MO_NONE_F && v.plan->planned.bubble == 0.086);
+	assert_non_null(strstr(v.plan->text, "step 1.1 s, planned 1 s (+10 %, within the 20 %"));
+	assert_non_null(strstr(v.plan->text, "memory 110.0 GB, planned 100.0 GB (+10 %); bubble 8.6 % planned"));
+	mo_desc_done(&job_view_desc, &v);
+	assert_false(world_event_seen(&o.w, "plan.drift"));
+	world_done(&o.w);
+}
+
+/* Looked at again only when it has gone twice as far; told once when it leaves the error bar. */
+static void drift_is_told_once(void **state)
+{
+	struct one o;
+
+	begin(&o, 1.0);
+	steps(&o.w, o.id, 1, 60, 1300);
+	assert_true(world_event_seen(&o.w, "plan.drift"));
+	assert_int_equal(job(&o)->measured->iteration, 60);
+	size_t events = 0;
+
+	steps(&o.w, o.id, 61, 119, 1300);
+	assert_int_equal(job(&o)->measured->iteration, 60);
+	steps(&o.w, o.id, 120, 400, 1300);
+	assert_int_equal(job(&o)->measured->iteration, 400);
+	for (size_t i = 0; i < core_state(o.w.core)->n_events; i++)
+		events += mo_streq(core_state(o.w.core)->events[i].type, "plan.drift");
+	assert_int_equal(events, 1);
+	world_crash(&o.w);
+	assert_int_equal(job(&o)->measured->iteration, 400);
+	assert_int_equal(core_state(o.w.core)->n_anchors, 1);
+	world_done(&o.w);
+}
+
+/* A save every tenth step, in the step behind it, does not count; nor does an attempt before it has warmed up. */
+static void saves_and_restarts_are_left_out(void **state)
+{
+	struct one o;
+	struct measured m;
+	size_t n;
+
+	begin(&o, 1.0);
+	struct job *j = job_find(core_state(o.w.core), o.id);
+
+	for (int64_t i = 1; i <= 80; i++) {
+		struct sample *s = MO_ADD(j, samples, &sample_desc);
+
+		s->iteration = i;
+		s->attempt = j->attempt;
+		s->step_ms = i % 2 && i > 10 ? 1400 : 1000;
+		if (i % 2 == 0)
+			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = i;
+	}
+	j->iteration = 80;
+	assert_false(actual_measure(j, &m));              /* each is beside a save */
+	mo_vec_clear(&checkpoint_desc, (void **)&j->checkpoints, &j->n_checkpoints);
+	assert_true(actual_measure(j, &m));
+	assert_int_equal(m.steps, 70);
+	assert_true(fabs(m.step_time_s - 1.2) < 1e-9);
+	n = j->n_samples;
+	j->attempt++;
+	assert_false(actual_measure(j, &m));
+	j->n_samples = n;
+	j->attempt--;
+	mo_vec_clear(&sample_desc, (void **)&j->samples, &j->n_samples);
+	mo_desc_free(&measured_desc, j->measured);
+	j->measured = NULL;
+	j->iteration = MO_NONE;
+	world_done(&o.w);
+}
+
+static void run_one(struct world *w, const char *model, double ms)
+{
+	int64_t id = submit(w, model, "megatron-lm", 1.0);
+
+	world_run(w, 3 * S);
+	steps(w, id, 1, 60, ms);
+	assert_non_null(world_job(w, id)->measured);
+	world_verb(w, EV_CANCEL, id);
+	world_run(w, 5 * S);
+	assert_true(job_state_final(world_job(w, id)->state));
+}
+
+/* The newest four of a stack; a run that is four times off did not run what was planned. */
+static void anchors_are_kept_by_stack(void **state)
+{
+	struct world w;
+	const struct state *s;
+
+	world_init(&w, 1, 2);
+	for (int i = 0; i < 6; i++)
+		run_one(&w, "mixtral-8x22b", 1000 + i);
+	run_one(&w, "llama3-8b", 1000);
+	run_one(&w, "llama3-8b", 4100);
+	run_one(&w, "llama3-8b", 200);
+	s = core_state(w.core);
+	assert_int_equal(s->n_anchors, 5);
+	assert_int_equal(s->anchors[0].job, 3);
+	assert_string_equal(s->anchors[4].model, "llama3-8b");
+	assert_string_equal(s->anchors[4].software, "megatron-lm");
+	assert_true(fabs(s->anchors[3].measured.step_time_s - 1.005) < 1e-9);
+	world_crash(&w);
+	assert_int_equal(core_state(w.core)->n_anchors, 5);
+	world_done(&w);
+}
+
+static void another_version_retires_the_one_before(void **state)
+{
+	struct state s;
+
+	mo_desc_init(&state_desc, &s);
+	for (int i = 0; i < 3; i++) {
+		struct anchor *a = MO_ADD(&s, anchors, &anchor_desc);
+
+		a->gpu = mo_strdup("mi355x");
+		a->model = mo_strdup(i == 1 ? "other" : "model");
+		a->version = mo_strdup(i == 2 ? "7.1" : "7.0");
+	}
+	assert_false(anchor_current(&s, &s.anchors[0]));
+	assert_true(anchor_current(&s, &s.anchors[1]));
+	assert_true(anchor_current(&s, &s.anchors[2]));
+	mo_desc_done(&state_desc, &s);
+}
+
+static void without_a_promise_nothing_is_said(void **state)
+{
+	struct one o;
+	struct job_view v;
+
+	begin(&o, 0);
+	steps(&o.w, o.id, 1, 200, 1000);
+	assert_null(job(&o)->measured);
+	view(&o, &v);
+	assert_null(v.plan);
+	mo_desc_done(&job_view_desc, &v);
+	world_done(&o.w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(drift_is_told_once), cmocka_unit_test(saves_and_restarts_are_left_out),
+		cmocka_unit_test(anchors_are_kept_by_stack), cmocka_unit_test(another_version_retires_the_one_before), cmocka_unit_test(without_a_promise_nothing_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
