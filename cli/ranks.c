@@ -11,6 +11,13 @@ static void bind_cell(struct table *t, struct json_object *rank)
 	table_cell(t, "%s%s%s", word ? word : note ? "" : "-", word && note ? ": " : "", note ? note : "");
 }
 
+static void gpu_cell(struct table *t, struct json_object *rank)
+{
+	const char *note = js_str(rank, "gpu_note");
+
+	table_cell(t, "%s%s%s", text_int(js_int(rank, "gpu")), note ? " " : "", note ? note : "");
+}
+
 static void coords_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *c = js_get(rank, "coords");
@@ -36,7 +43,7 @@ static void print_ranks(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
 		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">PID", "pid", CELL_INT }, { "STATE", "state" }, { "CPUS", "cpus" },
-		{ ">NUMA", "numa_node", CELL_INT }, { ">GPU", "gpu", CELL_INT }, { "NIC", "nic" }, { "BIND", .cell = bind_cell }, { ">ITER", "iteration", CELL_INT },
+		{ ">NUMA", "numa_node", CELL_INT }, { "GPU", .cell = gpu_cell }, { "NIC", "nic" }, { "BIND", .cell = bind_cell }, { ">ITER", "iteration", CELL_INT },
 		{ ">STEP MS", "step_ms", CELL_REAL, 1 }, { "TP PP EP CP DP", .cell = coords_cell }, { "EXIT", .cell = exit_cell },
 	};
 	print_table(cli, columns, ELEMENTSOF(columns), items);

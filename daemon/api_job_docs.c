@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/api.h"
+#include "daemon/core/slot_health.h"
 #include "lib/base/parse.h"
 
 void api_job_ranks(void *arg, struct http_request *r)
@@ -19,7 +20,10 @@ void api_job_ranks(void *arg, struct http_request *r)
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add_numbered(&l, &rank_view_desc, &j->ranks[i], j->ranks[i].rank);
+		_cleanup_(mo_freep) char *note = rank_slot_note(manager_state(arg), j, &j->ranks[i]);
+		struct rank shown = j->ranks[i];      /* borrowed */
+		shown.gpu_note = note;
+		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
 	}
 	list_send(r, &l);
 }

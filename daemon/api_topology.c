@@ -3,6 +3,7 @@
 
 #include "daemon/api.h"
 #include "daemon/core/draw_node.h"
+#include "daemon/core/slot_health.h"
 
 #define COLUMNS_MAX 400
 
@@ -24,8 +25,39 @@ static void uses_find(const struct state *s, const char *node, struct uses *u)
 		for (size_t k = 0; p && k < p->n_gpus; k++) {
 			struct slot_use *use = MO_GROW(u->items, u->n);
 			use->slot = p->gpus[k];
-			use->text = mo_printf("j-%lld rank %lld", (long long)j->id, (long long)(p->first_rank + (int64_t)k));
+			use->text = mo_printf("j-%lld rank %lld", (long long)j->id, (long long)place_rank(p, k));
 		}
+	}
+}
+
+struct troubles { struct slot_trouble *items; size_t n; char **notes; size_t n_notes; };
+
+static void troubles_done(struct troubles *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free((char *)t->items[i].text);
+	free(t->items);
+	for (size_t i = 0; i < t->n_notes; i++)
+		free(t->notes[i]);
+	free(t->notes);
+}
+
+/* Slots whose GPU is missing, cannot be read or has a critical finding, and who uses them. */
+static void troubles_find(const struct node *n, const struct uses *u, struct troubles *t)
+{
+	for (size_t i = 0; i < n->info.n_gpus; i++) {
+		const struct gpu_slot *g = &n->info.gpus[i];
+		struct slot_health h;
+		const char *use = NULL;
+
+		if (!slot_health(n, g->index, &h) || !slot_matters(&h))
+			continue;
+		for (size_t k = 0; k < u->n && !use; k++)
+			use = u->items[k].slot == g->index ? u->items[k].text : NULL;
+		struct slot_trouble *trouble = MO_GROW(t->items, t->n);
+		*trouble = (struct slot_trouble){ .slot = g->index, .missing = h.missing, .text = slot_health_words(&h) };
+		_cleanup_(mo_freep) char *note = mo_printf("GPU %lld %s: %s: %s%s%s", (long long)g->index, g->bdf, trouble->text, h.finding->text ? h.finding->text : "", use ? "; used by " : "", use ? use : "");
+		mo_strs_add(&t->notes, &t->n_notes, note);
 	}
 }
 
@@ -35,6 +67,7 @@ void api_nodes_topology(void *arg, struct http_request *r)
 	const struct node *n = api_node(m, r);
 	const char *format = http_query(r, "format");
 	_cleanup_(uses_done) struct uses uses = {0};
+	_cleanup_(troubles_done) struct troubles troubles = {0};
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	int64_t width;
 
@@ -45,8 +78,10 @@ void api_nodes_topology(void *arg, struct http_request *r)
 		return;
 	}
 	uses_find(manager_state(m), n->name, &uses);
+	troubles_find(n, &uses, &troubles);
 	struct node_drawing d = {
-		.name = n->name, .state = mo_enum_name(node_state_names, _NODE_STATE_N, node_shown_state(manager_state(m), n)), .info = &n->info, .uses = uses.items, .n_uses = uses.n, .width = (int)width,
+		.name = n->name, .state = mo_enum_name(node_state_names, _NODE_STATE_N, node_shown_state(manager_state(m), n)), .info = &n->info, .uses = uses.items, .n_uses = uses.n,
+		.troubles = troubles.items, .n_troubles = troubles.n, .notes = (const char *const *)troubles.notes, .n_notes = troubles.n_notes, .width = (int)width,
 	};
 	bool text = format && strcmp(format, "text") == 0;
 	(text ? draw_node_text : draw_node_svg)(&d, &b);

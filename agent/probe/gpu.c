@@ -214,7 +214,7 @@ void probe_gpu(struct look *l, const char *bdf) {
 
 	if (!look_enter(l, path)) {
 		l->problems++;
-		probe_problem(l->probe, "%s: no such device", bdf);
+		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, bdf);
 		return;
 	}
 	int64_t vendor = look_int(l, "vendor"), device = look_int(l, "device");
@@ -235,7 +235,7 @@ void probe_sensors(struct look *l, const char *bdf) {
 
 	if (!look_enter(l, path)) {
 		l->problems++;
-		probe_problem(l->probe, "%s: no such device", bdf);
+		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, bdf);
 		return;
 	}
 	look_metrics(l);

@@ -106,7 +106,7 @@ void probe_nic(struct look *l, const char *name) {
 
 	if (!look_enter(l, path)) {
 		l->problems++;
-		probe_problem(l->probe, "%s: no such device", name);
+		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, name);
 		return;
 	}
 	const char *s = look_text(l, "node_guid");

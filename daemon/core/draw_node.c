@@ -9,7 +9,7 @@
 
 #define WIDTH 100
 #define NARROWEST 40
-#define COLUMNS 9
+#define COLUMNS 10
 #define WEIGHTS_MAX 8
 
 const struct nic_info *draw_nic(const struct nodeinfo *info, const char *name)
@@ -26,6 +26,17 @@ const char *draw_use(const struct node_drawing *d, int64_t slot)
 		if (d->uses[i].slot == slot)
 			return d->uses[i].text;
 	return NULL;
+}
+
+const struct slot_trouble *draw_trouble(const struct node_drawing *d, size_t from, size_t end)
+{
+	const struct slot_trouble *found = NULL;
+
+	for (size_t i = from; i < end; i++)
+		for (size_t k = 0; k < d->n_troubles; k++)
+			if (d->troubles[k].slot == d->info->gpus[i].index && (!found || (d->troubles[k].missing && !found->missing)))
+				found = &d->troubles[k];
+	return found;
 }
 
 size_t draw_gpu_end(const struct nodeinfo *info, size_t i)
@@ -164,7 +175,7 @@ char *draw_links(const struct nodeinfo *info)
 }
 
 /* ---- the table of GPUs: one row per GPU, cells of which some columns are shown */
-enum { C_SLOT, C_MODEL, C_PCI, C_MODE, C_MEMORY, C_RENDER, C_NIC, C_LINK, C_USE };
+enum { C_SLOT, C_TROUBLE, C_MODEL, C_PCI, C_MODE, C_MEMORY, C_RENDER, C_NIC, C_LINK, C_USE };
 struct row { char *cells[COLUMNS]; int64_t numa; };
 struct rows { struct row *items; size_t n; size_t width[COLUMNS]; bool shown[COLUMNS]; };
 
@@ -226,6 +237,8 @@ static void add_row(const struct node_drawing *d, size_t i, size_t end, struct r
 
 	r->numa = g->numa_node;
 	r->cells[C_SLOT] = span(end - i > 1 ? "GPUs " : "GPU ", g->index, last->index);
+	const struct slot_trouble *trouble = draw_trouble(d, i, end);
+	r->cells[C_TROUBLE] = trouble ? mo_strdup(trouble->missing ? "MISSING" : "see below") : NULL;
 	r->cells[C_MODEL] = mo_strdup(g->model ? g->model : g->vendor);
 	r->cells[C_PCI] = mo_strdup(g->bdf);
 	if (g->compute_partition || g->memory_partition)
@@ -390,6 +403,10 @@ void draw_node_text(const struct node_drawing *d, struct mo_buf *out)
 	}
 	for (size_t i = 0; i < d->info->n_findings; i++) {
 		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
+		put_line(out, INT32_MAX, line);
+	}
+	for (size_t i = 0; i < d->n_notes; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf("! %s", d->notes[i]);
 		put_line(out, INT32_MAX, line);
 	}
 }

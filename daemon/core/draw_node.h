@@ -5,10 +5,13 @@
 #include "lib/model/nodeinfo.h"
 
 struct slot_use { int64_t slot; const char *text; };          /* "j-3 rank 5" */
+struct slot_trouble { int64_t slot; bool missing; const char *text; };  /* "missing since ... (gpu.count)" */
 struct node_drawing {
 	const char *name, *state;                              /* state may be NULL */
 	const struct nodeinfo *info;
 	const struct slot_use *uses; size_t n_uses;
+	const struct slot_trouble *troubles; size_t n_troubles;
+	const char *const *notes; size_t n_notes;              /* lines below the picture, as its findings */
 	int width;                                             /* text: columns; 0 = 100 */
 };
 void draw_node_text(const struct node_drawing *d, struct mo_buf *out);
@@ -17,6 +20,7 @@ void draw_node_svg(const struct node_drawing *d, struct mo_buf *out);
 /* For both: */
 const struct nic_info *draw_nic(const struct nodeinfo *info, const char *name);
 const char *draw_use(const struct node_drawing *d, int64_t slot);            /* NULL = idle */
+const struct slot_trouble *draw_trouble(const struct node_drawing *d, size_t from, size_t end);  /* of slots from to end of info.gpus; a missing one first; NULL = none */
 /* Slots i to the returned end (exclusive) are the partitions of one GPU; a whole GPU is its own. */
 size_t draw_gpu_end(const struct nodeinfo *info, size_t i);
 bool draw_nic_serves(const struct nodeinfo *info, const char *name);

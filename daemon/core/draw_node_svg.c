@@ -20,6 +20,7 @@
 #define GOOD "#0b7a4b"
 #define BAD "#b3261e"
 #define BUSY "#dcebfa"
+#define BROKEN "#fdeceb"
 
 static void escape(struct mo_buf *b, const char *s, size_t n)
 {
@@ -106,7 +107,8 @@ static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, 
 
 	for (size_t k = i + 1; !use && k < end; k++)
 		use = draw_use(d, d->info->gpus[k].index);
-	box(b, x, y, COLUMN - 20, CARD - 10, use ? BUSY : "#ffffff", use ? "#2b6cb0" : "#b8c2cf");
+	const struct slot_trouble *trouble = draw_trouble(d, i, end);
+	box(b, x, y, COLUMN - 20, CARD - 10, trouble ? BROKEN : use ? BUSY : "#ffffff", trouble ? BAD : use ? "#2b6cb0" : "#b8c2cf");
 	mo_buf_printf(&head, "%s  %s", slots, g->model ? g->model : "");
 	text(b, x + 10, y + 19, &strong, NULL, 24, head.data);
 	add_word(&detail, g->bdf);
@@ -115,7 +117,9 @@ static void draw_card(struct mo_buf *b, const struct node_drawing *d, size_t i, 
 	_cleanup_(mo_freep) char *memory = end - i > 1 ? mo_printf("%zu x %s", end - i, bytes) : mo_strdup(bytes);
 	if (g->vram_bytes != MO_NONE)
 		add_word(&detail, memory);
-	if (detail.len)
+	if (trouble)
+		text(b, x + 10, y + 37, &faint, BAD, 48, trouble->text);
+	else if (detail.len)
 		text(b, x + 10, y + 37, &faint, NULL, 48, detail.data);
 	if (end - i > 1) {
 		for (size_t k = i; k < end && k < i + 8; k++)
@@ -252,6 +256,10 @@ void draw_node_svg(const struct node_drawing *d, struct mo_buf *out)
 	}
 	for (size_t i = 0; i < d->info->n_findings; i++) {
 		_cleanup_(mo_freep) char *line = mo_printf("! %s: %s", d->info->findings[i].object, d->info->findings[i].text);
+		y = paragraph(&body, y, chars, line);
+	}
+	for (size_t i = 0; i < d->n_notes; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf("! %s", d->notes[i]);
 		y = paragraph(&body, y, chars, line);
 	}
 	int height = y + MARGIN;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static int rank_of(int state)
+int health_rank(int state)
 {
 	static const int ranks[] = { [CHECK_OK] = 0, [CHECK_UNKNOWN] = 1, [CHECK_WARN] = 2, [CHECK_CRIT] = 3 };
 
@@ -17,7 +17,7 @@ int health_worst(const struct node *n)
 	if (!n->health)
 		return -1;
 	for (size_t i = 0; i < n->health->n_results; i++)
-		if (rank_of(n->health->results[i].state) > rank_of(worst))
+		if (health_rank(n->health->results[i].state) > health_rank(worst))
 			worst = n->health->results[i].state;
 	return worst;
 }

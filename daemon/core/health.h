@@ -12,6 +12,8 @@
 #define HEALTH_CHECK_US (60 * 1000000LL)   /* what has not answered then is not waited for */
 #define HEALTH_STACK_SAME "stack.same"     /* in health.preflight: equal fingerprints on all nodes */
 
+/* Order of enum check_state by how bad it is: ok unknown warn crit. */
+int health_rank(int state);
 /* Worst state of the node's findings: enum check_state, unknown between ok and warn; -1 = its agent told nothing. */
 int health_worst(const struct node *n);
 /* The finding about this check and object that is not OK; NULL = OK or never told. */

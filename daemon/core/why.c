@@ -7,8 +7,10 @@
 
 #include "daemon/core/health.h"
 #include "daemon/core/inner.h"
+#include "daemon/core/slot_health.h"
 
 #define EVIDENCE_MAX 20
+#define SLOTS_MAX 20                        /* ranks whose GPUs are told of in one answer */
 
 static const struct mo_field why_reason_fields[] = { MO_F(why_reason, code, MO_STR), MO_F(why_reason, text, MO_STR), MO_F_LIST(why_reason, evidence, MO_STRS) };
 static const struct mo_desc why_reason_desc = MO_DESC(why_reason, why_reason_fields);
@@ -147,6 +149,49 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 	}
 }
 
+static void why_slot(const struct place *p, size_t k, const struct node *n, const struct slot_health *h, struct why_view *w)
+{
+	_cleanup_(mo_freep) char *words = slot_health_words(h), *name = finding_name(h->finding);
+	struct why_reason *r = reason(w, h->missing ? "gpu-missing" : "gpu-suspect", "rank %lld on %s: its GPU %lld %s: %s", (long long)place_rank(p, k), n->name, (long long)p->gpus[k],
+		h->finding->object, words);
+
+	evidence(r, "%s: %s", name, h->finding->text ? h->finding->text : "");
+	for (size_t i = 0; i < h->finding->n_evidence; i++)
+		evidence(r, "%s", h->finding->evidence[i]);
+	if (h->count)
+		evidence(r, "gpu.count %s: %s", h->count->object, h->count->text ? h->count->text : "");
+	for (size_t i = 0; h->count && i < h->count->n_evidence; i++)
+		evidence(r, "%s", h->count->evidence[i]);
+	evidence(r, "no rank is ended on the word of a check");
+}
+
+/* What checks say of the GPUs that the job's ranks run on. Returns the first node that has such a GPU, NULL = none. */
+static const char *why_slots(const struct state *s, const struct job *j, struct why_view *w)
+{
+	const char *first = NULL;
+	size_t told = 0, more = 0;
+
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct place *p = &j->places[i];
+		const struct node *n = node_find(s, p->node);
+		const struct step *st = step_find(j, j->attempt, p->node);
+		struct slot_health h;
+
+		for (size_t k = 0; n && n->health && n->health->n_results && st && !step_dead(st) && k < p->n_gpus; k++) {
+			if (!slot_health(n, p->gpus[k], &h) || !slot_matters(&h))
+				continue;
+			first = first ? first : n->name;
+			if (told++ < SLOTS_MAX)
+				why_slot(p, k, n, &h, w);
+			else
+				more++;
+		}
+	}
+	if (more)
+		reason(w, "gpu-suspect", "and %zu more GPUs of the job", more);
+	return first;
+}
+
 static void why_incident(const struct job *j, struct why_view *w)
 {
 	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
@@ -186,13 +231,19 @@ static void why_interval(const struct state *s, const struct job *j, struct why_
 
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
 {
+	const char *suspect = NULL;
+
 	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], j->reason ? ": " : "", j->reason ? j->reason : "");
 	ret->since = j->state_since;
 	switch (j->state) {
 	case JOB_QUEUED: why_waiting(s, j, now, ret); break;
-	case JOB_STARTING: why_silent(s, j, now, ret); break;
+	case JOB_STARTING:
+		why_silent(s, j, now, ret);
+		suspect = why_slots(s, j, ret);
+		break;
 	case JOB_RUNNING:
 		why_silent(s, j, now, ret);
+		suspect = why_slots(s, j, ret);
 		if (j->iteration != MO_NONE)
 			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
 		why_interval(s, j, ret);
@@ -201,6 +252,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		if (j->failed)
 			why_not_gone(s, j, ret);
 		why_silent(s, j, now, ret);
+		why_slots(s, j, ret);
 		why_incident(j, ret);
 		if (j->n_places == 0)
 			why_waiting(s, j, now, ret);
@@ -211,7 +263,8 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
-	ret->next = mo_strdup(next_of(j));
+	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :
+		mo_strdup(next_of(j));
 }
 
 static void why_findings(const struct node *n, struct why_view *w)

@@ -22,6 +22,9 @@ struct probe {
 };
 extern const struct mo_desc reading_desc, probe_desc;
 
+/* What the probe of a GPU or NIC that is not there says in `problem`, and with it every finding about it. */
+#define PROBE_NO_DEVICE "no such device"
+
 /* ---- checks, as data */
 enum check_when { WHEN_PREFLIGHT = 1, WHEN_PERIODIC = 2, WHEN_FAILURE = 4, WHEN_EPILOG = 8 };    /* bits of health_check.when */
 enum check_state { CHECK_OK, CHECK_WARN, CHECK_CRIT, CHECK_UNKNOWN, _CHECK_STATE_N };

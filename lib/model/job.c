@@ -46,7 +46,8 @@ const struct mo_desc rank_exit_desc = MO_DESC(rank_exit, rank_exit_fields);
 	MO_F(rank, iteration, MO_INT), \
 	MO_F(rank, step_ms, MO_REAL), \
 	MO_F_SUB(rank, coords, MO_OPT, &rank_coords_desc), \
-	MO_F_SUB(rank, exit, MO_OPT, &rank_exit_desc)
+	MO_F_SUB(rank, exit, MO_OPT, &rank_exit_desc), \
+	MO_F(rank, gpu_note, MO_STR, .omit = true)
 
 static const struct mo_field rank_view_fields[] = { RANK_VIEW_FIELDS };
 const struct mo_desc rank_view_desc = MO_DESC(rank, rank_view_fields);

@@ -33,6 +33,7 @@ struct rank {
 	int64_t exit_mono_ns;    /* not shown */
 	int64_t start_time;      /* not shown */
 	char **tail; size_t n_tail; /* last lines at exit; not shown */
+	char *gpu_note;          /* what a check says of its GPU, "missing since ... (gpu.count)"; made when it is shown, NULL in state */
 };
 /* Checkpoint of the REST interface. */
 struct checkpoint {

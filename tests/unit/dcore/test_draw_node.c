@@ -217,9 +217,38 @@ static void test_names_cannot_break_the_picture(void **state)
 	assert_true(mo_utf8_valid(svg, strlen(svg)));
 }
 
+static void test_a_missing_gpu_is_drawn(void **state)
+{
+	struct bed *b = *state;
+	const struct slot_use uses[] = { { 1, "j-7 rank 1" } };
+	const struct slot_trouble troubles[] = { { 0, false, "gpu.ras_ue crit" }, { 1, true, "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)" } };
+	const char *const notes[] = { "GPU 1 0000:9f:00.0: missing since 2026-11-21T12:03:04Z" };
+
+	add_gpu(&b->info, 0, "0000:0c:00.0", "ionic_0", MO_NONE);
+	add_gpu(&b->info, 1, "0000:9f:00.0", "ionic_1", MO_NONE);
+	b->d.uses = uses;
+	b->d.n_uses = 1;
+	assert_null(strstr(drawn(b, 100), "MISSING"));
+	assert_null(strstr(pictured(b), "#fdeceb"));
+	b->d.troubles = troubles;
+	b->d.n_troubles = 2;
+	b->d.notes = notes;
+	b->d.n_notes = 1;
+	for (int width = 40; width <= 160; width += 20) {
+		const char *line = strstr(drawn(b, width), "GPU 1  MISSING");
+		assert_non_null(line);
+		assert_non_null(strstr(b->out.data, "GPU 0  see below"));
+		assert_non_null(strstr(b->out.data, "! GPU 1 0000:9f:00.0: missing since"));
+	}
+	assert_non_null(strstr(drawn(b, 100), "j-7 rank 1"));
+	assert_non_null(strstr(pictured(b), "missing since 2026-11-21T12:03:04Z (gpu.count, gpu.read)"));
+	assert_non_null(strstr(b->out.data, "#fdeceb"));
+	assert_ptr_equal(draw_trouble(&b->d, 0, 2), &troubles[1]);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = { T(test_tree), T(test_narrow), T(test_partitions_are_one_gpu), T(test_strays_and_findings), T(test_empty), T(test_names_cannot_break_the_picture) };
+	const struct CMUnitTest tests[] = { T(test_tree), T(test_a_missing_gpu_is_drawn), T(test_narrow), T(test_partitions_are_one_gpu), T(test_strays_and_findings), T(test_empty), T(test_names_cannot_break_the_picture) };
 	return cmocka_run_group_tests_name("draw_node", tests, NULL, NULL);
 }

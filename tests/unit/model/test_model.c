@@ -147,7 +147,7 @@ static void check_keys(const struct mo_desc *d, const char *keys)
 static void test_documented(void **state)
 {
 	check_keys(&sample_desc, "iteration time loss grad_norm lr step_ms tokens tokens_per_s_per_gpu tflops_per_gpu mfu mem_gb skipped nan phase attempt");
-	check_keys(&rank_view_desc, "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note iteration step_ms coords exit");
+	check_keys(&rank_view_desc, "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note iteration step_ms coords exit gpu_note");
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
 	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at attempt reason");

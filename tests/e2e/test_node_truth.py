@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+"""What people see of a node whose devices misbehave while jobs run: a real controller, a real agent and its probes on a made machine of eight MI300X, ranks that really run."""
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+import machine  # noqa: E402
+from lib import Suite, command_recipe, equal, need, wait_until  # noqa: E402
+from rig import Rig  # noqa: E402
+
+suite = Suite()
+LOOKS = {"probe_device": "1s", "probe_host": "1s", "probe_klog": "1s", "probe_sensors": "1s"}
+
+
+class Made(Rig):
+    """One node, a made machine that its agent discovers and probes."""
+
+    def __init__(self, faults=(), **more):
+        self.top = tempfile.mkdtemp(prefix="moe-root-")
+        self.root = os.path.join(self.top, "root")
+        self.machine = machine.make("mi300x", self.root, faults=list(faults), cores=8)
+        super().__init__(nodes=1, gpus_per_node=0, agent=dict({"topology": self.root}, **dict(LOOKS, **more)))
+        self.agent_options["only_fake_gpus"] = False
+
+    def down(self, check=True):
+        super().down(check)
+        shutil.rmtree(self.top, ignore_errors=True)
+
+    def doc(self):
+        return self.json("node", "node-0")
+
+    def looked(self):
+        wait_until(lambda: self.doc().get("preflight_done"), 60, "preflight checks")
+
+    def begin(self, name, ranks, argv=("/bin/sleep", "1000"), **sections):
+        job = self.submit(command_recipe(name, list(argv), ranks, **sections))
+        self.wait_state(job, "running", 60)
+        return job
+
+    def vanish(self, gpu):
+        self.machine.remove("sys/bus/pci/devices/" + self.machine.gpus[gpu].bdf)
+        wait_until(lambda: any(c["check"] == "gpu.count" and c["state"] == "crit" for c in self.doc()["checks"]), 60, "gpu.count")
+        wait_until(lambda: any(c["check"] == "gpu.read" for c in self.doc()["checks"]), 60, "gpu.read")
+
+
+@suite.test
+def a_gpu_that_vanishes_under_a_job_is_shown_where_people_look():
+    with Made() as rig:
+        rig.looked()
+        job = rig.begin("vanish", 8)
+        bdf = rig.machine.gpus[2].bdf
+        need("MISSING" not in rig.run("node", "node-0").stdout, "all eight are there")
+        rig.vanish(2)
+        tree = rig.run("node", "node-0").stdout
+        line = [t for t in tree.splitlines() if "GPU 2 " in t and "MISSING" in t]
+        need(line and bdf in line[0] and "rank 2" in line[0], "the slot is not drawn as missing:\n" + tree)
+        said = [t for t in tree.splitlines() if t.startswith("! GPU 2 " + bdf)]
+        need(said and "missing since 20" in said[0] and "gpu.count, gpu.read" in said[0] and "used by %s rank 2" % job in said[0], "who says so, since when:\n" + tree)
+        svg = rig.http("GET", "/v1/nodes/node-0/topology").body.decode()
+        need("missing since 20" in svg, "the picture does not say it")
+        why = rig.run("why", job).stdout
+        need("rank 2 on node-0: its GPU 2 %s: missing since 20" % bdf in why and "[gpu-missing]" in why, why)
+        for evidence in ("no such device", "gpus_pci", "no rank is ended on the word of a check", "moectl drain node-0 --when checkpoint"):
+            need(evidence in why, "%s is not in:\n%s" % (evidence, why))
+        equal(why.count("[gpu-missing]"), 1, "ranks without a GPU")
+        ranks = rig.json("ranks", job)["items"]
+        need(ranks[2]["gpu_note"].startswith("missing since 20"), ranks[2])
+        equal([r["rank"] for r in ranks if r.get("gpu_note")], [2], "ranks with a note")
+        need("2 missing since 20" in rig.run("ranks", job).stdout, rig.run("ranks", job).stdout)
+        equal(rig.job(job)["state"], "running", "nothing is ended on a check's word")
+        equal(rig.doc()["cordoned"], True, "no new work comes")
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)
