@@ -417,7 +417,7 @@ int watch_new(struct manager *m, struct watch **ret) {
 struct watch *watch_free(struct watch *w) {
 	if (!w)
 		return NULL;
-	if (w->core && health_unsaved(w->core))
+	if (w->core)
 		save(w);
 	helper_free(w->checks);
 	while (w->n_runs > 0)

@@ -355,7 +355,7 @@ static int64_t moments_of_now(const struct health *h, const struct object *o) {
 static void judge(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now) {
 	struct finding f;
 
-	rule_look(h, o, v, p, now, &f);
+	rule_look(h, o, v, p, &f);
 	verdict_judge(h, v, &f, now);
 	finding_done(&f);
 }
@@ -408,6 +408,12 @@ static void host_now(struct health *h, int64_t now) {
 		host->next = MO_MIN(host->next, now);
 }
 
+/* Another device is in its place. */
+static void forget_looks(struct object *o) {
+	for (size_t i = 0; i < o->n_verdicts; i++)
+		o->verdicts[i].last = o->verdicts[i].last_of = MO_NONE_F;
+}
+
 static void count_gpus(struct health *h, const struct probe *p) {
 	double n = reading_value(p, "gpus_pci");
 
@@ -428,8 +434,8 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 	if (!o->sensors_only) {
 		if (o->area == PROBE_GPU)
 			take_counts(o, p);
-		if (o->identity && p->identity && !mo_streq(o->identity, p->identity))
-			health_counters_forget(h, o);
+		if (health_counters_of(h, o, p->identity))
+			forget_looks(o);
 		if (p->identity)
 			mo_str_set(&o->identity, p->identity);
 		mo_desc_copy(&probe_desc, &o->last, p);
@@ -439,6 +445,7 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 		if (o->area == PROBE_HOST)
 			count_gpus(h, p);
 		health_derive(h, o, &o->last);
+		health_counters_take(h, o, &o->last, now);
 		judge_object(h, o, &o->last, now);
 		if (o->area == PROBE_KLOG)
 			h->klog_known = h->klog_seq >= 0;

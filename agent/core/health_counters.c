@@ -1,10 +1,15 @@
-/* Baselines of this boot: where a counter stood when it was first seen, and what the kernel's log counted so far. Kept on disk over restarts of the agent (health_save()); a new boot,
- * another device in the same place, or a counter that went backwards makes new ones. */
+/* What counters did in this boot: where each stood when it was first looked at, where it stood over the window of a rate, and what the kernel's log counted so far. Taken at every look,
+ * whichever check judges it. Kept on disk over restarts of the agent (health_save()); a new boot, another device in the same place, or a counter that went backwards begins anew: drivers
+ * count from 0 again after a reset, and a counter that reading clears shows what is new. At most MO_COUNTERS_MAX are kept; those of objects that are gone make room. */
 #include <string.h>
 
 #include "agent/core/health_state.h"
 #include "agent/core/reading.h"
 #include "lib/model/limits.h"
+
+#define HOUR_US 3600000000LL
+#define MOMENTS_OF_A_WINDOW 32
+#define REMEMBER_US 300000000LL        /* growth alone is written this often: a baseline that is older loses nothing but the time of the growth */
 
 static struct health_counter *find(const struct health *h, const struct object *o, const char *reading) {
 	for (size_t i = 0; i < h->n_counters; i++) {
@@ -19,9 +24,20 @@ const struct health_counter *health_counter_find(const struct health *h, const s
 	return find(h, o, reading);
 }
 
-static struct health_counter *add(struct health *h, const struct object *o, const char *reading) {
-	struct health_counter *k = mo_vec_add(&health_counter_desc, (void **)&h->counters, &h->n_counters);
+static bool make_room(struct health *h) {
+	for (size_t i = 0; h->n_counters >= MO_COUNTERS_MAX && i < h->n_counters; i++)
+		if (!health_object(h, h->counters[i].area, h->counters[i].object))
+			mo_vec_remove(&health_counter_desc, h->counters, &h->n_counters, i);
+	return h->n_counters < MO_COUNTERS_MAX;
+}
 
+/* NULL: there are too many. */
+static struct health_counter *find_or_add(struct health *h, const struct object *o, const char *reading) {
+	struct health_counter *k = find(h, o, reading);
+
+	if (k || !make_room(h))
+		return k;
+	k = mo_vec_add(&health_counter_desc, (void **)&h->counters, &h->n_counters);
 	k->area = o->area;
 	mo_str_set(&k->object, o->name);
 	mo_str_set(&k->identity, o->identity);
@@ -30,27 +46,95 @@ static struct health_counter *add(struct health *h, const struct object *o, cons
 	return k;
 }
 
-double health_since_boot(struct health *h, const struct object *o, const char *reading, double value) {
-	struct health_counter *k = find(h, o, reading);
+static void add_moment(struct health_counter *k, int64_t at, double value) {
+	if (k->n_moments >= MO_MOMENTS_MAX)
+		mo_vec_remove(&health_moment_desc, k->moments, &k->n_moments, 0);
+	struct health_moment *m = MO_ADD(k, moments, &health_moment_desc);
+	*m = (struct health_moment){ at, value };
+}
 
-	if (!k && h->n_counters >= MO_COUNTERS_MAX)
-		return 0;
-	if (!k)
-		k = add(h, o, reading);
-	if (k->base == MO_NONE_F || value < k->base) {
+/* A rate needs the moments before something happened; while a counter stands still, or grows evenly, few are kept. */
+static void take_moment(struct health_counter *k, double value, int64_t window, int64_t now) {
+	if (k->n_moments && value != k->last && k->moments[k->n_moments - 1].at <= k->seen - window / MOMENTS_OF_A_WINDOW)
+		add_moment(k, k->seen, k->last);
+	if (!k->n_moments)
+		add_moment(k, now, value);
+	while (k->n_moments > 1 && k->moments[1].at <= now - window)
+		mo_vec_remove(&health_moment_desc, k->moments, &k->n_moments, 0);
+}
+
+static void take(struct health *h, struct health_counter *k, double value, int64_t now) {
+	if (k->base == MO_NONE_F) {
 		k->base = value;
 		h->unsaved = true;
+	} else if (k->last != MO_NONE_F && value < k->last) {
+		k->base = 0;
+		k->restarts = k->restarts == MO_NONE ? 1 : k->restarts + 1;
+		if (k->n_moments) {
+			mo_vec_clear(&health_moment_desc, (void **)&k->moments, &k->n_moments);
+			add_moment(k, k->seen, 0);
+		}
+		h->unsaved = true;
 	}
-	return value - k->base;
+	k->last = value;
+	k->seen = now;
+}
+
+/* Of the log: the sum of this boot, once the look was added to it. */
+static double value_of(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p) {
+	const struct health_counter *total = o->area == PROBE_KLOG ? find(h, o, c->reading) : NULL;
+	return total ? total->total : reading_value(p, c->reading);
+}
+
+static void take_rate(struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, double value, int64_t now) {
+	struct health_counter *k = find_or_add(h, o, c->id);
+	double more = o->area == PROBE_KLOG ? reading_value(p, c->reading) : 0;
+
+	if (!k)
+		return;
+	if (!k->n_moments && h->klog_known && more > 0)                 /* the log was judged before: what this look counted is new */
+		add_moment(k, now, value - more);
+	take_moment(k, value, c->window_us, now);
+	take(h, k, value, now);
+}
+
+void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now) {
+	for (size_t i = 0; i < o->n_verdicts; i++) {
+		const struct health_check *c = o->verdicts[i].check;
+		bool rate = c->measure == MEASURE_PER_HOUR, boot = c->measure == MEASURE_SINCE_BOOT && o->area != PROBE_KLOG;
+		double value = c->reading && (rate || boot) && health_applies(h, c) ? value_of(h, o, c, p) : MO_NONE_F;
+		if (value == MO_NONE_F)
+			continue;
+		struct health_counter *k = boot ? find_or_add(h, o, c->reading) : NULL;
+		if (k)
+			take(h, k, value, now);
+		if (rate)
+			take_rate(h, o, c, p, value, now);
+	}
+	h->looked_at = now;
+}
+
+double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c) {
+	const struct health_counter *k = find(h, o, c->id);
+	int64_t from = k ? k->seen - c->window_us : 0;
+	size_t i = 0;
+
+	if (!k || !k->n_moments)
+		return MO_NONE_F;
+	while (i + 1 < k->n_moments && k->moments[i + 1].at <= from)
+		i++;
+	const struct health_moment a = k->moments[i], b = i + 1 < k->n_moments ? k->moments[i + 1] : (struct health_moment){ k->seen, k->last };
+	double then = a.value;
+	if (a.at < from && b.at > a.at)                                /* nobody looked for a while: it grew evenly */
+		then += (b.value - a.value) * (double)(from - a.at) / (double)(b.at - a.at);
+	return (k->last - then) * HOUR_US / (double)c->window_us;
 }
 
 double health_klog_total(struct health *h, const struct object *o, const char *rule, double more, const struct probe *p) {
-	struct health_counter *k = find(h, o, rule);
+	struct health_counter *k = find_or_add(h, o, rule);
 
-	if (!k && h->n_counters >= MO_COUNTERS_MAX)
-		return more;
 	if (!k)
-		k = add(h, o, rule);
+		return more;
 	if (k->total == MO_NONE_F)
 		k->total = 0;
 	k->total += more;
@@ -65,15 +149,26 @@ double health_klog_total(struct health *h, const struct object *o, const char *r
 	return k->total;
 }
 
-void health_counters_forget(struct health *h, const struct object *o) {
-	for (size_t i = h->n_counters; i-- > 0;)
-		if (h->counters[i].area == o->area && mo_streq(h->counters[i].object, o->name)) {
+/* A device that does not say who it is for the moment (NULL) is taken for the one that was there. */
+bool health_counters_of(struct health *h, const struct object *o, const char *identity) {
+	bool another = false;
+
+	for (size_t i = h->n_counters; identity && i-- > 0;) {
+		struct health_counter *k = &h->counters[i];
+		if (k->area != o->area || !mo_streq(k->object, o->name) || mo_streq(k->identity, identity))
+			continue;
+		if (k->identity) {
 			mo_vec_remove(&health_counter_desc, h->counters, &h->n_counters, i);
-			h->unsaved = true;
+			another = true;
+		} else {
+			mo_str_set(&k->identity, identity);
 		}
+		h->unsaved = true;
+	}
+	return another;
 }
 
-bool health_unsaved(const struct health *h) { return h->unsaved; }
+bool health_unsaved(const struct health *h) { return h->unsaved || (h->n_counters && h->looked_at >= h->saved_at + REMEMBER_US); }
 
 void health_save(struct health *h, struct health_memory *ret) {
 	mo_str_set(&ret->boot_id, h->boot_id);
@@ -83,6 +178,7 @@ void health_save(struct health *h, struct health_memory *ret) {
 	for (size_t i = 0; i < h->n_counters; i++)
 		mo_desc_copy(&health_counter_desc, MO_ADD(ret, counters, &health_counter_desc), &h->counters[i]);
 	h->unsaved = false;
+	h->saved_at = h->looked_at;
 }
 
 void health_load(struct health *h, const struct health_memory *m) {

@@ -22,7 +22,6 @@ static void clear_evidence(char ***list, size_t *n) {
 void verdict_done(struct verdict *v) {
 	free(v->text);
 	clear_evidence(&v->evidence, &v->n_evidence);
-	free(v->moments);
 }
 
 /* The state that the streaks amount to; the present one when they do not amount to a change. */

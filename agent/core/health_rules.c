@@ -8,7 +8,6 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
-#define HOUR_US 3600000000LL
 #define NVIDIA "10de:"
 #define NUMA_FREE "numa_free_bytes."
 #define GROUPS_MAX 16                          /* different values of one reading among equal devices */
@@ -113,11 +112,6 @@ static void look_value(const struct health_check *c, const struct probe *p, stru
 
 /* ---- counters */
 
-static double counter_of(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p) {
-	const struct health_counter *k = o->area == PROBE_KLOG ? health_counter_find(h, o, c->reading) : NULL;
-	return k ? k->total : reading_value(p, c->reading);
-}
-
 static void lines_of(const struct health *h, const struct object *o, const struct health_check *c, struct finding *f) {
 	const struct health_counter *k = health_counter_find(h, o, c->reading);
 
@@ -125,61 +119,51 @@ static void lines_of(const struct health *h, const struct object *o, const struc
 		mo_strs_add(&f->evidence, &f->n_evidence, k->lines[i]);
 }
 
-static void look_since_boot(struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, struct finding *f) {
-	double value = counter_of(h, o, c, p);
+/* Of the log: its lines. Of a device: what was there before the first look in this boot is told as what the check's `history` says; what came since is a finding. */
+static void look_log(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, double n, const char *when, struct finding *f) {
+	int state = rule_limits(c, n);
+	_cleanup_(mo_freep) char *number = rule_number(c->reading, n);
 
-	if (value == MO_NONE_F) {
-		absent(f, c, p);
-		return;
-	}
-	double growth = o->area == PROBE_KLOG ? value : health_since_boot(h, o, c->reading, value);
-	_cleanup_(mo_freep) char *number = rule_number(c->reading, growth), *limit = limit_text(c, c->reading, growth, 1, "");
-	int state = rule_limits(c, growth);
-	if (o->area == PROBE_KLOG)
-		found(f, c, state, p, mo_printf("%s %s of the kernel's log since boot", number, growth == 1 ? "line" : "lines"));
-	else
-		found(f, c, state, p, mo_printf("%s grew by %s in this boot%s", c->reading, number, limit));
+	found(f, c, state, p, mo_printf("%s %s of the kernel's log %s", number, n == 1 ? "line" : "lines", when));
 	if (state != CHECK_OK)
 		lines_of(h, o, c, f);
 }
 
-/* Growth since the oldest moment of the window, per hour. Over less than a window it is not extrapolated; over much more (nobody looked) it is spread. */
-static double hourly(struct verdict *v, double value, int64_t now) {
-	int64_t window = v->check->window_us;
+static void look_since_boot(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, struct finding *f) {
+	const struct health_counter *k = health_counter_find(h, o, c->reading);
 
-	if (v->last != MO_NONE_F && value < v->last)           /* it began anew */
-		v->n_moments = 0;
-	v->last = value;
-	while (v->n_moments > 1 && v->moments[1].at <= now - window)
-		memmove(v->moments, v->moments + 1, --v->n_moments * sizeof(*v->moments));
-	if (!v->n_moments || (v->moments[v->n_moments - 1].at <= now - window / HOURLY_SAMPLES && v->n_moments < HOURLY_SAMPLES + 2)) {
-		if (!v->moments)
-			v->moments = mo_alloc_array(HOURLY_SAMPLES + 2, sizeof(*v->moments));
-		v->moments[v->n_moments++] = (struct moment){ now, value };
+	if (k && o->area == PROBE_KLOG) {
+		look_log(h, o, c, p, k->total, "since boot", f);
+		return;
 	}
-	int64_t elapsed = now - v->moments[0].at;
-	return (value - v->moments[0].value) * HOUR_US / (double)(elapsed > window + window / 4 ? elapsed : window);
-}
-
-static void look_per_hour(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *f) {
-	const struct health_check *c = v->check;
-	double value = counter_of(h, o, c, p);
-
-	if (value == MO_NONE_F) {
+	if (!k || reading_value(p, c->reading) == MO_NONE_F) {
 		absent(f, c, p);
 		return;
 	}
-	if (o->area == PROBE_KLOG && !v->n_moments && h->klog_known)   /* the log was judged before: what this look counted is new */
-		hourly(v, value - reading_value(p, c->reading), now);
-	double rate = hourly(v, value, now);
+	double growth = k->last - k->base;
+	int state = rule_limits(c, growth), before = MO_MIN(rule_limits(c, k->base), c->history);
+	bool old = before > state;
+	_cleanup_(mo_freep) char *grown = rule_number(c->reading, growth), *base = rule_number(c->reading, k->base), *limit = limit_text(c, c->reading, old ? k->base : growth, 1, ""),
+		*again = k->restarts > 0 ? mo_printf("; it began anew at 0, %lld %s", (long long)k->restarts, k->restarts == 1 ? "time" : "times") : mo_strdup("");
+	if (old)
+		found(f, c, before, p, mo_printf("%s stood at %s when it was first looked at in this boot%s; it grew by %s since%s", c->reading, base, limit, grown, again));
+	else
+		found(f, c, state, p, mo_printf("%s grew by %s in this boot%s%s", c->reading, grown, limit, again));
+}
+
+static void look_per_hour(const struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, struct finding *f) {
+	double rate = o->area == PROBE_KLOG || reading_value(p, c->reading) != MO_NONE_F ? health_per_hour(h, o, c) : MO_NONE_F;
+
+	if (rate == MO_NONE_F) {
+		absent(f, c, p);
+		return;
+	}
+	if (o->area == PROBE_KLOG) {
+		look_log(h, o, c, p, rate, "in an hour", f);
+		return;
+	}
 	_cleanup_(mo_freep) char *number = rule_number(c->reading, rate), *limit = limit_text(c, c->reading, rate, 1, "");
-	int state = rule_limits(c, rate);
-	if (o->area == PROBE_KLOG)
-		found(f, c, state, p, mo_printf("%s %s of the kernel's log in an hour", number, rate == 1 ? "line" : "lines"));
-	else
-		found(f, c, state, p, mo_printf("%s grew by %s in an hour%s", c->reading, number, limit));
-	if (state != CHECK_OK)
-		lines_of(h, o, c, f);
+	found(f, c, rule_limits(c, rate), p, mo_printf("%s grew by %s in an hour%s", c->reading, number, limit));
 }
 
 /* ---- two readings */
@@ -283,14 +267,14 @@ static void look_same(const struct health *h, const struct object *o, const stru
 		free(groups[k].value);
 }
 
-void rule_look(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *f) {
+void rule_look(const struct health *h, const struct object *o, struct verdict *v, const struct probe *p, struct finding *f) {
 	const struct health_check *c = v->check;
 
 	*f = (struct finding){ .state = -1 };
 	switch (c->measure) {
 	case MEASURE_VALUE: look_value(c, p, f); break;
 	case MEASURE_SINCE_BOOT: look_since_boot(h, o, c, p, f); break;
-	case MEASURE_PER_HOUR: look_per_hour(h, o, v, p, now, f); break;
+	case MEASURE_PER_HOUR: look_per_hour(h, o, c, p, f); break;
 	case MEASURE_SHARE: look_share(v, p, f); break;
 	case MEASURE_LESS_OF: case MEASURE_RATIO_OF: look_pair(c, p, f); break;
 	case MEASURE_SAME: look_same(h, o, c, p, f); break;

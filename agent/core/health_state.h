@@ -2,11 +2,9 @@
 #pragma once
 #include "agent/core/health.h"
 
-#define HOURLY_SAMPLES 64              /* kept of a counter over the window of a per_hour check */
 #define EVIDENCE_MAX 16
 #define CHECKED_MAX 64                 /* orders remembered until they are no longer repeated */
 
-struct moment { int64_t at; double value; };
 /* One check on one object. */
 struct verdict {
 	const struct health_check *check;
@@ -16,8 +14,7 @@ struct verdict {
 	int64_t since, at;             /* wall clock */
 	char *text;
 	char **evidence; size_t n_evidence;
-	double last, last_of;          /* counters at the last look; MO_NONE_F: none */
-	struct moment *moments; size_t n_moments;
+	double last, last_of;          /* MEASURE_SHARE: at the last look; MO_NONE_F: none */
 	/* programs */
 	bool under_way; int64_t started_at, next;      /* next: INT64_MAX = not due by itself */
 };
@@ -54,6 +51,7 @@ struct health {
 	struct node_health told;       /* newest version */
 	int64_t acked;                 /* MO_NONE: nothing */
 	bool unsaved;
+	int64_t looked_at, saved_at;   /* counters: taken last, written last */
 };
 
 /* health.c */
@@ -61,13 +59,13 @@ struct object *health_object(const struct health *h, int area, const char *name)
 bool health_applies(const struct health *h, const struct health_check *c);     /* enabled, and this node is one that it is for */
 bool health_idle(const struct health *h, const struct object *o);
 const struct order *health_open_order(const struct health *h);                 /* the oldest that is not done */
-/* health_counters.c: baselines of this boot. */
-/* Growth of a counter since then; a value below the baseline makes a new one. */
-double health_since_boot(struct health *h, const struct object *o, const char *reading, double value);
+/* health_counters.c: what counters did in this boot. */
+void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now);       /* those of the object's checks, at a full look */
+double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c);          /* growth per hour in the check's window; MO_NONE_F: never looked at */
 /* Adds what a look at the kernel's log counted; the sum of this boot. lines: new evidence, kept up to EVIDENCE_MAX. */
 double health_klog_total(struct health *h, const struct object *o, const char *rule, double more, const struct probe *p);
 const struct health_counter *health_counter_find(const struct health *h, const struct object *o, const char *reading);
-void health_counters_forget(struct health *h, const struct object *o);         /* another device is in its place */
+bool health_counters_of(struct health *h, const struct object *o, const char *identity);      /* before a look; true: another device is in its place, and what was known of counters is gone */
 
 /* health_rules.c: what one look found. */
 struct finding {
@@ -78,7 +76,7 @@ struct finding {
 };
 void finding_done(struct finding *f);
 /* p: with derived readings. */
-void rule_look(struct health *h, struct object *o, struct verdict *v, const struct probe *p, int64_t now, struct finding *ret);
+void rule_look(const struct health *h, const struct object *o, struct verdict *v, const struct probe *p, struct finding *ret);
 int rule_limits(const struct health_check *c, double x);
 char *rule_number(const char *reading, double x);              /* with a unit where the key names one; caller frees */
 void health_derive(const struct health *h, const struct object *o, struct probe *p);   /* readings that follow from others */

@@ -44,6 +44,7 @@ static const struct mo_field health_check_fields[] = {
 	MO_F(health_check, crit_below, MO_REAL),
 	MO_F_LIST(health_check, expect, MO_STRS),
 	MO_F_ENUM(health_check, otherwise, check_state_names),
+	MO_F_ENUM(health_check, history, check_state_names),
 	MO_F_ENUM(health_check, absent, check_state_names),
 	MO_F(health_check, window_us, MO_INT),
 	MO_F(health_check, consecutive, MO_INT),
@@ -61,12 +62,22 @@ static const struct mo_field health_checks_fields[] = {
 };
 const struct mo_desc health_checks_desc = MO_DESC(health_checks, health_checks_fields);
 
+static const struct mo_field health_moment_fields[] = {
+	MO_F(health_moment, at, MO_INT),
+	MO_F(health_moment, value, MO_REAL),
+};
+const struct mo_desc health_moment_desc = MO_DESC(health_moment, health_moment_fields);
+
 static const struct mo_field health_counter_fields[] = {
 	MO_F_ENUM(health_counter, area, probe_area_names),
 	MO_F(health_counter, object, MO_STR, .max = 256),
 	MO_F(health_counter, identity, MO_STR, .max = 256),
 	MO_F(health_counter, reading, MO_STR, .max = 128),
 	MO_F(health_counter, base, MO_REAL, .omit = true),
+	MO_F(health_counter, seen, MO_INT, .omit = true),
+	MO_F(health_counter, last, MO_REAL, .omit = true),
+	MO_F(health_counter, restarts, MO_INT, .omit = true),
+	MO_F_VEC(health_counter, moments, &health_moment_desc, .omit = true, .max = MO_MOMENTS_MAX),
 	MO_F(health_counter, total, MO_REAL, .omit = true),
 	MO_F_LIST(health_counter, lines, MO_STRS, .omit = true, .max = 32),
 };

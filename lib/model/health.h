@@ -34,7 +34,7 @@ extern const char *const check_action_names[_CHECK_ACTION_N];  /* report warn co
 /* What of a reading is compared with the limits. */
 enum check_measure {
 	MEASURE_VALUE,           /* the reading itself */
-	MEASURE_SINCE_BOOT,      /* growth since the baseline of this boot */
+	MEASURE_SINCE_BOOT,      /* growth since the first look in this boot; what stood there before is `history` */
 	MEASURE_PER_HOUR,        /* growth per hour over the last `window_us` */
 	MEASURE_SHARE,           /* growth of the reading / growth of `of` between two probes: residency, 0..1 */
 	MEASURE_LESS_OF,         /* `of` minus the reading: what is missing to the maximum */
@@ -59,6 +59,7 @@ struct health_check {
 	double warn_above, crit_above, warn_below, crit_below;   /* unknown = no such limit; above and below exclude the limit itself */
 	char **expect; size_t n_expect;                          /* MEASURE_TEXT: anything else is `otherwise` */
 	int otherwise;           /* enum check_state of a text that is not expected, or of a difference (MEASURE_SAME) */
+	int history;             /* MEASURE_SINCE_BOOT: worst enum check_state of what the counter showed at the first look in this boot: ok, warn or crit */
 	int absent;              /* enum check_state when the reading is missing: ok (does not apply here) or unknown */
 	int64_t window_us;       /* MEASURE_PER_HOUR; a program with WHEN_PERIODIC: how often */
 	int64_t consecutive;     /* findings in a row before it counts; 1 = at once */
@@ -100,10 +101,15 @@ struct node_health {
 	struct stack_item *stack; size_t n_stack;
 };
 /* What an agent remembers of its node over its own restarts within one boot. */
+struct health_moment { int64_t at; double value; };    /* CLOCK_BOOTTIME */
 struct health_counter {
 	int area;                /* enum probe_area */
-	char *object, *identity, *reading;
-	double base;             /* value at the first look in this boot */
+	char *object, *identity;
+	char *reading;           /* MEASURE_PER_HOUR: id of the check instead, because each has its own window */
+	double base;             /* value at the first look in this boot; 0 from when it was found to have begun anew */
+	int64_t seen; double last;         /* newest look, and its value */
+	int64_t restarts;        /* times that it went backwards; MO_NONE = none */
+	struct health_moment *moments; size_t n_moments;   /* MEASURE_PER_HOUR: where it stood, oldest first, over the window; between two it grew evenly */
 	double total;            /* area klog, whose readings are counts since the last look: their sum */
 	char **lines; size_t n_lines;      /* area klog: evidence */
 };
@@ -114,5 +120,5 @@ struct health_memory {
 	int64_t gpus;            /* most GPUs that PCI listed in this boot */
 	struct health_counter *counters; size_t n_counters;
 };
-extern const struct mo_desc health_counter_desc, health_memory_desc;
+extern const struct mo_desc health_moment_desc, health_counter_desc, health_memory_desc;
 extern const struct mo_desc stack_item_desc, gpu_sensors_desc, checked_attempt_desc, node_health_desc;

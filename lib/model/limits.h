@@ -28,5 +28,6 @@
 #define MO_CHECK_RESULTS_MAX 4096             /* of one node */
 #define MO_STACK_ITEMS_MAX 256
 #define MO_CHECKS_MAX 512                      /* in config/health */
-#define MO_COUNTERS_MAX 65536                  /* baselines that an agent keeps */
+#define MO_COUNTERS_MAX 4096                   /* baselines that an agent keeps */
+#define MO_MOMENTS_MAX 128                     /* of one of them over its window */
 #define MO_READINGS_MAX 512                    /* of one probe */

@@ -19,6 +19,7 @@
 
 static const char *const words_area[] = { "gpu", "nic", "host", "klog", "stack", NULL };
 static const char *const words_state[] = { "ok", "warn", "crit", "unknown", NULL };
+static const char *const words_history[] = { "ok", "warn", "crit", NULL };         /* the first of words_state: what was before the first look is never unknown */
 static const char *const words_action[] = { "report", "warn", "cordon", NULL };
 static const char *const words_measure[] = { "value", "since_boot", "per_hour", "share", "less_of", "ratio_of", "same", "text", NULL };
 static const char *const words_needs[] = { "nothing", "gpu", "nic", NULL };
@@ -85,6 +86,7 @@ static const struct key check_keys[] = {
 	LIMIT(warn_above), LIMIT(crit_above), LIMIT(warn_below), LIMIT(crit_below),
 	LIST(expect),
 	F(otherwise, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_WARN),
+	F(history, KEY_ENUM, .words = words_history, .has_def = true, .def = CHECK_OK),
 	F(absent, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_OK),
 	{ .path = "window", .type = KEY_DURATION, .offset = offsetof(struct health_check, window_us), .min = WINDOW_MIN_US, .has_def = true, .def = HOUR_US },
 	F(consecutive, KEY_INT, .min = 1, .max = CONSECUTIVE_MAX, .has_def = true, .def = 1),
@@ -121,6 +123,8 @@ static void check_reading(const struct health_check *c, const struct ynode *v, s
 		errors_at(errors, v, NULL, two ? "%s: measure %s compares with a second reading: give of" : "%s: of has no meaning with measure %s", c->id, check_measure_names[c->measure]);
 	if (many && c->measure != MEASURE_VALUE)
 		errors_at(errors, v, NULL, "%s: a reading that ends with .* can only be measured as value", c->id);
+	if (c->history != CHECK_OK && c->measure != MEASURE_SINCE_BOOT)
+		errors_at(errors, v, NULL, "%s: history belongs to measure since_boot", c->id);
 	if (c->n_expect && c->measure != MEASURE_TEXT)
 		errors_at(errors, v, NULL, "%s: expect belongs to measure text", c->id);
 	if ((c->measure == MEASURE_TEXT || c->measure == MEASURE_SAME) && c->otherwise == CHECK_OK)
@@ -249,6 +253,7 @@ static int load_klog(struct health_checks *ret, struct mo_error *err) {
 		*(rule->severity == KLOG_CRIT ? &c->crit_above : &c->warn_above) = 0;
 		c->otherwise = CHECK_WARN;
 		c->absent = CHECK_OK;
+		c->history = CHECK_OK;
 		c->window_us = HOUR_US;
 		c->consecutive = 1;
 		c->enabled = true;

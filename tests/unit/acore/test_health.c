@@ -3,6 +3,7 @@
 #include <string.h>
 #include "agent/core/health.h"
 #include "agent/core/reading.h"
+#include "lib/model/limits.h"
 
 #define SECOND 1000000LL
 #define MINUTE (60 * SECOND)
@@ -228,14 +229,103 @@ static void baselines(void **unused) {
 	other = reborn(&c, &m, "another boot");
 	probe(other, PROBE_GPU, GPU0, "a", "pcie_nak", 5101, NULL, START + 2);
 	assert_int_equal(state(other, "gpu.nak", GPU0), CHECK_OK);
-	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 3, NULL, START + 3);        /* went backwards: a reset */
-	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 103, NULL, START + 4);
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 3, NULL, START + 3);        /* went backwards: a reset, after which it counted 3 */
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 100, NULL, START + 4);
 	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_OK);
-	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 104, NULL, START + 5);
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 101, NULL, START + 5);
 	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_CRIT);
-	probe(h, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 6);    /* another GPU in its place */
+	assert_string_equal(result(h, "gpu.nak", GPU0)->text, "it is bad: pcie_nak grew by 101 in this boot, above 100; it began anew at 0, 1 time");
+	probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", 90000, NULL, START + 6);   /* its name could not be read: the same one */
+	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	probe(h, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 7);    /* another GPU in its place */
 	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_OK);
+	_cleanup_(health_freep) struct health *swapped = reborn(&c, &m, "boot");
+	probe(swapped, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 8);      /* it was changed while no agent ran */
+	assert_int_equal(state(swapped, "gpu.nak", GPU0), CHECK_OK);
+	probe(swapped, PROBE_GPU, GPU0, "b", "pcie_nak", 90101, NULL, START + 9);
+	assert_int_equal(state(swapped, "gpu.nak", GPU0), CHECK_CRIT);
 	mo_desc_done(&health_memory_desc, &m);
+}
+
+static void what_was_before_the_first_look(void **unused) {
+	struct health_check c = check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
+	c.measure = MEASURE_SINCE_BOOT;
+	c.history = CHECK_WARN;
+	_cleanup_(health_freep) struct health *h = make(&c, 1, 1), *again = NULL;
+	struct health_memory m;
+
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 300, NULL, START);
+	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_WARN);
+	assert_string_equal(result(h, "gpu.nak", GPU0)->text, "it is bad: pcie_nak stood at 300 when it was first looked at in this boot, above 100; it grew by 0 since");
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	again = reborn(&c, &m, "boot");
+	probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 301, NULL, START + 1);
+	assert_int_equal(state(again, "gpu.nak", GPU0), CHECK_WARN);           /* still history, not a finding of its own */
+	probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 401, NULL, START + 2);
+	assert_int_equal(state(again, "gpu.nak", GPU0), CHECK_CRIT);
+	probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 0, NULL, START + 3);    /* reading cleared it */
+	assert_int_equal(state(again, "gpu.nak", GPU0), CHECK_OK);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+/* The store is a file of one host: what is in it stays small, however long it runs and whatever comes and goes. */
+static void baselines_are_bounded(void **unused) {
+	struct health_check c = check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 1e18);
+	c.measure = MEASURE_PER_HOUR;
+	_cleanup_(health_freep) struct health *h = make(&c, 1, 1);
+	struct health_memory m;
+	int64_t now = START;
+
+	for (int i = 0; i < 3000; i++, now += (i % 7 + 1) * 11 * SECOND)
+		probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", i / 3, NULL, now);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	assert_int_equal(m.n_counters, 1);
+	assert_in_range(m.counters[0].n_moments, 10, 70);
+	for (int i = 0; i < MO_COUNTERS_MAX; i++) {                            /* of GPUs that are gone */
+		struct health_counter *k = MO_ADD(&m, counters, &health_counter_desc);
+		k->area = PROBE_GPU;
+		k->object = mo_printf("gone %d", i);
+		mo_str_set(&k->reading, "gpu.rate");
+	}
+	_cleanup_(health_freep) struct health *again = reborn(&c, &m, "boot");
+	mo_desc_done(&health_memory_desc, &m);
+	probe(again, PROBE_GPU, GPU0, "b", "pcie_nak", 1, NULL, now);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(again, &m);
+	assert_in_range(m.n_counters, 1, MO_COUNTERS_MAX);
+	assert_string_equal(m.counters[m.n_counters - 1].object, GPU0);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+static void rates_survive_restarts(void **unused) {
+	struct health_check c = check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 2);
+	c.measure = MEASURE_PER_HOUR;
+	struct health *h = make(&c, 1, 1);
+	struct health_memory m;
+	int64_t now = START;
+
+	/* a flap each 20 minutes, and the agent starts anew after each look */
+	for (int i = 0; i < 12; i++, now += 10 * MINUTE) {
+		assert_int_equal(state(h, "gpu.rate", GPU0), i > 6 ? CHECK_CRIT : CHECK_OK);
+		probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 7 + i / 2, NULL, now);
+		mo_desc_init(&health_memory_desc, &m);
+		assert_true(health_unsaved(h));
+		health_save(h, &m);
+		health_free(h);
+		h = reborn(&c, &m, "boot");
+		mo_desc_done(&health_memory_desc, &m);
+		probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 7 + i / 2, NULL, now + SECOND);
+	}
+	/* four hours without an agent: what came meanwhile is spread over them */
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 7, NULL, now + 240 * MINUTE);
+	assert_int_equal(state(h, "gpu.rate", GPU0), CHECK_OK);
+	/* three at once are three, however long it stood still before */
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 7, NULL, now + 600 * MINUTE);
+	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 10, NULL, now + 601 * MINUTE);
+	assert_int_equal(state(h, "gpu.rate", GPU0), CHECK_CRIT);
+	health_free(h);
 }
 
 static void rates(void **unused) {
@@ -450,7 +540,7 @@ static void kill_switch(void **unused) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row), cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s), cmocka_unit_test(unknown_never_acts_alone), cmocka_unit_test(versions),
-		cmocka_unit_test(baselines), cmocka_unit_test(rates), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts), cmocka_unit_test(looks_come_as_often_as_they_should),
+		cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rates_survive_restarts), cmocka_unit_test(rates), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts), cmocka_unit_test(looks_come_as_often_as_they_should),
 		cmocka_unit_test(a_stuck_device_is_left_alone), cmocka_unit_test(orders), cmocka_unit_test(programs_wait_for_a_free_node), cmocka_unit_test(sensors), cmocka_unit_test(kill_switch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

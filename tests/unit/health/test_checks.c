@@ -104,9 +104,9 @@ static int measured(const struct health_check *c, double x) {
 	bed_open(&b, c);
 	switch (c->measure) {
 	case MEASURE_SINCE_BOOT:
-		look(&b, 0, c->area == PROBE_KLOG ? 0 : 1000, 0, NULL);
+		look(&b, 0, c->area == PROBE_KLOG || c->history ? 0 : 1000, 0, NULL);
 		b.now += MINUTE;
-		look(&b, 0, c->area == PROBE_KLOG ? x : 1000 + x, 0, NULL);
+		look(&b, 0, c->area == PROBE_KLOG || c->history ? x : 1000 + x, 0, NULL);
 		break;
 	case MEASURE_PER_HOUR: {
 		double growth = x * (double)c->window_us / HOUR;
@@ -142,8 +142,11 @@ static void limit(const struct health_check *c, double value, double direction, 
 
 	if (value == MO_NONE_F)
 		return;
-	if (measured(c, value - direction * step) >= beyond)
-		fail_msg("%s: %g is inside of %g", c->id, value - direction * step, value);
+	double inside = value - direction * step;
+	if (c->measure == MEASURE_PER_HOUR || c->measure == MEASURE_SINCE_BOOT)
+		inside = fmax(inside, 0);                      /* counters do not shrink */
+	if (measured(c, inside) >= beyond)
+		fail_msg("%s: %g is inside of %g", c->id, inside, value);
 	if (measured(c, value + direction * step) < beyond)
 		fail_msg("%s: %g is beyond %g", c->id, value + direction * step, value);
 }
@@ -158,6 +161,50 @@ static void each_limit(void **state) {
 		limit(c, c->warn_below, -1, CHECK_WARN);
 		limit(c, c->crit_below, -1, CHECK_CRIT);
 	}
+}
+
+/* What a counter shows at the first look, and that it then stands still; a rise on top of it. */
+static int history_of(const struct health_check *c, double first, double more) {
+	struct bed b;
+
+	bed_open(&b, c);
+	look(&b, 0, first, 0, NULL);
+	b.now += MINUTE;
+	look(&b, 0, first + more, 0, NULL);
+	int state = state_of(&b);
+	bed_close(&b);
+	return state;
+}
+
+static void counters_begin_at_the_first_look(void **state) {
+	static const struct { const char *id; int history, rise; } told[] = {
+		{ "gpu.ras_ue", CHECK_CRIT, CHECK_CRIT }, { "gpu.poison", CHECK_WARN, CHECK_CRIT }, { "gpu.pcie_nak", CHECK_WARN, CHECK_WARN }, { "gpu.pcie_recovery", CHECK_WARN, CHECK_WARN },
+		{ "gpu.aer_nonfatal", CHECK_WARN, CHECK_WARN }, { "gpu.aer_fatal", CHECK_WARN, CHECK_CRIT }, { "gpu.xgmi_error", CHECK_WARN, CHECK_CRIT }, { "nic.flapped", CHECK_WARN, CHECK_WARN },
+		{ "host.edac_ue", CHECK_CRIT, CHECK_CRIT },
+	};
+	static const char *const states[] = { "bad_pages_pending", "bad_pages_failed", "bad_pages_retired" };      /* kept over boots: how it is, not what happened */
+	static const char *const counts[] = { "ras_", "poison_", "aer_", "pcie_replay", "pcie_nak", "pcie_l0", "xgmi_error", "edac_", "link_", "carrier_", "symbol_", "rcv_", "out_of", "local_ack" };
+	size_t found = 0;
+
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		for (size_t k = 0; c->reading && k < ELEMENTSOF(counts); k++)
+			if (mo_starts_with(c->reading, counts[k]) && c->measure != MEASURE_SINCE_BOOT && c->measure != MEASURE_PER_HOUR)
+				fail_msg("%s judges the counter %s by its absolute value", c->id, c->reading);
+		for (size_t k = 0; c->reading && k < ELEMENTSOF(states); k++)
+			assert_true(!mo_streq(c->reading, states[k]) || c->measure == MEASURE_VALUE);
+		if (c->measure != MEASURE_SINCE_BOOT || c->area == PROBE_KLOG)
+			continue;
+		size_t k = 0;
+		while (k < ELEMENTSOF(told) && !mo_streq(told[k].id, c->id))
+			k++;
+		assert_true(k < ELEMENTSOF(told));
+		found++;
+		assert_int_equal(history_of(c, 1000, 0), told[k].history);
+		assert_int_equal(history_of(c, 1000, 1000), told[k].rise);
+		assert_int_equal(history_of(c, 0, 0), CHECK_OK);
+	}
+	assert_int_equal(found, ELEMENTSOF(told));
 }
 
 static void each_text(void **state) {
@@ -287,7 +334,7 @@ static void a_loaded_gpu_at_its_power_limit_is_normal(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_limit), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
+		cmocka_unit_test(each_limit), cmocka_unit_test(counters_begin_at_the_first_look), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
 		cmocka_unit_test(a_loaded_gpu_at_its_power_limit_is_normal),
 	};
 	return cmocka_run_group_tests(tests, load, unload);
