@@ -27,6 +27,14 @@ static bool take(int64_t *full_until, int64_t now, int64_t burst, int64_t every,
 	return true;
 }
 
+/* How many take() would allow now. */
+static int64_t left(int64_t full_until, int64_t now, int64_t burst, int64_t every)
+{
+	int64_t full = (burst - 1) * every - MO_MAX(full_until - now, 0);
+
+	return full < 0 ? 0 : full / every + 1;
+}
+
 static bool may_tell(struct turn *t, struct live *l)
 {
 	struct core *c = t->core;
@@ -41,41 +49,81 @@ static bool may_tell(struct turn *t, struct live *l)
 	return true;
 }
 
-/* A finding changed its state. */
-static void tell(struct turn *t, const char *node, const struct check_result *r, int before, int after)
+struct change { const struct check_result *r; int before, after; };
+
+/* A finding changed its state. more: changes that come with it and are not told. */
+static void tell(struct turn *t, const char *node, const struct change *c, size_t more)
 {
 	static const char *const types[] = { [CHECK_OK] = "health.ok", [CHECK_WARN] = "health.warn", [CHECK_CRIT] = "health.crit", [CHECK_UNKNOWN] = "health.unknown" };
+	const struct check_result *r = c->r;
 	struct live *l = core_live(t->core, node);
-	_cleanup_(mo_freep) char *name = finding_name(r), *muted = NULL;
+	_cleanup_(mo_freep) char *name = finding_name(r), *rest = more ? mo_printf("; and %zu more: moectl node %s", more, node) : mo_strdup("");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	if (r->action == ACTION_REPORT || after < 0 || after >= _CHECK_STATE_N || !may_tell(t, l))
+	if (!may_tell(t, l))
 		return;
-	muted = l->n_muted ? mo_printf(" (%lld earlier changes of this node were not told)", (long long)l->n_muted) : mo_strdup("");
-	l->n_muted = 0;
 	data_str(&b, "check", r->check);
 	data_str(&b, "object", r->object);
-	data_str(&b, "from", mo_enum_name(check_state_names, _CHECK_STATE_N, before));
-	data_str(&b, "to", check_state_names[after]);
-	data_str(&b, "text", after == CHECK_OK ? NULL : r->text);
-	event_emit(t, types[after], MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %s: %s%s", node, name, after == CHECK_OK ? "ok again" : r->text ? r->text : check_state_names[after], muted);
+	data_str(&b, "from", mo_enum_name(check_state_names, _CHECK_STATE_N, c->before));
+	data_str(&b, "to", check_state_names[c->after]);
+	data_str(&b, "text", c->after == CHECK_OK ? NULL : r->text);
+	if (more)
+		data_int(&b, "more", (int64_t)more);
+	event_emit(t, types[c->after], MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %s: %s%s", node, name,
+		c->after == CHECK_OK ? "ok again" : r->text ? r->text : check_state_names[c->after], rest);
+}
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+
+	if (x->after != y->after)
+		return health_rank(y->after) - health_rank(x->after);
+	return x->r < y->r ? -1 : x->r > y->r;
+}
+
+/* The worst are told when there is no room for all, and the last that is told says how many more there are. */
+static void tell_all(struct turn *t, const char *node, struct change *changes, size_t n)
+{
+	struct core *c = t->core;
+	struct live *l = core_live(c, node);
+	int64_t room = MO_MIN(left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US), left(c->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US));
+	size_t told = MO_MIN(n, (size_t)room);
+
+	if (n > told)
+		qsort(changes, n, sizeof(*changes), worst_first);
+	for (size_t i = 0; i < told; i++)
+		tell(t, node, &changes[i], i + 1 == told ? n - told : 0);
+	c->n_muted += (int64_t)(n - told);
+	if (told == 0)
+		l->n_muted += (int64_t)n;
+}
+
+static void add_change(struct change **changes, size_t *n, const struct check_result *r, int before, int after)
+{
+	if (r->action != ACTION_REPORT && after >= 0 && after < _CHECK_STATE_N)
+		*MO_GROW(*changes, *n) = (struct change){ r, before, after };
 }
 
 /* old may be changed by what this emits only through the record that follows. While the agent's first looks are not done, what is missing is not known to be OK. */
 static void tell_changes(struct turn *t, const char *node, const struct node_health *new)
 {
 	const struct node *n = node_find(&t->core->state, node);
+	struct change *changes = NULL;
+	size_t n_changes = 0;
 
 	for (size_t i = 0; i < new->n_results; i++) {
 		const struct check_result *old = health_find(n->health, new->results[i].check, new->results[i].object);
 		int before = old ? old->state : CHECK_OK;
 
 		if (before != new->results[i].state)
-			tell(t, node, &new->results[i], before, new->results[i].state);
+			add_change(&changes, &n_changes, &new->results[i], before, new->results[i].state);
 	}
 	for (size_t i = 0; n->health && new->preflight_done && i < n->health->n_results; i++)
 		if (!health_find(new, n->health->results[i].check, n->health->results[i].object))
-			tell(t, node, &n->health->results[i], n->health->results[i].state, CHECK_OK);
+			add_change(&changes, &n_changes, &n->health->results[i], n->health->results[i].state, CHECK_OK);
+	tell_all(t, node, changes, n_changes);
+	free(changes);
 }
 
 /* What nobody should wait for; an agent does it once per start or order. */
@@ -108,6 +156,21 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	}
 	l->health_seen = h->version;
 	health_cordon(t, node);
+}
+
+/* What the limit kept back is not forgotten: as soon as there is room, one event says how much it was. */
+void health_more(struct turn *t, const char *node)
+{
+	struct live *l = core_live(t->core, node);
+	struct mo_buf b = { 0 };
+	int64_t n = l->n_muted;
+
+	if (n == 0 || left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US) == 0 || left(t->core->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US) == 0 || !may_tell(t, l))
+		return;
+	l->n_muted = 0;
+	data_int(&b, "more", n);
+	event_emit(t, "health.more", MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %lld more change%s of findings: moectl node %s", node, (long long)n, n == 1 ? "" : "s", node);
+	mo_buf_done(&b);
 }
 
 void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n)

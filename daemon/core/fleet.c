@@ -228,6 +228,8 @@ void fleet_sync(struct turn *t)
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
 	if (fresh && s->health)
 		health_told(t, s->node, s->health);
+	if (fresh)
+		health_more(t, s->node);
 	if (fresh && s->n_sensors)
 		health_sensed(t, s->node, s->sensors, s->n_sensors);
 	for (size_t i = 0; i < s->n_scans; i++)

@@ -114,6 +114,7 @@ bool fleet_drain(struct turn *t);                                /* true when it
 /* cordon.c */
 #define SENSORS_FRESH_US (30 * 1000000LL)
 void health_told(struct turn *t, const char *node, const struct node_health *h);
+void health_more(struct turn *t, const char *node);
 void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n);
 void health_cordon(struct turn *t, const char *node);
 void health_cordon_all(struct turn *t);

@@ -130,6 +130,46 @@ static void a_flapping_check_fills_nothing(void **state)
 	world_done(&w);
 }
 
+static void many_findings_at_once_say_how_many_more(void **state)
+{
+	struct world w;
+	const struct event *last = NULL;
+	size_t told = 0;
+
+	telling(&w, 1, 4);
+	for (int i = 0; i < 19; i++) {
+		char check[32];
+
+		snprintf(check, sizeof(check), "gpu.check_%d", i);
+		world_finding(&w, 0, check, i == 18 ? CHECK_CRIT : CHECK_WARN, ACTION_WARN);
+	}
+	world_run(&w, S);
+	for (size_t i = 0; i < core_state(w.core)->n_events; i++) {
+		const struct event *e = &core_state(w.core)->events[i];
+
+		if (!mo_starts_with(e->type, "health."))
+			continue;
+		if (told++ == 0)
+			assert_string_equal(e->type, "health.crit");   /* the worst first, although it was told last */
+		last = e;
+	}
+	assert_int_equal(told, 10);
+	assert_non_null(strstr(last->message, "; and 9 more: moectl node "));
+	assert_non_null(strstr(last->data, "\"more\":9"));
+	assert_int_equal(core_health_muted(w.core), 9);
+	world_finding(&w, 0, "gpu.check_0", CHECK_CRIT, ACTION_WARN);
+	world_finding(&w, 0, "gpu.check_1", CHECK_CRIT, ACTION_WARN);
+	world_run(&w, 2 * S);
+	assert_int_equal(events_of(&w, "health.crit"), 1);             /* no room */
+	assert_int_equal(events_of(&w, "health.more"), 0);
+	world_run(&w, 61 * S);                                         /* one a minute comes back, and does not speak of the 9 again */
+	assert_int_equal(events_of(&w, "health.more"), 1);
+	last = &core_state(w.core)->events[core_state(w.core)->n_events - 1];
+	assert_non_null(strstr(last->message, ": 2 more changes of findings: moectl node "));
+	assert_int_equal(core_health_muted(w.core), 11);
+	world_done(&w);
+}
+
 static void a_finding_cordons_and_kills_nothing(void **state)
 {
 	struct world w;
@@ -568,6 +608,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_word_is_kept_once),
 		cmocka_unit_test(a_flapping_check_fills_nothing),
+		cmocka_unit_test(many_findings_at_once_say_how_many_more),
 		cmocka_unit_test(a_finding_cordons_and_kills_nothing),
 		cmocka_unit_test(the_cap_holds),
 		cmocka_unit_test(one_of_few_is_cordoned),
