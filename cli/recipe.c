@@ -106,6 +106,16 @@ static int refuse(const struct cli *cli, const struct recipe_input *in, const st
 	return CLI_USAGE;
 }
 
+/* FILE:LINE:COLUMN: warning: text, as compilers write it; a warning without a place has FILE alone. */
+static void print_warning(const char *file, const char *text)
+{
+	size_t line = strspn(text, "0123456789"), column = line && text[line] == ':' ? strspn(text + line + 1, "0123456789") : 0, place = line + 1 + column;
+	if (column && text[place] == ':' && text[place + 1] == ' ')
+		fprintf(stderr, "%s:%.*s: warning: %s\n", file, (int)place, text, text + place + 2);
+	else
+		fprintf(stderr, "%s: warning: %s\n", file, text);
+}
+
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
@@ -113,7 +123,7 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 	if (r < 0)
 		return refuse(cli, in, &errors);
 	for (size_t i = 0; i < in->n_warnings; i++)
-		fprintf(stderr, "%s: warning: %s\n", in->file, in->warnings[i]);
+		print_warning(in->file, in->warnings[i]);
 	return 0;
 }
 

@@ -39,6 +39,37 @@ void hooks_line(struct hooks *h, const char *line, size_t n) {
 	pair->value = mo_strndup(eq + 1, n - skip - key - 1);
 }
 
+/* Dashes in front and '_' for '-' make no difference. a may go on with "=...". */
+static bool flag_same(const char *a, const char *b) {
+	a += strspn(a, "-");
+	b += strspn(b, "-");
+	for (; *a && *b && (*a == *b || (strchr("-_", *a) && strchr("-_", *b))); a++, b++)
+		;
+	return !*b && (!*a || *a == '=');
+}
+
+/* Does the command end with this value for the flag? */
+static bool on_command(const struct launch *l, const struct kv *extra) {
+	const char *value = NULL;
+
+	for (size_t i = 0; i < l->n_argv; i++) {
+		const char *word = l->argv[i], *eq = strchr(word, '=');
+
+		if (word[0] == '-' && flag_same(word, extra->key))
+			value = eq ? eq + 1 : i + 1 < l->n_argv && (l->argv[i + 1][0] != '-' || mo_streq(l->argv[i + 1], extra->value)) ? l->argv[i + 1] : "";
+	}
+	return mo_streq(value, extra->value);
+}
+
+char *hooks_refusal(const struct hooks *h, const struct launch *l) {
+	for (size_t i = 0; i < h->n_extra; i++)
+		for (size_t k = 0; k < l->n_owned; k++)
+			if (flag_same(h->extra[i].key, l->owned[k].key) && !on_command(l, &h->extra[i]))
+				return mo_printf("printed extra.%s=%.200s, which is not its to decide: %s; engine.args_unchecked: [%s] lets it pass", h->extra[i].key, h->extra[i].value,
+						 l->owned[k].value ? l->owned[k].value : "leave it out", h->extra[i].key);
+	return NULL;
+}
+
 void hooks_apply(const struct hooks *h, struct launch *l) {
 	for (size_t i = 0; i < h->n_env; i++) {
 		struct env_item *item = MO_ADD(l, env, &env_item_desc);
@@ -52,6 +83,8 @@ void hooks_apply(const struct hooks *h, struct launch *l) {
 	for (size_t i = 0; i < h->n_extra; i++) {
 		_cleanup_(mo_freep) char *flag = mo_printf("--%s", h->extra[i].key);
 
+		if (on_command(l, &h->extra[i]))
+			continue;
 		mo_strs_add(&l->argv, &l->n_argv, flag);
 		if (*h->extra[i].value)
 			mo_strs_add(&l->argv, &l->n_argv, h->extra[i].value);

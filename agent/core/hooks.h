@@ -7,5 +7,7 @@
 struct hooks { struct kv *env; size_t n_env; struct kv *extra; size_t n_extra; int64_t refused; };  /* refused: no name, or beyond the limit */
 void hooks_done(struct hooks *h);
 void hooks_line(struct hooks *h, const char *line, size_t n);
-/* Variables come above those of features and below the recipe's; an extra becomes --key value, or the bare --key, at the end of the command. */
+/* NULL, or why the node must not start its ranks: an extra gives a flag that belongs to moectl or to the recipe (launch.owned) another value (caller frees). */
+char *hooks_refusal(const struct hooks *h, const struct launch *l);
+/* Variables come above those of features and below the recipe's; an extra becomes --key value, or the bare --key, at the end of the command, unless the command says the same already. */
 void hooks_apply(const struct hooks *h, struct launch *l);

@@ -58,9 +58,11 @@ static void hook_died(struct stepd *s, const siginfo_t *si) {
 	else {
 		if (s->hooks.refused > 0)
 			mo_log(MO_WARNING, NULL, NULL, "%lld lines of engine.prepare look like env.NAME=VALUE or extra.key=value and are not: left out", (long long)s->hooks.refused);
-		hooks_apply(&s->hooks, &s->spool.launch);
+		_cleanup_(mo_freep) char *refusal = hooks_refusal(&s->hooks, &s->spool.launch);
+		if (!refusal)
+			hooks_apply(&s->hooks, &s->spool.launch);
 		s->ranks[0].log_base = h->log_base;
-		answer(s, NULL, 0, NULL);
+		answer(s, NULL, 0, refusal ? mo_printf("engine.prepare on %s %s", node, refusal) : NULL);
 	}
 	hooks_done(&s->hooks);
 }

@@ -30,6 +30,7 @@ struct launch {
 	char **prepare; size_t n_prepare;      /* run once on this node before the ranks, as the user */
 	int64_t prepare_limit_us;
 	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
+	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
 	char *workdir;           /* NULL = the user's home */
 	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */

@@ -6,6 +6,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
 
@@ -78,11 +79,62 @@ void args_read(const struct rules *k, struct args *ret)
 		read_list(k, args, ret);
 }
 
+/* Words that a row or the engine's own command add: "--key value", "--key", "key=value". */
+static void read_words(char *const *words, size_t n, const char *origin, const struct ynode *at, struct args *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *equals = strchr(words[i], '='), *next = i + 1 < n && !names_flag(words[i + 1]) && *words[i + 1] != '{' ? words[i + 1] : NULL;
+
+		if (!names_flag(words[i]))
+			continue;
+		struct arg *a = MO_GROW(ret->items, ret->n);
+
+		*a = (struct arg){ .flag = mo_strndup(words[i], strcspn(words[i], "=")), .value = equals ? mo_strdup(equals + 1) : next ? mo_strdup(next) : NULL,
+				   .at_flag = at, .at_value = at, .origin = mo_strdup(origin) };
+	}
+}
+
+static void read_rows(const struct rules *k, struct args *ret)
+{
+	for (size_t i = 0; i < k->engine->n_flags; i++) {
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
+		const struct ynode *at = ynode_find(k->root, row.path);
+		char **words = NULL;
+		size_t n = 0;
+
+		flag_row_words(k->recipe, &k->engine->flags[i], &row, &words, &n);
+		read_words(words, n, row.path, at, ret);
+		for (size_t w = 0; w < n; w++)
+			free(words[w]);
+		free(words);
+	}
+}
+
+void args_command(const struct rules *k, struct args *ret)
+{
+	const struct engine *e = k->engine;
+	struct args given;
+	size_t split = 0;
+
+	*ret = (struct args){ 0 };
+	while (split < e->n_argv && !mo_streq(e->argv[split], "{args}"))
+		split++;
+	read_words(e->argv, split, "", NULL, ret);
+	read_rows(k, ret);
+	args_read(k, &given);
+	for (size_t i = 0; i < given.n; i++)
+		*MO_GROW(ret->items, ret->n) = given.items[i];
+	free(given.items);
+	if (split < e->n_argv)
+		read_words(e->argv + split + 1, e->n_argv - split - 1, "", NULL, ret);
+}
+
 void args_done(struct args *a)
 {
 	for (size_t i = 0; i < a->n; i++) {
 		free(a->items[i].flag);
 		free(a->items[i].value);
+		free(a->items[i].origin);
 	}
 	free(a->items);
 	*a = (struct args){ 0 };
@@ -101,25 +153,94 @@ const char *arg_text(const struct arg *a)
 	return a->off ? "false" : a->value ? a->value : "true";
 }
 
+/* A number as Python and YAML read it: 64, 64.0, 6.4e1, 6_4, 0x40, 0o100, 0b1000000. */
+static bool read_number(const char *text, double *ret)
+{
+	_cleanup_(mo_buf_done) struct mo_buf digits = { 0 };
+	static const struct { const char *prefix; int bits; } bases[] = { { "0x", 4 }, { "0o", 3 }, { "0b", 1 } };
+	const char *s = text + strspn(text, " +");
+
+	for (size_t i = 0; i < ELEMENTSOF(bases); i++) {
+		if (strncasecmp(s, bases[i].prefix, 2) != 0)
+			continue;
+		double v = 0;
+
+		for (s += 2; *s; s++) {
+			int digit = *s >= '0' && *s <= '9' ? *s - '0' : (*s | 0x20) >= 'a' && (*s | 0x20) <= 'f' ? (*s | 0x20) - 'a' + 10 : 99;
+
+			if (*s == '_')
+				continue;
+			if (digit >= 1 << bases[i].bits)
+				return false;
+			v = v * (1 << bases[i].bits) + digit;
+		}
+		*ret = v;
+		return true;
+	}
+	for (; *s; s++)
+		if (*s != '_')
+			mo_buf_add(&digits, s, 1);
+	return digits.len && mo_parse_double(digits.data, ret) == 0;
+}
+
+static bool says_nothing(const char *value)
+{
+	static const char *const nothing[] = { "", "none", "null", "~" };
+
+	for (size_t i = 0; i < ELEMENTSOF(nothing); i++)
+		if (strcasecmp(nothing[i], value) == 0)
+			return true;
+	return false;
+}
+
+/* Is the value what the word, true or false, means? */
+static bool bool_holds(bool word, const char *value)
+{
+	static const char *const spellings[2][6] = { { "false", "0", "no", "off", "n", "f" }, { "true", "1", "yes", "on", "y", "t" } };
+
+	for (size_t i = 0; i < ELEMENTSOF(spellings[0]); i++)
+		if (strcasecmp(spellings[word][i], value) == 0)
+			return true;
+	return !word && says_nothing(value);
+}
+
 static bool word_holds(const char *want, const char *value)
 {
 	double limit, have;
 
+	if (mo_streq(want, "missing"))
+		return false;
 	if (mo_streq(want, "given"))
 		return feature_asks(value);
 	if (*want == '>' || *want == '<') {
-		if (mo_parse_double(want + 1, &limit) < 0 || mo_parse_double(value, &have) < 0)
+		if (mo_parse_double(want + 1, &limit) < 0 || !read_number(value, &have))
 			return false;
 		return *want == '>' ? have > limit : have < limit;
 	}
-	return mo_streq(want, "true") || mo_streq(want, "false") ? strcasecmp(want, value) == 0 : mo_streq(want, value);
+	return mo_streq(want, "true") || mo_streq(want, "false") ? bool_holds(mo_streq(want, "true"), value) : mo_streq(want, value);
+}
+
+static bool has_word(const char *want, const char *word)
+{
+	const char *at = strstr(want, word);
+
+	return at && (at == want || at[-1] == '|') && (!at[strlen(word)] || at[strlen(word)] == '|');
+}
+
+bool condition_unreadable(const char *want, const char *value)
+{
+	double number;
+
+	return (*want == '>' || *want == '<') && value && !says_nothing(value) && !read_number(value, &number);
 }
 
 bool condition_holds(const char *want, const char *value)
 {
-	if (value && *want == '!')
+	if (!value)
+		return has_word(want, "missing");
+	if (*want == '!')
 		return !condition_holds(want + 1, value);
-	for (const char *s = want; value && *s;) {
+	for (const char *s = want; *s;) {
 		size_t n = strcspn(s, "|");
 		_cleanup_(mo_freep) char *word = mo_strndup(s, n);
 

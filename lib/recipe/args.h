@@ -6,10 +6,13 @@ struct arg {
 	char *flag;                              /* as written, dashes and all, without "=value" */
 	char *value;                             /* {path} replaced; NULL = a bare flag */
 	bool off;                                /* `key: false` of a mapping */
-	const struct ynode *at_flag, *at_value;  /* borrowed from the document; the same node in "--key=value" */
+	const struct ynode *at_flag, *at_value;  /* borrowed from the document; the same node in "--key=value". Of another origin: where its recipe value stands, NULL = nowhere */
+	char *origin;                            /* NULL = engine.args; else the recipe value that brings the flag ("features.a2a"), "" = the engine's own command */
 };
 struct args { struct arg *items; size_t n; };
 void args_read(const struct rules *k, struct args *ret);
+/* All flags of a rank's command, in its order: the engine's own words, those that recipe values bring, engine.args. The last one of a flag is the one that counts. */
+void args_command(const struct rules *k, struct args *ret);
 void args_done(struct args *a);
 /* The last one of that flag, NULL = none. Dashes in front and '_' for '-' make no difference. */
 const struct arg *args_find(const struct args *a, const char *flag);
@@ -17,5 +20,8 @@ const struct arg *args_find(const struct args *a, const char *flag);
 const char *arg_text(const struct arg *a);
 
 bool flag_same(const char *a, const char *b, size_t n_b);   /* b has n_b characters; a may end in "=..." */
-/* "a|b", ">N", "<N", "given" (asks for something; features.h), "!a|b" (a value, and none of these) against a value (NULL = unknown: nothing holds). true and false in any case. */
+/* "a|b", ">N", "<N", "given" (asks for something; features.h), "!a|b" (a value, and none of these) against a value. NULL = unknown: nothing holds but "missing". true and
+ * false in all spellings that engines take (True, 1, yes, on; no, off, 0); numbers also as 0x40, 6_4, 6.4e1. */
 bool condition_holds(const char *want, const char *value);
+/* It compares numbers, and the value is neither one nor a word for nothing. */
+bool condition_unreadable(const char *want, const char *value);

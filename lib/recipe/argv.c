@@ -81,20 +81,26 @@ static void add_split(char ***ret, size_t *n_ret, const char *words, size_t *fla
 	}
 }
 
+void flag_row_words(const struct recipe *r, const struct kv *flag, const struct flag_row *row, char ***ret, size_t *n_ret)
+{
+	size_t at = *n_ret;
+
+	if (!row->applies)
+		return;
+	_cleanup_(mo_freep) char *words = recipe_expand(r, flag->value, NULL);
+
+	add_split(ret, n_ret, words, &at);
+	if (!row->op && !strchr(flag->value, '{') && !mo_starts_with(row->path, "features."))
+		mo_strs_add(ret, n_ret, row->value);
+	drop_repeated(ret, n_ret, at);
+}
+
 static void add_flags(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
 {
 	for (size_t i = 0; i < e->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &e->flags[i]);
-		size_t flag = *n_ret;
 
-		if (!row.applies)
-			continue;
-		_cleanup_(mo_freep) char *words = recipe_expand(r, e->flags[i].value, NULL);
-
-		add_split(ret, n_ret, words, &flag);
-		if (!row.op && !strchr(e->flags[i].value, '{') && !mo_starts_with(row.path, "features."))
-			mo_strs_add(ret, n_ret, row.value);
-		drop_repeated(ret, n_ret, flag);
+		flag_row_words(r, &e->flags[i], &row, ret, n_ret);
 	}
 }
 

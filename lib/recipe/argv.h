@@ -7,3 +7,5 @@
 struct flag_row { char *path; char op; char *operand; char *value; bool applies, carried; };
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag);
 void flag_row_done(struct flag_row *row);
+/* The words that the row adds to the command (appends); none when it does not apply. */
+void flag_row_words(const struct recipe *r, const struct kv *flag, const struct flag_row *row, char ***ret, size_t *n_ret);

@@ -12,6 +12,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/owned.h"
 
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
 static const char *const group_names[] = { "iteration", "steps", "loss", "grad_norm", "lr", "step_ms", "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
@@ -267,6 +268,7 @@ static void read_contains(struct reader *r, const struct key *k, const struct yn
 
 static void read_grid(struct reader *r, const struct key *k, const struct ynode *v)
 {
+	CUSTOM("owned", engine_owned_read),
 	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.grid);
 }
 
@@ -290,6 +292,7 @@ static void read_engine_format(struct reader *r, const struct key *k, const stru
 #define F(p, t, f, ...) { .path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ }
 #define LIST(p, f, n_f, ...) F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
 #define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
+	engine_owned_finish(&e);
 static const struct key engine_keys[] = {
 	CUSTOM("engine", read_engine_format, .required = true),
 	F("kind", KEY_NAME, kind, .required = true),

@@ -23,9 +23,9 @@ const struct ynode *rules_place(const struct rules *k, const char *const *paths)
 	return k->root;
 }
 
-void rules_warn(struct rules *k, const char *fmt, ...)
+void rules_warn(struct rules *k, const struct ynode *where, const char *fmt, ...)
 {
-	_cleanup_(mo_freep) char *text = NULL;
+	_cleanup_(mo_freep) char *text = NULL, *placed = NULL;
 	va_list ap;
 
 	if (!k->warnings)
@@ -34,7 +34,8 @@ void rules_warn(struct rules *k, const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	mo_strs_add(k->warnings, k->n_warnings, text);
+	placed = where->set ? mo_printf("%s: %s", where->set, text) : mo_printf("%lld:%lld: %s", LL(where->line), LL(where->column), text);
+	mo_strs_add(k->warnings, k->n_warnings, placed);
 }
 
 /* "6 or 8": the divisors of a number next to the one that was wished. */
@@ -183,7 +184,7 @@ static void check_batch(struct rules *k, bool world_ok)
 		return;
 	}
 	if (r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % r->parallelism.pp)
-		rules_warn(k, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that", LL(r->global_batch / (micro * dp)),
+		rules_warn(k, place, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that", LL(r->global_batch / (micro * dp)),
 			   LL(r->parallelism.pp));
 }
 
@@ -248,7 +249,7 @@ static void check_env(struct rules *k)
 		    mo_parse_i64(value->text, 64 << 10, 256 << 20, &bytes) < 0)
 			errors_at(k->errors, value, NULL, "env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '%.60s'", value->text);
 		if (mo_streq(key->text, "HIP_FORCE_DEV_KERNARG") && value->kind == YAML_SCALAR && mo_streq(value->text, "1"))
-			rules_warn(k, "env.HIP_FORCE_DEV_KERNARG: kernel arguments then lie in VRAM, HSA_KERNARG_POOL_SIZE bytes (12582912 unless the recipe says otherwise) for each stream");
+			rules_warn(k, value, "env.HIP_FORCE_DEV_KERNARG: kernel arguments then lie in VRAM, HSA_KERNARG_POOL_SIZE bytes (12582912 unless the recipe says otherwise) for each stream");
 	}
 }
 
@@ -280,7 +281,7 @@ static void check_rest(struct rules *k)
 	if (looks_like_id(r->name))
 		errors_at(k->errors, PLACE(k, "name"), NULL, "name: '%s' has the form of a job's id, so moectl would look for another job: choose another name", r->name);
 	if (ynode_find(k->root, "recovery.lease") && mo_streq(r->on_node_loss, "wait"))
-		rules_warn(k, "recovery.lease: has no effect with on_node_loss: wait");
+		rules_warn(k, PLACE(k, "recovery.lease"), "recovery.lease: has no effect with on_node_loss: wait");
 }
 
 void rules_check(struct rules *k)

@@ -21,4 +21,5 @@ bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_
 /* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);
 #define PLACE(k, ...) rules_place((k), (const char *const[]){ __VA_ARGS__, NULL })
-void rules_warn(struct rules *k, const char *fmt, ...) _printf_(2, 3);
+/* "LINE:COLUMN: text", or "--set a.b: text" for a value that was set. */
+void rules_warn(struct rules *k, const struct ynode *where, const char *fmt, ...) _printf_(3, 4);

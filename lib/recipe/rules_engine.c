@@ -7,6 +7,7 @@
 #include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/owned.h"
 #include "lib/recipe/rules.h"
 
 bool rules_leads_out(const char *path)
@@ -134,7 +135,7 @@ static void check_carried(struct rules *k)
 		}
 	}
 	if (plain.len)
-		rules_warn(k, "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
+		rules_warn(k, PLACE(k, path_first), "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
 			   template_has(k->engine, "{argv}") ? "argv" : "args", path_first);
 }
 
@@ -186,40 +187,78 @@ bool rules_said(const struct rules *k, const struct ynode *place)
 	return false;
 }
 
-/* One flag of the args against the rows: some row adds it, and none that applies adds the same. Rows with '>' that do not apply leave it free, and so do features that
- * the recipe does not ask for. */
-static void check_arg(struct rules *k, const struct arg *arg)
+/* Does the command say the same without it? */
+static bool said_anyway(const struct args *command, const struct arg *arg, const char *value)
 {
-	_cleanup_(mo_freep) char *other = NULL;
-	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value;
+	for (size_t i = 0; i < command->n; i++) {
+		const struct arg *own = &command->items[i];
 
-	if (rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value))
-		return;
-	for (size_t i = 0; i < k->engine->n_flags; i++) {
-		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, &k->engine->flags[i]);
-		_cleanup_(mo_freep) char *added = NULL;
-
-		if (!row.value || (!row.applies && (row.op == '>' || mo_starts_with(row.path, "features."))) || !row_has(k, &k->engine->flags[i], &row, arg->flag, &added))
-			continue;
-		if (row.applies && same_value(added, value))
-			return;
-		if (!other)
-			other = mo_printf("%s %s", row.path, row.value);
+		if (own->origin && flag_same(own->flag, arg->flag, strcspn(arg->flag, "=")) && same_value(own->value, value))
+			return true;
 	}
-	if (other)
+	return false;
+}
+
+/* The recipe value that a row tells the engine by this flag, when it is another one (caller frees). Rows with '>' that do not apply leave the flag free unless they would carry the
+ * value itself, and so do features that the recipe does not ask for. */
+static char *contradicted(const struct rules *k, const struct arg *arg, const char *value)
+{
+	for (size_t i = 0; i < k->engine->n_flags; i++) {
+		const struct kv *flag = &k->engine->flags[i];
+		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
+		_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
+		bool carries = strstr(flag->value, braces);
+
+		if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added))
+			continue;
+		if (row.applies || row.op != '>' || !same_value(added, value))
+			return mo_printf("%s %s", row.path, row.value);
+	}
+	return NULL;
+}
+
+/* One flag of the args: what moectl decides itself is no business of theirs, and what a recipe value says is said there. */
+static void check_arg(struct rules *k, const struct args *command, const struct arg *arg)
+{
+	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value, *instead = owned_instead(k->engine, arg->flag);
+
+	if (rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value) || said_anyway(command, arg, value))
+		return;
+	_cleanup_(mo_freep) char *other = instead ? NULL : contradicted(k, arg, value);
+
+	if (instead)
+		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass; moectl then no longer knows what is saved and resumed",
+			  "engine.args: %s is moectl's: %s", arg->flag, instead);
+	else if (other)
 		errors_at(k->errors, arg->at_value, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s%s%s contradicts %s: give it there only", arg->flag,
 			  value ? " " : "", value ? value : "", other);
 }
 
+/* Two spellings of one flag: which of them counts is the engine's affair. */
+static void check_twice(struct rules *k, const struct args *args, size_t i)
+{
+	const struct arg *arg = &args->items[i];
+
+	for (size_t before = 0; before < i && ynode_find(k->root, "engine.args")->kind == YAML_MAP; before++)
+		if (flag_same(args->items[before].flag, arg->flag, strlen(arg->flag)) && !rules_unchecked(k, arg->flag)) {
+			errors_at(k->errors, arg->at_flag, NULL, "engine.args: %s and %s are the same flag: give it once", args->items[before].flag, arg->flag);
+			return;
+		}
+}
+
 static void check_args(struct rules *k)
 {
-	struct args args;
+	struct args args, command;
 
 	args_read(k, &args);
-	for (size_t i = 0; i < args.n; i++)
+	args_command(k, &command);
+	for (size_t i = 0; i < args.n; i++) {
+		check_twice(k, &args, i);
 		if (!args.items[i].off || k->engine->bool_words)
-			check_arg(k, &args.items[i]);
+			check_arg(k, &command, &args.items[i]);
+	}
 	args_done(&args);
+	args_done(&command);
 }
 
 /* {path} words whose value the recipe does not give would reach the program as an empty word. */

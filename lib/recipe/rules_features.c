@@ -1,5 +1,6 @@
 /* Features against the engine, the model and each other: an engine that lacks one says so and what to do; a pipeline layout must be the stages and layers that there are; what an
- * engine's own rules refuse (config/engines: rules). Every error stands at the guilty value, or at the key of an engine argument without one. */
+ * engine's own rules refuse (config/engines: rules), judged by the command that the engine gets in the end: what the recipe brings and engine.args.
+ * Every error stands at the guilty value, or at the key of an engine argument without one. */
 #include <string.h>
 
 #include "lib/base/desc.h"
@@ -72,7 +73,7 @@ static void check_lacking(struct rules *k)
 }
 
 /* Layers that the engine cannot divide by itself. */
-static void check_uneven(struct rules *k, const struct args *args)
+static void check_uneven(struct rules *k, const struct args *command)
 {
 	const struct recipe *r = k->recipe;
 	const struct engine_checks *c = k->engine->checks;
@@ -81,9 +82,9 @@ static void check_uneven(struct rules *k, const struct args *args)
 	if (!r->model || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
 		return;
 	for (size_t i = 0; c && i < c->n_layout_flags; i++)
-		if (args_find(args, c->layout_flags[i]))
+		if (args_find(command, c->layout_flags[i]))
 			return;
-	rules_warn(k, "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs features.pipeline_layout, or a layout of its own in engine.args",
+	rules_warn(k, PLACE(k, r->parallelism.vpp > 1 ? "parallelism.vpp" : "parallelism.pp", "parallelism"), "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs features.pipeline_layout, or a layout of its own in engine.args",
 		   LL(r->model->layers), LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages));
 }
 
@@ -129,43 +130,68 @@ static void check_recompute_layers(struct rules *k)
 				  "features.recompute_layers: there is no layer %lld: the model's are 0 to %lld", LL(layer), LL(last));
 }
 
-/* The value of a path of a rule (caller frees), NULL unknown; *ret_at: where the recipe gives it, NULL = nowhere. */
-static char *rule_value(const struct rules *k, const struct args *args, const char *path, const struct ynode **ret_at)
-{
-	const struct arg *arg = mo_starts_with(path, "args.") ? args_find(args, path + strlen("args.")) : NULL;
-	const struct ynode *node = ynode_find(k->root, path);
+/* A condition looked at: the value of its path (NULL unknown), what to call it, and where the recipe gives it (NULL = nowhere). */
+struct seen { char *name, *value; const struct ynode *at; };
 
-	if (arg && rules_unchecked(k, arg->flag))
-		arg = NULL;
-	*ret_at = arg ? arg->at_value : mo_starts_with(path, "args.") ? NULL : node;
-	if (arg)
-		return mo_strdup(arg_text(arg));
-	if (mo_starts_with(path, "args."))
-		return NULL;
-	if (mo_starts_with(path, "env."))
-		return node && node->kind == YAML_SCALAR ? mo_strdup(node->text) : NULL;
-	if (mo_streq(path, "parallelism.schedule") && !k->recipe->parallelism.schedule)
-		return mo_strdup(k->recipe->parallelism.vpp > 1 ? "interleaved" : "1f1b");
-	return mo_starts_with(path, "features.") ? mo_strdup(feature_value(k->recipe, path + strlen("features."))) : recipe_value(k->recipe, path);
+static void seen_done(struct seen *s)
+{
+	free(s->name);
+	free(s->value);
 }
 
-static bool rule_applies(const struct rules *k, const struct args *args, const struct engine_rule *rule, struct mo_buf *ret_words, const struct ynode **ret_at)
+/* args.FLAG is what stands on the command in the end: named by the recipe value that brings it, else as a word of engine.args. */
+static struct seen see_arg(const struct rules *k, const struct args *command, const char *path)
 {
-	for (size_t i = 0; i < rule->n_when; i++) {
-		const struct ynode *at = NULL;
-		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->when[i].key, &at);
+	const char *flag = path + strlen("args.");
+	const struct arg *arg = args_find(command, flag);
+	_cleanup_(mo_freep) char *value = NULL;
 
-		if (!condition_holds(rule->when[i].value, value))
-			return false;
-		mo_buf_printf(ret_words, "%s%s %s", i ? " and " : "", rule->when[i].key, value);
-		*ret_at = at ? at : *ret_at;
-	}
+	if (!arg || (!arg->origin && rules_unchecked(k, arg->flag)))
+		return (struct seen){ .name = mo_printf("engine.%s", path) };
+	if (!arg->origin || !*arg->origin)
+		return (struct seen){ mo_printf("engine.args.%s", flag), mo_strdup(arg_text(arg)), arg->at_value };
+	value = recipe_value(k->recipe, arg->origin);
+	return (struct seen){ mo_printf("%s%s%s (%s)", arg->origin, value ? " " : "", value ? value : "", flag), mo_strdup(arg_text(arg)), arg->at_value };
+}
+
+static struct seen see(const struct rules *k, const struct args *command, const char *path)
+{
+	const struct ynode *node = ynode_find(k->root, path);
+	char *value;
+
+	if (mo_starts_with(path, "args."))
+		return see_arg(k, command, path);
+	if (mo_starts_with(path, "env."))
+		value = node && node->kind == YAML_SCALAR ? mo_strdup(node->text) : NULL;
+	else if (mo_streq(path, "parallelism.schedule") && !k->recipe->parallelism.schedule)
+		value = mo_strdup(k->recipe->parallelism.vpp > 1 ? "interleaved" : "1f1b");
+	else
+		value = mo_starts_with(path, "features.") ? mo_strdup(feature_value(k->recipe, path + strlen("features."))) : recipe_value(k->recipe, path);
+	return (struct seen){ mo_strdup(path), value, node };
+}
+
+/* A word for a number that nobody can compare is refused instead of passed by. */
+static bool unreadable(struct rules *k, const struct kv *c, const struct seen *s, const struct engine_rule *rule)
+{
+	if (!condition_unreadable(c->value, s->value))
+		return false;
+	if (s->at && !rules_said(k, s->at))
+		errors_at(k->errors, s->at, NULL, "%s: expected a number, got '%.60s': %s", s->name, s->value, rule->because);
 	return true;
 }
 
-static const char *shown_path(const char *path)
+static bool rule_applies(struct rules *k, const struct args *command, const struct engine_rule *rule, struct mo_buf *ret_words, const struct ynode **ret_at)
 {
-	return mo_starts_with(path, "args.") ? "engine." : "";
+	for (size_t i = 0; i < rule->n_when; i++) {
+		_cleanup_(seen_done) struct seen s = see(k, command, rule->when[i].key);
+
+		if (unreadable(k, &rule->when[i], &s, rule) || !condition_holds(rule->when[i].value, s.value))
+			return false;
+		if (s.value)
+			mo_buf_printf(ret_words, "%s%s%s%s", ret_words->len ? " and " : "", s.name, strchr(s.name, ' ') ? "" : " ", strchr(s.name, ' ') ? "" : s.value);
+		*ret_at = s.at ? s.at : *ret_at;
+	}
+	return true;
 }
 
 /* Sizes that the planner has yet to choose cannot be judged. */
@@ -180,42 +206,41 @@ static bool waits_for_plan(const struct rules *k, const struct engine_rule *rule
 	return false;
 }
 
-static void check_rule(struct rules *k, const struct args *args, const struct engine_rule *rule)
+static void check_condition(struct rules *k, const struct args *command, const struct engine_rule *rule, const struct kv *c, bool must, const char *when, const struct ynode *asked)
+{
+	_cleanup_(seen_done) struct seen s = see(k, command, c->key);
+	const struct ynode *at = s.at ? s.at : asked;
+
+	if (unreadable(k, c, &s, rule) || condition_holds(c->value, s.value) == must || rules_said(k, at))
+		return;
+	errors_at(k->errors, at, NULL, "%s%s%s does not go with %s: %s: %s", s.name, strchr(s.name, ' ') ? "" : ": ", strchr(s.name, ' ') ? "" : s.value ? s.value : "not given", when, rule->because,
+		  rule->instead);
+}
+
+static void check_rule(struct rules *k, const struct args *command, const struct engine_rule *rule)
 {
 	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
 	const struct ynode *asked = k->root;
 
-	if (waits_for_plan(k, rule) || !rule_applies(k, args, rule, &words, &asked))
+	if (waits_for_plan(k, rule) || !rule_applies(k, command, rule, &words, &asked))
 		return;
-	for (size_t i = 0; i < rule->n_refuse; i++) {
-		const struct ynode *at = NULL;
-		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->refuse[i].key, &at);
-
-		if (condition_holds(rule->refuse[i].value, value) && !rules_said(k, at ? at : asked))
-			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->refuse[i].key), rule->refuse[i].key, value, words.data,
-				  rule->because, rule->instead);
-	}
-	for (size_t i = 0; i < rule->n_need; i++) {
-		const struct ynode *at = NULL;
-		_cleanup_(mo_freep) char *value = rule_value(k, args, rule->need[i].key, &at);
-
-		if (!condition_holds(rule->need[i].value, value) && !rules_said(k, at ? at : asked))
-			errors_at(k->errors, at ? at : asked, NULL, "%s%s: %s does not go with %s: %s: %s", shown_path(rule->need[i].key), rule->need[i].key, value ? value : "not given",
-				  words.data, rule->because, rule->instead);
-	}
+	for (size_t i = 0; i < rule->n_refuse; i++)
+		check_condition(k, command, rule, &rule->refuse[i], false, words.data, asked);
+	for (size_t i = 0; i < rule->n_need; i++)
+		check_condition(k, command, rule, &rule->need[i], true, words.data, asked);
 }
 
 void rules_features(struct rules *k)
 {
 	const struct engine_checks *c = k->engine->checks;
-	struct args args;
+	struct args command;
 
 	check_lacking(k);
 	check_layout(k);
 	check_recompute_layers(k);
-	args_read(k, &args);
-	check_uneven(k, &args);
+	args_command(k, &command);
+	check_uneven(k, &command);
 	for (size_t i = 0; c && i < c->n_rules; i++)
-		check_rule(k, &args, &c->rules[i]);
-	args_done(&args);
+		check_rule(k, &command, &c->rules[i]);
+	args_done(&command);
 }

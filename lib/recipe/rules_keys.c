@@ -87,8 +87,9 @@ static void check_key(struct rules *k, const struct flags *known, const struct a
 		errors_at(k->errors, arg->at_flag, hint, "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
 	} else if (k->recipe->engine.strict_args)
 		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
-	else if (c->keys_complete)
-		rules_warn(k, "engine.args: unknown flag '%.60s' of %s: it is passed on; engine.args_unchecked: [FLAG] says that you know it", arg->flag, source);
+	else
+		rules_warn(k, arg->at_flag, "engine.args: unknown flag '%.60s' of %s%s: it is passed on; engine.args_unchecked: [FLAG] says that you know it", arg->flag, source,
+			   c->keys_complete ? "" : " (whose list is not complete)");
 }
 
 void rules_keys(struct rules *k)

@@ -201,7 +201,7 @@ def prepare_recipe(name, prepare, argv, **engine):
 def prepare():
     data_dir()
     hooked = open(os.path.join(ROOT, "config/engines/command.yaml")).read().replace("kind: command", "kind: hooked", 1)
-    write("data/engines/hooked.yaml", hooked + "prepare: {hooks: true, limit: 5s}\n")
+    write("data/engines/hooked.yaml", hooked + "prepare: {hooks: true, limit: 5s}\nowned: {load: use checkpoint.dir}\n")
     with OwnData(place("c3"), nodes=2, gpus_per_node=2) as c:
         count, seen = place("count"), place("seen")
         job = c.submit(prepare_recipe("hooks", "echo $NODE_RANK >> %s; echo env.HOOK=node-$NODE_RANK; echo env.RANK=9; echo extra.lr=0.5; echo env.BAD >&2; echo env.ALSO-BAD=1" % count,
@@ -222,6 +222,17 @@ def prepare():
         for text in ("exit code 3", "no such data", "line 7"):
             need(text in done["reason"], done["reason"])
         equal(c.json("why", job)["class"] if "class" in c.json("why", job) else "user_error", "user_error", "class")
+        # what is moectl's: refused from a hook too, before any rank has run, unless the recipe lets it pass
+        ran = place("ran")
+        job = c.submit(prepare_recipe("elsewhere", "echo extra.load=/elsewhere", ["/bin/sh", "-c", "echo $@ >> %s" % ran, "sh"]))
+        done = c.wait_state(job, ["completed", "failed"])
+        need(done["state"] == "failed" and "printed extra.load=/elsewhere, which is not its to decide: use checkpoint.dir" in done["reason"], done["reason"])
+        need(not os.path.exists(ran), "ranks ran with what the hook had said")
+        need("extra.load=/elsewhere" in c.run("events", job).stdout, "events say nothing of the refusal")
+        job = c.submit(prepare_recipe("knowingly", "echo extra.load=/elsewhere", ["/bin/sh", "-c", "echo $@ >> %s" % ran, "sh"], args_unchecked=["load"]))
+        done = c.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "completed", done["reason"])
+        equal(open(ran).read().splitlines(), ["--load /elsewhere"] * 4, "what ranks got")
         job = c.submit(prepare_recipe("missing", ["/nonexistent/program"], ["/bin/true"]))
         done = c.wait_state(job, ["completed", "failed"])
         need(done["state"] == "failed" and "/nonexistent/program" in done["reason"], done["reason"])

@@ -38,6 +38,53 @@ static void test_hooks(void **state)
 	mo_desc_done(&launch_desc, &l);
 }
 
+static void own(struct launch *l, const char *flag, const char *instead)
+{
+	struct kv *pair = MO_ADD(l, owned, &kv_desc);
+
+	mo_str_set(&pair->key, flag);
+	mo_str_set(&pair->value, instead);
+}
+
+/* What is moectl's, in any spelling, keeps the ranks from starting; what the command says already is not said again. */
+static void test_owned(void **state)
+{
+	static const struct { const char *line, *refusal; } cases[] = {
+		{ "extra.load=/elsewhere", "extra.load=/elsewhere, which is not its to decide: use checkpoint.dir; engine.args_unchecked: [load]" },
+		{ "extra.ckpt-step=7", "extra.ckpt-step=7" },
+		{ "extra.auto_continue_train=true", "extra.auto_continue_train=true" },
+		{ "extra.save=/c", NULL }, { "extra.save=/d", "extra.save=/d" }, { "extra.offset=-1", NULL }, { "extra.save_x=1", NULL }, { "extra.sav=1", NULL },
+		{ "extra.no_load_optim=", "extra.no_load_optim=," },
+	};
+	static const char *const argv[] = { "train", "--save", "/old", "--auto_continue_train", "false", "--offset", "-1", "--save=/c" };
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct hooks h = { 0 };
+		struct launch l;
+
+		mo_desc_init(&launch_desc, &l);
+		for (size_t k = 0; k < ELEMENTSOF(argv); k++)
+			mo_strs_add(&l.argv, &l.n_argv, argv[k]);
+		own(&l, "load", "use checkpoint.dir");
+		own(&l, "ckpt_step", "i");
+		own(&l, "save", "i");
+		own(&l, "offset", "i");
+		own(&l, "auto_continue_train", "i");
+		own(&l, "no-load-optim", NULL);
+		hooks_line(&h, cases[i].line, strlen(cases[i].line));
+		_cleanup_(mo_freep) char *said = hooks_refusal(&h, &l);
+
+		if (!said != !cases[i].refusal || (said && !strstr(said, cases[i].refusal)))
+			fail_msg("%s: %s", cases[i].line, said);
+		if (mo_streq(cases[i].line, "extra.save=/c") || mo_streq(cases[i].line, "extra.offset=-1")) {
+			hooks_apply(&h, &l);
+			assert_int_equal(l.n_argv, ELEMENTSOF(argv));
+		}
+		hooks_done(&h);
+		mo_desc_done(&launch_desc, &l);
+	}
+}
+
 /* Feeds one event; returns its effects as "prepare fork note:refused:TEXT kill ...". */
 static char *feed(struct step_core *s, int type, bool ok, const char *text, int64_t now)
 {
@@ -123,7 +170,7 @@ static void test_step(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hooks), cmocka_unit_test(test_step) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hooks), cmocka_unit_test(test_owned), cmocka_unit_test(test_step) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
