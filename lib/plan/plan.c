@@ -29,7 +29,7 @@ void plan_of(const struct shape *s, struct plan *ret)
 	ret->fits = ret->memory_gb.total <= ret->memory_gb.capacity;
 	time_of(s, ret);
 	ret->error_pct = s->model->moe ? shape_k(s)->error_moe_pct : shape_k(s)->error_dense_pct;
-	note(ret, "step time is computed, not calibrated by a run of this stack: four of five public runs of stacks that the fit has not seen are within error_pct");
+	note(ret, "the step time is computed: four of five comparable public runs are within error_pct of what is computed for them");
 	if (s->gpu->gemm_efficiency == MO_NONE_F)
 		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
 	if (s->model->mtp > 0)
