@@ -68,7 +68,7 @@ static double ring(const struct shape *s, double n, double stride, double bytes,
 		return 0;
 	if (reduces && s->reduce_curve && n * stride > domain)
 		rate = curve_at(s->reduce_curve, bytes) * 1e9;
-	return bytes * (n - 1) / n / rate + k->collective_s;
+	return bytes * (n - 1) / n / rate + k->collective_s + (n - 1) * k->ring_step_s;
 }
 
 /* Two all-gathers and two reduce-scatters of a sequence's activations, or two all-reduces without sequence parallelism: the same bytes. */
@@ -164,7 +164,7 @@ double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
 
 double comm_grads(const struct shape *s, double dense, double experts)
 {
-	double bytes = (s->features.small_optimizer ? 2 : 4) + 2;
+	double grad = s->features.small_optimizer ? 2 : 4, bytes = grad + (mo_streq(s->sharding, "none") ? grad : 2);
 
 	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) + ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
 }

@@ -7,9 +7,9 @@
 struct plan_constants {
 	/* kernels */
 	double gemm_use, fp8_use;               /* share of the GPU's best measured GEMM that a large GEMM of a layer reaches; 16 and fewer bits */
-	double grouped_use;                     /* of that, in a grouped GEMM */
-	double gemm_traffic;                    /* operand bytes that are not hidden behind the multiplication */
-	double kernel_s;                        /* start and tail of one kernel on the GPU */
+	double sustained;                       /* more of that on GPUs without 8 bit units, which hold their clock under load */
+	double tail;                            /* of a wave of tiles, what is idle at the end of a GEMM */
+	double kernel_s;                        /* start of one kernel on the GPU */
 	double attention_use;                   /* share of the best GEMM that flash attention reaches, forward */
 	double backward_attention;              /* of that, backward */
 	double portable_attention;              /* of that, with a kernel that was not written for this generation of GPU */
@@ -26,13 +26,12 @@ struct plan_constants {
 	double scaleup_use, nic_use;            /* share of the rated bandwidth that collectives reach */
 	double a2a_nic_use;                     /* of the NIC, in an all-to-all of many peers */
 	double a2a_peer_s;                      /* per peer and exchange */
-	double tp_exposed, cp_exposed;          /* share that computing does not hide */
+	double cp_exposed;                      /* share that computing does not hide; tensor parallel exchanges are not hidden */
 	double p2p_exposed;                     /* interleaved pipelines; all of it without */
-	double fsdp_hidden, dp_hidden;          /* share of a layer's computing that can hide its all-gather and reduce-scatter; of a micro-batch's, gradients */
-	double collective_s;                    /* of one collective, however small */
+	double contention;                      /* of FSDP's exchange behind computing, what computing loses by it: it takes cores and memory bandwidth */
+	double collective_s, ring_step_s;       /* of one collective, however small; of each of its steps from rank to rank */
 	double deepep_hidden;                   /* share of DeepEP's exchange behind computing */
 	double overlap_hidden;                  /* share of an exchange that the overlapped 1F1B schedule hides */
-	double noise;                           /* slowdown per doubling of nodes: the slowest of more is waited for */
 	/* how far plans are from measurements: tests/bench/planner.py prints these */
 	double error_dense_pct, error_moe_pct;  /* four of five rows of a family that the fit has not seen are within */
 	double error_anchored_pct;              /* four of five rows with one measured run of their stack are within */

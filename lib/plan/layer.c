@@ -1,5 +1,5 @@
 /* Kernels of one layer on one rank for one micro-batch: GEMMs by shape, attention, element-wise passes. A kernel takes its arithmetic at the rate of the best measured GEMM
- * times what layers reach of it, the part of its operands' traffic that this does not hide, and a start-up; so small and narrow GEMMs are slow without a table of shapes.
+ * times what layers reach of it, at least the time of its operands' traffic, half a wave of tiles at the end, and a start-up; so small and narrow GEMMs are slow without a table of shapes.
  * Shapes are Megatron's: fused QKV and gate/up projections, experts as one grouped GEMM over the local ones. Callers: time.c. */
 #include <math.h>
 
@@ -8,6 +8,7 @@
 #define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
 #define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
 #define EXPONENTIAL_WIDTH 64.0   /* FlashAttention-3 paper: at width 128 the exponentials take half as long as the products */
+#define TILE (128.0 * 256.0)     /* elements of the result that a compute unit makes at a time */
 #define SCORE_BYTES 16.0         /* unfused attention: scores written, masked softmax read and written, dropout read, written, masked, read by the product */
 
 static bool narrow(const struct shape *s)
@@ -23,18 +24,15 @@ static double best_use(const struct shape *s)
 /* FLOP/s of a large GEMM in 16 bit. */
 static double rate16(const struct shape *s)
 {
-	return gpu_peak_tflops(s->gpu, mo_streq(s->precision, "fp16") ? "fp16" : "bf16") * 1e12 * best_use(s);
+	return gpu_peak_tflops(s->gpu, mo_streq(s->precision, "fp16") ? "fp16" : "bf16") * 1e12 * best_use(s) * (s->gpu->fp8_tflops == MO_NONE_F ? shape_k(s)->sustained : 1);
 }
 
-static double gemm_rate(const struct shape *s)
+/* In 8 or 4 bits. */
+static double narrow_rate(const struct shape *s)
 {
-	const struct plan_constants *k = shape_k(s);
-
-	if (!narrow(s))
-		return rate16(s) * k->gemm_use;
 	double best = s->gpu->gemm_efficiency_fp8 != MO_NONE_F ? s->gpu->gemm_efficiency_fp8 : best_use(s);
 
-	return gpu_peak_tflops(s->gpu, s->precision) * 1e12 * best * k->fp8_use;
+	return gpu_peak_tflops(s->gpu, s->precision) * 1e12 * best * shape_k(s)->fp8_use;
 }
 
 static double memory_s(const struct shape *s, double bytes)
@@ -42,25 +40,32 @@ static double memory_s(const struct shape *s, double bytes)
 	return bytes / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
 }
 
+enum gemm { PLAIN, GROUPED, WIDE };      /* WIDE: the output layer, in 16 bits whatever the precision */
+
 /* n groups of rows x inner times inner x columns; out_bytes per element of the result. */
-static double gemm(const struct shape *s, double n, double rows, double columns, double inner, double out_bytes, bool grouped)
+static double gemm(const struct shape *s, double n, double rows, double columns, double inner, double out_bytes, enum gemm kind)
 {
 	const struct plan_constants *k = shape_k(s);
-	double width = narrow(s) ? 1 : 2, flops = 2 * n * rows * columns * inner, bytes = n * (width * inner * (rows + columns) + out_bytes * rows * columns);
-	double casts = narrow(s) ? n * rows * inner * k->quantize_passes : 0;
+	bool cast = narrow(s) && kind != WIDE;
+	double width = cast ? 1 : 2, flops = 2 * n * rows * columns * inner, bytes = n * (width * inner * (rows + columns) + out_bytes * rows * columns);
+	double casts = cast ? n * rows * inner * k->quantize_passes : 0, rate = cast ? narrow_rate(s) : rate16(s) * k->gemm_use;
 
 	if (flops <= 0)
 		return 0;
-	return flops / (gemm_rate(s) * (grouped ? k->grouped_use : 1)) + k->gemm_traffic * bytes / (s->gpu->hbm_tbps * 1e12) + memory_s(s, casts) + k->kernel_s;
+	/* The last wave of tiles fills the GPU in part; experts of one launch share it. */
+	double launches = kind == GROUPED && s->features.expert_launches ? n : 1, units = (double)MO_MAX(s->gpu->compute_units, 0);
+
+	flops += launches * k->tail * 2 * TILE * inner * units;
+	return MO_MAX(flops / rate, memory_s(s, bytes)) + memory_s(s, casts) + k->kernel_s;
 }
 
 /* A linear layer of n groups: forward, gradient of the input, gradient of the weights added to FP32. */
-static void linear(const struct shape *s, double n, double rows, double columns, double inner, bool grouped, struct kernels *add)
+static void linear(const struct shape *s, double n, double rows, double columns, double inner, enum gemm kind, struct kernels *add)
 {
-	double wgrad = gemm(s, n, columns, inner, rows, 8, grouped);
+	double wgrad = gemm(s, n, columns, inner, rows, 8, kind);
 
-	add->forward += gemm(s, n, rows, columns, inner, 2, grouped);
-	add->backward += gemm(s, n, rows, inner, columns, 2, grouped) + wgrad;
+	add->forward += gemm(s, n, rows, columns, inner, 2, kind);
+	add->backward += gemm(s, n, rows, inner, columns, 2, kind) + wgrad;
 	add->wgrad += wgrad;
 }
 
@@ -71,20 +76,20 @@ static void projections(const struct shape *s, double rows, struct kernels *add)
 
 	model_head_widths(m, &qk, &v);
 	if (!m->mla) {
-		linear(s, 1, rows, (a + 2 * kv) * qk / t, h, false, add);
-		linear(s, 1, rows, h, a * v / t, false, add);
+		linear(s, 1, rows, (a + 2 * kv) * qk / t, h, PLAIN, add);
+		linear(s, 1, rows, h, a * v / t, PLAIN, add);
 		return;
 	}
 	double q = (double)m->mla->q_lora, z = (double)m->mla->kv_lora, rope = (double)m->mla->qk_rope;
 
 	if (q > 0) {
-		linear(s, 1, rows, q, h, false, add);
-		linear(s, 1, rows, a * qk / t, q, false, add);
+		linear(s, 1, rows, q, h, PLAIN, add);
+		linear(s, 1, rows, a * qk / t, q, PLAIN, add);
 	} else
-		linear(s, 1, rows, a * qk / t, h, false, add);
-	linear(s, 1, rows, z + rope, h, false, add);
-	linear(s, 1, rows, a * ((double)m->mla->qk_nope + v) / t, z, false, add);
-	linear(s, 1, rows, h, a * v / t, false, add);
+		linear(s, 1, rows, a * qk / t, h, PLAIN, add);
+	linear(s, 1, rows, z + rope, h, PLAIN, add);
+	linear(s, 1, rows, a * ((double)m->mla->qk_nope + v) / t, z, PLAIN, add);
+	linear(s, 1, rows, h, a * v / t, PLAIN, add);
 }
 
 /* Scores and values. The portable flash kernel was written for the GPUs before 8 bit GEMMs and loses on later ones. Unfused: two batched GEMMs of the full square, and the passes over the scores. */
@@ -127,9 +132,9 @@ static void around(const struct shape *s, double rows, struct kernels *add)
 	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
 
 	model_head_widths(m, &qk, &v);
-	double turned = m->mla ? 2 * a * qk : (a + kv) * qk;
+	double turned = 2 * (m->mla ? 2 * a * qk : (a + kv) * qk) / (double)s->tp, wide = h / (s->features.no_sequence_parallel ? 1 : (double)s->tp);
 
-	passes(s, 2 * rows / (double)s->tp * (10 * h + 2 * turned), 2 * rows / (double)s->tp * (12 * h + 2 * turned), 6, add);
+	passes(s, 2 * rows * (10 * wide + turned), 2 * rows * (12 * wide + turned), 6, add);
 }
 
 static void finish(const struct shape *s, struct kernels *add)
@@ -151,8 +156,8 @@ struct kernels dense_kernels(const struct shape *s)
 	projections(s, rows, &r);
 	attention(s, rows, &r);
 	around(s, rows, &r);
-	linear(s, 1, rows, (m->gated ? 2 : 1) * f, h, false, &r);
-	linear(s, 1, rows, h, f, false, &r);
+	linear(s, 1, rows, (m->gated ? 2 : 1) * f, h, PLAIN, &r);
+	linear(s, 1, rows, h, f, PLAIN, &r);
 	passes(s, 2 * rows * f * (m->gated ? 3 : 2), 2 * rows * f * (m->gated ? 5 : 3), 1, &r);
 	finish(s, &r);
 	return r;
@@ -172,11 +177,11 @@ struct kernels moe_kernels(const struct shape *s)
 	projections(s, rows, &r);
 	attention(s, rows, &r);
 	around(s, rows, &r);
-	linear(s, 1, rows / t, (double)m->moe->experts, h, false, &r);
-	linear(s, local, routed / local, gate * e, h, true, &r);
-	linear(s, local, routed / local, h, e, true, &r);
-	linear(s, 1, rows, gate * shared, h, false, &r);
-	linear(s, 1, rows, h, shared, false, &r);
+	linear(s, 1, rows / t, (double)m->moe->experts, h, PLAIN, &r);
+	linear(s, local, routed / local, gate * e, h, GROUPED, &r);
+	linear(s, local, routed / local, h, e, GROUPED, &r);
+	linear(s, 1, rows, gate * shared, h, PLAIN, &r);
+	linear(s, 1, rows, h, shared, PLAIN, &r);
 	double acts = 2 * (routed * e + rows * shared);
 
 	passes(s, moved + acts * (gate + 1), moved + acts * (2 * gate + 1), 12, &r);
@@ -201,10 +206,10 @@ struct kernels head_kernels(const struct shape *s)
 	double rows = shape_tokens(s), h = (double)m->hidden, v = (double)m->vocab / (double)s->tp, heads = 1 + (double)MO_MAX(m->mtp, 0);
 
 	for (int i = 0; i < (int)heads; i++) {
-		linear(s, 1, rows, v, h, false, &r);
+		linear(s, 1, rows, v, h, WIDE, &r);
 		passes(s, rows * v * (s->features.fused_loss ? 4 : 14), rows * v * (s->features.fused_loss ? 4 : 8), 3, &r);
 		if (i > 0)
-			linear(s, 1, rows, h, 2 * h / (double)s->tp, false, &r);
+			linear(s, 1, rows, h, 2 * h / (double)s->tp, PLAIN, &r);
 	}
 	return r;
 }

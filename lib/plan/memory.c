@@ -91,7 +91,7 @@ static double activations(const struct shape *s, int64_t stage)
 
 	if (stage == 0)
 		bytes += 2 * h / (double)s->tp * flight;
-	if (stage == s->pp - 1) {
+	if (stage == shape_head_stage(s)) {
 		double logits = s->features.fused_loss ? LOGIT_BYTES_FUSED : s->features.eager ? LOGIT_BYTES_EAGER : LOGIT_BYTES, heads = 1 + (double)MO_MAX(m->mtp, 0);
 
 		bytes += heads * logits * (double)m->vocab / (double)s->tp;

@@ -102,6 +102,11 @@ void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64
 	pipeline_layers(s->model->layers, s->pp, s->stage_layers, stage, ret_first, ret_last);
 }
 
+int64_t shape_head_stage(const struct shape *s)
+{
+	return pipeline_is_v(s->schedule) ? 0 : s->pp - 1;
+}
+
 int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last)
 {
 	const struct shape_features *f = &s->features;
@@ -131,13 +136,13 @@ void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, doub
 
 	shape_stage(s, stage, &first, &last);
 	double layers = (double)(last - first), moe = (double)plan_moe_layers(m, first, last), dense = layers - moe;
-	bool is_last = stage == s->pp - 1;
+	bool is_last = stage == shape_head_stage(s);
 
 	*ret_dense = layers * p.attention + dense * p.dense_ffn + moe * (p.shared + p.router);
 	*ret_experts = m->moe ? moe * (double)m->moe->experts * p.expert : 0;
 	if (stage == 0)
 		*ret_dense += p.embedding;
-	if (is_last && !(m->tied && s->pp == 1))
+	if (is_last && !(m->tied && stage == 0))
 		*ret_dense += p.embedding;
 	if (is_last && m->mtp > 0) {
 		double mtp_experts = m->moe ? (double)m->mtp * (double)m->moe->experts * p.expert : 0;

@@ -42,6 +42,7 @@ int64_t shape_edp(const struct shape *s);                   /* ranks that hold t
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
 /* Layers of a pipeline stage: [first, last). */
 void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64_t *ret_last);
+int64_t shape_head_stage(const struct shape *s);            /* that has the output layer: the last one, the first where the schedule folds the pipeline into a V */
 /* How many of the layers [first, last) run forward again. */
 int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last);
 /* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp). */
@@ -55,7 +56,7 @@ struct layer_cost { struct pass forward, backward; double wgrad; };
 struct costs { struct layer_cost dense, moe, embedding, head; };   /* head: final norm, logits, loss and MTP layers */
 void costs_of(const struct shape *s, struct costs *ret);
 double pass_total(const struct pass *p);
-/* Sum over the layers of a stage, with embedding on the first and head on the last one. */
+/* Sum over the layers of a stage, with embedding on the first one and head where it lies. */
 struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64_t stage);
 void pass_add(struct pass *to, const struct pass *what, double times);
 

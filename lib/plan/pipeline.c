@@ -40,9 +40,14 @@ double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 	return idle / (3 * m + idle);
 }
 
+bool pipeline_is_v(const char *schedule)
+{
+	return mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") || mo_streq(schedule, "v-min");
+}
+
 int64_t pipeline_chunks(const char *schedule, int64_t vpp)
 {
-	if (mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") || mo_streq(schedule, "v-min"))
+	if (pipeline_is_v(schedule))
 		return 2;
 	return mo_streq(schedule, "interleaved") || !schedule || mo_streq(schedule, "1f1b") ? MO_MAX(vpp, 1) : 1;
 }

@@ -90,7 +90,9 @@ static double host_s(const struct shape *s, bool moe)
 
 static double gather_exposed(const struct shape *s, double comm, const struct pass *p)
 {
-	return MO_MAX(comm - shape_k(s)->fsdp_hidden * (p->compute + p->launch), 0);
+	double behind = MO_MIN(comm, p->compute + p->launch);
+
+	return comm - behind * (1 - shape_k(s)->contention);
 }
 
 /* A layer: its kernels, its exchanges, and the host where it is slower than both. FSDP's gathers count as compute that waits. */
@@ -100,7 +102,7 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 	struct params p = plan_params(s->model);
 	struct layer_cost c = { .wgrad = g.wgrad };
 	double again = g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
-	double tp = comm_tp(s) * k->tp_exposed, cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
+	double tp = comm_tp(s), cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
 
 	c.forward = (struct pass){ .compute = g.forward, .a2a = a2a, .tp = tp, .cp = cp };
 	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + again), .tp = tp * (1 + again), .cp = cp * (2 + again) };
@@ -157,9 +159,23 @@ struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64
 	cost_add(&r, &c->moe, (double)moe);
 	if (stage == 0)
 		cost_add(&r, &c->embedding, 1);
-	if (stage == s->pp - 1)
+	if (stage == shape_head_stage(s))
 		cost_add(&r, &c->head, 1);
 	return r;
+}
+
+/* What a rank computes of a micro-batch: its stage; with DualPipe one half of the micro-batches run through the stage at the other end, which the rank holds too. */
+static struct layer_cost rank_cost(const struct shape *s, const struct costs *c, int64_t rank)
+{
+	struct layer_cost r = stage_cost(s, c, rank), sum = { 0 };
+
+	if (!mo_streq(s->schedule, "dualpipe"))
+		return r;
+	struct layer_cost other = stage_cost(s, c, s->pp - 1 - rank);
+
+	cost_add(&sum, &r, 0.5);
+	cost_add(&sum, &other, 0.5);
+	return sum;
 }
 
 double optimizer_s(const struct shape *s, int64_t stage)
@@ -171,7 +187,7 @@ double optimizer_s(const struct shape *s, int64_t stage)
 	return weights * OPTIMIZER_BYTES / (s->gpu->hbm_tbps * 1e12 * shape_k(s)->memory_use);
 }
 
-/* Gradients to their owners and weights back: behind computing as far as one micro-batch reaches. FSDP has paid per layer, unless there is a pipeline: then once per step, as
+/* Gradients to their owners and weights back: behind the computing of other chunks of the pipeline. FSDP has paid per layer, unless there is a pipeline: then once per step, as
  * weights and gradients stay whole in between. */
 static double data_parallel(const struct shape *s, double micro_batch_s)
 {
@@ -184,7 +200,8 @@ static double data_parallel(const struct shape *s, double micro_batch_s)
 	double time = comm_grads(s, dense, experts), v = (double)pipeline_chunks(s->schedule, s->vpp);
 	double behind = (v - 1) * MO_MIN(time, (double)s->pp * micro_batch_s) / v;
 
-	return s->features.late_reduce ? time : MO_MAX(time - behind - shape_k(s)->dp_hidden * micro_batch_s, 0);
+
+	return s->features.late_reduce ? time : time - behind;
 }
 
 static struct pass both(const struct layer_cost *c)
@@ -199,27 +216,27 @@ void time_of(const struct shape *s, struct plan *p)
 {
 	struct costs c;
 	struct pass slow = { 0 };
-	double n = (double)shape_micro_batches(s), mean = 0, nodes = MO_MAX((double)s->gpus / (double)s->gpu->domain_gpus, 1);
+	double n = (double)shape_micro_batches(s), mean = 0;
 	struct plan_time *t = &p->step_time_s;
 
 	costs_of(s, &c);
 	for (int64_t i = 0; i < s->pp; i++) {
-		struct layer_cost stage = stage_cost(s, &c, i);
+		struct layer_cost stage = rank_cost(s, &c, i);
 		struct pass whole = both(&stage);
 
 		mean += pass_total(&whole) / (double)s->pp;
 		if (pass_total(&whole) > pass_total(&slow))
 			slow = whole;
 	}
-	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1), jitter = 1 + shape_k(s)->noise * log2(nodes);
+	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1);
 
 	p->bubble = plan_bubble(s->schedule, s->pp, s->vpp, shape_micro_batches(s));
-	t->compute = slow.compute * n * jitter;
-	t->a2a = slow.a2a * n * jitter;
-	t->tp = slow.tp * n * jitter;
-	t->cp = slow.cp * n * jitter;
-	t->launch = slow.launch * n * jitter;
-	t->pp = ((mean + p2p) * n * p->bubble / (1 - p->bubble) + p2p * n) * jitter;
+	t->compute = slow.compute * n;
+	t->a2a = slow.a2a * n;
+	t->tp = slow.tp * n;
+	t->cp = slow.cp * n;
+	t->launch = slow.launch * n;
+	t->pp = (mean + p2p) * n * p->bubble / (1 - p->bubble) + p2p * n;
 	t->dp = data_parallel(s, pass_total(&slow));
 	t->optimizer = optimizer_s(s, 0);
 	t->total = t->compute + t->a2a + t->tp + t->cp + t->launch + t->pp + t->dp + t->optimizer;

@@ -108,7 +108,10 @@ static void answer(struct row *rows, size_t n, const struct plan_constants *k)
 		r->s.k = k;
 		time_of(&r->s, &p);
 		memory_of(&r->s, &p.memory_gb);
-		printf("%s%.6g,%.6g,%.6g,%.6g,%d", i ? " " : "", p.step_time_s.total, p.memory_gb.total, flops, (flops - linear) / flops, p.memory_gb.total <= p.memory_gb.capacity);
+		const struct plan_time *t = &p.step_time_s;
+
+		printf("%s%.6g,%.6g,%.6g,%.6g,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g", i ? " " : "", t->total, p.memory_gb.total, flops, (flops - linear) / flops, p.memory_gb.total <= p.memory_gb.capacity,
+		       t->compute, t->launch, t->tp, t->cp, t->a2a, t->pp, t->dp, t->optimizer);
 	}
 	putchar('\n');
 	fflush(stdout);

@@ -47,11 +47,11 @@ def stack(p):
     """Properties of the software of a family of rows."""
     f, extra, words = p["family"], p["extra"] or {}, []
     if f in ("vtrain_a100_single", "vtrain_a100_multi", "narayanan_a100", "korthikanti_a100"):
-        words.append("features.late_reduce=1")
+        words.append("features.late_reduce=1" + (" features.no_sequence_parallel=1" if "sp" not in (p["recompute"] or "") else ""))
     if f.startswith("nemo"):
-        words.append("features.fused_loss=1 features.bound=1 features.sync_free=1")
+        words.append("features.fused_loss=1 features.bound=1")
         if f == "nemo_moe":
-            words.append("features.deepep=1")
+            words.append("features.deepep=1" + (" features.sync_free=1" if "tokendrop" in (extra.get("tags") or []) else ""))
     if f.startswith("mpt") or "titan" in f:
         words.append("features.eager=1")
     if p["a2a"] == "deepep":
