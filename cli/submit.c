@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "agent/core/preview.h"
+#include "cli/dryrun.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/planning.h"
@@ -92,15 +93,12 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">GPU", "gpu", CELL_INT },
 		{ ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { "NIC", "nic" },
 	};
-	struct json_object *ranks = js_get(doc, "ranks"), *argv = js_get(js_at(ranks, 0), "argv"), *plan = js_at(js_get(doc, "plan.plans"), 0);
+	struct json_object *ranks = js_get(doc, "ranks"), *plan = js_at(js_get(doc, "plan.plans"), 0);
 	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))), js_len(ranks), is_offline ? " on a free cluster of the recipe's shape" : "");
 	if (plan)
 		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n", text_real(js_real(plan, "memory_gb.total"), 1), text_real(js_real(plan, "memory_gb.capacity"), 1),
 		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)", text_seconds(js_real(plan, "step_time_s.total")), text_percent(js_real(plan, "mfu")));
-	printf("command:");
-	for (size_t i = 0; i < js_len(argv); i++)
-		printf(" %s", json_object_get_string(js_at(argv, i)));
-	puts("\n");
+	dryrun_print(cli, ranks);
 	print_table(cli, columns, ELEMENTSOF(columns), ranks);
 }
 
@@ -185,5 +183,5 @@ const struct verb verb_submit = {
 	"  --name N          the same as --set name=N\n"
 	"  --priority P      0 to 100 (50)\n"
 	"  --watch           follow it; exit status 0 completed, 10 failed, 11 cancelled\n"
-	"  --dry-run         show ranks, nodes, CPUs, command and environment; start nothing (works without a controller)\n", run,
+	"  --dry-run         show the exact command and environment of every rank, nodes and CPUs; start nothing (works without a controller)\n", run,
 };

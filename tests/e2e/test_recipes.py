@@ -3,7 +3,9 @@
 import glob
 import json
 import os
+import shlex
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import ROOT, Suite, clean_env, equal, moectl, need
@@ -66,6 +68,61 @@ def every_rank_has_a_command():
 def one_command_to_the_letter():
     doc = dry_run(os.path.join(ROOT, "config/recipes/deepseek-v2-lite-8-mi355x.yaml"))
     equal(doc["ranks"][7]["argv"], EXACT, "the command of rank 7")
+
+
+def said_in_text(text):
+    """Commands and environments that the text of a dry run gives each rank, as a reader would put them together."""
+    commands, common, by_node, by_rank, part = {}, {}, {}, {}, None
+    pairs = lambda words: dict(w.split("=", 1) for w in words)
+    for line in text.split("\n"):
+        if line.startswith("command of "):
+            whose = line[len("command of "):-1]
+            part = "command"
+        elif line.startswith("environment"):
+            part = line
+        elif line.startswith("RANK "):
+            break
+        elif line.startswith("  ") and part == "command":
+            commands[whose] = shlex.split(line)
+        elif line.startswith("  ") and part == "environment of every rank:":
+            common.update(pairs(shlex.split(line)))
+        elif line.startswith("  ") and part == "environment, by node:":
+            node, rest = line.strip().split(": ", 1)
+            by_node[node] = pairs(shlex.split(rest))
+        elif line.startswith("  ") and part == "environment, by rank:":
+            rank, rest = line.strip()[len("rank "):].split(": ", 1)
+            by_rank[int(rank)] = pairs(shlex.split(rest))
+    return commands, common, by_node, by_rank
+
+
+@suite.test
+def text_says_what_json_says():
+    with tempfile.TemporaryDirectory() as d:
+        odd = os.path.join(d, "odd.yaml")
+        with open(odd, "w") as f:
+            f.write("recipe: 1\nname: odd\nengine: {kind: command, argv: [/bin/echo, 'a b', \"it's\", '', '$x']}\ncluster: {gpus: 12, gpu: mi300x}\nenv: {ODD: 'x  y', EMPTY: '', MY_TOKEN: hush}\n")
+        for path in [odd] + [os.path.join(ROOT, "config/recipes", n + ".yaml") for n in ("deepseek-v2-32-mi355x", "mixtral-8x7b-8-mi355x-maxtext")]:
+            text = moectl("submit", "--dry-run", path, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock")).stdout
+            commands, common, by_node, by_rank = said_in_text(text)
+            for rank in dry_run(path)["ranks"]:
+                equal(commands["every rank"], rank["argv"], "command of rank %d of %s" % (rank["rank"], path))
+                said = dict(common, **by_node.get(rank["node"], {}), **by_rank.get(rank["rank"], {}))
+                equal(said, rank["env"], "environment of rank %d of %s" % (rank["rank"], path))
+            need("hush" not in text, "a secret in the text")
+
+
+@suite.test
+def warnings_have_a_place():
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "w.yaml")
+        with open(path, "w") as f:
+            f.write("recipe: 1\nname: w\nengine:\n  kind: primus-megatron\n  entry: e.yaml\n  args: {mock_data: true, of_my_own: 3}\ncluster: {gpus: 1}\nsteps: 1\n")
+        r = moectl("validate", path)
+        need(r.stderr.startswith("%s:6:27: warning: engine.args: unknown flag 'of_my_own' of Primus" % path), r.stderr)
+        r = moectl("validate", path, "--set", "engine.args.another=1")
+        need("%s: warning: --set engine.args.another: engine.args: unknown flag 'another'" % path in r.stderr, r.stderr)
+        r = moectl("validate", path, "--set", "engine.strict_args=true", check=False)
+        need(r.returncode == 2 and "%s:6:27: engine.args: unknown flag 'of_my_own'" % path in r.stderr, r.stderr)
 
 
 @suite.test
