@@ -100,7 +100,7 @@ struct engine {
 	bool bool_words;                   /* true and false of engine.args are words: --key true; else true is the bare flag and false is left out */
 	struct engine_feature *features; size_t n_features;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
+	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
 };
 extern const char *const metrics_rank_names[3];
 extern const struct mo_desc line_rule_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;
-	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */

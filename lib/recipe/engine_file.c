@@ -268,7 +268,6 @@ static void read_contains(struct reader *r, const struct key *k, const struct yn
 
 static void read_grid(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	CUSTOM("owned", engine_owned_read),
 	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.grid);
 }
 
@@ -292,7 +291,6 @@ static void read_engine_format(struct reader *r, const struct key *k, const stru
 #define F(p, t, f, ...) { .path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ }
 #define LIST(p, f, n_f, ...) F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
 #define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
-	engine_owned_finish(&e);
 static const struct key engine_keys[] = {
 	CUSTOM("engine", read_engine_format, .required = true),
 	F("kind", KEY_NAME, kind, .required = true),
@@ -324,6 +322,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("layout.grid", read_grid),
 	F("layout.grid_is_world", KEY_BOOL, layout.grid_is_world),
 	F("needs_steps", KEY_BOOL, needs_steps),
+	CUSTOM("owned", engine_owned_read),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },
 	LIST("prepare.argv", prepare, n_prepare),
@@ -369,6 +368,7 @@ int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_e
 		mo_desc_done(&engine_desc, &e);
 		return -EINVAL;
 	}
+	engine_owned_finish(&e);
 	mo_desc_done(&engine_desc, ret);
 	*ret = e;
 	return 0;
