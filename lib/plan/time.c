@@ -81,10 +81,10 @@ static double host_s(const struct shape *s, bool moe)
 	const struct plan_constants *k = shape_k(s);
 	double t = moe ? k->host_moe_s : k->host_dense_s;
 
-	if (moe && s->features.expert_launches)
-		t += k->host_expert_s * (double)s->model->moe->experts / (double)s->ep;
 	if (moe && s->features.sync_free > 0)
 		t *= k->host_sync_free - SYNC_FREE_STEP * (double)(s->features.sync_free - 1);
+	if (moe && s->features.expert_launches)
+		t += k->host_expert_s * (double)s->model->moe->experts / (double)s->ep;
 	return s->features.bound ? t * k->host_bound : t;
 }
 

@@ -82,6 +82,8 @@ def words(p):
     layers = int(re.search(r"layers=(\d+)", m).group(1)) if "layers=" in m else None
     if p["vpp"]:
         versions = [p["vpp"]]
+    elif p["schedule"] == "interleaved" and "titan" in p["family"]:
+        versions = [2]          # torchtitan's stages per rank where nothing is said
     else:
         per = {"mixtral-8x22b": 56, "llama3.1-405b": 126}.get(m[6:], layers) // p["pp"]
         versions = [v for v in range(1, per + 1) if per % v == 0 and (v == 1 or p["pp"] > 1)]
