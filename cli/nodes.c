@@ -176,6 +176,9 @@ static int act(struct cli *cli, const char *node, const char *verb, const char *
 	if (cli->json)
 		return print_answer(&a);
 	printf("%s %s: %s\n", node, paint_state(cli, js_str(a.doc, "state")), said);
+	/* Whoever gives a node back in spite of what was found has to know that not everything was looked at. */
+	if (!strcmp(verb, "undrain") && js_str(a.doc, "reason"))
+		printf("warning: %s; `moectl node %s` shows when they are done: look at what they found, and undrain it once more if it is drained again\n", js_str(a.doc, "reason"), node);
 	return CLI_OK;
 }
 

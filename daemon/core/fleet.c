@@ -266,7 +266,8 @@ static void drain(struct turn *t, bool on)
 	if (on)
 		event_emit(t, "node.draining", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
-		event_emit(t, "node.undrained", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s takes work again", e->node);
+		event_emit(t, "node.undrained", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s takes work again%s", e->node,
+			health_unlooked(node_find(&t->core->state, e->node)) ? "; its preflight checks are not done yet: what they still find cordons it again" : "");
 	health_cordon_all(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }

@@ -43,6 +43,11 @@ static bool looked_at(const struct node *n)
 	return n->health && n->health->preflight_done;
 }
 
+bool health_unlooked(const struct node *n)
+{
+	return n->state == NODE_UP && !n->drain && n->tells_health && real_gpus(n) && !looked_at(n);
+}
+
 /* An agent that tells nothing of health is not waited for; nor are nodes without real GPUs. */
 bool health_standard(const struct node *n, const struct check_result **ret, const char **ret_why)
 {

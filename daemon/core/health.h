@@ -23,6 +23,8 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 /* The same for any recipe; caller frees; NULL = it may be used. standard_ok: what health_standard() said. */
 bool health_allows(const struct node *n, const struct recipe *r, bool standard_ok);
 char *health_refusal(const struct node *n, const struct recipe *r);
+/* It takes work although its preflight checks are not done: what they find may cordon it. */
+bool health_unlooked(const struct node *n);
 bool health_wants_same_stack(const struct recipe *r);
 /* Of the software on the node, in whatever order it is told; 0 = not told. */
 uint64_t health_stack_hash(const struct node_health *h);

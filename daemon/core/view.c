@@ -140,7 +140,9 @@ int node_shown_state(const struct state *s, const struct node *n)
 
 const char *node_reason(const struct node *n)
 {
-	return n->state == NODE_UP && n->drain && n->drain_reason ? n->drain_reason : n->reason;
+	if (n->state == NODE_UP && n->drain && n->drain_reason)
+		return n->drain_reason;
+	return health_unlooked(n) ? "its preflight checks are not done yet; what they find may cordon it" : n->reason;
 }
 
 static void findings(const struct node *n, struct node_view *ret)

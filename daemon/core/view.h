@@ -52,7 +52,7 @@ void cluster_view(const struct state *s, const char *version, struct cluster_vie
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
-const char *node_reason(const struct node *n); /* of the state while it is silent, else of the drain; NULL none */
+const char *node_reason(const struct node *n); /* of the state while it is silent, else of the drain, else that its preflight checks are not done; NULL none */
 /* node's shown state: enum node_state with drain taken in */
 int node_shown_state(const struct state *s, const struct node *n);
 /* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */

@@ -295,6 +295,8 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 		reason(ret, "cordoned", "drained because of a finding: %s", n->drain_reason);
 	else if (n->drain)
 		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "", n->drain_reason ? n->drain_reason : "");
+	if (health_unlooked(n))
+		reason(ret, "preflight", "its preflight checks are not done: jobs with health.preflight: standard wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
 	if (n->strange_steps)
 		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");

@@ -343,6 +343,12 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	world_node_verb(&w, EV_DRAIN, 1, "idle");
+	assert_non_null(strstr(node_reason(world_node(&w, 0)), "preflight checks are not done yet"));
+	world_node_verb(&w, EV_DRAIN, 0, "idle");
+	world_run(&w, S);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);    /* not silently */
+	assert_non_null(strstr(node_reason(world_node(&w, 0)), "what they find may cordon it"));
+	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "what they still find cordons it again"));
 	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
@@ -351,6 +357,7 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_null(node_reason(world_node(&w, 0)));
 	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
 	fake = world_submit_gpus(&w, 4);         /* n1's agent tells nothing: an earlier version */
 	world_run(&w, S);
