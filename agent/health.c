@@ -385,6 +385,7 @@ void watch_sync(struct watch *w, struct agent_sync *s) {
 	if (health_untold(w->core))
 		s->health = mo_desc_dup(&node_health_desc, health_results(w->core));
 	health_sensors(w->core, &s->sensors, &s->n_sensors);
+	health_nics(w->core, &s->nics, &s->n_nics);
 }
 
 /* What ranks may lock is what the probe is told; it has no limits of its own. */

@@ -132,9 +132,23 @@ static void print_sensors(struct json_object *g)
 		text_real(js_real(g, "power_w"), 0), text_real(js_real(g, "clock_mhz"), 0), text_real(js_real(g, "busy_pct"), 0), text_bytes(vram == MO_NONE_F ? MO_NONE : (int64_t)vram));
 }
 
+static void print_nic(struct json_object *n)
+{
+	static const struct { const char *key, *words; } counts[] = {
+		{ "link_downed", "link went down" }, { "carrier_down", "carrier lost" }, { "symbol_error", "symbol errors" }, { "link_error_recovery", "recoveries" },
+		{ "rcv_errors", "receive errors" }, { "out_of_sequence", "out of sequence" }, { "local_ack_timeout", "late answers" },
+	};
+
+	printf("%-10s %s: %s, %s Gb/s", "nic", text_or(js_str(n, "name")), text_or(js_str(n, "state")), text_real(js_real(n, "rate_gbps"), 0));
+	for (size_t i = 0; i < ELEMENTSOF(counts); i++)
+		if (js_int(n, counts[i].key) != MO_NONE)
+			printf(", %s %lld", counts[i].words, (long long)js_int(n, counts[i].key));
+	puts("");
+}
+
 static void print_node(const struct cli *cli, struct json_object *n)
 {
-	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs"), *sensors = js_get(n, "sensors");
+	struct json_object *checks = js_get(n, "checks"), *jobs = js_get(n, "jobs"), *sensors = js_get(n, "sensors"), *nics = js_get(n, "nic_sensors");
 	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
@@ -146,6 +160,8 @@ static void print_node(const struct cli *cli, struct json_object *n)
 		printf("%-10s %lld checks are ok%s\n", "health", (long long)js_int(n, "checks_ok"), json_object_get_boolean(js_get(n, "preflight_done")) ? "" : "; preflight is not done yet");
 	for (size_t i = 0; i < js_len(sensors); i++)
 		print_sensors(js_at(sensors, i));
+	for (size_t i = 0; i < js_len(nics); i++)
+		print_nic(js_at(nics, i));
 }
 
 static int run_node(struct cli *cli, int argc, char **argv)

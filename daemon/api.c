@@ -100,7 +100,8 @@ void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b)
 void api_node_doc(struct manager *m, const struct node *n, bool with_info, struct mo_buf *b)
 {
 	const struct gpu_sensors *sensors;
-	size_t n_sensors = 0;
+	const struct nic_sensors *nics;
+	size_t n_sensors = 0, n_nics = 0;
 	struct node_view v;
 
 	mo_desc_init(&node_view_desc, &v);
@@ -108,6 +109,9 @@ void api_node_doc(struct manager *m, const struct node *n, bool with_info, struc
 	sensors = with_info ? core_sensors(m->core, n->name, manager_now(m), &n_sensors) : NULL;
 	for (size_t i = 0; i < n_sensors; i++)
 		*MO_ADD(&v, sensors, &gpu_sensors_desc) = sensors[i];
+	nics = with_info ? core_nics(m->core, n->name, manager_now(m), &n_nics) : NULL;
+	for (size_t i = 0; i < n_nics; i++)
+		mo_desc_copy(&nic_sensors_desc, MO_ADD(&v, nic_sensors, &nic_sensors_desc), &nics[i]);
 	wire_encode(&node_view_desc, &v, b);
 	mo_desc_done(&node_view_desc, &v);
 }

@@ -176,6 +176,7 @@ void api_job_why(void *arg, struct http_request *r)
 		return;
 	mo_desc_init(&why_view_desc, &v);
 	job_why(manager_state(m), j, manager_now(m), &v);
+	core_why_readings(m->core, j, manager_now(m), &v);
 	api_send_doc(r, 200, &why_view_desc, &v);
 	mo_desc_done(&why_view_desc, &v);
 }

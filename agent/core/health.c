@@ -431,6 +431,8 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 	o->under_way = o->stuck = false;
 	if (o->area == PROBE_GPU)
 		take_sensors(o, p);
+	if (o->area == PROBE_NIC)
+		o->sensors_new = true;
 	if (!o->sensors_only) {
 		if (o->area == PROBE_GPU)
 			take_counts(o, p);

@@ -63,6 +63,7 @@ void health_acked(struct health *h, int64_t version);          /* MO_NONE = none
 bool health_untold(const struct health *h);                    /* the controller does not have the newest version */
 /* Appends the newest sensor values, those read since the last call. */
 void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret);
+void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret);
 
 /* ---- over the agent's restarts */
 bool health_unsaved(const struct health *h);

@@ -124,6 +124,31 @@ void health_acked(struct health *h, int64_t version) { h->acked = version; }
 
 bool health_untold(const struct health *h) { return h->acked != h->told.version; }
 
+static int64_t count_of(const struct probe *p, const char *key) {
+	double x = reading_value(p, key);
+	return x == MO_NONE_F ? MO_NONE : (int64_t)x;
+}
+
+void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret) {
+	for (size_t i = 0; i < h->n_objects; i++) {
+		struct object *o = h->objects[i];
+		if (o->area != PROBE_NIC || !o->sensors_new)
+			continue;
+		struct nic_sensors *s = mo_vec_add(&nic_sensors_desc, (void **)ret, n_ret);
+		s->name = mo_strdup(o->name);
+		s->state = mo_strdup(reading_text(&o->last, "state"));
+		s->rate_gbps = reading_value(&o->last, "rate_gbps");
+		s->link_downed = count_of(&o->last, "link_downed");
+		s->carrier_down = count_of(&o->last, "carrier_down");
+		s->symbol_error = count_of(&o->last, "symbol_error");
+		s->link_error_recovery = count_of(&o->last, "link_error_recovery");
+		s->rcv_errors = count_of(&o->last, "rcv_errors");
+		s->out_of_sequence = count_of(&o->last, "out_of_sequence");
+		s->local_ack_timeout = count_of(&o->last, "local_ack_timeout");
+		o->sensors_new = false;
+	}
+}
+
 void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret) {
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];

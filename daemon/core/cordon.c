@@ -173,25 +173,6 @@ void health_more(struct turn *t, const char *node)
 	mo_buf_done(&b);
 }
 
-void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n)
-{
-	struct live *l = core_live(t->core, node);
-
-	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
-	for (size_t i = 0; i < n; i++)
-		*MO_ADD(l, sensors, &gpu_sensors_desc) = sensors[i];   /* they own nothing */
-	l->sensors_at = t->now;
-}
-
-const struct gpu_sensors *core_sensors(const struct core *c, const char *node, int64_t now, size_t *ret_n)
-{
-	const struct live *l = core_live(c, node);
-	bool fresh = l && l->n_sensors && now - l->sensors_at <= SENSORS_FRESH_US;
-
-	*ret_n = fresh ? l->n_sensors : 0;
-	return fresh ? l->sensors : NULL;
-}
-
 int64_t core_health_muted(const struct core *c)
 {
 	return c->n_muted;

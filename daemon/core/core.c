@@ -92,7 +92,8 @@ static void live_done(struct live *l)
 	free(l->strays);
 	free(l->scans);
 	free(l->checks);
-	free(l->sensors);
+	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
+	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	mo_desc_free(&agent_hello_desc, l->candidate);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include "daemon/core/record.h"
 #include "daemon/core/state.h"
+#include "daemon/core/view.h"
 #include "lib/base/error.h"
 
 struct core;
@@ -81,7 +82,12 @@ void core_sync_reply(const struct core *core, const char *node, struct sync_repl
 /* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was not sent must stay due. */
 void core_acks(const struct core *core, const char *node, struct sync_reply *ret);
 bool core_commands_due(const struct core *core, const char *node);
-/* Newest sensor values of the node's GPUs, NULL when there are none of the last 30 s. */
+/* Newest sensor values of the node's GPUs and cards, NULL when there are none of the last 30 s (of cards: two minutes). */
 const struct gpu_sensors *core_sensors(const struct core *core, const char *node, int64_t now, size_t *ret_n);
+const struct nic_sensors *core_nics(const struct core *core, const char *node, int64_t now, size_t *ret_n);
+/* What the job's GPUs and cards were last seen to do, as lines: a summary, then each GPU, the least active ones of a large job. Nothing when nothing is known. */
+void core_readings(const struct core *core, const struct job *j, int64_t now, char ***texts, size_t *n_texts);
+/* Adds them to the reasons of a job that makes no progress. */
+void core_why_readings(const struct core *core, const struct job *j, int64_t now, struct why_view *ret);
 int64_t core_health_muted(const struct core *core);   /* changes of findings that were not told as events since the start */
 int64_t core_cordoned(const struct core *core);       /* nodes that are drained because of a finding */

@@ -230,8 +230,8 @@ void fleet_sync(struct turn *t)
 		health_told(t, s->node, s->health);
 	if (fresh)
 		health_more(t, s->node);
-	if (fresh && s->n_sensors)
-		health_sensed(t, s->node, s->sensors, s->n_sensors);
+	if (fresh && (s->n_sensors || s->n_nics))
+		health_sensed(t, s);
 	for (size_t i = 0; i < s->n_scans; i++)
 		fleet_scanned(t, &s->scans[i]);
 	if (!news)

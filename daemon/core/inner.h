@@ -25,7 +25,8 @@ struct live {
 	int64_t store_until, tell_until;   /* rates (cordon.c) */
 	int64_t n_muted;                   /* changes since the last event that were not told */
 	bool capped;                       /* it was told that it is not cordoned */
-	struct gpu_sensors *sensors; size_t n_sensors;
+	struct gpu_sensors *sensors; size_t n_sensors;      /* newest of each GPU, and of each card */
+	struct nic_sensors *nics; size_t n_nics;
 	int64_t sensors_at;
 	struct agent_hello *candidate; int64_t candidate_at;   /* an instance that was welcomed and not heard since */
 };
@@ -115,7 +116,7 @@ bool fleet_drain(struct turn *t);                                /* true when it
 #define SENSORS_FRESH_US (30 * 1000000LL)
 void health_told(struct turn *t, const char *node, const struct node_health *h);
 void health_more(struct turn *t, const char *node);
-void health_sensed(struct turn *t, const char *node, const struct gpu_sensors *sensors, size_t n);
+void health_sensed(struct turn *t, const struct agent_sync *s);
 void health_cordon(struct turn *t, const char *node);
 void health_cordon_all(struct turn *t);
 void health_check_begin(struct turn *t, int64_t id);
@@ -125,6 +126,7 @@ void health_evidence(const struct state *s, const struct job *j, char ***texts, 
 void checks_over(struct core *c, struct job *j);                 /* update_node.c */
 
 /* recovery.c */
+#define READING_PREFIX "reading: "         /* of lines of a failure's evidence that are sensor values (readings.c) */
 bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
 bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */
 void recovery_conclude(struct turn *t, int64_t id);              /* all steps are dead: what follows */

@@ -185,6 +185,22 @@ static void blame_evidence(const struct blame *b, char ***texts, size_t *n)
 		mo_strs_add(texts, n, b->rank->tail[i]);
 }
 
+/* What the GPUs and cards did before the rest of the ranks is killed. */
+static void reading_evidence(const struct turn *t, const struct job *j, char ***texts, size_t *n_texts)
+{
+	char **lines = NULL;
+	size_t n = 0;
+
+	core_readings(t->core, j, t->now, &lines, &n);
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf(READING_PREFIX "%s", lines[i]);
+
+		mo_strs_add(texts, n_texts, line);
+		free(lines[i]);
+	}
+	free(lines);
+}
+
 bool recovery_all_dead(const struct job *j)
 {
 	return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;
@@ -226,6 +242,7 @@ bool recovery_fail(struct turn *t, int64_t id)
 	r.cause = mo_strdup(cause);
 	r.value = age_us(t, &b);
 	blame_evidence(&b, &r.texts, &r.n_texts);
+	reading_evidence(t, j, &r.texts, &r.n_texts);
 	if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
 	else
@@ -284,6 +301,9 @@ static void emit_incident(struct turn *t, const struct job *j, const struct blam
 	blame_evidence(b, &inc->evidence, &inc->n_evidence);
 	if (!mo_streq(class, "user_error"))
 		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
+	for (size_t i = 0; i < j->n_fail_evidence && !mo_streq(class, "user_error"); i++)
+		if (mo_starts_with(j->fail_evidence[i], READING_PREFIX))
+			mo_strs_add(&inc->evidence, &inc->n_evidence, j->fail_evidence[i]);
 	inc->action = mo_strdup(action);
 	inc->waterfall.detect = j->detect_us / 1000;
 	inc->waterfall.stop = (t->now - j->failed_at) / 1000;

@@ -68,7 +68,8 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 	n->health = NULL;
 	n->stack_hash = 0;
 	clear_strs(&n->waived, &n->n_waived);
-	l->n_sensors = 0;
+	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
+	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	for (size_t i = 0; i < l->n_checks; i++) {
 		struct job *j = job_find(&c->state, l->checks[i]);
 

@@ -28,6 +28,7 @@ struct node_view {
 	bool preflight_done;
 	struct stack_item *stack; size_t n_stack;
 	struct gpu_sensors *sensors; size_t n_sensors;  /* filled by the shell */
+	struct nic_sensors *nic_sensors; size_t n_nic_sensors;
 };
 struct count { char *name; int64_t value; };
 struct cluster_view {

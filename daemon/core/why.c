@@ -10,6 +10,7 @@
 #include "daemon/core/slot_health.h"
 
 #define EVIDENCE_MAX 20
+#define NO_ITERATION_US (600 * 1000000LL)   /* a job that runs so long without its first iteration makes no progress */
 #define SLOTS_MAX 20                        /* ranks whose GPUs are told of in one answer */
 
 static const struct mo_field why_reason_fields[] = { MO_F(why_reason, code, MO_STR), MO_F(why_reason, text, MO_STR), MO_F_LIST(why_reason, evidence, MO_STRS) };
@@ -265,6 +266,36 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
 	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :
 		mo_strdup(next_of(j));
+}
+
+static bool makes_no_progress(const struct job *j, int64_t now)
+{
+	if (j->n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED || j->state == JOB_PAUSED)
+		return false;
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt && j->steps[i].hung && !step_dead(&j->steps[i]))
+			return true;
+	if (j->state == JOB_RUNNING && j->iteration != MO_NONE)
+		return now - j->progress_at > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
+	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US : j->failed || j->waiting_node;
+}
+
+void core_why_readings(const struct core *c, const struct job *j, int64_t now, struct why_view *ret)
+{
+	struct why_reason *r = NULL;
+	char **texts = NULL;
+	size_t n = 0;
+
+	if (makes_no_progress(j, now))
+		core_readings(c, j, now, &texts, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (!r)
+			r = reason(ret, "readings", "it makes no progress; %s", texts[i]);
+		else
+			mo_strs_add(&r->evidence, &r->n_evidence, texts[i]);
+		free(texts[i]);
+	}
+	free(texts);
 }
 
 static void why_findings(const struct node *n, struct why_view *w)

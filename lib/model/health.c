@@ -124,8 +124,24 @@ static const struct mo_field gpu_sensors_fields[] = {
 	MO_F(gpu_sensors, ue, MO_INT, .omit = true),
 	MO_F(gpu_sensors, ce, MO_INT, .omit = true),
 	MO_F(gpu_sensors, pcie_replay, MO_INT, .omit = true),
+	MO_F(gpu_sensors, at, MO_TIME, .omit = true),
 };
 const struct mo_desc gpu_sensors_desc = MO_DESC(gpu_sensors, gpu_sensors_fields);
+
+static const struct mo_field nic_sensors_fields[] = {
+	MO_F(nic_sensors, name, MO_STR),
+	MO_F(nic_sensors, state, MO_STR, .omit = true),
+	MO_F(nic_sensors, rate_gbps, MO_REAL, .omit = true),
+	MO_F(nic_sensors, link_downed, MO_INT, .omit = true),
+	MO_F(nic_sensors, carrier_down, MO_INT, .omit = true),
+	MO_F(nic_sensors, symbol_error, MO_INT, .omit = true),
+	MO_F(nic_sensors, link_error_recovery, MO_INT, .omit = true),
+	MO_F(nic_sensors, rcv_errors, MO_INT, .omit = true),
+	MO_F(nic_sensors, out_of_sequence, MO_INT, .omit = true),
+	MO_F(nic_sensors, local_ack_timeout, MO_INT, .omit = true),
+	MO_F(nic_sensors, at, MO_TIME, .omit = true),
+};
+const struct mo_desc nic_sensors_desc = MO_DESC(nic_sensors, nic_sensors_fields);
 
 static const struct mo_field checked_attempt_fields[] = {
 	MO_F(checked_attempt, job, MO_INT),

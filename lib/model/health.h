@@ -89,7 +89,14 @@ extern const struct mo_desc check_result_desc;
 /* ---- what an agent tells the controller (struct agent_sync); the whole of it replaces what was told before */
 struct stack_item { char *key, *value; };      /* fingerprint: kernel, amdgpu, rocm, vbios, gpu_fw, nic_fw.mlx5, bios, cmdline, governor, ... ; equal devices of a node are told once */
 /* Newest sensor values of one GPU slot; not stored, like progress. */
-struct gpu_sensors { int64_t slot; double temp_c, mem_temp_c, power_w, clock_mhz, busy_pct, vram_used_bytes, throttle_pct; int64_t ue, ce, pcie_replay; };
+struct gpu_sensors { int64_t slot; double temp_c, mem_temp_c, power_w, clock_mhz, busy_pct, vram_used_bytes, throttle_pct; int64_t ue, ce, pcie_replay; int64_t at; };     /* at: core time when the controller heard them */
+/* The same of an RDMA card that a GPU is paired with: counters since its driver was loaded. */
+struct nic_sensors {
+	char *name, *state;
+	double rate_gbps;
+	int64_t link_downed, carrier_down, symbol_error, link_error_recovery, rcv_errors, out_of_sequence, local_ack_timeout;
+	int64_t at;
+};
 struct checked_attempt { int64_t job, attempt; };
 struct node_health {
 	int64_t version;         /* +1 whenever anything below changes; repeated until the controller acknowledged it */
@@ -121,4 +128,4 @@ struct health_memory {
 	struct health_counter *counters; size_t n_counters;
 };
 extern const struct mo_desc health_moment_desc, health_counter_desc, health_memory_desc;
-extern const struct mo_desc stack_item_desc, gpu_sensors_desc, checked_attempt_desc, node_health_desc;
+extern const struct mo_desc stack_item_desc, gpu_sensors_desc, nic_sensors_desc, checked_attempt_desc, node_health_desc;

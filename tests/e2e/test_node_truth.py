@@ -2,6 +2,7 @@
 """What people see of a node whose devices misbehave while jobs run: a real controller, a real agent and its probes on a made machine of eight MI300X, ranks that really run."""
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -9,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine  # noqa: E402
 from lib import Suite, command_recipe, equal, need, wait_until  # noqa: E402
-from rig import Rig  # noqa: E402
+from rig import RANK, Rig  # noqa: E402
 
 suite = Suite()
 LOOKS = {"probe_device": "1s", "probe_host": "1s", "probe_klog": "1s", "probe_sensors": "1s"}
@@ -72,6 +73,43 @@ def a_gpu_that_vanishes_under_a_job_is_shown_where_people_look():
         need("2 missing since 20" in rig.run("ranks", job).stdout, rig.run("ranks", job).stdout)
         equal(rig.job(job)["state"], "running", "nothing is ended on a check's word")
         equal(rig.doc()["cordoned"], True, "no new work comes")
+
+
+def busy(rig):
+    """All GPUs spin, as in a collective that never ends; GPU 3 does nothing: it is the one that the others wait for."""
+    for i in range(8):
+        rig.machine.metrics(i, **(dict(socket_power=140, gfx_activity=0, hotspot=41) if i == 3 else dict(socket_power=640 + i, gfx_activity=100, hotspot=70 + i)))
+    wait_until(lambda: sorted(g.get("busy_pct") for g in rig.doc().get("sensors", [])) == [0] + [100] * 7, 60, "sensors of all eight GPUs")
+    wait_until(lambda: len(rig.doc().get("nic_sensors", [])) == 8, 60, "counters of all eight cards")
+
+
+def tells(lines, job_lines):
+    need(any("last readings of 8 of its 8 GPUs: power 140 to 647 W" in line and "busy 0 to 100 %, median 100" in line for line in lines), "no summary: %s" % lines)
+    odd = [line for line in lines if "rank 3 on node-0: GPU 3 " in line]
+    need(odd and "140 W, busy 0 %, 41 C" in odd[0] and "NIC mlx5_3 ACTIVE 400 Gb/s, link went down 0" in odd[0] and "s before" in odd[0], "no line of the odd one: %s" % lines)
+    equal(len([line for line in lines if "rank" in line and "GPU" in line and "NIC mlx5_" in line]), job_lines, "GPUs that are told of")
+
+
+@suite.test
+def what_gpus_and_cards_did_is_evidence_of_a_stall_and_of_a_failure():
+    with Made() as rig:
+        rig.looked()
+        busy(rig)
+        job = rig.begin("stall", 8, [RANK, "--steps", "1000000", "--step-ms", "100", "--truth", rig.top])
+        wait_until(lambda: (rig.job(job)["iteration"] or 0) >= 3, 60, "iterations")
+        need("[readings]" not in rig.run("why", job).stdout, "a job that advances needs no evidence")
+        pids = [r["pid"] for r in rig.json("ranks", job)["items"]]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: "[readings]" in rig.run("why", job).stdout, 60, "the reason of a stall")
+        reason = [r for r in rig.json("why", job)["reasons"] if r["code"] == "readings"][0]
+        tells([reason["text"]] + reason["evidence"], 8)
+        need(reason["text"].startswith("it makes no progress; last readings"), reason["text"])
+        os.kill(pids[5], signal.SIGKILL)
+        wait_until(lambda: rig.json("report", job)["incidents"], 60, "an incident")
+        tells(rig.json("report", job)["incidents"][0]["evidence"], 8)
+        shown = rig.run("node", "node-0").stdout
+        need("nic        mlx5_3: ACTIVE, 400 Gb/s, link went down 0" in shown, shown)
 
 
 if __name__ == "__main__":

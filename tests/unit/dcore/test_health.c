@@ -575,6 +575,14 @@ static void sensors_vanish(void **state)
 	world_beat(&w, 0);
 	assert_true(core_sensors(w.core, "n0", w.now, &n)->temp_c == 71);
 	assert_int_equal(n, 1);
+	world_run(&w, 3 * S);
+	w.toys[0].sensors[0].slot = 1;            /* a sync tells what was read since the last one: the others stay as they were */
+	world_beat(&w, 0);
+	assert_non_null(core_sensors(w.core, "n0", w.now, &n));
+	assert_int_equal(n, 2);
+	world_run(&w, 31 * S);                    /* slot 0 is not read any more */
+	assert_int_equal(core_sensors(w.core, "n0", w.now, &n)->slot, 1);
+	assert_int_equal(n, 1);
 	world_tick(&w, 31 * S);
 	assert_null(core_sensors(w.core, "n0", w.now, &n));
 	free(w.toys[0].sensors);
