@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include "agent/ckpt/scan.h"
+#include "agent/core/archive.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"
 
 #define MARKER_BYTES_MAX (512LL << 20) /* .metadata of 12,500 ranks has 60 MB */
+#define MARKER_HEAD 4096
+#define PARTS_TRIED 4                  /* files of a grid that are asked how many there are */
 
 static int64_t mtime_ns(const struct stat *st) {
 	return st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
@@ -55,8 +58,32 @@ static int64_t json_number(struct json_object *doc, const char *key) {
 	return json_object_object_get_ex(doc, key, &v) && json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : MO_NONE;
 }
 
-/* {iteration, world, files: {name: bytes}}, all of it optional. */
-static void read_json_marker(const char *text, size_t n, struct ckpt_marker *m) {
+static bool says_something(struct json_object *v) {
+	switch (json_object_get_type(v)) {
+	case json_type_string: return json_object_get_string_len(v) > 0;
+	case json_type_object: return json_object_object_length(v) > 0;
+	case json_type_array: return json_object_array_length(v) > 0;
+	default: return json_object_get_boolean(v);    /* no null, zero or false */
+	}
+}
+
+/* names: between blanks. */
+static char *missing_member(struct json_object *doc, const char *names) {
+	for (const char *at = names; *at; at += strspn(at, " ")) {
+		_cleanup_(mo_freep) char *name = mo_strndup(at, strcspn(at, " "));
+		struct json_object *v = NULL;
+		if (!json_object_is_type(doc, json_type_object))
+			return mo_printf("it is no JSON object with a member %s", name);
+		bool given = json_object_object_get_ex(doc, name, &v);
+		if (!given || !says_something(v))
+			return mo_printf("its member %s is %s: the save was not finished", name, given ? "null or empty" : "missing");
+		at += strlen(name);
+	}
+	return NULL;
+}
+
+/* {iteration, world, files: {name: bytes}}, all of it optional. members: those that there must be, NULL = none. */
+static void read_json_marker(const char *text, size_t n, const char *members, struct ckpt_marker *m) {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *doc = NULL, *files;
 
@@ -64,6 +91,7 @@ static void read_json_marker(const char *text, size_t n, struct ckpt_marker *m) 
 		m->damage = mo_printf("it is no whole JSON document (%s)", mo_error_text(&err, -EINVAL));
 		return;
 	}
+	m->damage = members ? missing_member(doc, members) : NULL;
 	if (json_object_is_type(doc, json_type_object)) {
 		m->iteration = json_number(doc, "iteration");
 		m->world = json_number(doc, "world");
@@ -84,33 +112,35 @@ static bool ends_with(const char *s, const char *end) {
 	return n >= k && strcmp(s + n - k, end) == 0;
 }
 
-/* JSON must parse; a pickle (PyTorch's .metadata) begins with its protocol mark and ends with STOP; any other text is taken as it is. */
+/* What the layout or its name says that it is; else what it begins like. JSON is parsed here; any other text is taken as it is, but not zeros alone. */
 static void read_marker_content(int fd, const struct ckpt_rules *rules, struct ckpt_marker *m) {
-	unsigned char first = 0, last = 0;
+	enum ckpt_format format = ckpt_format_of(rules, m->name);
+	const char *members = ckpt_members_of(rules, m->name);
+	unsigned char head[MARKER_HEAD];
+	ssize_t n = m->bytes > 0 ? pread(fd, head, sizeof(head), 0) : 0;
 
 	if (m->bytes <= 0)
 		return;
-	if (pread(fd, &first, 1, 0) != 1 || pread(fd, &last, 1, m->bytes - 1) != 1) {
+	if (n <= 0)
 		m->damage = mo_strdup("it cannot be read");
-		return;
-	}
-	bool pickle = first == 0x80, json = !pickle && (first == '{' || ends_with(m->name, ".json"));
-	if (pickle && last != '.')
-		m->damage = mo_strdup("it is cut short");
-	if (m->damage || (!json && !ckpt_reads_markers(rules)))
+	else if (only_zeros(head, (size_t)n))
+		m->damage = mo_strdup("it holds zeros where it should say something");
+	bool json = n > 0 && (members || format == FORMAT_JSON || (format == FORMAT_UNKNOWN && head[0] != 0x80 && (head[0] == '{' || ends_with(m->name, ".json"))));
+	if (m->damage || (!json && n > 0 && head[0] != 0x80 && !ckpt_reads_marker(rules, m->name)))
 		return;
 	if (m->bytes > MARKER_BYTES_MAX) {
 		m->damage = mo_printf("it is larger than %lld MiB", (long long)(MARKER_BYTES_MAX >> 20));
 		return;
 	}
 	_cleanup_(mo_freep) char *text = mo_alloc((size_t)m->bytes + 1);
-	ssize_t n = pread(fd, text, (size_t)m->bytes, 0);
-	if (n != m->bytes)
+	if (pread(fd, text, (size_t)m->bytes, 0) != m->bytes) {
 		m->damage = mo_strdup("it changed while it was read");
-	else if (json)
-		read_json_marker(text, (size_t)n, m);
-	if (n == m->bytes && !m->damage && ckpt_reads_markers(rules))
-		ckpt_marker_content(rules, text, (size_t)n, m);
+		return;
+	}
+	if (json)
+		read_json_marker(text, (size_t)m->bytes, members, m);
+	if (!m->damage)
+		ckpt_marker_content(rules, text, (size_t)m->bytes, m);
 }
 
 /* One of the alternatives "a|b": the first that is there. */
@@ -136,15 +166,15 @@ static void read_marker(int entry_fd, const struct ckpt_rules *rules, const char
 
 /* ---- files ---- */
 
-static char *damage_of(int at, const char *name, int64_t bytes) {
+static char *damage_of(int at, const char *name, const char *below, int64_t bytes, const struct ckpt_rules *rules) {
 	int fd = bytes > 0 ? file_open(at, name) : -1;
-	char *damage = fd < 0 ? NULL : format_damage(fd, name, bytes);
+	char *damage = fd < 0 ? NULL : format_damage(fd, name, bytes, ckpt_format_of(rules, below));
 
 	mo_close(fd);
 	return damage;
 }
 
-static void list_files(int at, const char *prefix, int depth, bool thorough, struct ckpt_entry *e) {
+static void list_files(int at, const char *prefix, int depth, const struct ckpt_rules *rules, struct ckpt_entry *e) {
 	_cleanup_(directory_close) DIR *d = directory_open(at, ".", false);
 
 	for (struct dirent *de; d && (de = readdir(d)); ) {
@@ -160,14 +190,32 @@ static void list_files(int at, const char *prefix, int depth, bool thorough, str
 			*f = (struct ckpt_file){ .name = mo_printf("%s%s", prefix, de->d_name), .bytes = st.st_size, .mtime_ns = mtime_ns(&st), .inode = (int64_t)st.st_ino, .crc = MO_NONE };
 			if (S_ISLNK(st.st_mode))
 				f->damage = mo_strdup("it is a symbolic link, which is not followed");
-			else if (thorough)
-				f->damage = damage_of(at, de->d_name, st.st_size);
+			else if (e->thorough)
+				f->damage = damage_of(at, de->d_name, f->name, st.st_size, rules);
 		} else if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX) {
 			_cleanup_(mo_closep) int fd = openat(at, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 			_cleanup_(mo_freep) char *below = mo_printf("%s%s/", prefix, de->d_name);
 			if (fd >= 0)
-				list_files(fd, below, depth + 1, thorough, e);
+				list_files(fd, below, depth + 1, rules, e);
 		}
+	}
+}
+
+/* Grids whose files say in their pickle how many there are. */
+static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_entry *e) {
+	size_t grid, tried[CKPT_GRIDS_MAX] = { 0 };
+
+	for (size_t i = 0; i < e->n_files; i++) {
+		const struct ckpt_file *f = &e->files[i];
+		if (f->damage || !ckpt_tells_parts(rules, f->name, &grid) || e->parts[grid] > 0 || tried[grid] >= PARTS_TRIED)
+			continue;
+		_cleanup_(mo_freep) char *pickle = NULL;
+		size_t n = 0;
+		int fd = file_open(entry_fd, f->name);
+		tried[grid]++;
+		if (fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n))
+			e->parts[grid] = ckpt_parts_told(rules, grid, pickle, n);
+		mo_close(fd);
 	}
 }
 
@@ -200,6 +248,9 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 	/* Markers first: a save that ends meanwhile is then seen without its marker, never with a marker and with files of before it. */
 	for (size_t i = 0; i < layout->n_markers; i++)
 		read_marker(fd, rules, layout->markers[i], read, MO_GROW(e->markers, e->n_markers));
-	list_files(fd, "", level == LEVEL_MARKER ? DEPTH_MAX : 0, thorough && level != LEVEL_MARKER, e);
+	e->thorough = thorough && level != LEVEL_MARKER;
+	list_files(fd, "", level == LEVEL_MARKER ? DEPTH_MAX : 0, rules, e);
 	ckpt_files_sort(e->files, e->n_files);
+	if (e->thorough)
+		ask_parts(fd, rules, e);
 }

@@ -85,7 +85,7 @@ static enum ckpt_tracker read_tracker(int dir_fd, const struct ckpt_rules *rules
 		return TRACKER_NONE;
 	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
-		return errno == ENOENT ? TRACKER_MISSING : TRACKER_DAMAGED;
+		return errno == ENOENT ? TRACKER_MISSING : errno == ELOOP ? TRACKER_LINK : TRACKER_DAMAGED;
 	ssize_t n = read(fd, text, sizeof(text));
 	close(fd);
 	return n < 0 ? TRACKER_DAMAGED : ckpt_tracker_parse(rules, text, (size_t)n, ret);
@@ -194,10 +194,11 @@ static void keep_manifest(const struct scan *s, const struct ckpt_entry *e) {
 static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *ret) {
 	const struct found_checkpoint *known = known_of(s, e);
 	bool offline = s->order->job == MO_NONE, only = s->order->only != MO_NONE;
-	enum ckpt_level reached = s->level == LEVEL_MARKER ? LEVEL_MARKER : LEVEL_SIZES;
+	bool thorough = !known && (offline || only || s->level == LEVEL_MARKER || s->n_whole < THOROUGH);
+	enum ckpt_level reached = s->level == LEVEL_MARKER || !thorough ? LEVEL_MARKER : LEVEL_SIZES;
 	char *reason, *note = NULL;
 
-	entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, !known && (offline || only || s->n_whole < THOROUGH), e);
+	entry_read(s->dir_fd, s->order->layout, s->rules, s->level, !known, thorough, e);
 	_cleanup_(mo_freep) char *digest = e->directory ? manifest_digest(e->files, e->n_files) : NULL;
 	if (known && e->directory && !e->damage) {
 		reason = mo_streq(digest, known->manifest) ? ckpt_judge_tracker(s->rules, e, &s->question) : what_changed(s, e);
@@ -208,7 +209,7 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 			reason = verify(s, e, &reached);
 		else if (!reason && offline && s->level == LEVEL_CRC)
 			reason = compare_checksums(s, e, &reached, &note);
-		else if (!reason && !offline)
+		else if (!reason && !offline && thorough)
 			keep_manifest(s, e);
 	}
 	report(s, e, reason, ret);
@@ -216,8 +217,8 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	s->n_whole += f->complete;
 	if (f->complete && !known)
 		mo_str_set(&f->level, ckpt_level_names[reached]);
-	if (f->complete)
-		mo_str_set(&f->manifest, digest);
+	if (f->complete && (known || thorough))
+		mo_str_set(&f->manifest, digest);      /* what was not opened is judged again when it is among the newest */
 	if (note && f->complete)
 		mo_str_set(&f->reason, note);
 	free(note);

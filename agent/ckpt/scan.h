@@ -20,11 +20,13 @@ DIR *directory_open(int at, const char *name, bool follow);
 void directory_close(DIR **d);
 /* A regular file below `at` ("/" in name allowed), no link in any part of its path. -errno. */
 int file_open(int at, const char *name);
-/* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also whether archives are cut (opens every file). */
+/* Fills e: markers (their content too, when `read`), files sorted by name. thorough: also what files hold, as far as their formats tell (opens every file). */
 void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules, enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e);
 
 /* format.c. Why this file cannot be whole, NULL = it may be; caller frees. */
-char *format_damage(int fd, const char *name, int64_t bytes);
+char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format format);
+/* The pickle in an archive of torch.save; false = there is none (*ret may hold something, caller frees). */
+bool format_pickle(int fd, int64_t bytes, char **ret, size_t *ret_n);
 
 /* checksum.c: manifests and checksums of one entry, in MANIFEST_DIR of the checkpoint directory */
 struct checksums { int dir_fd; const char *entry; int64_t part, parts, bandwidth; };

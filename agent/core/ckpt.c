@@ -1,33 +1,20 @@
-/* Completeness of checkpoints. Called by moe-ckpt for every entry of a checkpoint directory. What is checked, in this order:
- *   the entry itself                  no link, no name of an unfinished save, nothing left over from a save that was cut
- *   markers                           there, not empty, whole; what they say of iteration, world, files and sizes is true; what a resume needs is in them
- *   shards (level sizes)              none empty, cut or a link; with marker_last none newer than a marker: a save into an old directory leaves the old marker in place
- *   grid (level sizes)                every combination of numbers, as many as the ranks want
- *   tracker (layouts that have one)   present, a number or an entry's name, not behind the entry: engines read it first, a damaged one makes Megatron end with status 0
- * Wrong "torn" costs some iterations, wrong "complete" costs the run: in doubt it is torn. */
+/* Layouts of checkpoints as compiled rules, and what a name, a tracker or a marker's content says by them. The judgement is in ckpt_judge.c. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "agent/core/ckpt.h"
+#include "agent/core/ckpt_inner.h"
 
 #include <errno.h>
-#include <pcre2.h>
 #include <string.h>
 
+#include "agent/core/pickle.h"
 #include "lib/base/parse.h"
 
 #define TRACKER_TEXT_MAX 32
 #define DIGITS_MAX 18
 #define LISTED_MAX 1000000             /* files that markers name */
 #define LISTED_NAME_MAX 1024
-#define GRID_GROUPS 4
-#define GRID_MAX 1000000
+#define SLOTS 4096
 
 const char *const ckpt_level_names[3] = { "marker", "sizes", "crc" };
-
-struct ckpt_rules {
-	struct ckpt_layout layout;
-	pcre2_code *entry, *unfinished, *shard, *leftover, *listed, *contains, *grid;
-	pcre2_match_data *data;
-};
 
 void ckpt_files_done(struct ckpt_file *files, size_t n) {
 	for (size_t i = 0; i < n; i++) {
@@ -59,13 +46,23 @@ void ckpt_entry_done(struct ckpt_entry *e) {
 	*e = (struct ckpt_entry){ 0 };
 }
 
+static void free_codes(pcre2_code *const *codes, size_t n) {
+	for (size_t i = 0; codes && i < n; i++)
+		pcre2_code_free(codes[i]);
+}
+
 struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r) {
 	if (!r)
 		return NULL;
+	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover, r->listed, r->contains };
+	free_codes(codes, ELEMENTSOF(codes));
+	free_codes(r->grids, CKPT_GRIDS_MAX);
+	free_codes(r->each, CKPT_NEEDS_MAX);
+	free_codes(r->unless, CKPT_NEEDS_MAX);
+	free_codes(r->unless_said, CKPT_NEEDS_MAX);
+	free_codes(r->formats, r->layout.n_formats);
+	free(r->formats);
 	mo_desc_done(&ckpt_layout_desc, &r->layout);
-	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover, r->listed, r->contains, r->grid };
-	for (size_t i = 0; i < ELEMENTSOF(codes); i++)
-		pcre2_code_free(codes[i]);
 	pcre2_match_data_free(r->data);
 	free(r);
 	return NULL;
@@ -85,6 +82,25 @@ static int compile(const char *pattern, const char *what, pcre2_code **ret, stru
 	return mo_error_set(err, -EINVAL, "checkpoint layout: %s '%s': %s at character %zu: correct the engine file", what, pattern, (const char *)text, (size_t)at + 1);
 }
 
+static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, struct mo_error *err) {
+	int e = 0;
+
+	if (l->n_grids > CKPT_GRIDS_MAX || l->n_needs > CKPT_NEEDS_MAX)
+		return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d grids or %d needs: correct the engine file", CKPT_GRIDS_MAX, CKPT_NEEDS_MAX);
+	r->formats = mo_alloc_array(l->n_formats + 1, sizeof(*r->formats));
+	for (size_t i = 0; i < l->n_grids && e == 0; i++)
+		e = compile(l->grids[i].files ? l->grids[i].files : "^$", "grids", &r->grids[i], err);
+	for (size_t i = 0; i < l->n_formats && e == 0; i++)
+		e = compile(l->formats[i].key, "formats", &r->formats[i], err);
+	for (size_t i = 0; i < l->n_needs && e == 0; i++) {
+		const struct ckpt_need *need = &l->needs[i];
+		e = compile(need->each, "needs", &r->each[i], err);
+		e = e ? e : compile(need->unless, "needs", &r->unless[i], err);
+		e = e ? e : compile(need->unless_said, "needs", &r->unless_said[i], err);
+	}
+	return e;
+}
+
 int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, struct mo_error *err) {
 	_cleanup_(ckpt_rules_freep) struct ckpt_rules *r = mo_alloc(sizeof(*r));
 	int e;
@@ -93,7 +109,7 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 	mo_desc_copy(&ckpt_layout_desc, &r->layout, layout);
 	const struct { const char *pattern, *what; pcre2_code **code; } patterns[] = {
 		{ layout->entry ? layout->entry : "(?<iteration>\\d+)$", "entry", &r->entry }, { layout->unfinished, "unfinished", &r->unfinished }, { layout->shard, "shard", &r->shard },
-		{ layout->leftover, "leftover", &r->leftover }, { layout->listed, "listed", &r->listed }, { layout->contains, "contains", &r->contains }, { layout->grid, "grid", &r->grid },
+		{ layout->leftover, "leftover", &r->leftover }, { layout->listed, "listed", &r->listed }, { layout->contains, "contains", &r->contains },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(patterns); i++) {
 		e = compile(patterns[i].pattern, patterns[i].what, patterns[i].code, err);
@@ -102,6 +118,9 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 		if (i < 2 && *patterns[i].code && pcre2_substring_number_from_name(*patterns[i].code, (PCRE2_SPTR)"iteration") < 0)
 			return mo_error_set(err, -EINVAL, "checkpoint layout: %s '%s' has no group (?<iteration>...): correct the engine file", patterns[i].what, patterns[i].pattern);
 	}
+	e = compile_lists(&r->layout, r, err);
+	if (e < 0)
+		return e;
 	r->data = pcre2_match_data_create(32, NULL);
 	if (!r->data)
 		return mo_error_set(err, -ENOMEM, "checkpoint layout: no memory for the pattern matcher");
@@ -109,7 +128,7 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 	return 0;
 }
 
-static bool found(const struct ckpt_rules *r, const pcre2_code *code, const char *text, size_t n) {
+bool ckpt_found(const struct ckpt_rules *r, const pcre2_code *code, const char *text, size_t n) {
 	return code && pcre2_match(code, (PCRE2_SPTR)text, n, 0, 0, r->data, NULL) >= 0;
 }
 
@@ -117,7 +136,7 @@ static bool iteration_of(const struct ckpt_rules *r, const pcre2_code *code, con
 	PCRE2_UCHAR text[DIGITS_MAX + 1];
 	PCRE2_SIZE n = sizeof(text);
 
-	return found(r, code, name, strlen(name)) && pcre2_substring_copy_byname(r->data, (PCRE2_SPTR)"iteration", text, &n) >= 0
+	return ckpt_found(r, code, name, strlen(name)) && pcre2_substring_copy_byname(r->data, (PCRE2_SPTR)"iteration", text, &n) >= 0
 		&& mo_parse_i64((const char *)text, 0, INT64_MAX, ret) == 0;
 }
 
@@ -126,26 +145,155 @@ bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_it
 	return *ret_unfinished || iteration_of(r, r->entry, name, ret_iteration);
 }
 
-bool ckpt_reads_markers(const struct ckpt_rules *r) {
-	return r->listed || r->contains;
+enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name) {
+	for (size_t i = 0; i < r->layout.n_formats; i++)
+		if (ckpt_found(r, r->formats[i], name, strlen(name)))
+			return (enum ckpt_format)mo_enum_parse(ckpt_format_names, _CKPT_FORMAT_N, r->layout.formats[i].value ? r->layout.formats[i].value : "");
+	return FORMAT_UNKNOWN;
+}
+
+const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker) {
+	for (size_t i = 0; i < r->layout.n_members; i++)
+		if (mo_streq(r->layout.members[i].key, marker))
+			return r->layout.members[i].value;
+	return NULL;
+}
+
+bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid) {
+	for (size_t i = 0; i < r->layout.n_grids; i++)
+		if (r->layout.grids[i].n_says > 0 && ckpt_found(r, r->grids[i], name, strlen(name))) {
+			*ret_grid = i;
+			return true;
+		}
+	return false;
+}
+
+int64_t ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n) {
+	return MO_MAX(pickle_product(pickle, n, r->layout.grids[grid].says, r->layout.grids[grid].n_says), 0);
+}
+
+/* ---- markers ---- */
+
+bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name) {
+	if (r->listed || r->contains || ckpt_members_of(r, name) || ckpt_format_of(r, name) != FORMAT_UNKNOWN)
+		return true;
+	for (size_t i = 0; i < r->layout.n_needs; i++)
+		if (r->unless_said[i])
+			return true;
+	return false;
+}
+
+/* Names are relative to the marker's own directory. NULL: too many, or no name. */
+static struct ckpt_file *list_file(struct ckpt_marker *m, const char *name, size_t n) {
+	const char *slash = strrchr(m->name, '/');
+	int below = slash ? (int)(slash - m->name) + 1 : 0;
+
+	if (n == 0 || n > LISTED_NAME_MAX || m->n_files >= LISTED_MAX) {
+		if (!m->damage && n > 0)
+			m->damage = mo_printf("it lists more than %d files, or names longer than %d bytes", LISTED_MAX, LISTED_NAME_MAX);
+		return NULL;
+	}
+	struct ckpt_file *f = MO_GROW(m->files, m->n_files);
+	*f = (struct ckpt_file){ .name = mo_printf("%.*s%.*s", below, m->name, (int)n, name), .bytes = MO_NONE };
+	m->lists_files = true;
+	return f;
+}
+
+static void list_matches(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m) {
+	for (size_t at = 0; r->listed && pcre2_match(r->listed, (PCRE2_SPTR)text, n, at, PCRE2_NOTEMPTY, r->data, NULL) >= 0; ) {
+		const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->data);
+		at = v[1];
+		if (v[1] <= v[0] || !list_file(m, text + v[0], v[1] - v[0]))
+			return;
+	}
+}
+
+/* A pickle names a file, mostly by reference to where it was named first; numbers behind the name say which bytes of the file a part is. Slots remember files by that place. */
+struct slot { size_t at, file; };
+struct listing { const struct ckpt_rules *r; struct ckpt_marker *m; struct slot slots[SLOTS]; size_t file; int due; int64_t sum; };   /* file: index + 1 */
+
+static bool is_word(const struct pickle_item *item, const char *word) {
+	return strlen(word) == item->n && memcmp(word, item->text, item->n) == 0;
+}
+
+static void list_number(struct listing *l, int64_t number) {
+	if (l->file == 0 || number < 0 || number > INT64_MAX / 4)
+		return;
+	l->sum = l->due == 0 ? number : l->sum + number;
+	if ((size_t)l->due + 1 == l->r->layout.n_listed_bytes) {
+		struct ckpt_file *f = &l->m->files[l->file - 1];
+		f->least = MO_MAX(f->least, l->sum);
+	}
+}
+
+static void list_text(struct listing *l, const struct pickle_item *item) {
+	struct slot *slot = &l->slots[item->at * 2654435761u % SLOTS];
+
+	for (size_t i = 0; i < l->r->layout.n_listed_bytes && l->due < 0; i++)
+		if (is_word(item, l->r->layout.listed_bytes[i]))
+			l->due = (int)i;
+	if (l->due >= 0)
+		return;
+	if (slot->file > 0 && slot->at == item->at) {
+		l->file = slot->file;
+	} else if (ckpt_found(l->r, l->r->listed, item->text, item->n)) {
+		const PCRE2_SIZE *v = pcre2_get_ovector_pointer(l->r->data);
+		l->file = list_file(l->m, item->text + v[0], v[1] - v[0]) ? l->m->n_files : 0;
+		*slot = (struct slot){ item->at, l->file };
+	}
+}
+
+static void list_item(void *arg, const struct pickle_item *item) {
+	struct listing *l = arg;
+
+	if (l->due >= 0 && item->kind == PICKLE_INT)
+		list_number(l, item->number);
+	l->due = -1;
+	if (item->kind == PICKLE_TEXT)
+		list_text(l, item);
+}
+
+/* Each once, with the largest number of bytes that was said of it. */
+static void list_unique(struct ckpt_marker *m) {
+	size_t kept = 0;
+
+	ckpt_files_sort(m->files, m->n_files);
+	for (size_t i = 0; i < m->n_files; i++) {
+		if (kept > 0 && mo_streq(m->files[kept - 1].name, m->files[i].name)) {
+			m->files[kept - 1].least = MO_MAX(m->files[kept - 1].least, m->files[i].least);
+			m->files[kept - 1].bytes = MO_MAX(m->files[kept - 1].bytes, m->files[i].bytes);
+			free(m->files[i].name);
+			continue;
+		}
+		m->files[kept++] = m->files[i];
+	}
+	m->n_files = kept;
+}
+
+static void pickle_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m) {
+	_cleanup_(mo_freep) struct listing *l = mo_alloc(sizeof(*l));
+
+	*l = (struct listing){ .r = r, .m = m, .due = -1 };
+	const char *damage = pickle_walk(text, n, r->listed ? list_item : NULL, l);
+
+	if (damage && !m->damage)
+		m->damage = mo_strdup(damage);
 }
 
 void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m) {
-	const char *slash = strrchr(m->name, '/');
-	size_t below = slash ? (size_t)(slash - m->name) + 1 : 0;
-
-	m->contains = found(r, r->contains, text, n);
-	for (size_t at = 0; r->listed && m->n_files < LISTED_MAX && pcre2_match(r->listed, (PCRE2_SPTR)text, n, at, PCRE2_NOTEMPTY, r->data, NULL) >= 0; ) {
-		const PCRE2_SIZE *v = pcre2_get_ovector_pointer(r->data);
-		at = v[1];
-		m->lists_files = true;
-		if (v[1] <= v[0] || v[1] - v[0] > LISTED_NAME_MAX)
-			break;
-		_cleanup_(mo_freep) char *name = mo_strndup(text + v[0], v[1] - v[0]);
-		struct ckpt_file *f = MO_GROW(m->files, m->n_files);
-		*f = (struct ckpt_file){ .name = mo_printf("%.*s%s", (int)below, m->name, name), .bytes = MO_NONE };
-	}
+	m->contains = ckpt_found(r, r->contains, text, n);
+	for (size_t i = 0; i < r->layout.n_needs; i++)
+		m->said |= ckpt_found(r, r->unless_said[i], text, n) ? 1u << i : 0;
+	if (ckpt_format_of(r, m->name) == FORMAT_PICKLE)
+		pickle_content(r, text, n, m);
+	else if (n > 0 && (unsigned char)text[0] == 0x80 && text[n - 1] != '.')
+		m->damage = mo_strdup("it is cut short");        /* a pickle, though the layout does not say so */
+	else
+		list_matches(r, text, n, m);
+	list_unique(m);
 }
+
+/* ---- trackers ---- */
 
 enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n, int64_t *ret) {
 	char word[TRACKER_TEXT_MAX];
@@ -173,202 +321,9 @@ char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e,
 	switch (q->tracker) {
 	case TRACKER_NONE: return NULL;
 	case TRACKER_MISSING: return mo_printf("the tracker file %s is missing: write the iteration into it", r->layout.tracker);
+	case TRACKER_LINK: return mo_printf("the tracker file %s is a link, not followed: put a file with the iteration in its place", r->layout.tracker);
 	case TRACKER_DAMAGED: return mo_printf("the tracker file %s is damaged, and the engine reads it first: write the iteration into it", r->layout.tracker);
 	case TRACKER_SAYS: break;
 	}
 	return q->tracker_says >= e->iteration ? NULL : mo_printf("the tracker file %s says %lld: this save was not finished", r->layout.tracker, (long long)q->tracker_says);
-}
-
-/* A JSON marker may list thousands of files of a directory of thousands: compared in sorted order. */
-static int by_name(const void *a, const void *b) {
-	return strcmp((*(const struct ckpt_file *const *)a)->name, (*(const struct ckpt_file *const *)b)->name);
-}
-
-static char *judge_listed(const struct ckpt_entry *e, const struct ckpt_marker *m) {
-	_cleanup_(mo_freep) const struct ckpt_file **sorted = mo_alloc_array(e->n_files + 1, sizeof(*sorted));
-
-	for (size_t i = 0; i < e->n_files; i++)
-		sorted[i] = &e->files[i];
-	qsort(sorted, e->n_files, sizeof(*sorted), by_name);
-	for (size_t i = 0; i < m->n_files; i++) {
-		const struct ckpt_file *want = &m->files[i];
-		const struct ckpt_file **have = bsearch(&want, sorted, e->n_files, sizeof(*sorted), by_name);
-		if (!have)
-			return mo_printf("%s, which %s lists, is missing", want->name, m->name);
-		if ((*have)->damage)
-			return mo_printf("%s: %s", want->name, (*have)->damage);
-		if (want->bytes != MO_NONE && (*have)->bytes != want->bytes)
-			return mo_printf("%s has %lld bytes of %lld", want->name, (long long)(*have)->bytes, (long long)want->bytes);
-	}
-	return NULL;
-}
-
-static char *judge_marker(const struct ckpt_entry *e, const struct ckpt_marker *m, enum ckpt_level level, int64_t world) {
-	if (!m->present)
-		return mo_printf("%s is missing", m->name);
-	if (m->bytes <= 0)
-		return mo_printf("%s is empty", m->name);
-	if (m->damage)
-		return mo_printf("%s: %s", m->name, m->damage);
-	if (m->iteration != MO_NONE && m->iteration != e->iteration)
-		return mo_printf("%s speaks of iteration %lld", m->name, (long long)m->iteration);
-	if (m->world != MO_NONE && world != MO_NONE && m->world != world)
-		return mo_printf("%lld ranks wrote it, the job has %lld", (long long)m->world, (long long)world);
-	if (m->lists_files && m->world != MO_NONE && (int64_t)m->n_files < m->world)
-		return mo_printf("%s lists %zu files of %lld ranks", m->name, m->n_files, (long long)m->world);
-	return m->lists_files && level >= LEVEL_SIZES ? judge_listed(e, m) : NULL;
-}
-
-static bool is_marker(const struct ckpt_entry *e, const char *name) {
-	for (size_t i = 0; i < e->n_markers; i++)
-		if (mo_streq(e->markers[i].name, name))
-			return true;
-	return false;
-}
-
-static bool is_archive(const char *name) {
-	size_t n = strlen(name);
-
-	return n > 3 && strcmp(name + n - 3, ".pt") == 0;
-}
-
-static char *judge_shards(const struct ckpt_rules *r, const struct ckpt_entry *e) {
-	/* Without a pattern any file is one; but not where only the user's own program knows what its empty files mean. */
-	bool own = !r->shard && r->layout.announced_is_complete;
-	size_t n = 0;
-	const struct ckpt_marker *oldest = NULL;
-
-	for (size_t i = 0; i < e->n_markers; i++)
-		if (e->markers[i].present && (!oldest || e->markers[i].mtime_ns < oldest->mtime_ns))
-			oldest = &e->markers[i];
-	for (size_t i = 0; i < e->n_files; i++) {
-		const struct ckpt_file *f = &e->files[i];
-		if (is_marker(e, f->name))
-			continue;
-		if (r->shard && !found(r, r->shard, f->name, strlen(f->name))) {
-			/* What lies beside the shards, such as common.pt, is loaded too. */
-			if (is_archive(f->name) && (f->damage || f->bytes <= 0))
-				return mo_printf("%s: %s", f->name, f->damage ? f->damage : "it is empty");
-			continue;
-		}
-		n++;
-		if (f->damage)
-			return mo_printf("%s: %s", f->name, f->damage);
-		if (f->bytes <= 0 && !own)
-			return mo_printf("%s is empty", f->name);
-		if (r->layout.marker_last && oldest && f->mtime_ns > oldest->mtime_ns)
-			return mo_printf("%s is newer than %s: a later save into this directory was not finished", f->name, oldest->name);
-	}
-	return n || !r->shard ? NULL : mo_strdup("it holds no shard");
-}
-
-static char *judge_leftovers(const struct ckpt_rules *r, const struct ckpt_entry *e) {
-	for (size_t i = 0; r->leftover && i < e->n_files; i++)
-		if (found(r, r->leftover, e->files[i].name, strlen(e->files[i].name)))
-			return mo_printf("%s is left over: the save was not finished", e->files[i].name);
-	return NULL;
-}
-
-/* The numbers of the grid's groups in this name; false = it is none of its files. */
-static bool grid_cell(const struct ckpt_rules *r, const char *name, int64_t cell[GRID_GROUPS]) {
-	int n = pcre2_match(r->grid, (PCRE2_SPTR)name, strlen(name), 0, 0, r->data, NULL);
-
-	for (int g = 0; g < GRID_GROUPS; g++) {
-		PCRE2_UCHAR text[8];
-		PCRE2_SIZE size = sizeof(text);
-		cell[g] = 0;
-		if (g + 1 < n && pcre2_substring_copy_bynumber(r->data, (uint32_t)g + 1, text, &size) == 0 && size > 0 && mo_parse_i64((const char *)text, 0, GRID_MAX - 1, &cell[g]) < 0)
-			return false;
-	}
-	return n > 0;
-}
-
-/* With markers and a grid an engine has two formats: where there are files of the grid they stand for the markers. */
-static bool has_cells(const struct ckpt_rules *r, const struct ckpt_entry *e) {
-	int64_t cell[GRID_GROUPS];
-
-	for (size_t i = 0; r->grid && i < e->n_files; i++)
-		if (grid_cell(r, e->files[i].name, cell))
-			return true;
-	return false;
-}
-
-static char *missing_cell(const int64_t size[GRID_GROUPS], size_t at) {
-	int64_t cell[GRID_GROUPS];
-	char *text = NULL;
-
-	for (int g = GRID_GROUPS - 1; g >= 0; g--) {
-		cell[g] = (int64_t)at % size[g];
-		at /= (size_t)size[g];
-	}
-	for (int g = 0; g < GRID_GROUPS; g++)
-		if (size[g] > 1 || g == 0) {
-			char *longer = mo_printf("%s%s%lld", text ? text : "", text ? ", " : "", (long long)cell[g]);
-			free(text);
-			text = longer;
-		}
-	return text;
-}
-
-/* Cells are numbers of files that one rank or one group of ranks writes: TP x PP x EP directories, a file of optimizer states per rank. */
-static char *judge_grid(const struct ckpt_rules *r, const struct ckpt_entry *e, int64_t world) {
-	int64_t size[GRID_GROUPS] = { 0 }, cell[GRID_GROUPS], cells = 1;
-
-	for (size_t i = 0; i < e->n_files; i++)
-		for (int g = 0; grid_cell(r, e->files[i].name, cell) && g < GRID_GROUPS; g++)
-			size[g] = MO_MAX(size[g], cell[g] + 1);
-	for (int g = 0; g < GRID_GROUPS; g++)
-		cells = cells > GRID_MAX ? cells : cells * size[g];
-	if (cells == 0)
-		return mo_strdup("it holds none of the files that the ranks write");
-	if (cells > GRID_MAX)
-		return mo_strdup("the numbers in its files' names make no sense");
-	_cleanup_(mo_freep) bool *seen = mo_alloc_array((size_t)cells, sizeof(*seen));
-	for (size_t i = 0; i < e->n_files; i++)
-		if (grid_cell(r, e->files[i].name, cell))
-			seen[((cell[0] * size[1] + cell[1]) * size[2] + cell[2]) * size[3] + cell[3]] = true;
-	for (int64_t i = 0; i < cells; i++)
-		if (!seen[i]) {
-			_cleanup_(mo_freep) char *which = missing_cell(size, (size_t)i);
-			return mo_printf("the file of %s is missing: there are others up to %lld", which, (long long)cells);
-		}
-	if (world == MO_NONE || (r->layout.grid_is_world ? world == cells : world % cells == 0))
-		return NULL;
-	return r->layout.grid_is_world ? mo_printf("%lld ranks wrote it, the job has %lld", (long long)cells, (long long)world)
-		: mo_printf("it has %lld parts, which %lld ranks are no multiple of: parts are missing, or others wrote it", (long long)cells, (long long)world);
-}
-
-static char *judge_markers(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q) {
-	bool excused = q->announced && r->layout.announced_is_complete, contains = false;
-	char *reason = NULL;
-
-	for (size_t i = 0; i < e->n_markers && !reason; i++) {
-		if (!e->markers[i].present && excused)
-			continue;
-		reason = judge_marker(e, &e->markers[i], q->level, q->world);
-		contains |= e->markers[i].contains;
-	}
-	if (!reason && r->contains && !contains)
-		reason = mo_strdup("it holds the model only, without the optimizer's state: it cannot be resumed");
-	return reason;
-}
-
-char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q) {
-	char *reason;
-	bool cells = has_cells(r, e);
-
-	if (e->damage)
-		return mo_strdup(e->damage);
-	if (!e->directory)
-		return r->layout.n_markers ? mo_printf("%s is missing: it is a single file", r->layout.markers[0]) : mo_strdup("it is a single file");
-	if (e->too_many)
-		return mo_printf("it holds more than %zu files", e->n_files);
-	reason = judge_leftovers(r, e);
-	if (!reason && !(cells && e->n_markers))
-		reason = judge_markers(r, e, q);
-	if (!reason && q->level >= LEVEL_SIZES)
-		reason = judge_shards(r, e);
-	if (!reason && r->grid && q->level >= LEVEL_SIZES && (cells || !e->n_markers))
-		reason = judge_grid(r, e, q->world);
-	return reason ? reason : ckpt_judge_tracker(r, e, q);
 }

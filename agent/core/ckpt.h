@@ -3,11 +3,13 @@
 #include "lib/base/error.h"
 #include "lib/model/engine.h"
 
+#define CKPT_GRIDS_MAX 8
 struct ckpt_file {
 	char *name;              /* relative to the entry, "/" between */
 	int64_t bytes, mtime_ns, inode;
 	char *damage;            /* why its content cannot be whole (a cut archive), a link; NULL = nothing known */
 	int64_t crc;             /* CRC32C, MO_NONE = not made */
+	int64_t least;           /* of a list in a pickle: it has at least so many bytes */
 };
 struct ckpt_marker {
 	char *name;              /* of alternatives the one that is there */
@@ -16,21 +18,24 @@ struct ckpt_marker {
 	int64_t iteration, world;/* what a JSON marker says of itself, MO_NONE = nothing */
 	bool lists_files; struct ckpt_file *files; size_t n_files;     /* JSON marker with files: {name: bytes}; bytes MO_NONE = any size, of layout.listed */
 	bool contains;           /* layout.contains was found in it */
+	uint32_t said;           /* bit i: unless_said of layout.needs[i] was found in it */
 };
 struct ckpt_entry {
 	char *name; int64_t iteration;
 	bool directory;
 	char *damage;            /* it cannot be a checkpoint whatever it holds: a link, a save that never ended; NULL */
 	bool too_many;           /* the listing was cut */
+	bool thorough;           /* files were opened: damage and parts tell what is in them */
 	int64_t mtime_ns;
 	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
+	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
 };
 void ckpt_files_done(struct ckpt_file *files, size_t n);
 void ckpt_files_sort(struct ckpt_file *files, size_t n);               /* by name */
 void ckpt_entry_done(struct ckpt_entry *e);
 
-enum ckpt_tracker { TRACKER_NONE, TRACKER_MISSING, TRACKER_DAMAGED, TRACKER_SAYS };    /* NONE: the layout has none */
+enum ckpt_tracker { TRACKER_NONE, TRACKER_MISSING, TRACKER_LINK, TRACKER_DAMAGED, TRACKER_SAYS };    /* NONE: the layout has none */
 
 enum ckpt_level { LEVEL_MARKER, LEVEL_SIZES, LEVEL_CRC };
 extern const char *const ckpt_level_names[3];
@@ -42,9 +47,15 @@ MO_DEFINE_CLEANUP(struct ckpt_rules, ckpt_rules_free)
 enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n, int64_t *ret);
 /* Whether a name in the directory is an entry, and of which iteration; unfinished: one whose name says that its save never ended. */
 bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished);
-/* Whether the layout asks what is in the marker, and what its content says (listed, contains). */
-bool ckpt_reads_markers(const struct ckpt_rules *r);
+/* What a file must be by its name, and the names (between blanks) of the members that a JSON marker must have, NULL = any. */
+enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name);
+const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
+/* Whether the layout asks what is in this marker; what its content says (listed, contains, said), or that it is not whole (damage). */
+bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name);
 void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m);
+/* Whether this file's pickle may say how many files its grid has; and what it says, 0 = nothing. */
+bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
+int64_t ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the engine says that it is complete, which counts where the layout says so. */
 struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
 /* NULL = complete; else why not, caller frees. */

@@ -3,6 +3,8 @@
 
 const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
 const char *const engine_processes_names[_ENGINE_PROCESSES_N] = { "gpu", "node" };
+const char *const ckpt_count_names[_CKPT_COUNT_N] = { "world", "divides" };
+const char *const ckpt_format_names[_CKPT_FORMAT_N] = { "torch", "pickle", "json", "safetensors", "ocdbt", "data" };
 const char *const metrics_rank_names[3] = { "first", "last", "any" };
 
 static const struct mo_field line_rule_fields[] = {
@@ -18,6 +20,22 @@ static const struct mo_field line_rule_fields[] = {
 const struct mo_desc line_rule_desc = MO_DESC(line_rule, line_rule_fields);
 
 static const struct mo_field ckpt_layout_fields[] = {
+static const struct mo_field ckpt_grid_fields[] = {
+	MO_F(ckpt_grid, files, MO_STR),
+	MO_F_ENUM(ckpt_grid, count, ckpt_count_names, .omit = true),
+	MO_F(ckpt_grid, required, MO_BOOL, .omit = true),
+	MO_F_LIST(ckpt_grid, says, MO_STRS, .omit = true),
+};
+const struct mo_desc ckpt_grid_desc = MO_DESC(ckpt_grid, ckpt_grid_fields);
+
+static const struct mo_field ckpt_need_fields[] = {
+	MO_F(ckpt_need, file, MO_STR),
+	MO_F(ckpt_need, each, MO_STR, .omit = true),
+	MO_F(ckpt_need, unless, MO_STR, .omit = true),
+	MO_F(ckpt_need, unless_said, MO_STR, .omit = true),
+};
+const struct mo_desc ckpt_need_desc = MO_DESC(ckpt_need, ckpt_need_fields);
+
 	MO_F(ckpt_layout, entry, MO_STR),
 	MO_F(ckpt_layout, subdir, MO_STR),
 	MO_F(ckpt_layout, tracker, MO_STR),
@@ -30,8 +48,11 @@ static const struct mo_field ckpt_layout_fields[] = {
 	MO_F(ckpt_layout, leftover, MO_STR, .omit = true),
 	MO_F(ckpt_layout, listed, MO_STR, .omit = true),
 	MO_F(ckpt_layout, contains, MO_STR, .omit = true),
-	MO_F(ckpt_layout, grid, MO_STR, .omit = true),
-	MO_F(ckpt_layout, grid_is_world, MO_BOOL, .omit = true),
+	MO_F_LIST(ckpt_layout, listed_bytes, MO_STRS, .omit = true),
+	MO_F_VEC(ckpt_layout, grids, &ckpt_grid_desc, .omit = true),
+	MO_F_VEC(ckpt_layout, needs, &ckpt_need_desc, .omit = true),
+	MO_F_VEC(ckpt_layout, formats, &kv_desc, .omit = true),
+	MO_F_VEC(ckpt_layout, members, &kv_desc, .omit = true),
 };
 const struct mo_desc ckpt_layout_desc = MO_DESC(ckpt_layout, ckpt_layout_fields);
 

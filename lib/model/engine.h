@@ -20,6 +20,26 @@ struct line_rule {
 	bool missing_loss_is_nan;/* Megatron leaves the field out when the loss is NaN */
 };
 /* Where checkpoints lie below checkpoint.dir and when one is complete. */
+/* Files that ranks or groups of ranks write: their names hold numbers, and every combination of them from 0 up to the largest must be there. */
+enum ckpt_count { COUNT_WORLD, COUNT_DIVIDES, _CKPT_COUNT_N };
+extern const char *const ckpt_count_names[_CKPT_COUNT_N];
+struct ckpt_grid {
+	char *files;             /* PCRE2 on file names. Up to four groups are numbers; a group `variant` is a text: the files of each variant are a grid, all of one size */
+	int count;               /* enum ckpt_count: as many as ranks, or ranks are a multiple of them; -1 = any number */
+	bool required;           /* there must be some */
+	char **says; size_t n_says; /* whole numbers in the pickle of one of these archives whose product is how many there are, e.g. tensor_model_parallel_size */
+};
+/* A file that must be there and not be empty. */
+struct ckpt_need {
+	char *file;              /* its name; "/" at the end: any file below that directory. $1: group 1 of `each` */
+	char *each;              /* PCRE2 on file names: for every match; NULL = always */
+	char *unless;            /* PCRE2 on file names: not where such a file is */
+	char *unless_said;       /* PCRE2 on the content of markers: not where one says so */
+};
+#define CKPT_NEEDS_MAX 32
+/* What a file must be by its name: torch (an archive or a stream of torch.save), pickle, json, safetensors, ocdbt (its manifest), data (anything but zeros). */
+enum ckpt_format { FORMAT_UNKNOWN = -1, FORMAT_TORCH, FORMAT_PICKLE, FORMAT_JSON, FORMAT_SAFETENSORS, FORMAT_OCDBT, FORMAT_DATA, _CKPT_FORMAT_N };
+extern const char *const ckpt_format_names[_CKPT_FORMAT_N];
 struct ckpt_layout {
 	char *entry;             /* PCRE2 on the entry's name with a group `iteration`, e.g. ^iter_(?<iteration>\d{7})$ */
 	char *subdir;            /* relative directory that holds the entries, NULL = checkpoint.dir itself */
@@ -31,11 +51,13 @@ struct ckpt_layout {
 	bool announced_is_complete; /* a CHECKPOINT= announcement counts as the marker (torch, command) */
 	char *unfinished;        /* PCRE2 on names with a group `iteration`: an entry whose save never ended, e.g. ^(?<iteration>\d+)\.orbax-checkpoint-tmp; NULL = none */
 	char *leftover;          /* PCRE2 on file names: one that is there while a save is under way, or was cut, e.g. \.metadata\.tmp$ */
-	char *listed;            /* PCRE2 searched in the markers' content: every match is a file that must be there, e.g. __\d+_\d+\.distcp */
+	char *listed;            /* PCRE2 searched in the markers' content (in a pickle: in its texts): every match is a file that must be there, and no other shard may hold anything */
 	char *contains;          /* PCRE2 that the content of a marker must hold, e.g. optim; without it the save is of the model only */
-	char *grid;              /* PCRE2 on file names with up to four groups that are numbers: every combination of the numbers up to the largest must be there;
-	                          * with markers too it is a second format: where there are such files they stand for the markers */
-	bool grid_is_world;      /* there are as many such files as ranks; else the ranks are a multiple of them */
+	char **listed_bytes; size_t n_listed_bytes; /* in a pickle: names of the numbers behind a listed file's name whose sum is the least that it holds, e.g. offset length */
+	struct ckpt_grid *grids; size_t n_grids;   /* with markers too they are a second format: where there are such files and no marker they stand for the markers */
+	struct ckpt_need *needs; size_t n_needs;
+	struct kv *formats; size_t n_formats;      /* PCRE2 on file names: name of a format (ckpt_format_names) that such a file must have; the first that matches counts */
+	struct kv *members; size_t n_members;      /* marker: names of members that its JSON object must have, not null, zero or empty */
 };
 /* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */
 struct engine_heartbeat {
@@ -103,4 +125,4 @@ struct engine {
 	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
 };
 extern const char *const metrics_rank_names[3];
-extern const struct mo_desc line_rule_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;
+extern const struct mo_desc line_rule_desc, ckpt_grid_desc, ckpt_need_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;

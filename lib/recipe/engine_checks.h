@@ -9,3 +9,12 @@ void engine_layout_flags_read(struct reader *r, const struct key *k, const struc
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);
+/* engine_layout.c: where checkpoints lie, and the words by which the engine takes one or none */
+void engine_layout_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_resume_read(struct reader *r, const struct key *k, const struct ynode *v);
+
+/* engine_file.c, for the sections. A pattern compiles as the agent does it (bytes, not UTF-8: ranks print anything), its named groups are known, `needed` is there (NULL = none). */
+void engine_pattern_check(struct reader *r, const struct ynode *v, const char *needed);
+/* A mapping of texts, appended. */
+struct kv;
+void engine_pairs_read(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret);

@@ -22,8 +22,7 @@ static const char *const words_phase[] = { "init", "load", "train", "save", "eva
 static const char *const words_processes[] = { "gpu", "node", NULL };
 static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
 
-/* Compiles as the agent does (bytes, not UTF-8: ranks print anything); every named group must be known; `needed` must be there (NULL = none). */
-static void check_pattern(struct reader *r, const struct ynode *v, const char *needed)
+void engine_pattern_check(struct reader *r, const struct ynode *v, const char *needed)
 {
 	int code;
 	PCRE2_SIZE offset;
@@ -54,7 +53,7 @@ static void check_pattern(struct reader *r, const struct ynode *v, const char *n
 	pcre2_code_free(re);
 }
 
-static void read_pairs(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
+void engine_pairs_read(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
 {
 	if (v->kind != YAML_MAP) {
 		errors_at(r->errors, v, NULL, "%s: expected a mapping", what);
@@ -78,13 +77,13 @@ static void read_pattern(struct reader *r, const struct key *k, const struct yno
 	bool begin = mo_streq(k->path, "begin");
 
 	if (value_text(r, k->path, v, begin ? &rule->begin : &rule->pattern))
-		check_pattern(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
+		engine_pattern_check(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
 }
 
 /* Keys of printed pairs (or members of a JSON object) and the values of a sample that they are. */
 static void read_targets(struct reader *r, const char *what, const struct ynode *v, struct kv **ret, size_t *n_ret)
 {
-	read_pairs(r, what, v, ret, n_ret);
+	engine_pairs_read(r, what, v, ret, n_ret);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *value = v->items[i].value;
 		const char *near = value->kind == YAML_SCALAR ? mo_near_miss(value->text, group_names, ELEMENTSOF(group_names)) : NULL;
@@ -152,7 +151,7 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 {
 	struct engine *e = r->bases[0];
 
-	read_pairs(r, "flags", v, &e->flags, &e->n_flags);
+	engine_pairs_read(r, "flags", v, &e->flags, &e->n_flags);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *key = v->items[i].key;
 		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "=> "));
@@ -170,7 +169,7 @@ static void read_exit_codes(struct reader *r, const struct key *k, const struct 
 {
 	struct engine *e = r->bases[0];
 
-	read_pairs(r, "exit_codes", v, &e->exit_codes, &e->n_exit_codes);
+	engine_pairs_read(r, "exit_codes", v, &e->exit_codes, &e->n_exit_codes);
 }
 
 static void read_engine_env(struct reader *r, const struct key *k, const struct ynode *v)
@@ -206,7 +205,7 @@ static void read_heartbeat_file(struct reader *r, const struct key *k, const str
 	struct engine *e = r->bases[0];
 
 	if (value_text(r, k->path, v, &e->heartbeat.file))
-		check_pattern(r, v, NULL);
+		engine_pattern_check(r, v, NULL);
 	if (e->heartbeat.file && !strstr(e->heartbeat.file, "{rank}"))
 		errors_at(r->errors, v, NULL, "heartbeat.file: it needs {rank}: each rank has a file of its own");
 }
@@ -215,71 +214,10 @@ static void read_heartbeat_phases(struct reader *r, const struct key *k, const s
 {
 	struct engine *e = r->bases[0];
 
-	read_pairs(r, k->path, v, &e->heartbeat.phases, &e->heartbeat.n_phases);
+	engine_pairs_read(r, k->path, v, &e->heartbeat.phases, &e->heartbeat.n_phases);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
 		if (v->items[i].value->kind == YAML_SCALAR && mo_enum_parse(words_phase, ELEMENTSOF(words_phase) - 1, v->items[i].value->text) < 0)
 			errors_at(r->errors, v->items[i].value, NULL, "heartbeat.phases: expected one of init, load, train, save, eval, got '%s'", v->items[i].value->text);
-}
-
-static void read_entry_pattern(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	if (value_text(r, k->path, v, &e->layout.entry))
-		check_pattern(r, v, "iteration");
-}
-
-static void read_shard_pattern(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	if (value_text(r, k->path, v, &e->layout.shard))
-		check_pattern(r, v, NULL);
-}
-
-static void read_unfinished(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	if (value_text(r, k->path, v, &e->layout.unfinished))
-		check_pattern(r, v, "iteration");
-}
-
-static void layout_pattern(struct reader *r, const struct key *k, const struct ynode *v, char **ret)
-{
-	if (value_text(r, k->path, v, ret))
-		check_pattern(r, v, NULL);
-}
-
-static void read_leftover(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.leftover);
-}
-
-static void read_listed(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.listed);
-}
-
-static void read_contains(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.contains);
-}
-
-static void read_grid(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	layout_pattern(r, k, v, &((struct engine *)r->bases[0])->layout.grid);
-}
-
-static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	e->has_layout = true;
-	if (v->kind == YAML_MAP)
-		schema_read(r, "layout.", v);
-	else
-		errors_at(r->errors, v, NULL, "layout: expected a mapping");
 }
 
 static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
@@ -301,26 +239,12 @@ static const struct key engine_keys[] = {
 	LIST("argv", argv, n_argv, .required = true),
 	F("args_equals", KEY_BOOL, args_equals),
 	CUSTOM("flags", read_flags),
-	LIST("resume", resume, n_resume),
-	LIST("fresh", fresh, n_fresh),
+	CUSTOM("resume", engine_resume_read),
+	CUSTOM("fresh", engine_resume_read),
 	CUSTOM("env", read_engine_env),
 	F("metrics_rank", KEY_ENUM, metrics_rank, .words = words_metrics_rank),
 	CUSTOM("lines", read_lines),
-	CUSTOM("layout", read_layout),
-	CUSTOM("layout.entry", read_entry_pattern, .required = true),
-	F("layout.subdir", KEY_TEXT, layout.subdir),
-	F("layout.tracker", KEY_TEXT, layout.tracker),
-	F("layout.tracker_names_entry", KEY_BOOL, layout.tracker_names_entry),
-	LIST("layout.markers", layout.markers, layout.n_markers),
-	CUSTOM("layout.shard", read_shard_pattern),
-	F("layout.marker_last", KEY_BOOL, layout.marker_last),
-	F("layout.announced_is_complete", KEY_BOOL, layout.announced_is_complete),
-	CUSTOM("layout.unfinished", read_unfinished),
-	CUSTOM("layout.leftover", read_leftover),
-	CUSTOM("layout.listed", read_listed),
-	CUSTOM("layout.contains", read_contains),
-	CUSTOM("layout.grid", read_grid),
-	F("layout.grid_is_world", KEY_BOOL, layout.grid_is_world),
+	CUSTOM("layout", engine_layout_read),
 	F("needs_steps", KEY_BOOL, needs_steps),
 	CUSTOM("owned", engine_owned_read),
 	F("processes", KEY_ENUM, processes, .words = words_processes),

@@ -74,6 +74,83 @@ for k in sorted(fixtures.ENGINES):
     damaged(k)
 
 
+def whole_ones(kind, engine, worlds):
+    def run():
+        for world in worlds:
+            with tempfile.TemporaryDirectory() as top:
+                engine.build(top, world)
+                for level in ("marker", "sizes"):
+                    doc, items = look(top, kind, world=world, level=level)
+                    equal({i: (c["state"], c["reason"]) for i, c in items.items()}, {10: ("verified", None), 20: ("verified", None)}, "%s, %d ranks, %s" % (kind, world, level))
+    run.__name__ = "whole_" + kind.replace("-", "_") + "_" + "_".join(str(x) for x in (type(engine).__name__.lower(), getattr(engine, "shape", getattr(engine, "parts", ""))))
+    suite.test(run)
+
+
+for g in fixtures.GOOD:
+    whole_ones(*g)
+
+
+RECORDED = {"dcp1": ("torchtitan", 1), "dcp4": ("torchtitan", 4), "ocdbt": ("maxtext", 1), "ocdbt3": ("maxtext", 1), "zarr": ("maxtext", 1), "legacy": ("megatron-lm", 4), "deepspeed": ("deepspeed", 2)}
+
+
+@suite.test
+def recorded_ones():
+    """As PyTorch 2.11, orbax 0.12.4 and their like left them (tests/fixtures/record_checkpoints.py); and as PyTorch here writes archives."""
+    with tempfile.TemporaryDirectory() as top:
+        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top], check=True, timeout=60)
+        for name, (kind, world) in RECORDED.items():
+            _, items = look(os.path.join(top, name), kind, world=world)
+            need(items and all(c["state"] == "verified" for c in items.values()), lambda: "%s: %s" % (name, items))
+        engine, own = fixtures.ENGINES["megatron-lm legacy"], os.path.join(top, "own")
+        engine.build(own)
+        code = ("import argparse, sys, torch\na = argparse.Namespace(tensor_model_parallel_size=2, pipeline_model_parallel_size=2, expert_model_parallel_size=1)\n"
+                "for p in sys.argv[1:]: torch.save({'args': a, 'model': {'w': torch.zeros(1000), 'v': torch.ones(3)}}, p)")
+        subprocess.run(["/usr/bin/python3", "-c", code] + [engine.at(own, 20, p, "model_optim_rng.pt") for p in engine.parts()], check=True, timeout=120)
+        equal(look(own, "megatron-lm")[1][20]["reason"], None, "written here")
+
+
+@in_directory
+def a_cut_index_never_passes(top):
+    """Every shorter .metadata, metadata.json, _CHECKPOINT_METADATA and manifest.ocdbt."""
+    def cuts(engine, kind, name, step):
+        engine.build(top + kind)
+        path = engine.at(top + kind, 20, name)
+        whole = open(path, "rb").read()
+        for n in list(range(0, len(whole), step)) + [len(whole) - 1]:
+            fixtures.change(path, whole[:n])
+            need(look(top + kind, kind)[1][20]["state"] == "torn", lambda: "%s of %d bytes passes" % (name, n))
+    cuts(fixtures.Torchtitan(), "torchtitan", ".metadata", 37)
+    cuts(fixtures.TorchDist(), "megatron-lm", "metadata.json", 5)
+    cuts(fixtures.Orbax(), "maxtext", "_CHECKPOINT_METADATA", 5)
+    cuts(fixtures.Orbax(), "maxtext", "items/manifest.ocdbt", 7)
+
+
+@in_directory
+def what_each_level_sees(top):
+    engine = fixtures.ENGINES["megatron-lm"]
+    for damage, marker in ((lambda: os.unlink(engine.at(top, 20, "__3_1.distcp")), "torn"), (lambda: os.unlink(engine.at(top, 20, "common.pt")), "torn"),
+                           (lambda: fixtures.zeros(engine.at(top, 20, ".metadata")), "torn"), (lambda: fixtures.zeros(engine.at(top, 20, "__3_1.distcp")), "verified")):
+        engine.build(top)
+        damage()
+        equal([look(top, "megatron-lm", level=x)[1][20]["state"] for x in ("marker", "sizes")], [marker, "torn"], "levels")
+
+
+@in_directory
+def what_was_not_opened_is_opened_later(top):
+    """Before an attempt the newest two whole ones are opened. An older one counts, at level marker, until it is among them."""
+    engine = fixtures.ENGINES["torchtitan"]
+    layout = {"entry": r"^step-(?<iteration>\d+)$", "markers": [".metadata"], "shard": r"\.distcp$", "formats": [{"key": r"\.distcp$", "value": "torch"}]}
+    for i in (10, 20, 30):
+        engine.save(top, i, 4)
+    fixtures.zeros(engine.at(top, 10, engine.shard))
+    found = ask(order(top, layout=layout))
+    equal({i: (c["complete"], c["level"], bool(c.get("manifest"))) for i, c in found.items()}, {30: (True, "sizes", True), 20: (True, "sizes", True), 10: (True, "marker", False)}, "three")
+    fixtures.write(engine.at(top, 20, engine.shard), fixtures.archive())
+    known = [{"iteration": i, "manifest": c["manifest"]} for i, c in found.items() if c.get("manifest")]
+    found = ask(order(top, layout=layout, known=known))
+    equal({i: c["complete"] for i, c in found.items()}, {30: True, 20: False, 10: False}, "opened now")
+
+
 @in_directory
 def shards_must_fit_the_world(top):
     for kind, words in (("deepspeed", "4 ranks wrote it, the job has 8"), ("torch", "4 ranks wrote it, the job has 8"), ("megatron-lm legacy", "no multiple")):

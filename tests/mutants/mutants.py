@@ -36,7 +36,7 @@ MUTANTS = [
      "					if (mo_streq(s->jobs[k].steps[m].node, s->nodes[i].name) && !s->jobs[k].steps[m].gone) {\n						record_init(&g, REC_GONE);\n						g.job = s->jobs[k].id;\n"
      "						g.attempt = s->jobs[k].steps[m].attempt;\n						g.node = mo_strdup(s->nodes[i].name);\n						turn_emit(t, &g);\n					}\n		}\n", [SIM, e2e("test_faults.py", "silent_node")]),
     ("beats of a stall lost", "daemon/core/fleet.c", "	if (by <= 0)\n		return;\n", "	if (by != 0)\n		return;\n", [SIM, e2e("test_faults.py", "frozen_machine")]),
-    ("incomplete checkpoint taken", "agent/core/ckpt.c", "	return reason ? reason : ckpt_judge_tracker(r, e, q);", "	free(reason);\n	return ckpt_judge_tracker(r, e, q);", [e2e("test_helpers.py")]),
+    ("incomplete checkpoint taken", "agent/core/ckpt_judge.c", "	return reason ? reason : ckpt_judge_tracker(r, e, q);", "	free(reason);\n	return ckpt_judge_tracker(r, e, q);", [e2e("test_helpers.py")]),
     ("bind left out", "agent/stepd/child.c", "if (p->cpus && sched_setaffinity(0, p->cpus_size, p->cpus) < 0)", "if (p->cpus && !p->cpus_size)", [e2e("test_bind.py", "each_rank_on_its_own_core")]),
     ("read-back constant", "agent/core/bind_judge.c", "mo_idset_parse(allowed_cpus, &have) < 0", "mo_idset_parse(want->cpus, &have) < 0", [unit("acore", "test_bind"), e2e("test_bind.py")]),
     ("environment leaked", "agent/stepd/prepare.c", "	c->envp = env;\n",

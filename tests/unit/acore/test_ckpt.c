@@ -171,6 +171,8 @@ static void test_megatron(void **state) {
 	torn(b, NULL);
 	b->tracker = TRACKER_DAMAGED;
 	torn(b, "latest_checkpointed_iteration.txt is damaged");
+	b->tracker = TRACKER_LINK;
+	torn(b, "latest_checkpointed_iteration.txt is a link, not followed");
 	b->tracker = TRACKER_MISSING;
 	torn(b, "latest_checkpointed_iteration.txt is missing");
 	b->e.markers[1].present = false;

@@ -85,7 +85,7 @@ static size_t uncovered(const struct mo_desc *d)
 }
 
 static const struct mo_desc *const all[] = {
-	&kv_desc, &recipe_desc, &recipe_model_desc, &recipe_bind_desc, &line_rule_desc, &ckpt_layout_desc, &engine_desc, &gpu_slot_desc, &gpu_link_desc, &nic_info_desc, &numa_node_desc, &node_finding_desc, &nodeinfo_desc, &sample_desc,
+	&kv_desc, &recipe_desc, &recipe_model_desc, &recipe_bind_desc, &line_rule_desc, &ckpt_grid_desc, &ckpt_need_desc, &ckpt_layout_desc, &engine_desc, &gpu_slot_desc, &gpu_link_desc, &nic_info_desc, &numa_node_desc, &node_finding_desc, &nodeinfo_desc, &sample_desc,
 	&env_item_desc, &launch_desc, &note_desc, &rank_progress_desc, &step_report_desc, &agent_hello_desc, &step_ack_desc, &agent_welcome_desc, &found_checkpoint_desc,
 	&scan_result_desc, &agent_sync_desc, &command_desc, &sync_reply_desc, &query_answer_desc, &rank_coords_desc, &rank_exit_desc, &rank_desc, &checkpoint_desc, &event_desc,
 	&waterfall_desc, &incident_desc, &reading_desc, &probe_desc, &health_check_desc, &check_result_desc, &stack_item_desc, &gpu_sensors_desc, &nic_sensors_desc, &checked_attempt_desc, &node_health_desc,

@@ -1,0 +1,19 @@
+/* Reads a pickle (protocols 0 to 5) without executing anything: its instructions are walked, which tells whether it is whole, and its texts and numbers are handed out in their order. Pure. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum pickle_kind { PICKLE_TEXT, PICKLE_INT, PICKLE_OTHER };
+struct pickle_item {
+	enum pickle_kind kind;
+	const char *text; size_t n;            /* PICKLE_TEXT: bytes within the pickle, not ended by a zero */
+	int64_t number;                        /* PICKLE_INT */
+	size_t at;                             /* PICKLE_TEXT: where it was written first; the same for each repetition of one text by reference */
+};
+typedef void pickle_fn(void *arg, const struct pickle_item *item);
+/* NULL: one whole pickle ends with the last byte. Else why not (static text). fn may be NULL, and is called up to where the damage is. */
+const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg);
+/* The product of whole numbers that stand behind these names ("tensor_model_parallel_size", 2), each where it comes first; -1: not all are there, or one is not positive. */
+int64_t pickle_product(const void *data, size_t n, char *const *names, size_t n_names);
+#define PICKLE_NAMES_MAX 8
