@@ -1,19 +1,26 @@
-/* Calibration by measured runs (see anchor.h). The geometric mean of the ratios of the best matching runs, weighed against the plan itself.
- * All parts of the step are scaled alike: a single number per run cannot say more. */
+/* Calibration by measured runs (see anchor.h). All parts of the step are scaled alike: factors of their own for exchanges and launches have been tried and predict no better. */
 #include "lib/plan/anchor.h"
 
 #include <math.h>
 
 #include "lib/plan/constants.h"
 
+#define RUNS_MOST 16             /* the closest ones; more add nothing */
+#define SPREAD_MEMORY 0.10       /* ln, of measured memory around plans: stacks and configurations */
+#define SPREAD_MEMORY_RUN 0.01   /* of runs that are alike */
+
+static void run_done(struct plan_anchor_run *r)
+{
+	free(r->software);
+	free(r->gpu);
+	free(r->precision);
+	free(r->model);
+}
+
 void plan_anchor_done(struct plan_anchor *a)
 {
-	for (size_t i = 0; i < a->n_runs; i++) {
-		free(a->runs[i].software);
-		free(a->runs[i].gpu);
-		free(a->runs[i].precision);
-		free(a->runs[i].model);
-	}
+	for (size_t i = 0; i < a->n_runs; i++)
+		run_done(&a->runs[i]);
 	free(a->runs);
 	*a = (struct plan_anchor){ 0 };
 }
@@ -23,61 +30,131 @@ static double ratio(double measured, double planned)
 	return measured != MO_NONE_F && isfinite(measured) && measured > 0 && isfinite(planned) && planned > 0 ? measured / planned : MO_NONE_F;
 }
 
+static struct plan_anchor_run run_of(const struct recipe *r, const char *gpu, const struct plan *p)
+{
+	struct plan_anchor_run run = { .software = mo_strdup(r->engine.kind), .gpu = mo_strdup(gpu), .precision = mo_strdup(r->precision), .model = mo_strdup(r->model ? r->model->name : NULL),
+				       .moe = r->model && r->model->moe, .step_ratio = MO_NONE_F, .memory_ratio = MO_NONE_F };
+
+	if (p) {
+		const struct plan_parallelism *x = &p->parallelism;
+		double gpus = (double)(x->tp * x->pp * x->cp * x->dp), tokens = (double)p->batch.seq * (double)p->batch.global;
+		/* GPUs and tokens of a GPU count half: they change what is exchanged, not what is computed */
+		double sizes[ANCHOR_AXES] = { (double)x->tp, (double)x->pp, (double)x->cp, (double)x->ep, (double)(p->batch.micro * p->batch.seq), (double)p->batch.seq, sqrt(gpus), sqrt(tokens / MO_MAX(gpus, 1)),
+					      mo_streq(p->recompute, "full") ? 4 : 1 };
+
+		for (size_t i = 0; i < ANCHOR_AXES; i++)
+			run.at[i] = log2(MO_MAX(sizes[i], 1));
+	}
+	return run;
+}
+
 void plan_anchor_add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc, double step_time_s, double memory_gb)
 {
+	const struct plan *p = doc->n_plans ? &doc->plans[0] : NULL;
 	struct plan_anchor_run *run = MO_GROW(a->runs, a->n_runs);
-	run->software = mo_strdup(r->engine.kind);
-	run->gpu = mo_strdup(doc->hardware.gpu);
-	run->precision = mo_strdup(r->precision);
-	run->model = mo_strdup(r->model ? r->model->name : NULL);
-	run->step_ratio = doc->n_plans ? ratio(step_time_s, doc->plans[0].step_time_s.total) : MO_NONE_F;
-	run->memory_ratio = doc->n_plans ? ratio(memory_gb, doc->plans[0].memory_gb.total) : MO_NONE_F;
+
+	*run = run_of(r, doc->hardware.gpu, p);
+	if (p) {
+		run->step_ratio = ratio(step_time_s, p->step_time_s.total);
+		run->memory_ratio = ratio(memory_gb, p->memory_gb.total);
+	}
 }
 
-enum match { MATCH_STACK, MATCH_MODEL, MATCH_GPU, MATCH_NONE };
-
-static enum match match_of(const struct plan_anchor_run *run, const struct recipe *r, const char *gpu)
+static bool same_stack(const struct plan_anchor_run *a, const struct plan_anchor_run *b)
 {
-	if (!mo_streq(run->gpu, gpu) || !mo_streq(run->precision, r->precision))
-		return MATCH_NONE;
-	if (!mo_streq(run->model, r->model ? r->model->name : NULL))
-		return MATCH_GPU;
-	return mo_streq(run->software, r->engine.kind) ? MATCH_STACK : MATCH_MODEL;
+	return mo_streq(a->model, b->model) && mo_streq(a->software, b->software);
 }
 
-/* Logarithm of the factor that the best matching runs ask for, and how many they are; those that match less count only when none matches more. */
-static double asked(const struct plan_anchor *a, const struct recipe *r, const char *gpu, bool of_memory, enum match *ret_match, size_t *ret_n)
+/* What the errors of two runs' plans have in common, chance aside. */
+static double shared(const struct plan_anchor_run *a, const struct plan_anchor_run *b, bool memory)
 {
-	double sum = 0;
+	const struct plan_constants *k = &plan_constants;
+	double stack = (a->moe ? k->spread_moe : k->spread_dense) * (b->moe ? k->spread_moe : k->spread_dense), config = k->spread_config * k->spread_config, far = 0;
+	bool model = mo_streq(a->model, b->model);
 
-	*ret_match = MATCH_NONE;
-	*ret_n = 0;
+	if (memory)
+		stack = config = SPREAD_MEMORY * SPREAD_MEMORY;
+	for (size_t i = 0; i < ANCHOR_AXES; i++)
+		far += (a->at[i] - b->at[i]) * (a->at[i] - b->at[i]);
+	config *= exp(-far / (2 * k->spread_reach * k->spread_reach));
+	if (same_stack(a, b))
+		return stack + config;
+	if (model)
+		return k->shared_model * (stack + config);
+	return mo_streq(a->software, b->software) ? k->shared_software * stack : 0;
+}
+
+struct known { const struct plan_anchor_run *run; double common; };   /* common: with what is asked for */
+
+/* The runs that say most, the best first. */
+static size_t closest(const struct plan_anchor *a, const struct plan_anchor_run *of, bool memory, struct known ret[static RUNS_MOST])
+{
+	size_t n = 0;
+
 	for (size_t i = 0; i < a->n_runs; i++) {
 		const struct plan_anchor_run *run = &a->runs[i];
-		double v = of_memory ? run->memory_ratio : run->step_ratio;
-		enum match m = match_of(run, r, gpu);
+		double common = shared(of, run, memory);
 
-		if (v == MO_NONE_F || m == MATCH_NONE || m > *ret_match)
+		if (run == of || (memory ? run->memory_ratio : run->step_ratio) == MO_NONE_F || !mo_streq(run->gpu, of->gpu) || !mo_streq(run->precision, of->precision) || common <= 0)
 			continue;
-		if (m < *ret_match) {
-			*ret_match = m;
-			*ret_n = 0;
-			sum = 0;
+		size_t at = n < RUNS_MOST ? n++ : RUNS_MOST;
+
+		while (at > 0 && ret[at - 1].common < common) {
+			if (at < RUNS_MOST)
+				ret[at] = ret[at - 1];
+			at--;
 		}
-		sum += log(v);
-		(*ret_n)++;
+		if (at < RUNS_MOST)
+			ret[at] = (struct known){ run, common };
 	}
-	return *ret_n ? sum / (double)*ret_n : 0;
+	return n;
 }
 
-/* Runs of a stack scatter around each other, stacks around the plan: the mean of n runs is believed by the share of the second in the sum. */
-static double belief(const struct recipe *r, enum match match, size_t n)
+/* Solves m x = b in place, m symmetric and positive definite: Cholesky. */
+static void solve(size_t n, double m[RUNS_MOST][RUNS_MOST], double b[RUNS_MOST])
 {
-	double stack = r->model && r->model->moe ? plan_constants.spread_moe : plan_constants.spread_dense, row = plan_constants.spread_row;
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j <= i; j++) {
+			double sum = m[i][j];
 
-	if (match != MATCH_STACK)                 /* another model or other software scatters as stacks do */
-		row = stack;
-	return (double)n * stack * stack / ((double)n * stack * stack + row * row);
+			for (size_t k = 0; k < j; k++)
+				sum -= m[i][k] * m[j][k];
+			m[i][j] = i == j ? sqrt(sum) : sum / m[j][j];
+		}
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < i; k++)
+			b[i] -= m[i][k] * b[k];
+		b[i] /= m[i][i];
+	}
+	for (size_t i = n; i-- > 0;) {
+		for (size_t k = i + 1; k < n; k++)
+			b[i] -= m[k][i] * b[k];
+		b[i] /= m[i][i];
+	}
+}
+
+bool plan_anchor_expect(const struct plan_anchor *a, const struct plan_anchor_run *of, bool memory, double *ret_factor, double *ret_left)
+{
+	struct known known[RUNS_MOST];
+	double m[RUNS_MOST][RUNS_MOST], weight[RUNS_MOST], chance = memory ? SPREAD_MEMORY_RUN : plan_constants.spread_row, sum = 0, own = shared(of, of, memory) + chance * chance, left = own;
+	size_t n = closest(a, of, memory, known);
+
+	*ret_factor = *ret_left = 1;
+	if (n == 0)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		weight[i] = known[i].common;
+		for (size_t j = 0; j < n; j++)
+			m[i][j] = shared(known[i].run, known[j].run, memory) + (i == j ? chance * chance : 0);
+	}
+	solve(n, m, weight);
+	for (size_t i = 0; i < n; i++) {
+		sum += weight[i] * log(memory ? known[i].run->memory_ratio : known[i].run->step_ratio);
+		left -= weight[i] * known[i].common;
+	}
+	*ret_factor = exp(sum);
+	*ret_left = sqrt(left / own);
+	return true;
 }
 
 static void scale_time(struct plan *p, double k)
@@ -105,36 +182,56 @@ static void scale_memory(struct plan *p, double k)
 	p->fits = m->total <= m->capacity;
 }
 
+/* Runs of the same stack, of the model with other software, of others: how many of each count. */
+static char *tell(const struct plan_anchor *a, const struct plan_anchor_run *of, double step, double memory)
+{
+	size_t n[3] = { 0 };
+
+	for (size_t i = 0; i < a->n_runs; i++) {
+		const struct plan_anchor_run *run = &a->runs[i];
+
+		if (mo_streq(run->gpu, of->gpu) && mo_streq(run->precision, of->precision) && shared(of, run, false) > 0)
+			n[same_stack(of, run) ? 0 : mo_streq(of->model, run->model) ? 1 : 2]++;
+	}
+	return mo_printf("calibrated by %zu measured runs of this stack, %zu of this model with other software, %zu of other models on %s: step x %.3f, memory x %.3f", n[0], n[1], n[2], of->gpu, step, memory);
+}
+
+static bool apply(const struct plan_anchor *a, const struct recipe *r, const char *gpu, struct plan *p, double *ret_step)
+{
+	struct plan_anchor_run of = run_of(r, gpu, p);
+	double step, memory, left, left_memory;
+	bool timed = plan_anchor_expect(a, &of, false, &step, &left), weighed = plan_anchor_expect(a, &of, true, &memory, &left_memory);
+
+	*ret_step = step;
+	if (timed || weighed) {
+		_cleanup_(mo_freep) char *note = tell(a, &of, step, memory);
+
+		mo_strs_add(&p->notes, &p->n_notes, note);
+		scale_time(p, step);
+		p->error_pct *= left;
+		if (weighed)
+			scale_memory(p, memory);
+	}
+	run_done(&of);
+	return timed || weighed;
+}
+
 bool plan_anchor_apply(const struct plan_anchor *a, const struct recipe *r, const char *gpu, struct plan_doc *doc)
 {
-	static const char *const whose[] = { "this stack", "this model with other software", "other models" };
-	enum match match, match_memory;
-	size_t n, n_memory;
-	double step = asked(a, r, gpu, false, &match, &n), memory = asked(a, r, gpu, true, &match_memory, &n_memory);
+	bool any = false;
+	double step, first = 1;
 
-	if (!n && !n_memory)
-		return false;
-	step = exp(step * belief(r, match, n));
-	memory = exp(memory);
 	for (size_t i = 0; i < doc->n_plans; i++) {
-		struct plan *p = &doc->plans[i];
-
-		if (n) {
-			scale_time(p, step);
-			if (match == MATCH_STACK)
-				p->error_pct = plan_constants.error_anchored_pct;
-		}
-		if (n_memory)
-			scale_memory(p, memory);
-		_cleanup_(mo_freep) char *note = mo_printf("calibrated by %zu measured runs of %s on %s: step x %.3f, memory x %.3f", MO_MAX(n, n_memory), whose[n ? match : match_memory], gpu, step, memory);
-		mo_strs_add(&p->notes, &p->n_notes, note);
+		any = apply(a, r, gpu, &doc->plans[i], &step) || any;
+		if (i == 0)
+			first = step;
 	}
-	for (size_t i = 0; i < doc->n_scaling && n; i++)
+	for (size_t i = 0; i < doc->n_scaling; i++)
 		if (doc->scaling[i].step_time_s != MO_NONE_F) {
-			doc->scaling[i].step_time_s *= step;
-			doc->scaling[i].mfu /= step;
+			doc->scaling[i].step_time_s *= first;
+			doc->scaling[i].mfu /= first;
 			if (doc->scaling[i].days != MO_NONE_F)
-				doc->scaling[i].days *= step;
+				doc->scaling[i].days *= first;
 		}
-	return true;
+	return any;
 }

@@ -34,9 +34,10 @@ struct plan_constants {
 	double overlap_hidden;                  /* share of an exchange that the overlapped 1F1B schedule hides */
 	/* how far plans are from measurements: tests/bench/planner.py prints these */
 	double error_dense_pct, error_moe_pct;  /* four of five rows of a family that the fit has not seen are within */
-	double error_anchored_pct;              /* four of five rows with one measured run of their stack are within */
 	double spread_dense, spread_moe;        /* of stacks around the plan, ln */
-	double spread_row;                      /* of runs of one stack around each other, ln */
+	double spread_config, spread_reach;     /* of configurations of a stack; how far, in doublings of one size, they are alike */
+	double spread_row;                      /* of runs of one configuration around each other, ln */
+	double shared_model, shared_software;   /* of what the runs of a stack have in common, what those of the model with other software and those of the software with another model have */
 	/* memory */
 	double reserve, reserve_bytes;          /* of capacity and fixed: runtime, allocator, fragmentation */
 	double communicator_bytes, communicator_rank_bytes, communicator_max_bytes;

@@ -1,15 +1,17 @@
 /* Step times, memory and FLOPs of the planner for many rows, with the constants given or others: what tests/bench/planner.py measures accuracy with and planner_fit.py fits by.
  *   planner ROWS < VECTORS: ROWS has one line of key=value words per row; each line of VECTORS is key=value words of constants (none: those of the library) and is answered by
- *   one line with, per row, step seconds, GB of the fullest rank, causal FLOPs per token, attention's share of them, and whether it fits, separated by commas. */
+ *   one line with, per row, step seconds, GB of the fullest rank, causal FLOPs per token, attention's share of them, whether it fits, and the parts of the step, separated by commas;
+ *   a line "anchor ..." by what runs of other rows say of one (anchored()). */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/plan/anchor.h"
 #include "lib/plan/parts.h"
 #include "lib/recipe/recipe_file.h"
 
-struct row { struct shape s; struct recipe_model model; struct recipe_moe moe; struct recipe_mla mla; struct gpu_type gpu; };
+struct row { char *software, *named; struct shape s; struct recipe_model model; struct recipe_moe moe; struct recipe_mla mla; struct gpu_type gpu; };
 struct key { const char *name; size_t offset; };
 
 #define S(f) { #f, offsetof(struct row, s.f) }
@@ -23,7 +25,7 @@ static const struct key integers[] = {
 static const struct key flags[] = {
 	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.expert_launches), S(features.small_optimizer), S(features.late_reduce), S(features.no_sequence_parallel), M(gated), M(tied),
 };
-static const struct key words[] = { S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
+static const struct key words[] = { { "software", offsetof(struct row, software) }, { "named", offsetof(struct row, named) }, S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
 
 static void *find(const struct key *keys, size_t n, struct row *r, const char *name)
 {
@@ -117,6 +119,45 @@ static void answer(struct row *rows, size_t n, const struct plan_constants *k)
 	fflush(stdout);
 }
 
+static void anchor_add(struct plan_anchor *a, struct row *r, double ratio)
+{
+	struct recipe recipe = { .engine.kind = r->software, .precision = (char *)r->s.precision, .model = &r->model };
+	struct plan_doc doc = { .hardware.gpu = r->gpu.name };
+	struct plan p = { .parallelism = { r->s.tp, r->s.pp, r->s.vpp, r->s.ep, r->s.etp, r->s.cp, r->s.dp, NULL }, .batch = { r->s.micro, r->s.global, r->s.seq }, .recompute = (char *)r->s.recompute,
+			  .step_time_s.total = 1, .memory_gb.total = 1 };
+
+	doc.plans = &p;
+	doc.n_plans = 1;
+	mo_str_set(&r->model.name, r->named);
+	plan_anchor_add(a, &recipe, &doc, ratio, ratio);
+}
+
+/* "ROW RUN:RATIO RUN:RATIO ...": numbers of rows, measured / planned of those that are known -> factor on the plan of the first, and the share of its error that is left. */
+static int anchored(char *line, struct row *rows, size_t n)
+{
+	_cleanup_(plan_anchor_done) struct plan_anchor a = { 0 };
+	double factor, left, ratio;
+	int64_t at;
+
+	for (char *word; (word = strsep(&line, " \n"));) {
+		char *value = strchr(word, ':');
+
+		if (value)
+			*value++ = '\0';
+		if (!*word)
+			continue;
+		if (mo_parse_i64(word, 0, (int64_t)n - 1, &at) < 0 || (value && mo_parse_double(value, &ratio) < 0))
+			return -1;
+		anchor_add(&a, &rows[at], value ? ratio : MO_NONE_F);
+	}
+	if (a.n_runs == 0)
+		return -1;
+	plan_anchor_expect(&a, &a.runs[0], false, &factor, &left);
+	printf("%.6g %.6g\n", factor, left);
+	fflush(stdout);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(mo_freep) char *line = NULL;
@@ -149,6 +190,11 @@ int main(int argc, char **argv)
 	while (getline(&line, &size, stdin) > 0) {
 		struct plan_constants k;
 
+		if (mo_starts_with(line, "anchor ")) {
+			if (anchored(line + strlen("anchor "), rows, n) < 0)
+				return 1;
+			continue;
+		}
 		if (constants(line, &k) < 0)
 			return 1;
 		answer(rows, n, &k);

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Accuracy of the planner over the public rows: `make bench B=planner`. One JSON line per family, for all dense and all MoE rows, uncalibrated, with one measured run of the same stack
-(software version, GPU, precision, model) as anchor, and fitted without the family (what a family that nobody has seen would get)."""
-import json, math, os, sys
+"""Accuracy of the planner over the public rows: `make bench B=planner`. One JSON line per family, for all dense and all MoE rows: uncalibrated; with measured runs of the same stack (software version,
+GPU, precision, model) as anchors, and of the model with other software; and both fitted without the family (what a family that nobody has seen would get)."""
+import json, os, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from planner_fit import fit
-from planner_truth import Planner, points
-
+from planner_truth import Planner
 
 
 def at(values, share):
@@ -14,33 +13,70 @@ def at(values, share):
     return round(100 * values[min(len(values) - 1, int(share * len(values)))], 1) if values else None
 
 
-def anchored(rows, steps, constants):
-    """Error of each row that has others of its stack, planned with each of those as the only anchor; (family, error)."""
-    stacks = {}
-    for r, x in zip(rows, steps):
-        stacks.setdefault(r.stack, []).append((r, x))
-    k = {name: value for name, value, _ in constants}
-    weight = {moe: k[s] ** 2 / (k[s] ** 2 + k["spread_row"] ** 2) for moe, s in ((False, "spread_dense"), (True, "spread_moe"))}   # as lib/plan/anchor.c
-    return [(r, abs(x * (a.truth / y) ** weight[r.moe] / r.truth - 1)) for l in stacks.values() for r, x in l for a, y in l if a is not r]
+class Anchored:
+    """Errors of rows that have others of their stack, by lib/plan/anchor.c: planned with one of them (each in turn, together as heavy as one row), with all of them, and with those of the same model
+    on the same GPU by other software; and how often the error bar that the plan states holds."""
+    def __init__(self, planner, steps):
+        self.one, self.all, self.other, self.bars, self.loose = {}, {}, {}, {}, {}
+        k = {name: value for name, value, _ in planner.constants}
+        ratio = {r: r.truth / x for r, x in zip(planner.rows, steps)}
+        for r, x in zip(planner.rows, steps):
+            bar = k["error_moe_pct" if r.moe else "error_dense_pct"] / 100
+            self.loose[r] = [(abs(x / r.truth - 1), bar)]
+
+            def error(runs):
+                factor, left = planner.anchored(r, [(a, ratio[a]) for a in runs])
+                return abs(x * factor / r.truth - 1), left * bar
+            mates = [a for a in planner.rows if a is not r and a.stack == r.stack]
+            others = [a for a in planner.rows if a.stack[1:] == r.stack[1:] and a.stack[0] != r.stack[0]]
+            if mates:
+                self.one[r] = [error([a]) for a in mates]
+                self.all[r] = [error(mates)]
+            if others:
+                self.other[r] = [error(others)]
+
+    @staticmethod
+    def quantile(errors, share):
+        """errors: row -> [(error, bar)]; every row weighs the same."""
+        values = sorted((e, 1 / len(l)) for l in errors.values() for e, _ in l)
+        total, so_far = sum(w for _, w in values), 0
+        for e, w in values:
+            so_far += w
+            if so_far >= share * total:
+                return round(100 * e, 1)
+        return None
+
+    @staticmethod
+    def within(errors):
+        """Share of errors, in %, that are inside the bar stated with them."""
+        shares = [sum(e <= bar for e, bar in l) / len(l) for l in errors.values()]
+        return round(100 * sum(shares) / len(shares)) if shares else None
+
+    def words(self, name, rows):
+        out = {}
+        for word, errors in (("anchored", self.one), ("anchored_all", self.all), ("anchored_other_software", self.other)):
+            of = {r: l for r, l in errors.items() if r in rows}
+            out.update({f"{name}{word}_rows": len(of), f"{name}{word}_median": self.quantile(of, 0.5), f"{name}{word}_p80": self.quantile(of, 0.8), f"{name}{word}_p90": self.quantile(of, 0.9),
+                        f"{name}{word}_within_bar": self.within(of)})
+        return out
 
 
-def summary(name, rows, steps, ratios, without):
-    errors = [abs(x / r.truth - 1) for r, x in zip(rows, steps)]
-    worst = sorted(zip(errors, rows, steps), key=lambda t: -t[0])[:3]
-    return {"bench": "planner", "metric": "step time error, " + name, "unit": "%", "rows": len(rows), "median": at(errors, 0.5), "p90": at(errors, 0.9), "anchored_median": at(ratios, 0.5),
-            "anchored_p80": at(ratios, 0.8), "anchored_p90": at(ratios, 0.9), "left_out_median": at(without, 0.5), "left_out_p80": at(without, 0.8), "left_out_p90": at(without, 0.9),
-            "worst": [f"{r.id}: {x:.4g} s planned, {r.truth:.4g} s measured" for _, r, x in worst]}
+def summary(name, rows, steps, without, anchored, anchored_without):
+    errors = [abs(steps[r] / r.truth - 1) for r in rows]
+    left = [abs(without[r] / r.truth - 1) for r in rows]
+    worst = sorted(zip(errors, rows), key=lambda t: -t[0])[:3]
+    return {"bench": "planner", "metric": "step time error, " + name, "unit": "%", "rows": len(rows), "median": at(errors, 0.5), "p90": at(errors, 0.9), "left_out_median": at(left, 0.5),
+            "left_out_p80": at(left, 0.8), "left_out_p90": at(left, 0.9), "left_out_within_bar": Anchored.within({r: anchored_without.loose[r] for r in rows}), **anchored.words("", set(rows)),
+            **anchored_without.words("left_out_", set(rows)), "worst": [f"{r.id}: {steps[r]:.4g} s planned, {r.truth:.4g} s measured" for _, r in worst]}
 
 
 def left_out(planner):
-    """{row: error} with constants fitted to all other families."""
+    """{row: seconds} with constants fitted to all other families."""
     start = {name: value for name, value, fitted in planner.constants if fitted}
     out = {}
     for family in sorted({r.family for r in planner.rows}):
         vector, _ = fit(planner, start, without=family, steps=(0.1, 0.05), rounds=4)
-        for r, x in zip(planner.rows, planner.steps(vector)):
-            if r.family == family:
-                out[r] = abs(x / r.truth - 1)
+        out.update({r: x for r, x in zip(planner.rows, planner.steps(vector)) if r.family == family})
     return out
 
 
@@ -70,12 +106,11 @@ def memory(planner):
 
 def main():
     planner = Planner()
-    steps, without = planner.steps(), left_out(planner)
-    ratios = anchored(planner.rows, steps, planner.constants)
+    steps, without = dict(zip(planner.rows, planner.steps())), left_out(planner)
+    anchored, anchored_without = (Anchored(planner, [x[r] for r in planner.rows]) for x in (steps, without))
     groups = [(f, lambda r, f=f: r.family == f) for f in sorted({r.family for r in planner.rows})] + [("all dense", lambda r: not r.moe), ("all MoE", lambda r: r.moe), ("all", lambda r: True)]
     for name, belongs in groups:
-        picked = [(r, x) for r, x in zip(planner.rows, steps) if belongs(r)]
-        print(json.dumps(summary(name, [r for r, _ in picked], [x for _, x in picked], [e for r, e in ratios if belongs(r)], [without[r] for r, _ in picked])))
+        print(json.dumps(summary(name, [r for r in planner.rows if belongs(r)], steps, without, anchored, anchored_without)))
     print(json.dumps(flops(planner)))
     print(json.dumps(memory(planner)))
     planner.close()

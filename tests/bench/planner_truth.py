@@ -69,6 +69,10 @@ def stack(p):
     return " ".join(words)
 
 
+def software(p):
+    return (p["extra"] or {}).get("release") or p["family"]
+
+
 def words(p):
     """Lines of the planner for a row (several where the number of virtual stages is not published), or [] when the row has no such inputs."""
     m = model(p)
@@ -93,7 +97,7 @@ def words(p):
     for v in versions:
         schedule = p["schedule"] if p["schedule"] in ("dualpipe", "zb1p", "zbv", "v-half", "v-min") else "interleaved" if v > 1 else "1f1b"
         out.append(f"{m} gpu={GPUS[p['gpu']]} precision={PRECISION[p['precision']]} schedule={schedule} recompute={recompute} sharding={sharding} shard={shard} gpus={p['n_gpus']} tp={p['tp']} "
-                   f"pp={p['pp']} vpp={v} ep={p['ep'] or 1} etp={p['etp'] or 1} cp={p['cp'] or 1} dp={p['dp']} micro={p['mbs']} global={p['gbs']} seq={p['seq']}{fabric} {stack(p)}")
+                   f"pp={p['pp']} vpp={v} ep={p['ep'] or 1} etp={p['etp'] or 1} cp={p['cp'] or 1} dp={p['dp']} micro={p['mbs']} global={p['gbs']} seq={p['seq']}{fabric} {stack(p)} software={software(p)} named={p['model']}")
     return out
 
 
@@ -101,8 +105,7 @@ class Row:
     def __init__(self, point, first, n):
         self.p, self.first, self.n, self.id, self.family = point, first, n, point["id"], point["family"]
         self.moe = self.family in MOE
-        extra = point["extra"] or {}
-        self.stack = (extra.get("release") or self.family, point["gpu"], point["precision"], point["model"])
+        self.stack = (software(point), point["gpu"], point["precision"], point["model"])
 
     def measured(self, flops, attention):
         """Seconds per step: stated, or from the stated rate in the counting that the source uses (Megatron-Core's folding paper counts attention in full)."""
@@ -148,6 +151,12 @@ class Planner:
         self.process.stdin.write(" ".join(f"{k}={v!r}" for k, v in vector.items()) + "\n")
         self.process.stdin.flush()
         return [tuple(float(x) for x in cell.split(",")) for cell in self.process.stdout.readline().split()]
+
+    def anchored(self, row, runs):
+        """What measured runs [(row, measured / planned)] say of another row: factor on its plan, share of its error that is left."""
+        self.process.stdin.write(f"anchor {row.first} " + " ".join(f"{r.first}:{x!r}" for r, x in runs) + "\n")
+        self.process.stdin.flush()
+        return tuple(float(x) for x in self.process.stdout.readline().split())
 
     def steps(self, vector=None):
         """Predicted seconds of each row: the fastest of its versions."""

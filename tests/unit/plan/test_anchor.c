@@ -14,6 +14,8 @@ static void plan_of(struct plan_doc *doc)
 	p->step_time_s = (struct plan_time){ .total = 4, .compute = 3, .a2a = 1 };
 	p->memory_gb = (struct plan_memory){ .total = 100, .params = 40, .grads = 20, .optimizer = 20, .activations = 15, .reserve = 5, .capacity = 206.14 };
 	p->fits = true;
+	p->parallelism = (struct plan_parallelism){ 1, 1, 1, 1, 1, 1, 8, NULL };
+	p->batch = (struct plan_batch){ 1, 64, 4096 };
 	p->tokens_per_s_per_gpu = 1000;
 	p->tflops_per_gpu = 400;
 	p->mfu = 0.3;
@@ -30,61 +32,100 @@ static struct recipe recipe_of(struct recipe_model *m, const char *kind, const c
 	return (struct recipe){ .model = m, .precision = (char *)precision, .engine.kind = (char *)kind };
 }
 
-/* One run of a stack and one plan are worth the same for a dense model: stacks are as far from the plan as runs from each other. */
-static void a_run_of_the_stack_counts_first(void **state)
+static void add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc, double ratio, double memory_ratio)
 {
-	struct recipe_model model = { .name = (char *)"m" }, other = { .name = (char *)"o" };
-	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), ported = recipe_of(&model, "torchtitan", "bf16"), foreign = recipe_of(&other, "megatron-lm", "bf16");
-	const struct recipe fp8 = recipe_of(&model, "megatron-lm", "fp8");
-	double n = 1, part = n * 0.01 / (n * 0.01 + 0.01);
-	struct plan_anchor a = { 0 };
-	struct plan_doc doc;
-
-	plan_of(&doc);
-	plan_anchor_add(&a, &foreign, &doc, 12, MO_NONE_F);
-	plan_anchor_add(&a, &ported, &doc, 20, MO_NONE_F);
-	plan_anchor_add(&a, &fp8, &doc, 400, MO_NONE_F);
-	plan_anchor_add(&a, &mine, &doc, 8, 150);
-	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
-	near(doc.plans[0].step_time_s.total, 4 * pow(2, part));
-	near(doc.plans[0].step_time_s.compute, 3 * pow(2, part));
-	near(doc.plans[0].mfu, 0.3 / pow(2, part));
-	near(doc.plans[0].tokens_per_s_per_gpu, 1000 / pow(2, part));
-	near(doc.plans[0].error_pct, plan_constants.error_anchored_pct);
-	near(doc.plans[0].memory_gb.total, 150);
-	near(doc.plans[0].memory_gb.params + doc.plans[0].memory_gb.grads + doc.plans[0].memory_gb.optimizer, 80);
-	near(doc.plans[0].memory_gb.activations + doc.plans[0].memory_gb.reserve, 70);
-	assert_int_equal(doc.plans[0].n_notes, 1);
-	mo_desc_done(&plan_doc_desc, &doc);
-	plan_of(&doc);
-	plan_anchor_add(&a, &mine, &doc, 8, NAN);
-	plan_anchor_add(&a, &mine, &doc, 8, NAN);
-	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
-	near(doc.plans[0].step_time_s.total, 4 * pow(2, 0.75));        /* more runs are believed more */
-	mo_desc_done(&plan_doc_desc, &doc);
-	plan_anchor_done(&a);
+	plan_anchor_add(a, r, doc, 4 * ratio, memory_ratio == MO_NONE_F ? MO_NONE_F : 100 * memory_ratio);
 }
 
-static void others_count_when_there_is_none(void **state)
+/* Factor on the step of a fresh plan, once it has been given the runs. */
+static double factor(const struct plan_anchor *a, const struct recipe *r, struct plan *ret)
 {
-	struct recipe_moe moe = { .experts = 8 };
-	struct recipe_model model = { .name = (char *)"m", .moe = &moe }, other = { .name = (char *)"o", .moe = &moe };
-	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), foreign = recipe_of(&other, "megatron-lm", "bf16");
-	struct plan_anchor a = { 0 };
 	struct plan_doc doc;
 
 	plan_of(&doc);
-	plan_anchor_add(&a, &foreign, &doc, 16, 300);
-	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
-	near(doc.plans[0].step_time_s.total, 8);         /* half of the way, in logarithms */
-	assert_false(doc.plans[0].fits);
+	doc.plans[0].error_pct = 10;
+	bool known = plan_anchor_apply(a, r, "mi300x", &doc);
+	struct plan p = doc.plans[0];
+
+	assert_int_equal(p.n_notes, known ? 1 : 0);
+	near(p.step_time_s.compute / p.step_time_s.total, 0.75);
+	near(p.mfu * p.step_time_s.total, 0.3 * 4);
+	near(p.tokens_per_s_per_gpu * p.step_time_s.total, 4000);
+	if (ret)
+		*ret = p;
 	mo_desc_done(&plan_doc_desc, &doc);
+	return p.step_time_s.total / 4;
+}
+
+/* One run of the same configuration: believed by the share of what runs that are alike have in common. Weights, gradients and optimizer are not estimates. */
+static void one_run(void **state)
+{
+	const struct plan_constants *k = &plan_constants;
+	struct recipe_model model = { .name = (char *)"m" };
+	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), fp8 = recipe_of(&model, "megatron-lm", "fp8");
+	double common = k->spread_dense * k->spread_dense + k->spread_config * k->spread_config, own = common + k->spread_row * k->spread_row;
+	struct plan_anchor a = { 0 };
+	struct plan_doc doc;
+	struct plan p;
+
 	plan_of(&doc);
-	plan_anchor_add(&a, &mine, &doc, 16, MO_NONE_F);
-	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
-	assert_true(doc.plans[0].step_time_s.total > 13 && doc.plans[0].step_time_s.total < 16);
-	mo_desc_done(&plan_doc_desc, &doc);
+	add(&a, &mine, &doc, 2, 1.5);
+	add(&a, &fp8, &doc, 100, 100);
+	near(factor(&a, &mine, &p), pow(2, common / own));
+	near(p.error_pct, 10 * sqrt(1 - common * common / own / own));
+	assert_true(p.memory_gb.total > 148 && p.memory_gb.total < 150 && p.fits);
+	near(p.memory_gb.params + p.memory_gb.grads + p.memory_gb.optimizer, 80);
+	near(p.memory_gb.activations + p.memory_gb.reserve, p.memory_gb.total - 80);
+	double once = factor(&a, &mine, NULL);
+
+	add(&a, &mine, &doc, 2, NAN);
+	assert_true(factor(&a, &mine, NULL) > once && factor(&a, &mine, NULL) < 2);     /* two are believed more */
+	for (int i = 0; i < 100; i++)
+		add(&a, &mine, &doc, 2, MO_NONE_F);
+	assert_true(factor(&a, &mine, &p) > 1.97 && p.error_pct < 4);
 	plan_anchor_done(&a);
+	mo_desc_done(&plan_doc_desc, &doc);
+}
+
+/* The closer a run is in configuration, model and software, the more it counts, and the closest decide between runs that disagree. */
+static void closer_runs_count_more(void **state)
+{
+	struct recipe_model model = { .name = (char *)"m" }, other = { .name = (char *)"o" };
+	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16"), ported = recipe_of(&model, "torchtitan", "bf16"), sibling = recipe_of(&other, "megatron-lm", "bf16");
+	const struct recipe foreign = recipe_of(&other, "torchtitan", "bf16");
+	const struct recipe *const order[] = { &mine, &ported, &sibling, &foreign };
+	struct plan_anchor a;
+	struct plan_doc doc;
+	double last = 2;
+
+	plan_of(&doc);
+	for (size_t i = 0; i < ELEMENTSOF(order); i++) {
+		a = (struct plan_anchor){ 0 };
+		add(&a, order[i], &doc, 2, MO_NONE_F);
+		assert_true(factor(&a, &mine, NULL) < last);
+		last = factor(&a, &mine, NULL);
+		plan_anchor_done(&a);
+	}
+	near(last, 1);
+	last = 2;
+	for (int64_t tp = 1; tp <= 4; tp *= 2) {
+		a = (struct plan_anchor){ 0 };
+		doc.plans[0].parallelism.tp = tp;
+		doc.plans[0].parallelism.dp = 8 / tp;
+		add(&a, &mine, &doc, 2, MO_NONE_F);
+		assert_true(factor(&a, &mine, NULL) < last);
+		last = factor(&a, &mine, NULL);
+		plan_anchor_done(&a);
+	}
+	assert_true(last > 1.05);                        /* of the stack itself something remains */
+	a = (struct plan_anchor){ 0 };
+	add(&a, &mine, &doc, 0.5, MO_NONE_F);            /* tp 4 */
+	doc.plans[0].parallelism.tp = 1;
+	doc.plans[0].parallelism.dp = 8;
+	add(&a, &mine, &doc, 2, MO_NONE_F);
+	assert_true(factor(&a, &mine, NULL) > 1.5);
+	plan_anchor_done(&a);
+	mo_desc_done(&plan_doc_desc, &doc);
 }
 
 static void strangers_change_nothing(void **state)
@@ -107,6 +148,6 @@ static void strangers_change_nothing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_run_of_the_stack_counts_first), cmocka_unit_test(others_count_when_there_is_none), cmocka_unit_test(strangers_change_nothing) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(strangers_change_nothing) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
