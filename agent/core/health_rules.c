@@ -336,7 +336,7 @@ void health_derive(const struct health *h, const struct object *o, struct probe 
 		reading_add(p, "vram_held_bytes", reading_value(p, "vram_used_bytes"));
 	if (busy >= 99 && power != MO_NONE_F && cap != MO_NONE_F && cap > 0)
 		reading_add(p, "spinning_power_ratio", power / cap);
-	if (!mo_starts_with(reading_text(p, "device_id") ? reading_text(p, "device_id") : "", NVIDIA))     /* they slow their links down while idle */
+	if (reading_text(p, "device_id") && !mo_starts_with(reading_text(p, "device_id"), NVIDIA))          /* those slow their links down while idle */
 		reading_add(p, "pcie_speed_fixed_gts", reading_value(p, "pcie_speed_gts"));
 	double median = busy >= 90 && power != MO_NONE_F ? median_power(h, o, p) : MO_NONE_F;
 	if (median != MO_NONE_F && median > 0)

@@ -5,15 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/core/sysfs_text.h"
 #include "lib/model/limits.h"
 
 #define PROBLEM_BYTES_MAX 3000                 /* probe_desc takes 4096 */
+#define KEY_BYTES_MAX 128                      /* reading_desc */
 
 static struct reading *add(struct probe *p, const char *key) {
 	if (p->n_readings >= MO_READINGS_MAX)
 		return NULL;
 	struct reading *r = MO_ADD(p, readings, &reading_desc);
-	mo_str_set(&r->key, key);
+	r->key = text_clean(key, strlen(key), KEY_BYTES_MAX - 3);
 	return r;
 }
 
@@ -32,7 +34,7 @@ void reading_add_text(struct probe *p, const char *key, const char *text) {
 	struct reading *r = text && *text ? add(p, key) : NULL;
 
 	if (r)
-		mo_str_set(&r->text, text);
+		r->text = text_clean(text, strlen(text), READING_TEXT_MAX);
 }
 
 const struct reading *reading_find(const struct probe *p, const char *key) {
@@ -59,10 +61,11 @@ void probe_problem(struct probe *p, const char *fmt, ...) {
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	_cleanup_(mo_freep) char *clean = text_clean(text, strlen(text), sizeof(text));
 	size_t n = p->problem ? strlen(p->problem) : 0;
 	if (n >= 3 && mo_streq(p->problem + n - 3, "..."))
 		return;
-	char *whole = mo_printf("%s%s%s", n ? p->problem : "", n ? "; " : "", n + strlen(text) > PROBLEM_BYTES_MAX ? "..." : text);
+	char *whole = mo_printf("%s%s%s", n ? p->problem : "", n ? "; " : "", n + strlen(clean) > PROBLEM_BYTES_MAX ? "..." : clean);
 	free(p->problem);
 	p->problem = whole;
 }

@@ -3,6 +3,8 @@
 #include "lib/base/buf.h"
 #include "lib/model/health.h"
 
+#define READING_TEXT_MAX 1000            /* bytes of a text; longer ones are cut, and bytes that cannot be shown become '?' */
+
 /* MO_NONE_F adds nothing; nor does anything once the probe holds MO_READINGS_MAX readings. */
 void reading_add(struct probe *p, const char *key, double value);
 void reading_add_int(struct probe *p, const char *key, int64_t value);        /* MO_NONE adds nothing */
@@ -10,5 +12,5 @@ void reading_add_text(struct probe *p, const char *key, const char *text);    /*
 const struct reading *reading_find(const struct probe *p, const char *key);   /* NULL if none */
 double reading_value(const struct probe *p, const char *key);                 /* MO_NONE_F when it is missing or a text */
 const char *reading_text(const struct probe *p, const char *key);             /* NULL when it is missing or a number */
-/* One more thing that could not be read: the probe's `problem` is a list separated by "; ", cut off with "..." above 3000 bytes. */
+/* Texts are cleaned like those of readings. One more thing that could not be read: the probe's `problem` is a list separated by "; ", cut off with "..." above 3000 bytes. */
 void probe_problem(struct probe *p, const char *fmt, ...) _printf_(2, 3);

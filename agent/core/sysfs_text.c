@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
 
@@ -48,6 +49,40 @@ static int64_t number(const char *s, const char **ret_end) {
 	int64_t v = digits(s, hex, &n);
 	*ret_end = s + n;
 	return v != MO_NONE && minus ? -v : v;
+}
+
+bool text_is_text(const char *s, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (((unsigned char)s[i] < ' ' && !strchr("\t\n\r", s[i])) || s[i] == 0x7f || s[i] == 0)
+			return false;
+	return mo_utf8_valid(s, n);
+}
+
+char *text_clean(const char *s, size_t n, size_t max) {
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (size_t at = 0; at < n; ) {
+		size_t len = mo_utf8_next(s + at, n - at);
+		bool shown = len > 1 || (len == 1 && (unsigned char)s[at] >= ' ' && s[at] != 0x7f);
+		len = len ? len : 1;
+		if (b.len + len > max) {
+			mo_buf_str(&b, "...");
+			break;
+		}
+		mo_buf_add(&b, shown ? s + at : "?", shown ? len : 1);
+		at += len;
+	}
+	return b.data ? mo_buf_take(&b) : mo_strdup("");
+}
+
+bool text_no_value(const char *s) {
+	static const char *const words[] = { "18446744073709551615", "0xffffffffffffffff", "0xffffffff", "0xffff", "N/A", "Unknown", "unknown" };
+	_cleanup_(mo_freep) char *line = text_line(s);
+
+	for (size_t i = 0; line && i < ELEMENTSOF(words); i++)
+		if (mo_streq(line, words[i]))
+			return true;
+	return line && mo_starts_with(line, "Unknown ");
 }
 
 int64_t text_int(const char *s) {
@@ -133,6 +168,49 @@ int64_t text_list_count(const char *s) {
 	return mo_idset_parse(line, &set) < 0 ? MO_NONE : (int64_t)mo_idset_count(&set);
 }
 
+/* Whether `name` (of n bytes) is told. A name that ends with '.' stands for all parameters of that module. Others may hold tokens, passwords, addresses or paths (systemd.setenv,
+ * ds=nocloud-net;s=http://..., root=): none of them is told, whatever its value looks like. */
+static bool cmdline_known(const char *name, size_t n) {
+	static const char *const known[] = {
+		/* PCI, IOMMU, memory */
+		"iommu", "amd_iommu", "amd_iommu_intr", "intel_iommu", "iommu.passthrough", "iommu.strict", "iommu.forcedac", "intremap", "swiotlb", "pci", "pcie_aspm", "pcie_ports", "pcie_port_pm",
+		"pci_hotplug", "pcie_acs_override", "mem", "memmap", "memory_hotplug.", "movable_node", "kernelcore", "movablecore", "numa", "numa_balancing", "numa_zonelist_order", "hugepages", "hugepagesz",
+		"default_hugepagesz", "hugetlb_cma", "cma", "transparent_hugepage", "transparent_hugepage_shmem", "mem_encrypt", "kvm_amd.", "zswap.", "slab_nomerge", "init_on_alloc", "init_on_free",
+		"page_alloc.shuffle", "page_poison", "slub_debug", "sysctl.", "swapaccount",
+		/* CPUs and time */
+		"isolcpus", "nohz", "nohz_full", "rcu_nocbs", "rcu_nocb_poll", "rcutree.", "rcupdate.", "irqaffinity", "kthread_cpus", "threadirqs", "maxcpus", "nr_cpus", "possible_cpus", "nosmt", "mitigations",
+		"spectre_v2", "spec_store_bypass_disable", "retbleed", "l1tf", "mds", "tsx", "pti", "nopti", "processor.max_cstate", "intel_idle.max_cstate", "cpuidle.off", "cpuidle.governor", "idle",
+		"amd_pstate", "intel_pstate", "amd_prefcore", "cpufreq.default_governor", "acpi_pad.", "processor.", "tsc", "clocksource", "hpet", "x2apic_phys", "noapic", "nolapic", "lapic", "skew_tick", "preempt",
+		"split_lock_detect", "workqueue.", "sched_", "psi", "skip_tsc", "highres",
+		/* watching, errors, security, control groups */
+		"nmi_watchdog", "watchdog", "watchdog_thresh", "nowatchdog", "nosoftlockup", "softlockup_panic", "hung_task_panic", "hardlockup_panic", "panic", "panic_on_oops", "oops", "mce", "mce_amd.",
+		"edac_core.", "amd64_edac.", "ghes.", "ghes_edac.", "erst_disable", "hest_disable", "ras", "audit", "selinux", "apparmor", "security", "lsm", "lockdown", "cgroup_disable", "cgroup_enable",
+		"cgroup_no_v1", "systemd.unified_cgroup_hierarchy", "log_buf_len", "loglevel", "quiet", "ro", "rw", "acpi", "efi", "modeset", "nomodeset", "module_blacklist", "modprobe.blacklist",
+		/* drivers */
+		"amdgpu.", "amdkfd.", "amdttm.", "ttm.", "drm.", "nvidia.", "nvidia_drm.", "nvidia-drm.", "nvidia_uvm.", "nvidia_peermem.", "nouveau.", "mlx5_core.", "mlx5_ib.", "bnxt_en.", "bnxt_re.", "ionic.",
+		"ionic_rdma.", "ib_core.", "ib_uverbs.", "rdma_cm.", "rdma_ucm.", "ice.", "irdma.", "i40e.", "nvme.", "nvme_core.", "vfio.", "vfio_pci.", "vfio_iommu_type1.",
+	};
+	for (size_t i = 0; i < ELEMENTSOF(known); i++) {
+		size_t len = strlen(known[i]);
+		bool family = known[i][len - 1] == '.' || known[i][len - 1] == '_';
+		if (n >= len && strncmp(name, known[i], len) == 0 && (family || n == len))
+			return true;
+	}
+	return false;
+}
+
+char *text_cmdline(const char *s) {
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (const char *p = s + strspn(s, " \t\n"); *p; p += strspn(p, " \t\n")) {
+		size_t n = strcspn(p, " \t\n"), name = strcspn(p, " \t\n=");
+		if (n <= TEXT_LINE_MAX && cmdline_known(p, name) && b.len + n < 4 * TEXT_LINE_MAX)
+			mo_buf_printf(&b, "%s%.*s", b.len ? " " : "", (int)n, p);
+		p += n;
+	}
+	return b.data ? mo_buf_take(&b) : NULL;
+}
+
 char *text_option(const char *cmdline, const char *name) {
 	size_t n = strlen(name);
 
@@ -142,31 +220,62 @@ char *text_option(const char *cmdline, const char *name) {
 	return NULL;
 }
 
-struct bad_pages text_bad_pages(const char *s) {
-	struct bad_pages b = { 0 };
+/* "0x1a3f2000" and blanks; NULL: something else. */
+static const char *behind_hex(const char *s) {
+	size_t n;
 
+	s += strspn(s, " \t");
+	if (!mo_starts_with(s, "0x"))
+		return NULL;
+	digits(s + 2, true, &n);
+	return n ? s + 2 + n + strspn(s + 2 + n, " \t") : NULL;
+}
+
+bool text_bad_pages(const char *s, struct bad_pages *ret) {
+	*ret = (struct bad_pages){ 0 };
 	for (const char *p = s; *p; p = next_line(p)) {
-		_cleanup_(mo_freep) char *line = text_line(p);
-		const char *last = line ? strrchr(line, ':') : NULL;
-		if (!last || !mo_starts_with(line, "0x"))
+		if (!p[strspn(p, " \t")] || p[strspn(p, " \t")] == '\n')
 			continue;
-		switch (last[1 + strspn(last + 1, " \t")]) {
-		case 'R': b.retired++; break;
-		case 'P': b.pending++; break;
-		case 'F': b.failed++; break;
-		default: break;
+		const char *size = behind_hex(p), *state = size && *size == ':' ? behind_hex(size + 1) : NULL;
+		if (!state || *state++ != ':')
+			return false;
+		state += strspn(state, " \t");
+		switch (*state) {
+		case 'R': ret->retired++; break;
+		case 'P': ret->pending++; break;
+		case 'F': ret->failed++; break;
+		default: return false;
 		}
+		if (state[1 + strspn(state + 1, " \t")] != '\n' && state[1 + strspn(state + 1, " \t")])
+			return false;
 	}
-	return b;
+	return true;
 }
 
 static int64_t event_count(const char *s, const char *name) {
 	_cleanup_(mo_freep) char *line = text_key(s, name);
-	return line && mo_starts_with(line, "count:") ? text_key_int(line, "count") : MO_NONE;
+	int64_t n = line && mo_starts_with(line, "count:") ? text_key_int(line, "count") : MO_NONE;
+	return n < 0 ? MO_NONE : n;
 }
 
-struct ras_events text_ras_events(const char *s) {
-	return (struct ras_events){ event_count(s, "Fatal Error"), event_count(s, "Poison Creation"), event_count(s, "Poison Consumption") };
+bool text_ras_events(const char *s, struct ras_events *ret) {
+	*ret = (struct ras_events){ event_count(s, "Fatal Error"), event_count(s, "Poison Creation"), event_count(s, "Poison Consumption") };
+	return ret->fatal != MO_NONE || ret->created != MO_NONE || ret->consumed != MO_NONE;
+}
+
+const char *const ras_kinds[RAS_KINDS] = { "ue", "ce", "de" };
+
+bool text_ras_counts(const char *s, int64_t ret[static RAS_KINDS]) {
+	size_t n = 0;
+
+	for (size_t i = 0; i < RAS_KINDS; i++) {
+		_cleanup_(mo_freep) char *count = text_key(s, ras_kinds[i]);
+		ret[i] = count ? text_int(count) : MO_NONE;
+		if (count && ret[i] < 0)
+			return false;
+		n += count != NULL;
+	}
+	return n > 0;
 }
 
 double text_limit(const char *s, const char *row) {

@@ -11,6 +11,12 @@ int64_t text_int(const char *s);
 int64_t text_key_int(const char *s, const char *key);
 /* Same for the text behind it, without blanks at its end; caller frees, NULL when absent. */
 char *text_key(const char *s, const char *key);
+/* Printable text in UTF-8 with tabs and line ends. */
+bool text_is_text(const char *s, size_t n);
+/* A copy that can be shown: other bytes become '?', what is longer than max bytes ends with "..."; caller frees. */
+char *text_clean(const char *s, size_t n, size_t max);
+/* Says that there is no value: all bits set, "N/A", "Unknown". */
+bool text_no_value(const char *s);
 /* First line without blanks around it; caller frees; NULL when empty. */
 char *text_line(const char *s);
 /* Behind a leading number: "4: ACTIVE" -> "ACTIVE"; caller frees. */
@@ -23,13 +29,21 @@ double text_leading(const char *s);
 int64_t text_dpm_mhz(const char *s);
 /* "0-3,8": how many CPUs (or nodes) a Linux list names; MO_NONE when it is malformed. */
 int64_t text_list_count(const char *s);
+/* A kernel command line without what may be secret or names one machine: only parameters that are known to change how a node computes are kept; caller frees, NULL when none is there. */
+char *text_cmdline(const char *s);
 /* Value of NAME=value on a kernel command line; caller frees; NULL if none. */
 char *text_option(const char *cmdline, const char *name);
 
+/* ras/gpu_vram_bad_pages: lines "0xpfn : 0xsize : R|P|F", none when all is well; false: another line is among them. */
 struct bad_pages { int64_t retired, pending, failed; };
-struct bad_pages text_bad_pages(const char *s);          /* ras/gpu_vram_bad_pages: "0xpfn : 0xsize : R|P|F" */
+bool text_bad_pages(const char *s, struct bad_pages *ret);
+/* ras/event_state; MO_NONE where a line is missing; false: none is there. */
 struct ras_events { int64_t fatal, created, consumed; };
-struct ras_events text_ras_events(const char *s);        /* ras/event_state; MO_NONE where a line is missing */
+bool text_ras_events(const char *s, struct ras_events *ret);
+/* ras/BLOCK_err_count: counts behind ue, ce, de; MO_NONE where a line is missing; false: none is there, or one is no count. */
+enum { RAS_UE, RAS_CE, RAS_DE, RAS_KINDS };
+extern const char *const ras_kinds[RAS_KINDS];           /* ue ce de */
+bool text_ras_counts(const char *s, int64_t ret[static RAS_KINDS]);
 /* /proc/PID/limits: soft limit of a row such as "Max locked memory"; TEXT_UNLIMITED for unlimited, MO_NONE_F when absent. */
 #define TEXT_UNLIMITED 18446744073709551615.0
 double text_limit(const char *s, const char *row);

@@ -1,7 +1,9 @@
 /* One GPU: what PCI, amdgpu and its RAS files say. gpu_metrics first, because one read of it answers for a dozen files that each ask the GPU's firmware; the files fill in what it
  * does not give. Files and formats: hardware facts 1.3 and 1.8. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/core/gpu_metrics.h"
 #include "agent/core/reading.h"
@@ -10,26 +12,34 @@
 
 #define BAD_PAGES_BYTES_MAX (1024 * 1024)
 #define SENSORS_MAX 8
+#define PCI_DEVICES "sys/bus/pci/devices"
 #define PCI_VENDOR_AMD 0x1002
 #define PCI_VENDOR_NVIDIA 0x10de
 
-bool pci_is_gpu(struct look *l, const char *bdf) {
-	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf), *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
-	int64_t vendor = look_root_int(l, vendor_path);
+static enum maker maker_by_driver(struct look *l, const char *bdf) {
+	_cleanup_(mo_freep) char *amd = mo_printf("sys/bus/pci/drivers/amdgpu/%s", bdf), *nvidia = mo_printf("proc/driver/nvidia/gpus/%s", bdf);
 
-	if (vendor != PCI_VENDOR_AMD && vendor != PCI_VENDOR_NVIDIA)
-		return false;
+	return faccessat(l->top, amd, F_OK, 0) == 0 ? MAKER_AMD : faccessat(l->top, nvidia, F_OK, 0) == 0 ? MAKER_NVIDIA : MAKER_OTHER;
+}
+
+enum maker pci_gpu(struct look *l, const char *bdf) {
+	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf), *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
+	int64_t problems = l->problems, vendor = look_root_int(l, vendor_path);
+
+	if (vendor != MO_NONE && vendor != PCI_VENDOR_AMD && vendor != PCI_VENDOR_NVIDIA)
+		return MAKER_OTHER;
 	int64_t class = look_root_int(l, class_path);          /* processing accelerator, 3D controller, other display controller; 0x0300 VGA only of NVIDIA */
-	return class >> 8 == 0x1200 || class >> 8 == 0x0302 || class >> 8 == 0x0380 || (vendor == PCI_VENDOR_NVIDIA && class >> 8 == 0x0300);
+	if (vendor == MO_NONE || class == MO_NONE)
+		return l->problems > problems ? maker_by_driver(l, bdf) : MAKER_OTHER;
+	bool gpu = class >> 8 == 0x1200 || class >> 8 == 0x0302 || class >> 8 == 0x0380 || (vendor == PCI_VENDOR_NVIDIA && class >> 8 == 0x0300);
+	return !gpu ? MAKER_OTHER : vendor == PCI_VENDOR_AMD ? MAKER_AMD : MAKER_NVIDIA;
 }
 
 char *driver_version(struct look *l, const char *module) {
 	_cleanup_(mo_freep) char *version = mo_printf("sys/module/%s/version", module), *srcversion = mo_printf("sys/module/%s/srcversion", module);
-	const char *s = look_root(l, version);
+	char *line = look_root_line(l, version);
 
-	if (!s)
-		s = look_root(l, srcversion);
-	return s ? text_line(s) : NULL;
+	return line ? line : look_root_line(l, srcversion);
 }
 
 static void add_driver(struct look *l) {
@@ -40,14 +50,9 @@ static void add_driver(struct look *l) {
 	reading_add_text(l->probe, "driver", both ? both : module);
 }
 
-static void add_speed(struct look *l, const char *key, const char *path) {
-	const char *s = look_text(l, path);
-	reading_add(l->probe, key, s ? text_leading(s) : MO_NONE_F);
-}
-
 static void add_aer(struct look *l, const char *key, const char *path, const char *total) {
 	const char *s = look_text(l, path);
-	reading_add_int(l->probe, key, s ? text_key_int(s, total) : MO_NONE);
+	reading_add_int(l->probe, key, s ? look_key(l, path, s, total) : MO_NONE);
 }
 
 static void look_pcie(struct look *l) {
@@ -56,8 +61,8 @@ static void look_pcie(struct look *l) {
 	if (width != 255)                                              /* PCI_EXP_LNKSTA of a device that no longer answers */
 		reading_add_int(l->probe, "pcie_width", width);
 	look_add_int(l, "pcie_width_max", "max_link_width");
-	add_speed(l, "pcie_speed_gts", "current_link_speed");
-	add_speed(l, "pcie_speed_max_gts", "max_link_speed");
+	reading_add(l->probe, "pcie_speed_gts", look_leading(l, "current_link_speed"));
+	reading_add(l->probe, "pcie_speed_max_gts", look_leading(l, "max_link_speed"));
 	add_aer(l, "aer_correctable", "aer_dev_correctable", "TOTAL_ERR_COR");
 	add_aer(l, "aer_nonfatal", "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL");
 	add_aer(l, "aer_fatal", "aer_dev_fatal", "TOTAL_ERR_FATAL");
@@ -92,10 +97,10 @@ static void add_sensor(struct look *l, const char *key, const char *hwmon, const
 static void add_temperatures(struct look *l, const char *hwmon) {
 	for (int i = 1; i <= SENSORS_MAX; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/temp%d_label", hwmon, i);
-		const char *s = look_text(l, path);
-		if (!s)
+		int64_t problems = l->problems;
+		_cleanup_(mo_freep) char *label = look_line(l, path), *input = mo_printf("temp%d_input", i), *crit = mo_printf("temp%d_crit", i);
+		if (!label && l->problems == problems)
 			break;
-		_cleanup_(mo_freep) char *label = text_line(s), *input = mo_printf("temp%d_input", i), *crit = mo_printf("temp%d_crit", i);
 		if (mo_streq(label, "junction")) {
 			add_sensor(l, "temp_junction_c", hwmon, input, 1e-3);
 			add_sensor(l, "temp_junction_crit_c", hwmon, crit, 1e-3);
@@ -111,8 +116,7 @@ static void look_hwmon(struct look *l) {
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/name", names.items[i]);
-		const char *s = look_text(l, path);
-		_cleanup_(mo_freep) char *name = s ? text_line(s) : NULL;
+		_cleanup_(mo_freep) char *name = look_line(l, path);
 		if (!mo_streq(name, "amdgpu"))
 			continue;
 		add_temperatures(l, names.items[i]);
@@ -127,47 +131,86 @@ static void look_hwmon(struct look *l) {
 
 /* Sums over the blocks; a block that cannot be read makes the sums unknown, because a smaller one would look like a counter that began anew. */
 static void look_ras_counts(struct look *l) {
-	static const char *const kinds[] = { "ue", "ce", "de" };
-	int64_t sums[ELEMENTSOF(kinds)] = { MO_NONE, MO_NONE, MO_NONE }, problems = l->problems;
+	int64_t sums[RAS_KINDS] = { MO_NONE, MO_NONE, MO_NONE }, counts[RAS_KINDS], problems = l->problems;
 	struct look_names names = look_list(l, false, "ras");
 
 	for (size_t i = 0; i < names.n; i++) {
 		const char *end = strstr(names.items[i], "_err_count");
 		_cleanup_(mo_freep) char *path = mo_printf("ras/%s", names.items[i]);
 		const char *s = end && mo_streq(end, "_err_count") ? look_text(l, path) : NULL;
-		for (size_t k = 0; s && k < ELEMENTSOF(kinds); k++) {
-			int64_t v = text_key_int(s, kinds[k]);
-			if (v == MO_NONE)
+		bool good = s && text_ras_counts(s, counts);
+		if (s && !good)
+			look_bad(l, path, "no counts of errors in it");
+		for (size_t k = 0; good && k < RAS_KINDS; k++) {
+			if (counts[k] == MO_NONE)
 				continue;
-			sums[k] = (sums[k] == MO_NONE ? 0 : sums[k]) + v;
-			_cleanup_(mo_freep) char *key = mo_printf("ras_%s.%.*s", kinds[k], (int)(end - names.items[i]), names.items[i]);
-			if (v)
-				reading_add_int(l->probe, key, v);
+			sums[k] = (sums[k] == MO_NONE ? 0 : sums[k]) + MO_MIN(counts[k], INT64_MAX / 4096);
+			_cleanup_(mo_freep) char *key = mo_printf("ras_%s.%.*s", ras_kinds[k], (int)(end - names.items[i]), names.items[i]);
+			if (counts[k])
+				reading_add_int(l->probe, key, counts[k]);
 		}
 	}
 	look_names_done(&names);
-	for (size_t k = 0; l->problems == problems && k < ELEMENTSOF(kinds); k++) {
-		_cleanup_(mo_freep) char *key = mo_printf("ras_%s", kinds[k]);
+	for (size_t k = 0; l->problems == problems && k < RAS_KINDS; k++) {
+		_cleanup_(mo_freep) char *key = mo_printf("ras_%s", ras_kinds[k]);
 		reading_add_int(l->probe, key, sums[k]);
 	}
 }
 
-static void look_ras(struct look *l) {
-	look_ras_counts(l);
-	const struct mo_buf *b = look_bytes(l, "ras/gpu_vram_bad_pages", BAD_PAGES_BYTES_MAX);
-	if (b) {
-		struct bad_pages pages = text_bad_pages(b->data ? b->data : "");
-		reading_add_int(l->probe, "bad_pages_retired", pages.retired);
-		reading_add_int(l->probe, "bad_pages_pending", pages.pending);
-		reading_add_int(l->probe, "bad_pages_failed", pages.failed);
+/* No lines at all is what a healthy GPU says. */
+static void look_bad_pages(struct look *l) {
+	static const char path[] = "ras/gpu_vram_bad_pages";
+	const struct mo_buf *b = look_bytes(l, path, BAD_PAGES_BYTES_MAX);
+	struct bad_pages pages;
+
+	if (!b)
+		return;
+	if (b->len && (!text_is_text(b->data, b->len) || !text_bad_pages(b->data, &pages))) {
+		look_bad(l, path, "not a list of pages");
+		return;
 	}
+	if (!b->len)
+		pages = (struct bad_pages){ 0 };
+	reading_add_int(l->probe, "bad_pages_retired", pages.retired);
+	reading_add_int(l->probe, "bad_pages_pending", pages.pending);
+	reading_add_int(l->probe, "bad_pages_failed", pages.failed);
+}
+
+static void look_ras_events(struct look *l) {
 	const char *s = look_text(l, "ras/event_state");
-	if (s) {
-		struct ras_events e = text_ras_events(s);
-		reading_add_int(l->probe, "fatal_events", e.fatal);
-		reading_add_int(l->probe, "poison_created", e.created);
-		reading_add_int(l->probe, "poison_consumed", e.consumed);
+	struct ras_events e;
+
+	if (!s)
+		return;
+	if (!text_ras_events(s, &e)) {
+		look_bad(l, "ras/event_state", "no counts of events in it");
+		return;
 	}
+	reading_add_int(l->probe, "fatal_events", e.fatal);
+	reading_add_int(l->probe, "poison_created", e.created);
+	reading_add_int(l->probe, "poison_consumed", e.consumed);
+}
+
+/* The GPU's own name: 16 hexadecimal digits. All bits set or none is no name. */
+static void look_identity(struct look *l) {
+	_cleanup_(mo_freep) char *id = look_line(l, "unique_id");
+
+	if (!id)
+		return;
+	if (strlen(id) > 16 || id[strspn(id, "0123456789abcdefABCDEF")])
+		look_bad(l, "unique_id", "it is no name of a GPU");
+	else if (id[strspn(id, "0")] && id[strspn(id, "fF")])
+		l->probe->identity = TAKE_PTR(id);
+}
+
+/* "SPX", "NPS1" */
+static void add_mode(struct look *l, const char *key, const char *path) {
+	_cleanup_(mo_freep) char *mode = look_line(l, path);
+
+	if (mode && mode[strspn(mode, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
+		look_bad(l, path, "it is no mode");
+	else
+		reading_add_text(l->probe, key, mode);
 }
 
 static void look_amd(struct look *l, const char *bdf) {
@@ -176,12 +219,11 @@ static void look_amd(struct look *l, const char *bdf) {
 	}, instead[] = {
 		{ "busy_pct", "gpu_busy_percent" }, { "mem_busy_pct", "mem_busy_percent" }, { "pcie_replay", "pcie_replay_count" },
 	}, texts[] = {
-		{ "compute_partition", "current_compute_partition" }, { "memory_partition", "current_memory_partition" }, { "vbios", "vbios_version" },
-		{ "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" }, { "performance_level", "power_dpm_force_performance_level" },
+		{ "vbios", "vbios_version" }, { "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" }, { "performance_level", "power_dpm_force_performance_level" },
 	};
-	const char *s = look_text(l, "unique_id");
+	const char *s;
 
-	l->probe->identity = s ? text_line(s) : NULL;
+	look_identity(l);
 	look_metrics(l);
 	look_hwmon(l);
 	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
@@ -191,9 +233,16 @@ static void look_amd(struct look *l, const char *bdf) {
 			look_add_int(l, instead[i].key, instead[i].path);
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		look_add_text(l, texts[i].key, texts[i].path);
-	if (!reading_find(l->probe, "gfx_clock_mhz") && (s = look_text(l, "pp_dpm_sclk")))
+	add_mode(l, "compute_partition", "current_compute_partition");
+	add_mode(l, "memory_partition", "current_memory_partition");
+	if (!reading_find(l->probe, "gfx_clock_mhz") && (s = look_text(l, "pp_dpm_sclk"))) {
 		reading_add_int(l->probe, "gfx_clock_mhz", text_dpm_mhz(s));
-	look_ras(l);
+		if (!strchr(s, ':'))
+			look_bad(l, "pp_dpm_sclk", "no clocks in it");
+	}
+	look_ras_counts(l);
+	look_bad_pages(l);
+	look_ras_events(l);
 	probe_kfd(l, bdf);
 }
 
@@ -203,20 +252,17 @@ void probe_nvidia(struct look *l, const char *bdf) {
 
 	if (!s)
 		return;
-	_cleanup_(mo_freep) char *model = text_key(s, "Model"), *vbios = text_key(s, "Video BIOS");
-	l->probe->identity = text_key(s, "GPU UUID");
+	_cleanup_(mo_freep) char *model = text_key(s, "Model"), *vbios = text_key(s, "Video BIOS"), *uuid = text_key(s, "GPU UUID");
+	if (!model || !uuid)
+		look_bad(l, path, "no Model or no GPU UUID in it");
+	l->probe->identity = uuid ? text_clean(uuid, strlen(uuid), TEXT_LINE_MAX - 3) : NULL;
 	reading_add_text(l->probe, "model", model);
 	reading_add_text(l->probe, "vbios", vbios);
 }
 
 void probe_gpu(struct look *l, const char *bdf) {
-	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf);
-
-	if (!look_enter(l, path)) {
-		l->problems++;
-		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, bdf);
+	if (!look_device(l, PCI_DEVICES, bdf))
 		return;
-	}
 	int64_t vendor = look_int(l, "vendor"), device = look_int(l, "device");
 	if (vendor != MO_NONE && device != MO_NONE) {
 		_cleanup_(mo_freep) char *id = mo_printf("%04llx:%04llx", (long long)vendor, (long long)device);
@@ -224,20 +270,16 @@ void probe_gpu(struct look *l, const char *bdf) {
 	}
 	add_driver(l);
 	look_pcie(l);
-	if (vendor == PCI_VENDOR_AMD)
-		look_amd(l, bdf);
-	else if (vendor == PCI_VENDOR_NVIDIA)
-		probe_nvidia(l, bdf);
+	switch (vendor == PCI_VENDOR_AMD ? MAKER_AMD : vendor == PCI_VENDOR_NVIDIA ? MAKER_NVIDIA : vendor == MO_NONE ? maker_by_driver(l, bdf) : MAKER_OTHER) {
+	case MAKER_AMD: look_amd(l, bdf); break;
+	case MAKER_NVIDIA: probe_nvidia(l, bdf); break;
+	default: break;
+	}
 }
 
 void probe_sensors(struct look *l, const char *bdf) {
-	_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s", bdf);
-
-	if (!look_enter(l, path)) {
-		l->problems++;
-		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, bdf);
+	if (!look_device(l, PCI_DEVICES, bdf))
 		return;
-	}
 	look_metrics(l);
 	if (!reading_find(l->probe, "temp_junction_c"))
 		look_hwmon(l);

@@ -17,12 +17,20 @@
 
 static void add_count(struct look *l, const char *key, const char *path) {
 	const char *s = look_root(l, path);
-	reading_add_int(l->probe, key, s ? text_list_count(s) : MO_NONE);
+	int64_t n = s ? text_list_count(s) : MO_NONE;
+
+	if (s && n <= 0)
+		look_bad(l, path, "it is no list of CPUs");
+	else
+		reading_add_int(l->probe, key, n);
 }
 
 static void add_chosen(struct look *l, const char *key, const char *path) {
 	const char *s = look_root(l, path);
 	_cleanup_(mo_freep) char *word = s ? text_chosen(s) : NULL;
+
+	if (s && !word)
+		look_bad(l, path, "nothing is chosen in it");
 	reading_add_text(l->probe, key, word);
 }
 
@@ -36,8 +44,7 @@ char *governors(struct look *l) {
 		if (!mo_starts_with(cpus.items[i], "cpu") || cpus.items[i][3] < '0' || cpus.items[i][3] > '9')
 			continue;
 		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/cpu/%s/cpufreq/scaling_governor", cpus.items[i]);
-		const char *s = look_root(l, path);
-		_cleanup_(mo_freep) char *name = s ? text_line(s) : NULL;
+		_cleanup_(mo_freep) char *name = look_root_line(l, path);
 		size_t k = 0;
 		while (name && k < n && !mo_streq(kinds[k].name, name))
 			k++;
@@ -70,13 +77,12 @@ static void look_cpus(struct look *l) {
 	reading_add_text(l->probe, "governor", governor);
 	int64_t smt = look_root_int(l, "sys/devices/system/cpu/smt/active");
 	reading_add_text(l->probe, "smt", smt == MO_NONE ? NULL : smt ? "on" : "off");
-	if ((s = look_root(l, "proc/loadavg")))
-		reading_add(l->probe, "load1", text_leading(s));
+	reading_add(l->probe, "load1", look_root_leading(l, "proc/loadavg"));
 	reading_add_int(l->probe, "numa_balancing", look_root_int(l, "proc/sys/kernel/numa_balancing"));
 	reading_add_int(l->probe, "swappiness", look_root_int(l, "proc/sys/vm/swappiness"));
 	add_chosen(l, "thp", "sys/kernel/mm/transparent_hugepage/enabled");
 	if ((s = look_root(l, "proc/cmdline"))) {
-		_cleanup_(mo_freep) char *line = text_line(s);
+		_cleanup_(mo_freep) char *line = text_cmdline(s);
 		_cleanup_(mo_freep) char *iommu = line ? text_option(line, "iommu") : NULL;
 		reading_add_text(l->probe, "cmdline", line);
 		reading_add_text(l->probe, "iommu", iommu ? iommu : "default");
@@ -101,7 +107,7 @@ static double free_of(const char *meminfo, const char *node) {
 static void look_memory(struct look *l) {
 	struct look_names nodes = look_list(l, true, "sys/devices/system/node");
 	const char *s = look_root(l, "proc/meminfo");
-	int64_t total = s ? text_key_int(s, "MemTotal") : MO_NONE;
+	int64_t total = s ? look_key(l, "proc/meminfo", s, "MemTotal") : MO_NONE;
 	double least = MO_NONE_F;
 
 	reading_add(l->probe, "mem_total_bytes", total == MO_NONE ? MO_NONE_F : (double)total * KB);
@@ -113,6 +119,8 @@ static void look_memory(struct look *l) {
 		if (!(s = look_root(l, path)) || text_key_int(s, total_key) == 0)       /* a node without memory has none to lose */
 			continue;
 		double v = free_of(s, nodes.items[i] + 4);
+		if (v == MO_NONE_F)
+			look_bad(l, path, "no free memory in it");
 		reading_add(l->probe, key, v);
 		least = v != MO_NONE_F && (least == MO_NONE_F || v < least) ? v : least;
 	}
@@ -127,6 +135,8 @@ static void look_limits(struct look *l, int64_t pid) {
 
 	if (!s)
 		return;
+	if (text_limit(s, "Max open files") == MO_NONE_F)
+		look_bad(l, path, "no limits in it");
 	reading_add(l->probe, "memlock_bytes", text_limit(s, "Max locked memory"));
 	reading_add(l->probe, "nofile", text_limit(s, "Max open files"));
 	reading_add(l->probe, "nproc", text_limit(s, "Max processes"));
@@ -138,6 +148,8 @@ static void look_shm(struct look *l) {
 
 	if (*l->root) {
 		s = look_root(l, "proc/mounts");
+		if (s && !strstr(s, " / ") && !strstr(s, " /proc "))
+			look_bad(l, "proc/mounts", "no mounts in it");
 		reading_add_int(l->probe, "shm_bytes", s ? text_mount_size(s, "/dev/shm") : MO_NONE);
 	} else if (statvfs("/dev/shm", &v) == 0) {
 		reading_add(l->probe, "shm_bytes", (double)v.f_blocks * (double)v.f_frsize);
@@ -175,7 +187,7 @@ static void look_clock(struct look *l) {
 
 static void look_edac(struct look *l) {
 	struct look_names names = look_list(l, true, "sys/devices/system/edac/mc");
-	int64_t ue = MO_NONE, ce = MO_NONE;
+	int64_t ue = MO_NONE, ce = MO_NONE, problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		if (!mo_starts_with(names.items[i], "mc"))
@@ -186,6 +198,8 @@ static void look_edac(struct look *l) {
 		ce = c == MO_NONE ? ce : (ce == MO_NONE ? 0 : ce) + c;
 	}
 	look_names_done(&names);
+	if (l->problems > problems)                                    /* a smaller sum would look like a counter that began anew */
+		return;
 	reading_add_int(l->probe, "edac_ue", ue);
 	reading_add_int(l->probe, "edac_ce", ce);
 }
@@ -198,18 +212,20 @@ static bool renderable(struct look *l, int64_t minor) {
 	return fd >= 0;
 }
 
-/* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes all open. */
+/* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes all open. Nothing is said where a node cannot be understood: it may be a GPU. */
 static void count_kfd(struct look *l) {
 	static const char top[] = "sys/class/kfd/kfd/topology/nodes";
 	struct look_names names = look_list(l, true, top);
-	int64_t n = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE;
+	int64_t n = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE, problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/properties", top, names.items[i]);
 		const char *s = look_root(l, path);
-		if (!s || text_key_int(s, "simd_count") <= 0)
+		if (!s || look_key(l, path, s, "simd_count") <= 0)
 			continue;
-		int64_t domain = text_key_int(s, "domain"), location = text_key_int(s, "location_id"), minor = text_key_int(s, "drm_render_minor");
+		int64_t domain = text_key_int(s, "domain"), location = look_key(l, path, s, "location_id"), minor = look_key(l, path, s, "drm_render_minor");
+		if (location == MO_NONE || minor == MO_NONE)
+			continue;
 		int64_t gpu = (domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
 		n += gpu != last;
 		last = gpu;
@@ -218,7 +234,7 @@ static void count_kfd(struct look *l) {
 		closed++;
 		last_closed = gpu;
 	}
-	if (names.n) {
+	if (names.n && l->problems == problems) {
 		reading_add_int(l->probe, "gpus_kfd", n);
 		reading_add_int(l->probe, "gpus_renderable", n - closed);
 	}
@@ -232,7 +248,7 @@ static void look_gpus(struct look *l) {
 	struct look_names gpus = { 0 };
 
 	for (size_t i = 0; i < names.n; i++) {
-		if (!pci_is_gpu(l, names.items[i]))
+		if (pci_gpu(l, names.items[i]) == MAKER_OTHER)
 			continue;
 		n++;
 		mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
@@ -243,7 +259,7 @@ static void look_gpus(struct look *l) {
 	asked += look_root_int(l, "sys/class/kfd/kfd/topology/generation_id") != MO_NONE;
 	for (size_t i = 0; i < gpus.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s/gpu_metrics", gpus.items[i]);
-		asked += look_root(l, path) != NULL;
+		asked += look_touch(l, path);
 	}
 	if (asked)
 		reading_add(l->probe, "driver_canary_ms", (double)(mo_clock_mono_ns() - began) / 1e6);

@@ -16,9 +16,10 @@
 #define LINK_XGMI 11
 #define ENVIRON_BYTES_MAX (2 * 1024 * 1024)
 #define FOREIGN_SHOWN 8
+#define COMM_BYTES_MAX 64
 
-struct kfd_node { int64_t node, gpu_id; char bdf[16]; };
-struct kfd_nodes { struct kfd_node *items; size_t n; };
+struct kfd_node { int64_t node; char bdf[16]; };       /* bdf "": its properties cannot be understood; it may be a GPU */
+struct kfd_nodes { struct kfd_node *items; size_t n, unknown; bool partitions; };
 
 /* All GPU nodes. The low bits of location_id are the partition, not a function of PCI: partitions of one GPU are one address. */
 static struct kfd_nodes read_nodes(struct look *l) {
@@ -26,18 +27,21 @@ static struct kfd_nodes read_nodes(struct look *l) {
 	struct look_names names = look_list(l, true, NODES);
 
 	for (size_t i = 0; i < names.n; i++) {
-		int64_t number;
-		_cleanup_(mo_freep) char *properties = mo_printf("%s/%s/properties", NODES, names.items[i]), *id = mo_printf("%s/%s/gpu_id", NODES, names.items[i]);
+		int64_t number, problems = l->problems;
+		_cleanup_(mo_freep) char *properties = mo_printf("%s/%s/properties", NODES, names.items[i]);
 		const char *s = look_root(l, properties);
-		if (!s || mo_parse_i64(names.items[i], 0, INT32_MAX, &number) < 0 || text_key_int(s, "simd_count") <= 0)
-			continue;
-		int64_t location = text_key_int(s, "location_id"), domain = text_key_int(s, "domain");
-		if (location == MO_NONE)
+		int64_t simds = s ? look_key(l, properties, s, "simd_count") : MO_NONE, location = simds > 0 ? look_key(l, properties, s, "location_id") : MO_NONE;
+		bool unknown = l->problems > problems;
+		if (mo_parse_i64(names.items[i], 0, INT32_MAX, &number) < 0 || (!unknown && simds <= 0))
 			continue;
 		struct kfd_node *n = MO_GROW(nodes.items, nodes.n);
-		n->node = number;
+		*n = (struct kfd_node){ .node = number };
+		nodes.unknown += unknown;
+		if (unknown)
+			continue;
+		int64_t domain = text_key_int(s, "domain");
 		snprintf(n->bdf, sizeof(n->bdf), "%04x:%02x:%02x.0", domain == MO_NONE ? 0 : (unsigned)domain & 0xffff, (unsigned)(location >> 8) & 0xff, (unsigned)(location >> 3) & 0x1f);
-		n->gpu_id = look_root_int(l, id);
+		nodes.partitions |= nodes.n > 1 && mo_streq(n[-1].bdf, n->bdf);
 	}
 	look_names_done(&names);
 	return nodes;
@@ -50,23 +54,29 @@ static const struct kfd_node *node_of(const struct kfd_nodes *nodes, int64_t num
 	return NULL;
 }
 
-/* Other GPUs that this one reaches over XGMI. */
+/* Other GPUs that this one reaches over XGMI. A node that cannot be understood but has such a link is a GPU; which one matters only where GPUs are partitioned. */
 static int64_t count_links(struct look *l, const struct kfd_nodes *nodes, const struct kfd_node *own) {
 	_cleanup_(mo_freep) char *path = mo_printf("%s/%lld/io_links", NODES, (long long)own->node);
 	struct look_names names = look_list(l, true, path);
-	int64_t n = names.n ? 0 : MO_NONE;
+	int64_t n = names.n ? 0 : MO_NONE, problems = l->problems;
+	bool unknown = false;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *file = mo_printf("%s/%s/properties", path, names.items[i]);
 		const char *s = look_root(l, file);
-		if (!s || text_key_int(s, "type") != LINK_XGMI)
+		if (!s || look_key(l, file, s, "type") != LINK_XGMI)
 			continue;
-		const struct kfd_node *to = node_of(nodes, text_key_int(s, "node_to"));
-		bool first_partition = to && (to == nodes->items || !mo_streq(to[-1].bdf, to->bdf));
-		n += to && first_partition && !mo_streq(to->bdf, own->bdf);
+		const struct kfd_node *to = node_of(nodes, look_key(l, file, s, "node_to"));
+		bool first_partition = to && (to == nodes->items || !*to->bdf || !mo_streq(to[-1].bdf, to->bdf));
+		n += first_partition && !mo_streq(to->bdf, own->bdf);
+		unknown |= to && !*to->bdf && nodes->partitions;
 	}
 	look_names_done(&names);
-	return n;
+	if (unknown) {
+		l->problems++;
+		probe_problem(l->probe, "%s: a GPU that it names cannot be understood (see moe-probe host)", path);
+	}
+	return l->problems > problems ? MO_NONE : n;
 }
 
 static bool has_variable(const struct mo_buf *environment, const char *name) {
@@ -83,11 +93,11 @@ static int64_t held_bytes(struct look *l, const char *pid, const struct kfd_node
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < nodes->n; i++) {
-		if (!mo_streq(nodes->items[i].bdf, bdf) || nodes->items[i].gpu_id == MO_NONE)
-			continue;
-		_cleanup_(mo_freep) char *path = mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)nodes->items[i].gpu_id);
-		int64_t v = look_root_int(l, path);
-		sum += v == MO_NONE ? 0 : v;
+		_cleanup_(mo_freep) char *id = mo_streq(nodes->items[i].bdf, bdf) ? mo_printf("%s/%lld/gpu_id", NODES, (long long)nodes->items[i].node) : NULL;
+		int64_t gpu = id ? look_root_int(l, id) : MO_NONE;
+		_cleanup_(mo_freep) char *path = gpu == MO_NONE ? NULL : mo_printf(PROCESSES "/%s/vram_%lld", pid, (long long)gpu);
+		int64_t v = path ? look_root_int(l, path) : MO_NONE;
+		sum += v == MO_NONE ? 0 : MO_MIN(v, INT64_MAX / 4096);
 	}
 	return sum;
 }
@@ -106,7 +116,7 @@ static int is_ours(struct look *l, const char *pid) {
 
 static void look_processes(struct look *l, const struct kfd_nodes *nodes, const char *bdf) {
 	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
-	int64_t foreign = 0, hidden = 0, bytes = 0;
+	int64_t foreign = 0, hidden = 0, bytes = 0, problems = l->problems;
 
 	if (faccessat(l->top, PROCESSES, F_OK, 0) < 0)
 		return;
@@ -120,8 +130,10 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 		if (ours)
 			continue;
 		_cleanup_(mo_freep) char *path = mo_printf("proc/%s/comm", pid);
-		const char *s = look_root(l, path);
-		_cleanup_(mo_freep) char *comm = s ? text_line(s) : NULL;
+		_cleanup_(mo_buf_done) struct mo_buf name = { 0 };             /* a process calls itself what it likes */
+		bool there = mo_read_file_at(l->top, path, COMM_BYTES_MAX, &name) == 0 && name.len;
+		_cleanup_(mo_freep) char *comm = there ? text_clean(name.data, name.len - (name.data[name.len - 1] == '\n'), COMM_BYTES_MAX) : NULL;
+		l->files++;
 		if (foreign++ < FOREIGN_SHOWN)
 			mo_buf_printf(&shown, "%s%s %s", shown.len ? ", " : "", pid, comm ? comm : "(ended)");
 		bytes += held;
@@ -129,7 +141,7 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 	if (hidden)
 		probe_problem(l->probe, "environ of %lld processes that hold the GPU: Permission denied", (long long)hidden);
 	look_names_done(&pids);
-	if (hidden)
+	if (hidden || l->problems > problems)
 		return;
 	reading_add_int(l->probe, "foreign_pids", foreign);
 	reading_add_int(l->probe, "foreign_vram_bytes", bytes);
@@ -137,14 +149,19 @@ static void look_processes(struct look *l, const struct kfd_nodes *nodes, const 
 }
 
 void probe_kfd(struct look *l, const char *bdf) {
+	l->others = true;                                              /* of all GPUs: the host's probe names those that cannot be understood */
 	struct kfd_nodes nodes = read_nodes(l);
+	const struct kfd_node *own = NULL;
 
-	for (size_t i = 0; i < nodes.n; i++) {
-		if (!mo_streq(nodes.items[i].bdf, bdf))
-			continue;
-		reading_add_int(l->probe, "xgmi_links", count_links(l, &nodes, &nodes.items[i]));
+	l->others = false;
+	for (size_t i = 0; i < nodes.n && !own; i++)
+		own = mo_streq(nodes.items[i].bdf, bdf) ? &nodes.items[i] : NULL;
+	if (own) {
+		reading_add_int(l->probe, "xgmi_links", count_links(l, &nodes, own));
 		look_processes(l, &nodes, bdf);
-		break;
+	} else if (nodes.unknown) {
+		l->problems++;
+		probe_problem(l->probe, NODES ": %zu cannot be understood, and this GPU is none of the others (see moe-probe host)", nodes.unknown);
 	}
 	free(nodes.items);
 }

@@ -32,18 +32,35 @@ static int read_device(int fd, struct klog *k) {
 	return 0;
 }
 
+/* Lines of text, none longer than a record: a file that was overwritten with something else would say that nothing happened. */
+static bool is_log(const struct mo_buf *b) {
+	size_t run = 0;
+
+	for (size_t i = 0; i < b->len; i++) {
+		run = b->data[i] == '\n' ? 0 : run + 1;
+		if (run > RECORD_BYTES_MAX || ((unsigned char)b->data[i] < ' ' && !strchr("\t\n\r\033", b->data[i])) || !b->data[i])
+			return false;
+	}
+	return b->len > 0;
+}
+
 static int read_file(struct look *l, struct klog *k) {
 	static const char *const paths[] = { "dev/kmsg", "var/log/kmsg" };
+	const char *path = paths[0];
 	int r = -ENOENT;
 
 	for (size_t i = 0; i < ELEMENTSOF(paths) && r == -ENOENT; i++) {
+		path = paths[i];
 		mo_buf_reset(&l->text);
-		r = mo_read_file_at(l->top, paths[i], LOG_BYTES_MAX, &l->text);
+		r = mo_read_file_at(l->top, path, LOG_BYTES_MAX, &l->text);
 	}
 	l->files++;
-	if (r == 0)
-		klog_feed_text(k, l->text.data ? l->text.data : "", l->text.len);
-	return r;
+	if (r < 0)
+		return r;
+	klog_feed_text(k, l->text.data ? l->text.data : "", l->text.len);
+	if (!is_log(&l->text))
+		look_bad(l, path, "a part of it is no log of a kernel");
+	return 0;
 }
 
 /* Numbers begin anew at each boot: a log whose newest record is older than `since` is another boot's, and all of it is new. */
@@ -65,7 +82,8 @@ static int read_log(struct look *l, const struct klog_rules *rules, int64_t sinc
 	if (r == -ENOENT && *l->root)                                  /* a recorded machine without its log */
 		return 0;
 	if (r < 0) {
-		probe_problem(l->probe, "kernel log: %s", strerror(-r));
+		l->problems++;
+		probe_problem(l->probe, "kernel log (dev/kmsg): %s", strerror(-r));
 		return 0;
 	}
 	*ret = TAKE_PTR(k);

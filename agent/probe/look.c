@@ -12,6 +12,7 @@
 #include "lib/base/fd.h"
 
 #define NAMES_MAX 4096
+#define SHOWN_BYTES 40                         /* of what a file says that is not understood */
 
 int look_open(const char *root, struct probe *probe, struct look *ret) {
 	*ret = (struct look){ .root = root, .dir = -1, .probe = probe };
@@ -31,9 +32,32 @@ bool look_enter(struct look *l, const char *path) {
 	return l->dir >= 0;
 }
 
+bool look_device(struct look *l, const char *dir, const char *name) {
+	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", dir, name);
+
+	if (look_enter(l, path))
+		return true;
+	l->problems++;
+	probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, name);
+	return false;
+}
+
 /* Files that other versions of a driver do not have, and values that this device does not give. */
 static bool means_absent(int r) {
 	return r == -ENOENT || r == -ENOTDIR || r == -EOPNOTSUPP || r == -ENODATA;
+}
+
+static void problem(struct look *l, const char *path, const char *what) {
+	l->problems++;
+	if (!l->others)
+		probe_problem(l->probe, "%s: %s", path, what);
+}
+
+void look_bad(struct look *l, const char *path, const char *what) {
+	_cleanup_(mo_freep) char *shown = l->text.len ? text_clean(l->text.data, l->text.len, SHOWN_BYTES) : NULL;
+	_cleanup_(mo_freep) char *whole = shown ? mo_printf("%s: '%s'", what, shown) : mo_strdup("it is empty");
+
+	problem(l, path, whole);
 }
 
 static const struct mo_buf *read_at(struct look *l, int dir, const char *path, size_t max) {
@@ -41,40 +65,80 @@ static const struct mo_buf *read_at(struct look *l, int dir, const char *path, s
 	int r = dir < 0 ? -ENOENT : mo_read_file_at(dir, path, max, &l->text);
 	l->files += r != -ENOENT;
 	if (r < 0) {
-		if (!means_absent(r)) {
-			l->problems++;
-			probe_problem(l->probe, "%s: %s", path, strerror(-r));
-		}
+		if (!means_absent(r))
+			problem(l, path, strerror(-r));
 		return NULL;
 	}
 	mo_buf_add(&l->text, "", 0);
 	return &l->text;
 }
 
-static const char *as_text(const struct mo_buf *b) {
-	return b ? b->data ? b->data : "" : NULL;
+static const char *text_at(struct look *l, int dir, const char *path) {
+	const struct mo_buf *b = read_at(l, dir, path, LOOK_FILE_MAX);
+
+	if (!b || (b->len && text_is_text(b->data, b->len)))
+		return b ? b->data : NULL;
+	look_bad(l, path, "it is no text");
+	return NULL;
 }
 
-const char *look_text(struct look *l, const char *path) {
-	return as_text(read_at(l, l->dir, path, LOOK_FILE_MAX));
+const char *look_text(struct look *l, const char *path) { return text_at(l, l->dir, path); }
+
+const char *look_root(struct look *l, const char *path) { return text_at(l, l->top, path); }
+
+const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max) { return read_at(l, l->dir, path, max); }
+
+bool look_touch(struct look *l, const char *path) {
+	bool before = l->others;
+
+	l->others = true;
+	bool there = read_at(l, l->top, path, LOOK_FILE_MAX) != NULL;
+	l->others = before;
+	return there;
 }
 
-const char *look_root(struct look *l, const char *path) {
-	return as_text(read_at(l, l->top, path, LOOK_FILE_MAX));
+static int64_t int_of(struct look *l, const char *path, const char *s) {
+	int64_t v = s ? text_int(s) : MO_NONE;
+
+	if (!s || v >= 0 || text_no_value(s))
+		return v;
+	look_bad(l, path, "it is no number");
+	return MO_NONE;
 }
 
-const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max) {
-	return read_at(l, l->dir, path, max);
+int64_t look_int(struct look *l, const char *path) { return int_of(l, path, look_text(l, path)); }
+
+int64_t look_root_int(struct look *l, const char *path) { return int_of(l, path, look_root(l, path)); }
+
+static char *line_of(const char *s) {
+	_cleanup_(mo_freep) char *line = s ? text_line(s) : NULL;
+	return line ? text_clean(line, strlen(line), TEXT_LINE_MAX) : NULL;
 }
 
-int64_t look_int(struct look *l, const char *path) {
-	const char *s = look_text(l, path);
-	return s ? text_int(s) : MO_NONE;
+char *look_line(struct look *l, const char *path) { return line_of(look_text(l, path)); }
+
+char *look_root_line(struct look *l, const char *path) { return line_of(look_root(l, path)); }
+
+static double leading_of(struct look *l, const char *path, const char *s) {
+	double v = s ? text_leading(s) : MO_NONE_F;
+
+	if (s && v == MO_NONE_F && !text_no_value(s))
+		look_bad(l, path, "it is no number");
+	return v;
 }
 
-int64_t look_root_int(struct look *l, const char *path) {
-	const char *s = look_root(l, path);
-	return s ? text_int(s) : MO_NONE;
+double look_leading(struct look *l, const char *path) { return leading_of(l, path, look_text(l, path)); }
+
+double look_root_leading(struct look *l, const char *path) { return leading_of(l, path, look_root(l, path)); }
+
+int64_t look_key(struct look *l, const char *path, const char *text, const char *key) {
+	int64_t v = text_key_int(text, key);
+	_cleanup_(mo_freep) char *what = v < 0 ? mo_printf("no number behind %s", key) : NULL;
+
+	if (v >= 0)
+		return v;
+	look_bad(l, path, what);
+	return MO_NONE;
 }
 
 void look_add_int(struct look *l, const char *key, const char *path) {
@@ -82,8 +146,7 @@ void look_add_int(struct look *l, const char *key, const char *path) {
 }
 
 void look_add_text(struct look *l, const char *key, const char *path) {
-	const char *s = look_text(l, path);
-	_cleanup_(mo_freep) char *line = s ? text_line(s) : NULL;
+	_cleanup_(mo_freep) char *line = look_line(l, path);
 	reading_add_text(l->probe, key, line);
 }
 

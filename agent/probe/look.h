@@ -1,6 +1,7 @@
 /* Reading for a probe: files below the root, each opened and read once with a size limit, counted. What is not there (another driver version, another vendor) is silently no
- * reading; what is there and cannot be read (EBUSY, EINVAL, EIO while a GPU resets) is named in the probe's `problem` and the rest goes on. A read may hang for as long as the
- * driver does: the caller has a deadline for the whole process. */
+ * reading; what is there and cannot be read (EBUSY, EINVAL, EIO while a GPU resets), or says nothing that such a file can say, is named in the probe's `problem` with its first bytes,
+ * gives no reading, and the rest goes on: garbage is never taken for a value, least of all for 0. A read may hang for as long as the driver does: the caller has a deadline for the
+ * whole process. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
@@ -14,18 +15,32 @@ struct look {
 	struct probe *probe;
 	struct mo_buf text;      /* of the file read last */
 	int64_t files;           /* opened */
-	int64_t problems;        /* files that could not be read */
+	int64_t problems;        /* files that could not be read, or were not understood, those of others too */
+	bool others;             /* what is read now belongs to another device: its own probe tells what is wrong with it */
 };
 int look_open(const char *root, struct probe *probe, struct look *ret);    /* negative errno: the root is no directory */
 void look_done(struct look *l);
 bool look_enter(struct look *l, const char *path);                        /* path from the root becomes `dir`; false when there is none */
+bool look_device(struct look *l, const char *dir, const char *name);      /* the same for dir/name, which must be there: that it is not is a problem */
 
-/* Text of a file, NULL when it is missing or unreadable; valid until the next call. look_*: below `dir`; the others: from the root, without a leading slash. */
+/* It is there, and is named in `problem` as not to be understood: what is missing, and how it begins. For the file that was read last. */
+void look_bad(struct look *l, const char *path, const char *what);
+
+/* Text of a file, NULL when it is missing, unreadable or no text (other bytes than printable UTF-8); valid until the next call. look_*: below `dir`; look_root*: from the root, without a
+ * leading slash. */
 const char *look_text(struct look *l, const char *path);
 const char *look_root(struct look *l, const char *path);
 const struct mo_buf *look_bytes(struct look *l, const char *path, size_t max);
+bool look_touch(struct look *l, const char *path);                       /* from the root: it could be read, whatever it says, and nothing is told of it */
+/* One value and nothing else: a number from 0 on, a line. MO_NONE, NULL: none, for the reasons above or because the file says so (all bits set, "N/A"; an empty line). */
 int64_t look_int(struct look *l, const char *path);
 int64_t look_root_int(struct look *l, const char *path);
+char *look_line(struct look *l, const char *path);                       /* caller frees, as the next one */
+char *look_root_line(struct look *l, const char *path);
+double look_leading(struct look *l, const char *path);                   /* "32.0 GT/s PCIe" */
+double look_root_leading(struct look *l, const char *path);
+/* Number behind `key` in the text of `path` that was read last; a number must be there. */
+int64_t look_key(struct look *l, const char *path, const char *text, const char *key);
 /* A file that is one value becomes a reading. */
 void look_add_int(struct look *l, const char *key, const char *path);
 void look_add_text(struct look *l, const char *key, const char *path);
@@ -52,4 +67,5 @@ int probe_checks(struct mo_buf *ret, struct mo_error *err);                 /* n
 /* Facts that several areas tell. */
 char *driver_version(struct look *l, const char *module);                  /* of a kernel module; caller frees, NULL unknown */
 char *governors(struct look *l);                                           /* "performance", or "performance, 3 powersave"; caller frees, NULL without cpufreq */
-bool pci_is_gpu(struct look *l, const char *bdf);                          /* an AMD or NVIDIA GPU by vendor and class; the VGA of a BMC is none */
+enum maker { MAKER_OTHER, MAKER_AMD, MAKER_NVIDIA };
+enum maker pci_gpu(struct look *l, const char *bdf);                       /* whose GPU it is, by vendor and class, or by its driver where these cannot be understood; the VGA of a BMC is other */

@@ -19,12 +19,16 @@ static const struct counter counters[] = {
 	{ "rnr_nak_retry", { "hw_counters/rnr_nak_retry_err", "hw_counters/rnr_naks_rcvd", "hw_counters/req_rx_rnr_retry_err" } },
 };
 
+/* "4: ACTIVE" */
 static void add_state(struct look *l, const char *key, const char *port, const char *file) {
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/%s", port, file);
-	const char *s = look_text(l, path);
-	_cleanup_(mo_freep) char *state = s ? text_state(s) : NULL;
+	_cleanup_(mo_freep) char *line = look_line(l, path);
+	_cleanup_(mo_freep) char *state = line && line[strspn(line, "0123456789")] == ':' ? text_state(line) : NULL;
 
-	reading_add_text(l->probe, key, state);
+	if (line && (!state || *line == ':'))
+		look_bad(l, path, "it is no state");
+	else
+		reading_add_text(l->probe, key, state);
 }
 
 static void add_counter(struct look *l, const char *port, const struct counter *c) {
@@ -38,29 +42,43 @@ static void add_counter(struct look *l, const char *port, const struct counter *
 	}
 }
 
-/* GIDs that another network segment can answer to: RoCE v2 with an address, neither an empty slot nor link-local. */
+/* 1: a GID that another network segment can answer to, RoCE v2 with an address; 0: an empty slot, a link-local one, another type; -1: not understood. */
+static int usable_gid(struct look *l, const char *port, const char *slot) {
+	_cleanup_(mo_freep) char *gid = mo_printf("ports/%s/gids/%s", port, slot), *type = mo_printf("ports/%s/gid_attrs/types/%s", port, slot);
+	int64_t problems = l->problems;
+	_cleanup_(mo_freep) char *address = look_line(l, gid);
+
+	if (address && (address[strspn(address, "0123456789abcdefABCDEF:")] || !strchr(address, ':')))
+		look_bad(l, gid, "it is no address");
+	if (!address || l->problems > problems)
+		return l->problems > problems ? -1 : 0;
+	if (!address[strspn(address, "0:")] || mo_starts_with(address, "fe80:"))
+		return 0;
+	_cleanup_(mo_freep) char *word = look_line(l, type);
+	if (word && !mo_streq(word, "RoCE v2") && !mo_streq(word, "IB/RoCE v1") && !mo_streq(word, "RoCE v1"))
+		look_bad(l, type, "it is no type of an address");
+	return l->problems > problems ? -1 : mo_streq(word, "RoCE v2");
+}
+
+/* Nothing is said where one slot cannot be understood: it may be the one that counts. */
 static void count_gids(struct look *l, const char *port) {
 	_cleanup_(mo_freep) char *path = mo_printf("ports/%s/gids", port);
 	struct look_names slots = look_list(l, false, path);
-	int64_t n = 0;
+	int64_t n = 0, unknown = 0;
 
 	for (size_t i = 0; i < slots.n; i++) {
-		_cleanup_(mo_freep) char *gid = mo_printf("%s/%s", path, slots.items[i]), *type = mo_printf("ports/%s/gid_attrs/types/%s", port, slots.items[i]);
-		const char *s = look_text(l, gid);
-		if (!s || !s[strspn(s, "0:\n")] || mo_starts_with(s, "fe80:"))
-			continue;
-		_cleanup_(mo_freep) char *word = (s = look_text(l, type)) ? text_line(s) : NULL;
-		n += mo_streq(word, "RoCE v2");
+		int usable = usable_gid(l, port, slots.items[i]);
+		n += usable > 0;
+		unknown += usable < 0;
 	}
-	if (slots.n)
+	if (slots.n && (n || !unknown))
 		reading_add_int(l->probe, "gid_rocev2", n);
 	look_names_done(&slots);
 }
 
 static double rate_of(struct look *l, const char *nic, const char *port) {
 	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s/ports/%s/rate", nic, port);
-	const char *s = look_root(l, path);
-	return s ? text_leading(s) : MO_NONE_F;
+	return look_root_leading(l, path);
 }
 
 /* vendor:device of a card's PCI function, NULL unknown; caller frees. */
@@ -77,11 +95,13 @@ static void look_rates(struct look *l, const char *nic, const char *port) {
 	double own = rate_of(l, nic, port), best = own;
 
 	reading_add_text(l->probe, "device_id", kind);
+	l->others = true;
 	for (size_t i = 0; kind && i < all.n; i++) {
 		_cleanup_(mo_freep) char *other = mo_streq(all.items[i], nic) ? NULL : kind_of(l, all.items[i]);
 		if (other && mo_streq(kind, other))
 			best = MO_MAX(best, rate_of(l, all.items[i], port));
 	}
+	l->others = false;
 	look_names_done(&all);
 	reading_add(l->probe, "rate_gbps", own);
 	reading_add(l->probe, "rate_expected_gbps", best);
@@ -102,21 +122,16 @@ static void look_netdev(struct look *l) {
 }
 
 void probe_nic(struct look *l, const char *name) {
-	_cleanup_(mo_freep) char *path = mo_printf("sys/class/infiniband/%s", name);
-
-	if (!look_enter(l, path)) {
-		l->problems++;
-		probe_problem(l->probe, "%s: " PROBE_NO_DEVICE, name);
+	if (!look_device(l, "sys/class/infiniband", name))
 		return;
-	}
-	const char *s = look_text(l, "node_guid");
-	l->probe->identity = s ? text_line(s) : NULL;
+	l->probe->identity = look_line(l, "node_guid");
 	struct look_names ports = look_list(l, false, "ports");
 	if (ports.n) {
 		const char *port = ports.items[0];
 		add_state(l, "state", port, "state");
 		add_state(l, "phys_state", port, "phys_state");
-		add_state(l, "link_layer", port, "link_layer");
+		_cleanup_(mo_freep) char *layer = mo_printf("ports/%s/link_layer", port);
+		look_add_text(l, "link_layer", layer);
 		look_rates(l, name, port);
 		for (size_t i = 0; i < ELEMENTSOF(counters); i++)
 			add_counter(l, port, &counters[i]);

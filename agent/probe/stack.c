@@ -53,10 +53,16 @@ static void items_tell(struct items *t, struct probe *p) {
 }
 
 static void add_line(struct look *l, struct items *t, const char *key, const char *path) {
-	const char *s = look_root(l, path);
-	_cleanup_(mo_freep) char *line = s ? text_line(s) : NULL;
+	_cleanup_(mo_freep) char *line = look_root_line(l, path);
 
 	item_add(t, key, line);
+}
+
+static void add_number(struct look *l, struct items *t, const char *key, const char *path) {
+	int64_t v = look_root_int(l, path);
+	_cleanup_(mo_freep) char *text = v == MO_NONE ? NULL : mo_printf("%lld", (long long)v);
+
+	item_add(t, key, text);
 }
 
 static void add_module(struct look *l, struct items *t, const char *module) {
@@ -65,22 +71,11 @@ static void add_module(struct look *l, struct items *t, const char *module) {
 	item_add(t, module, version);
 }
 
-/* Without what names this one machine: where its kernel and root file system lie. */
 static void add_cmdline(struct look *l, struct items *t) {
-	static const char *const own[] = { "BOOT_IMAGE=", "root=", "initrd=", "BOOTIF=", "ip=", "resume=", "hostname=", "rd.luks.", "crashkernel=" };
 	const char *s = look_root(l, "proc/cmdline");
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *line = s ? text_cmdline(s) : NULL;
 
-	for (const char *p = s ? s + strspn(s, " \n") : ""; *p; p += strspn(p, " \n")) {
-		size_t n = strcspn(p, " \n");
-		bool skip = false;
-		for (size_t i = 0; i < ELEMENTSOF(own); i++)
-			skip = skip || mo_starts_with(p, own[i]);
-		if (!skip)
-			mo_buf_printf(&b, "%s%.*s", b.len ? " " : "", (int)n, p);
-		p += n;
-	}
-	item_add(t, "cmdline", b.data);
+	item_add(t, "cmdline", line);
 }
 
 /* "12" -> 12, in place. */
@@ -98,14 +93,18 @@ static void add_settings(struct look *l, struct items *t) {
 	const char *s;
 
 	item_add(t, "governor", governor);
-	add_line(l, t, "numa_balancing", "proc/sys/kernel/numa_balancing");
+	add_number(l, t, "numa_balancing", "proc/sys/kernel/numa_balancing");
 	if ((s = look_root(l, "sys/kernel/mm/transparent_hugepage/enabled"))) {
 		_cleanup_(mo_freep) char *thp = text_chosen(s);
+		if (!thp)
+			look_bad(l, "sys/kernel/mm/transparent_hugepage/enabled", "nothing is chosen in it");
 		item_add(t, "thp", thp);
 	}
 	if ((s = look_root(l, "etc/os-release"))) {
 		_cleanup_(mo_freep) char *name = text_option(s, "ID"), *version = text_option(s, "VERSION_ID");
 		_cleanup_(mo_freep) char *both = mo_printf("%s %s", name ? unquoted(name) : "", version ? unquoted(version) : "");
+		if (!name)
+			look_bad(l, "etc/os-release", "no ID in it");
 		item_add(t, "os", name ? both : NULL);
 	}
 }
@@ -126,6 +125,8 @@ static void add_gpu(struct look *l, struct items *t, const char *bdf) {
 	look_names_done(&files);
 	if ((s = look_root(l, information))) {
 		_cleanup_(mo_freep) char *bios = text_key(s, "Video BIOS"), *gsp = text_key(s, "GPU Firmware");
+		if (!bios && !gsp)
+			look_bad(l, information, "no versions in it");
 		item_add(t, "vbios", bios);
 		item_add(t, "gpu_fw.gsp", gsp);
 	}
@@ -144,7 +145,7 @@ static void add_nic(struct look *l, struct items *t, const char *nic) {
 	struct look_names nets = look_list(l, false, "device/net");
 	if (nets.n) {
 		_cleanup_(mo_freep) char *mtu = mo_printf("%s/device/net/%s/mtu", path, nets.items[0]);
-		add_line(l, t, "mtu", mtu);
+		add_number(l, t, "mtu", mtu);
 	}
 	look_names_done(&nets);
 }
@@ -162,7 +163,7 @@ void probe_stack(struct look *l) {
 	add_cmdline(l, &t);
 	add_settings(l, &t);
 	for (size_t i = 0; i < devices.n; i++)
-		if (pci_is_gpu(l, devices.items[i]))
+		if (pci_gpu(l, devices.items[i]) != MAKER_OTHER)
 			add_gpu(l, &t, devices.items[i]);
 	for (size_t i = 0; i < nics.n; i++)
 		add_nic(l, &t, nics.items[i]);

@@ -154,6 +154,27 @@ def a_bad_gpu_metrics_is_named_and_the_rest_is_judged():
 
 
 @suite.test
+def garbage_is_named_and_never_a_value():
+    """Files of two GPUs and a card that say nothing sensible: each is a named finding of its device, never a cordon; what else these devices say is judged; the others stay without findings."""
+    with Machine("mi300x", ["ras_ue=4"]) as n:
+        nic = n.machine.nics[2]
+        for path in ("{gpu3}/vendor", "{gpu4}/vendor", "{gpu4}/ras/gpu_vram_bad_pages", "{gpu3}/ras/umc_err_count", "{gpu3}/current_compute_partition", "{ib2}/ports/1/state"):
+            n.machine.write(path, b"\xff\xfe\x1b[31m\0garbage\n")
+        n.machine.remove("{gpu3}/current_link_width")
+        os.mkdir(n.machine.where("{gpu3}/current_link_width"))
+        for i, words in ((3, ("vendor: it is no text: '??", "umc_err_count", "current_compute_partition", "current_link_width: Is a directory")), (4, ("vendor", "gpu_vram_bad_pages"))):
+            text = n.find("gpu.read", n.machine.gpus[i].bdf, "warn", deadline=45)["text"]
+            need(all(w in text for w in words) and text.isprintable(), text)
+        n.find("nic.read", os.path.basename(nic.ib), "warn", deadline=45)
+        n.find("host.read", "host", "warn", deadline=45)
+        g3, g4 = n.machine.gpus[3].bdf, n.machine.gpus[4].bdf
+        n.find("gpu.ras_ue", g4, "crit")
+        equal({f for f in found(n.results()) if f[2] == "crit"}, {("gpu.ras_ue", g4, "crit")}, "critical findings")
+        equal({f for f in found(n.results()) if f[0] not in ("gpu.ras_ue", "stack.read")}, {("gpu.read", g3, "warn"), ("gpu.read", g4, "warn"), ("nic.read", os.path.basename(nic.ib), "warn"), ("host.read", "host", "warn"), ("gpu.poison", g4, "warn")},
+              "findings; how often the stack was read is a matter of time")
+
+
+@suite.test
 def the_kernel_log_is_judged_and_stays_judged():
     with Machine("mi300x", ["klog"]) as n:
         r = n.find("klog.ras-fatal", "host", "crit")

@@ -1,10 +1,12 @@
 """moe-probe on made machines (tests/fixtures/machine.py), on recorded ones (../shared, when it is there), on this machine, and on devices that cannot be read."""
+import ctypes
 import functools
 import json
 import math
 import os
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -272,6 +274,147 @@ def everything_broken(m):
         need(len(text) < 65537 or "File too large" in problem, "a file of 70000 bytes is no problem: %s" % problem)
 
 
+class Opened:
+    """Files below a directory that are opened while it is entered: inotify, so that no list has to be kept."""
+    OPEN, ISDIR = 0x20, 0x40000000
+
+    def __init__(self, top):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.fd, self.dirs, self.top = self.libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), {}, top
+        need(self.fd >= 0, "inotify_init1: %s" % os.strerror(ctypes.get_errno()))
+        for dir, _, _ in os.walk(top):
+            wd = self.libc.inotify_add_watch(self.fd, os.fsencode(dir), self.OPEN)
+            need(wd >= 0, "inotify_add_watch %s: %s" % (dir, os.strerror(ctypes.get_errno())))
+            self.dirs[wd] = dir
+
+    def __enter__(self):
+        self.files = set()
+        return self
+
+    def __exit__(self, *exc):
+        while True:
+            try:
+                data = os.read(self.fd, 65536)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(data):
+                wd, mask, _, n = struct.unpack_from("iIII", data, at)
+                name = data[at + 16:at + 16 + n].rstrip(b"\0").decode()
+                need(wd >= 0, "events were lost")
+                if name and not mask & self.ISDIR:
+                    self.files.add(os.path.relpath(os.path.join(self.dirs[wd], name), self.top))
+                at += 16 + n
+
+    def close(self):
+        os.close(self.fd)
+
+
+# what a file may turn into -> what it then holds; None = a directory
+BROKEN = {"garbage": b"\xff\xfe\0garbage\n\n:::\x80", "empty": b"", "a directory": None, "digits": b"7" * 1000000, "control": b"\x01\x1b[2J\x07\r\x02", "words": b"what is this\n"}
+# readings that a broken file may take away although they are there without the file: sums over several files, and what tells two things from one
+TOGETHER = (("_err_count", "ras_"), ("/edac/", "edac_"), ("topology/nodes/", "xgmi_links"), ("topology/nodes/", "gpus_"), ("/vendor", "gpus_pci"), ("/class", "gpus_pci"), ("/gids/", "gid_rocev2"),
+            ("/gid_attrs/", "gid_rocev2"), ("/gpu_id", "foreign"), ("/vram_", "foreign"))
+# texts that may be any: what is told is what is in the file
+ANY_TEXT = re.compile(r"vbios_version|fw_ver$|fw_version/|/version$|osrelease|/node_guid|xgmi_hive_id|power_dpm_force|operstate|bios_version|product_name|scaling_governor|link_layer|hwmon\d+/(name|temp\d+_label)|"
+                      r"dev/kmsg|srcversion|proc/cmdline")
+# without a form of their own: a process writes there what it likes; of device nodes only whether they open counts
+NO_FORM = re.compile(r"proc/\d+/(environ|comm)$|dev/dri/")
+TIMES = {"files", "read_ms", "driver_canary_ms"}
+
+
+def areas_of(m):
+    nics = [os.path.basename(d.ib) for d in m.nics]
+    return [("gpu", g.bdf) for g in m.gpus] + [("gpu", "--sensors", m.gpus[0].bdf)] + [("nic", n) for n in nics] + [("host",), ("stack",), ("klog",)]
+
+
+def owner(m, file):
+    """The device whose own the file is; None: of the node."""
+    for d in m.gpus + m.nics:
+        if file.startswith(d.path + "/"):
+            return d.bdf if d in m.gpus else os.path.basename(d.ib)
+    for i, g in enumerate(m.gpus):
+        if file.startswith("sys/class/kfd/kfd/topology/nodes/%d/" % m.kfd_nodes[i] if m.kfd_nodes else "\0"):
+            return g.bdf
+    return None
+
+
+def put(full, content):
+    if os.path.isdir(full):
+        os.rmdir(full)
+    elif os.path.lexists(full):
+        os.unlink(full)
+    if content is None:
+        os.mkdir(full)
+    elif content is not ...:
+        with open(full, "wb") as f:
+            f.write(content)
+
+
+def told(m, area):
+    got, problem, whole = probe(m.root, *area)
+    texts = [problem or "", whole["identity"] or ""] + [v for v in got.values() if isinstance(v, str)]
+    need(all(t.isprintable() for t in texts), "%s: not cleaned: %s" % (area, texts))
+    need(all(len(t.encode()) <= 1003 for t in texts[1:]) and len(problem or "") < 4096, "%s: unbounded" % (area,))
+    return {k: v for k, v in got.items() if k not in TIMES}, problem
+
+
+def changed(a, b):
+    return {k for k in set(a) | set(b) if a.get(k) != b.get(k)}
+
+
+def broken_one_at_a_time(kind, **kw):
+    with tempfile.TemporaryDirectory() as top:
+        m = machine.make(kind, top, cores=2, **kw)
+        opened, users, before = Opened(top), {}, {}
+        for area in areas_of(m):
+            with opened:
+                before[area] = told(m, area)
+            for f in opened.files:
+                users.setdefault(f, []).append(area)
+        opened.close()
+        users = {f: areas for f, areas in users.items() if not NO_FORM.match(f)}
+        need(len(users) > 25, "only %d files are read" % len(users))
+        wrong = []
+        for file in sorted(users):
+            full = os.path.join(top, file)
+            with open(full, "rb") as f:
+                good = f.read()
+            put(full, ...)
+            without = {area: changed(before[area][0], told(m, area)[0]) for area in users[file]}
+            for name, content in BROKEN.items():
+                put(full, content)
+                for area in users[file]:
+                    readings, problem = told(m, area)
+                    other = changed(before[area][0], readings)
+                    where = "%s as %s, %s" % (file, name, " ".join(area))
+                    together = {k for k in other if any(part in file and k.startswith(prefix) for part, prefix in TOGETHER)}
+                    if area[0] in ("gpu", "nic") and owner(m, file) not in (None, area[-1]):
+                        if other or problem != before[area][1]:
+                            wrong.append("%s: of another device: %s %s" % (where, other, problem))
+                    elif problem is None and other and not (name == "empty" and file.endswith("/gpu_vram_bad_pages")) and not (name in ("words", "digits") and ANY_TEXT.search(file)):
+                        wrong.append("%s: taken for a value: %s" % (where, {k: readings.get(k) for k in other}))
+                    elif problem is not None and os.path.basename(file) not in problem and "see moe-probe host" not in problem:
+                        wrong.append("%s: not named: %s" % (where, problem))
+                    elif problem is not None and other - without[area] - together:
+                        wrong.append("%s: the rest is not read: %s" % (where, sorted(other - without[area] - together)))
+                    elif name in ("garbage", "control", "a directory") and problem is None and area != ("host",) and without[area]:
+                        wrong.append("%s: not a problem" % where)
+            put(full, good)
+        need(not wrong, "%d of %d files:\n%s" % (len(wrong), len(users), "\n".join(wrong)))
+
+
+@suite.test
+def each_file_broken_in_each_way():
+    """Each file that is read, one at a time, as garbage, as nothing, as a directory, as a megabyte of digits, as control bytes, as words: it is named and gives no reading, all else is read."""
+    broken_one_at_a_time("mi355x", gpus=2, faults=["foreign=1", "ras_ue=1", "klog=0"])
+
+
+@suite.test
+def each_file_of_an_nvidia_gpu_broken_in_each_way():
+    broken_one_at_a_time("h200-vm")
+
+
 @made("mi300x")
 def a_hanging_read_ends_with_the_process(m):
     """A FIFO that nobody writes to hangs an open as a wedged driver hangs a read: the probe of this GPU hangs, that of another does not, and it can be killed."""
@@ -384,6 +527,30 @@ def fingerprint(m):
     has(got, kernel="6.8.0-60-generic", amdgpu="6.16.13", rocm="7.1.0-1", os="ubuntu 22.04", vbios="113-M3000100-102 (7), 113-M3000100-101 (1)", cmdline="ro pci=realloc=off iommu=pt",
         governor="performance", bios="F1.0", **{"nic_fw.mlx5": "28.39.3004", "gpu_fw.mec": "0x000000b1"})
     need(all(isinstance(v, str) for v in got.values()), "items that are no texts: %s" % got)
+
+
+@made("mi300x")
+def the_command_line_keeps_its_secrets(m):
+    m.write("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=8d2f ro token=s3cret systemd.setenv=PASSWORD=s3cret ds=nocloud-net;s=http://me:s3cret@10.0.0.1/ iommu=pt amdgpu.ras_enable=1 rd.luks.name=s3cret")
+    has(probe(m.root, "host")[0], cmdline="ro iommu=pt amdgpu.ras_enable=1", iommu="pt")
+    has(probe(m.root, "stack")[0], cmdline="ro iommu=pt amdgpu.ras_enable=1")
+    for area in ("host", "stack"):
+        need("s3cret" not in json.dumps(probe(m.root, area)[2]), "a secret is told by " + area)
+
+
+@made("mi300x")
+def texts_are_bounded_and_clean(m):
+    m.write("{gpu0}/vbios_version", "x" * 5000)
+    m.write("{gpu0}/performance", "")
+    m.write("{gpu0}/power_dpm_force_performance_level", b"auto\x1b[31m\n")
+    got, problem, _ = gpu(m, 0)
+    equal(got["vbios"], "x" * 256 + "...", "a long text")
+    equal(problem, "power_dpm_force_performance_level: it is no text: 'auto?[31m?'", "problem")
+    need("performance_level" not in got, "control bytes are a value")
+    apply_long = "ras/" + "b" * 200 + "_err_count"
+    m.write("{gpu0}/" + apply_long, "ue: 3\nce: 0")
+    got = gpu(m, 0)[0]
+    equal((got["ras_ue"], [k for k in got if len(k) > 128]), (3, []), "names of readings are bounded")
 
 
 # ---- this machine, options, cost
