@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "agent/core/health.h"
 #include "agent/manager.h"
+#include "agent/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -25,6 +26,7 @@ struct run { struct watch *w; struct helper *helper; int area; char *object, *ch
 struct watch {
 	struct manager *m;
 	struct health *core;             /* NULL until the checks are known */
+	char *checks_text;               /* which checks those are: part of the fingerprint */
 	bool broken;                     /* the checks cannot be read: nothing is looked at, and that is told */
 	struct helper *checks;
 	struct run **runs; size_t n_runs;
@@ -233,11 +235,21 @@ static void disable(struct watch *w) {
 	}
 }
 
+static void tell_settings(struct watch *w) {
+	struct stack_item *items = NULL;
+	size_t n = 0;
+	settings_items(w->m, w->checks_text, w->core, &items, &n);
+	health_settings(w->core, items, n, mo_clock_boot_us());
+	mo_vec_clear(&stack_item_desc, (void **)&items, &n);
+}
+
 static void open_core(struct watch *w, const struct health_checks *checks) {
 	const struct agent_config *c = w->m->config;
 	const struct health_intervals intervals = {.sensors_us = c->probe_sensors_us, .device_us = c->probe_device_us, .host_us = c->probe_host_us, .klog_us = c->probe_klog_us};
 	int64_t now = mo_clock_boot_us();
 	health_free(w->core);
+	free(w->checks_text);
+	w->checks_text = settings_checks(checks);
 	w->core = health_new(checks, w->m->boot_id, &intervals, mo_clock_wall_us() / 1000000);
 	health_wall(w->core, mo_clock_wall_us() - now);
 	load(w);
@@ -321,6 +333,7 @@ void watch_devices(struct watch *w) {
 	bool here = !w->m->config->topology || fake_root(w);
 	health_devices(w->core, here ? &w->m->info : &nothing, w->m->config->expect_gpus, mo_clock_boot_us());
 	mo_desc_done(&nodeinfo_desc, &nothing);
+	tell_settings(w);
 	mo_timer_in(w->timer, 0);
 }
 
@@ -426,6 +439,7 @@ struct watch *watch_free(struct watch *w) {
 	free(w->runs);
 	mo_timer_free(w->timer);
 	health_free(w->core);
+	free(w->checks_text);
 	free(w->slots);
 	free(w);
 	return NULL;

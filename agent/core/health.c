@@ -48,6 +48,7 @@ struct health *health_free(struct health *h) {
 		mo_desc_done(&health_check_desc, &h->checks[i]);
 	mo_vec_clear(&health_counter_desc, (void **)&h->counters, &h->n_counters);
 	mo_desc_done(&node_health_desc, &h->told);
+	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
 	free(h->objects);
 	free(h->checks);
 	free(h->orders);

@@ -28,6 +28,8 @@ bool health_disable(struct health *h, const char *id);
 const struct health_check *health_check_at(const struct health *h, size_t i);  /* NULL behind the last */
 /* Objects to look at: real GPUs by address, cards that one of them is paired with, the host, its log, its stack. Again after each discovery. expect_gpus: 0 = what was seen. */
 void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now);
+/* What the agent itself adds to the fingerprint; told with the first look at the stack. */
+void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now);
 /* Slots that steps of ours use; n_steps: how many there are. Objects that become free get an epilog look at once. */
 void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t n_steps, int64_t now);
 

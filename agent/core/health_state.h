@@ -44,6 +44,7 @@ struct health {
 	size_t n_gpus, n_nics;         /* objects of these areas */
 	int64_t gpus_expected, gpus_seen;
 	size_t n_steps;
+	struct stack_item *settings; size_t n_settings;
 	struct order *orders; size_t n_orders;
 	struct health_counter *counters; size_t n_counters;
 	int64_t klog_seq;

@@ -68,6 +68,15 @@ static void add_stack(const struct health *h, struct node_health *n) {
 		mo_str_set(&item->key, r->key);
 		item->value = mo_strndup(r->text, 1000);
 	}
+	for (size_t i = 0; o && o->last.n_readings && i < h->n_settings && n->n_stack < MO_STACK_ITEMS_MAX; i++)
+		mo_desc_copy(&stack_item_desc, MO_ADD(n, stack, &stack_item_desc), &h->settings[i]);
+}
+
+void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now) {
+	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
+	for (size_t i = 0; i < n; i++)
+		mo_desc_copy(&stack_item_desc, MO_ADD(h, settings, &stack_item_desc), &items[i]);
+	health_settle(h, now);
 }
 
 /* A node without real GPUs has nothing that a failed attempt of a job would have to wait for. */

@@ -112,5 +112,54 @@ def what_gpus_and_cards_did_is_evidence_of_a_stall_and_of_a_failure():
         need("nic        mlx5_3: ACTIVE, 400 Gb/s, link went down 0" in shown, shown)
 
 
+class Unlike(Rig):
+    """Three nodes of one kind; the last has another agent.yaml, checks and environment profiles."""
+
+    def spawn(self, program, name, options, **env):
+        if name == "node-2":
+            data = os.path.join(self.dir, "data")
+            for sub, text in (("env/site.yaml", "env: 1\nlayer: profile\nvars: {SITE_ONLY: {value: 1, reason: here only}}\n"), ("health/site.yaml", SITE_CHECK)):
+                os.makedirs(os.path.dirname(os.path.join(data, sub)), exist_ok=True)
+                with open(os.path.join(data, sub), "w") as f:
+                    f.write(text)
+            options, env = dict(options, reserve_cores=1, health_disable="host.thp"), dict(env, MOE_DATA_DIR=data)
+        return super().spawn(program, name, options, **env)
+
+
+SITE_CHECK = """checks:
+  - id: host.site
+    what: this node is loaded
+    next: nothing
+    source: a test
+    area: host
+    when: [periodic]
+    reading: load1
+    warn_above: 1e9
+"""
+
+
+@suite.test
+def what_is_configured_differently_is_drift():
+    with Unlike(nodes=3, gpus_per_node=1, agent={"probe_host": "1s"}) as rig:
+        def keys():
+            groups = rig.json("nodes", "--drift")["groups"]
+            return {k["key"]: k for g in groups for k in g["keys"]} if groups and groups[0]["nodes"] == 3 else {}
+        wait_until(lambda: len(keys()) >= 4, 90, "fingerprints of all three")
+        seen = keys()
+        equal([seen["config.reserve_cores"][k] for k in ("value", "count")], [None, 2], "what most have")
+        equal(seen["config.reserve_cores"]["odd"], [{"value": "1", "count": 1, "nodes": ["node-2"]}], "who has another")
+        need(seen["health.off"]["odd"][0]["nodes"] == ["node-2"] and "host.thp" in seen["health.off"]["odd"][0]["value"], seen["health.off"])
+        for key in ("health.checks", "env.profiles"):
+            equal([seen[key]["count"], seen[key]["odd"][0]["nodes"]], [2, ["node-2"]], key)
+        need("agent" not in seen and "config.node" not in seen and "config.state_dir" not in seen, "what is equal, or a node's own, is no drift: %s" % list(seen))
+        stack = {s["key"]: s["value"] for s in rig.json("node", "node-0")["stack"]}
+        equal(stack["agent"], rig.json("node", "node-0")["version"], "the agent's version")
+        need("config.reserve_cores: 2 x none\n    1 x 1: node-2\n" in rig.run("nodes", "--drift").stdout, rig.run("nodes", "--drift").stdout)
+    with Made() as rig:
+        wait_until(lambda: rig.doc().get("stack"), 60, "a fingerprint")
+        stack = {s["key"]: s["value"] for s in rig.doc()["stack"]}
+        equal(stack.get("env.NCCL_IB_HCA"), ",".join("mlx5_%d:1" % i for i in range(8)), "the network of ranks on the whole node")
+
+
 if __name__ == "__main__":
     sys.exit(1 if suite.main() else 0)
