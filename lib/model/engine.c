@@ -19,7 +19,6 @@ static const struct mo_field line_rule_fields[] = {
 };
 const struct mo_desc line_rule_desc = MO_DESC(line_rule, line_rule_fields);
 
-static const struct mo_field ckpt_layout_fields[] = {
 static const struct mo_field ckpt_grid_fields[] = {
 	MO_F(ckpt_grid, files, MO_STR),
 	MO_F_ENUM(ckpt_grid, count, ckpt_count_names, .omit = true),
@@ -36,6 +35,7 @@ static const struct mo_field ckpt_need_fields[] = {
 };
 const struct mo_desc ckpt_need_desc = MO_DESC(ckpt_need, ckpt_need_fields);
 
+static const struct mo_field ckpt_layout_fields[] = {
 	MO_F(ckpt_layout, entry, MO_STR),
 	MO_F(ckpt_layout, subdir, MO_STR),
 	MO_F(ckpt_layout, tracker, MO_STR),

@@ -19,7 +19,6 @@ struct line_rule {
 	int64_t iteration_offset;/* added to the iteration of a sample; MO_NONE = 0; 1 for engines that call their first iteration 0 */
 	bool missing_loss_is_nan;/* Megatron leaves the field out when the loss is NaN */
 };
-/* Where checkpoints lie below checkpoint.dir and when one is complete. */
 /* Files that ranks or groups of ranks write: their names hold numbers, and every combination of them from 0 up to the largest must be there. */
 enum ckpt_count { COUNT_WORLD, COUNT_DIVIDES, _CKPT_COUNT_N };
 extern const char *const ckpt_count_names[_CKPT_COUNT_N];
@@ -40,6 +39,7 @@ struct ckpt_need {
 /* What a file must be by its name: torch (an archive or a stream of torch.save), pickle, json, safetensors, ocdbt (its manifest), data (anything but zeros). */
 enum ckpt_format { FORMAT_UNKNOWN = -1, FORMAT_TORCH, FORMAT_PICKLE, FORMAT_JSON, FORMAT_SAFETENSORS, FORMAT_OCDBT, FORMAT_DATA, _CKPT_FORMAT_N };
 extern const char *const ckpt_format_names[_CKPT_FORMAT_N];
+/* Where checkpoints lie below checkpoint.dir and when one is complete. */
 struct ckpt_layout {
 	char *entry;             /* PCRE2 on the entry's name with a group `iteration`, e.g. ^iter_(?<iteration>\d{7})$ */
 	char *subdir;            /* relative directory that holds the entries, NULL = checkpoint.dir itself */
