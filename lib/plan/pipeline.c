@@ -1,5 +1,5 @@
-/* Closed forms (see pipeline.h). Times in thirds of a micro-batch's work on a rank: F = B = W = 1. Sources: Narayanan et al. 2021 (1F1B, interleaved), Qi et al. 2023 (ZB1P), Qi et al. 2024
- * (ZBV, V-half, V-min), DeepSeek-V3 (DualPipe); agree with Primus' simulator wherever that does not get stuck. */
+/* Closed forms (see pipeline.h; idle times: idle.c). Sources: Narayanan et al. 2021 (1F1B, interleaved), Qi et al. 2023 (ZB1P), Qi et al. 2024 (ZBV, V-half, V-min), DeepSeek-V3 (DualPipe);
+ * agree with Primus' simulator wherever that does not get stuck. */
 #include "lib/plan/pipeline.h"
 
 #include <errno.h>
@@ -8,36 +8,11 @@
 #include "lib/model/layout.h"
 #include "lib/plan/plan.h"
 
-/* Idle time of a rank of a V schedule: what filling and draining the building block leave over. */
-static double idle_v_half(int64_t p)
-{
-	return p == 2 ? 0.5 : (3 * (double)p - (p % 2 ? 4 : 7)) / 2;
-}
-
-static double idle_v_min(int64_t p)
-{
-	return p == 2 ? 0.5 : (4 * (double)p - 6 + (p % 3 == 1)) / 2;
-}
-
 double plan_bubble(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches)
 {
-	double p = (double)pp, v = (double)MO_MAX(vpp, 1), m = (double)micro_batches, idle;
+	double idle = pipeline_idle(schedule, pp, vpp, micro_batches, 1, 1, 1);
 
-	if (pp <= 1)
-		return 0;
-	if (mo_streq(schedule, "zb1p"))
-		idle = p - 1;
-	else if (mo_streq(schedule, "zbv"))
-		idle = (p - 1) / 2;
-	else if (mo_streq(schedule, "v-half"))
-		idle = idle_v_half(pp);
-	else if (mo_streq(schedule, "v-min"))
-		idle = idle_v_min(pp);
-	else if (mo_streq(schedule, "dualpipe"))    /* (p/2-1)(F&B + B - 3W), B with its weight gradient */
-		idle = 2 * (p / 2 - 1);
-	else
-		idle = 3 * (p - 1) / v;
-	return idle / (3 * m + idle);
+	return idle / (3 * (double)micro_batches + idle);
 }
 
 bool pipeline_is_v(const char *schedule)

@@ -7,6 +7,8 @@
 /* Most micro-batches whose activations the stage holds at once, in units of all layers of the stage. schedule NULL: 1f1b, interleaved when vpp > 1. */
 double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t stage);
 bool pipeline_is_v(const char *schedule);   /* the first and the last chunk lie on rank 0 */
+/* Seconds that a rank is idle in a step when its layers take f forward, b backward and w for weight gradients (in b of schedules that do not split them off) per micro-batch. */
+double pipeline_idle(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, double f, double b, double w);
 /* Chunks that a rank of this schedule holds: 2 for those that fold the pipeline into a V, vpp for interleaved, else 1. */
 int64_t pipeline_chunks(const char *schedule, int64_t vpp);
 /* Layers [first, last) of a stage. layers: how many each stage has, NULL = evenly, what remains goes to the first stages. */

@@ -216,7 +216,7 @@ void time_of(const struct shape *s, struct plan *p)
 {
 	struct costs c;
 	struct pass slow = { 0 };
-	double n = (double)shape_micro_batches(s), mean = 0;
+	double n = (double)shape_micro_batches(s), mean = 0, forward = 0, wgrad = 0;
 	struct plan_time *t = &p->step_time_s;
 
 	costs_of(s, &c);
@@ -225,12 +225,16 @@ void time_of(const struct shape *s, struct plan *p)
 		struct pass whole = both(&stage);
 
 		mean += pass_total(&whole) / (double)s->pp;
+		forward += pass_total(&stage.forward) / (double)s->pp;
+		wgrad += MO_MIN(stage.wgrad, pass_total(&stage.backward)) / (double)s->pp;
 		if (pass_total(&whole) > pass_total(&slow))
 			slow = whole;
 	}
 	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1);
 
-	p->bubble = plan_bubble(s->schedule, s->pp, s->vpp, shape_micro_batches(s));
+	double idle = pipeline_idle(s->schedule, s->pp, s->vpp, shape_micro_batches(s), forward, mean - forward - wgrad, wgrad);
+
+	p->bubble = mean > 0 ? idle / (mean * n + idle) : 0;
 	t->compute = slow.compute * n;
 	t->a2a = slow.a2a * n;
 	t->tp = slow.tp * n;
