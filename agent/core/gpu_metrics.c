@@ -11,56 +11,43 @@
 
 struct place { enum gpu_metric metric; uint16_t offset; uint8_t width, count; };
 
-/* 1.1 to 1.3 (MI100, MI200) agree in what is read here */
+/* Fields that lie together in every version that has them; offsets from the first. 1.1 to 1.3 (MI100, MI200) agree in what is read here and are one group of their own. */
 static const struct place v1_3[] = {
 	{ GM_TEMP_HOTSPOT_C, 6, 2, 1 }, { GM_TEMP_MEM_C, 8, 2, 1 }, { GM_TEMP_VRSOC_C, 12, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 16, 2, 1 }, { GM_UMC_ACTIVITY_PCT, 18, 2, 1 },
 	{ GM_SOCKET_POWER_W, 22, 2, 1 }, { GM_ENERGY, 24, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 32, 8, 1 }, { GM_GFXCLK_MHZ, 54, 2, 1 }, { GM_SOCCLK_MHZ, 56, 2, 1 }, { GM_UCLK_MHZ, 58, 2, 1 },
 	{ GM_THROTTLE_STATUS, 68, 4, 1 }, { GM_PCIE_WIDTH, 74, 2, 1 }, { GM_PCIE_SPEED_DGTS, 76, 2, 1 },
 };
-static const struct place v1_4[] = {
-	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
-	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 24, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 32, 8, 1 }, { GM_THROTTLE_STATUS, 40, 4, 1 }, { GM_PCIE_WIDTH, 48, 2, 1 },
-	{ GM_PCIE_SPEED_DGTS, 50, 2, 1 }, { GM_XGMI_WIDTH, 52, 2, 1 }, { GM_XGMI_SPEED_GBPS, 54, 2, 1 }, { GM_PCIE_L0_RECOVERY, 80, 8, 1 }, { GM_PCIE_REPLAY, 88, 8, 1 },
-	{ GM_PCIE_REPLAY_ROLLOVER, 96, 8, 1 }, { GM_XGMI_READ_KB, 104, 8, 8 }, { GM_XGMI_WRITE_KB, 168, 8, 8 }, { GM_GFXCLK_MHZ, 240, 2, 8 }, { GM_SOCCLK_MHZ, 256, 2, 4 },
-	{ GM_UCLK_MHZ, 280, 2, 1 },
+static const struct place sensors[] = {
+	{ GM_TEMP_HOTSPOT_C, 0, 2, 1 }, { GM_TEMP_MEM_C, 2, 2, 1 }, { GM_TEMP_VRSOC_C, 4, 2, 1 }, { GM_SOCKET_POWER_W, 6, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 8, 2, 1 }, { GM_UMC_ACTIVITY_PCT, 10, 2, 1 },
 };
-static const struct place v1_5[] = {
-	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
-	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 88, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 96, 8, 1 }, { GM_THROTTLE_STATUS, 104, 4, 1 }, { GM_PCIE_WIDTH, 112, 2, 1 },
-	{ GM_PCIE_SPEED_DGTS, 114, 2, 1 }, { GM_XGMI_WIDTH, 116, 2, 1 }, { GM_XGMI_SPEED_GBPS, 118, 2, 1 }, { GM_PCIE_L0_RECOVERY, 144, 8, 1 }, { GM_PCIE_REPLAY, 152, 8, 1 },
-	{ GM_PCIE_REPLAY_ROLLOVER, 160, 8, 1 }, { GM_PCIE_NAK_SENT, 168, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 172, 4, 1 }, { GM_XGMI_READ_KB, 176, 8, 8 }, { GM_XGMI_WRITE_KB, 240, 8, 8 },
-	{ GM_GFXCLK_MHZ, 312, 2, 8 }, { GM_SOCCLK_MHZ, 328, 2, 4 }, { GM_UCLK_MHZ, 352, 2, 1 },
+static const struct place memory[] = { { GM_MEM_MAX_BANDWIDTH_GBPS, 0, 8, 1 } };
+static const struct place energy[] = { { GM_ENERGY, 0, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 8, 8, 1 } };
+static const struct place residency[] = { { GM_ACCUMULATION, 0, 4, 1 }, { GM_PROCHOT, 4, 4, 1 }, { GM_PPT, 8, 4, 1 }, { GM_SOCKET_THM, 12, 4, 1 }, { GM_VR_THM, 16, 4, 1 }, { GM_HBM_THM, 20, 4, 1 } };
+static const struct place throttle[] = { { GM_THROTTLE_STATUS, 0, 4, 1 } };
+static const struct place links[] = { { GM_PCIE_WIDTH, 0, 2, 1 }, { GM_PCIE_SPEED_DGTS, 2, 2, 1 }, { GM_XGMI_WIDTH, 4, 2, 1 }, { GM_XGMI_SPEED_GBPS, 6, 2, 1 } };
+static const struct place pcie[] = { { GM_PCIE_L0_RECOVERY, 0, 8, 1 }, { GM_PCIE_REPLAY, 8, 8, 1 }, { GM_PCIE_REPLAY_ROLLOVER, 16, 8, 1 } };
+static const struct place naks[] = { { GM_PCIE_NAK_SENT, 0, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 4, 4, 1 } };
+static const struct place xgmi[] = { { GM_XGMI_READ_KB, 0, 8, 8 }, { GM_XGMI_WRITE_KB, 64, 8, 8 } };
+static const struct place xgmi_status[] = { { GM_XGMI_LINK_STATUS, 0, 2, 8 } };
+static const struct place clocks[] = { { GM_GFXCLK_MHZ, 0, 2, 8 }, { GM_SOCCLK_MHZ, 16, 2, 4 }, { GM_UCLK_MHZ, 40, 2, 1 } };
+
+#define PARTS_MAX 10
+#define AT(at, group) { group, ELEMENTSOF(group), at }
+struct layout { uint8_t format, content; struct { const struct place *places; size_t n; uint16_t at; } parts[PARTS_MAX]; };
+static const struct layout layouts[] = {
+	{ 1, 1, { AT(0, v1_3) } },
+	{ 1, 2, { AT(0, v1_3) } },
+	{ 1, 3, { AT(0, v1_3) } },
+	{ 1, 4, { AT(4, sensors), AT(24, energy), AT(40, throttle), AT(48, links), AT(80, pcie), AT(104, xgmi), AT(240, clocks) } },
+	{ 1, 5, { AT(4, sensors), AT(88, energy), AT(104, throttle), AT(112, links), AT(144, pcie), AT(168, naks), AT(176, xgmi), AT(312, clocks) } },
+	{ 1, 6, { AT(4, sensors), AT(16, energy), AT(32, residency), AT(60, links), AT(96, pcie), AT(120, naks), AT(128, xgmi), AT(264, clocks) } },
+	{ 1, 7, { AT(4, sensors), AT(16, memory), AT(24, energy), AT(40, residency), AT(68, links), AT(104, pcie), AT(128, naks), AT(136, xgmi), AT(264, xgmi_status), AT(296, clocks) } },
+	/* differs only behind what is read here (the size of xcp_stats) */
+	{ 1, 8, { AT(4, sensors), AT(16, memory), AT(24, energy), AT(40, residency), AT(68, links), AT(104, pcie), AT(128, naks), AT(136, xgmi), AT(264, xgmi_status), AT(296, clocks) } },
 };
 /* 1.6 as kernels of autumn 2024 had it; later ones moved everything and kept the number, so its size tells */
+static const struct layout early_1_6 = { 1, 6, { AT(4, sensors), AT(88, energy), AT(104, residency), AT(128, throttle), AT(136, links), AT(168, pcie), AT(192, naks), AT(200, xgmi), AT(336, clocks) } };
 #define EARLY_1_6_BYTES 384
-static const struct place v1_6_early[] = {
-	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
-	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 88, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 96, 8, 1 }, { GM_ACCUMULATION, 104, 4, 1 }, { GM_PROCHOT, 108, 4, 1 }, { GM_PPT, 112, 4, 1 },
-	{ GM_SOCKET_THM, 116, 4, 1 }, { GM_VR_THM, 120, 4, 1 }, { GM_HBM_THM, 124, 4, 1 }, { GM_THROTTLE_STATUS, 128, 4, 1 }, { GM_PCIE_WIDTH, 136, 2, 1 }, { GM_PCIE_SPEED_DGTS, 138, 2, 1 },
-	{ GM_XGMI_WIDTH, 140, 2, 1 }, { GM_XGMI_SPEED_GBPS, 142, 2, 1 }, { GM_PCIE_L0_RECOVERY, 168, 8, 1 }, { GM_PCIE_REPLAY, 176, 8, 1 }, { GM_PCIE_REPLAY_ROLLOVER, 184, 8, 1 },
-	{ GM_PCIE_NAK_SENT, 192, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 196, 4, 1 }, { GM_XGMI_READ_KB, 200, 8, 8 }, { GM_XGMI_WRITE_KB, 264, 8, 8 }, { GM_GFXCLK_MHZ, 336, 2, 8 },
-	{ GM_SOCCLK_MHZ, 352, 2, 4 }, { GM_UCLK_MHZ, 376, 2, 1 },
-};
-static const struct place v1_6[] = {
-	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
-	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_ENERGY, 16, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 24, 8, 1 }, { GM_ACCUMULATION, 32, 4, 1 }, { GM_PROCHOT, 36, 4, 1 }, { GM_PPT, 40, 4, 1 },
-	{ GM_SOCKET_THM, 44, 4, 1 }, { GM_VR_THM, 48, 4, 1 }, { GM_HBM_THM, 52, 4, 1 }, { GM_PCIE_WIDTH, 60, 2, 1 }, { GM_PCIE_SPEED_DGTS, 62, 2, 1 }, { GM_XGMI_WIDTH, 64, 2, 1 },
-	{ GM_XGMI_SPEED_GBPS, 66, 2, 1 }, { GM_PCIE_L0_RECOVERY, 96, 8, 1 }, { GM_PCIE_REPLAY, 104, 8, 1 }, { GM_PCIE_REPLAY_ROLLOVER, 112, 8, 1 }, { GM_PCIE_NAK_SENT, 120, 4, 1 },
-	{ GM_PCIE_NAK_RECEIVED, 124, 4, 1 }, { GM_XGMI_READ_KB, 128, 8, 8 }, { GM_XGMI_WRITE_KB, 192, 8, 8 }, { GM_GFXCLK_MHZ, 264, 2, 8 }, { GM_SOCCLK_MHZ, 280, 2, 4 },
-	{ GM_UCLK_MHZ, 304, 2, 1 },
-};
-/* 1.8 differs only behind what is read here (the size of xcp_stats) */
-static const struct place v1_7[] = {
-	{ GM_TEMP_HOTSPOT_C, 4, 2, 1 }, { GM_TEMP_MEM_C, 6, 2, 1 }, { GM_TEMP_VRSOC_C, 8, 2, 1 }, { GM_SOCKET_POWER_W, 10, 2, 1 }, { GM_GFX_ACTIVITY_PCT, 12, 2, 1 },
-	{ GM_UMC_ACTIVITY_PCT, 14, 2, 1 }, { GM_MEM_MAX_BANDWIDTH_GBPS, 16, 8, 1 }, { GM_ENERGY, 24, 8, 1 }, { GM_SYSTEM_CLOCK_NS, 32, 8, 1 }, { GM_ACCUMULATION, 40, 4, 1 },
-	{ GM_PROCHOT, 44, 4, 1 }, { GM_PPT, 48, 4, 1 }, { GM_SOCKET_THM, 52, 4, 1 }, { GM_VR_THM, 56, 4, 1 }, { GM_HBM_THM, 60, 4, 1 }, { GM_PCIE_WIDTH, 68, 2, 1 },
-	{ GM_PCIE_SPEED_DGTS, 70, 2, 1 }, { GM_XGMI_WIDTH, 72, 2, 1 }, { GM_XGMI_SPEED_GBPS, 74, 2, 1 }, { GM_PCIE_L0_RECOVERY, 104, 8, 1 }, { GM_PCIE_REPLAY, 112, 8, 1 },
-	{ GM_PCIE_REPLAY_ROLLOVER, 120, 8, 1 }, { GM_PCIE_NAK_SENT, 128, 4, 1 }, { GM_PCIE_NAK_RECEIVED, 132, 4, 1 }, { GM_XGMI_READ_KB, 136, 8, 8 }, { GM_XGMI_WRITE_KB, 200, 8, 8 },
-	{ GM_XGMI_LINK_STATUS, 264, 2, 8 }, { GM_GFXCLK_MHZ, 296, 2, 8 }, { GM_SOCCLK_MHZ, 312, 2, 4 }, { GM_UCLK_MHZ, 336, 2, 1 },
-};
-static const struct layout { uint8_t format, content; const struct place *places; size_t n; } layouts[] = {
-	{ 1, 1, v1_3, ELEMENTSOF(v1_3) }, { 1, 2, v1_3, ELEMENTSOF(v1_3) }, { 1, 3, v1_3, ELEMENTSOF(v1_3) }, { 1, 4, v1_4, ELEMENTSOF(v1_4) }, { 1, 5, v1_5, ELEMENTSOF(v1_5) }, { 1, 6, v1_6, ELEMENTSOF(v1_6) }, { 1, 7, v1_7, ELEMENTSOF(v1_7) }, { 1, 8, v1_7, ELEMENTSOF(v1_7) },
-}, early_1_6 = { 1, 6, v1_6_early, ELEMENTSOF(v1_6_early) };
 
 /* version 1.9: metric of each attribute id; -1 = of no use here */
 static const int8_t attributes[] = {
@@ -90,11 +77,13 @@ static int64_t element(const uint8_t *p, size_t width, bool is_signed) {
 }
 
 static void read_places(const struct layout *l, const uint8_t *data, size_t n, struct gpu_metrics *ret) {
-	for (size_t i = 0; i < l->n; i++) {
-		const struct place *p = &l->places[i];
-		for (size_t k = 0; k < p->count && p->offset + (k + 1) * p->width <= n; k++)
-			ret->value[p->metric][k] = element(data + p->offset + k * p->width, p->width, false);
-	}
+	for (size_t part = 0; part < PARTS_MAX; part++)
+		for (size_t i = 0; i < l->parts[part].n; i++) {
+			const struct place *p = &l->parts[part].places[i];
+			size_t at = l->parts[part].at + p->offset;
+			for (size_t k = 0; k < p->count && at + (k + 1) * p->width <= n; k++)
+				ret->value[p->metric][k] = element(data + at + k * p->width, p->width, false);
+		}
 }
 
 /* encoding: instances in bits 0-9, id 10-19, type 20-23, unit 24-31; the values follow without padding. */
