@@ -63,8 +63,8 @@ SRC_moe-probe := $(wildcard agent/probe/*.c)
 ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
-ROOMS_moectl := loop recipe topo dcore acore plan wire model base
-LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lhwloc -lnuma -lm
+ROOMS_moectl := loop recipe dcore acore plan wire model base
+LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lm
 
 .PHONY: all
 all: check-packages $(PROGRAMS:%=$(BUILD)/%)

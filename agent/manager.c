@@ -13,9 +13,6 @@
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
-#define DISCOVER_OUT_MAX (16 * 1024 * 1024)
-#define REDISCOVER_US 60000000
-
 static void event_done(struct steps_event *e) {
 	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);
 	mo_desc_free(&note_desc, (void *)(uintptr_t)e->note);
@@ -174,7 +171,7 @@ static void on_deadline(void *arg) {
 }
 
 /* Steps first: what is left of dead ones is killed before the controller hears of this node. */
-static void start(struct manager *m) {
+void manager_start(struct manager *m) {
 	struct steps_event started = {.type = AE_STARTED};
 	if (m->started)
 		return;
@@ -188,59 +185,6 @@ static void start(struct manager *m) {
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
 	sd_notify(0, "READY=1");
-}
-
-static void discover(void *arg);
-
-static void on_discovered(void *arg, int status, const char *out, size_t n, const char *problem) {
-	struct manager *m = arg;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	m->discovery = NULL; /* frees itself */
-	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&nodeinfo_desc, out, n, false, &m->info, &err);
-	if (r < 0) {
-		mo_log(MO_ERR, MSG_DISCOVERY, NULL, "this machine could not be looked at: %s; it is reported without GPUs, another look follows in %d s", mo_error_text(&err, r), REDISCOVER_US / 1000000);
-		mo_timer_in(m->rediscover, REDISCOVER_US);
-	} else
-		mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus, m->info.n_numa, (long long)m->info.cpus, m->info.simulated ? " (simulated topology)" : "");
-	for (size_t i = 0; r == 0 && i < m->info.n_findings; i++)
-		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s", m->info.findings[i].object, m->info.findings[i].text);
-	if (m->started && r == 0) { /* the controller hears of the GPUs with a new hello */
-		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
-		manager_queue(m, &e);
-	}
-	start(m);
-	watch_devices(m->watch);
-}
-
-static void discover(void *arg) {
-	struct manager *m = arg;
-	const struct agent_config *c = m->config;
-	_cleanup_(mo_freep) char *gpus = mo_printf("%lld", (long long)c->gpus);
-	struct stat st;
-	char *argv[16] = {(char *)"moe-discover"};
-	size_t n = 1;
-	if (c->topology) {
-		argv[n++] = stat(c->topology, &st) == 0 && S_ISDIR(st.st_mode) ? (char *)"--root" : (char *)"--xml";
-		argv[n++] = c->topology;
-	}
-	if (c->gpus > 0) {
-		argv[n++] = (char *)"--fake-gpus";
-		argv[n++] = gpus;
-	}
-	if (c->only_fake_gpus)
-		argv[n++] = (char *)"--only-fake";
-	if (c->cpus) {
-		argv[n++] = (char *)"--cpus";
-		argv[n++] = c->cpus;
-	}
-	if (c->use_gpus) {
-		argv[n++] = (char *)"--gpus";
-		argv[n++] = c->use_gpus;
-	}
-	int r = helper_start(m->loop, m->discover_path, argv, c->discover_deadline_us, DISCOVER_OUT_MAX, on_discovered, m, &m->discovery);
-	_cleanup_(mo_freep) char *problem = r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
-	if (r < 0)
-		on_discovered(m, 0, "", 0, problem);
 }
 
 static int make_directories(struct manager *m, struct mo_error *err) {
@@ -274,7 +218,7 @@ static int find_helpers(struct manager *m, struct mo_error *err) {
 struct manager *manager_free(struct manager *m) {
 	if (!m)
 		return NULL;
-	helper_free(m->discovery);
+	discovery_free(m->discovery);
 	watch_free(m->watch);
 	scans_free(m);
 	logs_free(m->logs);
@@ -289,7 +233,6 @@ struct manager *manager_free(struct manager *m) {
 		event_done(&m->queue[i]);
 	free(m->queue);
 	mo_timer_free(m->deadline);
-	mo_timer_free(m->rediscover);
 	mo_turn_free(m->turn);
 	steps_free(m->core);
 	mo_desc_done(&nodeinfo_desc, &m->info);
@@ -325,7 +268,7 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 	m->cgroup_base = m->units ? NULL : cgroup_find_base(m->config, &cgroup_err);
 	if (!m->units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
-	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || mo_timer_new(m->loop, discover, m, &m->rediscover) < 0 || logs_new(m, &m->logs) < 0 || watch_new(m, &m->watch) < 0)
+	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 || watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
 	r = fence_open(m, err);
 	return r < 0 ? r : link_new(m, &m->link, err);
@@ -340,7 +283,7 @@ int manager_new(const struct agent_config *config, sd_event *loop, struct manage
 	int r = open_parts(m, err);
 	if (r < 0)
 		return r;
-	discover(m);
+	discovery_begin(m->discovery);
 	*ret = TAKE_PTR(m);
 	return 0;
 }

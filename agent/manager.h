@@ -1,7 +1,8 @@
 /* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the pure core (agent/core/steps.h) and carries out its effects in order.
  * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork, reserve or unit), sweep, link (controller), helper (children with a
- * deadline), scan (checkpoints), health (probes and checks), logs (queries, retention), fence. */
+ * deadline), discovery (this machine), scan (checkpoints), health (probes and checks), logs (queries, retention), fence. */
 #pragma once
+#include "agent/core/discovery.h"
 #include "agent/core/spool.h"
 #include "agent/core/steps.h"
 #include "agent/helper.h"
@@ -35,7 +36,7 @@ struct step_dir {
 	struct mo_timer *sweep_timer; int64_t sweep_step_us; bool sweeping;
 };
 
-struct logs; struct watch; struct scan; struct fence; struct link; struct unit_starter; struct reserve;
+struct logs; struct watch; struct scan; struct fence; struct discovery; struct link; struct unit_starter; struct reserve;
 struct manager {
 	const struct agent_config *config;
 	sd_event *loop;
@@ -55,7 +56,7 @@ struct manager {
 	struct scan **scans; size_t n_scans;
 	struct unit_starter *units;      /* NULL: without systemd */
 	struct reserve *reserve;         /* NULL: with systemd */
-	struct helper *discovery; struct mo_timer *rediscover;
+	struct discovery *discovery;
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
 	bool fence_told;                 /* that the fence cannot be saved */
@@ -70,6 +71,17 @@ void manager_queue(struct manager *m, struct steps_event *e);
 struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt);
 /* Decides on everything queued so far. From sources only when very much is queued (a long journal). */
 void manager_drain(struct manager *m);
+
+/* Once, when this machine was looked at: steps are adopted and the controller is told. */
+void manager_start(struct manager *m);
+
+/* discovery.c: fills manager.info, and again until it is complete. */
+int discovery_new(struct manager *m, struct discovery **ret);
+struct discovery *discovery_free(struct discovery *d);
+void discovery_begin(struct discovery *d);
+/* What it lacks and why, NULL nothing; *ret_nothing: nothing is known. */
+const char *discovery_lacks(const struct discovery *d, bool *ret_nothing);
+const struct left_outs *discovery_left_out(const struct discovery *d);      /* nothing before the first round ended */
 
 /* step_dir.c */
 char *step_dir_path(const struct manager *m, int64_t job, int64_t attempt);

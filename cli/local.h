@@ -13,6 +13,7 @@
 #include "cli/client.h"
 #include "lib/base/fd.h"
 #include "lib/base/proc.h"
+#include "lib/model/nodeinfo.h"
 
 #define LOCAL_NODES_MAX 64
 
@@ -51,5 +52,7 @@ void local_steps(const struct local *l, struct local_steps *ret);
 /* Kills every step's supervisor and ranks; returns how many processes of this cluster (daemons aside) are left after wait_ms. */
 size_t local_kill_steps(const struct local *l, int64_t wait_ms);
 
+/* local_look.c: what this machine, or the cluster's topology, has; ret initialised. is_root: the topology is a directory. */
+int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret, struct mo_error *err);
 int local_up(struct cli *cli, struct local *l, bool port_given);  /* local_up.c: exit status */
 int local_down(struct cli *cli, struct local *l);                 /* local_proc.c: exit status */

@@ -14,7 +14,6 @@
 #include "cli/value.h"
 #include "lib/base/clock.h"
 #include "lib/base/idset.h"
-#include "lib/topo/topo.h"
 
 #define UP_LIMIT_US (30 * 1000000LL)
 #define POLL_MS 20
@@ -52,11 +51,10 @@ static int look_at_machine(struct local *l, struct cores *cores, bool count_gpus
 {
 	struct stat st;
 	bool is_root = l->topology && stat(l->topology, &st) == 0 && S_ISDIR(st.st_mode);
-	const struct topo_options o = { .root = is_root ? l->topology : "", .xml = l->topology && !is_root ? l->topology : NULL, .only_fake = !count_gpus };
 	int64_t wanted = l->topology ? l->gpus_per_node : l->nodes * l->gpus_per_node;
 	_cleanup_(nodeinfo_done) struct nodeinfo info;
 	mo_desc_init(&nodeinfo_desc, &info);
-	int r = topo_discover(&o, &info, err);
+	int r = local_look(l, is_root, count_gpus, &info, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < info.n_numa && !l->topology; i++) {

@@ -53,6 +53,7 @@ struct health *health_free(struct health *h) {
 	free(h->checks);
 	free(h->orders);
 	free(h->boot_id);
+	free(h->discovery);
 	free(h);
 	return NULL;
 }
@@ -172,6 +173,17 @@ void health_devices(struct health *h, const struct nodeinfo *info, int64_t expec
 	health_settle(h, now);
 }
 
+void health_discovery(struct health *h, const char *why, bool nothing, int64_t now) {
+	struct object *host = health_object(h, PROBE_HOST, "host");
+
+	if (mo_streq(why, h->discovery) && nothing == h->nothing_known)
+		return;
+	mo_str_set(&h->discovery, why);
+	h->nothing_known = nothing;
+	if (host)
+		host->next = MO_MIN(host->next, now);
+}
+
 static bool object_busy(const struct object *o, const int64_t *slots, size_t n) {
 	for (size_t i = 0; i < o->n_slots; i++)
 		for (size_t k = 0; k < n; k++)
@@ -212,6 +224,8 @@ void health_busy(struct health *h, const int64_t *slots, size_t n_slots, size_t 
 
 /* ---- looks */
 
+static bool blocked(const struct object *o) { return o->stuck || o->held; }
+
 static bool program_may_run(const struct health *h, const struct verdict *v) {
 	return v->check->n_argv && health_applies(h, v->check) && !v->under_way && (h->n_steps == 0 || (v->check->when & WHEN_PERIODIC));
 }
@@ -230,7 +244,7 @@ static size_t under_way(const struct health *h, bool *ret_program) {
 	size_t n = 0;
 
 	for (size_t i = 0; i < h->n_objects; i++) {
-		n += h->objects[i]->under_way && !h->objects[i]->stuck;
+		n += h->objects[i]->under_way && !blocked(h->objects[i]);
 		for (size_t k = 0; k < h->objects[i]->n_verdicts; k++)
 			*ret_program |= h->objects[i]->verdicts[k].under_way;
 	}
@@ -238,7 +252,7 @@ static size_t under_way(const struct health *h, bool *ret_program) {
 }
 
 static int64_t object_due(const struct health *h, const struct object *o) {
-	return o->under_way || o->stuck ? INT64_MAX : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
+	return o->under_way || blocked(o) ? INT64_MAX : MO_MIN(o->next, o->area == PROBE_GPU ? o->next_sensors : INT64_MAX);
 }
 
 static void begin(struct object *o, int64_t now, struct health_look *ret) {
@@ -285,7 +299,7 @@ int64_t health_deadline(const struct health *h) {
 		const struct object *o = h->objects[i];
 		if (!full)
 			at = MO_MIN(at, object_due(h, o));
-		if (o->stuck)
+		if (blocked(o))
 			at = MO_MIN(at, o->stuck_told_at + interval_of(h, o));
 		for (size_t k = 0; !program && k < o->n_verdicts; k++)
 			at = MO_MIN(at, program_due(h, &o->verdicts[k]));
@@ -459,7 +473,7 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 	health_settle(h, now);
 }
 
-/* Only the check for what could not be read speaks of it: the others keep what they found. */
+/* Only the check for what could not be read speaks of it, and what needs no reading: the others keep what they found. */
 static void judge_failure(struct health *h, struct object *o, const char *why, int64_t now) {
 	struct probe p;
 
@@ -468,7 +482,7 @@ static void judge_failure(struct health *h, struct object *o, const char *why, i
 	p.problem = mo_strdup(why);
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
-		if (mo_streq(v->check->reading, "problem") && health_applies(h, v->check))
+		if ((mo_streq(v->check->reading, "problem") || mo_streq(v->check->reading, "discovery")) && health_applies(h, v->check))
 			judge(h, o, v, &p, now);
 		else if (!v->check->n_argv)
 			v->looked = true;
@@ -502,10 +516,33 @@ void health_unstuck(struct health *h, int area, const char *object, int64_t now)
 	o->next = MO_MAX(now, o->stuck_told_at + interval_of(h, o));
 }
 
+static bool in(const char *name, char *const *names, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		if (mo_streq(names[i], name))
+			return true;
+	return false;
+}
+
+void health_held(struct health *h, char *const *devices, size_t n, int64_t now) {
+	for (size_t i = 0; i < h->n_objects; i++) {
+		struct object *o = h->objects[i];
+		bool held = (o->area == PROBE_GPU || o->area == PROBE_NIC) && in(o->name, devices, n);
+		if (held == o->held)
+			continue;
+		o->held = held;
+		if (held) {
+			o->stuck_told_at = now;
+			judge_failure(h, o, "a process that reads it for the discovery is stuck in the kernel", now);
+		} else
+			o->next = MO_MIN(o->next, now);
+	}
+	health_settle(h, now);
+}
+
 void health_tick(struct health *h, int64_t now) {
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
-		if (!o->stuck || now < o->stuck_told_at + interval_of(h, o))
+		if (!blocked(o) || now < o->stuck_told_at + interval_of(h, o))
 			continue;
 		o->stuck_told_at = now;
 		judge_failure(h, o, "the process that reads it is stuck in the kernel", now);

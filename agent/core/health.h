@@ -28,6 +28,10 @@ bool health_disable(struct health *h, const char *id);
 const struct health_check *health_check_at(const struct health *h, size_t i);  /* NULL behind the last */
 /* Objects to look at: real GPUs by address, cards that one of them is paired with, the host, its log, its stack. Again after each discovery. expect_gpus: 0 = what was seen. */
 void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now);
+/* What the last discovery of this machine lacks, and why (NULL: nothing); nothing: nothing at all is known. The check of reading "discovery" judges it, at the next look at the host. */
+void health_discovery(struct health *h, const char *why, bool nothing, int64_t now);
+/* Devices (address, name) in which a process of the discovery is stuck: they are not looked at either. All of them. */
+void health_held(struct health *h, char *const *devices, size_t n, int64_t now);
 /* What the agent itself adds to the fingerprint; told with the first look at the stack. */
 void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now);
 /* Slots that steps of ours use; n_steps: how many there are. Objects that become free get an epilog look at once. */

@@ -226,6 +226,11 @@ static void look_text_value(const struct health_check *c, const struct probe *p,
 	found(f, c, c->otherwise, p, c->n_expect ? mo_printf("%s is %s%s", c->reading, text, b.data) : mo_strdup(text));
 }
 
+/* No probe reads it: it is what the agent knows of its own discovery. */
+static void look_discovery(const struct health *h, const struct health_check *c, const struct probe *p, struct finding *f) {
+	found(f, c, !h->discovery ? CHECK_OK : h->nothing_known ? CHECK_CRIT : c->otherwise, p, mo_strdup(h->discovery ? h->discovery : ""));
+}
+
 /* As a text, whatever it is; caller frees. NULL: it is not there. */
 static char *shown(const struct probe *p, const char *key) {
 	const struct reading *r = reading_find(p, key);
@@ -271,6 +276,10 @@ void rule_look(const struct health *h, const struct object *o, struct verdict *v
 	const struct health_check *c = v->check;
 
 	*f = (struct finding){ .state = -1 };
+	if (mo_streq(c->reading, "discovery")) {
+		look_discovery(h, c, p, f);
+		return;
+	}
 	switch (c->measure) {
 	case MEASURE_VALUE: look_value(c, p, f); break;
 	case MEASURE_SINCE_BOOT: look_since_boot(h, o, c, p, f); break;

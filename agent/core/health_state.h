@@ -25,7 +25,8 @@ struct object {
 	struct verdict *verdicts; size_t n_verdicts;
 	struct probe last;             /* full one; area as given, n_readings 0 before the first */
 	bool seen;                     /* answered, or failed to, since the agent started */
-	bool busy, epilog, stuck;
+	bool busy, epilog;
+	bool stuck, held;              /* a process hangs in it: of its probe, of the discovery */
 	bool under_way, sensors_only;
 	int64_t asked_at, full_at;     /* last look; last one that was full and has its answer */
 	int64_t next, next_sensors;
@@ -45,6 +46,7 @@ struct health {
 	int64_t gpus_expected, gpus_seen;
 	size_t n_steps;
 	struct stack_item *settings; size_t n_settings;
+	char *discovery; bool nothing_known;   /* as told by health_discovery() */
 	struct order *orders; size_t n_orders;
 	struct health_counter *counters; size_t n_counters;
 	int64_t klog_seq;

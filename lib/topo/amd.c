@@ -38,9 +38,10 @@ static void kfd_done(struct kfd *k) {
 static void read_node(struct finds *f, struct kfd_node *n) {
 	_cleanup_(mo_freep) char *props = mo_path(n->dir, "properties"), *gpu_id = mo_path(n->dir, "gpu_id"), *object = mo_printf("KFD node %lld", (long long)n->id);
 	bool ones;
-	int r = mo_read_file(props, FILE_MAX, &n->props);
-	int64_t id = file_int(gpu_id, MO_NONE);
+	int r = read_text(f, props, &n->props);
+	int64_t id = file_int(f, gpu_id, MO_NONE);
 
+	f->blind |= r == -ECANCELED;
 	/* Older dumps have no gpu_id file: a GPU is also what has compute units. */
 	n->gpu = id != MO_NONE ? id > 0 : props_int(n->props.data, "simd_count") > 0;
 	if (!n->gpu)
@@ -104,23 +105,23 @@ static void kfd_read(struct finds *f, struct kfd *k) {
 }
 
 /* properties of entry `nth` of a directory of the node; NULL unreadable. Borrowed until the next call. */
-static const char *entry(struct kfd *k, const struct kfd_node *n, const char *what, int64_t nth) {
+static const char *entry(const struct finds *f, struct kfd *k, const struct kfd_node *n, const char *what, int64_t nth) {
 	char path[512];
 
 	mo_buf_reset(&k->text);
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s/%lld/properties", n->dir, what, (long long)nth) >= sizeof(path))
 		return NULL;
-	return mo_read_file(path, FILE_MAX, &k->text) < 0 ? NULL : k->text.data;
+	return read_text(f, path, &k->text) < 0 ? NULL : k->text.data;
 }
 
-static int64_t kfd_vram(struct kfd *k, const struct kfd_node *n) {
+static int64_t kfd_vram(const struct finds *f, struct kfd *k, const struct kfd_node *n) {
 	_cleanup_(mo_freep) char *dir = mo_path(n->dir, "mem_banks");
 	size_t n_banks;
 	_cleanup_(mo_freep) int64_t *banks = dir_numbers(dir, &n_banks);
 	int64_t sum = 0;
 
 	for (size_t i = 0; i < n_banks; i++) {
-		const char *text = entry(k, n, "mem_banks", banks[i]);
+		const char *text = entry(f, k, n, "mem_banks", banks[i]);
 		int64_t heap = props_int(text, "heap_type"), bytes = props_int(text, "size_in_bytes");
 		if ((heap == 1 || heap == 2) && bytes > 0 && bytes < INT64_MAX - sum)
 			sum += bytes;
@@ -136,7 +137,7 @@ static int64_t kfd_nearest(const struct finds *f, struct kfd *k, const struct kf
 	int64_t best = MO_NONE, best_weight = INT64_MAX;
 
 	for (size_t i = 0; i < n_links; i++) {
-		const char *text = entry(k, n, "io_links", links[i]);
+		const char *text = entry(f, k, n, "io_links", links[i]);
 		int64_t to = props_int(text, "node_to"), weight = props_int(text, "weight");
 		size_t cpu_index = 0;
 		for (size_t j = 0; j < k->n && to >= 0 && weight >= 0 && weight < best_weight; j++) {
@@ -158,7 +159,7 @@ bool device_opens(struct finds *f, const char *object, const char *path) {
 	if (*f->root) {                        /* somebody else's machine: its nodes cannot be opened, only be there */
 		_cleanup_(mo_freep) char *below = mo_printf("%s%s", f->root, path), *dev = mo_printf("%s/dev", f->root);
 		r = access(dev, F_OK) == 0 && access(below, F_OK) < 0 ? errno : 0;
-	} else {
+	} else if (reach(f, path)) {
 		int fd = open(path, O_RDWR | O_CLOEXEC);
 		r = fd < 0 ? errno : 0;
 		mo_close(fd);
@@ -226,9 +227,9 @@ static void add_gpu(struct finds *f, struct kfd *k, struct kfd_node *n) {
 	slot->numa_node = pci_numa(f, n->bdf, device);
 	if (slot->numa_node == MO_NONE)
 		slot->numa_node = kfd_nearest(f, k, n);
-	slot->vram_bytes = kfd_vram(k, n);
+	slot->vram_bytes = kfd_vram(f, k, n);
 	if (slot->vram_bytes == MO_NONE) {
-		int64_t bytes = file_int(total, MO_NONE);
+		int64_t bytes = file_int(f, total, MO_NONE);
 		slot->vram_bytes = bytes > 0 ? bytes / (int64_t)n->parts : MO_NONE;
 	}
 }
@@ -258,7 +259,7 @@ static void read_links(struct finds *f, struct kfd *k, const struct kfd_node *n,
 	_cleanup_(mo_freep) int64_t *links = dir_numbers(dir, &n_links);
 
 	for (size_t i = 0; i < n_links; i++) {
-		const char *text = entry(k, n, what, links[i]);
+		const char *text = entry(f, k, n, what, links[i]);
 		int64_t to = props_int(text, "node_to"), type = props_int(text, "type"), weight = props_int(text, "weight");
 		const struct kfd_node *peer = node_by_id(k, to);
 		if (!peer && to >= 0)
@@ -309,7 +310,7 @@ void find_amd(struct finds *f) {
 		finds_odd(f, "pci", "there is no /sys/bus/pci/devices: NICs are unknown, NUMA nodes are the driver's nearest");
 	if (f->n_gpus) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/sys/module/amdgpu/version", f->root);
-		_cleanup_(mo_freep) char *version = file_line(path, NULL);
+		_cleanup_(mo_freep) char *version = file_line(f, path, NULL);
 		f->driver = version ? mo_printf("amdgpu %s", version) : mo_strdup("amdgpu");
 	}
 	find_lost(f, 0x1002, "an AMD GPU that the driver (KFD) does not report: no job can use it; look for amdgpu in the kernel log");

@@ -74,24 +74,42 @@ static char *clean(const char *s, size_t n) {
 	return text;
 }
 
-char *file_line(const char *path, int *ret_error) {
+bool reach(const struct finds *f, const char *path) {
+	const struct topo_options *o = f->options;
+	const char *own = path + strlen(f->root);
+
+	for (size_t i = 0; i < o->n_leave_out; i++) {
+		size_t n = strlen(o->leave_out[i]);
+		if (strncmp(own, o->leave_out[i], n) == 0 && (own[n] == '/' || !own[n]))
+			return false;
+	}
+	if (o->at)
+		snprintf(o->at, o->at_bytes, "%s", own);
+	return true;
+}
+
+int read_text(const struct finds *f, const char *path, struct mo_buf *b) {
+	return reach(f, path) ? mo_read_file(path, FILE_MAX, b) : -ECANCELED;
+}
+
+char *file_line(const struct finds *f, const char *path, int *ret_error) {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file(path, FILE_MAX, &b);
+	int r = read_text(f, path, &b);
 
 	if (ret_error)
 		*ret_error = r;
 	return r < 0 ? NULL : clean(b.data ? b.data : "", b.data ? strcspn(b.data, "\n") : 0);
 }
 
-int64_t file_int(const char *path, int64_t otherwise) {
-	_cleanup_(mo_freep) char *line = file_line(path, NULL);
+int64_t file_int(const struct finds *f, const char *path, int64_t otherwise) {
+	_cleanup_(mo_freep) char *line = file_line(f, path, NULL);
 	int64_t v;
 
 	return line && mo_parse_i64(line, INT64_MIN + 1, INT64_MAX, &v) == 0 ? v : otherwise;
 }
 
-int64_t file_hex(const char *path) {
-	_cleanup_(mo_freep) char *line = file_line(path, NULL);
+int64_t file_hex(const struct finds *f, const char *path) {
+	_cleanup_(mo_freep) char *line = file_line(f, path, NULL);
 	int64_t v = 0;
 
 	if (!line || !mo_starts_with(line, "0x") || strlen(line) > 10 || !line[2])
@@ -107,9 +125,9 @@ int64_t file_hex(const char *path) {
 char *device_line(struct finds *f, const char *object, const char *dir, const char *file) {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", file);
 	int r;
-	char *line = file_line(path, &r);
+	char *line = file_line(f, path, &r);
 
-	if (!line && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
+	if (!line && r != -ENOENT && r != -ENOTDIR && r != -ELOOP && r != -ECANCELED)
 		finds_odd(f, object, "%s: %s: its value is unknown; the device may be in reset", file, strerror(-r));
 	return line;
 }
@@ -204,7 +222,7 @@ char *pci_path(const char *link) {
 
 /* The one node that has all local cpus; MO_NONE when several share them: the list then says nothing. */
 static int64_t numa_of_cpus(const struct finds *f, const char *dir) {
-	_cleanup_(mo_freep) char *path = mo_path(dir, "local_cpulist"), *list = file_line(path, NULL);
+	_cleanup_(mo_freep) char *path = mo_path(dir, "local_cpulist"), *list = file_line(f, path, NULL);
 	_cleanup_(mo_idset_done) struct mo_idset local = { 0 };
 
 	if (!list || mo_idset_parse(list, &local) < 0 || !mo_idset_count(&local))

@@ -13,6 +13,7 @@ struct place { int64_t id; struct mo_idset cpus; };
 struct found_gpu { struct gpu_slot slot; char *path; };
 struct found_nic { struct nic_info nic; char *path; bool used; };
 struct finds {
+	const struct topo_options *options;
 	const char *root;
 	const struct place *places; size_t n_places;                   /* not owned */
 	struct found_gpu *gpus; size_t n_gpus;
@@ -22,6 +23,7 @@ struct finds {
 	size_t n_dropped;                                              /* findings beyond the limit */
 	char *driver;
 	bool has_pci;
+	bool blind;                                                    /* a GPU may be there that could not be looked at: none is called lost */
 };
 void finds_done(struct finds *f);
 struct found_gpu *finds_add_gpu(struct finds *f);                      /* unknown everywhere, index given */
@@ -29,10 +31,13 @@ struct found_nic *finds_add_nic(struct finds *f);
 void finds_odd(struct finds *f, const char *object, const char *fmt, ...) _printf_(3, 4);
 
 /* files.c. Texts have only printable ASCII in them, whatever the file has. */
-char *file_line(const char *path, int *ret_error);                     /* first line without blanks at its end; NULL and -errno when unreadable; ret_error may be NULL */
-int64_t file_int(const char *path, int64_t otherwise);
-int64_t file_hex(const char *path);                                    /* "0x1002"; -1 unknown */
-/* A file of a device: missing is NULL, unreadable is NULL and a finding. */
+/* Every file is read through here: says first which one it is, and does not touch what is left out (-ECANCELED). */
+int read_text(const struct finds *f, const char *path, struct mo_buf *b);
+bool reach(const struct finds *f, const char *path);                   /* the same for what is not read but opened; false: left out */
+char *file_line(const struct finds *f, const char *path, int *ret_error);     /* first line without blanks at its end; NULL and -errno when unreadable; ret_error may be NULL */
+int64_t file_int(const struct finds *f, const char *path, int64_t otherwise);
+int64_t file_hex(const struct finds *f, const char *path);             /* "0x1002"; -1 unknown */
+/* A file of a device: missing or left out is NULL, unreadable is NULL and a finding. */
 char *device_line(struct finds *f, const char *object, const char *dir, const char *file);
 char *props_value(const char *text, const char *key);                   /* of "key value" or "Key:  value" lines; caller frees, NULL absent */
 int64_t props_int(const char *text, const char *key);                   /* MO_NONE: absent, malformed, beyond 63 bits, or all ones in 32 bits */
@@ -53,7 +58,7 @@ const char *nic_family(int64_t vendor, const char *driver, const char *name);
 void find_lost(struct finds *f, int64_t vendor, const char *why);
 /* Catalogue name of a GPU by its PCI ids; caller frees. model: the driver's name for it, NULL none. */
 char *gpu_model_name(int64_t vendor, int64_t device, const char *model);
-/* amd.c: whether a device node can be opened (below a root directory: is there); if not, a finding. */
+/* amd.c: whether a device node can be opened (below a root directory: is there); if not, a finding. One that is left out counts as one that opens: slots keep their numbers. */
 bool device_opens(struct finds *f, const char *object, const char *path);
 bool gpu_class(int64_t vendor, int64_t class);                         /* class: base and sub class, 0x1200 */
 /* pair.c: gives each GPU a NIC. */

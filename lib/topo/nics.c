@@ -36,29 +36,29 @@ static bool gid_usable(const char *gid) {
 }
 
 /* The lowest index of a usable RoCE v2 address. Empty slots have no readable type, so the address is looked at first. */
-static int64_t lowest_gid(const char *port) {
+static int64_t lowest_gid(const struct finds *f, const char *port) {
 	_cleanup_(mo_freep) char *dir = mo_path(port, "gids");
 	size_t n;
 	_cleanup_(mo_freep) int64_t *ids = dir_numbers(dir, &n);
 
 	for (size_t i = 0; i < n && i < GIDS_MAX; i++) {
-		_cleanup_(mo_freep) char *path = mo_path(dir, "%lld", (long long)ids[i]), *gid = file_line(path, NULL);
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%lld", (long long)ids[i]), *gid = file_line(f, path, NULL);
 		if (!gid || !gid_usable(gid))
 			continue;
-		_cleanup_(mo_freep) char *type_path = mo_path(port, "gid_attrs/types/%lld", (long long)ids[i]), *type = file_line(type_path, NULL);
+		_cleanup_(mo_freep) char *type_path = mo_path(port, "gid_attrs/types/%lld", (long long)ids[i]), *type = file_line(f, type_path, NULL);
 		if (mo_streq(type, "RoCE v2"))
 			return ids[i];
 	}
 	return MO_NONE;
 }
 
-static int64_t choose_port(const char *link) {
+static int64_t choose_port(const struct finds *f, const char *link) {
 	_cleanup_(mo_freep) char *dir = mo_path(link, "ports");
 	size_t n;
 	_cleanup_(mo_freep) int64_t *ports = dir_numbers(dir, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_(mo_freep) char *path = mo_path(dir, "%lld/state", (long long)ports[i]), *line = file_line(path, NULL), *state = state_word(line);
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%lld/state", (long long)ports[i]), *line = file_line(f, path, NULL), *state = state_word(line);
 		if (mo_streq(state, "ACTIVE"))
 			return ports[i];
 	}
@@ -66,9 +66,9 @@ static int64_t choose_port(const char *link) {
 }
 
 /* The interface of the port's first address, else the device's first one. */
-static char *netdev_of(const char *link, const char *port) {
+static char *netdev_of(const struct finds *f, const char *link, const char *port) {
 	_cleanup_(mo_freep) char *first = port ? mo_path(port, "gid_attrs/ndevs/0") : NULL, *dir = mo_path(link, "device/net");
-	char *name = first ? file_line(first, NULL) : NULL;
+	char *name = first ? file_line(f, first, NULL) : NULL;
 	size_t n;
 
 	if (name && *name)
@@ -97,16 +97,16 @@ static void read_device(struct finds *f, const char *link, struct nic_info *nic)
 
 	target[MO_MAX(n, (ssize_t)0)] = 0;
 	const char *slash = strrchr(target, '/'), *last = real ? strrchr(real, '/') : NULL;
-	nic->family = mo_strdup(nic_family(file_hex(vendor), slash ? slash + 1 : target, nic->name));
+	nic->family = mo_strdup(nic_family(file_hex(f, vendor), slash ? slash + 1 : target, nic->name));
 	if (last && strlen(last + 1) < 16 && strchr(last, ':') && strchr(last, '.'))
 		nic->bdf = mo_strdup(last + 1);
 	nic->numa_node = pci_numa(f, nic->name, device);
 }
 
 static void read_port(struct finds *f, const char *link, struct nic_info *nic) {
-	nic->port = choose_port(link);
+	nic->port = choose_port(f, link);
 	if (nic->port == MO_NONE) {
-		nic->netdev = netdev_of(link, NULL);
+		nic->netdev = netdev_of(f, link, NULL);
 		finds_odd(f, nic->name, "it has no port: nothing can be sent over it");
 		return;
 	}
@@ -115,9 +115,9 @@ static void read_port(struct finds *f, const char *link, struct nic_info *nic) {
 	nic->state = state_word(state);
 	nic->rate_gbps = rate_of(rate);
 	nic->link_layer = device_line(f, nic->name, port, "link_layer");
-	nic->netdev = netdev_of(link, port);
+	nic->netdev = netdev_of(f, link, port);
 	if (mo_streq(nic->link_layer, "Ethernet"))
-		nic->gid_index = lowest_gid(port);
+		nic->gid_index = lowest_gid(f, port);
 }
 
 void find_nics(struct finds *f) {

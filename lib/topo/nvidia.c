@@ -9,8 +9,11 @@
 static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 	_cleanup_(mo_freep) char *info = mo_path(dir, "%s/information", bdf), *device = mo_printf("%s/sys/bus/pci/devices/%s", f->root, bdf), *id = mo_path(device, "device");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file(info, FILE_MAX, &b);
+	int r = read_text(f, info, &b);
 
+	f->blind |= r == -ECANCELED;
+	if (r == -ECANCELED)
+		return;
 	if (r < 0 || !b.data) {
 		finds_odd(f, bdf, "/proc/driver/nvidia/gpus/%s/information: %s: the GPU is left out", bdf, r < 0 ? strerror(-r) : "empty");
 		return;
@@ -23,7 +26,7 @@ static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 		return;
 	struct found_gpu *g = finds_add_gpu(f);
 	g->slot.vendor = mo_strdup("nvidia");
-	g->slot.model = gpu_model_name(0x10de, MO_MAX(file_hex(id), 0), model);
+	g->slot.model = gpu_model_name(0x10de, MO_MAX(file_hex(f, id), 0), model);
 	g->slot.bdf = mo_strdup(bdf);
 	g->slot.unique_id = props_value(b.data, "GPU UUID");
 	g->slot.numa_node = pci_numa(f, bdf, device);
@@ -42,7 +45,7 @@ void find_nvidia(struct finds *f) {
 	names_free(names, n);
 	if (f->n_gpus) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/sys/module/nvidia/version", f->root);
-		_cleanup_(mo_freep) char *version = file_line(path, NULL);
+		_cleanup_(mo_freep) char *version = file_line(f, path, NULL);
 		f->driver = version ? mo_printf("nvidia %s", version) : mo_strdup("nvidia");
 	}
 	find_lost(f, 0x10de, "an NVIDIA GPU that the nvidia driver does not report: no job can use it; check that the driver is loaded");

@@ -37,9 +37,9 @@ void find_lost(struct finds *f, int64_t vendor, const char *why) {
 	size_t n;
 	char **names = dir_names(dir, &n);
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && !f->blind; i++) {
 		_cleanup_(mo_freep) char *id = mo_path(dir, "%s/vendor", names[i]), *class = mo_path(dir, "%s/class", names[i]);
-		bool found = file_hex(id) != vendor || !gpu_class(vendor, file_hex(class) >> 8);
+		bool found = file_hex(f, id) != vendor || !gpu_class(vendor, file_hex(f, class) >> 8);
 		for (size_t k = 0; k < f->n_gpus && !found; k++)
 			found = mo_streq(f->gpus[k].slot.bdf, names[i]);
 		/* one that has a finding of its own was seen by the driver */

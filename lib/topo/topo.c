@@ -1,5 +1,5 @@
 /* What this machine has. CPUs, caches and NUMA nodes come from hwloc (real machine, a root directory or an XML file), GPUs and RDMA devices from sysfs and proc, in an
- * XML from its PCI objects: vendor plugins of hwloc are never loaded, they open the GPUs. Called by moe-discover and moectl. */
+ * XML from its PCI objects: vendor plugins of hwloc are never loaded, they open the GPUs. Called by moe-discover. */
 #include "lib/topo/inner.h"
 
 #include <errno.h>
@@ -269,7 +269,9 @@ static void hand_over(struct finds *f, struct nodeinfo *info) {
 static int discover(const struct topo_options *o, struct nodeinfo *info, struct mo_error *err) {
 	_cleanup_(free_topology) hwloc_topology_t t = NULL;
 	_cleanup_(mo_idset_done) struct mo_idset allowed = { 0 };
-	_cleanup_(finds_done) struct finds finds = { .root = o->root };
+	_cleanup_(finds_done) struct finds finds = { .root = o->root, .options = o };
+	if (o->at)
+		snprintf(o->at, o->at_bytes, "%s", o->xml ? o->xml : "/sys/devices/system (CPUs, caches and NUMA nodes)");
 	int r = open_topology(o, &t, err);
 
 	if (r == 0)
@@ -288,7 +290,7 @@ static int discover(const struct topo_options *o, struct nodeinfo *info, struct 
 		mo_idset_done(&places[i].cpus);
 	free(places);
 	hand_over(&finds, info);
-	if (!info->n_gpus)
+	if (!info->n_gpus && !finds.blind)
 		add_fake(o, info);
 	return keep_gpus(o->gpus, info, err);
 }

@@ -1,4 +1,4 @@
-/* What this machine has. Only for the discovery helper (moe-discover) and moectl: hwloc is never loaded in the agent. Everything reads below root ("" = the real one). */
+/* What this machine has. Only for the discovery helper (moe-discover): hwloc is loaded in nothing else. Everything reads below root ("" = the real one). */
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/nodeinfo.h"
@@ -10,5 +10,7 @@ struct topo_options {
 	bool only_fake;              /* do not look for real GPUs */
 	const char *cpus;            /* cpu list this agent may use; NULL = its affinity and cgroup cpuset */
 	const char *gpus;            /* slot list this agent may use (several agents share a machine); slots keep their index; NULL = all */
+	char **leave_out; size_t n_leave_out;   /* files and directories (without root) that are not read: a process hangs there. What they would say is unknown, without a finding */
+	char *at; size_t at_bytes;   /* the file (without root) that is being read, for whoever waits: a mapping of at_bytes; NULL = not told */
 };
 int topo_discover(const struct topo_options *o, struct nodeinfo *ret, struct mo_error *err);

@@ -807,6 +807,10 @@ def hung_discovery():
         n.own_helpers(**{"moe-discover": "#!/bin/sh\nexec sleep 1000\n"})
         n.options.append("discover_deadline=300ms")
         n.start()
+        equal(len(n.moed.hellos[-1]["info"]["gpus"]), 8, "GPUs that were found earlier in this boot")
+        n.stop_agent(signal.SIGTERM)
+        os.unlink(n.dir + "/state/nodeinfo.json")
+        n.start()
         equal(n.moed.hellos[-1]["info"]["gpus"], [], "GPUs of a node that could not be looked at")
         need("did not finish in time" in n.log(), n.log())
 

@@ -82,6 +82,8 @@ static void look(struct bed *b, size_t object, double value, double of, const ch
 	p.object = mo_strdup(object_of(b, object));
 	if (text && mo_streq(key, "problem"))
 		p.problem = mo_strdup(text);
+	else if (text && mo_streq(key, "discovery"))
+		health_discovery(b->h, text, false, b->now);
 	else if (text)
 		reading_add_text(&p, key, text);
 	else

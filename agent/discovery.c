@@ -1,0 +1,277 @@
+/* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang for ever; which one, the helper leaves in a file, and the next look leaves that device out.
+ * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options, it stands in for what cannot be looked at, so that a restarted agent does not lose the
+ * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/discovery.h. Called by manager. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "agent/manager.h"
+#include "agent/messages.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/wire/json.h"
+
+#define OUT_MAX (16 * 1024 * 1024)
+#define AT_MAX 65536
+#define AGAIN_US 60000000
+#define LOOKS_BEFORE_START 2             /* a node whose devices all hang reports, with what is known by then */
+
+/* One run of moe-discover; when it was late, until its process is gone. */
+struct look { struct discovery *d; struct helper *helper; char *file; };
+struct discovery {
+	struct manager *m;
+	struct left_outs left;
+	struct look **looks; size_t n_looks;
+	bool known;                      /* last is there */
+	struct known_machine last;       /* last full look */
+	char *lacks;
+	size_t n_round;                  /* looks of this round */
+	bool settled;                    /* a round has ended */
+	struct mo_timer *timer;
+};
+
+static void drop(struct look *l) {
+	struct discovery *d = l->d;
+	for (size_t i = 0; i < d->n_looks; i++)
+		if (d->looks[i] == l)
+			d->looks[i] = d->looks[--d->n_looks];
+	helper_free(l->helper);
+	free(l->file);
+	free(l);
+}
+
+static char *memory_path(const struct discovery *d) { return mo_path(d->m->config->state_dir, "nodeinfo.json"); }
+static char *at_path(const struct discovery *d) { return mo_path(d->m->config->runtime_dir, "discover.at"); }
+
+/* Another boot brings another boot id, so it need not survive a power loss. */
+static void keep(struct discovery *d, const struct nodeinfo *info) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *path = memory_path(d);
+	if (d->known && mo_desc_equal(&nodeinfo_desc, info, &d->last.info))
+		return;
+	mo_desc_copy(&nodeinfo_desc, &d->last.info, info);
+	d->known = true;
+	wire_encode(&known_machine_desc, &d->last, &b);
+	int r = mo_write_file(path, b.data, b.len, 0644, false);
+	if (r < 0)
+		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s; when a device hangs at the agent's next start, it will not be known", path, strerror(-r));
+}
+
+static void load(struct discovery *d) {
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *path = memory_path(d);
+	struct known_machine k;
+	mo_desc_init(&known_machine_desc, &k);
+	if (mo_read_file(path, OUT_MAX, &b) == 0 && wire_decode(&known_machine_desc, b.data ? b.data : "", b.len, false, &k, NULL) == 0 && mo_streq(k.boot_id, d->m->boot_id) &&
+	    mo_streq(k.options, d->last.options)) {
+		mo_desc_copy(&nodeinfo_desc, &d->last.info, &k.info);
+		d->known = true;
+	}
+	mo_desc_done(&known_machine_desc, &k);
+}
+
+/* The controller hears of a change with a new hello. */
+static void adopt(struct discovery *d, const struct nodeinfo *info, const char *problem) {
+	struct manager *m = d->m;
+	_cleanup_(mo_freep) char *lacks = discovery_says(&d->left, problem, d->known || (problem && m->info.cpus != MO_NONE));
+	bool news = !mo_streq(lacks, d->lacks) || !mo_desc_equal(&nodeinfo_desc, info, &m->info);
+	mo_str_set(&d->lacks, lacks);
+	if (news || !m->started) {
+		mo_desc_copy(&nodeinfo_desc, &m->info, info);
+		if (m->info.cpus != MO_NONE)
+			mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "found %zu GPU slots, %zu NUMA nodes, %lld CPUs%s", m->info.n_gpus, m->info.n_numa, (long long)m->info.cpus, m->info.simulated ? " (simulated topology)" : "");
+		for (size_t i = 0; i < m->info.n_findings; i++)
+			mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "%s: %s", m->info.findings[i].object, m->info.findings[i].text);
+	}
+	if (lacks)
+		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL, "this machine could not be looked at in full: %s", lacks);
+	if (news && m->started) {
+		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
+		manager_queue(m, &e);
+	}
+	manager_start(m);
+	watch_devices(m->watch);
+}
+
+/* What is known without this round: the last full look, else what an earlier round found, or nothing. */
+static void stand_in(struct discovery *d, const char *problem) {
+	struct nodeinfo info;
+	mo_desc_init(&nodeinfo_desc, &info);
+	mo_desc_copy(&nodeinfo_desc, &info, d->known ? &d->last.info : &d->m->info);
+	if (!d->known)
+		mo_vec_clear(&node_finding_desc, (void **)&info.findings, &info.n_findings);
+	discovery_join(&info, d->known ? &d->last.info : NULL, &d->left);
+	adopt(d, &info, problem);
+	mo_desc_done(&nodeinfo_desc, &info);
+}
+
+static void again_later(struct discovery *d) { mo_timer_in(d->timer, MO_MIN((int64_t)AGAIN_US, d->m->config->probe_host_us)); }
+
+static void on_gone(void *arg) {
+	struct look *l = arg;
+	struct watch *watch = l->d->settled ? l->d->m->watch : NULL;
+	left_outs_gone(&l->d->left, l->file);
+	drop(l);
+	watch_devices(watch);
+}
+
+static char *where(const struct discovery *d) {
+	_cleanup_(mo_freep) char *path = at_path(d);
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	return mo_read_file(path, AT_MAX, &b) == 0 && b.len && *b.data ? mo_strdup(b.data) : NULL;
+}
+
+static void look(struct discovery *d);
+
+static void on_late(struct look *l, const char *problem) {
+	struct discovery *d = l->d;
+	l->file = where(d);
+	bool again = left_outs_add(&d->left, l->file);
+	d->settled |= !again;
+	helper_on_end(TAKE_PTR(l->helper), on_gone, l);
+	if (!again || (!d->m->started && (d->known || d->n_round >= LOOKS_BEFORE_START)))
+		stand_in(d, problem);
+	if (again)
+		look(d);
+	else
+		again_later(d);
+}
+
+static void on_look(void *arg, int status, const char *out, size_t n, const char *problem) {
+	struct look *l = arg;
+	struct discovery *d = l->d;
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct nodeinfo info;
+	if (l->helper && helper_is_late(l->helper)) {
+		on_late(l, problem);
+		return;
+	}
+	l->helper = NULL; /* frees itself */
+	drop(l);
+	d->settled = true;
+	mo_desc_init(&nodeinfo_desc, &info);
+	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&nodeinfo_desc, out, n, false, &info, &err);
+	if (r < 0)
+		stand_in(d, mo_error_text(&err, r));
+	else {
+		if (d->left.n)
+			discovery_join(&info, d->known ? &d->last.info : NULL, &d->left);
+		else
+			keep(d, &info);
+		adopt(d, &info, NULL);
+	}
+	mo_desc_done(&nodeinfo_desc, &info);
+	if (r < 0 || d->left.n)
+		again_later(d);
+}
+
+static bool is_dir(const char *path) {
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* What the configuration says of moe-discover. */
+static void configured(const struct agent_config *c, char ***argv, size_t *n) {
+	_cleanup_(mo_freep) char *gpus = c->gpus > 0 ? mo_printf("%lld", (long long)c->gpus) : NULL;
+	const struct { const char *option, *value; } all[] = {
+		{c->topology && is_dir(c->topology) ? "--root" : "--xml", c->topology}, {"--fake-gpus", gpus}, {"--cpus", c->cpus}, {"--gpus", c->use_gpus},
+	};
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		if (all[i].value) {
+			mo_strs_add(argv, n, all[i].option);
+			mo_strs_add(argv, n, all[i].value);
+		}
+	if (c->only_fake_gpus)
+		mo_strs_add(argv, n, "--only-fake");
+}
+
+static void strings_free(char **argv, size_t n) {
+	for (size_t i = 0; i < n; i++)
+		free(argv[i]);
+	free(argv);
+}
+
+static void look(struct discovery *d) {
+	struct manager *m = d->m;
+	_cleanup_(mo_freep) char *at = at_path(d);
+	struct look *l = mo_alloc(sizeof(*l));
+	char **argv = NULL;
+	size_t n = 0;
+	mo_strs_add(&argv, &n, "moe-discover");
+	configured(m->config, &argv, &n);
+	for (size_t i = 0; i < d->left.n; i++)
+		if (d->left.items[i].dir) {
+			mo_strs_add(&argv, &n, "--leave-out");
+			mo_strs_add(&argv, &n, d->left.items[i].dir);
+		}
+	mo_strs_add(&argv, &n, "--at");
+	mo_strs_add(&argv, &n, at);
+	*MO_GROW(argv, n) = NULL;
+	(void)unlink(at); /* of an earlier look; this one makes its own */
+	*l = (struct look){.d = d};
+	*MO_GROW(d->looks, d->n_looks) = l;
+	d->n_round++;
+	int r = helper_start(m->loop, m->discover_path, argv, m->config->discover_deadline_us, OUT_MAX, on_look, l, &l->helper);
+	strings_free(argv, n);
+	_cleanup_(mo_freep) char *problem = r < 0 ? mo_printf("%s: %s", m->discover_path, strerror(-r)) : NULL;
+	if (r < 0)
+		on_look(l, 0, "", 0, problem);
+}
+
+static void on_round(void *arg) {
+	struct discovery *d = arg;
+	d->n_round = 0;
+	if (left_outs_begin(&d->left))
+		look(d);
+	else
+		again_later(d);
+}
+
+void discovery_begin(struct discovery *d) { on_round(d); }
+
+const char *discovery_lacks(const struct discovery *d, bool *ret_nothing) {
+	*ret_nothing = d->m->info.cpus == MO_NONE;
+	return d->lacks;
+}
+
+const struct left_outs *discovery_left_out(const struct discovery *d) {
+	static const struct left_outs none = {0};
+	return d->settled ? &d->left : &none; /* before, a process that was killed a moment ago counts as stuck */
+}
+
+struct discovery *discovery_free(struct discovery *d) {
+	if (!d)
+		return NULL;
+	while (d->n_looks > 0)
+		drop(d->looks[0]);
+	free(d->looks);
+	mo_timer_free(d->timer);
+	left_outs_done(&d->left);
+	mo_desc_done(&known_machine_desc, &d->last);
+	free(d->lacks);
+	free(d);
+	return NULL;
+}
+
+int discovery_new(struct manager *m, struct discovery **ret) {
+	struct discovery *d = mo_alloc(sizeof(*d));
+	struct mo_buf options = {0};
+	char **argv = NULL;
+	size_t n = 0;
+	*d = (struct discovery){.m = m};
+	mo_desc_init(&known_machine_desc, &d->last);
+	configured(m->config, &argv, &n);
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(&options, "%s%s", i ? " " : "", argv[i]);
+	strings_free(argv, n);
+	d->last.boot_id = mo_strdup(m->boot_id);
+	d->last.options = mo_buf_take(&options);
+	int r = mo_timer_new(m->loop, on_round, d, &d->timer);
+	if (r < 0) {
+		discovery_free(d);
+		return r;
+	}
+	load(d);
+	*ret = d;
+	return 0;
+}
