@@ -1,6 +1,6 @@
 # make bench [B="launch restart"]: one JSON line per figure; peers (Slurm, Open MPI, torchrun) are measured in the same run when they are installed
 .PHONY: bench
-bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner
+bench: all fakes $(BUILD)/tests/bench/load $(BUILD)/tests/bench/plan $(BUILD)/tests/bench/planner $(BUILD)/tests/bench/lines
 	@$(if $(B),$(if $(filter-out planner,$(B)),BUILD=$(BUILD) tests/bench/bench.py $(filter-out planner,$(B)),:),BUILD=$(BUILD) tests/bench/bench.py)
 	@$(if $(B),$(if $(filter planner,$(B)),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py,:),BUILD=$(BUILD) tests/bench/planner.py && BUILD=$(BUILD) tests/bench/planner_search.py)
 $(BUILD)/tests/bench/load: tests/bench/load.c
@@ -13,3 +13,7 @@ $(BUILD)/tests/bench/plan: $(BUILD)/tests/bench/plan.o $(call lib,acore wire mod
 $(BUILD)/tests/bench/planner: $(BUILD)/tests/bench/planner.o $(call lib,plan recipe model base)
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,plan recipe model base) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm
+
+$(BUILD)/tests/bench/lines: $(BUILD)/tests/bench/lines.o $(call lib,recipe acore wire model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,recipe acore wire model base) -Wl,--end-group -ljson-c -lfyaml -lpcre2-8 -lm

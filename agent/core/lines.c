@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include "agent/core/pairs.h"
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define MATCH_LIMIT 100000             /* a pattern that backtracks more on 8 KiB is not worth waiting for */
+#define GIVE_UPS_MAX 100               /* a rule that gave up so often costs more than it tells */
 #define MATCHES_PER_LINE 64
 #define NOTIFY_MAX 8192
 #define PAIRS_MAX 64                   /* pairs that one rule reads */
@@ -43,12 +45,15 @@ static const struct { const char *key, *field; } notify_names[] = { { "TFLOPS", 
 struct group { const struct field *field; int number; };
 struct rule {
 	pcre2_code *code;
+	char *pattern;                         /* for telling which rule gave up */
 	int kind, phase;
 	bool missing_loss_is_nan;
 	struct group groups[ELEMENTSOF(fields)]; size_t n_groups;
 	bool record;                           /* code finds the beginning of a record of pairs */
 	struct text separator;
 	struct text *keys; const struct field **targets; size_t n_keys;
+	const struct field **needs; size_t n_needs;  /* fields of the sample without which a record says nothing */
+	int64_t gave_up;                       /* matches that were broken off; too many, and the rule is left out */
 	int64_t offset;
 	bool counts;                           /* its records tell how many iterations were skipped or NaN */
 };
@@ -57,7 +62,7 @@ struct lines {
 	bool jit;                              /* compiled with the first line: ranks start without waiting for it */
 	pcre2_match_data *data;
 	pcre2_match_context *context;
-	int64_t gave_up;
+	int64_t gave_up;                       /* of all rules */
 	struct text found[PAIRS_MAX];
 	char clean[MO_LINE_MAX];
 };
@@ -74,11 +79,13 @@ struct lines *lines_free(struct lines *l) {
 		return NULL;
 	for (size_t i = 0; i < l->n_rules; i++) {
 		pcre2_code_free(l->rules[i].code);
+		free(l->rules[i].pattern);
 		free((char *)l->rules[i].separator.s);
 		for (size_t k = 0; k < l->rules[i].n_keys; k++)
 			free((char *)l->rules[i].keys[k].s);
 		free(l->rules[i].keys);
 		free(l->rules[i].targets);
+		free(l->rules[i].needs);
 	}
 	pcre2_match_data_free(l->data);
 	pcre2_match_context_free(l->context);
@@ -126,11 +133,24 @@ static int read_fields(struct rule *r, const struct line_rule *from, struct mo_e
 	return 0;
 }
 
+static int read_needs(struct rule *r, const struct line_rule *from, struct mo_error *err) {
+	r->needs = mo_alloc_array(from->n_needs + 1, sizeof(*r->needs));
+	for (size_t i = 0; i < from->n_needs; i++) {
+		const struct field *f = field_of(from->needs[i]);
+
+		if (!f || f->offset == SIZE_MAX || (f->target != T_INT && f->target != T_REAL))
+			return mo_error_set(err, -EINVAL, "line rule '%s': it needs '%s', which is no value of a sample: name it loss, step_ms, ...", from->begin, from->needs[i]);
+		r->needs[r->n_needs++] = f;
+	}
+	return 0;
+}
+
 static int compile(struct rule *r, const struct line_rule *from, struct mo_error *err) {
 	const char *pattern = from->begin ? from->begin : from->pattern;
 	int code;
 	PCRE2_SIZE at;
 
+	r->pattern = mo_strdup(pattern);
 	r->kind = from->kind;
 	r->offset = from->iteration_offset == MO_NONE ? 0 : from->iteration_offset;
 	r->missing_loss_is_nan = from->missing_loss_is_nan;
@@ -147,6 +167,8 @@ static int compile(struct rule *r, const struct line_rule *from, struct mo_error
 		return mo_error_set(err, -EINVAL, "line rule '%s': %s at character %zu: correct the pattern", pattern, (const char *)text, (size_t)at + 1);
 	}
 	int e = from->begin ? read_fields(r, from, err) : 0;
+	if (e == 0)
+		e = read_needs(r, from, err);
 	return e < 0 ? e : read_groups(r, pattern, err);
 }
 
@@ -315,6 +337,16 @@ static void take_pairs(struct lines *l, const struct rule *r, struct text record
 			set_field(r->targets[i], l->found[i], false, f, x);
 }
 
+static bool has_needs(const struct rule *r, const struct line_fact *f) {
+	for (size_t i = 0; i < r->n_needs; i++) {
+		const void *at = (const char *)&f->sample + r->needs[i]->offset;
+
+		if (r->needs[i]->target == T_INT ? *(const int64_t *)at == MO_NONE : *(const double *)at == MO_NONE_F)
+			return false;
+	}
+	return true;
+}
+
 /* Megatron leaves the loss out when it is NaN, but then its counters are there: a record that was cut off in the middle says nothing. */
 static void judge_loss(const struct rule *r, struct line_fact *f) {
 	bool whole = !r->counts || f->sample.skipped != MO_NONE || f->sample.nan != MO_NONE;
@@ -330,11 +362,12 @@ static void jit(struct lines *l) {
 }
 
 /* The next match from there; false when there is none. *ret_at, *ret_end: what it covers. */
-static bool search(struct lines *l, const struct rule *r, size_t len, size_t from, size_t *ret_at, size_t *ret_end) {
+static bool search(struct lines *l, struct rule *r, size_t len, size_t from, size_t *ret_at, size_t *ret_end) {
 	int e = from <= len ? pcre2_match(r->code, (PCRE2_SPTR)l->clean, len, from, 0, l->data, l->context) : PCRE2_ERROR_NOMATCH;
 
 	if (e < 0) {
 		l->gave_up += e != PCRE2_ERROR_NOMATCH;
+		r->gave_up += e != PCRE2_ERROR_NOMATCH;
 		return false;
 	}
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
@@ -350,8 +383,8 @@ void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void
 
 	jit(l);
 	for (size_t i = 0; i < l->n_rules; i++) {
-		const struct rule *r = &l->rules[i];
-		bool more = search(l, r, len, 0, &at, &end);
+		struct rule *r = &l->rules[i];
+		bool more = r->gave_up < GIVE_UPS_MAX && search(l, r, len, 0, &at, &end);
 
 		for (; more && budget; budget--, at = next, end = next_end) {
 			take_groups(l, r, &f, &x);
@@ -362,9 +395,20 @@ void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void
 			if (f.sample.iteration != MO_NONE)
 				f.sample.iteration += r->offset;
 			finish(&f, &x, world);
-			fn(arg, &f);
+			if (has_needs(r, &f))
+				fn(arg, &f);
 		}
 	}
+}
+
+char *lines_gave_up_rules(const struct lines *l) {
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < l->n_rules; i++)
+		if (l->rules[i].gave_up)
+			mo_buf_printf(&b, "%srule %zu of lines (%.100s) %lld times%s", b.len ? ", " : "", i + 1, l->rules[i].pattern, (long long)l->rules[i].gave_up,
+				      l->rules[i].gave_up >= GIVE_UPS_MAX ? " and is left out now" : "");
+	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
 
 int64_t lines_gave_up(const struct lines *l) {

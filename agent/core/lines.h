@@ -21,6 +21,8 @@ struct line_fact {
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);
 /* How often a rule gave up on a line because its pattern backtracked too much: such a line counts as no match. */
 int64_t lines_gave_up(const struct lines *l);
+/* Which rules did, and how often (caller frees); one that gave up on 100 lines is not tried any more. */
+char *lines_gave_up_rules(const struct lines *l);
 /* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood.
  * kind is LINE_SAMPLE when a metric is given, or ITERATION alone (an iteration ended); LINE_PHASE with PHASE or READY and no metric; else -1. phase, ready, checkpoint
  * and status are set beside it; iteration = ITERATION, else the digits that CHECKPOINT ends in. */

@@ -77,10 +77,42 @@ static void spaced(struct text record, const struct text *keys, size_t n_keys, s
 	}
 }
 
+static bool joins(char c) { return blank(c) || c == ':' || c == '='; }
+
+/* Is the word that ends before s[end] one of the keys? Words of letters, digits and '_' only: "val/loss" ends in loss, "lm_loss" does not. */
+static void word_key(struct text record, size_t from, size_t end, const struct text *keys, size_t n_keys, struct text *found) {
+	size_t value = end, stop;
+
+	for (size_t i = 0; i < n_keys; i++) {
+		if (keys[i].n != end - from || found[i].s || (record.s[from] | 0x20) != (keys[i].s[0] | 0x20) || strncasecmp(record.s + from, keys[i].s, keys[i].n) != 0)
+			continue;
+		while (value < record.n && joins(record.s[value]))
+			value++;
+		for (stop = value; stop < record.n && !blank(record.s[stop]); stop++)
+			continue;
+		if (value > end && stop > value)
+			found[i] = (struct text){ record.s + value, stop - value };
+		return;
+	}
+}
+
+static void worded(struct text record, const struct text *keys, size_t n_keys, struct text *found) {
+	for (size_t i = 0; i < record.n; i++) {
+		size_t from = i;
+
+		while (i < record.n && word(record.s[i]))
+			i++;
+		if (i > from && i < record.n && joins(record.s[i]))
+			word_key(record, from, i, keys, n_keys, found);
+	}
+}
+
 void pairs_find(struct text record, struct text separator, const struct text *keys, size_t n_keys, struct text *found) {
 	for (size_t i = 0; i < n_keys; i++)
 		found[i] = (struct text){ NULL, 0 };
-	if (separator.n)
+	if (separator.n == 1 && separator.s[0] == ' ')
+		worded(record, keys, n_keys, found);
+	else if (separator.n)
 		separated(record, separator, keys, n_keys, found);
 	else
 		spaced(record, keys, n_keys, found);

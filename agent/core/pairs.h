@@ -6,7 +6,7 @@
 struct text { const char *s; size_t n; };
 
 /* Finds the pairs of a record. With a separator: "key: value | key: value", the whole key must be equal. Without: "key: value key=value", a value ends at the next blank and what
- * stands before a key belongs to nobody. found[i] is the value of the first pair with keys[i]; s NULL = not there. */
+ * stands before a key belongs to nobody. Separator " ": words, of which one that is a key (in any case) is followed by its value: "loss 2.5, lr: 0.1, grad_norm=3". found[i] is the value of the first pair with keys[i]; s NULL = not there. */
 void pairs_find(struct text record, struct text separator, const struct text *keys, size_t n_keys, struct text *found);
 
 struct number { double v; char unit[8]; };  /* unit: % GB GiB MB MiB KiB TiB directly behind, or behind one blank; "" = none of them */

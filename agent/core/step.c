@@ -18,6 +18,8 @@
 #include <signal.h>
 
 #define SAMPLE_WAIT_US 100000
+#define SAMPLE_US 1000                 /* room for one sample: 1,000 a second in the long run, */
+#define SAMPLES_BURST 5000             /* and so many at once */
 #define KILL_AGAIN_US 1000000          /* a tree that forks while it is killed; doubles up to KILL_AGAIN_MAX_US for processes that cannot die */
 #define KILL_AGAIN_MAX_US 16000000
 #define STUCK_MAX 64                   /* unkillable pids told of */
@@ -40,6 +42,7 @@ struct step_core {
 	int64_t prepare_due;                   /* PREPARING: its end */
 	int64_t kill_at, kill_again_us;        /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending; struct note sample;      /* the sample that waits for more pieces */
+	int64_t room_us, room_at, left_out;    /* time saved up for further samples; iterations that came too fast to be told each */
 	int64_t sample_due, sample_last;       /* sample_last: highest iteration written */
 	int phase; size_t phase_rank;          /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed;               /* iterations last told, MO_NONE none */
@@ -54,6 +57,7 @@ struct step_core *step_new(const struct launch *l) {
 	mo_desc_copy(&launch_desc, &s->launch, l);
 	mo_desc_init(&note_desc, &s->sample);
 	mo_desc_init(&note_desc, &s->checkpoint);
+	s->room_us = (int64_t)SAMPLES_BURST * SAMPLE_US;
 	s->n_ranks = l->n_local > 0 ? (size_t)l->n_local : 0;
 	s->ranks = mo_alloc_array(s->n_ranks + 1, sizeof(*s->ranks));
 	for (size_t i = 0; i < s->n_ranks; i++) {
@@ -120,6 +124,16 @@ static void flush_sample(struct step_core *s, struct step_out *out) {
 	n->sample = TAKE_PTR(s->sample.sample); /* moved: thousands a second may come */
 	n->time = s->sample.time;
 	n->mono_ns = s->sample.mono_ns;
+}
+
+/* Every iteration is told, as long as they come no faster than anybody trains; of a flood only as many as there is room for, and the last one. */
+static bool sample_room(struct step_core *s, int64_t now) {
+	s->room_us = MO_MIN((int64_t)SAMPLES_BURST * SAMPLE_US, s->room_us + MO_MAX(now - s->room_at, 0));
+	s->room_at = now;
+	if (s->room_us < SAMPLE_US)
+		return false;
+	s->room_us -= SAMPLE_US;
+	return true;
 }
 
 static struct note *note(struct step_core *s, struct step_out *out, int kind, const struct note *from) {
@@ -379,13 +393,24 @@ static void on_sample(struct step_core *s, struct local_rank *r, const struct no
 		return;
 	if (s->pending && iteration < s->sample.iteration)
 		return;
-	if (s->pending && iteration != s->sample.iteration)
-		flush_sample(s, out);
+	if (s->pending && iteration != s->sample.iteration) {
+		if (sample_room(s, now)) {
+			flush_sample(s, out);
+		} else {
+			s->pending = false;
+			s->left_out++;
+		}
+	}
 	if (s->pending) {
 		sample_merge(s->sample.sample, fact->sample);
 		return;
 	}
-	mo_desc_copy(&note_desc, &s->sample, fact);
+	if (!s->sample.sample)
+		s->sample.sample = mo_alloc(sizeof(*s->sample.sample));
+	*s->sample.sample = *fact->sample;      /* plain values: tens of thousands a second may come */
+	s->sample.rank = fact->rank;
+	s->sample.time = fact->time;
+	s->sample.mono_ns = fact->mono_ns;
 	s->sample.iteration = s->sample.sample->iteration = iteration;
 	if (s->sample.sample->phase == PHASE_NONE)
 		s->sample.sample->phase = r->progress.phase;
@@ -473,4 +498,8 @@ void step_progress(const struct step_core *s, size_t i, struct rank_progress *re
 
 size_t step_n_ranks(const struct step_core *s) {
 	return s->n_ranks;
+}
+
+int64_t step_left_out(const struct step_core *s) {
+	return s->left_out;
 }

@@ -103,6 +103,15 @@ static void put_note(struct stepd *s, struct note *n) {
 	journal_add(s, n);
 }
 
+/* What was not looked at, or not told: counted, and said at the end. */
+static void say_limits(struct stepd *s) {
+	_cleanup_(mo_freep) char *rules = lines_gave_up(s->lines) > 0 ? lines_gave_up_rules(s->lines) : NULL;
+	if (rules)
+		mo_log(MO_WARNING, NULL, NULL, "rules of the engine file gave up on lines, their patterns backtrack too much: %s", rules);
+	if (step_left_out(s->core) > 0)
+		mo_log(MO_NOTICE, NULL, NULL, "%lld iterations came faster than 1,000 a second: their metrics are left out", (long long)step_left_out(s->core));
+}
+
 static void carry_out(struct stepd *s, struct step_effect *x) {
 	switch (x->type) {
 	case SX_PREPARE: hook_start(s); break;
@@ -113,8 +122,7 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	case SX_KILL_TREE: tree_kill(s); break;
 	case SX_NOTE: put_note(s, &x->note); break;
 	case SX_DONE:
-		if (lines_gave_up(s->lines) > 0)
-			mo_log(MO_WARNING, NULL, NULL, "rules of the engine file gave up on lines %lld times: their patterns backtrack too much", (long long)lines_gave_up(s->lines));
+		say_limits(s);
 		ports_forget(s); /* before anybody reads that the step is gone */
 		s->done = true;
 		break;

@@ -109,7 +109,8 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 		n.iteration = f->iteration;
 	}
 	if (type == SE_SAMPLE) {
-		n.sample = mo_desc_dup(&sample_desc, &f->sample);
+		n.sample = mo_alloc(sizeof(*n.sample));
+		*n.sample = f->sample;
 		n.sample->time = mo_clock_wall_us() / 1000 * 1000;   /* times are told in ms */
 		n.sample->attempt = t->s->spool.launch.attempt;
 	}

@@ -13,6 +13,7 @@ static const struct mo_field line_rule_fields[] = {
 	MO_F(line_rule, begin, MO_STR, .omit = true),
 	MO_F(line_rule, separator, MO_STR, .omit = true),
 	MO_F_VEC(line_rule, fields, &kv_desc, .omit = true),
+	MO_F_LIST(line_rule, needs, MO_STRS, .omit = true),
 	MO_F(line_rule, phase, MO_STR),
 	MO_F(line_rule, iteration_offset, MO_INT, .omit = true),
 	MO_F(line_rule, missing_loss_is_nan, MO_BOOL),
@@ -121,9 +122,9 @@ static const struct mo_field engine_fields[] = {
 	MO_F_LIST(engine, may_change, MO_STRS),
 	MO_F(engine, stop_saves, MO_BOOL),
 	MO_F(engine, stop_signal, MO_INT),
+	MO_F_VEC(engine, owned, &kv_desc, .omit = true),
 	MO_F(engine, bool_words, MO_BOOL, .omit = true),
 	MO_F_VEC(engine, features, &engine_feature_desc, .omit = true),
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
-	MO_F_VEC(engine, owned, &kv_desc, .omit = true),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);

@@ -13,8 +13,9 @@ struct line_rule {
 	int kind;                /* enum line_kind */
 	char *pattern;           /* or begin */
 	char *begin;             /* its groups are values too */
-	char *separator;         /* between pairs, e.g. "|"; NULL = blanks: a value ends at the next blank */
+	char *separator;         /* between pairs, e.g. "|"; " " = words: a key, then its value; NULL = "key: value" and "key=value", a value ends at the next blank */
 	struct kv *fields; size_t n_fields;  /* key = the pair's key as printed, value = name of a group above; of "inst/avg" and "inst (avg x)" the first number counts */
+	char **needs; size_t n_needs;        /* values without which a record says nothing, e.g. loss */
 	char *phase;             /* LINE_PHASE: init load train save eval */
 	int64_t iteration_offset;/* added to the iteration of a sample; MO_NONE = 0; 1 for engines that call their first iteration 0 */
 	bool missing_loss_is_nan;/* Megatron leaves the field out when the loss is NaN */
@@ -119,10 +120,10 @@ struct engine {
 	char **may_change; size_t n_may_change; /* recipe paths that may differ between the run that saved a checkpoint and the one that resumes from it */
 	bool stop_saves;                   /* the stop signal saves a checkpoint */
 	int64_t stop_signal;               /* of a planned stop when the recipe names none; MO_NONE = SIGTERM */
+	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
 	bool bool_words;                   /* true and false of engine.args are words: --key true; else true is the bare flag and false is left out */
 	struct engine_feature *features; size_t n_features;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
-	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
 };
 extern const char *const metrics_rank_names[3];
 extern const struct mo_desc line_rule_desc, ckpt_grid_desc, ckpt_need_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;

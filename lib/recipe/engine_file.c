@@ -13,10 +13,12 @@
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/owned.h"
+#include "lib/recipe/runaway.h"
 
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
 static const char *const group_names[] = { "iteration", "steps", "loss", "grad_norm", "lr", "step_ms", "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
 					   "tflops_per_gpu", "mfu", "mem_gb", "mem_gib", "mem_mib", "skipped", "nan", "path", "seconds" };
+static const char *const needed_names[] = { "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "skipped", "nan" };
 static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
 static const char *const words_processes[] = { "gpu", "node", NULL };
@@ -50,6 +52,8 @@ void engine_pattern_check(struct reader *r, const struct ynode *v, const char *n
 	}
 	if (!found)
 		errors_at(r->errors, v, NULL, "pattern: it needs a group (?<%s>...)", needed);
+	if (pattern_runs_away(v->text))
+		errors_at(r->errors, v, "a repetition inside a repetition, such as (a+)+, tries every way to divide a text: write a+", "pattern: it backtracks without end on 64 equal characters");
 	pcre2_code_free(re);
 }
 
@@ -108,6 +112,7 @@ static const struct key line_keys[] = {
 	{ .path = "begin", .type = KEY_CUSTOM, .read = read_pattern },
 	L(separator, KEY_TEXT),
 	{ .path = "fields", .type = KEY_CUSTOM, .read = read_fields },
+	L(needs, KEY_LIST, .count_offset = offsetof(struct line_rule, n_needs)),
 	L(phase, KEY_WORD, .words = words_phase),
 	L(iteration_offset, KEY_INT, .min = -1000000, .max = 1000000),
 	L(missing_loss_is_nan, KEY_BOOL),
@@ -123,6 +128,9 @@ static void check_line(struct reader *r, const struct ynode *item, const struct 
 		errors_at(r->errors, item, NULL, "lines: 'begin' and 'fields' go together");
 	if (ynode_get(item, "separator") && !ynode_get(item, "fields"))
 		errors_at(r->errors, ynode_get(item, "separator"), NULL, "lines: 'separator' is for 'fields'");
+	for (size_t i = 0; i < rule->n_needs; i++)
+		if (mo_enum_parse(needed_names, ELEMENTSOF(needed_names), rule->needs[i]) < 0)
+			errors_at(r->errors, ynode_get(item, "needs"), NULL, "lines: needs: '%.60s' is no value that a sample keeps, such as loss or step_ms", rule->needs[i]);
 }
 
 static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
@@ -170,6 +178,13 @@ static void read_exit_codes(struct reader *r, const struct key *k, const struct 
 	struct engine *e = r->bases[0];
 
 	engine_pairs_read(r, "exit_codes", v, &e->exit_codes, &e->n_exit_codes);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *code = v->items[i].key;
+		int64_t n;
+
+		if (mo_parse_i64(code->text, 1, 255, &n) < 0)
+			errors_at(r->errors, code, NULL, "exit_codes: '%.60s' is no exit code of a program that failed: 1 to 255", code->text);
+	}
 }
 
 static void read_engine_env(struct reader *r, const struct key *k, const struct ynode *v)
@@ -246,7 +261,6 @@ static const struct key engine_keys[] = {
 	CUSTOM("lines", read_lines),
 	CUSTOM("layout", engine_layout_read),
 	F("needs_steps", KEY_BOOL, needs_steps),
-	CUSTOM("owned", engine_owned_read),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },
 	LIST("prepare.argv", prepare, n_prepare),
@@ -269,6 +283,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),
 	CUSTOM("renamed", engine_renamed_read),
+	CUSTOM("owned", engine_owned_read),
 	F("bool_words", KEY_BOOL, bool_words),
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };

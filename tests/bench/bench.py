@@ -235,6 +235,20 @@ def bench_footprint(n):
     report("footprint", "stepd_cpu_10000_primus_iterations_per_s", fields, "% of a core")
 
 
+def bench_lines(n):
+    """Row 12: processor time per line that the rules of every engine file cost: plain text, the recorded log of the engine, its iteration line. 10,000 lines/s at 1 us are 1 % of a core."""
+    kinds = sorted(f[:-len(".yaml")] for f in os.listdir(os.path.join(lib.ROOT, "config/engines")) if f.endswith(".yaml"))
+    samples = {}
+    for i in range(max(5, n // 3)):
+        r = subprocess.run([os.path.join(BUILD, "tests/bench/lines"), os.path.join(lib.ROOT, "tests/fixtures/engines")] + kinds, stdout=subprocess.PIPE, text=True, check=True,
+                           env=dict(os.environ, MOE_DATA_DIR=os.path.join(lib.ROOT, "config")))
+        for line in r.stdout.splitlines():
+            name, us = line.split()
+            samples.setdefault(name, []).append(float(us))
+    for name, us in samples.items():
+        report("lines", name.replace("/", "_") + "_us", us, "us")
+
+
 def lines_cpu(c, api, doc):
     """CPU share of the supervisor of one rank that prints 10,000 lines/s: text, or a new iteration with all its metrics in each line."""
     job, busy = api.submit(doc if isinstance(doc, str) else json.dumps(doc)), []
@@ -364,7 +378,7 @@ def bench_plan_binding(n):
         shutil.rmtree(root)
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "submit": bench_submit, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "lines": bench_lines, "submit": bench_submit, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
            "plan_binding": bench_plan_binding}
 
 

@@ -166,6 +166,52 @@ static void test_hostile_pattern_ends(void **state) {
 	assert_int_equal(lines_new(&rule, 1, &l, NULL), 0);
 	lines_feed(l, text, sizeof(text), 1, on_fact, &g);
 	assert_int_equal(g.n, 0);
+	assert_int_equal(lines_gave_up(l), 1);
+	_cleanup_(mo_freep) char *once = lines_gave_up_rules(l);
+	assert_string_equal(once, "rule 1 of lines ((a+)+$) 1 times");
+	for (int i = 0; i < 1000; i++)
+		lines_feed(l, text, sizeof(text), 1, on_fact, &g);
+	assert_int_equal(lines_gave_up(l), 100);           /* then it is left out: a bad rule costs no more than that */
+	_cleanup_(mo_freep) char *often = lines_gave_up_rules(l);
+	assert_string_equal(often, "rule 1 of lines ((a+)+$) 100 times and is left out now");
+	lines_free(l);
+}
+
+/* Words and their values in any order; what a record needs. */
+static void test_words(void **state) {
+	static char begin[] = "(?i)\\bstep[ :=]+(?<iteration>\\d+)", blank[] = " ", loss[] = "loss", lr[] = "lr", norm[] = "grad_norm", tokens[] = "tokens", per[] = "tokens_per_s";
+	struct kv fields[] = { { loss, loss }, { lr, lr }, { norm, norm }, { tokens, tokens }, { per, per } };
+	char *needs[] = { loss };
+	const struct line_rule rule = { .kind = LINE_SAMPLE, .begin = begin, .separator = blank, .fields = fields, .n_fields = ELEMENTSOF(fields), .needs = needs, .n_needs = 1 };
+	static const struct { const char *line; double loss, lr; } cases[] = {
+		{ "step 5 loss 2.5 lr 0.1", 2.5, 0.1 }, { "step 5, Loss: 2.5, LR=0.1", 2.5, 0.1 }, { "Step: 5 lr  =  1e-1 | train/loss: 2.5.", 2.5, 0.1 }, { "step 5 loss 2.5 loss 9", 2.5, MO_NONE_F },
+		{ "step 5 lm_loss 7 lossy 3 loss 2.5", 2.5, MO_NONE_F }, { "step 5 loss nan", NAN, MO_NONE_F },
+	};
+	static const char *const nothing[] = { "step 5 of the setup", "step 5 loss", "step 5 loss:", "step 5 lm_loss 7", "step 5 loss is down", "step 5 loss2.5", "loss 2.5", "step 5 lossless=1" };
+	struct lines *l = NULL;
+
+	assert_int_equal(lines_new(&rule, 1, &l, NULL), 0);
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct got g = { .n = 0 };
+
+		lines_feed(l, cases[i].line, strlen(cases[i].line), 4, on_fact, &g);
+		if (g.n != 1 || g.facts[0].sample.iteration != 5 || (g.facts[0].sample.loss != cases[i].loss && !isnan(cases[i].loss)) || g.facts[0].sample.lr != cases[i].lr)
+			fail_msg("%s: %zu facts, loss %g, lr %g", cases[i].line, g.n, g.facts[0].sample.loss, g.facts[0].sample.lr);
+	}
+	for (size_t i = 0; i < ELEMENTSOF(nothing); i++) {
+		struct got g = { .n = 0 };
+
+		lines_feed(l, nothing[i], strlen(nothing[i]), 4, on_fact, &g);
+		if (g.n)
+			fail_msg("%s: loss %g", nothing[i], g.facts[0].sample.loss);
+	}
+	struct got g = { .n = 0 };
+	static const char glued[] = "step 1 loss 1 tokens 5 step 2 loading step 3 loss 3 tokens_per_s 8";
+
+	lines_feed(l, glued, sizeof(glued) - 1, 4, on_fact, &g);
+	assert_int_equal(g.n, 2);                          /* the second of three says no loss */
+	assert_true(g.facts[0].sample.iteration == 1 && g.facts[0].sample.tokens == 5);
+	assert_true(g.facts[1].sample.iteration == 3 && g.facts[1].sample.tokens_per_s_per_gpu == 2);
 	lines_free(l);
 }
 
@@ -253,7 +299,7 @@ static void test_impossible_values(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_megatron), cmocka_unit_test(test_missing_loss_is_nan), cmocka_unit_test(test_glued), cmocka_unit_test(test_ansi_and_carriage_returns),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_rules), cmocka_unit_test(test_hostile_pattern_ends), cmocka_unit_test(test_notify_sample),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_rules), cmocka_unit_test(test_hostile_pattern_ends), cmocka_unit_test(test_words), cmocka_unit_test(test_notify_sample),
 		cmocka_unit_test(test_notify_other), cmocka_unit_test(test_notify_bad), cmocka_unit_test(test_impossible_values),
 	};
 	return cmocka_run_group_tests_name("acore/lines", tests, NULL, NULL);

@@ -343,6 +343,34 @@ static void test_two_pieces_one_sample(void **state) {
 	assert_string_equal(said(b), "note:sample@0=7 note:checkpoint@0=7");
 }
 
+/* 5,000 at once are all told; of a flood behind them one for each ms, and always the last one. */
+static void test_flood_of_samples(void **state) {
+	struct bed *b = *state;
+	size_t told = 0;
+
+	run(b);
+	for (int64_t i = 1; i <= 105001; i++) {
+		b->now += i > 5001 ? 100 : 0;
+		sample(b, 0, i, 2.5, MO_NONE_F);
+		told += b->out.n_effects;
+		step_out_done(&b->out);
+		if (i == 5001)
+			assert_int_equal(told, 5000);
+	}
+	if (told < 14990 || told > 15010)
+		fail_msg("%zu samples told", told);
+	assert_int_equal(step_left_out(b->core), 105000 - (int64_t)told);
+	b->now = step_deadline(b->core);
+	simple(b, SE_TICK, MO_NONE);
+	assert_string_equal(said(b), "note:sample@0=105001");
+	b->now += 10000000;                            /* quiet again: all are told */
+	for (int64_t i = 0; i < 4000; i++) {
+		sample(b, 0, 200000 + i, 2.5, MO_NONE_F);
+		assert_int_equal(b->out.n_effects, i > 0);
+		step_out_done(&b->out);
+	}
+}
+
 static void test_sample_before_exit(void **state) {
 	struct bed *b = *state;
 
@@ -544,6 +572,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_lost_status_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_pieces_one_sample, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sample_before_exit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flood_of_samples, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_metrics_rank, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_metrics_last, setup_last, teardown),
 		cmocka_unit_test_setup_teardown(test_metrics_any, setup_any, teardown),

@@ -1,0 +1,50 @@
+/* See runaway.h. A net, not a proof: lines are matched within a limit anyway (agent/core/lines.c). Called for every pattern of an engine file. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "lib/recipe/runaway.h"
+
+#include <pcre2.h>
+#include <string.h>
+
+#define RUN 64
+#define STEPS 100000                   /* what agent/core/lines.c grants a line; patterns that end need some hundreds here */
+
+static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pcre2_match_data *data, pcre2_match_context *context)
+{
+	char text[2 * RUN + 1];
+
+	memcpy(text, prefix, n);
+	memset(text + n, c, RUN);
+	text[n + RUN] = 1;             /* which no pattern waits for */
+	return pcre2_match(re, (PCRE2_SPTR)text, n + RUN + 1, 0, 0, data, context) == PCRE2_ERROR_MATCHLIMIT;
+}
+
+bool pattern_runs_away(const char *pattern)
+{
+	int code;
+	PCRE2_SIZE offset;
+	/* without the shortcut that looks for a character which must be there: some line will have it */
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_DUPNAMES | PCRE2_NO_START_OPTIMIZE, &code, &offset, NULL);
+
+	if (!re)
+		return false;
+	pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+	pcre2_match_context *context = pcre2_match_context_create(NULL);
+	size_t n = MO_MIN(strcspn(pattern, "\\^$.[|()?*+{"), (size_t)RUN);
+	bool seen[256] = { false }, away = false;
+
+	pcre2_set_match_limit(context, STEPS);
+	for (const char *other = " 0a"; *other && !away; other++) {
+		seen[(unsigned char)*other] = true;
+		away = probe(re, pattern, n, *other, data, context);
+	}
+	for (const char *c = pattern; *c && !away; c++) {
+		bool known = seen[(unsigned char)*c];
+
+		seen[(unsigned char)*c] = true;
+		away = !known && probe(re, pattern, n, *c, data, context);
+	}
+	pcre2_match_context_free(context);
+	pcre2_match_data_free(data);
+	pcre2_code_free(re);
+	return away;
+}
