@@ -164,7 +164,7 @@ double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
 
 double comm_grads(const struct shape *s, double dense, double experts)
 {
-	double grad = s->features.small_optimizer ? 2 : 4, bytes = grad + (mo_streq(s->sharding, "none") ? grad : 2);
+	double grad = shape_grad_bytes(s), bytes = grad + (mo_streq(s->sharding, "none") ? grad : 2);
 
 	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) + ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
 }

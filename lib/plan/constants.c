@@ -41,7 +41,7 @@
 	X(shared_model, 0.7, false, "planner.py: releases of NeMo") \
 	X(shared_software, 0.3, false, "planner.py: models of one release of NeMo") \
 	X(reserve, 0.05, false, "allocator and fragmentation: 4 to 8 % of capacity; V2-Lite on MI355X shows 20 to 24 GB beside what is counted") \
-	X(reserve_bytes, 3e9, false, "runtime context, kernels' code, hipBLASLt workspaces") \
+	X(reserve_bytes, 2.4e9, false, "runtime context, kernels' code, hipBLASLt workspaces; at most what AMD's 2T on MI300X (PP24 EP16 CP2) leaves") \
 	X(communicator_bytes, 96e6, false, "Primus' projection: min(96 MB + 2 MB per rank, 1 GB)") \
 	X(communicator_rank_bytes, 2e6, false, "Primus' projection") \
 	X(communicator_max_bytes, 1e9, false, "Primus' projection")

@@ -12,6 +12,7 @@
 #define LOGIT_BYTES_EAGER 12.0   /* log-softmax in FP32 kept too, gradient in two bytes */
 #define PLAIN_COPIES 10.0        /* copies of a layer's routed rows alive around a plain all-to-all; V2-Lite: 26 GB more than with DeepEP for 12 x 4096 x 6 rows of 2048 */
 #define DEEPEP_COPIES 2.0
+#define GATHERED 4.0             /* bytes per token and hidden element */
 
 /* Elements that one token keeps in a layer's attention block: both norms' inputs and outputs, what attention reads and gives. Scores of unfused attention in bytes. */
 static double attention_elements(const struct recipe_model *m)
@@ -84,13 +85,13 @@ static double activations(const struct shape *s, int64_t stage)
 {
 	const struct recipe_model *m = s->model;
 	int64_t first, last;
-	double tokens = shape_tokens(s), working, extra, h = (double)m->hidden;
+	double tokens = shape_tokens(s), working, extra;
 
 	shape_stage(s, stage, &first, &last);
 	double flight = pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage), bytes = layers_bytes(s, first, last, &working) * flight + working;
 
-	if (stage == 0)
-		bytes += 2 * h / (double)s->tp * flight;
+	if (s->tp > 1 && !s->features.no_sequence_parallel)      /* a layer's input of all ranks, and the gradient of it */
+		bytes += GATHERED * (double)m->hidden;
 	if (stage == shape_head_stage(s)) {
 		double logits = s->features.fused_loss ? LOGIT_BYTES_FUSED : s->features.eager ? LOGIT_BYTES_EAGER : LOGIT_BYTES, heads = 1 + (double)MO_MAX(m->mtp, 0);
 
@@ -117,7 +118,7 @@ static double buffers(const struct shape *s, double whole, int64_t layers)
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret)
 {
 	const struct plan_constants *k = shape_k(s);
-	double dense, experts, dp = shape_shards(s), edp = (double)shape_edp(s), grad = s->features.small_optimizer ? 2 : 4, states = s->features.small_optimizer ? 6 : 12;
+	double dense, experts, dp = shape_shards(s), edp = (double)shape_edp(s), grad = shape_grad_bytes(s), states = shape_state_bytes(s);
 	bool zero1 = mo_streq(s->sharding, "zero1"), zero2 = mo_streq(s->sharding, "zero2"), zero3 = comm_fsdp(s);
 	/* FSDP behind a pipeline gathers weights once per step and reduces gradients once: both are whole in between. */
 	bool held = zero3 && s->pp > 1;

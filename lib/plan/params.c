@@ -102,6 +102,16 @@ void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64
 	pipeline_layers(s->model->layers, s->pp, s->stage_layers, stage, ret_first, ret_last);
 }
 
+double shape_grad_bytes(const struct shape *s)
+{
+	return s->features.grad_bytes > 0 ? (double)s->features.grad_bytes : 4;
+}
+
+double shape_state_bytes(const struct shape *s)
+{
+	return (s->features.small_master ? 2 : 4) + (s->features.moment_bytes > 0 ? (double)s->features.moment_bytes : 8);
+}
+
 int64_t shape_head_stage(const struct shape *s)
 {
 	return pipeline_is_v(s->schedule) ? 0 : s->pp - 1;

@@ -11,7 +11,8 @@ struct shape_features {
 	bool bound;                  /* NUMA binding and kernel arguments in device memory */
 	bool eager;                  /* PyTorch's own kernels: element-wise ones not fused, portable flash attention */
 	bool expert_launches;        /* grouped GEMM as one launch per local expert */
-	bool small_optimizer;        /* precision-aware: BF16 gradients and moments */
+	bool small_master;           /* precision-aware optimizer: of the FP32 master weights only what BF16 weights lack, or FP16 */
+	int64_t grad_bytes, moment_bytes; /* per parameter: of a gradient, of both moments; 0 = FP32: 4 and 8 */
 	bool no_sequence_parallel;   /* tensor parallel ranks each keep norms and residuals */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
 	int64_t sync_free;           /* 0..3 */
@@ -37,6 +38,8 @@ struct shape {
 static inline const struct plan_constants *shape_k(const struct shape *s) { return s->k ? s->k : &plan_constants; }
 struct shape_features shape_features_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
+double shape_grad_bytes(const struct shape *s);
+double shape_state_bytes(const struct shape *s);            /* master weights and moments, per parameter */
 double shape_shards(const struct shape *s);                 /* ranks that zero shards dense weights over */
 int64_t shape_edp(const struct shape *s);                   /* ranks that hold the same experts */
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */

@@ -9,8 +9,8 @@
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
 #define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
-/* Is the engine told this flag in engine.args? Dashes and underscores are alike. */
-static bool flag_on(const struct recipe_engine *e, const char *name)
+/* What the engine is told by this flag in engine.args, "true" without a value; NULL = nothing. Dashes and underscores are alike. */
+static const char *flag(const struct recipe_engine *e, const char *name)
 {
 	for (size_t i = 0; i < e->n_args; i++) {
 		const char *key = e->args[i].key ? e->args[i].key + strspn(e->args[i].key, "-") : "", *n = name;
@@ -20,16 +20,32 @@ static bool flag_on(const struct recipe_engine *e, const char *name)
 			n++;
 		}
 		if (!*key && !*n)
-			return !e->args[i].value || mo_streq(e->args[i].value, "true");
+			return e->args[i].value ? e->args[i].value : "true";
 	}
-	return false;
+	return NULL;
+}
+
+/* Bytes of a type that the precision-aware optimizer keeps, FP32 where nothing is said. */
+static int64_t type_bytes(const char *type)
+{
+	return mo_streq(type, "bf16") || mo_streq(type, "fp16") ? 2 : mo_streq(type, "fp8") ? 1 : 4;
+}
+
+/* --use-precision-aware-optimizer alone keeps half of each master weight; types of gradients and moments are told beside it. */
+static void optimizer_types(const struct recipe_engine *e, struct shape_features *f)
+{
+	f->small_master = mo_streq(flag(e, "use_precision_aware_optimizer"), "true");
+	if (!f->small_master)
+		return;
+	f->grad_bytes = type_bytes(flag(e, "main_grads_dtype"));
+	f->moment_bytes = type_bytes(flag(e, "exp_avg_dtype")) + type_bytes(flag(e, "exp_avg_sq_dtype"));
 }
 
 struct shape_features shape_features_of(const struct recipe *r)
 {
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
-	f.small_optimizer = flag_on(&r->engine, "use_precision_aware_optimizer");
+	optimizer_types(&r->engine, &f);
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
 		bool on = mo_streq(value, "true");
