@@ -7,7 +7,7 @@
 #include "lib/plan/plan.h"
 #include "lib/recipe/recipe_file.h"
 
-static const char head[] = "recipe: 1\nname: x\nengine: {kind: primus-megatron, workdir: /x, entry: x, args: {use_precision_aware_optimizer: true}}\nsteps: 10\n";
+static const char head[] = "recipe: 1\nname: x\nengine: {kind: primus-megatron, workdir: /x, entry: x, args: {use_precision_aware_optimizer: true, main_grads_dtype: bf16}}\nsteps: 10\n";
 static const char other_head[] = "recipe: 1\nname: x\nengine: {kind: command, argv: [x]}\nsteps: 10\n";
 static const char small[] = "model: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, global: 512}\n";
 
