@@ -17,6 +17,8 @@ static const struct mo_field moe_fields[] = {
 	MO_F(recipe_moe, shared_ffn, MO_INT),
 	MO_F(recipe_moe, dense_layers, MO_INT),
 	MO_F(recipe_moe, every, MO_INT, .omit = true),
+	MO_F(recipe_moe, groups, MO_INT, .omit = true),
+	MO_F(recipe_moe, topk_groups, MO_INT, .omit = true),
 };
 static const struct mo_desc moe_desc = MO_DESC(recipe_moe, moe_fields);
 

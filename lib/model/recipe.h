@@ -6,7 +6,7 @@
 struct kv { char *key, *value; };                       /* generic pair; value NULL = bare flag */
 extern const struct mo_desc kv_desc;
 
-struct recipe_moe { int64_t experts, topk, ffn, shared_ffn, dense_layers, every; };  /* every: layers whose number it divides have experts; default 1 = all behind dense_layers */
+struct recipe_moe { int64_t experts, topk, ffn, shared_ffn, dense_layers, every, groups, topk_groups; };  /* every: layers whose number it divides have experts; default 1 = all behind dense_layers; groups: node-limited routing, a token's experts lie in topk_groups of so many equal groups of experts, 0 = anywhere */
 struct recipe_mla { int64_t q_lora, kv_lora, qk_nope, qk_rope, v; };
 struct recipe_model {
 	char *name;                                         /* catalogue name, NULL when inline */

@@ -54,6 +54,7 @@ static bool legal_with(struct shape *s)
 	if (s->gpus % ranks)
 		return false;
 	s->dp = s->gpus / ranks;
+	shape_route(s);
 	return search_legal(s);
 }
 

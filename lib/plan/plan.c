@@ -71,6 +71,15 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 	return 0;
 }
 
+void shape_route(struct shape *s)
+{
+	const struct recipe_moe *m = s->model->moe;
+	int64_t domain = MO_MAX(s->gpu->domain_gpus, 1), nodes = (s->ep * s->etp + domain - 1) / domain;
+
+	if (m && m->groups > 0 && m->topk_groups > 0)
+		s->features.group_limit = MO_MIN(nodes, m->topk_groups * ((nodes + m->groups - 1) / m->groups));
+}
+
 /* Explicit sizes on another number of GPUs: dp takes the difference. */
 static int fit_dp(struct shape *s, struct mo_error *err)
 {
@@ -80,6 +89,7 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 	if (s->gpus % ranks)
 		return mo_error_set(err, -EINVAL, "plan: %lld GPUs do not divide by tp x pp x cp = %lld", (long long)s->gpus, (long long)ranks);
 	s->dp = s->gpus / ranks;
+	shape_route(s);
 	if (s->gpus / s->pp % (s->ep * s->etp))
 		return mo_error_set(err, -EINVAL, "plan: %lld GPUs of a stage do not divide by ep x etp = %lld", (long long)s->gpus / s->pp, (long long)s->ep * s->etp);
 	if (s->global % (s->dp * s->micro))

@@ -4,6 +4,7 @@
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/schedule.h"
+#include "lib/plan/search.h"
 
 static int64_t stage_of(const struct sched *s, int64_t virtual_stage)
 {
@@ -44,6 +45,7 @@ int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const stru
 	s.recompute = p->recompute;
 	s.schedule = p->schedule;
 	s.sharding = x->sharding;
+	shape_route(&s);
 	k = sched_make(p->schedule, x->pp, x->vpp, micro_batches, ret, err);
 	if (k < 0)
 		return k;

@@ -121,7 +121,7 @@ static void read_moe(struct reader *r, const struct key *k, const struct ynode *
 	}
 	if (!model->moe) {
 		model->moe = mo_alloc(sizeof(*model->moe));
-		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
+		*model->moe = (struct recipe_moe){ MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE, MO_NONE };
 	}
 	r->bases[BASE_MOE] = model->moe;
 	schema_defaults(r, "model.moe.");
@@ -335,6 +335,8 @@ static const struct key recipe_keys[] = {
 	E(shared_ffn, RANGE(0, 1 << 22), DEF(0)),
 	E(dense_layers, RANGE(0, 10000), DEF(0)),
 	E(every, RANGE(1, 10000), DEF(1)),
+	E(groups, RANGE(0, 1 << 16), DEF(0)),
+	E(topk_groups, RANGE(0, 1 << 16), DEF(0)),
 	CUSTOM("model.mla", read_mla),
 	A(q_lora, RANGE(0, 1 << 20), DEF(0)),
 	A(kv_lora, RANGE(1, 1 << 20), .required = true),

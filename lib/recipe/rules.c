@@ -206,6 +206,11 @@ static void check_model(struct rules *k)
 	if (m->moe && m->moe->every > 1 && m->moe->dense_layers > 0)
 		errors_at(k->errors, PLACE(k, "model.moe.every", "model"), NULL, "model.moe.every: %lld does not go with dense_layers %lld: experts begin with layer 0 then; give one of the two",
 			  LL(m->moe->every), LL(m->moe->dense_layers));
+	if (m->moe && m->moe->groups > 0 && m->moe->experts % m->moe->groups)
+		errors_at(k->errors, PLACE(k, "model.moe.groups", "model"), NULL, "model.moe.groups: %lld does not divide the %lld experts", LL(m->moe->groups), LL(m->moe->experts));
+	if (m->moe && (m->moe->topk_groups > MO_MAX(m->moe->groups, 0) || (m->moe->groups > 0 && m->moe->topk_groups < 1)))
+		errors_at(k->errors, PLACE(k, "model.moe.topk_groups", "model.moe.groups", "model"), NULL, "model.moe.topk_groups: %lld of %lld groups: give both, topk_groups from 1 to groups",
+			  LL(MO_MAX(m->moe->topk_groups, 0)), LL(MO_MAX(m->moe->groups, 0)));
 	if (m->ffn == MO_NONE && (!m->moe || m->moe->dense_layers > 0 || m->moe->every > 1))
 		errors_at(k->errors, PLACE(k, "model"), NULL, "model: missing key 'ffn': the width of the %s layers", m->moe ? "dense" : "feed-forward");
 }
@@ -218,9 +223,9 @@ static void check_auto(struct rules *k)
 
 	if (r->parallelism.automatic && r->model && missing)
 		errors_at(k->errors, PLACE(k, "parallelism"), NULL, "parallelism: auto needs %s to choose the sharding: give it, or the sizes (tp, pp, ep, ...)", missing);
-	if (r->checkpoint.every == 0 && (!r->model || missing))
-		errors_at(k->errors, PLACE(k, "checkpoint.every"), NULL, "checkpoint.every: auto needs %s to estimate the interval: give it, or a number of iterations",
-			  r->model ? missing : "model");
+	if (r->checkpoint.automatic)
+		rules_warn(k, PLACE(k, "checkpoint.every"), "checkpoint.every: auto begins with %lld iterations, because there is no %s to estimate the interval by; it follows measured saves from the next attempt on",
+			   LL(r->checkpoint.every), r->model ? missing : "model");
 }
 
 static void check_checkpoint(struct rules *k)

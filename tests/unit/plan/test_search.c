@@ -317,11 +317,35 @@ static void test_layout_counts(void **state)
 	end(&s);
 }
 
+/* Node-limited routing of the catalogue's model: of eight nodes a token reaches four; inside a node, or with a plain all-to-all, it changes nothing. */
+static void test_node_limited(void **state)
+{
+	static const struct { const char *a2a; int64_t ep; bool less; } cases[] = { { "deepep", 64, true }, { "deepep", 8, false }, { "alltoall", 64, false } };
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v3\ncluster: {gpus: 256, gpu: mi300x}\nparallelism: {ep: %lld}\nbatch: {seq: 4096, micro: 1, global: 1024}\nfeatures: {a2a: %s}\n",
+							   (long long)cases[i].ep, cases[i].a2a);
+		const struct plan_options o = { .top = 1 };
+		struct setup limited, free_choice;
+
+		begin(text, &limited);
+		begin(text, &free_choice);
+		assert_int_equal(limited.recipe.model->moe->groups, 8);
+		free_choice.recipe.model->moe->groups = free_choice.recipe.model->moe->topk_groups = 0;
+		double with = best(&limited, &o)->step_time_s.a2a, without = best(&free_choice, &o)->step_time_s.a2a;
+
+		if (cases[i].less ? with >= 0.95 * without : with != without)
+			fail_msg("%s ep %d: all-to-all %g s node-limited, %g s free", cases[i].a2a, (int)cases[i].ep, with, without);
+		end(&limited);
+		end(&free_choice);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
-		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts),
+		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
