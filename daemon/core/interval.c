@@ -52,10 +52,10 @@ static void rates(const struct state *s, const struct job *j, struct interval *r
 	ret->mttf_s = 86400 * (1 / cluster + ret->gpu_days) / (1 + (double)ret->failures) / (double)job_gpus(j);
 }
 
-static void explain(struct interval *i)
+static void explain(struct interval *i, bool planned)
 {
 	if (i->seconds == MO_NONE_F) {
-		i->text = mo_printf("every %lld iterations, as planned: %s was measured yet", (long long)i->iterations, i->saves < SAVES_MIN ? "no save" : "no iteration");
+		i->text = mo_printf("every %lld iterations, %s: %s was measured yet", (long long)i->iterations, planned ? "as planned" : "to begin with", i->saves < SAVES_MIN ? "no save" : "no iteration");
 		return;
 	}
 	i->text = mo_printf("Daly: one save blocks %.3g s (mean of %lld), one failure in %.4g h (job: %lld in %.3g GPU-days, cluster: %lld in %.3g): sqrt(2 x %.3g s x %.4g s) = %.4g s, "
@@ -81,6 +81,6 @@ bool interval_of(const struct state *s, const struct job *j, struct interval *re
 		ret->seconds = plan_daly_s(ret->save_s, ret->mttf_s);
 		ret->next = (int64_t)MO_MIN(MO_MAX(llround(ret->seconds / ret->step_s), 1), 1000000000);
 	}
-	explain(ret);
+	explain(ret, j->spec.recipe.model && j->spec.recipe.gpu);
 	return true;
 }

@@ -59,9 +59,35 @@ static char *every_now(const struct job *j, size_t k)
 	return NULL;
 }
 
+/* The same for a word that the recipe itself writes as {checkpoint.every}: a value of engine.args, or one of its words. before: the word in front of it, NULL = any. */
+static char *given_now(const struct job *j, size_t k, const char *template, const char *before)
+{
+	_cleanup_(mo_freep) char *old = template && strstr(template, "{checkpoint.every}") ? every_word(template, strlen(template), j->spec.recipe.checkpoint.every) : NULL;
+
+	if (!old || !mo_streq(j->spec.argv[k], old) || (before && (k == 0 || !mo_streq(j->spec.argv[k - 1] + strspn(j->spec.argv[k - 1], "-"), before + strspn(before, "-")))))
+		return NULL;
+	return every_word(template, strlen(template), j->every);
+}
+
+static char *word_now(const struct job *j, size_t k)
+{
+	const struct recipe_engine *e = &j->spec.recipe.engine;
+	char *now = every_now(j, k);
+
+	for (size_t i = 0; i < e->n_args && !now; i++) {
+		_cleanup_(mo_freep) char *pair = mo_printf("%s=%s", e->args[i].key, e->args[i].value ? e->args[i].value : "");
+
+		now = e->args_list ? given_now(j, k, e->args[i].key, i > 0 ? e->args[i - 1].key : NULL)
+				   : given_now(j, k, j->spec.engine.args_equals ? pair : e->args[i].value, j->spec.engine.args_equals ? NULL : e->args[i].key);
+	}
+	for (size_t i = 0; i < e->n_argv && !now; i++)
+		now = given_now(j, k, e->argv[i], i > 0 ? e->argv[i - 1] : NULL);
+	return now;
+}
+
 static void add_word(const struct job *j, size_t k, char ***argv, size_t *n)
 {
-	_cleanup_(mo_freep) char *now = j->spec.recipe.checkpoint.automatic && j->every > 0 ? every_now(j, k) : NULL;
+	_cleanup_(mo_freep) char *now = j->spec.recipe.checkpoint.automatic && j->every > 0 ? word_now(j, k) : NULL;
 
 	mo_strs_add(argv, n, now ? now : j->spec.argv[k]);
 }

@@ -11,6 +11,17 @@
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
 
+#define FIRST_EVERY 200               /* iterations: checkpoint.every: auto before anything was measured or can be planned; a tenth of `steps` when that is less */
+
+/* Nothing to estimate an interval by: a number to begin with. From the next attempt on it follows what saves and iterations took (daemon/core/interval.c). */
+static void first_interval(struct recipe *r)
+{
+	if (r->checkpoint.every != 0 || (r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))
+		return;
+	r->checkpoint.every = r->steps == MO_NONE ? FIRST_EVERY : MO_MIN(MO_MAX(r->steps / 10, 1), FIRST_EVERY);
+	r->checkpoint.automatic = true;
+}
+
 /* Values that follow from others: batch.global from global_tokens, dp from the GPUs, `none` from 0, the engine's signal. */
 static void resolve(struct recipe *r, const struct engine *e)
 {
@@ -25,6 +36,7 @@ static void resolve(struct recipe *r, const struct engine *e)
 		r->time_limit_us = MO_NONE;
 	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)
 		r->global_batch = r->global_tokens / r->seq;
+	first_interval(r);
 	if (p->dp == MO_NONE && model_ranks > 0 && r->gpus % model_ranks == 0)
 		p->dp = r->gpus / model_ranks;
 	if (!r->n_preflight)

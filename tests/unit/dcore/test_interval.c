@@ -109,7 +109,7 @@ static void nothing_measured_is_the_plan(void **state)
 	measured(&o, &i);
 	assert_int_equal(i.iterations, 500);
 	assert_int_equal(i.next, 500);
-	assert_string_equal(i.text, "every 500 iterations, as planned: no save was measured yet");
+	assert_string_equal(i.text, "every 500 iterations, to begin with: no save was measured yet");   /* no model: nobody planned */
 	mo_desc_done(&interval_desc, &i);
 	world_done(&o.w);
 	begin(&o, false, "--save-interval", 0);
@@ -170,6 +170,42 @@ static void a_template_word_is_replaced(void **state)
 	world_done(&o.w);
 }
 
+/* A script gets it as {checkpoint.every} in its own words: the controller follows there too, and only there. */
+static void the_recipes_own_words_follow(void **state)
+{
+	static const char *const own[] = { "train", "--save", "500", "--lr", "500", "at:500" };
+	struct one o;
+	struct launch l;
+
+	begin(&o, true, "--save-interval", 0);
+	save(&o, 4);
+	iterate(&o, 5, 2.0);
+	crash(&o);
+	struct job *j = (struct job *)(uintptr_t)job(&o);      /* as if it had been submitted so */
+	struct recipe_engine *e = &j->spec.recipe.engine;
+	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)j->every), *word = mo_printf("at:%s", number);
+	const char *want[] = { "train", "--save", number, "--lr", "500", word };
+
+	for (size_t i = 0; i < 6; i++)
+		mo_str_set(&j->spec.argv[i], own[i]);
+	for (int list = 0; list < 2; list++) {
+		mo_vec_clear(&kv_desc, (void **)&e->args, &e->n_args);
+		e->args_list = list;
+		for (size_t i = 1; i < 6; i += list ? 1 : 2) {
+			struct kv *arg = MO_ADD(e, args, &kv_desc);
+
+			arg->key = mo_strdup(list && (i == 2 || i == 5) ? i == 2 ? "{checkpoint.every}" : "at:{checkpoint.every}" : own[i]);
+			arg->value = list || i == 5 ? NULL : mo_strdup(i == 1 ? "{checkpoint.every}" : own[i + 1]);
+		}
+		mo_desc_init(&launch_desc, &l);
+		launch_make(core_state(o.w.core), j, 0, &l);
+		for (size_t k = 0; k < 6; k++)
+			assert_string_equal(l.argv[k], k == 5 && !list ? own[k] : want[k]);
+		mo_desc_done(&launch_desc, &l);
+	}
+	world_done(&o.w);
+}
+
 static void the_last_good_one_is_kept(void **state)
 {
 	struct one o;
@@ -210,7 +246,7 @@ static void a_row_of_bad_losses_is_one_spike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_measured_is_the_plan), cmocka_unit_test(measured_at_the_next_start), cmocka_unit_test(a_template_word_is_replaced),
+		cmocka_unit_test(nothing_measured_is_the_plan), cmocka_unit_test(measured_at_the_next_start), cmocka_unit_test(a_template_word_is_replaced), cmocka_unit_test(the_recipes_own_words_follow),
 		cmocka_unit_test(the_last_good_one_is_kept), cmocka_unit_test(a_row_of_bad_losses_is_one_spike),
 	};
 

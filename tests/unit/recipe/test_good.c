@@ -51,6 +51,32 @@ static void test_defaults(void **state)
 	assert_int_equal(p.n_warnings, 0);
 }
 
+/* Without a model there is nothing to estimate by: a documented number to begin with, which the controller replaces by what it measures. */
+static void test_every_auto(void **state)
+{
+	static const struct { const char *lines; int64_t every; bool automatic; size_t warnings; } cases[] = {
+		{ "checkpoint: {dir: /c, every: auto}\n", 200, true, 1 },
+		{ "checkpoint: {dir: /c, every: auto}\nsteps: 100000\n", 200, true, 1 },
+		{ "checkpoint: {dir: /c, every: auto}\nsteps: 500\n", 50, true, 1 },
+		{ "checkpoint: {dir: /c, every: auto}\nsteps: 5\n", 1, true, 1 },
+		{ "checkpoint: {dir: /c, every: 7}\nsteps: 500\n", 7, false, 0 },
+		{ "checkpoint: {dir: /c}\n", MO_NONE, false, 0 },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x.py, args: {every: '{checkpoint.every}'}}\ncluster: {gpus: 8}\n%s", cases[i].lines);
+		_cleanup_(parsed_done) struct parsed p = parse(cases[i].every == MO_NONE ? strstr(text, "recipe") : text, cases[i].every == MO_NONE ? "engine.args={}" : NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+		assert_string_equal(said, "");
+		assert_int_equal(p.recipe.checkpoint.every, cases[i].every);
+		assert_int_equal(p.recipe.checkpoint.automatic, cases[i].automatic);
+		assert_int_equal(p.n_warnings, cases[i].warnings);
+		if (cases[i].warnings)
+			assert_true(mo_starts_with(p.warnings[0], "5:30: checkpoint.every: auto begins with "));
+	}
+}
+
 static void test_every_key(void **state)
 {
 	static const char text[] =
@@ -487,7 +513,7 @@ static void test_tiny_moe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
+		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_megatron_argv),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
