@@ -28,7 +28,7 @@ struct plan_constants {
 	double a2a_peer_s;                      /* per peer and exchange */
 	double cp_exposed;                      /* share that computing does not hide; tensor parallel exchanges are not hidden */
 	double p2p_exposed;                     /* interleaved pipelines; all of it without */
-	double contention;                      /* of FSDP's exchange behind computing, what computing loses by it: it takes cores and memory bandwidth */
+	double fsdp_contention, dp_contention;  /* of an exchange behind computing, what computing loses by it: it takes cores and memory bandwidth */
 	double collective_s, ring_step_s;       /* of one collective, however small; of each of its steps from rank to rank */
 	double deepep_hidden;                   /* share of DeepEP's exchange behind computing */
 	double overlap_hidden;                  /* share of an exchange that the overlapped 1F1B schedule hides */

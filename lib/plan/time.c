@@ -108,7 +108,7 @@ static double gather_exposed(const struct shape *s, double comm, const struct pa
 {
 	double behind = MO_MIN(comm, p->compute + p->launch);
 
-	return comm - behind * (1 - shape_k(s)->contention);
+	return comm - behind * (1 - shape_k(s)->fsdp_contention);
 }
 
 /* A layer: its kernels, its exchanges, and the host where it is slower than both. FSDP's gathers count as compute that waits. */
@@ -217,7 +217,7 @@ static double data_parallel(const struct shape *s, double micro_batch_s)
 	double behind = (v - 1) * MO_MIN(time, (double)s->pp * micro_batch_s) / v;
 
 
-	return s->features.late_reduce ? time : time - behind;
+	return s->features.late_reduce ? time : time - behind * (1 - shape_k(s)->dp_contention);
 }
 
 static struct pass both(const struct layer_cost *c)
