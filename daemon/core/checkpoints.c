@@ -250,23 +250,33 @@ const char *checkpoint_end_node(const struct job *j)
 
 /* ---- checkpoint.keep ---- */
 
-/* The oldest complete one that this job wrote beyond the newest `keep`; NULL = none. The one that is being loaded stays, so does the one that restart --from will load, the one that is being verified, and the last one before a loss spike. */
-const struct checkpoint *checkpoint_surplus(const struct job *j)
+/* Never removed: the one that is being loaded, the one that restart --from will load, the one that is being verified, and the last one before a loss spike; what a person pinned, what lies elsewhere or
+ * was there before. */
+static bool held(const struct job *j, const struct checkpoint *c)
 {
-	int64_t keep = j->spec.recipe.checkpoint.keep, n = 0;
 	int64_t asked = j->restart_from != MO_NONE ? checkpoint_newest_at_most(j, j->restart_from, false) : MO_NONE;
 	int64_t good = j->spike != MO_NONE ? checkpoint_newest_at_most(j, j->spike - 1, false) : MO_NONE;   /* the last one before the loss went wrong */
+
+	return c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || c->iteration == good || c->iteration == j->verify
+		|| (c->iteration == j->resume && j->iteration == MO_NONE);
+}
+
+/* The oldest usable one behind `keep` newer ones that are verified; NULL = none. What was only announced holds no place: it may turn out torn, and then the verified one is all there is. */
+const struct checkpoint *checkpoint_surplus(const struct job *j)
+{
+	int64_t keep = j->spec.recipe.checkpoint.keep, newer = 0;
 	const struct checkpoint *oldest = NULL;
 
-	for (size_t i = 0; keep > 0 && i < j->n_checkpoints; i++) {
-		const struct checkpoint *c = &j->checkpoints[i];
+	for (size_t i = j->n_checkpoints; keep > 0 && i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
 
-		if (!checkpoint_usable(c) || c->state == CKPT_PINNED || mo_streq(c->reason, left_alone) || c->attempt == MO_NONE || c->iteration == asked || c->iteration == good || c->iteration == j->verify || (c->iteration == j->resume && j->iteration == MO_NONE))
+		if (!checkpoint_usable(c) || held(j, c))
 			continue;
-		oldest = oldest ? oldest : c;
-		n++;
+		if (newer >= keep)
+			oldest = c;
+		newer += c->state == CKPT_VERIFIED;
 	}
-	return n > keep ? oldest : NULL;
+	return oldest;
 }
 
 void checkpoint_remove(const struct job *j, struct checkpoint *c)
@@ -284,6 +294,14 @@ bool checkpoint_removing(const struct checkpoint *c)
 	return c->state == CKPT_DELETED && mo_streq(c->reason, removing);
 }
 
+bool checkpoint_any_removing(const struct job *j)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (checkpoint_removing(&j->checkpoints[i]))
+			return true;
+	return false;
+}
+
 /* Names the order to remove them: another number whenever one was added, so that an agent never takes an old result for an answer. 0 = nothing to remove. */
 int64_t checkpoint_prune_order(const struct job *j)
 {
@@ -299,6 +317,22 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r)
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (checkpoint_removing(&j->checkpoints[i]) && !found_of(r, j->checkpoints[i].iteration))
 			mo_str_set(&j->checkpoints[i].reason, removed);
+}
+
+/* The job is over and nobody will be asked again: what was to be removed is gone, or is told as what lies there. r NULL, or with an error: nobody looked. */
+void checkpoint_removal_over(struct job *j, const struct scan_result *r)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint *c = &j->checkpoints[i];
+		const struct found_checkpoint *f = r && !r->error ? found_of(r, c->iteration) : NULL;
+
+		if (!checkpoint_removing(c))
+			continue;
+		if (f)
+			c->state = f->complete ? CKPT_VERIFIED : CKPT_TORN;
+		mo_str_set(&c->reason, f && f->complete ? "it could not be removed, though checkpoint.keep holds newer ones" : f ? f->reason ? f->reason : "incomplete"
+			: r && !r->error ? removed : "checkpoint.keep held newer ones; nobody could look whether it is gone");
+	}
 }
 
 /* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */

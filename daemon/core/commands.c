@@ -6,7 +6,7 @@
  *   taken for dead by a fence, its node is back in that boot    KILL
  *   gone, everything applied, attempt over                      FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
- * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
+ * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
 #include "daemon/core/inner.h"
 
@@ -105,14 +105,8 @@ static int64_t prune_order(const struct job *j, const char *node)
 	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_order(j) : 0;
 }
 
-static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+static void add_removals(const struct job *j, struct command *k)
 {
-	int64_t order = prune_order(j, node);
-	struct command *k;
-
-	if (order == 0)
-		return;
-	k = add_scan(c, j, order, node, ret);
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		if (checkpoint_removing(&j->checkpoints[i])) {
 			struct found_checkpoint *f = MO_ADD(k, prune, &found_checkpoint_desc);
@@ -120,6 +114,23 @@ static void add_prune(const struct core *c, const struct job *j, const char *nod
 			f->iteration = j->checkpoints[i].iteration;
 			f->path = mo_strdup(j->checkpoints[i].path);
 		}
+}
+
+static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	int64_t order = prune_order(j, node);
+
+	if (order != 0)
+		add_removals(j, add_scan(c, j, order, node, ret));
+}
+
+/* The last look at an ended job's directory; what was to be removed goes with it. */
+static void add_end_scan(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	struct command *k = add_scan(c, j, j->attempt + 1, node, ret);
+
+	add_known(j, k);
+	add_removals(j, k);
 }
 
 /* FNV-1a over what is due. 0 = nothing. */
@@ -252,7 +263,7 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		const struct job *j = ends_here(c, i, node);
 
 		if (j)
-			add_known(j, add_scan(c, j, j->attempt + 1, node, ret));
+			add_end_scan(c, j, node, ret);
 	}
 	for (size_t i = 0; i < l->n_strays; i++)
 		if (l->strays[i].ours && l->strays[i].gone)

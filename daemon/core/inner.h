@@ -144,6 +144,8 @@ void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_
 const struct checkpoint *checkpoint_surplus(const struct job *j);
 void checkpoint_remove(const struct job *j, struct checkpoint *c);     /* what lies outside checkpoint.dir stays as it is, with the reason */
 bool checkpoint_removing(const struct checkpoint *c);
+bool checkpoint_any_removing(const struct job *j);
+void checkpoint_removal_over(struct job *j, const struct scan_result *r);             /* r: the scan at the end, NULL = there is none */
 int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */

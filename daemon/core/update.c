@@ -142,8 +142,10 @@ static void end_scan_due(struct core *c, struct job *j)
 
 	if (c->n_ending >= ENDING_MAX)
 		ids_remove(c->ending, &c->n_ending, c->ending[0]);
-	if (oldest)
+	if (oldest) {
 		oldest->end_scan = false;
+		checkpoint_removal_over(oldest, NULL);
+	}
 	j->end_scan = true;
 	ids_add(&c->ending, &c->n_ending, j->id);
 }
@@ -184,7 +186,7 @@ static int on_job(struct core *c, const struct record *r)
 	if (job_state_final(r->state)) {
 		j->ended_at = r->time;
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
-		if (r->state == JOB_COMPLETED && j->checkpoint_dir && state_newest_checkpoint(j) != MO_NONE)
+		if (j->checkpoint_dir && (checkpoint_any_removing(j) || (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
 	}
 	recovery_waterfall(j, r->time);
@@ -226,6 +228,7 @@ static int on_scan(struct core *c, const struct record *r)
 	checkpoint_scan(j, r->scan, r->time);
 	if (j->end_scan) {
 		j->end_scan = false;
+		checkpoint_removal_over(j, r->scan);
 		ids_remove(c->ending, &c->n_ending, j->id);
 		return 0;
 	}

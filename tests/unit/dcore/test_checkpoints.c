@@ -634,6 +634,71 @@ static void keep_leaves_what_lies_elsewhere(void **state)
 	assert_int_equal(state_of(o, 20), CKPT_DELETED);
 }
 
+/* What was only announced may turn out torn: the verified one before it stays. */
+static void keep_one_never_removes_the_only_verified(void **state)
+{
+	struct one *o = *state;
+
+	again(o, -1, 1);
+	run(o, 2);
+	save(o, 10);
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
+	mo_str_set(&o->w.scan.error, "the helper was late");
+	save(o, 20);
+	run(o, 5);
+	assert_int_equal(state_of(o, 20), CKPT_COMPLETE);
+	assert_string_equal(checkpoint_find(job(o), 20)->reason, "not verified: the helper was late");
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
+	world_note(&o->w, 0, o->id, NOTE_SAVING)->iteration = 30;      /* nor while the next one is being saved */
+	run(o, 5);
+	assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
+	mo_str_set(&o->w.scan.error, NULL);
+	save(o, 30);
+	run(o, 3);
+	assert_int_equal(state_of(o, 30), CKPT_VERIFIED);
+	assert_int_equal(state_of(o, 10), CKPT_DELETED);
+	assert_int_equal(state_of(o, 20), CKPT_DELETED);
+}
+
+/* A job that ends, however it ends, while its node has not removed yet: the last look does it. */
+static void what_was_to_be_removed_goes_at_the_end(void **state)
+{
+	struct one *o = *state;
+
+	for (int way = 0; way < 3; way++) {
+		again(o, -1, 1);
+		run(o, 2);
+		save(o, 10);
+		o->w.no_scan = way < 2;
+		o->w.prune_fails = way == 2;
+		save(o, 20);
+		run(o, 2);
+		assert_true(checkpoint_removing(checkpoint_find(job(o), 10)));
+		if (way != 1) {
+			world_exit(&o->w, 0, o->id, 0, 0, 0);
+			world_exit(&o->w, 0, o->id, 1, 0, 0);
+		} else {
+			world_verb(&o->w, EV_CANCEL, o->id);
+		}
+		run(o, 5);
+		assert_true(job_state_final(job(o)->state));
+		world_crash(&o->w);
+		world_hello(&o->w, 0);
+		o->w.no_scan = false;
+		run(o, 5);
+		assert_false(checkpoint_any_removing(job(o)));
+		if (way < 2) {
+			assert_int_equal(state_of(o, 10), CKPT_DELETED);
+			assert_string_equal(checkpoint_find(job(o), 10)->reason, "checkpoint.keep held newer ones");
+			assert_int_equal(o->w.scan.n_items, 1);
+		} else {
+			assert_int_equal(state_of(o, 10), CKPT_VERIFIED);
+			assert_string_equal(checkpoint_find(job(o), 10)->reason, "it could not be removed, though checkpoint.keep holds newer ones");
+		}
+		assert_int_equal(state_of(o, 20), CKPT_VERIFIED);
+	}
+}
+
 static void a_path_without_iteration(void **state)
 {
 	struct one *o = *state;
@@ -688,6 +753,8 @@ int main(void)
 		T(keep_removes_what_this_job_wrote),
 		T(a_completed_job_verifies_its_last),
 		T(keep_leaves_what_lies_elsewhere),
+		T(keep_one_never_removes_the_only_verified),
+		T(what_was_to_be_removed_goes_at_the_end),
 		T(an_announcement_elsewhere_is_refused),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),

@@ -294,7 +294,7 @@ static void obey(struct world *w, struct toy *t, struct agent_sync *sync, const 
 		case CMD_SCAN:
 			if (w->no_scan && c->only == MO_NONE)
 				break;
-			for (size_t k = 0; k < c->n_prune; k++)
+			for (size_t k = 0; k < c->n_prune && !w->prune_fails; k++)
 				for (size_t m = w->scan.n_items; m > 0; m--)
 					if (w->scan.items[m - 1].iteration == c->prune[k].iteration)
 						mo_vec_remove(&found_checkpoint_desc, w->scan.items, &w->scan.n_items, m - 1);
