@@ -58,6 +58,7 @@ static void save(struct watch *w) {
 	struct health_memory memory;
 	mo_desc_init(&health_memory_desc, &memory);
 	health_save(w->core, &memory);
+	health_keep(w->core, &memory);
 	wire_encode(&health_memory_desc, &memory, &b);
 	mo_desc_done(&health_memory_desc, &memory);
 	int r = mo_write_file(path, b.data, b.len, 0644, false);
@@ -77,9 +78,10 @@ static void load(struct watch *w) {
 	mo_desc_init(&health_memory_desc, &memory);
 	if (r == 0)
 		r = wire_decode(&health_memory_desc, b.data ? b.data : "", b.len, false, &memory, &err);
-	if (r == 0)
+	if (r == 0) {
 		health_load(w->core, &memory);
-	else
+		health_restore(w->core, &memory, mo_clock_boot_us());
+	} else
 		mo_log(MO_WARNING, NULL, NULL, "%s: %s; counters begin anew", path, mo_error_text(&err, r));
 	mo_desc_done(&health_memory_desc, &memory);
 }

@@ -49,6 +49,7 @@ struct health *health_free(struct health *h) {
 	mo_vec_clear(&health_counter_desc, (void **)&h->counters, &h->n_counters);
 	mo_desc_done(&node_health_desc, &h->told);
 	mo_vec_clear(&stack_item_desc, (void **)&h->settings, &h->n_settings);
+	mo_desc_free(&health_memory_desc, h->kept);
 	free(h->objects);
 	free(h->checks);
 	free(h->orders);
@@ -111,6 +112,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 		*v = (struct verdict){ .check = &h->checks[i], .last = MO_NONE_F, .last_of = MO_NONE_F, .started_at = MO_NONE, .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC) ? now : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
+	health_kept_apply(h, o);
 	return o;
 }
 
@@ -375,11 +377,17 @@ static void judge(struct health *h, struct object *o, struct verdict *v, const s
 	finding_done(&f);
 }
 
-/* Equal devices can be compared when all have answered; the last one to do so is the moment to judge the others too. */
-static void judge_same(struct health *h, int area, int64_t now) {
+static bool all_seen(const struct health *h, int area) {
 	for (size_t i = 0; i < h->n_objects; i++)
 		if (h->objects[i]->area == area && !h->objects[i]->seen)
-			return;
+			return false;
+	return true;
+}
+
+/* Equal devices can be compared when all have answered; the last one to do so is the moment to judge the others too. */
+static void judge_same(struct health *h, int area, int64_t now) {
+	if (!all_seen(h, area))
+		return;
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
 		for (size_t k = 0; o->area == area && k < o->n_verdicts; k++)
@@ -393,7 +401,7 @@ static void judge_object(struct health *h, struct object *o, const struct probe 
 
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		struct verdict *v = &o->verdicts[i];
-		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) || (v->check->measure == MEASURE_SAME && !v->looked))
+		if (v->check->n_argv || !(v->check->when & when) || !health_applies(h, v->check) || (v->check->measure == MEASURE_SAME && (!v->looked || !all_seen(h, o->area))))
 			continue;
 		judge(h, o, v, p, now);
 	}

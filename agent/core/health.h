@@ -75,3 +75,5 @@ void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret);
 bool health_unsaved(const struct health *h);
 void health_save(struct health *h, struct health_memory *ret);         /* ret initialised; saved from now on */
 void health_load(struct health *h, const struct health_memory *m);     /* before health_devices() */
+void health_keep(const struct health *h, struct health_memory *ret);   /* with health_save(): findings, and that preflight is done */
+void health_restore(struct health *h, const struct health_memory *m, int64_t now);     /* with health_load() */

@@ -47,6 +47,7 @@ struct health {
 	size_t n_steps;
 	struct stack_item *settings; size_t n_settings;
 	char *discovery; bool nothing_known;   /* as told by health_discovery() */
+	struct health_memory *kept;    /* what is taken over from an agent before, NULL = nothing */
 	struct order *orders; size_t n_orders;
 	struct health_counter *counters; size_t n_counters;
 	int64_t klog_seq;
@@ -69,6 +70,9 @@ double health_per_hour(const struct health *h, const struct object *o, const str
 double health_klog_total(struct health *h, const struct object *o, const char *rule, double more, const struct probe *p);
 const struct health_counter *health_counter_find(const struct health *h, const struct object *o, const char *reading);
 bool health_counters_of(struct health *h, const struct object *o, const char *identity);      /* before a look; true: another device is in its place, and what was known of counters is gone */
+
+/* health_kept.c */
+void health_kept_apply(const struct health *h, struct object *o);              /* to a new object */
 
 /* health_rules.c: what one look found. */
 struct finding {

@@ -83,15 +83,6 @@ static const struct mo_field health_counter_fields[] = {
 };
 const struct mo_desc health_counter_desc = MO_DESC(health_counter, health_counter_fields);
 
-static const struct mo_field health_memory_fields[] = {
-	MO_F(health_memory, boot_id, MO_STR, .max = 64),
-	MO_F(health_memory, version, MO_INT),
-	MO_F(health_memory, klog_seq, MO_INT),
-	MO_F(health_memory, gpus, MO_INT),
-	MO_F_VEC(health_memory, counters, &health_counter_desc, .max = MO_COUNTERS_MAX),
-};
-const struct mo_desc health_memory_desc = MO_DESC(health_memory, health_memory_fields);
-
 static const struct mo_field check_result_fields[] = {
 	MO_F(check_result, check, MO_STR, .max = 64),
 	MO_F(check_result, object, MO_STR, .max = 256),
@@ -105,6 +96,20 @@ static const struct mo_field check_result_fields[] = {
 	MO_F(check_result, at, MO_TIME),
 };
 const struct mo_desc check_result_desc = MO_DESC(check_result, check_result_fields);
+
+static const struct mo_field health_memory_fields[] = {
+	MO_F(health_memory, boot_id, MO_STR, .max = 64),
+	MO_F(health_memory, version, MO_INT),
+	MO_F(health_memory, klog_seq, MO_INT),
+	MO_F(health_memory, gpus, MO_INT),
+	MO_F_VEC(health_memory, counters, &health_counter_desc, .max = MO_COUNTERS_MAX),
+	MO_F(health_memory, at, MO_INT, .omit = true),
+	MO_F(health_memory, preflight_done, MO_BOOL, .omit = true),
+	MO_F_VEC(health_memory, results, &check_result_desc, .omit = true, .max = MO_CHECK_RESULTS_MAX),
+	MO_F_LIST(health_memory, objects, MO_STRS, .omit = true, .max = MO_CHECK_RESULTS_MAX),
+	MO_F_LIST(health_memory, checks, MO_STRS, .omit = true, .max = MO_CHECK_RESULTS_MAX),
+};
+const struct mo_desc health_memory_desc = MO_DESC(health_memory, health_memory_fields);
 
 static const struct mo_field stack_item_fields[] = {
 	MO_F(stack_item, key, MO_STR, .max = 128),

@@ -102,7 +102,7 @@ struct node_health {
 	int64_t version;         /* +1 whenever anything below changes; repeated until the controller acknowledged it */
 	struct check_result *results; size_t n_results;    /* everything that is not OK */
 	int64_t ok;              /* checks x objects that are OK */
-	bool preflight_done;     /* every preflight check was looked at since the agent started (a node without any: true at once) */
+	bool preflight_done;     /* every preflight check was looked at in this boot (a node without any: true at once) */
 	bool failure_checks;     /* it has checks of the on-failure set: a failed job's next attempt waits for them */
 	struct checked_attempt *checked; size_t n_checked; /* CMD_CHECK orders that are done: results hold what the on-failure set found */
 	struct stack_item *stack; size_t n_stack;
@@ -126,6 +126,12 @@ struct health_memory {
 	int64_t klog_seq;        /* last record of the kernel's log that was judged, -1 = none */
 	int64_t gpus;            /* most GPUs that PCI listed in this boot */
 	struct health_counter *counters; size_t n_counters;
+	/* preflight_done: what was found (`area object` and ids of what was looked at), taken over by an agent that starts soon after `at` (CLOCK_BOOTTIME) */
+	int64_t at;
+	bool preflight_done;
+	struct check_result *results; size_t n_results;
+	char **objects; size_t n_objects;
+	char **checks; size_t n_checks;
 };
 extern const struct mo_desc health_moment_desc, health_counter_desc, health_memory_desc;
 extern const struct mo_desc stack_item_desc, gpu_sensors_desc, nic_sensors_desc, checked_attempt_desc, node_health_desc;

@@ -269,6 +269,64 @@ static void what_was_before_the_first_look(void **unused) {
 	mo_desc_done(&health_memory_desc, &m);
 }
 
+static struct health *restarted(const struct health_check *c, size_t n, const struct health_memory *m, const char *boot, int64_t now) {
+	static char bdf[] = GPU0;
+	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, n }, boot, &every, 1);
+	struct gpu_slot gpu;
+	struct nodeinfo info;
+
+	mo_desc_init(&nodeinfo_desc, &info);
+	mo_desc_init(&gpu_slot_desc, &gpu);
+	gpu.index = 0;
+	gpu.bdf = bdf;
+	info.gpus = &gpu;
+	info.n_gpus = 1;
+	health_load(h, m);
+	health_restore(h, m, now);
+	health_devices(h, &info, 0, now);
+	return h;
+}
+
+/* Not a restart of the agent makes a node that was looked at one that was not, and not for a moment a finding look gone. */
+static void preflight_is_made_once_a_boot(void **unused) {
+	static char width[] = "pcie_width", ue[] = "ras_ue";
+	struct health_check c[2] = { check(0, "gpu.ue", PROBE_GPU, WHEN_PREFLIGHT | WHEN_PERIODIC, ue, 0), check(1, "gpu.width", PROBE_GPU, WHEN_PREFLIGHT, width, 100) };
+	struct health_memory m;
+	c[0].consecutive = 2;
+	_cleanup_(health_freep) struct health *h = restarted(c, 1, &(struct health_memory){ .version = MO_NONE }, "boot", START), *same = NULL, *boot = NULL, *late = NULL, *more = NULL;
+
+	assert_false(health_results(h)->preflight_done);
+	probe(h, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START);
+	probe(h, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START + 1);
+	probe(h, PROBE_HOST, "host", NULL, "x", 1, NULL, START + 1);
+	probe(h, PROBE_KLOG, "host", NULL, "x", 1, NULL, START + 1);
+	probe(h, PROBE_STACK, "host", NULL, "x", 1, NULL, START + 1);
+	assert_true(health_results(h)->preflight_done);
+	assert_int_equal(state(h, "gpu.ue", GPU0), CHECK_CRIT);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	health_keep(h, &m);
+	same = restarted(c, 1, &m, "boot", START + MINUTE);
+	assert_true(health_results(same)->preflight_done);
+	assert_int_equal(state(same, "gpu.ue", GPU0), CHECK_CRIT);
+	assert_string_equal(result(same, "gpu.ue", GPU0)->text, result(h, "gpu.ue", GPU0)->text);
+	assert_int_equal(result(same, "gpu.ue", GPU0)->since, result(h, "gpu.ue", GPU0)->since);
+	probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START + MINUTE);
+	assert_true(health_results(same)->preflight_done);                     /* it counts already: no second look is waited for */
+	assert_int_equal(state(same, "gpu.ue", GPU0), CHECK_CRIT);
+	probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 0, NULL, START + 2 * MINUTE);
+	assert_int_equal(state(same, "gpu.ue", GPU0), CHECK_OK);               /* the next look judges */
+	boot = restarted(c, 1, &m, "another boot", START + MINUTE);
+	assert_false(health_results(boot)->preflight_done);
+	assert_int_equal(state(boot, "gpu.ue", GPU0), CHECK_OK);
+	late = restarted(c, 1, &m, "boot", START + 16 * MINUTE);
+	assert_false(health_results(late)->preflight_done);
+	more = restarted(c, 2, &m, "boot", START + MINUTE);                    /* a check that is new */
+	assert_false(health_results(more)->preflight_done);
+	assert_int_equal(state(more, "gpu.ue", GPU0), CHECK_CRIT);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
 /* The store is a file of one host: what is in it stays small, however long it runs and whatever comes and goes. */
 static void baselines_are_bounded(void **unused) {
 	struct health_check c = check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 1e18);
@@ -540,7 +598,7 @@ static void kill_switch(void **unused) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row), cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s), cmocka_unit_test(unknown_never_acts_alone), cmocka_unit_test(versions),
-		cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rates_survive_restarts), cmocka_unit_test(rates), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts), cmocka_unit_test(looks_come_as_often_as_they_should),
+		cmocka_unit_test(preflight_is_made_once_a_boot), cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rates_survive_restarts), cmocka_unit_test(rates), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts), cmocka_unit_test(looks_come_as_often_as_they_should),
 		cmocka_unit_test(a_stuck_device_is_left_alone), cmocka_unit_test(orders), cmocka_unit_test(programs_wait_for_a_free_node), cmocka_unit_test(sensors), cmocka_unit_test(kill_switch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
