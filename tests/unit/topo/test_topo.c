@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "lib/base/fd.h"
@@ -225,6 +226,38 @@ static void test_amd(void **state) {
 	assert_string_equal(b->info.gpus[0].vendor, "fake");
 }
 
+/* What is left out is not opened: a FIFO there would hold the test. */
+static void test_left_out(void **state) {
+	struct bed *b = *state;
+	static char gpu[] = "/sys/bus/pci/devices/0000:03:00.0", node[] = "/sys/class/kfd/kfd/topology/nodes/3", nic[] = "/sys/class/infiniband/mlx5_1";
+	char *out[] = { gpu, node, nic }, at[256] = "";
+	_cleanup_(mo_freep) char *numa = mo_path(b->dir, "%s/numa_node", gpu), *props = mo_path(b->dir, "%s/properties", node), *fw = mo_path(b->dir, "%s/fw_ver", nic);
+
+	add_cpus(b);
+	add_kfd_cpu(b, 0);
+	add_kfd_cpu(b, 1);
+	add_kfd_gpu(b, 2, 0x3 << 8, "17847028647664215990", 0);
+	add_kfd_gpu(b, 3, 0x13 << 8, "6575147083618228034", 1);
+	add_pci(b, 0x01, "0000:03:00.0", "1", "4-7");
+	add_pci(b, 0x11, "0000:13:00.0", "0", "0-3");
+	add_nic(b, 0x01, "0000:04:00.0", "mlx5_1", "1");
+	assert_int_equal(unlink(numa) | unlink(props), 0);
+	assert_int_equal(mkfifo(numa, 0600) | mkfifo(props, 0600) | mkfifo(fw, 0600), 0);
+	assert_int_equal(look(b, (struct topo_options){ .fake_gpus = 2, .leave_out = out, .n_leave_out = 3, .at = at, .at_bytes = sizeof(at) }), 0);
+	assert_int_equal(b->info.n_gpus, 1);
+	assert_string_equal(b->info.gpus[0].bdf, "0000:03:00.0");
+	assert_int_equal(b->info.gpus[0].numa_node, 0);                /* by its links */
+	assert_string_equal(b->info.gpus[0].nic, "mlx5_1");
+	for (size_t i = 0; i < b->info.n_findings; i++)                 /* whoever left it out says so; and the other GPU is not called lost */
+		assert_string_not_equal(b->info.findings[i].object, "0000:13:00.0");
+	assert_true(mo_starts_with(at, "/sys/"));
+	assert_true(b->info.nics[0].fw == NULL && b->info.nics[0].numa_node == MO_NONE);
+	/* without the only GPU that is seen: no fake ones in its place */
+	out[0] = (char *)"/sys/class/kfd/kfd/topology/nodes/2";
+	assert_int_equal(look(b, (struct topo_options){ .fake_gpus = 2, .leave_out = out, .n_leave_out = 3 }), 0);
+	assert_int_equal(b->info.n_gpus, 0);
+}
+
 static void test_partitions_share_one_device(void **state) {
 	struct bed *b = *state;
 
@@ -361,7 +394,7 @@ static void test_published_fixture(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_cpus), T(test_clipping), T(test_amd), T(test_partitions_share_one_device), T(test_two_gpus_one_switch_take_two_nics), T(test_nvidia), T(test_damaged_files),
+		T(test_cpus), T(test_clipping), T(test_amd), T(test_left_out), T(test_partitions_share_one_device), T(test_two_gpus_one_switch_take_two_nics), T(test_nvidia), T(test_damaged_files),
 		T(test_bad_options), T(test_xml), T(test_this_machine), T(test_published_fixture),
 	};
 	return cmocka_run_group_tests_name("topo", tests, NULL, NULL);
