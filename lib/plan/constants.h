@@ -27,6 +27,7 @@ struct plan_constants {
 	double a2a_nic_use;                     /* of the NIC, in an all-to-all of many peers */
 	double a2a_peer_s;                      /* per peer and exchange */
 	double cp_exposed;                      /* share that computing does not hide; tensor parallel exchanges are not hidden */
+	double async_tp_hidden;                 /* of these where products are cut into pieces */
 	double p2p_exposed;                     /* interleaved pipelines; all of it without */
 	double fsdp_contention, dp_contention;  /* of an exchange behind computing, what computing loses by it: it takes cores and memory bandwidth */
 	double collective_s, ring_step_s;       /* of one collective, however small; of each of its steps from rank to rank */

@@ -119,7 +119,7 @@ static void attention(const struct shape *s, double rows, struct kernels *add)
 
 static void passes(const struct shape *s, double forward_bytes, double backward_bytes, int kernels, struct kernels *add)
 {
-	double start = shape_k(s)->kernel_s, more = s->features.eager ? shape_k(s)->eager_passes : 1;
+	double start = shape_k(s)->kernel_s, more = s->features.eager && !s->features.compiled ? shape_k(s)->eager_passes : 1;
 
 	add->forward += memory_s(s, more * forward_bytes) + kernels * start;
 	add->backward += memory_s(s, more * backward_bytes) + 2 * kernels * start;

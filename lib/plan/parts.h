@@ -10,6 +10,8 @@ struct shape_features {
 	bool fused_loss;             /* no FP32 copy of the logits */
 	bool bound;                  /* NUMA binding and kernel arguments in device memory */
 	bool eager;                  /* PyTorch's own kernels: element-wise ones not fused, portable flash attention */
+	bool compiled;               /* of these, element-wise ones fused by torch.compile */
+	bool async_tp;               /* tensor parallel exchanges in pieces between the products */
 	bool expert_launches;        /* grouped GEMM as one launch per local expert */
 	bool small_master;           /* precision-aware optimizer: of the FP32 master weights only what BF16 weights lack, or FP16 */
 	int64_t grad_bytes, moment_bytes; /* per parameter: of a gradient, of both moments; 0 = FP32: 4 and 8 */

@@ -46,6 +46,8 @@ struct shape_features shape_features_of(const struct recipe *r)
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
 	optimizer_types(&r->engine, &f);
+	f.compiled = mo_streq(flag(&r->engine, "compile.enable"), "true");
+	f.async_tp = mo_streq(flag(&r->engine, "compile.enable_async_tensor_parallel"), "true");
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
 		bool on = mo_streq(value, "true");
@@ -118,7 +120,7 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 	struct params p = plan_params(s->model);
 	struct layer_cost c = { .wgrad = g.wgrad };
 	double again = g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
-	double tp = comm_tp(s), cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
+	double tp = comm_tp(s) * (s->features.async_tp ? 1 - k->async_tp_hidden : 1), cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
 
 	c.forward = (struct pass){ .compute = g.forward, .a2a = a2a, .tp = tp, .cp = cp };
 	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + again), .tp = tp * (1 + again), .cp = cp * (2 + again) };

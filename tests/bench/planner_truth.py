@@ -54,6 +54,8 @@ def stack(p):
             words.append("features.deepep=1" + (" features.sync_free=1" if "tokendrop" in (extra.get("tags") or []) else ""))
     if f.startswith("mpt") or "titan" in f:
         words.append("features.eager=1")
+    if "titan" in f and not f.startswith("cvs") and extra.get("compile") is not False:     # those of the CI are untuned, without compilation
+        words.append("features.compiled=1" + (" features.async_tp=1" if extra.get("async_tp") else ""))
     if p["a2a"] == "deepep":
         words.append("features.deepep=1")
     stage = extra.get("feature_stage") or ""
