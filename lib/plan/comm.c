@@ -52,9 +52,14 @@ static double nic(const struct shape *s)
 	return s->nic_gbps / 8 * 1e9;
 }
 
-static double links(const struct shape *s)
+/* Bytes/s out of one of n GPUs of a node to the others. On a mesh without a switch n of 8 reach only (n - 1) / 7 of the links. */
+static double links(const struct shape *s, double n)
 {
-	return s->gpu->scaleup_gbs * 1e9 * shape_k(s)->scaleup_use;
+	const struct gpu_type *g = s->gpu;
+	bool mesh = g->link_gbs != MO_NONE_F && g->link_gbs < g->scaleup_gbs;
+	double reach = mesh ? MO_MIN((n - 1) / (double)MO_MAX(g->domain_gpus - 1, 1), 1) : 1;
+
+	return g->scaleup_gbs * reach * 1e9 * shape_k(s)->scaleup_use;
 }
 
 /* Seconds to move bytes through every member of a ring of n ranks that lie stride apart. */
@@ -62,10 +67,11 @@ static double ring(const struct shape *s, double n, double stride, double bytes,
 {
 	const struct plan_constants *k = shape_k(s);
 	double domain = (double)s->gpu->domain_gpus, members = MO_MAX(MO_MIN(floor(domain / stride), n), 1);
-	double rate = n * stride <= domain ? links(s) : MO_MIN(members * nic(s) * k->nic_use, links(s));
 
 	if (n <= 1 || bytes <= 0)
 		return 0;
+	double rate = n * stride <= domain ? links(s, n) : MO_MIN(members * nic(s) * k->nic_use, members > 1 ? links(s, members) : INFINITY);
+
 	if (reduces && s->reduce_curve && n * stride > domain)
 		rate = curve_at(s->reduce_curve, bytes) * 1e9;
 	return bytes * (n - 1) / n / rate + k->collective_s + (n - 1) * k->ring_step_s;
@@ -123,9 +129,7 @@ double comm_a2a(const struct shape *s)
 		return 0;
 	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2, topk = (double)m->moe->topk, nodes = ceil(x / inside);
 	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = nic(s) * k->a2a_nic_use;
-	/* On a mesh without a switch g of 8 GPUs reach only (g - 1) / 7 of the links. */
-	double reach = s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs ? (inside - 1) / (double)MO_MAX(s->gpu->domain_gpus - 1, 1) : 1;
-	double time = inside > 1 ? near / (links(s) * reach) : 0, peers = s->features.deepep ? inside + nodes : x;
+	double time = inside > 1 ? near / links(s, inside) : 0, peers = s->features.deepep ? inside + nodes : x;
 
 	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
 		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);
@@ -140,7 +144,7 @@ double comm_p2p(const struct shape *s)
 	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden / (double)s->tp;
 	bool near = s->gpus <= s->gpu->domain_gpus;
 
-	return s->pp > 1 ? bytes / (near ? links(s) : nic(s) * shape_k(s)->nic_use) + shape_k(s)->collective_s : 0;
+	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use) + shape_k(s)->collective_s : 0;
 }
 
 bool comm_fsdp(const struct shape *s)

@@ -177,6 +177,16 @@ static void exchanges(void **state)
 	/* Two of the eight GPUs of a mesh reach each other by one link of seven. */
 	s = shape("deepseek-v3", "mi300x", 64, 1, 1, 2);
 	within("one link", comm_a2a(&s), 2 * (row * 8 / 2 / (64e9 * k->scaleup_use) + k->collective_s + 2 * k->a2a_peer_s), 1e-9);
+	/* So do tensor parallel groups: four of eight have three links each, all eight seven; through a switch the size of the group changes little. */
+	s = shape("llama3-70b", "mi300x", 64, 4, 1, 1);
+	double four = comm_tp(&s), fixed = 4 * k->collective_s;
+
+	s.tp = 8;
+	within("links of a mesh", (comm_tp(&s) - fixed - 28 * k->ring_step_s) / (four - fixed - 12 * k->ring_step_s), 3.0 / 7 * (7.0 / 8) / (3.0 / 4), 1e-6);
+	s = shape("llama3-70b", "h100", 64, 4, 1, 1);
+	four = comm_tp(&s);
+	s.tp = 8;
+	assert_true(comm_tp(&s) > four);
 	/* A tensor parallel group over two nodes goes at the rate of eight NICs. */
 	s = shape("llama3-70b", "h100", 64, 8, 1, 1);
 	double near = comm_tp(&s);
