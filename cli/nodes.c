@@ -80,7 +80,7 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 {
 	static const struct column columns[] = {
 		{ "NODE", "name" }, { "STATE", "state" }, { ">GPUS", "gpus", CELL_INT }, { ">CPUS", "cpus", CELL_INT }, { ">NUMA", "numa_nodes", CELL_INT },
-		{ "HEALTH", "health" }, { ">FOUND", "findings", CELL_INT }, { "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
+		{ "HEALTH", "health" }, { ">FOUND", "findings", CELL_INT }, { ">LEMON", "lemon_score", CELL_REAL, 1 }, { "JOBS", .cell = jobs_cell }, { ">HEARD", .cell = heard_cell }, { "REASON", "reason" },
 	};
 	_cleanup_(answer_done) struct answer a = { 0 };
 	bool drift = false;
@@ -132,6 +132,20 @@ static void print_sensors(struct json_object *g)
 		text_real(js_real(g, "power_w"), 0), text_real(js_real(g, "clock_mhz"), 0), text_real(js_real(g, "busy_pct"), 0), text_bytes(vram == MO_NONE_F ? MO_NONE : (int64_t)vram));
 }
 
+static void print_failures(struct json_object *n)
+{
+	struct json_object *failures = js_get(n, "failures");
+
+	if (js_real(n, "lemon_score") == MO_NONE_F || !js_len(failures))
+		return;
+	printf("%-10s %s: failures that began here, each halved after 7 days\n", "lemon", text_real(js_real(n, "lemon_score"), 2));
+	for (size_t i = 0; i < js_len(failures); i++) {
+		struct json_object *f = js_at(failures, i);
+		printf("%-10s   %.19s %s attempt %lld: %s, %s, counts %s\n", "", text_or(js_str(f, "time")), text_or(js_str(f, "job")), (long long)js_int(f, "attempt"), text_or(js_str(f, "class")),
+			text_or(js_str(f, "cause")), text_real(js_real(f, "weight"), 1));
+	}
+}
+
 static void print_nic(struct json_object *n)
 {
 	static const struct { const char *key, *words; } counts[] = {
@@ -162,6 +176,7 @@ static void print_node(const struct cli *cli, struct json_object *n)
 		print_sensors(js_at(sensors, i));
 	for (size_t i = 0; i < js_len(nics); i++)
 		print_nic(js_at(nics, i));
+	print_failures(n);
 }
 
 static int run_node(struct cli *cli, int argc, char **argv)

@@ -1,5 +1,6 @@
 /* See api.h. */
 #include "daemon/api.h"
+#include "daemon/core/lemon.h"
 #include <errno.h>
 #include <string.h>
 #include "lib/base/parse.h"
@@ -112,6 +113,9 @@ void api_node_doc(struct manager *m, const struct node *n, bool with_info, struc
 	nics = with_info ? core_nics(m->core, n->name, manager_now(m), &n_nics) : NULL;
 	for (size_t i = 0; i < n_nics; i++)
 		mo_desc_copy(&nic_sensors_desc, MO_ADD(&v, nic_sensors, &nic_sensors_desc), &nics[i]);
+	v.lemon_score = lemon_of(manager_state(m), n, manager_now(m), &v.failures, &v.n_failures);
+	if (!with_info)
+		mo_vec_clear(&node_failure_desc, (void **)&v.failures, &v.n_failures);
 	wire_encode(&node_view_desc, &v, b);
 	mo_desc_done(&node_view_desc, &v);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/core/drift.h"
+#include "daemon/core/lemon.h"
 #include "daemon/turn.h"
 
 void api_nodes_list(void *arg, struct http_request *r)
@@ -15,6 +16,8 @@ void api_nodes_list(void *arg, struct http_request *r)
 
 	if (!list_start(r, &l))
 		return;
+	_cleanup_(mo_freep) double *lemons = mo_alloc_array(s->n_nodes + 1, sizeof(*lemons));
+	lemon_scores(s, now, lemons);
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		if (after && strcmp(s->nodes[i].name, after) <= 0)
 			continue;
@@ -22,6 +25,7 @@ void api_nodes_list(void *arg, struct http_request *r)
 			break;
 		mo_desc_init(&node_view_desc, &v);
 		node_view(s, &s->nodes[i], now, false, &v);
+		v.lemon_score = lemons[i];
 		list_add(&l, &node_view_desc, &v, s->nodes[i].name);
 		mo_desc_done(&node_view_desc, &v);
 	}

@@ -6,6 +6,7 @@
 
 #include "daemon/core/health.h"
 #include "daemon/core/inner.h"
+#include "daemon/core/lemon.h"
 
 static const struct mo_field view_checkpoint_fields[] = {
 	MO_F(view_checkpoint, iteration, MO_INT), MO_F(view_checkpoint, path, MO_STR), MO_F(view_checkpoint, verified, MO_BOOL),
@@ -35,7 +36,7 @@ static const struct mo_field node_view_fields[] = {
 	MO_F_ENUM(node_view, health, check_state_names), MO_F(node_view, findings, MO_INT), MO_F(node_view, checks_ok, MO_INT), MO_F(node_view, cordoned, MO_BOOL),
 	MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true), MO_F(node_view, preflight_done, MO_BOOL, .omit = true),
 	MO_F_VEC(node_view, stack, &stack_item_desc, .omit = true), MO_F_VEC(node_view, sensors, &gpu_sensors_desc, .omit = true),
-	MO_F_VEC(node_view, nic_sensors, &nic_sensors_desc, .omit = true),
+	MO_F_VEC(node_view, nic_sensors, &nic_sensors_desc, .omit = true), MO_F_VEC(node_view, failures, &node_failure_desc, .omit = true),
 };
 const struct mo_desc node_view_desc = MO_DESC(node_view, node_view_fields);
 

@@ -29,6 +29,7 @@ struct node_view {
 	struct stack_item *stack; size_t n_stack;
 	struct gpu_sensors *sensors; size_t n_sensors;  /* filled by the shell */
 	struct nic_sensors *nic_sensors; size_t n_nic_sensors;
+	struct node_failure *failures; size_t n_failures;      /* what lemon_score is made of; both filled by the shell (lemon.h) */
 };
 struct count { char *name; int64_t value; };
 struct cluster_view {

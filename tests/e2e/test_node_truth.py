@@ -108,7 +108,11 @@ def what_gpus_and_cards_did_is_evidence_of_a_stall_and_of_a_failure():
         os.kill(pids[5], signal.SIGKILL)
         wait_until(lambda: rig.json("report", job)["incidents"], 60, "an incident")
         tells(rig.json("report", job)["incidents"][0]["evidence"], 8)
+        failures = rig.doc()["failures"]
+        equal([(f["job"], f["class"], f["weight"]) for f in failures], [(job, "transient", 0.5)], "failures that began on the node")
+        need(0.4 < rig.doc()["lemon_score"] <= 0.5 and 0.4 < rig.json("nodes")["items"][0]["lemon_score"] <= 0.5, "lemon_score %s" % rig.doc()["lemon_score"])
         shown = rig.run("node", "node-0").stdout
+        need("lemon      0.50: failures that began here" in shown and "signal 9 SIGKILL, counts 0.5" in shown, shown)
         need("nic        mlx5_3: ACTIVE, 400 Gb/s, link went down 0" in shown, shown)
 
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/lemon.h"
 
 static void telling(struct world *w, size_t nodes, int64_t gpus)
 {
@@ -563,6 +564,53 @@ static void without_checks_nothing_waits(void **state)
 	world_done(&w);
 }
 
+static void add_incident(struct job *j, const char *node, const char *class, const char *cause, int64_t time)
+{
+	struct incident *inc = MO_ADD(j, incidents, &incident_desc);
+
+	inc->node = mo_strdup(node);
+	inc->class = mo_strdup(class);
+	inc->cause = mo_strdup(cause);
+	inc->time = time;
+	inc->attempt = (int64_t)j->n_incidents;
+}
+
+static void nodes_that_fail_more_often_show_it(void **state)
+{
+	const int64_t now = 100 * LEMON_HALF_US;
+	struct node_failure *f = NULL;
+	double scores[3];
+	size_t n = 0;
+	struct state s;
+
+	mo_desc_init(&state_desc, &s);
+	for (int i = 0; i < 3; i++)
+		MO_ADD(&s, nodes, &node_desc)->name = mo_printf("n%d", i);
+	for (int i = 0; i < 2; i++)
+		MO_ADD(&s, jobs, &job_desc)->id = i + 1;
+	add_incident(&s.jobs[0], "n0", "node_fault", "node-lost", now);
+	add_incident(&s.jobs[1], "n0", "transient", "signal 7 SIGBUS", now - LEMON_HALF_US);
+	add_incident(&s.jobs[1], "n0", "user_error", "exit code 1", now);
+	add_incident(&s.jobs[1], "n1", "transient", "signal 11 SIGSEGV", now);
+	add_incident(&s.jobs[1], "n2", "transient", "signal 11 SIGSEGV", now);   /* wherever it runs: the job's own */
+	add_incident(&s.jobs[1], NULL, "transient", "exit-wait", now);
+	lemon_scores(&s, now, scores);
+	assert_true(scores[0] > 1.249 && scores[0] < 1.251);
+	assert_true(scores[1] == 0 && scores[2] == 0);
+	assert_true(lemon_of(&s, &s.nodes[0], now, &f, &n) == scores[0]);
+	assert_int_equal(n, 3);
+	assert_string_equal(f[0].cause, "signal 7 SIGBUS");   /* the oldest first, with what it counts */
+	assert_int_equal(f[0].job, 2);
+	assert_true(f[0].weight == 0.5 && f[1].weight + f[2].weight == 1);
+	mo_vec_clear(&node_failure_desc, (void **)&f, &n);
+	for (int i = 0; i < 30; i++)
+		add_incident(&s.jobs[0], "n1", "node_fault", "node-lost", now - i);
+	assert_true(lemon_of(&s, &s.nodes[1], now, &f, &n) > 29.9);
+	assert_int_equal(n, LEMON_SHOWN);
+	mo_vec_clear(&node_failure_desc, (void **)&f, &n);
+	mo_desc_done(&state_desc, &s);
+}
+
 static void sensors_vanish(void **state)
 {
 	struct world w;
@@ -640,6 +688,7 @@ int main(void)
 		cmocka_unit_test(a_wait_for_checks_ends_with_the_job),
 		cmocka_unit_test(a_user_error_checks_and_cordons_nothing),
 		cmocka_unit_test(without_checks_nothing_waits),
+		cmocka_unit_test(nodes_that_fail_more_often_show_it),
 		cmocka_unit_test(sensors_vanish),
 		cmocka_unit_test(a_node_shows_it),
 	};
