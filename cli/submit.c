@@ -126,6 +126,19 @@ static int dry_run(struct cli *cli, const struct recipe_input *in, const char *t
 	return CLI_OK;
 }
 
+/* What only the controller can know: the local check has printed the rest. */
+static void print_warnings(const struct recipe_input *in, struct json_object *list)
+{
+	for (size_t i = 0; i < js_len(list); i++) {
+		const char *text = json_object_get_string(js_at(list, i));
+		bool said = false;
+		for (size_t k = 0; k < in->n_warnings; k++)
+			said |= mo_streq(in->warnings[k], text);
+		if (!said)
+			fprintf(stderr, "%s: warning: %s\n", in->file, text);
+	}
+}
+
 static int submit(struct cli *cli, const struct recipe_input *in, const char *text, bool watch)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -140,6 +153,7 @@ static int submit(struct cli *cli, const struct recipe_input *in, const char *te
 	else
 		printf("%s  %s  %s\n", paint(cli, "1", id), text_or(js_str(a.doc, "name")), paint_state(cli, js_str(a.doc, "state")));
 	fflush(stdout);
+	print_warnings(in, js_get(a.doc, "warnings"));
 	if (watch)
 		return watch_job(cli, id);
 	if (cli->live && !cli->json)

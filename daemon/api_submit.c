@@ -14,6 +14,7 @@
 #include "lib/wire/dryrun.h"
 
 #define KEY_MAX 128
+#define RESUME_NEVER -2               /* checkpoint.resume: never */
 
 static bool key_valid(const char *key)
 {
@@ -60,6 +61,33 @@ static char *plan_of(const struct state *s, const struct recipe *r)
 		return NULL;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	return mo_buf_take(&b);
+}
+
+/* The job that saved to the same directory last. */
+static const struct job *saved_there(const struct state *s, const char *dir)
+{
+	const struct job *last = NULL;
+
+	for (size_t i = 0; dir && i < s->n_jobs; i++)
+		if (s->jobs[i].attempt > 0 && mo_streq(s->jobs[i].spec.recipe.checkpoint.dir, dir) && (!last || s->jobs[i].id > last->id))
+			last = &s->jobs[i];
+	return last;
+}
+
+/* A job that resumes from what another one saved must be like it where its engine asks for that; it would fail minutes after its start. */
+static void warn_resume(const struct state *s, struct submit *spec)
+{
+	const struct recipe *r = &spec->recipe;
+	const struct job *j = r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
+	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine) : NULL, *text = NULL;
+
+	if (j && !mo_streq(j->spec.recipe.engine.kind, r->engine.kind))
+		text = mo_printf("checkpoint.dir: j-%lld saved there with engine %s, and %s cannot load that: take another directory", (long long)j->id, j->spec.recipe.engine.kind, r->engine.kind);
+	else if (changed)
+		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not resume with %s: take another directory, or checkpoint.resume: never", (long long)j->id, r->engine.kind,
+				 changed);
+	if (text)
+		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
 
 /* false after 422. */
@@ -116,6 +144,7 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 	} else if (p->dry) {
 		dry_run(r, p, plan);
 	} else {
+		warn_resume(manager_state(p->manager), p->spec);
 		struct input *in = input_new(EV_SUBMIT, r);
 		in->submit = TAKE_PTR(p->spec);
 		in->event.flag = true;

@@ -138,8 +138,10 @@ static char *blame_cause(const struct job *j, const struct blame *b)
 		return mo_strdup("oom");
 	if (b->kind == B_EXIT && b->rank->exit->code == MO_NONE)
 		return mo_strdup(b->rank->exit->cause ? b->rank->exit->cause : "unknown");
+	const char *meaning = engine_exit_meaning(&j->spec.engine, b->rank->exit->code);
+
 	if (b->kind == B_EXIT)
-		return mo_printf("exit code %lld", (long long)b->rank->exit->code);
+		return mo_printf("exit code %lld%s%s", (long long)b->rank->exit->code, meaning ? ": " : "", meaning ? meaning : "");
 	name = sigabbrev_np((int)signal_of(b->rank));
 	if (b->rank->exit->signal <= 0)
 		return mo_printf("exit code %lld, a shell's word for signal %lld%s%s", (long long)b->rank->exit->code, (long long)signal_of(b->rank), name ? " SIG" : "", name ? name : "");

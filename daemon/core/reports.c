@@ -8,12 +8,13 @@
 #include "lib/model/limits.h"
 
 /* caller frees */
-static char *how_it_ended(const struct note *n)
+static char *how_it_ended(const struct job *j, const struct note *n)
 {
+	const char *meaning = engine_exit_meaning(&j->spec.engine, n->code);
 	const char *name = n->signal > 0 ? sigabbrev_np((int)n->signal) : NULL;
 
 	if (mo_streq(n->cause, "exited") && n->code != MO_NONE)
-		return mo_printf("exit code %lld", (long long)n->code);
+		return mo_printf("exit code %lld%s%s", (long long)n->code, meaning ? ": " : "", meaning ? meaning : "");
 	if (mo_streq(n->cause, "signalled") && n->signal != MO_NONE)
 		return mo_printf("signal %lld%s%s", (long long)n->signal, name ? " SIG" : "", name ? name : "");
 	return mo_strdup(n->cause ? n->cause : "?");
@@ -33,7 +34,7 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	_cleanup_(mo_freep) char *how = how_it_ended(n);
+	_cleanup_(mo_freep) char *how = how_it_ended(j, n);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 

@@ -1,6 +1,8 @@
 /* Descriptions and names of an engine file as a value. */
 #include "lib/model/engine.h"
 
+#include "lib/base/parse.h"
+
 const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
 const char *const engine_processes_names[_ENGINE_PROCESSES_N] = { "gpu", "node" };
 const char *const ckpt_count_names[_CKPT_COUNT_N] = { "world", "divides" };
@@ -128,3 +130,13 @@ static const struct mo_field engine_fields[] = {
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);
+
+const char *engine_exit_meaning(const struct engine *e, int64_t code)
+{
+	int64_t n;
+
+	for (size_t i = 0; i < e->n_exit_codes; i++)
+		if (mo_parse_i64(e->exit_codes[i].key, 1, 255, &n) == 0 && n == code)
+			return e->exit_codes[i].value;
+	return NULL;
+}

@@ -111,7 +111,7 @@ struct engine {
 	struct ckpt_layout layout;
 	bool has_layout;
 	bool needs_steps;                  /* completion is judged by steps when the recipe gives them; torch/command without: exit 0 of all */
-	struct kv *exit_codes; size_t n_exit_codes; /* key = code, value = meaning */
+	struct kv *exit_codes; size_t n_exit_codes; /* key = code, value = meaning; shown in reasons */
 	int processes;                     /* enum engine_processes: a rank per GPU, or one per node that sees all GPUs of the job there */
 	char **prepare; size_t n_prepare;  /* words of a program run once per node as the user before the ranks, {python} {entry}; the recipe's engine.prepare wins */
 	int64_t prepare_limit_us;          /* MO_NONE = 600 s */
@@ -125,5 +125,7 @@ struct engine {
 	struct engine_feature *features; size_t n_features;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
+/* What the engine means by an exit code; NULL = nothing in particular. */
+const char *engine_exit_meaning(const struct engine *e, int64_t code);
 extern const char *const metrics_rank_names[3];
 extern const struct mo_desc line_rule_desc, ckpt_grid_desc, ckpt_need_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;

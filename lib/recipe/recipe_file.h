@@ -27,6 +27,9 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* The words of engine.prepare, appended: the recipe's, else the engine file's; none = nothing to prepare. Words of agent/core/words.h stay for the node. */
 void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* Values that differ from those of the recipe that saved the checkpoints to resume from, although the engine does not allow it (engine.may_change): "parallelism.tp 4 instead of 8".
+ * NULL = none, or the engine file says nothing about it (caller frees). */
+char *recipe_changed(const struct recipe *before, const struct recipe *now, const struct engine *e);
 /* Makes engine.owned what engine.prepare must leave alone for this recipe: also every flag that a recipe value brings, without those of engine.args_unchecked. */
 void engine_owned(struct engine *e, const struct recipe *r);
 /* engine.heartbeat.dir with engine.args and recipe values put in (caller frees); NULL = none. */

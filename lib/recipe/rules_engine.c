@@ -1,5 +1,6 @@
 /* Rules between a recipe and its engine: what the kind needs, values that the engine has no flag for (never ignored), and engine.args that repeat a recipe key with
  * another value. */
+#include <signal.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
@@ -282,8 +283,25 @@ static void check_words(struct rules *k)
 	}
 }
 
+/* What a planned stop is worth: some engines save at their signal, others end where they are. Scripts of somebody's own (no flags) may do either. */
+static void check_stop(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	const struct engine *e = k->engine;
+	int64_t listens = e->stop_signal == MO_NONE ? SIGTERM : e->stop_signal;
+	bool told = false;
+
+	for (size_t i = 0; i < e->n_flags; i++)
+		told |= mo_starts_with(e->flags[i].key, "stop.signal");
+	if (e->n_flags && !e->stop_saves && r->checkpoint.dir && r->time_limit_us != MO_NONE)
+		rules_warn(k, PLACE(k, "time_limit"), "time_limit: engine %s does not save when it is stopped: what it does after its last save (checkpoint.every) is lost", r->engine.kind);
+	if (e->stop_saves && !told && r->stop_signal != listens)
+		rules_warn(k, PLACE(k, "stop.signal"), "stop.signal: engine %s saves a checkpoint at SIG%s only: at another signal it ends without one", r->engine.kind, sigabbrev_np((int)listens));
+}
+
 void rules_engine(struct rules *k)
 {
+	check_stop(k);
 	check_command(k);
 	check_entry_flag(k);
 	check_carried(k);

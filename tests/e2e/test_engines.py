@@ -193,6 +193,26 @@ def an_engine_by_data_alone():
         need(any(r["iteration"] == resumed for r in c.json("checkpoints", job)["items"]), "the ledger lacks what was resumed from")
 
 
+@suite.test
+def what_cannot_resume_is_said_at_submit():
+    entry, log, out = write("acme.py", ACME_PY), place("acme-log2"), place("acme-out2")
+    os.makedirs(log)
+    os.makedirs(out)
+    with OwnData(place("c6"), nodes=1, gpus_per_node=2) as c:
+        def submit(layers, gpus=2, **checkpoint):
+            doc = {"recipe": 1, "name": "acme", "engine": {"kind": "acme", "entry": entry, "workdir": WORK, "args": {"log": log}}, "cluster": {"gpus": gpus}, "steps": 5,
+                   "model": {"layers": layers, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 100}, "checkpoint": dict({"dir": out, "every": 5}, **checkpoint)}
+            r = c.run("submit", write("acme.json", json.dumps(doc)))
+            return r.stdout.split()[0], r.stderr
+        job, said = submit(8)
+        equal(said, "", "the first job of a directory")
+        c.wait_state(job, ["completed", "failed"])
+        equal(submit(8, gpus=1)[1], "", "more or fewer GPUs, which the engine file allows")
+        said = submit(16)[1]
+        need("model.layers 16 instead of 8" in said and "saved there" in said, "no warning of another model: %r" % said)
+        equal(submit(16, resume="never")[1], "", "a job that does not resume")
+
+
 def prepare_recipe(name, prepare, argv, **engine):
     return json.dumps({"recipe": 1, "name": name, "engine": dict({"kind": "hooked", "prepare": prepare, "argv": argv, "workdir": WORK}, **engine), "cluster": {"gpus": 4}})
 

@@ -130,6 +130,30 @@ static void exit_codes_before_the_first_iteration(void **state)
 	}
 }
 
+/* What the engine file says of an exit code stands in the incident and in the events. */
+static void an_exit_code_has_its_meaning(void **state)
+{
+	struct world w;
+	struct submit spec;
+	struct kv *code;
+
+	world_init(&w, 1, 2);
+	world_recipe(&spec, 2);
+	code = MO_ADD(&spec.engine, exit_codes, &kv_desc);
+	code->key = mo_strdup("16");
+	code->value = mo_strdup("a result could not be reproduced");
+	int64_t id = world_submit(&w, &spec);
+
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	world_exit(&w, 0, id, 1, 16, 0);
+	world_run(&w, 2 * S);
+	assert_string_equal(world_job(&w, id)->incidents[0].cause, "exit code 16: a result could not be reproduced");
+	world_done(&w);
+}
+
 static void a_port_taken_before_the_bind_is_no_users_error(void **state)
 {
 	struct world w;
@@ -476,6 +500,7 @@ int main(void)
 		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
 		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
 		cmocka_unit_test(exit_codes_before_the_first_iteration),
+		cmocka_unit_test(an_exit_code_has_its_meaning),
 		cmocka_unit_test(a_port_taken_before_the_bind_is_no_users_error),
 		cmocka_unit_test(the_exception_is_the_reason), cmocka_unit_test(an_exit_event_says_how), cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),

@@ -251,6 +251,48 @@ static void test_unknown_flags(void **state)
 	}
 }
 
+/* What a planned stop is worth, by the engine file (stop_saves, stop_signal). */
+static void test_stops(void **state)
+{
+	static const struct { const char *engine, *lines, *warning; } cases[] = {
+		{ "kind: torchtitan", "time_limit: 1h\n", "8:13: time_limit: engine torchtitan does not save when it is stopped" },
+		{ "kind: torchtitan", "", NULL }, { "kind: megatron-lm", "time_limit: 1h\n", NULL }, { "kind: torch, entry: /x.py", "time_limit: 1h\n", NULL },
+		{ "kind: primus-megatron, entry: e", "stop: {signal: USR1}\n", "8:16: stop.signal: engine primus-megatron saves a checkpoint at SIGTERM only" },
+		{ "kind: primus-megatron, entry: e", "stop: {signal: TERM}\n", NULL }, { "kind: megatron-lm", "stop: {signal: USR1}\n", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint:\n  dir: /c\n%s", cases[i].engine, cases[i].lines);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+
+		if (p.errors.n || p.n_warnings != (cases[i].warning != NULL) || (cases[i].warning && !mo_starts_with(p.warnings[0], cases[i].warning)))
+			fail_msg("%s%zu warnings: %s", text, p.n_warnings, p.n_warnings ? p.warnings[0] : "");
+	}
+}
+
+/* What may differ between the run that saved and the one that resumes, by the engine file (may_change). */
+static void test_changed(void **state)
+{
+	static const struct { const char *engine, *before, *now, *changed; } cases[] = {
+		{ "megatron-lm", "gpus: 8}\nparallelism: {tp: 2", "gpus: 8}\nparallelism: {tp: 4", "parallelism.tp 4 instead of 2" },
+		{ "megatron-lm", "gpus: 8}\nparallelism: {tp: 2", "gpus: 16}\nparallelism: {tp: 2", NULL },
+		{ "torchtitan", "gpus: 8}\nparallelism: {tp: 2", "gpus: 16}\nparallelism: {tp: 4", NULL },
+		{ "torch, entry: /x.py", "gpus: 8", "gpus: 16", NULL },
+		{ "megatron-lm", "gpus: 8}\nmodel: llama3-8b\nparallelism: {tp: 2", "gpus: 8}\nmodel: llama3-70b\nparallelism: {tp: 2", "model.layers 80 instead of 32, model.hidden 8192 instead of 4096" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		static const char form[] = "recipe: 1\nname: t\nengine: {kind: %s}\nsteps: 1\ncluster: {%s}\n";
+		_cleanup_(mo_freep) char *before = mo_printf(form, cases[i].engine, cases[i].before), *now = mo_printf(form, cases[i].engine, cases[i].now);
+		_cleanup_(parsed_done) struct parsed a = parse(before, NULL), b = parse(now, NULL);
+		_cleanup_(mo_freep) char *changed = recipe_changed(&a.recipe, &b.recipe, &b.engine), *said = errors_text(&b.errors);
+
+		assert_string_equal(said, "");
+		if (!changed != !cases[i].changed || (changed && !mo_starts_with(changed, cases[i].changed)))
+			fail_msg("%s: %s", cases[i].engine, changed);
+	}
+}
+
 /* Who names a flag in args_unchecked knows what he does: no rule looks at it. */
 static void test_unchecked(void **state)
 {
@@ -309,7 +351,7 @@ static void test_bad_sections(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_changed),
 					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
