@@ -254,6 +254,7 @@ static void open_core(struct watch *w, const struct health_checks *checks) {
 	w->checks_text = settings_checks(checks);
 	w->core = health_new(checks, w->m->boot_id, &intervals, mo_clock_wall_us() / 1000000);
 	health_wall(w->core, mo_clock_wall_us() - now);
+	health_expect(w->core, c->expect_memory, c->expect_partition);
 	load(w);
 	disable(w);
 	watch_devices(w);
@@ -446,7 +447,7 @@ int watch_new(struct manager *m, struct watch **ret) {
 struct watch *watch_free(struct watch *w) {
 	if (!w)
 		return NULL;
-	if (w->core)
+	if (w->core && !w->broken)
 		save(w);
 	helper_free(w->checks);
 	while (w->n_runs > 0)

@@ -42,6 +42,8 @@ static const struct mo_option options[] = {
 	{"health", MO_OPTION_BOOL, AT(health), "true", "Look at the health of this node: sensors, and the checks of config/health. Without it the controller knows nothing of the node's health and uses it.", 0, 0, NULL},
 	{"health_disable", MO_OPTION_STR, AT(health_disable), NULL, "Checks that are turned off on this node, such as gpu.hive,host.governor. `moe-probe checks` lists them.", 0, 0, NULL},
 	{"expect_gpus", MO_OPTION_INT, AT(expect_gpus), "0", "GPUs that this node must have; fewer is a finding. 0 = as many as were seen since it booted.", 0, MO_GPUS_PER_NODE_MAX, NULL},
+	{"expect_memory", MO_OPTION_SIZE, AT(expect_memory), "0", "Memory that this node must have (MemTotal); more than 7 % less is a finding. 0 = any.", 0, 1LL << 60, NULL},
+	{"expect_partition", MO_OPTION_STR, AT(expect_partition), NULL, "Compute and memory partition that this node's GPUs must have, such as SPX/NPS1, or SPX for any memory partition; another is a finding.", 0, 0, NULL},
 	{"probe_sensors", MO_OPTION_DURATION, AT(probe_sensors_us), "5s", "Temperatures, power, clocks and activity of each GPU are read this often.", 1000000, 3600000000LL, NULL},
 	{"probe_device", MO_OPTION_DURATION, AT(probe_device_us), "30s", "Each GPU and RDMA card is looked at in full this often.", 1000000, 3600000000LL, NULL},
 	{"probe_host", MO_OPTION_DURATION, AT(probe_host_us), "60s", "The host is looked at this often; its software stack every tenth time.", 1000000, 3600000000LL, NULL},
@@ -61,6 +63,13 @@ static int default_node(struct agent_config *c, struct mo_error *err) {
 	return 0;
 }
 
+/* "SPX/NPS1", "CPX" */
+static bool is_partition(const char *s) {
+	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	size_t n = strspn(s, capitals), m = s[n] == '/' ? strspn(s + n + 1, capitals) : 1;
+	return n && m && !s[n + (s[n] == '/' ? 1 + m : 0)];
+}
+
 int agent_config_check(struct agent_config *c, struct mo_error *err) {
 	_cleanup_(mo_idset_done) struct mo_idset set = {0};
 	_cleanup_(mo_idset_done) struct mo_idset gpus = {0};
@@ -70,6 +79,8 @@ int agent_config_check(struct agent_config *c, struct mo_error *err) {
 		return mo_error_set(err, -EINVAL, "cpus: '%s' is not a list such as 0-7,12", c->cpus);
 	if (c->use_gpus && (mo_idset_parse(c->use_gpus, &gpus) < 0 || mo_idset_count(&gpus) == 0))
 		return mo_error_set(err, -EINVAL, "use_gpus: '%s' is not a list such as 0-3", c->use_gpus);
+	if (c->expect_partition && !is_partition(c->expect_partition))
+		return mo_error_set(err, -EINVAL, "expect_partition: '%s' is not a partition such as SPX/NPS1", c->expect_partition);
 	if (c->topology && access(c->topology, R_OK) < 0)
 		return mo_error_set(err, -errno, "topology: %s: %s", c->topology, strerror(errno));
 	if (!c->state_dir || !c->runtime_dir || !c->tmpdir || strlen(c->runtime_dir) > RUNTIME_DIR_MAX)

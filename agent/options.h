@@ -15,7 +15,7 @@ struct agent_config {
 	char *tmpdir;
 	char *use_systemd, *use_cgroup;
 	int64_t discover_deadline_us, scan_deadline_us, verify_deadline_us, verify_bandwidth;
-	bool health; char *health_disable; int64_t expect_gpus;
+	bool health; char *health_disable; int64_t expect_gpus, expect_memory; char *expect_partition;
 	int64_t probe_sensors_us, probe_device_us, probe_host_us, probe_klog_us;
 	bool debug;
 };

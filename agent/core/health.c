@@ -55,11 +55,17 @@ struct health *health_free(struct health *h) {
 	free(h->orders);
 	free(h->boot_id);
 	free(h->discovery);
+	free(h->partition_expected);
 	free(h);
 	return NULL;
 }
 
 void health_wall(struct health *h, int64_t offset_us) { h->wall_offset = offset_us; }
+
+void health_expect(struct health *h, int64_t memory_bytes, const char *partition) {
+	h->memory_expected = memory_bytes;
+	mo_str_set(&h->partition_expected, partition);
+}
 
 bool health_disable(struct health *h, const char *id) {
 	for (size_t i = 0; i < h->n_checks; i++)

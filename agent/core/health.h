@@ -23,6 +23,8 @@ struct health;
 struct health *health_new(const struct health_checks *checks, const char *boot_id, const struct health_intervals *intervals, int64_t first_version);
 struct health *health_free(struct health *h);
 MO_DEFINE_CLEANUP(struct health, health_free)
+/* What agent.yaml says of this machine, for checks that compare with it: bytes, 0 = any; "SPX/NPS1" or "SPX", NULL = any. */
+void health_expect(struct health *h, int64_t memory_bytes, const char *partition);
 /* Turns a check off; false: there is none of that id. */
 bool health_disable(struct health *h, const char *id);
 const struct health_check *health_check_at(const struct health *h, size_t i);  /* NULL behind the last */

@@ -10,6 +10,7 @@
 
 #define NVIDIA "10de:"
 #define NUMA_FREE "numa_free_bytes."
+#define NUMA_TOTAL "numa_total_bytes."
 #define GROUPS_MAX 16                          /* different values of one reading among equal devices */
 
 void finding_done(struct finding *f) {
@@ -211,8 +212,17 @@ static void look_pair(const struct health_check *c, const struct probe *p, struc
 static void look_text_value(const struct health_check *c, const struct probe *p, struct finding *f) {
 	const char *text = mo_streq(c->reading, "problem") ? p->problem : reading_text(p, c->reading);
 
+	const char *wanted = c->of ? reading_text(p, c->of) : NULL;
+	if (c->of && !wanted) {
+		f->state = CHECK_OK;
+		return;
+	}
 	if (!text) {
 		absent(f, c, p);
+		return;
+	}
+	if (c->of) {
+		found(f, c, mo_streq(text, wanted) ? CHECK_OK : c->otherwise, p, mo_printf("%s is %s, not %s", c->reading, text, wanted));
 		return;
 	}
 	for (size_t i = 0; i < c->n_expect; i++)
@@ -315,11 +325,30 @@ static double median_power(const struct health *h, const struct object *o, const
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+/* Of the largest NUMA node: one with fewer modules than the others has a smaller part. */
+static void derive_numa_totals(struct probe *p) {
+	size_t n_readings = p->n_readings;
+	double most = 0;
+
+	for (size_t i = 0; i < n_readings; i++)
+		if (mo_starts_with(p->readings[i].key, NUMA_TOTAL))
+			most = MO_MAX(most, p->readings[i].value);
+	for (size_t i = 0; most > 0 && i < n_readings; i++) {
+		if (!mo_starts_with(p->readings[i].key, NUMA_TOTAL))
+			continue;
+		_cleanup_(mo_freep) char *key = mo_printf("numa_total_share.%s", p->readings[i].key + strlen(NUMA_TOTAL));
+		reading_add(p, key, p->readings[i].value / most);
+	}
+}
+
 /* Shares of what there is, so that small machines are judged by their own size. */
 static void derive_host(const struct health *h, struct probe *p) {
 	double total = reading_value(p, "mem_total_bytes"), shm = reading_value(p, "shm_bytes");
 	size_t n = 0, n_readings = p->n_readings;
 
+	if (h->memory_expected > 0)
+		reading_add_int(p, "mem_expected_bytes", h->memory_expected);
+	derive_numa_totals(p);
 	if (h->n_gpus)
 		reading_add_int(p, "gpus_expected", h->gpus_expected > 0 ? h->gpus_expected : h->gpus_seen);
 	for (size_t i = 0; i < n_readings; i++)
@@ -334,6 +363,16 @@ static void derive_host(const struct health *h, struct probe *p) {
 		reading_add(p, "shm_share", shm / total);
 }
 
+/* In the form of the expectation: with the memory's partition or without. */
+static void derive_partition(const char *expected, struct probe *p) {
+	const char *compute = reading_text(p, "compute_partition"), *memory = reading_text(p, "memory_partition");
+	bool both = strchr(expected, '/') != NULL;
+	_cleanup_(mo_freep) char *partition = !compute || (both && !memory) ? NULL : both ? mo_printf("%s/%s", compute, memory) : mo_strdup(compute);
+
+	reading_add_text(p, "partition", partition);
+	reading_add_text(p, "partition_expected", expected);
+}
+
 void health_derive(const struct health *h, const struct object *o, struct probe *p) {
 	double busy = reading_value(p, "busy_pct"), power = reading_value(p, "power_w"), cap = reading_value(p, "power_cap_w");
 
@@ -341,6 +380,8 @@ void health_derive(const struct health *h, const struct object *o, struct probe 
 		derive_host(h, p);
 	if (o->area != PROBE_GPU)
 		return;
+	if (h->partition_expected)
+		derive_partition(h->partition_expected, p);
 	if (health_idle(h, o))
 		reading_add(p, "vram_held_bytes", reading_value(p, "vram_used_bytes"));
 	if (busy >= 99 && power != MO_NONE_F && cap != MO_NONE_F && cap > 0)

@@ -44,6 +44,7 @@ struct health {
 	struct object **objects; size_t n_objects;
 	size_t n_gpus, n_nics;         /* objects of these areas */
 	int64_t gpus_expected, gpus_seen;
+	int64_t memory_expected; char *partition_expected;     /* health_expect() */
 	size_t n_steps;
 	struct stack_item *settings; size_t n_settings;
 	char *discovery; bool nothing_known;   /* as told by health_discovery() */

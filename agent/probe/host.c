@@ -104,6 +104,17 @@ static double free_of(const char *meminfo, const char *node) {
 	return sum;
 }
 
+/* Nodes without are memory of another kind (CXL, high bandwidth memory), whose size is its own. */
+static bool has_cpus(struct look *l, const char *node) {
+	_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/cpulist", node);
+	const char *s = look_root(l, path);
+	int64_t n = s ? text_list_count(s) : MO_NONE;
+
+	if (s && n == MO_NONE)
+		look_bad(l, path, "it is no list of CPUs");
+	return n > 0;
+}
+
 static void look_memory(struct look *l) {
 	struct look_names nodes = look_list(l, true, "sys/devices/system/node");
 	const char *s = look_root(l, "proc/meminfo");
@@ -116,12 +127,19 @@ static void look_memory(struct look *l) {
 			continue;
 		_cleanup_(mo_freep) char *path = mo_printf("sys/devices/system/node/%s/meminfo", nodes.items[i]), *key = mo_printf("numa_free_bytes.%s", nodes.items[i] + 4),
 			*total_key = mo_printf("Node %s MemTotal", nodes.items[i] + 4);
-		if (!(s = look_root(l, path)) || text_key_int(s, total_key) == 0)       /* a node without memory has none to lose */
+		if (!(s = look_root(l, path)))
+			continue;
+		int64_t node_total = look_key(l, path, s, total_key);
+		if (node_total == 0)                                           /* a node without memory has none to lose */
 			continue;
 		double v = free_of(s, nodes.items[i] + 4);
 		if (v == MO_NONE_F)
 			look_bad(l, path, "no free memory in it");
 		reading_add(l->probe, key, v);
+		if (node_total != MO_NONE && has_cpus(l, nodes.items[i])) {
+			_cleanup_(mo_freep) char *own_key = mo_printf("numa_total_bytes.%s", nodes.items[i] + 4);
+			reading_add(l->probe, own_key, (double)node_total * KB);
+		}
 		least = v != MO_NONE_F && (least == MO_NONE_F || v < least) ? v : least;
 	}
 	look_names_done(&nodes);

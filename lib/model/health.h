@@ -40,7 +40,7 @@ enum check_measure {
 	MEASURE_LESS_OF,         /* `of` minus the reading: what is missing to the maximum */
 	MEASURE_RATIO_OF,        /* the reading / `of` */
 	MEASURE_SAME,            /* text or value equal on all objects of the area on this node */
-	MEASURE_TEXT,            /* text is one of `expect` */
+	MEASURE_TEXT,            /* text is one of `expect`, or that of the reading `of` (where there is one) */
 	_CHECK_MEASURE_N
 };
 extern const char *const check_measure_names[_CHECK_MEASURE_N];

@@ -119,7 +119,9 @@ static void check_reading(const struct health_check *c, const struct ynode *v, s
 	size_t n = c->reading ? strlen(c->reading) : 0;
 	bool many = n > 2 && mo_streq(c->reading + n - 2, ".*");
 
-	if (two != (c->of != NULL))
+	if (c->measure == MEASURE_TEXT && (c->of != NULL) + (c->n_expect > 0) > 1)
+		errors_at(errors, v, NULL, "%s: give either of (a reading) or expect (texts)", c->id);
+	if (two != (c->of != NULL) && c->measure != MEASURE_TEXT)
 		errors_at(errors, v, NULL, two ? "%s: measure %s compares with a second reading: give of" : "%s: of has no meaning with measure %s", c->id, check_measure_names[c->measure]);
 	if (many && c->measure != MEASURE_VALUE)
 		errors_at(errors, v, NULL, "%s: a reading that ends with .* can only be measured as value", c->id);

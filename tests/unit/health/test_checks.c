@@ -88,7 +88,9 @@ static void look(struct bed *b, size_t object, double value, double of, const ch
 		reading_add_text(&p, key, text);
 	else
 		reading_add(&p, key, value);
-	if (b->check.of)
+	if (b->check.of && b->check.measure == MEASURE_TEXT)
+		reading_add_text(&p, b->check.of, "as expected");
+	else if (b->check.of)
 		reading_add(&p, b->check.of, of);
 	health_probe(b->h, &p, b->now);
 	mo_desc_done(&probe_desc, &p);
@@ -221,6 +223,12 @@ static void each_text(void **state) {
 			assert_int_equal(state_of(&b), CHECK_OK);
 			bed_close(&b);
 		}
+		if (c->of) {
+			bed_open(&b, c);
+			look(&b, 0, 0, 0, "as expected");
+			assert_int_equal(state_of(&b), CHECK_OK);
+			bed_close(&b);
+		}
 		bed_open(&b, c);
 		look(&b, 0, 0, 0, "something else");
 		assert_int_equal(state_of(&b), c->otherwise);
@@ -262,7 +270,7 @@ static void absent_readings_are_fine(void **state) {
 		p.object = mo_strdup(object_of(&b, 0));
 		health_probe(b.h, &p, b.now);
 		mo_desc_done(&probe_desc, &p);
-		assert_int_equal(state_of(&b), all.checks[i].absent);
+		assert_int_equal(state_of(&b), all.checks[i].of && all.checks[i].measure == MEASURE_TEXT ? CHECK_OK : all.checks[i].absent);    /* nothing is expected */
 		bed_close(&b);
 	}
 }

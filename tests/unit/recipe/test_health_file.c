@@ -46,6 +46,7 @@ static void refused(void **state) {
 		{ HEAD "reading: r, warn_below: 3, crit_below: 4}\n", "crit_below is above warn_below", 2 },
 		{ HEAD "reading: r, measure: less_of, warn_above: 3}\n", "give of", 2 },
 		{ HEAD "reading: r, of: q, warn_above: 3}\n", "of has no meaning", 2 },
+		{ HEAD "reading: r, measure: text, of: q, expect: [a]}\n", "either of (a reading) or expect", 2 },
 		{ HEAD "reading: r, warn_above: 3, history: warn}\n", "history belongs to measure since_boot", 2 },
 		{ HEAD "reading: r, warn_above: 3, measure: since_boot, history: unknown}\n", "history", 2 },
 		{ HEAD "reading: r.*, measure: per_hour, warn_above: 3}\n", "can only be measured as value", 2 },
