@@ -27,21 +27,36 @@ int planning(const struct recipe *r, const char *gpu, const struct plan_options 
 	return e < 0 ? e : plan_make(r, &type, o, ret, err);
 }
 
-static int read_scale(const struct cli *cli, const char *list, int64_t sizes[static PLAN_SCALE_MAX], size_t *n)
+static int read_scale(const char *list, int64_t sizes[static PLAN_SCALE_MAX], size_t *n)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	return plan_scale_parse(list, sizes, n, &err) < 0 ? cli_misuse(cli, "--scale %.80s: %s", list, mo_error_text(&err, -EINVAL)) : 0;
+	return plan_scale_parse(list, sizes, n, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --scale: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
-static int read_tokens(const struct cli *cli, const char *text, double *ret)
+static int read_tokens(const char *text, double *ret)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	return plan_tokens_parse(text, ret, &err) < 0 ? cli_misuse(cli, "--tokens: %s", mo_error_text(&err, -EINVAL)) : 0;
+	return plan_tokens_parse(text, ret, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --tokens: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
 static void fits_cell(struct table *t, struct json_object *plan)
 {
 	table_cell(t, "%s", json_object_get_boolean(js_get(plan, "fits")) ? "yes" : "NO");
+}
+
+/* Plans differ by less than a second. */
+static void step_cell(struct table *t, struct json_object *plan)
+{
+	double s = js_real(plan, "step_time_s.total");
+	if (s < 100)
+		table_cell(t, "%.3g s", s);
+	else
+		table_cell(t, "%s", text_seconds(s));
+}
+
+static void error_cell(struct table *t, struct json_object *plan)
+{
+	table_cell(t, "%.0f %%", js_real(plan, "error_pct"));
 }
 
 static void print_plans(const struct cli *cli, struct json_object *plans)
@@ -50,7 +65,7 @@ static void print_plans(const struct cli *cli, struct json_object *plans)
 		{ ">TP", "parallelism.tp", CELL_INT }, { ">PP", "parallelism.pp", CELL_INT }, { ">VPP", "parallelism.vpp", CELL_INT }, { ">EP", "parallelism.ep", CELL_INT },
 		{ ">ETP", "parallelism.etp", CELL_INT }, { ">CP", "parallelism.cp", CELL_INT }, { ">DP", "parallelism.dp", CELL_INT }, { "SHARDING", "parallelism.sharding" },
 		{ ">MICRO", "batch.micro", CELL_INT }, { "RECOMPUTE", "recompute" }, { "SCHEDULE", "schedule" }, { ">GB", "memory_gb.total", CELL_REAL, 1 }, { "FITS", .cell = fits_cell },
-		{ ">BUBBLE", "bubble", CELL_PERCENT }, { ">STEP", "step_time_s.total", CELL_SECONDS }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
+		{ ">BUBBLE", "bubble", CELL_PERCENT }, { ">STEP", .cell = step_cell }, { ">+/-", .cell = error_cell }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
 		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 0 }, { ">MFU", "mfu", CELL_PERCENT },
 	};
 	print_table(cli, columns, ELEMENTSOF(columns), plans);
@@ -66,6 +81,27 @@ static void print_parts(const char *label, struct json_object *values, const cha
 			printf("  %s %s %s", name, text_real(d, digits), unit);
 	}
 	putchar('\n');
+}
+
+#define STAGES_SHOWN 10          /* the first ones and the last */
+
+static void print_stages(const struct cli *cli, struct json_object *stages)
+{
+	static const struct column columns[] = {
+		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
+		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACTIVATIONS", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
+	};
+	if (js_len(stages) < 2)
+		return;
+	puts("\nmemory by pipeline stage:");
+	struct json_object *shown = json_object_new_array();
+	for (size_t i = 0; i < js_len(stages); i++)
+		if (js_len(stages) <= STAGES_SHOWN || i < STAGES_SHOWN - 1 || i == js_len(stages) - 1)
+			json_object_array_add(shown, json_object_get(js_at(stages, i)));
+	print_table(cli, columns, ELEMENTSOF(columns), shown);
+	json_object_put(shown);
+	if (js_len(stages) > STAGES_SHOWN)
+		printf("and %zu between them: --json has all\n", js_len(stages) - STAGES_SHOWN);
 }
 
 static void print_scaling(const struct cli *cli, struct json_object *scaling)
@@ -103,6 +139,7 @@ static void print_plan(const struct cli *cli, struct json_object *doc)
 	print_parts("step", js_get(best, "step_time_s"), "s", 4);
 	for (size_t i = 0; i < js_len(notes); i++)
 		printf("note      %s\n", json_object_get_string(js_at(notes, i)));
+	print_stages(cli, js_get(best, "memory_stages"));
 	print_scaling(cli, js_get(doc, "scaling"));
 	print_pipeline(cli, js_get(doc, "measured_pipeline"));
 	printf("\nfailures %s per day expected, checkpoint every %s (Young: %s), ETTR %s, spare nodes %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
@@ -154,7 +191,7 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	if (r < 0)
 		return cli_fail(CLI_USAGE, "%s: %s; give a file written by `moectl report JOB --anchor`", file, strerror(-r));
 	if (wire_parse(b.data ? b.data : "", b.len, &text, &err) < 0)
-		return cli_fail_error(CLI_USAGE, file, &err, -EINVAL);
+		return cli_fail(CLI_USAGE, "%s: %s; give a file written by `moectl report JOB --anchor`", file, mo_error_text(&err, -EINVAL));
 	struct json_object *runs = js_get(text, "runs");
 	r = js_int(text, "anchor") != 1 || !js_len(runs) ? cli_fail(CLI_USAGE, "%s: no anchor file; expected {\"anchor\":1,\"runs\":[...]} as written by `moectl report JOB --anchor`", file) : 0;
 	for (size_t i = 0; i < js_len(runs) && !r; i++)
@@ -211,7 +248,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	int64_t sizes[PLAN_SCALE_MAX];
 	size_t n_sizes = 0;
 	mo_desc_init(&plan_doc_desc, &doc);
-	int r = w->scale ? read_scale(cli, w->scale, sizes, &n_sizes) : 0;
+	int r = w->scale ? read_scale(w->scale, sizes, &n_sizes) : 0;
 	if (r)
 		return r;
 	_cleanup_(mo_buf_done) struct mo_buf alltoall = { 0 }, reduce = { 0 };
@@ -257,7 +294,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (w.gpu)
 		recipe_input_option(&in, "--gpu", "cluster.gpu", w.gpu);
 	if (!r && w.tokens)
-		r = read_tokens(cli, w.tokens, &w.token_budget);
+		r = read_tokens(w.tokens, &w.token_budget);
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
@@ -267,9 +304,12 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct verb verb_plan = {
 	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
-	"  --gpus N        instead of cluster.gpus\n  --gpu TYPE      instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
-	"  --top K         plans to list when `parallelism: auto` (5)\n  --scale LIST    the same global batch on 64,128,256 GPUs\n"
-	"  --tokens N      days that these sizes take for 15T tokens\n  --open          search all schedules and shardings that exist, not only those that engines are told\n"
-	"  --anchor FILE   calibrate by measured runs (`moectl report JOB --anchor`)\n  --alltoall FILE, --reduce FILE  bandwidth between nodes as rccl-tests printed it (alltoall_perf, all_reduce_perf), instead of the catalogue's\n  --svg FILE      a picture of memory, step time and the pipeline\n"
-	"  --pp-dump DIR   measure a run that Primus dumped (dump_pp_data), and draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n  --set key=value as in submit\nRECIPE - is standard input.\n", run,
+	"  --gpus N          instead of cluster.gpus\n  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n  --set key=value   any value of the recipe, as in submit\n"
+	"  --top K           plans to list when `parallelism: auto` (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
+	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
+	"  --anchor FILE     calibrate by measured runs (`moectl report --anchor`: the controller's; `moectl report JOB --anchor`: one)\n"
+	"  --alltoall FILE   bandwidth between nodes as rccl-tests' alltoall_perf printed it, instead of the catalogue's\n  --reduce FILE     the same of all_reduce_perf\n"
+	"  --svg FILE        a picture of memory, step time and the pipeline\n"
+	"  --pp-dump DIR     measure a run that Primus dumped (dump_pp_data), and draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n"
+	"RECIPE - is standard input. STEP is off by at most +/- in four of five runs.\n", run,
 };

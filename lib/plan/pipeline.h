@@ -9,6 +9,8 @@ double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t
 bool pipeline_is_v(const char *schedule);   /* the first and the last chunk lie on rank 0 */
 /* Seconds that a rank is idle in a step when its layers take f forward, b backward and w for weight gradients (in b of schedules that do not split them off) per micro-batch. */
 double pipeline_idle(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, double f, double b, double w);
+/* Can the schedule run so many micro-batches through so many stages of so many layers? -EINVAL with err naming the field, the rule and what would do. */
+int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t layers, struct mo_error *err);
 /* Chunks that a rank of this schedule holds: 2 for those that fold the pipeline into a V, vpp for interleaved, else 1. */
 int64_t pipeline_chunks(const char *schedule, int64_t vpp);
 /* Layers [first, last) of a stage. layers: how many each stage has, NULL = evenly, what remains goes to the first stages. */

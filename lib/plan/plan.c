@@ -80,21 +80,33 @@ void shape_route(struct shape *s)
 		s->features.group_limit = MO_MIN(nodes, m->topk_groups * ((nodes + m->groups - 1) / m->groups));
 }
 
+/* The multiples of unit beside value, for people; caller frees. */
+static char *multiples_near(int64_t unit, int64_t value)
+{
+	int64_t below = value / unit * unit;
+
+	return below > 0 ? mo_printf("%lld or %lld", (long long)below, (long long)(below + unit)) : mo_printf("%lld", (long long)unit);
+}
+
 /* Explicit sizes on another number of GPUs: dp takes the difference. */
 static int fit_dp(struct shape *s, struct mo_error *err)
 {
-	int64_t ranks = s->tp * s->pp * s->cp;
+	int64_t ranks = s->tp * s->pp * s->cp, experts = s->ep * s->etp;
 
-	assert(ranks > 0);
+	assert(ranks > 0 && experts > 0);
+	_cleanup_(mo_freep) char *gpus = multiples_near(ranks, s->gpus), *stages = multiples_near(experts * s->pp, s->gpus);
+
 	if (s->gpus % ranks)
-		return mo_error_set(err, -EINVAL, "plan: %lld GPUs do not divide by tp x pp x cp = %lld", (long long)s->gpus, (long long)ranks);
+		return mo_error_set(err, -EINVAL, "cluster.gpus: %lld do not divide by tp x pp x cp = %lld: use %s", (long long)s->gpus, (long long)ranks, gpus);
 	s->dp = s->gpus / ranks;
 	shape_route(s);
-	if (s->gpus / s->pp % (s->ep * s->etp))
-		return mo_error_set(err, -EINVAL, "plan: %lld GPUs of a stage do not divide by ep x etp = %lld", (long long)s->gpus / s->pp, (long long)s->ep * s->etp);
+	if (s->gpus / s->pp % experts)
+		return mo_error_set(err, -EINVAL, "parallelism.ep: the %lld GPUs of a stage do not divide by ep x etp = %lld: use another ep, or cluster.gpus %s", (long long)(s->gpus / s->pp), (long long)experts, stages);
+	_cleanup_(mo_freep) char *batch = multiples_near(s->dp * s->micro, s->global);
+
 	if (s->global % (s->dp * s->micro))
-		return mo_error_set(err, -EINVAL, "plan: a global batch of %lld does not divide by micro %lld x dp %lld", (long long)s->global, (long long)s->micro, (long long)s->dp);
-	return 0;
+		return mo_error_set(err, -EINVAL, "batch.global: %lld does not divide by batch.micro %lld x dp %lld: use %s", (long long)s->global, (long long)s->micro, (long long)s->dp, batch);
+	return pipeline_check(s->schedule, s->pp, s->vpp, s->global / (s->dp * s->micro), s->model->layers, err);
 }
 
 int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)
@@ -129,7 +141,7 @@ static int read_layout(const struct recipe *r, int64_t **ret, struct mo_error *e
 static int read_curve(const char *text, const char *program, struct curve *curve, const struct curve **ret, struct mo_error *err)
 {
 	if (text && !curve_parse(text, curve))
-		return mo_error_set(err, -EINVAL, "plan: no row of %s in what was measured: give the output of rccl-tests as it is", program);
+		return mo_error_set(err, -EINVAL, "plan: no row of %s in the file of measured bandwidth: give the output of rccl-tests as it is", program);
 	*ret = text ? curve : NULL;
 	return 0;
 }

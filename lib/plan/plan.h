@@ -3,6 +3,7 @@
 #pragma once
 #include "lib/base/error.h"
 #include "lib/model/gpu.h"
+#include "lib/model/limits.h"
 #include "lib/model/recipe.h"
 
 struct plan_model { int64_t total_params, active_params; double flops_per_token; }; /* total without MTP layers; active with both embeddings */
@@ -51,7 +52,7 @@ struct plan_options {
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 #define PLAN_SCALE_MAX 64
-#define PLAN_GPUS_MAX (1 << 24)
+#define PLAN_GPUS_MAX MO_RANKS_MAX
 /* What people write for scale and tokens, on a command line and in a query string: "64,128,256"; "15T", "500B", "30M", "2.5e12". 0 or -EINVAL with err: what is wrong and what would do. */
 int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err);
 int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);

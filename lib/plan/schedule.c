@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/plan/pipeline.h"
 #include "lib/plan/schedule_parts.h"
 
 void sched_add(struct sched_rank *r, enum sched_op op, int64_t chunk, int64_t micro)
@@ -236,9 +237,8 @@ static int check_shape(const char *kind, int64_t pp, int64_t vpp, int64_t micro,
 
 	if (pp < 1 || vpp < 1 || micro < 1)
 		return mo_error_set(err, -EINVAL, "schedule: pp, vpp and the number of micro-batches must be 1 or more");
-	if (mo_streq(kind, "dualpipe") && (pp % 2 || micro % 2 || micro < 2 * pp))
-		return mo_error_set(err, -EINVAL, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp %lld has %lld: use pp %lld with %lld", (long long)pp, m,
-				    (long long)(pp + pp % 2), (long long)MO_MAX(micro + micro % 2, 2 * (pp + pp % 2)));
+	if (mo_streq(kind, "dualpipe") && pipeline_check(kind, pp, vpp, micro, INT64_MAX, err) < 0)
+		return -EINVAL;
 	if (micro > SCHED_NODES_MAX || pp > SCHED_NODES_MAX || vpp > SCHED_NODES_MAX || (double)pp * (double)MO_MAX(vpp, 2) * (double)micro * 3 > SCHED_NODES_MAX)
 		return mo_error_set(err, -EINVAL, "schedule: %lld micro-batches through %lld x %lld stages are too many to be drawn", m, (long long)pp, (long long)vpp);
 	return 0;

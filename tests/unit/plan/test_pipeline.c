@@ -295,11 +295,32 @@ static void test_refused(void **state)
 	}
 }
 
+static void test_shapes_that_schedules_have_not(void **state)
+{
+	static const struct { const char *kind; int64_t pp, vpp, m, layers; const char *said; } cases[] = {
+		{ "dualpipe", 8, 1, 8, 64, "pp 8 has 8: use pp 8 with 16" },         { "dualpipe", 3, 1, 13, 64, "pp 3 has 13: use pp 4 with 14" },
+		{ "dualpipe", 1, 1, 4, 64, "pp 1 has 4: use pp 2 with 4" },          { "interleaved", 4, 2, 6, 64, "it has 6: use 4 or 8, or vpp 1" },
+		{ "interleaved", 4, 2, 3, 64, "it has 3: use 4 or 8, or vpp 1" },    { "v-half", 16, 1, 32, 27, "the model has 27 layers: use pp 13 or less" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct mo_error err = { 0 };
+
+		if (pipeline_check(cases[i].kind, cases[i].pp, cases[i].vpp, cases[i].m, cases[i].layers, &err) != -EINVAL || !strstr(err.text, "parallelism.schedule: ") || !strstr(err.text, cases[i].said))
+			fail_msg("%s: %s", cases[i].said, err.text ? err.text : "legal");
+		mo_error_done(&err);
+	}
+	assert_int_equal(pipeline_check("interleaved", 4, 2, 8, 64, NULL), 0);
+	assert_int_equal(pipeline_check("dualpipe", 4, 1, 8, 64, NULL), 0);
+	assert_int_equal(pipeline_check("zbv", 13, 1, 1, 27, NULL), 0);
+	assert_int_equal(pipeline_check("1f1b", 8, 1, 3, 27, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_unequal_times), cmocka_unit_test(test_unequal_times_count), cmocka_unit_test(test_published), cmocka_unit_test(test_oracle), cmocka_unit_test(test_deadlock), cmocka_unit_test(test_uneven),
-		cmocka_unit_test(test_more_micro_batches), cmocka_unit_test(test_layout), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_more_micro_batches), cmocka_unit_test(test_layout), cmocka_unit_test(test_refused), cmocka_unit_test(test_shapes_that_schedules_have_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 /* The planner: parameter counts and FLOPs against published figures, bubbles against published examples, memory and the search for what must hold. */
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include "tests/unit/unit.h"
@@ -271,10 +272,32 @@ static void test_scaling_and_reliability(void **state)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
+/* What a recipe's own rules cannot see: sizes given from outside, and schedules that need a number of micro-batches. The field, the rule and what would do. */
+static void test_impossible(void **state)
+{
+	static const struct { const char *text; int64_t gpus; const char *said; } cases[] = {
+		{ "parallelism: {pp: 4, ep: 2}\nbatch: {seq: 4096, micro: 1, global: 768}\n", 10, "cluster.gpus: 10 do not divide by tp x pp x cp = 4: use 8 or 12" },
+		{ "parallelism: {pp: 2, ep: 4}\nbatch: {seq: 4096, micro: 1, global: 768}\n", 4, "parallelism.ep: the 2 GPUs of a stage do not divide by ep x etp = 4: use another ep, or cluster.gpus 8" },
+		{ "parallelism: {ep: 8}\nbatch: {seq: 4096, micro: 4, global: 768}\n", 40, "batch.global: 768 does not divide by batch.micro 4 x dp 40: use 640 or 800" },
+		{ "parallelism: {pp: 4, vpp: 2}\nbatch: {seq: 4096, micro: 1, global: 12}\n", 0, "parallelism.schedule: interleaved needs a multiple of pp 4 as micro-batches (batch.global / (micro x dp)); it has 6: use 4 or 8, or vpp 1" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v2-lite\n%s%s", "cluster: {gpus: 8, gpu: mi355x}\n", cases[i].text);
+		const struct plan_options o = { .gpus = cases[i].gpus };
+		struct plan_doc doc;
+		struct mo_error err = { 0 };
+
+		if (plan(text, &o, &doc, &err) != -EINVAL || !strstr(err.text, cases[i].said))
+			fail_msg("%s: %s", cases[i].text, err.text ? err.text : "planned");
+		mo_error_done(&err);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit),
+		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit), cmocka_unit_test(test_impossible),
 		cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_recompute_and_sharding_save_memory), cmocka_unit_test(test_search),
 		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
 	};
