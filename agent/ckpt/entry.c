@@ -219,6 +219,14 @@ static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_
 	}
 }
 
+/* Without any marker the names of the files are what tells. */
+static bool grids_are_all(const struct ckpt_layout *layout, const struct ckpt_entry *e) {
+	for (size_t i = 0; i < e->n_markers; i++)
+		if (e->markers[i].present)
+			return false;
+	return layout->n_grids > 0;
+}
+
 /* Marker level lists the entry's own files only: it is for file systems where a whole checkpoint takes minutes. */
 void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules, enum ckpt_level level, bool read, bool thorough, struct ckpt_entry *e) {
 	struct stat st;
@@ -249,8 +257,9 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 	for (size_t i = 0; i < layout->n_markers; i++)
 		read_marker(fd, rules, layout->markers[i], read, MO_GROW(e->markers, e->n_markers));
 	e->thorough = thorough && level != LEVEL_MARKER;
-	list_files(fd, "", level == LEVEL_MARKER ? DEPTH_MAX : 0, rules, e);
+	list_files(fd, "", level == LEVEL_MARKER && !grids_are_all(layout, e) ? DEPTH_MAX : 0, rules, e);
 	ckpt_files_sort(e->files, e->n_files);
-	if (e->thorough)
+	e->asked = read;
+	if (e->asked)
 		ask_parts(fd, rules, e);
 }

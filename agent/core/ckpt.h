@@ -25,7 +25,8 @@ struct ckpt_entry {
 	bool directory;
 	char *damage;            /* it cannot be a checkpoint whatever it holds: a link, a save that never ended; NULL */
 	bool too_many;           /* the listing was cut */
-	bool thorough;           /* files were opened: damage and parts tell what is in them */
+	bool thorough;           /* files were opened: damage tells what is in them */
+	bool asked;              /* files of grids were asked how many there are: parts tells */
 	int64_t mtime_ns;
 	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */

@@ -131,7 +131,7 @@ static char *judge_count(const struct judging *j, size_t grid, int64_t parts) {
 	const struct ckpt_grid *l = &j->r->layout.grids[grid];
 	int64_t world = j->q->world, told = j->e->parts[grid];
 
-	if (l->n_says > 0 && j->e->thorough && told <= 0)
+	if (l->n_says > 0 && j->e->asked && told <= 0)
 		return mo_printf("no file of its %lld parts tells how many there must be (%s, ...)", (long long)parts, l->says[0]);
 	if (told > 0 && told != parts)
 		return mo_printf("it has %lld parts of %lld: the others are missing", (long long)parts, (long long)told);

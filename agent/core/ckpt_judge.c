@@ -4,7 +4,7 @@
  *   needs                             files without which the engine cannot load
  *   shards (level sizes)              none empty, cut, zeros or a link, none that the list of files does not know; with marker_last none newer than a marker: a save into an old directory
  *                                     leaves the old marker in place
- *   grids (level sizes)               every combination of numbers, as many as the ranks want and the files say
+ *   grids                             every combination of numbers, as many as the ranks want and the files say
  *   tracker (layouts that have one)   present, a number or an entry's name, not behind the entry: engines read it first, a damaged one makes Megatron end with status 0
  * Wrong "torn" costs some iterations, wrong "complete" costs the run: in doubt it is torn. */
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -292,7 +292,7 @@ static char *judge_directory(struct judging *j) {
 		reason = judge_needs(j);
 	if (!reason && j->q->level >= LEVEL_SIZES)
 		reason = judge_shards(j);
-	if (!reason && j->q->level >= LEVEL_SIZES && (cells || !j->e->n_markers))
+	if (!reason && (cells || !j->e->n_markers))
 		reason = ckpt_judge_grids(j);
 	free(j->sorted);
 	return reason;

@@ -23,7 +23,7 @@ static struct ckpt_rules *shipped(const char *kind, const char **ret_marker) {
 }
 
 static void as_index(const struct ckpt_rules *rules, const char *marker, const char *text, size_t n) {
-	struct ckpt_entry e = { .iteration = 20, .directory = true, .thorough = true };
+	struct ckpt_entry e = { .iteration = 20, .directory = true, .asked = true };
 	struct ckpt_marker *m = MO_GROW(e.markers, e.n_markers);
 
 	*m = (struct ckpt_marker){ .name = mo_strdup(marker), .present = true, .bytes = (int64_t)n, .iteration = MO_NONE, .world = MO_NONE };

@@ -199,7 +199,7 @@ static void add_need(struct bed *b, const char *file, const char *each, const ch
 static void bed_new(struct bed *b) {
 	*b = (struct bed){ 0 };
 	mo_desc_init(&ckpt_layout_desc, &b->layout);
-	b->e.directory = b->e.thorough = true;
+	b->e.directory = b->e.asked = true;
 }
 
 /* names: between blanks; "NAME=0" is empty. Judges, frees the entry's files, keeps the layout. */
@@ -246,7 +246,7 @@ static void test_grids(void **state) {
 	judge(&b, "a_0_0 a_0_1", 2, "it has 2 parts of 4");
 	b.e.parts[0] = 2;
 	judge(&b, "a_0_0 a_0_1", 2, NULL);
-	b.e.thorough = false;
+	b.e.asked = false;
 	b.e.parts[0] = 0;
 	judge(&b, "a_0_0 a_0_1", 2, NULL);
 	mo_desc_done(&ckpt_layout_desc, &b.layout);
@@ -307,7 +307,7 @@ static void test_lists(void **state) {
 			judge(&b, cases[i].names, MO_NONE, "s_1 has 5 bytes of 6");
 		}
 		ckpt_entry_done(&b.e);
-		b.e.directory = b.e.thorough = true;
+		b.e.directory = b.e.asked = true;
 	}
 	mo_desc_done(&ckpt_layout_desc, &b.layout);
 }
