@@ -205,7 +205,7 @@ static void test_larger_batch(void **state)
 }
 
 /* AMD's published memory projections of 1T and 2T on 768 GPUs: on the grid PP {24, 48} x EP {8, 16} x CP {1, 2}, VPP = layers / PP, the fastest plan that fits is theirs,
- * unless one that leaves the node is more than a tenth faster; and it is within 30 % of the best of all plans: of their few layers per
+ * unless one that leaves the node is more than a tenth faster; and it is within 15 % of the best of all plans: of their few layers per
  * stage the last stage has the logits on top, which shorter pipelines spread better. Their gradients are BF16. */
 static void test_published_optima(void **state)
 {
@@ -219,7 +219,7 @@ static void test_published_optima(void **state)
 		struct plan_options o = { .top = 1 };
 		struct setup s;
 		int64_t chosen[3] = { 0 };
-		double time = INFINITY;
+		double time = INFINITY, step = INFINITY;
 
 		begin(text, &s);
 		double open = best(&s, &o)->step_time_s.total;
@@ -233,26 +233,27 @@ static void test_published_optima(void **state)
 
 					if (p && p->fits && rank < time) {
 						time = rank;
+						step = p->step_time_s.total;
 						memcpy(chosen, (int64_t[]){ pp, ep, cp }, sizeof(chosen));
 					}
 				}
 		if (chosen[0] != rows[i].pp || chosen[1] != rows[i].ep || chosen[2] != rows[i].cp)
 			fail_msg("%s on %s: PP%d EP%d CP%d chosen, published PP%d EP%d CP%d", rows[i].model, rows[i].gpu, (int)chosen[0], (int)chosen[1], (int)chosen[2], (int)rows[i].pp, (int)rows[i].ep,
 				 (int)rows[i].cp);
-		if (time > 1.3 * open)
-			fail_msg("%s on %s: %g s on the vendor's grid, %g s on the open one", rows[i].model, rows[i].gpu, time, open);
+		if (step > 1.15 * open)
+			fail_msg("%s on %s: %g s on the vendor's grid, %g s on the open one", rows[i].model, rows[i].gpu, step, open);
 		end(&s);
 	}
 }
 
-/* White paper, Table 1: 2T on MI300X, replicas of 384 GPUs, batch 128 M tokens: 1.0 up to 32,768 GPUs, 0.9 at 65,536 (rounded; the sizes here are whole replicas). Figure 2: MI355X from 8,192 to 98,304
+/* White paper, Table 1: 2T on MI300X, replicas of 384 GPUs, batch 128 M tokens: 1.0 up to 32,768 GPUs, 0.9 at 65,536 (rounded; the sizes here are whole replicas, one pipeline each: EP16 and CP16 on the ranks of a stage). Figure 2: MI355X from 8,192 to 98,304
  * GPUs 73 % (batch 24,576 sequences, the smallest that divides into whole pipelines there). DeepSeek-V3 on MI325X from 256 GPUs: 97 % at 512, 96 % at 1,024. */
 static void test_published_scaling(void **state)
 {
 	static const struct { const char *text; int64_t gpus[4]; double efficiency[4], off; } rows[] = {
-		{ "model: moe-2t\ncluster: {gpus: 768, gpu: mi300x}\nparallelism: {pp: 24, vpp: 4, ep: 16, cp: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 32640}\n"
+		{ "model: moe-2t\ncluster: {gpus: 768, gpu: mi300x}\nparallelism: {pp: 24, vpp: 4, ep: 16, cp: 16, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 32640}\n"
 		  "features: {a2a: deepep, sync_free: 1, loss_fusion: true}\n",
-		  { 768, 1536, 32640, 65280 }, { 1, 1, 1, 0.9 }, 0.08 },
+		  { 768, 1536, 32640, 65280 }, { 1, 1, 1, 0.9 }, 0.05 },
 		{ "model: moe-2t\ncluster: {gpus: 8192, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 4096, global: 24576}\nfeatures: {a2a: deepep, loss_fusion: true}\n", { 8192, 98304 }, { 1, 0.73 }, 0.10 },
 		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\n",
 		  { 256, 512, 1024 }, { 1, 0.97, 0.96 }, 0.03 },
