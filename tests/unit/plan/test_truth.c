@@ -26,7 +26,7 @@ static void constants_are_few(void **state)
 	assert_true(fitted > 0 && fitted <= FITTED_MOST);
 }
 
-enum software { MEGATRON_2022, EAGER, MEGATRON };
+enum software { MEGATRON_2022, EAGER, MEGATRON, LEGACY_EXPERTS };
 
 struct run {
 	const char *id, *model;
@@ -37,7 +37,7 @@ struct run {
 	enum software software;
 	double seconds;
 };
-/* vTrain (VIA-Research/vTrain f8dda84), Korthikanti et al. 2022, llm-foundry 8c8dd48, torchtitan b5bcd76, NeMo's performance summary (Megatron-Bridge 067f987), AMD's MoE package. */
+/* vTrain (VIA-Research/vTrain f8dda84), Korthikanti et al. 2022, llm-foundry 8c8dd48, torchtitan b5bcd76, NeMo's performance summary (Megatron-Bridge 067f987), AMD's MoE package, ROCm's CVS. */
 static const struct run runs[] = {
 	{ "3.6B t2 d32", NULL, 30, 3072, 32, "a100-80", "bf16", "full", "none", 64, 2, 1, 1, 1, 1, 1, 8, 512, 2048, 100, MEGATRON_2022, 3.975 },
 	{ "18.4B t8 d32", NULL, 40, 6144, 48, "a100-80", "bf16", "full", "none", 256, 8, 1, 1, 1, 1, 1, 8, 1024, 2048, 100, MEGATRON_2022, 9.604 },
@@ -58,6 +58,9 @@ static const struct run runs[] = {
 	{ "Qwen3 30B GB200", "qwen3-30b-a3b", 0, 0, 0, "gb200", "mxfp8", "none", "zero1", 8, 1, 1, 1, 8, 1, 1, 4, 512, 4096, 400, MEGATRON, 10.05 },
 	{ "DeepSeek-V3 B200", "deepseek-v3", 0, 0, 0, "b200", "mxfp8", "none", "zero1", 256, 1, 16, 1, 8, 1, 1, 1, 4096, 4096, 400, MEGATRON, 23.49 },
 	{ "DeepSeek-V3 GB300", "deepseek-v3-no-mtp", 0, 0, 0, "gb300", "bf16", "none", "zero1", 256, 1, 2, 4, 32, 1, 1, 1, 4096, 4096, 800, MEGATRON, 17.03 },
+	/* tensor parallelism of four on a mesh of eight GPUs (ROCm's CVS, untuned); experts launched one by one (AMD's MoE package) */
+	{ "Llama 70B MI355X TP4", "llama3-70b", 0, 0, 0, "mi355x", "bf16", "selective", "zero3", 8, 4, 1, 1, 1, 1, 1, 1, 32, 8192, 400, EAGER, 39.1 },
+	{ "DeepSeek-V2 MI355X", "deepseek-v2", 0, 0, 0, "mi355x", "bf16", "none", "zero1", 32, 1, 4, 1, 8, 1, 1, 1, 256, 4096, 400, LEGACY_EXPERTS, 16.49 },
 	/* not in the fit, their batch is not published: tokens/s per GPU of Primus' projection page, 1,726 and 3,534 */
 	{ "Llama 70B MI325X", "llama3-70b", 0, 0, 0, "mi325x", "fp8", "full", "zero3", 64, 1, 1, 1, 1, 1, 1, 4, 256, 8192, 400, MEGATRON, 4 * 8192 / 1726.0 },
 	{ "Mixtral 8x22B MI355X", "mixtral-8x22b", 0, 0, 0, "mi355x", "bf16", "none", "zero1", 64, 1, 4, 2, 8, 1, 1, 2, 512, 8192, 400, MEGATRON, 8 * 8192 / 3534.0 },
@@ -90,6 +93,7 @@ static double planned(const struct run *r)
 
 	s.features.late_reduce = r->software == MEGATRON_2022;
 	s.features.eager = r->software == EAGER;
+	s.features.expert_launches = r->software == LEGACY_EXPERTS;
 	s.features.fused_loss = s.features.bound = s.features.deepep = r->software == MEGATRON;
 	s.features.sync_free = r->software == MEGATRON;
 	time_of(&s, &p);
@@ -117,7 +121,7 @@ static void close_to_measured_runs(void **state)
 			fail_msg("%s: %.4g s planned, %.4g s measured", runs[i].id, s, runs[i].seconds);
 	}
 	qsort(errors, ELEMENTSOF(errors), sizeof(*errors), by_size);
-	if (errors[ELEMENTSOF(errors) / 2] > 0.08)
+	if (errors[ELEMENTSOF(errors) / 2] > 0.07)
 		fail_msg("half of the runs are off by more than %.1f %%", 100 * errors[ELEMENTSOF(errors) / 2]);
 }
 
