@@ -156,8 +156,10 @@ static void on_look(void *arg, int status, const char *out, size_t n, const char
 	else {
 		if (d->left.n)
 			discovery_join(&info, d->known ? &d->last.info : NULL, &d->left);
-		else
+		else {
+			discovery_vanished(&info, d->known ? &d->last.info : NULL);
 			keep(d, &info);
+		}
 		adopt(d, &info, NULL);
 	}
 	mo_desc_done(&nodeinfo_desc, &info);

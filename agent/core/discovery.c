@@ -87,6 +87,13 @@ void left_outs_gone(struct left_outs *l, const char *file) {
 
 /* ---- what it means */
 
+static bool card_there(const struct nodeinfo *info, const char *bdf) {
+	for (size_t i = 0; i < info->n_gpus; i++)
+		if (mo_streq(info->gpus[i].bdf, bdf))
+			return true;
+	return false;
+}
+
 static bool named(const struct left_outs *l, const char *object) {
 	for (size_t i = 0; i < l->n; i++)
 		if (object && mo_streq(l->items[i].object, object))
@@ -116,15 +123,15 @@ static void add_slot(struct gpu_slot **slots, size_t *n, const struct gpu_slot *
 	slot->index = index;
 }
 
-/* Slots keep the numbers that they had: running jobs were given them. */
-static void join_gpus(struct nodeinfo *info, const struct nodeinfo *before, const struct left_outs *l) {
+/* Slots keep the numbers that they had: running jobs were given them. missing: those that were not seen keep theirs too. */
+static void join_gpus(struct nodeinfo *info, const struct nodeinfo *before, const struct left_outs *l, bool missing) {
 	struct gpu_slot *slots = NULL;
 	size_t n = 0;
-	bool hidden = hides_gpus(l), back = false;
+	bool back = false;
 
 	for (size_t i = 0; i < before->n_gpus; i++) {
 		const struct gpu_slot *old = &before->gpus[i], *now = same_gpu(info, old);
-		if (!now && !hidden)
+		if (!now && (!missing || !old->bdf || card_there(info, old->bdf)))
 			continue;
 		add_slot(&slots, &n, now && !named(l, old->bdf) ? now : old, old->index);
 		back |= !now;
@@ -162,7 +169,7 @@ static char *one_says(const struct left_out *o, bool before) {
 
 void discovery_join(struct nodeinfo *info, const struct nodeinfo *before, const struct left_outs *l) {
 	if (before && l->n) {
-		join_gpus(info, before, l);
+		join_gpus(info, before, l, hides_gpus(l));
 		join_nics(info, before, l);
 	}
 	for (size_t i = 0; i < l->n; i++) {
@@ -171,6 +178,26 @@ void discovery_join(struct nodeinfo *info, const struct nodeinfo *before, const 
 		f->object = mo_strdup(o->object ? o->object : "discovery");
 		f->text = one_says(o, before != NULL);
 	}
+}
+
+void discovery_vanished(struct nodeinfo *info, const struct nodeinfo *before) {
+	const char *last = NULL;
+	size_t gone = 0;
+
+	for (size_t i = 0; before && i < before->n_gpus; i++)
+		gone += before->gpus[i].bdf && !card_there(info, before->gpus[i].bdf);
+	if (!gone)
+		return;
+	for (size_t i = 0; i < before->n_gpus; i++) {
+		const char *bdf = before->gpus[i].bdf;
+		if (!bdf || mo_streq(bdf, last) || card_there(info, bdf))
+			continue;
+		struct node_finding *f = MO_ADD(info, findings, &node_finding_desc);
+		f->object = mo_strdup(bdf);
+		f->text = mo_strdup("it was there earlier in this boot and is not any more; its slot keeps its number");
+		last = bdf;
+	}
+	join_gpus(info, before, &(const struct left_outs){ 0 }, true);
 }
 
 char *discovery_says(const struct left_outs *l, const char *problem, bool before) {

@@ -23,5 +23,8 @@ void left_outs_gone(struct left_outs *l, const char *file);
 
 /* Gives what is left out the place and the values that it had before (NULL: there is none), and a finding that names its file; the other devices are as this look found them. */
 void discovery_join(struct nodeinfo *info, const struct nodeinfo *before, const struct left_outs *l);
+/* A full look. GPUs that were there before in this boot and are not any more keep their slots, with a finding: running jobs were given slots by number, and checks that tell of a GPU that is
+ * missing need to know it. A card that is partitioned in another way is there. before: NULL: there was none. */
+void discovery_vanished(struct nodeinfo *info, const struct nodeinfo *before);
 /* What is left out and why, for the finding host.discovery; caller frees, NULL: nothing is. problem: why the round gave nothing, NULL: it gave info. */
 char *discovery_says(const struct left_outs *l, const char *problem, bool before);

@@ -73,6 +73,14 @@ def a_gpu_that_vanishes_under_a_job_is_shown_where_people_look():
         need("2 missing since 20" in rig.run("ranks", job).stdout, rig.run("ranks", job).stdout)
         equal(rig.job(job)["state"], "running", "nothing is ended on a check's word")
         equal(rig.doc()["cordoned"], True, "no new work comes")
+        rig.kill(rig.agents["node-0"], signal.SIGTERM)
+        version = rig.json("node", "node-0")["info"]
+        rig.start_agent("node-0")
+        wait_until(lambda: any(f["object"] == bdf for f in rig.doc()["info"].get("findings") or []), 60, "the agent looked at the machine again")
+        equal([g["bdf"] for g in rig.doc()["info"]["gpus"]], [g["bdf"] for g in version["gpus"]], "slots after a restart of the agent: the job was given them by number")
+        wait_until(lambda: "GPU 2  MISSING" in rig.run("node", "node-0").stdout, 60, "the slot is drawn as missing again")
+        wait_until(lambda: "rank 2 on node-0: its GPU 2 %s: missing since 20" % bdf in rig.run("why", job).stdout, 60, "the reason after the restart")
+        equal(rig.job(job)["state"], "running", "the job")
 
 
 def busy(rig):

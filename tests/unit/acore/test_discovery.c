@@ -166,6 +166,34 @@ static void a_gpu_that_is_gone_stays_gone(void **state) {
 	mo_desc_done(&nodeinfo_desc, &now);
 }
 
+/* A full look: the slot stays, for the jobs that were given it and the checks that miss it. */
+static void a_gpu_that_vanished_keeps_its_slot(void **state) {
+	struct nodeinfo before, now;
+
+	machine(&before, 4, 9);
+	machine(&now, 4, 1);
+	discovery_vanished(&now, NULL);
+	assert_int_equal(now.n_gpus, 3);               /* nothing is known of an earlier look */
+	discovery_vanished(&now, &before);
+	assert_int_equal(now.n_gpus, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(now.gpus[i].index, i);
+		assert_string_equal(now.gpus[i].bdf, before.gpus[i].bdf);
+	}
+	assert_int_equal(now.n_findings, 1);
+	assert_string_equal(now.findings[0].object, before.gpus[1].bdf);
+	mo_desc_copy(&nodeinfo_desc, &before, &now);
+	discovery_vanished(&now, &before);             /* found again each time, not once more for each time */
+	assert_int_equal(now.n_gpus, 4);
+	assert_int_equal(now.n_findings, 1);
+	before.gpus[1].partition = 0;                  /* a card that was partitioned in another way is there */
+	discovery_vanished(&now, &before);
+	assert_int_equal(now.n_gpus, 4);
+	assert_int_equal(now.n_findings, 1);
+	mo_desc_done(&nodeinfo_desc, &before);
+	mo_desc_done(&nodeinfo_desc, &now);
+}
+
 static void a_card_that_is_left_out_is_as_it_was(void **state) {
 	struct nodeinfo before, now;
 	struct left_outs l = { 0 };
@@ -221,7 +249,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(which_device), cmocka_unit_test(a_round_leaves_out_only_what_still_hangs), cmocka_unit_test(what_is_of_no_device_is_not_read_twice),
 		cmocka_unit_test(looks_of_a_round_come_to_an_end), cmocka_unit_test(a_gpu_that_is_left_out_is_as_it_was), cmocka_unit_test(a_gpu_that_cannot_be_seen_keeps_its_slot),
-		cmocka_unit_test(a_gpu_that_is_gone_stays_gone), cmocka_unit_test(a_card_that_is_left_out_is_as_it_was), cmocka_unit_test(without_an_earlier_look_only_the_device_is_unknown),
+		cmocka_unit_test(a_gpu_that_is_gone_stays_gone), cmocka_unit_test(a_gpu_that_vanished_keeps_its_slot), cmocka_unit_test(a_card_that_is_left_out_is_as_it_was), cmocka_unit_test(without_an_earlier_look_only_the_device_is_unknown),
 		cmocka_unit_test(it_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
