@@ -198,19 +198,21 @@ def a_process_that_cannot_be_killed_is_the_only_one():
         stuck = wait_until(lambda: lookers(n), 30, "the process that hangs")[0]
         let_end = outlive_kill(stuck[0])
         starter.join()
-        n.wait_findings([bdf])
-        n.told("gpu.read", ("unknown", "warn"), bdf)
-        # it is left out in every later round, and what can be read is
-        for _ in range(3):
-            syncs = n.moed.syncs
-            n.moed.wait(lambda: n.moed.syncs > syncs + 8, 30, "syncs")
-            others = [p for p in lookers(n) if p[0] != stuck[0]]
-            need(all("--leave-out" in p[1] for p in others), "a second process reads the device: %s" % others)
-        need(not [p for p in processes() if "moe-probe" in p[1] and bdf in p[1]], "a probe reads the device")
-        equal(devices(n.info()), whole)
-        n.free()
-        equal(set(n.findings()), {bdf}, "findings while it hangs")
-        let_end()
+        try:
+            n.wait_findings([bdf])
+            n.told("gpu.read", ("unknown", "warn"), bdf)
+            # it is left out in every later round, and what can be read is
+            for _ in range(3):
+                syncs = n.moed.syncs
+                n.moed.wait(lambda: n.moed.syncs > syncs + 8, 30, "syncs")
+                others = [p for p in lookers(n) if p[0] != stuck[0]]
+                need(all("--leave-out" in p[1] for p in others), "a second process reads the device: %s" % others)
+            need(not [p for p in processes() if "moe-probe" in p[1] and bdf in p[1]], "a probe reads the device")
+            equal(devices(n.info()), whole)
+            n.free()
+            equal(set(n.findings()), {bdf}, "findings while it hangs")
+        finally:
+            let_end()
         n.cleared()
         n.moed.wait(lambda: ("gpu.read", bdf) not in {(r["check"], r["object"]) for r in n.moed.health["n0"]["results"]}, 60, "gpu.read is cleared")
 
