@@ -377,7 +377,7 @@ static bool search(struct lines *l, struct rule *r, size_t len, size_t from, siz
 }
 
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg) {
-	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE, at, end, next, next_end;
+	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE, at = 0, end = 0, next = 0, next_end = 0;
 	struct line_fact f;
 	struct extra x;
 

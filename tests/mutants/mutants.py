@@ -68,6 +68,17 @@ MUTANTS = [
     ("next boot fenced", "daemon/core/fleet.c", "if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {", "if (t->event->text && !t->now) {", [unit("dcore", "test_fleet")]),
     ("question numbers of the run before", "daemon/agent_link.c", "q->id = manager_state(l->manager)->epoch << 32 | (++l->n_asked & UINT32_MAX);", "q->id = ++l->n_asked;", [e2e("test_rest.py", "followed_to_the_end")]),
     ("living rank's log ended", "daemon/api_logs.c", "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;", "bool end = a->end || (!s->follow && !a->more);", [e2e("test_rest.py", "logs")]),
+    ("a hook chooses what is resumed", "agent/core/hooks.c", "if (flag_same(h->extra[i].key, l->owned[k].key) && !on_command(l, &h->extra[i]))", "if (mo_streq(h->extra[i].key, \"\"))",
+     [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")]),
+    ("engine.args choose what is resumed", "lib/recipe/rules_engine.c", "	if (instead)\n", "	if (instead && !value)\n", [unit("recipe", "test_rules")]),
+    ("rules blind to engine.args", "lib/recipe/rules_features.c", "(!arg->origin && rules_unchecked(k, arg->flag))", "!arg->origin", [unit("recipe", "test_rules")]),
+    ("1 is not true", "lib/recipe/args.c", "{ \"true\", \"1\",", "{ \"true\", \"true\",", [unit("recipe", "test_rules")]),
+    ("runaway pattern taken", "lib/recipe/runaway.c", "== PCRE2_ERROR_MATCHLIMIT", "== PCRE2_ERROR_NOMEMORY", [unit("recipe", "test_engine")]),
+    ("hostile rule tried for ever", "agent/core/lines.c", "r->gave_up < GIVE_UPS_MAX && ", "", [unit("acore", "test_lines")]),
+    ("flood of iterations told whole", "agent/core/step.c", "	s->room_us -= SAMPLE_US;\n", "", [unit("acore", "test_step")]),
+    ("a script's own interval word stays", "daemon/core/launch.c", "? word_now(j, k) : NULL", "? every_now(j, k) : NULL", [unit("dcore", "test_interval")]),
+    ("changed model resumed silently", "lib/recipe/resume.c", "if (old && new && !may && ", "if (old && new && may && ", [unit("recipe", "test_rules")]),
+    ("environment of a rank said of its node", "cli/dryrun.c", "			return BY_RANK;\n", "			return BY_NODE;\n", [e2e("test_recipes.py", "text_says_what_json_says")]),
 ]
 
 
