@@ -87,10 +87,13 @@ struct helpers *helpers_free(struct helpers *s)
 	return NULL;
 }
 
-/* First line of what the helper said, without the program's name and without the file, which nobody here gave. */
+/* First line of what the helper said that is no warning, without the program's name and without the file, which nobody here gave. */
 static char *reason_of(const struct mo_buf *err)
 {
 	const char *line = err->len ? err->data : "the plan search failed";
+
+	for (const char *end = strchr(line, '\n'), *word = strstr(line, ": warning: "); end && end[1] && word && word < end; end = strchr(line, '\n'), word = strstr(line, ": warning: "))
+		line = end + 1;
 
 	if (mo_starts_with(line, "moectl: "))
 		line += 8;

@@ -463,6 +463,9 @@ def plans(m):
     need(other.status == 200 and other.json["hardware"]["gpu"] == "mi300x" and other.json["hardware"]["gpus"] == 16, other.body[:500])
     bad = m.ask("POST", "/v1/plan", bare | {"parallelism": {"ep": 8}})
     need(bad.status == 422 and "?gpu=" in bad.json["detail"] and "stdin" not in bad.json["detail"] and "--gpu" not in bad.json["detail"], bad.body)
+    none = {k: v for k, v in MODEL.items() if k != "batch"} | {"parallelism": {"ep": 8}}
+    bad = m.ask("POST", "/v1/plan", none)
+    need(bad.status == 422 and "batch.seq" in bad.json["detail"] and "warning" not in bad.json["detail"], "what is missing, not what is warned of: %s" % bad.body)
     bad = m.ask("POST", "/v1/plan?gpus=769", MODEL | {"parallelism": "auto"})
     need(bad.status == 422 and "stdin" not in str(bad.json), bad.body)
     days = m.ask("POST", "/v1/plan?scale=8,16&tokens=15T", MODEL | {"parallelism": {"ep": 8}, "batch": {"seq": 4096, "micro": 1, "global": 768}})

@@ -299,8 +299,7 @@ static void test_shapes_that_schedules_have_not(void **state)
 {
 	static const struct { const char *kind; int64_t pp, vpp, m, layers; const char *said; } cases[] = {
 		{ "dualpipe", 8, 1, 8, 64, "pp 8 has 8: use pp 8 with 16" },         { "dualpipe", 3, 1, 13, 64, "pp 3 has 13: use pp 4 with 14" },
-		{ "dualpipe", 1, 1, 4, 64, "pp 1 has 4: use pp 2 with 4" },          { "interleaved", 4, 2, 6, 64, "it has 6: use 4 or 8, or vpp 1" },
-		{ "interleaved", 4, 2, 3, 64, "it has 3: use 4 or 8, or vpp 1" },    { "v-half", 16, 1, 32, 27, "the model has 27 layers: use pp 13 or less" },
+		{ "dualpipe", 1, 1, 4, 64, "pp 1 has 4: use pp 2 with 4" },          { "v-half", 16, 1, 32, 27, "the model has 27 layers: use pp 13 or less" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -279,7 +279,6 @@ static void test_impossible(void **state)
 		{ "parallelism: {pp: 4, ep: 2}\nbatch: {seq: 4096, micro: 1, global: 768}\n", 10, "cluster.gpus: 10 do not divide by tp x pp x cp = 4: use 8 or 12" },
 		{ "parallelism: {pp: 2, ep: 4}\nbatch: {seq: 4096, micro: 1, global: 768}\n", 4, "parallelism.ep: the 2 GPUs of a stage do not divide by ep x etp = 4: use another ep, or cluster.gpus 8" },
 		{ "parallelism: {ep: 8}\nbatch: {seq: 4096, micro: 4, global: 768}\n", 40, "batch.global: 768 does not divide by batch.micro 4 x dp 40: use 640 or 800" },
-		{ "parallelism: {pp: 4, vpp: 2}\nbatch: {seq: 4096, micro: 1, global: 12}\n", 0, "parallelism.schedule: interleaved needs a multiple of pp 4 as micro-batches (batch.global / (micro x dp)); it has 6: use 4 or 8, or vpp 1" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
