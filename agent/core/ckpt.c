@@ -1,5 +1,4 @@
 /* Layouts of checkpoints as compiled rules, and what a name, a tracker or a marker's content says by them. The judgement is in ckpt_judge.c. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "agent/core/ckpt_inner.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Grids of files: one per rank or per group of ranks, TP x PP x EP directories for example. Full means: every combination of numbers from 0 on, in each variant, each once, and as many as the ranks
  * want and the files themselves say. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "agent/core/ckpt_inner.h"
 
 #include <string.h>

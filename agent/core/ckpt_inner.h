@@ -1,5 +1,8 @@
-/* A layout with its patterns compiled. Private to agent/core/ckpt*.c, which define PCRE2_CODE_UNIT_WIDTH first. */
+/* A layout with its patterns compiled. Private to agent/core/ckpt*.c. */
 #pragma once
+#ifndef PCRE2_CODE_UNIT_WIDTH
+#define PCRE2_CODE_UNIT_WIDTH 8
+#endif
 #include <pcre2.h>
 
 #include "agent/core/ckpt.h"

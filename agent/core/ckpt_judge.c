@@ -7,7 +7,6 @@
  *   grids                             every combination of numbers, as many as the ranks want and the files say
  *   tracker (layouts that have one)   present, a number or an entry's name, not behind the entry: engines read it first, a damaged one makes Megatron end with status 0
  * Wrong "torn" costs some iterations, wrong "complete" costs the run: in doubt it is torn. */
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "agent/core/ckpt_inner.h"
 
 #include <string.h>

@@ -38,7 +38,7 @@ static void as_archive(const unsigned char *p, size_t n) {
 	struct archive a;
 	struct archive_record r;
 	size_t tail = MO_MIN(n, (size_t)ARCHIVE_TAIL), at = 0;
-	int64_t content;
+	int64_t content = 0;
 	bool done = false;
 	const char *why = archive_end(p + n - tail, tail, (int64_t)n, &a);
 

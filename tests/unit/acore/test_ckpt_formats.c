@@ -116,7 +116,7 @@ static const char *read_archive(const unsigned char *p, size_t n) {
 	struct archive a;
 	struct archive_record r;
 	size_t tail = MO_MIN(n, (size_t)ARCHIVE_TAIL), at = 0;
-	int64_t content;
+	int64_t content = 0;
 	bool done = false;
 	const char *why = archive_end(p + n - tail, tail, (int64_t)n, &a);
 
@@ -205,13 +205,15 @@ static void bed_new(struct bed *b) {
 /* names: between blanks; "NAME=0" is empty. Judges, frees the entry's files, keeps the layout. */
 static void judge(struct bed *b, const char *names, int64_t world, const char *words) {
 	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
-	_cleanup_(mo_freep) char *text = mo_strdup(names), *reason = NULL;
+	_cleanup_(mo_freep) char *reason = NULL;
 
 	assert_int_equal(ckpt_rules_new(&b->layout, &rules, NULL), 0);
-	for (char *save = NULL, *name = strtok_r(text, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
+	for (const char *name = names; *name; name += strspn(name, " ")) {
 		struct ckpt_file *f = MO_GROW(b->e.files, b->e.n_files);
-		char *empty = strstr(name, "=0");
-		*f = (struct ckpt_file){ .name = mo_strndup(name, empty ? (size_t)(empty - name) : strlen(name)), .bytes = empty ? 0 : 5 };
+		size_t n = strcspn(name, " ");
+		bool empty = n > 2 && strncmp(name + n - 2, "=0", 2) == 0;
+		*f = (struct ckpt_file){ .name = mo_strndup(name, empty ? n - 2 : n), .bytes = empty ? 0 : 5 };
+		name += n;
 	}
 	reason = ckpt_judge(rules, &b->e, &(struct ckpt_question){ .level = LEVEL_SIZES, .world = world });
 	if (!words != !reason || (words && !strstr(reason, words)))
