@@ -136,7 +136,7 @@ static void anchor_add(struct plan_anchor *a, struct row *r, double ratio)
 static int anchored(char *line, struct row *rows, size_t n)
 {
 	_cleanup_(plan_anchor_done) struct plan_anchor a = { 0 };
-	double factor, left, ratio;
+	double factor, left, ratio = MO_NONE_F;
 	int64_t at;
 
 	for (char *word; (word = strsep(&line, " \n"));) {
