@@ -16,15 +16,33 @@
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 
-int planning(const struct recipe *r, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+/* Of zero1, zero2 and zero3 those that the engine has a flag for; none: the planner's default. */
+static size_t shardings_of(const struct engine *e, const char *ret[static 3])
 {
+	static const char *const rows[] = { "parallelism.sharding=zero1", "parallelism.sharding=zero2", "parallelism.sharding=zero3" };
+	size_t n = 0;
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+		for (size_t k = 0; k < e->n_flags; k++)
+			if (mo_streq(e->flags[k].key, rows[i])) {
+				ret[n++] = strchr(rows[i], '=') + 1;
+				break;
+			}
+	return n;
+}
+
+int planning(const struct recipe *r, const struct engine *e, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+{
+	struct plan_options mine = *o;
+	const char *shardings[3];
+	mine.n_shardings = shardings_of(e, shardings);
+	mine.shardings = shardings;
 	_cleanup_(gpu_done) struct gpu_type type;
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;
 	if (!name)
 		return mo_error_set(err, -EINVAL, "cluster.gpu is missing: the plan depends on it; add it, or give --gpu mi300x, mi325x, mi350x or mi355x");
-	int e = gpu_type_load(name, &type, err);
-	return e < 0 ? e : plan_make(r, &type, o, ret, err);
+	int k = gpu_type_load(name, &type, err);
+	return k < 0 ? k : plan_make(r, &type, &mine, ret, err);
 }
 
 static int read_scale(const char *list, int64_t sizes[static PLAN_SCALE_MAX], size_t *n)
@@ -174,7 +192,7 @@ static int anchor_run(struct cli *cli, const char *file, struct json_object *run
 	int r = recipe_input_check(cli, &in);
 	if (r)
 		return r;
-	r = planning(&in.recipe, NULL, &o, &doc, &err);
+	r = planning(&in.recipe, &in.engine, NULL, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, file, &err, r);
 	plan_anchor_add(a, &in.recipe, &doc, js_real(run, "measured.step_time_s"), js_real(run, "measured.memory_gb"));
@@ -255,7 +273,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	if ((r = read_measured(w->alltoall, &alltoall)) || (r = read_measured(w->reduce, &reduce)))
 		return r;
 	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
-	r = planning(&in->recipe, w->gpu, &o, &doc, &err);
+	r = planning(&in->recipe, &in->engine, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	if (w->anchor && (r = anchor(cli, w->anchor, &in->recipe, w->gpu, &doc)))

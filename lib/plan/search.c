@@ -132,7 +132,8 @@ static void try_schedules(struct search *k)
 	s->schedule = "1f1b";
 	if (!search_legal(s))
 		return;
-	k->floor = k->options->open ? 0 : search_rank(s, floor_of(s));   /* dualpipe hides exchanges that the floor counts */
+	s->schedule = k->options->open ? "dualpipe" : "1f1b";            /* it hides the most of the experts' exchanges: below all that are tried */
+	k->floor = search_rank(s, floor_of(s));
 	for (size_t i = 0; schedules[i]; i++) {
 		bool interleaved = mo_streq(schedules[i], "interleaved");
 
@@ -146,19 +147,32 @@ static void try_schedules(struct search *k)
 	}
 }
 
+/* What the engine can be told, in its order; with open all. A recipe that leaves the sizes to the search has no sharding of its own. */
+static size_t shardings_of(const struct search *k, const char *ret[static 4])
+{
+	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" };
+	const char *const *from = k->options->open ? open : k->options->n_shardings ? k->options->shardings : usual;
+	size_t n = k->options->open ? ELEMENTSOF(open) : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u) : ELEMENTSOF(usual);
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = from[i];
+	return n;
+}
+
 static void try_batch(struct search *k)
 {
-	const char *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[] = { "zero1", k->options->open ? "zero3" : NULL };
+	const char *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[4];
+	size_t n_shardings = shardings_of(k, shardings);
 
 	for (size_t i = 0; i < ELEMENTSOF(micro_sizes); i++) {
 		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : micro_sizes[i];
 		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
 			continue;
 		for (size_t l = 0; l < ELEMENTSOF(levels); l++)
-			for (size_t z = 0; z < ELEMENTSOF(shardings); z++) {
+			for (size_t z = 0; z < n_shardings; z++) {
 				k->s.recompute = k->recipe->recompute ? k->recipe->recompute : levels[l];
-				k->s.sharding = k->recipe->parallelism.sharding ? k->recipe->parallelism.sharding : shardings[z];
-				if (k->s.recompute && k->s.sharding && (l == 0 || !k->recipe->recompute) && (z == 0 || !k->recipe->parallelism.sharding))
+				k->s.sharding = shardings[z];
+				if (k->s.recompute && (l == 0 || !k->recipe->recompute))
 					try_schedules(k);
 			}
 	}

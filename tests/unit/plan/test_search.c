@@ -342,11 +342,34 @@ static void test_node_limited(void **state)
 	}
 }
 
+/* The engine's own grid: an engine that knows only FSDP is planned with it, without being asked for. */
+static void test_shardings_of_the_engine(void **state)
+{
+	static const char *const fsdp[] = { "zero3" }, *const both[] = { "zero1", "zero3" };
+	static const struct { const char *const *shardings; size_t n; bool zero1, zero3; } cases[] = { { NULL, 0, true, false }, { fsdp, 1, false, true }, { both, 2, true, true } };
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		const struct plan_options o = { .top = 64, .shardings = cases[i].shardings, .n_shardings = cases[i].n };
+		bool zero1 = false, zero3 = false;
+		struct setup s;
+
+		begin_with(other_head, "model: llama3-70b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 8192, micro: 1, global: 64}\n", &s);
+		best(&s, &o);
+		for (size_t k = 0; k < s.doc.n_plans; k++) {
+			zero1 |= mo_streq(s.doc.plans[k].parallelism.sharding, "zero1");
+			zero3 |= mo_streq(s.doc.plans[k].parallelism.sharding, "zero3");
+		}
+		if (zero1 != cases[i].zero1 || zero3 != cases[i].zero3)
+			fail_msg("case %zu: zero1 %d, zero3 %d", i, zero1, zero3);
+		end(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
-		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited),
+		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
