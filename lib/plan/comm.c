@@ -52,12 +52,17 @@ static double nic(const struct shape *s)
 	return s->nic_gbps / 8 * 1e9;
 }
 
-/* Bytes/s out of one of n GPUs of a node to the others. On a mesh without a switch n of 8 reach only (n - 1) / 7 of the links. */
+/* Are a node's GPUs linked in pairs, without a switch? */
+static bool mesh(const struct shape *s)
+{
+	return s->gpu->link_gbs != MO_NONE_F && s->gpu->link_gbs < s->gpu->scaleup_gbs;
+}
+
+/* Bytes/s out of one of n GPUs of a node to the others. On a mesh n of 8 reach only (n - 1) / 7 of the links. */
 static double links(const struct shape *s, double n)
 {
 	const struct gpu_type *g = s->gpu;
-	bool mesh = g->link_gbs != MO_NONE_F && g->link_gbs < g->scaleup_gbs;
-	double reach = mesh ? MO_MIN((n - 1) / (double)MO_MAX(g->domain_gpus - 1, 1), 1) : 1;
+	double reach = mesh(s) ? MO_MIN((n - 1) / (double)MO_MAX(g->domain_gpus - 1, 1), 1) : 1;
 
 	return g->scaleup_gbs * reach * 1e9 * shape_k(s)->scaleup_use;
 }
@@ -134,7 +139,7 @@ double comm_a2a(const struct shape *s)
 	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
 		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);
 	else if (nodes > 1)
-		time = MO_MAX(time, far / rate);
+		time = MO_MAX(time, far / rate * (mesh(s) && !s->features.deepep ? pow(nodes / 2, k->a2a_congestion) : 1));
 	time += ring(s, y, 1, row * topk * y, false);   /* the ranks that share an expert gather its rows */
 	return 2 * (time + k->collective_s + peers * k->a2a_peer_s);
 }

@@ -23,6 +23,7 @@
 	X(scaleup_use, 0.6878, true, "truth.json: tensor parallelism; Primus' projection takes 0.7") \
 	X(nic_use, 0.8872, true, "truth.json; RCCL acceptance 330 of 400 GB/s per node") \
 	X(a2a_nic_use, 0.7953, true, "truth.json: experts across nodes; DeepEP 43 to 61 of 50 GB/s") \
+	X(a2a_congestion, 1.3, false, "AMD MoE package, 2T on 1,024 MI300X: DeepEP 7.7 times as fast with EP64; DeepSeek-V3 on MI325X 2.7 times with EP32") \
 	X(a2a_peer_s, 2.5e-6, false, "Primus' projection, a2a_intra_per_peer_us") \
 	X(cp_exposed, 0.2, false, "ring attention hides at least 0.8 of its exchange (Megatron context parallelism)") \
 	X(async_tp_hidden, 0.4, false, "torchtitan, Llama 3 70B on 256 H100: 27.4 -> 25.1 s in BF16, 19.8 -> 18.7 s in FP8") \

@@ -25,6 +25,7 @@ struct plan_constants {
 	/* communication */
 	double scaleup_use, nic_use;            /* share of the rated bandwidth that collectives reach */
 	double a2a_nic_use;                     /* of the NIC, in an all-to-all of many peers */
+	double a2a_congestion;                  /* exponent of nodes / 2: plain, from a mesh, where no GPU can gather its node's messages for another node */
 	double a2a_peer_s;                      /* per peer and exchange */
 	double cp_exposed;                      /* share that computing does not hide; tensor parallel exchanges are not hidden */
 	double async_tp_hidden;                 /* of these where products are cut into pieces */

@@ -177,6 +177,12 @@ static void exchanges(void **state)
 	/* Two of the eight GPUs of a mesh reach each other by one link of seven. */
 	s = shape("deepseek-v3", "mi300x", 64, 1, 1, 2);
 	within("one link", comm_a2a(&s), 2 * (row * 8 / 2 / (64e9 * k->scaleup_use) + k->collective_s + 2 * k->a2a_peer_s), 1e-9);
+	/* From a mesh plain exchanges with more nodes get slower than what they send; DeepEP's do not. */
+	s = shape("deepseek-v3", "mi300x", 128, 1, 1, 64);
+	far = row * 8 * 7 / 8 / rate * pow(4, k->a2a_congestion);
+	within("congested", comm_a2a(&s), 2 * (far + k->collective_s + 64 * k->a2a_peer_s), 1e-9);
+	s.features.deepep = true;
+	assert_true(comm_a2a(&s) < 0.2 * 2 * far);
 	/* So do tensor parallel groups: four of eight have three links each, all eight seven; through a switch the size of the group changes little. */
 	s = shape("llama3-70b", "mi300x", 64, 4, 1, 1);
 	double four = comm_tp(&s), fixed = 4 * k->collective_s;
