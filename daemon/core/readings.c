@@ -80,7 +80,7 @@ struct seen { const struct node *node; const struct gpu_sensors *g; int64_t rank
 
 static const struct nic_sensors *find_nic(const struct core *c, const struct node *n, const char *name, int64_t now)
 {
-	size_t count;
+	size_t count = 0;
 	const struct nic_sensors *nics = name ? core_nics(c, n->name, now, &count) : NULL;
 
 	for (size_t i = 0; nics && i < count; i++)

@@ -134,7 +134,7 @@ static void a_flapping_check_fills_nothing(void **state)
 static void many_findings_at_once_say_how_many_more(void **state)
 {
 	struct world w;
-	const struct event *last = NULL;
+	const struct event *last;
 	size_t told = 0;
 
 	telling(&w, 1, 4);
@@ -145,6 +145,7 @@ static void many_findings_at_once_say_how_many_more(void **state)
 		world_finding(&w, 0, check, i == 18 ? CHECK_CRIT : CHECK_WARN, ACTION_WARN);
 	}
 	world_run(&w, S);
+	last = core_state(w.core)->events;
 	for (size_t i = 0; i < core_state(w.core)->n_events; i++) {
 		const struct event *e = &core_state(w.core)->events[i];
 
