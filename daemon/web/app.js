@@ -168,7 +168,8 @@ function bound(r) {
 /* Of a job that runs there is nothing to explain but what is odd. */
 function drawWhy(job, why) {
   const texts = why.reasons.filter((r) => r.code !== 'progress' && r.text !== job.reason && r.text !== job.state).map((r) => r.text);
-  const lines = [job.reason, ...texts, why.next && why.next !== 'nothing to do' ? 'Next: ' + why.next : null].filter(Boolean);
+  const drift = job.plan && job.plan.within === false ? 'Against its plan: ' + job.plan.text : null;
+  const lines = [job.reason, drift, ...texts, why.next && why.next !== 'nothing to do' ? 'Next: ' + why.next : null].filter(Boolean);
   $('job-why').replaceChildren(...lines.map((t) => { const li = document.createElement('li'); li.textContent = t; return li; }));
 }
 
