@@ -398,6 +398,8 @@ def broken_one_at_a_time(kind, **kw):
                         wrong.append("%s: not named: %s" % (where, problem))
                     elif problem is not None and other - without[area] - together:
                         wrong.append("%s: the rest is not read: %s" % (where, sorted(other - without[area] - together)))
+                    elif problem is not None and together & set(readings):
+                        wrong.append("%s: told without a part of it: %s" % (where, {k: readings[k] for k in together & set(readings)}))
                     elif name in ("garbage", "control", "a directory") and problem is None and area != ("host",) and without[area]:
                         wrong.append("%s: not a problem" % where)
             put(full, good)
