@@ -19,7 +19,7 @@
 
 #define SAMPLE_WAIT_US 100000
 #define SAMPLE_US 1000                 /* room for one sample: 1,000 a second in the long run, */
-#define SAMPLES_BURST 5000             /* and so many at once */
+#define SAMPLES_BURST 20000            /* and so many at once */
 #define KILL_AGAIN_US 1000000          /* a tree that forks while it is killed; doubles up to KILL_AGAIN_MAX_US for processes that cannot die */
 #define KILL_AGAIN_MAX_US 16000000
 #define STUCK_MAX 64                   /* unkillable pids told of */
