@@ -12,6 +12,7 @@ struct plan_constants {
 	double kernel_s;                        /* start of one kernel on the GPU */
 	double attention_use;                   /* share of the best GEMM that flash attention reaches, forward */
 	double backward_attention;              /* of that, backward */
+	double eager_attention;                 /* of that, with PyTorch's and Triton's kernels */
 	double portable_attention;              /* of that, with a kernel that was not written for this generation of GPU */
 	double memory_use;                      /* share of memory bandwidth that element-wise kernels reach */
 	double permute_passes;                  /* times the routed tokens are read or written around the experts, one direction */

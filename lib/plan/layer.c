@@ -112,7 +112,7 @@ static void attention(const struct shape *s, double rows, struct kernels *add)
 	}
 	double width = (qk + v) / 2, exponentials = width / (width + EXPONENTIAL_WIDTH);   /* exponentials cost as much as a head of that width */
 
-	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * exponentials * k->attention_use * (s->features.eager && s->gpu->fp8_tflops != MO_NONE_F ? k->portable_attention : 1));
+	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * exponentials * k->attention_use * (s->features.eager ? k->eager_attention : 1) * (s->features.eager && s->gpu->fp8_tflops != MO_NONE_F ? k->portable_attention : 1));
 	add->forward += forward + k->kernel_s;
 	add->backward += BACKWARD_ATTENTION * forward / k->backward_attention + k->kernel_s;
 }
