@@ -182,7 +182,7 @@ static int anchor_run(struct cli *cli, const char *file, struct json_object *run
 	_cleanup_(doc_done) struct plan_doc doc;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *recipe = js_get(run, "recipe");
-	const struct plan_options o = { .top = 1 };
+	const struct plan_options o = { .top = 1, .figures = true };
 	recipe_input_init(&in);
 	mo_desc_init(&plan_doc_desc, &doc);
 	if (!recipe)

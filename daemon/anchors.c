@@ -125,7 +125,7 @@ char *anchors_document(const struct state *s, const char *gpu, const char *preci
 
 void anchors_apply(const struct state *s, const struct recipe *r, const struct gpu_type *gpu, struct plan_doc *doc)
 {
-	const struct plan_options one = { .top = 1 };
+	const struct plan_options one = { .top = 1, .figures = true };
 	struct plan_anchor all = {0};
 
 	for (size_t i = 0; i < s->n_anchors; i++) {

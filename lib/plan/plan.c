@@ -118,7 +118,7 @@ int plans_for(const struct recipe *r, struct shape *s, const struct plan_options
 	if (ret == 0) {
 		plan_of(s, MO_ADD(doc, plans, &plan_desc));
 		plan_note_replica(s, &doc->plans[doc->n_plans - 1]);
-		if (!doc->plans[doc->n_plans - 1].fits)
+		if (!doc->plans[doc->n_plans - 1].fits && !o->figures)
 			search_nearest(s, &doc->plans[doc->n_plans - 1]);
 	}
 	return ret;

@@ -50,6 +50,7 @@ struct plan_options {
 	const char *alltoall, *reduce;       /* output of rccl-tests' alltoall_perf and all_reduce_perf between nodes: instead of the catalogue's bandwidth; NULL = none */
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
+	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 #define PLAN_SCALE_MAX 64
