@@ -214,7 +214,7 @@ static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_
 		int fd = file_open(entry_fd, f->name);
 		tried[grid]++;
 		if (fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n))
-			e->parts[grid] = ckpt_parts_told(rules, grid, pickle, n);
+			ckpt_parts_told(rules, grid, pickle, n, e);
 		mo_close(fd);
 	}
 }

@@ -12,6 +12,7 @@
 #define LISTED_MAX 1000000             /* files that markers name */
 #define LISTED_NAME_MAX 1024
 #define SLOTS 4096
+#define PARTS_MAX (1 << 20)
 
 const char *const ckpt_level_names[3] = { "marker", "sizes", "crc" };
 
@@ -87,6 +88,9 @@ static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, stru
 	if (l->n_grids > CKPT_GRIDS_MAX || l->n_needs > CKPT_NEEDS_MAX)
 		return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d grids or %d needs: correct the engine file", CKPT_GRIDS_MAX, CKPT_NEEDS_MAX);
 	r->formats = mo_alloc_array(l->n_formats + 1, sizeof(*r->formats));
+	for (size_t i = 0; i < l->n_grids; i++)
+		if (l->grids[i].n_variants > CKPT_VARIANTS_MAX)
+			return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d variants: correct the engine file", CKPT_VARIANTS_MAX);
 	for (size_t i = 0; i < l->n_grids && e == 0; i++)
 		e = compile(l->grids[i].files ? l->grids[i].files : "^$", "grids", &r->grids[i], err);
 	for (size_t i = 0; i < l->n_formats && e == 0; i++)
@@ -167,8 +171,23 @@ bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_
 	return false;
 }
 
-int64_t ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n) {
-	return MO_MAX(pickle_product(pickle, n, r->layout.grids[grid].says, r->layout.grids[grid].n_says), 0);
+void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e) {
+	const struct ckpt_grid *g = &r->layout.grids[grid];
+	size_t n_names = g->n_says + g->n_variants;
+	_cleanup_(mo_freep) char **names = mo_alloc_array(n_names + 1, sizeof(*names));
+	_cleanup_(mo_freep) int64_t *numbers = mo_alloc_array(n_names + 1, sizeof(*numbers));
+	int64_t product = 1;
+
+	for (size_t i = 0; i < n_names; i++)
+		names[i] = i < g->n_says ? g->says[i] : g->variants[i - g->n_says].value;
+	if (!pickle_numbers(pickle, n, names, n_names, numbers))
+		return;
+	for (size_t i = 0; i < g->n_says; i++)
+		if (numbers[i] <= 0 || numbers[i] > PARTS_MAX || __builtin_mul_overflow(product, numbers[i], &product))
+			return;
+	e->parts[grid] = product;
+	for (size_t i = 0; i < g->n_variants; i++)
+		e->due[grid] |= numbers[g->n_says + i] > 0 ? 1u << i : 0;
 }
 
 /* ---- markers ---- */

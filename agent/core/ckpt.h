@@ -31,6 +31,7 @@ struct ckpt_entry {
 	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
 	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
+	uint32_t due[CKPT_GRIDS_MAX];                  /* bit k: that they also say that there are files of its variants[k] */
 };
 void ckpt_files_done(struct ckpt_file *files, size_t n);
 void ckpt_files_sort(struct ckpt_file *files, size_t n);               /* by name */
@@ -54,9 +55,9 @@ const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
 /* Whether the layout asks what is in this marker; what its content says (listed, contains, said), or that it is not whole (damage). */
 bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name);
 void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m);
-/* Whether this file's pickle may say how many files its grid has; and what it says, 0 = nothing. */
+/* Whether this file's pickle may say how many files its grid has and of which variants; what it says goes into e->parts and e->due. */
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
-int64_t ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n);
+void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the engine says that it is complete, which counts where the layout says so. */
 struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
 /* NULL = complete; else why not, caller frees. */

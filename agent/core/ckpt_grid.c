@@ -141,6 +141,20 @@ static char *judge_count(const struct judging *j, size_t grid, int64_t parts) {
 	return world % parts == 0 ? NULL : mo_printf("it has %lld parts, which %lld ranks are no multiple of: parts are missing, or others wrote it", (long long)parts, (long long)world);
 }
 
+/* What the files themselves say that there is. */
+static char *judge_variants(const struct judging *j, size_t grid, const struct cells *cells) {
+	const struct ckpt_grid *l = &j->r->layout.grids[grid];
+
+	for (size_t i = 0; i < l->n_variants; i++) {
+		bool there = !(j->e->due[grid] & 1u << i);
+		for (size_t k = 0; k < cells->n && !there; k++)
+			there = strlen(l->variants[i].key) == cells->items[k].n_variant && memcmp(l->variants[i].key, cells->items[k].variant, cells->items[k].n_variant) == 0;
+		if (!there)
+			return mo_printf("the files of %s are missing, which %s says there are", l->variants[i].key, l->variants[i].value);
+	}
+	return NULL;
+}
+
 static char *judge_grid(const struct judging *j, size_t grid, const struct cells *cells) {
 	int64_t parts = 0, first = 0;
 	char *reason = NULL;
@@ -157,6 +171,7 @@ static char *judge_grid(const struct judging *j, size_t grid, const struct cells
 		if (!reason && parts != first)
 			reason = mo_printf("there are %lld files like %s, but %lld like %s: some are missing, or two saves are mixed", (long long)first, cells->items[0].name, (long long)parts, cells->items[i].name);
 	}
+	reason = reason ? reason : judge_variants(j, grid, cells);
 	return reason ? reason : judge_count(j, grid, parts);
 }
 

@@ -24,7 +24,7 @@ static const struct op ops[256] = {
 	OP('l', NONE, TO_MARK, 0, 1), OP(']', NONE, PLAIN, 0, 1), OP('o', NONE, TO_MARK, 0, 1), OP('p', LINE, PUT, 1, 1), OP('q', BYTES1, PUT, 1, 1), OP('r', BYTES4, PUT, 1, 1),
 	OP('s', NONE, PLAIN, 3, 1), OP('t', NONE, TO_MARK, 0, 1), OP(')', NONE, PLAIN, 0, 1), OP('u', NONE, TO_MARK, 1, 1), OP('G', BYTES8, PLAIN, 0, 1), OP('B', LEN4, PLAIN, 0, 1),
 	OP('C', LEN1, PLAIN, 0, 1), OP(0x80, BYTES1, SKIP, 0, 0), OP(0x81, NONE, PLAIN, 2, 1), OP(0x82, BYTES1, PLAIN, 0, 1), OP(0x83, BYTES2, PLAIN, 0, 1), OP(0x84, BYTES4, PLAIN, 0, 1),
-	OP(0x85, NONE, PLAIN, 1, 1), OP(0x86, NONE, PLAIN, 2, 1), OP(0x87, NONE, PLAIN, 3, 1), OP(0x88, NONE, PLAIN, 0, 1), OP(0x89, NONE, PLAIN, 0, 1), OP(0x8a, LEN1, NUMBER, 0, 1),
+	OP(0x85, NONE, PLAIN, 1, 1), OP(0x86, NONE, PLAIN, 2, 1), OP(0x87, NONE, PLAIN, 3, 1), OP(0x88, NONE, NUMBER, 0, 1), OP(0x89, NONE, NUMBER, 0, 1), OP(0x8a, LEN1, NUMBER, 0, 1),
 	OP(0x8b, LEN4, PLAIN, 0, 1), OP(0x8c, LEN1, TEXT, 0, 1), OP(0x8d, LEN8, TEXT, 0, 1), OP(0x8e, LEN8, PLAIN, 0, 1), OP(0x8f, NONE, PLAIN, 0, 1), OP(0x90, NONE, TO_MARK, 1, 1),
 	OP(0x91, NONE, TO_MARK, 0, 1), OP(0x92, NONE, PLAIN, 3, 1), OP(0x93, NONE, PLAIN, 2, 1), OP(0x94, NONE, MEMOIZE, 1, 1), OP(0x95, BYTES8, SKIP, 0, 0), OP(0x96, LEN8, PLAIN, 0, 1),
 	OP(0x97, NONE, PLAIN, 0, 1), OP(0x98, NONE, PLAIN, 1, 1),
@@ -111,7 +111,9 @@ static void push_number(struct walk *w, unsigned char op, const unsigned char *p
 	int64_t v = 0;
 	bool known = true;
 
-	if (op == 'I' || op == 'L')
+	if (op == 0x88 || op == 0x89)
+		v = op == 0x88;
+	else if (op == 'I' || op == 'L')
 		known = line_number(p, n, &v);
 	else if (op == 0x8a)                   /* two's complement of any length */
 		v = n > 0 && n <= 8 ? (int64_t)(little(p, n) << (64 - 8 * n)) >> (64 - 8 * n) : 0, known = n <= 8;
@@ -236,12 +238,12 @@ const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg) {
 
 /* ---- numbers by name ---- */
 
-struct numbers { char *const *names; size_t n; int64_t values[PICKLE_NAMES_MAX]; size_t due; };   /* due: index + 1 of the name that came last */
+struct numbers { char *const *names; size_t n; int64_t *values; size_t due; };   /* due: index + 1 of the name that came last */
 
 static void number_item(void *arg, const struct pickle_item *item) {
 	struct numbers *s = arg;
 
-	if (s->due > 0 && item->kind == PICKLE_INT && s->values[s->due - 1] == 0)
+	if (s->due > 0 && item->kind == PICKLE_INT && s->values[s->due - 1] < 0)
 		s->values[s->due - 1] = item->number;
 	s->due = 0;
 	for (size_t i = 0; item->kind == PICKLE_TEXT && i < s->n; i++)
@@ -249,14 +251,10 @@ static void number_item(void *arg, const struct pickle_item *item) {
 			s->due = i + 1;
 }
 
-int64_t pickle_product(const void *data, size_t n, char *const *names, size_t n_names) {
-	struct numbers s = { .names = names, .n = MO_MIN(n_names, (size_t)PICKLE_NAMES_MAX) };
-	int64_t product = 1;
+bool pickle_numbers(const void *data, size_t n, char *const *names, size_t n_names, int64_t *ret) {
+	struct numbers s = { .names = names, .n = n_names, .values = ret };
 
-	if (pickle_walk(data, n, number_item, &s))
-		return -1;
-	for (size_t i = 0; i < s.n; i++)
-		if (s.values[i] <= 0 || s.values[i] > (1 << 20) || __builtin_mul_overflow(product, s.values[i], &product))
-			return -1;
-	return product;
+	for (size_t i = 0; i < n_names; i++)
+		ret[i] = -1;
+	return !pickle_walk(data, n, number_item, &s);
 }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum pickle_kind { PICKLE_TEXT, PICKLE_INT, PICKLE_OTHER };
+enum pickle_kind { PICKLE_TEXT, PICKLE_INT, PICKLE_OTHER };       /* true and false are the numbers 1 and 0 */
 struct pickle_item {
 	enum pickle_kind kind;
 	const char *text; size_t n;            /* PICKLE_TEXT: bytes within the pickle, not ended by a zero */
@@ -14,6 +14,5 @@ struct pickle_item {
 typedef void pickle_fn(void *arg, const struct pickle_item *item);
 /* NULL: one whole pickle ends with the last byte. Else why not (static text). fn may be NULL, and is called up to where the damage is. */
 const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg);
-/* The product of whole numbers that stand behind these names ("tensor_model_parallel_size", 2), each where it comes first; -1: not all are there, or one is not positive. */
-int64_t pickle_product(const void *data, size_t n, char *const *names, size_t n_names);
-#define PICKLE_NAMES_MAX 8
+/* The numbers that stand behind these names ("tensor_model_parallel_size", 2), each where it comes first; true and false are 1 and 0, what is not there is -1. False: it is no whole pickle. */
+bool pickle_numbers(const void *data, size_t n, char *const *names, size_t n_names, int64_t *ret);

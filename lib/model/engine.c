@@ -27,6 +27,7 @@ static const struct mo_field ckpt_grid_fields[] = {
 	MO_F_ENUM(ckpt_grid, count, ckpt_count_names, .omit = true),
 	MO_F(ckpt_grid, required, MO_BOOL, .omit = true),
 	MO_F_LIST(ckpt_grid, says, MO_STRS, .omit = true),
+	MO_F_VEC(ckpt_grid, variants, &kv_desc, .omit = true),
 };
 const struct mo_desc ckpt_grid_desc = MO_DESC(ckpt_grid, ckpt_grid_fields);
 

@@ -28,7 +28,9 @@ struct ckpt_grid {
 	int count;               /* enum ckpt_count: as many as ranks, or ranks are a multiple of them; -1 = any number */
 	bool required;           /* there must be some */
 	char **says; size_t n_says; /* whole numbers in the pickle of one of these archives whose product is how many there are, e.g. tensor_model_parallel_size */
+	struct kv *variants; size_t n_variants; /* variant: number or truth beside them; where it is not zero, there are files of this variant. e.g. distrib_optim: use_distributed_optimizer */
 };
+#define CKPT_VARIANTS_MAX 32
 /* A file that must be there and not be empty. */
 struct ckpt_need {
 	char *file;              /* its name; "/" at the end: any file below that directory. $1: group 1 of `each` */

@@ -104,12 +104,22 @@ static void read_grid_files(struct reader *r, const struct key *k, const struct 
 	pcre2_code_free(re);
 }
 
+static void read_variants(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct ckpt_grid *g = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &g->variants, &g->n_variants);
+	if (g->n_variants > CKPT_VARIANTS_MAX)
+		errors_at(r->errors, v, NULL, "%s: more than %d", k->path, CKPT_VARIANTS_MAX);
+}
+
 #define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct ckpt_grid, f), ##__VA_ARGS__ }
 static const struct key grid_keys[] = {
 	{ .path = "files", .type = KEY_CUSTOM, .read = read_grid_files, .required = true },
 	G(count, KEY_ENUM, .words = words_count),
 	G(required, KEY_BOOL),
 	G(says, KEY_LIST, .count_offset = offsetof(struct ckpt_grid, n_says)),
+	{ .path = "variants", .type = KEY_CUSTOM, .read = read_variants },
 };
 #define N(f, ...) { .path = #f, .type = KEY_CUSTOM, .offset = offsetof(struct ckpt_need, f), ##__VA_ARGS__ }
 static void read_needed(struct reader *r, const struct key *k, const struct ynode *v);

@@ -59,6 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 	static struct ckpt_rules *rules[2];
 	static const char *markers[2];
 	char tp[] = "tensor_model_parallel_size", pp[] = "pipeline_model_parallel_size", *names[] = { tp, pp };
+	int64_t numbers[2];
 
 	for (size_t i = 0; i < 2; i++) {
 		if (!rules[i])
@@ -69,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 		abort();
 	if (n > 0 && !ocdbt_manifest(data, n) && !ocdbt_manifest(data, n - 1))
 		abort();
-	(void)pickle_product(data, n, names, 2);
+	(void)pickle_numbers(data, n, names, 2, numbers);
 	as_archive(data, n);
 	return 0;
 }

@@ -62,14 +62,17 @@ static void test_pickles(void **state) {
 	}
 }
 
-static void test_product(void **state) {
+static void test_numbers(void **state) {
 	static const char whole[] = "\x80\2}q\0(X\2\0\0\0tpq\1K\4X\2\0\0\0ppq\2K\2X\2\0\0\0epq\3NX\2\0\0\0tpq\4K\7u.";
-	char tp[] = "tp", pp[] = "pp", ep[] = "ep", *names[] = { tp, pp }, *more[] = { tp, ep };
+	char tp[] = "tp", pp[] = "pp", ep[] = "ep", *names[] = { tp, pp, ep };
+	int64_t numbers[3];
 
-	assert_int_equal(pickle_product(whole, sizeof(whole) - 1, names, 2), 8);     /* the first of each counts */
-	assert_int_equal(pickle_product(whole, sizeof(whole) - 1, more, 2), -1);
-	assert_int_equal(pickle_product(whole, sizeof(whole) - 2, names, 2), -1);
-	assert_int_equal(pickle_product("", 0, names, 2), -1);
+	assert_true(pickle_numbers(whole, sizeof(whole) - 1, names, 3, numbers));
+	assert_true(numbers[0] == 4 && numbers[1] == 2 && numbers[2] == -1);         /* the first of each counts */
+	assert_false(pickle_numbers(whole, sizeof(whole) - 2, names, 3, numbers));
+	assert_false(pickle_numbers("", 0, names, 3, numbers));
+	assert_true(pickle_numbers("\x80\2}q\0(X\2\0\0\0tp\x88X\2\0\0\0pp\x89u.", 24, names, 2, numbers));
+	assert_true(numbers[0] == 1 && numbers[1] == 0);
 }
 
 /* ---- archives ---- */
@@ -248,6 +251,14 @@ static void test_grids(void **state) {
 	judge(&b, "a_0_0 a_0_1", 2, "it has 2 parts of 4");
 	b.e.parts[0] = 2;
 	judge(&b, "a_0_0 a_0_1", 2, NULL);
+	struct kv *v = MO_ADD(&b.layout.grids[0], variants, &kv_desc);
+	mo_str_set(&v->key, "b");
+	mo_str_set(&v->value, "sharded");
+	judge(&b, "a_0_0 a_0_1", 2, NULL);
+	b.e.due[0] = 1;
+	judge(&b, "a_0_0 a_0_1", 2, "the files of b are missing, which sharded says there are");
+	judge(&b, "a_0_0 a_0_1 b_0_0 b_0_1", 2, NULL);
+	b.e.due[0] = 0;
 	b.e.asked = false;
 	b.e.parts[0] = 0;
 	judge(&b, "a_0_0 a_0_1", 2, NULL);
@@ -316,7 +327,7 @@ static void test_lists(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pickles), cmocka_unit_test(test_product), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
+		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
 		cmocka_unit_test(test_grids), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt_formats", tests, NULL, NULL);
