@@ -285,6 +285,17 @@ def removal_that_was_cut_is_finished(top):
     need(os.path.exists(os.path.join(os.path.dirname(top), "precious")) and os.path.islink(os.path.join(top, "step_40")), "a link was followed")
 
 
+@in_directory
+def the_last_look_removes_too(top):
+    """One order that removes and compares, as a job's end gives it when its node had not removed yet."""
+    engine = fixtures.ENGINES["torch"]
+    engine.build(top)
+    known = [{"iteration": i, "manifest": c["manifest"]} for i, c in ask(order(top)).items() if i == 20]
+    found = ask(order(top, attempt=3, known=known, prune=[{"iteration": 10, "path": engine.at(top, 10)}]))
+    equal({i: c["complete"] for i, c in found.items()}, {20: True}, "what is left")
+    need(not os.path.exists(engine.at(top, 10)) and not [x for x in os.listdir(top) if x.startswith(".moe-removing")], os.listdir(top))
+
+
 # ---- a job ----
 
 PROGRAM = """import os, sys, time
