@@ -63,6 +63,7 @@ struct lines {
 	pcre2_match_data *data;
 	pcre2_match_context *context;
 	int64_t gave_up;                       /* of all rules */
+	struct sample none;
 	struct text found[PAIRS_MAX];
 	char clean[MO_LINE_MAX];
 };
@@ -182,6 +183,7 @@ int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struc
 		if (r < 0)
 			return r;
 	}
+	mo_desc_init(&sample_desc, &l->none);
 	l->data = pcre2_match_data_create(64, NULL);
 	l->context = pcre2_match_context_create(NULL);
 	if (!l->data || !l->context)
@@ -255,7 +257,7 @@ static void set_field(const struct field *field, struct text t, bool whole, stru
 	}
 	if (field->offset == SIZE_MAX || !number_read(t, whole, &number))
 		return;
-	double v = mo_streq(number.unit, "%") ? number.v / 100 : number.v;
+	double v = number.unit[0] == '%' ? number.v / 100 : number.v;
 	if (isnan(v) && isfinite(field->max))
 		return;                    /* "mfu: nan" of a first iteration: not known */
 	if (isfinite(field->max) && !(v >= 0 && v <= field->max)) {
@@ -305,9 +307,10 @@ static void finish(struct line_fact *f, const struct extra *x, int64_t world) {
 		f->iteration = trailing_number(f->path);
 }
 
-static void fact_init(struct line_fact *f, struct extra *x) {
+/* none: a sample of which nothing is known. */
+static void fact_init(struct line_fact *f, struct extra *x, const struct sample *none) {
 	f->kind = -1;
-	mo_desc_init(&sample_desc, &f->sample);
+	f->sample = *none;
 	f->phase = PHASE_NONE;
 	f->iteration = MO_NONE;
 	f->path[0] = f->status[0] = 0;
@@ -320,7 +323,7 @@ static void take_groups(const struct lines *l, const struct rule *r, struct line
 	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
 	uint32_t pairs = pcre2_get_ovector_count(l->data);
 
-	fact_init(f, x);
+	fact_init(f, x, &l->none);
 	f->kind = r->kind;
 	f->phase = r->phase;
 	for (size_t i = 0; i < r->n_groups; i++) {
@@ -478,13 +481,15 @@ static bool notify_pair(const char *key, size_t n, const char *value, size_t len
 }
 
 int lines_notify(const char *data, size_t n, int64_t world, struct line_fact *ret) {
+	struct sample none;
 	bool understood = false, metric = false;
 	struct line_fact f;
 	struct extra x;
 
 	if (n > NOTIFY_MAX)
 		return -EINVAL;
-	fact_init(&f, &x);
+	mo_desc_init(&sample_desc, &none);
+	fact_init(&f, &x, &none);
 	for (const char *p = data, *end = data + n; p < end; ) {
 		const char *eol = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((eol ? eol : end) - p);

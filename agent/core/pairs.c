@@ -185,7 +185,8 @@ bool number_read(struct text t, bool whole, struct number *ret) {
 		return false;
 	ret->unit[0] = 0;
 	unit = n + (n < t.n && t.s[n] == ' ');
-	for (size_t i = 0; unit < t.n && i < ELEMENTSOF(units); i++) {
+	bool may = unit < t.n && strchr("%GMKT", t.s[unit]) && t.s[unit];      /* how units begin; most numbers have none */
+	for (size_t i = 0; may && i < ELEMENTSOF(units); i++) {
 		size_t k = strlen(units[i]);
 
 		if (t.n - unit < k || memcmp(t.s + unit, units[i], k) != 0 || (t.n - unit > k && word(t.s[unit + k])))
