@@ -86,6 +86,12 @@ MUTANTS = [
     ("a script's own interval word stays", "daemon/core/launch.c", "? word_now(j, k) : NULL", "? every_now(j, k) : NULL", [unit("dcore", "test_interval")]),
     ("changed model resumed silently", "lib/recipe/resume.c", "if (old && new && !may && ", "if (old && new && may && ", [unit("recipe", "test_rules")]),
     ("environment of a rank said of its node", "cli/dryrun.c", "			return BY_RANK;\n", "			return BY_NODE;\n", [e2e("test_recipes.py", "text_says_what_json_says")]),
+    ("what is unread passes as verified", "agent/core/bind_judge.c", "(verified != 0 && !unread)", "verified != 0", [unit("acore", "test_bind")]),
+    ("vanished GPU shifts slots", "agent/core/discovery.c", "join_gpus(info, before, &(const struct left_outs){ 0 }, true);", "join_gpus(info, before, &(const struct left_outs){ 0 }, false);", [unit("acore", "test_discovery")]),
+    ("preflight of another boot kept", "agent/core/health_kept.c", "!mo_streq(m->boot_id, h->boot_id) || ", "", [unit("acore", "test_health")]),
+    ("findings beyond the limit are silent", "daemon/core/cordon.c", "i + 1 == told ? n - told : 0", "0", [unit("dcore", "test_health")]),
+    ("sensors of one sync are all there is", "daemon/core/readings.c", "at = l->sensors[i].slot == g->slot ? &l->sensors[i] : NULL;", "at = &l->sensors[i];", [unit("dcore", "test_health")]),
+    ("missing GPU not told of", "daemon/core/slot_health.c", "		ret->missing |= gone;\n", "", [e2e("test_node_truth.py", "a_gpu_that_vanishes_under_a_job_is_shown_where_people_look")]),
 ]
 
 
