@@ -115,7 +115,7 @@ static struct object *add_object(struct health *h, int area, const char *name, i
 		if (h->checks[i].area != area)
 			continue;
 		struct verdict *v = MO_GROW(o->verdicts, o->n_verdicts);
-		*v = (struct verdict){ .check = &h->checks[i], .last = MO_NONE_F, .last_of = MO_NONE_F, .started_at = MO_NONE, .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC) ? now : INT64_MAX };
+		*v = (struct verdict){ .check = &h->checks[i], .count = MO_NONE, .last = MO_NONE_F, .last_of = MO_NONE_F, .started_at = MO_NONE, .next = h->checks[i].when & (WHEN_PREFLIGHT | WHEN_PERIODIC) ? now : INT64_MAX };
 	}
 	*MO_GROW(h->objects, h->n_objects) = o;
 	health_kept_apply(h, o);

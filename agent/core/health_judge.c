@@ -46,6 +46,7 @@ static void say(struct verdict *v, const struct finding *f) {
 	_cleanup_(mo_freep) char *text = f->text ? mo_strndup(f->text, TEXT_BYTES_MAX) : NULL;
 
 	mo_str_set(&v->text, text);
+	v->count = f->count;
 	clear_evidence(&v->evidence, &v->n_evidence);
 	for (size_t i = 0; i < f->n_evidence; i++)
 		mo_strs_add(&v->evidence, &v->n_evidence, f->evidence[i]);
@@ -53,6 +54,8 @@ static void say(struct verdict *v, const struct finding *f) {
 
 static bool to_renew(const struct verdict *v, const struct finding *f, int64_t wall) {
 	int64_t every = v->check->area == PROBE_KLOG ? RENEW_KLOG_US : RENEW_US;
+	if (f->state == CHECK_CRIT && v->state == CHECK_CRIT && f->count != v->count)      /* happened again */
+		return true;
 	return f->state == v->state && wall >= v->at + every && !mo_streq(v->text, f->text);
 }
 
@@ -78,11 +81,11 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 	v->at = wall;
 	v->state = state;
 	if (state == CHECK_OK) {
-		say(v, &(struct finding){ 0 });
+		say(v, &(struct finding){ .count = MO_NONE });
 		return;
 	}
 	_cleanup_(mo_freep) char *often = f->state == CHECK_UNKNOWN && state == CHECK_WARN ? mo_printf("%d times in a row: %s", HEALTH_UNKNOWN_MAX, f->text) : NULL;
-	say(v, &(struct finding){ .text = often ? often : f->text, .evidence = f->evidence, .n_evidence = f->n_evidence });
+	say(v, &(struct finding){ .count = f->count, .text = often ? often : f->text, .evidence = f->evidence, .n_evidence = f->n_evidence });
 }
 
 bool verdict_pending(const struct verdict *v) {
@@ -126,7 +129,7 @@ static char *first_line(const char *out, size_t n) {
 
 void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n, const char *problem, int64_t now) {
 	const struct health_check *c = v->check;
-	struct finding f = { .state = CHECK_UNKNOWN };
+	struct finding f = { .state = CHECK_UNKNOWN, .count = MO_NONE };
 	_cleanup_(mo_freep) char *line = first_line(out, n);
 
 	if (problem) {

@@ -37,6 +37,7 @@ static void restore(struct verdict *v, const struct check_result *r) {
 	v->state = r->state;
 	v->since = r->since;
 	v->at = r->at;
+	v->count = r->count;
 	v->text = r->text ? mo_strdup(r->text) : NULL;
 	for (size_t i = 0; i < r->n_evidence && v->n_evidence < EVIDENCE_MAX; i++)
 		mo_strs_add(&v->evidence, &v->n_evidence, r->evidence[i]);

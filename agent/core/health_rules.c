@@ -113,6 +113,8 @@ static void look_value(const struct health_check *c, const struct probe *p, stru
 
 /* ---- counters */
 
+static int64_t whole(double x) { return x >= 0 && x < 9e18 ? (int64_t)x : MO_NONE; }
+
 static void lines_of(const struct health *h, const struct object *o, const struct health_check *c, struct finding *f) {
 	const struct health_counter *k = health_counter_find(h, o, c->reading);
 
@@ -134,6 +136,7 @@ static void look_since_boot(const struct health *h, const struct object *o, cons
 	const struct health_counter *k = health_counter_find(h, o, c->reading);
 
 	if (k && o->area == PROBE_KLOG) {
+		f->count = whole(k->total);
 		look_log(h, o, c, p, k->total, "since boot", f);
 		return;
 	}
@@ -142,6 +145,7 @@ static void look_since_boot(const struct health *h, const struct object *o, cons
 		return;
 	}
 	double growth = k->last - k->base;
+	f->count = whole(k->last);
 	int state = rule_limits(c, growth), before = MO_MIN(rule_limits(c, k->base), c->history);
 	bool old = before > state;
 	_cleanup_(mo_freep) char *grown = rule_number(c->reading, growth), *base = rule_number(c->reading, k->base), *limit = limit_text(c, c->reading, old ? k->base : growth, 1, ""),
@@ -159,6 +163,7 @@ static void look_per_hour(const struct health *h, const struct object *o, const 
 		absent(f, c, p);
 		return;
 	}
+	f->count = whole(health_counter_find(h, o, c->id)->last);
 	if (o->area == PROBE_KLOG) {
 		look_log(h, o, c, p, rate, "in an hour", f);
 		return;
@@ -285,7 +290,7 @@ static void look_same(const struct health *h, const struct object *o, const stru
 void rule_look(const struct health *h, const struct object *o, struct verdict *v, const struct probe *p, struct finding *f) {
 	const struct health_check *c = v->check;
 
-	*f = (struct finding){ .state = -1 };
+	*f = (struct finding){ .state = -1, .count = MO_NONE };
 	if (mo_streq(c->reading, "discovery")) {
 		look_discovery(h, c, p, f);
 		return;

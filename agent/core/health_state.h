@@ -12,6 +12,7 @@ struct verdict {
 	int state;                     /* enum check_state: told */
 	int64_t bad, crit, unknown;    /* findings in a row: of any kind, critical, unreadable */
 	int64_t since, at;             /* wall clock */
+	int64_t count;                 /* of the counter, as told; MO_NONE: it is none */
 	char *text;
 	char **evidence; size_t n_evidence;
 	double last, last_of;          /* MEASURE_SHARE: at the last look; MO_NONE_F: none */
@@ -78,6 +79,7 @@ void health_kept_apply(const struct health *h, struct object *o);              /
 /* health_rules.c: what one look found. */
 struct finding {
 	int state;                     /* enum check_state; -1: no verdict yet (a second look is needed) */
+	int64_t count;                 /* where the counter stands; MO_NONE: it is none */
 	bool clears_nothing;           /* OK for want of a reading: an earlier finding stays */
 	char *text;                    /* NULL for OK */
 	char **evidence; size_t n_evidence;

@@ -51,6 +51,7 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 	r->state = v->state;
 	r->action = v->check->action;
 	r->when = v->check->when;
+	r->count = v->count;
 	r->since = v->since;
 	r->at = v->at;
 	for (size_t i = 0; i < v->n_evidence; i++)

@@ -119,6 +119,7 @@ void core_reindex(struct core *c)
 		c->n_draining += k->drain && !k->drained;
 		c->n_cordoned += k->drain && k->cordon;
 		k->stack_hash = health_stack_hash(k->health);
+		k->same_hash = health_same_hash(k->health);
 		MO_GROW(c->lives, n)->health_seen = MO_NONE;
 	}
 	for (size_t i = 0; i < c->state.n_jobs; i++) {

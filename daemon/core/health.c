@@ -93,7 +93,7 @@ static bool list_allows(const struct node *n, const struct recipe *r, const stru
 		*ret_why = "its agent makes no checks";
 	else if (!looked_at(n))
 		*ret_why = "its preflight checks are not done yet";
-	else if (health_wants_same_stack(r) && !node_stack(n))
+	else if (health_wants_same_stack(r) && !node_same(n))
 		*ret_why = "its software is not known yet";
 	return !*ret_why;
 }
@@ -136,18 +136,39 @@ static uint64_t text_hash(uint64_t hash, const char *text)
 	return (hash ^ 0x100) * 1099511628211u;
 }
 
-uint64_t health_stack_hash(const struct node_health *h)
+bool health_own_key(const char *key)
+{
+	return mo_streq(key, "agent") || mo_streq(key, "env.profiles") || mo_starts_with(key, "config.") || mo_starts_with(key, "health.");
+}
+
+static uint64_t stack_hash(const struct node_health *h, bool own_too)
 {
 	uint64_t sum = 0;
 
 	for (size_t i = 0; h && i < h->n_stack; i++)
-		sum += text_hash(text_hash(14695981039346656037u, h->stack[i].key), h->stack[i].value);
+		if (own_too || !health_own_key(h->stack[i].key))
+			sum += text_hash(text_hash(14695981039346656037u, h->stack[i].key), h->stack[i].value);
 	return h && h->n_stack && !sum ? 1 : sum;
+}
+
+uint64_t health_stack_hash(const struct node_health *h)
+{
+	return stack_hash(h, true);
 }
 
 uint64_t node_stack(const struct node *n)
 {
 	return n->stack_hash ? n->stack_hash : health_stack_hash(n->health);
+}
+
+uint64_t health_same_hash(const struct node_health *h)
+{
+	return stack_hash(h, false);
+}
+
+uint64_t node_same(const struct node *n)
+{
+	return n->same_hash ? n->same_hash : health_same_hash(n->health);
 }
 
 const char *health_stack_value(const struct node_health *h, const char *key)
@@ -163,13 +184,21 @@ char *finding_name(const struct check_result *r)
 	return mo_printf("%s %s", r->check ? r->check : "?", r->object ? r->object : "");
 }
 
+bool health_waived(const struct node *n, const struct check_result *r)
+{
+	_cleanup_(mo_freep) char *name = finding_name(r);
+	int at = mo_enum_parse((const char *const *)n->waived, n->n_waived, name);
+	int64_t count = at >= 0 && (size_t)at < n->n_waived_counts ? n->waived_counts[at] : MO_NONE;
+
+	return at >= 0 && (count == MO_NONE || r->count == MO_NONE || r->count == count);
+}
+
 const struct check_result *health_cordon_reason(const struct node *n)
 {
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
-		_cleanup_(mo_freep) char *name = r->state == CHECK_CRIT && r->action == ACTION_CORDON ? finding_name(r) : NULL;
 
-		if (name && mo_enum_parse((const char *const *)n->waived, n->n_waived, name) < 0)
+		if (r->state == CHECK_CRIT && r->action == ACTION_CORDON && !health_waived(n, r))
 			return r;
 	}
 	return NULL;
@@ -184,7 +213,7 @@ static bool results_equal(const struct node_health *a, const struct node_health 
 
 		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) || x->state != y->state || x->action != y->action || x->when != y->when)
 			return false;
-		if (texts_too && (!mo_streq(x->text, y->text) || x->n_evidence != y->n_evidence))
+		if (texts_too && (x->count != y->count || !mo_streq(x->text, y->text) || x->n_evidence != y->n_evidence))
 			return false;
 		for (size_t k = 0; texts_too && k < x->n_evidence; k++)
 			if (!mo_streq(x->evidence[k], y->evidence[k]))

@@ -1,7 +1,7 @@
 /* Health of nodes, the controller's side: agents judge (agent/core/health.h), this decides what follows for the cluster.
  *   told        the newest word of each agent is kept by a record, when it differs; changes become events (health.warn crit ok unknown), at a limited rate
  *   cordon      a CRIT finding whose check asks for it drains the node (--when idle: what runs there runs on), at most HEALTH_CORDON_SHARE of the nodes at a time, at least one.
- *               Only `undrain` ends it; what was found then does not cordon again before it was OK in between, or the node was booted
+ *               Only `undrain` ends it; what was found then does not cordon again before its counter rose, it was OK in between, or the node was booted
  *   placement   health.preflight of the recipe keeps jobs away from nodes
  *   failure     before the next attempt of a failed job its nodes make their on-failure checks, within HEALTH_CHECK_US
  * UNKNOWN does nothing by itself. No finding ends a job. Pure; used by the files of daemon/core and by the views. */
@@ -10,7 +10,7 @@
 
 #define HEALTH_CORDON_SHARE 10             /* one of so many nodes is cordoned without a person */
 #define HEALTH_CHECK_US (60 * 1000000LL)   /* what has not answered then is not waited for */
-#define HEALTH_STACK_SAME "stack.same"     /* in health.preflight: equal fingerprints on all nodes */
+#define HEALTH_STACK_SAME "stack.same"     /* in health.preflight: equal software and settings on all nodes */
 
 /* Order of enum check_state by how bad it is: ok unknown warn crit. */
 int health_rank(int state);
@@ -29,7 +29,13 @@ bool health_wants_same_stack(const struct recipe *r);
 /* Of the software on the node, in whatever order it is told; 0 = not told. */
 uint64_t health_stack_hash(const struct node_health *h);
 uint64_t node_stack(const struct node *n);
+/* The same without what is the agent's own (its version, options, checks and profiles): what stack.same compares. An agent that is upgraded does not set its node apart. */
+uint64_t health_same_hash(const struct node_health *h);
+uint64_t node_same(const struct node *n);
+bool health_own_key(const char *key);      /* such an item of the fingerprint: for drift only */
 const char *health_stack_value(const struct node_health *h, const char *key);  /* NULL = it has none */
+/* An operator gave the node back in spite of this finding, and its counter (if it is one) stands where it stood then: a rise, or a new beginning, is something that nobody saw. */
+bool health_waived(const struct node *n, const struct check_result *r);
 /* CRIT, its check asks for a cordon, and no operator gave the node back in spite of it; NULL = none. */
 const struct check_result *health_cordon_reason(const struct node *n);
 /* "gpu.ras_ue 0000:9f:00.0"; caller frees. */

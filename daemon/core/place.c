@@ -165,7 +165,7 @@ static uint64_t largest_stack(const struct state *s, const struct slots *slots, 
 		size_t k = even_busy ? room_when_idle(s, slots, r, i) : room(s, slots, r, i);
 
 		if (k)
-			groups[n++] = (struct group){ .stack = node_stack(&s->nodes[i]), .room = k };
+			groups[n++] = (struct group){ .stack = node_same(&s->nodes[i]), .room = k };
 	}
 	qsort(groups, n, sizeof(*groups), group_order);
 	for (size_t i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ static struct slots only_stack(const struct state *s, const struct slots *slots,
 
 	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
 	for (size_t i = 0; i < s->n_nodes; i++)
-		one.usable[i] = slots->usable[i] && node_stack(&s->nodes[i]) == stack;
+		one.usable[i] = slots->usable[i] && node_same(&s->nodes[i]) == stack;
 	return one;
 }
 
@@ -196,17 +196,17 @@ char *place_stack_note(const struct state *s, const struct slots *slots, const s
 		return NULL;
 	stack = largest_stack(s, slots, r, true);
 	for (size_t i = 0; i < s->n_nodes && !example; i++)
-		example = room_when_idle(s, slots, r, i) && node_stack(&s->nodes[i]) == stack ? &s->nodes[i] : NULL;
+		example = room_when_idle(s, slots, r, i) && node_same(&s->nodes[i]) == stack ? &s->nodes[i] : NULL;
 	for (size_t i = 0; example && i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
 
-		if (!room_when_idle(s, slots, r, i) || node_stack(n) == stack)
+		if (!room_when_idle(s, slots, r, i) || node_same(n) == stack)
 			continue;
 		for (size_t k = 0; k < example->health->n_stack; k++) {
 			const struct stack_item *item = &example->health->stack[k];
 			const char *value = health_stack_value(n->health, item->key);
 
-			if (!mo_streq(value, item->value))
+			if (!health_own_key(item->key) && !mo_streq(value, item->value))
 				return mo_printf("stack.same: the largest group of nodes with the same software has %s %s; %s has %s", item->key, item->value, n->name, value ? value : "none");
 		}
 	}

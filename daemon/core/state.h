@@ -154,7 +154,8 @@ struct node {
 	struct node_health *health;  /* newest word of the agent in this boot; NULL = none yet */
 	char *cordon;                /* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
 	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */
-	uint64_t stack_hash;         /* of health.stack; derived, not stored; 0 = not made */
+	int64_t *waived_counts; size_t n_waived_counts; /* of each: check_result.count then; MO_NONE = none, or an earlier version */
+	uint64_t stack_hash, same_hash; /* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
 };
 struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */

@@ -66,8 +66,9 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 {
 	mo_desc_free(&node_health_desc, n->health);
 	n->health = NULL;
-	n->stack_hash = 0;
+	n->stack_hash = n->same_hash = 0;
 	clear_strs(&n->waived, &n->n_waived);
+	n->n_waived_counts = 0;
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	for (size_t i = 0; i < l->n_checks; i++) {
@@ -160,13 +161,27 @@ int update_node_state(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* Kept in step with the names, also those that an earlier version stored. */
+static void pad_waived(struct node *n)
+{
+	while (n->n_waived_counts < n->n_waived)
+		mo_ints_add(&n->waived_counts, &n->n_waived_counts, MO_NONE);
+}
+
 /* An operator gives the node back: what was found by now does not cordon it again. */
 static void waive(struct node *n)
 {
+	pad_waived(n);
 	for (const struct check_result *r = health_cordon_reason(n); r; r = health_cordon_reason(n)) {
 		_cleanup_(mo_freep) char *name = finding_name(r);
+		int at = mo_enum_parse((const char *const *)n->waived, n->n_waived, name);
 
-		mo_strs_add(&n->waived, &n->n_waived, name);
+		if (at >= 0) {
+			n->waived_counts[at] = r->count;
+		} else {
+			mo_strs_add(&n->waived, &n->n_waived, name);
+			mo_ints_add(&n->waived_counts, &n->n_waived_counts, r->count);
+		}
 	}
 }
 
@@ -218,26 +233,34 @@ int update_strange(struct core *c, const struct record *r)
 	return 0;
 }
 
+static const struct check_result *finding_named(const struct node_health *h, const char *name)
+{
+	for (size_t i = 0; i < h->n_results; i++) {
+		_cleanup_(mo_freep) char *is = finding_name(&h->results[i]);
+
+		if (mo_streq(is, name))
+			return &h->results[i];
+	}
+	return NULL;
+}
+
 /* A waived finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
 static void keep_waived(struct node *n)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; n->health->preflight_done && i < n->n_waived; i++) {
-		bool there = false;
+	pad_waived(n);
+	for (size_t i = 0; i < n->n_waived; i++) {
+		const struct check_result *r = finding_named(n->health, n->waived[i]);
 
-		for (size_t k = 0; !there && k < n->health->n_results; k++) {
-			_cleanup_(mo_freep) char *name = finding_name(&n->health->results[k]);
-
-			there = mo_streq(name, n->waived[i]);
-		}
-		if (there)
-			n->waived[kept++] = n->waived[i];
-		else
+		if (!r && n->health->preflight_done) {
 			free(n->waived[i]);
+			continue;
+		}
+		n->waived[kept] = n->waived[i];
+		n->waived_counts[kept++] = r && n->waived_counts[i] == MO_NONE ? r->count : n->waived_counts[i];
 	}
-	if (n->health->preflight_done)
-		n->n_waived = kept;
+	n->n_waived = n->n_waived_counts = kept;
 }
 
 /* An agent forgets its answer when the order is repeated no more, so the jobs remember it. */
@@ -266,6 +289,7 @@ int update_health(struct core *c, const struct record *r)
 	mo_desc_free(&node_health_desc, n->health);
 	n->health = mo_desc_dup(&node_health_desc, r->health);
 	n->stack_hash = health_stack_hash(n->health);
+	n->same_hash = health_same_hash(n->health);
 	keep_waived(n);
 	note_checked(c, n, l);
 	return 0;

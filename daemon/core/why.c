@@ -307,8 +307,8 @@ static void why_findings(const struct node *n, struct why_view *w)
 
 		for (size_t k = 0; k < c->n_evidence; k++)
 			evidence(r, "%s", c->evidence[k]);
-		if (mo_enum_parse((const char *const *)n->waived, n->n_waived, name) >= 0)
-			evidence(r, "an operator gave the node work in spite of it: it does not drain the node again before it was ok");
+		if (health_waived(n, c))
+			evidence(r, "an operator gave the node work in spite of it: it does not drain the node again before %s", c->count == MO_NONE ? "it was ok" : "it was ok, or counts more");
 	}
 }
 

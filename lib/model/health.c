@@ -89,6 +89,7 @@ static const struct mo_field check_result_fields[] = {
 	MO_F_ENUM(check_result, state, check_state_names),
 	MO_F_ENUM(check_result, action, check_action_names),
 	MO_F(check_result, when, MO_INT, .omit = true),
+	MO_F(check_result, count, MO_INT, .omit = true),
 	MO_F(check_result, text, MO_STR, .max = 4096),
 	MO_F(check_result, next, MO_STR, .max = 1024),
 	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32),

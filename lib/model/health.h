@@ -79,6 +79,7 @@ struct check_result {
 	int state;               /* enum check_state */
 	int action;              /* enum check_action: what the check asks for when CRIT */
 	int64_t when;            /* bits of enum check_when of the check; MO_NONE = unknown: it counts in preflight */
+	int64_t count;           /* where the counter stood that it rests on: another number is another finding; MO_NONE = it rests on none */
 	char *text;              /* one sentence: what it means, value, limit */
 	char *next;              /* what to do */
 	char **evidence; size_t n_evidence;   /* readings and kernel log lines it rests on */

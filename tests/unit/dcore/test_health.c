@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/drift.h"
 #include "daemon/core/health.h"
 #include "daemon/core/lemon.h"
 
@@ -262,6 +263,44 @@ static void an_undrain_wins(void **state)
 	world_done(&w);
 }
 
+static void counts(struct world *w, int64_t count)
+{
+	struct node_health *h = w->toys[0].health;
+
+	world_finding(w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
+	for (size_t i = 0; i < h->n_results; i++)
+		if (mo_streq(h->results[i].check, "gpu.ras_ue"))
+			h->results[i].count = count;
+	world_run(w, S);
+}
+
+/* The waiver is for what a person saw. */
+static void more_errors_after_an_undrain_cordon_again(void **state)
+{
+	struct world w;
+
+	telling(&w, 2, 4);
+	counts(&w, 2);
+	assert_true(world_node(&w, 0)->drain);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	counts(&w, 2);
+	world_crash(&w);
+	world_run(&w, S);
+	assert_false(world_node(&w, 0)->drain);
+	counts(&w, 3);
+	assert_true(world_node(&w, 0)->drain);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	counts(&w, 3);
+	assert_false(world_node(&w, 0)->drain);
+	assert_int_equal(world_node(&w, 0)->n_waived, 1);
+	counts(&w, 1);                           /* the GPU was reset, and it happened again */
+	assert_true(world_node(&w, 0)->drain);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	counts(&w, MO_NONE);                     /* an agent of an earlier version */
+	assert_false(world_node(&w, 0)->drain);
+	world_done(&w);
+}
+
 static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 {
 	struct world w;
@@ -405,6 +444,52 @@ static void one_software_for_a_job(void **state)
 	stack_of(&w, 0, "6.8.0-45");
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+static void add_stack_item(struct world *w, size_t toy, const char *key, const char *value)
+{
+	struct stack_item *item = MO_ADD(w->toys[toy].health, stack, &stack_item_desc);
+
+	item->key = mo_strdup(key);
+	item->value = mo_strdup(value);
+	w->toys[toy].health->version++;
+}
+
+/* Agents are upgraded and configured one after the other while jobs go on; what they say of themselves is drift, and no other software under a job. */
+static void an_upgrade_of_agents_keeps_the_same_software(void **state)
+{
+	static const char *const own[] = { "agent", "config.probe_host", "health.checks", "health.off", "env.profiles" };
+	struct drift_view drift;
+	struct world w;
+	int64_t id;
+
+	telling(&w, 2, 4);
+	for (size_t i = 0; i < 2; i++)
+		stack_of(&w, i, "6.8.0-45");
+	for (size_t k = 0; k < ELEMENTSOF(own); k++) {
+		add_stack_item(&w, 0, own[k], "1");
+		if (k != 1)
+			add_stack_item(&w, 1, own[k], "2");
+	}
+	world_run(&w, S);
+	id = submit_with(&w, 8, "stack.same", NULL);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	mo_desc_init(&drift_view_desc, &drift);
+	drift_view(core_state(w.core), &drift);
+	assert_int_equal(drift.n_groups, 1);
+	assert_int_equal(drift.groups[0].n_keys, ELEMENTSOF(own));
+	mo_desc_done(&drift_view_desc, &drift);
+	world_verb(&w, EV_CANCEL, id);
+	add_stack_item(&w, 1, "env.NCCL_IB_GID_INDEX", "5");   /* what ranks get is not the agent's own */
+	world_run(&w, S);
+	id = submit_with(&w, 8, "stack.same", NULL);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
+	world_crash(&w);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
 	world_done(&w);
 }
 
@@ -677,11 +762,13 @@ int main(void)
 		cmocka_unit_test(the_cap_holds),
 		cmocka_unit_test(one_of_few_is_cordoned),
 		cmocka_unit_test(an_undrain_wins),
+		cmocka_unit_test(more_errors_after_an_undrain_cordon_again),
 		cmocka_unit_test(an_agent_that_starts_again_says_nothing_is_ok),
 		cmocka_unit_test(preflight_keeps_jobs_away),
 		cmocka_unit_test(a_periodic_finding_keeps_nobody_away),
 		cmocka_unit_test(what_was_not_looked_at_is_not_used),
 		cmocka_unit_test(one_software_for_a_job),
+		cmocka_unit_test(an_upgrade_of_agents_keeps_the_same_software),
 		cmocka_unit_test(nodes_are_checked_after_a_failure),
 		cmocka_unit_test(the_slowest_node_is_waited_for),
 		cmocka_unit_test(checks_are_not_waited_for_for_ever),
