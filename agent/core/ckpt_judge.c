@@ -13,6 +13,8 @@
 
 #include "lib/base/buf.h"
 
+#define CLOCKS_NS 2000000000           /* file systems that take times from their clients: clocks of nodes differ, while a save into an old directory comes minutes after its marker */
+
 /* ---- files by name ---- */
 
 static int by_name(const void *a, const void *b) {
@@ -231,8 +233,8 @@ static char *judge_shard(const struct judging *j, const struct ckpt_file *f, con
 		return mo_printf("%s: %s", f->name, f->damage);
 	if (f->bytes <= 0)
 		return may_be_empty || unknown ? NULL : mo_printf("%s is empty", f->name);
-	if (j->r->layout.marker_last && oldest && f->mtime_ns > oldest->mtime_ns)
-		return mo_printf("%s is newer than %s: a later save into this directory was not finished", f->name, oldest->name);
+	if (j->r->layout.marker_last && oldest && f->mtime_ns - CLOCKS_NS > oldest->mtime_ns)
+		return mo_printf("%s is newer than %s: a later save into this directory was not finished, or it was copied without its times (cp -p keeps them)", f->name, oldest->name);
 	return unknown ? mo_printf("%s is not what %s lists: two saves are mixed", f->name, list->name) : NULL;
 }
 

@@ -159,7 +159,9 @@ static void test_megatron(void **state) {
 	b->e.files[4].bytes = 0;
 	torn(b, "common.pt: it is empty");
 	b->e.files[4].bytes = 500;
-	b->e.files[3].mtime_ns = 51;                   /* written over after .metadata */
+	b->e.files[3].mtime_ns = 50 + 2000000000;      /* clocks of two nodes */
+	torn(b, NULL);
+	b->e.files[3].mtime_ns++;                      /* written over after .metadata */
 	torn(b, "__1_0.distcp is newer than .metadata");
 	b->e.files[3].mtime_ns = 50;
 	b->e.files[3].bytes = 0;
