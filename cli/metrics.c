@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
+#include "lib/model/limits.h"
 
 static const char *const columns[] = { "iteration", "time", "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "mem_gb",
 				       "skipped", "nan", "phase", "attempt" };
@@ -50,6 +51,21 @@ static void print_samples(const struct cli *cli, struct json_object *items, int6
 		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
 }
 
+/* Iterations between the first and the last of an attempt that have no sample. */
+static void say_gaps(struct json_object *items)
+{
+	int64_t gaps = 0;
+
+	for (size_t i = 1; i < js_len(items); i++) {
+		struct json_object *a = js_at(items, i - 1), *b = js_at(items, i);
+		if (js_int(a, "attempt") == js_int(b, "attempt"))
+			gaps += MO_MAX(js_int(b, "iteration") - js_int(a, "iteration") - 1, (int64_t)0);
+	}
+	if (gaps > 0)
+		fprintf(stderr, "(%lld iterations between these have no metrics: the engine did not print them, they came faster than 1,000 a second for long, or they are older than %d others)\n",
+			(long long)gaps, MO_SAMPLES_MAX / 2);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
@@ -79,6 +95,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		print_samples(cli, js_items(a.doc), rows);
 	else
 		printf("%s has no iterations%s yet\n", id, since == MO_NONE ? "" : " from there on");
+	say_gaps(js_items(a.doc));
 	return CLI_OK;
 }
 

@@ -213,6 +213,18 @@ def what_cannot_resume_is_said_at_submit():
         equal(submit(16, resume="never")[1], "", "a job that does not resume")
 
 
+@suite.test
+def iterations_without_metrics_are_counted():
+    with Cluster(place("c7"), nodes=1, gpus_per_node=1) as c:
+        for steps, said in (("1 2 5 9", "(5 iterations between these have no metrics"), ("3 4 5", "")):
+            doc = {"recipe": 1, "name": "some", "engine": {"kind": "command", "argv": ["/bin/sh", "-c", "for i in %s; do echo step $i loss 2; done" % steps]}, "cluster": {"gpus": 1}}
+            job = c.submit(json.dumps(doc))
+            c.wait_state(job, ["completed", "failed"])
+            for words in ([], ["--csv"]):
+                err = c.run("metrics", job, *words).stderr
+                need(err.startswith(said) if said else not err, lambda: "steps %s, %s: %r" % (steps, words, err))
+
+
 def prepare_recipe(name, prepare, argv, **engine):
     return json.dumps({"recipe": 1, "name": name, "engine": dict({"kind": "hooked", "prepare": prepare, "argv": argv, "workdir": WORK}, **engine), "cluster": {"gpus": 4}})
 
