@@ -137,4 +137,4 @@ def rules_are_documented():
 
 
 if __name__ == "__main__":
-    suite.main()
+    sys.exit(1 if suite.main() else 0)
