@@ -1,0 +1,92 @@
+/* One job that saves to /ckpt, for tests of what becomes of its checkpoints. */
+#include "tests/unit/dcore/saver.h"
+
+#include <signal.h>
+
+static void submit(struct saver *o, int64_t resume, int64_t keep)
+{
+	struct submit spec;
+
+	world_init(&o->w, 1, 2);
+	world_recipe(&spec, 2);
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	spec.recipe.checkpoint.resume = resume;
+	spec.recipe.checkpoint.keep = keep;
+	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
+	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
+	spec.engine.layout.announced_is_complete = true;
+	o->id = world_submit(&o->w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+}
+
+int saver_setup(void **state)
+{
+	struct saver *o = *state = mo_alloc(sizeof(*o));
+
+	submit(o, -1, 0);
+	return 0;
+}
+
+int saver_teardown(void **state)
+{
+	struct saver *o = *state;
+
+	world_done(&o->w);
+	free(o);
+	return 0;
+}
+
+void saver_again(struct saver *o, int64_t resume, int64_t keep)
+{
+	world_done(&o->w);
+	submit(o, resume, keep);
+	o->w.verify = keep > 0;   /* what is being verified is not removed */
+}
+
+const struct job *saver_job(const struct saver *o)
+{
+	return world_job(&o->w, o->id);
+}
+
+int saver_state(const struct saver *o, int64_t iteration)
+{
+	return checkpoint_find(saver_job(o), iteration)->state;
+}
+
+void saver_run(struct saver *o, int64_t seconds)
+{
+	world_run(&o->w, seconds * S);
+}
+
+void saver_save(struct saver *o, int64_t iteration)
+{
+	struct note *n;
+
+	world_iteration(&o->w, 0, o->id, iteration);
+	n = world_note(&o->w, 0, o->id, NOTE_SAVING);
+	n->iteration = iteration;
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+	n->iteration = iteration;
+	n->path = mo_printf("/ckpt/%lld", (long long)iteration);
+	world_found(&o->w, iteration, true);
+	saver_run(o, 1);
+}
+
+void saver_crash(struct saver *o)
+{
+	world_exit(&o->w, 0, o->id, 0, 0, SIGKILL);
+	saver_run(o, 3);
+}
+
+int saver_restart(struct saver *o, int64_t iteration)
+{
+	world_step(&o->w, &(struct core_event){ .type = EV_RESTART, .job = o->id, .value = iteration, .user = "ann" });
+	return o->w.reply_status;
+}
+
+void saver_resumed(const struct saver *o, int64_t attempt, int64_t resume)
+{
+	assert_int_equal(saver_job(o)->n_started, 1);
+	assert_int_equal(saver_job(o)->attempt, attempt);
+	assert_int_equal(saver_job(o)->resume, resume);
+}

@@ -1,0 +1,117 @@
+/* What a job's ledger of checkpoints takes in from announcements. */
+#include "tests/unit/dcore/saver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/model/limits.h"
+
+static size_t events_of(const struct saver *o, const char *type, int64_t *ret_iteration)
+{
+	const struct state *s = core_state(o->w.core);
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		if (mo_streq(s->events[i].type, type)) {
+			n++;
+			if (sscanf(s->events[i].data, "{\"iteration\":%" SCNd64, ret_iteration) != 1)
+				*ret_iteration = MO_NONE;
+		}
+	return n;
+}
+
+static void an_announcement_without_a_number_is_ignored(void **state)
+{
+	struct saver *o = *state;
+	struct note *n;
+
+	saver_run(o, 2);
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+	n->iteration = MO_NONE;
+	n->path = mo_strdup("/ckpt/last");
+	saver_run(o, 1);
+	assert_int_equal(saver_job(o)->n_checkpoints, 0);
+	assert_false(world_event_seen(&o->w, "checkpoint.saved"));
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+	n->iteration = MO_NONE;
+	n->path = mo_strdup("/ckpt/step7");
+	saver_run(o, 1);
+	assert_non_null(checkpoint_find(saver_job(o), 7));
+	assert_true(world_event_seen(&o->w, "checkpoint.saved"));
+}
+
+static void an_announcement_elsewhere_is_refused(void **state)
+{
+	static const char *const paths[] = { "/etc/passwd", "relative/5", "5", "/ckpt/../etc/5", "/ckpt2/5", "" };
+	struct saver *o = *state;
+	int64_t iteration;
+
+	saver_run(o, 2);
+	world_iteration(&o->w, 0, o->id, 3);
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++)
+		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup(paths[i]);
+	saver_run(o, 1);
+	assert_int_equal(saver_job(o)->n_checkpoints, 0);
+	assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 0);
+	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+	world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup("//ckpt/./3/");
+	saver_run(o, 1);
+	assert_int_equal(saver_state(o, 3), CKPT_COMPLETE);
+	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+}
+
+/* Announced without a number between two iterations that arrive together. */
+static void event_and_ledger_name_one_iteration(void **state)
+{
+	struct saver *o = *state;
+	int64_t iteration = MO_NONE;
+
+	saver_run(o, 2);
+	world_iteration(&o->w, 0, o->id, 3);
+	world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->path = mo_strdup("/ckpt/last");
+	world_iteration(&o->w, 0, o->id, 4);
+	saver_run(o, 1);
+	assert_int_equal(saver_job(o)->n_checkpoints, 1);
+	assert_int_equal(saver_job(o)->checkpoints[0].iteration, 3);
+	assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 1);
+	assert_int_equal(iteration, 3);
+}
+
+static void a_path_without_iteration(void **state)
+{
+	struct saver *o = *state;
+	struct note *n;
+
+	saver_run(o, 2);
+	n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+	n->path = mo_strdup("/ckpt/step-0042/");
+	saver_run(o, 1);
+	assert_int_equal(state_newest_checkpoint(saver_job(o)), 42);
+}
+
+static void the_ledger_is_bounded(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	for (int64_t i = 0; i < MO_CHECKPOINTS_MAX + 10; i++)
+		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->iteration = i;
+	saver_run(o, 1);
+	assert_int_equal(saver_job(o)->n_checkpoints, MO_CHECKPOINTS_MAX);
+	assert_int_equal(state_newest_checkpoint(saver_job(o)), MO_CHECKPOINTS_MAX + 9);
+	assert_int_equal(saver_job(o)->checkpoints[0].iteration, 10);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
+	const struct CMUnitTest tests[] = {
+		T(an_announcement_without_a_number_is_ignored),
+		T(an_announcement_elsewhere_is_refused),
+		T(event_and_ledger_name_one_iteration),
+		T(a_path_without_iteration),
+		T(the_ledger_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
