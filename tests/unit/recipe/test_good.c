@@ -281,6 +281,21 @@ static void test_argv(void **state)
 	assert_string_equal(c, "sh -c echo 4 {dp}");
 }
 
+/* keep is moectl's: torchtitan would keep the newest ten, whatever they are. */
+static void test_engines_remove_nothing(void **state)
+{
+	static const char *const kinds[] = { "torchtitan", "primus-torchtitan" };
+
+	for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: %s%s}\ncluster: {gpus: 1}\nsteps: 4\ncheckpoint: {dir: /c, every: 2}\n", kinds[i], i ? ", entry: e" : "");
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *words = argv_of(&p);
+
+		assert_int_equal(p.errors.n, 0);
+		assert_non_null(strstr(words, "--checkpoint.keep_latest_k 0"));
+	}
+}
+
 static void test_megatron_argv(void **state)
 {
 	_cleanup_(parsed_done) struct parsed p =
@@ -514,7 +529,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
-		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_megatron_argv),
+		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_engines_remove_nothing), cmocka_unit_test(test_megatron_argv),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
 
