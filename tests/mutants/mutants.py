@@ -62,7 +62,7 @@ MUTANTS = [
     ("shell's signal taken for an exit", "daemon/core/recovery.c", "return k->exit->code > 128 && ", "return k->exit->code > 255 && ", [unit("dcore", "test_recovery")]),
     ("cordon cap ignored", "daemon/core/cordon.c", "if (t->core->n_cordoned >= cordon_cap(t->core)) {", "if (t->core->n_cordoned >= t->core->state.n_nodes) {", [unit("dcore", "test_health"), SIM]),
     ("finding stops the job", "daemon/core/cordon.c", "	r.cause = mo_strdup(\"idle\");", "	r.cause = mo_strdup(\"now\");", [unit("dcore", "test_health"), SIM]),
-    ("broken node used", "daemon/core/place.c", " && health_allows(&s->nodes[node], r, slots->well[node]);", ";", [unit("dcore", "test_health"), SIM]),
+    ("broken node used", "daemon/core/place.c", " && health_allows(&s->nodes[node], r, slots->well[node]);", ";", [unit("dcore", "test_preflight"), SIM]),
     ("undrain forgotten", "daemon/core/update_node.c", "	if (!r->flag)\n		waive(n);\n", "", [unit("dcore", "test_health")]),
     ("baseline of another GPU kept", "agent/core/health_counters.c", "		if (k->identity) {\n", "		if (k->identity && !identity) {\n", [unit("acore", "test_health")]),
     ("counter that began anew compared with its past", "agent/core/health_counters.c", "k->last != MO_NONE_F && value < k->last", "k->last != MO_NONE_F && value < -k->last", [unit("acore", "test_health")]),

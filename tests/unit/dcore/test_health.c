@@ -1,77 +1,19 @@
-/* Findings of agents: kept, told at a limited rate, cordons and their cap, what an operator decides, placement, checks after a failure. */
+/* Findings of agents: kept, told at a limited rate, cordons and their cap, what an operator decides, and what a node shows. */
 #include "tests/unit/dcore/world.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/drift.h"
 #include "daemon/core/health.h"
 #include "daemon/core/lemon.h"
-
-static void telling(struct world *w, size_t nodes, int64_t gpus)
-{
-	world_init(w, nodes, gpus);
-	for (size_t i = 0; i < nodes; i++)
-		world_tells(w, i);
-}
-
-static size_t events_of(const struct world *w, const char *type)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < core_state(w->core)->n_events; i++)
-		n += mo_streq(core_state(w->core)->events[i].type, type);
-	return n;
-}
-
-static size_t cordoned(const struct world *w)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < core_state(w->core)->n_nodes; i++)
-		n += core_state(w->core)->nodes[i].drain && core_state(w->core)->nodes[i].cordon;
-	assert_int_equal(n, core_cordoned(w->core));
-	return n;
-}
-
-static int64_t submit_with(struct world *w, int64_t gpus, const char *preflight, const char *also)
-{
-	struct submit spec;
-	int64_t id;
-
-	world_recipe(&spec, gpus);
-	mo_strs_add(&spec.recipe.preflight, &spec.recipe.n_preflight, preflight);
-	if (also)
-		mo_strs_add(&spec.recipe.preflight, &spec.recipe.n_preflight, also);
-	id = world_submit(w, &spec);
-	mo_desc_done(&submit_desc, &spec);
-	return id;
-}
-
-static void why_has(const struct world *w, int64_t id, const char *text)
-{
-	struct why_view v;
-	bool found = false;
-
-	mo_desc_init(&why_view_desc, &v);
-	job_why(core_state(w->core), world_job(w, id), w->now, &v);
-	for (size_t i = 0; i < v.n_reasons; i++) {
-		found |= strstr(v.reasons[i].text, text) != NULL;
-		for (size_t k = 0; k < v.reasons[i].n_evidence; k++)
-			found |= strstr(v.reasons[i].evidence[k], text) != NULL;
-	}
-	if (!found)
-		fail_msg("why does not say: %s", text);
-	mo_desc_done(&why_view_desc, &v);
-}
 
 static void a_word_is_kept_once(void **state)
 {
 	struct world w;
 	int64_t records;
 
-	telling(&w, 1, 4);
+	world_init_telling(&w, 1, 4);
 	assert_int_equal(w.toys[0].health_acked, 1);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_OK);
 	records = w.n_records;
@@ -83,17 +25,17 @@ static void a_word_is_kept_once(void **state)
 	world_run(&w, S);
 	assert_true(w.n_records > records);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_WARN);
-	assert_int_equal(events_of(&w, "health.warn"), 1);
+	assert_int_equal(world_events(&w, "health.warn"), 1);
 	world_finding(&w, 0, "gpu.pcie_replay", CHECK_UNKNOWN, ACTION_CORDON);
 	world_run(&w, S);
 	world_finding(&w, 0, "gpu.pcie_replay", CHECK_OK, 0);
 	world_run(&w, S);
-	assert_int_equal(events_of(&w, "health.unknown"), 1);
-	assert_int_equal(events_of(&w, "health.ok"), 1);
+	assert_int_equal(world_events(&w, "health.unknown"), 1);
+	assert_int_equal(world_events(&w, "health.ok"), 1);
 	assert_false(world_node(&w, 0)->drain);   /* WARN and UNKNOWN drain nothing */
 	world_finding(&w, 0, "gpu.spinning", CHECK_CRIT, ACTION_REPORT);
 	world_run(&w, S);
-	assert_int_equal(events_of(&w, "health.crit"), 0);   /* only shown */
+	assert_int_equal(world_events(&w, "health.crit"), 0);   /* only shown */
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
 	world_crash(&w);
 	world_beat(&w, 0);
@@ -113,19 +55,19 @@ static void a_flapping_check_fills_nothing(void **state)
 	struct world w;
 	int64_t records;
 
-	telling(&w, 2, 4);
+	world_init_telling(&w, 2, 4);
 	records = w.n_records;
 	for (int i = 0; i < 600; i++) {          /* five minutes */
 		world_finding(&w, 0, "nic.state", i % 2 ? CHECK_OK : CHECK_WARN, ACTION_WARN);
 		world_run(&w, S / 2);
 	}
-	assert_true(events_of(&w, "health.warn") + events_of(&w, "health.ok") <= 10 + 5 + 1);
+	assert_true(world_events(&w, "health.warn") + world_events(&w, "health.ok") <= 10 + 5 + 1);
 	assert_true(w.n_records - records < 120);
 	assert_true(core_health_muted(w.core) > 0);
 	world_finding(&w, 1, "nic.state", CHECK_WARN, ACTION_WARN);   /* another node is heard all the same */
-	records = (int64_t)events_of(&w, "health.warn");
+	records = (int64_t)world_events(&w, "health.warn");
 	world_run(&w, S);
-	assert_int_equal(events_of(&w, "health.warn"), records + 1);
+	assert_int_equal(world_events(&w, "health.warn"), records + 1);
 	world_finding(&w, 0, "nic.state", CHECK_CRIT, ACTION_WARN);   /* in the end the newest word is known */
 	world_run(&w, 20 * S);
 	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_CRIT);
@@ -138,7 +80,7 @@ static void many_findings_at_once_say_how_many_more(void **state)
 	const struct event *last;
 	size_t told = 0;
 
-	telling(&w, 1, 4);
+	world_init_telling(&w, 1, 4);
 	for (int i = 0; i < 19; i++) {
 		char check[32];
 
@@ -163,10 +105,10 @@ static void many_findings_at_once_say_how_many_more(void **state)
 	world_finding(&w, 0, "gpu.check_0", CHECK_CRIT, ACTION_WARN);
 	world_finding(&w, 0, "gpu.check_1", CHECK_CRIT, ACTION_WARN);
 	world_run(&w, 2 * S);
-	assert_int_equal(events_of(&w, "health.crit"), 1);             /* no room */
-	assert_int_equal(events_of(&w, "health.more"), 0);
+	assert_int_equal(world_events(&w, "health.crit"), 1);             /* no room */
+	assert_int_equal(world_events(&w, "health.more"), 0);
 	world_run(&w, 61 * S);                                         /* one a minute comes back, and does not speak of the 9 again */
-	assert_int_equal(events_of(&w, "health.more"), 1);
+	assert_int_equal(world_events(&w, "health.more"), 1);
 	last = &core_state(w.core)->events[core_state(w.core)->n_events - 1];
 	assert_non_null(strstr(last->message, ": 2 more changes of findings: moectl node "));
 	assert_int_equal(core_health_muted(w.core), 11);
@@ -178,7 +120,7 @@ static void a_finding_cordons_and_kills_nothing(void **state)
 	struct world w;
 	int64_t id;
 
-	telling(&w, 2, 4);
+	world_init_telling(&w, 2, 4);
 	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -202,20 +144,20 @@ static void the_cap_holds(void **state)
 {
 	struct world w;
 
-	telling(&w, 20, 1);
+	world_init_telling(&w, 20, 1);
 	for (size_t i = 0; i < 6; i++)
 		world_finding(&w, i, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, 3 * S);
-	assert_int_equal(cordoned(&w), 2);
-	assert_int_equal(events_of(&w, "health.cordon_capped"), 4);
+	assert_int_equal(world_cordoned(&w), 2);
+	assert_int_equal(world_events(&w, "health.cordon_capped"), 4);
 	world_crash(&w);
 	world_run(&w, 3 * S);
-	assert_int_equal(cordoned(&w), 2);
+	assert_int_equal(world_cordoned(&w), 2);
 	world_node_verb(&w, EV_DRAIN, 5, "idle");   /* a person may drain as many as he likes */
-	assert_int_equal(cordoned(&w), 2);
+	assert_int_equal(world_cordoned(&w), 2);
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
 	assert_false(world_node(&w, 0)->drain);
-	assert_int_equal(cordoned(&w), 2);          /* the next one */
+	assert_int_equal(world_cordoned(&w), 2);          /* the next one */
 	assert_true(world_node(&w, 2)->drain);
 	world_done(&w);
 }
@@ -224,11 +166,11 @@ static void one_of_few_is_cordoned(void **state)
 {
 	struct world w;
 
-	telling(&w, 3, 1);
+	world_init_telling(&w, 3, 1);
 	for (size_t i = 0; i < 3; i++)
 		world_finding(&w, i, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_int_equal(cordoned(&w), 1);
+	assert_int_equal(world_cordoned(&w), 1);
 	world_done(&w);
 }
 
@@ -236,7 +178,7 @@ static void an_undrain_wins(void **state)
 {
 	struct world w;
 
-	telling(&w, 2, 4);
+	world_init_telling(&w, 2, 4);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
@@ -279,7 +221,7 @@ static void more_errors_after_an_undrain_cordon_again(void **state)
 {
 	struct world w;
 
-	telling(&w, 2, 4);
+	world_init_telling(&w, 2, 4);
 	counts(&w, 2);
 	assert_true(world_node(&w, 0)->drain);
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
@@ -298,355 +240,6 @@ static void more_errors_after_an_undrain_cordon_again(void **state)
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
 	counts(&w, MO_NONE);                     /* an agent of an earlier version */
 	assert_false(world_node(&w, 0)->drain);
-	world_done(&w);
-}
-
-static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
-{
-	struct world w;
-
-	telling(&w, 2, 4);
-	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
-	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
-	w.toys[0].health->preflight_done = false;   /* looked at nothing yet */
-	world_finding(&w, 0, "gpu.ras_ue", CHECK_OK, 0);
-	snprintf(w.toys[0].instance, sizeof(w.toys[0].instance), "later");
-	w.toys[0].beat = 0;
-	world_hello(&w, 0);
-	world_run(&w, S);
-	assert_int_equal(events_of(&w, "health.ok"), 0);
-	w.toys[0].health->preflight_done = true;
-	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
-	world_run(&w, S);
-	assert_false(world_node(&w, 0)->drain);
-	world_done(&w);
-}
-
-static void preflight_keeps_jobs_away(void **state)
-{
-	struct world w;
-	int64_t id;
-
-	telling(&w, 2, 4);
-	world_finding(&w, 0, "nic.state", CHECK_CRIT, ACTION_WARN);
-	world_run(&w, S);
-	id = submit_with(&w, 8, "standard", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors");
-	world_verb(&w, EV_CANCEL, id);
-	id = submit_with(&w, 8, "none", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_verb(&w, EV_CANCEL, id);
-	world_run(&w, S);
-	id = submit_with(&w, 8, "gpu.ras_ue", "host.disk");   /* others do not count */
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_verb(&w, EV_CANCEL, id);
-	world_run(&w, S);
-	world_finding(&w, 1, "host.disk", CHECK_UNKNOWN, ACTION_WARN);
-	world_run(&w, S);
-	id = submit_with(&w, 8, "gpu.ras_ue", "host.disk");
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	why_has(&w, id, "node n1 is not used: host.disk");
-	world_finding(&w, 1, "host.disk", CHECK_OK, 0);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_done(&w);
-}
-
-static void a_periodic_finding_keeps_nobody_away(void **state)
-{
-	struct world w;
-	int64_t id;
-
-	telling(&w, 1, 4);
-	world_finding(&w, 0, "gpu.throttle_vr", CHECK_CRIT, ACTION_WARN);
-	w.toys[0].health->results[0].when = WHEN_PERIODIC;
-	world_run(&w, S);
-	id = world_submit_gpus(&w, 4);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_done(&w);
-}
-
-static void what_was_not_looked_at_is_not_used(void **state)
-{
-	struct world w;
-	int64_t id, fake;
-
-	world_init(&w, 2, 4);
-	world_tells(&w, 0);
-	w.toys[0].health->preflight_done = false;
-	w.toys[0].health->version++;
-	world_run(&w, S);
-	world_node_verb(&w, EV_DRAIN, 1, "idle");
-	assert_non_null(strstr(node_reason(world_node(&w, 0)), "preflight checks are not done yet"));
-	world_node_verb(&w, EV_DRAIN, 0, "idle");
-	world_run(&w, S);
-	world_node_verb(&w, EV_UNDRAIN, 0, NULL);    /* not silently */
-	assert_non_null(strstr(node_reason(world_node(&w, 0)), "what they find may cordon it"));
-	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "what they still find cordons it again"));
-	id = world_submit_gpus(&w, 4);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	why_has(&w, id, "node n0 is not used: its preflight checks are not done yet");
-	w.toys[0].health->preflight_done = true;
-	w.toys[0].health->version++;
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_null(node_reason(world_node(&w, 0)));
-	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
-	fake = world_submit_gpus(&w, 4);         /* n1's agent tells nothing: an earlier version */
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, fake)->state, JOB_RUNNING);
-	world_done(&w);
-}
-
-static void stack_of(struct world *w, size_t toy, const char *kernel)
-{
-	struct node_health *h = w->toys[toy].health;
-
-	mo_vec_clear(&stack_item_desc, (void **)&h->stack, &h->n_stack);
-	for (int i = 0; i < 2; i++) {
-		struct stack_item *item = MO_ADD(h, stack, &stack_item_desc);
-
-		item->key = mo_strdup((i + toy) % 2 ? "kernel" : "rocm");   /* in whatever order */
-		item->value = mo_strdup((i + toy) % 2 ? kernel : "7.0");
-	}
-	h->version++;
-}
-
-static void one_software_for_a_job(void **state)
-{
-	struct world w;
-	int64_t id;
-
-	telling(&w, 4, 2);
-	stack_of(&w, 0, "6.8.0-40");
-	for (size_t i = 1; i < 4; i++)
-		stack_of(&w, i, "6.8.0-45");
-	world_run(&w, S);
-	id = submit_with(&w, 4, "stack.same", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_null(place_of(world_job(&w, id), "n0"));
-	world_verb(&w, EV_CANCEL, id);
-	world_run(&w, S);
-	id = submit_with(&w, 8, "stack.same", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	assert_non_null(strstr(world_job(&w, id)->reason, "only 6 of 8"));
-	why_has(&w, id, "kernel 6.8.0-45; n0 has 6.8.0-40");
-	stack_of(&w, 0, "6.8.0-45");
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	world_done(&w);
-}
-
-static void add_stack_item(struct world *w, size_t toy, const char *key, const char *value)
-{
-	struct stack_item *item = MO_ADD(w->toys[toy].health, stack, &stack_item_desc);
-
-	item->key = mo_strdup(key);
-	item->value = mo_strdup(value);
-	w->toys[toy].health->version++;
-}
-
-/* Agents are upgraded and configured one after the other while jobs go on; what they say of themselves is drift, and no other software under a job. */
-static void an_upgrade_of_agents_keeps_the_same_software(void **state)
-{
-	static const char *const own[] = { "agent", "config.probe_host", "health.checks", "health.off", "env.profiles" };
-	struct drift_view drift;
-	struct world w;
-	int64_t id;
-
-	telling(&w, 2, 4);
-	for (size_t i = 0; i < 2; i++)
-		stack_of(&w, i, "6.8.0-45");
-	for (size_t k = 0; k < ELEMENTSOF(own); k++) {
-		add_stack_item(&w, 0, own[k], "1");
-		if (k != 1)
-			add_stack_item(&w, 1, own[k], "2");
-	}
-	world_run(&w, S);
-	id = submit_with(&w, 8, "stack.same", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	mo_desc_init(&drift_view_desc, &drift);
-	drift_view(core_state(w.core), &drift);
-	assert_int_equal(drift.n_groups, 1);
-	assert_int_equal(drift.groups[0].n_keys, ELEMENTSOF(own));
-	mo_desc_done(&drift_view_desc, &drift);
-	world_verb(&w, EV_CANCEL, id);
-	add_stack_item(&w, 1, "env.NCCL_IB_GID_INDEX", "5");   /* what ranks get is not the agent's own */
-	world_run(&w, S);
-	id = submit_with(&w, 8, "stack.same", NULL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	world_crash(&w);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
-	world_done(&w);
-}
-
-static int64_t failed_job(struct world *w)
-{
-	int64_t id;
-
-	telling(w, 3, 2);
-	id = world_submit_gpus(w, 4);
-	world_run(w, S);
-	for (int64_t i = 1; i <= 3; i++)
-		world_iteration(w, 0, id, i);
-	world_run(w, S);
-	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
-	return id;
-}
-
-static void nodes_are_checked_after_a_failure(void **state)
-{
-	struct world w;
-	int64_t id = failed_job(&w), other;
-	const struct incident *inc;
-
-	w.no_check = true;
-	world_exit(&w, 1, id, 3, 0, SIGKILL);
-	world_run(&w, 5 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_true(world_count(&w, 0, CMD_CHECK) > 0 && world_count(&w, 1, CMD_CHECK) > 0);
-	assert_int_equal(world_count(&w, 2, CMD_CHECK), 0);
-	why_has(&w, id, "node n1: not done yet");
-	other = world_submit_gpus(&w, 6);        /* what the job will get is kept for it */
-	world_crash(&w);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, other)->state, JOB_QUEUED);
-	world_verb(&w, EV_CANCEL, other);
-	world_finding(&w, 1, "gpu.ras_ue", CHECK_CRIT, ACTION_WARN);
-	w.no_check = false;
-	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_null(place_of(world_job(&w, id), "n1"));
-	inc = &world_job(&w, id)->incidents[0];
-	assert_string_equal(inc->evidence[inc->n_evidence - 1], "n1: gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors (crit)");
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 0);
-	world_done(&w);
-}
-
-/* An agent forgets an order that is repeated no more; that it was done still counts. */
-static void the_slowest_node_is_waited_for(void **state)
-{
-	struct world w;
-	int64_t id = failed_job(&w);
-
-	world_exit(&w, 1, id, 3, 0, SIGKILL);
-	world_beat(&w, 1);
-	world_beat(&w, 0);
-	world_beat(&w, 0);
-	w.no_check = true;                       /* n0 made its checks, n1 does not for a while */
-	assert_int_equal(world_job(&w, id)->attempt, 1);
-	world_run(&w, 10 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 1);
-	assert_int_equal(w.toys[0].health->n_checked, 0);
-	assert_int_equal(world_job(&w, id)->n_check_done, 1);
-	why_has(&w, id, "node n0: checked");
-	world_crash(&w);
-	world_run(&w, S);
-	assert_false(core_commands_due(w.core, "n0"));
-	w.no_check = false;
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_int_equal(world_job(&w, id)->n_check_done, 0);
-	world_done(&w);
-}
-
-static void checks_are_not_waited_for_for_ever(void **state)
-{
-	struct world w;
-	int64_t id = failed_job(&w);
-	const struct incident *inc;
-
-	w.no_check = true;
-	world_exit(&w, 1, id, 3, 0, SIGKILL);
-	world_run(&w, 58 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 1);
-	world_run(&w, 5 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	inc = &world_job(&w, id)->incidents[0];
-	assert_non_null(strstr(inc->evidence[inc->n_evidence - 1], "were not done within 60 s"));
-	world_done(&w);
-}
-
-static void a_node_that_cannot_answer_is_not_waited_for(void **state)
-{
-	struct world w;
-	int64_t id = failed_job(&w);
-
-	w.no_check = true;
-	world_exit(&w, 1, id, 3, 0, SIGKILL);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 2);
-	world_reboot(&w, 0);
-	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 1);
-	w.toys[1].deaf = true;
-	world_run(&w, 12 * S);                   /* n1 is down */
-	assert_int_equal(world_job(&w, id)->attempt, 2);
-	assert_null(place_of(world_job(&w, id), "n1"));
-	world_done(&w);
-}
-
-static void a_wait_for_checks_ends_with_the_job(void **state)
-{
-	struct world w;
-	int64_t id = failed_job(&w);
-
-	w.no_check = true;
-	world_exit(&w, 1, id, 3, 0, SIGKILL);
-	world_run(&w, S);
-	world_verb(&w, EV_CANCEL, id);
-	world_run(&w, S);
-	assert_int_equal(world_job(&w, id)->state, JOB_CANCELLED);
-	assert_int_equal(world_job(&w, id)->n_check_nodes, 0);
-	assert_false(core_commands_due(w.core, "n1"));
-	world_done(&w);
-}
-
-static void a_user_error_checks_and_cordons_nothing(void **state)
-{
-	struct world w;
-	int64_t id;
-
-	telling(&w, 2, 2);
-	id = world_submit_gpus(&w, 4);
-	world_run(&w, S);
-	world_exit(&w, 0, id, 0, 1, 0);          /* before the first iteration */
-	world_run(&w, 2 * S);
-	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
-	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
-	assert_int_equal(world_count(&w, 0, CMD_CHECK) + world_count(&w, 1, CMD_CHECK), 0);
-	assert_int_equal(cordoned(&w), 0);
-	world_done(&w);
-}
-
-static void without_checks_nothing_waits(void **state)
-{
-	struct world w;
-	int64_t id;
-
-	world_init(&w, 2, 2);
-	id = world_submit_gpus(&w, 2);
-	world_run(&w, S);
-	world_iteration(&w, 0, id, 1);
-	world_run(&w, S);
-	world_exit(&w, 0, id, 0, 0, SIGKILL);
-	world_beat(&w, 0);
-	assert_int_equal(world_job(&w, id)->attempt, 2);
 	world_done(&w);
 }
 
@@ -702,7 +295,7 @@ static void sensors_vanish(void **state)
 	struct world w;
 	size_t n;
 
-	telling(&w, 1, 4);
+	world_init_telling(&w, 1, 4);
 	mo_desc_init(&gpu_sensors_desc, MO_GROW(w.toys[0].sensors, w.toys[0].n_sensors));
 	w.toys[0].sensors[0].slot = 0;
 	w.toys[0].sensors[0].temp_c = 71;
@@ -731,7 +324,7 @@ static void a_node_shows_it(void **state)
 	struct node_view v;
 	struct why_view why;
 
-	telling(&w, 2, 4);
+	world_init_telling(&w, 2, 4);
 	world_finding(&w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
 	mo_desc_init(&node_view_desc, &v);
@@ -763,19 +356,6 @@ int main(void)
 		cmocka_unit_test(one_of_few_is_cordoned),
 		cmocka_unit_test(an_undrain_wins),
 		cmocka_unit_test(more_errors_after_an_undrain_cordon_again),
-		cmocka_unit_test(an_agent_that_starts_again_says_nothing_is_ok),
-		cmocka_unit_test(preflight_keeps_jobs_away),
-		cmocka_unit_test(a_periodic_finding_keeps_nobody_away),
-		cmocka_unit_test(what_was_not_looked_at_is_not_used),
-		cmocka_unit_test(one_software_for_a_job),
-		cmocka_unit_test(an_upgrade_of_agents_keeps_the_same_software),
-		cmocka_unit_test(nodes_are_checked_after_a_failure),
-		cmocka_unit_test(the_slowest_node_is_waited_for),
-		cmocka_unit_test(checks_are_not_waited_for_for_ever),
-		cmocka_unit_test(a_node_that_cannot_answer_is_not_waited_for),
-		cmocka_unit_test(a_wait_for_checks_ends_with_the_job),
-		cmocka_unit_test(a_user_error_checks_and_cordons_nothing),
-		cmocka_unit_test(without_checks_nothing_waits),
 		cmocka_unit_test(nodes_that_fail_more_often_show_it),
 		cmocka_unit_test(sensors_vanish),
 		cmocka_unit_test(a_node_shows_it),

@@ -446,44 +446,6 @@ void world_done(struct world *w)
 	free(w->reply_text);
 }
 
-void world_tells(struct world *w, size_t toy)
-{
-	struct toy *t = &w->toys[toy];
-
-	t->health = mo_desc_new(&node_health_desc);
-	t->health->version = 1;
-	t->health->ok = 20;
-	t->health->preflight_done = t->health->failure_checks = true;
-	snprintf(t->instance, sizeof(t->instance), "h-n%zu", toy);
-	t->beat = 0;
-	world_hello(w, toy);
-	world_beat(w, toy);
-}
-
-void world_finding(struct world *w, size_t toy, const char *check, int state, int action)
-{
-	struct node_health *h = w->toys[toy].health;
-	struct check_result *r = NULL;
-	size_t at = 0;
-
-	while (at < h->n_results && !mo_streq(h->results[at].check, check))
-		at++;
-	h->version++;
-	if (state == CHECK_OK) {
-		if (at < h->n_results)
-			mo_vec_remove(&check_result_desc, h->results, &h->n_results, at);
-		return;
-	}
-	r = at < h->n_results ? &h->results[at] : MO_ADD(h, results, &check_result_desc);
-	mo_str_set(&r->check, check);
-	mo_str_set(&r->object, "0000:9f:00.0");
-	mo_str_set(&r->text, "2 uncorrectable errors");
-	r->state = state;
-	r->action = action;
-	r->when = WHEN_PREFLIGHT | WHEN_PERIODIC;
-	r->since = r->at = w->now;
-}
-
 const struct job *world_job(const struct world *w, int64_t id)
 {
 	const struct job *j = job_find(core_state(w->core), id);

@@ -63,6 +63,12 @@ void world_iteration(struct world *w, size_t toy, int64_t job, int64_t iteration
 void world_exit(struct world *w, size_t toy, int64_t job, int64_t rank, int64_t code, int64_t signal);
 size_t world_count(const struct world *w, size_t toy, int command_kind);
 bool world_event_seen(const struct world *w, const char *type);
+void world_found(struct world *w, int64_t iteration, bool complete);
+
+/* health (world_health.c) */
+void world_init_telling(struct world *w, size_t nodes, int64_t gpus);   /* a world whose agents tell of their health */
 void world_tells(struct world *w, size_t toy);                    /* from now on it tells of its health: everything ok; says hello */
 void world_finding(struct world *w, size_t toy, const char *check, int state, int action); /* CHECK_OK: it is gone */
-void world_found(struct world *w, int64_t iteration, bool complete);
+size_t world_events(const struct world *w, const char *type);    /* how many there were */
+size_t world_cordoned(const struct world *w);
+void world_why_has(const struct world *w, int64_t id, const char *text);   /* moectl why says it somewhere */
