@@ -63,6 +63,14 @@ def processes_with(text):
     return found
 
 
+def command_of(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid, "rb") as f:
+            return f.read().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return "(ended)"
+
+
 def alive(pid):
     try:
         with open("/proc/%d/stat" % pid) as f:
@@ -132,6 +140,8 @@ class Rig(Cluster):
             for j in self.json("list")["items"]:
                 if j["state"] not in ("completed", "failed", "cancelled"):
                     self.run("cancel", j["id"], "--now", check=False)
+            # an attempt whose start was on its way when the job was cancelled has no process yet, and would outlive its agent
+            wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 60, "the end of all jobs")
             wait_until(lambda: not processes_with(self.dir + "/run/"), 30, "the end of all ranks")
         for p in list(self.agents.values()) + [self.moed]:
             if p and p.poll() is None:
@@ -144,7 +154,7 @@ class Rig(Cluster):
                     p.kill()
         bad = ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
         bad += self.sanitizer_reports()
-        left = processes_with(self.dir + "/run/")
+        left = {p: command_of(p) for p in processes_with(self.dir + "/run/")}
         for p in left:
             os.kill(p, signal.SIGKILL)
         if os.environ.get("KEEP") != "1":
