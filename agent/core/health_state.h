@@ -1,4 +1,4 @@
-/* State of a node's health, shared by health.c (looks), health_judge.c (findings), health_rules.c (one check against one probe) and health_told.c (the controller, the disk). */
+/* State of a node's health, shared by health.c (looks), health_answers.c (what they bring), health_judge.c (findings), health_rules.c (one check against one probe) and health_told.c (the controller, the disk). */
 #pragma once
 #include "agent/core/health.h"
 
@@ -65,6 +65,8 @@ struct object *health_object(const struct health *h, int area, const char *name)
 bool health_applies(const struct health *h, const struct health_check *c);     /* enabled, and this node is one that it is for */
 bool health_idle(const struct health *h, const struct object *o);
 const struct order *health_open_order(const struct health *h);                 /* the oldest that is not done */
+int64_t health_interval(const struct health *h, const struct object *o);       /* between full looks */
+bool health_blocked(const struct object *o);                                   /* a process hangs in it */
 /* health_counters.c: what counters did in this boot. */
 void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now);       /* those of the object's checks, at a full look */
 double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c);          /* growth per hour in the check's window; MO_NONE_F: never looked at */
