@@ -61,12 +61,17 @@ static bool on_command(const struct launch *l, const struct kv *extra) {
 	return mo_streq(value, extra->value);
 }
 
+/* Its key, or what looks like a flag where its value should be: --key --save=/x saves there when key takes no value. */
+static bool decides(const struct launch *l, const struct kv *extra, const char *flag) {
+	return (flag_same(extra->key, flag) && !on_command(l, extra)) || (*extra->value == '-' && flag_same(extra->value, flag));
+}
+
 char *hooks_refusal(const struct hooks *h, const struct launch *l) {
 	for (size_t i = 0; i < h->n_extra; i++)
 		for (size_t k = 0; k < l->n_owned; k++)
-			if (flag_same(h->extra[i].key, l->owned[k].key) && !on_command(l, &h->extra[i]))
+			if (decides(l, &h->extra[i], l->owned[k].key))
 				return mo_printf("printed extra.%s=%.200s, which is not its to decide: %s; engine.args_unchecked: [%s] lets it pass", h->extra[i].key, h->extra[i].value,
-						 l->owned[k].value ? l->owned[k].value : "leave it out", h->extra[i].key);
+						 l->owned[k].value ? l->owned[k].value : "leave it out", l->owned[k].key);
 	return NULL;
 }
 

@@ -30,6 +30,24 @@ static void add(const struct rules *k, struct args *ret, char *flag, const char 
 	*a = (struct arg){ .flag = flag, .value = text ? recipe_expand(k->recipe, text, NULL) : NULL, .at_flag = at_flag, .at_value = at_value };
 }
 
+/* A word that names a flag: dashes in front (a negative number is a value), or key=value. */
+static bool names_flag(const char *word)
+{
+	size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+	double number;
+
+	return word[0] == '-' ? word[1] && mo_parse_double(word, &number) < 0 : n && word[n] == '=';
+}
+
+/* A value that looks like a flag is one: --key --other=x is read so by the engine when key takes no value. */
+static void add_value_flag(const struct rules *k, struct args *ret, const struct ynode *v)
+{
+	size_t n = strcspn(v->text, "=");
+
+	if (v->text[0] == '-' && !k->engine->args_equals && names_flag(v->text) && strcspn(v->text, " ") >= n)
+		add(k, ret, mo_strndup(v->text, n), v->text[n] ? v->text + n + 1 : NULL, v, v);
+}
+
 static void read_map(const struct rules *k, const struct ynode *map, struct args *ret)
 {
 	for (size_t i = 0; i < map->n; i++) {
@@ -41,16 +59,8 @@ static void read_map(const struct rules *k, const struct ynode *map, struct args
 
 		add(k, ret, mo_strdup(key->text), bare ? NULL : v->text, key, v);
 		ret->items[ret->n - 1].off = off;
+		add_value_flag(k, ret, v);
 	}
-}
-
-/* A word that names a flag: dashes in front (a negative number is a value), or key=value. */
-static bool names_flag(const char *word)
-{
-	size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-	double number;
-
-	return word[0] == '-' ? word[1] && mo_parse_double(word, &number) < 0 : n && word[n] == '=';
 }
 
 static void read_list(const struct rules *k, const struct ynode *list, struct args *ret)

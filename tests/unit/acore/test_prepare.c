@@ -54,7 +54,7 @@ static void test_owned(void **state)
 		{ "extra.ckpt-step=7", "extra.ckpt-step=7" },
 		{ "extra.auto_continue_train=true", "extra.auto_continue_train=true" },
 		{ "extra.save=/c", NULL }, { "extra.save=/d", "extra.save=/d" }, { "extra.offset=-1", NULL }, { "extra.save_x=1", NULL }, { "extra.sav=1", NULL },
-		{ "extra.no_load_optim=", "extra.no_load_optim=," },
+		{ "extra.no_load_optim=", "extra.no_load_optim=," }, { "extra.bar=--save=/d", "extra.bar=--save=/d, which is not its to decide: i; engine.args_unchecked: [save]" }, { "extra.bar=-2", NULL },
 	};
 	static const char *const argv[] = { "train", "--save", "/old", "--auto_continue_train", "false", "--offset", "-1", "--save=/c" };
 
