@@ -142,6 +142,7 @@ static void look_since_boot(const struct health *h, const struct object *o, cons
 	}
 	if (!k || reading_value(p, c->reading) == MO_NONE_F) {
 		absent(f, c, p);
+		f->clears_nothing |= k != NULL;                        /* it counted before */
 		return;
 	}
 	double growth = k->last - k->base;

@@ -76,7 +76,7 @@ char *text_clean(const char *s, size_t n, size_t max) {
 }
 
 bool text_no_value(const char *s) {
-	static const char *const words[] = { "18446744073709551615", "0xffffffffffffffff", "0xffffffff", "0xffff", "N/A", "Unknown", "unknown" };
+	static const char *const words[] = { "18446744073709551615", "0xffffffffffffffff", "0xffffffff", "0xffff", "4294967295", "N/A", "Unknown", "unknown" };
 	_cleanup_(mo_freep) char *line = text_line(s);
 
 	for (size_t i = 0; line && i < ELEMENTSOF(words); i++)

@@ -2,6 +2,7 @@
  * does not give. Files and formats: hardware facts 1.3 and 1.8. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,9 @@
 
 #define BAD_PAGES_BYTES_MAX (1024 * 1024)
 #define SENSORS_MAX 8
+#define CELSIUS_MAX 1000
+#define WATT_MAX 50000
+#define PERCENT_MAX 100
 #define PCI_DEVICES "sys/bus/pci/devices"
 #define PCI_VENDOR_AMD 0x1002
 #define PCI_VENDOR_NVIDIA 0x10de
@@ -22,9 +26,19 @@ static enum maker maker_by_driver(struct look *l, const char *bdf) {
 	return faccessat(l->top, amd, F_OK, 0) == 0 ? MAKER_AMD : faccessat(l->top, nvidia, F_OK, 0) == 0 ? MAKER_NVIDIA : MAKER_OTHER;
 }
 
+#define LINK_WIDTH_ONES 63                     /* the field's 6 bits, as a device leaves them that does not answer; the kernel's "unknown" is 255 */
+static const char dead[] = "all bits are set: the device does not answer on its bus";
+
+/* v: what the file that was read last says. */
+static int64_t vendor_or_bad(struct look *l, const char *path, int64_t v) {
+	if (v == MO_NONE && l->text.len && text_no_value(l->text.data))
+		look_bad(l, path, dead);
+	return v;
+}
+
 enum maker pci_gpu(struct look *l, const char *bdf) {
 	_cleanup_(mo_freep) char *vendor_path = mo_printf("sys/bus/pci/devices/%s/vendor", bdf), *class_path = mo_printf("sys/bus/pci/devices/%s/class", bdf);
-	int64_t problems = l->problems, vendor = look_root_int(l, vendor_path);
+	int64_t problems = l->problems, vendor = vendor_or_bad(l, vendor_path, look_root_int(l, vendor_path));
 
 	if (vendor != MO_NONE && vendor != PCI_VENDOR_AMD && vendor != PCI_VENDOR_NVIDIA)
 		return MAKER_OTHER;
@@ -58,9 +72,13 @@ static void add_aer(struct look *l, const char *key, const char *path, const cha
 static void look_pcie(struct look *l) {
 	int64_t width = look_int(l, "current_link_width");
 
-	if (width != 255)                                              /* PCI_EXP_LNKSTA of a device that no longer answers */
+	if (width == LINK_WIDTH_ONES)
+		look_bad(l, "current_link_width", dead);
+	else if (width != 255)
 		reading_add_int(l->probe, "pcie_width", width);
-	look_add_int(l, "pcie_width_max", "max_link_width");
+	int64_t most = look_int(l, "max_link_width");
+	if (most != LINK_WIDTH_ONES && most != 255)
+		reading_add_int(l->probe, "pcie_width_max", most);
 	reading_add(l->probe, "pcie_speed_gts", look_leading(l, "current_link_speed"));
 	reading_add(l->probe, "pcie_speed_max_gts", look_leading(l, "max_link_speed"));
 	add_aer(l, "aer_correctable", "aer_dev_correctable", "TOTAL_ERR_COR");
@@ -86,12 +104,20 @@ static double scaled(int64_t v, double scale) {
 	return v == MO_NONE ? MO_NONE_F : (double)v * scale;
 }
 
-/* A file of hwmon, unless gpu_metrics gave the reading already. */
-static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file, double scale) {
+/* Unless gpu_metrics gave the reading already. most: no GPU has more; registers that do not answer say 65535. */
+static void add_value(struct look *l, const char *key, const char *path, double scale, double most) {
+	double v = reading_find(l->probe, key) ? MO_NONE_F : scaled(look_int(l, path), scale);
+
+	if (v != MO_NONE_F && v > most)
+		look_bad(l, path, "more than can be");
+	else if (v != MO_NONE_F)
+		reading_add(l->probe, key, v);
+}
+
+static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file, double scale, double most) {
 	_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/%s", hwmon, file);
 
-	if (!reading_find(l->probe, key))
-		reading_add(l->probe, key, scaled(look_int(l, path), scale));
+	add_value(l, key, path, scale, most);
 }
 
 static void add_temperatures(struct look *l, const char *hwmon) {
@@ -102,11 +128,11 @@ static void add_temperatures(struct look *l, const char *hwmon) {
 		if (!label && l->problems == problems)
 			break;
 		if (mo_streq(label, "junction")) {
-			add_sensor(l, "temp_junction_c", hwmon, input, 1e-3);
-			add_sensor(l, "temp_junction_crit_c", hwmon, crit, 1e-3);
+			add_sensor(l, "temp_junction_c", hwmon, input, 1e-3, CELSIUS_MAX);
+			add_sensor(l, "temp_junction_crit_c", hwmon, crit, 1e-3, CELSIUS_MAX);
 		} else if (mo_streq(label, "mem")) {
-			add_sensor(l, "temp_mem_c", hwmon, input, 1e-3);
-			add_sensor(l, "temp_mem_crit_c", hwmon, crit, 1e-3);
+			add_sensor(l, "temp_mem_c", hwmon, input, 1e-3, CELSIUS_MAX);
+			add_sensor(l, "temp_mem_crit_c", hwmon, crit, 1e-3, CELSIUS_MAX);
 		}
 	}
 }
@@ -120,10 +146,10 @@ static void look_hwmon(struct look *l) {
 		if (!mo_streq(name, "amdgpu"))
 			continue;
 		add_temperatures(l, names.items[i]);
-		add_sensor(l, "power_w", names.items[i], "power1_average", 1e-6);
-		add_sensor(l, "power_w", names.items[i], "power1_input", 1e-6);
-		add_sensor(l, "power_cap_w", names.items[i], "power1_cap", 1e-6);
-		add_sensor(l, "power_cap_default_w", names.items[i], "power1_cap_default", 1e-6);
+		add_sensor(l, "power_w", names.items[i], "power1_average", 1e-6, WATT_MAX);
+		add_sensor(l, "power_w", names.items[i], "power1_input", 1e-6, WATT_MAX);
+		add_sensor(l, "power_cap_w", names.items[i], "power1_cap", 1e-6, WATT_MAX);
+		add_sensor(l, "power_cap_default_w", names.items[i], "power1_cap_default", 1e-6, WATT_MAX);
 		break;
 	}
 	look_names_done(&names);
@@ -216,8 +242,6 @@ static void add_mode(struct look *l, const char *key, const char *path) {
 static void look_amd(struct look *l, const char *bdf) {
 	static const struct { const char *key, *path; } numbers[] = {
 		{ "vram_used_bytes", "mem_info_vram_used" }, { "vram_total_bytes", "mem_info_vram_total" }, { "xgmi_error", "xgmi_error" },
-	}, instead[] = {
-		{ "busy_pct", "gpu_busy_percent" }, { "mem_busy_pct", "mem_busy_percent" }, { "pcie_replay", "pcie_replay_count" },
 	}, texts[] = {
 		{ "vbios", "vbios_version" }, { "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" }, { "performance_level", "power_dpm_force_performance_level" },
 	};
@@ -228,9 +252,9 @@ static void look_amd(struct look *l, const char *bdf) {
 	look_hwmon(l);
 	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
 		look_add_int(l, numbers[i].key, numbers[i].path);
-	for (size_t i = 0; i < ELEMENTSOF(instead); i++)
-		if (!reading_find(l->probe, instead[i].key))
-			look_add_int(l, instead[i].key, instead[i].path);
+	add_value(l, "busy_pct", "gpu_busy_percent", 1, PERCENT_MAX);
+	add_value(l, "mem_busy_pct", "mem_busy_percent", 1, PERCENT_MAX);
+	add_value(l, "pcie_replay", "pcie_replay_count", 1, INFINITY);
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		look_add_text(l, texts[i].key, texts[i].path);
 	add_mode(l, "compute_partition", "current_compute_partition");
@@ -263,7 +287,7 @@ void probe_nvidia(struct look *l, const char *bdf) {
 void probe_gpu(struct look *l, const char *bdf) {
 	if (!look_device(l, PCI_DEVICES, bdf))
 		return;
-	int64_t vendor = look_int(l, "vendor"), device = look_int(l, "device");
+	int64_t vendor = vendor_or_bad(l, "vendor", look_int(l, "vendor")), device = look_int(l, "device");
 	if (vendor != MO_NONE && device != MO_NONE) {
 		_cleanup_(mo_freep) char *id = mo_printf("%04llx:%04llx", (long long)vendor, (long long)device);
 		reading_add_text(l->probe, "device_id", id);
@@ -283,7 +307,6 @@ void probe_sensors(struct look *l, const char *bdf) {
 	look_metrics(l);
 	if (!reading_find(l->probe, "temp_junction_c"))
 		look_hwmon(l);
-	if (!reading_find(l->probe, "busy_pct"))
-		look_add_int(l, "busy_pct", "gpu_busy_percent");
+	add_value(l, "busy_pct", "gpu_busy_percent", 1, PERCENT_MAX);
 	look_add_int(l, "vram_used_bytes", "mem_info_vram_used");
 }

@@ -98,7 +98,7 @@ bool look_touch(struct look *l, const char *path) {
 }
 
 static int64_t int_of(struct look *l, const char *path, const char *s) {
-	int64_t v = s ? text_int(s) : MO_NONE;
+	int64_t v = s && !text_no_value(s) ? text_int(s) : MO_NONE;
 
 	if (!s || v >= 0 || text_no_value(s))
 		return v;

@@ -243,7 +243,9 @@ int64_t pci_numa(struct finds *f, const char *object, const char *dir) {
 
 	if (f->n_places == 1)
 		return f->places[0].id;
-	if (line && mo_parse_i64(line, INT32_MIN, UINT32_MAX, &node) == 0 && node >= 0 && node != ONES_32) {
+	if (line && mo_parse_i64(line, INT64_MIN + 1, INT64_MAX, &node) < 0)
+		finds_odd(f, object, "numa_node says '%.40s', which is no number: its cpu list or the driver's links place it instead", line);
+	else if (line && mo_parse_i64(line, INT32_MIN, UINT32_MAX, &node) == 0 && node >= 0 && node != ONES_32) {
 		for (size_t i = 0; i < f->n_places; i++)
 			if (f->places[i].id == node)
 				return node;

@@ -223,12 +223,15 @@ def damaged_modes(top):
     m.remove("{kfd4}/mem_banks")
     m.remove("{gpu5}/local_cpulist")
     m.write("{gpu5}/numa_node", "-1")
+    m.write("{gpu6}/numa_node", b"\x01\x02zz")
+    m.write("{gpu7}/numa_node", "99999999999999999999")
     doc = discover("--root", m.root)
     equal(len(doc["gpus"]), 8)
     equal([doc["gpus"][1].get("compute_partition"), doc["gpus"][2].get("memory_partition")], [None, None])
     equal(each(doc, "numa_node"), [0] * 4 + [1] * 4)
     equal(doc["gpus"][4]["vram_bytes"], 206141652992, "VRAM without memory banks")
-    equal([o for o, _ in findings(doc)], [MI300X_BUSES[1], MI300X_BUSES[2]])
+    equal([o for o, _ in findings(doc)], [MI300X_BUSES[i] for i in (1, 2, 6, 7)])
+    need("numa_node says '??zz', which is no number" in dict(findings(doc))[MI300X_BUSES[6]], findings(doc))
 
 
 @in_directory

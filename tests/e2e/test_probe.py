@@ -240,6 +240,42 @@ def bad_gpu_metrics(m):
 
 
 @made("mi300x")
+def all_ones(m):
+    """Registers that do not answer: never a temperature of 4 million degrees or 4 billion errors."""
+    def said(key_files, values):
+        whole = m.where("{gpu0}/gpu_metrics")
+        with open(whole, "rb") as f:
+            metrics = f.read()
+        os.unlink(whole)
+        kept = {}
+        for path, text in values.items():
+            with open(m.where(path)) as f:
+                kept[path] = f.read().rstrip("\n")
+            m.write(path, text)
+        got, problem, _ = gpu(m, 0)
+        for key in key_files:
+            need(key not in got, "%s is %s of %s" % (key, got.get(key), values))
+        for path, text in kept.items():
+            m.write(path, text)
+        m.write("{gpu0}/gpu_metrics", metrics)
+        return got, problem
+    temps = ["{hwmon0}/temp%d_input" % i for i in (1, 2)]
+    equal(said(["temp_junction_c", "temp_mem_c"], dict.fromkeys(temps, "4294967295"))[1], None, "32 bits of no value")
+    problem = said(["temp_junction_c", "temp_mem_c"], dict.fromkeys(temps, "65535000"))[1]
+    need("temp1_input: more than can be: '65535000" in (problem or "") and "temp2_input" in problem, "problem is %s" % problem)
+    need("gpu_busy_percent: more than can be" in (said(["busy_pct"], {"{gpu0}/gpu_busy_percent": "65535"})[1] or ""), "a share of 65535 %")
+    equal(said(["xgmi_error"], {"{gpu0}/xgmi_error": "0xffffffff"})[1], None, "no count of errors")
+    got, problem = said(["pcie_width", "pcie_width_max"], {"{gpu0}/current_link_width": "63", "{gpu0}/max_link_width": "63", "{gpu0}/current_link_speed": "Unknown"})
+    need("current_link_width: all bits are set: the device does not answer on its bus" in (problem or ""), "a dead device: %s" % problem)
+    got, problem = said(["device_id"], {"{gpu0}/vendor": "0xffff", "{gpu0}/device": "0xffff"})
+    need("vendor: all bits are set" in (problem or "") and got["ras_ue"] == 0, "its driver still tells whose it is: %s, %s" % (problem, got))
+    for key in ("link_downed", "symbol_error"):
+        m.write("{ib0}/ports/1/counters/" + key, "4294967295")
+    got = probe(m.root, "nic", "mlx5_0")[0]
+    need("link_downed" not in got and "symbol_error" not in got and got["rcv_errors"] == 0, "a card's counters: %s" % got)
+
+
+@made("mi300x")
 def read_errors(m):
     """EIO and EISDIR stand for EBUSY and EINVAL during a reset: reading /proc/self/mem at 0 fails with EIO."""
     def broken(path):

@@ -242,6 +242,9 @@ static void baselines(void **unused) {
 	probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 102, NULL, START + 5);      /* news at once: a person may have decided on 101 */
 	assert_int_equal(result(h, "gpu.nak", GPU0)->count, 102);
 	assert_true(health_results(h)->version > version);
+	probe(h, PROBE_GPU, GPU0, "a", "another", 1, NULL, START + 5);         /* the counter says nothing: that is not good news */
+	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	assert_int_equal(result(h, "gpu.nak", GPU0)->count, 102);
 	probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", 90000, NULL, START + 6);   /* its name could not be read: the same one */
 	assert_int_equal(state(h, "gpu.nak", GPU0), CHECK_CRIT);
 	probe(h, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 7);    /* another GPU in its place */
