@@ -343,5 +343,7 @@ char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e,
 	case TRACKER_DAMAGED: return mo_printf("the tracker file %s is damaged, and the engine reads it first: write the iteration into it", r->layout.tracker);
 	case TRACKER_SAYS: break;
 	}
+	if (q->tracker_says == INT64_MAX)
+		return mo_printf("the tracker file %s says release: the engine would load that, whatever iteration it is told; write the iteration into it", r->layout.tracker);
 	return q->tracker_says >= e->iteration ? NULL : mo_printf("the tracker file %s says %lld: this save was not finished", r->layout.tracker, (long long)q->tracker_says);
 }

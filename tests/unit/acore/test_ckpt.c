@@ -169,6 +169,8 @@ static void test_megatron(void **state) {
 	b->e.files[3].bytes = 1;
 	b->says = 19;
 	torn(b, "says 19");
+	b->says = INT64_MAX;
+	torn(b, "says release");
 	b->says = 40;
 	torn(b, NULL);
 	b->tracker = TRACKER_DAMAGED;
