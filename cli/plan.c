@@ -30,12 +30,22 @@ static size_t shardings_of(const struct engine *e, const char *ret[static 3])
 	return n;
 }
 
+/* Stages of equally many layers are all that it knows: it has no row that a layout is written to. */
+static bool even_only(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_flags; i++)
+		if (mo_starts_with(e->flags[i].key, "features.pipeline_layout"))
+			return false;
+	return e->even_layers;
+}
+
 int planning(const struct recipe *r, const struct engine *e, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
 {
 	struct plan_options mine = *o;
 	const char *shardings[3];
 	mine.n_shardings = shardings_of(e, shardings);
 	mine.shardings = shardings;
+	mine.even_layers = even_only(e);
 	_cleanup_(gpu_done) struct gpu_type type;
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;

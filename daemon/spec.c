@@ -109,6 +109,8 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	if (verdict == PLAN_WARN)
 		mo_strs_add(&s->warnings, &s->n_warnings, text);
 	plan_apply(&doc, &s->recipe);
+	if (s->engine.even_layers)
+		plan_apply_layout(&s->recipe);
 	mo_desc_free(&promise_desc, s->promise);
 	s->promise = promise_of(&doc);
 	clear_resolved(s);

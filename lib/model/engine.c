@@ -126,6 +126,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F(engine, stop_saves, MO_BOOL),
 	MO_F(engine, stop_signal, MO_INT),
 	MO_F_VEC(engine, owned, &kv_desc, .omit = true),
+	MO_F(engine, even_layers, MO_BOOL, .omit = true),
 	MO_F(engine, bool_words, MO_BOOL, .omit = true),
 	MO_F_VEC(engine, features, &engine_feature_desc, .omit = true),
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),

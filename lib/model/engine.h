@@ -123,6 +123,7 @@ struct engine {
 	bool stop_saves;                   /* the stop signal saves a checkpoint */
 	int64_t stop_signal;               /* of a planned stop when the recipe names none; MO_NONE = SIGTERM */
 	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
+	bool even_layers;                  /* the stages of a pipeline hold equally many layers, unless the recipe gives a layout */
 	bool bool_words;                   /* true and false of engine.args are words: --key true; else true is the bare flag and false is left out */
 	struct engine_feature *features; size_t n_features;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */

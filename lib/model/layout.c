@@ -101,3 +101,24 @@ void layout_done(struct layout *l)
 	free(l->stages);
 	*l = (struct layout){ 0 };
 }
+
+char *layout_spread(int64_t layers, int64_t mtp, int64_t stages)
+{
+	int64_t each = stages > 0 ? layers / stages : 0, larger = stages > 0 ? layers % stages : 0;     /* so the last stage is never a larger one */
+	struct mo_buf b = { 0 };
+
+	if (each < 1)
+		return NULL;
+	mo_buf_str(&b, "E");
+	for (int64_t i = 0, n; i < stages - 1; i += n) {      /* stages that are alike, as (t*2|)*n; the first is told apart by its E */
+		int64_t size = each + (i < larger);
+
+		n = i == 0 ? 1 : (i < larger ? MO_MIN(larger, stages - 1) : stages - 1) - i;
+		mo_buf_printf(&b, n > 1 ? "(t*%lld|)*%lld" : "t*%lld|", (long long)size, (long long)n);
+	}
+	mo_buf_printf(&b, "t*%lld", (long long)each);
+	for (int64_t i = 0; i < mtp; i++)
+		mo_buf_str(&b, ",m");
+	mo_buf_str(&b, ",L");
+	return mo_buf_take(&b);
+}

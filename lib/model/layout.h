@@ -9,5 +9,7 @@ struct layout { char **stages; size_t n_stages; int64_t decoders, mtp; };   /* e
 /* False with *ret_why (caller frees). */
 bool layout_parse(const char *text, struct layout *ret, char **ret_why);
 void layout_done(struct layout *l);
+/* The layout that spreads the layers over so many stages as evenly as can be, the larger ones first; the caller frees. NULL: there are fewer layers than stages. */
+char *layout_spread(int64_t layers, int64_t mtp, int64_t stages);
 /* The longest layout that is unrolled, in letters. */
 #define LAYOUT_LETTERS_MAX 20000

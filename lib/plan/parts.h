@@ -32,6 +32,7 @@ struct shape {
 	int64_t micro, global, seq;
 	int64_t shard;                                             /* ranks that zero shards over; 0 = all of dp x cp */
 	const int64_t *stage_layers;                               /* of each stage, an explicit layout; NULL = evenly */
+	bool even_layers;                                          /* pp must divide the layers */
 	double nic_gbps;
 	struct shape_features features;
 	const struct plan_constants *k;                            /* NULL: plan_constants */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/model/layout.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/scale.h"
 #include "lib/plan/search.h"
@@ -15,6 +16,14 @@
 static void note(struct plan *p, const char *text)
 {
 	mo_strs_add(&p->notes, &p->n_notes, text);
+}
+
+static void note_uneven(const struct shape *s, struct plan *p)
+{
+	_cleanup_(mo_freep) char *layout = s->vpp == 1 ? layout_spread(s->model->layers, MO_MAX(s->model->mtp, 0), s->pp) : NULL;
+	_cleanup_(mo_freep) char *text = mo_printf("layers do not divide evenly into the pipeline's stages: the slowest stage sets the pace%s%s", layout ? "; counted are " : "", layout ? layout : "");
+
+	note(p, text);
 }
 
 void plan_of(const struct shape *s, struct plan *ret)
@@ -37,7 +46,7 @@ void plan_of(const struct shape *s, struct plan *ret)
 	if (s->stage_layers)
 		note(ret, "stages have the layers that features.pipeline_layout gives them: the fullest one sets the pace");
 	else if (s->model->layers % (s->pp * s->vpp))
-		note(ret, "layers do not divide evenly into the pipeline's stages: the slowest stage sets the pace");
+		note_uneven(s, ret);
 	if (!ret->fits) {
 		_cleanup_(mo_freep) char *text = mo_printf("does not fit: %.1f of %.1f GB on the fullest rank, reserve included", ret->memory_gb.total, ret->memory_gb.capacity);
 
@@ -163,6 +172,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	if (k < 0)
 		return k;
 	s.stage_layers = layers;
+	s.even_layers = o->even_layers;
 	mo_desc_init(&plan_doc_desc, &doc);
 	k = plans_for(r, &s, o, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
 	if (k < 0) {
@@ -208,4 +218,23 @@ void plan_apply(const struct plan_doc *doc, struct recipe *r)
 		r->checkpoint.every = MO_MAX(every, 1);
 		r->checkpoint.automatic = true;
 	}
+}
+
+void plan_apply_layout(struct recipe *r)
+{
+	const struct recipe_parallelism *p = &r->parallelism;
+	_cleanup_(mo_freep) char *layout = p->automatic && r->model && r->model->layers % (p->pp * p->vpp) ? layout_spread(r->model->layers, MO_MAX(r->model->mtp, 0), p->pp * p->vpp) : NULL;
+	struct kv *at = NULL;
+
+	if (!p->automatic)
+		return;
+	for (size_t i = 0; i < r->n_features && !at; i++)
+		at = mo_streq(r->features[i].key, "pipeline_layout") ? &r->features[i] : NULL;
+	if (!at && !layout)
+		return;
+	if (!at) {
+		at = MO_ADD(r, features, &kv_desc);
+		at->key = mo_strdup("pipeline_layout");
+	}
+	mo_str_set(&at->value, layout ? layout : "auto");
 }

@@ -51,6 +51,7 @@ struct plan_options {
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
 	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
+	bool even_layers;                    /* the engine knows only stages of equally many layers: for a search */
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 #define PLAN_SCALE_MAX 64
@@ -63,6 +64,8 @@ int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);
 /* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
 void plan_apply(const struct plan_doc *doc, struct recipe *r);
+/* Behind plan_apply(), for engines that must be told (even_layers): where the search chose stages that do not divide the layers, features.pipeline_layout becomes what it counted. */
+void plan_apply_layout(struct recipe *r);
 
 /* Admission: refused is only what exceeds memory by its states alone; what does not fit otherwise is a warning with the table and the nearest plan that fits. *ret_text: NULL when it fits. */
 enum plan_verdict { PLAN_ADMIT, PLAN_WARN, PLAN_REFUSE };

@@ -105,7 +105,7 @@ bool search_legal(const struct shape *s)
 
 	if (s->tp > s->gpu->domain_gpus || m->heads % s->tp || (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % s->tp) || (m->ffn != MO_NONE && m->ffn % s->tp))
 		return false;
-	if (s->gpus % ranks || s->dp != s->gpus / ranks || s->global % n || s->pp * chunks > m->layers)
+	if (s->gpus % ranks || s->dp != s->gpus / ranks || s->global % n || s->pp * chunks > m->layers || (s->even_layers && m->layers % s->pp))
 		return false;
 	if (s->cp > 1 && (s->seq % (2 * s->cp) || s->seq / (2 * s->cp) < CP_TOKENS_MIN))
 		return false;

@@ -3,7 +3,9 @@
  * Every error stands at the guilty value, or at the key of an engine argument without one. */
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/desc.h"
+#include "lib/model/layout.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
@@ -72,20 +74,62 @@ static void check_lacking(struct rules *k)
 	}
 }
 
-/* Layers that the engine cannot divide by itself. */
+/* The sizes beside wished that, times unit, divide the layers and, alone, what they must divide besides. */
+static void tell_near(struct mo_buf *b, const char *what, int64_t wished, int64_t unit, int64_t layers, int64_t besides)
+{
+	int64_t below = wished - 1, above = wished + 1;
+
+	while (below > 0 && (layers % (below * unit) || besides % below))
+		below--;
+	while (above * unit <= layers && (layers % (above * unit) || besides % above))
+		above++;
+	bool more = above * unit <= layers;
+
+	if (below > 0 && more)
+		mo_buf_printf(b, "%s%s %lld or %lld", b->len ? ", or " : "use ", what, LL(below), LL(above));
+	else if (below > 0 || more)
+		mo_buf_printf(b, "%s%s %lld", b->len ? ", or " : "use ", what, LL(below > 0 ? below : above));
+}
+
+/* What to write instead: stages that divide the layers and the GPUs, or the layout as even as can be. Caller frees. */
+static char *even_hint(const struct rules *k, int64_t stages)
+{
+	const struct recipe *r = k->recipe;
+	const struct recipe_parallelism *p = &r->parallelism;
+	int64_t layers = r->model->layers, ranks = MO_MAX(r->gpus / MO_MAX(p->tp * p->cp, 1), 1);
+	_cleanup_(mo_freep) char *layout = flags_have(k, "features.pipeline_layout", false) ? layout_spread(layers, MO_MAX(r->model->mtp, 0), stages) : NULL;
+	struct mo_buf b = { 0 };
+
+	if (p->vpp > 1 && layers % p->pp == 0)
+		tell_near(&b, "vpp", p->vpp, p->pp, layers, layers);
+	else
+		tell_near(&b, p->vpp > 1 ? "vpp 1 with pp" : "pp", p->pp, 1, layers, ranks);
+	if (layout)
+		mo_buf_printf(&b, ", or features.pipeline_layout: \"%s\"", layout);
+	return mo_buf_take(&b);
+}
+
+/* Layers that the engine cannot divide by itself: known of an engine's file, unknown of a script. */
 static void check_uneven(struct rules *k, const struct args *command)
 {
 	const struct recipe *r = k->recipe;
 	const struct engine_checks *c = k->engine->checks;
 	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
+	const struct ynode *place = PLACE(k, r->parallelism.vpp > 1 ? "parallelism.vpp" : "parallelism.pp", "parallelism");
 
-	if (!r->model || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
+	if (!r->model || r->parallelism.automatic || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
 		return;
 	for (size_t i = 0; c && i < c->n_layout_flags; i++)
 		if (args_find(command, c->layout_flags[i]))
 			return;
-	rules_warn(k, PLACE(k, r->parallelism.vpp > 1 ? "parallelism.vpp" : "parallelism.pp", "parallelism"), "parallelism: %lld layers do not divide evenly into pp %lld x vpp %lld = %lld stages: the engine needs features.pipeline_layout, or a layout of its own in engine.args",
-		   LL(r->model->layers), LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages));
+	_cleanup_(mo_freep) char *hint = even_hint(k, stages);
+
+	if (k->engine->even_layers)
+		errors_at(k->errors, place, hint, "parallelism.%s: pp %lld x vpp %lld = %lld stages do not divide the model's %lld layers, and the recipe has no layout", r->parallelism.vpp > 1 ? "vpp" : "pp",
+			  LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages), LL(r->model->layers));
+	else if (!c || !c->n_layout_flags)
+		rules_warn(k, place, "parallelism.%s: pp %lld x vpp %lld = %lld stages do not divide the model's %lld layers: the program must have a layout of its own, or %s", r->parallelism.vpp > 1 ? "vpp" : "pp",
+			   LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages), LL(r->model->layers), hint);
 }
 
 static void check_layout(struct rules *k)

@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 
+#include "lib/model/layout.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/schedule.h"
@@ -273,6 +274,22 @@ static void test_layout(void **state)
 	assert_true(first == 0 && last == 16);
 	pipeline_layers(61, 4, NULL, 3, &first, &last);
 	assert_true(first == 46 && last == 61);
+	/* What is written for stages that do not divide the layers is what is counted without it. */
+	for (int64_t layers = 1; layers <= 70; layers++)
+		for (int64_t pp = 1; pp <= layers; pp++) {
+			_cleanup_(mo_freep) char *text = layout_spread(layers, pp % 2, pp);
+			int64_t stages[70];
+
+			assert_int_equal(pipeline_layout(text, pp, 1, layers, stages, NULL), 0);
+			for (int64_t i = 0; i < pp; i++) {
+				pipeline_layers(layers, pp, NULL, i, &first, &last);
+				assert_int_equal(stages[i], last - first);
+			}
+		}
+	_cleanup_(mo_freep) char *spread = layout_spread(61, 1, 16);
+
+	assert_string_equal(spread, "Et*4|(t*4|)*12(t*3|)*2t*3,m,L");
+	assert_null(layout_spread(3, 0, 4));
 	static const int64_t given[] = { 3, 5, 4 };
 	pipeline_layers(12, 3, given, 1, &first, &last);
 	assert_true(first == 3 && last == 8);

@@ -282,7 +282,7 @@ static void test_impossible(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v2-lite\n%s%s", "cluster: {gpus: 8, gpu: mi355x}\n", cases[i].text);
+		_cleanup_(mo_freep) char *text = mo_printf("model: mixtral-8x7b\n%s%s", "cluster: {gpus: 8, gpu: mi355x}\n", cases[i].text);
 		const struct plan_options o = { .gpus = cases[i].gpus };
 		struct plan_doc doc;
 		struct mo_error err = { 0 };

@@ -255,7 +255,7 @@ static void test_published_scaling(void **state)
 		  "features: {a2a: deepep, sync_free: 1, loss_fusion: true}\n",
 		  { 768, 1536, 32640, 65280 }, { 1, 1, 1, 0.9 }, 0.05 },
 		{ "model: moe-2t\ncluster: {gpus: 8192, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 4096, global: 24576}\nfeatures: {a2a: deepep, loss_fusion: true}\n", { 8192, 98304 }, { 1, 0.73 }, 0.10 },
-		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\n",
+		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\nfeatures: {pipeline_layout: \"Et*2|(t*2|)*28(t*1|)*2t*1,L\"}\n",
 		  { 256, 512, 1024 }, { 1, 0.97, 0.96 }, 0.03 },
 	};
 
@@ -365,11 +365,43 @@ static void test_shardings_of_the_engine(void **state)
 	}
 }
 
+/* 27 layers, four stages: only with a layout, which a job then gets; an engine that has none is never given such stages. */
+static void test_layers_that_do_not_divide(void **state)
+{
+	struct plan_options o = { .top = 64 };
+	struct setup s;
+	size_t uneven[2] = { 0 };
+
+	for (size_t even = 0; even < 2; even++) {
+		o.even_layers = even;
+		begin("model: deepseek-v2-lite\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, micro: 8, global: 256}\n", &s);
+		best(&s, &o);
+		for (size_t i = 0; i < s.doc.n_plans; i++)
+			uneven[even] += 27 % s.doc.plans[i].parallelism.pp != 0;
+		if (!even) {
+			s.doc.plans[0].parallelism.pp = 4;
+			s.doc.plans[0].parallelism.vpp = 1;
+			plan_apply(&s.doc, &s.recipe);
+			for (int i = 0; i < 2; i++)
+				plan_apply_layout(&s.recipe);
+			assert_int_equal(s.recipe.n_features, 1);
+			assert_string_equal(s.recipe.features[0].key, "pipeline_layout");
+			assert_string_equal(s.recipe.features[0].value, "Et*7|(t*7|)*2t*6,L");
+			s.recipe.parallelism.pp = 3;
+			plan_apply_layout(&s.recipe);
+			assert_string_equal(s.recipe.features[0].value, "auto");
+		}
+		end(&s);
+	}
+	assert_true(uneven[0] > 0);
+	assert_int_equal(uneven[1], 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
-		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine),
+		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,6 +245,34 @@ static void test_list_args_contradict(void **state)
 	      "3:36 engine.args: --train-iters 11 contradicts");
 }
 
+/* An engine whose stages hold equally many layers refuses others without a layout, and tells what would do; one that divides them by itself is silent; of a script nobody knows. */
+static void test_layers_that_do_not_divide(void **state)
+{
+	static const struct { const char *engine, *model, *sizes, *more, *said; } cases[] = {
+		{ "megatron-lm", "deepseek-v3-no-mtp", "pp: 4", "", "5:26 parallelism.pp: pp 4 x vpp 1 = 4 stages do not divide the model's 61 layers, and the recipe has no layout [use pp 1, or features.pipeline_layout: \"Et*16|(t*15|)*2t*15,L\"]\n" },
+		{ "primus-megatron, entry: x, workdir: /x", "deepseek-v3", "pp: 4", "", "[use pp 1, or features.pipeline_layout: \"Et*16|(t*15|)*2t*15,m,L\"]\n" },
+		{ "megatron-lm", "mixtral-8x7b", "pp: 2, vpp: 3", "", "5:34 parallelism.vpp: pp 2 x vpp 3 = 6 stages do not divide the model's 32 layers, and the recipe has no layout [use vpp 2 or 4, or features.pipeline_layout: \"Et*6|t*6|(t*5|)*3t*5,L\"]\n" },
+		{ "maxtext, workdir: /x", "deepseek-v2-lite", "pp: 2", "", "5:26 parallelism.pp: pp 2 x vpp 1 = 2 stages do not divide the model's 27 layers, and the recipe has no layout [use pp 1]\n" },
+		{ "megatron-lm, args: {decoder-last-pipeline-num-layers: 13}", "deepseek-v3-no-mtp", "pp: 4", "", "" },
+		{ "megatron-lm", "deepseek-v3-no-mtp", "pp: 4", "features: {pipeline_layout: \"Et*16|(t*15|)*2t*15,L\"}\n", "" },
+		{ "torchtitan, workdir: /x", "llama3-8b", "pp: 3, sharding: zero3", "", "" },
+		{ "command, argv: [x]", "deepseek-v3-no-mtp", "pp: 4", "", "warning" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: %s}\ncluster: {gpus: %d}\nparallelism: {tp: 1, %s}\nmodel: %s\nbatch: {seq: 4096, micro: 1, global: 768}\nsteps: 10\n%s",
+							   cases[i].engine, i == 6 ? 24 : 8, cases[i].sizes, cases[i].model, cases[i].more);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+		bool warned = false;
+
+		for (size_t k = 0; k < p.n_warnings; k++)
+			warned = warned || strstr(p.warnings[k], "do not divide the model's 61 layers: the program must have a layout of its own, or use pp 1");
+		if (warned != mo_streq(cases[i].said, "warning") || (warned || !*cases[i].said ? *said != 0 : !strstr(said, cases[i].said)))
+			fail_msg("case %zu: %s%s", i, said, warned ? "(warned)" : "");
+	}
+}
+
 /* Several errors come in the order of the document; at most 20. */
 static void test_order_and_limit(void **state)
 {
@@ -268,7 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys), cmocka_unit_test(test_refused), cmocka_unit_test(test_whole), cmocka_unit_test(test_rules), cmocka_unit_test(test_engine_flags),
-		cmocka_unit_test(test_list_args_contradict), cmocka_unit_test(test_order_and_limit),
+		cmocka_unit_test(test_list_args_contradict), cmocka_unit_test(test_layers_that_do_not_divide), cmocka_unit_test(test_order_and_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
