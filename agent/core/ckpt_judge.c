@@ -115,7 +115,7 @@ static char *judge_markers(const struct judging *j) {
 	}
 	if (!reason && j->r->listed && present && !lister(e))
 		reason = mo_printf("%s lists no file: it is not what the save wrote", e->markers[0].name);
-	if (!reason && j->r->contains && !contains)
+	if (!reason && j->r->contains && !contains && e->iteration > 0)      /* of iteration 0 there is the model only: what a run begins with */
 		reason = mo_strdup("it holds the model only, without the optimizer's state: it cannot be resumed");
 	return reason;
 }

@@ -141,6 +141,16 @@ def what_each_level_sees(top):
         equal({i: c["state"] for i, c in look(top + kind, kind, level="marker")[1].items()}, {10: "verified", 20: "torn"}, "without markers names tell")
 
 
+@in_directory
+def a_seed_has_no_optimizer(top):
+    engine = fixtures.ENGINES["torchtitan"]
+    for i in (0, 1):
+        engine.save(top, i, 4, ("model.weight",))
+    doc, items = look(top, "torchtitan")
+    equal([items[i]["state"] for i in (0, 1)], ["verified", "torn"], "model-only saves of steps 0 and 1")
+    equal(doc["resume"], {"iteration": 0}, "what a run begins with")
+
+
 @suite.test
 def random_damage_is_judged():
     """Bytes changed, cut off, zeroed and added anywhere: each directory is judged, nothing crashes, and what lies beside it is judged as before."""
