@@ -216,15 +216,6 @@ static const char *rocm_of(const struct state *s, const struct job *j)
 	return NULL;
 }
 
-/* The catalogue's name, else what the model is made of. */
-static char *model_of(const struct recipe_model *m)
-{
-	if (!m || m->name)
-		return mo_strdup(m ? m->name : NULL);
-	return mo_printf("%lld layers of %lld, %lld heads, vocabulary %lld, %lld experts", (long long)m->layers, (long long)m->hidden, (long long)m->heads, (long long)m->vocab,
-			 (long long)(m->moe ? m->moe->experts : 0));
-}
-
 static void anchor_remove(struct state *s, size_t at)
 {
 	mo_vec_remove(&anchor_desc, s->anchors, &s->n_anchors, at);
@@ -258,7 +249,7 @@ static void anchor_add(struct state *s, const struct job *j)
 	fresh.version = mo_strdup(rocm_of(s, j));
 	fresh.gpu = mo_strdup(r->gpu);
 	fresh.precision = mo_strdup(r->precision);
-	fresh.model = model_of(r->model);
+	fresh.model = recipe_model_key(r->model);
 	fresh.job = j->id;
 	fresh.measured = *j->measured;
 	fresh.recipe_text = mo_strdup(j->spec.recipe_text);

@@ -1,6 +1,7 @@
 /* Descriptions of the recipe. The limits are those of what a document from outside may carry. */
 #include "lib/model/recipe.h"
 
+#include "lib/base/buf.h"
 #include "lib/model/launch.h"
 #include "lib/model/limits.h"
 
@@ -140,3 +141,28 @@ static const struct mo_field recipe_fields[] = {
 	MO_F_LIST(recipe, preflight, MO_STRS),
 };
 const struct mo_desc recipe_desc = MO_DESC(recipe, recipe_fields);
+
+static void add_sizes(struct mo_buf *b, const char *what, const int64_t *sizes, size_t n)
+{
+	mo_buf_printf(b, ", %s", what);
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(b, "%c%lld", i ? '/' : ' ', (long long)sizes[i]);
+}
+
+char *recipe_model_key(const struct recipe_model *m)
+{
+	struct mo_buf b = { 0 };
+
+	if (!m || m->name)
+		return mo_strdup(m ? m->name : NULL);
+	const int64_t rest[] = { m->heads, m->kv_heads, m->head_dim, m->ffn, m->mtp, m->window, m->gated, m->tied };
+
+	mo_buf_printf(&b, "%lld layers of %lld, vocabulary %lld", (long long)m->layers, (long long)m->hidden, (long long)m->vocab);
+	add_sizes(&b, "heads", rest, ELEMENTSOF(rest));
+	if (m->moe)
+		add_sizes(&b, "experts", (const int64_t[]){ m->moe->experts, m->moe->topk, m->moe->ffn, m->moe->shared_ffn, m->moe->dense_layers, m->moe->every, m->moe->groups, m->moe->topk_groups }, 8);
+	if (m->mla)
+		add_sizes(&b, "mla", (const int64_t[]){ m->mla->q_lora, m->mla->kv_lora, m->mla->qk_nope, m->mla->qk_rope, m->mla->v }, 5);
+	mo_buf_printf(&b, ", %s attention", m->attention ? m->attention : "flash");
+	return mo_buf_take(&b);
+}

@@ -70,3 +70,5 @@ struct recipe {
 	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
 };
 extern const struct mo_desc recipe_desc, recipe_model_desc;
+/* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */
+char *recipe_model_key(const struct recipe_model *m);

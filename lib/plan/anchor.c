@@ -32,7 +32,7 @@ static double ratio(double measured, double planned)
 
 static struct plan_anchor_run run_of(const struct recipe *r, const char *gpu, const struct plan *p)
 {
-	struct plan_anchor_run run = { .software = mo_strdup(r->engine.kind), .gpu = mo_strdup(gpu), .precision = mo_strdup(r->precision), .model = mo_strdup(r->model ? r->model->name : NULL),
+	struct plan_anchor_run run = { .software = mo_strdup(r->engine.kind), .gpu = mo_strdup(gpu), .precision = mo_strdup(r->precision), .model = recipe_model_key(r->model),
 				       .moe = r->model && r->model->moe, .step_ratio = MO_NONE_F, .memory_ratio = MO_NONE_F };
 
 	if (p) {

@@ -146,8 +146,41 @@ static void strangers_change_nothing(void **state)
 	plan_anchor_done(&a);
 }
 
+/* Models that the catalogue does not name are told apart by all their sizes. */
+static void inline_models_are_stacks_of_their_own(void **state)
+{
+	struct recipe_moe moe = { .experts = 64, .topk = 6, .ffn = 1408, .every = 1 }, wider = moe;
+	struct recipe_model mine = { .layers = 27, .hidden = 2048, .heads = 16, .vocab = 102400, .moe = &moe }, others[5];
+	const struct recipe r = { .model = &mine, .precision = (char *)"bf16", .engine.kind = (char *)"megatron-lm" };
+	struct plan_doc doc;
+	double factors[ELEMENTSOF(others)];
+
+	plan_of(&doc);
+	wider.ffn = 1536;
+	for (size_t i = 0; i < ELEMENTSOF(others); i++)
+		others[i] = mine;
+	others[1].layers = 28;
+	others[2].moe = &wider;
+	others[3].kv_heads = 4;
+	others[4].moe = NULL;
+	for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+		struct recipe run = r;
+		struct plan_anchor a = { 0 };
+		struct plan p;
+
+		run.model = &others[i];
+		add(&a, &run, &doc, 1.5, MO_NONE_F);
+		factors[i] = factor(&a, &r, &p);
+		plan_anchor_done(&a);
+	}
+	for (size_t i = 1; i < ELEMENTSOF(others); i++)
+		if (factors[i] >= factors[0] - 0.1)
+			fail_msg("model %zu counts as the same: %g, its own run %g", i, factors[i], factors[0]);
+	mo_desc_done(&plan_doc_desc, &doc);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(strangers_change_nothing) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(strangers_change_nothing), cmocka_unit_test(inline_models_are_stacks_of_their_own) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
