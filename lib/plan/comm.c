@@ -110,18 +110,29 @@ static double copies_near(const struct shape *s, double inside)
 	return (s->features.deepep ? x * (1 - pow(1 - 1 / x, k)) : k) * (inside - 1) / inside;
 }
 
-/* Copies of one token that leave the node. Plain: each of the k routed rows whose expert is elsewhere. DeepEP: one per node that has any of them, of at most group_limit nodes. */
+/* Of n equal places, those that k rows reach which fall anywhere. */
+static double reached(double n, double k)
+{
+	return n * (1 - pow(1 - 1 / n, k));
+}
+
+/* Copies of one token that leave the node. Plain: each of the k routed rows whose expert is elsewhere. DeepEP: one per node that has any of them. Node-limited routing reaches group_limit nodes at
+ * most, whole groups of experts; a group that spans several nodes holds only its share of the rows, which need not reach them all. */
 static double copies_out(const struct shape *s, double nodes)
 {
-	double k = (double)s->model->moe->topk, limit = (double)s->features.group_limit;
+	const struct recipe_moe *m = s->model->moe;
+	double k = (double)m->topk, limit = (double)s->features.group_limit, span = m->groups > 0 ? MO_MAX(nodes / (double)m->groups, 1) : 1;
 
 	if (!s->features.deepep)
 		return k * (nodes - 1) / nodes;
-	double reached = nodes * (1 - pow(1 - 1 / nodes, k));
+	double all = reached(nodes, k);
 
-	if (limit > 0)
-		reached = MO_MIN(reached, limit);
-	return reached * (nodes - 1) / nodes;
+	if (limit > 0) {
+		double groups = MO_MIN(reached(nodes / span, k), limit / span);
+
+		all = MO_MIN(all, groups * reached(span, k / groups));
+	}
+	return all * (nodes - 1) / nodes;
 }
 
 double comm_a2a(const struct shape *s)

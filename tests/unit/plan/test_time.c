@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/search.h"
 #include "lib/recipe/recipe_file.h"
 
 static struct recipe_model model;
@@ -167,6 +168,13 @@ static void exchanges(void **state)
 	s.features.group_limit = 4;
 	far = row * 4 * 7 / 8 / rate;
 	within("four nodes at most", comm_a2a(&s), 2 * (far + k->collective_s + (8 + nodes) * k->a2a_peer_s), 1e-9);
+	/* 16 nodes, eight groups of two: a token's four groups have two rows each, which reach one node and a half. */
+	s.gpus = s.ep = 128;
+	shape_route(&s);
+	assert_int_equal(s.features.group_limit, 8);
+	far = row * 4 * 1.5 * 15 / 16 / rate;
+	within("groups of two nodes", comm_a2a(&s), 2 * (far + k->collective_s + (8 + 16) * k->a2a_peer_s), 1e-9);
+	s.gpus = 128;
 	s.ep = 8;
 	double inside = comm_a2a(&s);
 
