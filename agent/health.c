@@ -17,6 +17,7 @@
 #define DEVICE_DEADLINE_US 5000000
 #define HOST_DEADLINE_US 10000000
 #define CHECKS_AGAIN_US 60000000
+#define PROBE_WORDS 16                 /* of a command line, without the GPUs that are left out */
 #define PROBE_OUT_MAX (4 * 1024 * 1024)
 #define PROGRAM_OUT_MAX (1024 * 1024)
 #define MEMORY_BYTES_MAX (16 * 1024 * 1024)
@@ -142,8 +143,12 @@ static int start_probe(struct watch *w, struct run *r, const struct health_look 
 	const struct agent_config *c = w->m->config;
 	const char *root = fake_root(w);
 	_cleanup_(mo_freep) char *since = mo_printf("%lld", (long long)l->since);
-	char *argv[16] = {(char *)"moe-probe"};
-	size_t n = 1;
+	char **silent = NULL;
+	size_t n = 1, n_silent = 0;
+	if (l->area == PROBE_HOST)
+		health_silent(w->core, &silent, &n_silent);
+	_cleanup_(mo_freep) char **argv = mo_alloc_array(PROBE_WORDS + 2 * n_silent, sizeof(*argv));
+	argv[0] = (char *)"moe-probe";
 	if (root) {
 		argv[n++] = (char *)"--root";
 		argv[n++] = (char *)root;
@@ -158,12 +163,20 @@ static int start_probe(struct watch *w, struct run *r, const struct health_look 
 		argv[n++] = (char *)"--disk";
 		argv[n++] = (char *)disks[i];
 	}
+	for (size_t i = 0; i < n_silent; i++) {
+		argv[n++] = (char *)"--leave-out";
+		argv[n++] = silent[i];
+	}
 	if (l->area == PROBE_KLOG && l->since >= 0) {
 		argv[n++] = (char *)"--since";
 		argv[n++] = since;
 	}
 	int64_t deadline = l->area == PROBE_GPU || l->area == PROBE_NIC ? DEVICE_DEADLINE_US : HOST_DEADLINE_US;
-	return helper_start(w->m->loop, w->m->probe_path, argv, deadline, PROBE_OUT_MAX, on_probe, r, &r->helper);
+	int e = helper_start(w->m->loop, w->m->probe_path, argv, deadline, PROBE_OUT_MAX, on_probe, r, &r->helper);
+	for (size_t i = 0; i < n_silent; i++)
+		free(silent[i]);
+	free(silent);
+	return e;
 }
 
 /* Where the program is; caller frees, NULL: not installed. */

@@ -58,6 +58,8 @@ int64_t health_deadline(const struct health *h);   /* INT64_MAX: nothing will be
 void health_probe(struct health *h, const struct probe *p, int64_t now);
 /* No probe came: why. stuck: the process lives on, and the object is not looked at again before health_unstuck(). */
 void health_failed(struct health *h, int area, const char *object, const char *why, bool stuck, int64_t now);
+/* Appends the addresses of GPUs that did not answer: a look at the host asks the others only, so that one wedged GPU does not hide the rest of the node. */
+void health_silent(const struct health *h, char ***ret, size_t *n_ret);
 void health_unstuck(struct health *h, int area, const char *object, int64_t now);
 /* code: its exit status. problem: it could not run or was too late (the code does not matter then). */
 void health_program(struct health *h, const char *check, int code, const char *out, size_t n, const char *problem, int64_t now);

@@ -143,7 +143,7 @@ void health_probe(struct health *h, const struct probe *p, int64_t now) {
 
 	if (!o)
 		return;
-	o->under_way = o->stuck = false;
+	o->under_way = o->stuck = o->silent = false;
 	if (o->area == PROBE_GPU)
 		take_sensors(o, p);
 	if (o->area == PROBE_NIC)
@@ -199,12 +199,19 @@ void health_failed(struct health *h, int area, const char *object, const char *w
 		return;
 	o->under_way = false;
 	o->stuck = stuck;
+	o->silent = true;
 	o->stuck_told_at = now;
 	judge_failure(h, o, why, now);
 	if (o->area == PROBE_GPU)
 		host_now(h, now);
 	look_ended(h, o, now);
 	health_settle(h, now);
+}
+
+void health_silent(const struct health *h, char ***ret, size_t *n_ret) {
+	for (size_t i = 0; i < h->n_objects; i++)
+		if (h->objects[i]->area == PROBE_GPU && (h->objects[i]->silent || health_blocked(h->objects[i])))
+			mo_strs_add(ret, n_ret, h->objects[i]->name);
 }
 
 void health_unstuck(struct health *h, int area, const char *object, int64_t now) {

@@ -27,6 +27,7 @@ struct object {
 	struct probe last;             /* full one; area as given, n_readings 0 before the first */
 	bool seen;                     /* answered, or failed to, since the agent started */
 	bool busy, epilog;
+	bool silent;                   /* its last look of any kind had no answer */
 	bool stuck, held;              /* a process hangs in it: of its probe, of the discovery */
 	bool under_way, sensors_only;
 	int64_t asked_at, full_at;     /* last look; last one that was full and has its answer */

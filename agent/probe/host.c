@@ -259,8 +259,8 @@ static void count_kfd(struct look *l) {
 	look_names_done(&names);
 }
 
-/* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD and the metrics of each GPU. */
-static void look_gpus(struct look *l) {
+/* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD and the metrics of each GPU that is not left out. */
+static void look_gpus(struct look *l, const struct host_options *o) {
 	struct look_names names = look_list(l, true, "sys/bus/pci/devices");
 	int64_t n = 0, asked = 0, began;
 	struct look_names gpus = { 0 };
@@ -269,7 +269,8 @@ static void look_gpus(struct look *l) {
 		if (pci_gpu(l, names.items[i]) == MAKER_OTHER)
 			continue;
 		n++;
-		mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
+		if (mo_enum_parse((const char *const *)o->left_out, o->n_left_out, names.items[i]) < 0)
+			mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
 	}
 	reading_add_int(l->probe, "gpus_pci", n);
 	count_kfd(l);
@@ -294,5 +295,5 @@ void probe_host(struct look *l, const struct host_options *o) {
 		look_disk(l, o->disks[i]);
 	look_clock(l);
 	look_edac(l);
-	look_gpus(l);
+	look_gpus(l, o);
 }

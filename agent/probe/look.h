@@ -52,7 +52,7 @@ struct look_names look_list(struct look *l, bool from_root, const char *path);
 void look_names_done(struct look_names *n);
 
 /* The areas. object: checked by the caller to be a PCI address, or a name without '/'. */
-struct host_options { char **disks; size_t n_disks; int64_t limits_of; };
+struct host_options { char **disks; size_t n_disks; int64_t limits_of; char **left_out; size_t n_left_out; };    /* left_out: addresses of GPUs that are not asked, because they would not answer */
 void probe_gpu(struct look *l, const char *bdf);
 void probe_sensors(struct look *l, const char *bdf);                       /* what changes from second to second, in a few reads */
 void probe_nvidia(struct look *l, const char *bdf);                        /* what /proc gives beside PCI; called by probe_gpu */

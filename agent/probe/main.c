@@ -16,16 +16,17 @@
 #include "lib/wire/json.h"
 
 static const char usage[] =
-	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... [--limits-of PID] | klog [--since SEQ] | stack\n"
+	"usage: moe-probe [--root DIR] gpu [--sensors] BDF | nic NAME | host [--disk DIR]... [--limits-of PID] [--leave-out BDF]... | klog [--since SEQ] | stack\n"
 	"       moe-probe checks: the health checks of config/health instead, as JSON\n"
 	"  --root DIR       read below DIR instead of this machine's sys, proc and dev\n"
 	"  --sensors        only what changes from second to second: temperatures, power, clocks, activity, memory in use\n"
 	"  --disk DIR       also the free space of the file system that holds DIR\n"
 	"  --limits-of PID  resource limits of that process instead of this one\n"
+	"  --leave-out BDF  a GPU that does not answer: the driver is not asked for it\n"
 	"  --since SEQ      only records of the kernel's log behind number SEQ\n"
 	"  --version\n";
 
-enum { OPT_ROOT = 256, OPT_SENSORS, OPT_DISK, OPT_LIMITS, OPT_SINCE, OPT_VERSION, OPT_HELP };
+enum { OPT_ROOT = 256, OPT_SENSORS, OPT_DISK, OPT_LIMITS, OPT_LEAVE_OUT, OPT_SINCE, OPT_VERSION, OPT_HELP };
 
 struct request {
 	const char *root, *area, *object;
@@ -75,13 +76,14 @@ static int check_area(struct request *q, int n, char **words) {
 static int parse(int argc, char **argv, struct request *q) {
 	static const struct option options[] = {
 		{ "root", required_argument, NULL, OPT_ROOT }, { "sensors", no_argument, NULL, OPT_SENSORS }, { "disk", required_argument, NULL, OPT_DISK }, { "limits-of", required_argument, NULL, OPT_LIMITS },
-		{ "since", required_argument, NULL, OPT_SINCE }, { "version", no_argument, NULL, OPT_VERSION }, { "help", no_argument, NULL, OPT_HELP }, { 0 },
+		{ "leave-out", required_argument, NULL, OPT_LEAVE_OUT }, { "since", required_argument, NULL, OPT_SINCE }, { "version", no_argument, NULL, OPT_VERSION }, { "help", no_argument, NULL, OPT_HELP }, { 0 },
 	};
 	for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1; ) {
 		switch (c) {
 		case OPT_ROOT: q->root = mo_streq(optarg, "/") ? "" : optarg; break;
 		case OPT_SENSORS: q->sensors = true; break;
 		case OPT_DISK: mo_strs_add(&q->host.disks, &q->host.n_disks, optarg); break;
+		case OPT_LEAVE_OUT: mo_strs_add(&q->host.left_out, &q->host.n_left_out, optarg); break;
 		case OPT_LIMITS:
 			if (mo_parse_i64(optarg, 0, INT32_MAX, &q->host.limits_of) < 0)
 				return bad_number("--limits-of", optarg);
@@ -157,5 +159,8 @@ int main(int argc, char **argv) {
 	for (size_t i = 0; i < q.host.n_disks; i++)
 		free(q.host.disks[i]);
 	free(q.host.disks);
+	for (size_t i = 0; i < q.host.n_left_out; i++)
+		free(q.host.left_out[i]);
+	free(q.host.left_out);
 	return r < 0 ? 0 : r;
 }
