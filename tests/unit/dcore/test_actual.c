@@ -222,11 +222,207 @@ static void without_a_promise_nothing_is_said(void **state)
 	world_done(&o.w);
 }
 
+/* A job of these step times, one sample an iteration from the 11th on. */
+static struct job *of_steps(const double *ms, size_t n)
+{
+	struct job *j = mo_desc_new(&job_desc);
+
+	j->attempt = 1;
+	j->resume = MO_NONE;
+	for (size_t i = 0; i < n; i++) {
+		struct sample *s = MO_ADD(j, samples, &sample_desc);
+
+		s->iteration = j->iteration = 11 + (int64_t)i;
+		s->attempt = 1;
+		s->step_ms = ms[i];
+	}
+	return j;
+}
+
+/* Steady steps of 50 of a second and extra ones of so many ms. */
+static int64_t counted(double ms, size_t extra)
+{
+	double all[64];
+	struct measured m = { 0 };
+
+	for (size_t i = 0; i < 50 + extra; i++)
+		all[i] = i < 50 ? 1000 : ms;
+	struct job *j = of_steps(all, 50 + extra);
+	int64_t ret = actual_measure(j, &m) ? m.steps : 0;
+
+	assert_true(m.step_time_s == 1);
+	mo_desc_free(&job_desc, j);
+	return ret;
+}
+
+static void what_stands_out_does_not_count(void **state)
+{
+	assert_int_equal(counted(1499, 5), 55);
+	assert_int_equal(counted(1501, 5), 50);
+	assert_int_equal(counted(668, 5), 55);
+	assert_int_equal(counted(666, 5), 50);
+}
+
+/* Steps that count, of 60 of which some are changed by what the case says. */
+static void what_counts(void **state)
+{
+	double ms[60];
+	struct measured m;
+
+	for (size_t i = 0; i < ELEMENTSOF(ms); i++)
+		ms[i] = 1000;
+	static const struct { int64_t steps; int phase; bool broken; int64_t resume, save; size_t stride; } cases[] = {
+		{ .steps = 60 }, { .steps = 50, .phase = PHASE_EVAL }, { .steps = 50, .phase = PHASE_SAVE }, { .steps = 50, .broken = true }, { .steps = 50, .resume = 10 }, { .steps = 0, .resume = 11 },
+		{ .steps = 58, .save = 40 },                    /* the step of a save and the one behind it */
+		{ .steps = 119, .save = 40, .stride = 2 },      /* of two iterations a sample: it has its share of saves; the first stands for one */
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct job *j = of_steps(ms, ELEMENTSOF(ms));
+
+		for (size_t k = 0; k < 10; k++) {
+			j->samples[k].phase = cases[i].phase ? cases[i].phase : j->samples[k].phase;
+			if (cases[i].broken)
+				j->samples[k].step_ms = (const double[]){ MO_NONE_F, 0, -1, NAN, INFINITY }[k % 5];
+		}
+		for (size_t k = 0; cases[i].stride && k < j->n_samples; k++)
+			j->samples[k].iteration = 11 + (int64_t)(k * cases[i].stride);
+		if (cases[i].resume)
+			j->resume = cases[i].resume;
+		if (cases[i].save)
+			MO_ADD(j, checkpoints, &checkpoint_desc)->iteration = cases[i].save;
+		bool said = actual_measure(j, &m);
+
+		if (said != (cases[i].steps > 0) || (said && m.steps != cases[i].steps))
+			fail_msg("case %zu: %d steps", i, said ? (int)m.steps : 0);
+		mo_desc_free(&job_desc, j);
+	}
+}
+
+/* Looked at with 60, 120 and 240 iterations of an attempt, and with 60 of the next. */
+static void looked_at_when_twice_as_far(void **state)
+{
+	static const struct { int64_t to, seen; } rows[] = { { 59, 0 }, { 60, 60 }, { 119, 60 }, { 120, 120 }, { 239, 120 }, { 240, 240 } };
+	struct one o;
+	int64_t at = 1;
+
+	begin(&o, 1.0);
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		steps(&o.w, o.id, at, rows[i].to, 1000);
+		at = rows[i].to + 1;
+		assert_int_equal(job(&o)->measured ? job(&o)->measured->iteration : 0, rows[i].seen);
+	}
+	world_done(&o.w);
+}
+
+static size_t drifts(const struct world *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < core_state(w->core)->n_events; i++)
+		n += mo_streq(core_state(w->core)->events[i].type, "plan.drift");
+	return n;
+}
+
+/* The bar is 20 %: on either side, its edge inside. */
+static void the_bar_of_drift(void **state)
+{
+	static const struct { double ms; bool told; } rows[] = { { 1199, false }, { 1201, true }, { 801, false }, { 799, true } };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct one o;
+		struct job_view v;
+
+		begin(&o, 1.0);
+		steps(&o.w, o.id, 1, 60, rows[i].ms);
+		view(&o, &v);
+		assert_int_equal(v.plan->within, !rows[i].told);
+		mo_desc_done(&job_view_desc, &v);
+		assert_int_equal(drifts(&o.w), rows[i].told);
+		world_done(&o.w);
+	}
+}
+
+/* Four times its promise, or a quarter, still calibrates; more is told and forgotten. */
+static void far_runs_calibrate_nothing(void **state)
+{
+	static const struct { double ms; size_t kept; } rows[] = { { 3990, 1 }, { 4010, 0 }, { 251, 1 }, { 249, 0 } };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct one o;
+
+		begin(&o, 1.0);
+		steps(&o.w, o.id, 1, 60, rows[i].ms);
+		assert_int_equal(core_state(o.w.core)->n_anchors, rows[i].kept);
+		assert_int_equal(drifts(&o.w), 1);
+		world_done(&o.w);
+	}
+}
+
+/* An anchor has the version of ROCm that its node told; an upgrade retires the stack's former ones and no others. */
+static void anchors_know_their_version(void **state)
+{
+	struct world w;
+	const struct state *s;
+
+	world_init(&w, 1, 2);
+	w.toys[0].health = mo_desc_new(&node_health_desc);
+	w.toys[0].health->version = 1;
+	struct stack_item *rocm = MO_ADD(w.toys[0].health, stack, &stack_item_desc);
+
+	rocm->key = mo_strdup("rocm");
+	rocm->value = mo_strdup("7.0.1");
+	world_run(&w, 5 * S);
+	run_one(&w, "mixtral-8x22b", 1000);
+	run_one(&w, "llama3-8b", 1000);
+	mo_str_set(&w.toys[0].health->stack[0].value, "7.1.0");
+	w.toys[0].health->version++;
+	world_run(&w, 5 * S);
+	run_one(&w, "mixtral-8x22b", 1000);
+	s = core_state(w.core);
+	assert_int_equal(s->n_anchors, 3);
+	assert_string_equal(s->anchors[0].version, "7.0.1");
+	assert_string_equal(s->anchors[2].version, "7.1.0");
+	assert_false(anchor_current(s, &s->anchors[0]));
+	assert_true(anchor_current(s, &s->anchors[1]));
+	assert_true(anchor_current(s, &s->anchors[2]));
+	world_done(&w);
+}
+
+/* 64 anchors in all: the oldest goes. */
+static void the_oldest_of_all_goes(void **state)
+{
+	struct core c = { 0 };
+	struct measured m = { .step_time_s = 1, .steps = 50 };
+	struct record r;
+
+	mo_desc_init(&state_desc, &c.state);
+	struct job *j = MO_ADD(&c.state, jobs, &job_desc);
+
+	j->spec.recipe.model = mo_desc_new(&recipe_model_desc);
+	record_init(&r, REC_MEASURED);
+	r.measured = &m;
+	r.flag = true;
+	for (int64_t i = 1; i <= 66; i++) {
+		_cleanup_(mo_freep) char *model = mo_printf("model-%d", (int)i);
+
+		r.job = j->id = i;
+		mo_str_set(&j->spec.recipe.model->name, model);
+		assert_int_equal(update_measured(&c, &r), 0);
+		assert_int_equal(c.state.n_anchors, MO_MIN(i, 64));
+	}
+	assert_string_equal(c.state.anchors[0].model, "model-3");
+	assert_string_equal(c.state.anchors[63].model, "model-66");
+	mo_desc_done(&state_desc, &c.state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(drift_is_told_once), cmocka_unit_test(saves_and_restarts_are_left_out),
 		cmocka_unit_test(anchors_are_kept_by_stack), cmocka_unit_test(another_version_retires_the_one_before), cmocka_unit_test(without_a_promise_nothing_is_said),
+		cmocka_unit_test(what_stands_out_does_not_count), cmocka_unit_test(what_counts), cmocka_unit_test(looked_at_when_twice_as_far), cmocka_unit_test(the_bar_of_drift),
+		cmocka_unit_test(far_runs_calibrate_nothing), cmocka_unit_test(anchors_know_their_version), cmocka_unit_test(the_oldest_of_all_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
