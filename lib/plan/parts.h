@@ -40,6 +40,7 @@ struct shape {
 };
 static inline const struct plan_constants *shape_k(const struct shape *s) { return s->k ? s->k : &plan_constants; }
 struct shape_features shape_features_of(const struct recipe *r);
+const char *shape_recompute_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
 double shape_grad_bytes(const struct shape *s);
 double shape_state_bytes(const struct shape *s);            /* master weights and moments, per parameter */

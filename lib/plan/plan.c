@@ -72,7 +72,7 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 		return mo_error_set(err, -EINVAL, "plan: %s has no %s peak in the catalogue: use another precision", gpu->name, r->precision);
 	*ret = (struct shape){
 		.features = shape_features_of(r),
-		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = r->recompute ? r->recompute : "none",
+		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = shape_recompute_of(r),
 		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
 		.micro = r->micro != MO_NONE ? r->micro : 1, .global = r->global_batch, .seq = r->seq,
 		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,

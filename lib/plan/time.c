@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 
@@ -41,11 +42,28 @@ static void optimizer_types(const struct recipe_engine *e, struct shape_features
 	f->moment_bytes = type_bytes(flag(e, "exp_avg_dtype")) + type_bytes(flag(e, "exp_avg_sq_dtype"));
 }
 
+/* Megatron's own flags, where the recipe has no recompute: block recomputes the first layers of each virtual stage, uniform all. */
+const char *shape_recompute_of(const struct recipe *r)
+{
+	const char *given = flag(&r->engine, "recompute_granularity");
+
+	return r->recompute ? r->recompute : mo_streq(given, "full") || mo_streq(given, "selective") ? given : "none";
+}
+
+static int64_t recompute_block(const struct recipe *r)
+{
+	const char *layers = flag(&r->engine, "recompute_num_layers");
+	int64_t n;
+
+	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n * r->parallelism.vpp : 0;
+}
+
 struct shape_features shape_features_of(const struct recipe *r)
 {
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
 	optimizer_types(&r->engine, &f);
+	f.recompute_layers = recompute_block(r);
 	f.compiled = mo_streq(flag(&r->engine, "compile.enable"), "true");
 	f.async_tp = mo_streq(flag(&r->engine, "compile.enable_async_tensor_parallel"), "true");
 	for (size_t i = 0; i < r->n_features; i++) {

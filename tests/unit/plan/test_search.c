@@ -397,11 +397,36 @@ static void test_layers_that_do_not_divide(void **state)
 	assert_int_equal(uneven[1], 0);
 }
 
+/* Recomputation told by the engine's own flags counts like the recipe's: a block of three of each virtual stage's six layers lies between none and all. */
+static void test_recompute_by_flags(void **state)
+{
+	static const char *const flags[] = { "", ", recompute_granularity: full, recompute_method: block, recompute_num_layers: 3", ", recompute-granularity: full, recompute-method: uniform, recompute-num-layers: 1" };
+	const struct plan_options o = { .figures = true };
+	double gb[ELEMENTSOF(flags)], step[ELEMENTSOF(flags)];
+
+	for (size_t i = 0; i < ELEMENTSOF(flags); i++) {
+		_cleanup_(mo_freep) char *first = mo_printf("recipe: 1\nname: x\nengine: {kind: primus-megatron, workdir: /x, entry: x, args: {mock_data: true%s}}\nsteps: 10\n", flags[i]);
+		struct setup s;
+
+		begin_with(first, "model: moe-1t\ncluster: {gpus: 256, gpu: mi355x}\nparallelism: {pp: 4, vpp: 4, ep: 8}\nbatch: {seq: 4096, micro: 1, global: 1024}\n", &s);
+		const struct plan *p = best(&s, &o);
+
+		gb[i] = p->memory_gb.activations;
+		step[i] = p->step_time_s.total;
+		assert_string_equal(p->recompute, i ? "full" : "none");
+		end(&s);
+	}
+	assert_true(gb[2] < 0.5 * gb[1] && gb[1] < 0.7 * gb[0]);
+	assert_true(step[0] < step[1] && step[1] < step[2]);
+	assert_true(fabs((step[1] - step[0]) / (step[2] - step[0]) - 0.5) < 0.05);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
 		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
+		cmocka_unit_test(test_recompute_by_flags),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
