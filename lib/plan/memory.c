@@ -60,9 +60,8 @@ double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute
 }
 
 /* Bytes per token of the layers [first, last): those of the first `again` that are recomputed keep their input only. */
-static double layers_bytes(const struct shape *s, int64_t first, int64_t last, double *ret_working)
+static double layers_bytes(const struct shape *s, int64_t first, int64_t last, int64_t again, double *ret_working)
 {
-	int64_t again = shape_recomputed(s, first, last);
 	double bytes = 0;
 
 	*ret_working = 0;
@@ -88,7 +87,7 @@ static double activations(const struct shape *s, int64_t stage)
 	double tokens = shape_tokens(s), working, extra;
 
 	shape_stage(s, stage, &first, &last);
-	double flight = pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage), bytes = layers_bytes(s, first, last, &working) * flight + working;
+	double flight = pipeline_in_flight(s->schedule, s->pp, s->vpp, shape_micro_batches(s), stage), bytes = layers_bytes(s, first, last, MO_MIN(shape_stage_recomputed(s, stage), last - first), &working) * flight + working;
 
 	if (s->tp > 1 && !s->features.no_sequence_parallel)      /* a layer's input of all ranks, and the gradient of it */
 		bytes += GATHERED * (double)m->hidden;
@@ -97,7 +96,7 @@ static double activations(const struct shape *s, int64_t stage)
 
 		bytes += heads * logits * (double)m->vocab / (double)s->tp;
 		if (m->mtp > 0)
-			bytes += (double)m->mtp * layers_bytes(s, m->layers - 1, m->layers, &extra);
+			bytes += (double)m->mtp * layers_bytes(s, m->layers - 1, m->layers, shape_recomputed(s, m->layers - 1, m->layers), &extra);
 	}
 	return bytes * tokens;
 }

@@ -120,6 +120,7 @@ void search_nearest(const struct shape *s, struct plan *p)
 
 			*(int64_t *)((char *)&other + choices[i].at) = v;
 			other.stage_layers = s->pp == other.pp && s->vpp == other.vpp ? s->stage_layers : NULL;
+			other.chunk_layers = other.stage_layers ? s->chunk_layers : NULL;
 			consider_near(&n, &other, choices[i].name, value);
 		}
 	for (size_t i = 0; i < ELEMENTSOF(levels); i++) {

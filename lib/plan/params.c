@@ -138,6 +138,21 @@ int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last)
 	return n;
 }
 
+int64_t shape_stage_recomputed(const struct shape *s, int64_t stage)
+{
+	int64_t first, last, n = 0;
+
+	if (!s->features.recompute_ids || !mo_streq(s->schedule, "interleaved")) {
+		shape_stage(s, stage, &first, &last);
+		return shape_recomputed(s, first, last);
+	}
+	for (int64_t chunk = stage; chunk < s->pp * s->vpp; chunk += s->pp) {
+		pipeline_layers(s->model->layers, s->pp * s->vpp, s->chunk_layers, chunk, &first, &last);
+		n += shape_recomputed(s, first, last);
+	}
+	return n;
+}
+
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)
 {
 	const struct recipe_model *m = s->model;

@@ -31,6 +31,7 @@ struct shape {
 	int64_t gpus, tp, pp, vpp, ep, etp, cp, dp;
 	int64_t micro, global, seq;
 	int64_t shard;                                             /* ranks that zero shards over; 0 = all of dp x cp */
+	const int64_t *chunk_layers;                               /* of each virtual stage, beside stage_layers */
 	const int64_t *stage_layers;                               /* of each stage, an explicit layout; NULL = evenly */
 	bool even_layers;                                          /* pp must divide the layers */
 	double nic_gbps;
@@ -52,6 +53,7 @@ void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64
 int64_t shape_head_stage(const struct shape *s);            /* that has the output layer: the last one, the first where the schedule folds the pipeline into a V */
 /* How many of the layers [first, last) run forward again. */
 int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last);
+int64_t shape_stage_recomputed(const struct shape *s, int64_t stage);      /* of all chunks of a stage, which lie apart when it has several */
 /* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp). */
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts);
 double model_context(const struct recipe_model *m, double seq);        /* mean number of earlier tokens that a token attends to */

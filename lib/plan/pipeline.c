@@ -90,3 +90,16 @@ int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, i
 			ret[i % (size_t)pp] += *s == 't';
 	return 0;
 }
+
+void pipeline_layout_chunks(const char *text, int64_t n, int64_t *ret)
+{
+	_cleanup_(layout_done) struct layout l = { 0 };
+	_cleanup_(mo_freep) char *why = NULL;
+
+	memset(ret, 0, (size_t)n * sizeof(*ret));
+	if (!layout_parse(text, &l, &why))
+		return;
+	for (size_t i = 0; i < MO_MIN(l.n_stages, (size_t)n); i++)
+		for (const char *s = l.stages[i]; *s; s++)
+			ret[i] += *s == 't';
+}

@@ -17,3 +17,5 @@ int64_t pipeline_chunks(const char *schedule, int64_t vpp);
 void pipeline_layers(int64_t total, int64_t pp, const int64_t *layers, int64_t stage, int64_t *ret_first, int64_t *ret_last);
 /* Decoder layers per pipeline rank of an explicit layout: virtual stage i is of rank i mod pp. ret: pp entries. -EINVAL with err naming the field, the rule and what would do. */
 int pipeline_layout(const char *text, int64_t pp, int64_t vpp, int64_t layers, int64_t *ret, struct mo_error *err);
+/* The same of each of n virtual stages, 0 of those that the text does not have. */
+void pipeline_layout_chunks(const char *text, int64_t n, int64_t *ret);

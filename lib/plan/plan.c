@@ -134,14 +134,16 @@ int plans_for(const struct recipe *r, struct shape *s, const struct plan_options
 }
 
 /* Layers per stage of features.pipeline_layout; NULL without one. */
-static int read_layout(const struct recipe *r, int64_t **ret, struct mo_error *err)
+static int read_layout(const struct recipe *r, int64_t **ret, int64_t **ret_chunks, struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
 
-	*ret = NULL;
+	*ret = *ret_chunks = NULL;
 	for (size_t i = 0; i < r->n_features; i++)
 		if (mo_streq(r->features[i].key, "pipeline_layout") && r->features[i].value && !mo_streq(r->features[i].value, "auto") && !p->automatic) {
 			*ret = mo_alloc_array((size_t)p->pp, sizeof(**ret));
+			*ret_chunks = mo_alloc_array((size_t)(p->pp * p->vpp), sizeof(**ret_chunks));
+			pipeline_layout_chunks(r->features[i].value, p->pp * p->vpp, *ret_chunks);
 			return pipeline_layout(r->features[i].value, p->pp, p->vpp, r->model->layers, *ret, err);
 		}
 	return 0;
@@ -160,11 +162,11 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	struct plan_doc doc;
 	struct shape s = { 0 };
 	struct curve alltoall, reduce;
-	_cleanup_(mo_freep) int64_t *layers = NULL;
+	_cleanup_(mo_freep) int64_t *layers = NULL, *chunks = NULL;
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
 	if (k == 0)
-		k = read_layout(r, &layers, err);
+		k = read_layout(r, &layers, &chunks, err);
 	if (k == 0)
 		k = read_curve(o->alltoall, "alltoall_perf", &alltoall, &s.a2a_curve, err);
 	if (k == 0)
@@ -172,6 +174,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	if (k < 0)
 		return k;
 	s.stage_layers = layers;
+	s.chunk_layers = chunks;
 	s.even_layers = o->even_layers;
 	mo_desc_init(&plan_doc_desc, &doc);
 	k = plans_for(r, &s, o, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);

@@ -210,6 +210,19 @@ static void more_is_more(void **state)
 	assert_int_equal(shape_recomputed(&t, 0, 14), 3);
 	assert_int_equal(shape_recomputed(&t, 2, 4), 1);
 	assert_true(total(t) > full && total(t) <= last);
+	t.vpp = 2;                                       /* chunks of seven layers that lie apart: layer 30 is of the first stage, 13 of the second */
+	t.schedule = "interleaved";
+	t.features.recompute_ids = "[0, 13, 30]";
+	assert_int_equal(t.pp, 4);
+	assert_int_equal(t.model->layers, 56);
+	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
+	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
+	assert_int_equal(shape_stage_recomputed(&t, 2) + shape_stage_recomputed(&t, 3), 0);
+	t.chunk_layers = (const int64_t[]){ 14, 6, 6, 6, 6, 6, 6, 6 };
+	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
+	t.features.recompute_ids = "[38, 37]";
+	assert_int_equal(shape_stage_recomputed(&t, 0), 1);
+	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
 	t = s;
 	t.features.deepep = true;
 	assert_true(total(t) < last);

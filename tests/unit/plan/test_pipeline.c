@@ -264,6 +264,8 @@ static void test_layout(void **state)
 	assert_true(n[0] == 3 && n[1] == 4 && n[2] == 4);
 	assert_int_equal(pipeline_layout("Et|(tt|)*2t,L", 2, 2, 6, n, &err), 0);
 	assert_true(n[0] == 3 && n[1] == 3);
+	pipeline_layout_chunks("Et|(tt|)*2t,L", 4, n);
+	assert_true(n[0] == 1 && n[1] == 2 && n[2] == 2 && n[3] == 1);
 	assert_int_equal(pipeline_layout("Et*3|t*4|t*4,L", 2, 1, 11, n, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "features.pipeline_layout: 3 stages for pp 2"));
 	mo_error_done(&err);
