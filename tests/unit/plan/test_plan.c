@@ -293,10 +293,25 @@ static void test_impossible(void **state)
 	}
 }
 
+/* An engine that takes only the sequences of a micro-batch does one per step; a pipeline says nothing of how many. */
+static void test_without_global_batch(void **state)
+{
+	struct plan_options o = { 0 };
+	struct plan_doc doc;
+	struct mo_error err = { 0 };
+
+	assert_int_equal(plan("model: mixtral-8x7b\ncluster: {gpus: 16, gpu: mi355x}\nparallelism: {ep: 8, tp: 2}\nbatch: {seq: 4096, micro: 3}\n", &o, &doc, &err), 0);
+	assert_int_equal(doc.plans[0].batch.global, 24);
+	mo_desc_done(&plan_doc_desc, &doc);
+	assert_int_equal(plan("model: mixtral-8x7b\ncluster: {gpus: 16, gpu: mi355x}\nparallelism: {ep: 8, pp: 2}\nbatch: {seq: 4096, micro: 3}\n", &o, &doc, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no batch.global"));
+	mo_error_done(&err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit), cmocka_unit_test(test_impossible),
+		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit), cmocka_unit_test(test_impossible), cmocka_unit_test(test_without_global_batch),
 		cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_recompute_and_sharding_save_memory), cmocka_unit_test(test_search),
 		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
 	};
