@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -86,7 +87,8 @@ class Rig(Cluster):
         super().__init__(tempfile.mkdtemp(prefix="moe-"), nodes, gpus_per_node)
         self.tokens = os.path.join(self.dir, "tokens")
         self.state_dir = state_dir or os.path.join(self.dir, "moed")
-        self.moed_options = dict(QUICK, state_dir=self.state_dir, unix_socket=os.path.join(self.dir, "moed.sock"), listen="127.0.0.1", port=0, bootstrap_tokens=self.tokens, **(moed or {}))
+        ports = "%d-29999" % (20000 + 4 * random.randrange(2000))    # what another cluster of this machine holds counts as busy
+        self.moed_options = dict(dict(QUICK, rank_ports=ports), state_dir=self.state_dir, unix_socket=os.path.join(self.dir, "moed.sock"), listen="127.0.0.1", port=0, bootstrap_tokens=self.tokens, **(moed or {}))
         self.agent_options = dict(controller="unix:" + self.moed_options["unix_socket"], token_file=os.path.join(self.tokens, "agent.token"), address="127.0.0.1", gpus=gpus_per_node,
                                   only_fake_gpus=True, use_systemd="no", allow_root=os.geteuid() == 0, **(agent or {}))
         self.moed, self.agents = None, {}
