@@ -421,12 +421,40 @@ static void test_recompute_by_flags(void **state)
 	assert_true(fabs((step[1] - step[0]) / (step[2] - step[0]) - 0.5) < 0.05);
 }
 
+/* The best plan of more GPUs is never slower for the same batch, its days never fewer GPU hours; with the batch grown alike no GPU makes more tokens. */
+static void test_more_gpus(void **state)
+{
+	const struct plan_options o = { .top = 1 };
+
+	for (int weak = 0; weak < 2; weak++) {
+		double last = INFINITY, rate = INFINITY;
+
+		for (int64_t gpus = 16; gpus <= 512; gpus *= 2) {
+			struct setup s;
+
+			begin(small, &s);
+			s.recipe.gpus = gpus;
+			s.recipe.global_batch = weak ? 4 * gpus : 2048;
+			const struct plan *p = best(&s, &o);
+
+			assert_true(p->fits);
+			if (!weak && p->step_time_s.total > last)
+				fail_msg("%d GPUs: %g s, half of them %g s", (int)gpus, p->step_time_s.total, last);
+			if (p->tokens_per_s_per_gpu > rate * 1.001)
+				fail_msg("%d GPUs, %s: %g tokens/s each, half of them %g", (int)gpus, weak ? "batch grown alike" : "same batch", p->tokens_per_s_per_gpu, rate);
+			last = p->step_time_s.total;
+			rate = p->tokens_per_s_per_gpu;
+			end(&s);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
 		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
-		cmocka_unit_test(test_recompute_by_flags),
+		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_more_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
