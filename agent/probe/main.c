@@ -3,8 +3,10 @@
  * read), 1 with one line on stderr, 2 for bad usage. It changes nothing. Keys of the readings: docs/health.md. */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "agent/core/reading.h"
@@ -146,6 +148,7 @@ int main(int argc, char **argv) {
 	int r = parse(argc, argv, &q);
 
 	if (r == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for what it reads */
 		r = answer(&q, &text, &err);
 		if (r == 0) {
 			mo_buf_str(&text, "\n");

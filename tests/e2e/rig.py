@@ -134,17 +134,20 @@ class Rig(Cluster):
             self.run("cancel", j["id"], "--now", check=False)
         wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 30, "the end of all jobs")
 
+    def end_jobs(self):
+        for j in self.json("list")["items"]:
+            if j["state"] not in ("completed", "failed", "cancelled"):
+                self.run("cancel", j["id"], "--now", check=False)
+        # an attempt whose start was on its way when the job was cancelled has no process yet, and would outlive its agent
+        wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 60, "the end of all jobs")
+        wait_until(lambda: not processes_with(self.dir + "/run/"), 30, "the end of all ranks")
+
     def down(self, check=True):
         """Ends everything; processes of ours that are left are a failure."""
         for p in self.agents.values():
             p.send_signal(signal.SIGCONT)
         if self.moed and self.moed.poll() is None and check:
-            for j in self.json("list")["items"]:
-                if j["state"] not in ("completed", "failed", "cancelled"):
-                    self.run("cancel", j["id"], "--now", check=False)
-            # an attempt whose start was on its way when the job was cancelled has no process yet, and would outlive its agent
-            wait_until(lambda: all(j["state"] in ("completed", "failed", "cancelled") for j in self.json("list", "--all")["items"]), 60, "the end of all jobs")
-            wait_until(lambda: not processes_with(self.dir + "/run/"), 30, "the end of all ranks")
+            self.end_jobs()
         for p in list(self.agents.values()) + [self.moed]:
             if p and p.poll() is None:
                 p.terminate()
