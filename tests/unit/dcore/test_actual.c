@@ -315,6 +315,38 @@ static void looked_at_when_twice_as_far(void **state)
 	world_done(&o.w);
 }
 
+/* What was measured of the attempt before does not make the next one wait for twice as many. */
+static void the_next_attempt_is_looked_at_anew(void **state)
+{
+	struct one o;
+
+	begin(&o, 1.0);
+	steps(&o.w, o.id, 1, 60, 1000);
+	assert_int_equal(job(&o)->measured->iteration, 60);
+	job_find(core_state(o.w.core), o.id)->measured->attempt--;
+	steps(&o.w, o.id, 61, 61, 1000);
+	assert_int_equal(job(&o)->measured->iteration, 61);
+	assert_int_equal(job(&o)->measured->attempt, job(&o)->attempt);
+	world_done(&o.w);
+}
+
+/* A plan says what fits at its worst. */
+static void the_most_memory_counts(void **state)
+{
+	double ms[60];
+	struct measured m;
+
+	for (size_t i = 0; i < ELEMENTSOF(ms); i++)
+		ms[i] = 1000;
+	struct job *j = of_steps(ms, ELEMENTSOF(ms));
+
+	for (size_t i = 0; i < j->n_samples; i++)
+		j->samples[i].mem_gb = i == 30 ? 140 : i == 40 ? INFINITY : 100;
+	assert_true(actual_measure(j, &m));
+	assert_true(m.memory_gb == 140);
+	mo_desc_free(&job_desc, j);
+}
+
 static size_t drifts(const struct world *w)
 {
 	size_t n = 0;
@@ -421,7 +453,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(drift_is_told_once), cmocka_unit_test(saves_and_restarts_are_left_out),
 		cmocka_unit_test(anchors_are_kept_by_stack), cmocka_unit_test(another_version_retires_the_one_before), cmocka_unit_test(without_a_promise_nothing_is_said),
-		cmocka_unit_test(what_stands_out_does_not_count), cmocka_unit_test(what_counts), cmocka_unit_test(looked_at_when_twice_as_far), cmocka_unit_test(the_bar_of_drift),
+		cmocka_unit_test(what_stands_out_does_not_count), cmocka_unit_test(what_counts), cmocka_unit_test(looked_at_when_twice_as_far), cmocka_unit_test(the_next_attempt_is_looked_at_anew),
+		cmocka_unit_test(the_most_memory_counts), cmocka_unit_test(the_bar_of_drift),
 		cmocka_unit_test(far_runs_calibrate_nothing), cmocka_unit_test(anchors_know_their_version), cmocka_unit_test(the_oldest_of_all_goes),
 	};
 
