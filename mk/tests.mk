@@ -33,11 +33,13 @@ $$(UNIT_BIN_$(1)): %: %.o $$(UNIT_EXTRA_$(1)) $$(call lib,$$(UNIT_ROOMS_$(1)))
 endef
 $(foreach d,$(UNIT_DIRS),$(eval $(call UNIT_rule,$(d))))
 
-# make unit [T=base]: builds and runs the unit tests (of one room); UNIT_WRAP: a program that runs each of them
+# make unit [T=base | T=base/test_desc]: builds and runs the unit tests (of one room, one program); UNIT_WRAP: a program that runs each of them
+UNIT_CHOSEN := $(if $(T),$(or $(UNIT_BIN_$(T)),$(filter %/$(T),$(UNIT_BIN))),$(UNIT_BIN))
 .PHONY: unit unit-programs
-unit-programs: $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
+unit-programs: $(UNIT_CHOSEN)
 unit: unit-programs
-	@UNIT_WRAP="$(UNIT_WRAP)" tests/run-unit $(if $(T),$(UNIT_BIN_$(T)),$(UNIT_BIN))
+	@[ "$(UNIT_CHOSEN)" ] || { echo "make unit: T=$(T): neither a room nor ROOM/test_NAME; rooms: $(UNIT_DIRS)" >&2; exit 2; }
+	@UNIT_WRAP="$(UNIT_WRAP)" tests/run-unit $(UNIT_CHOSEN)
 
 # programs that play the engine in end-to-end tests
 FAKES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fake/*.c))
