@@ -146,8 +146,12 @@ class Rig(Cluster):
         """Ends everything; processes of ours that are left are a failure."""
         for p in self.agents.values():
             p.send_signal(signal.SIGCONT)
+        bad = []
         if self.moed and self.moed.poll() is None and check:
-            self.end_jobs()
+            try:
+                self.end_jobs()
+            except Failed as e:
+                bad = [str(e)]
         for p in list(self.agents.values()) + [self.moed]:
             if p and p.poll() is None:
                 p.terminate()
@@ -157,7 +161,7 @@ class Rig(Cluster):
                     p.wait(20)
                 except subprocess.TimeoutExpired:
                     p.kill()
-        bad = ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
+        bad += ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
         bad += self.sanitizer_reports()
         left = {p: command_of(p) for p in processes_with(self.dir + "/run/")}
         for p in left:
