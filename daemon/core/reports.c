@@ -296,14 +296,12 @@ static void pruned(struct turn *t, const struct job *j, const struct scan_result
 	turn_emit(t, &r);
 }
 
-/* One record for each part: what is left to do follows from the state. */
-static void verified(struct turn *t, const struct job *j, const struct scan_result *scan)
+/* Takes the result over; events tell what it changed. */
+static void record_scan(struct turn *t, const struct job *j, const struct scan_result *scan)
 {
 	struct job before;
 	struct record r;
 
-	if (!verify_awaits(j, scan))
-		return;
 	mo_desc_init(&job_desc, &before);
 	for (size_t i = 0; i < j->n_checkpoints; i++)
 		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc), &j->checkpoints[i]);
@@ -316,11 +314,16 @@ static void verified(struct turn *t, const struct job *j, const struct scan_resu
 	mo_desc_done(&job_desc, &before);
 }
 
+/* One record for each part: what is left to do follows from the state. */
+static void verified(struct turn *t, const struct job *j, const struct scan_result *scan)
+{
+	if (verify_awaits(j, scan))
+		record_scan(t, j, scan);
+}
+
 void fleet_scanned(struct turn *t, const struct scan_result *scan)
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
-	struct job before;
-	struct record r;
 
 	if (j && scan->attempt < MO_VERIFY_ORDER) {
 		verified(t, j, scan);
@@ -334,14 +337,5 @@ void fleet_scanned(struct turn *t, const struct scan_result *scan)
 		return;
 	if (!j->end_scan && (job_state_final(j->state) || j->n_places > 0 || scan_fresh(j, t->now)))
 		return;
-	mo_desc_init(&job_desc, &before);
-	for (size_t i = 0; i < j->n_checkpoints; i++)
-		mo_desc_copy(&checkpoint_desc, MO_ADD(&before, checkpoints, &checkpoint_desc), &j->checkpoints[i]);
-	record_init(&r, REC_SCAN);
-	r.job = scan->job;
-	r.attempt = scan->attempt;
-	r.scan = mo_desc_dup(&scan_result_desc, scan);
-	turn_emit(t, &r);
-	scan_events(t, scan->job, before.checkpoints, before.n_checkpoints);
-	mo_desc_done(&job_desc, &before);
+	record_scan(t, j, scan);
 }
