@@ -191,8 +191,7 @@ static void versions(void **unused) {
 	assert_true(health_untold(h));
 }
 
-static struct health *reborn(const struct health_check *c, const struct health_memory *m, const char *boot) {
-	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, 1 }, boot, &every, 1);
+static void one_gpu(struct health *h, int64_t now) {
 	static char bdf[] = GPU0;
 	struct gpu_slot gpu;
 	struct nodeinfo info;
@@ -203,8 +202,14 @@ static struct health *reborn(const struct health_check *c, const struct health_m
 	gpu.bdf = bdf;
 	info.gpus = &gpu;
 	info.n_gpus = 1;
+	health_devices(h, &info, 0, now);
+}
+
+static struct health *reborn(const struct health_check *c, const struct health_memory *m, const char *boot) {
+	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, 1 }, boot, &every, 1);
+
 	health_load(h, m);
-	health_devices(h, &info, 0, START);
+	one_gpu(h, START);
 	return h;
 }
 
@@ -280,20 +285,11 @@ static void what_was_before_the_first_look(void **unused) {
 }
 
 static struct health *restarted(const struct health_check *c, size_t n, const struct health_memory *m, const char *boot, int64_t now) {
-	static char bdf[] = GPU0;
 	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, n }, boot, &every, 1);
-	struct gpu_slot gpu;
-	struct nodeinfo info;
 
-	mo_desc_init(&nodeinfo_desc, &info);
-	mo_desc_init(&gpu_slot_desc, &gpu);
-	gpu.index = 0;
-	gpu.bdf = bdf;
-	info.gpus = &gpu;
-	info.n_gpus = 1;
 	health_load(h, m);
 	health_restore(h, m, now);
-	health_devices(h, &info, 0, now);
+	one_gpu(h, now);
 	return h;
 }
 
