@@ -98,10 +98,34 @@ static void take_rate(struct health *h, const struct object *o, const struct hea
 	take(h, k, value, now);
 }
 
+/* What a check that `rises` measures; MO_NONE_F: it cannot say. */
+static double risen(const struct health_check *c, const struct probe *p) {
+	double value = reading_value(p, c->reading), of = c->of ? reading_value(p, c->of) : 0;
+
+	if (value == MO_NONE_F || of == MO_NONE_F)
+		return MO_NONE_F;
+	return c->measure == MEASURE_LESS_OF ? of - value : value;
+}
+
+/* Only rises add up: what gets better and then worse again is worse than it was, and what gets better is nothing that a person has not seen. */
+static void take_rise(struct health *h, const struct object *o, const struct health_check *c, const struct probe *p, int64_t now) {
+	double x = risen(c, p);
+	struct health_counter *k = x == MO_NONE_F || (x <= 0 && !find(h, o, c->id)) ? NULL : find_or_add(h, o, c->id);
+
+	if (!k)
+		return;
+	h->unsaved |= x != k->last;
+	k->total = k->last == MO_NONE_F ? x : k->total + MO_MAX(x - MO_MAX(k->last, 0), 0);
+	k->last = x;
+	k->seen = now;
+}
+
 void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now) {
 	for (size_t i = 0; i < o->n_verdicts; i++) {
 		const struct health_check *c = o->verdicts[i].check;
 		bool rate = c->measure == MEASURE_PER_HOUR, boot = c->measure == MEASURE_SINCE_BOOT && o->area != PROBE_KLOG;
+		if (c->rises && health_applies(h, c))
+			take_rise(h, o, c, p, now);
 		double value = c->reading && (rate || boot) && health_applies(h, c) ? value_of(h, o, c, p) : MO_NONE_F;
 		if (value == MO_NONE_F)
 			continue;

@@ -86,6 +86,14 @@ static void absent(struct finding *f, const struct health_check *c, const struct
 
 /* ---- value */
 
+static int64_t whole(double x) { return x >= 0 && x < 9e18 ? (int64_t)x : MO_NONE; }
+
+static void count_rises(const struct health *h, const struct object *o, const struct health_check *c, struct finding *f) {
+	const struct health_counter *k = c->rises ? health_counter_find(h, o, c->id) : NULL;
+
+	f->count = k ? whole(k->total) : MO_NONE;
+}
+
 static void look_value(const struct health_check *c, const struct probe *p, struct finding *f) {
 	size_t star = strcspn(c->reading, "*");
 	const struct reading *worst = NULL;
@@ -112,8 +120,6 @@ static void look_value(const struct health_check *c, const struct probe *p, stru
 }
 
 /* ---- counters */
-
-static int64_t whole(double x) { return x >= 0 && x < 9e18 ? (int64_t)x : MO_NONE; }
 
 static void lines_of(const struct health *h, const struct object *o, const struct health_check *c, struct finding *f) {
 	const struct health_counter *k = health_counter_find(h, o, c->reading);
@@ -297,11 +303,17 @@ void rule_look(const struct health *h, const struct object *o, struct verdict *v
 		return;
 	}
 	switch (c->measure) {
-	case MEASURE_VALUE: look_value(c, p, f); break;
+	case MEASURE_VALUE:
+		count_rises(h, o, c, f);
+		look_value(c, p, f);
+		break;
 	case MEASURE_SINCE_BOOT: look_since_boot(h, o, c, p, f); break;
 	case MEASURE_PER_HOUR: look_per_hour(h, o, c, p, f); break;
 	case MEASURE_SHARE: look_share(v, p, f); break;
-	case MEASURE_LESS_OF: case MEASURE_RATIO_OF: look_pair(c, p, f); break;
+	case MEASURE_LESS_OF: case MEASURE_RATIO_OF:
+		count_rises(h, o, c, f);
+		look_pair(c, p, f);
+		break;
 	case MEASURE_SAME: look_same(h, o, c, p, f); break;
 	default: look_text_value(c, p, f); break;
 	}

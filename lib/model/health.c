@@ -44,6 +44,7 @@ static const struct mo_field health_check_fields[] = {
 	MO_F(health_check, crit_below, MO_REAL),
 	MO_F_LIST(health_check, expect, MO_STRS),
 	MO_F_ENUM(health_check, otherwise, check_state_names),
+	MO_F(health_check, rises, MO_BOOL),
 	MO_F_ENUM(health_check, history, check_state_names),
 	MO_F_ENUM(health_check, absent, check_state_names),
 	MO_F(health_check, window_us, MO_INT),

@@ -59,6 +59,7 @@ struct health_check {
 	double warn_above, crit_above, warn_below, crit_below;   /* unknown = no such limit; above and below exclude the limit itself */
 	char **expect; size_t n_expect;                          /* MEASURE_TEXT: anything else is `otherwise` */
 	int otherwise;           /* enum check_state of a text that is not expected, or of a difference (MEASURE_SAME) */
+	bool rises;              /* MEASURE_VALUE, MEASURE_LESS_OF: one more of what is counted (page, GPU, lane) is another finding: `count` of the result */
 	int history;             /* MEASURE_SINCE_BOOT: worst enum check_state of what the counter showed at the first look in this boot: ok, warn or crit */
 	int absent;              /* enum check_state when the reading is missing: ok (does not apply here) or unknown */
 	int64_t window_us;       /* MEASURE_PER_HOUR; a program with WHEN_PERIODIC: how often */
@@ -113,12 +114,12 @@ struct health_moment { int64_t at; double value; };    /* CLOCK_BOOTTIME */
 struct health_counter {
 	int area;                /* enum probe_area */
 	char *object, *identity;
-	char *reading;           /* MEASURE_PER_HOUR: id of the check instead, because each has its own window */
+	char *reading;           /* MEASURE_PER_HOUR and a check that `rises`: id of the check instead, because each has its own window or measure */
 	double base;             /* value at the first look in this boot; 0 from when it was found to have begun anew */
 	int64_t seen; double last;         /* newest look, and its value */
 	int64_t restarts;        /* times that it went backwards; MO_NONE = none */
 	struct health_moment *moments; size_t n_moments;   /* MEASURE_PER_HOUR: where it stood, oldest first, over the window; between two it grew evenly */
-	double total;            /* area klog, whose readings are counts since the last look: their sum */
+	double total;            /* area klog, whose readings are counts since the last look: their sum. A check that `rises`, by its id: all rises, what it began with included */
 	char **lines; size_t n_lines;      /* area klog: evidence */
 };
 struct health_memory {

@@ -86,6 +86,7 @@ static const struct key check_keys[] = {
 	LIMIT(warn_above), LIMIT(crit_above), LIMIT(warn_below), LIMIT(crit_below),
 	LIST(expect),
 	F(otherwise, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_WARN),
+	F(rises, KEY_BOOL, .has_def = true),
 	F(history, KEY_ENUM, .words = words_history, .has_def = true, .def = CHECK_OK),
 	F(absent, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_OK),
 	{ .path = "window", .type = KEY_DURATION, .offset = offsetof(struct health_check, window_us), .min = WINDOW_MIN_US, .has_def = true, .def = HOUR_US },
@@ -127,6 +128,8 @@ static void check_reading(const struct health_check *c, const struct ynode *v, s
 		errors_at(errors, v, NULL, "%s: a reading that ends with .* can only be measured as value", c->id);
 	if (c->history != CHECK_OK && c->measure != MEASURE_SINCE_BOOT)
 		errors_at(errors, v, NULL, "%s: history belongs to measure since_boot", c->id);
+	if (c->rises && ((c->measure != MEASURE_VALUE && c->measure != MEASURE_LESS_OF) || many || c->warn_below != MO_NONE_F || c->crit_below != MO_NONE_F))
+		errors_at(errors, v, NULL, "%s: rises belongs to measure value or less_of of one reading, with limits above", c->id);
 	if (c->n_expect && c->measure != MEASURE_TEXT)
 		errors_at(errors, v, NULL, "%s: expect belongs to measure text", c->id);
 	if ((c->measure == MEASURE_TEXT || c->measure == MEASURE_SAME) && c->otherwise == CHECK_OK)

@@ -5,6 +5,7 @@
 #include "agent/core/gpu_metrics.h"
 #include "agent/core/health.h"
 #include "agent/core/reading.h"
+#include "daemon/core/health.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/health_file.h"
 
@@ -211,6 +212,89 @@ static void counters_begin_at_the_first_look(void **state) {
 	assert_int_equal(found, ELEMENTSOF(told));
 }
 
+/* ---- after an undrain */
+
+/* An operator gave the node back while the check found `then`: would what it finds now cordon it? */
+static bool cordons_again(const struct check_result *then, struct node_health *now) {
+	struct node n;
+	bool again;
+
+	mo_desc_init(&node_desc, &n);
+	_cleanup_(mo_freep) char *name = finding_name(then);
+	mo_strs_add(&n.waived, &n.n_waived, name);
+	mo_ints_add(&n.waived_counts, &n.n_waived_counts, then->count);
+	n.health = now;
+	again = health_cordon_reason(&n) != NULL;
+	n.health = NULL;
+	mo_desc_done(&node_desc, &n);
+	return again;
+}
+
+/* So that the check measures x; of the log, and what is missing, in its own way. */
+static void look_at(struct bed *b, double x) {
+	if (b->check.measure == MEASURE_LESS_OF)
+		look(b, 0, 1000 - x, 1000, NULL);
+	else
+		look(b, 0, x, 1000, NULL);
+	b->now += MINUTE;
+}
+
+/* CRIT, an undrain, the same again; then one more, one less, and again one more. */
+static void rise(const struct health_check *c, bool counts) {
+	const double worst = c->crit_above + 1, log = c->area == PROBE_KLOG;
+	struct check_result then;
+	struct bed b;
+
+	bed_open(&b, c);
+	mo_desc_init(&check_result_desc, &then);
+	look_at(&b, 0);
+	look_at(&b, worst);
+	if (state_of(&b) != CHECK_CRIT)
+		fail_msg("%s: %g is not CRIT", c->id, worst);
+	mo_desc_copy(&check_result_desc, &then, &health_results(b.h)->results[0]);
+	look_at(&b, log ? 0 : worst);
+	if (cordons_again(&then, (struct node_health *)health_results(b.h)))
+		fail_msg("%s cordons again although nothing happened", c->id);
+	look_at(&b, log ? 1 : worst + 1);
+	if (cordons_again(&then, (struct node_health *)health_results(b.h)) != counts)
+		fail_msg("%s %s after one more", c->id, counts ? "does not cordon again" : "cordons again");
+	if (c->rises) {                                        /* fewer: better than what the operator saw; then as bad, which is worse than it was */
+		mo_desc_copy(&check_result_desc, &then, &health_results(b.h)->results[0]);
+		look_at(&b, worst);
+		assert_false(cordons_again(&then, (struct node_health *)health_results(b.h)));
+		look_at(&b, worst + 1);
+		assert_true(cordons_again(&then, (struct node_health *)health_results(b.h)));
+	}
+	mo_desc_done(&check_result_desc, &then);
+	bed_close(&b);
+}
+
+/* Every check that cordons for a number says what one more means. Those that do not count are measured anew at each look, and are what they are. */
+static void one_more_after_an_undrain(void **state) {
+	static const char *const measured_anew[] = {
+		"gpu.hot", "gpu.throttle_prochot", "gpu.throttle_socket", "gpu.throttle_vr", "gpu.throttle_hbm", "gpu.vram_held", "nic.gid", "host.driver", "host.mem", "host.mem_total", "host.memlock",
+		"host.shm", "host.disk", "host.disk_readonly",
+	};
+	size_t anew = 0, counted = 0;
+
+	for (size_t i = 0; i < all.n_checks; i++) {
+		const struct health_check *c = &all.checks[i];
+		size_t k = 0;
+		if (c->action != ACTION_CORDON || c->n_argv || c->measure == MEASURE_SAME || c->measure == MEASURE_TEXT)
+			continue;
+		while (k < ELEMENTSOF(measured_anew) && !mo_streq(measured_anew[k], c->id))
+			k++;
+		anew += k < ELEMENTSOF(measured_anew);
+		counted += k == ELEMENTSOF(measured_anew);
+		if (c->crit_above != MO_NONE_F && c->measure != MEASURE_SHARE)
+			rise(c, k == ELEMENTSOF(measured_anew));
+		else
+			assert_true(k < ELEMENTSOF(measured_anew));
+	}
+	assert_int_equal(anew, ELEMENTSOF(measured_anew));
+	assert_in_range(counted, 25, 60);
+}
+
 static void each_text(void **state) {
 	for (size_t i = 0; i < all.n_checks; i++) {
 		const struct health_check *c = &all.checks[i];
@@ -344,7 +428,7 @@ static void a_loaded_gpu_at_its_power_limit_is_normal(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_limit), cmocka_unit_test(counters_begin_at_the_first_look), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
+		cmocka_unit_test(each_limit), cmocka_unit_test(counters_begin_at_the_first_look), cmocka_unit_test(one_more_after_an_undrain), cmocka_unit_test(each_text), cmocka_unit_test(each_same), cmocka_unit_test(absent_readings_are_fine), cmocka_unit_test(about_forty_and_the_kernel_log),
 		cmocka_unit_test(a_loaded_gpu_at_its_power_limit_is_normal),
 	};
 	return cmocka_run_group_tests(tests, load, unload);
