@@ -1,0 +1,274 @@
+/* What of a node's health is kept over restarts of the agent: counters, findings, how far the kernel's log was judged. */
+#include "tests/unit/acore/health_bed.h"
+
+static char nak[] = "pcie_nak", pending[] = "bad_pages_pending", rule[] = "hang";
+
+static void one_gpu(struct health *h, int64_t now) {
+	static char bdf[] = GPU0;
+	struct gpu_slot gpu;
+	struct nodeinfo info;
+
+	mo_desc_init(&nodeinfo_desc, &info);
+	mo_desc_init(&gpu_slot_desc, &gpu);
+	gpu.index = 0;
+	gpu.bdf = bdf;
+	info.gpus = &gpu;
+	info.n_gpus = 1;
+	health_devices(h, &info, 0, now);
+}
+
+static struct health *reborn(const struct health_check *c, const struct health_memory *m, const char *boot) {
+	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, 1 }, boot, &bed_every, 1);
+
+	health_load(h, m);
+	one_gpu(h, START);
+	return h;
+}
+
+static struct health *restarted(const struct health_check *c, size_t n, const struct health_memory *m, const char *boot, int64_t now) {
+	struct health *h = health_new(&(struct health_checks){ (struct health_check *)c, n }, boot, &bed_every, 1);
+
+	health_load(h, m);
+	health_restore(h, m, now);
+	one_gpu(h, now);
+	return h;
+}
+
+static void baselines(void **unused) {
+	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
+	c.measure = MEASURE_SINCE_BOOT;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *same = NULL, *other = NULL;
+	struct health_memory m;
+
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5000, NULL, START);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5100, NULL, START + 1);
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
+	mo_desc_init(&health_memory_desc, &m);
+	assert_true(health_unsaved(h));
+	health_save(h, &m);
+	assert_false(health_unsaved(h));
+	assert_int_equal(m.n_counters, 1);
+	same = reborn(&c, &m, "boot");
+	bed_probe(same, PROBE_GPU, GPU0, "a", "pcie_nak", 5101, NULL, START + 2);
+	assert_int_equal(bed_state(same, "gpu.nak", GPU0), CHECK_CRIT);            /* growth since before the agent's restart */
+	assert_true(health_results(same)->version > m.version);
+	other = reborn(&c, &m, "another boot");
+	bed_probe(other, PROBE_GPU, GPU0, "a", "pcie_nak", 5101, NULL, START + 2);
+	assert_int_equal(bed_state(other, "gpu.nak", GPU0), CHECK_OK);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 3, NULL, START + 3);        /* went backwards: a reset, after which it counted 3 */
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 100, NULL, START + 4);
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 101, NULL, START + 5);
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	assert_string_equal(bed_result(h, "gpu.nak", GPU0)->text, "it is bad: pcie_nak grew by 101 in this boot, above 100; it began anew at 0, 1 time");
+	assert_int_equal(bed_result(h, "gpu.nak", GPU0)->count, 101);
+	int64_t version = health_results(h)->version;
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 101, NULL, START + 5);
+	assert_int_equal(health_results(h)->version, version);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 102, NULL, START + 5);      /* news at once: a person may have decided on 101 */
+	assert_int_equal(bed_result(h, "gpu.nak", GPU0)->count, 102);
+	assert_true(health_results(h)->version > version);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "another", 1, NULL, START + 5);         /* the counter says nothing: that is not good news */
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	assert_int_equal(bed_result(h, "gpu.nak", GPU0)->count, 102);
+	bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", 90000, NULL, START + 6);   /* its name could not be read: the same one */
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	bed_probe(h, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 7);    /* another GPU in its place */
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
+	_cleanup_(health_freep) struct health *swapped = reborn(&c, &m, "boot");
+	bed_probe(swapped, PROBE_GPU, GPU0, "b", "pcie_nak", 90000, NULL, START + 8);      /* it was changed while no agent ran */
+	assert_int_equal(bed_state(swapped, "gpu.nak", GPU0), CHECK_OK);
+	bed_probe(swapped, PROBE_GPU, GPU0, "b", "pcie_nak", 90101, NULL, START + 9);
+	assert_int_equal(bed_state(swapped, "gpu.nak", GPU0), CHECK_CRIT);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+/* What a person decided on before the restart is no news after it, and what became worse meanwhile is. */
+static void rises_survive_restarts(void **unused) {
+	struct health_check c = bed_check(0, "gpu.pages", PROBE_GPU, WHEN_PERIODIC, pending, 0);
+	c.rises = true;
+	struct health *h = bed_make(&c, 1, 1);
+	const struct { double pages; int64_t count; } looks[] = { { 3, 3 }, { 3, 3 }, { 1, 3 }, { 2, 4 }, { 5, 7 }, { 5, 7 } };
+	struct health_memory m;
+
+	bed_probe(h, PROBE_GPU, GPU0, "a", "bad_pages_pending", 0, NULL, START);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	assert_int_equal(m.n_counters, 0);                                     /* of what is fine nothing is kept */
+	mo_desc_done(&health_memory_desc, &m);
+	for (size_t i = 0; i < ELEMENTSOF(looks); i++) {
+		bed_probe(h, PROBE_GPU, GPU0, "a", "bad_pages_pending", looks[i].pages, NULL, START + (int64_t)i * MINUTE);
+		assert_int_equal(bed_result(h, "gpu.pages", GPU0)->count, looks[i].count);
+		mo_desc_init(&health_memory_desc, &m);
+		health_save(h, &m);
+		health_free(h);
+		h = reborn(&c, &m, "boot");
+		mo_desc_done(&health_memory_desc, &m);
+	}
+	bed_probe(h, PROBE_GPU, GPU0, "b", "bad_pages_pending", 1, NULL, START + 10 * MINUTE);        /* another GPU in its place */
+	assert_int_equal(bed_result(h, "gpu.pages", GPU0)->count, 1);
+	health_free(h);
+}
+
+static void what_was_before_the_first_look(void **unused) {
+	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
+	c.measure = MEASURE_SINCE_BOOT;
+	c.history = CHECK_WARN;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *again = NULL;
+	struct health_memory m;
+
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 300, NULL, START);
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_WARN);
+	assert_string_equal(bed_result(h, "gpu.nak", GPU0)->text, "it is bad: pcie_nak stood at 300 when it was first looked at in this boot, above 100; it grew by 0 since");
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	again = reborn(&c, &m, "boot");
+	bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 301, NULL, START + 1);
+	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_WARN);           /* still history, not a finding of its own */
+	bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 401, NULL, START + 2);
+	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_CRIT);
+	bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 0, NULL, START + 3);    /* reading cleared it */
+	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_OK);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+/* Not a restart of the agent makes a node that was looked at one that was not, and not for a moment a finding look gone. */
+static void preflight_is_made_once_a_boot(void **unused) {
+	static char width[] = "pcie_width", ue[] = "ras_ue";
+	struct health_check c[2] = { bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PREFLIGHT | WHEN_PERIODIC, ue, 0), bed_check(1, "gpu.width", PROBE_GPU, WHEN_PREFLIGHT, width, 100) };
+	struct health_memory m;
+	c[0].consecutive = 2;
+	_cleanup_(health_freep) struct health *h = restarted(c, 1, &(struct health_memory){ .version = MO_NONE }, "boot", START), *same = NULL, *boot = NULL, *late = NULL, *more = NULL;
+
+	assert_false(health_results(h)->preflight_done);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START + 1);
+	bed_probe(h, PROBE_HOST, "host", NULL, "x", 1, NULL, START + 1);
+	bed_probe(h, PROBE_KLOG, "host", NULL, "x", 1, NULL, START + 1);
+	bed_probe(h, PROBE_STACK, "host", NULL, "x", 1, NULL, START + 1);
+	assert_true(health_results(h)->preflight_done);
+	assert_int_equal(bed_state(h, "gpu.ue", GPU0), CHECK_CRIT);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	health_keep(h, &m);
+	same = restarted(c, 1, &m, "boot", START + MINUTE);
+	assert_true(health_results(same)->preflight_done);
+	assert_int_equal(bed_state(same, "gpu.ue", GPU0), CHECK_CRIT);
+	assert_string_equal(bed_result(same, "gpu.ue", GPU0)->text, bed_result(h, "gpu.ue", GPU0)->text);
+	assert_int_equal(bed_result(same, "gpu.ue", GPU0)->since, bed_result(h, "gpu.ue", GPU0)->since);
+	bed_probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 2, NULL, START + MINUTE);
+	assert_true(health_results(same)->preflight_done);                     /* it counts already: no second look is waited for */
+	assert_int_equal(bed_state(same, "gpu.ue", GPU0), CHECK_CRIT);
+	bed_probe(same, PROBE_GPU, GPU0, "a", "ras_ue", 0, NULL, START + 2 * MINUTE);
+	assert_int_equal(bed_state(same, "gpu.ue", GPU0), CHECK_OK);               /* the next look judges */
+	boot = restarted(c, 1, &m, "another boot", START + MINUTE);
+	assert_false(health_results(boot)->preflight_done);
+	assert_int_equal(bed_state(boot, "gpu.ue", GPU0), CHECK_OK);
+	late = restarted(c, 1, &m, "boot", START + 16 * MINUTE);
+	assert_false(health_results(late)->preflight_done);
+	more = restarted(c, 2, &m, "boot", START + MINUTE);                    /* a check that is new */
+	assert_false(health_results(more)->preflight_done);
+	assert_int_equal(bed_state(more, "gpu.ue", GPU0), CHECK_CRIT);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+/* The store is a file of one host: what is in it stays small, however long it runs and whatever comes and goes. */
+static void baselines_are_bounded(void **unused) {
+	struct health_check c = bed_check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 1e18);
+	c.measure = MEASURE_PER_HOUR;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+	struct health_memory m;
+	int64_t now = START;
+
+	for (int i = 0; i < 3000; i++, now += (i % 7 + 1) * 11 * SECOND)
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", i / 3, NULL, now);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	assert_int_equal(m.n_counters, 1);
+	assert_in_range(m.counters[0].n_moments, 10, 70);
+	for (int i = 0; i < MO_COUNTERS_MAX; i++) {                            /* of GPUs that are gone */
+		struct health_counter *k = MO_ADD(&m, counters, &health_counter_desc);
+		k->area = PROBE_GPU;
+		k->object = mo_printf("gone %d", i);
+		mo_str_set(&k->reading, "gpu.rate");
+	}
+	_cleanup_(health_freep) struct health *again = reborn(&c, &m, "boot");
+	mo_desc_done(&health_memory_desc, &m);
+	bed_probe(again, PROBE_GPU, GPU0, "b", "pcie_nak", 1, NULL, now);
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(again, &m);
+	assert_in_range(m.n_counters, 1, MO_COUNTERS_MAX);
+	assert_string_equal(m.counters[m.n_counters - 1].object, GPU0);
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+static void rates_survive_restarts(void **unused) {
+	struct health_check c = bed_check(0, "gpu.rate", PROBE_GPU, WHEN_PERIODIC, nak, 2);
+	c.measure = MEASURE_PER_HOUR;
+	struct health *h = bed_make(&c, 1, 1);
+	struct health_memory m;
+	int64_t now = START;
+
+	/* a flap each 20 minutes, and the agent starts anew after each look */
+	for (int i = 0; i < 12; i++, now += 10 * MINUTE) {
+		assert_int_equal(bed_state(h, "gpu.rate", GPU0), i > 6 ? CHECK_CRIT : CHECK_OK);
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 7 + i / 2, NULL, now);
+		mo_desc_init(&health_memory_desc, &m);
+		assert_true(health_unsaved(h));
+		health_save(h, &m);
+		health_free(h);
+		h = reborn(&c, &m, "boot");
+		mo_desc_done(&health_memory_desc, &m);
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 7 + i / 2, NULL, now + SECOND);
+	}
+	/* four hours without an agent: what came meanwhile is spread over them */
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 7, NULL, now + 240 * MINUTE);
+	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
+	/* three at once are three, however long it stood still before */
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 7, NULL, now + 600 * MINUTE);
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 12 + 10, NULL, now + 601 * MINUTE);
+	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_CRIT);
+	health_free(h);
+}
+
+static void the_log_adds_up_over_looks_and_restarts(void **unused) {
+	struct health_check c = bed_check(0, "klog.hang", PROBE_KLOG, WHEN_PERIODIC, rule, 0);
+	c.measure = MEASURE_SINCE_BOOT;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *again = NULL;
+	struct health_memory m;
+	struct probe p;
+
+	mo_desc_init(&probe_desc, &p);
+	p.area = PROBE_KLOG;
+	p.object = mo_strdup("host");
+	reading_add(&p, "last_seq", 77);
+	reading_add(&p, "hang", 1);
+	reading_add_text(&p, "line.hang.1", "ring sdma timeout");
+	health_probe(h, &p, START);
+	mo_desc_done(&probe_desc, &p);
+	bed_probe(h, PROBE_KLOG, "host", NULL, "hang", 0, NULL, START + MINUTE);
+	assert_int_equal(bed_state(h, "klog.hang", "host"), CHECK_CRIT);           /* it is not over because no more lines come */
+	assert_string_equal(bed_result(h, "klog.hang", "host")->evidence[0], "ring sdma timeout");
+	mo_desc_init(&health_memory_desc, &m);
+	health_save(h, &m);
+	assert_int_equal(m.klog_seq, 77);
+	again = reborn(&c, &m, "boot");
+	struct health_look l;
+	bool asked = false;
+	while (health_due(again, START, &l)) {
+		asked |= l.area == PROBE_KLOG && l.since == 77;
+		bed_probe(again, l.area, l.object, NULL, l.area == PROBE_KLOG ? "hang" : NULL, 0, NULL, START);
+	}
+	assert_true(asked);
+	assert_int_equal(bed_state(again, "klog.hang", "host"), CHECK_CRIT);
+	assert_string_equal(bed_result(again, "klog.hang", "host")->evidence[0], "ring sdma timeout");
+	mo_desc_done(&health_memory_desc, &m);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(preflight_is_made_once_a_boot), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rises_survive_restarts),
+		cmocka_unit_test(rates_survive_restarts), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
