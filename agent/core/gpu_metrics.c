@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/core/ranges.h"
 #include "agent/core/reading.h"
 
+#define SOURCE "gpu_metrics"
+#define LINK_STATUS_MAX 2
 #define HEADER_BYTES 4
 #define ATTRIBUTES_AT 8                        /* version 1.9: u32 count at 4, then the first attribute */
 
@@ -171,6 +174,42 @@ static int64_t sum_of(int64_t a, int64_t b) {
 	return a > INT64_MAX - b ? MO_NONE : a + b;
 }
 
+static void add(struct probe *p, const char *key, double value) {
+	const struct reading_range *r = value == MO_NONE_F ? NULL : reading_impossible(key, value);
+	_cleanup_(mo_freep) char *text = r ? reading_impossible_text(r, value) : NULL;
+
+	if (text)
+		probe_problem(p, SOURCE ": %s", text);
+	else
+		reading_add(p, key, value);
+}
+
+static void add_int(struct probe *p, const char *key, int64_t value) { add(p, key, value == MO_NONE ? MO_NONE_F : (double)value); }
+
+/* Of the XCDs; one whose clock is nonsense makes the mean unknown. */
+static void add_clock(struct probe *p, const struct gpu_metrics *m) {
+	static const char key[] = "gfx_clock_mhz";
+
+	for (size_t k = 0; k < GPU_METRICS_ELEMENTS; k++)
+		if (m->value[GM_GFXCLK_MHZ][k] != MO_NONE && reading_impossible(key, (double)m->value[GM_GFXCLK_MHZ][k])) {
+			add_int(p, key, m->value[GM_GFXCLK_MHZ][k]);
+			return;
+		}
+	add_int(p, key, gpu_metrics_mean(m, GM_GFXCLK_MHZ));
+}
+
+/* 0 down, 1 up, 2 not in use. */
+static void add_links(struct probe *p, const struct gpu_metrics *m) {
+	for (size_t k = 0; k < GPU_METRICS_ELEMENTS; k++) {
+		int64_t status = m->value[GM_XGMI_LINK_STATUS][k];
+		if (status != MO_NONE && (status < 0 || status > LINK_STATUS_MAX)) {
+			probe_problem(p, SOURCE ": the status of XGMI link %zu is %lld, which is none (0 to %d)", k, (long long)status, LINK_STATUS_MAX);
+			return;
+		}
+	}
+	reading_add_int(p, "xgmi_links_up", gpu_metrics_count(m, GM_XGMI_LINK_STATUS, 1));
+}
+
 void gpu_metrics_readings(const struct gpu_metrics *m, struct probe *p) {
 	static const struct { const char *key; enum gpu_metric metric; } same[] = {
 		{ "temp_junction_c", GM_TEMP_HOTSPOT_C }, { "temp_mem_c", GM_TEMP_MEM_C }, { "temp_vrsoc_c", GM_TEMP_VRSOC_C }, { "power_w", GM_SOCKET_POWER_W },
@@ -179,10 +218,11 @@ void gpu_metrics_readings(const struct gpu_metrics *m, struct probe *p) {
 		{ "hbm_thm_residency", GM_HBM_THM }, { "pcie_l0_recovery", GM_PCIE_L0_RECOVERY }, { "pcie_replay", GM_PCIE_REPLAY },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(same); i++)
-		reading_add_int(p, same[i].key, m->value[same[i].metric][0]);
-	reading_add_int(p, "pcie_nak", sum_of(m->value[GM_PCIE_NAK_SENT][0], m->value[GM_PCIE_NAK_RECEIVED][0]));
-	reading_add_int(p, "gfx_clock_mhz", gpu_metrics_mean(m, GM_GFXCLK_MHZ));
-	reading_add_int(p, "xgmi_links_up", gpu_metrics_count(m, GM_XGMI_LINK_STATUS, 1));
+		add_int(p, same[i].key, m->value[same[i].metric][0]);
+	add_int(p, "pcie_nak", sum_of(m->value[GM_PCIE_NAK_SENT][0], m->value[GM_PCIE_NAK_RECEIVED][0]));
+	add_clock(p, m);
+	add_links(p, m);
+	reading_contradictions(p, SOURCE);
 	reading_add(p, "energy_j", m->value[GM_ENERGY][0] == MO_NONE ? MO_NONE_F : (double)m->value[GM_ENERGY][0] * 15.259e-6);
 	if (m->format == MO_NONE)
 		return;

@@ -35,5 +35,5 @@ struct gpu_metrics {
 int gpu_metrics_decode(const void *data, size_t n, struct gpu_metrics *ret, struct mo_error *err);
 int64_t gpu_metrics_mean(const struct gpu_metrics *m, enum gpu_metric metric);     /* of the elements that are given; MO_NONE when none is */
 int64_t gpu_metrics_count(const struct gpu_metrics *m, enum gpu_metric metric, int64_t value);   /* elements with this value; MO_NONE when none is given */
-/* Appends what the metrics give under the keys of docs/health.md (area gpu). */
+/* Appends what the metrics give under the keys of docs/health.md (area gpu); what no GPU can have (ranges.h) becomes a problem of the probe instead. */
 void gpu_metrics_readings(const struct gpu_metrics *m, struct probe *p);

@@ -4,6 +4,7 @@
 #include "agent/core/health_state.h"
 #include "agent/core/reading.h"
 
+#define THROTTLE_MOST 1.1              /* share of the time; more is nonsense */
 #define HOST_NOW_US 5000000LL          /* a GPU that cannot be read makes the host due, not oftener than this */
 
 static void look_ended(const struct health *h, struct object *o, int64_t now) {
@@ -35,7 +36,7 @@ static void take_sensors(struct object *o, const struct probe *p) {
 		double value = reading_value(p, throttle[i]), base = o->throttle_base[i];
 		d[i] = value != MO_NONE_F && base != MO_NONE_F && value >= base ? value - base : MO_NONE_F;
 		o->throttle_base[i] = value;
-		if (i && d[0] > 0 && d[i] != MO_NONE_F)
+		if (i && d[0] > 0 && d[i] != MO_NONE_F && d[i] <= d[0] * THROTTLE_MOST)
 			most = MO_MAX(most, 100 * d[i] / d[0]);
 	}
 	s->temp_c = reading_value(p, "temp_junction_c");

@@ -63,7 +63,22 @@ static void take_moment(struct health_counter *k, double value, int64_t window, 
 		mo_vec_remove(&health_moment_desc, k->moments, &k->n_moments, 0);
 }
 
-static void take(struct health *h, struct health_counter *k, double value, int64_t now) {
+/* Counters of gpu_metrics, which a reset GPU may write half: one look that is below the one before says nothing. Others are taken at once: they may be cleared by being read. */
+static bool may_slip(const struct health_check *c) {
+	static const char *const keys[] = { "pcie_replay", "pcie_nak", "pcie_l0_recovery" };
+
+	for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+		if (mo_streq(keys[i], c->reading))
+			return true;
+	return false;
+}
+
+static void take(struct health *h, struct health_counter *k, const struct health_check *c, double value, int64_t now) {
+	bool slipped = k->last != MO_NONE_F && value < k->last && may_slip(c) && !k->fell;
+
+	k->fell = slipped;
+	if (slipped)
+		return;
 	if (k->base == MO_NONE_F) {
 		k->base = value;
 		h->unsaved = true;
@@ -95,7 +110,7 @@ static void take_rate(struct health *h, const struct object *o, const struct hea
 	if (!k->n_moments && h->klog_known && more > 0)                 /* the log was judged before: what this look counted is new */
 		add_moment(k, now, value - more);
 	take_moment(k, value, c->window_us, now);
-	take(h, k, value, now);
+	take(h, k, c, value, now);
 }
 
 /* What a check that `rises` measures; MO_NONE_F: it cannot say. */
@@ -131,7 +146,7 @@ void health_counters_take(struct health *h, const struct object *o, const struct
 			continue;
 		struct health_counter *k = boot ? find_or_add(h, o, c->reading) : NULL;
 		if (k)
-			take(h, k, value, now);
+			take(h, k, c, value, now);
 		if (rate)
 			take_rate(h, o, c, p, value, now);
 	}

@@ -11,6 +11,7 @@
 #define NVIDIA "10de:"
 #define NUMA_FREE "numa_free_bytes."
 #define NUMA_TOTAL "numa_total_bytes."
+#define SHARE_MOST 1.1                         /* the two are not read at quite the same moment */
 #define GROUPS_MAX 16                          /* different values of one reading among equal devices */
 
 void finding_done(struct finding *f) {
@@ -181,7 +182,7 @@ static void look_per_hour(const struct health *h, const struct object *o, const 
 
 /* ---- two readings */
 
-/* Residencies count in steps of another counter. Only growth tells: some firmware says 100 % at idle as an absolute value. */
+/* Residencies count in steps of another counter. Only growth tells: some firmware says 100 % at idle as an absolute value. More than all of the time is nonsense, which nothing follows from. */
 static void look_share(struct verdict *v, const struct probe *p, struct finding *f) {
 	const struct health_check *c = v->check;
 	double value = reading_value(p, c->reading), of = reading_value(p, c->of), d = value - v->last, d_of = of - v->last_of;
@@ -199,6 +200,10 @@ static void look_share(struct verdict *v, const struct probe *p, struct finding 
 		return;
 	}
 	double share = d / d_of;
+	if (share > SHARE_MOST) {
+		found(f, c, CHECK_UNKNOWN, p, mo_printf("%s grew by %.15g while %s grew by %.15g: it cannot be read, a share of the time is at most 1", c->reading, d, c->of, d_of));
+		return;
+	}
 	_cleanup_(mo_freep) char *limit = limit_text(c, c->reading, share, 100, " %");
 	found(f, c, rule_limits(c, share), p, mo_printf("%s was %.3g %% of the time between two looks%s", c->reading, share * 100, limit));
 }

@@ -44,6 +44,12 @@ const struct reading *reading_find(const struct probe *p, const char *key) {
 	return NULL;
 }
 
+void reading_drop(struct probe *p, const char *key) {
+	for (size_t i = p->n_readings; i-- > 0;)
+		if (mo_streq(p->readings[i].key, key))
+			mo_vec_remove(&reading_desc, p->readings, &p->n_readings, i);
+}
+
 double reading_value(const struct probe *p, const char *key) {
 	const struct reading *r = reading_find(p, key);
 	return r ? r->value : MO_NONE_F;

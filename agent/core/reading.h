@@ -9,6 +9,7 @@
 void reading_add(struct probe *p, const char *key, double value);
 void reading_add_int(struct probe *p, const char *key, int64_t value);        /* MO_NONE adds nothing */
 void reading_add_text(struct probe *p, const char *key, const char *text);    /* NULL and "" add nothing */
+void reading_drop(struct probe *p, const char *key);                          /* nothing when it is not there */
 const struct reading *reading_find(const struct probe *p, const char *key);   /* NULL if none */
 double reading_value(const struct probe *p, const char *key);                 /* MO_NONE_F when it is missing or a text */
 const char *reading_text(const struct probe *p, const char *key);             /* NULL when it is missing or a number */

@@ -2,20 +2,17 @@
  * does not give. Files and formats: hardware facts 1.3 and 1.8. */
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/core/gpu_metrics.h"
+#include "agent/core/ranges.h"
 #include "agent/core/reading.h"
 #include "agent/core/sysfs_text.h"
 #include "agent/probe/look.h"
 
 #define BAD_PAGES_BYTES_MAX (1024 * 1024)
 #define SENSORS_MAX 8
-#define CELSIUS_MAX 1000
-#define WATT_MAX 50000
-#define PERCENT_MAX 100
 #define PCI_DEVICES "sys/bus/pci/devices"
 #define PCI_VENDOR_AMD 0x1002
 #define PCI_VENDOR_NVIDIA 0x10de
@@ -69,18 +66,33 @@ static void add_aer(struct look *l, const char *key, const char *path, const cha
 	reading_add_int(l->probe, key, s ? look_key(l, path, s, total) : MO_NONE);
 }
 
+static double scaled(int64_t v, double scale) {
+	return v == MO_NONE ? MO_NONE_F : (double)v * scale;
+}
+
+/* What the file that was read last says, unless no GPU can have that. */
+static void add_possible(struct look *l, const char *key, const char *path, double v) {
+	const struct reading_range *r = v == MO_NONE_F ? NULL : reading_impossible(key, v);
+	_cleanup_(mo_freep) char *text = r ? reading_impossible_text(r, v) : NULL;
+
+	if (text)
+		look_bad(l, path, text);
+	else
+		reading_add(l->probe, key, v);
+}
+
 static void look_pcie(struct look *l) {
 	int64_t width = look_int(l, "current_link_width");
 
 	if (width == LINK_WIDTH_ONES)
 		look_bad(l, "current_link_width", dead);
 	else if (width != 255)
-		reading_add_int(l->probe, "pcie_width", width);
+		add_possible(l, "pcie_width", "current_link_width", scaled(width, 1));
 	int64_t most = look_int(l, "max_link_width");
 	if (most != LINK_WIDTH_ONES && most != 255)
-		reading_add_int(l->probe, "pcie_width_max", most);
-	reading_add(l->probe, "pcie_speed_gts", look_leading(l, "current_link_speed"));
-	reading_add(l->probe, "pcie_speed_max_gts", look_leading(l, "max_link_speed"));
+		add_possible(l, "pcie_width_max", "max_link_width", scaled(most, 1));
+	add_possible(l, "pcie_speed_gts", "current_link_speed", look_leading(l, "current_link_speed"));
+	add_possible(l, "pcie_speed_max_gts", "max_link_speed", look_leading(l, "max_link_speed"));
 	add_aer(l, "aer_correctable", "aer_dev_correctable", "TOTAL_ERR_COR");
 	add_aer(l, "aer_nonfatal", "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL");
 	add_aer(l, "aer_fatal", "aer_dev_fatal", "TOTAL_ERR_FATAL");
@@ -100,24 +112,16 @@ static void look_metrics(struct look *l) {
 	gpu_metrics_readings(&m, l->probe);
 }
 
-static double scaled(int64_t v, double scale) {
-	return v == MO_NONE ? MO_NONE_F : (double)v * scale;
+/* Unless gpu_metrics gave the reading already. */
+static void add_value(struct look *l, const char *key, const char *path, double scale) {
+	if (!reading_find(l->probe, key))
+		add_possible(l, key, path, scaled(look_int(l, path), scale));
 }
 
-/* Unless gpu_metrics gave the reading already. most: no GPU has more; registers that do not answer say 65535. */
-static void add_value(struct look *l, const char *key, const char *path, double scale, double most) {
-	double v = reading_find(l->probe, key) ? MO_NONE_F : scaled(look_int(l, path), scale);
-
-	if (v != MO_NONE_F && v > most)
-		look_bad(l, path, "more than can be");
-	else if (v != MO_NONE_F)
-		reading_add(l->probe, key, v);
-}
-
-static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file, double scale, double most) {
+static void add_sensor(struct look *l, const char *key, const char *hwmon, const char *file, double scale) {
 	_cleanup_(mo_freep) char *path = mo_printf("hwmon/%s/%s", hwmon, file);
 
-	add_value(l, key, path, scale, most);
+	add_value(l, key, path, scale);
 }
 
 static void add_temperatures(struct look *l, const char *hwmon) {
@@ -128,11 +132,11 @@ static void add_temperatures(struct look *l, const char *hwmon) {
 		if (!label && l->problems == problems)
 			break;
 		if (mo_streq(label, "junction")) {
-			add_sensor(l, "temp_junction_c", hwmon, input, 1e-3, CELSIUS_MAX);
-			add_sensor(l, "temp_junction_crit_c", hwmon, crit, 1e-3, CELSIUS_MAX);
+			add_sensor(l, "temp_junction_c", hwmon, input, 1e-3);
+			add_sensor(l, "temp_junction_crit_c", hwmon, crit, 1e-3);
 		} else if (mo_streq(label, "mem")) {
-			add_sensor(l, "temp_mem_c", hwmon, input, 1e-3, CELSIUS_MAX);
-			add_sensor(l, "temp_mem_crit_c", hwmon, crit, 1e-3, CELSIUS_MAX);
+			add_sensor(l, "temp_mem_c", hwmon, input, 1e-3);
+			add_sensor(l, "temp_mem_crit_c", hwmon, crit, 1e-3);
 		}
 	}
 }
@@ -146,10 +150,10 @@ static void look_hwmon(struct look *l) {
 		if (!mo_streq(name, "amdgpu"))
 			continue;
 		add_temperatures(l, names.items[i]);
-		add_sensor(l, "power_w", names.items[i], "power1_average", 1e-6, WATT_MAX);
-		add_sensor(l, "power_w", names.items[i], "power1_input", 1e-6, WATT_MAX);
-		add_sensor(l, "power_cap_w", names.items[i], "power1_cap", 1e-6, WATT_MAX);
-		add_sensor(l, "power_cap_default_w", names.items[i], "power1_cap_default", 1e-6, WATT_MAX);
+		add_sensor(l, "power_w", names.items[i], "power1_average", 1e-6);
+		add_sensor(l, "power_w", names.items[i], "power1_input", 1e-6);
+		add_sensor(l, "power_cap_w", names.items[i], "power1_cap", 1e-6);
+		add_sensor(l, "power_cap_default_w", names.items[i], "power1_cap_default", 1e-6);
 		break;
 	}
 	look_names_done(&names);
@@ -239,10 +243,19 @@ static void add_mode(struct look *l, const char *key, const char *path) {
 		reading_add_text(l->probe, key, mode);
 }
 
+static void look_vram(struct look *l) {
+	int64_t total = look_int(l, "mem_info_vram_total");
+
+	add_possible(l, "vram_total_bytes", "mem_info_vram_total", scaled(total, 1));
+	int64_t used = look_int(l, "mem_info_vram_used");
+	if (used != MO_NONE && total > 0 && used > total)
+		look_bad(l, "mem_info_vram_used", "more than mem_info_vram_total");
+	else
+		reading_add_int(l->probe, "vram_used_bytes", used);
+}
+
 static void look_amd(struct look *l, const char *bdf) {
-	static const struct { const char *key, *path; } numbers[] = {
-		{ "vram_used_bytes", "mem_info_vram_used" }, { "vram_total_bytes", "mem_info_vram_total" }, { "xgmi_error", "xgmi_error" },
-	}, texts[] = {
+	static const struct { const char *key, *path; } texts[] = {
 		{ "vbios", "vbios_version" }, { "xgmi_hive", "xgmi_hive_info/xgmi_hive_id" }, { "performance_level", "power_dpm_force_performance_level" },
 	};
 	const char *s;
@@ -250,20 +263,21 @@ static void look_amd(struct look *l, const char *bdf) {
 	look_identity(l);
 	look_metrics(l);
 	look_hwmon(l);
-	for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
-		look_add_int(l, numbers[i].key, numbers[i].path);
-	add_value(l, "busy_pct", "gpu_busy_percent", 1, PERCENT_MAX);
-	add_value(l, "mem_busy_pct", "mem_busy_percent", 1, PERCENT_MAX);
-	add_value(l, "pcie_replay", "pcie_replay_count", 1, INFINITY);
+	look_vram(l);
+	look_add_int(l, "xgmi_error", "xgmi_error");
+	add_value(l, "busy_pct", "gpu_busy_percent", 1);
+	add_value(l, "mem_busy_pct", "mem_busy_percent", 1);
+	add_value(l, "pcie_replay", "pcie_replay_count", 1);
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		look_add_text(l, texts[i].key, texts[i].path);
 	add_mode(l, "compute_partition", "current_compute_partition");
 	add_mode(l, "memory_partition", "current_memory_partition");
 	if (!reading_find(l->probe, "gfx_clock_mhz") && (s = look_text(l, "pp_dpm_sclk"))) {
-		reading_add_int(l->probe, "gfx_clock_mhz", text_dpm_mhz(s));
+		add_possible(l, "gfx_clock_mhz", "pp_dpm_sclk", scaled(text_dpm_mhz(s), 1));
 		if (!strchr(s, ':'))
 			look_bad(l, "pp_dpm_sclk", "no clocks in it");
 	}
+	reading_contradictions(l->probe, "its sensors");
 	look_ras_counts(l);
 	look_bad_pages(l);
 	look_ras_events(l);
@@ -307,6 +321,7 @@ void probe_sensors(struct look *l, const char *bdf) {
 	look_metrics(l);
 	if (!reading_find(l->probe, "temp_junction_c"))
 		look_hwmon(l);
-	add_value(l, "busy_pct", "gpu_busy_percent", 1, PERCENT_MAX);
-	look_add_int(l, "vram_used_bytes", "mem_info_vram_used");
+	add_value(l, "busy_pct", "gpu_busy_percent", 1);
+	look_vram(l);
+	reading_contradictions(l->probe, "its sensors");
 }

@@ -77,6 +77,7 @@ static const struct mo_field health_counter_fields[] = {
 	MO_F(health_counter, base, MO_REAL, .omit = true),
 	MO_F(health_counter, seen, MO_INT, .omit = true),
 	MO_F(health_counter, last, MO_REAL, .omit = true),
+	MO_F(health_counter, fell, MO_BOOL, .omit = true),
 	MO_F(health_counter, restarts, MO_INT, .omit = true),
 	MO_F_VEC(health_counter, moments, &health_moment_desc, .omit = true, .max = MO_MOMENTS_MAX),
 	MO_F(health_counter, total, MO_REAL, .omit = true),

@@ -117,6 +117,7 @@ struct health_counter {
 	char *reading;           /* MEASURE_PER_HOUR and a check that `rises`: id of the check instead, because each has its own window or measure */
 	double base;             /* value at the first look in this boot; 0 from when it was found to have begun anew */
 	int64_t seen; double last;         /* newest look, and its value */
+	bool fell;               /* at the newest look it was below `last`; counts when the next one says so too (some readings of gpu_metrics) */
 	int64_t restarts;        /* times that it went backwards; MO_NONE = none */
 	struct health_moment *moments; size_t n_moments;   /* MEASURE_PER_HOUR: where it stood, oldest first, over the window; between two it grew evenly */
 	double total;            /* area klog, whose readings are counts since the last look: their sum. A check that `rises`, by its id: all rises, what it began with included */

@@ -56,6 +56,37 @@ def bad_gpu_metrics(m):
 
 
 @on("mi300x")
+def what_no_gpu_can_have(m):
+    """Firmware that says nonsense: named, no value, and no finding may rest on it. Where gpu_metrics says nonsense, the files answer."""
+    whole = m.where("{gpu0}/gpu_metrics")
+    with open(whole, "rb") as f:
+        good = f.read()
+    for at, value, key, words in ((4, 65000, "temp_junction_c", "gpu_metrics: temp_junction_c is 65000 C"), (10, 40000, "power_w", "gpu_metrics: power_w is 40000 W")):
+        m.write("{gpu0}/gpu_metrics", good[:at] + struct.pack("<H", value) + good[at + 2:])
+        got, problem, _ = gpu(m, 0)
+        need(words in (problem or "") and 20 < got[key] < 800, "%s: %s, problem is %s" % (words, got.get(key), problem))
+    m.write("{gpu0}/gpu_metrics", good)
+    os.unlink(whole)
+    for path, text, key, words in (("{hwmon0}/temp1_crit", "0", "temp_junction_crit_c", "temp1_crit: temp_junction_crit_c is 0 C, which no GPU has (40 to 200)"),
+                                   ("{hwmon0}/power1_cap", "6000000000", "power_cap_w", "power1_cap: power_cap_w is 6000 W"),
+                                   ("{gpu0}/mem_info_vram_used", str(1 << 50), "vram_used_bytes", "mem_info_vram_used: more than mem_info_vram_total: '%d" % (1 << 50)),
+                                   ("{gpu0}/current_link_width", "254", "pcie_width", "current_link_width: pcie_width is 254 lanes"),
+                                   ("{gpu0}/pp_dpm_sclk", "0: 99000Mhz *", "gfx_clock_mhz", "pp_dpm_sclk: gfx_clock_mhz is 99000 MHz")):
+        with open(m.where(path)) as f:
+            before = f.read().rstrip("\n")
+        m.write(path, text)
+        got, problem, _ = gpu(m, 0)
+        need(key not in got and words in (problem or ""), "%s: %s, problem is %s" % (words, got.get(key), problem))
+        m.write(path, before)
+    m.write("{gpu0}/gpu_busy_percent", "100")
+    for path in ("{hwmon0}/power1_average", "{hwmon0}/power1_input"):
+        if os.path.exists(m.where(path)):
+            m.write(path, "0")
+    got, problem, _ = gpu(m, 0)
+    need("power_w" not in got and "its sensors: busy_pct is 100 and power_w is 0: no GPU that works draws no power" in (problem or ""), "busy without power: %s, %s" % (got, problem))
+
+
+@on("mi300x")
 def all_ones(m):
     """Registers that do not answer: never a temperature of 4 million degrees or 4 billion errors."""
     def said(key_files, values):
@@ -78,8 +109,8 @@ def all_ones(m):
     temps = ["{hwmon0}/temp%d_input" % i for i in (1, 2)]
     equal(said(["temp_junction_c", "temp_mem_c"], dict.fromkeys(temps, "4294967295"))[1], None, "32 bits of no value")
     problem = said(["temp_junction_c", "temp_mem_c"], dict.fromkeys(temps, "65535000"))[1]
-    need("temp1_input: more than can be: '65535000" in (problem or "") and "temp2_input" in problem, "problem is %s" % problem)
-    need("gpu_busy_percent: more than can be" in (said(["busy_pct"], {"{gpu0}/gpu_busy_percent": "65535"})[1] or ""), "a share of 65535 %")
+    need("temp1_input: temp_junction_c is 65535 C, which no GPU has (-40 to 200): '65535000" in (problem or "") and "temp2_input" in problem, "problem is %s" % problem)
+    need("gpu_busy_percent: busy_pct is 65535 %" in (said(["busy_pct"], {"{gpu0}/gpu_busy_percent": "65535"})[1] or ""), "a share of 65535 %")
     equal(said(["xgmi_error"], {"{gpu0}/xgmi_error": "0xffffffff"})[1], None, "no count of errors")
     got, problem = said(["pcie_width", "pcie_width_max"], {"{gpu0}/current_link_width": "63", "{gpu0}/max_link_width": "63", "{gpu0}/current_link_speed": "Unknown"})
     need("current_link_width: all bits are set: the device does not answer on its bus" in (problem or ""), "a dead device: %s" % problem)

@@ -128,6 +128,75 @@ static void all_ones_is_nothing(void **state) {
 	}
 }
 
+/* Of every version: a value that no GPU has is no value, the others stay, and the probe says which and what it was. */
+static void what_no_gpu_has_is_no_value(void **state) {
+	static const struct { size_t at; uint64_t value; const char *key, *says; } bad[] = {
+		{ 4, 65000, "temp_junction_c", "gpu_metrics: temp_junction_c is 65000 C, which no GPU has (-40 to 200)" },
+		{ 6, 300, "temp_mem_c", "temp_mem_c is 300 C" }, { 8, 32768, "temp_vrsoc_c", "temp_vrsoc_c is 32768 C" }, { 10, 40000, "power_w", "power_w is 40000 W" },
+		{ 12, 101, "busy_pct", "busy_pct is 101 %" }, { 14, 65534, "mem_busy_pct", "mem_busy_pct is 65534 %" }, { 10, 0, "power_w", "busy_pct is 99 and power_w is 0" },
+	};
+	for (size_t i = 0; i < ELEMENTSOF(versions) * ELEMENTSOF(bad); i++) {
+		const struct expected *e = &versions[i / ELEMENTSOF(bad)];
+		size_t b = i % ELEMENTSOF(bad);
+		struct gpu_metrics m;
+		struct probe p;
+		size_t n = begin(e->size, e->content);
+		const uint64_t good[] = { 61, 55, 60, 705, 99, 30 };
+		for (size_t k = 0; k < ELEMENTSOF(good); k++)
+			put(4 + 2 * k, 2, good[k]);
+		put(e->gfxclk, 2, 2000);
+		put(bad[b].at, 2, bad[b].value);
+		mo_desc_init(&probe_desc, &p);
+		assert_int_equal(decode(n, &m, NULL), 0);
+		gpu_metrics_readings(&m, &p);
+		assert_null(reading_find(&p, bad[b].key));
+		assert_non_null(strstr(p.problem, bad[b].says));
+		assert_int_equal(p.n_readings, 7);                       /* five of the six, the clock, the version */
+		mo_desc_done(&probe_desc, &p);
+	}
+}
+
+static void readings_of(struct probe *p, size_t n) {
+	struct gpu_metrics m;
+
+	mo_desc_init(&probe_desc, p);
+	assert_int_equal(decode(n, &m, NULL), 0);
+	gpu_metrics_readings(&m, p);
+}
+
+static void clocks_links_and_counts_that_cannot_be(void **state) {
+	const struct expected *e = &versions[6];
+	struct probe p;
+	size_t n = begin(e->size, e->content);
+
+	put(12, 2, 100);
+	put(e->gfxclk, 2, 0);                                          /* busy without a clock */
+	put(e->replay, 8, 2000000000000);
+	put(e->links, 2, 1);
+	put(e->links + 2, 2, 0x1234);
+	readings_of(&p, n);
+	assert_null(reading_find(&p, "gfx_clock_mhz"));
+	assert_null(reading_find(&p, "pcie_replay"));
+	assert_null(reading_find(&p, "xgmi_links_up"));
+	assert_non_null(strstr(p.problem, "busy_pct is 100 and gfx_clock_mhz is 0"));
+	assert_non_null(strstr(p.problem, "pcie_replay is 2000000000000, which"));
+	assert_non_null(strstr(p.problem, "the status of XGMI link 1 is 4660"));
+	mo_desc_done(&probe_desc, &p);
+	begin(e->size, e->content);
+	put(12, 2, 0);
+	put(e->gfxclk, 2, 0);                                          /* asleep */
+	put(e->gfxclk + 2, 2, 100);
+	readings_of(&p, n);
+	assert_int_equal(reading_value(&p, "gfx_clock_mhz"), 50);
+	assert_null(p.problem);
+	mo_desc_done(&probe_desc, &p);
+	put(e->gfxclk + 4, 2, 60000);                                  /* one XCD of which is nonsense */
+	readings_of(&p, n);
+	assert_null(reading_find(&p, "gfx_clock_mhz"));
+	assert_non_null(strstr(p.problem, "gfx_clock_mhz is 60000 MHz"));
+	mo_desc_done(&probe_desc, &p);
+}
+
 /* Each length of each version: never more is read than is there, and what is there stays right. */
 static void truncated_anywhere(void **state) {
 	for (size_t i = 0; i < ELEMENTSOF(versions); i++) {
@@ -275,7 +344,7 @@ static void recorded_machines(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_version), cmocka_unit_test(version_1_3), cmocka_unit_test(all_ones_is_nothing), cmocka_unit_test(truncated_anywhere), cmocka_unit_test(structure_size_limits_too),
+		cmocka_unit_test(every_version), cmocka_unit_test(version_1_3), cmocka_unit_test(all_ones_is_nothing), cmocka_unit_test(what_no_gpu_has_is_no_value), cmocka_unit_test(clocks_links_and_counts_that_cannot_be), cmocka_unit_test(truncated_anywhere), cmocka_unit_test(structure_size_limits_too),
 		cmocka_unit_test(unknown_versions), cmocka_unit_test(attributes_of_1_9), cmocka_unit_test(readings), cmocka_unit_test(recorded_machines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,8 @@ static void rates(void **unused) {
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
 	bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", n + 101, NULL, now);
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_CRIT);
-	bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", 0, NULL, now + SECOND);
+	for (int i = 1; i <= 2; i++)
+		bed_probe(h, PROBE_GPU, GPU0, NULL, "pcie_nak", 0, NULL, now + i * SECOND);
 	assert_int_equal(bed_state(h, "gpu.rate", GPU0), CHECK_OK);
 }
 
@@ -274,6 +275,29 @@ static void sensors(void **unused) {
 	assert_int_equal(n, 0);
 }
 
+/* More than all of the time is nonsense: it neither clears nor finds, however often it comes. */
+static void a_share_beyond_all_is_no_verdict(void **unused) {
+	static char residency[] = "prochot_residency", counter[] = "metrics_counter";
+	struct health_check c = bed_check(0, "gpu.prochot", PROBE_GPU, WHEN_PERIODIC, residency, 0.05);
+	c.measure = MEASURE_SHARE;
+	c.of = counter;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
+	struct probe p;
+
+	for (int i = 0; i < 10; i++) {
+		mo_desc_init(&probe_desc, &p);
+		p.area = PROBE_GPU;
+		p.object = mo_strdup(GPU0);
+		reading_add(&p, "metrics_counter", 1000 + i * 100);
+		reading_add(&p, "prochot_residency", i < 5 ? i * 300 : 1200 + (i - 4) * 100);
+		health_probe(h, &p, START + i * MINUTE);
+		mo_desc_done(&probe_desc, &p);
+		assert_int_equal(bed_state(h, "gpu.prochot", GPU0), i == 0 ? CHECK_OK : i < 3 ? CHECK_UNKNOWN : i < 5 ? CHECK_WARN : CHECK_CRIT);
+		if (i == 4)
+			assert_non_null(strstr(bed_result(h, "gpu.prochot", GPU0)->text, "prochot_residency grew by 300 while metrics_counter grew by 100"));
+	}
+}
+
 static void kill_switch(void **unused) {
 	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0);
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
@@ -288,6 +312,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row), cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s), cmocka_unit_test(unknown_never_acts_alone), cmocka_unit_test(versions),
 		cmocka_unit_test(rates), cmocka_unit_test(looks_come_as_often_as_they_should), cmocka_unit_test(a_stuck_device_is_left_alone), cmocka_unit_test(orders), cmocka_unit_test(programs_wait_for_a_free_node), cmocka_unit_test(sensors), cmocka_unit_test(kill_switch),
+		cmocka_unit_test(a_share_beyond_all_is_no_verdict),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

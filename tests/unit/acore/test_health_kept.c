@@ -110,6 +110,32 @@ static void rises_survive_restarts(void **unused) {
 	health_free(h);
 }
 
+/* A table that is half written says less once, and then what it said before: that is no reset. */
+static void one_look_below_is_no_new_beginning(void **unused) {
+	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
+	c.measure = MEASURE_SINCE_BOOT;
+	struct health *h = bed_make(&c, 1, 1);
+	struct health_memory m;
+
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5000, NULL, START);
+	for (int i = 0; i < 5; i++) {
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", i, NULL, START + (3 * i + 1) * SECOND);
+		mo_desc_init(&health_memory_desc, &m);
+		health_save(h, &m);
+		health_free(h);
+		h = reborn(&c, &m, "boot");
+		mo_desc_done(&health_memory_desc, &m);
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5000 + i, NULL, START + (3 * i + 2) * SECOND);
+		assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
+	}
+	bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 5101, NULL, START + MINUTE);    /* from the first look on */
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_CRIT);
+	for (int i = 1; i <= 2; i++)                                                    /* twice: it began anew */
+		bed_probe(h, PROBE_GPU, GPU0, "a", "pcie_nak", 40, NULL, START + (1 + i) * MINUTE);
+	assert_int_equal(bed_state(h, "gpu.nak", GPU0), CHECK_OK);
+	health_free(h);
+}
+
 static void what_was_before_the_first_look(void **unused) {
 	struct health_check c = bed_check(0, "gpu.nak", PROBE_GPU, WHEN_PERIODIC, nak, 100);
 	c.measure = MEASURE_SINCE_BOOT;
@@ -127,7 +153,8 @@ static void what_was_before_the_first_look(void **unused) {
 	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_WARN);           /* still history, not a finding of its own */
 	bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 401, NULL, START + 2);
 	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_CRIT);
-	bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 0, NULL, START + 3);    /* reading cleared it */
+	for (int i = 3; i <= 4; i++)
+		bed_probe(again, PROBE_GPU, GPU0, "a", "pcie_nak", 0, NULL, START + i);        /* a reset cleared it */
 	assert_int_equal(bed_state(again, "gpu.nak", GPU0), CHECK_OK);
 	mo_desc_done(&health_memory_desc, &m);
 }
@@ -267,7 +294,7 @@ static void the_log_adds_up_over_looks_and_restarts(void **unused) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(preflight_is_made_once_a_boot), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rises_survive_restarts),
+		cmocka_unit_test(baselines), cmocka_unit_test(what_was_before_the_first_look), cmocka_unit_test(preflight_is_made_once_a_boot), cmocka_unit_test(baselines_are_bounded), cmocka_unit_test(rises_survive_restarts), cmocka_unit_test(one_look_below_is_no_new_beginning),
 		cmocka_unit_test(rates_survive_restarts), cmocka_unit_test(the_log_adds_up_over_looks_and_restarts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
