@@ -1,6 +1,8 @@
 /* plan: sharding, memory, step time and reliability of a recipe, before a GPU is spent. Offline: lib/plan, as the controller uses it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/output.h"
 #include "cli/plan_svg.h"
@@ -154,6 +156,8 @@ static void print_pipeline(const struct cli *cli, struct json_object *run)
 		return;
 	printf("\nthe run's iteration %s: %s s, bubble %s; by pipeline rank:\n", text_int(js_int(run, "iteration")), text_real(js_real(run, "iter_time_s"), 4), text_percent(js_real(run, "bubble")));
 	print_table(cli, columns, ELEMENTSOF(columns), js_get(run, "ranks"));
+	if (js_str(run, "note"))
+		printf("%s\n", js_str(run, "note"));
 }
 
 static void print_plan(const struct cli *cli, struct json_object *doc)
@@ -177,11 +181,23 @@ static void print_plan(const struct cli *cli, struct json_object *doc)
 		printf("note      %s\n", json_object_get_string(js_at(more, i)));
 }
 
+/* Regular files are replaced as a whole; what else has the name (a device, a pipe, a link) is written to and stays what it is. */
+static int put_file(const char *path, const struct mo_buf *b)
+{
+	struct stat st;
+	if (lstat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return mo_write_file(path, b->data, b->len, 0644, false);
+	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK);   /* a pipe that nobody reads is an error, not a wait */
+	if (fd < 0 || fcntl(fd, F_SETFL, O_WRONLY) < 0)
+		return -errno;
+	return mo_write_all(fd, b->data, b->len);
+}
+
 static int write_svg(const char *path, struct json_object *doc, const struct timeline *lines, size_t n_lines)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	plan_svg(doc, lines, n_lines, &b);
-	int r = mo_write_file(path, b.data, b.len, 0644, false);
+	int r = put_file(path, &b);
 	return r < 0 ? cli_fail(CLI_FAILED, "plan: %s: %s; choose a place that can be written", path, strerror(-r)) : 0;
 }
 

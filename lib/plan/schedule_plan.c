@@ -6,28 +6,42 @@
 #include "lib/plan/schedule.h"
 #include "lib/plan/search.h"
 
-static int64_t stage_of(const struct sched *s, int64_t virtual_stage)
+/* Layers of each virtual stage as features.pipeline_layout has them; NULL: evenly. */
+static int64_t *layers_of(const struct recipe *r, const struct plan *p, int64_t stages)
 {
-	int64_t last = 2 * s->pp - 1;
+	for (size_t i = 0; i < r->n_features && !r->parallelism.automatic && stages == p->parallelism.pp * p->parallelism.vpp; i++)
+		if (mo_streq(r->features[i].key, "pipeline_layout") && r->features[i].value && !mo_streq(r->features[i].value, "auto")) {
+			int64_t *ret = mo_alloc_array((size_t)stages, sizeof(*ret));
 
-	if (s->chunks == 2 && s->split && sched_stages(s) > s->pp)      /* a V */
-		return virtual_stage < s->pp ? virtual_stage : last - virtual_stage;
-	return virtual_stage % s->pp;
+			pipeline_layout_chunks(r->features[i].value, stages, ret);
+			return ret;
+		}
+	return NULL;
 }
 
-/* A rank's layers spread evenly over its chunks. */
-static struct sched_cost cost_of(const struct shape *shape, const struct costs *c, const struct sched *s, int64_t i, int64_t stages)
+/* Each virtual stage as if it were a rank of its own: its layers, the embedding on the first one, the output layer on the last. */
+static void costs_of_stages(const struct shape *shape, const struct recipe *r, const struct plan *p, int64_t stages, struct sched_cost *ret)
 {
-	struct layer_cost rank = stage_cost(shape, c, stage_of(s, i));
-	double parts = (double)(stages / s->pp), forward = pass_total(&rank.forward) / parts, backward = pass_total(&rank.backward) / parts, w = rank.wgrad / parts;
+	_cleanup_(mo_freep) int64_t *layers = layers_of(r, p, stages);
+	struct shape v = *shape;
+	struct costs c;
 
-	return (struct sched_cost){ forward, MO_MAX(backward - w, 0), MO_MIN(w, backward) };
+	costs_of(shape, &c);
+	v.pp = stages;
+	v.vpp = 1;
+	v.schedule = "1f1b";
+	v.stage_layers = layers;
+	for (int64_t i = 0; i < stages; i++) {
+		struct layer_cost cost = stage_cost(&v, &c, i);
+		double backward = pass_total(&cost.backward);
+
+		ret[i] = (struct sched_cost){ pass_total(&cost.forward), MO_MAX(backward - cost.wgrad, 0), MO_MIN(cost.wgrad, backward) };
+	}
 }
 
 int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, int64_t micro_batches, struct sched *ret, struct mo_error *err)
 {
 	struct shape s;
-	struct costs c;
 	int k = shape_of(r, gpu, p->parallelism.tp * p->parallelism.pp * p->parallelism.cp * p->parallelism.dp, &s, err);
 
 	if (k < 0)
@@ -52,9 +66,7 @@ int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const stru
 	int64_t stages = sched_stages(ret);
 	struct sched_cost *cost = mo_alloc_array((size_t)stages, sizeof(*cost));
 
-	costs_of(&s, &c);
-	for (int64_t i = 0; i < stages; i++)
-		cost[i] = cost_of(&s, &c, ret, i, stages);
+	costs_of_stages(&s, r, p, stages, cost);
 	k = sched_run(ret, cost, comm_p2p(&s), err);
 	free(cost);
 	return k;
