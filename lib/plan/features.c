@@ -52,11 +52,56 @@ static int64_t recompute_block(const struct recipe *r)
 	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n * r->parallelism.vpp : 0;
 }
 
+/* What Megatron's flags drop, keep narrower or put in the host's memory. */
+static int64_t modules_of(const char *list)
+{
+	static const struct { const char *name; int64_t module; } modules[] = {
+		{ "core_attn", MODULE_CORE_ATTENTION }, { "moe_act", MODULE_EXPERT_ACTIVATION }, { "layernorm", MODULE_NORMS }, { "mla_up_proj", MODULE_MLA_UP },
+		{ "mlp", MODULE_MLP }, { "moe", MODULE_MOE }, { "shared_experts", MODULE_SHARED },
+	};
+	int64_t set = 0;
+
+	for (const char *at = list ? list : ""; *at;) {
+		size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+
+		for (size_t i = 0; i < ELEMENTSOF(modules); i++)
+			set |= n == strlen(modules[i].name) && strncmp(at, modules[i].name, n) == 0 ? modules[i].module : 0;
+		at += MO_MAX(n, (size_t)1);
+	}
+	return set;
+}
+
+/* FSDP of PyTorch and MaxText shard the master weights themselves, in FP32 unless MaxText is told otherwise; its moments and gradients have their type. */
+static void kept_types(const struct recipe *r, struct shape_features *f)
+{
+	const struct recipe_engine *e = &r->engine;
+	bool titan = mo_streq(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = mo_starts_with(e->kind, "maxtext");
+	const char *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
+
+	f->recompute_modules = modules_of(flag(e, "recompute_modules"));
+	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");
+	if (!layers || mo_parse_i64(layers, 0, MO_RANKS_MAX, &f->offload_layers) < 0)
+		f->offload_layers = 0;
+	if (mo_streq(flag(e, "grad_reduce_in_bf16"), "true") && !f->small_master)
+		f->grad_bytes = 2;
+	if (titan || maxtext)
+		f->shard_bytes = 4;
+	if (titan && mo_streq(flag(e, "compile.enable"), "true"))
+		f->fused_loss = !parts || strstr(parts, "loss");
+	if (maxtext)
+		f->remat = remat ? remat : "minimal";
+	if (maxtext && mo_streq(flag(e, "weight_dtype"), "bfloat16")) {
+		f->shard_bytes = f->grad_bytes = 2;
+		f->moment_bytes = 4;
+	}
+}
+
 struct shape_features shape_features_of(const struct recipe *r)
 {
 	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
 	optimizer_types(&r->engine, &f);
+	kept_types(r, &f);
 	f.recompute_layers = recompute_block(r);
 	f.compiled = mo_streq(flag(&r->engine, "compile.enable"), "true");
 	f.async_tp = mo_streq(flag(&r->engine, "compile.enable_async_tensor_parallel"), "true");

@@ -107,9 +107,14 @@ double shape_grad_bytes(const struct shape *s)
 	return s->features.grad_bytes > 0 ? (double)s->features.grad_bytes : 4;
 }
 
+double shape_moment_bytes(const struct shape *s)
+{
+	return s->features.moment_bytes > 0 ? (double)s->features.moment_bytes : 8;
+}
+
 double shape_state_bytes(const struct shape *s)
 {
-	return (s->features.small_master ? 2 : 4) + (s->features.moment_bytes > 0 ? (double)s->features.moment_bytes : 8);
+	return (s->features.small_master ? 2 : 4) + shape_moment_bytes(s);
 }
 
 int64_t shape_head_stage(const struct shape *s)
@@ -153,7 +158,7 @@ int64_t shape_stage_recomputed(const struct shape *s, int64_t stage)
 	return n;
 }
 
-void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)
+static void stage_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)
 {
 	const struct recipe_model *m = s->model;
 	struct params p = plan_params(m);
@@ -177,8 +182,21 @@ void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, doub
 	}
 	*ret_dense /= (double)s->tp;
 	*ret_experts /= (double)(s->ep * s->etp);
-	if (mo_streq(s->schedule, "dualpipe")) {   /* two copies of the model, one per direction */
-		*ret_dense *= 2;
-		*ret_experts *= 2;
-	}
+}
+
+int64_t shape_twin(const struct shape *s, int64_t stage)
+{
+	return mo_streq(s->schedule, "dualpipe") ? s->pp - 1 - stage : stage;
+}
+
+void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts)
+{
+	int64_t twin = shape_twin(s, stage);
+	double dense = 0, experts = 0;
+
+	stage_weights(s, stage, ret_dense, ret_experts);
+	if (mo_streq(s->schedule, "dualpipe"))
+		stage_weights(s, twin, &dense, &experts);
+	*ret_dense += dense;
+	*ret_experts += experts;
 }

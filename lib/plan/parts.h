@@ -21,7 +21,15 @@ struct shape_features {
 	int64_t recompute_layers;    /* the first ones of each stage, with recompute full; 0 = all */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
 	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
+	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */
+	int64_t offload_layers;      /* whose activations wait in the host's memory */
+	bool narrow_activation;      /* what activation functions read is kept in 8 bits */
+	const char *remat;           /* MaxText's remat_policy, with recompute selective; NULL elsewhere */
+	bool keeps_outputs;          /* a pipeline's last stage keeps the logits of all micro-batches until the step ends */
+	int64_t shard_bytes;         /* FSDP: of the parameters that it shards, which are the master weights; 0 = master weights beside those in 16 bits */
 };
+/* Megatron's recompute_modules. */
+enum recompute_module { MODULE_CORE_ATTENTION = 1, MODULE_EXPERT_ACTIVATION = 2, MODULE_NORMS = 4, MODULE_MLA_UP = 8, MODULE_MLP = 16, MODULE_MOE = 32, MODULE_SHARED = 64 };
 /* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
 struct curve { struct { double bytes, gbs; } points[32]; size_t n; };
 struct shape {
@@ -44,7 +52,8 @@ struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
 double shape_grad_bytes(const struct shape *s);
-double shape_state_bytes(const struct shape *s);            /* master weights and moments, per parameter */
+double shape_moment_bytes(const struct shape *s);           /* both moments, per parameter */
+double shape_state_bytes(const struct shape *s);            /* and master weights */
 double shape_shards(const struct shape *s);                 /* ranks that zero shards dense weights over */
 int64_t shape_edp(const struct shape *s);                   /* ranks that hold the same experts */
 double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
@@ -54,7 +63,8 @@ int64_t shape_head_stage(const struct shape *s);            /* that has the outp
 /* How many of the layers [first, last) run forward again. */
 int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last);
 int64_t shape_stage_recomputed(const struct shape *s, int64_t stage);      /* of all chunks of a stage, which lie apart when it has several */
-/* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp). */
+int64_t shape_twin(const struct shape *s, int64_t stage);   /* DualPipe: the stage of the other direction on the same rank; else the same */
+/* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp); of DualPipe both stages that the rank has. */
 void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts);
 double model_context(const struct recipe_model *m, double seq);        /* mean number of earlier tokens that a token attends to */
 void model_head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v);
@@ -90,7 +100,7 @@ double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, int
 
 double optimizer_s(const struct shape *s, int64_t stage);
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
-double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* that one token keeps of one layer */
+double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* kept.c: that one token keeps of one layer */
 void memory_stages_of(const struct shape *s, struct plan *p);
 void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
 void time_of(const struct shape *s, struct plan *p);

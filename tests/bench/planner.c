@@ -1,6 +1,6 @@
 /* Step times, memory and FLOPs of the planner for many rows, with the constants given or others: what tests/bench/planner.py measures accuracy with and planner_fit.py fits by.
  *   planner ROWS < VECTORS: ROWS has one line of key=value words per row; each line of VECTORS is key=value words of constants (none: those of the library) and is answered by
- *   one line with, per row, step seconds, GB of the fullest rank, causal FLOPs per token, attention's share of them, whether it fits, and the parts of the step, separated by commas;
+ *   one line with, per row, step seconds, GB of the fullest rank, causal FLOPs per token, attention's share of them, whether it fits, the parts of the step and of memory, and its capacity, separated by commas;
  *   a line "anchor ..." by what runs of other rows say of one (anchored()). */
 #include <stddef.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@ struct key { const char *name; size_t offset; };
 #define S(f) { #f, offsetof(struct row, s.f) }
 #define M(f) { #f, offsetof(struct row, model.f) }
 static const struct key integers[] = {
-	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.group_limit), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes),
+	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.group_limit), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes), S(features.recompute_modules), S(features.offload_layers), S(features.shard_bytes),
 	M(layers), M(hidden), M(heads), M(kv_heads), M(head_dim), M(ffn), M(vocab), M(mtp), M(window),
 	{ "experts", offsetof(struct row, moe.experts) }, { "topk", offsetof(struct row, moe.topk) }, { "expert_ffn", offsetof(struct row, moe.ffn) },
 	{ "shared_ffn", offsetof(struct row, moe.shared_ffn) }, { "dense_layers", offsetof(struct row, moe.dense_layers) },
 };
 static const struct key flags[] = {
-	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.async_tp), S(features.expert_launches), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), M(gated), M(tied),
+	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.async_tp), S(features.expert_launches), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), S(features.narrow_activation), S(features.keeps_outputs), M(gated), M(tied),
 };
 static const struct key words[] = { { "software", offsetof(struct row, software) }, { "named", offsetof(struct row, named) }, S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
 
@@ -112,8 +112,11 @@ static void answer(struct row *rows, size_t n, const struct plan_constants *k)
 		memory_of(&r->s, &p.memory_gb);
 		const struct plan_time *t = &p.step_time_s;
 
-		printf("%s%.6g,%.6g,%.6g,%.6g,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g", i ? " " : "", t->total, p.memory_gb.total, flops, (flops - linear) / flops, p.memory_gb.total <= p.memory_gb.capacity,
+		const struct plan_memory *m = &p.memory_gb;
+
+		printf("%s%.6g,%.6g,%.6g,%.6g,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g", i ? " " : "", t->total, m->total, flops, (flops - linear) / flops, m->total <= m->capacity,
 		       t->compute, t->launch, t->tp, t->cp, t->a2a, t->pp, t->dp, t->optimizer);
+		printf(",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g", m->params, m->grads, m->optimizer, m->activations, m->comm, m->reserve, m->capacity);
 	}
 	putchar('\n');
 	fflush(stdout);

@@ -43,17 +43,41 @@ def model(point):
         + ("flash" if point["family"].startswith("mcore") else "unfused")
 
 
+# Megatron's recompute_modules, as bits (enum recompute_module), by their names and by those of DeepSeek's report
+MODULES = {"core_attn": 1, "moe_act": 2, "layernorm": 4, "mla_up_proj": 8, "mlp": 16, "moe": 32, "shared_experts": 64, "mla_up": 8, "rmsnorm": 4, "swiglu": 2}
+# what Megatron-Bridge's performance recipes (src/megatron/bridge/perf_recipes) recompute where they do, and layers whose activations they keep in the host's memory: (model, GPU) -> modules;
+# (model, GPU, precision) of those with FSDP -> layers
+RECOMPUTED = {("deepseek_v3", "B200"): "mla_up_proj", ("deepseek_v3", "B300"): "mla_up_proj", ("deepseek_v3", "GB200"): "mla_up_proj", ("deepseek_v3", "GB300"): "mla_up_proj",
+              ("deepseek_v3", "H100"): "mla_up_proj mlp", ("gpt_oss_120b", "B200"): "layernorm moe_act", ("gpt_oss_120b", "H100"): "layernorm moe_act", ("gpt_oss_120b", "GB200"): "layernorm moe_act"}
+OFFLOADED = {("llama3_70b", "GB300", "FP8"): 20, ("llama3_70b", "GB200", "FP8"): 40, ("llama3_70b", "B200", "FP8"): 5, ("llama31_405b", "GB200", "FP8"): 95}
+
+
+def modules(names):
+    return sum(MODULES[n] for n in names)
+
+
+def recipe_memory(p):
+    words = ""
+    if (p["model"], p["gpu"]) in RECOMPUTED:
+        words += f" features.recompute_modules={modules(RECOMPUTED[p['model'], p['gpu']].split())}"
+    if (p["fsdp"] or "").startswith("zero3"):
+        words += f" features.offload_layers={OFFLOADED.get((p['model'], p['gpu'], PRECISION[p['precision']].upper()), 0)}"
+    if p["model"] == "deepseek_v3":
+        words += " features.small_master=1 features.moment_bytes=4"
+    return words
+
+
 def stack(p):
     """Properties of the software of a family of rows."""
     f, extra, words = p["family"], p["extra"] or {}, []
     if f in ("vtrain_a100_single", "vtrain_a100_multi", "narayanan_a100", "korthikanti_a100"):
         words.append("features.late_reduce=1" + (" features.no_sequence_parallel=1" if "sp" not in (p["recompute"] or "") else ""))
-    if f.startswith("nemo"):
-        words.append("features.fused_loss=1 features.bound=1")
+    if f.startswith("nemo"):    # gradients are reduced in 16 bits: _benchmark_common() of Megatron-Bridge's recipes, examples/llama of Megatron-LM
+        words.append("features.fused_loss=1 features.bound=1 features.grad_bytes=2" + recipe_memory(p))
         if f == "nemo_moe":
             words.append("features.deepep=1" + (" features.sync_free=1" if "tokendrop" in (extra.get("tags") or []) else ""))
-    if f.startswith("mpt") or "titan" in f:
-        words.append("features.eager=1")
+    if f.startswith("mpt") or "titan" in f:     # FSDP shards FP32 weights; llm-foundry's loss is one kernel of flash-attn, torchtitan compiles its loss since April 2025 and keeps a pipeline's results until October 2025
+        words.append("features.eager=1 features.shard_bytes=4 features.keeps_outputs=1" + (" features.fused_loss=1" if f.startswith("mpt") or f == "torchtitan_h200" else ""))
     if "titan" in f and not f.startswith("cvs") and extra.get("compile") is not False:     # those of the CI are untuned, without compilation
         words.append("features.compiled=1" + (" features.async_tp=1" if extra.get("async_tp") else ""))
     if p["a2a"] == "deepep":
@@ -68,6 +92,8 @@ def stack(p):
                 words.append(f"features.{word}=1")
     if p["model"] == "deepseek_v3" and p["a2a"] == "deepep":
         words.append("features.group_limit=4")
+    if f == "deepseek":      # DeepSeek-V3 report: moments in BF16, SwiGLU's inputs kept in FP8
+        words.append(f"features.small_master=0 features.moment_bytes=4 features.narrow_activation=1 features.recompute_modules={modules(p['recompute'].split('+'))}")
     return " ".join(words)
 
 
@@ -84,7 +110,7 @@ def words(p):
     if ":" in sharding:
         sharding, shard = sharding.split(":")
     recompute = p["recompute"] or "none"
-    recompute = "full" if recompute == "full" else "none" if recompute == "none" else "selective"
+    recompute = "full" if recompute == "full" else "none" if recompute == "none" and (p["model"], p["gpu"]) not in RECOMPUTED else "selective"
     layers = int(re.search(r"layers=(\d+)", m).group(1)) if "layers=" in m else None
     if p["vpp"]:
         versions = [p["vpp"]]

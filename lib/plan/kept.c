@@ -1,0 +1,110 @@
+/* What one token keeps of one layer for the backward pass. Korthikanti et al. 2022 (34 h bytes without recomputation, 5 a s of scores) generalised to gated, grouped and latent attention and to
+ * experts' routed rows; less what Megatron's selective recomputation drops (transformer_config.py, recompute_modules), what MaxText's remat_policy does not save (decoders.py), and the half
+ * of a GEMM's input that Transformer Engine keeps where it computes in 8 bits. Callers: memory.c. */
+#include <string.h>
+
+#include "lib/plan/parts.h"
+
+#define STORED_NARROW 1.0        /* bytes of an element that Transformer Engine keeps in 8 bits */
+#define STORED_4BIT 0.5625       /* and in NVFP4: a scale of 8 bits for 16 elements */
+
+/* Bytes of what a token keeps. wide: h wide, divided by TP only with sequence parallelism. */
+struct kept { double wide, rest; };
+
+static bool drops(const struct shape *s, const char *recompute, int64_t module)
+{
+	return mo_streq(recompute, "selective") && (s->features.recompute_modules & module);
+}
+
+/* Of an element that a GEMM has read, for the gradient of its weights. PyTorch's and JAX' 8 bit products keep the operand as it was. */
+static double stored(const struct shape *s)
+{
+	bool narrow = s->precision && !mo_streq(s->precision, "bf16") && !mo_streq(s->precision, "fp16");
+
+	if (!narrow || s->features.eager || s->features.shard_bytes > 0)
+		return 2;
+	return mo_streq(s->precision, "nvfp4") ? STORED_4BIT : STORED_NARROW;
+}
+
+/* Both norms' inputs and outputs, queries, keys, values and attention's result, which the next product keeps in its own width where that is another. */
+static struct kept attention_kept(const struct shape *s, bool moe, const char *recompute)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, in = stored(s), qk, v;
+	bool unfused = mo_streq(m->attention, "unfused");
+	struct kept k = { .wide = 4 * h + (unfused ? 2 * h : 0) };      /* unfused: masks of dropout, a byte each */
+
+	model_head_widths(m, &qk, &v);
+	if (!drops(s, recompute, MODULE_NORMS))
+		k.wide += in * h + (moe ? 2 : in) * h;                  /* a router reads 16 bits */
+	if (!m->mla)
+		k.rest = 2 * (a + 2 * kv) * qk;
+	else
+		k.rest = 2 * (double)(m->mla->q_lora + m->mla->kv_lora + m->mla->qk_rope) + (drops(s, recompute, MODULE_MLA_UP) ? 0 : 2 * a * (2 * qk + v));
+	k.rest += 2 * a * v + (in < 2 ? in * a * v : 0);
+	if (unfused && !mo_streq(recompute, "selective"))
+		k.rest += 5 * a * (double)s->seq / (double)s->cp;
+	return k;
+}
+
+/* A gated product of width f: what the activation function reads, and its result. */
+static double activation_kept(const struct shape *s, double f, bool result_dropped)
+{
+	double in = stored(s);
+
+	return f * ((s->model->gated ? 2 : 1) * (s->features.narrow_activation ? MO_MIN(in, 1) : 2) + (result_dropped ? 0 : in));
+}
+
+static double ffn_kept(const struct shape *s, bool moe, const char *recompute)
+{
+	const struct recipe_model *m = s->model;
+
+	if (!moe)
+		return m->ffn != MO_NONE && !drops(s, recompute, MODULE_MLP) ? activation_kept(s, (double)m->ffn, false) : 0;
+	if (drops(s, recompute, MODULE_MOE))
+		return 0;
+	double routed = stored(s) * (double)m->hidden + activation_kept(s, (double)m->moe->ffn, drops(s, recompute, MODULE_EXPERT_ACTIVATION));
+
+	return (double)m->moe->topk * routed + (drops(s, recompute, MODULE_SHARED) ? 0 : activation_kept(s, (double)MO_MAX(m->moe->shared_ffn, 0), false));
+}
+
+/* MaxText saves the layer's input and what the policy names, in 16 bits. */
+static double remat_kept(const struct shape *s, bool moe)
+{
+	const struct recipe_model *m = s->model;
+	const char *policy = s->features.remat;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v, g = m->gated ? 2 : 1;
+	double rows = moe ? (double)m->moe->topk : 1, f = moe ? (double)m->moe->ffn : m->ffn != MO_NONE ? (double)m->ffn : 0, shared = moe ? (double)MO_MAX(m->moe->shared_ffn, 0) : 0;
+	bool minimal = mo_starts_with(policy, "minimal"), except_wi = mo_streq(policy, "save_dot_except_mlpwi"), dots = minimal || mo_starts_with(policy, "save_dot");
+	double elements = 0;
+
+	if (mo_streq(policy, "minimal_offloaded") || mo_streq(policy, "qkv_proj_offloaded"))
+		return 2 * h;
+	model_head_widths(m, &qk, &v);
+	if (dots || mo_streq(policy, "save_qkv_proj"))
+		elements += m->mla ? a * (2 * qk + v) : (a + 2 * kv) * qk;
+	if (dots || mo_streq(policy, "save_out_proj"))
+		elements += h;
+	if (strstr(policy, "with_context") || mo_streq(policy, "minimal_flash"))
+		elements += a * v;
+	if (minimal)
+		elements += g * (rows * f + shared);
+	if (minimal || except_wi)
+		elements += rows * h;
+	return 2 * h / (s->features.no_sequence_parallel ? 1 : (double)s->tp) + 2 * elements / (double)s->tp;
+}
+
+double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute)
+{
+	double t = (double)s->tp, shared = s->features.no_sequence_parallel ? 1 : t;
+
+	if (mo_streq(recompute, "full"))
+		return 2 * (double)s->model->hidden / shared;
+	if (mo_streq(recompute, "selective") && s->features.remat)
+		return remat_kept(s, moe);
+	struct kept k = attention_kept(s, moe, recompute);
+
+	k.rest += ffn_kept(s, moe, recompute);
+	/* PyTorch's selective recompute keeps every other product and attention's result. */
+	return (k.wide / shared + k.rest / t) / (mo_streq(recompute, "selective") && s->features.eager ? 2 : 1);
+}
