@@ -1,11 +1,14 @@
 /* The options of a plan as people write them: the same text and the same errors for moectl plan and POST /v1/plan. Callers: cli/plan.c, daemon/api_plan.c. */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
 
 #define TOKENS_MAX 1e18
+#define RATE_MAX 1e5             /* per 1000 node-days: a failure of each node every quarter of an hour */
+#define TARGET_MAX 0.999999
 
 int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err)
 {
@@ -31,5 +34,62 @@ int plan_tokens_parse(const char *text, double *ret, struct mo_error *err)
 	if (mo_parse_double(number, ret) < 0 || !(*ret * unit >= 1) || !(*ret * unit <= TOKENS_MAX))
 		return mo_error_set(err, -EINVAL, "%.40s is no number of tokens from 1 to 1e18; give one such as 15T, 500B or 2.5e12", *text ? text : "nothing");
 	*ret *= unit;
+	return 0;
+}
+
+/* A share: "95%" or 0.95. */
+static int read_share(const char *text, double *ret)
+{
+	size_t n = strlen(text);
+	bool percent = n && text[n - 1] == '%';
+	_cleanup_(mo_freep) char *number = mo_strndup(text, percent ? n - 1 : n);
+
+	if (mo_parse_double(number, ret) < 0)
+		return -EINVAL;
+	*ret /= percent ? 100 : 1;
+	return *ret > 0 && *ret <= TARGET_MAX ? 0 : -EINVAL;
+}
+
+static int read_seconds(const char *text, double *ret)
+{
+	int64_t us;
+
+	if (mo_parse_duration_us(text, &us) < 0 || us <= 0)
+		return -EINVAL;
+	*ret = (double)us / 1e6;
+	return 0;
+}
+
+static int read_rate(const char *text, double *ret)
+{
+	return mo_parse_double(text, ret) == 0 && *ret >= 1e-6 && *ret <= RATE_MAX ? 0 : -EINVAL;
+}
+
+int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_error *err)
+{
+	static const struct { const char *key; size_t at; int (*read)(const char *, double *); const char *what; } rows[] = {
+		{ "rate", offsetof(struct plan_failures, rate), read_rate, "failures per 1000 node-days such as 6.5" },
+		{ "restart", offsetof(struct plan_failures, restart_s), read_seconds, "a time such as 90s or 5m" },
+		{ "repair", offsetof(struct plan_failures, repair_s), read_seconds, "a time such as 3d" },
+		{ "spares", offsetof(struct plan_failures, spare_target), read_share, "a share of failures such as 95% or 99.9%" },
+		{ "save", offsetof(struct plan_failures, save_s), read_seconds, "a time such as 30s" },
+	};
+	_cleanup_(mo_freep) char *copy = mo_strdup(text);
+	struct plan_failures f = { 0 };
+
+	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
+		char *value = strchr(word, '=');
+		size_t i = 0;
+
+		if (value)
+			*value++ = 0;
+		for (; i < ELEMENTSOF(rows) && !mo_streq(rows[i].key, word); i++)
+			;
+		if (!value || i == ELEMENTSOF(rows))
+			return mo_error_set(err, -EINVAL, "%.40s is none of rate=, restart=, repair=, spares=, save=; give for example rate=6.5,restart=5m,repair=3d,spares=95%%,save=30s", *word ? word : "nothing");
+		if (rows[i].read(value, (double *)((char *)&f + rows[i].at)) < 0)
+			return mo_error_set(err, -EINVAL, "%s=%.40s: must be %s", word, value, rows[i].what);
+	}
+	*ret = f;
 	return 0;
 }

@@ -27,11 +27,14 @@ struct plan {
 	char **notes; size_t n_notes;
 };
 struct plan_scale { int64_t gpus; double efficiency, step_time_s, mfu, days; char *note; };  /* days: for the budget of tokens; note: the plan of this size, or why it has no figures; both may be left out */
+struct plan_restart { double restart_s, ettr, gpu_hours_per_day; };   /* gpu_hours_per_day: gained against the first row */
 struct plan_reliability {
 	double failures_per_day, checkpoint_every_s, ettr;
 	double young_s;                      /* Young's interval, for comparison with the one taken, Daly's */
-	int64_t spare_nodes;                 /* there is a free one for 95 % of failures while others are repaired */
+	int64_t spare_nodes;                 /* there is a free one for spare_target (95 %) of failures while others are repaired */
+	double spare_target;
 	double ettr_fast_restart;            /* with restarts of a minute */
+	struct plan_restart *restarts; size_t n_restarts; /* the one assumed, and faster ones */
 	char **notes; size_t n_notes;
 };
 struct plan_doc {
@@ -41,13 +44,16 @@ struct plan_doc {
 	struct plan_scale *scaling; size_t n_scaling;
 	struct plan_reliability reliability;
 };
-extern const struct mo_desc plan_stage_desc, plan_desc, plan_doc_desc;
+extern const struct mo_desc plan_stage_desc, plan_desc, plan_reliability_desc, plan_doc_desc;
 
+/* What is assumed of failures; 0 = what reliability.c says. rate: per 1000 node-days; save_s: how long a save blocks the training. */
+struct plan_failures { double rate, restart_s, repair_s, spare_target, save_s; };
 struct plan_options {
 	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
 	int64_t top;                         /* plans of a search, at most; 0 = 5 */
 	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
 	const char *alltoall, *reduce;       /* output of rccl-tests' alltoall_perf and all_reduce_perf between nodes: instead of the catalogue's bandwidth; NULL = none */
+	struct plan_failures failures;
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
 	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
@@ -59,6 +65,8 @@ struct plan_options {
 /* What people write for scale and tokens, on a command line and in a query string: "64,128,256"; "15T", "500B", "30M", "2.5e12". 0 or -EINVAL with err: what is wrong and what would do. */
 int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err);
 int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);
+/* "rate=6.5,restart=5m,repair=3d,spares=95%,save=30s": any of them. */
+int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_error *err);
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
  * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);

@@ -99,22 +99,31 @@ static const struct mo_field scale_fields[] = {
 };
 static const struct mo_desc scale_desc = MO_DESC(plan_scale, scale_fields);
 
+static const struct mo_field restart_fields[] = {
+	MO_F(plan_restart, restart_s, MO_REAL),
+	MO_F(plan_restart, ettr, MO_REAL),
+	MO_F(plan_restart, gpu_hours_per_day, MO_REAL),
+};
+static const struct mo_desc restart_desc = MO_DESC(plan_restart, restart_fields);
+
 static const struct mo_field reliability_fields[] = {
 	MO_F(plan_reliability, failures_per_day, MO_REAL),
 	MO_F(plan_reliability, checkpoint_every_s, MO_REAL),
 	MO_F(plan_reliability, ettr, MO_REAL),
 	MO_F(plan_reliability, young_s, MO_REAL),
 	MO_F(plan_reliability, spare_nodes, MO_INT),
+	MO_F(plan_reliability, spare_target, MO_REAL),
 	MO_F(plan_reliability, ettr_fast_restart, MO_REAL),
+	MO_F_VEC(plan_reliability, restarts, &restart_desc),
 	MO_F_LIST(plan_reliability, notes, MO_STRS),
 };
-static const struct mo_desc reliability_desc = MO_DESC(plan_reliability, reliability_fields);
+const struct mo_desc plan_reliability_desc = MO_DESC(plan_reliability, reliability_fields);
 
 static const struct mo_field doc_fields[] = {
 	MO_F_SUB(plan_doc, model, MO_STRUCT, &model_desc),
 	MO_F_SUB(plan_doc, hardware, MO_STRUCT, &hardware_desc),
 	MO_F_VEC(plan_doc, plans, &plan_desc),
 	MO_F_VEC(plan_doc, scaling, &scale_desc),
-	MO_F_SUB(plan_doc, reliability, MO_STRUCT, &reliability_desc),
+	MO_F_SUB(plan_doc, reliability, MO_STRUCT, &plan_reliability_desc),
 };
 const struct mo_desc plan_doc_desc = MO_DESC(plan_doc, doc_fields);

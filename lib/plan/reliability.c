@@ -4,13 +4,13 @@
 
 #include "lib/plan/parts.h"
 
-#define FAILURES_PER_NODE_DAY 6.5e-3
+#define FAILURES_PER_1000_NODE_DAYS 6.5
 #define RESTART_S 300.0              /* detect, place, initialise, load */
 #define FAST_RESTART_S 60.0
 #define REPAIR_DAYS 3.0
 #define SPARE_TARGET 0.95            /* of the time a spare is there when a node fails */
 #define SPARES_MAX 100000
-#define SAVE_BYTES_PER_GPU_S 0.5e9   /* blocking part of a save: a guess until a job's own saves are known */
+#define SAVE_BYTES_PER_GPU_S 0.5e9   /* blocking part of a save: a guess, plan_options.failures.save_s replaces it */
 #define SAVE_FLOOR_S 2.0
 #define CHECKPOINT_BYTES 14.0        /* per parameter: BF16 weights, FP32 master and Adam */
 
@@ -47,26 +47,76 @@ int64_t plan_spares(double mean_under_repair, double target)
 	return spares;
 }
 
-void reliability_of(const struct shape *s, double step_s, struct plan_reliability *ret)
+/* The share of failures for which so many spares suffice. */
+static double spares_suffice(int64_t spares, double mean_under_repair)
+{
+	double below = 0;
+
+	for (int64_t k = 0; k <= MO_MIN(spares, SPARES_MAX); k++)
+		below += exp((double)k * log(mean_under_repair) - mean_under_repair - lgamma((double)k + 1));
+	return MO_MIN(below, 1);
+}
+
+/* What faster restarts than the one assumed would buy. */
+static void restarts_of(double interval, double save, double restart_s, double mttf, double gpus, struct plan_reliability *ret)
+{
+	static const double faster[] = { 600, 300, 120, 60, 30, 10 };
+	double first = plan_ettr(interval, save, restart_s, mttf);
+
+	for (size_t i = 0; i <= ELEMENTSOF(faster); i++) {
+		double s = i == 0 ? restart_s : faster[i - 1];
+
+		if (i > 0 && s >= restart_s)
+			continue;
+		struct plan_restart *row = MO_GROW(ret->restarts, ret->n_restarts);
+
+		*row = (struct plan_restart){ s, plan_ettr(interval, save, s, mttf), 0 };
+		row->gpu_hours_per_day = (row->ettr - first) * 24 * gpus;
+	}
+}
+
+/* Times as people say them, rounded: "76.8 s", "5 min", "3 days". Caller frees. */
+static char *span(double s)
+{
+	return s >= 2 * 86400 ? mo_printf("%.3g days", s / 86400) : s >= 2 * 3600 ? mo_printf("%.3g h", s / 3600) : s >= 120 ? mo_printf("%.3g min", s / 60) : mo_printf("%.3g s", s);
+}
+
+static void notes_of(const struct plan_failures *f, const struct plan_failures *given, double save, int64_t spares, double under_repair, struct plan_reliability *ret)
+{
+	_cleanup_(mo_freep) char *how = given->save_s > 0 ? mo_strdup("as given") : mo_printf("%.0f bytes per parameter at %.1f GB/s and GPU", CHECKPOINT_BYTES, SAVE_BYTES_PER_GPU_S / 1e9);
+	_cleanup_(mo_freep) char *saves = span(save), *restarts = span(f->restart_s), *repairs = span(f->repair_s);
+	_cleanup_(mo_freep) char *assumed = mo_printf("assumed: %.3g failures per 1000 node-days%s, a save blocks %s (%s), a restart takes %s, a repair %s", f->rate,
+						       given->rate > 0 ? "" : " (Meta's RSC-1)", saves, how, restarts, repairs);
+
+	mo_strs_add(&ret->notes, &ret->n_notes, assumed);
+	if (spares <= 0)
+		return;
+	_cleanup_(mo_freep) char *enough = mo_printf("cluster.spares %lld: there is a spare for %.1f %% of failures", (long long)spares, 100 * spares_suffice(spares, under_repair));
+
+	mo_strs_add(&ret->notes, &ret->n_notes, enough);
+}
+
+void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, int64_t spares, struct plan_reliability *ret)
 {
 	struct params p = plan_params(s->model);
+	const struct plan_failures f = {
+		.rate = given->rate > 0 ? given->rate : FAILURES_PER_1000_NODE_DAYS,
+		.restart_s = given->restart_s > 0 ? given->restart_s : RESTART_S,
+		.repair_s = given->repair_s > 0 ? given->repair_s : REPAIR_DAYS * 86400,
+		.spare_target = given->spare_target > 0 ? given->spare_target : SPARE_TARGET,
+	};
 	double nodes = ceil((double)s->gpus / (double)MO_MAX(MO_MIN(s->gpu->domain_gpus, 8), 1));
-	double save = SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total / ((double)s->gpus * SAVE_BYTES_PER_GPU_S);
+	double save = given->save_s > 0 ? given->save_s : SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total / ((double)s->gpus * SAVE_BYTES_PER_GPU_S);
 
-	ret->failures_per_day = nodes * FAILURES_PER_NODE_DAY;
-	double mttf = 86400 / ret->failures_per_day, interval = MO_MAX(plan_daly_s(save, mttf), step_s), fast;
+	ret->failures_per_day = nodes * f.rate / 1000;
+	double mttf = 86400 / ret->failures_per_day, interval = MO_MAX(plan_daly_s(save, mttf), step_s), under_repair = ret->failures_per_day * f.repair_s / 86400;
 
 	ret->checkpoint_every_s = interval;
 	ret->young_s = plan_young_s(save, mttf);
-	ret->ettr = plan_ettr(interval, save, RESTART_S, mttf);
-	ret->spare_nodes = plan_spares(ret->failures_per_day * REPAIR_DAYS, SPARE_TARGET);
-	fast = plan_ettr(interval, save, FAST_RESTART_S, mttf);
-	ret->ettr_fast_restart = fast;
-
-	_cleanup_(mo_freep) char *save_note = mo_printf("a save is taken to block %.3g s (%.0f bytes per parameter at %.1f GB/s and GPU), a restart to take %.0f s, a repair %.0f days", save,
-							CHECKPOINT_BYTES, SAVE_BYTES_PER_GPU_S / 1e9, RESTART_S, REPAIR_DAYS);
-	_cleanup_(mo_freep) char *buys = mo_printf("a restart in %.0f s instead of %.0f s buys %.0f GPU hours a day", FAST_RESTART_S, RESTART_S, (fast - ret->ettr) * 24 * (double)s->gpus);
-
-	mo_strs_add(&ret->notes, &ret->n_notes, save_note);
-	mo_strs_add(&ret->notes, &ret->n_notes, buys);
+	ret->ettr = plan_ettr(interval, save, f.restart_s, mttf);
+	ret->spare_target = f.spare_target;
+	ret->spare_nodes = plan_spares(under_repair, f.spare_target);
+	ret->ettr_fast_restart = plan_ettr(interval, save, FAST_RESTART_S, mttf);
+	restarts_of(interval, save, f.restart_s, mttf, (double)s->gpus, ret);
+	notes_of(&f, given, save, spares, under_repair, ret);
 }

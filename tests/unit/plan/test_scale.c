@@ -3,7 +3,8 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
-#include "lib/plan/plan.h"
+#include "lib/plan/parts.h"
+#include "lib/recipe/recipe_file.h"
 
 static void close_to(double value, double expected, double fraction)
 {
@@ -89,10 +90,65 @@ static void test_spares(void **state)
 	assert_in_range(many, 5110, 5122);
 }
 
+/* What the user says of failures replaces what is assumed, all of it. */
+static void test_failures_given(void **state)
+{
+	struct recipe_model m;
+	struct mo_error err = { 0 };
+	struct plan_failures f;
+	struct gpu_type gpu = { .domain_gpus = 8 };
+	struct plan_reliability is, given;
+
+	mo_desc_init(&recipe_model_desc, &m);
+	assert_int_equal(model_load("moe-2t", &m, &err), 0);
+	const struct shape s = { .model = &m, .gpu = &gpu, .gpus = 8192 };
+
+	mo_desc_init(&plan_reliability_desc, &is);
+	mo_desc_init(&plan_reliability_desc, &given);
+	reliability_of(&s, 10, &(struct plan_failures){ 0 }, 0, &is);
+	close_to(is.failures_per_day, 1024 * 6.5e-3, 1e-9);
+	assert_int_equal(is.spare_nodes, 28);
+	assert_true(is.restarts[0].restart_s == 300 && is.restarts[0].gpu_hours_per_day == 0 && is.restarts[0].ettr == is.ettr);
+	for (size_t i = 1; i < is.n_restarts; i++)
+		assert_true(is.restarts[i].restart_s < is.restarts[i - 1].restart_s && is.restarts[i].ettr > is.restarts[i - 1].ettr);
+	assert_int_equal(plan_failures_parse("rate=13,restart=30s,repair=1d,spares=99.9%,save=10", &f, &err), 0);
+	reliability_of(&s, 10, &f, 2, &given);
+	close_to(given.failures_per_day, 1024 * 13e-3, 1e-9);
+	assert_int_equal(given.spare_nodes, plan_spares(1024 * 13e-3, 0.999));
+	close_to(given.checkpoint_every_s, plan_daly_s(10, 86400 / (1024 * 13e-3)), 1e-9);
+	close_to(given.ettr, plan_ettr(given.checkpoint_every_s, 10, 30, 86400 / (1024 * 13e-3)), 1e-9);
+	assert_true(given.n_restarts == 2 && given.restarts[0].restart_s == 30 && given.restarts[1].restart_s == 10);
+	assert_non_null(strstr(given.notes[1], "cluster.spares 2: there is a spare for 0.0 % of failures"));
+	mo_desc_done(&plan_reliability_desc, &is);
+	mo_desc_done(&plan_reliability_desc, &given);
+	mo_desc_done(&recipe_model_desc, &m);
+}
+
+static void test_failures_refused(void **state)
+{
+	static const struct { const char *text, *says; } rows[] = {
+		{ "", "nothing is none of rate=" }, { "rate", "rate is none of" }, { "speed=3", "speed is none of" }, { "rate=0", "rate=0: must be failures per 1000" }, { "rate=nan", "rate=nan" },
+		{ "rate=1e300", "rate=1e300" }, { "restart=0s", "restart=0s: must be a time" }, { "restart=-5s", "restart=-5s" }, { "repair=soon", "repair=soon" }, { "spares=100%", "spares=100%" },
+		{ "spares=0", "spares=0" }, { "spares=inf", "spares=inf" }, { "save=1e99d", "save=1e99d" }, { "rate=1,,save=1", "nothing is none of" },
+	};
+	struct plan_failures f = { .rate = 7 };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct mo_error err = { 0 };
+
+		assert_true(plan_failures_parse(rows[i].text, &f, &err) < 0);
+		if (!strstr(err.text, rows[i].says))
+			fail_msg("'%s': %s", rows[i].text, err.text);
+		mo_error_done(&err);
+	}
+	assert_true(f.rate == 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_daly_and_young), cmocka_unit_test(test_interval_is_best), cmocka_unit_test(test_ettr), cmocka_unit_test(test_spares),
+		cmocka_unit_test(test_failures_given),  cmocka_unit_test(test_failures_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
