@@ -41,9 +41,28 @@ static bool even_only(const struct engine *e)
 	return e->even_layers;
 }
 
-int planning(const struct recipe *r, const struct engine *e, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+static void trial_freep(struct recipe_trial **t) { recipe_trial_free(*t); }
+
+/* plan_options.refuses: a recomputation that engine.args say stays theirs. */
+struct trial { struct recipe_trial *recipe; bool told; };
+
+static const char *refuses(void *arg, const struct plan *p)
 {
+	const struct trial *t = arg;
+	const struct plan_parallelism *x = &p->parallelism;
+	const struct recipe_sizes s = { x->tp, x->pp, x->vpp, x->ep, x->etp, x->cp, p->batch.micro, x->sharding, p->schedule, t->told ? NULL : p->recompute };
+	return recipe_trial_refuses(t->recipe, &s);
+}
+
+int planning(const struct recipe_input *in, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err)
+{
+	const struct recipe *r = &in->recipe;
+	const struct engine *e = &in->engine;
+	_cleanup_(trial_freep) struct recipe_trial *trial = recipe_trial_new(in->text.data, in->text.len, in->sets, in->n_sets, r);
+	struct trial checks = { trial, !r->recompute && plan_recompute_given(r) };
 	struct plan_options mine = *o;
+	mine.refuses = refuses;
+	mine.refuses_arg = &checks;
 	const char *shardings[3];
 	mine.n_shardings = shardings_of(e, shardings);
 	mine.shardings = shardings;
@@ -218,7 +237,7 @@ static int anchor_run(struct cli *cli, const char *file, struct json_object *run
 	int r = recipe_input_check(cli, &in);
 	if (r)
 		return r;
-	r = planning(&in.recipe, &in.engine, NULL, &o, &doc, &err);
+	r = planning(&in, NULL, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, file, &err, r);
 	plan_anchor_add(a, &in.recipe, &doc, js_real(run, "measured.step_time_s"), js_real(run, "measured.memory_gb"));
@@ -299,7 +318,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	if ((r = read_measured(w->alltoall, &alltoall)) || (r = read_measured(w->reduce, &reduce)))
 		return r;
 	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
-	r = planning(&in->recipe, &in->engine, w->gpu, &o, &doc, &err);
+	r = planning(in, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	if (w->anchor && (r = anchor(cli, w->anchor, &in->recipe, w->gpu, &doc)))

@@ -3,5 +3,5 @@
 #include "cli/recipe.h"
 #include "lib/plan/plan.h"
 
-/* e: its flags say which shardings a search may choose. gpu: instead of cluster.gpu, NULL = the recipe's. ret must be initialised. 0 or -EINVAL with err. */
-int planning(const struct recipe *r, const struct engine *e, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);
+/* A search chooses only what the recipe's own checks and its engine's rules let pass. gpu: instead of cluster.gpu, NULL = the recipe's. ret must be initialised. 0 or -EINVAL with err. */
+int planning(const struct recipe_input *in, const char *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);

@@ -56,13 +56,13 @@ static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
 /* The planner's word when the recipe names a model and a GPU; NULL otherwise, or when nothing can be planned. */
-static char *plan_of(const struct recipe *r, const struct engine *e)
+static char *plan_of(const struct recipe_input *in)
 {
 	const struct plan_options o = { .top = 1 };
 	struct plan_doc doc;
 	struct mo_buf b = { 0 };
 	mo_desc_init(&plan_doc_desc, &doc);
-	if (r->model && r->gpu && planning(r, e, NULL, &o, &doc, NULL) >= 0)
+	if (in->recipe.model && in->recipe.gpu && planning(in, NULL, &o, &doc, NULL) >= 0)
 		wire_encode(&plan_doc_desc, &doc, &b);
 	mo_desc_done(&plan_doc_desc, &doc);
 	return b.len ? mo_buf_take(&b) : NULL;
@@ -82,7 +82,7 @@ static int offline(const struct recipe_input *in, struct mo_buf *ret)
 		r = dryrun_make(&empty, &spec, preview_ranks, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	doc.plan = plan_of(&in->recipe, &in->engine);
+	doc.plan = plan_of(in);
 	wire_dryrun(&doc, ret);
 	return 0;
 }

@@ -4,20 +4,31 @@
 #include "lib/base/parse.h"
 #include "lib/plan/parts.h"
 
-/* What the engine is told by this flag in engine.args, "true" without a value; NULL = nothing. Dashes and underscores are alike. */
+/* Is the word this flag? Dashes and underscores are alike. *ret_value: what stands behind '=', NULL without. */
+static bool names(const char *word, const char *name, const char **ret_value)
+{
+	const char *key = word ? word + strspn(word, "-") : "";
+
+	while (*key && *name && (*key == '-' ? '_' : *key) == *name) {
+		key++;
+		name++;
+	}
+	*ret_value = *key == '=' ? key + 1 : NULL;
+	return !*name && (!*key || *key == '=');
+}
+
+/* What the engine is told by this flag in engine.args, "true" without a value; NULL = nothing. A list has a flag's value behind it as a word of its own. The last one counts. */
 static const char *flag(const struct recipe_engine *e, const char *name)
 {
-	for (size_t i = 0; i < e->n_args; i++) {
-		const char *key = e->args[i].key ? e->args[i].key + strspn(e->args[i].key, "-") : "", *n = name;
+	const char *ret = NULL, *value;
 
-		while (*key && *n && (*key == '-' ? '_' : *key) == *n) {
-			key++;
-			n++;
-		}
-		if (!*key && !*n)
-			return e->args[i].value ? e->args[i].value : "true";
+	for (size_t i = 0; i < e->n_args; i++) {
+		const char *next = e->args_list && i + 1 < e->n_args ? e->args[i + 1].key : NULL;
+
+		if (names(e->args[i].key, name, &value))
+			ret = value ? value : e->args[i].value ? e->args[i].value : next && *next != '-' ? next : "true";
 	}
-	return NULL;
+	return ret;
 }
 
 /* Bytes of a type that the precision-aware optimizer keeps, FP32 where nothing is said. */
@@ -36,20 +47,33 @@ static void optimizer_types(const struct recipe_engine *e, struct shape_features
 	f->moment_bytes = type_bytes(flag(e, "exp_avg_dtype")) + type_bytes(flag(e, "exp_avg_sq_dtype"));
 }
 
-/* Megatron's own flags, where the recipe has no recompute: block recomputes the first layers of each virtual stage, uniform all. */
-const char *shape_recompute_of(const struct recipe *r)
+const char *plan_recompute_given(const struct recipe *r)
 {
-	const char *given = flag(&r->engine, "recompute_granularity");
+	static const char *const levels[] = { "none", "selective", "full" };
+	const char *megatron = flag(&r->engine, "recompute_granularity"), *torchtitan = flag(&r->engine, "activation_checkpoint.mode"), *told = megatron ? megatron : torchtitan;
 
-	return r->recompute ? r->recompute : mo_streq(given, "full") || mo_streq(given, "selective") ? given : "none";
+	if (r->recompute)
+		return r->recompute;
+	for (size_t i = 0; told && i < ELEMENTSOF(levels); i++)
+		if (strcasecmp(told, levels[i]) == 0)
+			return levels[i];
+	return mo_streq(flag(&r->engine, "recompute_activations"), "true") ? "selective" : NULL;
 }
 
+const char *shape_recompute_of(const struct recipe *r)
+{
+	const char *given = plan_recompute_given(r);
+
+	return given ? given : "none";
+}
+
+/* Megatron's block recomputes the first layers of each virtual stage, uniform all. */
 static int64_t recompute_block(const struct recipe *r)
 {
 	const char *layers = flag(&r->engine, "recompute_num_layers");
 	int64_t n;
 
-	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n * r->parallelism.vpp : 0;
+	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
 }
 
 /* What Megatron's flags drop, keep narrower or put in the host's memory. */

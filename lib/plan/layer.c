@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
 
 #define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
 #define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
@@ -142,7 +143,7 @@ static void finish(const struct shape *s, struct kernels *add)
 	if (!mo_streq(s->recompute, "full"))
 		return;
 	double layers = (double)s->model->layers, some = s->features.recompute_ids ? (double)shape_recomputed(s, 0, s->model->layers) :
-			      s->features.recompute_layers > 0 ? MO_MIN((double)(s->features.recompute_layers * s->pp), layers) : layers;
+			      s->features.recompute_layers > 0 ? MO_MIN((double)(s->features.recompute_layers * pipeline_chunks(s->schedule, s->vpp) * s->pp), layers) : layers;
 
 	add->recompute = add->forward * some / layers;
 }

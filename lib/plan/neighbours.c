@@ -45,7 +45,7 @@ static void compare(const struct shape *other, const char *what, struct plan *p)
 }
 
 /* vpp 1 is 1F1B, more is interleaved; other schedules keep theirs. dp follows. */
-static bool legal_with(struct shape *s)
+static bool legal_with(const struct plan_options *o, struct shape *s)
 {
 	if (mo_streq(s->schedule, "1f1b") || mo_streq(s->schedule, "interleaved"))
 		s->schedule = s->vpp > 1 ? "interleaved" : "1f1b";
@@ -55,10 +55,10 @@ static bool legal_with(struct shape *s)
 		return false;
 	s->dp = s->gpus / ranks;
 	shape_route(s);
-	return search_legal(s);
+	return search_legal(s) && !search_refuses(o, s);
 }
 
-static void next_value(const struct shape *s, size_t choice, int direction, struct plan *p)
+static void next_value(const struct plan_options *o, const struct shape *s, size_t choice, int direction, struct plan *p)
 {
 	struct shape other = *s;
 	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at), end = direction < 0 ? 0 : MO_MIN(8 * value, s->gpus) + 1;
@@ -66,7 +66,7 @@ static void next_value(const struct shape *s, size_t choice, int direction, stru
 	for (int64_t v = value + direction; v != end; v += direction) {
 		other = *s;
 		*(int64_t *)((char *)&other + choices[choice].at) = v;
-		if (!legal_with(&other))
+		if (!legal_with(o, &other))
 			continue;
 		_cleanup_(mo_freep) char *what = mo_printf("%s %lld instead of %lld", choices[choice].name, (long long)v, (long long)value);
 
@@ -75,29 +75,31 @@ static void next_value(const struct shape *s, size_t choice, int direction, stru
 	}
 }
 
-void search_neighbours(const struct shape *s, struct plan *p)
+void search_neighbours(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
 {
 	struct shape other = *s;
 
 	for (size_t i = 0; i < ELEMENTSOF(choices); i++) {
-		next_value(s, i, -1, p);
-		next_value(s, i, 1, p);
+		if (choices[i].at == offsetof(struct shape, micro) && r->micro != MO_NONE)
+			continue;
+		next_value(o, s, i, -1, p);
+		next_value(o, s, i, 1, p);
 	}
 	other.recompute = mo_streq(s->recompute, "full") ? "none" : "full";
 	_cleanup_(mo_freep) char *what = mo_printf("recompute %s instead of %s", other.recompute, s->recompute);
 
-	if (legal_with(&other))
+	if (!plan_recompute_given(r) && legal_with(o, &other))
 		compare(&other, what, p);
 }
 
 /* The fastest of the plans that differ in one choice and fit. */
-struct nearest { const struct shape *s; double step; char *text; };
+struct nearest { const struct plan_options *o; double step; char *text; };
 
 static void consider_near(struct nearest *n, struct shape *other, const char *choice, const char *value)
 {
 	struct plan q = { 0 };
 
-	if (!legal_with(other))
+	if (!legal_with(n->o, other))
 		return;
 	memory_of(other, &q.memory_gb);
 	time_of(other, &q);
@@ -108,10 +110,11 @@ static void consider_near(struct nearest *n, struct shape *other, const char *ch
 	n->text = mo_printf("nearest plan that fits: %s %s, %.1f GB, step %.3g s", choice, value, q.memory_gb.total, q.step_time_s.total);
 }
 
-void search_nearest(const struct shape *s, struct plan *p)
+void search_nearest(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
 {
 	static const char *const levels[] = { "selective", "full" }, *const shardings[] = { "zero1", "zero2", "zero3" };
-	struct nearest n = { .s = s };
+	struct nearest n = { .o = o };
+	bool flagged = !r->recompute && plan_recompute_given(r);      /* changed in engine.args alone */
 
 	for (size_t i = 0; i < ELEMENTSOF(choices); i++)
 		for (int64_t v = 1; v <= MO_MIN(s->gpus, 1024); v++) {
@@ -123,7 +126,7 @@ void search_nearest(const struct shape *s, struct plan *p)
 			other.chunk_layers = other.stage_layers ? s->chunk_layers : NULL;
 			consider_near(&n, &other, choices[i].name, value);
 		}
-	for (size_t i = 0; i < ELEMENTSOF(levels); i++) {
+	for (size_t i = 0; i < ELEMENTSOF(levels) && !flagged; i++) {
 		struct shape other = *s;
 
 		other.recompute = levels[i];
@@ -139,8 +142,11 @@ void search_nearest(const struct shape *s, struct plan *p)
 	free(n.text);
 }
 
-int search_nothing(const struct shape *base, struct mo_error *err)
+int search_nothing(const struct shape *base, const char *refused, struct mo_error *err)
 {
+	if (refused)
+		return mo_error_set(err, -EINVAL, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: %s: change that, or give the sizes", refused);
+
 	int64_t node = MO_MAX(base->gpu->domain_gpus, 1), gpus = MO_MAX(base->gpus / node * node, 1), batch = (base->global + gpus - 1) / gpus * gpus;
 
 	return mo_error_set(err, -EINVAL,

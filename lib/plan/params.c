@@ -130,7 +130,7 @@ int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last)
 	if (!mo_streq(s->recompute, "full"))
 		return 0;
 	if (!f->recompute_ids)
-		return f->recompute_layers > 0 ? MO_MIN(f->recompute_layers, last - first) : last - first;
+		return f->recompute_layers > 0 ? MO_MIN(f->recompute_layers * pipeline_chunks(s->schedule, s->vpp), last - first) : last - first;
 	for (const char *at = f->recompute_ids; *at;) {
 		int64_t id = 0;
 		size_t digits = strspn(at, "0123456789");

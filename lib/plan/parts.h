@@ -18,7 +18,7 @@ struct shape_features {
 	bool no_sequence_parallel;   /* tensor parallel ranks each keep norms and residuals */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
 	int64_t sync_free;           /* 0..3 */
-	int64_t recompute_layers;    /* the first ones of each stage, with recompute full; 0 = all */
+	int64_t recompute_layers;    /* the first ones of each virtual stage, with recompute full; 0 = all */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
 	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
 	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */

@@ -136,7 +136,7 @@ int plans_for(const struct recipe *r, struct shape *s, const struct plan_options
 		plan_of(s, MO_ADD(doc, plans, &plan_desc));
 		plan_note_replica(s, &doc->plans[doc->n_plans - 1]);
 		if (!doc->plans[doc->n_plans - 1].fits && !o->figures)
-			search_nearest(s, &doc->plans[doc->n_plans - 1]);
+			search_nearest(r, o, s, &doc->plans[doc->n_plans - 1]);
 	}
 	return ret;
 }
@@ -220,7 +220,8 @@ void plan_apply(const struct plan_doc *doc, struct recipe *r)
 		p->dp = b->dp;
 		mo_str_set(&p->sharding, b->sharding);
 		mo_str_set(&p->schedule, best->schedule);
-		mo_str_set(&r->recompute, best->recompute);
+		if (!plan_recompute_given(r))
+			mo_str_set(&r->recompute, best->recompute);
 		r->micro = best->batch.micro;
 	}
 	if (r->checkpoint.every == 0) {

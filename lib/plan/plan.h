@@ -58,6 +58,8 @@ struct plan_options {
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
 	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
 	bool even_layers;                    /* the engine knows only stages of equally many layers: for a search */
+	/* Why the recipe could not have the sizes, schedule and recomputation of a plan, borrowed until the next call; NULL: it can. For a search and for what would be better; NULL: all pass. */
+	const char *(*refuses)(void *arg, const struct plan *p); void *refuses_arg;
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 #define PLAN_SCALE_MAX 64
@@ -70,6 +72,8 @@ int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_e
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
  * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);
+/* The recomputation that the recipe fixes, itself or by the engine's own flags in engine.args; NULL: a search chooses. */
+const char *plan_recompute_given(const struct recipe *r);
 /* Writes what was left to the planner into the recipe: the best plan's sharding, batch.micro and recompute for `parallelism: auto`, iterations for `checkpoint.every: auto`. */
 void plan_apply(const struct plan_doc *doc, struct recipe *r);
 /* Behind plan_apply(), for engines that must be told (even_layers): where the search chose stages that do not divide the layers, features.pipeline_layout becomes what it counted. */

@@ -17,7 +17,7 @@ static const char *const schedules_all[] = { "1f1b", "interleaved", "zb1p", "zbv
 static const int64_t micro_sizes[] = { 1, 2, 4, 8, 16 };
 
 struct candidate { struct shape s; struct plan p; };   /* p: numbers only, no text */
-struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; };
+struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; char *refused; };
 
 static int compare_groups(const struct shape *a, const struct shape *b)
 {
@@ -50,6 +50,26 @@ static bool better(const struct candidate *a, const struct candidate *b)
 	return gx != gy ? gx < gy : compare_groups(&a->s, &b->s) < 0;
 }
 
+const char *search_refuses(const struct plan_options *o, const struct shape *s)
+{
+	struct plan p = {
+		.parallelism = { s->tp, s->pp, s->vpp, s->ep, s->etp, s->cp, s->dp, (char *)s->sharding },
+		.batch = { s->micro, s->global, s->seq }, .recompute = (char *)s->recompute, .schedule = (char *)s->schedule,
+	};
+
+	return o->refuses && !o->open ? o->refuses(o->refuses_arg, &p) : NULL;
+}
+
+/* Asked only of what would be kept: the recipe's checks take a thousand times as long as a plan. */
+static bool allowed(struct search *k, const struct shape *s)
+{
+	const char *why = search_refuses(k->options, s);
+
+	if (why && !k->refused)
+		k->refused = mo_strdup(why);
+	return !why;
+}
+
 /* Insertion into the short list, which is kept in order. */
 static void keep(struct search *k, const struct candidate *c)
 {
@@ -57,7 +77,7 @@ static void keep(struct search *k, const struct candidate *c)
 
 	while (at > 0 && better(c, &k->best[at - 1]))
 		at--;
-	if (at >= k->top)
+	if (at >= k->top || !allowed(k, &c->s))
 		return;
 	if (k->n == k->top)
 		k->n--;
@@ -161,7 +181,7 @@ static size_t shardings_of(const struct search *k, const char *ret[static 4])
 
 static void try_batch(struct search *k)
 {
-	const char *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[4];
+	const char *given = plan_recompute_given(k->recipe), *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[4];
 	size_t n_shardings = shardings_of(k, shardings);
 
 	for (size_t i = 0; i < ELEMENTSOF(micro_sizes); i++) {
@@ -170,9 +190,9 @@ static void try_batch(struct search *k)
 			continue;
 		for (size_t l = 0; l < ELEMENTSOF(levels); l++)
 			for (size_t z = 0; z < n_shardings; z++) {
-				k->s.recompute = k->recipe->recompute ? k->recipe->recompute : levels[l];
+				k->s.recompute = given ? given : levels[l];
 				k->s.sharding = shardings[z];
-				if (k->s.recompute && (l == 0 || !k->recipe->recompute))
+				if (k->s.recompute && (l == 0 || !given))
 					try_schedules(k);
 			}
 	}
@@ -231,9 +251,10 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 		plan_note_replica(&k->best[i].s, &ret->plans[i]);
 	}
 	if (k->n)
-		search_neighbours(&k->best[0].s, &ret->plans[0]);
-	bool found = k->n > 0;
+		search_neighbours(r, o, &k->best[0].s, &ret->plans[0]);
+	int found = k->n > 0 ? 0 : search_nothing(base, k->refused, err);
 
+	free(k->refused);
 	free(k);
-	return found ? 0 : search_nothing(base, err);
+	return found;
 }

@@ -19,6 +19,9 @@ const struct arg *args_find(const struct args *a, const char *flag);
 /* Value of an arg as a condition sees it: "true" for a bare flag, "false" for one that is off. */
 const char *arg_text(const struct arg *a);
 
+/* Why the engine cannot be told the recipe's value of the path, whatever its other values are, by the engine's file and engine.args (caller frees); NULL: nothing is against it (rules_engine.c). */
+char *rules_untold(const struct rules *k, const char *path);
+
 bool flag_same(const char *a, const char *b, size_t n_b);   /* b has n_b characters; a may end in "=..." */
 /* "a|b", ">N", "<N", "given" (asks for something; features.h), "!a|b" (a value, and none of these) against a value. NULL = unknown: nothing holds but "missing". true and
  * false in all spellings that engines take (True, 1, yes, on; no, off, 0); numbers also as 0x40, 6_4, 6.4e1. */

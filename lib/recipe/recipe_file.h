@@ -21,6 +21,12 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);
 /* The document as one line of JSON (caller frees); NULL when it is no valid YAML. */
 char *recipe_json(const char *text, size_t n);
+/* Why the document would not pass its checks with these sizes in it, as if a person had written them, borrowed from the trial; NULL: it passes (trial.c). recompute NULL: as the document says. r: what
+ * recipe_parse() made of text and sets. */
+struct recipe_sizes { int64_t tp, pp, vpp, ep, etp, cp, micro; const char *sharding, *schedule, *recompute; };
+struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const struct recipe *r);
+const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_sizes *s);
+void recipe_trial_free(struct recipe_trial *t);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
 /* The command of every rank without the resume/fresh words: template, flags, args. */

@@ -114,10 +114,24 @@ static bool asks_default(const char *path, const char *value)
 	       (mo_streq(path, "parallelism.schedule") && mo_streq(value, "interleaved"));
 }
 
+/* A script that takes none of the sizes would run without what the planner chooses. */
+static bool told_sizes(const struct rules *k)
+{
+	for (size_t i = 0; i < ELEMENTSOF(engine_values) && mo_starts_with(engine_values[i], "parallelism."); i++)
+		if (carried(k, engine_values[i]))
+			return true;
+	return false;
+}
+
 static void check_carried(struct rules *k)
 {
 	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 };
 	const char *path_first = NULL;
+
+	if (k->recipe->parallelism.automatic && !k->engine->n_flags && !told_sizes(k)) {
+		mo_buf_str(&plain, "parallelism: auto");
+		path_first = "parallelism.tp";
+	}
 
 	for (size_t i = 0; i < ELEMENTSOF(engine_values); i++) {
 		const char *path = engine_values[i];
@@ -136,7 +150,7 @@ static void check_carried(struct rules *k)
 		}
 	}
 	if (plain.len)
-		rules_warn(k, PLACE(k, path_first), "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
+		rules_warn(k, PLACE(k, path_first, "parallelism"), "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
 			   template_has(k->engine, "{argv}") ? "argv" : "args", path_first);
 }
 
@@ -200,22 +214,68 @@ static bool said_anyway(const struct args *command, const struct arg *arg, const
 	return false;
 }
 
-/* The recipe value that a row tells the engine by this flag, when it is another one (caller frees). Rows with '>' that do not apply leave the flag free unless they would carry the
- * value itself, and so do features that the recipe does not ask for. */
+/* Does the row tell the engine another value by this flag (*ret_other: which, caller frees)? Rows with '>' that do not apply leave the flag free unless they would carry the value itself, and so do
+ * features that the recipe does not ask for. */
+static bool row_contradicts(const struct rules *k, const struct kv *flag, const struct arg *arg, const char *value, char **ret_other)
+{
+	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
+	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
+	bool carries = strstr(flag->value, braces);
+
+	if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added) ||
+	    (!row.applies && row.op == '>' && same_value(added, value)))
+		return false;
+	*ret_other = mo_printf("%s %s", row.path, row.value);
+	return true;
+}
+
+/* What the recipe says instead (caller frees). What a search has yet to choose follows engine.args (trial.c). */
 static char *contradicted(const struct rules *k, const struct arg *arg, const char *value)
 {
-	for (size_t i = 0; i < k->engine->n_flags; i++) {
-		const struct kv *flag = &k->engine->flags[i];
-		_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
-		_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
-		bool carries = strstr(flag->value, braces);
+	char *other = NULL;
 
-		if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added))
-			continue;
-		if (row.applies || row.op != '>' || !same_value(added, value))
-			return mo_printf("%s %s", row.path, row.value);
-	}
-	return NULL;
+	for (size_t i = 0; i < k->engine->n_flags && !other; i++)
+		if (!k->recipe->parallelism.automatic || !mo_starts_with(k->engine->flags[i].key, "parallelism."))
+			(void)row_contradicts(k, &k->engine->flags[i], arg, value, &other);
+	return other;
+}
+
+/* Is the row about this path? */
+static bool row_of(const struct kv *flag, const char *path)
+{
+	size_t n = strlen(path);
+
+	return strncmp(flag->key, path, n) == 0 && (!flag->key[n] || strchr("=> ", flag->key[n]));
+}
+
+/* Does the argument say the path otherwise, and nothing that the recipe brings says the same (caller frees)? */
+static char *args_contradict(const struct rules *k, const char *path, const struct arg *arg, const struct args *command)
+{
+	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value;
+	_cleanup_(mo_freep) char *other = NULL;
+
+	if ((arg->off && !k->engine->bool_words) || rules_unchecked(k, arg->flag) || said_anyway(command, arg, value))
+		return NULL;
+	for (size_t i = 0; i < k->engine->n_flags && !other; i++)
+		if (row_of(&k->engine->flags[i], path))
+			(void)row_contradicts(k, &k->engine->flags[i], arg, value, &other);
+	return other ? mo_printf("engine.args: %s%s%s contradicts %s", arg->flag, value ? " " : "", value ? value : "", other) : NULL;
+}
+
+char *rules_untold(const struct rules *k, const char *path)
+{
+	_cleanup_(mo_freep) char *value = recipe_value(k->recipe, path), *why = NULL;
+	struct args given, command;
+
+	if (k->engine->n_flags && !asks_default(path, value) && !carried(k, path))
+		return mo_printf("%s: engine %s has no setting for %s", path, k->recipe->engine.kind, value);
+	args_read(k, &given);
+	args_command(k, &command);
+	for (size_t i = 0; i < given.n && !why; i++)
+		why = args_contradict(k, path, &given.items[i], &command);
+	args_done(&given);
+	args_done(&command);
+	return TAKE_PTR(why);
 }
 
 /* One flag of the args: what moectl decides itself is no business of theirs, and what a recipe value says is said there. */

@@ -132,6 +132,19 @@ static void check_uneven(struct rules *k, const struct args *command)
 			   LL(r->parallelism.pp), LL(r->parallelism.vpp), LL(stages), LL(r->model->layers), hint);
 }
 
+/* A layout of the engine's own flags beside sizes that are yet to be chosen. */
+static void check_layout_flags(struct rules *k, const struct args *command)
+{
+	const struct engine_checks *c = k->engine->checks;
+
+	for (size_t i = 0; k->recipe->parallelism.automatic && c && i < c->n_layout_flags; i++) {
+		const struct arg *arg = args_find(command, c->layout_flags[i]);
+
+		if (arg && !arg->origin && !arg->off && !rules_unchecked(k, arg->flag))
+			errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s: parallelism: auto may choose other stages: give pp and vpp", arg->flag);
+	}
+}
+
 static void check_layout(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
@@ -284,6 +297,7 @@ void rules_features(struct rules *k)
 	check_recompute_layers(k);
 	args_command(k, &command);
 	check_uneven(k, &command);
+	check_layout_flags(k, &command);
 	for (size_t i = 0; c && i < c->n_rules; i++)
 		check_rule(k, &command, &c->rules[i]);
 	args_done(&command);

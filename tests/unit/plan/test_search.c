@@ -421,6 +421,93 @@ static void test_recompute_by_flags(void **state)
 	assert_true(fabs((step[1] - step[0]) / (step[2] - step[0]) - 0.5) < 0.05);
 }
 
+/* What engine.args say of recomputation is not the search's: all plans count with it, block by virtual stage, and the job's recipe gets none beside it. */
+static void test_recompute_told(void **state)
+{
+	static const struct { const char *args, *level; bool kept; } rows[] = {
+		{ "{mock_data: true}", NULL, false },
+		{ "{recompute_granularity: full, recompute_method: block, recompute_num_layers: 1}", "full", true },
+		{ "[--recompute-granularity, full, --recompute-method, block, --recompute-num-layers, '1']", "full", true },
+		{ "[--recompute-granularity=full, --recompute-method=uniform]", "full", true },
+		{ "{recompute-activations: true}", "selective", true },
+		{ "{recompute_granularity: selective}", "selective", true },
+	};
+	double gb[ELEMENTSOF(rows)];
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *first = mo_printf("recipe: 1\nname: x\nengine: {kind: megatron-lm, workdir: /x, entry: x, args: %s}\nsteps: 10\n", rows[i].args);
+		const struct plan_options o = { .top = 64 };
+		struct setup s;
+
+		begin_with(first, small, &s);
+		const struct plan *p = best(&s, &o);
+
+		gb[i] = p->memory_gb.activations / (double)p->batch.micro;
+		for (size_t k = 0; k < s.doc.n_plans; k++)
+			if (rows[i].level && !mo_streq(s.doc.plans[k].recompute, rows[i].level))
+				fail_msg("row %zu, plan %zu: recompute %s", i, k, s.doc.plans[k].recompute);
+		if (rows[i].kept && noted(p, "recompute "))
+			fail_msg("row %zu: a neighbour changes what engine.args say", i);
+		plan_apply(&s.doc, &s.recipe);
+		if (rows[i].kept != !s.recipe.recompute)
+			fail_msg("row %zu: the job's recompute is %s", i, s.recipe.recompute ? s.recipe.recompute : "not given");
+		end(&s);
+	}
+	assert_true(gb[1] == gb[2] && gb[3] < gb[1]);
+}
+
+static const char *only_wide(void *arg, const struct plan *p)
+{
+	(*(int *)arg)++;
+	return p->parallelism.tp == 4 && p->parallelism.vpp != 1 && p->batch.micro == 2 ? NULL : "tp must be 4 and vpp above 1";
+}
+
+/* What is refused is neither chosen nor told as a neighbour, and of what is left the best is found: as if nothing else were legal. */
+static void test_refused(void **state)
+{
+	int asked = 0;
+	struct plan_options all = { .top = 64 }, some = { .top = 5, .refuses = only_wide, .refuses_arg = &asked };
+	struct setup a, b;
+	double first = INFINITY;
+	size_t passed = 0;
+
+	begin(small, &a);
+	begin(small, &b);
+	best(&a, &all);
+	best(&b, &some);
+	for (size_t i = 0; i < a.doc.n_plans; i++)
+		if (!only_wide(&asked, &a.doc.plans[i]) && passed++ == 0)
+			first = a.doc.plans[i].step_time_s.total;
+	for (size_t i = 0; i < b.doc.n_plans; i++)
+		assert_null(only_wide(&asked, &b.doc.plans[i]));
+	assert_int_equal(b.doc.n_plans, 5);
+	assert_true(!passed || b.doc.plans[0].step_time_s.total == first);
+	assert_false(noted(&b.doc.plans[0], "tp 2 instead of 4"));
+	assert_true(noted(&a.doc.plans[0], "tp 2 instead of 1"));
+	end(&a);
+	end(&b);
+}
+
+static const char *nothing_at_all(void *arg, const struct plan *p)
+{
+	return "no";
+}
+
+static void test_all_refused(void **state)
+{
+	struct plan_options o = { .refuses = nothing_at_all };
+	struct mo_error err = { 0 };
+	struct setup s;
+
+	begin(small, &s);
+	assert_int_equal(plan_make(&s.recipe, &s.gpu, &o, &s.doc, &err), -EINVAL);
+	assert_string_equal(err.text, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: no: change that, or give the sizes");
+	o.open = true;              /* all that exist, whatever engines are told */
+	assert_int_equal(plan_make(&s.recipe, &s.gpu, &o, &s.doc, NULL), 0);
+	mo_error_done(&err);
+	end(&s);
+}
+
 /* The best plan of more GPUs is never slower for the same batch, its days never fewer GPU hours; with the batch grown alike no GPU makes more tokens. */
 static void test_more_gpus(void **state)
 {
@@ -454,7 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
 		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
-		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_more_gpus),
+		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_recompute_told), cmocka_unit_test(test_refused), cmocka_unit_test(test_all_refused), cmocka_unit_test(test_more_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,6 +245,18 @@ static void test_list_args_contradict(void **state)
 	      "3:36 engine.args: --train-iters 11 contradicts");
 }
 
+/* Sizes that the planner chooses may be said in engine.args, which it follows; stages laid out there are not its own. */
+static void test_args_beside_auto(void **state)
+{
+	static const char rest[] = "cluster: {gpus: 8, gpu: mi300x}\nmodel: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 4096, global: 512}\nsteps: 10\n";
+	_cleanup_(mo_freep) char *sizes = mo_printf("recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {tensor-model-parallel-size: 8, micro-batch-size: 4}}\n%s", rest);
+	_cleanup_(mo_freep) char *stages = mo_printf("recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {decoder-first-pipeline-num-layers: 3}}\n%s", rest);
+	_cleanup_(parsed_done) struct parsed p = parse(sizes, NULL);
+
+	assert_int_equal(p.result, 0);
+	check("stages", stages, "3:36 engine.args: decoder-first-pipeline-num-layers: parallelism: auto may choose other stages: give pp and vpp [engine.args_unchecked: [FLAG] lets it pass]");
+}
+
 /* An engine whose stages hold equally many layers refuses others without a layout, and tells what would do; one that divides them by itself is silent; of a script nobody knows. */
 static void test_layers_that_do_not_divide(void **state)
 {
@@ -296,7 +308,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_keys), cmocka_unit_test(test_refused), cmocka_unit_test(test_whole), cmocka_unit_test(test_rules), cmocka_unit_test(test_engine_flags),
-		cmocka_unit_test(test_list_args_contradict), cmocka_unit_test(test_layers_that_do_not_divide), cmocka_unit_test(test_order_and_limit),
+		cmocka_unit_test(test_list_args_contradict), cmocka_unit_test(test_args_beside_auto), cmocka_unit_test(test_layers_that_do_not_divide), cmocka_unit_test(test_order_and_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,22 @@ static void test_warnings(void **state)
 	assert_non_null(strstr(p.warnings[1], "engine torch is not told about batch.micro, precision"));
 }
 
+/* A script that is told none of the sizes would run without what the planner chose. */
+static void test_warns_of_auto(void **state)
+{
+	static const char rest[] = "model: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 4096, global: 512}\nsteps: 100\n";
+	_cleanup_(mo_freep) char *silent = mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: x}\ncluster: {gpus: 8, gpu: mi300x}\n%s", rest);
+	_cleanup_(mo_freep) char *told = mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: x, args: {ep: '{parallelism.ep}', seq: '{batch.seq}', global: '{batch.global}'}}\ncluster: {gpus: 8, gpu: mi300x}\n%s", rest);
+	_cleanup_(parsed_done) struct parsed p = parse(silent, NULL), q = parse(told, NULL);
+
+	must(&p);
+	must(&q);
+	assert_int_equal(p.n_warnings, 1);
+	assert_non_null(strstr(p.warnings[0], "6:14: engine torch is not told about parallelism: auto, batch.seq, batch.global: "));
+	assert_non_null(strstr(p.warnings[0], "e.g. as {parallelism.tp}"));
+	assert_int_equal(q.n_warnings, 0);
+}
+
 static const struct env_item *item(const struct env_item *items, size_t n, const char *name, int layer)
 {
 	for (size_t i = 0; i < n; i++)
@@ -530,7 +546,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_engines_remove_nothing), cmocka_unit_test(test_megatron_argv),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
