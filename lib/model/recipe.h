@@ -15,6 +15,7 @@ struct recipe_model {
 	char *attention;                                    /* flash | unfused; default flash */
 	int64_t mtp, window;                                /* 0 = none */
 	bool tied;
+	bool qk_norm;                                       /* queries and keys have norms of their own */
 	struct recipe_moe *moe;                             /* NULL = dense */
 	struct recipe_mla *mla;
 };

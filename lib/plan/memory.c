@@ -7,12 +7,11 @@
 
 #define GB 1e9
 #define STAGES_TRIED 32
-#define LOGIT_BYTES 10.0         /* two of the logits, an FP32 copy and its gradient */
-#define LOGIT_BYTES_FUSED 6.0    /* V2-Lite: 20 GB less for 12 x 4096 x 102400 */
+#define LOGIT_BYTES 6.0          /* two of the logits, an FP32 copy that becomes the softmax and its gradient in place */
+#define LOGIT_BYTES_FUSED 2.0    /* the gradient takes the logits' place; V2-Lite: 20 GB less for 12 x 4096 x 102400 */
 #define LOGIT_BYTES_EAGER 12.0   /* log-softmax in FP32 kept too, gradient in two bytes */
 #define LOGIT_BYTES_COMPILED 4.0 /* of a loss that torch.compile or one kernel computes: logits and their gradient, in two bytes */
-#define PLAIN_COPIES 10.0        /* copies of a layer's routed rows alive around a plain all-to-all; V2-Lite: 26 GB more than with DeepEP for 12 x 4096 x 6 rows of 2048 */
-#define DEEPEP_COPIES 2.0
+#define ROUTED_COPIES 2.0        /* of a layer's routed rows around an exchange */
 #define POOL_LEAVES 0.03         /* of capacity: XLA plans what its pool holds, and the pool has the rest (XLA_PYTHON_CLIENT_MEM_FRACTION) */
 #define GATHERED 4.0             /* bytes per token and hidden element */
 
@@ -95,7 +94,7 @@ static double buffers(const struct shape *s, double whole, int64_t layers)
 	double bytes = s->gpus > 1 ? MO_MIN(k->communicator_bytes + k->communicator_rank_bytes * (double)s->gpus, k->communicator_max_bytes) : 0;
 
 	if (s->ep > 1 && s->model->moe)
-		bytes += (s->features.deepep || s->features.remat ? DEEPEP_COPIES : PLAIN_COPIES) * 2 * shape_tokens(s) / (double)s->tp * (double)s->model->moe->topk * (double)s->model->hidden;
+		bytes += ROUTED_COPIES * 2 * shape_tokens(s) / (double)s->tp * (double)s->model->moe->topk * (double)s->model->hidden;
 	if (comm_fsdp(s) && s->pp == 1)      /* the layer at work and the next one, weights and gradients */
 		bytes += 2 * (2 + shape_grad_bytes(s)) * whole / (double)MO_MAX(layers, 1);
 	return bytes;

@@ -92,7 +92,7 @@ def flops(planner):
 
 
 def memory(planner):
-    """Memory of the fullest rank of rows that state it; rows that ran may not be told that they do not fit by more than the reserve."""
+    """Memory of the fullest rank of rows that state it."""
     cells, errors, lines = planner.raw({}), [], []
     for r in planner.rows:
         if not r.p["mem_gb"]:
@@ -104,6 +104,17 @@ def memory(planner):
     return {"bench": "planner", "metric": "memory error", "unit": "%", "rows": len(errors), "median": at(errors, 0.5), "p90": at(errors, 0.9), "worst": [l for _, l in sorted(zip(errors, lines), reverse=True)]}
 
 
+def false_alarms(planner):
+    """Rows that ran, with all their weights trained, and are planned not to fit: by how much the best of their versions is over."""
+    cells, over, n = planner.raw({}), [], 0
+    for r in planner.rows:
+        total, capacity = min((c[1], c[19]) for c in cells[r.first:r.first + r.n])
+        n += r.p["task"] != "lora"
+        if total > capacity and r.p["task"] != "lora":
+            over.append((total / capacity, f"{r.id}: {total:.1f} of {capacity:.1f} GB"))
+    return {"bench": "planner", "metric": "ran, but planned not to fit", "unit": "rows", "rows": len(over), "of": n, "worst": [line for _, line in sorted(over, reverse=True)[:10]]}
+
+
 def main():
     planner = Planner()
     steps, without = dict(zip(planner.rows, planner.steps())), left_out(planner)
@@ -113,6 +124,7 @@ def main():
         print(json.dumps(summary(name, [r for r in planner.rows if belongs(r)], steps, without, anchored, anchored_without)))
     print(json.dumps(flops(planner)))
     print(json.dumps(memory(planner)))
+    print(json.dumps(false_alarms(planner)))
     planner.close()
 
 

@@ -14,7 +14,7 @@ CATALOGUE = {"deepseek_v2": "deepseek-v2", "deepseek_v2_lite": "deepseek-v2-lite
 OTHERS = {
     "gpt_oss_120b": "layers=36 hidden=2880 heads=64 kv_heads=8 head_dim=64 vocab=201088 experts=128 topk=4 expert_ffn=2880",
     "qwen2_57b_a14b": "layers=28 hidden=3584 heads=28 kv_heads=4 head_dim=128 vocab=151936 experts=64 topk=8 expert_ffn=2560 shared_ffn=20480",
-    "qwen3_32b": "layers=64 hidden=5120 heads=64 kv_heads=8 head_dim=128 ffn=25600 vocab=151936",
+    "qwen3_32b": "layers=64 hidden=5120 heads=64 kv_heads=8 head_dim=128 ffn=25600 vocab=151936 qk_norm=1",
     "llama3_8x70b": "layers=80 hidden=8192 heads=64 kv_heads=8 head_dim=128 vocab=128256 experts=8 topk=2 expert_ffn=28672",
     "mixtral_8x22b_g8t8": "layers=56 hidden=6144 heads=48 kv_heads=8 head_dim=128 vocab=32768 experts=64 topk=8 expert_ffn=2048",
     "mpt_1b": "layers=24 hidden=2048 heads=16 ffn=8192", "mpt_3b": "layers=32 hidden=2560 heads=32 ffn=10240", "mpt_7b": "layers=32 hidden=4096 heads=32 ffn=16384",

@@ -508,7 +508,7 @@ static void test_all_refused(void **state)
 	end(&s);
 }
 
-/* The best plan of more GPUs is never slower for the same batch, its days never fewer GPU hours; with the batch grown alike no GPU makes more tokens. */
+/* Where memory is no limit: the best plan of more GPUs is never slower for the same batch, its days never fewer GPU hours; with the batch grown alike no GPU makes more tokens. */
 static void test_more_gpus(void **state)
 {
 	const struct plan_options o = { .top = 1 };
@@ -522,6 +522,7 @@ static void test_more_gpus(void **state)
 			begin(small, &s);
 			s.recipe.gpus = gpus;
 			s.recipe.global_batch = weak ? 4 * gpus : 2048;
+			s.gpu.hbm_bytes *= 4;
 			const struct plan *p = best(&s, &o);
 
 			assert_true(p->fits);
