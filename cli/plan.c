@@ -6,6 +6,7 @@
 
 #include "cli/output.h"
 #include "cli/plan_svg.h"
+#include "cli/plan_text.h"
 #include "cli/planning.h"
 #include "cli/value.h"
 #include "lib/base/fd.h"
@@ -88,116 +89,10 @@ static int read_tokens(const char *text, double *ret)
 	return plan_tokens_parse(text, ret, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --tokens: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
-static void fits_cell(struct table *t, struct json_object *plan)
+static int read_failures(const char *text, struct plan_failures *ret)
 {
-	table_cell(t, "%s", json_object_get_boolean(js_get(plan, "fits")) ? "yes" : "NO");
-}
-
-/* Plans differ by less than a second. */
-static void step_cell(struct table *t, struct json_object *plan)
-{
-	double s = js_real(plan, "step_time_s.total");
-	if (s < 100)
-		table_cell(t, "%.3g s", s);
-	else
-		table_cell(t, "%s", text_seconds(s));
-}
-
-static void error_cell(struct table *t, struct json_object *plan)
-{
-	table_cell(t, "%.0f %%", js_real(plan, "error_pct"));
-}
-
-static void print_plans(const struct cli *cli, struct json_object *plans)
-{
-	static const struct column columns[] = {
-		{ ">TP", "parallelism.tp", CELL_INT }, { ">PP", "parallelism.pp", CELL_INT }, { ">VPP", "parallelism.vpp", CELL_INT }, { ">EP", "parallelism.ep", CELL_INT },
-		{ ">ETP", "parallelism.etp", CELL_INT }, { ">CP", "parallelism.cp", CELL_INT }, { ">DP", "parallelism.dp", CELL_INT }, { "SHARDING", "parallelism.sharding" },
-		{ ">MICRO", "batch.micro", CELL_INT }, { "RECOMPUTE", "recompute" }, { "SCHEDULE", "schedule" }, { ">GB", "memory_gb.total", CELL_REAL, 1 }, { "FITS", .cell = fits_cell },
-		{ ">BUBBLE", "bubble", CELL_PERCENT }, { ">STEP", .cell = step_cell }, { ">+/-", .cell = error_cell }, { ">TOK/S/GPU", "tokens_per_s_per_gpu", CELL_SI },
-		{ ">TFLOP/S/GPU", "tflops_per_gpu", CELL_REAL, 0 }, { ">MFU", "mfu", CELL_PERCENT },
-	};
-	print_table(cli, columns, ELEMENTSOF(columns), plans);
-}
-
-static void print_parts(const char *label, struct json_object *values, const char *unit, int digits)
-{
-	printf("%-8s", label);
-	json_object_object_foreach(values, name, v) {
-		(void)v;
-		double d = js_real(values, name);
-		if (d != MO_NONE_F && (d != 0 || !strcmp(name, "total")))
-			printf("  %s %s %s", name, text_real(d, digits), unit);
-	}
-	putchar('\n');
-}
-
-#define STAGES_SHOWN 10          /* the first ones and the last */
-
-static void print_stages(const struct cli *cli, struct json_object *stages)
-{
-	static const struct column columns[] = {
-		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
-		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACTIVATIONS", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
-	};
-	if (js_len(stages) < 2)
-		return;
-	puts("\nmemory by pipeline stage:");
-	struct json_object *shown = json_object_new_array();
-	for (size_t i = 0; i < js_len(stages); i++)
-		if (js_len(stages) <= STAGES_SHOWN || i < STAGES_SHOWN - 1 || i == js_len(stages) - 1)
-			json_object_array_add(shown, json_object_get(js_at(stages, i)));
-	print_table(cli, columns, ELEMENTSOF(columns), shown);
-	json_object_put(shown);
-	if (js_len(stages) > STAGES_SHOWN)
-		printf("and %zu between them: --json has all\n", js_len(stages) - STAGES_SHOWN);
-}
-
-static void print_scaling(const struct cli *cli, struct json_object *scaling)
-{
-	static const struct column columns[] = {
-		{ ">GPUS", "gpus", CELL_INT }, { ">EFFICIENCY", "efficiency", CELL_PERCENT }, { ">STEP", "step_time_s", CELL_SECONDS },
-		{ ">MFU", "mfu", CELL_PERCENT }, { ">DAYS", "days", CELL_REAL, 2 }, { "PLAN", "note" },
-	};
-	if (!js_len(scaling))
-		return;
-	putchar('\n');
-	print_table(cli, columns, ELEMENTSOF(columns), scaling);
-}
-
-static void print_pipeline(const struct cli *cli, struct json_object *run)
-{
-	static const struct column columns[] = {
-		{ ">FORWARD S", "forward_s", CELL_REAL, 4 }, { ">BACKWARD S", "backward_s", CELL_REAL, 4 }, { ">WGRAD S", "wgrad_s", CELL_REAL, 4 }, { ">IDLE", "bubble", CELL_PERCENT },
-		{ ">MEMORY GB", "memory_gb", CELL_REAL, 2 },
-	};
-	if (!run)
-		return;
-	printf("\nthe run's iteration %s: %s s, bubble %s; by pipeline rank:\n", text_int(js_int(run, "iteration")), text_real(js_real(run, "iter_time_s"), 4), text_percent(js_real(run, "bubble")));
-	print_table(cli, columns, ELEMENTSOF(columns), js_get(run, "ranks"));
-	if (js_str(run, "note"))
-		printf("%s\n", js_str(run, "note"));
-}
-
-static void print_plan(const struct cli *cli, struct json_object *doc)
-{
-	struct json_object *plans = js_get(doc, "plans"), *best = js_at(plans, 0), *notes = js_get(best, "notes"), *more = js_get(doc, "reliability.notes");
-	printf("model    %s billion parameters, %s billion active per token, %s GFLOP per token\nhardware %s x %s\n\n", text_real((double)js_int(doc, "model.total_params") / 1e9, 2),
-	       text_real((double)js_int(doc, "model.active_params") / 1e9, 2), text_real(js_real(doc, "model.flops_per_token") / 1e9, 1), text_int(js_int(doc, "hardware.gpus")), text_or(js_str(doc, "hardware.gpu")));
-	print_plans(cli, plans);
-	puts("\nfirst plan:");
-	print_parts("memory", js_get(best, "memory_gb"), "GB", 1);
-	print_parts("step", js_get(best, "step_time_s"), "s", 4);
-	for (size_t i = 0; i < js_len(notes); i++)
-		printf("note      %s\n", json_object_get_string(js_at(notes, i)));
-	print_stages(cli, js_get(best, "memory_stages"));
-	print_scaling(cli, js_get(doc, "scaling"));
-	print_pipeline(cli, js_get(doc, "measured_pipeline"));
-	printf("\nfailures %s per day expected, checkpoint every %s (Young: %s), ETTR %s, spare nodes %s\n", text_real(js_real(doc, "reliability.failures_per_day"), 3),
-	       text_seconds(js_real(doc, "reliability.checkpoint_every_s")), text_seconds(js_real(doc, "reliability.young_s")), text_percent(js_real(doc, "reliability.ettr")),
-	       text_int(js_int(doc, "reliability.spare_nodes")));
-	for (size_t i = 0; i < js_len(more); i++)
-		printf("note      %s\n", json_object_get_string(js_at(more, i)));
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	return plan_failures_parse(text, ret, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --failures: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
 /* Regular files are replaced as a whole; what else has the name (a device, a pipe, a link) is written to and stays what it is. */
@@ -265,7 +160,7 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; bool open; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *failures, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; struct plan_failures faults; bool open; };
 
 /* Timelines: of the plan for the picture, of the run that was dumped for the picture and for measured_pipeline. */
 static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_doc *doc, struct json_object *json)
@@ -279,6 +174,8 @@ static int pipelines(const struct wish *w, const struct recipe *recipe, const st
 		n++;
 	else
 		timeline_done(&lines[0]);
+	if (err.text && doc->plans[0].parallelism.pp > 1)
+		fprintf(stderr, "moectl: plan: %s: no pipeline drawn: %s\n", w->svg, mo_error_text(&err, -EINVAL));
 	mo_error_done(&err);
 	int r = w->pp_dump ? timeline_read(w->pp_dump, w->pp_iteration, &lines[n], &err) : 0;
 	if (r < 0)
@@ -317,7 +214,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	_cleanup_(mo_buf_done) struct mo_buf alltoall = { 0 }, reduce = { 0 };
 	if ((r = read_measured(w->alltoall, &alltoall)) || (r = read_measured(w->reduce, &reduce)))
 		return r;
-	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .open = w->open };
+	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .failures = w->faults, .open = w->open };
 	r = planning(in, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
@@ -329,7 +226,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	if (!r && cli->json)
 		puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	else if (!r)
-		print_plan(cli, json);
+		plan_text(cli, in->file, &in->recipe, json);
 	json_object_put(json);
 	return r;
 }
@@ -342,7 +239,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = {
 		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, PLAN_GPUS_MAX }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor }, { "alltoall", 0, OPT_STR, &w.alltoall }, { "reduce", 0, OPT_STR, &w.reduce },
-		{ "tokens", 0, OPT_STR, &w.tokens }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
+		{ "tokens", 0, OPT_STR, &w.tokens }, { "failures", 0, OPT_STR, &w.failures }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
 		{ "pp-iteration", 0, OPT_INT, &w.pp_iteration, 1, INT32_MAX },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
@@ -358,6 +255,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		recipe_input_option(&in, "--gpu", "cluster.gpu", w.gpu);
 	if (!r && w.tokens)
 		r = read_tokens(w.tokens, &w.token_budget);
+	if (!r && w.failures)
+		r = read_failures(w.failures, &w.faults);
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
@@ -366,10 +265,11 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--failures LIST] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
 	"  --gpus N          instead of cluster.gpus\n  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n  --set key=value   any value of the recipe, as in submit\n"
 	"  --top K           plans to list when `parallelism: auto` (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
+	"  --failures LIST   what is assumed of failures, any of: rate=6.5 (per 1000 node-days), restart=5m, repair=3d, spares=95% (of failures find one), save=30s (blocking)\n"
 	"  --anchor FILE     calibrate by measured runs (`moectl report --anchor`: the controller's; `moectl report JOB --anchor`: one)\n"
 	"  --alltoall FILE   bandwidth between nodes as rccl-tests' alltoall_perf printed it, instead of the catalogue's\n  --reduce FILE     the same of all_reduce_perf\n"
 	"  --svg FILE        a picture of memory, step time and the pipeline\n"

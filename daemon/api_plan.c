@@ -57,7 +57,8 @@ static void wish_set(struct wish *w, const char *query, const char *key, const c
 static bool read_texts(struct http_request *r, struct wish *w)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *open = http_query(r, "open");
+	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *failures = http_query(r, "failures"), *open = http_query(r, "open");
+	struct plan_failures assumed;
 	int64_t sizes[PLAN_SCALE_MAX];
 	size_t n;
 	double budget;
@@ -71,6 +72,10 @@ static bool read_texts(struct http_request *r, struct wish *w)
 		http_problem(r, 400, "tokens=%.40s: %s", tokens, mo_error_text(&err, -EINVAL));
 		return false;
 	}
+	if (failures && plan_failures_parse(failures, &assumed, &err) < 0) {
+		http_problem(r, 400, "failures=%.80s: %s", failures, mo_error_text(&err, -EINVAL));
+		return false;
+	}
 	if (open && mo_parse_bool(open, &all) < 0) {
 		http_problem(r, 400, "open=%.40s: must be 1 or 0", open);
 		return false;
@@ -79,6 +84,8 @@ static bool read_texts(struct http_request *r, struct wish *w)
 		mo_buf_printf(&w->words, "--scale\n%s\n", scale);
 	if (tokens)
 		mo_buf_printf(&w->words, "--tokens\n%s\n", tokens);
+	if (failures)
+		mo_buf_printf(&w->words, "--failures\n%s\n", failures);
 	if (all)
 		mo_buf_str(&w->words, "--open\n");
 	return true;
