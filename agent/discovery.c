@@ -22,6 +22,7 @@ struct discovery {
 	struct manager *m;
 	struct left_outs left;
 	struct look **looks; size_t n_looks;
+	bool remembered;                 /* state_dir has a look of this boot, whatever the options were */
 	bool known;                      /* last is there */
 	struct known_machine last;       /* last full look */
 	char *lacks;
@@ -62,8 +63,8 @@ static void load(struct discovery *d) {
 	_cleanup_(mo_freep) char *path = memory_path(d);
 	struct known_machine k;
 	mo_desc_init(&known_machine_desc, &k);
-	if (mo_read_file(path, OUT_MAX, &b) == 0 && wire_decode(&known_machine_desc, b.data ? b.data : "", b.len, false, &k, NULL) == 0 && mo_streq(k.boot_id, d->m->boot_id) &&
-	    mo_streq(k.options, d->last.options)) {
+	d->remembered = mo_read_file(path, OUT_MAX, &b) == 0 && wire_decode(&known_machine_desc, b.data ? b.data : "", b.len, false, &k, NULL) == 0 && mo_streq(k.boot_id, d->m->boot_id);
+	if (d->remembered && mo_streq(k.options, d->last.options)) {
 		mo_desc_copy(&nodeinfo_desc, &d->last.info, &k.info);
 		d->known = true;
 	}
@@ -227,6 +228,36 @@ static void on_round(void *arg) {
 		look(d);
 	else
 		again_later(d);
+}
+
+static bool on_the_bus(const struct discovery *d, const char *bdf) {
+	const char *topology = d->m->config->topology;
+	_cleanup_(mo_freep) char *path = mo_path(topology ? topology : "/", "sys/bus/pci/devices/%s", bdf);
+	return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
+/* Those that are on the bus were left out on purpose (use_gpus) or are of another driver. */
+bool discovery_told(struct discovery *d, const struct nodeinfo *before) {
+	struct nodeinfo info, was;
+	if (d->remembered || !d->settled || d->left.n || (d->m->config->topology && !is_dir(d->m->config->topology)))
+		return false;
+	mo_desc_init(&nodeinfo_desc, &info);
+	mo_desc_init(&nodeinfo_desc, &was);
+	mo_desc_copy(&nodeinfo_desc, &info, &d->m->info);
+	mo_desc_copy(&nodeinfo_desc, &was, before);
+	for (size_t i = was.n_gpus; i-- > 0;)
+		if (!was.gpus[i].bdf || (!discovery_has(&info, was.gpus[i].bdf) && on_the_bus(d, was.gpus[i].bdf)))
+			mo_vec_remove(&gpu_slot_desc, was.gpus, &was.n_gpus, i);
+	discovery_vanished(&info, &was);
+	bool news = info.n_gpus != d->m->info.n_gpus;
+	if (news) {
+		mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "the controller knows GPUs of this boot that are no longer on the bus; this agent has no memory of its own (%s)", d->m->config->state_dir);
+		keep(d, &info);
+		adopt(d, &info, NULL);
+	}
+	mo_desc_done(&nodeinfo_desc, &info);
+	mo_desc_done(&nodeinfo_desc, &was);
+	return news;
 }
 
 void discovery_begin(struct discovery *d) { on_round(d); }

@@ -114,6 +114,10 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	}
 	l->told_status = -1;
 	mo_log(MO_NOTICE, MSG_CONNECTED, &(struct mo_log_where){.rank = -1, .node = l->m->config->node}, "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node, (long long)w->epoch);
+	if (w->info && discovery_told(l->m->discovery, w->info)) { /* says hello again, with what it now knows */
+		mo_desc_free(&agent_welcome_desc, w);
+		return;
+	}
 	struct steps_event e = {.type = AE_WELCOME, .welcome = w};
 	manager_queue(l->m, &e);
 }

@@ -87,7 +87,7 @@ void left_outs_gone(struct left_outs *l, const char *file) {
 
 /* ---- what it means */
 
-static bool card_there(const struct nodeinfo *info, const char *bdf) {
+bool discovery_has(const struct nodeinfo *info, const char *bdf) {
 	for (size_t i = 0; i < info->n_gpus; i++)
 		if (mo_streq(info->gpus[i].bdf, bdf))
 			return true;
@@ -131,7 +131,7 @@ static void join_gpus(struct nodeinfo *info, const struct nodeinfo *before, cons
 
 	for (size_t i = 0; i < before->n_gpus; i++) {
 		const struct gpu_slot *old = &before->gpus[i], *now = same_gpu(info, old);
-		if (!now && (!missing || !old->bdf || card_there(info, old->bdf)))
+		if (!now && (!missing || !old->bdf || discovery_has(info, old->bdf)))
 			continue;
 		add_slot(&slots, &n, now && !named(l, old->bdf) ? now : old, old->index);
 		back |= !now;
@@ -185,12 +185,12 @@ void discovery_vanished(struct nodeinfo *info, const struct nodeinfo *before) {
 	size_t gone = 0;
 
 	for (size_t i = 0; before && i < before->n_gpus; i++)
-		gone += before->gpus[i].bdf && !card_there(info, before->gpus[i].bdf);
+		gone += before->gpus[i].bdf && !discovery_has(info, before->gpus[i].bdf);
 	if (!gone)
 		return;
 	for (size_t i = 0; i < before->n_gpus; i++) {
 		const char *bdf = before->gpus[i].bdf;
-		if (!bdf || mo_streq(bdf, last) || card_there(info, bdf))
+		if (!bdf || mo_streq(bdf, last) || discovery_has(info, bdf))
 			continue;
 		struct node_finding *f = MO_ADD(info, findings, &node_finding_desc);
 		f->object = mo_strdup(bdf);

@@ -23,6 +23,7 @@ void left_outs_gone(struct left_outs *l, const char *file);
 
 /* Gives what is left out the place and the values that it had before (NULL: there is none), and a finding that names its file; the other devices are as this look found them. */
 void discovery_join(struct nodeinfo *info, const struct nodeinfo *before, const struct left_outs *l);
+bool discovery_has(const struct nodeinfo *info, const char *bdf);       /* a slot of this card */
 /* A full look. GPUs that were there before in this boot and are not any more keep their slots, with a finding: running jobs were given slots by number, and checks that tell of a GPU that is
  * missing need to know it. A card that is partitioned in another way is there. before: NULL: there was none. */
 void discovery_vanished(struct nodeinfo *info, const struct nodeinfo *before);

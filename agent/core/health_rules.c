@@ -63,7 +63,7 @@ static void evidence(struct finding *f, const struct health_check *c, const stru
 
 	for (size_t i = 0; p->area != PROBE_KLOG && i < p->n_readings; i++) {
 		const struct reading *r = &p->readings[i];
-		bool part = mo_starts_with(r->key, c->reading) && r->key[strlen(c->reading)] == '.';
+		bool part = (mo_starts_with(r->key, c->reading) && r->key[strlen(c->reading)] == '.') || (c->of && mo_starts_with(r->key, c->of) && r->key[strlen(c->of)] == '.');
 		bool many = c->reading[n] && strncmp(r->key, c->reading, n) == 0;
 		if (mo_streq(r->key, c->reading) || mo_streq(r->key, c->of) || part || many)
 			add_evidence(f, r);
@@ -364,6 +364,32 @@ static void derive_numa_totals(struct probe *p) {
 	}
 }
 
+/* How many GPUs there should be, by whom: what agent.yaml says is said by a person; else the most that one of the others says. */
+static void derive_gpus(const struct health *h, struct probe *p) {
+	double pci = reading_value(p, "gpus_pci"), off = reading_value(p, "gpus_off_bus");
+	_cleanup_(mo_buf_done) struct mo_buf missing = { 0 };
+	int64_t there = pci == MO_NONE_F ? 0 : (int64_t)pci, n_missing = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < h->n_objects; i++) {
+		const struct object *o = h->objects[i];
+		if (o->area != PROBE_GPU || !o->last.problem || !strstr(o->last.problem, PROBE_NO_DEVICE))
+			continue;
+		mo_buf_printf(&missing, "%s%s", missing.len ? " " : "", o->name);
+		n_missing++;
+	}
+	const struct { int64_t n; const char *by; } known[] = {
+		{ h->gpus_expected, "expect_gpus of agent.yaml" }, { h->gpus_seen, "the PCI bus, earlier in this boot" },
+		{ there + n_missing, "what was found of this machine earlier in this boot" }, { there + (off == MO_NONE_F ? 0 : (int64_t)off), "the driver (KFD), which still lists it" },
+	};
+	for (size_t i = 1; h->gpus_expected <= 0 && i < ELEMENTSOF(known); i++)
+		most = most == 0 || known[i].n > known[most].n ? i : most;
+	reading_add_int(p, "gpus_expected", known[most].n);
+	reading_add_text(p, "gpus_expected.by", known[most].by);
+	if (missing.len)
+		reading_add_text(p, "gpus_pci.missing", missing.data);
+}
+
 /* Shares of what there is, so that small machines are judged by their own size. */
 static void derive_host(const struct health *h, struct probe *p) {
 	double total = reading_value(p, "mem_total_bytes"), shm = reading_value(p, "shm_bytes");
@@ -373,7 +399,7 @@ static void derive_host(const struct health *h, struct probe *p) {
 		reading_add_int(p, "mem_expected_bytes", h->memory_expected);
 	derive_numa_totals(p);
 	if (h->n_gpus)
-		reading_add_int(p, "gpus_expected", h->gpus_expected > 0 ? h->gpus_expected : h->gpus_seen);
+		derive_gpus(h, p);
 	for (size_t i = 0; i < n_readings; i++)
 		n += mo_starts_with(p->readings[i].key, NUMA_FREE);
 	for (size_t i = 0; total > 0 && i < n_readings; i++) {

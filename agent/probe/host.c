@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 
+#define PCI "sys/bus/pci/devices"
 #define KB 1024.0
 
 static void add_count(struct look *l, const char *key, const char *path) {
@@ -230,11 +231,18 @@ static bool renderable(struct look *l, int64_t minor) {
 	return fd >= 0;
 }
 
+/* The driver's topology names a GPU whose PCI directory is gone. gpu: domain and location_id without the partition. */
+static bool off_the_bus(const struct look *l, int64_t gpu) {
+	_cleanup_(mo_freep) char *path = mo_printf(PCI "/%04x:%02x:%02x.0", (unsigned)(gpu >> 32) & 0xffff, (unsigned)(gpu >> 8) & 0xff, (unsigned)(gpu >> 3) & 0x1f);
+
+	return faccessat(l->top, path, F_OK, 0) < 0 && errno == ENOENT;
+}
+
 /* GPUs that KFD lists, partitions of one GPU counted once; and those of them whose render nodes all open. Nothing is said where a node cannot be understood: it may be a GPU. */
 static void count_kfd(struct look *l) {
 	static const char top[] = "sys/class/kfd/kfd/topology/nodes";
 	struct look_names names = look_list(l, true, top);
-	int64_t n = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE, problems = l->problems;
+	int64_t n = 0, off = 0, closed = 0, last = MO_NONE, last_closed = MO_NONE, problems = l->problems;
 
 	for (size_t i = 0; i < names.n; i++) {
 		_cleanup_(mo_freep) char *path = mo_printf("%s/%s/properties", top, names.items[i]);
@@ -246,6 +254,7 @@ static void count_kfd(struct look *l) {
 			continue;
 		int64_t gpu = (domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
 		n += gpu != last;
+		off += gpu != last && off_the_bus(l, gpu);
 		last = gpu;
 		if (renderable(l, minor) || gpu == last_closed)
 			continue;
@@ -255,29 +264,35 @@ static void count_kfd(struct look *l) {
 	if (names.n && l->problems == problems) {
 		reading_add_int(l->probe, "gpus_kfd", n);
 		reading_add_int(l->probe, "gpus_renderable", n - closed);
+		reading_add_int(l->probe, "gpus_off_bus", off);
 	}
 	look_names_done(&names);
 }
 
 /* GPUs on the PCI bus, and how long a short question to the driver takes: the generation of KFD and the metrics of each GPU that is not left out. */
 static void look_gpus(struct look *l, const struct host_options *o) {
-	struct look_names names = look_list(l, true, "sys/bus/pci/devices");
-	int64_t n = 0, asked = 0, began;
+	int64_t problems = l->problems;
+	struct look_names names = look_list(l, true, PCI);
+	int64_t n = 0, asked = 0, unknown = l->problems - problems, began;
 	struct look_names gpus = { 0 };
 
 	for (size_t i = 0; i < names.n; i++) {
-		if (pci_gpu(l, names.items[i]) == MAKER_OTHER)
+		problems = l->problems;
+		if (pci_gpu(l, names.items[i]) == MAKER_OTHER) {
+			unknown += l->problems - problems;             /* it may be a GPU */
 			continue;
+		}
 		n++;
 		if (mo_enum_parse((const char *const *)o->left_out, o->n_left_out, names.items[i]) < 0)
 			mo_strs_add(&gpus.items, &gpus.n, names.items[i]);
 	}
-	reading_add_int(l->probe, "gpus_pci", n);
+	if (names.n && !unknown)
+		reading_add_int(l->probe, "gpus_pci", n);
 	count_kfd(l);
 	began = mo_clock_mono_ns();
 	asked += look_root_int(l, "sys/class/kfd/kfd/topology/generation_id") != MO_NONE;
 	for (size_t i = 0; i < gpus.n; i++) {
-		_cleanup_(mo_freep) char *path = mo_printf("sys/bus/pci/devices/%s/gpu_metrics", gpus.items[i]);
+		_cleanup_(mo_freep) char *path = mo_printf(PCI "/%s/gpu_metrics", gpus.items[i]);
 		asked += look_touch(l, path);
 	}
 	if (asked)

@@ -171,13 +171,18 @@ struct look_names look_list(struct look *l, bool from_root, const char *path) {
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir) {
+		if (at >= 0 && !means_absent(-errno))
+			problem(l, path, strerror(errno));
 		mo_close(fd);
 		return names;
 	}
 	l->files++;
-	for (struct dirent *e; names.n < NAMES_MAX && (e = readdir(dir)); )
+	errno = 0;
+	for (struct dirent *e; names.n < NAMES_MAX && (e = readdir(dir)); errno = 0)
 		if (e->d_name[0] != '.')
 			mo_strs_add(&names.items, &names.n, e->d_name);
+	if (errno)
+		problem(l, path, strerror(errno));
 	closedir(dir);
 	if (names.n)
 		qsort(names.items, names.n, sizeof(*names.items), by_version);

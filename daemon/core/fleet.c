@@ -130,8 +130,24 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 	return true;
 }
 
+/* A GPU of this boot that the hello does not speak of. */
+static bool lacks_gpu(const struct node *n, const struct agent_hello *h)
+{
+	for (size_t i = 0; i < n->info.n_gpus; i++) {
+		const char *bdf = n->info.gpus[i].bdf;
+		size_t k = 0;
+
+		while (bdf && k < h->info.n_gpus && !mo_streq(h->info.gpus[k].bdf, bdf))
+			k++;
+		if (bdf && k == h->info.n_gpus)
+			return true;
+	}
+	return false;
+}
+
 static void welcome(struct turn *t, const struct agent_hello *h)
 {
+	const struct node *n = node_find(&t->core->state, h->node);
 	struct effect *e;
 
 	e = MO_ADD(t->out, effects, &effect_desc);
@@ -141,6 +157,8 @@ static void welcome(struct turn *t, const struct agent_hello *h)
 	e->welcome = mo_desc_new(&agent_welcome_desc);
 	e->welcome->epoch = t->core->state.epoch;
 	e->welcome->beat_ms = t->core->config.beat_us / 1000;
+	if (n && mo_streq(n->boot_id, h->boot_id) && lacks_gpu(n, h))
+		e->welcome->info = mo_desc_dup(&nodeinfo_desc, &n->info);
 	for (size_t i = 0; i < h->n_steps; i++) {
 		const struct job *j = job_find(&t->core->state, h->steps[i].job);
 		const struct step *st = j ? step_find(j, h->steps[i].attempt, h->node) : NULL;

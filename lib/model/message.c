@@ -49,6 +49,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_F(agent_welcome, epoch, MO_INT),
 	MO_F(agent_welcome, beat_ms, MO_INT),
 	MO_F_VEC(agent_welcome, steps, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_SUB(agent_welcome, info, MO_OPT, &nodeinfo_desc, .omit = true),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 

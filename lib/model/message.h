@@ -39,7 +39,8 @@ struct agent_hello {
 	struct step_report *steps; size_t n_steps; /* without notes */
 };
 struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: moed never stored it: keep it, it is reported step.unknown */
-struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; };
+/* info: NULL, or the node as it was known of this boot, when the hello lacks a GPU of it: the agent may have lost its memory of this boot (state_dir) */
+struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; struct nodeinfo *info; };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
 struct found_checkpoint {

@@ -83,6 +83,29 @@ def a_gpu_that_vanishes_under_a_job_is_shown_where_people_look():
         equal(rig.job(job)["state"], "running", "the job")
 
 
+@suite.test
+def a_gpu_that_vanishes_while_the_agent_loses_its_memory_is_missed():
+    with Made() as rig:
+        rig.looked()
+        slots, bdf = [g["bdf"] for g in rig.doc()["info"]["gpus"]], rig.machine.gpus[2].bdf
+        rig.kill(rig.agents["node-0"], signal.SIGTERM)
+        machine.apply(rig.machine, "gone=2")
+        shutil.rmtree(os.path.join(rig.dir, "state", "node-0"))
+        rig.start_agent("node-0")
+        count = wait_until(lambda: [c for c in rig.doc()["checks"] if c["check"] == "gpu.count" and c["state"] == "crit"], 60, "gpu.count")[0]
+        for line in ("gpus_pci = 7", "gpus_expected = 8", "gpus_expected.by = what was found of this machine earlier in this boot", "gpus_pci.missing = " + bdf):
+            need(line in count["evidence"], "%s is not in %s" % (line, count["evidence"]))
+        equal([g["bdf"] for g in rig.doc()["info"]["gpus"]], slots, "slots keep their numbers: the controller knew them")
+        need([f for f in rig.doc()["info"]["findings"] if f["object"] == bdf and "earlier in this boot" in f["text"]], rig.doc()["info"]["findings"])
+        wait_until(lambda: "GPU 2  MISSING" in rig.run("node", "node-0").stdout, 60, "the slot is drawn as missing")
+        # what the agent was told to leave out is not missing, whatever it remembers
+        rig.kill(rig.agents["node-0"], signal.SIGTERM)
+        shutil.rmtree(os.path.join(rig.dir, "state", "node-0"))
+        rig.agent_options["use_gpus"] = "0-1,4"
+        rig.start_agent("node-0")
+        wait_until(lambda: len(rig.doc()["info"]["gpus"]) == 4, 60, "three that may be used, and the one that is gone")
+
+
 def busy(rig):
     """All GPUs spin, as in a collective that never ends; GPU 3 does nothing: it is the one that the others wait for."""
     for i in range(8):

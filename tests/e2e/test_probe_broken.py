@@ -28,6 +28,16 @@ def a_gpu_that_vanished(m):
     equal(probe(m.root, "nic", "mlx5_9")[1], "mlx5_9: no such device", "problem of a NIC that is not there")
 
 
+@on("mi300x", "no_pci=2")
+def a_gpu_that_only_the_driver_lists(m):
+    has(probe(m.root, "host")[0], gpus_pci=7, gpus_kfd=8, gpus_off_bus=1)
+    m.write("{gpu0}/vendor", "garbage")
+    has(probe(m.root, "host")[0], gpus_pci=7)           # its driver says whose it is
+    os.unlink(os.path.join(m.root, "sys/bus/pci/drivers/amdgpu", m.gpus[0].bdf))
+    got, problem, _ = probe(m.root, "host")
+    need("gpus_pci" not in got and "vendor" in (problem or ""), "a device that may be a GPU is counted as none: %s, %s" % (got.get("gpus_pci"), problem))
+
+
 @on("mi300x")
 def bad_gpu_metrics(m):
     def fault(name):

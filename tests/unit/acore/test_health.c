@@ -298,6 +298,48 @@ static void a_share_beyond_all_is_no_verdict(void **unused) {
 	}
 }
 
+static void host_look(struct health *h, double pci, double off, int64_t now) {
+	struct probe p;
+
+	mo_desc_init(&probe_desc, &p);
+	p.area = PROBE_HOST;
+	p.object = mo_strdup("host");
+	reading_add(&p, "gpus_pci", pci);
+	reading_add(&p, "gpus_off_bus", off);
+	health_probe(h, &p, now);
+	mo_desc_done(&probe_desc, &p);
+}
+
+static bool rests_on(struct health *h, const char *evidence) {
+	const struct check_result *r = bed_result(h, "gpu.count", "host");
+	bool found = false;
+
+	for (size_t i = 0; r && i < r->n_evidence; i++)
+		found |= mo_streq(r->evidence[i], evidence);
+	return found;
+}
+
+/* Without what earlier looks at the bus saw (the file is gone): discovery found two, or the driver lists them. */
+static void a_missing_gpu_is_missed_by_several(void **unused) {
+	static char pci[] = "gpus_pci", expected[] = "gpus_expected";
+	struct health_check c = bed_check(0, "gpu.count", PROBE_HOST, WHEN_PERIODIC, pci, 0);
+	c.measure = MEASURE_LESS_OF;
+	c.of = expected;
+	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1), *seen = bed_make(&c, 1, 1), *driver = bed_make(&c, 1, 1);
+
+	bed_probe(h, PROBE_GPU, GPU1, NULL, NULL, 0, GPU1 ": " PROBE_NO_DEVICE, START);
+	host_look(h, 1, 0, START);
+	assert_int_equal(bed_state(h, "gpu.count", "host"), CHECK_CRIT);
+	assert_true(rests_on(h, "gpus_expected = 2") && rests_on(h, "gpus_expected.by = what was found of this machine earlier in this boot") && rests_on(h, "gpus_pci.missing = " GPU1));
+	host_look(seen, 4, 0, START);
+	host_look(seen, 3, 0, START + MINUTE);
+	assert_true(rests_on(seen, "gpus_expected = 4") && rests_on(seen, "gpus_expected.by = the PCI bus, earlier in this boot"));
+	host_look(driver, 2, 1, START);
+	assert_true(rests_on(driver, "gpus_expected = 3") && rests_on(driver, "gpus_expected.by = the driver (KFD), which still lists it"));
+	host_look(driver, 3, 0, START + MINUTE);
+	assert_int_equal(bed_state(driver, "gpu.count", "host"), CHECK_OK);
+}
+
 static void kill_switch(void **unused) {
 	struct health_check c = bed_check(0, "gpu.ue", PROBE_GPU, WHEN_PERIODIC, ras_ue, 0);
 	_cleanup_(health_freep) struct health *h = bed_make(&c, 1, 1);
@@ -312,7 +354,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(findings_in_a_row), cmocka_unit_test(a_finding_that_does_not_count_yet_is_looked_at_in_30_s), cmocka_unit_test(unknown_never_acts_alone), cmocka_unit_test(versions),
 		cmocka_unit_test(rates), cmocka_unit_test(looks_come_as_often_as_they_should), cmocka_unit_test(a_stuck_device_is_left_alone), cmocka_unit_test(orders), cmocka_unit_test(programs_wait_for_a_free_node), cmocka_unit_test(sensors), cmocka_unit_test(kill_switch),
-		cmocka_unit_test(a_share_beyond_all_is_no_verdict),
+		cmocka_unit_test(a_share_beyond_all_is_no_verdict), cmocka_unit_test(a_missing_gpu_is_missed_by_several),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
