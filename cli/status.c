@@ -41,6 +41,22 @@ static void next_step(const char *id, const char *state)
 		printf("\nnext: moectl why %s, moectl logs %s\n", id, id);
 }
 
+/* What the planner made of `parallelism: auto`. */
+static void print_chosen(struct json_object *c)
+{
+	static const char *const sizes[] = { "tp", "pp", "vpp", "ep", "etp", "cp", "dp", "micro" }, *const words[] = { "sharding", "schedule", "recompute", "pipeline_layout" };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	if (!c)
+		return;
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+		mo_buf_printf(&b, "%s%s %s", i ? " " : "", sizes[i], text_int(js_int(c, sizes[i])));
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		if (js_str(c, words[i]))
+			mo_buf_printf(&b, ", %s %s", words[i], js_str(c, words[i]));
+	mo_buf_str(&b, "; chosen by the planner");
+	line("sharding", b.data);
+}
+
 static void print_job(struct cli *cli, struct json_object *j)
 {
 	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"), *id = text_or(js_str(j, "id"));
@@ -53,6 +69,9 @@ static void print_job(struct cli *cli, struct json_object *j)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
 	if (js_str(j, "plan.text"))
 		line("plan", js_str(j, "plan.text"));
+	if (js_str(j, "plan.bubble_note"))
+		line("bubble", js_str(j, "plan.bubble_note"));
+	print_chosen(js_get(j, "plan.chosen"));
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),

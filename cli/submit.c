@@ -55,20 +55,30 @@ static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
 static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
-/* The planner's word when the recipe names a model and a GPU; NULL otherwise, or when nothing can be planned. */
-static char *plan_of(const struct recipe_input *in)
+/* The planner's word when the recipe names a model and a GPU, NULL otherwise or when the sizes that it gives cannot be planned. What it left to the planner is written into `in`, as the controller does:
+ * without a plan it cannot go on. */
+static int plan_of(struct recipe_input *in, char **ret, struct mo_error *err)
 {
 	const struct plan_options o = { .top = 1 };
 	struct plan_doc doc;
 	struct mo_buf b = { 0 };
+	*ret = NULL;
+	if (!in->recipe.model || !in->recipe.gpu)
+		return 0;
 	mo_desc_init(&plan_doc_desc, &doc);
-	if (in->recipe.model && in->recipe.gpu && planning(in, NULL, &o, &doc, NULL) >= 0)
+	int r = planning(in, NULL, &o, &doc, err);
+	if (r >= 0) {
 		wire_encode(&plan_doc_desc, &doc, &b);
+		*ret = mo_buf_take(&b);
+		plan_apply(&doc, &in->recipe);
+		if (in->engine.even_layers)
+			plan_apply_layout(&in->recipe);
+	}
 	mo_desc_done(&plan_doc_desc, &doc);
-	return b.len ? mo_buf_take(&b) : NULL;
+	return in->recipe.parallelism.automatic ? r : 0;
 }
 
-static int offline(const struct recipe_input *in, struct mo_buf *ret)
+static int offline(struct recipe_input *in, struct mo_buf *ret)
 {
 	_cleanup_(submit_done) struct submit spec;
 	_cleanup_(dryrun_done) struct dryrun doc;
@@ -77,12 +87,15 @@ static int offline(const struct recipe_input *in, struct mo_buf *ret)
 	mo_desc_init(&submit_desc, &spec);
 	mo_desc_init(&dryrun_desc, &doc);
 	mo_desc_init(&state_desc, &empty);
-	int r = spec_of(in, &spec, &err);
+	int r = plan_of(in, &doc.plan, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_USAGE, in->file, &err, r);
+	mo_error_done(&err);
+	r = spec_of(in, &spec, &err);
 	if (r >= 0)
 		r = dryrun_make(&empty, &spec, preview_ranks, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	doc.plan = plan_of(in);
 	wire_dryrun(&doc, ret);
 	return 0;
 }
@@ -102,7 +115,7 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 	print_table(cli, columns, ELEMENTSOF(columns), ranks);
 }
 
-static int dry_run(struct cli *cli, const struct recipe_input *in, const char *text)
+static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	const struct request q = { .method = "POST", .path = "/v1/jobs?dry_run=1", .body = text, .n = strlen(text), .content_type = "application/yaml", .timeout_ms = 60000 };

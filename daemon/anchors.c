@@ -50,6 +50,9 @@ static void write_chosen(struct json_object *doc, const struct recipe *r)
 	put_str(o, "schedule", p->schedule);
 	put_int(mapping(doc, "batch"), "micro", r->micro);
 	put_str(doc, "recompute", r->recompute);
+	for (size_t i = 0; i < r->n_features; i++)      /* stages that do not divide the layers got one */
+		if (mo_streq(r->features[i].key, "pipeline_layout"))
+			put_str(mapping(doc, "features"), "pipeline_layout", r->features[i].value);
 }
 
 static bool readable(const char *text)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/core/inner.h"
 #include "lib/base/buf.h"
@@ -19,10 +20,17 @@ static const struct mo_field actual_numbers_fields[] = {
 	MO_F(actual_numbers, step_time_s, MO_REAL), MO_F(actual_numbers, memory_gb, MO_REAL), MO_F(actual_numbers, bubble, MO_REAL),
 };
 static const struct mo_desc actual_numbers_desc = MO_DESC(actual_numbers, actual_numbers_fields);
+static const struct mo_field actual_chosen_fields[] = {
+	MO_F(actual_chosen, tp, MO_INT), MO_F(actual_chosen, pp, MO_INT), MO_F(actual_chosen, vpp, MO_INT), MO_F(actual_chosen, ep, MO_INT), MO_F(actual_chosen, etp, MO_INT),
+	MO_F(actual_chosen, cp, MO_INT), MO_F(actual_chosen, dp, MO_INT), MO_F(actual_chosen, micro, MO_INT), MO_F(actual_chosen, sharding, MO_STR), MO_F(actual_chosen, schedule, MO_STR),
+	MO_F(actual_chosen, recompute, MO_STR), MO_F(actual_chosen, pipeline_layout, MO_STR),
+};
+static const struct mo_desc actual_chosen_desc = MO_DESC(actual_chosen, actual_chosen_fields);
 static const struct mo_field actual_fields[] = {
+	MO_F_SUB(actual, chosen, MO_OPT, &actual_chosen_desc),
 	MO_F_SUB(actual, planned, MO_STRUCT, &actual_numbers_desc), MO_F(actual, error_pct, MO_REAL), MO_F(actual, anchors, MO_INT),
 	MO_F_SUB(actual, actual, MO_STRUCT, &actual_numbers_desc), MO_F_SUB(actual, drift, MO_STRUCT, &actual_numbers_desc), MO_F(actual, steps, MO_INT), MO_F(actual, iteration, MO_INT),
-	MO_F(actual, attempt, MO_INT), MO_F(actual, measured_at, MO_TIME), MO_F(actual, within, MO_TRI), MO_F(actual, text, MO_STR),
+	MO_F(actual, attempt, MO_INT), MO_F(actual, measured_at, MO_TIME), MO_F(actual, within, MO_TRI), MO_F(actual, text, MO_STR), MO_F(actual, bubble_note, MO_STR),
 };
 const struct mo_desc actual_desc = MO_DESC(actual, actual_fields);
 
@@ -117,16 +125,57 @@ static char *describe(const struct promise *p, const struct measured *m)
 		      inside ? "within" : "beyond", p->error_pct);
 	if (m->memory_gb != MO_NONE_F)
 		mo_buf_printf(&b, "; memory %.1f GB, planned %.1f GB (%+.0f %%)", m->memory_gb, p->memory_gb, drift(m->memory_gb, p->memory_gb) * 100);
-	if (p->bubble > 0)
-		mo_buf_printf(&b, "; bubble %.1f %% planned", p->bubble * 100);
 	mo_buf_printf(&b, "; %lld steady steps of attempt %lld", (long long)m->steps, (long long)m->attempt);
 	return mo_buf_take(&b);
+}
+
+static struct actual_chosen *chosen_of(const struct recipe *r)
+{
+	const struct recipe_parallelism *p = &r->parallelism;
+
+	if (!p->automatic)
+		return NULL;
+	struct actual_chosen *c = mo_desc_new(&actual_chosen_desc);
+
+	*c = (struct actual_chosen){ p->tp, p->pp, p->vpp, p->ep, p->etp, p->cp, p->dp, r->micro, mo_strdup(p->sharding), mo_strdup(p->schedule), mo_strdup(r->recompute), NULL };
+	for (size_t i = 0; i < r->n_features; i++)
+		if (mo_streq(r->features[i].key, "pipeline_layout") && !mo_streq(r->features[i].value, "auto"))
+			mo_str_set(&c->pipeline_layout, r->features[i].value);
+	return c;
+}
+
+/* Is the word the flag? Dashes in front and '_' for '-' make no difference. */
+static bool asks_dump(const struct recipe_engine *e)
+{
+	for (size_t i = 0; i < e->n_args; i++) {
+		const char *key = e->args[i].key ? e->args[i].key + strspn(e->args[i].key, "-") : "";
+
+		if (mo_starts_with(key, "dump_pp_data") || mo_starts_with(key, "dump-pp-data"))
+			return true;
+	}
+	return false;
+}
+
+static char *bubble_note(const struct job *j)
+{
+	const struct recipe_engine *e = &j->spec.recipe.engine;
+
+	if (j->spec.promise->bubble == MO_NONE_F || j->spec.promise->bubble <= 0)
+		return NULL;
+	if (!mo_streq(e->kind, "primus-megatron"))
+		return mo_printf("%.1f %% planned; the run's is not known: engine %s writes no pipeline dump", j->spec.promise->bubble * 100, e->kind);
+	if (!asks_dump(e))
+		return mo_printf("%.1f %% planned; the run's is not known: with dump_pp_data: true in engine.args it dumps its pipeline at its end, and moectl plan RECIPE --pp-dump DIR measures that", j->spec.promise->bubble * 100);
+	return mo_printf("%.1f %% planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it, with DIR its DUMP_PP_DIR, or output/pp_data below engine.workdir", j->spec.promise->bubble * 100);
 }
 
 void actual_of(const struct job *j, struct actual *ret)
 {
 	const struct promise *p = j->spec.promise;
 	const struct measured *m = j->measured;
+
+	ret->chosen = chosen_of(&j->spec.recipe);
+	ret->bubble_note = bubble_note(j);
 
 	ret->planned = (struct actual_numbers){ p->step_time_s, p->memory_gb, p->bubble };
 	ret->error_pct = p->error_pct;

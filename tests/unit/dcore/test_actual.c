@@ -88,10 +88,55 @@ static void steady_steps_are_measured(void **state)
 	assert_true(fabs(v.plan->drift.step_time_s - 0.1) < 1e-9 && fabs(v.plan->drift.memory_gb - 0.1) < 1e-9);
 	assert_true(v.plan->within == 1 && v.plan->actual.bubble == MO_NONE_F && v.plan->planned.bubble == 0.086);
 	assert_non_null(strstr(v.plan->text, "step 1.1 s, planned 1 s (+10 %, within the 20 %"));
-	assert_non_null(strstr(v.plan->text, "memory 110.0 GB, planned 100.0 GB (+10 %); bubble 8.6 % planned"));
+	assert_non_null(strstr(v.plan->text, "memory 110.0 GB, planned 100.0 GB (+10 %); 50 steady steps"));
+	assert_string_equal(v.plan->bubble_note, "8.6 % planned; the run's is not known: engine megatron-lm writes no pipeline dump");
+	assert_null(v.plan->chosen);
 	mo_desc_done(&job_view_desc, &v);
 	assert_false(world_event_seen(&o.w, "plan.drift"));
 	world_done(&o.w);
+}
+
+/* What is said of a bubble that nobody measured, and what `parallelism: auto` became. */
+static void unknown_bubble_and_chosen_sizes(void **state)
+{
+	static const struct { const char *kind, *arg; double bubble; const char *said; } rows[] = {
+		{ "primus-megatron", NULL, 0.25, "25.0 % planned; the run's is not known: with dump_pp_data: true in engine.args it dumps" },
+		{ "primus-megatron", "dump_pp_data", 0.25, "25.0 % planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it" },
+		{ "primus-megatron", "--dump-pp-data", 0.25, "with DIR its DUMP_PP_DIR, or output/pp_data below engine.workdir" },
+		{ "megatron-lm", NULL, 0.25, "engine megatron-lm writes no pipeline dump" },
+		{ "primus-megatron", NULL, 0, NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		struct one o;
+		struct job_view v;
+
+		begin(&o, 1.0);
+		struct submit *spec = &job_find(core_state(o.w.core), o.id)->spec;
+
+		mo_str_set(&spec->recipe.engine.kind, rows[i].kind);
+		if (rows[i].arg)
+			mo_str_set(&MO_ADD(&spec->recipe.engine, args, &kv_desc)->key, rows[i].arg);
+		spec->promise->bubble = rows[i].bubble;
+		spec->recipe.parallelism.automatic = i == 1;
+		spec->recipe.parallelism.pp = 4;
+		if (i == 1) {
+			struct kv *layout = MO_ADD(&spec->recipe, features, &kv_desc);
+
+			mo_str_set(&layout->key, "pipeline_layout");
+			mo_str_set(&layout->value, "Et*2|t*2|t*2|t*1,L");
+		}
+		view(&o, &v);
+		if (rows[i].said ? !v.plan->bubble_note || !strstr(v.plan->bubble_note, rows[i].said) : v.plan->bubble_note != NULL)
+			fail_msg("row %zu: %s", i, v.plan->bubble_note ? v.plan->bubble_note : "nothing");
+		assert_true((v.plan->chosen != NULL) == (i == 1));
+		if (i == 1) {
+			assert_int_equal(v.plan->chosen->pp, 4);
+			assert_string_equal(v.plan->chosen->pipeline_layout, "Et*2|t*2|t*2|t*1,L");
+		}
+		mo_desc_done(&job_view_desc, &v);
+		world_done(&o.w);
+	}
 }
 
 /* Looked at again only when it has gone twice as far; told once when it leaves the error bar. */
@@ -451,7 +496,7 @@ static void the_oldest_of_all_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(drift_is_told_once), cmocka_unit_test(saves_and_restarts_are_left_out),
+		cmocka_unit_test(steady_steps_are_measured), cmocka_unit_test(unknown_bubble_and_chosen_sizes), cmocka_unit_test(drift_is_told_once), cmocka_unit_test(saves_and_restarts_are_left_out),
 		cmocka_unit_test(anchors_are_kept_by_stack), cmocka_unit_test(another_version_retires_the_one_before), cmocka_unit_test(without_a_promise_nothing_is_said),
 		cmocka_unit_test(what_stands_out_does_not_count), cmocka_unit_test(what_counts), cmocka_unit_test(looked_at_when_twice_as_far), cmocka_unit_test(the_next_attempt_is_looked_at_anew),
 		cmocka_unit_test(the_most_memory_counts), cmocka_unit_test(the_bar_of_drift),
