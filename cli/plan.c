@@ -155,6 +155,8 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	for (size_t i = 0; i < js_len(runs) && !r; i++)
 		r = anchor_run(cli, file, js_at(runs, i), &a);
 	json_object_put(text);
+	if (!r && a.n_far)
+		fprintf(stderr, "moectl: plan: %zu of %zu runs in %s took more than 4 times what is planned for them, or less than a quarter: something else ran, it does not count\n", a.n_far, a.n_runs, file);
 	if (!r && !plan_anchor_apply(&a, recipe, gpu ? gpu : recipe->gpu, doc))
 		fprintf(stderr, "moectl: plan: no run in %s is of this GPU and precision; the plan is not calibrated\n", file);
 	return r;

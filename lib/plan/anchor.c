@@ -8,6 +8,7 @@
 #define RUNS_MOST 16             /* the closest ones; more add nothing */
 #define SPREAD_MEMORY 0.10       /* ln, of measured memory around plans: stacks and configurations */
 #define SPREAD_MEMORY_RUN 0.01   /* of runs that are alike */
+#define FAR 4.0                  /* times what is planned, or that many times less: something else ran */
 
 static void run_done(struct plan_anchor_run *r)
 {
@@ -25,9 +26,15 @@ void plan_anchor_done(struct plan_anchor *a)
 	*a = (struct plan_anchor){ 0 };
 }
 
-static double ratio(double measured, double planned)
+/* *far: there is a measurement, and it is too far off to calibrate anything. */
+static double ratio(double measured, double planned, bool *far)
 {
-	return measured != MO_NONE_F && isfinite(measured) && measured > 0 && isfinite(planned) && planned > 0 ? measured / planned : MO_NONE_F;
+	if (measured == MO_NONE_F || !isfinite(measured) || measured <= 0 || !isfinite(planned) || planned <= 0)
+		return MO_NONE_F;
+	double r = measured / planned;
+
+	*far = *far || !(r >= 1 / FAR && r <= FAR);
+	return r >= 1 / FAR && r <= FAR ? r : MO_NONE_F;
 }
 
 static struct plan_anchor_run run_of(const struct recipe *r, const char *gpu, const struct plan *p)
@@ -55,8 +62,11 @@ void plan_anchor_add(struct plan_anchor *a, const struct recipe *r, const struct
 
 	*run = run_of(r, doc->hardware.gpu, p);
 	if (p) {
-		run->step_ratio = ratio(step_time_s, p->step_time_s.total);
-		run->memory_ratio = ratio(memory_gb, p->memory_gb.total);
+		bool far = false;
+
+		run->step_ratio = ratio(step_time_s, p->step_time_s.total, &far);
+		run->memory_ratio = ratio(memory_gb, p->memory_gb.total, &far);
+		a->n_far += far;
 	}
 }
 
@@ -180,6 +190,14 @@ static void scale_memory(struct plan *p, double k)
 	m->reserve *= f;
 	m->total = wanted;
 	p->fits = m->total <= m->capacity;
+	for (size_t i = 0; i < p->n_memory_stages; i++) {
+		struct plan_stage *s = &p->memory_stages[i];
+
+		s->activations *= f;
+		s->comm *= f;
+		s->reserve *= f;
+		s->total = s->params + s->grads + s->optimizer + s->activations + s->comm + s->reserve;
+	}
 }
 
 /* Runs of the same stack, of the model with other software, of others: how many of each count. */
@@ -206,7 +224,10 @@ static bool apply(const struct plan_anchor *a, const struct recipe *r, const cha
 	if (timed || weighed) {
 		_cleanup_(mo_freep) char *note = tell(a, &of, step, memory);
 
-		mo_strs_add(&p->notes, &p->n_notes, note);
+		if (p->n_notes && mo_starts_with(p->notes[0], "the step time is computed"))
+			mo_str_set(&p->notes[0], note);
+		else
+			mo_strs_add(&p->notes, &p->n_notes, note);
 		scale_time(p, step);
 		p->error_pct *= left;
 		if (weighed)
@@ -214,6 +235,18 @@ static bool apply(const struct plan_anchor *a, const struct recipe *r, const cha
 	}
 	run_done(&of);
 	return timed || weighed;
+}
+
+/* Calibrated memory may turn out too much: plans that fit stay first, otherwise in the order of the search. */
+static void fitting_first(struct plan_doc *doc)
+{
+	for (size_t i = 1; i < doc->n_plans; i++)
+		for (size_t k = i; k > 0 && doc->plans[k].fits && !doc->plans[k - 1].fits; k--) {
+			struct plan p = doc->plans[k];
+
+			doc->plans[k] = doc->plans[k - 1];
+			doc->plans[k - 1] = p;
+		}
 }
 
 bool plan_anchor_apply(const struct plan_anchor *a, const struct recipe *r, const char *gpu, struct plan_doc *doc)
@@ -226,6 +259,7 @@ bool plan_anchor_apply(const struct plan_anchor *a, const struct recipe *r, cons
 		if (i == 0)
 			first = step;
 	}
+	fitting_first(doc);
 	for (size_t i = 0; i < doc->n_scaling; i++)
 		if (doc->scaling[i].step_time_s != MO_NONE_F) {
 			doc->scaling[i].step_time_s *= first;

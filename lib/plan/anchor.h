@@ -11,7 +11,7 @@ struct plan_anchor_run {
 	double at[ANCHOR_AXES];                /* the configuration: logarithms of sizes (anchor.c) */
 	double step_ratio, memory_ratio;       /* measured / planned; MO_NONE_F: not measured */
 };
-struct plan_anchor { struct plan_anchor_run *runs; size_t n_runs; };
+struct plan_anchor { struct plan_anchor_run *runs; size_t n_runs, n_far; };   /* n_far: runs of which a measurement is more than 4 times off its plan, or less than a quarter: it is left out */
 void plan_anchor_done(struct plan_anchor *a);
 /* doc: the plan of the run's own recipe (its first plan counts); measured in seconds and 10^9 bytes, MO_NONE_F = not measured. */
 void plan_anchor_add(struct plan_anchor *a, const struct recipe *r, const struct plan_doc *doc, double step_time_s, double memory_gb);

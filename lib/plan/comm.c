@@ -8,6 +8,11 @@
 #include "lib/base/parse.h"
 #include "lib/plan/parts.h"
 
+/* What no network is: nothing, not a number, or more than a GPU's memory. */
+#define CURVE_BYTES_MAX 1e15
+#define CURVE_GBS_MIN 1e-3
+#define CURVE_GBS_MAX 1e5
+
 bool curve_parse(const char *text, struct curve *ret)
 {
 	*ret = (struct curve){ 0 };
@@ -23,7 +28,8 @@ bool curve_parse(const char *text, struct curve *ret)
 		/* size count type [redop root] time algbw busbw errors, out of place first */
 		size_t at = n >= 8 && isdigit((unsigned char)words[0][0]) && !isdigit((unsigned char)words[2][0]) ? (isdigit((unsigned char)words[3][0]) ? 5 : 7) : 0;
 
-		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 || mo_parse_double(words[at], &bandwidth) < 0 || bytes <= 0 || bandwidth <= 0)
+		if (!at || at >= n || mo_parse_double(words[0], &bytes) < 0 || mo_parse_double(words[at], &bandwidth) < 0 || !(bytes >= 1 && bytes <= CURVE_BYTES_MAX) ||
+		    !(bandwidth >= CURVE_GBS_MIN && bandwidth <= CURVE_GBS_MAX))
 			continue;
 		if (ret->n == 0 || bytes > ret->points[ret->n - 1].bytes) {
 			ret->points[ret->n].bytes = bytes;

@@ -128,6 +128,37 @@ static void closer_runs_count_more(void **state)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
+/* Stages move with the whole; a run that is far off its plan ran something else; plans that no longer fit go behind those that do. */
+static void what_follows_from_a_run(void **state)
+{
+	struct recipe_model model = { .name = (char *)"m" };
+	const struct recipe mine = recipe_of(&model, "megatron-lm", "bf16");
+	static const double off[] = { 4.1, 0.24, 1e300, 1e-300 };
+	struct plan_anchor a = { 0 };
+	struct plan_doc doc;
+
+	plan_of(&doc);
+	for (size_t i = 0; i < ELEMENTSOF(off); i++)
+		add(&a, &mine, &doc, off[i], off[i]);
+	assert_int_equal(a.n_far, ELEMENTSOF(off));
+	assert_false(plan_anchor_apply(&a, &mine, "mi300x", &doc));
+	struct plan_stage *stage = MO_ADD(&doc.plans[0], memory_stages, &plan_stage_desc);
+	*stage = (struct plan_stage){ .total = 100, .params = 40, .grads = 20, .optimizer = 20, .activations = 15, .reserve = 5 };
+	doc.plans[0].memory_gb.capacity = 120;
+	add(&a, &mine, &doc, 1, 1.5);
+	MO_ADD(&doc, plans, &plan_desc);
+	doc.plans[1].fits = true;
+	doc.plans[1].parallelism.tp = 2;
+	doc.plans[1].memory_gb = (struct plan_memory){ .total = 50, .params = 50, .capacity = 120 };
+	assert_true(plan_anchor_apply(&a, &mine, "mi300x", &doc));
+	assert_true(doc.plans[0].fits && doc.plans[0].parallelism.tp == 2);
+	assert_true(!doc.plans[1].fits && doc.plans[1].memory_gb.total > 140);
+	near(doc.plans[1].memory_stages[0].total, doc.plans[1].memory_gb.total);
+	near(doc.plans[1].memory_stages[0].activations, doc.plans[1].memory_gb.activations);
+	plan_anchor_done(&a);
+	mo_desc_done(&plan_doc_desc, &doc);
+}
+
 static void strangers_change_nothing(void **state)
 {
 	struct recipe_model model = { .name = (char *)"m" };
@@ -181,6 +212,6 @@ static void inline_models_are_stacks_of_their_own(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(strangers_change_nothing), cmocka_unit_test(inline_models_are_stacks_of_their_own) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(one_run), cmocka_unit_test(closer_runs_count_more), cmocka_unit_test(what_follows_from_a_run), cmocka_unit_test(strangers_change_nothing), cmocka_unit_test(inline_models_are_stacks_of_their_own) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

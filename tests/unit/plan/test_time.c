@@ -227,6 +227,11 @@ static void measured_curves(void **state)
 	within("below", curve_at(&c, 524288), 15.29 / 2, 1e-9);           /* takes as long as the smallest */
 	assert_false(curve_parse("no table\n1 2 3\n", &c));
 	assert_false(curve_parse("", &c));
+	static const char *const no_network[] = { "1024 256 float none -1 10 nan nan 0", "1024 256 float none -1 10 inf inf 0", "1024 256 float none -1 10 0 0 0", "1024 256 float none -1 10 1 1e-300 0",
+						  "1e300 256 float none -1 10 1 1 0", "1024 256 float none -1 10 1 1e300 0" };
+
+	for (size_t i = 0; i < ELEMENTSOF(no_network); i++)
+		assert_false(curve_parse(no_network[i], &c));
 	assert_true(curve_parse(text, &c));
 	struct shape s = shape("llama3-70b", "mi300x", 64, 1, 1, 1);
 	double before = comm_grads(&s, 1e9, 0);
