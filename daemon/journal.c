@@ -8,7 +8,7 @@
 #include "lib/wire/json.h"
 
 #define SNAPSHOT_HEAD "moe-snapshot 1\n"
-#define PARTS_MAX 64                  /* distinct sets referred to; a submit with yet another one is stored whole */
+#define PARTS_MAX 64                  /* distinct sets that a new text refers to; a submit with yet another one is stored whole */
 
 struct parts {
 	struct engine engine;
@@ -21,17 +21,24 @@ static const struct mo_field parts_fields[] = {
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
 struct known { int64_t id; struct parts parts; };
-struct table { struct known *items[PARTS_MAX]; size_t n; };   /* last used first */
-struct journal { struct table now, next; int64_t last_id; };  /* next: of a snapshot that is not stored yet */
+struct table { struct known **items; size_t n; };             /* last used first */
+struct journal { struct table now; int64_t last_id; };
 
-static void table_clear(struct table *t)
+/* Forgets all but the n last used: they are not referred to again. */
+static void table_keep(struct table *t, size_t n)
 {
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = n; i < t->n; i++) {
 		mo_desc_done(&parts_desc, &t->items[i]->parts);
 		free(t->items[i]);
 	}
-	t->n = 0;
+	t->n = MO_MIN(t->n, n);
+	if (t->n == 0) {
+		free(t->items);
+		t->items = NULL;
+	}
 }
+
+static void table_done(struct table *t) { table_keep(t, 0); }
 
 static void table_to_front(struct table *t, size_t at)
 {
@@ -43,12 +50,11 @@ static void table_to_front(struct table *t, size_t at)
 
 static struct known *table_add(struct table *t, int64_t id)
 {
-	if (t->n == PARTS_MAX)
-		return NULL;
 	struct known *k = mo_alloc(sizeof(*k));
+
 	k->id = id;
 	mo_desc_init(&parts_desc, &k->parts);
-	t->items[t->n++] = k;
+	*MO_GROW(t->items, t->n) = k;
 	table_to_front(t, t->n - 1);
 	return k;
 }
@@ -68,7 +74,7 @@ static struct parts parts_of(const struct submit *s)
 }
 
 /* Number of the submit's parts in t; a new one is added and its line appended to b. MO_NONE: the table is full. */
-static int64_t refer(struct journal *j, struct table *t, const struct submit *s, struct mo_buf *b)
+static int64_t refer(struct table *t, int64_t *last_id, const struct submit *s, struct mo_buf *b)
 {
 	struct parts want = parts_of(s);
 
@@ -77,10 +83,9 @@ static int64_t refer(struct journal *j, struct table *t, const struct submit *s,
 			table_to_front(t, i);
 			return t->items[0]->id;
 		}
-	struct known *k = table_add(t, j->last_id + 1);
-	if (!k)
+	if (t->n >= PARTS_MAX)
 		return MO_NONE;
-	j->last_id++;
+	struct known *k = table_add(t, ++*last_id);
 	mo_desc_copy(&parts_desc, &k->parts, &want);
 	mo_buf_printf(b, "parts %lld ", (long long)k->id);
 	wire_encode(&parts_desc, &k->parts, b);
@@ -112,8 +117,7 @@ struct journal *journal_free(struct journal *j)
 {
 	if (!j)
 		return NULL;
-	table_clear(&j->now);
-	table_clear(&j->next);
+	table_done(&j->now);
 	free(j);
 	return NULL;
 }
@@ -123,7 +127,7 @@ char *journal_record_text(struct journal *j, const struct record *r)
 	struct mo_buf b = {0};
 
 	if (r->submit) {
-		struct submit bare = stripped(r->submit, refer(j, &j->now, r->submit, &b));
+		struct submit bare = stripped(r->submit, refer(&j->now, &j->last_id, r->submit, &b));
 		struct record copy = *r;
 		copy.submit = &bare;
 		wire_encode(&record_desc, &copy, &b);
@@ -133,28 +137,26 @@ char *journal_record_text(struct journal *j, const struct record *r)
 	return mo_buf_take(&b);
 }
 
-void journal_snapshot_text(struct journal *j, const struct state *s, struct mo_buf *ret)
+void journal_snapshot_text(const struct journal *j, const struct state *s, struct mo_buf *ret)
 {
 	_cleanup_(mo_freep) struct job *jobs = mo_alloc_array(s->n_jobs, sizeof(*jobs));
+	_cleanup_(table_done) struct table table = {0};
+	int64_t last_id = j->last_id;
 	struct state copy = *s;
 
 	mo_buf_str(ret, SNAPSHOT_HEAD);
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		jobs[i] = s->jobs[i];
-		jobs[i].spec = stripped(&s->jobs[i].spec, refer(j, &j->next, &s->jobs[i].spec, ret));
+		jobs[i].spec = stripped(&s->jobs[i].spec, refer(&table, &last_id, &s->jobs[i].spec, ret));
 	}
 	copy.jobs = jobs;
 	wire_encode(&state_desc, &copy, ret);
 }
 
-void journal_snapshot_done(struct journal *j, bool stored)
+void journal_snapshot_taken(struct journal *j)
 {
-	if (stored) {
-		table_clear(&j->now);
-		j->now = j->next;
-		j->next.n = 0;
-	}
-	table_clear(&j->next);
+	table_done(&j->now);
+	j->last_id += PARTS_MAX;
 }
 
 /* Reads the lines "parts N JSON" at the beginning; *text and *n then are the rest. */
@@ -167,8 +169,6 @@ static int read_parts(struct journal *j, const char **text, size_t *n, struct mo
 		if (!id_text || mo_parse_i64(id_text, 1, INT64_MAX - 1, &id) < 0)
 			return mo_error_set(err, -EINVAL, "a line of parts is malformed");
 		struct known *k = table_add(&j->now, id);
-		if (!k)
-			return mo_error_set(err, -EINVAL, "more than %d sets of parts", PARTS_MAX);
 		json++;
 		int r = wire_decode(&parts_desc, json, (size_t)(end - json), false, &k->parts, err);
 		if (r < 0)
@@ -261,5 +261,7 @@ int journal_replay(struct journal *j, struct core *core, struct store *store, st
 {
 	struct replay p = { .journal = j, .core = core, .err = err };
 
-	return store_read(store, on_snapshot, on_record, &p, err);
+	int r = store_read(store, on_snapshot, on_record, &p, err);
+	table_keep(&j->now, PARTS_MAX);
+	return r;
 }

@@ -10,8 +10,9 @@ struct journal *journal_new(void);
 struct journal *journal_free(struct journal *j);
 /* Caller frees. Texts must be stored in the order they were made: a later one refers to parts of an earlier one. */
 char *journal_record_text(struct journal *j, const struct record *r);
-/* stored: whether the snapshot made it into the store; the numbers of its parts count from then on. */
-void journal_snapshot_text(struct journal *j, const struct state *s, struct mo_buf *ret);
-void journal_snapshot_done(struct journal *j, bool stored);
+/* A snapshot's text, complete in itself. Whoever has it made, by whatever process, says so at once: later records refer to no set that was stored before, and use none of the
+ * text's numbers. A text that is never stored harms nothing. */
+void journal_snapshot_text(const struct journal *j, const struct state *s, struct mo_buf *ret);
+void journal_snapshot_taken(struct journal *j);
 /* Fills the core from the store: snapshot, then core_update for each record. 0, or a negative errno with err: damaged, or written by a newer moed; nothing may be started then. */
 int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err);

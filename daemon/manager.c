@@ -10,6 +10,7 @@
 #include "daemon/logs.h"
 #include "daemon/helper.h"
 #include "daemon/room.h"
+#include "daemon/snapshot.h"
 #include "daemon/spec.h"
 #include "daemon/streams.h"
 #include "daemon/turn.h"
@@ -82,6 +83,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	streams_new(m);
 	queries_new(m);
 	helpers_new(m);
+	snapshots_new(m);
 	specs_new(m);
 	auth_reload(m);
 	return 0;
@@ -186,6 +188,7 @@ void manager_done(struct manager *m)
 	m->streams = streams_free(m->streams);
 	m->queries = queries_free(m->queries);
 	m->helpers = helpers_free(m->helpers);
+	m->snapshots = snapshots_free(m->snapshots);
 	m->specs = specs_free(m->specs);
 	m->auth = auth_free(m->auth);
 	mo_timer_free(m->deadline);

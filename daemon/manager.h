@@ -21,7 +21,6 @@ struct manager {
 	struct store *store;
 	struct core *core;
 	struct journal *journal;
-	int64_t snapshot_bytes, bytes_since_snapshot;
 	struct mo_coretime time;
 	struct http_server *http;
 	struct mo_turn *turn;
@@ -35,6 +34,7 @@ struct manager {
 	struct queries *queries;
 	struct helpers *helpers;
 	struct specs *specs;
+	struct snapshots *snapshots;
 	struct timing turn_time, sync_time;
 	int64_t n_turns, n_records, n_snapshots;
 	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */

@@ -12,9 +12,9 @@
 #include "daemon/auth.h"
 #include "daemon/journal.h"
 #include "daemon/room.h"
+#include "daemon/snapshot.h"
 #include "daemon/streams.h"
 
-#define SNAPSHOT_RECORDS 10000
 #define PULSE_US 250000
 #define LATE_US 500000
 #define SLOW_SYNC_US 1000000
@@ -107,7 +107,7 @@ static int store_records(struct manager *m, const struct core_out *out)
 		return 0;
 	char **texts = mo_alloc_array(out->n_records, sizeof(*texts));
 	for (size_t i = 0; i < out->n_records; i++)
-		m->bytes_since_snapshot += (int64_t)strlen(texts[i] = journal_record_text(m->journal, &out->records[i]));
+		snapshots_count(m, strlen(texts[i] = journal_record_text(m->journal, &out->records[i])));
 	int64_t began = mo_clock_boot_us();
 	int r = append(m, texts, out->n_records, &err);
 	int64_t took = mo_clock_boot_us() - began;
@@ -125,27 +125,6 @@ static int store_records(struct manager *m, const struct core_out *out)
 		room_tell(m, "store.slow", "storing %zu records took %lld ms: is the disk of state_dir busy or failing?", out->n_records, (long long)(took / 1000));
 	}
 	return 0;
-}
-
-/* A snapshot costs as much as the state is large, so it waits until as many bytes of records have come: the cost of a record then does not grow with the state. */
-static void snapshot(struct manager *m)
-{
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(mo_buf_done) struct mo_buf text = {0};
-
-	if (store_records_since_snapshot(m->store) < SNAPSHOT_RECORDS || m->bytes_since_snapshot < m->snapshot_bytes)
-		return;
-	journal_snapshot_text(m->journal, manager_state(m), &text);
-	int r = store_snapshot(m->store, text.data, text.len, &err);
-	journal_snapshot_done(m->journal, r == 0);
-	m->snapshot_bytes = (int64_t)text.len;
-	m->bytes_since_snapshot = 0;
-	if (r == -ENOSPC)
-		mo_log(MO_WARNING, NULL, NULL, "snapshot: %s: the records are kept instead; free some space", mo_error_text(&err, r));
-	else if (r < 0)
-		manager_fail(m, mo_error_text(&err, r));
-	else
-		m->n_snapshots++;
 }
 
 static void carry_out(struct manager *m, struct input **inputs, size_t n, const struct core_out *out)
@@ -191,7 +170,7 @@ static void steps(struct manager *m, struct input **inputs, size_t n, int64_t no
 			streams_check(m);
 		}
 		carry_out(m, inputs, n, &out);
-		snapshot(m);
+		snapshots_look(m);
 	}
 	core_out_done(&out);
 }

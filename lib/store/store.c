@@ -1,30 +1,47 @@
 /* See store.h. Tables: records(seq, sum, text), snapshot(one row: seq = last record folded in, sum, text), meta(key, value). Every text has a checksum and sequence numbers have no
  * gaps, so that damage inside SQLite's pages is found and told, never replayed. DIR/store.id repeats an id of the database: a lost or emptied database file beside it is
- * an error, not a fresh start. The database is opened with exclusive locking (no shared memory file; nobody reads it beside us). */
+ * an error, not a fresh start. The database is opened with exclusive locking (no shared memory file; nobody reads it beside us); what is deleted is not overwritten with zeros, as
+ * Debian's SQLite would, which doubled what a transaction writes.
+ * A snapshot lies in a file of its own, DIR/snapshot-SEQ (struct head, text), because putting a large one into the database stops whoever does it; the row has the file's name
+ * as its text and the checksum of what is in the file. Version 1 had the text itself in the row: such a row is read, and the next snapshot makes the database version 2. */
 #include "lib/store/store.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
 #define APPLICATION_ID 0x6d6f6564      /* "moed" */
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define BALLAST_BYTES (16LL << 20)
 #define BALLAST_FREE_MIN (64LL << 20)
 #define WAL_KEEP_BYTES (64LL << 20)
+#define TRIM_RECORDS 32                  /* deleted with each transaction at least: they are gone long before the next snapshot */
+#define WRITE_BYTES (1 << 20)            /* a snapshot is written and synced in such pieces, */
+#define WRITE_REST 3                     /* with rests of so many times what a piece took: records need the disk too */
+#define SNAPSHOT_MAX (4LL << 30)
+#define SNAPSHOT_PREFIX "snapshot-"
+#define SNAPSHOT_MAGIC "moe-snap"
+
+struct head { char magic[8]; int64_t seq, n, sum; };   /* of a snapshot's file; n: bytes of text after it */
 
 struct store {
 	char *dir;
 	int lock;
 	sqlite3 *db;
-	sqlite3_stmt *insert, *begin, *commit, *rollback;
+	sqlite3_stmt *insert, *trim, *begin, *commit, *rollback;
+	bool inside;                         /* the snapshot's text is in its row: written by version 1 */
 	int64_t last_seq;                    /* newest record, or the snapshot's */
-	int64_t since_snapshot;
+	int64_t folded;                      /* the snapshot's; 0 = none */
+	int64_t oldest;                      /* no record below is stored */
 };
 
 static int errno_of(struct store *s, int rc)
@@ -122,7 +139,8 @@ static int check_existing(struct store *s, const char *id_file, const char *want
 	if (number(s, "PRAGMA application_id") != APPLICATION_ID)
 		return mo_error_set(err, -EBADMSG, "%s/moe.db: not a database of moed: choose another state_dir", s->dir);
 	int64_t version = number(s, "PRAGMA user_version");
-	if (version != SCHEMA_VERSION)
+	s->inside = version == 1;
+	if (version < 1 || version > SCHEMA_VERSION)
 		return mo_error_set(err, -EINVAL, "%s/moe.db: written by a newer moed (store version %lld, this one knows %d): start that version", s->dir, (long long)version, SCHEMA_VERSION);
 	_cleanup_(mo_freep) char *verdict = word(s, "PRAGMA quick_check(1)");
 	if (!mo_streq(verdict, "ok"))
@@ -145,6 +163,8 @@ static int prepare(struct store *s, struct mo_error *err)
 	int rc = sqlite3_prepare_v3(s->db, "INSERT INTO records VALUES(?,?,?)", -1, SQLITE_PREPARE_PERSISTENT, &s->insert, NULL);
 
 	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v3(s->db, "DELETE FROM records WHERE seq<=?", -1, SQLITE_PREPARE_PERSISTENT, &s->trim, NULL);
+	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v3(s->db, "BEGIN IMMEDIATE", -1, SQLITE_PREPARE_PERSISTENT, &s->begin, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_prepare_v3(s->db, "COMMIT", -1, SQLITE_PREPARE_PERSISTENT, &s->commit, NULL);
@@ -152,11 +172,30 @@ static int prepare(struct store *s, struct mo_error *err)
 		rc = sqlite3_prepare_v3(s->db, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &s->rollback, NULL);
 	if (rc != SQLITE_OK)
 		return database_error(s, rc, err, "preparing statements");
-	int64_t folded = number(s, "SELECT seq FROM snapshot");
-	int64_t newest = number(s, "SELECT max(seq) FROM records");
-	s->last_seq = MO_MAX(MO_MAX(folded, newest), 0);
-	s->since_snapshot = number(s, "SELECT count(*) FROM records");
-	return s->since_snapshot < 0 ? database_error(s, sqlite3_errcode(s->db), err, "counting records") : 0;
+	int64_t oldest = number(s, "SELECT ifnull(min(seq),0) FROM records");
+	if (oldest < 0)
+		return database_error(s, sqlite3_errcode(s->db), err, "counting records");
+	s->folded = MO_MAX(number(s, "SELECT seq FROM snapshot"), 0);
+	s->last_seq = MO_MAX(s->folded, number(s, "SELECT max(seq) FROM records"));
+	s->oldest = oldest > 0 ? oldest : s->folded + 1;
+	return 0;
+}
+
+static char *snapshot_path(const struct store *s, int64_t seq, const char *suffix) { return mo_path(s->dir, SNAPSHOT_PREFIX "%lld%s", (long long)seq, suffix); }
+
+/* What was written and never became the snapshot, or was it once. */
+static void remove_strays(struct store *s)
+{
+	_cleanup_(mo_freep) char *keep = s->inside ? NULL : word(s, "SELECT text FROM snapshot");
+	DIR *d = opendir(s->dir);
+
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", e->d_name);
+		if (mo_starts_with(e->d_name, SNAPSHOT_PREFIX) && !mo_streq(e->d_name, keep))
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
 }
 
 static int open_database(struct store *s, struct mo_error *err)
@@ -174,7 +213,7 @@ static int open_database(struct store *s, struct mo_error *err)
 		return database_error(s, rc, err, "opening it");
 	sqlite3_extended_result_codes(s->db, 1);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	_cleanup_(mo_freep) char *pragmas = mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=%lld; PRAGMA cell_size_check=1",
+	_cleanup_(mo_freep) char *pragmas = mo_printf("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA journal_size_limit=%lld; PRAGMA cell_size_check=1",
 						      WAL_KEEP_BYTES);
 	rc = run(s, pragmas);
 	if (rc != SQLITE_OK)
@@ -185,7 +224,11 @@ static int open_database(struct store *s, struct mo_error *err)
 	if (tables == 0 && known)
 		return mo_error_set(err, -EBADMSG, "%s/moe.db: the database is gone or empty but store.id says there was one: restore the state directory from a backup", s->dir);
 	r = tables == 0 ? create_schema(s, id_file, err) : check_existing(s, id_file, known ? id.data : NULL, err);
-	return r < 0 ? r : prepare(s, err);
+	if (r >= 0)
+		r = prepare(s, err);
+	if (r >= 0)
+		remove_strays(s);
+	return r;
 }
 
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
@@ -216,6 +259,7 @@ struct store *store_free(struct store *s)
 	if (!s)
 		return NULL;
 	sqlite3_finalize(s->insert);
+	sqlite3_finalize(s->trim);
 	sqlite3_finalize(s->begin);
 	sqlite3_finalize(s->commit);
 	sqlite3_finalize(s->rollback);
@@ -239,6 +283,8 @@ static int abandon(struct store *s, int rc, struct mo_error *err, const char *wh
 
 int store_append(struct store *s, char *const *texts, size_t n, struct mo_error *err)
 {
+	int64_t trimmed = MO_MIN(s->folded, s->oldest - 1 + MO_MAX(TRIM_RECORDS, 2 * (int64_t)n));
+
 	if (n == 0)
 		return 0;
 	int rc = step_once(s->begin);
@@ -249,45 +295,73 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 		sqlite3_bind_blob64(s->insert, 3, texts[i], length, SQLITE_STATIC);
 		rc = step_once(s->insert);
 	}
+	if (rc == SQLITE_OK && trimmed >= s->oldest) {
+		sqlite3_bind_int64(s->trim, 1, trimmed);
+		rc = step_once(s->trim);
+	}
 	if (rc == SQLITE_OK)
 		rc = step_once(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing records");
 	s->last_seq += (int64_t)n;
-	s->since_snapshot += (int64_t)n;
+	s->oldest = MO_MAX(s->oldest, trimmed + 1);
 	return 0;
 }
 
-static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text, size_t n), void *arg, int64_t *ret_seq, struct mo_error *err)
+/* Text of the snapshot's file into b; -EBADMSG with err when it is not what the row says. */
+static int read_file(struct store *s, const char *name, int64_t seq, int64_t sum, struct mo_buf *b, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", name);
+	struct head head = {0};
+
+	int r = mo_read_file(path, SNAPSHOT_MAX, b);
+	if (r < 0)
+		return mo_error_set(err, r == -ENOENT ? -EBADMSG : r, "%s: %s: the newest snapshot cannot be read: restore the state directory from a backup", path, strerror(-r));
+	if (b->len >= sizeof(head))
+		memcpy(&head, b->data, sizeof(head));
+	if (memcmp(head.magic, SNAPSHOT_MAGIC, sizeof(head.magic)) != 0 || head.seq != seq || head.sum != sum || head.n != (int64_t)(b->len - sizeof(head)) ||
+	    checksum(b->data + sizeof(head), b->len - sizeof(head)) != sum)
+		return mo_error_set(err, -EBADMSG, "%s: the snapshot is damaged (checksum): restore the state directory from a backup", path);
+	mo_buf_consume(b, sizeof(head));
+	return 0;
+}
+
+static int read_snapshot(struct store *s, int (*fn)(void *arg, const char *text, size_t n), void *arg, struct mo_error *err)
 {
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
+	_cleanup_(mo_buf_done) struct mo_buf file = {0};
 
 	int rc = sqlite3_prepare_v2(s->db, "SELECT seq, sum, text FROM snapshot", -1, &q, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
-	if (rc == SQLITE_DONE) {
-		*ret_seq = 0;
+	if (rc == SQLITE_DONE)
 		return fn(arg, NULL, 0);
-	}
 	if (rc != SQLITE_ROW)
 		return database_error(s, rc, err, "reading the snapshot");
+	int64_t seq = sqlite3_column_int64(q, 0), sum = sqlite3_column_int64(q, 1);
 	const char *text = sqlite3_column_blob(q, 2);
 	size_t n = (size_t)sqlite3_column_bytes(q, 2);
-	if (checksum(text, n) != sqlite3_column_int64(q, 1))
-		return mo_error_set(err, -EBADMSG, "%s/moe.db: the snapshot is damaged (checksum): restore the state directory from a backup", s->dir);
-	*ret_seq = sqlite3_column_int64(q, 0);
-	return fn(arg, text, n);
+	if (s->inside) {
+		if (checksum(text, n) != sum)
+			return mo_error_set(err, -EBADMSG, "%s/moe.db: the snapshot is damaged (checksum): restore the state directory from a backup", s->dir);
+		return fn(arg, text, n);
+	}
+	_cleanup_(mo_freep) char *name = mo_strndup(text, n);
+	int r = read_file(s, name, seq, sum, &file, err);
+	return r < 0 ? r : fn(arg, file.data, file.len);
 }
 
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n), int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err)
 {
 	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
-	int64_t seq = 0;
+	int64_t seq = s->folded;
 
-	int r = read_snapshot(s, on_snapshot, arg, &seq, err);
+	int r = read_snapshot(s, on_snapshot, arg, err);
 	if (r != 0)
 		return r;
-	int rc = sqlite3_prepare_v2(s->db, "SELECT seq, sum, text FROM records ORDER BY seq", -1, &q, NULL);
+	int rc = sqlite3_prepare_v2(s->db, "SELECT seq, sum, text FROM records WHERE seq>? ORDER BY seq", -1, &q, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(q, 1, s->folded);
 	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
 		rc = sqlite3_step(q);
 		if (rc != SQLITE_ROW)
@@ -304,32 +378,87 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	return rc == SQLITE_DONE ? 0 : database_error(s, rc, err, "reading records");
 }
 
-int store_snapshot(struct store *s, const char *text, size_t n, struct mo_error *err)
+static int write_synced(int fd, const char *text, size_t n)
 {
-	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
+	int r = 0;
 
+	for (size_t at = 0; r >= 0 && at < n; at += WRITE_BYTES) {
+		int64_t began = mo_clock_boot_us();
+		r = mo_write_all(fd, text + at, MO_MIN(n - at, WRITE_BYTES));
+		if (r >= 0 && fdatasync(fd) < 0)
+			r = -errno;
+		poll(NULL, 0, (int)MO_MIN(WRITE_REST * (mo_clock_boot_us() - began) / 1000, 1000));
+	}
+	return r;
+}
+
+int store_write_snapshot(const struct store *s, int64_t seq, const char *text, size_t n)
+{
+	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
+	_cleanup_(mo_freep) char *new = snapshot_path(s, seq, ".new");
+	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n, .sum = checksum(text, n) };
+	_cleanup_(mo_closep) int dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	struct statvfs v;
+
+	if (dir < 0 || fstatvfs(dir, &v) < 0)
+		return -errno;
+	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN + (int64_t)n)
+		return -ENOSPC;
+	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	int r = mo_write_all(fd, &head, sizeof(head));
+	if (r >= 0)
+		r = write_synced(fd, text, n);
+	if (r >= 0 && (fsync(fd) < 0 || rename(new, path) < 0 || fsync(dir) < 0))
+		r = -errno;
+	if (r < 0)
+		unlink(new);
+	return r;
+}
+
+int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
+	_cleanup_(mo_freep) char *old = snapshot_path(s, s->folded, "");
+	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
+	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct head head = {0};
+
+	if (fd < 0 || read(fd, &head, sizeof(head)) != sizeof(head))
+		return mo_error_set(err, fd < 0 ? -errno : -EIO, "%s: it cannot be read", path);
+	const char *name = strrchr(path, '/') + 1;
 	int rc = sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO snapshot VALUES(1,?,?,?)", -1, &put, NULL);
 	if (rc == SQLITE_OK)
 		rc = step_once(s->begin);
 	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(put, 1, s->last_seq);
-		sqlite3_bind_int64(put, 2, checksum(text, n));
-		sqlite3_bind_blob64(put, 3, text, n, SQLITE_STATIC);
+		sqlite3_bind_int64(put, 1, seq);
+		sqlite3_bind_int64(put, 2, head.sum);
+		sqlite3_bind_blob64(put, 3, name, strlen(name), SQLITE_STATIC);
 		rc = step_once(put);
 	}
-	if (rc == SQLITE_OK)
-		rc = run(s, "DELETE FROM records");
+	if (rc == SQLITE_OK && s->inside)
+		rc = run(s, "PRAGMA user_version=2");
 	if (rc == SQLITE_OK)
 		rc = step_once(s->commit);
 	if (rc != SQLITE_OK)
 		return abandon(s, rc, err, "storing a snapshot");
-	s->since_snapshot = 0;
+	if (seq != s->folded)
+		unlink(old);
+	s->inside = false;
+	s->folded = seq;
+	*ret_bytes = head.n;
 	return 0;
+}
+
+int64_t store_seq(const struct store *s)
+{
+	return s->last_seq;
 }
 
 int64_t store_records_since_snapshot(const struct store *s)
 {
-	return s->since_snapshot;
+	return s->last_seq - s->folded;
 }
 
 bool store_has_ballast(const struct store *s)

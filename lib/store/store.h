@@ -14,8 +14,12 @@ MO_DEFINE_CLEANUP(struct store, store_free)
 int store_append(struct store *s, char *const *texts, size_t n, struct mo_error *err);
 /* Calls fn for the newest snapshot (text, or NULL when none) and then each record after it in order. A non-zero return of fn stops and is returned. */
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n), int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err);
-/* Replaces the snapshot: everything appended so far is folded into text and older records are deleted. */
-int store_snapshot(struct store *s, const char *text, size_t n, struct mo_error *err);
+int64_t store_seq(const struct store *s);                     /* number of the newest record */
+/* A snapshot is made in two parts, so that nobody who appends waits for the first: the text of the state as it was after record seq goes into a file, written by any process
+ * (a child: nothing of the database is touched; it may die at any time); -ENOSPC: also when less than 64 MiB would be left. Then it becomes the snapshot: records up to seq
+ * count no more, and are deleted little by little with each append. */
+int store_write_snapshot(const struct store *s, int64_t seq, const char *text, size_t n);
+int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struct mo_error *err);
 int64_t store_records_since_snapshot(const struct store *s);
 /* Gives up the ballast (true when there was one) / makes it again when at least 64 MiB are free (0, or -ENOSPC). */
 bool store_release_ballast(struct store *s);

@@ -302,6 +302,34 @@ def bench_submit(n):
     report("submit", "durable_submits_32_clients_p99", p99, "ms")
 
 
+def bench_snapshot(n):
+    """The longest that a client waits while the whole state of 8,000 unfinished jobs is written down; the peer is the longest of as many requests just before, on the same disk."""
+    worst, before = [], []
+    with Cluster(os.path.join(OUT, "c7"), nodes=1, gpus_per_node=8) as c:
+        api, moed, body = Api(c), c.status()["moed"]["pid"], os.path.join(OUT, "submit.json")
+        api.state(api.submit(recipe("all", fresh("all"))), ["running"])
+        with open(body, "w") as f:
+            f.write(recipe("queued", fresh("queued"), 1))
+        # as many bytes as the last snapshot had must come before the next: long records
+        text = json.dumps(dict(json.loads(recipe("queued", fresh("queued"), 1)), env={"LONG_%d" % i: 3000 * "x" for i in range(3)}))
+        load(os.path.join(c.dir, "moed.sock"), 32, "60:8000", "POST", "/v1/jobs", body)
+
+        def request(call):
+            t = time.monotonic()
+            result = call()
+            return result, 1000 * (time.monotonic() - t), open("/proc/%d/task/%d/children" % (moed, moed)).read() != ""
+        for i in range(5):
+            idle, during = [], []
+            while not during or busy:
+                job, first, busy1 = request(lambda: api.submit(text))
+                _, second, busy = request(lambda: api.call("POST", "/v1/jobs/%s/cancel" % job, json.dumps({"now": True})))
+                for ms, seen in ((first, busy1), (second, busy)):
+                    (during if seen or during else idle).append(ms)
+            worst.append(max(during))
+            before.append(max(idle[-len(during):]))
+    report("snapshot", "longest_wait_8000_jobs", worst, "ms", "the same without a snapshot", before)
+
+
 def bench_status(n):
     """Row 11: reads of a running 8-rank job with 32 clients, against a bare libmicrohttpd that answers the same bytes."""
     rates, floor, p99, floor_p99 = [], [], [], []
@@ -378,7 +406,7 @@ def bench_plan_binding(n):
         shutil.rmtree(root)
 
 
-BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "lines": bench_lines, "submit": bench_submit, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
+BENCHES = {"launch": bench_launch, "restart": bench_restart, "footprint": bench_footprint, "lines": bench_lines, "submit": bench_submit, "snapshot": bench_snapshot, "status": bench_status, "streams": bench_streams, "discover": bench_discover,
            "plan_binding": bench_plan_binding}
 
 

@@ -72,14 +72,22 @@ static void submit(int variant)
 	mo_desc_free(&submit_desc, s);
 }
 
+static void put(int64_t seq, const struct mo_buf *text)
+{
+	int64_t bytes;
+
+	assert_int_equal(store_write_snapshot(store, seq, text->data, text->len), 0);
+	assert_int_equal(store_adopt_snapshot(store, seq, &bytes, NULL), 0);
+}
+
 static void snapshot(bool stored)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = {0};
 
 	journal_snapshot_text(journal, core_state(core), &text);
+	journal_snapshot_taken(journal);
 	if (stored)
-		assert_int_equal(store_snapshot(store, text.data, text.len, NULL), 0);
-	journal_snapshot_done(journal, stored);
+		put(store_seq(store), &text);
 }
 
 /* The controller dies and comes back: the same state, from which it goes on. */
@@ -142,6 +150,30 @@ static void test_snapshots(void **state)
 	assert_int_equal(core_state(core)->n_jobs, 11);
 }
 
+/* What is stored while a snapshot is being written comes after it, new sets and known ones; a second one that never ends up in the store takes nothing away. */
+static void test_records_beside_a_snapshot(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+
+	for (int i = 0; i < 6; i++)
+		submit(i % 3);
+	int64_t seq = store_seq(store);
+	journal_snapshot_text(journal, core_state(core), &text);
+	journal_snapshot_taken(journal);
+	submit(1);
+	submit(20);
+	submit(20);
+	put(seq, &text);
+	submit(20);
+	submit(2);
+	restart();
+	snapshot(false);
+	submit(20);
+	submit(21);
+	restart();
+	assert_int_equal(core_state(core)->n_jobs, 13);
+}
+
 /* More distinct sets than are shared: the rest is stored whole. */
 static void test_many_parts(void **state)
 {
@@ -167,7 +199,6 @@ static void test_shared_parts_are_stored_once(void **state)
 		n++;
 	assert_int_equal(n, 1);
 	mo_buf_done(&text);
-	journal_snapshot_done(journal, false);
 }
 
 static void expect_refusal(const char *text, const char *words)
@@ -196,7 +227,10 @@ static void test_newer_snapshot(void **state)
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	struct core *fresh = core_new(&core_config_default);
 
-	assert_int_equal(store_snapshot(store, "moe-snapshot 2\n{}", 17, NULL), 0);
+	struct mo_buf text = {0};
+	mo_buf_str(&text, "moe-snapshot 2\n{}");
+	put(0, &text);
+	mo_buf_done(&text);
 	assert_true(journal_replay(journal, fresh, store, &err) < 0);
 	assert_non_null(strstr(err.text, "newer moed"));
 	core_free(fresh);
@@ -208,6 +242,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshots, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_records_beside_a_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shared_parts_are_stored_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_text, setup, teardown),

@@ -98,6 +98,53 @@ static void test_append_and_read(void **state)
 	store_free(s);
 }
 
+/* As the controller does it: another process writes, this one goes on and takes the file over at the end. */
+static void write_snapshot(struct store *s, int64_t seq, const char *text)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(-store_write_snapshot(s, seq, text, strlen(text)));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void snapshot(struct store *s, const char *text)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	int64_t bytes = 0, seq = store_seq(s);
+
+	write_snapshot(s, seq, text);
+	assert_int_equal(store_adopt_snapshot(s, seq, &bytes, &err), 0);
+	assert_int_equal(bytes, strlen(text));
+}
+
+static void sql(const char *text)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+	sqlite3 *db = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static int64_t count(const char *sql)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
+	sqlite3 *db = NULL;
+	sqlite3_stmt *q = NULL;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	int64_t n = sqlite3_column_int64(q, 0);
+	sqlite3_finalize(q);
+	sqlite3_close(db);
+	return n;
+}
+
 static void test_snapshot(void **state)
 {
 	_cleanup_(seen_done) struct seen seen = {0};
@@ -105,9 +152,9 @@ static void test_snapshot(void **state)
 	struct store *s = open_ok();
 	append(s, 0, 5);
 	assert_int_equal(store_records_since_snapshot(s), 5);
-	assert_int_equal(store_snapshot(s, "one", 3, NULL), 0);
+	snapshot(s, "one");
 	append(s, 5, 2);
-	assert_int_equal(store_snapshot(s, "two", 3, NULL), 0);
+	snapshot(s, "two");
 	assert_int_equal(store_records_since_snapshot(s), 0);
 	append(s, 7, 2);
 	store_free(s);
@@ -118,6 +165,118 @@ static void test_snapshot(void **state)
 	assert_int_equal(seen.records, 2);
 	assert_int_equal(seen.first, 8);
 	assert_string_equal(seen.text, "{\"n\":8}");
+	store_free(s);
+}
+
+/* Records that come while it is written are after it; one that was written and never taken over is forgotten, and so is the one before. */
+static void test_snapshot_beside_appends(void **state)
+{
+	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_freep) char *old = mo_path(dir, "snapshot-5"), *new = mo_path(dir, "snapshot-8"), *stray = mo_path(dir, "snapshot-9"), *half = mo_path(dir, "snapshot-7.new");
+	int64_t bytes;
+
+	struct store *s = open_ok();
+	append(s, 0, 5);
+	snapshot(s, "one");
+	append(s, 5, 3);
+	write_snapshot(s, 8, "two");
+	append(s, 8, 2);
+	assert_int_equal(store_adopt_snapshot(s, 8, &bytes, NULL), 0);
+	assert_int_equal(store_records_since_snapshot(s), 2);
+	append(s, 10, 1);
+	write_snapshot(s, 9, "never taken over");
+	assert_int_equal(mo_write_file(half, "x", 1, 0600, false), 0);
+	store_free(s);
+	s = open_ok();
+	assert_int_equal(access(old, F_OK), -1);
+	assert_int_equal(access(stray, F_OK), -1);
+	assert_int_equal(access(half, F_OK), -1);
+	assert_int_equal(access(new, F_OK), 0);
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_string_equal(seen.snapshot, "two");
+	assert_int_equal(seen.first, 9);
+	assert_int_equal(seen.records, 3);
+	store_free(s);
+}
+
+/* Folded records go with the appends after it, a few with each, and not at once. */
+static void test_folded_records_go_little_by_little(void **state)
+{
+	struct store *s = open_ok();
+
+	for (int i = 0; i < 10; i++)
+		append(s, 20 * i, 20);
+	snapshot(s, "all");
+	append(s, 200, 1);
+	store_free(s);
+	assert_int_equal(count("SELECT min(seq) FROM records"), 33);
+	s = open_ok();
+	for (int i = 0; i < 6; i++)
+		append(s, 201 + i, 1);
+	store_free(s);
+	assert_int_equal(count("SELECT min(seq) FROM records"), 201);
+	assert_int_equal(count("SELECT count(*) FROM records"), 7);
+}
+
+static void expect_unreadable(const char *words)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(seen_done) struct seen seen = {0};
+	struct store *s = open_ok();
+
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
+	assert_int_equal(seen.snapshots + seen.records, 0);
+	if (!strstr(err.text, words))
+		fail_msg("'%s' does not say '%s'", err.text, words);
+	store_free(s);
+}
+
+/* Forgetting what was folded could start an attempt twice: nothing is read then. */
+static void test_damaged_snapshot(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-5"), *away = mo_path(dir, "away");
+
+	struct store *s = open_ok();
+	append(s, 0, 5);
+	snapshot(s, "a state that is long enough");
+	append(s, 5, 2);
+	store_free(s);
+	assert_int_equal(rename(path, away), 0);
+	expect_unreadable("No such file");
+	assert_int_equal(rename(away, path), 0);
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "X", 1, 40), 1);
+	mo_close(fd);
+	expect_unreadable("damaged (checksum)");
+	assert_int_equal(truncate(path, 20), 0);
+	expect_unreadable("damaged (checksum)");
+}
+
+/* Version 1 kept the text in the row. It is read; the next snapshot makes the database version 2, which an older moed refuses by name. */
+static void test_snapshot_of_version_1(void **state)
+{
+	_cleanup_(seen_done) struct seen seen = {0}, later = {0};
+
+	struct store *s = open_ok();
+	append(s, 0, 3);
+	store_free(s);
+	/* the checksum of "old" by version 1's program */
+	sql("INSERT INTO snapshot VALUES(1,3,-2338923762863331897,'old'); DELETE FROM records; PRAGMA user_version=1");
+	s = open_ok();
+	append(s, 3, 1);
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_string_equal(seen.snapshot, "old");
+	assert_int_equal(seen.first, 4);
+	store_free(s);
+	assert_int_equal(count("PRAGMA user_version"), 1);
+	s = open_ok();
+	snapshot(s, "new");
+	store_free(s);
+	assert_int_equal(count("PRAGMA user_version"), 2);
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &later, NULL), 0);
+	assert_string_equal(later.snapshot, "new");
+	assert_int_equal(later.records, 0);
 	store_free(s);
 }
 
@@ -141,16 +300,6 @@ static void expect_refusal(int code, const char *words)
 	assert_int_equal(store_open(dir, &s, &err), code);
 	if (!strstr(err.text, words))
 		fail_msg("'%s' does not say '%s'", err.text, words);
-}
-
-static void sql(const char *text)
-{
-	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
-	sqlite3 *db = NULL;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static void test_lost_database(void **state)
@@ -276,6 +425,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),

@@ -1,0 +1,8 @@
+/* Snapshots of the whole state, so that a start need not replay everything: see snapshot.c. */
+#pragma once
+#include "daemon/manager.h"
+
+void snapshots_new(struct manager *m);
+struct snapshots *snapshots_free(struct snapshots *s);
+void snapshots_count(struct manager *m, size_t bytes);   /* a record of that many bytes was stored */
+void snapshots_look(struct manager *m);                  /* after each turn: begins one when it is due */
