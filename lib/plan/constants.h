@@ -12,8 +12,10 @@ struct plan_constants {
 	double kernel_s;                        /* start of one kernel on the GPU */
 	double attention_use;                   /* share of the best GEMM that flash attention reaches, forward */
 	double backward_attention;              /* of that, backward */
-	double eager_attention;                 /* of that, with PyTorch's and Triton's kernels */
-	double portable_attention;              /* of that, with a kernel that was not written for this generation of GPU */
+	double portable_attention;              /* instead, with PyTorch's kernel, FlashAttention-2, on the GPUs it was written for */
+	double later_attention;                 /* of that, on GPUs with 8 bit units */
+	double triton_attention;                /* of that, with a kernel in Triton */
+	double ring_attention;                  /* and of that, in the steps of PyTorch's ring over context parallel ranks */
 	double memory_use;                      /* share of memory bandwidth that element-wise kernels reach */
 	double permute_passes;                  /* times the routed tokens are read or written around the experts, one direction */
 	double eager_passes;                    /* element-wise traffic of kernels that nobody fused, against fused ones */

@@ -8,7 +8,8 @@
 
 #define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
 #define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
-#define EXPONENTIAL_WIDTH 64.0   /* FlashAttention-3 paper: at width 128 the exponentials take half as long as the products */
+#define EXPONENTIAL_WIDTH 64.0   /* FlashAttention-3 paper: at width 128 the exponentials take half as long as the products; cuDNN on H200: 470 and 620 TFLOP/s at widths 64 and 128 */
+#define PORTABLE_WIDTH 13.0      /* FlashAttention-2 is bound by its products: 313 and 342 TFLOP/s there */
 #define TILE (128.0 * 256.0)     /* elements of the result that a compute unit makes at a time */
 #define SCORE_BYTES 16.0         /* unfused attention: scores written, masked softmax read and written, dropout read, written, masked, read by the product */
 
@@ -93,7 +94,14 @@ static void projections(const struct shape *s, double rows, struct kernels *add)
 	linear(s, 1, rows, h, a * v / t, PLAIN, add);
 }
 
-/* Scores and values. The portable flash kernel was written for the GPUs before 8 bit GEMMs and loses on later ones. Unfused: two batched GEMMs of the full square, and the passes over the scores. */
+/* PyTorch's attention on AMD GPUs is AOTriton. */
+static bool triton(const struct shape *s)
+{
+	return s->features.triton_attention || (s->features.eager && mo_streq(s->gpu->vendor, "amd"));
+}
+
+/* Scores and values. The portable flash kernel (FlashAttention-2, Triton) was written for the GPUs before 8 bit GEMMs and loses on later ones. Unfused: two batched GEMMs of the full square, and the
+ * passes over the scores. */
 static void attention(const struct shape *s, double rows, struct kernels *add)
 {
 	const struct recipe_model *m = s->model;
@@ -111,9 +119,14 @@ static void attention(const struct shape *s, double rows, struct kernels *add)
 			add->recompute += forward + 5 * k->kernel_s;
 		return;
 	}
-	double width = (qk + v) / 2, exponentials = width / (width + EXPONENTIAL_WIDTH);   /* exponentials cost as much as a head of that width */
+	/* Kernels that are written for GPUs with 8 bit units spend on exponentials what a head of that width costs; portable ones, and all on earlier GPUs, are bound by their products. */
+	bool later = s->gpu->fp8_tflops != MO_NONE_F, portable = !later || s->features.eager;
+	double width = (qk + v) / 2, use = portable ? width / (width + PORTABLE_WIDTH) * k->portable_attention * (later ? k->later_attention : 1) * (triton(s) ? k->triton_attention : 1) :
+						      width / (width + EXPONENTIAL_WIDTH) * k->attention_use;
 
-	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * exponentials * k->attention_use * (s->features.eager ? k->eager_attention : 1) * (s->features.eager && s->gpu->fp8_tflops != MO_NONE_F ? k->portable_attention : 1));
+	if (s->features.eager && s->cp > 1)
+		use *= k->ring_attention;
+	forward = 2 * rows * context * a * (qk + v) / (rate16(s) * use);
 	add->forward += forward + k->kernel_s;
 	add->backward += BACKWARD_ATTENTION * forward / k->backward_attention + k->kernel_s;
 }
@@ -138,14 +151,36 @@ static void around(const struct shape *s, double rows, struct kernels *add)
 	passes(s, 2 * rows * (10 * wide + turned), 2 * rows * (12 * wide + turned), 6, add);
 }
 
-static void finish(const struct shape *s, struct kernels *add)
+/* PyTorch repeats forward as far as backward needs an operand: not the layer's last product. Selectively, as torchtitan does, every other product (keys, attention's output, the second of a gated
+ * pair) and all that lies between. Llama 8B on 4 H200: 1.21 and 1.09 times the step without. rows go through products of width f. */
+static double repeated_eager(const struct shape *s, double rows, double f, const struct kernels *whole)
 {
-	if (!mo_streq(s->recompute, "full"))
-		return;
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, t = (double)s->tp, tokens = shape_tokens(s), a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v;
+	struct kernels last = { 0 }, some = { 0 };
+
+	linear(s, 1, rows, h, f, PLAIN, &last);
+	if (!mo_streq(s->recompute, "selective"))
+		return whole->forward - last.forward;
+	model_head_widths(m, &qk, &v);
+	linear(s, 1, tokens, kv * qk / t, h, PLAIN, &some);
+	linear(s, 1, tokens, h, a * v / t, PLAIN, &some);
+	if (m->gated)
+		linear(s, 1, rows, f, h, PLAIN, &some);
+	around(s, tokens, &some);
+	return some.forward;
+}
+
+/* What runs forward again, `rows` of them through products of width f. */
+static void finish(const struct shape *s, double rows, double f, struct kernels *add)
+{
 	double layers = (double)s->model->layers, some = s->features.recompute_ids ? (double)shape_recomputed(s, 0, s->model->layers) :
 			      s->features.recompute_layers > 0 ? MO_MIN((double)(s->features.recompute_layers * pipeline_chunks(s->schedule, s->vpp) * s->pp), layers) : layers;
 
-	add->recompute = add->forward * some / layers;
+	if (s->features.eager && !mo_streq(s->recompute, "none"))
+		add->recompute = repeated_eager(s, rows, f, add);
+	else if (mo_streq(s->recompute, "full"))
+		add->recompute = add->forward * some / layers;
 }
 
 struct kernels dense_kernels(const struct shape *s)
@@ -160,7 +195,7 @@ struct kernels dense_kernels(const struct shape *s)
 	linear(s, 1, rows, (m->gated ? 2 : 1) * f, h, PLAIN, &r);
 	linear(s, 1, rows, h, f, PLAIN, &r);
 	passes(s, 2 * rows * f * (m->gated ? 3 : 2), 2 * rows * f * (m->gated ? 5 : 3), 1, &r);
-	finish(s, &r);
+	finish(s, rows, f, &r);
 	return r;
 }
 
@@ -186,7 +221,7 @@ struct kernels moe_kernels(const struct shape *s)
 	double acts = 2 * (routed * e + rows * shared);
 
 	passes(s, moved + acts * (gate + 1), moved + acts * (2 * gate + 1), 12, &r);
-	finish(s, &r);
+	finish(s, routed, e, &r);
 	return r;
 }
 

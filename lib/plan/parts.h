@@ -10,6 +10,7 @@ struct shape_features {
 	bool fused_loss;             /* no FP32 copy of the logits */
 	bool bound;                  /* NUMA binding and kernel arguments in device memory */
 	bool eager;                  /* PyTorch's own kernels: element-wise ones not fused, portable flash attention */
+	bool triton_attention;       /* flash attention in Triton */
 	bool compiled;               /* of these, element-wise ones fused by torch.compile */
 	bool async_tp;               /* tensor parallel exchanges in pieces between the products */
 	bool expert_launches;        /* grouped GEMM as one launch per local expert */
@@ -23,13 +24,17 @@ struct shape_features {
 	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
 	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */
 	int64_t offload_layers;      /* whose activations wait in the host's memory */
+	bool no_dropout;             /* unfused attention keeps the softmax alone, neither a mask nor a product with it */
 	bool narrow_activation;      /* what activation functions read is kept in 8 bits */
-	const char *remat;           /* MaxText's remat_policy, with recompute selective; NULL elsewhere */
+	bool xla;                    /* a compiler plans the memory */
+	int64_t remat_saved;         /* enum remat: what its recompute selective saves */
 	bool keeps_outputs;          /* a pipeline's last stage keeps the logits of all micro-batches until the step ends */
 	int64_t shard_bytes;         /* FSDP: of the parameters that it shards, which are the master weights; 0 = master weights beside those in 16 bits */
 };
 /* Megatron's recompute_modules. */
 enum recompute_module { MODULE_CORE_ATTENTION = 1, MODULE_EXPERT_ACTIVATION = 2, MODULE_NORMS = 4, MODULE_MLA_UP = 8, MODULE_MLP = 16, MODULE_MOE = 32, MODULE_SHARED = 64 };
+/* Tensors of a layer that MaxText's remat_policy may save: queries, keys and values; attention's product; attention's result; gate and up; down. */
+enum remat { REMAT_QKV = 1, REMAT_OUT = 2, REMAT_CONTEXT = 4, REMAT_UP = 8, REMAT_DOWN = 16, REMAT_MINIMAL = REMAT_QKV | REMAT_OUT | REMAT_UP | REMAT_DOWN };
 /* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
 struct curve { struct { double bytes, gbs; } points[32]; size_t n; };
 struct shape {

@@ -91,17 +91,17 @@ def flops(planner):
     return {"bench": "planner", "metric": "FLOPs per token error", "unit": "%", "rows": len(errors), "median": at(errors, 0.5), "p90": at(errors, 0.9)}
 
 
-def memory(planner):
-    """Memory of the fullest rank of rows that state it."""
+def memory(planner, own):
+    """Memory of the fullest rank of rows that state it: public ones, or our own."""
     cells, errors, lines = planner.raw({}), [], []
     for r in planner.rows:
-        if not r.p["mem_gb"]:
+        if not r.p["mem_gb"] or r.own != own:
             continue
         measured = r.p["mem_gb"] * (2 ** 30 / 1e9 if r.p["mem_unit"].startswith("GiB") else 1)
         planned = min(c[1] for c in cells[r.first:r.first + r.n])
         errors.append(abs(planned / measured - 1))
         lines.append(f"{r.id}: {planned:.1f} GB planned, {measured:.1f} GB measured")
-    return {"bench": "planner", "metric": "memory error", "unit": "%", "rows": len(errors), "median": at(errors, 0.5), "p90": at(errors, 0.9), "worst": [l for _, l in sorted(zip(errors, lines), reverse=True)]}
+    return {"bench": "planner", "metric": "memory error" + (", own_h200" if own else ""), "unit": "%", "rows": len(errors), "median": at(errors, 0.5), "p90": at(errors, 0.9), "worst": [l for _, l in sorted(zip(errors, lines), reverse=True)]}
 
 
 def false_alarms(planner):
@@ -119,11 +119,12 @@ def main():
     planner = Planner()
     steps, without = dict(zip(planner.rows, planner.steps())), left_out(planner)
     anchored, anchored_without = (Anchored(planner, [x[r] for r in planner.rows]) for x in (steps, without))
-    groups = [(f, lambda r, f=f: r.family == f) for f in sorted({r.family for r in planner.rows})] + [("all dense", lambda r: not r.moe), ("all MoE", lambda r: r.moe), ("all", lambda r: True)]
+    groups = [(f, lambda r, f=f: r.family == f) for f in sorted({r.family for r in planner.rows})] + [("all dense", lambda r: not r.moe and not r.own), ("all MoE", lambda r: r.moe and not r.own), ("all", lambda r: not r.own)]
     for name, belongs in groups:
         print(json.dumps(summary(name, [r for r in planner.rows if belongs(r)], steps, without, anchored, anchored_without)))
     print(json.dumps(flops(planner)))
-    print(json.dumps(memory(planner)))
+    print(json.dumps(memory(planner, False)))
+    print(json.dumps(memory(planner, True)))
     print(json.dumps(false_alarms(planner)))
     planner.close()
 

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from planner_truth import Planner
 
 BOUNDS = {"sustained": (0.9, 1.25), "gemm_use": (0.6, 1.0), "fp8_use": (0.4, 1.1), "kernel_s": (1e-6, 15e-6), "attention_use": (0.3, 1.3),
-          "eager_attention": (0.4, 1.0), "portable_attention": (0.3, 1.0), "eager_passes": (1.0, 6.0), "permute_passes": (4.0, 32.0), "quantize_passes": (0.3, 12.0), "host_dense_s": (3e-4, 6e-3),
+          "triton_attention": (0.4, 1.0), "ring_attention": (0.3, 1.0), "eager_passes": (1.0, 6.0), "permute_passes": (4.0, 32.0), "quantize_passes": (0.3, 12.0), "host_dense_s": (3e-4, 6e-3),
           "host_moe_s": (1e-3, 3e-2), "host_expert_s": (1e-4, 3e-3), "nic_use": (0.4, 0.95), "a2a_nic_use": (0.2, 1.0), "scaleup_use": (0.4, 0.95), "p2p_exposed": (0.1, 1.0), "dp_contention": (0.02, 1.0), "fsdp_contention": (0.02, 1.0), "ring_step_s": (2e-7, 2e-5)}
 
 

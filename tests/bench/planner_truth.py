@@ -7,6 +7,7 @@ import json, os, re, subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TRUTH = os.path.join(ROOT, "..", "shared", "data", "planner", "truth.json")
+OWN = os.path.join(ROOT, "tests", "bench", "planner_own.json")      # measured by ourselves
 CATALOGUE = {"deepseek_v2": "deepseek-v2", "deepseek_v2_lite": "deepseek-v2-lite", "deepseek_v3": "deepseek-v3", "llama31_405b": "llama3.1-405b", "llama3_70b": "llama3-70b",
              "llama3_8b": "llama3-8b", "mixtral_8x22b": "mixtral-8x22b", "qwen3_235b_a22b": "qwen3-235b-a22b", "qwen3_30b_a3b": "qwen3-30b-a3b", "moe_1t": "moe-1t", "moe_2t": "moe-2t",
              "moe_515b": "moe-515b"}
@@ -31,6 +32,8 @@ def model(point):
     name, tags = point["model"], (point["extra"] or {}).get("tags") or []
     if name == "deepseek_v3" and "w/o MTP" in tags:
         return "model=deepseek-v3-no-mtp"
+    if "shape" in (point["extra"] or {}):
+        return point["extra"]["shape"]
     if name in CATALOGUE:
         return "model=" + CATALOGUE[name]
     if name in OTHERS:
@@ -78,6 +81,10 @@ def stack(p):
             words.append("features.deepep=1" + (" features.sync_free=1" if "tokendrop" in (extra.get("tags") or []) else ""))
     if f.startswith("mpt") or "titan" in f:     # FSDP shards FP32 weights; llm-foundry's loss is one kernel of flash-attn, torchtitan compiles its loss since April 2025 and keeps a pipeline's results until October 2025
         words.append("features.eager=1 features.shard_bytes=4 features.keeps_outputs=1" + (" features.fused_loss=1" if f.startswith("mpt") or f == "torchtitan_h200" else ""))
+    if f.startswith("mpt"):
+        words.append("features.triton_attention=1")
+    if f == "own_h200":
+        words.append("features.eager=1 features.shard_bytes=4" + "".join(f" features.{x}=1" for x in ("compiled", "fused_loss") if extra[x]))
     if "titan" in f and not f.startswith("cvs") and extra.get("compile") is not False:     # those of the CI are untuned, without compilation
         words.append("features.compiled=1" + (" features.async_tp=1" if extra.get("async_tp") else ""))
     if p["a2a"] == "deepep":
@@ -133,6 +140,7 @@ class Row:
     def __init__(self, point, first, n):
         self.p, self.first, self.n, self.id, self.family = point, first, n, point["id"], point["family"]
         self.moe = self.family in MOE
+        self.own = self.family.startswith("own")       # fitted with the others and printed, but no part of what is said of public rows
         self.stack = (software(point), point["gpu"], point["precision"], point["model"])
 
     def measured(self, flops, attention):
@@ -149,8 +157,11 @@ class Row:
 
 
 def points():
-    with open(TRUTH) as f:
-        return json.load(f)["points"]
+    both = []
+    for path in (TRUTH, OWN):
+        with open(path) as f:
+            both += json.load(f)["points"]
+    return both
 
 
 class Planner:
