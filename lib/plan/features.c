@@ -47,6 +47,11 @@ static void optimizer_types(const struct recipe_engine *e, struct shape_features
 	f->moment_bytes = type_bytes(flag(e, "exp_avg_dtype")) + type_bytes(flag(e, "exp_avg_sq_dtype"));
 }
 
+static bool is_maxtext(const struct recipe_engine *e)
+{
+	return mo_starts_with(e->kind, "maxtext");
+}
+
 const char *plan_recompute_given(const struct recipe *r)
 {
 	static const char *const levels[] = { "none", "selective", "full" };
@@ -54,6 +59,10 @@ const char *plan_recompute_given(const struct recipe *r)
 
 	if (r->recompute)
 		return r->recompute;
+	if (is_maxtext(&r->engine) && flag(&r->engine, "remat_policy")) {
+		told = flag(&r->engine, "remat_policy");
+		return mo_streq(told, "full") || mo_streq(told, "none") ? told : "selective";
+	}
 	for (size_t i = 0; told && i < ELEMENTSOF(levels); i++)
 		if (strcasecmp(told, levels[i]) == 0)
 			return levels[i];
@@ -64,7 +73,7 @@ const char *shape_recompute_of(const struct recipe *r)
 {
 	const char *given = plan_recompute_given(r);
 
-	return given ? given : "none";
+	return given ? given : is_maxtext(&r->engine) ? "full" : "none";       /* each engine's own default */
 }
 
 /* Megatron's block recomputes the first layers of each virtual stage, uniform all. */
@@ -95,14 +104,36 @@ static int64_t modules_of(const char *list)
 	return set;
 }
 
+/* What MaxText's policy saves; custom names each tensor. */
+static int64_t saved_of(const struct recipe_engine *e, const char *policy)
+{
+	static const struct { const char *name; int64_t saved; } policies[] = {
+		{ "minimal_with_context", REMAT_MINIMAL | REMAT_CONTEXT }, { "minimal_with_context_and_quantization", REMAT_MINIMAL | REMAT_CONTEXT }, { "minimal_flash", REMAT_MINIMAL | REMAT_CONTEXT },
+		{ "minimal", REMAT_MINIMAL }, { "minimal_with_quantization", REMAT_MINIMAL }, { "save_dot_with_context_except_mlp", REMAT_QKV | REMAT_OUT | REMAT_CONTEXT },
+		{ "save_dot_except_mlpwi", REMAT_QKV | REMAT_OUT | REMAT_DOWN }, { "save_dot_except_mlp", REMAT_QKV | REMAT_OUT }, { "save_qkv_proj", REMAT_QKV }, { "save_out_proj", REMAT_OUT },
+	}, tensors[] = {
+		{ "query_proj", REMAT_QKV }, { "qkv_proj", REMAT_QKV }, { "out_proj", REMAT_OUT }, { "context", REMAT_CONTEXT }, { "mlpwi", REMAT_UP }, { "mlpwi_0", REMAT_UP }, { "moe_mlpwi_0", REMAT_UP },
+		{ "mlpwo", REMAT_DOWN }, { "moe_mlpwo", REMAT_DOWN },
+	};
+	int64_t saved = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(policies); i++)
+		saved |= mo_streq(policy, policies[i].name) ? policies[i].saved : 0;
+	for (size_t i = 0; i < ELEMENTSOF(tensors) && mo_streq(policy, "custom"); i++)
+		saved |= mo_streq(flag(e, tensors[i].name), "device") ? tensors[i].saved : 0;
+	return saved;
+}
+
 /* FSDP of PyTorch and MaxText shard the master weights themselves, in FP32 unless MaxText is told otherwise; its moments and gradients have their type. */
 static void kept_types(const struct recipe *r, struct shape_features *f)
 {
 	const struct recipe_engine *e = &r->engine;
-	bool titan = mo_streq(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = mo_starts_with(e->kind, "maxtext");
-	const char *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
+	bool titan = mo_streq(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = is_maxtext(e);
+	double share;
+	const char *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
 
 	f->recompute_modules = modules_of(flag(e, "recompute_modules"));
+	f->no_dropout = dropout && mo_parse_double(dropout, &share) == 0 && share == 0;
 	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");
 	if (!layers || mo_parse_i64(layers, 0, MO_RANKS_MAX, &f->offload_layers) < 0)
 		f->offload_layers = 0;
@@ -112,8 +143,8 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 		f->shard_bytes = 4;
 	if (titan && mo_streq(flag(e, "compile.enable"), "true"))
 		f->fused_loss = !parts || strstr(parts, "loss");
-	if (maxtext)
-		f->remat = remat ? remat : "minimal";
+	f->xla = maxtext;
+	f->remat_saved = maxtext ? saved_of(e, remat ? remat : "minimal") : 0;     /* as recompute selective is told */
 	if (maxtext && mo_streq(flag(e, "weight_dtype"), "bfloat16")) {
 		f->shard_bytes = f->grad_bytes = 2;
 		f->moment_bytes = 4;

@@ -32,21 +32,22 @@ static struct kept attention_kept(const struct shape *s, bool moe, const char *r
 	const struct recipe_model *m = s->model;
 	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, in = stored(s), qk, v;
 	bool unfused = mo_streq(m->attention, "unfused");
-	struct kept k = { .wide = 4 * h + (unfused ? 2 * h : 0) };      /* unfused: masks of dropout, a byte each */
+	bool masks = unfused && !s->features.no_dropout;
+	struct kept k = { .wide = 4 * h + (masks ? 2 * h : 0) };        /* a byte each */
 
 	model_head_widths(m, &qk, &v);
 	double outputs = drops(s, recompute, MODULE_NORMS) ? 0 : in * h + (moe ? 2 : in) * h;    /* a router reads 16 bits */
 
 	k.wide += outputs;
 	if (!m->mla)
-		k.rest = 2 * (a + 2 * kv) * qk + (m->qk_norm ? 2 * (a + kv) * qk : 0);
+		k.rest = 2 * (a + 2 * (s->features.eager ? a : kv)) * qk + (m->qk_norm ? 2 * (a + kv) * qk : 0);
 	else
 		k.rest = 2 * (double)(m->mla->q_lora + m->mla->kv_lora + m->mla->qk_rope) + (drops(s, recompute, MODULE_MLA_UP) ? 0 : 2 * a * (2 * qk + v));
-	if (s->features.shard_bytes > 0 && !s->features.remat && s->tp > 1)      /* PyTorch's tensor parallelism keeps them gathered, Megatron gathers again */
+	if (s->features.shard_bytes > 0 && !s->features.xla && s->tp > 1)      /* PyTorch's tensor parallelism keeps them gathered, Megatron gathers again */
 		k.rest += outputs * (double)(s->tp - 1);
 	k.rest += 2 * a * v + (in < 2 ? in * a * v : 0);
 	if (unfused && !mo_streq(recompute, "selective"))
-		k.rest += 5 * a * (double)s->seq / (double)s->cp;
+		k.rest += (masks ? 5 : 2) * a * (double)s->seq / (double)s->cp;
 	return k;
 }
 
@@ -55,6 +56,8 @@ static double activation_kept(const struct shape *s, double f, bool result_dropp
 {
 	double in = stored(s);
 
+	if (s->features.eager && !s->features.compiled && s->model->gated)       /* and the gate behind its function, beside the product */
+		in += 2;
 	return f * ((s->model->gated ? 2 : 1) * (s->features.narrow_activation ? MO_MIN(in, 1) : 2) + (result_dropped ? 0 : in));
 }
 
@@ -76,26 +79,27 @@ static double ffn_kept(const struct shape *s, bool moe, const char *recompute)
 static double remat_kept(const struct shape *s, bool moe)
 {
 	const struct recipe_model *m = s->model;
-	const char *policy = s->features.remat;
-	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v, g = m->gated ? 2 : 1;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, g = m->gated ? 2 : 1, qk, v;
 	double rows = moe ? (double)m->moe->topk : 1, f = moe ? (double)m->moe->ffn : m->ffn != MO_NONE ? (double)m->ffn : 0, shared = moe ? (double)MO_MAX(m->moe->shared_ffn, 0) : 0;
-	bool minimal = mo_starts_with(policy, "minimal"), except_wi = mo_streq(policy, "save_dot_except_mlpwi"), dots = minimal || mo_starts_with(policy, "save_dot");
-	double elements = 0;
 
-	if (mo_streq(policy, "minimal_offloaded") || mo_streq(policy, "qkv_proj_offloaded"))
-		return 2 * h;
 	model_head_widths(m, &qk, &v);
-	if (dots || mo_streq(policy, "save_qkv_proj"))
-		elements += m->mla ? a * (2 * qk + v) : (a + 2 * kv) * qk;
-	if (dots || mo_streq(policy, "save_out_proj"))
-		elements += h;
-	if (strstr(policy, "with_context") || mo_streq(policy, "minimal_flash"))
-		elements += a * v;
-	if (minimal)
-		elements += g * (rows * f + shared);
-	if (minimal || except_wi)
-		elements += rows * h;
-	return 2 * h / (s->features.no_sequence_parallel ? 1 : (double)s->tp) + 2 * elements / (double)s->tp;
+	const double elements[] = { m->mla ? a * (2 * qk + v) : (a + 2 * kv) * qk, h, a * v, g * (rows * f + shared), rows * h };
+	double saved = h;
+
+	for (size_t i = 0; i < ELEMENTSOF(elements); i++)
+		saved += s->features.remat_saved & (1 << i) ? elements[i] : 0;
+	return 2 * saved / (double)s->tp;
+}
+
+/* Selective recomputation of torchtitan keeps the layer's input, attention's result and every other product: queries, values, gate and the last, which compilation drops as nothing reads it. */
+static double every_other_kept(const struct shape *s, bool moe)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, qk, v, last = s->features.compiled ? 0 : h;
+	double rows = moe ? (double)m->moe->topk : 1, f = moe ? (double)m->moe->ffn : m->ffn != MO_NONE ? (double)m->ffn : 0, shared = moe ? (double)MO_MAX(m->moe->shared_ffn, 0) : 0;
+
+	model_head_widths(m, &qk, &v);
+	return 2 * (h + last + a * qk + kv * v + a * v + rows * f + shared) / (double)s->tp;
 }
 
 double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute)
@@ -104,11 +108,12 @@ double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute
 
 	if (mo_streq(recompute, "full"))
 		return 2 * (double)s->model->hidden / shared;
-	if (mo_streq(recompute, "selective") && s->features.remat)
+	if (mo_streq(recompute, "selective") && s->features.xla)
 		return remat_kept(s, moe);
+	if (mo_streq(recompute, "selective") && s->features.shard_bytes > 0)
+		return every_other_kept(s, moe);
 	struct kept k = attention_kept(s, moe, recompute);
 
 	k.rest += ffn_kept(s, moe, recompute);
-	/* PyTorch's selective recompute keeps every other product and attention's result. */
-	return (k.wide / shared + k.rest / t) / (mo_streq(recompute, "selective") && s->features.eager ? 2 : 1);
+	return k.wide / shared + k.rest / t;
 }

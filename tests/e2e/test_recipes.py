@@ -125,10 +125,6 @@ def warnings_have_a_place():
         need(r.returncode == 2 and "%s:6:27: engine.args: unknown flag 'of_my_own'" % path in r.stderr, r.stderr)
 
 
-# Published runs for which the planner counts more than there is: what it does not know (docs/planner.md). One that fits goes from this list.
-DO_NOT_FIT = ["llama3-70b-8-mi355x-fp8", "mixtral-8x22b-32-mi355x", "mixtral-8x7b-8-mi355x-maxtext"]
-
-
 @suite.test
 def published_runs_fit():
     seen = []
@@ -137,9 +133,9 @@ def published_runs_fit():
         if name in ("command-hello", "tiny-moe"):    # no GPU is named
             continue
         plan = json.loads(moectl("plan", path, "--json").stdout)["plans"][0]
-        equal(plan["fits"], name not in DO_NOT_FIT, "fits, %s with %.1f GB" % (name, plan["memory_gb"]["total"]))
+        need(plan["fits"], "%s does not fit: %.1f of %.1f GB" % (name, plan["memory_gb"]["total"], plan["memory_gb"]["capacity"]))
         seen.append(name)
-    need(len(seen) >= 20 and set(DO_NOT_FIT) < set(seen), "only %s" % seen)
+    need(len(seen) >= 20, "only %s" % seen)
 
 
 @suite.test

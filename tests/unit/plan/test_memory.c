@@ -255,30 +255,61 @@ static void deepseek(void **state)
 	assert_true(m.total < 1.1 * m.capacity && m.activations < 0.4 * plain.activations);
 }
 
+/* Features that a recipe of this engine has by one flag, and by a type in 16 bits. */
+static struct shape_features told(const char *narrow, const char *engine, const char *key, const char *value)
+{
+	struct kv args[] = { { (char *)key, (char *)value }, { (char *)narrow, (char *)"bfloat16" } };
+	struct recipe r = { .engine = { .kind = (char *)engine, .args = args, .n_args = narrow ? 2 : 1 }, .parallelism = { .vpp = 1 } };
+
+	return shape_features_of(&r);
+}
+
+/* What engines are told by flags of their own. */
+static void flags(void **state)
+{
+	assert_int_equal(told(NULL, "megatron-lm", "--recompute-modules", "[mla_up_proj, moe_act,layernorm]").recompute_modules, MODULE_MLA_UP | MODULE_EXPERT_ACTIVATION | MODULE_NORMS);
+	assert_int_equal(told(NULL, "megatron-lm", "recompute_modules", "moe mlp").recompute_modules, MODULE_MOE | MODULE_MLP);
+	assert_int_equal(told(NULL, "megatron-lm", "cpu_offloading_num_layers", "20").offload_layers, 20);
+	assert_int_equal(told(NULL, "megatron-lm", "grad-reduce-in-bf16", NULL).grad_bytes, 2);
+	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true").narrow_activation);
+	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout && !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
+	assert_int_equal(told(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
+	assert_int_equal(told(NULL, "primus-torchtitan", "x", "y").shard_bytes, 4);
+	assert_true(told(NULL, "torchtitan", "compile.enable", "true").fused_loss && !told(NULL, "torchtitan", "x", "y").fused_loss);
+	struct shape_features f = told("weight_dtype", "maxtext", "remat_policy", "full");
+
+	assert_true(f.shard_bytes == 2 && f.grad_bytes == 2 && f.moment_bytes == 4);
+	struct kv custom[] = { { (char *)"remat_policy", (char *)"custom" }, { (char *)"context", (char *)"device" }, { (char *)"mlpwo", (char *)"offload" } };
+	struct recipe r = { .engine = { .kind = (char *)"maxtext", .args = custom, .n_args = 3 } };
+
+	assert_int_equal(shape_features_of(&r).remat_saved, REMAT_CONTEXT);
+	assert_string_equal(shape_recompute_of(&r), "selective");
+	r.engine.n_args = 0;
+	assert_string_equal(shape_recompute_of(&r), "full");
+}
+
 /* MaxText's policies keep more and more of a layer. */
 static void policies(void **state)
 {
-	static const char *const policies[] = { "qkv_proj_offloaded", "save_out_proj", "save_qkv_proj", "save_dot_except_mlp", "save_dot_except_mlpwi", "minimal", "minimal_with_context" };
+	static const char *const policies[] = { "qkv_proj_offloaded", "save_out_proj", "save_qkv_proj", "save_dot_except_mlp", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "minimal", "minimal_with_context" };
 	struct shape s = shape("mixtral-8x7b", "mi355x", 8, 1, 1, 1, 8, 1, 11, 4096);
 	double last = 0;
 
 	for (size_t i = 0; i < ELEMENTSOF(policies); i++) {
-		s.features.remat = policies[i];
+		s.features = told(NULL, "maxtext", "remat_policy", policies[i]);
 		assert_true(layer(&s, true) > last);
 		last = layer(&s, true);
 	}
 	assert_true(last < memory_layer_bytes(&s, true, "none"));
-	s.features.remat = "save_out_proj";
+	s.features = told(NULL, "maxtext", "remat_policy", "save_out_proj");
 	within("out", layer(&s, true), 2 * 2 * 4096, 1e-12);
-	s.features.remat = "minimal";            /* its input, queries, keys, values, attention's product, gate and up, down */
+	s.features = told("weight_dtype", "maxtext-multiprocess", "remat_policy", "minimal");     /* its input, queries, keys, values, attention's product, gate and up, down */
 	within("minimal", layer(&s, true), 2 * (4096 + 6144 + 4096 + 2 * 2 * 14336 + 2 * 4096), 1e-12);
 	/* The vendor says 270 to 274 of 288 GiB for this policy, weights, moments and gradients in 16 bits. */
 	struct plan_memory m;
 
 	s.sharding = "zero3";
 	s.recompute = "selective";
-	s.features.shard_bytes = s.features.grad_bytes = 2;
-	s.features.moment_bytes = 4;
 	memory_of(&s, &m);
 	within("Mixtral with MaxText", m.total - m.reserve, 272 * GIB / 1e9, 0.03);
 	assert_true(m.total <= m.capacity);
@@ -409,7 +440,7 @@ int main(void)
 	mo_desc_init(&recipe_model_desc, &model);
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured), cmocka_unit_test(schedules_measured), cmocka_unit_test(modules), cmocka_unit_test(deepseek), cmocka_unit_test(policies), cmocka_unit_test(shards),
+		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured), cmocka_unit_test(schedules_measured), cmocka_unit_test(modules), cmocka_unit_test(deepseek), cmocka_unit_test(flags), cmocka_unit_test(policies), cmocka_unit_test(shards),
 		cmocka_unit_test(more_is_more), cmocka_unit_test(stages),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
