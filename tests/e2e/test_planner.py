@@ -3,14 +3,18 @@
 Usage: test_planner.py [TEST...]"""
 import json
 import os
+import random
 import shutil
+import socket
 import sys
 import tempfile
+
+import yaml
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine  # noqa: E402
-from lib import Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
+from lib import ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 WORK = tempfile.mkdtemp(prefix="moe-planner-")
 suite = Suite()
@@ -25,6 +29,7 @@ while [ $RANK = 7 ] && [ $i -lt 80 ]; do
 done
 exec sleep 100000
 """ % (WORK, WORK, WORK)
+DATA = os.path.join(ROOT, "config")
 SEVEN = {"layers": 7, "hidden": 2048, "heads": 16, "kv_heads": 4, "ffn": 8192, "vocab": 32000}
 
 
@@ -51,6 +56,16 @@ class Planner(Cluster):
             f.write(PYTHON)
         os.chmod(place("python"), 0o755)
         super().__init__(place("cluster"), nodes=1, gpus_per_node=8, extra=["--topology", place("root")])
+
+    def ask(self, path, body):
+        """POST through the UNIX socket: status and body."""
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(120)
+        s.connect(os.path.join(self.dir, "moed.sock"))
+        s.sendall(("POST %s HTTP/1.0\r\nHost: moe\r\nContent-Type: application/yaml\r\nContent-Length: %d\r\n\r\n" % (path, len(body.encode()))).encode() + body.encode())
+        head, _, rest = b"".join(iter(lambda: s.recv(65536), b"")).partition(b"\r\n\r\n")
+        need(b"chunked" not in head.lower(), head)
+        return int(head.split()[1]), rest.decode()
 
 
 @suite.test
@@ -83,6 +98,42 @@ def chosen_sizes_reach_the_ranks(c):
     need("calibrated by 1 measured" in text, "the run can be planned again: %s" % text)
     c.run("cancel", job, "--now")
     c.wait_state(job, "cancelled")
+
+
+def shuffled(value, r):
+    """The same value, mappings in another order."""
+    if isinstance(value, dict):
+        keys = list(value)
+        r.shuffle(keys)
+        return {k: shuffled(value[k], r) for k in keys}
+    return [shuffled(v, r) for v in value] if isinstance(value, list) else value
+
+
+@suite.test
+def the_same_bytes_everywhere(c):
+    """Whatever the order of keys in recipe and catalogue, of files in its directories, locale, time zone and terminal; on a command line, from another directory, and by the controller."""
+    r = random.Random(5)
+    catalogue = place("catalogue")
+    for directory in ("models", "gpus", "engines", "env", "health", "failures"):
+        os.makedirs(os.path.join(catalogue, directory))
+        files = sorted(f for f in os.listdir(os.path.join(DATA, directory)) if f.endswith(".yaml"))
+        r.shuffle(files)
+        for name in files:
+            with open(os.path.join(DATA, directory, name)) as f:
+                text = f.read()
+            with open(os.path.join(catalogue, directory, name), "w") as f:
+                f.write(yaml.safe_dump(shuffled(yaml.safe_load(text), r), sort_keys=False, width=100000) if directory in ("models", "gpus") else text)
+    for doc in (recipe(model="mixtral-8x7b", cluster={"gpus": 64, "gpu": "mi300x"}, batch={"seq": 4096, "global": 512}, features={"a2a": "deepep", "overlap_a2a": True}),
+                recipe(model="deepseek-v3", cluster={"gpus": 256, "gpu": "mi355x"}, batch={"seq": 4096, "micro": 1, "global": 2048}, parallelism={"pp": 8, "ep": 8},
+                       features={"pipeline_layout": "Et*8|(t*8|)*6t*5,m,L"})):
+        words = ("plan", "-", "--json", "--top", "20", "--scale", "64,128,256", "--tokens", "15T")
+        first = moectl(*words, stdin=json.dumps(doc)).stdout
+        need(len(json.loads(first)["plans"]) == (20 if doc["parallelism"] == "auto" else 1), "plans of %s" % first[:200])
+        for n, (data, extra) in enumerate(((DATA, {}), (catalogue, {}), (catalogue, {"LC_ALL": "de_DE.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Pacific/Kiritimati", "COLUMNS": "20", "TERM": "xterm"}))):
+            text = yaml.safe_dump(shuffled(doc, r), sort_keys=False) if n else json.dumps(shuffled(doc, r))
+            equal(moectl(*words, stdin=text, env=clean_env(**extra) | {"MOE_DATA_DIR": data}).stdout, first, "run %d" % n)
+        status, body = c.ask("/v1/plan?top=20&scale=64,128,256&tokens=15T", json.dumps(shuffled(doc, r)))
+        equal((status, body.rstrip("\n")), (200, first.rstrip("\n")), "POST /v1/plan")
 
 
 @suite.test
