@@ -108,37 +108,45 @@ double comm_cp(const struct shape *s)
 	return s->cp > 1 ? ring(s, (double)s->cp, (double)s->tp, bytes, false) : 0;
 }
 
+/* No row falls on `few` of `all` experts when `rows` fall on different ones. */
+static double missed(double all, double few, double rows)
+{
+	double none = 1;
+
+	for (int64_t i = 0; i < (int64_t)rows; i++)
+		none *= MO_MAX(all - few - (double)i, 0) / MO_MAX(all - (double)i, 1);
+	return none;
+}
+
+/* Of n equal places, on nodes or ranks next to each other, those that a token reaches: its k experts are different ones. Node-limited routing: they lie in `limit` of the groups, those with the largest
+ * sums of their first k / limit scores (Megatron, DeepSeek-V3), so the best expert of each of them is among the k; the other rows fall anywhere in these groups. */
+double comm_reached(const struct recipe_moe *m, double n)
+{
+	double k = (double)m->topk, experts = (double)m->experts, each = experts / n, groups = (double)m->groups, limit = (double)m->topk_groups;
+
+	if (m->groups <= 0 || m->topk_groups <= 0 || m->topk_groups >= m->groups || m->topk <= m->topk_groups)      /* one score per group: its first k experts are the first of all */
+		return n * (1 - missed(experts, each, k));
+	if (n <= groups)
+		return n * (1 - missed(groups, groups / n, limit));
+	double places = n / groups, others = limit * (experts / groups - 1);
+
+	return limit * places * (1 - (1 - 1 / places) * missed(others, each, k - limit));
+}
+
 /* Copies of one token that travel the node's links: plain, each of the k routed rows; DeepEP, one per rank that has any of their experts, those from other nodes forwarded in the last one. */
 static double copies_near(const struct shape *s, double inside)
 {
-	double k = (double)s->model->moe->topk, x = (double)s->ep;
+	const struct recipe_moe *m = s->model->moe;
 
-	return (s->features.deepep ? x * (1 - pow(1 - 1 / x, k)) : k) * (inside - 1) / inside;
+	return (s->features.deepep ? comm_reached(m, (double)s->ep) : (double)m->topk) * (inside - 1) / inside;
 }
 
-/* Of n equal places, those that k rows reach which fall anywhere. */
-static double reached(double n, double k)
-{
-	return n * (1 - pow(1 - 1 / n, k));
-}
-
-/* Copies of one token that leave the node. Plain: each of the k routed rows whose expert is elsewhere. DeepEP: one per node that has any of them. Node-limited routing reaches group_limit nodes at
- * most, whole groups of experts; a group that spans several nodes holds only its share of the rows, which need not reach them all. */
+/* Copies of one token that leave the node: plain, each of the k routed rows whose expert is elsewhere; DeepEP, one per node that has any of them. */
 static double copies_out(const struct shape *s, double nodes)
 {
 	const struct recipe_moe *m = s->model->moe;
-	double k = (double)m->topk, limit = (double)s->features.group_limit, span = m->groups > 0 ? MO_MAX(nodes / (double)m->groups, 1) : 1;
 
-	if (!s->features.deepep)
-		return k * (nodes - 1) / nodes;
-	double all = reached(nodes, k);
-
-	if (limit > 0) {
-		double groups = MO_MIN(reached(nodes / span, k), limit / span);
-
-		all = MO_MIN(all, groups * reached(span, k / groups));
-	}
-	return all * (nodes - 1) / nodes;
+	return (s->features.deepep ? comm_reached(m, nodes) : (double)m->topk) * (nodes - 1) / nodes;
 }
 
 double comm_a2a(const struct shape *s)

@@ -54,7 +54,6 @@ static bool legal_with(const struct plan_options *o, struct shape *s)
 	if (s->gpus % ranks)
 		return false;
 	s->dp = s->gpus / ranks;
-	shape_route(s);
 	return search_legal(s) && !search_refuses(o, s);
 }
 

@@ -21,7 +21,6 @@ struct shape_features {
 	int64_t sync_free;           /* 0..3 */
 	int64_t recompute_layers;    /* the first ones of each virtual stage, with recompute full; 0 = all */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
-	int64_t group_limit;         /* nodes an expert choice may touch (node-limited routing); 0 = all */
 	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */
 	int64_t offload_layers;      /* whose activations wait in the host's memory */
 	bool no_dropout;             /* unfused attention keeps the softmax alone, neither a mask nor a product with it */
@@ -94,6 +93,7 @@ struct kernels embedding_kernels(const struct shape *s);
 /* comm.c: seconds of one exchange, before anything hides it */
 double comm_tp(const struct shape *s);                      /* one direction of one layer */
 double comm_cp(const struct shape *s);
+double comm_reached(const struct recipe_moe *m, double n);  /* of n equal places that hold the experts, those that a token reaches */
 double comm_a2a(const struct shape *s);                     /* dispatch and combine of one layer, one direction */
 double comm_p2p(const struct shape *s);                     /* activations of one micro-batch to the next stage */
 double comm_fsdp_gather(const struct shape *s, double weights, bool experts);  /* weights: of one rank's layer, unsharded */

@@ -88,15 +88,6 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 	return 0;
 }
 
-void shape_route(struct shape *s)
-{
-	const struct recipe_moe *m = s->model->moe;
-	int64_t domain = MO_MAX(s->gpu->domain_gpus, 1), nodes = (s->ep * s->etp + domain - 1) / domain;
-
-	if (m && m->groups > 0 && m->topk_groups > 0)
-		s->features.group_limit = MO_MIN(nodes, m->topk_groups * ((nodes + m->groups - 1) / m->groups));
-}
-
 /* The multiples of unit beside value, for people; caller frees. */
 static char *multiples_near(int64_t unit, int64_t value)
 {
@@ -116,7 +107,6 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 	if (s->gpus % ranks)
 		return mo_error_set(err, -EINVAL, "cluster.gpus: %lld do not divide by tp x pp x cp = %lld: use %s", (long long)s->gpus, (long long)ranks, gpus);
 	s->dp = s->gpus / ranks;
-	shape_route(s);
 	if (s->gpus / s->pp % experts)
 		return mo_error_set(err, -EINVAL, "parallelism.ep: the %lld GPUs of a stage do not divide by ep x etp = %lld: use another ep, or cluster.gpus %s", (long long)(s->gpus / s->pp), (long long)experts, stages);
 	_cleanup_(mo_freep) char *batch = multiples_near(s->dp * s->micro, s->global);

@@ -59,7 +59,6 @@ int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const stru
 	s.recompute = p->recompute;
 	s.schedule = p->schedule;
 	s.sharding = x->sharding;
-	shape_route(&s);
 	k = sched_make(p->schedule, x->pp, x->vpp, micro_batches, ret, err);
 	if (k < 0)
 		return k;

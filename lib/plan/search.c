@@ -205,10 +205,8 @@ static void try_experts(struct search *k)
 
 	for (s->ep = 1; s->ep <= MO_MIN(experts, ranks); s->ep++)
 		for (s->etp = 1; s->etp <= MO_MIN(ranks, s->model->moe ? s->gpu->domain_gpus : 1); s->etp++)
-			if (experts % s->ep == 0 && ranks % (s->ep * s->etp) == 0) {
-				shape_route(s);
+			if (experts % s->ep == 0 && ranks % (s->ep * s->etp) == 0)
 				try_batch(k);
-			}
 }
 
 static const char *placement(const struct shape *s)

@@ -5,8 +5,6 @@
 
 /* Step time for the order of plans: placement counts. */
 double search_rank(const struct shape *s, double step_s);
-/* To be called when ep or etp changed: the nodes that node-limited routing lets a token reach. */
-void shape_route(struct shape *s);
 /* Divides GPUs, model and batch, and the schedule has this shape. */
 bool search_legal(const struct shape *s);
 /* plan_options.refuses of these sizes. */

@@ -17,7 +17,7 @@ struct key { const char *name; size_t offset; };
 #define S(f) { #f, offsetof(struct row, s.f) }
 #define M(f) { #f, offsetof(struct row, model.f) }
 static const struct key integers[] = {
-	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.group_limit), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes), S(features.recompute_modules), S(features.offload_layers), S(features.shard_bytes),
+	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes), S(features.recompute_modules), S(features.offload_layers), S(features.shard_bytes),
 	M(layers), M(hidden), M(heads), M(kv_heads), M(head_dim), M(ffn), M(vocab), M(mtp), M(window),
 	{ "experts", offsetof(struct row, moe.experts) }, { "topk", offsetof(struct row, moe.topk) }, { "expert_ffn", offsetof(struct row, moe.ffn) },
 	{ "shared_ffn", offsetof(struct row, moe.shared_ffn) }, { "dense_layers", offsetof(struct row, moe.dense_layers) },

@@ -97,8 +97,6 @@ def stack(p):
         for step, word in (("+lossfusion", "fused_loss"), ("+launchopt", "bound"), ("+syncfree1", "sync_free")):
             if at >= order.index(step):
                 words.append(f"features.{word}=1")
-    if p["model"] == "deepseek_v3" and p["a2a"] == "deepep":
-        words.append("features.group_limit=4")
     if f == "deepseek":      # DeepSeek-V3 report: moments in BF16, SwiGLU's inputs kept in FP8
         words.append(f"features.small_master=0 features.moment_bytes=4 features.narrow_activation=1 features.recompute_modules={modules(p['recompute'].split('+'))}")
     return " ".join(words)

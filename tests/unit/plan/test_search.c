@@ -318,10 +318,10 @@ static void test_layout_counts(void **state)
 	end(&s);
 }
 
-/* Node-limited routing of the catalogue's model: of eight nodes a token reaches four; inside a node, or with a plain all-to-all, it changes nothing. */
+/* Node-limited routing of the catalogue's model: of eight nodes, or eight ranks of a node, a token reaches four; with a plain all-to-all it changes nothing. */
 static void test_node_limited(void **state)
 {
-	static const struct { const char *a2a; int64_t ep; bool less; } cases[] = { { "deepep", 64, true }, { "deepep", 8, false }, { "alltoall", 64, false } };
+	static const struct { const char *a2a; int64_t ep; bool less; } cases[] = { { "deepep", 64, true }, { "deepep", 8, true }, { "alltoall", 64, false } };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
 		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v3\ncluster: {gpus: 256, gpu: mi300x}\nparallelism: {ep: %lld}\nbatch: {seq: 4096, micro: 1, global: 1024}\nfeatures: {a2a: %s}\n",
