@@ -183,6 +183,32 @@ static void finish(const struct shape *s, double rows, double f, struct kernels 
 		add->recompute = add->forward * some / layers;
 }
 
+/* Megatron's selective recomputation: what a module takes forward, once more. */
+static void again(const struct shape *s, int64_t module, double forward, struct kernels *add)
+{
+	if (mo_streq(s->recompute, "selective") && !s->features.eager && (s->features.recompute_modules & module))
+		add->recompute += forward;
+}
+
+/* Modules that layers of both kinds have: norms, and the up projections of latent attention with their positions. */
+static void common_again(const struct shape *s, double rows, struct kernels *add)
+{
+	const struct recipe_model *m = s->model;
+	double t = (double)s->tp, a = (double)m->heads, qk, v;
+	struct kernels norms = { 0 }, up = { 0 };
+
+	passes(s, 2 * rows * 4 * (double)m->hidden / (s->features.no_sequence_parallel ? 1 : t), 0, 2, &norms);
+	again(s, MODULE_NORMS, norms.forward, add);
+	if (!m->mla)
+		return;
+	model_head_widths(m, &qk, &v);
+	if (m->mla->q_lora > 0)
+		linear(s, 1, rows, a * qk / t, (double)m->mla->q_lora, PLAIN, &up);
+	linear(s, 1, rows, a * ((double)m->mla->qk_nope + v) / t, (double)m->mla->kv_lora, PLAIN, &up);
+	passes(s, 2 * rows * 4 * a * qk / t, 0, 2, &up);
+	again(s, MODULE_MLA_UP, up.forward, add);
+}
+
 struct kernels dense_kernels(const struct shape *s)
 {
 	const struct recipe_model *m = s->model;
@@ -192,9 +218,13 @@ struct kernels dense_kernels(const struct shape *s)
 	projections(s, rows, &r);
 	attention(s, rows, &r);
 	around(s, rows, &r);
+	double before = r.forward;
+
 	linear(s, 1, rows, (m->gated ? 2 : 1) * f, h, PLAIN, &r);
 	linear(s, 1, rows, h, f, PLAIN, &r);
 	passes(s, 2 * rows * f * (m->gated ? 3 : 2), 2 * rows * f * (m->gated ? 5 : 3), 1, &r);
+	again(s, MODULE_MLP, r.forward - before, &r);
+	common_again(s, rows, &r);
 	finish(s, rows, f, &r);
 	return r;
 }
@@ -213,14 +243,27 @@ struct kernels moe_kernels(const struct shape *s)
 	projections(s, rows, &r);
 	attention(s, rows, &r);
 	around(s, rows, &r);
+	double before = r.forward;
+	struct kernels beside = { 0 }, activation = { 0 };
+
 	linear(s, 1, rows / t, (double)m->moe->experts, h, PLAIN, &r);
 	linear(s, local, routed / local, gate * e, h, GROUPED, &r);
 	linear(s, local, routed / local, h, e, GROUPED, &r);
-	linear(s, 1, rows, gate * shared, h, PLAIN, &r);
-	linear(s, 1, rows, h, shared, PLAIN, &r);
+	linear(s, 1, rows, gate * shared, h, PLAIN, &beside);
+	linear(s, 1, rows, h, shared, PLAIN, &beside);
+	r.forward += beside.forward;
+	r.backward += beside.backward;
+	r.wgrad += beside.wgrad;
 	double acts = 2 * (routed * e + rows * shared);
 
 	passes(s, moved + acts * (gate + 1), moved + acts * (2 * gate + 1), 12, &r);
+	passes(s, 2 * routed * e * (gate + 1), 0, 1, &activation);
+	again(s, MODULE_MOE, r.forward - before, &r);
+	if (!(s->features.recompute_modules & MODULE_MOE)) {
+		again(s, MODULE_SHARED, beside.forward, &r);
+		again(s, MODULE_EXPERT_ACTIVATION, activation.forward, &r);
+	}
+	common_again(s, rows, &r);
 	finish(s, routed, e, &r);
 	return r;
 }

@@ -61,10 +61,11 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 	struct params p = plan_params(s->model);
 	struct layer_cost c = { .wgrad = g.wgrad };
 	double again = g.forward > 0 && mo_streq(s->recompute, "full") ? g.recompute / g.forward : 0;
+	double exchanged = mo_streq(s->recompute, "selective") && moe && !s->features.eager && (s->features.recompute_modules & MODULE_MOE) ? 1 : again;     /* Megatron's module moe */
 	double tp = comm_tp(s) * (s->features.async_tp ? 1 - k->async_tp_hidden : 1), cp = comm_cp(s) * k->cp_exposed, a2a = moe ? comm_a2a(s) * a2a_exposed(s) : 0;
 
 	c.forward = (struct pass){ .compute = g.forward, .a2a = a2a, .tp = tp, .cp = cp };
-	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + again), .tp = tp * (1 + again), .cp = cp * (2 + again) };
+	c.backward = (struct pass){ .compute = g.backward + g.recompute, .a2a = a2a * (1 + exchanged), .tp = tp * (1 + again), .cp = cp * (2 + again) };
 	double host = host_s(s, moe);
 
 	c.forward.launch = MO_MAX(HOST_FORWARD * host - pass_total(&c.forward), 0);
