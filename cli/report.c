@@ -23,7 +23,8 @@ static void print_ledger(struct json_object *report)
 	}
 }
 
-static void print_waterfall(struct json_object *w)
+/* unknown: iterations were lost, and how long it took to do them again is not known, or not yet. */
+static void print_waterfall(struct json_object *w, bool unknown)
 {
 	static const char *const phases[] = { "detect", "stop", "place", "launch", "init", "load", "recompute" };
 	double total = 0, at = 0;
@@ -40,6 +41,8 @@ static void print_waterfall(struct json_object *w)
 		puts("|");
 		at += v;
 	}
+	if (unknown && total > 0)
+		printf("      %-10s %9s\n", "recompute", "not known");
 	if (total > 0)
 		printf("      %-10s %9s\n", "total", text_seconds(total / 1000));
 }
@@ -59,7 +62,7 @@ static void print_incidents(const struct cli *cli, struct json_object *incidents
 		printf("    action  %s\n", text_or(js_str(k, "action")));
 		if (js_int(k, "lost_iterations") != MO_NONE)
 			printf("    lost    %s iterations\n", text_int(js_int(k, "lost_iterations")));
-		print_waterfall(js_get(k, "waterfall_ms"));
+		print_waterfall(js_get(k, "waterfall_ms"), js_int(k, "lost_iterations") > 0 && js_real(k, "waterfall_ms.recompute") == MO_NONE_F);
 	}
 }
 

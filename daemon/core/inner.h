@@ -131,6 +131,8 @@ bool recovery_fail(struct turn *t, int64_t id);                  /* decides that
 bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */
 void recovery_conclude(struct turn *t, int64_t id);              /* all steps are dead: what follows */
 void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
+/* After a sample: iterations from+1 .. j->iteration were done until at, each in step_ms (MO_NONE_F = not told). */
+void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms);
 
 /* checkpoints.c */
 int64_t checkpoint_iteration(const struct note *n, int64_t reached); /* which one an announcement means: its number, its path's, else the iteration reached; < 0 = unknown, it is ignored then */

@@ -454,6 +454,9 @@ void recovery_conclude(struct turn *t, int64_t id)
 
 /* ---- the waterfall of the last incident: place, launch, init, load, recompute, one after the other ---- */
 
+/* What told of a change: a sample says that the iterations from+1 .. j->iteration were done until `time`, each in step_us (MO_NONE = unknown); anything else has from MO_NONE. */
+struct seen { int64_t time, from, step_us; };
+
 static bool stage_over(const struct job *j)
 {
 	switch (j->waterfall_stage) {
@@ -466,8 +469,27 @@ static bool stage_over(const struct job *j)
 	}
 }
 
-void recovery_waterfall(struct job *j, int64_t time)
+/* When iteration i ended, told by the sample of a later one (or by its own): they took equally long. */
+static int64_t ended(const struct job *j, const struct seen *s, int64_t i)
 {
+	double back = s->step_us == MO_NONE || i >= j->iteration ? 0 : (double)s->step_us * (double)(j->iteration - i);
+
+	return back < (double)s->time ? s->time - (int64_t)back : 0;
+}
+
+/* first: the sample is the first word of this attempt's training. When all lost iterations were over by then, only their step time says how long they took: without it MO_NONE. */
+static int64_t stage_end(const struct job *j, const struct seen *s, bool first)
+{
+	if (s->from == MO_NONE)
+		return s->time;
+	if (j->waterfall_stage < 5)
+		return ended(j, s, s->from);
+	return first && s->step_us == MO_NONE && s->from < j->lost_mark ? MO_NONE : ended(j, s, MO_MAX(s->from, j->lost_mark));
+}
+
+static void measure(struct job *j, const struct seen *s)
+{
+	bool first = j->waterfall_stage < 5;
 	struct waterfall *w;
 	int64_t *slot[6];
 
@@ -480,10 +502,27 @@ void recovery_waterfall(struct job *j, int64_t time)
 	w = &j->incidents[j->n_incidents - 1].waterfall;
 	slot[1] = &w->place, slot[2] = &w->launch, slot[3] = &w->init, slot[4] = &w->load, slot[5] = &w->recompute;
 	while (j->waterfall_stage <= 5 && stage_over(j)) {
-		*slot[j->waterfall_stage] = (time - j->waterfall_at) / 1000;
-		j->waterfall_at = time;
+		int64_t end = stage_end(j, s, first);
+		if (end != MO_NONE) {
+			end = MO_MAX(end, j->waterfall_at);
+			*slot[j->waterfall_stage] = (end - j->waterfall_at) / 1000;
+			j->waterfall_at = end;
+		}
 		j->waterfall_stage++;
 	}
 	if (j->waterfall_stage > 5)
 		j->waterfall_stage = 0;
+}
+
+void recovery_waterfall(struct job *j, int64_t time)
+{
+	measure(j, &(struct seen){ .time = time, .from = MO_NONE });
+}
+
+void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms)
+{
+	bool known = step_ms != MO_NONE_F && step_ms >= 0 && step_ms < 1e12;
+	int64_t most = MO_MAX(at - j->waterfall_at, 0) / MO_MAX(j->iteration - from, 1);   /* they cannot have taken longer than there was time */
+
+	measure(j, &(struct seen){ .time = at, .from = from, .step_us = known ? MO_MIN((int64_t)(step_ms * 1000), most) : MO_NONE });
 }

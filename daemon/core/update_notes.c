@@ -110,6 +110,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	j->iteration = iteration;
 	j->progress_at = time;
 	j->watermark = MO_MAX(j->watermark, iteration);
+	recovery_waterfall_trained(j, at, from, n->sample->step_ms);
 }
 
 /* at: when the note was written, in core time; r->time when that is not known. */
@@ -143,7 +144,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_GONE: close_ranks(j, st, st->lost ? "supervisor-lost" : st->refused ? "not-started" : "gone"); break;
 	default: break;
 	}
-	recovery_waterfall(j, r->time);
+	recovery_waterfall(j, at);
 }
 
 static void on_step(struct step *st, const struct note *n)

@@ -67,6 +67,47 @@ static void a_dead_rank_kills_its_peers_and_restarts(void **state)
 	world_done(&w);
 }
 
+/* Four iterations lost; attempt 2 trained until now, and one beat tells of its iterations first .. 6, each ended 100 ms after the one before. Returns the incident's waterfall. */
+static struct waterfall told_together(int64_t first, double step_ms)
+{
+	struct world w;
+	int64_t id = running(&w, 1, 2, 2);
+
+	for (int64_t i = 1; i <= 4; i++)
+		world_iteration(&w, 0, id, i);
+	world_run(&w, S);
+	world_exit(&w, 0, id, 1, 0, SIGKILL);
+	world_beat(&w, 0);
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	world_tick(&w, 900000);
+	for (int64_t i = first; i <= 6; i++) {
+		world_iteration(&w, 0, id, i);
+		struct toy_step *st = world_toy_step(&w, 0, id);
+		st->notes[st->n_notes - 1].time = 5000 * S + i * 100000;
+		st->notes[st->n_notes - 1].sample->step_ms = step_ms;
+	}
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->incidents[0].lost_iterations, 4);
+	struct waterfall fall = world_job(&w, id)->incidents[0].waterfall;
+	world_done(&w);
+	return fall;
+}
+
+/* Progress is told once a second: when the lost iterations are done again before the first word, their own times count; without any the time is not known, and never 0. */
+static void recomputing_faster_than_a_beat_is_measured(void **state)
+{
+	struct waterfall each = told_together(1, 100), last = told_together(6, 100), slow = told_together(6, 1e7), untold = told_together(6, MO_NONE_F);
+
+	assert_int_equal(each.recompute, 400);
+	assert_int_equal(each.init + each.load, 300);           /* 900 ms, less six iterations */
+	assert_int_equal(last.recompute, 400);
+	assert_int_equal(last.init + last.load, 300);
+	assert_int_equal(slow.init + slow.load, 0);             /* times that cannot be: all the time there was, shared evenly */
+	assert_int_equal(slow.recompute, 600);
+	assert_int_equal(untold.recompute, MO_NONE);
+}
+
 static void jobs_without_iterations_run_again_when_started(void **state)
 {
 	struct world w;
@@ -497,6 +538,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_dead_rank_kills_its_peers_and_restarts),
+		cmocka_unit_test(recomputing_faster_than_a_beat_is_measured),
 		cmocka_unit_test(jobs_without_iterations_run_again_when_started),
 		cmocka_unit_test(exit_1_before_the_first_iteration_is_the_users_error),
 		cmocka_unit_test(exit_codes_before_the_first_iteration),
