@@ -130,11 +130,14 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 	const struct recipe_engine *e = &r->engine;
 	bool titan = mo_streq(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = is_maxtext(e);
 	double share;
-	const char *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
+	const char *part = flag(e, "optimizer_offload_fraction"), *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
 
 	f->recompute_modules = modules_of(flag(e, "recompute_modules"));
 	f->no_dropout = dropout && mo_parse_double(dropout, &share) == 0 && share == 0;
 	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");
+	f->cached_weights = (mo_streq(e->kind, "megatron-lm") || mo_streq(e->kind, "primus-megatron")) && !mo_streq(flag(e, "fp8_param_gather"), "true") && !mo_streq(flag(e, "disable_parameter_transpose_cache"), "true");
+	if (mo_streq(flag(e, "optimizer_cpu_offload"), "true") && (!part || mo_parse_double(part, &f->optimizer_offload) < 0 || f->optimizer_offload < 0 || f->optimizer_offload > 1))
+		f->optimizer_offload = 1;
 	if (!layers || mo_parse_i64(layers, 0, MO_RANKS_MAX, &f->offload_layers) < 0)
 		f->offload_layers = 0;
 	if (mo_streq(flag(e, "grad_reduce_in_bf16"), "true") && !f->small_master)

@@ -12,6 +12,7 @@
 #define LOGIT_BYTES_EAGER 12.0   /* log-softmax in FP32 kept too, gradient in two bytes */
 #define LOGIT_BYTES_COMPILED 4.0 /* of a loss that torch.compile or one kernel computes: logits and their gradient, in two bytes */
 #define ROUTED_COPIES 2.0        /* of a layer's routed rows around an exchange */
+#define NVFP4_BYTES 0.5625       /* with a scale of 8 bits for 16 elements */
 #define FRAGMENTATION 0.10       /* own runs on H200 (tests/data/planner): PyTorch's allocator holds 0 to 20 % more than is counted, half of them 10 % */
 #define POOL_LEAVES 0.03         /* of capacity: XLA plans what its pool holds, and the pool has the rest (XLA_PYTHON_CLIENT_MEM_FRACTION) */
 #define GATHERED 4.0             /* bytes per token and hidden element */
@@ -111,6 +112,21 @@ static double beside(const struct shape *s, double counted, double capacity)
 	return mo_streq(s->gpu->vendor, "amd") ? margin : MO_MIN(margin, FRAGMENTATION * counted);
 }
 
+/* Of a weight's copies for 8 or 4 bit products, for forward and, transposed, for backward. */
+static double cached_bytes(const struct shape *s)
+{
+	return !s->precision || mo_streq(s->precision, "bf16") || mo_streq(s->precision, "fp16") ? 0 : 2 * (mo_streq(s->precision, "nvfp4") ? NVFP4_BYTES : 1);
+}
+
+/* Weights of a stage that are never in a narrow type: embedding and output layer. */
+static double ends(const struct shape *s, int64_t stage)
+{
+	int64_t twin = shape_twin(s, stage), head = shape_head_stage(s);
+	bool first = stage == 0 || twin == 0, last = stage == head || twin == head;
+
+	return plan_params(s->model).embedding / (double)s->tp * (first + (last && !(s->model->tied && first)));
+}
+
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret)
 {
 	const struct plan_constants *k = shape_k(s);
@@ -127,9 +143,9 @@ void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *r
 
 	ret->params = ((own > 0 ? own : 2) * (zero3 ? share : whole) + (held ? 2 * whole : 0)) / GB;
 	ret->grads = grad * ((zero2 || zero3) && !held ? share : whole) / GB;
-	ret->optimizer = (own > 0 ? shape_moment_bytes(s) : states) * (zero1 || zero2 || zero3 ? share : whole) / GB;
+	ret->optimizer = (1 - s->features.optimizer_offload) * (own > 0 ? shape_moment_bytes(s) : states) * (zero1 || zero2 || zero3 ? share : whole) / GB;
 	ret->activations = activations(s, stage) / GB;
-	ret->comm = buffers(s, whole, last - first) / GB;
+	ret->comm = (buffers(s, whole, last - first) + (s->features.cached_weights && !zero3 ? cached_bytes(s) * (whole - ends(s, stage)) : 0)) / GB;
 	ret->capacity = (double)s->gpu->hbm_bytes / GB;
 	double counted = ret->params + ret->grads + ret->optimizer + ret->activations + ret->comm;
 

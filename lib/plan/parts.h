@@ -25,6 +25,8 @@ struct shape_features {
 	int64_t offload_layers;      /* whose activations wait in the host's memory */
 	bool no_dropout;             /* unfused attention keeps the softmax alone, neither a mask nor a product with it */
 	bool narrow_activation;      /* what activation functions read is kept in 8 bits */
+	bool cached_weights;         /* beside weights in 16 bits copies in the narrow type, as they lie and transposed */
+	double optimizer_offload;    /* share of the optimizer's states that lies in the host's memory */
 	bool xla;                    /* a compiler plans the memory */
 	int64_t remat_saved;         /* enum remat: what its recompute selective saves */
 	bool keeps_outputs;          /* a pipeline's last stage keeps the logits of all micro-batches until the step ends */

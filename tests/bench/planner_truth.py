@@ -67,7 +67,7 @@ def recipe_memory(p):
         words += f" features.offload_layers={OFFLOADED.get((p['model'], p['gpu'], PRECISION[p['precision']].upper()), 0)}"
     if p["model"] == "deepseek_v3":
         words += " features.small_master=1 features.moment_bytes=4"
-    return words
+    return words + (" features.cached_weights=1" if p["precision"] == "NVFP4" else "")     # no fp8_param_gather in these
 
 
 def stack(p):

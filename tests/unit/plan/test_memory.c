@@ -274,6 +274,8 @@ static void flags(void **state)
 	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true").narrow_activation);
 	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout && !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
 	assert_int_equal(told(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
+	assert_true(told(NULL, "megatron-lm", "x", "y").cached_weights && !told(NULL, "megatron-lm", "fp8-param-gather", NULL).cached_weights && !told(NULL, "torchtitan", "x", "y").cached_weights);
+	assert_true(told(NULL, "megatron-lm", "optimizer-cpu-offload", NULL).optimizer_offload == 1 && told(NULL, "megatron-lm", "optimizer_offload_fraction", "0.5").optimizer_offload == 0);
 	assert_int_equal(told(NULL, "primus-torchtitan", "x", "y").shard_bytes, 4);
 	assert_true(told(NULL, "torchtitan", "compile.enable", "true").fused_loss && !told(NULL, "torchtitan", "x", "y").fused_loss);
 	struct shape_features f = told("weight_dtype", "maxtext", "remat_policy", "full");
@@ -337,6 +339,24 @@ static void shards(void **state)
 	double head = 4.0 * (double)model.vocab * 2 * 8192 / 1e9;
 
 	within("half on the host", m.activations - head, (all.activations - head) / 2, 1e-6);
+}
+
+/* Transformer Engine keeps weights in 8 bits twice beside those in 16; not embedding and output layer. States on the host are not on the GPU. */
+static void copies_and_offload(void **state)
+{
+	struct shape s = shape("llama3-8b", "mi355x", 8, 1, 1, 1, 1, 1, 1, 8192);
+	struct plan_memory plain, m;
+	struct params p = plan_params(&model);
+
+	s.features.cached_weights = true;
+	memory_of(&s, &plain);                           /* nothing in 16 bits */
+	within("16 bits", plain.params, 2 * p.total / 1e9, 1e-4);
+	s.precision = "fp8";
+	memory_of(&s, &m);
+	within("copies", m.comm - plain.comm, 2 * (p.total - 2 * p.embedding) / 1e9, 1e-4);
+	s.features.optimizer_offload = 0.75;
+	memory_of(&s, &m);
+	within("a quarter stays", m.optimizer, plain.optimizer / 4, 1e-9);
 }
 
 static double total(struct shape s)
@@ -440,7 +460,7 @@ int main(void)
 	mo_desc_init(&recipe_model_desc, &model);
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured), cmocka_unit_test(schedules_measured), cmocka_unit_test(modules), cmocka_unit_test(deepseek), cmocka_unit_test(flags), cmocka_unit_test(policies), cmocka_unit_test(shards),
+		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured), cmocka_unit_test(schedules_measured), cmocka_unit_test(modules), cmocka_unit_test(deepseek), cmocka_unit_test(flags), cmocka_unit_test(policies), cmocka_unit_test(shards), cmocka_unit_test(copies_and_offload),
 		cmocka_unit_test(more_is_more), cmocka_unit_test(stages),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);

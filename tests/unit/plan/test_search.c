@@ -255,7 +255,7 @@ static void test_published_scaling(void **state)
 		  "features: {a2a: deepep, sync_free: 1, loss_fusion: true}\n",
 		  { 768, 1536, 32640, 65280 }, { 1, 1, 1, 0.9 }, 0.05 },
 		{ "model: moe-2t\ncluster: {gpus: 8192, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 4096, global: 24576}\nfeatures: {a2a: deepep, loss_fusion: true}\n", { 8192, 98304 }, { 1, 0.73 }, 0.10 },
-		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\nfeatures: {pipeline_layout: \"Et*2|(t*2|)*28(t*1|)*2t*1,L\"}\n",
+		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\nrecompute: full\nfeatures: {pipeline_layout: \"Et*2|(t*2|)*28(t*1|)*2t*1,L\"}\n",
 		  { 256, 512, 1024 }, { 1, 0.97, 0.96 }, 0.03 },
 	};
 
