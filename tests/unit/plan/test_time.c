@@ -368,11 +368,7 @@ int main(void)
 	mo_desc_init(&recipe_model_desc, &model);
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
-<<<<<<< work
-		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges),
-=======
-		cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
->>>>>>> landed
+		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
 		cmocka_unit_test(measured_curves), cmocka_unit_test(fsdp),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
