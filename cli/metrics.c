@@ -51,10 +51,13 @@ static void print_samples(const struct cli *cli, struct json_object *items, int6
 		fprintf(stderr, "(%zu earlier iterations; -n 0 or --csv shows all)\n", first);
 }
 
-/* Iterations between the first and the last of an attempt that have no sample. */
-static void say_gaps(struct json_object *items)
+/* Iterations between the first and the last of an attempt that have no sample; left_out: of the whole job, those of which it is known why. */
+static void say_gaps(struct json_object *items, int64_t left_out)
 {
 	int64_t gaps = 0;
+
+	if (left_out > 0)
+		fprintf(stderr, "(%lld iterations of the job came faster than 1,000 a second for long: their metrics were left out)\n", (long long)left_out);
 
 	for (size_t i = 1; i < js_len(items); i++) {
 		struct json_object *a = js_at(items, i - 1), *b = js_at(items, i);
@@ -62,7 +65,7 @@ static void say_gaps(struct json_object *items)
 			gaps += MO_MAX(js_int(b, "iteration") - js_int(a, "iteration") - 1, (int64_t)0);
 	}
 	if (gaps > 0)
-		fprintf(stderr, "(%lld iterations between these have no metrics: the engine did not print them, they came faster than 1,000 a second for long, or they are older than %d others)\n",
+		fprintf(stderr, "(%lld iterations between these have no metrics: the engine did not print them, they came too fast, or they are older than %d others)\n",
 			(long long)gaps, MO_SAMPLES_MAX / 2);
 }
 
@@ -95,7 +98,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		print_samples(cli, js_items(a.doc), rows);
 	else
 		printf("%s has no iterations%s yet\n", id, since == MO_NONE ? "" : " from there on");
-	say_gaps(js_items(a.doc));
+	say_gaps(js_items(a.doc), js_int(a.doc, "left_out"));
 	return CLI_OK;
 }
 

@@ -67,6 +67,8 @@ static void print_job(struct cli *cli, struct json_object *j)
 	line("progress", progress && *progress ? progress : "no iteration yet");
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));
+	if (js_int(j, "samples_left_out") > 0)
+		printf("%-12s of %s iterations were left out: they came faster than 1,000 a second for long\n", "metrics", text_int(js_int(j, "samples_left_out")));
 	if (js_str(j, "plan.text"))
 		line("plan", js_str(j, "plan.text"));
 	if (js_str(j, "plan.bubble_note"))

@@ -155,8 +155,13 @@ void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj,
 	mo_buf_printf(&l->next, "%lld", (long long)key);
 }
 
+void list_send_with(struct http_request *r, struct list *l, const char *members)
+{
+	mo_buf_printf(&l->b, "],\"next\":%s%s}", l->more ? l->next.data : "null", members);
+	api_send(r, 200, &l->b);
+}
+
 void list_send(struct http_request *r, struct list *l)
 {
-	mo_buf_printf(&l->b, "],\"next\":%s}", l->more ? l->next.data : "null");
-	api_send(r, 200, &l->b);
+	list_send_with(r, l, "");
 }

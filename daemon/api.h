@@ -32,6 +32,7 @@ bool list_room(struct list *l);                                                 
 void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key);             /* key: what `after` takes to go on */
 void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj, int64_t key);
 void list_send(struct http_request *r, struct list *l);
+void list_send_with(struct http_request *r, struct list *l, const char *members);                     /* further members of the document, e.g. ",\"n\":1" */
 static inline void list_done(struct list *l) { mo_buf_done(&l->b); mo_buf_done(&l->next); }
 
 /* Handlers, by file. */

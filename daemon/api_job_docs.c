@@ -72,7 +72,8 @@ void api_job_metrics(void *arg, struct http_request *r)
 		shown.time -= shown.time % 1000;     /* documents have milliseconds; the ledger keeps what the node measured */
 		list_add(&l, &sample_desc, &shown, key);
 	}
-	list_send(r, &l);
+	_cleanup_(mo_freep) char *members = mo_printf(",\"left_out\":%lld", (long long)MO_MAX(j->left_out, 0));
+	list_send_with(r, &l, members);
 }
 
 void api_job_checkpoints(void *arg, struct http_request *r)

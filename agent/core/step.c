@@ -42,7 +42,7 @@ struct step_core {
 	int64_t prepare_due;                   /* PREPARING: its end */
 	int64_t kill_at, kill_again_us;        /* STOPPING: end of grace; DOWN: next repetition */
 	bool pending; struct note sample;      /* the sample that waits for more pieces */
-	int64_t room_us, room_at, left_out;    /* time saved up for further samples; iterations that came too fast to be told each */
+	int64_t room_us, room_at, left_out, left_told; /* time saved up for further samples; iterations that came too fast to be told each, and how many of them a note said */
 	int64_t sample_due, sample_last;       /* sample_last: highest iteration written */
 	int phase; size_t phase_rank;          /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed;               /* iterations last told, MO_NONE none */
@@ -124,6 +124,9 @@ static void flush_sample(struct step_core *s, struct step_out *out) {
 	n->sample = TAKE_PTR(s->sample.sample); /* moved: thousands a second may come */
 	n->time = s->sample.time;
 	n->mono_ns = s->sample.mono_ns;
+	if (s->left_out > s->left_told)
+		n->left_out = s->left_out - s->left_told;
+	s->left_told = s->left_out;
 }
 
 /* Every iteration is told, as long as they come no faster than anybody trains; of a flood only as many as there is room for, and the last one. */

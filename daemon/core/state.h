@@ -131,6 +131,7 @@ struct job {
 	int64_t every;               /* checkpoint.every: auto: iterations between checkpoints of the present attempt, 0 = the recipe's */
 	int64_t n_saves;             /* saves whose time is in ledger[GPU_SAVE] */
 	int64_t spike;               /* iteration of the newest loss that was no number, or far above those before it; MO_NONE none */
+	int64_t left_out;            /* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	struct measured *measured;   /* NULL: nothing to set against the promise yet */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };

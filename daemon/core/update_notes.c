@@ -1,6 +1,8 @@
 /* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/inner.h"
 
+#define LEFT_OUT_MAX (1LL << 52)
+
 /* The step's own ranks only: a node speaks for no other. */
 static struct rank *rank_of(struct job *j, const struct step *st, const struct note *n)
 {
@@ -203,6 +205,8 @@ void update_notes(struct job *j, const struct record *r)
 			continue;
 		if (n->kind == NOTE_SAMPLE)
 			last_sample = MO_MAX(last_sample, r->time - age);
+		if (n->left_out > 0)
+			j->left_out = MO_MIN(MO_MAX(j->left_out, 0) + MO_MIN(n->left_out, LEFT_OUT_MAX), LEFT_OUT_MAX);
 		st->accepted = true;
 		if (r->attempt == j->attempt)
 			on_current(j, st, n, r, r->time - age, last_sample, told);

@@ -18,7 +18,8 @@ static const struct mo_field job_view_fields[] = {
 	MO_F(job_view, tokens_per_s_per_gpu, MO_REAL), MO_F(job_view, tflops_per_gpu, MO_REAL), MO_F(job_view, mfu, MO_REAL), MO_F(job_view, ranks, MO_INT),
 	MO_F_LIST(job_view, nodes, MO_STRS), MO_F(job_view, created_at, MO_TIME), MO_F(job_view, started_at, MO_TIME), MO_F(job_view, ended_at, MO_TIME),
 	MO_F(job_view, eta_s, MO_REAL), MO_F(job_view, reason, MO_STR), MO_F_SUB(job_view, checkpoint, MO_OPT, &view_checkpoint_desc),
-	MO_F(job_view, user, MO_STR), MO_F(job_view, priority, MO_INT), MO_F_ENUM(job_view, phase, phase_names), MO_F(job_view, resume, MO_INT), MO_F_SUB(job_view, checkpoint_every, MO_OPT, &interval_desc, .omit = true),
+	MO_F(job_view, user, MO_STR), MO_F(job_view, priority, MO_INT), MO_F_ENUM(job_view, phase, phase_names), MO_F(job_view, resume, MO_INT),
+	MO_F(job_view, samples_left_out, MO_INT, .omit = true), MO_F_SUB(job_view, checkpoint_every, MO_OPT, &interval_desc, .omit = true),
 	MO_F_SUB(job_view, plan, MO_OPT, &actual_desc, .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
@@ -129,6 +130,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->phase;
+	ret->samples_left_out = j->left_out;
 	ret->resume = j->attempt > 0 ? j->resume : MO_NONE;
 }
 

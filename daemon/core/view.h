@@ -12,6 +12,7 @@ struct job_view {
 	int64_t created_at, started_at, ended_at; double eta_s; char *reason;
 	struct view_checkpoint *checkpoint;
 	char *user; int64_t priority; int phase; int64_t resume;
+	int64_t samples_left_out;             /* only when there are some */
 	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
 	struct actual *plan;                  /* only with a promise */
 };

@@ -28,5 +28,6 @@ static const struct mo_field note_fields[] = {
 	MO_F(note, text, MO_STR, .omit = true),
 	MO_F_LIST(note, tail, MO_STRS, .omit = true, .max = MO_TAIL_LINES),
 	MO_F_SUB(note, sample, MO_OPT, &sample_desc, .omit = true),
+	MO_F(note, left_out, MO_INT, .omit = true),
 };
 const struct mo_desc note_desc = MO_DESC(note, note_fields);

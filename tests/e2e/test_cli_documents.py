@@ -38,7 +38,7 @@ def check_status(c, job, state):
 def check_lists(c, job, state):
     for verb, wanted, words in (("ranks", RANK_KEYS, []), ("metrics", SAMPLE, []), ("metrics", SAMPLE, ["--since", "3"]), ("events", EVENT, []), ("checkpoints", CHECKPOINT, [])):
         doc = c.json(verb, job, *words)
-        equal(sorted(doc), ["items", "next"], "keys of %s" % verb)
+        equal(sorted(doc), ["items", "left_out", "next"] if verb == "metrics" else ["items", "next"], "keys of %s" % verb)
         for item in doc["items"]:
             keys(item, wanted, "%s of a %s job" % (verb, state))
             need("time" not in item or TIME.match(item["time"]), lambda: "time of %s: %s" % (verb, item))
@@ -112,6 +112,20 @@ def lists_in_each_state(w):
     equal([c["iteration"] for c in done], [2, 4, 6], "checkpoints")
     wait_until(lambda: {c["state"] for c in w.c.json("checkpoints", w.jobs["completed"])["items"]} == {"verified"}, 30, "the end of an undisturbed job verifies its checkpoints")
     equal([m["iteration"] for m in w.c.json("metrics", w.jobs["completed"])["items"]], [1, 2, 3, 4, 5, 6], "iterations")
+
+
+@suite.test
+def iterations_that_came_too_fast_are_counted(w):
+    equal((w.c.json("metrics", w.jobs["completed"])["left_out"], w.c.json("status", w.jobs["completed"]).get("samples_left_out")), (0, None), "of a job that tells each")
+    flood = "print('\\n'.join('step %d loss 1.5' % i for i in range(1, 100001)))"
+    job = w.c.submit(command_recipe("flood", ["/usr/bin/python3", "-c", flood], steps=100000))
+    w.c.wait_state(job, "completed")
+    left_out = w.c.json("metrics", job)["left_out"]
+    need(0 < left_out < 100000, lambda: "left_out of 100,000 iterations at once: %d" % left_out)
+    equal(w.c.json("status", job)["samples_left_out"], left_out, "samples_left_out")
+    said = "%d iterations" % left_out
+    need(said in w.c.run("status", job).stdout, lambda: "status does not say: " + said)
+    need("(%s of the job came faster than 1,000 a second" % said in w.c.run("metrics", job).stderr, lambda: "metrics does not say: " + said)
 
 
 @suite.test

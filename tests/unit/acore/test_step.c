@@ -347,12 +347,15 @@ static void test_two_pieces_one_sample(void **state) {
 static void test_flood_of_samples(void **state) {
 	struct bed *b = *state;
 	size_t told = 0;
+	int64_t left_out = 0;
 
 	run(b);
 	for (int64_t i = 1; i <= 120001; i++) {
 		b->now += i > 20001 ? 100 : 0;
 		sample(b, 0, i, 2.5, MO_NONE_F);
 		told += b->out.n_effects;
+		for (size_t k = 0; k < b->out.n_effects; k++)
+			left_out += MO_MAX(b->out.effects[k].note.left_out, 0);
 		step_out_done(&b->out);
 		if (i == 20001)
 			assert_int_equal(told, 20000);
@@ -362,6 +365,8 @@ static void test_flood_of_samples(void **state) {
 	assert_int_equal(step_left_out(b->core), 120000 - (int64_t)told);
 	b->now = step_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
+	left_out += MO_MAX(b->out.effects[0].note.left_out, 0);
+	assert_int_equal(left_out, step_left_out(b->core));   /* the notes say all of them, each once */
 	assert_string_equal(said(b), "note:sample@0=120001");
 	b->now += 10000000;                            /* quiet again: all are told */
 	for (int64_t i = 0; i < 4000; i++) {

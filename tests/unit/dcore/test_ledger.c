@@ -198,6 +198,13 @@ static void samples_are_merged_and_derived(void **state)
 	n->sample->grad_norm = 3.5;
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->n_samples, 2);
+	assert_int_equal(world_job(&w, id)->left_out, MO_NONE);
+	for (int64_t i = 10; i <= 20; i += 10) {
+		world_iteration(&w, 0, id, i);
+		last_note(&w, id)->left_out = i;
+	}
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->left_out, 30);
 	s = &world_job(&w, id)->samples[1];
 	assert_true(s->loss == 1.0 / 3 && s->grad_norm == 3.5);
 	assert_int_equal(s->tokens, 800);
