@@ -85,29 +85,43 @@ static int64_t recompute_block(const struct recipe *r)
 	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
 }
 
-/* What Megatron's flags drop, keep narrower or put in the host's memory. */
-static int64_t modules_of(const char *list)
+struct named { const char *name; int64_t bit; };
+
+/* The bits of those names that a list of words has, whatever is between them. */
+static int64_t bits_of(const char *list, const struct named *names, size_t n_names)
 {
-	static const struct { const char *name; int64_t module; } modules[] = {
-		{ "core_attn", MODULE_CORE_ATTENTION }, { "moe_act", MODULE_EXPERT_ACTIVATION }, { "layernorm", MODULE_NORMS }, { "mla_up_proj", MODULE_MLA_UP },
-		{ "mlp", MODULE_MLP }, { "moe", MODULE_MOE }, { "shared_experts", MODULE_SHARED },
-	};
 	int64_t set = 0;
 
 	for (const char *at = list ? list : ""; *at;) {
-		size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+		size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789");
 
-		for (size_t i = 0; i < ELEMENTSOF(modules); i++)
-			set |= n == strlen(modules[i].name) && strncmp(at, modules[i].name, n) == 0 ? modules[i].module : 0;
+		for (size_t i = 0; i < n_names; i++)
+			set |= n == strlen(names[i].name) && strncmp(at, names[i].name, n) == 0 ? names[i].bit : 0;
 		at += MO_MAX(n, (size_t)1);
 	}
 	return set;
 }
 
+/* What Megatron's flags recompute and put in the host's memory. */
+static void modules_of(const struct recipe_engine *e, struct shape_features *f)
+{
+	static const struct named recompute[] = {
+		{ "core_attn", MODULE_CORE_ATTENTION }, { "moe_act", MODULE_EXPERT_ACTIVATION }, { "layernorm", MODULE_NORMS }, { "mla_up_proj", MODULE_MLA_UP },
+		{ "mlp", MODULE_MLP }, { "moe", MODULE_MOE }, { "shared_experts", MODULE_SHARED },
+	}, offload[] = {
+		{ "attn_norm", OFFLOAD_ATTN_NORM }, { "qkv_linear", OFFLOAD_QKV }, { "core_attn", OFFLOAD_CORE_ATTENTION }, { "attn_proj", OFFLOAD_PROJECTION }, { "mlp_norm", OFFLOAD_MLP_NORM },
+		{ "expert_fc1", OFFLOAD_EXPERT_UP }, { "moe_act", OFFLOAD_EXPERT_ACTIVATION }, { "fused_group_mlp", OFFLOAD_EXPERT_UP | OFFLOAD_EXPERT_ACTIVATION },
+	};
+
+	f->recompute_modules = bits_of(flag(e, "recompute_modules"), recompute, ELEMENTSOF(recompute));
+	if (mo_streq(flag(e, "fine_grained_activation_offloading"), "true"))
+		f->offload_modules = bits_of(flag(e, "offload_modules"), offload, ELEMENTSOF(offload));
+}
+
 /* What MaxText's policy saves; custom names each tensor. */
 static int64_t saved_of(const struct recipe_engine *e, const char *policy)
 {
-	static const struct { const char *name; int64_t saved; } policies[] = {
+	static const struct named policies[] = {
 		{ "minimal_with_context", REMAT_MINIMAL | REMAT_CONTEXT }, { "minimal_with_context_and_quantization", REMAT_MINIMAL | REMAT_CONTEXT }, { "minimal_flash", REMAT_MINIMAL | REMAT_CONTEXT },
 		{ "minimal", REMAT_MINIMAL }, { "minimal_with_quantization", REMAT_MINIMAL }, { "save_dot_with_context_except_mlp", REMAT_QKV | REMAT_OUT | REMAT_CONTEXT },
 		{ "save_dot_except_mlpwi", REMAT_QKV | REMAT_OUT | REMAT_DOWN }, { "save_dot_except_mlp", REMAT_QKV | REMAT_OUT }, { "save_qkv_proj", REMAT_QKV }, { "save_out_proj", REMAT_OUT },
@@ -115,12 +129,10 @@ static int64_t saved_of(const struct recipe_engine *e, const char *policy)
 		{ "query_proj", REMAT_QKV }, { "qkv_proj", REMAT_QKV }, { "out_proj", REMAT_OUT }, { "context", REMAT_CONTEXT }, { "mlpwi", REMAT_UP }, { "mlpwi_0", REMAT_UP }, { "moe_mlpwi_0", REMAT_UP },
 		{ "mlpwo", REMAT_DOWN }, { "moe_mlpwo", REMAT_DOWN },
 	};
-	int64_t saved = 0;
+	int64_t saved = bits_of(policy, policies, ELEMENTSOF(policies));
 
-	for (size_t i = 0; i < ELEMENTSOF(policies); i++)
-		saved |= mo_streq(policy, policies[i].name) ? policies[i].saved : 0;
 	for (size_t i = 0; i < ELEMENTSOF(tensors) && mo_streq(policy, "custom"); i++)
-		saved |= mo_streq(flag(e, tensors[i].name), "device") ? tensors[i].saved : 0;
+		saved |= mo_streq(flag(e, tensors[i].name), "device") ? tensors[i].bit : 0;
 	return saved;
 }
 
@@ -132,7 +144,7 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 	double share;
 	const char *part = flag(e, "optimizer_offload_fraction"), *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
 
-	f->recompute_modules = modules_of(flag(e, "recompute_modules"));
+	modules_of(e, f);
 	f->no_dropout = dropout && mo_parse_double(dropout, &share) == 0 && share == 0;
 	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");
 	f->cached_weights = (mo_streq(e->kind, "megatron-lm") || mo_streq(e->kind, "primus-megatron")) && !mo_streq(flag(e, "fp8_param_gather"), "true") && !mo_streq(flag(e, "disable_parameter_transpose_cache"), "true");

@@ -117,3 +117,22 @@ double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute
 	k.rest += ffn_kept(s, moe, recompute);
 	return k.wide / shared + k.rest / t;
 }
+
+double memory_layer_offloaded(const struct shape *s, bool moe)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, in = stored(s), k = moe ? (double)m->moe->topk : 0, e = moe ? (double)m->moe->ffn : 0, qk, v;
+	double wide = 1 / (s->features.no_sequence_parallel ? 1 : (double)s->tp), t = 1 / (double)s->tp;
+	bool norms = !drops(s, s->recompute, MODULE_NORMS), up = !drops(s, s->recompute, MODULE_MLA_UP), experts = !drops(s, s->recompute, MODULE_MOE);
+
+	model_head_widths(m, &qk, &v);
+	const double bytes[] = {
+		2 * h * wide, norms ? in * h * wide : 0, m->mla ? up * 2 * a * (2 * qk + v) * t : 2 * (a + 2 * kv) * qk * t, (2 * a * v + (in < 2 ? in * a * v : 0)) * t, 2 * h * wide,
+		experts * in * k * h * t, experts * activation_kept(s, k * e, true) * t,
+	};
+	double sum = 0;
+
+	for (size_t i = 0; i < ELEMENTSOF(bytes) && !mo_streq(s->recompute, "full"); i++)
+		sum += s->features.offload_modules & (1 << i) ? bytes[i] : 0;
+	return sum;
+}

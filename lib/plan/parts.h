@@ -22,6 +22,7 @@ struct shape_features {
 	int64_t recompute_layers;    /* the first ones of each virtual stage, with recompute full; 0 = all */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
 	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */
+	int64_t offload_modules;     /* enum offload_module: what is read again from the host's memory */
 	int64_t offload_layers;      /* whose activations wait in the host's memory */
 	bool no_dropout;             /* unfused attention keeps the softmax alone, neither a mask nor a product with it */
 	bool narrow_activation;      /* what activation functions read is kept in 8 bits */
@@ -34,6 +35,8 @@ struct shape_features {
 };
 /* Megatron's recompute_modules. */
 enum recompute_module { MODULE_CORE_ATTENTION = 1, MODULE_EXPERT_ACTIVATION = 2, MODULE_NORMS = 4, MODULE_MLA_UP = 8, MODULE_MLP = 16, MODULE_MOE = 32, MODULE_SHARED = 64 };
+/* Megatron's offload_modules. */
+enum offload_module { OFFLOAD_ATTN_NORM = 1, OFFLOAD_QKV = 2, OFFLOAD_CORE_ATTENTION = 4, OFFLOAD_PROJECTION = 8, OFFLOAD_MLP_NORM = 16, OFFLOAD_EXPERT_UP = 32, OFFLOAD_EXPERT_ACTIVATION = 64 };
 /* Tensors of a layer that MaxText's remat_policy may save: queries, keys and values; attention's product; attention's result; gate and up; down. */
 enum remat { REMAT_QKV = 1, REMAT_OUT = 2, REMAT_CONTEXT = 4, REMAT_UP = 8, REMAT_DOWN = 16, REMAT_MINIMAL = REMAT_QKV | REMAT_OUT | REMAT_UP | REMAT_DOWN };
 /* Measured bandwidth of a collective: bytes per rank -> 10^9 bytes/s, sizes ascending. */
@@ -108,6 +111,7 @@ double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, int
 double optimizer_s(const struct shape *s, int64_t stage);
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
 double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* kept.c: that one token keeps of one layer */
+double memory_layer_offloaded(const struct shape *s, bool moe);                      /* of these, what waits in the host's memory by modules */
 void memory_stages_of(const struct shape *s, struct plan *p);
 void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
 void time_of(const struct shape *s, struct plan *p);

@@ -219,6 +219,12 @@ static void modules(void **state)
 	double dropped = rows[1].moe + rows[2].moe + rows[3].moe;
 
 	within("together", memory_layer_bytes(&s, true, "none") - layer(&s, true), dropped, 1e-12);
+	s.recompute = "selective";                       /* what is made again cannot be offloaded too */
+	s.features.offload_modules = OFFLOAD_ATTN_NORM | OFFLOAD_QKV | OFFLOAD_CORE_ATTENTION | OFFLOAD_EXPERT_UP | OFFLOAD_EXPERT_ACTIVATION;
+	within("offloaded", memory_layer_offloaded(&s, true), 2 * (7168 + 8 * (7168.0 + 2 * 2048)), 1e-12);
+	s.recompute = "none";
+	within("more", memory_layer_offloaded(&s, true), 2 * (2 * 7168 + 128.0 * (2 * 192 + 128) + 8 * (7168.0 + 2 * 2048)), 1e-12);
+	s.features.offload_modules = 0;
 	/* Operands in 8 bits: both norms' outputs but the router's, routed rows, activations' results; attention's result is kept twice. */
 	double sixteen = memory_layer_bytes(&s, true, "none");
 
@@ -271,6 +277,11 @@ static void flags(void **state)
 	assert_int_equal(told(NULL, "megatron-lm", "recompute_modules", "moe mlp").recompute_modules, MODULE_MOE | MODULE_MLP);
 	assert_int_equal(told(NULL, "megatron-lm", "cpu_offloading_num_layers", "20").offload_layers, 20);
 	assert_int_equal(told(NULL, "megatron-lm", "grad-reduce-in-bf16", NULL).grad_bytes, 2);
+	struct kv fine[] = { { (char *)"fine_grained_activation_offloading", NULL }, { (char *)"offload_modules", (char *)"[core_attn, expert_fc1]" } };
+	struct recipe offload = { .engine = { .kind = (char *)"megatron-lm", .args = fine, .n_args = 2 } };
+
+	assert_int_equal(shape_features_of(&offload).offload_modules, OFFLOAD_CORE_ATTENTION | OFFLOAD_EXPERT_UP);
+	assert_int_equal(told(NULL, "megatron-lm", "offload_modules", "core_attn").offload_modules, 0);
 	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true").narrow_activation);
 	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout && !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
 	assert_int_equal(told(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
