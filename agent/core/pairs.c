@@ -1,6 +1,8 @@
 /* See pairs.h. Untrusted text: one pass over it, no recursion; a key is never longer than KEY_MAX. */
 #include "agent/core/pairs.h"
 
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -181,7 +183,10 @@ bool number_read(struct text t, bool whole, struct number *ret) {
 		t.n--;
 	}
 	n = take_number(t, text);
-	if (!n || mo_parse_double(text, &ret->v) < 0)
+	int r = n ? mo_parse_double(text, &ret->v) : -EINVAL;
+	if (r == -ERANGE)
+		ret->v = text[0] == '-' ? -INFINITY : INFINITY;    /* "1e999": a loss that blew up must be seen */
+	else if (r < 0)
 		return false;
 	ret->unit[0] = 0;
 	unit = n + (n < t.n && t.s[n] == ' ');

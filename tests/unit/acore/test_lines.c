@@ -85,6 +85,8 @@ static void test_missing_loss_is_nan(void **state) {
 	assert_true(g.facts[0].sample.grad_norm == MO_NONE_F);
 	g = line("iteration 3/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: nan | grad norm: inf |");
 	assert_true(isnan(g.facts[0].sample.loss) && isinf(g.facts[0].sample.grad_norm));
+	g = line("iteration 3/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: 1.234567E+400 | grad norm: -9E+999 |");
+	assert_true(g.n == 1 && g.facts[0].sample.loss == INFINITY && g.facts[0].sample.grad_norm == -INFINITY);
 }
 
 static void test_glued(void **state) {
@@ -186,6 +188,7 @@ static void test_words(void **state) {
 	static const struct { const char *line; double loss, lr; } cases[] = {
 		{ "step 5 loss 2.5 lr 0.1", 2.5, 0.1 }, { "step 5, Loss: 2.5, LR=0.1", 2.5, 0.1 }, { "Step: 5 lr  =  1e-1 | train/loss: 2.5.", 2.5, 0.1 }, { "step 5 loss 2.5 loss 9", 2.5, MO_NONE_F },
 		{ "step 5 lm_loss 7 lossy 3 loss 2.5", 2.5, MO_NONE_F }, { "step 5 loss nan", NAN, MO_NONE_F },
+		{ "step 5 loss inf", INFINITY, MO_NONE_F }, { "step 5 loss 1e999", INFINITY, MO_NONE_F }, { "step 5 loss -1e999", -INFINITY, MO_NONE_F }, { "step 5 loss 1e-999", 0, MO_NONE_F },
 	};
 	static const char *const nothing[] = { "step 5 of the setup", "step 5 loss", "step 5 loss:", "step 5 lm_loss 7", "step 5 loss is down", "step 5 loss2.5", "loss 2.5", "step 5 lossless=1" };
 	struct lines *l = NULL;
@@ -276,6 +279,7 @@ static void test_impossible_values(void **state) {
 	static const struct { const char *text; int refused, kind; } cases[] = {
 		{ "ITERATION=1\nSTEP_MS=-5", 1, LINE_SAMPLE }, { "ITERATION=1\nTFLOPS=1e308", 1, LINE_SAMPLE }, { "ITERATION=1\nTOKENS=-1\nMEM_GB=-0.1\nMFU=1e9\nSKIPPED=-1\nNAN=-2", 5, LINE_SAMPLE },
 		{ "ITERATION=-4", 1, -1 }, { "STEP_MS=-5", 1, -1 }, { "ITERATION=1e16\nLOSS=2", 1, LINE_SAMPLE }, { "ITERATION=1\nTOKENS_PER_S=inf", 1, LINE_SAMPLE },
+		{ "ITERATION=1e999\nLOSS=2", 1, LINE_SAMPLE }, { "ITERATION=1\nSTEP_MS=1e999\nLOSS=1e999", 1, LINE_SAMPLE },
 		{ "ITERATION=1\nMFU=nan", 0, LINE_SAMPLE }, { "ITERATION=1\nLOSS=-3\nGRAD_NORM=inf\nLR=-1e-3", 0, LINE_SAMPLE }, { "ITERATION=1\nSTEP_MS=0\nTFLOPS=0", 0, LINE_SAMPLE },
 	};
 	struct line_fact f;
