@@ -123,6 +123,16 @@ static bool told_sizes(const struct rules *k)
 	return false;
 }
 
+/* An engine that has the model from a configuration of its own may route otherwise than the recipe says; a catalogue's model is the published one for both. */
+static void check_routing(struct rules *k)
+{
+	const struct recipe_moe *m = k->recipe->model ? k->recipe->model->moe : NULL;
+
+	if (m && m->groups > 0 && k->engine->n_flags && ynode_find(k->root, "model.moe.groups") && !carried(k, "model.moe.groups"))
+		rules_warn(k, PLACE(k, "model.moe.groups", "model"), "model.moe.groups: engine %s is not told: plans count experts in %lld of %lld groups; see that its own configuration says the same, or give it in engine.args",
+			   k->recipe->engine.kind, (long long)m->topk_groups, (long long)m->groups);
+}
+
 static void check_carried(struct rules *k)
 {
 	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 };
@@ -149,6 +159,7 @@ static void check_carried(struct rules *k)
 			path_first = path_first ? path_first : path;
 		}
 	}
+	check_routing(k);
 	if (plain.len)
 		rules_warn(k, PLACE(k, path_first, "parallelism"), "engine %s is not told about %s: plans and displays use it; give it to the program in engine.%s, e.g. as {%s}", k->recipe->engine.kind, plain.data,
 			   template_has(k->engine, "{argv}") ? "argv" : "args", path_first);

@@ -356,6 +356,56 @@ static void test_warnings(void **state)
 	assert_non_null(strstr(p.warnings[1], "engine torch is not told about batch.micro, precision"));
 }
 
+/* No recomputation is told to engines whose own default, or whose experiment, recomputes. */
+static void test_no_recomputation(void **state)
+{
+	static const struct { const char *engine, *words; } rows[] = {
+		{ "primus-megatron, workdir: /x, entry: x.yaml", " --recompute_granularity None" }, { "maxtext, workdir: /x", " remat_policy=none" }, { "maxtext-multiprocess, workdir: /x", " remat_policy=none" },
+		{ "primus-torchtitan, workdir: /x, entry: x.yaml", " --activation_checkpoint.mode none" }, { "megatron-lm", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: %s}\ncluster: {gpus: 8, gpu: mi300x}\nrecompute: none\nsteps: 100\n", rows[i].engine);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+
+		must(&p);
+		_cleanup_(mo_freep) char *argv = argv_of(&p);
+
+		if (rows[i].words ? !strstr(argv, rows[i].words) : strstr(argv, "recompute") != NULL)
+			fail_msg("row %zu: %s", i, argv);
+	}
+}
+
+/* Groups of node-limited routing reach the engines that have flags for them; of others it is said. */
+static void test_routing_groups(void **state)
+{
+	static const struct { const char *engine, *model, *words; bool warned; } rows[] = {
+		{ "megatron-lm", "deepseek-v3-no-mtp", " --moe-router-num-groups 8 --moe-router-group-topk 4 ", false },
+		{ "primus-megatron, workdir: /x, entry: x.yaml", "deepseek-v3", " --moe_router_num_groups 8 --moe_router_group_topk 4", false },
+		{ "megatron-lm", "mixtral-8x7b", NULL, false },
+		{ "torchtitan, workdir: /x, args: {module: m, config: c}", "deepseek-v3-no-mtp", NULL, false },
+		{ "torchtitan, workdir: /x, args: {module: m, config: c}", "{layers: 8, hidden: 1024, heads: 8, vocab: 1000, moe: {experts: 64, topk: 8, ffn: 512, groups: 8, topk_groups: 4}}", NULL, true },
+		{ "torch, entry: x", "deepseek-v3", NULL, false },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: %s}\ncluster: {gpus: 8, gpu: mi300x}\nmodel: %s\nparallelism: {ep: 8, sharding: %s}\nbatch: {seq: 4096, global: 512}\nsteps: 100\n",
+							   rows[i].engine, rows[i].model, mo_starts_with(rows[i].engine, "torchtitan") ? "zero3" : "zero1");
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		bool warned = false;
+
+		must(&p);
+		_cleanup_(mo_freep) char *argv = argv_of(&p);
+
+		for (size_t w = 0; w < p.n_warnings; w++)
+			warned |= strstr(p.warnings[w], "model.moe.groups: engine torchtitan is not told: plans count experts in 4 of 8 groups") != NULL;
+		if (warned != rows[i].warned || (rows[i].words ? !strstr(argv, rows[i].words) : strstr(argv, "group") != NULL && !strstr(rows[i].model, "mixtral")))
+			fail_msg("row %zu: %s%s", i, argv, warned ? ", warned" : "");
+		if (mo_streq(rows[i].model, "mixtral-8x7b"))
+			assert_null(strstr(argv, "moe-router-num-groups"));
+	}
+}
+
 /* A script that is told none of the sizes would run without what the planner chose. */
 static void test_warns_of_auto(void **state)
 {
@@ -546,7 +596,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_engines_remove_nothing), cmocka_unit_test(test_megatron_argv),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_routing_groups), cmocka_unit_test(test_no_recomputation), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
