@@ -2,11 +2,13 @@
  * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options, it stands in for what cannot be looked at, so that a restarted agent does not lose the
  * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/discovery.h. Called by manager. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/manager.h"
 #include "agent/messages.h"
+#include "agent/stuck.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
@@ -14,13 +16,16 @@
 #define OUT_MAX (16 * 1024 * 1024)
 #define AT_MAX 65536
 #define AGAIN_US 60000000
+#define ENDING_US 500000                 /* a process that was killed a moment ago is not stuck */
 #define LOOKS_BEFORE_START 2             /* a node whose devices all hang reports, with what is known by then */
 
 /* One run of moe-discover; when it was late, until its process is gone. */
-struct look { struct discovery *d; struct helper *helper; char *file; };
+struct look { struct discovery *d; struct helper *helper; char *file, *at; };
 struct discovery {
 	struct manager *m;
 	struct left_outs left;
+	struct orphans orphans;          /* of agents before this one */
+	bool orphans_taken;
 	struct look **looks; size_t n_looks;
 	bool remembered;                 /* state_dir has a look of this boot, whatever the options were */
 	bool known;                      /* last is there */
@@ -38,11 +43,14 @@ static void drop(struct look *l) {
 			d->looks[i] = d->looks[--d->n_looks];
 	helper_free(l->helper);
 	free(l->file);
+	free(l->at);
 	free(l);
 }
 
 static char *memory_path(const struct discovery *d) { return mo_path(d->m->config->state_dir, "nodeinfo.json"); }
 static char *at_path(const struct discovery *d) { return mo_path(d->m->config->runtime_dir, "discover.at"); }
+/* What that process was reading, when others came after it. */
+static char *at_path_of(const struct discovery *d, pid_t pid) { return mo_path(d->m->config->runtime_dir, "discover.%d.at", (int)pid); }
 
 /* Another boot brings another boot id, so it need not survive a power loss. */
 static void keep(struct discovery *d, const struct nodeinfo *info) {
@@ -112,21 +120,31 @@ static void on_gone(void *arg) {
 	struct look *l = arg;
 	struct watch *watch = l->d->settled ? l->d->m->watch : NULL;
 	left_outs_gone(&l->d->left, l->file);
+	(void)unlink(l->at);
 	drop(l);
 	watch_devices(watch);
 }
 
-static char *where(const struct discovery *d) {
-	_cleanup_(mo_freep) char *path = at_path(d);
+/* What a process that hangs was reading: what it said, and where that is no file but a step (within hwloc), what the kernel says. */
+static char *where(const struct discovery *d, const char *at, pid_t pid) {
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	return mo_read_file(path, AT_MAX, &b) == 0 && b.len && *b.data ? mo_strdup(b.data) : NULL;
+	const char *said = mo_read_file(at, AT_MAX, &b) == 0 && b.len && *b.data ? b.data : NULL, *root = d->m->config->topology;
+	if (said && !strchr(said, ' '))
+		return mo_strdup(said);
+	_cleanup_(mo_freep) char *file = stuck_file(pid);
+	size_t n = root && mo_starts_with(file, root) ? strlen(root) : 0;
+	return said && file ? mo_printf("%s: %s", said, file + n) : said ? mo_strdup(said) : file ? mo_strdup(file + n) : NULL;
 }
 
 static void look(struct discovery *d);
 
 static void on_late(struct look *l, const char *problem) {
 	struct discovery *d = l->d;
-	l->file = where(d);
+	pid_t pid = helper_pid(l->helper);
+	_cleanup_(mo_freep) char *at = at_path(d);
+	l->file = where(d, at, pid);
+	l->at = at_path_of(d, pid);
+	(void)rename(at, l->at); /* an agent that comes after this one reads it */
 	bool again = left_outs_add(&d->left, l->file);
 	d->settled |= !again;
 	helper_on_end(TAKE_PTR(l->helper), on_gone, l);
@@ -221,13 +239,50 @@ static void look(struct discovery *d) {
 		on_look(l, 0, "", 0, problem);
 }
 
+static void on_orphan_ended(void *arg, struct orphan *o) {
+	struct discovery *d = arg;
+	struct watch *watch = d->settled ? d->m->watch : NULL;
+	mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "process %d of an agent before this one, which hung, has ended", (int)o->pid);
+	if (o->file)
+		left_outs_gone(&d->left, o->file);
+	if (o->at)
+		(void)unlink(o->at);
+	orphans_drop(&d->orphans, o);
+	watch_devices(watch);
+}
+
+/* What hangs since an earlier agent is not tried again. Where it is not known what that is, nothing is left out. */
+static void take_orphan(struct discovery *d, struct orphan *o) {
+	_cleanup_(mo_freep) char *usual = at_path(d), *at = at_path_of(d, o->pid);
+	const char *why = "reads";
+	if (o->at) {
+		if (mo_streq(o->at, usual) && access(at, F_OK) < 0)
+			(void)rename(usual, at);
+		mo_str_set(&o->at, at);
+		o->file = where(d, at, o->pid);
+		why = o->file ? o->file : "an unknown file";
+		if (o->file)
+			mo_str_set(&o->file, left_outs_orphan(&d->left, o->file, o->pid));
+	} else
+		why = o->object ? o->object : o->area;
+	mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "process %d of an agent before this one hangs, and not even SIGKILL ends it: %s", (int)o->pid, why);
+}
+
 static void on_round(void *arg) {
 	struct discovery *d = arg;
 	d->n_round = 0;
-	if (left_outs_begin(&d->left))
+	for (size_t i = 0; !d->orphans_taken && i < d->orphans.n; i++)
+		take_orphan(d, d->orphans.items[i]);
+	d->orphans_taken = true;
+	if (left_outs_begin(&d->left)) {
 		look(d);
-	else
-		again_later(d);
+		return;
+	}
+	if (!d->m->started) {
+		d->settled = true;
+		stand_in(d, "a process hangs");
+	}
+	again_later(d);
 }
 
 static bool on_the_bus(const struct discovery *d, const char *bdf) {
@@ -260,16 +315,27 @@ bool discovery_told(struct discovery *d, const struct nodeinfo *before) {
 	return news;
 }
 
-void discovery_begin(struct discovery *d) { on_round(d); }
+void discovery_begin(struct discovery *d) {
+	const char *root = d->m->config->topology && is_dir(d->m->config->topology) ? d->m->config->topology : NULL;
+	orphans_find(d->m->loop, root, on_orphan_ended, d, &d->orphans);
+	if (d->orphans.n)
+		mo_timer_in(d->timer, ENDING_US);
+	else
+		on_round(d);
+}
 
 const char *discovery_lacks(const struct discovery *d, bool *ret_nothing) {
 	*ret_nothing = d->m->info.cpus == MO_NONE;
 	return d->lacks;
 }
 
-const struct left_outs *discovery_left_out(const struct discovery *d) {
-	static const struct left_outs none = {0};
-	return d->settled ? &d->left : &none; /* before, a process that was killed a moment ago counts as stuck */
+void discovery_held(const struct discovery *d, char ***ret, size_t *n_ret) {
+	for (size_t i = 0; d->settled && i < d->left.n; i++) /* before, a process that was killed a moment ago counts as stuck */
+		if (d->left.items[i].stuck && d->left.items[i].object)
+			mo_strs_add(ret, n_ret, d->left.items[i].object);
+	for (size_t i = 0; d->settled && i < d->orphans.n; i++)
+		if (d->orphans.items[i]->area)
+			mo_strs_add(ret, n_ret, d->orphans.items[i]->object ? d->orphans.items[i]->object : d->orphans.items[i]->area);
 }
 
 struct discovery *discovery_free(struct discovery *d) {
@@ -279,6 +345,7 @@ struct discovery *discovery_free(struct discovery *d) {
 		drop(d->looks[0]);
 	free(d->looks);
 	mo_timer_free(d->timer);
+	orphans_done(&d->orphans);
 	left_outs_done(&d->left);
 	mo_desc_done(&known_machine_desc, &d->last);
 	free(d->lacks);

@@ -348,16 +348,13 @@ void watch_devices(struct watch *w) {
 	char **held = NULL;
 	size_t n_held = 0;
 	const char *lacks = discovery_lacks(w->m->discovery, &unknown);
-	const struct left_outs *left = discovery_left_out(w->m->discovery);
 	mo_desc_init(&nodeinfo_desc, &nothing);
 	/* The devices of a topology file are on another machine. */
 	bool here = !w->m->config->topology || fake_root(w);
 	health_devices(w->core, here ? &w->m->info : &nothing, w->m->config->expect_gpus, mo_clock_boot_us());
 	mo_desc_done(&nodeinfo_desc, &nothing);
 	health_discovery(w->core, lacks, unknown, mo_clock_boot_us());
-	for (size_t i = 0; i < left->n; i++)
-		if (left->items[i].stuck && left->items[i].object)
-			mo_strs_add(&held, &n_held, left->items[i].object);
+	discovery_held(w->m->discovery, &held, &n_held);
 	health_held(w->core, held, n_held, mo_clock_boot_us());
 	while (n_held > 0)
 		free(held[--n_held]);

@@ -211,6 +211,8 @@ int helper_start_group(sd_event *loop, const char *path, char *const *argv, int6
 
 bool helper_is_late(const struct helper *h) { return h->late; }
 
+pid_t helper_pid(const struct helper *h) { return h->pid; }
+
 void helper_on_end(struct helper *h, void (*fn)(void *arg), void *arg) {
 	h->ended = fn;
 	h->ended_arg = arg;

@@ -14,5 +14,6 @@ int helper_start_group(sd_event *loop, const char *path, char *const *argv, int6
 /* Within fn, when the deadline was the problem: the child was killed, but one that is stuck in the kernel lives on. fn is called when it is gone. */
 void helper_on_end(struct helper *h, void (*fn)(void *arg), void *arg);
 bool helper_is_late(const struct helper *h);
+pid_t helper_pid(const struct helper *h);
 /* Kills the child without calling fn. NULL allowed. */
 struct helper *helper_free(struct helper *h);

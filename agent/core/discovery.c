@@ -58,7 +58,7 @@ bool left_outs_begin(struct left_outs *l) {
 
 bool left_outs_add(struct left_outs *l, const char *file) {
 	size_t place = file ? place_of(file) : ELEMENTSOF(places);
-	struct left_out new = { .file = file ? mo_strdup(file) : NULL, .stuck = true };
+	struct left_out new = { .file = file ? mo_strdup(file) : NULL, .stuck = 1 };
 	bool again = place < ELEMENTSOF(places) && l->n < LEFT_OUT_MAX;
 
 	if (again) {
@@ -77,10 +77,26 @@ bool left_outs_add(struct left_outs *l, const char *file) {
 	return again;
 }
 
+const char *left_outs_orphan(struct left_outs *l, const char *file, int64_t pid) {
+	size_t place = place_of(file), n = place < ELEMENTSOF(places) ? strlen(places[place].above) : 0;
+
+	n += n ? strcspn(file + n, "/") : strlen(file);
+	for (size_t i = 0; i < l->n; i++) {
+		const char *is = l->items[i].dir ? l->items[i].dir : l->items[i].file;
+		if (is && strlen(is) == n && strncmp(is, file, n) == 0) {
+			l->items[i].stuck++;
+			return l->items[i].file;
+		}
+	}
+	left_outs_add(l, file);
+	l->items[l->n - 1].orphan = pid;
+	return l->items[l->n - 1].file;
+}
+
 void left_outs_gone(struct left_outs *l, const char *file) {
 	for (size_t i = 0; i < l->n; i++)
 		if (l->items[i].stuck && mo_streq(l->items[i].file, file)) {
-			l->items[i].stuck = false;
+			l->items[i].stuck--;
 			return;
 		}
 }
@@ -159,7 +175,8 @@ static void join_nics(struct nodeinfo *info, const struct nodeinfo *before, cons
 }
 
 static char *late_text(const struct left_out *o) {
-	return o->file ? mo_printf("%s could not be read in time", o->file) : mo_strdup("moe-discover did not finish in time");
+	_cleanup_(mo_freep) char *orphan = o->orphan && o->stuck ? mo_printf(" (process %lld of an agent before this one hangs there)", (long long)o->orphan) : mo_strdup("");
+	return o->file ? mo_printf("%s could not be read in time%s", o->file, orphan) : mo_strdup("moe-discover did not finish in time");
 }
 
 static char *one_says(const struct left_out *o, bool before) {

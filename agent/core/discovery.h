@@ -10,7 +10,8 @@ extern const struct mo_desc known_machine_desc;
 struct left_out {
 	char *dir, *object;      /* of moe-discover --leave-out; address or name of the device. Both NULL: the file is of no device */
 	char *file;              /* that could not be read in time; NULL not known */
-	bool stuck;              /* the process that reads it lives on: nobody else reads it */
+	int64_t stuck;           /* processes that read it live on: nobody else reads it */
+	int64_t orphan;          /* pid of one that is of an agent that is no more; 0: none is */
 };
 struct left_outs { struct left_out *items; size_t n; };
 void left_outs_done(struct left_outs *l);
@@ -18,6 +19,8 @@ void left_outs_done(struct left_outs *l);
 bool left_outs_begin(struct left_outs *l);
 /* A look hung at this file (NULL: not known), and its process may live on. true: look again, leaving its device out. */
 bool left_outs_add(struct left_outs *l, const char *file);
+/* A process of an agent before this one hangs at this file; the file that left_outs_gone() takes for it (another one of the same device hangs already). */
+const char *left_outs_orphan(struct left_outs *l, const char *file, int64_t pid);
 /* A process that hung there has ended. file: as given to left_outs_add(). */
 void left_outs_gone(struct left_outs *l, const char *file);
 

@@ -32,7 +32,7 @@ const struct health_check *health_check_at(const struct health *h, size_t i);  /
 void health_devices(struct health *h, const struct nodeinfo *info, int64_t expect_gpus, int64_t now);
 /* What the last discovery of this machine lacks, and why (NULL: nothing); nothing: nothing at all is known. The check of reading "discovery" judges it, at the next look at the host. */
 void health_discovery(struct health *h, const char *why, bool nothing, int64_t now);
-/* Devices (address, name) in which a process of the discovery is stuck: they are not looked at either. All of them. */
+/* Devices (address, name) and areas (host, klog, stack) in which a process of the discovery or of an agent before this one is stuck: they are not looked at either. All of them. */
 void health_held(struct health *h, char *const *devices, size_t n, int64_t now);
 /* What the agent itself adds to the fingerprint; told with the first look at the stack. */
 void health_settings(struct health *h, const struct stack_item *items, size_t n, int64_t now);

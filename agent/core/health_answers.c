@@ -234,13 +234,13 @@ static bool in(const char *name, char *const *names, size_t n) {
 void health_held(struct health *h, char *const *devices, size_t n, int64_t now) {
 	for (size_t i = 0; i < h->n_objects; i++) {
 		struct object *o = h->objects[i];
-		bool held = (o->area == PROBE_GPU || o->area == PROBE_NIC) && in(o->name, devices, n);
+		bool held = in(o->area == PROBE_GPU || o->area == PROBE_NIC ? o->name : probe_area_names[o->area], devices, n);
 		if (held == o->held)
 			continue;
 		o->held = held;
 		if (held) {
 			o->stuck_told_at = now;
-			judge_failure(h, o, "a process that reads it for the discovery is stuck in the kernel", now);
+			judge_failure(h, o, "a process that read it for the discovery or for an agent before this one is stuck in the kernel", now);
 		} else
 			o->next = MO_MIN(o->next, now);
 	}

@@ -163,7 +163,8 @@ def what_is_of_another_boot_does_not_count():
         os.mkfifo(n.machine.where("sys/devices/system/cpu/online"))            # of no device
         n.restart()
         equal(len(n.info()["gpus"]), 8, "GPUs in this boot")
-        need("CPUs" in n.told("host.discovery", ("unknown", "warn"))["text"], "what hangs")
+        said = n.told("host.discovery", ("unknown", "warn"))["text"]
+        need("(CPUs, caches and NUMA nodes): /sys/devices/system/cpu/online could not be read in time" in said, "the file that hwloc hangs in: " + said)
         n.env = {"MOE_BOOT_ID": "0123456789abcdef0123456789abcdef"}
         n.restart()
         equal(n.info()["gpus"], [], "GPUs in the next boot")
@@ -215,6 +216,56 @@ def a_process_that_cannot_be_killed_is_the_only_one():
             let_end()
         n.cleared()
         n.moed.wait(lambda: ("gpu.read", bdf) not in {(r["check"], r["object"]) for r in n.moed.health["n0"]["results"]}, 60, "gpu.read is cleared")
+
+
+def restarted_by_force(n):
+    """The agent is killed and another one starts, while what it had started lives on."""
+    n.stop_agent(signal.SIGKILL)
+    with n.moed.changed:
+        n.moed.health.clear()
+        del n.moed.healths[:]
+    n.start()
+
+
+def rounds(n, count):
+    for _ in range(count):
+        syncs = n.moed.syncs
+        n.moed.wait(lambda: n.moed.syncs > syncs + 8, 60, "syncs")
+
+
+@suite.test
+def what_hangs_since_an_earlier_agent_is_not_tried_again():
+    with Machine() as n:
+        whole = devices(n.info())
+        bdf, other = n.machine.gpus[3].bdf, n.machine.gpus[5].bdf
+        n.hang("{gpu5}/gpu_metrics")                   # only probes read it
+        probe = wait_until(lambda: [p for p in processes() if "moe-probe" in p[1] and other in p[1] and n.root_dir in p[1]], 30, "the probe that hangs")[0]
+        ends = [outlive_kill(probe[0])]
+        n.hang("{gpu3}/numa_node")
+        starter = threading.Thread(target=restarted_by_force, args=(n,))
+        starter.start()
+        stuck = wait_until(lambda: lookers(n), 30, "the process that hangs")[0]
+        ends.append(outlive_kill(stuck[0]))
+        starter.join()
+        try:
+            n.wait_findings([bdf])
+            for _ in range(2):                         # agents come and go; these two processes stay the only ones
+                restarted_by_force(n)
+                text = n.wait_findings([bdf])[bdf]
+                need("numa_node could not be read in time (process %d of an agent before this one hangs there)" % stuck[0] in text, text)
+                need("an agent before this one is stuck" in n.told("gpu.read", ("unknown", "warn"), other)["text"], "the probe that hangs")
+                need(str(stuck[0]) in n.told("host.discovery", ("unknown", "warn"))["text"], "the node's problems")
+                rounds(n, 2)
+                late = [p for p in lookers(n) if p[0] != stuck[0] and "--leave-out" not in p[1]] + [p for p in processes() if "moe-probe" in p[1] and n.root_dir in p[1] and (other in p[1] or bdf in p[1])
+                                                                                                     and "--leave-out" not in p[1] and p[0] != probe[0]]
+                need(not late, "started although it hangs: %s" % late)
+                equal(devices(n.info()), whole)
+            n.free()
+        finally:
+            for end in ends:
+                end()
+        n.cleared()
+        n.moed.wait(lambda: not {("gpu.read", bdf), ("gpu.read", other)} & {(r["check"], r["object"]) for r in n.moed.health["n0"]["results"]}, 60, "gpu.read is cleared")
 
 
 def in_directory(fn):

@@ -228,6 +228,31 @@ static void without_an_earlier_look_only_the_device_is_unknown(void **state) {
 	mo_desc_done(&nodeinfo_desc, &found);
 }
 
+/* Several of one device count as one place, which is free when the last is gone; what is of no device keeps everybody waiting. */
+static void processes_of_an_agent_before_this_one(void **state) {
+	struct left_outs l = { 0 };
+	const char *first = left_outs_orphan(&l, PCI "0000:01:00.0/numa_node", 4711);
+	char *text;
+
+	assert_string_equal(left_outs_orphan(&l, PCI "0000:01:00.0/mem_info_vram_total", 4712), first);
+	assert_int_equal(l.n, 1);
+	assert_true(left_outs_begin(&l));
+	text = discovery_says(&l, NULL, true);
+	assert_non_null(strstr(text, "numa_node could not be read in time (process 4711 of an agent before this one hangs there)"));
+	free(text);
+	left_outs_gone(&l, first);
+	assert_true(left_outs_begin(&l));
+	assert_int_equal(l.n, 1);
+	left_outs_gone(&l, first);
+	assert_true(left_outs_begin(&l));
+	assert_int_equal(l.n, 0);
+	first = left_outs_orphan(&l, "/sys/devices/system (CPUs): /sys/devices/system/cpu/online", 4711);
+	assert_string_equal(left_outs_orphan(&l, "/sys/devices/system (CPUs): /sys/devices/system/cpu/online", 4712), first);
+	assert_int_equal(l.n, 1);
+	assert_false(left_outs_begin(&l));
+	left_outs_done(&l);
+}
+
 static void it_is_said(void **state) {
 	struct left_outs l = { 0 };
 	char *text = discovery_says(&l, NULL, true);
@@ -250,7 +275,7 @@ int main(void) {
 		cmocka_unit_test(which_device), cmocka_unit_test(a_round_leaves_out_only_what_still_hangs), cmocka_unit_test(what_is_of_no_device_is_not_read_twice),
 		cmocka_unit_test(looks_of_a_round_come_to_an_end), cmocka_unit_test(a_gpu_that_is_left_out_is_as_it_was), cmocka_unit_test(a_gpu_that_cannot_be_seen_keeps_its_slot),
 		cmocka_unit_test(a_gpu_that_is_gone_stays_gone), cmocka_unit_test(a_gpu_that_vanished_keeps_its_slot), cmocka_unit_test(a_card_that_is_left_out_is_as_it_was), cmocka_unit_test(without_an_earlier_look_only_the_device_is_unknown),
-		cmocka_unit_test(it_is_said),
+		cmocka_unit_test(processes_of_an_agent_before_this_one), cmocka_unit_test(it_is_said),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
