@@ -27,13 +27,14 @@ static double attention_weights(const struct recipe_model *m)
 	return queries + h * (z + rope) + z * a * (nope + v) + z + a * v * h;
 }
 
+/* Counted, not walked: a search asks this for every stage of every sharding. */
 int64_t plan_moe_layers(const struct recipe_model *m, int64_t first, int64_t last)
 {
-	int64_t n = 0;
+	if (!m->moe)
+		return 0;
+	int64_t every = MO_MAX(m->moe->every, 1), from = MO_MAX(first, MO_MAX(m->moe->dense_layers, 0));
 
-	for (int64_t i = first; m->moe && i < last; i++)
-		n += i >= m->moe->dense_layers && i % MO_MAX(m->moe->every, 1) == 0;
-	return n;
+	return last > from ? (last + every - 1) / every - (from + every - 1) / every : 0;
 }
 
 struct params plan_params(const struct recipe_model *m)

@@ -108,9 +108,28 @@ static void by_hand(void **state)
 	mo_desc_done(&recipe_model_desc, &m);
 }
 
+/* Experts in every n-th layer behind the dense ones: counted layer by layer. */
+static void layers_with_experts(void **state)
+{
+	struct recipe_moe moe = { 0 };
+	const struct recipe_model m = { .moe = &moe, .layers = 30 }, dense = { .layers = 30 };
+
+	for (moe.every = 0; moe.every <= 5; moe.every++)
+		for (moe.dense_layers = 0; moe.dense_layers <= 31; moe.dense_layers++)
+			for (int64_t first = 0; first <= 30; first++) {
+				int64_t walked = 0;
+
+				for (int64_t last = first; last <= 30; last++) {
+					assert_int_equal(plan_moe_layers(&m, first, last), walked);
+					walked += last >= moe.dense_layers && last % MO_MAX(moe.every, 1) == 0;
+				}
+			}
+	assert_int_equal(plan_moe_layers(&dense, 0, 30), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(reported_flops), cmocka_unit_test(stages_add_up), cmocka_unit_test(by_hand) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(layers_with_experts), cmocka_unit_test(reported_flops), cmocka_unit_test(stages_add_up), cmocka_unit_test(by_hand) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
