@@ -3,6 +3,9 @@
 machine's description (cores, L3 groups, NUMA nodes of the GPUs), not from an earlier run."""
 import json
 import os
+import random
+import re
+import shutil
 import subprocess
 import sys
 
@@ -165,6 +168,172 @@ def recorded_tioga(top):
 def recorded_corona(top):
     doc = machines.discover("--xml", machines.recorded("hwloc-real/corona-epyc-8xMI60-rsmi.xml"))
     sound(doc, plan(doc))
+
+
+
+# ---- odd hosts: CPUs offline, threads off, a small cpuset; and odd jobs on them
+def text(ids):
+    return ",".join(str(i) for i in sorted(ids))
+
+
+def take_offline(root, off):
+    """As the kernel shows CPUs that were taken offline: no topology and no caches, and no other list or mask names them."""
+    cpu, node = os.path.join(root, "sys/devices/system/cpu"), os.path.join(root, "sys/devices/system/node")
+    for i in off:
+        for gone in ("topology", "cache"):
+            shutil.rmtree(os.path.join(cpu, "cpu%d" % i, gone), ignore_errors=True)
+        for n in os.listdir(node):
+            for link in (os.path.join(node, n, "cpu%d" % i), os.path.join(cpu, "cpu%d" % i, n)):
+                if os.path.islink(link):
+                    os.unlink(link)
+    masks = {"cpumap", "shared_cpu_map"}
+    for top in (cpu, node):
+        for path, _, files in os.walk(top):
+            for name in files:
+                full = os.path.join(path, name)
+                if name in ("online", "cpulist", "shared_cpu_list") or name.endswith("_list"):
+                    if path == cpu and name != "online":
+                        continue
+                    if path.startswith(node) and name == "online":
+                        continue
+                    if re.fullmatch(r"cpu[0-9]+", os.path.basename(path)):
+                        continue
+                    with open(full) as f:
+                        old = f.read()
+                    with open(full, "w") as f:
+                        f.write(text(ids(old.strip()) - off) + "\n")
+                elif name in masks or name.endswith("_cpus") or name.endswith("_siblings"):
+                    with open(full) as f:
+                        old = f.read().strip()
+                    words, bits = old.split(","), int(old.replace(",", ""), 16)
+                    for i in off:
+                        bits &= ~(1 << i)
+                    out = []
+                    for _ in words:
+                        out.insert(0, "%08x" % (bits & 0xffffffff) if len(words) > 1 else "%x" % bits)
+                        bits >>= 32
+                    with open(full, "w") as f:
+                        f.write(",".join(out) + "\n")
+
+
+def shared_above(root, a, b):
+    """Directories below the host bridge that the paths of two PCI devices share."""
+    a, b = (os.path.realpath(os.path.join(root, "sys/bus/pci/devices", x)).split("/") for x in (a, b))
+    same = os.path.commonprefix([a, b])
+    return len(same) - len([p for p in same if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-9a-f]", p)])
+
+
+def nearest_nic(doc, root):
+    for g in doc["gpus"]:
+        if not doc.get("nics"):
+            equal(g["nic"], None, "NIC of slot %d" % g["index"])
+            continue
+        depth = {n["name"]: shared_above(root, g["bdf"], n["bdf"]) for n in doc["nics"]}
+        need(g["nic"] and depth[g["nic"]] == max(depth.values()), "slot %d has NIC %s, the depths are %s" % (g["index"], g["nic"], depth))
+
+
+def by_distance(doc, home):
+    row = (next(n for n in doc["numa"] if n["id"] == home).get("distances") or "").split()
+    return [n for _, n in sorted(zip(map(int, row), [n["id"] for n in doc["numa"]]))] or [home]
+
+
+def local(doc, usable, binds, slots):
+    """Never empty, only what may be used, nobody else's, near the GPU where the machine allows it."""
+    of, nodes = cores(doc)
+    used = {}
+    for slot, b in zip(slots, binds):
+        g = doc["gpus"][slot]
+        mine = ids(b["cpus"])
+        need(mine and mine <= usable, "slot %d: cpus %s of %s" % (slot, b["cpus"], text(usable)))
+        equal(b.get("nic"), g["nic"], "NIC of the rank on slot %d" % slot)
+        if g["numa_node"] in nodes:
+            home = next(n for n in by_distance(doc, g["numa_node"]) if nodes[n])
+            need({of[c] for c in mine} <= nodes[home], "slot %d on node %s: cpus %s are not of node %s" % (slot, g["numa_node"], b["cpus"], home))
+        if not b.get("shared"):
+            need(not mine & set(used), "slot %d shares CPUs with slot %s" % (slot, {used[c] for c in mine & set(used)}))
+            used.update({c: slot for c in mine})
+    for n, all_cores in nodes.items():
+        on = [b for s, b in zip(slots, binds) if doc["gpus"][s]["numa_node"] == n]
+        homeless = [g for g in doc["gpus"] if g["numa_node"] not in nodes or not nodes[g["numa_node"]]]
+        if not homeless and len([g for g in doc["gpus"] if g["numa_node"] == n]) <= len(all_cores):
+            need(not any(b.get("shared") for b in on), "node %s has %d cores, and yet they are shared" % (n, len(all_cores)))
+    return used
+
+
+def odd_jobs(doc, usable, rng):
+    slots = list(range(len(doc["gpus"])))
+    whole = plan(doc)
+    equal(plan(doc), whole, "the same plan twice")
+    local(doc, usable, whole, slots)
+    order = rng.sample(slots, len(slots))
+    some = order[:rng.randint(1, len(slots))]
+    first = plan(doc, gpus=text(some))
+    local(doc, usable, first, sorted(some))
+    rest = sorted(set(slots) - set(some))
+    if rest:                                           # a second job on what the first one left
+        second = plan(doc, gpus=text(rest), taken=",".join(b["cpus"] for b in first))
+        local(doc, usable, second, rest)
+        if not any(b.get("shared") for b in whole):
+            merged = dict(zip(sorted(some) + rest, first + second))
+            equal([merged[s]["cpus"] for s in slots], [b["cpus"] for b in whole], "what two jobs get")
+
+
+def hosts(kinds, cores_of):
+    def decorate(fn):
+        for kind in kinds:
+            def run(top, kind=kind):
+                m, doc = machines.made(top, kind, cores=cores_of[kind])
+                fn(m.root, doc, random.Random(kind))
+            run.__name__ = "%s_%s" % (fn.__name__, kind.replace("-", "_"))
+            in_directory(run)
+    return decorate
+
+
+KINDS, SIZES = ("mi300x", "mi300x-cpx", "mi355x", "thor2", "h200-vm"), {"mi300x": 24, "mi300x-cpx": 96, "mi355x": 16, "thor2": 12, "h200-vm": 16}
+
+
+@hosts(KINDS, SIZES)
+def a_cpuset_smaller_than_the_machine(root, doc, rng):
+    everything = set().union(*(ids(n["cpus"]) for n in doc["numa"]))
+    nearest_nic(doc, root)
+    for _ in range(6):
+        small_cpusets(doc, ["--root", root], everything, rng)
+
+
+def small_cpusets(doc, source, everything, rng):
+    for i in range(4):
+        # scattered CPUs; a run of them, as a control group or isolcpus leaves; all of one NUMA node; a handful
+        some = [lambda: rng.sample(sorted(everything), rng.randint(1, len(everything))), lambda: range(rng.randint(0, len(everything) // 2), rng.randint(len(everything) // 2 + 1, len(everything))),
+                lambda: ids(rng.choice(doc["numa"])["cpus"]), lambda: rng.sample(sorted(everything), rng.randint(1, 8))][i % 4]()
+        usable = set(some) & everything
+        clipped = machines.discover(*source, "--cpus", text(usable))
+        equal(set().union(*(ids(n["cpus"]) for n in clipped["numa"])), usable, "usable CPUs")
+        equal([(g["bdf"], g["numa_node"], g["nic"]) for g in clipped["gpus"]], [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]], "GPUs, their nodes and NICs")
+        odd_jobs(clipped, usable, rng)
+
+
+@in_directory
+def a_cpuset_smaller_than_a_recorded_machine(top):
+    for name in ("hwloc-real/tioga-1x7A53-8xMI250X.xml", "hwloc-real/corona-epyc-8xMI60-rsmi.xml", "synthetic/hwloc/8x-mi300x-nps1.xml", "synthetic/hwloc/8x-mi355x-nps2.xml"):
+        xml, rng = machines.recorded(name), random.Random(name)
+        doc = machines.discover("--xml", xml)
+        for _ in range(4):
+            small_cpusets(doc, ["--xml", xml], set().union(*(ids(n["cpus"]) for n in doc["numa"])), rng)
+
+
+@hosts(KINDS, SIZES)
+def cpus_offline(root, doc, rng):
+    of, nodes = cores(doc)
+    left = set(of)
+    # threads off; some cores off; a whole NUMA node but one CPU
+    for off in ({c for c in of if of[c] != c}, set(rng.sample(sorted(set(of.values()) - {0}), len(set(of.values())) // 4)), (set(nodes[doc["numa"][-1]["id"]]) - {0, max(nodes[doc["numa"][-1]["id"]])})):
+        take_offline(root, off & left)
+        left -= off
+        now = machines.discover("--root", root)
+        equal(set().union(*(ids(n["cpus"]) for n in now["numa"])), left, "CPUs online")
+        nearest_nic(now, root)
+        equal([(g["bdf"], g["numa_node"], g["nic"]) for g in now["gpus"]], [(g["bdf"], g["numa_node"], g["nic"]) for g in doc["gpus"]], "GPUs, their nodes and NICs")
+        odd_jobs(now, left, rng)
 
 
 if __name__ == "__main__":
