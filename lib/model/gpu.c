@@ -16,6 +16,7 @@ static const struct mo_field gpu_type_fields[] = {
 	MO_F(gpu_type, gemm_efficiency, MO_REAL),
 	MO_F(gpu_type, gemm_efficiency_fp8, MO_REAL),
 	MO_F(gpu_type, compute_units, MO_INT),
+	MO_F(gpu_type, exponentials, MO_INT),
 	MO_F(gpu_type, domain_gpus, MO_INT),
 	MO_F(gpu_type, scaleup_gbs, MO_REAL),
 	MO_F(gpu_type, link_gbs, MO_REAL),

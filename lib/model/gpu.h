@@ -11,6 +11,7 @@ struct gpu_type {
 	double gemm_efficiency;        /* best measured large BF16 GEMM / bf16 peak; unknown = not measured */
 	double gemm_efficiency_fp8;    /* best measured large FP8 GEMM / its peak; unknown = as in BF16 */
 	int64_t compute_units;         /* multiprocessors (NVIDIA) or compute units (AMD); unknown = as if GEMMs filled the GPU evenly */
+	int64_t exponentials;          /* of a compute unit per clock; unknown = 16 */
 	int64_t domain_gpus;           /* GPUs that reach each other without the network */
 	double scaleup_gbs;            /* 10^9 bytes/s out of one GPU to all others of its domain */
 	double link_gbs;               /* to one other GPU of the domain */

@@ -47,6 +47,7 @@ static const struct mo_field model_fields[] = {
 	MO_F(recipe_model, window, MO_INT),
 	MO_F(recipe_model, tied, MO_BOOL),
 	MO_F(recipe_model, qk_norm, MO_BOOL),
+	MO_F(recipe_model, bias, MO_BOOL),
 	MO_F_SUB(recipe_model, moe, MO_OPT, &moe_desc),
 	MO_F_SUB(recipe_model, mla, MO_OPT, &mla_desc),
 };

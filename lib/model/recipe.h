@@ -16,6 +16,7 @@ struct recipe_model {
 	int64_t mtp, window;                                /* 0 = none */
 	bool tied;
 	bool qk_norm;                                       /* queries and keys have norms of their own */
+	bool bias;                                          /* linear layers have biases */
 	struct recipe_moe *moe;                             /* NULL = dense */
 	struct recipe_mla *mla;
 };

@@ -189,16 +189,22 @@ double shape_shards(const struct shape *s)
 	return s->shard > 0 ? MO_MIN((double)s->shard, all) : all;
 }
 
+/* Of a weight that its owner sends to the others. */
+double comm_weight_bytes(const struct shape *s)
+{
+	return s->features.narrow_gather && (mo_streq(s->precision, "fp8") || mo_streq(s->precision, "mxfp8")) ? 1 : 2;
+}
+
 double comm_fsdp_gather(const struct shape *s, double weights, bool experts)
 {
 	if (experts)
-		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), 2 * weights, false);
-	return ring(s, shape_shards(s), (double)s->tp, 2 * weights, false);
+		return ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), comm_weight_bytes(s) * weights, false);
+	return ring(s, shape_shards(s), (double)s->tp, comm_weight_bytes(s) * weights, false);
 }
 
 double comm_grads(const struct shape *s, double dense, double experts)
 {
-	double grad = shape_grad_bytes(s), bytes = grad + (mo_streq(s->sharding, "none") ? grad : 2);
+	double grad = shape_grad_bytes(s), bytes = grad + (mo_streq(s->sharding, "none") ? grad : comm_weight_bytes(s));
 
 	return ring(s, (double)(s->dp * s->cp), (double)s->tp, bytes * dense, true) + ring(s, (double)shape_edp(s), (double)(s->ep * s->etp), bytes * experts, true);
 }

@@ -22,6 +22,7 @@ struct plan_constants {
 	double quantize_passes;                 /* bytes moved per element of an operand that is cast to 8 or 4 bits */
 	/* host */
 	double host_dense_s, host_moe_s;        /* time to launch one layer's kernels, forward and backward */
+	double host_narrow;                     /* of both, where operands are cast to 8 or 4 bits */
 	double host_expert_s;                   /* more per local expert, where a grouped GEMM is one launch per expert */
 	double host_bound;                      /* of that, with NUMA binding and kernel arguments in device memory */
 	double host_sync_free;                  /* of the MoE part, per sync-free stage 1 */

@@ -118,6 +118,38 @@ static void modules_of(const struct recipe_engine *e, struct shape_features *f)
 		f->offload_modules = bits_of(flag(e, "offload_modules"), offload, ELEMENTSOF(offload));
 }
 
+static bool told(const struct recipe_engine *e, const char *name)
+{
+	return mo_streq(flag(e, name), "true");
+}
+
+/* What Megatron replays from graphs: modules of each layer, by the names of today and of before; without a list, and with the full iteration, all. */
+static int64_t graphs_of(const struct recipe_engine *e)
+{
+	static const struct named parts[] = { { "attn", GRAPH_ATTENTION }, { "mlp", GRAPH_MLP }, { "moe", GRAPH_EXPERTS }, { "moe_router", GRAPH_ROUTER }, { "moe_preprocess", GRAPH_PREPROCESS } };
+	const char *how = flag(e, "cuda_graph_impl"), *now = flag(e, "cuda_graph_modules"), *list = now ? now : flag(e, "cuda_graph_scope");
+	int64_t set = mo_streq(how, "full_iteration") ? 0 : bits_of(list, parts, ELEMENTSOF(parts));
+
+	if (!told(e, "enable_cuda_graph") && !told(e, "external_cuda_graph") && (!how || mo_streq(how, "none")))
+		return 0;
+	return set ? set : GRAPH_ALL;
+}
+
+/* What the engine's own flags make faster. */
+static void faster_by(const struct recipe_engine *e, struct shape_features *f)
+{
+	const char *dispatcher = flag(e, "moe_flex_dispatcher_backend");
+
+	f->graphs = graphs_of(e);
+	f->compiled = told(e, "compile.enable");
+	f->async_tp = told(e, "compile.enable_async_tensor_parallel") || told(e, "tp_comm_overlap");
+	f->overlap_a2a = told(e, "overlap_moe_expert_parallel_comm");
+	f->deepep = mo_streq(flag(e, "moe_token_dispatcher_type"), "flex") && (told(e, "moe_enable_deepep") || mo_streq(dispatcher, "deepep") || mo_streq(dispatcher, "hybridep"));
+	f->fused_experts = told(e, "use_transformer_engine_op_fuser");
+	f->narrow_attention = told(e, "fp8_dot_product_attention");
+	f->narrow_gather = told(e, "fp8_param_gather") || told(e, "quantize.linear.float8.enable_fsdp_float8_all_gather");
+}
+
 /* What MaxText's policy saves; custom names each tensor. */
 static int64_t saved_of(const struct recipe_engine *e, const char *policy)
 {
@@ -173,8 +205,7 @@ struct shape_features shape_features_of(const struct recipe *r)
 	optimizer_types(&r->engine, &f);
 	kept_types(r, &f);
 	f.recompute_layers = recompute_block(r);
-	f.compiled = mo_streq(flag(&r->engine, "compile.enable"), "true");
-	f.async_tp = mo_streq(flag(&r->engine, "compile.enable_async_tensor_parallel"), "true");
+	faster_by(&r->engine, &f);
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
 		bool on = mo_streq(value, "true");

@@ -9,11 +9,16 @@
 #define GEMM_UNMEASURED 0.6      /* where nobody measured a large GEMM: between MI325X and MI355X */
 #define BACKWARD_ATTENTION 2.5   /* FLOPs of flash attention backward against forward: scores again, then four products */
 #define EXPONENTIAL_WIDTH 64.0   /* FlashAttention-3 paper: at width 128 the exponentials take half as long as the products; cuDNN on H200: 470 and 620 TFLOP/s at widths 64 and 128 */
+#define H100_UNIT_TFLOPS (989.0 / 132)
 #define PORTABLE_WIDTH 13.0      /* FlashAttention-2 is bound by its products: 313 and 342 TFLOP/s there */
+#define FUSED_PASSES 12.0        /* times that fused kernels read or write the routed rows around both exchanges: 8, in buffers half as large again (moe_expert_rank_capacity_factor 1.5) */
+#define FUSED_CASTS 0.5          /* of those of the experts: half of the operands come from the activation, which writes them in 8 bits */
+#define BIAS_FORWARD 28.0         /* Megatron adds the experts' second bias expert by expert, weighed in FP32: bytes per element of each pass, counted in its source */
+#define BIAS_BACKWARD 40.0
 #define TILE (128.0 * 256.0)     /* elements of the result that a compute unit makes at a time */
 #define SCORE_BYTES 16.0         /* unfused attention: scores written, masked softmax read and written, dropout read, written, masked, read by the product */
 
-static bool narrow(const struct shape *s)
+bool shape_narrow(const struct shape *s)
 {
 	return s->precision && !mo_streq(s->precision, "bf16") && !mo_streq(s->precision, "fp16");
 }
@@ -48,9 +53,9 @@ enum gemm { PLAIN, GROUPED, WIDE };      /* WIDE: the output layer, in 16 bits w
 static double gemm(const struct shape *s, double n, double rows, double columns, double inner, double out_bytes, enum gemm kind)
 {
 	const struct plan_constants *k = shape_k(s);
-	bool cast = narrow(s) && kind != WIDE;
+	bool cast = shape_narrow(s) && kind != WIDE, fused = kind == GROUPED && s->features.fused_experts;
 	double width = cast ? 1 : 2, flops = 2 * n * rows * columns * inner, bytes = n * (width * inner * (rows + columns) + out_bytes * rows * columns);
-	double casts = cast ? n * rows * inner * k->quantize_passes : 0, rate = cast ? narrow_rate(s) : rate16(s) * k->gemm_use;
+	double casts = cast ? n * rows * inner * k->quantize_passes * (fused ? FUSED_CASTS : 1) : 0, rate = cast ? narrow_rate(s) : rate16(s) * k->gemm_use;
 
 	if (flops <= 0)
 		return 0;
@@ -100,6 +105,15 @@ static bool triton(const struct shape *s)
 	return s->features.triton_attention || (s->features.eager && mo_streq(s->gpu->vendor, "amd"));
 }
 
+/* Exponentials cost as much as the products of a head of this width: more where the products are faster, per compute unit. */
+static double exponential_width(const struct shape *s)
+{
+	const struct gpu_type *g = s->gpu;
+	double rate = g->exponentials > 0 ? (double)g->exponentials / 16 : 1;
+
+	return EXPONENTIAL_WIDTH / rate * (g->compute_units > 0 ? gpu_peak_tflops(g, "bf16") / (double)g->compute_units / H100_UNIT_TFLOPS : 1);
+}
+
 /* Scores and values. The portable flash kernel (FlashAttention-2, Triton) was written for the GPUs before 8 bit GEMMs and loses on later ones. Unfused: two batched GEMMs of the full square, and the
  * passes over the scores. */
 static void attention(const struct shape *s, double rows, struct kernels *add)
@@ -121,8 +135,8 @@ static void attention(const struct shape *s, double rows, struct kernels *add)
 	}
 	/* Kernels that are written for GPUs with 8 bit units spend on exponentials what a head of that width costs; portable ones, and all on earlier GPUs, are bound by their products. */
 	bool later = s->gpu->fp8_tflops != MO_NONE_F, portable = !later || s->features.eager;
-	double width = (qk + v) / 2, use = portable ? width / (width + PORTABLE_WIDTH) * k->portable_attention * (later ? k->later_attention : 1) * (triton(s) ? k->triton_attention : 1) :
-						      width / (width + EXPONENTIAL_WIDTH) * k->attention_use;
+	double width = (qk + v) / 2, narrower = s->features.narrow_attention && shape_narrow(s) ? rate16(s) / narrow_rate(s) : 1, use = portable ? width / (width + PORTABLE_WIDTH) * k->portable_attention * (later ? k->later_attention : 1) * (triton(s) ? k->triton_attention : 1) :
+						      width / (width * narrower + exponential_width(s)) * k->attention_use;
 
 	if (s->features.eager && s->cp > 1)
 		use *= k->ring_attention;
@@ -238,7 +252,7 @@ struct kernels moe_kernels(const struct shape *s)
 		return r;
 	double rows = shape_tokens(s), h = (double)m->hidden, t = (double)s->tp, y = (double)s->etp, gate = m->gated ? 2 : 1;
 	double e = (double)m->moe->ffn / y, local = MO_MAX((double)m->moe->experts / (double)s->ep, 1), routed = rows / t * (double)m->moe->topk * y;
-	double shared = (double)MO_MAX(m->moe->shared_ffn, 0) / t, moved = 2 * rows / t * (double)m->moe->topk * h * shape_k(s)->permute_passes;
+	double shared = (double)MO_MAX(m->moe->shared_ffn, 0) / t, moved = 2 * rows / t * (double)m->moe->topk * h * (s->features.fused_experts ? FUSED_PASSES : shape_k(s)->permute_passes);
 
 	projections(s, rows, &r);
 	attention(s, rows, &r);
@@ -254,9 +268,11 @@ struct kernels moe_kernels(const struct shape *s)
 	r.forward += beside.forward;
 	r.backward += beside.backward;
 	r.wgrad += beside.wgrad;
-	double acts = 2 * (routed * e + rows * shared);
+	double acts = 2 * ((s->features.fused_experts ? 0 : routed * e) + rows * shared);
 
 	passes(s, moved + acts * (gate + 1), moved + acts * (2 * gate + 1), 12, &r);
+	if (m->bias && !s->features.fused_experts)
+		passes(s, BIAS_FORWARD * routed * h, BIAS_BACKWARD * routed * h, 2 * (int)local, &r);
 	passes(s, 2 * routed * e * (gate + 1), 0, 1, &activation);
 	again(s, MODULE_MOE, r.forward - before, &r);
 	if (!(s->features.recompute_modules & MODULE_MOE)) {

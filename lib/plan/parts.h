@@ -18,6 +18,10 @@ struct shape_features {
 	int64_t grad_bytes, moment_bytes; /* per parameter: of a gradient, of both moments; 0 = FP32: 4 and 8 */
 	bool no_sequence_parallel;   /* tensor parallel ranks each keep norms and residuals */
 	bool late_reduce;            /* gradients reduced after the last micro-batch, nothing hidden */
+	bool fused_experts;          /* routed rows move in their padded, quantized form; the activation is part of the grouped GEMM */
+	bool narrow_gather;          /* weights travel to the ranks that compute with them in 8 bits */
+	bool narrow_attention;       /* attention's products in 8 bits */
+	int64_t graphs;              /* of enum graph */
 	int64_t sync_free;           /* 0..3 */
 	int64_t recompute_layers;    /* the first ones of each virtual stage, with recompute full; 0 = all */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
@@ -33,6 +37,8 @@ struct shape_features {
 	bool keeps_outputs;          /* a pipeline's last stage keeps the logits of all micro-batches until the step ends */
 	int64_t shard_bytes;         /* FSDP: of the parameters that it shards, which are the master weights; 0 = master weights beside those in 16 bits */
 };
+/* Parts of a layer whose kernels a graph (CUDA, HIP) replays with one launch; experts: all behind attention. */
+enum graph { GRAPH_ATTENTION = 1, GRAPH_MLP = 2, GRAPH_ROUTER = 4, GRAPH_PREPROCESS = 8, GRAPH_EXPERTS = 16, GRAPH_ALL = 31 };
 /* Megatron's recompute_modules. */
 enum recompute_module { MODULE_CORE_ATTENTION = 1, MODULE_EXPERT_ACTIVATION = 2, MODULE_NORMS = 4, MODULE_MLA_UP = 8, MODULE_MLP = 16, MODULE_MOE = 32, MODULE_SHARED = 64 };
 /* Megatron's offload_modules. */
@@ -60,6 +66,7 @@ static inline const struct plan_constants *shape_k(const struct shape *s) { retu
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 int64_t shape_micro_batches(const struct shape *s);
+bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
 double shape_grad_bytes(const struct shape *s);
 double shape_moment_bytes(const struct shape *s);           /* both moments, per parameter */
 double shape_state_bytes(const struct shape *s);            /* and master weights */
@@ -101,6 +108,7 @@ double comm_cp(const struct shape *s);
 double comm_reached(const struct recipe_moe *m, double n);  /* of n equal places that hold the experts, those that a token reaches */
 double comm_a2a(const struct shape *s);                     /* dispatch and combine of one layer, one direction */
 double comm_p2p(const struct shape *s);                     /* activations of one micro-batch to the next stage */
+double comm_weight_bytes(const struct shape *s);            /* of a weight that its owner sends to the others */
 double comm_fsdp_gather(const struct shape *s, double weights, bool experts);  /* weights: of one rank's layer, unsharded */
 double comm_grads(const struct shape *s, double dense, double experts);        /* reduce-scatter and all-gather of a stage's weights */
 bool comm_fsdp(const struct shape *s);

@@ -6,6 +6,9 @@
 #include "lib/plan/pipeline.h"
 
 #define HOST_FORWARD 0.36          /* share of a layer's launches that forward has */
+#define ATTENTION_LAUNCHES 0.6     /* share of a dense layer's launches that attention has, norm and residual included */
+#define ROUTER_LAUNCHES 0.1        /* of a MoE layer's others */
+#define PREPROCESS_LAUNCHES 0.05
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
 #define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
@@ -35,14 +38,29 @@ static double a2a_exposed(const struct shape *s)
 	return 1 - hidden;
 }
 
+/* Of the host's time per layer, what graphs take over. */
+static double captured_s(const struct shape *s, bool moe)
+{
+	const struct plan_constants *k = shape_k(s);
+	int64_t graphs = s->features.graphs;
+	double attention = ATTENTION_LAUNCHES * k->host_dense_s, rest = (moe ? k->host_moe_s : k->host_dense_s) - attention, part = 0;
+
+	if (moe)
+		part = graphs & GRAPH_EXPERTS ? 1 : (graphs & GRAPH_ROUTER ? ROUTER_LAUNCHES : 0) + (graphs & GRAPH_PREPROCESS ? PREPROCESS_LAUNCHES : 0);
+	else
+		part = graphs & GRAPH_MLP ? 1 : 0;
+	return (graphs & GRAPH_ATTENTION ? attention : 0) + part * rest;
+}
+
 static double host_s(const struct shape *s, bool moe)
 {
 	const struct plan_constants *k = shape_k(s);
 	double t = moe ? k->host_moe_s : k->host_dense_s;
 
+	t = (t - captured_s(s, moe)) * (shape_narrow(s) ? k->host_narrow : 1);
 	if (moe && s->features.sync_free > 0)
 		t *= k->host_sync_free - SYNC_FREE_STEP * (double)(s->features.sync_free - 1);
-	if (moe && s->features.expert_launches)
+	if (moe && s->features.expert_launches && !(s->features.graphs & GRAPH_EXPERTS))
 		t += k->host_expert_s * (double)s->model->moe->experts / (double)s->ep;
 	return s->features.bound ? t * k->host_bound : t;
 }
@@ -77,7 +95,7 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 		if (moe)
 			gather += comm_fsdp_gather(s, p.expert * (double)s->model->moe->experts / (double)(s->ep * s->etp), true);
 		c.forward.compute += gather_exposed(s, gather, &c.forward);
-		c.backward.compute += gather_exposed(s, 3 * gather, &c.backward);   /* weights again, and gradients of four bytes */
+		c.backward.compute += gather_exposed(s, gather + shape_grad_bytes(s) / comm_weight_bytes(s) * gather, &c.backward);   /* weights again, and gradients */
 	}
 	return c;
 }

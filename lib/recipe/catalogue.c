@@ -164,6 +164,7 @@ static const struct key gpu_keys[] = {
 	G(gemm_efficiency, KEY_REAL, .max = 1),
 	G(gemm_efficiency_fp8, KEY_REAL, .max = 1),
 	G(compute_units, KEY_INT, .min = 1, .max = 100000),
+	G(exponentials, KEY_INT, .min = 1, .max = 1000),
 	G(domain_gpus, KEY_INT, .min = 1, .max = 4096, .required = true),
 	G(scaleup_gbs, KEY_REAL, .max = 100000, .required = true),
 	G(link_gbs, KEY_REAL, .max = 100000),

@@ -329,6 +329,7 @@ static const struct key recipe_keys[] = {
 	M("window", KEY_INT, window, RANGE(0, 1 << 30), DEF(0)),
 	M("tied", KEY_BOOL, tied),
 	M("qk_norm", KEY_BOOL, qk_norm),
+	M("bias", KEY_BOOL, bias),
 	CUSTOM("model.moe", read_moe),
 	E(experts, RANGE(1, 1 << 16), .required = true),
 	E(topk, RANGE(1, 1 << 16), .required = true),

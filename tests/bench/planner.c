@@ -17,13 +17,13 @@ struct key { const char *name; size_t offset; };
 #define S(f) { #f, offsetof(struct row, s.f) }
 #define M(f) { #f, offsetof(struct row, model.f) }
 static const struct key integers[] = {
-	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes), S(features.recompute_modules), S(features.offload_layers), S(features.shard_bytes),
+	S(gpus), S(tp), S(pp), S(vpp), S(ep), S(etp), S(cp), S(dp), S(micro), S(global), S(seq), S(shard), S(features.sync_free), S(features.recompute_layers), S(features.grad_bytes), S(features.moment_bytes), S(features.graphs), S(features.recompute_modules), S(features.offload_layers), S(features.shard_bytes),
 	M(layers), M(hidden), M(heads), M(kv_heads), M(head_dim), M(ffn), M(vocab), M(mtp), M(window),
 	{ "experts", offsetof(struct row, moe.experts) }, { "topk", offsetof(struct row, moe.topk) }, { "expert_ffn", offsetof(struct row, moe.ffn) },
 	{ "shared_ffn", offsetof(struct row, moe.shared_ffn) }, { "dense_layers", offsetof(struct row, moe.dense_layers) },
 };
 static const struct key flags[] = {
-	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.triton_attention), S(features.async_tp), S(features.expert_launches), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), S(features.narrow_activation), S(features.no_dropout), S(features.cached_weights), S(features.keeps_outputs), M(gated), M(tied), M(qk_norm),
+	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.triton_attention), S(features.async_tp), S(features.expert_launches), S(features.fused_experts), S(features.narrow_attention), S(features.narrow_gather), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), S(features.narrow_activation), S(features.no_dropout), S(features.cached_weights), S(features.keeps_outputs), M(gated), M(tied), M(qk_norm), M(bias),
 };
 static const struct key words[] = { { "software", offsetof(struct row, software) }, { "named", offsetof(struct row, named) }, S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
 

@@ -72,10 +72,9 @@ def summary(name, rows, steps, without, anchored, anchored_without):
 
 def left_out(planner):
     """{row: seconds} with constants fitted to all other families."""
-    start = {name: value for name, value, fitted in planner.constants if fitted}
     out = {}
     for family in sorted({r.family for r in planner.rows}):
-        vector, _ = fit(planner, start, without=family, steps=(0.1, 0.05), rounds=4)
+        vector, _ = fit(planner, without=family)
         out.update({r: x for r, x in zip(planner.rows, planner.steps(vector)) if r.family == family})
     return out
 
