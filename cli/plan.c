@@ -95,6 +95,12 @@ static int read_failures(const char *text, struct plan_failures *ret)
 	return plan_failures_parse(text, ret, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --failures: %s", mo_error_text(&err, -EINVAL)) : 0;
 }
 
+static int read_fabric(const char *text, struct plan_fabric *ret)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	return plan_fabric_parse(text, ret, &err) < 0 ? cli_fail(CLI_USAGE, "plan: --fabric: %s", mo_error_text(&err, -EINVAL)) : 0;
+}
+
 /* Regular files are replaced as a whole; what else has the name (a device, a pipe, a link) is written to and stays what it is. */
 static int put_file(const char *path, const struct mo_buf *b)
 {
@@ -162,17 +168,17 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *failures, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; struct plan_failures faults; bool open; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *failures, *fabric, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; struct plan_failures faults; struct plan_fabric network; bool open; };
 
 /* Timelines: of the plan for the picture, of the run that was dumped for the picture and for measured_pipeline. */
-static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_doc *doc, struct json_object *json)
+static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_options *o, const struct plan_doc *doc, struct json_object *json)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(gpu_done) struct gpu_type type;
 	struct timeline lines[2] = { { .s = { 0 } } };
 	size_t n = 0;
 	mo_desc_init(&gpu_type_desc, &type);
-	if (w->svg && gpu_type_load(doc->hardware.gpu, &type, &err) == 0 && timeline_of_plan(recipe, &type, &doc->plans[0], &lines[0], &err) == 0)
+	if (w->svg && gpu_type_load(doc->hardware.gpu, &type, &err) == 0 && timeline_of_plan(recipe, &type, &doc->plans[0], o, &lines[0], &err) == 0)
 		n++;
 	else
 		timeline_done(&lines[0]);
@@ -216,7 +222,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	_cleanup_(mo_buf_done) struct mo_buf alltoall = { 0 }, reduce = { 0 };
 	if ((r = read_measured(w->alltoall, &alltoall)) || (r = read_measured(w->reduce, &reduce)))
 		return r;
-	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .failures = w->faults, .open = w->open };
+	const struct plan_options o = { .alltoall = w->alltoall ? alltoall.data : NULL, .reduce = w->reduce ? reduce.data : NULL, .gpus = w->gpus, .top = w->top, .scale = sizes, .n_scale = n_sizes, .tokens = w->token_budget, .failures = w->faults, .fabric = w->network, .open = w->open };
 	r = planning(in, w->gpu, &o, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
@@ -224,7 +230,7 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 		return r;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	struct json_object *json = json_tokener_parse(b.data);
-	r = pipelines(w, &in->recipe, &doc, json);
+	r = pipelines(w, &in->recipe, &o, &doc, json);
 	if (!r && cli->json)
 		puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	else if (!r)
@@ -241,7 +247,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = {
 		{ "set", 0, OPT_STRS, &sets }, { "gpus", 0, OPT_INT, &w.gpus, 1, PLAN_GPUS_MAX }, { "gpu", 0, OPT_STR, &w.gpu }, { "top", 0, OPT_INT, &w.top, 1, 1000 },
 		{ "svg", 0, OPT_STR, &w.svg }, { "scale", 0, OPT_STR, &w.scale }, { "anchor", 0, OPT_STR, &w.anchor }, { "alltoall", 0, OPT_STR, &w.alltoall }, { "reduce", 0, OPT_STR, &w.reduce },
-		{ "tokens", 0, OPT_STR, &w.tokens }, { "failures", 0, OPT_STR, &w.failures }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
+		{ "tokens", 0, OPT_STR, &w.tokens }, { "failures", 0, OPT_STR, &w.failures }, { "fabric", 0, OPT_STR, &w.fabric }, { "open", 0, OPT_FLAG, &w.open }, { "pp-dump", 0, OPT_STR, &w.pp_dump },
 		{ "pp-iteration", 0, OPT_INT, &w.pp_iteration, 1, INT32_MAX },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
@@ -259,6 +265,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		r = read_tokens(w.tokens, &w.token_budget);
 	if (!r && w.failures)
 		r = read_failures(w.failures, &w.faults);
+	if (!r && w.fabric)
+		r = read_fabric(w.fabric, &w.network);
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
@@ -267,11 +275,12 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--failures LIST] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
+	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--failures LIST] [--fabric LIST] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
 	"  --gpus N          instead of cluster.gpus\n  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n  --set key=value   any value of the recipe, as in submit\n"
 	"  --top K           plans to list when `parallelism: auto` (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
 	"  --failures LIST   what is assumed of failures, any of: rate=6.5 (per 1000 node-days), restart=5m, repair=3d, spares=95% (of failures find one), save=30s (blocking)\n"
+	"  --fabric LIST     switches between nodes: leaf=256 (GPUs below a leaf switch), spine=2 (times more bandwidth below a leaf than above it); without: no loss\n"
 	"  --anchor FILE     calibrate by measured runs (`moectl report --anchor`: the controller's; `moectl report JOB --anchor`: one)\n"
 	"  --alltoall FILE   bandwidth between nodes as rccl-tests' alltoall_perf printed it, instead of the catalogue's\n  --reduce FILE     the same of all_reduce_perf\n"
 	"  --svg FILE        a picture of memory, step time and the pipeline\n"

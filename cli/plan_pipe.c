@@ -35,13 +35,13 @@ static int64_t simulated(const struct plan *p, int64_t micro)
 	return MO_MIN(micro, most);
 }
 
-int timeline_of_plan(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, struct timeline *ret, struct mo_error *err)
+int timeline_of_plan(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, const struct plan_options *o, struct timeline *ret, struct mo_error *err)
 {
 	const struct plan_parallelism *x = &p->parallelism;
 	int64_t micro = p->batch.global / (x->dp * p->batch.micro), shown = simulated(p, micro);
 	if (x->pp == 1 || x->pp > STAGES_MAX)
 		return mo_error_set(err, -EINVAL, "a pipeline of %lld stages has no picture", (long long)x->pp);
-	int k = plan_schedule(r, gpu, p, shown, &ret->s, err);
+	int k = plan_schedule(r, gpu, p, o, shown, &ret->s, err);
 	if (k < 0)
 		return k;
 	if (p->n_memory_stages == (size_t)x->pp) {

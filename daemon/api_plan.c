@@ -7,7 +7,7 @@
 #include "daemon/spec.h"
 #include "lib/base/parse.h"
 
-#define OPTIONS_MAX 16
+#define OPTIONS_MAX 20
 
 struct waiting { struct manager *manager; uint64_t request, helper; };
 
@@ -57,8 +57,9 @@ static void wish_set(struct wish *w, const char *query, const char *key, const c
 static bool read_texts(struct http_request *r, struct wish *w)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *failures = http_query(r, "failures"), *open = http_query(r, "open");
+	const char *scale = http_query(r, "scale"), *tokens = http_query(r, "tokens"), *failures = http_query(r, "failures"), *fabric = http_query(r, "fabric"), *open = http_query(r, "open");
 	struct plan_failures assumed;
+	struct plan_fabric network;
 	int64_t sizes[PLAN_SCALE_MAX];
 	size_t n;
 	double budget;
@@ -76,6 +77,10 @@ static bool read_texts(struct http_request *r, struct wish *w)
 		http_problem(r, 400, "failures=%.80s: %s", failures, mo_error_text(&err, -EINVAL));
 		return false;
 	}
+	if (fabric && plan_fabric_parse(fabric, &network, &err) < 0) {
+		http_problem(r, 400, "fabric=%.80s: %s", fabric, mo_error_text(&err, -EINVAL));
+		return false;
+	}
 	if (open && mo_parse_bool(open, &all) < 0) {
 		http_problem(r, 400, "open=%.40s: must be 1 or 0", open);
 		return false;
@@ -86,6 +91,8 @@ static bool read_texts(struct http_request *r, struct wish *w)
 		mo_buf_printf(&w->words, "--tokens\n%s\n", tokens);
 	if (failures)
 		mo_buf_printf(&w->words, "--failures\n%s\n", failures);
+	if (fabric)
+		mo_buf_printf(&w->words, "--fabric\n%s\n", fabric);
 	if (all)
 		mo_buf_str(&w->words, "--open\n");
 	return true;

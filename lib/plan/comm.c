@@ -73,6 +73,12 @@ static double links(const struct shape *s, double n)
 	return g->scaleup_gbs * reach * 1e9 * shape_k(s)->scaleup_use;
 }
 
+/* How much slower the leaf switches' uplinks make what leaves a leaf; crossing: its share of what the NICs below carry. */
+static double uplinks(const struct shape *s, double crossing)
+{
+	return s->fabric.leaf_gpus > 0 ? MO_MAX(crossing * s->fabric.spine, 1) : 1;
+}
+
 /* Seconds to move bytes through every member of a ring of n ranks that lie stride apart. */
 static double ring(const struct shape *s, double n, double stride, double bytes, bool reduces)
 {
@@ -83,6 +89,10 @@ static double ring(const struct shape *s, double n, double stride, double bytes,
 		return 0;
 	double rate = n * stride <= domain ? links(s, n) : MO_MIN(members * nic(s) * k->nic_use, members > 1 ? links(s, members) : INFINITY);
 
+	double leaf = (double)s->fabric.leaf_gpus, in_leaf = MO_MAX(floor(leaf / stride), 1);
+
+	if (n * stride > MO_MAX(leaf, domain))        /* of the members in a leaf one sends to the next leaf */
+		rate = MO_MIN(rate, members * nic(s) * k->nic_use / uplinks(s, 1 / in_leaf));
 	if (reduces && s->reduce_curve && n * stride > domain)
 		rate = curve_at(s->reduce_curve, bytes) * 1e9;
 	return bytes * (n - 1) / n / rate + k->collective_s + (n - 1) * k->ring_step_s;
@@ -149,6 +159,14 @@ static double copies_out(const struct shape *s, double nodes)
 	return (s->features.deepep ? comm_reached(m, nodes) : (double)m->topk) * (nodes - 1) / nodes;
 }
 
+/* Of what goes to other nodes the share that leaves the leaf, for a group of so many GPUs on so many nodes. */
+static double beyond_leaf(const struct shape *s, double gpus, double nodes)
+{
+	double near = floor((double)s->fabric.leaf_gpus / (gpus / nodes));          /* nodes of the group below a leaf */
+
+	return near < nodes ? (nodes - MO_MAX(near, 1)) / (nodes - 1) : 0;
+}
+
 double comm_a2a(const struct shape *s)
 {
 	const struct plan_constants *k = shape_k(s);
@@ -164,7 +182,7 @@ double comm_a2a(const struct shape *s)
 	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
 		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);
 	else if (nodes > 1)
-		time = MO_MAX(time, far / rate * (mesh(s) && !s->features.deepep ? pow(nodes / 2, k->a2a_congestion) : 1));
+		time = MO_MAX(time, far / rate * uplinks(s, beyond_leaf(s, x * y, nodes)) * (mesh(s) && !s->features.deepep ? pow(nodes / 2, k->a2a_congestion) : 1));
 	time += ring(s, y, 1, row * topk * y, false);   /* the ranks that share an expert gather its rows */
 	return 2 * (time + k->collective_s + peers * k->a2a_peer_s);
 }
@@ -174,7 +192,10 @@ double comm_p2p(const struct shape *s)
 	double bytes = 2 * shape_tokens(s) * (double)s->model->hidden / (double)s->tp;
 	bool near = s->gpus <= s->gpu->domain_gpus;
 
-	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use) + shape_k(s)->collective_s : 0;
+	/* stages lie one behind the other: all GPUs of a stage send to the next one at once, those of a leaf's last stage out of the leaf */
+	double leaf = (double)s->fabric.leaf_gpus, stage = (double)(s->gpus / MO_MAX(s->pp, 1)), slower = (double)s->gpus > leaf ? uplinks(s, MO_MIN(stage, leaf) / leaf) : 1;
+
+	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use / slower) + shape_k(s)->collective_s : 0;
 }
 
 bool comm_fsdp(const struct shape *s)

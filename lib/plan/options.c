@@ -9,6 +9,7 @@
 #define TOKENS_MAX 1e18
 #define RATE_MAX 1e5             /* per 1000 node-days: a failure of each node every quarter of an hour */
 #define TARGET_MAX 0.999999
+#define SPINE_MAX 1000
 
 int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err)
 {
@@ -90,6 +91,29 @@ int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_e
 		if (rows[i].read(value, (double *)((char *)&f + rows[i].at)) < 0)
 			return mo_error_set(err, -EINVAL, "%s=%.40s: must be %s", word, value, rows[i].what);
 	}
+	*ret = f;
+	return 0;
+}
+
+int plan_fabric_parse(const char *text, struct plan_fabric *ret, struct mo_error *err)
+{
+	static const char hint[] = "give for example leaf=256,spine=2: 256 GPUs below a leaf switch, which has twice as much bandwidth below as above";
+	_cleanup_(mo_freep) char *copy = mo_strdup(text);
+	struct plan_fabric f = { 0, 1 };
+
+	for (char *rest = copy, *word; rest && (word = strsep(&rest, ","));) {
+		bool leaf = mo_starts_with(word, "leaf="), spine = mo_starts_with(word, "spine=");
+		const char *value = leaf || spine ? strchr(word, '=') + 1 : "";
+
+		if (!leaf && !spine)
+			return mo_error_set(err, -EINVAL, "%.40s is none of leaf=, spine=; %s", *word ? word : "nothing", hint);
+		if (leaf && mo_parse_i64(value, 1, PLAN_GPUS_MAX, &f.leaf_gpus) < 0)
+			return mo_error_set(err, -EINVAL, "leaf=%.40s: must be a number of GPUs from 1 to %d; %s", value, PLAN_GPUS_MAX, hint);
+		if (spine && (mo_parse_double(value, &f.spine) < 0 || !(f.spine >= 1 && f.spine <= SPINE_MAX)))
+			return mo_error_set(err, -EINVAL, "spine=%.40s: must be a ratio from 1 to %d; %s", value, SPINE_MAX, hint);
+	}
+	if (f.leaf_gpus == 0)
+		return mo_error_set(err, -EINVAL, "leaf= is missing; %s", hint);
 	*ret = f;
 	return 0;
 }

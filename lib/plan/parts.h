@@ -58,6 +58,7 @@ struct shape {
 	const int64_t *stage_layers;                               /* of each stage, an explicit layout; NULL = evenly */
 	bool even_layers;                                          /* pp must divide the layers */
 	double nic_gbps;
+	struct plan_fabric fabric;
 	struct shape_features features;
 	const struct plan_constants *k;                            /* NULL: plan_constants */
 	const struct curve *a2a_curve, *reduce_curve;              /* measured instead of the catalogue's; NULL: catalogue */

@@ -174,6 +174,7 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	s.stage_layers = layers;
 	s.chunk_layers = chunks;
 	s.even_layers = o->even_layers;
+	s.fabric = o->fabric;
 	mo_desc_init(&plan_doc_desc, &doc);
 	k = plans_for(r, &s, o, o->top > 0 ? (size_t)o->top : TOP_DEFAULT, &doc, err);
 	if (k < 0) {

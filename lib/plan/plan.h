@@ -48,12 +48,15 @@ extern const struct mo_desc plan_stage_desc, plan_desc, plan_reliability_desc, p
 
 /* What is assumed of failures; 0 = what reliability.c says. rate: per 1000 node-days; save_s: how long a save blocks the training. */
 struct plan_failures { double rate, restart_s, repair_s, spare_target, save_s; };
+/* The network between nodes. leaf_gpus: GPUs below one leaf switch (of each rail); spine: how many times more bandwidth a leaf has below than above it; 0 or 1: none is lost. */
+struct plan_fabric { int64_t leaf_gpus; double spine; };
 struct plan_options {
 	int64_t gpus;                        /* instead of cluster.gpus; 0 = the recipe's */
 	int64_t top;                         /* plans of a search, at most; 0 = 5 */
 	const int64_t *scale; size_t n_scale;/* sizes for scaling[] */
 	const char *alltoall, *reduce;       /* output of rccl-tests' alltoall_perf and all_reduce_perf between nodes: instead of the catalogue's bandwidth; NULL = none */
 	struct plan_failures failures;
+	struct plan_fabric fabric;
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
 	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
@@ -69,6 +72,8 @@ int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_
 int plan_tokens_parse(const char *text, double *ret, struct mo_error *err);
 /* "rate=6.5,restart=5m,repair=3d,spares=95%,save=30s": any of them. */
 int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_error *err);
+/* "leaf=256,spine=2" */
+int plan_fabric_parse(const char *text, struct plan_fabric *ret, struct mo_error *err);
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
  * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);

@@ -34,5 +34,5 @@ void sched_done(struct sched *s);
 /* Virtual stages, in the order in which a micro-batch meets them; dualpipe: pp, each held by two ranks. */
 int64_t sched_stages(const struct sched *s);
 int64_t sched_stage(const struct sched *s, int64_t rank, int64_t chunk);
-/* The schedule of a plan of plan_make(), run with the times of its stages. ret is to be freed by sched_done(), also after an error of the run. */
-int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, int64_t micro_batches, struct sched *ret, struct mo_error *err);
+/* o: of the plan; NULL: none. The schedule of a plan of plan_make(), run with the times of its stages. ret is to be freed by sched_done(), also after an error of the run. */
+int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, const struct plan_options *o, int64_t micro_batches, struct sched *ret, struct mo_error *err);

@@ -39,7 +39,7 @@ static void costs_of_stages(const struct shape *shape, const struct recipe *r, c
 	}
 }
 
-int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, int64_t micro_batches, struct sched *ret, struct mo_error *err)
+int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const struct plan *p, const struct plan_options *o, int64_t micro_batches, struct sched *ret, struct mo_error *err)
 {
 	struct shape s;
 	int k = shape_of(r, gpu, p->parallelism.tp * p->parallelism.pp * p->parallelism.cp * p->parallelism.dp, &s, err);
@@ -59,6 +59,7 @@ int plan_schedule(const struct recipe *r, const struct gpu_type *gpu, const stru
 	s.recompute = p->recompute;
 	s.schedule = p->schedule;
 	s.sharding = x->sharding;
+	s.fabric = o ? o->fabric : (struct plan_fabric){ 0 };
 	k = sched_make(p->schedule, x->pp, x->vpp, micro_batches, ret, err);
 	if (k < 0)
 		return k;

@@ -263,11 +263,14 @@ def plans(m):
     need(days.status == 200 and days.json["scaling"][0]["days"] > days.json["scaling"][1]["days"] > 0, days.body[:500])
     rare = m.ask("POST", "/v1/plan?failures=rate=1,spares=99.9%25,restart=30s", MODEL | {"parallelism": {"ep": 8}, "batch": {"seq": 4096, "micro": 1, "global": 768}})
     need(rare.status == 200 and abs(rare.json["reliability"]["failures_per_day"] - 1e-3) < 1e-9 and abs(rare.json["reliability"]["spare_target"] - 0.999) < 1e-9, rare.body[-500:])
+    wide = MODEL | {"parallelism": {"ep": 16}, "batch": {"seq": 4096, "micro": 1, "global": 768}}
+    flat, leaves = (m.ask("POST", "/v1/plan?gpus=64" + q, wide).json["plans"][0]["step_time_s"]["a2a"] for q in ("", "&fabric=leaf=8,spine=4"))
+    need(leaves > 2 * flat > 0, "all-to-all %s s, behind narrow spines %s s" % (flat, leaves))
     v3 = MODEL | {"model": "deepseek-v3", "parallelism": "auto", "batch": {"seq": 8192, "global": 64}}     # 61 layers: nothing to interleave
     for query, zero_bubble in (("open=1", True), ("open=0", False), ("top=5", False)):
         a = m.ask("POST", "/v1/plan?gpu=mi300x&gpus=128&" + query, v3)
         need(a.status == 200 and ("zb1p" in {p["schedule"] for p in a.json["plans"]}) == zero_bubble, "%s: %s" % (query, a.body[:300]))
-    for query, word in (("tokens=15X", "15X"), ("tokens=", "nothing"), ("tokens=-1", "-1"), ("tokens=nan", "nan"), ("tokens=inf", "inf"), ("tokens=2e18", "2e18"), ("tokens=9999999T", "9999999T"), ("open=maybe", "maybe"), ("failures=rate=0", "rate=0"), ("failures=", "nothing"), ("failures=rate=1;x=2", "rate=1;x=2"), ("scale=0", "0"),
+    for query, word in (("tokens=15X", "15X"), ("tokens=", "nothing"), ("tokens=-1", "-1"), ("tokens=nan", "nan"), ("tokens=inf", "inf"), ("tokens=2e18", "2e18"), ("tokens=9999999T", "9999999T"), ("open=maybe", "maybe"), ("failures=rate=0", "rate=0"), ("failures=", "nothing"), ("fabric=leaf=0", "leaf=0"), ("fabric=spine=2", "leaf= is missing"), ("fabric=leaf=8,spine=inf", "spine=inf"), ("failures=rate=1;x=2", "rate=1;x=2"), ("scale=0", "0"),
                         ("scale=8,-8", "-8"), ("scale=16777217", "16777217"), ("scale=8,", "nothing")):
         bad = m.ask("POST", "/v1/plan?" + query, MODEL | {"parallelism": "auto"})
         need(bad.status == 400 and query.split("=")[0] in bad.json["detail"] and word in bad.json["detail"], "%s: %s" % (query, bad.body))

@@ -34,7 +34,7 @@ static void show(const char *rest, struct shown *ret)
 		fail_msg("%s", err.text);
 	const struct plan *p = &ret->doc.plans[0];
 
-	if (plan_schedule(&r, &gpu, p, p->batch.global / (p->parallelism.dp * p->batch.micro), &ret->s, &err) < 0)
+	if (plan_schedule(&r, &gpu, p, NULL, p->batch.global / (p->parallelism.dp * p->batch.micro), &ret->s, &err) < 0)
 		fail_msg("%s", err.text);
 	mo_desc_done(&gpu_type_desc, &gpu);
 	mo_desc_done(&recipe_desc, &r);

@@ -344,6 +344,33 @@ static void measured_curves(void **state)
 	assert_true(comm_grads(&s, 1e9, 0) > 2 * before);
 }
 
+/* Leaf and spine: what stays below a leaf is as fast as ever; of rings one member of a leaf sends beyond it; exchanges and pipelines pay for what crosses. */
+static void leaves_and_spine(void **state)
+{
+	struct shape s = shape("deepseek-v3", "mi300x", 1024, 1, 8, 32), free = s;
+	const double a2a = comm_a2a(&s), grads = comm_grads(&s, 1e9, 1e9), p2p = comm_p2p(&s);
+
+	s.features.deepep = free.features.deepep = true;
+	const double deepep = comm_a2a(&s);
+
+	for (int64_t leaf = 8; leaf <= 1024; leaf *= 2)
+		for (double spine = 1; spine <= 8; spine *= 2) {
+			s.fabric = (struct plan_fabric){ leaf, spine };
+			s.features.deepep = false;
+			bool slower = comm_a2a(&s) > a2a * (1 + 1e-9);
+
+			assert_int_equal(slower, leaf < 32 && spine > 1);
+			s.features.deepep = true;
+			assert_true(comm_a2a(&s) >= deepep && comm_a2a(&s) <= deepep * spine * (1 + 1e-9));
+			assert_true(comm_grads(&s, 1e9, 1e9) >= grads && comm_grads(&s, 1e9, 1e9) <= grads * spine * (1 + 1e-9));
+			assert_true(comm_p2p(&s) >= p2p && comm_p2p(&s) <= p2p * spine * (1 + 1e-9));
+			if (leaf == 1024)
+				assert_true(comm_p2p(&s) == p2p && comm_grads(&s, 1e9, 1e9) == grads && comm_a2a(&s) == deepep);
+		}
+	s.fabric = (struct plan_fabric){ 64, 4 };                                      /* a stage has 128 GPUs: all that it sends on crosses */
+	within("pipeline", (comm_p2p(&s) - plan_constants.collective_s) / (p2p - plan_constants.collective_s), 4, 1e-9);
+}
+
 /* The reduction of FSDP's gathers with more computing per layer, and once per step behind a pipeline. */
 static void fsdp(void **state)
 {
@@ -369,7 +396,7 @@ int main(void)
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
-		cmocka_unit_test(measured_curves), cmocka_unit_test(fsdp),
+		cmocka_unit_test(measured_curves), cmocka_unit_test(leaves_and_spine), cmocka_unit_test(fsdp),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
