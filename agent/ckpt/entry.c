@@ -13,6 +13,7 @@
 #define MARKER_BYTES_MAX (512LL << 20) /* .metadata of 12,500 ranks has 60 MB */
 #define MARKER_HEAD 4096
 #define PARTS_TRIED 4                  /* files of a grid that are asked how many there are */
+#define ITERATIONS_TRIED 64            /* files that are asked for their iteration: a few megabytes each at most */
 
 static int64_t mtime_ns(const struct stat *st) {
 	return st->st_mtim.tv_sec * 1000000000LL + st->st_mtim.tv_nsec;
@@ -219,6 +220,25 @@ static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_
 	}
 }
 
+/* A whole save under another one's name: the engine would go on from the iteration that is in it. */
+static void ask_iteration(int entry_fd, const struct ckpt_rules *rules, struct ckpt_entry *e) {
+	size_t tried = 0;
+
+	for (size_t i = 0; i < e->n_files && tried < ITERATIONS_TRIED; i++) {
+		struct ckpt_file *f = &e->files[i];
+		const char *words = f->damage ? NULL : ckpt_iteration_words(rules, f->name);
+		_cleanup_(mo_freep) char *pickle = NULL;
+		size_t n = 0;
+		if (!words)
+			continue;
+		int fd = file_open(entry_fd, f->name);
+		tried++;
+		if (fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n))
+			f->damage = ckpt_iteration_damage(words, pickle, n, e->iteration);
+		mo_close(fd);
+	}
+}
+
 /* Without any marker the names of the files are what tells. */
 static bool grids_are_all(const struct ckpt_layout *layout, const struct ckpt_entry *e) {
 	for (size_t i = 0; i < e->n_markers; i++)
@@ -260,6 +280,8 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 	list_files(fd, "", level == LEVEL_MARKER && !grids_are_all(layout, e) ? DEPTH_MAX : 0, rules, e);
 	ckpt_files_sort(e->files, e->n_files);
 	e->asked = read;
-	if (e->asked)
+	if (e->asked) {
 		ask_parts(fd, rules, e);
+		ask_iteration(fd, rules, e);
+	}
 }

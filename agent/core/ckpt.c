@@ -62,6 +62,8 @@ struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r) {
 	free_codes(r->unless_said, CKPT_NEEDS_MAX);
 	free_codes(r->formats, r->layout.n_formats);
 	free(r->formats);
+	free_codes(r->iterations, r->layout.n_iterations);
+	free(r->iterations);
 	mo_desc_done(&ckpt_layout_desc, &r->layout);
 	pcre2_match_data_free(r->data);
 	free(r);
@@ -88,6 +90,7 @@ static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, stru
 	if (l->n_grids > CKPT_GRIDS_MAX || l->n_needs > CKPT_NEEDS_MAX)
 		return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d grids or %d needs: correct the engine file", CKPT_GRIDS_MAX, CKPT_NEEDS_MAX);
 	r->formats = mo_alloc_array(l->n_formats + 1, sizeof(*r->formats));
+	r->iterations = mo_alloc_array(l->n_iterations + 1, sizeof(*r->iterations));
 	for (size_t i = 0; i < l->n_grids; i++)
 		if (l->grids[i].n_variants > CKPT_VARIANTS_MAX)
 			return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d variants: correct the engine file", CKPT_VARIANTS_MAX);
@@ -95,6 +98,8 @@ static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, stru
 		e = compile(l->grids[i].files ? l->grids[i].files : "^$", "grids", &r->grids[i], err);
 	for (size_t i = 0; i < l->n_formats && e == 0; i++)
 		e = compile(l->formats[i].key, "formats", &r->formats[i], err);
+	for (size_t i = 0; i < l->n_iterations && e == 0; i++)
+		e = compile(l->iterations[i].key, "iterations", &r->iterations[i], err);
 	for (size_t i = 0; i < l->n_needs && e == 0; i++) {
 		const struct ckpt_need *need = &l->needs[i];
 		e = compile(need->each, "needs", &r->each[i], err);
@@ -160,6 +165,19 @@ const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker) {
 		if (mo_streq(r->layout.members[i].key, marker))
 			return r->layout.members[i].value;
 	return NULL;
+}
+
+const char *ckpt_iteration_words(const struct ckpt_rules *r, const char *name) {
+	for (size_t i = 0; i < r->layout.n_iterations; i++)
+		if (ckpt_found(r, r->iterations[i], name, strlen(name)))
+			return r->layout.iterations[i].value;
+	return NULL;
+}
+
+char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int64_t iteration) {
+	int64_t told = words ? pickle_number_behind(pickle, n, words) : -1;
+
+	return told < 0 || told == iteration ? NULL : mo_printf("it is of iteration %lld: the content of another save is here", (long long)told);
 }
 
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid) {

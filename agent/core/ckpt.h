@@ -55,6 +55,9 @@ const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);
 /* Whether the layout asks what is in this marker; what its content says (listed, contains, said), or that it is not whole (damage). */
 bool ckpt_reads_marker(const struct ckpt_rules *r, const char *name);
 void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n, struct ckpt_marker *m);
+/* The words (iterations of the layout) behind which this file's pickle has its iteration; NULL = it says none. Damage when the pickle says another one than the entry's name, NULL = fine or not told. */
+const char *ckpt_iteration_words(const struct ckpt_rules *r, const char *name);
+char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int64_t iteration);
 /* Whether this file's pickle may say how many files its grid has and of which variants; what it says goes into e->parts and e->due. */
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
 void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);

@@ -258,3 +258,26 @@ bool pickle_numbers(const void *data, size_t n, char *const *names, size_t n_nam
 		ret[i] = -1;
 	return !pickle_walk(data, n, number_item, &s);
 }
+
+/* ---- a number behind words ---- */
+
+struct behind { const char *words; bool due; int64_t number; };   /* words: those still to be seen; due: the last one just was */
+
+static void behind_item(void *arg, const struct pickle_item *item) {
+	struct behind *b = arg;
+	size_t n = strcspn(b->words, " ");
+
+	if (b->due && b->number < 0 && item->kind == PICKLE_INT)
+		b->number = item->number;
+	b->due = false;
+	if (b->number >= 0 || item->kind != PICKLE_TEXT || n == 0 || item->n != n || memcmp(b->words, item->text, n) != 0)
+		return;
+	b->due = b->words[n] == 0;
+	b->words += b->due ? 0 : n + 1;
+}
+
+int64_t pickle_number_behind(const void *data, size_t n, const char *words) {
+	struct behind b = { .words = words, .number = -1 };
+
+	return pickle_walk(data, n, behind_item, &b) ? -1 : b.number;
+}

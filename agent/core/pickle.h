@@ -16,3 +16,6 @@ typedef void pickle_fn(void *arg, const struct pickle_item *item);
 const char *pickle_walk(const void *data, size_t n, pickle_fn *fn, void *arg);
 /* The numbers that stand behind these names ("tensor_model_parallel_size", 2), each where it comes first; true and false are 1 and 0, what is not there is -1. False: it is no whole pickle. */
 bool pickle_numbers(const void *data, size_t n, char *const *names, size_t n_names, int64_t *ret);
+/* The number that stands behind the last of these words (between blanks) once all before it were seen in their order: "checkpoint_version iteration" finds the save's iteration and not the one of its
+ * arguments. -1: there is none, or it is no whole pickle. */
+int64_t pickle_number_behind(const void *data, size_t n, const char *words);

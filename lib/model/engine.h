@@ -60,6 +60,7 @@ struct ckpt_layout {
 	struct ckpt_grid *grids; size_t n_grids;   /* with markers too they are a second format: where there are such files and no marker they stand for the markers */
 	struct ckpt_need *needs; size_t n_needs;
 	struct kv *formats; size_t n_formats;      /* PCRE2 on file names: name of a format (ckpt_format_names) that such a file must have; the first that matches counts */
+	struct kv *iterations; size_t n_iterations;/* PCRE2 on names of archives: words of its pickle, in this order; the number behind the last one is the entry's iteration, or another save's content is here */
 	struct kv *members; size_t n_members;      /* marker: names of members that its JSON object must have, not null, zero or empty */
 };
 /* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */

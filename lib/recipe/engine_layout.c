@@ -188,6 +188,15 @@ static void read_formats(struct reader *r, const struct key *k, const struct yno
 	}
 }
 
+static void read_iterations(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct ckpt_layout *l = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &l->iterations, &l->n_iterations);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
+		engine_pattern_check(r, v->items[i].key, NULL);
+}
+
 static bool is_marker(const struct ynode *markers, const char *name)
 {
 	for (size_t i = 0; markers && markers->kind == YAML_LIST && i < markers->n; i++) {
@@ -234,6 +243,7 @@ static const struct key layout_keys[] = {
 	CUSTOM(needs, read_needs),
 	CUSTOM(formats, read_formats),
 	CUSTOM(members, read_members),
+	CUSTOM(iterations, read_iterations),
 };
 
 void engine_layout_read(struct reader *r, const struct key *k, const struct ynode *v)

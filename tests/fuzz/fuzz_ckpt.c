@@ -71,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 	if (n > 0 && !ocdbt_manifest(data, n) && !ocdbt_manifest(data, n - 1))
 		abort();
 	(void)pickle_numbers(data, n, names, 2, numbers);
+	(void)pickle_number_behind(data, n, "tensor_model_parallel_size iteration");
 	as_archive(data, n);
 	return 0;
 }

@@ -75,6 +75,20 @@ static void test_numbers(void **state) {
 	assert_true(numbers[0] == 1 && numbers[1] == 0);
 }
 
+/* The first iteration is of the arguments with which the run began; only what stands behind the version is the save's. */
+static void test_number_behind_words(void **state) {
+	static const char whole[] = "\x80\2}q\0(X\4\0\0\0iterq\1K\4X\3\0\0\0verq\2K\3h\1K\x14X\4\0\0\0lastq\3h\1K\7u.";
+	size_t n = sizeof(whole) - 1;
+
+	assert_int_equal(pickle_number_behind(whole, n, "iter"), 4);
+	assert_int_equal(pickle_number_behind(whole, n, "ver iter"), 20);
+	assert_int_equal(pickle_number_behind(whole, n, "ver"), 3);
+	assert_int_equal(pickle_number_behind(whole, n, "iter none"), -1);
+	assert_int_equal(pickle_number_behind(whole, n, "none iter"), -1);
+	assert_int_equal(pickle_number_behind(whole, n, ""), -1);
+	assert_int_equal(pickle_number_behind(whole, n - 1, "iter"), -1);
+}
+
 /* ---- archives ---- */
 
 static void put(unsigned char *p, uint64_t v, size_t n) {
@@ -327,7 +341,7 @@ static void test_lists(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
+		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_number_behind_words), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
 		cmocka_unit_test(test_grids), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt_formats", tests, NULL, NULL);
