@@ -61,7 +61,8 @@ static double activation_kept(const struct shape *s, double f, bool result_dropp
 	return f * ((s->model->gated ? 2 : 1) * (s->features.narrow_activation ? MO_MIN(in, 1) : 2) + (result_dropped ? 0 : in));
 }
 
-/* Routed rows are kept as the experts read them; those that a plain all-to-all gathers and sorts are kept once more (DeepSeek-V2-Lite on MI355X: DeepEP saves 26 GB, 27 layers of 12 x 4096 x 6 rows). */
+/* Routed rows are kept as the experts read them; on AMD GPUs those of a plain all-to-all once more (DeepSeek-V2-Lite on MI355X: DeepEP saves 26 GB, 27 layers of 12 x 4096 x 6 rows; Qwen3 235B in
+ * eight schedules). NeMo's runs on NVIDIA GPUs have no room for that. */
 static double ffn_kept(const struct shape *s, bool moe, const char *recompute)
 {
 	const struct recipe_model *m = s->model;
@@ -70,7 +71,8 @@ static double ffn_kept(const struct shape *s, bool moe, const char *recompute)
 		return m->ffn != MO_NONE && !drops(s, recompute, MODULE_MLP) ? activation_kept(s, (double)m->ffn, false) : 0;
 	if (drops(s, recompute, MODULE_MOE))
 		return 0;
-	double routed = (stored(s) + (s->features.deepep ? 0 : 2)) * (double)m->hidden + activation_kept(s, (double)m->moe->ffn, drops(s, recompute, MODULE_EXPERT_ACTIVATION));
+	double again = !s->features.deepep && mo_streq(s->gpu->vendor, "amd") ? 2 : 0;
+	double routed = (stored(s) + again) * (double)m->hidden + activation_kept(s, (double)m->moe->ffn, drops(s, recompute, MODULE_EXPERT_ACTIVATION));
 
 	return (double)m->moe->topk * routed + (drops(s, recompute, MODULE_SHARED) ? 0 : activation_kept(s, (double)MO_MAX(m->moe->shared_ffn, 0), false));
 }

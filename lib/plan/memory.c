@@ -97,6 +97,9 @@ static double buffers(const struct shape *s, double whole, int64_t layers)
 
 	if (s->ep > 1 && s->model->moe)
 		bytes += ROUTED_COPIES * 2 * shape_tokens(s) / (double)s->tp * (double)s->model->moe->topk * (double)s->model->hidden;
+	/* torch.distributed.pipelining has a buffer for each micro-batch that a chunk will receive, and for each gradient. */
+	if (s->pp > 1 && s->features.shard_bytes > 0 && !s->features.xla)
+		bytes += 2 * 2 * (double)(shape_micro_batches(s) * pipeline_chunks(s->schedule, s->vpp)) * shape_tokens(s) / (double)s->tp * (double)s->model->hidden;
 	if (comm_fsdp(s) && s->pp == 1)      /* the layer at work and the next one, weights and gradients */
 		bytes += 2 * (2 + shape_grad_bytes(s)) * whole / (double)MO_MAX(layers, 1);
 	return bytes;
