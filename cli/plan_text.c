@@ -195,12 +195,12 @@ static void print_notes(const struct cli *cli, struct json_object *notes)
 static void print_stages(const struct cli *cli, struct json_object *stages)
 {
 	static const struct column columns[] = {
-		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
-		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACTIVATIONS", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
+		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">WEIGHTS", "parameters", CELL_SI }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
+		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACTIV.", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
 	};
 	if (js_len(stages) < 2)
 		return;
-	puts("\nmemory by pipeline stage, GB:");
+	puts("\nmemory by pipeline stage, GB (WEIGHTS: parameters of the whole stage):");
 	struct json_object *shown = json_object_new_array();
 	for (size_t i = 0; i < js_len(stages); i++)
 		if (js_len(stages) <= STAGES_SHOWN || i < STAGES_SHOWN - 1 || i == js_len(stages) - 1)

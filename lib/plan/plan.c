@@ -26,6 +26,32 @@ static void note_uneven(const struct shape *s, struct plan *p)
 	note(p, text);
 }
 
+/* All parameters of each stage, as if one rank held them. */
+static void count_parameters(const struct shape *s, struct plan *p)
+{
+	struct shape whole = *s;
+
+	whole.tp = whole.ep = whole.etp = 1;
+	whole.schedule = pipeline_is_v(s->schedule) ? s->schedule : "1f1b";           /* with dualpipe a rank holds two stages */
+	for (size_t i = 0; i < p->n_memory_stages; i++) {
+		double dense, experts;
+
+		shape_weights(&whole, p->memory_stages[i].stage, &dense, &experts);
+		p->memory_stages[i].parameters = (int64_t)llround(dense + experts);
+	}
+}
+
+/* What the figures rest on and the recipe does not say. */
+static void note_assumed(const struct shape *s, struct plan *p)
+{
+	_cleanup_(mo_freep) char *fabric = s->fabric.leaf_gpus > 0 ? mo_printf("leaf switches of %lld GPUs with 1/%.3g of their bandwidth to the spine", (long long)s->fabric.leaf_gpus, s->fabric.spine) :
+								     mo_strdup("no loss in the switches between them");
+	_cleanup_(mo_freep) char *text = mo_printf("assumed: %snodes of %lld GPUs, %.0f Gbit/s of NICs per GPU, %s, no failures and no stragglers", s->model->moe ? "every expert gets the same share of the tokens, " : "",
+						    (long long)s->gpu->domain_gpus, s->nic_gbps, fabric);
+
+	note(p, text);
+}
+
 void plan_of(const struct shape *s, struct plan *ret)
 {
 	mo_desc_init(&plan_desc, ret);
@@ -35,10 +61,12 @@ void plan_of(const struct shape *s, struct plan *ret)
 	ret->schedule = mo_strdup(s->schedule);
 	memory_of(s, &ret->memory_gb);
 	memory_stages_of(s, ret);
+	count_parameters(s, ret);
 	ret->fits = ret->memory_gb.total <= ret->memory_gb.capacity;
 	time_of(s, ret);
 	ret->error_pct = s->model->moe ? shape_k(s)->error_moe_pct : shape_k(s)->error_dense_pct;
 	note(ret, "the step time is computed: four of five comparable public runs are within error_pct of what is computed for them");
+	note_assumed(s, ret);
 	if (s->gpu->gemm_efficiency == MO_NONE_F)
 		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
 	if (s->model->mtp > 0)

@@ -11,7 +11,7 @@ struct plan_hardware { char *gpu; int64_t gpus; };
 struct plan_parallelism { int64_t tp, pp, vpp, ep, etp, cp, dp; char *sharding; };
 struct plan_batch { int64_t micro, global, seq; };
 struct plan_memory { double total, params, grads, optimizer, activations, comm, reserve, capacity; }; /* 10^9 bytes, of the fullest rank */
-struct plan_stage { int64_t stage, layers; double total, params, grads, optimizer, activations, comm, reserve; }; /* 10^9 bytes of a rank of this pipeline stage */
+struct plan_stage { int64_t stage, layers; double total, params, grads, optimizer, activations, comm, reserve; int64_t parameters; }; /* parameters: of the whole stage, MTP included; 10^9 bytes of a rank of it */
 struct plan_time { double total, compute, a2a, pp, dp, cp, tp, optimizer, launch; };  /* seconds; the parts add up to total; pp holds the bubble */
 struct plan {
 	struct plan_parallelism parallelism;

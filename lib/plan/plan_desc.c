@@ -48,6 +48,7 @@ static const struct mo_desc memory_desc = MO_DESC(plan_memory, memory_fields);
 static const struct mo_field stage_fields[] = {
 	MO_F(plan_stage, stage, MO_INT),
 	MO_F(plan_stage, layers, MO_INT),
+	MO_F(plan_stage, parameters, MO_INT),
 	MO_F(plan_stage, total, MO_REAL),
 	MO_F(plan_stage, params, MO_REAL),
 	MO_F(plan_stage, grads, MO_REAL),

@@ -1,4 +1,4 @@
-/* The schedule that a plan's picture shows: its pieces take what the layers of each chunk take, and it lasts as long as the plan's step without gradients and optimizer, for every schedule. */
+/* The schedule that a plan's picture shows: its pieces take what the layers of each chunk take, and it lasts as long as the plan's step without gradients and optimizer, for every schedule; the stages' parameters are the model's. */
 #include <math.h>
 #include <string.h>
 #include "tests/unit/unit.h"
@@ -94,6 +94,11 @@ static void test_lasts_as_long_as_the_plan(void **state)
 		const struct plan_time *t = &p.doc.plans[0].step_time_s;
 		double planned = t->total - t->dp - t->optimizer;
 
+		double parameters = 0;
+
+		for (size_t k = 0; k < p.doc.plans[0].n_memory_stages; k++)
+			parameters += (double)p.doc.plans[0].memory_stages[k].parameters;
+		assert_true(fabs(parameters / (double)p.doc.model.total_params - 1) < 1e-4);      /* but for the last norm */
 		if (fabs(p.s.step / planned - 1) > 0.05)
 			fail_msg("%s: drawn %g s, planned %g s", schedules[i], p.s.step, planned);
 		shown_done(&p);
