@@ -96,7 +96,7 @@ def memory(planner, own):
     for r in planner.rows:
         if not r.p["mem_gb"] or r.own != own:
             continue
-        measured = r.p["mem_gb"] * (2 ** 30 / 1e9 if r.p["mem_unit"].startswith("GiB") else 1)
+        measured = r.p["mem_gb"] * (2 ** 30 / 1e9 if (r.p["mem_unit"] or "").startswith("GiB") else 1)
         planned = min(c[1] for c in cells[r.first:r.first + r.n])
         errors.append(abs(planned / measured - 1))
         lines.append(f"{r.id}: {planned:.1f} GB planned, {measured:.1f} GB measured")
@@ -121,6 +121,7 @@ def main():
     groups = [(f, lambda r, f=f: r.family == f) for f in sorted({r.family for r in planner.rows})] + [("all dense", lambda r: not r.moe and not r.own), ("all MoE", lambda r: r.moe and not r.own), ("all", lambda r: not r.own)]
     for name, belongs in groups:
         print(json.dumps(summary(name, [r for r in planner.rows if belongs(r)], steps, without, anchored, anchored_without)))
+    print(json.dumps({"bench": "planner", "metric": "rows not planned", "unit": "rows", "rows": sum(planner.left.values()), "of": len(planner.rows) + sum(planner.left.values()), "by": planner.left}))
     print(json.dumps(flops(planner)))
     print(json.dumps(memory(planner, False)))
     print(json.dumps(memory(planner, True)))

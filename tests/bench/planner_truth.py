@@ -72,7 +72,7 @@ def model(point):
     name, tags = str(point["model"]), (point["extra"] or {}).get("tags") or []
     if name == "deepseek_v3" and "w/o MTP" in tags:
         return "model=deepseek-v3-no-mtp"
-    if "shape" in (point["extra"] or {}):
+    if isinstance((point["extra"] or {}).get("shape"), str):
         return point["extra"]["shape"]
     if name in OTHERS:
         return OTHERS[name] + (" vocab=50368 gated=0 tied=1" if name.startswith("mpt") else "")
@@ -82,8 +82,8 @@ def model(point):
     if not m:
         return None
     h, layers, heads, vocab = m.groups()
-    return f"layers={layers} hidden={h} heads={heads} ffn={4 * int(h)} vocab={vocab or (point['extra'] or {}).get('vocab') or 51200} gated=0 tied=1 attention=" \
-        + ("unfused" if str(point["family"]).startswith(MEGATRON_2022) else "flash")
+    return f"layers={layers} hidden={h} heads={heads} ffn={4 * int(h)} vocab={vocab or number((point['extra'] or {}).get('vocab'), True) or 51200} gated=0 tied=1 attention=" \
+        + ("unfused" if point["family"].startswith(MEGATRON_2022) else "flash")
 
 
 # Megatron's recompute_modules, as bits (enum recompute_module), by their names and by those of DeepSeek's report
@@ -118,7 +118,7 @@ def of_recipe(p, words):
 
 def stack(p):
     """Properties of the software of a family of rows, and the recomputation that its recipe has where the row says nothing."""
-    f, extra, words, recompute = str(p["family"]), p["extra"] or {}, [], None
+    f, extra, words, recompute = p["family"], p["extra"] or {}, [], None
     if f.startswith(MEGATRON_2022):
         words.append("features.late_reduce=1" + (" features.no_sequence_parallel=1" if "sp" not in (p["recompute"] or "") else ""))
     if f.startswith("nemo"):
@@ -176,19 +176,25 @@ def reason(p):
         return "GPU without description"
     if p["precision"] not in PRECISION:
         return "precision unknown"
+    if not re.fullmatch(r"none|zero[123](:\d+)?", p["fsdp"] or "none"):
+        return "sharding unknown"
     missing = [key for key in INPUTS if p[key] is None]
     if missing:
         return "input missing: " + ", ".join(missing)
+    if p["tp"] * p["pp"] * p["dp"] * (p["cp"] or 1) != p["n_gpus"] or p["gbs"] % (p["dp"] * p["mbs"]):
+        return "sizes that do not multiply"
     return None if any(p[key] for key in MEASURED) else "nothing measured"
 
 
+WORDS = ("id", "family", "task", "model", "gpu", "precision", "recompute", "a2a", "schedule", "fsdp", "regression", "mem_unit")
+
+
 def plain(point):
-    """A row with numbers as numbers and every field that is asked for."""
-    p = {**dict.fromkeys(("family", "task", "model", "gpu", "precision", "recompute", "a2a", "schedule", "fsdp", "extra", "regression", "mem_gb", "mem_unit")), **point}
-    p["extra"] = p["extra"] if isinstance(p["extra"], dict) else None
-    p.update({key: number(p.get(key), True) for key in INPUTS + OPTIONAL})
-    p.update({key: number(p.get(key), False) for key in MEASURED + ("tokens_per_s_per_gpu", "mem_gb")})
-    p.update({key: str(p[key]) for key in ("recompute", "fsdp", "mem_unit") if p[key] is not None})
+    """A row with words as words, numbers as numbers and None for all else."""
+    p = {key: point.get(key) if isinstance(point.get(key), str) else None for key in WORDS}
+    p["family"], p["extra"] = p["family"] or "unknown", point["extra"] if isinstance(point.get("extra"), dict) else None
+    p.update({key: number(point.get(key), True) for key in INPUTS + OPTIONAL})
+    p.update({key: number(point.get(key), False) for key in MEASURED + ("tokens_per_s_per_gpu", "mem_gb")})
     return p
 
 
@@ -208,7 +214,7 @@ def words(p):
     layers = int(re.search(r"layers=(\d+)", m).group(1)) if "layers=" in m else None
     if p["vpp"]:
         versions = [p["vpp"]]
-    elif p["schedule"] == "interleaved" and "titan" in str(p["family"]):
+    elif p["schedule"] == "interleaved" and "titan" in p["family"]:
         versions = [2]          # torchtitan's stages per rank where nothing is said
     else:
         if layers is None:
@@ -237,7 +243,7 @@ def has_experts(words):
 
 class Row:
     def __init__(self, point, first, n):
-        self.p, self.first, self.n, self.id, self.family = point, first, n, str(point.get("id")), str(point["family"])
+        self.p, self.first, self.n, self.id, self.family = point, first, n, point["id"], point["family"]
         self.moe = has_experts(model(point))
         self.own = self.family.startswith("own")       # fitted with the others and printed, but no part of what is said of public rows
         self.stack = (software(point), point["gpu"], point["precision"], str(point["model"]))
@@ -269,7 +275,7 @@ class Planner:
         build = build or os.environ.get("BUILD", "build")
         self.rows, self.left, lines = [], {}, []
         for p in map(plain, points()):
-            why = reason(p) if p["regression"] in classes else f"regression class {p['regression']}"
+            why = reason(p) if (p["regression"] or "-") in classes else f"regression class {p['regression']}"
             if why:
                 self.left[why] = self.left.get(why, 0) + 1
             elif select is None or select(p):
