@@ -177,7 +177,7 @@ double comm_a2a(const struct shape *s)
 		return 0;
 	double row = shape_tokens(s) / (double)s->tp * (double)m->hidden * 2, topk = (double)m->moe->topk, nodes = ceil(x / inside);
 	double near = row * copies_near(s, inside), far = row * copies_out(s, nodes), rate = nic(s) * k->a2a_nic_use;
-	double time = inside > 1 ? near / links(s, inside) : 0, peers = s->features.deepep ? inside + nodes : x;
+	double time = inside > 1 ? near / links(s, inside) : 0, peers = s->features.deepep ? inside + nodes - 1 : x;
 
 	if (nodes > 1 && s->a2a_curve && !s->features.deepep)     /* measured with what stays inside the nodes */
 		time = row * topk * (x - 1) / x / (curve_at(s->a2a_curve, row * topk) * 1e9);

@@ -20,6 +20,11 @@ bool pipeline_is_v(const char *schedule)
 	return mo_streq(schedule, "zbv") || mo_streq(schedule, "v-half") || mo_streq(schedule, "v-min");
 }
 
+bool pipeline_splits(const char *schedule)
+{
+	return pipeline_is_v(schedule) || mo_streq(schedule, "zb1p") || mo_streq(schedule, "dualpipe");
+}
+
 int64_t pipeline_chunks(const char *schedule, int64_t vpp)
 {
 	if (pipeline_is_v(schedule))

@@ -7,6 +7,7 @@
 /* Most micro-batches whose activations the stage holds at once, in units of all layers of the stage. schedule NULL: 1f1b, interleaved when vpp > 1. */
 double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, int64_t stage);
 bool pipeline_is_v(const char *schedule);   /* the first and the last chunk lie on rank 0 */
+bool pipeline_splits(const char *schedule); /* weight gradients are work of their own, which fills bubbles */
 /* Seconds that a rank is idle in a step when its layers take f forward, b backward and w for weight gradients (in b of schedules that do not split them off) per micro-batch. */
 double pipeline_idle(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_batches, double f, double b, double w);
 /* Can the schedule run so many micro-batches through so many stages of so many layers? -EINVAL with err naming the field, the rule and what would do. */

@@ -9,6 +9,7 @@
 #define ATTENTION_LAUNCHES 0.6     /* share of a dense layer's launches that attention has, norm and residual included */
 #define ROUTER_LAUNCHES 0.1        /* of a MoE layer's others */
 #define PREPROCESS_LAUNCHES 0.05
+#define HOST_WGRAD 0.16            /* that weight gradients have: one product of two, none of the rest */
 #define OPTIMIZER_BYTES 30.0       /* per parameter: gradient, master and two moments read, all but the gradient written, weights written */
 #define SYNC_FREE_STEP 0.07        /* further share of the launches that stages 2 and 3 save each */
 
@@ -87,7 +88,11 @@ static struct layer_cost layer(const struct shape *s, struct kernels g, bool moe
 	double host = host_s(s, moe);
 
 	c.forward.launch = MO_MAX(HOST_FORWARD * host - pass_total(&c.forward), 0);
-	c.backward.launch = MO_MAX((1 - HOST_FORWARD + again * HOST_FORWARD) * host - pass_total(&c.backward), 0);
+	double backward_host = (1 - HOST_FORWARD + again * HOST_FORWARD) * host, split_host = pipeline_splits(s->schedule) && s->pp > 1 ? HOST_WGRAD * host : 0;
+
+	/* Where the weight gradient is work of its own, each of the two parts waits for its launches. */
+	c.backward.launch = MO_MAX(backward_host - split_host - (pass_total(&c.backward) - (split_host > 0 ? g.wgrad : 0)), 0) + MO_MAX(split_host - g.wgrad, 0);
+	c.wgrad = MO_MAX(g.wgrad, split_host);
 	if (comm_fsdp(s) && s->pp == 1) {
 		double t = (double)s->tp, common = (p.attention + (moe ? p.shared + p.router : p.dense_ffn)) / t;
 		double gather = comm_fsdp_gather(s, common, false);
