@@ -289,6 +289,20 @@ static void flags(void **state)
 	assert_true(told(NULL, "megatron-lm", "optimizer-cpu-offload", NULL).optimizer_offload == 1 && told(NULL, "megatron-lm", "optimizer_offload_fraction", "0.5").optimizer_offload == 0);
 	assert_int_equal(told(NULL, "primus-torchtitan", "x", "y").shard_bytes, 4);
 	assert_true(told(NULL, "torchtitan", "compile.enable", "true").fused_loss && !told(NULL, "torchtitan", "x", "y").fused_loss);
+	assert_int_equal(told(NULL, "megatron-lm", "--enable-cuda-graph", NULL).graphs, GRAPH_ALL);
+	assert_int_equal(told(NULL, "primus-megatron", "external_cuda_graph", "true").graphs, GRAPH_ALL);
+	assert_int_equal(told(NULL, "primus-megatron", "cuda_graph_scope", "attn").graphs, 0);
+	struct kv graph[] = { { (char *)"cuda_graph_impl", (char *)"transformer_engine" }, { (char *)"cuda_graph_modules", (char *)"[attn, moe_router,moe_preprocess]" } };
+	struct recipe graphs = { .engine = { .kind = (char *)"megatron-lm", .args = graph, .n_args = 2 } };
+
+	assert_int_equal(shape_features_of(&graphs).graphs, GRAPH_ATTENTION | GRAPH_ROUTER | GRAPH_PREPROCESS);
+	graph[0].value = (char *)"full_iteration";
+	assert_int_equal(shape_features_of(&graphs).graphs, GRAPH_ALL);
+	graph[0].value = (char *)"none";
+	assert_int_equal(shape_features_of(&graphs).graphs, 0);
+	assert_true(told(NULL, "megatron-lm", "use-transformer-engine-op-fuser", NULL).fused_experts && told(NULL, "megatron-lm", "fp8-dot-product-attention", NULL).narrow_attention);
+	assert_true(told(NULL, "megatron-lm", "fp8-param-gather", NULL).narrow_gather && told(NULL, "megatron-lm", "tp-comm-overlap", NULL).async_tp);
+	assert_true(told(NULL, "megatron-lm", "overlap-moe-expert-parallel-comm", NULL).overlap_a2a && !told(NULL, "megatron-lm", "moe-enable-deepep", NULL).deepep);
 	struct shape_features f = told("weight_dtype", "maxtext", "remat_policy", "full");
 
 	assert_true(f.shard_bytes == 2 && f.grad_bytes == 2 && f.moment_bytes == 4);

@@ -132,6 +132,92 @@ static void features_help(void **state)
 	assert_true(step(t) > plain);
 }
 
+/* Graphs take launches from the host, module by module, until nothing waits for it; where the GPU is slower they change nothing. */
+static void graphs_free_the_host(void **state)
+{
+	static const int64_t more[] = { 0, GRAPH_PREPROCESS, GRAPH_PREPROCESS | GRAPH_ROUTER, GRAPH_PREPROCESS | GRAPH_ROUTER | GRAPH_ATTENTION, GRAPH_ALL };
+	struct shape s = shape("qwen3-30b-a3b", "b200", 8, 1, 1, 8), dense = shape("llama3-8b", "b200", 8, 1, 1, 1);
+	double last = INFINITY;
+
+	s = shape("qwen3-30b-a3b", "b200", 8, 1, 1, 8);
+	for (size_t i = 0; i < ELEMENTSOF(more); i++) {
+		s.features.graphs = more[i];
+		assert_true(planned(s).step_time_s.launch < last);
+		last = planned(s).step_time_s.launch;
+	}
+	assert_true(last == 0);
+	s.micro = 8;
+	s.global = 8 * s.dp * 8;
+	double with = step(s);
+
+	s.features.graphs = 0;
+	within("the GPU is the slowest", step(s), with, 1e-12);
+	dense = shape("llama3-8b", "b200", 8, 1, 1, 1);
+	dense.seq = 256;
+	last = planned(dense).step_time_s.launch;
+	dense.features.graphs = GRAPH_MLP;
+	assert_true(planned(dense).step_time_s.launch < last && planned(dense).step_time_s.launch > 0);
+	dense.features.graphs |= GRAPH_ATTENTION;
+	assert_true(planned(dense).step_time_s.launch == 0);
+}
+
+/* What each does less of, and where alone. */
+static void less_work(void **state)
+{
+	struct shape s = shape("qwen3-30b-a3b", "gb200", 8, 1, 1, 8), t;
+
+	s.precision = "mxfp8";
+	s.micro = 4;
+	s.global = 8 * s.dp * 4;
+	t = s;
+	t.features.fused_experts = true;         /* passes over routed rows and casts */
+	assert_true(planned(t).step_time_s.compute < 0.9 * planned(s).step_time_s.compute);
+	t = s;
+	t.features.narrow_attention = true;
+	assert_true(step(t) < step(s));
+	t.precision = s.precision = "bf16";
+	assert_true(step(t) == step(s));
+	s.precision = "fp8";
+	t = s;
+	t.features.narrow_gather = true;         /* weights of one byte instead of two, beside gradients of four */
+	double gather = planned(t).step_time_s.dp / planned(s).step_time_s.dp;
+
+	assert_true(gather > 0.83 && gather < 0.9);
+	s.precision = t.precision = "nvfp4";
+	assert_true(step(t) == step(s));
+	s = shape("llama3-70b", "h100", 64, 4, 4, 1);
+	t = s;
+	t.features.async_tp = true;
+	within("hidden", planned(t).step_time_s.tp, 0.6 * planned(s).step_time_s.tp, 1e-9);
+	s = shape("qwen3-30b-a3b", "gb200", 8, 1, 1, 8);
+	double without = step(s);
+
+	model.bias = true;
+	assert_true(step(s) > without);
+}
+
+/* Exponentials hold up the GPUs whose products are faster: twice as many of them per clock make attention faster and nothing else. */
+static void exponentials(void **state)
+{
+	struct shape s = shape("llama3-8b", "b200", 8, 1, 1, 1);
+	double twice, once;
+
+	s.seq = 32768;
+	once = step(s);
+	gpu.exponentials = 32;
+	twice = step(s);
+	assert_true(twice < 0.95 * once);
+	s.seq = 256;
+	once = step(s);
+	gpu.exponentials = MO_NONE;
+	within("short sequences", step(s), once, 0.02);
+	s.seq = 32768;
+	s.features.eager = true;                 /* a portable kernel is bound by its products */
+	once = step(s);
+	gpu.exponentials = 32;
+	assert_true(step(s) == once);
+}
+
 static void work_costs(void **state)
 {
 	struct shape s = shape("mixtral-8x22b", "mi300x", 64, 2, 4, 4), t = s;
@@ -395,7 +481,8 @@ int main(void)
 	mo_desc_init(&recipe_model_desc, &model);
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
+		cmocka_unit_test(modules_again), cmocka_unit_test(never_above_peak), cmocka_unit_test(features_help), cmocka_unit_test(graphs_free_the_host), cmocka_unit_test(less_work), cmocka_unit_test(exponentials),
+		cmocka_unit_test(work_costs), cmocka_unit_test(launch_floor), cmocka_unit_test(exchanges), cmocka_unit_test(reached_places),
 		cmocka_unit_test(measured_curves), cmocka_unit_test(leaves_and_spine), cmocka_unit_test(fsdp),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
