@@ -30,7 +30,7 @@ static double layers_bytes(const struct shape *s, int64_t first, int64_t last, i
 
 		if (n + others == 0)
 			continue;
-		double whole = memory_layer_bytes(s, kind, "none"), kept = memory_layer_bytes(s, kind, level) - memory_layer_offloaded(s, kind);
+		double whole = memory_layer_bytes(s, kind, "none"), kept = MO_MAX(memory_layer_bytes(s, kind, level) - memory_layer_offloaded(s, kind), 0);
 
 		bytes += n * memory_layer_bytes(s, kind, "full") + others * kept;
 		*ret_working = MO_MAX(*ret_working, whole - (n > 0 ? memory_layer_bytes(s, kind, "full") : kept));
