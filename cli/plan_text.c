@@ -19,14 +19,14 @@ static size_t columns_of(const char *s, size_t bytes)
 }
 
 /* label, then text with its further lines below the first. */
-static void print_note(const struct cli *cli, const char *label, const char *text)
+static void print_beside(const struct cli *cli, int indent, const char *label, const char *text)
 {
-	size_t room = cli->width > 40 ? (size_t)cli->width - LABEL : (size_t)-1, used = 0;
-	printf("%-*s", LABEL, label);
+	size_t room = cli->width > indent + 20 ? (size_t)(cli->width - indent) : (size_t)-1, used = 0;
+	printf("%-*s", indent, label);
 	while (*text) {
 		size_t n = strcspn(text, " "), wide = columns_of(text, n);
 		if (used && used + 1 + wide > room) {
-			printf("\n%*s", LABEL, "");
+			printf("\n%*s", indent, "");
 			used = 0;
 		} else if (used) {
 			putchar(' ');
@@ -37,6 +37,11 @@ static void print_note(const struct cli *cli, const char *label, const char *tex
 		text += n + strspn(text + n, " ");
 	}
 	putchar('\n');
+}
+
+static void print_note(const struct cli *cli, const char *label, const char *text)
+{
+	print_beside(cli, LABEL, label, text);
 }
 
 /* Plans differ by hundredths. */
@@ -187,8 +192,10 @@ static void print_notes(const struct cli *cli, struct json_object *notes)
 	puts("\nother choices, each changed alone:");
 	for (size_t i = 0; i < js_len(notes); i++) {
 		const char *text = json_object_get_string(js_at(notes, i)), *colon = neighbour(text);
-		if (colon)
-			printf("  %-*.*s  %s\n", widest, (int)(colon - text), text, colon + 2);
+		if (colon) {
+			_cleanup_(mo_freep) char *change = mo_printf("  %.*s", (int)(colon - text), text);
+			print_beside(cli, widest + 4, change, colon + 2);
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/plan/search.h"
 
 static const struct { const char *name; size_t at; } choices[] = {
@@ -21,7 +22,31 @@ static double part_of(const struct plan_time *t, size_t at)
 	return *(const double *)((const char *)t + at);
 }
 
-static void compare(const struct shape *other, const char *what, struct plan *p)
+/* Answers of plan_options.refuses are shared by sizes that lie alike: the numbers in them become those of this shape. Caller frees. */
+static char *with_own_sizes(const char *text, const struct shape *s)
+{
+	struct mo_buf b = { 0 };
+
+	while (*text) {
+		size_t i = 0, n = 0;
+
+		for (; i < ELEMENTSOF(choices) && n == 0; i++) {
+			_cleanup_(mo_freep) char *path = mo_printf("%s.%s ", choices[i].at == offsetof(struct shape, micro) ? "batch" : "parallelism", choices[i].name);
+
+			n = mo_starts_with(text, path) && text[strlen(path)] >= '0' && text[strlen(path)] <= '9' ? strlen(path) : 0;
+		}
+		mo_buf_add(&b, text, MO_MAX(n, (size_t)1));
+		text += MO_MAX(n, (size_t)1);
+		if (n > 0) {
+			mo_buf_printf(&b, "%lld", (long long)*(const int64_t *)((const char *)s + choices[i - 1].at));
+			text += strspn(text, "0123456789");
+		}
+	}
+	return mo_buf_take(&b);
+}
+
+/* refused: why the recipe could not have it, NULL: it can. What is refused is told only where it would be better. */
+static void compare(const struct shape *other, const char *what, const char *refused, struct plan *p)
 {
 	struct plan q = { 0 };
 	size_t most = 0;
@@ -31,6 +56,9 @@ static void compare(const struct shape *other, const char *what, struct plan *p)
 	double base = p->step_time_s.total, worse = q.step_time_s.total - base, gb = q.memory_gb.total - p->memory_gb.total;
 	bool slower = worse >= 0, fits = q.memory_gb.total <= q.memory_gb.capacity;
 
+	if (refused && (slower || !fits))
+		return;
+
 	for (size_t i = 1; i < ELEMENTSOF(parts); i++) {
 		double d = part_of(&q.step_time_s, parts[i].at) - part_of(&p->step_time_s, parts[i].at), most_d = part_of(&q.step_time_s, parts[most].at) - part_of(&p->step_time_s, parts[most].at);
 
@@ -39,13 +67,15 @@ static void compare(const struct shape *other, const char *what, struct plan *p)
 	}
 	double share = part_of(&q.step_time_s, parts[most].at) - part_of(&p->step_time_s, parts[most].at);
 	_cleanup_(mo_freep) char *room = fits ? mo_printf(fabs(gb) < 0.05 ? "same memory" : "%s %.1f GB", gb < 0 ? "saves" : "takes", fabs(gb)) : mo_printf("does not fit: %.1f of %.1f GB", q.memory_gb.total, q.memory_gb.capacity);
-	_cleanup_(mo_freep) char *text = mo_printf("%s: step %+.1f %% (%s %+.1f %%), %s", what, worse / base * 100, parts[most].name, share / base * 100, room);
+	_cleanup_(mo_freep) char *why = refused ? with_own_sizes(refused, other) : NULL;
+	_cleanup_(mo_freep) char *text = mo_printf("%s: step %+.1f %% (%s %+.1f %%), %s%s%s", what, worse / base * 100, parts[most].name, share / base * 100, room, why ? "; but " : "",
+						    why ? why : "");
 
 	mo_strs_add(&p->notes, &p->n_notes, text);
 }
 
 /* vpp 1 is 1F1B, more is interleaved; other schedules keep theirs. dp follows. */
-static bool legal_with(const struct plan_options *o, struct shape *s)
+static bool divides(struct shape *s)
 {
 	if (mo_streq(s->schedule, "1f1b") || mo_streq(s->schedule, "interleaved"))
 		s->schedule = s->vpp > 1 ? "interleaved" : "1f1b";
@@ -54,23 +84,33 @@ static bool legal_with(const struct plan_options *o, struct shape *s)
 	if (s->gpus % ranks)
 		return false;
 	s->dp = s->gpus / ranks;
-	return search_legal(s) && !search_refuses(o, s);
+	return search_legal(s);
+}
+
+static bool legal_with(const struct plan_options *o, struct shape *s)
+{
+	return divides(s) && !search_refuses(o, s);
 }
 
 static void next_value(const struct plan_options *o, const struct shape *s, size_t choice, int direction, struct plan *p)
 {
 	struct shape other = *s;
+	bool told = false;               /* the first value that is refused */
 	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at), end = direction < 0 ? 0 : MO_MIN(8 * value, s->gpus) + 1;
 
 	for (int64_t v = value + direction; v != end; v += direction) {
 		other = *s;
 		*(int64_t *)((char *)&other + choices[choice].at) = v;
-		if (!legal_with(o, &other))
+		if (!divides(&other))
 			continue;
 		_cleanup_(mo_freep) char *what = mo_printf("%s %lld instead of %lld", choices[choice].name, (long long)v, (long long)value);
+		const char *refused = search_refuses(o, &other);
 
-		compare(&other, what, p);
-		return;
+		if (!refused || !told)
+			compare(&other, what, refused, p);
+		if (!refused)
+			return;
+		told = true;
 	}
 }
 
@@ -88,7 +128,7 @@ void search_neighbours(const struct recipe *r, const struct plan_options *o, con
 	_cleanup_(mo_freep) char *what = mo_printf("recompute %s instead of %s", other.recompute, s->recompute);
 
 	if (!plan_recompute_given(r) && legal_with(o, &other))
-		compare(&other, what, p);
+		compare(&other, what, NULL, p);
 }
 
 /* The fastest of the plans that differ in one choice and fit. */

@@ -124,8 +124,8 @@ double memory_layer_offloaded(const struct shape *s, bool moe);                 
 void memory_stages_of(const struct shape *s, struct plan *p);
 void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
 void time_of(const struct shape *s, struct plan *p);
-/* given: 0 where nothing is; spares: of the recipe, in nodes. */
-void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, int64_t spares, struct plan_reliability *ret);
+/* given: 0 where nothing is. */
+void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret);
 /* What the recipe says of it; dp is left to the caller. */
 int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err);
 /* All of one plan but its notes. */

@@ -47,16 +47,6 @@ int64_t plan_spares(double mean_under_repair, double target)
 	return spares;
 }
 
-/* The share of failures for which so many spares suffice. */
-static double spares_suffice(int64_t spares, double mean_under_repair)
-{
-	double below = 0;
-
-	for (int64_t k = 0; k <= MO_MIN(spares, SPARES_MAX); k++)
-		below += exp((double)k * log(mean_under_repair) - mean_under_repair - lgamma((double)k + 1));
-	return MO_MIN(below, 1);
-}
-
 /* What faster restarts than the one assumed would buy. */
 static void restarts_of(double interval, double save, double restart_s, double mttf, double gpus, struct plan_reliability *ret)
 {
@@ -81,7 +71,7 @@ static char *span(double s)
 	return s >= 2 * 86400 ? mo_printf("%.3g days", s / 86400) : s >= 2 * 3600 ? mo_printf("%.3g h", s / 3600) : s >= 120 ? mo_printf("%.3g min", s / 60) : mo_printf("%.3g s", s);
 }
 
-static void notes_of(const struct plan_failures *f, const struct plan_failures *given, double save, int64_t spares, double under_repair, struct plan_reliability *ret)
+static void note_assumed(const struct plan_failures *f, const struct plan_failures *given, double save, struct plan_reliability *ret)
 {
 	_cleanup_(mo_freep) char *how = given->save_s > 0 ? mo_strdup("as given") : mo_printf("%.0f bytes per parameter at %.1f GB/s and GPU", CHECKPOINT_BYTES, SAVE_BYTES_PER_GPU_S / 1e9);
 	_cleanup_(mo_freep) char *saves = span(save), *restarts = span(f->restart_s), *repairs = span(f->repair_s);
@@ -89,14 +79,9 @@ static void notes_of(const struct plan_failures *f, const struct plan_failures *
 						       given->rate > 0 ? "" : " (Meta's RSC-1)", saves, how, restarts, repairs);
 
 	mo_strs_add(&ret->notes, &ret->n_notes, assumed);
-	if (spares <= 0)
-		return;
-	_cleanup_(mo_freep) char *enough = mo_printf("cluster.spares %lld: there is a spare for %.1f %% of failures", (long long)spares, 100 * spares_suffice(spares, under_repair));
-
-	mo_strs_add(&ret->notes, &ret->n_notes, enough);
 }
 
-void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, int64_t spares, struct plan_reliability *ret)
+void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret)
 {
 	struct params p = plan_params(s->model);
 	const struct plan_failures f = {
@@ -109,14 +94,14 @@ void reliability_of(const struct shape *s, double step_s, const struct plan_fail
 	double save = given->save_s > 0 ? given->save_s : SAVE_FLOOR_S + CHECKPOINT_BYTES * p.total / ((double)s->gpus * SAVE_BYTES_PER_GPU_S);
 
 	ret->failures_per_day = nodes * f.rate / 1000;
-	double mttf = 86400 / ret->failures_per_day, interval = MO_MAX(plan_daly_s(save, mttf), step_s), under_repair = ret->failures_per_day * f.repair_s / 86400;
+	double mttf = 86400 / ret->failures_per_day, interval = MO_MAX(plan_daly_s(save, mttf), step_s);
 
 	ret->checkpoint_every_s = interval;
 	ret->young_s = plan_young_s(save, mttf);
 	ret->ettr = plan_ettr(interval, save, f.restart_s, mttf);
 	ret->spare_target = f.spare_target;
-	ret->spare_nodes = plan_spares(under_repair, f.spare_target);
+	ret->spare_nodes = plan_spares(ret->failures_per_day * f.repair_s / 86400, f.spare_target);
 	ret->ettr_fast_restart = plan_ettr(interval, save, FAST_RESTART_S, mttf);
 	restarts_of(interval, save, f.restart_s, mttf, (double)s->gpus, ret);
-	notes_of(&f, given, save, spares, under_repair, ret);
+	note_assumed(&f, given, save, ret);
 }

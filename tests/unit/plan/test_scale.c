@@ -105,20 +105,20 @@ static void test_failures_given(void **state)
 
 	mo_desc_init(&plan_reliability_desc, &is);
 	mo_desc_init(&plan_reliability_desc, &given);
-	reliability_of(&s, 10, &(struct plan_failures){ 0 }, 0, &is);
+	reliability_of(&s, 10, &(struct plan_failures){ 0 }, &is);
 	close_to(is.failures_per_day, 1024 * 6.5e-3, 1e-9);
 	assert_int_equal(is.spare_nodes, 28);
 	assert_true(is.restarts[0].restart_s == 300 && is.restarts[0].gpu_hours_per_day == 0 && is.restarts[0].ettr == is.ettr);
 	for (size_t i = 1; i < is.n_restarts; i++)
 		assert_true(is.restarts[i].restart_s < is.restarts[i - 1].restart_s && is.restarts[i].ettr > is.restarts[i - 1].ettr);
 	assert_int_equal(plan_failures_parse("rate=13,restart=30s,repair=1d,spares=99.9%,save=10", &f, &err), 0);
-	reliability_of(&s, 10, &f, 2, &given);
+	reliability_of(&s, 10, &f, &given);
 	close_to(given.failures_per_day, 1024 * 13e-3, 1e-9);
 	assert_int_equal(given.spare_nodes, plan_spares(1024 * 13e-3, 0.999));
 	close_to(given.checkpoint_every_s, plan_daly_s(10, 86400 / (1024 * 13e-3)), 1e-9);
 	close_to(given.ettr, plan_ettr(given.checkpoint_every_s, 10, 30, 86400 / (1024 * 13e-3)), 1e-9);
 	assert_true(given.n_restarts == 2 && given.restarts[0].restart_s == 30 && given.restarts[1].restart_s == 10);
-	assert_non_null(strstr(given.notes[1], "cluster.spares 2: there is a spare for 0.0 % of failures"));
+	assert_non_null(strstr(given.notes[0], "13 failures per 1000 node-days, a save blocks 10 s (as given), a restart takes 30 s"));
 	mo_desc_done(&plan_reliability_desc, &is);
 	mo_desc_done(&plan_reliability_desc, &given);
 	mo_desc_done(&recipe_model_desc, &m);

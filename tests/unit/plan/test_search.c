@@ -459,10 +459,10 @@ static void test_recompute_told(void **state)
 static const char *only_wide(void *arg, const struct plan *p)
 {
 	(*(int *)arg)++;
-	return p->parallelism.tp == 4 && p->parallelism.vpp != 1 && p->batch.micro == 2 ? NULL : "tp must be 4 and vpp above 1";
+	return p->parallelism.tp == 4 && p->parallelism.vpp != 1 && p->batch.micro == 2 ? NULL : "parallelism.tp 99 does not go: tp must be 4 and vpp above 1";
 }
 
-/* What is refused is neither chosen nor told as a neighbour, and of what is left the best is found: as if nothing else were legal. */
+/* What is refused is not chosen, told as a neighbour with the reason and its own sizes where it would be better, and of what is left the best is found: as if nothing else were legal. */
 static void test_refused(void **state)
 {
 	int asked = 0;
@@ -482,7 +482,15 @@ static void test_refused(void **state)
 		assert_null(only_wide(&asked, &b.doc.plans[i]));
 	assert_int_equal(b.doc.n_plans, 5);
 	assert_true(!passed || b.doc.plans[0].step_time_s.total == first);
-	assert_false(noted(&b.doc.plans[0], "tp 2 instead of 4"));
+	bool told = false;
+
+	for (size_t i = 0; i < b.doc.plans[0].n_notes; i++)
+		if (mo_starts_with(b.doc.plans[0].notes[i], "tp 2 instead of 4")) {
+			assert_non_null(strstr(b.doc.plans[0].notes[i], "; but parallelism.tp 2 does not go: tp must be 4"));
+			told = strstr(b.doc.plans[0].notes[i], ": step -") != NULL;
+		} else if (strstr(b.doc.plans[0].notes[i], "; but "))
+			assert_non_null(strstr(b.doc.plans[0].notes[i], ": step -"));
+	assert_true(told);
 	assert_true(noted(&a.doc.plans[0], "tp 2 instead of 1"));
 	end(&a);
 	end(&b);
