@@ -138,6 +138,10 @@ void api_plan(void *arg, struct http_request *r)
 
 	if (!read_wish(r, &wish))
 		return;
+	if (helper_busy(m)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
+		plan_refuse(r, -EBUSY);
+		return;
+	}
 	struct submit *spec = spec_make_set(r, text, n, wish.sets, wish.n_sets);
 	if (!spec)
 		return;

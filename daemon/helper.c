@@ -273,6 +273,15 @@ static int start(struct manager *m, struct helper *h, char *const argv[], const 
 	return 0;
 }
 
+bool helper_busy(const struct manager *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		n += m->helpers->running[i] != NULL;
+	return n == HELPERS_MAX;
+}
+
 int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg, uint64_t *ret_id)
 {
 	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" }, *const *options = input->options;

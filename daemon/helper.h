@@ -9,6 +9,8 @@ struct helpers *helpers_free(struct helpers *h);
 typedef void (*helper_fn)(void *arg, int status, const char *text);
 /* options: further words of the command line, NULL-terminated; anchors: a document of anchors.h, NULL = none. */
 struct helper_input { const char *recipe; size_t n; char *const *options; const char *anchors; };
+/* No more searches are taken now: callers can say so before they read a recipe. */
+bool helper_busy(const struct manager *m);
 /* Plans the recipe text. 0 with *ret_id, -EBUSY when two searches are running, or another errno. */
 int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg, uint64_t *ret_id);
 /* The caller no longer wants the answer: fn is not called. */
