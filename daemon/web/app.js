@@ -37,7 +37,12 @@ function duration(s) {
   return (s / 86400).toFixed(1) + ' d';
 }
 
-function clock(t) { return t ? new Date(t).toLocaleTimeString('en-GB') : '-'; }
+/* With the day when it was not today. */
+function clock(t) {
+  if (!t) return '-';
+  const d = new Date(t), time = d.toLocaleTimeString('en-GB');
+  return d.toDateString() === new Date().toDateString() ? time : d.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) + ' ' + time;
+}
 
 function setText(id, text) { if ($(id).textContent !== text) $(id).textContent = text; }
 
@@ -49,6 +54,9 @@ function put(td, [text, cls]) {
   if (td.textContent !== t) td.textContent = t;
   if (td.className !== (cls || '')) td.className = cls || '';
 }
+
+/* A loss that is no finite number is told as a string. */
+function lossCell(v) { return [number(v, 4), typeof v === 'string' ? 'num state-failed' : 'num']; }
 
 /* rows: [key, cells, decorate?]; a key keeps its row. */
 function fill(table, rows) {
@@ -67,6 +75,7 @@ function fill(table, rows) {
 function drawCluster(c) {
   const jobs = Object.entries(c.jobs).filter(([, n]) => n > 0).map(([s, n]) => `${n} ${s}`).join(', ') || 'none', n = c.nodes;
   const odd = ['suspect', 'down', 'draining', 'drained'].filter((s) => n[s] > 0).map((s) => `, ${n[s]} ${s}`).join('');
+  document.title = ['failed', 'recovering', 'running'].filter((s) => c.jobs[s] > 0).map((s) => `${c.jobs[s]} ${s}`).concat('moectl').join(' · ');
   setText('cluster', `${n.up} nodes up${odd} · ${number(c.gpus.total)} GPUs, ${number(c.gpus.free)} free · jobs: ${jobs}`);
 }
 
@@ -92,7 +101,7 @@ function drawJobs(items) {
   $('jobs-empty').hidden = items.length > 0;
   if (!state.job && items.length) state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[items.length - 1].id;
   fill('jobs', items.slice().reverse().map((j) => [j.id, [[j.name], shown(j.state), [number(j.attempt), 'num'], [number(j.restarts), 'num'],
-    [number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'], [number(j.loss, 4), 'num'], [number(j.tokens_per_s_per_gpu), 'num'],
+    [number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'], lossCell(j.loss), [number(j.tokens_per_s_per_gpu), 'num'],
     [j.checkpoint ? number(j.checkpoint.iteration) : '-', 'num'], [duration(j.eta_s), 'num'], [j.reason, 'wrap']], jobButton(j)]));
 }
 
@@ -101,12 +110,18 @@ function drawNodes(items) {
     [n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'], [n.reason, 'wrap']]]));
 }
 
+/* Below a chart stands what is under the cursor; without one the newest values. */
+function showNewest(u) {
+  if (u.cursor.left < 0 && u.data[0].length) u.setLegend({ idx: u.data[0].length - 1 });
+}
+
 /* Chart colours are read from the theme: a canvas does not inherit them. */
 function chart(id, label, data) {
   const box = $(id), width = Math.max(200, box.clientWidth), have = state.charts[id];
   if (have) {
     if (have.width !== width) have.setSize({ width, height: 220 });
     have.setData(data);
+    showNewest(have);
     return;
   }
   const css = getComputedStyle(document.documentElement), v = (n) => css.getPropertyValue(n).trim();
@@ -116,6 +131,7 @@ function chart(id, label, data) {
   const few = (u) => u.data[0].length < 60;
   state.charts[id] = new uPlot({ width, height: 220, cursor: { y: false }, scales: { x: { time: false } }, legend: { show: true },
     axes: [axis, { ...axis, size: 70, values: ticks }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
+  showNewest(state.charts[id]);
 }
 
 function dropCharts() {
@@ -153,8 +169,9 @@ function drawLedger(report) {
   setText('ledger-text', `${number(g.total, 1)} GPU-seconds, ETTR ${report.ettr === null ? '-' : number(report.ettr * 100, 1) + ' %'}, restarts ${report.restarts}`);
   $('incidents').replaceChildren(...report.incidents.slice().reverse().map((i) => {
     const li = document.createElement('li');
+    const fall = Object.values(i.waterfall_ms).reduce((sum, ms) => sum + (ms || 0), 0);
     li.textContent = `${clock(i.time)} attempt ${i.attempt}: ${i.class}${i.first_rank === null ? '' : ', rank ' + i.first_rank + ' first'}${i.node ? ' on ' + i.node : ''}: ${i.cause}; ${i.action}` +
-      (i.lost_iterations ? `; ${i.lost_iterations} iterations lost` : '');
+      (i.lost_iterations ? `; ${i.lost_iterations} iterations lost` : '') + (i.waterfall_ms.init !== null ? `; the restart took ${fall < 10000 ? number(fall / 1000, 1) + ' s' : duration(fall / 1000)}` : '');
     return li;
   }));
   $('incidents-empty').hidden = report.incidents.length > 0;
@@ -162,7 +179,7 @@ function drawLedger(report) {
 
 function bound(r) {
   if (r.bind_verified === true) return ['verified', 'state-verified'];
-  return r.bind_verified === false ? ['NOT bound: ' + (r.bind_note || ''), 'state-failed'] : [r.bind_note || 'unknown'];
+  return r.bind_verified === false ? ['NOT bound: ' + (r.bind_note || ''), 'wrap state-failed'] : [r.bind_note || 'unknown', 'wrap'];
 }
 
 /* Of a job that runs there is nothing to explain but what is odd. */
@@ -181,11 +198,12 @@ async function drawJob(id) {
   $('job').hidden = false;
   setText('job-title', `${job.id} ${job.name}`);
   setText('job-line', `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
+    (job.tokens_per_s_per_gpu === null ? '' : `${number(job.tokens_per_s_per_gpu)} tokens/s/GPU, `) + (job.mfu === null ? '' : `MFU ${number(job.mfu * 100, 1)} %, `) +
     (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
   drawWhy(job, why);
   drawCharts(metrics.items);
   drawLedger(report);
-  fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus], bound(r)]]));
+  fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus, 'wrap'], bound(r)]]));
   fill('checkpoints', checkpoints.items.slice().reverse().map((c) => [c.iteration, [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']]]));
 }
 
@@ -226,7 +244,7 @@ function addEvent(e) {
   state.lastSeq = e.seq;
   const li = document.createElement('li'), t = document.createElement('time'), type = document.createElement('b'), list = $('events');
   li.dataset.seq = e.seq;
-  t.dateTime = e.time; t.textContent = clock(e.time);
+  t.dateTime = t.title = e.time; t.textContent = clock(e.time);
   type.textContent = e.type;
   li.append(t, ' ', type, `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
   list.prepend(li);
