@@ -96,9 +96,9 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 {
 	struct shape other = *s;
 	bool told = false;               /* the first value that is refused */
-	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at), end = direction < 0 ? 0 : MO_MIN(8 * value, s->gpus) + 1;
+	int64_t value = *(const int64_t *)((const char *)s + choices[choice].at), most = MO_MIN(8 * value, choices[choice].at == offsetof(struct shape, micro) ? s->global : s->gpus);
 
-	for (int64_t v = value + direction; v != end; v += direction) {
+	for (int64_t v = value + direction; direction < 0 ? v > 0 : v <= most; v += direction) {
 		other = *s;
 		*(int64_t *)((char *)&other + choices[choice].at) = v;
 		if (!divides(&other))
