@@ -299,7 +299,7 @@ static void announce(const struct cli *cli, const struct local *l)
 	_cleanup_(mo_freep) char *url = local_url(l), *tcp = local_tcp_url(l);
 	if (cli->json)
 		return;
-	fprintf(stderr, "local cluster in %s: %lld nodes with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, (long long)l->gpus_per_node,
+	fprintf(stderr, "local cluster in %s: %lld node%s with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, l->nodes == 1 ? "" : "s", (long long)l->gpus_per_node,
 		!l->found_gpus ? "GPU slots (fake: ranks run on CPUs)" : l->topology ? "GPUs of a simulated machine" : "GPUs", tcp ? tcp : "-");
 	printf("export MOE_URL=%s\n", url);
 }

@@ -111,6 +111,16 @@ static void print_tree(struct cli *cli, const char *quoted_name)
 		printf("\n%s", a.body.data);
 }
 
+/* The worst first. */
+#define CHECK_RANKS 3
+static int check_rank(struct json_object *c)
+{
+	static const char *const states[CHECK_RANKS] = { "crit", "warn", "unknown" };
+	int rank = js_str(c, "state") ? mo_enum_parse(states, CHECK_RANKS, js_str(c, "state")) : -1;
+
+	return rank < 0 ? CHECK_RANKS : rank;
+}
+
 static void print_check(const struct cli *cli, struct json_object *c)
 {
 	struct json_object *lines = js_get(c, "evidence");
@@ -168,8 +178,10 @@ static void print_node(const struct cli *cli, struct json_object *n)
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
 	for (size_t i = 0; i < js_len(jobs); i++)
 		printf("%-10s %s\n", "job", json_object_get_string(js_at(jobs, i)));
-	for (size_t i = 0; i < js_len(checks); i++)
-		print_check(cli, js_at(checks, i));
+	for (int rank = 0; rank <= CHECK_RANKS; rank++)
+		for (size_t i = 0; i < js_len(checks); i++)
+			if (check_rank(js_at(checks, i)) == rank)
+				print_check(cli, js_at(checks, i));
 	if (js_int(n, "checks_ok") >= 0)
 		printf("%-10s %lld checks are ok%s\n", "health", (long long)js_int(n, "checks_ok"), json_object_get_boolean(js_get(n, "preflight_done")) ? "" : "; preflight is not done yet");
 	for (size_t i = 0; i < js_len(sensors); i++)

@@ -33,6 +33,8 @@ int rule_limits(const struct health_check *c, double x) {
 char *rule_number(const char *reading, double x) {
 	if (strstr(reading, "_bytes") && fabs(x) >= 1024 * 1024)
 		return mo_printf(fabs(x) >= 1e9 ? "%.1f GiB" : "%.1f MiB", x / (fabs(x) >= 1e9 ? 1073741824.0 : 1048576.0));
+	if (strstr(reading, "_share"))
+		return mo_printf("%.3g %%", 100 * x);
 	return mo_printf("%.6g", x);
 }
 
@@ -159,7 +161,8 @@ static void look_since_boot(const struct health *h, const struct object *o, cons
 	_cleanup_(mo_freep) char *grown = rule_number(c->reading, growth), *base = rule_number(c->reading, k->base), *limit = limit_text(c, c->reading, old ? k->base : growth, 1, ""),
 		*again = k->restarts > 0 ? mo_printf("; it began anew at 0, %lld %s", (long long)k->restarts, k->restarts == 1 ? "time" : "times") : mo_strdup("");
 	if (old)
-		found(f, c, before, p, mo_printf("%s stood at %s when it was first looked at in this boot%s; it grew by %s since%s", c->reading, base, limit, grown, again));
+		found(f, c, before, p, mo_printf("%s stood at %s when it was first looked at in this boot%s; it %s%s%s", c->reading, base, limit, growth > 0 ? "grew since by " : "has not grown since",
+			growth > 0 ? grown : "", again));
 	else
 		found(f, c, state, p, mo_printf("%s grew by %s in this boot%s%s", c->reading, grown, limit, again));
 }
@@ -217,11 +220,11 @@ static void look_pair(const struct health_check *c, const struct probe *p, struc
 		return;
 	}
 	double x = ratio ? value / of : of - value;
-	_cleanup_(mo_freep) char *a = rule_number(c->reading, value), *b = rule_number(c->of, of), *d = rule_number(c->reading, x), *limit = limit_text(c, c->reading, x, ratio ? 100 : 1, ratio ? " %" : "");
+	_cleanup_(mo_freep) char *a = rule_number(c->reading, value), *b = rule_number(c->of, of), *d = rule_number(c->reading, ratio ? x : fabs(x)), *limit = limit_text(c, c->reading, x, ratio ? 100 : 1, ratio ? " %" : "");
 	if (ratio)
 		found(f, c, rule_limits(c, x), p, mo_printf("%s is %s, %.3g %% of %s (%s)%s", c->reading, a, x * 100, c->of, b, limit));
 	else
-		found(f, c, rule_limits(c, x), p, mo_printf("%s is %s, %s is %s: %s apart%s", c->reading, a, c->of, b, d, limit));
+		found(f, c, rule_limits(c, x), p, mo_printf("%s is %s, %s %s than %s (%s)%s", c->reading, a, d, x < 0 ? "more" : "less", c->of, b, mo_streq(limit, ", above 0") ? "" : limit));
 }
 
 /* ---- texts */

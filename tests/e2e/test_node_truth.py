@@ -56,6 +56,8 @@ def a_gpu_that_vanishes_under_a_job_is_shown_where_people_look():
         need("MISSING" not in rig.run("node", "node-0").stdout, "all eight are there")
         rig.vanish(2)
         tree = rig.run("node", "node-0").stdout
+        need(0 < tree.index("check      gpu.count host: crit") < tree.index("check      gpu.read " + bdf) < tree.index("check      heartbeat"), "the worst first:\n" + tree)
+        need("gpus_pci is 7, 1 less than gpus_expected (8)" in tree and "this GPU could not be read, in whole or in part: %s: no such device" % bdf in tree, tree)
         line = [t for t in tree.splitlines() if "GPU 2 " in t and "MISSING" in t]
         need(line and bdf in line[0] and "rank 2" in line[0], "the slot is not drawn as missing:\n" + tree)
         said = [t for t in tree.splitlines() if t.startswith("! GPU 2 " + bdf)]
