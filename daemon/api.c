@@ -42,7 +42,7 @@ const struct node *api_node(struct manager *m, struct http_request *r)
 
 	const struct node *n = mo_name_valid(name) ? node_find(manager_state(m), name) : NULL;
 	if (!n)
-		http_problem(r, 404, "node %.80s: there is no such node", name);
+		http_problem(r, 404, "node %.80s: there is no such node; `moectl nodes` lists them", name);
 	return n;
 }
 

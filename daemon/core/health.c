@@ -48,6 +48,11 @@ bool health_unlooked(const struct node *n)
 	return n->state == NODE_UP && !n->drain && n->tells_health && real_gpus(n) && !looked_at(n);
 }
 
+static bool keeps_away(const struct check_result *r)
+{
+	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT);
+}
+
 /* An agent that tells nothing of health is not waited for; nor are nodes without real GPUs. */
 bool health_standard(const struct node *n, const struct check_result **ret, const char **ret_why)
 {
@@ -56,7 +61,7 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT)) {
+		if (keeps_away(r)) {
 			*ret = r;
 			return false;
 		}
@@ -121,7 +126,11 @@ char *health_refusal(const struct node *n, const struct recipe *r)
 		return NULL;
 	if (!finding)
 		return mo_strdup(why);
-	return mo_printf("%s %s: %s", finding->check, finding->object ? finding->object : "", finding->text ? finding->text : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state));
+	size_t more = 0;
+	for (size_t i = 0; i < n->health->n_results; i++)
+		more += mode == PREFLIGHT_LIST ? listed(r, n->health->results[i].check) : keeps_away(&n->health->results[i]);
+	_cleanup_(mo_freep) char *rest = more > 1 ? mo_printf("; and %zu more: moectl node %s", more - 1, n->name) : mo_strdup("");
+	return mo_printf("%s %s: %s%s", finding->check, finding->object ? finding->object : "", finding->text ? finding->text : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state), rest);
 }
 
 bool health_wants_same_stack(const struct recipe *r)

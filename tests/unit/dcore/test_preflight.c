@@ -54,6 +54,10 @@ static void preflight_keeps_jobs_away(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
 	world_why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors");
+	world_finding(&w, 0, "nic.link", CHECK_CRIT, ACTION_WARN);
+	world_finding(&w, 0, "gpu.hot", CHECK_WARN, ACTION_WARN);
+	world_run(&w, S);
+	world_why_has(&w, id, "node n0 is not used: nic.state 0000:9f:00.0: 2 uncorrectable errors; and 1 more: moectl node n0");
 	world_verb(&w, EV_CANCEL, id);
 	id = submit_with(&w, 8, "none", NULL);
 	world_run(&w, S);
