@@ -457,36 +457,6 @@ static void test_recompute_told(void **state)
 	assert_true(gb[1] == gb[2] && gb[3] < gb[1]);
 }
 
-/* Micro-batches are bounded by the batch, not by the GPUs: one GPU has neighbours too, and they come to an end. */
-static void test_one_gpu(void **state)
-{
-	static const int64_t batches[] = { 1, 2, 3, 64 };
-	struct plan_options o = { .top = 5 };
-
-	for (size_t i = 0; i < ELEMENTSOF(batches); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("model: llama3-8b\ncluster: {gpus: 1, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 4096, global: %lld}\n", (long long)batches[i]);
-		struct setup s;
-
-		begin(text, &s);
-		best(&s, &o);
-		const struct plan *p = &s.doc.plans[0];
-		bool larger = false;
-
-		assert_true(p->parallelism.dp == 1 && batches[i] % p->batch.micro == 0);
-		for (size_t k = 0; k < p->n_notes; k++) {
-			int64_t micro;
-			_cleanup_(mo_freep) char *number = mo_starts_with(p->notes[k], "micro ") ? mo_strndup(p->notes[k] + 6, strcspn(p->notes[k] + 6, " ")) : NULL;
-
-			if (!number)
-				continue;
-			assert_true(mo_parse_i64(number, 1, batches[i], &micro) == 0 && batches[i] % micro == 0);
-			larger |= micro > p->batch.micro;
-		}
-		assert_true(larger == (p->batch.micro < batches[i]));
-		end(&s);
-	}
-}
-
 static const char *only_wide(void *arg, const struct plan *p)
 {
 	(*(int *)arg)++;
@@ -580,7 +550,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
-		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_one_gpu), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
+		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
 		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_recompute_told), cmocka_unit_test(test_refused), cmocka_unit_test(test_all_refused), cmocka_unit_test(test_more_gpus),
 	};
 
