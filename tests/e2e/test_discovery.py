@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine  # noqa: E402
 from lib import Cluster, Skipped, Suite, command_recipe, equal, moectl, need, wait_until  # noqa: E402
-from test_agent import Node, processes  # noqa: E402
+from node_rig import Node, processes  # noqa: E402
 
 suite = Suite()
 # a look at the machine takes 50 ms; what hangs is looked for again every second

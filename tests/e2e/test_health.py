@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine
 from lib import BUILD, ROOT, Skipped, Suite, equal, need
-from test_agent import Node, processes
+from node_rig import Node, processes
 
 suite = Suite()
 SHARED = os.path.join(ROOT, "..", "shared/data/hardware")
