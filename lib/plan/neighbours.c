@@ -181,16 +181,20 @@ void search_nearest(const struct recipe *r, const struct plan_options *o, const 
 	free(n.text);
 }
 
+/* Numbers that are always possible, as all GPUs can be data-parallel: divisors of the batch, and multiples of the GPUs. */
 int search_nothing(const struct shape *base, const char *refused, struct mo_error *err)
 {
+	int64_t each = base->gpus * base->micro, all = MO_MAX(base->global / base->micro, 1), fewer = MO_MIN(base->gpus, all), more = base->gpus, batch = base->global / each * each;
+
 	if (refused)
 		return mo_error_set(err, -EINVAL, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: %s: change that, or give the sizes", refused);
+	while (all % fewer)
+		fewer--;
+	while (more < MO_MIN(all, PLAN_GPUS_MAX) && all % more)
+		more++;
+	_cleanup_(mo_freep) char *gpus = more <= all && all % more == 0 ? mo_printf("%lld or %lld", (long long)fewer, (long long)more) : mo_printf("%lld", (long long)fewer);
+	_cleanup_(mo_freep) char *batches = batch > 0 ? mo_printf("%lld or %lld", (long long)batch, (long long)(batch + each)) : mo_printf("%lld", (long long)each);
 
-	int64_t node = MO_MAX(base->gpu->domain_gpus, 1), gpus = MO_MAX(base->gpus / node * node, 1), batch = (base->global + gpus - 1) / gpus * gpus;
-
-	return mo_error_set(err, -EINVAL,
-			    "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: the nearest whole nodes are %lld or %lld GPUs, the nearest batch that "
-			    "every data-parallel size divides is %lld",
-			    (long long)base->gpus, (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, (long long)gpus, (long long)(gpus == 1 ? node : gpus + node),
-			    (long long)batch);
+	return mo_error_set(err, -EINVAL, "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: use cluster.gpus %s, or batch.global %s", (long long)base->gpus,
+			    (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, gpus, batches);
 }

@@ -37,7 +37,7 @@ int pipeline_check(const char *schedule, int64_t pp, int64_t vpp, int64_t micro_
 	long long m = micro_batches, p = pp, chunks = pipeline_chunks(schedule, vpp);
 
 	if (mo_streq(schedule, "dualpipe") && (pp % 2 || m % 2 || m < 2 * pp))
-		return mo_error_set(err, -EINVAL, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp %lld has %lld: use pp %lld with %lld", p, m, p + p % 2,
+		return mo_error_set(err, -EINVAL, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp %lld has %lld: use pp %lld with %lld of them", p, m, p + p % 2,
 				    (long long)MO_MAX(m + m % 2, 2 * (p + p % 2)));
 	if (pipeline_is_v(schedule) && pp * chunks > layers)
 		return mo_error_set(err, -EINVAL, "parallelism.schedule: %s gives each of %lld stages two chunks, and the model has %lld layers: use pp %lld or less", schedule, p, (long long)layers,

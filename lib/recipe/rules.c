@@ -8,6 +8,7 @@
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
+#include "lib/model/limits.h"
 #include "lib/recipe/keys.h"
 
 #define LL(x) ((long long)(x))
@@ -57,12 +58,35 @@ static char *near_multiples(int64_t wished, int64_t unit)
 	return below > 0 ? mo_printf("%lld or %lld", LL(below), LL(below + unit)) : mo_printf("%lld", LL(unit));
 }
 
+static int64_t gcd(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* What tensor parallelism must divide of the model; 0 = anything will do. */
+static int64_t widths(const struct recipe_model *m)
+{
+	int64_t of = m ? m->heads : 0;
+
+	if (m && !m->mla && m->kv_heads != MO_NONE)
+		of = gcd(of, m->kv_heads);
+	return m && m->ffn != MO_NONE ? gcd(of, m->ffn) : of;
+}
+
 /* tp, pp and cp one after the other must divide the GPUs; what is left is dp. False = no sharding to go on with. */
 static bool check_world(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
 	const struct recipe_parallelism *p = &r->parallelism;
-	const struct { const char *path, *name; int64_t n; } sizes[] = { { "parallelism.tp", "tp", p->tp }, { "parallelism.pp", "pp", p->pp }, { "parallelism.cp", "cp", p->cp } };
+	const struct { const char *path, *name; int64_t n, divides; } sizes[] = {
+		{ "parallelism.tp", "tp", p->tp, widths(r->model) }, { "parallelism.pp", "pp", p->pp, 0 }, { "parallelism.cp", "cp", p->cp, r->seq != MO_NONE ? r->seq : 0 },
+	};
 	_cleanup_(mo_buf_done) struct mo_buf product = { 0 };
 	int64_t left = r->gpus;
 
@@ -71,9 +95,11 @@ static bool check_world(struct rules *k)
 			continue;
 		mo_buf_printf(&product, "%s%s %lld", product.len ? " x " : "", sizes[i].name, LL(sizes[i].n));
 		if (left % sizes[i].n) {
-			_cleanup_(mo_freep) char *near = near_divisors(sizes[i].n, left), *hint = mo_printf("%s %s would", sizes[i].name, near);
+			int64_t ranks = p->tp <= MO_RANKS_MAX / p->pp && p->tp * p->pp <= MO_RANKS_MAX / p->cp ? p->tp * p->pp * p->cp : 0;
+			_cleanup_(mo_freep) char *near = near_divisors(sizes[i].n, gcd(left, sizes[i].divides)), *gpus = ranks ? near_multiples(r->gpus, ranks) : NULL;
+			_cleanup_(mo_freep) char *hint = mo_printf("use %s %s%s%s", sizes[i].name, near, gpus ? ", or cluster.gpus " : "", gpus ? gpus : "");
 
-			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs",
+			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s: %s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs", sizes[i].path,
 				  product.data, LL(r->gpus));
 			return false;
 		}
@@ -92,25 +118,23 @@ static void check_experts(struct rules *k)
 {
 	const struct recipe_parallelism *p = &k->recipe->parallelism;
 	const struct recipe_model *m = k->recipe->model;
-	int64_t stage = k->recipe->gpus / p->pp;
-	_cleanup_(mo_freep) char *by_model = m && m->moe ? near_divisors(p->ep, m->moe->experts) : NULL, *by_stage = near_divisors(p->ep, MO_MAX(stage / p->etp, 1)), *by_gpus = near_divisors(p->etp, stage);
-	_cleanup_(mo_freep) char *by_width = m && m->moe ? near_divisors(p->etp, m->moe->ffn) : NULL;
-	_cleanup_(mo_freep) char *use_model = mo_printf("use %s", by_model ? by_model : "1"), *use_stage = mo_printf("use %s", by_stage), *use_gpus = mo_printf("use %s", by_gpus);
-	_cleanup_(mo_freep) char *use_width = mo_printf("use %s", by_width ? by_width : "1");
+	int64_t stage = k->recipe->gpus / p->pp, experts = m && m->moe ? m->moe->experts : 0, width = m && m->moe ? m->moe->ffn : 0;
+	_cleanup_(mo_freep) char *ep = near_divisors(p->ep, gcd(stage % p->etp ? stage : stage / p->etp, experts)), *etp = near_divisors(p->etp, gcd(stage % p->ep ? stage : stage / p->ep, width));
+	_cleanup_(mo_freep) char *use_ep = mo_printf("use %s%s%s", ep, p->etp > 1 ? ", or etp " : "", p->etp > 1 ? etp : ""), *use_etp = mo_printf("use %s", etp);
 
 	if (m && !m->moe && (p->ep > 1 || p->etp > 1))
 		errors_at(k->errors, PLACE(k, p->ep > 1 ? "parallelism.ep" : "parallelism.etp"), NULL, "parallelism.%s: the model has no experts: use 1", p->ep > 1 ? "ep" : "etp");
 	else if (m && m->moe && m->moe->experts % p->ep)
-		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_model, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_ep, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
 	if (stage % p->etp)
-		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_gpus, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_etp, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
 	else if (stage / p->etp % p->ep)
-		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_stage,
+		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_ep,
 			  p->etp > 1 ? "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp) by etp"
 				     : "parallelism.ep: %lld does not divide the %lld GPUs of a pipeline stage (tp x cp x dp)",
 			  LL(p->ep), LL(stage / p->etp));
 	if (m && m->moe && m->moe->ffn % p->etp)
-		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_width, "parallelism.etp: %lld does not divide the experts' width %lld", LL(p->etp), LL(m->moe->ffn));
+		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_etp, "parallelism.etp: %lld does not divide the experts' width %lld", LL(p->etp), LL(m->moe->ffn));
 }
 
 static void check_pipeline(struct rules *k)
@@ -127,27 +151,32 @@ static void check_pipeline(struct rules *k)
 		errors_at(k->errors, PLACE(k, "parallelism.schedule"), NULL, "parallelism.schedule: interleaved needs vpp above 1: use 1f1b");
 	if (!m)
 		return;
-	if (stages > m->layers + 2)         /* embedding and loss count as stages */
-		errors_at(k->errors, PLACE(k, p->vpp > 1 ? "parallelism.vpp" : "parallelism.pp"), NULL,
-			  "parallelism: pp %lld x vpp %lld = %lld stages are more than the model's %lld layers + 2 (embedding and loss)", LL(p->pp), LL(p->vpp), LL(stages),
+	if (stages > m->layers + 2) {        /* embedding and loss count as stages */
+		int64_t pp = MO_MIN(p->pp, m->layers);
+
+		while (k->recipe->gpus / (p->tp * p->cp) % pp)
+			pp--;
+		_cleanup_(mo_freep) char *hint = p->vpp > 1 && p->pp <= m->layers ? mo_printf("use vpp %lld or less", LL(m->layers / p->pp)) : mo_printf("use pp %lld or less", LL(pp));
+
+		errors_at(k->errors, PLACE(k, p->vpp > 1 ? "parallelism.vpp" : "parallelism.pp"), hint,
+			  "parallelism.%s: pp %lld x vpp %lld = %lld stages are more than the model's %lld layers + 2 (embedding and loss)", p->vpp > 1 ? "vpp" : "pp", LL(p->pp), LL(p->vpp), LL(stages),
 			  LL(m->layers));
+	}
 }
 
 static void check_width(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
 	const struct recipe_model *m = r->model;
-	int64_t tp = r->parallelism.tp;
+	const struct recipe_parallelism *p = &r->parallelism;
+	int64_t tp = p->tp;
+	_cleanup_(mo_freep) char *cp = near_divisors(p->cp, gcd(r->gpus / (p->tp * p->pp), r->seq != MO_NONE ? r->seq : 0)), *use_cp = mo_printf("use %s", cp);
+	_cleanup_(mo_freep) char *near = near_divisors(tp, gcd(r->gpus / (p->pp * p->cp), widths(m))), *use = mo_printf("use %s", near);
 
-	_cleanup_(mo_freep) char *cp = r->seq != MO_NONE ? near_divisors(r->parallelism.cp, r->seq) : NULL, *use_cp = mo_printf("use %s", cp ? cp : "1");
-
-	if (r->seq != MO_NONE && r->seq % r->parallelism.cp)
-		errors_at(k->errors, PLACE(k, "parallelism.cp"), use_cp, "parallelism.cp: %lld does not divide batch.seq %lld", LL(r->parallelism.cp), LL(r->seq));
+	if (r->seq != MO_NONE && r->seq % p->cp)
+		errors_at(k->errors, PLACE(k, "parallelism.cp"), use_cp, "parallelism.cp: %lld does not divide batch.seq %lld", LL(p->cp), LL(r->seq));
 	if (!m)
 		return;
-	int64_t kv = !m->mla && m->kv_heads != MO_NONE ? m->kv_heads : m->heads, of = m->heads % tp ? m->heads : kv % tp ? kv : m->ffn != MO_NONE ? m->ffn : 1;
-	_cleanup_(mo_freep) char *near = near_divisors(tp, of), *use = mo_printf("use %s", near);
-
 	if (m->heads % tp)
 		errors_at(k->errors, PLACE(k, "parallelism.tp"), use, "parallelism.tp: %lld does not divide the model's %lld attention heads", LL(tp), LL(m->heads));
 	else if (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % tp)
@@ -160,32 +189,60 @@ static void check_width(struct rules *k)
 static void check_batch(struct rules *k, bool world_ok)
 {
 	const struct recipe *r = k->recipe;
-	int64_t micro = r->micro == MO_NONE ? 1 : r->micro, dp = r->parallelism.dp;
+	int64_t micro = r->micro == MO_NONE ? 1 : r->micro, dp = r->parallelism.dp, pp = r->parallelism.pp;
 	const struct ynode *place = PLACE(k, "batch.global", "batch.global_tokens", "batch");
 
 	if (r->global_tokens != MO_NONE && r->seq == MO_NONE)
 		errors_at(k->errors, PLACE(k, "batch.global_tokens"), NULL, "batch.global_tokens: it needs batch.seq");
-	else if (r->global_tokens != MO_NONE && r->global_tokens % r->seq)
-		errors_at(k->errors, PLACE(k, "batch.global_tokens"), NULL, "batch.global_tokens: %lld is no multiple of batch.seq %lld", LL(r->global_tokens), LL(r->seq));
-	else if (r->global_tokens != MO_NONE && r->global_batch != r->global_tokens / r->seq)
+	else if (r->global_tokens != MO_NONE && r->global_tokens % r->seq) {
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_tokens, r->seq), *use = mo_printf("use %s", near);
+
+		errors_at(k->errors, PLACE(k, "batch.global_tokens"), use, "batch.global_tokens: %lld is no multiple of batch.seq %lld", LL(r->global_tokens), LL(r->seq));
+	} else if (r->global_tokens != MO_NONE && r->global_batch != r->global_tokens / r->seq)
 		errors_at(k->errors, PLACE(k, "batch.global"), NULL, "batch.global: %lld sequences are not global_tokens %lld / seq %lld: give one of the two", LL(r->global_batch),
 			  LL(r->global_tokens), LL(r->seq));
 	if (r->global_batch == MO_NONE || !world_ok)
 		return;
-	if (r->parallelism.automatic && r->model) {
-		if (r->global_batch % micro)
-			errors_at(k->errors, place, NULL, "batch.global: %lld is no multiple of batch.micro %lld", LL(r->global_batch), LL(micro));
-		return;
-	}
-	if (r->global_batch % (micro * dp)) {
-		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * dp), *use = mo_printf("use %s", near);
+	bool chosen = r->parallelism.automatic && r->model;
+	int64_t each = chosen ? 1 : dp;
 
-		errors_at(k->errors, place, use, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
+	if (r->global_batch % (micro * each)) {
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * each), *near_micro = near_divisors(micro, MO_MAX(r->global_batch / each, 1));
+		bool by_micro = micro > 1 && r->global_batch % each == 0;
+		_cleanup_(mo_freep) char *use = mo_printf("use %s%s%s", near, by_micro ? ", or batch.micro " : "", by_micro ? near_micro : "");
+
+		if (chosen)
+			errors_at(k->errors, place, use, "batch.global: %lld is no multiple of batch.micro %lld", LL(r->global_batch), LL(micro));
+		else
+			errors_at(k->errors, place, use, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
 		return;
 	}
-	if (r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % r->parallelism.pp)
-		rules_warn(k, place, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that", LL(r->global_batch / (micro * dp)),
-			   LL(r->parallelism.pp));
+	if (!chosen && r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % pp) {
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * dp * pp);
+
+		rules_warn(k, place, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that: batch.global %s would do", LL(r->global_batch / (micro * dp)), LL(pp), near);
+	}
+}
+
+static void check_experts_of_model(struct rules *k)
+{
+	const struct recipe_model *m = k->recipe->model;
+	const struct recipe_moe *e = m->moe;
+	_cleanup_(mo_freep) char *groups = e->groups > 0 ? near_divisors(e->groups, e->experts) : NULL, *use_groups = mo_printf("use %s", groups ? groups : "0");
+	_cleanup_(mo_freep) char *use_topk = mo_printf("use 1 to %lld", LL(e->experts)), *use_dense = mo_printf("use 0 to %lld", LL(m->layers));
+
+	if (e->topk > e->experts)
+		errors_at(k->errors, PLACE(k, "model.moe.topk", "model"), use_topk, "model.moe.topk: %lld is more than the %lld experts", LL(e->topk), LL(e->experts));
+	if (e->dense_layers > m->layers)
+		errors_at(k->errors, PLACE(k, "model.moe.dense_layers", "model"), use_dense, "model.moe.dense_layers: %lld is more than the %lld layers", LL(e->dense_layers), LL(m->layers));
+	if (e->every > 1 && e->dense_layers > 0)
+		errors_at(k->errors, PLACE(k, "model.moe.every", "model"), NULL, "model.moe.every: %lld does not go with dense_layers %lld: experts begin with layer 0 then; give one of the two",
+			  LL(e->every), LL(e->dense_layers));
+	if (e->groups > 0 && e->experts % e->groups)
+		errors_at(k->errors, PLACE(k, "model.moe.groups", "model"), use_groups, "model.moe.groups: %lld does not divide the %lld experts", LL(e->groups), LL(e->experts));
+	if (e->topk_groups > MO_MAX(e->groups, 0) || (e->groups > 0 && e->topk_groups < 1))
+		errors_at(k->errors, PLACE(k, "model.moe.topk_groups", "model.moe.groups", "model"), NULL, "model.moe.topk_groups: %lld of %lld groups: give both, topk_groups from 1 to groups",
+			  LL(MO_MAX(e->topk_groups, 0)), LL(MO_MAX(e->groups, 0)));
 }
 
 static void check_model(struct rules *k)
@@ -194,23 +251,15 @@ static void check_model(struct rules *k)
 
 	if (!m)
 		return;
+	_cleanup_(mo_freep) char *heads = near_divisors(m->heads, m->hidden), *use_heads = mo_printf("use %s", heads), *kv = m->kv_heads != MO_NONE ? near_divisors(m->kv_heads, m->heads) : NULL;
+	_cleanup_(mo_freep) char *use_kv = mo_printf("use %s", kv ? kv : "1");
+
 	if (m->head_dim == MO_NONE && !m->mla && m->hidden % m->heads)
-		errors_at(k->errors, PLACE(k, "model.heads", "model"), NULL, "model.heads: %lld does not divide hidden %lld: give head_dim, or another number", LL(m->heads), LL(m->hidden));
+		errors_at(k->errors, PLACE(k, "model.heads", "model"), use_heads, "model.heads: %lld does not divide hidden %lld: give head_dim, or another number", LL(m->heads), LL(m->hidden));
 	if (m->kv_heads != MO_NONE && m->heads % m->kv_heads)
-		errors_at(k->errors, PLACE(k, "model.kv_heads", "model"), NULL, "model.kv_heads: %lld does not divide heads %lld", LL(m->kv_heads), LL(m->heads));
-	if (m->moe && m->moe->topk > m->moe->experts)
-		errors_at(k->errors, PLACE(k, "model.moe.topk", "model"), NULL, "model.moe.topk: %lld is more than the %lld experts", LL(m->moe->topk), LL(m->moe->experts));
-	if (m->moe && m->moe->dense_layers > m->layers)
-		errors_at(k->errors, PLACE(k, "model.moe.dense_layers", "model"), NULL, "model.moe.dense_layers: %lld is more than the %lld layers", LL(m->moe->dense_layers),
-			  LL(m->layers));
-	if (m->moe && m->moe->every > 1 && m->moe->dense_layers > 0)
-		errors_at(k->errors, PLACE(k, "model.moe.every", "model"), NULL, "model.moe.every: %lld does not go with dense_layers %lld: experts begin with layer 0 then; give one of the two",
-			  LL(m->moe->every), LL(m->moe->dense_layers));
-	if (m->moe && m->moe->groups > 0 && m->moe->experts % m->moe->groups)
-		errors_at(k->errors, PLACE(k, "model.moe.groups", "model"), NULL, "model.moe.groups: %lld does not divide the %lld experts", LL(m->moe->groups), LL(m->moe->experts));
-	if (m->moe && (m->moe->topk_groups > MO_MAX(m->moe->groups, 0) || (m->moe->groups > 0 && m->moe->topk_groups < 1)))
-		errors_at(k->errors, PLACE(k, "model.moe.topk_groups", "model.moe.groups", "model"), NULL, "model.moe.topk_groups: %lld of %lld groups: give both, topk_groups from 1 to groups",
-			  LL(MO_MAX(m->moe->topk_groups, 0)), LL(MO_MAX(m->moe->groups, 0)));
+		errors_at(k->errors, PLACE(k, "model.kv_heads", "model"), use_kv, "model.kv_heads: %lld does not divide heads %lld", LL(m->kv_heads), LL(m->heads));
+	if (m->moe)
+		check_experts_of_model(k);
 	if (m->ffn == MO_NONE && (!m->moe || m->moe->dense_layers > 0 || m->moe->every > 1))
 		errors_at(k->errors, PLACE(k, "model"), NULL, "model: missing key 'ffn': the width of the %s layers", m->moe ? "dense" : "feed-forward");
 }

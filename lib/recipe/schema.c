@@ -183,11 +183,12 @@ static void read_int(struct reader *r, const struct key *k, const struct ynode *
 	}
 	if (i >= 0)
 		n = k->values[i];
-	else if (k->words && (v->kind != YAML_SCALAR || mo_parse_i64(v->text, k->min, k->max, &n) < 0)) {
+	else if (k->words && (v->kind != YAML_SCALAR || !v->plain || mo_parse_i64(v->text, k->min, k->max, &n) < 0)) {
+		bool quoted = v->kind == YAML_SCALAR && !v->plain && mo_parse_i64(v->text, k->min, k->max, &n) == 0;
 		_cleanup_(mo_freep) char *words = words_listed(k);
 		_cleanup_(mo_freep) char *expected = mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min, (long long)k->max, words);
 
-		wrong(r, k->path, v, NULL, expected);
+		wrong(r, k->path, v, quoted ? "remove the quotes" : NULL, expected);
 		return;
 	} else if (!k->words && !value_int(r, k->path, v, k->min, k->max, &n))
 		return;

@@ -124,7 +124,7 @@ def the_same_bytes_everywhere(c):
             with open(os.path.join(catalogue, directory, name), "w") as f:
                 f.write(yaml.safe_dump(shuffled(yaml.safe_load(text), r), sort_keys=False, width=100000) if directory in ("models", "gpus") else text)
     for doc in (recipe(model="mixtral-8x7b", cluster={"gpus": 64, "gpu": "mi300x"}, batch={"seq": 4096, "global": 512}, features={"a2a": "deepep", "overlap_a2a": True}),
-                recipe(model="deepseek-v3", cluster={"gpus": 256, "gpu": "mi355x"}, batch={"seq": 4096, "micro": 1, "global": 2048}, parallelism={"pp": 8, "ep": 8},
+                recipe(model="deepseek-v3", cluster={"gpus": 256, "gpu": "mi325x"}, batch={"seq": 4096, "micro": 1, "global": 2048}, parallelism={"pp": 8, "ep": 8},
                        features={"pipeline_layout": "Et*8|(t*8|)*6t*5,m,L"})):
         words = ("plan", "-", "--json", "--top", "20", "--scale", "64,128,256", "--tokens", "15T")
         first = moectl(*words, stdin=json.dumps(doc)).stdout
@@ -134,6 +134,93 @@ def the_same_bytes_everywhere(c):
             equal(moectl(*words, stdin=text, env=clean_env(**extra) | {"MOE_DATA_DIR": data}).stdout, first, "run %d" % n)
         status, body = c.ask("/v1/plan?top=20&scale=64,128,256&tokens=15T", json.dumps(shuffled(doc, r)))
         equal((status, body.rstrip("\n")), (200, first.rstrip("\n")), "POST /v1/plan")
+
+
+def put(doc, path, v):
+    at = doc
+    *parents, last = path.split(".")
+    for p in parents:
+        at = at.setdefault(p, {})
+    at[last] = v
+
+
+SCRIPT = {"kind": "command", "argv": ["x"]}
+SMALL = {"layers": 8, "hidden": 1024, "heads": 8, "vocab": 32000, "ffn": 4096}
+# A recipe of mixtral-8x7b on 64 GPUs with pp 4 and ep 8, what is changed in it, and what is said: field, rule, and the nearest values that do.
+IMPOSSIBLE = [
+    ({"parallelism.pp": 5}, "parallelism.pp: pp 5 does not divide cluster.gpus 64", "use pp 4 or 8, or cluster.gpus 60 or 65"),
+    ({"cluster.gpus": 62}, "parallelism.pp: pp 4 does not divide cluster.gpus 62", "use pp 2 or 31, or cluster.gpus 60 or 64"),
+    ({"parallelism.tp": 3}, "parallelism.tp: tp 3 does not divide cluster.gpus 64", "use tp 2 or 4, or cluster.gpus 60 or 72"),
+    ({"parallelism.cp": 3}, "parallelism.cp: pp 4 x cp 3 does not divide cluster.gpus 64", "use cp 2 or 4, or cluster.gpus 60 or 72"),
+    ({"parallelism.dp": 8}, "parallelism.dp: tp 1 x pp 4 x cp 1 x dp 8 = 32 is not cluster.gpus 64", "dp must be 16, or auto"),
+    ({"model": "deepseek-v2-lite", "parallelism.pp": 4}, "parallelism.pp: pp 4 x vpp 1 = 4 stages do not divide the model's 27 layers", 'features.pipeline_layout: "Et*7|(t*7|)*2t*6,L"'),
+    ({"parallelism.pp": 64, "parallelism.ep": 1}, "parallelism.pp: pp 64 x vpp 1 = 64 stages are more than the model's 32 layers + 2", "use pp 32 or less"),
+    ({"parallelism.vpp": 3}, "parallelism.vpp: pp 4 x vpp 3 = 12 stages do not divide the model's 32 layers", "use vpp 2 or 4, or features.pipeline_layout"),
+    ({"parallelism.vpp": 16}, "parallelism.vpp: pp 4 x vpp 16 = 64 stages are more than", "use vpp 8 or less"),
+    ({"parallelism.pp": 1, "parallelism.vpp": 2}, "parallelism.vpp: 2 virtual stages need a pipeline", "use pp above 1, or vpp 1"),
+    ({"parallelism.ep": 3}, "parallelism.ep: 3 does not divide the model's 8 experts", "use 2 or 4"),
+    ({"parallelism.ep": 16}, "parallelism.ep: 16 does not divide the model's 8 experts", "use 8"),
+    ({"cluster.gpus": 60}, "parallelism.ep: 8 does not divide the 15 GPUs of a pipeline stage", "use 1"),
+    ({"parallelism.etp": 16}, "parallelism.ep: 8 does not divide the 1 GPUs of a pipeline stage (tp x cp x dp) by etp", "use 1, or etp 2"),
+    ({"parallelism.etp": 3}, "parallelism.etp: 3 does not divide the 16 GPUs of a pipeline stage", "use 2"),
+    ({"model": SMALL | {"moe": {"experts": 8, "topk": 2, "ffn": 1026}}, "parallelism.etp": 4, "parallelism.ep": 4}, "parallelism.etp: 4 does not divide the experts' width 1026", "use 2"),
+    ({"model": "llama3-8b", "parallelism": {"ep": 2}}, "parallelism.ep: the model has no experts", "use 1"),
+    ({"parallelism.tp": 64, "parallelism.pp": 1}, "parallelism.tp: 64 does not divide the model's 32 attention heads", "use 8"),
+    ({"parallelism.tp": 16, "parallelism.ep": 1}, "parallelism.tp: 16 does not divide the model's 8 key-value heads", "use 8"),
+    ({"model": SMALL | {"heads": 8, "ffn": 4100}, "parallelism": {"tp": 8}}, "parallelism.tp: 8 does not divide the model's feed-forward width 4100", "use 4"),
+    ({"parallelism.cp": 16, "parallelism.ep": 1, "batch.seq": 1000}, "parallelism.cp: 16 does not divide batch.seq 1000", "use 8"),
+    ({"batch.global": 500}, "batch.global: 500 is no multiple of micro 1 x dp 16 = 16", "use 496 or 512"),
+    ({"batch.micro": 3}, "batch.global: 512 is no multiple of micro 3 x dp 16 = 48", "use 480 or 528, or batch.micro 2 or 4"),
+    ({"batch.global": 8}, "batch.global: 8 is no multiple of micro 1 x dp 16 = 16", "use 16"),
+    ({"batch.global": None, "batch.global_tokens": 1000000}, "batch.global_tokens: 1000000 is no multiple of batch.seq 4096", "use 999424 or 1003520"),
+    ({"parallelism": "auto", "cluster.gpus": 127}, "no sharding of cluster.gpus 127 divides the model's 32 layers and 32 heads and batch.global 512", "use cluster.gpus 64 or 128, or batch.global 508 or 635"),
+    ({"parallelism": "auto", "batch.micro": 3}, "batch.global: 512 is no multiple of batch.micro 3", "use 510 or 513, or batch.micro 2 or 4"),
+    ({"engine": SCRIPT, "parallelism.schedule": "dualpipe", "batch.global": 48}, "parallelism.schedule: dualpipe needs an even pp and an even number of micro-batches of at least 2 pp; pp 4 has 3", "use pp 4 with 8 of them"),
+    ({"engine": SCRIPT, "parallelism": {"pp": 32, "schedule": "zbv"}}, "parallelism.schedule: zbv gives each of 32 stages two chunks, and the model has 32 layers", "use pp 16 or less"),
+    ({"parallelism.schedule": "interleaved"}, "parallelism.schedule: interleaved needs vpp above 1", "use 1f1b"),
+    ({"model": SMALL | {"heads": 3}}, "model.heads: 3 does not divide hidden 1024", "use 2 or 4"),
+    ({"model": SMALL | {"kv_heads": 3}}, "model.kv_heads: 3 does not divide heads 8", "use 2 or 4"),
+    ({"model": SMALL | {"moe": {"experts": 8, "topk": 9, "ffn": 64}}}, "model.moe.topk: 9 is more than the 8 experts", "use 1 to 8"),
+    ({"model": SMALL | {"moe": {"experts": 8, "topk": 2, "ffn": 64, "dense_layers": 9}}}, "model.moe.dense_layers: 9 is more than the 8 layers", "use 0 to 8"),
+    ({"model": SMALL | {"moe": {"experts": 8, "topk": 2, "ffn": 64, "groups": 3, "topk_groups": 1}}}, "model.moe.groups: 3 does not divide the 8 experts", "use 2 or 4"),
+    ({"cluster.gpu": "mi3000x"}, "cluster.gpu", "did you mean 'mi300x'?"),
+]
+ABSURD = [0, -1, 1e18, 1.5, float("nan"), float("inf"), 10 ** 30, "eight", "8", "", [8], {"a": 8}, True]
+
+
+@suite.test
+def impossible_shapes(c):
+    """Each rule: exit status 2 and 422, with the field, the rule and what would do, the same on a command line and by the controller."""
+    for changes, said, instead in IMPOSSIBLE:
+        doc = recipe(model="mixtral-8x7b", cluster={"gpus": 64, "gpu": "mi300x"}, parallelism={"pp": 4, "ep": 8}, batch={"seq": 4096, "micro": 1, "global": 512})
+        for path, v in changes.items():
+            put(doc, path, v)
+        doc["batch"] = {k: v for k, v in doc["batch"].items() if v is not None}
+        r = moectl("plan", "-", stdin=json.dumps(doc), check=False)
+        line = next((x for x in r.stderr.splitlines() if said in x), "")
+        need(r.returncode == 2 and line and instead in line, "%s: exit %d: %s" % (changes, r.returncode, r.stderr))
+        status, body = c.ask("/v1/plan", json.dumps(doc))
+        answer = json.loads(body)
+        texts = ["%s; %s" % (e["message"], e["hint"]) for e in answer.get("errors", [])] + [answer.get("detail", "")]
+        need(status == 422 and any(said in t and instead in t for t in texts), "%s: POST /v1/plan: %d %s" % (changes, status, body))
+
+
+@suite.test
+def absurd_numbers(c):
+    """In every number of a recipe that a plan reads: one line that names it and says what is expected."""
+    paths = ["parallelism." + p for p in ("tp", "pp", "vpp", "ep", "etp", "cp", "dp")] + ["batch.seq", "batch.micro", "batch.global", "cluster.gpus", "cluster.nic_gbps"]
+    paths += ["model." + p for p in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "moe.experts", "moe.topk", "moe.ffn")]
+    for path in paths:
+        for v in ABSURD:
+            doc = recipe(model=SMALL | {"moe": {"experts": 8, "topk": 2, "ffn": 64}}, parallelism={"ep": 8})
+            put(doc, path, v)
+            r = moectl("plan", "-", stdin=yaml.safe_dump(doc), check=False)
+            need(r.returncode == 2 and r.stderr.count("\n") == 1 and path + ": expected a whole number from" in r.stderr, "%s %r: exit %d: %s" % (path, v, r.returncode, r.stderr))
+    for v in ("0", "-1", "1e18", "nan", "x", "", "131073"):
+        r = moectl("plan", "-", "--gpus", v, stdin=json.dumps(recipe()), check=False)
+        need(r.returncode == 2 and "--gpus" in r.stderr and "1 to 131072" in r.stderr, "--gpus %s: %s" % (v, r.stderr))
+        status, body = c.ask("/v1/plan?gpus=" + v, json.dumps(recipe()))
+        need(status == 400 and "gpus" in body, "?gpus=%s: %d %s" % (v, status, body))
 
 
 @suite.test

@@ -1,6 +1,7 @@
 /* The planner: parameter counts and FLOPs against published figures, bubbles against published examples, memory and the search for what must hold. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "tests/unit/unit.h"
 
@@ -227,9 +228,41 @@ static void test_search_finds_nothing(void **state)
 	struct mo_error err = { 0 };
 
 	assert_int_equal(plan("model: mixtral-8x7b\ncluster: {gpus: 37, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, global: 5}\n", NULL, &doc, &err), -22);
-	assert_non_null(err.text);
+	assert_non_null(strstr(err.text, "cluster.gpus 37 divides the model's 32 layers and 32 heads and batch.global 5: use cluster.gpus 5, or batch.global 37"));
 	mo_error_done(&err);
 	mo_desc_done(&plan_doc_desc, &doc);
+}
+
+/* What is named instead is possible. */
+static void test_instead_of_nothing(void **state)
+{
+	static const struct { int gpus, batch, micro; } rows[] = { { 127, 512, 1 }, { 12, 100, 1 }, { 24, 1000, 4 }, { 1000, 4096, 2 }, { 61, 60, 1 }, { 131071, 16384, 1 } };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		static const char format[] = "model: mixtral-8x7b\ncluster: {gpus: %d, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, micro: %d, global: %d}\n";
+		_cleanup_(mo_freep) char *text = mo_printf(format, rows[i].gpus, rows[i].micro, rows[i].batch);
+		struct plan_doc doc;
+		struct mo_error err = { 0 };
+
+		if (plan(text, NULL, &doc, &err) == 0) {
+			mo_desc_done(&plan_doc_desc, &doc);
+			continue;
+		}
+		mo_desc_done(&plan_doc_desc, &doc);
+		char *at = strstr(err.text, "use cluster.gpus ");
+		int said[4], n = sscanf(at, "use cluster.gpus %d or %d, or batch.global %d or %d", &said[0], &said[1], &said[2], &said[3]);
+
+		n = n == 1 ? sscanf(at, "use cluster.gpus %d, or batch.global %d or %d", &said[0], &said[2], &said[3]) : n;
+		assert_true(n >= 2);
+		_cleanup_(mo_freep) char *gpus = mo_printf(format, said[0], rows[i].micro, rows[i].batch), *batch = mo_printf(format, rows[i].gpus, rows[i].micro, said[2]);
+
+		for (int k = 0; k < 2; k++) {
+			if (plan(k ? batch : gpus, NULL, &doc, NULL) != 0)
+				fail_msg("row %zu: %s is not possible", i, k ? batch : gpus);
+			mo_desc_done(&plan_doc_desc, &doc);
+		}
+		mo_error_done(&err);
+	}
 }
 
 static void test_apply(void **state)
@@ -313,7 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit), cmocka_unit_test(test_impossible), cmocka_unit_test(test_without_global_batch),
 		cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_recompute_and_sharding_save_memory), cmocka_unit_test(test_search),
-		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
+		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_instead_of_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,9 +134,10 @@ static const struct bad whole[] = {
 
 /* Rules between keys, with the model and sizes of the case on 8 GPUs. */
 static const struct bad rules[] = {
-	{ "parallelism: {tp: 3}\n", "5:19 tp 3 does not divide cluster.gpus 8: tp x pp x cp x dp must be the number of GPUs" },
-	{ "parallelism: {tp: 4, pp: 4}\n", "5:26 tp 4 x pp 4 does not divide cluster.gpus 8" },
+	{ "parallelism: {tp: 3}\n", "5:19 parallelism.tp: tp 3 does not divide cluster.gpus 8: tp x pp x cp x dp must be the number of GPUs" },
+	{ "parallelism: {tp: 4, pp: 4}\n", "5:26 parallelism.pp: tp 4 x pp 4 does not divide cluster.gpus 8" },
 	{ "parallelism: {tp: 2, dp: 2}\n", "5:26 parallelism.dp: tp 2 x pp 1 x cp 1 x dp 2 = 4 is not cluster.gpus 8: dp must be 4, or auto" },
+	{ "parallelism: {dp: \"8\"}\n", "5:19 parallelism.dp: expected a whole number from 1 to 131072, or auto, got the text \"8\" [remove the quotes]" },
 	{ "parallelism: {ep: 3}\n", "5:19 parallelism.ep: 3 does not divide the 8 GPUs of a pipeline stage (tp x cp x dp)" },
 	{ "parallelism: {ep: 16}\n", "5:19 parallelism.ep: 16 does not divide the 8 GPUs" },
 	{ "parallelism: {pp: 2, ep: 8}\n", "5:26 parallelism.ep: 8 does not divide the 4 GPUs" },
@@ -145,8 +146,8 @@ static const struct bad rules[] = {
 	{ "model: {layers: 4, hidden: 64, heads: 4, vocab: 100, moe: {experts: 6, topk: 2, ffn: 32}}\nparallelism: {ep: 4}\n", "6:19 parallelism.ep: 4 does not divide the model's 6 experts" },
 	{ "parallelism: {vpp: 2}\n", "5:20 parallelism.vpp: 2 virtual stages need a pipeline" },
 	{ "parallelism: {pp: 2, schedule: interleaved}\n", "5:32 parallelism.schedule: interleaved needs vpp above 1" },
-	{ "model: {layers: 5, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8}\n", "6:19 parallelism: pp 8 x vpp 1 = 8 stages are more than the model's 5 layers + 2" },
-	{ "model: {layers: 13, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8, vpp: 2}\n", "6:27 parallelism: pp 8 x vpp 2 = 16 stages are more than the model's 13 layers + 2" },
+	{ "model: {layers: 5, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8}\n", "6:19 parallelism.pp: pp 8 x vpp 1 = 8 stages are more than the model's 5 layers + 2" },
+	{ "model: {layers: 13, hidden: 64, heads: 8, ffn: 64, vocab: 100}\nparallelism: {pp: 8, vpp: 2}\n", "6:27 parallelism.vpp: pp 8 x vpp 2 = 16 stages are more than the model's 13 layers + 2" },
 	{ "model: {layers: 4, hidden: 64, heads: 4, ffn: 64, vocab: 100}\nparallelism: {tp: 8}\n", "6:19 parallelism.tp: 8 does not divide the model's 4 attention heads" },
 	{ "model: {layers: 4, hidden: 64, heads: 8, kv_heads: 2, ffn: 64, vocab: 100}\nparallelism: {tp: 4}\n", "6:19 parallelism.tp: 4 does not divide the model's 2 key-value heads" },
 	{ "model: {layers: 4, hidden: 64, heads: 8, ffn: 60, vocab: 100}\nparallelism: {tp: 8}\n", "6:19 parallelism.tp: 8 does not divide the model's feed-forward width 60" },

@@ -205,7 +205,7 @@ static void test_bad_sets(void **state)
 		{ "steps=x", "0:0 --set steps: steps: expected a whole number from 1 to 1000000000, got 'x'\n" },
 		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x: 'x' cannot be set inside a single value\n" },
 		{ "cluster..x=1", "0:0 --set cluster..x: an empty part in the key\n" },
-		{ "parallelism.tp=3", "0:0 --set parallelism.tp: tp 3 does not divide cluster.gpus 8" },
+		{ "parallelism.tp=3", "0:0 --set parallelism.tp: parallelism.tp: tp 3 does not divide cluster.gpus 8" },
 		{ "cluster.exclude=[a", "0:0 --set cluster.exclude: not valid YAML" },
 		{ "a.b.c.d.e.f.g.h.i.j=1", "0:0 --set a.b.c.d.e.f.g.h.i.j: more than 8 parts" },
 		{ "env.RANK=1", "0:0 --set env.RANK: env: RANK is set by the launcher" },
