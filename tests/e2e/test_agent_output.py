@@ -3,10 +3,8 @@
 import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import Skipped, Suite, equal, need, wait_until
