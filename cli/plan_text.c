@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/buf.h"
+#include "lib/plan/plan.h"
 
 #define STAGES_SHOWN 10          /* the first ones and the last */
 #define LABEL 10
@@ -282,6 +283,16 @@ static void print_reliability(const struct cli *cli, struct json_object *r)
 		print_note(cli, "note", json_object_get_string(js_at(notes, i)));
 }
 
+/* GPUs on which as much memory as all of these want could be, by doubling. */
+static long long enough_gpus(long long gpus, struct json_object *plan)
+{
+	double wanted = js_real(plan, "memory_gb.total") * (double)gpus, capacity = js_real(plan, "memory_gb.capacity");
+	long long n = gpus;
+	while (n < PLAN_GPUS_MAX && wanted > capacity * (double)n)
+		n *= 2;
+	return MO_MIN(n, (long long)PLAN_GPUS_MAX);
+}
+
 /* What the reader can do with it. */
 static void print_next(const struct cli *cli, const char *file, const struct recipe *r, struct json_object *doc)
 {
@@ -294,6 +305,8 @@ static void print_next(const struct cli *cli, const char *file, const struct rec
 		text = mo_printf("moectl submit %s starts it; --set parallelism=auto searches for a faster one; --scale %lld,%lld shows more GPUs; --svg plan.svg draws it", name, 2 * gpus, 4 * gpus);
 	else if (!r->parallelism.automatic)
 		text = mo_printf("take what the note says, or let --set parallelism=auto search for one that fits");
+	else if (!fits)
+		text = mo_printf("no sharding fits on %lld GPUs: try --gpus %lld, or another --gpu", gpus, enough_gpus(gpus, best));
 	else
 		text = mo_printf("moectl submit %s takes the first plan; to write it down: parallelism: {tp: %s, pp: %s, vpp: %s, ep: %s, etp: %s, cp: %s, sharding: %s, schedule: %s}, micro: %s in batch, recompute: %s", name,
 				 text_int(js_int(best, "parallelism.tp")), text_int(js_int(best, "parallelism.pp")), text_int(js_int(best, "parallelism.vpp")), text_int(js_int(best, "parallelism.ep")),

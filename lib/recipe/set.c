@@ -89,7 +89,10 @@ static void set_one(struct ynode *root, const struct recipe_set *set, struct rec
 			return;
 		}
 		if (map->kind != YAML_MAP) {
-			errors_place(errors, 0, 0, NULL, "%s: '%s' cannot be set inside a %s", name, key, map->kind == YAML_LIST ? "list" : "single value");
+			_cleanup_(mo_freep) char *whole = mo_strndup(set->key, (size_t)(part - set->key - 1));
+			_cleanup_(mo_freep) char *hint = map->kind == YAML_LIST ? mo_printf("%s is a list: set all of it", whole) : mo_printf("%s is '%.60s': set all of it", whole, map->text);
+
+			errors_place(errors, 0, 0, hint, "%s: '%s' cannot be set inside a %s", name, key, map->kind == YAML_LIST ? "list" : "single value");
 			return;
 		}
 		item = item_of(map, key);

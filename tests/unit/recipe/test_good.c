@@ -203,7 +203,7 @@ static void test_bad_sets(void **state)
 	static const struct { const char *set, *expected; } cases[] = {
 		{ "stepps=9", "0:0 --set stepps: unknown key 'stepps' [did you mean 'steps'?]\n" },
 		{ "steps=x", "0:0 --set steps: steps: expected a whole number from 1 to 1000000000, got 'x'\n" },
-		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x: 'x' cannot be set inside a single value\n" },
+		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x: 'x' cannot be set inside a single value [cluster.gpus is '8': set all of it]\n" },
 		{ "cluster..x=1", "0:0 --set cluster..x: an empty part in the key\n" },
 		{ "parallelism.tp=3", "0:0 --set parallelism.tp: parallelism.tp: tp 3 does not divide cluster.gpus 8" },
 		{ "cluster.exclude=[a", "0:0 --set cluster.exclude: not valid YAML" },
