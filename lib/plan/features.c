@@ -190,6 +190,10 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 		f->shard_bytes = 4;
 	if (titan && mo_streq(flag(e, "compile.enable"), "true"))
 		f->fused_loss = !parts || strstr(parts, "loss");
+	f->expandable = mo_streq(e->kind, "torchtitan");         /* its engine file says so */
+	for (size_t i = 0; i < r->n_env; i++)
+		if (r->env[i].value && strstr(r->env[i].name, "ALLOC_CONF"))
+			f->expandable = strstr(r->env[i].value, "expandable_segments:True");
 	f->xla = maxtext;
 	f->remat_saved = maxtext ? saved_of(e, remat ? remat : "minimal") : 0;     /* as recompute selective is told */
 	if (maxtext && mo_streq(flag(e, "weight_dtype"), "bfloat16")) {

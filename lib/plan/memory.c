@@ -14,6 +14,7 @@
 #define ROUTED_COPIES 2.0        /* of a layer's routed rows around an exchange */
 #define NVFP4_BYTES 0.5625       /* with a scale of 8 bits for 16 elements */
 #define FRAGMENTATION 0.10       /* own runs on H200 (tests/data/planner): PyTorch's allocator holds 0 to 20 % more than is counted, half of them 10 % */
+#define FIXED_SEGMENTS 0.07      /* of capacity, what an allocator without expandable segments cannot give back: own series of growing micro-batches on H200, none that ran out is planned to fit */
 #define POOL_LEAVES 0.03         /* of capacity: XLA plans what its pool holds, and the pool has the rest (XLA_PYTHON_CLIENT_MEM_FRACTION) */
 #define GATHERED 4.0             /* bytes per token and hidden element */
 
@@ -108,11 +109,12 @@ static double buffers(const struct shape *s, double whole, int64_t layers)
 /* What allocators hold and do not use. Near the edge they give it back, and the share of capacity is the margin that `fits` leaves; ROCm needs as much of it whatever runs. */
 static double beside(const struct shape *s, double counted, double capacity)
 {
-	double margin = shape_k(s)->reserve * capacity;
+	bool amd = mo_streq(s->gpu->vendor, "amd");
+	double margin = (amd || s->features.expandable ? shape_k(s)->reserve : FIXED_SEGMENTS) * capacity;
 
 	if (s->features.xla)
 		return POOL_LEAVES * capacity;
-	return mo_streq(s->gpu->vendor, "amd") ? margin : MO_MIN(margin, FRAGMENTATION * counted);
+	return amd ? margin : MO_MIN(margin, FRAGMENTATION * counted);
 }
 
 /* Of a weight's copies for 8 or 4 bit products, for forward and, transposed, for backward. */

@@ -34,6 +34,7 @@ struct shape_features {
 	double optimizer_offload;    /* share of the optimizer's states that lies in the host's memory */
 	bool xla;                    /* a compiler plans the memory */
 	int64_t remat_saved;         /* enum remat: what its recompute selective saves */
+	bool expandable;             /* PyTorch's allocator with expandable segments */
 	bool keeps_outputs;          /* a pipeline's last stage keeps the logits of all micro-batches until the step ends */
 	int64_t shard_bytes;         /* FSDP: of the parameters that it shards, which are the master weights; 0 = master weights beside those in 16 bits */
 };

@@ -23,7 +23,7 @@ static const struct key integers[] = {
 	{ "shared_ffn", offsetof(struct row, moe.shared_ffn) }, { "dense_layers", offsetof(struct row, moe.dense_layers) },
 };
 static const struct key flags[] = {
-	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.triton_attention), S(features.async_tp), S(features.expert_launches), S(features.fused_experts), S(features.narrow_attention), S(features.narrow_gather), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), S(features.narrow_activation), S(features.no_dropout), S(features.cached_weights), S(features.keeps_outputs), M(gated), M(tied), M(qk_norm), M(bias),
+	S(features.deepep), S(features.overlap_a2a), S(features.fused_loss), S(features.bound), S(features.eager), S(features.compiled), S(features.triton_attention), S(features.async_tp), S(features.expert_launches), S(features.fused_experts), S(features.narrow_attention), S(features.narrow_gather), S(features.small_master), S(features.late_reduce), S(features.no_sequence_parallel), S(features.narrow_activation), S(features.no_dropout), S(features.expandable), S(features.cached_weights), S(features.keeps_outputs), M(gated), M(tied), M(qk_norm), M(bias),
 };
 static const struct key words[] = { { "software", offsetof(struct row, software) }, { "named", offsetof(struct row, named) }, S(precision), S(schedule), S(recompute), S(sharding), M(attention) };
 

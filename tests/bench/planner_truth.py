@@ -99,7 +99,7 @@ def modules(names):
 
 def of_recipe(p, words):
     """The planner's words for a recipe's properties. Gradients are reduced in 16 bits: _benchmark_common() of Megatron-Bridge's recipes, examples/llama of Megatron-LM."""
-    out, told = ["features.fused_loss=1 features.bound=1 features.grad_bytes=2 features.narrow_gather=1"], dict(w.partition("=")[::2] for w in words)
+    out, told = ["features.fused_loss=1 features.bound=1 features.grad_bytes=2 features.narrow_gather=1 features.expandable=1"], dict(w.partition("=")[::2] for w in words)
     if p["model"] == "deepseek_v3":
         out.append("features.small_master=1 features.moment_bytes=4")
     if p["precision"] == "NVFP4":       # no fp8_param_gather in these
@@ -125,7 +125,7 @@ def stack(p):
         told, recompute = of_recipe(p, recipe(p))
         words.append(told)
     if f.startswith("mpt") or "titan" in f:     # FSDP shards FP32 weights; llm-foundry's loss is one kernel of flash-attn, torchtitan compiles its loss since April 2025 and keeps a pipeline's results until October 2025
-        words.append("features.eager=1 features.shard_bytes=4 features.keeps_outputs=1" + (" features.fused_loss=1" if f.startswith("mpt") or f == "torchtitan_h200" else ""))
+        words.append("features.eager=1 features.shard_bytes=4 features.keeps_outputs=1" + (" features.fused_loss=1" if f.startswith("mpt") or f == "torchtitan_h200" else "") + (" features.expandable=1" if "titan" in f else ""))
     if f.startswith("mpt"):
         words.append("features.triton_attention=1")
     if f == "own_h200":
