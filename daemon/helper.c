@@ -32,7 +32,7 @@ struct helper {
 	sd_event_source *child;
 	struct mo_timer *timer;
 	struct channel in, out, err;
-	bool exited, late;
+	bool exited, late, large;
 	int status;
 };
 struct helpers { struct helper *running[HELPERS_MAX]; uint64_t last_id; };
@@ -102,14 +102,29 @@ static char *reason_of(const struct mo_buf *err)
 	return mo_strndup(line, strcspn(line, "\n"));
 }
 
+/* Which of its limits ended the helper; NULL: none. What it cannot allocate aborts it. */
+static const char *limit_of(const struct helper *h)
+{
+	int signal = WIFSIGNALED(h->status) ? WTERMSIG(h->status) : 0;
+
+	if (h->large)
+		return "the plan search answered more than 8 MiB: ask for fewer plans (?top=1), or run moectl plan on your machine";
+	if (h->late || signal == SIGXCPU)
+		return "the plan search took longer than 60 s: give more of parallelism in the recipe, or run moectl plan on your machine";
+	if (signal == SIGABRT || signal == SIGSEGV || signal == SIGBUS)
+		return "the plan search ran out of its 4 GiB of memory: give more of parallelism in the recipe, or run moectl plan on your machine";
+	return signal ? "the plan search was killed from outside, as a machine without free memory does: try again later, or run moectl plan on your machine" : NULL;
+}
+
 static void finish_when_done(struct helper *h)
 {
 	if (!h->exited || h->out.fd >= 0 || h->err.fd >= 0)
 		return;
 	bool ok = WIFEXITED(h->status) && WEXITSTATUS(h->status) == 0 && h->out.data.len;
 	_cleanup_(mo_freep) char *text = ok ? mo_buf_take(&h->out.data) : reason_of(&h->err.data);
-	if (h->late || (WIFSIGNALED(h->status) && (WTERMSIG(h->status) == SIGKILL || WTERMSIG(h->status) == SIGXCPU)))
-		finish(h, 503, "the plan search took too long: give more of parallelism in the recipe, or run moectl plan on your machine");
+	const char *limit = limit_of(h);
+	if (limit)
+		finish(h, 503, limit);
 	else
 		finish(h, ok ? 200 : WIFEXITED(h->status) && WEXITSTATUS(h->status) == 2 ? 422 : 500, text);
 }
@@ -126,8 +141,10 @@ static int on_readable(struct helper *h, struct channel *c)
 		return 0;
 	}
 	channel_close(c);
-	if (n > 0)
+	if (n > 0) {
+		h->large = true;
 		kill(h->pid, SIGKILL);
+	}
 	finish_when_done(h);
 	return 0;
 }
@@ -203,7 +220,7 @@ static int spawn(struct helper *h, const char *program, char *const argv[], int 
 		h->pid = 0;
 		return r;
 	}
-	const struct rlimit cpu = { CPU_S, CPU_S }, core = { 0, 0 };
+	const struct rlimit cpu = { CPU_S, CPU_S + 5 }, core = { 0, 0 };
 	__attribute__((unused)) const struct rlimit memory = { MEMORY_BYTES, MEMORY_BYTES };
 	prlimit(h->pid, RLIMIT_CPU, &cpu, NULL);
 #ifndef __SANITIZE_ADDRESS__             /* its shadow memory alone is larger */

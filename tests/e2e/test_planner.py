@@ -4,8 +4,10 @@ Usage: test_planner.py [TEST...]"""
 import json
 import os
 import random
+import resource
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 
@@ -13,8 +15,9 @@ import yaml
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+import controller  # noqa: E402
 import machine  # noqa: E402
-from lib import ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
+from lib import BUILD, MOECTL, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 WORK = tempfile.mkdtemp(prefix="moe-planner-")
 suite = Suite()
@@ -221,6 +224,56 @@ def absurd_numbers(c):
         need(r.returncode == 2 and "--gpus" in r.stderr and "1 to 131072" in r.stderr, "--gpus %s: %s" % (v, r.stderr))
         status, body = c.ask("/v1/plan?gpus=" + v, json.dumps(recipe()))
         need(status == 400 and "gpus" in body, "?gpus=%s: %d %s" % (v, status, body))
+
+
+@suite.test
+def limits_of_the_search(c):
+    """A controller whose search goes wrong: what ended it is told, and the next one is taken. The search is a script beside a copy of the controller."""
+    os.makedirs(place("bin"))
+    shutil.copy(controller.MOED, place("bin/moed"))
+    was, controller.MOED = controller.MOED, place("bin/moed")
+    m = controller.Moed()
+    try:
+        for script, status, said in (
+                ("head -c 9000000 /dev/zero | tr '\\0' x", 503, "answered more than 8 MiB: ask for fewer plans"),
+                ("kill -XCPU $$", 503, "took longer than 60 s: give more of parallelism"),
+                ("kill -ABRT $$", 503, "ran out of its 4 GiB of memory"),
+                ("kill -KILL $$", 503, "was killed from outside"),
+                ("cat >/dev/null; echo 'moectl: stdin: plan: no such thing' >&2; exit 2", 422, "plan: no such thing"),
+                ("ulimit -v | tr -d '\\n' >&2; ulimit -t >&2; exit 2", 422, "419430460"),      # what it may use: 4 GiB and 60 s
+                ("exec %s plan - --json" % os.path.join(BUILD, "moectl"), 200, '"plans"')):
+            with open(place("bin/moectl"), "w") as f:
+                f.write("#!/bin/sh\n%s\n" % script)
+            os.chmod(place("bin/moectl"), 0o755)
+            a = m.ask("POST", "/v1/plan", recipe())
+            need(a.status == status and said in a.body.decode(), "%s: %d %s" % (script, a.status, a.body[:300]))
+    finally:
+        controller.MOED = was
+        m.stop()
+
+
+LARGE = {"layers": 1000, "hidden": 4096, "heads": 64, "vocab": 128000, "moe": {"experts": 4096, "topk": 8, "ffn": 1024}}
+
+
+@suite.test
+def sizes_at_the_limits(c):
+    """From one GPU to 131,072, primes among them, models of one layer and of a thousand with 4,096 experts: within 128 MiB of address space the search answers, with a plan or with what would do."""
+    with open(MOECTL, "rb") as f:       # a sanitizer's shadow memory alone is larger
+        limit = None if b"__asan_init" in f.read() else lambda: resource.setrlimit(resource.RLIMIT_AS, (128 << 20, 128 << 20))
+
+    def search(gpus, model, per_gpu, *more):
+        text = json.dumps(recipe(model=model, cluster={"gpus": gpus, "gpu": "mi355x"}, batch={"seq": 4096, "global": gpus * per_gpu}))
+        return subprocess.run([MOECTL, "plan", "-", "--json", *more], input=text, capture_output=True, text=True, timeout=300, env=clean_env(), preexec_fn=limit)
+    for gpus in (1, 2, 7, 12, 24, 127, 1000, 1009, 65536, 65537, 100000, 131072):
+        for model in (SMALL, SMALL | {"layers": 1}, "moe-2t"):
+            r = search(gpus, model, 8)
+            need(r.returncode == 0, "%d GPUs, %s: %s" % (gpus, model, r.stderr))
+            p = json.loads(r.stdout)["plans"][0]["parallelism"]
+            equal(p["tp"] * p["cp"] * p["pp"] * p["dp"], gpus, "GPUs of the plan on %d" % gpus)
+    for gpus in (8, 65536, 100000):
+        for more in ((), ("--open",)):
+            r = search(gpus, LARGE, 1, *more)
+            need(r.returncode == 0 and len(json.loads(r.stdout)["plans"]) == 5, "a thousand layers of 4,096 experts on %d GPUs: %s" % (gpus, r.stderr))
 
 
 @suite.test
