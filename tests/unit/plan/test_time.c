@@ -190,6 +190,8 @@ static void less_work(void **state)
 	t.features.async_tp = true;
 	within("hidden", planned(t).step_time_s.tp, 0.6 * planned(s).step_time_s.tp, 1e-9);
 	s = shape("qwen3-30b-a3b", "gb200", 8, 1, 1, 8);
+	s.micro = 8;
+	s.global = 8 * s.dp * 8;
 	double without = step(s);
 
 	model.bias = true;
