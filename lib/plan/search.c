@@ -11,13 +11,14 @@
 #define CP_MAX 32
 #define CP_TOKENS_MIN 512        /* tokens of one of the two chunks that a rank of balanced causal context parallelism holds */
 #define VPP_MAX 16
+#define MICRO_MAX 64u           /* that engine.args may name */
 
 static const char *const schedules_engine[] = { "1f1b", "interleaved", NULL };
 static const char *const schedules_all[] = { "1f1b", "interleaved", "zb1p", "zbv", "v-half", "v-min", "dualpipe", NULL };
 static const int64_t micro_sizes[] = { 1, 2, 4, 8, 16 };
 
 struct candidate { struct shape s; struct plan p; };   /* p: numbers only, no text */
-struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; char *refused; };
+struct search { const struct recipe *recipe; const struct plan_options *options; struct shape s; struct candidate best[CANDIDATES_KEPT + 1]; size_t n, top; double floor; char *refused; bool wide; };   /* wide: what the recipe fixes is none of the usual schedules, shardings and micro-batches */
 
 static int compare_groups(const struct shape *a, const struct shape *b)
 {
@@ -95,6 +96,8 @@ static void consider(struct search *k)
 {
 	struct candidate c = { .s = k->s };
 
+	if (k->wide && !allowed(k, &k->s))      /* most are refused here */
+		return;
 	if (full_of_fitting(k) && k->floor >= search_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
 		return;
 	memory_of(&k->s, &c.p.memory_gb);
@@ -145,14 +148,15 @@ bool search_legal(const struct shape *s)
 
 static void try_schedules(struct search *k)
 {
-	const char *const *schedules = k->options->open ? schedules_all : schedules_engine;
+	bool all = k->options->open || k->wide;
+	const char *const *schedules = all ? schedules_all : schedules_engine;
 	struct shape *s = &k->s;
 
 	s->vpp = 1;
 	s->schedule = "1f1b";
 	if (!search_legal(s))
 		return;
-	s->schedule = k->options->open ? "dualpipe" : "1f1b";            /* it hides the most of the experts' exchanges: below all that are tried */
+	s->schedule = all ? "dualpipe" : "1f1b";            /* it hides the most of the experts' exchanges: below all that are tried */
 	k->floor = search_rank(s, floor_of(s));
 	for (size_t i = 0; schedules[i]; i++) {
 		bool interleaved = mo_streq(schedules[i], "interleaved");
@@ -170,9 +174,9 @@ static void try_schedules(struct search *k)
 /* What the engine can be told, in its order; with open all. A recipe that leaves the sizes to the search has no sharding of its own. */
 static size_t shardings_of(const struct search *k, const char *ret[static 4])
 {
-	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" };
-	const char *const *from = k->options->open ? open : k->options->n_shardings ? k->options->shardings : usual;
-	size_t n = k->options->open ? ELEMENTSOF(open) : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u) : ELEMENTSOF(usual);
+	static const char *const open[] = { "zero1", "zero3" }, *const usual[] = { "zero1" }, *const wide[] = { "none", "zero1", "zero2", "zero3" };
+	const char *const *from = k->wide ? wide : k->options->open ? open : k->options->n_shardings ? k->options->shardings : usual;
+	size_t n = k->wide ? ELEMENTSOF(wide) : k->options->open ? ELEMENTSOF(open) : k->options->n_shardings ? MO_MIN(k->options->n_shardings, 4u) : ELEMENTSOF(usual);
 
 	for (size_t i = 0; i < n; i++)
 		ret[i] = from[i];
@@ -184,8 +188,8 @@ static void try_batch(struct search *k)
 	const char *given = plan_recompute_given(k->recipe), *levels[] = { "none", mo_streq(k->s.model->attention, "unfused") ? "selective" : NULL, "full" }, *shardings[4];
 	size_t n_shardings = shardings_of(k, shardings);
 
-	for (size_t i = 0; i < ELEMENTSOF(micro_sizes); i++) {
-		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : micro_sizes[i];
+	for (size_t i = 0; i < (k->wide ? MICRO_MAX : ELEMENTSOF(micro_sizes)); i++) {
+		k->s.micro = k->recipe->micro != MO_NONE ? k->recipe->micro : k->wide ? (int64_t)i + 1 : micro_sizes[i];
 		if ((i > 0 && k->recipe->micro != MO_NONE) || k->s.global % (k->s.micro * k->s.dp))
 			continue;
 		for (size_t l = 0; l < ELEMENTSOF(levels); l++)
@@ -239,15 +243,10 @@ static void note_order(struct plan_doc *doc)
 		}
 }
 
-int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err)
+static void try_all(struct search *k)
 {
-	struct search *k = mo_alloc(sizeof(*k));
 	struct shape *s = &k->s;
 
-	k->recipe = r;
-	k->options = o;
-	k->s = *base;
-	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
 	for (s->tp = 1; s->tp <= MO_MIN(s->gpus, s->gpu->domain_gpus); s->tp++)
 		for (s->cp = 1; s->cp <= MO_MIN(CP_MAX, s->gpus / s->tp); s->cp *= 2)
 			for (s->pp = 1; s->pp <= MO_MIN(s->gpus, s->model->layers); s->pp++) {
@@ -255,6 +254,20 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 				if (s->gpus % (s->tp * s->cp * s->pp) == 0 && s->model->heads % s->tp == 0 && s->global % s->dp == 0)
 					try_experts(k);
 			}
+}
+
+int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err)
+{
+	struct search *k = mo_alloc(sizeof(*k));
+
+	k->recipe = r;
+	k->options = o;
+	k->s = *base;
+	k->top = MO_MIN(top, (size_t)CANDIDATES_KEPT);
+	try_all(k);
+	k->wide = k->n == 0 && k->refused;       /* engine.args may name what is not looked for unasked */
+	if (k->wide)
+		try_all(k);
 	for (size_t i = 0; i < k->n; i++) {
 		plan_of(&k->best[i].s, MO_ADD(ret, plans, &plan_desc));
 		plan_note_replica(&k->best[i].s, &ret->plans[i]);

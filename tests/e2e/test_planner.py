@@ -277,11 +277,36 @@ def sizes_at_the_limits(c):
 
 
 @suite.test
+def what_engine_args_fix(c):
+    """Sizes, schedule and sharding that the engine's own flags say stay as they are, also those that no search looks for unasked; features get what their rules ask for."""
+    primus = {"kind": "primus-megatron", "workdir": WORK, "entry": "x.yaml"}
+    rows = [
+        ("megatron-lm", {"tensor-model-parallel-size": 4}, {}, lambda p: p["parallelism"]["tp"] == 4),
+        ("megatron-lm", {"num-virtual-stages-per-pipeline-rank": 2}, {}, lambda p: (p["parallelism"]["vpp"], p["schedule"]) == (2, "interleaved")),
+        ("megatron-lm", {"micro-batch-size": 3}, {"batch": {"seq": 4096, "global": 768}}, lambda p: p["batch"]["micro"] == 3),
+        ("megatron-lm", {"recompute-granularity": "full", "recompute-method": "block", "recompute-num-layers": 2}, {}, lambda p: p["recompute"] == "full"),
+        ("primus-megatron", {"use_distributed_optimizer": False}, {}, lambda p: p["parallelism"]["sharding"] == "none"),
+        ("primus-megatron", {"patch_primus_pipeline": True, "pp_algorithm": "zbv-formatted"}, {}, lambda p: (p["schedule"], p["parallelism"]["vpp"], p["recompute"]) == ("zbv", 2, "none")),
+        ("megatron-lm", {}, {"features": {"overlap_a2a": True, "a2a": "deepep"}}, lambda p: p["parallelism"]["ep"] > 1 and p["recompute"] != "full" and (p["parallelism"]["pp"] == 1 or p["parallelism"]["vpp"] > 1)),
+        ("torchtitan", {"module": "m", "config": "c"}, {}, lambda p: (p["parallelism"]["vpp"], p["parallelism"]["etp"], p["parallelism"]["sharding"], p["recompute"]) == (1, 1, "zero3", "none")),
+    ]
+    for kind, args, more, holds in rows:
+        doc = recipe(model="mixtral-8x7b", cluster={"gpus": 64, "gpu": "mi300x"}, batch={"seq": 4096, "global": 512}) | more
+        doc["engine"] = (primus if kind == "primus-megatron" else {"kind": kind, "workdir": WORK}) | {"args": args}
+        plans = json.loads(moectl("plan", "-", "--json", "--top", "20", stdin=json.dumps(doc)).stdout)["plans"]
+        need(plans and all(holds(p) for p in plans), lambda: "%s %s %s: %s" % (kind, args, more, [(p["parallelism"], p["batch"], p["recompute"], p["schedule"]) for p in plans if not holds(p)][:2]))
+        argv = json.loads(c.run("submit", "-", "--dry-run", "--json", stdin=json.dumps(doc)).stdout)["ranks"][0]["argv"]
+        for flag, v in args.items():
+            said = [argv[i + 1] for i, w in enumerate(argv[:-1]) if w.lstrip("-") == flag]
+            need(len(said) >= 1 and {s.lower() for s in said} == {str(v).lower()}, "%s: --%s is said to be %s: %s" % (kind, flag, said, argv))
+
+
+@suite.test
 def nothing_to_choose(c):
     """A recipe that leaves no sharding is refused alike by plan, a dry run without a controller, and the controller."""
     doc = recipe()
-    doc["engine"]["args"]["micro-batch-size"] = 3
-    why = "no sharding that parallelism: auto may choose passes the recipe's checks: engine.args: micro-batch-size 3 contradicts batch.micro 1: change that, or give the sizes"
+    doc["engine"]["args"]["micro-batch-size"] = 65
+    why = "no sharding that parallelism: auto may choose passes the recipe's checks: engine.args: micro-batch-size 65 contradicts batch.micro 1: change that, or give the sizes"
     text, nobody = json.dumps(doc), clean_env(MOE_URL="unix:" + place("nobody"))
     for r in (c.run("plan", "-", stdin=text, check=False), moectl("submit", "-", "--dry-run", env=nobody, stdin=text, check=False), c.run("submit", "-", "--dry-run", stdin=text, check=False),
               c.run("submit", "-", stdin=text, check=False)):
