@@ -178,6 +178,7 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 
 	modules_of(e, f);
 	f->no_dropout = dropout && mo_parse_double(dropout, &share) == 0 && share == 0;
+	f->no_sequence_parallel = mo_streq(flag(e, "sequence_parallel"), "false");
 	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");
 	f->cached_weights = (mo_streq(e->kind, "megatron-lm") || mo_streq(e->kind, "primus-megatron")) && !mo_streq(flag(e, "fp8_param_gather"), "true") && !mo_streq(flag(e, "disable_parameter_transpose_cache"), "true");
 	if (mo_streq(flag(e, "optimizer_cpu_offload"), "true") && (!part || mo_parse_double(part, &f->optimizer_offload) < 0 || !(f->optimizer_offload >= 0 && f->optimizer_offload <= 1)))

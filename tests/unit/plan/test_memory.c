@@ -270,6 +270,7 @@ static void flags(void **state)
 	assert_true(!shape_features_of(&offload).expandable && told(NULL, "torchtitan", "x", "y").expandable);
 	offload.n_env = 2;
 	assert_true(shape_features_of(&offload).expandable);
+	assert_true(told(NULL, "primus-megatron", "sequence_parallel", "false").no_sequence_parallel && !told(NULL, "primus-megatron", "sequence_parallel", "true").no_sequence_parallel);
 	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true").narrow_activation);
 	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout && !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
 	assert_int_equal(told(NULL, "megatron-lm", "x", "y").shard_bytes, 0);
