@@ -15,6 +15,7 @@
 #include "lib/wire/json.h"
 
 #define ANCHOR_BYTES_MAX (4u << 20)
+#define ANCHOR_RUNS_MAX 500      /* each is planned, which takes milliseconds; 16 count */
 
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
@@ -158,6 +159,8 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 		return cli_fail(CLI_USAGE, "%s: %s; give a file written by `moectl report JOB --anchor`", file, mo_error_text(&err, -EINVAL));
 	struct json_object *runs = js_get(text, "runs");
 	r = js_int(text, "anchor") != 1 || !js_len(runs) ? cli_fail(CLI_USAGE, "%s: no anchor file; expected {\"anchor\":1,\"runs\":[...]} as written by `moectl report JOB --anchor`", file) : 0;
+	if (!r && js_len(runs) > ANCHOR_RUNS_MAX)
+		r = cli_fail(CLI_USAGE, "%s: %zu runs; more than %d are not read: keep the newest", file, js_len(runs), ANCHOR_RUNS_MAX);
 	for (size_t i = 0; i < js_len(runs) && !r; i++)
 		r = anchor_run(cli, file, js_at(runs, i), &a);
 	json_object_put(text);

@@ -190,6 +190,13 @@ function drawWhy(job, why) {
   $('job-why').replaceChildren(...lines.map((t) => { const li = document.createElement('li'); li.textContent = t; return li; }));
 }
 
+/* What the planner promised, and what it chose where the recipe left it. */
+function drawPlan(plan) {
+  const c = plan && plan.chosen;
+  $('job-plan').hidden = !plan;
+  setText('job-plan', plan ? `Plan: ${c ? `tp ${c.tp} pp ${c.pp} vpp ${c.vpp} ep ${c.ep} etp ${c.etp} cp ${c.cp} dp ${c.dp}, ${c.sharding}, ${c.schedule}, micro-batch ${c.micro}; ` : ''}${plan.text}` : '');
+}
+
 async function drawJob(id) {
   const base = '/v1/jobs/' + encodeURIComponent(id);
   const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + '/metrics?limit=1000&last=1'), get(base + '/ranks?limit=256'),
@@ -200,6 +207,7 @@ async function drawJob(id) {
   setText('job-line', `${job.state}, attempt ${job.attempt}, iteration ${number(job.iteration)}${job.steps ? ' of ' + number(job.steps) : ''}, loss ${number(job.loss, 4)}, ` +
     (job.tokens_per_s_per_gpu === null ? '' : `${number(job.tokens_per_s_per_gpu)} tokens/s/GPU, `) + (job.mfu === null ? '' : `MFU ${number(job.mfu * 100, 1)} %, `) +
     (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
+  drawPlan(job.plan);
   drawWhy(job, why);
   drawCharts(metrics.items);
   drawLedger(report);

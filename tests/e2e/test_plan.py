@@ -196,6 +196,14 @@ def anchors_that_are_none(top):
 
 
 @in_directory
+def too_many_anchors(top):
+    path = os.path.join(top, "a.json")
+    json.dump({"anchor": 1, "runs": [{"recipe": {}, "measured": {}}] * 501}, open(path, "w"))
+    r = moectl("plan", SMALL, "--anchor", path, check=False)
+    need(r.returncode == 2 and "501 runs; more than 500" in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+
+
+@in_directory
 def documented_commands(top):
     """Every command with moectl plan in the documents runs as it is written."""
     os.symlink(os.path.join(ROOT, "config"), os.path.join(top, "config"))

@@ -177,6 +177,12 @@ async function wide(page) {
     for (const j of doc.items) if (j.id === T.jobs.train) j.loss = 'NaN';
     await route.fulfill({ response: r, json: doc });
   });
+  const plan = { text: 'step 8.04 s, memory 232.3 GB planned; set against the run after 50 steady steps', within: null, chosen: { tp: 1, pp: 12, vpp: 8, ep: 8, etp: 1, cp: 2, dp: 32, micro: 1, sharding: 'zero1', schedule: 'interleaved' } };
+  await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => {
+    const r = await route.fetch(), doc = await r.json();
+    await route.fulfill({ response: r, json: { ...doc, plan } });
+  });
+  await check('a plan is told: what was chosen and what is promised', () => until(page, () => /^Plan: tp 1 pp 12 vpp 8 ep 8 etp 1 cp 2 dp 32, zero1, interleaved, micro-batch 1; step 8.04 s, memory/.test(document.getElementById('job-plan').innerText)));
   await until(page, () => /mi355x-rack07-node12/.test(document.getElementById('ranks').textContent));
   for (const width of [1100, 1300, 1600]) {
     await page.setViewportSize({ width, height: 900 });
