@@ -220,6 +220,27 @@ static void ask_parts(int entry_fd, const struct ckpt_rules *rules, struct ckpt_
 	}
 }
 
+/* Grids of which other files say something; the first of them that can be read counts. */
+static void ask_of_grids(int entry_fd, const struct ckpt_rules *rules, size_t n_grids, struct ckpt_entry *e) {
+	for (size_t grid = 0; grid < n_grids && grid < CKPT_GRIDS_MAX; grid++) {
+		size_t tried = 0;
+		bool told = false;
+		for (size_t i = 0; i < e->n_files && !told && tried < PARTS_TRIED; i++) {
+			const struct ckpt_file *f = &e->files[i];
+			_cleanup_(mo_freep) char *pickle = NULL;
+			size_t n = 0;
+			if (f->damage || !ckpt_tells_of_grid(rules, grid, f->name))
+				continue;
+			int fd = file_open(entry_fd, f->name);
+			tried++;
+			told = fd >= 0 && format_pickle(fd, f->bytes, &pickle, &n);
+			if (told)
+				ckpt_grid_told(rules, grid, pickle, n, e);
+			mo_close(fd);
+		}
+	}
+}
+
 /* A whole save under another one's name: the engine would go on from the iteration that is in it. */
 static void ask_iteration(int entry_fd, const struct ckpt_rules *rules, struct ckpt_entry *e) {
 	size_t tried = 0;
@@ -282,6 +303,7 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 	e->asked = read;
 	if (e->asked) {
 		ask_parts(fd, rules, e);
+		ask_of_grids(fd, rules, layout->n_grids, e);
 		ask_iteration(fd, rules, e);
 	}
 }

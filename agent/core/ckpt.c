@@ -57,6 +57,7 @@ struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r) {
 	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover, r->listed, r->contains };
 	free_codes(codes, ELEMENTSOF(codes));
 	free_codes(r->grids, CKPT_GRIDS_MAX);
+	free_codes(r->told_by, CKPT_GRIDS_MAX);
 	free_codes(r->each, CKPT_NEEDS_MAX);
 	free_codes(r->unless, CKPT_NEEDS_MAX);
 	free_codes(r->unless_said, CKPT_NEEDS_MAX);
@@ -96,6 +97,8 @@ static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, stru
 			return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d variants: correct the engine file", CKPT_VARIANTS_MAX);
 	for (size_t i = 0; i < l->n_grids && e == 0; i++)
 		e = compile(l->grids[i].files ? l->grids[i].files : "^$", "grids", &r->grids[i], err);
+	for (size_t i = 0; i < l->n_grids && e == 0; i++)
+		e = compile(l->grids[i].told_by, "grids", &r->told_by[i], err);
 	for (size_t i = 0; i < l->n_formats && e == 0; i++)
 		e = compile(l->formats[i].key, "formats", &r->formats[i], err);
 	for (size_t i = 0; i < l->n_iterations && e == 0; i++)
@@ -206,6 +209,27 @@ void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle
 	e->parts[grid] = product;
 	for (size_t i = 0; i < g->n_variants; i++)
 		e->due[grid] |= numbers[g->n_says + i] > 0 ? 1u << i : 0;
+}
+
+bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name) {
+	return ckpt_found(r, r->told_by[grid], name, strlen(name));
+}
+
+static bool holds(const struct kv *condition, const void *pickle, size_t n) {
+	bool negated = condition->value[0] == '!';
+	int64_t want = 0, told = pickle_number_behind(pickle, n, condition->key);
+
+	return mo_parse_i64(condition->value + negated, 0, INT64_MAX, &want) == 0 && (told == want) != negated;
+}
+
+void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e) {
+	const struct ckpt_grid *g = &r->layout.grids[grid];
+
+	e->excused[grid] = g->n_excused > 0;
+	for (size_t i = 0; i < g->n_excused; i++)
+		e->excused[grid] &= holds(&g->excused[i], pickle, n);
+	e->share[grid] = g->share ? MO_MAX(pickle_number_behind(pickle, n, g->share), 0) : 0;
+	e->sum[grid] = g->sum ? MO_MAX(pickle_sum_behind(pickle, n, g->sum), 0) : 0;
 }
 
 /* ---- markers ---- */

@@ -32,6 +32,9 @@ struct ckpt_entry {
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
 	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
 	uint32_t due[CKPT_GRIDS_MAX];                  /* bit k: that they also say that there are files of its variants[k] */
+	/* what layout.grids[i].told_by say: excused holds, the numbers of share and sum; 0 = nothing */
+	bool excused[CKPT_GRIDS_MAX];
+	int64_t share[CKPT_GRIDS_MAX], sum[CKPT_GRIDS_MAX];
 };
 void ckpt_files_done(struct ckpt_file *files, size_t n);
 void ckpt_files_sort(struct ckpt_file *files, size_t n);               /* by name */
@@ -61,6 +64,9 @@ char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int
 /* Whether this file's pickle may say how many files its grid has and of which variants; what it says goes into e->parts and e->due. */
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid);
 void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);
+/* The same for what other files say of a grid (told_by): whether this is one, and what its pickle says. */
+bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name);
+void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e);
 /* What an entry is asked. world: ranks that must have written it, MO_NONE = any; announced: the engine says that it is complete, which counts where the layout says so. */
 struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
 /* NULL = complete; else why not, caller frees. */

@@ -126,6 +126,39 @@ static char *judge_variant(const struct ckpt_rules *r, size_t grid, const struct
 	return NULL;
 }
 
+/* The size of the grid in this group of its numbers. */
+static int64_t size_of(const struct cells *cells, int group) {
+	int64_t size = 0;
+
+	for (size_t i = 0; i < cells->n; i++)
+		size = MO_MAX(size, cells->items[i].at[group] + 1);
+	return size;
+}
+
+/* Ranks of the first group of `share` wrote for all: the others have the same. */
+static char *judge_share(const struct judging *j, size_t grid, const struct cells *cells, int64_t parts) {
+	int64_t share = j->e->share[grid], have = size_of(cells, 0), world = j->q->world;
+
+	if (have != share)
+		return mo_printf("%lld ranks wrote it, but they are %lld that share it (%s)", (long long)have, (long long)share, j->r->layout.grids[grid].share);
+	return world == MO_NONE || world % parts == 0 ? NULL : mo_printf("it has %lld parts, which %lld ranks are no multiple of: others wrote it", (long long)parts, (long long)world);
+}
+
+static int numbers_of(const struct ckpt_rules *r, size_t grid) {
+	uint32_t groups = 0, names = 0;
+
+	pcre2_pattern_info(r->grids[grid], PCRE2_INFO_CAPTURECOUNT, &groups);
+	pcre2_pattern_info(r->grids[grid], PCRE2_INFO_NAMECOUNT, &names);
+	return MO_MAX(1, MO_MIN((int)(groups - names), GROUPS));
+}
+
+/* Layers with unlike many experts: no grid, but as many files as all together. */
+static char *judge_sum(const struct judging *j, size_t grid, const struct cells *cells) {
+	int64_t want = j->e->sum[grid] * size_of(cells, numbers_of(j->r, grid) - 1);
+
+	return (int64_t)cells->n == want ? NULL : mo_printf("there are %zu files like %s of %lld (%s)", cells->n, cells->items[0].name, (long long)want, j->r->layout.grids[grid].sum);
+}
+
 static char *judge_count(const struct judging *j, size_t grid, int64_t parts) {
 	const struct ckpt_grid *l = &j->r->layout.grids[grid];
 	int64_t world = j->q->world, told = j->e->parts[grid];
@@ -162,7 +195,9 @@ static char *judge_grid(const struct judging *j, size_t grid, const struct cells
 	if (cells->senseless)
 		return mo_strdup("the numbers in its files' names make no sense");
 	if (cells->n == 0)
-		return j->r->layout.grids[grid].required ? mo_strdup("it holds none of the files that the ranks write") : NULL;
+		return j->r->layout.grids[grid].required && !j->e->excused[grid] ? mo_strdup("it holds none of the files that the ranks write") : NULL;
+	if (j->e->sum[grid] > 0)
+		return judge_sum(j, grid, cells);
 	for (size_t i = 0, end; i < cells->n && !reason; i = end) {
 		for (end = i + 1; end < cells->n && variant_order(&cells->items[i], &cells->items[end]) == 0; )
 			end++;
@@ -172,6 +207,8 @@ static char *judge_grid(const struct judging *j, size_t grid, const struct cells
 			reason = mo_printf("there are %lld files like %s, but %lld like %s: some are missing, or two saves are mixed", (long long)first, cells->items[0].name, (long long)parts, cells->items[i].name);
 	}
 	reason = reason ? reason : judge_variants(j, grid, cells);
+	if (!reason && j->e->share[grid] > 0)
+		return judge_share(j, grid, cells, parts);
 	return reason ? reason : judge_count(j, grid, parts);
 }
 

@@ -281,3 +281,21 @@ int64_t pickle_number_behind(const void *data, size_t n, const char *words) {
 
 	return pickle_walk(data, n, behind_item, &b) ? -1 : b.number;
 }
+
+#define SUMMED_MAX (1LL << 40)
+struct summing { const char *word; bool open; int64_t sum; };
+
+static void summing_item(void *arg, const struct pickle_item *item) {
+	struct summing *s = arg;
+
+	if (item->kind == PICKLE_TEXT)
+		s->open = s->sum < 0 && item->n == strlen(s->word) && memcmp(s->word, item->text, item->n) == 0;
+	else if (s->open && item->kind == PICKLE_INT && item->number >= 0 && item->number < SUMMED_MAX && s->sum < SUMMED_MAX)
+		s->sum = MO_MAX(s->sum, 0) + item->number;
+}
+
+int64_t pickle_sum_behind(const void *data, size_t n, const char *word) {
+	struct summing s = { .word = word, .sum = -1 };
+
+	return pickle_walk(data, n, summing_item, &s) ? -1 : s.sum;
+}

@@ -19,3 +19,5 @@ bool pickle_numbers(const void *data, size_t n, char *const *names, size_t n_nam
 /* The number that stands behind the last of these words (between blanks) once all before it were seen in their order: "checkpoint_version iteration" finds the save's iteration and not the one of its
  * arguments. -1: there is none, or it is no whole pickle. */
 int64_t pickle_number_behind(const void *data, size_t n, const char *words);
+/* The sum of the numbers that stand behind this word up to the next text, where it comes first with any; -1: there are none, or it is no whole pickle. */
+int64_t pickle_sum_behind(const void *data, size_t n, const char *word);

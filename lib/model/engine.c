@@ -28,6 +28,10 @@ static const struct mo_field ckpt_grid_fields[] = {
 	MO_F(ckpt_grid, required, MO_BOOL, .omit = true),
 	MO_F_LIST(ckpt_grid, says, MO_STRS, .omit = true),
 	MO_F_VEC(ckpt_grid, variants, &kv_desc, .omit = true),
+	MO_F(ckpt_grid, told_by, MO_STR, .omit = true),
+	MO_F_VEC(ckpt_grid, excused, &kv_desc, .omit = true),
+	MO_F(ckpt_grid, share, MO_STR, .omit = true),
+	MO_F(ckpt_grid, sum, MO_STR, .omit = true),
 };
 const struct mo_desc ckpt_grid_desc = MO_DESC(ckpt_grid, ckpt_grid_fields);
 

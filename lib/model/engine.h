@@ -29,6 +29,11 @@ struct ckpt_grid {
 	bool required;           /* there must be some */
 	char **says; size_t n_says; /* whole numbers in the pickle of one of these archives whose product is how many there are, e.g. tensor_model_parallel_size */
 	struct kv *variants; size_t n_variants; /* variant: number or truth beside them; where it is not zero, there are files of this variant. e.g. distrib_optim: use_distributed_optimizer */
+	/* what the pickles of other archives say of this grid; told_by: PCRE2 on their names. Words: see iterations of the layout */
+	char *told_by;
+	struct kv *excused; size_t n_excused;   /* words: number, or !number: where all hold there need be none of the files, though they are required */
+	char *share;             /* words before a number: where it is above 0, the first number in the names counts so many, and ranks are a multiple of the files (MiCS) */
+	char *sum;               /* name of a list of numbers: where it is there, the files are as many as their sum, times the size of the last number in the names (experts, which layers have unlike many of) */
 };
 #define CKPT_VARIANTS_MAX 32
 /* A file that must be there and not be empty. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/base/parse.h"
 #include "lib/model/engine.h"
 #include "lib/recipe/engine_checks.h"
 
@@ -113,6 +114,17 @@ static void read_variants(struct reader *r, const struct key *k, const struct yn
 		errors_at(r->errors, v, NULL, "%s: more than %d", k->path, CKPT_VARIANTS_MAX);
 }
 
+static void read_excused(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct ckpt_grid *g = r->bases[0];
+	int64_t number;
+
+	engine_pairs_read(r, k->path, v, &g->excused, &g->n_excused);
+	for (size_t i = 0; i < g->n_excused; i++)
+		if (mo_parse_i64(g->excused[i].value + (g->excused[i].value[0] == '!'), 0, INT64_MAX, &number) < 0)
+			errors_at(r->errors, v, NULL, "%s: '%s' is no number and no !number", k->path, g->excused[i].value);
+}
+
 #define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct ckpt_grid, f), ##__VA_ARGS__ }
 static const struct key grid_keys[] = {
 	{ .path = "files", .type = KEY_CUSTOM, .read = read_grid_files, .required = true },
@@ -120,6 +132,10 @@ static const struct key grid_keys[] = {
 	G(required, KEY_BOOL),
 	G(says, KEY_LIST, .count_offset = offsetof(struct ckpt_grid, n_says)),
 	{ .path = "variants", .type = KEY_CUSTOM, .read = read_variants },
+	G(told_by, KEY_CUSTOM, .read = read_pattern),
+	{ .path = "excused", .type = KEY_CUSTOM, .read = read_excused },
+	G(share, KEY_TEXT),
+	G(sum, KEY_TEXT),
 };
 #define N(f, ...) { .path = #f, .type = KEY_CUSTOM, .offset = offsetof(struct ckpt_need, f), ##__VA_ARGS__ }
 static void read_needed(struct reader *r, const struct key *k, const struct ynode *v);

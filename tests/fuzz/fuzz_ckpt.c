@@ -72,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
 		abort();
 	(void)pickle_numbers(data, n, names, 2, numbers);
 	(void)pickle_number_behind(data, n, "tensor_model_parallel_size iteration");
+	(void)pickle_sum_behind(data, n, "tensor_model_parallel_size");
 	as_archive(data, n);
 	return 0;
 }

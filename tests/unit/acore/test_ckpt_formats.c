@@ -89,6 +89,18 @@ static void test_number_behind_words(void **state) {
 	assert_int_equal(pickle_number_behind(whole, n - 1, "iter"), -1);
 }
 
+/* A list of one pickle, a number, nothing: only what stands before the next text counts. */
+static void test_sum_behind(void **state) {
+	static const char list[] = "\x80\2}q\0(X\1\0\0\0nq\1](K\2K\4M\0\1eX\1\0\0\0mq\2K\7X\1\0\0\0oq\3Nu.";
+	size_t n = sizeof(list) - 1;
+
+	assert_int_equal(pickle_sum_behind(list, n, "n"), 262);
+	assert_int_equal(pickle_sum_behind(list, n, "m"), 7);
+	assert_int_equal(pickle_sum_behind(list, n, "o"), -1);
+	assert_int_equal(pickle_sum_behind(list, n, "none"), -1);
+	assert_int_equal(pickle_sum_behind(list, n - 1, "n"), -1);
+}
+
 /* ---- archives ---- */
 
 static void put(unsigned char *p, uint64_t v, size_t n) {
@@ -341,7 +353,7 @@ static void test_lists(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_number_behind_words), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
+		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_number_behind_words), cmocka_unit_test(test_sum_behind), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
 		cmocka_unit_test(test_grids), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt_formats", tests, NULL, NULL);
