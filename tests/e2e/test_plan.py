@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -215,7 +216,7 @@ def documented_commands(top):
     json.dump({"anchor": 1, "runs": [{"recipe": yaml.safe_load(open(LARGE)), "measured": {"step_time_s": 9}}]}, open(os.path.join(top, "runs.json"), "w"))
     commands = []
     for name in [os.path.join(ROOT, "README.md")] + sorted(glob.glob(os.path.join(ROOT, "docs/*.md"))):
-        commands += [line.split("#")[0].split() for line in open(name) if re.match(r"\s*(build/)?moectl plan ", line)]
+        commands += [shlex.split(line, comments=True) for line in open(name) if re.match(r"\s*(build/)?moectl plan ", line)]
     need(len(commands) >= 10, "only %d commands with moectl plan in the documents" % len(commands))
     for words in commands:
         if "--pp-dump" in words and not os.path.isdir(DUMPS):
