@@ -138,3 +138,19 @@ double memory_layer_offloaded(const struct shape *s, bool moe)
 		sum += s->features.offload_modules & (1 << i) ? bytes[i] : 0;
 	return sum;
 }
+
+double memory_layer_gradients(const struct shape *s, bool moe)
+{
+	const struct recipe_model *m = s->model;
+	double h = (double)m->hidden, a = (double)m->heads, kv = m->kv_heads != MO_NONE ? (double)m->kv_heads : a, g = m->gated ? 2 : 1, qk, v;
+	double f = moe ? (double)MO_MAX(m->moe->shared_ffn, 0) : m->ffn != MO_NONE ? (double)m->ffn : 0, attention = 0;
+
+	model_head_widths(m, &qk, &v);
+	if (m->mla)
+		attention = (double)(m->mla->q_lora + m->mla->kv_lora + m->mla->qk_rope) + a * (qk + (double)m->mla->qk_nope + v);
+	else
+		attention = (a + 2 * kv) * qk;
+	double elements = attention + h + g * f + (f > 0 ? h : 0) + (moe ? (double)m->moe->topk * (g * (double)m->moe->ffn + h) : 0);
+
+	return stored(s) * elements / (double)s->tp;
+}

@@ -121,6 +121,7 @@ double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, int
 double optimizer_s(const struct shape *s, int64_t stage);
 void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
 double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* kept.c: that one token keeps of one layer */
+double memory_layer_gradients(const struct shape *s, bool moe);                      /* of its products' results: what gradients of weights that wait need beside what is kept */
 double memory_layer_offloaded(const struct shape *s, bool moe);                      /* of these, what waits in the host's memory by modules */
 void memory_stages_of(const struct shape *s, struct plan *p);
 void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */

@@ -45,7 +45,7 @@ static void schedules_measured(void **state)
 		s.schedule = rows[i].schedule;
 		memory_of(&s, &m);
 		if (rows[i].share > 0)
-			within(rows[i].schedule, m.total, rows[i].share * m.capacity, 0.07);
+			within(rows[i].schedule, m.total, rows[i].share * m.capacity, 0.02);
 		assert_int_equal(m.total <= m.capacity, rows[i].share > 0);
 	}
 }
