@@ -29,6 +29,7 @@
 #define WRITE_REST 3                     /* with rests of so many times what a piece took: records need the disk too */
 #define SNAPSHOT_MAX (4LL << 30)
 #define SNAPSHOT_PREFIX "snapshot-"
+#define NEW_SUFFIX ".new"
 #define SNAPSHOT_MAGIC "moe-snap"
 
 struct head { char magic[8]; int64_t seq, n, sum; };   /* of a snapshot's file; n: bytes of text after it */
@@ -172,26 +173,33 @@ static int prepare(struct store *s, struct mo_error *err)
 		rc = sqlite3_prepare_v3(s->db, "ROLLBACK", -1, SQLITE_PREPARE_PERSISTENT, &s->rollback, NULL);
 	if (rc != SQLITE_OK)
 		return database_error(s, rc, err, "preparing statements");
-	int64_t oldest = number(s, "SELECT ifnull(min(seq),0) FROM records");
-	if (oldest < 0)
+	int64_t oldest = number(s, "SELECT ifnull(min(seq),0) FROM records"), newest = number(s, "SELECT ifnull(max(seq),0) FROM records");
+	s->folded = number(s, "SELECT ifnull(max(seq),0) FROM snapshot");
+	if (oldest < 0 || newest < 0 || s->folded < 0)
 		return database_error(s, sqlite3_errcode(s->db), err, "counting records");
-	s->folded = MO_MAX(number(s, "SELECT seq FROM snapshot"), 0);
-	s->last_seq = MO_MAX(s->folded, number(s, "SELECT max(seq) FROM records"));
+	s->last_seq = MO_MAX(s->folded, newest);
 	s->oldest = oldest > 0 ? oldest : s->folded + 1;
 	return 0;
 }
 
 static char *snapshot_path(const struct store *s, int64_t seq, const char *suffix) { return mo_path(s->dir, SNAPSHOT_PREFIX "%lld%s", (long long)seq, suffix); }
 
-/* What was written and never became the snapshot, or was it once. */
-static void remove_strays(struct store *s)
+/* What an operator put beside them is nobody's to remove. */
+static bool is_snapshot(const char *name)
 {
-	_cleanup_(mo_freep) char *keep = s->inside ? NULL : word(s, "SELECT text FROM snapshot");
+	const char *number = name + strlen(SNAPSHOT_PREFIX), *suffix = mo_starts_with(name, SNAPSHOT_PREFIX) ? number + strspn(number, "0123456789") : number;
+
+	return suffix > number && (!*suffix || mo_streq(suffix, NEW_SUFFIX));
+}
+
+void store_remove_strays(struct store *s)
+{
+	_cleanup_(mo_freep) char *keep = s->inside || !s->folded ? NULL : snapshot_path(s, s->folded, "");
 	DIR *d = opendir(s->dir);
 
 	for (const struct dirent *e; d && (e = readdir(d));) {
 		_cleanup_(mo_freep) char *path = mo_path(s->dir, "%s", e->d_name);
-		if (mo_starts_with(e->d_name, SNAPSHOT_PREFIX) && !mo_streq(e->d_name, keep))
+		if (is_snapshot(e->d_name) && !mo_streq(path, keep))
 			unlink(path);
 	}
 	if (d)
@@ -227,7 +235,7 @@ static int open_database(struct store *s, struct mo_error *err)
 	if (r >= 0)
 		r = prepare(s, err);
 	if (r >= 0)
-		remove_strays(s);
+		store_remove_strays(s);
 	return r;
 }
 
@@ -395,11 +403,13 @@ static int write_synced(int fd, const char *text, size_t n)
 int store_write_snapshot(const struct store *s, int64_t seq, const char *text, size_t n)
 {
 	_cleanup_(mo_freep) char *path = snapshot_path(s, seq, "");
-	_cleanup_(mo_freep) char *new = snapshot_path(s, seq, ".new");
-	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n, .sum = checksum(text, n) };
+	_cleanup_(mo_freep) char *new = snapshot_path(s, seq, NEW_SUFFIX);
+	struct head head = { .magic = SNAPSHOT_MAGIC, .seq = seq, .n = (int64_t)n };
 	_cleanup_(mo_closep) int dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
 	struct statvfs v;
 
+	if (n > SNAPSHOT_MAX - sizeof(head))
+		return -EFBIG;
 	if (dir < 0 || fstatvfs(dir, &v) < 0)
 		return -errno;
 	if ((int64_t)v.f_bavail * (int64_t)v.f_frsize < BALLAST_FREE_MIN + (int64_t)n)
@@ -407,6 +417,7 @@ int store_write_snapshot(const struct store *s, int64_t seq, const char *text, s
 	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
+	head.sum = checksum(text, n);
 	int r = mo_write_all(fd, &head, sizeof(head));
 	if (r >= 0)
 		r = write_synced(fd, text, n);
@@ -424,9 +435,12 @@ int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struc
 	_cleanup_(statement_done) sqlite3_stmt *put = NULL;
 	_cleanup_(mo_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct head head = {0};
+	struct stat st;
 
-	if (fd < 0 || read(fd, &head, sizeof(head)) != sizeof(head))
-		return mo_error_set(err, fd < 0 ? -errno : -EIO, "%s: it cannot be read", path);
+	if (fd < 0 || read(fd, &head, sizeof(head)) != sizeof(head) || fstat(fd, &st) < 0)
+		return mo_error_set(err, STORE_NO_SNAPSHOT, "%s: it cannot be read: %s", path, fd < 0 ? strerror(errno) : "it is cut");
+	if (memcmp(head.magic, SNAPSHOT_MAGIC, sizeof(head.magic)) != 0 || head.seq != seq || head.n != st.st_size - (int64_t)sizeof(head))
+		return mo_error_set(err, STORE_NO_SNAPSHOT, "%s: it is not what was written", path);
 	const char *name = strrchr(path, '/') + 1;
 	int rc = sqlite3_prepare_v2(s->db, "INSERT OR REPLACE INTO snapshot VALUES(1,?,?,?)", -1, &put, NULL);
 	if (rc == SQLITE_OK)

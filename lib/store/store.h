@@ -19,7 +19,10 @@ int64_t store_seq(const struct store *s);                     /* number of the n
  * (a child: nothing of the database is touched; it may die at any time); -ENOSPC: also when less than 64 MiB would be left. Then it becomes the snapshot: records up to seq
  * count no more, and are deleted little by little with each append. */
 int store_write_snapshot(const struct store *s, int64_t seq, const char *text, size_t n);
+#define STORE_NO_SNAPSHOT 1       /* with err: the file is not whole or cannot be opened; nothing has changed */
 int store_adopt_snapshot(struct store *s, int64_t seq, int64_t *ret_bytes, struct mo_error *err);
+/* Removes files of snapshots but the one that counts: what a writer left that failed. None may be at work. */
+void store_remove_strays(struct store *s);
 int64_t store_records_since_snapshot(const struct store *s);
 /* Gives up the ballast (true when there was one) / makes it again when at least 64 MiB are free (0, or -ENOSPC). */
 bool store_release_ballast(struct store *s);

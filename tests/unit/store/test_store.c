@@ -173,6 +173,7 @@ static void test_snapshot_beside_appends(void **state)
 {
 	_cleanup_(seen_done) struct seen seen = {0};
 	_cleanup_(mo_freep) char *old = mo_path(dir, "snapshot-5"), *new = mo_path(dir, "snapshot-8"), *stray = mo_path(dir, "snapshot-9"), *half = mo_path(dir, "snapshot-7.new");
+	_cleanup_(mo_freep) char *others = mo_path(dir, "snapshot-before-upgrade.tar"), *others2 = mo_path(dir, "snapshot-2026.tar");
 	int64_t bytes;
 
 	struct store *s = open_ok();
@@ -186,16 +187,51 @@ static void test_snapshot_beside_appends(void **state)
 	append(s, 10, 1);
 	write_snapshot(s, 9, "never taken over");
 	assert_int_equal(mo_write_file(half, "x", 1, 0600, false), 0);
+	assert_int_equal(mo_write_file(others, "x", 1, 0600, false), 0);
+	assert_int_equal(mo_write_file(others2, "x", 1, 0600, false), 0);
 	store_free(s);
 	s = open_ok();
 	assert_int_equal(access(old, F_OK), -1);
 	assert_int_equal(access(stray, F_OK), -1);
 	assert_int_equal(access(half, F_OK), -1);
 	assert_int_equal(access(new, F_OK), 0);
+	assert_int_equal(access(others, F_OK) + access(others2, F_OK), 0);
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
 	assert_string_equal(seen.snapshot, "two");
 	assert_int_equal(seen.first, 9);
 	assert_int_equal(seen.records, 3);
+	store_free(s);
+}
+
+/* A file that is not what was written does not become the snapshot; a text that could not be read again is not written. */
+static void test_bad_files_are_not_taken_over(void **state)
+{
+	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_freep) char *path = mo_path(dir, "snapshot-2");
+	_cleanup_(mo_error_done) struct mo_error none = {0}, cut = {0}, other = {0};
+	int64_t bytes;
+
+	struct store *s = open_ok();
+	append(s, 0, 1);
+	snapshot(s, "one");
+	append(s, 1, 1);
+	assert_int_equal(store_adopt_snapshot(s, 2, &bytes, &none), STORE_NO_SNAPSHOT);
+	assert_non_null(strstr(none.text, "No such file"));
+	write_snapshot(s, 2, "two");
+	assert_int_equal(truncate(path, 34), 0);
+	assert_int_equal(store_adopt_snapshot(s, 2, &bytes, &cut), STORE_NO_SNAPSHOT);
+	assert_non_null(strstr(cut.text, "not what was written"));
+	assert_int_equal(truncate(path, 3), 0);
+	assert_int_equal(store_adopt_snapshot(s, 2, &bytes, &other), STORE_NO_SNAPSHOT);
+	assert_non_null(strstr(other.text, "it is cut"));
+	store_remove_strays(s);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(store_write_snapshot(s, 2, "", (size_t)5 << 30), -EFBIG);
+	store_free(s);
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_string_equal(seen.snapshot, "one");
+	assert_int_equal(seen.records, 1);
 	store_free(s);
 }
 
@@ -426,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_append_and_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_beside_appends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_files_are_not_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
