@@ -209,6 +209,8 @@ static void controller(struct manager *m, struct mo_buf *b)
 	mo_buf_printf(b, "moe_store_records_total %lld\n", (long long)m->n_records);
 	family(b, "moe_store_snapshots_total", "counter", "Snapshots of the whole state since the start; a process of their own makes them.");
 	mo_buf_printf(b, "moe_store_snapshots_total %lld\n", (long long)m->n_snapshots);
+	family(b, "moe_store_snapshot_failures_total", "counter", "Snapshots that failed since the start: the records are kept instead.");
+	mo_buf_printf(b, "moe_store_snapshot_failures_total %lld\n", (long long)m->n_snapshot_failures);
 	family(b, "moe_store_full", "gauge", "1 while the state disk is full and new jobs are refused.");
 	mo_buf_printf(b, "moe_store_full %d\n", m->store_full);
 	family(b, "moe_http_requests_total", "counter", "Answers by class of status.");

@@ -36,7 +36,7 @@ struct manager {
 	struct specs *specs;
 	struct snapshots *snapshots;
 	struct timing turn_time, sync_time;
-	int64_t n_turns, n_records, n_snapshots;
+	int64_t n_turns, n_records, n_snapshots, n_snapshot_failures;
 	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */
 	int64_t slow_told_at;                /* store.slow was told: boot us */
 	int64_t notified_at;                 /* the watchdog was fed: boot us */

@@ -170,7 +170,7 @@ static void steps(struct manager *m, struct input **inputs, size_t n, int64_t no
 			streams_check(m);
 		}
 		carry_out(m, inputs, n, &out);
-		snapshots_look(m);
+		snapshots_look(m, mo_clock_boot_us());
 	}
 	core_out_done(&out);
 }

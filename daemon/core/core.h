@@ -32,7 +32,7 @@ enum core_event_type {
 	EV_NEWS,         /* the same struct: urgent notes only */
 	EV_TOKEN,        /* token with everything filled */
 	EV_TOKEN_REVOKE, /* text = id */
-	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.ok), text = message */
+	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
 	_EV_N
 };
 struct core_event {
