@@ -474,15 +474,17 @@ static void test_sound(void **state)
 			continue;
 		drawn++;
 		plan_of(&d.s, &p);
-		const double *memory_parts = &p.memory_gb.total, *time_parts = &p.step_time_s.total;
+		const struct plan_memory *m = &p.memory_gb;
+		const struct plan_time *x = &p.step_time_s;
+		const double memory_parts[] = { m->params, m->grads, m->optimizer, m->activations, m->comm, m->reserve }, time_parts[] = { x->compute, x->a2a, x->pp, x->dp, x->cp, x->tp, x->optimizer, x->launch };
 		double gb = 0, seconds = 0, fullest = 0;
 
-		for (size_t i = 1; i < 7; i++) {
+		for (size_t i = 0; i < ELEMENTSOF(memory_parts); i++) {
 			if (!isfinite(memory_parts[i]) || memory_parts[i] < 0)
 				tell("memory", &d, (double)i, memory_parts[i]);
 			gb += memory_parts[i];
 		}
-		for (size_t i = 1; i < sizeof(p.step_time_s) / sizeof(double); i++) {
+		for (size_t i = 0; i < ELEMENTSOF(time_parts); i++) {
 			if (!isfinite(time_parts[i]) || time_parts[i] < 0)
 				tell("time", &d, (double)i, time_parts[i]);
 			seconds += time_parts[i];

@@ -275,7 +275,7 @@ static double simulated(const struct recipe_moe *m, int64_t n)
 	static uint64_t seed = 11;
 	enum { TOKENS = 3000 };
 	int64_t groups = m->groups > 0 ? m->groups : 1, limit = m->groups > 0 ? m->topk_groups : 1, each = m->experts / groups, reached = 0;
-	double score[512], sum[64];
+	double score[512] = { 0 }, sum[64];
 	bool place[512], group[64];
 
 	for (int t = 0; t < TOKENS; t++) {
@@ -297,18 +297,18 @@ static double simulated(const struct recipe_moe *m, int64_t n)
 			}
 		}
 		for (int64_t i = 0; i < limit; i++) {
-			int64_t best = -1;
+			int64_t best = 0;
 
 			for (int64_t g = 0; g < groups; g++)
-				best = !group[g] && (best < 0 || sum[g] > sum[best]) ? g : best;
+				best = !group[g] && (group[best] || sum[g] > sum[best]) ? g : best;
 			group[best] = true;
 		}
 		memset(place, 0, sizeof(place));
 		for (int64_t i = 0; i < m->topk; i++) {
-			int64_t best = -1;
+			int64_t best = 0;
 
 			for (int64_t e = 0; e < m->experts; e++)
-				best = group[e / each] && score[e] >= 0 && (best < 0 || score[e] > score[best]) ? e : best;
+				best = group[e / each] && (!group[best / each] || score[e] > score[best]) ? e : best;
 			score[best] = -1;
 			place[best * n / m->experts] = true;
 		}
