@@ -76,13 +76,13 @@ const char *shape_recompute_of(const struct recipe *r)
 	return given ? given : is_maxtext(&r->engine) ? "full" : "none";       /* each engine's own default */
 }
 
-/* Megatron's block recomputes the first layers of each virtual stage, uniform all. */
-static int64_t recompute_block(const struct recipe *r)
+/* Megatron's block recomputes the first layers of each virtual stage, uniform all, so many at a time. 0: not told. */
+static int64_t recompute_layers(const struct recipe *r, const char *method)
 {
 	const char *layers = flag(&r->engine, "recompute_num_layers");
 	int64_t n;
 
-	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), "block") && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
+	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), method) && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
 }
 
 struct named { const char *name; int64_t bit; };
@@ -209,7 +209,8 @@ struct shape_features shape_features_of(const struct recipe *r)
 
 	optimizer_types(&r->engine, &f);
 	kept_types(r, &f);
-	f.recompute_layers = recompute_block(r);
+	f.recompute_layers = recompute_layers(r, "block");
+	f.recompute_chunk = recompute_layers(r, "uniform");
 	faster_by(&r->engine, &f);
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;

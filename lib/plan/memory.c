@@ -22,7 +22,7 @@
 static double layers_bytes(const struct shape *s, int64_t first, int64_t last, int64_t again, double *ret_working)
 {
 	const char *level = mo_streq(s->recompute, "full") ? "none" : s->recompute;
-	double bytes = 0;
+	double bytes = 0, chunk = (double)MO_MIN(MO_MAX(s->features.recompute_chunk, 1), MO_MAX(again, 1));
 
 	*ret_working = 0;
 	for (int kind = 0; kind < 2; kind++) {
@@ -33,8 +33,8 @@ static double layers_bytes(const struct shape *s, int64_t first, int64_t last, i
 			continue;
 		double whole = memory_layer_bytes(s, kind, "none"), kept = MO_MAX(memory_layer_bytes(s, kind, level) - memory_layer_offloaded(s, kind), 0);
 
-		bytes += n * memory_layer_bytes(s, kind, "full") + others * kept;
-		*ret_working = MO_MAX(*ret_working, whole - (n > 0 ? memory_layer_bytes(s, kind, "full") : kept));
+		bytes += n * memory_layer_bytes(s, kind, "full") / chunk + others * kept;
+		*ret_working = MO_MAX(*ret_working, n > 0 ? chunk * whole - memory_layer_bytes(s, kind, "full") : whole - kept);
 	}
 	return bytes;
 }

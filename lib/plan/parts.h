@@ -24,6 +24,7 @@ struct shape_features {
 	int64_t graphs;              /* of enum graph */
 	int64_t sync_free;           /* 0..3 */
 	int64_t recompute_layers;    /* the first ones of each virtual stage, with recompute full; 0 = all */
+	int64_t recompute_chunk;     /* so many are recomputed at a time from one input; 0 = each from its own */
 	const char *recompute_ids;   /* instead: numbers of the layers, separated by anything; NULL = not given */
 	int64_t recompute_modules;   /* enum recompute_module: what recompute selective drops and makes again */
 	int64_t offload_modules;     /* enum offload_module: what is read again from the host's memory */

@@ -421,6 +421,16 @@ static void more_is_more(void **state)
 		t.features.recompute_layers = layers;
 		assert_true(total(t) > full && total(t) < last);
 	}
+	t.features.recompute_layers = 0;                 /* two at a time: half of the inputs, twice the layer at work */
+	t.features.recompute_chunk = 2;
+	double one = memory_layer_bytes(&t, true, "full"), whole = memory_layer_bytes(&t, true, "none");
+	struct plan_memory each, pairs;
+
+	memory_of_stage(&t, 0, &pairs);
+	t.features.recompute_chunk = 0;
+	memory_of_stage(&t, 0, &each);
+	within("pairs", each.activations - pairs.activations, (14 * one * 4 / 2 - whole) * shape_tokens(&t) / 1e9, 1e-9);
+	t.features.recompute_layers = 13;
 	t.features.recompute_ids = "0, 2 4";             /* 14 layers per stage: three of the first */
 	assert_int_equal(shape_recomputed(&t, 0, 14), 3);
 	assert_int_equal(shape_recomputed(&t, 2, 4), 1);
