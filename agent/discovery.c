@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "agent/manager.h"
 #include "agent/messages.h"
@@ -169,7 +170,8 @@ static void on_look(void *arg, int status, const char *out, size_t n, const char
 	drop(l);
 	d->settled = true;
 	mo_desc_init(&nodeinfo_desc, &info);
-	int r = problem ? mo_error_set(&err, -EIO, "%s", problem) : wire_decode(&nodeinfo_desc, out, n, false, &info, &err);
+	_cleanup_(mo_freep) char *at = at_path(d), *file = problem && WIFSIGNALED(status) ? where(d, at, 0) : NULL;
+	int r = problem ? mo_error_set(&err, -EIO, "%s%s%s", problem, file ? ", while it read " : "", file ? file : "") : wire_decode(&nodeinfo_desc, out, n, false, &info, &err);
 	if (r < 0)
 		stand_in(d, mo_error_text(&err, r));
 	else {

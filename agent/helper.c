@@ -79,7 +79,7 @@ static char *problem_of(struct helper *h) {
 	if (h->too_much)
 		return mo_printf("%s wrote more than %zu bytes", h->name, h->max_out);
 	if (WIFSIGNALED(h->status))
-		return mo_printf("%s was killed by signal %d", h->name, WTERMSIG(h->status));
+		return mo_printf("%s was killed by signal %d%s%.*s", h->name, WTERMSIG(h->status), start < n ? ": " : "", (int)(n - start), text + start);
 	if (WEXITSTATUS(h->status) != 0)
 		return start < n ? mo_strndup(text + start, n - start) : mo_printf("%s ended with status %d", h->name, WEXITSTATUS(h->status));
 	return NULL;

@@ -176,6 +176,23 @@ def what_is_of_another_boot_does_not_count():
         equal(len(n.info()["gpus"]), 8)
 
 
+@suite.test
+def a_helper_that_dies_says_where():
+    """A NUMA node -1 ends hwloc with an assertion."""
+    with Machine() as n:
+        online = n.machine.where("sys/devices/system/node/online")
+        with open(online) as f:
+            good = f.read()
+        n.stop_agent(signal.SIGTERM)
+        n.machine.write("sys/devices/system/node/online", "-1")
+        n.restart()
+        equal(len(n.info()["gpus"]), 8, "GPUs, from the look before")
+        said = n.told("host.discovery", ("unknown", "warn"))["text"]
+        need("moe-discover was killed by signal 6: " in said and "Assertion" in said and ", while it read /sys/devices/system (CPUs, caches and NUMA nodes)" in said, said)
+        n.machine.write("sys/devices/system/node/online", good.strip())
+        n.cleared()
+
+
 def outlive_kill(pid):
     """The process stops when it is killed instead of ending, as one that hangs in the kernel lives on; the returned function lets it end."""
     libc = ctypes.CDLL(None, use_errno=True)
