@@ -193,7 +193,7 @@ double comm_p2p(const struct shape *s)
 	bool near = s->gpus <= s->gpu->domain_gpus;
 
 	/* stages lie one behind the other: all GPUs of a stage send to the next one at once, those of a leaf's last stage out of the leaf */
-	double leaf = (double)s->fabric.leaf_gpus, stage = (double)(s->gpus / MO_MAX(s->pp, 1)), slower = (double)s->gpus > leaf ? uplinks(s, MO_MIN(stage, leaf) / leaf) : 1;
+	double leaf = (double)s->fabric.leaf_gpus, stage = (double)s->gpus / (double)MO_MAX(s->pp, 1), slower = (double)s->gpus > leaf ? uplinks(s, MO_MIN(stage, leaf) / leaf) : 1;
 
 	return s->pp > 1 ? bytes / (near ? links(s, 2) : nic(s) * shape_k(s)->nic_use / slower) + shape_k(s)->collective_s : 0;
 }
