@@ -139,14 +139,15 @@ static void read_arguments(const char *line, size_t n, struct orphan *o, const c
 
 struct pass { sd_event *loop; const char *root; void (*ended)(void *arg, struct orphan *o); void *arg; struct orphans *found; };
 
-/* The start time before and after: what was read is of this process. */
+/* One that a person started by hand is none: a helper's agent takes it along with SIGKILL (PR_SET_PDEATHSIG), which stays pending in one that hangs. The start time before and after: what was read
+ * is of this process. */
 static int look_at(void *arg, pid_t pid) {
 	struct pass *p = arg;
 	struct mo_proc before, after;
 	_cleanup_(mo_freep) char *comm = comm_of(pid), *parent = NULL, *path = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf line = {0};
 	const char *root;
-	if (!(mo_streq(comm, "moe-discover") || mo_streq(comm, "moe-probe")) || !ours(pid) || mo_proc_read(pid, &before) < 0 || before.state == 'Z' || before.state == 'X')
+	if (!(mo_streq(comm, "moe-discover") || mo_streq(comm, "moe-probe")) || !ours(pid) || mo_proc_read(pid, &before) < 0 || before.state == 'Z' || before.state == 'X' || !mo_proc_sigkill_pending(pid))
 		return 0;
 	parent = comm_of(before.ppid);
 	path = mo_printf("/proc/%d/cmdline", (int)pid);

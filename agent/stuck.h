@@ -18,7 +18,7 @@ struct orphan {
 	void (*ended)(void *arg, struct orphan *o); void *arg;
 };
 struct orphans { struct orphan **items; size_t n; };
-/* All of this user that look at the same machine (root: --root, NULL the machine itself) and whose parent is neither agent nor moectl. ended: called when one is gone; it drops it. */
+/* All of this user that look at the same machine (root: --root, NULL the machine itself) and whose parent is neither agent nor moectl, and which SIGKILL did not end. ended: called when one is gone; it drops it. */
 int orphans_find(sd_event *loop, const char *root, void (*ended)(void *arg, struct orphan *o), void *arg, struct orphans *ret);
 void orphans_drop(struct orphans *all, struct orphan *o);
 void orphans_done(struct orphans *o);
