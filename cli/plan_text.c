@@ -204,7 +204,7 @@ static void print_stages(const struct cli *cli, struct json_object *stages)
 {
 	static const struct column columns[] = {
 		{ ">STAGE", "stage", CELL_INT }, { ">LAYERS", "layers", CELL_INT }, { ">WEIGHTS", "parameters", CELL_SI }, { ">GB", "total", CELL_REAL, 1 }, { ">PARAMS", "params", CELL_REAL, 1 }, { ">GRADS", "grads", CELL_REAL, 1 },
-		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACTIV.", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
+		{ ">OPTIMIZER", "optimizer", CELL_REAL, 1 }, { ">ACT.", "activations", CELL_REAL, 1 }, { ">COMM", "comm", CELL_REAL, 1 }, { ">RESERVE", "reserve", CELL_REAL, 1 },
 	};
 	if (js_len(stages) < 2)
 		return;
