@@ -278,15 +278,23 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_plan = {
-	"plan", "Prepare", "plan RECIPE [--gpus N] [--gpu TYPE] [--top K] [--svg FILE] [--scale LIST] [--tokens N] [--failures LIST] [--fabric LIST] [--anchor FILE] [--alltoall FILE] [--reduce FILE] [--open] [--pp-dump DIR [--pp-iteration N]]", "sharding, memory, step time, failures: before a GPU is spent",
-	"  --gpus N          instead of cluster.gpus\n  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n  --set key=value   any value of the recipe, as in submit\n"
-	"  --top K           plans to list when `parallelism: auto` (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
+	"plan", "Prepare",
+	"plan RECIPE [--set key=value]... [--gpus N] [--gpu TYPE] [--top K] [--open] [--scale LIST] [--tokens N] [--failures LIST] [--fabric LIST] [--anchor FILE] [--alltoall FILE] [--reduce FILE] "
+	"[--svg FILE] [--pp-dump DIR [--pp-iteration N]]",
+	"sharding, memory, step time, failures: before a GPU is spent",
+	"  --set key=value   any value of the recipe, as in submit; parallelism=auto searches\n  --gpus N          instead of cluster.gpus\n"
+	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
+	"  --top K           plans that a search lists (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
-	"  --failures LIST   what is assumed of failures, any of: rate=6.5 (per 1000 node-days), restart=5m, repair=3d, spares=95% (of failures find one), save=30s (blocking)\n"
-	"  --fabric LIST     switches between nodes: leaf=256 (GPUs below a leaf switch), spine=2 (times more bandwidth below a leaf than above it); without: no loss\n"
-	"  --anchor FILE     calibrate by measured runs (`moectl report --anchor`: the controller's; `moectl report JOB --anchor`: one)\n"
-	"  --alltoall FILE   bandwidth between nodes as rccl-tests' alltoall_perf printed it, instead of the catalogue's\n  --reduce FILE     the same of all_reduce_perf\n"
-	"  --svg FILE        a picture of memory, step time and the pipeline\n"
-	"  --pp-dump DIR     measure a run that Primus dumped (dump_pp_data), and draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n"
-	"RECIPE - is standard input. STEP is off by at most +/- in four of five runs.\n", run,
+	"  --failures LIST   any of rate=6.5 (per 1000 node-days), restart=5m, repair=3d, save=30s (that it\n                    blocks), spares=95% (of failures find one)\n"
+	"  --fabric LIST     leaf=256 (GPUs below a leaf switch), spine=2 (times more bandwidth below a leaf\n                    than above it); without: switches lose none\n"
+	"  --anchor FILE     calibrate by measured runs: `moectl report --anchor` writes the controller's,\n                    `moectl report JOB --anchor` one\n"
+	"  --alltoall FILE   bandwidth between nodes as rccl-tests' alltoall_perf printed it, instead of the\n                    catalogue's\n  --reduce FILE     the same of all_reduce_perf\n"
+	"  --svg FILE        a picture of memory, step time and every micro-batch of the pipeline\n"
+	"  --pp-dump DIR     measure a run that Primus dumped (dump_pp_data), draw it below the plan's pipeline\n  --pp-iteration N  of the dump (its last)\n"
+	"RECIPE - is standard input. The step is off by at most +/- in four of five runs.\n\n"
+	"Examples:\n  moectl plan r.yaml                                        does it fit, how fast is it, why\n"
+	"  moectl plan r.yaml --set parallelism=auto                 the best shardings, what others would cost\n"
+	"  moectl plan r.yaml --set parallelism.cp=2 --gpu mi325x    what if\n"
+	"  moectl plan r.yaml --scale 512,1024,2048 --tokens 15T     more GPUs: efficiency, days\n", run,
 };
