@@ -234,8 +234,6 @@ static int open_database(struct store *s, struct mo_error *err)
 	r = tables == 0 ? create_schema(s, id_file, err) : check_existing(s, id_file, known ? id.data : NULL, err);
 	if (r >= 0)
 		r = prepare(s, err);
-	if (r >= 0)
-		store_remove_strays(s);
 	return r;
 }
 
@@ -383,7 +381,10 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 		if (r != 0)
 			return r;
 	}
-	return rc == SQLITE_DONE ? 0 : database_error(s, rc, err, "reading records");
+	if (rc != SQLITE_DONE)
+		return database_error(s, rc, err, "reading records");
+	store_remove_strays(s);             /* not before: an older database that was put back alone does not know the newest snapshot */
+	return 0;
 }
 
 static int write_synced(int fd, const char *text, size_t n)

@@ -12,7 +12,8 @@ MO_DEFINE_CLEANUP(struct store, store_free)
 /* One synced transaction of n texts (each one record's JSON). Sequence numbers go up by one. 0; -ENOSPC (disk full even after nothing was written); other errno: fatal.
  * Nothing of a failed batch is kept. */
 int store_append(struct store *s, char *const *texts, size_t n, struct mo_error *err);
-/* Calls fn for the newest snapshot (text, or NULL when none) and then each record after it in order. A non-zero return of fn stops and is returned. */
+/* Calls fn for the newest snapshot (text, or NULL when none) and then each record after it in order. A non-zero return of fn stops and is returned. When all
+ * was read, what writers of other snapshots left is removed. */
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n), int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err);
 int64_t store_seq(const struct store *s);                     /* number of the newest record */
 /* A snapshot is made in two parts, so that nobody who appends waits for the first: the text of the state as it was after record seq goes into a file, written by any process

@@ -191,12 +191,13 @@ static void test_snapshot_beside_appends(void **state)
 	assert_int_equal(mo_write_file(others2, "x", 1, 0600, false), 0);
 	store_free(s);
 	s = open_ok();
+	assert_int_equal(access(stray, F_OK) + access(half, F_OK), 0);      /* the database may be a wrong one */
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
 	assert_int_equal(access(old, F_OK), -1);
 	assert_int_equal(access(stray, F_OK), -1);
 	assert_int_equal(access(half, F_OK), -1);
 	assert_int_equal(access(new, F_OK), 0);
 	assert_int_equal(access(others, F_OK) + access(others2, F_OK), 0);
-	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
 	assert_string_equal(seen.snapshot, "two");
 	assert_int_equal(seen.first, 9);
 	assert_int_equal(seen.records, 3);
@@ -286,6 +287,32 @@ static void test_damaged_snapshot(void **state)
 	expect_unreadable("damaged (checksum)");
 	assert_int_equal(truncate(path, 20), 0);
 	expect_unreadable("damaged (checksum)");
+}
+
+/* An older database alone was put back: what the right one needs is still there when that is put back too. */
+static void test_wrong_database_removes_nothing(void **state)
+{
+	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db"), *away = mo_path(dir, "away");
+	_cleanup_(mo_buf_done) struct mo_buf older = {0};
+
+	struct store *s = open_ok();
+	append(s, 0, 5);
+	snapshot(s, "one");
+	store_free(s);
+	assert_int_equal(mo_read_file(path, 1 << 20, &older), 0);
+	s = open_ok();
+	append(s, 5, 5);
+	snapshot(s, "two");
+	store_free(s);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(mo_write_file(path, older.data, older.len, 0600, false), 0);
+	expect_unreadable("snapshot-5: No such file");
+	assert_int_equal(rename(away, path), 0);
+	s = open_ok();
+	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+	assert_string_equal(seen.snapshot, "two");
+	store_free(s);
 }
 
 /* Version 1 kept the text in the row. It is read; the next snapshot makes the database version 2, which an older moed refuses by name. */
@@ -465,6 +492,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_files_are_not_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_folded_records_go_little_by_little, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_database_removes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
