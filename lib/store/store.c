@@ -24,6 +24,7 @@
 #define BALLAST_BYTES (16LL << 20)
 #define BALLAST_FREE_MIN (64LL << 20)
 #define WAL_KEEP_BYTES (64LL << 20)
+#define WAL_BYTES (4352LL << 10)        /* what it grows to before SQLite begins at its start again: 1,000 pages and a little */
 #define TRIM_RECORDS 32                  /* deleted with each transaction at least: they are gone long before the next snapshot */
 #define WRITE_BYTES (1 << 20)            /* a snapshot is written and synced in such pieces, */
 #define WRITE_REST 3                     /* with rests of so many times what a piece took: records need the disk too */
@@ -237,6 +238,23 @@ static int open_database(struct store *s, struct mo_error *err)
 	return r;
 }
 
+/* A sync after a write behind the end of a file waits for the file system's journal, and with it for whatever other programs wrote; one after a write into what is there does not.
+ * Zeros behind the last transaction are none: SQLite stops at the first frame without its checksum. Without them everything works, slower. */
+static void lengthen_log(const struct store *s)
+{
+	static const char zeros[64 << 10];
+	_cleanup_(mo_freep) char *path = mo_path(s->dir, "moe.db-wal");
+	_cleanup_(mo_closep) int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return;
+	for (int64_t at = st.st_size; at < WAL_BYTES; at += (int64_t)sizeof(zeros))
+		if (mo_write_all(fd, zeros, sizeof(zeros)) < 0)
+			return;
+	(void)fsync(fd);
+}
+
 int store_open(const char *dir, struct store **ret, struct mo_error *err)
 {
 	_cleanup_(store_freep) struct store *s = mo_alloc(sizeof(*s));
@@ -256,6 +274,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return r;
 	store_make_ballast(s);
+	lengthen_log(s);
 	*ret = TAKE_PTR(s);
 	return 0;
 }

@@ -343,6 +343,34 @@ static void test_snapshot_of_version_1(void **state)
 	store_free(s);
 }
 
+/* The log is as long as it gets before the first record comes (a sync then waits for nobody's metadata), and the zeros behind the records of one who was killed are none. */
+static void test_long_log(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db-wal");
+	struct stat st;
+	int status;
+
+	for (int from = 0; from < 9; from += 3) {
+		_cleanup_(seen_done) struct seen seen = {0};
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			append(open_ok(), from, 3);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(stat(path, &st), 0);
+		assert_true(st.st_size >= 4352 << 10);
+		struct store *s = open_ok();
+		assert_int_equal(store_read(s, on_snapshot, on_record, &seen, NULL), 0);
+		assert_int_equal(seen.records, from + 3);
+		assert_int_equal(stat(path, &st), 0);
+		assert_true(st.st_size >= 4352 << 10 && st.st_size < 5 << 20);
+		store_free(s);
+	}
+}
+
 static void test_one_controller(void **state)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
@@ -494,6 +522,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_damaged_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_database_removes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_version_1, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
