@@ -146,6 +146,13 @@ static void graphs_free_the_host(void **state)
 		last = planned(s).step_time_s.launch;
 	}
 	assert_true(last == 0);
+	s.features.graphs = 0;
+	const struct plan_time bf16 = planned(s).step_time_s;
+
+	s.precision = "fp8";                     /* casts are launches too */
+	assert_true(planned(s).step_time_s.launch > bf16.launch + bf16.compute - planned(s).step_time_s.compute);
+	s.precision = "bf16";
+	s.features.graphs = GRAPH_ALL;
 	s.micro = 8;
 	s.global = 8 * s.dp * 8;
 	double with = step(s);
