@@ -44,7 +44,7 @@ static struct plan_anchor_run run_of(const struct recipe *r, const char *gpu, co
 
 	if (p) {
 		const struct plan_parallelism *x = &p->parallelism;
-		double gpus = (double)(x->tp * x->pp * x->cp * x->dp), tokens = (double)p->batch.seq * (double)p->batch.global;
+		double gpus = (double)x->tp * (double)x->pp * (double)x->cp * (double)x->dp, tokens = (double)p->batch.seq * (double)p->batch.global;
 		/* GPUs and tokens of a GPU count half: they change what is exchanged, not what is computed */
 		double sizes[ANCHOR_AXES] = { (double)x->tp, (double)x->pp, (double)x->cp, (double)x->ep, (double)p->batch.micro * (double)p->batch.seq, (double)p->batch.seq, sqrt(gpus), sqrt(tokens / MO_MAX(gpus, 1)),
 					      mo_streq(p->recompute, "full") ? 4 : 1 };
