@@ -262,9 +262,9 @@ static void take_orphan(struct discovery *d, struct orphan *o) {
 			(void)rename(usual, at);
 		mo_str_set(&o->at, at);
 		o->file = where(d, at, o->pid);
-		why = o->file ? o->file : "an unknown file";
 		if (o->file)
 			mo_str_set(&o->file, left_outs_orphan(&d->left, o->file, o->pid));
+		why = o->file ? o->file : "an unknown file";
 	} else
 		why = o->object ? o->object : o->area;
 	mo_log(MO_WARNING, MSG_DISCOVERY, NULL, "process %d of an agent before this one hangs, and not even SIGKILL ends it: %s", (int)o->pid, why);
