@@ -1,7 +1,8 @@
 """Rows of the public measurements (../shared/data/planner/truth.json) as the planner's words: what is known of each published stack, never of a row.
 
 A stack's properties come from its software: Megatron-LM of 2021-2022 (vTrain, Korthikanti, Narayanan) has neither flash attention nor overlapped gradient reduction; llm-foundry and
-torchtitan shard everything (FSDP); NeMo and Megatron-Core of 2024 on fuse the loss, bind processes and use DeepEP or HybridEP where their recipes say so.
+torchtitan shard everything (FSDP); NeMo and Megatron-Core of 2024 on fuse the loss, bind processes and use DeepEP or HybridEP where their recipes (planner_recipes.txt) say so.
+PLANNER_TRUTH=FILE: other rows of the same kind.
 """
 import json, os, re, subprocess
 
@@ -19,11 +20,20 @@ OTHERS = {
     "mpt_1b": "layers=24 hidden=2048 heads=16 ffn=8192", "mpt_3b": "layers=32 hidden=2560 heads=32 ffn=10240", "mpt_7b": "layers=32 hidden=4096 heads=32 ffn=16384",
     "mpt_13b": "layers=40 hidden=5120 heads=40 ffn=20480", "mpt_30b": "layers=48 hidden=7168 heads=56 ffn=28672", "mpt_70b": "layers=80 hidden=8192 heads=64 ffn=32768",
 }
-GPUS = {"A100-80": "a100-80", "A100": "a100-80", "A100-40": "a100-40", "H100": "h100", "H100-500W": "h100-500w", "H200": "h200", "H800": "h800", "B200": "b200", "B300": "b300",
-        "GB200": "gb200", "GB300": "gb300", "MI300X": "mi300x", "MI325X": "mi325x", "MI355X": "mi355x"}
-PEAK = {"h100": 989, "a100-80": 312, "a100-40": 312}
-PRECISION = {"BF16": "bf16", "FP16": "fp16", "FP8": "fp8", "FP8-CS": "fp8", "FP8-rowwise": "fp8", "FP8-MX": "mxfp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
+GPUS = {f[:-5].upper(): f[:-5] for f in sorted(os.listdir(os.path.join(ROOT, "config", "gpus"))) if f.endswith(".yaml")} | {"A100": "a100-80"}
 MEGATRON_2022 = ("vtrain", "narayanan", "korthikanti")
+
+
+def precision(name):
+    """The planner's precision for what a row calls it, or None: FP8-CS, FP8-rowwise, FP8-MX, MXFP8, NVFP4."""
+    name = str(name).upper()
+    return {"BF16": "bf16", "FP16": "fp16", "NVFP4": "nvfp4"}.get(name, "mxfp8" if name in ("MXFP8", "FP8-MX") else "fp8" if name.startswith("FP8") else None)
+
+
+def peak(gpu):
+    """TFLOP/s in BF16."""
+    with open(os.path.join(ROOT, "config", "gpus", gpu + ".yaml")) as f:
+        return float(re.search(r"^bf16_tflops: ([0-9.]+)", f.read(), re.M).group(1))
 
 
 RELEASES = []
@@ -49,13 +59,13 @@ def recipe(p):
     name, release, best = str(p["model"]), str((p["extra"] or {}).get("release")), None
     if release not in RELEASES:
         return []
-    at, precision = RELEASES.index(release), {"MXFP8": "MX", "FP8": "CS"}.get(p["precision"], str(p["precision"]).replace("FP8-", ""))
+    at, kind = RELEASES.index(release), {"MXFP8": "MX", "FP8": "CS"}.get(p["precision"], str(p["precision"]).replace("FP8-", ""))
     for model_name, spans, gpus, precisions, sizes, batches, words in RECIPES:
         if model_name != name or p["gpu"] not in gpus:
             continue
         far = min(max(first - at, at - last, 0) for first, last in spans)
         others = sum((p[key] or 1) != size for key, size in zip(("tp", "pp", "vpp", "cp", "ep", "mbs"), sizes))
-        key = (precision not in precisions, far > 1, others, far, p["gbs"] not in batches)
+        key = (kind not in precisions, far > 1, others, far, p["gbs"] not in batches)
         if best is None or key < best[0]:
             best = (key, words)
     return best[1] if best else []
@@ -93,8 +103,8 @@ GRAPHS = {"attn": 1, "mlp": 2, "moe_router": 4, "moe_preprocess": 8, "moe": 16}
 
 
 def modules(names):
-    """Bits of modules, separated by "+"; 0: these are none."""
-    return sum(MODULES.get(n, 0) for n in names.split("+"))
+    """Bits of modules in a list; 0: these are none."""
+    return sum(MODULES.get(n, 0) for n in re.split("[+,]", names))
 
 
 def of_recipe(p, words):
@@ -174,7 +184,7 @@ def reason(p):
         return "model without description"
     if p["gpu"] not in GPUS:
         return "GPU without description"
-    if p["precision"] not in PRECISION:
+    if not precision(p["precision"]):
         return "precision unknown"
     if not re.fullmatch(r"none|zero[123](:\d+)?", p["fsdp"] or "none"):
         return "sharding unknown"
@@ -228,7 +238,7 @@ def words(p):
     out = []
     for v in versions:
         schedule = p["schedule"] if p["schedule"] in ("dualpipe", "zb1p", "zbv", "v-half", "v-min") else "interleaved" if v > 1 else "1f1b"
-        out.append(f"{m} gpu={GPUS[p['gpu']]} precision={PRECISION[p['precision']]} schedule={schedule} {recomputation(p['recompute'], recompute)} sharding={sharding} shard={shard or 0} gpus={p['n_gpus']} "
+        out.append(f"{m} gpu={GPUS[p['gpu']]} precision={precision(p['precision'])} schedule={schedule} {recomputation(p['recompute'], recompute)} sharding={sharding} shard={shard or 0} gpus={p['n_gpus']} "
                    f"tp={p['tp']} pp={p['pp']} vpp={v} ep={p['ep'] or 1} etp={p['etp'] or 1} cp={p['cp'] or 1} dp={p['dp']} micro={p['mbs']} global={p['gbs']} seq={p['seq']}{fabric} {told} "
                    f"software={canonical(software(p))} named={canonical(p['model'])}")
     return out
@@ -257,7 +267,7 @@ class Row:
         if p["tflops_per_gpu"]:
             return tokens * flops / (p["tflops_per_gpu"] * 1e12)
         if p["mfu"]:
-            return tokens * flops * (1 + attention * self.family.startswith("mpf")) / (p["mfu"] * PEAK[GPUS[p["gpu"]]] * 1e12)
+            return tokens * flops * (1 + attention * self.family.startswith("mpf")) / (p["mfu"] * peak(GPUS[p["gpu"]]) * 1e12)
         return None
 
 
