@@ -254,7 +254,7 @@ static void count_kfd(struct look *l) {
 			continue;
 		int64_t gpu = (domain == MO_NONE ? 0 : domain & 0xffff) << 32 | (location & 0xfffffff8);
 		n += gpu != last;
-		off += gpu != last && off_the_bus(l, gpu);
+		off += gpu != last && domain >= 0 && domain <= 0xffff && off_the_bus(l, gpu);   /* old drivers do not say the domain: it may be on another bus */
 		last = gpu;
 		if (renderable(l, minor) || gpu == last_closed)
 			continue;

@@ -28,6 +28,19 @@ def a_gpu_that_vanished(m):
     equal(probe(m.root, "nic", "mlx5_9")[1], "mlx5_9: no such device", "problem of a NIC that is not there")
 
 
+@on("mi300x")
+def a_driver_that_does_not_say_the_domain(m):
+    nodes = os.path.join(m.root, "sys/class/kfd/kfd/topology/nodes")
+    for node in os.listdir(nodes):
+        with open(os.path.join(nodes, node, "properties")) as f:
+            lines = f.readlines()
+        with open(os.path.join(nodes, node, "properties"), "w") as f:
+            f.writelines(x for x in lines if not x.startswith("domain "))
+    devices = os.path.join(m.root, "sys/bus/pci/devices")
+    os.rename(os.path.join(devices, m.gpus[3].bdf), os.path.join(devices, "0001" + m.gpus[3].bdf[4:]))
+    has(probe(m.root, "host")[0], gpus_pci=8, gpus_kfd=8, gpus_off_bus=0)
+
+
 @on("mi300x", "no_pci=2")
 def a_gpu_that_only_the_driver_lists(m):
     has(probe(m.root, "host")[0], gpus_pci=7, gpus_kfd=8, gpus_off_bus=1)
