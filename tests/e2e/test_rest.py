@@ -276,6 +276,10 @@ def plans(m):
         need(bad.status == 400 and query.split("=")[0] in bad.json["detail"] and word in bad.json["detail"], "%s: %s" % (query, bad.body))
     for query in ("scale=8,,16", "scale=" + ",".join(["8"] * 65), "top=1001"):
         equal(m.ask("POST", "/v1/plan?" + query, MODEL | {"parallelism": "auto"}).status, 400, query)
+    for query in ("failures=restart=5m", "failures=rate=1", "failures=spares=95%25", "fabric=leaf=8", "fabric=leaf=8,spine=2", "scale=8", "tokens=15T", "open=1", "gpu=mi355x", "gpus=8", "top=3"):
+        picture = os.path.join(m.dir, "picture.svg")       # a line more would be an option of the helper
+        equal(m.ask("POST", "/v1/plan?%s%%0A--svg%%0A%s" % (query, picture), MODEL | {"parallelism": "auto"}).status, 400, query)
+        need(not os.path.exists(picture), query)
     bad = m.ask("POST", "/v1/plan", {"recipe": 1})
     need(bad.status == 422 and bad.json["errors"], bad.body)
     dry = m.ask("POST", "/v1/jobs?dry_run=1", MODEL | {"parallelism": "auto"})
