@@ -44,11 +44,12 @@ static void bar(struct mo_buf *b, struct json_object *values, const struct svg_c
 static void one_plan(struct mo_buf *b, struct json_object *p, double y, double gb_max, double s_max)
 {
 	double capacity = js_real(p, "memory_gb.capacity");
-	_cleanup_(mo_freep) char *shape = mo_printf("TP%s PP%s VPP%s EP%s CP%s DP%s %s", text_int(js_int(p, "parallelism.tp")), text_int(js_int(p, "parallelism.pp")), text_int(js_int(p, "parallelism.vpp")),
-						     text_int(js_int(p, "parallelism.ep")), text_int(js_int(p, "parallelism.cp")), text_int(js_int(p, "parallelism.dp")), text_or(js_str(p, "parallelism.sharding")));
+	_cleanup_(mo_freep) char *etp = js_int(p, "parallelism.etp") > 1 ? mo_printf(" ETP%s", text_int(js_int(p, "parallelism.etp"))) : mo_strdup("");
+	_cleanup_(mo_freep) char *shape = mo_printf("TP%s PP%s VPP%s EP%s%s CP%s DP%s", text_int(js_int(p, "parallelism.tp")), text_int(js_int(p, "parallelism.pp")), text_int(js_int(p, "parallelism.vpp")),
+						     text_int(js_int(p, "parallelism.ep")), etp, text_int(js_int(p, "parallelism.cp")), text_int(js_int(p, "parallelism.dp")));
 	_cleanup_(mo_freep) char *memory = mo_printf("%s GB%s", text_real(js_real(p, "memory_gb.total"), 1), json_object_get_boolean(js_get(p, "fits")) ? "" : " (too much)");
 	_cleanup_(mo_freep) char *step = mo_printf("%s s +/- %s %%", text_real(js_real(p, "step_time_s.total"), 2), text_real(js_real(p, "error_pct"), 0));
-	_cleanup_(mo_freep) char *more = mo_printf("%s%s%s", text_or(js_str(p, "schedule")), mo_streq(js_str(p, "recompute"), "none") ? "" : ", recompute ",
+	_cleanup_(mo_freep) char *more = mo_printf("%s, %s%s%s", text_or(js_str(p, "parallelism.sharding")), text_or(js_str(p, "schedule")), mo_streq(js_str(p, "recompute"), "none") ? "" : ", recompute ",
 						    mo_streq(js_str(p, "recompute"), "none") ? "" : text_or(js_str(p, "recompute")));
 	svg_text(b, SVG_LEFT - 10, y + BAR + 18, "end", more);
 	svg_text(b, SVG_LEFT - 10, y + 14, "end", shape);
