@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -63,6 +64,13 @@ static pid_t helper(int *ret_in) {
 	return pid;
 }
 
+/* valgrind does not know them. */
+static bool pidfds(void) {
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	mo_close(fd);
+	return fd >= 0;
+}
+
 static void test_one_by_hand_is_none(void **state) {
 	struct orphans found = {0};
 	int in;
@@ -85,14 +93,17 @@ static void test_one_that_hangs(void **state) {
 	assert_int_equal(orphans_find(loop, "/elsewhere", ended, &elsewhere, &elsewhere), 0);
 	assert_int_equal(elsewhere.n, 0);
 	assert_int_equal(orphans_find(loop, dir, ended, &found, &found), 0);
-	assert_int_equal(found.n, 1);
-	assert_int_equal(found.items[0]->pid, pid);
-	assert_string_equal(found.items[0]->area, "gpu");
-	assert_string_equal(found.items[0]->object, "0000:05:00.0");
+	bool can = pidfds();
+	assert_int_equal(found.n, can);
+	if (can) {
+		assert_int_equal(found.items[0]->pid, pid);
+		assert_string_equal(found.items[0]->area, "gpu");
+		assert_string_equal(found.items[0]->object, "0000:05:00.0");
+	}
 	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
-	while (!n_ended && mo_clock_boot_us() < end)
+	while (can && !n_ended && mo_clock_boot_us() < end)
 		assert_true(sd_event_run(loop, 1000000) >= 0);
-	assert_int_equal(n_ended, 1);
+	assert_int_equal(n_ended, can);
 	assert_int_equal(found.n, 0);
 	orphans_done(&found);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
