@@ -48,7 +48,7 @@ static void print_note(const struct cli *cli, const char *label, const char *tex
 /* Plans differ by hundredths. */
 static const char *seconds(double s)
 {
-	return s == MO_NONE_F ? "-" : s < 1000 ? mo_streq(text_real(s, 2), "0.00") ? text_seconds(s) : text_real(s, s < 100 ? 2 : 1) : text_real(s, 0);
+	return text_real(s, s < 100 ? 2 : s < 1000 ? 1 : 0);
 }
 
 /* ---- the table of a search: what all its plans have in common is told below it */
