@@ -45,6 +45,15 @@ static char *with_own_sizes(const char *text, const struct shape *s)
 	return mo_buf_take(&b);
 }
 
+/* Steps of other batches, where a step is one micro-batch, for as many sequences. */
+static void for_batch(struct plan_time *t, double share)
+{
+	double *const all[] = { &t->total, &t->compute, &t->a2a, &t->pp, &t->dp, &t->cp, &t->tp, &t->optimizer, &t->launch };
+
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		*all[i] *= share;
+}
+
 /* refused: why the recipe could not have it, NULL: it can. What is refused is told only where it would be better. */
 static void compare(const struct shape *other, const char *what, const char *refused, struct plan *p)
 {
@@ -53,6 +62,7 @@ static void compare(const struct shape *other, const char *what, const char *ref
 
 	memory_of(other, &q.memory_gb);
 	time_of(other, &q);
+	for_batch(&q.step_time_s, (double)p->batch.global / (double)other->global);
 	double base = p->step_time_s.total, worse = q.step_time_s.total - base, gb = q.memory_gb.total - p->memory_gb.total;
 	bool slower = worse >= 0, fits = q.memory_gb.total <= q.memory_gb.capacity;
 
@@ -84,6 +94,7 @@ static bool divides(struct shape *s)
 	if (s->gpus % ranks)
 		return false;
 	s->dp = s->gpus / ranks;
+	s->global = s->one_micro ? s->micro * s->dp : s->global;
 	return search_legal(s);
 }
 
@@ -132,7 +143,7 @@ void search_neighbours(const struct recipe *r, const struct plan_options *o, con
 }
 
 /* The fastest of the plans that differ in one choice and fit. */
-struct nearest { const struct plan_options *o; double step; char *text; };
+struct nearest { const struct plan_options *o; double rank; char *text; };
 
 static void consider_near(struct nearest *n, struct shape *other, const char *choice, const char *value)
 {
@@ -142,10 +153,10 @@ static void consider_near(struct nearest *n, struct shape *other, const char *ch
 		return;
 	memory_of(other, &q.memory_gb);
 	time_of(other, &q);
-	if (q.memory_gb.total > q.memory_gb.capacity || (n->text && q.step_time_s.total >= n->step))
+	if (q.memory_gb.total > q.memory_gb.capacity || (n->text && search_rank(other, q.step_time_s.total) >= n->rank))
 		return;
 	free(n->text);
-	n->step = q.step_time_s.total;
+	n->rank = search_rank(other, q.step_time_s.total);
 	n->text = mo_printf("nearest plan that fits: %s %s, %.1f GB, step %.3g s", choice, value, q.memory_gb.total, q.step_time_s.total);
 }
 

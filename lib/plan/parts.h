@@ -58,6 +58,7 @@ struct shape {
 	int64_t shard;                                             /* ranks that zero shards over; 0 = all of dp x cp */
 	const int64_t *chunk_layers;                               /* of each virtual stage, beside stage_layers */
 	const int64_t *stage_layers;                               /* of each stage, an explicit layout; NULL = evenly */
+	bool one_micro;                                            /* a step is one micro-batch of every rank: global follows from micro and dp, and there is no pipeline */
 	bool even_layers;                                          /* pp must divide the layers */
 	double nic_gbps;
 	struct plan_fabric fabric;

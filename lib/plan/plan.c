@@ -94,7 +94,7 @@ static int64_t global_of(const struct recipe *r)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
 
-	return r->global_batch != MO_NONE ? r->global_batch : r->micro != MO_NONE && !p->automatic && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1)) : MO_NONE;
+	return r->global_batch != MO_NONE ? r->global_batch : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1)) : MO_NONE;
 }
 
 int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
@@ -110,7 +110,7 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 		.features = shape_features_of(r),
 		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = shape_recompute_of(r),
 		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
-		.micro = r->micro != MO_NONE ? r->micro : 1, .global = global_of(r), .seq = r->seq,
+		.micro = r->micro != MO_NONE ? r->micro : 1, .global = global_of(r), .seq = r->seq, .one_micro = r->global_batch == MO_NONE,
 		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
 	};
 	return 0;

@@ -37,7 +37,9 @@ static int compare_groups(const struct shape *a, const struct shape *b)
 
 double search_rank(const struct shape *s, double step_s)
 {
-	return s->model->moe && s->ep > 1 && s->ep * s->etp > s->gpu->domain_gpus ? step_s * LEAVE_NODE : step_s;
+	double sequence_s = step_s / (double)s->global;
+
+	return s->model->moe && s->ep > 1 && s->ep * s->etp > s->gpu->domain_gpus ? sequence_s * LEAVE_NODE : sequence_s;
 }
 
 static bool better(const struct candidate *a, const struct candidate *b)
@@ -124,6 +126,8 @@ static double floor_of(const struct shape *s)
 bool search_legal(const struct shape *s)
 {
 	const struct recipe_model *m = s->model;
+	if (s->one_micro && (s->pp > 1 || s->global != s->micro * s->dp))
+		return false;
 	int64_t ranks = s->tp * s->cp * s->pp, n = s->micro * s->dp, chunks = pipeline_chunks(s->schedule, s->vpp);
 
 	if (s->tp > s->gpu->domain_gpus || m->heads % s->tp || (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % s->tp) || (m->ffn != MO_NONE && m->ffn % s->tp))
@@ -237,7 +241,7 @@ void plan_note_replica(const struct shape *s, struct plan *p)
 static void note_order(struct plan_doc *doc)
 {
 	for (size_t i = 1; i < doc->n_plans; i++)
-		if (doc->plans[i].fits && doc->plans[i - 1].fits && doc->plans[i].step_time_s.total < doc->plans[i - 1].step_time_s.total) {
+		if (doc->plans[i].fits && doc->plans[i - 1].fits && doc->plans[i].tokens_per_s_per_gpu > doc->plans[i - 1].tokens_per_s_per_gpu) {
 			mo_strs_add(&doc->plans[0].notes, &doc->plans[0].n_notes, "plans whose experts' exchanges leave the node stand behind those that are less than a tenth slower: they share the network with others");
 			return;
 		}
@@ -249,8 +253,9 @@ static void try_all(struct search *k)
 
 	for (s->tp = 1; s->tp <= MO_MIN(s->gpus, s->gpu->domain_gpus); s->tp++)
 		for (s->cp = 1; s->cp <= MO_MIN(CP_MAX, s->gpus / s->tp); s->cp *= 2)
-			for (s->pp = 1; s->pp <= MO_MIN(s->gpus, s->model->layers); s->pp++) {
+			for (s->pp = 1; s->pp <= (s->one_micro ? 1 : MO_MIN(s->gpus, s->model->layers)); s->pp++) {
 				s->dp = s->gpus / (s->tp * s->cp * s->pp);
+				s->global = s->one_micro ? s->micro * s->dp : s->global;
 				if (s->gpus % (s->tp * s->cp * s->pp) == 0 && s->model->heads % s->tp == 0 && s->global % s->dp == 0)
 					try_experts(k);
 			}

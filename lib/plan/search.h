@@ -3,7 +3,7 @@
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 
-/* Step time for the order of plans: placement counts. */
+/* Seconds of a sequence for the order of plans: placement counts. */
 double search_rank(const struct shape *s, double step_s);
 /* Divides GPUs, model and batch, and the schedule has this shape. */
 bool search_legal(const struct shape *s);

@@ -268,10 +268,13 @@ static void check_model(struct rules *k)
 static void check_auto(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
-	const char *missing = r->global_batch == MO_NONE ? "batch.global" : r->seq == MO_NONE ? "batch.seq" : !r->gpu ? "cluster.gpu" : NULL;
+	/* an engine that cannot be told the batch takes a step of one micro-batch of every rank */
+	bool told = !k->engine->n_flags || rules_tells(k->engine, "batch.global");
+	const char *batch = r->global_batch != MO_NONE ? NULL : told ? "batch.global" : r->micro == MO_NONE ? "batch.micro" : NULL, *missing = batch ? batch : r->seq == MO_NONE ? "batch.seq" : !r->gpu ? "cluster.gpu" : NULL;
 
 	if (r->parallelism.automatic && r->model && missing)
-		errors_at(k->errors, PLACE(k, "parallelism"), NULL, "parallelism: auto needs %s to choose the sharding: give it, or the sizes (tp, pp, ep, ...)", missing);
+		errors_at(k->errors, PLACE(k, "parallelism"), told ? NULL : "a step is then one micro-batch of every rank, because the engine has no setting for batch.global",
+			  "parallelism: auto needs %s to choose the sharding: give it, or the sizes (tp, pp, ep, ...)", missing);
 	if (r->checkpoint.automatic)
 		rules_warn(k, PLACE(k, "checkpoint.every"), "checkpoint.every: auto begins with %lld iterations, because there is no %s to estimate the interval by; it follows measured saves from the next attempt on",
 			   LL(r->checkpoint.every), r->model ? missing : "model");

@@ -17,6 +17,7 @@ void rules_engine(struct rules *k);
 void rules_features(struct rules *k);
 void rules_keys(struct rules *k);
 bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
+bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
 bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
 /* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);

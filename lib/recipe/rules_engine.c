@@ -79,6 +79,16 @@ static void check_command(struct rules *k)
 		errors_at(k->errors, k->root, NULL, "missing key 'steps': engine %s trains to a number of iterations", e->kind);
 }
 
+bool rules_tells(const struct engine *e, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (size_t i = 0; i < e->n_flags; i++)
+		if (strncmp(e->flags[i].key, path, n) == 0 && (!e->flags[i].key[n] || strchr("=> ", e->flags[i].key[n])))
+			return true;
+	return false;
+}
+
 /* Does some flag row or some word of the recipe itself carry the path to the engine? */
 static bool carried(const struct rules *k, const char *path)
 {

@@ -517,6 +517,30 @@ static void test_all_refused(void **state)
 	end(&s);
 }
 
+/* An engine that takes only the sequences of a micro-batch: a step is one of every rank, no pipeline, and the plan with the most tokens is the best, whatever the batch is that it makes. */
+static void test_one_micro_batch(void **state)
+{
+	static const char maxtext[] = "recipe: 1\nname: x\nengine: {kind: maxtext, workdir: /x}\nsteps: 10\n";
+	struct plan_options o = { .top = 64 };
+	struct setup s;
+	bool other = false;
+
+	begin_with(maxtext, "model: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 8192, micro: 1}\n", &s);
+	const struct plan *p = best(&s, &o);
+
+	assert_int_equal(s.doc.n_plans, 64);
+	for (size_t i = 0; i < s.doc.n_plans; i++) {
+		const struct plan *x = &s.doc.plans[i];
+
+		assert_true(x->parallelism.pp == 1 && x->batch.micro == 1 && x->batch.global == x->parallelism.dp);
+		if (x->fits && x->tokens_per_s_per_gpu > p->tokens_per_s_per_gpu * 1.0001)
+			fail_msg("plan %zu makes %g tokens/s, the first %g", i, x->tokens_per_s_per_gpu, p->tokens_per_s_per_gpu);
+		other |= x->batch.global != p->batch.global;
+	}
+	assert_true(other);
+	end(&s);
+}
+
 /* Where memory is no limit: the best plan of more GPUs is never slower for the same batch, its days never fewer GPU hours; with the batch grown alike no GPU makes more tokens. */
 static void test_more_gpus(void **state)
 {
@@ -551,7 +575,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exact), cmocka_unit_test(test_same_every_time), cmocka_unit_test(test_reasons), cmocka_unit_test(test_more_memory), cmocka_unit_test(test_faster_hardware),
 		cmocka_unit_test(test_larger_batch), cmocka_unit_test(test_published_optima), cmocka_unit_test(test_published_scaling), cmocka_unit_test(test_admission), cmocka_unit_test(test_layout_counts), cmocka_unit_test(test_node_limited), cmocka_unit_test(test_shardings_of_the_engine), cmocka_unit_test(test_layers_that_do_not_divide),
-		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_recompute_told), cmocka_unit_test(test_refused), cmocka_unit_test(test_all_refused), cmocka_unit_test(test_more_gpus),
+		cmocka_unit_test(test_recompute_by_flags), cmocka_unit_test(test_recompute_told), cmocka_unit_test(test_refused), cmocka_unit_test(test_one_micro_batch), cmocka_unit_test(test_all_refused), cmocka_unit_test(test_more_gpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,9 +252,13 @@ static void test_args_beside_auto(void **state)
 	static const char rest[] = "cluster: {gpus: 8, gpu: mi300x}\nmodel: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 4096, global: 512}\nsteps: 10\n";
 	_cleanup_(mo_freep) char *sizes = mo_printf("recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {tensor-model-parallel-size: 8, micro-batch-size: 4}}\n%s", rest);
 	_cleanup_(mo_freep) char *stages = mo_printf("recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {decoder-first-pipeline-num-layers: 3}}\n%s", rest);
-	_cleanup_(parsed_done) struct parsed p = parse(sizes, NULL);
+	static const char maxtext[] = "recipe: 1\nname: t\nengine: {kind: maxtext, workdir: /x}\ncluster: {gpus: 8, gpu: mi300x}\nmodel: mixtral-8x7b\nparallelism: auto\nbatch: {seq: 4096%s}\nsteps: 10\n";
+	_cleanup_(mo_freep) char *without = mo_printf(maxtext, ""), *with = mo_printf(maxtext, ", micro: 2");
+	_cleanup_(parsed_done) struct parsed p = parse(sizes, NULL), q = parse(with, NULL);
 
 	assert_int_equal(p.result, 0);
+	assert_int_equal(q.result, 0);
+	check("one micro-batch", without, "6:14 parallelism: auto needs batch.micro to choose the sharding");
 	check("stages", stages, "3:36 engine.args: decoder-first-pipeline-num-layers: parallelism: auto may choose other stages: give pp and vpp [engine.args_unchecked: [FLAG] lets it pass]");
 }
 
