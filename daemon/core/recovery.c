@@ -522,7 +522,9 @@ void recovery_waterfall(struct job *j, int64_t time)
 void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms)
 {
 	bool known = step_ms != MO_NONE_F && step_ms >= 0 && step_ms < 1e12;
-	int64_t most = MO_MAX(at - j->waterfall_at, 0) / MO_MAX(j->iteration - from, 1);   /* they cannot have taken longer than there was time */
 
+	if (j->waterfall_stage < 1 || j->iteration <= from)
+		return;
+	int64_t most = MO_MAX(at - j->waterfall_at, 0) / (j->iteration - from);   /* they cannot have taken longer than there was time */
 	measure(j, &(struct seen){ .time = at, .from = from, .step_us = known ? MO_MIN((int64_t)(step_ms * 1000), most) : MO_NONE });
 }
