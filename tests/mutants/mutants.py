@@ -65,7 +65,7 @@ MUTANTS = [
     ("broken node used", "daemon/core/place.c", " && health_allows(&s->nodes[node], r, slots->well[node]);", ";", [unit("dcore", "test_preflight"), SIM]),
     ("undrain forgotten", "daemon/core/update_node.c", "	if (!r->flag)\n		waive(n);\n", "", [unit("dcore", "test_health")]),
     ("baseline of another GPU kept", "agent/core/health_counters.c", "		if (k->identity) {\n", "		if (k->identity && !identity) {\n", [unit("acore", "test_health_kept")]),
-    ("counter that began anew compared with its past", "agent/core/health_counters.c", "k->last != MO_NONE_F && value < k->last", "k->last != MO_NONE_F && value < -k->last", [unit("acore", "test_health_kept")]),
+    ("counter that began anew compared with its past", "agent/core/health_counters.c", "} else if (k->last != MO_NONE_F && value < k->last) {", "} else if (k->last != MO_NONE_F && value < -k->last) {", [unit("acore", "test_health_kept")]),
     ("history taken for a finding", "agent/core/health_rules.c", "MO_MIN(rule_limits(c, k->base), c->history)", "rule_limits(c, k->base)", [unit("health", "test_checks")]),
     ("a rate forgets what it saw", "agent/core/health_counters.c", "		add_moment(k, k->seen, k->last);\n", "		k->n_moments = 0;\n", [unit("acore", "test_health_kept")]),
     ("garbage is no bad page", "agent/probe/gpu.c", "!text_bad_pages(b->data, &pages))", "!(text_bad_pages(b->data, &pages), true))", [e2e("test_probe_broken.py", "each_file_broken_in_each_way")]),
@@ -91,6 +91,9 @@ MUTANTS = [
     ("preflight of another boot kept", "agent/core/health_kept.c", "!mo_streq(m->boot_id, h->boot_id) || ", "", [unit("acore", "test_health_kept")]),
     ("findings beyond the limit are silent", "daemon/core/cordon.c", "i + 1 == told ? n - told : 0", "0", [unit("dcore", "test_health")]),
     ("sensors of one sync are all there is", "daemon/core/readings.c", "at = l->sensors[i].slot == g->slot ? &l->sensors[i] : NULL;", "at = &l->sensors[i];", [unit("dcore", "test_health")]),
+    ("one more page is no news", "agent/core/health_counters.c", "k->total + MO_MAX(x - MO_MAX(k->last, 0), 0)", "k->total", [unit("acore", "test_health_kept"), unit("health", "test_checks")]),
+    ("nonsense taken for a value", "agent/core/ranges.c", "return value >= ranges[i].least && value <= ranges[i].most ? NULL : &ranges[i];", "return NULL;", [unit("acore", "test_gpu_metrics")]),
+    ("orphans not looked for", "agent/stuck.c", "return mo_proc_each(look_at, &p);", "return p.found == NULL;", [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")]),
     ("missing GPU not told of", "daemon/core/slot_health.c", "		ret->missing |= gone;\n", "", [e2e("test_node_truth.py", "a_gpu_that_vanishes_under_a_job_is_shown_where_people_look")]),
 ]
 
@@ -102,7 +105,7 @@ def copy_tree():
     for f in filter(None, files):
         if os.path.exists(os.path.join(ROOT, f)):
             os.makedirs(os.path.dirname(os.path.join(TREE, f)), exist_ok=True)
-            shutil.copy2(os.path.join(ROOT, f), os.path.join(TREE, f))
+            shutil.copy2(os.path.join(ROOT, f), os.path.join(TREE, f), follow_symlinks=False)
 
 
 def run(command, timeout=120):
