@@ -38,11 +38,30 @@ static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 
-/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster has measured. False without a model and a GPU; ret must be initialised. */
-static bool plan_given(const struct state *s, const struct recipe *r, struct plan_doc *ret)
+/* What is advised instead of a plan that does not fit must pass the recipe's own checks. */
+struct advice { const struct submit *spec; struct recipe_trial *trial; };
+
+static void advice_done(struct advice *a) { recipe_trial_free(a->trial); }
+
+static const char *refuses(void *arg, const struct plan *p)
 {
+	struct advice *a = arg;
+	const struct recipe *r = &a->spec->recipe;
+	const struct plan_parallelism *x = &p->parallelism;
+	const struct recipe_sizes sizes = { x->tp, x->pp, x->vpp, x->ep, x->etp, x->cp, p->batch.micro, x->sharding, p->schedule, !r->recompute && plan_recompute_given(r) ? NULL : p->recompute };
+
+	if (!a->trial)
+		a->trial = recipe_trial_new(a->spec->recipe_text, strlen(a->spec->recipe_text), NULL, 0, r);
+	return recipe_trial_refuses(a->trial, &sizes);
+}
+
+/* A plan with given sizes is no search: it takes a millisecond; calibrated by what the cluster has measured. False without a model and a GPU; ret must be initialised. */
+static bool plan_given(const struct state *s, const struct submit *spec, struct plan_doc *ret)
+{
+	const struct recipe *r = &spec->recipe;
 	_cleanup_(gpu_done) struct gpu_type gpu;
-	const struct plan_options one = { .top = 1 };
+	_cleanup_(advice_done) struct advice advice = { spec, NULL };
+	const struct plan_options one = { .top = 1, .refuses = refuses, .refuses_arg = &advice };
 
 	mo_desc_init(&gpu_type_desc, &gpu);
 	if (!r->model || !r->gpu || r->parallelism.automatic || gpu_type_load(r->gpu, &gpu, NULL) < 0 || plan_make(r, &gpu, &one, ret, NULL) < 0)
@@ -51,13 +70,13 @@ static bool plan_given(const struct state *s, const struct recipe *r, struct pla
 	return true;
 }
 
-static char *plan_of(const struct state *s, const struct recipe *r)
+static char *plan_of(const struct state *s, const struct submit *spec)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
 	struct mo_buf b = {0};
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	if (!plan_given(s, r, &doc))
+	if (!plan_given(s, spec, &doc))
 		return NULL;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	return mo_buf_take(&b);
@@ -97,7 +116,7 @@ static bool admit(const struct manager *m, struct http_request *r, struct submit
 	_cleanup_(mo_freep) char *text = NULL;
 
 	mo_desc_init(&plan_doc_desc, &doc);
-	enum plan_verdict verdict = plan_given(manager_state(m), &spec->recipe, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
+	enum plan_verdict verdict = plan_given(manager_state(m), spec, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
 	if (verdict == PLAN_REFUSE)
 		http_problem(r, 422, "%s", text);
 	if (verdict == PLAN_WARN)
@@ -128,7 +147,7 @@ static void dry_run(struct http_request *r, const struct pending *p, const char 
 		http_problem(r, 422, "dry run: %s", mo_error_text(&err, e));
 		return;
 	}
-	doc.plan = plan ? mo_strdup(plan) : plan_of(manager_state(p->manager), &p->spec->recipe);
+	doc.plan = plan ? mo_strdup(plan) : plan_of(manager_state(p->manager), p->spec);
 	wire_dryrun(&doc, &b);
 	api_send(r, 200, &b);
 }

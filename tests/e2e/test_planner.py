@@ -302,6 +302,18 @@ def what_engine_args_fix(c):
 
 
 @suite.test
+def advice_that_can_be_taken(c):
+    """What does not fit is taken with a warning; what it advises passes the engine's rules: no full recomputation beside overlapped exchanges, in a plan and at a submit."""
+    one = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 1, "ffn": 14336, "vocab": 32000, "moe": {"experts": 8, "topk": 2, "ffn": 14336}}      # one key-value head, and a sequence that cannot be cut
+    doc = recipe(model=one, cluster={"gpus": 64, "gpu": "mi300x"}, parallelism={"ep": 8}, batch={"seq": 32766, "micro": 1, "global": 256})
+    free, bound = json.dumps(doc), json.dumps(doc | {"features": {"a2a": "deepep", "overlap_a2a": True}})
+    for ask in (lambda t: moectl("plan", "-", stdin=t).stdout, lambda t: c.ask("/v1/jobs", t)[1]):
+        need("nearest plan that fits: recompute full" in ask(free), "without features the nearest is full recomputation: %s" % ask(free)[-1500:])
+        text = ask(bound)
+        need("no plan that differs in one choice fits" in text or "nearest plan that fits: " in text and "recompute full" not in text.split("nearest plan that fits: ")[1][:40], "with overlapped exchanges: %s" % text[-1500:])
+
+
+@suite.test
 def nothing_to_choose(c):
     """A recipe that leaves no sharding is refused alike by plan, a dry run without a controller, and the controller."""
     doc = recipe()
