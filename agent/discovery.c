@@ -287,10 +287,11 @@ static void on_round(void *arg) {
 	again_later(d);
 }
 
+/* Or nobody can say: where the bus is not shown (a container without /sys), nothing has left it. */
 static bool on_the_bus(const struct discovery *d, const char *bdf) {
 	const char *topology = d->m->config->topology;
-	_cleanup_(mo_freep) char *path = mo_path(topology ? topology : "/", "sys/bus/pci/devices/%s", bdf);
-	return access(path, F_OK) == 0 || errno != ENOENT;
+	_cleanup_(mo_freep) char *bus = mo_path(topology ? topology : "/", "sys/bus/pci/devices"), *path = mo_path(bus, "%s", bdf);
+	return access(path, F_OK) == 0 || errno != ENOENT || access(bus, F_OK) < 0;
 }
 
 /* Those that are on the bus were left out on purpose (use_gpus) or are of another driver. */

@@ -124,6 +124,22 @@ def tells(lines, job_lines):
 
 
 @suite.test
+def a_bus_that_is_not_shown_has_lost_nothing():
+    """An agent without its memory in a container without /sys: what the controller knew of the node is not missing from a bus that nobody sees."""
+    with Made() as rig:
+        rig.looked()
+        rig.kill(rig.agents["node-0"], signal.SIGTERM)
+        shutil.rmtree(os.path.join(rig.dir, "state", "node-0"))
+        rig.machine.remove("sys/bus/pci")
+        rig.machine.remove("sys/class/kfd")
+        rig.start_agent("node-0")
+        wait_until(lambda: rig.doc()["info"]["gpus"] == [], 60, "no GPU is seen")
+        with open(os.path.join(rig.dir, "log", "node-0.log")) as log:
+            text = log.read()
+        need(text.count("connected to") == 2 and "no longer on the bus" not in text, text)
+
+
+@suite.test
 def what_gpus_and_cards_did_is_evidence_of_a_stall_and_of_a_failure():
     with Made() as rig:
         rig.looked()
