@@ -5,6 +5,7 @@
 #include "daemon/snapshot.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -120,6 +121,8 @@ static void write_down(const struct manager *m, pid_t parent, int64_t seq)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(ESRCH);
 	syscall(SYS_close_range, 3U, ~0U, 0U);   /* the lock and all connections end with the parent, not with this */
+	const struct sched_param none = { 0 };
+	(void)sched_setscheduler(0, SCHED_BATCH, &none);   /* a controller with real-time priority would wait for it */
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	go_first();
 	journal_snapshot_text(m->journal, manager_state(m), &text);
