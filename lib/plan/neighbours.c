@@ -112,6 +112,8 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 	for (int64_t v = value + direction; direction < 0 ? v > 0 : v <= most; v += direction) {
 		other = *s;
 		*(int64_t *)((char *)&other + choices[choice].at) = v;
+		if (other.pp != s->pp || other.vpp != s->vpp)                /* a layout is of so many stages */
+			other.stage_layers = other.chunk_layers = NULL;
 		if (!divides(&other))
 			continue;
 		_cleanup_(mo_freep) char *what = mo_printf("%s %lld instead of %lld", choices[choice].name, (long long)v, (long long)value);
@@ -130,7 +132,7 @@ void search_neighbours(const struct recipe *r, const struct plan_options *o, con
 	struct shape other = *s;
 
 	for (size_t i = 0; i < ELEMENTSOF(choices); i++) {
-		if (choices[i].at == offsetof(struct shape, micro) && r->micro != MO_NONE)
+		if (choices[i].at == offsetof(struct shape, micro) && r->micro != MO_NONE && r->parallelism.automatic)      /* a search leaves alone what the recipe fixes */
 			continue;
 		next_value(o, s, i, -1, p);
 		next_value(o, s, i, 1, p);
@@ -138,7 +140,7 @@ void search_neighbours(const struct recipe *r, const struct plan_options *o, con
 	other.recompute = mo_streq(s->recompute, "full") ? "none" : "full";
 	_cleanup_(mo_freep) char *what = mo_printf("recompute %s instead of %s", other.recompute, s->recompute);
 
-	if (!plan_recompute_given(r) && legal_with(o, &other))
+	if ((!plan_recompute_given(r) || (r->recompute && !r->parallelism.automatic)) && legal_with(o, &other))
 		compare(&other, what, NULL, p);
 }
 

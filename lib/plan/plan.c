@@ -153,8 +153,8 @@ int plans_for(const struct recipe *r, struct shape *s, const struct plan_options
 	if (ret == 0) {
 		plan_of(s, MO_ADD(doc, plans, &plan_desc));
 		plan_note_replica(s, &doc->plans[doc->n_plans - 1]);
-		if (!doc->plans[doc->n_plans - 1].fits && !o->figures)
-			search_nearest(r, o, s, &doc->plans[doc->n_plans - 1]);
+		if (!o->figures)
+			(doc->plans[doc->n_plans - 1].fits ? search_neighbours : search_nearest)(r, o, s, &doc->plans[doc->n_plans - 1]);
 	}
 	return ret;
 }

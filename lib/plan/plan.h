@@ -59,7 +59,7 @@ struct plan_options {
 	struct plan_fabric fabric;
 	double tokens;                       /* budget for scaling[].days; 0 = none */
 	const char *const *shardings; size_t n_shardings; /* that the engine can be told, for a search; none = zero1 */
-	bool figures;                        /* alone: a plan that does not fit is not told the nearest that does, which takes long */
+	bool figures;                        /* alone: no notes on other choices, which take longer than the plan */
 	bool even_layers;                    /* the engine knows only stages of equally many layers: for a search */
 	/* Why the recipe could not have the sizes, schedule and recomputation of a plan, borrowed until the next call; NULL: it can. For a search and for what would be better; NULL: all pass. */
 	const char *(*refuses)(void *arg, const struct plan *p); void *refuses_arg;

@@ -36,7 +36,10 @@ static void fill(const struct plan *p, const struct plan_options *o, double *ref
 
 void scaling_of(const struct recipe *r, const struct shape *base, const struct plan_options *o, struct plan_doc *doc)
 {
+	struct plan_options figures = *o;
 	double reference = 0;
+
+	figures.figures = true;
 
 	for (size_t i = 0; i < o->n_scale && i < SCALE_MAX; i++) {
 		struct plan_scale *scale = MO_GROW(doc->scaling, doc->n_scaling);
@@ -49,7 +52,7 @@ void scaling_of(const struct recipe *r, const struct shape *base, const struct p
 		mo_desc_init(&plan_doc_desc, &one);
 		if (s.gpus < 1)
 			scale->note = mo_strdup("not a number of GPUs");
-		else if (plans_for(r, &s, o, 1, &one, &why) < 0)
+		else if (plans_for(r, &s, &figures, 1, &one, &why) < 0)
 			scale->note = mo_strdup(mo_error_text(&why, -EINVAL));
 		else
 			fill(&one.plans[0], o, &reference, scale);

@@ -277,7 +277,7 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 		plan_of(&k->best[i].s, MO_ADD(ret, plans, &plan_desc));
 		plan_note_replica(&k->best[i].s, &ret->plans[i]);
 	}
-	if (k->n) {
+	if (k->n && !o->figures) {
 		note_order(ret);
 		search_neighbours(r, o, &k->best[0].s, &ret->plans[0]);
 	}

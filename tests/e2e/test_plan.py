@@ -80,6 +80,7 @@ def says_what_matters():
     for words in (r"^fits +yes: [0-9.]+ of 309.2 GB on the fullest GPU", r"^step +[0-9.]+ s \+/- [0-9]+ %: [0-9]+ tokens/s/GPU, [0-9]+ TFLOP/s/GPU, MFU [0-9.]+ %, bubble [0-9.]+ %$",
                   r"^time +compute [0-9.]+ s \([0-9.]+ %\), all-to-all", r"^note +assumed: every expert gets the same share of the tokens", r"^next +moectl submit .*--set parallelism=auto", r"spare nodes \d+, one is there for 95.0 %"):
         need(re.search(words, text, re.M), "%s\n%s" % (words, text))
+    need(re.search(r"^  cp 1 instead of 2 +step -[0-9.]+ % .*does not fit: [0-9.]+ of 309.2 GB$", text, re.M), "no neighbours of a plan that is given: " + text)
     text = moectl("plan", LARGE, "--set", "parallelism=auto", "--top", "3").stdout
     need(re.search(r"^all with +tp 1", text, re.M) and re.search(r"^  ep [0-9]+ instead of [0-9]+ +step [+-][0-9.]+ % \([a-z -]+ [+-][0-9.]+ %\), (takes|saves|does not fit: [0-9.]+ of)", text, re.M), text)
     need("to write it down: parallelism: {tp: 1," in text, text)

@@ -88,6 +88,24 @@ static void test_one_gpu(void **state)
 	}
 }
 
+/* A plan that is given is told its neighbours too, micro-batch and recomputation of the recipe among them; figures alone have none, nor have the rows of a scaling. */
+static void test_given_sizes_have_neighbours(void **state)
+{
+	static const char recipe[] = "model: moe-2t\ncluster: {gpus: 768, gpu: mi355x}\nparallelism: {pp: 24, vpp: 4, ep: 8, cp: 2, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 1536}\nrecompute: full\n";
+	static const char *const changes[] = { "ep 16 instead of 8", "cp 1 instead of 2", "pp 12 instead of 24", "vpp 2 instead of 4", "micro 2 instead of 1", "recompute none instead of full" };
+	struct plan_options all = { .top = 1 }, figures = { .top = 1, .figures = true };
+	struct plan_doc doc;
+
+	plan(recipe, &all, &doc);
+	for (size_t i = 0; i < ELEMENTSOF(changes); i++)
+		if (!noted(&doc.plans[0], changes[i]))
+			fail_msg("no note on %s", changes[i]);
+	mo_desc_done(&plan_doc_desc, &doc);
+	plan(recipe, &figures, &doc);
+	assert_false(noted(&doc.plans[0], " instead of "));
+	mo_desc_done(&plan_doc_desc, &doc);
+}
+
 /* As many layers as a recipe may have: nothing walks them for each of the shardings. */
 static void test_ten_thousand_layers(void **state)
 {
@@ -102,7 +120,7 @@ static void test_ten_thousand_layers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order_is_told), cmocka_unit_test(test_one_gpu), cmocka_unit_test(test_ten_thousand_layers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_order_is_told), cmocka_unit_test(test_one_gpu), cmocka_unit_test(test_ten_thousand_layers), cmocka_unit_test(test_given_sizes_have_neighbours) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
