@@ -69,6 +69,20 @@ const char *plan_recompute_given(const struct recipe *r)
 	return mo_streq(flag(&r->engine, "recompute_activations"), "true") ? "selective" : NULL;
 }
 
+/* Primus' pipeline and torchtitan's by their names for the schedules that we have. */
+const char *shape_schedule_told(const struct recipe *r)
+{
+	static const struct { const char *told, *schedule; } names[] = {
+		{ "zero-bubble", "zb1p" }, { "zbv-formatted", "zbv" }, { "v-half", "v-half" }, { "v-min", "v-min" }, { "ZBVZeroBubble", "zbv" }, { "DualPipeV", "dualpipe" },
+	};
+	const char *primus = mo_streq(flag(&r->engine, "patch_primus_pipeline"), "true") ? flag(&r->engine, "pp_algorithm") : NULL, *told = primus ? primus : flag(&r->engine, "parallelism.pipeline_parallel_schedule");
+
+	for (size_t i = 0; told && i < ELEMENTSOF(names); i++)
+		if (mo_streq(told, names[i].told))
+			return names[i].schedule;
+	return NULL;
+}
+
 const char *shape_recompute_of(const struct recipe *r)
 {
 	const char *given = plan_recompute_given(r);

@@ -69,6 +69,7 @@ struct shape {
 static inline const struct plan_constants *shape_k(const struct shape *s) { return s->k ? s->k : &plan_constants; }
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
+const char *shape_schedule_told(const struct recipe *r);   /* by the engine's own flags; NULL: nothing of it */
 int64_t shape_micro_batches(const struct shape *s);
 bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
 double shape_grad_bytes(const struct shape *s);

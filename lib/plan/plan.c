@@ -84,9 +84,11 @@ void plan_of(const struct shape *s, struct plan *ret)
 
 static const char *schedule_of(const struct recipe *r)
 {
+	const char *told = shape_schedule_told(r);
+
 	if (r->parallelism.schedule && !mo_streq(r->parallelism.schedule, "1f1b"))
 		return r->parallelism.schedule;
-	return r->parallelism.vpp > 1 ? "interleaved" : "1f1b";
+	return told && r->parallelism.pp > 1 ? told : r->parallelism.vpp > 1 ? "interleaved" : "1f1b";
 }
 
 /* Sequences of a step. Engines that take only those of a micro-batch do one per step; a pipeline's number of micro-batches is not known without it. */

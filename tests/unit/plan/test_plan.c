@@ -222,6 +222,39 @@ static void test_search(void **state)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
+/* A schedule that the engine's own flags name is the one that is planned, as if the recipe had it. */
+static void test_schedule_by_flags(void **state)
+{
+	static const char *const engines[][2] = {
+		{ "{kind: primus-megatron, workdir: /x, entry: x, args: {patch_primus_pipeline: true, pp_algorithm: zbv-formatted}}", "zbv" },
+		{ "{kind: primus-megatron, workdir: /x, entry: x, args: {patch_primus_pipeline: false, pp_algorithm: zbv-formatted}}", "interleaved" },
+		{ "{kind: primus-megatron, workdir: /x, entry: x}", "interleaved" },
+		{ "{kind: torch, entry: x, args: [--parallelism.pipeline_parallel_schedule, ZBVZeroBubble]}", "zbv" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(engines); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: x\nengine: %s\nsteps: 10\nmodel: mixtral-8x7b\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: {pp: 4, vpp: 2, ep: 8}\n"
+							    "batch: {seq: 4096, micro: 1, global: 128}\n", engines[i][0]);
+		_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+		const struct plan_options o = { .figures = true };
+		struct recipe r;
+		struct gpu_type gpu;
+		struct plan_doc doc;
+
+		mo_desc_init(&recipe_desc, &r);
+		mo_desc_init(&gpu_type_desc, &gpu);
+		mo_desc_init(&plan_doc_desc, &doc);
+		if (recipe_parse(text, strlen(text), NULL, 0, &r, NULL, NULL, NULL, &errors) < 0)
+			fail_msg("row %zu: %s", i, errors.items[0].text);
+		assert_int_equal(gpu_type_load(r.gpu, &gpu, NULL), 0);
+		assert_int_equal(plan_make(&r, &gpu, &o, &doc, NULL), 0);
+		assert_string_equal(doc.plans[0].schedule, engines[i][1]);
+		mo_desc_done(&plan_doc_desc, &doc);
+		mo_desc_done(&gpu_type_desc, &gpu);
+		mo_desc_done(&recipe_desc, &r);
+	}
+}
+
 static void test_search_finds_nothing(void **state)
 {
 	struct plan_doc doc;
@@ -346,7 +379,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameters), cmocka_unit_test(test_published), cmocka_unit_test(test_flops), cmocka_unit_test(test_bubble), cmocka_unit_test(test_daly), cmocka_unit_test(test_explicit), cmocka_unit_test(test_impossible), cmocka_unit_test(test_without_global_batch),
 		cmocka_unit_test(test_does_not_fit), cmocka_unit_test(test_recompute_and_sharding_save_memory), cmocka_unit_test(test_search),
-		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_instead_of_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
+		cmocka_unit_test(test_search_finds_nothing), cmocka_unit_test(test_schedule_by_flags), cmocka_unit_test(test_instead_of_nothing), cmocka_unit_test(test_apply), cmocka_unit_test(test_scaling_and_reliability),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
