@@ -38,7 +38,9 @@ const until = (page, fn, arg) => page.waitForFunction(fn, arg, { timeout: WAIT, 
 /* Pixels of a chart's canvas that are not transparent, and how many of them are in the line's colour. */
 function pixels(page, id) {
   return page.evaluate((id) => {
-    const c = document.querySelector(`#${id} canvas`), copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const c = document.querySelector(`#${id} canvas`);
+    if (!c) return { drawn: 0, line: 0 };     // just being drawn anew
+    const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     copy.canvas.width = c.width; copy.canvas.height = c.height; copy.drawImage(c, 0, 0);
     const d = copy.getImageData(0, 0, c.width, c.height).data;
     const hex = getComputedStyle(document.documentElement).getPropertyValue('--accent').trim(), want = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
@@ -49,6 +51,16 @@ function pixels(page, id) {
     }
     return { drawn, line };
   }, id);
+}
+
+/* A chart may be drawn anew at any moment. */
+async function lineIn(page, id) {
+  for (const end = Date.now() + WAIT; ;) {
+    const p = await pixels(page, id);
+    if (p.drawn > 500 && p.line > 50) return;
+    need(Date.now() < end, `${id}: no line in the accent colour: ${JSON.stringify(p)}`);
+    await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
+  }
 }
 
 function rowOf(page, table, key) { return page.evaluate(([t, k]) => { const r = document.querySelector(`#${t} tr[data-key="${k}"]`); return r ? [...r.cells].map((c) => c.textContent) : null; }, [table, key]); }
@@ -94,9 +106,7 @@ async function shows(page) {
   });
   await check('charts have a line', async () => {
     for (const id of ['chart-loss', 'chart-step']) {
-      await until(page, (id) => document.querySelector(`#${id} canvas`), id);
-      const p = await pixels(page, id);
-      need(p.drawn > 500 && p.line > 50, `${id}: ${JSON.stringify(p)}`);
+      await lineIn(page, id);
     }
   });
   await check('nodes are up with their GPUs', async () => {
@@ -151,8 +161,7 @@ async function looks(page) {
       const rgb = (await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).match(/\d+/g).map(Number);
       need(scheme === 'dark' ? rgb[0] < 60 : rgb[0] > 200, rgb.join(','));
       await until(page, () => document.querySelector('#chart-loss canvas') && document.querySelector('#chart-step canvas'));
-      await page.evaluate(() => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r))));
-      need((await pixels(page, 'chart-loss')).line > 50, 'no line in the accent colour of this scheme');
+      await lineIn(page, 'chart-loss');
     });
     for (const width of [1280, 360]) {
       await page.setViewportSize({ width, height: 900 });

@@ -116,7 +116,7 @@ static void picture(void **state)
 	plan_svg(doc, NULL, 0, &b);
 	assert_non_null(strstr(b.data, "&#60;mi&#38;&#62;"));
 	assert_null(strstr(b.data, "<mi&>"));
-	assert_non_null(strstr(b.data, "params 60.000 GB"));
+	assert_non_null(strstr(b.data, "parameters 60.000 GB"));
 	assert_non_null(strstr(b.data, "capacity 206.1 GB"));
 	mo_buf_reset(&b);
 	plan_svg(NULL, NULL, 0, &b);
