@@ -398,6 +398,37 @@ static double total(struct shape s)
 	return m.total;
 }
 
+/* features.recompute_layers by number: in each stage, and in the chunks of an interleaved one, which lie apart. */
+static void layers_by_number(void **state)
+{
+	struct shape t = shape("mixtral-8x22b", "mi300x", 128, 2, 4, 1, 4, 1, 1, 4096);
+
+	t.sharding = "zero2";
+	double last = total(t);
+
+	t.recompute = "full";
+	double full = total(t);
+
+	t.features.recompute_layers = 13;
+	t.features.recompute_ids = "0, 2 4";             /* 14 layers per stage: three of the first */
+	assert_int_equal(shape_recomputed(&t, 0, 14), 3);
+	assert_int_equal(shape_recomputed(&t, 2, 4), 1);
+	assert_true(total(t) > full && total(t) <= last);
+	t.vpp = 2;                                       /* chunks of seven layers that lie apart: layer 30 is of the first stage, 13 of the second */
+	t.schedule = "interleaved";
+	t.features.recompute_ids = "[0, 13, 30]";
+	assert_int_equal(t.pp, 4);
+	assert_int_equal(t.model->layers, 56);
+	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
+	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
+	assert_int_equal(shape_stage_recomputed(&t, 2) + shape_stage_recomputed(&t, 3), 0);
+	t.chunk_layers = (const int64_t[]){ 14, 6, 6, 6, 6, 6, 6, 6 };
+	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
+	t.features.recompute_ids = "[38, 37]";
+	assert_int_equal(shape_stage_recomputed(&t, 0), 1);
+	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
+}
+
 static void more_is_more(void **state)
 {
 	static const char *const sharding[] = { "none", "zero1", "zero2", "zero3" };
@@ -430,24 +461,6 @@ static void more_is_more(void **state)
 	t.features.recompute_chunk = 0;
 	memory_of_stage(&t, 0, &each);
 	within("pairs", each.activations - pairs.activations, (14 * one * 4 / 2 - whole) * shape_tokens(&t) / 1e9, 1e-9);
-	t.features.recompute_layers = 13;
-	t.features.recompute_ids = "0, 2 4";             /* 14 layers per stage: three of the first */
-	assert_int_equal(shape_recomputed(&t, 0, 14), 3);
-	assert_int_equal(shape_recomputed(&t, 2, 4), 1);
-	assert_true(total(t) > full && total(t) <= last);
-	t.vpp = 2;                                       /* chunks of seven layers that lie apart: layer 30 is of the first stage, 13 of the second */
-	t.schedule = "interleaved";
-	t.features.recompute_ids = "[0, 13, 30]";
-	assert_int_equal(t.pp, 4);
-	assert_int_equal(t.model->layers, 56);
-	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
-	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
-	assert_int_equal(shape_stage_recomputed(&t, 2) + shape_stage_recomputed(&t, 3), 0);
-	t.chunk_layers = (const int64_t[]){ 14, 6, 6, 6, 6, 6, 6, 6 };
-	assert_int_equal(shape_stage_recomputed(&t, 0), 2);
-	t.features.recompute_ids = "[38, 37]";
-	assert_int_equal(shape_stage_recomputed(&t, 0), 1);
-	assert_int_equal(shape_stage_recomputed(&t, 1), 1);
 	t = s;
 	t.features.deepep = true;
 	assert_true(total(t) < last);
@@ -502,7 +515,7 @@ int main(void)
 	mo_desc_init(&gpu_type_desc, &gpu);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(korthikanti), cmocka_unit_test(vendors_bars), cmocka_unit_test(vendors_conclusions), cmocka_unit_test(primus_layer), cmocka_unit_test(measured), cmocka_unit_test(modules), cmocka_unit_test(deepseek), cmocka_unit_test(flags), cmocka_unit_test(policies), cmocka_unit_test(shards), cmocka_unit_test(copies_and_offload), cmocka_unit_test(pipeline_of_torch),
-		cmocka_unit_test(more_is_more), cmocka_unit_test(stages),
+		cmocka_unit_test(layers_by_number), cmocka_unit_test(more_is_more), cmocka_unit_test(stages),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
