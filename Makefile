@@ -90,6 +90,9 @@ $(BUILD)/%.o: %.c | check-packages
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
+# the page is part of moed
+$(BUILD)/daemon/web.o: $(wildcard daemon/web/*)
+
 -include $(shell [ -d $(BUILD) ] && find $(BUILD) -type f -name '*.d' -not -path '*/stage/*' 2>/dev/null)
 
 .PHONY: clean

@@ -44,6 +44,5 @@ HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_topology); HA
 HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
 HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete);
 HANDLER(api_plan); HANDLER(api_anchors); HANDLER(api_validate); HANDLER(api_web);
-void web_done(void);                      /* frees the cached files */
 void plan_refuse(struct http_request *r, int e);   /* helper_plan() failed with e */
 HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer);

@@ -202,5 +202,4 @@ void manager_done(struct manager *m)
 	free(m->host_names);
 	free(m->routes);
 	free(m->url);
-	web_done();
 }
