@@ -16,6 +16,7 @@
 #include "daemon/journal.h"
 #include "daemon/room.h"
 #include "lib/base/fd.h"
+#include "lib/wire/json.h"
 
 #define RECORDS_MIN 10000
 #define AGAIN_US (60 * 1000000LL)      /* after a failure */
@@ -126,6 +127,8 @@ static void write_down(const struct manager *m, pid_t parent, int64_t seq)
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	go_first();
 	journal_snapshot_text(m->journal, manager_state(m), &text);
+	if (text.len > WIRE_BYTES_MAX)
+		_exit(EFBIG);              /* nobody could read it */
 	_exit(-store_write_snapshot(m->store, seq, text.data, text.len));
 }
 

@@ -134,16 +134,22 @@ static int timestamp(struct decoder *dec, struct json_object *json, const struct
 	return 0;
 }
 
+/* An unknown element of a list of integers: null, or the number that versions before wrote for it. */
+static bool absent(struct json_object *json)
+{
+	return !json || (json_object_is_type(json, json_type_int) && json_object_get_int64(json) == MO_NONE);
+}
+
 static int element(struct decoder *dec, const struct mo_field *f, struct json_object *json, const struct place *p, void *obj)
 {
 	char *s = NULL;
-	int64_t v = 0;
+	int64_t v = MO_NONE;
 	int r;
 
 	if (f->kind == MO_VEC)
 		return object(dec, f->sub, json, p, mo_vec_add(f->sub, AT(void *, obj, f), &COUNT(obj, f)));
 	if (f->kind == MO_INTS) {
-		r = integer(dec, json, p, &v);
+		r = !dec->strict && absent(json) ? 0 : integer(dec, json, p, &v);
 		if (r == 0)
 			mo_ints_add(AT(int64_t *, obj, f), &COUNT(obj, f), v);
 		return r;

@@ -1,4 +1,5 @@
-/* Described struct -> JSON text, written directly: a sync of thousands of notes must not build a tree first. Output is always valid, one line, valid UTF-8. */
+/* Described struct -> JSON text, written directly: a sync of thousands of notes must not build a tree first. Output is always valid, one line, valid UTF-8.
+ * Whatever the struct holds, the store can read it again (decode.c, not strict): what has no form outside is written as null, or as the nearest that has one. */
 #include "lib/wire/json.h"
 
 #include <assert.h>
@@ -10,6 +11,7 @@
 #include "lib/base/parse.h"
 
 #define KEY_MAX 60                     /* longest name in any table */
+#define RAW_DEPTH_MAX 16               /* of kept text: what it stands in is nested too, and a reader takes 32 levels in all */
 
 #define AT(type, obj, f) ((const type *)((const char *)(obj) + (f)->offset))
 #define COUNT(obj, f) (*(const size_t *)((const char *)(obj) + (f)->count_offset))
@@ -64,6 +66,14 @@ static void integer(int64_t v, struct mo_buf *b)
 	if (v < 0)
 		digits[--at] = '-';
 	mo_buf_add(b, digits + at, sizeof(digits) - at);
+}
+
+static void integer_or_null(int64_t v, struct mo_buf *b)
+{
+	if (v == MO_NONE)
+		mo_buf_str(b, "null");
+	else
+		integer(v, b);
 }
 
 /* digits * 10^-scale as "%.15g" writes it; the last digit is not 0. */
@@ -148,12 +158,27 @@ static void timestamp(int64_t us, struct mo_buf *b)
 		mo_buf_printf(b, "\"%s\"", text);
 }
 
+static bool deeper_than(struct json_object *json, int levels)
+{
+	bool deeper = false;
+
+	if (json_object_is_type(json, json_type_object)) {
+		json_object_object_foreach(json, key, member) {
+			(void)key;
+			deeper |= levels == 0 || deeper_than(member, levels - 1);
+		}
+	}
+	for (size_t i = 0; json_object_is_type(json, json_type_array) && i < json_object_array_length(json) && !deeper; i++)
+		deeper = levels == 0 || deeper_than(json_object_array_get_idx(json, i), levels - 1);
+	return deeper;
+}
+
 /* Kept text may hold anything: only what parses goes out, on one line. */
 static void raw(const char *text, struct mo_buf *b)
 {
 	struct json_object *json = NULL;
 
-	if (text && wire_parse(text, strlen(text), &json, NULL) == 0)
+	if (text && wire_parse(text, strlen(text), &json, NULL) == 0 && !deeper_than(json, RAW_DEPTH_MAX))
 		mo_buf_str(b, json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	else
 		mo_buf_str(b, "null");
@@ -171,7 +196,7 @@ static void list(const struct mo_field *f, const void *obj, struct mo_buf *b)
 		else if (f->kind == MO_STRS)
 			wire_string((*AT(char **, obj, f))[i], b);
 		else
-			integer((*AT(int64_t *, obj, f))[i], b);
+			integer_or_null((*AT(int64_t *, obj, f))[i], b);
 	}
 	mo_buf_add(b, "]", 1);
 }
@@ -179,6 +204,7 @@ static void list(const struct mo_field *f, const void *obj, struct mo_buf *b)
 static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 {
 	int64_t v;
+	int choice;
 
 	switch (f->kind) {
 	case MO_BOOL:
@@ -187,12 +213,13 @@ static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 	case MO_TRI:
 		mo_buf_str(b, *AT(int8_t, obj, f) < 0 ? "null" : *AT(int8_t, obj, f) ? "true" : "false");
 		break;
-	case MO_INT: case MO_ID: case MO_TIME:
+	case MO_INT:
+		integer_or_null(*AT(int64_t, obj, f), b);
+		break;
+	case MO_ID: case MO_TIME:
 		v = *AT(int64_t, obj, f);
-		if (v == MO_NONE)
+		if (v == MO_NONE || (v < 0 && f->kind == MO_ID))
 			mo_buf_str(b, "null");
-		else if (f->kind == MO_INT)
-			integer(v, b);
 		else if (f->kind == MO_TIME)
 			timestamp(v, b);
 		else
@@ -205,7 +232,8 @@ static void value(const struct mo_field *f, const void *obj, struct mo_buf *b)
 		wire_string(*AT(char *, obj, f), b);
 		break;
 	case MO_ENUM:
-		wire_string(*AT(int, obj, f) < 0 ? NULL : mo_enum_name(f->names, f->n_names, *AT(int, obj, f)), b);
+		choice = *AT(int, obj, f);
+		wire_string(choice >= 0 && (size_t)choice < f->n_names ? f->names[choice] : NULL, b);
 		break;
 	case MO_STRUCT:
 		wire_encode(f->sub, AT(void, obj, f), b);

@@ -5,7 +5,9 @@
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
 
-/* Appends obj as one line of JSON (no newline). Valid UTF-8 is guaranteed (bad bytes become U+FFFD). */
+#define WIRE_BYTES_MAX (1024U * 1024 * 1024)   /* of a text that is parsed: whoever writes one that is to be read again stays below */
+
+/* Appends obj as one line of JSON (no newline). Valid UTF-8 is guaranteed (bad bytes become U+FFFD), and whatever obj holds, wire_decode() that is not strict takes it. */
 void wire_encode(const struct mo_desc *d, const void *obj, struct mo_buf *b);
 struct json_object *wire_to_json(const struct mo_desc *d, const void *obj);     /* caller puts */
 /* Parses text[0..n) as exactly one object of the description; obj must be initialised and is untouched on failure. strict: unknown keys are refused

@@ -8,7 +8,7 @@
 #include "lib/base/parse.h"
 
 #define DEPTH_MAX 32
-#define BYTES_MAX (1024U * 1024 * 1024)   /* json-c counts in int; callers have far lower limits of their own */
+#define BYTES_MAX WIRE_BYTES_MAX          /* json-c counts in int; callers have far lower limits of their own */
 
 /* Bytes that may stand outside strings: structure, true false null, white space; numbers are looked at apart. */
 static bool plain_byte(unsigned char c)

@@ -1,0 +1,428 @@
+/* Whatever a described struct holds, what is written of it can be read again: over all
+ * descriptions, with everything absent, with absent elements, and with values at and beyond every
+ * end. What has a form outside comes back as it was; the rest comes back as something that has one.
+ * A record that can be written and not read would keep the controller from starting. */
+#include "tests/unit/unit.h"
+
+#include <glob.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/core/bind.h"
+#include "agent/core/discovery.h"
+#include "agent/core/env_record.h"
+#include "agent/core/explain.h"
+#include "agent/core/spool.h"
+#include "daemon/core/actual.h"
+#include "daemon/core/core.h"
+#include "daemon/core/drift.h"
+#include "daemon/core/interval.h"
+#include "daemon/core/lemon.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/model/dryrun.h"
+#include "lib/model/failure.h"
+#include "lib/model/gpu.h"
+#include "lib/model/klog.h"
+#include "lib/plan/plan.h"
+#include "lib/wire/json.h"
+
+/* clang-format off */
+#define D(x) { #x, &x }
+/* clang-format on */
+static const struct {
+	const char *name;
+	const struct mo_desc *desc;
+} all[] = {
+	D(kv_desc),
+	D(recipe_desc),
+	D(recipe_model_desc),
+	D(gpu_slot_desc),
+	D(gpu_link_desc),
+	D(nic_info_desc),
+	D(numa_node_desc),
+	D(node_finding_desc),
+	D(nodeinfo_desc),
+	D(klog_rule_desc),
+	D(klog_rules_desc),
+	D(note_desc),
+	D(dryrun_rank_desc),
+	D(dryrun_desc),
+	D(rank_coords_desc),
+	D(rank_exit_desc),
+	D(rank_desc),
+	D(rank_view_desc),
+	D(checkpoint_desc),
+	D(checkpoint_view_desc),
+	D(event_desc),
+	D(waterfall_desc),
+	D(incident_desc),
+	D(failure_rule_desc),
+	D(failure_rules_desc),
+	D(failure_evidence_desc),
+	D(failure_verdict_desc),
+	D(env_item_desc),
+	D(launch_desc),
+	D(recipe_bind_desc),
+	D(rank_progress_desc),
+	D(found_checkpoint_desc),
+	D(step_report_desc),
+	D(agent_hello_desc),
+	D(step_ack_desc),
+	D(agent_welcome_desc),
+	D(scan_result_desc),
+	D(agent_sync_desc),
+	D(command_desc),
+	D(sync_reply_desc),
+	D(query_answer_desc),
+	D(line_rule_desc),
+	D(ckpt_grid_desc),
+	D(ckpt_need_desc),
+	D(ckpt_layout_desc),
+	D(engine_heartbeat_desc),
+	D(engine_desc),
+	D(engine_feature_desc),
+	D(engine_rule_desc),
+	D(engine_checks_desc),
+	D(reading_desc),
+	D(probe_desc),
+	D(health_check_desc),
+	D(health_checks_desc),
+	D(check_result_desc),
+	D(health_moment_desc),
+	D(health_counter_desc),
+	D(health_memory_desc),
+	D(stack_item_desc),
+	D(gpu_sensors_desc),
+	D(nic_sensors_desc),
+	D(checked_attempt_desc),
+	D(node_health_desc),
+	D(env_profile_desc),
+	D(sample_desc),
+	D(gpu_type_desc),
+	D(plan_stage_desc),
+	D(plan_desc),
+	D(plan_reliability_desc),
+	D(plan_doc_desc),
+	D(node_failure_desc),
+	D(interval_desc),
+	D(drift_odd_desc),
+	D(drift_key_desc),
+	D(drift_group_desc),
+	D(drift_view_desc),
+	D(effect_desc),
+	D(submit_desc),
+	D(place_desc),
+	D(step_desc),
+	D(job_desc),
+	D(node_desc),
+	D(token_desc),
+	D(idem_desc),
+	D(state_desc),
+	D(promise_desc),
+	D(measured_desc),
+	D(anchor_desc),
+	D(actual_desc),
+	D(job_view_desc),
+	D(node_view_desc),
+	D(cluster_view_desc),
+	D(why_view_desc),
+	D(report_view_desc),
+	D(record_desc),
+	D(spool_desc),
+	D(stepd_order_desc),
+	D(stepd_word_desc),
+	D(env_record_desc),
+	D(bind_view_desc),
+	D(known_machine_desc),
+	D(rank_bind_desc),
+};
+
+static uint64_t seed;
+
+static size_t any(size_t of)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (size_t)(seed >> 33) % of;
+}
+#define PICK(table) table[any(ELEMENTSOF(table))]
+
+/* Of each kind, values that have a form outside first, then those that have none. wild: all of
+ * them. */
+enum fill { ABSENT, ABSENT_ELEMENTS, EXTREME, WILD };
+#define CHOOSE(good, bad) (fill == WILD && any(2) ? PICK(bad) : PICK(good))
+
+static int64_t choose_int(const struct mo_field *f, enum fill fill)
+{
+	static const int64_t ints[] = { INT64_MAX, INT64_MIN + 1, 0, -1, 1, MO_NONE, 1LL << 53 },
+			     ids[] = { INT64_MAX, 0, 1, MO_NONE },
+			     bad_ids[] = { -1, INT64_MIN + 1 };
+	static const int64_t times[] = { INT64_C(-62135596800000000),
+					 INT64_C(253402300799999999),
+					 INT64_C(-62135596799999999),
+					 -1,
+					 0,
+					 1,
+					 -999,
+					 -1000,
+					 INT64_C(1795249850123456),
+					 MO_NONE };
+	static const int64_t bad_times[] = { INT64_MAX,
+					     INT64_MIN + 1,
+					     INT64_C(-62135596800000001),
+					     INT64_C(253402300800000000),
+					     INT64_C(-312345678901234567),
+					     INT64_C(312345678901234567) };
+
+	return f->kind == MO_TIME ? CHOOSE(times, bad_times)
+	       : f->kind == MO_ID ? CHOOSE(ids, bad_ids)
+				  : PICK(ints);
+}
+
+/* caller frees */
+static char *choose_text(enum fill fill)
+{
+	static const char *const good[] = { NULL,
+					    "",
+					    "word",
+					    "\"\\\n\t\r\x01\x1f\x7f",
+					    "\xe2\x82\xac\xf0\x9f\x98\x80",
+					    "parts 1 {}",
+					    "{\"a\":[1,2",
+					    "null" };
+	static const char *const bad[] = { "\xff\xfe", "a\xc0\xaf", "\xed\xa0\x80", "\xe2\x82" };
+
+	return mo_strdup(CHOOSE(good, bad));
+}
+
+static char *choose_json(enum fill fill)
+{
+	static const char *const good[] = { NULL,
+					    "{}",
+					    "[]",
+					    "0",
+					    "\"\"",
+					    "{\"a\":{\"b\":[1,null,true,\"x\"]}}",
+					    "9223372036854775807" };
+	static const char *const bad[] = { "",
+					   "{",
+					   "nope",
+					   "[1e999]",
+					   "{\"a\":1,\"a\":2}",
+					   "18446744073709551615",
+					   "99999999999999999999999",
+					   " { \"a\" : 1.50 } ",
+					   "\"\xff\"",
+					   "1e5",
+					   "-0" };
+	_cleanup_(mo_buf_done) struct mo_buf deep = { 0 };
+	size_t depth = any(40);
+
+	if (fill != WILD || any(3))
+		return mo_strdup(CHOOSE(good, bad));
+	for (size_t i = 0; i < depth; i++)
+		mo_buf_str(&deep, i % 2 ? "[" : "{\"a\":");
+	mo_buf_str(&deep, "1");
+	for (size_t i = depth; i > 0; i--)
+		mo_buf_str(&deep, (i - 1) % 2 ? "]" : "}");
+	return mo_strdup(deep.data);
+}
+
+static void fill_object(const struct mo_desc *d, void *obj, enum fill fill);
+
+static void fill_list(const struct mo_field *f, void *obj, void *p, enum fill fill)
+{
+	size_t *n = (void *)((char *)obj + f->count_offset), want = fill == ABSENT ? 0
+								    : fill == ABSENT_ELEMENTS
+									    ? 2
+									    : any(3);
+
+	for (size_t i = 0; i < want; i++) {
+		_cleanup_(mo_freep) char *text =
+			f->kind == MO_STRS && fill >= EXTREME ? choose_text(fill) : NULL;
+
+		if (f->kind == MO_STRS)
+			mo_strs_add(p, n, text);
+		else if (f->kind == MO_INTS)
+			mo_ints_add(p, n, fill >= EXTREME ? choose_int(f, fill) : MO_NONE);
+		else
+			fill_object(f->sub, mo_vec_add(f->sub, p, n), fill);
+	}
+}
+
+static void fill_field(const struct mo_field *f, void *obj, enum fill fill)
+{
+	static const double reals[] = { NAN,
+					INFINITY,
+					-INFINITY,
+					DBL_MAX,
+					DBL_MIN,
+					5e-324,
+					-5e-324,
+					0.0,
+					-0.0,
+					1e15,
+					0.1,
+					1e300,
+					123456789012345678.0,
+					MO_NONE_F };
+	const int enums[] = { -1, 0, (int)f->n_names - 1 },
+		  bad_enums[] = { (int)f->n_names, INT_MAX, INT_MIN, -2 };
+	void *p = (char *)obj + f->offset;
+
+	if (f->kind == MO_STRUCT)
+		fill_object(f->sub, p, fill);
+	else if (f->kind == MO_VEC || f->kind == MO_STRS || f->kind == MO_INTS)
+		fill_list(f, obj, p, fill);
+	else if (f->kind == MO_OPT && fill != ABSENT && (fill == ABSENT_ELEMENTS || any(4)))
+		fill_object(f->sub, *(void **)p = mo_desc_new(f->sub), fill);
+	if (fill < EXTREME)
+		return;
+	switch (f->kind) {
+	case MO_BOOL: *(bool *)p = any(2); break;
+	case MO_TRI: *(int8_t *)p = (int8_t)((int)any(3) - 1); break;
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME: *(int64_t *)p = choose_int(f, fill); break;
+	case MO_REAL: *(double *)p = PICK(reals); break;
+	case MO_STR: *(char **)p = choose_text(fill); break;
+	case MO_RAWJSON: *(char **)p = choose_json(fill); break;
+	case MO_ENUM: *(int *)p = CHOOSE(enums, bad_enums); break;
+	case MO_STRUCT:
+	case MO_OPT:
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: break;
+	}
+}
+
+static void fill_object(const struct mo_desc *d, void *obj, enum fill fill)
+{
+	for (size_t i = 0; i < d->n_fields; i++)
+		fill_field(&d->fields[i], obj, fill);
+}
+
+/* Read back from its own text, which must be possible. */
+static void *through_text(const char *name, const struct mo_desc *d, const void *obj,
+			  struct mo_buf *text)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	void *back = mo_desc_new(d);
+
+	wire_encode(d, obj, text);
+	if (wire_decode(d, text->data, text->len, false, back, &err) != 0)
+		fail_msg("%s is written and not read: %s: %.2000s", name, err.text, text->data);
+	return back;
+}
+
+static void check(const char *name, const struct mo_desc *d, enum fill fill)
+{
+	_cleanup_(mo_buf_done) struct mo_buf first = { 0 }, second = { 0 };
+	void *obj = mo_desc_new(d), *back, *again;
+
+	fill_object(d, obj, fill);
+	back = through_text(name, d, obj, &first);
+	again = through_text(name, d, back, &second);
+	_cleanup_(mo_freep) char *lost = fill == WILD ? NULL : mo_desc_diff(d, obj, back),
+				 *later = mo_desc_diff(d, back, again);
+	if (lost || later)
+		fail_msg("%s comes back changed at %s: %.2000s", name, lost ? lost : later,
+			 first.data);
+	mo_desc_free(d, obj);
+	mo_desc_free(d, back);
+	mo_desc_free(d, again);
+}
+
+static void test_absent(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+		check(all[i].name, all[i].desc, ABSENT);
+		check(all[i].name, all[i].desc, ABSENT_ELEMENTS);
+	}
+}
+
+static void many(enum fill fill)
+{
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		for (uint64_t round = 0; round < 60; round++) {
+			seed = round * 1000003 + i;
+			check(all[i].name, all[i].desc, fill);
+		}
+}
+
+static void test_extreme(void **state)
+{
+	many(EXTREME);
+}
+static void test_wild(void **state)
+{
+	many(WILD);
+}
+
+/* What a released version wrote of absent elements. */
+static void test_older_text(void **state)
+{
+	static const char text[] = "{\"name\":\"n\",\"waived\":[\"a\",\"b\"],\"waived_counts\":[-"
+				   "9223372036854775808,3]}";
+	struct node n;
+
+	mo_desc_init(&node_desc, &n);
+	assert_int_equal(wire_decode(&node_desc, text, strlen(text), false, &n, NULL), 0);
+	assert_int_equal(n.n_waived_counts, 2);
+	assert_true(n.waived_counts[0] == MO_NONE && n.waived_counts[1] == 3);
+	mo_desc_done(&node_desc, &n);
+}
+
+/* Of a header's text, every description that it declares. */
+static void check_listed(const char *file, const char *text)
+{
+	static const char mark[] = "extern const struct mo_desc ";
+
+	for (const char *p = text; (p = strstr(p, mark)) != NULL;) {
+		const char *end = strchr(p += strlen(mark), ';');
+
+		while (p < end) {
+			size_t n = strcspn(p, ",; ");
+			bool known = false;
+			for (size_t i = 0; i < ELEMENTSOF(all); i++)
+				known |=
+					strlen(all[i].name) == n && strncmp(all[i].name, p, n) == 0;
+			if (!known)
+				fail_msg("%s: %.*s is not in the table of this test", file, (int)n,
+					 p);
+			p += n + strspn(p + n, ", ");
+		}
+	}
+}
+
+static void test_all_are_listed(void **state)
+{
+	static const char *const patterns[] = { "/lib/*/*.h", "/daemon/*.h",  "/daemon/core/*.h",
+						"/agent/*.h", "/agent/*/*.h", "/cli/*.h" };
+	glob_t found = { 0 };
+
+	for (size_t i = 0; i < ELEMENTSOF(patterns); i++) {
+		_cleanup_(mo_freep) char *pattern = mo_printf(MO_SOURCE_DIR "%s", patterns[i]);
+		assert_int_equal(glob(pattern, i ? GLOB_APPEND : 0, NULL, &found), 0);
+	}
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+		assert_int_equal(mo_read_file(found.gl_pathv[i], 1 << 20, &b), 0);
+		check_listed(found.gl_pathv[i], b.data ? b.data : "");
+	}
+	assert_true(found.gl_pathc > 50);
+	globfree(&found);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_absent),         cmocka_unit_test(test_extreme),
+		cmocka_unit_test(test_wild),           cmocka_unit_test(test_older_text),
+		cmocka_unit_test(test_all_are_listed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
