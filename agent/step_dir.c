@@ -275,6 +275,9 @@ static void loaded(struct step_dir *d) {
 void step_dir_remove(struct step_dir *d) {
 	struct manager *m = d->manager;
 	struct mo_log_where w = where(d);
+	/* The entry goes first: an agent that is killed half-way leaves no step behind that seems to wait for its start. */
+	if (d->fd >= 0)
+		unlinkat(d->fd, "launch.json", 0);
 	int r = mo_rm_rf(d->path);
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));

@@ -56,6 +56,10 @@ def incidents(rig, job):
     return rig.json("report", job)["incidents"]
 
 
+def node_state(rig, node):
+    return rig.json("node", node)["state"]
+
+
 # ---- supervisor ----
 
 @test
@@ -82,6 +86,28 @@ def killed_supervisor(rig):
 
 
 @test
+def agent_killed_while_it_forgets_a_step(rig):
+    """kill -9 of the agent between any two files that it removes of a step that is over: the next agent knows nothing of the step any more, and the node takes work."""
+    name = "node-0"
+    for n in range(1, 8):
+        job = rig.submit(rank_recipe(rig, "forget-%d" % n, gpus=2 * rig.nodes))
+        rig.wait_iteration(job, 1)
+        agent = rig.agents[name]
+        tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat", "-e", "inject=unlinkat:signal=SIGKILL:when=%d" % n, "-p", str(agent.pid)])
+        wait_until(lambda: "TracerPid:\t0\n" not in open("/proc/%d/status" % agent.pid).read(), 10, "strace attached")
+        kill_now(rig, job)
+        need(agent.wait(20) != 0, "the agent was not killed at file %d" % n)
+        tracer.wait(20)
+        rig.start_agent(name)
+        wait_until(lambda: not os.listdir(os.path.join(rig.dir, "run", name, "steps")), 20, "nothing is left of the step (file %d): %s" % (n, rig.events_of(job)))
+        wait_until(lambda: node_state(rig, name) == "up", 20, "the node is up")
+    equal([e for e in rig.json("events")["items"] if e["type"] == "step.unknown"], [], "unknown steps")
+    again = rig.submit(rank_recipe(rig, "after-forget", gpus=2 * rig.nodes))
+    rig.wait_iteration(again, 1)
+    kill_now(rig, again)
+
+
+@test
 def hung_supervisor(rig):
     """A stepd that holds its lock and does not answer is told, never killed; a planned stop waits for it."""
     job = rig.submit(rank_recipe(rig, "hung", gpus=2))
@@ -103,10 +129,6 @@ def hung_supervisor(rig):
 
 
 # ---- silence ----
-
-def node_state(rig, node):
-    return rig.json("node", node)["state"]
-
 
 @test
 def silent_node(rig):
