@@ -205,6 +205,12 @@ static void arm(struct watch *w) {
 	mo_timer_at(w->timer, MO_MIN(health_deadline(w->core), health_unsaved(w->core) ? w->saved_at + SAVE_US : INT64_MAX));
 }
 
+static void tell_awaited(struct watch *w) {
+	struct steps_event e = {.type = AE_CHECKED};
+	if (health_awaited(w->core))
+		manager_queue(w->m, &e);
+}
+
 /* Starts what is due and sets the timer. An answer that comes at once (a process that cannot be started) is dealt with by the core like any other. */
 static void look(struct watch *w) {
 	struct health_look l;
@@ -225,6 +231,7 @@ static void look(struct watch *w) {
 	}
 	if (health_unsaved(w->core) && now >= w->saved_at + SAVE_US)
 		save(w);
+	tell_awaited(w);
 	arm(w);
 }
 
@@ -418,11 +425,15 @@ void watch_reply(struct watch *w, const struct sync_reply *r) {
 		arm(w);
 }
 
+void watch_news(struct watch *w, struct agent_sync *s) {
+	if (w && w->core && health_untold(w->core))
+		s->health = mo_desc_dup(&node_health_desc, health_results(w->core));
+}
+
 void watch_sync(struct watch *w, struct agent_sync *s) {
 	if (!w || !w->core)
 		return;
-	if (health_untold(w->core))
-		s->health = mo_desc_dup(&node_health_desc, health_results(w->core));
+	watch_news(w, s);
 	health_sensors(w->core, &s->sensors, &s->n_sensors);
 	health_nics(w->core, &s->nics, &s->n_nics);
 }

@@ -195,6 +195,7 @@ void link_news(struct link *l) {
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = steps_news(l->m->core, &s);
+	watch_news(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	if (any)
 		l->news = post(l, "/v1/agent/news", &agent_sync_desc, &s, NEWS_TIMEOUT_MS, on_news);

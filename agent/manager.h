@@ -128,6 +128,7 @@ void watch_devices(struct watch *w);             /* after each discovery */
 void watch_steps(struct watch *w);               /* steps may have come or gone */
 void watch_reply(struct watch *w, const struct sync_reply *r);
 void watch_sync(struct watch *w, struct agent_sync *s);        /* what the controller does not have */
+void watch_news(struct watch *w, struct agent_sync *s);        /* of that what jobs may wait for: no sensor values */
 /* fence.c */
 int fence_open(struct manager *m, struct mo_error *err);   /* queues AE_FENCE for each entry */
 /* Also what an earlier call could not save. Nothing changed and nothing unsaved: 0 without touching the disk. */

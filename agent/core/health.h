@@ -71,6 +71,7 @@ void health_orders(struct health *h, const struct command *commands, size_t n, i
 const struct node_health *health_results(struct health *h);
 void health_acked(struct health *h, int64_t version);          /* MO_NONE = none stored */
 bool health_untold(const struct health *h);                    /* the controller does not have the newest version */
+bool health_awaited(struct health *h);                         /* since the last call something became known that jobs wait for: preflight, checks after a failure */
 /* Appends the newest sensor values, those read since the last call. */
 void health_sensors(struct health *h, struct gpu_sensors **ret, size_t *n_ret);
 void health_nics(struct health *h, struct nic_sensors **ret, size_t *n_ret);

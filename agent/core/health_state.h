@@ -57,6 +57,7 @@ struct health {
 	bool klog_known;               /* klog_seq was loaded, or the log was read once: what comes now is new */
 	struct node_health told;       /* newest version */
 	int64_t acked;                 /* MO_NONE: nothing */
+	bool awaited;                  /* health_awaited() */
 	bool unsaved;
 	int64_t looked_at, saved_at;   /* counters: taken last, written last */
 };

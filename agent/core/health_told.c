@@ -113,6 +113,21 @@ static void gather(const struct health *h, struct node_health *n) {
 	add_stack(h, n);
 }
 
+static bool has_answer(const struct node_health *n, const struct checked_attempt *c) {
+	for (size_t i = 0; i < n->n_checked; i++)
+		if (n->checked[i].job == c->job && n->checked[i].attempt == c->attempt)
+			return true;
+	return false;
+}
+
+/* An order was answered that was not before; others may have been forgotten meanwhile. */
+static bool new_answer(const struct node_health *n, const struct node_health *told) {
+	for (size_t i = 0; i < n->n_checked; i++)
+		if (!has_answer(told, &n->checked[i]))
+			return true;
+	return false;
+}
+
 void health_settle(struct health *h, int64_t now) {
 	struct node_health n;
 
@@ -121,6 +136,7 @@ void health_settle(struct health *h, int64_t now) {
 	mo_desc_init(&node_health_desc, &n);
 	gather(h, &n);
 	if (!mo_desc_equal(&node_health_desc, &n, &h->told)) {
+		h->awaited |= (n.preflight_done && !h->told.preflight_done) || new_answer(&n, &h->told);
 		n.version++;
 		mo_desc_copy(&node_health_desc, &h->told, &n);
 		h->unsaved = true;
@@ -131,6 +147,12 @@ void health_settle(struct health *h, int64_t now) {
 const struct node_health *health_results(struct health *h) { return &h->told; }
 
 void health_acked(struct health *h, int64_t version) { h->acked = version; }
+
+bool health_awaited(struct health *h) {
+	bool awaited = h->awaited;
+	h->awaited = false;
+	return awaited;
+}
 
 bool health_untold(const struct health *h) { return h->acked != h->told.version; }
 

@@ -36,7 +36,7 @@ bool steps_has_urgent(const struct steps *s) {
 	for (size_t i = 0; i < s->n_scans; i++)
 		if (s->scans[i].done && !s->scans[i].told)
 			return true;
-	return false;
+	return s->checked;
 }
 
 void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out) {

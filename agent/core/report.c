@@ -98,5 +98,7 @@ bool steps_news(struct steps *s, struct agent_sync *ret) {
 		mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), &s->scans[i].result);
 		s->scans[i].told = true;
 	}
-	return count > 0 || ret->n_scans > 0;
+	bool checked = s->checked;
+	s->checked = false;
+	return count > 0 || ret->n_scans > 0 || checked;
 }

@@ -394,6 +394,12 @@ static void on_scanned(struct steps *s, const struct scan_result *result, int64_
 	}
 }
 
+/* A job waits for what the checks found: not until the next beat either. */
+static void on_checked(struct steps *s, int64_t now, struct steps_out *out) {
+	s->checked = true;
+	steps_send_news(s, now, out);
+}
+
 static void on_query(struct steps *s, const struct command *c, int64_t now, struct steps_out *out) {
 	for (size_t i = 0; i < QUERIES_MAX; i++)
 		if (s->queries[i].id == c->query && s->queries[i].at && now < s->queries[i].at + QUERY_AGAIN_US)
@@ -571,6 +577,7 @@ void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, st
 	case AE_WELCOME: on_welcome(s, e->welcome, now_us, out); break;
 	case AE_REPLY: on_reply(s, e, now_us, out); break;
 	case AE_SCANNED: on_scanned(s, e->scan, now_us, out); break;
+	case AE_CHECKED: on_checked(s, now_us, out); break;
 	case AE_NO_ANSWER: on_no_answer(s, e->ok, now_us, out); break;
 	case AE_TICK: on_tick(s, now_us, out); break;
 	default: on_step_event(s, e, now_us, out); break;

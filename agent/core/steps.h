@@ -21,6 +21,7 @@ enum steps_event_type {
 	AE_NOTE,          /* job, attempt, note: a new line of the journal */
 	AE_PROGRESS,      /* job, attempt, progress of one rank */
 	AE_SCANNED,       /* scan result of the helper */
+	AE_CHECKED,       /* health_awaited(): the shell adds what is known of health to the next news */
 	AE_NO_ANSWER,     /* ok: the hello or sync failed: moed does not answer or says hello again; !ok: a news failed */
 	AE_TICK,
 	_AE_N
@@ -40,7 +41,7 @@ enum steps_effect_type {
 	AX_FORGET,        /* job, attempt: remove spool entry and step directory (logs stay) */
 	AX_HELLO,         /* send hello (steps_hello fills the steps) */
 	AX_SYNC,          /* send the next sync (steps_sync) */
-	AX_NEWS,          /* send urgent notes and finished scans now (steps_news) */
+	AX_NEWS,          /* send urgent notes, finished scans and awaited checks now (steps_news) */
 };
 struct steps_effect { int type; int64_t job, attempt, epoch, signal, grace_us; struct command *command; struct note *note; };
 struct steps_out { struct steps_effect *effects; size_t n_effects; };
@@ -52,5 +53,5 @@ int64_t steps_deadline(const struct steps *s);
 void steps_out_done(struct steps_out *out);
 void steps_hello(const struct steps *s, struct agent_hello *ret);   /* fills steps[] */
 void steps_sync(struct steps *s, struct agent_sync *ret);           /* beat number, unacknowledged notes (at most MO_NOTES_PER_SYNC), changed progress, scans due */
-bool steps_news(struct steps *s, struct agent_sync *ret);           /* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent */
+bool steps_news(struct steps *s, struct agent_sync *ret);           /* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent, health neither */
 int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt); /* highest acknowledged note: journal segments up to it may be deleted; 0 none */

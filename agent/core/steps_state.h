@@ -23,6 +23,7 @@ struct steps {
 	int64_t link_at, backoff_us, hello_us; /* WAIT: when to say hello; HELLO: when to give it up. hello_us: patience with it, 0 after any answer */
 	uint32_t jitter;
 	bool sync_out, news_out, news_again;
+	bool checked;                          /* health is to be told now; once in news, syncs carry it until it is acknowledged */
 	int64_t sync_sent, sync_due, news_sent;/* sync_due: when the next sync may leave, INT64_MAX none is due */
 	int64_t beat_us, beat;
 	int64_t quick, quick_since;            /* syncs since then, at most a second ago */

@@ -143,7 +143,8 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	struct live *l = core_live(t->core, node);
 	struct record r;
 
-	if (h->version == MO_NONE || l->health_seen == h->version)
+	/* News and syncs overtake each other: within one life of an agent versions only grow. */
+	if (h->version == MO_NONE || (l->health_seen != MO_NONE && h->version <= l->health_seen))
 		return;
 	if (!health_equal(n->health, h, true)) {
 		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) && !urgent(n->health, h))

@@ -29,7 +29,7 @@ enum core_event_type {
 	EV_FENCE,        /* node, text = boot id that the person saw, NULL = any: refused when the node booted since */
 	EV_HELLO,        /* hello; reply_welcome in the effect */
 	EV_SYNC,         /* sync (notes, progress, scans): always a beat */
-	EV_NEWS,         /* the same struct: urgent notes only */
+	EV_NEWS,         /* the same struct: what somebody waits for: urgent notes, scans, health */
 	EV_TOKEN,        /* token with everything filled */
 	EV_TOKEN_REVOKE, /* text = id */
 	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */

@@ -244,7 +244,7 @@ void fleet_sync(struct turn *t)
 	if (fresh)
 		l->last_beat = s->beat;
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
-	if (fresh && s->health)
+	if ((fresh || news) && s->health)
 		health_told(t, s->node, s->health);
 	if (fresh)
 		health_more(t, s->node);

@@ -13,8 +13,9 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
 import machine
-from lib import BUILD, ROOT, Skipped, Suite, equal, need
+from lib import BUILD, ROOT, Skipped, Suite, command_recipe, equal, need, wait_until
 from node_rig import Node, processes
+from rig import Rig
 
 suite = Suite()
 SHARED = os.path.join(ROOT, "..", "shared/data/hardware")
@@ -402,6 +403,21 @@ def a_program_makes_way_for_a_job():
         n.moed.wait(lambda: [p for p in processes() if "sleep 4711" in p[1].replace("\0", " ")], 20, "the program runs")
         n.launch(["/bin/sh", "-c", "sleep 600"], n=1, wait="running")
         n.moed.wait(lambda: not [p for p in processes() if "sleep 4711" in p[1].replace("\0", " ")], 10, "it and what it started are ended")
+
+
+@suite.test
+def what_a_job_waits_for_does_not_wait_for_a_beat():
+    """Preflight of a new node and the checks after a failure leave with news: with a beat of half a minute a job starts, loses a rank and starts again long before the next beat."""
+    with tempfile.TemporaryDirectory(prefix="moe-root-") as tmp:
+        machine.make("mi300x", tmp + "/root", faults=[], cores=4)
+        slow = Rig(nodes=1, moed={"beat_ms": 30000, "suspect_ms": 60000, "down_ms": 90000})
+        slow.agent_options.update(topology=tmp + "/root", only_fake_gpus=False, gpus=0)
+        with slow as rig:
+            os.mkdir(tmp + "/ckpt")
+            job = rig.submit(command_recipe("waits", ["/bin/sh", "-c", "exec sleep 1000"], gpus=2, checkpoint={"dir": tmp + "/ckpt"}, recovery={"grace": "0s"}))
+            rig.wait_state(job, "running", 15)
+            os.kill(rig.rank_pids(job)[0], signal.SIGKILL)
+            wait_until(lambda: rig.job(job)["attempt"] == 2 and rig.job(job)["state"] == "running", 15, "the next attempt; %s" % json.dumps(rig.json("why", job)))
 
 
 @suite.test

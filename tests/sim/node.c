@@ -175,17 +175,16 @@ static void sync_message(struct sim *s, int node, bool news)
 	m->kind = news ? M_NEWS : M_SYNC;
 	m->sync = mo_desc_new(&agent_sync_desc);
 	m->sync->mono_ns = s->now * 1000;
-	if (news && !steps_news(s->nodes[node].agent, m->sync)) {
+	if (!news) {
+		steps_sync(s->nodes[node].agent, m->sync);
+	} else if (!steps_news(s->nodes[node].agent, m->sync)) {
 		struct steps_event e = { .type = AE_NO_ANSWER, .ok = false };
 
 		message_free(m);
 		agent_later(s, node, 1, &e);
 		return;
 	}
-	if (!news) {
-		steps_sync(s->nodes[node].agent, m->sync);
-		add_health(s, &s->nodes[node], m->sync);
-	}
+	add_health(s, &s->nodes[node], m->sync);
 	send_message(s, node, m);
 }
 

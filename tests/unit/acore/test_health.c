@@ -190,14 +190,18 @@ static void orders(void **unused) {
 	serve(h, START);
 	assert_true(health_results(h)->failure_checks);
 	assert_int_equal(health_results(h)->n_checked, 0);
+	assert_true(health_awaited(h));                                        /* preflight is done */
+	assert_false(health_awaited(h));
 	health_orders(h, &order, 1, START + SECOND);
 	health_orders(h, &order, 1, START + SECOND);                           /* repeated until it is answered */
 	assert_true(health_deadline(h) <= START + SECOND);
 	serve(h, START + SECOND);
 	assert_int_equal(health_results(h)->n_checked, 1);
 	assert_int_equal(health_results(h)->checked[0].job, 7);
+	assert_true(health_awaited(h));
 	health_orders(h, NULL, 0, START + 2 * SECOND);
 	assert_int_equal(health_results(h)->n_checked, 0);
+	assert_false(health_awaited(h));                                       /* nobody waits for what is forgotten */
 	/* nobody answers: what is known after a minute is the answer */
 	order.attempt = 3;
 	health_orders(h, &order, 1, START + 3 * SECOND);

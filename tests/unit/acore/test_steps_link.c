@@ -155,6 +155,25 @@ static void test_scan(void **state) {
 	mo_desc_done(&scan_result_desc, &r);
 }
 
+/* What the checks found is told at once too; the shell adds it to the news. */
+static void test_checked(void **state) {
+	struct bed *b = *state;
+
+	up(b);
+	simple(b, AE_CHECKED, 0, 0);
+	assert_string_equal(said(b), "news");
+	simple(b, AE_CHECKED, 0, 0);                   /* while the news is under way: once more behind it */
+	assert_string_equal(said(b), "");
+	struct agent_sync s;
+	mo_desc_init(&agent_sync_desc, &s);
+	assert_true(steps_news(b->core, &s));
+	assert_false(steps_news(b->core, &s));
+	mo_desc_done(&agent_sync_desc, &s);
+	simple(b, AE_CHECKED, 0, 0);
+	reply_full(b, false, 3, 0, NULL, 0, NULL, 0);
+	assert_string_equal(said(b), "news");
+}
+
 static void test_query_once(void **state) {
 	struct bed *b = *state;
 
@@ -223,7 +242,7 @@ static void test_big_notes_fit_a_message(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_query_once),
+		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_query_once),
 		T(test_notes_are_bounded), T(test_big_notes_fit_a_message),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
