@@ -22,10 +22,30 @@ size_t request_keep(struct request *r, const char *data, size_t n)
 	return n;
 }
 
+/* Of a UNIX socket curl would tell of "localhost port 80", which nobody asked for. */
+static const char *socket_error(const struct request *r)
+{
+	long number = 0;
+
+	curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &number);
+	switch (number) {
+	case EACCES:
+		return "permission denied: who may connect is in the socket's group (ls -l shows it)";
+	case ENOENT:
+		return "there is no such socket: is moed running there?";
+	case ECONNREFUSED:
+		return "nobody listens on it: is moed running there?";
+	default:
+		return number ? strerror((int)number) : "cannot connect";
+	}
+}
+
 const char *request_error(const struct request *r, CURLcode code)
 {
 	if (r->too_big)
 		return "the answer is larger than allowed";
+	if (r->local && code == CURLE_COULDNT_CONNECT)
+		return socket_error(r);
 	return r->error[0] ? r->error : curl_easy_strerror(code);
 }
 
@@ -43,6 +63,7 @@ static int set_url(struct request *r, const struct mo_http_call *call)
 	_cleanup_(mo_freep) char *url = NULL;
 
 	if (mo_starts_with(call->url, "unix:")) {
+		r->local = true;
 		curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, call->url + 5);
 		url = mo_printf("http://localhost%s", call->path);
 	} else if (mo_starts_with(call->url, "http://") || mo_starts_with(call->url, "https://")) {

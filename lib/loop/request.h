@@ -10,6 +10,7 @@ struct request {
 	size_t max_body;
 	struct mo_buf answer;
 	bool too_big;
+	bool local;                          /* over a UNIX socket */
 	char error[CURL_ERROR_SIZE];
 };
 /* -EINVAL for a url that is none of http:// https:// unix: . r must be zeroed; request_done frees it in any case. */
