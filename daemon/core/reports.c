@@ -154,11 +154,15 @@ static void progress(struct turn *t, struct job *j, const struct step *st, const
 	}
 }
 
-static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *why)
+/* What cannot be reached: its supervisor does not answer (step.hung), or its agent lost the step's directory (step.missing). */
+static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *type,
+		 const char *why)
 {
 	step_flag(t, REC_HUNG, id, rep, node, flag);
 	if (flag)
-		event_emit(t, "step.hung", id, node, MO_NONE, rep->attempt, NULL, "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is", why, node, node);
+		event_emit(t, type, id, node, MO_NONE, rep->attempt, NULL,
+			   "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is",
+			   why, node, node);
 }
 
 /* fresh: this is the newest word of the agent's present instance about all its steps. */
@@ -179,7 +183,7 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
 	if (fresh && st->hung != (rep->state == STEP_HUNG) && !st->gone)
-		hung(t, id, rep, node, rep->state == STEP_HUNG, "the step's supervisor does not answer");
+		hung(t, id, rep, node, rep->state == STEP_HUNG, "step.hung", "the step's supervisor does not answer");
 }
 
 static bool reported(const struct step_report *steps, size_t n, int64_t job, int64_t attempt)
@@ -206,7 +210,7 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 			if (absent && st->gone && over)
 				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
 			else if (absent && !st->gone && st->accepted && !st->hung)
-				hung(t, j->id, &rep, name, true, "the agent no longer knows the step");
+				hung(t, j->id, &rep, name, true, "step.missing", "the agent no longer knows the step");
 			j = job_find(&t->core->state, rep.job);
 			st = step_next(j, name, rep.attempt);
 		}

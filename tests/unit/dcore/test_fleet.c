@@ -269,7 +269,8 @@ static void a_step_the_agent_lost_is_not_dead(void **state)
 	world_run(&w, 600 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_true(step_find(world_job(&w, id), 1, "n1")->hung);
-	assert_true(world_event_seen(&w, "step.hung"));
+	assert_true(world_event_seen(&w, "step.missing"));
+	assert_false(world_event_seen(&w, "step.hung"));   /* another trouble, another remedy */
 	world_verb(&w, EV_CANCEL, id);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);   /* "nothing was started" from an agent that forgot is no proof */
