@@ -8,6 +8,7 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/model/job.h"
@@ -147,8 +148,9 @@ static int of_dir(struct cli *cli, const char *dir, const char *kind, const char
 	struct json_object *doc = scan_doc(&result, level);
 	int64_t resume = js_int(doc, "resume.iteration");
 	if (cli->json) {
-		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		print_json_doc(doc);
 	} else {
+		visible_json(doc);
 		if (js_len(js_items(doc)))
 			print_items(cli, js_items(doc));
 		if (resume == MO_NONE)

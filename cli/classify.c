@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/output.h"
+#include "cli/visible.h"
 #include "daemon/core/classify.h"
 #include "lib/base/buf.h"
 #include "lib/base/fd.h"
@@ -52,8 +53,10 @@ static void print_verdict(const struct cli *cli, const struct failure_verdict *v
 	if (v->first_rank != MO_NONE)
 		printf("  first rank %lld", (long long)v->first_rank);
 	putchar('\n');
-	for (size_t i = 0; i < v->n_evidence; i++)
-		printf("  %s%s%s  %s\n", v->evidence[i].source, v->evidence[i].line == MO_NONE ? "" : ":", v->evidence[i].line == MO_NONE ? "" : text_int(v->evidence[i].line), v->evidence[i].text);
+	for (size_t i = 0; i < v->n_evidence; i++) {
+		_cleanup_(mo_freep) char *line = cli->raw ? mo_strdup(v->evidence[i].text) : visible(v->evidence[i].text);
+		printf("  %s%s%s  %s\n", v->evidence[i].source, v->evidence[i].line == MO_NONE ? "" : ":", v->evidence[i].line == MO_NONE ? "" : text_int(v->evidence[i].line), line);
+	}
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -79,7 +82,7 @@ static int run(struct cli *cli, int argc, char **argv)
 		return r;
 	wire_encode(&failure_verdict_desc, &v, &json);
 	if (cli->json)
-		puts(json.data);
+		print_json(json.data, json.len);
 	else
 		print_verdict(cli, &v);
 	return CLI_OK;

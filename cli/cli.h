@@ -14,6 +14,7 @@ struct client;
 struct cli {
 	const struct verb *verb;
 	bool json;
+	bool raw;                /* control characters of texts stay as they are */
 	bool live;               /* stdout is a terminal that understands cursor movement */
 	bool colour;
 	int width;               /* columns of the terminal; 0 = not a terminal, nothing is cut */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/base/options.h"
 #include "lib/base/parse.h"
@@ -124,6 +125,8 @@ int client_send(struct cli *cli, const struct request *q, struct answer *ret)
 		ret->status = 0;
 	if (ret->status && ret->body.len)
 		(void)wire_parse(ret->body.data, ret->body.len, &ret->doc, NULL);
+	if (!cli->raw && !cli->json)
+		visible_json(ret->doc);
 	return 0;
 }
 
@@ -182,6 +185,8 @@ int client_judge(struct cli *cli, const char *what, const struct answer *a)
 		return 0;
 	if (cli->json && a->doc)
 		print_answer(a);
+	if (!cli->raw)
+		visible_json(a->doc); /* what follows goes to people, with --json too */
 	if (a->status == 422 && what && problem_print_recipe(a->doc, what))
 		return code;
 	const char *detail = js_str(a->doc, "detail"), *hint = js_str(a->doc, "hint");
@@ -307,7 +312,6 @@ int print_answer(const struct answer *a)
 	size_t n = a->body.len;
 	while (n && a->body.data[n - 1] == '\n')
 		n--;
-	fwrite(a->body.data ? a->body.data : "", 1, n, stdout);
-	putchar('\n');
+	print_json(a->body.data ? a->body.data : "", n);
 	return CLI_OK;
 }

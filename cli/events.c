@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/stream.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/wire/json.h"
 
 static void print_event(const struct cli *cli, struct json_object *e)
@@ -37,9 +38,11 @@ static int on_event(void *arg, const char *data)
 	struct json_object *e = NULL;
 	if (wire_parse(data, strlen(data), &e, NULL) < 0)
 		return 0;
+	if (!f->cli->raw)
+		visible_json(e);
 	if (wanted(f, e)) {
 		if (f->cli->json)
-			puts(data);
+			print_json(data, strlen(data));
 		else
 			print_event(f->cli, e);
 		fflush(stdout);

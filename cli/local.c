@@ -9,6 +9,7 @@
 
 #include "cli/output.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/options.h"
 #include "lib/model/limits.h"
 
@@ -145,7 +146,7 @@ static int status(struct cli *cli, struct local *l)
 {
 	struct json_object *doc = local_status(l);
 	if (cli->json)
-		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		print_json_doc(doc);
 	else
 		print_status(cli, doc);
 	json_object_put(doc);

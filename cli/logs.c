@@ -5,6 +5,7 @@
 #include "cli/client.h"
 #include "cli/job.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/clock.h"
 #include "lib/wire/json.h"
 
@@ -49,7 +50,8 @@ static void print_line(const struct logs *l, int64_t rank, const char *line, siz
 	_cleanup_(mo_freep) char *text = mo_strndup(line, n);
 	mo_buf_printf(&out, "{\"attempt\":%lld,\"rank\":%lld,\"line\":", (long long)l->current, (long long)rank);
 	wire_string(text, &out);
-	printf("%s}\n", out.data);
+	mo_buf_str(&out, "}");
+	print_json(out.data, out.len);
 }
 
 /* Whole lines; the rest stays in line, unless the rank has ended. */
@@ -71,11 +73,17 @@ static void on_record(struct logs *l, struct json_object *o)
 {
 	int64_t rank = js_int(o, "rank"), lost = js_int(o, "lost"), i = l->rank == MO_NONE ? rank : rank - l->rank;
 	const char *text = js_str(o, "text"), *error = js_str(o, "error");
+	_cleanup_(mo_buf_done) struct mo_buf shown = { 0 };
 	if (i < 0 || i >= (int64_t)l->n_sources || !text)
 		return;
 	struct source *s = &l->sources[i];
 	s->offset = js_int(o, "offset");
 	s->end = json_object_get_boolean(js_get(o, "end"));
+	if (!l->cli->raw && !l->cli->json)
+		visible_add(&shown, text, strlen(text), VISIBLE_OUTPUT);
+	else
+		mo_buf_str(&shown, text);
+	text = shown.len ? shown.data : "";
 	if (lost > 0)
 		fprintf(stderr, "moectl: logs: %lld bytes of rank %lld are gone, its log was rotated\n", (long long)lost, (long long)rank);
 	if (l->n_sources == 1 && !l->cli->json) {
@@ -85,8 +93,7 @@ static void on_record(struct logs *l, struct json_object *o)
 		print_lines(l, s, rank);
 	}
 	if (error) {
-		fflush(stdout);
-		fprintf(stderr, "moectl: logs of rank %lld: %s\n", (long long)rank, error);
+		cli_fail(CLI_FAILED, "logs of rank %lld: %s", (long long)rank, error);
 		l->failed = true;
 	}
 }

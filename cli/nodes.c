@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/wire/json.h"
 
 static void jobs_cell(struct table *t, struct json_object *node)
@@ -107,8 +108,10 @@ static void print_tree(struct cli *cli, const char *quoted_name)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s/topology?format=text&width=%d", quoted_name, MO_MIN(MO_MAX(cli->width ? cli->width : 100, 40), 400));
-	if (client_send(cli, &(struct request){ .path = path }, &a) == 0 && a.status == 200 && a.body.data)
-		printf("\n%s", a.body.data);
+	if (client_send(cli, &(struct request){ .path = path }, &a) == 0 && a.status == 200 && a.body.data) {
+		_cleanup_(mo_freep) char *tree = visible(a.body.data);
+		printf("\n%s", tree);
+	}
 }
 
 /* The worst first. */

@@ -4,18 +4,28 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "cli/visible.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
+
+/* What went wrong may be told in words of others: a file's content, a daemon's last line. */
+static _printf_(1, 0) void print_safely(const char *fmt, va_list ap)
+{
+	char *text = NULL;
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	_cleanup_(mo_freep) char *shown = visible(text);
+	fprintf(stderr, "moectl: %s\n", shown);
+	free(text);
+}
 
 int cli_fail(int code, const char *fmt, ...)
 {
 	va_list ap;
 	fflush(stdout);
-	fputs("moectl: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	print_safely(fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
 	return code;
 }
 
@@ -44,6 +54,7 @@ void cli_verb_help(const struct verb *v, FILE *to)
 		fprintf(to, "\n%s", v->help);
 	fputs("\nCommon options:\n"
 	      "  --json             print the REST document (one object per line for streams)\n"
+	      "  --raw              control characters of texts as they are, not as \\x1b: they may steer the terminal\n"
 	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, ~/.config/moe/config.yaml, unix:/run/moe/moed.sock)\n"
 	      "  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the configuration file)\n", to);
 }
@@ -98,7 +109,7 @@ int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, 
 	bool help = false, words_only = false;
 	const char *url = NULL, *token_file = NULL;
 	const struct opt common[] = {
-		{ "json", 0, OPT_FLAG, &cli->json }, { "help", 'h', OPT_FLAG, &help }, { "url", 0, OPT_STR, &url }, { "token-file", 0, OPT_STR, &token_file },
+		{ "json", 0, OPT_FLAG, &cli->json }, { "help", 'h', OPT_FLAG, &help }, { "url", 0, OPT_STR, &url }, { "token-file", 0, OPT_STR, &token_file }, { "raw", 0, OPT_FLAG, &cli->raw },
 	};
 	size_t n = 0;
 	for (int i = 0; i < argc; i++) {

@@ -9,6 +9,7 @@
 #include "cli/plan_text.h"
 #include "cli/planning.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/anchor.h"
@@ -233,9 +234,11 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 		return r;
 	wire_encode(&plan_doc_desc, &doc, &b);
 	struct json_object *json = json_tokener_parse(b.data);
+	if (!cli->json)
+		visible_json(json);
 	r = pipelines(w, &in->recipe, &o, &doc, json);
 	if (!r && cli->json)
-		puts(json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		print_json_doc(json);
 	else if (!r)
 		plan_text(cli, in->file, &in->recipe, json);
 	json_object_put(json);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
@@ -99,16 +100,17 @@ static int refuse(const struct cli *cli, const struct recipe_input *in, const st
 {
 	struct json_object *doc = problem_of(errors);
 	if (cli->json)
-		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		print_json_doc(doc);
+	visible_json(doc);
 	if (!problem_print_recipe(doc, in->file))
 		cli_fail(CLI_USAGE, "%s: the recipe is invalid", in->file);
 	json_object_put(doc);
 	return CLI_USAGE;
 }
 
-/* FILE:LINE:COLUMN: warning: text, as compilers write it; a warning without a place has FILE alone. */
-static void print_warning(const char *file, const char *text)
+void recipe_print_warning(const char *file, const char *warning)
 {
+	_cleanup_(mo_freep) char *text = visible(warning);
 	size_t line = strspn(text, "0123456789"), column = line && text[line] == ':' ? strspn(text + line + 1, "0123456789") : 0, place = line + 1 + column;
 	if (column && text[place] == ':' && text[place + 1] == ' ')
 		fprintf(stderr, "%s:%.*s: warning: %s\n", file, (int)place, text, text + place + 2);
@@ -123,7 +125,7 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 	if (r < 0)
 		return refuse(cli, in, &errors);
 	for (size_t i = 0; i < in->n_warnings; i++)
-		print_warning(in->file, in->warnings[i]);
+		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;
 }
 

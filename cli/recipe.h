@@ -22,5 +22,7 @@ void recipe_input_option(struct recipe_input *in, const char *option, const char
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* FILE:LINE:COLUMN: warning: text, as compilers write it; a warning without a place has FILE alone. On stderr. */
+void recipe_print_warning(const char *file, const char *warning);
 /* The YAML text to send (sets applied). NULL after printing why. */
 char *recipe_input_document(struct cli *cli, const struct recipe_input *in);

@@ -9,6 +9,7 @@
 #include "cli/planning.h"
 #include "cli/recipe.h"
 #include "cli/value.h"
+#include "cli/visible.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -129,6 +130,8 @@ static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 			return r;
 		a.doc = json_tokener_parse(a.body.data);
 		if (!cli->json)
+			visible_json(a.doc);
+		if (!cli->json)
 			fprintf(stderr, "moectl: submit: no controller at %s; planned without it\n", client_url(cli));
 	} else if ((r = client_judge(cli, in->file, &a))) {
 		return r;
@@ -148,7 +151,7 @@ static void print_warnings(const struct recipe_input *in, struct json_object *li
 		for (size_t k = 0; k < in->n_warnings; k++)
 			said |= mo_streq(in->warnings[k], text);
 		if (!said)
-			fprintf(stderr, "%s: warning: %s\n", in->file, text);
+			recipe_print_warning(in->file, text);
 	}
 }
 

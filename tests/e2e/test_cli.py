@@ -215,6 +215,32 @@ def acting_on_a_job_without_ranks(w):
 
 
 @suite.test
+def texts_of_others_do_not_steer_the_terminal(w):
+    """What a rank says goes through logs, verdicts, events and tables: its control characters are shown as text everywhere, as they are only with --raw."""
+    evil = "\\033]0;owned\\007\\033[2J\\302\\2331A\\302\\2350;x\\302\\234\\010\\177"
+    job = w.c.submit(command_recipe("evil", ["sh", "-c", "printf 'a\\tb %s\\rc\\n'; printf 'RuntimeError: %s\\n' >&2; exit 1" % (evil, evil)], gpus=2))
+    w.c.wait_state(job, "failed")
+    log, forged = place("evil.log"), place("evil.yaml")
+    with open(log, "wb") as f:
+        f.write(b"RuntimeError: \x1b[2J\x9b2J \xc2\x9b2J\n")
+    with open(forged, "wb") as f:
+        f.write(command_recipe("x\\u001b[2J", ["true"]).replace("\\\\", "\\").encode())
+
+    def steers(text, allowed="\n\t"):
+        return [c for c in text if c not in allowed and (ord(c) < 0x20 or 0x7f <= ord(c) < 0xa0)]
+    for words in (["logs", job], ["logs", job, "--rank", 0], ["why", job], ["report", job], ["events", job], ["status", job], ["list", "--all"], ["why", "evil"], ["classify", "--log", log],
+                  ["validate", forged], ["submit", forged], ["--json", "submit", forged], ["explain", "env", job], ["logs", job, "--json"], ["events", job, "--json"], ["list", "--all", "--json"], ["why", job, "--json"]):
+        r = w.c.run(*words, check=False)
+        bad = steers(r.stdout, "\n\t\r" if words[0] == "logs" else "\n\t") + steers(r.stderr)
+        need(not bad, lambda: "%s lets through %r: %r" % (words, bad, (r.stdout + r.stderr)[:600]))
+    out = w.c.run("logs", job, "--rank", 0).stdout
+    need("a\tb \\x1b]0;owned\\x07\\x1b[2J\\u009b1A\\u009d0;x\\u009c\\x08\\x7f\nc\n" in out.replace("\r", "\n"), repr(out))
+    need("\\x1b[2J" in w.c.run("why", job).stdout, "the reason is not told")
+    need("\x1b[2J\x9b1A" in w.c.run("logs", job, "--rank", 0, "--raw").stdout, "--raw does not show it as it is")
+    need("\x1b[2J" in json.loads(w.c.run("logs", job, "--rank", 0, "--json").stdout.splitlines()[0])["line"], "--json changes it")
+
+
+@suite.test
 def help_texts(_):
     overview = moectl("--help").stdout
     verbs = "submit validate plan list status watch top logs events metrics ranks checkpoints report cancel pause resume restart nodes node drain undrain fence why explain classify token local".split()

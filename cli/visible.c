@@ -1,0 +1,121 @@
+/* Control characters as visible text (see visible.h). */
+#include "cli/visible.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/util.h"
+
+/* Length of the character at s when it is whole UTF-8 (lead and trail bytes fit), else 1. */
+static size_t character(const unsigned char *s, size_t n)
+{
+	size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : *s >= 0xc2 ? 2 : 1;
+
+	for (size_t i = 1; i < len; i++)
+		if (i >= n || (s[i] & 0xc0) != 0x80)
+			return 1;
+	return len;
+}
+
+static bool is_plain(unsigned char c, enum visible_kind kind)
+{
+	return c == '\n' || c == '\t' || (c == '\r' && kind == VISIBLE_OUTPUT) || (c >= 0x20 && c < 0x7f);
+}
+
+void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind kind)
+{
+	for (size_t at = 0, len; at < n; at += len) {
+		const unsigned char *c = (const unsigned char *)s + at;
+
+		for (len = 0; at + len < n && is_plain(c[len], kind); len++)
+			;
+		if (len) {
+			mo_buf_add(b, s + at, len);
+			continue;
+		}
+		len = character(c, n - at);
+		if (len == 2 && c[0] == 0xc2 && c[1] < 0xa0)
+			mo_buf_printf(b, "\\u%04x", c[1]);
+		else if (len > 1)
+			mo_buf_add(b, s + at, len);
+		else if (*c >= 0xa0)             /* not UTF-8, and no control character either */
+			mo_buf_add(b, s + at, 1);
+		else
+			mo_buf_printf(b, "\\x%02x", *c);
+	}
+}
+
+char *visible(const char *s)
+{
+	struct mo_buf b = { 0 };
+
+	visible_add(&b, s, strlen(s), VISIBLE_TEXT);
+	return b.len ? mo_buf_take(&b) : mo_strdup("");
+}
+
+static bool is_visible(const char *s)
+{
+	for (; *s; s++)
+		if (!is_plain((unsigned char)*s, VISIBLE_TEXT))
+			return false;
+	return true;
+}
+
+static void visible_member(struct json_object *o, const char *name)
+{
+	_cleanup_(mo_freep) char *old = mo_strdup(name), *new = visible(name);
+	struct json_object *value = json_object_get(json_object_object_get(o, name));
+
+	json_object_object_del(o, old);
+	json_object_object_add(o, new, value);
+}
+
+void visible_json(struct json_object *o)
+{
+	if (json_object_is_type(o, json_type_string)) {
+		const char *text = json_object_get_string(o);
+		_cleanup_(mo_freep) char *shown = is_visible(text) ? NULL : visible(text);
+
+		if (shown)
+			json_object_set_string(o, shown);
+	} else if (json_object_is_type(o, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			visible_json(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		char **odd = NULL;
+		size_t n_odd = 0;
+
+		json_object_object_foreach(o, name, value) {
+			visible_json(value);
+			if (!is_visible(name))
+				mo_strs_add(&odd, &n_odd, name);
+		}
+		for (size_t i = 0; i < n_odd; i++) {
+			visible_member(o, odd[i]);
+			free(odd[i]);
+		}
+		free(odd);
+	}
+}
+
+void print_json(const char *text, size_t n)
+{
+	for (size_t at = 0; at < n; at++) {
+		unsigned char c = (unsigned char)text[at], next = at + 1 < n ? (unsigned char)text[at + 1] : 0;
+
+		if (c == 0x7f)
+			fputs("\\u007f", stdout);
+		else if (c == 0xc2 && next >= 0x80 && next < 0xa0)
+			printf("\\u%04x", (unsigned char)text[++at]);
+		else
+			putchar(c);
+	}
+	putchar('\n');
+}
+
+void print_json_doc(struct json_object *doc)
+{
+	const char *text = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	print_json(text, strlen(text));
+}
