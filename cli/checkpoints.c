@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,6 +143,9 @@ static int of_dir(struct cli *cli, const char *dir, const char *kind, const char
 {
 	_cleanup_(result_done) struct scan_result result;
 	mo_desc_init(&scan_result_desc, &result);
+	struct stat st;
+	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return cli_fail(CLI_NOT_FOUND, "checkpoints: %s: no such directory; --dir is what checkpoint.dir of the recipe would be", dir);
 	int r = scan(dir, kind, level, world, &result);
 	if (r)
 		return r;

@@ -17,8 +17,9 @@
 #define DEFAULT_URL "unix:/run/moe/moed.sock"
 #define BODY_MAX (256u << 20)
 #define PAGE 1000
+#define IDS_NAMED 8
 
-struct client { char *url, *token, *token_file, *ca_file; };
+struct client { char *url, *token, *token_file, *ca_file; const char *token_from; /* what said the token, for people */ };
 
 static const struct mo_option config_options[] = {
 	{ "url", MO_OPTION_STR, offsetof(struct client, url), NULL, "Controller: http(s)://host:port or unix:/path." },
@@ -59,7 +60,7 @@ static int config_read(struct client *c)
 	return r < 0 ? cli_fail(CLI_USAGE, "%s%s%s", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "") : 0;
 }
 
-static int token_read(struct client *c, const char *path)
+static int token_read(struct client *c, const char *path, const char *from)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 	int r = mo_read_file(path, 4096, &text);
@@ -67,7 +68,9 @@ static int token_read(struct client *c, const char *path)
 		return cli_fail(CLI_USAGE, "token file %s: %s; check MOE_TOKEN_FILE, --token-file or token_file in the configuration", path, strerror(-r));
 	mo_str_set(&c->token, text.data ? text.data : "");
 	c->token[strcspn(c->token, "\r\n \t")] = 0;
-	return 0;
+	mo_str_set(&c->token_file, path);
+	c->token_from = from;
+	return *c->token ? 0 : cli_fail(CLI_USAGE, "token file %s (%s): it is empty; put the token there that `moectl token create` printed", path, from);
 }
 
 static int url_check(const char *url)
@@ -98,14 +101,16 @@ int client_open(struct cli *cli)
 	for (size_t n = strlen(c->url); n && c->url[n - 1] == '/'; n--)
 		c->url[n - 1] = 0;
 	if (cli->token_file)
-		return token_read(c, cli->token_file);
+		return token_read(c, cli->token_file, "--token-file");
 	if ((env = getenv("MOE_TOKEN")) && *env) {
 		mo_str_set(&c->token, env);
+		c->token_from = "MOE_TOKEN";
 		return 0;
 	}
 	if ((env = getenv("MOE_TOKEN_FILE")) && *env)
-		return token_read(c, env);
-	return !c->token && c->token_file ? token_read(c, c->token_file) : 0;
+		return token_read(c, env, "MOE_TOKEN_FILE");
+	c->token_from = "token in the configuration file";
+	return !c->token && c->token_file ? token_read(c, c->token_file, "token_file in the configuration file") : 0;
 }
 
 const char *client_url(const struct cli *cli) { return cli->client ? cli->client->url : DEFAULT_URL; }
@@ -171,9 +176,23 @@ static int unreachable(const struct cli *cli, const struct answer *a)
 	} else if (mo_starts_with(text, url) && text[strlen(url)] == ':') {
 		text += strlen(url) + 2;
 	}
+	if (mo_starts_with(url, "https:") && strstr(text, "wrong version number"))
+		return cli_fail(CLI_UNREACHABLE, "controller %s: what answers there does not speak TLS; use http:// on this machine, or give moed a certificate (tls_cert, tls_key)", url);
+	if (mo_starts_with(url, "http:") && (strstr(text, "HTTP/0.9") || strstr(text, "Empty reply")))
+		return cli_fail(CLI_UNREACHABLE, "controller %s: what answers there does not speak plain HTTP; use https://", url);
 	if (mo_starts_with(url, "https:") && (strstr(text, "certificate") || strstr(text, "SSL")))
 		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; name the CA that signed it as ca_file in ~/.config/moe/config.yaml, and an address that is in it", url, text);
 	return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url, text);
+}
+
+/* 401: nothing was shown, or something that is not accepted; then what said it is named. */
+static int no_credential(const struct cli *cli)
+{
+	const struct client *c = cli->client;
+	if (!c->token)
+		return cli_fail(CLI_DENIED, "controller %s: it wants a token and none was given; name a file with one in MOE_TOKEN_FILE (`moectl token create` makes one)", c->url);
+	return cli_fail(CLI_DENIED, "controller %s: the token (%s%s%s) is wrong, was revoked or has expired; ask for a new one (`moectl token create`)", c->url, c->token_from,
+			mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? "" : " ", mo_streq(c->token_from, "MOE_TOKEN") || !c->token_file ? "" : c->token_file);
 }
 
 int client_judge(struct cli *cli, const char *what, const struct answer *a)
@@ -187,6 +206,8 @@ int client_judge(struct cli *cli, const char *what, const struct answer *a)
 		print_answer(a);
 	if (!cli->raw)
 		visible_json(a->doc); /* what follows goes to people, with --json too */
+	if (a->status == 401)
+		return no_credential(cli);
 	if (a->status == 422 && what && problem_print_recipe(a->doc, what))
 		return code;
 	const char *detail = js_str(a->doc, "detail"), *hint = js_str(a->doc, "hint");
@@ -269,31 +290,84 @@ bool is_job_id(const char *word)
 	return word[0] == 'j' && word[1] == '-' && word[2] && strspn(word + 2, "0123456789") == strlen(word + 2);
 }
 
-int client_job(struct cli *cli, const char *word, char **ret)
+/* The name among those of the document's items that is most like this word; NULL none. */
+static const char *nearest(struct json_object *items, const char *word)
+{
+	_cleanup_(mo_freep) const char **names = mo_alloc_array(js_len(items) + 1, sizeof(*names));
+	size_t n = 0;
+	for (size_t i = 0; i < js_len(items); i++)
+		if (js_str(js_at(items, i), "name"))
+			names[n++] = js_str(js_at(items, i), "name");
+	return mo_near_miss(word, names, n);
+}
+
+/* No job has this name, and where a node may stand, no node either. */
+static int nothing_named(struct cli *cli, const char *word, bool is_node_too)
+{
+	_cleanup_(answer_done) struct answer jobs = { 0 }, nodes = { 0 };
+	int r = client_send(cli, &(struct request){ .path = "/v1/jobs?limit=1000&last=1" }, &jobs);
+	if (!r && is_node_too)
+		r = client_send(cli, &(struct request){ .path = "/v1/nodes?limit=1000" }, &nodes);
+	if (r)
+		return r;
+	const char *near = nearest(js_items(nodes.doc), word), *mean = ": did you mean ", *question = "?";
+	if (!near)
+		near = nearest(js_items(jobs.doc), word);
+	if (!near)
+		near = mean = question = "";
+	return is_node_too ? cli_fail(CLI_NOT_FOUND, "%s: neither a node nor a job%s%s%s; `moectl nodes` and `moectl list --all` show them", word, mean, near, question) :
+			     cli_fail(CLI_NOT_FOUND, "job %s: no job has this id or name%s%s%s; `moectl list --all` shows them", word, mean, near, question);
+}
+
+static int job_of(struct cli *cli, const char *word, bool is_node_too, char **ret)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	const char *id = NULL;
-	size_t found = 0;
 	if (is_job_id(word)) {
 		*ret = mo_strdup(word);
 		return 0;
 	}
 	_cleanup_(mo_freep) char *name = url_quote(word);
-	int r = client_get_all(cli, NULL, &a, "/v1/jobs?name=%s", name);
+	int r = client_get(cli, NULL, &a, "/v1/jobs?name=%s&limit=1&last=1", name);
 	if (r)
 		return r;
-	struct json_object *items = js_items(a.doc);
-	for (size_t i = 0; i < js_len(items); i++)
-		if (mo_streq(js_str(js_at(items, i), "name"), word)) {
-			id = js_str(js_at(items, i), "id");
-			found++;
-		}
-	if (!found || !id)
-		return cli_fail(CLI_NOT_FOUND, "job %s: no job has this id or name; `moectl list --all` shows them", word);
-	if (found > 1)
-		return cli_fail(CLI_USAGE, "job %s: %zu jobs have this name, the newest is %s; use the id", word, found, id);
-	*ret = mo_strdup(id);
+	*ret = mo_strdup(js_str(js_at(js_items(a.doc), 0), "id"));
+	return *ret ? 0 : nothing_named(cli, word, is_node_too);
+}
+
+int client_job(struct cli *cli, const char *word, char **ret) { return job_of(cli, word, false, ret); }
+
+int client_job_to_act_on(struct cli *cli, const char *word, char **ret)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf ids = { 0 };
+	_cleanup_(mo_freep) char *name = url_quote(word);
+	if (is_job_id(word))
+		return client_job(cli, word, ret);
+	int r = client_get_all(cli, NULL, &a, "/v1/jobs?name=%s&state=" JOBS_UNFINISHED, name);
+	if (r)
+		return r;
+	size_t n = js_len(js_items(a.doc));
+	if (n == 0)
+		return client_job(cli, word, ret); /* a finished one: the controller says what state forbids it */
+	for (size_t i = 0; i < n && i < IDS_NAMED; i++)
+		mo_buf_printf(&ids, "%s%s", i ? ", " : "", js_str(js_at(js_items(a.doc), i), "id"));
+	if (n > 1)
+		return cli_fail(CLI_USAGE, "job %s: %zu unfinished jobs have this name (%s%s); say which by its id", word, n, ids.data, n > IDS_NAMED ? ", ..." : "");
+	*ret = mo_strdup(ids.data);
 	return 0;
+}
+
+int client_subject(struct cli *cli, const char *word, char **ret_job)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *quoted = url_quote(word), *path = mo_printf("/v1/nodes/%s", quoted);
+	*ret_job = NULL;
+	int r = is_job_id(word) ? 0 : client_send(cli, &(struct request){ .path = path }, &a);
+	if (r)
+		return r;
+	if (is_job_id(word) || a.status == 404)
+		return job_of(cli, word, true, ret_job);
+	return client_judge(cli, word, &a);
 }
 
 char *url_quote(const char *s)

@@ -39,8 +39,13 @@ int client_get(struct cli *cli, const char *what, struct answer *ret, const char
 /* All pages of a list (`items`, `next`) as one document of the same shape. path has no limit/after yet and may have a query. */
 int client_get_all(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...) _printf_(4, 5);
 bool is_job_id(const char *word);               /* "j-7" */
-/* JOB argument -> "j-7": ids as they are, names looked up (must be unique). Caller frees *ret. */
+#define JOBS_UNFINISHED "queued,starting,running,recovering,stopping,paused"
+/* JOB argument -> "j-7": ids as they are; of a name the newest job. Caller frees *ret. */
 int client_job(struct cli *cli, const char *word, char **ret);
+/* The same for verbs that change the job: of a name its only unfinished job; an error when there are several. */
+int client_job_to_act_on(struct cli *cli, const char *word, char **ret);
+/* JOB|NODE argument: *ret_job is NULL for a node. Caller frees it. */
+int client_subject(struct cli *cli, const char *word, char **ret_job);
 /* Prints "name:line:col: message; hint" for each of the problem document's errors[]. False when it has none. */
 bool problem_print_recipe(struct json_object *doc, const char *file);
 /* Percent-encodes for one path segment or query value. Caller frees. */

@@ -10,7 +10,7 @@ static int act(struct cli *cli, const char *word, const char *verb, const char *
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
-	int r = client_job(cli, word, &id);
+	int r = client_job_to_act_on(cli, word, &id);
 	if (r || (r = client_call(cli, "POST", id, body, &a, "/v1/jobs/%s/%s", id, verb)))
 		return r;
 	if (cli->json)

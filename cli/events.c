@@ -51,18 +51,6 @@ static int on_event(void *arg, const char *data)
 	return ferror(stdout);
 }
 
-/* Is this word a node? 0 yes, CLI_NOT_FOUND no, else an exit status that was printed. */
-static int is_node(struct cli *cli, const char *word)
-{
-	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *quoted = url_quote(word), *path = mo_printf("/v1/nodes/%s", quoted);
-	const struct request q = { .path = path };
-	int r = client_send(cli, &q, &a);
-	if (r)
-		return r;
-	return a.status == 404 ? CLI_NOT_FOUND : client_judge(cli, word, &a);
-}
-
 static int history(struct cli *cli, const struct filter *f)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -90,12 +78,10 @@ static int run(struct cli *cli, int argc, char **argv)
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 0, 1);
 	if (r)
 		return cli_stop(r);
-	r = !args[0] || is_job_id(args[0]) ? CLI_NOT_FOUND : is_node(cli, args[0]);
-	if (!r)
-		f.node = args[0];
-	else if (r != CLI_NOT_FOUND || (args[0] && (r = client_job(cli, args[0], &job))))
+	if (args[0] && (r = client_subject(cli, args[0], &job)))
 		return r;
 	f.job = job;
+	f.node = job ? NULL : args[0];
 	return follow ? stream_events(cli, 0, on_event, &f) : history(cli, &f);
 }
 

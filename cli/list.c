@@ -4,7 +4,6 @@
 #include "cli/value.h"
 
 #define REASON_MIN 30                    /* fewer letters of it tell nothing */
-#define ACTIVE "queued,starting,running,recovering,stopping,paused"
 
 static void iteration_cell(struct table *t, struct json_object *j)
 {
@@ -37,7 +36,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if (!state && !all)
-		state = ACTIVE;
+		state = JOBS_UNFINISHED;
 	_cleanup_(mo_freep) char *quoted = url_quote(state ? state : "");
 	r = client_get_all(cli, NULL, &a, state ? "/v1/jobs?state=%s" : "/v1/jobs%s", quoted);
 	if (r)

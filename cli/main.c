@@ -39,7 +39,7 @@ static int overview(FILE *to)
 		group = verbs[i]->group;
 		fprintf(to, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
 	}
-	fputs("\n`moectl help VERB` shows usage, options and examples. A JOB is an id (j-7) or a unique name.\n", to);
+	fputs("\n`moectl help VERB` shows usage, options and examples. A JOB is an id (j-7) or a name: the newest job of that name.\n", to);
 	return CLI_OK;
 }
 

@@ -4,18 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/base/util.h"
-
-/* Length of the character at s when it is whole UTF-8 (lead and trail bytes fit), else 1. */
-static size_t character(const unsigned char *s, size_t n)
-{
-	size_t len = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : *s >= 0xc2 ? 2 : 1;
-
-	for (size_t i = 1; i < len; i++)
-		if (i >= n || (s[i] & 0xc0) != 0x80)
-			return 1;
-	return len;
-}
+#include "lib/base/desc.h"
+#include "lib/base/parse.h"
 
 static bool is_plain(unsigned char c, enum visible_kind kind)
 {
@@ -33,7 +23,7 @@ void visible_add(struct mo_buf *b, const char *s, size_t n, enum visible_kind ki
 			mo_buf_add(b, s + at, len);
 			continue;
 		}
-		len = character(c, n - at);
+		len = MO_MAX(mo_utf8_next(s + at, n - at), 1u);
 		if (len == 2 && c[0] == 0xc2 && c[1] < 0xa0)
 			mo_buf_printf(b, "\\u%04x", c[1]);
 		else if (len > 1)

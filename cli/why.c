@@ -17,30 +17,20 @@ static void print_why(const struct cli *cli, const char *subject, struct json_ob
 		printf("  next     %s\n", js_str(w, "next"));
 }
 
-/* 404 is not printed: the word may be the other thing. */
-static int ask(struct cli *cli, const char *what, const char *path, struct answer *a)
-{
-	const struct request q = { .path = path };
-	int r = client_send(cli, &q, a);
-	return r || a->status == 404 ? r : client_judge(cli, what, a);
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL;
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
 	if (r)
 		return cli_stop(r);
-	_cleanup_(mo_freep) char *id = NULL;
-	_cleanup_(mo_freep) char *quoted = url_quote(args[0]);
-	_cleanup_(mo_freep) char *path = mo_printf("/v1/nodes/%s/why", quoted);
-	if (!is_job_id(args[0]) && (r = ask(cli, args[0], path, &a)))
+	if ((r = client_subject(cli, args[0], &id)))
 		return r;
-	if (a.status == 0 || a.status == 404) {
-		if ((r = client_job(cli, args[0], &id)) || (r = client_get(cli, id, &a, "/v1/jobs/%s/why", id)))
-			return r;
-	}
+	_cleanup_(mo_freep) char *quoted = url_quote(args[0]);
+	r = id ? client_get(cli, id, &a, "/v1/jobs/%s/why", id) : client_get(cli, args[0], &a, "/v1/nodes/%s/why", quoted);
+	if (r)
+		return r;
 	if (cli->json)
 		return print_answer(&a);
 	print_why(cli, id ? id : args[0], a.doc);

@@ -36,12 +36,24 @@ const struct job *api_job(struct manager *m, struct http_request *r)
 	return j;
 }
 
+static const char *nearest_node(const struct state *s, const char *name)
+{
+	_cleanup_(mo_freep) const char **names = mo_alloc_array(s->n_nodes + 1, sizeof(*names));
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		names[i] = s->nodes[i].name;
+	return mo_near_miss(name, names, s->n_nodes);
+}
+
 const struct node *api_node(struct manager *m, struct http_request *r)
 {
 	const char *name = http_param(r, "name");
 
 	const struct node *n = mo_name_valid(name) ? node_find(manager_state(m), name) : NULL;
-	if (!n)
+	const char *near = n ? NULL : nearest_node(manager_state(m), name);
+	if (near)
+		http_problem(r, 404, "node %.80s: there is no such node: did you mean %s? `moectl nodes` lists them", name, near);
+	else if (!n)
 		http_problem(r, 404, "node %.80s: there is no such node; `moectl nodes` lists them", name);
 	return n;
 }

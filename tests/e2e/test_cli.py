@@ -120,6 +120,19 @@ def tokens(w):
     w.c.run("token", "revoke", doc["id"])
     error_line(moectl("list", env=env, check=False), 4, "a revoked token")
     error_line(w.c.run("token", "revoke", "t-nothing", check=False), 5, "revoking an unknown token")
+    for text, env, words in ((doc["token"], {"MOE_TOKEN": doc["token"]}, "the token (MOE_TOKEN) is wrong, was revoked or has expired"), ("", {}, "none was given")):
+        r = moectl("list", env=clean_env(MOE_URL=tcp, **env), check=False)
+        error_line(r, 4, "credential %r" % text)
+        need(words in r.stderr, r.stderr)
+    for name, text in (("token-bad", "moe_wrong"), ("token-empty", "")):
+        open(place(name), "w").write(text)
+        os.chmod(place(name), 0o600)
+    r = moectl("list", "--token-file", place("token-bad"), env=clean_env(MOE_URL=tcp), check=False)
+    need(r.returncode == 4 and "(--token-file %s)" % place("token-bad") in r.stderr, r.stderr)
+    error_line(moectl("list", env=clean_env(MOE_URL=tcp, MOE_TOKEN_FILE=place("token-empty")), check=False), 2, "an empty token file")
+    r = moectl("list", env=clean_env(MOE_URL=tcp.replace("http:", "https:")), check=False)
+    error_line(r, 3, "https to a port without it")
+    need("does not speak TLS" in r.stderr, r.stderr)
     path = place("token")
     open(path, "w").write(w.c.run("token", "create", "--role", "operator").stdout)
     equal(moectl("drain", "node-1", "--reason", "x", env=clean_env(MOE_URL=tcp, MOE_TOKEN_FILE=path)).returncode, 0, "drain with an operator's token from a file")
@@ -134,6 +147,12 @@ def not_found(w):
                   ["cancel", "j-999999"], ["pause", "j-999999"], ["resume", "j-999999"], ["restart", "j-999999"], ["why", "j-999999"], ["why", "nobody"], ["explain", "env", "j-999999"], ["explain", "bind", "j-999999"],
                   ["status", "no-such-name"], ["node", "nobody"], ["drain", "nobody", "--reason", "x"], ["undrain", "nobody"], ["logs", w.jobs["running"], "--attempt", "99"], ["logs", w.jobs["running"], "--rank", "99"]):
         error_line(w.c.run(*words, check=False), 5, "moectl " + " ".join(words))
+    for words, near in ((["status", "w-runing"], "w-running"), (["logs", "w-runnign"], "w-running"), (["cancel", "w-queud"], "w-queued"), (["node", "nod-0"], "node-0"), (["undrain", "node-00"], "node-0"),
+                        (["why", "nodd-1"], "node-1"), (["why", "w-runing"], "w-running"), (["events", "nod-1"], "node-1")):
+        r = w.c.run(*words, check=False)
+        error_line(r, 5, "moectl " + " ".join(words))
+        need("did you mean %s?" % near in r.stderr, r.stderr)
+    need("did you mean" not in w.c.run("status", "no-such-name", check=False).stderr, "a near miss for a name that is nowhere near")
 
 
 @suite.test
@@ -446,8 +465,9 @@ def checkpoints_of_a_directory(w):
     for item in doc["items"]:
         keys(item, CHECKPOINT, "checkpoint")
     os.makedirs(place("empty"), exist_ok=True)
-    for where in (place("empty"), place("not-there")):
-        equal(json.loads(moectl("checkpoints", "--dir", where, "--engine", "command", "--json").stdout), {"resume": None, "items": []}, "an empty directory")
+    equal(json.loads(moectl("checkpoints", "--dir", place("empty"), "--engine", "command", "--json").stdout), {"resume": None, "items": []}, "an empty directory")
+    for where in (place("not-there"), place("evil.log/x")):
+        error_line(moectl("checkpoints", "--dir", where, "--engine", "command", check=False), 5, "a directory that is not there")
     newest = place("ckpt/%s" % sorted(os.listdir(place("ckpt")))[-1])
     for name in os.listdir(newest):
         os.truncate(os.path.join(newest, name), 0)

@@ -248,12 +248,21 @@ def lists_of_jobs_nodes_and_cluster(w):
 
 
 @suite.test
-def names_are_ids_while_unique(w):
+def a_name_means_the_newest_job(w):
     equal(w.c.json("status", "w-running")["id"], w.jobs["running"], "job by name")
-    first, second = (w.c.submit(command_recipe("twin", ["true"])) for _ in range(2))
+    first, second = (w.c.submit(command_recipe("twin", ["sleep", "1000"])) for _ in range(2))
     need(first != second, "two submits gave one job")
-    error_line(w.c.run("status", "twin", check=False), 2, "an ambiguous name")
-    w.c.wait_state(second, "completed")
+    for words in (["status", "twin"], ["why", "twin"], ["events", "twin"]):
+        need(second in w.c.run(*words).stdout, "moectl %s does not speak of the newest" % " ".join(words))
+    r = w.c.run("cancel", "twin", check=False)
+    error_line(r, 2, "acting on one of two unfinished jobs of a name")
+    need(first in r.stderr and second in r.stderr, r.stderr)
+    w.c.run("cancel", second, "--now")
+    w.c.wait_state(second, "cancelled")
+    need(first in w.c.run("cancel", "twin", "--now").stdout, "the only unfinished one is not acted on")
+    w.c.wait_state(first, "cancelled")
+    r = w.c.run("pause", "twin", check=False)
+    need(r.returncode == 1 and second in r.stderr, "acting on finished ones: " + r.stderr)
 
 
 @suite.test
