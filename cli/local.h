@@ -40,8 +40,8 @@ struct json_object *local_status(const struct local *l);          /* the documen
 pid_t local_pid(const struct local *l, const char *name);         /* living daemon, 0 = none */
 int local_start(const struct local *l, const char *name, const char *program, const char *config, pid_t *ret, struct mo_error *err);
 bool local_ended(pid_t pid);                                      /* also reaps our own child */
-/* signal, wait_ms later SIGKILL; true when the process is gone. */
-bool local_stop(const struct local *l, const char *name, int64_t wait_ms);
+/* SIGTERM, wait_ms later SIGKILL; true when the process is gone. *ret_signal: which other signal ended it, 0 none; may be NULL. */
+bool local_stop(const struct local *l, const char *name, int64_t wait_ms, int *ret_signal);
 char *local_log_tail(const struct local *l, const char *name);    /* last line that says why, "" none; caller frees */
 
 struct local_step { int64_t job, attempt; char *node, *dir, *step_id; pid_t pid; int64_t pid_start; /* of the supervisor */ int fd; /* connection to it, -1 */ };

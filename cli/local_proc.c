@@ -158,17 +158,21 @@ static bool gone_within(int pidfd, pid_t pid, int64_t ms)
 	return poll(&p, 1, (int)ms) == 1 || local_ended(pid);
 }
 
-bool local_stop(const struct local *l, const char *name, int64_t wait_ms)
+bool local_stop(const struct local *l, const char *name, int64_t wait_ms, int *ret_signal)
 {
 	pid_t pid = local_pid(l, name);
+	int status = 0;
 	if (!pid)
 		return true;
 	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (fd < 0 || local_pid(l, name) != pid) /* the descriptor is of the process we meant, or it is gone */
 		return local_pid(l, name) == 0;
 	syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0);
-	if (gone_within(fd, pid, wait_ms))
+	if (gone_within(fd, pid, wait_ms)) {
+		if (ret_signal && mo_proc_exit_status(fd, pid, &status) == 0 && WIFSIGNALED(status))
+			*ret_signal = WTERMSIG(status);
 		return true;
+	}
 	syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	return gone_within(fd, pid, 5000);
 }
@@ -315,16 +319,29 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 	}
 }
 
+/* One daemon; its name is added to crashed when a signal ended it before it had stopped. */
+static bool stop_daemon(const struct local *l, const char *name, int64_t wait_ms, struct mo_buf *crashed)
+{
+	int signal = 0;
+	bool gone = local_stop(l, name, wait_ms, &signal);
+	if (signal)
+		mo_buf_printf(crashed, "%s%s (signal %d, %s)", crashed->len ? ", " : "", name, signal, strsignal(signal));
+	return gone;
+}
+
 int local_down(struct cli *cli, struct local *l)
 {
-	bool moed = local_stop(l, "moed", 10000), agents = true;
+	_cleanup_(mo_buf_done) struct mo_buf crashed = { 0 };
+	bool moed = stop_daemon(l, "moed", 10000, &crashed), agents = true;
 	for (int64_t i = 0; i < l->nodes; i++) {
 		_cleanup_(mo_freep) char *node = local_node(l, i);
-		agents = local_stop(l, node, 5000) && agents;
+		agents = stop_daemon(l, node, 5000, &crashed) && agents;
 	}
 	size_t left = local_kill_steps(l, 10000);
 	if (!moed || !agents || left)
 		return cli_fail(CLI_FAILED, "local down: %zu processes of %s are still there, perhaps stuck in the kernel; run it again, or find them by MOE_LOCAL=%s in /proc/*/environ", left + !moed + !agents,
 				l->dir, l->dir);
+	if (crashed.len)
+		return cli_fail(CLI_FAILED, "local down: %s: crashed while it was stopped; nothing is left running, and what was acknowledged is stored; report it with %s/log", crashed.data, l->dir);
 	return CLI_OK;
 }

@@ -288,10 +288,10 @@ static void undo(const struct local *l, const struct started *s)
 	for (int64_t i = 0; i < l->nodes; i++) {
 		_cleanup_(mo_freep) char *node = local_node(l, i);
 		if (s->agent[i])
-			local_stop(l, node, 5000);
+			local_stop(l, node, 5000, NULL);
 	}
 	if (s->moed)
-		local_stop(l, "moed", 5000);
+		local_stop(l, "moed", 5000, NULL);
 }
 
 static void announce(const struct cli *cli, const struct local *l)

@@ -15,7 +15,7 @@ static int complain(const struct mo_error *err, int r)
 	return EXIT_FAILURE;
 }
 
-/* SIGCHLD is taken by the loop (plan helpers), SIGTERM and SIGINT end it; a write to a gone client must not kill. */
+/* SIGCHLD is taken by the loop (plan helpers), SIGTERM and SIGINT end it; a write to a gone client, or beyond `ulimit -f`, must not kill: the latter is a failure of the store. */
 static void prepare_process(void)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -23,6 +23,7 @@ static void prepare_process(void)
 	sigset_t set;
 
 	sigaction(SIGPIPE, &ignore, NULL);
+	sigaction(SIGXFSZ, &ignore, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);

@@ -184,12 +184,13 @@ void manager_done(struct manager *m)
 	if (!m->fatal)
 		m->http = http_server_free(m->http);
 	turn_inputs_done(m);
-	m->links = links_free(m->links);
-	m->streams = streams_free(m->streams);
-	m->queries = queries_free(m->queries);
-	m->helpers = helpers_free(m->helpers);
-	m->snapshots = snapshots_free(m->snapshots);
+	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
 	m->specs = specs_free(m->specs);
+	m->snapshots = snapshots_free(m->snapshots);
+	m->helpers = helpers_free(m->helpers);
+	m->queries = queries_free(m->queries);
+	m->streams = streams_free(m->streams);
+	m->links = links_free(m->links);
 	m->auth = auth_free(m->auth);
 	mo_timer_free(m->deadline);
 	mo_timer_free(m->pulse);

@@ -5,10 +5,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+
+/* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.13; the exit code since 6.15. Older ones refuse the call. */
+struct pidfd_info { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; };
+#define PIDFD_GET_INFO _IOWR(0xFF, 11, struct pidfd_info)
+#define PIDFD_INFO_EXIT (1u << 3)
+#define STAT_EXIT_CODE 49                 /* field 52 of /proc/PID/stat, counted from its state */
 
 #define PROC_FILE_MAX (8 * 1024 * 1024)   /* environments are at most a quarter of the stack limit; a larger one is not ours */
 
@@ -37,6 +44,23 @@ int mo_proc_read(pid_t pid, struct mo_proc *ret) {
 	if (!end || end[1] != ' ')
 		return -ESRCH;
 	*ret = (struct mo_proc){.pid = pid, .state = end[2], .ppid = (pid_t)field(end + 2, 1), .start_time = field(end + 2, 19)};
+	return 0;
+}
+
+int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status) {
+	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	const char *end = NULL;
+	if (ioctl(pidfd, PIDFD_GET_INFO, &info) == 0 && info.mask & PIDFD_INFO_EXIT) {
+		*ret_status = info.exit_code;
+		return 0;
+	}
+	/* Not reaped yet: the zombie shows it to its own user. */
+	if (read_proc(pid, "stat", &b) >= 0 && b.data)
+		end = strrchr(b.data, ')');
+	if (!end || end[1] != ' ' || end[2] != 'Z')
+		return -ENODATA;
+	*ret_status = (int)field(end + 2, STAT_EXIT_CODE);
 	return 0;
 }
 

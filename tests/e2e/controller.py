@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from lib import BUILD, clean_env, equal, need, wait_until
+from lib import BUILD, Daemon, clean_env, equal, need, wait_until
 from rig import Unix
 
 MOED = os.path.join(BUILD, "moed")
@@ -44,7 +44,7 @@ class Moed:
         if os.path.exists(address):
             os.unlink(address)
         self.log = open(os.path.join(self.dir, "log"), "a")
-        self.process = subprocess.Popen(args, env=clean_env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.process = Daemon(args, env=clean_env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         wait_until(lambda: self.process.poll() is not None or os.path.exists(address), 20, "moed listening")
         need(self.process.poll() is None, lambda: open(os.path.join(self.dir, "log")).read())
         with open(address) as f:
@@ -59,6 +59,7 @@ class Moed:
             self.process.send_signal(how)
         code = self.process.wait(20)
         self.log.close()
+        need(code >= 0 or -code in (how, signal.SIGKILL), "moed was ended by signal %d" % -code)
         return code
 
     def __enter__(self):

@@ -2,6 +2,7 @@
 A test file makes a Suite, registers functions with @suite.test, and ends with `suite.main()`, whose last line is "N passed, N failed"."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,22 @@ def wait_until(condition, deadline, what="the condition"):
         time.sleep(0.02)
 
 
+class Daemon(subprocess.Popen):
+    """A program whose end is looked at: one that a signal ended, other than the SIGKILL of a test, fails the suite, whatever the test looks at."""
+    started = []
+
+    def __init__(self, *args, **kw):
+        super().__init__(*args, **kw)
+        Daemon.started.append(self)
+
+    @classmethod
+    def crashed(cls):
+        """What ended by a signal since the last call."""
+        ended = [p for p in cls.started if p.poll() is not None]
+        cls.started = [p for p in cls.started if p not in ended]
+        return ["%s was ended by signal %d" % (" ".join(p.args)[:200], -p.returncode) for p in ended if p.returncode < 0 and p.returncode != -signal.SIGKILL]
+
+
 def clean_env(**extra):
     """The caller's environment without anything that would change what moectl does."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MOE_") and k not in ("XDG_CONFIG_HOME",)}
@@ -47,9 +64,9 @@ def clean_env(**extra):
 
 
 def moectl(*args, env=None, check=True, timeout=120, stdin=None):
-    """Runs moectl; the result has returncode, stdout, stderr (texts). check: a non-zero status is Failed."""
+    """Runs moectl; the result has returncode, stdout, stderr (texts). check: a non-zero status is Failed; an end by a signal always is."""
     r = subprocess.run([MOECTL] + [str(a) for a in args], env=env or clean_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, input=stdin, text=True)
-    if check and r.returncode != 0:
+    if (check and r.returncode != 0) or r.returncode < 0:
         raise Failed("moectl %s: exit status %d\n%s%s" % (" ".join(map(str, args)), r.returncode, r.stdout[-2000:], r.stderr[-2000:]))
     return r
 
@@ -164,6 +181,8 @@ class Suite:
             begin = time.monotonic()
             try:
                 fn(*args)
+                crashed = Daemon.crashed()
+                need(not crashed, "; ".join(crashed))
                 passed += 1
                 print("ok   %s (%.1f s)" % (fn.__name__, time.monotonic() - begin), flush=True)
             except Skipped as e:

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from fake_moed import FakeMoed
-from lib import BUILD, ROOT, Failed, equal, need, wait_until
+from lib import BUILD, ROOT, Daemon, Failed, equal, need, wait_until
 
 FAKE_RANK = os.path.join(BUILD, "tests/fake/rank")
 PORT = [23000 + os.getpid() % 500 * 10]
@@ -62,7 +62,7 @@ class Node:
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(self.env)
         with open(self.dir + "/agent.log", "ab") as log:
-            self.agent = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
+            self.agent = Daemon(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         hellos = len(self.moed.hellos)
         self.moed.wait(lambda: len(self.moed.hellos) > hellos, 20, "hello of the agent")
 

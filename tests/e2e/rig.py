@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from lib import BUILD, Cluster, Failed, clean_env, wait_until
+from lib import BUILD, Cluster, Daemon, Failed, clean_env, equal, wait_until
 
 MOED, AGENT, RANK = (os.path.join(BUILD, p) for p in ("moed", "moe-agent", "tests/fake/rank"))
 # a quick cluster: what takes seconds in life takes a part of one here
@@ -97,7 +97,7 @@ class Rig(Cluster):
     def spawn(self, program, name, options, **env):
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return subprocess.Popen([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+            return Daemon([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
 
     def start_moed(self):
         self.moed = self.spawn(MOED, "moed", self.moed_options)
@@ -122,7 +122,9 @@ class Rig(Cluster):
 
     def kill(self, daemon, sig=signal.SIGKILL):
         daemon.send_signal(sig)
-        daemon.wait(20)
+        code = daemon.wait(20)
+        if sig == signal.SIGTERM:
+            equal(code, 0, "exit status of %s after SIGTERM" % daemon.args[0])
 
     def reset(self):
         """After a test that failed half-way: all agents run and no job does."""
@@ -155,12 +157,14 @@ class Rig(Cluster):
         for p in list(self.agents.values()) + [self.moed]:
             if p and p.poll() is None:
                 p.terminate()
-        for p in list(self.agents.values()) + [self.moed]:
+        for name, p in list(self.agents.items()) + [("moed", self.moed)]:
             if p:
                 try:
                     p.wait(20)
                 except subprocess.TimeoutExpired:
+                    bad.append("%s did not stop within 20 s" % name)
                     p.kill()
+                    p.wait(20)
         bad += ["%s ended with %s" % (name, p.returncode) for name, p in list(self.agents.items()) + [("moed", self.moed)] if p and p.returncode not in (0, -signal.SIGKILL)]
         bad += self.sanitizer_reports()
         left = {p: command_of(p) for p in processes_with(self.dir + "/run/")}

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Suite, clean_env, command_recipe, equal, need, wait_until
+from lib import BUILD, Daemon, Suite, clean_env, command_recipe, equal, need, wait_until
 from rig import AGENT, Rig, write_config
 
 NO_AFFINITY = os.path.join(BUILD, "tests/fake/noaffinity")
@@ -20,7 +20,7 @@ class Deaf(Rig):
             return super().spawn(program, name, options, **env)
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return subprocess.Popen([NO_AFFINITY, AGENT, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+            return Daemon([NO_AFFINITY, AGENT, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
 
 
 def run(rig, name, verify):

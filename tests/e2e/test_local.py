@@ -46,6 +46,11 @@ def kill9(*victims):
     wait_until(lambda: all(gone(p) for p in victims), 10, "death of %s" % (victims,))
 
 
+def pending(pid, sig):
+    with open("/proc/%d/status" % pid) as f:
+        return any(int(line.split()[1], 16) >> (sig - 1) & 1 for line in f if line.startswith(("SigPnd:", "ShdPnd:")))
+
+
 def gone(pid):
     try:
         return open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[0] == "Z"
@@ -173,6 +178,26 @@ def down_ends_a_supervisor_that_hangs():
         os.kill(s["pid"], signal.SIGSTOP)
     c.down()
     equal(processes_of(c.dir), {}, "processes after down")
+
+
+@suite.test
+def down_names_a_daemon_that_crashed():
+    """A signal that waits behind SIGSTOP until `down` has asked: whatever ended the daemon, it did not stop."""
+    for name, sig in (("moed", signal.SIGSEGV), ("node-1", signal.SIGABRT)):
+        c = Cluster(place("crashed-" + name))
+        c.up()
+        s = c.status()
+        pid = s["moed"]["pid"] if name == "moed" else [a["pid"] for a in s["agents"] if a["node"] == name][0]
+        os.kill(pid, signal.SIGSTOP)
+        down = c.popen("local", "down", "--dir", c.dir)
+        wait_until(lambda: pending(pid, signal.SIGTERM), 10, "SIGTERM for " + name)
+        os.kill(pid, sig)
+        os.kill(pid, signal.SIGCONT)
+        said = down.communicate(timeout=60)[1]
+        equal(down.returncode, 1, "exit status of down (%s)" % said)
+        need(said.count("\n") == 1 and "%s (signal %d" % (name, sig) in said, said)
+        equal(processes_of(c.dir), {}, "processes after down")
+        c.down()
 
 
 @suite.test
