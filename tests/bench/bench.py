@@ -197,6 +197,48 @@ def bench_restart(n):
             api.end(job)
     report("restart", "rank_death_to_others_gone", gone, "ms")
     report("restart", "kill_to_8_ranks_of_next_attempt", again, "ms", "posix_spawn of 8", floor_spawn(n, 8))
+    restart_with_checks(n)
+
+
+def real_gpus():
+    r = subprocess.run([os.path.join(BUILD, "moe-discover")], stdout=subprocess.PIPE, check=True)
+    return len(json.loads(r.stdout)["gpus"])
+
+
+def restart_with_checks(n):
+    """Where a node has GPUs to check and a job has checkpoints to look for: what passes from submit to placed (queue) and, after the failure, from stopped to placed again (place)."""
+    gpus, queue, place, again = real_gpus(), [], [], []
+    kind, root, extra = "real", tempfile.mkdtemp(prefix="moe-bench-"), []
+    if not gpus:
+        kind, gpus, extra = "simulated", 8, ["--topology", root + "/m"]
+        subprocess.run([os.path.join(lib.ROOT, "tests/fixtures/machine.py"), "mi300x", root + "/m"], check=True)
+    saved = os.path.join(root, "ckpt")
+    for i in (10, 20, 30):
+        os.makedirs("%s/iter_%07d" % (saved, i))
+        with open("%s/iter_%07d/shard" % (saved, i), "wb") as f:
+            f.write(os.urandom(32 << 20))
+        with open("%s/iter_%07d/COMPLETE" % (saved, i), "w") as f:
+            f.write("%d\n" % i)
+    try:
+        with Cluster(os.path.join(OUT, "c2-" + kind), nodes=1, gpus_per_node=gpus, extra=extra) as c:
+            api = Api(c)
+            for i in range(n):
+                path = fresh("checked")
+                job = api.submit(command_recipe("checked-%d" % i, [TINY, path], gpus, checkpoint={"dir": saved}))
+                wait_until(lambda: starts(path, 1, gpus), 20, "the ranks")
+                api.state(job, ["running"])
+                t0 = time.time_ns()
+                os.kill(api.call("GET", "/v1/jobs/%s/ranks" % job)["items"][0]["pid"], signal.SIGKILL)
+                again.append((max(wait_until(lambda: starts(path, 2, gpus), 20, "the ranks of attempt 2")) - t0) / 1e6)
+                doc = api.call("GET", "/v1/jobs/%s/report" % job)
+                queue.append(1000 * doc["gpu_seconds"]["queue"] / gpus)
+                place.append(doc["incidents"][0]["waterfall_ms"]["place"])
+                api.end(job)
+    finally:
+        shutil.rmtree(root)
+    report("restart", kind + "_gpus_queue", queue, "ms")
+    report("restart", kind + "_gpus_place", place, "ms")
+    report("restart", "kill_to_%d_ranks_on_%s_gpus" % (gpus, kind), again, "ms", "posix_spawn of %d" % gpus, floor_spawn(n, gpus))
 
 
 def pss_kib(pid):
