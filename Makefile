@@ -46,10 +46,10 @@ lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-probe moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
-LIBS_moed := -lmicrohttpd -lsystemd -lcurl -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
+LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
 SRC_moe-agent := $(wildcard agent/*.c)
 ROOMS_moe-agent := loop acore wire model base
-LIBS_moe-agent := -lsystemd -lcurl -ljson-c -lpcre2-8 -lm
+LIBS_moe-agent := -lsystemd -ljson-c -lpcre2-8 -lm
 SRC_moe-stepd := $(wildcard agent/stepd/*.c)
 ROOMS_moe-stepd := acore wire model base
 LIBS_moe-stepd := -ljson-c -lpcre2-8 -lm
@@ -64,7 +64,7 @@ ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
-LIBS_moectl := -lsystemd -lcurl -ljson-c -lfyaml -lpcre2-8 -lm
+LIBS_moectl := -lsystemd -ljson-c -lfyaml -lpcre2-8 -lm
 
 .PHONY: all
 all: check-packages $(PROGRAMS:%=$(BUILD)/%)

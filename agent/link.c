@@ -27,10 +27,10 @@ int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
 	l->told_status = -1;
-	int r = mo_http_new(m->loop, &l->http);
+	int r = mo_http_new(m->loop, &l->http, err);
 	if (r < 0) {
 		free(l);
-		return mo_error_set(err, r, "HTTP client: %s", strerror(-r));
+		return r;
 	}
 	*ret = l;
 	return 0;

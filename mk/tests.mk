@@ -21,7 +21,7 @@ UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
-TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -lcurl -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
+TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
 
 define UNIT_rule
 UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.c))

@@ -2,6 +2,7 @@
  * mo_http_send, and may send or cancel other calls. A cancelled or freed call's callback never runs. */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 #include <uthash.h>
 #include "lib/loop/request.h"
@@ -25,7 +26,7 @@ struct watch { struct mo_http *http; sd_event_source *source; };
 static void call_free(struct mo_http *h, struct call *c)
 {
 	HASH_DEL(h->calls, c);
-	curl_multi_remove_handle(h->multi, c->request.easy);
+	curl->multi_remove_handle(h->multi, c->request.easy);
 	request_done(&c->request);
 	free(c);
 }
@@ -36,12 +37,12 @@ static void finish(struct mo_http *h, CURLMsg *msg)
 	long status = 0;
 	CURLcode code = msg->data.result;
 
-	curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&c);
+	curl->easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, (char **)&c);
 	assert(c && h->calls);
-	curl_easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
+	curl->easy_getinfo(msg->easy_handle, CURLINFO_RESPONSE_CODE, &status);
 	/* Out of the table first: the callback may cancel anything, this call included. */
 	HASH_DEL(h->calls, c);
-	curl_multi_remove_handle(h->multi, c->request.easy);
+	curl->multi_remove_handle(h->multi, c->request.easy);
 	if (code == CURLE_OK)
 		c->fn(c->arg, (int)status, c->request.answer.data ? c->request.answer.data : "", c->request.answer.len, NULL);
 	else
@@ -55,8 +56,8 @@ static void pump(struct mo_http *h, curl_socket_t fd, int bits)
 	int running, left;
 	CURLMsg *msg;
 
-	curl_multi_socket_action(h->multi, fd, bits, &running);
-	while ((msg = curl_multi_info_read(h->multi, &left)))
+	curl->multi_socket_action(h->multi, fd, bits, &running);
+	while ((msg = curl->multi_info_read(h->multi, &left)))
 		if (msg->msg == CURLMSG_DONE)
 			finish(h, msg);
 }
@@ -92,7 +93,7 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, v
 		if (w) {
 			sd_event_source_disable_unref(w->source);
 			free(w);
-			curl_multi_assign(h->multi, fd, NULL);
+			curl->multi_assign(h->multi, fd, NULL);
 		}
 		return 0;
 	}
@@ -104,7 +105,7 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, v
 		free(w);
 		return -1;
 	}
-	curl_multi_assign(h->multi, fd, w);
+	curl->multi_assign(h->multi, fd, w);
 	return 0;
 }
 
@@ -119,24 +120,25 @@ static int want_timer(CURLM *multi, long timeout_ms, void *userdata)
 	return sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-int mo_http_new(sd_event *loop, struct mo_http **ret)
+int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err)
 {
+	int r = curl_load(err);
+	if (r < 0)
+		return r;
 	struct mo_http *h = mo_alloc(sizeof(*h));
-
-	curl_global_init(CURL_GLOBAL_DEFAULT);
 	h->loop = sd_event_ref(loop);
-	h->multi = curl_multi_init();
-	int r = h->multi ? sd_event_add_time(loop, &h->timer, CLOCK_MONOTONIC, UINT64_MAX, MO_TIMER_SLACK_US, on_timeout, h) : -ENOMEM;
+	h->multi = curl->multi_init();
+	r = h->multi ? sd_event_add_time(loop, &h->timer, CLOCK_MONOTONIC, UINT64_MAX, MO_TIMER_SLACK_US, on_timeout, h) : -ENOMEM;
 	if (r >= 0)
 		r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
 	if (r < 0) {
 		mo_http_free(h);
-		return r;
+		return mo_error_set(err, r, "HTTP client: %s", strerror(-r));
 	}
-	curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
-	curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
-	curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, want_timer);
-	curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	curl->multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
+	curl->multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+	curl->multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, want_timer);
+	curl->multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
 	*ret = h;
 	return 0;
 }
@@ -150,7 +152,7 @@ struct mo_http *mo_http_free(struct mo_http *h)
 	HASH_ITER(hh, h->calls, c, tmp)
 		call_free(h, c);
 	if (h->multi)
-		curl_multi_cleanup(h->multi);
+		curl->multi_cleanup(h->multi);
 	sd_event_source_disable_unref(h->timer);
 	sd_event_unref(h->loop);
 	free(h);
@@ -170,9 +172,9 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 	c->id = ++h->next_id;
 	c->fn = fn;
 	c->arg = arg;
-	curl_easy_setopt(c->request.easy, CURLOPT_PRIVATE, c);
+	curl->easy_setopt(c->request.easy, CURLOPT_PRIVATE, c);
 	HASH_ADD(hh, h->calls, id, sizeof(c->id), c);
-	if (curl_multi_add_handle(h->multi, c->request.easy) != CURLM_OK) {
+	if (curl->multi_add_handle(h->multi, c->request.easy) != CURLM_OK) {
 		call_free(h, c);
 		return -EIO;
 	}
@@ -180,7 +182,7 @@ int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn 
 		*ret_id = c->id;
 	/* The first bytes leave now instead of after a turn of the loop. A call that ended already is told of by the timer, from the loop. */
 	int running = 0;
-	curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	curl->multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	if (running < (int)HASH_COUNT(h->calls))
 		want_timer(h->multi, 0, h);
 	return 0;

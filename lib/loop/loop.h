@@ -22,12 +22,12 @@ struct mo_turn *mo_turn_free(struct mo_turn *t);
 
 /* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */
 struct mo_http;                        /* client: one per process */
-int mo_http_new(sd_event *loop, struct mo_http **ret);
+int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err);   /* -ENOPKG: no libcurl */
 struct mo_http *mo_http_free(struct mo_http *h);
 struct mo_http_call { const char *url, *path, *method, *body; size_t body_len; const char *token; const char *content_type; int64_t timeout_ms; size_t max_body; const char *const *headers; const char *ca_file; };
 /* fn gets status 0 with error text when no answer came; body is valid during the call. *ret_id identifies the call for cancelling. Strings are copied. */
 typedef void (*mo_http_fn)(void *arg, int status, const char *body, size_t n, const char *error);
 int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id);
 void mo_http_cancel(struct mo_http *h, uint64_t id);
-/* The same without a loop, blocking: for moectl only. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends it. */
+/* The same without a loop, blocking: for moectl only; without libcurl where the url is a UNIX socket. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends it. */
 int mo_http_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *ret_body, struct mo_error *err);

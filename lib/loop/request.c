@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "lib/loop/unix_fetch.h"
 
 #define CONNECT_TIMEOUT_MS 10000L
 #define MAX_BODY_DEFAULT (64u << 20)
@@ -27,17 +28,8 @@ static const char *socket_error(const struct request *r)
 {
 	long number = 0;
 
-	curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &number);
-	switch (number) {
-	case EACCES:
-		return "permission denied: who may connect is in the socket's group (ls -l shows it)";
-	case ENOENT:
-		return "there is no such socket: is moed running there?";
-	case ECONNREFUSED:
-		return "nobody listens on it: is moed running there?";
-	default:
-		return number ? strerror((int)number) : "cannot connect";
-	}
+	curl->easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &number);
+	return unix_connect_error((int)number);
 }
 
 const char *request_error(const struct request *r, CURLcode code)
@@ -46,12 +38,12 @@ const char *request_error(const struct request *r, CURLcode code)
 		return "the answer is larger than allowed";
 	if (r->local && code == CURLE_COULDNT_CONNECT)
 		return socket_error(r);
-	return r->error[0] ? r->error : curl_easy_strerror(code);
+	return r->error[0] ? r->error : curl->easy_strerror(code);
 }
 
 static void add_header(struct request *r, const char *text)
 {
-	struct curl_slist *l = curl_slist_append(r->headers, text);
+	struct curl_slist *l = curl->slist_append(r->headers, text);
 
 	if (!l)
 		abort();
@@ -64,7 +56,7 @@ static int set_url(struct request *r, const struct mo_http_call *call)
 
 	if (mo_starts_with(call->url, "unix:")) {
 		r->local = true;
-		curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, call->url + 5);
+		curl->easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, call->url + 5);
 		url = mo_printf("http://localhost%s", call->path);
 	} else if (mo_starts_with(call->url, "http://") || mo_starts_with(call->url, "https://")) {
 		size_t n = strlen(call->url);
@@ -74,7 +66,7 @@ static int set_url(struct request *r, const struct mo_http_call *call)
 	} else {
 		return -EINVAL;
 	}
-	curl_easy_setopt(r->easy, CURLOPT_URL, url);
+	curl->easy_setopt(r->easy, CURLOPT_URL, url);
 	return 0;
 }
 
@@ -91,7 +83,7 @@ static void set_headers(struct request *r, const struct mo_http_call *call)
 	add_header(r, "Expect:");            /* no 100-continue round trip */
 	for (size_t i = 0; call->headers && call->headers[i]; i++)
 		add_header(r, call->headers[i]);
-	curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
+	curl->easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
 }
 
 static void set_method(struct request *r, const struct mo_http_call *call)
@@ -101,18 +93,18 @@ static void set_method(struct request *r, const struct mo_http_call *call)
 	if (strcmp(method, "GET") == 0)
 		return;
 	if (strcmp(method, "POST") != 0)
-		curl_easy_setopt(r->easy, CURLOPT_CUSTOMREQUEST, method);
+		curl->easy_setopt(r->easy, CURLOPT_CUSTOMREQUEST, method);
 	if (strcmp(method, "POST") == 0 || call->body_len > 0) {
 		r->body = mo_strndup(call->body ? call->body : "", call->body_len);
-		curl_easy_setopt(r->easy, CURLOPT_POST, 1L);
-		curl_easy_setopt(r->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-		curl_easy_setopt(r->easy, CURLOPT_POSTFIELDS, r->body);
+		curl->easy_setopt(r->easy, CURLOPT_POST, 1L);
+		curl->easy_setopt(r->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
+		curl->easy_setopt(r->easy, CURLOPT_POSTFIELDS, r->body);
 	}
 }
 
 int request_init(struct request *r, const struct mo_http_call *call)
 {
-	r->easy = curl_easy_init();
+	r->easy = curl->easy_init();
 	if (!r->easy)
 		return -ENOMEM;
 	int e = set_url(r, call);
@@ -121,34 +113,35 @@ int request_init(struct request *r, const struct mo_http_call *call)
 	r->max_body = call->max_body ? call->max_body : MAX_BODY_DEFAULT;
 	set_method(r, call);
 	set_headers(r, call);
-	curl_easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->error);
-	curl_easy_setopt(r->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(r->easy, CURLOPT_TCP_NODELAY, 1L);
-	curl_easy_setopt(r->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	curl_easy_setopt(r->easy, CURLOPT_PROXY, "");
-	curl_easy_setopt(r->easy, CURLOPT_NOPROXY, "*");
-	curl_easy_setopt(r->easy, CURLOPT_FOLLOWLOCATION, 0L);
-	curl_easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(r->easy, CURLOPT_USERAGENT, "moe/" MO_VERSION);
+	curl->easy_setopt(r->easy, CURLOPT_ERRORBUFFER, r->error);
+	curl->easy_setopt(r->easy, CURLOPT_NOSIGNAL, 1L);
+	curl->easy_setopt(r->easy, CURLOPT_TCP_NODELAY, 1L);
+	curl->easy_setopt(r->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl->easy_setopt(r->easy, CURLOPT_PROXY, "");
+	curl->easy_setopt(r->easy, CURLOPT_NOPROXY, "*");
+	curl->easy_setopt(r->easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl->easy_setopt(r->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl->easy_setopt(r->easy, CURLOPT_USERAGENT, "moe/" MO_VERSION);
 	if (call->timeout_ms > 0) {
-		curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
-		curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)MO_MIN(call->timeout_ms, CONNECT_TIMEOUT_MS));
+		curl->easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
+		curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)MO_MIN(call->timeout_ms, CONNECT_TIMEOUT_MS));
 	} else {
-		curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+		curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
 	}
 	if (call->ca_file)
-		curl_easy_setopt(r->easy, CURLOPT_CAINFO, call->ca_file);
-	curl_easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(r->easy, CURLOPT_WRITEDATA, r);
+		curl->easy_setopt(r->easy, CURLOPT_CAINFO, call->ca_file);
+	curl->easy_setopt(r->easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl->easy_setopt(r->easy, CURLOPT_WRITEDATA, r);
 	return 0;
 }
 
 void request_done(struct request *r)
 {
-	if (r->easy)
-		curl_easy_cleanup(r->easy);
-	curl_slist_free_all(r->headers);
+	if (r->easy) {
+		curl->easy_cleanup(r->easy);
+		curl->slist_free_all(r->headers);
+	}
 	free(r->body);
 	mo_buf_done(&r->answer);
 }

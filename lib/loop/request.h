@@ -1,6 +1,6 @@
 /* One libcurl easy handle set up from a mo_http_call: shared by the client on the loop and the blocking fetch. Private to lib/loop. */
 #pragma once
-#include <curl/curl.h>
+#include "lib/loop/curl.h"
 #include "lib/loop/loop.h"
 
 struct request {

@@ -210,7 +210,7 @@ static void test_http_call(void **state)
 	const char *const headers[] = { "X-Test: 7", NULL };
 
 	peer_start(&p, OK_ANSWER, 4);
-	assert_int_equal(mo_http_new(loop, &h), 0);
+	assert_int_equal(mo_http_new(loop, &h, NULL), 0);
 	_cleanup_(mo_freep) char *url = mo_printf("http://127.0.0.1:%d/", p.port);
 	struct mo_http_call again = { .url = url, .path = "/b" };
 	struct mo_http_call call = { .url = url, .path = "/a?x=1", .method = "POST", .body = "body", .body_len = 4, .token = "secret", .content_type = "application/json",
@@ -245,7 +245,7 @@ static void test_http_failures(void **state)
 
 	peer_start(&silent, NULL, 0);
 	peer_start(&big, OK_ANSWER, 0);
-	assert_int_equal(mo_http_new(loop, &h), 0);
+	assert_int_equal(mo_http_new(loop, &h, NULL), 0);
 	_cleanup_(mo_freep) char *silent_url = mo_printf("http://127.0.0.1:%d", silent.port), *big_url = mo_printf("http://127.0.0.1:%d", big.port);
 	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = "unix:/nonexistent/sock", .path = "/" }, on_answer, &refused, NULL), 0);
 	assert_int_equal(mo_http_send(h, &(struct mo_http_call){ .url = silent_url, .path = "/", .timeout_ms = 200 }, on_answer, &late, NULL), 0);
