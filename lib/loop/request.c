@@ -120,7 +120,11 @@ int request_init(struct request *r, const struct mo_http_call *call)
 	curl->easy_setopt(r->easy, CURLOPT_PROXY, "");
 	curl->easy_setopt(r->easy, CURLOPT_NOPROXY, "*");
 	curl->easy_setopt(r->easy, CURLOPT_FOLLOWLOCATION, 0L);
+#if LIBCURL_VERSION_NUM >= 0x075500
 	curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else /* Ubuntu 22.04 */
+	curl->easy_setopt(r->easy, CURLOPT_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+#endif
 	curl->easy_setopt(r->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl->easy_setopt(r->easy, CURLOPT_USERAGENT, "moe/" MO_VERSION);
 	if (call->timeout_ms > 0) {
