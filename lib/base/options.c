@@ -1,6 +1,7 @@
 /* See options.h. The file syntax is the flat part of YAML 1.2 that both YAML parsers and this one read alike: comments, `key: value`, plain, 'single' and "double" quoted
  * scalars on one line. Everything else of YAML is refused by name, so that a file never means something else to another reader. */
 #include "lib/base/options.h"
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -316,12 +317,37 @@ static int args_set(const struct mo_options *o, void *obj, const char *text, str
 	return r < 0 ? mo_error_set(err, r, "--set %s: %s", text, mo_error_text(&e, r)) : 0;
 }
 
+static int is_part(const struct dirent *e) {
+	size_t n = strlen(e->d_name);
+	return e->d_name[0] != '.' && n > 5 && mo_streq(e->d_name + n - 5, ".yaml");
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+
+/* The *.yaml files of the directory beside file, X.d for X.yaml, in the order of their names. */
+static int args_parts(const struct mo_options *o, void *obj, const char *file, struct mo_error *err) {
+	size_t n = strlen(file), stem = n > 5 && mo_streq(file + n - 5, ".yaml") ? n - 5 : n;
+	_cleanup_(mo_freep) char *dir = mo_printf("%.*s.d", (int)stem, file);
+	struct dirent **parts = NULL;
+	int r = 0, found = scandir(dir, &parts, is_part, by_bytes);
+	if (found < 0)
+		return errno == ENOENT || errno == ENOTDIR ? 0 : mo_error_set(err, -errno, "%s: %s", dir, strerror(errno));
+	for (int i = 0; i < found; i++) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", parts[i]->d_name);
+		if (r >= 0)
+			r = mo_options_file(o, obj, path, err);
+		free(parts[i]);
+	}
+	free(parts);
+	return r;
+}
+
 static int args_file(const struct mo_options *o, void *obj, const char *given, const char *default_file, struct mo_error *err) {
-	if (given)
-		return mo_options_file(o, obj, given, err);
-	if (default_file[0] == '\0' || access(default_file, F_OK) < 0)
+	const char *file = given ? given : default_file;
+	if (file[0] == '\0')
 		return 0;
-	return mo_options_file(o, obj, default_file, err);
+	int r = given || access(file, F_OK) == 0 ? mo_options_file(o, obj, file, err) : 0;
+	return r < 0 ? r : args_parts(o, obj, file, err);
 }
 
 int mo_options_args(const struct mo_options *o, const char *program, const char *default_file, int argc, char *const *argv, void *obj, struct mo_error *err) {

@@ -133,6 +133,46 @@ static void test_command_line(void **state) {
 	mo_options_done(&options, &c);
 }
 
+static void write_part(const char *dir, const char *name, const char *text)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+
+	assert_int_equal(mo_write_file(path, text, strlen(text), 0644, false), 0);
+}
+
+/* What a site says lies beside the main file, which need not be there; the last word counts, by the order of names. */
+static void test_parts(void **state)
+{
+	char top[] = "/tmp/moe-options-XXXXXX";
+	_cleanup_(mo_error_done) struct mo_error err = {0}, bad = {0};
+	struct config c;
+
+	assert_non_null(mkdtemp(top));
+	_cleanup_(mo_freep) char *main_file = mo_path(top, "agent.yaml"), *dir = mo_path(top, "agent.d");
+	assert_int_equal(mo_mkdir_p(dir, 0755), 0);
+	write_part(dir, "20-later.yaml", "url: later\n");
+	write_part(dir, "10-first.yaml", "url: first\ncount: 7\n");
+	write_part(dir, "30-not.yaml.bak", "url: bak\n");
+	write_part(dir, ".hidden.yaml", "url: hidden\n");
+	char *plain[] = {(char *)"p", NULL};
+	assert_int_equal(mo_options_args(&options, "moe-test", main_file, 1, plain, &c, &err), MO_ARGS_RUN);
+	assert_string_equal(c.url, "later");
+	assert_int_equal(c.count, 7);
+	mo_options_done(&options, &c);
+	write_part(top, "agent.yaml", "count: 2\non: true\n");
+	char *given[] = {(char *)"p", (char *)"--config", main_file, (char *)"--set", (char *)"url=set", NULL};
+	assert_int_equal(args(5, given, &c, &err), MO_ARGS_RUN);
+	assert_string_equal(c.url, "set");
+	assert_int_equal(c.count, 7);
+	assert_true(c.on);
+	mo_options_done(&options, &c);
+	write_part(dir, "40-bad.yaml", "\nurll: x\n");
+	assert_int_equal(args(5, given, &c, &bad), -EINVAL);
+	assert_non_null(strstr(bad.text, "agent.d/40-bad.yaml:2:1: unknown key 'urll'"));
+	mo_options_done(&options, &c);
+	assert_int_equal(mo_rm_rf(top), 0);
+}
+
 static void test_example_is_the_defaults(void **state) {
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	struct config c, d;
@@ -156,7 +196,7 @@ static void test_example_is_the_defaults(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(test_values), cmocka_unit_test(test_bad_values), cmocka_unit_test(test_bad_syntax),
-		cmocka_unit_test(test_command_line), cmocka_unit_test(test_example_is_the_defaults),
+		cmocka_unit_test(test_command_line), cmocka_unit_test(test_parts), cmocka_unit_test(test_example_is_the_defaults),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
