@@ -1,5 +1,5 @@
 # moectl: see README.md. Rooms are static archives; the inclusion ladder of docs/architecture.md is the order of linking.
-VERSION := 0.1.0
+VERSION := $(shell sed -n '1s/^[^(]*(\([^)]*\)).*/\1/p' debian/changelog)
 BUILD ?= build
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
@@ -19,10 +19,12 @@ PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
+# what the programs know of themselves: files that use one of these are compiled again when one changes (rule of $(STAMP))
+PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"'
 SAN ?=
 OPT ?= $(if $(SAN),-O1 -g -fno-sanitize-recover=all,-O2 -g)
-CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. -DMO_VERSION='"$(VERSION)"' \
-	-DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
+CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. $(PLACES) \
+	$(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
 # room: sources are its directory's *.c
@@ -92,6 +94,14 @@ $(BUILD)/%.o: %.c | check-packages
 
 # the page is part of moed
 $(BUILD)/daemon/web.o: $(wildcard daemon/web/*)
+
+STAMP := $(BUILD)/places
+$(call obj,$(shell grep -rlE '\bMO_(VERSION|SOURCE_DIR|DATADIR|LIBEXECDIR|SYSCONFDIR)\b' --include='*.c' lib daemon agent cli tests/unit)): $(STAMP)
+ifneq ($(file <$(STAMP)),$(subst ',,$(PLACES)))
+.PHONY: $(STAMP)
+endif
+$(STAMP):
+	@mkdir -p $(@D); echo $(PLACES) >$@
 
 -include $(shell [ -d $(BUILD) ] && find $(BUILD) -type f -name '*.d' -not -path '*/stage/*' 2>/dev/null)
 

@@ -47,7 +47,7 @@ static void ignore_pipe(void) {
 }
 
 static int run(struct agent_config *config, int argc, char *argv[], struct mo_error *err) {
-	int how = mo_options_args(&agent_options, "moe-agent", "/etc/moe/agent.yaml", argc, argv, config, err);
+	int how = mo_options_args(&agent_options, "moe-agent", MO_SYSCONFDIR "/moe/agent.yaml", argc, argv, config, err);
 	if (how < 0 || how == MO_ARGS_DONE)
 		return how < 0 ? how : 0;
 	int r = agent_config_check(config, err);

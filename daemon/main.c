@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	bool plain = false;
 	int code;
 
-	int r = mo_options_args(&options_table, "moed", "/etc/moe/moed.yaml", argc, argv, &o, &err);
+	int r = mo_options_args(&options_table, "moed", MO_SYSCONFDIR "/moe/moed.yaml", argc, argv, &o, &err);
 	if (r >= 0 && r != MO_ARGS_DONE) {
 		int checked = options_check(&o, &plain, &err);
 		r = checked < 0 ? checked : r;

@@ -279,7 +279,7 @@ static void data_dirs(char *ret[static DATA_DIRS])
 	const char *env = getenv("MOE_DATA_DIR");
 
 	ret[0] = env && *env ? mo_strdup(env) : NULL;
-	ret[1] = mo_strdup("/etc/moe");
+	ret[1] = mo_strdup(MO_SYSCONFDIR "/moe");
 	ret[2] = mo_strdup(in_source_tree(program) ? MO_SOURCE_DIR "/config" : MO_DATADIR);
 }
 
