@@ -14,6 +14,7 @@
 #include "lib/model/message.h"
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
+#define UNFIT_TOLD_EVERY_US (60 * 1000000LL)
 #define TURN_US 1000                     /* the turn comes when all input was read */
 
 struct query {
@@ -42,6 +43,7 @@ struct links {
 	struct link *holding;                /* first ends first */
 	struct query *queries;               /* by id */
 	int64_t n_asked;
+	int64_t unfit_until;                 /* boot us: till then no more is logged of values that cannot be kept */
 	struct mo_timer *timer, *query_timer;
 };
 
@@ -350,6 +352,16 @@ static bool steps_valid(struct http_request *r, const struct step_report *steps,
 	return true;
 }
 
+/* What a record holds of a node: an agent says nothing else of itself by mistake. false after 422. */
+static bool hello_fits(struct http_request *r, const struct agent_hello *hello)
+{
+	_cleanup_(mo_freep) char *place = mo_desc_unfit(&agent_hello_desc, hello);
+
+	if (place)
+		http_problem(r, 422, "%s: do agent and controller have versions that fit?", place);
+	return !place;
+}
+
 /* It becomes MASTER_ADDR of ranks. false after 422 was sent. */
 static bool address_valid(struct http_request *r, const char *address)
 {
@@ -368,7 +380,8 @@ void link_hello(void *arg, struct http_request *r)
 
 	if (!hello)
 		return;
-	if (!may_speak(r, hello->node) || !steps_valid(r, hello->steps, hello->n_steps) || !address_valid(r, hello->address)) {
+	if (!may_speak(r, hello->node) || !steps_valid(r, hello->steps, hello->n_steps) ||
+	    !address_valid(r, hello->address) || !hello_fits(r, hello)) {
 		mo_desc_free(&agent_hello_desc, hello);
 		return;
 	}
@@ -378,6 +391,21 @@ void link_hello(void *arg, struct http_request *r)
 	in->hello = hello;
 	in->node = mo_strdup(hello->node);
 	turn_push(m, in);
+}
+
+/* Ranks and their files have a say in it, and it is repeated until it was taken: it is not refused. */
+static void keep_what_fits(struct links *l, struct agent_sync *sync)
+{
+	_cleanup_(mo_freep) char *place = mo_desc_unfit(&agent_sync_desc, sync);
+	int64_t now = mo_clock_boot_us();
+
+	if (!place)
+		return;
+	mo_desc_fit(&agent_sync_desc, sync);
+	if (l->unfit_until > now)
+		return;
+	l->unfit_until = now + UNFIT_TOLD_EVERY_US;
+	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", sync->node, place);
 }
 
 static struct input *sync_input(struct manager *m, struct http_request *r, int type)
@@ -390,6 +418,7 @@ static struct input *sync_input(struct manager *m, struct http_request *r, int t
 		mo_desc_free(&agent_sync_desc, sync);
 		return NULL;
 	}
+	keep_what_fits(m->links, sync);
 	struct input *in = input_new(type, r);
 	in->sync = sync;
 	in->node = mo_strdup(sync->node);

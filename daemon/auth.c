@@ -13,6 +13,7 @@
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/model/limits.h"
 
 #define TOKEN_PREFIX "moe_"
 #define SESSION_PREFIX "moes_"
@@ -71,12 +72,18 @@ char *auth_digest(const void *data, size_t n)
 	return hex;
 }
 
+/* NULL: no account, or one whose name no record can hold: cut, it would be another user's. */
 static char *login_of(uid_t uid)
 {
 	struct passwd pw, *found = NULL;
 	char buf[4096];
 
-	return getpwuid_r(uid, &pw, buf, sizeof(buf), &found) == 0 && found ? mo_strdup(found->pw_name) : NULL;
+	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) != 0 || !found)
+		return NULL;
+	if (strlen(found->pw_name) <= MO_LONGEST_NAME)
+		return mo_strdup(found->pw_name);
+	mo_log(MO_WARNING, NULL, NULL, "user %u has a login name of more than %d bytes: it is refused; give the user a token", uid, MO_LONGEST_NAME);
+	return NULL;
 }
 
 static int load_key(struct manager *m, struct auth *a, struct mo_error *err)

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
+
+#define MESSAGE_MAX 1023          /* bytes of what an event says */
 
 static void key(struct mo_buf *b, const char *name)
 {
@@ -75,7 +78,7 @@ static int level_of(const char *type)
 
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
 {
-	char text[1024];
+	char text[MESSAGE_MAX + 5];   /* one character more, to be cut before it */
 	struct event *e;
 	struct effect *fx;
 	struct record r;
@@ -84,6 +87,8 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (strlen(text) > MESSAGE_MAX)
+		text[mo_utf8_cut(text, MESSAGE_MAX)] = 0;
 	record_init(&r, REC_EVENT);
 	e = r.event = mo_desc_new(&event_desc);
 	e->seq = t->core->state.next_event_seq;

@@ -64,7 +64,8 @@ void slots_init(const struct state *s, struct slots *ret)
 		ret->usable[i] = !node_unfit(s, n);
 		ret->well[i] = health_standard(n, &finding, &why);
 		for (size_t k = 0; k < n->info.n_gpus; k++)
-			mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
+			if (n->info.gpus[k].index >= 0)   /* versions before took a hello without it */
+				mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
 	}
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);

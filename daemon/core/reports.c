@@ -35,6 +35,7 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *how = how_it_ended(j, n);
+	_cleanup_(mo_freep) char *from = n->iteration == MO_NONE ? NULL : mo_printf(" from iteration %lld", (long long)n->iteration);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
@@ -56,7 +57,7 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		break;
 	case NOTE_RESUMED:
 		data_int(&b, "iteration", n->iteration);
-		event_emit(t, "job.resumed", j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed from iteration %lld", (long long)n->iteration);
+		event_emit(t, "job.resumed", j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed%s", from ? from : "");
 		break;
 	case NOTE_REFUSED:
 		data_str(&b, "cause", n->cause);

@@ -2,6 +2,7 @@
 #include "daemon/core/inner.h"
 
 #define LEFT_OUT_MAX (1LL << 52)
+#define STUCK_MAX 4096             /* processes of one step that cannot be killed */
 
 /* The step's own ranks only: a node speaks for no other. */
 static struct rank *rank_of(struct job *j, const struct step *st, const struct note *n)
@@ -149,6 +150,17 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	recovery_waterfall(j, at);
 }
 
+/* Each process once, and no more than a node can have ranks. */
+static void add_stuck(struct step *st, int64_t pid)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < st->n_stuck_pids; i++)
+		known |= st->stuck_pids[i] == pid;
+	if (pid > 0 && !known && st->n_stuck_pids < STUCK_MAX)
+		mo_ints_add(&st->stuck_pids, &st->n_stuck_pids, pid);
+}
+
 static void on_step(struct step *st, const struct note *n)
 {
 	switch (n->kind) {
@@ -159,7 +171,7 @@ static void on_step(struct step *st, const struct note *n)
 		mo_str_set(&st->refused_text, n->text);
 		break;
 	case NOTE_LOST: st->lost = true; break;
-	case NOTE_UNKILLABLE: mo_ints_add(&st->stuck_pids, &st->n_stuck_pids, n->pid); break;
+	case NOTE_UNKILLABLE: add_stuck(st, n->pid); break;
 	case NOTE_GONE:
 		st->gone = st->ended = true;
 		st->unkillable = st->hung = false;
@@ -189,6 +201,7 @@ void update_notes(struct job *j, const struct record *r)
 {
 	struct step *st = step_find(j, r->attempt, r->node);
 	int64_t told = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
+	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);   /* nothing of a job happened before it was there */
 
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct note *n = &r->notes[i];
@@ -199,7 +212,7 @@ void update_notes(struct job *j, const struct record *r)
 	}
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct note *n = &r->notes[i];
-		int64_t age = n->time != MO_NONE ? newest_note - n->time : 0;
+		int64_t age = n->time != MO_NONE ? MO_MIN(newest_note - n->time, oldest_age) : 0;
 
 		if (n->kind == NOTE_SAMPLE && !n->sample)
 			continue;

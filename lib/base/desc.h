@@ -37,6 +37,9 @@ struct mo_field {
 	size_t n_names;
 	bool omit;                         /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
 	size_t max;                        /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the default of lib/wire */
+	/* What of a value from outside may be kept (desc_fit.c): INT TIME within both, STR and each of STRS at most `most` bytes; both 0 = the default of the kind. */
+	int64_t least, most;
+	bool needed;                       /* INT: outside may not leave it out */
 };
 struct mo_desc { const char *name; size_t size; const struct mo_field *fields; size_t n_fields; };
 
@@ -69,3 +72,12 @@ void mo_ints_add(int64_t **array, size_t *n, int64_t v);
 /* Name of an enum value, "?" when out of range; and back: index or -1. */
 const char *mo_enum_name(const char *const *names, size_t n, int value);
 int mo_enum_parse(const char *const *names, size_t n, const char *s);
+
+/* Limits where a description says nothing: sums of a few such numbers do not overflow. */
+#define MO_FIT_INT (1LL << 60)
+#define MO_FIT_BYTES (64LL * 1024)
+#define MO_FIT_ITERATION (1LL << 53)
+/* Of a message that is repeated until it was taken, so that it must not be refused: what may not be kept becomes unknown, texts are cut between two characters. */
+void mo_desc_fit(const struct mo_desc *d, void *obj);
+/* The first place that may not be kept, and why ("info.gpus[3].index: is missing"); NULL: none. Caller frees. */
+char *mo_desc_unfit(const struct mo_desc *d, const void *obj);

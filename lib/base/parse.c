@@ -10,7 +10,6 @@
 
 #define DURATION_MAX_US (INT64_C(3650) * 24 * 3600 * 1000000)
 #define NEAR_MISS_MAX 64                                    /* longer words get no suggestion */
-#define TIME_MAX_US (INT64_C(253402300799) * 1000000 + 999999) /* 9999-12-31T23:59:59.999999Z */
 #define TIME_MIN_US (INT64_C(-62135596800) * 1000000)       /* 0001-01-01T00:00:00Z */
 
 static bool is_digit(char c)
@@ -239,6 +238,13 @@ bool mo_utf8_valid(const char *s, size_t n)
 	return true;
 }
 
+size_t mo_utf8_cut(const char *s, size_t most)
+{
+	while (most > 0 && ((unsigned char)s[most] & 0xc0) == 0x80)
+		most--;
+	return most;
+}
+
 /* Edits between a and b; a swap of neighbours is one edit. Both at most NEAR_MISS_MAX long. */
 static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb)
 {
@@ -322,7 +328,7 @@ const char *mo_time_format(int64_t time_us, char buf[static 32])
 {
 	int64_t ms, days, y, m, d;
 
-	time_us = MO_MIN(MO_MAX(time_us, TIME_MIN_US), TIME_MAX_US);
+	time_us = MO_MIN(MO_MAX(time_us, TIME_MIN_US), MO_TIME_MOST);
 	days = time_us / 86400000000;
 	if (time_us % 86400000000 < 0)
 		days--;

@@ -10,8 +10,11 @@ int mo_parse_size(const char *s, int64_t *ret);               /* bytes: "1258291
 bool mo_name_valid(const char *s);                            /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 bool mo_utf8_valid(const char *s, size_t n);
 size_t mo_utf8_next(const char *s, size_t n);                 /* bytes of the well-formed character at s (n bytes are there), 0 = none */
+/* Bytes of s up to `most` that end with a whole character; s is longer, and well-formed. */
+size_t mo_utf8_cut(const char *s, size_t most);
 /* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for "did you mean". */
 const char *mo_near_miss(const char *s, const char *const *names, size_t n);
+#define MO_TIME_MOST (INT64_C(253402300799) * 1000000 + 999999)   /* 9999-12-31T23:59:59.999999Z */
 /* RFC 3339 UTC with ms, e.g. 2026-11-21T08:30:50.123Z; buf holds 32 bytes. And back (accepts any fraction, only Z). */
 const char *mo_time_format(int64_t time_us, char buf[static 32]);
 int mo_time_parse(const char *s, int64_t *ret_us);

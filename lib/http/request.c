@@ -20,17 +20,27 @@ static const char *header(const struct http_request *r, const char *name)
 	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
-static void set_caller(struct http_request *r, const struct http_caller *c)
+/* A name that does not fit is refused: cut, it would be another's. NULL is "". */
+static bool keep_name(char *to, size_t size, const char *name)
 {
+	size_t n = name ? strnlen(name, size) : 0;
+
+	if (n >= size)
+		return false;
+	memcpy(to, name ? name : "", n);
+	to[n] = 0;
+	return true;
+}
+
+static bool set_caller(struct http_request *r, const struct http_caller *c)
+{
+	if (!keep_name(r->user, sizeof(r->user), c->user) ||
+	    !keep_name(r->token_id, sizeof(r->token_id), c->token_id))
+		return false;
 	r->caller = *c;
-	size_t n = c->user ? strnlen(c->user, sizeof(r->user) - 1) : 0;
-	memcpy(r->user, c->user ? c->user : "", n);
-	r->user[n] = 0;
 	r->caller.user = r->user;
-	n = c->token_id ? strnlen(c->token_id, sizeof(r->token_id) - 1) : 0;
-	memcpy(r->token_id, c->token_id ? c->token_id : "", n);
-	r->token_id[n] = 0;
 	r->caller.token_id = c->token_id ? r->token_id : NULL;
+	return true;
 }
 
 /* The peer of a UNIX connection is asked once per connection. */
@@ -44,15 +54,14 @@ static bool peer_caller(struct http_request *r)
 		if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
 			return false;
 		r->server->config.peer(r->server->config.arg, cred.uid, &c->peer);
-		size_t length = c->peer.user ? strnlen(c->peer.user, sizeof(c->peer_user) - 1) : 0;
-		memcpy(c->peer_user, c->peer.user ? c->peer.user : "", length);
+		if (!keep_name(c->peer_user, sizeof(c->peer_user), c->peer.user))
+			c->peer.role = ROLE_NONE;
 		c->peer.user = c->peer_user;
 		c->peer.local = true;
 		c->peer.token_id = NULL;
 		c->peer_known = true;
 	}
-	set_caller(r, &c->peer);
-	return r->caller.role != ROLE_NONE;
+	return set_caller(r, &c->peer) && r->caller.role != ROLE_NONE;
 }
 
 /* A given bearer token decides alone (also on the UNIX socket: agents of a local cluster); then the peer; then the cookie. */
@@ -66,8 +75,7 @@ static bool find_caller(struct http_request *r)
 		if (strncasecmp(auth, "Bearer ", 7) != 0 || !config->authenticate(config->arg, auth + 7, &c))
 			return false;
 		c.local = r->connection->listener->local;
-		set_caller(r, &c);
-		return true;
+		return set_caller(r, &c);
 	}
 	if (r->connection->listener->local)
 		return peer_caller(r);
@@ -75,8 +83,7 @@ static bool find_caller(struct http_request *r)
 	if (!cookie || !config->authenticate(config->arg, cookie, &c))
 		return false;
 	c.by_cookie = true;
-	set_caller(r, &c);
-	return true;
+	return set_caller(r, &c);
 }
 
 /* Defence against DNS rebinding: a page of another name must not reach us through the victim's browser. */

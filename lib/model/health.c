@@ -94,7 +94,7 @@ static const struct mo_field check_result_fields[] = {
 	MO_F(check_result, count, MO_INT, .omit = true),
 	MO_F(check_result, text, MO_STR, .max = 4096),
 	MO_F(check_result, next, MO_STR, .max = 1024),
-	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32),
+	MO_F_LIST(check_result, evidence, MO_STRS, .max = 32, .most = MO_TEXT_MAX),
 	MO_F(check_result, since, MO_TIME),
 	MO_F(check_result, at, MO_TIME),
 };

@@ -7,6 +7,7 @@
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
 #define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
 #define MO_GPUS_PER_NODE_MAX 256
+#define MO_GPU_INDEX_MAX 4095                 /* of a slot: some of a node's may not be offered */
 #define MO_GPU_LINKS_MAX 8192                 /* pairs of 64 partitions, twice */
 #define MO_NUMA_NODES_MAX 1024
 #define MO_STEPS_PER_NODE_MAX 4096            /* steps (running, or gone and not yet forgotten) in one message */
@@ -31,3 +32,4 @@
 #define MO_COUNTERS_MAX 4096                   /* baselines that an agent keeps */
 #define MO_MOMENTS_MAX 128                     /* of one of them over its window */
 #define MO_READINGS_MAX 512                    /* of one probe */
+#define MO_TEXT_MAX 4096                       /* bytes of a path, or of one reason, that a node tells */

@@ -7,8 +7,8 @@ const char *const step_state_names[_STEP_STATE_N] = { "spooled", "starting", "ru
 const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kill", "forget", "scan", "query", "check" };
 
 static const struct mo_field rank_progress_fields[] = {
-	MO_F(rank_progress, rank, MO_INT),
-	MO_F(rank_progress, iteration, MO_INT),
+	MO_F(rank_progress, rank, MO_INT, .most = MO_RANKS_MAX),
+	MO_F(rank_progress, iteration, MO_INT, .most = MO_FIT_ITERATION),
 	MO_F(rank_progress, step_ms, MO_REAL),
 	MO_F_ENUM(rank_progress, phase, phase_names),
 };
@@ -54,11 +54,11 @@ static const struct mo_field agent_welcome_fields[] = {
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 
 static const struct mo_field found_checkpoint_fields[] = {
-	MO_F(found_checkpoint, iteration, MO_INT),
-	MO_F(found_checkpoint, path, MO_STR),
-	MO_F(found_checkpoint, bytes, MO_INT),
+	MO_F(found_checkpoint, iteration, MO_INT, .most = MO_FIT_ITERATION),
+	MO_F(found_checkpoint, path, MO_STR, .most = MO_TEXT_MAX),
+	MO_F(found_checkpoint, bytes, MO_INT, .most = MO_FIT_INT),
 	MO_F(found_checkpoint, complete, MO_BOOL),
-	MO_F(found_checkpoint, reason, MO_STR),
+	MO_F(found_checkpoint, reason, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(found_checkpoint, saved_at, MO_TIME),
 	MO_F(found_checkpoint, level, MO_STR, .omit = true, .max = 16),
 	MO_F(found_checkpoint, manifest, MO_STR, .omit = true, .max = 64),
@@ -68,7 +68,7 @@ const struct mo_desc found_checkpoint_desc = MO_DESC(found_checkpoint, found_che
 static const struct mo_field scan_result_fields[] = {
 	MO_F(scan_result, job, MO_INT),
 	MO_F(scan_result, attempt, MO_INT),
-	MO_F(scan_result, error, MO_STR),
+	MO_F(scan_result, error, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(scan_result, writable, MO_BOOL),
 	MO_F_VEC(scan_result, items, &found_checkpoint_desc, .max = MO_CHECKPOINTS_MAX),
 };

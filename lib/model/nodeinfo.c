@@ -4,13 +4,13 @@
 #include "lib/model/limits.h"
 
 static const struct mo_field gpu_slot_fields[] = {
-	MO_F(gpu_slot, index, MO_INT),
+	MO_F(gpu_slot, index, MO_INT, .most = MO_GPU_INDEX_MAX, .needed = true),
 	MO_F(gpu_slot, vendor, MO_STR),
 	MO_F(gpu_slot, model, MO_STR),
 	MO_F(gpu_slot, bdf, MO_STR),
 	MO_F(gpu_slot, unique_id, MO_STR),
 	MO_F(gpu_slot, numa_node, MO_INT),
-	MO_F(gpu_slot, vram_bytes, MO_INT),
+	MO_F(gpu_slot, vram_bytes, MO_INT, .most = MO_FIT_INT),
 	MO_F(gpu_slot, nic, MO_STR),
 	MO_F(gpu_slot, partition, MO_INT, .omit = true),
 	MO_F(gpu_slot, compute_partition, MO_STR, .omit = true),
@@ -67,8 +67,8 @@ static const struct mo_field nodeinfo_fields[] = {
 	MO_F_VEC(nodeinfo, links, &gpu_link_desc, .omit = true, .max = MO_GPU_LINKS_MAX),
 	MO_F_VEC(nodeinfo, nics, &nic_info_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
 	MO_F_VEC(nodeinfo, numa, &numa_node_desc, .max = MO_NUMA_NODES_MAX),
-	MO_F(nodeinfo, cpus, MO_INT),
-	MO_F(nodeinfo, mem_bytes, MO_INT),
+	MO_F(nodeinfo, cpus, MO_INT, .most = 1 << 24),
+	MO_F(nodeinfo, mem_bytes, MO_INT, .most = MO_FIT_INT),
 	MO_F(nodeinfo, simulated, MO_BOOL),
 	MO_F(nodeinfo, driver, MO_STR),
 	MO_F(nodeinfo, cpu_model, MO_STR, .omit = true),

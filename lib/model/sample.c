@@ -4,19 +4,19 @@
 const char *const phase_names[_PHASE_N] = { "init", "load", "train", "save", "eval" };
 
 static const struct mo_field sample_fields[] = {
-	MO_F(sample, iteration, MO_INT),
+	MO_F(sample, iteration, MO_INT, .most = MO_FIT_ITERATION),
 	MO_F(sample, time, MO_TIME),
 	MO_F(sample, loss, MO_REAL),
 	MO_F(sample, grad_norm, MO_REAL),
 	MO_F(sample, lr, MO_REAL),
 	MO_F(sample, step_ms, MO_REAL),
-	MO_F(sample, tokens, MO_INT),
+	MO_F(sample, tokens, MO_INT, .most = MO_FIT_INT),
 	MO_F(sample, tokens_per_s_per_gpu, MO_REAL),
 	MO_F(sample, tflops_per_gpu, MO_REAL),
 	MO_F(sample, mfu, MO_REAL),
 	MO_F(sample, mem_gb, MO_REAL),
-	MO_F(sample, skipped, MO_INT),
-	MO_F(sample, nan, MO_INT),
+	MO_F(sample, skipped, MO_INT, .most = MO_FIT_INT),
+	MO_F(sample, nan, MO_INT, .most = MO_FIT_INT),
 	MO_F_ENUM(sample, phase, phase_names),
 	MO_F(sample, attempt, MO_INT),
 };

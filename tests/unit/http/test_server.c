@@ -68,12 +68,15 @@ static const struct http_route routes[] = {
 	{ "GET", "/v1/stream", ROLE_VIEWER, on_stream, 0, false },
 };
 
+#define NAME_63 "a23456789012345678901234567890123456789012345678901234567890123"
+static const char *peer_name = "peer", *bearer_name = "bearer";
+
 /* The secret is the role's name. */
 static bool authenticate(void *arg, const char *secret, struct http_caller *ret)
 {
 	for (int i = ROLE_VIEWER; i < _ROLE_N; i++)
 		if (strcmp(secret, role_names[i]) == 0) {
-			*ret = (struct http_caller){ .role = (enum role)i, .user = "bearer", .token_id = "t1" };
+			*ret = (struct http_caller){ .role = (enum role)i, .user = bearer_name, .token_id = "t1" };
 			return true;
 		}
 	return false;
@@ -81,7 +84,7 @@ static bool authenticate(void *arg, const char *secret, struct http_caller *ret)
 
 static void peer(void *arg, uid_t uid, struct http_caller *ret)
 {
-	*ret = (struct http_caller){ .role = uid == getuid() ? ROLE_ADMIN : ROLE_NONE, .user = "peer" };
+	*ret = (struct http_caller){ .role = uid == getuid() ? ROLE_ADMIN : ROLE_NONE, .user = peer_name };
 }
 
 static int setup_idle(int64_t idle_s)
@@ -221,6 +224,23 @@ static void test_unix_peer(void **state)
 	assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer viewer", NULL), 200);
 	assert_int_equal(seen_role, ROLE_VIEWER);
 	assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong", NULL), 401);
+}
+
+/* A name that is too long is nobody's: the first bytes of it may be another user. */
+static void test_long_names(void **state)
+{
+	static const char with_token[] = "GET /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer viewer";
+
+	peer_name = bearer_name = NAME_63;
+	assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x", NULL), 200);
+	assert_string_equal(seen_user, NAME_63);
+	assert_int_equal(ask(true, with_token, NULL), 200);
+	assert_string_equal(seen_user, NAME_63);
+	peer_name = bearer_name = NAME_63 "x";
+	assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x", NULL), 401);
+	assert_int_equal(ask(true, with_token, NULL), 401);
+	peer_name = "peer";
+	bearer_name = "bearer";
 }
 
 static void test_browser_guards(void **state)
@@ -428,6 +448,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_credentials_and_roles, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unix_peer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_browser_guards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bodies, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keep_alive_and_headers, setup, teardown),

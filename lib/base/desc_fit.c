@@ -1,0 +1,134 @@
+/* What of a message from outside may become part of a record: numbers that arithmetic can be done with,
+ * times that have a form outside, texts of bounded length. The bounds stand in the descriptions. Pure. */
+#include "lib/base/desc.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/parse.h"
+
+#define AT(type, obj, f) ((type *)((char *)(obj) + (f)->offset))
+#define COUNT(obj, f) (*(size_t *)((char *)(obj) + (f)->count_offset))
+
+/* mend: change it; else path gets the first place, and why holds what is wrong there. */
+struct fit {
+	bool mend;
+	struct mo_buf path;
+	const char *why;
+};
+
+static bool object(struct fit *fit, const struct mo_desc *d, void *obj);
+
+static bool bounded(const struct mo_field *f)
+{
+	return f->least != 0 || f->most != 0;
+}
+
+/* true: it is fit, or was made so. */
+static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
+{
+	int64_t least = f->kind == MO_TIME ? 0 : -MO_FIT_INT, most = f->kind == MO_TIME ? MO_TIME_MOST : MO_FIT_INT;
+
+	if (bounded(f)) {
+		least = f->least;
+		most = f->most;
+	}
+	if (*v == MO_NONE ? !f->needed || fit->mend : *v >= least && *v <= most)
+		return true;
+	fit->why = *v == MO_NONE ? "is missing" : "is out of range";
+	if (fit->mend)
+		*v = MO_NONE;
+	return fit->mend;
+}
+
+static bool text(struct fit *fit, const struct mo_field *f, char *s)
+{
+	size_t most = (size_t)(f->most ? f->most : MO_FIT_BYTES);
+
+	if (!s || strnlen(s, most + 1) <= most)
+		return true;
+	fit->why = "is too long";
+	if (fit->mend)
+		s[mo_utf8_cut(s, most)] = 0;
+	return fit->mend;
+}
+
+/* Whoever reads a list of texts counts on each. */
+static bool line(struct fit *fit, const struct mo_field *f, char **s)
+{
+	if (*s)
+		return text(fit, f, *s);
+	fit->why = "is missing";
+	if (fit->mend)
+		*s = mo_strdup("");
+	return fit->mend;
+}
+
+static bool element(struct fit *fit, const struct mo_field *f, void *obj, size_t i)
+{
+	if (f->kind == MO_VEC)
+		return object(fit, f->sub, *AT(char *, obj, f) + i * f->sub->size);
+	if (f->kind == MO_STRS)
+		return line(fit, f, &(*AT(char **, obj, f))[i]);
+	return number(fit, f, &(*AT(int64_t *, obj, f))[i]);
+}
+
+static bool list(struct fit *fit, const struct mo_field *f, void *obj)
+{
+	size_t mark = fit->path.len;
+
+	for (size_t i = 0; i < COUNT(obj, f); i++) {
+		if (!fit->mend)
+			mo_buf_printf(&fit->path, "[%zu]", i);
+		if (!element(fit, f, obj, i))
+			return false;
+		fit->path.len = mark;
+	}
+	return true;
+}
+
+static bool field(struct fit *fit, const struct mo_field *f, void *obj)
+{
+	switch (f->kind) {
+	case MO_INT: case MO_ID: case MO_TIME: return number(fit, f, AT(int64_t, obj, f));
+	case MO_STR: case MO_RAWJSON: return text(fit, f, *AT(char *, obj, f));
+	case MO_STRUCT: return object(fit, f->sub, AT(void, obj, f));
+	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, *AT(void *, obj, f));
+	case MO_VEC: case MO_STRS: case MO_INTS: return list(fit, f, obj);
+	case MO_BOOL: case MO_TRI: case MO_REAL: case MO_ENUM: break;
+	}
+	return true;
+}
+
+static bool object(struct fit *fit, const struct mo_desc *d, void *obj)
+{
+	size_t mark = fit->path.len;
+
+	for (size_t i = 0; i < d->n_fields; i++) {
+		if (!fit->mend)
+			mo_buf_printf(&fit->path, "%s%s", mark ? "." : "", d->fields[i].name);
+		if (!field(fit, &d->fields[i], obj))
+			return false;
+		fit->path.len = mark;
+	}
+	return true;
+}
+
+void mo_desc_fit(const struct mo_desc *d, void *obj)
+{
+	struct fit fit = { .mend = true };
+
+	(void)object(&fit, d, obj);
+}
+
+char *mo_desc_unfit(const struct mo_desc *d, const void *obj)
+{
+	struct fit fit = { 0 };
+	char *place = NULL;
+
+	/* nothing is changed without mend */
+	if (!object(&fit, d, (void *)obj))
+		place = mo_printf("%s: %s", fit.path.data, fit.why);
+	mo_buf_done(&fit.path);
+	return place;
+}
