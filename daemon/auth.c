@@ -229,7 +229,9 @@ static const struct credential *find_session(struct manager *m, const char *text
 	if (n == 0 || n >= sizeof(until_text) || text[n] != '_')
 		return NULL;
 	memcpy(until_text, text, n);
-	if (mo_parse_i64(until_text, 0, INT64_MAX / 2, &until) < 0 || until * 1000000 <= manager_now(m))
+	if (mo_parse_i64(until_text, 0, INT64_MAX / 2000000, &until) < 0 || until * 1000000 <= manager_now(m))
+		return NULL;
+	if (until > manager_now(m) / 1000000 + SESSION_S + 1)   /* made while the clock was ahead */
 		return NULL;
 	if (!from_hex(text + n + 1, have, sizeof(have)) || !session_mac(m, id, until, want) || gnutls_memcmp(want, have, sizeof(want)) != 0)
 		return NULL;

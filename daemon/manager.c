@@ -6,6 +6,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/auth.h"
+#include "daemon/core/clock.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
 #include "daemon/helper.h"
@@ -21,6 +22,49 @@ static bool given(const char *s) { return s && *s; }
 
 static void on_turn(void *arg) { turn_run(arg); }
 
+/* From the second on at which the word's reading was taken. */
+static void take_clock(struct manager *m, const struct clock_reading *r, struct clock_word *w)
+{
+	struct input *in = input_new(EV_CLOCK, NULL);
+
+	mo_coretime_set(&m->time, w->now, r->boot);
+	in->text = mo_strdup(r->boot_id);
+	in->when = TAKE_PTR(w->text);
+	in->event.value = r->boot;
+	in->event.flag = r->synced;
+	in->event.job = w->shift;
+	turn_push(m, in);
+}
+
+static struct clock_reading read_clocks(const struct manager *m)
+{
+	return (struct clock_reading){ .wall = mo_clock_wall_us(), .boot = mo_clock_boot_us(), .boot_id = m->boot_id, .synced = mo_clock_synced() };
+}
+
+static void start_clock(struct manager *m)
+{
+	struct clock_word w;
+
+	m->boot_id = mo_boot_id();
+	struct clock_reading r = read_clocks(m);
+	clock_at_start(manager_state(m), &r, &w);
+	m->clock_told = w.verdict == CLOCK_HELD;
+	take_clock(m, &r, &w);
+}
+
+/* A time service may set the wall clock at any moment after the start, an operator too. */
+static void check_clock(struct manager *m)
+{
+	struct clock_reading r = read_clocks(m);
+	struct clock_word w;
+
+	clock_in_run(manager_now(m), &r, &w);
+	if (w.verdict == CLOCK_MOVED || (w.verdict == CLOCK_HELD && !m->clock_told))
+		take_clock(m, &r, &w);
+	m->clock_told |= w.verdict == CLOCK_HELD;
+	free(w.text);
+}
+
 static void on_deadline(void *arg)
 {
 	struct manager *m = arg;
@@ -34,6 +78,7 @@ static void on_pulse(void *arg)
 	struct manager *m = arg;
 
 	room_check(m);
+	check_clock(m);
 	mo_turn_arm(m->turn);
 }
 
@@ -63,7 +108,6 @@ static int open_state(struct manager *m, struct mo_error *err)
 	r = journal_replay(m->journal, m->core, m->store, err);
 	if (r < 0)
 		return r;
-	mo_coretime_start(&m->time, MO_MAX(manager_state(m)->time, 0));
 	return 0;
 }
 
@@ -92,6 +136,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 /* The first turn runs before anybody can connect: a new epoch, and the tokens of a local cluster. */
 static int first_turn(struct manager *m, struct mo_error *err)
 {
+	start_clock(m);
 	turn_push(m, input_new(EV_START, NULL));
 	room_start(m);
 	if (given(m->options->bootstrap_tokens)) {
@@ -203,4 +248,5 @@ void manager_done(struct manager *m)
 	free(m->host_names);
 	free(m->routes);
 	free(m->url);
+	free(m->boot_id);
 }

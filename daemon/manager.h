@@ -22,6 +22,8 @@ struct manager {
 	struct core *core;
 	struct journal *journal;
 	struct mo_coretime time;
+	char *boot_id;
+	bool clock_told;                     /* that the wall clock is off and not synchronised: once */
 	struct http_server *http;
 	struct mo_turn *turn;
 	struct mo_timer *deadline;           /* core_deadline() */

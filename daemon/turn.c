@@ -1,5 +1,5 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines are looked at only after all input:
- *   1. core_step for each queued input, EV_LATE first, EV_TICK last
+ *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one fsync)
  *   3. only then the effects: replies, commands, streams, log entries
  *   4. the deadline timer            5. the watchdog
@@ -75,13 +75,14 @@ void turn_inputs_done(struct manager *m)
 	m->n_inputs = 0;
 }
 
-static void late_first(struct input **inputs, size_t n)
+/* One of this type comes before all others. */
+static void put_first(struct input **inputs, size_t n, int type)
 {
 	for (size_t i = 1; i < n; i++)
-		if (inputs[i]->event.type == EV_LATE) {
-			struct input *late = inputs[i];
+		if (inputs[i]->event.type == type) {
+			struct input *first = inputs[i];
 			memmove(inputs + 1, inputs, i * sizeof(*inputs));
-			inputs[0] = late;
+			inputs[0] = first;
 		}
 }
 
@@ -147,10 +148,11 @@ static void set_deadline(struct manager *m)
 	mo_timer_at(m->deadline, due == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + MO_MAX(due - manager_now(m), 0));
 }
 
+/* EV_CLOCK: so did their ends. */
 static bool tokens_changed(struct input **inputs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE)
+		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE || inputs[i]->event.type == EV_CLOCK)
 			return true;
 	return false;
 }
@@ -159,7 +161,8 @@ static void steps(struct manager *m, struct input **inputs, size_t n, int64_t no
 {
 	struct core_out out = {0};
 
-	late_first(inputs, n);
+	put_first(inputs, n, EV_LATE);
+	put_first(inputs, n, EV_CLOCK);
 	for (size_t i = 0; i < n; i++) {
 		core_step(m->core, &inputs[i]->event, now, &out);
 		inputs[i]->effects_end = out.n_effects;

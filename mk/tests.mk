@@ -43,8 +43,13 @@ unit: unit-programs
 
 # programs that play the engine in end-to-end tests
 FAKES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fake/*.c))
+FAKE_LIBRARIES := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fake/preload/*.c))
 .PHONY: fakes
-fakes: $(FAKES)
+fakes: $(FAKES) $(FAKE_LIBRARIES)
+# no sanitizer: it is loaded before theirs
+$(FAKE_LIBRARIES): $(BUILD)/%.so: %.c
+	$(call say,LINK $@)
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -shared -fPIC -o $@ $<
 $(FAKES): %: %.o
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $<

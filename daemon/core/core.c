@@ -282,6 +282,43 @@ static void start(struct turn *t)
 	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, epoch %lld", (long long)c->state.epoch);
 }
 
+/* What only this run remembers moves with time as the state does. */
+static void live_shift(struct live *l, int64_t shift)
+{
+	l->candidate_at += shift;
+	l->store_until += shift;
+	l->tell_until += shift;
+	l->sensors_at += shift;
+	for (size_t i = 0; i < l->n_sensors; i++)
+		l->sensors[i].at += shift;
+	for (size_t i = 0; i < l->n_nics; i++)
+		l->nics[i].at += shift;
+}
+
+static void clock_event(struct turn *t)
+{
+	const struct core_event *e = t->event;
+	struct core *c = t->core;
+	struct record r;
+
+	record_init(&r, REC_CLOCK);
+	r.text = mo_strdup(e->text);
+	r.iteration = e->value;
+	r.flag = e->flag;
+	r.value = e->job;
+	turn_emit(t, &r);
+	if (e->job) {
+		for (size_t i = 0; i < c->state.n_nodes; i++)
+			live_shift(&c->lives[i], e->job);
+		c->tell_until += e->job;
+		if (c->liveness_at != INT64_MAX)
+			c->liveness_at += e->job;
+		c->jobs_at = t->now;
+	}
+	if (e->when)
+		event_emit(t, "controller.clock", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", e->when);
+}
+
 static void token(struct turn *t)
 {
 	const struct core_event *e = t->event;
@@ -312,6 +349,7 @@ static void dispatch(struct turn *t)
 {
 	switch (t->event->type) {
 	case EV_START: start(t); break;
+	case EV_CLOCK: clock_event(t); break;
 	case EV_LATE: fleet_late(t->core, t->event->value, t->now); break;
 	case EV_TICK: break;
 	case EV_SUBMIT: job_submit(t); break;

@@ -18,6 +18,7 @@ extern const struct core_config core_config_default;
 
 enum core_event_type {
 	EV_START,        /* controller start after replay: new epoch */
+	EV_CLOCK,        /* before EV_START, and when time is found wrong: text = boot id, value = its CLOCK_BOOTTIME, flag = synchronised, job = shift, when = what to tell or NULL */
 	EV_TICK,         /* core_deadline() was reached */
 	EV_LATE,         /* value us: the turn came that much late; liveness deadlines move by it */
 	EV_SUBMIT,       /* submit; flag = its content may be taken over (it is left empty then), which saves a copy */
@@ -73,7 +74,7 @@ const struct state *core_state(const struct core *core);
 void core_load(struct core *core, struct state *state);
 /* Applies one stored record. -EINVAL: version or content this program does not understand (the shell then refuses to start). */
 int core_update(struct core *core, const struct record *record);
-/* One event. Appends to out. now: core time in us, never decreasing. Never fails: bad input becomes a reply. */
+/* One event. Appends to out. now: core time in us, never decreasing but by EV_CLOCK, the first event of its turn. Never fails: bad input becomes a reply. */
 void core_step(struct core *core, const struct core_event *event, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);

@@ -29,6 +29,7 @@ enum record_type {
 	REC_HEALTH,       /* node, health: replaces what its agent told before */
 	REC_CHECK,        /* job, attempt; flag: texts = nodes that make their on-failure checks, value = until when they are waited for; else that wait is over, texts = what was found */
 	REC_MEASURED,     /* job, measured: what it does against its plan; flag = it calibrates later plans */
+	REC_CLOCK,        /* text = boot id, iteration = its CLOCK_BOOTTIME in us at the record's time, flag = a time service vouches for the wall clock; value = shift of time (clock.h) */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];

@@ -165,6 +165,8 @@ struct state {
 	int64_t epoch;               /* +1 at each controller start; every command carries it */
 	int64_t next_job, next_port, next_event_seq;
 	int64_t time;                /* of the last record */
+	/* clock.h: core time clock_time was CLOCK_BOOTTIME clock_boot of boot clock_boot_id; since clock_doubt no time service vouched for the wall clock at a start, MO_NONE: one did */
+	char *clock_boot_id; int64_t clock_time, clock_boot, clock_doubt;
 	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
 	struct node *nodes; size_t n_nodes;          /* ascending name */
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */

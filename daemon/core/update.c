@@ -1,6 +1,7 @@
 /* The only place that changes state: one function per record type, in one table. The same code at the first time, at replay and in the simulator, so it looks at nothing but
  * the record and the state. It also keeps the indexes of struct core true and marks what the rules must look at.
  * A record of a version or content that this program does not understand is -EINVAL: the shell then refuses to start. */
+#include "daemon/core/clock.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/interval.h"
 
@@ -531,13 +532,33 @@ static int on_event(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* The one record after which time may be earlier than before. */
+static int on_clock(struct core *c, const struct record *r)
+{
+	struct state *s = &c->state;
+
+	if (r->value == MO_NONE || r->iteration == MO_NONE)
+		return -EINVAL;
+	if (r->value)
+		clock_shift(s, r->value, r->time);
+	mo_str_set(&s->clock_boot_id, r->text);
+	s->clock_time = r->time;
+	s->clock_boot = r->iteration;
+	if (r->flag)
+		s->clock_doubt = MO_NONE;
+	else if (s->clock_doubt == MO_NONE)
+		s->clock_doubt = r->time;
+	s->time = r->time;
+	return 0;
+}
+
 static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_CONTROLLER] = on_controller, [REC_SUBMIT] = on_submit, [REC_JOB] = on_job, [REC_INTENT] = on_intent, [REC_SCAN] = on_scan, [REC_PLACE] = on_place,
 	[REC_ACCEPT] = on_accept, [REC_NOTES] = on_notes, [REC_FAIL] = on_fail, [REC_GONE] = on_gone, [REC_FORGOTTEN] = on_forgotten,
 	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_STRANGE] = update_strange,
 	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
 	[REC_TOKEN] = on_token, [REC_TOKEN_REVOKED] = on_token_revoked, [REC_EVENT] = on_event,
-	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured,
+	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -1,7 +1,9 @@
 /* The only place that reads a clock. */
 #include "lib/base/clock.h"
 
+#include <sys/timex.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/base/util.h"
 
@@ -35,11 +37,20 @@ static int64_t whole_ms(int64_t us)
 	return us - us % 1000;
 }
 
-void mo_coretime_start(struct mo_coretime *t, int64_t floor_us)
+bool mo_clock_synced(void)
 {
-	t->base_us = MO_MAX(mo_clock_wall_us(), floor_us);
-	t->boot0_us = mo_clock_boot_us();
-	t->last_us = floor_us;
+	struct timex t = { 0 };
+
+	if (adjtimex(&t) >= 0 && !(t.status & STA_UNSYNC))
+		return true;
+	return access("/run/systemd/timesync/synchronized", F_OK) == 0;
+}
+
+void mo_coretime_set(struct mo_coretime *t, int64_t now_us, int64_t boot_us)
+{
+	t->base_us = now_us;
+	t->boot0_us = boot_us;
+	t->last_us = whole_ms(now_us);
 }
 
 int64_t mo_coretime_now(struct mo_coretime *t)

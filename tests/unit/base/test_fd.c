@@ -179,7 +179,7 @@ static void test_coretime(void **state)
 	int64_t wall = mo_clock_wall_us(), future = wall - wall % 1000 + 3600000000, first, last;
 	struct mo_coretime t;
 
-	mo_coretime_start(&t, 0);
+	mo_coretime_set(&t, wall, mo_clock_boot_us());
 	first = mo_coretime_now(&t);
 	assert_true(first >= wall - 1000 && first % 1000 == 0);
 	for (int i = 0; i < 1000; i++) {
@@ -187,9 +187,10 @@ static void test_coretime(void **state)
 		assert_true(last >= first);
 		first = last;
 	}
-	/* a floor above the wall clock (it was set back) is where time goes on */
-	mo_coretime_start(&t, future);
+	mo_coretime_set(&t, future, mo_clock_boot_us());
 	assert_true(mo_coretime_now(&t) >= future);
+	mo_coretime_set(&t, wall, mo_clock_boot_us());     /* the one way back */
+	assert_true(mo_coretime_now(&t) < future);
 	assert_true(mo_clock_mono_ns() > 0 && mo_clock_boot_us() > 0);
 }
 
