@@ -14,13 +14,24 @@
 
 #define ANSWER_BYTES (256 * 1024)
 #define ENV_BYTES_MAX (8 * 1024 * 1024)
-#define TAIL_BYTES (1024 * 1024)         /* looked through for the last lines */
+#define PIECE_BYTES (1024 * 1024)        /* read at once when the last lines are looked for */
+#define LOOK_BYTES (8 * PIECE_BYTES)     /* looked through in one turn, a few milliseconds */
+#define LOOK_AGAIN_US 1000
 #define POLL_US 100000
 #define WAIT_MAX_MS 60000
 #define QUERIES_MAX 256
 
-struct query { struct command *command; int64_t offset, deadline_us; };
-struct logs { struct manager *m; struct mo_timer *timer; struct query *queries; size_t n_queries; };
+struct query {
+	struct command *command;
+	int64_t offset, deadline_us; /* offset -1: where the last lines begin, which is looked for */
+	int64_t looked_to, seen;     /* that far back, and newlines found; looked_to MO_NONE: not begun */
+};
+struct logs {
+	struct manager *m;
+	struct mo_timer *timer;
+	struct query *queries; size_t n_queries;
+	int64_t look_left;           /* bytes that may still be looked through in this turn */
+};
 
 /* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is rank-R.log. */
 struct span { int old_fd, fd; int64_t first, base, end; };
@@ -70,22 +81,30 @@ static ssize_t span_read(const struct span *s, int64_t offset, char *data, size_
 	return pread(s->fd, data, n, offset - s->base);
 }
 
-/* Where the last `lines` lines begin. */
-static int64_t span_tail(const struct span *s, int64_t lines) {
-	int64_t from = MO_MAX(s->first, s->end - TAIL_BYTES);
-	_cleanup_(mo_freep) char *data = mo_alloc((size_t)(s->end - from) + 1);
-	size_t n = 0;
-	while (from + (int64_t)n < s->end) {
-		ssize_t r = span_read(s, from + (int64_t)n, data + n, (size_t)(s->end - from) - n);
-		if (r <= 0)
-			break;
-		n += (size_t)r;
+/* Looks backwards for where the last `lines` lines begin, one piece of the file at a time: a long log
+ * is looked through over several turns of the loop, never cut. True when q->offset is that place. */
+static bool find_tail(struct logs *l, struct query *q, const struct span *s) {
+	_cleanup_(mo_freep) char *data = mo_alloc(PIECE_BYTES);
+	if (q->looked_to == MO_NONE)
+		q->looked_to = s->end;
+	while (q->command->lines > 0 && q->looked_to > s->first) {
+		int64_t end = q->looked_to, from = MO_MAX(end - PIECE_BYTES, end > s->base ? s->base : s->first);
+		if (l->look_left < end - from)
+			return false;
+		ssize_t n = span_read(s, from, data, (size_t)(end - from));
+		if (n < end - from)
+			break;           /* rotated or cut just now: what follows is there */
+		/* the newline that ends the last line counts for it */
+		for (const char *nl; (nl = memrchr(data, '\n', (size_t)n)); n = nl - data)
+			if (from + (nl - data) + 1 < s->end && ++q->seen == q->command->lines) {
+				q->offset = from + (nl - data) + 1;
+				return true;
+			}
+		l->look_left -= end - from;
+		q->looked_to = from;
 	}
-	size_t at = n;
-	for (int64_t seen = 0; at > 0; at--) /* the newline that ends the last line counts for it */
-		if (data[at - 1] == '\n' && at != n && ++seen == MO_MAX(lines, 0))
-			break;
-	return lines <= 0 ? s->end : from + (int64_t)at;
+	q->offset = q->command->lines > 0 ? q->looked_to : s->end;
+	return true;
 }
 
 /* Nothing more will come. A step whose entry could not be read when its supervisor was adopted has no ranks here: it lives until it is gone. */
@@ -151,8 +170,8 @@ static bool try_answer(struct logs *l, struct query *q) {
 		answer(l, q, over ? text : NULL, NULL, false, over);
 		return true;
 	}
-	if (q->offset < 0)
-		q->offset = span_tail(&s, c->lines);
+	if (q->offset < 0 && !find_tail(l, q, &s))
+		return false;
 	q->offset = MO_MIN(MO_MAX(q->offset, s.first), s.end);
 	_cleanup_(mo_freep) char *data = mo_alloc(ANSWER_BYTES);
 	ssize_t n = q->offset < s.end ? span_read(&s, q->offset, data, ANSWER_BYTES) : 0;
@@ -173,11 +192,12 @@ static void remove_query(struct logs *l, size_t i) {
 
 static void on_timer(void *arg) {
 	struct logs *l = arg;
+	l->look_left = LOOK_BYTES;
 	for (size_t i = l->n_queries; i-- > 0;)
 		if (try_answer(l, &l->queries[i]))
 			remove_query(l, i);
 	if (l->n_queries > 0)
-		mo_timer_in(l->timer, POLL_US);
+		mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
 }
 
 int logs_new(struct manager *m, struct logs **ret) {
@@ -217,7 +237,8 @@ static void answer_env(struct logs *l, const struct query *q) {
 
 void logs_query(struct logs *l, const struct command *c) {
 	int64_t wait_ms = c->wait_ms == MO_NONE ? 0 : MO_MIN(MO_MAX(c->wait_ms, 0), WAIT_MAX_MS);
-	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset, .deadline_us = mo_clock_boot_us() + wait_ms * 1000};
+	struct query q = {.command = mo_desc_dup(&command_desc, c), .offset = c->offset == MO_NONE ? 0 : c->offset,
+			  .deadline_us = mo_clock_boot_us() + wait_ms * 1000, .looked_to = MO_NONE};
 	if (c->what) {
 		if (mo_streq(c->what, "env"))
 			answer_env(l, &q);
@@ -236,7 +257,7 @@ void logs_query(struct logs *l, const struct command *c) {
 		return;
 	}
 	l->queries[l->n_queries++] = q;
-	mo_timer_in(l->timer, POLL_US);
+	mo_timer_in(l->timer, l->look_left < PIECE_BYTES ? LOOK_AGAIN_US : POLL_US);
 }
 
 static int newest_first(const void *a, const void *b) {

@@ -13,7 +13,8 @@
 #define AWAY_LIMIT_US (120 * 1000000LL)
 #define PARTIAL_MAX (64 * 1024)          /* a line longer than this is printed in pieces */
 
-struct source { int64_t offset; bool end; struct mo_buf line; }; /* a rank; offset MO_NONE: nothing has come yet */
+/* A rank; offset MO_NONE: nothing has come yet. first: where its first piece began; n_lines: how many came. */
+struct source { int64_t offset, first, n_lines; bool end; struct mo_buf line; };
 struct logs {
 	struct cli *cli;
 	const char *id;
@@ -77,6 +78,10 @@ static void on_record(struct logs *l, struct json_object *o)
 	if (i < 0 || i >= (int64_t)l->n_sources || !text)
 		return;
 	struct source *s = &l->sources[i];
+	if (s->offset == MO_NONE)
+		s->first = js_int(o, "offset") - (int64_t)strlen(text);
+	for (const char *nl = text; (nl = strchr(nl, '\n')); nl++)
+		s->n_lines++;
 	s->offset = js_int(o, "offset");
 	s->end = json_object_get_boolean(js_get(o, "end"));
 	if (!l->cli->raw && !l->cli->json)
@@ -144,6 +149,17 @@ static char *path_of(const struct logs *l)
 	return mo_buf_take(&path);
 }
 
+/* Fewer lines than were asked for, and not because there never were more. */
+static void say_cut(const struct logs *l)
+{
+	for (size_t i = 0; i < l->n_sources && l->lines > 0 && !l->follow; i++) {
+		const struct source *s = &l->sources[i];
+		if (s->offset != MO_NONE && s->first > 0 && s->n_lines < l->lines)
+			fprintf(stderr, "moectl: logs: rank %lld: only its last %lld lines are kept; what was before them was rotated away (log_bytes of the agent)\n",
+				(long long)(l->rank == MO_NONE ? (int64_t)i : l->rank), (long long)s->n_lines);
+	}
+}
+
 static bool all_ended(const struct logs *l)
 {
 	for (size_t i = 0; i < l->n_sources; i++)
@@ -179,8 +195,10 @@ static int read_attempt(struct logs *l)
 		int r = client_send(l->cli, &q, &a);
 		if (r)
 			return r;
-		if (all_ended(l) || ferror(stdout))
+		if (all_ended(l) || ferror(stdout)) {
+			say_cut(l);
 			return CLI_OK;
+		}
 		r = away(l, &a);
 		if (r || (!l->follow && a.status))
 			return r;

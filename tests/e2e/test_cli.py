@@ -260,6 +260,31 @@ def texts_of_others_do_not_steer_the_terminal(w):
 
 
 @suite.test
+def last_lines_of_a_long_log(w):
+    """As many lines as are asked for, however many bytes they are; when fewer are left, that is said."""
+    lines, asked = 30000, 29000
+    job = w.c.submit(command_recipe("long", ["sh", "-c", "seq -f 'line %%.0f %s' 1 %d" % ("x" * 300, lines)]))
+    w.c.wait_state(job, "completed")
+    out = w.c.run("logs", job, "-n", asked).stdout.splitlines()
+    equal((len(out), out[0].split()[-2], out[-1].split()[-2]), (asked, str(lines - asked + 1), str(lines)), "the last lines")
+    equal(len(w.c.run("logs", job, "-n", 1000000).stdout.splitlines()), lines, "more lines than there are")
+    equal(w.c.run("logs", job, "-n", 1).stdout.split()[-2], str(lines), "the last line")
+    equal(w.c.run("logs", job, "-n", 0).stdout, "", "no line")
+    equal(w.c.run("logs", job, "-n", 1000000).stderr, "", "nothing is missing")
+    logs = os.path.join(w.c.dir, "state", w.c.job(job)["nodes"][0], "logs/j%s/a1" % job[2:])
+    with open(os.path.join(logs, "rank-0.log"), "r+b") as f:     # as after a rotation of which the old file is gone
+        kept = f.read()[-310 * 1000:]
+        f.seek(0)
+        f.write(kept)
+        f.truncate()
+    with open(os.path.join(logs, "rank-0.base"), "w") as f:
+        f.write("9000000\n")
+    r = w.c.run("logs", job, "-n", asked)
+    need("only its last %d lines are kept" % len(r.stdout.splitlines()) in r.stderr, r.stderr)
+    equal(w.c.run("logs", job, "-n", 10).stderr, "", "all that was asked for is there")
+
+
+@suite.test
 def help_texts(_):
     overview = moectl("--help").stdout
     verbs = "submit validate plan list status watch top logs events metrics ranks checkpoints report cancel pause resume restart nodes node drain undrain fence why explain classify token local".split()
