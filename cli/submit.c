@@ -1,6 +1,8 @@
 /* submit: recipe -> local check -> POST /v1/jobs with an Idempotency-Key of its own, so that a lost answer never makes a second job. */
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/core/preview.h"
 #include "cli/dryrun.h"
@@ -79,6 +81,12 @@ static int plan_of(struct recipe_input *in, char **ret, struct mo_error *err)
 	return in->recipe.parallelism.automatic ? r : 0;
 }
 
+static const char *login_name(void)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	return pw ? pw->pw_name : NULL;
+}
+
 static int offline(struct recipe_input *in, struct mo_buf *ret)
 {
 	_cleanup_(submit_done) struct submit spec;
@@ -89,6 +97,8 @@ static int offline(struct recipe_input *in, struct mo_buf *ret)
 	mo_desc_init(&dryrun_desc, &doc);
 	mo_desc_init(&state_desc, &empty);
 	int r = plan_of(in, &doc.plan, &err);
+	if (r >= 0)
+		r = recipe_for_user(&in->recipe, login_name(), &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	mo_error_done(&err);

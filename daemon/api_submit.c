@@ -213,15 +213,24 @@ static void plan_first(struct http_request *r, struct pending *p)
 	http_on_gone(r, on_gone, p);
 }
 
-static void identify(const struct manager *m, const struct http_caller *c, struct submit *spec, const char *key, const char *body, size_t n)
+/* false after 422. */
+static bool identify(const struct manager *m, struct http_request *r, struct submit *spec, const char *key, const char *body, size_t n)
 {
-	mo_str_set(&spec->user, c->user);
+	const struct http_caller *c = http_caller(r);
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	int e = spec_for_user(spec, c->user, &err);
+
+	if (e < 0) {
+		http_problem(r, 422, "%s%s%s", mo_error_text(&err, e), err.hint ? "; " : "", err.hint ? err.hint : "");
+		return false;
+	}
 	spec->allow_root = may_be_root(m, c);
-	if (!key)
-		return;
-	mo_str_set(&spec->idempotency_key, key);
-	free(spec->digest);
-	spec->digest = auth_digest(body, n);
+	if (key) {
+		mo_str_set(&spec->idempotency_key, key);
+		free(spec->digest);
+		spec->digest = auth_digest(body, n);
+	}
+	return true;
 }
 
 /* A value that is neither yes nor no must not start a job that was only asked about. */
@@ -257,11 +266,10 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	struct submit *spec = spec_make(m, r, body, n);
 	if (!spec)
 		return;
-	if (!admit(m, r, spec)) {
+	if (!admit(m, r, spec) || !identify(m, r, spec, key, body, n)) {
 		mo_desc_free(&submit_desc, spec);
 		return;
 	}
-	identify(m, http_caller(r), spec, key, body, n);
 	if (mo_streq(spec->user, "root") && !spec->allow_root) {
 		mo_desc_free(&submit_desc, spec);
 		http_problem(r, 403, "ranks would run as root: only an admin on the controller's own machine may ask for that; submit as an ordinary user");

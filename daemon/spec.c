@@ -85,6 +85,17 @@ static void clear_resolved(struct submit *s)
 	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
 }
 
+int spec_for_user(struct submit *s, const char *user, struct mo_error *err)
+{
+	int r = recipe_for_user(&s->recipe, user, err);
+
+	mo_str_set(&s->user, user);
+	if (r <= 0)
+		return r;
+	clear_resolved(s);
+	return spec_resolve(s, err);
+}
+
 bool spec_needs_plan(const struct submit *s)
 {
 	return s->recipe.parallelism.automatic || s->recipe.checkpoint.every == 0;

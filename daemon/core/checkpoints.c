@@ -214,6 +214,34 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	}
 }
 
+/* The newest other job that wrote the checkpoint which j found. */
+static const struct job *writer_of(const struct state *s, const struct job *j, const struct checkpoint *found)
+{
+	for (size_t i = s->n_jobs; found && i-- > 0;) {
+		const struct job *k = &s->jobs[i];
+		const struct checkpoint *c = k != j && mo_streq(k->checkpoint_dir, j->checkpoint_dir) ? checkpoint_find(k, found->iteration) : NULL;
+
+		if (c && c->attempt != MO_NONE && mo_streq(c->path, found->path))
+			return k;
+	}
+	return NULL;
+}
+
+char *checkpoint_nothing_left(const struct state *s, const struct job *j)
+{
+	const struct checkpoint *c = checkpoint_find(j, j->resume);
+	const struct job *writer = writer_of(s, j, c);
+	_cleanup_(mo_freep) char *who = !writer ? mo_strdup("an earlier run")
+		: mo_printf("j-%lld%s%s", (long long)writer->id, mo_streq(writer->spec.user, j->spec.user) ? "" : " of ",
+			    mo_streq(writer->spec.user, j->spec.user) ? "" : writer->spec.user);
+
+	if (j->spec.recipe.steps == MO_NONE || j->resume < j->spec.recipe.steps || j->watermark != MO_NONE)
+		return NULL;
+	return mo_printf("nothing was left to do: %s had come to iteration %lld of %lld (checkpoint %s); '--set checkpoint.resume=never' "
+			 "starts afresh, more steps train on",
+			 who, (long long)j->resume, (long long)j->spec.recipe.steps, c && c->path ? c->path : j->checkpoint_dir);
+}
+
 /* The user went back to an iteration: what lies beyond it belongs to the run that was given up, until an attempt writes it again. So does what was damaged or missing just now:
  * it may be found whole later, and must not hold up the new run as a loss. */
 void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time)

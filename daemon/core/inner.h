@@ -142,6 +142,9 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
 /* Where the next attempt resumes: 0 and *ret (-1 = fresh); 1 = the job waits, 2 = the job fails, both with the reason in err. */
 int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err);
+/* Of a job that ended well without an iteration of its own, as its checkpoint was of the last one: whose that was and what
+ * to do to train again. NULL: it trained. Caller frees. */
+char *checkpoint_nothing_left(const struct state *s, const struct job *j);
 void checkpoint_supersede(struct job *j, int64_t resume, int64_t attempt, int64_t time); /* after restart --from: what lies beyond is resumed no more */
 const struct checkpoint *checkpoint_surplus(const struct job *j);
 void checkpoint_remove(const struct job *j, struct checkpoint *c);     /* what lies outside checkpoint.dir stays as it is, with the reason */

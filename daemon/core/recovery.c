@@ -445,7 +445,8 @@ void recovery_conclude(struct turn *t, int64_t id)
 	} else if (j->failed) {
 		after_failure(t, id);
 	} else if (reached(j)) {
-		job_move(t, id, T_COMPLETED, true, 0, NULL);
+		reason = checkpoint_nothing_left(&t->core->state, j);
+		job_move(t, id, T_COMPLETED, true, 0, reason);
 	} else {
 		reason = mo_printf("ended early at %lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);
 		job_move(t, id, T_GIVE_UP, true, 0, reason);

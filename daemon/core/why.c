@@ -216,6 +216,10 @@ static const char *next_of(const struct job *j)
 	case JOB_RECOVERING: return j->waiting_node ? "it runs on when the node's agent is back; after a power-off say 'moectl fence NODE --confirmed'" : "the next attempt starts by itself";
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
+	case JOB_COMPLETED:
+		return j->checkpoint_dir && j->spec.recipe.steps != MO_NONE && j->spec.recipe.checkpoint.resume != -2
+			? "nothing follows; the same recipe resumes from its last checkpoint: give it more steps, or start afresh with '--set checkpoint.resume=never'"
+			: "nothing follows; submit it again to run it again";
 	default: return "nothing follows; submit it again to run it again";
 	}
 }

@@ -7,6 +7,7 @@
  * added with the same value are not added again. */
 #include "lib/recipe/argv.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -182,4 +183,20 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 
 		mo_strs_add(argv, n_argv, word);
 	}
+}
+
+int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err)
+{
+	static const char word[] = "{user}";
+
+	if (!r->checkpoint.dir || !strstr(r->checkpoint.dir, word))
+		return 0;
+	if (!mo_name_valid(user)) {
+		mo_error_hint(err, "name the directory itself: --set checkpoint.dir=/path");
+		return mo_error_set(err, -EINVAL, "checkpoint.dir: %s: the user '%s' has no name that a directory may have", word, user ? user : "");
+	}
+	char *dir = replace(r->checkpoint.dir, word, user);
+	free(r->checkpoint.dir);
+	r->checkpoint.dir = dir;
+	return 1;
 }

@@ -17,6 +17,9 @@ struct recipe_set { char *key, *value, *name; };
  * env profiles are looked up with mo_data_file(). ret_engine may be NULL. warnings: appended strings. */
 int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine,
 		 char ***ret_warnings, size_t *n_warnings, struct recipe_errors *errors);
+/* {user} in checkpoint.dir becomes the submitter's name, so that a recipe for everybody gives each a directory of his own. 1 when it
+ * was there, 0 when not; -EINVAL with err when the name (NULL: none) is none that a directory may have. */
+int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err);
 /* The document with the sets applied, as YAML text to send to the controller (caller frees). NULL + errors on failure. */
 char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);
 /* The document as one line of JSON (caller frees); NULL when it is no valid YAML. */

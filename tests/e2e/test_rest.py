@@ -1,5 +1,6 @@
 """The REST interface of a real moed: every route of its own description against every credential, lists, sessions, documents, plans, idempotency, TLS, a full disk, restarts."""
 import http.client
+import json
 import os
 import re
 import shutil
@@ -319,6 +320,18 @@ def idempotency(m):
     m.start()
     again = m.submit(token=ada, headers={"Idempotency-Key": "k1"})
     equal((again.status, again.json["id"]), (200, first.json["id"]), "after kill -9")
+
+
+@test
+def a_directory_for_each_user(m):
+    """The same text from two users, as fast as the second is answered from what was read for the first: {user} is whoever submits it."""
+    recipe = json.dumps({"recipe": 1, "name": "mine", "engine": {"kind": "torch", "entry": "/x/{checkpoint.dir}", "args": ["{checkpoint.dir}"]}, "cluster": {"gpus": 1},
+                         "checkpoint": {"dir": "/ckpt/{user}", "every": 5}})
+    for user in ("ada", "bob", "ada"):
+        a = m.ask("POST", "/v1/jobs?dry_run=1", recipe, token=m.token("user", user=user)["token"])
+        equal(a.status, 200, "dry run: %s" % a.body[:300])
+        rank = a.json["ranks"][0]
+        equal((rank["env"]["MOE_CHECKPOINT_DIR"], "/ckpt/" + user in rank["argv"]), ("/ckpt/" + user, True), "directory of " + user)
 
 
 @test

@@ -363,6 +363,71 @@ static void what_was_saved_by_a_lost_node_is_its_own(void **state)
 	saver_resumed(o, 2, 20);
 }
 
+static int64_t submit_again(struct saver *o, const char *user, int64_t steps)
+{
+	struct submit spec;
+
+	world_recipe(&spec, 2);
+	mo_str_set(&spec.user, user);
+	spec.recipe.steps = steps;
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	spec.recipe.checkpoint.resume = -1;
+	spec.engine.layout.announced_is_complete = true;
+	int64_t id = world_submit(&o->w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	saver_run(o, 2);
+	return id;
+}
+
+static void all_exit(struct saver *o)
+{
+	for (int64_t rank = 0; rank < 2; rank++)
+		world_exit(&o->w, 0, o->id, rank, 0, 0);
+	saver_run(o, 3);
+	assert_int_equal(saver_job(o)->state, JOB_COMPLETED);
+}
+
+/* The second submit of a recipe that is trained to its end. */
+static void a_job_with_nothing_left_says_whose_work_it_found(void **state)
+{
+	struct saver *o = *state;
+	static const char *const users[] = { "ada", "ada", "bob" };
+
+	for (int i = 0; i < 3; i++) {
+		world_done(&o->w);
+		world_init(&o->w, 1, 2);
+		o->id = submit_again(o, "ada", 10);
+		if (i) {
+			saver_save(o, 10);
+		} else {
+			world_found(&o->w, 10, true);     /* it lies there, and no job of this controller wrote it */
+			world_iteration(&o->w, 0, o->id, 10);
+		}
+		all_exit(o);
+		assert_null(saver_job(o)->reason);
+		o->id = submit_again(o, users[i], 10);
+		saver_resumed(o, 1, 10);
+		all_exit(o);
+		world_why_has(&o->w, o->id, "nothing was left to do");
+		world_why_has(&o->w, o->id, i == 0 ? "an earlier run had" : i == 1 ? "j-1 had come to iteration 10 of 10" : "j-1 of ada had");
+		world_why_has(&o->w, o->id, "checkpoint.resume=never");
+	}
+}
+
+static void a_job_that_trains_on_says_nothing_of_it(void **state)
+{
+	struct saver *o = *state;
+
+	world_found(&o->w, 10, true);
+	o->id = submit_again(o, "ada", 20);
+	world_verb(&o->w, EV_CANCEL, 1);
+	saver_run(o, 3);
+	saver_resumed(o, 1, 10);
+	world_iteration(&o->w, 0, o->id, 20);
+	all_exit(o);
+	assert_null(saver_job(o)->reason);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
@@ -387,6 +452,8 @@ int main(void)
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
+		T(a_job_with_nothing_left_says_whose_work_it_found),
+		T(a_job_that_trains_on_says_nothing_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

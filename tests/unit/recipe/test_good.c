@@ -1,5 +1,6 @@
 /* Recipes that are read: defaults, every key, --set, anchors, engine words and environment layers; and the recipes, models and GPUs that we ship. */
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -591,12 +592,33 @@ static void test_tiny_moe(void **state)
 	assert_true(p.engine.layout.announced_is_complete);
 }
 
+/* A recipe that everybody may use gives each user a directory of his own. */
+static void test_directory_of_the_user(void **state)
+{
+	static const char *const bad[] = { NULL, "", "../ada", "a/b", ".", "DOM\\ada" };
+	_cleanup_(mo_freep) char *text = recipe_with("checkpoint: {dir: \"/c/{user}/x-{user}\", every: 1}\n"), *plain = recipe_with("checkpoint: {dir: /c, every: 1}\n");
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL), q = parse(plain, NULL);
+
+	must(&p);
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+		assert_int_equal(recipe_for_user(&p.recipe, bad[i], &err), -EINVAL);
+		assert_non_null(err.hint);
+		assert_string_equal(p.recipe.checkpoint.dir, "/c/{user}/x-{user}");
+		assert_int_equal(recipe_for_user(&q.recipe, bad[i], &err), 0);
+	}
+	assert_int_equal(recipe_for_user(&p.recipe, "ada", NULL), 1);
+	assert_string_equal(p.recipe.checkpoint.dir, "/c/ada/x-ada");
+	assert_string_equal(q.recipe.checkpoint.dir, "/c");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_engines_remove_nothing), cmocka_unit_test(test_megatron_argv),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_routing_groups), cmocka_unit_test(test_no_recomputation), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_routing_groups), cmocka_unit_test(test_no_recomputation), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented), cmocka_unit_test(test_directory_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
