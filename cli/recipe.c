@@ -121,6 +121,7 @@ void recipe_print_warning(const char *file, const char *warning)
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	in->checked = true;
 	int r = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, &errors);
 	if (r < 0)
 		return refuse(cli, in, &errors);

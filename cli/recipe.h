@@ -11,6 +11,7 @@ struct recipe_input {
 	struct recipe recipe;
 	struct engine engine;
 	char **warnings; size_t n_warnings;
+	bool checked;                            /* recipe_input_check() was called */
 };
 void recipe_input_init(struct recipe_input *in);
 void recipe_input_done(struct recipe_input *in);

@@ -1,4 +1,4 @@
-/* submit: recipe -> local check -> POST /v1/jobs with an Idempotency-Key of its own, so that a lost answer never makes a second job. */
+/* submit: recipe -> [local check] -> POST /v1/jobs with an Idempotency-Key of its own, so that a lost answer never makes a second job. */
 #include <errno.h>
 #include <pwd.h>
 #include <string.h>
@@ -22,8 +22,9 @@
 #define REFUSED_LIMIT_US (2 * 1000000LL)   /* nobody listened from the start */
 #define AGAIN_MS 200
 
-/* Sends until there is an answer; the same key makes repeats harmless. */
-static int send_submit(struct cli *cli, const char *text, const char *file, struct answer *a)
+/* Sends until there is an answer; the same key makes repeats harmless. The controller checks what `moectl validate` checks, so the recipe is looked at here only when nobody answers: whoever
+ * has two things to mend hears of the recipe first. */
+static int send_submit(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
 {
 	_cleanup_(mo_freep) char *key = mo_random_hex(16), *header = mo_printf("Idempotency-Key: %s", key);
 	const char *const headers[] = { header, NULL };
@@ -34,10 +35,12 @@ static int send_submit(struct cli *cli, const char *text, const char *file, stru
 		int r = client_send(cli, &q, a);
 		if (r)
 			return r;
+		if (!a->status && !in->checked && (r = recipe_input_check(cli, in)))
+			return r;
 		lost = lost || a->error == -ECONNRESET;
 		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
 		if (a->status || mo_clock_boot_us() - began > limit)
-			return client_judge(cli, file, a);
+			return client_judge(cli, in->file, a);
 		if (watch_wait(AGAIN_MS))
 			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
 	}
@@ -165,10 +168,10 @@ static void print_warnings(const struct recipe_input *in, struct json_object *li
 	}
 }
 
-static int submit(struct cli *cli, const struct recipe_input *in, const char *text, bool watch)
+static int submit(struct cli *cli, struct recipe_input *in, const char *text, bool watch)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	int r = send_submit(cli, text, in->file, &a);
+	int r = send_submit(cli, in, text, &a);
 	if (r)
 		return r;
 	const char *id = js_str(a.doc, "id");
@@ -209,7 +212,10 @@ static int run(struct cli *cli, int argc, char **argv)
 		r = recipe_input_set(cli, &in, (priority_set = mo_printf("priority=%lld", (long long)priority)));
 	if (r)
 		return cli_stop(r);
-	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
+	if ((r = recipe_input_read(&in, args[0])))
+		return r;
+	/* An error in a value that --set gave is told in its own words, which the controller does not know. */
+	if ((dry || in.n_sets) && (r = recipe_input_check(cli, &in)))
 		return r;
 	text = recipe_input_document(cli, &in);
 	if (!text)

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
@@ -11,6 +12,7 @@
 #include "lib/recipe/keys.h"
 
 #define NAMES_LISTED_MAX 24
+#define KEPT_MAX 128                   /* trees; the shipped files are fewer than 100, of some kB each */
 
 static void closedirp(DIR **d)
 {
@@ -68,7 +70,49 @@ static char *names_of(const char *dir)
 	return n && n <= NAMES_LISTED_MAX ? mo_buf_take(&b) : NULL;
 }
 
-struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
+/* ---- trees of files that were read before, by path ---- */
+
+struct kept { char *path; struct mo_buf text; struct ynode *root; UT_hash_handle hh; };
+static struct kept *kept;
+
+static void forget(struct kept *k)
+{
+	HASH_DEL(kept, k);
+	free(k->path);
+	mo_buf_done(&k->text);
+	ynode_free(k->root);
+	free(k);
+}
+
+/* The tree of this very text; an older one is forgotten. */
+static const struct ynode *kept_tree(const char *path, const struct mo_buf *text)
+{
+	struct kept *k = NULL;
+
+	HASH_FIND_STR(kept, path, k);
+	if (k && k->text.len == text->len && memcmp(k->text.data, text->data, text->len) == 0)
+		return k->root;
+	if (k)
+		forget(k);
+	return NULL;
+}
+
+/* Takes both. */
+static const struct ynode *keep_tree(const char *path, struct mo_buf *text, struct ynode *root)
+{
+	struct kept *k, *next;
+
+	if (HASH_COUNT(kept) >= KEPT_MAX)
+		HASH_ITER(hh, kept, k, next)
+			forget(k);
+	k = mo_alloc(sizeof(*k));
+	*k = (struct kept){ .path = mo_strdup(path), .text = *text, .root = root };
+	*text = (struct mo_buf){ 0 };
+	HASH_ADD_KEYPTR(hh, kept, k->path, strlen(k->path), k);
+	return root;
+}
+
+const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name), *path = mo_data_file(file);
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
@@ -91,14 +135,20 @@ struct ynode *catalogue_open(const char *dir, const char *what, const char *name
 		mo_error_set(err, r, "%s: %s", path, strerror(-r));
 		return NULL;
 	}
+	const struct ynode *before = text.len ? kept_tree(path, &text) : NULL;
+	if (before) {
+		*ret_path = TAKE_PTR(path);
+		return before;
+	}
 	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
 
 	if (errors.n || !root) {
 		catalogue_fail(&errors, path, err);
 		return NULL;
 	}
+	const struct ynode *tree = keep_tree(path, &text, TAKE_PTR(root));
 	*ret_path = TAKE_PTR(path);
-	return TAKE_PTR(root);
+	return tree;
 }
 
 struct model_file { char *name, *title, *source; double published_b; };
@@ -125,7 +175,7 @@ int model_load(const char *name, struct recipe_model *ret, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("models", "model", name, &path, err);
+	const struct ynode *root = catalogue_open("models", "model", name, &path, err);
 	struct model_file file = { 0 };
 	struct recipe_model *model = NULL;
 	struct reader r = { .errors = &errors, .keys = model_file_keys, .n_keys = ELEMENTSOF(model_file_keys), .bases = { &file }, .arg = &model };
@@ -175,7 +225,7 @@ int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("gpus", "GPU type", name, &path, err);
+	const struct ynode *root = catalogue_open("gpus", "GPU type", name, &path, err);
 	struct gpu_type gpu;
 	struct reader r = { .errors = &errors, .keys = gpu_keys, .n_keys = ELEMENTSOF(gpu_keys), .bases = { &gpu } };
 

@@ -186,7 +186,7 @@ static int profile_load(const char *name, const struct recipe *recipe, struct en
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
+	const struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
 	struct env_file file = { .recipe = recipe, .applies = true };
 	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { &file }, .arg = &file };
 

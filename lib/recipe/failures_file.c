@@ -103,7 +103,7 @@ int failures_load(struct failure_rules *ret, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("failures", "failure signatures", "signatures", &path, err);
+	const struct ynode *root = catalogue_open("failures", "failure signatures", "signatures", &path, err);
 	if (!root)
 		return -EINVAL;
 	read_file(root, ret, &errors);

@@ -218,7 +218,7 @@ static void replace(struct health_checks *all, size_t before) {
 static int load_file(const char *name, bool site, struct health_checks *ret, struct mo_error *err) {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("health", "health checks", name, &path, err);
+	const struct ynode *root = catalogue_open("health", "health checks", name, &path, err);
 	size_t before = ret->n_checks;
 
 	if (!root)

@@ -84,7 +84,7 @@ int klog_rules_parse(const char *text, size_t n, struct klog_rules *ret, struct 
 int klog_rules_load(struct klog_rules *ret, struct mo_error *err) {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
-	_cleanup_(ynode_freep) struct ynode *root = catalogue_open("health", "kernel log rules", "klog", &path, err);
+	const struct ynode *root = catalogue_open("health", "kernel log rules", "klog", &path, err);
 
 	if (!root)
 		return -EINVAL;

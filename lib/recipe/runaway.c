@@ -4,8 +4,10 @@
 
 #include <pcre2.h>
 #include <string.h>
+#include <uthash.h>
 
 #define RUN 64
+#define KNOWN_MAX 4096
 #define STEPS 100000                   /* what agent/core/lines.c grants a line; patterns that end need some hundreds here */
 
 static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pcre2_match_data *data, pcre2_match_context *context)
@@ -18,7 +20,7 @@ static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pc
 	return pcre2_match(re, (PCRE2_SPTR)text, n + RUN + 1, 0, 0, data, context) == PCRE2_ERROR_MATCHLIMIT;
 }
 
-bool pattern_runs_away(const char *pattern)
+static bool tries_away(const char *pattern)
 {
 	int code;
 	PCRE2_SIZE offset;
@@ -47,4 +49,36 @@ bool pattern_runs_away(const char *pattern)
 	pcre2_match_data_free(data);
 	pcre2_code_free(re);
 	return away;
+}
+
+/* Patterns of data files, which are read again and again: those that are known to end. */
+struct known { UT_hash_handle hh; char pattern[]; };
+static struct known *known;
+
+static void forget_known(void)
+{
+	struct known *k, *next;
+
+	HASH_ITER(hh, known, k, next) {
+		HASH_DEL(known, k);
+		free(k);
+	}
+}
+
+bool pattern_runs_away(const char *pattern)
+{
+	struct known *k = NULL;
+	size_t n = strlen(pattern);
+
+	HASH_FIND(hh, known, pattern, n, k);
+	if (k)
+		return false;
+	if (tries_away(pattern))
+		return true;
+	if (HASH_COUNT(known) >= KNOWN_MAX)
+		forget_known();
+	k = mo_alloc(sizeof(*k) + n + 1);
+	memcpy(k->pattern, pattern, n + 1);
+	HASH_ADD_KEYPTR(hh, known, k->pattern, n, k);
+	return false;
 }
