@@ -14,6 +14,15 @@
 #define MO_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MO_MAX(a, b) ((a) > (b) ? (a) : (b))
 
+/* a * b of numbers that are not negative; INT64_MAX when it is more: sizes from outside are compared,
+ * and a product that wrapped would compare as a small one. */
+static inline int64_t mo_times(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 #define TAKE_PTR(p) ({ __typeof__(p) *_pp = &(p); __typeof__(p) _t = *_pp; *_pp = NULL; _t; })
 #define TAKE_FD(fd) ({ int *_pf = &(fd); int _t = *_pf; *_pf = -1; _t; })
 

@@ -364,7 +364,7 @@ static const struct key recipe_keys[] = {
 	MAP("batch"),
 	F("batch.seq", KEY_INT, seq, RANGE(1, 1 << 30)),
 	F("batch.micro", KEY_INT, micro, RANGE(1, 1 << 20)),
-	F("batch.global", KEY_INT, global_batch, RANGE(1, 1 << 30)),
+	F("batch.global", KEY_INT, global_batch, RANGE(1, GLOBAL_BATCH_MAX)),
 	F("batch.global_tokens", KEY_INT, global_tokens, RANGE(1, 1LL << 40)),
 	F("precision", KEY_WORD, precision, WORDS(words_precision)),
 	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
@@ -440,11 +440,11 @@ static char *derived(const struct recipe *r, const char *path)
 	if (mo_streq(path, "derived.local_batch") && batch)
 		return number(r->global_batch / dp);
 	if (mo_streq(path, "derived.micro_batches") && batch)
-		return number(r->global_batch / (dp * micro));
+		return number(r->global_batch / mo_times(dp, micro));
 	if (mo_streq(path, "derived.micro_tokens") && r->seq != MO_NONE)
-		return number(micro * r->seq);
+		return number(mo_times(micro, r->seq));
 	if (mo_streq(path, "derived.global_tokens") && r->seq != MO_NONE && r->global_batch != MO_NONE)
-		return number(r->global_batch * r->seq);
+		return number(mo_times(r->global_batch, r->seq));
 	if (!m)
 		return NULL;
 	if (mo_streq(path, "derived.moe_layers") && m->moe)

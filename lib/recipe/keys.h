@@ -4,6 +4,8 @@
 
 enum recipe_base { BASE_RECIPE, BASE_MODEL, BASE_MOE, BASE_MLA };
 
+#define GLOBAL_BATCH_MAX (1 << 30)         /* sequences of a step, however the recipe says it */
+
 /* A reader over the recipe's table; recipe may be NULL while only a model is read. */
 struct reader recipe_reader(struct recipe *recipe, struct recipe_errors *errors);
 /* Reads an inline model mapping ("model." keys) into a new model (caller frees by recipe_model_desc). */

@@ -26,7 +26,7 @@ static void first_interval(struct recipe *r)
 static void resolve(struct recipe *r, const struct engine *e)
 {
 	struct recipe_parallelism *p = &r->parallelism;
-	int64_t model_ranks = p->tp * p->pp * p->cp;
+	int64_t model_ranks = mo_times(mo_times(p->tp, p->pp), p->cp);
 
 	if (!r->model)      /* nothing to choose by: all GPUs are data-parallel */
 		p->automatic = false;

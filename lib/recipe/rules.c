@@ -39,23 +39,34 @@ void rules_warn(struct rules *k, const struct ynode *where, const char *fmt, ...
 	mo_strs_add(k->warnings, k->n_warnings, placed);
 }
 
-/* "6 or 8": the divisors of a number next to the one that was wished. */
+#define FAR 64        /* a divisor that many times the wished number is no advice */
+
+/* "6 or 8": the divisors of a number next to the one that was wished. Looked for up to the root, because
+ * both numbers come from the recipe and a controller that counts to 2^30 serves nobody meanwhile. */
 static char *near_divisors(int64_t wished, int64_t of)
 {
-	int64_t below = MO_MIN(wished, of), above = wished;
+	int64_t below = 1, above = 0;
 
-	while (below > 1 && of % below)
-		below--;
-	while (above < of && above < 64 * wished && of % above)
-		above++;
-	return below >= 1 && above <= of && above > below && of % above == 0 ? mo_printf("%lld or %lld", LL(below), LL(above)) : mo_printf("%lld", LL(MO_MAX(below, 1)));
+	for (int64_t small = 1; of > 0 && small <= of / small; small++) {
+		const int64_t pair[] = { small, of / small };
+
+		for (size_t i = 0; of % small == 0 && i < ELEMENTSOF(pair); i++) {
+			if (pair[i] <= wished)
+				below = MO_MAX(below, pair[i]);
+			if (pair[i] >= wished && pair[i] / FAR <= wished)
+				above = above ? MO_MIN(above, pair[i]) : pair[i];
+		}
+	}
+	return above > below ? mo_printf("%lld or %lld", LL(below), LL(above)) : mo_printf("%lld", LL(below));
 }
 
 static char *near_multiples(int64_t wished, int64_t unit)
 {
-	int64_t below = wished / unit * unit;
+	int64_t below = unit > 0 ? wished / unit * unit : 0, above;
 
-	return below > 0 ? mo_printf("%lld or %lld", LL(below), LL(below + unit)) : mo_printf("%lld", LL(unit));
+	if (below > 0 && !__builtin_add_overflow(below, unit, &above))
+		return mo_printf("%lld or %lld", LL(below), LL(above));
+	return mo_printf("%lld", LL(MO_MAX(unit, 1)));
 }
 
 static int64_t gcd(int64_t a, int64_t b)
@@ -95,8 +106,9 @@ static bool check_world(struct rules *k)
 			continue;
 		mo_buf_printf(&product, "%s%s %lld", product.len ? " x " : "", sizes[i].name, LL(sizes[i].n));
 		if (left % sizes[i].n) {
-			int64_t ranks = p->tp <= MO_RANKS_MAX / p->pp && p->tp * p->pp <= MO_RANKS_MAX / p->cp ? p->tp * p->pp * p->cp : 0;
-			_cleanup_(mo_freep) char *near = near_divisors(sizes[i].n, gcd(left, sizes[i].divides)), *gpus = ranks ? near_multiples(r->gpus, ranks) : NULL;
+			int64_t ranks = mo_times(mo_times(p->tp, p->pp), p->cp);
+			_cleanup_(mo_freep) char *near = near_divisors(sizes[i].n, gcd(left, sizes[i].divides));
+			_cleanup_(mo_freep) char *gpus = ranks <= MO_RANKS_MAX ? near_multiples(r->gpus, ranks) : NULL;
 			_cleanup_(mo_freep) char *hint = mo_printf("use %s %s%s%s", sizes[i].name, near, gpus ? ", or cluster.gpus " : "", gpus ? gpus : "");
 
 			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s: %s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs", sizes[i].path,
@@ -108,7 +120,7 @@ static bool check_world(struct rules *k)
 	if (p->dp != left) {
 		errors_at(k->errors, PLACE(k, "parallelism.dp", "cluster.gpus"), NULL,
 			  "parallelism.dp: tp %lld x pp %lld x cp %lld x dp %lld = %lld is not cluster.gpus %lld: dp must be %lld, or auto", LL(p->tp), LL(p->pp), LL(p->cp),
-			  LL(p->dp), LL(p->tp * p->pp * p->cp * p->dp), LL(r->gpus), LL(left));
+			  LL(p->dp), LL(mo_times(r->gpus / left, p->dp)), LL(r->gpus), LL(left));
 		return false;
 	}
 	return true;
@@ -141,7 +153,7 @@ static void check_pipeline(struct rules *k)
 {
 	const struct recipe_parallelism *p = &k->recipe->parallelism;
 	const struct recipe_model *m = k->recipe->model;
-	int64_t stages = p->pp * p->vpp;
+	int64_t stages = mo_times(p->pp, p->vpp);
 
 	if (p->vpp > 1 && p->pp == 1) {
 		errors_at(k->errors, PLACE(k, "parallelism.vpp"), NULL, "parallelism.vpp: %lld virtual stages need a pipeline: use pp above 1, or vpp 1", LL(p->vpp));
@@ -201,26 +213,31 @@ static void check_batch(struct rules *k, bool world_ok)
 	} else if (r->global_tokens != MO_NONE && r->global_batch != r->global_tokens / r->seq)
 		errors_at(k->errors, PLACE(k, "batch.global"), NULL, "batch.global: %lld sequences are not global_tokens %lld / seq %lld: give one of the two", LL(r->global_batch),
 			  LL(r->global_tokens), LL(r->seq));
+	else if (r->global_tokens != MO_NONE && r->global_batch > GLOBAL_BATCH_MAX)
+		errors_at(k->errors, PLACE(k, "batch.global_tokens"), NULL,
+			  "batch.global_tokens: %lld / seq %lld are %lld sequences: at most %d",
+			  LL(r->global_tokens), LL(r->seq), LL(r->global_batch), GLOBAL_BATCH_MAX);
 	if (r->global_batch == MO_NONE || !world_ok)
 		return;
 	bool chosen = r->parallelism.automatic && r->model;
-	int64_t each = chosen ? 1 : dp;
+	int64_t each = mo_times(micro, chosen ? 1 : dp);
 
-	if (r->global_batch % (micro * each)) {
-		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * each), *near_micro = near_divisors(micro, MO_MAX(r->global_batch / each, 1));
-		bool by_micro = micro > 1 && r->global_batch % each == 0;
+	if (r->global_batch % each) {
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, each);
+		_cleanup_(mo_freep) char *near_micro = near_divisors(micro, MO_MAX(r->global_batch / (each / micro), 1));
+		bool by_micro = micro > 1 && r->global_batch % (each / micro) == 0;
 		_cleanup_(mo_freep) char *use = mo_printf("use %s%s%s", near, by_micro ? ", or batch.micro " : "", by_micro ? near_micro : "");
 
 		if (chosen)
 			errors_at(k->errors, place, use, "batch.global: %lld is no multiple of batch.micro %lld", LL(r->global_batch), LL(micro));
 		else
-			errors_at(k->errors, place, use, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(micro * dp));
+			errors_at(k->errors, place, use, "batch.global: %lld is no multiple of micro %lld x dp %lld = %lld", LL(r->global_batch), LL(micro), LL(dp), LL(each));
 		return;
 	}
-	if (!chosen && r->parallelism.vpp > 1 && r->global_batch / (micro * dp) % pp) {
-		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, micro * dp * pp);
+	if (!chosen && r->parallelism.vpp > 1 && r->global_batch / each % pp) {
+		_cleanup_(mo_freep) char *near = near_multiples(r->global_batch, mo_times(each, pp));
 
-		rules_warn(k, place, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that: batch.global %s would do", LL(r->global_batch / (micro * dp)), LL(pp), near);
+		rules_warn(k, place, "batch: %lld micro-batches are no multiple of pp %lld: interleaved schedules usually ask for that: batch.global %s would do", LL(r->global_batch / each), LL(pp), near);
 	}
 }
 

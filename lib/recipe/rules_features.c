@@ -79,11 +79,11 @@ static void tell_near(struct mo_buf *b, const char *what, int64_t wished, int64_
 {
 	int64_t below = wished - 1, above = wished + 1;
 
-	while (below > 0 && (layers % (below * unit) || besides % below))
+	while (below > 0 && (layers % mo_times(below, unit) || besides % below))
 		below--;
-	while (above * unit <= layers && (layers % (above * unit) || besides % above))
+	while (mo_times(above, unit) <= layers && (layers % mo_times(above, unit) || besides % above))
 		above++;
-	bool more = above * unit <= layers;
+	bool more = mo_times(above, unit) <= layers;
 
 	if (below > 0 && more)
 		mo_buf_printf(b, "%s%s %lld or %lld", b->len ? ", or " : "use ", what, LL(below), LL(above));
@@ -96,7 +96,7 @@ static char *even_hint(const struct rules *k, int64_t stages)
 {
 	const struct recipe *r = k->recipe;
 	const struct recipe_parallelism *p = &r->parallelism;
-	int64_t layers = r->model->layers, ranks = MO_MAX(r->gpus / MO_MAX(p->tp * p->cp, 1), 1);
+	int64_t layers = r->model->layers, ranks = MO_MAX(r->gpus / MO_MAX(mo_times(p->tp, p->cp), 1), 1);
 	_cleanup_(mo_freep) char *layout = flags_have(k, "features.pipeline_layout", false) ? layout_spread(layers, MO_MAX(r->model->mtp, 0), stages) : NULL;
 	struct mo_buf b = { 0 };
 
@@ -114,7 +114,7 @@ static void check_uneven(struct rules *k, const struct args *command)
 {
 	const struct recipe *r = k->recipe;
 	const struct engine_checks *c = k->engine->checks;
-	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
+	int64_t stages = mo_times(r->parallelism.pp, r->parallelism.vpp);
 	const struct ynode *place = PLACE(k, r->parallelism.vpp > 1 ? "parallelism.vpp" : "parallelism.pp", "parallelism");
 
 	if (!r->model || r->parallelism.automatic || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
@@ -150,7 +150,7 @@ static void check_layout(struct rules *k)
 	const struct recipe *r = k->recipe;
 	const char *text = feature_value(r, "pipeline_layout");
 	const struct ynode *place = PLACE(k, "features.pipeline_layout");
-	int64_t stages = r->parallelism.pp * r->parallelism.vpp;
+	int64_t stages = mo_times(r->parallelism.pp, r->parallelism.vpp);
 	_cleanup_(mo_freep) char *why = NULL;
 	_cleanup_(layout_done) struct layout l = { 0 };
 

@@ -313,11 +313,17 @@ static const char *meant(const struct reader *r, const char *prefix, const struc
 	return mo_near_miss(key->text, names, n);
 }
 
-static bool misspelt(const struct reader *r, const char *prefix, const struct ynode *map, const char *name)
+/* Then the misspelt key was complained about already. The name itself is no misspelling: with null it is
+ * missing, and what needs it must not go on without. */
+static bool misspelt(const struct reader *r, const char *prefix, const struct ynode *map,
+		     const char *name)
 {
-	for (size_t i = 0; i < map->n; i++)
-		if (mo_streq(meant(r, prefix, map->items[i].key), name))
+	for (size_t i = 0; i < map->n; i++) {
+		const struct ynode *key = map->items[i].key;
+
+		if (!mo_streq(key->text, name) && mo_streq(meant(r, prefix, key), name))
 			return true;
+	}
 	return false;
 }
 

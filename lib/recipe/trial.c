@@ -124,7 +124,7 @@ struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct r
 	mo_desc_init(&engine_desc, &t->engine);
 	mo_desc_copy(&recipe_desc, &t->recipe, r);
 	t->automatic = r->parallelism.automatic;
-	t->stages = r->parallelism.pp * r->parallelism.vpp;
+	t->stages = mo_times(r->parallelism.pp, r->parallelism.vpp);
 	t->sharding = mo_strdup(r->parallelism.sharding);
 	for (size_t i = 0; i < r->n_features; i++)
 		t->layout |= mo_streq(r->features[i].key, "pipeline_layout");
