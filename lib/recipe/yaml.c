@@ -340,6 +340,62 @@ static void report_bad_byte(const char *text, size_t n, const char *what, struct
 	errors_place(errors, line, column, "save the file as UTF-8", "byte 0x%02x is not UTF-8 text: a %s is UTF-8", i < n ? (unsigned)(unsigned char)text[i] : 0, what);
 }
 
+#define BLANKS_MAX 512           /* in a row, ends of lines too */
+#define BRACKETS_MAX 1024        /* open, wherever they stand: a script may have some that are no YAML */
+
+struct scan { size_t blanks, open; bool first, comment; };     /* first: nothing but blanks in the line */
+
+/* What is wrong at text[i], which s describes; NULL = nothing. */
+static const char *costly(const struct scan *s, const char *text, size_t n, size_t i)
+{
+	bool word_before = i > 0 && !strchr(" \t\r\n[{,", text[i - 1]);
+	bool word_behind = i + 1 < n && !strchr(" \t\r\n", text[i + 1]);
+
+	if (text[i] == '%' && (i == 0 || strchr("\r\n", text[i - 1])))
+		return "a directive (a line that begins with %) is not used here: remove it";
+	if (text[i] == '?' && !s->comment && !word_before && !word_behind)
+		return "a '?' by itself begins a key that is no plain word: put it beside a word";
+	if (s->blanks > BLANKS_MAX)
+		return "more than 512 blanks and empty lines in a row: remove them";
+	return s->open > BRACKETS_MAX ? "more than 1024 brackets are open: close them" : NULL;
+}
+
+/* libfyaml 0.7.12 is quadratic in the length of a directive line, in blanks and empty lines in a row (60 kB: 8 s)
+ * and in brackets that are not closed, and crashes at "? a:\t|". Nobody writes such a file, so it is refused by
+ * one look at the bytes. */
+static bool refuse_costly(const char *text, size_t n, struct recipe_errors *errors)
+{
+	size_t start = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	struct scan s = { .first = true };
+	int64_t line = 1, column = 1;
+	const char *why;
+
+	text += start;
+	n -= start;
+	for (size_t i = 0; i < n; i++) {
+		char c = text[i];
+		bool blank = strchr(" \t\r\n", c);
+
+		s.blanks = blank ? s.blanks + 1 : 0;
+		s.open += c == '[' || c == '{';
+		s.open -= s.open && (c == ']' || c == '}');
+		s.comment = s.comment || (s.first && c == '#');
+		s.first = s.first && blank;
+		why = costly(&s, text, n, i);
+		if (why) {
+			errors_place(errors, line, column, NULL, "%s", why);
+			return true;
+		}
+		if (c == '\n' || c == '\r') {
+			s.first = true;
+			s.comment = false;
+		}
+		line += c == '\n';
+		column = c == '\n' ? 1 : column + ((c & 0xc0) != 0x80);
+	}
+	return false;
+}
+
 /* 1-based number of the first line indented with a tab, 0 if none: libfyaml reports such a line somewhere before it. */
 static int64_t tab_line(const char *text, size_t n)
 {
@@ -403,6 +459,8 @@ struct ynode *yaml_load(const char *text, size_t n, const char *what, struct rec
 		report_bad_byte(text, n, what, errors);
 		return NULL;
 	}
+	if (refuse_costly(text, n, errors))
+		return NULL;
 	fy_diag_cfg_default(&diag_cfg);
 	diag_cfg.fp = NULL;
 	struct fy_diag *diag = fy_diag_create(&diag_cfg);

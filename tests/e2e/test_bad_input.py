@@ -48,6 +48,10 @@ RECIPES = [
     ("too large", GOOD + "# " + "x" * 300000 + "\n", None, "256|larger"),
     ("empty", "", None, "."),
     ("a list", "- 1\n- 2\n", None, "."),
+    ("a cluster of null", GOOD.replace("{gpus: 1}", "null") + "batch: {micro: 8, global: 1024}\n", None, "missing key 'cluster'"),
+    ("GPUs of null", GOOD.replace("gpus: 1", "gpus: ~") + "batch: {micro: 8, global: 1024}\n", None, "missing key 'cluster.gpus'"),
+    ("what kills libfyaml", GOOD + "? a:\t|\n", 5, "'\\?' by itself"),
+    ("a directive", "%" * 60000, 1, "directive"),
     ("launch variable", GOOD + "env: {RANK: 3}\n", 5, "RANK"),
 ]
 

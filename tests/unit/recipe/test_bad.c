@@ -58,7 +58,8 @@ static const struct bad keys[] = {
 	{ "parallelism: fast\n", "5:14 parallelism: expected auto or a mapping" },
 	{ "!!int steps: 5\n", "5:7 tags (!name) are not used here" },
 	{ "<<: 5\n", "5:5 <<: expected a mapping" },
-	{ "? [a]\n: 5\n", "5:3 a key must be a plain word" },
+	{ "[a]: 5\n", "5:1 a key must be a plain word" },
+	{ "? [a]\n: 5\n", "5:1 a '?' by itself" },
 	{ "env: *nothing\n", "5:6 unknown anchor 'nothing'" },
 	{ "env: &x {A: *x}\n", "5:13 unknown anchor 'x'" },
 };
