@@ -184,8 +184,10 @@ static const struct credential *find(struct manager *m, const char *id, size_t n
 	return c && (c->expires_at == MO_NONE || c->expires_at > manager_now(m)) ? c : NULL;
 }
 
-bool auth_alive(struct manager *m, const char *token_id)
+bool auth_alive(void *arg, const char *token_id)
 {
+	struct manager *m = arg;
+
 	return find(m, token_id, strlen(token_id)) != NULL;
 }
 
@@ -251,10 +253,14 @@ static const struct credential *find_token(struct manager *m, const char *secret
 	return c;
 }
 
-bool auth_secret(void *arg, const char *secret, struct http_caller *ret)
+bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_caller *ret)
 {
-	struct manager *m = arg;
-	const struct credential *c = mo_starts_with(secret, TOKEN_PREFIX) ? find_token(m, secret) : mo_starts_with(secret, SESSION_PREFIX) ? find_session(m, secret + strlen(SESSION_PREFIX)) : NULL;
+	const char *prefix = by_cookie ? SESSION_PREFIX : TOKEN_PREFIX;
+	const struct credential *c = NULL;
+
+	/* A session is no token: as one it could ask for the next session for ever. A token is no session: what a page's cookie holds can be taken back alone. */
+	if (mo_starts_with(secret, prefix))
+		c = by_cookie ? find_session(arg, secret + strlen(prefix)) : find_token(arg, secret);
 
 	if (!c)
 		return false;
@@ -311,7 +317,7 @@ static bool file_is_valid(struct manager *m, const char *path, enum role role)
 	if (mo_read_file(path, 256, &b) < 0 || b.len == 0)
 		return false;
 	b.data[strcspn(b.data, "\r\n")] = 0;
-	return auth_secret(m, b.data, &caller) && caller.role == role;
+	return auth_secret(m, b.data, false, &caller) && caller.role == role;
 }
 
 int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err)

@@ -8,10 +8,10 @@ struct auth *auth_free(struct auth *a);
 /* Reads the tokens of the state anew; after each turn that changed them. */
 void auth_reload(struct manager *m);
 /* Callbacks of the server; arg = manager. */
-bool auth_secret(void *arg, const char *secret, struct http_caller *ret);
+bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_caller *ret);
 void auth_peer(void *arg, uid_t uid, struct http_caller *ret);
 /* false once a token is revoked or has expired. */
-bool auth_alive(struct manager *m, const char *token_id);
+bool auth_alive(void *arg, const char *token_id);
 /* Core time of the next expiry of any token; INT64_MAX none. */
 int64_t auth_next_expiry(const struct manager *m);
 /* A new token with its id, hash and times filled; *ret_secret is shown once (caller frees). expires_us: lifetime, MO_NONE for ever. */

@@ -178,7 +178,7 @@ static int listen_all(struct manager *m, struct mo_error *err)
 	}
 	m->host_names = split_names(o->host_names);
 	struct http_server_config config = {
-		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .peer = auth_peer,
+		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .alive = auth_alive, .peer = auth_peer,
 		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
 		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
 		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,

@@ -1,6 +1,6 @@
 /* Every follower reads the ring of events at its own pace: it is fed while little of what it got is unsent, so neither a slow client nor the replay of ten thousand
  * events costs memory; who falls behind the ring's end misses what left it. A comment every 15 s keeps proxies quiet and finds out who has gone; a follower that takes
- * nothing for a minute is ended. A stream ends within a second of its token's end. */
+ * nothing for a minute is ended. Any stream, of events or logs, ends within a second of its token's end. */
 #include "daemon/streams.h"
 #include <string.h>
 #include <uthash.h>
@@ -16,7 +16,6 @@ struct stream {
 	uint64_t id;                         /* request */
 	int64_t next;                        /* seq wanted next */
 	struct stream_filter filter;
-	char token_id[64];                   /* "" = UNIX peer */
 	int64_t fed_at;                      /* boot us: everything sent so far was taken then */
 	UT_hash_handle hh;
 };
@@ -134,18 +133,14 @@ static void set_expiry(struct streams *s)
 {
 	int64_t next = auth_next_expiry(s->manager);
 
-	mo_timer_at(s->expiry, next == INT64_MAX || !s->all ? INT64_MAX : mo_clock_boot_us() + MO_MAX(next - manager_now(s->manager), 0) + 1000);
+	mo_timer_at(s->expiry, next == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + MO_MAX(next - manager_now(s->manager), 0) + 1000);
 }
 
 void streams_check(struct manager *m)
 {
-	struct streams *s = m->streams;
-	struct stream *f, *tmp;
-
-	HASH_ITER(hh, s->all, f, tmp)
-		if (f->token_id[0] && !auth_alive(m, f->token_id))
-			end(s, f);
-	set_expiry(s);
+	if (m->http)
+		http_server_check_tokens(m->http);
+	set_expiry(m->streams);
 }
 
 static void on_expiry(void *arg)
@@ -189,21 +184,17 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after, co
 {
 	struct streams *s = m->streams;
 	struct stream *f = mo_alloc(sizeof(*f));
-	const char *token = http_caller(r)->token_id;
 
 	f->id = http_id(r);
 	f->next = after + 1;
 	f->filter = *filter;
 	f->fed_at = mo_clock_boot_us();
-	if (token)
-		memcpy(f->token_id, token, MO_MIN(strlen(token), sizeof(f->token_id) - 1));
 	HASH_ADD(hh, s->all, id, sizeof(f->id), f);
 	http_on_gone(r, on_gone, m);
 	http_stream_start(r, "text/event-stream");
 	http_stream_on_drained(r, on_drained, m);
 	http_stream_write(r, ": moectl events\n\n", 17);
 	feed(s, f);
-	set_expiry(s);
 }
 
 void streams_flush(struct manager *m)

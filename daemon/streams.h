@@ -11,5 +11,5 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after, co
 bool stream_wants(const struct stream_filter *f, const struct event *e);
 /* Sends what is new; at the end of each turn, when its events are durable. */
 void streams_flush(struct manager *m);
-/* Ends the streams of tokens that were revoked or have expired; after token changes and when a token expires. */
+/* Ends what is streamed (logs too) or held for tokens that were revoked or have expired; after token changes and when a token expires. */
 void streams_check(struct manager *m);

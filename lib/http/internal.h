@@ -25,6 +25,8 @@ struct connection {
 	struct http_caller peer;             /* UNIX: from SO_PEERCRED */
 	char peer_user[64];
 	char address[64];
+	bool bad_escape;                     /* the request line of the request that begins has a % that is none, or %00 */
+	const char *uri_end;                 /* of that line; only to be compared with */
 };
 struct http_request {
 	struct http_server *server;
@@ -41,7 +43,7 @@ struct http_request {
 	char user[64], token_id[64];
 	struct mo_buf body;
 	size_t received;
-	bool too_big;                        /* chunked body above the limit: read on and drop, then 413 */
+	bool cut;                            /* answered inside its body: the rest is dropped, then the connection is closed */
 	/* answer */
 	struct MHD_Response *response;       /* made, not yet queued */
 	int status;
@@ -78,13 +80,26 @@ const struct http_route *route_find(const struct http_server *s, const struct ht
 /* "GET, POST" of the methods that path has. */
 void route_allow(const struct http_server *s, const struct http_request *r, struct mo_buf *b);
 
+/* strict.c. What is wrong with the head: it could be understood in two ways, by us and by a proxy before us. NULL: nothing. */
+const char *strict_head(struct http_request *r, const char *version);
+/* MHD's unescaping: in place, to the length of the result. */
+size_t strict_unescape(void *cls, struct MHD_Connection *mhd, char *s);
+/* MHD's look at the request line before it is taken apart; NULL. */
+void *strict_line(void *cls, const char *uri, struct MHD_Connection *mhd);
+
 /* request.c */
 enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version, const char *data, size_t *n, void **con_cls);
 void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code);
 
 void request_register(struct http_request *r);
+/* 401, with the scheme. */
+void request_refuse(struct http_request *r, const char *detail);
+/* Whether the credential of r still lives. */
+bool request_alive(const struct http_request *r);
 
 /* reply.c */
+/* An answer while the body is still coming: MHD takes none then, so it is written past it. The connection has to be closed after it. */
+void reply_cut(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);
 enum MHD_Result reply_queue(struct http_request *r);
 /* server.c: MHD has work that its epoll descriptor does not show (a resumed connection). */
 void server_pump_later(struct http_server *s);

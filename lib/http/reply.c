@@ -1,6 +1,7 @@
 /* Answers and streams. A response may be made inside the handler or later; MHD takes it only from its access callback, so a held connection is resumed and asked again.
  * A stream's body is pulled by MHD from a backlog; with an empty backlog the connection is suspended until more is written. */
 #include <errno.h>
+#include <gnutls/gnutls.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +81,35 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 	va_end(ap);
 	wire_problem(status, detail, &body);
 	http_reply(r, status, "application/problem+json", body.data, body.len, status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL } : NULL);
+}
+
+static void send_past(const struct http_request *r, const struct mo_buf *b)
+{
+	const union MHD_ConnectionInfo *tls = MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+	if (tls && tls->tls_session)
+		(void)gnutls_record_send(tls->tls_session, b->data, b->len);
+	else
+		(void)send(r->connection->fd, b->data, b->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void reply_cut(struct http_request *r, int status, const char *fmt, ...)
+{
+	_cleanup_(mo_buf_done) struct mo_buf body = {0}, all = {0};
+	char detail[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(detail, sizeof(detail), fmt, ap);
+	va_end(ap);
+	wire_problem(status, detail, &body);
+	mo_buf_printf(&all, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", status, MHD_get_reason_phrase_for((unsigned)status),
+		      body.len);
+	mo_buf_add(&all, body.data, body.len);
+	send_past(r, &all);
+	r->status = status;
+	r->answered = r->cut = true;
+	count(r);
 }
 
 static ssize_t on_read(void *cls, uint64_t pos, char *buf, size_t max)

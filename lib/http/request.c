@@ -72,7 +72,7 @@ static bool find_caller(struct http_request *r)
 	struct http_caller c = {0};
 
 	if (auth) {
-		if (strncasecmp(auth, "Bearer ", 7) != 0 || !config->authenticate(config->arg, auth + 7, &c))
+		if (strncasecmp(auth, "Bearer ", 7) != 0 || !config->authenticate(config->arg, auth + 7, false, &c))
 			return false;
 		c.local = r->connection->listener->local;
 		return set_caller(r, &c);
@@ -80,7 +80,7 @@ static bool find_caller(struct http_request *r)
 	if (r->connection->listener->local)
 		return peer_caller(r);
 	const char *cookie = MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "moe_session");
-	if (!cookie || !config->authenticate(config->arg, cookie, &c))
+	if (!cookie || !config->authenticate(config->arg, cookie, true, &c))
 		return false;
 	c.by_cookie = true;
 	return set_caller(r, &c);
@@ -159,12 +159,19 @@ static void refuse_method(struct http_request *r)
 	http_reply(r, 405, "application/problem+json", body.data, body.len, (const char *const[]){ allow, NULL });
 }
 
-static void refuse_credential(struct http_request *r)
+void request_refuse(struct http_request *r, const char *detail)
 {
 	_cleanup_(mo_buf_done) struct mo_buf body = {0};
 
-	wire_problem(401, "no valid credential: send a bearer token (made by moectl token create)", &body);
+	wire_problem(401, detail, &body);
 	http_reply(r, 401, "application/problem+json", body.data, body.len, (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
+}
+
+bool request_alive(const struct http_request *r)
+{
+	const struct http_server_config *c = &r->server->config;
+
+	return !r->caller.token_id || !c->alive || c->alive(c->arg, r->caller.token_id);
 }
 
 static bool role_allows(enum role have, enum role need)
@@ -175,16 +182,19 @@ static bool role_allows(enum role have, enum role need)
 }
 
 /* Everything that can be said from the head. Answers and returns false when refused. */
-static bool check_head(struct http_request *r, bool has_body, uint64_t length)
+static bool check_head(struct http_request *r, const char *version, bool has_body, uint64_t length)
 {
 	const struct http_route *path = NULL;
+	const char *problem = strict_head(r, version);
 
+	if (problem)
+		return http_problem(r, 400, "%s", problem), false;
 	if (!r->connection->listener->local && !host_allowed(r->server, header(r, "Host")))
 		return http_problem(r, 421, "the Host header names another machine: use this controller's address, or add the name to host_names"), false;
 	r->route = route_split(r) ? route_find(r->server, r, &path) : NULL;
 	bool open = path && path->role == ROLE_NONE;
 	if (!open && !find_caller(r))
-		return refuse_credential(r), false;
+		return request_refuse(r, "no valid credential: send a bearer token (made by moectl token create)"), false;
 	if (!path)
 		return http_problem(r, 404, "there is nothing at this path"), false;
 	if (!r->route)
@@ -221,7 +231,7 @@ static struct http_request *begin(struct http_server *s, struct MHD_Connection *
 }
 
 /* First call: the head is there. Refusals of requests with a body are answered now, so that the body is never read. */
-static enum MHD_Result on_head(struct http_request *r)
+static enum MHD_Result on_head(struct http_request *r, const char *version)
 {
 	const char *length_text = header(r, "Content-Length"), *coding = header(r, "Transfer-Encoding");
 	int64_t length = 0;
@@ -229,22 +239,26 @@ static enum MHD_Result on_head(struct http_request *r)
 	if (length_text && mo_parse_i64(length_text, 0, INT64_MAX, &length) < 0)
 		length = INT64_MAX;
 	bool has_body = length > 0 || coding;
-	check_head(r, has_body, (uint64_t)length);
-	if (r->answered && (coding || length > DROP_MAX))
+	check_head(r, version, has_body, (uint64_t)length);
+	/* Where the next request begins is not known either, after a head that means two things. */
+	if (r->answered && (coding || length > DROP_MAX || r->status == 400)) {
+		MHD_add_response_header(r->response, "Connection", "close");
 		return reply_queue(r);
+	}
 	return MHD_YES;
 }
 
 static enum MHD_Result on_body(struct http_request *r, const char *data, size_t *n)
 {
 	r->received += *n;
-	if (r->received > r->route->max_body) {
-		r->too_big = true;
-		if (r->received > r->route->max_body + DROP_MAX)
-			return MHD_NO;
-	} else {
-		mo_buf_add(&r->body, data, *n);
+	if (!r->answered && r->received > r->route->max_body) {
+		reply_cut(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body);
+		mo_buf_done(&r->body);
 	}
+	if (r->cut && r->received > r->route->max_body + DROP_MAX)
+		return MHD_NO;
+	if (!r->answered)
+		mo_buf_add(&r->body, data, *n);
 	*n = 0;
 	return MHD_YES;
 }
@@ -295,12 +309,14 @@ static enum MHD_Result on_complete(struct http_request *r)
 	if (!r->started) {
 		r->started = true;
 		r->connection->deadline_us = 0;
+		if (r->cut)
+			return MHD_NO;
 		if (r->answered)
 			return reply_queue(r);
-		if (r->too_big)
-			http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body);
-		else if (s->quitting)
+		if (s->quitting)
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
+		else if (!request_alive(r))
+			request_refuse(r, "the token of this request has ended");
 		else if (query_known(r))
 			r->route->handler(s->config.arg, r);
 	}
@@ -319,10 +335,10 @@ enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char
 	if (!r) {
 		r = begin(cls, mhd, url, method);
 		*con_cls = r;
-		return on_head(r);
+		return on_head(r, version);
 	}
 	if (*n > 0)
-		return r->answered ? (*n = 0, MHD_YES) : on_body(r, data, n);
+		return on_body(r, data, n);
 	return r->queued ? MHD_YES : on_complete(r);
 }
 

@@ -198,6 +198,8 @@ static int start(struct http_server *s, struct listener *l, int fd, const char *
 	l->mhd = MHD_start_daemon(flags, 0, NULL, NULL, request_access, s,
 		MHD_OPTION_LISTEN_SOCKET, fd,
 		MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,
+		MHD_OPTION_UNESCAPE_CALLBACK, strict_unescape, NULL,
+		MHD_OPTION_URI_LOG_CALLBACK, strict_line, NULL,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config.max_connections,
@@ -310,6 +312,32 @@ struct http_server *http_server_free(struct http_server *s)
 	free(s->host_name);
 	free(s);
 	return NULL;
+}
+
+static void end_of_token(struct http_request *r)
+{
+	void (*gone)(void *, uint64_t) = r->gone;
+
+	r->gone = NULL;
+	if (gone)
+		gone(r->gone_arg, r->id);
+	if (!r->answered) {
+		request_refuse(r, "the token of this request has ended");
+		return;
+	}
+	/* Not a byte more, also not of what waits to be sent. */
+	mo_buf_reset(&r->backlog);
+	r->backlog_start = 0;
+	http_stream_end(r);
+}
+
+void http_server_check_tokens(struct http_server *s)
+{
+	struct http_request *r, *tmp;
+
+	HASH_ITER(hh, s->held, r, tmp)
+		if (!r->stream_ended && (r->stream || !r->answered) && !request_alive(r))
+			end_of_token(r);
 }
 
 int64_t http_server_port(const struct http_server *s)

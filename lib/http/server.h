@@ -1,5 +1,6 @@
 /* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes in one table with a role column (deny by default), held requests, streams.
- * Checked for every request before its handler: Host (TCP), credential (401), route (404), method (405), role (403), Origin and X-Moe (403), content type (415), size (413).
+ * Checked for every request before its handler: that its head means one thing only (400), Host (TCP), credential (401), route (404), method (405), role (403), Origin and X-Moe (403),
+ * content type (415), size (413). When a token ends, what is held or streamed for it ends too.
  * A client that has not sent its whole request within idle_timeout_s is cut off, however busily it trickles. */
 #pragma once
 #include <systemd/sd-event.h>
@@ -24,8 +25,9 @@ struct http_route {
 struct http_server_config {
 	const struct http_route *routes; size_t n_routes;
 	void *arg;
-	/* Who is this bearer token (or session cookie value)? false = unknown. Never blocks. */
-	bool (*authenticate)(void *arg, const char *secret, struct http_caller *ret);
+	/* Who is this bearer token, or, by_cookie, this value of the session cookie? One is never the other. false = unknown. Never blocks. */
+	bool (*authenticate)(void *arg, const char *secret, bool by_cookie, struct http_caller *ret);
+	bool (*alive)(void *arg, const char *token_id);      /* false once that token may do nothing any more; NULL: all live for ever */
 	/* Role of a UNIX socket peer. */
 	void (*peer)(void *arg, uid_t uid, struct http_caller *ret);
 	const char *unix_path;                 /* NULL none; made 0660 */
@@ -39,6 +41,8 @@ struct http_server;
 int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
 struct http_server *http_server_free(struct http_server *s);
 int64_t http_server_port(const struct http_server *s);
+/* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the client had left. */
+void http_server_check_tokens(struct http_server *s);
 struct http_stats { int64_t requests, by_class[6], connections, held, streams; }; /* by_class[4] = answers 4xx */
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 

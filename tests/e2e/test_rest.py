@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -116,10 +117,60 @@ def browsers(m):
     equal(m.submit(token=None, headers=cookie).status, 403, "submit by cookie without X-Moe")
     equal(m.submit(token=None, headers=dict(cookie, **{"X-Moe": "1"})).status, 201, "submit by cookie")
     equal(m.ask("POST", "/v1/session", token=None, headers=dict(cookie, **{"X-Moe": "1"})).status, 422, "a cookie makes no cookie")
+    value = cookie["Cookie"].split("=")[1]
+    equal(m.ask("GET", "/v1/jobs", token=value).status, 401, "a session as a bearer token")
+    equal(m.ask("POST", "/v1/session", token=value).status, 401, "a session that renews itself")
+    equal(m.ask("GET", "/v1/jobs", token=None, headers={"Cookie": "moe_session=" + t["token"]}).status, 401, "a token as a cookie")
     spoilt = {"Cookie": cookie["Cookie"][:-1] + ("0" if cookie["Cookie"][-1] != "0" else "1")}
     equal(m.ask("GET", "/v1/jobs", token=None, headers=spoilt).status, 401, "spoilt cookie")
     equal(m.ask("DELETE", "/v1/tokens/" + t["id"]).status, 200, "revoke")
     equal(m.ask("GET", "/v1/jobs", token=None, headers=cookie).status, 401, "cookie of a revoked token")
+
+
+@test
+def a_head_means_one_thing(m):
+    """What we and a proxy could understand in two ways gets a 4xx, and nothing behind it is taken for a request."""
+    post = "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n" % m.admin
+    get = "GET /v1/cluster%s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer " + m.admin + "\r\n"
+    bad = [get % "%00", get % "?x=%00", get % "\0", get % "" + "Host: other\r\n", get % "" + "Authorization: Bearer x\r\n", post + "Content-Length: 2\r\nContent-Length: 3\r\n",
+           post + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", post + "Content-Length : 2\r\n", post + "Transfer-Encoding: x\r\n", post + "Content-Length: 2\r\n folded\r\n"]
+    jobs = len(m.get("/v1/jobs")["items"])
+    for head in bad:
+        with socket.create_connection((m.host, int(m.port)), 20) as s:
+            s.settimeout(10)
+            s.sendall((head + "\r\n").encode() + (post + "Content-Length: %d\r\n\r\n%s" % (len(RECIPE), RECIPE)).encode())
+            got = b""
+            try:
+                for part in iter(lambda: s.recv(65536), b""):
+                    got += part
+            except ConnectionError:
+                pass             # closed with more of ours unread
+            except TimeoutError:
+                got += b" is not closed"
+        need(re.match(rb"HTTP/1.1 4\d\d ", got) and b" 201 " not in got, "%r: %r" % (head, got))
+    equal(len(m.get("/v1/jobs")["items"]), jobs, "jobs")
+
+
+@test
+def a_body_without_end(m):
+    """100 MB in chunks without a length: 413 long before its end, in clear text and by TLS (see tls)."""
+    equal(endless(m.connect(), m.admin), 413, "status")
+
+
+def endless(c, token):
+    sent = 0
+    c.putrequest("POST", "/v1/jobs")
+    for name, value in (("Authorization", "Bearer " + token), ("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")):
+        c.putheader(name, value)
+    c.endheaders()
+    try:
+        while sent < 100 << 20:
+            c.send(b"10000\r\n" + b" " * 65536 + b"\r\n")
+            sent += 65536
+    except OSError:
+        pass                     # it is closed while we write: the answer is there
+    need(sent < 100 << 20, "all of it was taken")
+    return c.getresponse().status
 
 
 @test
@@ -390,6 +441,7 @@ def tls():
         c.request("POST", "/v1/session", headers={"Authorization": "Bearer " + m.admin})
         need("Secure" in c.getresponse().getheader("Set-Cookie"), "the cookie is not Secure")
         c.close()
+        equal(endless(http.client.HTTPSConnection(m.host, int(m.port), timeout=20, context=context), m.admin), 413, "a body without end over TLS")
         plain = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
         plain.request("GET", "/healthz")
         try:

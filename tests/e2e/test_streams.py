@@ -216,6 +216,47 @@ def logs(m):
 
 
 @test
+def logs_end_with_their_token(m):
+    """Whoever follows logs by a token that is revoked or expires, or by a session of it, gets not a byte more; the agent is not asked for him any more."""
+    agent = FakeAgent(m)
+    agent.logs = {0: "first\n", 1: "first\n"}
+    agent.hello()
+    agent.loop()
+    try:
+        job = m.submit().json["id"]
+        wait_until(lambda: m.get("/v1/jobs/" + job)["state"] == "running", 10, "running")
+
+        def follow(headers, query):
+            c = m.connect(timeout=20)
+            c.request("GET", "/v1/jobs/%s/logs?follow=1%s" % (job, query), headers=headers)
+            r = c.getresponse()
+            equal(r.status, 200, "status")
+            need(b"first" in r.readline(), "the first line")
+            return r
+        for query in ("&rank=0", "", "&records=1"):
+            t, short = m.token("viewer"), m.token("viewer", ttl="2s")
+            cookie = m.ask("POST", "/v1/session", token=t["token"]).headers["set-cookie"].split(";")[0]
+            bearer = {"Authorization": "Bearer " + t["token"]}
+            ends = [follow(bearer, query), follow({"Cookie": cookie}, query), follow({"Authorization": "Bearer " + short["token"]}, query)]
+            stays = follow({"Authorization": "Bearer " + m.admin}, query)
+            equal(m.ask("DELETE", "/v1/tokens/" + t["id"]).status, 200, "revoke")
+            for r in ends:
+                need(b"later" not in r.read(), "a line of after the end of the token")
+            agent.logs[0] += "later\n"
+            agent.logs[1] += "later\n"
+            wait_until(lambda: b"later" in stays.readline(), 10, "the other's line")
+            stays.close()
+            agent.logs = {0: "first\n", 1: "first\n"}
+        asked = len(agent.queries)
+        wait_until(lambda: b'moe_http_connections{kind="stream"} 0' in m.ask("GET", "/metrics").body, 30, "the end of the last stream")
+        equal(m.get("/v1/nodes/n1")["state"], "up", "node")
+        need(len(agent.queries) - asked < 20, "the agent is asked again and again")
+    finally:
+        agent.running = False
+        agent.thread.join(10)
+
+
+@test
 def followed_to_the_end(m):
     """A follower misses nothing: over a restart of the controller, one of the agent with a question open, and when the job is over before the agent answered."""
     agent = FakeAgent(m, gpus=2)

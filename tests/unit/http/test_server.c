@@ -72,14 +72,23 @@ static const struct http_route routes[] = {
 static const char *peer_name = "peer", *bearer_name = "bearer";
 
 /* The secret is the role's name. */
-static bool authenticate(void *arg, const char *secret, struct http_caller *ret)
+static bool authenticate(void *arg, const char *secret, bool by_cookie, struct http_caller *ret)
 {
+	if (by_cookie != (strncmp(secret, "s-", 2) == 0))
+		return false;
+	secret += by_cookie ? 2 : 0;
 	for (int i = ROLE_VIEWER; i < _ROLE_N; i++)
 		if (strcmp(secret, role_names[i]) == 0) {
 			*ret = (struct http_caller){ .role = (enum role)i, .user = bearer_name, .token_id = "t1" };
 			return true;
 		}
 	return false;
+}
+
+static bool token_alive;
+static bool alive(void *arg, const char *token_id)
+{
+	return token_alive || strcmp(token_id, "t1") != 0;
 }
 
 static void peer(void *arg, uid_t uid, struct http_caller *ret)
@@ -93,11 +102,12 @@ static int setup_idle(int64_t idle_s)
 	static char path[80];
 
 	gone_calls = 0;
+	token_alive = true;
 	snprintf(dir, sizeof(dir), "/tmp/http-test-XXXXXX");
 	if (!mkdtemp(dir) || sd_event_new(&loop) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/sock", dir);
-	struct http_server_config config = { .routes = routes, .n_routes = ELEMENTSOF(routes), .authenticate = authenticate, .peer = peer, .unix_path = path, .tcp_address = "127.0.0.1",
+	struct http_server_config config = { .routes = routes, .n_routes = ELEMENTSOF(routes), .authenticate = authenticate, .alive = alive, .peer = peer, .unix_path = path, .tcp_address = "127.0.0.1",
 					     .idle_timeout_s = idle_s, .max_connections = 100 };
 	int r = http_server_new(loop, &config, &server, &err);
 	if (r < 0)
@@ -248,9 +258,9 @@ static void test_browser_guards(void **state)
 	assert_int_equal(ask(false, "GET /open HTTP/1.1\r\nHost: evil.example", NULL), 421);
 	assert_int_equal(ask(false, "GET /open HTTP/1.1\r\nHost: localhost:7070", NULL), 200);
 	assert_int_equal(ask(false, "GET /open HTTP/1.1\r\nHost: [::1]:7070", NULL), 200);
-	assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=viewer", NULL), 200);
-	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=user" JSON, "{}"), 403);
-	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=user\r\nX-Moe: 1" JSON, "{}"), 200);
+	assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=s-viewer", NULL), 200);
+	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=s-user" JSON, "{}"), 403);
+	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=s-user\r\nX-Moe: 1" JSON, "{}"), 200);
 	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" AS("user") "\r\nOrigin: http://evil.example" JSON, "{}"), 403);
 	assert_int_equal(ask(false, "POST /v1/things HTTP/1.1" AS("user") "\r\nOrigin: http://127.0.0.1" JSON, "{}"), 200);
 }
@@ -276,6 +286,124 @@ static void test_bodies(void **state)
 	_cleanup_(mo_freep) char *small = mo_printf("POST /v1/things HTTP/1.1" AS("user") JSON "\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0");
 	assert_int_equal(ask(false, small, NULL), 200);
 	assert_string_equal(seen_body, "abcde");
+}
+
+/* A session is no bearer token, and a token is no session. */
+static void test_credentials_stay_apart(void **state)
+{
+	assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" AS("s-viewer"), NULL), 401);
+	assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=viewer", NULL), 401);
+}
+
+/* What could mean two things is refused, and the connection is closed: what follows is no request. */
+static void test_strict_heads(void **state)
+{
+	static const char *const bad[] = {
+		"GET /v1/things%00.svg HTTP/1.1" AS("viewer"),
+		"GET /v1/things?q=%00 HTTP/1.1" AS("viewer"),
+		"GET /v1/things%zz HTTP/1.1" AS("viewer"),
+		"GET /v1/things?q=1% HTTP/1.1" AS("viewer"),
+		"GET /v1/things\1 HTTP/1.1" AS("viewer"),
+		"GET /v1/things\1HTTP/1.1 HTTP/1.1" AS("viewer"),
+		"GET /v1/things HTTP/1.1" AS("viewer") TCP,
+		"GET /v1/things HTTP/1.1" AS("viewer") "\r\nAuthorization: Bearer admin",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 2\r\nContent-Length: 2",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 2\r\nContent-Length: 30",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 2\r\nTransfer-Encoding: chunked",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nTransfer-Encoding: chunked\r\nContent-Length: 2",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nTransfer-Encoding: gzip, chunked",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length : 2",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 2\r\n folded",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nX: 1\r\n\tfolded\r\nContent-Length: 2",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: +2",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 99999999999999999999",
+		"POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 0x2",
+		"GET /v1/things HTTP/1.1\r\nAuthorization: Bearer viewer",
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		_cleanup_(mo_buf_done) struct mo_buf got = {0};
+		_cleanup_(mo_closep) int fd = dial(false);
+		_cleanup_(mo_freep) char *text = mo_printf("%s\r\n\r\nGET /open HTTP/1.1" TCP "\r\n\r\n", bad[i]);
+		size_t n = strlen(text);
+		for (char *p = text; *p; p++)
+			*p = *p == 1 ? 0 : *p;           /* \1 stands for a NUL */
+		assert_int_equal(write(fd, text, n), (ssize_t)n);
+		int64_t end = mo_clock_boot_us() + PATIENCE_US;
+		while (!receive(fd, &got))
+			if (mo_clock_boot_us() > end)
+				fail_msg("%s: not closed: %s", bad[i], got.data ? got.data : "no answer");
+		int status = 0;
+		if (!got.data || sscanf(got.data, "HTTP/1.1 %d", &status) != 1 || status / 100 != 4 || strstr(got.data, " 200 "))
+			fail_msg("%s: %s", bad[i], got.data ? got.data : "no answer");
+	}
+	/* what is plain stays so */
+	assert_int_equal(ask(false, "GET /v1/things?q=%e2%82%ac+%25 HTTP/1.1" AS("viewer"), NULL), 200);
+	assert_string_equal(seen_query, "\u20ac %");
+	assert_int_equal(ask(false, "POST /v1/things/a%2Fb/stop HTTP/1.1" AS("operator"), NULL), 404);
+}
+
+/* A body without a length that does not end: 413 as soon as it is too long, and the end soon after. */
+static void test_endless_body(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = {0};
+	static char block[4096 + 10] = "1000\r\n";
+	_cleanup_(mo_closep) int fd = dial(false);
+	int64_t end = mo_clock_boot_us() + PATIENCE_US;
+	size_t sent = 0;
+
+	seen_body[0] = 0;
+	memset(block + 6, 'a', 4096);
+	memcpy(block + 6 + 4096, "\r\n", 2);
+	put(fd, "POST /v1/things HTTP/1.1" AS("user") JSON "\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (bool closed = false; !closed && sent < 100u << 20;) {
+		assert_true(mo_clock_boot_us() < end);
+		ssize_t n = send(fd, block + sent % (6 + 4096 + 2), 6 + 4096 + 2 - sent % (6 + 4096 + 2), MSG_NOSIGNAL);
+		sent += n > 0 ? (size_t)n : 0;
+		closed = receive(fd, &got) || (n < 0 && errno != EAGAIN);
+	}
+	assert_non_null(got.data);
+	assert_non_null(strstr(got.data, "HTTP/1.1 413 "));
+	assert_non_null(strstr(got.data, "larger than the 100 bytes"));
+	assert_in_range(sent, 0, 20u << 20);
+	assert_string_equal(seen_body, "");
+}
+
+/* What is held or streamed for a token ends with it; what is of others stays. */
+static void test_end_of_a_token(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf held = {0}, stream = {0}, local = {0}, late = {0};
+	_cleanup_(mo_closep) int held_fd = dial(false), stream_fd = dial(false), local_fd = dial(true), late_fd = dial(false);
+
+	put(late_fd, "POST /v1/things HTTP/1.1" AS("user") JSON "\r\nContent-Length: 2\r\n\r\n{");
+	put(local_fd, "GET /v1/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+	wait_for(local_fd, &local, "\r\n\r\n");
+	uint64_t local_id = held_id;
+	put(stream_fd, "GET /v1/stream HTTP/1.1" AS("viewer") "\r\n\r\n");
+	wait_for(stream_fd, &stream, "\r\n\r\n");
+	http_stream_write(http_find(server, held_id), "never", 5);
+	token_alive = false;
+	http_server_check_tokens(server);
+	assert_int_equal(gone_calls, 1);
+	wait_for(stream_fd, &stream, "\r\n0\r\n\r\n");
+	assert_null(strstr(stream.data, "never"));
+	seen_body[0] = 0;
+	put(late_fd, "}");
+	wait_for(late_fd, &late, "401");
+	assert_string_equal(seen_body, "");
+	token_alive = true;
+	held_id = 0;
+	put(held_fd, "GET /v1/hold HTTP/1.1" AS("viewer") "\r\n\r\n");
+	while (!held_id)
+		receive(held_fd, &held);
+	token_alive = false;
+	http_server_check_tokens(server);
+	assert_int_equal(gone_calls, 2);
+	wait_for(held_fd, &held, "401");
+	held_id = local_id;
+	assert_int_equal(http_stream_write(http_find(server, local_id), "still", 5), 0);
+	wait_for(local_fd, &local, "still");
 }
 
 static void test_keep_alive_and_headers(void **state)
@@ -451,6 +579,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_long_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_browser_guards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bodies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_credentials_stay_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strict_heads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_endless_body, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end_of_a_token, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keep_alive_and_headers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_held, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
