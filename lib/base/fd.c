@@ -39,15 +39,12 @@ int mo_write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b)
+int mo_read_fd(int fd, size_t max, struct mo_buf *b)
 {
-	_cleanup_(mo_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
 	_cleanup_(mo_buf_done) struct mo_buf got = { 0 };
 	char piece[16384];
 	ssize_t r;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		r = read(fd, piece, sizeof(piece));
 		if (r < 0 && errno == EINTR)
@@ -62,6 +59,13 @@ int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b)
 	}
 	mo_buf_add(b, got.data, got.len);
 	return 0;
+}
+
+int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b)
+{
+	_cleanup_(mo_closep) int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : mo_read_fd(fd, max, b);
 }
 
 int mo_read_file(const char *path, size_t max, struct mo_buf *b)

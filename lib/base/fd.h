@@ -9,6 +9,7 @@ static inline void mo_closep(int *fd) { mo_close(*fd); }
 int mo_write_all(int fd, const void *data, size_t n);
 /* Whole file into b, at most max bytes (-EFBIG above). */
 int mo_read_file(const char *path, size_t max, struct mo_buf *b);
+int mo_read_fd(int fd, size_t max, struct mo_buf *b);
 int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b);
 /* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the directory when sync. mode e.g. 0600. */
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync);
