@@ -1,9 +1,11 @@
 /* The controller as the agent sees it: hello, one held sync, news beside it on a connection of its own, answers to queries. The core decides when each is sent; this carries it and
- * brings back what came. A late answer to something given up is dropped by its generation. */
+ * brings back what came. A late answer to something given up is dropped by its generation.
+ * Tokens: a join token is traded before the first hello; whenever the controller says that the token should be another one (message.h), it is traded beside everything else. */
 #include <errno.h>
 #include <string.h>
 #include "agent/manager.h"
 #include "agent/messages.h"
+#include "agent/token.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -13,13 +15,19 @@
 #define SYNC_TIMEOUT_MS 15000
 #define NEWS_TIMEOUT_MS 5000
 #define ANSWER_TIMEOUT_MS 30000
-#define TOKEN_BYTES_MAX 4096
+#define TRADE_TIMEOUT_MS 10000
+#define TRADE_EVERY_US (30 * 1000000LL)  /* a trade that failed is tried again */
 
 struct link {
 	struct manager *m;
 	struct mo_http *http;
-	char *token;
-	uint64_t hello, sync, news;          /* calls under way, 0 = none */
+	struct node_token *tokens;
+	char *traded;                        /* the token of the trade under way */
+	int64_t trade_after;                 /* CLOCK_BOOTTIME: not again before */
+	bool hello_waits;                    /* for the trade */
+	bool expiry_told;
+	int trade_status;                    /* of the last one: a refusal is said once */
+	uint64_t hello, sync, news, trade;   /* calls under way, 0 = none */
 	int told_status;                     /* last refusal that was logged: said once, not at each try */
 };
 
@@ -27,8 +35,10 @@ int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
 	l->told_status = -1;
+	l->tokens = node_token_new(m->config);
 	int r = mo_http_new(m->loop, &l->http, err);
 	if (r < 0) {
+		node_token_free(l->tokens);
 		free(l);
 		return r;
 	}
@@ -40,34 +50,28 @@ struct link *link_free(struct link *l) {
 	if (!l)
 		return NULL;
 	mo_http_free(l->http);
-	free(l->token);
+	node_token_free(l->tokens);
+	free(l->traded);
 	free(l);
 	return NULL;
 }
 
-static void read_token(struct link *l) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	const char *path = l->m->config->token_file;
-	int r = path ? mo_read_file(path, TOKEN_BYTES_MAX, &b) : 0;
-	if (r < 0)
-		mo_log(MO_ERR, NULL, NULL, "token_file %s: %s", path, strerror(-r));
-	while (b.len > 0 && strchr(" \t\r\n", b.data[b.len - 1]))
-		b.data[--b.len] = '\0';
-	mo_str_set(&l->token, b.len > 0 ? b.data : NULL);
-}
-
-static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
+static uint64_t post_with(struct link *l, const char *token, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	uint64_t id = 0;
 	wire_encode(desc, body, &b);
 	const struct mo_http_call call = {
-		.url = l->m->config->controller, .path = path, .method = "POST", .body = b.data, .body_len = b.len, .token = l->token, .content_type = "application/json",
+		.url = l->m->config->controller, .path = path, .method = "POST", .body = b.data, .body_len = b.len, .token = token, .content_type = "application/json",
 		.timeout_ms = timeout_ms, .max_body = MO_AGENT_BODY_BYTES_MAX, .ca_file = l->m->config->ca_file,
 	};
 	int r = mo_http_send(l->http, &call, fn, l, &id);
 	if (r < 0)
 		mo_log(MO_ERR, NULL, NULL, "%s%s: %s", call.url, path, strerror(-r));
 	return r < 0 ? 0 : id;
+}
+
+static uint64_t post(struct link *l, const char *path, const struct mo_desc *desc, const void *body, int64_t timeout_ms, mo_http_fn fn) {
+	return post_with(l, node_token(l->tokens), path, desc, body, timeout_ms, fn);
 }
 
 static void no_answer(struct link *l, bool sync) {
@@ -78,17 +82,94 @@ static void no_answer(struct link *l, bool sync) {
 /* One line per new kind of trouble. status 0: nobody answered. */
 static void tell_refusal(struct link *l, const char *what, int status, const char *body, const char *error) {
 	const char *url = l->m->config->controller;
+	if (status == 401)
+		node_token_refused(l->tokens, node_token(l->tokens));
 	if (status == l->told_status || status == 409)
 		return;
 	l->told_status = status;
 	if (status == 0 || status == 503)
 		mo_log(MO_WARNING, NULL, NULL, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
-	else if (status == 401 || status == 403)
-		mo_log(MO_ERR, NULL, NULL, "%s refuses this node's token (%d): put a token of role agent into token_file: `moectl token create --role agent`", url, status);
+	else if (status == 401)
+		mo_log(MO_ERR, NULL, NULL, "%s does not know this node's token%s: put a join token into token_file: `moectl token join`", url, node_token(l->tokens) ? "" : " (there is none)");
+	else if (status == 403)
+		mo_log(MO_ERR, NULL, NULL, "%s refuses this node's token: %.600s", url, body);
 	else if (status == 426)
 		mo_log(MO_ERR, NULL, NULL, "%s speaks another protocol version than this agent (%d): upgrade the older of both", url, MO_PROTOCOL);
 	else
 		mo_log(MO_ERR, NULL, NULL, "%s answered %s with %d: %.200s", url, what, status, body);
+}
+
+/* ---- trade of tokens ---- */
+
+static void say_hello(struct link *l);
+
+/* The answer's token is on disk before it is spoken with: the one before is then of no more use. */
+static bool take_token(struct link *l, const char *body, size_t n) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct token_traded got;
+	mo_desc_init(&token_traded_desc, &got);
+	int r = wire_decode(&token_traded_desc, body, n, false, &got, &err);
+	if (r >= 0 && !got.token)
+		r = mo_error_set(&err, -EINVAL, "it has no token");
+	if (r < 0)
+		mo_log(MO_ERR, NULL, NULL, "token: the answer is not understood: %s", mo_error_text(&err, r));
+	else if ((r = node_token_keep(l->tokens, got.token)) < 0)
+		mo_log(MO_ERR, NULL, NULL, "%s: %s: the new token of this node cannot be kept; free space there", node_token_path(l->tokens), strerror(-r));
+	else
+		mo_log(MO_NOTICE, NULL, NULL, "this node has a token of its own, %s, kept in %s", got.id ? got.id : "?", node_token_path(l->tokens));
+	mo_desc_done(&token_traded_desc, &got);
+	return r >= 0;
+}
+
+static void on_traded(void *arg, int status, const char *body, size_t n, const char *error) {
+	struct link *l = arg;
+	bool waits = l->hello_waits, ok = status == 201 && take_token(l, body, n);
+	l->trade = 0;
+	l->hello_waits = false;
+	if (status >= 400 && status < 500)
+		node_token_in_vain(l->tokens, l->traded);
+	else if (status != 201)
+		tell_refusal(l, "the trade of a token", status, body, error);
+	if (status == 401 && status != l->trade_status)
+		mo_log(MO_ERR, NULL, NULL, "%s does not know the token in token_file, or it has expired: make another: `moectl token join`", l->m->config->controller);
+	else if (status >= 400 && status < 500 && status != l->trade_status)
+		mo_log(MO_ERR, NULL, NULL, "%s does not give this node a token of its own (%d): %.600s", l->m->config->controller, status, body);
+	l->trade_status = status;
+	if (ok)
+		l->expiry_told = false;
+	if (waits && ok)
+		say_hello(l);
+	else if (waits)
+		no_answer(l, true);
+}
+
+static void trade(struct link *l, const char *token) {
+	const struct token_trade body = {l->m->config->node};
+	if (l->trade || mo_clock_boot_us() < l->trade_after)
+		return;
+	l->trade_after = mo_clock_boot_us() + TRADE_EVERY_US;
+	mo_str_set(&l->traded, token);
+	l->trade = post_with(l, token, "/v1/agent/token", &token_trade_desc, &body, TRADE_TIMEOUT_MS, on_traded);
+}
+
+/* The controller's word about the token that was spoken with. */
+static void token_hint(struct link *l, const char *hint) {
+	const char *other;
+	if (!hint)
+		return;
+	if (!mo_streq(hint, "expired")) {
+		trade(l, node_token(l->tokens));
+		return;
+	}
+	if (!l->expiry_told)
+		mo_log(MO_ERR, NULL, NULL, "this node's token has expired: steps run on, but no new work comes: put a join token into token_file: `moectl token join`");
+	l->expiry_told = true;
+	if (l->trade || mo_clock_boot_us() < l->trade_after)
+		return;
+	node_token_load(l->tokens);
+	other = node_token_other(l->tokens);
+	if (other)
+		trade(l, other);
 }
 
 static void on_hello(void *arg, int status, const char *body, size_t n, const char *error) {
@@ -113,6 +194,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 		return;
 	}
 	l->told_status = -1;
+	token_hint(l, w->token);
 	mo_log(MO_NOTICE, MSG_CONNECTED, &(struct mo_log_where){.rank = -1, .node = l->m->config->node}, "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node, (long long)w->epoch);
 	if (w->info && discovery_told(l->m->discovery, w->info)) { /* says hello again, with what it now knows */
 		mo_desc_free(&agent_welcome_desc, w);
@@ -137,6 +219,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 		no_answer(l, sync);
 		return;
 	}
+	token_hint(l, r->token);
 	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
 	manager_queue(l->m, &event);
 }
@@ -159,12 +242,8 @@ static void give_up(struct link *l, uint64_t *id) {
 	*id = 0;
 }
 
-void link_hello(struct link *l) {
+static void say_hello(struct link *l) {
 	struct agent_hello h;
-	give_up(l, &l->hello);
-	give_up(l, &l->sync);
-	give_up(l, &l->news);
-	read_token(l);
 	mo_desc_init(&agent_hello_desc, &h);
 	steps_hello(l->m->core, &h);
 	mo_str_set(&h.version, MO_VERSION);
@@ -174,6 +253,22 @@ void link_hello(struct link *l) {
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)
+		no_answer(l, true);
+}
+
+void link_hello(struct link *l) {
+	give_up(l, &l->hello);
+	give_up(l, &l->sync);
+	give_up(l, &l->news);
+	give_up(l, &l->trade);
+	l->hello_waits = node_token_is_join(node_token_choose(l->tokens));
+	if (!l->hello_waits) {
+		say_hello(l);
+		return;
+	}
+	l->trade_after = 0;                  /* the core decides when hello is tried again */
+	trade(l, node_token(l->tokens));
+	if (!l->trade)
 		no_answer(l, true);
 }
 

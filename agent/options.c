@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/base/address.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -13,12 +14,12 @@ static const char *const auto_yes_no[] = {"auto", "yes", "no", NULL};
 
 #define AT(field) offsetof(struct agent_config, field)
 static const struct mo_option options[] = {
-	{"controller", MO_OPTION_STR, AT(controller), "unix:/run/moe/moed.sock", "Where moed is: http://host:port, https://host:port or unix:/path.", 0, 0, NULL},
-	{"token_file", MO_OPTION_PATH, AT(token_file), NULL, "File with this node's token of role agent. Read again before each hello, so it can be replaced while the agent runs.", 0, 0, NULL},
+	{"controller", MO_OPTION_STR, AT(controller), "unix:/run/moe/moed.sock", "Where moed is: https://host:port, unix:/path, or on this machine http://127.0.0.1:port.", 0, 0, NULL},
+	{"token_file", MO_OPTION_PATH, AT(token_file), NULL, "File (0600) with a join token (moectl token join), which the agent trades for a token of its own, kept in state_dir/agent.token and renewed; or with a token of role agent of this node. Read again before each hello, so it can be replaced while the agent runs.", 0, 0, NULL},
 	{"ca_file", MO_OPTION_PATH, AT(ca_file), NULL, "CA certificates for https://. Default: the system's.", 0, 0, NULL},
 	{"node", MO_OPTION_NAME, AT(node), NULL, "Name of this node in the cluster. Default: the host name up to the first dot.", 0, 0, NULL},
 	{"address", MO_OPTION_STR, AT(address), NULL, "Address under which other nodes reach ranks here (MASTER_ADDR). Default: the source address of the connection to moed.", 0, 0, NULL},
-	{"state_dir", MO_OPTION_PATH, AT(state_dir), "/var/lib/moe-agent", "Survives reboots: fence, logs of ranks.", 0, 0, NULL},
+	{"state_dir", MO_OPTION_PATH, AT(state_dir), "/var/lib/moe-agent", "Survives reboots: fence, logs of ranks, this node's token.", 0, 0, NULL},
 	{"runtime_dir", MO_OPTION_PATH, AT(runtime_dir), "/run/moe-agent", "One directory per running step. Should be a tmpfs; must survive restarts of the agent.", 0, 0, NULL},
 	{"gpus", MO_OPTION_INT, AT(gpus), "0", "Fake GPU slots where no GPU is found: 0 = none.", 0, MO_GPUS_PER_NODE_MAX, NULL},
 	{"only_fake_gpus", MO_OPTION_BOOL, AT(only_fake_gpus), "false", "Do not look for real GPUs.", 0, 0, NULL},
@@ -75,6 +76,8 @@ int agent_config_check(struct agent_config *c, struct mo_error *err) {
 	_cleanup_(mo_idset_done) struct mo_idset gpus = {0};
 	if (!mo_starts_with(c->controller, "unix:/") && !mo_starts_with(c->controller, "http://") && !mo_starts_with(c->controller, "https://"))
 		return mo_error_set(err, -EINVAL, "controller: '%s' is none of http://host:port, https://host:port, unix:/path", c->controller);
+	if (mo_url_clear_text(c->controller))
+		return mo_error_set(err, -EINVAL, "controller: '%s' would send this node's token in clear text: use https:// (tls_cert and tls_key in moed.yaml, ca_file here); http:// is for loopback", c->controller);
 	if (c->cpus && (mo_idset_parse(c->cpus, &set) < 0 || mo_idset_count(&set) == 0))
 		return mo_error_set(err, -EINVAL, "cpus: '%s' is not a list such as 0-7,12", c->cpus);
 	if (c->use_gpus && (mo_idset_parse(c->use_gpus, &gpus) < 0 || mo_idset_count(&gpus) == 0))

@@ -8,9 +8,10 @@
 
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "lib/base/fd.h"
+#include "lib/base/address.h"
 #include "lib/base/options.h"
 #include "lib/base/parse.h"
+#include "lib/base/secret.h"
 #include "lib/loop/loop.h"
 #include "lib/wire/json.h"
 
@@ -57,24 +58,30 @@ static int config_read(struct client *c)
 	if (!path || access(path, F_OK) < 0)
 		return 0;
 	int r = mo_options_file(&config, c, path, &err);
+	if (r >= 0 && c->token && (r = mo_secret_check(path, &err)) < 0)
+		return cli_fail(CLI_USAGE, "the configuration has a token: %s", mo_error_text(&err, r));
 	return r < 0 ? cli_fail(CLI_USAGE, "%s%s%s", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "") : 0;
 }
 
 static int token_read(struct client *c, const char *path, const char *from)
 {
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
-	int r = mo_read_file(path, 4096, &text);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *token = NULL;
+	int r = mo_token_read(path, &token, &err);
+	if (r == -EPERM)
+		return cli_fail(CLI_USAGE, "token file %s", mo_error_text(&err, r));
 	if (r < 0)
-		return cli_fail(CLI_USAGE, "token file %s: %s; check MOE_TOKEN_FILE, --token-file or token_file in the configuration", path, strerror(-r));
-	mo_str_set(&c->token, text.data ? text.data : "");
-	c->token[strcspn(c->token, "\r\n \t")] = 0;
+		return cli_fail(CLI_USAGE, "token file %s; check MOE_TOKEN_FILE, --token-file or token_file in the configuration", mo_error_text(&err, r));
+	mo_str_set(&c->token, token);
 	mo_str_set(&c->token_file, path);
 	c->token_from = from;
-	return *c->token ? 0 : cli_fail(CLI_USAGE, "token file %s (%s): it is empty; put the token there that `moectl token create` printed", path, from);
+	return 0;
 }
 
 static int url_check(const char *url)
 {
+	if (mo_url_clear_text(url))
+		return cli_fail(CLI_USAGE, "controller address %s: everything, your token too, would go there in clear text; use https:// (http:// is for this machine alone; `ssh -L 7070:127.0.0.1:7070 HOST` makes a remote port one of it)", url);
 	if ((mo_starts_with(url, "unix:/") && url[6]) || (mo_starts_with(url, "http://") && url[7]) || (mo_starts_with(url, "https://") && url[8]))
 		return 0;
 	return cli_fail(CLI_USAGE, "controller address %s: unknown form; use http(s)://host:port or unix:/path in MOE_URL or --url", url);

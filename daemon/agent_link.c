@@ -3,11 +3,12 @@
  *   sync  -> EV_SYNC, then held; FX_WAKE or the beat's timer answers with core_sync_reply(); FX_REPLY refuses (409: say hello again)
  *   news  -> EV_NEWS -> FX_ACK: acknowledgements only, after the records are synced
  * All holds last equally long, so the list of held syncs is in the order of their ends and one timer suffices. Questions (logs) are not part of the core: they ride
- * on one sync reply each. A message speaks only for the node of its token, when the token names one. */
+ * on one sync reply each. A message speaks only for the node of its token (agent_tokens.c). */
 #include "daemon/agent_link.h"
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>
+#include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/turn.h"
 #include "lib/base/parse.h"
@@ -110,6 +111,7 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(m->core, k->node, &reply);
 	add_queries(k, manager_state(m)->epoch, &reply);
+	reply.token = mo_strdup(agent_token_hint(m, r));
 	api_send_doc(r, 200, &sync_reply_desc, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
@@ -311,21 +313,6 @@ void link_query_cancel(struct manager *m, int64_t id)
 		query_free(m->links, q);
 }
 
-/* Whether the token may speak for the node. 403 was sent otherwise. */
-static bool may_speak(struct http_request *r, const char *node)
-{
-	const char *bound = http_caller(r)->user;
-
-	if (!mo_name_valid(node)) {
-		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
-		return false;
-	}
-	if (!bound || !*bound || strcmp(bound, node) == 0)
-		return true;
-	http_problem(r, 403, "this token is for node %s, not for %s: give each node its own", bound, node);
-	return false;
-}
-
 static void *decode(struct http_request *r, const struct mo_desc *d)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
@@ -380,7 +367,8 @@ void link_hello(void *arg, struct http_request *r)
 
 	if (!hello)
 		return;
-	if (!may_speak(r, hello->node) || !steps_valid(r, hello->steps, hello->n_steps) ||
+	bool expired = false;
+	if (!agent_may_speak(m, r, hello->node, &expired) || !steps_valid(r, hello->steps, hello->n_steps) ||
 	    !address_valid(r, hello->address) || !hello_fits(r, hello)) {
 		mo_desc_free(&agent_hello_desc, hello);
 		return;
@@ -389,6 +377,7 @@ void link_hello(void *arg, struct http_request *r)
 		mo_str_set(&hello->address, *http_peer_address(r) ? http_peer_address(r) : "127.0.0.1");
 	struct input *in = input_new(EV_HELLO, r);
 	in->hello = hello;
+	in->event.flag = expired;
 	in->node = mo_strdup(hello->node);
 	turn_push(m, in);
 }
@@ -414,13 +403,15 @@ static struct input *sync_input(struct manager *m, struct http_request *r, int t
 
 	if (!sync)
 		return NULL;
-	if (!may_speak(r, sync->node) || !steps_valid(r, sync->steps, sync->n_steps)) {
+	bool expired = false;
+	if (!agent_may_speak(m, r, sync->node, &expired) || !steps_valid(r, sync->steps, sync->n_steps)) {
 		mo_desc_free(&agent_sync_desc, sync);
 		return NULL;
 	}
 	keep_what_fits(m->links, sync);
 	struct input *in = input_new(type, r);
 	in->sync = sync;
+	in->event.flag = expired;
 	in->node = mo_strdup(sync->node);
 	turn_push(m, in);
 	return in;
@@ -463,7 +454,8 @@ void link_answer(void *arg, struct http_request *r)
 
 	if (!answer)
 		return;
-	if (may_speak(r, answer->node)) {
+	bool expired;
+	if (agent_may_speak(m, r, answer->node, &expired)) {
 		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
 		api_send(r, 200, &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
 		if (q && strcmp(q->link->node, answer->node) == 0)

@@ -45,4 +45,4 @@ HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_rea
 HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete);
 HANDLER(api_plan); HANDLER(api_anchors); HANDLER(api_validate); HANDLER(api_web);
 void plan_refuse(struct http_request *r, int e);   /* helper_plan() failed with e */
-HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer);
+HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer); HANDLER(agent_token_trade);

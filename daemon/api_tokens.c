@@ -4,48 +4,72 @@
 #include "daemon/auth.h"
 #include "daemon/turn.h"
 #include "lib/base/parse.h"
+#include "lib/model/limits.h"
 
 #define LIFETIME_MIN_US 1000000
+#define LIFETIME_MAX_US (3650LL * 86400 * 1000000)
+#define JOIN_LIFETIME_US (3600LL * 1000000)
+#define JOIN_LIFETIME_MAX_US (7LL * 86400 * 1000000)
 
-struct token_body { char *role, *user, *ttl; };
-static const struct mo_field token_body_fields[] = { MO_F(token_body, role, MO_STR), MO_F(token_body, user, MO_STR), MO_F(token_body, ttl, MO_STR) };
+struct token_body { char *role, *user, *ttl; int64_t nodes; };
+static const struct mo_field token_body_fields[] = {
+	MO_F(token_body, role, MO_STR), MO_F(token_body, user, MO_STR), MO_F(token_body, ttl, MO_STR), MO_F(token_body, nodes, MO_INT),
+};
 static const struct mo_desc token_body_desc = MO_DESC(token_body, token_body_fields);
-struct token_view { char *id, *token, *role, *user; int64_t created_at, expires_at; };
+struct token_view { char *id, *token, *role, *user; int64_t created_at, expires_at, nodes; char **joined; size_t n_joined; char *from; };
 static const struct mo_field token_view_fields[] = {
 	MO_F(token_view, id, MO_STR), MO_F(token_view, token, MO_STR, .omit = true), MO_F(token_view, role, MO_STR), MO_F(token_view, user, MO_STR),
-	MO_F(token_view, created_at, MO_TIME), MO_F(token_view, expires_at, MO_TIME),
+	MO_F(token_view, created_at, MO_TIME), MO_F(token_view, expires_at, MO_TIME), MO_F(token_view, nodes, MO_INT, .omit = true),
+	MO_F_LIST(token_view, joined, MO_STRS, .omit = true), MO_F(token_view, from, MO_STR, .omit = true),
 };
 static const struct mo_desc token_view_desc = MO_DESC(token_view, token_view_fields);
 
 /* Borrows everything. */
 static struct token_view view(const struct token *t, char *secret)
 {
-	return (struct token_view){ t->id, secret, t->role, t->user, t->created_at, t->expires_at };
+	return (struct token_view){ t->id, secret, t->role, t->user, t->created_at, t->expires_at, t->nodes, t->joined, t->n_joined, t->from };
+}
+
+/* What cannot be a token; false after 422. */
+static bool check(struct http_request *r, const struct token_body *body, bool join, int64_t *ret_lifetime)
+{
+	int role = body->role ? mo_enum_parse(role_names, _ROLE_N, body->role) : -1;
+	int64_t max = join ? JOIN_LIFETIME_MAX_US : LIFETIME_MAX_US;
+
+	*ret_lifetime = join ? JOIN_LIFETIME_US : TOKEN_LIFETIME_US;
+	if (role <= ROLE_NONE && !join)
+		http_problem(r, 422, "role: must be viewer, user, operator, admin, agent or join");
+	else if (body->ttl && (mo_parse_duration_us(body->ttl, ret_lifetime) < 0 || *ret_lifetime < LIFETIME_MIN_US || *ret_lifetime > max))
+		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d, of %s at most", body->ttl, join ? "7d" : "3650d");
+	else if (body->user && !mo_name_valid(body->user))
+		http_problem(r, 422, "user: %.80s is no valid name (letters, digits, . _ - and at most 63)", body->user);
+	else if (role == ROLE_AGENT && !body->user)
+		http_problem(r, 422, "user: an agent's token is for one node: name it, or make a join token (`moectl token join`) with which agents get their own");
+	else if (join && body->user)
+		http_problem(r, 422, "user: a join token is for any node; make one of role agent for node %.63s alone", body->user);
+	else if (!join && body->nodes != MO_NONE)
+		http_problem(r, 422, "nodes: only a join token has it");
+	else if (join && body->nodes != MO_NONE && (body->nodes < 1 || body->nodes > MO_NODES_MAX))
+		http_problem(r, 422, "nodes: must be from 1 to %d", MO_NODES_MAX);
+	else
+		return true;
+	return false;
 }
 
 static void create(struct manager *m, struct http_request *r, const struct token_body *body)
 {
-	int role = body->role ? mo_enum_parse(role_names, _ROLE_N, body->role) : -1;
-	int64_t lifetime = MO_NONE;
+	bool join = mo_streq(body->role, "join");
+	int64_t lifetime;
 
-	if (role <= ROLE_NONE) {
-		http_problem(r, 422, "role: must be viewer, user, operator, admin or agent");
+	if (!check(r, body, join, &lifetime))
 		return;
-	}
-	if (body->ttl && (mo_parse_duration_us(body->ttl, &lifetime) < 0 || lifetime < LIFETIME_MIN_US)) {
-		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d", body->ttl);
-		return;
-	}
-	if (body->user && !mo_name_valid(body->user)) {
-		http_problem(r, 422, "user: %.80s is no valid name (letters, digits, . _ - and at most 63)", body->user);
-		return;
-	}
-	/* An agent's token without a user may speak for any node; with one, for the node of that name. */
-	const char *user = body->user ? body->user : role == ROLE_AGENT ? NULL : http_caller(r)->user;
+	const char *user = body->user ? body->user : join ? NULL : http_caller(r)->user;
 	_cleanup_(mo_freep) char *secret = NULL;
 	struct input *in = input_new(EV_TOKEN, r);
 	struct mo_buf doc = {0};
-	in->token = auth_token_new(m, (enum role)role, user, lifetime, &secret);
+	in->token = auth_token_new(m, body->role, user, lifetime, &secret);
+	if (join)
+		in->token->nodes = body->nodes == MO_NONE ? 1 : body->nodes;
 	struct token_view v = view(in->token, secret);
 	wire_encode(&token_view_desc, &v, &doc);
 	in->answer = ANSWER_TEXT;
@@ -57,6 +81,7 @@ void api_tokens_create(void *arg, struct http_request *r)
 {
 	struct token_body body = {0};
 
+	mo_desc_init(&token_body_desc, &body);
 	if (api_body(r, &token_body_desc, &body))
 		create(arg, r, &body);
 	mo_desc_done(&token_body_desc, &body);

@@ -1,4 +1,5 @@
-/* Tokens are "moe_<id>_<64 hex digits>"; the state keeps SHA-256 of the whole text. Look-up by id, compare in constant time. A session cookie is
+/* Tokens are "moe_<id>_<64 hex digits>", join tokens "moej_..."; the state keeps SHA-256 of the whole text. Look-up by id, compare in constant time. An agent's token that has expired
+ * is still known: agent_tokens.c says what it is good for. A session cookie is
  * "moes_<id>_<expiry>_<HMAC-SHA256>" under STATE/session.key: it survives a restart of moed and dies with its token. Names of UNIX peers are cached for a minute,
  * because the name service may be slow. */
 #include "daemon/auth.h"
@@ -13,21 +14,25 @@
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/base/secret.h"
 #include "lib/model/limits.h"
 
 #define TOKEN_PREFIX "moe_"
+#define JOIN_PREFIX "moej_"
 #define SESSION_PREFIX "moes_"
 #define ID_CHARS 8
 #define SECRET_BYTES 32
 #define KEY_BYTES 32
 #define MAC_BYTES 32
 #define PEER_CACHE_US (60 * 1000000LL)
+#define BOOTSTRAP_RETRY_US (3600 * 1000000LL)
 
 struct credential {
 	char *id, *user;
 	enum role role;
 	unsigned char hash[MAC_BYTES];
-	int64_t expires_at;
+	int64_t created_at, expires_at;
+	bool join, used, traded;
 	UT_hash_handle hh;
 };
 struct peer { uid_t uid; char *user; int64_t until; UT_hash_handle hh; };
@@ -37,6 +42,7 @@ struct auth {
 	unsigned char key[KEY_BYTES];
 	char *owner;
 	int64_t next_expiry;
+	int64_t bootstrap_due;               /* core time; INT64_MAX none */
 };
 
 static const char digits[] = "0123456789abcdef";
@@ -91,7 +97,7 @@ static int load_key(struct manager *m, struct auth *a, struct mo_error *err)
 	_cleanup_(mo_freep) char *path = mo_path(m->options->state_dir, "session.key");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 
-	int r = mo_read_file(path, KEY_BYTES, &b);
+	int r = access(path, F_OK) < 0 ? -errno : mo_secret_read(path, KEY_BYTES, &b, err);
 	if (r >= 0 && b.len == KEY_BYTES) {
 		memcpy(a->key, b.data, KEY_BYTES);
 		return 0;
@@ -108,7 +114,7 @@ int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
 {
 	struct auth *a = mo_alloc(sizeof(*a));
 
-	a->next_expiry = INT64_MAX;
+	a->next_expiry = a->bootstrap_due = INT64_MAX;
 	a->owner = login_of(geteuid());
 	if (!a->owner)
 		a->owner = mo_printf("uid%u", geteuid());
@@ -160,7 +166,8 @@ void auth_reload(struct manager *m)
 	a->next_expiry = INT64_MAX;
 	for (size_t i = 0; i < s->n_tokens; i++) {
 		const struct token *t = &s->tokens[i];
-		int role = mo_enum_parse(role_names, _ROLE_N, t->role);
+		bool join = mo_streq(t->role, "join");
+		int role = join ? ROLE_AGENT : mo_enum_parse(role_names, _ROLE_N, t->role);
 		struct credential *c = mo_alloc(sizeof(*c));
 		if (t->revoked || role <= ROLE_NONE || !from_hex(t->hash, c->hash, sizeof(c->hash))) {
 			free(c);
@@ -169,11 +176,20 @@ void auth_reload(struct manager *m)
 		c->id = mo_strdup(t->id);
 		c->user = mo_strdup(t->user);
 		c->role = (enum role)role;
+		c->created_at = t->created_at;
 		c->expires_at = t->expires_at;
+		c->join = join;
+		c->used = t->used;
+		c->traded = t->from != NULL;
 		if (t->expires_at != MO_NONE && t->expires_at > manager_now(m))
 			a->next_expiry = MO_MIN(a->next_expiry, t->expires_at);
 		HASH_ADD_KEYPTR(hh, a->credentials, c->id, strlen(c->id), c);
 	}
+}
+
+static bool expired(struct manager *m, const struct credential *c)
+{
+	return c->expires_at != MO_NONE && c->expires_at <= manager_now(m);
 }
 
 static const struct credential *find(struct manager *m, const char *id, size_t n)
@@ -181,7 +197,32 @@ static const struct credential *find(struct manager *m, const char *id, size_t n
 	struct credential *c = NULL;
 
 	HASH_FIND(hh, m->auth->credentials, id, n, c);
-	return c && (c->expires_at == MO_NONE || c->expires_at > manager_now(m)) ? c : NULL;
+	return c && (!expired(m, c) || (c->role == ROLE_AGENT && !c->join)) ? c : NULL;
+}
+
+static int64_t half_life(int64_t created_at, int64_t expires_at)
+{
+	return expires_at == MO_NONE ? INT64_MAX : created_at + (expires_at - created_at) / 2;
+}
+
+bool auth_agent(struct manager *m, const char *token_id, struct agent_token *ret)
+{
+	const struct credential *c = token_id ? find(m, token_id, strlen(token_id)) : NULL;
+
+	if (!c || c->role != ROLE_AGENT)
+		return false;
+	*ret = (struct agent_token){ .id = c->id, .node = c->user, .join = c->join, .used = c->used, .traded = c->traded, .expired = expired(m, c),
+				     .due = manager_now(m) >= half_life(c->created_at, c->expires_at) };
+	return true;
+}
+
+void auth_agent_used(struct manager *m, const char *token_id)
+{
+	struct credential *c = NULL;
+
+	HASH_FIND_STR(m->auth->credentials, token_id, c);
+	if (c)
+		c->used = true;
 }
 
 bool auth_alive(void *arg, const char *token_id)
@@ -240,10 +281,10 @@ static const struct credential *find_session(struct manager *m, const char *text
 	return find(m, id, ID_CHARS);
 }
 
-static const struct credential *find_token(struct manager *m, const char *secret)
+static const struct credential *find_token(struct manager *m, const char *secret, const char *prefix)
 {
 	unsigned char hash[MAC_BYTES];
-	const char *id = secret + strlen(TOKEN_PREFIX);
+	const char *id = secret + strlen(prefix);
 
 	if (strcspn(id, "_") != ID_CHARS)
 		return NULL;
@@ -255,12 +296,16 @@ static const struct credential *find_token(struct manager *m, const char *secret
 
 bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_caller *ret)
 {
-	const char *prefix = by_cookie ? SESSION_PREFIX : TOKEN_PREFIX;
+	struct manager *m = arg;
 	const struct credential *c = NULL;
 
 	/* A session is no token: as one it could ask for the next session for ever. A token is no session: what a page's cookie holds can be taken back alone. */
-	if (mo_starts_with(secret, prefix))
-		c = by_cookie ? find_session(arg, secret + strlen(prefix)) : find_token(arg, secret);
+	if (by_cookie)
+		c = mo_starts_with(secret, SESSION_PREFIX) ? find_session(m, secret + strlen(SESSION_PREFIX)) : NULL;
+	else if (mo_starts_with(secret, TOKEN_PREFIX))
+		c = find_token(m, secret, TOKEN_PREFIX);
+	else if (mo_starts_with(secret, JOIN_PREFIX))
+		c = find_token(m, secret, JOIN_PREFIX);
 
 	if (!c)
 		return false;
@@ -294,50 +339,73 @@ const char *auth_owner(const struct manager *m)
 	return m->auth->owner;
 }
 
-struct token *auth_token_new(struct manager *m, enum role role, const char *user, int64_t lifetime_us, char **ret_secret)
+struct token *auth_token_new(struct manager *m, const char *role, const char *user, int64_t lifetime_us, char **ret_secret)
 {
 	struct token *t = mo_desc_new(&token_desc);
 	_cleanup_(mo_freep) char *secret = mo_random_hex(SECRET_BYTES);
 
 	t->id = mo_random_hex(ID_CHARS / 2);
-	*ret_secret = mo_printf(TOKEN_PREFIX "%s_%s", t->id, secret);
+	*ret_secret = mo_printf("%s%s_%s", strcmp(role, "join") == 0 ? JOIN_PREFIX : TOKEN_PREFIX, t->id, secret);
 	t->hash = auth_digest(*ret_secret, strlen(*ret_secret));
-	t->role = mo_strdup(role_names[role]);
+	t->role = mo_strdup(role);
 	t->user = mo_strdup(user);
 	t->created_at = manager_now(m);
-	t->expires_at = lifetime_us == MO_NONE ? MO_NONE : t->created_at + lifetime_us;
+	t->expires_at = t->created_at + lifetime_us;
 	return t;
 }
 
-static bool file_is_valid(struct manager *m, const char *path, enum role role)
+/* When the file's token is to be made anew: at half of its life; at once when it holds none. One of an earlier version, without an end, stays. */
+static int64_t file_due(struct manager *m, const char *path, enum role role)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *secret = NULL;
 	struct http_caller caller;
+	struct credential *c = NULL;
 
-	if (mo_read_file(path, 256, &b) < 0 || b.len == 0)
-		return false;
-	b.data[strcspn(b.data, "\r\n")] = 0;
-	return auth_secret(m, b.data, false, &caller) && caller.role == role;
+	if (mo_token_read(path, &secret, NULL) < 0 || !auth_secret(m, secret, false, &caller) || caller.role != role)
+		return 0;
+	HASH_FIND_STR(m->auth->credentials, caller.token_id, c);
+	return c ? half_life(c->created_at, c->expires_at) : 0;
+}
+
+static int bootstrap_file(struct manager *m, const char *dir, enum role role, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s.token", role_names[role]), *secret = NULL;
+	int64_t due = file_due(m, path, role);
+
+	if (due <= manager_now(m)) {
+		struct input *in = input_new(EV_TOKEN, NULL);
+		in->token = auth_token_new(m, role_names[role], role == ROLE_ADMIN ? m->auth->owner : NULL, TOKEN_LIFETIME_US, &secret);
+		due = half_life(in->token->created_at, in->token->expires_at);
+		turn_push(m, in);
+		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
+		int r = mo_write_file(path, line, strlen(line), 0600, true);
+		if (r < 0)
+			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	}
+	m->auth->bootstrap_due = MO_MIN(m->auth->bootstrap_due, due);
+	return 0;
 }
 
 int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err)
 {
-	static const enum role roles[] = { ROLE_ADMIN, ROLE_AGENT };
-
 	int r = mo_mkdir_p(dir, 0700);
+
 	if (r < 0)
 		return mo_error_set(err, r, "bootstrap_tokens %s: %s", dir, strerror(-r));
-	for (size_t i = 0; i < ELEMENTSOF(roles); i++) {
-		_cleanup_(mo_freep) char *path = mo_path(dir, "%s.token", role_names[roles[i]]), *secret = NULL;
-		if (file_is_valid(m, path, roles[i]))
-			continue;
-		struct input *in = input_new(EV_TOKEN, NULL);
-		in->token = auth_token_new(m, roles[i], roles[i] == ROLE_ADMIN ? m->auth->owner : NULL, MO_NONE, &secret);
-		turn_push(m, in);
-		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
-		r = mo_write_file(path, line, strlen(line), 0600, true);
-		if (r < 0)
-			return mo_error_set(err, r, "%s: %s", path, strerror(-r));
+	m->auth->bootstrap_due = INT64_MAX;
+	r = bootstrap_file(m, dir, ROLE_ADMIN, err);
+	return r < 0 ? r : bootstrap_file(m, dir, ROLE_AGENT, err);
+}
+
+void auth_bootstrap_renew(struct manager *m)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+
+	if (manager_now(m) < m->auth->bootstrap_due)
+		return;
+	int r = auth_bootstrap(m, m->options->bootstrap_tokens, &err);
+	if (r < 0) {
+		mo_log(MO_ERR, NULL, NULL, "%s; trying again in an hour", mo_error_text(&err, r));
+		m->auth->bootstrap_due = manager_now(m) + BOOTSTRAP_RETRY_US;
 	}
-	return 0;
 }

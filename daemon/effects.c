@@ -1,6 +1,7 @@
 /* Carries out what the core decided, after its records are synced. The only place where a reply to a change leaves the controller. */
 #include <string.h>
 #include "daemon/agent_link.h"
+#include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/turn.h"
 
@@ -51,8 +52,10 @@ static void welcome(struct manager *m, const struct input *in, const struct effe
 {
 	struct http_request *r = http_find(m->http, (uint64_t)fx->request);
 
-	if (r)
+	if (r) {
+		mo_str_set(&fx->welcome->token, agent_token_hint(m, r));
 		api_send_doc(r, 200, &agent_welcome_desc, fx->welcome);
+	}
 	link_welcomed(m, in->node);
 }
 

@@ -79,6 +79,7 @@ static void on_pulse(void *arg)
 
 	room_check(m);
 	check_clock(m);
+	auth_bootstrap_renew(m);
 	mo_turn_arm(m->turn);
 }
 

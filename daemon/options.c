@@ -1,8 +1,9 @@
 /* The option table of moed, and the rules between options. */
 #include "daemon/options.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include "lib/base/address.h"
+#include "lib/base/secret.h"
 
 static const char *const tls_words[] = { "required", "off", NULL };
 
@@ -12,9 +13,9 @@ static const struct mo_option items[] = {
 	{ "unix_socket", MO_OPTION_PATH, O(unix_socket), "/run/moe/moed.sock", "UNIX socket: root and moed's own user are admin there, everybody else is role user under his login name." },
 	{ "listen", MO_OPTION_STR, O(listen), "127.0.0.1", "Numeric address of the TCP listener; anything but loopback needs tls_cert and tls_key." },
 	{ "port", MO_OPTION_INT, O(port), "7070", "TCP port; 0 = any free one (see state_dir/address), -1 = no TCP.", .min = -1, .max = 65535 },
-	{ "tls", MO_OPTION_WORD, O(tls), "required", "required: off loopback only with TLS. off: tokens may cross the network in clear text; for networks where nobody listens.", .words = tls_words },
+	{ "tls", MO_OPTION_WORD, O(tls), "required", "required: off loopback only with TLS. off: for a proxy in front that ends TLS; moectl and agents send nothing over http:// to anything but loopback.", .words = tls_words },
 	{ "tls_cert", MO_OPTION_PATH, O(tls_cert), NULL, "PEM file with the certificate chain." },
-	{ "tls_key", MO_OPTION_PATH, O(tls_key), NULL, "PEM file with the private key." },
+	{ "tls_key", MO_OPTION_PATH, O(tls_key), NULL, "PEM file with the private key, which nobody else may read (0600, or 0640 of root)." },
 	{ "host_names", MO_OPTION_STR, O(host_names), NULL, "Names under which clients reach this controller besides its host name, separated by commas (other Host headers are refused)." },
 	{ "rank_ports", MO_OPTION_RANGE, O(port_min), "20000-29999", "Ports for MASTER_PORT; four in a row for each attempt.", .min = 1024, .max = 65535 },
 	{ "beat_ms", MO_OPTION_INT, O(beat_ms), "1000", "Agents report at least this often.", .min = 50, .max = 60000 },
@@ -23,20 +24,10 @@ static const struct mo_option items[] = {
 	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s", "One rank's exit 0 waits this long for the others.", .min = 1000000, .max = 86400LL * 1000000 },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000", "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16, .max = 1000000 },
 	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s", "Clients that have not sent a whole request by then are cut off.", .min = 1000000, .max = 3600LL * 1000000 },
-	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing. Empty: none." },
+	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing, and anew at half of their life. Empty: none." },
 	{ "debug", MO_OPTION_BOOL, O(debug), "false", "Log more." },
 };
 const struct mo_options options_table = { items, ELEMENTSOF(items) };
-
-static bool is_loopback(const char *address)
-{
-	struct in_addr v4;
-	struct in6_addr v6;
-
-	if (inet_pton(AF_INET, address, &v4) == 1)
-		return (ntohl(v4.s_addr) >> 24) == 127;
-	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
 
 static bool empty(const char *s) { return !s || !*s; }
 
@@ -54,9 +45,10 @@ int options_check(const struct options *o, bool *ret_plain, struct mo_error *err
 		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)", (long long)o->down_ms, (long long)o->suspect_ms);
 	if (o->port_max - o->port_min < 3)
 		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
-	bool plain = o->port >= 0 && !empty(o->listen) && !is_loopback(o->listen) && empty(o->tls_cert);
+	bool plain = o->port >= 0 && !empty(o->listen) && !mo_address_loopback(o->listen) && empty(o->tls_cert);
 	if (plain && strcmp(o->tls, "off") != 0)
 		return mo_error_set(err, -EINVAL, "listen: %s is not loopback and there is no TLS: set tls_cert and tls_key (or tls: off where nobody can listen)", o->listen);
+	int r = empty(o->tls_key) ? 0 : mo_secret_check(o->tls_key, err);
 	*ret_plain = plain;
-	return 0;
+	return r == -EPERM ? r : 0;      /* whether it can be read and fits is said where it is read */
 }

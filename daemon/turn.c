@@ -31,6 +31,7 @@ struct input *input_new(int type, struct http_request *r)
 		const struct http_caller *caller = http_caller(r);
 		in->event.request = (int64_t)http_id(r);
 		in->user = mo_strdup(caller->user);
+		in->via = caller->token_id ? mo_printf("%s %s", caller->by_cookie ? "session of token" : "token", caller->token_id) : mo_strdup("socket");
 		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
 	}
 	return in;
@@ -43,6 +44,7 @@ static void input_free(struct input *in)
 	free(in->text);
 	free(in->when);
 	free(in->user);
+	free(in->via);
 	mo_desc_free(&submit_desc, in->submit);
 	mo_desc_free(&agent_hello_desc, in->hello);
 	mo_desc_free(&agent_sync_desc, in->sync);
@@ -58,6 +60,7 @@ void turn_push(struct manager *m, struct input *in)
 	e->text = in->text;
 	e->when = in->when;
 	e->user = in->user;
+	e->via = in->via;
 	e->submit = in->submit;
 	e->hello = in->hello;
 	e->sync = in->sync;
@@ -152,7 +155,8 @@ static void set_deadline(struct manager *m)
 static bool tokens_changed(struct input **inputs, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE || inputs[i]->event.type == EV_CLOCK)
+		if (inputs[i]->event.type == EV_TOKEN || inputs[i]->event.type == EV_TOKEN_REVOKE || inputs[i]->event.type == EV_TOKEN_USED ||
+		    inputs[i]->event.type == EV_CLOCK)
 			return true;
 	return false;
 }

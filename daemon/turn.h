@@ -9,7 +9,7 @@ struct input {
 	int answer;                          /* enum answer_kind */
 	char *answer_text;                   /* ANSWER_TEXT: the document */
 	/* owned; event points to them */
-	char *node, *text, *when, *user;
+	char *node, *text, *when, *user, *via;
 	struct submit *submit;
 	struct agent_hello *hello;
 	struct agent_sync *sync;

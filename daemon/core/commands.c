@@ -30,7 +30,7 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	if (over)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failed)
-		return s->accepted ? -1 : CMD_LAUNCH;
+		return s->accepted || n->token_expired ? -1 : CMD_LAUNCH;
 	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 

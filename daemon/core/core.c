@@ -319,32 +319,6 @@ static void clock_event(struct turn *t)
 		event_emit(t, "controller.clock", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", e->when);
 }
 
-static void token(struct turn *t)
-{
-	const struct core_event *e = t->event;
-	struct record r;
-
-	if (e->type == EV_TOKEN) {
-		record_init(&r, REC_TOKEN);
-		r.token = mo_desc_dup(&token_desc, e->token);
-		turn_emit(t, &r);
-		turn_reply(t, 201, MO_NONE, NULL);
-		return;
-	}
-	for (size_t i = 0; i < t->core->state.n_tokens; i++) {
-		const struct token *k = &t->core->state.tokens[i];
-
-		if (!mo_streq(k->id, e->text) || k->revoked)
-			continue;
-		record_init(&r, REC_TOKEN_REVOKED);
-		r.text = mo_strdup(e->text);
-		turn_emit(t, &r);
-		turn_reply(t, 200, MO_NONE, NULL);
-		return;
-	}
-	turn_reply(t, 404, MO_NONE, "token %s: no such token; list them with 'moectl token list'", e->text);
-}
-
 static void dispatch(struct turn *t)
 {
 	switch (t->event->type) {
@@ -360,7 +334,7 @@ static void dispatch(struct turn *t)
 	case EV_DRAIN: case EV_UNDRAIN: case EV_FENCE: fleet_verb(t); break;
 	case EV_HELLO: fleet_hello(t); break;
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
-	case EV_TOKEN: case EV_TOKEN_REVOKE: token(t); break;
+	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
 	case EV_STORE: event_emit(t, t->event->when, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");
 	}

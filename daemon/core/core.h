@@ -28,11 +28,12 @@ enum core_event_type {
 	EV_DRAIN,        /* node, text = reason, when = idle|checkpoint|now */
 	EV_UNDRAIN,      /* node */
 	EV_FENCE,        /* node, text = boot id that the person saw, NULL = any: refused when the node booted since */
-	EV_HELLO,        /* hello; reply_welcome in the effect */
-	EV_SYNC,         /* sync (notes, progress, scans): always a beat */
+	EV_HELLO,        /* hello; reply_welcome in the effect; flag = its token has expired */
+	EV_SYNC,         /* sync (notes, progress, scans): always a beat; flag as of a hello */
 	EV_NEWS,         /* the same struct: what somebody waits for: urgent notes, scans, health */
-	EV_TOKEN,        /* token with everything filled */
+	EV_TOKEN,        /* token with everything filled; with token->from: traded for that one, if it is still good for it */
 	EV_TOKEN_REVOKE, /* text = id */
+	EV_TOKEN_USED,   /* text = id: the first word of a node with it */
 	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
 	_EV_N
 };
@@ -42,6 +43,7 @@ struct core_event {
 	int64_t job, value; bool flag;
 	const char *node, *text, *when;
 	const char *user; bool may_all;    /* acting user; may_all: operator/admin: may act on other users' jobs */
+	const char *via;                   /* how he was known: "token 1f2e3d4c", "socket", "session of token ..." */
 	struct submit *submit;             /* borrowed */
 	const struct agent_hello *hello;
 	const struct agent_sync *sync;

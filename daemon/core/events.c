@@ -66,7 +66,7 @@ char *data_end(struct mo_buf *b)
 static int level_of(const char *type)
 {
 	static const struct { const char *type; int level; } levels[] = {
-		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "checkpoint.torn", 4 }, { "step.unknown", 3 }, { "controller.clock", 4 }, { "health.crit", 4 }, { "health.cordon_capped", 4 }, { "health.ok", 6 },
+		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "node.token_expired", 4 }, { "node.token_renewed", 6 }, { "audit.refused", 4 }, { "checkpoint.torn", 4 }, { "step.unknown", 3 }, { "controller.clock", 4 }, { "health.crit", 4 }, { "health.cordon_capped", 4 }, { "health.ok", 6 },
 		{ "step.hung", 3 }, { "step.missing", 3 }, { "rank.exited", 6 }, { "checkpoint.saved", 6 }, { "checkpoint.verified", 6 }, { "job.started", 6 },
 	};
 
@@ -107,4 +107,20 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	fx->request = 0;
 	fx->value = t->core->state.next_event_seq - 1;
 	turn_log(t, level_of(type), job, node, text);
+}
+
+void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...)
+{
+	const struct core_event *e = t->event;
+	const char *user = e->user ? e->user : "the controller", *via = e->user ? e->via : NULL;
+	struct mo_buf data = {0};
+	char text[900];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	data_str(&data, "user", e->user);
+	data_str(&data, "via", via);
+	event_emit(t, type, MO_NONE, node, MO_NONE, MO_NONE, data_end(&data), "%s%s%s%s %s", user, via ? " (" : "", via ? via : "", via ? ")" : "", text);
 }

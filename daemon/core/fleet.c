@@ -218,6 +218,7 @@ void fleet_hello(struct turn *t)
 		fleet_heard(t, h->node);   /* again, or a late copy: its list of steps is older than the beats already heard */
 	} else {
 		registered(t, h);
+		token_told(t, h->node, t->event->flag);
 	}
 	welcome(t, h);
 }
@@ -251,6 +252,7 @@ void fleet_sync(struct turn *t)
 		return;
 	}
 	fleet_heard(t, s->node);
+	token_told(t, s->node, t->event->flag);
 	l = core_live(t->core, s->node);
 	fresh = !news && s->beat > l->last_beat;
 	if (fresh)

@@ -85,6 +85,8 @@ int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
+/* audit.*: who did it, and how he was known; of the turn's event. */
+void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...) _printf_(4, 5);
 struct mo_buf;
 void data_str(struct mo_buf *b, const char *key, const char *value);
 void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */
@@ -99,6 +101,14 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 void job_reason(struct turn *t, int64_t id, const char *reason); /* the state stays */
 void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from);
 bool job_act(struct turn *t, int64_t id);                        /* true when it emitted something */
+
+/* tokens.c */
+void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
+void token_told(struct turn *t, const char *node, bool expired); /* with what its agent spoke just now */
+int update_token(struct core *c, const struct record *r);
+int update_token_revoked(struct core *c, const struct record *r);
+int update_token_used(struct core *c, const struct record *r);
+int update_node_token(struct core *c, const struct record *r);
 
 /* fleet.c */
 void fleet_hello(struct turn *t);

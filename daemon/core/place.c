@@ -18,6 +18,8 @@ const char *node_unfit(const struct state *s, const struct node *n)
 		return node_state_names[n->state];
 	if (!n->reconciled)
 		return "not heard since the controller started";
+	if (n->token_expired)
+		return "its token has expired";
 	if (n->strange_steps)
 		return "it holds a step that this controller never stored";
 	return NULL;

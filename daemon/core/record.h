@@ -30,6 +30,8 @@ enum record_type {
 	REC_CHECK,        /* job, attempt; flag: texts = nodes that make their on-failure checks, value = until when they are waited for; else that wait is over, texts = what was found */
 	REC_MEASURED,     /* job, measured: what it does against its plan; flag = it calibrates later plans */
 	REC_CLOCK,        /* text = boot id, iteration = its CLOCK_BOOTTIME in us at the record's time, flag = a time service vouches for the wall clock; value = shift of time (clock.h) */
+	REC_TOKEN_USED,   /* text = id: its node has spoken with it */
+	REC_NODE_TOKEN,   /* node, flag: it speaks with a token that has expired */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];

@@ -80,10 +80,13 @@ static const struct mo_field node_fields[] = {
 	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
 	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
+	MO_F(node, token_expired, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {
 	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),
 	MO_F(token, created_at, MO_INT), MO_F(token, expires_at, MO_INT), MO_F(token, revoked, MO_BOOL),
+	MO_F(token, from, MO_STR, .omit = true), MO_F(token, used, MO_BOOL, .omit = true), MO_F(token, nodes, MO_INT, .omit = true),
+	MO_F_LIST(token, joined, MO_STRS, .omit = true, .max = SIZE_MAX),
 };
 static const struct mo_field idem_fields[] = {
 	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR), MO_F(idem, digest, MO_STR), MO_F(idem, job, MO_INT), MO_F(idem, time, MO_INT),

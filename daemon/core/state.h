@@ -156,9 +156,20 @@ struct node {
 	char *cordon;                /* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
 	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */
 	int64_t *waived_counts; size_t n_waived_counts; /* of each: check_result.count then; MO_NONE = none, or an earlier version */
+	bool token_expired;          /* it speaks with a token that has expired: it gets no new work, everything else goes on */
 	uint64_t stack_hash, same_hash; /* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
 };
-struct token { char *id, *hash, *role, *user; int64_t created_at, expires_at; bool revoked; }; /* hash: SHA-256 hex of the secret */
+/* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one (a local cluster's, and those of earlier versions) on loopback only.
+ * Role join: no caller, but good for tokens of `nodes` nodes until it expires. */
+struct token {
+	char *id, *hash, *role, *user;
+	int64_t created_at, expires_at;
+	bool revoked;
+	char *from;                  /* agent: id of the token that it was traded for; NULL = made by an admin */
+	bool used;                   /* agent: its node has spoken with it: what it was traded for is then of no more use */
+	int64_t nodes;               /* join: how many nodes may trade it; MO_NONE of other roles */
+	char **joined; size_t n_joined;  /* join: those that did */
+};
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
 
 struct state {

@@ -497,22 +497,6 @@ static int on_checkpoint(struct core *c, const struct record *r)
 	return 0;
 }
 
-static int on_token(struct core *c, const struct record *r)
-{
-	if (!r->token)
-		return -EINVAL;
-	mo_desc_copy(&token_desc, MO_ADD(&c->state, tokens, &token_desc), r->token);
-	return 0;
-}
-
-static int on_token_revoked(struct core *c, const struct record *r)
-{
-	for (size_t i = 0; i < c->state.n_tokens; i++)
-		if (mo_streq(c->state.tokens[i].id, r->text))
-			c->state.tokens[i].revoked = true;
-	return 0;
-}
-
 static int on_event(struct core *c, const struct record *r)
 {
 	struct state *s = &c->state;
@@ -557,8 +541,9 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_ACCEPT] = on_accept, [REC_NOTES] = on_notes, [REC_FAIL] = on_fail, [REC_GONE] = on_gone, [REC_FORGOTTEN] = on_forgotten,
 	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_STRANGE] = update_strange,
 	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
-	[REC_TOKEN] = on_token, [REC_TOKEN_REVOKED] = on_token_revoked, [REC_EVENT] = on_event,
+	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
 	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
+	[REC_TOKEN_USED] = update_token_used, [REC_NODE_TOKEN] = update_node_token,
 };
 
 int core_update(struct core *c, const struct record *r)

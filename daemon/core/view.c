@@ -191,6 +191,7 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 	}
 	check(ret, "heartbeat", n->state == NODE_UP ? "ok" : "failed", n->state == NODE_UP ? NULL : n->reason);
 	check(ret, "reconciled", n->reconciled ? "ok" : "waiting", n->reconciled ? NULL : "the agent did not say hello since the controller started");
+	check(ret, "token", n->token_expired ? "failed" : "ok", n->token_expired ? "its token has expired: it gets no new work; see `moectl doctor`" : NULL);
 	check(ret, "steps", n->strange_steps || uncertain ? "failed" : "ok", n->strange_steps ? "it holds a step that this controller never stored" : uncertain);
 }
 

@@ -145,6 +145,8 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 		if (n->state != NODE_UP)
 			evidence(reason(w, "node-silent", "node %s is %s", n->name, node_state_names[n->state]), "last heard %lld ms ago; silence is not proof of death",
 				(long long)((now - n->heard_at) / 1000));
+		if (n->token_expired && !st->accepted)
+			reason(w, "token-expired", "node %s does not get the launch: its token has expired", n->name);
 		if (st->hung)
 			reason(w, "step-hung", "the step on %s cannot be reached through its supervisor", st->node);
 	}
@@ -333,6 +335,8 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	if (health_unlooked(n))
 		reason(ret, "preflight", "its preflight checks are not done: jobs with health.preflight: standard wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
+	if (n->token_expired)
+		reason(ret, "token-expired", "its token has expired: what runs there goes on, but it gets no new work");
 	if (n->strange_steps)
 		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
 	for (size_t i = 0; i < state_n_holders(s); i++) {
@@ -350,5 +354,6 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, "up", "it takes work");
-	ret->next = mo_strdup(n->cordon ? "repair it, then say 'moectl undrain' to give it work again" : n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" : "nothing to do");
+	ret->next = mo_strdup(n->cordon ? "repair it, then say 'moectl undrain' to give it work again" : n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" :
+		n->token_expired ? "make a join token ('moectl token join') and put it into the node's token_file" : "nothing to do");
 }

@@ -50,6 +50,7 @@ static const struct mo_field agent_welcome_fields[] = {
 	MO_F(agent_welcome, beat_ms, MO_INT),
 	MO_F_VEC(agent_welcome, steps, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_SUB(agent_welcome, info, MO_OPT, &nodeinfo_desc, .omit = true),
+	MO_F(agent_welcome, token, MO_STR, .omit = true, .max = 32),
 };
 const struct mo_desc agent_welcome_desc = MO_DESC(agent_welcome, agent_welcome_fields);
 
@@ -126,6 +127,7 @@ static const struct mo_field sync_reply_fields[] = {
 	MO_F(sync_reply, health, MO_INT, .omit = true),
 	MO_F_VEC(sync_reply, acks, &step_ack_desc, .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_VEC(sync_reply, commands, &command_desc, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F(sync_reply, token, MO_STR, .omit = true, .max = 32),
 };
 const struct mo_desc sync_reply_desc = MO_DESC(sync_reply, sync_reply_fields);
 
@@ -139,3 +141,10 @@ static const struct mo_field query_answer_fields[] = {
 	MO_F(query_answer, end, MO_BOOL),
 };
 const struct mo_desc query_answer_desc = MO_DESC(query_answer, query_answer_fields);
+
+static const struct mo_field token_trade_fields[] = { MO_F(token_trade, node, MO_STR, .max = MO_LONGEST_NAME) };
+static const struct mo_field token_traded_fields[] = {
+	MO_F(token_traded, id, MO_STR, .max = 64), MO_F(token_traded, token, MO_STR, .max = 256), MO_F(token_traded, expires_at, MO_TIME),
+};
+const struct mo_desc token_trade_desc = MO_DESC(token_trade, token_trade_fields);
+const struct mo_desc token_traded_desc = MO_DESC(token_traded, token_traded_fields);

@@ -40,7 +40,9 @@ struct agent_hello {
 };
 struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: moed never stored it: keep it, it is reported step.unknown */
 /* info: NULL, or the node as it was known of this boot, when the hello lacks a GPU of it: the agent may have lost its memory of this boot (state_dir) */
-struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; struct nodeinfo *info; };
+/* token: NULL, or what is to be done about the token that the agent spoke with: renew (trade it for a new one), unbound (trade it for one of this node), expired (no new work comes:
+ * trade what token_file holds now). Also in sync_reply. */
+struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; struct nodeinfo *info; char *token; };
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
 struct found_checkpoint {
@@ -88,6 +90,9 @@ struct command {
 	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/env_record.h as JSON) */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
-struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; };
+struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; char *token; };
+/* POST /v1/agent/token: trades the token that it is sent with. */
+struct token_trade { char *node; };
+struct token_traded { char *id, *token; int64_t expires_at; };
 struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool more, end; }; /* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits one answer; end: rank is gone and file read to its end */
-extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc;
+extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc, token_trade_desc, token_traded_desc;

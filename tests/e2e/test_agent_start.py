@@ -176,7 +176,7 @@ def configuration():
             with open(path, "w") as f:
                 f.write(text)
             return agent_error("--config", path, "--check-config")
-        equal(check("---\n# a comment\nnode: 'n1'   # the name\ncontroller: \"http://h:7070\"\nlog_bytes: 1M\n")[0], 0, "a good file")
+        equal(check("---\n# a comment\nnode: 'n1'   # the name\ncontroller: \"https://h:7070\"\nlog_bytes: 1M\n")[0], 0, "a good file")
         code, _, err = check("node: n1\nlog_byte: 5\n")
         equal((code, err), (2, "moe-agent: %s:2:1: unknown key 'log_byte'; did you mean 'log_bytes'?\n" % path), "unknown key")
         code, _, err = check("node: n1\nnode: n2\n")

@@ -288,6 +288,7 @@ def bad_agents(rig):
     for role in ("viewer", "none"):
         with open(bad, "w") as f:
             f.write((rig.token(role) if role == "viewer" else "moe_wrong") + "\n")
+        os.chmod(bad, 0o600)
         os.makedirs(rig.dir + "/state/late", exist_ok=True)
         os.makedirs(rig.dir + "/run/late", exist_ok=True)
         log = "late-" + role
@@ -362,6 +363,7 @@ def tls(rig):
         equal(moectl("nodes", env=clean_env(MOE_URL=url, MOE_TOKEN=r.token("viewer")), check=False).returncode, 3, "exit status without the CA")
         with open(d + "/.config/moe/config.yaml", "w") as f:
             f.write("url: %s\nca_file: %s\ntoken: %s\n" % (url, cert, r.token("admin")))
+        os.chmod(f.name, 0o600)
         env = dict(clean_env(), HOME=d)
         equal(json.loads(moectl("nodes", "--json", env=env).stdout)["items"][0]["name"], "node-0", "nodes over https")
         job = json.loads(moectl("submit", "-", "--json", env=env, stdin=command_recipe("tls", ["/bin/echo", "over tls"])).stdout)["id"]

@@ -134,7 +134,7 @@ def tokens(w):
     error_line(r, 3, "https to a port without it")
     need("does not speak TLS" in r.stderr, r.stderr)
     path = place("token")
-    open(path, "w").write(w.c.run("token", "create", "--role", "operator").stdout)
+    w.c.run("token", "create", "--role", "operator", "--out", path)
     equal(moectl("drain", "node-1", "--reason", "x", env=clean_env(MOE_URL=tcp, MOE_TOKEN_FILE=path)).returncode, 0, "drain with an operator's token from a file")
     w.c.run("undrain", "node-1")
 

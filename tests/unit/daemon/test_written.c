@@ -77,6 +77,8 @@ static const struct {
 	D(command_desc),
 	D(sync_reply_desc),
 	D(query_answer_desc),
+	D(token_trade_desc),
+	D(token_traded_desc),
 	D(line_rule_desc),
 	D(ckpt_grid_desc),
 	D(ckpt_need_desc),

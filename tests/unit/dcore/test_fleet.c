@@ -512,27 +512,6 @@ static void a_command_wakes_once(void **state)
 	world_done(&w);
 }
 
-static void tokens(void **state)
-{
-	struct world w;
-	struct token t;
-
-	world_init(&w, 1, 1);
-	mo_desc_init(&token_desc, &t);
-	t.id = mo_strdup("t1");
-	t.role = mo_strdup("user");
-	world_step(&w, &(struct core_event){ .type = EV_TOKEN, .token = &t });
-	assert_int_equal(w.reply_status, 201);
-	world_step(&w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = "t1" });
-	assert_int_equal(w.reply_status, 200);
-	world_crash(&w);
-	assert_true(core_state(w.core)->tokens[0].revoked);
-	world_step(&w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = "t1" });
-	assert_int_equal(w.reply_status, 404);
-	mo_desc_done(&token_desc, &t);
-	world_done(&w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -556,7 +535,6 @@ int main(void)
 		cmocka_unit_test(hello_is_checked),
 		cmocka_unit_test(drains),
 		cmocka_unit_test(a_command_wakes_once),
-		cmocka_unit_test(tokens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,9 +333,9 @@ static void a_node_shows_it(void **state)
 	assert_int_equal(v.findings, 1);
 	assert_int_equal(v.checks_ok, 20);
 	assert_true(v.cordoned);
-	assert_string_equal(v.checks[3].check, "gpu.ras_ue");
-	assert_string_equal(v.checks[3].object, "0000:9f:00.0");
-	assert_string_equal(v.checks[3].state, "crit");
+	assert_string_equal(v.checks[4].check, "gpu.ras_ue");
+	assert_string_equal(v.checks[4].object, "0000:9f:00.0");
+	assert_string_equal(v.checks[4].state, "crit");
 	mo_desc_done(&node_view_desc, &v);
 	mo_desc_init(&why_view_desc, &why);
 	node_why(core_state(w.core), world_node(&w, 0), w.now, &why);

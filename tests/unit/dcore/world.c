@@ -334,7 +334,7 @@ void world_beat(struct world *w, size_t toy)
 			sync.health = mo_desc_dup(&node_health_desc, t->health);
 		for (size_t i = 0; i < t->n_sensors; i++)
 			*MO_ADD(&sync, sensors, &gpu_sensors_desc) = t->sensors[i];
-		world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+		world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = &sync, .flag = t->token_expired });
 		mo_vec_clear(&scan_result_desc, (void **)&sync.scans, &sync.n_scans);
 		if (w->reply_status == 409)
 			world_hello(w, toy);
@@ -380,7 +380,7 @@ void world_hello(struct world *w, size_t toy)
 	}
 	h.health = t->health != NULL;
 	fill_reports(t, false, &h.steps, &h.n_steps);
-	world_step(w, &(struct core_event){ .type = EV_HELLO, .hello = &h });
+	world_step(w, &(struct core_event){ .type = EV_HELLO, .hello = &h, .flag = t->token_expired });
 	mo_desc_done(&agent_hello_desc, &h);
 }
 
