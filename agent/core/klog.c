@@ -15,7 +15,13 @@
 /* "0000:68:00.0", and "0000:06:00" of NVIDIA's Xid lines */
 static const char device_pattern[] = "(?<![0-9a-fA-F])([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:(\\.[0-7])(?![0-9a-f])|(?![0-9a-f:.]))";
 static const char event_pattern[] = "\\{(\\d{1,18})\\}";
-static const char process_pattern[] = "(?|for process .{0,64}?\\bpid (\\d+)|\\bpid=(\\d+)|Killed process (\\d+)|\\[(\\d+)\\]: segfault|\\[[^\\]\\[:]{1,32}:(\\d+)\\])";
+/* Each text that names a process, whole from the line's beginning: what stands in its name is not taken for the kernel's word. */
+static const char process_pattern[] = "^(?|.*?\\bfor process (?:(?&comm) | )?pid (\\d+)(?: thread |\\)?$)|NVRM: Xid [^,]*, pid='?(\\d+)"
+	"|(?:Out of memory|Memory cgroup out of memory): Killed process (\\d+)|(?&comm)\\[(\\d+)\\]: segfault at"
+	"|watchdog: .*? \\[(?&comm):(\\d+)\\]$|INFO: task (?&comm):(\\d+) blocked)";
+
+/* "<3>[   12.345678] [T42] " */
+static const char dmesg_pattern[] = "^ *(?:<\\d+>)?(?:\\[ *\\d+\\.\\d+\\] *)?(?:\\[ *[CT]\\d+\\] *)?";
 
 struct names { char **items; size_t n; };
 struct tally {
@@ -27,7 +33,7 @@ struct klog {
 	struct klog_rules rules;
 	pcre2_code **match, **unless;
 	struct tally *tallies;
-	pcre2_code *device, *event, *process;
+	pcre2_code *device, *event, *process, *dmesg;
 	pcre2_match_data *data;
 	pcre2_match_context *limits;
 	int64_t since, last, looked_at;
@@ -41,7 +47,8 @@ static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r) {
 	int code;
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR text[256] = "";
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+	_cleanup_(mo_freep) char *whole = mo_printf("%s" KLOG_WORDS, pattern);
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)whole, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
 
 	if (!re) {
 		pcre2_get_error_message(code, text, sizeof(text));
@@ -50,12 +57,37 @@ static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r) {
 	return re;
 }
 
-static pcre2_code *compile_any(char *const *patterns, size_t n, struct mo_error *err, int *r) {
+static void add_any(struct mo_buf *b, char *const *patterns, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(b, "%s(?:%s)", i ? "|" : "", patterns[i]);
+}
+
+/* From the first byte of the line: how a driver of the rule begins, and what it says. */
+static pcre2_code *compile_match(const struct klog_rules *rules, const struct klog_rule *rule,
+				 struct mo_error *err, int *r)
+{
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	for (size_t i = 0; i < n; i++)
-		mo_buf_printf(&b, "%s(?:%s)", i ? "|" : "", patterns[i]);
-	return n ? compile(b.data, err, r) : NULL;
+	mo_buf_str(&b, "^(?:");
+	for (size_t i = 0; i < rule->n_from; i++)
+		for (size_t k = 0; k < rules->n_drivers; k++)
+			if (mo_streq(rules->drivers[k].name, rule->from[i])) {
+				mo_buf_str(&b, b.data[b.len - 1] == ')' ? "|" : "");
+				add_any(&b, rules->drivers[k].begins, rules->drivers[k].n_begins);
+			}
+	mo_buf_str(&b, ")(?:");
+	add_any(&b, rule->match, rule->n_match);
+	mo_buf_str(&b, ")");
+	return rule->n_match ? compile(b.data, err, r) : NULL;
+}
+
+static pcre2_code *compile_unless(const struct klog_rule *rule, struct mo_error *err, int *r)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	add_any(&b, rule->unless, rule->n_unless);
+	return rule->n_unless ? compile(b.data, err, r) : NULL;
 }
 
 int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error *err) {
@@ -68,12 +100,13 @@ int klog_new(const struct klog_rules *rules, struct klog **ret, struct mo_error 
 	k->unless = mo_alloc_array(rules->n_rules, sizeof(*k->unless));
 	k->tallies = mo_alloc_array(rules->n_rules, sizeof(*k->tallies));
 	for (size_t i = 0; i < rules->n_rules; i++) {
-		k->match[i] = compile_any(rules->rules[i].match, rules->rules[i].n_match, err, &r);
-		k->unless[i] = compile_any(rules->rules[i].unless, rules->rules[i].n_unless, err, &r);
+		k->match[i] = compile_match(rules, &rules->rules[i], err, &r);
+		k->unless[i] = compile_unless(&rules->rules[i], err, &r);
 	}
 	k->device = compile(device_pattern, err, &r);
 	k->event = compile(event_pattern, err, &r);
 	k->process = compile(process_pattern, err, &r);
+	k->dmesg = compile(dmesg_pattern, err, &r);
 	k->data = pcre2_match_data_create(8, NULL);
 	k->limits = pcre2_match_context_create(NULL);
 	if (!k->data || !k->limits)
@@ -112,6 +145,7 @@ struct klog *klog_free(struct klog *k) {
 	pcre2_code_free(k->device);
 	pcre2_code_free(k->event);
 	pcre2_code_free(k->process);
+	pcre2_code_free(k->dmesg);
 	pcre2_match_data_free(k->data);
 	pcre2_match_context_free(k->limits);
 	mo_desc_done(&klog_rules_desc, &k->rules);
@@ -241,6 +275,12 @@ static bool head(const char *record, size_t n, int64_t v[static 3]) {
 	return true;
 }
 
+/* What dmesg prints before a record's own text: how long it is. */
+static size_t dmesg_head(const struct klog *k, const char *text, size_t n)
+{
+	return matches(k, k->dmesg, text, n, 0) > 0 ? pcre2_get_ovector_pointer(k->data)[1] : 0;
+}
+
 void klog_feed(struct klog *k, const char *record, size_t n) {
 	int64_t v[3] = { 0, k->last + 1, -1 };                         /* prio, seq, us */
 	const char *text = record, *semicolon = memchr(record, ';', n);
@@ -254,6 +294,11 @@ void klog_feed(struct klog *k, const char *record, size_t n) {
 		v[0] = 0;
 		v[1] = k->last + 1;
 		v[2] = -1;
+	}
+	if (!k->numbered) {
+		size_t skip = dmesg_head(k, text, n);
+		text += skip;
+		n -= skip;
 	}
 	const char *newline = memchr(text, '\n', n);
 	if (v[1] > k->last)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pcre2.h>
+#include <string.h>
 
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/schema.h"
@@ -20,12 +21,30 @@ static void read_patterns(struct reader *r, const struct key *k, const struct yn
 		int code;
 		PCRE2_SIZE offset;
 		PCRE2_UCHAR message[256] = "";
-		pcre2_code *re = pcre2_compile((PCRE2_SPTR)(*to)[i], PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+		_cleanup_(mo_freep) char *whole = mo_printf("%s" KLOG_WORDS, (*to)[i]);
+		pcre2_code *re = pcre2_compile((PCRE2_SPTR)whole, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
 		if (!re) {
+			size_t at = MO_MIN((size_t)offset, strlen((*to)[i])) + 1;
 			pcre2_get_error_message(code, message, sizeof(message));
-			errors_at(r->errors, v, NULL, "pattern '%s': %s, at its character %zu", (*to)[i], (const char *)message, (size_t)offset + 1);
+			errors_at(r->errors, v, NULL, "pattern '%s': %s, at its character %zu", (*to)[i],
+				  (const char *)message, at);
 		}
 		pcre2_code_free(re);
+	}
+}
+
+/* Drivers are read before rules, wherever they stand in the file. */
+static void read_from(struct reader *r, const struct key *k, const struct ynode *v) {
+	const struct klog_rules *rules = r->arg;
+	struct klog_rule *rule = r->bases[k->base];
+
+	value_list(r, k->path, v, &rule->from, &rule->n_from);
+	for (size_t i = 0; i < rule->n_from; i++) {
+		size_t at = 0;
+		while (at < rules->n_drivers && !mo_streq(rules->drivers[at].name, rule->from[i]))
+			at++;
+		if (at == rules->n_drivers)
+			errors_at(r->errors, v, NULL, "from: '%s' is none of drivers:", rule->from[i]);
 	}
 }
 
@@ -34,8 +53,10 @@ static void read_patterns(struct reader *r, const struct key *k, const struct yn
 static const struct key rule_keys[] = {
 	F(id, KEY_NAME, .required = true),
 	F(severity, KEY_ENUM, .words = words_severity, .required = true),
+	{ .path = "from", .type = KEY_CUSTOM, .read = read_from, .required = true },
 	PATTERNS(match, .required = true),
 	PATTERNS(unless),
+	{ .path = "example", .type = KEY_LIST, .offset = offsetof(struct klog_rule, example), .count_offset = offsetof(struct klog_rule, n_example) },
 	F(what, KEY_TEXT, .required = true),
 	F(next, KEY_TEXT, .required = true),
 };
@@ -46,12 +67,12 @@ static void read_rules(struct reader *r, const struct key *k, const struct ynode
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++) {
 		const struct ynode *one = v->items[i].value;
 		struct klog_rule *rule = MO_ADD(rules, rules, &klog_rule_desc);
-		struct reader inner = { .errors = r->errors, .keys = rule_keys, .n_keys = ELEMENTSOF(rule_keys), .bases = { rule } };
+		struct reader inner = { .errors = r->errors, .keys = rule_keys, .n_keys = ELEMENTSOF(rule_keys), .bases = { rule }, .arg = rules };
 		schema_defaults(&inner, "");
 		if (one->kind == YAML_MAP)
 			schema_read(&inner, "", one);
 		else
-			errors_at(r->errors, one, NULL, "rules: expected {id, severity, match, what, next}");
+			errors_at(r->errors, one, NULL, "rules: expected {id, severity, from, match, what, next}");
 		for (size_t j = 0; rule->id && j + 1 < rules->n_rules; j++)
 			if (mo_streq(rules->rules[j].id, rule->id))
 				errors_at(r->errors, one, NULL, "rules: there are two with the id '%s'", rule->id);
@@ -62,15 +83,50 @@ static void read_rules(struct reader *r, const struct key *k, const struct ynode
 		errors_at(r->errors, v, NULL, "rules: %zu are more than the %d that a probe can tell about", v->n, KLOG_RULES_MAX);
 }
 
-static const struct key file_keys[] = { { .path = "rules", .type = KEY_CUSTOM, .read = read_rules, .required = true } };
+static void read_drivers(struct reader *r, const struct key *k, const struct ynode *v) {
+	static const struct key driver_keys[] = {
+		{ .path = "name", .type = KEY_NAME, .offset = offsetof(struct klog_driver, name), .required = true },
+		{ .path = "begins", .type = KEY_CUSTOM, .read = read_patterns, .required = true,
+		  .offset = offsetof(struct klog_driver, begins), .count_offset = offsetof(struct klog_driver, n_begins) },
+	};
+	struct klog_rules *rules = r->bases[k->base];
 
+	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++) {
+		const struct ynode *one = v->items[i].value;
+		struct klog_driver *driver = MO_ADD(rules, drivers, &klog_driver_desc);
+		struct reader inner = { .errors = r->errors, .keys = driver_keys, .n_keys = ELEMENTSOF(driver_keys), .bases = { driver } };
+		if (one->kind == YAML_MAP)
+			schema_read(&inner, "", one);
+		else
+			errors_at(r->errors, one, NULL, "drivers: expected {name, begins}");
+	}
+	if (v->kind != YAML_LIST)
+		errors_at(r->errors, v, NULL, "drivers: expected a list");
+}
+
+static void ignore(struct reader *r, const struct key *k, const struct ynode *v) {
+}
+
+/* Twice: rules name drivers, and a mapping has no order. */
 static void read_file(const struct ynode *root, struct klog_rules *ret, struct recipe_errors *errors) {
-	struct reader r = { .errors = errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { ret } };
+	static const struct key first[] = {
+		{ .path = "drivers", .type = KEY_CUSTOM, .read = read_drivers, .required = true },
+		{ .path = "rules", .type = KEY_CUSTOM, .read = ignore, .required = true },
+	};
+	static const struct key second[] = {
+		{ .path = "drivers", .type = KEY_CUSTOM, .read = ignore },
+		{ .path = "rules", .type = KEY_CUSTOM, .read = read_rules },
+	};
+	struct reader r = { .errors = errors, .keys = first, .n_keys = ELEMENTSOF(first), .bases = { ret } };
 
-	if (root->kind == YAML_MAP)
-		schema_read(&r, "", root);
-	else
+	if (root->kind != YAML_MAP) {
 		errors_at(errors, root, NULL, "kernel log rules: expected a mapping");
+		return;
+	}
+	schema_read(&r, "", root);
+	r.keys = second;
+	if (!errors->n)
+		schema_read(&r, "", root);
 }
 
 int klog_rules_parse(const char *text, size_t n, struct klog_rules *ret, struct recipe_errors *errors) {

@@ -324,10 +324,10 @@ def rules_that_are_wrong():
     with tempfile.TemporaryDirectory() as top:
         os.makedirs(top + "/health")
         with open(top + "/health/klog.yaml", "w") as f:
-            f.write("rules:\n  - {id: a, severity: warn, match: ['(x'], what: w, next: n}\n")
+            f.write("drivers: [{name: d, begins: ['d: ']}]\nrules:\n  - {id: a, severity: warn, from: [d], match: ['(x'], what: w, next: n}\n")
         r = run("klog", env={**os.environ, "MOE_DATA_DIR": top})
         equal(r.returncode, 1, "exit status")
-        need("klog.yaml:2:" in r.stderr and "pattern '(x'" in r.stderr, r.stderr)
+        need("klog.yaml:3:" in r.stderr and "pattern '(x'" in r.stderr, r.stderr)
 
 
 # ---- recorded and synthetic machines of the researchers

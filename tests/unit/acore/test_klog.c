@@ -24,11 +24,11 @@ static struct klog *fresh(void) {
 	struct klog *k = NULL;
 
 	mo_desc_init(&klog_rules_desc, &rules);
-	rule(&rules, "fatal", KLOG_CRIT, "uncorrectable hardware error\\(", NULL);
-	rule(&rules, "aca", KLOG_CRIT, "Accelerator Check Architecture events logged", NULL);
-	rule(&rules, "fault", KLOG_JOB, "page fault", NULL);
+	rule(&rules, "fatal", KLOG_CRIT, "amdgpu (?&bdf): \\{\\d+\\}uncorrectable hardware error\\(", NULL);
+	rule(&rules, "aca", KLOG_CRIT, "amdgpu .*Accelerator Check Architecture events logged", NULL);
+	rule(&rules, "fault", KLOG_JOB, "amdgpu .*page fault", NULL);
 	rule(&rules, "xid", KLOG_CRIT, "NVRM: Xid", NULL);
-	rule(&rules, "reset", KLOG_WARN, "GPU reset", "GPU reset begin");
+	rule(&rules, "reset", KLOG_WARN, "(?:6,9+,1,-;|amdgpu: )?GPU reset", "GPU reset begin");
 	rule(&rules, "slow", KLOG_WARN, "(a+)+b$", NULL);
 	assert_int_equal(klog_new(&rules, &k, NULL), 0);
 	mo_desc_done(&klog_rules_desc, &rules);
@@ -142,7 +142,7 @@ static void text_files(void **state) {
 	k = fresh();
 	klog_feed_text(k, " GPU reset(1) failed\n\0GPU reset failed\n", 38);       /* a dmesg file may indent */
 	p = result(k);
-	assert_true(reading_value(&p, "reset") == 2);
+	assert_true(reading_value(&p, "reset") == 1);                /* behind a NUL it does not begin the line */
 	mo_desc_done(&probe_desc, &p);
 }
 
@@ -155,7 +155,7 @@ static void bad_rule(void **state) {
 	rule(&rules, "x", KLOG_WARN, "(", NULL);
 	assert_int_equal(klog_new(&rules, &k, &err), -EINVAL);
 	assert_null(k);
-	assert_non_null(strstr(err.text, "pattern '(?:()'"));
+	assert_non_null(strstr(err.text, "missing closing parenthesis"));
 	mo_desc_done(&klog_rules_desc, &rules);
 }
 

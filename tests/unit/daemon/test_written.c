@@ -45,6 +45,7 @@ static const struct {
 	D(numa_node_desc),
 	D(node_finding_desc),
 	D(nodeinfo_desc),
+	D(klog_driver_desc),
 	D(klog_rule_desc),
 	D(klog_rules_desc),
 	D(note_desc),

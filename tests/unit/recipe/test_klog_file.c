@@ -33,26 +33,33 @@ static void refused(const char *text, const char *complaint) {
 		fail_msg("'%s' is not in: %s", complaint, all);
 }
 
-#define RULE(id, pattern) "  - {id: " id ", severity: warn, match: ['" pattern "'], what: w, next: n}\n"
+#define DRIVERS "drivers: [{name: d, begins: ['d: ']}]\n"
+#define RULE(id, pattern) "  - {id: " id ", severity: warn, from: [d], match: ['" pattern "'], what: w, next: n}\n"
 
 static void wrong_files(void **state) {
-	refused("rules:\n" RULE("a", "("), "2:");
-	refused("rules:\n" RULE("a", "x(y"), "pattern 'x(y'");
-	refused("rules:\n" RULE("a", "x") RULE("a", "y"), "there are two with the id 'a'");
-	refused("rules:\n  - {id: a, severity: bad, match: [x], what: w, next: n}\n", "severity");
-	refused("rules:\n  - {id: a, severity: warn, what: w, next: n}\n", "match");
-	refused("rules: 5\n", "expected a list");
+	refused(DRIVERS "rules:\n" RULE("a", "("), "3:");
+	refused(DRIVERS "rules:\n" RULE("a", "x(y"), "pattern 'x(y'");
+	refused(DRIVERS "rules:\n" RULE("a", "x") RULE("a", "y"), "there are two with the id 'a'");
+	refused(DRIVERS "rules:\n  - {id: a, severity: bad, from: [d], match: [x], what: w, next: n}\n", "severity");
+	refused(DRIVERS "rules:\n  - {id: a, severity: warn, from: [d], what: w, next: n}\n", "match");
+	refused(DRIVERS "rules: 5\n", "expected a list");
 	refused("- a\n", "expected a mapping");
 	refused("", "rules");
-	refused("rules:\n  - a\n", "expected {id");
+	refused(DRIVERS "rules:\n  - a\n", "expected {id");
+	refused("rules:\n" RULE("a", "x"), "drivers");
+	refused("drivers: 5\nrules:\n" RULE("a", "x"), "drivers: expected a list");
+	refused("drivers: [5]\nrules:\n" RULE("a", "x"), "expected {name, begins}");
+	refused("drivers: [{name: d, begins: ['(']}]\nrules:\n" RULE("a", "x"), "pattern '('");
+	refused(DRIVERS "rules:\n  - {id: a, severity: warn, match: [x], what: w, next: n}\n", "from");
+	refused(DRIVERS "rules:\n  - {id: a, severity: warn, from: [amd], match: [x], what: w, next: n}\n", "'amd' is none of drivers:");
 }
 
 static void too_many(void **state) {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	mo_buf_str(&b, "rules:\n");
+	mo_buf_str(&b, DRIVERS "rules:\n");
 	for (int i = 0; i <= KLOG_RULES_MAX; i++)
-		mo_buf_printf(&b, "  - {id: r%d, severity: warn, match: [x], what: w, next: n}\n", i);
+		mo_buf_printf(&b, "  - {id: r%d, severity: warn, from: [d], match: [x], what: w, next: n}\n", i);
 	refused(b.data, "more than the 40");
 }
 
