@@ -10,6 +10,7 @@
 #include <utlist.h>
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
+#include "daemon/core/intake.h"
 #include "daemon/turn.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
@@ -328,36 +329,13 @@ static void *decode(struct http_request *r, const struct mo_desc *d)
 	return NULL;
 }
 
-/* false after 422 was sent. */
-static bool steps_valid(struct http_request *r, const struct step_report *steps, size_t n)
+/* false after 422 was sent. why: taken, NULL = nothing is wrong. */
+static bool taken_in(struct http_request *r, char *why)
 {
-	for (size_t i = 0; i < n; i++)
-		if (steps[i].job < 1 || steps[i].attempt < 1) {
-			http_problem(r, 422, "steps[%zu]: job %lld attempt %lld: both begin with 1", i, (long long)steps[i].job, (long long)steps[i].attempt);
-			return false;
-		}
-	return true;
-}
-
-/* What a record holds of a node: an agent says nothing else of itself by mistake. false after 422. */
-static bool hello_fits(struct http_request *r, const struct agent_hello *hello)
-{
-	_cleanup_(mo_freep) char *place = mo_desc_unfit(&agent_hello_desc, hello);
-
-	if (place)
-		http_problem(r, 422, "%s: do agent and controller have versions that fit?", place);
-	return !place;
-}
-
-/* It becomes MASTER_ADDR of ranks. false after 422 was sent. */
-static bool address_valid(struct http_request *r, const char *address)
-{
-	const char *good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:%_-";
-
-	if (!address || strspn(address, good) == strlen(address))
-		return true;
-	http_problem(r, 422, "address: must be an IP address or a host name: correct `address` in agent.yaml");
-	return false;
+	if (why)
+		http_problem(r, 422, "%s; do agent and controller have versions that fit?", why);
+	free(why);
+	return !why;
 }
 
 void link_hello(void *arg, struct http_request *r)
@@ -368,8 +346,7 @@ void link_hello(void *arg, struct http_request *r)
 	if (!hello)
 		return;
 	bool expired = false;
-	if (!agent_may_speak(m, r, hello->node, &expired) || !steps_valid(r, hello->steps, hello->n_steps) ||
-	    !address_valid(r, hello->address) || !hello_fits(r, hello)) {
+	if (!agent_may_speak(m, r, hello->node, &expired) || !taken_in(r, intake_hello(hello))) {
 		mo_desc_free(&agent_hello_desc, hello);
 		return;
 	}
@@ -382,33 +359,29 @@ void link_hello(void *arg, struct http_request *r)
 	turn_push(m, in);
 }
 
-/* Ranks and their files have a say in it, and it is repeated until it was taken: it is not refused. */
-static void keep_what_fits(struct links *l, struct agent_sync *sync)
+static void tell_unfit(struct links *l, const char *node, const char *place)
 {
-	_cleanup_(mo_freep) char *place = mo_desc_unfit(&agent_sync_desc, sync);
 	int64_t now = mo_clock_boot_us();
 
-	if (!place)
-		return;
-	mo_desc_fit(&agent_sync_desc, sync);
-	if (l->unfit_until > now)
+	if (!place || l->unfit_until > now)
 		return;
 	l->unfit_until = now + UNFIT_TOLD_EVERY_US;
-	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", sync->node, place);
+	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
 static struct input *sync_input(struct manager *m, struct http_request *r, int type)
 {
 	struct agent_sync *sync = decode(r, &agent_sync_desc);
+	_cleanup_(mo_freep) char *unfit = NULL;
 
 	if (!sync)
 		return NULL;
 	bool expired = false;
-	if (!agent_may_speak(m, r, sync->node, &expired) || !steps_valid(r, sync->steps, sync->n_steps)) {
+	if (!agent_may_speak(m, r, sync->node, &expired) || !taken_in(r, intake_sync(sync, &unfit))) {
 		mo_desc_free(&agent_sync_desc, sync);
 		return NULL;
 	}
-	keep_what_fits(m->links, sync);
+	tell_unfit(m->links, sync->node, unfit);
 	struct input *in = input_new(type, r);
 	in->sync = sync;
 	in->event.flag = expired;

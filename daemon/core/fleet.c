@@ -107,16 +107,6 @@ static bool replaced(char *const *past, size_t n, const char *id)
 	return mo_enum_parse((const char *const *)past, n, id) >= 0;
 }
 
-/* A slot that two entries name would be given away twice. MO_NONE: there is none. */
-static int64_t slot_named_twice(const struct nodeinfo *info)
-{
-	for (size_t i = 0; i < info->n_gpus; i++)
-		for (size_t k = 0; k < i; k++)
-			if (info->gpus[k].index == info->gpus[i].index)
-				return info->gpus[i].index;
-	return MO_NONE;
-}
-
 static bool hello_refused(struct turn *t, const struct agent_hello *h)
 {
 	const struct node *n = node_find(&t->core->state, h->node);
@@ -127,8 +117,6 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 		turn_reply(t, 422, MO_NONE, "agent: hello without a valid node name, boot id or instance; set node: in agent.yaml");
 	else if (h->info.n_gpus > MO_GPUS_PER_NODE_MAX)
 		turn_reply(t, 422, MO_NONE, "agent %s: %zu GPU slots, at most %d are supported", h->node, h->info.n_gpus, MO_GPUS_PER_NODE_MAX);
-	else if (slot_named_twice(&h->info) != MO_NONE)
-		turn_reply(t, 422, MO_NONE, "agent %s: two GPU slots have index %lld; each has its own", h->node, (long long)slot_named_twice(&h->info));
 	else if (!n && t->core->state.n_nodes >= MO_NODES_MAX)
 		turn_reply(t, 429, MO_NONE, "agent %s: this controller knows %d nodes already, which is its limit", h->node, MO_NODES_MAX);
 	else if (n && !mo_streq(n->instance, h->instance) && replaced(n->past_instances, n->n_past_instances, h->instance))

@@ -59,7 +59,7 @@ def fill_until_snapshot(a, k, n):
 def test_slots_without_a_number_of_their_own_are_refused(m):
     a = FakeAgent(m)
     for gpus, words in (([slot(index=0), slot()], "info.gpus[1].index: is missing"), ([slot(index=-1)], "info.gpus[0].index: is out of range"),
-                        ([slot(index=3), slot(index=3)], "two GPU slots have index 3")):
+                        ([slot(index=3), slot(index=3)], "info.gpus[1].index: 3, as info.gpus[0] has it")):
         refused = a.hello(info=info(*gpus))
         equal(refused.status, 422, "hello with %s: %s" % (gpus, refused.body))
         need(words in refused.json["detail"], refused.json["detail"])
