@@ -17,7 +17,7 @@ struct cli {
 	bool raw;                /* control characters of texts stay as they are */
 	bool live;               /* stdout is a terminal that understands cursor movement */
 	bool colour;
-	int width;               /* columns of the terminal; 0 = not a terminal, nothing is cut */
+	int width, height;       /* of the terminal; 0 = not a terminal, nothing is cut */
 	char *url, *token_file;  /* --url, --token-file; owned */
 	struct client *client;   /* made at the first call; owned */
 };

@@ -70,8 +70,11 @@ static void look_at_terminal(struct cli *cli)
 	bool smart = term && strcmp(term, "dumb");
 	cli->live = isatty(STDOUT_FILENO) && smart;
 	cli->colour = cli->live && !(no_colour && *no_colour);
-	if (isatty(STDOUT_FILENO))
-		cli->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+	if (!isatty(STDOUT_FILENO))
+		return;
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	cli->width = size.ws_col ? size.ws_col : 80;
+	cli->height = size.ws_row ? size.ws_row : 24;
 }
 
 /* What was not written is an error, unless another one was told already. */

@@ -308,40 +308,65 @@ double job_fraction(struct json_object *job)
 	return i == MO_NONE || i < 0 ? 0 : MO_MIN((double)i / (double)n, 1.0);
 }
 
-char *progress_numbers(const struct cli *cli, struct json_object *job)
+/* What is left out first where it does not fit: loss, tokens/s and eta are what people look for. */
+enum less { LESS_NOTHING, LESS_LONG_BAR, LESS_BAR, LESS_MFU, LESS_PERCENT, LESS_WORD, LESS_RESTARTS };
+
+static void add_part(struct mo_buf *b, const char *fmt, ...) _printf_(2, 3);
+static void add_part(struct mo_buf *b, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	mo_buf_printf(b, "%s%s", b->len ? "  " : "", text);
+	free(text);
+}
+
+static char *numbers_without(const struct cli *cli, struct json_object *job, enum less less)
 {
 	struct mo_buf b = { 0 };
 	double f = job_fraction(job), eta = js_real(job, "eta_s"), speed = js_real(job, "tokens_per_s_per_gpu"), loss = js_real(job, "loss"), mfu = js_real(job, "mfu");
 	int64_t restarts = js_int(job, "restarts");
 	const char *state = js_str(job, "state");
+	int bar = !cli->live || f == MO_NONE_F || less >= LESS_BAR ? 0 : less >= LESS_LONG_BAR ? 10 : 20;
 	if (js_int(job, "iteration") != MO_NONE || f != MO_NONE_F)
-		mo_buf_printf(&b, "iteration %s", text_span(js_int(job, "iteration"), js_int(job, "steps")));
-	if (f != MO_NONE_F && cli->live) {
-		mo_buf_str(&b, " ");
-		for (int i = 0; i < 20; i++)
-			mo_buf_str(&b, i < (int)(f * 20 + 0.5) ? "#" : ".");
-	}
-	if (f != MO_NONE_F)
+		mo_buf_printf(&b, "%s%s", less < LESS_WORD ? "iteration " : "", text_span(js_int(job, "iteration"), js_int(job, "steps")));
+	for (int i = 0; i < bar; i++)
+		mo_buf_printf(&b, "%s%s", i ? "" : " ", i < (int)(f * bar + 0.5) ? "#" : ".");
+	if (f != MO_NONE_F && less < LESS_PERCENT)
 		mo_buf_printf(&b, " %3.0f %%", f * 100);
 	if (loss != MO_NONE_F)
-		mo_buf_printf(&b, "%sloss %s", b.len ? "  " : "", text_real(loss, 4));
+		add_part(&b, "loss %s", text_real(loss, 4));
 	if (speed != MO_NONE_F)
-		mo_buf_printf(&b, "%s%s tok/s/GPU", b.len ? "  " : "", text_si(speed));
-	if (mfu != MO_NONE_F)
-		mo_buf_printf(&b, "%sMFU %s", b.len ? "  " : "", text_percent(mfu));
-	if (restarts > 0)
-		mo_buf_printf(&b, "%srestarts %s", b.len ? "  " : "", text_int(restarts));
+		add_part(&b, "%s tok/s/GPU", text_si(speed));
+	if (mfu != MO_NONE_F && less < LESS_MFU)
+		add_part(&b, "MFU %s", text_percent(mfu));
+	if (restarts > 0 && less < LESS_RESTARTS)
+		add_part(&b, "restarts %s", text_int(restarts));
 	if (eta != MO_NONE_F && state && !strcmp(state, "running"))
-		mo_buf_printf(&b, "%seta %s", b.len ? "  " : "", text_seconds(eta));
+		add_part(&b, "eta %s", text_seconds(eta));
 	return mo_buf_take(&b);
 }
 
-char *progress_line(const struct cli *cli, struct json_object *job)
+char *progress_numbers(const struct cli *cli, struct json_object *job, int room)
+{
+	char *text = numbers_without(cli, job, LESS_NOTHING);
+	for (int less = LESS_NOTHING + 1; text && room > 0 && (int)strlen(text) > room && less <= LESS_RESTARTS; less++) {
+		free(text);
+		text = numbers_without(cli, job, (enum less)less);
+	}
+	return text;
+}
+
+char *progress_line(const struct cli *cli, struct json_object *job, int room)
 {
 	struct mo_buf b = { 0 };
-	const char *state = js_str(job, "state"), *reason = js_str(job, "reason");
-	_cleanup_(mo_freep) char *numbers = progress_numbers(cli, job);
-	mo_buf_printf(&b, "%s  %s", text_or(js_str(job, "id")), paint_state(cli, state));
+	const char *state = js_str(job, "state"), *reason = js_str(job, "reason"), *id = text_or(js_str(job, "id"));
+	int before = (int)(strlen(id) + strlen(text_or(state))) + 4;
+	_cleanup_(mo_freep) char *numbers = progress_numbers(cli, job, room > 0 ? MO_MAX(room - before, 1) : 0);
+	mo_buf_printf(&b, "%s  %s", id, paint_state(cli, state));
 	if (numbers && *numbers)
 		mo_buf_printf(&b, "  %s", numbers);
 	if (reason && *reason && state && strcmp(state, "running"))

@@ -37,10 +37,11 @@ const char *text_span(int64_t a, int64_t b);    /* "12/60", "12", "-" */
 const char *paint_state(const struct cli *cli, const char *state);
 const char *paint(const struct cli *cli, const char *code, const char *text); /* code: "1" bold, "2" dim, "31" red ... */
 
-/* The numbers in it: "iteration 34/60  57 %  loss 2.913"; empty while there is nothing to tell. Caller frees. */
-char *progress_numbers(const struct cli *cli, struct json_object *job);
+/* The numbers in it: "iteration 34/60  57 %  loss 2.913"; empty while there is nothing to tell. room: columns that there are, 0 = any
+ * number; with few the bar goes first, and loss, speed and eta stay. Caller frees. */
+char *progress_numbers(const struct cli *cli, struct json_object *job, int room);
 /* Progress of one Job document: "running  iteration 34/60 ######....  57 %  loss 2.913  12.3k tok/s/GPU  eta 3 s". Caller frees. */
-char *progress_line(const struct cli *cli, struct json_object *job);
+char *progress_line(const struct cli *cli, struct json_object *job, int room);
 /* At most width columns of a line with colours in it: what would wrap could not be redrawn in place. */
 void print_clipped(const char *s, int width);
 double job_fraction(struct json_object *job);   /* 0..1, or MO_NONE_F */

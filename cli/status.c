@@ -63,7 +63,7 @@ static void print_job(struct cli *cli, struct json_object *j)
 	int64_t checkpoint = js_int(j, "checkpoint.iteration");
 	printf("%s  %s  %s  attempt %s, restarts %s\n", paint(cli, "1", id), text_or(js_str(j, "name")), paint_state(cli, state), text_int(js_int(j, "attempt")),
 	       text_int(js_int(j, "restarts")));
-	_cleanup_(mo_freep) char *progress = progress_numbers(cli, j);
+	_cleanup_(mo_freep) char *progress = progress_numbers(cli, j, cli->width ? MO_MAX(cli->width - 13, 1) : 0);
 	line("progress", progress && *progress ? progress : "no iteration yet");
 	if (js_real(j, "tflops_per_gpu") != MO_NONE_F)
 		printf("%-12s %s TFLOP/s/GPU, MFU %s\n", "speed", text_real(js_real(j, "tflops_per_gpu"), 2), text_percent(js_real(j, "mfu")));

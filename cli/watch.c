@@ -43,7 +43,7 @@ static void view_done(struct view *v) { free(v->state); }
 
 static void show(const struct cli *cli, struct view *v, struct json_object *job)
 {
-	_cleanup_(mo_freep) char *line = progress_line(cli, job);
+	_cleanup_(mo_freep) char *line = progress_line(cli, job, cli->live ? MO_MAX(cli->width - 1, 20) : 0);
 	if (cli->live) {
 		fputs("\r\033[K", stdout);
 		print_clipped(line, MO_MAX(cli->width - 1, 20));

@@ -186,26 +186,66 @@ def explain_bind_of_a_rank(w):
         error_line(w.c.run("explain", "bind", w.jobs["running"], "--rank", 99, *more, check=False), 5, "a rank that is not there")
 
 
+def on_terminal(w, columns, *words, term="dumb", until=None):
+    """What moectl writes on a terminal of so many columns; until: a text after which it is interrupted."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = subprocess.Popen([MOECTL, *words], env=dict(w.c.env, TERM=term), stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.PIPE)
+    os.close(slave)
+    text = b""
+    try:
+        while chunk := os.read(master, 65536):
+            text += chunk
+            if until and until.encode() in text:
+                p.send_signal(signal.SIGINT)
+                until = None
+    except OSError:
+        pass  # the end of a terminal
+    os.close(master)
+    r = p.wait(30)
+    equal(r in (0, 130), True, "exit status %s: %s" % (r, p.stderr.read()))
+    p.stderr.close()
+    return text.decode()
+
+
+@suite.test
+def watch_on_a_narrow_terminal(w):
+    """80 columns show how far it is, the loss, the speed and when it will be over."""
+    job = w.c.submit(fake("narrow-watch", "--steps", 1000000, "--step-ms", 20, gpus=2, steps=1000000, batch={"seq": 32, "micro": 1, "global": 2}))
+    text = on_terminal(w, 80, "watch", job, term="xterm", until="eta ")
+    w.c.run("cancel", job, "--now")
+    lines = [x for x in re.sub("\033\\[[0-9;]*[mK]", "", text).replace("\n", "\r").split("\r") if "eta " in x]
+    need(lines and all(len(x) < 80 and "/1000000" in x and "loss " in x for x in lines), lambda: "lines: %r" % text[-600:])
+
+
+@suite.test
+def top_shows_what_runs_first(w):
+    """However many newer jobs wait, what runs is there, and how many are not shown is said."""
+    waiting = [w.c.submit(command_recipe("crowd", ["true"], gpus=64)) for _ in range(30)]
+    w.c.submit(command_recipe("crowd-paused", ["true"], gpus=64))
+    try:
+        for text in (w.c.run("top").stdout, on_terminal(w, 80, "top", term="xterm", until="Ctrl-C")):
+            lines = re.sub("\033\\[[0-9;]*[mHJK]", "", text).replace("\r", "").splitlines()
+            jobs = [x for x in lines if re.search(r" j-\d+  ", x)]
+            need(any(w.jobs["running"] + "  running" in x for x in jobs), lambda: "\n".join(lines))
+            states = [re.search(r" j-\d+  (\w+)", x).group(1) for x in jobs[:len(jobs)]]
+            need("queued" in states and "running" not in states[states.index("queued"):], lambda: "order: %s" % states)
+            more = [x for x in lines if x.startswith("and ")][0]
+            c = w.c.json("top")["jobs"]
+            unfinished = sum(c[s] for s in ("queued", "starting", "running", "recovering", "stopping", "paused"))
+            need(more.startswith("and %d more (" % (unfinished - len(jobs))) or len(lines) > 30, lambda: "%s of %d, %d shown" % (more, unfinished, len(jobs)))
+    finally:
+        for job in waiting:
+            w.c.run("cancel", job)
+
+
 @suite.test
 def list_on_a_narrow_terminal(w):
     """The reason gets the rest of the line, or is left out with a hint where a few letters would be left of it."""
     idle = w.c.submit(command_recipe("narrow", ["true"], gpus=64))
     reason = w.c.json("status", idle)["reason"]
     for columns in (80, 100, 400):
-        master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        p = subprocess.Popen([MOECTL, "list"], env=dict(w.c.env, TERM="dumb"), stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.PIPE)
-        os.close(slave)
-        text = b""
-        try:
-            while chunk := os.read(master, 65536):
-                text += chunk
-        except OSError:
-            pass  # the end of a terminal
-        os.close(master)
-        equal(p.wait(30), 0, "exit status: %s" % p.stderr.read())
-        p.stderr.close()
-        lines = text.decode().replace("\r", "").splitlines()
+        lines = on_terminal(w, columns, "list").replace("\r", "").splitlines()
         mine = [x for x in lines if x.startswith(idle + " ")][0]
         need(all(len(x) <= columns for x in lines), lambda: "wider than %d: %s" % (columns, lines))
         if "REASON" in lines[0]:

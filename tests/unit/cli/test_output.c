@@ -92,20 +92,49 @@ static void progress(void **state)
 {
 	const struct cli cli = { 0 };
 	struct json_object *j = json_tokener_parse("{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":30,\"steps\":60,\"loss\":2.5,\"tokens_per_s_per_gpu\":12345.0,\"eta_s\":65.0,\"restarts\":1,\"reason\":null,\"mfu\":null}");
-	char *line = progress_line(&cli, j);
+	char *line = progress_line(&cli, j, 0);
 	assert_string_equal(line, "j-3  running  iteration 30/60  50 %  loss 2.5000  12.3k tok/s/GPU  restarts 1  eta 1 m 05 s");
 	assert_true(job_fraction(j) == 0.5);
 	free(line);
 	json_object_put(j);
 	j = json_tokener_parse("{\"id\":\"j-4\",\"state\":\"queued\",\"iteration\":null,\"steps\":null,\"reason\":\"needs 64 GPUs\"}");
-	line = progress_line(&cli, j);
+	line = progress_line(&cli, j, 0);
 	assert_string_equal(line, "j-4  queued  (needs 64 GPUs)");
-	char *numbers = progress_numbers(&cli, j);   /* a reason may speak of iterations */
+	char *numbers = progress_numbers(&cli, j, 0);   /* a reason may speak of iterations */
 	assert_string_equal(numbers, "");
 	free(numbers);
 	assert_true(job_fraction(j) == MO_NONE_F);
 	free(line);
 	json_object_put(j);
+}
+
+/* 80 columns are enough for what people look for, however large the numbers are. */
+static void progress_in_few_columns(void **state)
+{
+	static const char *const docs[] = {
+		"{\"id\":\"j-3\",\"state\":\"running\",\"iteration\":51,\"steps\":120,\"loss\":2.4765,\"tokens_per_s_per_gpu\":1640.0,\"eta_s\":6.0,\"restarts\":0,\"mfu\":null}",
+		"{\"id\":\"j-1234\",\"state\":\"running\",\"iteration\":999999,\"steps\":1000000,\"loss\":12.3456,\"tokens_per_s_per_gpu\":123456.0,\"eta_s\":1065000.0,\"restarts\":17,"
+		"\"mfu\":0.42}",
+	};
+	const struct cli cli = { .live = true, .width = 80 };
+
+	for (size_t i = 0; i < ELEMENTSOF(docs); i++) {
+		struct json_object *j = json_tokener_parse(docs[i]);
+		char *line = progress_line(&cli, j, 79), *wide = progress_line(&cli, j, 200), *narrow = progress_line(&cli, j, 20);
+
+		assert_true(strlen(line) <= 79);
+		assert_non_null(strstr(line, "  loss "));
+		assert_non_null(strstr(line, " tok/s/GPU"));
+		assert_non_null(strstr(line, "  eta "));
+		assert_non_null(strstr(wide, "####"));
+		assert_non_null(strstr(wide, "iteration "));
+		assert_null(strstr(narrow, "iteration "));
+		assert_true((strstr(line, "42 %") != NULL) == (i == 0));
+		free(line);
+		free(wide);
+		free(narrow);
+		json_object_put(j);
+	}
 }
 
 static void picture(void **state)
@@ -127,6 +156,6 @@ static void picture(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(values), cmocka_unit_test(cells), cmocka_unit_test(progress), cmocka_unit_test(picture) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(numbers), cmocka_unit_test(values), cmocka_unit_test(cells), cmocka_unit_test(progress), cmocka_unit_test(progress_in_few_columns), cmocka_unit_test(picture) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
