@@ -87,6 +87,14 @@ static int url_check(const char *url)
 	return cli_fail(CLI_USAGE, "controller address %s: unknown form; use http(s)://host:port or unix:/path in MOE_URL or --url", url);
 }
 
+/* The controller of this machine, or else the local cluster in its usual place: a second shell need not be told. */
+static char *default_url(void)
+{
+	_cleanup_(mo_freep) char *dir = access(DEFAULT_URL + 5, F_OK) == 0 ? NULL : local_default_dir();
+	_cleanup_(mo_freep) char *socket = dir ? mo_printf("%s/moed.sock", dir) : NULL;
+	return socket && access(socket, F_OK) == 0 ? mo_printf("unix:%s", socket) : mo_strdup(DEFAULT_URL);
+}
+
 int client_open(struct cli *cli)
 {
 	if (cli->client)
@@ -102,7 +110,7 @@ int client_open(struct cli *cli)
 	else if ((env = getenv("MOE_URL")) && *env)
 		mo_str_set(&c->url, env);
 	if (!c->url)
-		c->url = mo_strdup(DEFAULT_URL);
+		c->url = default_url();
 	if ((r = url_check(c->url)))
 		return r;
 	for (size_t n = strlen(c->url); n && c->url[n - 1] == '/'; n--)

@@ -153,19 +153,20 @@ static int status(struct cli *cli, struct local *l)
 	return CLI_OK;
 }
 
+char *local_default_dir(void)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	if (state && *state)
+		return mo_printf("%s/moe/local", state);
+	return home && *home ? mo_printf("%s/.local/state/moe/local", home) : NULL;
+}
+
 /* The directory, absolute and without links (made when `up` needs it). 0 or an exit status; CLI_NOT_FOUND is not printed. */
 static int resolve_dir(const char *given, bool make, char **ret)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	_cleanup_(mo_freep) char *dir = NULL;
+	_cleanup_(mo_freep) char *dir = given && *given ? mo_strdup(given) : local_default_dir();
 	char real[PATH_MAX];
-	if (given && *given)
-		dir = mo_strdup(given);
-	else if (state && *state)
-		dir = mo_printf("%s/moe/local", state);
-	else if (home && *home)
-		dir = mo_printf("%s/.local/state/moe/local", home);
-	else
+	if (!dir)
 		return cli_fail(CLI_USAGE, "local: neither HOME nor XDG_STATE_HOME is set; give --dir DIR");
 	int r = make ? mo_mkdir_p(dir, 0700) : 0;
 	if (r < 0)

@@ -54,5 +54,8 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms);
 
 /* local_look.c: what this machine, or the cluster's topology, has; ret initialised. is_root: the topology is a directory. */
 int local_look(const struct local *l, bool is_root, bool count_gpus, struct nodeinfo *ret, struct mo_error *err);
+/* local_logout.c: why a logout would end a cluster that is started now; NULL = it goes on. cgroup: text of /proc/self/cgroup; kills: logind ends the user's sessions. */
+const char *local_logout_note(void);
+const char *logout_note(const char *cgroup, bool lingers, bool kills);
 int local_up(struct cli *cli, struct local *l, bool port_given);  /* local_up.c: exit status */
 int local_down(struct cli *cli, struct local *l);                 /* local_proc.c: exit status */

@@ -294,13 +294,37 @@ static void undo(const struct local *l, const struct started *s)
 		local_stop(l, "moed", 5000, NULL);
 }
 
-static void announce(const struct cli *cli, const struct local *l)
+/* A link that signs a browser in, made with the cluster's own token; NULL = there is none (a controller of an older version). Caller frees. */
+static char *sign_in_link(struct cli *cli, const struct local *l, const char *tcp)
 {
-	_cleanup_(mo_freep) char *url = local_url(l), *tcp = local_tcp_url(l);
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf token = { 0 };
+	_cleanup_(mo_freep) char *path = local_path(l, "tokens/admin.token");
+	if (!tcp || mo_read_file(path, 4096, &token) < 0 || !token.len)
+		return NULL;
+	token.data[strcspn(token.data, "\r\n")] = 0;
+	_cleanup_(mo_freep) char *header = mo_printf("Authorization: Bearer %s", token.data);
+	const struct request q = { .method = "POST", .path = "/v1/session/link", .headers = (const char *const[]){ header, NULL }, .timeout_ms = 2000 };
+	if (client_send(cli, &q, &a) || a.status != 201 || !js_str(a.doc, "path"))
+		return NULL;
+	return mo_printf("%s%s", tcp, js_str(a.doc, "path"));
+}
+
+static void announce(struct cli *cli, const struct local *l)
+{
+	_cleanup_(mo_freep) char *url = local_url(l), *tcp = local_tcp_url(l), *link = cli->json ? NULL : sign_in_link(cli, l, tcp);
+	const char *logout = local_logout_note();
 	if (cli->json)
 		return;
-	fprintf(stderr, "local cluster in %s: %lld node%s with %lld %s each; dashboard %s/\n", l->dir, (long long)l->nodes, l->nodes == 1 ? "" : "s", (long long)l->gpus_per_node,
-		!l->found_gpus ? "GPU slots (fake: ranks run on CPUs)" : l->topology ? "GPUs of a simulated machine" : "GPUs", tcp ? tcp : "-");
+	fprintf(stderr, "local cluster in %s: %lld node%s with %lld %s each\n", l->dir, (long long)l->nodes, l->nodes == 1 ? "" : "s", (long long)l->gpus_per_node,
+		!l->found_gpus ? "GPU slots (fake: ranks run on CPUs)" : l->topology ? "GPUs of a simulated machine" : "GPUs");
+	if (link)
+		fprintf(stderr, "dashboard: %s   (signs a browser in, once and within 5 minutes; `moectl local up` prints another)\n", link);
+	else
+		fprintf(stderr, "dashboard: %s/\n", tcp ? tcp : "-");
+	if (logout)
+		fprintf(stderr, "note: %s\n", logout);
+	fflush(stderr);
 	printf("export MOE_URL=%s\n", url);
 }
 

@@ -55,7 +55,7 @@ void cli_verb_help(const struct verb *v, FILE *to)
 	fputs("\nCommon options:\n"
 	      "  --json             print the REST document (one object per line for streams)\n"
 	      "  --raw              control characters of texts as they are, not as \\x1b: they may steer the terminal\n"
-	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, ~/.config/moe/config.yaml, unix:/run/moe/moed.sock)\n"
+	      "  --url URL          controller: http(s)://host:port or unix:/path (else MOE_URL, ~/.config/moe/config.yaml, unix:/run/moe/moed.sock, the local cluster)\n"
 	      "  --token-file FILE  bearer token (else MOE_TOKEN, MOE_TOKEN_FILE, the configuration file)\n", to);
 }
 

@@ -42,7 +42,12 @@ HANDLER(api_job_ranks); HANDLER(api_job_metrics); HANDLER(api_job_events); HANDL
 HANDLER(api_job_logs);
 HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_topology); HANDLER(api_nodes_why); HANDLER(api_drift); HANDLER(api_nodes_drain); HANDLER(api_nodes_undrain); HANDLER(api_nodes_fence);
 HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
-HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete);
+HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete); HANDLER(api_signin_create); HANDLER(api_signin_use);
 HANDLER(api_plan); HANDLER(api_anchors); HANDLER(api_validate); HANDLER(api_web);
+/* 200 with a cookie for this token. */
+void api_session_reply(struct manager *m, struct http_request *r, const char *token_id, const char *user, enum role role);
+struct signins;
+void signins_new(struct manager *m);
+struct signins *signins_free(struct signins *s);
 void plan_refuse(struct http_request *r, int e);   /* helper_plan() failed with e */
 HANDLER(link_hello); HANDLER(link_sync); HANDLER(link_news); HANDLER(link_answer); HANDLER(agent_token_trade);

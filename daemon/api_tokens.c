@@ -122,16 +122,9 @@ void api_tokens_revoke(void *arg, struct http_request *r)
 	turn_push(arg, in);
 }
 
-void api_session_create(void *arg, struct http_request *r)
+void api_session_reply(struct manager *m, struct http_request *r, const char *token_id, const char *user, enum role role)
 {
-	struct manager *m = arg;
-	const struct http_caller *c = http_caller(r);
-
-	if (!c->token_id || c->by_cookie) {
-		http_problem(r, 422, "a session is made from a bearer token: send one in the Authorization header");
-		return;
-	}
-	_cleanup_(mo_freep) char *value = auth_session(m, c->token_id);
+	_cleanup_(mo_freep) char *value = auth_session(m, token_id);
 	if (!value) {
 		http_problem(r, 500, "no session could be made");
 		return;
@@ -139,10 +132,20 @@ void api_session_create(void *arg, struct http_request *r)
 	bool secure = m->options->tls_cert && *m->options->tls_cert;
 	_cleanup_(mo_freep) char *cookie = mo_printf("Set-Cookie: moe_session=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=%d%s", value, SESSION_S, secure ? "; Secure" : "");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	mo_buf_printf(&b, "{\"role\":\"%s\",\"user\":", role_names[c->role]);
-	wire_string(c->user, &b);
+	mo_buf_printf(&b, "{\"role\":\"%s\",\"user\":", role_names[role]);
+	wire_string(user, &b);
 	mo_buf_str(&b, "}");
 	http_reply(r, 200, "application/json", b.data, b.len, (const char *const[]){ cookie, NULL });
+}
+
+void api_session_create(void *arg, struct http_request *r)
+{
+	const struct http_caller *c = http_caller(r);
+
+	if (!c->token_id || c->by_cookie)
+		http_problem(r, 422, "a session is made from a bearer token: send one in the Authorization header");
+	else
+		api_session_reply(arg, r, c->token_id, c->user, c->role);
 }
 
 void api_session_delete(void *arg, struct http_request *r)

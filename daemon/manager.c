@@ -130,6 +130,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	helpers_new(m);
 	snapshots_new(m);
 	specs_new(m);
+	signins_new(m);
 	auth_reload(m);
 	return 0;
 }
@@ -232,6 +233,7 @@ void manager_done(struct manager *m)
 	turn_inputs_done(m);
 	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
 	m->specs = specs_free(m->specs);
+	m->signins = signins_free(m->signins);
 	m->snapshots = snapshots_free(m->snapshots);
 	m->helpers = helpers_free(m->helpers);
 	m->queries = queries_free(m->queries);

@@ -3,9 +3,11 @@
 'use strict';
 
 const POLL_MS = 2000, SOON_MS = 250, ANSWER_MS = 10000, STALE_MS = 6000, EVENTS_KEPT = 200;
-const OPEN = 'queued,starting,running,recovering,stopping,paused', ENDED = 'completed,failed,cancelled';      /* what is not over comes first */
+/* What runs comes first, then what waits, then what is over; of each the newest, and what is not shown is counted. */
+const KINDS = [['running,recovering,starting,stopping', 1000], ['queued,paused', 200], ['completed,failed,cancelled', 100]];
+const RANKS = 256, NODES = 1000, SAMPLES = 1000, CHECKPOINTS = 1000;
 const $ = (id) => document.getElementById(id);
-const state = { job: null, charts: {}, lastSeq: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
+const state = { job: null, charts: {}, charted: null, lastSeq: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
 const CATEGORIES = [['productive', '#2e7d4f'], ['recompute', '#c77f12'], ['load', '#5b7fb5'], ['init', '#8a6fb0'], ['save', '#3c9aa8'], ['launch', '#9aa7b5'],
   ['detect', '#b5473c'], ['hang', '#7d1f1f'], ['drain', '#776a52'], ['queue', '#c5ccd4'], ['idle', '#68737f']];
 
@@ -97,31 +99,41 @@ function jobButton(j) {
   };
 }
 
-function drawJobs(items) {
+/* How many of a table are not there, and what lists them; text empty: none. */
+function more(id, text) {
+  $(id).hidden = !text;
+  setText(id, text);
+}
+
+function drawJobs(items, counts) {
   $('jobs-empty').hidden = items.length > 0;
-  if (!state.job && items.length) state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[items.length - 1].id;
-  fill('jobs', items.slice().reverse().map((j) => [j.id, [[j.name], shown(j.state), [number(j.attempt), 'num'], [number(j.restarts), 'num'],
+  if (!state.job && items.length) state.job = (location.hash.match(/^#(j-\d+)$/) || [])[1] || items[0].id;
+  const left = Object.entries(counts).map(([s, n]) => [s, n - items.filter((j) => j.state === s).length]).filter(([, n]) => n > 0);
+  more('jobs-more', left.length ? `${number(left.reduce((sum, [, n]) => sum + n, 0))} more are not shown: ${left.map(([s, n]) => `${number(n)} ${s}`).join(', ')} (moectl list --all)` : '');
+  fill('jobs', items.map((j) => [j.id, [[j.name], shown(j.state), [number(j.attempt), 'num'], [number(j.restarts), 'num'],
     [number(j.iteration) + (j.steps ? ' / ' + number(j.steps) : ''), 'num'], lossCell(j.loss), [number(j.tokens_per_s_per_gpu), 'num'],
     [j.checkpoint ? number(j.checkpoint.iteration) : '-', 'num'], [duration(j.eta_s), 'num'], [j.reason, 'wrap']], jobButton(j)]));
 }
 
-function drawNodes(items) {
+function drawNodes(items, counts) {
+  const n = Object.values(counts).reduce((sum, k) => sum + k, 0) - items.length;
+  more('nodes-more', n > 0 ? `${number(n)} more nodes are not shown (moectl nodes)` : '');
   fill('nodes', items.map((n) => [n.name, [[n.name], shown(n.state), n.health ? shown(n.health + (n.findings ? ' (' + n.findings + ')' : '')) : ['-'], [number(n.gpus), 'num'], [number(n.gpus_free), 'num'], [number(n.cpus), 'num'], [n.jobs.join(' ')],
     [n.heartbeat_age_ms === null ? '-' : number(n.heartbeat_age_ms / 1000, 1) + ' s', 'num'], [n.reason, 'wrap']]]));
 }
 
-/* Below a chart stands what is under the cursor; without one the newest values. */
-function showNewest(u) {
-  if (u.cursor.left < 0 && u.data[0].length) u.setLegend({ idx: u.data[0].length - 1 });
+/* Below a chart stands what is under the cursor; without one the newest values, if they are of the attempt that runs. */
+function showNewest(u, current) {
+  if (u.cursor.left < 0) u.setLegend({ idx: current && u.data[0].length ? u.data[0].length - 1 : null });
 }
 
 /* Chart colours are read from the theme: a canvas does not inherit them. */
-function chart(id, label, data) {
+function chart(id, label, data, current) {
   const box = $(id), width = Math.max(200, box.clientWidth), have = state.charts[id];
   if (have) {
     if (have.width !== width) have.setSize({ width, height: 220 });
     have.setData(data);
-    showNewest(have);
+    showNewest(have, current);
     return;
   }
   const css = getComputedStyle(document.documentElement), v = (n) => css.getPropertyValue(n).trim();
@@ -131,21 +143,37 @@ function chart(id, label, data) {
   const few = (u) => u.data[0].length < 60;
   state.charts[id] = new uPlot({ width, height: 220, cursor: { y: false }, scales: { x: { time: false } }, legend: { show: true },
     axes: [axis, { ...axis, size: 70, values: ticks }], series: [{ label: 'iteration' }, { label, stroke: v('--accent'), width: 1.5, spanGaps: false, points: { show: few } }] }, data, box);
-  showNewest(state.charts[id]);
+  showNewest(state.charts[id], current);
 }
 
 function dropCharts() {
   for (const id of Object.keys(state.charts)) { state.charts[id].destroy(); delete state.charts[id]; }
 }
 
-/* An iteration repeated by a later attempt replaces the earlier one in the picture. */
-function drawCharts(items) {
-  const byIteration = new Map();
-  for (const s of items) if (s.iteration !== null) byIteration.set(s.iteration, s);
-  const rows = [...byIteration.values()].sort((a, b) => a.iteration - b.iteration);
+/* The samples that count: an attempt replaces what earlier ones did beyond the iteration from which it went on. */
+function counted(job, items) {
+  const rows = [];
+  for (const s of items) {
+    if (s.iteration === null) continue;
+    while (rows.length && rows[rows.length - 1].iteration >= s.iteration) rows.pop();
+    rows.push(s);
+  }
+  const from = job.resume === null ? Infinity : Math.max(job.resume, 0);
+  return rows.filter((s) => s.attempt === job.attempt || s.iteration <= from);
+}
+
+/* A chart is of one job: another one gets axes of its own. */
+function drawCharts(job, items) {
+  if (state.charted !== job.id) dropCharts();
+  state.charted = job.id;
+  const rows = counted(job, items), current = rows.length > 0 && rows[rows.length - 1].attempt === job.attempt;
   const num = (v) => (typeof v === 'number' ? v : null), x = rows.map((s) => s.iteration);
-  chart('chart-loss', 'loss', [x, rows.map((s) => num(s.loss))]);
-  chart('chart-step', 'step ms', [x, rows.map((s) => num(s.step_ms))]);
+  more('charts-more', items.length >= SAMPLES ? `The newest ${number(SAMPLES)} iterations; all of them: moectl metrics ${job.id} --csv` : '');
+  $('charts').hidden = rows.length === 0;
+  $('charts-empty').hidden = rows.length > 0;
+  if (!rows.length) { dropCharts(); return; }
+  chart('chart-loss', 'loss', [x, rows.map((s) => num(s.loss))], current);
+  chart('chart-step', 'step ms', [x, rows.map((s) => num(s.step_ms))], current);
 }
 
 function drawLedger(report) {
@@ -199,8 +227,8 @@ function drawPlan(plan) {
 
 async function drawJob(id) {
   const base = '/v1/jobs/' + encodeURIComponent(id);
-  const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + '/metrics?limit=1000&last=1'), get(base + '/ranks?limit=256'),
-    get(base + '/checkpoints?limit=200&last=1'), get(base + '/report')]);
+  const [job, why, metrics, ranks, checkpoints, report] = await Promise.all([get(base), get(base + '/why'), get(base + `/metrics?limit=${SAMPLES}&last=1`), get(base + `/ranks?limit=${RANKS}`),
+    get(base + `/checkpoints?limit=${CHECKPOINTS}&last=1`), get(base + '/report')]);
   if (id !== state.job) return;
   $('job').hidden = false;
   setText('job-title', `${job.id} ${job.name}`);
@@ -209,16 +237,18 @@ async function drawJob(id) {
     (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
   drawPlan(job.plan);
   drawWhy(job, why);
-  drawCharts(metrics.items);
+  drawCharts(job, metrics.items);
   drawLedger(report);
   fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus, 'wrap'], bound(r)]]));
+  more('ranks-more', job.ranks > ranks.items.length && ranks.next ? `${number(job.ranks - ranks.items.length)} more ranks are not shown (moectl ranks ${job.id})` : '');
+  more('checkpoints-more', checkpoints.items.length >= CHECKPOINTS ? `The newest ${number(CHECKPOINTS)}; all of them: moectl checkpoints ${job.id}` : '');
   fill('checkpoints', checkpoints.items.slice().reverse().map((c) => [c.iteration, [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']]]));
 }
 
 async function refreshOnce() {
-  const [cluster, open, ended, nodes] = await Promise.all([get('/v1/cluster'), get(`/v1/jobs?state=${OPEN}&limit=200&last=1`), get(`/v1/jobs?state=${ENDED}&limit=100&last=1`), get('/v1/nodes?limit=1000')]);
+  const [cluster, nodes, ...kinds] = await Promise.all([get('/v1/cluster'), get(`/v1/nodes?limit=${NODES}`), ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`))]);
   signedOut(false);
-  drawCluster(cluster); drawJobs([...ended.items, ...open.items]); drawNodes(nodes.items);
+  drawCluster(cluster); drawJobs(kinds.flatMap((k) => k.items.slice().reverse()), cluster.jobs); drawNodes(nodes.items, cluster.nodes);
   if (state.job) {
     await drawJob(state.job).catch((e) => {
       if (e.status !== 404) throw e;
@@ -257,6 +287,7 @@ function addEvent(e) {
   li.append(t, ' ', type, `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
   list.prepend(li);
   while (list.childElementCount > EVENTS_KEPT) list.lastElementChild.remove();
+  more('events-more', list.childElementCount === EVENTS_KEPT ? `The newest ${EVENTS_KEPT}; all of them: moectl events` : '');
   soon(SOON_MS);
 }
 
@@ -276,6 +307,17 @@ function age() {
   setText('banner', `The controller does not answer${how}${since}. Trying again; jobs keep training meanwhile.`);
 }
 
+/* A link of `moectl local up`: its code is good once and leaves the address at once. */
+async function signInByLink() {
+  const code = (location.hash.match(/^#sign-in=([0-9a-f]+)$/) || [])[1];
+  if (!code) return;
+  history.replaceState(null, '', location.pathname);
+  try {
+    const r = await fetch('/v1/session/use', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ code }) });
+    if (!r.ok) $('login-error').textContent = 'This link was used already or is too old: moectl local up prints a new one.';
+  } catch (e) { $('login-error').textContent = 'The controller does not answer.'; }
+}
+
 $('login-form').addEventListener('submit', async (ev) => {
   ev.preventDefault();
   const token = $('token').value.trim();
@@ -286,10 +328,12 @@ $('login-form').addEventListener('submit', async (ev) => {
     if (r.ok) refresh();
   } catch (e) { $('login-error').textContent = 'The controller does not answer.'; }
 });
-window.addEventListener('hashchange', () => { const m = location.hash.match(/^#(j-\d+)$/); if (m) { state.job = m[1]; refresh(); } });
+window.addEventListener('hashchange', () => { if (location.hash.startsWith('#sign-in=')) { signInByLink().then(refresh); return; } const m = location.hash.match(/^#(j-\d+)$/); if (m) { state.job = m[1]; refresh(); } });
 window.addEventListener('resize', () => soon(SOON_MS));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { dropCharts(); refresh(); });
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); });
 setInterval(age, 1000);
-setInterval(() => { if (!document.hidden && !state.signedOut) refresh(); }, POLL_MS);
-refresh();
+signInByLink().then(() => {
+  setInterval(() => { if (!document.hidden && !state.signedOut) refresh(); }, POLL_MS);
+  refresh();
+});

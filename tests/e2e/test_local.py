@@ -2,6 +2,7 @@
 """moectl local: up, again, after kills, down; nothing outside --dir, nothing left behind. Usage: test_local.py [TEST...]"""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -85,6 +86,30 @@ def up_prints_only_the_export_line():
     r = c.up()
     c.down()
     equal(r.stdout, "export MOE_URL=unix:%s/moed.sock\n" % c.dir, "stdout of local up")
+
+
+@suite.test
+def another_shell_finds_the_cluster():
+    """What stands in the usual place is found without MOE_URL; a link signs a browser in without showing the token."""
+    home = place("home")
+    os.makedirs(home)
+    env = clean_env(HOME=home)
+    env.pop("XDG_STATE_HOME", None)
+    if os.path.exists("/run/moe/moed.sock"):
+        raise Skipped("this machine has a controller of its own")
+    r = moectl("list", env=env, check=False)
+    equal((r.returncode, "unix:/run/moe/moed.sock" in r.stderr), (3, True), "without a cluster")
+    try:
+        r = moectl("local", "up", "--port", 0, env=env)
+        need(re.search(r"^dashboard: http://127.0.0.1:\d+/#sign-in=[0-9a-f]{32} ", r.stderr, re.M), r.stderr)
+        with open(json.loads(moectl("local", "status", "--json", env=env).stdout)["token_file"]) as f:
+            need(f.read().strip() not in r.stderr, "the token is shown")
+        equal(len(json.loads(moectl("nodes", "--json", env=env).stdout)["items"]), 2, "nodes")
+        equal(moectl("nodes", env=dict(env, MOE_URL="unix:/nowhere"), check=False).returncode, 3, "MOE_URL counts more")
+        links = [re.search(r"sign-in=(\w+)", moectl("local", "up", env=env).stderr).group(1) for _ in range(2)]
+        need(links[0] != links[1], "the same link twice")
+    finally:
+        moectl("local", "down", env=env)
 
 
 @suite.test

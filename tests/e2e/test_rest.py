@@ -59,7 +59,7 @@ def every_route_and_role(m):
         where = "%s %s" % (method, path)
         send = lambda token, method=method: m.ask(method, concrete(path), "{}" if method == "POST" else None, token=token).status
         if role == "none":
-            equal(send(None), 200, where)
+            equal(send(None), 403 if path == "/v1/session/use" else 200, where)
         else:
             equal(send(None), 401, where + " without a credential")
             equal(send("moe_00000000_" + "0" * 64), 401, where + " with a wrong token")
@@ -89,7 +89,7 @@ def bodies(m):
         where = "POST " + path
         equal(m.ask("POST", concrete(path), "x" * (largest + 1), token=token).status, 413, where + " too large")
         equal(m.ask("POST", concrete(path), "a=1", token=token, type="application/x-www-form-urlencoded").status, 415, where + " as a form")
-        if "{" not in path and path != "/v1/session":
+        if "{" not in path and not path.startswith("/v1/session"):
             a = m.ask("POST", path, '{"a":', token=token)
             need(a.status in (400, 422), "%s with broken JSON: %d" % (where, a.status))
             need(a.json["detail"], where)
@@ -171,6 +171,36 @@ def endless(c, token):
         pass                     # it is closed while we write: the answer is there
     need(sent < 100 << 20, "all of it was taken")
     return c.getresponse().status
+
+
+@test
+def sign_in_links(m):
+    """A code signs in once, and no longer than its token lives; the token itself is in no address."""
+    t = m.token("viewer", user="ada")
+
+    def link(**kw):
+        return m.ask("POST", "/v1/session/link", token=t["token"], **kw)
+
+    def use(code, **kw):
+        return m.ask("POST", "/v1/session/use", {"code": code}, token=None, **kw)
+    a = link()
+    equal((a.status, a.headers["cache-control"]), (201, "no-store"), "link: %s" % a.body)
+    code = re.match(r"/#sign-in=([0-9a-f]{32})$", a.json["path"]).group(1)
+    need(t["token"] not in a.body.decode() and a.json["seconds"] <= 600, a.body)
+    equal(use(code, headers={"Origin": "http://evil.example"}).status, 403, "from a page of another site")
+    signed = use(code)
+    equal((signed.status, signed.json), (200, {"role": "viewer", "user": "ada"}), "first use")
+    cookie = {"Cookie": signed.headers["set-cookie"].split(";")[0]}
+    equal(m.ask("GET", "/v1/jobs", token=None, headers=cookie).status, 200, "read by the cookie")
+    equal(m.ask("POST", "/v1/session/link", token=None, headers=dict(cookie, **{"X-Moe": "1"})).status, 422, "a cookie makes no link")
+    equal(use(code).status, 403, "second use")
+    for bad in ("", "0" * 32, "0" * 31, code + "0", None):
+        equal(use(bad).status, 403, "code %r" % bad)
+    codes = [link().json["path"].split("=")[1] for _ in range(17)]
+    equal([use(codes[0]).status, use(codes[1]).status, use(codes[16]).status], [403, 200, 200], "seventeen links at once: the oldest gives way")
+    code = link().json["path"].split("=")[1]
+    equal(m.ask("DELETE", "/v1/tokens/" + t["id"]).status, 200, "revoke")
+    equal(use(code).status, 403, "a link of a revoked token")
 
 
 @test

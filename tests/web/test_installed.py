@@ -45,10 +45,10 @@ def a_cluster_of_the_installed_programs_completes_a_job():
 def the_page_opens_and_shows_the_job():
     if not CHROMIUM:
         raise Skipped("no browser")
-    status = json.loads(run("moectl", "local", "status", "--json"))
-    with open(status["token_file"]) as f:
-        test = {"url": status["tcp_url"].rstrip("/"), "token": f.read().strip(), "job": "j-1", "chromium": CHROMIUM}
-    run("node", os.path.join(HERE, "test_installed.mjs"), PAGE_TEST=json.dumps(test))
+    told = subprocess.run(["moectl", "local", "up"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, text=True).stderr
+    link = re.search(r"^dashboard: (\S+)", told, re.M)
+    need(link, told)
+    run("node", os.path.join(HERE, "test_installed.mjs"), PAGE_TEST=json.dumps({"link": link.group(1), "job": "j-1", "chromium": CHROMIUM}))
 
 
 @suite.test

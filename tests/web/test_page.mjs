@@ -205,6 +205,75 @@ await check('charts without a cursor show the newest values', () => until(page, 
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
+/* More of everything than the page shows: what runs comes first, and what is left out is counted. */
+async function crowd(page) {
+  await page.evaluate((id) => { location.hash = id; }, T.jobs.train);
+  await page.route('**/v1/jobs?state=queued*', async (route) => {
+    const r = await route.fetch(), job = await (await fetch(`${T.url}/v1/jobs/${T.jobs.train}`, { headers: { Authorization: 'Bearer ' + T.token } })).json();
+    await route.fulfill({ response: r, json: { items: Array.from({ length: 200 }, (_, i) => ({ ...job, id: `j-${5000 + i}`, name: 'crowd', state: 'queued', loss: null })), next: null } });
+  });
+  await page.route('**/v1/cluster', async (route) => {
+    const r = await route.fetch(), doc = await r.json();
+    doc.jobs.queued = 1234; doc.nodes.up = 12500;
+    await route.fulfill({ response: r, json: doc });
+  });
+  await page.route('**/v1/jobs/*/ranks*', async (route) => {
+    const r = await route.fetch(), doc = await r.json();
+    await route.fulfill({ response: r, json: { ...doc, next: '3' } });
+  });
+  await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => {
+    const r = await route.fetch(), doc = await r.json();
+    await route.fulfill({ response: r, json: { ...doc, ranks: 1024 } });
+  });
+  await check('a running job stands above 200 newer ones that wait', () => until(page, (id) => document.querySelectorAll('#jobs tbody tr').length > 200 && document.querySelector('#jobs tbody tr').dataset.key === id, T.jobs.train));
+  await check('jobs that are not shown are counted', () => until(page, () => /^1,034 more are not shown: 1,034 queued /.test(document.getElementById('jobs-more').innerText)));
+  await check('ranks that are not shown are counted', () => until(page, (n) => document.getElementById('ranks-more').innerText.startsWith(`${(1024 - n).toLocaleString('en-US')} more ranks`), T.train_ranks));
+  await check('nodes that are not shown are counted', () => until(page, (n) => document.getElementById('nodes-more').innerText.startsWith(`${(12500 - n).toLocaleString('en-US')} more nodes`), T.nodes));
+  await shoot(page, '2-crowd');
+  await page.unrouteAll({ behavior: 'wait' });
+  await check('without more nothing is said of it', () => until(page, () => ['jobs-more', 'ranks-more', 'nodes-more', 'checkpoints-more', 'charts-more'].every((id) => document.getElementById(id).hidden)));
+}
+
+/* What a chart shows is of this job and of the attempt that runs. */
+async function charts(page) {
+  const sample = (attempt, iteration, loss) => ({ attempt, iteration, loss, step_ms: 40 });
+  const serve = async (job, items) => {
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.route(`**/v1/jobs/${T.jobs.train}`, async (route) => { const r = await route.fetch(); await route.fulfill({ response: r, json: { ...(await r.json()), ...job } }); });
+    await page.route(`**/v1/jobs/${T.jobs.train}/metrics*`, async (route) => { const r = await route.fetch(); await route.fulfill({ response: r, json: { items, next: null } }); });
+  };
+  await page.mouse.move(0, 0);
+  const first = Array.from({ length: 100 }, (_, i) => sample(1, i + 1, 5 - i / 50));
+  await serve({ attempt: 2, resume: 20 }, first);
+  await check('after a restart the value of the dead attempt is not the newest', () => until(page, () => document.querySelector('#chart-loss .u-value')?.textContent === '--'));
+  await serve({ attempt: 2, resume: 20 }, [...first, sample(2, 21, 4.5), sample(2, 22, 4.4)]);
+  await check('the new attempt goes on where it resumed', () => until(page, () => document.querySelector('#chart-loss .u-value')?.textContent === '22'));
+  await serve({ attempt: 1, resume: -1 }, []);
+  await check('a job without iterations has no charts', () => until(page, () => document.getElementById('charts').hidden && !document.getElementById('charts-empty').hidden && !document.querySelector('#chart-loss canvas')));
+  await page.unrouteAll({ behavior: 'wait' });
+  await check('they come back with data', () => until(page, () => !document.getElementById('charts').hidden && document.querySelector('#chart-loss canvas')));
+}
+
+/* The link of `moectl local up`, in a browser that nobody signed in. */
+async function link() {
+  const up = spawnSync(T.moectl, ['local', 'up', '--dir', T.dir], { encoding: 'utf8', env: process.env }), address = (up.stderr.match(/^dashboard: (\S+)/m) || [])[1];
+  const page = await (await browser.newContext()).newPage();
+  await check('the link of `local up` signs in, and leaves the address', async () => {
+    need(address && address.startsWith(T.url + '/#sign-in=') && !address.includes(T.token), up.stderr);
+    await page.goto(address);
+    await page.waitForSelector(`#jobs tr[data-key="${T.jobs.train}"]`, { timeout: WAIT });
+    need(!page.url().includes('sign-in'), page.url());
+  });
+  const other = await (await browser.newContext()).newPage();
+  await check('it works once, and says so', async () => {
+    await other.goto(address);
+    await other.locator('#login').waitFor({ timeout: WAIT });
+    await until(other, () => /used already/.test(document.getElementById('login-error').textContent));
+  });
+  await page.context().close();
+  await other.context().close();
+}
+
 async function cut(page) {
   const status = JSON.parse(moectl('local', 'status', '--dir', T.dir, '--json'));
   outage = true;
@@ -251,6 +320,9 @@ try {
   await live(page);
   await looks(page);
   await wide(page);
+  await crowd(page);
+  await charts(page);
+  await link();
   await cut(page);
   await check('no error on the console', () => need(errors.length === 0, errors.join(' | ')));
   await check('no request to anywhere else', () => need(outside.length === 0, outside.join(' ')));
