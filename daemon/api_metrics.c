@@ -216,6 +216,10 @@ static void controller(struct manager *m, struct mo_buf *b)
 	family(b, "moe_http_requests_total", "counter", "Answers by class of status.");
 	for (int i = 1; i <= 5; i++)
 		mo_buf_printf(b, "moe_http_requests_total{class=\"%dxx\"} %lld\n", i, (long long)h.by_class[i]);
+	family(b, "moe_http_wrong_credentials_total", "counter", "Requests with a token or session that is not known, was revoked or has expired.");
+	mo_buf_printf(b, "moe_http_wrong_credentials_total %lld\n", (long long)h.wrong);
+	family(b, "moe_http_strangers_cut_total", "counter", "Connections closed because too many had shown no accepted credential.");
+	mo_buf_printf(b, "moe_http_strangers_cut_total %lld\n", (long long)h.cut);
 	family(b, "moe_http_connections", "gauge", "Open connections; held requests and streams among them.");
 	mo_buf_printf(b, "moe_http_connections{kind=\"all\"} %lld\nmoe_http_connections{kind=\"held\"} %lld\nmoe_http_connections{kind=\"stream\"} %lld\n", (long long)h.connections, (long long)h.held,
 		      (long long)h.streams);

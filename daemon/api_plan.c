@@ -138,7 +138,7 @@ void api_plan(void *arg, struct http_request *r)
 
 	if (!read_wish(r, &wish))
 		return;
-	if (helper_busy(m)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
+	if (helper_busy(m, http_caller(r)->user)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
 		plan_refuse(r, -EBUSY);
 		return;
 	}
@@ -156,7 +156,7 @@ void api_plan(void *arg, struct http_request *r)
 	struct waiting *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);
-	const struct helper_input input = { .recipe = text, .n = n, .options = options, .anchors = anchors };
+	const struct helper_input input = { .user = http_caller(r)->user, .recipe = text, .n = n, .options = options, .anchors = anchors };
 	int e = helper_plan(m, &input, on_planned, w, &w->helper);
 	if (e < 0) {
 		plan_refuse(r, e);
@@ -169,7 +169,7 @@ void api_plan(void *arg, struct http_request *r)
 void plan_refuse(struct http_request *r, int e)
 {
 	if (e == -EBUSY)
-		http_problem(r, 429, "two plan searches are running already: try again in a moment, or run moectl plan on your machine");
+		http_problem(r, 429, "two plan searches are running already, or one of yours: try again in a moment, or run moectl plan on your machine");
 	else
 		http_problem(r, 500, "the plan search could not be started: %s", strerror(-e));
 }

@@ -1,4 +1,4 @@
-/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: two at once, limits on CPU time, memory, answer size and time, killed when
+/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: two at once, one of each user, limits on CPU time, memory, answer size and time, killed when
  * nobody wants the answer any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. */
 #include "daemon/helper.h"
 #include <errno.h>
@@ -28,6 +28,7 @@ struct helper {
 	uint64_t id;
 	helper_fn fn;
 	void *arg;
+	char *user;
 	pid_t pid;
 	sd_event_source *child;
 	struct mo_timer *timer;
@@ -65,6 +66,7 @@ static void helper_free(struct helper *h)
 	}
 	sd_event_source_disable_unref(h->child);
 	mo_timer_free(h->timer);
+	free(h->user);
 	free(h);
 }
 
@@ -290,12 +292,16 @@ static int start(struct manager *m, struct helper *h, char *const argv[], const 
 	return 0;
 }
 
-bool helper_busy(const struct manager *m)
+bool helper_busy(const struct manager *m, const char *user)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < HELPERS_MAX; i++)
-		n += m->helpers->running[i] != NULL;
+	for (size_t i = 0; i < HELPERS_MAX; i++) {
+		const struct helper *h = m->helpers->running[i];
+		if (h && mo_streq(h->user, user))
+			return true;
+		n += h != NULL;
+	}
 	return n == HELPERS_MAX;
 }
 
@@ -304,10 +310,10 @@ int helper_plan(struct manager *m, const struct helper_input *input, helper_fn f
 	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" }, *const *options = input->options;
 	size_t slot = 0, n_args = 4;
 
-	while (slot < HELPERS_MAX && m->helpers->running[slot])
-		slot++;
-	if (slot == HELPERS_MAX)
+	if (helper_busy(m, input->user))
 		return -EBUSY;
+	while (m->helpers->running[slot])
+		slot++;
 	if (input->anchors) {
 		argv[n_args++] = (char *)"--anchor";
 		argv[n_args++] = (char *)"/dev/fd/3";    /* ANCHORS_FD */
@@ -318,6 +324,7 @@ int helper_plan(struct manager *m, const struct helper_input *input, helper_fn f
 	h->owner = m->helpers;
 	h->in.fd = h->out.fd = h->err.fd = -1;
 	h->id = ++m->helpers->last_id;
+	h->user = mo_strdup(input->user);
 	h->fn = fn;
 	h->arg = arg;
 	m->helpers->running[slot] = h;

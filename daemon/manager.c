@@ -10,6 +10,7 @@
 #include "daemon/journal.h"
 #include "daemon/logs.h"
 #include "daemon/helper.h"
+#include "daemon/quota.h"
 #include "daemon/room.h"
 #include "daemon/snapshot.h"
 #include "daemon/spec.h"
@@ -131,6 +132,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	snapshots_new(m);
 	specs_new(m);
 	signins_new(m);
+	quotas_new(m);
 	auth_reload(m);
 	return 0;
 }
@@ -169,6 +171,11 @@ static char **split_names(const char *text)
 	return names;
 }
 
+static void on_wrong(void *arg, const char *source, int64_t n)
+{
+	mo_log(MO_WARNING, "6d6f6500000000000000000000000011", NULL, "%lld request%s with a wrong credential from %s", (long long)n, n == 1 ? "" : "s", source);
+}
+
 static int listen_all(struct manager *m, struct mo_error *err)
 {
 	const struct options *o = m->options;
@@ -184,6 +191,7 @@ static int listen_all(struct manager *m, struct mo_error *err)
 		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
 		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
 		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,
+		.admit = quota_admit, .on_wrong = on_wrong,
 	};
 	return http_server_new(m->loop, &config, &m->http, err);
 }
@@ -232,8 +240,9 @@ void manager_done(struct manager *m)
 		m->http = http_server_free(m->http);
 	turn_inputs_done(m);
 	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
-	m->specs = specs_free(m->specs);
+	m->quotas = quotas_free(m->quotas);
 	m->signins = signins_free(m->signins);
+	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);
 	m->helpers = helpers_free(m->helpers);
 	m->queries = queries_free(m->queries);

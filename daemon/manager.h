@@ -37,6 +37,7 @@ struct manager {
 	struct helpers *helpers;
 	struct specs *specs;
 	struct signins *signins;
+	struct quotas *quotas;
 	struct snapshots *snapshots;
 	struct timing turn_time, sync_time;
 	int64_t n_turns, n_records, n_snapshots, n_snapshot_failures;

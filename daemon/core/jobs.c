@@ -156,6 +156,21 @@ void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from)
 
 /* ---- verbs ---- */
 
+/* A user may have as many unfinished jobs as there is still room for, so that the next one always finds half of what the one before found. True after 429. */
+static bool no_room(struct turn *t, const char *user)
+{
+	const struct core *c = t->core;
+	size_t room = c->n_unfinished < MO_JOBS_ACTIVE_MAX ? MO_JOBS_ACTIVE_MAX - c->n_unfinished : 0, own = 0;
+
+	for (size_t i = 0; i < c->n_unfinished && c->n_unfinished >= room && !t->event->may_all; i++)
+		own += mo_streq(job_find(&c->state, c->unfinished[i])->spec.user, user);
+	if (room == 0)
+		turn_reply(t, 429, MO_NONE, "submit: there are %d unfinished jobs; wait for some to end, or cancel some", MO_JOBS_ACTIVE_MAX);
+	else if (own >= room)
+		turn_reply(t, 429, MO_NONE, "submit: %s has %zu unfinished jobs, and there is room for %zu more of all users; wait for some to end, or cancel some", user ? user : "nobody", own, room);
+	return room == 0 || own >= room;
+}
+
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;
@@ -175,10 +190,8 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (t->core->n_unfinished >= MO_JOBS_ACTIVE_MAX) {
-		turn_reply(t, 429, MO_NONE, "submit: there are %d unfinished jobs; wait for some to end, or cancel some", MO_JOBS_ACTIVE_MAX);
+	if (no_room(t, spec->user))
 		return;
-	}
 	record_init(&r, REC_SUBMIT);
 	r.job = id;
 	r.submit = t->event->flag ? mo_desc_new(&submit_desc) : mo_desc_dup(&submit_desc, spec);

@@ -1,4 +1,5 @@
-/* Inside of lib/http: server.c (listeners, pump), request.c (checks before the handler), reply.c (answers and streams), route.c (the table). */
+/* Inside of lib/http: server.c (listeners, pump), guard.c (who may keep a connection), request.c (checks before the handler), strict.c (of its head), reply.c (answers and streams),
+ * route.c (the table). */
 #pragma once
 #include <microhttpd.h>
 #include <sys/types.h>
@@ -14,11 +15,25 @@ struct listener {
 	struct MHD_Daemon *mhd;
 	sd_event_source *io;
 	bool local;                          /* UNIX socket */
+	int64_t n_connections;
+};
+/* Where connections come from: see guard.c. */
+#define SOURCE_NAME 64
+struct source {
+	char name[SOURCE_NAME];
+	int64_t n_connections, n_strangers;
+	int64_t wrong_until_us;              /* CLOCK_MONOTONIC: when its wrong credentials are forgiven */
+	int64_t n_wrong, told_us;            /* since it was told */
+	UT_hash_handle hh;
 };
 /* One client connection: lives from accept to close. */
 struct connection {
 	struct connection *prev, *next;
+	struct connection *older, *newer;    /* server->strangers */
 	struct listener *listener;
+	struct source *source;
+	bool stranger;                       /* has not shown an accepted credential */
+	int64_t since_us;
 	int fd;
 	int64_t deadline_us;                 /* CLOCK_MONOTONIC; 0 = none while a request is held or streamed */
 	bool peer_known;
@@ -66,6 +81,10 @@ struct http_server {
 	sd_event_source *defer, *timer, *sweep;
 	struct http_request *held;           /* held requests and streams, by id */
 	struct connection *connections;
+	struct connection *strangers;        /* in the order of their coming */
+	struct source *sources;              /* by name */
+	int64_t n_strangers, max_connections, max_total;   /* of one listener, of all */
+	int64_t told_us, n_told;
 	int64_t port, idle_us;
 	uint64_t next_id;
 	bool quitting;
@@ -79,6 +98,20 @@ bool route_split(struct http_request *r);
 const struct http_route *route_find(const struct http_server *s, const struct http_request *r, const struct http_route **ret_path);
 /* "GET, POST" of the methods that path has. */
 void route_allow(const struct http_server *s, const struct http_request *r, struct mo_buf *b);
+
+/* guard.c. */
+void guard_arrived(struct connection *c);
+/* A credential of the connection was accepted. */
+void guard_accepted(struct connection *c);
+void guard_left(struct connection *c);
+/* Microseconds that the connection gets for its next request. */
+int64_t guard_patience(const struct connection *c);
+void guard_sweep(struct http_server *s, int64_t now_us);
+void guard_done(struct http_server *s);
+/* The request's credential is wrong; true: one too many of its source. */
+bool guard_wrong(struct http_request *r);
+/* As configured, as far as the descriptors of this process allow. */
+int64_t guard_connections_max(int64_t configured);
 
 /* strict.c. What is wrong with the head: it could be understood in two ways, by us and by a proxy before us. NULL: nothing. */
 const char *strict_head(struct http_request *r, const char *version);

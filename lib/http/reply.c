@@ -25,7 +25,7 @@ enum MHD_Result reply_queue(struct http_request *r)
 {
 	r->queued = true;
 	if (!r->stream)
-		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + SEND_PATIENCE * r->server->idle_us;
+		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + SEND_PATIENCE * guard_patience(r->connection);
 	return MHD_queue_response(r->mhd, (unsigned)r->status, r->response);
 }
 

@@ -174,6 +174,17 @@ bool request_alive(const struct http_request *r)
 	return !r->caller.token_id || !c->alive || c->alive(c->arg, r->caller.token_id);
 }
 
+/* Nobody, or somebody with a wrong credential: of the latter each source has few tries. */
+static void refuse_caller(struct http_request *r)
+{
+	bool given = header(r, "Authorization") || MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "moe_session");
+
+	if (given && guard_wrong(r))
+		http_problem(r, 429, "too many wrong credentials from here: try again with the right one (moectl token create makes one)");
+	else
+		request_refuse(r, "no valid credential: send a bearer token (made by moectl token create)");
+}
+
 static bool role_allows(enum role have, enum role need)
 {
 	if (need == ROLE_AGENT || have == ROLE_AGENT)
@@ -194,7 +205,9 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 	r->route = route_split(r) ? route_find(r->server, r, &path) : NULL;
 	bool open = path && path->role == ROLE_NONE;
 	if (!open && !find_caller(r))
-		return request_refuse(r, "no valid credential: send a bearer token (made by moectl token create)"), false;
+		return refuse_caller(r), false;
+	if (!open)
+		guard_accepted(r->connection);
 	if (!path)
 		return http_problem(r, 404, "there is nothing at this path"), false;
 	if (!r->route)
@@ -226,7 +239,9 @@ static struct http_request *begin(struct http_server *s, struct MHD_Connection *
 	r->method = strcmp(method, "HEAD") == 0 ? "GET" : method;
 	r->path = mo_strdup(url);
 	s->stats.requests++;
-	r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
+	/* A stranger's time began with the connection, so that one head after another does not make it longer. */
+	if (!r->connection->stranger)
+		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
 	return r;
 }
 
@@ -241,7 +256,7 @@ static enum MHD_Result on_head(struct http_request *r, const char *version)
 	bool has_body = length > 0 || coding;
 	check_head(r, version, has_body, (uint64_t)length);
 	/* Where the next request begins is not known either, after a head that means two things. */
-	if (r->answered && (coding || length > DROP_MAX || r->status == 400)) {
+	if (r->answered && (coding || length > DROP_MAX || r->status == 400 || r->status == 429)) {
 		MHD_add_response_header(r->response, "Connection", "close");
 		return reply_queue(r);
 	}
@@ -317,7 +332,7 @@ static enum MHD_Result on_complete(struct http_request *r)
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
 		else if (!request_alive(r))
 			request_refuse(r, "the token of this request has ended");
-		else if (query_known(r))
+		else if (query_known(r) && (!s->config.admit || s->config.admit(s->config.arg, r)))
 			r->route->handler(s->config.arg, r);
 	}
 	if (r->answered)
@@ -355,7 +370,7 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 	s->stats.streams -= r->stream;
 	if (r->gone && (r->stream ? !r->stream_ended : !r->answered))
 		r->gone(r->gone_arg, r->id);
-	r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
+	r->connection->deadline_us = mo_clock_mono_ns() / 1000 + guard_patience(r->connection);
 	if (r->response)
 		MHD_destroy_response(r->response);
 	mo_buf_done(&r->body);

@@ -22,6 +22,7 @@
 #define LISTEN_BACKLOG 4096
 #define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance */
 #define SWEEP_SLACK_US 250000
+#define SWEEP_MOST_US 1000000
 #define KEY_BYTES_MAX (256 * 1024)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -79,13 +80,9 @@ static int on_timer(sd_event_source *e, uint64_t usec, void *userdata)
 static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
 {
 	struct http_server *s = userdata;
-	struct connection *c;
-	int64_t now = mo_clock_mono_ns() / 1000;
 
-	DL_FOREACH(s->connections, c)
-		if (c->deadline_us && c->deadline_us < now)
-			shutdown(c->fd, SHUT_RDWR);
-	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(s->idle_us / 8, SWEEP_SLACK_US));
+	guard_sweep(s, mo_clock_mono_ns() / 1000);
+	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(MO_MIN(s->idle_us / 8, SWEEP_MOST_US), SWEEP_SLACK_US));
 	sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 	return 0;
 }
@@ -110,7 +107,9 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
 		struct connection *c = *context;
+		guard_left(c);
 		DL_DELETE(s->connections, c);
+		l->n_connections--;
 		s->stats.connections--;
 		free(c);
 		return;
@@ -120,12 +119,13 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 	const union MHD_ConnectionInfo *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	c->listener = l;
 	c->fd = fd->connect_fd;
-	c->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
 	if (!l->local && address && address->client_addr)
 		set_address(c, address->client_addr);
 	DL_APPEND(s->connections, c);
+	l->n_connections++;
 	s->stats.connections++;
 	*context = c;
+	guard_arrived(c);
 }
 
 static int listen_unix(const char *path, struct mo_error *err)
@@ -202,7 +202,7 @@ static int start(struct http_server *s, struct listener *l, int fd, const char *
 		MHD_OPTION_URI_LOG_CALLBACK, strict_line, NULL,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->config.max_connections,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->max_connections,
 		MHD_OPTION_ARRAY, tls,
 		MHD_OPTION_END);
 	if (!l->mhd) {
@@ -263,6 +263,8 @@ int http_server_new(sd_event *loop, const struct http_server_config *config, str
 	s->loop = sd_event_ref(loop);
 	s->config = *config;
 	s->idle_us = config->idle_timeout_s * 1000000;
+	s->max_connections = guard_connections_max(config->max_connections);
+	s->max_total = guard_connections_max(2 * config->max_connections);
 	gethostname(name, sizeof(name) - 1);
 	s->host_name = mo_strdup(name);
 	int r = add_sources(s);
@@ -305,6 +307,7 @@ struct http_server *http_server_free(struct http_server *s)
 	sd_event_source_disable_unref(s->defer);
 	sd_event_source_disable_unref(s->timer);
 	sd_event_source_disable_unref(s->sweep);
+	guard_done(s);
 	if (s->unix_path)
 		unlink(s->unix_path);
 	sd_event_unref(s->loop);
@@ -343,6 +346,16 @@ void http_server_check_tokens(struct http_server *s)
 int64_t http_server_port(const struct http_server *s)
 {
 	return s->port;
+}
+
+int64_t http_server_streams_of(const struct http_server *s, const char *user)
+{
+	struct http_request *r, *tmp;
+	int64_t n = 0;
+
+	HASH_ITER(hh, s->held, r, tmp)
+		n += r->stream && mo_streq(r->user, user);
+	return n;
 }
 
 void http_server_stats(const struct http_server *s, struct http_stats *ret)

@@ -34,16 +34,20 @@ struct http_server_config {
 	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
 	const char *tls_cert_file, *tls_key_file;    /* both or none */
 	const char *const *host_names;         /* Host headers accepted on TCP besides IP addresses, localhost and this machine's name; NULL-terminated, may be NULL */
-	int64_t idle_timeout_s;                /* slow clients: 30 */
-	int64_t max_connections;
+	int64_t idle_timeout_s;                /* slow clients: 30; at most 10 before the first accepted credential */
+	int64_t max_connections;               /* of each listener; a quarter of them is never for who has shown no accepted credential */
+	bool (*admit)(void *arg, struct http_request *r);            /* before each handler; false after it answered. NULL: all are */
+	void (*on_wrong)(void *arg, const char *source, int64_t n);  /* n wrong credentials from there since the last call; at most one call a minute for each source. NULL: nobody is told */
 };
 struct http_server;
 int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
 struct http_server *http_server_free(struct http_server *s);
 int64_t http_server_port(const struct http_server *s);
+/* Open streams of that user. */
+int64_t http_server_streams_of(const struct http_server *s, const char *user);
 /* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the client had left. */
 void http_server_check_tokens(struct http_server *s);
-struct http_stats { int64_t requests, by_class[6], connections, held, streams; }; /* by_class[4] = answers 4xx */
+struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; }; /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials */
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
 const char *http_method(const struct http_request *r);

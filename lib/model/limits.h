@@ -13,7 +13,7 @@
 #define MO_STEPS_PER_NODE_MAX 4096            /* steps (running, or gone and not yet forgotten) in one message */
 #define MO_RANKS_MAX 131072                   /* ranks of one job */
 #define MO_NODES_MAX 16384
-#define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429 */
+#define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429. One user's: no more than there is room for others */
 #define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
 #define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
 #define MO_EVENTS_MAX 10000                   /* ring of events of the cluster */
@@ -26,6 +26,9 @@
 #define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */
 #define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000
+#define MO_STREAMS_PER_USER 100               /* one more gets 429; likewise the two below. Operators and admins are not limited */
+#define MO_CHANGES_BURST 1000                 /* POST and DELETE of one user at once */
+#define MO_CHANGES_PER_S 20                   /* and then */
 #define MO_CHECK_RESULTS_MAX 4096             /* of one node */
 #define MO_STACK_ITEMS_MAX 256
 #define MO_CHECKS_MAX 512                      /* in config/health */

@@ -80,6 +80,12 @@ def alive(pid):
         return False
 
 
+def searches(pid):
+    """Children that are `moectl plan` by now: stopped earlier, between fork and exec, they would stop their parent."""
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [int(p) for p in f.read().split() if " plan " in command_of(int(p))]
+
+
 class Rig(Cluster):
     """nodes: how many agents. moed, agent: options on top of QUICK."""
 

@@ -15,6 +15,7 @@ import time
 
 from controller import MOED, RECIPE, Moed, Stream, FakeAgent, each_with_a_controller
 from lib import Skipped, Suite, clean_env, equal, need, wait_until
+from rig import searches
 
 ROLES = ["viewer", "user", "operator", "admin"]
 suite = Suite()
@@ -62,8 +63,8 @@ def every_route_and_role(m):
             equal(send(None), 403 if path == "/v1/session/use" else 200, where)
         else:
             equal(send(None), 401, where + " without a credential")
-            equal(send("moe_00000000_" + "0" * 64), 401, where + " with a wrong token")
-            equal(send(tokens["viewer"][:-1] + "x"), 401, where + " with a spoilt token")
+            need(send("moe_00000000_" + "0" * 64) in (401, 429), where + " with a wrong token")
+            need(send(tokens["viewer"][:-1] + "x") in (401, 429), where + " with a spoilt token")
             for have in ROLES + ["agent"]:
                 enough = have == role if "agent" in (have, role) else ROLES.index(have) >= ROLES.index(role)
                 if enough and path == "/v1/events":
@@ -385,6 +386,87 @@ def plans(m):
         t.join()
     need(set(answers) <= {200, 429} and 200 in answers, answers)
     equal(m.ask("GET", "/v1/jobs/%s/report?anchor=1" % job.json["id"]).status, 409, "anchor before any iteration")
+
+
+@test
+def one_user_leaves_room_for_others(m):
+    """A plan search, changes, streams, wrong tokens: who takes all he can get is told to wait (429), and nobody else is."""
+    greedy, ada = m.token("user", user="greedy")["token"], m.token("user", user="ada")["token"]
+    wide = MODEL | {"model": "deepseek-v3", "parallelism": "auto", "batch": {"seq": 4096, "global": 61440}}
+    path = "/v1/plan?gpus=16384&open=1&top=1000&scale=" + ",".join(str(2048 * i) for i in range(1, 9))
+    held = m.connect(timeout=60)
+    held.request("POST", path, json.dumps(wide), {"Authorization": "Bearer " + greedy, "Content-Type": "application/json"})
+    helper = wait_until(lambda: searches(m.process.pid), 10, "the helper")[0]
+    os.kill(helper, signal.SIGSTOP)
+    a = m.ask("POST", "/v1/plan", MODEL | {"parallelism": "auto"}, token=greedy)
+    need(a.status == 429 and "one of yours" in a.json["detail"] and a.headers["retry-after"], a.body)
+    equal(m.ask("POST", "/v1/plan", MODEL | {"parallelism": "auto"}, token=ada).status, 200, "another user's search")
+    equal(m.ask("POST", "/v1/jobs", MODEL | {"parallelism": "auto"}, token=ada).status, 201, "another user's submit that needs one")
+    os.kill(helper, signal.SIGCONT)
+    equal(held.getresponse().status, 200, "the search that was held up")
+    c, refused = m.connect(), None
+    for i in range(3000):
+        c.request("POST", "/v1/jobs/j-999/cancel", "{}", {"Authorization": "Bearer " + greedy, "Content-Type": "application/json"})
+        a = c.getresponse()
+        a.read()
+        if a.status == 429:
+            refused = a
+            break
+        equal(a.status, 404, "cancel of no job")
+    need(refused and refused.getheader("Retry-After"), "3000 changes at once")
+    equal(m.submit(token=ada).status, 201, "another user's change")
+    equal(m.submit().status, 201, "an admin's change")
+    equal(m.ask("GET", "/v1/jobs", token=greedy).status, 200, "reading")
+    streams = []
+    for i in range(101):
+        streams.append(m.connect())
+        streams[-1].request("GET", "/v1/events?follow=1", headers={"Authorization": "Bearer " + greedy})
+        status = streams[-1].getresponse().status
+        equal(status, 200 if i < 100 else 429, "stream %d" % i)
+    other = Stream(m, token=ada)
+    for s in streams:
+        s.close()
+    need(not other.ended.is_set(), "another user's stream ended")
+    for i in range(30):
+        need(m.ask("GET", "/v1/jobs", token="moe_00000000_" + "0" * 64).status in (401, 429), "a wrong token")
+    wait_until(lambda: m.ask("GET", "/v1/jobs", token="moe_00000000_" + "0" * 64).status == 429, 10, "one of many wrong tokens is told to wait")
+    equal(m.ask("GET", "/v1/jobs", token=ada).status, 200, "a right one from the same address")
+    need("with a wrong credential from 127.0.0.1" in open(os.path.join(m.dir, "log")).read(), "nobody was told")
+    told = re.search(rb"moe_http_wrong_credentials_total (\d+)", m.ask("GET", "/metrics").body)
+    need(told and int(told[1]) >= 31, "metrics")
+
+
+@test
+def crowds_keep_nobody_out(m):
+    """More idle connections than there may be at all, from one address: clients, agents and followers of the same address are served all the time."""
+    limit = 200
+    m.stop()
+    m.options["max_connections"] = limit
+    m.start()
+    agent = FakeAgent(m)
+    agent.hello()
+    agent.loop()
+    try:
+        follower, crowd = Stream(m), []
+        for i in range(5 * limit):
+            s = socket.socket()
+            s.connect((m.host, int(m.port)))
+            crowd.append(s)
+            if i % 3 == 0:
+                s.sendall(b"GET /v1/jobs HT")
+            if i % limit == limit - 1:
+                m.get("/v1/cluster")
+                equal(m.submit().status, 201, "submit")
+        beat = agent.beat
+        wait_until(lambda: agent.beat > beat + 5, 20, "beats beside the crowd")
+        equal(m.get("/v1/nodes/n1")["state"], "up", "node")
+        need(not [e for e in m.get("/v1/events")["items"] if e["type"] in ("node.suspect", "node.down")], "the node was lost")
+        need(not follower.ended.is_set(), "the follower was sent away")
+        for s in crowd:
+            s.close()
+    finally:
+        agent.running = False
+        agent.thread.join(10)
 
 
 @test

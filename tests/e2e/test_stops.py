@@ -10,18 +10,12 @@ import threading
 
 from controller import RECIPE, FakeAgent, Moed
 from lib import Daemon, Suite, equal, need, wait_until
-from rig import alive, command_of
+from rig import alive, searches
 
 suite = Suite()
 SEARCH = {"recipe": 1, "name": "search", "engine": {"kind": "command", "argv": ["/bin/true"]}, "model": "deepseek-v3", "cluster": {"gpus": 2048, "gpu": "mi300x", "nic_gbps": 400},
           "parallelism": "auto", "batch": {"seq": 4096, "global": 61440}, "precision": "bf16", "steps": 100}
 SIZES = ",".join(str(2048 * i) for i in range(1, 9))
-
-
-def searches(pid):
-    """Children that are `moectl plan` by now: stopped earlier, between fork and exec, they would stop their parent."""
-    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-        return [int(p) for p in f.read().split() if " plan " in command_of(int(p))]
 
 
 class World:

@@ -403,7 +403,7 @@ static void too_many_jobs_are_refused(void **state)
 	struct submit spec;
 	struct core_out out = { 0 };
 	struct core *core = core_new(&core_config_default);
-	struct core_event e = { .type = EV_SUBMIT, .request = 1, .submit = &spec };
+	struct core_event e = { .type = EV_SUBMIT, .request = 1, .submit = &spec, .may_all = true };
 	int last = 0;
 
 	world_recipe(&spec, 1);
@@ -416,6 +416,43 @@ static void too_many_jobs_are_refused(void **state)
 		assert_int_equal(last, i < MO_JOBS_ACTIVE_MAX ? 201 : 429);
 	}
 	core_out_done(&out);
+	core_free(core);
+	mo_desc_done(&submit_desc, &spec);
+}
+
+static int submit_as(struct core *core, struct submit *spec, const char *user, int64_t n)
+{
+	struct core_out out = { 0 };
+	struct core_event e = { .type = EV_SUBMIT, .request = 1, .submit = spec };
+	int last = 0;
+
+	mo_str_set(&spec->user, user);
+	core_step(core, &e, 1000 * S + n, &out);
+	for (size_t k = 0; k < out.n_effects; k++)
+		if (out.effects[k].type == FX_REPLY)
+			last = out.effects[k].status;
+	core_out_done(&out);
+	return last;
+}
+
+/* However many one user submits, the next one finds half of the room that was there for him. */
+static void one_user_leaves_room(void **state)
+{
+	struct submit spec;
+	struct core *core = core_new(&core_config_default);
+	const char *const users[] = { "ada", "bob", "eve" };
+	int64_t room = MO_JOBS_ACTIVE_MAX, n = 0;
+
+	world_recipe(&spec, 1);
+	for (size_t u = 0; u < ELEMENTSOF(users); u++) {
+		int64_t taken = 0;
+		while (submit_as(core, &spec, users[u], n++) == 201)
+			taken++;
+		assert_int_equal(submit_as(core, &spec, users[u], n++), 429);
+		assert_int_equal(taken, (room + 1) / 2);
+		room -= taken;
+	}
+	assert_int_equal(submit_as(core, &spec, "zoe", n++), 201);
 	core_free(core);
 	mo_desc_done(&submit_desc, &spec);
 }
@@ -441,6 +478,7 @@ int main(void)
 		cmocka_unit_test(an_unreconciled_node_gets_no_work),
 		cmocka_unit_test(rules_are_idempotent),
 		cmocka_unit_test(too_many_jobs_are_refused),
+		cmocka_unit_test(one_user_leaves_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,9 @@ static struct http_server *server;
 static char dir[64];
 static uint64_t held_id;
 static int gone_calls;
+static int wrong_calls;
+static int64_t wrong_n;
+static char wrong_source[64];
 static char seen_user[64], seen_body[64], seen_param[64], seen_query[64];
 static enum role seen_role;
 
@@ -96,19 +99,26 @@ static void peer(void *arg, uid_t uid, struct http_caller *ret)
 	*ret = (struct http_caller){ .role = uid == getuid() ? ROLE_ADMIN : ROLE_NONE, .user = peer_name };
 }
 
+static void on_wrong(void *arg, const char *source, int64_t n)
+{
+	wrong_calls++;
+	wrong_n = n;
+	snprintf(wrong_source, sizeof(wrong_source), "%s", source);
+}
+
 static int setup_idle(int64_t idle_s)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	static char path[80];
 
-	gone_calls = 0;
+	gone_calls = wrong_calls = 0;
 	token_alive = true;
 	snprintf(dir, sizeof(dir), "/tmp/http-test-XXXXXX");
 	if (!mkdtemp(dir) || sd_event_new(&loop) < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s/sock", dir);
 	struct http_server_config config = { .routes = routes, .n_routes = ELEMENTSOF(routes), .authenticate = authenticate, .alive = alive, .peer = peer, .unix_path = path, .tcp_address = "127.0.0.1",
-					     .idle_timeout_s = idle_s, .max_connections = 100 };
+					     .idle_timeout_s = idle_s, .max_connections = 64, .on_wrong = on_wrong };
 	int r = http_server_new(loop, &config, &server, &err);
 	if (r < 0)
 		print_error("%s\n", err.text);
@@ -122,6 +132,19 @@ static int teardown(void **state)
 	server = http_server_free(server);
 	loop = sd_event_unref(loop);
 	return mo_rm_rf(dir);
+}
+
+/* from: the last number of 127.0.0.N, where the client calls from. */
+static int dial_from(int from)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)http_server_port(server)) };
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000u | (unsigned)from) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
+	int r = connect(fd, (struct sockaddr *)&to, sizeof(to));
+	assert_true(r == 0 || errno == EINPROGRESS);
+	return fd;
 }
 
 static int dial(bool local)
@@ -523,6 +546,134 @@ static void test_slow_client(void **state)
 	assert_true(got.len == 0 || !strstr(got.data, "200"));
 }
 
+#define CROWD 300
+
+/* One request on an open connection; its status. */
+static int say(int fd, const char *head)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = {0};
+	_cleanup_(mo_freep) char *text = mo_printf("%s\r\n\r\n", head);
+	int64_t end = mo_clock_boot_us() + PATIENCE_US;
+	int status = 0;
+
+	if (send(fd, text, strlen(text), MSG_NOSIGNAL) < 0)
+		return 0;
+	while (!got.data || !strstr(got.data, "\r\n\r\n")) {
+		assert_true(mo_clock_boot_us() < end);
+		if (receive(fd, &got))
+			break;
+	}
+	return got.data && sscanf(got.data, "HTTP/1.1 %d", &status) == 1 ? status : 0;
+}
+
+static int64_t connections(void)
+{
+	struct http_stats stats;
+
+	http_server_stats(server, &stats);
+	return stats.connections;
+}
+
+/* Hundreds who say nothing, from one address and from many, keep nobody out, and send nobody away who has shown who he is. */
+static void test_idle_crowd(void **state)
+{
+	int crowd[CROWD], agents[40];
+	int64_t end = mo_clock_boot_us() + PATIENCE_US;
+
+	for (size_t i = 0; i < ELEMENTSOF(agents); i++) {
+		agents[i] = dial(false);
+		assert_int_equal(say(agents[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	}
+	for (size_t i = 0; i < CROWD; i++) {
+		crowd[i] = dial_from(i < CROWD / 2 ? 1 : 2 + (int)i % 100);
+		sd_event_run(loop, 1000);
+		if (i % 50 == 49) {
+			assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" AS("viewer"), NULL), 200);
+			assert_int_equal(ask(false, "GET /open HTTP/1.1" TCP, NULL), 200);
+			assert_int_equal(ask(true, "GET /v1/things HTTP/1.1\r\nHost: x", NULL), 200);
+		}
+	}
+	for (size_t i = 0; i < ELEMENTSOF(agents); i++)
+		assert_int_equal(say(agents[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	while (connections() > 64) {
+		assert_true(mo_clock_boot_us() < end);
+		sd_event_run(loop, 10000);
+	}
+	for (size_t i = 0; i < CROWD; i++)
+		mo_close(crowd[i]);
+	for (size_t i = 0; i < ELEMENTSOF(agents); i++)
+		mo_close(agents[i]);
+}
+
+/* Of one address few strangers stay, though there is room; as many as there is room for who have shown who they are. */
+static void test_strangers_of_one_address(void **state)
+{
+	int all[32], kept[8];
+	int64_t end = mo_clock_boot_us() + PATIENCE_US;
+
+	for (size_t i = 0; i < ELEMENTSOF(kept); i++) {
+		kept[i] = dial_from(1);
+		assert_int_equal(say(kept[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	}
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		all[i] = dial_from(1);
+	_cleanup_(mo_closep) int other = dial_from(2);
+	while (connections() < (int64_t)(ELEMENTSOF(kept) + ELEMENTSOF(all) + 1)) {
+		assert_true(mo_clock_boot_us() < end);
+		sd_event_run(loop, 10000);
+	}
+	while (connections() > (int64_t)(ELEMENTSOF(kept) + 8 + 1)) {
+		assert_true(mo_clock_boot_us() < end);
+		sd_event_run(loop, 10000);
+	}
+	for (int i = 0; i < 20; i++)
+		sd_event_run(loop, 10000);
+	assert_int_equal(connections(), ELEMENTSOF(kept) + 8 + 1);
+	for (size_t i = 0; i < ELEMENTSOF(kept); i++)
+		assert_int_equal(say(kept[i], "GET /v1/things HTTP/1.1" AS("viewer")), 200);
+	assert_int_equal(say(other, "GET /open HTTP/1.1" TCP), 200);
+	/* the newest are those that stayed */
+	assert_int_equal(say(all[ELEMENTSOF(all) - 1], "GET /open HTTP/1.1" TCP), 200);
+	assert_int_equal(say(all[0], "GET /open HTTP/1.1" TCP), 0);
+	for (size_t i = 0; i < ELEMENTSOF(all); i++)
+		mo_close(all[i]);
+	for (size_t i = 0; i < ELEMENTSOF(kept); i++)
+		mo_close(kept[i]);
+}
+
+/* Of wrong credentials an address has few tries; right ones pass beside them, other addresses have their own, and somebody is told once. */
+static void test_wrong_credentials(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf got = {0};
+	int seen_401 = 0, seen_429 = 0;
+
+	for (int i = 0; i < 200 && seen_429 < 3; i++) {
+		int status = ask(false, i % 2 ? "GET /v1/things HTTP/1.1" AS("guess") : "GET /v1/things HTTP/1.1" TCP "\r\nCookie: moe_session=s-guess", NULL);
+		seen_401 += status == 401;
+		seen_429 += status == 429;
+		assert_true(status == 401 || status == 429);
+		assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" AS("viewer"), NULL), 200);
+	}
+	assert_int_equal(seen_429, 3);
+	assert_in_range(seen_401, 10, 150);
+	assert_int_equal(ask(false, "GET /v1/things HTTP/1.1" TCP, NULL), 401);
+	_cleanup_(mo_closep) int other = dial_from(2);
+	assert_int_equal(say(other, "GET /v1/things HTTP/1.1" AS("guess")), 401);
+	assert_int_equal(wrong_calls, 2);
+	assert_string_equal(wrong_source, "127.0.0.2");
+	assert_int_equal(wrong_n, 1);
+	/* it is said when to come again, and the connection is closed */
+	while (!got.data || !strstr(got.data, " 429 ")) {
+		_cleanup_(mo_closep) int fd = dial(false);
+		mo_buf_reset(&got);
+		put(fd, "GET /v1/things HTTP/1.1" AS("guess") "\r\n\r\n");
+		wait_for(fd, &got, "\r\n\r\n");
+		if (strstr(got.data, " 429 "))
+			wait_closed(fd, &got);
+	}
+	assert_non_null(strstr(got.data, "Retry-After: "));
+}
+
 /* The held request of a leaving server is answered, not dropped. */
 static void test_stop_answers(void **state)
 {
@@ -588,6 +739,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stream_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slow_client, setup_impatient, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_crowd, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_strangers_of_one_address, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_credentials, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_busy_addresses, setup, teardown),
 	};
