@@ -42,7 +42,7 @@ static struct mo_log_where where(const struct manager *m, const struct steps_eff
 static int save_fence(struct manager *m, int64_t job, int64_t attempt, int64_t epoch) {
 	int r = fence_save(m->fence, job, attempt, epoch);
 	if (r < 0 && !m->fence_told)
-		mo_log(MO_ERR, NULL, NULL, "%s/fence.json cannot be written: %s; running steps go on, new ones are refused until it can: free space there", m->config->state_dir, strerror(-r));
+		mo_log(MO_ERR, NULL, NULL, "%s/fence.log cannot be written: %s; running steps go on, new ones are refused until it can: free space there", m->config->state_dir, strerror(-r));
 	m->fence_told = r < 0;
 	return r;
 }
@@ -58,7 +58,7 @@ static void spool(struct manager *m, const struct steps_effect *x) {
 	if (r == 0) {
 		r = save_fence(m, x->job, x->attempt, x->command->epoch);
 		if (r < 0)
-			mo_error_set(&err, r, "%s/fence.json on %s could not be written: %s", m->config->state_dir, m->config->node, strerror(-r));
+			mo_error_set(&err, r, "%s/fence.log on %s could not be written: %s", m->config->state_dir, m->config->node, strerror(-r));
 	}
 	struct steps_event e = {.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = r == 0, .text = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL};
 	if (r < 0)

@@ -256,6 +256,29 @@ def stale_orders():
 
 
 @suite.test
+def the_fence_is_appended_to_and_a_cut_line_never_counted():
+    with Node() as n:
+        for attempt in (2, 3):
+            n.launch(["/bin/true"], attempt=attempt, wait="gone")
+            done = n.moed.order("forget", 1, attempt)
+            wait_until(lambda: not os.path.exists(n.step_dir(1, attempt)), 10)
+            done()
+            n.attempts.clear()
+        equal(n.file("state/fence.log"), "1 2\n1 3\n", "one line a launch")
+        n.stop_agent(signal.SIGKILL)
+        with open(n.dir + "/state/fence.log", "a") as log:
+            log.write("1 9")                                   # the power went in the middle of a line
+        n.start()
+        equal((n.file("state/fence.log"), '"attempt":3' in n.file("state/fence.json").replace(" ", "")), ("", True), "folded into fence.json")
+        n.launch(SLEEP, attempt=1, wait="gone")
+        equal(n.moed.note_list(1, 1, "refused")[0]["cause"], "stale", "an attempt that only the log knew")
+        n.attempts.clear()
+        n.moed.due.clear()
+        n.launch(["/bin/true"], attempt=4, wait="gone")
+        equal(n.moed.note_list(1, 4, "exit")[0]["code"], 0, "exit")
+
+
+@suite.test
 def other_boot():
     with Node(env={"MOE_BOOT_ID": "boot-one"}) as n:
         n.launch(["/bin/true"], wait="gone")

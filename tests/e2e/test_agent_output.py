@@ -172,11 +172,13 @@ print('after', flush=True)
             equal(n.moed.note_list(1, 1, "exit")[0]["tail"][-2:], ["mid", "after"], "last lines")
             text = n.file("small/logs/j1/a1/rank-0.log")
             need("bytes of output are missing here" in text and text.endswith("after\n"), text[-300:])
+            with open(small.path + "/fence.log", "a") as log:
+                log.write("1 1\n" * ((4096 - log.tell()) // 4))      # what is left of its page would take the next line
             small.fill()
             n.launch(SLEEP, attempt=2, wait="refused")
             r = n.moed.note_list(1, 2, "refused")[0]
             equal(r["cause"], "spool", "cause on a full state disk")
-            need("fence.json" in r["text"] and "No space" in r["text"], r["text"])
+            need("/fence." in r["text"] and "No space" in r["text"], r["text"])
             n.moed.due.clear()
             small.free()
             n.launch(["/bin/true"], attempt=3, wait="gone")
