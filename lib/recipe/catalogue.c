@@ -112,11 +112,30 @@ static const struct ynode *keep_tree(const char *path, struct mo_buf *text, stru
 	return root;
 }
 
+const struct ynode *catalogue_tree(const char *path, const char *what, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
+	if (r < 0) {
+		mo_error_set(err, r, "%s: %s", path, strerror(-r));
+		return NULL;
+	}
+	const struct ynode *before = text.len ? kept_tree(path, &text) : NULL;
+	if (before)
+		return before;
+	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
+	if (errors.n || !root) {
+		catalogue_fail(&errors, path, err);
+		return NULL;
+	}
+	return keep_tree(path, &text, TAKE_PTR(root));
+}
+
 const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *file = mo_printf("%s/%s.yaml", dir, name), *path = mo_data_file(file);
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	if (!path) {
 		_cleanup_(mo_freep) char *hint = catalogue_near(dir, name);
@@ -129,26 +148,10 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 			mo_error_hint(err, "%s", hint);
 		return NULL;
 	}
-	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
-
-	if (r < 0) {
-		mo_error_set(err, r, "%s: %s", path, strerror(-r));
-		return NULL;
-	}
-	const struct ynode *before = text.len ? kept_tree(path, &text) : NULL;
-	if (before) {
+	const struct ynode *root = catalogue_tree(path, what, err);
+	if (root)
 		*ret_path = TAKE_PTR(path);
-		return before;
-	}
-	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
-
-	if (errors.n || !root) {
-		catalogue_fail(&errors, path, err);
-		return NULL;
-	}
-	const struct ynode *tree = keep_tree(path, &text, TAKE_PTR(root));
-	*ret_path = TAKE_PTR(path);
-	return tree;
+	return root;
 }
 
 struct model_file { char *name, *title, *source; double published_b; };

@@ -5,6 +5,7 @@
 /* Reads a data file found by mo_data_file() and loads its YAML. NULL with err: "what 'name': why", near miss as hint. dir: "models"; ext is .yaml. The tree is kept for the next time and
  * borrowed until the next call: a file whose text has not changed is not parsed again, which was half of what a submit cost the controller. */
 struct ynode;
+const struct ynode *catalogue_tree(const char *path, const char *what, struct mo_error *err);   /* of a file that was found */
 const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err);
 /* First error of e with the file's path into err; -EINVAL. */
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err);

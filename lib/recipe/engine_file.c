@@ -289,14 +289,11 @@ static const struct key engine_keys[] = {
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
-int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors)
+static int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
-	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "engine file", errors);
 	struct engine e;
 	struct reader r = { .errors = errors, .keys = engine_keys, .n_keys = ELEMENTSOF(engine_keys), .bases = { &e } };
 
-	if (!root)
-		return recipe_errors_finish(errors);
 	mo_desc_init(&engine_desc, &e);
 	e.metrics_rank = 0;
 	e.processes = PROCESS_PER_GPU;
@@ -314,6 +311,13 @@ int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_e
 	return 0;
 }
 
+int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors)
+{
+	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "engine file", errors);
+
+	return root ? engine_read(root, ret, errors) : recipe_errors_finish(errors);
+}
+
 static bool kind_of_interface(const char *kind)
 {
 	return mo_enum_parse(engine_kinds, ELEMENTSOF(engine_kinds) - 1, kind) >= 0;
@@ -323,7 +327,6 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind), *path = mo_data_file(name);
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	if (!path) {
 		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *shipped = mo_data_file("engines/command.yaml");
@@ -337,11 +340,11 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 			mo_error_hint(err, "%s", near);
 		return -EINVAL;
 	}
-	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
+	const struct ynode *root = catalogue_tree(path, "engine file", err);
 
-	if (r < 0)
-		return mo_error_set(err, r, "%s: %s", path, strerror(-r));
-	if (engine_parse(text.data ? text.data : "", text.len, ret, &errors) < 0)
+	if (!root)
+		return -EINVAL;
+	if (engine_read(root, ret, &errors) < 0)
 		return catalogue_fail(&errors, path, err);
 	if (!mo_streq(ret->kind, kind))
 		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);

@@ -341,17 +341,27 @@ static void unknown_key(struct reader *r, const char *prefix, const struct ynode
 	errors_at(r->errors, key, hint, "unknown key '%s%.60s'", prefix, key->text);
 }
 
+/* The key of prefix and name together, which are not put together: this runs for every key of every data file. */
+static const struct key *direct_key(const struct reader *r, const char *prefix, const char *name)
+{
+	size_t n = strlen(prefix);
+
+	for (size_t i = 0; i < r->n_keys && !strchr(name, '.'); i++)
+		if (strncmp(r->keys[i].path, prefix, n) == 0 && mo_streq(r->keys[i].path + n, name))
+			return &r->keys[i];
+	return NULL;
+}
+
 void schema_read(struct reader *r, const char *prefix, const struct ynode *map)
 {
 	for (size_t i = 0; i < map->n; i++) {
 		const struct yitem *item = &map->items[i];
-		_cleanup_(mo_freep) char *path = mo_printf("%s%s", prefix, item->key->text);
-		const struct key *k = strchr(item->key->text, '.') ? NULL : schema_key(r->keys, r->n_keys, path);
+		const struct key *k = direct_key(r, prefix, item->key->text);
 
 		if (!k)
 			unknown_key(r, prefix, item->key);
 		else if (ynode_is_empty(item->value))
-			errors_at(r->errors, item->value, "remove the key, or give it a value", "%s: has no value", path);
+			errors_at(r->errors, item->value, "remove the key, or give it a value", "%s: has no value", k->path);
 		else if (!ynode_is_null(item->value))
 			read_value(r, k, item->value);
 	}

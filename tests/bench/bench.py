@@ -145,14 +145,23 @@ def peer_launch(n, ranks):
 def bench_launch(n):
     """Row 1: submit -> all 8 ranks in main(), one node, idle cluster, bind and read-back included."""
     with Cluster(os.path.join(OUT, "c1"), nodes=1, gpus_per_node=8) as c:
-        api, cli, post, verified = Api(c), [], [], 0
+        api, cli, post, verified, file = Api(c), [], [], 0, os.path.join(OUT, "launch.yaml")
         for i in range(2 * n):
             path = fresh("launch")
             text = recipe("launch-%d" % i, path)
+            with open(file, "w") as f:
+                f.write(text)
             t0 = time.time_ns()
-            job = api.submit(text) if i % 2 else c.submit(text)
+            if i % 2:
+                job = api.submit(text)
+            else:      # as the floor starts its programs; Python's subprocess would cost half a millisecond of its own
+                pid = os.posix_spawn(lib.MOECTL, [lib.MOECTL, "submit", file], c.env, file_actions=[(os.POSIX_SPAWN_OPEN, 1, file + ".out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)])
             got = wait_until(lambda: starts(path, 1, 8), 20, "8 ranks")
             (post if i % 2 else cli).append((max(got) - t0) / 1e6)
+            if i % 2 == 0:
+                os.waitpid(pid, 0)
+                with open(file + ".out") as f:
+                    job = f.read().split()[0]
             api.state(job, ["running"])
             verified += all(r["bind_verified"] is not False for r in api.call("GET", "/v1/jobs/%s/ranks" % job)["items"])
             api.end(job)
@@ -163,6 +172,7 @@ def bench_launch(n):
     report("launch", "post_to_8_ranks", post, "ms", peer, peer_samples)
     report("launch", "post_to_8_ranks_over_floor", post, "ms", "posix_spawn of 8", floor)
     report("launch", "moectl_submit_to_8_ranks", cli, "ms", peer, peer_samples)
+    report("launch", "moectl_submit_to_8_ranks_over_floor", cli, "ms", "posix_spawn of 8", floor)
     report("launch", "floor_posix_spawn_8", floor, "ms")
 
 
