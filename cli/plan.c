@@ -15,6 +15,7 @@
 #include "lib/plan/anchor.h"
 #include "lib/wire/json.h"
 
+#define DEFAULT_GPU "mi355x"     /* it knows every precision; a recipe of ranks on CPUs names none */
 #define ANCHOR_BYTES_MAX (4u << 20)
 #define ANCHOR_RUNS_MAX 500      /* each is planned, which takes milliseconds; 16 count */
 
@@ -73,6 +74,8 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	_cleanup_(gpu_done) struct gpu_type type;
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;
+	if (!name && !r->model)
+		return mo_error_set(err, -EINVAL, "plan: the recipe has no model, and a plan is made of one: give a name of the catalogue or its sizes");
 	if (!name)
 		return mo_error_set(err, -EINVAL, "cluster.gpu is missing: the plan depends on it; add it, or give --gpu mi300x, mi325x, mi350x or mi355x");
 	int k = gpu_type_load(name, &type, err);
@@ -277,6 +280,10 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
 		return r;
+	if (!in.recipe.gpu && in.recipe.model) {
+		fprintf(stderr, "moectl: plan: %s names no GPU: planned for %s; --gpu chooses another\n", in.file, DEFAULT_GPU);
+		mo_str_set(&in.recipe.gpu, DEFAULT_GPU);
+	}
 	return plan(cli, &in, &w);
 }
 
@@ -286,7 +293,7 @@ const struct verb verb_plan = {
 	"[--svg FILE] [--pp-dump DIR [--pp-iteration N]]",
 	"sharding, memory, step time, failures: before a GPU is spent",
 	"  --set key=value   any value of the recipe, as in submit; parallelism=auto searches\n  --gpus N          instead of cluster.gpus\n"
-	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ...\n"
+	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ... (" DEFAULT_GPU " when the recipe names none)\n"
 	"  --top K           plans that a search lists (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
 	"  --failures LIST   any of rate=6.5 (per 1000 node-days), restart=5m, repair=3d, save=30s (that it\n                    blocks), spares=95% (of failures find one)\n"

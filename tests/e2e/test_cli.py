@@ -484,6 +484,20 @@ def plans(_):
 
 
 @suite.test
+def the_first_recipe_can_be_planned(_):
+    """It names no GPU, as it trains on CPUs: one is assumed, and that is said."""
+    recipe = os.path.join(ROOT, "config/recipes/tiny-moe.yaml")
+    r = moectl("plan", recipe)
+    need("fits      yes" in r.stdout and "names no GPU: planned for mi355x" in r.stderr, r.stdout[:300] + r.stderr)
+    equal(json.loads(moectl("plan", recipe, "--json").stdout)["hardware"]["gpu"], "mi355x", "assumed GPU")
+    r = moectl("plan", recipe, "--gpu", "mi300x", "--set", "parallelism=auto")
+    equal(("4 x mi300x" in r.stdout, r.stderr), (True, ""), "a named one")
+    r = moectl("plan", os.path.join(ROOT, "config/recipes/command-hello.yaml"), check=False)
+    error_line(r, 2, "a recipe without a model")
+    need("no model" in r.stderr, r.stderr)
+
+
+@suite.test
 def anchors_calibrate(_):
     recipe = os.path.join(ROOT, "config/recipes/deepseek-v2-lite-mi355x.yaml")
     plan = json.loads(moectl("plan", recipe, "--json").stdout)["plans"][0]
