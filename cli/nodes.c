@@ -77,6 +77,28 @@ static int run_drift(struct cli *cli)
 	return CLI_OK;
 }
 
+#define REFUSALS_SHOWN 10
+
+/* A node that is up and gets nothing all the same looks like any other in the table. */
+static void print_refusals(struct json_object *items)
+{
+	size_t shown = 0, more = 0;
+
+	for (size_t i = 0; i < js_len(items); i++) {
+		struct json_object *n = js_at(items, i);
+
+		if (!js_str(n, "refuses") || strcmp(text_or(js_str(n, "state")), "up") != 0)
+			continue;
+		if (shown++ >= REFUSALS_SHOWN)
+			more++;
+		else
+			printf("%s gets no new work: %s; %s\n", js_str(n, "name"), js_str(n, "refuses"),
+			       text_or(js_str(n, "next")));
+	}
+	if (more)
+		printf("and %zu more: `moectl why NODE` says why, and what to do\n", more);
+}
+
 static int run_nodes(struct cli *cli, int argc, char **argv)
 {
 	static const struct column columns[] = {
@@ -97,7 +119,10 @@ static int run_nodes(struct cli *cli, int argc, char **argv)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
 	if (js_len(items))
+	{
 		print_table(cli, columns, ELEMENTSOF(columns), items);
+		print_refusals(items);
+	}
 	else
 		puts("no nodes yet; start moe-agent on a node with this controller's address and an agent token");
 	return CLI_OK;
@@ -133,6 +158,8 @@ static void print_check(const struct cli *cli, struct json_object *c)
 	printf("%s%.19s\n", js_str(c, "since") ? "  since " : "", js_str(c, "since") ? js_str(c, "since") : "");
 	for (size_t i = 0; i < js_len(lines); i++)
 		printf("%-10s   %s\n", "", json_object_get_string(js_at(lines, i)));
+	if (json_object_get_boolean(js_get(c, "known")))
+		printf("%-10s   known to an operator (moectl ack): it keeps no job away\n", "");
 	if (js_str(c, "next"))
 		printf("%-10s   do: %s\n", "", js_str(c, "next"));
 }
@@ -179,6 +206,8 @@ static void print_node(const struct cli *cli, struct json_object *n)
 	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
+	if (js_str(n, "refuses"))
+		printf("%-10s %s\n%-10s %s\n", "no work", js_str(n, "refuses"), "do", text_or(js_str(n, "next")));
 	for (size_t i = 0; i < js_len(jobs); i++)
 		printf("%-10s %s\n", "job", json_object_get_string(js_at(jobs, i)));
 	for (int rank = 0; rank <= CHECK_RANKS; rank++)
@@ -221,10 +250,11 @@ static int act(struct cli *cli, const char *node, const char *verb, const char *
 		return r;
 	if (cli->json)
 		return print_answer(&a);
+	if ((!strcmp(verb, "undrain") || !strcmp(verb, "ack")) && js_str(a.doc, "refuses"))
+		said = "still gets no new work";
 	printf("%s %s: %s\n", node, paint_state(cli, js_str(a.doc, "state")), said);
-	/* Whoever gives a node back in spite of what was found has to know that not everything was looked at. */
-	if (!strcmp(verb, "undrain") && js_str(a.doc, "reason"))
-		printf("warning: %s; `moectl node %s` shows when they are done: look at what they found, and undrain it once more if it is drained again\n", js_str(a.doc, "reason"), node);
+	if (js_str(a.doc, "refuses") && strcmp(verb, "drain"))
+		printf("because    %s\ndo         %s\n", js_str(a.doc, "refuses"), text_or(js_str(a.doc, "next")));
 	return CLI_OK;
 }
 
@@ -251,6 +281,20 @@ static int run_undrain(struct cli *cli, int argc, char **argv)
 	const char *args[1] = { NULL };
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
 	return r ? cli_stop(r) : act(cli, args[0], "undrain", "{}", "takes work again");
+}
+
+static int run_ack(struct cli *cli, int argc, char **argv)
+{
+	const char *args[2] = { NULL };
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 2, 2);
+
+	if (r)
+		return cli_stop(r);
+	mo_buf_str(&body, "{\"check\":");
+	wire_string(args[1], &body);
+	mo_buf_str(&body, "}");
+	return act(cli, args[0], "ack", body.data, "takes work again");
 }
 
 static int run_fence(struct cli *cli, int argc, char **argv)
@@ -287,6 +331,10 @@ const struct verb verb_drain = {
 	"  --reason TEXT                why; shown to everyone\n  --when idle|checkpoint|now   jobs there end by themselves (default), move after their next checkpoint, or stop now\n", run_drain,
 };
 const struct verb verb_undrain = { "undrain", "Nodes", "undrain NODE", "give a drained node work again", NULL, run_undrain };
+const struct verb verb_ack = {
+	"ack", "Nodes", "ack NODE CHECK", "say that what a check found since the boot is known, so that it keeps no job away",
+	"For what stays found until the next boot (an uncorrected error, lines of the kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. What is so now goes when it is repaired.\n", run_ack,
+};
 const struct verb verb_fence = {
 	"fence", "Nodes", "fence NODE --confirmed", "state that a silent node is off, so that its jobs may start elsewhere",
 	"Only when the node is powered off: two attempts of one job writing the same checkpoint destroy it.\n", run_fence,

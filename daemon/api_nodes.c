@@ -67,9 +67,11 @@ void api_drift(void *arg, struct http_request *r)
 	mo_desc_done(&drift_view_desc, &v);
 }
 
-struct verb_body { char *reason, *when, *boot_id; bool confirmed; };
+struct verb_body { char *reason, *when, *boot_id, *check; bool confirmed; };
 static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500), MO_F(verb_body, when, MO_STR) };
 static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL), MO_F(verb_body, boot_id, MO_STR, .max = 100) };
+static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100) };
+static const struct mo_desc ack_desc = MO_DESC(verb_body, ack_fields);
 static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
 static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
 static const struct mo_desc nothing_desc = { .name = "nothing", .size = sizeof(struct verb_body) };
@@ -101,10 +103,14 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 		http_problem(r, 422, "confirmed: must be true: it states that node %s is powered off; its ranks count as dead and its jobs start elsewhere", n->name);
 		ok = false;
 	}
+	if (ok && type == EV_ACK && (!body.check || !*body.check)) {
+		http_problem(r, 422, "check: is missing: which check's findings are known, such as gpu.ras_ue");
+		ok = false;
+	}
 	if (ok) {
 		struct input *in = input_new(type, r);
 		in->node = mo_strdup(n->name);
-		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id) : TAKE_PTR(body.reason);
+		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id) : type == EV_ACK ? TAKE_PTR(body.check) : TAKE_PTR(body.reason);
 		in->when = TAKE_PTR(body.when);
 		in->answer = ANSWER_NODE;
 		turn_push(m, in);
@@ -112,8 +118,10 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	free(body.reason);
 	free(body.when);
 	free(body.boot_id);
+	free(body.check);
 }
 
 void api_nodes_drain(void *arg, struct http_request *r) { verb(arg, r, EV_DRAIN, &drain_desc); }
 void api_nodes_undrain(void *arg, struct http_request *r) { verb(arg, r, EV_UNDRAIN, &nothing_desc); }
+void api_nodes_ack(void *arg, struct http_request *r) { verb(arg, r, EV_ACK, &ack_desc); }
 void api_nodes_fence(void *arg, struct http_request *r) { verb(arg, r, EV_FENCE, &fence_desc); }

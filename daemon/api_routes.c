@@ -29,6 +29,7 @@ const struct api_route api_routes[] = {
 	{ { "GET", "/v1/drift", ROLE_VIEWER, api_drift, 0, false }, "What of the software differs among nodes with GPUs of one model.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/drain", ROLE_OPERATOR, api_nodes_drain, SMALL, false }, "Give a node no new work: {\"reason\":TEXT,\"when\":\"idle|checkpoint|now\"}.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/undrain", ROLE_OPERATOR, api_nodes_undrain, SMALL, false }, "Give it work again.", "nodes" },
+	{ { "POST", "/v1/nodes/{name}/ack", ROLE_OPERATOR, api_nodes_ack, SMALL, false }, "Say that what a check found since the boot is known: it keeps no job away before the next one: {\"check\":ID}; 409 for what is so now.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/fence", ROLE_OPERATOR, api_nodes_fence, SMALL, false }, "State that a silent node is powered off: {\"confirmed\":true,\"boot_id\":ID}; 409 when it is in another boot by then (boot_id: as its document shows it; optional).", "nodes" },
 	{ { "POST", "/v1/plan", ROLE_VIEWER, api_plan, B, true }, "Plan a recipe, calibrated by what the cluster has measured; gpus=, gpu=, top=, scale=, tokens=, failures=, fabric=, open=1. Two searches at once, one of each user, then 429.", "planning", "gpus gpu top scale tokens failures fabric open" },
 	{ { "GET", "/v1/anchors", ROLE_VIEWER, api_anchors, 0, false }, "Measured runs that calibrate plans, as moectl plan --anchor reads them.", "planning" },

@@ -52,6 +52,8 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 	r->action = v->check->action;
 	r->when = v->check->when;
 	r->count = v->count;
+	r->since_boot = v->check->measure == MEASURE_SINCE_BOOT;
+	r->hardware = v->check->hardware;
 	r->since = v->since;
 	r->at = v->at;
 	for (size_t i = 0; i < v->n_evidence; i++)

@@ -191,6 +191,12 @@ static size_t cordon_cap(const struct core *c)
 	return MO_MAX(1, c->state.n_nodes / HEALTH_CORDON_SHARE);
 }
 
+/* Two budgets of one size: what a program can cause, or a line of a log says, never uses up that of broken hardware. */
+static size_t cordoned_like(const struct core *c, const struct check_result *finding)
+{
+	return finding->hardware ? c->n_cordoned_hardware : c->n_cordoned - c->n_cordoned_hardware;
+}
+
 void health_cordon(struct turn *t, const char *node)
 {
 	const struct node *n = node_find(&t->core->state, node);
@@ -204,10 +210,10 @@ void health_cordon(struct turn *t, const char *node)
 		return;
 	}
 	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
-	if (t->core->n_cordoned >= cordon_cap(t->core)) {
+	if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {
 		if (!l->capped && may_tell(t, l))
-			event_emit(t, "health.cordon_capped", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already, which is the most that happens by itself; %s",
-				node, t->core->n_cordoned, t->core->state.n_nodes, text);
+			event_emit(t, "health.cordon_capped", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already because of %s, which is the most that happens by itself; %s",
+				node, cordoned_like(t->core, finding), t->core->state.n_nodes, finding->hardware ? "broken hardware" : "findings that prove no broken hardware", text);
 		l->capped = true;
 		return;
 	}
@@ -218,6 +224,8 @@ void health_cordon(struct turn *t, const char *node)
 	r.text = mo_strdup(text);
 	r.cause = mo_strdup("idle");
 	mo_strs_add(&r.texts, &r.n_texts, name);
+	if (finding->hardware)
+		mo_strs_add(&r.texts, &r.n_texts, "hardware");
 	turn_emit(t, &r);
 	event_emit(t, "node.draining", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is cordoned, what runs there runs on: %s", node, text);
 }
@@ -227,7 +235,7 @@ void health_cordon_all(struct turn *t)
 {
 	const struct core *c = t->core;
 
-	for (size_t i = 0; c->n_cordoned < cordon_cap(c) && i < c->state.n_nodes; i++)
+	for (size_t i = 0; c->n_cordoned < 2 * cordon_cap(c) && i < c->state.n_nodes; i++)
 		if (c->state.nodes[i].health && c->state.nodes[i].health->n_results)
 			health_cordon(t, c->state.nodes[i].name);
 }

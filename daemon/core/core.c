@@ -112,12 +112,13 @@ void core_reindex(struct core *c)
 	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
 	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_cordoned = 0;
+	c->n_cordoned = c->n_cordoned_hardware = 0;
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		struct node *k = &c->state.nodes[i];
 
 		c->n_draining += k->drain && !k->drained;
 		c->n_cordoned += k->drain && k->cordon;
+		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
 		k->stack_hash = health_stack_hash(k->health);
 		k->same_hash = health_same_hash(k->health);
 		MO_GROW(c->lives, n)->health_seen = MO_NONE;
@@ -331,7 +332,7 @@ static void dispatch(struct turn *t)
 	case EV_PAUSE: job_verb(t, V_PAUSE); break;
 	case EV_RESUME: job_verb(t, V_RESUME); break;
 	case EV_RESTART: job_verb(t, V_RESTART); break;
-	case EV_DRAIN: case EV_UNDRAIN: case EV_FENCE: fleet_verb(t); break;
+	case EV_DRAIN: case EV_UNDRAIN: case EV_ACK: case EV_FENCE: fleet_verb(t); break;
 	case EV_HELLO: fleet_hello(t); break;
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;

@@ -27,6 +27,7 @@ enum core_event_type {
 	EV_RESTART,      /* job, value = from iteration or MO_NONE */
 	EV_DRAIN,        /* node, text = reason, when = idle|checkpoint|now */
 	EV_UNDRAIN,      /* node */
+	EV_ACK,          /* node, text = check whose findings are known */
 	EV_FENCE,        /* node, text = boot id that the person saw, NULL = any: refused when the node booted since */
 	EV_HELLO,        /* hello; reply_welcome in the effect; flag = its token has expired */
 	EV_SYNC,         /* sync (notes, progress, scans): always a beat; flag as of a hello */

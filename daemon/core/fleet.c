@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/refusal.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -267,6 +268,65 @@ void fleet_sync(struct turn *t)
 
 /* ---- verbs on nodes ---- */
 
+static void tell_undrained(struct turn *t, const char *name)
+{
+	const struct node *n = node_find(&t->core->state, name);
+	_cleanup_(refusal_done) struct refusal r = { 0 };
+
+	if (health_unlooked(n))
+		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL,
+			   "node %s takes work again; its preflight checks are not done yet: what they still find cordons it again", name);
+	else if (node_refuses(&t->core->state, n, &r))
+		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is not drained any more, but gets no work: %s; %s",
+			   name, r.text, r.next);
+	else
+		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s takes work again", name);
+}
+
+/* A finding since the boot is known to a person, who wants the node to work: no job is kept away by it before it counts more, or the next boot. */
+static void ack(struct turn *t, const struct node *n)
+{
+	const char *check = t->event->text ? t->event->text : "", *user = t->event->user ? t->event->user : "an operator";
+	_cleanup_(mo_freep) char *name = mo_strdup(n->name), *now = NULL;
+	bool found = false;
+	struct record r;
+
+	record_init(&r, REC_ACK);
+	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
+		const struct check_result *c = &n->health->results[i];
+		_cleanup_(mo_freep) char *finding = finding_name(c);
+
+		if (!mo_streq(c->check, check) || c->state != CHECK_CRIT)
+			continue;
+		found = true;
+		if (!c->since_boot && !now)
+			now = finding_next(n, c);
+		else if (c->since_boot && !finding_acked(n, c))
+			mo_strs_add(&r.texts, &r.n_texts, finding);
+	}
+	if (!found) {
+		turn_reply(t, 404, MO_NONE, "node %s: no finding of %s keeps work away; see 'moectl node %s'", name, check, name);
+	} else if (now) {
+		turn_reply(t, 409, MO_NONE, "node %s: what %s says is so now, and goes when it is mended: %s", name, check, now);
+	} else {
+		_cleanup_(mo_freep) char *what = r.n_texts ? mo_strdup(r.texts[0]) : NULL;
+		size_t more = r.n_texts ? r.n_texts - 1 : 0;
+
+		r.node = mo_strdup(name);
+		r.cause = mo_strdup(user);
+		if (what) {
+			turn_emit(t, &r);
+			event_emit(t, "health.acked", MO_NONE, name, MO_NONE, MO_NONE, NULL,
+				   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless it counts more", name,
+				   user, what, more ? " and others of " : "", more ? check : "");
+			turn_reply(t, 200, MO_NONE, NULL);
+			return;
+		}
+		turn_reply(t, 200, MO_NONE, NULL);
+	}
+	mo_desc_done(&record_desc, &r);
+}
+
 static void drain(struct turn *t, bool on)
 {
 	const struct core_event *e = t->event;
@@ -286,8 +346,7 @@ static void drain(struct turn *t, bool on)
 	if (on)
 		event_emit(t, "node.draining", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
-		event_emit(t, "node.undrained", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s takes work again%s", e->node,
-			health_unlooked(node_find(&t->core->state, e->node)) ? "; its preflight checks are not done yet: what they still find cordons it again" : "");
+		tell_undrained(t, e->node);
 	health_cordon_all(t);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
@@ -320,6 +379,8 @@ void fleet_verb(struct turn *t)
 		turn_reply(t, 403, MO_NONE, "node %s: only an operator may do that", n->name);
 	else if (e->type == EV_FENCE)
 		fence(t, n);
+	else if (e->type == EV_ACK)
+		ack(t, n);
 	else if (e->type == EV_UNDRAIN && !n->drain)
 		turn_reply(t, 409, MO_NONE, "node %s: it is not drained", n->name);
 	else

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "daemon/core/refusal.h"
+
 int health_rank(int state)
 {
 	static const int ranks[] = { [CHECK_OK] = 0, [CHECK_UNKNOWN] = 1, [CHECK_WARN] = 2, [CHECK_CRIT] = 3 };
@@ -48,9 +50,18 @@ bool health_unlooked(const struct node *n)
 	return n->state == NODE_UP && !n->drain && n->tells_health && real_gpus(n) && !looked_at(n);
 }
 
-static bool keeps_away(const struct check_result *r)
+static bool keeps_away(const struct node *n, const struct check_result *r)
 {
-	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT);
+	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT) && !finding_acked(n, r);
+}
+
+size_t health_away(const struct node *n)
+{
+	size_t away = 0;
+
+	for (size_t i = 0; n->health && i < n->health->n_results; i++)
+		away += keeps_away(n, &n->health->results[i]);
+	return away;
 }
 
 /* An agent that tells nothing of health is not waited for; nor are nodes without real GPUs. */
@@ -61,7 +72,7 @@ bool health_standard(const struct node *n, const struct check_result **ret, cons
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (keeps_away(r)) {
+		if (keeps_away(n, r)) {
 			*ret = r;
 			return false;
 		}
@@ -90,7 +101,7 @@ static bool list_allows(const struct node *n, const struct recipe *r, const stru
 	*ret = NULL;
 	*ret_why = NULL;
 	for (size_t i = 0; n->health && i < n->health->n_results; i++)
-		if (listed(r, n->health->results[i].check)) {
+		if (listed(r, n->health->results[i].check) && !finding_acked(n, &n->health->results[i])) {
 			*ret = &n->health->results[i];
 			return false;
 		}
@@ -126,11 +137,14 @@ char *health_refusal(const struct node *n, const struct recipe *r)
 		return NULL;
 	if (!finding)
 		return mo_strdup(why);
-	size_t more = 0;
-	for (size_t i = 0; i < n->health->n_results; i++)
-		more += mode == PREFLIGHT_LIST ? listed(r, n->health->results[i].check) : keeps_away(&n->health->results[i]);
+	size_t more = mode == PREFLIGHT_LIST ? 0 : health_away(n);
+	for (size_t i = 0; mode == PREFLIGHT_LIST && i < n->health->n_results; i++)
+		more += listed(r, n->health->results[i].check) && !finding_acked(n, &n->health->results[i]);
+	_cleanup_(mo_freep) char *next = finding_next(n, finding);
 	_cleanup_(mo_freep) char *rest = more > 1 ? mo_printf("; and %zu more: moectl node %s", more - 1, n->name) : mo_strdup("");
-	return mo_printf("%s %s: %s%s", finding->check, finding->object ? finding->object : "", finding->text ? finding->text : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state), rest);
+	return mo_printf("%s %s: %s%s; %s", finding->check, finding->object ? finding->object : "",
+			 finding->text ? finding->text : mo_enum_name(check_state_names, _CHECK_STATE_N, finding->state),
+			 rest, next);
 }
 
 bool health_wants_same_stack(const struct recipe *r)
@@ -193,24 +207,41 @@ char *finding_name(const struct check_result *r)
 	return mo_printf("%s %s", r->check ? r->check : "?", r->object ? r->object : "");
 }
 
-bool health_waived(const struct node *n, const struct check_result *r)
+/* In the list, with a counter that stands where it stood then. */
+static bool seen_by_person(char *const *names, size_t n, const int64_t *counts, size_t n_counts,
+			   const struct check_result *r)
 {
-	_cleanup_(mo_freep) char *name = finding_name(r);
-	int at = mo_enum_parse((const char *const *)n->waived, n->n_waived, name);
-	int64_t count = at >= 0 && (size_t)at < n->n_waived_counts ? n->waived_counts[at] : MO_NONE;
+	_cleanup_(mo_freep) char *name = n ? finding_name(r) : NULL;
+	int at = n ? mo_enum_parse((const char *const *)names, n, name) : -1;
+	int64_t count = at >= 0 && (size_t)at < n_counts ? counts[at] : MO_NONE;
 
 	return at >= 0 && (count == MO_NONE || r->count == MO_NONE || r->count == count);
 }
 
+bool health_waived(const struct node *n, const struct check_result *r)
+{
+	return seen_by_person(n->waived, n->n_waived, n->waived_counts, n->n_waived_counts, r);
+}
+
+bool finding_acked(const struct node *n, const struct check_result *r)
+{
+	return seen_by_person(n->acked, n->n_acked, n->acked_counts, n->n_acked_counts, r);
+}
+
 const struct check_result *health_cordon_reason(const struct node *n)
 {
+	const struct check_result *soft = NULL;
+
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (r->state == CHECK_CRIT && r->action == ACTION_CORDON && !health_waived(n, r))
+		if (r->state != CHECK_CRIT || r->action != ACTION_CORDON || health_waived(n, r) || finding_acked(n, r))
+			continue;
+		if (r->hardware)
 			return r;
+		soft = soft ? soft : r;
 	}
-	return NULL;
+	return soft;
 }
 
 static bool results_equal(const struct node_health *a, const struct node_health *b, bool texts_too)
@@ -220,7 +251,8 @@ static bool results_equal(const struct node_health *a, const struct node_health 
 	for (size_t i = 0; i < a->n_results; i++) {
 		const struct check_result *x = &a->results[i], *y = &b->results[i];
 
-		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) || x->state != y->state || x->action != y->action || x->when != y->when)
+		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) || x->state != y->state || x->action != y->action || x->when != y->when ||
+		    x->since_boot != y->since_boot || x->hardware != y->hardware)
 			return false;
 		if (texts_too && (x->count != y->count || !mo_streq(x->text, y->text) || x->n_evidence != y->n_evidence))
 			return false;

@@ -36,7 +36,11 @@ bool health_own_key(const char *key);      /* such an item of the fingerprint: f
 const char *health_stack_value(const struct node_health *h, const char *key);  /* NULL = it has none */
 /* An operator gave the node back in spite of this finding, and its counter (if it is one) stands where it stood then: a rise, or a new beginning, is something that nobody saw. */
 bool health_waived(const struct node *n, const struct check_result *r);
-/* CRIT, its check asks for a cordon, and no operator gave the node back in spite of it; NULL = none. */
+/* A person said that he knows of it, and its counter stands where it stood then: it keeps no job away. */
+bool finding_acked(const struct node *n, const struct check_result *r);
+/* How many findings keep jobs with health.preflight: standard away. */
+size_t health_away(const struct node *n);
+/* CRIT, its check asks for a cordon, and no operator gave the node back in spite of it, or knows of it; proven hardware first; NULL = none. */
 const struct check_result *health_cordon_reason(const struct node *n);
 /* "gpu.ras_ue 0000:9f:00.0"; caller frees. */
 char *finding_name(const struct check_result *r);

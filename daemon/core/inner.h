@@ -44,7 +44,8 @@ struct core {
 	size_t n_draining;                 /* nodes whose drain is not done */
 	size_t n_scanning;                 /* scans wanted of all nodes */
 	size_t n_checking;                 /* jobs that were given slots and wait for checks */
-	size_t n_cordoned;                 /* nodes that a finding drains */
+	size_t n_cordoned;                 /* nodes that a finding drains; */
+	size_t n_cordoned_hardware;        /* of these, for proven hardware */
 	int64_t tell_until, n_muted;       /* events about health: rate, how many were not told since the start */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
@@ -78,6 +79,7 @@ void update_notes(struct job *j, const struct record *r);
 int update_node(struct core *c, const struct record *r);
 int update_node_state(struct core *c, const struct record *r);
 int update_drain(struct core *c, const struct record *r);
+int update_ack(struct core *c, const struct record *r);
 int update_strange(struct core *c, const struct record *r);
 int update_health(struct core *c, const struct record *r);
 int update_check(struct core *c, const struct record *r);

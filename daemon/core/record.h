@@ -17,7 +17,7 @@ enum record_type {
 	REC_FORGOTTEN,    /* job, attempt, node */
 	REC_NODE,         /* hello: node registered or came back */
 	REC_NODE_STATE,   /* node, value = enum node_state (UP SUSPECT DOWN), text */
-	REC_DRAIN,        /* node, flag = on, text = reason, cause = when, texts[0] = finding that makes it (none: an operator); value = 1: it is done, no rank is left */
+	REC_DRAIN,        /* node, flag = on, text = reason, cause = when, texts[0] = finding that makes it (none: an operator), texts[1] (any) = it proves broken hardware; value = 1: it is done, no rank is left */
 	REC_WAIT_NODE,    /* job, flag */
 	REC_STRANGE,      /* node, flag: holds a step we never stored */
 	REC_HUNG,         /* job, attempt, node, flag */
@@ -32,6 +32,7 @@ enum record_type {
 	REC_CLOCK,        /* text = boot id, iteration = its CLOCK_BOOTTIME in us at the record's time, flag = a time service vouches for the wall clock; value = shift of time (clock.h) */
 	REC_TOKEN_USED,   /* text = id: its node has spoken with it */
 	REC_NODE_TOKEN,   /* node, flag: it speaks with a token that has expired */
+	REC_ACK,          /* node, texts = findings that an operator knows of: they keep no job away in this boot; cause = who */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];

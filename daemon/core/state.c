@@ -80,6 +80,7 @@ static const struct mo_field node_fields[] = {
 	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
 	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
+	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {

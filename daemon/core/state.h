@@ -157,6 +157,9 @@ struct node {
 	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */
 	int64_t *waived_counts; size_t n_waived_counts; /* of each: check_result.count then; MO_NONE = none, or an earlier version */
 	bool token_expired;          /* it speaks with a token that has expired: it gets no new work, everything else goes on */
+	char **acked; size_t n_acked;   /* findings since the boot that an operator knows of: they keep no job away; until they are OK, or the next boot */
+	int64_t *acked_counts; size_t n_acked_counts; /* of each, as above */
+	bool cordon_hardware;        /* the finding of `cordon` proves broken hardware */
 	uint64_t stack_hash, same_hash; /* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
 };
 /* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one (a local cluster's, and those of earlier versions) on loopback only.

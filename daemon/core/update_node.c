@@ -68,7 +68,8 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 	n->health = NULL;
 	n->stack_hash = n->same_hash = 0;
 	clear_strs(&n->waived, &n->n_waived);
-	n->n_waived_counts = 0;
+	clear_strs(&n->acked, &n->n_acked);
+	n->n_waived_counts = n->n_acked_counts = 0;
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	for (size_t i = 0; i < l->n_checks; i++) {
@@ -161,28 +162,47 @@ int update_node_state(struct core *c, const struct record *r)
 	return 0;
 }
 
-/* Kept in step with the names, also those that an earlier version stored. */
-static void pad_waived(struct node *n)
+/* Findings that a person has seen (node.waived, node.acked), each with where its counter stood. */
+struct seen { char ***names; size_t *n; int64_t **counts; size_t *n_counts; };
+
+static struct seen waived_of(struct node *n)
 {
-	while (n->n_waived_counts < n->n_waived)
-		mo_ints_add(&n->waived_counts, &n->n_waived_counts, MO_NONE);
+	return (struct seen){ &n->waived, &n->n_waived, &n->waived_counts, &n->n_waived_counts };
+}
+
+static struct seen acked_of(struct node *n)
+{
+	return (struct seen){ &n->acked, &n->n_acked, &n->acked_counts, &n->n_acked_counts };
+}
+
+/* Kept in step with the names, also those that an earlier version stored. */
+static void seen_pad(const struct seen *s)
+{
+	while (*s->n_counts < *s->n)
+		mo_ints_add(s->counts, s->n_counts, MO_NONE);
+}
+
+static void seen_add(const struct seen *s, const struct check_result *r)
+{
+	_cleanup_(mo_freep) char *name = finding_name(r);
+	int at = mo_enum_parse((const char *const *)*s->names, *s->n, name);
+
+	seen_pad(s);
+	if (at >= 0) {
+		(*s->counts)[at] = r->count;
+	} else {
+		mo_strs_add(s->names, s->n, name);
+		mo_ints_add(s->counts, s->n_counts, r->count);
+	}
 }
 
 /* An operator gives the node back: what was found by now does not cordon it again. */
 static void waive(struct node *n)
 {
-	pad_waived(n);
-	for (const struct check_result *r = health_cordon_reason(n); r; r = health_cordon_reason(n)) {
-		_cleanup_(mo_freep) char *name = finding_name(r);
-		int at = mo_enum_parse((const char *const *)n->waived, n->n_waived, name);
+	struct seen seen = waived_of(n);
 
-		if (at >= 0) {
-			n->waived_counts[at] = r->count;
-		} else {
-			mo_strs_add(&n->waived, &n->n_waived, name);
-			mo_ints_add(&n->waived_counts, &n->n_waived_counts, r->count);
-		}
-	}
+	for (const struct check_result *r = health_cordon_reason(n); r; r = health_cordon_reason(n))
+		seen_add(&seen, r);
 }
 
 int update_drain(struct core *c, const struct record *r)
@@ -200,6 +220,9 @@ int update_drain(struct core *c, const struct record *r)
 	c->n_draining += r->flag;
 	c->n_cordoned -= n->drain && n->cordon;
 	c->n_cordoned += r->flag && r->n_texts;
+	c->n_cordoned_hardware -= n->drain && n->cordon && n->cordon_hardware;
+	c->n_cordoned_hardware += r->flag && r->n_texts > 1;
+	n->cordon_hardware = r->flag && r->n_texts > 1;
 	if (!r->flag)
 		waive(n);
 	mo_str_set(&n->cordon, r->flag && r->n_texts ? r->texts[0] : NULL);
@@ -244,23 +267,44 @@ static const struct check_result *finding_named(const struct node_health *h, con
 	return NULL;
 }
 
-/* A waived finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
-static void keep_waived(struct node *n)
+/* A finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
+static void seen_keep(const struct seen *s, const struct node_health *h)
 {
+	char **names = *s->names;
+	int64_t *counts;
 	size_t kept = 0;
 
-	pad_waived(n);
-	for (size_t i = 0; i < n->n_waived; i++) {
-		const struct check_result *r = finding_named(n->health, n->waived[i]);
+	seen_pad(s);
+	counts = *s->counts;
+	for (size_t i = 0; i < *s->n; i++) {
+		const struct check_result *r = finding_named(h, names[i]);
 
-		if (!r && n->health->preflight_done) {
-			free(n->waived[i]);
+		if (!r && h->preflight_done) {
+			free(names[i]);
 			continue;
 		}
-		n->waived[kept] = n->waived[i];
-		n->waived_counts[kept++] = r && n->waived_counts[i] == MO_NONE ? r->count : n->waived_counts[i];
+		names[kept] = names[i];
+		counts[kept++] = r && counts[i] == MO_NONE ? r->count : counts[i];
 	}
-	n->n_waived = n->n_waived_counts = kept;
+	*s->n = *s->n_counts = kept;
+}
+
+int update_ack(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct seen seen;
+
+	if (!n)
+		return -EINVAL;
+	seen = acked_of(n);
+	for (size_t i = 0; n->health && i < r->n_texts; i++) {
+		const struct check_result *found = finding_named(n->health, r->texts[i]);
+
+		if (found)
+			seen_add(&seen, found);
+	}
+	c->queue_dirty = true;
+	return 0;
 }
 
 /* An agent forgets its answer when the order is repeated no more, so the jobs remember it. */
@@ -290,7 +334,10 @@ int update_health(struct core *c, const struct record *r)
 	n->health = mo_desc_dup(&node_health_desc, r->health);
 	n->stack_hash = health_stack_hash(n->health);
 	n->same_hash = health_same_hash(n->health);
-	keep_waived(n);
+	struct seen waived = waived_of(n), acked = acked_of(n);
+
+	seen_keep(&waived, n->health);
+	seen_keep(&acked, n->health);
 	note_checked(c, n, l);
 	return 0;
 }

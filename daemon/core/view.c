@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/refusal.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/lemon.h"
 
@@ -26,11 +27,11 @@ const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
 static const struct mo_field node_check_fields[] = {
 	MO_F(node_check, check, MO_STR), MO_F(node_check, object, MO_STR, .omit = true), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR),
-	MO_F(node_check, next, MO_STR, .omit = true), MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
+	MO_F(node_check, next, MO_STR, .omit = true), MO_F(node_check, known, MO_BOOL, .omit = true), MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
 };
 static const struct mo_desc node_check_desc = MO_DESC(node_check, node_check_fields);
 static const struct mo_field node_view_fields[] = {
-	MO_F(node_view, name, MO_STR), MO_F_ENUM(node_view, state, node_state_names), MO_F(node_view, reason, MO_STR), MO_F(node_view, gpus, MO_INT),
+	MO_F(node_view, name, MO_STR), MO_F_ENUM(node_view, state, node_state_names), MO_F(node_view, reason, MO_STR), MO_F(node_view, refuses, MO_STR), MO_F(node_view, next, MO_STR), MO_F(node_view, gpus, MO_INT),
 	MO_F(node_view, cpus, MO_INT), MO_F(node_view, numa_nodes, MO_INT), MO_F_LIST(node_view, jobs, MO_STRS), MO_F(node_view, heartbeat_age_ms, MO_INT),
 	MO_F_VEC(node_view, checks, &node_check_desc), MO_F(node_view, lemon_score, MO_REAL), MO_F(node_view, boot_id, MO_STR), MO_F(node_view, version, MO_STR),
 	MO_F(node_view, address, MO_STR), MO_F(node_view, gpu_model, MO_STR), MO_F(node_view, gpus_free, MO_INT),
@@ -142,11 +143,15 @@ int node_shown_state(const struct state *s, const struct node *n)
 	return n->drained ? NODE_DRAINED : NODE_DRAINING;
 }
 
-const char *node_reason(const struct node *n)
+char *node_reason(const struct state *s, const struct node *n)
 {
+	_cleanup_(refusal_done) struct refusal r = { 0 };
+
 	if (n->state == NODE_UP && n->drain && n->drain_reason)
-		return n->drain_reason;
-	return health_unlooked(n) ? "its preflight checks are not done yet; what they find may cordon it" : n->reason;
+		return mo_strdup(n->drain_reason);
+	if (n->reason)
+		return mo_strdup(n->reason);
+	return n->drain || !node_refuses(s, n, &r) ? NULL : TAKE_PTR(r.text);
 }
 
 static void findings(const struct node *n, struct node_view *ret)
@@ -160,6 +165,7 @@ static void findings(const struct node *n, struct node_view *ret)
 		c->state = mo_strdup(mo_enum_name(check_state_names, _CHECK_STATE_N, r->state));
 		c->text = mo_strdup(r->text);
 		c->next = mo_strdup(r->next);
+		c->known = finding_acked(n, r);
 		c->since = r->since;
 		for (size_t k = 0; k < r->n_evidence; k++)
 			mo_strs_add(&c->evidence, &c->n_evidence, r->evidence[k]);
@@ -199,7 +205,12 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 {
 	ret->name = mo_strdup(n->name);
 	ret->state = node_shown_state(s, n);
-	ret->reason = mo_strdup(node_reason(n));
+	struct refusal refusal;
+
+	ret->reason = node_reason(s, n);
+	node_refuses(s, n, &refusal);
+	ret->refuses = refusal.text;
+	ret->next = refusal.next;
 	ret->gpus = (int64_t)n->info.n_gpus;
 	ret->cpus = n->info.cpus;
 	ret->numa_nodes = (int64_t)n->info.n_numa;
@@ -214,7 +225,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 		mo_strs_add(&ret->jobs, &ret->n_jobs, id);
 		ret->gpus_free -= (int64_t)p->n_gpus;
 	}
-	if (node_unfit(s, n))
+	if (ret->refuses)
 		ret->gpus_free = 0;
 	ret->heartbeat_age_ms = MO_MAX(0, now - n->heard_at) / 1000;
 	node_checks(s, n, ret);

@@ -17,13 +17,14 @@ struct job_view {
 	struct actual *plan;                  /* only with a promise */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
-struct node_check { char *check, *object, *state, *text, *next; int64_t since; char **evidence; size_t n_evidence; };
+struct node_check { char *check, *object, *state, *text, *next; bool known; int64_t since; char **evidence; size_t n_evidence; };
 struct node_view {
 	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
 	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;
 	struct node_check *checks; size_t n_checks; double lemon_score;
 	char *boot_id, *version, *address, *gpu_model; int64_t gpus_free;
 	int health; int64_t findings, checks_ok;     /* worst state, -1 = its agent told nothing; how many are not ok, and are */
+	char *refuses, *next;           /* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
 	bool cordoned;                  /* drained because of a finding */
 	struct nodeinfo *info;          /* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
 	bool preflight_done;
@@ -55,7 +56,7 @@ void cluster_view(const struct state *s, const char *version, struct cluster_vie
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
-const char *node_reason(const struct node *n); /* of the state while it is silent, else of the drain, else that its preflight checks are not done; NULL none */
+char *node_reason(const struct state *s, const struct node *n); /* of the drain, of its silence, or why it takes no work; NULL none; caller frees */
 /* node's shown state: enum node_state with drain taken in */
 int node_shown_state(const struct state *s, const struct node *n);
 /* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */

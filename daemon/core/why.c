@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/refusal.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/slot_health.h"
 
@@ -53,12 +54,17 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 {
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		const struct node *n = &s->nodes[i];
-		_cleanup_(mo_freep) char *refusal = health_refusal(n, recipe);
+		_cleanup_(mo_freep) char *finding = health_refusal(n, recipe);
+		_cleanup_(refusal_done) struct refusal refusal = { 0 };
+		bool no = node_refuses(s, n, &refusal);
 
 		if (node_unfit(s, n))
-			evidence(r, "node %s takes no work: %s%s%s", n->name, node_unfit(s, n), n->cordon ? " because of " : "", n->cordon && n->drain_reason ? n->drain_reason : "");
-		else if (refusal)
-			evidence(r, "node %s is not used: %s", n->name, refusal);
+			evidence(r, "node %s takes no work: %s%s%s; %s", n->name, node_unfit(s, n), n->cordon ? " because of " : "",
+				 n->cordon && n->drain_reason ? n->drain_reason : "", refusal.next);
+		else if (finding)
+			evidence(r, "node %s is not used: %s", n->name, finding);
+		else if (no && health_away(n) == 0 && !health_unlooked(n))
+			evidence(r, "node %s takes no work: %s; %s", n->name, refusal.text, refusal.next);
 		else if (recipe->gpu && n->info.n_gpus && !mo_streq(recipe->gpu, n->info.gpus[0].model))
 			evidence(r, "node %s has GPUs of type %s", n->name, n->info.gpus[0].model ? n->info.gpus[0].model : "unknown");
 	}
@@ -313,7 +319,9 @@ static void why_findings(const struct node *n, struct why_view *w)
 
 		for (size_t k = 0; k < c->n_evidence; k++)
 			evidence(r, "%s", c->evidence[k]);
-		if (health_waived(n, c))
+		if (finding_acked(n, c))
+			evidence(r, "known to an operator: it keeps no job away before the next boot%s", c->count == MO_NONE ? "" : ", unless it counts more");
+		else if (health_waived(n, c))
 			evidence(r, "an operator gave the node work in spite of it: it does not drain the node again before %s", c->count == MO_NONE ? "it was ok" : "it was ok, or counts more");
 	}
 }
@@ -322,7 +330,11 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 {
 	int state = node_shown_state(s, n);
 
-	ret->verdict = mo_printf("%s%s%s", node_state_names[state], node_reason(n) ? ": " : "", node_reason(n) ? node_reason(n) : "");
+	_cleanup_(mo_freep) char *why = node_reason(s, n);
+	_cleanup_(refusal_done) struct refusal refusal = { 0 };
+	bool refuses = node_refuses(s, n, &refusal);
+
+	ret->verdict = mo_printf("%s%s%s", node_state_names[state], why ? ": " : "", why ? why : "");
 	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : n->heard_at;
 	if (n->state != NODE_UP)
 		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - n->heard_at) / 1000));
@@ -354,6 +366,5 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, "up", "it takes work");
-	ret->next = mo_strdup(n->cordon ? "repair it, then say 'moectl undrain' to give it work again" : n->drain ? "say 'moectl undrain' to give it work again" : n->state != NODE_UP ? "start its agent, or power it off and say 'moectl fence NODE --confirmed'" :
-		n->token_expired ? "make a join token ('moectl token join') and put it into the node's token_file" : "nothing to do");
+	ret->next = mo_strdup(refuses ? refusal.next : "nothing to do");
 }

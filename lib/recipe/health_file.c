@@ -87,6 +87,7 @@ static const struct key check_keys[] = {
 	LIST(expect),
 	F(otherwise, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_WARN),
 	F(rises, KEY_BOOL, .has_def = true),
+	F(hardware, KEY_BOOL, .has_def = true),
 	F(history, KEY_ENUM, .words = words_history, .has_def = true, .def = CHECK_OK),
 	F(absent, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_OK),
 	{ .path = "window", .type = KEY_DURATION, .offset = offsetof(struct health_check, window_us), .min = WINDOW_MIN_US, .has_def = true, .def = HOUR_US },

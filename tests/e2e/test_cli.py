@@ -327,7 +327,7 @@ def last_lines_of_a_long_log(w):
 @suite.test
 def help_texts(_):
     overview = moectl("--help").stdout
-    verbs = "submit validate plan list status watch top logs events metrics ranks checkpoints report cancel pause resume restart nodes node drain undrain fence why explain classify token local".split()
+    verbs = "submit validate plan list status watch top logs events metrics ranks checkpoints report cancel pause resume restart nodes node drain undrain ack fence why explain classify token local".split()
     need(len(overview.splitlines()) <= 50, "the overview is longer than 50 lines")
     for verb in verbs:
         need(re.search(r"^  %s " % verb, overview, re.M), "the overview lacks %s" % verb)

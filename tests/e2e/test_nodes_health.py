@@ -56,11 +56,11 @@ class ToyAgent:
         else:
             self.epoch = 0
 
-    def finds(self, check, state, action="cordon", text="2 uncorrectable errors", when=1):
+    def finds(self, check, state, action="cordon", text="2 uncorrectable errors", when=1, since_boot=False):
         with self.lock:
             self.health["results"] = [r for r in self.health["results"] if r["check"] != check]
             if state != "ok":
-                self.health["results"].append({"check": check, "object": "0000:9f:00.0", "state": state, "action": action, "when": when, "text": text, "evidence": ["[ 12.5] amdgpu: \"poison\""],
+                self.health["results"].append({"check": check, "object": "0000:9f:00.0", "state": state, "action": action, "when": when, "text": text, "since_boot": since_boot, "evidence": ["[ 12.5] amdgpu: \"poison\""],
                                                "since": "2026-11-21T08:00:00.000Z", "at": "2026-11-21T08:00:00.000Z"})
             self.health["version"] += 1
             version = self.health["version"]
@@ -132,6 +132,32 @@ def a_finding_cordons(rig):
     toy.finds("nic.state", "warn", action="warn")
     equal(rig.node("n1")["state"], "up", "the same finding again")
     rig.well()
+
+
+@suite.test
+def what_placement_refuses_is_said_with_what_ends_it(rig):
+    toy = rig.toys["n1"]
+    toy.finds("gpu.ras_ue", "crit", since_boot=True)
+    toy.finds("gpu.count", "crit")
+    said = rig.run("undrain", "n1").stdout
+    need("still gets no new work" in said and "moectl ack n1 gpu.ras_ue" in said and "and 1 more" in said, said)
+    need("moectl ack n1 gpu.ras_ue" in rig.run("nodes").stdout, rig.run("nodes").stdout)
+    need("moectl ack n1 gpu.ras_ue" in rig.run("node", "n1").stdout, rig.run("node", "n1").stdout)
+    need("moectl ack n1 gpu.ras_ue" in rig.run("why", "n1").stdout, rig.run("why", "n1").stdout)
+    r = rig.run("ack", "n1", "gpu.count", check=False)
+    need(r.returncode == 1 and "is so now" in r.stderr and "health.preflight=none" in r.stderr, r.stderr)
+    r = rig.run("ack", "n1", "gpu.hot", check=False)
+    need(r.returncode == 5 and "moectl node n1" in r.stderr, r.stderr)
+    need("still gets no new work" in rig.run("ack", "n1", "gpu.ras_ue").stdout, "gpu.count is still there")
+    toy.finds("gpu.count", "ok")
+    need("n1 up: takes work again" in rig.run("ack", "n1", "gpu.ras_ue").stdout, "it takes work")
+    n = rig.node("n1")
+    equal((n["state"], n["refuses"], n["next"], n["gpus_free"]), ("up", None, None, 8), "the node")
+    need([c for c in n["checks"] if c["check"] == "gpu.ras_ue"][0]["known"], "its check")
+    equal([e["node"] for e in rig.json("events")["items"] if e["type"] == "health.acked"], ["n1"], "events")
+    equal(rig.http("POST", "/v1/nodes/n1/ack", "{}", token=rig.token("operator")).status, 422, "no check")
+    equal(rig.http("POST", "/v1/nodes/n1/ack", '{"check":"gpu.ras_ue"}', token=rig.token("user")).status, 403, "a user")
+    toy.finds("gpu.ras_ue", "ok")
 
 
 @suite.test

@@ -8,6 +8,16 @@
 #include "daemon/core/health.h"
 #include "daemon/core/lemon.h"
 
+/* As every view shows it; NULL = it takes work. */
+static const char *reason_of(const struct world *w)
+{
+	static char *last;
+
+	free(last);
+	last = node_reason(core_state(w->core), world_node(w, 0));
+	return last;
+}
+
 static void a_word_is_kept_once(void **state)
 {
 	struct world w;
@@ -128,7 +138,7 @@ static void a_finding_cordons_and_kills_nothing(void **state)
 	world_run(&w, S);
 	assert_true(world_node(&w, 0)->drain);
 	assert_string_equal(world_node(&w, 0)->drain_when, "idle");
-	assert_string_equal(node_reason(world_node(&w, 0)), "gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors");
+	assert_string_equal(reason_of(&w), "gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors");
 	world_iteration(&w, 0, id, 1);
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -159,6 +169,41 @@ static void the_cap_holds(void **state)
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_cordoned(&w), 2);          /* the next one */
 	assert_true(world_node(&w, 2)->drain);
+	world_done(&w);
+}
+
+static void hardware(struct world *w, size_t toy)
+{
+	struct node_health *h = w->toys[toy].health;
+
+	world_finding(w, toy, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
+	for (size_t i = 0; i < h->n_results; i++)
+		h->results[i].hardware = mo_streq(h->results[i].check, "gpu.ras_ue");
+}
+
+/* What a program can cause, or a log line says, takes none of the room of what is broken. */
+static void soft_findings_use_up_no_room_of_hardware(void **state)
+{
+	struct world w;
+
+	world_init_telling(&w, 20, 1);
+	for (size_t i = 0; i < 6; i++)
+		world_finding(&w, i, "klog.gpu-reset", CHECK_CRIT, ACTION_CORDON);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_cordoned(&w), 2);             /* and they cannot take the cluster either */
+	for (size_t i = 10; i < 14; i++)
+		hardware(&w, i);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_cordoned(&w), 4);
+	assert_true(world_node(&w, 10)->cordon_hardware && world_node(&w, 11)->cordon_hardware);
+	assert_false(world_node(&w, 12)->drain || world_node(&w, 13)->drain);
+	world_crash(&w);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_cordoned(&w), 4);
+	hardware(&w, 5);                                     /* both: the proof is what it is cordoned for */
+	world_node_verb(&w, EV_UNDRAIN, 10, NULL);
+	assert_int_equal(world_cordoned(&w), 4);
+	assert_true(world_node(&w, 12)->drain);
 	world_done(&w);
 }
 
@@ -353,6 +398,7 @@ int main(void)
 		cmocka_unit_test(many_findings_at_once_say_how_many_more),
 		cmocka_unit_test(a_finding_cordons_and_kills_nothing),
 		cmocka_unit_test(the_cap_holds),
+		cmocka_unit_test(soft_findings_use_up_no_room_of_hardware),
 		cmocka_unit_test(one_of_few_is_cordoned),
 		cmocka_unit_test(an_undrain_wins),
 		cmocka_unit_test(more_errors_after_an_undrain_cordon_again),

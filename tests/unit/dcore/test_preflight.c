@@ -42,6 +42,16 @@ static void an_agent_that_starts_again_says_nothing_is_ok(void **state)
 	world_done(&w);
 }
 
+/* As every view shows it; NULL = it takes work. */
+static const char *reason_of(const struct world *w)
+{
+	static char *last;
+
+	free(last);
+	last = node_reason(core_state(w->core), world_node(w, 0));
+	return last;
+}
+
 static void preflight_keeps_jobs_away(void **state)
 {
 	struct world w;
@@ -96,6 +106,90 @@ static void a_periodic_finding_keeps_nobody_away(void **state)
 	world_done(&w);
 }
 
+static struct check_result *since_boot(struct world *w, int64_t count)
+{
+	struct node_health *h = w->toys[0].health;
+	struct check_result *r;
+
+	world_finding(w, 0, "gpu.ras_ue", CHECK_CRIT, ACTION_CORDON);
+	r = &h->results[h->n_results - 1];
+	r->since_boot = r->hardware = true;
+	r->count = count;
+	world_run(w, S);
+	return r;
+}
+
+static bool undrained_says(const struct world *w, const char *text)
+{
+	const struct event *last = NULL;
+
+	for (size_t i = 0; i < core_state(w->core)->n_events; i++)
+		if (mo_streq(core_state(w->core)->events[i].type, "node.undrained"))
+			last = &core_state(w->core)->events[i];
+	return last && strstr(last->message, text);
+}
+
+/* Undrained, and refused for ever all the same: said wherever somebody looks, with the command that ends it. */
+static void what_is_known_keeps_no_job_away(void **state)
+{
+	struct why_view why;
+	struct world w;
+	int64_t id;
+
+	world_init_telling(&w, 1, 4);
+	since_boot(&w, 2);
+	id = submit_with(&w, 4, "standard", NULL);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_run(&w, S);
+	assert_false(world_node(&w, 0)->drain);
+	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
+	assert_true(undrained_says(&w, "gets no work: gpu.ras_ue 0000:9f:00.0"));
+	assert_true(undrained_says(&w, "'moectl ack n0 gpu.ras_ue'"));
+	world_why_has(&w, id, "'moectl ack n0 gpu.ras_ue'");
+	world_why_has(&w, id, "--set health.preflight=none");
+	assert_non_null(strstr(reason_of(&w), "(since boot)"));
+	mo_desc_init(&why_view_desc, &why);
+	node_why(core_state(w.core), world_node(&w, 0), w.now, &why);
+	assert_non_null(strstr(why.next, "'moectl ack n0 gpu.ras_ue'"));
+	assert_non_null(strstr(why.next, "reboot"));
+	mo_desc_done(&why_view_desc, &why);
+
+	world_node_verb(&w, EV_ACK, 0, "gpu.hot");
+	assert_int_equal(w.reply_status, 404);
+	world_finding(&w, 0, "gpu.count", CHECK_CRIT, ACTION_CORDON);
+	world_run(&w, S);
+	world_node_verb(&w, EV_ACK, 0, "gpu.count");         /* that is so now */
+	assert_int_equal(w.reply_status, 409);
+	assert_non_null(strstr(w.reply_text, "is so now"));
+	world_finding(&w, 0, "gpu.count", CHECK_OK, 0);
+	world_run(&w, S);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");
+	assert_int_equal(w.reply_status, 200);
+	assert_int_equal(world_events(&w, "health.acked"), 1);
+	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");        /* twice is once */
+	assert_int_equal(w.reply_status, 200);
+	assert_int_equal(world_events(&w, "health.acked"), 1);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_null(reason_of(&w));
+	world_crash(&w);
+	world_run(&w, S);
+	assert_null(reason_of(&w));
+	since_boot(&w, 3);                                   /* one more, which nobody knows of */
+	assert_true(world_node(&w, 0)->drain);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	assert_non_null(strstr(reason_of(&w), "gpu.ras_ue"));
+	world_node_verb(&w, EV_ACK, 0, "gpu.ras_ue");
+	assert_null(reason_of(&w));
+	w.toys[0].health_acked = w.toys[0].health->version;
+	world_reboot(&w, 0);
+	world_run(&w, S);
+	assert_int_equal(world_node(&w, 0)->n_acked, 0);     /* another boot */
+	assert_non_null(reason_of(&w));
+	world_done(&w);
+}
+
 static void what_was_not_looked_at_is_not_used(void **state)
 {
 	struct world w;
@@ -107,11 +201,11 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	world_node_verb(&w, EV_DRAIN, 1, "idle");
-	assert_non_null(strstr(node_reason(world_node(&w, 0)), "preflight checks are not done yet"));
+	assert_non_null(strstr(reason_of(&w), "preflight checks are not done yet"));
 	world_node_verb(&w, EV_DRAIN, 0, "idle");
 	world_run(&w, S);
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);    /* not silently */
-	assert_non_null(strstr(node_reason(world_node(&w, 0)), "what they find may cordon it"));
+	assert_non_null(strstr(reason_of(&w), "what they find may cordon it"));
 	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "what they still find cordons it again"));
 	id = world_submit_gpus(&w, 4);
 	world_run(&w, S);
@@ -121,7 +215,7 @@ static void what_was_not_looked_at_is_not_used(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_null(node_reason(world_node(&w, 0)));
+	assert_null(reason_of(&w));
 	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
 	fake = world_submit_gpus(&w, 4);         /* n1's agent tells nothing: an earlier version */
 	world_run(&w, S);
@@ -222,6 +316,7 @@ int main(void)
 		cmocka_unit_test(an_agent_that_starts_again_says_nothing_is_ok),
 		cmocka_unit_test(preflight_keeps_jobs_away),
 		cmocka_unit_test(a_periodic_finding_keeps_nobody_away),
+		cmocka_unit_test(what_is_known_keeps_no_job_away),
 		cmocka_unit_test(what_was_not_looked_at_is_not_used),
 		cmocka_unit_test(one_software_for_a_job),
 		cmocka_unit_test(an_upgrade_of_agents_keeps_the_same_software),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/refusal.h"
 #include "lib/wire/json.h"
 
 /* Through JSON, as the store does. */
@@ -53,6 +54,23 @@ static void check_ledger(const struct job *j)
 	assert_int_equal(sum, job_gpus(j) * (j->ledger_at - j->created_at));
 }
 
+/* What placement would refuse is what every view says, with what ends it. */
+static void check_refusals(const struct state *s)
+{
+	struct slots slots;
+
+	slots_init(s, &slots);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		_cleanup_(refusal_done) struct refusal r = { 0 };
+		bool refuses = node_refuses(s, &s->nodes[i], &r);
+
+		if (refuses == (slots.usable[i] && slots.well[i]))
+			fail_msg("node %s: placement and views disagree: %s", s->nodes[i].name, refuses ? r.text : "it takes work");
+		assert_true(!refuses || (r.text && r.next));
+	}
+	slots_done(&slots);
+}
+
 static void check_gpus(const struct state *s)
 {
 	for (size_t n = 0; n < s->n_nodes; n++) {
@@ -91,6 +109,7 @@ void world_step(struct world *w, const struct core_event *e)
 	for (size_t i = 0; i < core_state(w->core)->n_jobs; i++)
 		check_ledger(&core_state(w->core)->jobs[i]);
 	check_gpus(core_state(w->core));
+	check_refusals(core_state(w->core));
 }
 
 static void event(struct world *w, int type)
@@ -502,7 +521,7 @@ void world_verb(struct world *w, int type, int64_t job)
 
 void world_node_verb(struct world *w, int type, size_t toy, const char *when)
 {
-	world_step(w, &(struct core_event){ .type = type, .node = w->toys[toy].name, .text = type == EV_DRAIN ? "maintenance" : NULL, .when = when, .user = "op", .may_all = true });
+	world_step(w, &(struct core_event){ .type = type, .node = w->toys[toy].name, .text = type == EV_DRAIN ? "maintenance" : type == EV_ACK ? when : NULL, .when = type == EV_ACK ? NULL : when, .user = "op", .may_all = true });
 }
 
 struct toy_step *world_toy_step(struct world *w, size_t toy, int64_t job)
