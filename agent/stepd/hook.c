@@ -69,7 +69,7 @@ static void hook_died(struct stepd *s, const siginfo_t *si) {
 
 static void on_hook_pidfd(struct stepd *s, struct source *source, uint32_t events) {
 	siginfo_t si = {0};
-	if (waitid(P_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == s->hook.pid)
+	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == s->hook.pid)
 		hook_died(s, &si);
 }
 

@@ -156,7 +156,7 @@ static void rank_died(struct stepd *s, struct rank *r, const siginfo_t *si) {
 static void on_pidfd(struct stepd *s, struct source *source, uint32_t events) {
 	struct rank *r = source->owner;
 	siginfo_t si = {0};
-	if (waitid(P_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == r->pid)
+	if (waitid(WAIT_PIDFD, (id_t)source->fd, &si, WEXITED | WNOHANG) == 0 && si.si_pid == r->pid)
 		rank_died(s, r, &si);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include "agent/core/hooks.h"
 #include "agent/core/lines.h"
 #include "agent/core/spool.h"
@@ -13,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/model/limits.h"
 
+#define WAIT_PIDFD ((idtype_t)3)         /* P_PIDFD: glibc has the name since 2.36 */
 #define STEPD_TAIL_BYTES 1024            /* of each last line kept for the exit note */
 #define STEPD_CONNECTIONS_MAX 8
 #define STEPD_OUT_MAX (64 * 1024)        /* unsent bytes of one connection; above it is dropped: the agent connects again */
