@@ -5,9 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 #include "agent/manager.h"
 #include "lib/base/log.h"
+#include "lib/base/fd.h"
 #include "lib/base/secret.h"
+#include "lib/loop/sandbox.h"
 
 static int block_signals(sd_event *loop) {
 	sigset_t mask;
@@ -47,6 +50,38 @@ static void ignore_pipe(void) {
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 
+/* At a start a token that cannot be had is no end: steps are adopted all the same, and the link says what is wrong with it. The file of a join token may go once it was traded. */
+static int check_token(const struct mo_sandbox *s, const struct agent_config *c, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *own = mo_path(c->state_dir, "agent.token");
+
+	if (!c->token_file || (access(c->token_file, F_OK) < 0 && access(own, F_OK) == 0))
+		return 0;
+	int r = mo_sandbox_reads(s, "token_file", c->token_file, err);
+	return r < 0 ? r : mo_secret_check(c->token_file, err);
+}
+
+/* As moe-agent.service would find it. */
+static int check(const struct agent_config *c, struct mo_error *err)
+{
+	_cleanup_(mo_sandbox_done) struct mo_sandbox s = {0};
+	int r = mo_sandbox_of("moe-agent.service", &s, err);
+
+	if (r >= 0)
+		r = mo_sandbox_become(&s, err);
+	if (r >= 0)
+		r = mo_sandbox_writes(&s, "state_dir", c->state_dir, err);
+	if (r >= 0)
+		r = mo_sandbox_writes(&s, "runtime_dir", c->runtime_dir, err);
+	if (r >= 0)
+		r = check_token(&s, c, err);
+	if (r >= 0)
+		r = mo_sandbox_reads(&s, "ca_file", c->ca_file, err);
+	if (r >= 0)
+		printf("moe-agent: the configuration is valid\n");
+	return r;
+}
+
 static int run(struct agent_config *config, int argc, char *argv[], struct mo_error *err) {
 	int how = mo_options_args(&agent_options, "moe-agent", MO_SYSCONFDIR "/moe/agent.yaml", argc, argv, config, err);
 	if (how < 0 || how == MO_ARGS_DONE)
@@ -54,13 +89,8 @@ static int run(struct agent_config *config, int argc, char *argv[], struct mo_er
 	int r = agent_config_check(config, err);
 	if (r < 0)
 		return r;
-	if (how == MO_ARGS_CHECK) {
-		/* At a start it is no end: steps are adopted all the same, and the link says what is wrong with it. */
-		if (config->token_file && mo_secret_check(config->token_file, err) == -EPERM)
-			return -EINVAL;
-		printf("moe-agent: the configuration is valid\n");
-		return 0;
-	}
+	if (how == MO_ARGS_CHECK)
+		return check(config, err);
 	mo_log_open("moe-agent", config->debug ? MO_DEBUG : MO_INFO);
 	return serve(config, err);
 }

@@ -196,7 +196,7 @@ static int listen_all(struct manager *m, struct mo_error *err)
 	return http_server_new(m->loop, &config, &m->http, err);
 }
 
-/* STATE/address: how to reach this controller; written only when it listens. */
+/* STATE/address: what is listened on, 0.0.0.0 included: only the caller knows by which name he gets here. Written only when it listens. */
 static int write_address(struct manager *m, struct mo_error *err)
 {
 	const struct options *o = m->options;
@@ -204,8 +204,6 @@ static int write_address(struct manager *m, struct mo_error *err)
 	const char *host = given(o->listen) ? o->listen : "127.0.0.1";
 	const char *scheme = given(o->tls_cert) ? "https" : "http";
 
-	if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
-		host = "127.0.0.1";
 	if (o->port < 0)
 		m->url = mo_printf("unix:%s", o->unix_socket);
 	else

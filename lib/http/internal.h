@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <uthash.h>
 #include "lib/http/server.h"
+#include "lib/http/tls.h"
 
 #define HTTP_SEGMENTS_MAX 8
 #define HTTP_STREAM_BACKLOG_MAX (1024 * 1024)
@@ -89,6 +90,7 @@ struct http_server {
 	uint64_t next_id;
 	bool quitting;
 	char *unix_path;
+	struct tls_pair *pair;               /* TCP with TLS */
 	struct http_stats stats;
 };
 

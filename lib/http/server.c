@@ -23,7 +23,6 @@
 #define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance */
 #define SWEEP_SLACK_US 250000
 #define SWEEP_MOST_US 1000000
-#define KEY_BYTES_MAX (256 * 1024)
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 void server_pump_later(struct http_server *s)
@@ -176,20 +175,27 @@ static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, stru
 	return TAKE_FD(fd);
 }
 
-static int read_pem(const char *path, const char *what, struct mo_buf *b, struct mo_error *err)
+/* Which certificate a handshake gets: the one that was read last. */
+static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n_names, const gnutls_pk_algorithm_t *kinds,
+		    int n_kinds, gnutls_pcert_st **chain, unsigned *n_chain, gnutls_privkey_t *key)
 {
-	int r = mo_read_file(path, KEY_BYTES_MAX, b);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(gnutls_session_get_ptr(session), MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const struct connection *c = info->socket_context;
+	const struct tls_pair *pair = c->listener->server->pair;
 
-	return r < 0 ? mo_error_set(err, r, "%s %s: %s", what, path, strerror(-r)) : 0;
+	*chain = pair->chain;
+	*n_chain = pair->n_chain;
+	*key = pair->key;
+	return 0;
 }
 
 /* Takes fd. */
-static int start(struct http_server *s, struct listener *l, int fd, const char *cert, const char *key, struct mo_error *err)
+static int start(struct http_server *s, struct listener *l, int fd, bool tls, struct mo_error *err)
 {
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (cert ? MHD_USE_TLS : 0);
-	struct MHD_OptionItem tls[] = {
-		{ cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)cert },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)key },
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
+	struct MHD_OptionItem secure[] = {
+		{ tls ? MHD_OPTION_HTTPS_CERT_CALLBACK : MHD_OPTION_END, 0, (void *)retrieve },
 		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES },
 		{ MHD_OPTION_END, 0, NULL },
 	};
@@ -203,30 +209,37 @@ static int start(struct http_server *s, struct listener *l, int fd, const char *
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->max_connections,
-		MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_ARRAY, secure,
 		MHD_OPTION_END);
 	if (!l->mhd) {
 		mo_close(fd);
-		return mo_error_set(err, -EINVAL, cert ? "starting the HTTPS server: are tls_cert and tls_key a pair?" : "starting the HTTP server");
+		return mo_error_set(err, -EINVAL, "starting the %s server", tls ? "HTTPS" : "HTTP");
 	}
 	const union MHD_DaemonInfo *epoll = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	return sd_event_add_io(s->loop, &l->io, epoll->epoll_fd, EPOLLIN, on_io, s);
 }
 
+int http_server_read_tls(struct http_server *s, struct mo_error *err)
+{
+	struct tls_pair *pair = NULL;
+	int r = tls_pair_load(s->config.tls_cert_file, s->config.tls_key_file, &pair, err);
+
+	if (r < 0)
+		return r;
+	pair->older = s->pair;
+	s->pair = pair;
+	return 0;
+}
+
 static int start_tcp(struct http_server *s, struct mo_error *err)
 {
-	_cleanup_(mo_buf_done) struct mo_buf cert = {0}, key = {0};
-	const struct http_server_config *c = &s->config;
+	bool tls = s->config.tls_cert_file;
+	int r = tls ? http_server_read_tls(s, err) : 0;
 
-	if (c->tls_cert_file) {
-		int r = read_pem(c->tls_cert_file, "tls_cert", &cert, err);
-		if (r >= 0)
-			r = read_pem(c->tls_key_file, "tls_key", &key, err);
-		if (r < 0)
-			return r;
-	}
-	int fd = listen_tcp(c->tcp_address, c->tcp_port, &s->port, err);
-	return fd < 0 ? fd : start(s, &s->tcp, fd, cert.data, key.data, err);
+	if (r < 0)
+		return r;
+	int fd = listen_tcp(s->config.tcp_address, s->config.tcp_port, &s->port, err);
+	return fd < 0 ? fd : start(s, &s->tcp, fd, tls, err);
 }
 
 static int start_unix(struct http_server *s, struct mo_error *err)
@@ -237,7 +250,7 @@ static int start_unix(struct http_server *s, struct mo_error *err)
 		return fd;
 	s->unix_path = mo_strdup(s->config.unix_path);
 	s->local.local = true;
-	return start(s, &s->local, fd, NULL, NULL, err);
+	return start(s, &s->local, fd, false, err);
 }
 
 static int add_sources(struct http_server *s)
@@ -311,6 +324,7 @@ struct http_server *http_server_free(struct http_server *s)
 	if (s->unix_path)
 		unlink(s->unix_path);
 	sd_event_unref(s->loop);
+	tls_pair_free(s->pair);
 	free(s->unix_path);
 	free(s->host_name);
 	free(s);

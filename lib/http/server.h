@@ -42,6 +42,8 @@ struct http_server_config {
 struct http_server;
 int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
 struct http_server *http_server_free(struct http_server *s);
+/* Reads the certificate and its key anew, for connections from now on. On an error those of before stay. Only with tls_cert_file. */
+int http_server_read_tls(struct http_server *s, struct mo_error *err);
 int64_t http_server_port(const struct http_server *s);
 /* Open streams of that user. */
 int64_t http_server_streams_of(const struct http_server *s, const char *user);

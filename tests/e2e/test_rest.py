@@ -532,16 +532,67 @@ def nothing_acknowledged_is_lost(m):
     need(m.submit().json["id"] not in known, "an id was used again")
 
 
+def certificate(dir, name=""):
+    """A self-signed one with its key; the two files."""
+    cert, key = os.path.join(dir, name + "cert.pem"), os.path.join(dir, name + "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return cert, key
+
+
+@suite.test
+def certificates_are_read_anew():
+    """SIGHUP: connections from then on get the new one, open ones go on. What is no pair is refused, by --check-config too, and the one in use stays."""
+    if not shutil.which("openssl"):
+        raise Skipped("no openssl to make a certificate with")
+    dir = tempfile.mkdtemp(prefix="moe-tls-")
+    cert, key = certificate(dir)
+    other_cert, other_key = certificate(dir, "other-")
+    check = [MOED, "--check-config", "--set", "state_dir=" + dir + "/state", "--set", "tls_cert=" + cert, "--set", "tls_key=" + key]
+
+    def served(m):
+        text = ssl.get_server_certificate((m.host, int(m.port)), timeout=20)
+        return [name for name, path in (("first", first), ("other", other_cert)) if text.strip() == open(path).read().strip()]
+
+    def logged(m, words):
+        return words in open(os.path.join(m.dir, "log")).read()
+    first = shutil.copy(cert, os.path.join(dir, "first.pem"))
+    with Moed(tls_cert=cert, tls_key=key) as m:
+        before = http.client.HTTPSConnection(m.host, int(m.port), timeout=20, context=ssl.create_default_context(cafile=first))
+        before.request("GET", "/healthz")
+        before.getresponse().read()
+        equal(served(m), ["first"], "served at first")
+        shutil.copy(other_cert, cert)
+        r = subprocess.run(check, env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
+        need(r.returncode == 1 and "is not the key of" in r.stdout and len(r.stdout.splitlines()) == 1, r.stdout)
+        m.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: logged(m, "the certificate in use stays: tls_key"), 20, "the refusal is logged")
+        equal(served(m), ["first"], "served after a pair that is none")
+        shutil.copy(other_key, key)
+        equal(subprocess.run(check, env=clean_env(), stdout=subprocess.DEVNULL, timeout=20).returncode, 0, "--check-config of the new pair")
+        m.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: logged(m, "new connections get the certificate"), 20, "the reload is logged")
+        equal(served(m), ["other"], "served after the reload")
+        before.request("GET", "/healthz")
+        equal(before.getresponse().status, 200, "on a connection of before")
+        before.close()
+    shutil.rmtree(dir)
+
+
 @suite.test
 def tls():
     """TLS is served with a certificate; off loopback without one moed refuses to start, or warns when it was told to go on."""
     if not shutil.which("openssl"):
         raise Skipped("no openssl to make a certificate with")
     dir = tempfile.mkdtemp(prefix="moe-tls-")
+<<<<<<< HEAD
     cert, key = os.path.join(dir, "cert.pem"), os.path.join(dir, "key.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
                     "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.chmod(cert, 0o600)  # it is taken for the key, too
+=======
+    cert, key = certificate(dir)
+>>>>>>> 5460658 (wip booted 2)
     with Moed(tls_cert=cert, tls_key=key) as m:
         equal(open(os.path.join(m.state, "address")).read()[:8], "https://", "address")
         context = ssl.create_default_context(cafile=cert)
@@ -566,9 +617,10 @@ def tls():
     refused = subprocess.run(base, env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
     need(refused.returncode == 1 and "tls_cert" in refused.stdout and len(refused.stdout.splitlines()) == 1, refused.stdout)
     swapped = subprocess.run(base + ["--set", "tls_cert=" + key, "--set", "tls_key=" + cert], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
-    need(swapped.returncode == 1 and "pair" in swapped.stdout, swapped.stdout)
+    need(swapped.returncode == 1 and "tls_cert " + key in swapped.stdout, swapped.stdout)
     shutil.rmtree(dir)
     with Moed(listen="0.0.0.0", tls="off") as m:
+        equal((m.host, "serves http://0.0.0.0:%s and unix:" % m.port in open(os.path.join(m.dir, "log")).read()), ("0.0.0.0", True), "what address and log say")
         need("clear text" in open(os.path.join(m.dir, "log")).read(), "no warning")
         equal(m.ask("GET", "/healthz", token=None).status, 200, "plain on request")
 
