@@ -1,0 +1,273 @@
+#!/usr/bin/python3
+"""Machines with systemd: packages installed, the operator guide followed to the letter, a job that lives through everything a machine does, upgrade and purge. Run by tests/suites.d/68-booted.
+A test goes on where the one before it stopped, as an operator would; `test_booted.py DIR NAME...` runs those named and what they need."""
+import glob
+import json
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from machines import Machine, Network  # noqa: E402
+from lib import BUILD, ROOT, Failed, Suite, equal, need, wait_until  # noqa: E402
+
+suite = Suite()
+DIR = os.path.abspath(sys.argv.pop(1))
+HOSTS = (("10.77.0.1", ("head", "moe.example.org")), ("10.77.0.2", ("node1",)), ("10.77.0.3", ("elder",)))
+GUIDE = os.path.join(ROOT, "docs/operator.md")
+JOB = """recipe: 1
+name: %(name)s
+engine: {kind: command, argv: [/usr/local/bin/fake-rank, --steps, "1000000", --step-ms, "20", --save-every, "50", --truth, %(dir)s]}
+cluster: {gpus: %(gpus)d}
+checkpoint: {dir: %(dir)s/ckpt, every: 50}
+steps: 1000000
+"""
+
+
+class World:
+    """The machines, and what one test leaves for the next."""
+
+    def __init__(self):
+        work = os.path.join(DIR, "machines")
+        os.makedirs(work, exist_ok=True)
+        Network(work)
+        self.machines = {names[0]: Machine(work, os.path.join(DIR, "base"), names[0], address, HOSTS) for address, names in HOSTS}
+        for m in self.machines.values():
+            shutil.copy(os.path.join(BUILD, "tests/fake/rank"), m.root + "/usr/local/bin/fake-rank")
+        self.head, self.node, self.elder = self.machines.values()
+        self.pids, self.attempt = {}, 0     # of the job that lives through it all
+
+    def boot(self, machine, packages, slots):
+        for deb in packages:
+            shutil.copy(deb, machine.root + "/root/")
+        machine.write("/etc/moe/agent.d/slots.yaml", "gpus: %d\n" % slots)      # no GPUs here
+        machine.boot()
+
+    def off(self):
+        for m in self.machines.values():
+            m.off()
+
+
+def new_packages():
+    return glob.glob(DIR + "/new/*.deb")
+
+
+def job_of(machine, name):
+    return json.loads(machine.out("moectl status %s --json" % name))
+
+
+def ranks(machine):
+    """Pids of the ranks in the machine."""
+    return sorted(int(p) for p in machine.out("pgrep -x fake-rank || true").split())
+
+
+def iteration(machine, name):
+    return job_of(machine, name)["iteration"] or 0
+
+
+def moves(machine, name):
+    """The job goes on: its iteration grows from where it is now."""
+    at = wait_until(lambda: iteration(machine, name), 30, "%s iterates" % name)
+    wait_until(lambda: iteration(machine, name) > at + 5, 30, "%s goes on after iteration %d" % (name, at))
+
+
+def unchanged(w, what):
+    """The same processes are still the ranks, and the job goes on with them."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    moves(w.head, "long")
+    for m in (w.head, w.node):
+        equal(ranks(m), w.pids[m.name], "ranks on %s after %s" % (m.name, what))
+    equal(job_of(w.head, "long")["attempt"], w.attempt, "attempt after %s" % what)
+
+
+def main_pid(machine, unit):
+    return int(machine.out("systemctl show -P MainPID %s" % unit))
+
+
+def restarted(machine, unit, before):
+    wait_until(lambda: main_pid(machine, unit) not in (0, before) and machine.out("systemctl is-active %s || true" % unit) == "active", 30, "%s on %s is started again" % (unit, machine.name))
+
+
+def guide_blocks():
+    """(machines, user, script) of each block of the guide that says where it is run."""
+    with open(GUIDE) as f:
+        text = f.read()
+    for where, block in re.findall(r"<!-- run (.*?) -->\n\n((?:    .*\n|\n(?=    ))+)", text):
+        user = re.match(r"as (\w+) ", where)
+        yield re.search(r"on (.*)", where).group(1).split(", "), user and user.group(1), re.sub(r"^    ", "", block, flags=re.M)
+
+
+def wait_nodes(machine, n):
+    wait_until(lambda: [x["state"] for x in json.loads(machine.out("moectl nodes --json"))["items"]] == ["up"] * n, 30, "%d nodes are up" % n)
+
+
+@suite.test
+def the_controller_is_installed_alone(w):
+    """Without the agent's package, with nothing configured: it starts, and says where it listens."""
+    w.boot(w.elder, new_packages(), 2)
+    w.elder.sh("cd && apt-get install -y --no-install-recommends ./moectl_*.deb ./moectl-controller_*.deb")
+    need(w.elder.out("systemctl is-enabled moed || true") == "disabled", "installing enabled moed")
+    w.elder.sh("systemctl start moed")
+    equal(w.elder.read("/var/lib/moe/address").strip(), "http://127.0.0.1:7070", "address")
+    need("what an operator" not in w.elder.out("journalctl -x -u moed"), "catalogue")
+    need("Jobs that run are taken over" in w.elder.out("journalctl -x -u moed --no-pager"), "the catalogue has the text of the entry that moed wrote")
+    w.elder.sh("apt-get purge -y moectl-controller moectl")
+
+
+@suite.test
+def the_guide_is_followed(w):
+    """Every block of docs/operator.md that says where it is run, in its order."""
+    for m in (w.head, w.node):
+        w.boot(m, new_packages(), 2)
+    blocks = list(guide_blocks())
+    need(len(blocks) >= 6, "the guide has %d blocks" % len(blocks))
+    for machines, user, script in blocks:
+        for name in machines:
+            if "moectl nodes" in script:
+                wait_nodes(w.head, 2)
+            w.machines[name].sh(script if user else "cd\n" + script, user=user, timeout=120)
+    equal(w.head.read("/var/lib/moe/address").strip(), "https://0.0.0.0:7070", "address")
+    need("serves https://0.0.0.0:7070 and unix:/run/moe/moed.sock" in w.head.out("journalctl -u moed -o cat"), "moed's log names what it listens on")
+
+
+@suite.test
+def a_configuration_is_checked_as_its_unit_runs_it(w):
+    """By root from a shell; each case is one line that names the option. A drop-in of the operator counts."""
+    def says(text, words, program="moed"):
+        name = "/etc/moe/%s.d/zz-tried.yaml" % ("moed" if program == "moed" else "agent")
+        w.head.write(name, text)
+        r = w.head.sh("/usr/libexec/moe/%s --check-config" % program, check=False)
+        os.unlink(w.head.root + name)
+        need(words in r.stdout and len(r.stdout.splitlines()) == 1 and (r.returncode == 0) == (words == "valid"), "%s: %s" % (text, r.stdout))
+    w.head.sh("mkdir -p /data/moe /data/agent; chown moe /data/moe; chown ada /data/agent; cp -a /etc/moe/tls /etc/moe/try; cp -a /etc/moe/tls /root/")
+    says("state_dir: /data/moe\n", "ReadWritePaths=/data/moe")
+    says("unix_socket: /data/moe/sock\n", "ReadWritePaths=/data/moe")
+    says("bootstrap_tokens: /etc/moe/tokens\n", "bootstrap_tokens: moed.service may not write")
+    says("unix_socket: /tmp/sock\n", "PrivateTmp=")
+    says("tls_cert: /root/tls/cert.pem\n", "ProtectHome=")
+    w.head.sh("chown root /etc/moe/try/key.pem; chmod 600 /etc/moe/try/key.pem")
+    says("tls_key: /etc/moe/try/key.pem\n", "tls_key")
+    w.head.sh("cp /etc/moe/try/ca.key /etc/moe/try/key.pem; chown moe /etc/moe/try/key.pem")
+    says("tls_key: /etc/moe/try/key.pem\n", "is not the key of the first certificate")
+    w.head.sh("chmod 600 /etc/moe/moed.d/site.yaml")
+    says("debug: true\n", "site.yaml: Permission denied")
+    w.head.sh("chmod 644 /etc/moe/moed.d/site.yaml")
+    says("state_dir: /usr/moe\n", "ProtectSystem=", "moe-agent")
+    says("state_dir: /data/agent\n", "root may not write there", "moe-agent")
+    w.head.sh("mkdir -p /run/systemd/system/moed.service.d && printf '[Service]\\nReadWritePaths=/data/moe\\n' >/run/systemd/system/moed.service.d/data.conf && systemctl daemon-reload")
+    says("state_dir: /data/moe\n", "valid")
+    w.head.sh("rm -r /run/systemd/system/moed.service.d /etc/moe/try /root/tls && systemctl daemon-reload")
+
+
+@suite.test
+def certificates_are_reloaded(w):
+    """systemctl reload: new connections get the new certificate, agents and jobs notice nothing; a pair that is none is refused by the command itself."""
+    served = "openssl s_client -connect head:7070 </dev/null 2>/dev/null | openssl x509 -noout -serial"
+    before, pid = w.node.out(served), main_pid(w.head, "moed")
+    renew = "cd /etc/moe/tls && openssl x509 -req -in cert.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 365 -copy_extensions copy -out cert.pem 2>/dev/null"
+    w.head.sh(renew + " && systemctl reload moed")
+    wait_until(lambda: w.node.out(served) not in ("", before), 30, "another certificate is served")
+    equal(main_pid(w.head, "moed"), pid, "moed")
+    now = w.node.out(served)
+    w.head.sh("cp /etc/moe/tls/key.pem /root/ && cp /etc/moe/tls/ca.key /etc/moe/tls/key.pem")
+    need(w.head.sh("systemctl reload moed", check=False).returncode != 0, "a pair that is none was taken")
+    equal((w.node.out(served), main_pid(w.head, "moed")), (now, pid), "what is served, by whom")
+    w.head.sh("cp /root/key.pem /etc/moe/tls/key.pem && systemctl reload moed")
+    wait_nodes(w.head, 2)
+
+
+@suite.test
+def a_user_trains_on_both(w):
+    w.head.write("/home/ada/long.yaml", JOB % {"name": "long", "dir": "/home/ada/long", "gpus": 4})
+    for m in (w.head, w.node):
+        m.sh("mkdir -p ~/long", user="ada")
+    w.head.sh("moectl submit long.yaml", user="ada")
+    moves(w.head, "long")
+    for m in (w.head, w.node):
+        w.pids[m.name] = ranks(m)
+        equal(len(w.pids[m.name]), 2, "ranks on %s" % m.name)
+        equal(m.out("ps -o user= -C fake-rank").split(), ["ada", "ada"], "whose ranks they are")
+        need("moe-step-" in m.out("cat /proc/%d/cgroup" % w.pids[m.name][0]), "a step is a unit of its own")
+    w.attempt = 1
+    equal(job_of(w.head, "long")["user"], "ada", "whose job it is")
+    need("completed" in w.node.out("moectl list --all", user="ada"), "over TLS by a name of host_names, ada sees her jobs")
+
+
+@suite.test
+def restarts_touch_no_rank(w):
+    for m, unit in ((w.head, "moed"), (w.head, "moe-agent"), (w.node, "moe-agent")):
+        m.sh("systemctl restart %s" % unit)
+        unchanged(w, "restart of %s on %s" % (unit, m.name))
+
+
+@suite.test
+def kills_touch_no_rank(w):
+    """Killed more often than systemd's usual patience (5 in 10 s)."""
+    for m, unit in ((w.head, "moed"), (w.node, "moe-agent")):
+        for _ in range(6):
+            before = main_pid(m, unit)
+            m.sh("kill -9 %d" % before)
+            restarted(m, unit, before)
+        unchanged(w, "kill -9 of %s" % unit)
+
+
+@suite.test
+def the_watchdog_touches_no_rank(w):
+    for m, unit in ((w.head, "moed"), (w.node, "moe-agent")):
+        drop_in = "/run/systemd/system/%s.service.d" % unit
+        m.sh("mkdir -p %s && printf '[Service]\\nWatchdogSec=2\\n' >%s/quick.conf && systemctl daemon-reload && systemctl restart %s" % (drop_in, drop_in, unit))
+        before = main_pid(m, unit)
+        m.sh("kill -STOP %d" % before)
+        restarted(m, unit, before)
+        m.sh("rm -r %s && systemctl daemon-reload && systemctl restart %s" % (drop_in, unit))
+    unchanged(w, "the watchdog")
+
+
+@suite.test
+def systemd_itself_is_executed_anew(w):
+    for m in (w.head, w.node):
+        m.sh("systemctl daemon-reexec")
+    unchanged(w, "daemon-reexec")
+
+
+@suite.test
+def a_node_boots_anew(w):
+    """Its ranks are proved dead by the boot; the job goes on from a checkpoint, without anybody's help."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    saved = wait_until(lambda: max([c["iteration"] for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"] if c["state"] in ("complete", "verified")] or [0]), 30, "a checkpoint")
+    w.node.reboot()
+    wait_until(lambda: job_of(w.head, "long")["attempt"] > w.attempt and job_of(w.head, "long")["state"] == "running", 60, "the job runs again")
+    w.attempt = job_of(w.head, "long")["attempt"]
+    moves(w.head, "long")
+    need(iteration(w.head, "long") > saved, "it began again before iteration %d" % saved)
+    for m in (w.head, w.node):
+        w.pids[m.name] = ranks(m)
+    w.head.sh("moectl cancel long")
+    wait_until(lambda: job_of(w.head, "long")["state"] == "cancelled" and not ranks(w.head) + ranks(w.node), 60, "no rank is left")
+
+
+@suite.test
+def a_taken_port_is_waited_for(w):
+    """As long as it takes."""
+    program = "import socket, time; s = socket.socket(); s.setsockopt(1, 2, 1); s.bind((\'0.0.0.0\', 7070)); s.listen(); time.sleep(1000)"
+    w.head.sh("systemctl stop moed && systemd-run -q --unit=holder python3 -c \"%s\"" % program)
+    wait_until(lambda: ":7070" in w.head.out("ss -ltn"), 30, "the port is taken")
+    w.head.sh("systemctl start moed", check=False)
+    wait_until(lambda: int(w.head.out("systemctl show -P NRestarts moed")) >= 6, 60, "six tries")
+    need("port 7070 of 0.0.0.0 is in use" in w.head.out("journalctl -u moed -o cat"), "the log says why")
+    w.head.sh("systemctl stop holder")
+    wait_until(lambda: w.head.out("systemctl is-active moed || true") == "active", 30, "moed is up")
+    wait_nodes(w.head, 2)
+
+
+def main():
+    w = World()
+    try:
+        failed = suite.main(w)
+    finally:
+        w.off()
+    sys.exit(1 if failed else 0)
+
+
+main()
