@@ -585,14 +585,8 @@ def tls():
     if not shutil.which("openssl"):
         raise Skipped("no openssl to make a certificate with")
     dir = tempfile.mkdtemp(prefix="moe-tls-")
-<<<<<<< HEAD
-    cert, key = os.path.join(dir, "cert.pem"), os.path.join(dir, "key.pem")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    os.chmod(cert, 0o600)  # it is taken for the key, too
-=======
     cert, key = certificate(dir)
->>>>>>> 5460658 (wip booted 2)
+    os.chmod(cert, 0o600)  # it is taken for the key, too
     with Moed(tls_cert=cert, tls_key=key) as m:
         equal(open(os.path.join(m.state, "address")).read()[:8], "https://", "address")
         context = ssl.create_default_context(cafile=cert)
