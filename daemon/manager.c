@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
+#include "daemon/audit.h"
 #include "daemon/auth.h"
 #include "daemon/core/clock.h"
 #include "daemon/journal.h"
@@ -125,6 +126,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 		r = auth_new(m, &m->auth, err);
 	if (r < 0)
 		return r;
+	audit_new(m);
 	links_new(m);
 	streams_new(m);
 	queries_new(m);
@@ -187,7 +189,7 @@ static int listen_all(struct manager *m, struct mo_error *err)
 	}
 	m->host_names = split_names(o->host_names);
 	struct http_server_config config = {
-		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .alive = auth_alive, .peer = auth_peer,
+		.routes = m->routes, .n_routes = n_api_routes, .arg = m, .authenticate = auth_secret, .alive = auth_alive, .peer = auth_peer, .refused = audit_refused,
 		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
 		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
 		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,
@@ -247,6 +249,7 @@ void manager_done(struct manager *m)
 	m->streams = streams_free(m->streams);
 	m->links = links_free(m->links);
 	m->auth = auth_free(m->auth);
+	m->audit = audit_free(m->audit);
 	mo_timer_free(m->deadline);
 	mo_timer_free(m->pulse);
 	mo_turn_free(m->turn);

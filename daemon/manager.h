@@ -31,6 +31,7 @@ struct manager {
 	int64_t pulse_due;                   /* CLOCK_BOOTTIME */
 	struct input **inputs; size_t n_inputs;   /* queued for the next turn */
 	struct auth *auth;
+	struct audit *audit;
 	struct links *links;
 	struct streams *streams;
 	struct queries *queries;

@@ -21,6 +21,15 @@
 #define WATCHDOG_EVERY_US 1000000
 #define SLOW_TOLD_EVERY_US (60 * 1000000LL)
 
+char *caller_via(const struct http_caller *c, const char *address)
+{
+	const char *from = *address ? " from " : "";
+
+	if (!c->token_id)
+		return mo_strdup("socket");
+	return mo_printf("%s %s%s%s", c->by_cookie ? "session of token" : "token", c->token_id, from, address);
+}
+
 struct input *input_new(int type, struct http_request *r)
 {
 	struct input *in = mo_alloc(sizeof(*in));
@@ -31,7 +40,7 @@ struct input *input_new(int type, struct http_request *r)
 		const struct http_caller *caller = http_caller(r);
 		in->event.request = (int64_t)http_id(r);
 		in->user = mo_strdup(caller->user);
-		in->via = caller->token_id ? mo_printf("%s %s", caller->by_cookie ? "session of token" : "token", caller->token_id) : mo_strdup("socket");
+		in->via = caller_via(caller, http_peer_address(r));
 		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
 	}
 	return in;

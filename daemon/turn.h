@@ -16,6 +16,8 @@ struct input {
 	struct token *token;
 	size_t effects_end;                  /* during the turn: its effects end here */
 };
+/* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */
+char *caller_via(const struct http_caller *c, const char *address);
 /* r may be NULL: nobody waits. Sets request, user and may_all from its caller. */
 struct input *input_new(int type, struct http_request *r);
 /* Takes in; points the event at what in owns; arms the turn. */

@@ -336,6 +336,7 @@ static void dispatch(struct turn *t)
 	case EV_HELLO: fleet_hello(t); break;
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
+	case EV_REFUSED: audit_emit(t, "audit.refused", NULL, "%s", t->event->text); break;
 	case EV_STORE: event_emit(t, t->event->when, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");
 	}

@@ -35,6 +35,7 @@ enum core_event_type {
 	EV_TOKEN,        /* token with everything filled; with token->from: traded for that one, if it is still good for it */
 	EV_TOKEN_REVOKE, /* text = id */
 	EV_TOKEN_USED,   /* text = id: the first word of a node with it */
+	EV_REFUSED,      /* user, via; text = what was asked for and why it was refused */
 	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
 	_EV_N
 };

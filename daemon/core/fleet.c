@@ -344,6 +344,10 @@ static void drain(struct turn *t, bool on)
 	r.cause = mo_strdup(on ? when : NULL);
 	turn_emit(t, &r);
 	if (on)
+		audit_emit(t, "audit.drained", e->node, "drained node %s (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
+	else
+		audit_emit(t, "audit.undrained", e->node, "undrained node %s", e->node);
+	if (on)
 		event_emit(t, "node.draining", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
 		tell_undrained(t, e->node);
@@ -363,6 +367,7 @@ static void fence(struct turn *t, const struct node *n)
 		turn_reply(t, 409, MO_NONE, "node %s: it is in boot %s now, not in %s any more, whose ranks count as dead already; if it is off, look at it and fence it again", name, n->boot_id, t->event->text);
 		return;
 	}
+	audit_emit(t, "audit.fenced", name, "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
 	event_emit(t, "node.fenced", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
 	prove_gone(t, name, NULL, how);
 	turn_reply(t, 200, MO_NONE, NULL);

@@ -79,6 +79,8 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
+	if (status == 403 && r->server->config.refused)
+		r->server->config.refused(r->server->config.arg, r, detail);
 	wire_problem(status, detail, &body);
 	http_reply(r, status, "application/problem+json", body.data, body.len, status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL } : NULL);
 }

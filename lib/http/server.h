@@ -30,6 +30,8 @@ struct http_server_config {
 	bool (*alive)(void *arg, const char *token_id);      /* false once that token may do nothing any more; NULL: all live for ever */
 	/* Role of a UNIX socket peer. */
 	void (*peer)(void *arg, uid_t uid, struct http_caller *ret);
+	/* A request is answered with 403, for that reason. NULL: nobody wants to know. */
+	void (*refused)(void *arg, const struct http_request *r, const char *why);
 	const char *unix_path;                 /* NULL none; made 0660 */
 	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
 	const char *tls_cert_file, *tls_key_file;    /* both or none */

@@ -293,6 +293,40 @@ def tokens_end_by_default_and_are_written_for_their_owner_alone():
         equal(len(tokens(rig)), n, "tokens")
 
 
+@suite.test
+def who_did_it_and_who_was_refused_is_told():
+    with Bare() as rig:
+        write(rig.given, rig.json("token", "join")["token"])
+        rig.start_agent("a")
+        node_up(rig, "a")
+        ada, bob = rig.json("token", "create", "--role", "operator", "--user", "ada"), rig.json("token", "create", "--role", "viewer", "--user", "bob")
+        post = lambda path, body, token: rig.http("POST", path, json.dumps(body), token=token, tcp=True).status
+        equal(post("/v1/nodes/a/drain", {"reason": "fan"}, ada["token"]), 200, "drain")
+        equal(post("/v1/nodes/a/undrain", {}, ada["token"]), 200, "undrain")
+        for _ in range(5):
+            equal(post("/v1/nodes/a/drain", {"reason": "fun"}, bob["token"]), 403, "drain by a viewer")
+        rig.kill(rig.agents.pop("a"))
+        wait_until(lambda: rig.json("node", "a")["state"] == "down", 20, "the node is down")
+        equal(post("/v1/nodes/a/fence", {"confirmed": True}, ada["token"]), 200, "fence")
+        rig.run("token", "revoke", bob["id"])
+
+        def told():
+            return [e for e in rig.json("events")["items"] if e["type"].startswith("audit.")]
+        wait_until(lambda: "audit.token_revoked" in [e["type"] for e in told()], 10, "events")
+        by = {e["type"]: e for e in told()}
+        for kind, words in (("audit.drained", "drained node a (idle): fan"), ("audit.undrained", "undrained node a"), ("audit.fenced", "fenced node a")):
+            need(by[kind]["message"].startswith("ada (token %s from 127.0.0.1) %s" % (ada["id"], words)), by[kind])
+            equal((by[kind]["node"], by[kind]["data"]["user"]), ("a", "ada"), kind)
+        refused = [e for e in told() if e["type"] == "audit.refused"]
+        equal(len(refused), 1, "five refusals of one request")
+        need("bob (token %s from 127.0.0.1) was refused POST /v1/nodes/a/drain: role viewer" % bob["id"] in refused[0]["message"], refused)
+        need("revoked token %s, role viewer for bob" % bob["id"] in by["audit.token_revoked"]["message"], by["audit.token_revoked"])
+        need("made token %s, role viewer for bob" % bob["id"] in json.dumps([e["message"] for e in told()]), told())
+        for e in told():
+            need(e["message"] in rig.log("moed"), "not in the log: %s" % e["message"])
+            need(ada["token"] not in json.dumps(e), "a secret")
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["from_far"]:
         sys.exit(from_far())
