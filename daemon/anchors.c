@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/core/actual.h"
 #include "lib/base/parse.h"
+#include "lib/model/mask.h"
 #include "lib/plan/anchor.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/json.h"
@@ -71,6 +72,44 @@ static bool readable(const char *text)
 	return k >= 0;
 }
 
+static struct json_object *masked(const char *key, const char *text)
+{
+	_cleanup_(mo_freep) char *shown = key && mo_mask_argument(key) ? mo_strdup(MO_MASKED) : mo_mask_text(text);
+
+	return json_object_new_string(shown);
+}
+
+static void mask_list(struct json_object *list)
+{
+	size_t n = json_object_array_length(list);
+	char **words = mo_alloc_array(n + 1, sizeof(*words));
+
+	for (size_t i = 0; i < n; i++)
+		words[i] = mo_strdup(json_object_get_string(json_object_array_get_idx(list, i)));
+	for (size_t i = 0; i < n; i++)
+		words[i] = words[i] ? words[i] : mo_strdup("");
+	mo_mask_words(words, n);
+	for (size_t i = 0; i < n; i++) {
+		if (json_object_is_type(json_object_array_get_idx(list, i), json_type_string))
+			json_object_array_put_idx(list, i, json_object_new_string(words[i]));
+		free(words[i]);
+	}
+	free(words);
+}
+
+/* What looks like a credential, at any depth. */
+static void mask(struct json_object *doc)
+{
+	json_object_object_foreach(doc, key, value) {
+		if (json_object_is_type(value, json_type_object))
+			mask(value);
+		else if (json_object_is_type(value, json_type_array))
+			mask_list(value);
+		else if (json_object_is_type(value, json_type_string))
+			json_object_object_add(doc, key, masked(key, json_object_get_string(value)));
+	}
+}
+
 char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, const struct measured *m)
 {
 	_cleanup_(mo_freep) char *json = recipe_text ? recipe_json(recipe_text, strlen(recipe_text)) : NULL, *recipe = NULL;
@@ -80,6 +119,7 @@ char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, cons
 	if (!doc)
 		return NULL;
 	json_object_object_del(doc, "env");
+	mask(doc);
 	write_chosen(doc, chosen);
 	recipe = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 	json_object_put(doc);
@@ -98,7 +138,7 @@ static bool fits(const struct state *s, const struct anchor *a, const char *gpu,
 	return (!gpu || (mo_streq(a->gpu, gpu) && mo_streq(a->precision, precision))) && anchor_current(s, a);
 }
 
-char *anchors_document(const struct state *s, const char *gpu, const char *precision)
+char *anchors_document(const struct state *s, const struct viewer *v, const char *gpu, const char *precision)
 {
 	struct mo_buf b = {0};
 	size_t n = 0;
@@ -106,7 +146,8 @@ char *anchors_document(const struct state *s, const char *gpu, const char *preci
 	mo_buf_str(&b, "{\"anchor\":1,\"runs\":[");
 	for (size_t i = 0; i < s->n_anchors; i++) {
 		const struct anchor *a = &s->anchors[i];
-		_cleanup_(mo_freep) char *run = fits(s, a, gpu, precision) ? anchor_run_text(&a->recipe, a->recipe_text, &a->measured) : NULL;
+		bool shown = fits(s, a, gpu, precision) && (!v || viewer_sees(v, job_find(s, a->job)));
+		_cleanup_(mo_freep) char *run = shown ? anchor_run_text(&a->recipe, a->recipe_text, &a->measured) : NULL;
 
 		if (!run)
 			continue;

@@ -1,10 +1,10 @@
 /* Measured runs of the cluster as what calibrates plans: for plans made here, for those of helpers, and as the file that `moectl plan --anchor` reads. */
 #pragma once
-#include "daemon/manager.h"
+#include "daemon/visible.h"
 #include "lib/plan/plan.h"
 
-/* The runs on this GPU in this precision, or all with gpu NULL; NULL when there are none. Caller frees. */
-char *anchors_document(const struct state *s, const char *gpu, const char *precision);
+/* The runs on this GPU in this precision, or all with gpu NULL; of those the viewer's, or all with v NULL; NULL when there are none. Caller frees. */
+char *anchors_document(const struct state *s, const struct viewer *v, const char *gpu, const char *precision);
 /* Calibrates doc, a plan of r, by the runs that fit. */
 void anchors_apply(const struct state *s, const struct recipe *r, const struct gpu_type *gpu, struct plan_doc *doc);
 /* What doc's first plan promises; NULL without plans. */

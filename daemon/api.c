@@ -1,6 +1,7 @@
 /* See api.h. */
 #include "daemon/api.h"
 #include "daemon/core/lemon.h"
+#include "daemon/visible.h"
 #include <errno.h>
 #include <string.h>
 #include "lib/base/parse.h"
@@ -100,12 +101,15 @@ bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 	return e >= 0;
 }
 
-void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b)
+void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j, struct mo_buf *b)
 {
+	struct viewer viewer;
 	struct job_view v;
 
 	mo_desc_init(&job_view_desc, &v);
 	job_view(manager_state(m), j, manager_now(m), &v);
+	viewer_of(m, r, &viewer);
+	visible_job(&viewer, j, &v);
 	wire_encode(&job_view_desc, &v, b);
 	mo_desc_done(&job_view_desc, &v);
 }

@@ -19,7 +19,7 @@ bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max,
 bool api_flag(const struct http_request *r, const char *name);                                       /* ?name=1 or true */
 /* JSON body (empty = {}) into an initialised object; false after 400 (no JSON) or 422 (wrong content) was sent. */
 bool api_body(struct http_request *r, const struct mo_desc *d, void *obj);
-void api_job_doc(struct manager *m, const struct job *j, struct mo_buf *b);
+void api_job_doc(struct manager *m, const struct http_request *r, const struct job *j, struct mo_buf *b);
 void api_node_doc(struct manager *m, const struct node *n, bool with_info, struct mo_buf *b);
 /* "j-7" -> 7; -EINVAL. */
 int api_job_id(const char *text, int64_t *ret);

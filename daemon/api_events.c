@@ -2,6 +2,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/streams.h"
+#include "daemon/visible.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -20,16 +21,20 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 {
 	const struct state *s = manager_state(m);
 	_cleanup_(list_done) struct list l = {0};
+	struct viewer viewer;
 
 	if (!list_start(r, &l))
 		return;
+	viewer_of(m, r, &viewer);
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct event *e = &s->events[i];
 		if (e->seq <= after || !stream_wants(filter, e))
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add_numbered(&l, &event_desc, e, e->seq);
+		struct event *cut = visible_event(&viewer, s, e) ? NULL : visible_event_cut(e);
+		list_add_numbered(&l, &event_desc, cut ? cut : e, e->seq);
+		mo_desc_free(&event_desc, cut);
 	}
 	list_send(r, &l);
 }

@@ -1,12 +1,14 @@
 /* Explanations of a rank: its environment and its binding. The environment of a rank that was started is what its node recorded; where the node cannot say (not started yet, forgotten, down,
  * silent for 2 s) it is what a launch would give, and `source` and `note` say so. */
 #include <string.h>
+#include "agent/core/env.h"
 #include "agent/core/env_record.h"
 #include "agent/core/explain.h"
 #include "agent/core/preview.h"
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/core/dryrun.h"
+#include "daemon/visible.h"
 
 static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
@@ -71,7 +73,10 @@ static void send_env(struct http_request *r, const char *source, const char *not
 			continue;
 		if (!list_room(&l))
 			break;
-		list_add(&l, &env_item_desc, &items[i], items[i].name);
+		struct env_item *shown = mo_desc_dup(&env_item_desc, &items[i]);   /* recorded by an earlier version, it may show more */
+		env_hide(shown);
+		list_add(&l, &env_item_desc, shown, shown->name);
+		mo_desc_free(&env_item_desc, shown);
 	}
 	list_send(r, &l);
 }
@@ -130,7 +135,7 @@ void api_job_env(void *arg, struct http_request *r)
 	size_t index;
 	int64_t rank;
 
-	if (!j || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
+	if (!j || !visible_to(m, r, j, "environment") || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
 		return;
 	const struct place *p = place_of_rank(j, rank, &index);
 	const struct node *n = p ? node_find(manager_state(m), p->node) : NULL;

@@ -5,6 +5,7 @@
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/core/slot_health.h"
+#include "daemon/visible.h"
 #include "lib/base/parse.h"
 
 void api_job_ranks(void *arg, struct http_request *r)
@@ -158,11 +159,15 @@ void api_job_report(void *arg, struct http_request *r)
 	if (!j)
 		return;
 	if (api_flag(r, "anchor")) {
-		anchor(r, j);
+		if (visible_to(m, r, j, "arguments"))
+			anchor(r, j);
 		return;
 	}
+	struct viewer viewer;
+	viewer_of(m, r, &viewer);
 	mo_desc_init(&report_view_desc, &v);
 	job_report(manager_state(m), j, manager_now(m), &v);
+	visible_report(&viewer, j, &v);
 	api_send_doc(r, 200, &report_view_desc, &v);
 	mo_desc_done(&report_view_desc, &v);
 }
@@ -178,6 +183,9 @@ void api_job_why(void *arg, struct http_request *r)
 	mo_desc_init(&why_view_desc, &v);
 	job_why(manager_state(m), j, manager_now(m), &v);
 	core_why_readings(m->core, j, manager_now(m), &v);
+	struct viewer viewer;
+	viewer_of(m, r, &viewer);
+	visible_why(&viewer, j, &v);
 	api_send_doc(r, 200, &why_view_desc, &v);
 	mo_desc_done(&why_view_desc, &v);
 }

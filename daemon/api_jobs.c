@@ -3,6 +3,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/turn.h"
+#include "daemon/visible.h"
 
 /* "queued,running" into a set of states; false after 400. */
 static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N])
@@ -37,6 +38,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 	const struct state *s = manager_state(m);
 	const char *after = http_query(r, "after"), *name = http_query(r, "name");
 	_cleanup_(list_done) struct list l = {0};
+	struct viewer viewer;
 	bool wanted[_JOB_STATE_N];
 	int64_t from = 0, matching = 0, skip, now = manager_now(m);
 	struct job_view v;
@@ -48,6 +50,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 	}
 	if (!read_states(r, wanted) || !list_start(r, &l))
 		return;
+	viewer_of(m, r, &viewer);
 	for (size_t i = 0; api_flag(r, "last") && i < s->n_jobs; i++)
 		matching += is_wanted(&s->jobs[i], from, wanted, name);
 	skip = matching - l.limit;
@@ -59,6 +62,7 @@ void api_jobs_list(void *arg, struct http_request *r)
 			break;
 		mo_desc_init(&job_view_desc, &v);
 		job_view(s, j, now, &v);
+		visible_job(&viewer, j, &v);
 		snprintf(key, sizeof(key), "j-%lld", (long long)j->id);
 		list_add(&l, &job_view_desc, &v, key);
 		mo_desc_done(&job_view_desc, &v);
@@ -73,7 +77,7 @@ void api_jobs_get(void *arg, struct http_request *r)
 
 	if (!j)
 		return;
-	api_job_doc(arg, j, &b);
+	api_job_doc(arg, r, j, &b);
 	api_send(r, 200, &b);
 }
 

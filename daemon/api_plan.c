@@ -146,7 +146,7 @@ void api_plan(void *arg, struct http_request *r)
 	if (!spec)
 		return;
 	bool has_gpu = spec->recipe.gpu;
-	_cleanup_(mo_freep) char *anchors = has_gpu ? anchors_document(manager_state(m), spec->recipe.gpu, spec->recipe.precision) : NULL;
+	_cleanup_(mo_freep) char *anchors = has_gpu ? anchors_document(manager_state(m), NULL, spec->recipe.gpu, spec->recipe.precision) : NULL;
 	mo_desc_free(&submit_desc, spec);
 	if (!has_gpu) {
 		http_problem(r, 422, "cluster.gpu is missing: the plan depends on it; add it, or give it in the query string: ?gpu=mi300x, mi325x, mi350x or mi355x");
@@ -176,7 +176,9 @@ void plan_refuse(struct http_request *r, int e)
 
 void api_anchors(void *arg, struct http_request *r)
 {
-	_cleanup_(mo_freep) char *text = anchors_document(manager_state(arg), NULL, NULL);
+	struct viewer viewer;
+	viewer_of(arg, r, &viewer);
+	_cleanup_(mo_freep) char *text = anchors_document(manager_state(arg), &viewer, NULL, NULL);
 	const char *answer = text ? text : "{\"anchor\":1,\"runs\":[]}";
 
 	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);

@@ -28,7 +28,7 @@ static void answer(struct manager *m, struct http_request *r, const struct input
 	if (in->answer == ANSWER_SUBMIT && j)
 		submit_doc(m, j->id, &b);
 	else if (in->answer == ANSWER_JOB && j)
-		api_job_doc(m, j, &b);
+		api_job_doc(m, r, j, &b);
 	else if (in->answer == ANSWER_NODE && n)
 		api_node_doc(m, n, false, &b);
 	else

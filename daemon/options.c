@@ -5,6 +5,7 @@
 #include "lib/base/address.h"
 #include "lib/base/secret.h"
 
+static const char *const visibility_words[] = { "owner", "all", NULL };
 static const char *const tls_words[] = { "required", "off", NULL };
 
 #define O(field) offsetof(struct options, field)
@@ -25,6 +26,7 @@ static const struct mo_option items[] = {
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000", "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16, .max = 1000000 },
 	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s", "Clients that have not sent a whole request by then are cut off.", .min = 1000000, .max = 3600LL * 1000000 },
 	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing, and anew at half of their life. Empty: none." },
+	{ "visibility", MO_OPTION_WORD, O(visibility), "owner", "Who sees logs, environment, arguments and lines of output of a job. owner: its owner and operators. all: everybody who may read. Names, states and numbers are for everybody.", .words = visibility_words },
 	{ "debug", MO_OPTION_BOOL, O(debug), "false", "Log more." },
 };
 const struct mo_options options_table = { items, ELEMENTSOF(items) };

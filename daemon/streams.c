@@ -5,6 +5,7 @@
 #include <string.h>
 #include <uthash.h>
 #include "daemon/auth.h"
+#include "daemon/visible.h"
 #include "lib/wire/json.h"
 
 #define FEED_BYTES (64 * 1024)
@@ -16,6 +17,7 @@ struct stream {
 	uint64_t id;                         /* request */
 	int64_t next;                        /* seq wanted next */
 	struct stream_filter filter;
+	struct viewer viewer;
 	int64_t fed_at;                      /* boot us: everything sent so far was taken then */
 	UT_hash_handle hh;
 };
@@ -47,6 +49,24 @@ static size_t position(const struct state *s, int64_t seq)
 	return low;
 }
 
+static void put(const struct event *e, struct mo_buf *b)
+{
+	mo_buf_printf(b, "id: %lld\ndata: ", (long long)e->seq);
+	wire_encode(&event_desc, e, b);
+	mo_buf_str(b, "\n\n");
+}
+
+/* For a viewer who may not see all of it; rare. */
+static int write_cut(struct http_request *r, const struct event *e)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	struct event *cut = visible_event_cut(e);
+
+	put(cut, &b);
+	mo_desc_free(&event_desc, cut);
+	return http_stream_write(r, b.data, b.len);
+}
+
 static const struct mo_buf *encode(struct streams *s, const struct event *e)
 {
 	struct mo_buf *b = &s->encoded[e->seq % ENCODED].text;
@@ -55,9 +75,7 @@ static const struct mo_buf *encode(struct streams *s, const struct event *e)
 		return b;
 	s->encoded[e->seq % ENCODED].seq = e->seq;
 	mo_buf_reset(b);
-	mo_buf_printf(b, "id: %lld\ndata: ", (long long)e->seq);
-	wire_encode(&event_desc, e, b);
-	mo_buf_str(b, "\n\n");
+	put(e, b);
 	return b;
 }
 
@@ -73,8 +91,8 @@ static void feed(struct streams *s, struct stream *f)
 		f->next = e->seq + 1;
 		if (!stream_wants(&f->filter, e))
 			continue;
-		const struct mo_buf *text = encode(s, e);
-		if (http_stream_write(r, text->data, text->len) < 0)
+		const struct mo_buf *text = visible_event(&f->viewer, state, e) ? encode(s, e) : NULL;
+		if ((text ? http_stream_write(r, text->data, text->len) : write_cut(r, e)) < 0)
 			return;
 	}
 }
@@ -188,6 +206,7 @@ void streams_follow(struct manager *m, struct http_request *r, int64_t after, co
 	f->id = http_id(r);
 	f->next = after + 1;
 	f->filter = *filter;
+	viewer_of(m, r, &f->viewer);
 	f->fed_at = mo_clock_boot_us();
 	HASH_ADD(hh, s->all, id, sizeof(f->id), f);
 	http_on_gone(r, on_gone, m);

@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
+#include "lib/model/mask.h"
 
 /* When no layer has them (an installation with other profiles): a rank without PATH finds nothing. */
 static const struct { const char *name, *value, *reason; } fallback[] = {
@@ -23,18 +24,10 @@ bool env_is_launch_name(const char *name) {
 	return mo_env_launch_name(name);
 }
 
-bool env_is_secret(const char *name) {
-	static const char *const words[] = { "KEY", "TOKEN", "SECRET", "PASSW" };
-
-	for (size_t i = 0; i < ELEMENTSOF(words); i++)
-		if (strcasestr(name, words[i]))
-			return true;
-	return false;
-}
-
 void env_hide(struct env_item *item) {
-	if (item->value && env_is_secret(item->name))
-		mo_str_set(&item->value, "***");
+	char *shown = mo_mask_value(item->name, item->value);
+	free(item->value);
+	item->value = shown;
 }
 
 struct list { struct env_item **items; size_t *n, from; };
@@ -45,8 +38,8 @@ static struct env_item *claim(struct list *l, const char *name, int layer) {
 		struct env_item *old = &(*l->items)[i];
 		if (!mo_streq(old->name, name))
 			continue;
-		const char *was = env_is_secret(name) ? "***" : old->value ? old->value : old->file ? old->file : "unset";
-		char *overrides = mo_printf("%s (%s)", was, mo_enum_name(env_layer_names, _ENV_LAYER_N, old->layer));
+		_cleanup_(mo_freep) char *was = mo_mask_value(name, old->value);
+		char *overrides = mo_printf("%s (%s)", was ? was : old->file ? old->file : "unset", mo_enum_name(env_layer_names, _ENV_LAYER_N, old->layer));
 		mo_desc_done(&env_item_desc, old);
 		old->name = mo_strdup(name);
 		old->overrides = overrides;

@@ -14,7 +14,5 @@ struct env_rank {
 void env_compose(const struct launch *l, const struct nodeinfo *info, const struct rank_bind *b, const struct env_rank *r, struct env_item **items, size_t *n_items);
 /* true for names that only the launcher may set (RANK, WORLD_SIZE, ...). */
 bool env_is_launch_name(const char *name);
-/* *KEY* *TOKEN* *SECRET* *PASSW*: shown as *** outside the node. */
-bool env_is_secret(const char *name);
-/* Replaces the value of a secret by ***. */
+/* What looks like a credential (lib/model/mask.h) becomes ***: it is shown so outside the node. */
 void env_hide(struct env_item *item);

@@ -25,6 +25,17 @@ static void add(struct env_item **items, size_t *n, const struct env_item *from)
 	env_hide(item);
 }
 
+/* Compared as they are shown: base is. */
+static void add_different(struct env_item **items, size_t *n, const struct env_item *base, const struct env_item *from)
+{
+	struct env_item *shown = mo_desc_dup(&env_item_desc, from);
+
+	env_hide(shown);
+	if (!base || !mo_desc_equal(&env_item_desc, base, shown))
+		add(items, n, shown);
+	mo_desc_free(&env_item_desc, shown);
+}
+
 void env_record_add(struct env_record *rec, int64_t rank, const struct env_item *items, size_t n)
 {
 	bool first = rec->n_ranks == 0;
@@ -36,8 +47,8 @@ void env_record_add(struct env_record *rec, int64_t rank, const struct env_item 
 
 		if (first)
 			add(&rec->items, &rec->n_items, &items[i]);
-		else if (!base || (!mo_desc_equal(&env_item_desc, base, &items[i]) && !env_is_secret(items[i].name)))
-			add(&k->items, &k->n_items, &items[i]);
+		else
+			add_different(&k->items, &k->n_items, base, &items[i]);
 	}
 }
 

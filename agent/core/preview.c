@@ -3,6 +3,7 @@
 
 #include "agent/core/bind_launch.h"
 #include "agent/core/env.h"
+#include "lib/model/mask.h"
 
 struct binds { struct rank_bind *items; size_t n; };
 
@@ -30,6 +31,7 @@ int preview_ranks(const char *node, const struct nodeinfo *info, const struct la
 		k->local_rank = (int64_t)i;
 		for (size_t w = 0; w < l->n_argv; w++)
 			mo_strs_add(&k->argv, &k->n_argv, l->argv[w]);
+		mo_mask_words(k->argv, k->n_argv);
 		env_compose(l, info, b, &who, &k->env, &k->n_env);
 		for (size_t e = 0; e < k->n_env; e++)
 			env_hide(&k->env[e]);

@@ -138,7 +138,6 @@ void health_evidence(const struct state *s, const struct job *j, char ***texts, 
 void checks_over(struct core *c, struct job *j);                 /* update_node.c */
 
 /* recovery.c */
-#define READING_PREFIX "reading: "         /* of lines of a failure's evidence that are sensor values (readings.c) */
 bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
 bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */
 void recovery_conclude(struct turn *t, int64_t id);              /* all steps are dead: what follows */

@@ -351,11 +351,11 @@ static char *telling_line(const struct blame *b)
 		const char *line = without_rank(b->rank->tail[i]);
 
 		if (names_exception(line))
-			return mo_printf(": %s", line);
+			return mo_printf(SAID "%s", line);
 		if (!last && !says_nothing(line))
 			last = line;
 	}
-	return last ? mo_printf(": %s", last) : mo_strdup("");
+	return last ? mo_printf(SAID "%s", last) : mo_strdup("");
 }
 
 /* What an exit before the first iteration means; 126 and 127 are said by shells and launchers. */

@@ -4,6 +4,11 @@
 #include "daemon/core/interval.h"
 #include "daemon/core/state.h"
 
+/* What begins with it, of a failure's evidence, is a sensor's value (readings.c), no line of output. */
+#define READING_PREFIX "reading: "
+/* What follows it, in a job's reason, is a line of its ranks' output. */
+#define SAID "; it said: "
+
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
 struct job_view {
 	int64_t id; char *name; int state; int64_t attempt, restarts, iteration, steps;

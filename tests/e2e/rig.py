@@ -222,7 +222,7 @@ class Rig(Cluster):
 
     def state(self):
         """What a refused request must leave as it was. (Nodes come, go and are slow by themselves; that something was refused is told.)"""
-        return {"jobs": self.json("list", "--all")["items"], "tokens": self.json("token", "list")["items"], "events": [(e["type"], e["job"]) for e in self.json("events")["items"] if not e["type"].startswith(("node.", "audit."))]}
+        return {"jobs": self.json("list", "--all")["items"], "tokens": [t for t in self.json("token", "list")["items"] if "from" not in t], "events": [(e["type"], e["job"]) for e in self.json("events")["items"] if not e["type"].startswith(("node.", "audit."))]}
 
     def rank_pids(self, job):
         return {r["rank"]: r["pid"] for r in self.json("ranks", job)["items"] if r["pid"] and r["state"] == "running"}

@@ -152,7 +152,7 @@ static int64_t first_exit(struct world *w, int64_t code, const char *line)
 static void exit_codes_before_the_first_iteration(void **state)
 {
 	static const struct { int64_t code; int state; const char *class, *said; } cases[] = {
-		{ 1, JOB_FAILED, "user_error", "an error of the program or its arguments: last line" }, { 2, JOB_FAILED, "user_error", "exit code 2" },
+		{ 1, JOB_FAILED, "user_error", "an error of the program or its arguments; it said: last line" }, { 2, JOB_FAILED, "user_error", "exit code 2" },
 		{ 126, JOB_FAILED, "user_error", "could not execute" }, { 127, JOB_FAILED, "user_error", "was not found" }, { 128, JOB_FAILED, "user_error", "exit code 128" },
 		{ 255, JOB_FAILED, "user_error", "exit code 255" }, { 137, JOB_RUNNING, "transient", "exit code 137, a shell's word for signal 9 SIGKILL" }, { 192, JOB_RUNNING, "transient", "signal 64" },
 		{ 193, JOB_FAILED, "user_error", "exit code 193" },
@@ -225,11 +225,11 @@ static void the_exception_is_the_reason(void **state)
 {
 	static const struct { const char *lines[5], *said; } cases[] = {
 		{ { "[rank1]:     return 1 // None", "[rank1]: TypeError: unsupported operand", "> building datasets ...", "[rank1]:[W1121 10:19:17.165596547 ProcessGroupNCCL.cpp:1575] Warning: bye" },
-		  "arguments: TypeError: unsupported operand" },
+		  "arguments; it said: TypeError: unsupported operand" },
 		{ { "torch.OutOfMemoryError: CUDA out of memory.", "Exception raised from recvBytes at Utils.hpp:682", "frame #0: c10::Error::Error(int)", "" }, "torch.OutOfMemoryError: CUDA out of memory." },
-		{ { "KeyboardInterrupt" }, "arguments: KeyboardInterrupt" },
-		{ { "Errors: none", "train.py: error: unrecognized arguments: --x", "[W1121 10:19:17.1 a.cpp:1] bye" }, "arguments: train.py: error: unrecognized arguments: --x" },
-		{ { "[2026-11-21] step 1 begins" }, "arguments: [2026-11-21] step 1 begins" },
+		{ { "KeyboardInterrupt" }, "arguments; it said: KeyboardInterrupt" },
+		{ { "Errors: none", "train.py: error: unrecognized arguments: --x", "[W1121 10:19:17.1 a.cpp:1] bye" }, "arguments; it said: train.py: error: unrecognized arguments: --x" },
+		{ { "[2026-11-21] step 1 begins" }, "arguments; it said: [2026-11-21] step 1 begins" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
