@@ -8,6 +8,8 @@
 #include "cli/value.h"
 #include "lib/base/buf.h"
 
+#define LAST_MIN 12              /* fewer letters of a last column tell nothing */
+
 void table_done(struct table *t)
 {
 	for (size_t i = 0; i < t->n_cells; i++)
@@ -158,9 +160,11 @@ void print_table(const struct cli *cli, const struct column *columns, size_t n, 
 {
 	_cleanup_(table_done) struct table t = { 0 };
 	table_head(&t, columns, n);
+	t.last_min = LAST_MIN;
 	for (size_t i = 0; i < js_len(items); i++)
 		table_row(&t, js_at(items, i));
-	table_print(cli, &t);
+	if (!table_print(cli, &t))
+		puts("more columns on a wider terminal");
 }
 
 #define BUFFERS 16

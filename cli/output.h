@@ -20,7 +20,7 @@ void table_cell(struct table *t, const char *fmt, ...) _printf_(2, 3); /* "" and
 /* Prints to stdout; on a terminal the last column is cut at its width. State words are coloured. False: columns were left out (last_min). */
 bool table_print(const struct cli *cli, const struct table *t);
 
-/* All of it: a row for each of items. */
+/* All of it: a row for each of items. A terminal gets the columns that fit, and is told when some did not. */
 void print_table(const struct cli *cli, const struct column *columns, size_t n, struct json_object *items);
 
 /* Short texts in rotating static buffers (good for 16 uses in one expression); "-" for unknown. */

@@ -1,4 +1,6 @@
 /* ranks: where every rank runs, what it is bound to, how far it is. */
+#include <string.h>
+
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
@@ -6,9 +8,7 @@
 static void bind_cell(struct table *t, struct json_object *rank)
 {
 	struct json_object *v = js_get(rank, "bind_verified");
-	const char *note = js_str(rank, "bind_note");
-	const char *word = v ? json_object_get_boolean(v) ? "verified" : "failed" : NULL;
-	table_cell(t, "%s%s%s", word ? word : note ? "" : "-", word && note ? ": " : "", note ? note : "");
+	table_cell(t, "%s", v ? json_object_get_boolean(v) ? "verified" : "failed" : "-");
 }
 
 static void gpu_cell(struct table *t, struct json_object *rank)
@@ -31,10 +31,11 @@ static void exit_cell(struct table *t, struct json_object *rank)
 {
 	const char *cause = js_str(rank, "exit.cause");
 	int64_t code = js_int(rank, "exit.code"), sig = js_int(rank, "exit.signal");
+	bool more = cause && strcmp(cause, "exited");
 	if (sig != MO_NONE)
-		table_cell(t, "signal %s %s", text_int(sig), cause ? cause : "");
+		table_cell(t, "signal %s%s%s", text_int(sig), more ? " " : "", more ? cause : "");
 	else if (code != MO_NONE || cause)
-		table_cell(t, "%s %s", text_int(code), cause ? cause : "");
+		table_cell(t, "%s%s%s", text_int(code), more ? " " : "", more ? cause : "");
 	else
 		table_cell(t, "-");
 }
@@ -42,9 +43,9 @@ static void exit_cell(struct table *t, struct json_object *rank)
 static void print_ranks(const struct cli *cli, struct json_object *items)
 {
 	static const struct column columns[] = {
-		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">LOCAL", "local_rank", CELL_INT }, { ">PID", "pid", CELL_INT }, { "STATE", "state" }, { "CPUS", "cpus" },
-		{ ">NUMA", "numa_node", CELL_INT }, { "GPU", .cell = gpu_cell }, { "NIC", "nic" }, { "BIND", .cell = bind_cell }, { ">ITER", "iteration", CELL_INT },
-		{ ">STEP MS", "step_ms", CELL_REAL, 1 }, { "TP PP EP CP DP", .cell = coords_cell }, { "EXIT", .cell = exit_cell },
+		{ ">RANK", "rank", CELL_INT }, { "NODE", "node" }, { ">PID", "pid", CELL_INT }, { "STATE", "state" }, { ">ITER", "iteration", CELL_INT }, { ">STEP MS", "step_ms", CELL_REAL, 1 },
+		{ "BIND", .cell = bind_cell }, { "CPUS", "cpus" }, { ">NUMA", "numa_node", CELL_INT }, { "GPU", .cell = gpu_cell }, { "NIC", "nic" }, { ">LOCAL", "local_rank", CELL_INT },
+		{ "TP PP EP CP DP", .cell = coords_cell }, { "EXIT", .cell = exit_cell }, { "NOTE", "bind_note" },
 	};
 	print_table(cli, columns, ELEMENTSOF(columns), items);
 }

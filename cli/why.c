@@ -1,4 +1,6 @@
 /* why: the reason of a state, with numbers and evidence. */
+#include <string.h>
+
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
@@ -9,6 +11,9 @@ static void print_why(const struct cli *cli, const char *subject, struct json_ob
 	printf("%s  %s%s%s\n", paint(cli, "1", subject), text_or(js_str(w, "verdict")), js_str(w, "since") ? "  since " : "", js_str(w, "since") ? js_str(w, "since") : "");
 	for (size_t i = 0; i < js_len(reasons); i++) {
 		struct json_object *k = js_at(reasons, i), *evidence = js_get(k, "evidence");
+		/* the verdict holds a reason that nothing is to be added to */
+		if (!js_len(evidence) && js_len(reasons) == 1 && strstr(text_or(js_str(w, "verdict")), text_or(js_str(k, "text"))))
+			break;
 		printf("  because  %s  [%s]\n", text_or(js_str(k, "text")), text_or(js_str(k, "code")));
 		for (size_t e = 0; e < js_len(evidence); e++)
 			printf("           %s\n", json_object_get_string(js_at(evidence, e)));
