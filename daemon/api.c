@@ -32,7 +32,9 @@ const struct job *api_job(struct manager *m, struct http_request *r)
 	int64_t id = 0;
 
 	const struct job *j = api_job_id(text, &id) < 0 ? NULL : job_find(manager_state(m), id);
-	if (!j)
+	if (!j && core_is_out(m->core, id))
+		http_problem(r, 404, "job %.80s: it is in quarantine: %s/quarantine has it, and says how to put it back", text, m->options->state_dir);
+	else if (!j)
 		http_problem(r, 404, "job %.80s: there is no such job; ids look like j-7", text);
 	return j;
 }

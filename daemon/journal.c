@@ -199,18 +199,152 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 	return 0;
 }
 
-struct replay { struct journal *journal; struct core *core; struct mo_error *err; };
+/* ---- replay ---- */
+
+struct replay {
+	struct journal *journal;
+	struct core *core;
+	journal_rest_fn rest;                /* NULL: what cannot be taken ends it */
+	void *arg;
+	struct mo_error *err;
+};
+
+/* What a record, or a job of a snapshot, says of itself, whatever else is wrong with it. */
+struct label_parts { int64_t parts; };
+struct label { char *type; int64_t job, id; struct label_parts *submit, *spec; };
+static const struct mo_field label_parts_fields[] = { MO_F(label_parts, parts, MO_INT) };
+static const struct mo_desc label_parts_desc = MO_DESC(label_parts, label_parts_fields);
+static const struct mo_field label_fields[] = {
+	MO_F(label, type, MO_STR), MO_F(label, job, MO_INT), MO_F(label, id, MO_INT),
+	MO_F_SUB(label, submit, MO_OPT, &label_parts_desc), MO_F_SUB(label, spec, MO_OPT, &label_parts_desc),
+};
+static const struct mo_desc label_desc = MO_DESC(label, label_fields);
+
+static void label_done(struct label *l) { mo_desc_done(&label_desc, l); }
+
+/* The characters of `of` behind mark, NULL = none. Caller frees. */
+static char *word_behind(const char *text, const char *mark, const char *of)
+{
+	const char *at = strstr(text, mark);
+	size_t n = at ? strspn(at + strlen(mark), of) : 0;
+
+	return n ? mo_strndup(at + strlen(mark), n) : NULL;
+}
+
+static void label_of(const char *text, size_t n, struct label *ret)
+{
+	mo_desc_init(&label_desc, ret);
+	if (wire_decode(&label_desc, text, n, false, ret, NULL) >= 0)
+		return;
+	/* not even JSON: by the words with which our own records begin */
+	_cleanup_(mo_freep) char *copy = mo_strndup(text, n);
+	_cleanup_(mo_freep) char *type = word_behind(copy, "\"type\":\"", "abcdefghijklmnopqrstuvwxyz_"), *job = word_behind(copy, "\"job\":", "0123456789");
+	ret->type = TAKE_PTR(type);
+	if (job && mo_parse_i64(job, 1, INT64_MAX, &ret->job) < 0)
+		ret->job = MO_NONE;
+}
+
+static int64_t label_parts_id(const struct label *l)
+{
+	return l->submit ? l->submit->parts : l->spec ? l->spec->parts : MO_NONE;
+}
+
+/* text: behind its parts; stored: with them. What it refers to stands before it, or all of it as it was stored. */
+static int rest(struct replay *p, struct journal_rest *r, const struct label *l, const char *text, const char *stored, size_t n_stored)
+{
+	const struct known *k = label_parts_id(l) == MO_NONE ? NULL : table_find(&p->journal->now, label_parts_id(l));
+	_cleanup_(mo_buf_done) struct mo_buf whole = {0};
+
+	if (k) {
+		mo_buf_printf(&whole, "parts %lld ", (long long)k->id);
+		wire_encode(&parts_desc, &k->parts, &whole);
+		mo_buf_str(&whole, "\n");
+	}
+	if (k)
+		mo_buf_add(&whole, text, n_stored - (size_t)(text - stored));
+	else
+		mo_buf_add(&whole, stored, n_stored);
+	r->text = whole.data;
+	return p->rest(p->arg, p->core, r, p->err);
+}
 
 static int read_state(struct journal *j, const char *text, size_t n, struct state *ret, struct mo_error *err)
 {
-	int r = read_parts(j, &text, &n, err);
+	int r = wire_decode(&state_desc, text, n, false, ret, err);
 
-	if (r >= 0)
-		r = wire_decode(&state_desc, text, n, false, ret, err);
 	for (size_t i = 0; r >= 0 && i < ret->n_jobs; i++)
 		r = fill(j, &ret->jobs[i].spec, err);
 	return r;
 }
+
+static int try_element(struct replay *p, const struct mo_field *f, struct json_object *json, struct mo_error *err)
+{
+	void *obj = mo_desc_new(f->sub);
+	int r = wire_from_json(f->sub, json, false, obj, err);
+
+	if (r >= 0 && f->sub == &job_desc)
+		r = fill(p->journal, &((struct job *)obj)->spec, err);
+	mo_desc_free(f->sub, obj);
+	return r;
+}
+
+/* Takes out of one list of a snapshot what cannot be read; ids of jobs are added to aside. */
+static int sift_list(struct replay *p, const struct mo_field *f, struct json_object *list, struct state *aside)
+{
+	for (size_t i = 0, at = 0; i < json_object_array_length(list); at++) {
+		struct json_object *json = json_object_array_get_idx(list, i);
+		_cleanup_(mo_error_done) struct mo_error why = {0};
+		_cleanup_(label_done) struct label l;
+		int r = try_element(p, f, json, &why);
+		if (r >= 0) {
+			i++;
+			mo_desc_init(&label_desc, &l);
+			continue;
+		}
+		const char *text = json_object_to_json_string_ext(json, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+		label_of(text, strlen(text), &l);
+		_cleanup_(mo_freep) char *place = mo_printf("%s[%zu]: %s", f->name, at, mo_error_text(&why, r));
+		bool is_job = f->sub == &job_desc;
+		if (is_job && l.id == MO_NONE)
+			return mo_error_set(p->err, -EINVAL, "the stored snapshot cannot be read: %s, and which job it is cannot be told: restore the state directory from a backup", place);
+		r = rest(p, &(struct journal_rest){ .seq = MO_NONE, .list = f->name, .job = is_job ? l.id : MO_NONE, .why = place }, &l, text, text, strlen(text));
+		if (r < 0)
+			return r;
+		if (is_job)
+			mo_ints_add(&aside->aside, &aside->n_aside, l.id);
+		json_object_array_del_idx(list, i, 1);
+	}
+	return 0;
+}
+
+/* What of a snapshot can be read. 0, or what sift_list() returns; 1: that is not what is wrong with it. */
+static int sift_state(struct replay *p, const char *text, size_t n, struct state *ret)
+{
+	struct json_object *json = NULL, *list;
+	struct state aside;
+	int r = wire_parse(text, n, &json, NULL);
+
+	if (r < 0)
+		return 1;
+	mo_desc_init(&state_desc, &aside);
+	for (size_t i = 0; r >= 0 && i < state_desc.n_fields; i++)
+		if (state_desc.fields[i].kind == MO_VEC && json_object_object_get_ex(json, state_desc.fields[i].name, &list) && json_object_is_type(list, json_type_array))
+			r = sift_list(p, &state_desc.fields[i], list, &aside);
+	if (r >= 0 && wire_from_json(&state_desc, json, false, ret, NULL) < 0)
+		r = 1;
+	for (size_t i = 0; r == 0 && i < ret->n_jobs; i++)
+		fill(p->journal, &ret->jobs[i].spec, NULL);
+	json_object_put(json);
+	if (r == 0) {
+		core_load(p->core, ret);
+		for (size_t i = 0; i < aside.n_aside; i++)
+			core_take_out(p->core, aside.aside[i], NULL);   /* it is none of the jobs */
+	}
+	mo_desc_done(&state_desc, &aside);
+	return r;
+}
+
+#define WAY_ON "'moed --quarantine' takes it out, with the job that it belongs to, to be put back later; or restore the state directory from a backup"
 
 static int on_snapshot(void *arg, const char *text, size_t n)
 {
@@ -222,46 +356,124 @@ static int on_snapshot(void *arg, const char *text, size_t n)
 		return 0;
 	if (n < strlen(SNAPSHOT_HEAD) || memcmp(text, SNAPSHOT_HEAD, strlen(SNAPSHOT_HEAD)) != 0)
 		return mo_error_set(p->err, -EINVAL, "the stored snapshot was written by a newer moed: start that version, or restore an older backup");
+	text += strlen(SNAPSHOT_HEAD);
+	n -= strlen(SNAPSHOT_HEAD);
 	mo_desc_init(&state_desc, &state);
-	int r = read_state(p->journal, text + strlen(SNAPSHOT_HEAD), n - strlen(SNAPSHOT_HEAD), &state, &why);
-	if (r < 0) {
-		mo_desc_done(&state_desc, &state);
-		return mo_error_set(p->err, r, "the stored snapshot cannot be read: %s: restore the state directory from a backup", mo_error_text(&why, r));
+	int r = read_parts(p->journal, &text, &n, &why);
+	if (r >= 0)
+		r = read_state(p->journal, text, n, &state, &why);
+	if (r >= 0) {
+		core_load(p->core, &state);
+		return 0;
 	}
-	core_load(p->core, &state);
-	return 0;
+	mo_desc_done(&state_desc, &state);
+	int sifted = p->rest ? sift_state(p, text, n, &state) : 1;
+	mo_desc_done(&state_desc, &state);
+	if (sifted <= 0)
+		return sifted;
+	return mo_error_set(p->err, r, "the stored snapshot cannot be read: %s: %s", mo_error_text(&why, r), p->rest ? "restore the state directory from a backup" : WAY_ON);
 }
 
 static void record_done(struct record *r) { mo_desc_done(&record_desc, r); }
+
+int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret, struct mo_error *err)
+{
+	int r = read_parts(j, &text, &n, err);
+
+	if (r >= 0)
+		r = wire_decode(&record_desc, text, n, false, ret, err);
+	if (r >= 0 && ret->submit)
+		r = fill(j, ret->submit, err);
+	return r;
+}
+
+int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret, struct mo_error *err)
+{
+	int r = read_parts(j, &text, &n, err);
+
+	if (r >= 0)
+		r = wire_decode(&job_desc, text, n, false, ret, err);
+	return r < 0 ? r : fill(j, &ret->spec, err);
+}
+
+/* 0, 1 with why: it cannot be taken, or a negative errno: nobody may start with this store. */
+static int take(struct replay *p, int64_t seq, const char *text, size_t n, struct mo_error *why)
+{
+	_cleanup_(record_done) struct record record;
+
+	mo_desc_init(&record_desc, &record);
+	if (journal_read_record(p->journal, text, n, &record, why) < 0)
+		return 1;
+	if (record.version > RECORD_VERSION)
+		return mo_error_set(p->err, -EINVAL, "stored record %lld has version %lld, this moed knows %d: start the newer moed that wrote it", (long long)seq, (long long)record.version,
+				    RECORD_VERSION);
+	if (core_update(p->core, &record) >= 0)
+		return 0;
+	mo_error_set(why, -EINVAL, "it makes no sense after those before it");
+	return 1;
+}
+
+/* The text behind its parts. */
+static const char *behind_parts(const char *text, size_t *n)
+{
+	const char *end;
+
+	while (*n > 6 && memcmp(text, "parts ", 6) == 0 && (end = memchr(text, '\n', *n)) != NULL) {
+		*n -= (size_t)(end + 1 - text);
+		text = end + 1;
+	}
+	return text;
+}
+
+/* A record of a job must name it. */
+static bool of_no_job(const char *type)
+{
+	static const int types[] = { REC_SUBMIT, REC_JOB, REC_INTENT, REC_SCAN, REC_PLACE, REC_ACCEPT, REC_NOTES, REC_FAIL, REC_GONE, REC_FORGOTTEN, REC_WAIT_NODE, REC_HUNG,
+				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK, REC_MEASURED };
+
+	for (size_t i = 0; i < ELEMENTSOF(types); i++)
+		if (mo_streq(type, record_type_names[types[i]]))
+			return false;
+	return mo_enum_parse(record_type_names, _REC_N, type) >= 0;
+}
 
 static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 {
 	struct replay *p = arg;
 	_cleanup_(mo_error_done) struct mo_error why = {0};
-	_cleanup_(record_done) struct record record;
+	_cleanup_(label_done) struct label l;
+	size_t n_record = n;
+	const char *stored = text, *record = behind_parts(text, &n_record);
+	size_t n_stored = n;
 
-	mo_desc_init(&record_desc, &record);
-	int r = read_parts(p->journal, &text, &n, &why);
-	if (r >= 0)
-		r = wire_decode(&record_desc, text, n, false, &record, &why);
-	if (r >= 0 && record.submit)
-		r = fill(p->journal, record.submit, &why);
-	if (r < 0)
-		return mo_error_set(p->err, r, "stored record %lld cannot be read: %s: restore the state directory from a backup", (long long)seq, mo_error_text(&why, r));
-	if (record.version > RECORD_VERSION)
-		return mo_error_set(p->err, -EINVAL, "stored record %lld has version %lld, this moed knows %d: start the newer moed that wrote it", (long long)seq, (long long)record.version,
-				    RECORD_VERSION);
-	r = core_update(p->core, &record);
-	if (r < 0)
-		return mo_error_set(p->err, r, "stored record %lld makes no sense after those before it: restore the state directory from a backup", (long long)seq);
-	return 0;
+	mo_desc_init(&label_desc, &l);
+	if (p->rest)
+		label_of(record, n_record, &l);
+	bool out = p->rest && l.job != MO_NONE && core_is_out(p->core, l.job);
+	int r = out ? read_parts(p->journal, &text, &n, NULL) : take(p, seq, text, n, &why);
+	if (r <= 0 && !out)
+		return r;
+	if (!p->rest)
+		label_of(record, n_record, &l);
+	_cleanup_(mo_freep) char *whose = l.job == MO_NONE ? mo_strdup("") : mo_printf(" of j-%lld", (long long)l.job);
+	if (!p->rest)
+		return mo_error_set(p->err, -EINVAL, "stored record %lld cannot be read (type %s%s): %s: " WAY_ON, (long long)seq, l.type ? l.type : "unknown", whose, mo_error_text(&why, -EINVAL));
+	if (l.job == MO_NONE && !of_no_job(l.type))
+		return mo_error_set(p->err, -EINVAL, "stored record %lld cannot be read (type %s): %s, and whose it is cannot be told: restore the state directory from a backup", (long long)seq,
+				    l.type ? l.type : "unknown", mo_error_text(&why, -EINVAL));
+	return rest(p, &(struct journal_rest){ .seq = seq, .type = l.type, .job = l.job, .why = out ? NULL : mo_error_text(&why, -EINVAL) }, &l, record, stored, n_stored);
 }
 
-int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err)
+int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, struct mo_error *err)
 {
-	struct replay p = { .journal = j, .core = core, .err = err };
+	struct replay p = { .journal = j, .core = core, .rest = fn, .arg = arg, .err = err };
 
 	int r = store_read(store, on_snapshot, on_record, &p, err);
 	table_keep(&j->now, PARTS_MAX);
 	return r;
+}
+
+int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err)
+{
+	return journal_sift(j, core, store, NULL, NULL, err);
 }

@@ -16,3 +16,19 @@ void journal_snapshot_text(const struct journal *j, const struct state *s, struc
 void journal_snapshot_taken(struct journal *j);
 /* Fills the core from the store: snapshot, then core_update for each record. 0, or a negative errno with err: damaged, or written by a newer moed; nothing may be started then. */
 int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err);
+
+/* What of a store cannot be taken, and what follows it of the same job (daemon/quarantine.c). */
+struct journal_rest {
+	int64_t seq;                  /* of the record; MO_NONE: of the snapshot */
+	const char *list, *type;      /* of the snapshot: "jobs" ...; of the record, NULL = unknown */
+	int64_t job;                  /* MO_NONE: of no job */
+	const char *text;             /* complete in itself; "parts N JSON" lines, then JSON */
+	const char *why;              /* NULL: nothing is wrong with it, but its job was taken out */
+};
+/* 0 when it is kept. That of a job takes the job out of the core (but the snapshot's, whose job never was in it). */
+typedef int (*journal_rest_fn)(void *arg, struct core *core, const struct journal_rest *rest, struct mo_error *err);
+/* As journal_replay(), and goes on behind what cannot be taken. */
+int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, struct mo_error *err);
+/* A record, or a job of a snapshot, from such a text; ret initialised. */
+int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret, struct mo_error *err);
+int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret, struct mo_error *err);

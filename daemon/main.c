@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include "daemon/manager.h"
+#include "daemon/quarantine.h"
 #include "lib/base/clock.h"
 #include "lib/http/tls.h"
 #include "lib/loop/sandbox.h"
@@ -162,6 +163,10 @@ int main(int argc, char **argv)
 		code = complain(&err, r);
 	} else if (r != MO_ARGS_RUN) {
 		code = EXIT_SUCCESS;
+	} else if (o.quarantine || o.put_back) {
+		umask(077);
+		r = quarantine_run(&o, &err);
+		code = r < 0 ? complain(&err, r) : EXIT_SUCCESS;
 	} else {
 		prepare_process();
 		r = sd_event_default(&loop);

@@ -29,7 +29,11 @@ static const struct mo_option items[] = {
 	{ "visibility", MO_OPTION_WORD, O(visibility), "owner", "Who sees logs, environment, arguments and lines of output of a job. owner: its owner and operators. all: everybody who may read. Names, states and numbers are for everybody.", .words = visibility_words },
 	{ "debug", MO_OPTION_BOOL, O(debug), "false", "Log more." },
 };
-const struct mo_options options_table = { items, ELEMENTSOF(items) };
+static const struct mo_action actions[] = {
+	{ "quarantine", NULL, O(quarantine), "takes out of the state what cannot be read of it, with the jobs that it belongs to, into state_dir/quarantine, and ends" },
+	{ "put-back", "FILE", O(put_back), "puts what a file of state_dir/quarantine holds back into the state, and ends" },
+};
+const struct mo_options options_table = { items, ELEMENTSOF(items), actions, ELEMENTSOF(actions) };
 
 static bool empty(const char *s) { return !s || !*s; }
 

@@ -11,6 +11,7 @@ struct options {
 	int64_t max_connections, idle_timeout_us;
 	char *bootstrap_tokens, *visibility;
 	bool debug;
+	char *quarantine, *put_back;         /* asked for on the command line: quarantine.h */
 };
 extern const struct mo_options options_table;
 /* Options that contradict each other. Also decides *ret_plain: TCP off loopback without TLS because the operator said so (to be warned about). */

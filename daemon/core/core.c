@@ -97,7 +97,7 @@ static void live_done(struct live *l)
 	mo_desc_free(&agent_hello_desc, l->candidate);
 }
 
-static void lives_clear(struct core *c)
+void core_lives_clear(struct core *c)
 {
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		live_done(&c->lives[i]);
@@ -167,7 +167,7 @@ void core_free(struct core *c)
 {
 	if (!c)
 		return;
-	lives_clear(c);
+	core_lives_clear(c);
 	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
 	free(c->idem_heads);
@@ -189,7 +189,7 @@ const struct state *core_state(const struct core *c)
 
 void core_load(struct core *c, struct state *state)
 {
-	lives_clear(c);
+	core_lives_clear(c);
 	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
 	c->state = *state;

@@ -62,6 +62,7 @@ void turn_log(struct turn *t, int level, int64_t job, const char *node, const ch
 void turn_deadline(struct turn *t, int64_t at);
 void core_touch(struct core *c, int64_t job);
 struct live *core_live(const struct core *c, const char *node); /* NULL if unknown */
+void core_lives_clear(struct core *c);
 void core_reindex(struct core *c);                              /* after core_load */
 bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);

@@ -232,12 +232,13 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 
 		if (j && step_find(j, steps[i].attempt, name))
 			continue;
-		stray.ours = steps[i].job > 0 && steps[i].job < t->core->state.next_job && (!j || steps[i].attempt <= j->attempt);
+		stray.ours = !core_is_out(t->core, steps[i].job) && steps[i].job > 0 && steps[i].job < t->core->state.next_job && (!j || steps[i].attempt <= j->attempt);
 		*MO_GROW(l->strays, l->n_strays) = stray;
 		strange |= !stray.gone;
 		if (!stray.gone && !n->strange_steps)
-			event_emit(t, "step.unknown", steps[i].job, name, MO_NONE, steps[i].attempt, NULL, "node %s holds step j-%lld.a%lld, which this controller never stored; it is kept and the node gets no work until it is gone",
-				name, (long long)steps[i].job, (long long)steps[i].attempt);
+			event_emit(t, "step.unknown", steps[i].job, name, MO_NONE, steps[i].attempt, NULL, "node %s holds step j-%lld.a%lld, which %s; it is kept and the node gets no work until it is gone",
+				name, (long long)steps[i].job, (long long)steps[i].attempt,
+				core_is_out(t->core, steps[i].job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored");
 	}
 	n = node_find(&t->core->state, name);
 	if (n->strange_steps != strange) {

@@ -187,6 +187,7 @@ struct state {
 	struct token *tokens; size_t n_tokens;
 	struct idem *idems; size_t n_idems;
 	struct anchor *anchors; size_t n_anchors;    /* oldest first; a few of each stack */
+	int64_t *aside; size_t n_aside;  /* ascending ids of jobs that `moed --quarantine` took out: what nodes hold of them is kept there */
 	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
 	int64_t *holders; size_t n_holders;
 };

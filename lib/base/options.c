@@ -1,6 +1,7 @@
 /* See options.h. The file syntax is the flat part of YAML 1.2 that both YAML parsers and this one read alike: comments, `key: value`, plain, 'single' and "double" quoted
  * scalars on one line. Everything else of YAML is refused by name, so that a file never means something else to another reader. */
 #include "lib/base/options.h"
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -129,18 +130,24 @@ static void set_default(const struct mo_option *o, void *obj) {
 		abort(); /* the table's own default is wrong: found by the first start */
 }
 
+static char **action_at(void *obj, const struct mo_action *a) { return (char **)((char *)obj + a->offset); }
+
 void mo_options_init(const struct mo_options *o, void *obj) {
 	for (size_t i = 0; i < o->n; i++) {
 		if (is_text(&o->items[i]))
 			*str_at(obj, &o->items[i]) = NULL;
 		set_default(&o->items[i], obj);
 	}
+	for (size_t i = 0; i < o->n_actions; i++)
+		*action_at(obj, &o->actions[i]) = NULL;
 }
 
 void mo_options_done(const struct mo_options *o, void *obj) {
 	for (size_t i = 0; i < o->n; i++)
 		if (is_text(&o->items[i]))
 			mo_str_set(str_at(obj, &o->items[i]), NULL);
+	for (size_t i = 0; i < o->n_actions; i++)
+		mo_str_set(action_at(obj, &o->actions[i]), NULL);
 }
 
 int mo_options_set(const struct mo_options *o, void *obj, const char *name, const char *value, struct mo_error *err) {
@@ -350,12 +357,26 @@ static int args_file(const struct mo_options *o, void *obj, const char *given, c
 	return r < 0 ? r : args_parts(o, obj, file, err);
 }
 
+#define OPT_ACTION 2000
+#define ACTIONS_MAX 8
+
+static void print_help(const struct mo_options *o, const char *program) {
+	printf("usage: %s [--config FILE] [--set key=value]... [--check-config] [--example-config] [--version]\n",
+	       program);
+	for (size_t i = 0; i < o->n_actions; i++)
+		printf("       %s --%s%s%s: %s\n", program, o->actions[i].name, o->actions[i].value_name ? " " : "",
+		       o->actions[i].value_name ? o->actions[i].value_name : "", o->actions[i].doc);
+}
+
 int mo_options_args(const struct mo_options *o, const char *program, const char *default_file, int argc, char *const *argv, void *obj, struct mo_error *err) {
 	enum { OPT_CONFIG = 1000, OPT_SET, OPT_CHECK, OPT_EXAMPLE, OPT_VERSION, OPT_HELP };
-	static const struct option longs[] = {
+	struct option longs[6 + ACTIONS_MAX + 1] = {
 		{"config", required_argument, NULL, OPT_CONFIG}, {"set", required_argument, NULL, OPT_SET}, {"check-config", no_argument, NULL, OPT_CHECK},
-		{"example-config", no_argument, NULL, OPT_EXAMPLE}, {"version", no_argument, NULL, OPT_VERSION}, {"help", no_argument, NULL, OPT_HELP}, {0},
+		{"example-config", no_argument, NULL, OPT_EXAMPLE}, {"version", no_argument, NULL, OPT_VERSION}, {"help", no_argument, NULL, OPT_HELP},
 	};
+	assert(o->n_actions <= ACTIONS_MAX);
+	for (size_t i = 0; i < o->n_actions; i++)
+		longs[6 + i] = (struct option){o->actions[i].name, o->actions[i].value_name ? required_argument : no_argument, NULL, OPT_ACTION + (int)i};
 	const char *file = NULL;
 	bool check = false;
 	mo_options_init(o, obj);
@@ -379,8 +400,10 @@ int mo_options_args(const struct mo_options *o, const char *program, const char 
 				fputs(b.data, stdout);
 				return MO_ARGS_DONE;
 			} else if (c == OPT_HELP) {
-				printf("usage: %s [--config FILE] [--set key=value]... [--check-config] [--example-config] [--version]\n", program);
+				print_help(o, program);
 				return MO_ARGS_DONE;
+			} else if (c >= OPT_ACTION) {
+				mo_str_set(action_at(obj, &o->actions[c - OPT_ACTION]), o->actions[c - OPT_ACTION].value_name ? optarg : "");
 			} else if (c == ':')
 				return mo_error_set(err, -EINVAL, "%s: a value is missing; see --help", argv[optind - 1]);
 			else if (c == '?')

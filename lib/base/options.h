@@ -25,7 +25,13 @@ struct mo_option {
 	int64_t min, max;                /* INT DURATION SIZE RANGE; both 0 = unbounded */
 	const char *const *words;        /* WORD: NULL-terminated */
 };
-struct mo_options { const struct mo_option *items; size_t n; };
+/* Something to do instead of serving: --NAME, or --NAME VALUE; never in a file. */
+struct mo_action {
+	const char *name, *value_name;   /* value_name: NULL = it takes none */
+	size_t offset;                   /* char *: the value, "" when it takes none; NULL = not asked for */
+	const char *doc;
+};
+struct mo_options { const struct mo_option *items; size_t n; const struct mo_action *actions; size_t n_actions; };
 
 /* Fills obj with the defaults; obj need not be initialised. mo_options_done frees its strings. */
 void mo_options_init(const struct mo_options *o, void *obj);

@@ -1,0 +1,99 @@
+/* Jobs in quarantine: taken out of the state when a stored record of theirs cannot be taken, put
+ * back later. Between turns only, so every index is made anew. */
+#include "daemon/core/inner.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool core_is_out(const struct core *c, int64_t job)
+{
+	return ids_has(c->state.aside, c->state.n_aside, job);
+}
+
+/* The state as if it came from a snapshot: what is derived from it is made anew. */
+static void reload(struct core *c)
+{
+	struct state s = c->state;
+
+	s.holders = NULL;
+	s.n_holders = 0;
+	free(c->state.holders);
+	c->state.holders = NULL;
+	c->state.n_holders = 0;
+	core_lives_clear(c);
+	mo_desc_init(&state_desc, &c->state);
+	core_load(c, &s);
+	c->n_dirty = c->n_fresh = 0;
+	c->queue_dirty = true;
+}
+
+void core_take_out(struct core *c, int64_t job, struct job *ret)
+{
+	struct state *s = &c->state;
+	struct job *j = job_find(s, job);
+
+	if (j) {
+		if (ret)
+			mo_desc_copy(&job_desc, ret, j);
+		mo_vec_remove(&job_desc, s->jobs, &s->n_jobs, (size_t)(j - s->jobs));
+	}
+	ids_add(&s->aside, &s->n_aside, job);
+	s->next_job = MO_MAX(s->next_job, job + 1);
+	reload(c);
+}
+
+void core_epochs_lost(struct core *c, int64_t n)
+{
+	c->state.epoch += n;
+}
+
+static bool share_gpu(const struct place *a, const struct place *b)
+{
+	for (size_t i = 0; i < a->n_gpus; i++)
+		for (size_t k = 0; k < b->n_gpus && mo_streq(a->node, b->node); k++)
+			if (a->gpus[i] == b->gpus[k])
+				return true;
+	return false;
+}
+
+/* What another job got meanwhile, which this one holds too; NULL = nothing. */
+static const char *taken_by(const struct job *j, const struct job *other)
+{
+	if (job_state_final(j->state) || job_state_final(other->state))
+		return NULL;
+	for (size_t i = 0; i < j->n_places; i++)
+		for (size_t k = 0; k < other->n_places; k++)
+			if (share_gpu(&j->places[i], &other->places[k]))
+				return "GPUs";
+	return j->checkpoint_dir && other->attempt > 0 &&
+			       mo_streq(j->checkpoint_dir, other->checkpoint_dir)
+		       ? "checkpoint.dir"
+		       : NULL;
+}
+
+int core_put_back(struct core *c, struct job *job, struct mo_error *err)
+{
+	struct state *s = &c->state;
+	size_t at = 0;
+
+	if (!core_is_out(c, job->id) || job_find(s, job->id))
+		return mo_error_set(err, -EINVAL, "j-%lld is not in quarantine",
+				    (long long)job->id);
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		const char *what = taken_by(job, &s->jobs[i]);
+		if (what)
+			return mo_error_set(err, -EINVAL,
+					    "its %s are used by j-%lld by now: put it back when "
+					    "that job has ended",
+					    what, (long long)s->jobs[i].id);
+	}
+	MO_ADD(s, jobs, &job_desc);
+	while (at < s->n_jobs - 1 && s->jobs[at].id < job->id)
+		at++;
+	memmove(&s->jobs[at + 1], &s->jobs[at], (s->n_jobs - 1 - at) * sizeof(*s->jobs));
+	s->jobs[at] = *job;
+	mo_desc_init(&job_desc, job);
+	ids_remove(s->aside, &s->n_aside, s->jobs[at].id);
+	reload(c);
+	return 0;
+}
