@@ -277,7 +277,7 @@ def acting_on_a_job_without_ranks(w):
 def texts_of_others_do_not_steer_the_terminal(w):
     """What a rank says goes through logs, verdicts, events and tables: its control characters are shown as text everywhere, as they are only with --raw."""
     evil = "\\033]0;owned\\007\\033[2J\\302\\2331A\\302\\2350;x\\302\\234\\010\\177"
-    job = w.c.submit(command_recipe("evil", ["sh", "-c", "printf 'a\\tb %s\\rc\\n'; printf 'RuntimeError: %s\\n' >&2; exit 1" % (evil, evil)], gpus=2))
+    job = w.c.submit(command_recipe("evil", ["sh", "-c", "printf 'a\\tb %s\\rc\\n'; printf 'RuntimeError: %s\\n' >&2; test $RANK = 0 && exit 1; sleep 60" % (evil, evil)], gpus=2))
     w.c.wait_state(job, "failed")
     log, forged = place("evil.log"), place("evil.yaml")
     with open(log, "wb") as f:

@@ -1,0 +1,235 @@
+/* doctor: what of the cluster is not as it should be, and what to do about it. A table of checks: each has a name, the documents that it reads, and a function that adds what it found.
+ * Whatever is found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something does not work now), unknown (it could not be looked at). To add one: a row. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/parse.h"
+
+#define SOON_US (7LL * 86400 * 1000000)
+
+enum document { DOC_TOKENS, DOC_NODES, DOC_CLUSTER, _DOC_N };
+static const char *const paths[_DOC_N] = { "/v1/tokens", "/v1/nodes", "/v1/cluster" };
+
+struct doctor {
+	const char *node;            /* what is asked about; NULL = all */
+	struct json_object *docs[_DOC_N];
+	int statuses[_DOC_N];
+	struct json_object *found;   /* items */
+	bool crit;
+	const struct check *now;     /* whose row it is */
+	size_t n_before;             /* what the checks before it found */
+};
+struct check {
+	const char *name, *fine;     /* fine: said when nothing was found */
+	unsigned documents;          /* 1u << enum document, or'ed */
+	void (*look)(struct doctor *d);
+};
+
+static void add(struct doctor *d, const char *state, const char *object, const char *next, const char *fmt, ...) _printf_(5, 6);
+static void add(struct doctor *d, const char *state, const char *object, const char *next, const char *fmt, ...)
+{
+	struct json_object *o = json_object_new_object();
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_object_object_add(o, "check", json_object_new_string(d->now->name));
+	json_object_object_add(o, "object", object ? json_object_new_string(object) : NULL);
+	json_object_object_add(o, "state", json_object_new_string(state));
+	json_object_object_add(o, "text", json_object_new_string(text));
+	json_object_object_add(o, "next", next ? json_object_new_string(next) : NULL);
+	json_object_array_add(d->found, o);
+	d->crit |= !strcmp(state, "crit");
+}
+
+/* ---- tokens ---- */
+
+static bool before(const char *moment, int64_t us)
+{
+	int64_t at;
+
+	return moment && mo_time_parse(moment, &at) == 0 && at < us;
+}
+
+/* The next one from *i on that concerns the node asked about; NULL at the end. */
+static struct json_object *next_token(const struct doctor *d, size_t *i)
+{
+	struct json_object *items = js_items(d->docs[DOC_TOKENS]), *t;
+
+	while ((t = js_at(items, (*i)++)))
+		if (!d->node || (mo_streq(js_str(t, "role"), "agent") && (!js_str(t, "user") || mo_streq(js_str(t, "user"), d->node))))
+			return t;
+	return NULL;
+}
+
+static void unbound(struct doctor *d)
+{
+	struct json_object *t;
+
+	for (size_t i = 0; (t = next_token(d, &i));)
+		if (mo_streq(js_str(t, "role"), "agent") && !js_str(t, "user"))
+			add(d, "warn", js_str(t, "id"), "give each node its own (`moectl token join`), then `moectl token revoke` this one", "bound to no node: whoever has it speaks for any; accepted on loopback only");
+}
+
+static bool node_known(const struct doctor *d, const char *name)
+{
+	struct json_object *items = js_items(d->docs[DOC_NODES]);
+
+	for (size_t i = 0; name && i < js_len(items); i++)
+		if (mo_streq(js_str(js_at(items, i), "name"), name))
+			return true;
+	return false;
+}
+
+/* An agent renews at half: one of its tokens that has little left was not renewed. */
+static void expiry(struct doctor *d)
+{
+	int64_t now = mo_clock_wall_us();
+	struct json_object *t;
+
+	for (size_t i = 0; (t = next_token(d, &i));) {
+		const char *until = js_str(t, "expires_at"), *role = js_str(t, "role"), *user = js_str(t, "user"), *id = js_str(t, "id");
+		bool agent = mo_streq(role, "agent") && user;
+
+		if (mo_streq(role, "join"))
+			continue;
+		if (!until)
+			add(d, "warn", id, "make one that ends (`moectl token create`), then `moectl token revoke` this one", "%s token of %s never ends", text_or(role), user ? user : "no node");
+		else if (before(until, now) && agent && node_known(d, user))
+			add(d, "crit", user, "make a join token (`moectl token join`) and put it into its token_file", "its token %s expired at %s: it gets no new work", text_or(id), until);
+		else if (!before(until, now) && before(until, now + SOON_US))
+			add(d, "warn", agent ? user : id, agent ? "is its agent of this version, and up? `moectl why NODE`" : "`moectl token create`", "%s token %s ends at %s", text_or(role), text_or(id), until);
+	}
+}
+
+/* ---- nodes ---- */
+
+static struct json_object *next_node(const struct doctor *d, size_t *i)
+{
+	struct json_object *items = js_items(d->docs[DOC_NODES]), *n;
+
+	while ((n = js_at(items, (*i)++)))
+		if (!d->node || mo_streq(js_str(n, "name"), d->node))
+			return n;
+	return NULL;
+}
+
+static void nodes(struct doctor *d)
+{
+	struct json_object *n;
+
+	for (size_t i = 0; (n = next_node(d, &i));) {
+		struct json_object *checks = js_get(n, "checks");
+
+		for (size_t k = 0; k < js_len(checks); k++) {
+			struct json_object *c = js_at(checks, k);
+			const char *state = js_str(c, "state");
+			if (mo_streq(state, "failed") || mo_streq(state, "crit"))
+				add(d, "crit", js_str(n, "name"), "`moectl why` says more of it", "%s: %s", text_or(js_str(c, "check")), text_or(js_str(c, "text")));
+		}
+	}
+}
+
+static void versions(struct doctor *d)
+{
+	const char *own = js_str(d->docs[DOC_CLUSTER], "version"), *version;
+	struct json_object *n;
+
+	for (size_t i = 0; (n = next_node(d, &i));)
+		if ((version = js_str(n, "version")) && own && strcmp(version, own))
+			add(d, "warn", js_str(n, "name"), "install the same version on both; steps run on meanwhile", "its agent is %s, the controller %s", version, own);
+}
+
+static const struct check checks[] = {
+	{ "token.unbound", "every agent's token is bound to its node", 1u << DOC_TOKENS, unbound },
+	{ "token.expiry", "no token has expired in use, ends within a week, or never", 1u << DOC_TOKENS | 1u << DOC_NODES, expiry },
+	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES, nodes },
+	{ "node.version", "agents and controller have one version", 1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
+};
+
+/* ---- running them ---- */
+
+/* A document that this caller may not see is no error: checks that need it are unknown. */
+static int fetch(struct cli *cli, struct doctor *d, int which)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	const struct request q = { .path = paths[which] };
+	int r = client_send(cli, &q, &a);
+
+	d->statuses[which] = a.status;
+	if (r || a.status == 403)
+		return r;
+	answer_done(&a);
+	r = which == DOC_CLUSTER ? client_get(cli, NULL, &a, "%s", paths[which]) : client_get_all(cli, NULL, &a, "%s", paths[which]);
+	if (!r)
+		d->docs[which] = json_object_get(a.doc);
+	return r;
+}
+
+static void examine(struct doctor *d, const struct check *c)
+{
+	d->now = c;
+	d->n_before = json_object_array_length(d->found);
+	for (int i = 0; i < _DOC_N; i++)
+		if (c->documents & 1u << i && !d->docs[i]) {
+			add(d, "unknown", d->node, "ask with a token of role admin, or as root on the controller", "GET %s is not allowed for you", paths[i]);
+			return;
+		}
+	c->look(d);
+	if (json_object_array_length(d->found) == d->n_before)
+		add(d, "ok", d->node, NULL, "%s", c->fine);
+}
+
+static int show(const struct cli *cli, struct json_object *found)
+{
+	static const struct column columns[] = { { "CHECK", "check" }, { "OBJECT", "object" }, { "STATE", "state" }, { "TEXT", "text" }, { "NEXT", "next" } };
+
+	if (!cli->json) {
+		print_table(cli, columns, ELEMENTSOF(columns), found);
+		return CLI_OK;
+	}
+	printf("{\"items\":%s}\n", json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	return CLI_OK;
+}
+
+/* The controller knows the words for it. */
+static int no_such_node(struct cli *cli, const char *name)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *quoted = url_quote(name);
+
+	return client_get(cli, name, &a, "/v1/nodes/%s", quoted);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL };
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 0, 1);
+
+	if (r)
+		return cli_stop(r);
+	struct doctor d = { .node = args[0], .found = json_object_new_array() };
+	for (int i = 0; i < _DOC_N && !r; i++)
+		r = fetch(cli, &d, i);
+	if (!r && d.node && !node_known(&d, d.node))
+		r = no_such_node(cli, d.node);
+	for (size_t i = 0; i < ELEMENTSOF(checks) && !r; i++)
+		examine(&d, &checks[i]);
+	if (!r)
+		r = show(cli, d.found);
+	for (int i = 0; i < _DOC_N; i++)
+		json_object_put(d.docs[i]);
+	json_object_put(d.found);
+	return r ? r : d.crit ? CLI_FAILED : CLI_OK;
+}
+
+const struct verb verb_doctor = {
+	"doctor", "Cluster", "doctor [NODE]", "what is not as it should be: tokens, nodes, versions, and what to do",
+	"States: ok, warn, crit (exit status 1), unknown (not allowed for you: tokens are for admins).\n", run,
+};
