@@ -61,11 +61,13 @@ def a_manual_page_is_found_by_its_name():
 
 def main():
     if INSIDE not in os.environ:      # once more, where ROOT/usr/local is /usr/local
-        unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+        unshare, oneself = ["unshare", "-m"], ""
+        if os.geteuid():              # root there to mount, and oneself again below it
+            unshare, oneself = ["unshare", "-rm"], "unshare -U --map-user=%d --map-group=%d" % (os.geteuid(), os.getegid())
         if subprocess.run(unshare + ["true"], stderr=subprocess.DEVNULL).returncode:
             print("SKIP installed: no mount namespace to be had here\n0 passed, 0 failed, 1 skipped")
             return 0
-        script = 'mount --bind "$ROOT/usr/local" /usr/local && exec "$@"'
+        script = 'mount --bind "$ROOT/usr/local" /usr/local && exec %s "$@"' % oneself
         os.execvpe(unshare[0], unshare + ["sh", "-c", script, "sh", sys.executable] + sys.argv, dict(os.environ, **{INSIDE: "1"}))
     try:
         return suite.main()
