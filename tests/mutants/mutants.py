@@ -95,6 +95,10 @@ MUTANTS = [
     ("nonsense taken for a value", "agent/core/ranges.c", "return value >= ranges[i].least && value <= ranges[i].most ? NULL : &ranges[i];", "return NULL;", [unit("acore", "test_gpu_metrics")]),
     ("orphans not looked for", "agent/stuck.c", "return mo_proc_each(look_at, &p);", "return p.found == NULL;", [e2e("test_discovery.py", "what_hangs_since_an_earlier_agent_is_not_tried_again")]),
     ("missing GPU not told of", "daemon/core/slot_health.c", "		ret->missing |= gone;\n", "", [e2e("test_node_truth.py", "a_gpu_that_vanishes_under_a_job_is_shown_where_people_look")]),
+    ("sign-in link used twice", "daemon/api_signin.c", "	if (s)\n		forget(s);\n", "", [e2e("test_rest.py", "sign_in_links")]),
+    ("terminal steered by others", "cli/client.c", "	if (!cli->raw && !cli->json)\n		visible_json(ret->doc);\n", "", [e2e("test_cli.py", "texts_of_others_do_not_steer_the_terminal")]),
+    ("long log cut for its last lines", "agent/logs.c", "		if (l->look_left < end - from)\n			return false;\n", "		if (l->look_left < end - from)\n			break;\n", [e2e("test_cli.py", "last_lines_of_a_long_log")]),
+    ("found checkpoint taken for written", "daemon/core/checkpoints.c", "c->attempt != MO_NONE && mo_streq(c->path, found->path)", "mo_streq(c->path, found->path)", [unit("dcore", "test_checkpoints")]),
 ]
 
 
