@@ -245,26 +245,37 @@ size_t mo_utf8_cut(const char *s, size_t most)
 	return most;
 }
 
-/* Edits between a and b; a swap of neighbours is one edit. Both at most NEAR_MISS_MAX long. */
-static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb)
+/* Edits between a and b, or some number of at least `enough`; a swap of neighbours is one edit. Both at most
+ * NEAR_MISS_MAX long. */
+static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb, size_t enough)
 {
 	size_t rows[3][NEAR_MISS_MAX + 1];
-	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2], least = 0, least_before;
 
 	for (size_t j = 0; j <= nb; j++)
 		last[j] = before[j] = j;
 	for (size_t i = 1; i <= na; i++) {
 		size_t *t = before;
 
-		now[0] = i;
-		for (size_t j = 1; j <= nb; j++) {
+		/* farther from the diagonal there are `enough` edits already */
+		size_t from = i > enough ? i - enough : 1, to = MO_MIN(nb, i + enough);
+
+		now[from - 1] = from > 1 ? enough : i;
+		least_before = least;
+		least = i;
+		for (size_t j = from; j <= to; j++) {
 			size_t d = last[j - 1] + (a[i - 1] != b[j - 1]);
 
 			d = MO_MIN(d, MO_MIN(last[j], now[j - 1]) + 1);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
 				d = MO_MIN(d, before[j - 2] + 1);
 			now[j] = d;
+			least = MO_MIN(least, d);
 		}
+		if (to < nb)
+			now[to + 1] = enough;
+		if (MO_MIN(least, least_before) >= enough)      /* a swap looks two rows back */
+			return enough;
 		before = last;
 		last = now;
 		now = t;
@@ -286,7 +297,7 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 			return names[i];
 		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
 			continue;
-		d = edit_distance(s, len, names[i], name_len);
+		d = edit_distance(s, len, names[i], name_len, best);
 		if (d < best && 2 * d < name_len) {
 			best = d;
 			found = names[i];

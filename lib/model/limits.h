@@ -3,7 +3,10 @@
 
 #define MO_RECIPE_BYTES_MAX (256 * 1024)      /* facts/libraries: libfyaml is quadratic in the keys of one mapping */
 #define MO_RECIPE_KEYS_MAX 512                /* keys in one mapping */
+#define MO_RECIPE_ITEMS_MAX 1024              /* values in one list: words of a command are compared with each other */
+#define MO_RECIPE_ANCHORS_MAX 256
 #define MO_RECIPE_NODES_MAX 20000             /* YAML nodes after expansion of aliases */
+#define MO_RECIPE_TEXT_MAX (1024 * 1024)      /* bytes of all texts after it */
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
 #define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
 #define MO_GPUS_PER_NODE_MAX 256

@@ -480,8 +480,9 @@ char *recipe_expand(const struct recipe *r, const char *text, const char **ret_m
 	struct mo_buf b = { 0 };
 
 	while (*text) {
-		const char *end = *text == '{' ? strchr(text, '}') : NULL;
-		_cleanup_(mo_freep) char *path = end ? mo_strndup(text + 1, (size_t)(end - text - 1)) : NULL;
+		size_t n = *text == '{' ? strcspn(text + 1, "{}") : 0;    /* to the next brace only: texts may be full of them */
+		const char *end = n && text[1 + n] == '}' ? text + 1 + n : NULL;
+		_cleanup_(mo_freep) char *path = end ? mo_strndup(text + 1, n) : NULL;
 
 		if (!path || !recipe_path_known(path)) {
 			mo_buf_add(&b, text++, 1);

@@ -235,10 +235,24 @@ static bool said_anyway(const struct args *command, const struct arg *arg, const
 	return false;
 }
 
+/* May the row add the flag at all? Most rows do not, and reading one takes longer than this look. */
+static bool row_names(const struct kv *row, const char *flag)
+{
+	for (const char *s = row->value; *s; s += strcspn(s, " "), s += *s == ' ') {
+		size_t n = strcspn(s, "= ");
+
+		if (memchr(s, '{', n) || flag_same(flag, s, n))
+			return true;
+	}
+	return false;
+}
+
 /* Does the row tell the engine another value by this flag (*ret_other: which, caller frees)? Rows with '>' that do not apply leave the flag free unless they would carry the value itself, and so do
  * features that the recipe does not ask for. */
 static bool row_contradicts(const struct rules *k, const struct kv *flag, const struct arg *arg, const char *value, char **ret_other)
 {
+	if (!row_names(flag, arg->flag))
+		return false;
 	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
 	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
 	bool carries = strstr(flag->value, braces);

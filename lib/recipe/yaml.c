@@ -16,7 +16,7 @@ struct loader {
 	struct fy_parser *parser;
 	struct recipe_errors *errors;
 	struct anchor *anchors; size_t n_anchors;
-	size_t nodes, depth;
+	size_t nodes, depth, bytes;
 	int64_t line, column;    /* of the last event that had a place: empty values have none */
 };
 
@@ -49,6 +49,18 @@ static struct ynode *node_new(struct loader *l, enum yaml_kind kind, int64_t lin
 	return n;
 }
 
+/* Takes the text, which may be that of an alias: a long one would be there thousands of times. */
+static bool node_text(struct loader *l, struct ynode *n, char *text)
+{
+	n->text = text;
+	l->bytes += text ? strlen(text) : 0;
+	if (l->bytes <= MO_RECIPE_TEXT_MAX)
+		return true;
+	errors_place(l->errors, n->line, n->column, "an alias repeats its text",
+		     "more than %d bytes of texts after expanding aliases", MO_RECIPE_TEXT_MAX);
+	return false;
+}
+
 static struct ynode *node_copy(struct loader *l, const struct ynode *from)
 {
 	_cleanup_(ynode_freep) struct ynode *n = node_new(l, from->kind, from->line, from->column);
@@ -56,7 +68,8 @@ static struct ynode *node_copy(struct loader *l, const struct ynode *from)
 	if (!n)
 		return NULL;
 	n->plain = from->plain;
-	n->text = mo_strdup(from->text);
+	if (!node_text(l, n, mo_strdup(from->text)))
+		return NULL;
 	for (size_t i = 0; i < from->n; i++) {
 		struct yitem *item = MO_GROW(n->items, n->n);
 
@@ -124,9 +137,8 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 		errors_place(l->errors, n->line, n->column, NULL, "a text with a NUL byte or a broken escape: remove it");
 		return NULL;
 	}
-	n->text = mo_buf_take(&text);
 	n->plain = !ev->scalar.value || fy_token_scalar_style(ev->scalar.value) == FYSS_PLAIN;
-	return TAKE_PTR(n);
+	return node_text(l, n, mo_buf_take(&text)) ? TAKE_PTR(n) : NULL;
 }
 
 static const struct ynode *anchor_find(const struct loader *l, const char *name)
@@ -221,6 +233,10 @@ static int read_list(struct loader *l, struct ynode *list)
 		if (!value)
 			return -EINVAL;
 		MO_GROW(list->items, list->n)->value = value;
+		if (list->n > MO_RECIPE_ITEMS_MAX) {
+			errors_at(l->errors, value, NULL, "more than %d values in one list", MO_RECIPE_ITEMS_MAX);
+			return -EINVAL;
+		}
 	}
 }
 
@@ -306,7 +322,10 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 			n = ynode_free(n);
 		l->depth--;
 	}
-	if (n && anchor) {
+	if (n && anchor && l->n_anchors >= MO_RECIPE_ANCHORS_MAX) {
+		errors_at(l->errors, n, NULL, "more than %d anchors", MO_RECIPE_ANCHORS_MAX);
+		n = ynode_free(n);
+	} else if (n && anchor) {
 		struct anchor *a = MO_GROW(l->anchors, l->n_anchors);
 		struct mo_buf name = { 0 };
 
