@@ -321,10 +321,12 @@ static void *decode(struct http_request *r, const struct mo_desc *d)
 	size_t n;
 	const char *text = http_body(r, &n);
 
-	int e = wire_decode(d, text, n, true, obj, &err);
+	int e = wire_affordable(text, n, &err);
+	if (e >= 0)
+		e = wire_decode(d, text, n, true, obj, &err);
 	if (e >= 0)
 		return obj;
-	http_problem(r, 400, "body: %s: do agent and controller have versions that fit?", mo_error_text(&err, e));
+	http_problem(r, e == -E2BIG ? 413 : 400, "body: %s: do agent and controller have versions that fit?", mo_error_text(&err, e));
 	mo_desc_free(d, obj);
 	return NULL;
 }

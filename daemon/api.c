@@ -91,7 +91,9 @@ bool api_body(struct http_request *r, const struct mo_desc *d, void *obj)
 
 	if (n == 0)
 		return true;
-	int e = wire_parse(text, n, &json, &err);
+	int e = wire_affordable(text, n, &err);
+	if (e >= 0)
+		e = wire_parse(text, n, &json, &err);
 	if (e < 0) {
 		http_problem(r, 400, "body: %s", mo_error_text(&err, e));
 		return false;

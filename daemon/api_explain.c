@@ -117,8 +117,9 @@ static void on_env(void *arg, const struct query_answer *a, const char *why)
 		http_problem(r, 404, "job j-%lld is not known any more", (long long)q->job);
 		return;
 	}
-	const char *problem = a ? a->error : why;
-	if (!problem && wire_decode(&env_record_desc, a->text ? a->text : "", a->text ? strlen(a->text) : 0, false, &record, &err) < 0)
+	const char *problem = a ? a->error : why, *text = a && a->text ? a->text : "";
+	size_t n = strlen(text);
+	if (!problem && (wire_affordable(text, n, &err) < 0 || wire_decode(&env_record_desc, text, n, false, &record, &err) < 0))
 		problem = "what the node recorded cannot be read";
 	else if (!problem && !env_record_of(&record, q->rank, &items.items, &items.n))
 		problem = "the node's record does not have this rank";

@@ -152,7 +152,7 @@ static bool refuse_as_json(struct http_request *r, const char *text, size_t n)
 
 	if (!type || strncasecmp(type, "application/json", strlen("application/json")) != 0)
 		return false;
-	if (wire_parse(text, n, &json, &err) == 0) {
+	if (wire_affordable(text, n, &err) == 0 && wire_parse(text, n, &json, &err) == 0) {
 		json_object_put(json);
 		return false;
 	}

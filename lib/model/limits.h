@@ -8,7 +8,7 @@
 #define MO_RECIPE_NODES_MAX 20000             /* YAML nodes after expansion of aliases */
 #define MO_RECIPE_TEXT_MAX (1024 * 1024)      /* bytes of all texts after it */
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
-#define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message */
+#define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message; what it may hold: lib/wire/cost.c */
 #define MO_GPUS_PER_NODE_MAX 256
 #define MO_GPU_INDEX_MAX 4095                 /* of a slot: some of a node's may not be offered */
 #define MO_GPU_LINKS_MAX 8192                 /* pairs of 64 partitions, twice */

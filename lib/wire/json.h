@@ -15,6 +15,9 @@ struct json_object *wire_to_json(const struct mo_desc *d, const void *obj);     
  * Trailing bytes and duplicate keys are refused. */
 int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj, struct mo_error *err);
 int wire_from_json(const struct mo_desc *d, struct json_object *json, bool strict, void *obj, struct mo_error *err);
+/* For what a peer has sent, before anything else: may it be read within 50 ms of one core and 64 MB? Else -E2BIG. It
+ * says nothing about its form. */
+int wire_affordable(const char *text, size_t n, struct mo_error *err);
 /* Checked parse of any JSON text: depth, size, UTF-8, trailing bytes, duplicate keys. err tells line and column too. */
 int wire_parse(const char *text, size_t n, struct json_object **ret, struct mo_error *err);
 /* application/problem+json body: {"type":"about:blank","title":...,"status":...,"detail":...}. */
