@@ -5,6 +5,7 @@
  * All holds last equally long, so the list of held syncs is in the order of their ends and one timer suffices. Questions (logs) are not part of the core: they ride
  * on one sync reply each. A message speaks only for the node of its token (agent_tokens.c). */
 #include "daemon/agent_link.h"
+#include <errno.h>
 #include <string.h>
 #include <uthash.h>
 #include <utlist.h>

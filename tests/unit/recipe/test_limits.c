@@ -20,7 +20,7 @@ static void test_size(void **state)
 	_cleanup_(mo_freep) char *text = mo_alloc(MO_RECIPE_BYTES_MAX + 1);
 
 	memset(text, '#', MO_RECIPE_BYTES_MAX + 1);
-	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 262144 bytes");
+	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 131072 bytes");
 	expect(text, MO_RECIPE_BYTES_MAX, "1:1 missing key 'recipe'");
 }
 
@@ -53,7 +53,7 @@ static void test_depth(void **state)
 		mo_buf_str(&b, "{a: ");
 	expect(b.data, b.len, "nested deeper than 32 levels");
 	mo_buf_reset(&b);
-	for (int i = 0; i < 100000; i++)
+	for (int i = 0; i < 60000; i++)
 		mo_buf_str(&b, "- ");
 	expect(b.data, b.len, "nested deeper than 32 levels");
 }
@@ -107,15 +107,15 @@ static void test_keys(void **state)
 	assert_int_equal(p.recipe.n_env, MO_RECIPE_KEYS_MAX);
 	env_of(&b, MO_RECIPE_KEYS_MAX + 1);
 	expect(b.data, b.len, "518:3 more than 512 keys in one mapping");
-	env_of(&b, 20000);
+	env_of(&b, 10000);
 	expect(b.data, b.len, "518:3 more than 512 keys in one mapping");
 	mo_buf_reset(&b);
 	for (int i = 0; i < 100000; i++)       /* too large as a file: the size is looked at first */
 		mo_buf_printf(&b, "k%d: v\n", i);
-	expect(b.data, b.len, "larger than 262144 bytes");
+	expect(b.data, b.len, "larger than 131072 bytes");
 	mo_buf_reset(&b);
 	mo_buf_str(&b, "{");
-	for (int i = 0; i < 25000; i++)
+	for (int i = 0; i < 12000; i++)
 		mo_buf_printf(&b, "k%d: v,", i);
 	expect(b.data, b.len, "more than 512 keys in one mapping");
 }
@@ -158,7 +158,32 @@ static void test_many_values(void **state)
 	for (int i = 0; i < 30000; i++)
 		mo_buf_str(&b, "a,");
 	mo_buf_str(&b, "]\n");
+	expect(b.data, b.len, "more than 1024 values in one list");
+	mo_buf_reset(&b);
+	for (int list = 0; list < 40; list++) {
+		mo_buf_str(&b, "- [a");
+		for (int i = 0; i < 1000; i++)
+			mo_buf_str(&b, ",a");
+		mo_buf_str(&b, "]\n");
+	}
 	expect(b.data, b.len, "more than 20000 values");
+}
+
+static void test_many_anchors_and_texts(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (int i = 0; i <= MO_RECIPE_ANCHORS_MAX; i++)
+		mo_buf_printf(&b, "- &a%d x\n", i);
+	expect(b.data, b.len, "257:9 more than 256 anchors");
+	mo_buf_reset(&b);
+	mo_buf_str(&b, "- &a ");
+	for (int i = 0; i < 20000; i++)
+		mo_buf_str(&b, "x");
+	mo_buf_str(&b, "\n");
+	for (int i = 0; i < 1000; i++)
+		mo_buf_str(&b, "- *a\n");
+	expect(b.data, b.len, "1048576 bytes of texts after expanding aliases [an alias repeats its text]");
 }
 
 static void test_long_text(void **state)
@@ -235,7 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_size), cmocka_unit_test(test_encoding), cmocka_unit_test(test_depth), cmocka_unit_test(test_costly), cmocka_unit_test(test_keys), cmocka_unit_test(test_alias_bomb),
-		cmocka_unit_test(test_merge_keeps_the_limit), cmocka_unit_test(test_many_values), cmocka_unit_test(test_long_text), cmocka_unit_test(test_texts_of_many_pieces), cmocka_unit_test(test_prefixes),
+		cmocka_unit_test(test_merge_keeps_the_limit), cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_anchors_and_texts), cmocka_unit_test(test_long_text), cmocka_unit_test(test_texts_of_many_pieces), cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_emit_reads_back),
 	};
 
