@@ -362,7 +362,7 @@ static void report_bad_byte(const char *text, size_t n, const char *what, struct
 #define BLANKS_MAX 512           /* in a row, ends of lines too */
 #define BRACKETS_MAX 1024        /* open, wherever they stand: a script may have some that are no YAML */
 
-struct scan { size_t blanks, open; bool first, comment; };     /* first: nothing but blanks in the line */
+struct scan { size_t blanks, open; bool first, comment, tag; };     /* first: nothing but blanks in the line */
 
 /* What is wrong at text[i], which s describes; NULL = nothing. */
 static const char *costly(const struct scan *s, const char *text, size_t n, size_t i)
@@ -374,13 +374,15 @@ static const char *costly(const struct scan *s, const char *text, size_t n, size
 		return "a directive (a line that begins with %) is not used here: remove it";
 	if (text[i] == '?' && !s->comment && !word_before && !word_behind)
 		return "a '?' by itself begins a key that is no plain word: put it beside a word";
+	if (text[i] == '%' && s->tag)
+		return "tags (!name) are not used here: remove it";
 	if (s->blanks > BLANKS_MAX)
 		return "more than 512 blanks and empty lines in a row: remove them";
 	return s->open > BRACKETS_MAX ? "more than 1024 brackets are open: close them" : NULL;
 }
 
 /* libfyaml 0.7.12 is quadratic in the length of a directive line, in blanks and empty lines in a row (60 kB: 8 s)
- * and in brackets that are not closed, and crashes at "? a:\t|". Nobody writes such a file, so it is refused by
+ * in escapes of a tag, and in brackets that are not closed, and crashes at "? a:\t|". Nobody writes such a file, so it is refused by
  * one look at the bytes. */
 static bool refuse_costly(const char *text, size_t n, struct recipe_errors *errors)
 {
@@ -400,6 +402,7 @@ static bool refuse_costly(const char *text, size_t n, struct recipe_errors *erro
 		s.open -= s.open && (c == ']' || c == '}');
 		s.comment = s.comment || (s.first && c == '#');
 		s.first = s.first && blank;
+		s.tag = !blank && (s.tag || (c == '!' && (i == 0 || strchr(" \t\r\n[{,", text[i - 1]))));
 		why = costly(&s, text, n, i);
 		if (why) {
 			errors_place(errors, line, column, NULL, "%s", why);

@@ -32,7 +32,7 @@ def flags(fmt, n):
 
 RECIPES = {
     "directives": "%" * (250 * KB), "directive of 128 kB": "%" * (127 * KB), "blanks": fill("{b: ", "\n", 127 * KB), "blanks and tabs": fill("- ", " \t", 127 * KB),
-    "brackets": "[" * (127 * KB), "pairs without a key": fill("{ ", ": ", 127 * KB), "a list of lists": fill("", "- [a, a, a]\n", 127 * KB),
+    "a tag": fill("a: !", "%20", 127 * KB), "brackets": "[" * (127 * KB), "pairs without a key": fill("{ ", ": ", 127 * KB), "a list of lists": fill("", "- [a, a, a]\n", 127 * KB),
     "aliases of a long text": fill("t: &a \"%s\"\n%senv: {A: [" % ("x" * 20000, BASE), "*a , ", 127 * KB, "*a ]}\n"),
     "anchors": BASE + "env: {A: [" + ",".join("&a%d x" % i for i in range(5000)) + "]}\n", "what kills libfyaml": BASE + "? a:\t|\n" * 1000,
     "words": flags("--w%d", 14000), "flags": flags("--w%d", 1000), "flags that are nearly some": flags("--moe-router-%03x", 1000), "one flag": MEGATRON % fill("[", "--a,", 4000, "--c]"),

@@ -65,6 +65,7 @@ static void test_costly(void **state)
 		{ "", "%", "1:1 a directive (a line that begins with %)" },
 		{ "\xef\xbb\xbf", "% a", "1:1 a directive" },
 		{ "a: b\n", "%\n", "2:1 a directive" },
+		{ "a: !b", "%20", "1:6 tags (!name)" },
 		{ "{b: ", "\n", "more than 512 blanks and empty lines in a row" },
 		{ "- ", " \t", "more than 512 blanks and empty lines in a row" },
 		{ "", "[{", "more than 1024 brackets are open" },
