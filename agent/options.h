@@ -9,7 +9,7 @@ struct agent_config {
 	int64_t gpus; bool only_fake_gpus; char *use_gpus;
 	char *topology, *cpus;
 	int64_t reserve_cores;
-	bool allow_root;
+	bool allow_root; int64_t min_uid;
 	int64_t log_bytes, logs_kept;
 	int64_t nofile, memlock_bytes, core_bytes;
 	char *tmpdir;

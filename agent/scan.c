@@ -50,7 +50,8 @@ void scan_start(struct manager *m, const struct command *c) {
 	*MO_GROW(m->scans, m->n_scans) = s;
 	wire_encode(&command_desc, c, &order);
 	_cleanup_(mo_freep) char *bandwidth = mo_printf("%lld", (long long)m->config->verify_bandwidth);
-	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, (char *)"--bandwidth", bandwidth, m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL, NULL};
+	_cleanup_(mo_freep) char *min_uid = mo_printf("%lld", (long long)m->config->min_uid);
+	char *argv[] = {(char *)"moe-ckpt", (char *)"--scan", order.data, (char *)"--bandwidth", bandwidth, (char *)"--min-uid", min_uid, m->config->allow_root && c->allow_root ? (char *)"--allow-root" : NULL, NULL};
 	int r = helper_start(m->loop, m->ckpt_path, argv, c->only != MO_NONE ? m->config->verify_deadline_us : m->config->scan_deadline_us, SCAN_OUT_MAX, on_scanned, s, &s->helper);
 	if (r < 0)
 		on_scanned(s, 0, "", 0, strerror(-r));

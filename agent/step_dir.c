@@ -333,6 +333,7 @@ static void fill_spool(struct step_dir *d, const struct command *c) {
 	s->cgroup = d->manager->units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
 	s->tmpdir = mo_strdup(config->tmpdir);
 	s->allow_root = config->allow_root && c->launch->allow_root;
+	s->min_uid = config->min_uid;
 	s->log_bytes = config->log_bytes;
 	s->nofile = config->nofile;
 	s->memlock_bytes = config->memlock_bytes;

@@ -28,10 +28,13 @@ static bool key_valid(const char *key)
 	return true;
 }
 
-/* Ranks may run as root only for an admin who is on this machine, or in a cluster that moed itself made the tokens for. */
+/* Ranks may run as root, or as a system account, only for an admin who is on this machine, or in a cluster that moed itself made the tokens for; and only where nobody from elsewhere can
+ * reach this controller: a cluster on one machine. */
 static bool may_be_root(const struct manager *m, const struct http_caller *c)
 {
-	return c->role == ROLE_ADMIN && (c->local || (m->options->bootstrap_tokens && *m->options->bootstrap_tokens));
+	const struct options *o = m->options;
+
+	return options_loopback(o) && c->role == ROLE_ADMIN && (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
 }
 
 static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
@@ -272,7 +275,7 @@ void api_jobs_submit(void *arg, struct http_request *r)
 	}
 	if (mo_streq(spec->user, "root") && !spec->allow_root) {
 		mo_desc_free(&submit_desc, spec);
-		http_problem(r, 403, "ranks would run as root: only an admin on the controller's own machine may ask for that; submit as an ordinary user");
+		http_problem(r, 403, "ranks would run as root: only an admin on the machine of a controller that listens on loopback alone (`moectl local up`) may ask for that; submit as an ordinary user");
 		return;
 	}
 	struct pending *p = mo_alloc(sizeof(*p));

@@ -37,6 +37,11 @@ const struct mo_options options_table = { items, ELEMENTSOF(items), actions, ELE
 
 static bool empty(const char *s) { return !s || !*s; }
 
+bool options_loopback(const struct options *o)
+{
+	return o->port < 0 || empty(o->listen) || mo_address_loopback(o->listen);
+}
+
 int options_check(const struct options *o, bool *ret_plain, struct mo_error *err)
 {
 	if (empty(o->state_dir))
@@ -51,7 +56,7 @@ int options_check(const struct options *o, bool *ret_plain, struct mo_error *err
 		return mo_error_set(err, -EINVAL, "down_ms: %lld is not above suspect_ms (%lld)", (long long)o->down_ms, (long long)o->suspect_ms);
 	if (o->port_max - o->port_min < 3)
 		return mo_error_set(err, -EINVAL, "rank_ports: at least four ports are needed");
-	bool plain = o->port >= 0 && !empty(o->listen) && !mo_address_loopback(o->listen) && empty(o->tls_cert);
+	bool plain = !options_loopback(o) && empty(o->tls_cert);
 	if (plain && strcmp(o->tls, "off") != 0)
 		return mo_error_set(err, -EINVAL, "listen: %s is not loopback and there is no TLS: set tls_cert and tls_key (or tls: off where nobody can listen)", o->listen);
 	int r = empty(o->tls_key) ? 0 : mo_secret_check(o->tls_key, err);

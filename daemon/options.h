@@ -14,5 +14,7 @@ struct options {
 	char *quarantine, *put_back;         /* asked for on the command line: quarantine.h */
 };
 extern const struct mo_options options_table;
+/* Nobody from another machine can reach it. */
+bool options_loopback(const struct options *o);
 /* Options that contradict each other. Also decides *ret_plain: TCP off loopback without TLS because the operator said so (to be warned about). */
 int options_check(const struct options *o, bool *ret_plain, struct mo_error *err);

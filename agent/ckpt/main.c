@@ -1,6 +1,6 @@
 /* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one line of JSON). A program of its own, started by the agent with a deadline,
  * because shared file systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1 with one line on stderr, 2 for bad usage.
- *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--allow-root]
+ *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root]
  * ORDER: a scan command as JSON (lib/model/message.h), "-" = from standard input. With `only` one checkpoint is verified, at the lowest priority; checksums are read at the bandwidth.
  * With a job the directory is also probed for writing (and made); without one nothing is changed. Run by root it becomes `user`; root itself only with --allow-root. */
 #include <errno.h>
@@ -21,11 +21,11 @@
 #define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
-static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--allow-root] | --version\n";
+static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root] | --version\n";
 
-static int become(const char *user, bool allow_root, struct mo_error *err) {
+static int become(const char *user, const struct mo_identity_rule *rule, struct mo_error *err) {
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
-	int r = mo_identity_resolve(user, allow_root, &who, err);
+	int r = mo_identity_resolve(user, rule, &who, err);
 
 	if (r < 0)
 		return r;
@@ -74,14 +74,14 @@ static bool means_unwritable(int r) {
 }
 
 /* What is wrong with the directory is part of the result; what is wrong with the order or the user is not. */
-static int scan(const struct command *order, bool allow_root, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
+static int scan(const struct command *order, const struct mo_identity_rule *rule, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
 	_cleanup_(mo_error_done) struct mo_error problem = { 0 };
 	enum ckpt_level level = LEVEL_SIZES;
 	bool forbidden = false;
 	int r = level_of(order->level, &level, err);
 
 	if (r == 0)
-		r = become(order->user, allow_root, err);
+		r = become(order->user, rule, err);
 	if (r < 0)
 		return r;
 	ret->job = order->job;
@@ -103,7 +103,7 @@ static int scan(const struct command *order, bool allow_root, int64_t bandwidth,
 	return 0;
 }
 
-static int run(const char *arg, bool allow_root, int64_t bandwidth, struct mo_error *err) {
+static int run(const char *arg, const struct mo_identity_rule *rule, int64_t bandwidth, struct mo_error *err) {
 	struct command order;
 	struct scan_result result;
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -112,7 +112,7 @@ static int run(const char *arg, bool allow_root, int64_t bandwidth, struct mo_er
 	mo_desc_init(&scan_result_desc, &result);
 	int r = read_order(arg, &order, err);
 	if (r == 0)
-		r = scan(&order, allow_root, bandwidth, &result, err);
+		r = scan(&order, rule, bandwidth, &result, err);
 	if (r == 0) {
 		wire_encode(&scan_result_desc, &result, &text);
 		mo_buf_str(&text, "\n");
@@ -126,7 +126,7 @@ static int run(const char *arg, bool allow_root, int64_t bandwidth, struct mo_er
 int main(int argc, char **argv) {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	const char *order = NULL;
-	bool allow_root = false;
+	struct mo_identity_rule rule = { false, 0 };
 	int64_t bandwidth = 0;
 
 	for (int i = 1; i < argc; i++) {
@@ -135,10 +135,12 @@ int main(int argc, char **argv) {
 			return 0;
 		}
 		if (mo_streq(argv[i], "--allow-root")) {
-			allow_root = true;
+			rule.allow_root = true;
 		} else if (mo_streq(argv[i], "--scan") && i + 1 < argc) {
 			order = argv[++i];
 		} else if (mo_streq(argv[i], "--bandwidth") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &bandwidth) == 0) {
+			i++;
+		} else if (mo_streq(argv[i], "--min-uid") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, UINT32_MAX, &rule.min_uid) == 0) {
 			i++;
 		} else {
 			fprintf(stderr, "moe-ckpt: %s: unexpected argument\n%s", argv[i], usage);
@@ -150,7 +152,7 @@ int main(int argc, char **argv) {
 		return 2;
 	}
 	umask(022);                            /* a directory it makes looks as if the ranks had made it */
-	int r = run(order, allow_root, bandwidth, &err);
+	int r = run(order, &rule, bandwidth, &err);
 	if (r < 0)
 		fprintf(stderr, "moe-ckpt: %s\n", mo_error_text(&err, r));
 	return r < 0 ? 1 : 0;

@@ -13,7 +13,7 @@ static const struct mo_field spool_fields[] = {
 	MO_F(spool, log_dir, MO_STR),
 	MO_F(spool, cgroup, MO_STR),
 	MO_F(spool, tmpdir, MO_STR),
-	MO_F(spool, allow_root, MO_BOOL),
+	MO_F(spool, allow_root, MO_BOOL), MO_F(spool, min_uid, MO_INT, .omit = true),
 	MO_F(spool, log_bytes, MO_INT),
 	MO_F(spool, nofile, MO_INT),
 	MO_F(spool, memlock_bytes, MO_INT),

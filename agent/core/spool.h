@@ -17,6 +17,7 @@ struct spool {
 	char *cgroup;            /* own cgroup2 directory; "unit" = the one stepd's unit runs in; NULL = none */
 	char *tmpdir;            /* TMPDIR of the ranks */
 	bool allow_root;         /* ranks may run as root */
+	int64_t min_uid;         /* least uid of other accounts; MO_NONE (an agent of an earlier version) and 0 = any */
 	int64_t log_bytes;       /* a rank's log is rotated at this size, one old file is kept */
 	char *bind_error;        /* why no binding could be planned: stepd then refuses the step with it; NULL = fine */
 	int64_t nofile, memlock_bytes, core_bytes;  /* limits of the ranks: -1 = unlimited, MO_NONE = left as they are */

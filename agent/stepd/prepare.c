@@ -239,7 +239,8 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 		return mo_error_set(err, -EINVAL, "the spool entry binds %zu of %zu ranks", s->spool.n_binds, s->n_ranks);
 	*ret_cause = "user";
 	mo_identity_done(&s->who); /* of engine.prepare */
-	int r = mo_identity_resolve(s->spool.launch.user, s->spool.allow_root, &s->who, err);
+	const struct mo_identity_rule rule = {s->spool.allow_root, s->spool.min_uid};
+	int r = mo_identity_resolve(s->spool.launch.user, &rule, &s->who, err);
 	if (r < 0)
 		return r;
 	*ret_cause = "exec";

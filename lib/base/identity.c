@@ -32,7 +32,21 @@ static void list_groups(struct mo_identity *who) {
 		who->groups = mo_realloc_array(who->groups, (size_t)who->n_groups, sizeof(gid_t));
 }
 
-int mo_identity_resolve(const char *user, bool allow_root, struct mo_identity *ret, struct mo_error *err) {
+/* Daemons and the like own files that a job must not touch, and nobody answers for their jobs. */
+static int refuse_system(const struct mo_identity *who, const struct mo_identity_rule *rule, struct mo_error *err) {
+	static const char *const shells[] = {"nologin", "false"};
+	const char *slash = strrchr(who->shell, '/'), *shell = slash ? slash + 1 : who->shell;
+	if (who->uid == 0 || rule->min_uid <= 0)
+		return 0;
+	if ((int64_t)who->uid < rule->min_uid)
+		return mo_error_set(err, -EPERM, "user '%s' is a system account here (uid %u, below min_uid %lld in agent.yaml); submit as an ordinary user", who->user, (unsigned)who->uid, (long long)rule->min_uid);
+	for (size_t i = 0; i < ELEMENTSOF(shells); i++)
+		if (mo_streq(shell, shells[i]))
+			return mo_error_set(err, -EPERM, "user '%s' may not log in here (shell %s); submit as an ordinary user, or give the account a shell (min_uid: 0 in agent.yaml lets any account run jobs)", who->user, who->shell);
+	return 0;
+}
+
+int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule, struct mo_identity *ret, struct mo_error *err) {
 	_cleanup_(mo_identity_done) struct mo_identity who = {0};
 	_cleanup_(mo_freep) char *buffer = mo_alloc(PASSWD_BUFFER);
 	struct passwd entry, *found = NULL;
@@ -49,9 +63,12 @@ int mo_identity_resolve(const char *user, bool allow_root, struct mo_identity *r
 	}
 	if (who.uid != self && self != 0)
 		return mo_error_set(err, -EPERM, "this agent runs as uid %u and cannot start ranks of user '%s'; run the agent as root or submit as its own user", (unsigned)self, user);
-	if (who.uid == 0 && !allow_root)
-		return mo_error_set(err, -EPERM, "ranks would run as root; submit as an ordinary user, or as an admin on the controller's machine with allow_root: true in agent.yaml here");
+	if (who.uid == 0 && !rule->allow_root)
+		return mo_error_set(err, -EPERM, "ranks would run as root; submit as an ordinary user, or as an admin on the machine of a controller that listens on loopback only, with allow_root: true in agent.yaml here");
 	who.change = who.uid != self;
+	r = who.change && !rule->allow_root ? refuse_system(&who, rule, err) : 0;
+	if (r < 0)
+		return r;
 	if (who.change) {
 		list_groups(&who);
 		if (who.n_groups > GROUPS_MAX)

@@ -107,6 +107,19 @@ def bad_users():
         n.launch(SLEEP, allow_root=False, wait="refused")
         r = n.moed.note_list(1, 1, "refused")[0]
         need("as root" in r["text"], "a job that may not runs as root: %s" % r["text"])
+        # system accounts: by number, and by a shell that nobody logs in with
+        for attempt, user, words in ((2, "daemon", "below min_uid 1000"), (3, "nobody", "nologin")):
+            n.launch(SLEEP, attempt=attempt, user=user, allow_root=False, wait="refused")
+            r = n.moed.note_list(1, attempt, "refused")[0]
+            equal(r["cause"], "user", "cause")
+            need(words in r["text"] and user in r["text"], r["text"])
+        n.moed.order("scan", 9, 1, dir=n.dir, layout={"entry": "x", "markers": []}, level="sizes", world=1, user="daemon", allow_root=False)
+        result = n.moed.wait(lambda: n.moed.scans and n.moed.scans[-1], 10, "scan result")
+        need("system account" in result["error"], "a scan as a system account: %s" % result)
+    with Node(options=["min_uid=0"]) as n:
+        os.chmod(n.dir, 0o777)
+        n.launch(["/usr/bin/id", "-un"], user="daemon", allow_root=False, wait="gone")
+        equal(n.moed.note_list(1, 1, "exit")[0]["tail"], ["daemon"], "where the site says so")
 
 
 @suite.test

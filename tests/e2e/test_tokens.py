@@ -212,6 +212,9 @@ def from_far():
     with Moed(listen="0.0.0.0", tls="off") as m:
         print("from_far", flush=True)
         equal(FakeAgent(m).hello().status, 200, "on loopback, as local clusters and earlier versions have it")
+        a = m.submit(unix=True, token=None)
+        equal(a.status, 403, "a job as root on a controller that others reach: %s" % a.body)
+        need("loopback" in a.json["detail"], a.body)
         bound = m.token("agent", user="n3")["token"]
         join = m.token("join")["token"]
         m.host = FAR
