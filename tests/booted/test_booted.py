@@ -187,6 +187,7 @@ def a_user_trains_on_both(w):
     for m in (w.head, w.node):
         w.pids[m.name] = ranks(m)
         equal(len(w.pids[m.name]), 2, "ranks on %s" % m.name)
+        need(m.sh("systemctl restart moe.slice", check=False).returncode != 0, "the slice of all steps can be stopped by accident")
         equal(m.out("ps -o user= -C fake-rank").split(), ["ada", "ada"], "whose ranks they are")
         need("moe-step-" in m.out("cat /proc/%d/cgroup" % w.pids[m.name][0]), "a step is a unit of its own")
     w.attempt = 1
@@ -261,10 +262,72 @@ def a_taken_port_is_waited_for(w):
     wait_nodes(w.head, 2)
 
 
+def kept(w, pids, what):
+    moves(w.elder, "kept")
+    equal((ranks(w.elder), job_of(w.elder, "kept")["attempt"]), (pids, 1), "ranks and attempt after %s" % what)
+
+
+@suite.test
+def an_upgrade_of_the_released_version_touches_no_rank(w):
+    """Set up as that version's guide said, with options in what were its packages' own files: nobody is asked about them, and they count on. Then the job dies, and resumes from its checkpoint."""
+    m = w.elder
+    for deb in glob.glob(DIR + "/old/build-deb/*.deb"):
+        shutil.copy(deb, m.root + "/home/")
+    m.sh("apt-get install -y --no-install-recommends /home/*.deb")
+    m.sh("usermod -a -G moe ada && echo 'beat_ms: 500' >>/etc/moe/moed.yaml && systemctl enable --now moed && moectl token create --role agent >/etc/moe/agent.token && chmod 600 /etc/moe/agent.token")
+    m.sh("printf 'controller: http://127.0.0.1:7070\\ntoken_file: /etc/moe/agent.token\\ngpus: 2\\n' >>/etc/moe/agent.yaml && systemctl enable --now moe-agent")
+    wait_nodes(m, 1)
+    m.write("/home/ada/kept.yaml", JOB % {"name": "kept", "dir": "/home/ada/kept", "gpus": 2})
+    m.sh("mkdir -p ~/kept && moectl submit kept.yaml", user="ada")
+    moves(m, "kept")
+    pids = ranks(m)
+    equal(len(pids), 2, "ranks")
+    equal(m.out("/usr/libexec/moe/moed --version"), "moed 0.1.0", "before")
+    daemons = [main_pid(m, u) for u in ("moed", "moe-agent")]
+    out = m.sh("cd && apt-get install -y --no-install-recommends ./moectl*.deb </dev/null").stdout
+    need("onfiguration file" not in out, "a question was asked: %s" % out)
+    for unit, before in zip(("moed", "moe-agent"), daemons):
+        restarted(m, unit, before)
+    wait_nodes(m, 1)
+    equal(json.loads(m.out("moectl nodes --json"))["items"][0]["version"], m.out("moectl --version").split()[1], "version of the agent")
+    need("beat_ms: 500" in m.read("/etc/moe/moed.yaml") and "gpus: 2" in m.read("/etc/moe/agent.yaml"), "the site's options")
+    kept(w, pids, "the upgrade")
+    saved = max(c["iteration"] for c in json.loads(m.out("moectl checkpoints kept --json"))["items"])
+    m.sh("kill -9 %d" % pids[0])
+    wait_until(lambda: job_of(m, "kept")["attempt"] == 2 and job_of(m, "kept")["state"] == "running", 60, "the second attempt")
+    wait_until(lambda: (job_of(m, "kept")["iteration"] or 0) > saved, 60, "it resumed at %d or later" % saved)
+
+
+@suite.test
+def purge_leaves_nothing_but_what_runs(w):
+    """The agent's package is purged under a running job and installed again: the job goes on. When all is purged, nothing of ours is left."""
+    m, attempt = w.elder, job_of(w.elder, "kept")["attempt"]
+    need(attempt == 2, "there is no job, an earlier test failed")
+    pids = ranks(m)
+    m.sh("cp /etc/moe/agent.yaml /root/")
+    out = m.sh("apt-get purge -y moectl-agent").stdout
+    need("steps of jobs still run here" in out, out)
+    equal(ranks(m), pids, "ranks after the purge")
+    m.sh("cd && cp agent.yaml /etc/moe/ && apt-get install -y --no-install-recommends ./moectl-agent_*.deb && systemctl enable --now moe-agent")
+    wait_nodes(m, 1)
+    moves(m, "kept")
+    equal((ranks(m), job_of(m, "kept")["attempt"]), (pids, 2), "ranks and attempt after it was installed again")
+    m.sh("moectl cancel kept")
+    wait_until(lambda: not ranks(m), 60, "the ranks have ended")
+    m.sh("rm -r /root/*.deb /root/agent.yaml /home/*.deb /usr/local/bin/fake-rank /etc/systemd/system/moe-agent.service.d")
+    m.sh("apt-get purge -y 'moectl*'")
+    left = m.out("find / -xdev -path /proc -prune -o -path /machines -prune -o -path /home -prune -o -path /usr/share/doc -prune -o '(' -name '*moe*' -o -name '*moectl*' ')' -print; "
+                 "find /run /var/log/journal -name '*moe*' 2>/dev/null || true")
+    equal([f for f in left.split() if "/journal/" not in f], [], "left")
+
+
 def main():
     w = World()
     try:
         failed = suite.main(w)
+        for m in w.machines.values() if failed else ():
+            if m.process and m.init():
+                print("--- the last of the journal of %s\n%s" % (m.name, m.sh("journalctl --no-pager -u moed -u moe-agent -n 25 -o short-monotonic", check=False).stdout), flush=True)
     finally:
         w.off()
     sys.exit(1 if failed else 0)
