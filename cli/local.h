@@ -38,6 +38,8 @@ struct json_object *local_status(const struct local *l);          /* the documen
 
 /* Processes (local_proc.c). name: "moed" or a node's name. */
 pid_t local_pid(const struct local *l, const char *name);         /* living daemon, 0 = none */
+/* Makes the controller's state, once; blocks. */
+int local_init(const struct local *l, const char *config, struct mo_error *err);
 int local_start(const struct local *l, const char *name, const char *program, const char *config, pid_t *ret, struct mo_error *err);
 bool local_ended(pid_t pid);                                      /* also reaps our own child */
 /* SIGTERM, wait_ms later SIGKILL; true when the process is gone. *ret_signal: which other signal ended it, 0 none; may be NULL. */

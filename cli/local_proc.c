@@ -151,6 +151,30 @@ int local_start(const struct local *l, const char *name, const char *program, co
 	return 0;
 }
 
+int local_init(const struct local *l, const char *config, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = mo_libexec("moed"), *id = local_path(l, "moed/store.id"), *log_path = local_path(l, "log/moed.log");
+	_cleanup_(mo_closep) int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	char *const argv[] = { path, (char *)"--config", (char *)config, (char *)"--init", NULL };
+	int status = 0;
+	if (access(id, F_OK) == 0)           /* an `up` before was interrupted */
+		return 0;
+	if (!path)
+		return mo_error_set(err, -ENOENT, "moed: the program is neither beside moectl nor installed; build or install it");
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (dup2(log, STDOUT_FILENO) >= 0 && dup2(log, STDERR_FILENO) >= 0)
+			execv(path, argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		return mo_error_set(err, -errno, "moed: %s", strerror(errno));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	_cleanup_(mo_freep) char *tail = local_log_tail(l, "moed");
+	return mo_error_set(err, -EIO, "moed --init: %s (log: %s)", *tail ? tail : "it failed", log_path);
+}
+
 /* Waits until the pidfd's process is gone. */
 static bool gone_within(int pidfd, pid_t pid, int64_t ms)
 {

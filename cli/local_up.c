@@ -341,6 +341,10 @@ int local_up(struct cli *cli, struct local *l, bool port_given)
 	cli->url = local_url(l);
 	watch_signals();
 	int r = write_all(l, first_time, &err);
+	if (r >= 0 && first_time) {
+		_cleanup_(mo_freep) char *config = local_path(l, "moed.yaml");
+		r = local_init(l, config, &err);
+	}
 	if (r >= 0)
 		r = local_save(l, &err);
 	if (r >= 0)

@@ -41,7 +41,7 @@ HANDLER(api_jobs_submit); HANDLER(api_jobs_list); HANDLER(api_jobs_get); HANDLER
 HANDLER(api_job_ranks); HANDLER(api_job_metrics); HANDLER(api_job_events); HANDLER(api_job_checkpoints); HANDLER(api_job_report); HANDLER(api_job_why); HANDLER(api_job_env); HANDLER(api_job_bind);
 HANDLER(api_job_logs);
 HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_topology); HANDLER(api_nodes_why); HANDLER(api_drift); HANDLER(api_nodes_drain); HANDLER(api_nodes_undrain); HANDLER(api_nodes_ack); HANDLER(api_nodes_fence);
-HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
+HANDLER(api_backup); HANDLER(api_steps_resolve); HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);
 HANDLER(api_tokens_create); HANDLER(api_tokens_list); HANDLER(api_tokens_revoke); HANDLER(api_session_create); HANDLER(api_session_delete); HANDLER(api_signin_create); HANDLER(api_signin_use);
 HANDLER(api_plan); HANDLER(api_anchors); HANDLER(api_validate); HANDLER(api_web);
 /* 200 with a cookie for this token. */

@@ -4,6 +4,7 @@
 #include "daemon/core/drift.h"
 #include "daemon/core/lemon.h"
 #include "daemon/turn.h"
+#include "lib/base/parse.h"
 
 void api_nodes_list(void *arg, struct http_request *r)
 {
@@ -125,3 +126,41 @@ void api_nodes_drain(void *arg, struct http_request *r) { verb(arg, r, EV_DRAIN,
 void api_nodes_undrain(void *arg, struct http_request *r) { verb(arg, r, EV_UNDRAIN, &nothing_desc); }
 void api_nodes_ack(void *arg, struct http_request *r) { verb(arg, r, EV_ACK, &ack_desc); }
 void api_nodes_fence(void *arg, struct http_request *r) { verb(arg, r, EV_FENCE, &fence_desc); }
+
+struct resolve_body { char *how, *node; };
+static const struct mo_field resolve_fields[] = {
+	MO_F(resolve_body, how, MO_STR, .max = 16),
+	MO_F(resolve_body, node, MO_STR, .max = 100),
+};
+static const struct mo_desc resolve_desc = MO_DESC(resolve_body, resolve_fields);
+
+/* "j-7.a3" */
+static bool step_of_path(struct http_request *r, int64_t *ret_job, int64_t *ret_attempt)
+{
+	const char *text = http_param(r, "step"), *dot = strstr(text, ".a");
+	_cleanup_(mo_freep) char *job = dot ? mo_strndup(text, (size_t)(dot - text)) : NULL;
+
+	if (job && api_job_id(job, ret_job) >= 0 && mo_parse_i64(dot + 2, 1, INT64_MAX / 2, ret_attempt) >= 0)
+		return true;
+	http_problem(r, 422, "step: must be like j-7.a3: job 7, attempt 3");
+	return false;
+}
+
+void api_steps_resolve(void *arg, struct http_request *r)
+{
+	struct resolve_body body = { 0 };
+	int64_t job, attempt;
+
+	if (step_of_path(r, &job, &attempt) && api_body(r, &resolve_desc, &body)) {
+		struct input *in = input_new(EV_RESOLVE, r);
+		in->event.job = job;
+		in->event.value = attempt;
+		in->when = TAKE_PTR(body.how);
+		in->node = TAKE_PTR(body.node);
+		in->answer = ANSWER_TEXT;
+		in->answer_text = mo_printf("{\"resolved\":true}");
+		turn_push(arg, in);
+	}
+	free(body.how);
+	free(body.node);
+}

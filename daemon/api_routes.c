@@ -31,6 +31,8 @@ const struct api_route api_routes[] = {
 	{ { "POST", "/v1/nodes/{name}/undrain", ROLE_OPERATOR, api_nodes_undrain, SMALL, false }, "Give it work again.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/ack", ROLE_OPERATOR, api_nodes_ack, SMALL, false }, "Say that what a check found since the boot is known: it keeps no job away before the next one: {\"check\":ID}; 409 for what is so now.", "nodes" },
 	{ { "POST", "/v1/nodes/{name}/fence", ROLE_OPERATOR, api_nodes_fence, SMALL, false }, "State that a silent node is powered off: {\"confirmed\":true,\"boot_id\":ID}; 409 when it is in another boot by then (boot_id: as its document shows it; optional).", "nodes" },
+	{ { "POST", "/v1/steps/{step}/resolve", ROLE_OPERATOR, api_steps_resolve, SMALL, false }, "Decide about a step on which controller and node disagree: {\"how\":\"kill|gone\",\"node\":NAME}; kill: one that this controller never stored; gone: one that its agent does not know any more.", "nodes" },
+	{ { "GET", "/v1/backup", ROLE_ADMIN, api_backup, 0, false }, "The whole state: a line of JSON (bytes, crc32c), then that many bytes; moed --restore reads it.", "cluster" },
 	{ { "POST", "/v1/plan", ROLE_VIEWER, api_plan, B, true }, "Plan a recipe, calibrated by what the cluster has measured; gpus=, gpu=, top=, scale=, tokens=, failures=, fabric=, open=1. Two searches at once, one of each user, then 429.", "planning", "gpus gpu top scale tokens failures fabric open" },
 	{ { "GET", "/v1/anchors", ROLE_VIEWER, api_anchors, 0, false }, "Measured runs that calibrate plans, as moectl plan --anchor reads them.", "planning" },
 	{ { "POST", "/v1/validate", ROLE_VIEWER, api_validate, B, true }, "Check a recipe.", "planning" },

@@ -374,6 +374,13 @@ static int on_snapshot(void *arg, const char *text, size_t n)
 	return mo_error_set(p->err, r, "the stored snapshot cannot be read: %s: %s", mo_error_text(&why, r), p->rest ? "restore the state directory from a backup" : WAY_ON);
 }
 
+int journal_load(struct journal *j, struct core *core, const char *text, size_t n, struct mo_error *err)
+{
+	struct replay p = { .journal = j, .core = core, .err = err };
+
+	return on_snapshot(&p, text, n);
+}
+
 static void record_done(struct record *r) { mo_desc_done(&record_desc, r); }
 
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret, struct mo_error *err)

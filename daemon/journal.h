@@ -14,6 +14,8 @@ char *journal_record_text(struct journal *j, const struct record *r);
  * text's numbers. A text that is never stored harms nothing. */
 void journal_snapshot_text(const struct journal *j, const struct state *s, struct mo_buf *ret);
 void journal_snapshot_taken(struct journal *j);
+/* A snapshot's text into an empty core, as at the start. */
+int journal_load(struct journal *j, struct core *core, const char *text, size_t n, struct mo_error *err);
 /* Fills the core from the store: snapshot, then core_update for each record. 0, or a negative errno with err: damaged, or written by a newer moed; nothing may be started then. */
 int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err);
 

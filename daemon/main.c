@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
+#include "daemon/begin.h"
 #include "daemon/manager.h"
 #include "daemon/quarantine.h"
 #include "lib/base/clock.h"
@@ -166,6 +167,10 @@ int main(int argc, char **argv)
 	} else if (o.quarantine || o.put_back) {
 		umask(077);
 		r = quarantine_run(&o, &err);
+		code = r < 0 ? complain(&err, r) : EXIT_SUCCESS;
+	} else if (o.init || o.restore) {
+		umask(077);
+		r = begin_run(&o, &err);
 		code = r < 0 ? complain(&err, r) : EXIT_SUCCESS;
 	} else {
 		prepare_process();

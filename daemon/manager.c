@@ -7,6 +7,7 @@
 #include "daemon/api.h"
 #include "daemon/audit.h"
 #include "daemon/auth.h"
+#include "daemon/begin.h"
 #include "daemon/core/clock.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
@@ -97,7 +98,9 @@ static int open_state(struct manager *m, struct mo_error *err)
 	const struct options *o = m->options;
 	struct core_config config = core_config_default;
 
-	int r = store_open(o->state_dir, &m->store, err);
+	int r = begin_check(o->state_dir, err);
+	if (r >= 0)
+		r = store_open(o->state_dir, &m->store, err);
 	if (r < 0)
 		return r;
 	config.port_min = o->port_min;
@@ -244,6 +247,7 @@ void manager_done(struct manager *m)
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);
+	m->backup = backup_free(m->backup);
 	m->helpers = helpers_free(m->helpers);
 	m->queries = queries_free(m->queries);
 	m->streams = streams_free(m->streams);

@@ -32,6 +32,8 @@ static const struct mo_option items[] = {
 static const struct mo_action actions[] = {
 	{ "quarantine", NULL, O(quarantine), "takes out of the state what cannot be read of it, with the jobs that it belongs to, into state_dir/quarantine, and ends" },
 	{ "put-back", "FILE", O(put_back), "puts what a file of state_dir/quarantine holds back into the state, and ends" },
+	{ "init", NULL, O(init), "makes the state of a new controller in state_dir, and ends" },
+	{ "restore", "FILE", O(restore), "puts the state of a backup (moectl backup) into an empty state_dir, and ends" },
 };
 const struct mo_options options_table = { items, ELEMENTSOF(items), actions, ELEMENTSOF(actions) };
 

@@ -12,6 +12,7 @@ struct options {
 	char *bootstrap_tokens, *visibility;
 	bool debug;
 	char *quarantine, *put_back;         /* asked for on the command line: quarantine.h */
+	char *init, *restore;                /* asked for on the command line: begin.h */
 };
 extern const struct mo_options options_table;
 /* Nobody from another machine can reach it. */

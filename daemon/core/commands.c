@@ -3,8 +3,9 @@
  *   wanted, not reported by the agent                           LAUNCH
  *   planned stop                                                STOP (signal, then SIGKILL after grace)
  *   failed attempt, cancel --now, stop of a launch never seen   KILL
- *   taken for dead by a fence, its node is back in that boot    KILL
+ *   taken for dead by a fence, its node is back in that boot    KILL, unless its agent does not know the step
  *   gone, everything applied, attempt over                      FORGET
+ *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
  *   failed, the next attempt waits for the node's checks        CHECK
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
@@ -26,7 +27,7 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	if (s->gone && s->ended)
 		return over ? CMD_FORGET : -1;
 	if (s->gone)
-		return CMD_KILL;
+		return s->missing ? -1 : CMD_KILL;      /* its agent could only answer that it has no such step */
 	if (over)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failed)
@@ -127,7 +128,7 @@ static void add_prune(const struct core *c, const struct job *j, const char *nod
 /* The last look at an ended job's directory; what was to be removed goes with it. */
 static void add_end_scan(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
 {
-	struct command *k = add_scan(c, j, j->attempt + 1, node, ret);
+	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
 
 	add_known(j, k);
 	add_removals(j, k);
@@ -153,6 +154,16 @@ static const struct job *ends_here(const struct core *c, size_t i, const char *n
 	return j && mo_streq(checkpoint_end_node(j), node) ? j : NULL;
 }
 
+/* What is ordered about a step that we do not have: enum command_kind, or -1 = it is kept as it is. */
+static int stray_command(const struct core *c, const char *node, const struct stray *s)
+{
+	bool discarded = step_discarded(node_find(&c->state, node), s->job, s->attempt);
+
+	if (s->gone)
+		return s->ours || discarded ? CMD_FORGET : -1;
+	return discarded ? CMD_KILL : -1;
+}
+
 static uint64_t due(const struct core *c, const char *node, const struct live *l)
 {
 	uint64_t hash = 0;
@@ -174,7 +185,7 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 	for (size_t i = 0; i < l->n_scans; i++) {
 		const struct job *j = job_find(&c->state, l->scans[i]);
 
-		hash = j ? mix(hash, CMD_SCAN, j->id, j->attempt + 1) : hash;
+		hash = j ? mix(hash, CMD_SCAN, j->id, job_next_attempt(j)) : hash;
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
@@ -185,9 +196,12 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 	for (size_t i = 0; i < c->n_ending; i++)
 		if (ends_here(c, i, node))
 			hash = mix(hash, CMD_SCAN, c->ending[i], MO_NONE);
-	for (size_t i = 0; i < l->n_strays; i++)
-		if (l->strays[i].ours && l->strays[i].gone)
-			hash = mix(hash, CMD_FORGET, l->strays[i].job, l->strays[i].attempt);
+	for (size_t i = 0; i < l->n_strays; i++) {
+		int kind = stray_command(c, node, &l->strays[i]);
+
+		if (kind >= 0)
+			hash = mix(hash, kind, l->strays[i].job, l->strays[i].attempt);
+	}
 	return hash;
 }
 
@@ -224,7 +238,7 @@ void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 	}
 	for (size_t i = 0; l && i < l->n_strays; i++) {
 		const struct stray *s = &l->strays[i];
-		bool forget = s->ours && s->gone;
+		bool forget = stray_command(c, node, s) == CMD_FORGET;
 
 		*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
 	}
@@ -251,7 +265,7 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		const struct job *j = job_find(&c->state, l->scans[i]);
 
 		if (j)
-			add_known(j, add_scan(c, j, j->attempt + 1, node, ret));
+			add_known(j, add_scan(c, j, job_next_attempt(j), node, ret));
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);
@@ -265,9 +279,12 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		if (j)
 			add_end_scan(c, j, node, ret);
 	}
-	for (size_t i = 0; i < l->n_strays; i++)
-		if (l->strays[i].ours && l->strays[i].gone)
-			add(c, ret, CMD_FORGET, l->strays[i].job, l->strays[i].attempt, node);
+	for (size_t i = 0; i < l->n_strays; i++) {
+		int kind = stray_command(c, node, &l->strays[i]);
+
+		if (kind >= 0)
+			add(c, ret, kind, l->strays[i].job, l->strays[i].attempt, node);
+	}
 	l->told = due(c, node, l);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/incarnation.h"
 #include "lib/model/limits.h"
 
 const struct core_config core_config_default = {
@@ -265,14 +266,33 @@ void turn_deadline(struct turn *t, int64_t at)
 	t->core->jobs_at = MO_MIN(t->core->jobs_at, at);
 }
 
+/* Once, at the first start of a restored state. */
+static void restored_event(struct turn *t)
+{
+	const struct state *s = &t->core->state;
+	size_t tokens = 0;
+
+	for (size_t i = 0; i < s->n_tokens; i++)
+		tokens += !s->tokens[i].revoked;
+	event_emit(t, "controller.restored", MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
+		   "the state was restored from a backup with jobs below j-%lld; new jobs begin with j-%lld. What happened after the backup is not known: %zu tokens are valid as they were then, also those revoked "
+		   "since (moectl token list); steps that the backup does not know are kept (moectl events --type step.unknown, moectl resolve)",
+		   (long long)s->restored_jobs, (long long)s->next_job, tokens);
+}
+
 static void start(struct turn *t)
 {
 	struct core *c = t->core;
+	_cleanup_(mo_freep) char *epoch = epoch_text(c->state.epoch + 1);
+	bool restored = c->state.restored_jobs != MO_NONE && c->state.restored_wait == MO_NONE;
 	struct record r;
 
 	record_init(&r, REC_CONTROLLER);
 	r.value = c->state.epoch + 1;
+	r.iteration = restored ? t->now + RESTORED_WAIT_DOWNS * c->config.down_us : MO_NONE;
 	turn_emit(t, &r);
+	if (restored)
+		restored_event(t);
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		c->state.nodes[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
 	c->liveness_at = t->now;
@@ -280,7 +300,7 @@ static void start(struct turn *t)
 		core_touch(c, c->unfinished[i]);
 	c->queue_dirty = true;
 	health_cordon_all(t);
-	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, epoch %lld", (long long)c->state.epoch);
+	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, %s", epoch);
 }
 
 /* What only this run remembers moves with time as the state does. */
@@ -337,6 +357,7 @@ static void dispatch(struct turn *t)
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
 	case EV_REFUSED: audit_emit(t, "audit.refused", NULL, "%s", t->event->text); break;
+	case EV_RESOLVE: incarnation_resolve(t); break;
 	case EV_STORE: event_emit(t, t->event->when, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");
 	}

@@ -36,6 +36,7 @@ enum core_event_type {
 	EV_TOKEN_REVOKE, /* text = id */
 	EV_TOKEN_USED,   /* text = id: the first word of a node with it */
 	EV_REFUSED,      /* user, via; text = what was asked for and why it was refused */
+	EV_RESOLVE,      /* job, value = attempt, when = kill|gone, node = one node or NULL: what becomes of steps on which controller and node disagree */
 	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
 	_EV_N
 };

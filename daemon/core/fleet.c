@@ -236,6 +236,9 @@ void fleet_sync(struct turn *t)
 
 	promote(t, s);
 	n = node_find(&t->core->state, s->node);
+	if (n && s->epoch > t->core->state.epoch && n->reconciled && mo_streq(n->instance, s->instance))
+		incarnation_obeyed(t, s->node, s->epoch);
+	n = node_find(&t->core->state, s->node);
 	if (!n || !n->reconciled || !mo_streq(n->instance, s->instance) || !mo_streq(n->boot_id, s->boot_id) || s->epoch != t->core->state.epoch) {
 		turn_reply(t, 409, MO_NONE, "agent %s: this controller does not know this instance; say hello again", s->node ? s->node : "?");
 		return;
@@ -355,6 +358,20 @@ static void drain(struct turn *t, bool on)
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 
+/* Nor any step that was never stored. */
+static void nothing_left(struct turn *t, const char *name)
+{
+	const struct node *n = node_find(&t->core->state, name);
+	struct record r;
+
+	if (!n->strange_steps && !n->unseen)
+		return;
+	record_init(&r, REC_STRANGE);
+	r.node = mo_strdup(name);
+	r.value = 1;
+	turn_emit(t, &r);
+}
+
 static void fence(struct turn *t, const struct node *n)
 {
 	_cleanup_(mo_freep) char *name = mo_strdup(n->name), *how = mo_printf("fenced by %s", t->event->user ? t->event->user : "an operator");
@@ -370,6 +387,7 @@ static void fence(struct turn *t, const struct node *n)
 	audit_emit(t, "audit.fenced", name, "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
 	event_emit(t, "node.fenced", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
 	prove_gone(t, name, NULL, how);
+	nothing_left(t, name);
 	turn_reply(t, 200, MO_NONE, NULL);
 }
 

@@ -84,6 +84,13 @@ int update_ack(struct core *c, const struct record *r);
 int update_strange(struct core *c, const struct record *r);
 int update_health(struct core *c, const struct record *r);
 int update_check(struct core *c, const struct record *r);
+/* incarnation.c */
+int update_restored(struct core *c, const struct record *r);
+int update_obeys(struct core *c, const struct record *r);
+int update_discard(struct core *c, const struct record *r);
+bool step_discarded(const struct node *n, int64_t job, int64_t attempt);
+void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch);   /* above ours */
+void incarnation_resolve(struct turn *t);
 int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */

@@ -20,6 +20,8 @@ const char *node_unfit(const struct state *s, const struct node *n)
 		return "not heard since the controller started";
 	if (n->token_expired)
 		return "its token has expired";
+	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+		return "its agent obeyed a later state of this controller, or another controller";
 	if (n->strange_steps)
 		return "it holds a step that this controller never stored";
 	return NULL;

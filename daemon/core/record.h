@@ -4,7 +4,7 @@
 
 #define RECORD_VERSION 1
 enum record_type {
-	REC_CONTROLLER,   /* value = epoch: a controller started; every node becomes unreconciled */
+	REC_CONTROLLER,   /* value = epoch: a controller started; every node becomes unreconciled; iteration = state.restored_wait at the first start of a restored state */
 	REC_SUBMIT,       /* job = new id, submit */
 	REC_JOB,          /* job, state, text = reason: transition (table in jobs.c); flag = the attempt is over: its GPUs are free; value = 1: the next attempt follows a failure, 2: follows busy ports */
 	REC_INTENT,       /* job, value = intent, flag = now, iteration = restart --from */
@@ -19,8 +19,8 @@ enum record_type {
 	REC_NODE_STATE,   /* node, value = enum node_state (UP SUSPECT DOWN), text */
 	REC_DRAIN,        /* node, flag = on, text = reason, cause = when, texts[0] = finding that makes it (none: an operator), texts[1] (any) = it proves broken hardware; value = 1: it is done, no rank is left */
 	REC_WAIT_NODE,    /* job, flag */
-	REC_STRANGE,      /* node, flag: holds a step we never stored */
-	REC_HUNG,         /* job, attempt, node, flag */
+	REC_STRANGE,      /* node, flag: holds a step we never stored, texts = its living ones; value = 1: fenced, whatever was there is dead */
+	REC_HUNG,         /* job, attempt, node, flag; value = 1: its agent does not know it any more */
 	REC_INCIDENT,     /* job, incident, text = signature, value = failures of it in a row, iteration = newest complete checkpoint */
 	REC_CHECKPOINT,   /* job, checkpoint: state of one checkpoint decided (complete, torn, superseded ...) */
 	REC_TOKEN,        /* token */
@@ -33,6 +33,9 @@ enum record_type {
 	REC_TOKEN_USED,   /* text = id: its node has spoken with it */
 	REC_NODE_TOKEN,   /* node, flag: it speaks with a token that has expired */
 	REC_ACK,          /* node, texts = findings that an operator knows of: they keep no job away in this boot; cause = who */
+	REC_RESTORED,     /* value = epoch before the first start of a new incarnation, iteration = time of the backup (MO_NONE: there is none), flag = the state is that of a backup */
+	REC_OBEYS,        /* node, value = epoch that its agent obeyed, above ours */
+	REC_DISCARD,      /* job, attempt, node: an operator wants this unknown step ended */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];

@@ -1,5 +1,6 @@
 /* What a node reports of its steps and of checkpoint directories: notes become records, unknown and missing steps are found. Called by fleet.c for each hello, beat and news.
  * A step that a node no longer reports under the same boot is not dead: its agent lost contact with it, and only a person can know. */
+#include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 
 #include <string.h>
@@ -123,15 +124,20 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	}
 }
 
+static void step_record(struct record *r, int type, int64_t job, const struct step_report *rep, const char *node, bool flag)
+{
+	record_init(r, type);
+	r->job = job;
+	r->attempt = rep->attempt;
+	r->node = mo_strdup(node);
+	r->flag = flag;
+}
+
 static void step_flag(struct turn *t, int type, int64_t job, const struct step_report *rep, const char *node, bool flag)
 {
 	struct record r;
 
-	record_init(&r, type);
-	r.job = job;
-	r.attempt = rep->attempt;
-	r.node = mo_strdup(node);
-	r.flag = flag;
+	step_record(&r, type, job, rep, node, flag);
 	turn_emit(t, &r);
 }
 
@@ -159,7 +165,11 @@ static void progress(struct turn *t, struct job *j, const struct step *st, const
 static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *type,
 		 const char *why)
 {
-	step_flag(t, REC_HUNG, id, rep, node, flag);
+	struct record r;
+
+	step_record(&r, REC_HUNG, id, rep, node, flag);
+	r.value = flag && mo_streq(type, "step.missing");
+	turn_emit(t, &r);
 	if (flag)
 		event_emit(t, type, id, node, MO_NONE, rep->attempt, NULL,
 			   "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is",
@@ -183,7 +193,7 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	j = job_find(&t->core->state, id);
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
-	if (fresh && st->hung != (rep->state == STEP_HUNG) && !st->gone)
+	if (fresh && ((st->hung != (rep->state == STEP_HUNG) && !st->gone) || st->missing))
 		hung(t, id, rep, node, rep->state == STEP_HUNG, "step.hung", "the step's supervisor does not answer");
 }
 
@@ -218,37 +228,85 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 	}
 }
 
-/* Steps we do not have. One that lives keeps its node from work. */
-static void stray_steps(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps)
+/* An agent takes no attempt of a job before it has proved the one before gone from its node: what it holds proves that much of its own node. */
+static void later_attempt(struct turn *t, const char *name, int64_t job, int64_t attempt)
+{
+	const struct job *j = job_find(&t->core->state, job);
+
+	for (const struct step *st = j ? step_next(j, name, -1) : NULL; st && st->attempt < attempt;) {
+		int64_t known = st->attempt;
+		struct record r;
+
+		if (!st->gone) {
+			record_init(&r, REC_GONE);
+			r.job = job;
+			r.attempt = known;
+			r.node = mo_strdup(name);
+			r.text = mo_printf("the node took attempt %lld of the job after it", (long long)attempt);
+			turn_emit(t, &r);
+		}
+		j = job_find(&t->core->state, job);
+		st = step_next(j, name, known);
+	}
+}
+
+static bool same_names(char *const *a, size_t n_a, char *const *b, size_t n_b)
+{
+	for (size_t i = 0; i < n_a && n_a == n_b; i++)
+		if (!mo_streq(a[i], b[i]))
+			return false;
+	return n_a == n_b;
+}
+
+/* Takes r's content when something changed. */
+static void strange(struct turn *t, const char *name, struct record *r)
+{
+	const struct node *n = node_find(&t->core->state, name);
+
+	r->node = mo_strdup(name);
+	r->flag = r->n_texts > 0;
+	if (n->strange_steps != r->flag || !same_names(n->strange, n->n_strange, r->texts, r->n_texts))
+		turn_emit(t, r);
+	else
+		mo_desc_done(&record_desc, r);
+}
+
+/* Was it stored once, or may it have been, after the backup that this state comes from? Then it may be forgotten when it is gone. */
+static bool is_ours(const struct core *c, const struct job *j, const struct step_report *rep)
+{
+	return !core_is_out(c, rep->job) && rep->job > 0 && rep->job < c->state.next_job && (!j || rep->attempt < job_next_attempt(j));
+}
+
+/* Steps we do not have. One that lives keeps its node from work. fresh: as in fleet_reports(). */
+static void stray_steps(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh)
 {
 	struct live *l = core_live(t->core, name);
-	const struct node *n = node_find(&t->core->state, name);
-	bool strange = false;
+	struct record r;
 
+	record_init(&r, REC_STRANGE);
 	l->n_strays = 0;
 	for (size_t i = 0; i < n_steps; i++) {
 		const struct job *j = job_find(&t->core->state, steps[i].job);
+		const struct node *n = node_find(&t->core->state, name);
 		struct stray stray = { .job = steps[i].job, .attempt = steps[i].attempt, .written = steps[i].written, .gone = steps[i].state == STEP_GONE };
+		_cleanup_(mo_freep) char *step = NULL;
 
 		if (j && step_find(j, steps[i].attempt, name))
 			continue;
-		stray.ours = !core_is_out(t->core, steps[i].job) && steps[i].job > 0 && steps[i].job < t->core->state.next_job && (!j || steps[i].attempt <= j->attempt);
+		stray.ours = is_ours(t->core, j, &steps[i]);
 		*MO_GROW(l->strays, l->n_strays) = stray;
-		strange |= !stray.gone;
-		if (!stray.gone && !n->strange_steps)
-			event_emit(t, "step.unknown", steps[i].job, name, MO_NONE, steps[i].attempt, NULL, "node %s holds step j-%lld.a%lld, which %s; it is kept and the node gets no work until it is gone",
-				name, (long long)steps[i].job, (long long)steps[i].attempt,
-				core_is_out(t->core, steps[i].job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored");
+		if (fresh && j && !stray.gone && stray.attempt > j->attempt)
+			later_attempt(t, name, stray.job, stray.attempt);
+		if (stray.gone)
+			continue;
+		step = step_name(stray.job, stray.attempt);
+		if (mo_enum_parse((const char *const *)n->strange, n->n_strange, step) < 0)
+			event_emit(t, "step.unknown", stray.job, name, MO_NONE, stray.attempt, NULL,
+				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
+				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
+		mo_strs_add(&r.texts, &r.n_texts, step);
 	}
-	n = node_find(&t->core->state, name);
-	if (n->strange_steps != strange) {
-		struct record r;
-
-		record_init(&r, REC_STRANGE);
-		r.node = mo_strdup(name);
-		r.flag = strange;
-		turn_emit(t, &r);
-	}
+	strange(t, name, &r);
 }
 
 /* A hello may be a late copy of a dead agent's, so only a beat of the present instance shows what is absent. */
@@ -263,7 +321,7 @@ void fleet_reports(struct turn *t, const char *name, const struct step_report *s
 	if (fresh)
 		absent_steps(t, node_find(&t->core->state, name), steps, n_steps);
 	if (fresh || hello)
-		stray_steps(t, name, steps, n_steps);
+		stray_steps(t, name, steps, n_steps, fresh);
 }
 
 static void scan_events(struct turn *t, int64_t id, const struct checkpoint *before, size_t n_before)
@@ -339,7 +397,7 @@ void fleet_scanned(struct turn *t, const struct scan_result *scan)
 		pruned(t, j, scan);
 		return;
 	}
-	if (!j || scan->attempt != j->attempt + 1 || scan->n_items > MO_CHECKPOINTS_MAX)
+	if (!j || scan->attempt != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
 		return;
 	if (!j->end_scan && (job_state_final(j->state) || j->n_places > 0 || scan_fresh(j, t->now)))
 		return;

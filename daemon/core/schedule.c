@@ -1,6 +1,7 @@
 /* The queue: recovering jobs first, then by priority, then by id. The first job that waits for busy GPUs keeps all behind it waiting (large jobs do not starve); a job that
  * could not run even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
  * Called by act() when anything that matters here changed. */
+#include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/view.h"
 
@@ -26,7 +27,7 @@ static int queue_order(const void *a, const void *b)
 
 bool scan_fresh(const struct job *j, int64_t now)
 {
-	return j->scan_attempt == j->attempt + 1 && j->scan_at != MO_NONE && now - j->scan_at <= SCAN_FRESH_US;
+	return j->scan_attempt == job_next_attempt(j) && j->scan_at != MO_NONE && now - j->scan_at <= SCAN_FRESH_US;
 }
 
 static bool set_reason(struct turn *t, const struct job *j, const char *reason)
@@ -41,7 +42,7 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 {
 	const struct state *s = &t->core->state;
 	const struct job *j = job_find(s, id);
-	int64_t attempt = j->attempt + 1;
+	int64_t attempt = job_next_attempt(j);
 	_cleanup_(mo_buf_done) struct mo_buf data = { 0 };
 	struct record r;
 
@@ -88,7 +89,7 @@ static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struc
 	if (j->spec.recipe.checkpoint.dir && !scan_fresh(j, t->now)) {
 		slots_take(slots, &t->core->state, places, n_places);
 		want_scan(t, id, places[0].node);
-		if (j->scan_attempt == j->attempt + 1)
+		if (j->scan_attempt == job_next_attempt(j))
 			return false;      /* looked before: the reason found then stays */
 		reason = mo_printf("looks for checkpoints in %s from node %s", j->spec.recipe.checkpoint.dir, places[0].node);
 		return set_reason(t, j, reason);
@@ -133,11 +134,18 @@ static bool look_at(struct turn *t, int64_t id, struct slots *slots)
 	_cleanup_(mo_freep) char *held = NULL;
 	struct place *places = NULL;
 	size_t n_places = 0;
+	int64_t until = 0;
 	bool emitted;
 
 	if (t->now < j->not_before) {
 		turn_deadline(t, j->not_before);
 		return false;
+	}
+	held = incarnation_holds(&c->state, j, t->now, &until);
+	if (held) {
+		if (until > t->now)
+			turn_deadline(t, until);
+		return set_reason(t, j, held);
 	}
 	if (c->blocked)
 		return set_reason(t, j, "waits behind jobs of the same or a higher priority");

@@ -46,6 +46,7 @@ static const struct mo_field step_fields[] = {
 	MO_F(step, refused_cause, MO_STR), MO_F(step, refused_text, MO_STR), MO_F(step, lost, MO_BOOL), MO_F(step, ended, MO_BOOL),
 	MO_F(step, unkillable, MO_BOOL), MO_F_LIST(step, stuck_pids, MO_INTS),
 	MO_F(step, first_rank, MO_INT), MO_F(step, n_ranks, MO_INT), MO_F(step, n_exited, MO_INT), MO_F(step, n_bad, MO_INT),
+	MO_F(step, missing, MO_BOOL, .omit = true),
 };
 static const struct mo_field job_fields[] = {
 	MO_F(job, id, MO_INT), MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
@@ -71,6 +72,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR),
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
+	MO_F(job, attempt_floor, MO_INT, .omit = true),
 };
 static const struct mo_field node_fields[] = {
 	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),
@@ -82,6 +84,7 @@ static const struct mo_field node_fields[] = {
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
 	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
+	MO_F_LIST(node, strange, MO_STRS, .omit = true), MO_F_LIST(node, discard, MO_STRS, .omit = true), MO_F(node, obeys, MO_INT, .omit = true), MO_F(node, unseen, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {
 	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),
@@ -108,8 +111,14 @@ static const struct mo_field state_fields[] = {
 	MO_F_VEC(state, anchors, &anchor_desc, .omit = true),
 	MO_F_LIST(state, aside, MO_INTS, .omit = true, .max = SIZE_MAX),
 	MO_F(state, clock_boot_id, MO_STR, .omit = true), MO_F(state, clock_time, MO_INT, .omit = true), MO_F(state, clock_boot, MO_INT, .omit = true), MO_F(state, clock_doubt, MO_INT, .omit = true),
+	MO_F(state, restored_jobs, MO_INT, .omit = true), MO_F(state, restored_wait, MO_INT, .omit = true),
 };
 const struct mo_desc state_desc = MO_DESC(state, state_fields);
+
+int64_t job_next_attempt(const struct job *j)
+{
+	return MO_MAX(j->attempt, j->attempt_floor) + 1;
+}
 
 struct job *job_find(const struct state *s, int64_t id)
 {

@@ -57,6 +57,7 @@ struct step {
 	bool ended;                  /* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
 	bool unkillable;             /* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not for the node */
 	int64_t *stuck_pids; size_t n_stuck_pids;    /* of NOTE_UNKILLABLE */
+	bool missing;                /* hung because the agent no longer knows it */
 	int64_t first_rank, n_ranks, n_exited, n_bad; /* n_bad: exits that are not code 0 */
 };
 enum intent { INTENT_NONE, INTENT_CANCEL, INTENT_PAUSE, INTENT_RESTART, INTENT_DRAIN, INTENT_TIME_LIMIT, _INTENT_N };
@@ -133,6 +134,7 @@ struct job {
 	int64_t spike;               /* iteration of the newest loss that was no number, or far above those before it; MO_NONE none */
 	int64_t left_out;            /* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	struct measured *measured;   /* NULL: nothing to set against the promise yet */
+	int64_t attempt_floor;       /* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
@@ -143,6 +145,10 @@ struct node {
 	char *reason;                /* of the state */
 	bool drain; char *drain_when;    /* idle | checkpoint | now */
 	bool strange_steps;          /* holds a step moed never stored: gets no work */
+	char **strange; size_t n_strange;        /* "j-7.a3": those steps; none in records of earlier versions */
+	char **discard; size_t n_discard;        /* those that an operator wants ended */
+	int64_t obeys;               /* epoch above this controller's that its agent obeyed; MO_NONE */
+	bool unseen;                 /* not heard since the state was restored: may hold what the backup does not know */
 	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
 	int64_t registered_at;
 	bool reconciled;             /* said hello since this controller started */
@@ -181,6 +187,8 @@ struct state {
 	int64_t time;                /* of the last record */
 	/* clock.h: core time clock_time was CLOCK_BOOTTIME clock_boot of boot clock_boot_id; since clock_doubt no time service vouched for the wall clock at a start, MO_NONE: one did */
 	char *clock_boot_id; int64_t clock_time, clock_boot, clock_doubt;
+	/* incarnation.h: jobs below are of a backup, MO_NONE: never restored; until when they get no attempt, MO_NONE: until a time after the next start */
+	int64_t restored_jobs, restored_wait;
 	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
 	struct node *nodes; size_t n_nodes;          /* ascending name */
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
@@ -193,6 +201,7 @@ struct state {
 };
 extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 
+int64_t job_next_attempt(const struct job *j);
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
 size_t state_n_holders(const struct state *s);
 struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */

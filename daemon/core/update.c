@@ -62,6 +62,8 @@ static void attempt_over(struct job *j)
 static int on_controller(struct core *c, const struct record *r)
 {
 	c->state.epoch = r->value;
+	if (c->state.restored_jobs != MO_NONE && c->state.restored_wait == MO_NONE)
+		c->state.restored_wait = r->iteration == MO_NONE ? r->time : r->iteration;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		c->state.nodes[i].reconciled = false;
 	c->queue_dirty = true;
@@ -463,7 +465,8 @@ static int on_hung(struct core *c, const struct record *r)
 
 	if (!st)
 		return -EINVAL;
-	st->hung = r->flag;
+	st->hung = r->flag && !st->gone;
+	st->missing = r->flag && r->value == 1;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -544,6 +547,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
 	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
 	[REC_TOKEN_USED] = update_token_used, [REC_NODE_TOKEN] = update_node_token,
+	[REC_RESTORED] = update_restored, [REC_OBEYS] = update_obeys, [REC_DISCARD] = update_discard,
 };
 
 int core_update(struct core *c, const struct record *r)

@@ -115,6 +115,7 @@ int update_node(struct core *c, const struct record *r)
 	mo_desc_copy(&nodeinfo_desc, &n->info, &h->info);
 	n->heard_at = r->time;
 	n->reconciled = true;
+	n->unseen = false;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -241,17 +242,6 @@ int update_drain(struct core *c, const struct record *r)
 		mo_str_set(&n->reason, NULL);      /* of earlier versions: they kept the drain's there */
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
-	c->queue_dirty = true;
-	return 0;
-}
-
-int update_strange(struct core *c, const struct record *r)
-{
-	struct node *n = node_find(&c->state, r->node);
-
-	if (!n)
-		return -EINVAL;
-	n->strange_steps = r->flag;
 	c->queue_dirty = true;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/incarnation.h"
 #include "daemon/core/refusal.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/slot_health.h"
@@ -84,10 +85,14 @@ static void why_waiting(const struct state *s, const struct job *j, int64_t now,
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_freep) char *note = NULL;
 	const struct job *holder = dir_holder(s, j);
+	int64_t until = 0;
+	_cleanup_(mo_freep) char *restored = incarnation_holds(s, j, now, &until);
 	struct place *places = NULL;
 	size_t n = 0;
 
-	if (holder) {
+	if (restored) {
+		reason(w, "restored", "%s", restored);
+	} else if (holder) {
 		struct why_reason *r = reason(w, "checkpoint-in-use", "checkpoint.dir is in use by j-%lld; waits", (long long)holder->id);
 
 		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)holder->id, holder->spec.recipe.name, job_state_names[holder->state], j->spec.recipe.checkpoint.dir);
@@ -326,6 +331,14 @@ static void why_findings(const struct node *n, struct why_view *w)
 	}
 }
 
+static void why_strange(const struct node *n, struct why_view *w)
+{
+	struct why_reason *r = reason(w, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
+
+	for (size_t i = 0; i < n->n_strange; i++)
+		evidence(r, "%s: ends by itself, or by moectl resolve %s --kill", n->strange[i], n->strange[i]);
+}
+
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret)
 {
 	int state = node_shown_state(s, n);
@@ -350,7 +363,9 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	if (n->token_expired)
 		reason(ret, "token-expired", "its token has expired: what runs there goes on, but it gets no new work");
 	if (n->strange_steps)
-		reason(ret, "step-unknown", "it holds a step that this controller never stored; it gets no work until that is gone");
+		why_strange(n, ret);
+	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+		reason(ret, "later-controller", "its agent obeyed a controller that is later than this state: this state is an old copy, or the agent's controller is another one; it gets no work");
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 

@@ -40,6 +40,8 @@ class Moed:
         args = [MOED]
         for k, v in self.options.items():
             args += ["--set", "%s=%s" % (k, v)]
+        if not os.path.exists(os.path.join(self.state, "store.id")):
+            subprocess.run(args + ["--init"], env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True, timeout=60)
         address = os.path.join(self.state, "address")
         if os.path.exists(address):
             os.unlink(address)

@@ -100,12 +100,18 @@ class Rig(Cluster):
         self.moed, self.agents = None, {}
         os.makedirs(os.path.join(self.dir, "log"), exist_ok=True)
 
-    def spawn(self, program, name, options, **env):
+    def spawn(self, program, name, options, args=(), **env):
         config = write_config(os.path.join(self.dir, name + ".yaml"), options)
         with open(os.path.join(self.dir, "log", name + ".log"), "ab") as log:
-            return Daemon([program, "--config", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+            return Daemon([program, "--config", config, *args], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env(**env), start_new_session=True)
+
+    def init_state(self):
+        """A new controller's state; once, as `moectl local up` does it."""
+        if not os.path.exists(os.path.join(self.state_dir, "store.id")):
+            self.spawn(MOED, "moed", self.moed_options, args=["--init"]).wait(60)
 
     def start_moed(self):
+        self.init_state()
         self.moed = self.spawn(MOED, "moed", self.moed_options)
         wait_until(lambda: self.http("GET", "/healthz").status == 200, 30, "moed serves")
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What a controller may believe of its own past: a wall clock that was wrong, a state directory that is not there, a state that was put back from a backup. Jobs train on through all of it."""
 import calendar
+import json
 import os
 import shutil
 import signal
@@ -9,8 +10,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Suite, command_recipe, equal, need, wait_until  # noqa: E402
-from rig import MOED, RANK, Rig  # noqa: E402
+from lib import BUILD, Suite, clean_env, command_recipe, equal, need, wait_until  # noqa: E402
+from rig import MOED, RANK, Rig, alive  # noqa: E402
 
 HOUR = 3600
 suite = Suite()
@@ -97,7 +98,7 @@ def test_a_clock_that_was_ahead():
         need("ahead of the synchronised wall clock" in rig.log("moed"), "the log does not name it")
         limit = time.time() + 12 * HOUR + 60
         for t in rig.json("token", "list")["items"]:
-            need(not t["expires_at"] or seconds(t["expires_at"]) < limit, "token %s" % t)
+            need(t["user"] not in ("ada", "tomorrow") or seconds(t["expires_at"]) < limit, "token %s" % t)
         # and the same is true of the records
         clock.restart("two")
         same_time(rig.job(job)["created_at"], created, "created_at after a restart")
@@ -117,6 +118,7 @@ def test_a_clock_of_1970():
         clock = Clock(rig)
         rig.kill(rig.moed, signal.SIGTERM)
         shutil.rmtree(rig.state_dir)
+        rig.init_state()
         clock.says(-int(time.time()) + 100, 0)
         clock.start("one")
         job = train(rig)
@@ -132,6 +134,179 @@ def test_a_clock_of_1970():
         trains_on(rig, job, before)
         need(not rig.job(job)["created_at"].startswith("1970"), "it is 1970 again")
         need("is not synchronised" in rig.log("moed"), "the log does not say that it waits for the time service")
+
+
+def run_moed(rig, *args):
+    """moed with the rig's options and something to do at once."""
+    return subprocess.run([MOED, "--config", os.path.join(rig.dir, "moed.yaml"), *args], env=clean_env(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+
+
+def lose(rig):
+    """The controller dies and its disk with it; the directory is kept aside."""
+    rig.kill(rig.moed)
+    aside = rig.state_dir + ".lost"
+    os.rename(rig.state_dir, aside)
+    return aside
+
+
+def restore(rig, file):
+    r = run_moed(rig, "--restore", file)
+    equal(r.returncode, 0, "moed --restore: %s%s" % (r.stdout, r.stderr))
+    rig.start_moed()
+
+
+def events(rig, kind):
+    return rig.http("GET", "/v1/events?limit=1000&last=1&type=" + kind).json["items"]
+
+
+def up(rig, node):
+    return rig.json("node", node)["state"] == "up"
+
+
+@suite.test
+def test_no_state_is_no_start():
+    with Rig(nodes=1) as rig:
+        job = train(rig)
+        before = pids(rig, job)
+        aside = lose(rig)
+        for make in (lambda: None, lambda: os.mkdir(rig.state_dir)):  # gone with its parent's mount, or the empty directory below it
+            make()
+            r = run_moed(rig)
+            need(r.returncode != 0 and "no state of a controller" in r.stderr and "mounted" in r.stderr and "--restore" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
+            need(not os.path.exists(rig.state_dir) or not os.listdir(rig.state_dir), "something was made")
+        os.rmdir(rig.state_dir)
+        os.rename(aside, rig.state_dir)
+        r = run_moed(rig, "--init")
+        need(r.returncode != 0 and "already" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
+        rig.start_moed()
+        trains_on(rig, job, before)
+
+
+@suite.test
+def test_restore_while_a_job_trains_on():
+    with Rig(nodes=2) as rig:
+        job = train(rig)
+        ended = rig.submit(command_recipe("ended", ["/bin/true"]))
+        rig.wait_state(ended, "completed")
+        before, file = pids(rig, job), os.path.join(rig.dir, "backup")
+        said = rig.run("backup", file).stdout
+        need("2 jobs, 2 nodes" in said, said)
+        equal(os.stat(file).st_mode & 0o777, 0o600, "mode of the backup")
+        later = train(rig, "later")                  # the backup does not know it
+        unknown = pids(rig, later)
+        revoked = rig.json("token", "create", "--role", "viewer", "--user", "x")
+        lose(rig)
+        r = run_moed(rig, "--restore", os.path.join(rig.dir, "moed.yaml"))
+        need(r.returncode != 0 and "no backup" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+        with open(file, "rb") as f:
+            whole = f.read()
+        for name, broken in (("cut", whole[:-1]), ("flipped", whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])):
+            with open(file + "." + name, "wb") as f:
+                f.write(broken)
+            r = run_moed(rig, "--restore", file + "." + name)
+            need(r.returncode != 0 and "cut or damaged" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+        restore(rig, file)
+        r = run_moed(rig, "--restore", file)
+        need(r.returncode != 0 and "holds the state" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
+        # what the backup knows is adopted
+        wait_until(lambda: up(rig, "node-0"), 30, "node-0 back")
+        trains_on(rig, job, before)
+        equal(rig.job(ended)["state"], "completed", "the job that had ended")
+        equal(rig.http("GET", "/v1/jobs", token=revoked["token"], tcp=True).status, 401, "a token of after the backup")
+        need(events(rig, "controller.restored"), "no event says that the state was restored")
+        # what it does not know is kept and named, and its node waits
+        wait_until(lambda: [e["node"] for e in events(rig, "step.unknown")] == ["node-1"], 30, "the unknown step is told")
+        step = "%s.a1" % later
+        need(step in json.dumps(rig.json("why", "node-1")), "why node-1 does not name it")
+        need(all(alive(p) for p in unknown), "ranks of the unknown step died")
+        equal(rig.run("status", later, check=False).returncode, 5, "status of the job that the backup does not know")
+        fresh = rig.submit(command_recipe("fresh", ["/bin/true"], gpus=2))
+        equal(fresh, "j-1000001", "the first id after a restore")
+        equal(rig.job(fresh)["state"], "queued", "a job that needs the node")
+        # until somebody decides
+        equal(rig.run("resolve", "j-77.a1", "--kill", check=False).returncode, 1, "a step that nobody holds")
+        equal(rig.run("resolve", "%s.a1" % job, "--gone", check=False).returncode, 1, "a step that its agent has")
+        rig.run("resolve", step, "--kill")
+        wait_until(lambda: not any(alive(p) for p in unknown), 30, "the unknown ranks gone")
+        rig.wait_state(fresh, "completed")
+        trains_on(rig, job, before)
+        # and a restart says the same
+        rig.kill(rig.moed)
+        rig.start_moed()
+        wait_until(lambda: up(rig, "node-0") and up(rig, "node-1"), 30, "nodes back")
+        trains_on(rig, job, before)
+
+
+@suite.test
+def test_restore_of_what_was_before_a_restart():
+    """After the backup the job's attempt died and another one runs: it is no other's to start a third beside it."""
+    with Rig(nodes=1) as rig:
+        job, file = train(rig), os.path.join(rig.dir, "backup")
+        rig.run("backup", file)
+        os.kill(pids(rig, job)[0], signal.SIGKILL)
+        wait_until(lambda: rig.job(job)["attempt"] == 2 and (rig.job(job)["iteration"] or 0) >= 3, 30, "attempt 2")
+        second = pids(rig, job)
+        lose(rig)
+        restore(rig, file)
+        wait_until(lambda: "%s.a2 on node-0" % job in (rig.job(job)["reason"] or ""), 60, "the job waits for the unknown attempt")
+        need(all(alive(p) for p in second), "the unknown attempt died")
+        need("resolve" in json.dumps(rig.json("why", job)), "why names no way on")
+        rig.run("resolve", "%s.a2" % job, "--kill")
+        wait_until(lambda: rig.job(job)["attempt"] == 1001 and (rig.job(job)["iteration"] or 0) >= 3, 60, "the next attempt, above all that may have been")
+        need(not any(alive(p) for p in second), "attempt 2 lives on")
+
+
+@suite.test
+def test_restore_of_what_waited_then():
+    """Queued in the backup, running in truth: nothing starts while a node of then is not heard, nor beside what it holds."""
+    with Rig(nodes=1) as rig:
+        rig.run("drain", "node-0", "--reason", "test")
+        job, file = rig.submit(command_recipe("train", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=2, steps=1000000)), os.path.join(rig.dir, "backup")
+        rig.run("backup", file)
+        rig.run("undrain", "node-0")
+        rig.wait_iteration(job, 3)
+        first = pids(rig, job)
+        rig.agents["node-0"].send_signal(signal.SIGSTOP)
+        lose(rig)
+        restore(rig, file)
+        rig.run("undrain", "node-0")
+        wait_until(lambda: "node-0 was not heard since" in (rig.job(job)["reason"] or ""), 30, "the job waits for the node")
+        rig.agents["node-0"].send_signal(signal.SIGCONT)
+        wait_until(lambda: "%s.a1 on node-0" % job in (rig.job(job)["reason"] or ""), 30, "the job waits for the unknown attempt")
+        need(all(alive(p) for p in first), "the unknown attempt died")
+        rig.run("resolve", "%s.a1" % job, "--kill")
+        wait_until(lambda: rig.job(job)["attempt"] == 1001, 60, "the attempt of the restored state")
+
+
+@suite.test
+def test_an_old_copy_is_told():
+    with Rig(nodes=1) as rig:
+        job = train(rig)
+        before = pids(rig, job)
+        rig.kill(rig.moed, signal.SIGTERM)
+        copy = rig.state_dir + ".copy"
+        shutil.copytree(rig.state_dir, copy)
+        for _ in range(2):
+            rig.start_moed()
+            trains_on(rig, job, before)
+            rig.kill(rig.moed, signal.SIGTERM)
+        shutil.rmtree(rig.state_dir)
+        os.rename(copy, rig.state_dir)
+        rig.start_moed()
+        wait_until(lambda: events(rig, "controller.stale"), 30, "the old copy is told")
+        need("old copy" in json.dumps(rig.json("why", "node-0")), "why node-0 is silent")
+        waits = rig.submit(command_recipe("waits", ["/bin/true"]))
+        equal(rig.job(waits)["state"], "queued", "state of a job that the node would have to take")
+        need(all(alive(p) for p in before), "ranks died")
+        # a backup of it begins an incarnation that agents obey
+        file = os.path.join(rig.dir, "backup")
+        rig.run("backup", file)
+        lose(rig)
+        restore(rig, file)
+        wait_until(lambda: up(rig, "node-0") and "old copy" not in json.dumps(rig.json("why", "node-0")), 30, "the node takes work")
+        trains_on(rig, job, before)
+        rig.run("cancel", job)
+        rig.wait_state(waits, "completed")
 
 
 sys.exit(1 if suite.main() else 0)

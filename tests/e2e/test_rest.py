@@ -610,6 +610,7 @@ def tls():
     base = [MOED, "--set", "state_dir=" + dir + "/state", "--set", "unix_socket=" + dir + "/sock", "--set", "listen=0.0.0.0", "--set", "port=0"]
     refused = subprocess.run(base, env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
     need(refused.returncode == 1 and "tls_cert" in refused.stdout and len(refused.stdout.splitlines()) == 1, refused.stdout)
+    subprocess.run(base + ["--set", "listen=127.0.0.1", "--init"], env=clean_env(), stdout=subprocess.DEVNULL, check=True, timeout=60)
     swapped = subprocess.run(base + ["--set", "tls_cert=" + key, "--set", "tls_key=" + cert], env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
     need(swapped.returncode == 1 and "tls_cert " + key in swapped.stdout, swapped.stdout)
     shutil.rmtree(dir)

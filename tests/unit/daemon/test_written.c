@@ -27,6 +27,7 @@
 #include "lib/model/gpu.h"
 #include "lib/model/klog.h"
 #include "lib/plan/plan.h"
+#include "lib/wire/backup.h"
 #include "lib/wire/json.h"
 
 /* clang-format off */
@@ -75,6 +76,7 @@ static const struct {
 	D(agent_welcome_desc),
 	D(scan_result_desc),
 	D(agent_sync_desc),
+	D(backup_head_desc),
 	D(command_desc),
 	D(sync_reply_desc),
 	D(query_answer_desc),

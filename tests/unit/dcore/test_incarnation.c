@@ -1,0 +1,191 @@
+/* A state that was put back from a backup: numbers leap, what lives is adopted, what is not known is kept until somebody decides. And an old copy that agents know better. */
+#include "tests/unit/dcore/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/core/incarnation.h"
+
+static void epochs_only_rise(void **state)
+{
+	int64_t first = incarnation_epoch(0, INCARNATION_ZERO_US + 100 * S), again = incarnation_epoch(first + 7, INCARNATION_ZERO_US + 100 * S);
+	_cleanup_(mo_freep) char *old = epoch_text(12), *new = epoch_text(first + 3);
+
+	assert_int_equal(first, 100 * EPOCH_STARTS);
+	assert_true(again > first + 7 && again % EPOCH_STARTS == 0);               /* twice in a second */
+	assert_true(incarnation_epoch(first, INCARNATION_ZERO_US + 50 * S) > first);  /* the clock went back */
+	assert_true(incarnation_epoch(41, 0) > 41);                                   /* 1970 */
+	assert_string_equal(old, "epoch 12");
+	assert_string_equal(new, "start 3 of the incarnation of 2020-01-01T00:01:40.000Z");
+}
+
+/* What moed --restore appends; then the first start. */
+static void restored(struct world *w)
+{
+	struct record r;
+
+	record_init(&r, REC_RESTORED);
+	r.time = core_state(w->core)->time;
+	r.value = incarnation_epoch(core_state(w->core)->epoch, INCARNATION_ZERO_US);
+	r.flag = true;
+	r.iteration = r.time;
+	assert_int_equal(core_update(w->core, &r), 0);
+	assert_int_equal(core_update(w->shadow, &r), 0);
+	assert_int_equal(core_update(w->core, &r), -EINVAL);       /* an epoch never falls */
+	world_crash(w);
+}
+
+static void later(struct world *w, size_t toy, int64_t job, int64_t attempt)
+{
+	*MO_GROW(w->toys[toy].steps, w->toys[toy].n_steps) = (struct toy_step){ .job = job, .attempt = attempt, .n_ranks = 1 };
+}
+
+static void resolve(struct world *w, int64_t job, int64_t attempt, const char *how)
+{
+	world_step(w, &(struct core_event){ .type = EV_RESOLVE, .job = job, .value = attempt, .when = how, .user = "op", .may_all = true });
+}
+
+static void what_the_backup_knows_is_adopted(void **state)
+{
+	struct world w;
+	int64_t id, epoch;
+
+	world_init(&w, 2, 2);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, 3 * S);
+	world_iteration(&w, 0, id, 5);
+	world_run(&w, S);
+	epoch = core_state(w.core)->epoch;
+	restored(&w);
+	assert_true(core_state(w.core)->epoch > epoch + EPOCH_STARTS / 2);
+	assert_true(world_event_seen(&w, "controller.restored"));
+	for (size_t i = 0; i < 2; i++)
+		world_hello(&w, i);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_submit_gpus(&w, 2), RESTORED_JOBS + 1);
+	world_run(&w, 3 * S);
+	assert_int_equal(world_job(&w, RESTORED_JOBS + 1)->state, JOB_RUNNING);
+	assert_false(world_event_seen(&w, "step.unknown"));
+	world_done(&w);
+}
+
+static bool waits_for(const struct world *w, int64_t id, const char *what)
+{
+	const char *reason = world_job(w, id)->reason;
+
+	return reason && strstr(reason, what);
+}
+
+/* In the backup it was queued; in truth its first attempt, and a job that the backup does not know, run on n1. */
+static void what_it_does_not_know_waits_for_a_decision(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 2, 2);
+	world_node_verb(&w, EV_DRAIN, 0, "idle");
+	world_node_verb(&w, EV_DRAIN, 1, "idle");
+	id = world_submit_gpus(&w, 2);
+	restored(&w);
+	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
+	world_node_verb(&w, EV_UNDRAIN, 1, NULL);
+	world_hello(&w, 0);
+	w.toys[1].deaf = true;
+	world_run(&w, 60 * S);
+	assert_true(waits_for(&w, id, "n1 was not heard since"));
+	w.toys[1].deaf = false;
+	later(&w, 1, id, 1);
+	later(&w, 1, 77, 1);
+	world_hello(&w, 1);
+	world_run(&w, 5 * S);
+	assert_true(waits_for(&w, id, "j-1.a1 on n1"));
+	assert_int_equal(world_node(&w, 1)->n_strange, 2);
+	world_crash(&w);                                      /* a start forgets neither */
+	world_hello(&w, 0);
+	world_run(&w, 5 * S);
+	assert_true(waits_for(&w, id, "j-1.a1 on n1"));
+	world_hello(&w, 1);
+	world_run(&w, 5 * S);
+	assert_int_equal(world_count(&w, 1, CMD_KILL), 0);
+	resolve(&w, 78, 1, "kill");
+	assert_int_equal(w.reply_status, 409);
+	resolve(&w, id, 1, "gone");
+	assert_int_equal(w.reply_status, 409);
+	resolve(&w, id, 1, "nonsense");
+	assert_int_equal(w.reply_status, 422);
+	resolve(&w, id, 1, "kill");
+	assert_int_equal(w.reply_status, 200);
+	world_run(&w, 5 * S);
+	assert_true(world_count(&w, 1, CMD_KILL) > 0);
+	w.toys[1].n_steps = 1;                                /* it was killed and forgotten; */
+	w.toys[1].steps[0].job = 77;                          /* the other lives on */
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->attempt, RESTORED_ATTEMPTS + 1);
+	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
+	assert_true(world_node(&w, 1)->strange_steps);
+	world_done(&w);
+}
+
+static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, 3 * S);
+	restored(&w);
+	w.toys[0].n_steps = 0;                                /* it ended after the backup, and was forgotten */
+	world_hello(&w, 0);
+	world_run(&w, 5 * S);
+	assert_true(world_event_seen(&w, "step.missing"));
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	resolve(&w, id, 1, "gone");
+	assert_int_equal(w.reply_status, 200);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->attempt, RESTORED_ATTEMPTS + 1);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	restored(&w);                                         /* once more; this time a later attempt runs there */
+	w.toys[0].n_steps = 0;
+	later(&w, 0, id, RESTORED_ATTEMPTS + 2);
+	world_hello(&w, 0);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	assert_true(waits_for(&w, id, "j-1.a1002 on n0"));
+	w.toys[0].n_steps = 0;
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2 * RESTORED_ATTEMPTS + 1);
+	world_done(&w);
+}
+
+static void an_old_copy_gets_no_agents(void **state)
+{
+	struct world w;
+	const struct node *n;
+
+	world_init(&w, 1, 2);
+	n = world_node(&w, 0);
+	struct agent_sync s = { .node = w.toys[0].name, .boot_id = n->boot_id, .instance = n->instance, .epoch = core_state(w.core)->epoch + 5, .beat = ++w.toys[0].beat };
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &s });
+	assert_int_equal(w.reply_status, 409);
+	assert_true(world_event_seen(&w, "controller.stale"));
+	assert_true(waits_for(&w, world_submit_gpus(&w, 2), "needs 2 GPUs"));
+	restored(&w);
+	world_hello(&w, 0);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_job(&w, 1)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(epochs_only_rise), cmocka_unit_test(what_the_backup_knows_is_adopted), cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
+		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(an_old_copy_gets_no_agents),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
