@@ -317,6 +317,7 @@ static void on_checks(void *arg, int status, const char *out, size_t n, const ch
 		if (!w->broken)
 			mo_log(MO_ERR, NULL, NULL, "health checks: %s; nothing is checked on this node until they can be read", mo_error_text(&err, r));
 		open_broken(w, mo_error_text(&err, r));
+		tell_awaited(w);
 		mo_timer_in(w->timer, CHECKS_AGAIN_US);
 	}
 	mo_desc_done(&health_checks_desc, &checks);

@@ -97,7 +97,7 @@ class Rig(Cluster):
         self.moed_options = dict(dict(QUICK, rank_ports=ports), state_dir=self.state_dir, unix_socket=os.path.join(self.dir, "moed.sock"), listen="127.0.0.1", port=0, bootstrap_tokens=self.tokens, **(moed or {}))
         self.agent_options = dict(controller="unix:" + self.moed_options["unix_socket"], token_file=os.path.join(self.tokens, "agent.token"), address="127.0.0.1", gpus=gpus_per_node,
                                   only_fake_gpus=True, use_systemd="no", allow_root=os.geteuid() == 0, **(agent or {}))
-        self.moed, self.agents = None, {}
+        self.moed, self.agents, self.agent_env = None, {}, {}      # agent_env: on top of a clean environment
         os.makedirs(os.path.join(self.dir, "log"), exist_ok=True)
 
     def spawn(self, program, name, options, args=(), **env):
@@ -120,7 +120,7 @@ class Rig(Cluster):
         dirs = {k: os.path.join(self.dir, k, node) for k in ("state", "run")}
         for d in dirs.values():
             os.makedirs(d, exist_ok=True)
-        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]), MOE_BOOT_ID=boot_id)
+        self.agents[node] = self.spawn(AGENT, node, dict(self.agent_options, node=node, state_dir=dirs["state"], runtime_dir=dirs["run"]), MOE_BOOT_ID=boot_id, **self.agent_env)
 
     def up(self):
         try:

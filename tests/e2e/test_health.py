@@ -407,11 +407,19 @@ def a_program_makes_way_for_a_job():
 
 @suite.test
 def what_a_job_waits_for_does_not_wait_for_a_beat():
-    """Preflight of a new node and the checks after a failure leave with news: with a beat of half a minute a job starts, loses a rank and starts again long before the next beat."""
+    """Preflight of a new node and the checks after a failure leave with news: with a beat of half a minute a job starts, loses a rank and starts again long before the next beat.
+    The same where the file of the checks cannot be read, and so nothing is checked."""
+    for bad in (None, "checks:\n  - {id: a.b, colour: red}\n"):
+        start_and_restart_within_a_beat(bad)
+
+
+def start_and_restart_within_a_beat(bad_checks):
     with tempfile.TemporaryDirectory(prefix="moe-root-") as tmp:
         machine.make("mi300x", tmp + "/root", faults=[], cores=4)
         slow = Rig(nodes=1, moed={"beat_ms": 30000, "suspect_ms": 60000, "down_ms": 90000})
         slow.agent_options.update(topology=tmp + "/root", only_fake_gpus=False, gpus=0)
+        if bad_checks:
+            slow.agent_env.update(write_checks(tmp + "/config", bad_checks))
         with slow as rig:
             os.mkdir(tmp + "/ckpt")
             job = rig.submit(command_recipe("waits", ["/bin/sh", "-c", "exec sleep 1000"], gpus=2, checkpoint={"dir": tmp + "/ckpt"}, recovery={"grace": "0s"}))
