@@ -155,16 +155,36 @@ static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 	return CLI_OK;
 }
 
-/* What only the controller can know: the local check has printed the rest. */
+/* The warning without its "LINE:COLUMN: ". */
+static const char *without_place(const char *warning)
+{
+	static const char digits[] = "0123456789";
+	size_t line = strspn(warning, digits);
+	size_t end = line && warning[line] == ':' ? line + 1 + strspn(warning + line + 1, digits) : 0;
+	return end > line + 1 && mo_starts_with(warning + end, ": ") ? warning + end + 2 : warning;
+}
+
+/* Has the local check said it, at a place of the file or as that of a value that was set? */
+static bool said_here(const struct recipe_input *in, const char *text)
+{
+	size_t n = strlen(text);
+	for (size_t i = 0; i < in->n_warnings; i++) {
+		size_t own = strlen(in->warnings[i]);
+		const char *end = own >= n ? in->warnings[i] + own - n : "";
+		if (mo_streq(end, text) && (own == n || (own > n + 1 && mo_starts_with(end - 2, ": "))))
+			return true;
+	}
+	return false;
+}
+
+/* What only the controller can know: the local check has printed the rest. Its places are those of the text that was
+ * sent, which is the file only when nothing was set. */
 static void print_warnings(const struct recipe_input *in, struct json_object *list)
 {
 	for (size_t i = 0; i < js_len(list); i++) {
-		const char *text = json_object_get_string(js_at(list, i));
-		bool said = false;
-		for (size_t k = 0; k < in->n_warnings; k++)
-			said |= mo_streq(in->warnings[k], text);
-		if (!said)
-			recipe_print_warning(in->file, text);
+		const char *text = json_object_get_string(js_at(list, i)), *message = without_place(text);
+		if (!said_here(in, message))
+			recipe_print_warning(in->file, in->n_sets ? message : text);
 	}
 }
 

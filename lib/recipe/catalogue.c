@@ -14,6 +14,8 @@
 #define NAMES_LISTED_MAX 24
 #define KEPT_MAX 128                   /* trees; the shipped files are fewer than 100, of some kB each */
 
+#define BEGUN_MIN 3                    /* letters that a name was begun with: megatron for megatron-lm */
+
 static void closedirp(DIR **d)
 {
 	if (*d)
@@ -22,7 +24,7 @@ static void closedirp(DIR **d)
 
 char *catalogue_near(const char *dir, const char *name)
 {
-	_cleanup_(mo_freep) char *path = mo_data_file(dir), *best = NULL;
+	_cleanup_(mo_freep) char *path = mo_data_file(dir), *best = NULL, *begun = NULL;
 	_cleanup_(closedirp) DIR *d = path ? opendir(path) : NULL;
 	struct dirent *entry;
 
@@ -37,7 +39,11 @@ char *catalogue_near(const char *dir, const char *name)
 
 		if (near)
 			mo_str_set(&best, near);
+		else if (!begun && strlen(name) >= BEGUN_MIN && mo_starts_with(stem, name))
+			begun = TAKE_PTR(stem);
 	}
+	if (!best)
+		best = TAKE_PTR(begun);
 	return best ? mo_printf("did you mean '%s'?", best) : NULL;
 }
 
@@ -53,7 +59,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* "there are: a, b, c"; NULL for a long catalogue. */
-static char *names_of(const char *dir)
+char *catalogue_names(const char *dir)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	char **names = NULL;
@@ -141,7 +147,7 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 		_cleanup_(mo_freep) char *hint = catalogue_near(dir, name);
 
 		if (!hint)
-			hint = names_of(dir);
+			hint = catalogue_names(dir);
 
 		mo_error_set(err, -ENOENT, "unknown %s '%s': there is no config/%s", what, name, file);
 		if (hint)

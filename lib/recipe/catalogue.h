@@ -9,5 +9,8 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err);
 /* First error of e with the file's path into err; -EINVAL. */
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err);
-/* Nearest of the names in a catalogue directory as a hint ("did you mean 'x'?"), NULL if none (caller frees). */
+/* "there are: a, b, c": the names in a catalogue directory; NULL for a long catalogue (caller frees). */
+char *catalogue_names(const char *dir);
+/* Nearest of the names in a catalogue directory, or one that begins so, as a hint ("did you mean 'x'?"), NULL if
+ * none (caller frees). */
 char *catalogue_near(const char *dir, const char *name);

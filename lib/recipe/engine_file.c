@@ -335,9 +335,11 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 			return mo_error_set(err, -EINVAL, "no engine files are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/");
 		if (kind_of_interface(kind))
 			return mo_error_set(err, -EINVAL, "engine '%s': its file config/%s is not installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/", kind, name);
+		_cleanup_(mo_freep) char *names = catalogue_names("engines");
+
 		mo_error_set(err, -EINVAL, "unknown engine '%s': there is no config/%s", kind, name);
-		if (near)
-			mo_error_hint(err, "%s", near);
+		if (near || names)
+			mo_error_hint(err, "%s%s%s", near ? near : "", near && names ? " " : "", names ? names : "");
 		return -EINVAL;
 	}
 	const struct ynode *root = catalogue_tree(path, "engine file", err);

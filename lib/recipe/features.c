@@ -65,7 +65,7 @@ static char *read_count(struct reader *r, const struct key *k, const struct ynod
 	int64_t n;
 	bool yes;
 
-	if (v->kind == YAML_SCALAR && v->plain && mo_parse_i64(v->text, 0, max, &n) == 0)
+	if (value_whole(v, &n) && n >= 0 && n <= max)
 		return mo_printf("%lld", (long long)n);
 	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
 		return mo_strdup("0");

@@ -37,7 +37,9 @@ static const char *const words_node_loss[] = { "wait", "spare", "shrink", NULL }
 
 static void read_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
+	int64_t format;
+
+	if (!value_whole(v, &format) || format != 1)
 		errors_at(r->errors, v, NULL, "recipe: this version reads format 1: write 'recipe: 1'");
 }
 

@@ -72,7 +72,10 @@ static void load_gpu(const struct ynode *root, const char *name, struct recipe_e
 	struct gpu_type gpu;
 
 	mo_desc_init(&gpu_type_desc, &gpu);
-	if (gpu_type_load(name, &gpu, &err) < 0)
+	if (strspn(name, "0123456789") == strlen(name))
+		errors_at(errors, place(root, "cluster.gpu"), "did you mean 'gpus'?",
+			  "cluster.gpu: '%s' is no type of GPU; how many there are is cluster.gpus", name);
+	else if (gpu_type_load(name, &gpu, &err) < 0)
 		errors_at(errors, place(root, "cluster.gpu"), err.hint, "cluster.gpu: %s", mo_error_text(&err, -EINVAL));
 	mo_desc_done(&gpu_type_desc, &gpu);
 	mo_error_done(&err);

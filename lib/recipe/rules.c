@@ -354,7 +354,7 @@ static void check_rest(struct rules *k)
 	check_exclude(k);
 	if (looks_like_id(r->name))
 		errors_at(k->errors, PLACE(k, "name"), NULL, "name: '%s' has the form of a job's id, so moectl would look for another job: choose another name", r->name);
-	if (ynode_find(k->root, "recovery.lease") && mo_streq(r->on_node_loss, "wait"))
+	if (!ynode_is_null(ynode_find(k->root, "recovery.lease")) && mo_streq(r->on_node_loss, "wait"))
 		rules_warn(k, PLACE(k, "recovery.lease"), "recovery.lease: has no effect with on_node_loss: wait");
 }
 

@@ -2,12 +2,14 @@
 #include "lib/recipe/schema.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 
 #define TEXT_MAX 4096
+#define WHOLE_MAX 9007199254740992.0   /* 2^53: above it a float no longer says which whole number it is */
 
 #define AT(k, r, type) ((type *)((char *)(r)->bases[(k)->base] + (k)->offset))
 
@@ -41,10 +43,28 @@ bool value_text(struct reader *r, const char *what, const struct ynode *v, char 
 	return true;
 }
 
+/* What the text says, quoted or not. */
+static bool whole_text(const char *text, int64_t *ret)
+{
+	double v;
+
+	if (mo_parse_i64(text, INT64_MIN, INT64_MAX, ret) == 0)
+		return true;
+	if (mo_parse_double(text, &v) < 0 || !(fabs(v) <= WHOLE_MAX) || v != trunc(v))
+		return false;
+	*ret = (int64_t)v;
+	return true;
+}
+
+bool value_whole(const struct ynode *v, int64_t *ret)
+{
+	return v->kind == YAML_SCALAR && v->plain && whole_text(v->text, ret);
+}
+
 bool value_int(struct reader *r, const char *what, const struct ynode *v, int64_t min, int64_t max, int64_t *ret)
 {
 	int64_t n = 0;
-	bool number = v->kind == YAML_SCALAR && mo_parse_i64(v->text, INT64_MIN, INT64_MAX, &n) == 0;
+	bool number = v->kind == YAML_SCALAR && whole_text(v->text, &n);
 
 	if (number && v->plain && n >= min && n <= max) {
 		*ret = n;
@@ -166,7 +186,7 @@ static bool int_refused(const struct key *k, const struct ynode *v)
 
 	if (!k->refused || v->kind != YAML_SCALAR)
 		return false;
-	number = mo_parse_i64(v->text, k->min, k->max, &n) < 0 ? NULL : mo_printf("%lld", (long long)n);
+	number = whole_text(v->text, &n) && n >= k->min && n <= k->max ? mo_printf("%lld", (long long)n) : NULL;
 	return listed(k->refused, number ? number : v->text);
 }
 
@@ -183,8 +203,8 @@ static void read_int(struct reader *r, const struct key *k, const struct ynode *
 	}
 	if (i >= 0)
 		n = k->values[i];
-	else if (k->words && (v->kind != YAML_SCALAR || !v->plain || mo_parse_i64(v->text, k->min, k->max, &n) < 0)) {
-		bool quoted = v->kind == YAML_SCALAR && !v->plain && mo_parse_i64(v->text, k->min, k->max, &n) == 0;
+	else if (k->words && (!value_whole(v, &n) || n < k->min || n > k->max)) {
+		bool quoted = v->kind == YAML_SCALAR && !v->plain && whole_text(v->text, &n) && n >= k->min && n <= k->max;
 		_cleanup_(mo_freep) char *words = words_listed(k);
 		_cleanup_(mo_freep) char *expected = mo_printf("a whole number from %lld to %lld, or %s", (long long)k->min, (long long)k->max, words);
 

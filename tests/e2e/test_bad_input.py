@@ -421,6 +421,21 @@ def program_that_does_not_exist(rig):
     need(not rig.json("report", job)["restarts"], "restarts of a missing script")
 
 
+@suite.test
+def a_warning_is_said_once(rig):
+    """Also when --set or --name changed the text that the controller sees; with the line of the file, or without one."""
+    path = os.path.join(rig.dir, "warned.yaml")
+    with open(path, "w") as f:
+        f.write("# a comment\n" + GOOD + "recovery:\n  lease: 40s\n")
+    for args, place in (([], ":7:10: "), (["--set", "priority=60"], ":7:10: "), (["--name", "other"], ":7:10: "), (["--set", "recovery.lease=50s", "--name", "more"], ": "), (["--set", "name=x", "--dry-run"], ":7:10: ")):
+        r = rig.run("submit", path, *args)
+        lines = [line for line in r.stderr.split("\n") if "recovery.lease" in line]
+        need(len(lines) == 1 and lines[0].startswith(path + place + "warning: "), "%s: %r" % (args, r.stderr))
+    for job in rig.json("list", "--all")["items"]:
+        if job["name"] in ("good", "other", "more"):
+            rig.wait_state(job["id"], "completed")
+
+
 def main():
     with Rig() as rig:
         return suite.main(rig)

@@ -439,6 +439,25 @@ static const struct env_item *profile_item(const struct env_profile *profiles, s
 	return NULL;
 }
 
+/* Programs write whole numbers as floats. */
+static void test_whole_floats(void **state)
+{
+	_cleanup_(mo_freep) char *text = recipe_with("batch: {seq: 4.096e3, micro: 1.0, global: 8.}\nsteps: 1e3\nfeatures: {manual_gc: 0.0}\n"
+						     "checkpoint: {dir: /c, every: 100.0, resume: 0.0}\nstop: {signal: 10.0}\n");
+	_cleanup_(parsed_done) struct parsed p = parse(text, "cluster.gpus=8.0\ncluster.nic_gbps=100.0");
+
+	if (p.errors.n)
+		fail_msg("%s", p.errors.items[0].text);
+	assert_int_equal(p.recipe.gpus, 8);
+	assert_int_equal(p.recipe.nic_gbps, 100);
+	assert_int_equal(p.recipe.seq, 4096);
+	assert_int_equal(p.recipe.global_batch, 8);
+	assert_int_equal(p.recipe.steps, 1000);
+	assert_int_equal(p.recipe.checkpoint.every, 100);
+	assert_int_equal(p.recipe.checkpoint.resume, 0);
+	assert_int_equal(p.recipe.stop_signal, 10);
+}
+
 static void test_env_layers(void **state)
 {
 	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 1\nenv: {HSA_KERNARG_POOL_SIZE: 65536, T: {file: /t}}\n", NULL);
@@ -618,7 +637,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults), cmocka_unit_test(preflight_lists), cmocka_unit_test(test_every_key), cmocka_unit_test(test_every_auto), cmocka_unit_test(test_json), cmocka_unit_test(test_anchors), cmocka_unit_test(test_auto), cmocka_unit_test(test_stop_signal),
 		cmocka_unit_test(test_sets), cmocka_unit_test(test_bad_sets), cmocka_unit_test(test_apply_sets), cmocka_unit_test(test_argv), cmocka_unit_test(test_engines_remove_nothing), cmocka_unit_test(test_megatron_argv),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_routing_groups), cmocka_unit_test(test_no_recomputation), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented), cmocka_unit_test(test_directory_of_the_user),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_warns_of_auto), cmocka_unit_test(test_routing_groups), cmocka_unit_test(test_no_recomputation), cmocka_unit_test(test_whole_floats), cmocka_unit_test(test_env_layers), cmocka_unit_test(test_shipped), cmocka_unit_test(test_tiny_moe), cmocka_unit_test(test_documented), cmocka_unit_test(test_directory_of_the_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
