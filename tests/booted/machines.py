@@ -47,6 +47,12 @@ def cgroup_hierarchies():
     return [m for m in found if os.access(m, os.W_OK)]
 
 
+def removed(group):
+    """Processes that were killed leave their cgroup a little later."""
+    subprocess.run(["find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], stderr=subprocess.DEVNULL)
+    return not os.path.exists(group)
+
+
 class Network:
     def __init__(self, work):
         run("mount", "-t", "tmpfs", "none", work)
@@ -151,5 +157,5 @@ class Machine:
             if pid:
                 os.kill(pid, 9)
             self.process.wait()
-        for h in cgroup_hierarchies():
-            subprocess.run(["find", "%s/booted-%s" % (h, self.name), "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], stderr=subprocess.DEVNULL)
+        for group in ("%s/booted-%s" % (h, self.name) for h in cgroup_hierarchies()):
+            wait_until(lambda: removed(group), 20, "%s is empty" % group)
