@@ -177,6 +177,22 @@ static int exit_of(int status)
 	}
 }
 
+/* Whether what listens there understands the other of http and https. The words of a failed handshake depend on who closes first, so it is asked, without a credential; a
+ * certificate that is not vouched for is TLS all the same. */
+bool client_wrong_scheme(const struct cli *cli, const struct answer *a)
+{
+	const char *url = client_url(cli);
+	bool tls = mo_starts_with(url, "https:");
+	if (a->status || a->error == -ECONNREFUSED || (!tls && !mo_starts_with(url, "http:")) || strstr(mo_error_text(&a->err, a->error), "certificate"))
+		return false;
+	_cleanup_(mo_freep) char *other = mo_printf("http%s%s", tls ? "" : "s", url + strlen(tls ? "https" : "http"));
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const struct mo_http_call call = { .url = other, .path = "/healthz", .method = "GET", .timeout_ms = 2000, .max_body = 65536 };
+	int status = 0, r = mo_http_fetch(&call, NULL, NULL, &status, &body, &err);
+	return status > 0 || (!tls && strstr(mo_error_text(&err, r), "certificate"));
+}
+
 /* libcurl speaks of localhost and port 80 even for a UNIX socket: there the reason is found by looking at it. */
 static int unreachable(const struct cli *cli, const struct answer *a)
 {
@@ -191,10 +207,10 @@ static int unreachable(const struct cli *cli, const struct answer *a)
 	} else if (mo_starts_with(text, url) && text[strlen(url)] == ':') {
 		text += strlen(url) + 2;
 	}
-	if (mo_starts_with(url, "https:") && strstr(text, "wrong version number"))
-		return cli_fail(CLI_UNREACHABLE, "controller %s: what answers there does not speak TLS; use http:// on this machine, or give moed a certificate (tls_cert, tls_key)", url);
-	if (mo_starts_with(url, "http:") && (strstr(text, "HTTP/0.9") || strstr(text, "Empty reply")))
-		return cli_fail(CLI_UNREACHABLE, "controller %s: what answers there does not speak plain HTTP; use https://", url);
+	if (client_wrong_scheme(cli, a))
+		return cli_fail(CLI_UNREACHABLE, mo_starts_with(url, "https:") ?
+				"controller %s: what answers there does not speak TLS; use http:// on this machine, or give moed a certificate (tls_cert, tls_key)" :
+				"controller %s: what answers there speaks TLS, not plain HTTP; use https://", url);
 	if (mo_starts_with(url, "https:") && (strstr(text, "certificate") || strstr(text, "SSL")))
 		return cli_fail(CLI_UNREACHABLE, "controller %s: %s; name the CA that signed it as ca_file in ~/.config/moe/config.yaml, and an address that is in it", url, text);
 	return cli_fail(CLI_UNREACHABLE, "controller %s: %s; start moed (or `moectl local up`), or set MOE_URL", url, text);

@@ -37,6 +37,8 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 			return r;
 		if (!a->status && !in->checked && (r = recipe_input_check(cli, in)))
 			return r;
+		if (!lost && client_wrong_scheme(cli, a))
+			return client_judge(cli, in->file, a);
 		lost = lost || a->error == -ECONNRESET;
 		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
 		if (a->status || mo_clock_boot_us() - began > limit)

@@ -14,7 +14,7 @@ import threading
 import time
 
 from controller import MOED, RECIPE, Moed, Stream, FakeAgent, each_with_a_controller
-from lib import Skipped, Suite, clean_env, equal, need, wait_until
+from lib import Skipped, Suite, clean_env, equal, moectl, need, wait_until
 from rig import searches
 
 ROLES = ["viewer", "user", "operator", "admin"]
@@ -606,6 +606,10 @@ def tls():
             need(plain.getresponse().status != 200, "plain HTTP is answered on the TLS port")
         except (http.client.HTTPException, OSError):
             pass
+        r = moectl("list", env=clean_env(MOE_URL="http://%s:%s" % (m.host, m.port)), check=False)
+        need(r.returncode == 3 and "speaks TLS, not plain HTTP" in r.stderr, "moectl by http: " + r.stderr)
+        r = moectl("submit", "-", stdin=RECIPE, env=clean_env(MOE_URL="http://%s:%s" % (m.host, m.port)), check=False, timeout=25)
+        need(r.returncode == 3, "a submit by http, which nobody will ever take, is not tried again: " + r.stderr)
         equal(m.ask("GET", "/v1/cluster", unix=True, token=None).status, 200, "the UNIX socket needs no TLS")
     base = [MOED, "--set", "state_dir=" + dir + "/state", "--set", "unix_socket=" + dir + "/sock", "--set", "listen=0.0.0.0", "--set", "port=0"]
     refused = subprocess.run(base, env=clean_env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20)
