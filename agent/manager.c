@@ -97,6 +97,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 		break;
 	case AX_SWEEP: step_sweep(d); break;
 	case AX_WRITE_NOTE: write_note(m, d, x->note); break;
+	case AX_REREAD: step_dir_reread(d); break;
 	case AX_FORGET: d->forgotten = true; break;
 	}
 }

@@ -97,6 +97,7 @@ int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error 
 void step_dir_connect(struct step_dir *d);       /* now, and again until it answers or is proved dead */
 void step_dir_order(struct step_dir *d, const struct stepd_order *o);
 void step_dir_read(struct step_dir *d);          /* new notes of the journal -> AE_NOTE */
+void step_dir_reread(struct step_dir *d);        /* the same from the journal's beginning */
 void step_dir_lost(struct step_dir *d, const char *text); /* the lock is ours: reads the journal to its end, AE_STEPD_LOST */
 void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
 

@@ -102,6 +102,12 @@ void step_dir_read(struct step_dir *d) {
 		mo_log(MO_WARNING, NULL, &w, "%s: %d lines of the journal were skipped: not new notes", d->path, r);
 }
 
+void step_dir_reread(struct step_dir *d) {
+	journal_done(&d->journal);
+	journal_init(&d->journal, d->fd);
+	step_dir_read(d);
+}
+
 void step_dir_lost(struct step_dir *d, const char *text) {
 	struct steps_event e = {.type = AE_STEPD_LOST, .job = d->job, .attempt = d->attempt};
 	struct mo_log_where w = where(d);

@@ -106,6 +106,13 @@ void entry_ack(struct entry *e, int64_t through) {
 	e->n_notes -= n;
 }
 
+void entry_rewind(struct entry *e, int64_t through) {
+	mo_vec_clear(&note_desc, (void **)&e->notes, &e->n_notes);
+	e->through = through;
+	e->written = 0;
+	e->gone = false;
+}
+
 static struct note *add(const struct entry *e, int kind, struct note **notes, size_t *n_notes) {
 	int64_t n = *n_notes ? (*notes)[*n_notes - 1].n : e->written;
 	struct note *note = mo_vec_add(&note_desc, (void **)notes, n_notes);

@@ -493,9 +493,31 @@ static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
 		steps_send_news(s, now, out);
 }
 
+/* Only a controller that was restored from a backup knows less of a step than it has acknowledged. */
+static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps_out *out) {
+	bool readable = e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG || e->phase == EN_GONE;
+
+	if (!readable || !a->known || a->through == MO_NONE || a->through >= e->through)
+		return;
+	entry_rewind(e, a->through);
+	steps_effect(out, AX_REREAD, e->job, e->attempt);
+}
+
+static void rewind_all(struct steps *s, const struct agent_welcome *w, struct steps_out *out) {
+	if (s->epoch == 0 || w->epoch / MO_EPOCH_STARTS <= s->epoch / MO_EPOCH_STARTS)
+		return;
+	for (size_t i = 0; i < w->n_steps; i++) {
+		struct entry *e = find(s, w->steps[i].job, w->steps[i].attempt);
+
+		if (e)
+			rewind_entry(e, &w->steps[i], out);
+	}
+}
+
 static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t now, struct steps_out *out) {
 	if (s->link != LINK_HELLO && s->link != LINK_WAIT)   /* WAIT: late, but the next hello has not left */
 		return;
+	rewind_all(s, w, out);
 	learn_epoch(s, w->epoch, out);
 	if (w->beat_ms > 0 && w->beat_ms <= 60000)
 		s->beat_us = w->beat_ms * 1000;

@@ -38,6 +38,7 @@ enum steps_effect_type {
 	AX_WRITE_NOTE,    /* job, attempt, note: continue the journal of a dead stepd (n given), then AE_NOTE */
 	AX_SCAN,          /* command: run the checkpoint helper, then AE_SCANNED */
 	AX_QUERY,         /* command: logs */
+	AX_REREAD,        /* job, attempt: read the journal again from its beginning, as AE_NOTE of each line */
 	AX_FORGET,        /* job, attempt: remove spool entry and step directory (logs stay) */
 	AX_HELLO,         /* send hello (steps_hello fills the steps) */
 	AX_SYNC,          /* send the next sync (steps_sync) */

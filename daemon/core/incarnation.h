@@ -13,8 +13,9 @@
  * it is told, and the node gets no work. */
 #pragma once
 #include "daemon/core/state.h"
+#include "lib/model/message.h"
 
-#define EPOCH_STARTS (1LL << 20)                   /* starts in one incarnation */
+#define EPOCH_STARTS MO_EPOCH_STARTS               /* starts in one incarnation */
 #define INCARNATION_ZERO_US (1577836800LL * 1000000)      /* 2020-01-01 */
 #define RESTORED_JOBS 1000000
 #define RESTORED_ATTEMPTS 1000

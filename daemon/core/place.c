@@ -37,6 +37,8 @@ const char *step_uncertain(const struct state *s, const struct step *st)
 		return NULL;       /* that boot is over */
 	if (st->gone)
 		return "it was fenced; a step of before the fence may still be there";
+	if (st->missing)
+		return "a step on it is not known to its agent any more";
 	if (st->hung)
 		return "the end of a step on it is uncertain (hung supervisor)";
 	return st->n_stuck_pids ? "it holds a process that cannot be killed" : NULL;

@@ -167,10 +167,17 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 {
 	struct record r;
 
+	_cleanup_(mo_freep) char *step = step_name(id, rep->attempt);
+	bool missing = mo_streq(type, "step.missing");
+
 	step_record(&r, REC_HUNG, id, rep, node, flag);
-	r.value = flag && mo_streq(type, "step.missing");
+	r.value = flag && missing;
 	turn_emit(t, &r);
-	if (flag)
+	if (flag && missing)
+		event_emit(t, type, id, node, MO_NONE, rep->attempt, NULL,
+			   "%s on node %s: not proof of death, so nothing is restarted; 'moectl resolve %s --gone', said when no process of it is left there, is",
+			   why, node, step);
+	else if (flag)
 		event_emit(t, type, id, node, MO_NONE, rep->attempt, NULL,
 			   "%s on node %s: not proof of death, so nothing is restarted; 'moectl fence %s --confirmed' after a power-off is",
 			   why, node, node);

@@ -14,6 +14,7 @@
 
 #define MO_PROTOCOL 1
 #define MO_BEAT_MS 1000
+#define MO_EPOCH_STARTS (1LL << 20)   /* starts of the controller in one incarnation of its state: what is above in an epoch names it */
 #define MO_VERIFY_ORDER (-(1LL << 56))   /* attempts below name orders to verify a checkpoint; other negative ones name orders of checkpoint.keep */
 
 /* Progress of one local rank in a beat; only those that changed since the last acknowledged beat. */

@@ -195,6 +195,7 @@ def test_restore_while_a_job_trains_on():
         later = train(rig, "later")                  # the backup does not know it
         unknown = pids(rig, later)
         revoked = rig.json("token", "create", "--role", "viewer", "--user", "x")
+        rig.wait_iteration(job, rig.job(job)["iteration"] + 100)    # acknowledged by the controller that is lost
         lose(rig)
         r = run_moed(rig, "--restore", os.path.join(rig.dir, "moed.yaml"))
         need(r.returncode != 0 and "no backup" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
@@ -211,6 +212,8 @@ def test_restore_while_a_job_trains_on():
         # what the backup knows is adopted
         wait_until(lambda: up(rig, "node-0"), 30, "node-0 back")
         trains_on(rig, job, before)
+        seen = [i["iteration"] for i in rig.json("metrics", job)["items"]]
+        need(all(b - a <= 2 for a, b in zip(seen, seen[1:])), "samples of after the backup were not told again: %s" % seen)
         equal(rig.job(ended)["state"], "completed", "the job that had ended")
         equal(rig.http("GET", "/v1/jobs", token=revoked["token"], tcp=True).status, 401, "a token of after the backup")
         need(events(rig, "controller.restored"), "no event says that the state was restored")

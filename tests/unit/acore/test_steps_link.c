@@ -240,10 +240,50 @@ static void test_big_notes_fit_a_message(void **state) {
 	free(line);
 }
 
+static size_t notes_in_sync(struct bed *b) {
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	steps_sync(b->core, &s);
+	size_t n = s.n_steps ? s.steps[0].n_notes : 0;
+	mo_desc_done(&agent_sync_desc, &s);
+	return n;
+}
+
+static void again(struct bed *b, int64_t epoch, int64_t through) {
+	simple(b, AE_NO_ANSWER, 0, 0);
+	b->now = steps_deadline(b->core);
+	simple(b, AE_TICK, 0, 0);
+	said(b);
+	welcome_with(b, epoch, 7, 1, through);
+}
+
+/* It knows less than the lost one acknowledged: it hears that again, out of the journal. */
+static void test_a_restored_controller(void **state) {
+	struct bed *b = *state;
+
+	running(b);
+	acks(b, 7, 1, 3);
+	said(b);
+	again(b, 4, 1);                                 /* of the same incarnation: an old answer */
+	assert_null(strstr(said(b), "reread"));
+	assert_int_equal(steps_through(b->core, 7, 1), 3);
+	again(b, MO_EPOCH_STARTS + 1, 1);
+	assert_string_equal(said(b), "reread:7.1 fence sync");
+	assert_int_equal(notes_in_sync(b), 0);
+	note(b, 7, 1, 1, NOTE_STARTED, 4);
+	note(b, 7, 1, 2, NOTE_STARTED, 5);
+	note(b, 7, 1, 3, NOTE_RUNNING, MO_NONE);
+	note(b, 7, 1, 4, NOTE_EXIT, 4);
+	assert_int_equal(notes_in_sync(b), 3);
+	again(b, MO_EPOCH_STARTS + 2, 1);               /* its restarts are nothing special */
+	assert_null(strstr(said(b), "reread"));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_query_once),
-		T(test_notes_are_bounded), T(test_big_notes_fit_a_message),
+		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_a_restored_controller),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
 }
