@@ -335,6 +335,29 @@ static void the_same_failure_three_times_stops_it(void **state)
 	world_done(&w);
 }
 
+static void as_often_as_the_recipe_says(void **state)
+{
+	struct submit spec;
+	struct world w;
+
+	world_init(&w, 1, 2);
+	world_recipe(&spec, 2);
+	spec.recipe.max_cycles = 2;
+	int64_t id = world_submit(&w, &spec);
+
+	world_run(&w, S);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(world_job(&w, id)->attempt, i + 1);
+		world_iteration(&w, 0, id, 1 + i);
+		world_exit(&w, 0, id, 1, 0, SIGABRT);
+		world_run(&w, 2 * S);
+	}
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	assert_non_null(strstr(world_job(&w, id)->reason, "failed the same way 2 times without a new checkpoint"));
+	mo_desc_done(&submit_desc, &spec);
+	world_done(&w);
+}
+
 static void a_new_checkpoint_or_another_failure_begins_anew(void **state)
 {
 	struct world w;
@@ -547,7 +570,7 @@ int main(void)
 		cmocka_unit_test(the_exception_is_the_reason), cmocka_unit_test(an_exit_event_says_how), cmocka_unit_test(exit_1_later_is_not),
 		cmocka_unit_test(exit_1_after_a_peers_death_is_not),
 		cmocka_unit_test(on_one_node_the_clock_decides),
-		cmocka_unit_test(the_same_failure_three_times_stops_it),
+		cmocka_unit_test(the_same_failure_three_times_stops_it), cmocka_unit_test(as_often_as_the_recipe_says),
 		cmocka_unit_test(a_new_checkpoint_or_another_failure_begins_anew),
 		cmocka_unit_test(busy_ports_cost_nothing),
 		cmocka_unit_test(a_refused_program_is_the_users_error),

@@ -1,0 +1,251 @@
+/* Every key of a recipe changes something: what the nodes are sent (commands, environment, binding, orders), the plan, or
+ * the decisions of the core that other tests look at. Driven by the table of keys: a new one without a row fails here. */
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+
+#include "lib/base/fd.h"
+#include "lib/recipe/keys.h"
+#include "tests/fuzz/whole.h"
+
+enum base { MEGATRON, COMMAND, MLA, AUTO };
+static const char *const recipes[] = {
+	[MEGATRON] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
+		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		     "moe: {experts: 8, topk: 2, ffn: 256}}\n"
+		     "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {tp: 1, pp: 2, ep: 2, schedule: 1f1b}\n"
+		     "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n"
+		     "checkpoint: {dir: /c, every: 5}\n",
+	[COMMAND] = "recipe: 1\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 8}\n",
+	[MLA] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
+		"model: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocab: 1000, "
+		"mla: {q_lora: 64, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}}\n"
+		"cluster: {gpus: 8, gpu: mi355x}\nbatch: {seq: 128, global: 64}\nsteps: 10\n",
+	[AUTO] = "recipe: 1\nname: a\nengine: {kind: primus-megatron, entry: a.yaml, workdir: /w}\n"
+		 "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
+		 "moe: {experts: 8, topk: 2, ffn: 256}}\n"
+		 "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {pp: 2, ep: 2}\n"
+		 "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n",
+};
+
+struct row {
+	const char *path, *value;
+	enum base base;
+	bool told;                      /* what it does is an error or a warning */
+	const char *test, *word;        /* what it does is decided later: the test of that, and what it says there */
+};
+static const struct row rows[] = {
+	{ "recipe", "2", COMMAND, .told = true },
+	{ "name", "other", COMMAND },
+	{ "engine", "{kind: command, argv: [y]}", COMMAND },
+	{ "engine.kind", "torch", MEGATRON },
+	{ "engine.workdir", "/other", MEGATRON },
+	{ "engine.entry", "b.py", MEGATRON },
+	{ "engine.python", "/opt/python", MEGATRON },
+	{ "engine.prepare", "make data", MEGATRON },
+	{ "engine.argv", "[y, z]", COMMAND },
+	{ "engine.args", "{lr: 0.1}", MEGATRON },
+	{ "engine.strict_args", "true", COMMAND, .told = true },
+	{ "engine.args_unchecked", "[x]", MEGATRON, .test = "tests/unit/recipe/test_rules.c", .word = "args_unchecked: [finetune]" },
+	{ "engine.container", "image", MEGATRON, .told = true },
+	{ "model", "llama3-8b", MEGATRON, .told = true },
+	{ "model.layers", "16", MEGATRON },
+	{ "model.hidden", "1024", MEGATRON },
+	{ "model.heads", "16", MEGATRON },
+	{ "model.kv_heads", "4", MEGATRON },
+	{ "model.head_dim", "128", MEGATRON },
+	{ "model.ffn", "4096", MEGATRON },
+	{ "model.vocab", "2000", MEGATRON },
+	{ "model.gated", "false", MEGATRON },
+	{ "model.attention", "unfused", MEGATRON },
+	{ "model.mtp", "1", MEGATRON },
+	{ "model.window", "128", MEGATRON },
+	{ "model.tied", "true", MEGATRON },
+	{ "model.qk_norm", "true", MEGATRON },
+	{ "model.bias", "true", MEGATRON },
+	{ "model.moe", "{experts: 16, topk: 2, ffn: 256}", MEGATRON },
+	{ "model.moe.experts", "16", MEGATRON },
+	{ "model.moe.topk", "4", MEGATRON },
+	{ "model.moe.ffn", "512", MEGATRON },
+	{ "model.moe.shared_ffn", "256", MEGATRON },
+	{ "model.moe.dense_layers", "2", MEGATRON },
+	{ "model.moe.every", "2", MEGATRON },
+	{ "model.moe.groups", "4", MEGATRON, .told = true },
+	{ "model.moe.topk_groups", "2", MEGATRON, .told = true },
+	{ "model.mla", "{kv_lora: 256, qk_nope: 128, qk_rope: 64, v: 128}", MLA },
+	{ "model.mla.q_lora", "128", MLA },
+	{ "model.mla.kv_lora", "256", MLA },
+	{ "model.mla.qk_nope", "64", MLA },
+	{ "model.mla.qk_rope", "32", MLA },
+	{ "model.mla.v", "64", MLA },
+	{ "cluster", "{gpus: 4}", COMMAND },
+	{ "cluster.gpus", "16", MEGATRON },
+	{ "cluster.gpu", "mi300x", MEGATRON },
+	{ "cluster.spares", "1", MEGATRON, .told = true },
+	{ "cluster.exclude", "[node-0]", MEGATRON, .test = "tests/unit/dcore/test_place.c", .word = "&r->exclude" },
+	{ "cluster.nic_gbps", "100", MEGATRON },
+	{ "parallelism", "{tp: 2, pp: 2}", MEGATRON },
+	{ "parallelism.tp", "2", MEGATRON },
+	{ "parallelism.pp", "4", MEGATRON },
+	{ "parallelism.vpp", "2", MEGATRON },
+	{ "parallelism.ep", "4", MEGATRON },
+	{ "parallelism.etp", "2", MEGATRON },
+	{ "parallelism.cp", "2", MEGATRON },
+	{ "parallelism.dp", "2", MEGATRON, .told = true },
+	{ "parallelism.sharding", "none", MEGATRON },
+	{ "parallelism.schedule", "zb1p", MEGATRON, .told = true },
+	{ "batch", "{seq: 2048, micro: 1, global: 64}", MEGATRON },
+	{ "batch.seq", "2048", MEGATRON },
+	{ "batch.micro", "2", MEGATRON },
+	{ "batch.global", "128", MEGATRON },
+	{ "batch.global_tokens", "524288", MEGATRON, .told = true },
+	{ "precision", "fp16", MEGATRON },
+	{ "recompute", "full", MEGATRON },
+	{ "steps", "20", MEGATRON },
+	{ "features", "{grouped_gemm: native}", AUTO },
+	{ "features.grouped_gemm", "native", AUTO },
+	{ "features.a2a", "deepep", AUTO },
+	{ "features.sync_free", "1", AUTO },
+	{ "features.overlap_a2a", "true", AUTO, .told = true },
+	{ "features.pipeline_layout", "Et*3|t*5,L", AUTO },
+	{ "features.recompute_layers", "[0]", AUTO, .told = true },
+	{ "features.loss_fusion", "true", AUTO },
+	{ "features.manual_gc", "1", AUTO },
+	{ "bind", "{cpu: none}", COMMAND },
+	{ "bind.cpu", "none", COMMAND },
+	{ "bind.memory", "bind", COMMAND },
+	{ "bind.nic", "none", COMMAND },
+	{ "bind.smt", "one", COMMAND },
+	{ "bind.verify", "off", COMMAND },
+	{ "bind.reserve_cores", "4", COMMAND },
+	{ "env", "{A: b}", COMMAND },
+	{ "checkpoint", "{dir: /d}", MEGATRON },
+	{ "checkpoint.dir", "/d", MEGATRON },
+	{ "checkpoint.every", "7", MEGATRON },
+	{ "checkpoint.keep", "3", MEGATRON, .test = "tests/unit/dcore/test_keep.c", .word = "checkpoint.keep" },
+	{ "checkpoint.verify", "crc", MEGATRON, .test = "tests/unit/dcore/test_verify.c", .word = "spec.recipe.checkpoint.verify = " },
+	{ "checkpoint.resume", "5", MEGATRON, .test = "tests/unit/dcore/test_checkpoints.c", .word = "checkpoint.resume=never" },
+	{ "stop", "{signal: USR1}", COMMAND },
+	{ "stop.signal", "USR1", COMMAND },
+	{ "stop.grace", "60s", COMMAND },
+	{ "recovery", "{on_node_loss: spare}", COMMAND, .told = true },
+	{ "recovery.on_node_loss", "spare", COMMAND, .told = true },
+	{ "recovery.lease", "40s", COMMAND, .told = true },
+	{ "recovery.grace", "9s", COMMAND, .test = "tests/unit/dcore/test_recovery.c", .word = "spec.recipe.grace_us = " },
+	{ "recovery.max_cycles_without_progress", "5", COMMAND, .test = "tests/unit/dcore/test_recovery.c", .word = "spec.recipe.max_cycles = " },
+	{ "recovery.hang", "kill", COMMAND, .told = true },
+	{ "recovery.loss_spike", "back", COMMAND, .told = true },
+	{ "health", "{preflight: none}", COMMAND, .test = "tests/unit/dcore/test_preflight.c", .word = "&spec.recipe.preflight" },
+	{ "health.preflight", "[stack.same]", COMMAND, .test = "tests/unit/dcore/test_preflight.c", .word = "&spec.recipe.preflight" },
+	{ "priority", "60", COMMAND, .test = "tests/unit/dcore/test_place.c", .word = "spec.recipe.priority = 90" },
+	{ "time_limit", "60s", COMMAND, .test = "tests/unit/dcore/test_jobs.c", .word = "spec.recipe.time_limit_us = " },
+};
+
+static struct mo_buf sent;              /* launch orders of the recipe in hand */
+
+static int launch_seen(const char *node, const struct nodeinfo *info, const struct launch *launch,
+		       struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
+{
+	wire_encode(&launch_desc, launch, &sent);
+	return preview_ranks(node, info, launch, ranks, n_ranks, err);
+}
+
+/* Everything that comes of the recipe before it runs, as one text (caller frees). ret_ok: it was taken. */
+static char *outcome(const char *text, const struct recipe_set *set, size_t n_sets, bool *ret_ok)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct mo_buf b = { 0 };
+	struct submit spec;
+	struct state empty;
+	struct dryrun doc;
+
+	mo_desc_init(&submit_desc, &spec);
+	mo_desc_init(&state_desc, &empty);
+	mo_desc_init(&dryrun_desc, &doc);
+	mo_buf_reset(&sent);
+	mo_buf_str(&b, "");
+	*ret_ok = recipe_parse(text, strlen(text), set, n_sets, &spec.recipe, &spec.engine, &spec.warnings,
+			       &spec.n_warnings, &errors) == 0;
+	for (size_t i = 0; i < errors.n; i++)
+		mo_buf_printf(&b, "%s\n", errors.items[i].text);
+	for (size_t i = 0; i < spec.n_warnings; i++)
+		mo_buf_printf(&b, "%s\n", spec.warnings[i]);
+	if (*ret_ok) {
+		plan_of(&spec.recipe, &b);
+		spec_of(&spec);
+		if (dryrun_make(&empty, &spec, launch_seen, &doc, NULL) == 0)
+			wire_dryrun(&doc, &b);
+		mo_buf_str(&b, sent.data);
+	}
+	mo_desc_done(&dryrun_desc, &doc);
+	mo_desc_done(&state_desc, &empty);
+	mo_desc_done(&submit_desc, &spec);
+	return mo_buf_take(&b);
+}
+
+static const struct row *row_of(const char *path)
+{
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+		if (mo_streq(rows[i].path, path))
+			return &rows[i];
+	return NULL;
+}
+
+static const char *what_is_wrong(const struct row *row)
+{
+	const struct recipe_set set = { (char *)row->path, (char *)row->value, NULL };
+	bool before_ok, ok;
+	_cleanup_(mo_freep) char *before = outcome(recipes[row->base], NULL, 0, &before_ok);
+	_cleanup_(mo_freep) char *after = outcome(recipes[row->base], &set, 1, &ok);
+
+	assert_true(before_ok);
+	if (!ok && !row->told) {
+		printf("%s\n", after);
+		return "is refused";
+	}
+	return mo_streq(before, after) ? "changes nothing" : NULL;
+}
+
+static const char *not_shown(const struct row *row)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", MO_SOURCE_DIR, row->test);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (mo_read_file(path, 1 << 20, &b) < 0)
+		return "has a test that is not there";
+	return strstr(b.data, row->word) ? NULL : "is not in the test that is said to show it";
+}
+
+static void each_changes_something(void **state)
+{
+	const struct reader r = recipe_reader(NULL, NULL);
+	size_t n_wrong = 0;
+
+	for (size_t i = 0; i < r.n_keys; i++) {
+		const struct row *row = row_of(r.keys[i].path);
+		const char *wrong = !row ? "has no row here" : row->test ? not_shown(row) : what_is_wrong(row);
+
+		if (wrong)
+			printf("%s=%s: %s\n", r.keys[i].path, row && row->value ? row->value : "", wrong);
+		n_wrong += wrong != NULL;
+	}
+	assert_int_equal(n_wrong, 0);
+	mo_buf_done(&sent);
+}
+
+static void each_row_is_of_a_key(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+		if (!recipe_path_known(rows[i].path))
+			fail_msg("%s: no such key", rows[i].path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_row_is_of_a_key),
+		cmocka_unit_test(each_changes_something),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
