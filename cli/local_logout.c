@@ -1,5 +1,6 @@
 /* Whether a logout ends what is started now. Daemons leave their terminal, but not the control group of the login: systemd ends a user's manager with everything below it
  * after the last logout, unless the user lingers, and a session's processes where logind is told to (KillUserProcesses). */
+#include <dlfcn.h>
 #include <pwd.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
@@ -35,20 +36,47 @@ static void names_freep(char ***names)
 	free(*names);
 }
 
-static void bus_freep(sd_bus **bus) { sd_bus_flush_close_unref(*bus); }
+/* libsystemd with what it needs takes half a millisecond to load, which no other verb has use for (docs/decisions/006). NULL where there is none: then there is no logind either. */
+#define BUS_CALLS(X) X(open_system) X(set_method_call_timeout) X(get_property_trivial) X(get_property_strv) X(flush_close_unref)
+#define BUS_MEMBER(name) __typeof__(sd_bus_##name) *name;
+struct bus_calls { BUS_CALLS(BUS_MEMBER) };
+
+static const struct bus_calls *load_bus(void)
+{
+	static struct bus_calls calls;
+	void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!library)
+		return NULL;
+#define BUS_SYMBOL(name) \
+	calls.name = (__typeof__(sd_bus_##name) *)dlsym(library, "sd_bus_" #name); \
+	if (!calls.name) \
+		return NULL;
+	BUS_CALLS(BUS_SYMBOL)
+	return &calls;
+}
+
+static bool ask_logind(const struct bus_calls *call, sd_bus **bus, const char *user)
+{
+	_cleanup_(names_freep) char **only = NULL, **but = NULL;
+	int kills = 0;
+	if (call->open_system(bus) < 0 || call->set_method_call_timeout(*bus, ASK_US) < 0 ||
+	    call->get_property_trivial(*bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillUserProcesses", NULL, 'b', &kills) < 0)
+		return false;
+	(void)call->get_property_strv(*bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillOnlyUsers", NULL, &only);
+	(void)call->get_property_strv(*bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillExcludeUsers", NULL, &but);
+	return kills && !is_in(but, user) && (!only || !only[0] || is_in(only, user));
+}
 
 /* What logind says it does with this user's processes; without an answer the default, which is nothing. */
 static bool logind_kills(const char *user)
 {
-	_cleanup_(bus_freep) sd_bus *bus = NULL;
-	_cleanup_(names_freep) char **only = NULL, **but = NULL;
-	int kills = 0;
-	if (sd_bus_open_system(&bus) < 0 || sd_bus_set_method_call_timeout(bus, ASK_US) < 0 ||
-	    sd_bus_get_property_trivial(bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillUserProcesses", NULL, 'b', &kills) < 0)
+	const struct bus_calls *call = load_bus();
+	sd_bus *bus = NULL;
+	if (!call)
 		return false;
-	(void)sd_bus_get_property_strv(bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillOnlyUsers", NULL, &only);
-	(void)sd_bus_get_property_strv(bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager", "KillExcludeUsers", NULL, &but);
-	return kills && !is_in(but, user) && (!only || !only[0] || is_in(only, user));
+	bool kills = ask_logind(call, &bus, user);
+	call->flush_close_unref(bus);
+	return kills;
 }
 
 const char *local_logout_note(void)
