@@ -31,8 +31,7 @@ static int overview(FILE *to)
 	fputs("moectl " MO_VERSION ": large mixture-of-experts training on clusters of AMD GPUs\n\n"
 	      "Start here (no cluster needed):\n"
 	      "  moectl local up                       a cluster on this machine\n"
-	      "  moectl submit recipe.yaml --watch     train and see it\n"
-	      "  moectl why JOB                        why it waits, restarted or failed\n", to);
+	      "  moectl submit recipe.yaml --watch     train and see it\n", to);
 	for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
 		if (strcmp(group, verbs[i]->group))
 			fprintf(to, "\n%s\n", verbs[i]->group);

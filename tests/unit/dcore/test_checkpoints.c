@@ -396,15 +396,13 @@ static void a_job_with_nothing_left_says_whose_work_it_found(void **state)
 	for (int i = 0; i < 3; i++) {
 		world_done(&o->w);
 		world_init(&o->w, 1, 2);
-		o->id = submit_again(o, "ada", 10);
-		if (i) {
-			saver_save(o, 10);
-		} else {
+		if (i == 0)
 			world_found(&o->w, 10, true);     /* it lies there, and no job of this controller wrote it */
-			world_iteration(&o->w, 0, o->id, 10);
-		}
+		o->id = submit_again(o, "ada", 10);
+		if (i)
+			saver_save(o, 10);
 		all_exit(o);
-		assert_null(saver_job(o)->reason);
+		assert_true((saver_job(o)->reason == NULL) == (i > 0));
 		o->id = submit_again(o, users[i], 10);
 		saver_resumed(o, 1, 10);
 		all_exit(o);
