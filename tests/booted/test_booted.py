@@ -233,6 +233,17 @@ def systemd_itself_is_executed_anew(w):
 
 
 @suite.test
+def a_lost_state_is_restored_under_the_job(w):
+    """Without its state moed starts nothing of its own accord, however often it is tried; from a backup it takes the running job over."""
+    w.head.sh("moectl backup /root/moe.backup && systemctl stop moed && mv /var/lib/moe /root/moe.lost && systemctl start --no-block moed")
+    wait_until(lambda: int(w.head.out("systemctl show -P NRestarts moed")) >= 2, 30, "two tries")
+    need("--init" in w.head.out("journalctl -u moed -o cat -n 20"), "the log says what is missing")
+    w.head.sh("systemctl stop moed && [ ! -e /var/lib/moe/moe.db ] && rm -rf /var/lib/moe && /usr/libexec/moe/moed --restore /root/moe.backup && systemctl start moed")
+    wait_nodes(w.head, 2)
+    unchanged(w, "a restore")
+
+
+@suite.test
 def a_node_boots_anew(w):
     """Its ranks are proved dead by the boot; the job goes on from a checkpoint, without anybody's help."""
     need(w.attempt, "there is no job, an earlier test failed")
