@@ -19,6 +19,9 @@ static void key(struct mo_buf *b, const char *name)
 /* The text is valid UTF-8 as far as it matters: lib/wire replaces bad bytes of what it was given; here only JSON's own characters are escaped. */
 void data_str(struct mo_buf *b, const char *name, const char *value)
 {
+	/* as lib/wire writes them: a replayed event has the same text */
+	static const char plain[] = "\"\\\n\t\r\b\f", letters[] = "\"\\ntrbf";
+
 	key(b, name);
 	if (!value) {
 		mo_buf_str(b, "null");
@@ -26,8 +29,10 @@ void data_str(struct mo_buf *b, const char *name, const char *value)
 	}
 	mo_buf_str(b, "\"");
 	for (const unsigned char *p = (const unsigned char *)value; *p; p++) {
-		if (*p == '"' || *p == '\\')
-			mo_buf_printf(b, "\\%c", *p);
+		const char *at = strchr(plain, *p);
+
+		if (at)
+			mo_buf_printf(b, "\\%c", letters[at - plain]);
 		else if (*p < 0x20)
 			mo_buf_printf(b, "\\u%04x", *p);
 		else

@@ -37,7 +37,7 @@ struct mo_field {
 	size_t n_names;
 	bool omit;                         /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
 	size_t max;                        /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the default of lib/wire */
-	/* What of a value from outside may be kept (desc_fit.c): INT TIME within both, STR and each of STRS at most `most` bytes; both 0 = the default of the kind. */
+	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR and each of STRS at most `most` bytes; both 0 = the default of the kind (REAL: none). */
 	int64_t least, most;
 	bool needed;                       /* INT: outside may not leave it out */
 };

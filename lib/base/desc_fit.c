@@ -41,6 +41,17 @@ static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
 	return fit->mend;
 }
 
+/* Loss and its kind may be anything, NaN too; a real with bounds is a number within them. */
+static bool real(struct fit *fit, const struct mo_field *f, double *v)
+{
+	if (*v == MO_NONE_F || !bounded(f) || (*v >= (double)f->least && *v <= (double)f->most))
+		return true;
+	fit->why = "is out of range";
+	if (fit->mend)
+		*v = MO_NONE_F;
+	return fit->mend;
+}
+
 static bool text(struct fit *fit, const struct mo_field *f, char *s)
 {
 	size_t most = (size_t)(f->most ? f->most : MO_FIT_BYTES);
@@ -95,7 +106,8 @@ static bool field(struct fit *fit, const struct mo_field *f, void *obj)
 	case MO_STRUCT: return object(fit, f->sub, AT(void, obj, f));
 	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, *AT(void *, obj, f));
 	case MO_VEC: case MO_STRS: case MO_INTS: return list(fit, f, obj);
-	case MO_BOOL: case MO_TRI: case MO_REAL: case MO_ENUM: break;
+	case MO_REAL: return real(fit, f, AT(double, obj, f));
+	case MO_BOOL: case MO_TRI: case MO_ENUM: break;
 	}
 	return true;
 }

@@ -123,15 +123,16 @@ static const struct mo_field stack_item_fields[] = {
 };
 const struct mo_desc stack_item_desc = MO_DESC(stack_item, stack_item_fields);
 
+#define SENSOR_RANGE .least = -1000000, .most = MO_FIT_ITERATION
 static const struct mo_field gpu_sensors_fields[] = {
-	MO_F(gpu_sensors, slot, MO_INT),
-	MO_F(gpu_sensors, temp_c, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, mem_temp_c, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, power_w, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, clock_mhz, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, busy_pct, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, vram_used_bytes, MO_REAL, .omit = true),
-	MO_F(gpu_sensors, throttle_pct, MO_REAL, .omit = true),
+	MO_F(gpu_sensors, slot, MO_INT, .most = MO_GPU_INDEX_MAX),
+	MO_F(gpu_sensors, temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, mem_temp_c, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, power_w, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, clock_mhz, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, busy_pct, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, vram_used_bytes, MO_REAL, .omit = true, SENSOR_RANGE),
+	MO_F(gpu_sensors, throttle_pct, MO_REAL, .omit = true, SENSOR_RANGE),
 	MO_F(gpu_sensors, ue, MO_INT, .omit = true),
 	MO_F(gpu_sensors, ce, MO_INT, .omit = true),
 	MO_F(gpu_sensors, pcie_replay, MO_INT, .omit = true),
@@ -142,7 +143,7 @@ const struct mo_desc gpu_sensors_desc = MO_DESC(gpu_sensors, gpu_sensors_fields)
 static const struct mo_field nic_sensors_fields[] = {
 	MO_F(nic_sensors, name, MO_STR),
 	MO_F(nic_sensors, state, MO_STR, .omit = true),
-	MO_F(nic_sensors, rate_gbps, MO_REAL, .omit = true),
+	MO_F(nic_sensors, rate_gbps, MO_REAL, .omit = true, SENSOR_RANGE),
 	MO_F(nic_sensors, link_downed, MO_INT, .omit = true),
 	MO_F(nic_sensors, carrier_down, MO_INT, .omit = true),
 	MO_F(nic_sensors, symbol_error, MO_INT, .omit = true),

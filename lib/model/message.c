@@ -9,7 +9,7 @@ const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kil
 static const struct mo_field rank_progress_fields[] = {
 	MO_F(rank_progress, rank, MO_INT, .most = MO_RANKS_MAX),
 	MO_F(rank_progress, iteration, MO_INT, .most = MO_FIT_ITERATION),
-	MO_F(rank_progress, step_ms, MO_REAL),
+	MO_F(rank_progress, step_ms, MO_REAL, .most = 1000000000000),
 	MO_F_ENUM(rank_progress, phase, phase_names),
 };
 const struct mo_desc rank_progress_desc = MO_DESC(rank_progress, rank_progress_fields);

@@ -37,7 +37,7 @@ static const struct mo_field nic_info_fields[] = {
 	MO_F(nic_info, port, MO_INT),
 	MO_F(nic_info, state, MO_STR),
 	MO_F(nic_info, link_layer, MO_STR),
-	MO_F(nic_info, rate_gbps, MO_REAL),
+	MO_F(nic_info, rate_gbps, MO_REAL, .most = 1000000000),
 	MO_F(nic_info, gid_index, MO_INT),
 	MO_F(nic_info, fw, MO_STR),
 };
