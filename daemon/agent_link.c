@@ -430,6 +430,7 @@ void link_answer(void *arg, struct http_request *r)
 
 	if (!answer)
 		return;
+	mo_desc_fit(&query_answer_desc, answer);
 	bool expired;
 	if (agent_may_speak(m, r, answer->node, &expired)) {
 		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);

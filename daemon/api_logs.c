@@ -194,11 +194,12 @@ static void write_record(struct log_rank *k, const char *text, int64_t lost, con
 static void write_answer(struct log_rank *k, const struct query_answer *a, bool end)
 {
 	const char *text = a->text ? a->text : "";
-	int64_t before = k->offset, lost = before < 0 ? 0 : MO_MAX(a->offset - before - (int64_t)strlen(text), 0);
+	int64_t before = k->offset, at = a->offset != MO_NONE ? a->offset : MO_MAX(before, 0);
+	int64_t lost = before < 0 ? 0 : MO_MAX(at - before - (int64_t)strlen(text), 0);
 
-	k->offset = a->offset;
+	k->offset = at;
 	if (k->session->records) {
-		if (*text || end || before != a->offset)
+		if (*text || end || before != at)
 			write_record(k, text, lost, NULL, end);
 		return;
 	}

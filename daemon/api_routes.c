@@ -45,7 +45,7 @@ const struct api_route api_routes[] = {
 	{ { "POST", "/v1/session/link", ROLE_VIEWER, api_signin_create, SMALL, false }, "A link that signs a browser in once, within minutes, with the bearer token of this request.", "access" },
 	{ { "POST", "/v1/session/use", ROLE_NONE, api_signin_use, SMALL, false }, "Cookie for the code of a sign-in link: {\"code\":CODE}.", "access" },
 	{ { "DELETE", "/v1/session", ROLE_VIEWER, api_session_delete, 0, false }, "Drop the cookie.", "access" },
-	{ { "POST", "/v1/agent/hello", ROLE_AGENT, link_hello, A, false }, "Agent protocol: an agent registers.", "agent" },
+	{ { "POST", "/v1/agent/hello", ROLE_AGENT, link_hello, MO_HELLO_BYTES_MAX, false }, "Agent protocol: an agent registers.", "agent" },
 	{ { "POST", "/v1/agent/sync", ROLE_AGENT, link_sync, A, false }, "Agent protocol: beat; held until a command is due.", "agent" },
 	{ { "POST", "/v1/agent/news", ROLE_AGENT, link_news, A, false }, "Agent protocol: urgent notes.", "agent" },
 	{ { "POST", "/v1/agent/answer", ROLE_AGENT, link_answer, A, false }, "Agent protocol: answer of a question.", "agent" },

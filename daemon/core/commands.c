@@ -117,6 +117,22 @@ static void add_removals(const struct job *j, struct command *k)
 		}
 }
 
+bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt)
+{
+	const struct live *l = core_live(c, node);
+
+	if (attempt < MO_VERIFY_ORDER) {
+		for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
+		     part = verify_next(&c->state, j, node, part + 1))
+			if (verify_order(j, part) == attempt)
+				return true;
+		return false;
+	}
+	if (attempt < 0 || j->end_scan)   /* by the node of rank 0 */
+		return j->n_ranks > 0 && mo_streq(j->ranks[0].node, node);
+	return l && ids_has(l->scans, l->n_scans, j->id);
+}
+
 static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
 {
 	int64_t order = prune_order(j, node);

@@ -127,12 +127,13 @@ static void tell_changes(struct turn *t, const char *node, const struct node_hea
 }
 
 /* What nobody should wait for; an agent does it once per start or order. */
-static bool urgent(const struct node_health *old, const struct node_health *new)
+static bool urgent(const struct live *l, const struct node_health *old, const struct node_health *new)
 {
 	if (!old || (new->preflight_done && !old->preflight_done))
 		return true;
 	for (size_t i = 0; i < new->n_checked; i++)
-		if (!health_checked(old, new->checked[i].job, new->checked[i].attempt))
+		if (!health_checked(old, new->checked[i].job, new->checked[i].attempt) &&
+		    ids_has(l->checks, l->n_checks, new->checked[i].job))
 			return true;
 	return false;
 }
@@ -147,7 +148,7 @@ void health_told(struct turn *t, const char *node, const struct node_health *h)
 	if (h->version == MO_NONE || (l->health_seen != MO_NONE && h->version <= l->health_seen))
 		return;
 	if (!health_equal(n->health, h, true)) {
-		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) && !urgent(n->health, h))
+		if (!take(&l->store_until, t->now, STORE_BURST, STORE_EVERY_US, true) && !urgent(l, n->health, h))
 			return;
 		tell_changes(t, node, h);
 		record_init(&r, REC_HEALTH);

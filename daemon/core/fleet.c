@@ -13,6 +13,9 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
+#define HELLO_BURST 60
+#define HELLO_EVERY_US (2 * 1000000LL)
+
 static void node_state(struct turn *t, const char *name, int state, const char *reason)
 {
 	static const char *const types[] = { [NODE_UP] = "node.up", [NODE_SUSPECT] = "node.suspect", [NODE_DOWN] = "node.down" };
@@ -131,6 +134,21 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 	return true;
 }
 
+/* Each agent that began anew is stored once it speaks. */
+static bool too_often(struct turn *t, const struct agent_hello *h)
+{
+	struct live *l = core_live(t->core, h->node);
+	int64_t at = MO_MAX(l->hellos_until, t->now);
+
+	if (at - t->now <= (HELLO_BURST - 1) * HELLO_EVERY_US) {
+		l->hellos_until = at + HELLO_EVERY_US;
+		return false;
+	}
+	turn_reply(t, 429, MO_NONE, "agent %s: %d agents of this node began within a short time: one of %lld s is heard; what ends them?", h->node,
+		   HELLO_BURST, HELLO_EVERY_US / 1000000);
+	return true;
+}
+
 /* A GPU of this boot that the hello does not speak of. */
 static bool lacks_gpu(const struct node *n, const struct agent_hello *h)
 {
@@ -199,6 +217,8 @@ void fleet_hello(struct turn *t)
 
 	if (hello_refused(t, h))
 		return;
+	if (n && !same && too_often(t, h))
+		return;
 	if (n && !same) {
 		mo_desc_free(&agent_hello_desc, l->candidate);
 		l->candidate = mo_desc_dup(&agent_hello_desc, h);
@@ -257,7 +277,7 @@ void fleet_sync(struct turn *t)
 	if (fresh && (s->n_sensors || s->n_nics))
 		health_sensed(t, s);
 	for (size_t i = 0; i < s->n_scans; i++)
-		fleet_scanned(t, &s->scans[i]);
+		fleet_scanned(t, s->node, &s->scans[i]);
 	if (!news)
 		wake_node(t->core, s->node);   /* what became due while no sync was held */
 	if (news) {

@@ -23,6 +23,8 @@ struct live {
 	int64_t *checks; size_t n_checks;  /* jobs that wait for on-failure checks here */
 	int64_t health_seen;               /* version of node_health that is stored, or says the same; MO_NONE = ask the state */
 	int64_t store_until, tell_until;   /* rates (cordon.c) */
+	int64_t hellos_until;              /* rate of agents that began anew (fleet.c) */
+	int64_t events_until; bool events_cut;   /* rate of events of its steps (reports.c) */
 	int64_t n_muted;                   /* changes since the last event that were not told */
 	bool capped;                       /* it was told that it is not cordoned */
 	struct gpu_sensors *sensors; size_t n_sensors;      /* newest of each GPU, and of each card */
@@ -129,7 +131,7 @@ void fleet_late(struct core *c, int64_t by, int64_t now);
 void fleet_heard(struct turn *t, const char *name);
 /* reports.c. fresh: the newest word of the agent's present instance about all its steps; hello: the list of a hello, which may be old */
 void fleet_reports(struct turn *t, const char *name, const struct step_report *steps, size_t n_steps, bool fresh, bool hello);
-void fleet_scanned(struct turn *t, const struct scan_result *scan);
+void fleet_scanned(struct turn *t, const char *node, const struct scan_result *scan);
 bool fleet_drain(struct turn *t);                                /* true when it emitted something */
 
 /* cordon.c */
@@ -224,3 +226,4 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 void commands_wake(struct turn *t);                              /* at the end of a turn */
 void commands_changed(struct core *c, const struct record *r);   /* after each record */
 void wake_node(struct core *c, const char *node);
+bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt); /* from this node, and no other: a node speaks for itself */

@@ -6,6 +6,7 @@
 #include "daemon/core/inner.h"
 #include "daemon/core/slot_health.h"
 #include "lib/base/buf.h"
+#include "lib/model/limits.h"
 
 #define NICS_FRESH_US (120 * 1000000LL)    /* cards are looked at every 30 s */
 #define LINES_MAX 16
@@ -19,6 +20,8 @@ static void take_gpu(struct live *l, const struct gpu_sensors *g, int64_t now)
 
 	for (size_t i = 0; i < l->n_sensors && !at; i++)
 		at = l->sensors[i].slot == g->slot ? &l->sensors[i] : NULL;
+	if (!at && l->n_sensors >= MO_GPUS_PER_NODE_MAX)
+		return;
 	at = at ? at : MO_ADD(l, sensors, &gpu_sensors_desc);
 	*at = *g;                              /* it owns nothing */
 	at->at = now;
@@ -30,6 +33,8 @@ static void take_nic(struct live *l, const struct nic_sensors *n, int64_t now)
 
 	for (size_t i = 0; i < l->n_nics && !at; i++)
 		at = mo_streq(l->nics[i].name, n->name) ? &l->nics[i] : NULL;
+	if (!at && l->n_nics >= MO_GPUS_PER_NODE_MAX)
+		return;
 	at = at ? at : MO_ADD(l, nics, &nic_sensors_desc);
 	mo_desc_copy(&nic_sensors_desc, at, n);
 	at->at = now;

@@ -8,6 +8,9 @@
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
+#define EVENTS_BURST 1000                  /* of one node's steps, of which one comes back in */
+#define EVENTS_EVERY_US 100000LL
+
 /* caller frees */
 static char *how_it_ended(const struct job *j, const struct note *n)
 {
@@ -32,6 +35,24 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 		n->path[0] == '/' ? "outside" : "relative, not inside", j->spec.recipe.checkpoint.dir);
 }
 
+/* More than a node with 256 ranks has to say: its events do not push everybody else's out of the ring. The first that is kept back
+ * is told as that; notes themselves count all the same. */
+static bool may_tell(struct turn *t, const char *node)
+{
+	struct live *l = core_live(t->core, node);
+	int64_t at = MO_MAX(l->events_until, t->now);
+
+	if (at - t->now <= (EVENTS_BURST - 1) * EVENTS_EVERY_US) {
+		l->events_until = at + EVENTS_EVERY_US;
+		l->events_cut = false;
+		return true;
+	}
+	if (!l->events_cut)
+		event_emit(t, "node.noisy", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s tells more than %d events at once: further ones of its steps are left out", node, EVENTS_BURST);
+	l->events_cut = true;
+	return false;
+}
+
 static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -40,6 +61,8 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
+	if ((n->kind == NOTE_EXIT || n->kind == NOTE_CHECKPOINT || n->kind == NOTE_RESUMED || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_UNKILLABLE) && !may_tell(t, st->node))
+		return;
 	switch (n->kind) {
 	case NOTE_EXIT:
 		if (ours && j->n_ranks > 512)
@@ -307,7 +330,7 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 		if (stray.gone)
 			continue;
 		step = step_name(stray.job, stray.attempt);
-		if (mo_enum_parse((const char *const *)n->strange, n->n_strange, step) < 0)
+		if (mo_enum_parse((const char *const *)n->strange, n->n_strange, step) < 0 && may_tell(t, name))
 			event_emit(t, "step.unknown", stray.job, name, MO_NONE, stray.attempt, NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
 				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
@@ -392,19 +415,21 @@ static void verified(struct turn *t, const struct job *j, const struct scan_resu
 		record_scan(t, j, scan);
 }
 
-void fleet_scanned(struct turn *t, const struct scan_result *scan)
+void fleet_scanned(struct turn *t, const char *node, const struct scan_result *scan)
 {
 	const struct job *j = job_find(&t->core->state, scan->job);
 
-	if (j && scan->attempt < MO_VERIFY_ORDER) {
+	if (!j || !scan_asked(t->core, j, node, scan->attempt))
+		return;
+	if (scan->attempt < MO_VERIFY_ORDER) {
 		verified(t, j, scan);
 		return;
 	}
-	if (j && scan->attempt < 0 && !job_state_final(j->state)) {
+	if (scan->attempt < 0 && !job_state_final(j->state)) {
 		pruned(t, j, scan);
 		return;
 	}
-	if (!j || scan->attempt != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
+	if (scan->attempt != job_next_attempt(j) || scan->n_items > MO_CHECKPOINTS_MAX)
 		return;
 	if (!j->end_scan && (job_state_final(j->state) || j->n_places > 0 || scan_fresh(j, t->now)))
 		return;

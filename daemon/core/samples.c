@@ -6,6 +6,7 @@
 #include "lib/model/limits.h"
 
 #define RECENT 16
+#define LATE_MAX 512               /* samples behind the newest; what comes later than that is of no use, and each would move all behind it */
 #define SPIKE 3.0
 
 /* Above the limit every second one of the older half goes: recent iterations stay complete, old ones get coarser. Samples own nothing. */
@@ -92,6 +93,8 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 
 		if (old->attempt < attempt || (old->attempt == attempt && old->iteration < told->iteration))
 			break;
+		if (j->n_samples - at >= LATE_MAX)
+			return;
 		if (old->attempt == attempt && old->iteration == told->iteration) {
 			sample_merge(old, told);
 			if (at == j->n_samples)

@@ -9,6 +9,7 @@
 #define MO_RECIPE_TEXT_MAX (1024 * 1024)      /* bytes of all texts after it */
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */
 #define MO_AGENT_BODY_BYTES_MAX (16 * 1024 * 1024) /* agent protocol message; what it may hold: lib/wire/cost.c */
+#define MO_HELLO_BYTES_MAX (2 * 1024 * 1024) /* what a node says of itself is stored each time that its agent began anew */
 #define MO_GPUS_PER_NODE_MAX 256
 #define MO_GPU_INDEX_MAX 4095                 /* of a slot: some of a node's may not be offered */
 #define MO_GPU_LINKS_MAX 8192                 /* pairs of 64 partitions, twice */

@@ -52,9 +52,10 @@ def snapshots(m):
 
 
 def fill_until_snapshot(a, k, n):
-    """Each of these notes is an event, and each event a record."""
+    """A record for each time that a message names the step."""
     while not snapshots(a.moed):
-        tell(a, k, [{"n": n + i, "kind": "resumed", "iteration": i} for i in range(2000)])
+        notes = [{"job": k["job"], "attempt": k["attempt"], "state": "running", "written": n + i, "notes": [{"n": n + i, "kind": "phase", "phase": "train"}]} for i in range(2000)]
+        equal(a.sync("news", steps=notes).status, 200, "news")
         n += 2000
         need(n < 100000, "no snapshot after %d notes" % n)
         if n > 10000:
@@ -113,6 +114,72 @@ def test_numbers_and_times_at_every_end(m):
                 {"n": 11, "kind": "exit", "rank": 1, "code": 0, "mono_ns": most}, {"n": 12, "kind": "gone"}])
     wait_until(lambda: m.get("/v1/jobs/j-1")["state"] in ("failed", "recovering", "queued", "starting"), 20, "a verdict")
     restart(m)
+
+
+@test
+def test_a_node_speaks_for_itself_only(m):
+    """What lies in a checkpoint.dir is the word of the node that was asked."""
+    recipe = {"recipe": 1, "name": "c", "engine": {"kind": "command", "argv": ["/bin/true"]}, "cluster": {"gpus": 2}, "checkpoint": {"dir": "/ckpt/c"}, "steps": 100}
+    a, other = FakeAgent(m, "n1"), FakeAgent(m, "n2")
+    for agent in (a, other):
+        equal(agent.hello().status, 200, "hello")
+    equal(m.ask("POST", "/v1/jobs", recipe).status, 201, "submit")
+    wait_until(lambda: a.sync().status == 200 and [c for c in a.commands if c["kind"] == "scan"], 20, "an order to scan")
+    scan = {"job": 1, "attempt": 1, "writable": True, "items": [{"iteration": 77, "path": "/ckpt/evil/77", "complete": True, "bytes": 1}]}
+    for _ in range(3):
+        equal(other.sync("news", scans=[scan]).status, 200, "news")
+    equal(m.get("/v1/jobs/j-1")["state"], "queued", "the job")
+    equal(m.get("/v1/jobs/j-1/checkpoints")["items"], [], "checkpoints")
+    equal(a.sync("news", scans=[dict(scan, items=[])]).status, 200, "news")
+    wait_until(lambda: m.get("/v1/jobs/j-1")["state"] == "starting", 20, "the attempt")
+
+
+@test
+def test_a_noisy_node_leaves_room_for_others(m):
+    a, k = launched(m)
+    first = m.get("/v1/events?limit=1")["items"][0]
+    n = 1
+    for _ in range(8):
+        tell(a, k, [{"n": n + i, "kind": "resumed", "iteration": i} for i in range(2000)])
+        n += 2000
+    equal(m.get("/v1/events?limit=1")["items"][0], first, "the oldest event")
+    equal(len(m.get("/v1/events?type=node.noisy")["items"]) > 0, True, "events of type node.noisy")
+    # sensors of more devices than a node can have cost nothing that stays
+    for i in range(4):
+        equal(a.sync(sensors=[{"slot": 256 * i + s, "temp_c": 1e308} for s in range(256)], nics=[{"name": "x%d" % (256 * i + s)} for s in range(256)]).status, 200, "sync")
+    # samples that come far too late move nothing
+    tell(a, k, [{"n": n + i, "kind": "sample", "rank": 0, "sample": {"iteration": 5000 - i}} for i in range(2000)])
+    equal(len(m.get("/v1/jobs/j-1/metrics?limit=1000")["items"]), 513, "samples that were kept: the newest, and 512 behind it")
+    restart(m)
+
+
+@test
+def test_agents_that_begin_all_the_time(m):
+    a = FakeAgent(m)
+    equal(a.hello().status, 200, "hello")
+    statuses = []
+    for i in range(80):
+        a.instance = "i-%d" % i
+        statuses.append(a.hello().status)
+    equal((statuses[0], statuses[-1]), (200, 429), "answers to hellos of ever other agents")
+    need(written(m) < 30, "%d records of it" % written(m))
+    equal(a.hello(info=dict(info(slot(index=0)), driver="d" * 3000000)).status, 413, "a hello of 3 MB")
+
+
+def written(m):
+    return [int(line.split()[1]) for line in m.ask("GET", "/metrics").body.decode().splitlines() if line.startswith("moe_store_records_total ")][0]
+
+
+@suite.test
+def test_findings_that_nobody_waits_for_are_stored_by_their_rate():
+    with Moed(beat_ms=50, suspect_ms=1500, down_ms=4000) as m:
+        a, _ = launched(m)
+        before = written(m)
+        for i in range(60):
+            result = {"check": "c%d" % i, "object": "o", "state": "warn", "action": "report"}
+            health = {"version": i + 1, "ok": 1, "preflight_done": True, "results": [result], "checked": [{"job": 1, "attempt": 1000 + i}]}
+            equal(a.sync(health=health).status, 200, "sync")
+        need(written(m) - before < 45, "%d records of 60 findings" % (written(m) - before))
 
 
 # ---- a store with a record that cannot be taken: made by hand, since no agent can make one any more
