@@ -33,6 +33,7 @@ struct credential {
 	unsigned char hash[MAC_BYTES];
 	int64_t created_at, expires_at;
 	bool join, used, traded;
+	uint64_t generation;                 /* when it was met last */
 	UT_hash_handle hh;
 };
 struct peer { uid_t uid; char *user; int64_t until; UT_hash_handle hh; };
@@ -42,6 +43,7 @@ struct auth {
 	unsigned char key[KEY_BYTES];
 	char *owner;
 	int64_t next_expiry;
+	uint64_t generation;
 	int64_t bootstrap_due;               /* core time; INT64_MAX none */
 };
 
@@ -127,16 +129,22 @@ int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
 	return 0;
 }
 
-static void clear_credentials(struct auth *a)
+static void credential_free(struct auth *a, struct credential *c)
+{
+	HASH_DEL(a->credentials, c);
+	free(c->id);
+	free(c->user);
+	free(c);
+}
+
+/* Those that were not met when the state was read last. */
+static void clear_credentials(struct auth *a, uint64_t generation)
 {
 	struct credential *c, *tmp;
 
-	HASH_ITER(hh, a->credentials, c, tmp) {
-		HASH_DEL(a->credentials, c);
-		free(c->id);
-		free(c->user);
-		free(c);
-	}
+	HASH_ITER(hh, a->credentials, c, tmp)
+		if (c->generation != generation)
+			credential_free(a, c);
 }
 
 struct auth *auth_free(struct auth *a)
@@ -145,7 +153,7 @@ struct auth *auth_free(struct auth *a)
 
 	if (!a)
 		return NULL;
-	clear_credentials(a);
+	clear_credentials(a, UINT64_MAX);
 	HASH_ITER(hh, a->peers, p, tmp) {
 		HASH_DEL(a->peers, p);
 		free(p->user);
@@ -157,34 +165,60 @@ struct auth *auth_free(struct auth *a)
 	return NULL;
 }
 
+/* A token that is known already: nothing but these two changes, except its times with the clock (core/clock.c). */
+static bool known(struct auth *a, const struct token *t)
+{
+	struct credential *c = NULL;
+
+	HASH_FIND_STR(a->credentials, t->id, c);
+	if (!c || t->revoked)
+		return false;
+	c->used = t->used;
+	c->created_at = t->created_at;
+	c->expires_at = t->expires_at;
+	c->generation = a->generation;
+	return true;
+}
+
+static void add_credential(struct auth *a, const struct token *t)
+{
+	bool join = mo_streq(t->role, "join");
+	int role = join ? ROLE_AGENT : mo_enum_parse(role_names, _ROLE_N, t->role);
+	struct credential *c = mo_alloc(sizeof(*c));
+
+	if (t->revoked || role <= ROLE_NONE || !from_hex(t->hash, c->hash, sizeof(c->hash))) {
+		free(c);
+		return;
+	}
+	c->id = mo_strdup(t->id);
+	c->user = mo_strdup(t->user);
+	c->role = (enum role)role;
+	c->created_at = t->created_at;
+	c->expires_at = t->expires_at;
+	c->join = join;
+	c->used = t->used;
+	c->traded = t->from != NULL;
+	c->generation = a->generation;
+	HASH_ADD_KEYPTR(hh, a->credentials, c->id, strlen(c->id), c);
+}
+
+/* After each turn that changed a token, of which there are as many as nodes, and all of those may join at once: what did not change costs a look. */
 void auth_reload(struct manager *m)
 {
 	const struct state *s = manager_state(m);
 	struct auth *a = m->auth;
+	int64_t now = manager_now(m);
 
-	clear_credentials(a);
+	a->generation++;
 	a->next_expiry = INT64_MAX;
 	for (size_t i = 0; i < s->n_tokens; i++) {
 		const struct token *t = &s->tokens[i];
-		bool join = mo_streq(t->role, "join");
-		int role = join ? ROLE_AGENT : mo_enum_parse(role_names, _ROLE_N, t->role);
-		struct credential *c = mo_alloc(sizeof(*c));
-		if (t->revoked || role <= ROLE_NONE || !from_hex(t->hash, c->hash, sizeof(c->hash))) {
-			free(c);
-			continue;
-		}
-		c->id = mo_strdup(t->id);
-		c->user = mo_strdup(t->user);
-		c->role = (enum role)role;
-		c->created_at = t->created_at;
-		c->expires_at = t->expires_at;
-		c->join = join;
-		c->used = t->used;
-		c->traded = t->from != NULL;
-		if (t->expires_at != MO_NONE && t->expires_at > manager_now(m))
+		if (!known(a, t))
+			add_credential(a, t);
+		if (!t->revoked && t->expires_at != MO_NONE && t->expires_at > now)
 			a->next_expiry = MO_MIN(a->next_expiry, t->expires_at);
-		HASH_ADD_KEYPTR(hh, a->credentials, c->id, strlen(c->id), c);
 	}
+	clear_credentials(a, a->generation);
 }
 
 static bool expired(struct manager *m, const struct credential *c)

@@ -66,7 +66,7 @@ static const struct { const char *type, *id; } catalogued[] = {
 	{ "step.hung", "6d6f6500000000000000000000000207" }, { "step.unkillable", "6d6f6500000000000000000000000208" }, { "step.lost", "6d6f6500000000000000000000000209" },
 	{ "rank.exited", "6d6f650000000000000000000000020a" }, { "controller.started", "6d6f650000000000000000000000020b" }, { "store.slow", "6d6f650000000000000000000000020c" },
 	{ "store.snapshot", "6d6f650000000000000000000000020d" }, { "step.missing", "6d6f650000000000000000000000020e" }, { "controller.clock", "6d6f650000000000000000000000020f" },
-	{ "controller.stale", "6d6f6500000000000000000000000210" }, { "controller.restored", "6d6f6500000000000000000000000211" },
+	{ "controller.stale", "6d6f6500000000000000000000000210" }, { "controller.restored", "6d6f6500000000000000000000000211" }, { "node.token_expired", "6d6f6500000000000000000000000212" },
 };
 
 static const struct event *event_find(const struct state *s, int64_t seq)
