@@ -286,6 +286,20 @@ def files_that_others_can_read_are_refused():
 
 
 @suite.test
+def the_tokens_of_a_local_cluster_are_made_anew():
+    with Moed() as m:
+        short = m.token("admin", ttl="6s")["token"]
+        path = write(os.path.join(m.dir, "tokens", "admin.token"), short)
+        equal(m.stop(), 0, "stop")
+        m.start()
+        equal(m.admin, short, "a good one stays")
+        wait_until(lambda: open(path).read().strip() != short, 20, "a new one at half of its life")
+        equal((m.ask("GET", "/v1/tokens", token=open(path).read().strip()).status, stat.S_IMODE(os.stat(path).st_mode)), (200, 0o600), "the new one")
+        equal(m.ask("GET", "/v1/tokens", token=short).status, 200, "the old one still")
+        m.admin = open(path).read().strip()
+
+
+@suite.test
 def tokens_end_by_default_and_are_written_for_their_owner_alone():
     with Bare() as rig:
         out = os.path.join(rig.dir, "out")

@@ -6,7 +6,7 @@ import sys
 
 from controller import Stream
 from lib import Suite, command_recipe, equal, need, wait_until
-from rig import Rig
+from rig import RANK, Rig
 
 suite = Suite()
 SAYS = "RuntimeError: the reactor is lost"
@@ -99,6 +99,12 @@ def what_looks_like_a_credential_is_shown_to_nobody():
         equal(rank["argv"][3:], ["--hub-token", "***", "--data=s3://me:***@bucket/x"], "argv")
         env = {i["name"]: i["value"] for i in w.get(w.owner, "/v1/jobs/%s/env" % w.job).json["items"]}
         equal([env[k] for k in ("PROXY", "TEAMS_WEBHOOK", "GIT_CREDENTIAL", "WORD")], ["http://ada:***@proxy:3128", "***", "***", "harmless"], "env")
+        # a measured run, as plans are calibrated by
+        line = "exec %s --truth %s --steps 8 --step-ms 5" % (RANK, w.rig.dir)
+        a = w.ask(w.owner, "POST", "/v1/jobs", command_recipe("run", ["/bin/sh", "-c", line, "x", "--hub-token", "t0ken-of-ada"], steps=8, **RECIPE), content_type="application/yaml")
+        w.rig.wait_state(a.json["id"], "completed", 30)
+        a = w.get(w.owner, "/v1/jobs/%s/report?anchor=1" % a.json["id"])
+        need(a.status == 200 and "***" in a.body.decode() and not any(s in a.body.decode() for s in SECRETS), a.body)
         # the ranks themselves have what was asked for
         equal(w.rig.run("submit", "-", "--watch", stdin=command_recipe("has", ["/bin/sh", "-c", "test $GIT_CREDENTIAL = t0ken-of-ada && test $PROXY = http://ada:s3cr3t@proxy:3128"], **RECIPE)).returncode, 0, "what ranks get")
 
