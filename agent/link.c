@@ -128,7 +128,9 @@ static void on_traded(void *arg, int status, const char *body, size_t n, const c
 	l->hello_waits = false;
 	if (status >= 400 && status < 500)
 		node_token_in_vain(l->tokens, l->traded);
-	else if (status != 201)
+	if (status >= 400 && status < 500 && node_token_is_join(l->traded))
+		node_token_refused(l->tokens, l->traded);
+	if (status != 201 && (status < 400 || status >= 500))
 		tell_refusal(l, "the trade of a token", status, body, error);
 	if (status == 401 && status != l->trade_status)
 		mo_log(MO_ERR, NULL, NULL, "%s does not know the token in token_file, or it has expired: make another: `moectl token join`", l->m->config->controller);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "lib/base/desc.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/secret.h"
@@ -12,9 +13,10 @@
 
 struct node_token {
 	const struct agent_config *config;
-	char *path;
-	char *own, *given, *spoken;
-	char *refused;                       /* an own one that the controller does not know (any more) */
+	char *path, *path_before;
+	char *own, *given, *before;          /* before: the own one before this: a controller that was restored from a backup may know that one alone */
+	char *spoken;
+	char **refused; size_t n_refused;    /* those that the controller does not know */
 	char *vain;                          /* a given one that could not be traded */
 	char *own_trouble, *given_trouble;   /* told */
 };
@@ -23,17 +25,27 @@ struct node_token *node_token_new(const struct agent_config *config) {
 	struct node_token *t = mo_alloc(sizeof(*t));
 	t->config = config;
 	t->path = mo_path(config->state_dir, "agent.token");
+	t->path_before = mo_path(config->state_dir, "agent.token.before");
 	return t;
+}
+
+static void forget_refused(struct node_token *t) {
+	while (t->n_refused > 0)
+		free(t->refused[--t->n_refused]);
+	free(t->refused);
+	t->refused = NULL;
 }
 
 struct node_token *node_token_free(struct node_token *t) {
 	if (!t)
 		return NULL;
 	free(t->path);
+	free(t->path_before);
 	free(t->own);
 	free(t->given);
+	free(t->before);
 	free(t->spoken);
-	free(t->refused);
+	forget_refused(t);
 	free(t->vain);
 	free(t->own_trouble);
 	free(t->given_trouble);
@@ -55,12 +67,26 @@ static void load(const char *what, const char *path, char **token, char **told) 
 
 void node_token_load(struct node_token *t) {
 	load("this node's token", access(t->path, F_OK) == 0 ? t->path : NULL, &t->own, &t->own_trouble);
+	free(t->before);
+	t->before = NULL;
+	if (access(t->path_before, F_OK) == 0)
+		(void)mo_token_read(t->path_before, &t->before, NULL);
 	load("token_file", t->config->token_file && *t->config->token_file ? t->config->token_file : NULL, &t->given, &t->given_trouble);
+}
+
+static const char *first_good(const struct node_token *t) {
+	const char *const tokens[] = {t->own, t->given, t->before};
+	for (size_t i = 0; i < ELEMENTSOF(tokens); i++)
+		if (tokens[i] && mo_enum_parse((const char *const *)t->refused, t->n_refused, tokens[i]) < 0)
+			return tokens[i];
+	return NULL;
 }
 
 const char *node_token_choose(struct node_token *t) {
 	node_token_load(t);
-	mo_str_set(&t->spoken, t->own && !(t->given && mo_streq(t->own, t->refused)) ? t->own : t->given);
+	if (!first_good(t))
+		forget_refused(t);           /* all over again: the controller may know them one day */
+	mo_str_set(&t->spoken, first_good(t));
 	return t->spoken;
 }
 
@@ -71,8 +97,8 @@ bool node_token_is_join(const char *token) {
 }
 
 void node_token_refused(struct node_token *t, const char *token) {
-	if (mo_streq(token, t->own))
-		mo_str_set(&t->refused, token);
+	if (token && mo_enum_parse((const char *const *)t->refused, t->n_refused, token) < 0)
+		mo_strs_add(&t->refused, &t->n_refused, token);
 }
 
 const char *node_token_other(const struct node_token *t) {
@@ -83,14 +109,21 @@ void node_token_in_vain(struct node_token *t, const char *token) {
 	mo_str_set(&t->vain, token);
 }
 
-int node_token_keep(struct node_token *t, const char *token) {
+static int write_token(const char *path, const char *token) {
 	_cleanup_(mo_freep) char *line = mo_printf("%s\n", token);
-	int r = mo_write_file(t->path, line, strlen(line), 0600, true);
+	return mo_write_file(path, line, strlen(line), 0600, true);
+}
+
+int node_token_keep(struct node_token *t, const char *token) {
+	int r = t->own ? write_token(t->path_before, t->own) : 0;
+	if (r == 0)
+		r = write_token(t->path, token);
 	if (r < 0)
 		return r;
+	mo_str_set(&t->before, t->own);
 	mo_str_set(&t->own, token);
 	mo_str_set(&t->spoken, token);
-	mo_str_set(&t->refused, NULL);
+	forget_refused(t);
 	return 0;
 }
 

@@ -7,7 +7,8 @@ struct node_token *node_token_new(const struct agent_config *config);
 struct node_token *node_token_free(struct node_token *t);
 /* Reads both files anew. What cannot be read or may be read by others is logged, once for each kind of trouble. */
 void node_token_load(struct node_token *t);
-/* Reads them and chooses what to speak with from now on: the own one, unless the controller has refused it and token_file holds another. NULL: there is none. */
+/* Reads them and chooses what to speak with from now on: the own one, unless the controller has refused it: then what token_file holds, then the own one of
+ * before, which alone a controller restored from a backup may know. NULL: there is none. */
 const char *node_token_choose(struct node_token *t);
 const char *node_token(const struct node_token *t);
 /* What token_file holds is only good for a trade. */

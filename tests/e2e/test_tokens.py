@@ -148,6 +148,30 @@ def a_token_is_renewed_at_half_of_its_life():
 
 
 @suite.test
+def a_node_comes_back_to_a_controller_restored_from_a_backup():
+    """Its own token is newer than the backup: the one before is known there."""
+    with Bare() as rig:
+        made = rig.json("token", "create", "--role", "agent", "--user", "a", "--ttl", "8s")
+        os.makedirs(os.path.dirname(own(rig, "a")))
+        write(own(rig, "a"), made["token"])
+        backup = os.path.join(rig.dir, "backup")
+        rig.run("backup", backup)
+        rig.start_agent("a")
+        node_up(rig, "a")
+        wait_until(lambda: open(own(rig, "a")).read().strip() != made["token"], 20, "it renews")
+        wait_until(lambda: [t["from"] for t in tokens(rig, user="a")] == [made["id"]], 10, "and the old one is gone")
+        rig.kill(rig.moed)
+        os.rename(rig.state_dir, rig.state_dir + ".lost")
+        rig.moed_options["port"] = int(rig.agent_options["controller"].rsplit(":", 1)[1])
+        config = write_config(os.path.join(rig.dir, "restore.yaml"), rig.moed_options)
+        r = subprocess.run([MOED, "--config", config, "--restore", backup], env=rig.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        equal(r.returncode, 0, "restore: %s" % r.stdout)
+        rig.start_moed()
+        equal([t["id"] for t in tokens(rig, user="a")], [made["id"]], "what the backup knows")
+        node_up(rig, "a", 30)
+
+
+@suite.test
 def a_job_trains_on_through_expiry():
     """Expiry stops new launches only: not adoption by a new agent or a new controller, not beats, not the stop of what runs."""
     with Bare() as rig:
