@@ -280,6 +280,7 @@ void link_sync(struct link *l) {
 	mo_desc_init(&agent_sync_desc, &s);
 	steps_sync(l->m->core, &s);
 	watch_sync(l->m->watch, &s);
+	s.leaving = l->m->leaving;
 	s.mono_ns = mo_clock_mono_ns();
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);
@@ -292,6 +293,7 @@ void link_news(struct link *l) {
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = steps_news(l->m->core, &s);
+	s.leaving = l->m->leaving;
 	watch_news(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	if (any)

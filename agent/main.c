@@ -12,18 +12,27 @@
 #include "lib/base/secret.h"
 #include "lib/loop/sandbox.h"
 
-static int block_signals(sd_event *loop) {
+static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
+{
+	manager_end(arg);
+	return 0;
+}
+
+static int handle_signals(sd_event *loop, struct manager *m)
+{
+	int r = sd_event_add_signal(loop, NULL, SIGTERM, on_end, m);
+
+	return r < 0 ? r : sd_event_add_signal(loop, NULL, SIGINT, on_end, m);
+}
+
+static int block_signals(void)
+{
 	sigset_t mask;
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGCHLD);
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
-		return -errno;
-	int r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL); /* without a handler: ends the loop */
-	if (r >= 0)
-		r = sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
-	return r;
+	return sigprocmask(SIG_BLOCK, &mask, NULL) < 0 ? -errno : 0;
 }
 
 static int serve(const struct agent_config *config, struct mo_error *err) {
@@ -31,7 +40,7 @@ static int serve(const struct agent_config *config, struct mo_error *err) {
 	_cleanup_(manager_freep) struct manager *m = NULL;
 	int r = sd_event_new(&loop);
 	if (r >= 0)
-		r = block_signals(loop);
+		r = block_signals();
 	if (r >= 0)
 		r = sd_event_set_watchdog(loop, 1);
 	if (r < 0)
@@ -39,6 +48,9 @@ static int serve(const struct agent_config *config, struct mo_error *err) {
 	r = manager_new(config, loop, &m, err);
 	if (r < 0)
 		return r;
+	r = handle_signals(loop, m);
+	if (r < 0)
+		return mo_error_set(err, r, "signals: %s", strerror(-r));
 	r = sd_event_loop(loop);
 	sd_notify(0, "STOPPING=1");
 	return r < 0 ? mo_error_set(err, r, "event loop: %s", strerror(-r)) : r;

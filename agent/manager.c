@@ -134,6 +134,33 @@ static void end_turn(struct manager *m) {
 			step_dir_remove(m->steps[i]);
 }
 
+#define END_US 5000000                   /* a controller that does not answer holds up no shutdown */
+
+static void end_now(void *arg)
+{
+	struct manager *m = arg;
+
+	sd_event_exit(m->loop, 0);
+}
+
+static bool all_told(const struct manager *m)
+{
+	for (size_t i = 0; i < m->n_steps; i++)
+		if (!m->steps[i]->gone)
+			return false;
+	return !steps_has_urgent(m->core);
+}
+
+void manager_end(struct manager *m)
+{
+	if (m->end_timer)
+		return;
+	if (!m->leaving || all_told(m) || mo_timer_new(m->loop, end_now, m, &m->end_timer) < 0)
+		end_now(m);
+	else
+		mo_timer_in(m->end_timer, END_US);
+}
+
 void manager_drain(struct manager *m) {
 	if (m->draining)
 		return;
@@ -157,6 +184,8 @@ void manager_drain(struct manager *m) {
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
+	if (m->end_timer && all_told(m))
+		end_now(m);
 	m->draining = false;
 }
 
@@ -234,6 +263,7 @@ struct manager *manager_free(struct manager *m) {
 		event_done(&m->queue[i]);
 	free(m->queue);
 	mo_timer_free(m->deadline);
+	mo_timer_free(m->end_timer);
 	mo_turn_free(m->turn);
 	steps_free(m->core);
 	mo_desc_done(&nodeinfo_desc, &m->info);

@@ -59,6 +59,8 @@ struct manager {
 	struct discovery *discovery;
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
+	struct mo_timer *end_timer;      /* NULL: nobody asked it to end */
+	bool leaving;                    /* this machine is going down: systemd says so */
 	bool fence_told;                 /* that the fence cannot be saved */
 };
 
@@ -66,6 +68,8 @@ struct manager {
 int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
 struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)
+/* Ends the loop: at once, as steps run on; or, when the machine goes down, as soon as the controller has what the steps told last, END_US at most. */
+void manager_end(struct manager *m);
 /* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
 void manager_queue(struct manager *m, struct steps_event *e);
 struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-login.h>
 #include <unistd.h>
 #include "agent/manager.h"
 #include "lib/base/fd.h"
@@ -14,10 +15,12 @@
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
 #define CALL_TIMEOUT_US 20000000
+#define STOP_MARGIN_US 30000000ULL        /* what a supervisor needs behind the grace of its ranks: to kill, to prove, to write it down */
+#define STOP_LEAST_US 90000000ULL
 
 /* One start under way. It finds its step by id: the step may be gone when the answer comes. */
 struct unit_start { struct unit_starter *owner; int64_t job, attempt; char *unit; sd_bus_slot *slot; };
-struct unit_starter { struct manager *m; sd_bus *bus; sd_bus_slot *removed; struct unit_start **starts; size_t n_starts; };
+struct unit_starter { struct manager *m; sd_bus *bus; sd_bus_slot *removed, *added, *state; struct unit_start **starts; size_t n_starts; char *own_unit; };
 
 static void start_free(struct unit_start *s) {
 	sd_bus_slot_unref(s->slot);
@@ -31,7 +34,10 @@ struct unit_starter *units_free(struct unit_starter *u) {
 	for (size_t i = 0; i < u->n_starts; i++)
 		start_free(u->starts[i]);
 	free(u->starts);
+	free(u->own_unit);
 	sd_bus_slot_unref(u->removed);
+	sd_bus_slot_unref(u->added);
+	sd_bus_slot_unref(u->state);
 	sd_bus_flush_close_unref(u->bus);
 	free(u);
 	return NULL;
@@ -50,11 +56,50 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 	start_free(s);
 }
 
+/* ---- is this machine going down? Then the controller has to know before its jobs are placed here again. */
+
+static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
+{
+	struct unit_starter *u = arg;
+	const char *state = NULL;
+	bool leaving;
+
+	if (sd_bus_message_is_method_error(message, NULL) || sd_bus_message_read(message, "v", "s", &state) < 0)
+		return 0;
+	leaving = mo_streq(state, "stopping");
+	if (leaving == u->m->leaving)
+		return 0;
+	u->m->leaving = leaving;
+	mo_log(MO_NOTICE, NULL, NULL, leaving ? "this machine is going down: the controller is told, and its jobs move" : "this machine does not go down after all");
+	manager_queue(u->m, &(struct steps_event){ .type = AE_CHECKED });
+	return 0;
+}
+
+static void ask_state(struct unit_starter *u)
+{
+	u->state = sd_bus_slot_unref(u->state);
+	sd_bus_call_method_async(u->bus, &u->state, SYSTEMD, SYSTEMD_PATH, "org.freedesktop.DBus.Properties", "Get", on_state, u,
+				 "ss", SYSTEMD_MANAGER, "SystemState");
+}
+
+/* A shutdown begins with a job for this target, whoever asked for it, and is given up by the job's removal. */
+static int on_added(sd_bus_message *message, void *arg, sd_bus_error *error)
+{
+	uint32_t id;
+	const char *path, *unit;
+
+	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 && mo_streq(unit, "shutdown.target"))
+		ask_state(arg);
+	return 0;
+}
+
 static int on_removed(sd_bus_message *message, void *arg, sd_bus_error *error) {
 	struct unit_starter *u = arg;
 	uint32_t id;
 	const char *path, *unit, *result;
 	int r = sd_bus_message_read(message, "uoss", &id, &path, &unit, &result);
+	if (r >= 0 && mo_streq(unit, "shutdown.target"))
+		ask_state(u);
 	for (size_t i = 0; r >= 0 && i < u->n_starts; i++)
 		if (mo_streq(u->starts[i]->unit, unit)) {
 			_cleanup_(mo_freep) char *problem = mo_streq(result, "done") ? NULL : mo_printf("unit %s: start %s; see `journalctl -u %s`", unit, result, unit);
@@ -104,13 +149,22 @@ static int add_environment(sd_bus_message *m) {
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* No PartOf= or BindsTo= the agent: its restart must not touch steps. */
+/* systemd kills what has not ended by then; stop.grace is the ranks' own time. */
+static uint64_t stop_timeout(const struct launch *l)
+{
+	uint64_t grace = (uint64_t)MO_MAX(l->stop_grace_us, 0);
+
+	return grace > UINT64_MAX / 2 ? UINT64_MAX : MO_MAX(grace + STOP_MARGIN_US, STOP_LEAST_US);
+}
+
+/* After the agent: only the order in a shutdown follows from that. Steps end first, and the agent is still there to tell what they saved and that they are gone.
+ * No PartOf= or BindsTo= the agent: its restart must not touch steps. */
 static int add_properties(sd_bus_message *m, const struct unit_starter *u, const struct step_dir *d) {
 	static const struct { const char *name, *value; } strings[] = {
 		{"Type", "notify"}, {"Slice", "moe.slice"}, {"KillMode", "mixed"}, {"OOMPolicy", "continue"}, {"CollectMode", "inactive-or-failed"}, {"NotifyAccess", "main"},
 	};
 	const int yes = 1;
-	const uint64_t unlimited = UINT64_MAX;
+	const uint64_t unlimited = UINT64_MAX, timeout = stop_timeout(&d->spool.launch);
 	_cleanup_(mo_freep) char *description = mo_printf("moectl step j-%lld attempt %lld", (long long)d->job, (long long)d->attempt);
 	int r = add_property(m, "Description", "s", description);
 	for (size_t i = 0; i < ELEMENTSOF(strings) && r >= 0; i++)
@@ -119,6 +173,10 @@ static int add_properties(sd_bus_message *m, const struct unit_starter *u, const
 		r = add_property(m, "Delegate", "b", &yes);
 	if (r >= 0)
 		r = add_property(m, "LimitMEMLOCK", "t", &unlimited);
+	if (r >= 0)
+		r = add_property(m, "TimeoutStopUSec", "t", &timeout);
+	if (r >= 0 && u->own_unit)
+		r = sd_bus_message_append(m, "(sv)", "After", "as", 1, u->own_unit);
 	if (r >= 0)
 		r = add_environment(m);
 	return r < 0 ? r : add_exec(m, u->m->stepd_path, d->path);
@@ -163,6 +221,8 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 	if (r >= 0) /* before the first start, or its end could be missed */
 		r = sd_bus_match_signal_async(u->bus, &u->removed, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved", on_removed, NULL, u);
 	if (r >= 0)
+		r = sd_bus_match_signal_async(u->bus, &u->added, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobNew", on_added, NULL, u);
+	if (r >= 0)
 		r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "Subscribe", NULL, NULL, "");
 	if (r < 0) {
 		units_free(u);
@@ -170,6 +230,9 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 			return 1;
 		return mo_error_set(err, r, "use_systemd: the system bus cannot be used: %s", strerror(-r));
 	}
+	if (sd_pid_get_unit(0, &u->own_unit) < 0) /* not under a unit: no order to keep */
+		u->own_unit = NULL;
+	ask_state(u);
 	*ret = u;
 	return 0;
 }

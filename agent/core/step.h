@@ -25,7 +25,8 @@ enum step_event_type {
 	SE_SAMPLE, SE_PHASE, SE_CHECKPOINT, SE_SAVING, SE_RESUMED, SE_READY, /* facts of rank's lines or datagrams (note's fields) */
 	_SE_N
 };
-struct step_event { int type; bool ok; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
+/* outside: of SE_STOP: nobody ordered it through the controller, which has to hear of it. */
+struct step_event { int type; bool ok, outside; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
 /* PREPARE: run launch.prepare once, answer with SE_PREPARED. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
 enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE, SX_PREPARE };
 struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */

@@ -54,5 +54,7 @@ int64_t steps_deadline(const struct steps *s);
 void steps_out_done(struct steps_out *out);
 void steps_hello(const struct steps *s, struct agent_hello *ret);   /* fills steps[] */
 void steps_sync(struct steps *s, struct agent_sync *ret);           /* beat number, unacknowledged notes (at most MO_NOTES_PER_SYNC), changed progress, scans due */
+/* Something that the controller waits for is not acknowledged. */
+bool steps_has_urgent(const struct steps *s);
 bool steps_news(struct steps *s, struct agent_sync *ret);           /* unacknowledged notes up to the last urgent one, scans not told yet; false = nothing urgent, health neither */
 int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt); /* highest acknowledged note: journal segments up to it may be deleted; 0 none */

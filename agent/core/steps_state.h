@@ -31,7 +31,6 @@ struct steps {
 
 struct steps_effect *steps_effect(struct steps_out *out, int type, int64_t job, int64_t attempt);   /* appends */
 void steps_send_news(struct steps *s, int64_t now, struct steps_out *out);
-bool steps_has_urgent(const struct steps *s);
 void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out);
 void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out);
 void steps_hello_late(struct steps *s, int64_t now);

@@ -78,6 +78,7 @@ static void on_signals(struct stepd *s, struct source *source, uint32_t events) 
 		}
 		/* The machine or an operator stops the supervisor itself: the ranks get their planned stop. */
 		struct step_event *e = stepd_queue(s, SE_STOP, NULL);
+		e->outside = true;
 		e->signal = s->spool.launch.stop_signal > 0 ? s->spool.launch.stop_signal : SIGTERM;
 		e->grace_us = MO_MAX(s->spool.launch.stop_grace_us, 0);
 	}

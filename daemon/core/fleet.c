@@ -247,6 +247,19 @@ static void promote(struct turn *t, const struct agent_sync *s)
 	mo_desc_free(&agent_hello_desc, h);
 }
 
+static void leave(struct turn *t, const char *node, bool leaving)
+{
+	struct record r;
+
+	record_init(&r, REC_LEAVING);
+	r.node = mo_strdup(node);
+	r.flag = leaving;
+	turn_emit(t, &r);
+	event_emit(t, "node.leaving", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		   leaving ? "the machine of node %s is going down: it gets no new work, and its jobs move" :
+			     "the machine of node %s does not go down after all", node);
+}
+
 void fleet_sync(struct turn *t)
 {
 	const struct agent_sync *s = t->event->sync;
@@ -270,6 +283,8 @@ void fleet_sync(struct turn *t)
 	if (fresh)
 		l->last_beat = s->beat;
 	fleet_reports(t, s->node, s->steps, s->n_steps, fresh, false);
+	if (s->leaving != n->leaving && (fresh || s->leaving))
+		leave(t, s->node, s->leaving);
 	if ((fresh || news) && s->health)
 		health_told(t, s->node, s->health);
 	if (fresh)

@@ -83,6 +83,7 @@ int update_node(struct core *c, const struct record *r);
 int update_node_state(struct core *c, const struct record *r);
 int update_drain(struct core *c, const struct record *r);
 int update_ack(struct core *c, const struct record *r);
+int update_leaving(struct core *c, const struct record *r);
 int update_strange(struct core *c, const struct record *r);
 int update_health(struct core *c, const struct record *r);
 int update_check(struct core *c, const struct record *r);

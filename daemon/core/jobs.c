@@ -392,6 +392,31 @@ static bool look_at_drain(struct turn *t, int64_t id)
 	return false;
 }
 
+/* Stopped where it runs, by a person or by the shutdown of its machine: the rest of the job gets its planned stop too, so that it can save together, and starts again. No failure. */
+static bool look_at_outside(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *reason = NULL;
+
+	if (j->failed || j->n_places == 0)
+		return false;
+	for (size_t i = 0; i < j->n_steps && !reason; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *n = st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
+
+		if (n && st->outside)
+			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the job starts again", st->node,
+					   n->leaving ? " (its machine is going down)" : " (systemctl stop, or a shutdown)");
+		else if (n && n->leaving && !step_dead(st) && mo_streq(n->boot_id, st->boot_id))
+			reason = mo_printf("the machine of node %s is going down; the job moves elsewhere", st->node);
+	}
+	if (!reason || job_row_find(j, T_DRAIN)->next < 0)
+		return false;
+	job_intent(t, id, INTENT_DRAIN, false, j->restart_from);
+	job_move(t, id, T_DRAIN, false, 0, reason);
+	return true;
+}
+
 bool job_act(struct turn *t, int64_t id)
 {
 	const struct job *j = job_find(&t->core->state, id);
@@ -399,7 +424,7 @@ bool job_act(struct turn *t, int64_t id)
 	if (!j || job_state_final(j->state))
 		return false;
 	if (j->n_places > 0) {
-		if (recovery_fail(t, id))
+		if (look_at_outside(t, id) || recovery_fail(t, id))
 			return true;
 		if (recovery_all_dead(j)) {
 			recovery_conclude(t, id);

@@ -22,6 +22,8 @@ const char *node_unfit(const struct state *s, const struct node *n)
 		return "its token has expired";
 	if (n->obeys != MO_NONE && n->obeys > s->epoch)
 		return "its agent obeyed a later state of this controller, or another controller";
+	if (n->leaving)
+		return "its machine is going down";
 	if (n->strange_steps)
 		return "it holds a step that this controller never stored";
 	return NULL;

@@ -3,7 +3,7 @@
 
 const char *const record_type_names[_REC_N] = {
 	"controller", "submit", "job", "intent", "scan", "place", "accept", "notes", "fail", "gone", "forgotten", "node", "node_state", "drain", "wait_node",
-	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check", "measured", "clock", "token_used", "node_token", "ack", "restored", "obeys", "discard",
+	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check", "measured", "clock", "token_used", "node_token", "ack", "restored", "obeys", "discard", "leaving",
 };
 
 static const struct mo_field record_fields[] = {

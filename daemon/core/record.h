@@ -36,6 +36,7 @@ enum record_type {
 	REC_RESTORED,     /* value = epoch before the first start of a new incarnation, iteration = time of the backup (MO_NONE: there is none), flag = the state is that of a backup */
 	REC_OBEYS,        /* node, value = epoch that its agent obeyed, above ours */
 	REC_DISCARD,      /* job, attempt, node: an operator wants this unknown step ended */
+	REC_LEAVING,      /* node, flag: its machine is going down in order, or does not after all */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/health.h"
+#include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"
@@ -15,7 +16,7 @@ void refusal_done(struct refusal *r)
 	*r = (struct refusal){ 0 };
 }
 
-static char *unfit_next(const struct node *n)
+static char *unfit_next(const struct state *s, const struct node *n)
 {
 	if (n->drain)
 		return mo_printf("%s'moectl undrain %s' gives it work again", n->cordon ? "repair it; " : "",
@@ -26,24 +27,35 @@ static char *unfit_next(const struct node *n)
 		return mo_strdup("its agent says hello by itself; start it if it does not run");
 	if (n->token_expired)
 		return mo_strdup("make a join token ('moectl token join') and put it into the node's token_file");
-	return mo_printf("'moectl why %s' names the step: end its moe-stepd on the node", n->name);
+	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+		return mo_strdup("stop moed and bring its newest state back (moed --restore FILE)");
+	if (n->leaving)
+		return mo_strdup("nothing to do: it takes work when it is back");
+	return mo_printf("it ends by itself, or by 'moectl resolve STEP --kill' ('moectl why %s' names it)", n->name);
 }
 
-static const struct step *uncertain_on(const struct state *s, const struct node *n)
+static const struct step *uncertain_on(const struct state *s, const struct node *n, int64_t *ret_job)
 {
 	for (size_t i = 0; i < state_n_holders(s); i++) {
 		const struct job *j = state_holder(s, i);
 
 		for (const struct step *st = j ? step_next(j, n->name, -1) : NULL; st;
 		     st = step_next(j, n->name, st->attempt))
-			if (step_uncertain(s, st))
+			if (step_uncertain(s, st)) {
+				*ret_job = j->id;
 				return st;
+			}
 	}
 	return NULL;
 }
 
-static char *uncertain_next(const struct node *n, const struct step *st)
+static char *uncertain_next(const struct node *n, int64_t job, const struct step *st)
 {
+	_cleanup_(mo_freep) char *name = step_name(job, st->attempt);
+
+	if (st->missing && !st->gone)
+		return mo_printf("see that no process of it is left on the node (a machine or container that was started anew holds none), and say 'moectl resolve %s --gone'",
+				 name);
 	if (st->hung && !st->gone)
 		return mo_printf("look at its moe-stepd on the node; after a power-off 'moectl fence %s --confirmed'",
 				 n->name);
@@ -74,6 +86,7 @@ static void refuse_finding(const struct node *n, const struct check_result *r, s
 bool node_refuses(const struct state *s, const struct node *n, struct refusal *ret)
 {
 	const struct step *st = NULL;
+	int64_t job = MO_NONE;
 	const struct check_result *finding = NULL;
 	const char *why = node_unfit(s, n);
 
@@ -81,10 +94,10 @@ bool node_refuses(const struct state *s, const struct node *n, struct refusal *r
 	if (why) {
 		ret->text = mo_printf("%s%s%s", why, n->drain && n->drain_reason ? ": " : "",
 				      n->drain && n->drain_reason ? n->drain_reason : "");
-		ret->next = unfit_next(n);
-	} else if ((st = uncertain_on(s, n))) {
+		ret->next = unfit_next(s, n);
+	} else if ((st = uncertain_on(s, n, &job))) {
 		ret->text = mo_strdup(step_uncertain(s, st));
-		ret->next = uncertain_next(n, st);
+		ret->next = uncertain_next(n, job, st);
 	} else if (!health_standard(n, &finding, &why)) {
 		if (finding) {
 			refuse_finding(n, finding, ret);

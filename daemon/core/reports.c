@@ -90,6 +90,10 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	case NOTE_LOST:
 		event_emit(t, "step.lost", j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);
 		break;
+	case NOTE_STOPPING:
+		event_emit(t, "step.stopped_outside", j->id, st->node, MO_NONE, st->attempt, NULL, "the step on %s is being stopped, not by moectl: %s",
+			   st->node, n->text ? n->text : "");
+		break;
 	case NOTE_UNKILLABLE:
 		event_emit(t, "step.unkillable", j->id, st->node, n->rank, st->attempt, NULL, "process %lld on %s cannot be killed; the node gets no work until it is gone", (long long)n->pid, st->node);
 		break;

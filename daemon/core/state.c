@@ -47,6 +47,7 @@ static const struct mo_field step_fields[] = {
 	MO_F(step, unkillable, MO_BOOL), MO_F_LIST(step, stuck_pids, MO_INTS),
 	MO_F(step, first_rank, MO_INT), MO_F(step, n_ranks, MO_INT), MO_F(step, n_exited, MO_INT), MO_F(step, n_bad, MO_INT),
 	MO_F(step, missing, MO_BOOL, .omit = true),
+	MO_F(step, outside, MO_BOOL, .omit = true),
 };
 static const struct mo_field job_fields[] = {
 	MO_F(job, id, MO_INT), MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
@@ -82,7 +83,7 @@ static const struct mo_field node_fields[] = {
 	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
 	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
-	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true),
+	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true), MO_F(node, leaving, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
 	MO_F_LIST(node, strange, MO_STRS, .omit = true), MO_F_LIST(node, discard, MO_STRS, .omit = true), MO_F(node, obeys, MO_INT, .omit = true), MO_F(node, unseen, MO_BOOL, .omit = true),
 };

@@ -54,6 +54,7 @@ struct step {
 	bool hung;                   /* hung supervisor, or the agent no longer knows the step: neither is proof of death */
 	char *refused_cause, *refused_text;          /* of NOTE_REFUSED */
 	bool lost;                   /* NOTE_LOST seen: the supervisor died */
+	bool outside;                /* somebody on its machine stopped it, not the controller */
 	bool ended;                  /* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
 	bool unkillable;             /* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not for the node */
 	int64_t *stuck_pids; size_t n_stuck_pids;    /* of NOTE_UNKILLABLE */
@@ -144,6 +145,7 @@ struct node {
 	int state;                   /* UP SUSPECT DOWN; shown as draining/drained when drain is set */
 	char *reason;                /* of the state */
 	bool drain; char *drain_when;    /* idle | checkpoint | now */
+	bool leaving;                /* its machine is going down in order; until the next boot, or it does not after all */
 	bool strange_steps;          /* holds a step moed never stored: gets no work */
 	char **strange; size_t n_strange;        /* "j-7.a3": those steps; none in records of earlier versions */
 	char **discard; size_t n_discard;        /* those that an operator wants ended */

@@ -542,7 +542,7 @@ static int on_clock(struct core *c, const struct record *r)
 static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_CONTROLLER] = on_controller, [REC_SUBMIT] = on_submit, [REC_JOB] = on_job, [REC_INTENT] = on_intent, [REC_SCAN] = on_scan, [REC_PLACE] = on_place,
 	[REC_ACCEPT] = on_accept, [REC_NOTES] = on_notes, [REC_FAIL] = on_fail, [REC_GONE] = on_gone, [REC_FORGOTTEN] = on_forgotten,
-	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_ACK] = update_ack, [REC_STRANGE] = update_strange,
+	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_ACK] = update_ack, [REC_LEAVING] = update_leaving, [REC_STRANGE] = update_strange,
 	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
 	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
 	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,

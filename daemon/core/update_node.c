@@ -104,8 +104,10 @@ int update_node(struct core *c, const struct record *r)
 		l->told = 0;
 		l->health_seen = MO_NONE;
 	}
-	if (!mo_streq(n->boot_id, h->boot_id))
+	if (!mo_streq(n->boot_id, h->boot_id)) {
 		health_boot(c, n, l);
+		n->leaving = false;
+	}
 	n->tells_health = h->health;
 	mo_str_set(&n->boot_id, h->boot_id);
 	mo_str_set(&n->instance, h->instance);
@@ -240,6 +242,20 @@ int update_drain(struct core *c, const struct record *r)
 	mo_str_set(&n->drain_reason, r->text);
 	if (!r->flag && n->state == NODE_UP)
 		mo_str_set(&n->reason, NULL);      /* of earlier versions: they kept the drain's there */
+	for (size_t i = 0; i < l->n_jobs; i++)
+		core_touch(c, l->jobs[i]);
+	c->queue_dirty = true;
+	return 0;
+}
+
+int update_leaving(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n)
+		return -EINVAL;
+	n->leaving = r->flag;
 	for (size_t i = 0; i < l->n_jobs; i++)
 		core_touch(c, l->jobs[i]);
 	c->queue_dirty = true;

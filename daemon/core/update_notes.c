@@ -66,6 +66,9 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 		k->iteration = n->iteration;
 	for (size_t i = 0; i < n->n_tail; i++)
 		mo_strs_add(&k->tail, &k->n_tail, n->tail[i]);
+	/* Supervisors of earlier versions do not say that they were told to end; but nobody here ordered it. */
+	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failed && j->state != JOB_STOPPING)
+		st->outside = true;
 	st->n_exited++;
 	if (!good)
 		st->n_bad++;
@@ -171,6 +174,7 @@ static void on_step(struct step *st, const struct note *n)
 		mo_str_set(&st->refused_text, n->text);
 		break;
 	case NOTE_LOST: st->lost = true; break;
+	case NOTE_STOPPING: st->outside = true; break;
 	case NOTE_UNKILLABLE: add_stuck(st, n->pid); break;
 	case NOTE_GONE:
 		st->gone = st->ended = true;

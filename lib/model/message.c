@@ -87,6 +87,7 @@ static const struct mo_field agent_sync_fields[] = {
 	MO_F_SUB(agent_sync, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F_VEC(agent_sync, sensors, &gpu_sensors_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
 	MO_F_VEC(agent_sync, nics, &nic_sensors_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
+	MO_F(agent_sync, leaving, MO_BOOL, .omit = true),
 };
 const struct mo_desc agent_sync_desc = MO_DESC(agent_sync, agent_sync_fields);
 

@@ -67,6 +67,7 @@ struct agent_sync {
 	struct node_health *health;            /* NULL = nothing that was not acknowledged */
 	struct gpu_sensors *sensors; size_t n_sensors;     /* those read since the last sync */
 	struct nic_sensors *nics; size_t n_nics;
+	bool leaving;            /* its machine is going down in order: no new work, and its jobs move */
 };
 enum command_kind { CMD_LAUNCH, CMD_STOP, CMD_KILL, CMD_FORGET, CMD_SCAN, CMD_QUERY, CMD_CHECK, _COMMAND_KIND_N };
 extern const char *const command_kind_names[_COMMAND_KIND_N];

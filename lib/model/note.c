@@ -4,7 +4,7 @@
 #include "lib/model/limits.h"
 
 const char *const note_kind_names[_NOTE_KIND_N] = {
-	"started", "refused", "running", "phase", "sample", "checkpoint", "saving", "resumed", "exit", "lost", "gone", "unkillable", "binding",
+	"started", "refused", "running", "phase", "sample", "checkpoint", "saving", "resumed", "exit", "lost", "gone", "unkillable", "binding", "stopping",
 };
 
 static const struct mo_field note_fields[] = {

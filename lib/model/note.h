@@ -19,6 +19,7 @@ enum note_kind {
 	NOTE_GONE,        /* proof: no process of the step is left. text = how it is known. Always the last note. */
 	NOTE_UNKILLABLE,  /* pid in D state with SIGKILL pending */
 	NOTE_BINDING,     /* rank, bind_verified, bind_note: what a later look at the threads of a running rank found */
+	NOTE_STOPPING,    /* somebody who is not the controller began to stop the step (SIGTERM to its supervisor: systemctl stop, a shutdown): its ranks have their planned stop. text says who */
 	_NOTE_KIND_N
 };
 extern const char *const note_kind_names[_NOTE_KIND_N];

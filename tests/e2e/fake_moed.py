@@ -25,6 +25,7 @@ class FakeMoed:
         self.keep_health = True  # acknowledge node_health
         self.sensors = {}        # node -> slot -> values
         self.syncs = 0
+        self.leaving = []        # each change of what syncs and news say of it
         self.refuse = None       # HTTP status for everything
         self.forget_notes = False  # acknowledge nothing
         self.server = None
@@ -94,6 +95,8 @@ class FakeMoed:
             self.healths.append(doc["health"])
             if self.keep_health:
                 self.health[doc["node"]] = doc["health"]
+        if "steps" in doc and "hostname" not in doc and (self.leaving or [False])[-1] != doc.get("leaving", False):
+            self.leaving.append(doc.get("leaving", False))
         for s in doc.get("sensors", []):
             self.sensors.setdefault(doc["node"], {})[s["slot"]] = s
 

@@ -86,6 +86,21 @@ def killed_supervisor(rig):
 
 
 @test
+def supervisor_stopped_by_its_machine(rig):
+    """SIGTERM to a stepd, as systemctl stop and a shutdown send it: the rest of the job is stopped as planned at once (nobody waits 300 s), the reason says so, and it is nobody's failure."""
+    job = rig.submit(rank_recipe(rig, "outside", gpus=4, steps=200, save=10))
+    rig.wait_state(job, "running")
+    rig.wait_iteration(job, 15)
+    os.kill(rig.stepd_of(job)[0], signal.SIGTERM)
+    rig.wait_state(job, "completed", 60)
+    equal((rig.job(job)["attempt"], rig.job(job)["restarts"], incidents(rig, job)), (2, 0, []), "attempt, restarts, incidents")
+    stopping = rig.events_of(job, "job.stopping")
+    need(len(rig.events_of(job, "step.stopped_outside")) == 1 and "not by moectl" in stopping[0]["message"], stopping)
+    equal([e["data"]["cause"] for e in rig.events_of(job, "rank.exited") if e["attempt"] == 1], ["stopped"] * 4, "causes of exits")
+    equal(lines(rig, "outside", "duplicates"), [], "duplicates")
+
+
+@test
 def agent_killed_while_it_forgets_a_step(rig):
     """kill -9 of the agent between any two files that it removes of a step that is over: the next agent knows nothing of the step any more, and the node takes work."""
     name = "node-0"

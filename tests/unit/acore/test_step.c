@@ -114,6 +114,16 @@ static void stop(struct bed *b, int64_t signo, int64_t grace) {
 	give(b, &e);
 }
 
+static void stop_outside(struct bed *b, int64_t signo, int64_t grace)
+{
+	struct step_event e = event(SE_STOP, MO_NONE);
+
+	e.outside = true;
+	e.signal = signo;
+	e.grace_us = grace;
+	give(b, &e);
+}
+
 static void sample(struct bed *b, int64_t rank, int64_t iteration, double loss, double grad_norm) {
 	struct step_event e = event(SE_SAMPLE, rank);
 	e.note.sample = mo_desc_new(&sample_desc);
@@ -252,6 +262,33 @@ static void test_stop(void **state) {
 	assert_string_equal(said(b), "note:exit@1/killed");
 	simple(b, SE_EMPTY, MO_NONE);
 	assert_string_equal(said(b), "note:gone done");
+}
+
+/* Nobody ordered it: told at once, before any rank ends; an order that comes later changes nothing, nor does a signal after an order. */
+static void test_stopped_by_its_machine(void **state)
+{
+	struct bed *b = *state;
+
+	run(b);
+	stop_outside(b, SIGTERM, 5000000);
+	assert_string_equal(said(b), "note:stopping signal:15");
+	stop_outside(b, SIGTERM, 5000000);
+	assert_string_equal(said(b), "");
+	stop(b, SIGTERM, 5000000);
+	assert_string_equal(said(b), "");
+	exited(b, 0, 0, MO_NONE);
+	assert_string_equal(said(b), "note:exit@0/stopped");
+}
+
+static void test_ordered_first(void **state)
+{
+	struct bed *b = *state;
+
+	run(b);
+	stop(b, SIGTERM, 5000000);
+	assert_string_equal(said(b), "signal:15");
+	stop_outside(b, SIGTERM, 5000000);
+	assert_string_equal(said(b), "");
 }
 
 static void test_shorter_grace_wins(void **state) {
@@ -571,6 +608,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(test_bind_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_shorter_grace_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_by_its_machine, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ordered_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stop_before_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kill_repeats_until_empty, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cause_of_the_shell_is_kept, setup, teardown),

@@ -349,6 +349,7 @@ void world_beat(struct world *w, size_t toy)
 		sync_head(w, t, &sync);
 		fill_reports(t, true, &sync.steps, &sync.n_steps);
 		sync.scans = scans, sync.n_scans = n_scans;
+		sync.leaving = t->leaving;
 		if (t->health && t->health->version != t->health_acked)
 			sync.health = mo_desc_dup(&node_health_desc, t->health);
 		for (size_t i = 0; i < t->n_sensors; i++)

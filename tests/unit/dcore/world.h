@@ -13,6 +13,7 @@ struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, r
 struct toy {
 	char name[32], boot[32], instance[32];
 	bool deaf;                       /* sends nothing */
+	bool leaving;                    /* its machine is going down */
 	bool token_expired;              /* it speaks with a token that has expired */
 	int64_t beat, gpus;
 	struct toy_step *steps; size_t n_steps;
