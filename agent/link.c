@@ -3,6 +3,9 @@
  * Tokens: a join token is traded before the first hello; whenever the controller says that the token should be another one (message.h), it is traded beside everything else. */
 #include <errno.h>
 #include <string.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "agent/core/trouble.h"
 #include "agent/manager.h"
 #include "agent/messages.h"
 #include "agent/token.h"
@@ -28,13 +31,12 @@ struct link {
 	bool expiry_told;
 	int trade_status;                    /* of the last one: a refusal is said once */
 	uint64_t hello, sync, news, trade;   /* calls under way, 0 = none */
-	int told_status;                     /* last refusal that was logged: said once, not at each try */
+	struct trouble trouble;              /* what was logged of it: each kind once, not at each try */
 };
 
 int link_new(struct manager *m, struct link **ret, struct mo_error *err) {
 	struct link *l = mo_alloc(sizeof(*l));
 	l->m = m;
-	l->told_status = -1;
 	l->tokens = node_token_new(m->config);
 	int r = mo_http_new(m->loop, &l->http, err);
 	if (r < 0) {
@@ -52,6 +54,7 @@ struct link *link_free(struct link *l) {
 	mo_http_free(l->http);
 	node_token_free(l->tokens);
 	free(l->traded);
+	trouble_over(&l->trouble);
 	free(l);
 	return NULL;
 }
@@ -79,24 +82,36 @@ static void no_answer(struct link *l, bool sync) {
 	manager_queue(l->m, &e);
 }
 
+static void say(struct link *l, int level, const char *fmt, ...) _printf_(3, 4);
+static void say(struct link *l, int level, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (trouble_say(&l->trouble, text, mo_clock_boot_us()))
+		mo_log(level, NULL, NULL, "%s", text);
+}
+
 /* One line per new kind of trouble. status 0: nobody answered. */
 static void tell_refusal(struct link *l, const char *what, int status, const char *body, const char *error) {
 	const char *url = l->m->config->controller;
 	if (status == 401)
 		node_token_refused(l->tokens, node_token(l->tokens));
-	if (status == l->told_status || status == 409)
+	if (status == 409)
 		return;
-	l->told_status = status;
 	if (status == 0 || status == 503)
-		mo_log(MO_WARNING, NULL, NULL, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
+		say(l, MO_WARNING, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
 	else if (status == 401)
-		mo_log(MO_ERR, NULL, NULL, "%s does not know this node's token%s: put a join token into token_file: `moectl token join`", url, node_token(l->tokens) ? "" : " (there is none)");
+		say(l, MO_ERR, "%s does not know this node's token%s: put a join token into token_file: `moectl token join`", url, node_token(l->tokens) ? "" : " (there is none)");
 	else if (status == 403)
-		mo_log(MO_ERR, NULL, NULL, "%s refuses this node's token: %.600s", url, body);
+		say(l, MO_ERR, "%s refuses this node's token: %.600s", url, body);
 	else if (status == 426)
-		mo_log(MO_ERR, NULL, NULL, "%s speaks another protocol version than this agent (%d): upgrade the older of both", url, MO_PROTOCOL);
+		say(l, MO_ERR, "%s speaks another protocol version than this agent (%d): upgrade the older of both", url, MO_PROTOCOL);
 	else
-		mo_log(MO_ERR, NULL, NULL, "%s answered %s with %d: %.200s", url, what, status, body);
+		say(l, MO_ERR, "%s answered %s with %d: %.200s", url, what, status, body);
 }
 
 /* ---- trade of tokens ---- */
@@ -179,10 +194,8 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	l->hello = 0;
 	if (status != 200) {
-		if (status == 409 && l->told_status != 409) {
-			l->told_status = 409;
-			mo_log(MO_ERR, NULL, NULL, "%s: another living agent has the name %s: set node: to a name of its own (or wait until the other is gone)", l->m->config->controller, l->m->config->node);
-		}
+		if (status == 409)
+			say(l, MO_ERR, "%s: another living agent has the name %s: set node: to a name of its own (or wait until the other is gone)", l->m->config->controller, l->m->config->node);
 		tell_refusal(l, "hello", status, body, error);
 		no_answer(l, true);
 		return;
@@ -195,7 +208,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 		no_answer(l, true);
 		return;
 	}
-	l->told_status = -1;
+	trouble_over(&l->trouble);
 	token_hint(l, w->token);
 	mo_log(MO_NOTICE, MSG_CONNECTED, &(struct mo_log_where){.rank = -1, .node = l->m->config->node}, "connected to %s as %s, epoch %lld", l->m->config->controller, l->m->config->node, (long long)w->epoch);
 	if (w->info && discovery_told(l->m->discovery, w->info)) { /* says hello again, with what it now knows */
