@@ -332,6 +332,7 @@ def port_of_the_controller_in_use(rig):
     port = listener.getsockname()[1]
     other = os.path.join(rig.dir, "other")
     path = write_config(os.path.join(rig.dir, "other.yaml"), dict(rig.moed_options, state_dir=other, unix_socket=other + ".sock", port=port, bootstrap_tokens=other + ".tokens"))
+    subprocess.run([MOED, "--config", path, "--init"], check=True, stdout=subprocess.DEVNULL, timeout=20, env=clean_env())
     r = subprocess.run([MOED, "--config", path], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=20, env=clean_env())
     need(r.returncode != 0 and str(port) in r.stderr and "use" in r.stderr, "exit %d: %r" % (r.returncode, r.stderr))
     r = moectl("local", "up", "--dir", os.path.join(rig.dir, "local"), "--port", port, check=False, timeout=60)
