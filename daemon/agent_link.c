@@ -118,6 +118,20 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
+static void answer_nothing(struct links *l, struct link *k)
+{
+	struct http_request *r = http_find(l->manager->http, k->held);
+	struct sync_reply reply;
+
+	unhold(l, k);
+	if (!r)
+		return;
+	mo_desc_init(&sync_reply_desc, &reply);
+	reply.epoch = manager_state(l->manager)->epoch;
+	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	mo_desc_done(&sync_reply_desc, &reply);
+}
+
 /* The core may refuse it yet: its agent has to say hello first. */
 static bool unjudged(const struct links *l, const struct link *k)
 {
@@ -402,11 +416,12 @@ void link_sync(void *arg, struct http_request *r)
 	if (!in || !node_find(manager_state(m), in->node))
 		return;
 	struct link *k = link_get(m->links, in->node);
-	/* The connection of an earlier one is most likely dead; what it would have said, this one says. */
+	/* The connection of an earlier one is most likely dead; what it would have said, this one says. One that came in the same turn may be of another instance, whose orders are not its
+	   own: it is told nothing, and has to ask again. */
 	if (k->held && !unjudged(m->links, k))
 		answer_held(m->links, k);
-	else
-		unhold(m->links, k);             /* it may be of another instance: the core answers it */
+	else if (k->held)
+		answer_nothing(m->links, k);
 	k->held = http_id(r);
 	k->held_turn = m->n_turns;
 	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;

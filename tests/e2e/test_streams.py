@@ -123,6 +123,24 @@ def agent_protocol(m):
 
 
 @test
+def syncs_of_one_turn_are_all_answered(m):
+    """Several syncs of one node that are read in one turn, also of an instance that is none: none of them is held for ever."""
+    agent = FakeAgent(m)
+    equal(agent.hello().status, 200, "hello")
+    open_ones = []
+    m.process.send_signal(signal.SIGSTOP)
+    for instance in ("i1", "i2", "i1", "i1", "i2"):
+        c = m.connect(timeout=20)
+        doc = {"node": "n1", "boot_id": "boot", "instance": instance, "epoch": agent.epoch, "beat": 5, "mono_ns": 1, "steps": [], "scans": []}
+        c.request("POST", "/v1/agent/sync", json.dumps(doc), {"Authorization": "Bearer " + m.agent, "Content-Type": "application/json"})
+        open_ones.append(c)
+    m.process.send_signal(signal.SIGCONT)
+    statuses = [c.getresponse().status for c in open_ones]
+    need(set(statuses) <= {200, 409}, statuses)
+    wait_until(lambda: b'moe_http_connections{kind="held"} 0' in m.ask("GET", "/metrics").body, 10, "nothing held")
+
+
+@test
 def a_stopped_controller_blames_nobody(m):
     """SIGSTOP for longer than down_ms: its own silence is not the nodes'."""
     agent = FakeAgent(m)
