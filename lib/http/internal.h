@@ -41,7 +41,7 @@ struct connection {
 	struct http_caller peer;             /* UNIX: from SO_PEERCRED */
 	char peer_user[64];
 	char address[64];
-	bool bad_escape;                     /* the request line of the request that begins has a % that is none, or %00 */
+	bool bad_escape, bad_text;           /* the request line of the request that begins has a % that is none, or %00; no UTF-8, or control characters */
 	const char *uri_end;                 /* of that line; only to be compared with */
 };
 struct http_request {

@@ -81,12 +81,12 @@ static bool line_is_whole(const struct connection *c, const char *version)
 
 const char *strict_head(struct http_request *r, const char *version)
 {
-	bool bad_escape = r->connection->bad_escape;
 	struct look l = {0};
 
-	r->connection->bad_escape = false;
-	if (bad_escape)
+	if (r->connection->bad_escape)
 		return "the path or the query string has a % that is no escape, or %00";
+	if (r->connection->bad_text)
+		return "the path or the query string is no text: not UTF-8, or with control characters";
 	if (!line_is_whole(r->connection, version))
 		return "the request line is not method, path and version with one blank between";
 	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &l);
@@ -102,7 +102,7 @@ void *strict_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct connection *c = info->socket_context;
 
-	c->bad_escape = false;
+	c->bad_escape = c->bad_text = false;
 	c->uri_end = uri + strlen(uri);
 	return NULL;
 }
@@ -112,6 +112,14 @@ static int hex(char c)
 	const char *digits = "0123456789abcdef0123456789ABCDEF", *at = c ? strchr(digits, c) : NULL;
 
 	return at ? (int)(at - digits) % 16 : -1;
+}
+
+static bool is_text(const char *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < ' ' || s[i] == 127)
+			return false;
+	return mo_utf8_valid(s, n);
 }
 
 size_t strict_unescape(void *cls, struct MHD_Connection *mhd, char *s)
@@ -135,5 +143,8 @@ size_t strict_unescape(void *cls, struct MHD_Connection *mhd, char *s)
 		p += 2;
 	}
 	*to = 0;
+	/* It comes to logs, events and answers, which are text. */
+	if (!is_text(s, (size_t)(to - s)))
+		c->bad_text = true;
 	return (size_t)(to - s);
 }
