@@ -172,6 +172,7 @@ void core_free(struct core *c)
 	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
 	free(c->idem_heads);
+	talkers_clear(c);
 	free(c->unfinished);
 	free(c->ending);
 	free(c->fresh);

@@ -8,6 +8,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
+#include "lib/model/limits.h"
 
 #define MESSAGE_MAX 1023          /* bytes of what an event says */
 
@@ -81,6 +82,38 @@ static int level_of(const char *type)
 	return 5;
 }
 
+void talkers_clear(struct core *c)
+{
+	for (size_t i = 0; i < c->n_talkers; i++)
+		free(c->talkers[i].user);
+	free(c->talkers);
+	c->talkers = NULL;
+	c->n_talkers = 0;
+}
+
+/* Thousands of announcements of one user's ranks would push everybody's events out of the ring. How many of this minute were told, this one included; 0 when it is of no such kind. */
+static int64_t announced(struct turn *t, const char *type, int64_t job)
+{
+	struct core *c = t->core;
+	const struct job *j = strncmp(type, "checkpoint.", 11) == 0 ? job_find(&c->state, job) : NULL;
+	const char *user = j && j->spec.user ? j->spec.user : "";
+	struct talker *k = NULL;
+
+	if (!j)
+		return 0;
+	if (t->now >= c->talkers_until) {
+		talkers_clear(c);
+		c->talkers_until = t->now + 60 * 1000000LL;
+	}
+	for (size_t i = 0; i < c->n_talkers && !k; i++)
+		k = strcmp(c->talkers[i].user, user) == 0 ? &c->talkers[i] : NULL;
+	if (!k) {
+		k = MO_GROW(c->talkers, c->n_talkers);
+		k->user = mo_strdup(user);
+	}
+	return ++k->n;
+}
+
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
 {
 	char text[MESSAGE_MAX + 5];   /* one character more, to be cut before it */
@@ -89,9 +122,16 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	struct record r;
 	va_list ap;
 
+	int64_t n = announced(t, type, job);
+	if (n > MO_EVENTS_OF_USER_MAX) {
+		free(data);
+		return;
+	}
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (n == MO_EVENTS_OF_USER_MAX)
+		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120, " (further events about checkpoints of this user are left out for a minute; `moectl checkpoints` has all)");
 	if (strlen(text) > MESSAGE_MAX)
 		text[mo_utf8_cut(text, MESSAGE_MAX)] = 0;
 	record_init(&r, REC_EVENT);

@@ -49,6 +49,8 @@ struct core {
 	size_t n_cordoned;                 /* nodes that a finding drains; */
 	size_t n_cordoned_hardware;        /* of these, for proven hardware */
 	int64_t tell_until, n_muted;       /* events about health: rate, how many were not told since the start */
+	struct talker { char *user; int64_t n; } *talkers;  /* events about checkpoints of this minute, by user (events.c) */
+	size_t n_talkers; int64_t talkers_until;
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
@@ -98,6 +100,7 @@ int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
+void talkers_clear(struct core *c);
 /* audit.*: who did it, and how he was known; of the turn's event. */
 void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...) _printf_(4, 5);
 struct mo_buf;

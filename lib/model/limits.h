@@ -21,6 +21,7 @@
 #define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
 #define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
 #define MO_EVENTS_MAX 10000                   /* ring of events of the cluster */
+#define MO_EVENTS_OF_USER_MAX 300             /* about checkpoints of one user's jobs, in a minute: a rank announces as many as it likes */
 #define MO_CHECKPOINTS_MAX 1000               /* per job */
 #define MO_INCIDENTS_MAX 1000                 /* per job */
 #define MO_TAIL_LINES 20                      /* last lines of a rank kept as evidence */

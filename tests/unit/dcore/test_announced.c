@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/model/limits.h"
 
@@ -102,6 +103,30 @@ static void the_ledger_is_bounded(void **state)
 	assert_int_equal(saver_job(o)->checkpoints[0].iteration, 10);
 }
 
+/* A rank may announce as much as it likes: the others' events stay in the ring, and the ledger has all. */
+static void announcements_do_not_fill_the_ring(void **state)
+{
+	struct saver *o = *state;
+	int64_t last;
+
+	saver_run(o, 2);
+	size_t before = core_state(o->w.core)->n_events;
+	for (int64_t i = 0; i < 2 * MO_EVENTS_OF_USER_MAX; i++)
+		world_note(&o->w, 0, o->id, NOTE_CHECKPOINT)->iteration = i;
+	saver_run(o, 1);
+	assert_in_range(core_state(o->w.core)->n_events - before, MO_EVENTS_OF_USER_MAX, MO_EVENTS_OF_USER_MAX + 5);
+	assert_int_equal(saver_job(o)->n_checkpoints, 2 * MO_EVENTS_OF_USER_MAX);
+	const struct state *s = core_state(o->w.core);
+	assert_non_null(strstr(s->events[s->n_events - 1].message, "left out for a minute"));
+	/* the next minute has its own */
+	size_t told = events_of(o, "checkpoint.saved", &last);
+	saver_run(o, 61);
+	saver_save(o, 5000);
+	saver_run(o, 1);
+	assert_int_equal(events_of(o, "checkpoint.saved", &last), told + 1);
+	assert_int_equal(last, 5000);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, saver_setup, saver_teardown)
@@ -111,6 +136,7 @@ int main(void)
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
+		T(announcements_do_not_fill_the_ring),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
