@@ -268,7 +268,7 @@ static struct query *query_new(struct links *l, const char *node, int64_t job, i
 
 	mo_desc_init(&command_desc, c);
 	/* Never a number of an earlier run: agents ignore a question that comes twice, and may still answer one of before. */
-	q->id = manager_state(l->manager)->epoch << 32 | (++l->n_asked & UINT32_MAX);
+	q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & UINT32_MAX);
 	q->link = k;
 	q->fn = fn;
 	q->arg = arg;

@@ -26,8 +26,10 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 		return -1;
 	if (s->gone && s->ended)
 		return over ? CMD_FORGET : -1;
+	if (s->missing)
+		return -1;         /* its agent could only answer that it has no such step, which proves nothing of one that it lost */
 	if (s->gone)
-		return s->missing ? -1 : CMD_KILL;      /* its agent could only answer that it has no such step */
+		return CMD_KILL;
 	if (over)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failed)

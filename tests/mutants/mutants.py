@@ -27,7 +27,7 @@ MUTANTS = [
      "	static struct core_out late;\n	struct core_out latest = out;\n	carry_out(m, inputs, n, &out);\n	latest.n_effects = 0;\n	out = late;\n	late = latest;\n	if (store_records(m, &out) == 0) {\n",
      [e2e("test_order.py")]),
     ("reply before sync", "lib/store/store.c", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", [e2e("test_order.py")]),
-    ("attempt number reused", "daemon/core/schedule.c", "int64_t attempt = j->attempt + 1;", "int64_t attempt = j->attempt ? j->attempt : 1;", [SIM]),
+    ("attempt number reused", "daemon/core/schedule.c", "int64_t attempt = job_next_attempt(j);", "int64_t attempt = j->attempt ? j->attempt : 1;", [SIM]),
     ("next attempt before proof", "daemon/core/recovery.c", "return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;", "return j->n_places > 0 && (j->failed || j->n_dead == (int64_t)j->n_places);", [SIM]),
     ("stale attempt accepted", "agent/core/steps.c", "if (c->epoch < s->epoch || c->attempt <= highest_attempt(s, c->job)) {", "if (c->epoch < 0) {", [e2e("test_agent.py", "stale_orders"), SIM]),
     ("silence taken as death", "daemon/core/state.c", "return s->gone || s->unkillable;", "return s->gone || s->unkillable || s->hung;", [SIM, e2e("test_faults.py", "hung_supervisor")]),
@@ -73,7 +73,7 @@ MUTANTS = [
     ("secret on the command line told", "agent/core/sysfs_text.c", "n <= TEXT_LINE_MAX && cmdline_known(p, name) && ", "n <= TEXT_LINE_MAX && ", [unit("acore", "test_sysfs_text")]),
     ("living node fenced", "daemon/core/fleet.c", "	if (n->state == NODE_UP) {\n		turn_reply(t, 409", "	if (n->state == _NODE_STATE_N) {\n		turn_reply(t, 409", [e2e("test_faults.py", "fenced_node")]),
     ("next boot fenced", "daemon/core/fleet.c", "if (t->event->text && !mo_streq(t->event->text, n->boot_id)) {", "if (t->event->text && !t->now) {", [unit("dcore", "test_fleet")]),
-    ("question numbers of the run before", "daemon/agent_link.c", "q->id = manager_state(l->manager)->epoch << 32 | (++l->n_asked & UINT32_MAX);", "q->id = ++l->n_asked;", [e2e("test_streams.py", "followed_to_the_end")]),
+    ("question numbers of the run before", "daemon/agent_link.c", "q->id = (manager_state(l->manager)->epoch & INT32_MAX) << 32 | (++l->n_asked & UINT32_MAX);", "q->id = ++l->n_asked;", [e2e("test_streams.py", "followed_to_the_end")]),
     ("living rank's log ended", "daemon/api_logs.c", "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;", "bool end = a->end || (!s->follow && !a->more);", [e2e("test_streams.py", "logs")]),
     ("a hook chooses what is resumed", "agent/core/hooks.c", "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||", "return mo_streq(extra->key, \"\") ||",
      [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")]),
@@ -99,6 +99,14 @@ MUTANTS = [
     ("terminal steered by others", "cli/client.c", "	if (!cli->raw && !cli->json)\n		visible_json(ret->doc);\n", "", [e2e("test_cli.py", "texts_of_others_do_not_steer_the_terminal")]),
     ("long log cut for its last lines", "agent/logs.c", "		if (l->look_left < end - from)\n			return false;\n", "		if (l->look_left < end - from)\n			break;\n", [e2e("test_cli.py", "last_lines_of_a_long_log")]),
     ("found checkpoint taken for written", "daemon/core/checkpoints.c", "c->attempt != MO_NONE && mo_streq(c->path, found->path)", "mo_streq(c->path, found->path)", [unit("dcore", "test_checkpoints")]),
+    ("time jumps, marks stay", "daemon/core/clock.c", "			shift_job(&s->jobs[i], shift);", "			(void)shift_job;", [unit("dcore", "test_clock")]),
+    ("an incarnation below what agents obeyed", "daemon/core/incarnation.c", "MO_MAX(now, MO_MAX(before, 0) / EPOCH_STARTS + 1) * EPOCH_STARTS", "now * EPOCH_STARTS + (before == 0)",
+     [unit("dcore", "test_incarnation")]),
+    ("a restored job beside an attempt that nobody asked for", "daemon/core/incarnation.c", "	unseen = some_unseen(s, &n);", "	(void)some_unseen;\n	unseen = NULL;\n	n = 0;",
+     [unit("dcore", "test_incarnation")]),
+    ("attempt numbers of after the backup again", "daemon/core/state.c", "MO_MAX(j->attempt, j->attempt_floor) + 1", "j->attempt + 1", [unit("dcore", "test_incarnation")]),
+    ("acknowledged to the lost controller, told to no other", "agent/core/steps.c", "	rewind_all(s, w, out);", "	(void)rewind_all;", [unit("acore", "test_steps_link")]),
+    ("a start makes a state", "daemon/begin.c", "	if (begin_there(dir))", "	if (begin_there(dir) || dir)", [e2e("test_incarnation.py", "test_no_state_is_no_start")]),
 ]
 
 
