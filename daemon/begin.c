@@ -3,7 +3,6 @@
 #include "daemon/begin.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 #include "daemon/journal.h"
+#include "daemon/owner.h"
 #include "lib/base/clock.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/fd.h"
@@ -39,17 +39,6 @@ int begin_check(const char *dir, struct mo_error *err)
 		return 0;
 	return mo_error_set(err, -ENOENT, "%s: no state of a controller is here, and a start makes none: is its disk mounted? "
 			    "A lost state comes back with 'moed --restore FILE', a new controller begins with 'moed --init'", dir);
-}
-
-static int become_owner(const char *dir, struct mo_error *err)
-{
-	struct stat st;
-
-	if (geteuid() != 0 || stat(dir, &st) < 0 || st.st_uid == 0)
-		return 0;
-	if (setgroups(0, NULL) < 0 || setresgid(st.st_gid, st.st_gid, st.st_gid) < 0 || setresuid(st.st_uid, st.st_uid, st.st_uid) < 0)
-		return mo_error_set(err, -errno, "%s: it belongs to user %u, which root could not become: %s", dir, st.st_uid, strerror(errno));
-	return 0;
 }
 
 static int append(struct store *store, struct journal *journal, struct core *core, struct record *r, struct mo_error *err)
@@ -111,7 +100,7 @@ static int init(const struct options *o, struct mo_error *err)
 		journal_free(journal);
 		return mo_error_set(err, -EEXIST, "%s: it holds the state of a controller already: nothing was changed", o->state_dir);
 	}
-	int r = become_owner(o->state_dir, err);
+	int r = owner_become(o->state_dir, err);
 	if (r >= 0)
 		r = make(o->state_dir, journal, core, MO_NONE, err);
 	journal_free(journal);
@@ -160,7 +149,7 @@ static int restore(const struct options *o, struct mo_error *err)
 	if (r >= 0)
 		r = load(o->restore, &file, journal, core, &head, err);
 	if (r >= 0)
-		r = become_owner(o->state_dir, err);
+		r = owner_become(o->state_dir, err);
 	if (r >= 0 && ((r = mo_mkdir_p(o->state_dir, 0700)) < 0 || (r = mo_write_file(marker, "", 0, 0600, true)) < 0))
 		mo_error_set(err, r, "%s: %s: make the state directory writable or choose another state_dir", o->state_dir, strerror(-r));
 	if (r >= 0)

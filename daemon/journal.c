@@ -436,7 +436,7 @@ static const char *behind_parts(const char *text, size_t *n)
 static bool of_no_job(const char *type)
 {
 	static const int types[] = { REC_SUBMIT, REC_JOB, REC_INTENT, REC_SCAN, REC_PLACE, REC_ACCEPT, REC_NOTES, REC_FAIL, REC_GONE, REC_FORGOTTEN, REC_WAIT_NODE, REC_HUNG,
-				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK, REC_MEASURED };
+				     REC_INCIDENT, REC_CHECKPOINT, REC_CHECK, REC_MEASURED, REC_DISCARD };
 
 	for (size_t i = 0; i < ELEMENTSOF(types); i++)
 		if (mo_streq(type, record_type_names[types[i]]))
