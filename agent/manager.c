@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "agent/core/container.h"
 #include "agent/messages.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -279,6 +280,33 @@ struct manager *manager_free(struct manager *m) {
 	return NULL;
 }
 
+/* What runs this container, as systemd or the runtime left word of it; NULL = no container. Caller frees. */
+static char *container_name(void)
+{
+	static const struct { const char *path, *name; } marks[] = {
+		{ "/.dockerenv", "docker" }, { "/run/.containerenv", "podman" },
+	};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (mo_read_file("/run/systemd/container", 256, &b) == 0 && b.data)
+		return mo_strndup(b.data, strcspn(b.data, "\n"));
+	for (size_t i = 0; i < ELEMENTSOF(marks); i++)
+		if (access(marks[i].path, F_OK) == 0)
+			return mo_strdup(marks[i].name);
+	return NULL;
+}
+
+static void tell_container(void)
+{
+	_cleanup_(mo_freep) char *name = container_name();
+	_cleanup_(mo_buf_done) struct mo_buf mounts = { 0 };
+
+	if (!name || mo_read_file("/proc/self/mountinfo", 1024 * 1024, &mounts) < 0 || !boot_id_is_hosts(name, mounts.data))
+		return;
+	mo_log(MO_WARNING, NULL, NULL, "this node is a container (%s) whose boot id is its host's: starting it anew proves nothing to the controller, and its jobs wait. "
+	       "Steps that ran in it are then told as step.missing: when no process of one is left, say `moectl resolve STEP --gone`", name);
+}
+
 static int open_parts(struct manager *m, struct mo_error *err) {
 	_cleanup_(mo_error_done) struct mo_error cgroup_err = {0};
 	int r = find_helpers(m, err);
@@ -290,6 +318,7 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 	m->instance = mo_random_hex(16);
 	if (!m->boot_id)
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
+	tell_container();
 	m->core = steps_new(m->config->node, m->boot_id, m->instance);
 	r = units_new(m, &m->units, err);
 	if (r < 0)
