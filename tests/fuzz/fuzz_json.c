@@ -16,7 +16,7 @@ static void try(const struct mo_desc *d, const char *text, size_t n, bool strict
 
 	if (wire_decode(d, text, n, strict, obj, NULL) == 0) {
 		wire_encode(d, obj, &b);
-		if (wire_decode(d, b.data, b.len, true, back, NULL) < 0 || !mo_desc_equal(d, obj, back))
+		if (wire_decode(d, b.data, b.len, strict, back, NULL) < 0 || !mo_desc_equal(d, obj, back))
 			abort();
 	}
 	mo_desc_free(d, obj);

@@ -60,6 +60,26 @@ static void a_word_is_kept_once(void **state)
 	world_done(&w);
 }
 
+/* News and syncs overtake each other: what an agent said before does not undo what it said since. */
+static void an_older_word_undoes_nothing(void **state)
+{
+	struct world w;
+
+	world_init_telling(&w, 1, 4);
+	world_finding(&w, 0, "gpu.pcie_replay", CHECK_WARN, ACTION_WARN);
+	world_run(&w, S);
+	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_WARN);
+	world_finding(&w, 0, "gpu.pcie_replay", CHECK_OK, 0);
+	w.toys[0].health->version = 1;
+	w.toys[0].health_acked = MO_NONE;
+	world_run(&w, S);
+	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_WARN);
+	w.toys[0].health->version = 9;
+	world_run(&w, S);
+	assert_int_equal(health_worst(world_node(&w, 0)), CHECK_OK);
+	world_done(&w);
+}
+
 static void a_flapping_check_fills_nothing(void **state)
 {
 	struct world w;
@@ -394,6 +414,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_word_is_kept_once),
+		cmocka_unit_test(an_older_word_undoes_nothing),
 		cmocka_unit_test(a_flapping_check_fills_nothing),
 		cmocka_unit_test(many_findings_at_once_say_how_many_more),
 		cmocka_unit_test(a_finding_cordons_and_kills_nothing),
