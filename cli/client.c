@@ -90,7 +90,7 @@ static int url_check(const char *url)
 /* The controller of this machine, or else the local cluster in its usual place: a second shell need not be told. */
 static char *default_url(void)
 {
-	_cleanup_(mo_freep) char *dir = access(DEFAULT_URL + 5, F_OK) == 0 ? NULL : local_default_dir();
+	_cleanup_(mo_freep) char *dir = access(strchr(DEFAULT_URL, '/'), F_OK) == 0 ? NULL : local_default_dir();
 	_cleanup_(mo_freep) char *socket = dir ? mo_printf("%s/moed.sock", dir) : NULL;
 	return socket && access(socket, F_OK) == 0 ? mo_printf("unix:%s", socket) : mo_strdup(DEFAULT_URL);
 }
