@@ -134,7 +134,7 @@ const struct mo_desc sync_reply_desc = MO_DESC(sync_reply, sync_reply_fields);
 
 static const struct mo_field query_answer_fields[] = {
 	MO_F(query_answer, node, MO_STR, .max = MO_LONGEST_NAME),
-	MO_F(query_answer, query, MO_INT),
+	MO_F(query_answer, query, MO_INT, .most = INT64_MAX),    /* a number of ours: all of it counts */
 	MO_F(query_answer, error, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(query_answer, text, MO_STR, .max = MO_AGENT_BODY_BYTES_MAX, .most = MO_AGENT_BODY_BYTES_MAX),
 	MO_F(query_answer, offset, MO_INT, .most = MO_FIT_INT),

@@ -199,10 +199,26 @@ static void test_coords(void **state)
 	assert_true(rank_coords_of(7, 8, 1, 1, 1, 1).tp == 7);
 }
 
+/* Epochs hold the time of their incarnation, and numbers of questions their epoch: what an agent answers finds its question whatever the time is. */
+static void a_question_keeps_its_number(void **state)
+{
+	const int64_t numbers[] = { 1, 1LL << 32, 1LL << 60, (1LL << 62) + 7, INT64_MAX };
+
+	for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+		struct query_answer a;
+
+		mo_desc_init(&query_answer_desc, &a);
+		a.query = numbers[i];
+		mo_desc_fit(&query_answer_desc, &a);
+		assert_int_equal(a.query, numbers[i]);
+		mo_desc_done(&query_answer_desc, &a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names), cmocka_unit_test(test_tables), cmocka_unit_test(test_copies), cmocka_unit_test(test_documented), cmocka_unit_test(test_merge),
+		cmocka_unit_test(a_question_keeps_its_number), cmocka_unit_test(test_names), cmocka_unit_test(test_tables), cmocka_unit_test(test_copies), cmocka_unit_test(test_documented), cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_coords),
 	};
 
