@@ -52,4 +52,5 @@ deb: check-packages
 	@command -v dh >/dev/null || { echo "moectl: make deb: debhelper is missing; run 'make deps-booted' first" >&2; exit 1; }
 	@$(MAKE) --no-print-directory -j$(JOBS) BUILD=$(DEB_BUILD) PREFIX=/usr SYSCONFDIR=/etc all man
 	@rm -f $(DEB_BUILD)/*.deb
-	@debian/rules clean binary BUILD=$(DEB_BUILD)
+	@rm -rf debian/.debhelper debian/*.debhelper* debian/*.substvars debian/files debian/moectl/ debian/moectl-controller/ debian/moectl-agent/
+	@debian/rules binary BUILD=$(DEB_BUILD)
