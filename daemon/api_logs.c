@@ -335,11 +335,13 @@ static void on_answer(void *arg, const struct query_answer *a, const char *why)
 		rank_done(k);
 		return;
 	}
+	bool follow = s->follow;
 	if (a->end)
 		ask_later(k);
 	else
-		ask(k);
-	wake(s, 1);
+		ask(k);      /* which ends a session that does not follow when the node is down by now */
+	if (follow)
+		wake(s, 1);
 }
 
 static void ask(struct log_rank *k)
