@@ -97,7 +97,7 @@ static int read_log(struct fence *f, const char *path, struct mo_error *err) {
 static int write_json(struct fence *f) {
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	wire_encode(&fence_file_desc, &f->file, &b);
-	int r = mo_write_file(f->path, b.data, b.len, 0600, f->unsynced);
+	int r = mo_write_file(f->path, b.data, b.len, 0600, true);
 	if (r == 0 && ftruncate(f->log, 0) == 0)
 		f->log_end = 0;
 	if (r == 0)

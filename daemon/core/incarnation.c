@@ -86,7 +86,7 @@ static void strs_clear(char ***strs, size_t *n)
 	*n = 0;
 }
 
-/* A number that was seen is used up. */
+/* A number that was seen is used up, where a backup may not know of it: nodes are believed there, but not about numbers that nobody gave in all that time. */
 static void used_up(struct state *s, const char *name)
 {
 	const char *dot = mo_starts_with(name, "j-") ? strstr(name, ".a") : NULL;
@@ -97,7 +97,7 @@ static void used_up(struct state *s, const char *name)
 	if (!number || mo_parse_i64(number, 1, INT64_MAX, &id) < 0 || mo_parse_i64(dot + 2, 1, INT64_MAX / 2, &attempt) < 0)
 		return;
 	j = job_find(s, id);
-	if (j && attempt > j->attempt && !job_state_final(j->state))
+	if (j && s->restored_jobs != MO_NONE && id < s->restored_jobs && attempt > j->attempt && attempt - j->attempt < RESTORED_UNKNOWN_MAX && !job_state_final(j->state))
 		j->attempt_floor = MO_MAX(j->attempt_floor, attempt);
 }
 
@@ -170,14 +170,15 @@ static const struct node *some_unseen(const struct state *s, size_t *ret_n)
 
 char *incarnation_holds(const struct state *s, const struct job *j, int64_t now, int64_t *ret_until)
 {
-	_cleanup_(mo_freep) char *unknown = unknown_steps_text(s, j->id);
 	const struct node *unseen;
 	size_t n;
 
-	if (unknown)
-		return mo_printf("steps of it run that this controller never stored: %s; waits until they end, or for a decision: moectl resolve", unknown);
+	/* Ids from there on were never used before: what a node says it runs of them is no attempt of theirs. */
 	if (s->restored_jobs == MO_NONE || j->id >= s->restored_jobs)
 		return NULL;
+	_cleanup_(mo_freep) char *unknown = unknown_steps_text(s, j->id);
+	if (unknown)
+		return mo_printf("steps of it run that this controller never stored: %s; waits until they end, or for a decision: moectl resolve", unknown);
 	unseen = some_unseen(s, &n);
 	if (unseen)
 		return mo_printf("the state was restored from a backup and %s%s not heard since: it may hold an attempt that the backup does not know; waits (moectl fence %s --confirmed, when it is off)",

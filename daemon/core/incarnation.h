@@ -18,6 +18,7 @@
 #define EPOCH_STARTS MO_EPOCH_STARTS               /* starts in one incarnation */
 #define INCARNATION_ZERO_US (1577836800LL * 1000000)      /* 2020-01-01 */
 #define RESTORED_JOBS 1000000
+#define RESTORED_UNKNOWN_MAX 1000000   /* attempts after the backup that a node is believed to know of */
 #define RESTORED_ATTEMPTS 1000
 #define RESTORED_EVENTS 1000000000LL
 #define RESTORED_WAIT_DOWNS 3                      /* times down_us: for nodes that joined after the backup */

@@ -6,7 +6,7 @@
 static char *bad_step(const struct step_report *steps, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (steps[i].job < 1 || steps[i].attempt < 1)
+		if (steps[i].job < 1 || steps[i].attempt < 1 || MO_MAX(steps[i].job, steps[i].attempt) > MO_FIT_ITERATION)
 			return mo_printf("steps[%zu]: job %lld attempt %lld: both begin with 1", i,
 					 (long long)steps[i].job, (long long)steps[i].attempt);
 	return NULL;

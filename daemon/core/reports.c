@@ -61,7 +61,7 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
-	if ((n->kind == NOTE_EXIT || n->kind == NOTE_CHECKPOINT || n->kind == NOTE_RESUMED || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_UNKILLABLE) && !may_tell(t, st->node))
+	if ((n->kind == NOTE_EXIT || n->kind == NOTE_CHECKPOINT || n->kind == NOTE_RESUMED || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING) && !may_tell(t, st->node))
 		return;
 	switch (n->kind) {
 	case NOTE_EXIT:
