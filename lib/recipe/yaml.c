@@ -362,7 +362,9 @@ static void report_bad_byte(const char *text, size_t n, const char *what, struct
 #define BLANKS_MAX 512           /* in a row, ends of lines too */
 #define BRACKETS_MAX 1024        /* open, wherever they stand: a script may have some that are no YAML */
 
-struct scan { size_t blanks, open; bool first, comment, tag; };     /* first: nothing but blanks in the line */
+#define ESCAPES_MAX 32           /* in one word that begins with !: a string may have some, a tag needs none */
+
+struct scan { size_t blanks, open, escapes; bool first, comment, tag; };     /* first: nothing but blanks in the line; escapes: of the tag, or what may be one */
 
 /* What is wrong at text[i], which s describes; NULL = nothing. */
 static const char *costly(const struct scan *s, const char *text, size_t n, size_t i)
@@ -374,7 +376,7 @@ static const char *costly(const struct scan *s, const char *text, size_t n, size
 		return "a directive (a line that begins with %) is not used here: remove it";
 	if (text[i] == '?' && !s->comment && !word_before && !word_behind)
 		return "a '?' by itself begins a key that is no plain word: put it beside a word";
-	if (text[i] == '%' && s->tag)
+	if (s->escapes > ESCAPES_MAX)
 		return "tags (!name) are not used here: remove it";
 	if (s->blanks > BLANKS_MAX)
 		return "more than 512 blanks and empty lines in a row: remove them";
@@ -402,7 +404,8 @@ static bool refuse_costly(const char *text, size_t n, struct recipe_errors *erro
 		s.open -= s.open && (c == ']' || c == '}');
 		s.comment = s.comment || (s.first && c == '#');
 		s.first = s.first && blank;
-		s.tag = !blank && (s.tag || (c == '!' && (i == 0 || strchr(" \t\r\n[{,", text[i - 1]))));
+		s.tag = !blank && (s.tag || (c == '!' && (i == 0 || strchr(" \t\r\n[{,:\"']}", text[i - 1]))));
+		s.escapes = s.tag ? s.escapes + (c == '%') : 0;
 		why = costly(&s, text, n, i);
 		if (why) {
 			errors_place(errors, line, column, NULL, "%s", why);

@@ -65,7 +65,9 @@ static void test_costly(void **state)
 		{ "", "%", "1:1 a directive (a line that begins with %)" },
 		{ "\xef\xbb\xbf", "% a", "1:1 a directive" },
 		{ "a: b\n", "%\n", "2:1 a directive" },
-		{ "a: !b", "%20", "1:6 tags (!name)" },
+		{ "a: !b", "%20", "1:102 tags (!name)" },
+		{ "{\"a\":!", "%20", "tags (!name)" },
+		{ "{'a':'b'!", "%20", "tags (!name)" },
 		{ "{b: ", "\n", "more than 512 blanks and empty lines in a row" },
 		{ "- ", " \t", "more than 512 blanks and empty lines in a row" },
 		{ "", "[{", "more than 1024 brackets are open" },
@@ -73,7 +75,7 @@ static void test_costly(void **state)
 		{ "a:\n  - ? b\n", ":\t>\n", "2:5 a '?' by itself" },
 		{ "{? a", ": b,", "1:2 a '?' by itself" },
 	};
-	_cleanup_(mo_freep) char *good = recipe_with("# why ? % 5\nenv: {A: \"5 %\", B: what?, C: a ?b}\n");
+	_cleanup_(mo_freep) char *good = recipe_with("# why ? % 5\nenv: {A: \"5 %\", B: what?, C: a ?b, D: \"!5 %\"}\n");
 	_cleanup_(parsed_done) struct parsed p = parse(good, NULL);
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
