@@ -153,11 +153,11 @@ int local_start(const struct local *l, const char *name, const char *program, co
 
 int local_init(const struct local *l, const char *config, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *path = mo_libexec("moed"), *id = local_path(l, "moed/store.id"), *log_path = local_path(l, "log/moed.log");
+	_cleanup_(mo_freep) char *path = mo_libexec("moed"), *id = local_path(l, "moed/store.id"), *cut = local_path(l, "moed/beginning"), *log_path = local_path(l, "log/moed.log");
 	_cleanup_(mo_closep) int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	char *const argv[] = { path, (char *)"--config", (char *)config, (char *)"--init", NULL };
 	int status = 0;
-	if (access(id, F_OK) == 0)           /* an `up` before was interrupted */
+	if (access(id, F_OK) == 0 && access(cut, F_OK) < 0)    /* an `up` before was interrupted behind this */
 		return 0;
 	if (!path)
 		return mo_error_set(err, -ENOENT, "moed: the program is neither beside moectl nor installed; build or install it");

@@ -18,12 +18,14 @@
 #include "lib/wire/backup.h"
 
 #define RESTORING "restoring"
+#define BEGINNING "beginning"         /* the same of --init, which says it again */
 
 static bool exists(const char *dir, const char *name)
 {
 	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
 
-	return access(path, F_OK) == 0;
+	/* What may not be looked at is not nothing: whoever opens it says why. */
+	return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 bool begin_there(const char *dir)
@@ -35,6 +37,8 @@ int begin_check(const char *dir, struct mo_error *err)
 {
 	if (exists(dir, RESTORING))
 		return mo_error_set(err, -EBUSY, "%s: a restore was cut short here: empty the directory and run 'moed --restore FILE' again", dir);
+	if (exists(dir, BEGINNING))
+		return mo_error_set(err, -EBUSY, "%s: a new state was cut short while it was made: run 'moed --init' again", dir);
 	if (begin_there(dir))
 		return 0;
 	return mo_error_set(err, -ENOENT, "%s: no state of a controller is here, and a start makes none: is its disk mounted? "
@@ -91,19 +95,47 @@ static int make(const char *dir, struct journal *journal, struct core *core, int
 	return e >= 0 && backup_time != MO_NONE ? put_snapshot(store, journal, core, err) : e;
 }
 
+/* What an earlier --init left that was cut short: no controller ever started on it. */
+static void clear_beginning(const char *dir)
+{
+	static const char *const names[] = { "moe.db", "moe.db-wal", "moe.db-shm", "store.id" };
+
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
+		unlink(path);
+	}
+}
+
+/* From the marker to its removal a start refuses the directory. */
+static int make_new(const char *dir, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *marker = mo_path(dir, BEGINNING);
+	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
+	struct journal *journal = journal_new();
+	bool again = access(marker, F_OK) == 0;
+	int r = mo_mkdir_p(dir, 0700);
+
+	if (r < 0 || (r = mo_write_file(marker, "", 0, 0600, true)) < 0)
+		mo_error_set(err, r, "%s: %s: make the state directory writable or choose another state_dir", dir, strerror(-r));
+	if (r >= 0 && again)
+		clear_beginning(dir);
+	if (r >= 0)
+		r = make(dir, journal, core, MO_NONE, err);
+	if (r >= 0 && unlink(marker) < 0)
+		r = mo_error_set(err, -errno, "%s: %s", marker, strerror(errno));
+	journal_free(journal);
+	return r;
+}
+
 static int init(const struct options *o, struct mo_error *err)
 {
-	struct journal *journal = journal_new();
-	_cleanup_(core_freep) struct core *core = core_new(&core_config_default);
+	bool again = exists(o->state_dir, BEGINNING);
 
-	if (begin_there(o->state_dir) || exists(o->state_dir, RESTORING)) {
-		journal_free(journal);
+	if (exists(o->state_dir, RESTORING) || (begin_there(o->state_dir) && !again))
 		return mo_error_set(err, -EEXIST, "%s: it holds the state of a controller already: nothing was changed", o->state_dir);
-	}
 	int r = owner_become(o->state_dir, err);
 	if (r >= 0)
-		r = make(o->state_dir, journal, core, MO_NONE, err);
-	journal_free(journal);
+		r = make_new(o->state_dir, err);
 	if (r >= 0)
 		printf("%s: ready for a new controller\n", o->state_dir);
 	return r;

@@ -10,7 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Suite, clean_env, command_recipe, equal, need, wait_until  # noqa: E402
+from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, need, wait_until  # noqa: E402
 from rig import MOED, RANK, Rig, alive  # noqa: E402
 
 HOUR = 3600
@@ -180,6 +180,28 @@ def test_no_state_is_no_start():
         need(r.returncode != 0 and "already" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
         rig.start_moed()
         trains_on(rig, job, before)
+
+
+@suite.test
+def test_a_beginning_that_was_cut_short_is_no_state():
+    """kill -9 of --init at each of its syncs: no start takes what is there for a state, and --init said again makes one."""
+    for n in range(1, 41):
+        with Rig(nodes=1) as rig:
+            rig.kill(rig.moed)
+            shutil.rmtree(rig.state_dir)
+            r = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n, MOED, "--config", os.path.join(rig.dir, "moed.yaml"), "--init"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(), text=True)
+            whole = r.returncode == 0
+            if not whole:
+                r = run_moed(rig)
+                need(r.returncode != 0 and "--init" in r.stderr, "a start after sync %d: exit %d: %s" % (n, r.returncode, r.stderr))
+                r = run_moed(rig, "--init")
+                need(r.returncode == 0, "--init again after sync %d: exit %d: %s" % (n, r.returncode, r.stderr))
+            need(not os.path.exists(os.path.join(rig.state_dir, "beginning")), "the marker stayed")
+            rig.start_moed()
+        if whole:
+            return
+    raise Failed("--init did not end within %d syncs" % n)
 
 
 @suite.test
