@@ -8,6 +8,7 @@
 #include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/launchers.h"
 #include "lib/recipe/owned.h"
 #include "lib/recipe/rules.h"
 
@@ -398,6 +399,7 @@ void rules_engine(struct rules *k)
 {
 	check_stop(k);
 	check_command(k);
+	launchers_check(k);
 	check_entry_flag(k);
 	check_carried(k);
 	rules_features(k);
