@@ -102,7 +102,9 @@ static void tell_refusal(struct link *l, const char *what, int status, const cha
 		node_token_refused(l->tokens, node_token(l->tokens));
 	if (status == 409)
 		return;
-	if (status == 0 || status == 503)
+	if (status == 429)
+		say(l, MO_WARNING, "%s takes no %s from this node now: %.600s; steps run on, trying again", url, what, body);
+	else if (status == 0 || status == 503)
 		say(l, MO_WARNING, "%s does not answer: %s; steps run on, trying again", url, status ? "it is stopping or starting" : error ? error : "?");
 	else if (status == 401)
 		say(l, MO_ERR, "%s does not know this node's token%s: put a join token into token_file: `moectl token join`", url, node_token(l->tokens) ? "" : " (there is none)");
@@ -141,15 +143,16 @@ static void on_traded(void *arg, int status, const char *body, size_t n, const c
 	bool waits = l->hello_waits, ok = status == 201 && take_token(l, body, n);
 	l->trade = 0;
 	l->hello_waits = false;
-	if (status >= 400 && status < 500)
+	bool refused = status >= 400 && status < 500 && status != 429;   /* 429: later, the token is as good as before */
+	if (refused)
 		node_token_in_vain(l->tokens, l->traded);
-	if (status >= 400 && status < 500 && node_token_is_join(l->traded))
+	if (refused && node_token_is_join(l->traded))
 		node_token_refused(l->tokens, l->traded);
-	if (status != 201 && (status < 400 || status >= 500))
+	if (status != 201 && !refused)
 		tell_refusal(l, "the trade of a token", status, body, error);
 	if (status == 401 && status != l->trade_status)
 		mo_log(MO_ERR, NULL, NULL, "%s does not know the token in token_file, or it has expired: make another: `moectl token join`", l->m->config->controller);
-	else if (status >= 400 && status < 500 && status != l->trade_status)
+	else if (refused && status != l->trade_status)
 		mo_log(MO_ERR, NULL, NULL, "%s does not give this node a token of its own (%d): %.600s", l->m->config->controller, status, body);
 	l->trade_status = status;
 	if (ok)

@@ -16,9 +16,16 @@ static bool from_loopback(const struct http_request *r)
 	return !*address || mo_address_loopback(address);
 }
 
-static bool may_be_unbound(struct http_request *r, const struct agent_token *t)
+static bool may_be_unbound(struct manager *m, struct http_request *r, const struct agent_token *t, const char *node)
 {
-	if (t->node || t->join || from_loopback(r))
+	if (t->node || t->join)
+		return true;
+	if (token_put_out(manager_state(m), node)) {
+		http_problem(r, 403, "node %s: its token was revoked, and a token of no node does not bring it back: "
+			     "make a join token (`moectl token join`) and put it into its token_file", node);
+		return false;
+	}
+	if (from_loopback(r))
 		return true;
 	http_problem(r, 403, "token %s is bound to no node, and such a token is accepted on loopback only: `moectl token join` on the controller makes one with which each agent gets its own; put it into token_file",
 		     t->id);
@@ -50,7 +57,7 @@ bool agent_may_speak(struct manager *m, struct http_request *r, const char *node
 		http_problem(r, 403, "this is a join token: it is traded for a node's own with POST /v1/agent/token, which agents of this version do; is the agent older?");
 		return false;
 	}
-	if (!may_be_unbound(r, &t))
+	if (!may_be_unbound(m, r, &t, node))
 		return false;
 	if (t.node && strcmp(t.node, node) != 0) {
 		http_problem(r, 403, "this token is for node %s, not for %s: give each node its own (`moectl token join`)", t.node, node);
@@ -85,7 +92,7 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 		http_problem(r, 403, "the token has expired: make a join token (`moectl token join`) and put it into the node's token_file");
 		return;
 	}
-	if (!may_be_unbound(r, &t))
+	if (!may_be_unbound(m, r, &t, node))
 		return;
 	struct input *in = input_new(EV_TOKEN, r);
 	in->token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);

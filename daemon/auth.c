@@ -377,8 +377,14 @@ struct token *auth_token_new(struct manager *m, const char *role, const char *us
 {
 	struct token *t = mo_desc_new(&token_desc);
 	_cleanup_(mo_freep) char *secret = mo_random_hex(SECRET_BYTES);
+	struct credential *taken = NULL;
 
-	t->id = mo_random_hex(ID_CHARS / 2);
+	/* The core refuses one of the same turn, or that is kept as revoked. */
+	do {
+		free(t->id);
+		t->id = mo_random_hex(ID_CHARS / 2);
+		HASH_FIND_STR(m->auth->credentials, t->id, taken);
+	} while (taken);
 	*ret_secret = mo_printf("%s%s_%s", strcmp(role, "join") == 0 ? JOIN_PREFIX : TOKEN_PREFIX, t->id, secret);
 	t->hash = auth_digest(*ret_secret, strlen(*ret_secret));
 	t->role = mo_strdup(role);

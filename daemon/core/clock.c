@@ -149,6 +149,7 @@ void clock_shift(struct state *s, int64_t shift, int64_t now)
 			continue;
 		move(&t->created_at, shift);
 		move(&t->expires_at, shift);
+		move(&t->revoked_at, shift);
 	}
 	move(&s->clock_doubt, shift);
 }

@@ -24,7 +24,7 @@ enum record_type {
 	REC_INCIDENT,     /* job, incident, text = signature, value = failures of it in a row, iteration = newest complete checkpoint */
 	REC_CHECKPOINT,   /* job, checkpoint: state of one checkpoint decided (complete, torn, superseded ...) */
 	REC_TOKEN,        /* token */
-	REC_TOKEN_REVOKED,/* text = id */
+	REC_TOKEN_REVOKED,/* text = id; flag: a node's, by hand: its name is out */
 	REC_EVENT,        /* event */
 	REC_HEALTH,       /* node, health: replaces what its agent told before */
 	REC_CHECK,        /* job, attempt; flag: texts = nodes that make their on-failure checks, value = until when they are waited for; else that wait is over, texts = what was found */

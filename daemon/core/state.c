@@ -92,6 +92,7 @@ static const struct mo_field token_fields[] = {
 	MO_F(token, created_at, MO_INT), MO_F(token, expires_at, MO_INT), MO_F(token, revoked, MO_BOOL),
 	MO_F(token, from, MO_STR, .omit = true), MO_F(token, used, MO_BOOL, .omit = true), MO_F(token, nodes, MO_INT, .omit = true),
 	MO_F_LIST(token, joined, MO_STRS, .omit = true, .max = SIZE_MAX),
+	MO_F(token, revoked_at, MO_INT, .omit = true), MO_F(token, tries, MO_INT, .omit = true),
 };
 static const struct mo_field idem_fields[] = {
 	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR), MO_F(idem, digest, MO_STR), MO_F(idem, job, MO_INT), MO_F(idem, time, MO_INT),

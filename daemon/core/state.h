@@ -180,6 +180,8 @@ struct token {
 	bool used;                   /* agent: its node has spoken with it: what it was traded for is then of no more use */
 	int64_t nodes;               /* join: how many nodes may trade it; MO_NONE of other roles */
 	char **joined; size_t n_joined;  /* join: those that did */
+	int64_t revoked_at;          /* agent: revoked by hand then: kept to keep the name out while others could bring it back */
+	int64_t tries;               /* agent: how many that were never used it took the place of */
 };
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
 
@@ -208,6 +210,8 @@ struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; t
 size_t state_n_holders(const struct state *s);
 struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
 struct node *node_find(const struct state *s, const char *name);
+/* The node's token that a person revoked last (tokens.c); NULL = its name is not out. */
+const struct token *token_put_out(const struct state *s, const char *node);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */

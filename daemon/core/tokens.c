@@ -3,15 +3,21 @@
  *   join token J (--nodes N) --trade--> T1 (from J) --first use--> used --trade at half--> T2 (from T1) --first use of T2--> T1 is gone
  * An answer that is lost costs nothing: what a node traded and never used goes when it trades again, and what it traded from stays until it speaks with the new one. So a node has two
  * of them at most, and a copy of an old token is worth nothing once its node has renewed.
+ * A person who revokes a node's token puts its name out: all of its tokens go, and what was made before brings it back
+ * by no trade; a join token, or a token of that node, made after that does.
  * An agent's token that has expired still speaks for its node: beats, adoption and stops go on, but the node gets no launch (node_unfit, commands.c). */
 #include "daemon/core/inner.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
 #define EXPIRED_KEPT_US (30LL * 86400 * 1000000)   /* an expired token of a person is listed for so long */
+#define TRADE_EVERY_US (600LL * 1000000)           /* of one node: it renews a token of 30 days at half of them */
+#define LOST_BURST 5                               /* answers that may be lost; then one may be */
+#define LOST_EVERY_US (60LL * 1000000)             /* in this time */
 
 static struct token *find(const struct state *s, const char *id)
 {
@@ -24,7 +30,33 @@ static struct token *find(const struct state *s, const char *id)
 static bool expired(const struct token *k, int64_t now) { return k->expires_at != MO_NONE && k->expires_at <= now; }
 static bool is_join(const struct token *k) { return mo_streq(k->role, "join"); }
 static bool bound_to(const struct token *k, const char *node) { return !k->revoked && mo_streq(k->role, "agent") && k->user && mo_streq(k->user, node); }
+static bool is_unbound(const struct token *k) { return mo_streq(k->role, "agent") && !k->user; }
 static bool joined(const struct token *k, const char *node) { return mo_enum_parse((const char *const *)k->joined, k->n_joined, node) >= 0; }
+
+const struct token *token_put_out(const struct state *s, const char *node)
+{
+	for (size_t i = s->n_tokens; i > 0; i--)
+		if (s->tokens[i - 1].revoked_at != MO_NONE && mo_streq(s->tokens[i - 1].user, node))
+			return &s->tokens[i - 1];
+	return NULL;
+}
+
+static const struct token *some_of(const struct state *s, const char *node)
+{
+	for (size_t i = s->n_tokens; i > 0; i--)
+		if (bound_to(&s->tokens[i - 1], node))
+			return &s->tokens[i - 1];
+	return NULL;
+}
+
+/* What the node traded last, as far as it was not revoked. */
+static const struct token *last_traded(const struct state *s, const char *node)
+{
+	for (size_t i = s->n_tokens; i > 0; i--)
+		if (bound_to(&s->tokens[i - 1], node) && s->tokens[i - 1].from)
+			return &s->tokens[i - 1];
+	return NULL;
+}
 
 /* ---- records ---- */
 
@@ -53,13 +85,37 @@ int update_token(struct core *c, const struct record *r)
 	return 0;
 }
 
+/* Names stay out for as long as there is a token that one of them could come back with. */
+static void forget_put_out(struct state *s)
+{
+	int64_t oldest = INT64_MAX;
+
+	for (size_t i = 0; i < s->n_tokens; i++)
+		if (!s->tokens[i].revoked && (is_join(&s->tokens[i]) || is_unbound(&s->tokens[i])))
+			oldest = is_unbound(&s->tokens[i]) ? 0 : MO_MIN(oldest, s->tokens[i].created_at);
+	for (size_t i = s->n_tokens; i > 0; i--)
+		if (s->tokens[i - 1].revoked_at != MO_NONE && s->tokens[i - 1].revoked_at < oldest)
+			drop(s, &s->tokens[i - 1]);
+}
+
 /* Also one that is not there: a record of an earlier version. */
 int update_token_revoked(struct core *c, const struct record *r)
 {
-	const struct token *k = find(&c->state, r->text);
+	struct token *k = find(&c->state, r->text);
 
-	if (k)
+	if (!k)
+		return 0;
+	if (!r->flag) {
 		drop(&c->state, k);
+	} else {
+		const struct token *before = token_put_out(&c->state, k->user);
+
+		k->revoked = true;
+		k->revoked_at = r->time;
+		if (before)
+			drop(&c->state, before);
+	}
+	forget_put_out(&c->state);
 	return 0;
 }
 
@@ -88,12 +144,13 @@ int update_node_token(struct core *c, const struct record *r)
 
 /* ---- rules ---- */
 
-static void revoke(struct turn *t, const char *id)
+static void revoke(struct turn *t, const char *id, bool put_out)
 {
 	struct record r;
 
 	record_init(&r, REC_TOKEN_REVOKED);
 	r.text = mo_strdup(id);
+	r.flag = put_out;
 	turn_emit(t, &r);
 }
 
@@ -106,7 +163,7 @@ static void forget_expired(struct turn *t)
 		const struct token *k = &s->tokens[i - 1];
 
 		if (!mo_streq(k->role, "agent") && k->expires_at != MO_NONE && k->expires_at < t->now - EXPIRED_KEPT_US)
-			revoke(t, k->id);
+			revoke(t, k->id, false);
 	}
 }
 
@@ -119,6 +176,30 @@ static const struct token *token_in_use(const struct state *s, const char *node,
 	return NULL;
 }
 
+/* A trade is a record and an event. One whose token was used comes when half of its life is over; one that was not,
+ * whenever an answer was lost. */
+static bool trades_too_often(struct turn *t, const char *node)
+{
+	const struct token *last = last_traded(&t->core->state, node);
+	int64_t since = last ? t->now - last->created_at : INT64_MAX;
+
+	if (!last || since >= (last->used ? TRADE_EVERY_US : LOST_EVERY_US))
+		return false;
+	if (!last->used && (last->tries == MO_NONE || last->tries < LOST_BURST))
+		return false;
+	turn_reply(t, 429, MO_NONE, "node %s: it got token %s just now: one may be traded every %lld s", node, last->id,
+		   (last->used ? TRADE_EVERY_US : LOST_EVERY_US) / 1000000);
+	return true;
+}
+
+/* By a person, after the token that it would be traded for was made. */
+static bool is_out(const struct state *s, const struct token *from, const char *node)
+{
+	const struct token *out = token_put_out(s, node);
+
+	return out && (is_unbound(from) || (is_join(from) && from->created_at <= out->revoked_at));
+}
+
 static bool trade_refused(struct turn *t, const struct token *k)
 {
 	const struct token *from = find(&t->core->state, k->from);
@@ -127,14 +208,19 @@ static bool trade_refused(struct turn *t, const struct token *k)
 	if (!from)
 		turn_reply(t, 403, MO_NONE, "token %s: it was revoked just now; make another with 'moectl token join'", k->from);
 	else if (other)
-		turn_reply(t, 409, MO_NONE, "node %s: it has a token already (%s, in use until it is revoked or expires); if this is the same machine installed anew: 'moectl token revoke %s', else give it another name (node: in agent.yaml)",
-			k->user, other->id, other->id);
+		turn_reply(t, 409, MO_NONE, "node %s: it has a token already (%s, in use until it is revoked or expires); if this is the same machine "
+			   "installed anew: 'moectl token revoke %s' and then a new join token ('moectl token join'), else give it another name "
+			   "(node: in agent.yaml)", k->user, other->id, other->id);
+	else if (is_out(&t->core->state, from, k->user))
+		turn_reply(t, 403, MO_NONE, "node %s: its token was revoked%s%s%s: make a new one ('moectl token join') and put it into its token_file",
+			   k->user, is_join(from) ? " after join token " : "", is_join(from) ? from->id : "",
+			   is_join(from) ? " was made" : ", and a token of no node does not bring it back");
 	else if (is_join(from) && !joined(from, k->user) && (int64_t)from->n_joined >= from->nodes)
 		turn_reply(t, 403, MO_NONE, "join token %s: it was for %lld node%s, and as many have joined with it; make another with 'moectl token join'", from->id, (long long)from->nodes, from->nodes == 1 ? "" : "s");
 	else if (!is_join(from) && from->user && !mo_streq(from->user, k->user))
 		turn_reply(t, 403, MO_NONE, "token %s: it is for node %s, not for %s", from->id, from->user, k->user);
 	else
-		return false;
+		return trades_too_often(t, k->user);
 	return true;
 }
 
@@ -152,19 +238,52 @@ static void tell_made(struct turn *t, const struct token *k)
 		event_emit(t, "node.token_renewed", MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s has a new token, %s in place of %s", k->user, k->id, k->from);
 }
 
+/* Also one that was revoked and is kept. */
+static bool id_taken(const struct state *s, const char *id)
+{
+	for (size_t i = 0; i < s->n_tokens; i++)
+		if (mo_streq(s->tokens[i].id, id))
+			return true;
+	return false;
+}
+
 static void create(struct turn *t)
 {
 	const struct token *k = t->event->token;
+	const struct token *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
 	struct record r;
 
+	if (id_taken(&t->core->state, k->id)) {
+		turn_reply(t, 503, MO_NONE, "token %s: there is one of this number, which was drawn by chance: ask again", k->id);
+		return;
+	}
 	if (k->from && trade_refused(t, k))
 		return;
 	forget_expired(t);
 	tell_made(t, k);
 	record_init(&r, REC_TOKEN);
 	r.token = mo_desc_dup(&token_desc, k);
+	if (last && !last->used)
+		r.token->tries = MO_MIN(MO_MAX(last->tries, 0) + 1, LOST_BURST);
 	turn_emit(t, &r);
 	turn_reply(t, 201, MO_NONE, NULL);
+}
+
+/* All tokens of the node, or others of them would bring it back. */
+static void put_out(struct turn *t, const struct token *k)
+{
+	_cleanup_(mo_freep) char *node = mo_strdup(k->user);
+	struct mo_buf others = { 0 };
+
+	for (size_t i = 0; i < t->core->state.n_tokens; i++)
+		if (bound_to(&t->core->state.tokens[i], node) && !mo_streq(t->core->state.tokens[i].id, k->id))
+			mo_buf_printf(&others, "%s%s", others.len ? ", " : " and ", t->core->state.tokens[i].id);
+	audit_emit(t, "audit.token_revoked", NULL,
+		   "revoked token %s, role %s for %s%.200s%s: the node is out until a token is made for it, or to join with", k->id,
+		   k->role, node, others.len ? others.data : "", others.len ? ", its other" : "");
+	mo_buf_done(&others);
+	while ((k = some_of(&t->core->state, node)))
+		revoke(t, k->id, true);
 }
 
 void token_verb(struct turn *t)
@@ -179,9 +298,12 @@ void token_verb(struct turn *t)
 		record_init(&r, REC_TOKEN_USED);
 		r.text = mo_strdup(e->text);
 		turn_emit(t, &r);
+	} else if (e->type == EV_TOKEN_REVOKE && k && k->user && mo_streq(k->role, "agent")) {
+		put_out(t, k);
+		turn_reply(t, 200, MO_NONE, NULL);
 	} else if (e->type == EV_TOKEN_REVOKE && k) {
 		audit_emit(t, "audit.token_revoked", NULL, "revoked token %s, role %s%s%s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "");
-		revoke(t, e->text);
+		revoke(t, e->text, false);
 		turn_reply(t, 200, MO_NONE, NULL);
 	} else if (e->type == EV_TOKEN_REVOKE) {
 		turn_reply(t, 404, MO_NONE, "token %s: no such token; list them with 'moectl token list'", e->text);

@@ -129,7 +129,20 @@ def a_join_token_is_no_other_token_and_names_in_use_are_kept():
         equal(trade("b", again.json["token"]).status, 403, "a's token is traded for b's")
         equal(trade("no such/name", join).status, 422, "a bad name")
         rig.run("token", "revoke", rig.json("token", "list")["items"][-1]["id"])
-        equal(trade("a", join).status, 201, "the operator said that it is the same machine")
+        r = trade("a", join)
+        equal(r.status, 403, "a join token of before: %s" % r.body)
+        need("moectl token join" in r.detail and "revoked after" in r.detail, r.detail)
+        equal(hello(rig, "a", again.json["token"]).status, 401, "the revoked one")
+        unbound = open(os.path.join(rig.tokens, "agent.token")).read().strip()
+        equal(hello(rig, "a", unbound).status, 403, "one of no node, for a name that was put out")
+        equal(hello(rig, "other", unbound).status, 200, "and for another name")
+        newer = rig.json("token", "join")["token"]
+        equal(trade("a", newer).status, 201, "the operator said that it is the same machine")
+        equal(trade("a", join).status, 403, "the one of before, still")
+        for i in range(20):
+            last = trade("a", newer)
+        equal(last.status, 429, "trades without end: %s" % last.body)
+        need(int(last.headers["retry-after"]) >= 1, last.headers)
         short = rig.json("token", "join", "--ttl", "1s")["token"]
         wait_until(lambda: trade("z", short).status == 401, 10, "a join token expires")
 

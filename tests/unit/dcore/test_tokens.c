@@ -11,14 +11,14 @@ static size_t n_of(const struct world *w, const char *user)
 	size_t n = 0;
 
 	for (size_t i = 0; i < core_state(w->core)->n_tokens; i++)
-		n += mo_streq(core_state(w->core)->tokens[i].user, user);
+		n += mo_streq(core_state(w->core)->tokens[i].user, user) && !core_state(w->core)->tokens[i].revoked;
 	return n;
 }
 
 static bool has(const struct world *w, const char *id)
 {
 	for (size_t i = 0; i < core_state(w->core)->n_tokens; i++)
-		if (mo_streq(core_state(w->core)->tokens[i].id, id))
+		if (mo_streq(core_state(w->core)->tokens[i].id, id) && !core_state(w->core)->tokens[i].revoked)
 			return true;
 	return false;
 }
@@ -88,8 +88,128 @@ static void join(void **state)
 	assert_int_equal(make(&w, "c1", "agent", "c", "j", MO_NONE), 403);
 	assert_non_null(strstr(w.reply_text, "2 nodes"));
 	assert_int_equal(make(&w, "d1", "agent", "d", "gone", MO_NONE), 403);
-	assert_int_equal(drop(&w, "a2"), 200);
-	assert_int_equal(make(&w, "a4", "agent", "a", "j", MO_NONE), 201);   /* the operator said that it is the same machine */
+	world_done(&w);
+}
+
+/* Who revokes a node's token puts the node out: what was made for it before brings it back by no way; a new decision does. */
+static void put_out(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	make(&w, "any", "agent", NULL, NULL, MO_NONE);
+	make(&w, "j", "join", NULL, NULL, 5);
+	make(&w, "a1", "agent", "a", "j", MO_NONE);
+	use(&w, "a1");
+	make(&w, "b1", "agent", "b", "j", MO_NONE);
+	world_tick(&w, S);
+	assert_int_equal(drop(&w, "a1"), 200);
+	assert_int_equal(drop(&w, "a1"), 404);
+	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 403);
+	assert_non_null(strstr(w.reply_text, "its token was revoked after join token j was made: make a new one"));
+	world_crash(&w);
+	assert_int_equal(make(&w, "a2", "agent", "a", "j", MO_NONE), 403);
+	assert_int_equal(make(&w, "a2", "agent", "a", "any", MO_NONE), 403);  /* whenever that was made: no person did it for this node */
+	assert_true(has(&w, "b1"));
+	assert_int_equal(make(&w, "c1", "agent", "c", "j", MO_NONE), 201);    /* other names are as they were */
+	world_tick(&w, S);
+	make(&w, "j2", "join", NULL, NULL, 1);
+	assert_int_equal(make(&w, "a3", "agent", "a", "j2", MO_NONE), 201);
+	assert_int_equal(make(&w, "a4", "agent", "a", "j", MO_NONE), 403);    /* a thief's still is not */
+	use(&w, "a3");
+	world_tick(&w, S);
+	assert_int_equal(drop(&w, "a3"), 200);
+	assert_int_equal(make(&w, "a5", "agent", "a", "j2", MO_NONE), 403);
+	assert_int_equal(make(&w, "a6", "agent", "a", NULL, MO_NONE), 201);   /* by hand */
+	world_done(&w);
+}
+
+/* What was renewed from a revoked token goes with it, and what it was renewed from: who held one held the other. */
+static void revoked_chain(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	make(&w, "j", "join", NULL, NULL, 5);
+	make(&w, "a1", "agent", "a", "j", MO_NONE);
+	use(&w, "a1");
+	world_tick(&w, DAY);
+	assert_int_equal(make(&w, "a2", "agent", "a", "a1", MO_NONE), 201);
+	assert_int_equal(drop(&w, "a1"), 200);
+	assert_true(!has(&w, "a1") && !has(&w, "a2") && has(&w, "j"));
+	assert_non_null(strstr(core_state(w.core)->events[core_state(w.core)->n_events - 1].message, "and a2, its other"));
+	make(&w, "b1", "agent", "b", "j", MO_NONE);
+	use(&w, "b1");
+	world_tick(&w, DAY);
+	assert_int_equal(make(&w, "b2", "agent", "b", "b1", MO_NONE), 201);
+	assert_int_equal(drop(&w, "b2"), 200);
+	assert_true(!has(&w, "b1") && !has(&w, "b2"));
+	/* of a join token nothing else goes: nodes that joined keep theirs */
+	make(&w, "c1", "agent", "c", "j", MO_NONE);
+	assert_int_equal(drop(&w, "j"), 200);
+	assert_true(has(&w, "c1"));
+	world_done(&w);
+}
+
+/* A name that was put out is remembered for as long as there is something that could bring it back. */
+static void out_for_as_long(void **state)
+{
+	struct world w;
+	char id[8];
+
+	world_init(&w, 1, 1);
+	make(&w, "j", "join", NULL, NULL, 5);
+	for (int i = 0; i < 3; i++) {
+		world_tick(&w, S);
+		snprintf(id, sizeof(id), "hand%d", i);
+		make(&w, id, "agent", "a", NULL, MO_NONE);
+		assert_int_equal(drop(&w, id), 200);
+	}
+	assert_int_equal(core_state(w.core)->n_tokens, 2);                    /* of one name once */
+	assert_int_equal(drop(&w, "j"), 200);
+	assert_int_equal(core_state(w.core)->n_tokens, 0);
+	world_done(&w);
+}
+
+/* Ids are short and drawn by chance. */
+static void same_id(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 1);
+	make(&w, "t1", "user", "ada", NULL, MO_NONE);
+	assert_int_equal(make(&w, "t1", "admin", "bob", NULL, MO_NONE), 503);
+	assert_int_equal(n_of(&w, "bob"), 0);
+	make(&w, "j", "join", NULL, NULL, 1);
+	make(&w, "a1", "agent", "a", NULL, MO_NONE);
+	drop(&w, "a1");
+	assert_int_equal(make(&w, "a1", "user", "ada", NULL, MO_NONE), 503);  /* a name's that is out */
+	world_done(&w);
+}
+
+/* An answer may be lost a few times; a node that trades all the time is stopped, but not one whose time has come. */
+static void trades_are_few(void **state)
+{
+	struct world w;
+	char id[8];
+	int n = 0;
+
+	world_init(&w, 1, 1);
+	make(&w, "j", "join", NULL, NULL, 1);
+	for (int i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "u%d", i);
+		n += make(&w, id, "agent", "a", "j", MO_NONE) == 201;
+	}
+	assert_in_range(n, 3, 10);
+	assert_int_equal(w.reply_status, 429);
+	world_tick(&w, 120 * S);
+	assert_int_equal(make(&w, "t1", "agent", "a", "j", MO_NONE), 201);
+	use(&w, "t1");
+	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 429);   /* it was just made, and used */
+	world_crash(&w);
+	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 429);
+	world_tick(&w, DAY);
+	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 201);
 	world_done(&w);
 }
 
@@ -102,6 +222,7 @@ static void renewal(void **state)
 	make(&w, "j", "join", NULL, NULL, 1);
 	make(&w, "t1", "agent", "a", "j", MO_NONE);
 	use(&w, "t1");
+	world_tick(&w, DAY);
 	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 201);
 	assert_int_equal(make(&w, "t3", "agent", "a", "t1", MO_NONE), 201);  /* lost, or not written to its disk */
 	assert_true(has(&w, "t1") && !has(&w, "t2") && has(&w, "t3"));
@@ -124,6 +245,7 @@ static void unbound(void **state)
 	make(&w, "any", "agent", NULL, NULL, MO_NONE);
 	assert_int_equal(make(&w, "t1", "agent", "a", "any", MO_NONE), 201);
 	use(&w, "t1");
+	world_tick(&w, DAY);
 	assert_int_equal(make(&w, "t2", "agent", "a", "any", MO_NONE), 201); /* its state directory was lost */
 	use(&w, "t2");
 	assert_true(has(&w, "any"));
@@ -206,7 +328,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(revoked), cmocka_unit_test(join), cmocka_unit_test(renewal), cmocka_unit_test(unbound), cmocka_unit_test(forgotten), cmocka_unit_test(expired),
-		cmocka_unit_test(expired_before_launch),
+		cmocka_unit_test(expired_before_launch), cmocka_unit_test(put_out), cmocka_unit_test(revoked_chain), cmocka_unit_test(out_for_as_long), cmocka_unit_test(same_id),
+		cmocka_unit_test(trades_are_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
