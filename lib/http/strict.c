@@ -11,20 +11,28 @@ static const char *const single[] = {
 
 struct look { const char *problem; unsigned seen; bool length, coding; };
 
-/* Before 0.9.77 libmicrohttpd adds what a folded line continues to the NAME of its header, elsewhere in memory: a folded Content-Length is none any more. A header as it came has its
- * value right behind its name. Later ones take folded lines apart, and keep headers as they like. */
+/* Before 0.9.77 libmicrohttpd adds what a folded line continues to the NAME of its header: a folded
+ * Content-Length is none any more. It does so elsewhere in memory, or, where the name ends with the
+ * last bytes of what was read, in place, over the blanks or over the value. A header as it came has its
+ * value right behind its name, and behind the value's line end (NULs by now, one or two) no blank.
+ * Later versions take folded lines apart, and keep headers as they like. */
 static bool came_folded(const char *name, const char *value)
 {
+	const char *end = name + strlen(name), *next;
 	static int old = -1;
 
 	if (old < 0)
 		old = strverscmp(MHD_get_version(), "0.9.77") < 0;
 	if (!old || !value)
 		return false;
-	for (const char *p = name + strlen(name); p < value; p++)
+	if (value <= end)
+		return true;
+	for (const char *p = end; p < value; p++)
 		if (p - name >= HTTP_CONNECTION_MEMORY || (*p && *p != ' ' && *p != '\t'))
 			return true;
-	return value < name;
+	next = value + strlen(value) + 1;
+	next += !*next;
+	return *next == ' ' || *next == '\t';
 }
 
 /* RFC 9110, 5.6.2; a blank before the colon would be part of the name here. */

@@ -179,6 +179,23 @@ static void test_strict_heads(void **state)
 	expect(404, "POST /v1/things/a%2Fb/stop HTTP/1.1" AS("operator"), NULL);
 }
 
+/* A folded line that ends where the buffer of the connection ends is put behind the name in place, over the blanks or over the value. */
+static void test_folded_anywhere(void **state)
+{
+	static const char *const folded[] = { " 2\r\n a", "2\r\n a", "\t2\n\ta" };
+	char pad[4200] = "";
+
+	for (size_t n = 3900; n < 4100; n++)
+		for (size_t i = 0; i < ELEMENTSOF(folded); i++) {
+			_cleanup_(mo_freep) char *head = NULL;
+
+			memset(pad, 'a', n);
+			head = mo_printf(POST JSON "\r\nX-Pad: %s\r\nContent-Length:%s", pad,
+					 folded[i]);
+			refused_and_closed(head);
+		}
+}
+
 /* A body without a length that does not end: 413 as soon as it is too long, and the end soon after. */
 static void test_endless_body(void **state)
 {
@@ -278,6 +295,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_credentials_stay_apart, bed_setup,
 						bed_teardown),
 		cmocka_unit_test_setup_teardown(test_strict_heads, bed_setup, bed_teardown),
+		cmocka_unit_test_setup_teardown(test_folded_anywhere, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_endless_body, bed_setup, bed_teardown),
 		cmocka_unit_test_setup_teardown(test_keep_alive_and_headers, bed_setup,
 						bed_teardown),
