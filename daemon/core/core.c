@@ -91,6 +91,7 @@ static void live_done(struct live *l)
 {
 	free(l->jobs);
 	free(l->strays);
+	free(l->tellers);
 	free(l->scans);
 	free(l->checks);
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
@@ -311,6 +312,7 @@ static void live_shift(struct live *l, int64_t shift)
 	l->store_until += shift;
 	l->tell_until += shift;
 	l->sensors_at += shift;
+	tellers_shift(l, shift);
 	for (size_t i = 0; i < l->n_sensors; i++)
 		l->sensors[i].at += shift;
 	for (size_t i = 0; i < l->n_nics; i++)
@@ -359,7 +361,7 @@ static void dispatch(struct turn *t)
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
 	case EV_REFUSED: audit_emit(t, "audit.refused", NULL, "%s", t->event->text); break;
 	case EV_RESOLVE: incarnation_resolve(t); break;
-	case EV_STORE: event_emit(t, t->event->when, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
+	case EV_STORE: event_emit(t, t->event->when, MO_NONE, t->event->node, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");
 	}
 }

@@ -114,6 +114,65 @@ static int64_t announced(struct turn *t, const char *type, int64_t job)
 	return ++k->n;
 }
 
+/* What a node can cause as often as it likes: its events do not push everybody else's out of the ring. Each kind has a rate of
+ * its own; all that are not named share the widest, as a node with 256 ranks has much to tell at once. */
+struct teller { int64_t until, left_out; bool cut; };
+static const struct { const char *type; int64_t burst, every_us; } rates[] = {
+	{ "node.up", 30, 60000000 }, { "node.suspect", 30, 60000000 }, { "node.down", 30, 60000000 }, { "node.leaving", 30, 60000000 },
+	{ "node.token_renewed", 30, 60000000 }, { "node.token_expired", 30, 60000000 }, { "node.token_good", 30, 60000000 },
+	{ "controller.stale", 30, 60000000 }, { "step.hung", 30, 60000000 }, { "step.missing", 30, 60000000 },
+	{ "step.unknown", 30, 60000000 }, { NULL, 1000, 10000000 },
+};
+
+void tellers_shift(struct live *l, int64_t shift)
+{
+	for (size_t i = 0; l->tellers && i < ELEMENTSOF(rates); i++)
+		l->tellers[i].until += shift;
+}
+
+/* A person's, the controller's, or limited elsewhere: health in cordon.c. */
+static bool unlimited(const char *type)
+{
+	return strncmp(type, "audit.", 6) == 0 || strncmp(type, "health.", 7) == 0 || strcmp(type, "job.started") == 0 ||
+	       strcmp(type, "node.noisy") == 0;
+}
+
+static void tell_noisy(struct turn *t, const char *node, const char *type)
+{
+	event_emit(t, "node.noisy", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		   "node %s makes too many events%s%s: further ones are left out for a while; 'moectl why %s' says how it is", node,
+		   type ? " of kind " : "", type ? type : "", node);
+}
+
+/* Once there were too many, none is told before half of the burst came back in. *ret_left_out: how many were not told before this one. */
+static bool may_tell(struct turn *t, const char *type, const char *node, int64_t *ret_left_out)
+{
+	struct live *l = node && !unlimited(type) ? core_live(t->core, node) : NULL;
+	size_t i = 0;
+
+	if (!l)
+		return true;
+	if (!l->tellers)
+		l->tellers = mo_alloc_array(ELEMENTSOF(rates), sizeof(*l->tellers));
+	while (rates[i].type && strcmp(rates[i].type, type) != 0)
+		i++;
+	struct teller *k = &l->tellers[i];
+	int64_t spent = MO_MAX(k->until, t->now) - t->now, room = rates[i].burst * rates[i].every_us;
+
+	if (spent > (k->cut ? room / 2 : room - rates[i].every_us)) {
+		bool first = !k->cut;
+
+		k->cut = true;
+		k->left_out++;
+		if (first)
+			tell_noisy(t, node, rates[i].type);
+		return false;
+	}
+	*ret_left_out = k->left_out;
+	*k = (struct teller){ .until = t->now + spent + rates[i].every_us };
+	return true;
+}
+
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
 {
 	char text[MESSAGE_MAX + 5];   /* one character more, to be cut before it */
@@ -122,8 +181,9 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	struct record r;
 	va_list ap;
 
-	int64_t n = announced(t, type, job);
-	if (n > MO_EVENTS_OF_USER_MAX) {
+	int64_t n = announced(t, type, job), left_out = 0;
+
+	if (n > MO_EVENTS_OF_USER_MAX || !may_tell(t, type, node, &left_out)) {
 		free(data);
 		return;
 	}
@@ -132,6 +192,9 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	va_end(ap);
 	if (n == MO_EVENTS_OF_USER_MAX)
 		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120, " (further events about checkpoints of this user are left out for a minute; `moectl checkpoints` has all)");
+	if (left_out)
+		snprintf(text + MO_MIN(strlen(text), (size_t)MESSAGE_MAX - 120), 120, " (%lld events of this kind of the node were left out before)",
+			 (long long)left_out);
 	if (strlen(text) > MESSAGE_MAX)
 		text[mo_utf8_cut(text, MESSAGE_MAX)] = 0;
 	record_init(&r, REC_EVENT);

@@ -24,7 +24,7 @@ struct live {
 	int64_t health_seen;               /* version of node_health that is stored, or says the same; MO_NONE = ask the state */
 	int64_t store_until, tell_until;   /* rates (cordon.c) */
 	int64_t hellos_until;              /* rate of agents that began anew (fleet.c) */
-	int64_t events_until; bool events_cut;   /* rate of events of its steps (reports.c) */
+	struct teller *tellers;            /* rates of events that it causes, by kind (events.c); NULL = none yet */
 	int64_t n_muted;                   /* changes since the last event that were not told */
 	bool capped;                       /* it was told that it is not cordoned */
 	struct gpu_sensors *sensors; size_t n_sensors;      /* newest of each GPU, and of each card */
@@ -101,6 +101,7 @@ int update_measured(struct core *c, const struct record *r);     /* actual.c */
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
 void talkers_clear(struct core *c);
+void tellers_shift(struct live *l, int64_t shift);               /* with the clock */
 /* audit.*: who did it, and how he was known; of the turn's event. */
 void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...) _printf_(4, 5);
 struct mo_buf;

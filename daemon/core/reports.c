@@ -3,13 +3,11 @@
 #include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
-
-#define EVENTS_BURST 1000                  /* of one node's steps, of which one comes back in */
-#define EVENTS_EVERY_US 100000LL
 
 /* caller frees */
 static char *how_it_ended(const struct job *j, const struct note *n)
@@ -35,24 +33,6 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 		n->path[0] == '/' ? "outside" : "relative, not inside", j->spec.recipe.checkpoint.dir);
 }
 
-/* More than a node with 256 ranks has to say: its events do not push everybody else's out of the ring. The first that is kept back
- * is told as that; notes themselves count all the same. */
-static bool may_tell(struct turn *t, const char *node)
-{
-	struct live *l = core_live(t->core, node);
-	int64_t at = MO_MAX(l->events_until, t->now);
-
-	if (at - t->now <= (EVENTS_BURST - 1) * EVENTS_EVERY_US) {
-		l->events_until = at + EVENTS_EVERY_US;
-		l->events_cut = false;
-		return true;
-	}
-	if (!l->events_cut)
-		event_emit(t, "node.noisy", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s tells more than %d events at once: further ones of its steps are left out", node, EVENTS_BURST);
-	l->events_cut = true;
-	return false;
-}
-
 static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -61,8 +41,6 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
-	if ((n->kind == NOTE_EXIT || n->kind == NOTE_CHECKPOINT || n->kind == NOTE_RESUMED || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING) && !may_tell(t, st->node))
-		return;
 	switch (n->kind) {
 	case NOTE_EXIT:
 		if (ours && j->n_ranks > 512)
@@ -231,12 +209,24 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 		hung(t, id, rep, node, rep->state == STEP_HUNG, "step.hung", "the step's supervisor does not answer");
 }
 
-static bool reported(const struct step_report *steps, size_t n, int64_t job, int64_t attempt)
+struct step_id { int64_t job, attempt; };
+
+static int by_id(const void *a, const void *b)
 {
+	const struct step_id *x = a, *y = b;
+
+	return x->job != y->job ? (x->job > y->job) - (x->job < y->job) : (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+/* In order, to be found among thousands; caller frees. */
+static struct step_id *ids_of(const struct step_report *steps, size_t n)
+{
+	struct step_id *ids = mo_alloc_array(n + 1, sizeof(*ids));
+
 	for (size_t i = 0; i < n; i++)
-		if (steps[i].job == job && steps[i].attempt == attempt)
-			return true;
-	return false;
+		ids[i] = (struct step_id){ steps[i].job, steps[i].attempt };
+	qsort(ids, n, sizeof(*ids), by_id);
+	return ids;
 }
 
 /* Steps of the node that its agent does not have (any more). */
@@ -244,13 +234,14 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 {
 	const struct live *l = core_live(t->core, n->name);
 	_cleanup_(mo_freep) char *name = mo_strdup(n->name);
+	_cleanup_(mo_freep) struct step_id *ids = ids_of(steps, n_steps);
 
 	for (size_t i = l->n_jobs; i > 0; i--) {
 		const struct job *j = job_find(&t->core->state, l->jobs[i - 1]);
 
 		for (const struct step *st = j ? step_next(j, name, -1) : NULL; st;) {
 			struct step_report rep = { .job = j->id, .attempt = st->attempt };
-			bool over = st->attempt != j->attempt || j->n_places == 0, absent = !reported(steps, n_steps, j->id, st->attempt);
+			bool over = st->attempt != j->attempt || j->n_places == 0, absent = !bsearch(&(struct step_id){ j->id, st->attempt }, ids, n_steps, sizeof(*ids), by_id);
 
 			if (absent && st->gone && over)
 				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
@@ -284,6 +275,27 @@ static void later_attempt(struct turn *t, const char *name, int64_t job, int64_t
 	}
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* In order and each once: a node that tells its thousands in another order each time says nothing new, and one is found
+ * among them quickly. */
+static void sort_names(char **names, size_t *n)
+{
+	size_t kept = 0;
+
+	qsort(names, *n, sizeof(*names), by_name);
+	for (size_t i = 0; i < *n; i++) {
+		if (kept > 0 && strcmp(names[kept - 1], names[i]) == 0)
+			free(names[i]);
+		else
+			names[kept++] = names[i];
+	}
+	*n = kept;
+}
+
 static bool same_names(char *const *a, size_t n_a, char *const *b, size_t n_b)
 {
 	for (size_t i = 0; i < n_a && n_a == n_b; i++)
@@ -299,6 +311,8 @@ static void strange(struct turn *t, const char *name, struct record *r)
 
 	r->node = mo_strdup(name);
 	r->flag = r->n_texts > 0;
+	if (r->n_texts > 0)
+		sort_names(r->texts, &r->n_texts);
 	if (n->strange_steps != r->flag || !same_names(n->strange, n->n_strange, r->texts, r->n_texts))
 		turn_emit(t, r);
 	else
@@ -334,7 +348,8 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 		if (stray.gone)
 			continue;
 		step = step_name(stray.job, stray.attempt);
-		if (mo_enum_parse((const char *const *)n->strange, n->n_strange, step) < 0 && may_tell(t, name))
+		/* those of an earlier version are in no order: they are told once more at the most */
+		if (!bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
 			event_emit(t, "step.unknown", stray.job, name, MO_NONE, stray.attempt, NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
 				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);

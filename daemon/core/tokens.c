@@ -226,12 +226,14 @@ static bool trade_refused(struct turn *t, const struct token *k)
 
 static void tell_made(struct turn *t, const struct token *k)
 {
-	const struct token *from = find(&t->core->state, k->from);
+	const struct token *from = find(&t->core->state, k->from), *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
 	char until[32];
 
 	if (!k->from)
 		audit_emit(t, "audit.token_created", NULL, "made token %s, role %s%s%s, until %s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "",
 			k->expires_at == MO_NONE ? "it is revoked" : mo_time_format(k->expires_at, until));
+	else if (last && !last->used && mo_streq(last->from, k->from))
+		return;                          /* the answer was lost: nothing new */
 	else if (from && is_join(from))
 		event_emit(t, "audit.token_joined", MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s joined with token %s: its own is %s", k->user, from->id, k->id);
 	else

@@ -1,0 +1,149 @@
+/* A node that says one thing and then the other, as often as it can: its events leave room for everybody else's, and what was left
+ * out is counted. */
+#include "tests/unit/dcore/world.h"
+
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+static size_t of_node(const struct world *w, const char *node, const char *type)
+{
+	const struct state *s = core_state(w->core);
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_events; i++)
+		n += mo_streq(s->events[i].node, node) && (!type || mo_streq(s->events[i].type, type));
+	return n;
+}
+
+static void say(struct world *w, struct agent_sync *s)
+{
+	s->node = mo_strdup("n0");
+	s->boot_id = mo_strdup(w->toys[0].boot);
+	s->instance = mo_strdup(w->toys[0].instance);
+	s->beat = ++w->toys[0].beat;
+	if (s->epoch == MO_NONE)
+		s->epoch = core_state(w->core)->epoch;
+	world_step(w, &(struct core_event){ .type = EV_SYNC, .sync = s });
+	mo_desc_done(&agent_sync_desc, s);
+}
+
+static void step(struct agent_sync *s, int64_t job, int state)
+{
+	*MO_ADD(s, steps, &step_report_desc) = (struct step_report){ .job = job, .attempt = 1, .state = state };
+}
+
+static struct agent_sync sync_new(void)
+{
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	return s;
+}
+
+/* Two jobs of the node: one hangs and does not, the other is there and is not; its machine goes down and does not, its
+ * controller is another each time. */
+static void toggle(struct world *w, int i)
+{
+	struct agent_sync s = sync_new();
+
+	step(&s, 1, i % 2 ? STEP_HUNG : STEP_RUNNING);
+	if (i % 2)
+		step(&s, 2, STEP_RUNNING);
+	step(&s, 100 + i, STEP_RUNNING);
+	s.leaving = i % 2;
+	say(w, &s);
+	s = sync_new();
+	s.epoch = core_state(w->core)->epoch + 1 + i;
+	say(w, &s);
+}
+
+static void one_node_does_not_push_out_the_others(void **state)
+{
+	static const char *const kinds[] = { "step.hung", "step.missing", "step.unknown", "node.leaving", "controller.stale" };
+	struct world w;
+	struct event first;
+
+	world_init(&w, 2, 4);
+	world_submit_gpus(&w, 1);
+	world_submit_gpus(&w, 1);
+	world_run(&w, 2 * S);
+	assert_int_equal(place_of(world_job(&w, 1), "n0") != NULL && place_of(world_job(&w, 2), "n0") != NULL, 1);
+	first = core_state(w.core)->events[0];
+	for (int i = 1; i <= 3000; i++) {
+		toggle(&w, i);
+		w.now += S / 50;
+	}
+	assert_int_equal(core_state(w.core)->events[0].seq, first.seq);
+	assert_in_range(of_node(&w, "n0", NULL), 100, 400);
+	for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+		assert_in_range(of_node(&w, "n0", kinds[i]), 20, 40);
+	assert_in_range(of_node(&w, "n0", "node.noisy"), ELEMENTSOF(kinds), 2 * ELEMENTSOF(kinds));
+	world_done(&w);
+}
+
+/* Of each kind by itself, once it is told again. */
+static void how_many_were_left_out_is_said(void **state)
+{
+	const struct state *s;
+	struct world w;
+
+	world_init(&w, 1, 1);
+	for (int i = 1; i <= 100; i++) {
+		struct agent_sync sync = sync_new();
+
+		sync.leaving = i % 2;
+		say(&w, &sync);
+	}
+	assert_int_equal(of_node(&w, "n0", "node.leaving"), 30);
+	assert_int_equal(of_node(&w, "n0", "node.noisy"), 1);
+	for (int i = 1; i <= 20 * 60; i++) {
+		world_beat(&w, 0);
+		w.now += S;
+	}
+	struct agent_sync sync = sync_new();
+
+	sync.leaving = true;
+	say(&w, &sync);
+	s = core_state(w.core);
+	assert_non_null(strstr(s->events[s->n_events - 1].message, "(70 events of this kind of the node were left out before)"));
+	assert_int_equal(of_node(&w, "n0", "node.noisy"), 1);
+	world_done(&w);
+}
+
+/* The same unknown steps in another order, or one of them twice: nothing new. */
+static void the_order_of_unknown_steps_says_nothing(void **state)
+{
+	struct agent_sync s;
+	struct world w;
+
+	world_init(&w, 1, 1);
+	s = sync_new();
+	for (int64_t i = 0; i < MO_STEPS_PER_NODE_MAX; i++)
+		step(&s, 100 + i, STEP_RUNNING);
+	say(&w, &s);
+	assert_int_equal(world_node(&w, 0)->n_strange, MO_STEPS_PER_NODE_MAX);
+	assert_int_equal(of_node(&w, "n0", "step.unknown"), 30);
+	s = sync_new();
+	for (int64_t i = MO_STEPS_PER_NODE_MAX; i > 0; i--)
+		step(&s, 99 + i, STEP_RUNNING);
+	step(&s, 100, STEP_RUNNING);
+	say(&w, &s);
+	assert_int_equal(w.out.n_records, 0);
+	assert_int_equal(world_node(&w, 0)->n_strange, MO_STEPS_PER_NODE_MAX);
+	s = sync_new();
+	step(&s, 100, STEP_RUNNING);
+	say(&w, &s);
+	assert_int_equal(world_node(&w, 0)->n_strange, 1);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_node_does_not_push_out_the_others), cmocka_unit_test(how_many_were_left_out_is_said),
+		cmocka_unit_test(the_order_of_unknown_steps_says_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
