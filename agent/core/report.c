@@ -60,6 +60,7 @@ void steps_sync(struct steps *s, struct agent_sync *ret) {
 	size_t count = 0, bytes = 0;
 
 	s->beat++;
+	s->checked = false;            /* syncs carry health until it is acknowledged */
 	head(s, ret);
 	for (size_t k = 0; k < s->n_entries; k++) {
 		/* Another step begins each time, so that one with many notes cannot starve the rest. */

@@ -12,7 +12,7 @@ const char *const job_trigger_names[_TRIGGER_N] = {
 	"cancel", "pause", "resume", "restart",
 };
 const char *const job_guard_names[_GUARD_N] = {
-	"always", "some step lives", "lives, not failed", "iterates or never did", "all started", "to cancel", "to pause", "to run again", "out of time", "not to cancel",
+	"always", "some step lives", "launched, not failed", "iterates or never did", "all started", "to cancel", "to pause", "to run again", "out of time", "not to cancel",
 };
 
 #define ROW(s, t, g, n) { JOB_##s, t, G_##g, n, NULL }
@@ -72,7 +72,7 @@ bool job_guard_holds(const struct job *j, int guard)
 	switch (guard) {
 	case G_ALWAYS: return true;
 	case G_LIVE: return job_live(j);
-	case G_HEALTHY: return job_live(j) && !j->failed && j->n_places > 0;
+	case G_HEALTHY: return !j->failed && j->n_places > 0;
 	case G_FIRST: return first;
 	case G_STARTED: return first && j->n_started == (int64_t)j->n_places;
 	case G_CANCEL: return j->intent == INTENT_CANCEL;

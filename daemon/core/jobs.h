@@ -21,7 +21,7 @@ enum job_trigger {
 enum job_guard {
 	G_ALWAYS,
 	G_LIVE,          /* some step is not proved dead */
-	G_HEALTHY,       /* live, and the attempt did not fail */
+	G_HEALTHY,       /* an attempt is placed, and did not fail; it may have ended */
 	G_FIRST,         /* no iteration was ever seen, or one of this attempt was; and no node is waited for */
 	G_STARTED,       /* G_FIRST, and every rank of the attempt was started */
 	G_CANCEL, G_PAUSE, G_AGAIN, G_TIME, /* the planned stop's intent; AGAIN = restart or drain */

@@ -11,7 +11,8 @@
  *     later non-zero exit, a rank that does not end after               max_cycles times without a new checkpoint
  *     another ended 0
  *   boot id changed, fence                                node_fault  the same
- *   all ranks end 0 before the last iteration             -           failed: ended early */
+ *   all ranks end 0 before the last iteration             -           failed: ended early
+ *   an exit that a planned stop by a machine explains     -           next attempt, no restart counted */
 #include "daemon/core/inner.h"
 
 #include <signal.h>
@@ -368,6 +369,19 @@ static const char *exit_meaning(const struct rank *k)
 	}
 }
 
+/* The step that was stopped on its machine, when that explains the end: peers of stopped ranks end too, and their word may come first. NULL = it does not. */
+static const struct step *stopped_outside(const struct job *j, const struct blame *b)
+{
+	int64_t signal = b->kind == B_SIGNAL ? signal_of(b->rank) : 0;
+
+	if (b->kind > B_SIGNAL || (signal && signal != SIGABRT && signal != SIGTERM))
+		return NULL;
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt && j->steps[i].outside)
+			return &j->steps[i];
+	return NULL;
+}
+
 /* NULL = another attempt follows. */
 static char *give_up_reason(const struct job *j, const struct blame *b, const char *cause, const char *class)
 {
@@ -390,8 +404,14 @@ static void after_failure(struct turn *t, int64_t id)
 	struct job *j = job_find(&t->core->state, id);
 	struct blame b = root_blame(j);
 	_cleanup_(mo_freep) char *cause = blame_cause(j, &b), *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class), *reason = NULL;
+	const struct step *outside = stopped_outside(j, &b);
 	int64_t tries = 0;
 
+	if (outside) {
+		reason = mo_printf("the step on %s was stopped there, not by moectl; the next attempt is prepared", outside->node);
+		job_move(t, id, T_RETRY, true, 0, reason);
+		return;
+	}
 	if (b.kind == B_REFUSED && mo_streq(cause, "port-busy"))
 		tries = PORT_TRIES_MAX;
 	else if (said_port_busy(j, &b))
@@ -430,7 +450,8 @@ static void after_stop(struct turn *t, int64_t id)
 		struct blame b = root_blame(j);
 		_cleanup_(mo_freep) char *cause = blame_cause(j, &b);
 
-		emit_incident(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class, intent_names[j->intent]);
+		if (!stopped_outside(j, &b))
+			emit_incident(t, j, &b, cause, b.kind ? blame_class(j, &b) : j->fail_class, intent_names[j->intent]);
 	}
 	job_move(t, id, T_STOPPED, true, 0, reason);
 }

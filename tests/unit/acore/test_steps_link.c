@@ -174,6 +174,23 @@ static void test_checked(void **state) {
 	assert_string_equal(said(b), "news");
 }
 
+/* Said while there was no connection: the first sync carries it, and an agent that ends waits for nothing else. */
+static void test_checked_before_the_welcome(void **state)
+{
+	struct bed *b = *state;
+	struct agent_sync sync;
+
+	simple(b, AE_STARTED, 0, 0);
+	simple(b, AE_CHECKED, 0, 0);
+	assert_true(steps_has_urgent(b->core));
+	welcome_with(b, 3, 0, 0, 0);
+	assert_string_equal(said(b), "hello fence sync");
+	mo_desc_init(&agent_sync_desc, &sync);
+	steps_sync(b->core, &sync);
+	mo_desc_done(&agent_sync_desc, &sync);
+	assert_false(steps_has_urgent(b->core));
+}
+
 static void test_query_once(void **state) {
 	struct bed *b = *state;
 
@@ -282,7 +299,7 @@ static void test_a_restored_controller(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_query_once),
+		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_checked_before_the_welcome), T(test_query_once),
 		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_a_restored_controller),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);

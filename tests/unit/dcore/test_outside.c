@@ -70,6 +70,51 @@ static void ranks_that_were_stopped_by_nobody_here(void **state)
 	world_done(&w);
 }
 
+/* The word of the stopped step is late: what its peers ended with is told first. */
+static void an_echo_that_is_told_first(void **state)
+{
+	struct world w;
+	int64_t id = running(&w);
+
+	world_exit(&w, 0, id, 0, 1, 0);
+	world_beat(&w, 0);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	world_note(&w, 1, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	world_run(&w, 3 * S);
+	no_failure(&w, id, 2);
+	world_done(&w);
+}
+
+/* The controller heard nothing of an attempt that followed a failure until all of it was over. */
+static void its_whole_end_is_told_at_once(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, S);
+	world_iteration(&w, 0, id, 1);
+	world_run(&w, S);
+	world_exit(&w, 0, id, 0, 0, SIGSEGV);
+	world_run(&w, S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
+	world_note(&w, 0, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	for (int64_t rank = 0; rank < 2; rank++) {
+		world_exit(&w, 0, id, rank, 128 + SIGTERM, 0);
+		mo_str_set(&world_toy_step(&w, 0, id)->notes[world_toy_step(&w, 0, id)->n_notes - 1].cause, "stopped");
+	}
+	world_note(&w, 0, id, NOTE_GONE);
+	world_beat(&w, 0);
+	world_run(&w, S);
+	assert_true(world_event_seen(&w, "job.stopping"));
+	assert_int_equal(world_job(&w, id)->attempt, 3);
+	assert_int_equal(world_job(&w, id)->restarts, 1);
+	assert_int_equal(world_job(&w, id)->n_incidents, 1);
+	world_done(&w);
+}
+
 /* A rank that dies of itself at the same time is a failure all the same. */
 static void a_death_of_its_own_stays_one(void **state)
 {
@@ -151,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_rest_is_stopped_as_planned_and_starts_again),
 		cmocka_unit_test(ranks_that_were_stopped_by_nobody_here),
+		cmocka_unit_test(an_echo_that_is_told_first),
+		cmocka_unit_test(its_whole_end_is_told_at_once),
 		cmocka_unit_test(a_death_of_its_own_stays_one),
 		cmocka_unit_test(a_planned_reboot_is_no_fault_of_the_node),
 		cmocka_unit_test(gone_before_its_ranks_were_told_gone),
