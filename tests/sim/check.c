@@ -6,17 +6,18 @@
 
 #include "daemon/core/view.h"
 
-static struct truth *truth_of(struct sim *s, int64_t job)
+static int node_index(const struct sim *s, const char *name)
 {
-	if (job <= 0 || job >= JOBS_MAX)
-		sim_violation(s, "job id %lld", (long long)job);
-	return &s->jobs[job];
+	for (int n = 0; n < NODES; n++)
+		if (mo_streq(s->nodes[n].name, name))
+			return n;
+	return 0;
 }
 
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
 static void check_place(struct sim *s, const struct record *r)
 {
-	struct truth *t = truth_of(s, r->job);
+	struct truth *t = sim_job(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct file *f = r->iteration >= 0 ? train_file(s, r->job, r->iteration) : NULL;
 	int64_t sure = j->gone_at != MO_NONE ? j->gone_at : j->created_at;   /* what changed later may have changed after the scan */
@@ -33,7 +34,7 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	if (f && f->altered)
+	if (f && f->altered && f->altered_at < sure)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which changed after it was verified", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	if (t->from_asked && r->iteration > t->from)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld was asked for", (long long)r->attempt, (long long)r->job, (long long)r->iteration, (long long)t->from);
@@ -49,7 +50,7 @@ static void check_place(struct sim *s, const struct record *r)
 
 static void check_final(struct sim *s, const struct record *r)
 {
-	struct truth *t = truth_of(s, r->job);
+	struct truth *t = sim_job(s, r->job);
 
 	s->fault_counts[F_SAME_DIR] += r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
 	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
@@ -67,6 +68,23 @@ static void check_final(struct sim *s, const struct record *r)
 		if (!a || (a->steps != MO_NONE && a->iteration < a->steps))
 			sim_violation(s, "j-%lld completes at iteration %lld of %lld", (long long)r->job, a ? (long long)a->iteration : -1LL, a ? (long long)a->steps : -1LL);
 	}
+}
+
+/* An attempt is called failed only for something that broke: a planned stop, whoever ordered it, is no failure. */
+static void check_fail(struct sim *s, const struct record *r)
+{
+	const struct incident *inc = r->incident;
+	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
+	const struct step *st = inc->node ? step_find(j, inc->attempt, inc->node) : NULL;
+	const struct simnode *n = inc->node ? &s->nodes[node_index(s, inc->node)] : NULL;
+	char boot[64] = "";
+
+	if (n)
+		node_boot_name(n, boot);
+	if (mo_streq(inc->cause, "node-lost") && st && (!n->power || !mo_streq(st->boot_id, boot)))
+		return;
+	if (sim_job(s, r->job)->harmed < inc->attempt)
+		sim_violation(s, "attempt %lld of j-%lld is called failed (%s on %s) although nothing of it broke", (long long)inc->attempt, (long long)r->job, inc->cause, inc->node ? inc->node : "?");
 }
 
 static void check_ledger(struct sim *s, const struct job *j)
@@ -120,14 +138,6 @@ static void check_gpus(struct sim *s)
 	}
 }
 
-static int node_index(const struct sim *s, const char *name)
-{
-	for (int n = 0; n < NODES; n++)
-		if (mo_streq(s->nodes[n].name, name))
-			return n;
-	return 0;
-}
-
 /* No false verdict: a node that nothing happened to is not called down, nor a supervisor that answers hung. */
 static void check_verdict(struct sim *s, const struct record *r)
 {
@@ -158,6 +168,8 @@ void check_health(struct sim *s, const struct record *r)
 		const struct node *n = node_find(st, r->places[i].node);
 		bool none = j->spec.recipe.n_preflight && mo_streq(j->spec.recipe.preflight[0], "none"), one = j->spec.recipe.n_preflight && !none;
 
+		if (n->leaving)
+			sim_violation(s, "attempt %lld of j-%lld is placed on %s, which goes down", (long long)r->attempt, (long long)r->job, n->name);
 		if (!none && (!n->health || !n->health->preflight_done))
 			sim_violation(s, "attempt %lld of j-%lld is placed on %s, whose checks are not done", (long long)r->attempt, (long long)r->job, n->name);
 		for (size_t k = 0; !none && k < n->health->n_results; k++)
@@ -168,7 +180,10 @@ void check_health(struct sim *s, const struct record *r)
 		const struct node *n = node_find(st, j->places[i].node);
 
 		by_operator |= n && n->drain && !n->cordon && !mo_streq(n->drain_when, "idle");
+		by_operator |= n && n->leaving;
 	}
+	for (size_t i = 0; j && i < j->n_steps; i++)
+		by_operator |= j->steps[i].outside;
 	if (r->type == REC_INTENT && r->value == INTENT_DRAIN && !by_operator)
 		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
 	if (r->type == REC_CHECK)
@@ -192,11 +207,13 @@ void check_records(struct sim *s, const struct core_out *out)
 		const struct record *r = &out->records[i];
 
 		if (r->type == REC_INTENT) {
-			truth_of(s, r->job)->from_asked = r->iteration != MO_NONE;
-			truth_of(s, r->job)->from = r->iteration;
+			sim_job(s, r->job)->from_asked = r->iteration != MO_NONE;
+			sim_job(s, r->job)->from = r->iteration;
 		}
 		if (r->type == REC_PLACE)
 			check_place(s, r);
+		if (r->type == REC_INCIDENT)
+			check_fail(s, r);
 		if (r->type == REC_JOB)
 			check_final(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
@@ -226,8 +243,9 @@ void check_promises(struct sim *s)
 {
 	const struct state *st = core_state(s->ctl.shadow);
 
-	for (int64_t id = 1; id < JOBS_MAX; id++) {
-		const struct truth *t = &s->jobs[id];
+	for (int i = 0; i < JOBS_MAX; i++) {
+		const struct truth *t = &s->jobs[i];
+		int64_t id = t->id;
 		const struct job *j = job_find(st, id);
 
 		if (t->acked && !j)
@@ -263,7 +281,7 @@ void check_equal(struct sim *s)
 void check_fork(struct sim *s, const struct proc *p)
 {
 	const struct simstep *st = p->step;
-	const struct truth *t = truth_of(s, st->job);
+	const struct truth *t = sim_job(s, st->job);
 	const struct proc *user = s->nodes[st->node].gpus[p->gpu];
 	const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
 
@@ -276,6 +294,29 @@ void check_fork(struct sim *s, const struct proc *p)
 				sim_violation(s, "attempts %lld and %lld of j-%lld have live processes at once", (long long)s->steps[i]->attempt, (long long)st->attempt, (long long)st->job);
 	if (!j)
 		sim_violation(s, "a process of j-%lld starts although the job was never stored", (long long)st->job);
+}
+
+/* A stop is over after stop.grace, and says why it is. */
+static void check_stop(struct sim *s, const struct job *j)
+{
+	struct truth *t = sim_job(s, j->id);
+	struct attempt *a = sim_attempt(s, j->id, j->attempt);
+	int64_t grace = j->spec.recipe.stop_grace_us, since;
+
+	t->stopping_since = j->state != JOB_STOPPING ? 0 : t->stopping_since ? t->stopping_since : s->now;
+	if (!t->stopping_since || !a)
+		return;
+	if (!j->reason)
+		sim_violation(s, "j-%lld is being stopped without a reason", (long long)j->id);
+	since = MO_MAX(t->stopping_since, MO_MAX(s->ctl.up_since, s->ctl.paused_until));
+	for (int64_t r = 0; r < a->world; r++) {
+		const struct proc *p = a->ranks[r];
+		const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
+
+		if (p && p->alive && !p->stuck && !p->step->hung && n->ok_since && s->now - MO_MAX(MO_MAX(since, n->ok_since), p->step->hung_at) > grace + 45 * S)
+			sim_violation(s, "j-%lld is being stopped (%s), its grace is %lld s, but rank %lld lives on %s after %lld s", (long long)j->id, j->reason, (long long)(grace / S), (long long)r, n->name,
+				(long long)((s->now - t->stopping_since) / S));
+	}
 }
 
 /* Each second: a running job does not miss a rank for long, nor wait on a silent node without saying so. */
@@ -301,13 +342,14 @@ void check_time(struct sim *s)
 		struct attempt *a = sim_attempt(s, j->id, j->attempt);
 		int64_t since;
 
+		check_stop(s, j);
 		if ((j->state != JOB_RUNNING && j->state != JOB_STARTING) || !a || !a->broken_at)
 			continue;
 		since = MO_MAX(a->broken_at, MO_MAX(s->ctl.up_since, s->ctl.paused_until));
 		for (int64_t r = 0; r < a->world; r++) {
 			const struct proc *p = a->ranks[r];
 			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
-			bool dead = p && !p->alive && p->code != 0 && !p->step->hung;
+			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) && !p->step->hung;
 
 			if (!dead)
 				continue;
@@ -346,7 +388,7 @@ static void check_samples(struct sim *s, const struct job *j)
 
 bool check_waits(struct sim *s, const struct job *j)
 {
-	const struct truth *t = truth_of(s, j->id);
+	const struct truth *t = sim_job(s, j->id);
 
 	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
@@ -393,8 +435,8 @@ void check_end(struct sim *s)
 		check_ledger(s, j);
 		if (!at_rest(s, j))
 			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld", (long long)j->id, job_state_names[j->state], j->reason ? j->reason : "", (long long)j->attempt);
-		if (job_state_final(j->state) && (s->jobs[j->id].live || j->n_steps))
-			sim_violation(s, "j-%lld is %s but %lld processes live and %zu steps are not forgotten", (long long)j->id, job_state_names[j->state], (long long)s->jobs[j->id].live, j->n_steps);
+		if (job_state_final(j->state) && (sim_job(s, j->id)->live || j->n_steps))
+			sim_violation(s, "j-%lld is %s but %lld processes live and %zu steps are not forgotten", (long long)j->id, job_state_names[j->state], (long long)sim_job(s, j->id)->live, j->n_steps);
 		check_samples(s, j);
 	}
 	for (size_t i = 0; i < s->n_steps; i++) {

@@ -41,15 +41,22 @@ static void on_process(struct sim *s, int fault)
 	static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT, SIGBUS }, codes[] = { 1, 1, 2, 3, 127, 128 + SIGSEGV, 255 };
 	struct proc *p = some_proc(s);
 
-	if (!p || (fault == F_STEPD_HANG && p->step->hung))
+	if (!p || (fault == F_STEPD_HANG && p->step->hung) || (fault == F_STOPPED_OUTSIDE && p->step->outside_at))
 		return;
 	count(s, fault);
+	if (fault < F_STEPD_KILL)
+		sim_harm(s, p->step->job, p->step->attempt);
 	switch (fault) {
 	case F_RANK_SIGNAL: proc_end(s, p, MO_NONE, signals[sim_random(s) % 4]); break;
 	case F_RANK_EXIT_1: proc_end(s, p, codes[sim_random(s) % ELEMENTSOF(codes)], MO_NONE); break;
 	case F_RANK_EXIT_0: proc_end(s, p, 0, MO_NONE); break;
 	case F_STEPD_KILL: stepd_kill(s, p->step); break;
 	case F_STEPD_HANG: stepd_hang(s, p->step, sim_between(s, 2 * S, 25 * S)); break;
+	case F_STOPPED_OUTSIDE:
+		if (sim_chance(s, 0.1))   /* it does not hear of it */
+			stepd_hang(s, p->step, 60 * S);
+		outside_stop(s, p->step);
+		break;
 	}
 }
 
@@ -58,13 +65,14 @@ static void on_node(struct sim *s, int fault)
 	struct proc *p = sim_chance(s, 0.6) ? some_proc(s) : NULL;
 	int n = p ? p->step->node : (int)(sim_random(s) % NODES);
 
-	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent))
+	if (!s->nodes[n].power || (fault == F_AGENT_KILL && !s->nodes[n].agent) || (s->nodes[n].leaving && fault >= F_STOPPED_OUTSIDE))
 		return;
 	count(s, fault);
 	switch (fault) {
 	case F_AGENT_KILL: agent_kill(s, n, sim_between(s, 20 * MS, 15 * S)); break;
 	case F_REBOOT: node_lose(s, n, sim_between(s, 500 * MS, 30 * S)); break;
 	case F_POWER_OFF: node_lose(s, n, INT64_MAX); break;
+	case F_SHUTDOWN: case F_SHUTDOWN_GIVEN_UP: outside_leave(s, n, fault == F_SHUTDOWN_GIVEN_UP); break;
 	case F_PARTITION:
 		for (int k = n; k < NODES && k < n + (sim_chance(s, 0.1) ? 16 : 1); k++)
 			s->nodes[k].cut_until = s->now + sim_between(s, S, 30 * S);
@@ -74,12 +82,11 @@ static void on_node(struct sim *s, int fault)
 
 static void torn(struct sim *s)
 {
-	struct truth *t = &s->jobs[sim_between(s, 1, JOBS_MAX - 1)];
 	struct attempt *a = some_attempt(s);
+	struct truth *t = a ? sim_job(s, a->job) : NULL;
 	struct file *f;
 
-	t = a ? &s->jobs[a->job] : t;
-	if (t->n_files == 0)
+	if (!t || t->n_files == 0)
 		return;
 	f = &t->files[t->n_files - 1];
 	if (!f->complete)
@@ -94,7 +101,7 @@ static void torn(struct sim *s)
 static void altered(struct sim *s)
 {
 	struct attempt *a = some_attempt(s);
-	struct truth *t = a ? &s->jobs[a->job] : NULL;
+	struct truth *t = a ? sim_job(s, a->job) : NULL;
 	struct file *f = t && t->n_files ? &t->files[t->n_files - 1 - sim_random(s) % MO_MIN(t->n_files, 2)] : NULL;
 	const struct job *j = f ? job_find(core_state(s->ctl.shadow), a->job) : NULL;
 	const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
@@ -105,6 +112,7 @@ static void altered(struct sim *s)
 		return;
 	count(s, F_ALTERED);
 	f->altered = true;
+	f->altered_at = s->now;
 	f->stamp++;
 }
 
@@ -145,11 +153,15 @@ void fault_happen(struct sim *s)
 	static const struct { int fault, weight; } table[] = {
 		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
 		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_ALTERED, 6 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
+		{ F_STOPPED_OUTSIDE, 3 }, { F_SHUTDOWN, 4 }, { F_SHUTDOWN_GIVEN_UP, 1 },
 	};
-	int64_t pick = sim_between(s, 0, 61);
+	int64_t pick = -1;
 
 	if (!s->faults)
 		return;
+	for (size_t i = 0; i < ELEMENTSOF(table); i++)
+		pick += table[i].weight;
+	pick = sim_between(s, 0, pick);
 	for (size_t i = 0; i < ELEMENTSOF(table); i++) {
 		pick -= table[i].weight;
 		if (pick >= 0)
@@ -159,7 +171,7 @@ void fault_happen(struct sim *s)
 		case F_ALTERED: altered(s); break;
 		case F_CHECK_CRIT: case F_CHECK_OK: case F_CHECK_MASS: on_health(s, table[i].fault); break;
 		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
-		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: on_node(s, table[i].fault); break;
+		case F_AGENT_KILL: case F_REBOOT: case F_POWER_OFF: case F_PARTITION: case F_SHUTDOWN: case F_SHUTDOWN_GIVEN_UP: on_node(s, table[i].fault); break;
 		default: on_process(s, table[i].fault); break;
 		}
 		break;
@@ -179,8 +191,8 @@ void fault_heal(struct sim *s)
 	for (size_t i = 0; i < s->n_steps; i++)
 		if (s->steps[i]->hung)
 			stepd_hang_end(s, s->steps[i]);
-	for (int job = 1; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
-		s->jobs[job].unrepaired = job % 4 == 0;
+	for (int job = 0; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
+		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
 		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
 			struct file *f = &s->jobs[job].files[i];
 

@@ -60,6 +60,18 @@ static void one(struct sim *s, const struct queued *e)
 	case K_ITERATE: train_iterate(s, e->p, e->a); break;
 	case K_SAVED: train_saved(s, e->p, e->a); break;
 	case K_BOOT: node_boot(s, (int)e->a); break;
+	case K_UNIT_KILL:
+		if (e->a == st->instance)
+			outside_kill(s, st);
+		break;
+	case K_LEAVE:
+		if (e->b == s->nodes[e->a].boot)
+			outside_next(s, (int)e->a);
+		break;
+	case K_STAY:
+		if (e->b == s->nodes[e->a].boot)
+			outside_stay(s, (int)e->a);
+		break;
 	case K_USER: user_act(s); break;
 	case K_RETRY: user_retry(s, e->p); break;
 	case K_FAULT: fault_happen(s); break;

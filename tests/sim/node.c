@@ -185,6 +185,7 @@ static void sync_message(struct sim *s, int node, bool news)
 		return;
 	}
 	add_health(s, &s->nodes[node], m->sync);
+	m->sync->leaving = s->nodes[node].leaving;
 	send_message(s, node, m);
 }
 
@@ -210,6 +211,7 @@ static void spool(struct sim *s, int node, const struct steps_effect *x)
 	struct simstep *st;
 
 	if (sim_fault(s, F_SPOOL_FAILS, 0.01)) {
+		sim_harm(s, x->job, x->attempt);
 		e.ok = false;
 		e.text = "no space left on device";
 		agent_later(s, node, MS, &e);
@@ -480,6 +482,7 @@ void node_boot(struct sim *s, int node)
 	if (n->power)
 		return;
 	n->power = true;
+	n->leaving = false;
 	n->boot++;
 	mo_vec_clear(&checked_attempt_desc, (void **)&n->health.checked, &n->health.n_checked);
 	sim_trace(s, "%s boots", n->name);
@@ -487,6 +490,14 @@ void node_boot(struct sim *s, int node)
 }
 
 void node_lose(struct sim *s, int node, int64_t off_us)
+{
+	for (size_t i = 0; i < s->n_steps && s->nodes[node].power; i++)
+		if (s->steps[i]->node == node && s->steps[i]->spooled && s->steps[i]->boot == s->nodes[node].boot)
+			sim_harm(s, s->steps[i]->job, s->steps[i]->attempt);
+	node_off(s, node, off_us);
+}
+
+void node_off(struct sim *s, int node, int64_t off_us)
 {
 	struct simnode *n = &s->nodes[node];
 	bool runtime_on_disk = false;

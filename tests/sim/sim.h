@@ -15,13 +15,15 @@
 #define GPUS 4
 #define MS 1000LL
 #define S 1000000LL
-#define JOBS_MAX 256
+#define JOBS_MAX 509                   /* places for them: ids leap */
 #define KEEP 2                         /* checkpoint.keep of some jobs */
 
 enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
+	/* the machine ends steps, or goes down in order */
+	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_TOLD, F_SHUTDOWN_UNTOLD,
 	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
 	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
@@ -50,6 +52,7 @@ struct simstep {
 	int64_t tick_at;
 	struct step_event *held; size_t n_held;  /* what came while hung */
 	int64_t instance;              /* of the supervisor: events for an earlier one are dropped */
+	int64_t outside_at;            /* its machine stops it since, 0 not */
 };
 struct fence_line { int64_t job, attempt; };
 struct simnode {
@@ -66,6 +69,8 @@ struct simnode {
 	struct proc *gpus[GPUS];       /* who uses the slot in truth */
 	struct node_health health;     /* what its agent finds */
 	int64_t health_acked, looked_at;               /* looked_at: its preflight checks are done from then on */
+	bool leaving;                  /* goes down in order */
+	int64_t idle_since;            /* leaving: no supervisor lives since, 0 one does */
 	struct order { int64_t job, attempt, done_at; } *orders; size_t n_orders;  /* to check after a failure */
 };
 /* What a job does in truth, per attempt. */
@@ -77,8 +82,11 @@ struct attempt {
 	int64_t saving;                /* iteration being saved, 0 none */
 };
 /* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what its manifest would say; altered: its files changed after the controller had their manifest. */
-struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, stamp; };
+struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, altered_at, stamp; };
 struct truth {                     /* of one job id */
+	int64_t id;
+	int64_t stopping_since;        /* as the controller has it, 0 not */
+	int64_t harmed;                /* the highest attempt of which something broke */
 	struct attempt *now;
 	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
 	struct file *files; size_t n_files;
@@ -96,7 +104,7 @@ struct answer { int kind; int node; int64_t request, instance; bool failed, old;
 
 enum event_kind {
 	K_MESSAGE, K_ANSWER, K_TURN, K_TIMER, K_CONTROLLER_UP, K_BEAT, K_AGENT_TICK, K_AGENT_UP, K_AGENT_EVENT, K_STEP_TICK, K_STEP_EVENT, K_FORK, K_STUCK, K_STUCK_END, K_EXIT,
-	K_ITERATE, K_SAVED, K_BOOT, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
+	K_ITERATE, K_SAVED, K_BOOT, K_UNIT_KILL, K_LEAVE, K_STAY, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
 };
 struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; };
 
@@ -133,7 +141,9 @@ bool sim_pop(struct sim *s, struct queued *ret);
 void sim_trouble(struct sim *s, int node);
 void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
+struct truth *sim_job(struct sim *s, int64_t id);
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
+void sim_harm(struct sim *s, int64_t job, int64_t attempt);
 
 /* control.c */
 void control_start(struct sim *s);
@@ -150,6 +160,7 @@ void control_free(struct sim *s);
 void node_boot(struct sim *s, int node);
 void node_boot_name(const struct simnode *n, char buf[static 64]);
 void node_lose(struct sim *s, int node, int64_t off_us);            /* power is lost; it comes back after off_us, INT64_MAX = not by itself */
+void node_off(struct sim *s, int node, int64_t off_us);              /* the same, at the end of what runs there */
 void agent_up(struct sim *s, int node);
 void agent_kill(struct sim *s, int node, int64_t down_us);
 void agent_event(struct sim *s, int node, struct steps_event *e);
@@ -178,6 +189,13 @@ int64_t stepd_sweep(struct sim *s, struct simstep *st);             /* every pro
 void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal);
 void step_lost(struct sim *s, struct simstep *st);                  /* with its node */
 void step_free_all(struct sim *s, struct simstep *st);
+
+/* outside.c: what the machine under the agent does to steps */
+void outside_stop(struct sim *s, struct simstep *st);
+void outside_kill(struct sim *s, struct simstep *st);               /* systemd waited long enough */
+void outside_leave(struct sim *s, int node, bool given_up);
+void outside_next(struct sim *s, int node);          /* the shutdown goes on */
+void outside_stay(struct sim *s, int node);
 
 /* train.c */
 void train_started(struct sim *s, struct proc *p);

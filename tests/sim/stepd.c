@@ -75,7 +75,7 @@ static void look_empty(struct sim *s, struct simstep *st, int64_t delay)
 static void drop_child(struct sim *s, struct proc *p)
 {
 	if (p->child)
-		s->jobs[p->step->job].live--;
+		sim_job(s, p->step->job)->live--;
 	p->child = false;
 }
 
@@ -89,7 +89,8 @@ static void kill_all(struct sim *s, struct simstep *st)
 			continue;
 		if (sim_fault(s, F_UNKILLABLE, 0.004)) {
 			p->stuck = true;
-			s->jobs[st->job].live--;   /* never runs user code again */
+			sim_harm(s, st->job, st->attempt);
+			sim_job(s, st->job)->live--;   /* never runs user code again */
 			p->stuck_until = s->now + sim_between(s, 5 * S, 40 * S);
 			sim_at(s, s->now + S, K_STUCK, st->instance, 0, p, NULL);
 			sim_at(s, p->stuck_until, K_STUCK_END, 0, 0, p, NULL);
@@ -122,6 +123,7 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 	step_event_init(&e, SE_STARTED);
 	e.note.rank = p->rank;
 	if (sim_fault(s, F_EXEC_FAILS, 0.0005)) {
+		sim_harm(s, st->job, st->attempt);
 		e.type = SE_START_FAILED;
 		e.note.cause = mo_strdup("exec");
 		e.note.text = mo_strdup("no such file");
@@ -136,12 +138,13 @@ void stepd_fork(struct sim *s, struct simstep *st, size_t local)
 	p->started = p->alive = p->child = true;
 	check_fork(s, p);
 	s->nodes[st->node].gpus[p->gpu] = p;
-	s->jobs[st->job].live += 2;
+	sim_job(s, st->job)->live += 2;
 	e.note.pid = p->pid;
 	stepd_event(s, st, &e);
 	if (p->alive)
 		train_started(s, p);
 	if (st->stepd && sim_fault(s, F_BIND_FAILS, 0.0003)) {
+		sim_harm(s, st->job, st->attempt);
 		e.type = SE_BIND_FAILED;
 		e.note.cause = mo_strdup("bind");
 		e.note.text = mo_strdup("read back other CPUs");
@@ -161,7 +164,7 @@ void proc_end(struct sim *s, struct proc *p, int64_t code, int64_t signal)
 	p->code = code;
 	p->signal = signal;
 	if (!p->stuck)
-		s->jobs[st->job].live--;
+		sim_job(s, st->job)->live--;
 	s->nodes[st->node].gpus[p->gpu] = NULL;
 	sim_trace(s, "%s: j-%lld.a%lld rank %lld ends, code %lld signal %lld", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt, (long long)p->rank,
 		code == MO_NONE ? -1LL : (long long)code, signal == MO_NONE ? 0LL : (long long)signal);
@@ -185,6 +188,8 @@ static void hold_ports(struct sim *s, struct simstep *st)
 
 	step_event_init(&e, SE_PORTS);
 	e.ok = !sim_fault(s, F_PORT_BUSY, 0.04);
+	if (!e.ok)
+		sim_harm(s, st->job, st->attempt);
 	stepd_later(s, st, 100, &e);
 }
 
@@ -280,6 +285,7 @@ void stepd_kill(struct sim *s, struct simstep *st)
 {
 	if (!st->stepd)
 		return;
+	sim_harm(s, st->job, st->attempt);
 	sim_trace(s, "%s: supervisor of j-%lld.a%lld dies", s->nodes[st->node].name, (long long)st->job, (long long)st->attempt);
 	if (st->hung && sim_attempt(s, st->job, st->attempt))
 		sim_attempt(s, st->job, st->attempt)->lossy = true;   /* what lay in its pipes is lost */

@@ -26,7 +26,7 @@ static void say(struct sim *s, struct attempt *a, int64_t rank, int type, int64_
 
 static struct attempt *attempt_of(struct sim *s, struct proc *p)
 {
-	struct truth *t = &s->jobs[p->step->job];
+	struct truth *t = sim_job(s, p->step->job);
 	struct attempt *a = sim_attempt(s, p->step->job, p->step->attempt);
 	const struct launch *l = &p->step->launch;
 
@@ -80,7 +80,7 @@ void train_ended(struct sim *s, struct proc *p)
 	if (!a)
 		return;
 	a->n_alive--;
-	if (p->code == 0)
+	if (p->code == 0 && !p->step->outside_at)
 		return;
 	if (!a->broken_at)
 		a->broken_at = s->now;
@@ -92,7 +92,7 @@ void train_ended(struct sim *s, struct proc *p)
 
 struct file *train_file(struct sim *s, int64_t job, int64_t iteration)
 {
-	struct truth *t = &s->jobs[job];
+	struct truth *t = sim_job(s, job);
 
 	for (size_t i = 0; i < t->n_files; i++)
 		if (t->files[i].iteration == iteration)
@@ -102,7 +102,7 @@ struct file *train_file(struct sim *s, int64_t job, int64_t iteration)
 
 static void save(struct sim *s, struct attempt *a)
 {
-	struct truth *t = &s->jobs[a->job];
+	struct truth *t = sim_job(s, a->job);
 	struct file *f = train_file(s, a->job, a->iteration);
 
 	if (!f)
@@ -164,7 +164,7 @@ void train_exit(struct sim *s, struct attempt *a, int64_t rank, int64_t code)
 /* checkpoint.keep: only what is not among the newest two whole ones may go. */
 static void prune(struct sim *s, int64_t job, int64_t iteration)
 {
-	struct truth *t = &s->jobs[job];
+	struct truth *t = sim_job(s, job);
 	struct file *f = train_file(s, job, iteration);
 	int newer = 0;
 
@@ -181,7 +181,7 @@ static void prune(struct sim *s, int64_t job, int64_t iteration)
 void train_scan(struct sim *s, const struct command *order, struct scan_result *ret)
 {
 	int64_t job = order->job;
-	const struct truth *t = &s->jobs[job];
+	const struct truth *t = sim_job(s, job);
 
 	for (size_t i = 0; i < order->n_prune; i++)
 		prune(s, job, order->prune[i].iteration);

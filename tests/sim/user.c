@@ -32,7 +32,7 @@ void user_retry(struct sim *s, struct op *op)
 
 void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 {
-	struct truth *t = op->job > 0 && op->job < JOBS_MAX ? &s->jobs[op->job] : NULL;
+	struct truth *t = op->job > 0 ? sim_job(s, op->job) : NULL;
 	const struct job *j;
 
 	if (op->done)
@@ -42,7 +42,7 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 	if (op->type == EV_SUBMIT && (status == 201 || status == 200)) {
 		op->job = job;
 		s->n_submits++;
-		s->jobs[job].acked = true;
+		sim_job(s, job)->acked = true;
 		return;
 	}
 	if (op->form)

@@ -9,6 +9,7 @@ const char *const fault_names[_FAULT_N] = {
 	"controller killed", "controller paused", "controller dies with its machine", "controller dies before the store", "controller dies between store and reply", "controller dies between replies",
 	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "exec fails", "bind fails",
 	"spool fails", "process cannot be killed", "checkpoint torn", "checkpoint changed after it was verified", "checkpoint verified after its save", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
+	"step stopped by its machine", "step killed by its machine: too slow", "planned reboot", "planned reboot given up", "planned reboot: all ends were told", "planned reboot: not all ends were told",
 	"a check goes critical", "checks go critical on 30 % of the nodes", "a critical check is ok again", "checks after a failure come late", "node cordoned", "node not cordoned: cap",
 	"attempt waits for checks",
 	"restart --from 0", "restart --from the newest", "restart --from an older one", "restart --from a superseded one", "restart --from a damaged one", "restart --from one being written",
@@ -120,9 +121,29 @@ void sim_violation(struct sim *s, const char *fmt, ...)
 	abort();
 }
 
+struct truth *sim_job(struct sim *s, int64_t id)
+{
+	size_t i = (size_t)id % JOBS_MAX;
+
+	if (id <= 0)
+		sim_violation(s, "job id %lld", (long long)id);
+	for (int tries = 0; s->jobs[i].id && s->jobs[i].id != id; i = (i + 1) % JOBS_MAX)
+		if (++tries >= JOBS_MAX)
+			sim_violation(s, "more than %d jobs", JOBS_MAX);
+	s->jobs[i].id = id;
+	return &s->jobs[i];
+}
+
+void sim_harm(struct sim *s, int64_t job, int64_t attempt)
+{
+	struct truth *t = sim_job(s, job);
+
+	t->harmed = MO_MAX(t->harmed, attempt);
+}
+
 struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number)
 {
-	struct attempt *a = job > 0 && job < JOBS_MAX ? s->jobs[job].now : NULL;
+	struct attempt *a = job > 0 ? sim_job(s, job)->now : NULL;
 
 	return a && a->number == number ? a : NULL;
 }
