@@ -60,7 +60,6 @@ static int spec_of(const struct recipe_input *in, struct submit *spec, struct mo
 }
 
 static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
-static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
 /* The planner's word when the recipe names a model and a GPU, NULL otherwise or when the sizes that it gives cannot be planned. What it left to the planner is written into `in`, as the controller does:
@@ -92,27 +91,36 @@ static const char *login_name(void)
 	return pw ? pw->pw_name : NULL;
 }
 
+static int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+{
+	struct mo_buf *b = arg;
+
+	wire_dryrun_ranks(ranks, n, b->data[b->len - 1] == '[', b);
+	return 0;
+}
+
 static int offline(struct recipe_input *in, struct mo_buf *ret)
 {
 	_cleanup_(submit_done) struct submit spec;
-	_cleanup_(dryrun_done) struct dryrun doc;
+	_cleanup_(mo_freep) char *plan = NULL;
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = ret, .to = MO_NONE };
 	_cleanup_(state_done) struct state empty;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	mo_desc_init(&submit_desc, &spec);
-	mo_desc_init(&dryrun_desc, &doc);
 	mo_desc_init(&state_desc, &empty);
-	int r = plan_of(in, &doc.plan, &err);
+	int r = plan_of(in, &plan, &err);
 	if (r >= 0)
 		r = recipe_for_user(&in->recipe, login_name(), &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	mo_error_done(&err);
 	r = spec_of(in, &spec, &err);
+	wire_dryrun_head(spec.recipe.name, plan, ret);
 	if (r >= 0)
-		r = dryrun_make(&empty, &spec, preview_ranks, &doc, &err);
+		r = dryrun_walk(&empty, &spec, &walk, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	wire_dryrun(&doc, ret);
+	wire_dryrun_end(ret);
 	return 0;
 }
 

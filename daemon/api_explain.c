@@ -9,8 +9,10 @@
 #include "daemon/api.h"
 #include "daemon/core/dryrun.h"
 #include "daemon/visible.h"
+#include "lib/model/limits.h"
 
-static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
+struct ranks { struct dryrun_rank *items; size_t n; };
+static void ranks_done(struct ranks *r) { mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n); }
 static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
 static void record_done(struct env_record *e) { mo_desc_done(&env_record_desc, e); }
 struct items { struct env_item *items; size_t n; };
@@ -27,9 +29,19 @@ static const struct place *place_of_rank(const struct job *j, int64_t rank, size
 	return NULL;
 }
 
-/* Ranks that share the rank's node in the current placement; of a dry run while the job has no place. */
-static int preview(struct manager *m, const struct job *j, int64_t rank, struct dryrun *ret, struct mo_error *err)
+static int keep_ranks(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
 {
+	struct ranks *kept = arg;
+
+	for (size_t i = 0; i < n; i++)
+		mo_desc_copy(&dryrun_rank_desc, mo_vec_add(&dryrun_rank_desc, (void **)&kept->items, &kept->n), &ranks[i]);
+	return 0;
+}
+
+/* Ranks that share the rank's node in the current placement; of a dry run while the job has no place. */
+static int preview(struct manager *m, const struct job *j, int64_t rank, struct ranks *ret, struct mo_error *err)
+{
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = keep_ranks, .arg = ret, .from = rank, .to = rank + 1 };
 	const struct state *s = manager_state(m);
 	size_t i = 0;
 	const struct place *p = place_of_rank(j, rank, &i);
@@ -38,9 +50,9 @@ static int preview(struct manager *m, const struct job *j, int64_t rank, struct 
 
 	mo_desc_init(&launch_desc, &l);
 	if (!n)
-		return dryrun_job(s, j, preview_ranks, ret, err);
+		return dryrun_walk_job(s, j, &walk, err);
 	launch_make(s, j, i, &l);
-	return preview_ranks(p->node, &n->info, &l, &ret->ranks, &ret->n_ranks, err);
+	return preview_ranks(p->node, &n->info, &l, &ret->items, &ret->n, err);
 }
 
 /* Opens a list document with source and note in front of its items. */
@@ -84,13 +96,12 @@ static void send_env(struct http_request *r, const char *source, const char *not
 static void send_preview(struct manager *m, struct http_request *r, const struct job *j, int64_t rank, const char *why)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(dryrun_done) struct dryrun doc;
+	_cleanup_(ranks_done) struct ranks ranks = {0};
 	const struct dryrun_rank *k = NULL;
 
-	mo_desc_init(&dryrun_desc, &doc);
-	int e = preview(m, j, rank, &doc, &err);
-	for (size_t i = 0; i < doc.n_ranks && !k; i++)
-		k = doc.ranks[i].rank == rank ? &doc.ranks[i] : NULL;
+	int e = preview(m, j, rank, &ranks, &err);
+	for (size_t i = 0; i < ranks.n && !k; i++)
+		k = ranks.items[i].rank == rank ? &ranks.items[i] : NULL;
 	if (!k) {
 		http_problem(r, e < 0 ? 422 : 404, "rank %lld of job j-%lld: %s", (long long)rank, (long long)j->id, e < 0 ? mo_error_text(&err, e) : "there is no such rank");
 		return;
@@ -168,19 +179,30 @@ static void add_node(const struct state *s, const struct job *j, const struct ra
 		bind_explain(node ? &node->info : NULL, &j->spec.recipe.bind, ranks, n, &ret->items, &ret->n);
 }
 
+struct previewed { const struct state *state; const struct job *job; struct views *views; };
+
 /* Ranks of a dry run look like ranks that were not read back. */
-static void add_previewed(const struct state *s, const struct job *j, const struct dryrun *doc, struct views *ret)
+static int add_previewed(void *arg, const struct dryrun_rank *from, size_t n, struct mo_error *err)
 {
-	for (size_t i = 0, n; i < doc->n_ranks; i += n) {
-		for (n = 1; i + n < doc->n_ranks && mo_streq(doc->ranks[i + n].node, doc->ranks[i].node); n++)
-			;
-		_cleanup_(mo_freep) struct rank *ranks = mo_alloc_array(n, sizeof(*ranks));
-		for (size_t k = 0; k < n; k++) {
-			const struct dryrun_rank *d = &doc->ranks[i + k];
-			ranks[k] = (struct rank){ .rank = d->rank, .node = d->node, .local_rank = d->local_rank, .cpus = d->cpus, .numa_node = d->numa_node, .gpu = d->gpu, .nic = d->nic, .bind_verified = -1 };
-		}
-		add_node(s, j, ranks, n, ret);
-	}
+	const struct previewed *p = arg;
+	_cleanup_(mo_freep) struct rank *ranks = mo_alloc_array(n, sizeof(*ranks));
+
+	for (size_t k = 0; k < n; k++)
+		ranks[k] = (struct rank){ .rank = from[k].rank, .node = from[k].node, .local_rank = from[k].local_rank, .cpus = from[k].cpus, .numa_node = from[k].numa_node, .gpu = from[k].gpu,
+					  .nic = from[k].nic, .bind_verified = -1 };
+	if (n)
+		add_node(p->state, p->job, ranks, n, p->views);
+	return 0;
+}
+
+/* One node of the rank, or as many as one answer holds. */
+static int preview_views(const struct state *s, const struct job *j, struct views *v, struct mo_error *err)
+{
+	struct previewed into = { s, j, v };
+	int64_t from = v->rank != MO_NONE ? v->rank : MO_MIN(v->after, MO_RANKS_MAX) + 1;
+	const struct dryrun_walk walk = { .ranks = preview_binds, .node = add_previewed, .arg = &into, .from = from, .to = from + (v->rank != MO_NONE ? 1 : API_LIMIT_MAX + 1) };
+
+	return dryrun_walk_job(s, j, &walk, err);
 }
 
 /* Ranks of the current or last attempt, node by node. */
@@ -200,10 +222,8 @@ void api_job_bind(void *arg, struct http_request *r)
 	const struct job *j = api_job(m, r);
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(views_done) struct views views = {0};
-	_cleanup_(dryrun_done) struct dryrun doc;
 	_cleanup_(list_done) struct list l = {0};
 
-	mo_desc_init(&dryrun_desc, &doc);
 	if (!j || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &views.rank) || !api_int(r, "after", 0, INT64_MAX, -1, &views.after))
 		return;
 	bool started = j->n_ranks > 0;
@@ -213,11 +233,9 @@ void api_job_bind(void *arg, struct http_request *r)
 	}
 	if (started) {
 		add_ranks(s, j, &views);
-	} else if (dryrun_job(s, j, preview_ranks, &doc, &err) < 0) {
+	} else if (preview_views(s, j, &views, &err) < 0) {
 		http_problem(r, 422, "binding of job j-%lld: %s", (long long)j->id, mo_error_text(&err, -1));
 		return;
-	} else {
-		add_previewed(s, j, &doc, &views);
 	}
 	if (!explained_start(r, started ? "node" : "preview", started ? NULL : "the job was not started yet: this is where it would go now", &l))
 		return;

@@ -204,6 +204,8 @@ static void controller(struct manager *m, struct mo_buf *b)
 
 	http_server_stats(m->http, &h);
 	histogram(b, "moe_turn_seconds", "Turns of the loop, sync included.", &m->turn_time);
+	family(b, "moe_loop_longest_callback_seconds", "gauge", "CPU time of the longest callback of the loop since the start: as long, at most, everybody else waited for one message.");
+	mo_buf_printf(b, "moe_loop_longest_callback_seconds %.6f\n", (double)m->longest_callback_ns / 1e9);
 	histogram(b, "moe_store_sync_seconds", "Synced transactions.", &m->sync_time);
 	family(b, "moe_store_records_total", "counter", "Records stored since the start.");
 	mo_buf_printf(b, "moe_store_records_total %lld\n", (long long)m->n_records);

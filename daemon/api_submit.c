@@ -1,19 +1,23 @@
 /* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input of the next turn whose answer leaves after the sync. */
+#include <errno.h>
 #include <string.h>
 #include "agent/core/preview.h"
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/auth.h"
 #include "daemon/core/dryrun.h"
+#include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/room.h"
 #include "daemon/spec.h"
 #include "daemon/turn.h"
+#include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
 #include "lib/wire/dryrun.h"
 
 #define KEY_MAX 128
+#define PIECE (64 << 10)              /* of a dry-run document */
 #define RESUME_NEVER -2               /* checkpoint.resume: never */
 
 static bool key_valid(const char *key)
@@ -37,7 +41,6 @@ static bool may_be_root(const struct manager *m, const struct http_caller *c)
 	return options_loopback(o) && c->role == ROLE_ADMIN && (c->local || (o->bootstrap_tokens && *o->bootstrap_tokens));
 }
 
-static void dryrun_done(struct dryrun *d) { mo_desc_done(&dryrun_desc, d); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 
@@ -138,21 +141,62 @@ static void pending_free(struct pending *p)
 	free(p);
 }
 
-static void dry_run(struct http_request *r, const struct pending *p, const char *plan)
+/* fd -1: the document is only measured. */
+struct document { struct mo_buf b; int64_t bytes; bool any; int fd; };
+
+static void document_done(struct document *d) { mo_buf_done(&d->b); }
+
+static int document_flush(struct document *d)
+{
+	int r = d->fd < 0 ? 0 : mo_write_all(d->fd, d->b.data, d->b.len);
+
+	d->bytes += (int64_t)d->b.len;
+	mo_buf_reset(&d->b);
+	return r;
+}
+
+static int document_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+{
+	struct document *d = arg;
+
+	wire_dryrun_ranks(ranks, n, !d->any, &d->b);
+	d->any = true;
+	if (d->bytes + (int64_t)d->b.len > MO_DRYRUN_BYTES_MAX)
+		return mo_error_set(err, -E2BIG, "its document would have more than %d MB: ask for fewer ranks (--set cluster.gpus=N)", MO_DRYRUN_BYTES_MAX >> 20);
+	return d->b.len < PIECE ? 0 : document_flush(d);
+}
+
+struct dry_work { const struct submit *spec; const char *plan; };
+
+static int document_write(const struct state *s, const struct dry_work *w, int fd, struct mo_error *err)
+{
+	_cleanup_(document_done) struct document d = { .fd = fd };
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = document_node, .arg = &d, .to = MO_NONE };
+	int r;
+
+	wire_dryrun_head(w->spec->recipe.name, w->plan, &d.b);
+	r = dryrun_walk(s, w->spec, &walk, err);
+	if (r < 0)
+		return r;
+	wire_dryrun_end(&d.b);
+	return document_flush(&d);
+}
+
+/* In a child. All of it is made twice, so that whatever is wrong with a rank is said instead of the document, and neither is kept whole in memory. */
+static int dry_run(const struct manager *m, const void *arg, int fd)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	_cleanup_(dryrun_done) struct dryrun doc;
+	struct dry_work w = *(const struct dry_work *)arg;
+	_cleanup_(mo_freep) char *plan = w.plan ? NULL : plan_of(manager_state(m), w.spec);
 
-	mo_desc_init(&dryrun_desc, &doc);
-	int e = dryrun_make(manager_state(p->manager), p->spec, preview_ranks, &doc, &err);
-	if (e < 0) {
-		http_problem(r, 422, "dry run: %s", mo_error_text(&err, e));
-		return;
+	w.plan = plan ? plan : w.plan;
+	int r = document_write(manager_state(m), &w, -1, &err);
+	if (r < 0) {
+		_cleanup_(mo_freep) char *detail = mo_printf("dry run: %s", mo_error_text(&err, r));
+		return forked_problem(fd, 422, detail);
 	}
-	doc.plan = plan ? mo_strdup(plan) : plan_of(manager_state(p->manager), p->spec);
-	wire_dryrun(&doc, &b);
-	api_send(r, 200, &b);
+	r = forked_status(fd, 200);
+	return r < 0 ? r : document_write(manager_state(m), &w, fd, &err);
 }
 
 /* Frees p. */
@@ -164,7 +208,9 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 	if (e < 0) {
 		http_problem(r, 422, "%s", mo_error_text(&err, e));
 	} else if (p->dry) {
-		dry_run(r, p, plan);
+		const struct dry_work w = { p->spec, plan };
+		const struct forked_work work = { .kind = FORKED_DRY_RUN, .user = http_caller(r)->user, .run = dry_run, .arg = &w, .content_type = "application/json" };
+		forked_answer(p->manager, r, &work);
 	} else {
 		warn_resume(manager_state(p->manager), p->spec);
 		struct input *in = input_new(EV_SUBMIT, r);

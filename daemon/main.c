@@ -80,7 +80,7 @@ static int serve(sd_event *loop, const struct options *o, bool plain)
 	r = sd_event_add_signal(loop, NULL, SIGHUP, on_hangup, &m);
 	sd_notify(0, "READY=1");
 	if (r >= 0)
-		r = sd_event_loop(loop);
+		r = mo_loop_run(loop, &m.longest_callback_ns);
 	sd_notify(0, "STOPPING=1");
 	manager_done(&m);
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

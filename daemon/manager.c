@@ -11,6 +11,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
+#include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/quota.h"
 #include "daemon/room.h"
@@ -134,6 +135,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	streams_new(m);
 	queries_new(m);
 	helpers_new(m);
+	forks_new(m);
 	snapshots_new(m);
 	specs_new(m);
 	signins_new(m);
@@ -247,7 +249,7 @@ void manager_done(struct manager *m)
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);
-	m->backup = backup_free(m->backup);
+	m->forks = forks_free(m->forks);
 	m->helpers = helpers_free(m->helpers);
 	m->queries = queries_free(m->queries);
 	m->streams = streams_free(m->streams);

@@ -40,8 +40,9 @@ struct manager {
 	struct signins *signins;
 	struct quotas *quotas;
 	struct snapshots *snapshots;
-	struct backup *backup;               /* the one under way */
+	struct forks *forks;
 	struct timing turn_time, sync_time;
+	int64_t longest_callback_ns;         /* CPU time */
 	int64_t n_turns, n_records, n_snapshots, n_snapshot_failures;
 	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */
 	int64_t slow_told_at;                /* store.slow was told: boot us */
@@ -55,7 +56,6 @@ struct manager {
 /* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
 int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
 void manager_done(struct manager *m);
-struct backup *backup_free(struct backup *b);   /* backup.c */
 /* Stops the loop with an error after the store failed: ranks run on, the next start replays. */
 void manager_fail(struct manager *m, const char *why);
 static inline int64_t manager_now(struct manager *m) { return mo_coretime_now(&m->time); }

@@ -6,3 +6,5 @@
 
 /* Appends one dryrun_rank per local rank; secrets are shown as ***. Fits daemon/core/dryrun.h's dryrun_ranks_fn. */
 int preview_ranks(const char *node, const struct nodeinfo *info, const struct launch *launch, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err);
+/* Only where they go and what they are bound to, which costs a tenth. */
+int preview_binds(const char *node, const struct nodeinfo *info, const struct launch *launch, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err);

@@ -76,63 +76,99 @@ static struct job *job_with_places(struct state *s, const struct who *who, struc
 	return j;
 }
 
-static int fill(struct state *s, const struct who *who, struct place *places, size_t n_places, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+struct ranks { struct dryrun_rank *items; size_t n; };
+
+static void ranks_done(struct ranks *r) { mo_vec_clear(&dryrun_rank_desc, (void **)&r->items, &r->n); }
+static void launch_done(struct launch *l) { mo_desc_done(&launch_desc, l); }
+
+static int one_node(const struct state *s, const struct job *j, size_t place, const struct dryrun_walk *walk, struct mo_error *err)
+{
+	const struct node *node = node_find(s, j->places[place].node);
+	_cleanup_(launch_done) struct launch launch;
+	_cleanup_(ranks_done) struct ranks ranks = { 0 };
+
+	mo_desc_init(&launch_desc, &launch);
+	launch_make(s, j, place, &launch);
+	int r = walk->ranks(node->name, &node->info, &launch, &ranks.items, &ranks.n, err);
+	return r < 0 ? r : walk->node(walk->arg, ranks.items, ranks.n, err);
+}
+
+/* Takes places. */
+static int walk_places(struct state *s, const struct who *who, struct place *places, size_t n_places, const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct job *j = job_with_places(s, who, places, n_places);
-	mo_str_set(&ret->name, who->spec->recipe.name);
+
 	for (size_t i = 0; i < n_places; i++) {
-		const struct node *node = node_find(s, j->places[i].node);
-		struct launch launch;
-		mo_desc_init(&launch_desc, &launch);
-		launch_make(s, j, i, &launch);
-		int r = ranks(node->name, &node->info, &launch, &ret->ranks, &ret->n_ranks, err);
-		mo_desc_done(&launch_desc, &launch);
+		const struct place *p = &j->places[i];
+
+		if (p->first_rank + p->n_ranks <= walk->from || (walk->to != MO_NONE && p->first_rank >= walk->to))
+			continue;
+		int r = one_node(s, j, i, walk, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+/* A state of the same nodes, on which nothing runs: they are borrowed, because thousands of them are more than all else together. */
+static void borrow_nodes(struct state *copy, const struct state *s)
+{
+	mo_desc_init(&state_desc, copy);
+	copy->nodes = s->nodes;
+	copy->n_nodes = s->n_nodes;
+	copy->next_job = s->next_job;
+	copy->next_port = s->next_port;
+}
+
+static void give_back(struct state *copy)
+{
+	copy->nodes = NULL;
+	copy->n_nodes = 0;
+}
+
 static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
 
-static int dry_run(const struct state *s, const struct who *who, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+static int dry_run(const struct state *s, const struct who *who, const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct submit *spec = who->spec;
-	_cleanup_(state_done) struct state copy;
+	_cleanup_(state_done) struct state idle = { 0 }, free_cluster = { 0 };
 	struct place *places = NULL;
+	struct state *found = &idle;
 	size_t n = 0;
-	mo_desc_init(&state_desc, &copy);
+
 	if (spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
-		return mo_error_set(err, -E2BIG, "dry run: %lld ranks are more than the %d that one document shows; try with --set cluster.gpus=%d",
+		return mo_error_set(err, -E2BIG, "%lld ranks are more than the %d that one document shows; try with --set cluster.gpus=%d",
 				    (long long)spec->recipe.gpus, MO_DRYRUN_RANKS_MAX, MO_DRYRUN_RANKS_MAX);
-	for (size_t i = 0; i < s->n_nodes; i++)
-		mo_desc_copy(&node_desc, MO_ADD(&copy, nodes, &node_desc), &s->nodes[i]);
-	copy.next_job = s->next_job;
-	copy.next_port = s->next_port;
+	mo_desc_init(&state_desc, &free_cluster);
+	borrow_nodes(&idle, s);
 	int r = place_find(s, &spec->recipe, &places, &n, NULL);
 	if (r > 0)
-		r = place_find(&copy, &spec->recipe, &places, &n, NULL);
+		r = place_find(&idle, &spec->recipe, &places, &n, NULL);
 	if (r > 0) {
-		mo_vec_clear(&node_desc, (void **)&copy.nodes, &copy.n_nodes);
-		dryrun_cluster(&spec->recipe, &copy);
-		r = place_find(&copy, &spec->recipe, &places, &n, err);
+		dryrun_cluster(&spec->recipe, &free_cluster);
+		found = &free_cluster;
+		r = place_find(found, &spec->recipe, &places, &n, err);
 	}
 	if (r > 0)
-		return mo_error_set(err, -EINVAL, "dry run: no cluster of this shape can hold the job");
-	if (r < 0)
-		return r;
-	place_processes(&spec->engine, places, n);
-	return fill(&copy, who, places, n, ranks, ret, err);
+		r = mo_error_set(err, -EINVAL, "no cluster of this shape can hold the job");
+	if (r == 0) {
+		place_processes(&spec->engine, places, n);
+		r = walk_places(found, who, places, n, walk, err);
+	}
+	give_back(&idle);
+	return r;
 }
 
-int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+int dryrun_walk(const struct state *s, const struct submit *spec, const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct who who = { spec, MO_MAX(s->next_job, 1), 1, DRY_PORT };
-	return dry_run(s, &who, ranks, ret, err);
+
+	return dry_run(s, &who, walk, err);
 }
 
-int dryrun_job(const struct state *s, const struct job *j, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err)
+int dryrun_walk_job(const struct state *s, const struct job *j, const struct dryrun_walk *walk, struct mo_error *err)
 {
 	const struct who who = { &j->spec, j->id, MO_MAX(j->attempt, 1), j->port > 0 ? j->port : DRY_PORT };
-	return dry_run(s, &who, ranks, ret, err);
+
+	return dry_run(s, &who, walk, err);
 }

@@ -7,10 +7,17 @@
 
 /* Appends the ranks of one node. 0 or a negative errno with err. */
 typedef int (*dryrun_ranks_fn)(const char *node, const struct nodeinfo *info, const struct launch *launch, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err);
+struct dryrun_walk {
+	dryrun_ranks_fn ranks;
+	/* Gets the ranks of one node after the other, in their order; they are freed behind it. 0 goes on. */
+	int (*node)(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err);
+	void *arg;
+	int64_t from, to;      /* only nodes that have a rank in from..to-1; to MO_NONE: to the last */
+};
 /* Places spec on the nodes of s as they are now; when it does not fit there, on the same nodes with nothing running; when it fits there neither, on a free cluster of the
- * recipe's shape (dryrun_cluster). ret must be initialised; ret->plan is left to the caller. -E2BIG above MO_DRYRUN_RANKS_MAX ranks. */
-int dryrun_make(const struct state *s, const struct submit *spec, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err);
+ * recipe's shape (dryrun_cluster). -E2BIG above MO_DRYRUN_RANKS_MAX ranks, however few are walked over: the shape alone is of that size. */
+int dryrun_walk(const struct state *s, const struct submit *spec, const struct dryrun_walk *walk, struct mo_error *err);
 /* The same for a job that exists: under its own id and attempt. */
-int dryrun_job(const struct state *s, const struct job *j, dryrun_ranks_fn ranks, struct dryrun *ret, struct mo_error *err);
+int dryrun_walk_job(const struct state *s, const struct job *j, const struct dryrun_walk *walk, struct mo_error *err);
 /* A free cluster of the recipe's shape: nodes of up to 8 GPUs of cluster.gpu (default mi300x) over two NUMA nodes, as the platforms of these GPUs are built. s must be initialised. */
 void dryrun_cluster(const struct recipe *r, struct state *s);

@@ -26,6 +26,11 @@ int64_t mo_clock_mono_ns(void)
 	return read_ns(CLOCK_MONOTONIC);
 }
 
+int64_t mo_clock_thread_ns(void)
+{
+	return read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 int64_t mo_clock_wall_us(void)
 {
 	return read_ns(CLOCK_REALTIME) / 1000;

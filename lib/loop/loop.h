@@ -6,6 +6,9 @@
 
 #define MO_TIMER_SLACK_US 100          /* sd-event accuracy 0 means 250 ms (measured); always name the slack */
 
+/* sd_event_loop(), which keeps in *longest_ns the CPU time of the longest callback so far: what one peer's message can make all others wait, whatever else this machine does. */
+int mo_loop_run(sd_event *loop, int64_t *longest_ns);
+
 /* One-shot timer on CLOCK_BOOTTIME that can be moved. */
 struct mo_timer;
 int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_timer **ret);

@@ -1,8 +1,34 @@
-/* The movable one-shot timer and the turn. The turn is a deferred source of the lowest priority: sd-event polls before each dispatch, so it runs only when every readable
+/* The loop itself, the movable one-shot timer and the turn. The turn is a deferred source of the lowest priority: sd-event polls before each dispatch, so it runs only when every readable
  * source was read empty. A stream of requests that never pauses must not starve it: a post source runs it when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
 #include <time.h>
 #include "lib/base/clock.h"
+
+/* As sd_event_run() does it: one dispatch is one callback. */
+static int run_once(sd_event *loop, int64_t *longest_ns)
+{
+	int r = sd_event_prepare(loop);
+
+	if (r == 0)
+		r = sd_event_wait(loop, UINT64_MAX);
+	if (r <= 0)
+		return r;
+	int64_t began = mo_clock_thread_ns();
+	r = sd_event_dispatch(loop);
+	*longest_ns = MO_MAX(*longest_ns, mo_clock_thread_ns() - began);
+	return r;
+}
+
+int mo_loop_run(sd_event *loop, int64_t *longest_ns)
+{
+	int r = 0, code = 0;
+
+	while (r >= 0 && sd_event_get_state(loop) != SD_EVENT_FINISHED)
+		r = run_once(loop, longest_ns);
+	if (r >= 0)
+		r = sd_event_get_exit_code(loop, &code);
+	return r < 0 ? r : code;
+}
 
 struct mo_timer { sd_event_source *source; void (*fn)(void *arg); void *arg; };
 

@@ -13,10 +13,3 @@ static const struct mo_field dryrun_rank_fields[] = {
 	MO_F(dryrun_rank, nic, MO_STR),
 };
 const struct mo_desc dryrun_rank_desc = MO_DESC(dryrun_rank, dryrun_rank_fields);
-
-static const struct mo_field dryrun_fields[] = {
-	MO_F(dryrun, name, MO_STR),
-	MO_F(dryrun, plan, MO_RAWJSON),
-	MO_F_VEC(dryrun, ranks, &dryrun_rank_desc),
-};
-const struct mo_desc dryrun_desc = MO_DESC(dryrun, dryrun_fields);

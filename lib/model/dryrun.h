@@ -3,6 +3,7 @@
 #include "lib/model/launch.h"
 
 #define MO_DRYRUN_RANKS_MAX 8192      /* ranks in one document: each carries its whole environment */
+#define MO_DRYRUN_BYTES_MAX (64 << 20) /* of what moed answers */
 
 struct dryrun_rank {
 	int64_t rank; char *node; int64_t local_rank;
@@ -10,9 +11,4 @@ struct dryrun_rank {
 	struct env_item *env; size_t n_env;   /* value NULL = read from a file on the node */
 	char *cpus; int64_t numa_node, gpu; char *nic;
 };
-struct dryrun {
-	char *name;
-	char *plan;                      /* Plan document as JSON text, NULL = the recipe has no model */
-	struct dryrun_rank *ranks; size_t n_ranks;
-};
-extern const struct mo_desc dryrun_rank_desc, dryrun_desc;
+extern const struct mo_desc dryrun_rank_desc;

@@ -57,14 +57,19 @@ static void one_rank(const struct dryrun_rank *k, struct mo_buf *b)
 	mo_buf_str(b, "}");
 }
 
-void wire_dryrun(const struct dryrun *d, struct mo_buf *b)
+void wire_dryrun_head(const char *name, const char *plan, struct mo_buf *b)
 {
 	mo_buf_str(b, "{\"name\":");
-	wire_string(d->name ? d->name : "", b);
-	mo_buf_printf(b, ",\"plan\":%s,\"ranks\":[", d->plan ? d->plan : "null");
-	for (size_t i = 0; i < d->n_ranks; i++) {
-		mo_buf_str(b, i ? "," : "");
-		one_rank(&d->ranks[i], b);
-	}
-	mo_buf_str(b, "]}");
+	wire_string(name ? name : "", b);
+	mo_buf_printf(b, ",\"plan\":%s,\"ranks\":[", plan ? plan : "null");
 }
+
+void wire_dryrun_ranks(const struct dryrun_rank *ranks, size_t n, bool first, struct mo_buf *b)
+{
+	for (size_t i = 0; i < n; i++) {
+		mo_buf_str(b, first && i == 0 ? "" : ",");
+		one_rank(&ranks[i], b);
+	}
+}
+
+void wire_dryrun_end(struct mo_buf *b) { mo_buf_str(b, "]}"); }

@@ -4,14 +4,15 @@ What is measured is compared with the same client's answers before, in the same 
 import json
 import os
 import re
+import signal
 import statistics
 import sys
 import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Suite, need  # noqa: E402
-from rig import Rig, Unix  # noqa: E402
+from lib import Suite, equal, need, wait_until  # noqa: E402
+from rig import Rig, Unix, command_of  # noqa: E402
 
 suite = Suite()
 SLOWEST = 10000         # unloaded answers; one takes 60 us here, and what the worst took before there were limits are 40,000 to 350,000
@@ -130,6 +131,68 @@ def agents(rig):
     for what, (head, unit, tail) in AGENT.items():
         for size in (4 << 20, 15 << 20):
             one(rig, usual, what, "/v1/agent/%s" % ("sync" if size == 4 << 20 else "hello"), fill(head, unit, size, tail), token=token)
+
+
+MANY = BASE.replace("gpus: 1", "gpus: 8192")
+
+
+def forks(rig):
+    """Children of the controller that are forks of it."""
+    with open("/proc/%d/task/%d/children" % (rig.moed.pid, rig.moed.pid)) as f:
+        return [int(p) for p in f.read().split() if command_of(int(p)) == command_of(rig.moed.pid)]
+
+
+class Asked(threading.Thread):
+    """A dry run of many ranks by somebody of that name."""
+
+    def __init__(self, rig, user, text=MANY):
+        super().__init__(daemon=True)
+        self.rig, self.text, self.answer = rig, text, None
+        self.token = rig.json("token", "create", "--role", "user", "--user", user)["token"]
+        self.start()
+
+    def run(self):
+        self.answer = self.rig.http("POST", "/v1/jobs?dry_run=1", self.text, timeout=300, token=self.token, content_type="application/yaml")
+
+    def end(self):
+        self.join()
+        return self.answer
+
+
+def stopped(rig, n):
+    """n forks, which do not go on."""
+    wait_until(lambda: len(forks(rig)) == n, 30, "%d dry runs under way" % n)
+    for pid in forks(rig):
+        os.kill(pid, signal.SIGSTOP)
+    return forks(rig)
+
+
+@suite.test
+def many_ranks(rig):
+    """They are shown by a child, whose memory does not grow with them; one of each user, two at once; whatever ends it is said."""
+    a = Asked(rig, "ada").end()
+    equal((a.status, len(a.json["ranks"]), a.json["ranks"][8191]["env"]["RANK"]), (200, 8192, "8191"), "a dry run of many ranks")
+    need("8193 ranks" in Asked(rig, "ada", MANY.replace("8192", "8193")).end().detail, "more than one document shows")
+    wide = MEGATRON.replace("gpus: 8", "gpus: 8192") % ("[" + ",".join(["v" * 4000] * 3) + "]")
+    need("more than 64 MB" in Asked(rig, "ada", wide).end().detail, "a document of 100 MB")
+    first = Asked(rig, "ada")
+    stopped(rig, 1)
+    again = Asked(rig, "ada").end()
+    equal((again.status, "or one of yours" in again.detail), (429, True), "a second one of the same user")
+    second = Asked(rig, "bob")
+    children = stopped(rig, 2)
+    equal(Asked(rig, "cyd").end().status, 429, "a third one")
+    os.kill(children[0], signal.SIGKILL)
+    os.kill(children[1], signal.SIGCONT)
+    killed, whole = sorted((first.end(), second.end()), key=lambda a: -a.status)
+    need(killed.status == 503 and "was killed" in killed.detail, killed.body[:200])
+    equal((whole.status, len(whole.json["ranks"])), (200, 8192), "the other one")
+    gone = Unix(rig.moed_options["unix_socket"], 20)
+    gone.request("POST", "/v1/jobs?dry_run=1", MANY, {"content-type": "application/yaml"})
+    stopped(rig, 1)
+    gone.close()
+    os.kill(forks(rig)[0], signal.SIGCONT)
+    wait_until(lambda: not forks(rig), 30, "the end of what nobody waits for")
 
 
 @suite.test

@@ -67,20 +67,27 @@ static inline void plan_of(struct recipe *r, struct mo_buf *b)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
+static inline int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+{
+	struct mo_buf *b = arg;
+
+	wire_dryrun_ranks(ranks, n, b->data[b->len - 1] == '[', b);
+	return 0;
+}
+
 static inline void launch_of(struct submit *spec)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct state empty;
-	struct dryrun doc;
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
 
 	mo_desc_init(&state_desc, &empty);
-	mo_desc_init(&dryrun_desc, &doc);
 	if (spec->recipe.gpus <= SEARCH_MAX) {
 		spec_of(spec);
-		if (dryrun_make(&empty, spec, preview_ranks, &doc, NULL) == 0)
-			wire_dryrun(&doc, &b);
+		wire_dryrun_head(spec->recipe.name, NULL, &b);
+		if (dryrun_walk(&empty, spec, &walk, NULL) == 0)
+			wire_dryrun_end(&b);
 	}
-	mo_desc_done(&dryrun_desc, &doc);
 	mo_desc_done(&state_desc, &empty);
 }
 

@@ -29,18 +29,25 @@ static void spec_of(const char *text, struct submit *spec)
 	recipe_errors_done(&errors);
 }
 
+static int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+{
+	struct mo_buf *b = arg;
+
+	wire_dryrun_ranks(ranks, n, b->data[b->len - 1] == '[', b);
+	return 0;
+}
+
 static struct json_object *document(const struct state *s, const struct submit *spec)
 {
-	struct dryrun d;
 	struct mo_buf b = { 0 };
 	struct mo_error err = { 0 };
-	mo_desc_init(&dryrun_desc, &d);
-	if (dryrun_make(s, spec, preview_ranks, &d, &err) < 0)
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
+	wire_dryrun_head(spec->recipe.name, NULL, &b);
+	if (dryrun_walk(s, spec, &walk, &err) < 0)
 		fail_msg("%s", mo_error_text(&err, -1));
-	wire_dryrun(&d, &b);
+	wire_dryrun_end(&b);
 	struct json_object *doc = json_tokener_parse(b.data);
 	assert_non_null(doc);
-	mo_desc_done(&dryrun_desc, &d);
 	mo_buf_done(&b);
 	return doc;
 }
@@ -103,17 +110,15 @@ static void too_many_ranks(void **state)
 {
 	struct submit spec;
 	struct state s;
-	struct dryrun d;
 	struct mo_error err = { 0 };
 	char text[512];
 	snprintf(text, sizeof(text), RECIPE, "8193");
 	spec_of(text, &spec);
 	mo_desc_init(&state_desc, &s);
-	mo_desc_init(&dryrun_desc, &d);
-	assert_int_equal(dryrun_make(&s, &spec, preview_ranks, &d, &err), -E2BIG);
+	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .to = MO_NONE };
+	assert_int_equal(dryrun_walk(&s, &spec, &walk, &err), -E2BIG);
 	assert_non_null(strstr(err.text, "8193"));
 	mo_error_done(&err);
-	mo_desc_done(&dryrun_desc, &d);
 	mo_desc_done(&state_desc, &s);
 	mo_desc_done(&submit_desc, &spec);
 }

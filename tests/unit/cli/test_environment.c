@@ -10,7 +10,7 @@
 #include "lib/recipe/recipe_file.h"
 
 struct machine { const char *vendor, *gpu, *nic, *family, *link_layer; int64_t gid; };
-struct bed { struct submit spec; struct job job; struct state state; struct launch launch; struct dryrun dry; };
+struct bed { struct submit spec; struct job job; struct state state; struct launch launch; struct { struct dryrun_rank *ranks; size_t n_ranks; } dry; };
 
 static void add_machine(struct state *s, const char *name, const struct machine *m)
 {
@@ -51,7 +51,8 @@ static void make(struct bed *b, const char *kind, const char *rest, const struct
 	mo_desc_init(&job_desc, &b->job);
 	mo_desc_init(&state_desc, &b->state);
 	mo_desc_init(&launch_desc, &b->launch);
-	mo_desc_init(&dryrun_desc, &b->dry);
+	b->dry.ranks = NULL;
+	b->dry.n_ranks = 0;
 	if (recipe_parse(text, strlen(text), NULL, 0, &b->job.spec.recipe, &b->job.spec.engine, &b->job.spec.warnings, &b->job.spec.n_warnings, &errors) < 0)
 		fail_msg("%s", errors.items[0].text);
 	b->job.attempt = 1;
@@ -82,7 +83,7 @@ static void done(struct bed *b)
 	mo_desc_done(&job_desc, &b->job);
 	mo_desc_done(&state_desc, &b->state);
 	mo_desc_done(&launch_desc, &b->launch);
-	mo_desc_done(&dryrun_desc, &b->dry);
+	mo_vec_clear(&dryrun_rank_desc, (void **)&b->dry.ranks, &b->dry.n_ranks);
 }
 
 static const struct env_item *item(const struct bed *b, size_t rank, const char *name)
@@ -234,7 +235,7 @@ static void unset_where_maxtext_runs_on_gfx950(void **state)
 		assert_int_equal(env_profiles(&b.job.spec.recipe, &b.job.spec.profiles, &b.job.spec.n_profiles, &err), 0);
 		mo_desc_done(&launch_desc, &b.launch);
 		launch_make(&b.state, &b.job, 0, &b.launch);
-		mo_desc_done(&dryrun_desc, &b.dry);
+		mo_vec_clear(&dryrun_rank_desc, (void **)&b.dry.ranks, &b.dry.n_ranks);
 		assert_int_equal(preview_ranks("n0", &b.state.nodes[0].info, &b.launch, &b.dry.ranks, &b.dry.n_ranks, &err), 0);
 		expect(&b, "HSA_NO_SCRATCH_RECLAIM", rows[i].value, rows[i].m->gpu);
 		if (i == 0)

@@ -157,11 +157,10 @@ static char *outcome(const char *text, const struct recipe_set *set, size_t n_se
 	struct mo_buf b = { 0 };
 	struct submit spec;
 	struct state empty;
-	struct dryrun doc;
+	const struct dryrun_walk walk = { .ranks = launch_seen, .node = add_node, .arg = &b, .to = MO_NONE };
 
 	mo_desc_init(&submit_desc, &spec);
 	mo_desc_init(&state_desc, &empty);
-	mo_desc_init(&dryrun_desc, &doc);
 	mo_buf_reset(&sent);
 	mo_buf_str(&b, "");
 	*ret_ok = recipe_parse(text, strlen(text), set, n_sets, &spec.recipe, &spec.engine, &spec.warnings,
@@ -173,11 +172,10 @@ static char *outcome(const char *text, const struct recipe_set *set, size_t n_se
 	if (*ret_ok) {
 		plan_of(&spec.recipe, &b);
 		spec_of(&spec);
-		if (dryrun_make(&empty, &spec, launch_seen, &doc, NULL) == 0)
-			wire_dryrun(&doc, &b);
+		wire_dryrun_head(spec.recipe.name, NULL, &b);
+		dryrun_walk(&empty, &spec, &walk, NULL);
 		mo_buf_str(&b, sent.data);
 	}
-	mo_desc_done(&dryrun_desc, &doc);
 	mo_desc_done(&state_desc, &empty);
 	mo_desc_done(&submit_desc, &spec);
 	return mo_buf_take(&b);

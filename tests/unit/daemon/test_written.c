@@ -51,7 +51,6 @@ static const struct {
 	D(klog_rules_desc),
 	D(note_desc),
 	D(dryrun_rank_desc),
-	D(dryrun_desc),
 	D(rank_coords_desc),
 	D(rank_exit_desc),
 	D(rank_desc),

@@ -1,0 +1,436 @@
+/* See forked.h. Between parent and child: "STATUS\n", then the body until the pipe ends. The answer is taken only when the child has ended well; what is streamed is cut where it ended. */
+#include "daemon/forked.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/wire/json.h"
+
+#define FORKS_MAX 5                     /* as many as all kinds together may be */
+#define PIECE (64 << 10)
+#define BACKLOG_MAX (256 << 10)
+#define ANSWER_MAX (16u << 20)          /* of what is not streamed */
+#define STATUS_MAX 4                    /* digits and newline */
+#define NICE 10
+
+/* 0: no limit. Memory: what the child adds to that of the controller. */
+static const struct kind {
+	const char *what, *busy, *large, *slow;
+	size_t at_once;
+	bool of_each_user;
+	int64_t time_us;
+	rlim_t cpu_s, memory;
+} kinds[] = {
+	[FORKED_BACKUP] = { .what = "backup", .at_once = 1, .time_us = 600 * 1000000LL, .busy = "another one is under way: try again in a moment" },
+	[FORKED_DRY_RUN] = { .what = "dry run", .at_once = 2, .of_each_user = true, .time_us = 120 * 1000000LL, .cpu_s = 20, .memory = 64 << 20,
+		.busy = "two are under way already, or one of yours: try again in a moment",
+		.large = "it needs more than 64 MB of memory: ask for fewer ranks (--set cluster.gpus=N)",
+		.slow = "it takes more than 20 s: ask for fewer ranks (--set cluster.gpus=N)" },
+	[FORKED_RECIPE] = { .what = "recipe", .at_once = 2, .of_each_user = true, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
+		.busy = "of more than 64 kB two are being read already, or one of yours: try again in a moment",
+		.large = "reading it needs more than 64 MB of memory: make it smaller", .slow = "reading it takes more than 5 s: make it smaller" },
+};
+_Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
+
+struct forked {
+	struct forks *owner;
+	uint64_t id, request;
+	enum forked_kind kind;
+	char *user, *content_type;
+	forked_done done;
+	void *done_arg;
+	pid_t pid;
+	int fd;                         /* what the child writes; -1 once it was read to its end */
+	sd_event_source *io, *child;
+	struct mo_timer *timer;
+	int status;                     /* that the child said; 0 not yet */
+	struct mo_buf text;             /* what came and was not streamed */
+	bool streams, exited, late, large;
+	int exit_code, exit_signal;
+};
+struct forks { struct manager *manager; struct forked *running[FORKS_MAX]; uint64_t last_id; };
+
+void forks_new(struct manager *m)
+{
+	m->forks = mo_alloc(sizeof(*m->forks));
+	m->forks->manager = m;
+}
+
+static void forked_free(struct forked *f)
+{
+	for (size_t i = 0; i < FORKS_MAX; i++)
+		if (f->owner->running[i] == f)
+			f->owner->running[i] = NULL;
+	sd_event_source_disable_unref(f->io);
+	sd_event_source_disable_unref(f->child);
+	if (f->pid > 0 && !f->exited) {
+		kill(f->pid, SIGKILL);
+		waitpid(f->pid, NULL, 0);
+	}
+	mo_close(f->fd);
+	mo_timer_free(f->timer);
+	mo_buf_done(&f->text);
+	free(f->user);
+	free(f->content_type);
+	free(f);
+}
+
+/* done is told last, when nothing of the child is left. */
+static void finish(struct forked *f, int status, const char *body, size_t n)
+{
+	struct manager *m = f->owner->manager;
+	struct http_request *r = f->done ? NULL : http_find(m->http, f->request);
+	forked_done done = f->done;
+	void *arg = f->done_arg;
+
+	if (r)
+		http_on_gone(r, NULL, NULL);
+	if (r && f->streams)
+		http_stream_end(r);
+	else if (r)
+		http_reply(r, status, status == 200 ? f->content_type : "application/problem+json", body, n, NULL);
+	_cleanup_(mo_buf_done) struct mo_buf kept = f->text;    /* body may be in it */
+	f->text = (struct mo_buf){0};
+	forked_free(f);
+	if (done)
+		done(arg, status, body, n);
+}
+
+static void fail(struct forked *f, int status, const char *why)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *detail = mo_printf("%s: %s", kinds[f->kind].what, why);
+
+	if (f->streams)
+		mo_log(MO_WARNING, NULL, NULL, "%s: what %s got is not whole", detail, f->user);
+	wire_problem(status, detail, &b);
+	finish(f, status, b.data, b.len);
+}
+
+struct forks *forks_free(struct forks *s)
+{
+	for (size_t i = 0; s && i < FORKS_MAX; i++)
+		if (s->running[i])
+			fail(s->running[i], 503, "the controller is stopping: try again in a moment");
+	free(s);
+	return NULL;
+}
+
+/* What it cannot allocate aborts the child. */
+static void finish_when_done(struct forked *f)
+{
+	const struct kind *k = &kinds[f->kind];
+	bool memory = f->exit_signal == SIGABRT || f->exit_signal == SIGSEGV || f->exit_signal == SIGBUS;
+
+	if (!f->exited || f->fd >= 0)
+		return;
+	if (f->exit_signal == SIGXCPU && k->slow)
+		fail(f, 422, k->slow);
+	else if ((memory || f->large) && k->large)
+		fail(f, 422, k->large);
+	else if (f->late)
+		fail(f, 503, "it was not done, or not taken, in time: try again");
+	else if (f->exit_signal)
+		fail(f, 503, "its process was killed, as a machine without free memory does: try again later");
+	else if (f->exit_code || !f->status)
+		fail(f, 500, f->exit_code ? strerror(f->exit_code) : "it said nothing");
+	else
+		finish(f, f->status, f->text.data ? f->text.data : "", f->text.len);
+}
+
+static void give_up_reading(struct forked *f)
+{
+	f->io = sd_event_source_disable_unref(f->io);
+	f->fd = mo_close(f->fd);
+}
+
+/* Behind the status. */
+static void take(struct forked *f, const char *data, size_t n)
+{
+	struct http_request *r = f->streams ? http_find(f->owner->manager->http, f->request) : NULL;
+
+	if (!f->streams && f->text.len + n <= ANSWER_MAX) {
+		mo_buf_add(&f->text, data, n);
+	} else if (!r || http_stream_write(r, data, n) < 0) {
+		f->large = !f->streams;
+		kill(f->pid, SIGKILL);
+		give_up_reading(f);
+	} else if (http_stream_backlog(r) > BACKLOG_MAX) {
+		sd_event_source_set_enabled(f->io, SD_EVENT_OFF);
+	}
+}
+
+static void on_drained(void *arg, uint64_t request);
+
+static void begin_stream(struct forked *f)
+{
+	struct manager *m = f->owner->manager;
+	struct http_request *r = http_find(m->http, f->request);
+
+	if (f->done || f->status != 200 || !r)
+		return;
+	f->streams = true;
+	http_stream_start(r, f->content_type);
+	http_stream_on_drained(r, on_drained, m);
+}
+
+/* How much of data the status was; n: it goes on. */
+static size_t read_status(struct forked *f, const char *data, size_t n)
+{
+	size_t before = f->text.len, take_now = MO_MIN(n, STATUS_MAX - before);
+	int64_t status = 0;
+
+	mo_buf_add(&f->text, data, take_now);
+	if (f->text.len < STATUS_MAX)
+		return n;
+	f->text.data[STATUS_MAX - 1] = '\0';
+	if (mo_parse_i64(f->text.data, 200, 599, &status) < 0)
+		status = 500;
+	f->status = (int)status;
+	mo_buf_reset(&f->text);
+	begin_stream(f);
+	return take_now;
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *arg)
+{
+	struct forked *f = arg;
+	char piece[PIECE];
+	ssize_t n = read(fd, piece, sizeof(piece));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n > 0) {
+		size_t head = f->status ? 0 : read_status(f, piece, (size_t)n);
+		if ((size_t)n > head)
+			take(f, piece + head, (size_t)n - head);
+	} else {
+		give_up_reading(f);
+	}
+	finish_when_done(f);
+	return 0;
+}
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *arg)
+{
+	struct forked *f = arg;
+
+	f->exited = true;
+	f->exit_code = si->si_code == CLD_EXITED ? si->si_status : 0;
+	f->exit_signal = si->si_code == CLD_EXITED ? 0 : si->si_status;
+	finish_when_done(f);
+	return 0;
+}
+
+static void on_time(void *arg)
+{
+	struct forked *f = arg;
+
+	f->late = true;
+	if (!f->exited)
+		kill(f->pid, SIGKILL);
+	give_up_reading(f);
+	finish_when_done(f);
+}
+
+static struct forked *of_request(const struct manager *m, uint64_t request)
+{
+	for (size_t i = 0; i < FORKS_MAX; i++)
+		if (m->forks->running[i] && !m->forks->running[i]->done && m->forks->running[i]->request == request)
+			return m->forks->running[i];
+	return NULL;
+}
+
+static void on_drained(void *arg, uint64_t request)
+{
+	struct forked *f = of_request(arg, request);
+
+	if (f && f->io)
+		sd_event_source_set_enabled(f->io, SD_EVENT_ON);
+}
+
+static void on_gone(void *arg, uint64_t request)
+{
+	struct forked *f = of_request(arg, request);
+
+	if (f)
+		forked_free(f);
+}
+
+/* ---- the child ---- */
+
+int forked_status(int fd, int status)
+{
+	_cleanup_(mo_freep) char *line = mo_printf("%03d\n", status);
+
+	return mo_write_all(fd, line, STATUS_MAX);
+}
+
+int forked_problem(int fd, int status, const char *detail)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	int r = forked_status(fd, status);
+
+	wire_problem(status, detail, &b);
+	return r < 0 ? r : mo_write_all(fd, b.data, b.len);
+}
+
+/* The memory that counts is what is mapped for writing; what the parent had is shared with it, and does not. */
+static void limit_itself(const struct kind *k)
+{
+	const struct rlimit core = { 0, 0 }, cpu = { k->cpu_s, k->cpu_s + 1 };
+
+	setrlimit(RLIMIT_CORE, &core);
+	if (k->cpu_s)
+		setrlimit(RLIMIT_CPU, &cpu);
+#ifndef __SANITIZE_ADDRESS__             /* its shadow memory is larger */
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	int64_t data;
+
+	if (!k->memory || mo_read_file("/proc/self/statm", 4096, &text) < 0)
+		return;
+	char *rest = text.data, *word = NULL;
+	for (int i = 0; i < 6 && rest; i++)
+		word = strsep(&rest, " ");
+	if (!word || mo_parse_i64(word, 0, INT64_MAX >> 16, &data) < 0)
+		return;
+	const rlim_t most = (rlim_t)data * (rlim_t)sysconf(_SC_PAGESIZE) + k->memory;
+	setrlimit(RLIMIT_DATA, &(struct rlimit){ most, most });
+#endif
+}
+
+/* Connections, the lock and the database end with the parent, not with this: only the pipe stays, and where errors are told. */
+static int keep_only(int fd)
+{
+	int to = STDERR_FILENO + 1;
+
+	if (fd != to && dup2(fd, to) < 0)
+		return -errno;
+	syscall(SYS_close_range, (unsigned)to + 1, ~0U, 0U);
+	return to;
+}
+
+/* Never returns. */
+static void run(const struct manager *m, const struct forked_work *w, pid_t parent, int fd)
+{
+	const struct sigaction ends = { .sa_handler = SIG_DFL };
+	const struct sched_param none = { 0 };
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(ESRCH);
+	sigaction(SIGPIPE, &ends, NULL);
+	(void)sched_setscheduler(0, SCHED_BATCH, &none);   /* a controller with real-time priority would wait for it */
+	(void)setpriority(PRIO_PROCESS, 0, NICE);
+	fd = keep_only(fd);
+	if (fd < 0)
+		_exit(-fd);
+	limit_itself(&kinds[w->kind]);
+	_exit(-w->run(m, w->arg, fd));
+}
+
+/* ---- the parent ---- */
+
+bool forked_room(const struct manager *m, enum forked_kind kind, const char *user, const char **ret_why)
+{
+	size_t n = 0;
+	bool own = false;
+
+	for (size_t i = 0; i < FORKS_MAX; i++) {
+		const struct forked *f = m->forks->running[i];
+		n += f && f->kind == kind;
+		own |= f && f->kind == kind && mo_streq(f->user, user);
+	}
+	*ret_why = kinds[kind].busy;
+	return n < kinds[kind].at_once && !(own && kinds[kind].of_each_user);
+}
+
+static int begin(struct manager *m, struct forked *f, const struct forked_work *w)
+{
+	pid_t parent = getpid();
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	f->fd = ends[0];
+	f->pid = fork();
+	if (f->pid == 0)
+		run(m, w, parent, ends[1]);
+	int r = f->pid < 0 ? -errno : 0;
+	mo_close(ends[1]);
+	if (r >= 0 && fcntl(f->fd, F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = sd_event_add_child(m->loop, &f->child, f->pid, WEXITED, on_child, f);
+	if (r >= 0)
+		r = sd_event_add_io(m->loop, &f->io, f->fd, EPOLLIN, on_readable, f);
+	if (r >= 0)
+		r = mo_timer_new(m->loop, on_time, f, &f->timer);
+	if (r >= 0)
+		mo_timer_in(f->timer, kinds[w->kind].time_us);
+	return r;
+}
+
+int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_id)
+{
+	const char *why;
+	size_t slot = 0;
+
+	if (!forked_room(m, w->kind, w->user, &why))
+		return -EBUSY;
+	while (m->forks->running[slot])
+		slot++;
+	struct forked *f = mo_alloc(sizeof(*f));
+	f->owner = m->forks;
+	f->id = ++m->forks->last_id;
+	f->kind = w->kind;
+	f->user = mo_strdup(w->user ? w->user : "an admin");
+	f->content_type = mo_strdup(w->content_type);
+	f->done = w->done;
+	f->done_arg = w->done_arg;
+	f->request = w->request;
+	f->fd = -1;
+	m->forks->running[slot] = f;
+	int r = begin(m, f, w);
+	if (r < 0) {
+		forked_free(f);
+		return r;
+	}
+	*ret_id = f->id;
+	return 0;
+}
+
+bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w)
+{
+	struct forked_work mine = *w;
+	const char *why;
+	uint64_t id;
+
+	mine.request = http_id(r);
+	if (!forked_room(m, w->kind, w->user, &why)) {
+		http_problem(r, 429, "%s: %s", kinds[w->kind].what, why);
+		return false;
+	}
+	int e = forked_start(m, &mine, &id);
+	if (e < 0) {
+		http_problem(r, 503, "%s: %s: try again", kinds[w->kind].what, strerror(-e));
+		return false;
+	}
+	http_hold(r);
+	http_on_gone(r, on_gone, m);
+	return true;
+}
+
+void forked_cancel(struct manager *m, uint64_t id)
+{
+	for (size_t i = 0; i < FORKS_MAX; i++)
+		if (m->forks->running[i] && m->forks->running[i]->id == id)
+			forked_free(m->forks->running[i]);
+}
