@@ -121,6 +121,28 @@ static struct json_object *checkpoint_doc(const struct found_checkpoint *f, cons
 	return doc;
 }
 
+/* What looks like a model's state and is none of the checkpoints. */
+static struct json_object *unread_doc(const struct scan_result *r)
+{
+	struct json_object *list = json_object_new_array();
+	for (size_t i = 0; i < r->n_unread; i++) {
+		struct json_object *o = json_object_new_object();
+		json_object_object_add(o, "name", json_object_new_string(r->unread[i].name ? r->unread[i].name : ""));
+		json_object_object_add(o, "bytes", json_object_new_int64(r->unread[i].bytes));
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static void print_unread(struct json_object *doc, const char *dir, const char *kind)
+{
+	struct json_object *list = js_get(doc, "unread");
+	for (size_t i = 0; i < js_len(list); i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+		printf("%s: %s (%s bytes) looks like a model's state, and engine %s cannot read it: a job would wait; checkpoint.layout says what it is\n", dir, js_str(o, "name"), text_int(js_int(o, "bytes")), kind);
+	}
+}
+
 static struct json_object *scan_doc(const struct scan_result *r, const char *level)
 {
 	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(), *resume = NULL;
@@ -136,6 +158,7 @@ static struct json_object *scan_doc(const struct scan_result *r, const char *lev
 	}
 	json_object_object_add(doc, "resume", resume);
 	json_object_object_add(doc, "items", items);
+	json_object_object_add(doc, "unread", unread_doc(r));
 	return doc;
 }
 
@@ -157,6 +180,8 @@ static int of_dir(struct cli *cli, const char *dir, const char *kind, const char
 		visible_json(doc);
 		if (js_len(js_items(doc)))
 			print_items(cli, js_items(doc));
+		if (resume == MO_NONE)
+			print_unread(doc, dir, kind);
 		if (resume == MO_NONE)
 			printf("%s: nothing usable; a run would have to start afresh\n", dir);
 		else

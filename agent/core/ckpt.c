@@ -156,6 +156,19 @@ bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_it
 	return *ret_unfinished || iteration_of(r, r->entry, name, ret_iteration);
 }
 
+bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = 0; layout->state_bytes != MO_NONE && bytes >= layout->state_bytes && i < layout->n_state_names; i++) {
+		size_t k = strlen(layout->state_names[i]);
+
+		if (n > k && strcasecmp(name + n - k, layout->state_names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name) {
 	for (size_t i = 0; i < r->layout.n_formats; i++)
 		if (ckpt_found(r, r->formats[i], name, strlen(name)))

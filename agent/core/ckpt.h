@@ -52,6 +52,8 @@ MO_DEFINE_CLEANUP(struct ckpt_rules, ckpt_rules_free)
 enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *text, size_t n, int64_t *ret);
 /* Whether a name in the directory is an entry, and of which iteration; unfinished: one whose name says that its save never ended. */
 bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished);
+/* Whether a file with this name looks like a model's state. */
+bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes);
 /* What a file must be by its name, and the names (between blanks) of the members that a JSON marker must have, NULL = any. */
 enum ckpt_format ckpt_format_of(const struct ckpt_rules *r, const char *name);
 const char *ckpt_members_of(const struct ckpt_rules *r, const char *marker);

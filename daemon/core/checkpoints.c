@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/model/limits.h"
 
 /* checkpoint.keep: `deleted` with the reason `removing` until the node of rank 0 says that it is gone. */
 static const char removing[] = "being removed: checkpoint.keep holds newer ones";
 static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
+#define UNREAD_NAMED 3                 /* files that a reason names; moectl why names all */
 static const char removed[] = "checkpoint.keep held newer ones";
 
 bool checkpoint_usable(const struct checkpoint *c)
@@ -185,6 +187,58 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	mo_str_set(&c->level, f->level ? f->level : j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 }
 
+/* ---- what looks like a model's state, and is no checkpoint that the engine's layout can read ---- */
+
+static void take_unread(struct job *j, const struct scan_result *r)
+{
+	mo_vec_clear(&unread_state_desc, (void **)&j->unread, &j->n_unread);
+	j->unread_more = r->unread_more;
+	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++)
+		mo_desc_copy(&unread_state_desc, MO_ADD(j, unread, &unread_state_desc), &r->unread[i]);
+}
+
+/* An attempt begins at 0 although they lie there: somebody said so. They hold up the job again when they change, for then they are its own work. */
+void checkpoint_pass_over(struct job *j)
+{
+	mo_vec_clear(&unread_state_desc, (void **)&j->passed_over, &j->n_passed_over);
+	for (size_t i = 0; i < j->n_unread; i++)
+		mo_desc_copy(&unread_state_desc, MO_ADD(j, passed_over, &unread_state_desc), &j->unread[i]);
+}
+
+/* The job's own first save, cut by its death: it never came beyond that iteration. */
+static bool cut_first_save(const struct job *j, const struct unread_state *u)
+{
+	const struct checkpoint *c = u->iteration != MO_NONE ? checkpoint_find(j, u->iteration) : NULL;
+
+	return c && c->attempt != MO_NONE && j->watermark != MO_NONE && u->iteration >= j->watermark;
+}
+
+bool checkpoint_unread(const struct job *j, const struct unread_state *u)
+{
+	for (size_t i = 0; i < j->n_passed_over; i++)
+		if (mo_desc_equal(&unread_state_desc, u, &j->passed_over[i]))
+			return false;
+	return !cut_first_save(j, u);
+}
+
+char *checkpoint_unread_names(const struct job *j)
+{
+	struct mo_buf b = { 0 };
+	int64_t n = 0, more = MO_MAX(j->unread_more, 0);
+
+	for (size_t i = 0; i < j->n_unread; i++) {
+		if (!checkpoint_unread(j, &j->unread[i]))
+			continue;
+		if (n++ < UNREAD_NAMED)
+			mo_buf_printf(&b, "%s%.80s (%.1f MiB)", n > 1 ? ", " : "", j->unread[i].name, (double)j->unread[i].bytes / (1 << 20));
+		else
+			more++;
+	}
+	if (n > 0 && more > 0)
+		mo_buf_printf(&b, " and %lld more", (long long)more);
+	return n > 0 ? mo_buf_take(&b) : NULL;
+}
+
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 {
 	j->scan_attempt = r->attempt;
@@ -193,6 +247,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	mo_str_set(&j->scan_error, r->error);
 	if (r->error)
 		return;
+	take_unread(j, r);
 	for (size_t i = 0; i < r->n_items && i < MO_CHECKPOINTS_MAX; i++)
 		if (r->items[i].iteration >= 0)
 			judge(j, &r->items[i], time);
@@ -391,7 +446,11 @@ static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, str
 {
 	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, own_only);
 	const struct checkpoint *bad = damaged(j, own_only);
+	_cleanup_(mo_freep) char *unread = newest == MO_NONE ? checkpoint_unread_names(j) : NULL;
 
+	if (unread)
+		return mo_error_set(err, 1, "%s holds what looks like a model's state, and engine %s cannot read it: %s; a fresh start would write over it. Say what it is (checkpoint.layout, in a new submit), "
+			"start afresh with 'moectl restart j-%lld --from 0', or submit with another checkpoint.dir", j->spec.recipe.checkpoint.dir, j->spec.recipe.engine.kind ? j->spec.recipe.engine.kind : "?", unread, (long long)j->id);
 	if (newest == MO_NONE && bad)
 		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or start afresh with 'moectl restart j-%lld --from 0'",
 			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000), (long long)j->id);

@@ -181,6 +181,11 @@ int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
+/* Files of checkpoint.dir that look like a model's state and that nothing reads: whether this one forbids a fresh start; the first of them by name and size (caller frees), NULL = none; a fresh
+ * start over them was asked for. */
+bool checkpoint_unread(const struct job *j, const struct unread_state *u);
+char *checkpoint_unread_names(const struct job *j);
+void checkpoint_pass_over(struct job *j);
 const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
 void checkpoint_forget_manifests(struct job *j);                 /* of what the attempt that is over has written again without saying so */
 bool checkpoint_usable(const struct checkpoint *c);

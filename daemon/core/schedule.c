@@ -66,6 +66,21 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 		n_places, n_places == 1 ? "" : "s", places[0].node, resume >= 0 ? "resuming from iteration " : "port ", (long long)(resume >= 0 ? resume : j->port));
 }
 
+/* The job waits because of files that nothing reads: once, when it begins to wait or they are others. */
+static void tell_unread(struct turn *t, int64_t id)
+{
+	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *names = checkpoint_unread_names(j);
+	_cleanup_(mo_buf_done) struct mo_buf data = { 0 };
+
+	if (!names || checkpoint_newest_at_most(j, INT64_MAX, false) != MO_NONE)
+		return;
+	data_str(&data, "dir", j->spec.recipe.checkpoint.dir);
+	data_str(&data, "files", names);
+	event_emit(t, "checkpoint.unread", id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s in %s cannot be read, and is not written over", j->spec.recipe.name, names,
+		j->spec.recipe.checkpoint.dir);
+}
+
 static void want_scan(struct turn *t, int64_t id, const char *node)
 {
 	struct live *l = core_live(t->core, node);
@@ -112,6 +127,8 @@ static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struc
 	}
 	turn_deadline(t, j->scan_at + SCAN_FRESH_US + 1);
 	emitted = set_reason(t, j, err.text);
+	if (emitted)
+		tell_unread(t, id);
 	return emitted;
 }
 

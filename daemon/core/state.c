@@ -74,6 +74,7 @@ static const struct mo_field job_fields[] = {
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),
+	MO_F_VEC(job, unread, &unread_state_desc, .omit = true), MO_F(job, unread_more, MO_INT, .omit = true), MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
 };
 static const struct mo_field node_fields[] = {
 	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),

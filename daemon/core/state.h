@@ -136,6 +136,8 @@ struct job {
 	int64_t left_out;            /* iterations without a sample because they came too fast, of all attempts; MO_NONE none */
 	struct measured *measured;   /* NULL: nothing to set against the promise yet */
 	int64_t attempt_floor;       /* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
+	struct unread_state *unread; size_t n_unread; int64_t unread_more;   /* of the last scan */
+	struct unread_state *passed_over; size_t n_passed_over;              /* of them, those over which an attempt was told to start afresh */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {

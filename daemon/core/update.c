@@ -315,6 +315,8 @@ static int on_place(struct core *c, const struct record *r)
 		inc->action = r->iteration >= 0 ? mo_printf("restart from checkpoint %lld as attempt %lld", (long long)r->iteration, (long long)r->attempt)
 			: mo_printf("restart from the beginning as attempt %lld", (long long)r->attempt);
 	}
+	if (r->iteration < 0)
+		checkpoint_pass_over(j);
 	if (j->restart_from != MO_NONE)
 		checkpoint_supersede(j, r->iteration, r->attempt, r->time);
 	j->iteration = j->restart_from = MO_NONE;

@@ -80,6 +80,25 @@ static const struct job *dir_holder(const struct state *s, const struct job *j)
 	return NULL;
 }
 
+/* The job waits because of files that nothing reads; its own reason says so too. */
+static bool waits_unread(const struct job *j)
+{
+	_cleanup_(mo_freep) char *names = j->scan_at != MO_NONE && j->n_places == 0 && checkpoint_newest_at_most(j, INT64_MAX, false) == MO_NONE ? checkpoint_unread_names(j) : NULL;
+
+	return names && j->reason && strstr(j->reason, names);
+}
+
+static void why_unread(const struct job *j, struct why_view *w)
+{
+	struct why_reason *r = reason(w, "checkpoint-unread", "%s", j->reason);
+
+	for (size_t i = 0; i < j->n_unread; i++)
+		if (checkpoint_unread(j, &j->unread[i]))
+			evidence(r, "%s: %lld bytes", j->unread[i].name, (long long)j->unread[i].bytes);
+	if (j->unread_more > 0)
+		evidence(r, "and %lld more", (long long)j->unread_more);
+}
+
 static void why_waiting(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -87,6 +106,7 @@ static void why_waiting(const struct state *s, const struct job *j, int64_t now,
 	const struct job *holder = dir_holder(s, j);
 	int64_t until = 0;
 	_cleanup_(mo_freep) char *restored = incarnation_holds(s, j, now, &until);
+	bool unread = waits_unread(j);
 	struct place *places = NULL;
 	size_t n = 0;
 
@@ -116,6 +136,8 @@ static void why_waiting(const struct state *s, const struct job *j, int64_t now,
 			evidence(r, "node %s: not done yet", j->check_nodes[i]);
 		for (size_t i = 0; i < j->n_check_done; i++)
 			evidence(r, "node %s: checked", j->check_done[i]);
+	} else if (unread) {
+		why_unread(j, w);
 	} else if (j->scan_error || (j->scan_at != MO_NONE && j->reason)) {
 		struct why_reason *r = reason(w, "checkpoint", "%s", j->reason ? j->reason : j->scan_error);
 
@@ -225,6 +247,9 @@ static void why_incident(const struct job *j, struct why_view *w)
 
 static const char *next_of(const struct job *j)
 {
+	if ((j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && waits_unread(j))
+		return "one of three: cancel it and submit it with checkpoint.layout, which says what these files are; 'moectl restart JOB --from 0', which starts afresh and may write over them; "
+		       "cancel it and submit it with another checkpoint.dir";
 	switch (j->state) {
 	case JOB_QUEUED: return j->scan_error ? "make checkpoint.dir readable and writable; it is looked at again" : "it starts when the reasons above are gone";
 	case JOB_STARTING: return "it runs when every rank was started";

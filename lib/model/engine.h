@@ -67,6 +67,9 @@ struct ckpt_layout {
 	struct kv *formats; size_t n_formats;      /* PCRE2 on file names: name of a format (ckpt_format_names) that such a file must have; the first that matches counts */
 	struct kv *iterations; size_t n_iterations;/* PCRE2 on names of archives: words of its pickle, in this order; the number behind the last one is the entry's iteration, or another save's content is here */
 	struct kv *members; size_t n_members;      /* marker: names of members that its JSON object must have, not null, zero or empty */
+	/* what looks like a model's state wherever it lies (config/checkpoints/model-state.yaml): endings of file names, from so many bytes on; MO_NONE = nothing does */
+	char **state_names; size_t n_state_names;
+	int64_t state_bytes;
 };
 /* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */
 struct engine_heartbeat {

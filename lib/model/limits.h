@@ -23,6 +23,7 @@
 #define MO_EVENTS_MAX 10000                   /* ring of events of the cluster */
 #define MO_EVENTS_OF_USER_MAX 300             /* about checkpoints of one user's jobs, in a minute: a rank announces as many as it likes */
 #define MO_CHECKPOINTS_MAX 1000               /* per job */
+#define MO_UNREAD_MAX 16                      /* files of a checkpoint directory that nothing reads, of which a scan tells */
 #define MO_INCIDENTS_MAX 1000                 /* per job */
 #define MO_TAIL_LINES 20                      /* last lines of a rank kept as evidence */
 #define MO_LINE_MAX 8192                      /* bytes of one output line looked at; the log file gets all of it */

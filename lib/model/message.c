@@ -66,12 +66,22 @@ static const struct mo_field found_checkpoint_fields[] = {
 };
 const struct mo_desc found_checkpoint_desc = MO_DESC(found_checkpoint, found_checkpoint_fields);
 
+static const struct mo_field unread_state_fields[] = {
+	MO_F(unread_state, name, MO_STR, .most = MO_TEXT_MAX),
+	MO_F(unread_state, bytes, MO_INT, .most = MO_FIT_INT),
+	MO_F(unread_state, saved_at, MO_TIME),
+	MO_F(unread_state, iteration, MO_INT, .omit = true, .most = MO_FIT_ITERATION),
+};
+const struct mo_desc unread_state_desc = MO_DESC(unread_state, unread_state_fields);
+
 static const struct mo_field scan_result_fields[] = {
 	MO_F(scan_result, job, MO_INT),
 	MO_F(scan_result, attempt, MO_INT),
 	MO_F(scan_result, error, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(scan_result, writable, MO_BOOL),
 	MO_F_VEC(scan_result, items, &found_checkpoint_desc, .max = MO_CHECKPOINTS_MAX),
+	MO_F_VEC(scan_result, unread, &unread_state_desc, .omit = true, .max = MO_UNREAD_MAX),
+	MO_F(scan_result, unread_more, MO_INT, .omit = true, .most = MO_FIT_INT),
 };
 const struct mo_desc scan_result_desc = MO_DESC(scan_result, scan_result_fields);
 

@@ -52,11 +52,15 @@ struct found_checkpoint {
 	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/manifest.h), NULL = not taken */
 };
 extern const struct mo_desc found_checkpoint_desc;
+/* What looks like a model's state and is no checkpoint that the layout can read: a file, or a directory ("/" at its end) with such files in it. */
+struct unread_state { char *name; int64_t bytes, saved_at, iteration; };  /* iteration: of an entry without its marker, MO_NONE = the name is none of an entry */
+extern const struct mo_desc unread_state_desc;
 struct scan_result {
 	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
 	char *error;             /* directory unwritable, helper timed out ...; NULL = fine */
 	bool writable;
 	struct found_checkpoint *items; size_t n_items;
+	struct unread_state *unread; size_t n_unread; int64_t unread_more;  /* the newest, and how many more there are */
 };
 struct agent_sync {
 	char *node, *boot_id, *instance;

@@ -12,6 +12,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/model_state.h"
 #include "lib/recipe/owned.h"
 #include "lib/recipe/runaway.h"
 
@@ -350,5 +351,5 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 		return catalogue_fail(&errors, path, err);
 	if (!mo_streq(ret->kind, kind))
 		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
-	return 0;
+	return model_state_load(&ret->layout, err);
 }

@@ -69,6 +69,7 @@ static const struct {
 	D(recipe_bind_desc),
 	D(rank_progress_desc),
 	D(found_checkpoint_desc),
+	D(unread_state_desc),
 	D(step_report_desc),
 	D(agent_hello_desc),
 	D(step_ack_desc),

@@ -1,0 +1,145 @@
+/* Files that look like a model's state and that no layout reads: never a silent fresh start over them, before the first launch and before a restart. */
+#include "tests/unit/dcore/saver.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void lies_there(struct saver *o, const char *name, int64_t saved_at, int64_t iteration)
+{
+	struct unread_state *u = MO_ADD(&o->w.scan, unread, &unread_state_desc);
+
+	u->name = mo_strdup(name);
+	u->bytes = 3 << 20;
+	u->saved_at = saved_at * S;
+	u->iteration = iteration;
+}
+
+static void assert_waits(struct saver *o, int state, const char *name)
+{
+	const struct job *j = saver_job(o);
+	struct why_view why;
+
+	assert_int_equal(j->state, state);
+	assert_int_equal(j->n_places, 0);
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(o->w.core), j, o->w.now, &why);
+	for (size_t i = 0; i < why.n_reasons; i++)
+		if (mo_streq(why.reasons[i].code, "checkpoint-unread")) {
+			assert_non_null(strstr(why.reasons[i].text, name));
+			assert_non_null(strstr(why.reasons[i].evidence[0], name));
+			for (const char *const *way = (const char *const[]){ "checkpoint.layout", "--from 0", "another checkpoint.dir", NULL }; *way; way++) {
+				assert_non_null(strstr(why.reasons[i].text, *way));
+				assert_non_null(strstr(why.next, *way));
+			}
+			mo_desc_done(&why_view_desc, &why);
+			return;
+		}
+	fail_msg("why has no reason checkpoint-unread: %s", why.verdict);
+}
+
+static void a_new_job_waits_for_a_word(void **state)
+{
+	struct saver *o = *state;
+
+	lies_there(o, "ckpt.pt", 5, MO_NONE);
+	saver_run(o, 100);
+	assert_waits(o, JOB_QUEUED, "ckpt.pt");
+	assert_int_equal(world_events(&o->w, "checkpoint.unread"), 1);
+	assert_int_equal(saver_restart(o, 0), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 1, -1);
+}
+
+static void gone_again_it_starts(void **state)
+{
+	struct saver *o = *state;
+
+	lies_there(o, "ckpt.pt", 5, MO_NONE);
+	saver_run(o, 10);
+	assert_waits(o, JOB_QUEUED, "ckpt.pt");
+	mo_vec_clear(&unread_state_desc, (void **)&o->w.scan.unread, &o->w.scan.n_unread);
+	saver_run(o, 60);
+	saver_resumed(o, 1, -1);
+}
+
+static void never_is_a_word_for_what_lay_there_only(void **state)
+{
+	struct saver *o = *state;
+
+	saver_again(o, -2, 0);
+	lies_there(o, "ckpt.pt", 5, MO_NONE);
+	saver_run(o, 3);
+	saver_resumed(o, 1, -1);
+	saver_crash(o);
+	saver_resumed(o, 2, -1);              /* it is as it was */
+	saver_run(o, 3);
+	world_iteration(&o->w, 0, o->id, 40);
+	saver_run(o, 1);
+	o->w.scan.unread[0].saved_at += 60 * S;   /* written by the job */
+	saver_crash(o);
+	saver_run(o, 5);
+	assert_waits(o, JOB_RECOVERING, "ckpt.pt");
+	world_crash(&o->w);
+	saver_run(o, 5);
+	assert_waits(o, JOB_RECOVERING, "ckpt.pt");
+	assert_int_equal(saver_restart(o, 0), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, -1);
+}
+
+static void what_can_be_read_is_resumed(void **state)
+{
+	struct saver *o = *state;
+
+	lies_there(o, "export.safetensors", 5, MO_NONE);
+	world_found(&o->w, 100, true);
+	saver_run(o, 3);
+	saver_resumed(o, 1, 100);
+	assert_int_equal(world_events(&o->w, "checkpoint.unread"), 0);
+}
+
+/* checkpoint-500/ of a script that writes no COMPLETE: the layout calls it torn. */
+static void entries_without_their_marker(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	world_iteration(&o->w, 0, o->id, 700);
+	saver_run(o, 1);
+	world_found(&o->w, 500, false);
+	lies_there(o, "checkpoint-500/", 5, 500);
+	saver_crash(o);
+	saver_run(o, 5);
+	assert_waits(o, JOB_RECOVERING, "checkpoint-500/");
+}
+
+/* The job died in its first save, and saves as the layout says: nothing was there before it. */
+static void a_first_save_that_was_cut_is_no_loss(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	world_iteration(&o->w, 0, o->id, 20);
+	saver_run(o, 1);
+	world_found(&o->w, 20, false);
+	lies_there(o, "20/", 5, 20);
+	saver_crash(o);
+	saver_resumed(o, 2, -1);
+	saver_crash(o);
+	saver_run(o, 5);
+	assert_true(saver_job(o)->attempt > 2 || saver_job(o)->state == JOB_FAILED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_new_job_waits_for_a_word, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(gone_again_it_starts, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(never_is_a_word_for_what_lay_there_only, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(what_can_be_read_is_resumed, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(entries_without_their_marker, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(a_first_save_that_was_cut_is_no_loss, saver_setup, saver_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
