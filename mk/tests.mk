@@ -45,7 +45,12 @@ unit: unit-programs
 FAKES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fake/*.c))
 FAKE_LIBRARIES := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/fake/preload/*.c))
 .PHONY: fakes
-fakes: $(FAKES) $(FAKE_LIBRARIES)
+RESOLVE := $(BUILD)/tests/resolve/resolve
+fakes: $(FAKES) $(FAKE_LIBRARIES) $(RESOLVE)
+# prints what an experiment of an engine resolves to
+$(RESOLVE): $(BUILD)/tests/resolve/resolve.o $(call lib,recipe model base)
+	$(call say,LINK $@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $< -Wl,--start-group $(call lib,recipe model base) -Wl,--end-group -lfyaml -lpcre2-8 -lm
 # no sanitizer: it is loaded before theirs
 $(FAKE_LIBRARIES): $(BUILD)/%.so: %.c
 	$(call say,LINK $@)

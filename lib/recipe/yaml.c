@@ -17,6 +17,7 @@ struct loader {
 	struct recipe_errors *errors;
 	struct anchor *anchors; size_t n_anchors;
 	size_t nodes, depth, bytes;
+	bool repeats;            /* a key may be there more than once, and a scalar have the tag !!str */
 	int64_t line, column;    /* of the last event that had a place: empty values have none */
 };
 
@@ -138,6 +139,7 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 		return NULL;
 	}
 	n->plain = !ev->scalar.value || fy_token_scalar_style(ev->scalar.value) == FYSS_PLAIN;
+	n->plain = n->plain && !fy_event_get_tag_token(ev);
 	return node_text(l, n, mo_buf_take(&text)) ? TAKE_PTR(n) : NULL;
 }
 
@@ -264,7 +266,7 @@ static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, 
 		merges->value = value;
 		return 0;
 	}
-	if (ynode_get(map, key->text))
+	if (!l->repeats && ynode_get(map, key->text))
 		errors_at(l->errors, key, NULL, "duplicate key '%s': the first is on line %lld", key->text, (long long)ynode_get(map, key->text)->line);
 	struct yitem *item = MO_GROW(map->items, map->n);
 
@@ -297,13 +299,23 @@ static int read_map(struct loader *l, struct ynode *map)
 	return r;
 }
 
+/* In a file of somebody else: !!str before a scalar, which does what quotes do. */
+static bool says_text(struct loader *l, struct fy_event *ev)
+{
+	_cleanup_(mo_buf_done) struct mo_buf tag = { 0 };
+
+	if (l->repeats && ev->type == FYET_SCALAR)
+		token_text(fy_event_get_tag_token(ev), &tag);
+	return mo_streq(tag.data, "!!str") || mo_streq(tag.data, "tag:yaml.org,2002:str");
+}
+
 /* Scalars, aliases and collections; NULL with an error added, or without one when the parser itself failed. */
 static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 {
 	struct fy_token *anchor = fy_event_get_anchor_token(ev);
 	_cleanup_(ynode_freep) struct ynode *n = NULL;
 
-	if (ev->type != FYET_ALIAS && fy_event_get_tag_token(ev)) {
+	if (ev->type != FYET_ALIAS && fy_event_get_tag_token(ev) && !says_text(l, ev)) {
 		errors_place(l->errors, l->line, l->column, "quotes make a value a text", "tags (!name) are not used here: remove it");
 		return NULL;
 	}
@@ -470,9 +482,10 @@ static struct ynode *read_document(struct loader *l, const char *what)
 	return ok ? TAKE_PTR(root) : NULL;
 }
 
-struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+static struct ynode *load(const char *text, size_t n, const char *what, bool repeats,
+			  struct recipe_errors *errors)
 {
-	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1 };
+	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1, .repeats = repeats };
 	size_t before = errors->n;
 	struct fy_diag_cfg diag_cfg;
 
@@ -509,4 +522,14 @@ struct ynode *yaml_load(const char *text, size_t n, const char *what, struct rec
 		free(l.anchors[i].name);
 	free(l.anchors);
 	return TAKE_PTR(root);
+}
+
+struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+{
+	return load(text, n, what, false, errors);
+}
+
+struct ynode *yaml_load_repeats(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+{
+	return load(text, n, what, true, errors);
 }

@@ -24,6 +24,9 @@ MO_DEFINE_CLEANUP(struct ynode, ynode_free)
 /* The document's root, or NULL with at least one error. Duplicate keys are errors, but the tree is returned (so errors->n must be looked at in the end). An empty
  * document is an empty mapping. what: "recipe", "engine file", ... */
 struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors);
+/* The same of a file of somebody else, where a key may be given twice (every pair is in the mapping, in the order of the document) and
+ * a scalar have the tag !!str. */
+struct ynode *yaml_load_repeats(const char *text, size_t n, const char *what, struct recipe_errors *errors);
 /* A scalar node at the place of `like`. */
 struct ynode *ynode_scalar(const char *text, bool plain, const struct ynode *like);
 const struct ynode *ynode_get(const struct ynode *map, const char *key);      /* NULL if none or map is no mapping; the first one wins */

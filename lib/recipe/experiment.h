@@ -1,0 +1,38 @@
+/* Primus' experiment file -> the configuration that its loader makes of it (docs/decisions/007-experiments.md). Pure: the caller
+ * reads files and knows the environment of a rank. The rules are those of Primus' own yaml_loader.py, parser.py,
+ * primus_config.py and arg_utils.py; files are hostile, everything read is bounded. */
+#pragma once
+#include "lib/base/error.h"
+#include "lib/recipe/config_value.h"
+
+#define EXPERIMENT_FILES_MAX 64 /* read for one experiment; those of Primus read 15 */
+
+struct experiment_world {
+	void *arg;
+	/* Appends the file; path is as the files say it, relative to the engine's working directory unless it is absolute. 0, or a
+	 * negative errno; -EFBIG when it is larger than most. */
+	int (*read)(void *arg, const char *path, size_t most, struct mo_buf *ret);
+	const char *(*variable)(
+		void *arg, const char *name); /* of a rank's environment; NULL: it is not set */
+};
+struct experiment {
+	char **files;
+	size_t n_files; /* in the order in which they were first read; places count into it */
+	struct config_value *merged; /* a map: what the trainer gets */
+	struct config_value *names; /* a map: work_group, user_name, exp_name, workspace */
+	char *framework, *module; /* megatron; pre_trainer */
+	char **skipped;
+	size_t n_skipped; /* words of the command that Primus skips */
+	char **idle;
+	size_t n_idle; /* "FILE:LINE: key": keys of the file's top level that no part of Primus reads */
+};
+void experiment_done(struct experiment *e);
+/* words: the command behind the program, `train pretrain --config FILE ..`. The place of a value that a word gave is the index of the
+ * word with its key. -EINVAL with err: FILE:LINE and what Primus would not load; -ENOENT: the experiment itself is not there;
+ * any other errno of read() for it likewise. ret is empty then. */
+int experiment_resolve(const struct experiment_world *world, char *const *words, size_t n_words,
+		       struct experiment *ret, struct mo_error *err);
+/* The file that the words name by --config, borrowed from them; NULL when they do not. */
+const char *experiment_file(char *const *words, size_t n_words);
+/* "FILE:LINE", "word of the command" (caller frees). */
+char *experiment_place(const struct experiment *e, struct config_place place);

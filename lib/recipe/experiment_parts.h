@@ -1,0 +1,31 @@
+/* The parts of reading an experiment: its files, its words. Private to lib/recipe/experiment*.c. */
+#pragma once
+#include "lib/recipe/experiment.h"
+
+struct experiment_reader {
+	const struct experiment_world *world;
+	struct experiment *out;
+	struct mo_error *err;
+	const char *stack[CONFIG_DEPTH_MAX];
+	size_t depth; /* files that extend each other */
+	size_t reads, values, bytes;
+};
+
+/* Reads a file with everything that it extends. by: what asks for it, in words; from: where that is said. NULL with err; a file that
+ * is not there gives its errno in *ret_errno, which may be NULL. */
+struct config_value *experiment_load(struct experiment_reader *r, const char *path, const char *by,
+				     struct config_place from, int *ret_errno);
+/* An error at a place. Always -EINVAL. */
+int experiment_error(struct experiment_reader *r, struct config_place place, const char *hint,
+		     const char *fmt, ...) _printf_(4, 5);
+/* The directory of `from` and path as one path without . and .. parts where that can be told by the text. */
+char *experiment_path(const char *from, const char *path);
+
+/* The command: what Primus' main takes for itself, and the rest as one map. */
+struct experiment_words {
+	const char *file, *module;
+	struct config_value *given;
+};
+/* 0, or -EINVAL with err: words that end Primus before it trains. given is the caller's. */
+int experiment_words_read(char *const *words, size_t n, struct experiment_words *ret,
+			  struct experiment *out, struct mo_error *err);
