@@ -138,7 +138,7 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	id = world_submit_gpus(&w, 2);
 	world_run(&w, 3 * S);
 	restored(&w);
-	w.toys[0].n_steps = 0;                                /* it ended after the backup, and was forgotten */
+	world_lose_spool(&w, 0);                           /* it ended after the backup, and was forgotten */
 	world_hello(&w, 0);
 	world_run(&w, 5 * S);
 	assert_true(world_event_seen(&w, "step.missing"));
@@ -149,13 +149,13 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, RESTORED_ATTEMPTS + 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	restored(&w);                                         /* once more; this time a later attempt runs there */
-	w.toys[0].n_steps = 0;
+	world_lose_spool(&w, 0);
 	later(&w, 0, id, RESTORED_ATTEMPTS + 2);
 	world_hello(&w, 0);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
 	assert_true(waits_for(&w, id, "j-1.a1002 on n0"));
-	w.toys[0].n_steps = 0;
+	world_lose_spool(&w, 0);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->attempt, 2 * RESTORED_ATTEMPTS + 1);
 	world_done(&w);
