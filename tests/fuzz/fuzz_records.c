@@ -12,6 +12,7 @@
 #include "daemon/core/intake.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
+#include "tests/shadow.h"
 
 #define NODES 3
 #define OPS 25
@@ -112,36 +113,12 @@ struct world {
 	unsigned boot[NODES];
 };
 
-static void through_text(const struct mo_desc *d, const void *obj, void *ret)
+static void must(char *wrong)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-
-	wire_encode(d, obj, &b);
-	if (wire_decode(d, b.data, b.len, false, ret, &err) < 0) {
-		fprintf(stderr, "%s: %s\n", err.text, b.data);
-		abort();
-	}
-}
-
-static void same_state(struct world *w)
-{
-	struct state a, b;
-	char *path;
-
-	mo_desc_init(&state_desc, &a);
-	mo_desc_init(&state_desc, &b);
-	mo_desc_copy(&state_desc, &a, core_state(w->core));
-	mo_desc_copy(&state_desc, &b, core_state(w->shadow));
-	state_strip_volatile(&a);
-	state_strip_volatile(&b);
-	path = mo_desc_diff(&state_desc, &a, &b);
-	if (path) {
-		fprintf(stderr, "replay differs at %s\n", path);
-		abort();
-	}
-	mo_desc_done(&state_desc, &a);
-	mo_desc_done(&state_desc, &b);
+	if (!wrong)
+		return;
+	fprintf(stderr, "%s\n", wrong);
+	abort();
 }
 
 static void step(struct world *w, const struct core_event *e)
@@ -149,15 +126,8 @@ static void step(struct world *w, const struct core_event *e)
 	struct core_out out = { 0 };
 
 	core_step(w->core, e, w->now, &out);
-	for (size_t i = 0; i < out.n_records; i++) {
-		struct record back;
-
-		mo_desc_init(&record_desc, &back);
-		through_text(&record_desc, &out.records[i], &back);
-		if (core_update(w->shadow, &back) < 0)
-			abort();
-		mo_desc_done(&record_desc, &back);
-	}
+	for (size_t i = 0; i < out.n_records; i++)
+		must(shadow_feed(w->shadow, &out.records[i]));
 	core_out_done(&out);
 }
 
@@ -171,15 +141,15 @@ static void restart(struct world *w)
 {
 	struct state state;
 
-	same_state(w);
+	must(shadow_differs(w->core, w->shadow));
 	core_free(w->core);
 	w->core = w->shadow;
 	w->shadow = core_new(&core_config_default);
 	mo_desc_init(&state_desc, &state);
-	through_text(&state_desc, core_state(w->core), &state);
+	must(through_text(&state_desc, core_state(w->core), &state));
 	core_load(w->shadow, &state);
 	mo_desc_done(&state_desc, &state);
-	same_state(w);
+	must(shadow_differs(w->core, w->shadow));
 	plain(w, EV_START);
 }
 
@@ -540,7 +510,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		case 9: case 10: case 11: obey(&w, &b, take(&b, NODES)); break;
 		default: sync_of(&w, &b); break;
 		}
-	same_state(&w);
+	must(shadow_differs(w.core, w.shadow));
 	core_free(w.core);
 	core_free(w.shadow);
 	return 0;

@@ -9,13 +9,8 @@
 
 static int64_t running(struct world *w, size_t nodes, int64_t gpus, int64_t ranks)
 {
-	int64_t id;
-
 	world_init(w, nodes, gpus);
-	id = world_submit_gpus(w, ranks);
-	world_run(w, S);
-	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
-	return id;
+	return world_submit_running(w, ranks, 0);
 }
 
 static void silence_makes_suspect_then_down(void **state)

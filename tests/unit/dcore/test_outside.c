@@ -8,16 +8,8 @@
 
 static int64_t running(struct world *w)
 {
-	int64_t id;
-
 	world_init(w, 3, 2);
-	id = world_submit_gpus(w, 4);
-	world_run(w, S);
-	for (int64_t i = 1; i <= 4; i++)
-		world_iteration(w, 0, id, i);
-	world_run(w, S);
-	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
-	return id;
+	return world_submit_running(w, 4, 4);
 }
 
 /* Nothing of it counts: as a failure, against the node, or in the restarts. */

@@ -6,16 +6,8 @@
 
 static int64_t failed_job(struct world *w)
 {
-	int64_t id;
-
 	world_init_telling(w, 3, 2);
-	id = world_submit_gpus(w, 4);
-	world_run(w, S);
-	for (int64_t i = 1; i <= 3; i++)
-		world_iteration(w, 0, id, i);
-	world_run(w, S);
-	assert_int_equal(world_job(w, id)->state, JOB_RUNNING);
-	return id;
+	return world_submit_running(w, 4, 3);
 }
 
 static void nodes_are_checked_after_a_failure(void **state)

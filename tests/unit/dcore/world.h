@@ -56,6 +56,7 @@ struct node *world_node(const struct world *w, size_t toy);
 void world_recipe(struct submit *ret, int64_t gpus);
 int64_t world_submit(struct world *w, const struct submit *spec); /* job id, or -status */
 int64_t world_submit_gpus(struct world *w, int64_t gpus);
+int64_t world_submit_running(struct world *w, int64_t gpus, int64_t iterations);  /* it runs and has trained so far on n0 */
 void world_verb(struct world *w, int type, int64_t job);          /* acting as operator */
 void world_node_verb(struct world *w, int type, size_t toy, const char *when);
 

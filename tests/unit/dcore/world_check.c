@@ -1,0 +1,69 @@
+/* What holds after every step of a world. */
+#include "tests/unit/dcore/world_inner.h"
+
+#include "daemon/core/refusal.h"
+#include "tests/shadow.h"
+
+static void check_ledger(const struct job *j)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < j->n_ledger; i++) {
+		assert_true(j->ledger[i] >= 0);
+		sum += j->ledger[i];
+	}
+	assert_int_equal(sum, job_gpus(j) * (j->ledger_at - j->created_at));
+}
+
+/* What placement would refuse is what every view says, with what ends it. */
+static void check_refusals(const struct state *s)
+{
+	struct slots slots;
+
+	slots_init(s, &slots);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		_cleanup_(refusal_done) struct refusal r = { 0 };
+		bool refuses = node_refuses(s, &s->nodes[i], &r);
+
+		if (refuses == (slots.usable[i] && slots.well[i]))
+			fail_msg("node %s: placement and views disagree: %s", s->nodes[i].name,
+				 refuses ? r.text : "it takes work");
+		assert_true(!refuses || (r.text && r.next));
+	}
+	slots_done(&slots);
+}
+
+static void check_gpus(const struct state *s)
+{
+	for (size_t n = 0; n < s->n_nodes; n++) {
+		bool used[64] = { false };
+
+		for (size_t i = 0; i < s->n_jobs; i++)
+			for (size_t k = 0; k < s->jobs[i].n_places; k++)
+				for (size_t g = 0;
+				     mo_streq(s->jobs[i].places[k].node, s->nodes[n].name) &&
+				     g < s->jobs[i].places[k].n_gpus;
+				     g++) {
+					assert_false(used[s->jobs[i].places[k].gpus[g]]);
+					used[s->jobs[i].places[k].gpus[g]] = true;
+				}
+	}
+}
+
+void world_check(struct world *w)
+{
+	const struct state *s = core_state(w->core);
+	char *wrong = NULL;
+
+	for (size_t i = 0; i < w->out.n_records && !wrong; i++)
+		wrong = shadow_feed(w->shadow, &w->out.records[i]);
+	if (wrong)
+		fail_msg("record %s", wrong);
+	wrong = shadow_differs(w->core, w->shadow);
+	if (wrong)
+		fail_msg("replay differs at %s", wrong);
+	for (size_t i = 0; i < s->n_jobs; i++)
+		check_ledger(&s->jobs[i]);
+	check_gpus(s);
+	check_refusals(s);
+}

@@ -1,0 +1,13 @@
+/* Shared by world*.c and toy.c. */
+#pragma once
+#include "tests/unit/dcore/world.h"
+
+/* The records of the last step go to the shadow, which must be equal; and what holds of every state. */
+void world_check(struct world *w);
+
+/* What a toy tells of its steps, with notes or without. */
+void toy_reports(const struct toy *t, bool notes, struct step_report **steps, size_t *n);
+/* The head of its next sync, initialised. */
+void toy_sync(const struct world *w, struct toy *t, struct agent_sync *sync);
+/* Carries out an answer; results of scans go to the sync that will be next. */
+void toy_obey(struct world *w, struct toy *t, struct agent_sync *sync, const struct sync_reply *r);
