@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Nothing leaves the controller before its records are synced: the system calls of moed during submits, cancels and launches are recorded (strace), and between the request that
-causes records and each answer or launch command there must be a sync of the store."""
+"""Nothing leaves the controller before its records are synced: the system calls of moed during submits, cancels and launches are recorded (strace), and between the request and its answer
+or launch command the very records that it caused must be written, and then synced: a sync of other records is none."""
 import os
 import re
 import subprocess
@@ -16,7 +16,7 @@ DIR = os.path.join(BUILD, "test-order")
 
 def record(cluster, path, act):
     pid = cluster.status()["moed"]["pid"]
-    tracer = subprocess.Popen(["strace", "-f", "-qq", "-s", "100000", "-e", "trace=fsync,fdatasync,recvfrom,recvmsg,read,sendto,sendmsg,write,writev", "-o", path, "-p", str(pid)],
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-s", "100000", "-e", "trace=fsync,fdatasync,recvfrom,recvmsg,read,pwrite64,sendto,sendmsg,write,writev", "-o", path, "-p", str(pid)],
                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: "TracerPid:\t0\n" not in open("/proc/%d/status" % pid).read(), 10, "strace attached")
@@ -27,19 +27,25 @@ def record(cluster, path, act):
     return open(path, errors="replace").read().splitlines()
 
 
-def synced_before(lines, cause, answer):
-    """Counts answers; each must have a sync between the latest cause and itself."""
-    synced, asked, n = False, False, 0
+WRITES, SYNC, SENDS = re.compile(r"\bpwrite64\("), re.compile(r"\bf(data)?sync\(.*= 0"), re.compile(r"\b(sendto|sendmsg|write|writev)\(")
+READS = re.compile(r"\b(recvfrom|recvmsg|read)\(")
+
+
+def synced_before(lines, cause, record, answer):
+    """Whether the answer was seen; between its cause and itself the record must be written and synced. The words are as JSON has them."""
+    cause, record, answer = (re.compile(word.replace('"', r'\\"')) for word in (cause, record, answer))
+    asked = written = synced = False
     for line in lines:
-        if re.search(r"\b(recvfrom|recvmsg|read)\(", line) and re.search(cause, line):
-            asked, synced = True, False
-        elif re.search(r"\b(fsync|fdatasync)\(.*= 0", line):
+        if READS.search(line) and cause.search(line):
+            asked, written, synced = True, False, False
+        elif asked and WRITES.search(line) and record.search(line):
+            written, synced = True, False
+        elif SYNC.search(line):
             synced = True
-        elif asked and re.search(r"\b(sendto|sendmsg|write|writev)\(", line) and re.search(answer, line):
-            need(synced, "left before the sync: " + line[:200])
-            n += 1
-            asked = False
-    return n
+        elif asked and SENDS.search(line) and answer.search(line):
+            need(written and synced, "left before its records were %s: %s" % ("synced" if written else "written", line[:200]))
+            return True
+    return False
 
 
 @suite.test
@@ -53,12 +59,14 @@ def answers_and_commands_leave_after_the_sync(cluster):
             cluster.run("cancel", jobs[-1], "--now")
             cluster.wait_state(jobs[-1], "cancelled")
     lines = record(cluster, os.path.join(DIR, "trace.txt"), act)
-    submits = synced_before(lines, r"POST /v1/jobs HTTP", r"HTTP/1\.1 201")
-    need(submits >= 6, "only %d of 6 submits were seen in the trace" % submits)
-    launches = synced_before(lines, r"POST /v1/jobs HTTP", r'\\"launch\\":\{')
-    need(launches >= 6, "only %d of 6 launches were seen in the trace" % launches)
-    cancels = synced_before(lines, r"POST /v1/jobs/j-\d+/cancel HTTP", r"HTTP/1\.1 20")
-    need(cancels >= 6, "only %d of 6 cancels were seen in the trace" % cancels)
+    for i, job in enumerate(jobs):
+        n = job.split("-")[1]
+        asked = r"POST /v1/jobs HTTP.*\"order-%d\"" % i
+        what = {"submit": (asked, r"order-%d\b" % i, r"HTTP/1\.1 201.*\"%s\"" % job),
+                "launch": (asked, r"attempt 1 of order-%d\b|\"place\",\"t\":\d+,\"job\":%s," % (i, n), r"\"launch\":\{\"job\":%s," % n),
+                "cancel": (r"POST /v1/jobs/%s/cancel HTTP" % job, r"\"job\.stopping\",\"job\":\"%s\"|\"intent\",\"t\":\d+,\"job\":%s," % (job, n), r"HTTP/1\.1 20.*\"%s\"" % job)}
+        for name, words in what.items():
+            need(synced_before(lines, *words), "the %s of %s is not seen in the trace" % (name, job))
 
 
 def main():
