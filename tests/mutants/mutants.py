@@ -125,7 +125,7 @@ def copy_tree():
 
 
 def run(command, timeout=120):
-    """True when it succeeds. Its output goes to the log."""
+    """True when it succeeds, None when it was not finished in time. Its output goes to the log."""
     with open(os.path.join(TREE, "../log.txt"), "a") as log:
         log.write("$ %s\n" % command)
         log.flush()
@@ -133,7 +133,8 @@ def run(command, timeout=120):
         try:
             return subprocess.run(["/bin/sh", "-c", command], cwd=TREE, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, timeout=timeout).returncode == 0
         except subprocess.TimeoutExpired:
-            return False
+            log.write("not finished in %d s\n" % timeout)
+            return None
 
 
 def make(targets):
@@ -154,21 +155,23 @@ def killers_pass(wanted):
 
 
 def caught(mutant):
+    """What is wrong, if anything, and what noticed the mutant. One that turns in circles is noticed by the time, which is said: a machine that is too busy looks the same."""
     name, file, old, new, killers = mutant
     path = os.path.join(TREE, file)
     with open(path) as f:
         text = f.read()
     if text.count(old) != 1:
-        return "its line is there %d times in %s: put it right" % (text.count(old), file)
+        return "its line is there %d times in %s: put it right" % (text.count(old), file), None
     with open(path, "w") as f:
         f.write(text.replace(old, new))
     try:
         for targets, command in killers:
             if not make(targets):
-                return "does not compile"
-            if not run(command):
-                return None
-        return "survived " + ", ".join(command for _, command in killers)
+                return "does not compile", None
+            passed = run(command)
+            if not passed:
+                return None, ("the simulator" if targets == SIM[0] else command) + (", not finished in time" if passed is None else "")
+        return "survived " + ", ".join(command for _, command in killers), None
     finally:
         with open(path, "w") as f:
             f.write(text)
@@ -185,13 +188,13 @@ def main():
         if wanted and m[0] not in wanted:
             continue
         begin = time.monotonic()
-        why = caught(m)
+        why, noticed = caught(m)
         if why:
             failed += 1
             print("FAIL %s: %s" % (m[0], why), flush=True)
         else:
             passed += 1
-            print("ok   %s (%.0f s)" % (m[0], time.monotonic() - begin), flush=True)
+            print("ok   %s (%.0f s: %s)" % (m[0], time.monotonic() - begin, noticed), flush=True)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed else 0
 
