@@ -80,9 +80,7 @@ const char *agent_token_hint(struct manager *m, struct http_request *r)
 
 static void trade(struct manager *m, struct http_request *r, const char *node)
 {
-	_cleanup_(mo_freep) char *secret = NULL;
 	struct agent_token t;
-	struct mo_buf doc = {0};
 
 	if (!mo_name_valid(node)) {
 		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
@@ -94,6 +92,9 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 	}
 	if (!may_be_unbound(m, r, &t, node))
 		return;
+
+	_cleanup_(mo_freep) char *secret = NULL;
+	struct mo_buf doc = {0};
 	struct input *in = input_new(EV_TOKEN, r);
 	in->token = auth_token_new(m, "agent", node, TOKEN_LIFETIME_US, &secret);
 	in->token->from = mo_strdup(t.id);

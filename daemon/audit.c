@@ -15,8 +15,9 @@ struct audit {
 
 static void forget(struct audit *a)
 {
-	while (a->n_told)
-		free(a->told[--a->n_told]);
+	for (size_t i = 0; i < a->n_told; i++)
+		free(a->told[i]);
+	a->n_told = 0;
 }
 
 void audit_new(struct manager *m)

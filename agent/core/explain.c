@@ -30,7 +30,7 @@ static const struct gpu_slot *slot_of(const struct nodeinfo *info, int64_t index
 
 static const struct numa_node *numa_of(const struct nodeinfo *info, int64_t id)
 {
-	for (size_t i = 0; info && i < info->n_numa; i++)
+	for (size_t i = 0; i < info->n_numa; i++)
 		if (info->numa[i].id == id)
 			return &info->numa[i];
 	return NULL;

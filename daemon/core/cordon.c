@@ -122,7 +122,8 @@ static void tell_changes(struct turn *t, const char *node, const struct node_hea
 	for (size_t i = 0; n->health && new->preflight_done && i < n->health->n_results; i++)
 		if (!health_find(new, n->health->results[i].check, n->health->results[i].object))
 			add_change(&changes, &n_changes, &n->health->results[i], n->health->results[i].state, CHECK_OK);
-	tell_all(t, node, changes, n_changes);
+	if (changes)
+		tell_all(t, node, changes, n_changes);
 	free(changes);
 }
 

@@ -321,15 +321,12 @@ static void tell_undrained(struct turn *t, const char *name)
 		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s takes work again", name);
 }
 
-/* A finding since the boot is known to a person, who wants the node to work: no job is kept away by it before it counts more, or the next boot. */
-static void ack(struct turn *t, const struct node *n)
+/* Which findings of a check a person may take note of: those since the boot go into *ret (texts), and
+ * what ends the first one that is so now into *ret_now (caller frees). Returns whether there is any. */
+static bool look_for_ack(const struct node *n, const char *check, struct record *ret, char **ret_now)
 {
-	const char *check = t->event->text ? t->event->text : "", *user = t->event->user ? t->event->user : "an operator";
-	_cleanup_(mo_freep) char *name = mo_strdup(n->name), *now = NULL;
 	bool found = false;
-	struct record r;
 
-	record_init(&r, REC_ACK);
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *c = &n->health->results[i];
 		_cleanup_(mo_freep) char *finding = finding_name(c);
@@ -337,29 +334,46 @@ static void ack(struct turn *t, const struct node *n)
 		if (!mo_streq(c->check, check) || c->state != CHECK_CRIT)
 			continue;
 		found = true;
-		if (!c->since_boot && !now)
-			now = finding_next(n, c);
+		if (!c->since_boot && !*ret_now)
+			*ret_now = finding_next(n, c);
 		else if (c->since_boot && !finding_acked(n, c))
-			mo_strs_add(&r.texts, &r.n_texts, finding);
+			mo_strs_add(&ret->texts, &ret->n_texts, finding);
 	}
-	if (!found) {
-		turn_reply(t, 404, MO_NONE, "node %s: no finding of %s keeps work away; see 'moectl node %s'", name, check, name);
-	} else if (now) {
-		turn_reply(t, 409, MO_NONE, "node %s: what %s says is so now, and goes when it is mended: %s", name, check, now);
-	} else {
-		_cleanup_(mo_freep) char *what = r.n_texts ? mo_strdup(r.texts[0]) : NULL;
-		size_t more = r.n_texts ? r.n_texts - 1 : 0;
+	return found;
+}
 
-		r.node = mo_strdup(name);
+/* Takes what r holds. */
+static void acked(struct turn *t, struct record *r, const char *check, const char *user)
+{
+	_cleanup_(mo_freep) char *what = mo_strdup(r->texts[0]), *node = mo_strdup(r->node);
+	size_t more = r->n_texts - 1;
+
+	turn_emit(t, r);
+	event_emit(t, "health.acked", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless it counts more",
+		   node, user, what, more ? " and others of " : "", more ? check : "");
+}
+
+/* A finding since the boot is known to a person, who wants the node to work: no job is kept away by it before it counts more, or the next boot. */
+static void ack(struct turn *t, const struct node *n)
+{
+	const char *check = t->event->text ? t->event->text : "";
+	const char *user = t->event->user ? t->event->user : "an operator";
+	_cleanup_(mo_freep) char *now = NULL;
+	struct record r;
+
+	record_init(&r, REC_ACK);
+	if (!look_for_ack(n, check, &r, &now)) {
+		turn_reply(t, 404, MO_NONE, "node %s: no finding of %s keeps work away; see 'moectl node %s'", n->name,
+			   check, n->name);
+	} else if (now) {
+		turn_reply(t, 409, MO_NONE, "node %s: what %s says is so now, and goes when it is mended: %s", n->name, check,
+			   now);
+	} else {
+		r.node = mo_strdup(n->name);
 		r.cause = mo_strdup(user);
-		if (what) {
-			turn_emit(t, &r);
-			event_emit(t, "health.acked", MO_NONE, name, MO_NONE, MO_NONE, NULL,
-				   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless it counts more", name,
-				   user, what, more ? " and others of " : "", more ? check : "");
-			turn_reply(t, 200, MO_NONE, NULL);
-			return;
-		}
+		if (r.n_texts)
+			acked(t, &r, check, user);
 		turn_reply(t, 200, MO_NONE, NULL);
 	}
 	mo_desc_done(&record_desc, &r);
