@@ -12,6 +12,7 @@
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/core/intake.h"
+#include "daemon/quota.h"
 #include "daemon/turn.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
@@ -329,9 +330,13 @@ void link_query_cancel(struct manager *m, int64_t id)
 		query_free(m->links, q);
 }
 
-static void *decode(struct http_request *r, const struct mo_desc *d)
+static void *decode(struct manager *m, struct http_request *r, const struct mo_desc *d)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
+
+	if (!agent_may_begin(m, r))
+		return NULL;
+
 	void *obj = mo_desc_new(d);
 	size_t n;
 	const char *text = http_body(r, &n);
@@ -355,10 +360,9 @@ static bool taken_in(struct http_request *r, char *why)
 	return !why;
 }
 
-void link_hello(void *arg, struct http_request *r)
+static void take_hello(struct manager *m, struct http_request *r)
 {
-	struct manager *m = arg;
-	struct agent_hello *hello = decode(r, &agent_hello_desc);
+	struct agent_hello *hello = decode(m, r, &agent_hello_desc);
 
 	if (!hello)
 		return;
@@ -376,6 +380,15 @@ void link_hello(void *arg, struct http_request *r)
 	turn_push(m, in);
 }
 
+void link_hello(void *arg, struct http_request *r)
+{
+	struct quota_message q;
+
+	quota_begin(arg, r, &q);
+	take_hello(arg, r);
+	quota_end(arg, &q);
+}
+
 static void tell_unfit(struct links *l, const char *node, const char *place)
 {
 	int64_t now = mo_clock_boot_us();
@@ -386,9 +399,9 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
-static struct input *sync_input(struct manager *m, struct http_request *r, int type)
+static struct input *take_sync(struct manager *m, struct http_request *r, int type)
 {
-	struct agent_sync *sync = decode(r, &agent_sync_desc);
+	struct agent_sync *sync = decode(m, r, &agent_sync_desc);
 	_cleanup_(mo_freep) char *unfit = NULL;
 
 	if (!sync)
@@ -404,6 +417,16 @@ static struct input *sync_input(struct manager *m, struct http_request *r, int t
 	in->event.flag = expired;
 	in->node = mo_strdup(sync->node);
 	turn_push(m, in);
+	return in;
+}
+
+static struct input *sync_input(struct manager *m, struct http_request *r, int type)
+{
+	struct quota_message q;
+
+	quota_begin(m, r, &q);
+	struct input *in = take_sync(m, r, type);
+	quota_end(m, &q);
 	return in;
 }
 
@@ -437,21 +460,33 @@ void link_news(void *arg, struct http_request *r)
 	sync_input(arg, r, EV_NEWS);
 }
 
-void link_answer(void *arg, struct http_request *r)
+/* Whether somebody asked. */
+static bool take_answer(struct manager *m, struct http_request *r)
 {
-	struct manager *m = arg;
-	struct query_answer *answer = decode(r, &query_answer_desc);
+	struct query_answer *answer = decode(m, r, &query_answer_desc);
 	struct query *q = NULL;
+	bool asked = false, expired;
 
 	if (!answer)
-		return;
+		return false;
 	mo_desc_fit(&query_answer_desc, answer);
-	bool expired;
 	if (agent_may_speak(m, r, answer->node, &expired)) {
 		HASH_FIND(hh, m->links->queries, &answer->query, sizeof(answer->query), q);
+		asked = q && strcmp(q->link->node, answer->node) == 0;
 		api_send(r, 200, &(struct mo_buf){ .data = (char *)"{}", .len = 2 });
-		if (q && strcmp(q->link->node, answer->node) == 0)
+		if (asked)
 			query_end(m->links, q, answer, NULL);
 	}
 	mo_desc_free(&query_answer_desc, answer);
+	return asked;
+}
+
+/* What was asked for is paid by who reads: he has a limit of his own. */
+void link_answer(void *arg, struct http_request *r)
+{
+	struct quota_message q;
+
+	quota_begin(arg, r, &q);
+	if (!take_answer(arg, r))
+		quota_end(arg, &q);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
+#include "daemon/quota.h"
 #include "daemon/turn.h"
 #include "lib/base/address.h"
 #include "lib/base/parse.h"
@@ -41,6 +42,19 @@ static void first_word(struct manager *m, const struct agent_token *t)
 	turn_push(m, in);
 }
 
+bool agent_may_begin(struct manager *m, struct http_request *r)
+{
+	struct agent_token t;
+
+	if (!auth_agent(m, http_caller(r)->token_id, &t))
+		http_problem(r, 401, "the token was revoked");
+	else if (t.join)
+		http_problem(r, 403, "this is a join token: it is traded for a node's own with POST /v1/agent/token, which agents of this version do; is the agent older?");
+	else
+		return true;
+	return false;
+}
+
 bool agent_may_speak(struct manager *m, struct http_request *r, const char *node, bool *ret_expired)
 {
 	struct agent_token t;
@@ -49,14 +63,8 @@ bool agent_may_speak(struct manager *m, struct http_request *r, const char *node
 		http_problem(r, 422, "node: not a valid name (letters, digits, . _ - and at most 63)");
 		return false;
 	}
-	if (!auth_agent(m, http_caller(r)->token_id, &t)) {
-		http_problem(r, 401, "the token was revoked");
+	if (!agent_may_begin(m, r) || !auth_agent(m, http_caller(r)->token_id, &t))
 		return false;
-	}
-	if (t.join) {
-		http_problem(r, 403, "this is a join token: it is traded for a node's own with POST /v1/agent/token, which agents of this version do; is the agent older?");
-		return false;
-	}
 	if (!may_be_unbound(m, r, &t, node))
 		return false;
 	if (t.node && strcmp(t.node, node) != 0) {
@@ -108,8 +116,11 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 void agent_token_trade(void *arg, struct http_request *r)
 {
 	struct token_trade body = {0};
+	struct quota_message q;
 
+	quota_begin(arg, r, &q);
 	if (api_body(r, &token_trade_desc, &body))
 		trade(arg, r, body.node);
 	mo_desc_done(&token_trade_desc, &body);
+	quota_end(arg, &q);
 }

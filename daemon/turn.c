@@ -11,6 +11,7 @@
 #include <systemd/sd-daemon.h>
 #include "daemon/auth.h"
 #include "daemon/journal.h"
+#include "daemon/quota.h"
 #include "daemon/room.h"
 #include "daemon/snapshot.h"
 #include "daemon/streams.h"
@@ -170,16 +171,26 @@ static bool tokens_changed(struct input **inputs, size_t n)
 	return false;
 }
 
+/* What a message costs is paid by the node of its token. */
+static void step(struct manager *m, struct input *in, int64_t now, struct core_out *out)
+{
+	bool agents = in->user && (in->event.type == EV_HELLO || in->event.type == EV_SYNC || in->event.type == EV_NEWS);
+	int64_t began = agents ? mo_clock_thread_ns() : 0;
+
+	core_step(m->core, &in->event, now, out);
+	if (agents)
+		quota_charge(m, in->user, (mo_clock_thread_ns() - began) / 1000);
+	in->effects_end = out->n_effects;
+}
+
 static void steps(struct manager *m, struct input **inputs, size_t n, int64_t now)
 {
 	struct core_out out = {0};
 
 	put_first(inputs, n, EV_LATE);
 	put_first(inputs, n, EV_CLOCK);
-	for (size_t i = 0; i < n; i++) {
-		core_step(m->core, &inputs[i]->event, now, &out);
-		inputs[i]->effects_end = out.n_effects;
-	}
+	for (size_t i = 0; i < n; i++)
+		step(m, inputs[i], now, &out);
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);

@@ -224,7 +224,7 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 		return http_problem(r, 415, "the body must be %s", r->route->yaml ? "application/json or application/yaml" : "application/json"), false;
 	if (length > r->route->max_body)
 		return http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body), false;
-	return true;
+	return open || !r->server->config.admit_head || r->server->config.admit_head(r->server->config.arg, r);
 }
 
 static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd, const char *url, const char *method)

@@ -38,7 +38,8 @@ struct http_server_config {
 	const char *const *host_names;         /* Host headers accepted on TCP besides IP addresses, localhost and this machine's name; NULL-terminated, may be NULL */
 	int64_t idle_timeout_s;                /* slow clients: 30; at most 10 before the first accepted credential */
 	int64_t max_connections;               /* of each listener; a quarter of them is never for who has shown no accepted credential */
-	bool (*admit)(void *arg, struct http_request *r);            /* before each handler; false after it answered. NULL: all are */
+	bool (*admit_head)(void *arg, struct http_request *r);       /* before a body is read; false after it answered. NULL: all are */
+	bool (*admit)(void *arg, struct http_request *r);            /* before each handler; likewise */
 	void (*on_wrong)(void *arg, const char *source, int64_t n);  /* n wrong credentials from there since the last call; at most one call a minute for each source. NULL: nobody is told */
 };
 struct http_server;
