@@ -31,6 +31,7 @@ struct link {
 	bool expiry_told;
 	int trade_status;                    /* of the last one: a refusal is said once */
 	uint64_t hello, sync, news, trade;   /* calls under way, 0 = none */
+	bool sync_leaving, news_leaving;     /* what they say of this machine: that it goes down */
 	struct trouble trouble;              /* what was logged of it: each kind once, not at each try */
 };
 
@@ -238,6 +239,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 		return;
 	}
 	token_hint(l, r->token);
+	l->m->leaving_told |= sync ? l->sync_leaving : l->news_leaving;
 	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
 	manager_queue(l->m, &event);
 }
@@ -296,7 +298,7 @@ void link_sync(struct link *l) {
 	mo_desc_init(&agent_sync_desc, &s);
 	steps_sync(l->m->core, &s);
 	watch_sync(l->m->watch, &s);
-	s.leaving = l->m->leaving;
+	s.leaving = l->sync_leaving = l->m->leaving;
 	s.mono_ns = mo_clock_mono_ns();
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);
@@ -309,7 +311,7 @@ void link_news(struct link *l) {
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = steps_news(l->m->core, &s);
-	s.leaving = l->m->leaving;
+	s.leaving = l->news_leaving = l->m->leaving;
 	watch_news(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	if (any)

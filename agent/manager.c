@@ -135,7 +135,8 @@ static void end_turn(struct manager *m) {
 			step_dir_remove(m->steps[i]);
 }
 
-#define END_US 5000000                   /* a controller that does not answer holds up no shutdown */
+#define END_US 5000000                   /* a controller that does not answer holds up no shutdown, */
+#define ASK_US 1000000                   /* nor does a systemd that does not */
 
 static void end_now(void *arg)
 {
@@ -149,14 +150,31 @@ static bool all_told(const struct manager *m)
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (!m->steps[i]->gone)
 			return false;
-	return !steps_has_urgent(m->core);
+	return !steps_has_urgent(m->core) && (!m->leaving || m->leaving_told);
 }
 
+/* A shutdown ends the agent within milliseconds of its steps: systemd's signal that it begins may not be here yet. */
 void manager_end(struct manager *m)
 {
 	if (m->end_timer)
 		return;
-	if (!m->leaving || all_told(m) || mo_timer_new(m->loop, end_now, m, &m->end_timer) < 0)
+	if (!m->units || mo_timer_new(m->loop, end_now, m, &m->end_timer) < 0) {
+		end_now(m);
+		return;
+	}
+	m->asking = true;
+	mo_timer_in(m->end_timer, ASK_US);
+	units_ask_state(m->units);
+}
+
+void manager_state_known(struct manager *m, bool changed)
+{
+	if (changed)
+		manager_queue(m, &(struct steps_event){ .type = AE_CHECKED });
+	if (!m->asking)
+		return;
+	m->asking = false;
+	if (!m->leaving || all_told(m))
 		end_now(m);
 	else
 		mo_timer_in(m->end_timer, END_US);
@@ -185,7 +203,7 @@ void manager_drain(struct manager *m) {
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
-	if (m->end_timer && all_told(m))
+	if (m->end_timer && !m->asking && all_told(m))
 		end_now(m);
 	m->draining = false;
 }

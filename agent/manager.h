@@ -60,7 +60,8 @@ struct manager {
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
 	struct mo_timer *end_timer;      /* NULL: nobody asked it to end */
-	bool leaving;                    /* this machine is going down: systemd says so */
+	bool leaving, leaving_told;      /* this machine is going down: systemd says so; the controller has heard it */
+	bool asking;                     /* asked to end, it asks systemd why before it does */
 	bool fence_told;                 /* that the fence cannot be saved */
 };
 
@@ -68,8 +69,10 @@ struct manager {
 int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
 struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)
-/* Ends the loop: at once, as steps run on; or, when the machine goes down, as soon as the controller has what the steps told last, END_US at most. */
+/* Ends the loop: at once, as steps run on; or, when the machine goes down, as soon as the controller has what the steps told last, END_US at most. Which of both it is, systemd is asked. */
 void manager_end(struct manager *m);
+/* systemd has said, or could not, whether the machine goes down; changed: not what was known before. */
+void manager_state_known(struct manager *m, bool changed);
 /* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
 void manager_queue(struct manager *m, struct steps_event *e);
 struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt);
@@ -120,6 +123,7 @@ bool reserve_take(struct reserve *v, const struct step_dir *d);  /* false: there
 int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err);  /* 1 = there is no systemd here */
 struct unit_starter *units_free(struct unit_starter *u);
 int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err);
+void units_ask_state(struct unit_starter *u);      /* is this machine going down? -> manager_state_known() */
 
 /* sweep.c */
 void step_sweep(struct step_dir *d);             /* until nothing is found: AE_SWEPT */

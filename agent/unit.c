@@ -60,26 +60,27 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 
 static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
 {
-	struct unit_starter *u = arg;
+	struct manager *m = ((struct unit_starter *)arg)->m;
 	const char *state = NULL;
-	bool leaving;
+	bool leaving = m->leaving;
 
-	if (sd_bus_message_is_method_error(message, NULL) || sd_bus_message_read(message, "v", "s", &state) < 0)
-		return 0;
-	leaving = mo_streq(state, "stopping");
-	if (leaving == u->m->leaving)
-		return 0;
-	u->m->leaving = leaving;
-	mo_log(MO_NOTICE, NULL, NULL, leaving ? "this machine is going down: the controller is told, and its jobs move" : "this machine does not go down after all");
-	manager_queue(u->m, &(struct steps_event){ .type = AE_CHECKED });
+	if (!sd_bus_message_is_method_error(message, NULL) && sd_bus_message_read(message, "v", "s", &state) >= 0)
+		leaving = mo_streq(state, "stopping");
+	bool changed = leaving != m->leaving;
+	m->leaving = leaving;
+	m->leaving_told &= leaving;
+	if (changed)
+		mo_log(MO_NOTICE, NULL, NULL, leaving ? "this machine is going down: the controller is told, and its jobs move" : "this machine does not go down after all");
+	manager_state_known(m, changed);
 	return 0;
 }
 
-static void ask_state(struct unit_starter *u)
+void units_ask_state(struct unit_starter *u)
 {
 	u->state = sd_bus_slot_unref(u->state);
-	sd_bus_call_method_async(u->bus, &u->state, SYSTEMD, SYSTEMD_PATH, "org.freedesktop.DBus.Properties", "Get", on_state, u,
-				 "ss", SYSTEMD_MANAGER, "SystemState");
+	if (sd_bus_call_method_async(u->bus, &u->state, SYSTEMD, SYSTEMD_PATH, "org.freedesktop.DBus.Properties", "Get", on_state, u,
+				     "ss", SYSTEMD_MANAGER, "SystemState") < 0)
+		manager_state_known(u->m, false);
 }
 
 /* A shutdown begins with a job for this target, whoever asked for it, and is given up by the job's removal. */
@@ -89,7 +90,7 @@ static int on_added(sd_bus_message *message, void *arg, sd_bus_error *error)
 	const char *path, *unit;
 
 	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 && mo_streq(unit, "shutdown.target"))
-		ask_state(arg);
+		units_ask_state(arg);
 	return 0;
 }
 
@@ -99,7 +100,7 @@ static int on_removed(sd_bus_message *message, void *arg, sd_bus_error *error) {
 	const char *path, *unit, *result;
 	int r = sd_bus_message_read(message, "uoss", &id, &path, &unit, &result);
 	if (r >= 0 && mo_streq(unit, "shutdown.target"))
-		ask_state(u);
+		units_ask_state(u);
 	for (size_t i = 0; r >= 0 && i < u->n_starts; i++)
 		if (mo_streq(u->starts[i]->unit, unit)) {
 			_cleanup_(mo_freep) char *problem = mo_streq(result, "done") ? NULL : mo_printf("unit %s: start %s; see `journalctl -u %s`", unit, result, unit);
@@ -232,7 +233,7 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 	}
 	if (sd_pid_get_unit(0, &u->own_unit) < 0) /* not under a unit: no order to keep */
 		u->own_unit = NULL;
-	ask_state(u);
+	units_ask_state(u);
 	*ret = u;
 	return 0;
 }
