@@ -209,11 +209,11 @@ int mo_lock_file(const char *path)
 char *mo_boot_id(void)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	const char *fake = getenv("MOE_BOOT_ID");
+	const char *given = getenv("MOE_BOOT_ID");
 	struct mo_buf id = { 0 };
 
-	if (fake && *fake)
-		return mo_strdup(fake);
+	if (given && *given)
+		return mo_strdup(given);
 	if (mo_read_file("/proc/sys/kernel/random/boot_id", 128, &b) < 0)
 		return NULL;
 	for (size_t i = 0; i < b.len; i++)

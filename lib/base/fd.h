@@ -18,7 +18,7 @@ int mo_rm_rf(const char *path);                           /* path and everything
 char *mo_path(const char *dir, const char *fmt, ...) _printf_(2, 3); /* "dir/…", caller frees */
 /* Nonblocking flock(LOCK_EX) on path (created 0600). Returns the held fd or -EWOULDBLOCK when somebody holds it. */
 int mo_lock_file(const char *path);
-char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it for tests; NULL when unreadable */
+char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it, for units that cannot see it and for tests; NULL when unreadable */
 int mo_random(void *data, size_t n);                      /* getrandom */
 char *mo_random_hex(size_t n_bytes);
 /* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the source tree's config/ when run from the tree).
