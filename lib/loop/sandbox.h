@@ -15,7 +15,8 @@ struct mo_sandbox {
 	char **made; size_t n_made;      /* directories that systemd makes for it, writable too */
 };
 void mo_sandbox_done(struct mo_sandbox *s);
-/* Of the unit when systemd runs here and the unit runs this very program; else empty. */
+/* Of the unit when systemd runs here and the unit runs this very program; else empty. Empty also for a user whom nobody tells (no D-Bus): what he may not do shows in what he may not do,
+ * as in `systemctl reload`, which checks inside of the unit. */
 int mo_sandbox_of(const char *unit, struct mo_sandbox *ret, struct mo_error *err);
 /* Makes this process, when it is root's, the user with the capabilities of the unit. For good. */
 int mo_sandbox_become(const struct mo_sandbox *s, struct mo_error *err);
