@@ -1,5 +1,5 @@
 /* See begin.h. Both begin an incarnation (core/incarnation.h). A restore is marked by DIR/restoring until it is whole, so that one that was cut short is never taken for an empty state.
- * Run by root on a directory of another user (the unit's), it becomes that user first, so that the files belong to him; the backup is opened before. */
+ * Run by root for the unit, it becomes the unit's user first, so that the files belong to him; the backup is opened before. */
 #include "daemon/begin.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,7 @@ static int init(const struct options *o, struct mo_error *err)
 
 	if (exists(o->state_dir, RESTORING) || (begin_there(o->state_dir) && !again))
 		return mo_error_set(err, -EEXIST, "%s: it holds the state of a controller already: nothing was changed", o->state_dir);
-	int r = owner_become(o->state_dir, err);
+	int r = owner_make(o, err);
 	if (r >= 0)
 		r = make_new(o->state_dir, err);
 	if (r >= 0)
@@ -181,7 +181,7 @@ static int restore(const struct options *o, struct mo_error *err)
 	if (r >= 0)
 		r = load(o->restore, &file, journal, core, &head, err);
 	if (r >= 0)
-		r = owner_become(o->state_dir, err);
+		r = owner_make(o, err);
 	if (r >= 0 && ((r = mo_mkdir_p(o->state_dir, 0700)) < 0 || (r = mo_write_file(marker, "", 0, 0600, true)) < 0))
 		mo_error_set(err, r, "%s: %s: make the state directory writable or choose another state_dir", o->state_dir, strerror(-r));
 	if (r >= 0)

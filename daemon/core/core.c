@@ -278,7 +278,7 @@ static void restored_event(struct turn *t)
 		tokens += !s->tokens[i].revoked;
 	event_emit(t, "controller.restored", MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
 		   "the state was restored from a backup with jobs below j-%lld; new jobs begin with j-%lld. What happened after the backup is not known: %zu tokens are valid as they were then, also those revoked "
-		   "since (moectl token list); steps that the backup does not know are kept (moectl events --type step.unknown, moectl resolve)",
+		   "since (moectl token list); steps that the backup does not know are kept (moectl doctor names them; moectl resolve)",
 		   (long long)s->restored_jobs, (long long)s->next_job, tokens);
 }
 
