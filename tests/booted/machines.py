@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import Failed, wait_until  # noqa: E402
 
 BRIDGE = "br0"
+GROUP = os.environ.get("BOOTED_GROUP", "booted")     # cgroups of our machines begin with it
 ENVIRONMENT = ["env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM=dumb", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"]
 # the network comes up in the boot, as on any server
 NETWORK = """[Unit]
@@ -90,14 +91,17 @@ class Machine:
         with open(self.root + path) as f:
             return f.read()
 
+    def groups(self):
+        return ["%s/%s-%s" % (h, GROUP, self.name) for h in cgroup_hierarchies()]
+
     def boot(self):
         """nspawn ends with 133 when its machine reboots: then it is started again, as a machine's firmware would."""
-        groups = ["%s/booted-%s" % (h, self.name) for h in cgroup_hierarchies()]
-        for g in groups:
-            os.makedirs(g, exist_ok=True)
+        for g in self.groups():
+            wait_until(lambda: removed(g), 20, "nothing of an earlier run is left in %s" % g)
+            os.makedirs(g)
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "-M", self.name, "--register=no", "--keep-unit", "--network-bridge=" + BRIDGE, "--resolv-conf=off", "--timezone=off",
                   "--bind=%s:/machines" % self.work, "--console=pipe", "-b"]
-        script = "".join("echo 0 >%s/cgroup.procs; " % g for g in groups) + "while :; do %s; [ $? = 133 ] || break; done" % " ".join(map(shlex.quote, nspawn))
+        script = "".join("echo 0 >%s/cgroup.procs; " % g for g in self.groups()) + "while :; do %s; [ $? = 133 ] || break; done" % " ".join(map(shlex.quote, nspawn))
         with open(os.path.join(self.dir, "console"), "a") as log:
             self.process = subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"})
         self.wait_up()
@@ -157,5 +161,5 @@ class Machine:
             if pid:
                 os.kill(pid, 9)
             self.process.wait()
-        for group in ("%s/booted-%s" % (h, self.name) for h in cgroup_hierarchies()):
+        for group in self.groups():
             wait_until(lambda: removed(group), 20, "%s is empty" % group)

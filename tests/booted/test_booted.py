@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Machines with systemd: packages installed, the operator guide followed to the letter, a job that lives through everything a machine does, upgrade and purge. Run by tests/suites.d/68-booted.
 A test goes on where the one before it stopped, as an operator would; `test_booted.py DIR NAME...` runs those named and what they need."""
+import calendar
 import glob
 import json
 import os
 import re
 import shutil
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from machines import Machine, Network  # noqa: E402
@@ -21,6 +23,7 @@ name: %(name)s
 engine: {kind: command, argv: [/usr/local/bin/fake-rank, --steps, "1000000", --step-ms, "20", --save-every, "50", --truth, %(dir)s]}
 cluster: {gpus: %(gpus)d}
 checkpoint: {dir: %(dir)s/ckpt, every: 50}
+stop: {grace: 300s}
 steps: 1000000
 """
 
@@ -108,10 +111,16 @@ def the_controller_is_installed_alone(w):
     w.boot(w.elder, new_packages(), 2)
     w.elder.sh("cd && apt-get install -y --no-install-recommends ./moectl_*.deb ./moectl-controller_*.deb")
     need(w.elder.out("systemctl is-enabled moed || true") == "disabled", "installing enabled moed")
+    w.elder.sh("rm -r /var/lib/moe && /usr/libexec/moe/moed --init")
+    equal(w.elder.out("stat -c '%U %a' /var/lib/moe /var/lib/moe/moe.db").splitlines(), ["moe 700", "moe 600"], "whose the state is that root makes")
     w.elder.sh("systemctl start moed")
     equal(w.elder.read("/var/lib/moe/address").strip(), "http://127.0.0.1:7070", "address")
     need("what an operator" not in w.elder.out("journalctl -x -u moed"), "catalogue")
     need("Jobs that run are taken over" in w.elder.out("journalctl -x -u moed --no-pager"), "the catalogue has the text of the entry that moed wrote")
+    # a server needs no D-Bus for it, nor for a new certificate
+    w.elder.sh("systemctl stop dbus.socket dbus.service")
+    w.elder.sh("/usr/libexec/moe/moed --check-config && systemctl reload moed")
+    w.elder.sh("systemctl start dbus.socket")
     w.elder.sh("apt-get purge -y moectl-controller moectl")
 
 
@@ -232,6 +241,69 @@ def systemd_itself_is_executed_anew(w):
     unchanged(w, "daemon-reexec")
 
 
+def seconds(text):
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
+
+
+def messages(machine, kind):
+    """What events of this type said, oldest first."""
+    return [e["message"] for e in json.loads(machine.out("moectl events --json"))["items"] if e["type"] == kind]
+
+
+@suite.test
+def a_clock_that_was_ahead_is_put_right(w):
+    """The wall clock that moed sees is 13 hours ahead: at first no time service vouches for it, and as the unit knows its boot, it is not believed. Then one does, and is right in the end.
+    (It is moed's alone: machines here share one kernel.)"""
+    need(w.attempt, "there is no job, an earlier test failed")
+
+    def says(offset, synced):
+        w.head.write("/etc/moe/clock.new", "%d %d\n" % (offset, synced))
+        os.rename(w.head.root + "/etc/moe/clock.new", w.head.root + "/etc/moe/clock")
+
+    def lives(user):
+        """For how long the 12 h token of this user is good."""
+        return [seconds(t["expires_at"]) - time.time() for t in json.loads(w.head.out("moectl token list --json"))["items"] if t["user"] == user][0]
+    shutil.copy(os.path.join(BUILD, "tests/fake/preload/wallclock.so"), w.head.root + "/usr/local/lib/")
+    created, began = job_of(w.head, "long")["created_at"], time.monotonic()
+    says(13 * 3600, 0)
+    w.head.write("/etc/systemd/system/moed.service.d/clock.conf", "[Service]\nEnvironment=LD_PRELOAD=/usr/local/lib/wallclock.so FAKE_CLOCK=/etc/moe/clock\n")
+    w.head.sh("systemctl daemon-reload && systemctl restart moed")
+    need("is not synchronised and 13:00:00 h ahead" in messages(w.head, "controller.clock")[-1], "what is said of it: %s" % messages(w.head, "controller.clock"))
+    unchanged(w, "a clock that is ahead")
+    w.head.sh("moectl token create --role viewer --user held --ttl 12h --out /root/held.token")
+    need(abs(lives("held") - 12 * 3600) < 60, "a token made now ends in %g s" % lives("held"))
+    says(13 * 3600, 1)
+    wait_until(lambda: "time goes on from" in messages(w.head, "controller.clock")[-1] and "behind the synchronised wall clock" in messages(w.head, "controller.clock")[-1], 30, "time is ahead")
+    w.head.sh("moectl token create --role viewer --user tomorrow --ttl 12h --out /root/tomorrow.token")
+    says(0, 1)
+    wait_until(lambda: "ahead of the synchronised wall clock" in messages(w.head, "controller.clock")[-1], 30, "time is right again")
+    for user in ("held", "tomorrow"):
+        need(abs(lives(user) - 12 * 3600) < 120, "the token of %s ends in %g s" % (user, lives(user)))
+    w.head.sh("rm -r /etc/systemd/system/moed.service.d /etc/moe/clock /root/*.token && systemctl daemon-reload && systemctl restart moed")
+    wait_nodes(w.head, 2)
+    unchanged(w, "a clock that was ahead")
+    need(abs(seconds(job_of(w.head, "long")["created_at"]) - seconds(created)) < 60, "when it was created")
+    charged = json.loads(w.head.out("moectl report long --json"))["gpu_seconds"]["total"]
+    need(charged < 4 * (time.monotonic() - began + 600), "%g GPU seconds are charged" % charged)
+
+
+@suite.test
+def a_step_that_somebody_stops_ends_as_planned(w):
+    """systemctl stop of its unit: systemd waits for as long as the recipe says, the job learns at once and says why, and starts again; nobody's fault. One rank on the other node holds the stop up, so that it can be looked at."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    unit = w.node.out("systemctl list-units --plain --no-legend 'moe-step-*'").split()[0]
+    equal(w.node.out("systemctl show -P TimeoutStopUSec %s" % unit), "5min 30s", "how long systemd waits: stop.grace and 30 s")
+    before, saved = faults(w), saved_iteration(w)
+    w.head.sh("kill -STOP %d" % w.pids["head"][0])
+    w.node.sh("systemctl stop %s" % unit)
+    why = w.head.out("moectl why long")
+    need("the step on node1 was stopped there, not by moectl" in why, "why: %s" % why)
+    need(any("node1" in m for m in messages(w.head, "step.stopped_outside")), "no event says that it was stopped")
+    w.head.sh("kill -CONT %d" % w.pids["head"][0])
+    runs_again(w, saved)
+    no_fault(w, before)
+
+
 @suite.test
 def a_lost_state_is_restored_under_the_job(w):
     """Without its state moed starts nothing of its own accord, however often it is tried; from a backup it takes the running job over."""
@@ -241,20 +313,61 @@ def a_lost_state_is_restored_under_the_job(w):
     w.head.sh("systemctl stop moed && [ ! -e /var/lib/moe/moe.db ] && rm -rf /var/lib/moe && /usr/libexec/moe/moed --restore /root/moe.backup && systemctl start moed")
     wait_nodes(w.head, 2)
     unchanged(w, "a restore")
+    # to another place, which systemd does not make for the unit
+    w.head.write("/etc/moe/moed.d/place.yaml", "state_dir: /srv/site/moe\n")
+    w.head.sh("mkdir -p /etc/systemd/system/moed.service.d && printf '[Service]\nReadWritePaths=/srv/site/moe\n' >/etc/systemd/system/moed.service.d/place.conf && systemctl daemon-reload")
+    w.head.sh("moectl backup /root/again.backup && systemctl stop moed && /usr/libexec/moe/moed --restore /root/again.backup")
+    equal(w.head.out("stat -c '%U %a' /srv/site /srv/site/moe /srv/site/moe/moe.db").splitlines(), ["root 755", "moe 700", "moe 600"], "whose the state is that root restores")
+    w.head.sh("systemctl start moed")
+    wait_nodes(w.head, 2)
+    unchanged(w, "a restore to another place")
 
 
-@suite.test
-def a_node_boots_anew(w):
-    """Its ranks are proved dead by the boot; the job goes on from a checkpoint, without anybody's help."""
-    need(w.attempt, "there is no job, an earlier test failed")
-    saved = wait_until(lambda: max([c["iteration"] for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"] if c["state"] in ("complete", "verified")] or [0]), 30, "a checkpoint")
-    w.node.reboot()
+def saved_iteration(w):
+    return wait_until(lambda: max([c["iteration"] for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"] if c["state"] in ("complete", "verified")] or [0]), 30, "a checkpoint")
+
+
+def runs_again(w, saved):
+    """In another attempt, from a checkpoint."""
     wait_until(lambda: job_of(w.head, "long")["attempt"] > w.attempt and job_of(w.head, "long")["state"] == "running", 60, "the job runs again")
     w.attempt = job_of(w.head, "long")["attempt"]
     moves(w.head, "long")
     need(iteration(w.head, "long") > saved, "it began again before iteration %d" % saved)
     for m in (w.head, w.node):
         w.pids[m.name] = ranks(m)
+        equal(len(w.pids[m.name]), 2, "ranks on %s" % m.name)
+
+
+def no_fault(w, before):
+    """What is counted of failures is as before: incidents, restarts of the job, the node's score."""
+    equal(faults(w), before, "incidents, restarts, score of node1")
+
+
+def faults(w):
+    score = [n["lemon_score"] for n in json.loads(w.head.out("moectl nodes --json"))["items"] if n["name"] == "node1"]
+    return len(json.loads(w.head.out("moectl report long --json"))["incidents"]), job_of(w.head, "long")["restarts"], round(score[0], 1)
+
+
+@suite.test
+def a_planned_reboot_is_no_fault(w):
+    """systemctl reboot: the controller hears that the machine goes down before its ranks do, and holds nothing against it."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    before, saved = faults(w), saved_iteration(w)
+    w.node.reboot()
+    runs_again(w, saved)
+    need(any("the machine of node node1 is going down" in m for m in messages(w.head, "node.leaving")), "nobody said that it goes down")
+    no_fault(w, before)
+
+
+@suite.test
+def a_node_loses_its_power(w):
+    """Its ranks are proved dead by the next boot; the job goes on from a checkpoint, without anybody's help. That is the node's fault."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    before, saved = faults(w), saved_iteration(w)
+    w.node.off()
+    w.node.boot()
+    runs_again(w, saved)
+    need(faults(w)[0] == before[0] + 1, "%s incidents, then %s" % (before, faults(w)))
     w.head.sh("moectl cancel long")
     wait_until(lambda: job_of(w.head, "long")["state"] == "cancelled" and not ranks(w.head) + ranks(w.node), 60, "no rank is left")
 
@@ -271,6 +384,75 @@ def a_taken_port_is_waited_for(w):
     w.head.sh("systemctl stop holder")
     wait_until(lambda: w.head.out("systemctl is-active moed || true") == "active", 30, "moed is up")
     wait_nodes(w.head, 2)
+
+
+@suite.test
+def a_trouble_that_changes_is_said(w):
+    """By the agent, once for each kind: nobody answers, then somebody whom it has no reason to trust."""
+    log = "journalctl -u moe-agent -o cat --no-pager --after-cursor=\"$(cat /root/cursor)\""
+    w.node.sh("journalctl -u moe-agent -n 0 --show-cursor | sed -n 's/^-- cursor: //p' >/root/cursor")
+
+    def told(text):
+        return sum(text in line for line in w.node.out(log).splitlines())
+    w.head.sh("systemctl stop moed")
+    wait_until(lambda: told("does not answer"), 30, "nobody answers")
+    w.node.sh("mv /etc/moe/ca.pem /root/ && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=another -keyout /dev/null -out /etc/moe/ca.pem 2>/dev/null && chmod 644 /etc/moe/ca.pem")
+    w.head.sh("systemctl start moed")
+    wait_until(lambda: told("certificate"), 30, "the certificate is not trusted")
+    w.node.sh("mv /root/ca.pem /etc/moe/ca.pem")
+    wait_nodes(w.head, 2)
+    lines = [line for line in w.node.out(log).splitlines() if "trying again" in line]
+    equal(len(lines), len(set(lines)), "each once: %s" % lines)
+
+
+def refusals(w):
+    program = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('/run/moe/moed.sock'); s.sendall(b'GET /metrics HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n'); print(s.makefile().read())"
+    return int(re.search(r'^moe_http_requests_total{class="4xx"} (\d+)', w.head.out("python3 -c \"%s\"" % program), re.M).group(1))
+
+
+@suite.test
+def a_token_file_that_is_not_there_is_said(w):
+    """By --check-config, and once by the agent: it starts all the same, for what runs there is looked after."""
+    w.node.sh("systemctl stop moe-agent && mv /var/lib/moe-agent/agent.token* /root/ && mv /etc/moe/join.token /root/")
+    r = w.node.sh("/usr/libexec/moe/moe-agent --check-config", check=False)
+    need(r.returncode != 0 and "token_file: /etc/moe/join.token" in r.stdout and "No such file" in r.stdout, "--check-config: %s" % r.stdout)
+    w.node.sh("journalctl -u moe-agent -n 0 --show-cursor | sed -n 's/^-- cursor: //p' >/root/cursor && systemctl start moe-agent")
+    log = "journalctl -u moe-agent -o cat --no-pager --after-cursor=\"$(cat /root/cursor)\""
+    refused, before = "does not know this node's token (there is none)", refusals(w)
+    wait_until(lambda: refusals(w) >= before + 3, 30, "the agent was refused three times")
+    w.node.sh("mv /root/join.token /etc/moe/ && mv /root/agent.token* /var/lib/moe-agent/")
+    wait_nodes(w.head, 2)
+    lines = w.node.out(log).splitlines()
+    equal([sum(t in line for line in lines) for t in ("token_file /etc/moe/join.token: ", refused)], [1, 1], "it says so once: %s" % lines)
+
+
+@suite.test
+def a_container_begins_anew_with_the_boot_id_of_its_host(w):
+    """As LXC and Docker have it: the agent says so at its start. Nothing proves that the steps are gone which ran before, until somebody says it as docs/failures.md has it."""
+    drop_in = "/etc/systemd/system/moe-agent.service.d/zz-host.conf"
+    w.node.write(drop_in, "[Service]\nEnvironmentFile=\n")
+    w.node.sh("systemctl daemon-reload && systemctl restart moe-agent")
+    wait_until(lambda: "this node is a container (systemd-nspawn) whose boot id is its host's" in w.node.out("journalctl -u moe-agent -o cat --no-pager"), 30, "the agent says it")
+    wait_nodes(w.head, 2)
+    w.head.sh("moectl drain head --reason 'the other one is looked at'")
+    w.head.write("/home/ada/boxed.yaml", JOB % {"name": "boxed", "dir": "/home/ada/boxed", "gpus": 2})
+    w.node.sh("mkdir -p ~/boxed", user="ada")
+    w.head.sh("moectl submit boxed.yaml", user="ada")
+    moves(w.head, "boxed")
+    job = job_of(w.head, "boxed")
+    w.node.off()
+    w.node.boot()
+    wait_until(lambda: messages(w.head, "step.missing"), 60, "the step is missing")
+    step = "%s.a1" % job["id"]
+    need("moectl resolve %s --gone" % step in w.head.out("moectl why boxed"), "why: %s" % w.head.out("moectl why boxed"))
+    need(step in w.head.out("moectl why node1"), "why: %s" % w.head.out("moectl why node1"))
+    equal((job_of(w.head, "boxed")["attempt"], ranks(w.node)), (1, []), "attempt and ranks before anybody said anything")
+    w.head.sh("moectl resolve %s --gone" % step)
+    wait_until(lambda: job_of(w.head, "boxed")["attempt"] == 2, 60, "the second attempt")
+    moves(w.head, "boxed")
+    w.head.sh("moectl cancel boxed && moectl undrain head")
+    wait_until(lambda: not ranks(w.node), 60, "no rank is left")
+    os.unlink(w.node.root + drop_in)
 
 
 def kept(w, pids, what):
