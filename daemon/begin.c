@@ -71,7 +71,7 @@ static int put_snapshot(struct store *store, struct journal *journal, const stru
 	return r > 0 ? -EIO : r;
 }
 
-static struct record incarnation(const struct state *s, int64_t backup_time)
+struct record begin_incarnation(const struct state *s, int64_t backup_time)
 {
 	struct record r;
 
@@ -86,7 +86,7 @@ static struct record incarnation(const struct state *s, int64_t backup_time)
 static int make(const char *dir, struct journal *journal, struct core *core, int64_t backup_time, struct mo_error *err)
 {
 	_cleanup_(store_freep) struct store *store = NULL;
-	struct record r = incarnation(core_state(core), backup_time);
+	struct record r = begin_incarnation(core_state(core), backup_time);
 
 	int e = store_open(dir, &store, err);
 	if (e >= 0)

@@ -206,6 +206,7 @@ struct replay {
 	struct core *core;
 	journal_rest_fn rest;                /* NULL: what cannot be taken ends it */
 	void *arg;
+	int64_t end;                         /* the record whose owner cannot be told */
 	struct mo_error *err;
 };
 
@@ -463,24 +464,29 @@ static int on_record(void *arg, int64_t seq, const char *text, size_t n)
 	if (!p->rest)
 		label_of(record, n_record, &l);
 	_cleanup_(mo_freep) char *whose = l.job == MO_NONE ? mo_strdup("") : mo_printf(" of j-%lld", (long long)l.job);
+	if (l.job == MO_NONE && !of_no_job(l.type)) {
+		p->end = seq;
+		return mo_error_set(p->err, -EBADMSG, "stored record %lld cannot be read (type %s): %s, and whose it is cannot be told: 'moed --quarantine' goes back to the moment before it; "
+				    "or restore a backup, when that is newer", (long long)seq, l.type ? l.type : "unknown", mo_error_text(&why, -EINVAL));
+	}
 	if (!p->rest)
 		return mo_error_set(p->err, -EINVAL, "stored record %lld cannot be read (type %s%s): %s: " WAY_ON, (long long)seq, l.type ? l.type : "unknown", whose, mo_error_text(&why, -EINVAL));
-	if (l.job == MO_NONE && !of_no_job(l.type))
-		return mo_error_set(p->err, -EINVAL, "stored record %lld cannot be read (type %s): %s, and whose it is cannot be told: restore the state directory from a backup", (long long)seq,
-				    l.type ? l.type : "unknown", mo_error_text(&why, -EINVAL));
 	return rest(p, &(struct journal_rest){ .seq = seq, .type = l.type, .job = l.job, .why = out ? NULL : mo_error_text(&why, -EINVAL) }, &l, record, stored, n_stored);
 }
 
-int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, struct mo_error *err)
+int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, int64_t *ret_end, struct mo_error *err)
 {
 	struct replay p = { .journal = j, .core = core, .rest = fn, .arg = arg, .err = err };
 
 	int r = store_read(store, on_snapshot, on_record, &p, err);
 	table_keep(&j->now, PARTS_MAX);
+	*ret_end = p.end ? p.end : store_damaged(store);
 	return r;
 }
 
 int journal_replay(struct journal *j, struct core *core, struct store *store, struct mo_error *err)
 {
-	return journal_sift(j, core, store, NULL, NULL, err);
+	int64_t end;
+
+	return journal_sift(j, core, store, NULL, NULL, &end, err);
 }

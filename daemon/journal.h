@@ -29,8 +29,9 @@ struct journal_rest {
 };
 /* 0 when it is kept. That of a job takes the job out of the core (but the snapshot's, whose job never was in it). */
 typedef int (*journal_rest_fn)(void *arg, struct core *core, const struct journal_rest *rest, struct mo_error *err);
-/* As journal_replay(), and goes on behind what cannot be taken. */
-int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, struct mo_error *err);
+/* As journal_replay(), and goes on behind what cannot be taken. -EBADMSG with *ret_end, the number of a record: whose that one is cannot be told, so that nothing can be taken from there on;
+ * the core is as it was before it. (0: the snapshot.) */
+int journal_sift(struct journal *j, struct core *core, struct store *store, journal_rest_fn fn, void *arg, int64_t *ret_end, struct mo_error *err);
 /* A record, or a job of a snapshot, from such a text; ret initialised. */
 int journal_read_record(struct journal *j, const char *text, size_t n, struct record *ret, struct mo_error *err);
 int journal_read_job(struct journal *j, const char *text, size_t n, struct job *ret, struct mo_error *err);

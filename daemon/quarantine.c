@@ -6,6 +6,10 @@
  * A file: lines "# text" for the reader; "job TEXT", the job; "N TEXT", stored record N. Lines with
  * one and the same first word belong together: "parts" and then the JSON that refers to them.
  *
+ * A record whose job cannot be told, because it is damaged say, could be of any. Then the state goes
+ * back to the moment before it, as if it were restored from a backup of then, in an incarnation of
+ * its own; that record and those after it go into a file to be read by people.
+ *
  * To put a job back, a core of its own replays its records behind the job as it was; only the job
  * that comes of it is put into the state. Of records without a job only tokens and drains are put
  * back: everything else nodes say again by themselves. */
@@ -15,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/begin.h"
 #include "daemon/core/core.h"
 #include "daemon/core/inner.h"
 #include "daemon/journal.h"
@@ -29,6 +34,7 @@
 
 struct file {
 	int64_t job;
+	bool to_read; /* nothing of it can be put back */
 	char *name, *what;
 	struct mo_buf text;
 };
@@ -153,10 +159,12 @@ static int write_file(struct room *m, const struct file *f, char **ret_path, str
 	*ret_path = mo_path(dir, "%s", f->name);
 	mo_buf_printf(&b, "# Taken out of the state of %s on %s.\n# %s\n", m->o->state_dir,
 		      mo_time_format(mo_clock_wall_us(), when), f->what);
-	mo_buf_printf(&b,
-		      "# To put it back, when a newer moed can take it or it was corrected here:\n"
-		      "#   systemctl stop moed; moed --put-back %s; systemctl start moed\n",
-		      *ret_path);
+	if (!f->to_read)
+		mo_buf_printf(
+			&b,
+			"# To put it back, when a newer moed can take it or it was corrected here:\n"
+			"#   systemctl stop moed; moed --put-back %s; systemctl start moed\n",
+			*ret_path);
 	mo_buf_add(&b, f->text.data, f->text.len);
 	int r = mo_mkdir_p(dir, 0700);
 	if (r >= 0)
@@ -200,10 +208,49 @@ static int put_snapshot(struct room *m, struct mo_error *err)
 	return r > 0 ? -EIO : r;
 }
 
+static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
+{
+	struct file *f = arg;
+	_cleanup_(mo_freep) char *whole = mo_strndup(text ? text : "", n);
+	_cleanup_(mo_freep) char *word = mo_printf("# %lld", (long long)seq);
+
+	add_lines(&f->text, word, whole);
+}
+
+/* What cannot be told whose it is ends what can be taken. */
+static int go_back(struct room *m, int64_t end, struct mo_error *err)
+{
+	struct file *f = MO_GROW(m->files, m->n_files);
+	char when[32];
+
+	mo_time_format(core_state(m->core)->time, when);
+	f->job = MO_NONE;
+	f->to_read = true;
+	f->name = mo_printf("from-%lld", (long long)end);
+	f->what = mo_printf("stored record %lld, which is damaged and could be of any job, and all after it",
+			    (long long)end);
+	int r = store_read_raw(m->store, end, on_raw, f, err);
+	struct record i = begin_incarnation(core_state(m->core), core_state(m->core)->time);
+	if (r >= 0 && (r = core_update(m->core, &i)) < 0)
+		mo_error_set(err, r, "the beginning of the incarnation is refused by its own state");
+	mo_desc_done(&record_desc, &i);
+	if (r >= 0)
+		printf("The state is as it was at %s, and what happened after that is not known: as if "
+		       "it were restored from a backup of then.\n",
+		       when);
+	return r;
+}
+
 static int quarantine(struct room *m, struct mo_error *err)
 {
-	int r = journal_sift(m->journal, m->core, m->store, on_rest, m, err);
+	_cleanup_(mo_error_done) struct mo_error why = { 0 };
+	int64_t end = 0;
+	int r = journal_sift(m->journal, m->core, m->store, on_rest, m, &end, &why);
 
+	if (r == -EBADMSG && end)
+		r = go_back(m, end, err);
+	else if (r < 0)
+		mo_error_set(err, r, "%s", mo_error_text(&why, r));
 	if (r >= 0 && m->n_files == 0)
 		printf("%s: every stored record can be read: nothing was changed\n",
 		       m->o->state_dir);
@@ -215,8 +262,8 @@ static int quarantine(struct room *m, struct mo_error *err)
 		if (r < 0)
 			break;
 		message = mo_printf(
-			"taken out of the state: %s; %s has it and says how to put it back",
-			m->files[i].what, path);
+			"taken out of the state: %s; %s has it%s", m->files[i].what, path,
+			m->files[i].to_read ? ", to be read" : " and says how to put it back");
 		tell_event(m->core, "store.quarantine", m->files[i].job, message);
 		printf("%s\n", message);
 	}

@@ -44,6 +44,7 @@ struct store {
 	int64_t last_seq;                    /* newest record, or the snapshot's */
 	int64_t folded;                      /* the snapshot's; 0 = none */
 	int64_t oldest;                      /* no record below is stored */
+	int64_t damaged;                     /* the first record that could not be read; 0 = none */
 };
 
 static int errno_of(struct store *s, int rc)
@@ -393,8 +394,11 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 			break;
 		const char *text = sqlite3_column_blob(q, 2);
 		size_t n = (size_t)sqlite3_column_bytes(q, 2);
-		if (sqlite3_column_int64(q, 0) != seq + 1 || checksum(text, n) != sqlite3_column_int64(q, 1))
-			return mo_error_set(err, -EBADMSG, "%s/moe.db: record %lld is damaged or missing: restore the state directory from a backup", s->dir, (long long)seq + 1);
+		if (sqlite3_column_int64(q, 0) != seq + 1 || checksum(text, n) != sqlite3_column_int64(q, 1)) {
+			s->damaged = seq + 1;
+			return mo_error_set(err, -EBADMSG, "%s/moe.db: record %lld is damaged or missing, and whose it was cannot be told: 'moed --quarantine' goes back to the moment before it; "
+					    "or restore a backup, when that is newer", s->dir, (long long)seq + 1);
+		}
 		seq++;
 		r = on_record(arg, seq, text, n);
 		if (r != 0)
@@ -405,6 +409,23 @@ int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, 
 	store_remove_strays(s);             /* not before: an older database that was put back alone does not know the newest snapshot */
 	return 0;
 }
+
+int store_read_raw(struct store *s, int64_t from, void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err)
+{
+	_cleanup_(statement_done) sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(s->db, "SELECT seq, text FROM records WHERE seq>=? ORDER BY seq", -1, &q, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(q, 1, from);
+	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+		rc = sqlite3_step(q);
+		if (rc == SQLITE_ROW)
+			fn(arg, sqlite3_column_int64(q, 0), sqlite3_column_blob(q, 1), (size_t)sqlite3_column_bytes(q, 1));
+	}
+	return rc == SQLITE_DONE ? 0 : database_error(s, rc, err, "reading records");
+}
+
+int64_t store_damaged(const struct store *s) { return s->damaged; }
 
 static int write_synced(int fd, const char *text, size_t n)
 {

@@ -414,6 +414,45 @@ def test_root_writes_as_the_owner_of_the_state(m):
     equal(m.get("/v1/jobs/j-1")["state"], "queued", "the job")
 
 
+def damage(m, seq, text):
+    """As a disk would: the checksum is that of what was written."""
+    db = sqlite3.connect(os.path.join(m.state, "moe.db"))
+    db.execute("update records set text=? where seq=?" if text else "delete from records where seq=?", (text, seq) if text else (seq,))
+    db.commit()
+    db.close()
+
+
+@test
+def test_a_record_that_could_be_of_any_job(m):
+    """Damaged, missing, or nothing at all: the state goes back to the moment before it, in a new incarnation. What ran then is adopted, what is not known any more is kept."""
+    a, k = running(m)
+    later, before = m.submit().json["id"], documents(m)["j-1"]
+    m.stop()
+    saved = os.path.join(m.dir, "saved")
+    shutil.copytree(m.state, saved)
+    seq, text = [(s, t) for s, t in records(m) if b'"type":"submit"' in t][-1]
+    for how, words in ((lambda: damage(m, seq, text[:-9] + b"0" + text[-8:]), "record %d is damaged or missing" % seq), (lambda: damage(m, seq, None), "record %d is damaged or missing" % seq),
+                       (lambda: put_record(m, seq, b"hello"), "stored record %d cannot be read (type unknown)" % seq)):
+        shutil.rmtree(m.state)
+        shutil.copytree(saved, m.state)
+        how()
+        does_not_start(m, words, "moed --quarantine", "backup")
+        said = quarantine(m)
+        path = os.path.join(m.state, "quarantine", "from-%d" % seq)
+        need("as if it were restored from a backup" in said and path in said and aside(m) == [path], said)
+        need("every stored record can be read" in quarantine(m), "a second run")
+        r = moed(m, "--put-back", path)
+        need(r.returncode == 1 and "there is nothing in it: nothing was changed" in r.stderr, r.stderr)
+        m.start()
+        equal(m.ask("GET", "/v1/jobs/" + later).status, 404, "a job of which nothing is left")
+        equal(a.hello(steps=report(k)).status, 200, "hello: the epoch is above what the agent obeyed")
+        a.sync(steps=report(k))
+        equal(documents(m)["j-1"], before, "the job that runs")
+        need(m.submit().json["id"] == "j-1000001", "a number that was not used before")
+        m.stop()
+    m.start()
+
+
 @test
 def test_what_cannot_be_helped(m):
     """Nothing is changed by a run that cannot help, and each says what to do."""
@@ -422,10 +461,6 @@ def test_what_cannot_be_helped(m):
     need(running_too.returncode == 1 and "another moed" in running_too.stderr, running_too.stderr)
     m.stop()
     seq, text = [(s, t) for s, t in records(m) if b'"type":"submit"' in t][0]
-    put_record(m, seq, b"hello")
-    does_not_start(m, "stored record %d cannot be read (type unknown)" % seq)
-    r = moed(m, "--quarantine")
-    need(r.returncode == 1 and "whose it is cannot be told: restore the state directory from a backup" in r.stderr, r.stderr)
     put_record(m, seq, text.replace(b'"v":1,', b'"v":99,'))
     does_not_start(m, "start the newer moed that wrote it")
     r = moed(m, "--quarantine")

@@ -404,8 +404,14 @@ static void test_lost_database(void **state)
 	expect_refusal(-EBADMSG, "gone or empty");
 }
 
+static void on_raw(void *arg, int64_t seq, const char *text, size_t n)
+{
+	mo_buf_printf(arg, "%lld %.*s;", (long long)seq, (int)n, text);
+}
+
 static void test_damage(void **state)
 {
+	_cleanup_(mo_buf_done) struct mo_buf raw = {0};
 	_cleanup_(mo_error_done) struct mo_error err = {0}, err2 = {0};
 	_cleanup_(seen_done) struct seen seen = {0}, seen2 = {0};
 	_cleanup_(mo_freep) char *path = mo_path(dir, "moe.db");
@@ -418,10 +424,15 @@ static void test_damage(void **state)
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen, &err), -EBADMSG);
 	assert_int_equal(seen.records, 2);
 	assert_non_null(strstr(err.text, "record 3 is damaged or missing"));
+	assert_int_equal(store_damaged(s), 3);
+	assert_int_equal(store_read_raw(s, store_damaged(s), on_raw, &raw, NULL), 0);
+	assert_memory_equal(raw.data, "3 {\"n\":9};4 ", 12);
+	assert_non_null(strstr(raw.data, ";5 "));
 	store_free(s);
 	sql("DELETE FROM records WHERE seq=3");
 	s = open_ok();
 	assert_int_equal(store_read(s, on_snapshot, on_record, &seen2, &err2), -EBADMSG);
+	assert_int_equal(store_damaged(s), 3);
 	store_free(s);
 	sql("PRAGMA user_version=99");
 	expect_refusal(-EINVAL, "newer moed");
