@@ -268,7 +268,7 @@ def a_clock_that_was_ahead_is_put_right(w):
     says(13 * 3600, 0)
     w.head.write("/etc/systemd/system/moed.service.d/clock.conf", "[Service]\nEnvironment=LD_PRELOAD=/usr/local/lib/wallclock.so FAKE_CLOCK=/etc/moe/clock\n")
     w.head.sh("systemctl daemon-reload && systemctl restart moed")
-    need("is not synchronised and 13:00:00 h ahead" in messages(w.head, "controller.clock")[-1], "what is said of it: %s" % messages(w.head, "controller.clock"))
+    need(re.search(r"is not synchronised and 1[23]:\d\d:\d\d h ahead", messages(w.head, "controller.clock")[-1]), "what is said of it: %s" % messages(w.head, "controller.clock"))
     unchanged(w, "a clock that is ahead")
     w.head.sh("moectl token create --role viewer --user held --ttl 12h --out /root/held.token")
     need(abs(lives("held") - 12 * 3600) < 60, "a token made now ends in %g s" % lives("held"))
@@ -287,6 +287,27 @@ def a_clock_that_was_ahead_is_put_right(w):
     need(charged < 4 * (time.monotonic() - began + 600), "%g GPU seconds are charged" % charged)
 
 
+def saved_iteration(w):
+    return wait_until(lambda: max([c["iteration"] for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"] if c["state"] in ("complete", "verified")] or [0]), 30, "a checkpoint")
+
+
+def runs_again(w, saved):
+    """In another attempt, from a checkpoint."""
+    wait_until(lambda: job_of(w.head, "long")["attempt"] > w.attempt and job_of(w.head, "long")["state"] == "running", 60, "the job runs again")
+    w.attempt = job_of(w.head, "long")["attempt"]
+    moves(w.head, "long")
+    need(iteration(w.head, "long") > saved, "it began again before iteration %d" % saved)
+    for m in (w.head, w.node):
+        w.pids[m.name] = ranks(m)
+        equal(len(w.pids[m.name]), 2, "ranks on %s" % m.name)
+
+
+def faults(w):
+    """What is counted of failures: incidents and restarts of the job, the score of node1."""
+    score = [n["lemon_score"] for n in json.loads(w.head.out("moectl nodes --json"))["items"] if n["name"] == "node1"]
+    return len(json.loads(w.head.out("moectl report long --json"))["incidents"]), job_of(w.head, "long")["restarts"], round(score[0], 1)
+
+
 @suite.test
 def a_step_that_somebody_stops_ends_as_planned(w):
     """systemctl stop of its unit: systemd waits for as long as the recipe says, the job learns at once and says why, and starts again; nobody's fault. One rank on the other node holds the stop up, so that it can be looked at."""
@@ -301,7 +322,29 @@ def a_step_that_somebody_stops_ends_as_planned(w):
     need(any("node1" in m for m in messages(w.head, "step.stopped_outside")), "no event says that it was stopped")
     w.head.sh("kill -CONT %d" % w.pids["head"][0])
     runs_again(w, saved)
-    no_fault(w, before)
+    equal(faults(w), before, "incidents, restarts, score")
+
+
+@suite.test
+def a_planned_reboot_is_no_fault(w):
+    """systemctl reboot: the controller hears that the machine goes down before its ranks do, and holds nothing against it."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    before, saved = faults(w), saved_iteration(w)
+    w.node.reboot()
+    runs_again(w, saved)
+    need(any("the machine of node node1 is going down" in m for m in messages(w.head, "node.leaving")), "nobody said that it goes down")
+    equal(faults(w), before, "incidents, restarts, score")
+
+
+@suite.test
+def a_node_loses_its_power(w):
+    """Its ranks are proved dead by the next boot; the job goes on from a checkpoint, without anybody's help. That is the node's fault."""
+    need(w.attempt, "there is no job, an earlier test failed")
+    before, saved = faults(w), saved_iteration(w)
+    w.node.off()
+    w.node.boot()
+    runs_again(w, saved)
+    need(faults(w)[0] == before[0] + 1, "%s incidents, then %s" % (before, faults(w)))
 
 
 @suite.test
@@ -321,53 +364,6 @@ def a_lost_state_is_restored_under_the_job(w):
     w.head.sh("systemctl start moed")
     wait_nodes(w.head, 2)
     unchanged(w, "a restore to another place")
-
-
-def saved_iteration(w):
-    return wait_until(lambda: max([c["iteration"] for c in json.loads(w.head.out("moectl checkpoints long --json"))["items"] if c["state"] in ("complete", "verified")] or [0]), 30, "a checkpoint")
-
-
-def runs_again(w, saved):
-    """In another attempt, from a checkpoint."""
-    wait_until(lambda: job_of(w.head, "long")["attempt"] > w.attempt and job_of(w.head, "long")["state"] == "running", 60, "the job runs again")
-    w.attempt = job_of(w.head, "long")["attempt"]
-    moves(w.head, "long")
-    need(iteration(w.head, "long") > saved, "it began again before iteration %d" % saved)
-    for m in (w.head, w.node):
-        w.pids[m.name] = ranks(m)
-        equal(len(w.pids[m.name]), 2, "ranks on %s" % m.name)
-
-
-def no_fault(w, before):
-    """What is counted of failures is as before: incidents, restarts of the job, the node's score."""
-    equal(faults(w), before, "incidents, restarts, score of node1")
-
-
-def faults(w):
-    score = [n["lemon_score"] for n in json.loads(w.head.out("moectl nodes --json"))["items"] if n["name"] == "node1"]
-    return len(json.loads(w.head.out("moectl report long --json"))["incidents"]), job_of(w.head, "long")["restarts"], round(score[0], 1)
-
-
-@suite.test
-def a_planned_reboot_is_no_fault(w):
-    """systemctl reboot: the controller hears that the machine goes down before its ranks do, and holds nothing against it."""
-    need(w.attempt, "there is no job, an earlier test failed")
-    before, saved = faults(w), saved_iteration(w)
-    w.node.reboot()
-    runs_again(w, saved)
-    need(any("the machine of node node1 is going down" in m for m in messages(w.head, "node.leaving")), "nobody said that it goes down")
-    no_fault(w, before)
-
-
-@suite.test
-def a_node_loses_its_power(w):
-    """Its ranks are proved dead by the next boot; the job goes on from a checkpoint, without anybody's help. That is the node's fault."""
-    need(w.attempt, "there is no job, an earlier test failed")
-    before, saved = faults(w), saved_iteration(w)
-    w.node.off()
-    w.node.boot()
-    runs_again(w, saved)
-    need(faults(w)[0] == before[0] + 1, "%s incidents, then %s" % (before, faults(w)))
     w.head.sh("moectl cancel long")
     wait_until(lambda: job_of(w.head, "long")["state"] == "cancelled" and not ranks(w.head) + ranks(w.node), 60, "no rank is left")
 
