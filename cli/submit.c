@@ -115,13 +115,21 @@ static int offline(struct recipe_input *in, struct mo_buf *ret)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	mo_error_done(&err);
 	r = spec_of(in, &spec, &err);
-	wire_dryrun_head(spec.recipe.name, plan, ret);
+	wire_dryrun_head(spec.recipe.name, plan, spec.engine.resume, spec.engine.n_resume, ret);
 	if (r >= 0)
 		r = dryrun_walk(&empty, &spec, &walk, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
 	wire_dryrun_end(ret);
 	return 0;
+}
+
+static void print_resume_args(struct json_object *words)
+{
+	if (js_len(words))
+		printf("a resume adds:");
+	for (size_t i = 0; i < js_len(words); i++)
+		printf(" %s%s", json_object_get_string(js_at(words, i)), i + 1 == js_len(words) ? "\n" : "");
 }
 
 static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
@@ -135,6 +143,7 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 	if (plan)
 		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n", text_real(js_real(plan, "memory_gb.total"), 1), text_real(js_real(plan, "memory_gb.capacity"), 1),
 		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)", text_seconds(js_real(plan, "step_time_s.total")), text_percent(js_real(plan, "mfu")));
+	print_resume_args(js_get(doc, "resume_args"));
 	dryrun_print(cli, ranks);
 	print_table(cli, columns, ELEMENTSOF(columns), ranks);
 }

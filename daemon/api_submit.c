@@ -174,7 +174,7 @@ static int document_write(const struct state *s, const struct dry_work *w, int f
 	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = document_node, .arg = &d, .to = MO_NONE };
 	int r;
 
-	wire_dryrun_head(w->spec->recipe.name, w->plan, &d.b);
+	wire_dryrun_head(w->spec->recipe.name, w->plan, w->spec->engine.resume, w->spec->engine.n_resume, &d.b);
 	r = dryrun_walk(s, w->spec, &walk, err);
 	if (r < 0)
 		return r;

@@ -260,6 +260,23 @@ static void ask_iteration(int entry_fd, const struct ckpt_rules *rules, struct c
 	}
 }
 
+/* Its name says no iteration: the first of its files that does. */
+static void ask_state(int at, const struct ckpt_layout *layout, struct ckpt_entry *e)
+{
+	int64_t told = -1;
+
+	for (size_t i = 0; i < e->n_files && told < 0 && i < ITERATIONS_TRIED; i++) {
+		_cleanup_(mo_freep) char *pickle = NULL;
+		size_t n = 0;
+		int fd = e->files[i].damage ? -1 : file_open(at, e->files[i].name);
+
+		if (fd >= 0 && format_pickle(fd, e->files[i].bytes, &pickle, &n))
+			told = ckpt_state_iteration(layout, pickle, n);
+		mo_close(fd);
+	}
+	e->iteration = MO_MAX(told, 0);
+}
+
 /* Without any marker the names of the files are what tells. */
 static bool grids_are_all(const struct ckpt_layout *layout, const struct ckpt_entry *e) {
 	for (size_t i = 0; i < e->n_markers; i++)
@@ -280,6 +297,10 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 	if (S_ISREG(st.st_mode)) {
 		struct ckpt_file *f = MO_GROW(e->files, e->n_files);
 		*f = (struct ckpt_file){ .name = mo_strdup(e->name), .bytes = st.st_size, .mtime_ns = e->mtime_ns, .inode = (int64_t)st.st_ino, .crc = MO_NONE };
+		if (layout->given && read)
+			f->damage = damage_of(dir_fd, e->name, e->name, st.st_size, rules);
+		if (layout->unnumbered && read && !f->damage)
+			ask_state(dir_fd, layout, e);
 		return;
 	}
 	if (S_ISLNK(st.st_mode)) {
@@ -305,5 +326,7 @@ void entry_read(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_
 		ask_parts(fd, rules, e);
 		ask_of_grids(fd, rules, layout->n_grids, e);
 		ask_iteration(fd, rules, e);
+		if (layout->unnumbered)
+			ask_state(fd, layout, e);
 	}
 }

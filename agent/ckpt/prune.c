@@ -22,7 +22,7 @@ static bool leads_into(const char *path, const char *dir, const char *name) {
 bool prune_ordered(int dir_fd, const char *dir, const struct command *order, const struct ckpt_entry *e) {
 	struct stat st;
 
-	if (e->damage)
+	if (e->damage || order->layout->unnumbered)
 		return false;
 	for (size_t i = 0; i < order->n_prune; i++) {
 		const struct found_checkpoint *f = &order->prune[i];

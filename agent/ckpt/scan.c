@@ -54,10 +54,12 @@ static void names_done(struct names *l) {
 static int newest_first(const void *a, const void *b) {
 	const struct ckpt_entry *x = a, *y = b;
 
+	if (x->iteration == y->iteration && x->mtime_ns != y->mtime_ns)
+		return (x->mtime_ns < y->mtime_ns) - (x->mtime_ns > y->mtime_ns);
 	return x->iteration != y->iteration ? (x->iteration < y->iteration) - (x->iteration > y->iteration) : strcmp(x->name, y->name);
 }
 
-static void list_names(DIR *d, const struct ckpt_rules *rules, struct names *ret) {
+static void list_names(DIR *d, const struct ckpt_rules *rules, bool unnumbered, struct names *ret) {
 	size_t seen = 0;
 
 	for (struct dirent *de; (de = readdir(d)) && seen < NAMES_MAX; seen++) {
@@ -71,6 +73,8 @@ static void list_names(DIR *d, const struct ckpt_rules *rules, struct names *ret
 		struct ckpt_entry *e = MO_GROW(ret->items, ret->n);
 		e->name = mo_strdup(de->d_name);
 		e->iteration = iteration;
+		if (unnumbered)
+			e->mtime_ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
 		if (unfinished)
 			e->damage = mo_strdup("its name says that the save was not finished");
 	}
@@ -205,11 +209,11 @@ static void examine(struct scan *s, struct ckpt_entry *e, struct scan_result *re
 	} else {
 		reason = ckpt_judge(s->rules, e, &s->question);
 		known = NULL;
-		if (!reason && only)
+		if (!reason && e->directory && only)
 			reason = verify(s, e, &reached);
-		else if (!reason && offline && s->level == LEVEL_CRC)
+		else if (!reason && e->directory && offline && s->level == LEVEL_CRC)
 			reason = compare_checksums(s, e, &reached, &note);
-		else if (!reason && !offline && thorough)
+		else if (!reason && e->directory && !offline && thorough)
 			keep_manifest(s, e);
 	}
 	report(s, e, reason, ret);
@@ -232,6 +236,14 @@ static void keep_one(struct scan_result *ret) {
 		return;
 	bool later_is_better = ret->items[n - 1].complete && !ret->items[n - 2].complete;
 	mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, later_is_better ? n - 2 : n - 1);
+}
+
+/* Entries without a number of their own, the newest first: the first whole one counts, else the newest. */
+static void newest_whole(struct scan_result *ret) {
+	size_t n = ret->n_items;
+
+	if (n > 1)
+		mo_vec_remove(&found_checkpoint_desc, ret->items, &ret->n_items, !ret->items[0].complete && ret->items[1].complete ? 0 : 1);
 }
 
 /* The tracker names what is not there: it was written before the data, or the data was removed. */
@@ -266,7 +278,7 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 		return mo_error_set(err, -errno, "it cannot be read: %s", strerror(errno));
 	struct scan s = { .order = order, .level = level, .bandwidth = bandwidth, .dir = dir, .dir_fd = dirfd(d), .rules = rules };
 	s.question = (struct ckpt_question){ .level = level, .world = order->world, .announced = order->announced, .tracker_says = MO_NONE };
-	list_names(d, rules, &names);
+	list_names(d, rules, layout->unnumbered, &names);
 	prune(&s, &names);
 	s.question.tracker = read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
 	for (size_t i = 0; i < names.n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
@@ -274,7 +286,10 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 		if (order->only != MO_NONE && (e->iteration != order->only || !meant(&s, order->path, e)))
 			continue;
 		examine(&s, e, ret);
-		keep_one(ret);
+		if (layout->unnumbered)
+			newest_whole(ret);
+		else
+			keep_one(ret);
 		ckpt_entry_done(e);
 	}
 	report_missing(&s, ret);

@@ -126,7 +126,7 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 		e = compile(patterns[i].pattern, patterns[i].what, patterns[i].code, err);
 		if (e < 0)
 			return e;
-		if (i < 2 && *patterns[i].code && pcre2_substring_number_from_name(*patterns[i].code, (PCRE2_SPTR)"iteration") < 0)
+		if (i < 2 && !layout->unnumbered && *patterns[i].code && pcre2_substring_number_from_name(*patterns[i].code, (PCRE2_SPTR)"iteration") < 0)
 			return mo_error_set(err, -EINVAL, "checkpoint layout: %s '%s' has no group (?<iteration>...): correct the engine file", patterns[i].what, patterns[i].pattern);
 	}
 	e = compile_lists(&r->layout, r, err);
@@ -153,6 +153,10 @@ static bool iteration_of(const struct ckpt_rules *r, const pcre2_code *code, con
 
 bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished) {
 	*ret_unfinished = iteration_of(r, r->unfinished, name, ret_iteration);
+	if (r->layout.unnumbered) {
+		*ret_iteration = 0;
+		return ckpt_found(r, r->entry, name, strlen(name));
+	}
 	return *ret_unfinished || iteration_of(r, r->entry, name, ret_iteration);
 }
 
@@ -194,6 +198,15 @@ char *ckpt_iteration_damage(const char *words, const void *pickle, size_t n, int
 	int64_t told = words ? pickle_number_behind(pickle, n, words) : -1;
 
 	return told < 0 || told == iteration ? NULL : mo_printf("it is of iteration %lld: the content of another save is here", (long long)told);
+}
+
+int64_t ckpt_state_iteration(const struct ckpt_layout *layout, const void *pickle, size_t n)
+{
+	int64_t told = -1;
+
+	for (size_t i = 0; told < 0 && i < layout->n_state_words; i++)
+		told = pickle_number_behind(pickle, n, layout->state_words[i]);
+	return told;
 }
 
 bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_grid) {

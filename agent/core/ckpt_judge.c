@@ -242,7 +242,7 @@ static char *judge_shards(const struct judging *j) {
 	const struct ckpt_rules *r = j->r;
 	const struct ckpt_entry *e = j->e;
 	/* Without a pattern any file is one; but not where only the user's own program knows what its empty files mean. */
-	bool own = !r->shard && r->layout.announced_is_complete;
+	bool own = !r->shard && (r->layout.announced_is_complete || r->layout.given);
 	size_t n = 0;
 	const struct ckpt_marker *oldest = NULL;
 
@@ -299,11 +299,23 @@ static char *judge_directory(struct judging *j) {
 	return reason;
 }
 
+/* checkpoint.layout: the entry is the file itself. */
+static char *judge_file(const struct ckpt_rules *r, const struct ckpt_entry *e)
+{
+	if (r->layout.n_markers)
+		return mo_printf("%s is missing: it is a single file", r->layout.markers[0]);
+	if (e->n_files != 1 || e->files[0].bytes <= 0)
+		return mo_strdup("it is empty");
+	return e->files[0].damage ? mo_strdup(e->files[0].damage) : NULL;
+}
+
 char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q) {
 	struct judging j = { .r = r, .e = e, .q = q };
 
 	if (e->damage)
 		return mo_strdup(e->damage);
+	if (!e->directory && r->layout.given)
+		return judge_file(r, e);
 	if (!e->directory)
 		return r->layout.n_markers ? mo_printf("%s is missing: it is a single file", r->layout.markers[0]) : mo_strdup("it is a single file");
 	if (e->too_many)

@@ -16,6 +16,7 @@
 static const char removing[] = "being removed: checkpoint.keep holds newer ones";
 static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
 #define UNREAD_NAMED 3                 /* files that a reason names; moectl why names all */
+static const char overwritten[] = "a later save wrote over it";
 static const char removed[] = "checkpoint.keep held newer ones";
 
 bool checkpoint_usable(const struct checkpoint *c)
@@ -97,6 +98,24 @@ int64_t checkpoint_iteration(const struct note *n, int64_t reached)
 	return iteration != MO_NONE ? iteration : reached;
 }
 
+/* checkpoint.layout without iteration: there is one checkpoint, the newest whole one; the others are in its place no more. newest: MO_NONE = none is whole. */
+static bool written_over(const struct job *j, int64_t newest, int64_t iteration)
+{
+	return j->spec.engine.layout.unnumbered && newest != MO_NONE && newest != iteration;
+}
+
+static void write_over(struct job *j, int64_t newest)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++) {
+		struct checkpoint *c = &j->checkpoints[i];
+
+		if (c->state == CKPT_DELETED || !written_over(j, newest, c->iteration))
+			continue;
+		c->state = CKPT_DELETED;
+		mo_str_set(&c->reason, overwritten);
+	}
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
@@ -127,6 +146,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	c->state = CKPT_COMPLETE;
 	c->saved_at = time;
 	mo_str_set(&c->level, "announced");
+	write_over(j, iteration);
 	verify_begin(j);
 }
 
@@ -138,13 +158,22 @@ static const struct found_checkpoint *found_of(const struct scan_result *r, int6
 	return NULL;
 }
 
+static int64_t newest_found(const struct scan_result *r)
+{
+	int64_t newest = MO_NONE;
+
+	for (size_t i = 0; i < r->n_items; i++)
+		newest = r->items[i].complete ? MO_MAX(newest, r->items[i].iteration) : newest;
+	return newest;
+}
+
 /* It was not there when the job began, and the job did not come that far: somebody else wrote it. A sample may be due only every so many iterations. */
 static bool foreign(const struct job *j, int64_t iteration)
 {
 	const struct sample *last = j->n_samples ? &j->samples[j->n_samples - 1] : NULL;
 	int64_t stride = j->n_samples > 1 && last[-1].attempt == last->attempt ? last->iteration - last[-1].iteration : 1;
 
-	return !j->unheard && j->watermark != MO_NONE && iteration - j->watermark > MO_MAX(stride, 1);
+	return !j->unheard && !j->spec.engine.layout.unnumbered && j->watermark != MO_NONE && iteration - j->watermark > MO_MAX(stride, 1);
 }
 
 static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
@@ -262,6 +291,9 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 		}
 		if (c->state == CKPT_SUPERSEDED) {
 			c->state = CKPT_DELETED;
+		} else if (written_over(j, newest_found(r), c->iteration)) {
+			c->state = CKPT_DELETED;
+			mo_str_set(&c->reason, overwritten);
 		} else {
 			c->state = CKPT_TORN;
 			mo_str_set(&c->reason, "not found in checkpoint.dir");

@@ -23,6 +23,8 @@ static bool wanted(const struct job *j, const struct checkpoint *c)
 
 void verify_begin(struct job *j)
 {
+	if (j->spec.engine.layout.unnumbered)
+		return;                    /* whoever announced it has looked; now it may be written over */
 	if (j->verify != MO_NONE || j->n_places == 0 || j->failed || !j->checkpoint_dir)
 		return;
 	for (size_t i = j->n_checkpoints; i > 0; i--) {

@@ -70,6 +70,10 @@ struct ckpt_layout {
 	/* what looks like a model's state wherever it lies (config/checkpoints/model-state.yaml): endings of file names, from so many bytes on; MO_NONE = nothing does */
 	char **state_names; size_t n_state_names;
 	int64_t state_bytes;
+	char **state_words; size_t n_state_words;  /* names of the number in such a file that is its iteration */
+	/* of checkpoint.layout: */
+	bool given;              /* entries may be single files; only the program knows what empty files in them mean */
+	bool unnumbered;         /* `entry` has no group: each save writes over the last one, and its iteration is what is in it (state_words), or 0 */
 };
 /* A file per rank that the engine itself writes while it works, one JSON object per line. Read by a process of its own as the job's user. */
 struct engine_heartbeat {

@@ -82,6 +82,8 @@ static const struct mo_field checkpoint_fields[] = {
 	MO_F(recipe_checkpoint, keep, MO_INT),
 	MO_F(recipe_checkpoint, verify, MO_STR),
 	MO_F(recipe_checkpoint, resume, MO_INT),
+	MO_F(recipe_checkpoint, layout, MO_STR, .omit = true),
+	MO_F_LIST(recipe_checkpoint, resume_args, MO_STRS, .omit = true),
 };
 static const struct mo_desc checkpoint_desc = MO_DESC(recipe_checkpoint, checkpoint_fields);
 

@@ -35,6 +35,8 @@ struct recipe_checkpoint {
 	int64_t keep;                                       /* 0 = all */
 	char *verify;                                       /* marker sizes crc; default sizes */
 	int64_t resume;                                     /* -1 auto (default), -2 never, N >= 0 that iteration */
+	char *layout;                                       /* how a program names its checkpoints (lib/recipe/layout_text.c); NULL = the engine's */
+	char **resume_args; size_t n_resume_args;           /* words given only to a resume */
 };
 struct recipe_engine {
 	char *kind;                                         /* name of the engine file: torch command megatron-lm ... */

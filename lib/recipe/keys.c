@@ -9,6 +9,7 @@
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/health_file.h"
+#include "lib/recipe/layout_text.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
 
@@ -292,6 +293,15 @@ static void read_prepare(struct reader *r, const struct key *k, const struct yno
 	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, text);
 }
 
+static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct recipe_checkpoint *c = &((struct recipe *)r->bases[BASE_RECIPE])->checkpoint;
+	_cleanup_(mo_freep) char *wrong = value_text(r, k->path, v, &c->layout) ? layout_text_error(c->layout) : NULL;
+
+	if (wrong)
+		errors_at(r->errors, v, NULL, "%s: %s", k->path, wrong);
+}
+
 #define F(p, t, f, ...) { .path = (p), .type = (t), .base = BASE_RECIPE, .offset = offsetof(struct recipe, f), ##__VA_ARGS__ }
 #define M(p, t, f, ...) { .path = "model." p, .type = (t), .base = BASE_MODEL, .offset = offsetof(struct recipe_model, f), ##__VA_ARGS__ }
 #define E(f, ...) { .path = "model.moe." #f, .type = KEY_INT, .base = BASE_MOE, .offset = offsetof(struct recipe_moe, f), ##__VA_ARGS__ }
@@ -394,6 +404,8 @@ static const struct key recipe_keys[] = {
 	F("checkpoint.keep", KEY_INT, checkpoint.keep, RANGE(1, 1000000), DEF(0), WORDS(words_all), .values = values_all),
 	F("checkpoint.verify", KEY_WORD, checkpoint.verify, WORDS(words_level), .text_def = "sizes"),
 	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1), WORDS(words_resume), .values = values_resume),
+	CUSTOM("checkpoint.layout", read_layout),
+	F("checkpoint.resume_args", KEY_LIST, checkpoint.resume_args, .count_offset = offsetof(struct recipe, checkpoint.n_resume_args)),
 	MAP("stop"),
 	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words), .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),

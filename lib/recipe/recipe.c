@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/layout_text.h"
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
 
@@ -96,6 +97,7 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 		return;
 	resolve(r, e);
 	rules_check(rules);
+	layout_apply(r, e);
 	mo_desc_free(&engine_checks_desc, e->checks);
 	e->checks = NULL;
 }

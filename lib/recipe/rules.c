@@ -10,6 +10,7 @@
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/layout_text.h"
 
 #define LL(x) ((long long)(x))
 
@@ -300,11 +301,13 @@ static void check_auto(struct rules *k)
 static void check_checkpoint(struct rules *k)
 {
 	const struct recipe_checkpoint *c = &k->recipe->checkpoint;
-	const struct { const char *path; bool given; } needs[] = { { "checkpoint.every", c->every != MO_NONE }, { "checkpoint.keep", c->keep > 0 }, { "checkpoint.resume", c->resume >= 0 } };
+	const struct { const char *path; bool given; } needs[] = { { "checkpoint.every", c->every != MO_NONE }, { "checkpoint.keep", c->keep > 0 }, { "checkpoint.resume", c->resume >= 0 },
+			{ "checkpoint.layout", c->layout }, { "checkpoint.resume_args", c->n_resume_args > 0 } };
 
 	for (size_t i = 0; !c->dir && i < ELEMENTSOF(needs); i++)
 		if (needs[i].given)
 			errors_at(k->errors, PLACE(k, needs[i].path), NULL, "%s: it needs checkpoint.dir", needs[i].path);
+	layout_rules(k);
 }
 
 static void check_env(struct rules *k)

@@ -57,11 +57,16 @@ static void one_rank(const struct dryrun_rank *k, struct mo_buf *b)
 	mo_buf_str(b, "}");
 }
 
-void wire_dryrun_head(const char *name, const char *plan, struct mo_buf *b)
+void wire_dryrun_head(const char *name, const char *plan, char *const *resume, size_t n_resume, struct mo_buf *b)
 {
 	mo_buf_str(b, "{\"name\":");
 	wire_string(name ? name : "", b);
-	mo_buf_printf(b, ",\"plan\":%s,\"ranks\":[", plan ? plan : "null");
+	mo_buf_printf(b, ",\"plan\":%s,\"resume_args\":[", plan ? plan : "null");
+	for (size_t i = 0; i < n_resume; i++) {
+		mo_buf_str(b, i ? "," : "");
+		wire_string(resume[i], b);
+	}
+	mo_buf_str(b, "],\"ranks\":[");
 }
 
 void wire_dryrun_ranks(const struct dryrun_rank *ranks, size_t n, bool first, struct mo_buf *b)

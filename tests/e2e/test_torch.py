@@ -123,6 +123,46 @@ def its_own_work_is_not_trained_over():
     rig().run("cancel", job)
 
 
+def resumed(job, attempt=2):
+    """Where the newest attempt was told to begin, once it is that attempt."""
+    wait_until(lambda: rig().job(job)["attempt"] >= attempt, 60, "attempt %d of %s" % (attempt, job))
+    started = [e for e in rig().json("events", job)["items"] if e["type"] == "job.started" and e["attempt"] == attempt]
+    return started[-1]["data"]["resume"]
+
+
+@suite.test
+def one_file_is_resumed_as_the_recipe_says():
+    top = directory("one-file")
+    job = rig().submit(recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"], checkpoint={"dir": top, "layout": "ckpt.pt", "resume_args": ["--init_from=resume"]}))
+    wait_until(lambda: os.path.exists(os.path.join(top, "ckpt.pt")), 60, "a first save")
+    rig().wait_iteration(job, 25)
+    kill_rank(job, 1)
+    at = resumed(job)
+    need(at >= 20 and at % 20 == 0, "resumed from %s" % at)
+    wait_until(lambda: "Resuming training from" in rig().run("logs", job).stdout, 30, "the script was told to resume")
+    ledger = {c["iteration"]: c["state"] for c in rig().json("checkpoints", job)["items"]}
+    need(ledger.get(at) in ("verified", "complete", "deleted"), ledger)
+    rig().run("cancel", job)
+    rig().wait_state(job, "cancelled", 30)
+    job = rig().submit(recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"], checkpoint={"dir": top, "layout": "ckpt.pt", "resume_args": ["--init_from=resume"]}))
+    need(resumed(job, 1) >= at, "a new job resumes from it")
+    rig().run("cancel", job)
+
+
+@suite.test
+def directories_are_resumed_as_the_recipe_says():
+    top = directory("directories")
+    job = rig().submit(recipe("directories", "trainer", ["--out_dir=" + top, "--max_iters=100000", "--piece_ms=5"], checkpoint={
+        "dir": top, "layout": "checkpoint-{iteration}/trainer_state.json", "resume_args": ["--resume_from_checkpoint", "{dir}/checkpoint-{iteration}"]}))
+    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-40/trainer_state.json")), 60, "two saves")
+    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-60/optimizer.pt")), 60, "a third one began")
+    kill_rank(job)
+    whole = [int(d.split("-")[1]) for d in os.listdir(top) if os.path.exists(os.path.join(top, d, "trainer_state.json"))]
+    equal(resumed(job), max(whole), "the newest whole one")
+    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-%d/trainer_state.json" % (max(whole) + 20))), 60, "it trains on")
+    rig().run("cancel", job)
+
+
 if __name__ == "__main__":
     try:
         failures = suite.main()

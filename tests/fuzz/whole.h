@@ -84,7 +84,7 @@ static inline void launch_of(struct submit *spec)
 	mo_desc_init(&state_desc, &empty);
 	if (spec->recipe.gpus <= SEARCH_MAX) {
 		spec_of(spec);
-		wire_dryrun_head(spec->recipe.name, NULL, &b);
+		wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
 		if (dryrun_walk(&empty, spec, &walk, NULL) == 0)
 			wire_dryrun_end(&b);
 	}

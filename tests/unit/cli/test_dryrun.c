@@ -42,7 +42,7 @@ static struct json_object *document(const struct state *s, const struct submit *
 	struct mo_buf b = { 0 };
 	struct mo_error err = { 0 };
 	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
-	wire_dryrun_head(spec->recipe.name, NULL, &b);
+	wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
 	if (dryrun_walk(s, spec, &walk, &err) < 0)
 		fail_msg("%s", mo_error_text(&err, -1));
 	wire_dryrun_end(&b);

@@ -8,7 +8,7 @@
 #include "lib/recipe/keys.h"
 #include "tests/fuzz/whole.h"
 
-enum base { MEGATRON, COMMAND, MLA, AUTO };
+enum base { MEGATRON, COMMAND, MLA, AUTO, SCRIPT };
 static const char *const recipes[] = {
 	[MEGATRON] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 		     "model: {layers: 8, hidden: 512, heads: 8, kv_heads: 8, head_dim: 64, ffn: 2048, vocab: 1000, "
@@ -17,6 +17,7 @@ static const char *const recipes[] = {
 		     "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n"
 		     "checkpoint: {dir: /c, every: 5}\n",
 	[COMMAND] = "recipe: 1\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 8}\n",
+	[SCRIPT] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, workdir: /w}\ncluster: {gpus: 8}\ncheckpoint: {dir: /c}\n",
 	[MLA] = "recipe: 1\nname: a\nengine: {kind: megatron-lm, entry: a.py, workdir: /w}\n"
 		"model: {layers: 4, hidden: 512, heads: 8, ffn: 2048, vocab: 1000, "
 		"mla: {q_lora: 64, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}}\n"
@@ -125,6 +126,8 @@ static const struct row rows[] = {
 	{ "checkpoint.keep", "3", MEGATRON, .test = "tests/unit/dcore/test_keep.c", .word = "checkpoint.keep" },
 	{ "checkpoint.verify", "crc", MEGATRON, .test = "tests/unit/dcore/test_verify.c", .word = "spec.recipe.checkpoint.verify = " },
 	{ "checkpoint.resume", "5", MEGATRON, .test = "tests/unit/dcore/test_checkpoints.c", .word = "checkpoint.resume=never" },
+	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .told = true },
+	{ "checkpoint.resume_args", "[--resume]", SCRIPT },
 	{ "stop", "{signal: USR1}", COMMAND },
 	{ "stop.signal", "USR1", COMMAND },
 	{ "stop.grace", "60s", COMMAND },
@@ -172,7 +175,7 @@ static char *outcome(const char *text, const struct recipe_set *set, size_t n_se
 	if (*ret_ok) {
 		plan_of(&spec.recipe, &b);
 		spec_of(&spec);
-		wire_dryrun_head(spec.recipe.name, NULL, &b);
+		wire_dryrun_head(spec.recipe.name, NULL, spec.engine.resume, spec.engine.n_resume, &b);
 		dryrun_walk(&empty, &spec, &walk, NULL);
 		mo_buf_str(&b, sent.data);
 	}
