@@ -3,6 +3,9 @@
 
 #include <stdbool.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #define POLYNOMIAL 0x82f63b78u         /* reflected */
 
@@ -54,12 +57,24 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 		c = __builtin_ia32_crc32qi((uint32_t)c, *p++);
 	return ~(uint32_t)c;
 }
+
+/* Asked at the first use. __builtin_cpu_supports() would bring a constructor that asks many times at the start of
+ * every program, and in a virtual machine each question is an exit to its host. */
+static bool has_instruction(void)
+{
+	static enum { NOT_ASKED, NO, YES } known;
+	unsigned int a, b, c, d;
+
+	if (known == NOT_ASKED)
+		known = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2) ? YES : NO;
+	return known == YES;
+}
 #endif
 
 uint32_t mo_crc32c(uint32_t crc, const void *data, size_t n)
 {
 #ifdef __x86_64__
-	if (__builtin_cpu_supports("sse4.2"))
+	if (has_instruction())
 		return by_instruction(crc, data, n);
 #endif
 	return mo_crc32c_portable(crc, data, n);
