@@ -27,7 +27,7 @@ static void answer(struct stepd *s, const char *cause, int code, char *text) {
 
 void hook_last_lines(struct stepd *s, struct note *n) {
 	struct rank *h = &s->hook;
-	if (n->kind != NOTE_REFUSED || !mo_streq(n->cause, "prepare") || !h->tail)
+	if (n->kind != NOTE_REFUSED || !mo_streq(n->cause, "prepare"))
 		return;
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	output_tail(h, n);

@@ -63,6 +63,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
 	if (now < s->tick_at_us)
 		return;
 	s->tick_at_us = INT64_MAX;
+	ranks_settle(s, true);
 	output_tick(s);
 	tree_tick(s);
 	link_tick(s);
@@ -154,6 +155,7 @@ static void turn_end(struct stepd *s) {
 		tree_check_empty(s);
 		decide(s);
 	} while (s->killing && !s->empty_told && tree_is_empty(s)); /* a kill that found nothing: told in the same turn */
+	ranks_settle(s, false); /* before anybody reads that they run */
 	journal_flush(s);
 	link_turn(s);
 	timer_set(s);

@@ -144,6 +144,8 @@ static void notify_facts(const struct fact_target *t, const struct line_fact *f)
 }
 
 static void tail_add(struct rank *r, const char *line, size_t n) {
+	if (!r->tail) /* made before a fork, each page of it would be copied after the next one */
+		r->tail = mo_alloc(sizeof(*r->tail));
 	struct tail *t = r->tail;
 	t->len[t->next] = (uint16_t)MO_MIN(n, (size_t)STEPD_TAIL_BYTES);
 	memcpy(t->text[t->next], line, t->len[t->next]);
@@ -152,8 +154,8 @@ static void tail_add(struct rank *r, const char *line, size_t n) {
 }
 
 void output_tail(struct rank *r, struct note *n) {
-	struct tail *t = r->tail;
-	for (size_t i = 0; i < t->n; i++) {
+	const struct tail *t = r->tail;
+	for (size_t i = 0; t && i < t->n; i++) {
 		size_t at = (t->next + MO_TAIL_LINES - t->n + i) % MO_TAIL_LINES;
 		_cleanup_(mo_freep) char *line = mo_strndup(t->text[at], t->len[at]);
 		mo_strs_add(&n->tail, &n->n_tail, line);
@@ -364,7 +366,6 @@ void output_close(struct stepd *s, struct rank *r) {
 }
 
 int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err) {
-	r->tail = mo_alloc(sizeof(*r->tail));
 	int e = log_open(s, r);
 	if (e < 0)
 		return mo_error_set(err, e, "%s/rank-%lld.log: %s", s->spool.log_dir, (long long)r->rank, strerror(-e));

@@ -19,14 +19,21 @@
 #define ENV_FILE_MAX (64 * 1024)
 #define MEM_NODES_MAX 1024
 
+void prepared_close(struct prepared *p) {
+	for (size_t i = 0; i < p->n_ends; i++)
+		mo_close(p->ends[i]);
+	p->n_ends = 0;
+	p->null_fd = mo_close(p->null_fd);
+}
+
 struct prepared *prepared_free(struct prepared *p) {
 	if (!p)
 		return NULL;
-	for (size_t i = 0; i < p->n_ends; i++)
-		mo_close(p->ends[i]);
-	mo_close(p->null_fd);
+	prepared_close(p);
 	free(p->ifname);
-	mo_desc_done(&env_record_desc, &p->record);
+	for (size_t i = 0; p->given && i < p->n; i++)
+		mo_vec_clear(&env_item_desc, (void **)&p->given[i].items, &p->given[i].n);
+	free(p->given);
 	for (size_t i = 0; i < p->n_memory; i++)
 		free(p->memory[i]);
 	free(p->memory);
@@ -59,7 +66,11 @@ static char *interface_of(const char *address) {
 void prepare_leave_record(struct stepd *s, const struct prepared *p) {
 	_cleanup_(mo_freep) char *path = mo_path(s->dir, "env.json");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	wire_encode(&env_record_desc, &p->record, &b);
+	struct env_record record = {0};
+	for (size_t i = 0; i < p->n; i++)
+		env_record_add(&record, s->ranks[i].rank, p->given[i].items, p->given[i].n);
+	wire_encode(&env_record_desc, &record, &b);
+	mo_desc_done(&env_record_desc, &record);
 	int r = mo_write_file(path, b.data, b.len, 0600, false);
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given", path, strerror(-r));
@@ -97,10 +108,10 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 		.local_rank = (int64_t)r->local, .step_id = s->spool.step_id, .notify_socket = socket, .error_file = error_file,
 		.home = s->who.home, .user = s->who.user, .shell = s->who.shell, .tmpdir = s->spool.tmpdir ? s->spool.tmpdir : "/tmp", .ifname = p->ifname,
 	};
-	struct env_item *items = NULL;
-	size_t n = 0;
-	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &items, &n);
-	env_record_add(&p->record, r->rank, items, n);
+	struct given *g = &p->given[r->local];
+	env_compose(&s->spool.launch, &s->spool.info, &s->spool.binds[r->local], &er, &g->items, &g->n);
+	const struct env_item *items = g->items;
+	size_t n = g->n;
 	char **env = prepared_keep(p, mo_alloc_array(n + 1, sizeof(char *)));
 	size_t n_env = 0;
 	int e = 0;
@@ -112,7 +123,6 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 		e = env_value(s, &items[i], &b, err);
 		env[n_env++] = prepared_keep(p, mo_buf_take(&b));
 	}
-	mo_vec_clear(&env_item_desc, (void **)&items, &n);
 	*ret = env;
 	return e;
 }
@@ -230,6 +240,7 @@ int prepare(struct stepd *s, struct prepared **ret, const char **ret_cause, stru
 	_cleanup_(prepared_freep) struct prepared *p = mo_alloc(sizeof(*p));
 	p->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p->plans = mo_alloc_array(s->n_ranks, sizeof(*p->plans));
+	p->given = mo_alloc_array(s->n_ranks, sizeof(*p->given));
 	p->n = s->n_ranks;
 	p->ifname = s->spool.launch.n_nodes > 1 ? interface_of(s->spool.launch.address) : NULL;
 	*ret_cause = "bind";

@@ -6,9 +6,9 @@
 struct prepared {
 	struct child_plan *plans; size_t n;   /* one per local rank */
 	int null_fd;
-	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_free */
+	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_close */
 	char *ifname;                         /* interface of this node's address, NULL unknown or one node */
-	struct env_record record;             /* what the ranks are given */
+	struct given { struct env_item *items; size_t n; } *given;  /* what each rank is given */
 	void **memory; size_t n_memory;
 };
 struct prepared *prepared_free(struct prepared *p);
@@ -21,5 +21,7 @@ void *prepared_keep(struct prepared *p, void *memory);
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env);
 /* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
-/* env.json of the step's directory; after the forks, so that no rank waits for it. */
+/* The children's ends are theirs now. */
+void prepared_close(struct prepared *p);
+/* env.json of the step's directory; once the ranks run, so that none waits for it. */
 void prepare_leave_record(struct stepd *s, const struct prepared *p);

@@ -18,6 +18,7 @@
 #include "lib/base/proc.h"
 
 #define NUMA_MAPS_BYTES 4096
+#define SETTLE_US 1000000                /* a rank's exec may hang in a dead file system for as long as it likes */
 
 static void start_failed(struct stepd *s, struct rank *r, const char *cause, int error, const char *text) {
 	struct note n;
@@ -261,6 +262,18 @@ void ranks_start(struct stepd *s) {
 			return;
 		}
 	}
-	prepare_leave_record(s, p);
+	prepared_close(p);
+	s->prepared = TAKE_PTR(p);
+	stepd_tick_in(s, SETTLE_US);
 	heartbeat_start(s);
+}
+
+void ranks_settle(struct stepd *s, bool now) {
+	for (size_t i = 0; s->prepared && !now && i < s->n_ranks; i++)
+		if (s->ranks[i].report.fd >= 0)
+			return;
+	if (!s->prepared)
+		return;
+	prepare_leave_record(s, s->prepared);
+	s->prepared = prepared_free(s->prepared);
 }

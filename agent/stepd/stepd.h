@@ -46,7 +46,7 @@ struct rank {
 	struct source report;            /* the child's CLOEXEC pipe */
 	struct stream out, err;
 	struct source notify;
-	struct tail *tail;
+	struct tail *tail;               /* NULL: it has printed nothing */
 	int log_fd; int64_t log_size, log_base; /* base: bytes before this file */
 	int64_t log_dropped, values_refused, long_lines; int log_error;
 	bool started, failed, exited;    /* failed: it never reached exec */
@@ -59,6 +59,7 @@ struct connection { struct source source; struct mo_buf in, out; bool dead; };
 struct journal { int fd; int64_t last, written, size; /* last: highest note added; written: highest in the file */
 	 struct mo_buf pending; int64_t pending_first; int64_t dropped; int error; };
 
+struct prepared;
 struct stepd {
 	char *dir; int dir_fd;
 	int lock_fd;
@@ -68,6 +69,7 @@ struct stepd {
 	struct step_core *core;
 	struct lines *lines;
 	struct rank *ranks; size_t n_ranks;
+	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
 	int heartbeat_fd;                /* closes with this process: the heartbeat reader ends */
@@ -100,6 +102,7 @@ int stepd_run(struct stepd *s, struct mo_error *err);                        /* 
 
 /* ranks.c */
 void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
+void ranks_settle(struct stepd *s, bool now);    /* what can wait until the ranks' own start is over: none before its exec, or now */
 void ranks_signal(struct stepd *s, int signal);
 int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p);   /* 0, or a negative errno; the caller changes report.fn and pidfd.fn of what is no rank */
 void ranks_raise_limits(struct stepd *s);
