@@ -252,18 +252,23 @@ char *mo_random_hex(size_t n_bytes)
 	return mo_buf_take(&b);
 }
 
-/* Directory of the running program, NULL when unknown. */
-static char *program_dir(void)
+/* Directory of the running program, "" when unknown: where it was at first, as an upgrade may move it away. */
+static const char *program_dir(void)
 {
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
-	char *slash;
+	static char path[PATH_MAX];
+	static bool asked;
 
-	if (n <= 0 || (size_t)n >= sizeof(path))
-		return NULL;
-	path[n] = 0;
-	slash = strrchr(path, '/');
-	return slash ? mo_strndup(path, (size_t)(slash - path)) : NULL;
+	if (!asked) {
+		ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+		char *slash;
+
+		path[n > 0 && (size_t)n < sizeof(path) ? n : 0] = 0;
+		slash = strrchr(path, '/');
+		if (slash)
+			*slash = 0;
+		asked = true;
+	}
+	return path;
 }
 
 /* Whether dir is the source tree or lies below it. */
@@ -271,7 +276,7 @@ static bool in_source_tree(const char *dir)
 {
 	size_t n = strlen(MO_SOURCE_DIR);
 
-	return dir && mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
+	return mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
 }
 
 #define DATA_DIRS 3
@@ -279,12 +284,11 @@ static bool in_source_tree(const char *dir)
 /* The directories that hold data files, first come first served. ret[i]: NULL none, else the caller frees. */
 static void data_dirs(char *ret[static DATA_DIRS])
 {
-	_cleanup_(mo_freep) char *program = program_dir();
 	const char *env = getenv("MOE_DATA_DIR");
 
 	ret[0] = env && *env ? mo_strdup(env) : NULL;
 	ret[1] = mo_strdup(MO_SYSCONFDIR "/moe");
-	ret[2] = mo_strdup(in_source_tree(program) ? MO_SOURCE_DIR "/config" : MO_DATADIR);
+	ret[2] = mo_strdup(in_source_tree(program_dir()) ? MO_SOURCE_DIR "/config" : MO_DATADIR);
 }
 
 /* Names may come from a recipe: never out of the data directories. */
@@ -340,7 +344,7 @@ void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
 
 char *mo_libexec(const char *program)
 {
-	_cleanup_(mo_freep) char *dir = program_dir();
+	_cleanup_(mo_freep) char *dir = mo_strdup(program_dir());
 	_cleanup_(mo_freep) char *installed = mo_path(MO_LIBEXECDIR, "%s", program);
 	char *slash;
 

@@ -80,10 +80,14 @@ char *catalogue_names(const char *dir)
 
 struct kept { char *path; struct mo_buf text; struct ynode *root; UT_hash_handle hh; };
 static struct kept *kept;
+static uint64_t generation = 1;
+
+uint64_t catalogue_generation(void) { return generation; }
 
 static void forget(struct kept *k)
 {
 	HASH_DEL(kept, k);
+	generation++;
 	free(k->path);
 	mo_buf_done(&k->text);
 	ynode_free(k->root);

@@ -69,8 +69,23 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 	}
 }
 
-/* What a file is read into; `applies` is the recipe's part of `when`. */
-struct env_file { struct env_profile profile; const struct recipe *recipe; bool applies; };
+/* The recipe's part of `when`: it has one of these words at the path. */
+struct condition { char *path; char **words; size_t n; };
+
+/* What a file is read into. */
+struct env_file { struct env_profile profile; struct condition *conditions; size_t n_conditions; };
+
+static void env_file_done(struct env_file *f)
+{
+	for (size_t i = 0; i < f->n_conditions; i++) {
+		for (size_t k = 0; k < f->conditions[i].n; k++)
+			free(f->conditions[i].words[k]);
+		free(f->conditions[i].words);
+		free(f->conditions[i].path);
+	}
+	free(f->conditions);
+	mo_desc_done(&env_profile_desc, &f->profile);
+}
 
 static void read_items(struct reader *r, const struct key *k, const struct ynode *v)
 {
@@ -122,32 +137,34 @@ static bool word_matches(const char *word, const char *value)
 	return mo_streq(word, value);
 }
 
-/* The recipe has one of the words at the path; features.* are looked up in what the recipe gives. */
-static void match_value(struct reader *r, const char *path, const struct ynode *v)
+static void read_condition(struct reader *r, const char *path, const struct ynode *v)
 {
 	struct env_file *f = r->arg;
-	_cleanup_(mo_freep) char *value = f->recipe ? recipe_value(f->recipe, path) : NULL;
-	const char *feature = mo_starts_with(path, "features.") ? path + strlen("features.") : "";
+	struct condition *c = MO_GROW(f->conditions, f->n_conditions);
 	struct key k = { .path = path };
-	char **words = NULL;
-	size_t n = 0;
+
+	*c = (struct condition){ .path = mo_strdup(path) };
+	read_words(r, &k, v, &c->words, &c->n);
+}
+
+/* features.* are looked up in what the recipe gives. */
+static bool condition_holds(const struct condition *c, const struct recipe *recipe)
+{
+	_cleanup_(mo_freep) char *value = recipe ? recipe_value(recipe, c->path) : NULL;
+	const char *feature = mo_starts_with(c->path, "features.") ? c->path + strlen("features.") : "";
 	bool found = false;
 
-	for (size_t i = 0; f->recipe && i < f->recipe->n_features; i++)
-		if (mo_streq(f->recipe->features[i].key, feature))
-			mo_str_set(&value, f->recipe->features[i].value);
-	read_words(r, &k, v, &words, &n);
-	for (size_t i = 0; i < n; i++) {
-		found = found || word_matches(words[i], value);
-		free(words[i]);
-	}
-	free(words);
-	f->applies = f->applies && found;
+	for (size_t i = 0; recipe && i < recipe->n_features; i++)
+		if (mo_streq(recipe->features[i].key, feature))
+			mo_str_set(&value, recipe->features[i].value);
+	for (size_t i = 0; i < c->n; i++)
+		found = found || word_matches(c->words[i], value);
+	return found;
 }
 
 static void read_engine(struct reader *r, const struct key *k, const struct ynode *v)
 {
-	match_value(r, "engine.kind", v);
+	read_condition(r, "engine.kind", v);
 }
 
 static void read_feature(struct reader *r, const struct key *k, const struct ynode *v)
@@ -160,7 +177,7 @@ static void read_feature(struct reader *r, const struct key *k, const struct yno
 		const struct ynode *path = v->items[i].key;
 
 		if (recipe_path_known(path->text))
-			match_value(r, path->text, v->items[i].value);
+			read_condition(r, path->text, v->items[i].value);
 		else
 			errors_at(r->errors, path, NULL, "%s: '%.60s' is no value of a recipe", k->path, path->text);
 	}
@@ -181,17 +198,50 @@ static const struct key file_keys[] = {
 	{ .path = "items", .type = KEY_CUSTOM, .read = read_items, .required = true },
 };
 
-/* config/env/NAME.yaml. 1 = it applies to the recipe and ret (initialised) is filled, 0 = it does not. */
-static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret, struct mo_error *err)
+/* ---- files that were read before, by their trees: reading them took longer than the whole recipe ---- */
+
+struct kept { const struct ynode *root; struct env_file file; };
+static struct kept *kept;
+static size_t n_kept;
+static uint64_t kept_generation;         /* of the trees: with another one all are read again */
+
+static const struct env_file *kept_file(const struct ynode *root)
+{
+	for (size_t i = 0; i < n_kept && kept_generation == catalogue_generation(); i++)
+		if (kept[i].root == root)
+			return &kept[i].file;
+	return NULL;
+}
+
+/* Takes it. */
+static const struct env_file *keep_file(const struct ynode *root, const struct env_file *file)
+{
+	if (kept_generation != catalogue_generation()) {
+		for (size_t i = 0; i < n_kept; i++)
+			env_file_done(&kept[i].file);
+		free(kept);
+		kept = NULL;
+		n_kept = 0;
+		kept_generation = catalogue_generation();
+	}
+	struct kept *k = MO_GROW(kept, n_kept);
+
+	*k = (struct kept){ root, *file };
+	return &k->file;
+}
+
+/* config/env/NAME.yaml; NULL with err. Borrowed until the next call. */
+static const struct env_file *profile_read(const char *name, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
 	const struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
-	struct env_file file = { .recipe = recipe, .applies = true };
+	const struct env_file *before = root ? kept_file(root) : NULL;
+	struct env_file file = { 0 };
 	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { &file }, .arg = &file };
 
-	if (!root)
-		return -EINVAL;
+	if (!root || before)
+		return before;
 	mo_desc_init(&env_profile_desc, &file.profile);
 	file.profile.order = 0;
 	if (root->kind == YAML_MAP)
@@ -206,11 +256,25 @@ static int profile_load(const char *name, const struct recipe *recipe, struct en
 		mo_str_set(&item->source, source);
 	}
 	mo_str_set(&file.profile.name, name);
-	if (errors.n || !file.applies) {
-		mo_desc_done(&env_profile_desc, &file.profile);
-		return errors.n ? catalogue_fail(&errors, path, err) : 0;
-	}
-	*ret = file.profile;
+	if (errors.n == 0)
+		return keep_file(root, &file);
+	env_file_done(&file);
+	catalogue_fail(&errors, path, err);
+	return NULL;
+}
+
+/* 1 = the profile applies to the recipe and ret is filled, 0 = it does not. */
+static int profile_load(const char *name, const struct recipe *recipe, struct env_profile *ret, struct mo_error *err)
+{
+	const struct env_file *file = profile_read(name, err);
+
+	if (!file)
+		return -EINVAL;
+	for (size_t i = 0; i < file->n_conditions; i++)
+		if (!condition_holds(&file->conditions[i], recipe))
+			return 0;
+	mo_desc_init(&env_profile_desc, ret);
+	mo_desc_copy(&env_profile_desc, ret, &file->profile);
 	return 1;
 }
 

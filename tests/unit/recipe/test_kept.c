@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "lib/base/fd.h"
+#include "lib/model/env_profile.h"
 #include "lib/recipe/recipe_file.h"
 
 static void write_gpu(const char *path, int tflops)
@@ -51,9 +52,72 @@ static void files_that_change(void **state)
 	mo_rm_rf(dir);
 }
 
+static void write_profile(const char *dir, const char *name, const char *when, int value)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "env/%s.yaml", name);
+	_cleanup_(mo_freep) char *text = mo_printf("env: 1\nlayer: profile\nwhen: {engine: %s}\nitems:\n- {name: %s, value: '%d', reason: x}\n", when, name, value);
+
+	assert_int_equal(mo_write_file(path, text, strlen(text), 0600, false), 0);
+}
+
+/* "A=1 B=2 " of our profiles that apply to this engine; "?" when they cannot be read. Caller frees. */
+static char *profiles_of(const char *engine)
+{
+	struct recipe r;
+	struct env_profile *profiles = NULL;
+	struct mo_buf b = { 0 };
+	size_t n = 0;
+
+	mo_desc_init(&recipe_desc, &r);
+	mo_str_set(&r.engine.kind, engine);
+	bool good = env_profiles(&r, &profiles, &n, NULL) == 0;
+	if (!good)
+		mo_buf_str(&b, "?");
+	for (size_t i = 0; i < n && good; i++)
+		if (!profiles[i].name[1])    /* not one of the shipped */
+			mo_buf_printf(&b, "%s=%s ", profiles[i].name, profiles[i].items[0].value);
+	mo_vec_clear(&env_profile_desc, (void **)&profiles, &n);
+	mo_desc_done(&recipe_desc, &r);
+	return mo_buf_take(&b);
+}
+
+static void expect_profiles(const char *engine, const char *expected)
+{
+	_cleanup_(mo_freep) char *found = profiles_of(engine);
+
+	assert_string_equal(found ? found : "", expected);
+}
+
+/* What a recipe must be like is asked of each recipe, whoever asked before. */
+static void profiles_that_change(void **state)
+{
+	char dir[] = "/tmp/moe-kept-XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	_cleanup_(mo_freep) char *env = mo_path(dir, "env"), *path = mo_path(dir, "env/B.yaml");
+	assert_int_equal(mo_mkdir_p(env, 0700), 0);
+	setenv("MOE_DATA_DIR", dir, 1);
+	write_profile(dir, "A", "torch", 1);
+	write_profile(dir, "B", "[torch, command]", 2);
+	for (int i = 0; i < 2; i++) {
+		expect_profiles("torch", "A=1 B=2 ");
+		expect_profiles("command", "B=2 ");
+	}
+	write_profile(dir, "A", "[command]", 3);
+	expect_profiles("torch", "B=2 ");
+	expect_profiles("command", "A=3 B=2 ");
+	assert_int_equal(mo_write_file(path, "env: [", 6, 0600, false), 0);
+	expect_profiles("command", "?");
+	expect_profiles("command", "?");
+	write_profile(dir, "B", "command", 4);
+	expect_profiles("command", "A=3 B=4 ");
+	unsetenv("MOE_DATA_DIR");
+	mo_rm_rf(dir);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(profiles_that_change) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
