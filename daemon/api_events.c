@@ -1,6 +1,7 @@
 /* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID resumes without a gap while the ring holds what was missed). */
 #include <string.h>
 #include "daemon/api.h"
+#include "daemon/quota.h"
 #include "daemon/streams.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
@@ -70,6 +71,8 @@ static void serve(struct manager *m, struct http_request *r, struct stream_filte
 	if (type)
 		memcpy(filter->type, type, strlen(type) + 1);
 	if (!read_after(m, r, filter, follow, &after))
+		return;
+	if (follow && !quota_hold(m, r))
 		return;
 	if (follow)
 		streams_follow(m, r, after, filter);

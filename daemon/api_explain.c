@@ -8,6 +8,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/core/dryrun.h"
+#include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/model/limits.h"
 
@@ -158,7 +159,7 @@ void api_job_env(void *arg, struct http_request *r)
 	} else if (!n || n->state == NODE_DOWN) {
 		_cleanup_(mo_freep) char *why = mo_printf("node %s is down", p->node);
 		send_preview(m, r, j, rank, why);
-	} else {
+	} else if (quota_hold(m, r)) {
 		struct env_question *q = mo_alloc(sizeof(*q));
 		*q = (struct env_question){ m, http_id(r), j->id, rank };
 		http_hold(r);

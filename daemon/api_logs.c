@@ -7,6 +7,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/logs.h"
+#include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
 
@@ -438,7 +439,7 @@ void api_job_logs(void *arg, struct http_request *r)
 	int64_t rank, attempt, lines;
 
 	if (!j || !visible_to(m, r, j, "logs") || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &rank) || !api_int(r, "attempt", 1, INT64_MAX, j->attempt, &attempt) ||
-	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !check(r, j, rank, attempt))
+	    !api_int(r, "lines", 0, LINES_MAX, MO_NONE, &lines) || !check(r, j, rank, attempt) || !quota_hold(m, r))
 		return;
 	struct session *s = mo_alloc(sizeof(*s));
 	s->id = http_id(r);

@@ -1,5 +1,6 @@
 /* Sign-in links: whoever holds a token gets a code that signs a browser in once, within minutes. Only the code stands in the link, behind a '#', which browsers send
- * to nobody; the token stays where it is. Codes live in memory: a restart of moed forgets them. */
+ * to nobody; the token stays where it is. Codes live in memory: a restart of moed forgets them. Of one user few are open, and
+ * nobody's give way to another's. */
 #include <gnutls/gnutls.h>
 #include <string.h>
 #include "daemon/api.h"
@@ -8,10 +9,11 @@
 
 #define LIFETIME_US (5 * 60 * 1000000LL)
 #define CODE_BYTES 16
-#define OPEN_MAX 16                      /* codes at once; the oldest gives way */
+#define OPEN_MAX 256                     /* codes at once */
+#define OPEN_OF_USER_MAX 4               /* the oldest of his gives way */
 
 struct signin { char *code, *token_id, *user; enum role role; int64_t until; };
-struct signins { struct signin items[OPEN_MAX]; size_t next; };
+struct signins { struct signin items[OPEN_MAX]; };
 
 void signins_new(struct manager *m)
 {
@@ -34,20 +36,51 @@ struct signins *signins_free(struct signins *s)
 	return NULL;
 }
 
+/* Where the next one of this user goes, forgotten and empty; NULL: there is no room. */
+static struct signin *slot_for(struct signins *all, const struct signin *of, int64_t now)
+{
+	struct signin *empty = NULL, *oldest = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < OPEN_MAX; i++) {
+		struct signin *s = &all->items[i];
+
+		if (s->code && s->until <= now)
+			forget(s);
+		if (!s->code) {
+			empty = s;
+			continue;
+		}
+		if (of->user ? !mo_streq(s->user, of->user) : !mo_streq(s->token_id, of->token_id))
+			continue;
+		n++;
+		if (!oldest || s->until < oldest->until)
+			oldest = s;
+	}
+	if (n < OPEN_OF_USER_MAX)
+		return empty;
+	forget(oldest);
+	return oldest;
+}
+
 void api_signin_create(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
 	const struct http_caller *c = http_caller(r);
-	struct signin *s = &m->signins->items[m->signins->next % OPEN_MAX];
+	int64_t now = mo_clock_boot_us();
 
 	if (!c->token_id || c->by_cookie) {
 		http_problem(r, 422, "a sign-in link is made from a bearer token: send one in the Authorization header");
 		return;
 	}
-	m->signins->next++;
-	forget(s);
+	struct signin of = { .token_id = (char *)c->token_id, .user = (char *)c->user }, *s = slot_for(m->signins, &of, now);
+
+	if (!s) {
+		http_problem(r, 429, "%d sign-in links are open, the most there may be: try again in a few minutes", OPEN_MAX);
+		return;
+	}
 	*s = (struct signin){ .code = mo_random_hex(CODE_BYTES), .token_id = mo_strdup(c->token_id), .user = mo_strdup(c->user),
-			      .role = c->role, .until = mo_clock_boot_us() + LIFETIME_US };
+			      .role = c->role, .until = now + LIFETIME_US };
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	mo_buf_printf(&b, "{\"path\":\"/#sign-in=%s\",\"seconds\":%lld}", s->code, LIFETIME_US / 1000000);
 	http_reply(r, 201, "application/json", b.data, b.len, (const char *const[]){ "Cache-Control: no-store", NULL });

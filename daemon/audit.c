@@ -1,55 +1,82 @@
-/* See audit.h. A client that is refused usually asks again, and one that means ill asks as often as it can: each event is a record, so the same request of the same person is told once a
- * minute, and of all no more than TOLD_MAX in that time; the rest is counted and told with the next. */
+/* See audit.h. A client that is refused usually asks again, and one that means ill asks as often as it can: each event is a record,
+ * so the same request of the same person is told once a minute, of one person no more than TOLD_MAX in that time, and of all no
+ * more than TOLD_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no credential is one person. */
 #include "daemon/audit.h"
 #include <string.h>
+#include <uthash.h>
 #include "daemon/turn.h"
 
 #define PERIOD_US (60 * 1000000LL)
-#define TOLD_MAX 30
+#define TOLD_MAX 10
+#define TOLD_ALL_MAX 200
 
-struct audit {
+struct person {
+	char *name;
 	char *told[TOLD_MAX]; size_t n_told; /* requests of this period */
-	int64_t period_ends;                 /* CLOCK_BOOTTIME */
 	int64_t untold;
+	UT_hash_handle hh;
 };
-
-static void forget(struct audit *a)
-{
-	for (size_t i = 0; i < a->n_told; i++)
-		free(a->told[i]);
-	a->n_told = 0;
-}
+struct audit {
+	struct person *persons;              /* of this period, and those of whom something is untold */
+	size_t n_told;
+	int64_t period_ends;                 /* CLOCK_BOOTTIME */
+};
 
 void audit_new(struct manager *m)
 {
 	m->audit = mo_alloc(sizeof(*m->audit));
 }
 
+/* all: also those of whom something is untold. */
+static void forget(struct audit *a, bool all)
+{
+	struct person *p, *tmp;
+
+	HASH_ITER(hh, a->persons, p, tmp) {
+		while (p->n_told)
+			free(p->told[--p->n_told]);
+		if (p->untold && !all)
+			continue;
+		HASH_DEL(a->persons, p);
+		free(p->name);
+		free(p);
+	}
+	a->n_told = 0;
+}
+
 struct audit *audit_free(struct audit *a)
 {
 	if (a)
-		forget(a);
+		forget(a, true);
 	free(a);
 	return NULL;
 }
 
-/* false: counted only. Takes key. */
-static bool worth_telling(struct audit *a, char *key)
+static struct person *person_of(struct audit *a, const char *name)
 {
-	int64_t now = mo_clock_boot_us();
-	bool known;
+	struct person *p = NULL;
 
-	if (now >= a->period_ends) {
-		forget(a);
-		a->period_ends = now + PERIOD_US;
+	HASH_FIND_STR(a->persons, name, p);
+	if (!p) {
+		p = mo_alloc(sizeof(*p));
+		p->name = mo_strdup(name);
+		HASH_ADD_KEYPTR(hh, a->persons, p->name, strlen(p->name), p);
 	}
-	known = mo_enum_parse((const char *const *)a->told, a->n_told, key) >= 0;
-	if (known || a->n_told == TOLD_MAX) {
-		a->untold++;
+	return p;
+}
+
+/* false: counted only. Takes key. */
+static bool worth_telling(struct audit *a, struct person *p, char *key)
+{
+	bool known = mo_enum_parse((const char *const *)p->told, p->n_told, key) >= 0;
+
+	if (known || p->n_told == TOLD_MAX || a->n_told == TOLD_ALL_MAX) {
+		p->untold++;
 		free(key);
 		return false;
 	}
-	a->told[a->n_told++] = key;
+	p->told[p->n_told++] = key;
+	a->n_told++;
 	return true;
 }
 
@@ -58,14 +85,22 @@ void audit_refused(void *arg, const struct http_request *r, const char *why)
 	struct manager *m = arg;
 	const struct http_caller *c = http_caller(r);
 	const char *user = c->user && *c->user ? c->user : "somebody";
+	int64_t now = mo_clock_boot_us();
 
-	if (!worth_telling(m->audit, mo_printf("%s %s %s", user, http_method(r), http_path(r))))
+	if (now >= m->audit->period_ends) {
+		forget(m->audit, false);
+		m->audit->period_ends = now + PERIOD_US;
+	}
+
+	struct person *p = person_of(m->audit, user);
+
+	if (!worth_telling(m->audit, p, mo_printf("%s %s", http_method(r), http_path(r))))
 		return;
 	struct input *in = input_new(EV_REFUSED, NULL);
 	in->user = mo_strdup(user);
 	in->via = caller_via(c, http_peer_address(r));
-	in->text = m->audit->untold ? mo_printf("was refused %s %.200s: %s (and %lld others were since)", http_method(r), http_path(r), why, (long long)m->audit->untold) :
-		mo_printf("was refused %s %.200s: %s", http_method(r), http_path(r), why);
-	m->audit->untold = 0;
+	_cleanup_(mo_freep) char *others = p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold) : mo_strdup("");
+	in->text = mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
+	p->untold = 0;
 	turn_push(m, in);
 }

@@ -20,6 +20,7 @@
 #include "daemon/streams.h"
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
+#include "lib/model/limits.h"
 
 
 static bool given(const char *s) { return s && *s; }
@@ -198,6 +199,7 @@ static int listen_all(struct manager *m, struct mo_error *err)
 		.unix_path = given(o->unix_socket) ? o->unix_socket : NULL, .tcp_address = given(o->listen) ? o->listen : "127.0.0.1", .tcp_port = o->port,
 		.tls_cert_file = given(o->tls_cert) ? o->tls_cert : NULL, .tls_key_file = given(o->tls_key) ? o->tls_key : NULL,
 		.host_names = (const char *const *)m->host_names, .idle_timeout_s = MO_MAX(o->idle_timeout_us / 1000000, 1), .max_connections = o->max_connections,
+		.user_connections = MO_CONNECTIONS_PER_USER, .node_connections = MO_CONNECTIONS_PER_NODE,
 		.admit_head = quota_admit_head, .admit = quota_admit, .on_wrong = on_wrong,
 	};
 	return http_server_new(m->loop, &config, &m->http, err);

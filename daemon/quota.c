@@ -160,23 +160,35 @@ void quota_charge(struct manager *m, const char *node, int64_t cpu_us)
 	charge(m, node, cpu_us);
 }
 
+static bool is_limited(const struct http_request *r)
+{
+	return http_caller(r)->role == ROLE_VIEWER || http_caller(r)->role == ROLE_USER;
+}
+
+bool quota_hold(struct manager *m, struct http_request *r)
+{
+	struct http_stats stats;
+
+	if (!is_limited(r))
+		return true;
+	http_server_stats(m->http, &stats);
+	if (stats.streams >= MO_STREAM_CLIENTS_MAX)
+		http_problem(r, 429, "%d streams are open, the most there may be: try again in a moment", MO_STREAM_CLIENTS_MAX);
+	else if (http_held_of_caller(r) >= MO_STREAMS_PER_USER)
+		http_problem(r, 429, "%s has %d requests open that stream or wait for a node, the most for one user: close some",
+			     http_caller(r)->user, MO_STREAMS_PER_USER);
+	else
+		return true;
+	return false;
+}
+
 bool quota_admit(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
-	const struct http_caller *c = http_caller(r);
-	bool follows = api_flag(r, "follow");
-	struct http_stats stats;
+	const char *user = http_caller(r)->user;
 
-	if (c->role != ROLE_VIEWER && c->role != ROLE_USER)
+	if (!is_limited(r) || strcmp(http_method(r), "GET") == 0 || may_change(m->quotas, user, mo_clock_boot_us()))
 		return true;
-	http_server_stats(m->http, &stats);
-	if (follows && stats.streams >= MO_STREAM_CLIENTS_MAX)
-		http_problem(r, 429, "%d streams are open, the most there may be: try again in a moment", MO_STREAM_CLIENTS_MAX);
-	else if (follows && http_server_streams_of(m->http, c->user) >= MO_STREAMS_PER_USER)
-		http_problem(r, 429, "%s has %d streams open, the most for one user: close some", c->user, MO_STREAMS_PER_USER);
-	else if (strcmp(http_method(r), "GET") != 0 && !may_change(m->quotas, c->user, mo_clock_boot_us()))
-		http_problem(r, 429, "%s asked for more than %d changes a second: wait a little between them", c->user, MO_CHANGES_PER_S);
-	else
-		return true;
+	http_problem(r, 429, "%s asked for more than %d changes a second: wait a little between them", user, MO_CHANGES_PER_S);
 	return false;
 }

@@ -9,6 +9,8 @@
 struct quotas;
 void quotas_new(struct manager *m);
 struct quotas *quotas_free(struct quotas *q);
+/* Before a handler streams, or waits for a node. False after 429 was sent. */
+bool quota_hold(struct manager *m, struct http_request *r);
 /* Callback of the server, before every handler; arg = manager. False after 429 was sent. */
 bool quota_admit(void *arg, struct http_request *r);
 /* Likewise, before the body is read. */

@@ -1,9 +1,12 @@
 /* Who may keep a connection. One that has shown no accepted credential is a stranger's: of strangers each source may keep few, all together some, and each must show a whole request soon;
  * whoever has shown one counts no more, so twelve thousand agents behind one address are none of them. Beyond a limit the oldest stranger goes, never the newest: who comes to say
  * something has said it long before he is the oldest, however fast others connect. A source is an IPv4 address, an IPv6 /64, or the user of a UNIX peer.
+ * Of those who have shown one, a user or viewer may have user_connections of any address and token, the agent of a node
+ * node_connections, and all users and viewers of a listener one in USERS_PART: the rest is for agents and operators.
  * Wrong credentials: a source may send WRONG_BURST at once and one more every WRONG_EVERY_US; the next ones get 429 on a connection that is closed. Right ones are never refused for
  * what a neighbour tried. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,6 +21,7 @@
 #define SOURCE_LEAST 8
 #define RESERVE_PART 4                   /* and strangers together never this part */
 #define ROOM_PART 16                     /* so much is kept free as long as there are strangers to be sent away */
+#define USERS_PART 2
 #define FILES_KEPT 256                   /* descriptors for anything but connections */
 #define WRONG_BURST 10
 #define WRONG_EVERY_US 200000
@@ -137,10 +141,104 @@ void guard_arrived(struct connection *c)
 	}
 }
 
-void guard_accepted(struct connection *c)
+static void client_left(struct connection *c)
 {
+	struct client *k = c->client;
+
+	c->client = NULL;
+	if (!k)
+		return;
+	c->listener->n_users -= k->user;
+	if (--k->n_connections > 0)
+		return;
+	HASH_DEL(c->listener->server->clients, k);
+	free(k);
+}
+
+static struct client *client_of(struct http_server *s, const char *name, bool user)
+{
+	struct client *k = NULL;
+
+	HASH_FIND_STR(s->clients, name, k);
+	if (!k) {
+		k = mo_alloc(sizeof(*k));
+		snprintf(k->name, sizeof(k->name), "%s", name);
+		k->user = user;
+		HASH_ADD_STR(s->clients, name, k);
+	}
+	return k;
+}
+
+/* By what name the caller is counted; "" he is not. */
+static void name_client(const struct http_caller *c, char ret[static CLIENT_NAME])
+{
+	bool named = c->user && *c->user;
+
+	*ret = 0;
+	if (c->role == ROLE_VIEWER || c->role == ROLE_USER)
+		snprintf(ret, CLIENT_NAME, "%s %s", named ? "user" : "token", named ? c->user : c->token_id ? c->token_id : "?");
+	else if (c->role == ROLE_AGENT && named)
+		snprintf(ret, CLIENT_NAME, "node %s", c->user);
+}
+
+static bool too_many(struct http_request *r, const struct client *k)
+{
+	const struct http_server *s = r->server;
+	const struct listener *l = r->connection->listener;
+	int64_t most = k->user ? s->config.user_connections : s->config.node_connections;
+
+	if (!most)
+		return false;
+	if (k->n_connections >= most)
+		http_problem(r, 429, "%s has %lld connections, the most for one %s: close some", k->name, (long long)most, k->user ? "user" : "node");
+	else if (k->user && l->n_users >= s->max_connections / USERS_PART)
+		http_problem(r, 429, "users and viewers have %lld connections, the most for all of them together: try again in a moment", (long long)l->n_users);
+	else
+		return false;
+	return true;
+}
+
+bool guard_accepted(struct http_request *r)
+{
+	struct connection *c = r->connection;
+	char name[CLIENT_NAME];
+
+	name_client(&r->caller, name);
+	if (c->client && strcmp(c->client->name, name) != 0)
+		client_left(c);
+	if (*name && !c->client) {
+		struct client *k = client_of(r->server, name, r->caller.role != ROLE_AGENT);
+
+		if (too_many(r, k)) {
+			if (k->n_connections == 0) {
+				HASH_DEL(r->server->clients, k);
+				free(k);
+			}
+			return false;
+		}
+		c->client = k;
+		k->n_connections++;
+		c->listener->n_users += k->user;
+	}
+	r->client = c->client;
 	no_stranger(c);
 	c->deadline_us = now_us() + guard_patience(c);
+	return true;
+}
+
+/* A connection whose request is held is not read: without this, who leaves while nothing is written to him would be counted,
+ * and asked for at an agent, for as long as that is silent. */
+void guard_gone(struct http_server *s)
+{
+	struct http_request *r, *tmp;
+
+	HASH_ITER(hh, s->held, r, tmp) {
+		struct pollfd p = { .fd = r->connection->fd, .events = POLLRDHUP };
+
+		if (r->client && r->client->user && !r->stream_ended && (r->stream || !r->answered) && poll(&p, 1, 0) == 1 &&
+		    p.revents & (POLLRDHUP | POLLHUP | POLLERR))
+			request_let_go(r, "the client has gone");
+	}
 }
 
 int64_t guard_patience(const struct connection *c)
@@ -161,6 +259,7 @@ void guard_left(struct connection *c)
 	struct source *o = c->source;
 
 	no_stranger(c);
+	client_left(c);
 	o->n_connections--;
 	if (!forgettable(o, now_us()) && HASH_COUNT(s->sources) < SOURCES_MAX)
 		return;                          /* the sweep forgets it */
@@ -192,7 +291,12 @@ void guard_sweep(struct http_server *s, int64_t now)
 void guard_done(struct http_server *s)
 {
 	struct source *o, *tmp;
+	struct client *k, *k_tmp;
 
+	HASH_ITER(hh, s->clients, k, k_tmp) {
+		HASH_DEL(s->clients, k);
+		free(k);
+	}
 	HASH_ITER(hh, s->sources, o, tmp) {
 		HASH_DEL(s->sources, o);
 		free(o);

@@ -16,7 +16,7 @@ struct listener {
 	struct MHD_Daemon *mhd;
 	sd_event_source *io;
 	bool local;                          /* UNIX socket */
-	int64_t n_connections;
+	int64_t n_connections, n_users;      /* n_users: of users and viewers */
 };
 /* Where connections come from: see guard.c. */
 #define SOURCE_NAME 64
@@ -27,12 +27,21 @@ struct source {
 	int64_t n_wrong, told_us;            /* since it was told */
 	UT_hash_handle hh;
 };
+/* Whoever may not have all connections: a user or viewer (whatever his tokens and addresses), or the agent of a node. */
+#define CLIENT_NAME 80
+struct client {
+	char name[CLIENT_NAME];
+	bool user;
+	int64_t n_connections, n_held;       /* n_held: its requests that are held or streamed */
+	UT_hash_handle hh;
+};
 /* One client connection: lives from accept to close. */
 struct connection {
 	struct connection *prev, *next;
 	struct connection *older, *newer;    /* server->strangers */
 	struct listener *listener;
 	struct source *source;
+	struct client *client;               /* of its last request; NULL: nobody is known, or he is not limited */
 	bool stranger;                       /* has not shown an accepted credential */
 	int64_t since_us;
 	int fd;
@@ -56,6 +65,7 @@ struct http_request {
 	const char *segments[HTTP_SEGMENTS_MAX];
 	size_t n_segments;
 	struct http_caller caller;
+	struct client *client;
 	char user[64], token_id[64];
 	struct mo_buf body;
 	size_t received;
@@ -84,6 +94,7 @@ struct http_server {
 	struct connection *connections;
 	struct connection *strangers;        /* in the order of their coming */
 	struct source *sources;              /* by name */
+	struct client *clients;              /* by name */
 	int64_t n_strangers, max_connections, max_total;   /* of one listener, of all */
 	int64_t told_us, n_told;
 	int64_t port, idle_us;
@@ -103,8 +114,10 @@ void route_allow(const struct http_server *s, const struct http_request *r, stru
 
 /* guard.c. */
 void guard_arrived(struct connection *c);
-/* A credential of the connection was accepted. */
-void guard_accepted(struct connection *c);
+/* The credential of r was accepted. False: its user has too many connections; 429 was sent. */
+bool guard_accepted(struct http_request *r);
+/* Ends what is held or streamed for users who have gone. */
+void guard_gone(struct http_server *s);
 void guard_left(struct connection *c);
 /* Microseconds that the connection gets for its next request. */
 int64_t guard_patience(const struct connection *c);
@@ -127,6 +140,8 @@ enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char
 void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code);
 
 void request_register(struct http_request *r);
+/* Tells the owner that its client is gone. */
+void request_let_go(struct http_request *r, const char *detail);
 /* 401, with the scheme. */
 void request_refuse(struct http_request *r, const char *detail);
 /* Whether the credential of r still lives. */

@@ -206,8 +206,8 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 	bool open = path && path->role == ROLE_NONE;
 	if (!open && !find_caller(r))
 		return refuse_caller(r), false;
-	if (!open)
-		guard_accepted(r->connection);
+	if (!open && !guard_accepted(r))
+		return false;
 	if (!path)
 		return http_problem(r, 404, "there is nothing at this path"), false;
 	if (!r->route)
@@ -283,6 +283,8 @@ void request_register(struct http_request *r)
 	if (r->registered)
 		return;
 	r->registered = true;
+	if (r->client)
+		r->client->n_held++;
 	HASH_ADD(hh, r->server->held, id, sizeof(r->id), r);
 }
 
@@ -367,6 +369,8 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 	*con_cls = NULL;
 	if (r->registered)
 		HASH_DEL(s->held, r);
+	if (r->registered && r->client)
+		r->client->n_held--;
 	s->stats.streams -= r->stream;
 	if (r->gone && (r->stream ? !r->stream_ended : !r->answered))
 		r->gone(r->gone_arg, r->id);

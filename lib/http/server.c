@@ -81,6 +81,7 @@ static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
 	struct http_server *s = userdata;
 
 	guard_sweep(s, mo_clock_mono_ns() / 1000);
+	guard_gone(s);
 	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(MO_MIN(s->idle_us / 8, SWEEP_MOST_US), SWEEP_SLACK_US));
 	sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 	return 0;
@@ -331,7 +332,7 @@ struct http_server *http_server_free(struct http_server *s)
 	return NULL;
 }
 
-static void end_of_token(struct http_request *r)
+void request_let_go(struct http_request *r, const char *detail)
 {
 	void (*gone)(void *, uint64_t) = r->gone;
 
@@ -339,7 +340,7 @@ static void end_of_token(struct http_request *r)
 	if (gone)
 		gone(r->gone_arg, r->id);
 	if (!r->answered) {
-		request_refuse(r, "the token of this request has ended");
+		request_refuse(r, detail);
 		return;
 	}
 	/* Not a byte more, also not of what waits to be sent. */
@@ -354,7 +355,7 @@ void http_server_check_tokens(struct http_server *s)
 
 	HASH_ITER(hh, s->held, r, tmp)
 		if (!r->stream_ended && (r->stream || !r->answered) && !request_alive(r))
-			end_of_token(r);
+			request_let_go(r, "the token of this request has ended");
 }
 
 int64_t http_server_port(const struct http_server *s)
@@ -362,14 +363,9 @@ int64_t http_server_port(const struct http_server *s)
 	return s->port;
 }
 
-int64_t http_server_streams_of(const struct http_server *s, const char *user)
+int64_t http_held_of_caller(const struct http_request *r)
 {
-	struct http_request *r, *tmp;
-	int64_t n = 0;
-
-	HASH_ITER(hh, s->held, r, tmp)
-		n += r->stream && mo_streq(r->user, user);
-	return n;
+	return r->client ? r->client->n_held : 0;
 }
 
 void http_server_stats(const struct http_server *s, struct http_stats *ret)

@@ -38,6 +38,7 @@ struct http_server_config {
 	const char *const *host_names;         /* Host headers accepted on TCP besides IP addresses, localhost and this machine's name; NULL-terminated, may be NULL */
 	int64_t idle_timeout_s;                /* slow clients: 30; at most 10 before the first accepted credential */
 	int64_t max_connections;               /* of each listener; a quarter of them is never for who has shown no accepted credential */
+	int64_t user_connections, node_connections;                  /* of one user or viewer, of one node's agent; 0: as many as there are */
 	bool (*admit_head)(void *arg, struct http_request *r);       /* before a body is read; false after it answered. NULL: all are */
 	bool (*admit)(void *arg, struct http_request *r);            /* before each handler; likewise */
 	void (*on_wrong)(void *arg, const char *source, int64_t n);  /* n wrong credentials from there since the last call; at most one call a minute for each source. NULL: nobody is told */
@@ -48,8 +49,8 @@ struct http_server *http_server_free(struct http_server *s);
 /* Reads the certificate and its key anew, for connections from now on. On an error those of before stay. Only with tls_cert_file. */
 int http_server_read_tls(struct http_server *s, struct mo_error *err);
 int64_t http_server_port(const struct http_server *s);
-/* Open streams of that user. */
-int64_t http_server_streams_of(const struct http_server *s, const char *user);
+/* Held requests and streams of the caller of r, by all of his connections; 0 for whom nothing limits. */
+int64_t http_held_of_caller(const struct http_request *r);
 /* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the client had left. */
 void http_server_check_tokens(struct http_server *s);
 struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; }; /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials */

@@ -32,7 +32,9 @@
 #define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */
 #define MO_IDEM_KEPT_US (24LL * 3600 * 1000000)
 #define MO_STREAM_CLIENTS_MAX 10000
-#define MO_STREAMS_PER_USER 100               /* one more gets 429; likewise the two below. Operators and admins are not limited */
+#define MO_STREAMS_PER_USER 100               /* streams, and requests that wait for an agent; one more gets 429; likewise the four below. Operators and admins are not limited */
+#define MO_CONNECTIONS_PER_USER 200
+#define MO_CONNECTIONS_PER_NODE 32            /* its agent has one for each of sync, news, answers and trades */
 #define MO_CHANGES_BURST 1000                 /* POST and DELETE of one user at once */
 #define MO_CHANGES_PER_S 20                   /* and then */
 #define MO_CHECK_RESULTS_MAX 4096             /* of one node */

@@ -55,16 +55,16 @@ def test_a_node_that_sends_without_end_takes_its_share_only(m):
         equal(line.post("/v1/agent/news", body).status, 200, "a spool of 200,000 notes")
     r = None
     for _ in range(20000):
-        r = line.post("/v1/agent/news", body)
+        r = line.post("/v1/agent/news", "{}")
         answers.append(r.status)
-        if r.status != 200:
+        if r.status == 429:
             break
     equal((answers[-1], int(r.headers["Retry-After"]) >= 1), (429, True), "without end, after %d" % len(answers))
     # the others are heard, and so is this one once it is quiet for a moment
     for _ in range(5):
         equal(b.sync().status, 200, "another node")
     wait_until(lambda: a.sync().status == 200, 20, "its beat")
-    need([line.post("/v1/agent/news", body).status for _ in range(500)].count(429) > 0, "it goes on without end")
+    need([line.post("/v1/agent/news", "{}").status for _ in range(500)].count(429) > 0, "it goes on without end")
     told = [e for e in m.get("/v1/events")["items"] if e["type"] == "node.noisy"]
     equal([e["node"] for e in told], ["n1"], "told once: %s" % told)
     need("more than one 8th" in told[0]["message"], told)
@@ -87,6 +87,85 @@ def test_a_join_token_is_no_way_to_send_without_end(m):
             break
     equal(statuses, {422, 429}, "trades that cannot be")
     equal(m.ask("POST", "/v1/agent/token", {"node": "a"}, token=m.token("join")["token"]).status, 201, "another join token")
+
+
+def dial(m, token, path="/v1/cluster"):
+    """A connection that is kept: it, and the status."""
+    c = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+    c.request("GET", path, headers={"Authorization": "Bearer " + token})
+    r = c.getresponse()
+    return c, r.status, r.read().decode()
+
+
+@test
+def test_a_user_has_so_many_connections(m):
+    tokens = [m.token("viewer", user="vic")["token"] for _ in range(2)]
+    held = [dial(m, tokens[i % 2]) for i in range(210)]
+    equal([status for _, status, _ in held], [200] * 200 + [429] * 10, "connections of one viewer, whatever the token")
+    need("user vic has 200 connections, the most for one user" in held[-1][2], held[-1])
+    equal(m.ask("GET", "/v1/cluster", token=m.token("viewer", user="ann")["token"]).status, 200, "another viewer")
+    equal(m.submit().status, 201, "an admin")
+    a = bound(m, "n1")
+    equal(a.hello().status, 200, "a node")
+    for c, _, _ in held[:50]:
+        c.close()
+    wait_until(lambda: dial(m, tokens[0])[1] == 200, 10, "there is room again")
+    lines = [dial(m, a.token) for _ in range(40)]
+    equal([status for _, status, _ in lines], [403] * 32 + [429] * 8, "connections of one node")
+    need("node n1 has 32 connections" in lines[-1][2], lines[-1])
+    for c, _, _ in held + lines:
+        c.close()
+
+
+@test
+def test_requests_that_wait_are_counted_and_forgotten_with_who_left(m):
+    vic, ann = [m.token("user", user=u)["token"] for u in ("vic", "ann")]
+    a = FakeAgent(m)
+    a.deaf = True
+    equal(a.hello().status, 200, "hello")
+    equal(m.submit(token=vic).status, 201, "a job")
+    a.loop()
+    wait_until(lambda: m.get("/v1/jobs/j-1")["state"] == "running", 20, "it runs")
+
+    def ask(token, path="/v1/jobs/j-1/logs?follow=1"):
+        c = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
+        c.request("GET", path, headers={"Authorization": "Bearer " + token})
+        return c
+
+    waiting = [ask(vic) for _ in range(100)]
+    for path in ("/v1/jobs/j-1/logs?follow=1", "/v1/jobs/j-1/logs", "/v1/jobs/j-1/env", "/v1/events?follow=1", "/v1/jobs/j-1/events?follow=1"):
+        r = wait_until(lambda: (lambda x: x.status == 429 and x)(ask(vic, path).getresponse()), 10, path)
+        need(b"vic has 100 requests open that stream or wait" in r.read(), path)
+    equal(m.ask("GET", "/v1/jobs/j-1", token=vic).status, 200, "what is answered at once")
+    equal(ask(ann, "/v1/events?follow=1").getresponse().status, 200, "another user")
+    for c in waiting:
+        c.close()
+    wait_until(lambda: ask(vic, "/v1/events?follow=1").getresponse().status == 200, 10, "who left is not counted, though no node has answered")
+    a.running = False
+
+
+@test
+def test_one_caller_hides_nobody_elses_refusals(m):
+    vic, ann = [m.token("viewer", user=u)["token"] for u in ("vic", "ann")]
+    for i in range(300):
+        equal(m.ask("POST", "/v1/nodes/x%d/drain" % i, {}, token=vic).status, 403, "a viewer drains")
+        m.ask("POST", "/v1/session/use", {"code": "%032x" % i}, token=None)
+    equal(m.ask("POST", "/v1/jobs", {}, token=ann).status, 403, "another viewer submits")
+    told = lambda: [e["message"] for e in m.get("/v1/events?type=audit.refused&limit=1000")["items"]]
+    wait_until(lambda: [t for t in told() if t.startswith("ann ")], 10, "hers is told")
+    equal(len([t for t in told() if t.startswith("vic ")]), 10, "of his so many")
+    equal(len([t for t in told() if t.startswith("somebody ")]), 1, "and of those without a name, who have one way to be refused")
+
+
+@test
+def test_one_caller_takes_nobody_elses_sign_in_link(m):
+    vic, ann = [m.token("viewer", user=u)["token"] for u in ("vic", "ann")]
+    link = lambda token: m.ask("POST", "/v1/session/link", {}, token=token).json["path"].split("=")[1]
+    use = lambda code: m.ask("POST", "/v1/session/use", {"code": code}, token=None).status
+    hers = link(ann)
+    his = [link(vic) for _ in range(300)]
+    equal(use(hers), 200, "hers")
+    equal([use(code) for code in his[-5:]], [403, 200, 200, 200, 200], "his: the newest four")
 
 
 sys.exit(1 if suite.main() else 0)

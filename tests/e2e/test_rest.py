@@ -197,8 +197,8 @@ def sign_in_links(m):
     equal(use(code).status, 403, "second use")
     for bad in ("", "0" * 32, "0" * 31, code + "0", None):
         equal(use(bad).status, 403, "code %r" % bad)
-    codes = [link().json["path"].split("=")[1] for _ in range(17)]
-    equal([use(codes[0]).status, use(codes[1]).status, use(codes[16]).status], [403, 200, 200], "seventeen links at once: the oldest gives way")
+    codes = [link().json["path"].split("=")[1] for _ in range(5)]
+    equal([use(codes[0]).status, use(codes[1]).status, use(codes[4]).status], [403, 200, 200], "five links of one user: the oldest gives way")
     code = link().json["path"].split("=")[1]
     equal(m.ask("DELETE", "/v1/tokens/" + t["id"]).status, 200, "revoke")
     equal(use(code).status, 403, "a link of a revoked token")
