@@ -39,16 +39,38 @@ static int64_t next_multiple(int64_t n, int64_t of)
 	return (n / of + 1) * of;
 }
 
-/* What the controller of before did after the backup is not known: no number of it may be used again. */
-static void restored(struct state *s)
+/* Above whatever was used in the seconds since the count began: also when the same backup, or another one, is restored again,
+ * it leaps over what the incarnations between used. n: what the backup knows; it is beyond that only by a burst. */
+static int64_t leap(int64_t n, int64_t by, int64_t each_second, int64_t seconds)
 {
+	int64_t to = by + each_second * MO_MIN(MO_MAX(seconds, 0), RESTORED_S_MAX);
+
+	return to > n ? to : next_multiple(n, by);
+}
+
+static int64_t epoch_second(int64_t epoch)
+{
+	return epoch / EPOCH_STARTS;
+}
+
+/* What the controllers of before did after the backup is not known: no number of them may be used again. */
+static void restored(struct state *s, int64_t now)
+{
+	if (s->born == MO_NONE)
+		s->born = epoch_second(s->epoch);
 	s->restored_jobs = s->next_job;
 	s->restored_wait = MO_NONE;
-	s->next_job = next_multiple(s->next_job - 1, RESTORED_JOBS) + 1;
-	s->next_event_seq = next_multiple(s->next_event_seq - 1, RESTORED_EVENTS) + 1;
-	for (size_t i = 0; i < s->n_jobs; i++)
-		if (!job_state_final(s->jobs[i].state))
-			s->jobs[i].attempt_floor = next_multiple(job_next_attempt(&s->jobs[i]) - 1, RESTORED_ATTEMPTS);
+	s->next_job = leap(s->next_job - 1, RESTORED_JOBS, RESTORED_JOBS_S, now - s->born) + 1;
+	s->next_event_seq = leap(s->next_event_seq - 1, RESTORED_EVENTS, RESTORED_EVENTS_S, now - s->born) + 1;
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		struct job *j = &s->jobs[i];
+		int64_t born = MO_MAX(j->created_at - INCARNATION_ZERO_US, 0) / 1000000;
+
+		if (job_state_final(j->state))
+			continue;
+		j->unheard = true;             /* it may have trained on since, and what it saved is its own */
+		j->attempt_floor = leap(job_next_attempt(j) - 1, RESTORED_ATTEMPTS, RESTORED_ATTEMPTS_S, now - born);
+	}
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		s->nodes[i].unseen = true;
 		s->nodes[i].reconciled = false;
@@ -59,9 +81,9 @@ int update_restored(struct core *c, const struct record *r)
 {
 	if (r->value == MO_NONE || r->value <= c->state.epoch || (r->flag && r->iteration == MO_NONE))
 		return -EINVAL;
-	c->state.epoch = r->value;
 	if (r->flag)
-		restored(&c->state);
+		restored(&c->state, epoch_second(r->value));
+	c->state.epoch = r->value;
 	c->queue_dirty = true;
 	return 0;
 }

@@ -3,8 +3,10 @@
  * back by copying, which does not. Pure.
  *   epoch     the incarnation in its upper bits, its number of starts below: above whatever any
  *             agent obeyed before, also when the incarnation before was lost with its number
- *   job ids   of a restored state go on with the next million, attempts of its unfinished jobs with
- *             the next thousand: none is used twice, whatever happened after the backup
+ *   job ids   of a restored state go on with a million and a hundred for each second since the
+ *             controller was made; attempts of its unfinished jobs with a thousand and one for each
+ *             second since the submit: none is used twice, whatever happened after the backup, and
+ *             whichever backup is restored next
  *   waiting   jobs of the backup get no attempt before each node of the backup has been heard (or
  *             fenced): one of them may hold an attempt that the backup does not know
  *   unknown   steps are kept and named, their job and their node wait, until they end or an
@@ -19,8 +21,12 @@
 #define INCARNATION_ZERO_US (1577836800LL * 1000000)      /* 2020-01-01 */
 #define RESTORED_JOBS 1000000
 #define RESTORED_UNKNOWN_MAX 1000000   /* attempts after the backup that a node is believed to know of */
+#define RESTORED_JOBS_S 100                        /* more than anybody submits for long */
 #define RESTORED_ATTEMPTS 1000
+#define RESTORED_ATTEMPTS_S 1
 #define RESTORED_EVENTS 1000000000LL
+#define RESTORED_EVENTS_S 1000000LL
+#define RESTORED_S_MAX (36500 * 86400LL)           /* whatever a clock says */
 #define RESTORED_WAIT_DOWNS 3                      /* times down_us: for nodes that joined after the backup */
 
 /* Epoch before the first start of a new incarnation: of now, and above `before` in any case. */

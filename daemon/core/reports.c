@@ -245,7 +245,7 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 
 			if (absent && st->gone && over)
 				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
-			else if (absent && !st->gone && st->accepted && !st->hung)
+			else if (absent && !st->gone && st->accepted && !st->missing)
 				hung(t, j->id, &rep, name, true, "step.missing", "the agent no longer knows the step");
 			j = job_find(&t->core->state, rep.job);
 			st = step_next(j, name, rep.attempt);

@@ -115,6 +115,7 @@ static const struct mo_field state_fields[] = {
 	MO_F_LIST(state, aside, MO_INTS, .omit = true, .max = SIZE_MAX),
 	MO_F(state, clock_boot_id, MO_STR, .omit = true), MO_F(state, clock_time, MO_INT, .omit = true), MO_F(state, clock_boot, MO_INT, .omit = true), MO_F(state, clock_doubt, MO_INT, .omit = true),
 	MO_F(state, restored_jobs, MO_INT, .omit = true), MO_F(state, restored_wait, MO_INT, .omit = true),
+	MO_F(state, born, MO_INT, .omit = true),
 };
 const struct mo_desc state_desc = MO_DESC(state, state_fields);
 

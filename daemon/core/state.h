@@ -195,6 +195,7 @@ struct state {
 	char *clock_boot_id; int64_t clock_time, clock_boot, clock_doubt;
 	/* incarnation.h: jobs below are of a backup, MO_NONE: never restored; until when they get no attempt, MO_NONE: until a time after the next start */
 	int64_t restored_jobs, restored_wait;
+	int64_t born;                /* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells it */
 	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
 	struct node *nodes; size_t n_nodes;          /* ascending name */
 	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */

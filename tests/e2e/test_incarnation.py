@@ -246,7 +246,7 @@ def test_restore_while_a_job_trains_on():
         need(all(alive(p) for p in unknown), "ranks of the unknown step died")
         equal(rig.run("status", later, check=False).returncode, 5, "status of the job that the backup does not know")
         fresh = rig.submit(command_recipe("fresh", ["/bin/true"], gpus=2))
-        equal(fresh, "j-1000001", "the first id after a restore")
+        need(int(fresh[2:]) > 1000000, "the first id after a restore: %s" % fresh)
         equal(rig.job(fresh)["state"], "queued", "a job that needs the node")
         # until somebody decides
         equal(rig.run("resolve", "j-77.a1", "--kill", check=False).returncode, 1, "a step that nobody holds")
@@ -277,7 +277,7 @@ def test_restore_of_what_was_before_a_restart():
         need(all(alive(p) for p in second), "the unknown attempt died")
         need("resolve" in json.dumps(rig.json("why", job)), "why names no way on")
         rig.run("resolve", "%s.a2" % job, "--kill")
-        wait_until(lambda: rig.job(job)["attempt"] == 1001 and (rig.job(job)["iteration"] or 0) >= 3, 60, "the next attempt, above all that may have been")
+        wait_until(lambda: (rig.job(job)["attempt"] or 0) > 1000 and (rig.job(job)["iteration"] or 0) >= 3, 60, "the next attempt, above all that may have been")
         need(not any(alive(p) for p in second), "attempt 2 lives on")
 
 
@@ -300,7 +300,7 @@ def test_restore_of_what_waited_then():
         wait_until(lambda: "%s.a1 on node-0" % job in (rig.job(job)["reason"] or ""), 30, "the job waits for the unknown attempt")
         need(all(alive(p) for p in first), "the unknown attempt died")
         rig.run("resolve", "%s.a1" % job, "--kill")
-        wait_until(lambda: rig.job(job)["attempt"] == 1001, 60, "the attempt of the restored state")
+        wait_until(lambda: (rig.job(job)["attempt"] or 0) > 1000, 60, "the attempt of the restored state")
 
 
 @suite.test

@@ -64,9 +64,10 @@ static void what_the_backup_knows_is_adopted(void **state)
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_int_equal(world_job(&w, id)->attempt, 1);
-	assert_int_equal(world_submit_gpus(&w, 2), RESTORED_JOBS + 1);
+	id = world_submit_gpus(&w, 2);
+	assert_true(id > RESTORED_JOBS);
 	world_run(&w, 3 * S);
-	assert_int_equal(world_job(&w, RESTORED_JOBS + 1)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	assert_false(world_event_seen(&w, "step.unknown"));
 	world_done(&w);
 }
@@ -123,7 +124,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 	w.toys[1].steps[0].job = 77;                          /* the other lives on */
 	world_run(&w, 5 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
-	assert_int_equal(world_job(&w, id)->attempt, RESTORED_ATTEMPTS + 1);
+	assert_true(world_job(&w, id)->attempt > RESTORED_ATTEMPTS);
 	assert_string_equal(world_job(&w, id)->places[0].node, "n0");
 	assert_true(world_node(&w, 1)->strange_steps);
 	world_done(&w);
@@ -132,7 +133,7 @@ static void what_it_does_not_know_waits_for_a_decision(void **state)
 static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 {
 	struct world w;
-	int64_t id;
+	int64_t id, attempt;
 
 	world_init(&w, 1, 2);
 	id = world_submit_gpus(&w, 2);
@@ -146,18 +147,112 @@ static void a_missing_step_goes_by_a_word_or_by_its_successor(void **state)
 	resolve(&w, id, 1, "gone");
 	assert_int_equal(w.reply_status, 200);
 	world_run(&w, 60 * S);
-	assert_int_equal(world_job(&w, id)->attempt, RESTORED_ATTEMPTS + 1);
+	attempt = world_job(&w, id)->attempt;
+	assert_true(attempt > RESTORED_ATTEMPTS);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	restored(&w);                                         /* once more; this time a later attempt runs there */
 	world_lose_spool(&w, 0);
-	later(&w, 0, id, RESTORED_ATTEMPTS + 2);
+	later(&w, 0, id, attempt + 1);
 	world_hello(&w, 0);
 	world_run(&w, 60 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	assert_true(waits_for(&w, id, "j-1.a1002 on n0"));
+	_cleanup_(mo_freep) char *name = mo_printf("j-1.a%lld on n0", (long long)attempt + 1);
+	assert_true(waits_for(&w, id, name));
 	world_lose_spool(&w, 0);
 	world_run(&w, 60 * S);
-	assert_int_equal(world_job(&w, id)->attempt, 2 * RESTORED_ATTEMPTS + 1);
+	assert_true(world_job(&w, id)->attempt > 2 * RESTORED_ATTEMPTS);
+	world_done(&w);
+}
+
+/* What the second incarnation of a backup may number is above all that the first had. */
+static void restored_at(struct core *c, const struct state *backup, int64_t seconds)
+{
+	struct state copy;
+	struct record r;
+
+	mo_desc_init(&state_desc, &copy);
+	mo_desc_copy(&state_desc, &copy, backup);
+	core_load(c, &copy);
+	record_init(&r, REC_RESTORED);
+	r.time = backup->time;
+	r.value = incarnation_epoch(backup->epoch, INCARNATION_ZERO_US + seconds * S);
+	r.flag = true;
+	r.iteration = r.time;
+	assert_int_equal(core_update(c, &r), 0);
+}
+
+static void a_backup_that_is_restored_again(void **state)
+{
+	_cleanup_(core_freep) struct core *first = core_new(&core_config_default), *second = core_new(&core_config_default);
+	const struct state *a = core_state(first), *b = core_state(second);
+	struct state old, newer;
+	struct world w;
+
+	world_init(&w, 1, 2);
+	world_submit_gpus(&w, 2);
+	mo_desc_init(&state_desc, &old);
+	mo_desc_copy(&state_desc, &old, core_state(w.core));
+	restored_at(first, &old, 100000);
+	mo_desc_init(&state_desc, &newer);
+	mo_desc_copy(&state_desc, &newer, a);
+	restored_at(second, &old, 100060);
+	assert_true(b->next_job >= a->next_job + 60 * RESTORED_JOBS_S);
+	assert_true(b->next_event_seq >= a->next_event_seq + 60 * RESTORED_EVENTS_S);
+	assert_true(job_next_attempt(&b->jobs[0]) >= job_next_attempt(&a->jobs[0]) + 60 * RESTORED_ATTEMPTS_S);
+	restored_at(first, &newer, 100120);                   /* one of the incarnation that was given up */
+	assert_true(a->next_job > b->next_job);
+	mo_desc_done(&state_desc, &old);
+	mo_desc_done(&state_desc, &newer);
+	world_done(&w);
+}
+
+/* It trained on after the backup, and ended: what it saved meanwhile is newer than anything that the backup heard of. */
+static void what_it_saved_since_is_its_own(void **state)
+{
+	struct submit spec;
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	world_recipe(&spec, 2);
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	id = world_submit(&w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, 3 * S);
+	for (int64_t i = 1; i <= 5; i++)
+		world_iteration(&w, 0, id, i);
+	world_run(&w, S);
+	restored(&w);
+	world_found(&w, 50, true);
+	mo_str_set(&world_note(&w, 0, id, NOTE_REFUSED)->cause, "stale");   /* its agent forgot it, and remembers the number */
+	world_note(&w, 0, id, NOTE_GONE);
+	world_toy_step(&w, 0, id)->gone = true;
+	world_hello(&w, 0);
+	world_run(&w, 90 * S);
+	assert_true(world_job(&w, id)->attempt > 1);
+	assert_int_equal(world_job(&w, id)->resume, 50);
+	world_done(&w);
+}
+
+/* A supervisor that hung when the backup was made: its step is missing all the same. */
+static void what_was_hung_goes_missing(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	id = world_submit_gpus(&w, 2);
+	world_run(&w, 3 * S);
+	w.toys[0].steps[0].hung = true;
+	world_run(&w, 3 * S);
+	assert_true(world_event_seen(&w, "step.hung"));
+	restored(&w);
+	world_lose_spool(&w, 0);
+	world_hello(&w, 0);
+	world_run(&w, 5 * S);
+	assert_true(world_event_seen(&w, "step.missing"));
+	resolve(&w, id, 1, "gone");
+	assert_int_equal(w.reply_status, 200);
 	world_done(&w);
 }
 
@@ -184,7 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(epochs_only_rise), cmocka_unit_test(what_the_backup_knows_is_adopted), cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
-		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(an_old_copy_gets_no_agents),
+		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(a_backup_that_is_restored_again), cmocka_unit_test(what_was_hung_goes_missing), cmocka_unit_test(what_it_saved_since_is_its_own), cmocka_unit_test(an_old_copy_gets_no_agents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #define S 1000000LL
 #define MAX_NODES 24
-struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, resume; bool gone, hold; struct note *notes; size_t n_notes; };
+struct toy_step { int64_t job, attempt, first_rank, n_ranks, through, written, resume; bool gone, hold, hung; struct note *notes; size_t n_notes; };
 struct toy {
 	char name[32], boot[32], instance[32];
 	bool deaf;                       /* sends nothing */
