@@ -7,14 +7,6 @@
 #include "daemon/core/view.h"
 #include "tests/shadow.h"
 
-static int node_index(const struct sim *s, const char *name)
-{
-	for (int n = 0; n < NODES; n++)
-		if (mo_streq(s->nodes[n].name, name))
-			return n;
-	return 0;
-}
-
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
 static void check_place(struct sim *s, const struct record *r)
 {
@@ -55,7 +47,7 @@ static void check_final(struct sim *s, const struct record *r)
 
 	s->fault_counts[F_SAME_DIR] += r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
 	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
-	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0)
+	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
 		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job, job_state_names[r->state], (long long)t->live);
 	if (t->cancel_acked && r->state != JOB_CANCELLED && r->state != JOB_STOPPING)
 		sim_violation(s, "j-%lld becomes %s after its cancel was acknowledged", (long long)r->job, job_state_names[r->state]);
@@ -77,7 +69,7 @@ static void check_fail(struct sim *s, const struct record *r)
 	const struct incident *inc = r->incident;
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct step *st = inc->node ? step_find(j, inc->attempt, inc->node) : NULL;
-	const struct simnode *n = inc->node ? &s->nodes[node_index(s, inc->node)] : NULL;
+	const struct simnode *n = inc->node ? &s->nodes[sim_node(s, inc->node)] : NULL;
 	char boot[64] = "";
 
 	if (n)
@@ -106,6 +98,8 @@ static void check_job(struct sim *s, int64_t id)
 	struct job *a = job_find(core_state(s->ctl.core), id), *b = job_find(core_state(s->ctl.shadow), id);
 	char *diff;
 
+	if (!a && !b && sim_job(s, id)->stored)
+		return;                        /* of a restored state: one that it does not know */
 	if (!a || !b)
 		sim_violation(s, "j-%lld is missing", (long long)id);
 	b->progress_at = a->progress_at;
@@ -142,7 +136,7 @@ static void check_gpus(struct sim *s)
 /* No false verdict: a node that nothing happened to is not called down, nor a supervisor that answers hung. */
 static void check_verdict(struct sim *s, const struct record *r)
 {
-	int n = node_index(s, r->node);
+	int n = sim_node(s, r->node);
 	const struct simnode *node = &s->nodes[n];
 	const struct simstep *st;
 	char boot[64];
@@ -211,6 +205,8 @@ void check_records(struct sim *s, const struct core_out *out)
 			sim_job(s, r->job)->from_asked = r->iteration != MO_NONE;
 			sim_job(s, r->job)->from = r->iteration;
 		}
+		if (r->type == REC_SUBMIT)
+			sim_job(s, r->job)->stored = true;
 		if (r->type == REC_PLACE)
 			check_place(s, r);
 		if (r->type == REC_INCIDENT)
@@ -283,7 +279,7 @@ void check_fork(struct sim *s, const struct proc *p)
 		for (size_t k = 0; s->steps[i]->job == st->job && s->steps[i]->attempt != st->attempt && k < s->steps[i]->n_procs; k++)
 			if ((s->steps[i]->procs[k].alive && !s->steps[i]->procs[k].stuck) || s->steps[i]->procs[k].child)
 				sim_violation(s, "attempts %lld and %lld of j-%lld have live processes at once", (long long)s->steps[i]->attempt, (long long)st->attempt, (long long)st->job);
-	if (!j)
+	if (!j && !t->stored)
 		sim_violation(s, "a process of j-%lld starts although the job was never stored", (long long)st->job);
 }
 
@@ -340,7 +336,8 @@ void check_time(struct sim *s)
 		for (int64_t r = 0; r < a->world; r++) {
 			const struct proc *p = a->ranks[r];
 			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
-			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) && !p->step->hung;
+			const struct step *known = p ? step_find(j, a->number, n->name) : NULL;
+			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) && !p->step->hung && !(known && known->missing);
 
 			if (!dead)
 				continue;
@@ -360,14 +357,16 @@ static void check_samples(struct sim *s, const struct job *j)
 	for (size_t i = 1; i < j->n_samples; i++) {
 		const struct sample *a = &j->samples[i - 1], *b = &j->samples[i];
 
-		if (a->attempt == b->attempt && b->iteration != a->iteration + 1)
+		const struct attempt *truth = sim_past_attempt(s, j->id, a->attempt);
+
+		if (a->attempt == b->attempt && b->iteration != a->iteration + 1 && !(truth && truth->cut))
 			sim_violation(s, "j-%lld attempt %lld: iteration %lld is missing from its metrics", (long long)j->id, (long long)a->attempt, (long long)a->iteration + 1);
 	}
 	for (size_t k = 0; k < s->n_attempts; k++) {
 		const struct attempt *a = s->attempts[k];
 		int64_t last = MO_MAX(a->resume, 0);
 
-		if (a->job != j->id || a->lossy)
+		if (a->job != j->id || a->lossy || a->cut)
 			continue;
 		for (size_t i = 0; i < j->n_samples; i++)
 			if (j->samples[i].attempt == a->number)
@@ -437,6 +436,7 @@ void check_end(struct sim *s)
 		if (step->spooled && j && job_state_final(j->state))
 			sim_violation(s, "the spool entry of j-%lld attempt %lld is left on %s", (long long)step->job, (long long)step->attempt, s->nodes[step->node].name);
 	}
+	past_check_end(s);
 	for (size_t i = 0; i < st->n_nodes; i++)
 		if (st->nodes[i].state != NODE_UP || st->nodes[i].strange_steps)
 			sim_violation(s, "%s is %s%s at the end", st->nodes[i].name, node_state_names[st->nodes[i].state], st->nodes[i].strange_steps ? " with unknown steps" : "");

@@ -111,6 +111,7 @@ void control_start(struct sim *s)
 		return;
 	if (!s->ctl.shadow)
 		s->ctl.shadow = core_new(&core_config_default);
+	past_restore(s);
 	s->ctl.core = core_new(&core_config_default);
 	mo_desc_init(&state_desc, &copy);
 	mo_desc_copy(&state_desc, &copy, core_state(s->ctl.shadow));

@@ -113,7 +113,7 @@ static void altered(struct sim *s)
 	count(s, F_ALTERED);
 	f->altered = true;
 	f->altered_at = s->now;
-	f->stamp++;
+	f->was = f->stamp++;
 }
 
 static void on_controller(struct sim *s, int fault)
@@ -153,6 +153,7 @@ void fault_happen(struct sim *s)
 	static const struct { int fault, weight; } table[] = {
 		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
 		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_ALTERED, 6 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
+		{ F_BACKUP, 2 }, { F_RESTORE, 1 },
 		{ F_STOPPED_OUTSIDE, 3 }, { F_SHUTDOWN, 4 }, { F_SHUTDOWN_GIVEN_UP, 1 },
 	};
 	int64_t pick = -1;
@@ -168,6 +169,14 @@ void fault_happen(struct sim *s)
 			continue;
 		switch (table[i].fault) {
 		case F_TORN: torn(s); break;
+		case F_BACKUP:
+			count(s, F_BACKUP);
+			past_backup(s);
+			break;
+		case F_RESTORE:
+			if (past_lose(s))
+				count(s, F_RESTORE);
+			break;
 		case F_ALTERED: altered(s); break;
 		case F_CHECK_CRIT: case F_CHECK_OK: case F_CHECK_MASS: on_health(s, table[i].fault); break;
 		case F_CONTROLLER_KILL: case F_CONTROLLER_PAUSE: on_controller(s, table[i].fault); break;
@@ -197,7 +206,7 @@ void fault_heal(struct sim *s)
 			struct file *f = &s->jobs[job].files[i];
 
 			if (!f->complete || f->altered)  /* what was verified comes back as it was */
-				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->stamp - f->altered };
+				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->altered ? f->was : f->stamp };
 		}
 	}
 }

@@ -85,6 +85,7 @@ static void one(struct sim *s, const struct queued *e)
 		break;
 	case K_CHECK:
 		check_time(s);
+		past_check_told(s);
 		sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
 		break;
 	}
@@ -102,6 +103,9 @@ static bool all_at_rest(struct sim *s)
 		if (j->n_steps)
 			return false;
 	}
+	for (size_t i = 0; st && i < st->n_nodes; i++)
+		if (st->nodes[i].strange_steps || st->nodes[i].unseen)
+			return false;
 	return st != NULL;
 }
 
@@ -140,6 +144,7 @@ static void clean(struct sim *s)
 	for (size_t i = 0; i < s->n_ops; i++)
 		free(s->ops[i]);
 	free(s->ops);
+	past_free(s);
 	for (size_t i = 0; i < JOBS_MAX; i++)
 		free(s->jobs[i].files);
 	free(s);

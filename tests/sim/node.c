@@ -6,7 +6,9 @@
 
 #include "daemon/core/health.h"
 
-struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt)
+#define SEGMENT 16                     /* notes of a bulky journal's segment */
+
+struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt)
 {
 	for (size_t i = s->n_steps; i > 0; i--) {
 		struct simstep *st = s->steps[i - 1];
@@ -15,6 +17,14 @@ struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt)
 			return st;
 	}
 	return NULL;
+}
+
+int sim_node(const struct sim *s, const char *name)
+{
+	for (int n = 0; n < NODES; n++)
+		if (mo_streq(s->nodes[n].name, name))
+			return n;
+	return 0;
 }
 
 void node_boot_name(const struct simnode *n, char buf[static 64])
@@ -227,6 +237,7 @@ static void spool(struct sim *s, int node, const struct steps_effect *x)
 	mo_desc_init(&launch_desc, &st->launch);
 	mo_desc_copy(&launch_desc, &st->launch, x->command->launch);
 	st->spooled = true;
+	st->bulky = sim_chance(s, 0.3);
 	*MO_GROW(s->steps, s->n_steps) = st;
 	agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
@@ -276,10 +287,34 @@ static void to_stepd(struct sim *s, int node, const struct steps_effect *x)
 
 	if (!st || !st->stepd)
 		return;
+	past_check_order(s, st);
 	step_event_init(&e, x->type == AX_STOP ? SE_STOP : SE_KILL);
 	e.signal = x->signal;
 	e.grace_us = x->grace_us;
 	stepd_later(s, st, 100, &e);
+}
+
+/* Segments of a journal go once the controller has all of them; never the newest. */
+static void trim(struct sim *s, int node)
+{
+	for (size_t i = 0; i < s->n_steps; i++) {
+		struct simstep *st = s->steps[i];
+		int64_t through = st->node == node && st->bulky && st->spooled ? steps_through(s->nodes[node].agent, st->job, st->attempt) : 0;
+
+		while ((int64_t)st->trimmed + SEGMENT <= through && st->trimmed + SEGMENT < st->n_notes) {
+			st->trimmed += SEGMENT;
+			s->fault_counts[F_TRIMMED]++;
+		}
+	}
+}
+
+static void reread(struct sim *s, const struct simstep *st)
+{
+	for (size_t i = st->trimmed; i < st->n_notes; i++) {
+		struct steps_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
+
+		agent_later(s, st->node, 1, &line);
+	}
 }
 
 static void run_effect(struct sim *s, int node, const struct steps_effect *x)
@@ -303,6 +338,10 @@ static void run_effect(struct sim *s, int node, const struct steps_effect *x)
 		}
 		break;
 	case AX_WRITE_NOTE: write_note(s, node, x); break;
+	case AX_REREAD:
+		if (st)
+			reread(s, st);
+		break;
 	case AX_SCAN: scan(s, node, x); break;
 	case AX_FORGET:
 		if (st)
@@ -383,7 +422,7 @@ static void read_spool(struct sim *s, int node, struct simstep *st)
 	e.boot_same = st->boot == n->boot;
 	e.lock_held = e.boot_same && st->stepd;
 	agent_event(s, node, &e);
-	for (size_t i = 0; e.boot_same && n->agent && i < st->n_notes; i++) {
+	for (size_t i = st->trimmed; e.boot_same && n->agent && i < st->n_notes; i++) {
 		struct steps_event line = { .type = AE_NOTE, .job = st->job, .attempt = st->attempt, .note = &st->notes[i] };
 
 		agent_event(s, node, &line);
@@ -471,6 +510,8 @@ void agent_answer(struct sim *s, struct answer *a)
 		if (a->reply && a->kind == M_SYNC)
 			take_orders(s, n, a->reply);
 		agent_event(s, a->node, &e);
+		if (n->agent && a->reply)
+			trim(s, a->node);
 	}
 	answer_free(a);
 }

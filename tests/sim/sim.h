@@ -16,6 +16,7 @@
 #define MS 1000LL
 #define S 1000000LL
 #define JOBS_MAX 509                   /* places for them: ids leap */
+#define RESTORES_MAX 3
 #define KEEP 2                         /* checkpoint.keep of some jobs */
 
 enum fault {
@@ -24,6 +25,8 @@ enum fault {
 	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
 	/* the machine ends steps, or goes down in order */
 	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_TOLD, F_SHUTDOWN_UNTOLD,
+	/* an older state of the controller is put back */
+	F_BACKUP, F_RESTORE, F_RESTORE_AGAIN, F_ADOPTED, F_UNKNOWN_JOB, F_UNKNOWN_ATTEMPT, F_TRIMMED, F_RESOLVE_KILL, F_RESOLVE_GONE,
 	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
 	F_FROM_ZERO, F_FROM_NEWEST, F_FROM_OLDER, F_FROM_SUPERSEDED, F_FROM_TORN, F_FROM_SAVING, F_FROM_UNKNOWN, F_FROM_BEYOND,
@@ -33,6 +36,7 @@ enum fault {
 extern const char *const fault_names[_FAULT_N];
 
 struct sim;
+struct backup;
 struct simstep;
 /* A rank's process (with its children, which outlive it until the tree is killed). */
 struct proc { struct simstep *step; int64_t rank, gpu, pid; bool started, alive, stuck, told; int64_t code, signal, stuck_until; bool child; };
@@ -47,11 +51,13 @@ struct simstep {
 	int64_t hung_at;               /* when it was last stopped or let go on, 0 never */
 	struct step_core *core;
 	struct note *notes; size_t n_notes;    /* the journal */
+	bool bulky; size_t trimmed;            /* its segments are short: so many of its notes are deleted */
 	struct proc *procs; size_t n_procs;
 	bool forked, killing;
 	int64_t tick_at;
 	struct step_event *held; size_t n_held;  /* what came while hung */
 	int64_t instance;              /* of the supervisor: events for an earlier one are dropped */
+	bool ordered, resolved;        /* a stop or kill reached it; a person wants its end */
 	int64_t outside_at;            /* its machine stops it since, 0 not */
 };
 struct fence_line { int64_t job, attempt; };
@@ -78,14 +84,16 @@ struct attempt {
 	int64_t job, number, world, iteration, steps, every, step_us, resume, length;
 	struct proc **ranks;
 	int64_t n_started, n_alive, broken_at;   /* broken_at: first death that is no orderly end, 0 none */
-	bool training, ending, lossy;
+	bool training, ending, lossy, cut;       /* cut: samples of it went with a lost controller */
 	int64_t saving;                /* iteration being saved, 0 none */
 };
-/* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what its manifest would say; altered: its files changed after the controller had their manifest. */
-struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, altered_at, stamp; };
+/* A checkpoint in the shared file system. given_up: a user went back behind it since; stamp: what its manifest would say; altered: its files changed after the controller had their manifest, whose stamp `was`. */
+struct file { int64_t iteration; bool complete, torn, given_up, altered; int64_t changed_at, altered_at, stamp, was; };
 struct truth {                     /* of one job id */
 	int64_t id;
 	int64_t stopping_since;        /* as the controller has it, 0 not */
+	bool stored;                   /* by some controller, maybe one that is lost */
+	int64_t decided;               /* the highest attempt that a lost controller had decided to end */
 	int64_t harmed;                /* the highest attempt of which something broke */
 	struct attempt *now;
 	int64_t live;                  /* processes of any attempt, without those that cannot be killed */
@@ -112,6 +120,7 @@ struct control {
 	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
 	bool up, turn_due, dark;       /* dark: its machine died with it: no connection breaks, none is refused */
 	int64_t up_since, paused_until, paused_at, timer_at, request, instance;
+	struct backup *restoring;      /* what its next start begins with, NULL its own */
 	struct message **inbox; size_t n_inbox;
 	int64_t held[NODES], held_until[NODES];
 };
@@ -125,6 +134,8 @@ struct sim {
 	struct simstep **steps; size_t n_steps;
 	struct attempt **attempts; size_t n_attempts;
 	int64_t stamps;                /* of files */
+	struct backup **backups; size_t n_backups;
+	int64_t n_restores;
 	struct truth jobs[JOBS_MAX];
 	struct op **ops; size_t n_ops;
 	int64_t next_pid, next_key, n_submits, n_turns, n_events;
@@ -142,7 +153,8 @@ void sim_trouble(struct sim *s, int node);
 void sim_trace(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 _Noreturn void sim_violation(struct sim *s, const char *fmt, ...) _printf_(2, 3);
 struct truth *sim_job(struct sim *s, int64_t id);
-struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);
+struct attempt *sim_attempt(struct sim *s, int64_t job, int64_t number);          /* the newest of its job */
+struct attempt *sim_past_attempt(const struct sim *s, int64_t job, int64_t number);
 void sim_harm(struct sim *s, int64_t job, int64_t attempt);
 
 /* control.c */
@@ -171,7 +183,8 @@ void agent_answer(struct sim *s, struct answer *a);                 /* arrived; 
 void node_free(struct sim *s, int node);
 void node_finding(struct sim *s, int node, const char *check, int action);    /* CRIT from now on */
 void node_well(struct sim *s, int node);                            /* nothing is found any more */
-struct simstep *step_of(struct sim *s, int node, int64_t job, int64_t attempt);
+struct simstep *step_of(const struct sim *s, int node, int64_t job, int64_t attempt);
+int sim_node(const struct sim *s, const char *name);
 
 /* stepd.c */
 void stepd_start(struct sim *s, struct simstep *st);
@@ -210,11 +223,23 @@ void train_scan(struct sim *s, const struct command *order, struct scan_result *
 void user_act(struct sim *s);
 void user_retry(struct sim *s, struct op *op);
 void user_answer(struct sim *s, struct op *op, int status, int64_t job);
+void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how);
 void user_settle(struct sim *s);                                    /* at the end: undrains, cancels what never ends */
 
 /* fault.c */
 void fault_happen(struct sim *s);
 void fault_heal(struct sim *s);
+
+/* past.c */
+void past_backup(struct sim *s);
+bool past_lose(struct sim *s);
+void past_restore(struct sim *s);
+int64_t past_known_live(const struct sim *s, const struct job *j);
+void past_check_order(struct sim *s, struct simstep *st);
+void past_check_told(struct sim *s);
+void past_check_end(struct sim *s);
+void past_resolve(struct sim *s, double chance);
+void past_free(struct sim *s);
 
 /* check.c */
 void check_records(struct sim *s, const struct core_out *out);

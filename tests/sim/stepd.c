@@ -366,7 +366,7 @@ int64_t stepd_sweep(struct sim *s, struct simstep *st)
 
 void step_lost(struct sim *s, struct simstep *st)
 {
-	struct attempt *a = sim_attempt(s, st->job, st->attempt);
+	struct attempt *a = sim_past_attempt(s, st->job, st->attempt);
 
 	if (a)
 		a->lossy = true;

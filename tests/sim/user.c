@@ -151,6 +151,17 @@ static void node_verb(struct sim *s)
 	send_op(s, op);
 }
 
+void user_resolve(struct sim *s, int node, int64_t job, int64_t attempt, const char *how)
+{
+	struct op *op = op_new(s, EV_RESOLVE);
+
+	op->node = node;
+	op->job = job;
+	op->value = attempt;
+	op->when = how;
+	send_op(s, op);
+}
+
 static void fence(struct sim *s)
 {
 	for (int n = 0; n < NODES; n++) {
@@ -181,6 +192,8 @@ void user_act(struct sim *s)
 		verb(s);
 	else if (kind < 90)
 		node_verb(s);
+	else if (kind < 93)
+		past_resolve(s, 0.2);
 	else
 		fence(s);
 	sim_at(s, s->now + sim_between(s, 100 * MS, 4 * S), K_USER, 0, 0, NULL, NULL);
@@ -190,6 +203,7 @@ void user_settle(struct sim *s)
 {
 	const struct state *st = core_state(s->ctl.shadow);
 
+	past_resolve(s, 1);
 	for (int n = 0; n < NODES; n++) {
 		struct op *op;
 		const struct node *node = node_find(st, s->nodes[n].name);
