@@ -1,6 +1,7 @@
 /* moe-ckpt: looks at a checkpoint directory and prints what is complete (struct scan_result, one line of JSON). A program of its own, started by the agent with a deadline,
  * because shared file systems hang, and because it looks with the rights of the job's user. Exit 0 with a result, 1 with one line on stderr, 2 for bad usage.
  *   moe-ckpt --scan ORDER [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root]
+ *   moe-ckpt --keep ORDER [--resumed]       started by moe-stepd beside the ranks, as their user: keeps copies (keep.h) until its standard input ends
  * ORDER: a scan command as JSON (lib/model/message.h), "-" = from standard input. With `only` one checkpoint is verified, at the lowest priority; checksums are read at the bandwidth.
  * With a job the directory is also probed for writing (and made); without one nothing is changed. Run by root it becomes `user`; root itself only with --allow-root. */
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/ckpt/scan.h"
+#include "agent/ckpt/keep.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
@@ -21,7 +22,7 @@
 #define IOPRIO_WHO_PROCESS 1
 #define IOPRIO_IDLE (3 << 13)
 
-static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root] | --version\n";
+static const char usage[] = "usage: moe-ckpt --scan ORDER|- [--bandwidth BYTES_PER_S] [--min-uid UID] [--allow-root] | --keep ORDER [--resumed] | --version\n";
 
 static int become(const char *user, const struct mo_identity_rule *rule, struct mo_error *err) {
 	_cleanup_(mo_identity_done) struct mo_identity who = { 0 };
@@ -125,9 +126,23 @@ static int run(const char *arg, const struct mo_identity_rule *rule, int64_t ban
 	return r;
 }
 
+static int keep(const char *arg, bool resumed, struct mo_error *err) {
+	struct command order;
+
+	mo_desc_init(&command_desc, &order);
+	int r = read_order(arg, &order, err);
+	if (r == 0) {
+		be_modest();
+		keep_until_end(&order, resumed);
+	}
+	mo_desc_done(&command_desc, &order);
+	return r;
+}
+
 int main(int argc, char **argv) {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	const char *order = NULL;
+	const char *order = NULL, *keep_order = NULL;
+	bool resumed = false;
 	struct mo_identity_rule rule = { false, 0 };
 	int64_t bandwidth = 0;
 
@@ -140,6 +155,10 @@ int main(int argc, char **argv) {
 			rule.allow_root = true;
 		} else if (mo_streq(argv[i], "--scan") && i + 1 < argc) {
 			order = argv[++i];
+		} else if (mo_streq(argv[i], "--keep") && i + 1 < argc) {
+			keep_order = argv[++i];
+		} else if (mo_streq(argv[i], "--resumed")) {
+			resumed = true;
 		} else if (mo_streq(argv[i], "--bandwidth") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, INT64_MAX, &bandwidth) == 0) {
 			i++;
 		} else if (mo_streq(argv[i], "--min-uid") && i + 1 < argc && mo_parse_i64(argv[i + 1], 0, UINT32_MAX, &rule.min_uid) == 0) {
@@ -149,12 +168,12 @@ int main(int argc, char **argv) {
 			return 2;
 		}
 	}
-	if (!order) {
+	if (!order == !keep_order) {
 		fputs(usage, stderr);
 		return 2;
 	}
 	umask(022);                            /* a directory it makes looks as if the ranks had made it */
-	int r = run(order, &rule, bandwidth, &err);
+	int r = order ? run(order, &rule, bandwidth, &err) : keep(keep_order, resumed, &err);
 	if (r < 0)
 		fprintf(stderr, "moe-ckpt: %s\n", mo_error_text(&err, r));
 	return r < 0 ? 1 : 0;

@@ -77,6 +77,13 @@ bool prune_entry(int dir_fd, const char *name) {
 	return true;
 }
 
+void tree_remove(int at, const char *name) {
+	struct stat top;
+
+	if (fstat(at, &top) == 0)
+		remove_tree(at, name, top.st_dev, 0);
+}
+
 void prune_leftovers(int dir_fd) {
 	_cleanup_(directory_close) DIR *d = directory_open(dir_fd, ".", false);
 	struct stat top;

@@ -2,7 +2,7 @@
  *   it was verified before (order->known)   is its manifest the same? nothing is read of it
  *   after its save (order->only)            is it whole, and at level crc: checksums of this node's part of its files
  *   else                                    is it whole? offline at level crc: are its checksums those of its manifest? */
-#include "agent/ckpt/scan.h"
+#include "agent/ckpt/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -262,6 +262,27 @@ static void report_missing(const struct scan *s, struct scan_result *ret) {
 	f->reason = mo_printf("the tracker file %s names it, but it is not there", s->order->layout->tracker);
 }
 
+static void look_through(struct scan *s, struct names *names, struct scan_result *ret) {
+	const struct command *order = s->order;
+
+	for (size_t i = 0; i < names->n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
+		struct ckpt_entry *e = &names->items[i];
+		if (order->only != MO_NONE && (e->iteration != order->only || !meant(s, order->path, e)))
+			continue;
+		examine(s, e, ret);
+		if (order->layout->unnumbered)
+			newest_whole(ret);
+		else
+			keep_one(ret);
+		ckpt_entry_done(e);
+	}
+}
+
+/* Nothing whole lies there: a save was cut, or what this job saved is gone. */
+static bool wants_back(const struct command *order, const struct scan_result *found) {
+	return order->restore && order->layout->unnumbered && (found->n_items ? !found->items[0].complete : order->attempt > 1);
+}
+
 int scan_directory(const struct command *order, enum ckpt_level level, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
 	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
 	_cleanup_(names_done) struct names names = { 0 };
@@ -281,16 +302,16 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 	list_names(d, rules, layout->unnumbered, &names);
 	prune(&s, &names);
 	s.question.tracker = read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
-	for (size_t i = 0; i < names.n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
-		struct ckpt_entry *e = &names.items[i];
-		if (order->only != MO_NONE && (e->iteration != order->only || !meant(&s, order->path, e)))
-			continue;
-		examine(&s, e, ret);
-		if (layout->unnumbered)
-			newest_whole(ret);
-		else
-			keep_one(ret);
-		ckpt_entry_done(e);
+	look_through(&s, &names, ret);
+	_cleanup_(mo_freep) char *back = wants_back(order, ret) ? keep_put_back(s.dir_fd, layout, rules) : NULL;
+	if (back) {
+		_cleanup_(names_done) struct names again = { 0 };
+		mo_vec_clear(&found_checkpoint_desc, (void **)&ret->items, &ret->n_items);
+		rewinddir(d);
+		list_names(d, rules, layout->unnumbered, &again);
+		look_through(&s, &again, ret);
+		if (ret->n_items && ret->items[0].complete)
+			mo_str_set(&ret->items[0].reason, back);
 	}
 	report_missing(&s, ret);
 	return 0;

@@ -48,3 +48,5 @@ bool prune_ordered(int dir_fd, const char *dir, const struct command *order, con
 /* true when it is gone */
 bool prune_entry(int dir_fd, const char *name);
 void prune_leftovers(int dir_fd);
+/* A file or a directory with all below it, of moectl's own. */
+void tree_remove(int at, const char *name);

@@ -157,7 +157,7 @@ static _Noreturn void follow(struct reader *r, const struct mo_identity *who, in
 }
 
 /* Connected before the change of user: the step's directory is not his. */
-static int open_socket(const struct stepd *s, int64_t rank) {
+int notify_connect(const struct stepd *s, int64_t rank) {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int n = snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/notify.%lld", s->dir_fd, (long long)rank), fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)n + 1)) == 0)
@@ -204,7 +204,7 @@ void heartbeat_start(struct stepd *s) {
 	for (size_t i = 0; i < r.n; i++) {
 		struct follow *f = &r.ranks[i];
 		*f = (struct follow){.rank = s->ranks[i].rank, .fd = -1, .iteration = MO_NONE, .told_iteration = MO_NONE, .phase = PHASE_NONE, .told_phase = PHASE_NONE};
-		f->socket = open_socket(s, f->rank);
+		f->socket = notify_connect(s, f->rank);
 		f->name = name_of(l->heartbeat, f->rank);
 		if (f->socket < 0)
 			_exit(1);

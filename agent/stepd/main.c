@@ -162,7 +162,7 @@ static int await_step(char *dir) {
 
 int main(int argc, char *argv[]) {
 	static const struct option longs[] = {{"dir", required_argument, NULL, 'd'}, {"reserve", no_argument, NULL, 'r'}, {"version", no_argument, NULL, 'v'}, {0}};
-	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .heartbeat_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .port_names = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
+	static struct stepd s = {.lock_fd = -1, .cgroup_fd = -1, .heartbeat_fd = -1, .keeper_fd = -1, .cgroup_procs_fd = -1, .port_fds = {-1, -1, -1, -1}, .port_names = {-1, -1, -1, -1}, .journal = {.fd = -1}, .listener = {.fd = -1}};
 	int c, ready_fd = -1;
 	char *dir = NULL;
 	bool reserve = false;

@@ -117,6 +117,7 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 	if (type == SE_CHECKPOINT || type == SE_SAVING || type == SE_RESUMED) {
 		n.iteration = f->iteration;
 		n.path = f->path[0] ? mo_strdup(f->path) : NULL;
+		n.text = type == SE_CHECKPOINT && f->status[0] ? mo_strdup(f->status) : NULL;
 	}
 	stepd_queue(t->s, type, &n);
 	link_progress(t->s);

@@ -266,6 +266,7 @@ void ranks_start(struct stepd *s) {
 	s->prepared = TAKE_PTR(p);
 	stepd_tick_in(s, SETTLE_US);
 	heartbeat_start(s);
+	keeper_start(s);
 }
 
 void ranks_settle(struct stepd *s, bool now) {

@@ -72,7 +72,7 @@ struct stepd {
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
-	int heartbeat_fd;                /* closes with this process: the heartbeat reader ends */
+	int heartbeat_fd, keeper_fd;     /* close with this process: the heartbeat reader, the keeper of copies end */
 	int epoll_fd;
 	struct source signals, timer, listener;
 	bool child_died;                 /* SIGCHLD in this turn */
@@ -114,6 +114,9 @@ bool hook_reaped(struct stepd *s, const siginfo_t *si);  /* true when it was eng
 void hook_last_lines(struct stepd *s, struct note *n);   /* to a refusal of engine.prepare */
 
 /* heartbeat.c */
+/* keeper.c */
+void keeper_start(struct stepd *s);              /* after the ranks: moe-ckpt --keep, where each save writes over the last one */
+int notify_connect(const struct stepd *s, int64_t rank);  /* a socket to tell that rank's notify socket; -1 */
 void heartbeat_start(struct stepd *s);           /* after the ranks: a child that reads their heartbeat files */
 
 /* ports.c */

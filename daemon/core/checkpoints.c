@@ -200,7 +200,7 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	c->bytes = f->bytes;
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) || (announced && !f->complete))
 		return;
-	mo_str_set(&c->reason, f->complete ? NULL : f->reason ? f->reason : "incomplete");
+	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL) : f->reason ? f->reason : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;
 		return;

@@ -152,6 +152,15 @@ static void add_end_scan(const struct core *c, const struct job *j, const char *
 	add_removals(j, k);
 }
 
+/* Before an attempt. A fresh start that was asked for needs nothing back. */
+static void add_scan_before(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
+
+	add_known(j, k);
+	k->restore = j->spec.engine.layout.unnumbered && j->restart_from == MO_NONE && (j->attempt > 0 || j->spec.recipe.checkpoint.resume != -2);
+}
+
 /* FNV-1a over what is due. 0 = nothing. */
 static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
 {
@@ -283,7 +292,7 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 		const struct job *j = job_find(&c->state, l->scans[i]);
 
 		if (j)
-			add_known(j, add_scan(c, j, job_next_attempt(j), node, ret));
+			add_scan_before(c, j, node, ret);
 	}
 	for (size_t i = 0; i < l->n_checks; i++) {
 		const struct job *j = job_find(&c->state, l->checks[i]);

@@ -170,4 +170,6 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; k < j->spec.engine.n_rules; k++)
 		mo_desc_copy(&line_rule_desc, MO_ADD(ret, rules, &line_rule_desc), &j->spec.engine.rules[k]);
 	ret->announced_is_complete = j->spec.engine.layout.announced_is_complete;
+	if (i == 0 && r->checkpoint.dir && j->spec.engine.layout.unnumbered)
+		ret->keep = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 }

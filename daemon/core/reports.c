@@ -56,6 +56,9 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		data_int(&b, "iteration", iteration);
 		data_str(&b, "path", n->path);
 		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, n->path ? ": " : "", n->path ? n->path : "");
+		if (j->spec.engine.layout.unnumbered && n->text)
+			event_emit(t, "checkpoint.unkept", j->id, st->node, MO_NONE, st->attempt, NULL, "checkpoint %lld is written over by the next save, and %s: a failure in the middle of that save loses both",
+				   (long long)iteration, n->text);
 		break;
 	case NOTE_RESUMED:
 		data_int(&b, "iteration", n->iteration);

@@ -50,5 +50,6 @@ static const struct mo_field launch_fields[] = {
 	MO_F_ENUM(launch, metrics_rank, metrics_rank_names),
 	MO_F_VEC(launch, rules, &line_rule_desc),
 	MO_F(launch, announced_is_complete, MO_BOOL),
+	MO_F_SUB(launch, keep, MO_OPT, &ckpt_layout_desc, .omit = true),
 };
 const struct mo_desc launch_desc = MO_DESC(launch, launch_fields);

@@ -42,5 +42,6 @@ struct launch {
 	int metrics_rank;        /* engine.metrics_rank */
 	struct line_rule *rules; size_t n_rules;
 	bool announced_is_complete;
+	struct ckpt_layout *keep;              /* of checkpoint_dir: each save writes over the last one, and this node keeps a copy; NULL = none */
 };
 extern const struct mo_desc launch_desc, recipe_bind_desc;

@@ -122,6 +122,7 @@ static const struct mo_field command_fields[] = {
 	MO_F(command, only, MO_INT, .omit = true),
 	MO_F(command, path, MO_STR, .omit = true),
 	MO_F(command, announced, MO_BOOL, .omit = true),
+	MO_F(command, restore, MO_BOOL, .omit = true),
 	MO_F(command, part, MO_INT, .omit = true),
 	MO_F(command, parts, MO_INT, .omit = true),
 	MO_F(command, query, MO_INT, .omit = true),

@@ -91,6 +91,7 @@ struct command {
 	int64_t only;                      /* SCAN: verify this iteration alone, after its save; attempt is then an order number below MO_VERIFY_ORDER; MO_NONE = look at all */
 	char *path;                        /* with only: where it was announced, NULL = by its name */
 	bool announced;                    /* with only: the engine itself said that it is complete */
+	bool restore;                      /* SCAN: where each save writes over the last one (layout.unnumbered) and none is whole, the copy that was kept is put back */
 	int64_t part, parts;               /* with only and level crc: checksums of this part of the files; part = parts: put the parts together, of one part: both at once */
 	int64_t query;                     /* QUERY: id of the question; not durable, asked again by the client */
 	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/env_record.h as JSON) */

@@ -3,14 +3,19 @@
 Usage: test_torch.py [TEST...]"""
 import json
 import os
+import shutil
 import signal
+import socket
+import subprocess
 import sys
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
-from lib import ROOT, Suite, equal, moectl, need, wait_until  # noqa: E402
+import scripts  # noqa: E402
+from lib import BUILD, ROOT, Suite, equal, moectl, need, wait_until  # noqa: E402
 from rig import Rig  # noqa: E402
 
 SCRIPT = os.path.join(ROOT, "tests/fixtures/scripts.py")
@@ -160,6 +165,109 @@ def directories_are_resumed_as_the_recipe_says():
     whole = [int(d.split("-")[1]) for d in os.listdir(top) if os.path.exists(os.path.join(top, d, "trainer_state.json"))]
     equal(resumed(job), max(whole), "the newest whole one")
     wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-%d/trainer_state.json" % (max(whole) + 20))), 60, "it trains on")
+    rig().run("cancel", job)
+
+
+SLOW = ["--max_iters=100000", "--interval=130", "--piece_ms=400"]      # three seconds of training, three of saving
+ONE_FILE = {"layout": "ckpt.pt", "resume_args": ["--init_from=resume"]}
+
+
+def iteration_in(path):
+    try:
+        return scripts.read(path)["iter_num"]
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def cut_save(job, top):
+    """Kills rank 0 in the middle of a save, after a copy of the one before was kept; that one's iteration."""
+    path, kept = os.path.join(top, "ckpt.pt"), os.path.join(top, ".moe-kept/whole/ckpt.pt")
+    last = wait_until(lambda: iteration_in(kept), 60, "a copy is kept")
+    need(os.stat(kept).st_ino != os.stat(path).st_ino and os.stat(path).st_nlink == 1, "a hard link")
+    wait_until(lambda: os.path.getsize(path) < os.path.getsize(kept), 60, "a save begins")
+    kill_rank(job)
+    return last
+
+
+@suite.test
+def a_cut_save_costs_the_iterations_since_the_one_before():
+    """The file is torn in the middle of a save: its copy goes back by a copy, and what the save left stays there under another name."""
+    top = directory("cut")
+    path = os.path.join(top, "ckpt.pt")
+    job = rig().submit(recipe("cut", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top)))
+    last = cut_save(job, top)
+    equal(resumed(job), last, "iteration resumed from")
+    need(iteration_in(os.path.join(top, "ckpt.pt.torn-1")) is None and os.path.getsize(os.path.join(top, "ckpt.pt.torn-1")) > 0, "what the save left is gone")
+    equal(iteration_in(os.path.join(top, ".moe-kept/whole/ckpt.pt")), last, "the copy is still there")
+    c = [c for c in rig().json("checkpoints", job)["items"] if c["iteration"] == last][0]
+    need(c["state"] == "verified" and "ckpt.pt.torn-1" in c["reason"], c)
+    need([e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.saved" and e["data"]["iteration"] == last], "nobody saw the save")
+    wait_until(lambda: "Resuming training from" in rig().run("logs", job).stdout, 30, "the script was told to resume")
+    equal(cut_save(job, top) >= last, True, "again")
+    need(resumed(job, 3) >= last, "resumed again")
+    rig().run("cancel", job)
+    rig().wait_state(job, "cancelled", 60)
+    need(iteration_in(path) is not None or os.path.exists(os.path.join(top, ".moe-kept/whole/ckpt.pt")), os.listdir(top))
+    # a fresh start that was asked for takes neither the file nor its copy
+    job = rig().submit(recipe("cut-fresh", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top, resume="never")))
+    equal(resumed(job, 1), -1, "a fresh start")
+    wait_until(lambda: os.path.exists(os.path.join(top, ".moe-kept/past/ckpt.pt")) or not os.path.exists(os.path.join(top, ".moe-kept/whole")), 30, "the copy of the run before is put aside")
+    rig().run("cancel", job)
+    rig().wait_state(job, "cancelled", 60)
+
+
+@suite.test
+def directories_are_kept_and_put_back_too():
+    """moe-ckpt alone: a directory that each save writes over, an interrupted copy of before, and what lay there before the job."""
+    top = directory("keeper")
+    layout = {"entry": "^last$", "given": True, "unnumbered": True, "state_words": ["iter_num"], "formats": [{"key": r"\\.pt$", "value": "torch"}]}
+
+    def save(n, name="last"):
+        fixtures.write(os.path.join(top, name, "part/model.pt"), fixtures.archive({"iter_num": n}, b"w" * 5000))
+        fixtures.write(os.path.join(top, name, "opt.pt"), fixtures.archive({}, b"w" * 9000))
+
+    def kept():
+        return iteration_in(os.path.join(top, ".moe-kept/whole/last/part/model.pt"))
+    save(10)
+    fixtures.write(os.path.join(top, ".moe-kept/next/last/half"), "a copy that a kill cut")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ours.settimeout(20)
+    keeper = subprocess.Popen([os.path.join(BUILD, "moe-ckpt"), "--keep", json.dumps({"kind": "scan", "dir": top, "layout": layout}), "--resumed"], stdin=subprocess.PIPE,
+                              preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    try:
+        wait_until(lambda: kept() == 10, 20, "what lay there is copied")
+        for n in (20, 30):
+            save(n)
+            equal(ours.recv(4096).decode(), "CHECKPOINT=%s/last\nITERATION=%d\n" % (top, n), "announced")
+            equal(kept(), n, "kept")
+        fixtures.cut(os.path.join(top, "last/opt.pt"), 100)
+    finally:
+        keeper.stdin.close()
+        keeper.wait(20)
+
+    def scan(**more):
+        order = {"kind": "scan", "dir": top, "layout": layout, "level": "sizes", "job": 7, "attempt": 2, "world": 4, "restore": True, **more}
+        r = subprocess.run([os.path.join(BUILD, "moe-ckpt"), "--scan", json.dumps(order), "--allow-root"], stdout=subprocess.PIPE, check=True)
+        return json.loads(r.stdout)["items"]
+    equal([(c["iteration"], c["complete"]) for c in scan(restore=False)], [(30, False)], "torn")
+    equal([(c["iteration"], c["complete"], "last.torn-1" in c["reason"]) for c in scan()], [(30, True, True)], "put back")
+    equal(sorted(os.listdir(top)), [".moe-kept", ".moe-manifests", "last", "last.torn-1"], "what lies there")
+    equal(os.listdir(os.path.join(top, ".moe-kept")), ["whole"], "the copy stays")
+    shutil.rmtree(os.path.join(top, "last"))
+    equal(scan(attempt=1), [], "a new job takes nothing back that somebody removed")
+    equal([c["iteration"] for c in scan()], [30], "a job whose save is gone does")
+
+
+@suite.test
+def what_cannot_be_kept_is_said():
+    top = directory("unkept")
+    fixtures.write(os.path.join(top, ".moe-kept"), "in the way")
+    job = rig().submit(recipe("unkept", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top)))
+    event = wait_until(lambda: [e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.unkept"], 60, "an event")[0]
+    need("no copy of it is kept" in event["message"], event)
+    wait_until(lambda: os.path.getsize(os.path.join(top, "ckpt.pt")) < 2 << 20, 60, "a save begins")
+    kill_rank(job)
+    wait_until(lambda: "every checkpoint" in (rig().job(job)["reason"] or ""), 60, "it waits: nothing whole is left")
     rig().run("cancel", job)
 
 
