@@ -19,7 +19,6 @@
 #define QUICK_PER_S 64                 /* syncs in one second that follow each other without a pause: a restart takes five */
 #define PACE_US 20000                  /* after those: while commands stay due every sync is answered at once, and that must not spin */
 #define TELL_AGAIN_US 2000000          /* a repeated stop or kill reaches the stepd again after this */
-#define QUERY_AGAIN_US 5000000
 #define WRITE_AGAIN_US 5000000
 
 struct steps *steps_new(const char *node, const char *boot_id, const char *instance) {
@@ -63,14 +62,14 @@ void steps_out_done(struct steps_out *out) {
 	*out = (struct steps_out){ 0 };
 }
 
-static struct entry *find(const struct steps *s, int64_t job, int64_t attempt) {
+struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt) {
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i]->job == job && s->entries[i]->attempt == attempt)
 			return s->entries[i];
 	return NULL;
 }
 
-static struct entry *add_entry(struct steps *s, int64_t job, int64_t attempt, const struct launch *l, enum entry_phase phase) {
+struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l, enum entry_phase phase) {
 	struct entry **slot = MO_GROW(s->entries, s->n_entries);
 
 	*slot = entry_new(job, attempt, l);
@@ -78,7 +77,7 @@ static struct entry *add_entry(struct steps *s, int64_t job, int64_t attempt, co
 	return *slot;
 }
 
-static void drop_entry(struct steps *s, struct entry *e) {
+void steps_drop(struct steps *s, struct entry *e) {
 	for (size_t i = 0; i < s->n_entries; i++)
 		if (s->entries[i] == e) {
 			memmove(&s->entries[i], &s->entries[i + 1], (s->n_entries - i - 1) * sizeof(*s->entries));
@@ -89,66 +88,12 @@ static void drop_entry(struct steps *s, struct entry *e) {
 }
 
 int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt) {
-	const struct entry *e = find(s, job, attempt);
+	const struct entry *e = steps_find(s, job, attempt);
 
 	return e ? e->through : 0;
 }
 
-/* ---- fence ---- */
-
-static int64_t highest_attempt(const struct steps *s, int64_t job) {
-	for (size_t i = 0; i < s->n_fence; i++)
-		if (s->fence[i].job == job)
-			return s->fence[i].attempt;
-	return 0;
-}
-
-static void raise_fence(struct steps *s, int64_t job, int64_t attempt) {
-	attempt = MO_MAX(attempt, highest_attempt(s, job));
-	for (size_t i = 0; i < s->n_fence; i++)
-		if (s->fence[i].job == job) {
-			memmove(&s->fence[i], &s->fence[i + 1], (s->n_fence - i - 1) * sizeof(*s->fence));
-			s->n_fence--;
-			break;
-		}
-	if (s->n_fence == FENCE_JOBS_MAX)
-		memmove(s->fence, s->fence + 1, --s->n_fence * sizeof(*s->fence));
-	struct highest *h = MO_GROW(s->fence, s->n_fence);
-	*h = (struct highest){ .job = job, .attempt = attempt };
-}
-
-static void save_fence(const struct steps *s, int64_t job, struct steps_out *out) {
-	steps_effect(out, AX_FENCE, job, job ? highest_attempt(s, job) : 0)->epoch = s->epoch;
-}
-
-static void learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out) {
-	if (epoch <= s->epoch)
-		return;
-	s->epoch = epoch;
-	save_fence(s, 0, out);
-}
-
 /* ---- one step's life ---- */
-
-/* Answers an order that must not or cannot be carried out: proof, from memory, that no process of this attempt is here. */
-static struct entry *refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause, const char *text) {
-	struct entry *e = add_entry(s, job, attempt, NULL, EN_REFUSED);
-	struct note n;
-
-	mo_desc_init(&note_desc, &n);
-	n.n = 1;
-	n.kind = NOTE_REFUSED;
-	n.cause = mo_strdup(cause);
-	n.text = mo_strdup(text);
-	entry_note(e, &n);
-	mo_desc_done(&note_desc, &n);
-	n.n = 2;
-	n.kind = NOTE_GONE;
-	n.text = mo_strdup("nothing was started");
-	entry_note(e, &n);
-	mo_desc_done(&note_desc, &n);
-	return e;
-}
 
 static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out) {
 	struct note *notes = NULL;
@@ -167,14 +112,14 @@ static void sweep(struct entry *e, struct steps_out *out) {
 	steps_effect(out, AX_SWEEP, e->job, e->attempt);
 }
 
-static void start(struct entry *e, struct steps_out *out) {
+void steps_start(struct entry *e, struct steps_out *out) {
 	e->phase = EN_STARTING;
 	e->never_started = false;
 	steps_effect(out, AX_START, e->job, e->attempt);
 }
 
 /* Carries a wanted stop or kill to where the step is. */
-static void tell(struct entry *e, int64_t now, struct steps_out *out) {
+void steps_tell(struct entry *e, int64_t now, struct steps_out *out) {
 	if (!e->stop && !e->kill)
 		return;
 	if (e->phase == EN_IDLE)
@@ -196,18 +141,18 @@ static void on_spool_done(struct steps *s, struct entry *e, const struct steps_e
 		return;
 	if (!ev->ok) {
 		int64_t job = e->job, attempt = e->attempt;
-		drop_entry(s, e);
-		save_fence(s, job, out);       /* a late copy of the order must not start what was told as refused */
-		refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written")->dirty = true;
+		steps_drop(s, e);
+		steps_save_fence(s, job, out);       /* a late copy of the order must not start what was told as refused */
+		steps_refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written")->dirty = true;
 		steps_send_news(s, now, out);
 		return;
 	}
-	save_fence(s, e->job, out);
+	steps_save_fence(s, e->job, out);
 	if (e->stop || e->kill) {
 		e->never_started = true;
 		write_last_notes(e, now, out);
 	} else {
-		start(e, out);
+		steps_start(e, out);
 	}
 }
 
@@ -223,7 +168,7 @@ static void on_swept(struct entry *e, int64_t now, struct steps_out *out) {
 		return;
 	if (e->never_started && !e->written) {
 		e->phase = EN_IDLE;
-		tell(e, now, out);
+		steps_tell(e, now, out);
 	} else {
 		write_last_notes(e, now, out);
 	}
@@ -255,15 +200,15 @@ static void on_progress(struct entry *e, const struct rank_progress *p) {
 /* ---- start-up ---- */
 
 static void on_spooled_step(struct steps *s, const struct steps_event *ev, struct steps_out *out) {
-	if (s->link != LINK_OFF || find(s, ev->job, ev->attempt))
+	if (s->link != LINK_OFF || steps_find(s, ev->job, ev->attempt))
 		return;
-	raise_fence(s, ev->job, ev->attempt);
+	steps_raise_fence(s, ev->job, ev->attempt);
 	if (!ev->boot_same) {
-		save_fence(s, ev->job, out);
+		steps_save_fence(s, ev->job, out);
 		steps_effect(out, AX_FORGET, ev->job, ev->attempt);
 		return;
 	}
-	struct entry *e = add_entry(s, ev->job, ev->attempt, ev->launch, EN_STARTING);
+	struct entry *e = steps_add(s, ev->job, ev->attempt, ev->launch, EN_STARTING);
 	e->never_started = !ev->lock_held;     /* until its first note is read */
 }
 
@@ -275,156 +220,17 @@ static void on_started(struct steps *s, int64_t now, struct steps_out *out) {
 		bool lock_free = e->never_started;
 
 		e->never_started = lock_free && !e->written;
-		save_fence(s, e->job, out);    /* the agent may have died between spool and fence */
+		steps_save_fence(s, e->job, out);    /* the agent may have died between spool and fence */
 		if (lock_free && e->phase != EN_GONE)
 			sweep(e, out);
 	}
 	steps_say_hello(s, now, out);
 }
 
-/* ---- commands ---- */
-
-static void on_launch(struct steps *s, const struct command *c, struct steps_out *out) {
-	struct entry *e = find(s, c->job, c->attempt);
-
-	if (!c->launch || c->job <= 0 || c->attempt <= 0)
-		return;
-	if (e) {
-		if (c->epoch >= s->epoch && e->phase == EN_IDLE)
-			start(e, out);
-		return;
-	}
-	if (s->n_entries >= STEPS_MAX)
-		return;
-	if (c->epoch < s->epoch || c->attempt <= highest_attempt(s, c->job)) {
-		_cleanup_(mo_freep) char *text = c->epoch < s->epoch
-			? mo_printf("the order is of controller epoch %lld, this node already obeyed epoch %lld", (long long)c->epoch, (long long)s->epoch)
-			: mo_printf("attempt %lld of the job was seen on this node before", (long long)highest_attempt(s, c->job));
-		refuse(s, c->job, c->attempt, "stale", text);
-		return;
-	}
-	for (size_t i = 0; i < s->n_entries; i++)
-		if (s->entries[i]->job == c->job && s->entries[i]->phase < EN_GONE) {
-			_cleanup_(mo_freep) char *text = mo_printf("attempt %lld of the job is not gone from this node", (long long)s->entries[i]->attempt);
-			raise_fence(s, c->job, c->attempt);
-			save_fence(s, c->job, out);
-			refuse(s, c->job, c->attempt, "busy", text);
-			return;
-		}
-	raise_fence(s, c->job, c->attempt);
-	add_entry(s, c->job, c->attempt, c->launch, EN_SPOOLING);
-	steps_effect(out, AX_SPOOL, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
-}
-
-static void on_stop(struct steps *s, const struct command *c, int64_t now, struct steps_out *out) {
-	struct entry *e = find(s, c->job, c->attempt);
-
-	if (c->epoch < s->epoch)
-		return;
-	if (!e) {
-		/* Never launched here, or its launch is still on its way: it must not start any more. */
-		if (c->job <= 0 || c->attempt <= 0 || s->n_entries >= STEPS_MAX)
-			return;
-		raise_fence(s, c->job, c->attempt);
-		save_fence(s, c->job, out);
-		refuse(s, c->job, c->attempt, "stale", "this node has no such step");
-		return;
-	}
-	if (c->kind == CMD_KILL) {
-		if (!e->kill)
-			e->told_at = MO_NONE;
-		e->kill = true;
-	} else {
-		e->stop = true;
-		e->signal = c->signal;
-		e->grace_us = c->grace_us;
-	}
-	tell(e, now, out);
-}
-
-static void on_forget(struct steps *s, const struct command *c, struct steps_out *out) {
-	struct entry *e = find(s, c->job, c->attempt);
-
-	/* A late copy of an old launch is refused from memory; the controller knows the end of that step already and never asks for those notes. */
-	bool refused = e && e->phase == EN_REFUSED;
-
-	if (!e || c->epoch < s->epoch || (!refused && (e->phase != EN_GONE || !e->known || e->through < e->written)))
-		return;
-	if (!refused || e->dirty)
-		steps_effect(out, AX_FORGET, e->job, e->attempt);
-	drop_entry(s, e);
-}
-
-static void on_scan(struct steps *s, const struct command *c, struct steps_out *out) {
-	if (c->epoch < s->epoch || !c->dir)
-		return;
-	for (size_t i = 0; i < s->n_scans; i++)
-		if (s->scans[i].job == c->job && s->scans[i].attempt == c->attempt) {
-			s->scans[i].wanted = true;
-			return;
-		}
-	if (s->n_scans >= SCANS_MAX)
-		return;
-	struct scan *scan = MO_GROW(s->scans, s->n_scans);
-	*scan = (struct scan){ .job = c->job, .attempt = c->attempt, .wanted = true };
-	mo_desc_init(&scan_result_desc, &scan->result);
-	steps_effect(out, AX_SCAN, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
-}
-
-static void drop_scan(struct steps *s, size_t i) {
-	mo_desc_done(&scan_result_desc, &s->scans[i].result);
-	memmove(&s->scans[i], &s->scans[i + 1], (s->n_scans - i - 1) * sizeof(*s->scans));
-	s->n_scans--;
-}
-
-/* An attempt waits for it: not until the next beat. */
-static void on_scanned(struct steps *s, const struct scan_result *result, int64_t now, struct steps_out *out) {
-	for (size_t i = 0; i < s->n_scans; i++) {
-		struct scan *scan = &s->scans[i];
-		if (scan->job != result->job || scan->attempt != result->attempt || scan->done)
-			continue;
-		if (!scan->wanted) {
-			drop_scan(s, i);
-			return;
-		}
-		scan->done = true;
-		mo_desc_copy(&scan_result_desc, &scan->result, result);
-		steps_send_news(s, now, out);
-		return;
-	}
-}
-
-/* A job waits for what the checks found: not until the next beat either. */
-static void on_checked(struct steps *s, int64_t now, struct steps_out *out) {
-	s->checked = true;
-	steps_send_news(s, now, out);
-}
-
-static void on_query(struct steps *s, const struct command *c, int64_t now, struct steps_out *out) {
-	for (size_t i = 0; i < QUERIES_MAX; i++)
-		if (s->queries[i].id == c->query && s->queries[i].at && now < s->queries[i].at + QUERY_AGAIN_US)
-			return;
-	s->queries[s->next_query++ % QUERIES_MAX] = (struct query){ .id = c->query, .at = MO_MAX(now, 1) };
-	steps_effect(out, AX_QUERY, c->job, c->attempt)->command = mo_desc_dup(&command_desc, c);
-}
-
-static void on_command(struct steps *s, const struct command *c, int64_t now, struct steps_out *out) {
-	if (!mo_streq(c->node, s->node) || (c->boot_id && !mo_streq(c->boot_id, s->boot_id)))
-		return;
-	learn_epoch(s, c->epoch, out);
-	switch (c->kind) {
-	case CMD_LAUNCH: on_launch(s, c, out); break;
-	case CMD_STOP: case CMD_KILL: on_stop(s, c, now, out); break;
-	case CMD_FORGET: on_forget(s, c, out); break;
-	case CMD_SCAN: on_scan(s, c, out); break;
-	case CMD_QUERY: on_query(s, c, now, out); break;
-	}
-}
-
 /* ---- answers ---- */
 
 static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *out) {
-	struct entry *e = find(s, a->job, a->attempt);
+	struct entry *e = steps_find(s, a->job, a->attempt);
 
 	if (!e)
 		return;
@@ -434,7 +240,7 @@ static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *
 		return;
 	if (e->dirty)
 		steps_effect(out, AX_FORGET, e->job, e->attempt);
-	drop_entry(s, e);
+	steps_drop(s, e);
 }
 
 /* The controller has what the sync carried. */
@@ -449,7 +255,7 @@ static void on_sync_taken(struct steps *s, const struct sync_reply *r) {
 			due |= r->commands[k].kind == CMD_SCAN && r->commands[k].job == s->scans[i].job && r->commands[k].attempt == s->scans[i].attempt;
 		s->scans[i].wanted = due;
 		if (!due && s->scans[i].done)
-			drop_scan(s, i);
+			steps_drop_scan(s, i);
 	}
 }
 
@@ -472,13 +278,13 @@ static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
 	size_t n_before = s->n_entries;
 
 	if (r->epoch >= s->epoch) {
-		learn_epoch(s, r->epoch, out);
+		steps_learn_epoch(s, r->epoch, out);
 		for (size_t i = 0; i < r->n_acks; i++)
 			on_ack(s, &r->acks[i], out);
 		n_before = s->n_entries;
 	}
 	for (size_t i = 0; i < r->n_commands; i++)
-		on_command(s, &r->commands[i], now, out);
+		steps_command(s, &r->commands[i], now, out);
 	bool refused = s->n_entries > n_before && s->entries[s->n_entries - 1]->phase == EN_REFUSED;
 	if (ev->ok) {
 		if (r->epoch >= s->epoch)
@@ -507,7 +313,7 @@ static void rewind_all(struct steps *s, const struct agent_welcome *w, struct st
 	if (s->epoch == 0 || w->epoch / MO_EPOCH_STARTS <= s->epoch / MO_EPOCH_STARTS)
 		return;
 	for (size_t i = 0; i < w->n_steps; i++) {
-		struct entry *e = find(s, w->steps[i].job, w->steps[i].attempt);
+		struct entry *e = steps_find(s, w->steps[i].job, w->steps[i].attempt);
 
 		if (e)
 			rewind_entry(e, &w->steps[i], out);
@@ -518,7 +324,7 @@ static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t n
 	if (s->link != LINK_HELLO && s->link != LINK_WAIT)   /* WAIT: late, but the next hello has not left */
 		return;
 	rewind_all(s, w, out);
-	learn_epoch(s, w->epoch, out);
+	steps_learn_epoch(s, w->epoch, out);
 	if (w->beat_ms > 0 && w->beat_ms <= 60000)
 		s->beat_us = w->beat_ms * 1000;
 	if (w->epoch >= s->epoch)
@@ -563,7 +369,7 @@ static void on_tick(struct steps *s, int64_t now, struct steps_out *out) {
 }
 
 static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t now, struct steps_out *out) {
-	struct entry *e = find(s, ev->job, ev->attempt);
+	struct entry *e = steps_find(s, ev->job, ev->attempt);
 
 	if (!e)
 		return;
@@ -573,7 +379,7 @@ static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t
 		if (e->phase == EN_STARTING || e->phase == EN_HUNG || e->phase == EN_IDLE || e->phase == EN_UP) {
 			e->phase = EN_UP;
 			e->told_at = MO_NONE;
-			tell(e, now, out);
+			steps_tell(e, now, out);
 		}
 		break;
 	case AE_STEPD_LOST: on_stepd_lost(e, ev, out); break;
@@ -593,13 +399,13 @@ void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, st
 	case AE_FENCE:
 		s->epoch = MO_MAX(s->epoch, e->epoch);
 		if (e->job > 0)
-			raise_fence(s, e->job, e->attempt);
+			steps_raise_fence(s, e->job, e->attempt);
 		break;
 	case AE_STARTED: on_started(s, now_us, out); break;
 	case AE_WELCOME: on_welcome(s, e->welcome, now_us, out); break;
 	case AE_REPLY: on_reply(s, e, now_us, out); break;
-	case AE_SCANNED: on_scanned(s, e->scan, now_us, out); break;
-	case AE_CHECKED: on_checked(s, now_us, out); break;
+	case AE_SCANNED: steps_scanned(s, e->scan, now_us, out); break;
+	case AE_CHECKED: steps_checked(s, now_us, out); break;
 	case AE_NO_ANSWER: on_no_answer(s, e->ok, now_us, out); break;
 	case AE_TICK: on_tick(s, now_us, out); break;
 	default: on_step_event(s, e, now_us, out); break;

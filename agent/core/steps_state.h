@@ -1,4 +1,5 @@
-/* State of the agent's core, shared by steps.c (decisions) and report.c (what is sent). */
+/* State of the agent's core, shared by steps.c (a step's life, answers), steps_command.c (what the
+ * controller orders), steps_fence.c and report.c (what is sent). */
 #pragma once
 #include "agent/core/entry.h"
 
@@ -35,3 +36,25 @@ void steps_send_sync(struct steps *s, int64_t now, struct steps_out *out);
 void steps_say_hello(struct steps *s, int64_t now, struct steps_out *out);
 void steps_hello_late(struct steps *s, int64_t now);
 void steps_lose_link(struct steps *s, int64_t now);
+
+struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt);
+struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l,
+			enum entry_phase phase);
+void steps_drop(struct steps *s, struct entry *e);
+void steps_start(struct entry *e, struct steps_out *out);
+/* Carries a wanted stop or kill to where the step is. */
+void steps_tell(struct entry *e, int64_t now, struct steps_out *out);
+/* Answers an order that must not or cannot be carried out: proof, from memory, that no process of
+ * this attempt is here. */
+struct entry *steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
+			   const char *text);
+
+void steps_command(struct steps *s, const struct command *c, int64_t now, struct steps_out *out);
+void steps_scanned(struct steps *s, const struct scan_result *result, int64_t now, struct steps_out *out);
+void steps_checked(struct steps *s, int64_t now, struct steps_out *out);
+void steps_drop_scan(struct steps *s, size_t i);
+
+int64_t steps_highest(const struct steps *s, int64_t job);   /* the highest attempt of it, 0: none */
+void steps_raise_fence(struct steps *s, int64_t job, int64_t attempt);
+void steps_save_fence(const struct steps *s, int64_t job, struct steps_out *out); /* job 0: the epoch */
+void steps_learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out);

@@ -29,7 +29,7 @@ MUTANTS = [
     ("reply before sync", "lib/store/store.c", "PRAGMA synchronous=FULL", "PRAGMA synchronous=OFF", [e2e("test_order.py")]),
     ("attempt number reused", "daemon/core/schedule.c", "int64_t attempt = job_next_attempt(j);", "int64_t attempt = j->attempt ? j->attempt : 1;", [SIM]),
     ("next attempt before proof", "daemon/core/recovery.c", "return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;", "return j->n_places > 0 && (j->failed || j->n_dead == (int64_t)j->n_places);", [SIM]),
-    ("stale attempt accepted", "agent/core/steps.c", "if (c->epoch < s->epoch || c->attempt <= highest_attempt(s, c->job)) {", "if (c->epoch < 0) {", [e2e("test_agent.py", "stale_orders"), SIM]),
+    ("stale attempt accepted", "agent/core/steps_command.c", "if (c->epoch < s->epoch || c->attempt <= steps_highest(s, c->job)) {", "if (c->epoch < 0) {", [e2e("test_agent.py", "stale_orders"), SIM]),
     ("silence taken as death", "daemon/core/state.c", "return s->gone || s->unkillable;", "return s->gone || s->unkillable || s->hung;", [SIM, e2e("test_faults.py", "hung_supervisor")]),
     ("silent node taken as dead", "daemon/core/fleet.c", "			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n",
      "		{\n			struct record g;\n			node_state(t, s->nodes[i].name, NODE_DOWN, reason);\n			for (size_t k = 0; k < s->n_jobs; k++)\n				for (size_t m = 0; m < s->jobs[k].n_steps; m++)\n"
