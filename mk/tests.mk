@@ -21,11 +21,13 @@ UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
+# a bed of another room
+UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
 
 define UNIT_rule
 UNIT_BIN_$(1) := $$(patsubst %.c,$$(BUILD)/%,$$(wildcard tests/unit/$(1)/test_*.c))
-UNIT_EXTRA_$(1) := $$(call obj,$$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_SHELL_$(1)))
+UNIT_EXTRA_$(1) := $$(call obj,$$(filter-out tests/unit/$(1)/test_%,$$(wildcard tests/unit/$(1)/*.c)) $$(UNIT_BED_$(1)) $$(UNIT_SHELL_$(1)))
 UNIT_BIN += $$(UNIT_BIN_$(1))
 $$(UNIT_BIN_$(1)): %: %.o $$(UNIT_EXTRA_$(1)) $$(call lib,$$(UNIT_ROOMS_$(1)))
 	$$(call say,LINK $$@)

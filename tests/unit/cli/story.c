@@ -1,0 +1,128 @@
+/* See story.h: four nodes, of which one has a finding; the job waits behind another one for the nodes that
+ * a third one keeps busy; it finds checkpoints of before, trains and saves, and then only dies. */
+#include "tests/unit/cli/story.h"
+
+#include <signal.h>
+
+#include "tests/unit/dcore/world.h"
+
+#define DEATHS 8
+
+static size_t node_of(const struct world *w, int64_t id)
+{
+	const struct job *j = world_job(w, id);
+
+	for (size_t i = 0; i < w->n_toys; i++)
+		if (j->n_places && mo_streq(j->places[0].node, w->toys[i].name))
+			return i;
+	return SIZE_MAX;
+}
+
+static bool lives(struct world *w, int64_t id)
+{
+	size_t toy = node_of(w, id);
+	const struct toy_step *s = toy == SIZE_MAX ? NULL : world_toy_step(w, toy, id);
+
+	return s && !s->gone;
+}
+
+static void found(struct world *w, int64_t iteration)
+{
+	world_found(w, iteration, true);
+	mo_str_set(&w->scan.items[w->scan.n_items - 1].path, NULL);
+	w->scan.items[w->scan.n_items - 1].path = mo_printf("/c/%lld", (long long)iteration);
+}
+
+static void save(struct world *w, int64_t id, int64_t iteration)
+{
+	size_t toy = node_of(w, id);
+	struct note *n;
+
+	if (!lives(w, id))
+		return;
+	world_iteration(w, toy, id, iteration);
+	n = world_note(w, toy, id, NOTE_SAVING);
+	n->iteration = iteration;
+	n = world_note(w, toy, id, NOTE_CHECKPOINT);
+	n->iteration = iteration;
+	n->path = mo_printf("/c/%lld", (long long)iteration);
+	found(w, iteration);
+	world_run(w, 2 * S);
+}
+
+static void live(struct world *w, int64_t blocker, int64_t rival, int64_t id)
+{
+	world_run(w, 2 * S);
+	world_verb(w, EV_CANCEL, blocker);
+	world_run(w, 5 * S);
+	world_verb(w, EV_CANCEL, rival);
+	world_run(w, 5 * S);
+	for (int64_t i = 1; i <= 5; i++)
+		save(w, id, 10 + 5 * i);
+	for (int i = 0; i < DEATHS; i++) {
+		if (lives(w, id)) {
+			world_iteration(w, node_of(w, id), id, 36);
+			world_run(w, S);
+		}
+		if (lives(w, id))
+			world_exit(w, node_of(w, id), id, 0, 1, 0);
+		world_run(w, 15 * S);
+	}
+}
+
+static void say_command(const struct command *c, struct mo_buf *b)
+{
+	mo_buf_printf(b, "%s %s a%lld resume %lld level %s only %lld grace %lld", c->node,
+		      command_kind_names[c->kind], (long long)c->attempt,
+		      (long long)(c->launch ? c->launch->resume : -1), c->level ? c->level : "-",
+		      (long long)c->only, (long long)c->grace_us);
+	for (size_t i = 0; i < c->n_prune; i++)
+		mo_buf_printf(b, " prune %lld", (long long)c->prune[i].iteration);
+	mo_buf_str(b, "\n");
+}
+
+static char *said(const struct world *w, int64_t id)
+{
+	const struct state *s = core_state(w->core);
+	struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, "");
+	for (size_t i = 0; i < s->n_events; i++) {
+		const struct event *e = &s->events[i];
+
+		mo_buf_printf(&b, "%lld %s %s: %s\n", (long long)(e->time / 1000), e->type,
+			      e->node ? e->node : "-", e->message);
+	}
+	for (size_t i = 0; i < w->n_toys; i++)
+		for (size_t k = 0; k < w->toys[i].n_log; k++)
+			if (w->toys[i].log[k].job == id)
+				say_command(&w->toys[i].log[k], &b);
+	return mo_buf_take(&b);
+}
+
+char *story_of(const struct submit *spec)
+{
+	struct submit mine;
+	int64_t blocker, rival, id;
+	struct world w;
+	char *text;
+
+	world_init_telling(&w, 4, 8);
+	w.verify = true;
+	found(&w, 5);
+	found(&w, 10);
+	world_finding(&w, 3, "gpu.ras_ue", CHECK_CRIT, ACTION_WARN);
+	world_run(&w, S);
+	blocker = world_submit_gpus(&w, 24);
+	rival = world_submit_gpus(&w, 24);
+	mo_desc_init(&submit_desc, &mine);
+	mo_desc_copy(&submit_desc, &mine, spec);
+	mo_str_set(&mine.user, "ann");
+	id = world_submit(&w, &mine);
+	assert_true(blocker > 0 && rival > 0 && id > 0);
+	live(&w, blocker, rival, id);
+	text = said(&w, id);
+	mo_desc_done(&submit_desc, &mine);
+	world_done(&w);
+	return text;
+}
