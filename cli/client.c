@@ -260,19 +260,11 @@ static int call(struct cli *cli, const char *method, const char *what, const cha
 	return r;
 }
 
-static _printf_(1, 0) char *format_path(const char *fmt, va_list ap)
-{
-	char *path = NULL;
-	if (vasprintf(&path, fmt, ap) < 0)
-		abort();
-	return path;
-}
-
 int client_call(struct cli *cli, const char *method, const char *what, const char *body, struct answer *ret, const char *path_fmt, ...)
 {
 	va_list ap;
 	va_start(ap, path_fmt);
-	_cleanup_(mo_freep) char *path = format_path(path_fmt, ap);
+	_cleanup_(mo_freep) char *path = mo_vprintf(path_fmt, ap);
 	va_end(ap);
 	return call(cli, method, what, body, ret, path);
 }
@@ -281,7 +273,7 @@ int client_get(struct cli *cli, const char *what, struct answer *ret, const char
 {
 	va_list ap;
 	va_start(ap, path_fmt);
-	_cleanup_(mo_freep) char *path = format_path(path_fmt, ap);
+	_cleanup_(mo_freep) char *path = mo_vprintf(path_fmt, ap);
 	va_end(ap);
 	return call(cli, "GET", what, NULL, ret, path);
 }
@@ -290,7 +282,7 @@ int client_get_all(struct cli *cli, const char *what, struct answer *ret, const 
 {
 	va_list ap;
 	va_start(ap, path_fmt);
-	_cleanup_(mo_freep) char *base = format_path(path_fmt, ap);
+	_cleanup_(mo_freep) char *base = mo_vprintf(path_fmt, ap);
 	va_end(ap);
 	_cleanup_(mo_freep) char *path = mo_printf("%s%climit=%d", base, strchr(base, '?') ? '&' : '?', PAGE);
 	int r = call(cli, "GET", what, NULL, ret, path);

@@ -34,8 +34,7 @@ char *local_path(const struct local *l, const char *fmt, ...)
 	char *name = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	if (vasprintf(&name, fmt, ap) < 0)
-		abort();
+	name = mo_vprintf(fmt, ap);
 	va_end(ap);
 	char *path = mo_printf("%s/%s", l->dir, name);
 	free(name);

@@ -11,12 +11,10 @@
 /* What went wrong may be told in words of others: a file's content, a daemon's last line. */
 static _printf_(1, 0) void print_safely(const char *fmt, va_list ap)
 {
-	char *text = NULL;
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	_cleanup_(mo_freep) char *text = mo_vprintf(fmt, ap);
 	_cleanup_(mo_freep) char *shown = visible(text);
+
 	fprintf(stderr, "moectl: %s\n", shown);
-	free(text);
 }
 
 int cli_fail(int code, const char *fmt, ...)

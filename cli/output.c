@@ -39,8 +39,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 	char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	text = mo_vprintf(fmt, ap);
 	va_end(ap);
 	defuse(text);
 	*MO_GROW(t->cells, t->n_cells) = text;
@@ -321,8 +320,7 @@ static void add_part(struct mo_buf *b, const char *fmt, ...)
 	char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
+	text = mo_vprintf(fmt, ap);
 	va_end(ap);
 	mo_buf_printf(b, "%s%s", b->len ? "  " : "", text);
 	free(text);

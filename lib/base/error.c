@@ -5,15 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static _printf_(1, 0) char *format(const char *fmt, va_list ap)
-{
-	char *s = NULL;
-
-	if (vasprintf(&s, fmt, ap) < 0)
-		abort();
-	return s;
-}
-
 void mo_error_done(struct mo_error *err)
 {
 	free(err->text);
@@ -28,7 +19,7 @@ int mo_error_set(struct mo_error *err, int code, const char *fmt, ...)
 	if (!err || err->text)
 		return code;
 	va_start(ap, fmt);
-	err->text = format(fmt, ap);
+	err->text = mo_vprintf(fmt, ap);
 	va_end(ap);
 	return code;
 }
@@ -40,7 +31,7 @@ int mo_error_set_at(struct mo_error *err, int code, int64_t line, int64_t column
 	if (!err || err->text)
 		return code;
 	va_start(ap, fmt);
-	err->text = format(fmt, ap);
+	err->text = mo_vprintf(fmt, ap);
 	va_end(ap);
 	err->line = line;
 	err->column = column;
@@ -54,7 +45,7 @@ void mo_error_hint(struct mo_error *err, const char *fmt, ...)
 	if (!err || err->hint)
 		return;
 	va_start(ap, fmt);
-	err->hint = format(fmt, ap);
+	err->hint = mo_vprintf(fmt, ap);
 	va_end(ap);
 }
 

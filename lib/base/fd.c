@@ -184,8 +184,7 @@ char *mo_path(const char *dir, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&rest, fmt, ap) < 0)
-		abort();
+	rest = mo_vprintf(fmt, ap);
 	va_end(ap);
 	mo_buf_str(&b, dir);
 	if (b.len == 0 || b.data[b.len - 1] != '/')

@@ -58,17 +58,22 @@ char *mo_strdup(const char *s)
 	return copy;
 }
 
+char *mo_vprintf(const char *fmt, va_list ap)
+{
+	char *s = NULL;
+
+	if (vasprintf(&s, fmt, ap) < 0)
+		abort();
+	return s;
+}
+
 char *mo_printf(const char *fmt, ...)
 {
 	va_list ap;
-	char *s = NULL;
-	int r;
 
 	va_start(ap, fmt);
-	r = vasprintf(&s, fmt, ap);
+	char *s = mo_vprintf(fmt, ap);
 	va_end(ap);
-	if (r < 0)
-		abort();
 	return s;
 }
 

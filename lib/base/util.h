@@ -2,6 +2,7 @@
  * Ownership rules (systemd's set): an owning local is initialised at its declaration with a _cleanup_ attribute and given away with TAKE_PTR()/TAKE_FD()
  * as the last thing. x_free() accepts NULL and returns NULL. Out of memory aborts: sizes from outside are capped before allocation. */
 #pragma once
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,6 +41,7 @@ void *mo_realloc_array(void *p, size_t n, size_t size) __attribute__((returns_no
 char *mo_strdup(const char *s);                      /* NULL in, NULL out */
 char *mo_strndup(const char *s, size_t n);
 char *mo_printf(const char *fmt, ...) _printf_(1, 2) __attribute__((returns_nonnull)); /* caller frees */
+char *mo_vprintf(const char *fmt, va_list ap) _printf_(1, 0) __attribute__((returns_nonnull));
 void mo_str_set(char **s, const char *value);        /* frees the old one, copies the new one (NULL allowed) */
 bool mo_streq(const char *a, const char *b) _pure_;  /* NULL equals NULL only */
 bool mo_starts_with(const char *s, const char *prefix) _pure_;

@@ -116,15 +116,6 @@ static struct mo_error *errors_add(struct recipe_errors *e, int64_t line, int64_
 	return err;
 }
 
-_printf_(1, 0) static char *vtext(const char *fmt, va_list ap)
-{
-	char *s = NULL;
-
-	if (vasprintf(&s, fmt, ap) < 0)
-		abort();
-	return s;
-}
-
 void errors_place(struct recipe_errors *e, int64_t line, int64_t column, const char *hint, const char *fmt, ...)
 {
 	va_list ap;
@@ -132,7 +123,7 @@ void errors_place(struct recipe_errors *e, int64_t line, int64_t column, const c
 	if (e->n >= ERRORS_COLLECTED)
 		return;
 	va_start(ap, fmt);
-	errors_add(e, line, column, hint)->text = vtext(fmt, ap);
+	errors_add(e, line, column, hint)->text = mo_vprintf(fmt, ap);
 	va_end(ap);
 }
 
@@ -143,7 +134,7 @@ void errors_at(struct recipe_errors *e, const struct ynode *where, const char *h
 	if (e->n >= ERRORS_COLLECTED)
 		return;
 	va_start(ap, fmt);
-	_cleanup_(mo_freep) char *text = vtext(fmt, ap);
+	_cleanup_(mo_freep) char *text = mo_vprintf(fmt, ap);
 	va_end(ap);
 	if (where->set)
 		errors_add(e, 0, 0, hint)->text = mo_printf("%s: %s", where->set, text);
