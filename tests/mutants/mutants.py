@@ -86,7 +86,7 @@ MUTANTS = [
     ("1 is not true", "lib/recipe/args.c", "{ \"true\", \"1\",", "{ \"true\", \"true\",", [unit("recipe", "test_rules")]),
     ("runaway pattern taken", "lib/recipe/runaway.c", "== PCRE2_ERROR_MATCHLIMIT", "== PCRE2_ERROR_NOMEMORY", [unit("recipe", "test_engine")]),
     ("hostile rule tried for ever", "agent/core/lines.c", "r->gave_up < GIVE_UPS_MAX && ", "", [unit("acore", "test_lines")]),
-    ("flood of iterations told whole", "agent/core/step.c", "	s->room_us -= SAMPLE_US;\n", "", [unit("acore", "test_step")]),
+    ("flood of iterations told whole", "agent/core/step.c", "	s->room_us -= SAMPLE_US;\n", "", [unit("acore", "test_step_samples")]),
     ("a script's own interval word stays", "daemon/core/launch.c", "? word_now(j, k) : NULL", "? every_now(j, k) : NULL", [unit("dcore", "test_interval")]),
     ("changed model resumed silently", "lib/recipe/resume.c", "if (old && new && !may && ", "if (old && new && may && ", [unit("recipe", "test_rules")]),
     ("environment of a rank said of its node", "cli/dryrun.c", "			return BY_RANK;\n", "			return BY_NODE;\n", [e2e("test_recipes.py", "text_says_what_json_says")]),
