@@ -58,3 +58,32 @@ char *recipe_with(const char *lines)
 {
 	return mo_printf("recipe: 1\nname: t\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 8}\n%s", lines);
 }
+
+void must(const struct parsed *p)
+{
+	_cleanup_(mo_freep) char *errors = errors_text(&p->errors);
+
+	if (p->result < 0)
+		fail_msg("%s", errors);
+}
+
+char *joined(char **words, size_t n)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		mo_buf_printf(&b, "%s%s", i ? " " : "", words[i]);
+		free(words[i]);
+	}
+	free(words);
+	return mo_buf_take(&b);
+}
+
+char *argv_of(const struct parsed *p)
+{
+	char **words = NULL;
+	size_t n = 0;
+
+	engine_argv(&p->engine, &p->recipe, &words, &n);
+	return joined(words, n);
+}

@@ -19,3 +19,9 @@ struct parsed parse_n(const char *text, size_t n, const char *sets);
 char *errors_text(const struct recipe_errors *e);
 /* A minimal valid recipe with more lines behind it. The lines start on line 5. */
 char *recipe_with(const char *lines);
+/* It was taken. */
+void must(const struct parsed *p);
+/* The words with blanks between, which frees them. */
+char *joined(char **words, size_t n);
+/* The command line of a rank. */
+char *argv_of(const struct parsed *p);
