@@ -389,7 +389,8 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 	_cleanup_(mo_freep) char *line = telling_line(b);
 
 	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
-		return mo_printf("%s on %s: %s", cause, b->step->node, b->step->refused_text ? b->step->refused_text : "the launch was refused");
+		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node, b->step->refused_text) :
+					       mo_printf("%s on %s: the launch was refused", cause, b->step->node);
 	if (mo_streq(class, "user_error") && b->rank)
 		return mo_printf("rank %lld ended with %s before the first iteration, which means: %s%s", (long long)b->rank->rank, cause, exit_meaning(b->rank), line);
 	if (j->same_failures >= limit)

@@ -2,6 +2,7 @@
  * A step that a node no longer reports under the same boot is not dead: its agent lost contact with it, and only a person can know. */
 #include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
+#include "daemon/core/view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,8 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		break;
 	case NOTE_REFUSED:
 		data_str(&b, "cause", n->cause);
-		event_emit(t, "step.refused", j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s: %s", st->node, n->cause ? n->cause : "?", n->text ? n->text : "");
+		event_emit(t, "step.refused", j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s%s%s", st->node, n->cause ? n->cause : "?",
+			   n->text ? SAID : "", n->text ? n->text : "");
 		break;
 	case NOTE_LOST:
 		event_emit(t, "step.lost", j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);

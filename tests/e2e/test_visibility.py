@@ -85,6 +85,22 @@ def others_see_names_states_and_numbers():
 
 
 @suite.test
+def a_refusal_names_no_program_of_another():
+    with World() as w:
+        a = w.ask(w.owner, "POST", "/v1/jobs", command_recipe("gone", ["/opt/of-ada/secret-program"]), content_type="application/yaml")
+        w.job = a.json["id"]
+        w.rig.wait_state(w.job, "failed", 30)
+        for user in ("eve", "vic"):
+            text = seen_by(w, user)[2]
+            need("secret-program" not in text, "%s sees: %s" % (user, text[max(text.find("secret-program") - 200, 0):][:300]))
+            need("refused the launch" in text, "%s sees that it was refused" % user)
+        for user in (w.owner, "oda"):
+            text = seen_by(w, user)[2]
+            need(text.count("secret-program") >= 3, "%s does not see it: %s" % (user, text[-500:]))
+        need(not [e for e in w.stream.events if "secret-program" in json.dumps(e)], "eve's stream")
+
+
+@suite.test
 def what_looks_like_a_credential_is_shown_to_nobody():
     with World() as w:
         for user in (w.owner, "oda", "eve"):
