@@ -6,6 +6,7 @@
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
+#include "lib/base/address.h"
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 
@@ -15,6 +16,7 @@ enum document { DOC_TOKENS, DOC_NODES, DOC_CLUSTER, _DOC_N };
 static const char *const paths[_DOC_N] = { "/v1/tokens", "/v1/nodes", "/v1/cluster" };
 
 struct doctor {
+	struct cli *cli;
 	const char *node;            /* what is asked about; NULL = all */
 	struct json_object *docs[_DOC_N];
 	int statuses[_DOC_N];
@@ -68,13 +70,52 @@ static struct json_object *next_token(const struct doctor *d, size_t *i)
 	return NULL;
 }
 
+/* A controller of 0.1 has no join tokens, and accepts those of no node from everywhere. */
+static bool is_old(const struct doctor *d)
+{
+	const char *version = js_str(d->docs[DOC_CLUSTER], "version");
+
+	return version && mo_starts_with(version, "0.1.");
+}
+
+/* How a node comes by a token of its own. */
+static const char *own_token(const struct doctor *d)
+{
+	return is_old(d) ? "`moectl token create --role agent --user NODE` (this controller knows no join tokens), and put it into its token_file" :
+			   "make a join token (`moectl token join`) and put it into its token_file";
+}
+
+/* Do nodes come from other machines? One of 0.1 does not say where it listens; its nodes, and the way to it, do. */
+static bool is_reached(struct cli *cli, const struct doctor *d)
+{
+	struct json_object *loopback = NULL, *nodes = js_items(d->docs[DOC_NODES]);
+	const char *url = client_url(cli);
+
+	if (json_object_object_get_ex(d->docs[DOC_CLUSTER], "loopback", &loopback))
+		return !json_object_get_boolean(loopback);
+	for (size_t i = 0; i < js_len(nodes); i++) {
+		const char *address = js_str(js_at(nodes, i), "address");
+
+		if (address && *address && !mo_address_loopback(address))
+			return true;
+	}
+	return mo_starts_with(url, "https://");
+}
+
 static void unbound(struct doctor *d)
 {
+	const char *words = "bound to no node: whoever has it speaks for any; accepted on loopback only", *state = "warn";
+	_cleanup_(mo_freep) char *next = mo_printf("give each node its own: %s; then `moectl token revoke` this one", own_token(d));
 	struct json_object *t;
 
+	if (is_reached(d->cli, d)) {
+		state = "crit";
+		words = is_old(d) ? "bound to no node: whoever has it speaks for any; controllers of later versions refuse it but on loopback, and this one serves other machines" :
+				    "bound to no node: whoever has it speaks for any; it is refused but on loopback, and this controller serves other machines";
+	}
 	for (size_t i = 0; (t = next_token(d, &i));)
 		if (mo_streq(js_str(t, "role"), "agent") && !js_str(t, "user"))
-			add(d, "warn", js_str(t, "id"), "give each node its own (`moectl token join`), then `moectl token revoke` this one", "bound to no node: whoever has it speaks for any; accepted on loopback only");
+			add(d, state, js_str(t, "id"), next, "%s", words);
 }
 
 static bool node_known(const struct doctor *d, const char *name)
@@ -102,7 +143,7 @@ static void expiry(struct doctor *d)
 		if (!until)
 			add(d, "warn", id, "make one that ends (`moectl token create`), then `moectl token revoke` this one", "%s token of %s never ends", text_or(role), user ? user : "no node");
 		else if (before(until, now) && agent && node_known(d, user))
-			add(d, "crit", user, "make a join token (`moectl token join`) and put it into its token_file", "its token %s expired at %s: it gets no new work", text_or(id), until);
+			add(d, "crit", user, own_token(d), "its token %s expired at %s: it gets no new work", text_or(id), until);
 		else if (!before(until, now) && before(until, now + SOON_US))
 			add(d, "warn", agent ? user : id, agent ? "is its agent of this version, and up? `moectl why NODE`" : "`moectl token create`", "%s token %s ends at %s", text_or(role), text_or(id), until);
 	}
@@ -147,8 +188,9 @@ static void versions(struct doctor *d)
 }
 
 static const struct check checks[] = {
-	{ "token.unbound", "every agent's token is bound to its node", 1u << DOC_TOKENS, unbound },
-	{ "token.expiry", "no token has expired in use, ends within a week, or never", 1u << DOC_TOKENS | 1u << DOC_NODES, expiry },
+	{ "token.unbound", "every agent's token is bound to its node", 1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER, unbound },
+	{ "token.expiry", "no token has expired in use, ends within a week, or never", 1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER,
+	  expiry },
 	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES, nodes },
 	{ "node.version", "agents and controller have one version", 1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
 };
@@ -214,7 +256,7 @@ static int run(struct cli *cli, int argc, char **argv)
 
 	if (r)
 		return cli_stop(r);
-	struct doctor d = { .node = args[0], .found = json_object_new_array() };
+	struct doctor d = { .cli = cli, .node = args[0], .found = json_object_new_array() };
 	for (int i = 0; i < _DOC_N && !r; i++)
 		r = fetch(cli, &d, i);
 	if (!r && d.node && !node_known(&d, d.node))

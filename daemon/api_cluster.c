@@ -7,6 +7,7 @@ void api_cluster(void *arg, struct http_request *r)
 
 	mo_desc_init(&cluster_view_desc, &v);
 	cluster_view(manager_state(arg), MO_VERSION, &v);
+	v.loopback = options_loopback(((struct manager *)arg)->options);
 	api_send_doc(r, 200, &cluster_view_desc, &v);
 	mo_desc_done(&cluster_view_desc, &v);
 }

@@ -62,6 +62,7 @@ static const struct mo_desc cluster_nodes_desc = MO_DESC(cluster_nodes, cluster_
 static const struct mo_field cluster_view_fields[] = {
 	MO_F_SUB(cluster_view, nodes, MO_STRUCT, &cluster_nodes_desc), MO_F_SUB(cluster_view, gpus, MO_STRUCT, &cluster_gpus_desc),
 	MO_F_SUB(cluster_view, jobs, MO_STRUCT, &cluster_jobs_desc), MO_F(cluster_view, epoch, MO_INT), MO_F(cluster_view, version, MO_STR),
+	MO_F(cluster_view, loopback, MO_BOOL),
 };
 const struct mo_desc cluster_view_desc = MO_DESC(cluster_view, cluster_view_fields);
 

@@ -44,6 +44,7 @@ struct cluster_view {
 	struct { int64_t total, free; } gpus;
 	int64_t jobs[_JOB_STATE_N];
 	int64_t epoch; char *version;
+	bool loopback;                       /* it is reached from its own machine alone */
 };
 struct why_reason { char *code, *text; char **evidence; size_t n_evidence; };
 struct why_view { char *verdict; int64_t since; struct why_reason *reasons; size_t n_reasons; char *next; };

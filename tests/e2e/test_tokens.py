@@ -1,5 +1,6 @@
 """Tokens of nodes with real daemons: a join token becomes one of each node, which renews itself; what an expired one still may; what must not give a token away."""
 import datetime
+import http.server
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from controller import FakeAgent, Moed
@@ -261,6 +263,53 @@ def from_far():
         equal(m.ask("POST", "/v1/agent/token", {"node": "n2"}, token=m.agent).status, 403, "trade from elsewhere")
         equal(FakeAgent(m, node="n3", token=bound).hello().status, 200, "one that is bound")
         equal(m.ask("POST", "/v1/agent/token", {"node": "n2"}, token=join).status, 201, "a join token")
+
+
+class Old(http.server.BaseHTTPRequestHandler):
+    """What a controller of 0.1 answers to `doctor`: no join tokens, no word about where it listens."""
+    address = "127.0.0.1"
+
+    def do_GET(self):
+        items = {"/v1/tokens": [{"id": "0a0b0c0d", "role": "agent", "user": None, "created_at": "2026-01-01T00:00:00Z", "expires_at": None},
+                                {"id": "1a1b1c1d", "role": "agent", "user": "n1", "created_at": "2026-01-01T00:00:00Z", "expires_at": "2026-01-02T00:00:00Z"}],
+                 "/v1/nodes": [{"name": "n1", "address": self.address, "version": "0.1.0", "checks": []}]}
+        path = self.path.partition("?")[0]
+        body = json.dumps({"version": "0.1.0"} if path == "/v1/cluster" else {"items": items[path], "next": None}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@suite.test
+def the_doctor_advises_what_the_controller_knows():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Old)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        for address, state in (("127.0.0.1", "warn"), ("10.0.0.7", "crit")):
+            Old.address = address
+            r = moectl("doctor", "--json", "--url", "http://127.0.0.1:%d" % server.server_port, env=dict(os.environ, MOE_TOKEN="moe_0a0b0c0d_" + "0" * 64), check=False)
+            found = json.loads(r.stdout)["items"]
+            by = {(i["check"], i["object"]): i for i in found}
+            equal(by["token.unbound", "0a0b0c0d"]["state"], state, "its token of no node, with a node at %s" % address)
+            equal((by["token.expiry", "n1"]["state"], r.returncode), ("crit", 1), "an expired one")
+            for i in found:
+                need("token join" not in (i["next"] or ""), "a verb that this controller does not know: %s" % i)
+            need("token create --role agent --user NODE" in by["token.unbound", "0a0b0c0d"]["next"], found)
+            need("token create --role agent --user NODE" in by["token.expiry", "n1"]["next"], found)
+    finally:
+        server.shutdown()
+        server.server_close()
+    with Moed(listen="0.0.0.0", tls="off") as m:
+        env = dict(os.environ, MOE_TOKEN=m.admin)
+        r = moectl("doctor", "--json", "--url", "http://127.0.0.1:%s" % m.port, env=env, check=False)
+        item = [i for i in json.loads(r.stdout)["items"] if i["check"] == "token.unbound"][0]
+        equal((item["state"], r.returncode), ("crit", 1), "a controller that others reach: %s" % item)
+        need("refused" in item["text"] and "token join" in item["next"], item)
 
 
 @suite.test
