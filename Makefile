@@ -66,7 +66,9 @@ ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moectl := $(wildcard cli/*.c)
 ROOMS_moectl := loop recipe dcore acore plan wire model base
-LIBS_moectl := -lsystemd -ljson-c -lfyaml -lpcre2-8 -lm
+# a command is started for each word: what is found as an archive is linked in, as the dynamic linker takes longer for a library than the command for its work (docs/decisions/006)
+archive = $(if $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
+LIBS_moectl := -lsystemd $(foreach l,json-c fyaml pcre2-8,$(call archive,$(l))) -lm
 
 .PHONY: all
 all: check-packages $(PROGRAMS:%=$(BUILD)/%)
