@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <malloc.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -134,7 +135,7 @@ static int start_detached(struct stepd *s) {
 	return serve(s, ready[1]);
 }
 
-/* The memory that a start takes is there before it is waited for: a page fault costs more than what is written to the page. */
+/* The memory that a start takes is there before it is waited for: a page fault costs more than what is written to the page. So are the libraries of accounts. */
 static void warm_up(void) {
 	const size_t bytes = 256 * 1024;
 	mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
@@ -142,6 +143,7 @@ static void warm_up(void) {
 	char *memory = mo_alloc(bytes);
 	memset(memory, 1, bytes);
 	free(memory);
+	getpwuid(geteuid()); /* opens the system's way to its accounts, which are asked again when the step is known */
 }
 
 /* Waits for the name of the step and writes it over the argument, so that this process is found by it. Returns what answers the agent, or a negative errno: no step comes. */
