@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <uthash.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
@@ -78,7 +80,11 @@ char *catalogue_names(const char *dir)
 
 /* ---- trees of files that were read before, by path ---- */
 
-struct kept { char *path; struct mo_buf text; struct ynode *root; UT_hash_handle hh; };
+/* A file that has rested since its last change, when it was read, cannot change again without another ctime: a look at it
+ * is enough then. The clock of another machine's file system may differ from ours by less than that. */
+#define RESTED_US 10000000
+
+struct kept { char *path; struct stat seen; bool rested; struct mo_buf text; struct ynode *root; UT_hash_handle hh; };
 static struct kept *kept;
 static uint64_t generation = 1;
 
@@ -94,21 +100,33 @@ static void forget(struct kept *k)
 	free(k);
 }
 
-/* The tree of this very text; an older one is forgotten. */
-static const struct ynode *kept_tree(const char *path, const struct mo_buf *text)
-{
-	struct kept *k = NULL;
+static int64_t ctime_us(const struct stat *s) { return (int64_t)s->st_ctim.tv_sec * 1000000 + s->st_ctim.tv_nsec / 1000; }
 
-	HASH_FIND_STR(kept, path, k);
-	if (k && k->text.len == text->len && memcmp(k->text.data, text->data, text->len) == 0)
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static void seen_as(struct kept *k, const struct stat *seen)
+{
+	k->seen = *seen;
+	k->rested = mo_clock_wall_us() - ctime_us(seen) > RESTED_US;
+}
+
+/* The tree of this very text; an older one is forgotten. */
+static const struct ynode *kept_tree(struct kept *k, const struct stat *seen, const struct mo_buf *text)
+{
+	if (text->len && k->text.len == text->len && memcmp(k->text.data, text->data, text->len) == 0) {
+		seen_as(k, seen);
 		return k->root;
-	if (k)
-		forget(k);
+	}
+	forget(k);
 	return NULL;
 }
 
-/* Takes both. */
-static const struct ynode *keep_tree(const char *path, struct mo_buf *text, struct ynode *root)
+/* Takes text and root. */
+static const struct ynode *keep_tree(const char *path, const struct stat *seen, struct mo_buf *text, struct ynode *root)
 {
 	struct kept *k, *next;
 
@@ -118,6 +136,7 @@ static const struct ynode *keep_tree(const char *path, struct mo_buf *text, stru
 	k = mo_alloc(sizeof(*k));
 	*k = (struct kept){ .path = mo_strdup(path), .text = *text, .root = root };
 	*text = (struct mo_buf){ 0 };
+	seen_as(k, seen);
 	HASH_ADD_KEYPTR(hh, kept, k->path, strlen(k->path), k);
 	return root;
 }
@@ -126,13 +145,20 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	struct stat now = { 0 };
+	struct kept *k = NULL;
 
-	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
+	/* looked at before it is read: what changes meanwhile is read again the next time */
+	int r = stat(path, &now) < 0 ? -errno : 0;
+	HASH_FIND_STR(kept, path, k);
+	if (r == 0 && k && k->rested && same_file(&k->seen, &now))
+		return k->root;
+	r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &text);
 	if (r < 0) {
 		mo_error_set(err, r, "%s: %s", path, strerror(-r));
 		return NULL;
 	}
-	const struct ynode *before = text.len ? kept_tree(path, &text) : NULL;
+	const struct ynode *before = k ? kept_tree(k, &now, &text) : NULL;
 	if (before)
 		return before;
 	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text.data ? text.data : "", text.len, what, &errors);
@@ -140,7 +166,7 @@ const struct ynode *catalogue_tree(const char *path, const char *what, struct mo
 		catalogue_fail(&errors, path, err);
 		return NULL;
 	}
-	return keep_tree(path, &text, TAKE_PTR(root));
+	return keep_tree(path, &now, &text, TAKE_PTR(root));
 }
 
 const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err)

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/model/env_profile.h"
 #include "lib/recipe/recipe_file.h"
@@ -48,6 +49,29 @@ static void files_that_change(void **state)
 	write_gpu(path, 102);
 	assert_int_equal(load(&x, NULL), 0);
 	assert_true(x == 102);
+	unsetenv("MOE_DATA_DIR");
+	mo_rm_rf(dir);
+}
+
+/* Files that rested are only looked at: another one in the place of the first is another one. */
+static void rested_files_that_are_exchanged(void **state)
+{
+	static const struct { const char *file; double tflops; } gpus[] = { { "mi300x", 1307 }, { "mi355x", 2500 } };
+	char dir[] = "/tmp/moe-kept-XXXXXX";
+
+	assert_non_null(mkdtemp(dir));
+	_cleanup_(mo_freep) char *below = mo_path(dir, "gpus"), *path = mo_path(dir, "gpus/toy.yaml");
+	assert_int_equal(mo_mkdir_p(below, 0700), 0);
+	setenv("MOE_DATA_DIR", dir, 1);
+	for (int i = 0; i < 8; i++) {
+		_cleanup_(mo_freep) char *shipped = mo_printf(MO_SOURCE_DIR "/config/gpus/%s.yaml", gpus[i / 2 % 2].file);
+		double x = 0;
+
+		unlink(path);
+		assert_int_equal(symlink(shipped, path), 0);
+		assert_int_equal(load(&x, NULL), 0);
+		assert_true(x == gpus[i / 2 % 2].tflops);
+	}
 	unsetenv("MOE_DATA_DIR");
 	mo_rm_rf(dir);
 }
@@ -117,7 +141,7 @@ static void profiles_that_change(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(profiles_that_change) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(rested_files_that_are_exchanged), cmocka_unit_test(profiles_that_change) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
