@@ -68,7 +68,7 @@ static int make_cgroup(const struct step_dir *d) {
 void step_cgroup_remove(const struct step_dir *d) {
 	if (!d->spool.cgroup || d->spool.cgroup[0] != '/')
 		return;
-	_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks");
+	_cleanup_(mo_freep) char *ranks = mo_path(d->spool.cgroup, "ranks"); /* of a step that version 0.1 started */
 	_cleanup_(mo_freep) char *base = mo_strndup(d->spool.cgroup, (size_t)(strrchr(d->spool.cgroup, '/') - d->spool.cgroup));
 	rmdir(ranks);
 	rmdir(d->spool.cgroup);

@@ -16,8 +16,8 @@
 static bool cgroup_empty(const struct step_dir *d) {
 	if (!d->spool.cgroup || d->spool.cgroup[0] != '/')
 		return true; /* of a unit: systemd kills it with its main process and removes it */
-	_cleanup_(mo_freep) char *kill_path = mo_path(d->spool.cgroup, "ranks/cgroup.kill");
-	_cleanup_(mo_freep) char *events = mo_path(d->spool.cgroup, "ranks/cgroup.events");
+	_cleanup_(mo_freep) char *kill_path = mo_path(d->spool.cgroup, "cgroup.kill");
+	_cleanup_(mo_freep) char *events = mo_path(d->spool.cgroup, "cgroup.events");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	if (mo_read_file(events, 4096, &b) < 0 || !b.data || !strstr(b.data, "populated 1"))
 		return true;

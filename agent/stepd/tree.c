@@ -167,7 +167,7 @@ static char *unit_cgroup(void) {
 	return own ? mo_printf("/sys/fs/cgroup%.*s", (int)strcspn(own, "\n"), own) : NULL;
 }
 
-/* Under systemd the unit's own cgroup is delegated to us: we sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
+/* The agent made one for the ranks. Under systemd the unit's own cgroup is delegated to us: we sit in `sup`, ranks in `ranks`, as inner cgroups hold no processes. */
 void tree_open_cgroup(struct stepd *s) {
 	s->cgroup_fd = s->cgroup_procs_fd = -1;
 	bool unit = mo_streq(s->spool.cgroup, "unit");
@@ -181,9 +181,9 @@ void tree_open_cgroup(struct stepd *s) {
 		if (fd < 0 || mo_write_all(fd, "0\n", 2) < 0)
 			return;
 	}
-	_cleanup_(mo_freep) char *ranks = mo_path(base, "ranks");
+	_cleanup_(mo_freep) char *ranks = unit ? mo_path(base, "ranks") : TAKE_PTR(base);
 	_cleanup_(mo_freep) char *procs = mo_path(ranks, "cgroup.procs");
-	if (mkdir(ranks, 0755) < 0 && errno != EEXIST)
+	if (unit && mkdir(ranks, 0755) < 0 && errno != EEXIST)
 		return;
 	s->cgroup_fd = open(ranks, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	s->cgroup_procs_fd = open(procs, O_WRONLY | O_CLOEXEC);
@@ -199,7 +199,6 @@ void tree_close(struct stepd *s) {
 	rmdir(s->cgroup);
 	char *slash = strrchr(s->spool.cgroup, '/');
 	if (slash) { /* not of a unit: made by the agent, below a directory of its own that goes with its last step */
-		rmdir(s->spool.cgroup);
 		*slash = '\0';
 		rmdir(s->spool.cgroup);
 	}
