@@ -84,16 +84,46 @@ char *catalogue_names(const char *dir)
  * is enough then. The clock of another machine's file system may differ from ours by less than that. */
 #define RESTED_US 10000000
 
-struct kept { char *path; struct stat seen; bool rested; struct mo_buf text; struct ynode *root; UT_hash_handle hh; };
+struct kept {
+	char *path;
+	struct stat seen; bool rested;
+	struct mo_buf text;
+	struct ynode *root;
+	void *read; void (*read_free)(void *read);   /* catalogue_keep_read() */
+	UT_hash_handle hh;
+};
 static struct kept *kept;
-static uint64_t generation = 1;
 
-uint64_t catalogue_generation(void) { return generation; }
+static struct kept *kept_of(const struct ynode *root)
+{
+	struct kept *k = kept;
+
+	while (k && k->root != root)
+		k = k->hh.next;
+	return k;
+}
+
+void *catalogue_read(const struct ynode *root)
+{
+	const struct kept *k = kept_of(root);
+
+	return k ? k->read : NULL;
+}
+
+void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free)(void *read))
+{
+	struct kept *k = kept_of(root);
+
+	k->read = read;
+	k->read_free = read_free;
+	return read;
+}
 
 static void forget(struct kept *k)
 {
 	HASH_DEL(kept, k);
-	generation++;
+	if (k->read)
+		k->read_free(k->read);
 	free(k->path);
 	mo_buf_done(&k->text);
 	ynode_free(k->root);

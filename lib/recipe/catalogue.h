@@ -6,8 +6,10 @@
  * borrowed until the next call: a file whose text has not changed is not parsed again, which was half of what a submit cost the controller. */
 struct ynode;
 const struct ynode *catalogue_tree(const char *path, const char *what, struct mo_error *err);   /* of a file that was found */
-uint64_t catalogue_generation(void);    /* another one: some tree that was borrowed before is none any more */
 const struct ynode *catalogue_open(const char *dir, const char *what, const char *name, char **ret_path, struct mo_error *err);
+/* What was read from a tree that was just borrowed, kept as long as the tree is; NULL: nothing yet. Once for each tree. */
+void *catalogue_read(const struct ynode *root);
+void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free)(void *read));
 /* First error of e with the file's path into err; -EINVAL. */
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err);
 /* "there are: a, b, c": the names in a catalogue directory; NULL for a long catalogue (caller frees). */

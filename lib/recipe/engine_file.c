@@ -324,6 +324,8 @@ static bool kind_of_interface(const char *kind)
 	return mo_enum_parse(engine_kinds, ELEMENTSOF(engine_kinds) - 1, kind) >= 0;
 }
 
+static void engine_free(void *engine) { mo_desc_free(&engine_desc, engine); }
+
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind), *path = mo_data_file(name);
@@ -347,8 +349,16 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 
 	if (!root)
 		return -EINVAL;
-	if (engine_read(root, ret, &errors) < 0)
-		return catalogue_fail(&errors, path, err);
+	struct engine *before = catalogue_read(root);
+	if (!before) {
+		before = mo_desc_new(&engine_desc);
+		if (engine_read(root, before, &errors) < 0) {
+			engine_free(before);
+			return catalogue_fail(&errors, path, err);
+		}
+		catalogue_keep_read(root, before, engine_free);
+	}
+	mo_desc_copy(&engine_desc, ret, before);
 	if (!mo_streq(ret->kind, kind))
 		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
 	return model_state_load(&ret->layout, err);

@@ -75,8 +75,10 @@ struct condition { char *path; char **words; size_t n; };
 /* What a file is read into. */
 struct env_file { struct env_profile profile; struct condition *conditions; size_t n_conditions; };
 
-static void env_file_done(struct env_file *f)
+static void env_file_free(void *arg)
 {
+	struct env_file *f = arg;
+
 	for (size_t i = 0; i < f->n_conditions; i++) {
 		for (size_t k = 0; k < f->conditions[i].n; k++)
 			free(f->conditions[i].words[k]);
@@ -85,6 +87,7 @@ static void env_file_done(struct env_file *f)
 	}
 	free(f->conditions);
 	mo_desc_done(&env_profile_desc, &f->profile);
+	free(f);
 }
 
 static void read_items(struct reader *r, const struct key *k, const struct ynode *v)
@@ -198,67 +201,36 @@ static const struct key file_keys[] = {
 	{ .path = "items", .type = KEY_CUSTOM, .read = read_items, .required = true },
 };
 
-/* ---- files that were read before, by their trees: reading them took longer than the whole recipe ---- */
-
-struct kept { const struct ynode *root; struct env_file file; };
-static struct kept *kept;
-static size_t n_kept;
-static uint64_t kept_generation;         /* of the trees: with another one all are read again */
-
-static const struct env_file *kept_file(const struct ynode *root)
-{
-	for (size_t i = 0; i < n_kept && kept_generation == catalogue_generation(); i++)
-		if (kept[i].root == root)
-			return &kept[i].file;
-	return NULL;
-}
-
-/* Takes it. */
-static const struct env_file *keep_file(const struct ynode *root, const struct env_file *file)
-{
-	if (kept_generation != catalogue_generation()) {
-		for (size_t i = 0; i < n_kept; i++)
-			env_file_done(&kept[i].file);
-		free(kept);
-		kept = NULL;
-		n_kept = 0;
-		kept_generation = catalogue_generation();
-	}
-	struct kept *k = MO_GROW(kept, n_kept);
-
-	*k = (struct kept){ root, *file };
-	return &k->file;
-}
-
-/* config/env/NAME.yaml; NULL with err. Borrowed until the next call. */
+/* config/env/NAME.yaml; NULL with err. Borrowed until the next call: a file is read when it is new, and for each recipe only
+ * asked whether it applies. */
 static const struct env_file *profile_read(const char *name, struct mo_error *err)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(mo_freep) char *path = NULL;
 	const struct ynode *root = catalogue_open("env", "environment profile", name, &path, err);
-	const struct env_file *before = root ? kept_file(root) : NULL;
-	struct env_file file = { 0 };
-	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { &file }, .arg = &file };
+	struct env_file *file = root ? catalogue_read(root) : NULL;
 
-	if (!root || before)
-		return before;
-	mo_desc_init(&env_profile_desc, &file.profile);
-	file.profile.order = 0;
+	if (!root || file)
+		return file;
+	file = mo_alloc(sizeof(*file));
+	struct reader r = { .errors = &errors, .keys = file_keys, .n_keys = ELEMENTSOF(file_keys), .bases = { file }, .arg = file };
+	mo_desc_init(&env_profile_desc, &file->profile);
+	file->profile.order = 0;
 	if (root->kind == YAML_MAP)
 		schema_read(&r, "", root);
 	else
 		errors_at(&errors, root, NULL, "an environment profile is a mapping");
-	for (size_t i = 0; i < file.profile.n_items; i++) {
-		struct env_item *item = &file.profile.items[i];
+	for (size_t i = 0; i < file->profile.n_items; i++) {
+		struct env_item *item = &file->profile.items[i];
 		_cleanup_(mo_freep) char *source = item->source ? mo_printf("env/%s.yaml: %s", name, item->source) : mo_printf("env/%s.yaml", name);
 
-		item->layer = file.profile.layer;
+		item->layer = file->profile.layer;
 		mo_str_set(&item->source, source);
 	}
-	mo_str_set(&file.profile.name, name);
+	mo_str_set(&file->profile.name, name);
 	if (errors.n == 0)
-		return keep_file(root, &file);
-	env_file_done(&file);
+		return catalogue_keep_read(root, file, env_file_free);
+	env_file_free(file);
 	catalogue_fail(&errors, path, err);
 	return NULL;
 }
