@@ -170,9 +170,9 @@ static void nodes(struct doctor *d)
 
 		for (size_t k = 0; k < js_len(checks); k++) {
 			struct json_object *c = js_at(checks, k);
-			const char *state = js_str(c, "state");
+			const char *state = js_str(c, "state"), *next = js_str(c, "next");
 			if (mo_streq(state, "failed") || mo_streq(state, "crit"))
-				add(d, "crit", js_str(n, "name"), "`moectl why` says more of it", "%s: %s", text_or(js_str(c, "check")), text_or(js_str(c, "text")));
+				add(d, "crit", js_str(n, "name"), next ? next : "`moectl why` says more of it", "%s: %s", text_or(js_str(c, "check")), text_or(js_str(c, "text")));
 		}
 	}
 }

@@ -127,6 +127,45 @@ struct json_object *local_status(const struct local *l)
 	return doc;
 }
 
+/* The one of /v1/nodes that has this name. */
+static struct json_object *node_of(struct json_object *nodes, const char *name)
+{
+	struct json_object *items = js_items(nodes), *n;
+	for (size_t i = 0; (n = js_at(items, i)); i++)
+		if (mo_streq(js_str(n, "name"), name))
+			return n;
+	return NULL;
+}
+
+/* Steps that run here and that the controller never stored, as it says itself. One that does not answer says nothing: no step is marked, one way or the other. */
+static void mark_unknown(struct cli *cli, const struct local *l, struct json_object *doc)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	const struct request q = { .path = "/v1/nodes?limit=1000", .timeout_ms = 2000 };
+	struct json_object *steps = js_get(doc, "steps");
+	free(cli->url);
+	cli->url = local_url(l);
+	if (!js_len(steps) || js_int(doc, "moed.pid") == MO_NONE || client_send(cli, &q, &a) || a.status != 200)
+		return;
+	for (size_t i = 0; i < js_len(steps); i++) {
+		struct json_object *s = js_at(steps, i), *names = js_get(node_of(a.doc, js_str(s, "node")), "unknown_steps");
+		_cleanup_(mo_freep) char *name = mo_printf("%s.a%lld", js_str(s, "job"), (long long)js_int(s, "attempt"));
+		bool unknown = false;
+		for (size_t k = 0; k < js_len(names); k++)
+			unknown |= mo_streq(json_object_get_string(js_at(names, k)), name);
+		json_object_object_add(s, "unknown", json_object_new_boolean(unknown));
+	}
+}
+
+static void print_step(const struct cli *cli, struct json_object *s)
+{
+	const char *job = js_str(s, "job"), *attempt = text_int(js_int(s, "attempt"));
+	printf("%-10s %s attempt %s on %s, supervisor %s", "step", job, attempt, js_str(s, "node"), text_int(js_int(s, "pid")));
+	if (json_object_get_boolean(js_get(s, "unknown")))
+		printf("  %s: let it end, or `moectl resolve %s.a%s --kill`", paint(cli, "31", "unknown to the controller"), job, attempt);
+	printf("\n");
+}
+
 static void print_status(const struct cli *cli, struct json_object *doc)
 {
 	struct json_object *agents = js_get(doc, "agents"), *steps = js_get(doc, "steps");
@@ -137,13 +176,13 @@ static void print_status(const struct cli *cli, struct json_object *doc)
 		printf("%-10s %s\n", js_str(js_at(agents, i), "node"), pid == MO_NONE ? paint(cli, "31", "not running") : text_int(pid));
 	}
 	for (size_t i = 0; i < js_len(steps); i++)
-		printf("%-10s %s attempt %s on %s, supervisor %s\n", "step", js_str(js_at(steps, i), "job"), text_int(js_int(js_at(steps, i), "attempt")), js_str(js_at(steps, i), "node"),
-		       text_int(js_int(js_at(steps, i), "pid")));
+		print_step(cli, js_at(steps, i));
 }
 
 static int status(struct cli *cli, struct local *l)
 {
 	struct json_object *doc = local_status(l);
+	mark_unknown(cli, l, doc);
 	if (cli->json)
 		print_json_doc(doc);
 	else

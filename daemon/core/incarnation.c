@@ -165,6 +165,15 @@ bool step_discarded(const struct node *n, int64_t job, int64_t attempt)
 
 /* ---- why a job waits ---- */
 
+char *strange_text(const struct node *n)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t k = 0; k < n->n_strange && b.len < 256; k++)
+		mo_buf_printf(&b, "%s%s", b.len ? ", " : "", n->strange[k]);
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
 char *unknown_steps_text(const struct state *s, int64_t job)
 {
 	_cleanup_(mo_freep) char *prefix = mo_printf("j-%lld.", (long long)job);

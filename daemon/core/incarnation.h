@@ -40,3 +40,5 @@ char *step_name(int64_t job, int64_t attempt);
 char *incarnation_holds(const struct state *s, const struct job *j, int64_t now, int64_t *ret_until);
 /* The unknown steps of the job, "j-7.a3 on n1, n2"; NULL none; caller frees. */
 char *unknown_steps_text(const struct state *s, int64_t job);
+/* Those that a node holds, "j-7.a3, j-9.a1"; NULL: none, or none is named. Caller frees. */
+char *strange_text(const struct node *n);

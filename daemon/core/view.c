@@ -6,6 +6,7 @@
 
 #include "daemon/core/health.h"
 #include "daemon/core/refusal.h"
+#include "daemon/core/incarnation.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/lemon.h"
 
@@ -36,7 +37,7 @@ static const struct mo_field node_view_fields[] = {
 	MO_F_VEC(node_view, checks, &node_check_desc), MO_F(node_view, lemon_score, MO_REAL), MO_F(node_view, boot_id, MO_STR), MO_F(node_view, version, MO_STR),
 	MO_F(node_view, address, MO_STR), MO_F(node_view, gpu_model, MO_STR), MO_F(node_view, gpus_free, MO_INT),
 	MO_F_ENUM(node_view, health, check_state_names), MO_F(node_view, findings, MO_INT), MO_F(node_view, checks_ok, MO_INT), MO_F(node_view, cordoned, MO_BOOL),
-	MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true), MO_F(node_view, preflight_done, MO_BOOL, .omit = true),
+	MO_F_LIST(node_view, unknown_steps, MO_STRS, .omit = true), MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true), MO_F(node_view, preflight_done, MO_BOOL, .omit = true),
 	MO_F_VEC(node_view, stack, &stack_item_desc, .omit = true), MO_F_VEC(node_view, sensors, &gpu_sensors_desc, .omit = true),
 	MO_F_VEC(node_view, nic_sensors, &nic_sensors_desc, .omit = true), MO_F_VEC(node_view, failures, &node_failure_desc, .omit = true),
 };
@@ -185,6 +186,17 @@ static void check(struct node_view *ret, const char *name, const char *state, co
 	c->text = mo_strdup(text);
 }
 
+static void check_unknown(const struct node *n, struct node_view *ret)
+{
+	_cleanup_(mo_freep) char *names = strange_text(n);
+	_cleanup_(mo_freep) char *text = mo_printf("it holds a step that this controller never stored%s%s", names ? ": " : "", names ? names : "");
+
+	check(ret, "steps", "failed", text);
+	for (size_t i = 0; i < n->n_strange; i++)
+		mo_strs_add(&ret->unknown_steps, &ret->n_unknown_steps, n->strange[i]);
+	ret->checks[ret->n_checks - 1].next = mo_printf("let it end, or `moectl resolve %s --kill`", n->n_strange ? n->strange[0] : "STEP");
+}
+
 static void node_checks(const struct state *s, const struct node *n, struct node_view *ret)
 {
 	const char *uncertain = NULL;
@@ -199,7 +211,10 @@ static void node_checks(const struct state *s, const struct node *n, struct node
 	check(ret, "heartbeat", n->state == NODE_UP ? "ok" : "failed", n->state == NODE_UP ? NULL : n->reason);
 	check(ret, "reconciled", n->reconciled ? "ok" : "waiting", n->reconciled ? NULL : "the agent did not say hello since the controller started");
 	check(ret, "token", n->token_expired ? "failed" : "ok", n->token_expired ? "its token has expired: it gets no new work; see `moectl doctor`" : NULL);
-	check(ret, "steps", n->strange_steps || uncertain ? "failed" : "ok", n->strange_steps ? "it holds a step that this controller never stored" : uncertain);
+	if (n->strange_steps)
+		check_unknown(n, ret);
+	else
+		check(ret, "steps", uncertain ? "failed" : "ok", uncertain);
 }
 
 void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret)

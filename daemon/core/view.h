@@ -31,6 +31,7 @@ struct node_view {
 	int health; int64_t findings, checks_ok;     /* worst state, -1 = its agent told nothing; how many are not ok, and are */
 	char *refuses, *next;           /* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
 	bool cordoned;                  /* drained because of a finding */
+	char **unknown_steps; size_t n_unknown_steps;  /* "j-9.a1": those that it holds and this controller never stored */
 	struct nodeinfo *info;          /* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
 	bool preflight_done;
 	struct stack_item *stack; size_t n_stack;

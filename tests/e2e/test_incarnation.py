@@ -243,6 +243,9 @@ def test_restore_while_a_job_trains_on():
         wait_until(lambda: [e["node"] for e in events(rig, "step.unknown")] == ["node-1"], 30, "the unknown step is told")
         step = "%s.a1" % later
         need(step in json.dumps(rig.json("why", "node-1")), "why node-1 does not name it")
+        equal([n.get("unknown_steps") for n in rig.json("nodes")["items"]], [None, [step]], "unknown steps of the nodes")
+        doctor = rig.run("doctor", "node-1", check=False)
+        need(doctor.returncode == 1 and "moectl resolve %s --kill" % step in doctor.stdout, doctor.stdout)
         need(all(alive(p) for p in unknown), "ranks of the unknown step died")
         equal(rig.run("status", later, check=False).returncode, 5, "status of the job that the backup does not know")
         fresh = rig.submit(command_recipe("fresh", ["/bin/true"], gpus=2))

@@ -113,6 +113,26 @@ def another_shell_finds_the_cluster():
 
 
 @suite.test
+def status_marks_steps_that_the_controller_does_not_know():
+    """After a restore: as long as they run, and nothing of the others; where no controller answers, nothing is said of any."""
+    with Cluster(place("restored"), nodes=1) as c:
+        known = c.submit(command_recipe("known", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=1, steps=1000000))
+        wait_until(lambda: [s["job"] for s in c.status()["steps"]] == [known], 30, "the first step")
+        c.run("backup", place("restored.backup"))
+        later = c.submit(command_recipe("later", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=1, steps=1000000))
+        wait_until(lambda: len(c.status()["steps"]) == 2, 30, "the second step")
+        kill9(c.status()["moed"]["pid"])
+        equal(["unknown" in s for s in c.status()["steps"]], [False, False], "marks while no controller is there")
+        shutil.rmtree(os.path.join(c.dir, "moed"))
+        subprocess.run([os.path.join(BUILD, "moed"), "--config", os.path.join(c.dir, "moed.yaml"), "--restore", place("restored.backup")], env=c.env, check=True, stdout=subprocess.DEVNULL)
+        c.up()
+        wait_until(lambda: {s["job"]: s.get("unknown") for s in c.status()["steps"]} == {known: False, later: True}, 30, "the later step is marked")
+        lines = moectl("local", "status", "--dir", c.dir, env=c.env).stdout.splitlines()
+        marked = [line for line in lines if "unknown to the controller" in line]
+        need(len(marked) == 1 and "moectl resolve %s.a1 --kill" % later in marked[0], "lines: %s" % lines)
+
+
+@suite.test
 def tcp_needs_the_token():
     with Cluster(place("tcp")) as c:
         s = c.status()
