@@ -1,13 +1,28 @@
-# make install DESTDIR= PREFIX=: programs, data files, units, man pages. Nothing is put into SYSCONFDIR but empty directories for the site's options. make deb: three Debian packages in
-# build-deb/, by debian/rules, which installs each part into its package.
+# make install DESTDIR= PREFIX=: programs, data files, units, man pages; install-controller and install-agent: what one of them needs, alone. Nothing is put into SYSCONFDIR but empty directories
+# for the site's options. make uninstall, with the same variables, removes it. make deb: three Debian packages in build-deb/, by debian/rules, which puts each part into its package.
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 INSTALL := install
 stage = $(DESTDIR)$(1)
 
-.PHONY: install install-common install-controller install-agent man deb
-install: all install-common install-agent install-controller
-	@# on the machine itself (no DESTDIR), what a package's scripts would do
-	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || [ ! -d /run/systemd/system ] || { systemd-sysusers && systemd-tmpfiles --create moe.conf && journalctl --update-catalog && systemctl daemon-reload; }
+.PHONY: install install-controller install-agent uninstall part-common part-controller part-agent man deb
+# on the machine itself (no DESTDIR), what a package's scripts would do
+here = [ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || [ ! -d /run/systemd/system ] || { $(1); }
+told = @$(call here,systemd-sysusers && $(1)journalctl --update-catalog && systemctl daemon-reload)
+tmpfiles = systemd-tmpfiles --create moe.conf &&
+install: part-common part-controller part-agent
+	$(call told,$(tmpfiles) )
+install-controller: part-common part-controller
+	$(call told)
+install-agent: part-common part-agent
+	$(call told,$(tmpfiles) )
+
+# Files are those that an install puts into an empty directory; directories of our own go when they are empty. State, options and running steps stay, as with apt remove.
+uninstall:
+	@$(call here,systemctl disable --now moed moe-agent 2>/dev/null || :)
+	@stage=$$(mktemp -d) && trap 'rm -rf "$$stage"' EXIT && $(MAKE) --no-print-directory install DESTDIR="$$stage" >/dev/null && \
+	(cd "$$stage" && find . -type f) | while read -r f; do rm -f "$(DESTDIR)/$$f"; done && \
+	(cd "$$stage" && find . -depth -type d -path '*/moe*') | while read -r d; do rmdir "$(DESTDIR)/$$d" 2>/dev/null || :; done
+	@$(call here,journalctl --update-catalog && systemctl daemon-reload)
 
 # daemons and helpers find each other beside themselves in LIBEXECDIR
 install_unit = sed 's\#/usr/local/libexec/moe\#$(LIBEXECDIR)\#g' units/$(1) >$(call stage,$(UNITDIR))/$(1) && chmod 644 $(call stage,$(UNITDIR))/$(1)
@@ -23,7 +38,7 @@ $(BUILD)/man/%: mk/man docs/cli.md $(addprefix $(BUILD)/,moed moe-agent moectl)
 	@mk/man $* $(BUILD) $(SYSCONFDIR) >$@.scd && scdoc <$@.scd >$@.new && mv $@.new $@
 
 # on every machine: the command line, data files (both sides name engine programs by the same path), the system user, what the journal's entries mean
-install-common: all man
+part-common: all man
 	$(INSTALL) -d $(addprefix $(call stage,$(PREFIX)),/bin /lib/sysusers.d /lib/systemd/catalog) $(call stage,$(DATADIR))
 	$(INSTALL) -m 755 $(BUILD)/moectl $(call stage,$(PREFIX))/bin/
 	$(INSTALL) -m 644 units/moe.sysusers.conf $(call stage,$(PREFIX))/lib/sysusers.d/moe.conf
@@ -31,14 +46,14 @@ install-common: all man
 	@for f in $$(cd config && find . -mindepth 2 -type f -not -name '*.pyc' | sort); do $(INSTALL) -D -m 644 config/$$f $(call stage,$(DATADIR))/$$f; done
 	@$(call install_man,moectl.1)
 
-install-controller: all man
+part-controller: all man
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR))
 	$(INSTALL) -m 755 $(BUILD)/moed $(call stage,$(LIBEXECDIR))/
 	@$(call install_unit,moed.service)
 	@$(call install_options,moed)
 	@$(call install_man,moed.8)
 
-install-agent: all man
+part-agent: all man
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR)) $(call stage,$(PREFIX))/lib/tmpfiles.d
 	$(INSTALL) -m 755 $(addprefix $(BUILD)/,moe-agent moe-stepd moe-discover moe-ckpt moe-probe) $(call stage,$(LIBEXECDIR))/
 	@for f in moe-agent.service moe.slice; do $(call install_unit,$$f); done
