@@ -59,9 +59,11 @@ struct manager {
 	struct discovery *discovery;
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
-	struct mo_timer *end_timer;      /* NULL: nobody asked it to end */
+	bool ending;                     /* somebody asked it to */
+	struct mo_timer *end_timer;
 	bool leaving, leaving_told;      /* this machine is going down: systemd says so; the controller has heard it */
-	bool asking;                     /* asked to end, it asks systemd why before it does */
+	bool asking;                     /* systemd is asked whether it does: nothing is told before, and there is no end */
+	struct mo_timer *ask_timer;
 	bool fence_told;                 /* that the fence cannot be saved */
 };
 
@@ -71,6 +73,8 @@ struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)
 /* Ends the loop: at once, as steps run on; or, when the machine goes down, as soon as the controller has what the steps told last, END_US at most. Which of both it is, systemd is asked. */
 void manager_end(struct manager *m);
+/* Something happened that a shutdown would explain: the controller hears of both together, or it would place the job here once more. */
+void manager_ask_state(struct manager *m);
 /* systemd has said, or could not, whether the machine goes down; changed: not what was known before. */
 void manager_state_known(struct manager *m, bool changed);
 /* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */

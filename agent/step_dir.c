@@ -87,6 +87,8 @@ static void on_note(void *arg, struct note *n) {
 	int64_t local = n->kind == NOTE_EXIT && n->rank != MO_NONE ? n->rank - d->spool.launch.first_rank : -1;
 	if (local >= 0 && (size_t)local < d->n_exited)
 		d->exited[local] = true;
+	if (n->kind == NOTE_STOPPING)
+		manager_ask_state(d->manager);
 	d->gone |= n->kind == NOTE_GONE;
 	manager_queue(d->manager, &e);
 	if (d->manager->n_queue >= QUEUE_DRAIN)

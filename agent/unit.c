@@ -51,6 +51,8 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 			u->n_starts--;
 			break;
 		}
+	if (problem)                 /* nothing is started while the machine goes down */
+		manager_ask_state(u->m);
 	if (d)
 		step_started(d, problem);
 	start_free(s);

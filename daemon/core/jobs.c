@@ -404,7 +404,7 @@ static bool look_at_outside(struct turn *t, int64_t id)
 		const struct step *st = &j->steps[i];
 		const struct node *n = st->attempt == j->attempt ? node_find(&t->core->state, st->node) : NULL;
 
-		if (n && st->outside)
+		if (n && (st->outside || (st->refused && n->leaving)))
 			reason = mo_printf("the step on %s was stopped there, not by moectl%s; the job starts again", st->node,
 					   n->leaving ? " (its machine is going down)" : " (systemctl stop, or a shutdown)");
 		else if (n && n->leaving && !step_dead(st) && mo_streq(n->boot_id, st->boot_id))

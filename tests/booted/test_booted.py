@@ -102,7 +102,8 @@ def guide_blocks():
 
 
 def wait_nodes(machine, n):
-    wait_until(lambda: [x["state"] for x in json.loads(machine.out("moectl nodes --json"))["items"]] == ["up"] * n, 30, "%d nodes are up" % n)
+    """Up, and their agents have said hello to the controller that runs now."""
+    wait_until(lambda: [(x["state"], x.get("refuses")) for x in json.loads(machine.out("moectl nodes --json"))["items"]] == [("up", None)] * n, 30, "%d nodes are up" % n)
 
 
 @suite.test

@@ -166,6 +166,25 @@ static void gone_before_its_ranks_were_told_gone(void **state)
 	world_done(&w);
 }
 
+/* Launched there before anybody knew that the machine goes down, where systemd starts nothing any more. */
+static void refused_by_a_machine_that_goes_down(void **state)
+{
+	struct world w;
+
+	world_init(&w, 3, 2);
+	int64_t id = world_submit_gpus(&w, 4);
+	world_run(&w, S / 10);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	mo_str_set(&world_note(&w, 1, id, NOTE_REFUSED)->cause, "start");
+	world_note(&w, 1, id, NOTE_GONE);
+	w.toys[1].leaving = true;
+	world_beat(&w, 1);
+	world_run(&w, 3 * S);
+	no_failure(&w, id, 2);
+	assert_null(place_of(world_job(&w, id), "n1"));
+	world_done(&w);
+}
+
 static void a_shutdown_that_is_given_up(void **state)
 {
 	struct world w;
@@ -193,6 +212,7 @@ int main(void)
 		cmocka_unit_test(a_death_of_its_own_stays_one),
 		cmocka_unit_test(a_planned_reboot_is_no_fault_of_the_node),
 		cmocka_unit_test(gone_before_its_ranks_were_told_gone),
+		cmocka_unit_test(refused_by_a_machine_that_goes_down),
 		cmocka_unit_test(a_shutdown_that_is_given_up),
 	};
 
