@@ -228,12 +228,32 @@ size_t mo_utf8_next(const char *s, size_t n)
 	return n ? utf8_sequence((const unsigned char *)s, n) : 0;
 }
 
+typedef int8_t bytes16 __attribute__((vector_size(16)));
+typedef uint64_t words2 __attribute__((vector_size(16)));
+
+/* Sixteen at a time; what is no ASCII is below 0. */
+size_t mo_text_plain(const char *s, size_t n)
+{
+	size_t i = 0;
+
+	for (bytes16 v; i + sizeof(v) <= n; i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		const words2 special = (words2)((v < 0x20) | (v == '"') | (v == '\\'));
+		if (special[0] | special[1])
+			break;
+	}
+	while (i < n && (signed char)s[i] >= 0x20 && s[i] != '"' && s[i] != '\\')
+		i++;
+	return i;
+}
+
 bool mo_utf8_valid(const char *s, size_t n)
 {
-	for (size_t i = 0, len; i < n; i += len) {
+	for (size_t i = mo_text_plain(s, n), len; i < n; i += len) {
 		len = utf8_sequence((const unsigned char *)s + i, n - i);
 		if (len == 0)
 			return false;
+		len += len == 1 ? mo_text_plain(s + i + 1, n - i - 1) : 0;
 	}
 	return true;
 }
@@ -293,7 +313,7 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t name_len = strlen(names[i]), d;
 
-		if (strcasecmp(s, names[i]) == 0)
+		if (name_len == len && strcasecmp(s, names[i]) == 0)
 			return names[i];
 		if (name_len > NEAR_MISS_MAX || name_len > len + 2 || len > name_len + 2)
 			continue;

@@ -6,11 +6,13 @@
 
 #include <errno.h>
 
+#include "lib/base/parse.h"
+
 #define BUDGET_NS (45 * 1000000LL)
 #define OBJECT_KEYS_MAX 512          /* of one object: no description has as many; json-c's tables grow by copying */
 #define DEPTH_MAX 32                 /* deeper is refused by wire_parse() */
 
-enum { NS_BYTE_TENTHS = 35, NS_ESCAPE = 8, NS_OBJECT = 1300, NS_ARRAY = 1100, NS_KEY = 250, NS_VALUE = 110 };
+enum { NS_BYTE_TENTHS = 35, NS_ESCAPE = 12, NS_CODE_POINT = 30, NS_BLANK = 4, NS_OBJECT = 1300, NS_ARRAY = 1100, NS_KEY = 250, NS_VALUE = 110 };
 
 struct estimate { int64_t ns; size_t depth, keys[DEPTH_MAX + 1]; bool wide; };
 
@@ -19,10 +21,11 @@ static size_t skip_string(const char *text, size_t n, size_t i, struct estimate 
 {
 	while (i < n && text[i] != '"') {
 		if (text[i] == '\\') {
-			e->ns += NS_ESCAPE;
 			i++;
+			e->ns += i < n && text[i] == 'u' ? NS_CODE_POINT : NS_ESCAPE;
 		}
 		i++;
+		i += i < n ? mo_text_plain(text + i, n - i) : 0;
 	}
 	return i < n ? i + 1 : n;
 }
@@ -31,7 +34,7 @@ static void look_at(char c, struct estimate *e)
 {
 	bool opens = c == '{' || c == '[', closes = c == '}' || c == ']';
 
-	e->ns += c == '{' ? NS_OBJECT : c == '[' ? NS_ARRAY : c == ':' ? NS_KEY : c == ',' ? NS_VALUE : 0;
+	e->ns += c == '{' ? NS_OBJECT : c == '[' ? NS_ARRAY : c == ':' ? NS_KEY : c == ',' ? NS_VALUE : NS_BLANK;
 	if (opens && e->depth < DEPTH_MAX)
 		e->keys[++e->depth] = 0;
 	else if (closes && e->depth > 0)

@@ -19,7 +19,6 @@
 void wire_string(const char *s, struct mo_buf *b)
 {
 	size_t n, start = 0, i = 0;
-	char escape[8];
 
 	if (!s) {
 		mo_buf_str(b, "null");
@@ -33,9 +32,11 @@ void wire_string(const char *s, struct mo_buf *b)
 
 		if (len > 1 || (len == 1 && c >= 0x20 && c != '"' && c != '\\')) {
 			i += len;
+			i += mo_text_plain(s + i, n - i);
 			continue;
 		}
-		mo_buf_add(b, s + start, i - start);
+		if (i > start)
+			mo_buf_add(b, s + start, i - start);
 		if (len == 0)
 			mo_buf_str(b, "\xef\xbf\xbd");   /* U+FFFD for each bad byte */
 		else if (c == '"' || c == '\\')
@@ -45,8 +46,8 @@ void wire_string(const char *s, struct mo_buf *b)
 		else if (c == '\t')
 			mo_buf_str(b, "\\t");
 		else {
-			snprintf(escape, sizeof(escape), "\\u%04x", c);
-			mo_buf_str(b, escape);
+			static const char hex[] = "0123456789abcdef";
+			mo_buf_add(b, (char[]){ '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] }, 6);
 		}
 		start = ++i;
 	}

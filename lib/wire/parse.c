@@ -13,7 +13,12 @@
 /* Bytes that may stand outside strings: structure, true false null, white space; numbers are looked at apart. */
 static bool plain_byte(unsigned char c)
 {
-	return c && strchr("{}[]:,truefalsn \t\r\n", c);
+	static const bool plain[256] = {
+		['{'] = true, ['}'] = true, ['['] = true, [']'] = true, [':'] = true, [','] = true, [' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true,
+		['t'] = true, ['r'] = true, ['u'] = true, ['e'] = true, ['f'] = true, ['a'] = true, ['l'] = true, ['s'] = true, ['n'] = true,
+	};
+
+	return plain[c];
 }
 
 static size_t digits(const char *text, size_t n)
@@ -90,6 +95,10 @@ static int scan(const char *text, size_t n, size_t *ret_keys, struct mo_error *e
 			i++;   /* json-c judges the escape */
 		} else if (c < 0x20) {
 			return wrong_at(text, i, err, "control character in a string");
+		} else {
+			size_t plain = mo_text_plain(text + i, n - i);
+
+			i += plain ? plain - 1 : 0;
 		}
 	}
 	if (!mo_utf8_valid(text, n))

@@ -156,6 +156,23 @@ static void test_name(void **state)
 	assert_true(mo_name_valid(name));
 }
 
+/* Wherever the byte stands, and whatever stands around it. */
+static void test_text_plain(void **state)
+{
+	static const char special[] = "\"\\\n\x1b\x1f\x80\xff\xe2";
+	char text[80];
+
+	for (size_t at = 0; at < sizeof(text); at++)
+		for (size_t i = 0; special[i]; i++) {
+			memset(text, "a !#[]~\x7f"[(at + i) % 8], sizeof(text));
+			text[at] = special[i];
+			assert_int_equal(mo_text_plain(text, sizeof(text)), at);
+			assert_int_equal(mo_text_plain(text, at), at);
+			assert_int_equal(mo_text_plain(text + at, sizeof(text) - at), 0);
+		}
+	assert_int_equal(mo_text_plain("", 0), 0);
+}
+
 static void test_utf8(void **state)
 {
 	static const char *const good[] = { "", "abc", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf" };
@@ -223,7 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_i64), cmocka_unit_test(test_double), cmocka_unit_test(test_double_as_libc), cmocka_unit_test(test_bool), cmocka_unit_test(test_duration), cmocka_unit_test(test_size),
-		cmocka_unit_test(test_name), cmocka_unit_test(test_utf8), cmocka_unit_test(test_near_miss), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_name), cmocka_unit_test(test_text_plain), cmocka_unit_test(test_utf8), cmocka_unit_test(test_near_miss), cmocka_unit_test(test_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
