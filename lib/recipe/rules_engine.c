@@ -236,14 +236,18 @@ static bool said_anyway(const struct args *command, const struct arg *arg, const
 	return false;
 }
 
-/* May the row add the flag at all? Most rows do not, and reading one takes longer than this look. */
+/* May the row add the flag at all? Most rows do not, and reading one takes longer than this look. What is filled in behind a flag is its value. */
 static bool row_names(const struct kv *row, const char *flag)
 {
+	bool behind_flag = false;
+
 	for (const char *s = row->value; *s; s += strcspn(s, " "), s += *s == ' ') {
 		size_t n = strcspn(s, "= ");
+		bool is_value = behind_flag && *s == '{';
 
-		if (memchr(s, '{', n) || flag_same(flag, s, n))
+		if (!is_value && (memchr(s, '{', n) || flag_same(flag, s, n)))
 			return true;
+		behind_flag = *s == '-' && s[n] != '=';
 	}
 	return false;
 }

@@ -77,7 +77,7 @@ static void check_key(struct rules *k, const struct flags *known, const struct a
 		return;
 	}
 	for (size_t i = 0; i < known->n; i++)
-		if (mo_streq(known->names[i], plain))
+		if (known->names[i][0] == *plain && strcmp(known->names[i], plain) == 0)
 			return;
 	const char *near = mo_near_miss(plain, (const char *const *)known->names, known->n);
 

@@ -63,31 +63,43 @@ static void add_marks(struct marks *m, const char *text)
 	}
 }
 
-/* Does a row about the path, or one that carries its value, have the flag? *ret_derived: by arithmetic. */
-static bool brings(const struct engine *e, const char *path, const char *flag, bool *ret_derived)
+/* Words of the engine's rows about one path, and of those that carry its value. */
+struct about { const char **rows; size_t n; };
+
+static void about_done(struct about *a) { free(a->rows); }
+
+static struct about rows_about(const struct engine *e, const char *path)
 {
 	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
-	bool found = false;
+	struct about a = { .rows = mo_alloc_array(e->n_flags + 1, sizeof(*a.rows)) };
 
 	for (size_t i = 0; i < e->n_flags; i++) {
 		const char *text = e->flags[i].value;
-		bool derived = strstr(text, "{derived.");
 
-		if (!derived && !strstr(text, braces) && !mo_starts_with(e->flags[i].key, path))
-			continue;
-		for (const char *s = text; *s; s += strcspn(s, " "), s += *s == ' ')
+		if (strstr(text, "{derived.") || strstr(text, braces) || mo_starts_with(e->flags[i].key, path))
+			a.rows[a.n++] = text;
+	}
+	return a;
+}
+
+/* Does one of these rows have the flag? *ret_derived: by arithmetic. */
+static bool brings(const struct about *a, const char *flag, bool *ret_derived)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < a->n; i++)
+		for (const char *s = a->rows[i]; *s; s += strcspn(s, " "), s += *s == ' ')
 			if (flag_same(flag, s, strcspn(s, " ="))) {
 				found = true;
-				*ret_derived |= derived;
+				*ret_derived |= strstr(a->rows[i], "{derived.") != NULL;
 			}
-	}
 	return found;
 }
 
-static void mark_conditions(const struct engine *e, const char *path, const struct kv *items, size_t n, struct marks *m)
+static void mark_conditions(const struct about *about, const char *path, const struct kv *items, size_t n, struct marks *m)
 {
 	for (size_t i = 0; i < n; i++)
-		if (mo_streq(items[i].key, path) || (mo_starts_with(items[i].key, "args.") && brings(e, path, items[i].key + strlen("args."), &m->exact)))
+		if (mo_streq(items[i].key, path) || (mo_starts_with(items[i].key, "args.") && brings(about, items[i].key + strlen("args."), &m->exact)))
 			add_marks(m, items[i].value);
 }
 
@@ -96,6 +108,7 @@ static void read_marks(struct recipe_trial *t, const char *path, struct marks *m
 	const struct engine *e = &t->engine;
 	const struct engine_checks *c = e->checks;
 	const struct rules rules = { .root = t->root, .recipe = &t->recipe, .engine = e };
+	_cleanup_(about_done) struct about about = rows_about(e, path);
 	struct args given;
 
 	add_mark(m, 1);
@@ -103,13 +116,13 @@ static void read_marks(struct recipe_trial *t, const char *path, struct marks *m
 		if (mo_starts_with(e->flags[i].key, path))
 			add_marks(m, e->flags[i].key);
 	for (size_t i = 0; c && i < c->n_rules; i++) {
-		mark_conditions(e, path, c->rules[i].when, c->rules[i].n_when, m);
-		mark_conditions(e, path, c->rules[i].refuse, c->rules[i].n_refuse, m);
-		mark_conditions(e, path, c->rules[i].need, c->rules[i].n_need, m);
+		mark_conditions(&about, path, c->rules[i].when, c->rules[i].n_when, m);
+		mark_conditions(&about, path, c->rules[i].refuse, c->rules[i].n_refuse, m);
+		mark_conditions(&about, path, c->rules[i].need, c->rules[i].n_need, m);
 	}
 	args_read(&rules, &given);
 	for (size_t i = 0; i < given.n; i++)
-		if (brings(e, path, given.items[i].flag, &m->exact))
+		if (brings(&about, given.items[i].flag, &m->exact))
 			add_marks(m, given.items[i].value);
 	args_done(&given);
 }
