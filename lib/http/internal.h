@@ -74,6 +74,8 @@ struct http_request {
 	struct MHD_Response *response;       /* made, not yet queued */
 	int status;
 	bool answered, queued, started, registered; /* started: the handler ran; registered: in server->held */
+	struct http_request *prev, *next;    /* server->waiting */
+	bool waits, waited;
 	/* stream */
 	bool stream, stream_ended, suspended;  /* suspended: MHD does not look at the connection; resume after every change */
 	struct mo_buf backlog;
@@ -91,6 +93,8 @@ struct http_server {
 	struct listener tcp, local;
 	sd_event_source *defer, *timer, *sweep;
 	struct http_request *held;           /* held requests and streams, by id */
+	struct http_request *waiting;        /* complete, for a handler that has its turn in a later pump: first come, first served */
+	int64_t pump_began_ns;               /* CPU time of this thread */
 	struct connection *connections;
 	struct connection *strangers;        /* in the order of their coming */
 	struct source *sources;              /* by name */
@@ -151,5 +155,7 @@ bool request_alive(const struct http_request *r);
 /* An answer while the body is still coming: MHD takes none then, so it is written past it. The connection has to be closed after it. */
 void reply_cut(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);
 enum MHD_Result reply_queue(struct http_request *r);
+/* server.c: this pump took as long as one callback of the loop should. */
+bool server_pump_spent(const struct http_server *s);
 /* server.c: MHD has work that its epoll descriptor does not show (a resumed connection). */
 void server_pump_later(struct http_server *s);

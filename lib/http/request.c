@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <utlist.h>
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/http/internal.h"
@@ -319,13 +320,29 @@ static bool query_known(struct http_request *r)
 	return !r->answered;
 }
 
+/* Many requests that are complete at the same moment are not answered in one callback when that would take long, so that the rest of the loop goes on between them. */
+static bool must_wait(struct http_request *r)
+{
+	struct http_server *s = r->server;
+
+	if (s->quitting || !((s->waiting && !r->waited) || server_pump_spent(s)))
+		return false;
+	r->waits = r->waited = r->suspended = true;
+	DL_APPEND(s->waiting, r);
+	MHD_suspend_connection(r->mhd);
+	server_pump_later(s);
+	return true;
+}
+
 static enum MHD_Result on_complete(struct http_request *r)
 {
 	struct http_server *s = r->server;
 
 	if (!r->started) {
-		r->started = true;
 		r->connection->deadline_us = 0;
+		if (must_wait(r))
+			return MHD_YES;
+		r->started = true;
 		if (r->cut)
 			return MHD_NO;
 		if (r->answered)
@@ -371,6 +388,8 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 		HASH_DEL(s->held, r);
 	if (r->registered && r->client)
 		r->client->n_held--;
+	if (r->waits)
+		DL_DELETE(s->waiting, r);
 	s->stats.streams -= r->stream;
 	if (r->gone && (r->stream ? !r->stream_ended : !r->answered))
 		r->gone(r->gone_arg, r->id);

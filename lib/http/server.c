@@ -20,7 +20,9 @@
 #include "lib/http/internal.h"
 
 #define LISTEN_BACKLOG 4096
-#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance */
+#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance; */
+#define PUMP_NS 5000000                  /* likewise after so much CPU time: one handler may take ten times that, many must not do so in a row */
+#define RESUME_AT_ONCE 8
 #define SWEEP_SLACK_US 250000
 #define SWEEP_MOST_US 1000000
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -30,11 +32,30 @@ void server_pump_later(struct http_server *s)
 	sd_event_source_set_enabled(s->defer, SD_EVENT_ONESHOT);
 }
 
+bool server_pump_spent(const struct http_server *s)
+{
+	return mo_clock_thread_ns() - s->pump_began_ns > PUMP_NS;
+}
+
+/* MHD asks for them again, and then they run, unless those before them took too long. */
+static void resume_waiting(struct http_server *s)
+{
+	struct http_request *r;
+
+	for (size_t n = 0; n < RESUME_AT_ONCE && (r = s->waiting); n++) {
+		DL_DELETE(s->waiting, r);
+		r->waits = r->suspended = false;
+		MHD_resume_connection(r->mhd);
+	}
+}
+
 static void pump(struct http_server *s)
 {
 	struct listener *all[] = { &s->tcp, &s->local };
 	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
 
+	s->pump_began_ns = mo_clock_thread_ns();
+	resume_waiting(s);
 	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
 		if (!all[i]->mhd)
 			continue;
@@ -43,11 +64,11 @@ static void pump(struct http_server *s)
 		do {
 			MHD_run(all[i]->mhd);
 			known = MHD_get_timeout(all[i]->mhd, &ms);
-		} while (known == MHD_YES && ms == 0 && ++rounds < PUMP_ROUNDS);
+		} while (known == MHD_YES && ms == 0 && ++rounds < PUMP_ROUNDS && !server_pump_spent(s));
 		if (known == MHD_YES)
 			least = MO_MIN(least, ms);
 	}
-	if (least == 0) {
+	if (least == 0 || s->waiting) {
 		server_pump_later(s);
 	} else if (least == UINT64_MAX) {
 		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
@@ -314,6 +335,8 @@ struct http_server *http_server_free(struct http_server *s)
 		else
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
 	}
+	while (s->waiting)
+		resume_waiting(s);
 	if (s->defer)
 		pump(s);
 	stop(&s->tcp);
