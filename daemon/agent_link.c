@@ -36,7 +36,7 @@ struct query {
 struct link {
 	char *node;
 	uint64_t held;                       /* request id of the held sync, 0 none */
-	int64_t held_until, held_turn;       /* held_turn: manager's turn count when it came: not yet judged by the core in that turn */
+	int64_t held_until, held_input;      /* held_input: its number as an input: what the core thinks of it is known later */
 	struct query *queries;
 	struct link *prev, *next;            /* links->holding, while held */
 	UT_hash_handle hh;
@@ -136,7 +136,7 @@ static void answer_nothing(struct links *l, struct link *k)
 /* The core may refuse it yet: its agent has to say hello first. */
 static bool unjudged(const struct links *l, const struct link *k)
 {
-	return k->held_turn == l->manager->n_turns;
+	return k->held_input > l->manager->n_judged;
 }
 
 static void on_beat(void *arg)
@@ -226,15 +226,27 @@ struct links *links_free(struct links *l)
 	return NULL;
 }
 
+static void send_now(struct links *l, struct link *k)
+{
+	if (!k->held)
+		return;
+	if (unjudged(l, k)) {
+		DL_DELETE(l->holding, k);
+		k->held_until = 0;
+		DL_PREPEND(l->holding, k);
+	} else {
+		answer_held(l, k);
+	}
+	set_timer(l);
+}
+
 void link_wake(struct manager *m, const char *node)
 {
 	struct link *k = NULL;
 
 	HASH_FIND_STR(m->links->all, node, k);
-	if (k && k->held) {
-		answer_held(m->links, k);
-		set_timer(m->links);
-	}
+	if (k)
+		send_now(m->links, k);
 }
 
 void link_welcomed(struct manager *m, const char *node)
@@ -283,20 +295,6 @@ static struct query *query_new(struct links *l, const char *node, int64_t job, i
 	HASH_ADD(hh, l->queries, id, sizeof(q->id), q);
 	mo_timer_in(l->query_timer, 0);
 	return q;
-}
-
-static void send_now(struct links *l, struct link *k)
-{
-	if (!k->held)
-		return;
-	if (unjudged(l, k)) {
-		DL_DELETE(l->holding, k);
-		k->held_until = 0;
-		DL_PREPEND(l->holding, k);
-	} else {
-		answer_held(l, k);
-	}
-	set_timer(l);
 }
 
 int64_t link_query(struct manager *m, const char *node, int64_t job, int64_t attempt, int64_t rank, int64_t offset, int64_t lines, int64_t wait_ms, link_answer_fn fn, void *arg)
@@ -412,6 +410,7 @@ static struct input *take_sync(struct manager *m, struct http_request *r, int ty
 		return NULL;
 	}
 	tell_unfit(m->links, sync->node, unfit);
+	intake_portion(sync);
 	struct input *in = input_new(type, r);
 	in->sync = sync;
 	in->event.flag = expired;
@@ -446,7 +445,7 @@ void link_sync(void *arg, struct http_request *r)
 	else if (k->held)
 		answer_nothing(m->links, k);
 	k->held = http_id(r);
-	k->held_turn = m->n_turns;
+	k->held_input = in->number;
 	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;
 	if (k->held_until)
 		DL_APPEND(m->links->holding, k);

@@ -30,6 +30,7 @@ struct manager {
 	struct mo_timer *pulse;              /* PULSE_US: lateness, watchdog, housekeeping */
 	int64_t pulse_due;                   /* CLOCK_BOOTTIME */
 	struct input **inputs; size_t n_inputs;   /* queued for the next turn */
+	int64_t n_pushed, n_judged;          /* numbers of inputs: the last one queued; up to which the core has taken all */
 	struct auth *auth;
 	struct audit *audit;
 	struct links *links;
@@ -43,7 +44,7 @@ struct manager {
 	struct forks *forks;
 	struct timing turn_time, sync_time;
 	int64_t longest_callback_ns;         /* CPU time */
-	int64_t n_turns, n_records, n_snapshots, n_snapshot_failures;
+	int64_t n_records, n_snapshots, n_snapshot_failures;
 	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */
 	int64_t slow_told_at;                /* store.slow was told: boot us */
 	int64_t notified_at;                 /* the watchdog was fed: boot us */

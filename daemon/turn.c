@@ -1,5 +1,5 @@
 /* The one turn of the loop. It runs when every readable socket was read (lib/loop), so deadlines are looked at only after all input:
- *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last
+ *   1. core_step for each queued input, EV_CLOCK and EV_LATE first, EV_TICK last; what would take too long waits for the next turn
  *   2. all records of the turn in ONE synced transaction (group commit: thirty submits cost one fsync)
  *   3. only then the effects: replies, commands, streams, log entries
  *   4. the deadline timer            5. the watchdog
@@ -17,6 +17,7 @@
 #include "daemon/streams.h"
 
 #define PULSE_US 250000
+#define TURN_NS 10000000                 /* CPU time after which a turn stores what it has: the rest of its input is the next one's */
 #define LATE_US 500000
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
@@ -75,6 +76,7 @@ void turn_push(struct manager *m, struct input *in)
 	e->hello = in->hello;
 	e->sync = in->sync;
 	e->token = in->token;
+	in->number = ++m->n_pushed;
 	*MO_GROW(m->inputs, m->n_inputs) = in;
 	mo_turn_arm(m->turn);
 }
@@ -183,14 +185,18 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 	in->effects_end = out->n_effects;
 }
 
-static void steps(struct manager *m, struct input **inputs, size_t n, int64_t now)
+/* Returns how many were taken: of a crowd no more than may keep everybody else waiting. */
+static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, int64_t now)
 {
+	int64_t began = mo_clock_thread_ns();
 	struct core_out out = {0};
+	size_t n = 0;
 
-	put_first(inputs, n, EV_LATE);
-	put_first(inputs, n, EV_CLOCK);
-	for (size_t i = 0; i < n; i++)
-		step(m, inputs[i], now, &out);
+	put_first(inputs, n_inputs, EV_LATE);
+	put_first(inputs, n_inputs, EV_CLOCK);
+	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
+		step(m, inputs[n++], now, &out);
+	m->n_judged = n < n_inputs ? inputs[n]->number - 1 : m->n_pushed;
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);
@@ -200,6 +206,24 @@ static void steps(struct manager *m, struct input **inputs, size_t n, int64_t no
 		snapshots_look(m, mo_clock_boot_us());
 	}
 	core_out_done(&out);
+	return n;
+}
+
+/* What was not taken comes before what effects have pushed meanwhile; but deadlines are looked at only after all input. */
+static void put_back(struct manager *m, struct input **rest, size_t n)
+{
+	struct input **newer = TAKE_PTR(m->inputs);
+	size_t n_newer = m->n_inputs;
+
+	if (n > 0 && rest[n - 1]->event.type == EV_TICK)
+		input_free(rest[--n]);
+	m->n_inputs = 0;
+	for (size_t i = 0; i < n; i++)
+		*MO_GROW(m->inputs, m->n_inputs) = rest[i];
+	for (size_t i = 0; i < n_newer; i++)
+		*MO_GROW(m->inputs, m->n_inputs) = newer[i];
+	free(newer);
+	mo_turn_arm(m->turn);
 }
 
 void turn_pulse(struct manager *m)
@@ -235,11 +259,12 @@ void turn_run(struct manager *m)
 		turn_push(m, input_new(EV_TICK, NULL));
 	/* What effects push meanwhile belongs to the next turn. */
 	struct input **inputs = TAKE_PTR(m->inputs);
-	size_t n = m->n_inputs;
+	size_t n_inputs = m->n_inputs, n = 0;
 	m->n_inputs = 0;
-	if (n > 0) {
-		steps(m, inputs, n, now);
-		m->n_turns++;
+	if (n_inputs > 0) {
+		n = steps(m, inputs, n_inputs, now);
+		if (n < n_inputs)
+			put_back(m, inputs + n, n_inputs - n);
 		timing_add(&m->turn_time, mo_clock_boot_us() - began);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+
+#define NOTE_BYTES 512               /* what a note costs without its texts, in bytes of text */
+#define SHORT 256
+
 static char *bad_step(const struct step_report *steps, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -42,6 +48,72 @@ char *intake_hello(const struct agent_hello *hello)
 	if (!why)
 		why = mo_desc_unfit(&agent_hello_desc, hello);
 	return why ? why : bad_slots(&hello->info);
+}
+
+static void cut_notes(struct agent_sync *s)
+{
+	size_t left = MO_PORTION_BYTES;
+
+	for (size_t i = 0; i < s->n_steps; i++) {
+		struct step_report *r = &s->steps[i];
+		size_t n = 0;
+
+		for (; n < r->n_notes; n++) {
+			size_t bytes = NOTE_BYTES + mo_desc_text_bytes(&note_desc, &r->notes[n]);
+
+			if (bytes > left)
+				break;
+			left -= bytes;
+		}
+		mo_vec_cut(&note_desc, r->notes, &r->n_notes, n);
+	}
+}
+
+static void cut_scans(struct agent_sync *s)
+{
+	size_t left = MO_PORTION_BYTES, n = 0;
+
+	for (; n < s->n_scans; n++) {
+		size_t bytes = mo_desc_text_bytes(&scan_result_desc, &s->scans[n]);
+
+		if (bytes > left)
+			break;
+		left -= bytes;
+	}
+	if (n == 0 && s->n_scans > 0) {                 /* no sync will ever bring it whole */
+		mo_vec_clear(&found_checkpoint_desc, (void **)&s->scans[0].items, &s->scans[0].n_items);
+		mo_str_set(&s->scans[0].error, "the names of its checkpoints are longer than 1.5 MiB: keep fewer there, or in a directory of a shorter name");
+		n = 1;
+	}
+	mo_vec_cut(&scan_result_desc, s->scans, &s->n_scans, n);
+}
+
+static void shorten(char *s)
+{
+	if (s && strnlen(s, SHORT + 1) > SHORT)
+		s[mo_utf8_cut(s, SHORT)] = 0;
+}
+
+/* It comes whole or not at all: what is found stays, what it rests on is left out. */
+static void cut_health(struct node_health *h)
+{
+	if (!h || mo_desc_text_bytes(&node_health_desc, h) <= MO_PORTION_BYTES)
+		return;
+	for (size_t i = 0; i < h->n_results; i++) {
+		struct check_result *c = &h->results[i];
+
+		for (size_t k = c->n_evidence; k-- > 0; c->n_evidence = k)
+			free(c->evidence[k]);
+		shorten(c->text);
+		shorten(c->next);
+	}
+}
+
+void intake_portion(struct agent_sync *sync)
+{
+	cut_notes(sync);
+	cut_scans(sync);
+	cut_health(sync->health);
 }
 
 char *intake_sync(struct agent_sync *sync, char **ret_unfit)

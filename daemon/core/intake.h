@@ -9,3 +9,6 @@ char *intake_hello(const struct agent_hello *hello);
  * in the rest, and it is repeated until it was taken: what cannot be kept becomes unknown, texts are
  * cut, and *ret_unfit (caller frees) names the first such place, NULL = none. */
 char *intake_sync(struct agent_sync *sync, char **ret_unfit);
+/* As much of it as one turn takes in, so that the largest message keeps nobody waiting. Notes and scans beyond are dropped
+ * from their end: they are told again until they are acknowledged. */
+void intake_portion(struct agent_sync *sync);

@@ -283,6 +283,12 @@ void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index
 	*n -= 1;
 }
 
+void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most)
+{
+	while (*n > most)
+		mo_vec_remove(d, array, n, *n - 1);
+}
+
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n)
 {
 	elements_done(d, *array, *n);

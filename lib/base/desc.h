@@ -66,9 +66,12 @@ void mo_desc_free(const struct mo_desc *d, void *obj);                 /* done +
 void *mo_vec_add(const struct mo_desc *d, void **array, size_t *n);
 #define MO_ADD(obj, member, d) ((__typeof__((obj)->member))mo_vec_add((d), (void **)&(obj)->member, &(obj)->n_##member))
 void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index); /* keeps the order; storage rule of MO_GROW stays valid */
+void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most);  /* keeps the first ones */
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n);
 void mo_strs_add(char ***array, size_t *n, const char *s);             /* copies s */
 void mo_ints_add(int64_t **array, size_t *n, int64_t v);
+/* Bytes of all texts in it, as JSON writes them: what it costs to copy, store and tell them. */
+size_t mo_desc_text_bytes(const struct mo_desc *d, const void *obj);
 /* Name of an enum value, "?" when out of range; and back: index or -1. */
 const char *mo_enum_name(const char *const *names, size_t n, int value);
 int mo_enum_parse(const char *const *names, size_t n, const char *s);

@@ -1,5 +1,5 @@
 /* What of a message from outside may become part of a record: numbers that arithmetic can be done with,
- * times that have a form outside, texts of bounded length. The bounds stand in the descriptions. Pure. */
+ * times that have a form outside, texts of bounded length. The bounds stand in the descriptions. And how much text there is. Pure. */
 #include "lib/base/desc.h"
 
 #include <string.h>
@@ -143,4 +143,43 @@ char *mo_desc_unfit(const struct mo_desc *d, const void *obj)
 		place = mo_printf("%s: %s", fit.path.data, fit.why);
 	mo_buf_done(&fit.path);
 	return place;
+}
+
+static size_t text_bytes(const char *s)
+{
+	size_t n = s ? strlen(s) : 0, bytes = n;
+
+	for (size_t i = mo_text_plain(s, n); i < n; i += 1 + mo_text_plain(s + i + 1, n - i - 1))
+		if (s[i] == '"' || s[i] == '\\')
+			bytes++;
+		else if ((unsigned char)s[i] < 0x20)
+			bytes += strlen("\\u00") + 1;
+	return bytes;
+}
+
+static size_t field_text_bytes(const struct mo_field *f, const void *obj)
+{
+	const void *at = (const char *)obj + f->offset;
+	size_t n = 0, count = f->count_offset ? *(const size_t *)((const char *)obj + f->count_offset) : 0;
+
+	if (f->kind == MO_STR || f->kind == MO_RAWJSON)
+		return text_bytes(*(char *const *)at);
+	if (f->kind == MO_STRUCT)
+		return mo_desc_text_bytes(f->sub, at);
+	if (f->kind == MO_OPT)
+		return *(void *const *)at ? mo_desc_text_bytes(f->sub, *(void *const *)at) : 0;
+	for (size_t i = 0; f->kind == MO_VEC && i < count; i++)
+		n += mo_desc_text_bytes(f->sub, *(char *const *)at + i * f->sub->size);
+	for (size_t i = 0; f->kind == MO_STRS && i < count; i++)
+		n += text_bytes((*(char **const *)at)[i]);
+	return n;
+}
+
+size_t mo_desc_text_bytes(const struct mo_desc *d, const void *obj)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_fields; i++)
+		n += field_text_bytes(&d->fields[i], obj);
+	return n;
 }

@@ -27,6 +27,7 @@
 #define MO_INCIDENTS_MAX 1000                 /* per job */
 #define MO_TAIL_LINES 20                      /* last lines of a rank kept as evidence */
 #define MO_LINE_MAX 8192                      /* bytes of one output line looked at; the log file gets all of it */
+#define MO_PORTION_BYTES (1024 * 1024 * 3 / 2)   /* of a message's notes, likewise of its scans: taken at once (daemon/core/intake.c) */
 #define MO_NOTES_PER_SYNC 2000                /* step notes in one message */
 #define MO_LONGEST_NAME 63
 #define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */
