@@ -32,6 +32,28 @@ static void run_until(const bool *flag)
 
 static void set_flag(void *arg) { *(bool *)arg = true; }
 
+/* Burns CPU time, then ends the loop. */
+static void burn(void *arg)
+{
+	int64_t until = mo_clock_thread_ns() + *(const int64_t *)arg;
+
+	while (mo_clock_thread_ns() < until)
+		continue;
+	sd_event_exit(loop, 7);
+}
+
+static void test_longest_callback(void **state)
+{
+	int64_t burnt = 5000000, longest = 0;
+	struct mo_timer *t = NULL;
+
+	assert_int_equal(mo_timer_new(loop, burn, &burnt, &t), 0);
+	mo_timer_in(t, 1000);
+	assert_int_equal(mo_loop_run(loop, &longest), 7);
+	assert_true(longest >= burnt);
+	mo_timer_free(t);
+}
+
 static void test_timer(void **state)
 {
 	struct mo_timer *a = NULL, *b = NULL, *off = NULL;
@@ -284,6 +306,7 @@ static void test_fetch_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_longest_callback, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turn_is_last, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turn_is_not_starved, setup, teardown),
