@@ -267,7 +267,7 @@ static int make_directories(struct manager *m, struct mo_error *err) {
 	r = mo_mkdir_p(state, 0755);
 	if (r < 0)
 		return mo_error_set(err, r, "state_dir: %s: %s", state, strerror(-r));
-	m->lock_fd = mo_lock_file(lock);
+	m->lock_fd = mo_lock_file_soon(lock);
 	if (m->lock_fd == -EWOULDBLOCK)
 		return mo_error_set(err, -EBUSY, "runtime_dir: %s belongs to another agent that is running; stop it, or set runtime_dir and state_dir", runtime);
 	return m->lock_fd < 0 ? mo_error_set(err, m->lock_fd, "%s: %s", lock, strerror(-m->lock_fd)) : 0;

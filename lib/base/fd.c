@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -203,6 +204,17 @@ int mo_lock_file(const char *path)
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return -errno;
 	return TAKE_FD(fd);
+}
+
+int mo_lock_file_soon(const char *path)
+{
+	int fd = mo_lock_file(path);
+
+	for (int tries = 0; fd == -EWOULDBLOCK && tries < 100; tries++) {
+		poll(NULL, 0, 20);
+		fd = mo_lock_file(path);
+	}
+	return fd;
 }
 
 char *mo_boot_id(void)

@@ -18,6 +18,8 @@ int mo_rm_rf(const char *path);                           /* path and everything
 char *mo_path(const char *dir, const char *fmt, ...) _printf_(2, 3); /* "dir/…", caller frees */
 /* Nonblocking flock(LOCK_EX) on path (created 0600). Returns the held fd or -EWOULDBLOCK when somebody holds it. */
 int mo_lock_file(const char *path);
+/* The same, asked again for two seconds: a child between fork and exec still holds the lock of a process that was just killed. */
+int mo_lock_file_soon(const char *path);
 char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it, for units that cannot see it and for tests; NULL when unreadable */
 int mo_random(void *data, size_t n);                      /* getrandom */
 char *mo_random_hex(size_t n_bytes);

@@ -266,7 +266,7 @@ int store_open(const char *dir, struct store **ret, struct mo_error *err)
 	if (r < 0)
 		return mo_error_set(err, r, "%s: %s: make the state directory writable or choose another state_dir", dir, strerror(-r));
 	_cleanup_(mo_freep) char *lock = mo_path(dir, "lock");
-	s->lock = mo_lock_file(lock);
+	s->lock = mo_lock_file_soon(lock);
 	if (s->lock == -EWOULDBLOCK)
 		return mo_error_set(err, s->lock, "%s: another moed is running on this state directory: stop it or choose another state_dir", dir);
 	if (s->lock < 0)

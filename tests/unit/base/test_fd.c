@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -106,6 +107,31 @@ static void test_rm_depth(void **state)
 		assert_int_equal(mo_rm_rf(to), 0);
 		assert_int_equal(mo_rm_rf(top), 0);
 	}
+}
+
+/* A child between fork and exec keeps the lock of its parent for a moment longer. */
+static void test_lock_soon(void **state)
+{
+	_cleanup_(mo_freep) char *path = mo_path(dir, "lock");
+	int fd = mo_lock_file(path), go[2], status;
+	char c;
+
+	assert_true(fd >= 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		close(go[1]);
+		_exit(read(go[0], &c, 1) || poll(NULL, 0, 50));
+	}
+	mo_close(fd);
+	assert_int_equal(mo_lock_file(path), -EWOULDBLOCK);
+	close(go[1]);
+	close(go[0]);
+	fd = mo_lock_file_soon(path);
+	assert_true(fd >= 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	mo_close(fd);
+	unlink(path);
 }
 
 static void test_lock(void **state)
@@ -260,7 +286,7 @@ static void test_log_journal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_read), cmocka_unit_test(test_mkdir_rm), cmocka_unit_test(test_rm_depth), cmocka_unit_test(test_lock), cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_write_read), cmocka_unit_test(test_mkdir_rm), cmocka_unit_test(test_rm_depth), cmocka_unit_test(test_lock), cmocka_unit_test(test_lock_soon), cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_data_file), cmocka_unit_test(test_libexec), cmocka_unit_test(test_coretime), cmocka_unit_test(test_log_lines),
 		cmocka_unit_test(test_log_journal),
 	};
