@@ -6,6 +6,7 @@
 #include "cli/stream.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "lib/model/limits.h"
 #include "lib/wire/json.h"
 
 static void print_event(const struct cli *cli, struct json_object *e)
@@ -62,6 +63,8 @@ static int history(struct cli *cli, const struct filter *f)
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
+	if (!f->job && !f->node && js_len(items) >= MO_EVENTS_MAX)
+		fprintf(stderr, "(the newest %d events are kept; earlier ones are in the journal of moed: journalctl -u moed)\n", MO_EVENTS_MAX);
 	for (size_t i = 0; i < js_len(items); i++)
 		if (wanted(f, js_at(items, i)))
 			print_event(cli, js_at(items, i));

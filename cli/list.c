@@ -5,6 +5,8 @@
 
 #define REASON_MIN 30                    /* fewer letters of it tell nothing */
 
+static const char *const over[] = { "completed", "failed", "cancelled" };
+
 static void iteration_cell(struct table *t, struct json_object *j)
 {
 	table_cell(t, "%s", text_span(js_int(j, "iteration"), js_int(j, "steps")));
@@ -26,16 +28,33 @@ static void print_jobs(const struct cli *cli, struct json_object *items)
 		puts("more columns on a wider terminal; `moectl why JOB` tells reasons");
 }
 
+/* Those that are over. */
+static int print_left_out(struct cli *cli)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	int r = client_get(cli, NULL, &a, "/v1/cluster");
+	int64_t n = 0;
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < ELEMENTSOF(over); i++)
+		n += MO_MAX(js_int(js_get(a.doc, "jobs"), over[i]), (int64_t)0);
+	if (n > 0)
+		printf("%lld finished job%s not shown; `moectl list --all` shows all\n", (long long)n, n == 1 ? " is" : "s are");
+	return CLI_OK;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	bool all = false;
+	bool all = false, active = false;
 	const char *state = NULL;
 	const struct opt opts[] = { { "all", 'a', OPT_FLAG, &all }, { "state", 0, OPT_STR, &state } };
 	_cleanup_(answer_done) struct answer a = { 0 };
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), NULL, 0, 0);
 	if (r)
 		return cli_stop(r);
-	if (!state && !all)
+	active = !state && !all;
+	if (active)
 		state = JOBS_UNFINISHED;
 	_cleanup_(mo_freep) char *quoted = url_quote(state ? state : "");
 	r = client_get_all(cli, NULL, &a, state ? "/v1/jobs?state=%s" : "/v1/jobs%s", quoted);
@@ -46,8 +65,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (js_len(js_items(a.doc)))
 		print_jobs(cli, js_items(a.doc));
 	else
-		puts(all ? "no jobs yet; `moectl submit RECIPE` makes the first" : "no active jobs; `moectl list --all` shows finished ones");
-	return CLI_OK;
+		puts(all ? "no jobs yet; `moectl submit RECIPE` makes the first" : active ? "no active jobs" : "no jobs in these states");
+	return active ? print_left_out(cli) : CLI_OK;
 }
 
 const struct verb verb_list = {

@@ -177,7 +177,10 @@ void list_add_numbered(struct list *l, const struct mo_desc *d, const void *obj,
 
 void list_send_with(struct http_request *r, struct list *l, const char *members)
 {
-	mo_buf_printf(&l->b, "],\"next\":%s%s}", l->more ? l->next.data : "null", members);
+	mo_buf_printf(&l->b, "],\"next\":%s%s", l->more ? l->next.data : "null", members);
+	if (l->last)
+		mo_buf_printf(&l->b, ",\"earlier\":%lld", (long long)MO_MAX(l->earlier, 0));
+	mo_buf_str(&l->b, "}");
 	api_send(r, 200, &l->b);
 }
 

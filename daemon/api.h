@@ -26,7 +26,7 @@ int api_job_id(const char *text, int64_t *ret);
 
 /* A list document {items[],next}: add what comes after `after`, stop when list_add says false (there is more than limit). */
 #define API_LIMIT_MAX 1000
-struct list { struct mo_buf b; int64_t limit, n; bool more; struct mo_buf next; };
+struct list { struct mo_buf b; int64_t limit, n, earlier; bool more, last; struct mo_buf next; };   /* last=1: so many stand before the first */
 bool list_start(struct http_request *r, struct list *l);                                             /* reads limit; false after 400 */
 bool list_room(struct list *l);                                                                      /* false: full; `next` will be the last key */
 void list_add(struct list *l, const struct mo_desc *d, const void *obj, const char *key);             /* key: what `after` takes to go on */

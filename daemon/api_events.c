@@ -27,10 +27,15 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 	if (!list_start(r, &l))
 		return;
 	viewer_of(m, r, &viewer);
+	l.last = http_query(r, "last") != NULL;
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct event *e = &s->events[i];
-		if (e->seq <= after || !stream_wants(filter, e))
+		if (!stream_wants(filter, e))
 			continue;
+		if (e->seq <= after) {
+			l.earlier++;
+			continue;
+		}
 		if (!list_room(&l))
 			break;
 		struct event *cut = visible_event(&viewer, s, e) ? NULL : visible_event_cut(e);

@@ -60,8 +60,10 @@ void api_job_metrics(void *arg, struct http_request *r)
 
 	if (!j || !api_int(r, "since", 0, INT64_MAX, INT64_MIN, &since) || !read_place(r, &attempt, &iteration) || !list_start(r, &l))
 		return;
-	if (api_flag(r, "last") && j->n_samples > (size_t)l.limit)
+	l.last = api_flag(r, "last");
+	if (l.last && j->n_samples > (size_t)l.limit)
 		first = j->n_samples - (size_t)l.limit;
+	l.earlier = (int64_t)first;
 	for (size_t i = first; i < j->n_samples; i++) {
 		const struct sample *s = &j->samples[i];
 		if (!wanted(s, attempt, iteration, since))
@@ -86,8 +88,10 @@ void api_job_checkpoints(void *arg, struct http_request *r)
 
 	if (!j || !api_int(r, "after", 0, INT64_MAX, -1, &after) || !list_start(r, &l))
 		return;
-	if (api_flag(r, "last") && j->n_checkpoints > (size_t)l.limit)
+	l.last = api_flag(r, "last");
+	if (l.last && j->n_checkpoints > (size_t)l.limit)
 		first = j->n_checkpoints - (size_t)l.limit;
+	l.earlier = (int64_t)first;
 	for (size_t i = first; i < j->n_checkpoints; i++) {
 		if (j->checkpoints[i].iteration <= after)
 			continue;

@@ -51,9 +51,10 @@ void api_jobs_list(void *arg, struct http_request *r)
 	if (!read_states(r, wanted) || !list_start(r, &l))
 		return;
 	viewer_of(m, r, &viewer);
-	for (size_t i = 0; api_flag(r, "last") && i < s->n_jobs; i++)
+	l.last = api_flag(r, "last");
+	for (size_t i = 0; l.last && i < s->n_jobs; i++)
 		matching += is_wanted(&s->jobs[i], from, wanted, name);
-	skip = matching - l.limit;
+	skip = l.earlier = matching - l.limit;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		const struct job *j = &s->jobs[i];
 		if (!is_wanted(j, from, wanted, name) || skip-- > 0)

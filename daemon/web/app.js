@@ -7,7 +7,7 @@ const POLL_MS = 2000, SOON_MS = 250, ANSWER_MS = 10000, STALE_MS = 6000, EVENTS_
 const KINDS = [['running,recovering,starting,stopping', 1000], ['queued,paused', 200], ['completed,failed,cancelled', 100]];
 const RANKS = 256, NODES = 1000, SAMPLES = 1000, CHECKPOINTS = 1000;
 const $ = (id) => document.getElementById(id);
-const state = { job: null, charts: {}, charted: null, lastSeq: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
+const state = { job: null, charts: {}, charted: null, lastSeq: 0, events: 0, lastData: 0, failed: null, refreshing: false, again: false, timer: null, stream: null, signedOut: false };
 const CATEGORIES = [['productive', '#2e7d4f'], ['recompute', '#c77f12'], ['load', '#5b7fb5'], ['init', '#8a6fb0'], ['save', '#3c9aa8'], ['launch', '#9aa7b5'],
   ['detect', '#b5473c'], ['hang', '#7d1f1f'], ['drain', '#776a52'], ['queue', '#c5ccd4'], ['idle', '#68737f']];
 
@@ -163,12 +163,12 @@ function counted(job, items) {
 }
 
 /* A chart is of one job: another one gets axes of its own. */
-function drawCharts(job, items) {
+function drawCharts(job, items, earlier) {
   if (state.charted !== job.id) dropCharts();
   state.charted = job.id;
   const rows = counted(job, items), current = rows.length > 0 && rows[rows.length - 1].attempt === job.attempt;
   const num = (v) => (typeof v === 'number' ? v : null), x = rows.map((s) => s.iteration);
-  more('charts-more', items.length >= SAMPLES ? `The newest ${number(SAMPLES)} iterations; all of them: moectl metrics ${job.id} --csv` : '');
+  more('charts-more', earlier > 0 ? `The newest ${number(items.length)} iterations; ${number(earlier)} earlier ones are not shown (moectl metrics ${job.id} --csv)` : '');
   $('charts').hidden = rows.length === 0;
   $('charts-empty').hidden = rows.length > 0;
   if (!rows.length) { dropCharts(); return; }
@@ -237,17 +237,19 @@ async function drawJob(id) {
     (job.nodes.length ? `on ${job.nodes.slice(0, 8).join(' ')}${job.nodes.length > 8 ? ` and ${job.nodes.length - 8} more` : ''}` : 'on no node'));
   drawPlan(job.plan);
   drawWhy(job, why);
-  drawCharts(job, metrics.items);
+  drawCharts(job, metrics.items, metrics.earlier);
   drawLedger(report);
   fill('ranks', ranks.items.map((r) => [r.rank, [[r.rank, 'num'], [r.node], [r.pid, 'num'], shown(r.state), [number(r.iteration), 'num'], [number(r.step_ms, 1), 'num'], [r.cpus, 'wrap'], bound(r)]]));
   more('ranks-more', job.ranks > ranks.items.length && ranks.next ? `${number(job.ranks - ranks.items.length)} more ranks are not shown (moectl ranks ${job.id})` : '');
-  more('checkpoints-more', checkpoints.items.length >= CHECKPOINTS ? `The newest ${number(CHECKPOINTS)}; all of them: moectl checkpoints ${job.id}` : '');
+  more('checkpoints-more', checkpoints.earlier > 0 ? `${number(checkpoints.earlier)} earlier checkpoints are not shown (moectl checkpoints ${job.id})` : '');
   fill('checkpoints', checkpoints.items.slice().reverse().map((c) => [c.iteration, [[number(c.iteration), 'num'], shown(c.state), [clock(c.saved_at)], [c.reason, 'wrap']]]));
 }
 
 async function refreshOnce() {
-  const [cluster, nodes, ...kinds] = await Promise.all([get('/v1/cluster'), get(`/v1/nodes?limit=${NODES}`), ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`))]);
+  const [cluster, nodes, events, ...kinds] = await Promise.all([get('/v1/cluster'), get(`/v1/nodes?limit=${NODES}`), get('/v1/events?last=1'), ...KINDS.map(([states, n]) => get(`/v1/jobs?state=${states}&limit=${n}&last=1`))]);
   signedOut(false);
+  state.events = events.items.length + events.earlier;
+  countEvents();
   drawCluster(cluster); drawJobs(kinds.flatMap((k) => k.items.slice().reverse()), cluster.jobs); drawNodes(nodes.items, cluster.nodes);
   if (state.job) {
     await drawJob(state.job).catch((e) => {
@@ -277,9 +279,16 @@ async function refresh() {
 
 function soon(ms) { if (!state.timer) state.timer = setTimeout(refresh, ms); }
 
+/* The stream begins with the newest ones, and the list keeps as many as fit. */
+function countEvents() {
+  const shown = $('events').childElementCount, n = shown ? state.events - shown : 0;
+  more('events-more', n > 0 ? `${number(n)} earlier events are not shown (moectl events)` : '');
+}
+
 function addEvent(e) {
   if (e.seq <= state.lastSeq) return;
   state.lastSeq = e.seq;
+  state.events++;
   const li = document.createElement('li'), t = document.createElement('time'), type = document.createElement('b'), list = $('events');
   li.dataset.seq = e.seq;
   t.dateTime = t.title = e.time; t.textContent = clock(e.time);
@@ -287,7 +296,7 @@ function addEvent(e) {
   li.append(t, ' ', type, `${e.job ? ' ' + e.job : ''}${e.node ? ' ' + e.node : ''}${e.rank === null ? '' : ' rank ' + e.rank}: ${e.message || ''}`);
   list.prepend(li);
   while (list.childElementCount > EVENTS_KEPT) list.lastElementChild.remove();
-  more('events-more', list.childElementCount === EVENTS_KEPT ? `The newest ${EVENTS_KEPT}; all of them: moectl events` : '');
+  countEvents();
   soon(SOON_MS);
 }
 

@@ -240,6 +240,16 @@ def top_shows_what_runs_first(w):
 
 
 @suite.test
+def a_list_counts_what_it_leaves_out(w):
+    counts = w.c.json("top")["jobs"]
+    n = sum(counts[s] for s in ("completed", "failed", "cancelled"))
+    need(n > 1, "the world has too few finished jobs: %s" % counts)
+    need("%d finished jobs are not shown" % n in w.c.run("list").stdout, "list does not count the finished ones")
+    for words in (["--all"], ["--state", "running"]):
+        need("not shown" not in w.c.run("list", *words).stdout, "list %s counts too" % words)
+
+
+@suite.test
 def list_on_a_narrow_terminal(w):
     """The reason gets the rest of the line, or is left out with a hint where a few letters would be left of it."""
     idle = w.c.submit(command_recipe("narrow", ["true"], gpus=64))
@@ -251,7 +261,7 @@ def list_on_a_narrow_terminal(w):
         if "REASON" in lines[0]:
             need(reason[:20] in mine and not any("moectl why" in x for x in lines), lambda: "%d columns: %s" % (columns, lines))
         else:
-            need(columns < 400 and reason[:4] not in mine and "moectl why JOB" in lines[-1], lambda: "%d columns: %s" % (columns, lines))
+            need(columns < 400 and reason[:4] not in mine and any("moectl why JOB" in x for x in lines[-2:]), lambda: "%d columns: %s" % (columns, lines))
     need("REASON" in lines[0] and reason in mine, lambda: "400 columns: %s" % lines)
     w.c.run("cancel", idle)
 

@@ -271,7 +271,13 @@ def lists(m):
         events += [e["seq"] for e in page["items"]]
         after = page["next"]
     equal(events, [e["seq"] for e in m.get("/v1/events")["items"]], "pages of events")
-    equal([e["seq"] for e in m.get("/v1/events?last=2")["items"]], events[-2:], "last events")
+    newest = m.get("/v1/events?last=2")
+    equal([e["seq"] for e in newest["items"]], events[-2:], "last events")
+    equal(newest["earlier"], len(events) - 2, "events before the last ones")
+    newest = m.get("/v1/jobs?limit=3&last=1&state=queued,running")
+    equal(([j["id"] for j in newest["items"]], newest["earlier"]), ([j["id"] for j in queued][-3:], len(queued) - 3), "the last jobs, and how many stand before them")
+    equal(m.get("/v1/jobs?limit=1000&last=1")["earlier"], 0, "nothing before all of them")
+    need("earlier" not in m.get("/v1/jobs?limit=3"), "earlier without last")
     for path in ("/v1/jobs?limit=0", "/v1/jobs?limit=1001", "/v1/jobs?limit=x", "/v1/jobs?after=7", "/v1/jobs?state=happy", "/v1/events?after=-1", "/v1/events?last=0", "/v1/events?job=7", "/v1/events?node=../x",
                  "/v1/jobs/%s/metrics?after=7" % seen[0], "/v1/jobs/%s/metrics?since=x" % seen[0], "/v1/jobs/%s/env?rank=-1" % seen[0]):
         equal(m.ask("GET", path).status, 400, path)

@@ -225,10 +225,17 @@ async function crowd(page) {
     const r = await route.fetch(), doc = await r.json();
     await route.fulfill({ response: r, json: { ...doc, ranks: 1024 } });
   });
+  for (const path of [`**/v1/jobs/${T.jobs.train}/metrics*`, `**/v1/jobs/${T.jobs.train}/checkpoints*`, '**/v1/events?last=1'])
+    await page.route(path, async (route) => {
+      const r = await route.fetch(), doc = await r.json();
+      await route.fulfill({ response: r, json: { ...doc, earlier: 4321 } });
+    });
   await check('a running job stands above 200 newer ones that wait', () => until(page, (id) => document.querySelectorAll('#jobs tbody tr').length > 200 && document.querySelector('#jobs tbody tr').dataset.key === id, T.jobs.train));
   await check('jobs that are not shown are counted', () => until(page, () => /^1,034 more are not shown: 1,034 queued /.test(document.getElementById('jobs-more').innerText)));
   await check('ranks that are not shown are counted', () => until(page, (n) => document.getElementById('ranks-more').innerText.startsWith(`${(1024 - n).toLocaleString('en-US')} more ranks`), T.train_ranks));
   await check('nodes that are not shown are counted', () => until(page, (n) => document.getElementById('nodes-more').innerText.startsWith(`${(12500 - n).toLocaleString('en-US')} more nodes`), T.nodes));
+  await check('iterations, checkpoints and events that are not shown are counted', () => until(page, () => /; 4,321 earlier ones are not shown/.test(document.getElementById('charts-more').innerText) &&
+    document.getElementById('checkpoints-more').innerText.startsWith('4,321 earlier checkpoints') && /^4,[0-9]{3} earlier events are not shown/.test(document.getElementById('events-more').innerText)));
   await shoot(page, '2-crowd');
   await page.unrouteAll({ behavior: 'wait' });
   await check('without more nothing is said of it', () => until(page, () => ['jobs-more', 'ranks-more', 'nodes-more', 'checkpoints-more', 'charts-more'].every((id) => document.getElementById(id).hidden)));
