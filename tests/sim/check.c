@@ -147,7 +147,7 @@ static void check_verdict(struct sim *s, const struct record *r)
 	if (r->type != REC_HUNG || !r->flag)
 		return;
 	st = step_of(s, n, r->job, r->attempt);
-	if (st && st->stepd && !st->hung && (!st->hung_at || s->now - st->hung_at > 20 * S))
+	if (st && st->stepd && !st->hung && (!st->hung_at || s->now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
 		sim_violation(s, "the supervisor of j-%lld attempt %lld on %s is called hung although it answers", (long long)r->job, (long long)r->attempt, r->node);
 }
 
