@@ -1,6 +1,6 @@
 /* Level-triggered commands: what is due for a node follows from the state alone and is repeated in every reply until notes or reports show that it happened.
  *   step                                                        command
- *   wanted, not reported by the agent                           LAUNCH
+ *   wanted, not reported by the agent                           LAUNCH, unless its node holds a step that was never stored
  *   planned stop                                                STOP (signal, then SIGKILL after grace)
  *   failed attempt, cancel --now, stop of a launch never seen   KILL
  *   taken for dead by a fence, its node is back in that boot    KILL, unless its agent does not know the step
@@ -33,7 +33,7 @@ int command_for(const struct core *c, const struct job *j, const struct step *s)
 	if (over)
 		return -1;
 	if (j->state != JOB_STOPPING && !j->failed)
-		return s->accepted || n->token_expired ? -1 : CMD_LAUNCH;
+		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;   /* a step that nobody knows may use the same GPUs */
 	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
 }
 

@@ -180,6 +180,8 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 				(long long)((now - n->heard_at) / 1000));
 		if (n->token_expired && !st->accepted)
 			reason(w, "token-expired", "node %s does not get the launch: its token has expired", n->name);
+		if (n->strange_steps && !st->accepted)
+			reason(w, "step-unknown", "node %s does not get the launch: it holds a step that this controller never stored; moectl why %s", n->name, n->name);
 		if (st->hung && st->missing)
 			reason(w, "step-missing", "the agent of %s does not know the step any more: when no process of it is left there, say moectl resolve j-%lld.a%lld --gone", st->node, (long long)j->id,
 			       (long long)st->attempt);

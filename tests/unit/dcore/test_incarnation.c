@@ -206,6 +206,29 @@ static void a_backup_that_is_restored_again(void **state)
 	world_done(&w);
 }
 
+/* Its launch never came; after the backup another job got the GPUs. */
+static void no_launch_beside_an_unknown_step(void **state)
+{
+	struct world w;
+	int64_t id;
+
+	world_init(&w, 1, 2);
+	w.no_launch = true;
+	id = world_submit_gpus(&w, 2);
+	restored(&w);
+	w.no_launch = false;
+	later(&w, 0, 77, 1);
+	world_hello(&w, 0);
+	world_run(&w, 60 * S);
+	assert_int_equal(world_count(&w, 0, CMD_LAUNCH), 0);
+	world_why_has(&w, id, "it holds a step that this controller never stored");
+	world_lose_spool(&w, 0);
+	world_run(&w, 5 * S);
+	assert_true(world_count(&w, 0, CMD_LAUNCH) > 0);
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
 /* It trained on after the backup, and ended: what it saved meanwhile is newer than anything that the backup heard of. */
 static void what_it_saved_since_is_its_own(void **state)
 {
@@ -279,7 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(epochs_only_rise), cmocka_unit_test(what_the_backup_knows_is_adopted), cmocka_unit_test(what_it_does_not_know_waits_for_a_decision),
-		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(a_backup_that_is_restored_again), cmocka_unit_test(what_was_hung_goes_missing), cmocka_unit_test(what_it_saved_since_is_its_own), cmocka_unit_test(an_old_copy_gets_no_agents),
+		cmocka_unit_test(a_missing_step_goes_by_a_word_or_by_its_successor), cmocka_unit_test(a_backup_that_is_restored_again), cmocka_unit_test(what_was_hung_goes_missing), cmocka_unit_test(what_it_saved_since_is_its_own), cmocka_unit_test(no_launch_beside_an_unknown_step), cmocka_unit_test(an_old_copy_gets_no_agents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
