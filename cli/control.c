@@ -64,4 +64,4 @@ const struct verb verb_cancel = { "cancel", "Act", "cancel JOB [--now]", "end a 
 const struct verb verb_pause = { "pause", "Act", "pause JOB", "stop a job as planned and free its GPUs", NULL, run_pause };
 const struct verb verb_resume = { "resume", "Act", "resume JOB", "continue a paused job from its newest checkpoint", NULL, run_resume };
 const struct verb verb_restart = { "restart", "Act", "restart JOB [--from ITER]", "stop as planned and start again from a checkpoint",
-	"  --from ITER   from the checkpoint of this iteration (default: the newest usable one)\n", run_restart };
+	"  --from ITER   from the checkpoint of this iteration (default: the newest usable one); 0 starts afresh\n", run_restart };

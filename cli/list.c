@@ -71,5 +71,5 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct verb verb_list = {
 	"list", "Look", "list [--all] [--state STATE,...]", "jobs that are not finished, or all",
-	"  --all              finished jobs too\n  --state STATE,...  only these states\n", run,
+	"  --all              finished jobs too\n  --state STATE,...  only these: queued, starting, running, recovering, stopping, paused, completed, failed, cancelled\n", run,
 };

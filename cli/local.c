@@ -217,8 +217,10 @@ static int resolve_dir(const char *given, bool make, char **ret)
 
 static int no_cluster(const char *verb, const char *dir)
 {
-	if (!strcmp(verb, "down"))
-		return CLI_OK; /* nothing runs there: that is what was asked for */
+	if (!strcmp(verb, "down")) { /* that is what was asked for, unless the directory is not the one that was meant */
+		fprintf(stderr, "moectl: local: no cluster in %s: nothing to stop\n", dir);
+		return CLI_OK;
+	}
 	return cli_fail(CLI_NOT_FOUND, "local: no cluster in %s; `moectl local up` makes one", dir);
 }
 

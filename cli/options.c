@@ -78,7 +78,8 @@ static int unknown(const struct cli *cli, const struct opt *opts, size_t n, cons
 	return cli_misuse(cli, "unknown option %s", word);
 }
 
-static int store(const struct cli *cli, const struct opt *o, const char *value)
+/* word: the option as it was typed. */
+static int store(const struct cli *cli, const struct opt *o, const char *word, const char *value)
 {
 	int64_t number = 0;
 	switch (o->kind) {
@@ -90,7 +91,8 @@ static int store(const struct cli *cli, const struct opt *o, const char *value)
 		return 0;
 	case OPT_INT:
 		if (mo_parse_i64(value, o->min, o->max, &number) < 0)
-			return cli_misuse(cli, "--%s %s is not a number from %lld to %lld", o->name, value, (long long)o->min, (long long)o->max);
+			return cli_misuse(cli, "%.*s %s is not a number from %lld to %lld", word[1] == '-' ? (int)strcspn(word, "=") : 2, word, value, (long long)o->min,
+					  (long long)o->max);
 		*(int64_t *)o->to = number;
 		return 0;
 	case OPT_STRS: {
@@ -145,10 +147,10 @@ int cli_options(struct cli *cli, int argc, char **argv, const struct opt *opts, 
 			return cli_misuse(cli, "option --%s takes no value", o->name);
 		if (o->kind != OPT_FLAG && !value) {
 			if (i + 1 == argc)
-				return cli_misuse(cli, "option --%s needs a value", o->name);
+				return cli_misuse(cli, "option %s needs a value", word);
 			value = argv[++i];
 		}
-		int r = store(cli, o, value);
+		int r = store(cli, o, word, value);
 		if (r)
 			return r;
 	}

@@ -82,10 +82,28 @@ static void load_gpu(const struct ynode *root, const char *name, struct recipe_e
 	mo_error_done(&err);
 }
 
+/* A file that was named by mistake: one word about it says more than one about each of its lines. */
+static bool no_recipe(const struct ynode *root)
+{
+	static const char *const keys[] = { "recipe", "name", "engine", "cluster" };
+
+	for (size_t i = 0; i < root->n; i++)
+		if (mo_enum_parse(keys, ELEMENTSOF(keys), root->items[i].key->text) >= 0 ||
+		    mo_near_miss(root->items[i].key->text, keys, ELEMENTSOF(keys)))
+			return false;
+	return true;
+}
+
 static void read_tree(const struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
 {
 	struct reader reader = recipe_reader(r, rules->errors);
 
+	if (no_recipe(root)) {
+		errors_at(rules->errors, root, "is it the file that was meant?",
+			  root->n ? "this is no recipe: it has none of the keys recipe, name, engine and cluster" :
+				    "this is no recipe: it is empty");
+		return;
+	}
 	schema_defaults(&reader, "");
 	schema_read(&reader, "", root);
 	if (r->engine.kind)

@@ -452,7 +452,7 @@ def dry_run_with_and_without_a_controller(w):
     before = len(w.c.json("list", "--all")["items"])
     for env, nodes in ((w.c.env, None), (clean_env(MOE_URL="unix:" + place("no.sock")), 2)):
         doc = json.loads(moectl("submit", path, "--dry-run", "--json", env=env).stdout)
-        equal(sorted(doc), ["name", "plan", "ranks"], "keys of a dry run")
+        equal(sorted(doc), ["name", "plan", "ranks", "resume_args"], "keys of a dry run")
         equal([r["rank"] for r in doc["ranks"]], list(range(12)), "ranks")
         for r in doc["ranks"]:
             equal(sorted(r), sorted(DRY), "keys of a rank")
@@ -549,7 +549,7 @@ def report_writes_anchors(w):
 @suite.test
 def checkpoints_of_a_directory(w):
     doc = json.loads(moectl("checkpoints", "--dir", place("ckpt"), "--engine", "command", "--json").stdout)
-    equal(sorted(doc), ["items", "resume"], "keys of checkpoints --dir")
+    equal(sorted(doc), ["items", "resume", "unread"], "keys of checkpoints --dir")
     equal(doc["resume"], {"iteration": 6}, "resume")
     for item in doc["items"]:
         keys(item, CHECKPOINT, "checkpoint")

@@ -98,7 +98,9 @@ static const struct bad refused[] = {
 
 /* Whole recipes. */
 static const struct bad whole[] = {
-	{ "", "1:1 missing key 'recipe'\n1:1 missing key 'name'\n1:1 missing key 'engine'\n1:1 missing key 'cluster'\n" },
+	{ "", "1:1 this is no recipe: it is empty [is it the file that was meant?]\n" },
+	{ "root: x\nbin: y\n", "1:1 this is no recipe: it has none of the keys recipe, name, engine and cluster [is it the file that was meant?]\n" },
+	{ "recipi: 1\n", "1:1 unknown key 'recipi' [did you mean 'recipe'?]\n1:1 missing key 'name'\n" },
 	{ "- 1\n", "1:1 a recipe is a mapping of keys to values [begin with 'recipe: 1']" },
 	{ "recipe: 2\nname: a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "1:9 recipe: this version reads format 1" },
 	{ "recipe: 1\nname: -a\nengine: {kind: command, argv: [x]}\ncluster: {gpus: 1}\n", "2:7 name: expected a name" },
@@ -302,8 +304,8 @@ static void test_order_and_limit(void **state)
 {
 	_cleanup_(mo_freep) char *text = recipe_with("steps: x\nzzz: 1\npriority: -1\n");
 	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
-	char many[2000] = "";
-	size_t n = 0;
+	char many[2000] = "recipe: 1\n";
+	size_t n = strlen(many);
 
 	assert_int_equal(p.errors.n, 3);
 	for (size_t i = 0; i < 3; i++)

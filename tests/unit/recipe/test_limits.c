@@ -21,7 +21,7 @@ static void test_size(void **state)
 
 	memset(text, '#', MO_RECIPE_BYTES_MAX + 1);
 	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 131072 bytes");
-	expect(text, MO_RECIPE_BYTES_MAX, "1:1 missing key 'recipe'");
+	expect(text, MO_RECIPE_BYTES_MAX, "1:1 this is no recipe: it is empty");
 }
 
 static void test_encoding(void **state)
