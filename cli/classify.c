@@ -2,7 +2,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/core/lines.h"
 #include "cli/output.h"
+#include "cli/recipe.h"
+#include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/classify.h"
 #include "lib/base/buf.h"
@@ -59,11 +62,117 @@ static void print_verdict(const struct cli *cli, const struct failure_verdict *v
 	}
 }
 
+/* ---- what the rules for printed lines make of it ---- */
+
+struct heard {
+	struct lines *lines;
+	int64_t line, steps, *matched, *first, *gave_up_at;  /* of each rule: lines that said something, the first of them, the first on which it gave up */
+	int64_t samples;
+	struct sample last;
+};
+
+static void on_fact(void *arg, const struct line_fact *f)
+{
+	struct heard *h = arg;
+	if (h->matched[f->rule]++ == 0)
+		h->first[f->rule] = h->line;
+	if (f->kind != LINE_SAMPLE)
+		return;
+	h->samples++;
+	h->last = f->sample;
+}
+
+static void hear(struct heard *h, size_t n_rules, const char *text, size_t n)
+{
+	for (const char *p = text, *end = text + n; p < end;) {
+		const char *stop = p;
+		while (stop < end && *stop != '\n' && *stop != '\r')
+			stop++;
+		lines_feed(h->lines, p, (size_t)(stop - p), 1, on_fact, h);
+		for (size_t i = 0; i < n_rules; i++)
+			if (h->gave_up_at[i] == MO_NONE && lines_gave_up_of(h->lines, i) > 0)
+				h->gave_up_at[i] = h->line;
+		h->line += stop < end && *stop == '\n';
+		p = stop + 1;
+	}
+}
+
+static struct json_object *number(int64_t v) { return v == MO_NONE ? NULL : json_object_new_int64(v); }
+
+static struct json_object *heard_doc(const struct heard *h, const struct engine *e)
+{
+	struct json_object *doc = json_object_new_object(), *rules = json_object_new_array();
+	for (size_t i = 0; i < e->n_rules; i++) {
+		struct json_object *o = json_object_new_object();
+		const struct line_rule *r = &e->rules[i];
+		json_object_object_add(o, "rule", json_object_new_int64((int64_t)i + 1));
+		json_object_object_add(o, "kind", json_object_new_string(line_kind_names[r->kind]));
+		json_object_object_add(o, "pattern", json_object_new_string(r->begin ? r->begin : r->pattern));
+		json_object_object_add(o, "matched", json_object_new_int64(h->matched[i]));
+		json_object_object_add(o, "first", number(h->matched[i] ? h->first[i] : MO_NONE));
+		json_object_object_add(o, "gave_up", json_object_new_int64(lines_gave_up_of(h->lines, i)));
+		json_object_object_add(o, "gave_up_at", number(h->gave_up_at[i]));
+		json_object_array_add(rules, o);
+	}
+	json_object_object_add(doc, "rules", rules);
+	json_object_object_add(doc, "samples", json_object_new_int64(h->samples));
+	json_object_object_add(doc, "last", h->samples ? wire_to_json(&sample_desc, &h->last) : NULL);
+	return doc;
+}
+
+/* metrics.lines of the recipe and the lines of its engine, tried on the log; NULL with *ret_status when the recipe is none. */
+static struct json_object *try_lines(struct cli *cli, const char *recipe, const struct mo_buf *log, int *ret_status)
+{
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	_cleanup_(lines_freep) struct lines *lines = NULL;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct json_object *doc = NULL;
+	recipe_input_init(&in);
+	if ((*ret_status = recipe_input_read(&in, recipe)) || (*ret_status = recipe_input_check(cli, &in)))
+		return NULL;
+	size_t n = in.engine.n_rules;
+	int r = lines_new(in.engine.rules, n, &lines, &err);
+	if (r < 0) {
+		*ret_status = cli_fail_error(CLI_USAGE, recipe, &err, r);
+		return NULL;
+	}
+	lines_steps(lines, in.recipe.steps);
+	struct heard h = { .lines = lines, .line = 1, .matched = mo_alloc_array(n + 1, sizeof(int64_t)), .first = mo_alloc_array(n + 1, sizeof(int64_t)), .gave_up_at = mo_alloc_array(n + 1, sizeof(int64_t)) };
+	for (size_t i = 0; i < n; i++)
+		h.gave_up_at[i] = MO_NONE;
+	hear(&h, n, log->data ? log->data : "", log->len);
+	doc = heard_doc(&h, &in.engine);
+	free(h.matched);
+	free(h.first);
+	free(h.gave_up_at);
+	return doc;
+}
+
+static void print_lines(struct json_object *doc)
+{
+	struct json_object *rules = js_get(doc, "rules"), *last = js_get(doc, "last");
+	printf("%s samples", text_int(js_int(doc, "samples")));
+	if (last) {
+		printf("; the last: iteration %s, loss %s", text_int(js_int(last, "iteration")), text_real(js_real(last, "loss"), 4));
+		printf(", step %s ms, MFU %s\n", text_real(js_real(last, "step_ms"), 2), text_percent(js_real(last, "mfu")));
+	} else {
+		puts("");
+	}
+	for (size_t i = 0; i < js_len(rules); i++) {
+		struct json_object *o = js_at(rules, i);
+		if (js_int(o, "matched") > 0)
+			printf("  rule %s (%s): %s times, first on line %s: %s\n", text_int(js_int(o, "rule")), js_str(o, "kind"), text_int(js_int(o, "matched")), text_int(js_int(o, "first")), js_str(o, "pattern"));
+		if (js_int(o, "gave_up") > 0)
+			printf("  rule %s backtracked too much on %s lines, first on line %s: %s\n", text_int(js_int(o, "rule")), text_int(js_int(o, "gave_up")), text_int(js_int(o, "gave_up_at")), js_str(o, "pattern"));
+	}
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
-	const char *log = NULL, *kernel = NULL, *status = NULL;
-	const struct opt opts[] = { { "log", 0, OPT_STR, &log }, { "kernel", 0, OPT_STR, &kernel }, { "exit", 0, OPT_STR, &status } };
-	_cleanup_(mo_buf_done) struct mo_buf log_text = { 0 }, kernel_text = { 0 }, json = { 0 };
+	const char *log = NULL, *kernel = NULL, *status = NULL, *recipe = NULL;
+	struct json_object *lines = NULL;
+	const struct opt opts[] = { { "recipe", 0, OPT_STR, &recipe }, { "log", 0, OPT_STR, &log }, { "kernel", 0, OPT_STR, &kernel }, { "exit", 0, OPT_STR, &status } };
+	_cleanup_(mo_buf_done) struct mo_buf log_text = { 0 }, kernel_text = { 0 };
 	_cleanup_(verdict_done) struct failure_verdict v;
 	struct classify_input in = { .code = MO_NONE, .signal = MO_NONE };
 	mo_desc_init(&failure_verdict_desc, &v);
@@ -72,24 +181,34 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if (!log && !kernel && !status)
 		return cli_misuse(cli, "nothing to look at; give --log, --kernel or --exit");
+	if (recipe && !log)
+		return cli_misuse(cli, "--recipe is for --log: its rules for lines are tried on that");
 	if ((log && (r = read_log(log, &log_text))) || (kernel && (r = read_log(kernel, &kernel_text))) || (status && (r = read_exit(cli, status, &in))))
+		return r;
+	if (recipe && !(lines = try_lines(cli, recipe, &log_text, &r)))
 		return r;
 	in.log = log_text.data;
 	in.n_log = log_text.len;
 	in.kernel = kernel_text.data;
 	in.n_kernel = kernel_text.len;
-	if ((r = decide(&in, &v)))
-		return r;
-	wire_encode(&failure_verdict_desc, &v, &json);
-	if (cli->json)
-		print_json(json.data, json.len);
-	else
+	r = decide(&in, &v);
+	if (r == CLI_OK && cli->json) {
+		struct json_object *doc = wire_to_json(&failure_verdict_desc, &v);
+		if (lines)
+			json_object_object_add(doc, "lines", json_object_get(lines));
+		print_json_doc(doc);
+		json_object_put(doc);
+	} else if (r == CLI_OK) {
 		print_verdict(cli, &v);
-	return CLI_OK;
+		if (lines)
+			print_lines(lines);
+	}
+	json_object_put(lines);
+	return r;
 }
 
 const struct verb verb_classify = {
-	"classify", "Understand", "classify [--log FILE] [--kernel FILE] [--exit CODE|signal:N]", "what kind of failure is in this log, with the lines that say so",
-	"  --log FILE      output of the program (all ranks or one)\n  --kernel FILE   kernel log of the node (dmesg)\n  --exit X        exit code, or signal:N\n"
+	"classify", "Understand", "classify [--log FILE [--recipe RECIPE]] [--kernel FILE] [--exit CODE|signal:N]", "what kind of failure is in this log, with the lines that say so",
+	"  --log FILE      output of the program (all ranks or one)\n  --recipe RECIPE try its metrics.lines and the lines of its engine on the log: what each rule reads\n  --kernel FILE   kernel log of the node (dmesg)\n  --exit X        exit code, or signal:N\n"
 	"Classes: user_error transient suspect node_fault hang numerical storage collateral preempted ok. Needs no cluster.\n", run,
 };

@@ -14,6 +14,7 @@
 #include "lib/model/limits.h"
 
 #define MATCH_LIMIT 100000             /* a pattern that backtracks more on 8 KiB is not worth waiting for */
+#define DEPTH_LIMIT 10000              /* the same for nested ways back, which cost memory (without JIT, which has a stack of its own) */
 #define GIVE_UPS_MAX 100               /* a rule that gave up so often costs more than it tells */
 #define MATCHES_PER_LINE 64
 #define NOTIFY_MAX 8192
@@ -47,7 +48,7 @@ struct rule {
 	pcre2_code *code;
 	char *pattern;                         /* for telling which rule gave up */
 	int kind, phase;
-	bool missing_loss_is_nan;
+	bool missing_loss_is_nan, of_steps;
 	struct group groups[ELEMENTSOF(fields)]; size_t n_groups;
 	bool record;                           /* code finds the beginning of a record of pairs */
 	struct text separator;
@@ -63,6 +64,7 @@ struct lines {
 	pcre2_match_data *data;
 	pcre2_match_context *context;
 	int64_t gave_up;                       /* of all rules */
+	int64_t steps;
 	struct sample none;
 	struct text found[PAIRS_MAX];
 	char clean[MO_LINE_MAX];
@@ -155,6 +157,7 @@ static int compile(struct rule *r, const struct line_rule *from, struct mo_error
 	r->kind = from->kind;
 	r->offset = from->iteration_offset == MO_NONE ? 0 : from->iteration_offset;
 	r->missing_loss_is_nan = from->missing_loss_is_nan;
+	r->of_steps = from->of_steps;
 	r->phase = from->phase ? mo_enum_parse(phase_names, _PHASE_N, from->phase) : PHASE_NONE;
 	if (!pattern)
 		return mo_error_set(err, -EINVAL, "line rule: there is no pattern: write one");
@@ -189,6 +192,8 @@ int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struc
 	if (!l->data || !l->context)
 		return mo_error_set(err, -ENOMEM, "line rules: no memory for the pattern matcher");
 	pcre2_set_match_limit(l->context, MATCH_LIMIT);
+	pcre2_set_depth_limit(l->context, DEPTH_LIMIT);
+	l->steps = MO_NONE;
 	*ret = TAKE_PTR(l);
 	return 0;
 }
@@ -350,6 +355,19 @@ static bool has_needs(const struct rule *r, const struct line_fact *f) {
 	return true;
 }
 
+/* Of the match just found. */
+static bool is_of_steps(const struct lines *l, const struct rule *r) {
+	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(l->data);
+	struct number number;
+
+	for (size_t i = 0; i < r->n_groups; i++) {
+		size_t g = (size_t)r->groups[i].number;
+		if (mo_streq(r->groups[i].field->name, "steps") && at[2 * g] != PCRE2_UNSET && number_read((struct text){ l->clean + at[2 * g], at[2 * g + 1] - at[2 * g] }, true, &number))
+			return l->steps != MO_NONE && number.v == (double)l->steps;
+	}
+	return false;
+}
+
 /* Megatron leaves the loss out when it is NaN, but then its counters are there: a record that was cut off in the middle says nothing. */
 static void judge_loss(const struct rule *r, struct line_fact *f) {
 	bool whole = !r->counts || f->sample.skipped != MO_NONE || f->sample.nan != MO_NONE;
@@ -390,7 +408,9 @@ void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void
 		bool more = r->gave_up < GIVE_UPS_MAX && search(l, r, len, 0, &at, &end);
 
 		for (; more && budget; budget--, at = next, end = next_end) {
+			bool counts = !r->of_steps || is_of_steps(l, r);
 			take_groups(l, r, &f, &x);
+			f.rule = i;
 			more = search(l, r, len, MO_MAX(end, at + 1), &next, &next_end);
 			if (r->record)
 				take_pairs(l, r, (struct text){ l->clean + end, (more ? next : len) - end }, &f, &x);
@@ -398,7 +418,7 @@ void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void
 			if (f.sample.iteration != MO_NONE)
 				f.sample.iteration += r->offset;
 			finish(&f, &x, world);
-			if (has_needs(r, &f))
+			if (counts && has_needs(r, &f))
 				fn(arg, &f);
 		}
 	}
@@ -412,6 +432,14 @@ char *lines_gave_up_rules(const struct lines *l) {
 			mo_buf_printf(&b, "%srule %zu of lines (%.100s) %lld times%s", b.len ? ", " : "", i + 1, l->rules[i].pattern, (long long)l->rules[i].gave_up,
 				      l->rules[i].gave_up >= GIVE_UPS_MAX ? " and is left out now" : "");
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
+}
+
+void lines_steps(struct lines *l, int64_t steps) {
+	l->steps = steps;
+}
+
+int64_t lines_gave_up_of(const struct lines *l, size_t i) {
+	return i < l->n_rules ? l->rules[i].gave_up : 0;
 }
 
 int64_t lines_gave_up(const struct lines *l) {

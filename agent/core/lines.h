@@ -10,6 +10,7 @@ struct lines *lines_free(struct lines *l);
 MO_DEFINE_CLEANUP(struct lines, lines_free)
 struct line_fact {
 	int kind;                 /* enum line_kind, or -1 none */
+	size_t rule;              /* which of the rules said it */
 	struct sample sample;     /* LINE_SAMPLE; attempt and time not filled. tokens_per_s, step_s and tokens are turned into per-GPU and ms values. A percentage becomes a fraction. */
 	int phase;                /* LINE_PHASE; PHASE_NONE = none given */
 	int64_t iteration; char path[4096];   /* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED */
@@ -19,6 +20,10 @@ struct line_fact {
 };
 /* One line without its newline, at most MO_LINE_MAX bytes; ANSI codes are removed first. Calls fn for each match (several on glued lines). world: ranks of the job (tokens/s/GPU). */
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg);
+/* The job's number of iterations, for rules that count only where they say the same (of_steps); MO_NONE (until told) = they never do. */
+void lines_steps(struct lines *l, int64_t steps);
+/* How often rule i did that. */
+int64_t lines_gave_up_of(const struct lines *l, size_t i);
 /* How often a rule gave up on a line because its pattern backtracked too much: such a line counts as no match. */
 int64_t lines_gave_up(const struct lines *l);
 /* Which rules did, and how often (caller frees); one that gave up on 100 lines is not tried any more. */

@@ -56,7 +56,10 @@ static int make_ranks(struct stepd *s, struct mo_error *err) {
 	h->rank = l->first_rank;
 	h->start_time = MO_NONE;
 	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd = h->err.source.fd = -1;
-	return lines_new(l->rules, l->n_rules, &s->lines, err);
+	int r = lines_new(l->rules, l->n_rules, &s->lines, err);
+	if (r >= 0)
+		lines_steps(s->lines, l->steps);
+	return r;
 }
 
 static void sd_ready(void) {

@@ -177,10 +177,39 @@ static void line_take(struct stepd *s, struct stream *st, const char *line, size
 	lines_feed(s->lines, line, n, s->gpus, on_fact, &t);
 }
 
-/* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out: whole lines, or pieces of one that is too long to be looked at.
- * Carriage returns alone (progress bars) stay in their line. */
+/* A state of a progress bar: text up to a carriage return that no newline follows. It is read like a line, but is none that the last words of a rank should be. */
+static void bar_take(struct stepd *s, struct stream *st) {
+	struct fact_target t = {s, st->rank};
+	if (st->rank != &s->hook)
+		lines_feed(s->lines, st->line.data, st->line.len - 1, s->gpus, on_fact, &t);
+	mo_buf_add(&s->log_out, st->line.data, st->line.len);
+	mo_buf_reset(&st->line);
+}
+
+/* Moves what ends in such a carriage return; the bytes taken. One that stands last may be the first half of a line's end: the next bytes tell. */
+static size_t take_bars(struct stepd *s, struct stream *st, const char *data, size_t n) {
+	size_t taken = 0;
+	if (st->line.len > 0 && st->line.data[st->line.len - 1] == '\r' && data[0] != '\n')
+		bar_take(s, st);
+	for (const char *cr; taken < n && (cr = memchr(data + taken, '\r', n - taken)) && cr + 1 < data + n && cr[1] != '\n';) {
+		size_t len = (size_t)(cr + 1 - (data + taken));
+		if (memchr(data + taken, '\n', len) || st->line.len + len > MO_LINE_MAX)
+			break;
+		mo_buf_add(&st->line, data + taken, len);
+		bar_take(s, st);
+		taken += len;
+	}
+	return taken;
+}
+
+/* Splits fresh bytes at newlines; what may go into the log file now is gathered in log_out: whole lines, states of progress bars, or pieces of a line that is too long to be looked at. */
 static void split_lines(struct stepd *s, struct stream *st, const char *data, size_t n) {
 	while (n > 0) {
+		size_t bars = st->skipping ? 0 : take_bars(s, st, data, n);
+		data += bars;
+		n -= bars;
+		if (n == 0)
+			return;
 		const char *nl = memchr(data, '\n', n);
 		size_t len = nl ? (size_t)(nl - data) : n, used = nl ? len + 1 : len;
 		if (st->skipping) {

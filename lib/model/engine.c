@@ -19,6 +19,7 @@ static const struct mo_field line_rule_fields[] = {
 	MO_F(line_rule, phase, MO_STR),
 	MO_F(line_rule, iteration_offset, MO_INT, .omit = true),
 	MO_F(line_rule, missing_loss_is_nan, MO_BOOL),
+	MO_F(line_rule, of_steps, MO_BOOL, .omit = true),
 };
 const struct mo_desc line_rule_desc = MO_DESC(line_rule, line_rule_fields);
 

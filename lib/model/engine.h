@@ -19,6 +19,7 @@ struct line_rule {
 	char *phase;             /* LINE_PHASE: init load train save eval */
 	int64_t iteration_offset;/* added to the iteration of a sample; MO_NONE = 0; 1 for engines that call their first iteration 0 */
 	bool missing_loss_is_nan;/* Megatron leaves the field out when the loss is NaN */
+	bool of_steps;           /* it counts only where its group `steps` is the job's number of iterations */
 };
 /* Files that ranks or groups of ranks write: their names hold numbers, and every combination of them from 0 up to the largest must be there. */
 enum ckpt_count { COUNT_WORLD, COUNT_DIVIDES, _CKPT_COUNT_N };

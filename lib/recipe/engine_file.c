@@ -81,8 +81,9 @@ static void read_pattern(struct reader *r, const struct key *k, const struct yno
 	struct line_rule *rule = r->bases[0];
 	bool begin = mo_streq(k->path, "begin");
 
+	/* A loss without an iteration is that of the iteration told last. */
 	if (value_text(r, k->path, v, begin ? &rule->begin : &rule->pattern))
-		engine_pattern_check(r, v, rule->kind == LINE_SAMPLE ? "iteration" : NULL);
+		engine_pattern_check(r, v, rule->kind == LINE_SAMPLE && (begin || !strstr(v->text, "(?<loss>")) ? "iteration" : NULL);
 }
 
 /* Keys of printed pairs (or members of a JSON object) and the values of a sample that they are. */
@@ -117,12 +118,15 @@ static const struct key line_keys[] = {
 	L(phase, KEY_WORD, .words = words_phase),
 	L(iteration_offset, KEY_INT, .min = -1000000, .max = 1000000),
 	L(missing_loss_is_nan, KEY_BOOL),
+	L(of_steps, KEY_BOOL),
 };
 
 static void check_line(struct reader *r, const struct ynode *item, const struct line_rule *rule)
 {
 	if (rule->kind == LINE_PHASE && ynode_is_null(ynode_get(item, "phase")))
 		errors_at(r->errors, item, NULL, "a phase rule needs 'phase'");
+	if (rule->of_steps && !strstr(rule->pattern ? rule->pattern : rule->begin ? rule->begin : "", "(?<steps>"))
+		errors_at(r->errors, ynode_get(item, "of_steps"), NULL, "lines: of_steps needs a group (?<steps>...)");
 	if (!ynode_get(item, "pattern") == !ynode_get(item, "begin"))
 		errors_at(r->errors, item, NULL, "lines: a rule needs either 'pattern', or 'begin' with 'fields'");
 	if (!ynode_get(item, "begin") != !ynode_get(item, "fields"))
@@ -134,26 +138,31 @@ static void check_line(struct reader *r, const struct ynode *item, const struct 
 			errors_at(r->errors, ynode_get(item, "needs"), NULL, "lines: needs: '%.60s' is no value that a sample keeps, such as loss or step_ms", rule->needs[i]);
 }
 
-static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
+void engine_lines_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct line_rule **ret, size_t *n_ret)
 {
-	struct engine *e = r->bases[0];
-
 	if (v->kind != YAML_LIST) {
-		errors_at(r->errors, v, NULL, "lines: expected a list of {kind, pattern} or {kind, begin, fields}");
+		errors_at(errors, v, NULL, "%s: expected a list of {kind, pattern} or {kind, begin, fields}", what);
 		return;
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *item = v->items[i].value;
-		struct line_rule *rule = MO_ADD(e, rules, &line_rule_desc);
-		struct reader lines = { .errors = r->errors, .keys = line_keys, .n_keys = ELEMENTSOF(line_keys), .bases = { rule } };
+		struct line_rule *rule = mo_vec_add(&line_rule_desc, (void **)ret, n_ret);
+		struct reader lines = { .errors = errors, .keys = line_keys, .n_keys = ELEMENTSOF(line_keys), .bases = { rule } };
 
 		if (item->kind != YAML_MAP) {
-			errors_at(r->errors, item, NULL, "lines: expected {kind, pattern}");
+			errors_at(errors, item, NULL, "%s: expected {kind, pattern}", what);
 			continue;
 		}
 		schema_read(&lines, "", item);
-		check_line(r, item, rule);
+		check_line(&lines, item, rule);
 	}
+}
+
+static void read_lines(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_lines_read(r->errors, "lines", v, &e->rules, &e->n_rules);
 }
 
 static void read_flags(struct reader *r, const struct key *k, const struct ynode *v)

@@ -293,6 +293,13 @@ static void read_prepare(struct reader *r, const struct key *k, const struct yno
 	mo_strs_add(&e->prepare_argv, &e->n_prepare_argv, text);
 }
 
+/* Its rules are the engine's: read when that is known (recipe.c). */
+static void read_metrics_lines(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind == YAML_LIST && v->n > LINE_RULES_MAX)
+		errors_at(r->errors, v, NULL, "%s: more than %d rules: every printed line is held against each of them", k->path, LINE_RULES_MAX);
+}
+
 static void read_layout(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct recipe_checkpoint *c = &((struct recipe *)r->bases[BASE_RECIPE])->checkpoint;
@@ -406,6 +413,8 @@ static const struct key recipe_keys[] = {
 	F("checkpoint.resume", KEY_INT, checkpoint.resume, RANGE(0, 1000000000), DEF(-1), WORDS(words_resume), .values = values_resume),
 	CUSTOM("checkpoint.layout", read_layout),
 	F("checkpoint.resume_args", KEY_LIST, checkpoint.resume_args, .count_offset = offsetof(struct recipe, checkpoint.n_resume_args)),
+	MAP("metrics"),
+	CUSTOM("metrics.lines", read_metrics_lines),
 	MAP("stop"),
 	F("stop.signal", KEY_INT, stop_signal, RANGE(1, 31), DEF(MO_NONE), WORDS(signal_words), .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 	F("stop.grace", KEY_DURATION, stop_grace_us, DEF(120LL * 1000000)),

@@ -7,6 +7,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
 #include "lib/recipe/rules.h"
@@ -67,6 +68,23 @@ static void load_engine(const struct ynode *root, const char *kind, struct engin
 	mo_error_done(&err);
 }
 
+/* metrics.lines: before those of the engine, because what is told first of an iteration counts. */
+static void read_metrics(const struct ynode *root, struct engine *e, struct recipe_errors *errors)
+{
+	const struct ynode *lines = ynode_find(root, "metrics.lines");
+	struct line_rule *own = e->rules;
+	size_t n_own = e->n_rules;
+
+	if (ynode_is_null(lines))
+		return;
+	e->rules = NULL;
+	e->n_rules = 0;
+	engine_lines_read(errors, "metrics.lines", lines, &e->rules, &e->n_rules);
+	for (size_t i = 0; i < n_own; i++)
+		mo_desc_copy(&line_rule_desc, MO_ADD(e, rules, &line_rule_desc), &own[i]);
+	mo_vec_clear(&line_rule_desc, (void **)&own, &n_own);
+}
+
 static void load_gpu(const struct ynode *root, const char *name, struct recipe_errors *errors)
 {
 	struct mo_error err = { 0 };
@@ -108,6 +126,8 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 	schema_read(&reader, "", root);
 	if (r->engine.kind)
 		load_engine(root, r->engine.kind, e, rules->errors);
+	if (r->engine.kind && !rules->errors->n)
+		read_metrics(root, e, rules->errors);
 	if (r->gpu)
 		load_gpu(root, r->gpu, rules->errors);
 	/* Rules between keys make sense only when each key does. */

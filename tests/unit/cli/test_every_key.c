@@ -133,6 +133,8 @@ static const struct row rows[] = {
 	{ "checkpoint.resume", "5", STORY },
 	{ "checkpoint.layout", "'{iteration}.pt'", SCRIPT, .told = true },
 	{ "checkpoint.resume_args", "[--resume]", SCRIPT },
+	{ "metrics", "{lines: [{kind: sample, pattern: '(?<iteration>1)'}]}", COMMAND },
+	{ "metrics.lines", "[{kind: sample, pattern: '(?<iteration>1)'}]", COMMAND },
 	{ "stop", "{signal: USR1}", COMMAND },
 	{ "stop.signal", "USR1", COMMAND },
 	{ "stop.grace", "60s", COMMAND },

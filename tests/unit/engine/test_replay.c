@@ -79,6 +79,7 @@ static struct heard hear(const char *kind, const char *text, size_t n)
 	struct heard h = { .last_loss = MO_NONE_F, .last = MO_NONE };
 
 	assert_int_equal(lines_new(e.rules, e.n_rules, &l, NULL), 0);
+	lines_steps(l, 1000);
 	for (const char *p = text, *end = text + n; p < end; h.line++) {
 		const char *nl = memchr(p, '\n', (size_t)(end - p));
 		size_t len = (size_t)((nl ? nl : end) - p);
