@@ -3,6 +3,7 @@
 Usage: test_torch.py [TEST...]"""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -136,6 +137,44 @@ def resumed(job, attempt=2):
 
 
 @suite.test
+def what_they_print_is_read():
+    job = rig().submit(recipe("prints", "nanogpt", ["--out_dir=" + directory("prints"), "--max_iters=40"]))
+    rig().wait_state(job, "completed", 60)
+    items = rig().json("metrics", job)["items"]
+    equal([(s["iteration"], s["loss"], s["step_ms"], round(s["mfu"], 4)) for s in items if s["iteration"] == 30], [(30, round(scripts.loss(30), 4), 20.0, 0.1288)], "nanoGPT's line")
+    top = directory("prints-hf")
+    job = rig().submit(recipe("prints-hf", "trainer", ["--out_dir=" + top, "--max_iters=100", "--step_ms=30"], steps=100))
+    rig().wait_iteration(job, 60)
+    rig().wait_state(job, ["completed", "failed"], 60)
+    items = [s for s in rig().json("metrics", job)["items"]]
+    need(all(a["iteration"] < b["iteration"] <= 100 for a, b in zip(items, items[1:])), lambda: "iterations: %s" % [s["iteration"] for s in items])
+    told = [s for s in items if s["loss"] is not None]
+    need(len(told) > 10 and all(s["grad_norm"] == 1.25 and s["lr"] == 4.9e-05 and abs(s["loss"] - scripts.loss(s["iteration"])) < 1 for s in told), told)
+
+
+@suite.test
+def rules_of_a_recipe_are_tried():
+    top = directory("classify")
+    log, path = os.path.join(top, "log"), os.path.join(top, "recipe.yaml")
+    fixtures.write(log, "starts\nit 5 nll 2.5\nit 6 nll 2.25 speed 12\niter 7: loss 2.0, time 15.00ms, mfu 10.00%\n5 " + "xyzw" * 1900 + "\nRuntimeError: HIP out of memory\n")
+    rules = [{"kind": "sample", "pattern": r"\bit (?<iteration>\d+) nll (?<loss>\S+)"}, {"kind": "sample", "pattern": r"(?<iteration>\d+) .*x.*y.*z.*w.*x.*y(?:p|q)"}]
+    fixtures.write(path, recipe("rules", "nanogpt", metrics={"lines": rules}))
+    doc = json.loads(moectl("classify", "--log", log, "--recipe", path, "--json").stdout)
+    first, second = doc["lines"]["rules"][:2]
+    equal((first["rule"], first["pattern"], first["matched"], first["first"], first["gave_up"]), (1, rules[0]["pattern"], 2, 2, 0), "the first rule")
+    equal((second["matched"], second["gave_up"], second["gave_up_at"]), (0, 1, 5), "the second rule")
+    equal((doc["lines"]["last"]["iteration"], doc["lines"]["last"]["loss"]), (7, 2.0), "the last sample")
+    out = moectl("classify", "--log", log, "--recipe", path).stdout
+    need("rule 1 (sample): 2 times, first on line 2" in out and "rule 2 backtracked too much on 1 lines, first on line 5" in out, out)
+    equal(sorted(json.loads(moectl("classify", "--log", log, "--json").stdout)), ["class", "evidence", "first_rank"], "without a recipe")
+    need(moectl("classify", "--exit", "1", "--recipe", path, check=False).returncode == 2, "--recipe without --log")
+    script = "for i in range(1, 21): print('it %d nll %s' % (i, 3.0 - i / 100), flush=True)"
+    job = rig().submit(json.dumps({"recipe": 1, "name": "rules", "engine": {"kind": "command", "argv": ["/usr/bin/python3", "-c", script]}, "cluster": {"gpus": 1}, "metrics": {"lines": rules}}))
+    rig().wait_state(job, "completed", 60)
+    equal([s["loss"] for s in rig().json("metrics", job)["items"] if s["iteration"] == 20], [2.8], "a job's own rule")
+
+
+@suite.test
 def one_file_is_resumed_as_the_recipe_says():
     top = directory("one-file")
     job = rig().submit(recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"], checkpoint={"dir": top, "layout": "ckpt.pt", "resume_args": ["--init_from=resume"]}))
@@ -256,6 +295,49 @@ def directories_are_kept_and_put_back_too():
     shutil.rmtree(os.path.join(top, "last"))
     equal(scan(attempt=1), [], "a new job takes nothing back that somebody removed")
     equal([c["iteration"] for c in scan()], [30], "a job whose save is gone does")
+
+
+def documented(name):
+    """The recipe of docs/scripts.md with that name, as a file."""
+    with open(os.path.join(ROOT, "docs/scripts.md")) as f:
+        found = [b for b in re.findall(r"^```yaml\n(.*?)^```", f.read(), re.M | re.S) if "\nname: %s\n" % name in b]
+    path = os.path.join(rig().dir, name + ".yaml")
+    fixtures.write(path, found[0])
+    return path
+
+
+def stand_in(name, entry, kind, words):
+    """A directory with a script of that name, which plays it: it takes the same words."""
+    top = directory(name + "-workdir")
+    fixtures.write(os.path.join(top, entry), "import runpy, sys\nsys.argv = [sys.argv[0], %r] + (%s)(sys.argv[1:]) + %r\nrunpy.run_path(%r, run_name='__main__')\n" % (
+        kind, "lambda w: [x for x in w if x.startswith('--')]" if kind == "nanogpt" else
+        "lambda w: ['--out_dir=' + w[w.index('--output_dir') + 1], '--max_iters=' + w[w.index('--max_steps') + 1], '--interval=' + w[w.index('--save_steps') + 1]] + "
+        "(w[w.index('--resume_from_checkpoint'):] if '--resume_from_checkpoint' in w else [])", words, SCRIPT))
+    return top
+
+
+@suite.test
+def the_documented_recipes_are_killed_and_resumed():
+    """docs/scripts.md, word by word, but for directories, the interpreter and the number of steps: each is killed, one of them in the middle of a save, resumed and completed."""
+    for name, entry, kind, words, steps in (("nanogpt", "train.py", "nanogpt", ["--interval=130", "--piece_ms=300"], 270), ("run-clm", "run_clm.py", "trainer", ["--piece_ms=5"], 150)):
+        top, recipe_file = directory(name), documented(name)
+        sets = ["--set", "engine.workdir=" + stand_in(name, entry, kind, words), "--set", "engine.python=/usr/bin/python3", "--set", "checkpoint.dir=" + top, "--set", "steps=%d" % steps]
+        dry = json.loads(rig().run("submit", recipe_file, *sets, "--dry-run", "--json").stdout)
+        equal(dry["resume_args"], {"nanogpt": ["--init_from=resume"], "run-clm": ["--resume_from_checkpoint", "{dir}/checkpoint-{iteration}"]}[name], "what a resume adds")
+        need(rig().run("submit", recipe_file, *sets, "--dry-run").stdout.count("a resume adds: " + dry["resume_args"][0]) == 1, "shown to people")
+        job = json.loads(rig().run("submit", recipe_file, *sets, "--json").stdout)["id"]
+        if kind == "nanogpt":
+            last = cut_save(job, top)
+        else:
+            wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-100/trainer_state.json")), 60, "a save")
+            rig().wait_iteration(job, 110)
+            kill_rank(job)
+            last = 100
+        equal(resumed(job), last, "%s: iteration resumed from" % name)
+        done = rig().wait_state(job, ["completed", "failed"], 120)
+        equal((done["state"], done["iteration"] >= steps - 1), ("completed", True), "%s: %s" % (name, done["reason"]))
+        first = [s for s in rig().json("metrics", job)["items"] if s["attempt"] == 2][0]
+        need(last <= first["iteration"] <= last + 10, "%s: attempt 2 begins with iteration %s after %s" % (name, first["iteration"], last))
 
 
 @suite.test
