@@ -18,6 +18,7 @@ void rules_features(struct rules *k);
 void rules_keys(struct rules *k);
 bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
 bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
+bool rules_in_words(const struct rules *k, const char *path);   /* "{path}" stands in engine.args or engine.argv */
 bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
 /* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);

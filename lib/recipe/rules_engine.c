@@ -93,7 +93,6 @@ bool rules_tells(const struct engine *e, const char *path)
 /* Does some flag row or some word of the recipe itself carry the path to the engine? */
 static bool carried(const struct rules *k, const char *path)
 {
-	const struct recipe_engine *e = &k->recipe->engine;
 	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
 
 	for (size_t i = 0; i < k->engine->n_flags; i++) {
@@ -102,13 +101,7 @@ static bool carried(const struct rules *k, const char *path)
 		if ((mo_streq(row.path, path) && row.carried) || strstr(k->engine->flags[i].value, braces))
 			return true;
 	}
-	for (size_t i = 0; i < e->n_args; i++)
-		if (strstr(e->args[i].key, braces) || (e->args[i].value && strstr(e->args[i].value, braces)))
-			return true;
-	for (size_t i = 0; i < e->n_argv; i++)
-		if (strstr(e->argv[i], braces))
-			return true;
-	return false;
+	return rules_in_words(k, path);
 }
 
 /* Values that are nobody's but the engine's. dp follows from the rest; checkpoint.dir is also in the environment. */

@@ -26,7 +26,7 @@ static bool flags_have(const struct rules *k, const char *path, bool with_row)
 	return false;
 }
 
-static bool in_words(const struct rules *k, const char *path)
+bool rules_in_words(const struct rules *k, const char *path)
 {
 	const struct recipe_engine *e = &k->recipe->engine;
 	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
@@ -61,7 +61,7 @@ static void check_lacking(struct rules *k)
 		_cleanup_(mo_freep) char *path = mo_printf("features.%s", f->key);
 		const char *why = missing_words(k, f->key, f->value);
 
-		if (!feature_asks(f->value) || flags_have(k, path, true) || in_words(k, path))
+		if (!feature_asks(f->value) || flags_have(k, path, true) || rules_in_words(k, path))
 			continue;
 		if (why)
 			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no %s: %s", path, r->engine.kind, f->value, why);
