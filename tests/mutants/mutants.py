@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """One-line sabotages of the promises that outrank features, each of which the simulator or an end-to-end test must catch. Every mutant is made in a copy of the tree (build/mutants),
-built there, and given to its killers until one fails; a mutant that none notices is a failure, as is one whose line is no longer in the code. Usage: mutants.py [NAME ...]"""
+built there, and given to its killers until one fails; a mutant that none notices is a failure, as is one whose line is no longer in the code. Usage: mutants.py --lines | [NAME ...]; --lines: only whether every line is there (make lint)"""
 import os
 import shutil
 import subprocess
@@ -119,6 +119,17 @@ MUTANTS = [
 ]
 
 
+def misplaced(root, mutant):
+    """None when the line to change is there, once; else what to put right."""
+    name, file, old, *_ = mutant
+    path = os.path.join(root, file)
+    n = 0
+    if os.path.exists(path):
+        with open(path) as f:
+            n = f.read().count(old)
+    return None if n == 1 else "its line is there %d times in %s: put it right in tests/mutants/mutants.py" % (n, file)
+
+
 def copy_tree():
     shutil.rmtree(TREE, ignore_errors=True)
     os.makedirs(TREE)
@@ -163,10 +174,10 @@ def caught(mutant):
     """What is wrong, if anything, and what noticed the mutant. One that turns in circles is noticed by the time, which is said: a machine that is too busy looks the same."""
     name, file, old, new, killers = mutant
     path = os.path.join(TREE, file)
+    if misplaced(TREE, mutant):
+        return misplaced(TREE, mutant), None
     with open(path) as f:
         text = f.read()
-    if text.count(old) != 1:
-        return "its line is there %d times in %s: put it right" % (text.count(old), file), None
     with open(path, "w") as f:
         f.write(text.replace(old, new))
     try:
@@ -184,6 +195,11 @@ def caught(mutant):
 
 def main():
     wanted = sys.argv[1:]
+    if wanted == ["--lines"]:
+        wrong = [(m[0], misplaced(ROOT, m)) for m in MUTANTS if misplaced(ROOT, m)]
+        for w in wrong:
+            print("mutant '%s': %s" % w)
+        return 1 if wrong else 0
     passed = failed = 0
     copy_tree()
     if not killers_pass(wanted):
