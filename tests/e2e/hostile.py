@@ -113,7 +113,7 @@ LENGTH = re.compile(rb"(?:^|\r\n)content-length: *(\d+)", re.I)
 class Blaster:
     """Sends messages (number -> bytes, whole: their frame is right, so that others may follow) and counts those that were answered or whose connection was closed for them."""
 
-    def __init__(self, address, make, first=0, peers=64, depth=10, patience=40):
+    def __init__(self, address, make, first=0, peers=64, depth=10, patience=120):
         self.address, self.make, self.next, self.depth, self.patience = address, make, first, depth, patience
         self.statuses, self.done, self.closed, self.bad, self.poll = {}, 0, 0, [], selectors.DefaultSelector()
         for _ in range(peers):
