@@ -180,7 +180,9 @@ static void scale_line(struct mo_buf *b, const struct view *v, double top, doubl
 	double each = round_step(MO_MAX(90 / v->per_second, 1e-6)), step = v->t->s.step;
 	bool seconds = step >= 2;
 	int digits = seconds && each < 1 ? each < 0.1 ? 2 : 1 : 0;
-	for (double s = 0; s <= step * 1.0001; s += each) {
+	for (int64_t i = 0; (double)i * each <= step * 1.0001; i++) {
+		double s = (double)i * each;
+
 		if (s > v->from - 110 / v->per_second && s < v->to + 110 / v->per_second && v->to > v->from)
 			continue;
 		_cleanup_(mo_freep) char *label = mo_printf(seconds ? "%.*f s" : "%.*f ms", digits, seconds ? s : s * 1000);

@@ -277,7 +277,7 @@ static void print_reliability(const struct cli *cli, struct json_object *r)
 		mo_buf_printf(&buys, i == 1 ? "one in %s instead of %s gains %s GPU hours a day (ETTR %s)" : "; in %s%s %s (%s)", text_seconds(js_real(row, "restart_s")),
 			      i == 1 ? text_seconds(js_real(js_at(restarts, 0), "restart_s")) : "", text_real(js_real(row, "gpu_hours_per_day"), 1), text_percent(js_real(row, "ettr")));
 	}
-	if (js_real(js_at(restarts, js_len(restarts) ? js_len(restarts) - 1 : 0), "gpu_hours_per_day") >= 0.1)
+	if (buys.data && js_real(js_at(restarts, js_len(restarts) - 1), "gpu_hours_per_day") >= 0.1)
 		print_note(cli, "restarts", buys.data);
 	for (size_t i = 0; i < js_len(notes); i++)
 		print_note(cli, "note", json_object_get_string(js_at(notes, i)));

@@ -2,9 +2,9 @@
 #include <string.h>
 #include "daemon/api.h"
 
-#define CSP \
-	"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " \
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+static const char csp[] =
+	"Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /* The bytes of daemon/web/NAME as they are, behind a comment that holds the licence where there is one; the Makefile knows that this file depends on them. */
 #define EMBED_AFTER(before, symbol, name) \
@@ -33,7 +33,7 @@ static const struct {
 
 void api_web(void *arg, struct http_request *r)
 {
-	static const char *const headers[] = { CSP, "Referrer-Policy: no-referrer", "X-Frame-Options: DENY", "Cache-Control: no-cache", NULL };
+	static const char *const headers[] = { csp, "Referrer-Policy: no-referrer", "X-Frame-Options: DENY", "Cache-Control: no-cache", NULL };
 
 	for (size_t i = 0; i < ELEMENTSOF(files); i++)
 		if (strcmp(files[i].path, http_path(r)) == 0) {

@@ -36,7 +36,7 @@ static int read_device(int fd, struct klog *k) {
 static bool is_log(const struct mo_buf *b) {
 	size_t run = 0;
 
-	for (size_t i = 0; i < b->len; i++) {
+	for (size_t i = 0; b->data && i < b->len; i++) {
 		run = b->data[i] == '\n' ? 0 : run + 1;
 		if (run > RECORD_BYTES_MAX || ((unsigned char)b->data[i] < ' ' && !strchr("\t\n\r\033", b->data[i])) || !b->data[i])
 			return false;

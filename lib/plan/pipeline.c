@@ -3,6 +3,7 @@
 #include "lib/plan/pipeline.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "lib/model/layout.h"
@@ -52,9 +53,9 @@ double pipeline_in_flight(const char *schedule, int64_t pp, int64_t vpp, int64_t
 	if (mo_streq(schedule, "zb1p") || mo_streq(schedule, "zbv"))
 		return MO_MIN(m, p);
 	if (mo_streq(schedule, "v-half"))
-		return MO_MIN(m, (double)(pp / 2 + 1));
+		return MO_MIN(m, floor(p / 2) + 1);
 	if (mo_streq(schedule, "v-min"))
-		return MO_MIN(m, (double)((pp + 4) / 3));
+		return MO_MIN(m, floor((p + 4) / 3));
 	if (mo_streq(schedule, "dualpipe"))
 		return MO_MIN(m, p + 1);
 	if (v > 1)               /* the warm-up's chunks and one more */

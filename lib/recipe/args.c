@@ -66,15 +66,16 @@ static void read_map(const struct rules *k, const struct ynode *map, struct args
 static void read_list(const struct rules *k, const struct ynode *list, struct args *ret)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		const struct ynode *v = list->items[i].value, *next = i + 1 < list->n ? list->items[i + 1].value : NULL;
+		const struct ynode *v = list->items[i].value;
 
 		if (v->kind != YAML_SCALAR || !names_flag(v->text))
 			continue;
 		const char *equals = strchr(v->text, '=');
+		bool alone = equals || i + 1 == list->n || list->items[i + 1].value->kind != YAML_SCALAR ||
+			     names_flag(list->items[i + 1].value->text);
+		const struct ynode *at = alone ? v : list->items[i + 1].value;
 
-		if (equals || !next || next->kind != YAML_SCALAR || names_flag(next->text))
-			next = NULL;
-		add(k, ret, mo_strndup(v->text, strcspn(v->text, "=")), equals ? equals + 1 : next ? next->text : NULL, v, next ? next : v);
+		add(k, ret, mo_strndup(v->text, strcspn(v->text, "=")), equals ? equals + 1 : alone ? NULL : at->text, v, at);
 	}
 }
 
