@@ -72,7 +72,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
 	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR),
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
-	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = SIZE_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
+	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),
 	MO_F_VEC(job, unread, &unread_state_desc, .omit = true), MO_F(job, unread_more, MO_INT, .omit = true), MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
 };
@@ -92,7 +92,7 @@ static const struct mo_field token_fields[] = {
 	MO_F(token, id, MO_STR), MO_F(token, hash, MO_STR), MO_F(token, role, MO_STR), MO_F(token, user, MO_STR),
 	MO_F(token, created_at, MO_INT), MO_F(token, expires_at, MO_INT), MO_F(token, revoked, MO_BOOL),
 	MO_F(token, from, MO_STR, .omit = true), MO_F(token, used, MO_BOOL, .omit = true), MO_F(token, nodes, MO_INT, .omit = true),
-	MO_F_LIST(token, joined, MO_STRS, .omit = true, .max = SIZE_MAX),
+	MO_F_LIST(token, joined, MO_STRS, .omit = true, .max = UINT32_MAX),
 	MO_F(token, revoked_at, MO_INT, .omit = true), MO_F(token, tries, MO_INT, .omit = true),
 };
 static const struct mo_field idem_fields[] = {
@@ -109,10 +109,10 @@ const struct mo_desc idem_desc = MO_DESC(idem, idem_fields);
 /* A snapshot is our own text: its lists may be as long as the limits of limits.h let them grow. */
 static const struct mo_field state_fields[] = {
 	MO_F(state, epoch, MO_INT), MO_F(state, next_job, MO_INT), MO_F(state, next_port, MO_INT), MO_F(state, next_event_seq, MO_INT), MO_F(state, time, MO_INT),
-	MO_F_VEC(state, jobs, &job_desc, .max = SIZE_MAX), MO_F_VEC(state, nodes, &node_desc, .max = SIZE_MAX), MO_F_VEC(state, events, &event_desc, .max = SIZE_MAX),
-	MO_F_VEC(state, tokens, &token_desc, .max = SIZE_MAX), MO_F_VEC(state, idems, &idem_desc, .max = SIZE_MAX),
+	MO_F_VEC(state, jobs, &job_desc, .max = UINT32_MAX), MO_F_VEC(state, nodes, &node_desc, .max = UINT32_MAX), MO_F_VEC(state, events, &event_desc, .max = UINT32_MAX),
+	MO_F_VEC(state, tokens, &token_desc, .max = UINT32_MAX), MO_F_VEC(state, idems, &idem_desc, .max = UINT32_MAX),
 	MO_F_VEC(state, anchors, &anchor_desc, .omit = true),
-	MO_F_LIST(state, aside, MO_INTS, .omit = true, .max = SIZE_MAX),
+	MO_F_LIST(state, aside, MO_INTS, .omit = true, .max = UINT32_MAX),
 	MO_F(state, clock_boot_id, MO_STR, .omit = true), MO_F(state, clock_time, MO_INT, .omit = true), MO_F(state, clock_boot, MO_INT, .omit = true), MO_F(state, clock_doubt, MO_INT, .omit = true),
 	MO_F(state, restored_jobs, MO_INT, .omit = true), MO_F(state, restored_wait, MO_INT, .omit = true),
 	MO_F(state, born, MO_INT, .omit = true),

@@ -28,18 +28,20 @@ enum mo_kind {
 };
 
 struct mo_desc;
+/* Small: there are a thousand, and each program has their pointers relocated at its start. */
 struct mo_field {
 	const char *name;                  /* outside name */
-	enum mo_kind kind;
-	uint32_t offset, count_offset;
 	const struct mo_desc *sub;
 	const char *const *names;          /* enum names, or the id's prefix */
-	size_t n_names;
-	bool omit;                         /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
-	size_t max;                        /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the default of lib/wire */
 	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR and each of STRS at most `most` bytes; both 0 = the default of the kind (REAL: none). */
 	int64_t least, most;
-	bool needed;                       /* INT: outside may not leave it out */
+	uint32_t max;                      /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the
+	                                    * default of lib/wire, UINT32_MAX = none */
+	uint32_t offset, count_offset;
+	uint16_t n_names;
+	enum mo_kind kind : 8;
+	bool omit : 1;                     /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
+	bool needed : 1;                   /* INT: outside may not leave it out */
 };
 struct mo_desc { const char *name; size_t size; const struct mo_field *fields; size_t n_fields; };
 
