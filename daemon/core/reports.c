@@ -354,7 +354,7 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 			continue;
 		step = step_name(stray.job, stray.attempt);
 		/* those of an earlier version are in no order: they are told once more at the most */
-		if (!bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
+		if (n->n_strange == 0 || !bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
 			event_emit(t, "step.unknown", stray.job, name, MO_NONE, stray.attempt, NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
 				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
