@@ -5,6 +5,7 @@
 #include <string.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 #include "agent/core/trouble.h"
 #include "agent/manager.h"
 #include "agent/messages.h"
@@ -270,6 +271,7 @@ static void say_hello(struct link *l) {
 	mo_str_set(&h.address, l->m->config->address);
 	mo_desc_copy(&nodeinfo_desc, &h.info, &l->m->info);
 	h.health = l->m->watch != NULL;
+	h.min_uid = geteuid() == 0 ? l->m->config->min_uid : MO_NONE;
 	l->hello = post(l, "/v1/agent/hello", &agent_hello_desc, &h, HELLO_TIMEOUT_MS, on_hello);
 	mo_desc_done(&agent_hello_desc, &h);
 	if (!l->hello)

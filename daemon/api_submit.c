@@ -324,6 +324,12 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		http_problem(r, 403, "ranks would run as root: only an admin on the machine of a controller that listens on loopback alone (`moectl local up`) may ask for that; submit as an ordinary user");
 		return;
 	}
+	_cleanup_(mo_error_done) struct mo_error refused = {0};
+	if (!spec->allow_root && auth_account(m, http_caller(r), &refused) < 0) {
+		mo_desc_free(&submit_desc, spec);
+		http_problem(r, 403, "%s", refused.text);
+		return;
+	}
 	struct pending *p = mo_alloc(sizeof(*p));
 	*p = (struct pending){ .manager = m, .request = http_id(r), .spec = spec, .dry = dry };
 	if (spec_needs_plan(spec))

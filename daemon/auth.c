@@ -13,6 +13,7 @@
 #include <uthash.h>
 #include "daemon/turn.h"
 #include "lib/base/fd.h"
+#include "lib/base/identity.h"
 #include "lib/base/parse.h"
 #include "lib/base/secret.h"
 #include "lib/model/limits.h"
@@ -36,7 +37,7 @@ struct credential {
 	uint64_t generation;                 /* when it was met last */
 	UT_hash_handle hh;
 };
-struct peer { uid_t uid; char *user; int64_t until; UT_hash_handle hh; };
+struct peer { uid_t uid; char *user, *shell; int64_t until; UT_hash_handle hh; };
 struct auth {
 	struct credential *credentials;      /* by id; only those not revoked */
 	struct peer *peers;                  /* by uid */
@@ -81,13 +82,15 @@ char *auth_digest(const void *data, size_t n)
 }
 
 /* NULL: no account, or one whose name no record can hold: cut, it would be another user's. */
-static char *login_of(uid_t uid)
+static char *login_of(uid_t uid, char **ret_shell)
 {
 	struct passwd pw, *found = NULL;
 	char buf[4096];
 
 	if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) != 0 || !found)
 		return NULL;
+	if (ret_shell)
+		mo_str_set(ret_shell, found->pw_shell);
 	if (strlen(found->pw_name) <= MO_LONGEST_NAME)
 		return mo_strdup(found->pw_name);
 	mo_log(MO_WARNING, NULL, NULL, "user %u has a login name of more than %d bytes: it is refused; give the user a token", uid, MO_LONGEST_NAME);
@@ -117,7 +120,7 @@ int auth_new(struct manager *m, struct auth **ret, struct mo_error *err)
 	struct auth *a = mo_alloc(sizeof(*a));
 
 	a->next_expiry = a->bootstrap_due = INT64_MAX;
-	a->owner = login_of(geteuid());
+	a->owner = login_of(geteuid(), NULL);
 	if (!a->owner)
 		a->owner = mo_printf("uid%u", geteuid());
 	int r = load_key(m, a, err);
@@ -157,6 +160,7 @@ struct auth *auth_free(struct auth *a)
 	HASH_ITER(hh, a->peers, p, tmp) {
 		HASH_DEL(a->peers, p);
 		free(p->user);
+		free(p->shell);
 		free(p);
 	}
 	gnutls_memset(a->key, 0, sizeof(a->key));
@@ -361,11 +365,40 @@ void auth_peer(void *arg, uid_t uid, struct http_caller *ret)
 	}
 	if (p->until <= now) {
 		free(p->user);
-		p->user = login_of(uid);
+		p->user = login_of(uid, &p->shell);
 		p->until = now + PEER_CACHE_US;
 	}
 	bool admin = uid == 0 || uid == geteuid();
 	*ret = (struct http_caller){ .role = admin ? ROLE_ADMIN : p->user ? ROLE_USER : ROLE_NONE, .user = p->user ? p->user : admin ? a->owner : NULL };
+}
+
+/* The least of what all nodes said; MO_NONE: some did not, or any account will do there. */
+static int64_t least_uid(const struct state *s)
+{
+	int64_t least = s->n_nodes ? INT64_MAX : MO_NONE;
+
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		if (s->nodes[i].min_uid == MO_NONE || s->nodes[i].min_uid <= 0)
+			return MO_NONE;
+		least = MO_MIN(least, s->nodes[i].min_uid);
+	}
+	return least;
+}
+
+int auth_account(const struct manager *m, const struct http_caller *c, struct mo_error *err)
+{
+	const struct mo_identity_rule rule = { .min_uid = least_uid(manager_state(m)) };
+	struct peer *p, *tmp;
+
+	if (!c->local || c->token_id || rule.min_uid == MO_NONE)
+		return 0;
+	HASH_ITER(hh, m->auth->peers, p, tmp) {
+		const struct mo_identity who = { .uid = p->uid, .user = p->user, .shell = p->shell };
+
+		if (mo_streq(p->user, c->user) && p->shell)
+			return mo_identity_system(&who, &rule, err);
+	}
+	return 0;
 }
 
 const char *auth_owner(const struct manager *m)

@@ -10,6 +10,9 @@ void auth_reload(struct manager *m);
 /* Callbacks of the server; arg = manager. */
 bool auth_secret(void *arg, const char *secret, bool by_cookie, struct http_caller *ret);
 void auth_peer(void *arg, uid_t uid, struct http_caller *ret);
+/* A caller by the socket whose account no node would run ranks of, where all nodes said which those are (min_uid): -EPERM with
+ * the words that the nodes would find. 0: he may, or only the nodes know. */
+int auth_account(const struct manager *m, const struct http_caller *c, struct mo_error *err);
 /* false once a token is revoked or has expired. */
 bool auth_alive(void *arg, const char *token_id);
 /* Core time of the next expiry of any token; INT64_MAX none. */

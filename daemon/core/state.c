@@ -86,6 +86,7 @@ static const struct mo_field node_fields[] = {
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
 	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true), MO_F(node, leaving, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
+	MO_F(node, min_uid, MO_INT, .omit = true),
 	MO_F_LIST(node, strange, MO_STRS, .omit = true), MO_F_LIST(node, discard, MO_STRS, .omit = true), MO_F(node, obeys, MO_INT, .omit = true), MO_F(node, unseen, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {

@@ -162,6 +162,7 @@ struct node {
 	bool drained;                /* the drain is done: no rank is left */
 	char *drain_reason;
 	bool tells_health;           /* its agent tells node_health */
+	int64_t min_uid;             /* as in its agent's hello; MO_NONE: it did not say */
 	struct node_health *health;  /* newest word of the agent in this boot; NULL = none yet */
 	char *cordon;                /* "gpu.ras_ue 0000:9f:00.0": the drain is made by this finding; NULL = by an operator */
 	char **waived; size_t n_waived; /* findings in spite of which an operator gave the node back; until they are OK, or the next boot */

@@ -109,6 +109,7 @@ int update_node(struct core *c, const struct record *r)
 		n->leaving = false;
 	}
 	n->tells_health = h->health;
+	n->min_uid = h->min_uid;
 	mo_str_set(&n->boot_id, h->boot_id);
 	mo_str_set(&n->instance, h->instance);
 	mo_str_set(&n->version, h->version);

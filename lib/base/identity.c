@@ -33,7 +33,7 @@ static void list_groups(struct mo_identity *who) {
 }
 
 /* Daemons and the like own files that a job must not touch, and nobody answers for their jobs. */
-static int refuse_system(const struct mo_identity *who, const struct mo_identity_rule *rule, struct mo_error *err) {
+int mo_identity_system(const struct mo_identity *who, const struct mo_identity_rule *rule, struct mo_error *err) {
 	static const char *const shells[] = {"nologin", "false"};
 	const char *slash = strrchr(who->shell, '/'), *shell = slash ? slash + 1 : who->shell;
 	if (who->uid == 0 || rule->min_uid <= 0)
@@ -66,7 +66,7 @@ int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule, s
 	if (who.uid == 0 && !rule->allow_root)
 		return mo_error_set(err, -EPERM, "ranks would run as root; submit as an ordinary user, or as an admin on the machine of a controller that listens on loopback only, with allow_root: true in agent.yaml here");
 	who.change = who.uid != self;
-	r = who.change && !rule->allow_root ? refuse_system(&who, rule, err) : 0;
+	r = who.change && !rule->allow_root ? mo_identity_system(&who, rule, err) : 0;
 	if (r < 0)
 		return r;
 	if (who.change) {

@@ -10,5 +10,7 @@ void mo_identity_done(struct mo_identity *who);
 struct mo_identity_rule { bool allow_root; int64_t min_uid; };
 /* user NULL = this process' own; an account that this process has already is never a system account. -EPERM with err when it does not exist or may not be used. NSS may block: never in a daemon's loop. */
 int mo_identity_resolve(const char *user, const struct mo_identity_rule *rule, struct mo_identity *ret, struct mo_error *err);
+/* An account that is not this process' own: -EPERM with err when it is a system account by the rule. Looks nothing up. */
+int mo_identity_system(const struct mo_identity *who, const struct mo_identity_rule *rule, struct mo_error *err);
 /* For good. Every step is checked and read back; async-signal-safe. 0, or a negative errno: the caller must end. */
 int mo_identity_become(const struct mo_identity *who);

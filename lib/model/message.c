@@ -33,6 +33,7 @@ static const struct mo_field agent_hello_fields[] = {
 	MO_F(agent_hello, address, MO_STR, .max = 256),
 	MO_F_SUB(agent_hello, info, MO_STRUCT, &nodeinfo_desc),
 	MO_F(agent_hello, health, MO_BOOL, .omit = true),
+	MO_F(agent_hello, min_uid, MO_INT, .omit = true),
 	MO_F_VEC(agent_hello, steps, &step_report_desc, .max = MO_STEPS_PER_NODE_MAX),
 };
 const struct mo_desc agent_hello_desc = MO_DESC(agent_hello, agent_hello_fields);

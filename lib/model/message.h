@@ -37,6 +37,7 @@ struct agent_hello {
 	char *version, *address;           /* address for MASTER_ADDR, NULL = the connection's source */
 	struct nodeinfo info;
 	bool health;                       /* it tells node_health: before its first one nothing is known of the node's checks */
+	int64_t min_uid;                   /* a root agent's: it runs no ranks of other accounts below, nor of those that cannot log in; 0 = of any */
 	struct step_report *steps; size_t n_steps; /* without notes */
 };
 struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: moed never stored it: keep it, it is reported step.unknown */

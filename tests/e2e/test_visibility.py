@@ -2,10 +2,11 @@
 credential is shown to nobody. Ranks of system accounts are refused."""
 import json
 import os
+import subprocess
 import sys
 
-from controller import Stream
-from lib import Suite, command_recipe, equal, need, wait_until
+from controller import RECIPE as RECIPE_JSON, FakeAgent, Moed, Stream
+from lib import Skipped, Suite, command_recipe, equal, need, wait_until
 from rig import RANK, Rig
 
 suite = Suite()
@@ -98,6 +99,48 @@ def a_refusal_names_no_program_of_another():
             text = seen_by(w, user)[2]
             need(text.count("secret-program") >= 3, "%s does not see it: %s" % (user, text[-500:]))
         need(not [e for e in w.stream.events if "secret-program" in json.dumps(e)], "eve's stream")
+
+
+CALL = """
+import http.client, os, socket, sys
+os.setgroups([]); os.setgid(1); os.setuid(1)
+c = http.client.HTTPConnection("localhost")
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("POST", "/v1/jobs", sys.argv[2], {"Content-Type": "application/json"})
+r = c.getresponse()
+print(r.status, r.read().decode())
+"""
+
+
+@suite.test
+def a_system_account_is_refused_at_the_submit_where_all_nodes_say_so():
+    if os.geteuid() != 0:
+        raise Skipped("only root can be another account")
+    with Moed() as m:
+        os.chmod(m.dir, 0o711)
+        os.chmod(m.options["unix_socket"], 0o666)
+
+        def submit():
+            r = subprocess.run([sys.executable, "-c", CALL, m.options["unix_socket"], RECIPE_JSON], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            return r.stdout
+
+        need(submit().startswith("201 "), "no node has said anything: %s" % submit())
+        a, b = FakeAgent(m, "n1"), FakeAgent(m, "n2")
+        equal(a.hello(min_uid=1000).status, 200, "hello")
+        text = submit()
+        need(text.startswith("403 ") and "'daemon' is a system account here (uid 1, below min_uid 1000" in text, text)
+        equal(m.submit(unix=True, token=None).status, 201, "root, as before")
+        equal(b.hello().status, 200, "an agent that does not say")
+        need(submit().startswith("201 "), "left to the node: %s" % submit())
+        equal(b.hello(min_uid=1, instance="i2").status, 200, "hello")
+        equal(b.sync(instance="i2").status, 200, "its first word")
+        text = submit()
+        need(text.startswith("403 ") and "may not log in here" in text, text)
+        m.stop()
+        m.start()
+        os.chmod(m.options["unix_socket"], 0o666)
+        need(submit().startswith("403 "), "after a restart")
 
 
 @suite.test
