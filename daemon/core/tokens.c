@@ -167,11 +167,11 @@ static void forget_expired(struct turn *t)
 	}
 }
 
-/* The token with which this node spoke last, as far as that is not over. */
+/* The token that keeps this name: its node has spoken with it, or a person made it for that node, and it is not over. */
 static const struct token *token_in_use(const struct state *s, const char *node, int64_t now)
 {
 	for (size_t i = s->n_tokens; i > 0; i--)
-		if (bound_to(&s->tokens[i - 1], node) && s->tokens[i - 1].used && !expired(&s->tokens[i - 1], now))
+		if (bound_to(&s->tokens[i - 1], node) && (s->tokens[i - 1].used || !s->tokens[i - 1].from) && !expired(&s->tokens[i - 1], now))
 			return &s->tokens[i - 1];
 	return NULL;
 }
@@ -208,7 +208,7 @@ static bool trade_refused(struct turn *t, const struct token *k)
 	if (!from)
 		turn_reply(t, 403, MO_NONE, "token %s: it was revoked just now; make another with 'moectl token join'", k->from);
 	else if (other)
-		turn_reply(t, 409, MO_NONE, "node %s: it has a token already (%s, in use until it is revoked or expires); if this is the same machine "
+		turn_reply(t, 409, MO_NONE, "node %s: it has a token already (%s, until it is revoked or expires); if this is the same machine "
 			   "installed anew: 'moectl token revoke %s' and then a new join token ('moectl token join'), else give it another name "
 			   "(node: in agent.yaml)", k->user, other->id, other->id);
 	else if (is_out(&t->core->state, from, k->user))

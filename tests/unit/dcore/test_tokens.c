@@ -88,6 +88,9 @@ static void join(void **state)
 	assert_int_equal(make(&w, "c1", "agent", "c", "j", MO_NONE), 403);
 	assert_non_null(strstr(w.reply_text, "2 nodes"));
 	assert_int_equal(make(&w, "d1", "agent", "d", "gone", MO_NONE), 403);
+	make(&w, "j2", "join", NULL, NULL, 5);
+	make(&w, "e1", "agent", "e", NULL, MO_NONE);
+	assert_int_equal(make(&w, "e2", "agent", "e", "j2", MO_NONE), 409);   /* it was made for that node, which is not there yet */
 	world_done(&w);
 }
 
