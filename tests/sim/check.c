@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "daemon/core/view.h"
+
+#define AGENT_WAITS (4500 * MS)        /* for an answer, of which a beat may have passed when the controller stood still */
+#define PAUSE_TOLD (3 * S)
 #include "tests/shadow.h"
 
 /* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
@@ -31,7 +34,7 @@ static void check_place(struct sim *s, const struct record *r)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which changed after it was verified", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	if (t->from_asked && r->iteration > t->from)
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld was asked for", (long long)r->attempt, (long long)r->job, (long long)r->iteration, (long long)t->from);
-	if (f && f->given_up)
+	if (f && f->given_up && !(t->from_asked && r->iteration == t->from))   /* or comes back to it by name, when it was repaired */
 		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, behind which the user went back", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
 		if (t->files[i].complete && t->files[i].changed_at < sure && !t->files[i].given_up && !t->files[i].altered && (!t->from_asked || (t->from > 0 && t->files[i].iteration <= t->from)))
@@ -142,6 +145,8 @@ static void check_verdict(struct sim *s, const struct record *r)
 	char boot[64];
 
 	node_boot_name(node, boot);
+	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
+		return;                        /* agents gave up their requests: they say hello again */
 	if (r->type == REC_NODE_STATE && r->value != NODE_UP && mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) && node->ok_since && s->now - MO_MAX(node->ok_since, node->trouble_at) > (r->value == NODE_DOWN ? 20 : 12) * S)
 		sim_violation(s, "%s is called silent although its agent works and no message was lost for %lld s", r->node, (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
 	if (r->type != REC_HUNG || !r->flag)

@@ -80,7 +80,7 @@ static void roll_files(struct truth *t, const struct job *j)
 		struct file *f = &t->files[i];
 		const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
 
-		f->given_up &= c && c->state == CKPT_SUPERSEDED;
+		f->given_up = c && c->state == CKPT_SUPERSEDED && f->changed_at <= c->saved_at;
 		f->altered = c && c->manifest && c->state != CKPT_SUPERSEDED && mo_parse_i64(c->manifest, 0, INT64_MAX, &f->was) == 0 && f->was != f->stamp;   /* or written again since */
 		f->altered_at = 0;
 	}

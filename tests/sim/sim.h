@@ -119,7 +119,7 @@ struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; }
 struct control {
 	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
 	bool up, turn_due, dark;       /* dark: its machine died with it: no connection breaks, none is refused */
-	int64_t up_since, paused_until, paused_at, timer_at, request, instance;
+	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
 	struct backup *restoring;      /* what its next start begins with, NULL its own */
 	struct message **inbox; size_t n_inbox;
 	int64_t held[NODES], held_until[NODES];
