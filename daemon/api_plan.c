@@ -128,23 +128,15 @@ static void split_words(char *text, char *ret[static OPTIONS_MAX + 1])
 	ret[n] = NULL;
 }
 
-void api_plan(void *arg, struct http_request *r)
+/* The wish was understood once. */
+static void plan_read(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	struct manager *m = arg;
 	_cleanup_(wish_done) struct wish wish = {0};
 	char *options[OPTIONS_MAX + 1];
 	size_t n;
 	const char *text = http_body(r, &n);
 
-	if (!read_wish(r, &wish))
-		return;
-	if (helper_busy(m, http_caller(r)->user)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
-		plan_refuse(r, -EBUSY);
-		return;
-	}
-	struct submit *spec = spec_make_set(r, text, n, wish.sets, wish.n_sets);
-	if (!spec)
-		return;
+	(void)read_wish(r, &wish);
 	bool has_gpu = spec->recipe.gpu;
 	_cleanup_(mo_freep) char *anchors = has_gpu ? anchors_document(manager_state(m), NULL, spec->recipe.gpu, spec->recipe.precision) : NULL;
 	mo_desc_free(&submit_desc, spec);
@@ -166,6 +158,20 @@ void api_plan(void *arg, struct http_request *r)
 	http_on_gone(r, on_gone, w);
 }
 
+void api_plan(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	_cleanup_(wish_done) struct wish wish = {0};
+
+	if (!read_wish(r, &wish))
+		return;
+	if (helper_busy(m, http_caller(r)->user)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
+		plan_refuse(r, -EBUSY);
+		return;
+	}
+	spec_read(m, r, &(struct spec_wish){ .done = plan_read, .sets = wish.sets, .n_sets = wish.n_sets });
+}
+
 void plan_refuse(struct http_request *r, int e)
 {
 	if (e == -EBUSY)
@@ -184,14 +190,13 @@ void api_anchors(void *arg, struct http_request *r)
 	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);
 }
 
-void api_validate(void *arg, struct http_request *r)
+static void validated(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	size_t n;
-	const char *text = http_body(r, &n);
-	struct submit *spec = spec_make(arg, r, text, n);
-
-	if (!spec)
-		return;
 	http_reply(r, 200, "application/json", "{\"valid\":true}", 14, NULL);
 	mo_desc_free(&submit_desc, spec);
+}
+
+void api_validate(void *arg, struct http_request *r)
+{
+	spec_read(arg, r, &(struct spec_wish){ .done = validated });
 }

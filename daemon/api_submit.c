@@ -115,8 +115,8 @@ static void warn_resume(const struct state *s, struct submit *spec)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
 
-/* false after 422. */
-static bool admit(const struct manager *m, struct http_request *r, struct submit *spec)
+/* Does the plan fit? With what the planner says of it. */
+static bool admit(const struct manager *m, struct submit *spec, char **ret_why)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
 	_cleanup_(mo_freep) char *text = NULL;
@@ -124,7 +124,7 @@ static bool admit(const struct manager *m, struct http_request *r, struct submit
 	mo_desc_init(&plan_doc_desc, &doc);
 	enum plan_verdict verdict = plan_given(manager_state(m), spec, &doc) ? plan_admit(&spec->recipe, &doc, &text) : PLAN_ADMIT;
 	if (verdict == PLAN_REFUSE)
-		http_problem(r, 422, "%s", text);
+		*ret_why = mo_strdup(text);
 	if (verdict == PLAN_WARN)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 	mo_desc_free(&promise_desc, spec->promise);
@@ -294,28 +294,13 @@ static bool read_dry_run(struct http_request *r, bool *ret)
 	return false;
 }
 
-void api_jobs_submit(void *arg, struct http_request *r)
+static void submit_read(struct manager *m, struct http_request *r, struct submit *spec)
 {
-	struct manager *m = arg;
-	const char *key = http_header(r, "Idempotency-Key");
 	size_t n;
 	const char *body = http_body(r, &n);
-
-	if (key && !key_valid(key)) {
-		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
-		return;
-	}
 	bool dry;
-	if (!read_dry_run(r, &dry))
-		return;
-	if (!dry && !room_for_submit(m)) {
-		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
-		return;
-	}
-	struct submit *spec = spec_make(m, r, body, n);
-	if (!spec)
-		return;
-	if (!admit(m, r, spec) || !identify(m, r, spec, key, body, n)) {
+
+	if (!read_dry_run(r, &dry) || !identify(m, r, spec, http_header(r, "Idempotency-Key"), body, n)) {
 		mo_desc_free(&submit_desc, spec);
 		return;
 	}
@@ -336,4 +321,23 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		plan_first(r, p);
 	else
 		go_on(r, p, NULL);
+}
+
+void api_jobs_submit(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const char *key = http_header(r, "Idempotency-Key");
+	bool dry;
+
+	if (key && !key_valid(key)) {
+		http_problem(r, 400, "Idempotency-Key: must be 1 to %d printable characters without spaces", KEY_MAX);
+		return;
+	}
+	if (!read_dry_run(r, &dry))
+		return;
+	if (!dry && !room_for_submit(m)) {
+		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
+		return;
+	}
+	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = admit });
 }

@@ -407,23 +407,31 @@ int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_i
 	return 0;
 }
 
-bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w)
+bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id)
 {
-	struct forked_work mine = *w;
 	const char *why;
-	uint64_t id;
 
-	mine.request = http_id(r);
 	if (!forked_room(m, w->kind, w->user, &why)) {
 		http_problem(r, 429, "%s: %s", kinds[w->kind].what, why);
 		return false;
 	}
-	int e = forked_start(m, &mine, &id);
+	int e = forked_start(m, w, ret_id);
 	if (e < 0) {
 		http_problem(r, 503, "%s: %s: try again", kinds[w->kind].what, strerror(-e));
 		return false;
 	}
 	http_hold(r);
+	return true;
+}
+
+bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w)
+{
+	struct forked_work mine = *w;
+	uint64_t id;
+
+	mine.request = http_id(r);
+	if (!forked_begin(m, r, &mine, &id))
+		return false;
 	http_on_gone(r, on_gone, m);
 	return true;
 }

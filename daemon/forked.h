@@ -30,6 +30,8 @@ struct forked_work {
 bool forked_room(const struct manager *m, enum forked_kind kind, const char *user, const char **ret_why);
 /* 0 with *ret_id; -EBUSY: no room; or another errno. arg and what it points to are needed no longer. */
 int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_id);
+/* The same for r, which is held then: false after 429 or 503. */
+bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id);
 /* Answers r with the child's answer, streamed; false after 429 or 503. */
 bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w);
 /* The caller no longer wants the answer: done is not called. */

@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/anchors.h"
+#include "daemon/forked.h"
+#include "lib/base/fd.h"
+#include "lib/model/limits.h"
 #include "lib/plan/plan.h"
 #include "lib/wire/json.h"
 
+#define HERE_MAX (64 << 10)            /* bytes that are read in the loop: 20 ms at most; more is read by a child */
 #define KEPT 16
 #define KEEP_US 2000000
 
-struct kept { char *text; size_t n; int64_t made_at; struct submit *spec; };
+struct kept { char *text; size_t n; spec_check check; int64_t made_at; struct submit *spec; };
 struct specs { struct kept kept[KEPT]; size_t next; };
 
 void specs_new(struct manager *m)
@@ -33,26 +37,24 @@ struct specs *specs_free(struct specs *s)
 	return NULL;
 }
 
-void spec_refuse(struct http_request *r, const struct recipe_errors *errors)
+/* 422 with errors[], as the body of an answer. */
+static void errors_body(const struct recipe_errors *errors, struct mo_buf *b)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-
-	mo_buf_str(&b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,\"detail\":");
+	mo_buf_str(b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,\"detail\":");
 	_cleanup_(mo_freep) char *detail = mo_printf("the recipe has %zu error%s", errors->n, errors->n == 1 ? "" : "s");
-	wire_string(detail, &b);
+	wire_string(detail, b);
 	for (size_t i = 0; i < errors->n; i++) {
 		const struct mo_error *e = &errors->items[i];
-		mo_buf_printf(&b, "%s{\"line\":%lld,\"column\":%lld,\"message\":", i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
-		wire_string(mo_error_text(e, -EINVAL), &b);
-		mo_buf_str(&b, ",\"hint\":");
+		mo_buf_printf(b, "%s{\"line\":%lld,\"column\":%lld,\"message\":", i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
+		wire_string(mo_error_text(e, -EINVAL), b);
+		mo_buf_str(b, ",\"hint\":");
 		if (e->hint)
-			wire_string(e->hint, &b);
+			wire_string(e->hint, b);
 		else
-			mo_buf_str(&b, "null");
-		mo_buf_str(&b, "}");
+			mo_buf_str(b, "null");
+		mo_buf_str(b, "}");
 	}
-	mo_buf_str(&b, errors->n ? "]}" : "}");
-	http_reply(r, 422, "application/problem+json", b.data, b.len, NULL);
+	mo_buf_str(b, errors->n ? "]}" : "}");
 }
 
 static void submit_freep(struct submit **s) { mo_desc_free(&submit_desc, *s); }
@@ -142,17 +144,40 @@ static int add_peak(struct submit *s, struct mo_error *err)
 	return r;
 }
 
-/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as YAML. */
-static bool refuse_as_json(struct http_request *r, const char *text, size_t n)
+/* ---- reading: here, or in a child ---- */
+
+struct recipe_read {
+	struct manager *manager;
+	const char *text;                /* of the request's body */
+	size_t n;
+	bool json;                       /* the body was announced as that */
+	struct recipe_set *sets;
+	size_t n_sets;
+	spec_check check;
+	spec_fn done;
+	uint64_t request, fork;
+};
+/* status 0: it was not refused */
+struct refusal { int status; struct mo_buf body; };
+
+static void refusal_done(struct refusal *r) { mo_buf_done(&r->body); }
+
+static void refuse(struct refusal *ret, int status, const char *detail)
 {
-	const char *type = http_header(r, "Content-Type");
+	ret->status = status;
+	wire_problem(status, detail, &ret->body);
+}
+
+/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as YAML. */
+static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
+{
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
 	struct mo_error err = {0}, *e;
 	struct json_object *json = NULL;
 
-	if (!type || strncasecmp(type, "application/json", strlen("application/json")) != 0)
+	if (!g->json)
 		return false;
-	if (wire_affordable(text, n, &err) == 0 && wire_parse(text, n, &json, &err) == 0) {
+	if (wire_affordable(g->text, g->n, &err) == 0 && wire_parse(g->text, g->n, &json, &err) == 0) {
 		json_object_put(json);
 		return false;
 	}
@@ -160,46 +185,170 @@ static bool refuse_as_json(struct http_request *r, const char *text, size_t n)
 	mo_error_set_at(e, -EINVAL, MO_MAX(err.line, 1), MO_MAX(err.column, 1), "not valid %s", mo_error_text(&err, -EINVAL));
 	mo_error_hint(e, "correct it, or send YAML as application/yaml");
 	mo_error_done(&err);
-	spec_refuse(r, &errors);
+	ret->status = 422;
+	errors_body(&errors, &ret->body);
 	return true;
 }
 
-struct submit *spec_make_set(struct http_request *r, const char *text, size_t n, const struct recipe_set *sets, size_t n_sets)
+/* NULL with *ret. */
+static struct submit *read_recipe(const struct recipe_read *g, struct refusal *ret)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
+	_cleanup_(mo_freep) char *why = NULL;
 
-	if (recipe_parse(text, n, sets, n_sets, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
-		if (!refuse_as_json(r, text, n))
-			spec_refuse(r, &errors);
+	if (recipe_parse(g->text, g->n, g->sets, g->n_sets, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
+		if (!refuse_as_json(g, ret)) {
+			ret->status = 422;
+			errors_body(&errors, &ret->body);
+		}
 		return NULL;
 	}
 	int e = spec_resolve(s, &err);
 	if (e >= 0)
 		e = add_peak(s, &err);
 	if (e < 0) {
-		http_problem(r, 500, "the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
+		why = mo_printf("the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
+		refuse(ret, 500, why);
 		return NULL;
 	}
-	s->recipe_text = mo_strndup(text, n);
+	s->recipe_text = mo_strndup(g->text, g->n);
+	if (g->check && !g->check(g->manager, s, &why)) {
+		refuse(ret, 422, why);
+		return NULL;
+	}
 	return TAKE_PTR(s);
 }
 
-struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n)
+static void finish(struct recipe_read *g, struct http_request *r, struct submit *s, const struct refusal *refusal)
+{
+	if (s)
+		g->done(g->manager, r, s);
+	else
+		http_reply(r, refusal->status, "application/problem+json", refusal->body.data, refusal->body.len, NULL);
+}
+
+/* ---- those kept ---- */
+
+/* Of the same text, for the same use: checks add to what is kept. */
+static struct submit *kept_of(const struct recipe_read *g)
 {
 	int64_t now = mo_clock_boot_us();
 
-	for (size_t i = 0; i < KEPT; i++) {
-		struct kept *k = &m->specs->kept[i];
-		if (k->spec && k->n == n && now - k->made_at < KEEP_US && memcmp(k->text, text, n) == 0)
+	for (size_t i = 0; i < KEPT && g->n_sets == 0; i++) {
+		struct kept *k = &g->manager->specs->kept[i];
+		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US && memcmp(k->text, g->text, g->n) == 0)
 			return mo_desc_dup(&submit_desc, k->spec);
 	}
-	struct submit *s = spec_make_set(r, text, n, NULL, 0);
-	if (!s)
-		return NULL;
-	struct kept *k = &m->specs->kept[m->specs->next++ % KEPT];
+	return NULL;
+}
+
+static void keep(const struct recipe_read *g, const struct submit *s)
+{
+	struct specs *all = g->manager->specs;
+
+	if (g->n_sets)
+		return;
+	struct kept *k = &all->kept[all->next++ % KEPT];
 	forget(k);
-	*k = (struct kept){ .text = mo_strndup(text, n), .n = n, .made_at = now, .spec = mo_desc_dup(&submit_desc, s) };
-	return s;
+	*k = (struct kept){ .text = mo_strndup(g->text, g->n), .n = g->n, .check = g->check, .made_at = mo_clock_boot_us(), .spec = mo_desc_dup(&submit_desc, s) };
+}
+
+/* ---- the child ---- */
+
+static int read_in_child(const struct manager *m, const void *arg, int fd)
+{
+	_cleanup_(refusal_done) struct refusal refusal = {0};
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(submit_freep) struct submit *s = read_recipe(arg, &refusal);
+	int r = forked_status(fd, s ? 200 : refusal.status);
+
+	if (r < 0 || !s)
+		return r < 0 ? r : mo_write_all(fd, refusal.body.data, refusal.body.len);
+	mo_str_set(&s->recipe_text, NULL);       /* the parent has it */
+	wire_encode(&submit_desc, s, &b);
+	return mo_write_all(fd, b.data, b.len);
+}
+
+static void recipe_read_free(struct recipe_read *g)
+{
+	for (size_t i = 0; i < g->n_sets; i++) {
+		free(g->sets[i].key);
+		free(g->sets[i].value);
+		free(g->sets[i].name);
+	}
+	free(g->sets);
+	free(g);
+}
+
+static void on_read(void *arg, int status, const char *body, size_t n)
+{
+	struct recipe_read *g = arg;
+	struct http_request *r = http_find(g->manager->http, g->request);
+	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+
+	if (r)
+		http_on_gone(r, NULL, NULL);
+	if (r && status != 200) {
+		http_reply(r, status, "application/problem+json", body, n, NULL);
+	} else if (r && wire_decode(&submit_desc, body, n, false, s, &err) < 0) {
+		http_problem(r, 500, "recipe: what a child read of it cannot be used: %s", mo_error_text(&err, -EINVAL));
+	} else if (r) {
+		s->recipe_text = mo_strndup(g->text, g->n);
+		keep(g, s);
+		g->done(g->manager, r, TAKE_PTR(s));
+	}
+	recipe_read_free(g);
+}
+
+static void on_gone(void *arg, uint64_t id)
+{
+	struct recipe_read *g = arg;
+
+	forked_cancel(g->manager, g->fork);
+	recipe_read_free(g);
+}
+
+static void copy_sets(struct recipe_read *g, const struct recipe_set *sets, size_t n)
+{
+	g->sets = mo_alloc_array(n + 1, sizeof(*g->sets));
+	for (; g->n_sets < n; g->n_sets++)
+		g->sets[g->n_sets] = (struct recipe_set){ .key = mo_strdup(sets[g->n_sets].key), .value = mo_strdup(sets[g->n_sets].value), .name = mo_strdup(sets[g->n_sets].name) };
+}
+
+static void start_child(const struct recipe_read *now, struct http_request *r)
+{
+	struct recipe_read *g = mo_alloc(sizeof(*g));
+
+	*g = *now;
+	g->sets = NULL;
+	g->n_sets = 0;
+	copy_sets(g, now->sets, now->n_sets);
+	g->request = http_id(r);
+	const struct forked_work work = { .kind = FORKED_RECIPE, .user = http_caller(r)->user, .run = read_in_child, .arg = now, .done = on_read, .done_arg = g };
+	if (!forked_begin(g->manager, r, &work, &g->fork)) {
+		recipe_read_free(g);
+		return;
+	}
+	http_on_gone(r, on_gone, g);
+}
+
+void spec_read(struct manager *m, struct http_request *r, const struct spec_wish *wish)
+{
+	const char *type = http_header(r, "Content-Type");
+	struct recipe_read g = { .manager = m, .sets = wish->sets, .n_sets = wish->n_sets, .check = wish->check, .done = wish->done,
+			     .json = type && strncasecmp(type, "application/json", strlen("application/json")) == 0 };
+	_cleanup_(refusal_done) struct refusal refusal = {0};
+
+	g.text = http_body(r, &g.n);
+	struct submit *s = kept_of(&g);
+	if (!s && g.n > HERE_MAX && g.n <= MO_RECIPE_BYTES_MAX) {
+		start_child(&g, r);
+		return;
+	}
+	if (!s && (s = read_recipe(&g, &refusal)))
+		keep(&g, s);
+	finish(&g, r, s, &refusal);
 }

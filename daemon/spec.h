@@ -5,10 +5,14 @@
 
 void specs_new(struct manager *m);
 struct specs *specs_free(struct specs *s);
-/* A new submit (caller frees by submit_desc) without user and key; NULL when refused: 422 with errors[] was sent. */
-struct submit *spec_make(struct manager *m, struct http_request *r, const char *text, size_t n);
-/* The same with values of the query string in it, whose names errors tell. Not kept. */
-struct submit *spec_make_set(struct http_request *r, const char *text, size_t n, const struct recipe_set *sets, size_t n_sets);
+/* Called with the recipe of r's body as a submit (taken) without user and key. Not called when it was refused, or r's client left. */
+typedef void (*spec_fn)(struct manager *m, struct http_request *r, struct submit *spec);
+/* What else must hold, and what is to be added, before the submit is given to done: false with *ret_why (caller frees): 422. It may run in a child, so it changes nothing but the submit. */
+typedef bool (*spec_check)(const struct manager *m, struct submit *spec, char **ret_why);
+/* sets: values of the query string that come into the recipe, whose names errors tell. */
+struct spec_wish { spec_fn done; spec_check check; struct recipe_set *sets; size_t n_sets; };
+/* Reads the body of r: at once, or, above 64 kB, in a child with limits on CPU time and memory. Refusals are answered: 422 with errors[], 429 when there are too many children. */
+void spec_read(struct manager *m, struct http_request *r, const struct spec_wish *wish);
 /* The submit is this user's: what the recipe leaves to his name is put in. -EINVAL with err. */
 int spec_for_user(struct submit *s, const char *user, struct mo_error *err);
 /* Something is left to the planner: the recipe says parallelism: auto or checkpoint.every: auto. */
@@ -17,5 +21,3 @@ bool spec_needs_plan(const struct submit *s);
 int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err);
 /* Command and environment layers from recipe and data files. */
 int spec_resolve(struct submit *s, struct mo_error *err);
-/* 422 with errors[]. */
-void spec_refuse(struct http_request *r, const struct recipe_errors *errors);

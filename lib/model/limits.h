@@ -1,7 +1,7 @@
 /* Limits on everything that a peer or a file can make grow. Each has a test that hits it. */
 #pragma once
 
-#define MO_RECIPE_BYTES_MAX (128 * 1024)      /* what is read in one go by the thread that serves everybody: lib/recipe/yaml.c */
+#define MO_RECIPE_BYTES_MAX (256 * 1024)      /* lib/recipe/yaml.c; above 64 kB moed reads it in a child: daemon/spec.c */
 #define MO_RECIPE_KEYS_MAX 512                /* keys in one mapping */
 #define MO_RECIPE_ITEMS_MAX 1024              /* values in one list: words of a command are compared with each other */
 #define MO_RECIPE_ANCHORS_MAX 256

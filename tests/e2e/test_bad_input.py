@@ -45,7 +45,7 @@ RECIPES = [
     ("deep nesting", deep(5000), None, "."),
     ("aliases that explode", "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join("%s: &%s [%s]\n" % (c, c, ",".join(["*" + chr(ord(c) - 1)] * 9)) for c in "bcdefgh") + GOOD, None, "."),
     ("too many keys", GOOD + "env: {" + ", ".join("K%d: 1" % i for i in range(600)) + "}\n", None, "512|keys"),
-    ("too large", GOOD + "# " + "x" * 300000 + "\n", None, "128|131072|larger"),
+    ("too large", GOOD + "# " + "x" * 300000 + "\n", None, "256|262144|larger"),
     ("empty", "", None, "."),
     ("a list", "- 1\n- 2\n", None, "."),
     ("a cluster of null", GOOD.replace("{gpus: 1}", "null") + "batch: {micro: 8, global: 1024}\n", None, "missing key 'cluster'"),

@@ -34,13 +34,19 @@ def flags(fmt, n):
 
 
 RECIPES = {
-    "directives": "%" * (250 * KB), "directive of 128 kB": "%" * (127 * KB), "blanks": fill("{b: ", "\n", 127 * KB), "blanks and tabs": fill("- ", " \t", 127 * KB),
-    "a tag": fill("a: !", "%20", 127 * KB), "brackets": "[" * (127 * KB), "pairs without a key": fill("{ ", ": ", 127 * KB), "a list of lists": fill("", "- [a, a, a]\n", 127 * KB),
-    "aliases of a long text": fill("t: &a \"%s\"\n%senv: {A: [" % ("x" * 20000, BASE), "*a , ", 127 * KB, "*a ]}\n"),
+    "directives": "%" * (250 * KB), "directive of 256 kB": "%" * (255 * KB), "blanks": fill("{b: ", "\n", 255 * KB), "blanks and tabs": fill("- ", " \t", 255 * KB),
+    "a tag": fill("a: !", "%20", 255 * KB), "brackets": "[" * (255 * KB), "pairs without a key": fill("{ ", ": ", 255 * KB), "a list of lists": fill("", "- [a, a, a]\n", 255 * KB),
+    "aliases of a long text": fill("t: &a \"%s\"\n%senv: {A: [" % ("x" * 20000, BASE), "*a , ", 255 * KB, "*a ]}\n"),
     "anchors": BASE + "env: {A: [" + ",".join("&a%d x" % i for i in range(5000)) + "]}\n", "what kills libfyaml": BASE + "? a:\t|\n" * 1000,
     "words": flags("--w%d", 14000), "flags": flags("--w%d", 1000), "flags that are nearly some": flags("--moe-router-%03x", 1000), "one flag": MEGATRON % fill("[", "--a,", 4000, "--c]"),
-    "pairs of flags": MEGATRON % ("{" + ",".join("k%d: %s" % (i, "v" * 230) for i in range(500)) + "}"), "braces": BASE.replace("[x]", fill("[", '"' + "{}" * 2000 + '",', 127 * KB, "x]")),
+    "pairs of flags": MEGATRON % ("{" + ",".join("k%d: %s" % (i, "v" * 230) for i in range(500)) + "}"), "braces": BASE.replace("[x]", fill("[", '"' + "{}" * 2000 + '",', 255 * KB, "x]")),
     "keys that are none": BASE + "".join("gpus%d: 1\n" % i for i in range(490)), "sizes": BASE + "batch: {micro: 1048576, global: 1073741823}\n",
+}
+HERE = 63 * KB          # above 64 kB a recipe is read by a child
+RECIPES |= {
+    "a little less of pairs without a key": fill("{ ", ": ", HERE), "a little less of pairs of flags": MEGATRON % ("{" + ",".join("k%d: %s" % (i, "v" * 110) for i in range(500)) + "}"),
+    "a little less of lists": fill("", "- [a, a, a]\n", HERE), "a little less of braces": BASE.replace("[x]", fill("[", '"' + "{}" * 2000 + '",', HERE, "x]")),
+    "a little less of texts": BASE + "env: {" + ",".join("V%d: %s" % (i, "v" * 110) for i in range(500)) + "}\n",
 }
 BODIES = {
     "lists as JSON": fill("[", "[],", 1000 * KB, "[]]"), "objects as JSON": fill("[", "{},", 1000 * KB, "{}]"),
@@ -314,16 +320,16 @@ def forks(rig):
 
 
 class Asked(threading.Thread):
-    """A dry run of many ranks by somebody of that name."""
+    """A request by somebody of that name; a dry run of many ranks, if nothing else is said."""
 
-    def __init__(self, rig, user, text=MANY):
+    def __init__(self, rig, user, text=MANY, path="jobs?dry_run=1"):
         super().__init__(daemon=True)
-        self.rig, self.text, self.answer = rig, text, None
+        self.rig, self.text, self.path, self.answer = rig, text, path, None
         self.token = rig.json("token", "create", "--role", "user", "--user", user)["token"]
         self.start()
 
     def run(self):
-        self.answer = self.rig.http("POST", "/v1/jobs?dry_run=1", self.text, timeout=300, token=self.token, content_type="application/yaml")
+        self.answer = self.rig.http("POST", "/v1/" + self.path, self.text, timeout=300, token=self.token, content_type="application/yaml")
 
     def end(self):
         self.join()
@@ -332,10 +338,38 @@ class Asked(threading.Thread):
 
 def stopped(rig, n):
     """n forks, which do not go on."""
-    wait_until(lambda: len(forks(rig)) == n, 30, "%d dry runs under way" % n)
+    end = time.monotonic() + 30
+    while len(forks(rig)) < n:               # without a pause: some are quick
+        need(time.monotonic() < end, "%d children are not under way" % n)
     for pid in forks(rig):
         os.kill(pid, signal.SIGSTOP)
     return forks(rig)
+
+
+def long_one(more="", size=200 * KB):
+    return BASE + more + fill("", "# what this is about\n", size)
+
+
+@suite.test
+def large_recipes(rig):
+    """Above 64 kB a child reads them: with the same answers; one of each user, two at once; whatever ends it is said."""
+    for path, more in (("validate", ""), ("validate", "batch: {micro: 1.5}\n"), ("validate", "gpus: 1\n"), ("plan?gpus=8", ""), ("plan?gpu=nosuch", ""), ("plan?gpus=7&gpu=mi300x", "model: llama3-8b\nparallelism: {tp: 3}\n"),
+                       ("jobs?dry_run=1", ""), ("jobs?dry_run=1", "model: deepseek-v3\nparallelism: {tp: 1}\n")):
+        small, large = (rig.http("POST", "/v1/" + path, text, content_type="application/yaml") for text in (BASE + more, long_one(more)))
+        equal((large.status, large.body.replace(b'"j1.', b'"j2.')), (small.status, small.body.replace(b'"j1.', b'"j2.')), "%s of a long recipe %s" % (path, more))
+    bad = rig.http("POST", "/v1/validate", '{"recipe": 1,}' + " " * 100 * KB)
+    equal((bad.status, "not valid JSON" in bad.json["errors"][0]["message"]), (422, True), "a long text that is no JSON")
+    need("larger than 262144 bytes" in rig.http("POST", "/v1/validate", long_one(size=257 * KB), content_type="application/yaml").body.decode(), "more than 256 kB")
+    told = [rig.http("POST", "/v1/jobs", long_one(), content_type="application/yaml", Idempotency_Key="long") for _ in range(2)]
+    equal(([a.status for a in told], told[0].json["id"]), ([201, 200], told[1].json["id"]), "the same submit twice")
+    rig.http("POST", "/v1/jobs/%s/cancel" % told[0].json["id"], "{}")
+    first = Asked(rig, "ada", RECIPES["pairs without a key"], "validate")
+    children = stopped(rig, 1)
+    again = Asked(rig, "ada", long_one("# two\n"), "validate").end()
+    equal((again.status, "or one of yours" in again.detail), (429, True), "a second one of the same user")
+    os.kill(children[0], signal.SIGKILL)
+    killed = first.end()
+    need(killed.status == 503 and "was killed" in killed.detail, killed.body[:200])
 
 
 @suite.test

@@ -212,7 +212,7 @@ static void test_limits(void **state)
 	_cleanup_(mo_freep) char *large = mo_alloc(MO_RECIPE_BYTES_MAX + 2), *value = mo_alloc(BIG_CHUNK + 1);
 
 	memset(large, '#', MO_RECIPE_BYTES_MAX + 1);
-	expect(large, NULL, NULL, "-22 x/e.yaml:1: larger than 128 kB");
+	expect(large, NULL, NULL, "-22 x/e.yaml:1: larger than 256 kB");
 	memset(value, 'v', BIG_CHUNK);
 	mo_buf_str(&b, TOP "    overrides: {a: '");
 	for (int i = 0; i < 5; i++)

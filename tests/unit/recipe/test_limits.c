@@ -20,7 +20,7 @@ static void test_size(void **state)
 	_cleanup_(mo_freep) char *text = mo_alloc(MO_RECIPE_BYTES_MAX + 1);
 
 	memset(text, '#', MO_RECIPE_BYTES_MAX + 1);
-	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 131072 bytes");
+	expect(text, MO_RECIPE_BYTES_MAX + 1, "1:1 the recipe is larger than 262144 bytes");
 	expect(text, MO_RECIPE_BYTES_MAX, "1:1 this is no recipe: it is empty");
 }
 
@@ -115,7 +115,7 @@ static void test_keys(void **state)
 	mo_buf_reset(&b);
 	for (int i = 0; i < 100000; i++)       /* too large as a file: the size is looked at first */
 		mo_buf_printf(&b, "k%d: v\n", i);
-	expect(b.data, b.len, "larger than 131072 bytes");
+	expect(b.data, b.len, "larger than 262144 bytes");
 	mo_buf_reset(&b);
 	mo_buf_str(&b, "{");
 	for (int i = 0; i < 12000; i++)
