@@ -312,7 +312,7 @@ def documents(m):
     equal(m.ask("POST", "/v1/jobs/%s/cancel?now=1" % job).status, 400, "a value that belongs into the body")
     equal(len(m.get("/v1/jobs")["items"]), jobs, "a misspelt dry run starts nothing")
     cluster = m.get("/v1/cluster")
-    need(set(cluster) == {"nodes", "gpus", "jobs", "epoch", "version"} and cluster["jobs"]["queued"] >= 1, cluster)
+    need(set(cluster) == {"nodes", "gpus", "jobs", "epoch", "version", "loopback"} and cluster["jobs"]["queued"] >= 1, cluster)
     equal(m.ask("POST", "/v1/validate", RECIPE).json, {"valid": True}, "validate")
     bad = m.ask("POST", "/v1/validate", "recipe: 1\nname: x\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpuz: 1}\n", type="application/yaml")
     need(bad.status == 422 and any(e["line"] == 4 and e["hint"] for e in bad.json["errors"]), bad.body)
