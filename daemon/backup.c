@@ -7,12 +7,22 @@
 #include "lib/base/fd.h"
 #include "lib/wire/backup.h"
 
+static int too_large(const struct manager *m, const struct mo_buf *text, int fd)
+{
+	_cleanup_(mo_freep) char *why = mo_printf("backup: the state has %zu MiB, and moed --restore reads %lld at most: stop moed, copy %s (cp -a) and start it again; "
+						  "such a copy is good as long as nothing was started since", text->len >> 20, (long long)(BACKUP_BYTES_MAX >> 20), m->options->state_dir);
+
+	return forked_problem(fd, 507, why);
+}
+
 static int write_down(const struct manager *m, const void *arg, int fd)
 {
 	const struct state *s = manager_state(m);
 	struct mo_buf text = { 0 }, head = { 0 };
 
 	journal_snapshot_text(m->journal, s, &text);
+	if ((int64_t)text.len > BACKUP_BYTES_MAX)
+		return too_large(m, &text, fd);
 	const struct backup_head h = {
 		.moe_backup = BACKUP_VERSION, .version = (char *)MO_VERSION, .time = s->time, .epoch = s->epoch, .seq = store_seq(m->store), .jobs = (int64_t)s->n_jobs, .nodes = (int64_t)s->n_nodes,
 		.bytes = (int64_t)text.len, .crc32c = mo_crc32c(0, text.data, text.len),

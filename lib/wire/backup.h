@@ -3,10 +3,11 @@
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/base/error.h"
+#include "lib/wire/json.h"
 
 #define BACKUP_VERSION 1
 #define BACKUP_HEAD_MAX 4096           /* of the line */
-#define BACKUP_BYTES_MAX (4LL << 30)
+#define BACKUP_BYTES_MAX ((int64_t)WIRE_BYTES_MAX)    /* nobody could read more */
 
 struct backup_head {
 	int64_t moe_backup;            /* BACKUP_VERSION */
