@@ -18,7 +18,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 PKGS := libsystemd libcurl json-c libmicrohttpd gnutls libfyaml sqlite3 libpcre2-8
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
-HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
+HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
 # what the programs know of themselves: files that use one of these are compiled again when one changes (rule of $(STAMP))
 PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"'
 SAN ?=
