@@ -152,4 +152,5 @@ void clock_shift(struct state *s, int64_t shift, int64_t now)
 		move(&t->revoked_at, shift);
 	}
 	move(&s->clock_doubt, shift);
+	move(&s->restored_wait, shift);
 }

@@ -311,6 +311,7 @@ static void live_shift(struct live *l, int64_t shift)
 	l->candidate_at += shift;
 	l->store_until += shift;
 	l->tell_until += shift;
+	l->hellos_until += shift;
 	l->sensors_at += shift;
 	tellers_shift(l, shift);
 	for (size_t i = 0; i < l->n_sensors; i++)
@@ -335,6 +336,7 @@ static void clock_event(struct turn *t)
 		for (size_t i = 0; i < c->state.n_nodes; i++)
 			live_shift(&c->lives[i], e->job);
 		c->tell_until += e->job;
+		c->talkers_until += e->job;
 		if (c->liveness_at != INT64_MAX)
 			c->liveness_at += e->job;
 		c->jobs_at = t->now;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/clock.h"
+#include "daemon/core/incarnation.h"
 
 #define MINUTE (60 * S)
 #define HOUR (60 * MINUTE)
@@ -162,6 +163,36 @@ static void a_clock_that_was_ahead_costs_nothing(void **state)
 	world_done(&w);
 }
 
+/* What was limited, or waited for, in a time that was wrong does not wait for that time to come. */
+static void limits_and_waits_move_too(void **state)
+{
+	struct record r;
+	struct world w;
+
+	world_init(&w, 1, 2);
+	w.now += NOW;
+	clock_says(&w, 0, true);
+	clock_says(&w, 12 * HOUR, true);
+	record_init(&r, REC_RESTORED);
+	r.time = core_state(w.core)->time;
+	r.value = incarnation_epoch(core_state(w.core)->epoch, w.now);
+	r.flag = true;
+	r.iteration = r.time;
+	assert_int_equal(core_update(w.core, &r), 0);
+	assert_int_equal(core_update(w.shadow, &r), 0);
+	world_crash(&w);
+	world_reboot(&w, 0);
+	world_run(&w, S);
+	assert_true(core_state(w.core)->restored_wait > w.now);
+	clock_says(&w, -12 * HOUR, true);
+	assert_true(core_state(w.core)->restored_wait < w.now + HOUR);
+	world_reboot(&w, 0);
+	world_run(&w, 5 * S);
+	assert_string_equal(world_node(&w, 0)->boot_id, w.toys[0].boot);
+	assert_int_equal(world_node(&w, 0)->state, NODE_UP);
+	world_done(&w);
+}
+
 static void a_clock_in_1970_that_is_set_later_costs_nothing(void **state)
 {
 	struct world w;
@@ -227,7 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_start_takes_the_right_time), cmocka_unit_test(a_new_or_older_store_takes_the_wall_clock), cmocka_unit_test(a_run_follows_the_time_service_only),
-		cmocka_unit_test(a_clock_that_was_ahead_costs_nothing), cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing), cmocka_unit_test(tokens_live_as_long_as_was_said),
+		cmocka_unit_test(a_clock_that_was_ahead_costs_nothing), cmocka_unit_test(limits_and_waits_move_too), cmocka_unit_test(a_clock_in_1970_that_is_set_later_costs_nothing), cmocka_unit_test(tokens_live_as_long_as_was_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
