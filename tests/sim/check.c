@@ -16,7 +16,7 @@ static void check_place(struct sim *s, const struct record *r)
 	struct truth *t = sim_job(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct file *f = r->iteration >= 0 ? train_file(s, r->job, r->iteration) : NULL;
-	int64_t sure = j->gone_at != MO_NONE ? j->gone_at : j->created_at;   /* what changed later may have changed after the scan */
+	int64_t sure = s->ctl.blurred ? INT64_MIN : (j->gone_at != MO_NONE ? j->gone_at : j->created_at) - s->ctl.skew;   /* what changed later may have changed after the scan */
 
 	if (t->live > 0)
 		sim_violation(s, "attempt %lld of j-%lld begins while %lld processes of an earlier one live", (long long)r->attempt, (long long)r->job, (long long)t->live);

@@ -97,6 +97,8 @@ static void arm_timer(struct sim *s)
 {
 	int64_t at = core_deadline(s->ctl.core);
 
+	if (at != INT64_MAX)
+		at -= s->ctl.skew;
 	if (at == INT64_MAX || (s->ctl.timer_at <= at && s->ctl.timer_at > s->now))
 		return;
 	s->ctl.timer_at = MO_MAX(at, s->now + 1);
@@ -106,6 +108,7 @@ static void arm_timer(struct sim *s)
 void control_start(struct sim *s)
 {
 	struct state copy;
+	bool other_machine = s->ctl.dark || !s->ctl.shadow;
 
 	if (s->ctl.up)
 		return;
@@ -120,6 +123,7 @@ void control_start(struct sim *s)
 	s->ctl.up = true;
 	s->ctl.dark = false;
 	s->ctl.up_since = s->now;
+	wall_start(s, other_machine);
 	s->ctl.instance++;
 	s->ctl.turn_due = false;
 	s->ctl.timer_at = 0;
@@ -230,7 +234,7 @@ static void step_message(struct sim *s, struct message *m, struct core_out *out)
 		op_event(s, m->op, &e, &spec);
 		break;
 	}
-	core_step(s->ctl.core, &e, s->now, out);
+	core_step(s->ctl.core, &e, wall_core(s), out);
 	mo_desc_done(&submit_desc, &spec);
 }
 
@@ -245,6 +249,7 @@ static void store(struct sim *s, const struct core_out *out)
 		check_health(s, r);
 		if (core_update(s->ctl.shadow, r) != 0)
 			sim_violation(s, "a stored record of type %s is refused at replay", record_type_names[r->type]);
+		wall_check(s, r);
 	}
 }
 
@@ -310,17 +315,18 @@ void control_turn(struct sim *s)
 	s->ctl.n_inbox = 0;
 	s->ctl.turn_due = false;
 	s->n_turns++;
+	wall_step(s, &out);
 	if (s->ctl.paused_at && s->now - s->ctl.paused_at > 500 * MS)
-		core_step(s->ctl.core, &(struct core_event){ .type = EV_LATE, .value = s->now - s->ctl.paused_at }, s->now, &out);
+		core_step(s->ctl.core, &(struct core_event){ .type = EV_LATE, .value = s->now - s->ctl.paused_at }, wall_core(s), &out);
 	s->ctl.paused_at = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (inbox[i])
 			step_message(s, inbox[i], &out);
 		else
-			core_step(s->ctl.core, &(struct core_event){ .type = EV_START }, s->now, &out);
+			core_step(s->ctl.core, &(struct core_event){ .type = EV_START }, wall_core(s), &out);
 	}
-	if (core_deadline(s->ctl.core) <= s->now)   /* deadlines only after all input was read */
-		core_step(s->ctl.core, &(struct core_event){ .type = EV_TICK }, s->now, &out);
+	if (core_deadline(s->ctl.core) <= wall_core(s))   /* deadlines only after all input was read */
+		core_step(s->ctl.core, &(struct core_event){ .type = EV_TICK }, wall_core(s), &out);
 	if (out.n_records && sim_fault(s, F_CRASH_BEFORE_STORE, 0.0006)) {
 		/* nothing of this turn ever happened: the stored state is older than the core's */
 		core_free(s->ctl.core);
@@ -354,14 +360,21 @@ void control_turn(struct sim *s)
 void control_timer(struct sim *s)
 {
 	s->ctl.timer_at = 0;
-	if (s->ctl.up && core_deadline(s->ctl.core) <= s->now)
+	if (s->ctl.up && core_deadline(s->ctl.core) <= wall_core(s))
 		schedule_turn(s, s->now);
 	else if (s->ctl.up)
 		arm_timer(s);
 }
 
+void control_pulse(struct sim *s)
+{
+	if (s->ctl.up && s->ctl.paused_until <= s->now && wall_pulse(s))
+		schedule_turn(s, s->now);
+}
+
 void control_free(struct sim *s)
 {
+	free(s->ctl.clock_text);
 	drop_inbox(s);
 	free(s->ctl.inbox);
 	core_free(s->ctl.core);

@@ -154,7 +154,7 @@ void fault_happen(struct sim *s)
 	static const struct { int fault, weight; } table[] = {
 		{ F_RANK_SIGNAL, 8 }, { F_RANK_EXIT_1, 4 }, { F_RANK_EXIT_0, 1 }, { F_STEPD_KILL, 4 }, { F_STEPD_HANG, 3 }, { F_AGENT_KILL, 8 }, { F_REBOOT, 4 }, { F_POWER_OFF, 2 },
 		{ F_PARTITION, 4 }, { F_CONTROLLER_KILL, 3 }, { F_CONTROLLER_PAUSE, 1 }, { F_TORN, 3 }, { F_ALTERED, 6 }, { F_CHECK_CRIT, 4 }, { F_CHECK_OK, 6 }, { F_CHECK_MASS, 1 },
-		{ F_BACKUP, 2 }, { F_RESTORE, 1 },
+		{ F_CLOCK_AHEAD, 1 }, { F_CLOCK_SET, 2 }, { F_BACKUP, 2 }, { F_RESTORE, 1 },
 		{ F_STOPPED_OUTSIDE, 3 }, { F_SHUTDOWN, 4 }, { F_SHUTDOWN_GIVEN_UP, 1 },
 	};
 	int64_t pick = -1;
@@ -170,6 +170,12 @@ void fault_happen(struct sim *s)
 			continue;
 		switch (table[i].fault) {
 		case F_TORN: torn(s); break;
+		case F_CLOCK_AHEAD: case F_CLOCK_SET:
+			if ((s->ctl.wall_ahead == 0) != (table[i].fault == F_CLOCK_AHEAD))
+				break;
+			count(s, table[i].fault);
+			(table[i].fault == F_CLOCK_AHEAD ? wall_ahead : wall_set)(s);
+			break;
 		case F_BACKUP:
 			count(s, F_BACKUP);
 			past_backup(s);
@@ -193,6 +199,8 @@ void fault_happen(struct sim *s)
 void fault_heal(struct sim *s)
 {
 	s->faults = false;
+	s->ctl.wall_ahead = 0;
+	s->ctl.synced = true;
 	for (int n = 0; n < NODES; n++) {
 		s->nodes[n].cut_until = 0;
 		node_well(s, n);

@@ -68,6 +68,10 @@ static void one(struct sim *s, const struct queued *e)
 		if (e->b == s->nodes[e->a].boot)
 			outside_next(s, (int)e->a);
 		break;
+	case K_PULSE:
+		control_pulse(s);
+		sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
+		break;
 	case K_STAY:
 		if (e->b == s->nodes[e->a].boot)
 			outside_stay(s, (int)e->a);
@@ -170,7 +174,9 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 		snprintf(s->nodes[n].name, sizeof(s->nodes[n].name), "n%02d", n);
 		sim_at(s, s->now + sim_between(s, 0, 3 * S), K_BOOT, n, 0, NULL, NULL);
 	}
+	s->ctl.synced = true;
 	control_start(s);
+	sim_at(s, s->now + S, K_PULSE, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 2 * S, K_USER, 0, 0, NULL, NULL);
 	sim_at(s, s->now + 8 * S, K_FAULT, 0, 0, NULL, NULL);
 	sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);

@@ -26,6 +26,7 @@ enum fault {
 	/* the machine ends steps, or goes down in order */
 	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_TOLD, F_SHUTDOWN_UNTOLD,
 	/* an older state of the controller is put back */
+	F_CLOCK_AHEAD, F_CLOCK_SET, F_CLOCK_MOVED, F_CLOCK_HELD,
 	F_BACKUP, F_RESTORE, F_RESTORE_AGAIN, F_ADOPTED, F_UNKNOWN_JOB, F_UNKNOWN_ATTEMPT, F_TRIMMED, F_RESOLVE_KILL, F_RESOLVE_GONE,
 	F_CHECK_CRIT, F_CHECK_MASS, F_CHECK_OK, F_CHECK_LATE, F_CORDONED, F_CORDON_CAPPED, F_CHECK_WAIT,
 	/* restart --from: what it names, when it is said, what follows */
@@ -93,6 +94,7 @@ struct truth {                     /* of one job id */
 	int64_t id;
 	int64_t stopping_since;        /* as the controller has it, 0 not */
 	bool stored;                   /* by some controller, maybe one that is lost */
+	int64_t submitted, started;    /* in truth */
 	int64_t decided;               /* the highest attempt that a lost controller had decided to end */
 	int64_t harmed;                /* the highest attempt of which something broke */
 	struct attempt *now;
@@ -112,7 +114,7 @@ struct answer { int kind; int node; int64_t request, instance; bool failed, old;
 
 enum event_kind {
 	K_MESSAGE, K_ANSWER, K_TURN, K_TIMER, K_CONTROLLER_UP, K_BEAT, K_AGENT_TICK, K_AGENT_UP, K_AGENT_EVENT, K_STEP_TICK, K_STEP_EVENT, K_FORK, K_STUCK, K_STUCK_END, K_EXIT,
-	K_ITERATE, K_SAVED, K_BOOT, K_UNIT_KILL, K_LEAVE, K_STAY, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
+	K_ITERATE, K_SAVED, K_BOOT, K_UNIT_KILL, K_LEAVE, K_STAY, K_PULSE, K_USER, K_RETRY, K_FAULT, K_SILENT, K_HUNG_END, K_CHECK, _KIND_N
 };
 struct queued { int64_t at; uint64_t seq; int kind; int64_t a, b; void *p, *q; };
 
@@ -120,6 +122,10 @@ struct control {
 	struct core *core, *shadow;    /* shadow: fed with what was stored, as a restarted controller would be */
 	bool up, turn_due, dark;       /* dark: its machine died with it: no connection breaks, none is refused */
 	int64_t up_since, paused_until, paused_for, paused_at, timer_at, request, instance;
+	/* wall.c: core time is ours and skew; the wall clock is so much ahead; its machine booted then */
+	int64_t skew, wall_ahead, boot, boot_at, clock_shift;
+	bool synced, clock_told, clock_due, blurred;
+	char *clock_text;
 	struct backup *restoring;      /* what its next start begins with, NULL its own */
 	struct message **inbox; size_t n_inbox;
 	int64_t held[NODES], held_until[NODES];
@@ -163,6 +169,7 @@ void control_crash(struct sim *s, int64_t down_us);
 void control_message(struct sim *s, struct message *m);            /* arrived; takes it */
 void control_turn(struct sim *s);
 void control_timer(struct sim *s);
+void control_pulse(struct sim *s);
 void control_beat(struct sim *s, int node, int64_t request);
 void message_free(struct message *m);
 void answer_free(struct answer *a);
@@ -229,6 +236,15 @@ void user_settle(struct sim *s);                                    /* at the en
 /* fault.c */
 void fault_happen(struct sim *s);
 void fault_heal(struct sim *s);
+
+/* wall.c */
+int64_t wall_core(const struct sim *s);
+void wall_start(struct sim *s, bool other_machine);
+bool wall_pulse(struct sim *s);
+void wall_step(struct sim *s, struct core_out *out);
+void wall_ahead(struct sim *s);
+void wall_set(struct sim *s);
+void wall_check(struct sim *s, const struct record *r);             /* after it was applied to the shadow */
 
 /* past.c */
 void past_backup(struct sim *s);

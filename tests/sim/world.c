@@ -10,6 +10,7 @@ const char *const fault_names[_FAULT_N] = {
 	"agent dies between effects", "stepd dies between effects", "request lost", "reply lost", "message delayed", "message duplicated", "an old reply comes again", "port busy", "exec fails", "bind fails",
 	"spool fails", "process cannot be killed", "checkpoint torn", "checkpoint changed after it was verified", "checkpoint verified after its save", "scan fails", "spool of an earlier boot", "checkpoint removed (keep)", "checkpoint.dir of an unfinished job",
 	"step stopped by its machine", "step killed by its machine: too slow", "planned reboot", "planned reboot given up", "planned reboot: all ends were told", "planned reboot: not all ends were told",
+	"controller's clock ahead", "controller's clock corrected", "controller's time moved", "controller's time held",
 	"backup", "older backup restored", "the same backup restored again", "attempt adopted after a restore", "unknown step of an unknown job", "unknown step of a known job", "journal trimmed",
 	"a person ends an unknown step", "a person says that a missing step is gone",
 	"a check goes critical", "checks go critical on 30 % of the nodes", "a critical check is ok again", "checks after a failure come late", "node cordoned", "node not cordoned: cap",
