@@ -25,6 +25,12 @@ static int64_t mtime_us(const struct stat *st)
 	return st->st_mtim.tv_sec * 1000000LL + st->st_mtim.tv_nsec / 1000000 * 1000;   /* times are told in ms */
 }
 
+/* By its name and kind, as the directory tells them: a data set of a million files costs no look at each. */
+static bool worth_a_look(const struct search *s, const struct dirent *de)
+{
+	return de->d_type == DT_DIR || de->d_type == DT_UNKNOWN || ckpt_looks_like_state(s->layout, de->d_name, INT64_MAX);
+}
+
 /* Adds up what looks like state below the directory. */
 static void sum(struct search *s, int at, const char *name, int depth, struct unread_state *u)
 {
@@ -33,7 +39,7 @@ static void sum(struct search *s, int at, const char *name, int depth, struct un
 	for (struct dirent *de; d && (de = readdir(d)) && s->n_names++ < NAMES_MAX;) {
 		struct stat st;
 
-		if (de->d_name[0] == '.' || fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (de->d_name[0] == '.' || !worth_a_look(s, de) || fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode) && depth < STATE_DEPTH)
 			sum(s, dirfd(d), de->d_name, depth + 1, u);
@@ -113,7 +119,7 @@ static void look_in(struct search *s, const char *dir, const char *skip)
 		int64_t iteration = MO_NONE;
 		bool unfinished;
 
-		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") || mo_starts_with(de->d_name, OWN))
+		if (mo_streq(de->d_name, ".") || mo_streq(de->d_name, "..") || mo_starts_with(de->d_name, OWN) || !worth_a_look(s, de))
 			continue;
 		if (skip && strlen(de->d_name) == n_skip && strncmp(de->d_name, skip, n_skip) == 0)
 			continue;
