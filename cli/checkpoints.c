@@ -158,7 +158,8 @@ static struct json_object *scan_doc(const struct scan_result *r, const char *lev
 	}
 	json_object_object_add(doc, "resume", resume);
 	json_object_object_add(doc, "items", items);
-	json_object_object_add(doc, "unread", unread_doc(r));
+	if (r->n_unread)
+		json_object_object_add(doc, "unread", unread_doc(r));
 	return doc;
 }
 

@@ -85,7 +85,7 @@ def a_directory_says_what_nobody_reads():
         top = directory("offline-" + kind)
         fixtures.write(os.path.join(top, name), b"w" * (2 << 20))
         doc = json.loads(moectl("checkpoints", "--dir", top, "--engine", kind, "--json").stdout)
-        equal((doc["unread"], doc["resume"]), ([], None), "entries of %s, damaged or not" % kind)
+        equal(("unread" in doc, doc["resume"]), (False, None), "entries of %s, damaged or not" % kind)
         fixtures.write(os.path.join(top, "ckpt.pt"), b"w" * (2 << 20))
         doc = json.loads(moectl("checkpoints", "--dir", top, "--engine", kind, "--json").stdout)
         equal([u["name"] for u in doc["unread"]], ["ckpt.pt"], kind)
