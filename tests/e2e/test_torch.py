@@ -16,7 +16,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
 import scripts  # noqa: E402
-from lib import BUILD, ROOT, Suite, equal, moectl, need, wait_until  # noqa: E402
+from lib import BUILD, ROOT, Skipped, Suite, equal, moectl, need, wait_until  # noqa: E402
 from rig import Rig  # noqa: E402
 
 SCRIPT = os.path.join(ROOT, "tests/fixtures/scripts.py")
@@ -338,6 +338,32 @@ def the_documented_recipes_are_killed_and_resumed():
         equal((done["state"], done["iteration"] >= steps - 1), ("completed", True), "%s: %s" % (name, done["reason"]))
         first = [s for s in rig().json("metrics", job)["items"] if s["attempt"] == 2][0]
         need(last <= first["iteration"] <= last + 10, "%s: attempt 2 begins with iteration %s after %s" % (name, first["iteration"], last))
+
+
+@suite.test
+def where_there_is_no_room_it_is_said():
+    """A file system of 5 MiB of the helper's own: a small save is copied, a larger one is announced with the reason, and the older copy stays."""
+    if os.geteuid() != 0:
+        raise Skipped("needs root to mount a small file system")
+    top = directory("no-room")
+    layout = {"entry": "^ckpt\\.pt$", "given": True, "unnumbered": True, "state_words": ["iter_num"]}
+    order = json.dumps({"kind": "scan", "dir": top, "layout": layout})
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ours.settimeout(20)
+    keeper = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=5m none "$1" && exec "$2" --keep "$3"', "sh", top, os.path.join(BUILD, "moe-ckpt"), order],
+                              stdin=subprocess.PIPE, preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    try:
+        wait_until(lambda: keeper.poll() is not None or "moe-ckpt" in open("/proc/%d/cmdline" % keeper.pid).read().split("\0")[0], 20, "the helper runs")
+        if keeper.poll() is not None:
+            raise Skipped("a file system cannot be mounted here")
+        inside = "/proc/%d/root%s" % (keeper.pid, top)
+        for n, size, said in ((10, 1, ""), (20, 3, "STATUS=no copy of it is kept: there is no room for one\n")):
+            fixtures.write(os.path.join(inside, "ckpt.pt"), fixtures.archive({"iter_num": n}, b"w" * (size << 20)))
+            equal(ours.recv(4096).decode(), "CHECKPOINT=%s/ckpt.pt\nITERATION=%d\n%s" % (top, n, said), "announced")
+        equal((os.listdir(os.path.join(inside, ".moe-kept")), iteration_in(os.path.join(inside, ".moe-kept/whole/ckpt.pt"))), (["whole"], 10), "the copy of before")
+    finally:
+        keeper.stdin.close()
+        keeper.wait(20)
 
 
 @suite.test
