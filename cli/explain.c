@@ -1,7 +1,8 @@
-/* explain env|bind: every variable of a rank with value, reason and source; what each rank is bound to and why. */
+/* explain env|bind|config: every variable of a rank with value, reason and source; what each rank is bound to and why. */
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/config.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/idset.h"
@@ -86,20 +87,24 @@ static bool has_rank(struct json_object *items, int64_t rank)
 	return false;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int config(struct cli *cli, const char *file, const char *key, const struct strs *sets)
 {
-	const char *args[2] = { NULL };
-	int64_t rank = MO_NONE;
-	const struct opt opts[] = { { "rank", 'r', OPT_INT, &rank, 0, INT32_MAX } };
+	_cleanup_(recipe_input_done) struct recipe_input in;
+	recipe_input_init(&in);
+	for (size_t i = 0; i < sets->n; i++) {
+		int r = recipe_input_set(cli, &in, sets->items[i]);
+		if (r)
+			return r;
+	}
+	return explain_config(cli, file, key, &in);
+}
+
+static int of_job(struct cli *cli, bool env, const char *job, int64_t rank)
+{
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL;
-	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 2, 2);
+	int r = client_job(cli, job, &id);
 	if (r)
-		return cli_stop(r);
-	bool env = !strcmp(args[0], "env");
-	if (!env && strcmp(args[0], "bind"))
-		return cli_misuse(cli, "%s is neither env nor bind", args[0]);
-	if ((r = client_job(cli, args[1], &id)))
 		return r;
 	if (env && rank == MO_NONE)
 		r = client_get_all(cli, id, &a, "/v1/jobs/%s/env", id);
@@ -124,7 +129,37 @@ static int run(struct cli *cli, int argc, char **argv)
 	return CLI_OK;
 }
 
+static int explain(struct cli *cli, const char *const *args, const char *key, const struct strs *sets, int64_t rank)
+{
+	if (!strcmp(args[0], "config"))
+		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all ranks: remove --rank")
+				       : config(cli, args[1], key, sets);
+	bool env = !strcmp(args[0], "env");
+	if (!env && strcmp(args[0], "bind"))
+		return cli_misuse(cli, "%s is neither env, bind nor config", args[0]);
+	if (key || sets->n)
+		return cli_misuse(cli, "--key and --set belong to explain config");
+	return of_job(cli, env, args[1], rank);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[2] = { NULL }, *key = NULL;
+	struct strs sets = { 0 };
+	int64_t rank = MO_NONE;
+	const struct opt opts[] = {
+		{ "rank", 'r', OPT_INT, &rank, 0, INT32_MAX }, { "key", 0, OPT_STR, &key }, { "set", 0, OPT_STRS, &sets },
+	};
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 2, 2);
+	r = r ? cli_stop(r) : explain(cli, args, key, &sets, rank);
+	free(sets.items);
+	return r;
+}
+
 const struct verb verb_explain = {
-	"explain", "Understand", "explain env|bind JOB [--rank R]", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why",
-	"  --rank R    of this rank (env: default 0)\n", run,
+	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE [--key K] [--set key=value]...", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it",
+	"  --rank R          of this rank (env: default 0)\n"
+	"config reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
+	"  --key K           only this key, and those below it\n"
+	"  --set key=value   as in submit\n", run,
 };

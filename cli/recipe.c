@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/experiment.h"
 #include "cli/visible.h"
+#include "daemon/core/state.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
@@ -28,6 +30,7 @@ void recipe_input_done(struct recipe_input *in)
 	for (size_t i = 0; i < in->n_warnings; i++)
 		free(in->warnings[i]);
 	free(in->warnings);
+	free(in->experiment);
 	mo_buf_done(&in->text);
 	mo_desc_done(&recipe_desc, &in->recipe);
 	mo_desc_done(&engine_desc, &in->engine);
@@ -75,6 +78,17 @@ int recipe_input_read(struct recipe_input *in, const char *file)
 	return 0;
 }
 
+/* The job as the controller would hold it, from what lies on this machine. */
+int recipe_input_spec(const struct recipe_input *in, struct submit *spec, struct mo_error *err)
+{
+	mo_desc_copy(&recipe_desc, &spec->recipe, &in->recipe);
+	mo_desc_copy(&engine_desc, &spec->engine, &in->engine);
+	engine_argv(&in->engine, &in->recipe, &spec->argv, &spec->n_argv);
+	engine_prepare(&in->engine, &in->recipe, &spec->prepare, &spec->n_prepare);
+	env_layers(&in->recipe, &in->engine, &spec->env, &spec->n_env);
+	return env_profiles(&in->recipe, &spec->profiles, &spec->n_profiles, err);
+}
+
 /* The document that POST /v1/validate would answer. */
 static struct json_object *problem_of(const struct recipe_errors *errors)
 {
@@ -118,12 +132,26 @@ void recipe_print_warning(const char *file, const char *warning)
 		fprintf(stderr, "%s: warning: %s\n", file, text);
 }
 
+static int parse(struct recipe_input *in, struct recipe_errors *errors)
+{
+	for (size_t i = 0; i < in->n_warnings; i++)
+		free(in->warnings[i]);
+	free(in->warnings);
+	in->warnings = NULL;
+	in->n_warnings = 0;
+	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, errors);
+}
+
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	in->checked = true;
-	int r = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, &errors);
+	int r = parse(in, &errors);
 	if (r < 0)
+		return refuse(cli, in, &errors);
+	if (in->engine.experiment && (r = experiment_read_for(in)))
+		return r;
+	if (in->experiment && (r = parse(in, &errors)) < 0)
 		return refuse(cli, in, &errors);
 	for (size_t i = 0; i < in->n_warnings; i++)
 		recipe_print_warning(in->file, in->warnings[i]);
@@ -135,6 +163,15 @@ char *recipe_input_document(struct cli *cli, const struct recipe_input *in)
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	if (!in->n_sets)
 		return mo_strndup(in->text.data ? in->text.data : "", in->text.len);
+	/* What the experiment says goes behind the user's own text, which stays as it was written. */
+	if (in->n_sets == 1 && in->experiment) {
+		_cleanup_(recipe_errors_done) struct recipe_errors own = { 0 };
+		char *whole = mo_printf("%s\n# What the engine's own experiment says, read by moectl at the submit.\nexperiment: %s\n", in->text.data, in->experiment);
+		_cleanup_(mo_freep) char *again = recipe_apply_sets(whole, strlen(whole), NULL, 0, &own);
+		if (again)
+			return whole;
+		free(whole);
+	}
 	char *text = recipe_apply_sets(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &errors);
 	if (!text)
 		refuse(cli, in, &errors);

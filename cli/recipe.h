@@ -11,6 +11,7 @@ struct recipe_input {
 	struct recipe recipe;
 	struct engine engine;
 	char **warnings; size_t n_warnings;
+	char *experiment;                        /* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
 	bool checked;                            /* recipe_input_check() was called */
 };
 void recipe_input_init(struct recipe_input *in);
@@ -23,6 +24,9 @@ void recipe_input_option(struct recipe_input *in, const char *option, const char
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* The job as the controller would hold it, from what lies on this machine. */
+struct submit;
+int recipe_input_spec(const struct recipe_input *in, struct submit *spec, struct mo_error *err);
 /* FILE:LINE:COLUMN: warning: text, as compilers write it; a warning without a place has FILE alone. On stderr. */
 void recipe_print_warning(const char *file, const char *warning);
 /* The YAML text to send (sets applied). NULL after printing why. */

@@ -6,6 +6,7 @@
 
 #include "agent/core/preview.h"
 #include "cli/dryrun.h"
+#include "cli/experiment.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/planning.h"
@@ -46,17 +47,6 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 		if (watch_wait(AGAIN_MS))
 			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
 	}
-}
-
-/* The job as the controller would hold it, from what lies on this machine. */
-static int spec_of(const struct recipe_input *in, struct submit *spec, struct mo_error *err)
-{
-	mo_desc_copy(&recipe_desc, &spec->recipe, &in->recipe);
-	mo_desc_copy(&engine_desc, &spec->engine, &in->engine);
-	engine_argv(&in->engine, &in->recipe, &spec->argv, &spec->n_argv);
-	engine_prepare(&in->engine, &in->recipe, &spec->prepare, &spec->n_prepare);
-	env_layers(&in->recipe, &in->engine, &spec->env, &spec->n_env);
-	return env_profiles(&in->recipe, &spec->profiles, &spec->n_profiles, err);
 }
 
 static void submit_done(struct submit *s) { mo_desc_done(&submit_desc, s); }
@@ -114,7 +104,7 @@ static int offline(struct recipe_input *in, struct mo_buf *ret)
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	mo_error_done(&err);
-	r = spec_of(in, &spec, &err);
+	r = recipe_input_spec(in, &spec, &err);
 	wire_dryrun_head(spec.recipe.name, plan, spec.engine.resume, spec.engine.n_resume, ret);
 	if (r >= 0)
 		r = dryrun_walk(&empty, &spec, &walk, &err);
@@ -254,7 +244,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if ((r = recipe_input_read(&in, args[0])))
 		return r;
 	/* An error in a value that --set gave is told in its own words, which the controller does not know. */
-	if ((dry || in.n_sets) && (r = recipe_input_check(cli, &in)))
+	if ((dry || in.n_sets || recipe_input_has_experiment(&in)) && (r = recipe_input_check(cli, &in)))
 		return r;
 	text = recipe_input_document(cli, &in);
 	if (!text)

@@ -142,6 +142,9 @@ static const struct mo_field recipe_fields[] = {
 	MO_F(recipe, max_cycles, MO_INT),
 	MO_F(recipe, priority, MO_INT),
 	MO_F(recipe, time_limit_us, MO_INT),
+	MO_F_LIST(recipe, left, MO_STRS, .omit = true),
+	MO_F(recipe, experiment_hash, MO_STR, .omit = true),
+	MO_F(recipe, unread, MO_BOOL, .omit = true),
 	MO_F_LIST(recipe, preflight, MO_STRS),
 };
 const struct mo_desc recipe_desc = MO_DESC(recipe, recipe_fields);

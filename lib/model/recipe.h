@@ -71,6 +71,10 @@ struct recipe {
 	int64_t lease_us, grace_us, max_cycles;             /* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress (default 3) */
 	int64_t priority;                                   /* default 50, 0..100 */
 	int64_t time_limit_us;                              /* MO_NONE = none */
+	/* Paths that the recipe leaves to the engine's own experiment: the command does not say them. */
+	char **left; size_t n_left;
+	char *experiment_hash;                              /* of the files that said them, NULL = they were not read: */
+	bool unread;                                        /* sizes of the sharding are then not known */
 	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
 };
 extern const struct mo_desc recipe_desc, recipe_model_desc;

@@ -191,6 +191,11 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	struct shape s = { 0 };
 	struct curve alltoall, reduce;
 	_cleanup_(mo_freep) int64_t *layers = NULL, *chunks = NULL;
+
+	if (r->unread) {
+		mo_error_hint(err, "plan where the experiment's files are, or give all of parallelism.tp, pp, ep, etp and cp");
+		return mo_error_set(err, -EINVAL, "the sharding is left to the engine's experiment, which was not read here");
+	}
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 
 	if (k == 0)

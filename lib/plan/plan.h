@@ -75,7 +75,8 @@ int plan_failures_parse(const char *text, struct plan_failures *ret, struct mo_e
 /* "leaf=256,spine=2" */
 int plan_fabric_parse(const char *text, struct plan_fabric *ret, struct mo_error *err);
 /* ret must be initialised by mo_desc_init(&plan_doc_desc). The recipe must have passed recipe_parse(). Needs model, batch.seq and batch.global.
- * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned. */
+ * Explicit parallelism: exactly one plan, fitting or not. `parallelism: auto`: a search, plans that fit first. -EINVAL with err when nothing can be planned, which is
+ * so while the sharding is an experiment's that was not read. */
 int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct plan_options *o, struct plan_doc *ret, struct mo_error *err);
 /* The recomputation that the recipe fixes, itself or by the engine's own flags in engine.args; NULL: a search chooses. */
 const char *plan_recompute_given(const struct recipe *r);

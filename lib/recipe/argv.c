@@ -13,6 +13,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/left.h"
 
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
@@ -33,6 +34,10 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(feature_value(r, row.path + strlen("features."))) : row.value != NULL;
 	row.carried = row.applies || row.op == '>';
 	row.applies = row.applies && !feature_asks(other);
+	if (recipe_leaves(r, row.path)) {
+		row.carried = true;
+		row.applies = false;
+	}
 	return row;
 }
 
@@ -96,12 +101,20 @@ void flag_row_words(const struct recipe *r, const struct kv *flag, const struct 
 	drop_repeated(ret, n_ret, at);
 }
 
-static void add_flags(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
+/* The words up to now that have no origin yet are by this path of the recipe; path NULL: by the engine file. */
+static void came_from(struct word_origins *o, size_t n_words, const char *path, const char *key)
+{
+	while (o && o->n < n_words)
+		*MO_GROW(o->items, o->n) = key ? mo_printf("%s%s", path, key) : mo_strdup(path);
+}
+
+static void add_flags(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret, struct word_origins *o)
 {
 	for (size_t i = 0; i < e->n_flags; i++) {
 		_cleanup_(flag_row_done) struct flag_row row = flag_row(r, &e->flags[i]);
 
 		flag_row_words(r, &e->flags[i], &row, ret, n_ret);
+		came_from(o, *n_ret, row.path, NULL);
 	}
 }
 
@@ -116,21 +129,25 @@ static void add_arg(const struct engine *e, const struct recipe *r, const char *
 		mo_strs_add(ret, n_ret, text);
 }
 
-static void add_args(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
+static void add_args(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret, struct word_origins *o)
 {
 	for (size_t i = 0; i < r->engine.n_args; i++) {
 		const struct kv *arg = &r->engine.args[i];
 
 		if (!r->engine.args_list) {
 			add_arg(e, r, arg->key, arg->value ? arg->value : e->bool_words ? "true" : NULL, ret, n_ret);
+			came_from(o, *n_ret, "engine.args.", arg->key);
 			continue;
 		}
 		_cleanup_(mo_freep) char *word = recipe_expand(r, arg->key, NULL);
 
 		mo_strs_add(ret, n_ret, word);
+		came_from(o, *n_ret, "engine.args", NULL);
 	}
-	for (size_t i = 0; e->bool_words && i < r->engine.n_args_off; i++)
+	for (size_t i = 0; e->bool_words && i < r->engine.n_args_off; i++) {
 		add_arg(e, r, r->engine.args_off[i], "false", ret, n_ret);
+		came_from(o, *n_ret, "engine.args.", r->engine.args_off[i]);
+	}
 }
 
 /* The word with every `what` replaced (caller frees). */
@@ -148,15 +165,24 @@ static char *replace(const char *word, const char *what, const char *with)
 	return mo_buf_take(&b);
 }
 
-void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
+void word_origins_done(struct word_origins *o)
+{
+	for (size_t i = 0; i < o->n; i++)
+		free(o->items[i]);
+	free(o->items);
+	*o = (struct word_origins){ 0 };
+}
+
+void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+			 struct word_origins *o)
 {
 	const char *python = r->engine.python ? r->engine.python : e->python ? e->python : "python3";
 	const char *entry = r->engine.entry ? r->engine.entry : e->entry ? e->entry : "";
 
 	for (size_t i = 0; i < e->n_argv; i++) {
 		if (mo_streq(e->argv[i], "{args}")) {
-			add_flags(e, r, ret, n_ret);
-			add_args(e, r, ret, n_ret);
+			add_flags(e, r, ret, n_ret, o);
+			add_args(e, r, ret, n_ret, o);
 		} else if (mo_streq(e->argv[i], "{argv}")) {
 			for (size_t k = 0; k < r->engine.n_argv; k++) {
 				_cleanup_(mo_freep) char *word = recipe_expand(r, r->engine.argv[k], NULL);
@@ -168,7 +194,13 @@ void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, si
 
 			mo_strs_add(ret, n_ret, word);
 		}
+		came_from(o, *n_ret, mo_streq(e->argv[i], "{argv}") ? "engine.argv" : NULL, NULL);
 	}
+}
+
+void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret)
+{
+	engine_argv_origins(e, r, ret, n_ret, NULL);
 }
 
 void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv)

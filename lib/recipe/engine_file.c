@@ -22,6 +22,7 @@ static const char *const group_names[] = { "iteration", "steps", "loss", "grad_n
 static const char *const needed_names[] = { "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "skipped", "nan" };
 static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
+static const char *const words_experiment[] = { "primus", NULL };
 static const char *const words_processes[] = { "gpu", "node", NULL };
 static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
 
@@ -245,6 +246,20 @@ static void read_heartbeat_phases(struct reader *r, const struct key *k, const s
 			errors_at(r->errors, v->items[i].value, NULL, "heartbeat.phases: expected one of init, load, train, save, eval, got '%s'", v->items[i].value->text);
 }
 
+static void read_experiment_values(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &e->experiment_values, &e->n_experiment_values);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *key = v->items[i].key;
+		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "="));
+
+		if (!recipe_path_known(path))
+			errors_at(r->errors, key, NULL, "experiment.values: '%s' is no value of a recipe", path);
+	}
+}
+
 static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
@@ -287,6 +302,9 @@ static const struct key engine_keys[] = {
 	F("stop_saves", KEY_BOOL, stop_saves),
 	CUSTOM("exit_codes", read_exit_codes),
 	CUSTOM("features", engine_features_read),
+	{ .path = "experiment", .type = KEY_MAP },
+	F("experiment.format", KEY_WORD, experiment, .words = words_experiment, .required = true),
+	CUSTOM("experiment.values", read_experiment_values),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),

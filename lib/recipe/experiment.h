@@ -16,6 +16,8 @@ struct experiment_world {
 		void *arg, const char *name); /* of a rank's environment; NULL: it is not set */
 };
 struct experiment {
+	uint32_t
+		crc; /* of the files' paths and contents, in their order: another one is another configuration */
 	char **files;
 	size_t n_files; /* in the order in which they were first read; places count into it */
 	struct config_value *merged; /* a map: what the trainer gets */

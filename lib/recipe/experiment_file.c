@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/crc32c.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/config_scalar.h"
@@ -274,6 +275,7 @@ static struct config_value *read_one(struct experiment_reader *r, const char *pa
 				 MO_RECIPE_BYTES_MAX / 1024);
 		return NULL;
 	}
+	r->out->crc = mo_crc32c(mo_crc32c(r->out->crc, path, strlen(path)), text.data, text.len);
 	return parse(r, text.data ? text.data : "", text.len, at);
 }
 

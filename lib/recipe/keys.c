@@ -10,6 +10,7 @@
 #include "lib/recipe/features.h"
 #include "lib/recipe/health_file.h"
 #include "lib/recipe/layout_text.h"
+#include "lib/recipe/left.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
 
@@ -405,6 +406,7 @@ static const struct key recipe_keys[] = {
 	F("bind.verify", KEY_WORD, bind.verify, WORDS(words_verify_bind), .text_def = "strict"),
 	F("bind.reserve_cores", KEY_INT, bind.reserve_cores, RANGE(0, 1024), DEF(2)),
 	CUSTOM("env", read_env),
+	CUSTOM("experiment", left_read),
 	MAP("checkpoint"),
 	F("checkpoint.dir", KEY_PATH, checkpoint.dir),
 	F("checkpoint.every", KEY_INT, checkpoint.every, RANGE(1, 1000000000), DEF(MO_NONE), WORDS(words_every), .values = values_every),

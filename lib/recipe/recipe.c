@@ -10,6 +10,7 @@
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
+#include "lib/recipe/left.h"
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
 
@@ -18,7 +19,7 @@
 /* Nothing to estimate an interval by: a number to begin with. From the next attempt on it follows what saves and iterations took (daemon/core/interval.c). */
 static void first_interval(struct recipe *r)
 {
-	if (r->checkpoint.every != 0 || (r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))
+	if (r->checkpoint.every != 0 || (!r->unread && r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))
 		return;
 	r->checkpoint.every = r->steps == MO_NONE ? FIRST_EVERY : MO_MIN(MO_MAX(r->steps / 10, 1), FIRST_EVERY);
 	r->checkpoint.automatic = true;
@@ -39,7 +40,7 @@ static void resolve(struct recipe *r, const struct engine *e)
 	if (r->global_batch == MO_NONE && r->global_tokens != MO_NONE && r->seq != MO_NONE && r->global_tokens % r->seq == 0)
 		r->global_batch = r->global_tokens / r->seq;
 	first_interval(r);
-	if (p->dp == MO_NONE && model_ranks > 0 && r->gpus % model_ranks == 0)
+	if (!r->unread && p->dp == MO_NONE && model_ranks > 0 && r->gpus % model_ranks == 0)
 		p->dp = r->gpus / model_ranks;
 	if (!r->n_preflight)
 		mo_strs_add(&r->preflight, &r->n_preflight, "standard");
@@ -112,7 +113,7 @@ static bool no_recipe(const struct ynode *root)
 	return true;
 }
 
-static void read_tree(const struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
+static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
 {
 	struct reader reader = recipe_reader(r, rules->errors);
 
@@ -122,6 +123,7 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 				    "this is no recipe: it is empty");
 		return;
 	}
+	left_graft(root, rules->errors);
 	schema_defaults(&reader, "");
 	schema_read(&reader, "", root);
 	if (r->engine.kind)
@@ -133,6 +135,7 @@ static void read_tree(const struct ynode *root, struct recipe *r, struct engine 
 	/* Rules between keys make sense only when each key does. */
 	if (rules->errors->n)
 		return;
+	left_find(root, e, r);
 	resolve(r, e);
 	rules_check(rules);
 	layout_apply(r, e);

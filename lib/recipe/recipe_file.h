@@ -32,8 +32,17 @@ const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_siz
 void recipe_trial_free(struct recipe_trial *t);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
+/* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
+bool recipe_leaves(const struct recipe *r, const char *path);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* The same, with the recipe path that brought each word; NULL: the engine file's own words. */
+struct word_origins { char **items; size_t n; };
+void word_origins_done(struct word_origins *o);
+void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+			 struct word_origins *o);
+/* Does the text give the path, by itself or by a --set? */
+bool recipe_gives(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const char *path);
 /* The words of engine.prepare, appended: the recipe's, else the engine file's; none = nothing to prepare. Words of agent/core/words.h stay for the node. */
 void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* Values that differ from those of the recipe that saved the checkpoints to resume from, although the engine does not allow it (engine.may_change): "parallelism.tp 4 instead of 8".

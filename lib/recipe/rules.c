@@ -360,9 +360,22 @@ static void check_rest(struct rules *k)
 		rules_warn(k, PLACE(k, "recovery.lease"), "recovery.lease: has no effect with on_node_loss: wait");
 }
 
+/* Sizes that only the engine's experiment says: without it nothing can be said of them, and nothing false is. */
+static void check_unread(struct rules *k)
+{
+	_cleanup_(mo_buf_done) struct mo_buf sizes = { 0 };
+
+	for (size_t i = 0; i < k->recipe->n_left; i++)
+		if (mo_starts_with(k->recipe->left[i], "parallelism.") && !ynode_find(k->root, k->recipe->left[i]))
+			mo_buf_printf(&sizes, "%s%s", sizes.len ? ", " : "", k->recipe->left[i] + strlen("parallelism."));
+	rules_warn(k, PLACE(k, "parallelism", "engine.entry", "engine"),
+		   "parallelism: %s are left to the experiment, which was not read here: the engine takes its values, and nothing is checked "
+		   "or planned by them; `moectl validate` reads it where the files are", sizes.data);
+}
+
 void rules_check(struct rules *k)
 {
-	bool world_ok = check_world(k);
+	bool world_ok = !k->recipe->unread && check_world(k);
 
 	check_model(k);
 	if (world_ok && !k->errors->n) {
@@ -371,6 +384,8 @@ void rules_check(struct rules *k)
 		check_width(k);
 	}
 	check_batch(k, world_ok);
+	if (k->recipe->unread)
+		check_unread(k);
 	check_auto(k);
 	check_checkpoint(k);
 	check_env(k);

@@ -16,6 +16,7 @@ struct ynode {
 	char *text;              /* scalar, "" when the value is empty */
 	struct yitem *items; size_t n;
 	int64_t line, column;    /* 1-based, columns in characters */
+	bool left;               /* the recipe does not say it: its engine's experiment does (left.h) */
 	char *set;               /* "--set a.b" of --set a.b=..., NULL = from the document */
 };
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, ROOT, Suite, equal, need
+from lib import BUILD, Cluster, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 RESOLVE = os.path.join(BUILD, "tests/resolve/resolve")
@@ -142,6 +142,59 @@ def made_files():
     count.judge("made-up files")
 
 
+# what a recipe that says nothing of it leaves to the file
+LEFT = {
+    "megatron": ["tensor_model_parallel_size", "pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank", "virtual_pipeline_model_parallel_size",
+                 "expert_model_parallel_size", "expert_tensor_parallel_size", "context_parallel_size", "use_distributed_optimizer", "use_torch_fsdp2", "use_megatron_fsdp",
+                 "seq_length", "micro_batch_size", "global_batch_size", "recompute_granularity", "recompute_method", "recompute_num_layers", "pipeline_model_parallel_layout",
+                 "sequence_parallel", "bf16", "fp8"],
+    "torchtitan": ["parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree", "parallelism.expert_parallel_degree", "parallelism.context_parallel_degree",
+                   "parallelism.data_parallel_shard_degree", "parallelism.data_parallel_replicate_degree", "training.seq_len", "training.local_batch_size",
+                   "training.global_batch_size", "activation_checkpoint.mode", "training.mixed_precision_param"],
+}
+MINIMAL = """recipe: 1
+name: j
+engine: {kind: primus-%s, workdir: %s, entry: %s}
+cluster: {gpus: %d}
+steps: 50
+"""
+
+
+@shared
+def a_recipe_that_says_nothing_changes_nothing():
+    """The command and the configuration of a minimal recipe: everything else is the file's, and every key has its place."""
+    tree, env, wrong, n, sizes, last = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], 0, 0, 0
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for line in lines("merged-dev.jsonl.gz"):
+            framework = line.get("module", {}).get("framework")
+            if line["variant"] != "plain" or framework not in LEFT:
+                continue
+            n += 1
+            ranks = max(line["merged"].get("tensor_model_parallel_size") or 1, 1) * max(line["merged"].get("pipeline_model_parallel_size") or 1, 1) * 8
+            with open(recipe, "w") as f:
+                f.write(MINIMAL % (framework, tree, line["file"], ranks))
+            r = moectl("explain", "config", recipe, "--json", env=env, check=False)
+            if r.returncode:
+                wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
+                continue
+            items = {i["key"]: i for i in json.loads(r.stdout)["items"]}
+            for key in LEFT[framework]:
+                if key in line["merged"]:
+                    sizes += 1
+                    if key not in items or not same(items[key]["value"], line["merged"][key]) or "file" not in items[key]["source"]:
+                        wrong.append("%s: %s: %r instead of %r" % (line["file"], key, items.get(key), line["merged"][key]))
+            # the same by the command of a dry run, which is what starts
+            if n % 10 == 0:
+                rank = json.loads(moectl("submit", "--dry-run", "--json", recipe, env=env).stdout)["ranks"][0]
+                got = resolve(tree, rank["argv"][rank["argv"].index("pretrain") + 1:], rank["env"])
+                equal({k: i["value"] for k, i in items.items()}, got["merged"], "configuration of %s" % line["file"])
+                last += 1
+    print("%d of %d minimal recipes, %d values that stay the file's, %d by their dry run" % (n - len({w.split(":")[0] for w in wrong}), n, sizes, last))
+    need(not wrong, "\n".join(wrong[:20]))
+    need(n > 150, "only %d files" % n)
+
+
 WORDS = {"V": "8", "E": "", "N": "null", "S": "a b", "F": "1e-5", "Z": "007", "T": "True", "Q": "x:y"}
 
 
@@ -216,6 +269,134 @@ def every_file_of_the_tree_is_read():
                 refused.append("%s: %s" % (path, got))
     print("%d of %d experiments of the tree are read" % (n - len(refused), n))
     need(not refused, "\n".join(refused[:20]))
+
+
+# A small tree of ours, which is always there.
+OWN = {
+    "primus/configs/platforms/platform_azure.yaml": "".join("%s: x\n" % k for k in (
+        "name", "workspace", "num_nodes_env_key", "node_rank_env_key", "master_addr_env_key", "master_port_env_key", "gpus_per_node_env_key")),
+    "primus/configs/modules/megatron/pre.yaml": "extends: [base.yaml]\ntrain_iters: 50\nlr: 1.0e-5\n",
+    "primus/configs/modules/megatron/base.yaml": "tensor_model_parallel_size: 1\npipeline_model_parallel_size: 1\nexpert_model_parallel_size: 1\n"
+                                                 "expert_tensor_parallel_size: null\ncontext_parallel_size: 1\nmicro_batch_size: 1\nglobal_batch_size: 16\nlr: 2.0e-5\n",
+    "primus/configs/models/megatron/small.yaml": "num_layers: 4\nseq_length: 128\n",
+    "low.yaml": "work_group: ${PRIMUS_TEAM:amd}\nuser_name: root\nexp_name: e\nworkspace: ./o\n",
+    "e.yaml": "extends: low.yaml\nmodules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n    model: small.yaml\n    overrides:\n"
+              "      pipeline_model_parallel_size: ${PP:2}\n      expert_model_parallel_size: 4\n      note: \"yes\"\n",
+}
+OWN_RECIPE = """recipe: 1
+name: own
+engine: {kind: primus-megatron, workdir: %s, entry: e.yaml}
+cluster: {gpus: 8}
+steps: 9
+"""
+
+
+class Own:
+    def __init__(self, recipe="", **files):
+        self.changes, self.recipe = files, recipe
+
+    def __enter__(self):
+        self.dir = tempfile.TemporaryDirectory()
+        for path, text in {**OWN, **self.changes}.items():
+            self.write(path, text)
+        self.path = self.write("r.yaml", OWN_RECIPE % self.dir.name + self.recipe)
+        return self
+
+    def write(self, path, text):
+        whole = os.path.join(self.dir.name, path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "w", encoding="utf-8") as f:
+            f.write(text)
+        return whole
+
+    def __exit__(self, *exc):
+        self.dir.cleanup()
+
+    def explain(self, *args, check=True):
+        return moectl("explain", "config", self.path, *args, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"), check=check)
+
+    def validate(self, *args):
+        r = moectl("validate", self.path, *args, check=False)
+        return r.returncode, r.stderr.replace(self.path, "r.yaml")
+
+
+@suite.test
+def explain_config():
+    with Own("env: {PRIMUS_TEAM: t, PP: \"1\"}\n") as own:
+        doc = json.loads(own.explain("--json").stdout)
+        items = {i["key"]: i for i in doc["items"]}
+        equal((doc["engine"], doc["names"]["work_group"], doc["files"][:2]), ("primus-megatron", "t", ["e.yaml", "low.yaml"]), "head")
+        equal(items["lr"], {"key": "lr", "value": 1e-05, "source": {"file": "primus/configs/modules/megatron/pre.yaml", "line": 3},
+                            "overridden": [{"value": 2e-05, "source": {"file": "primus/configs/modules/megatron/base.yaml", "line": 8}}]}, "lr")
+        equal((items["note"]["value"], items["pipeline_model_parallel_size"]["value"], items["pipeline_model_parallel_size"]["variable"]), ("yes", 1, "PP"), "values")
+        equal(items["train_iters"]["source"], {"recipe": "steps"}, "train_iters")
+        equal(items["train_iters"]["overridden"][0]["source"], {"file": "primus/configs/modules/megatron/pre.yaml", "line": 2}, "what steps overrides")
+        need("moectl" in items["log_interval"]["source"], items["log_interval"])
+        r = own.explain("--key", "lr")
+        equal(r.stdout, "lr = 1e-05    primus/configs/modules/megatron/pre.yaml:3\n    instead of 2e-05    primus/configs/modules/megatron/base.yaml:8\n", "people's text")
+        equal(json.loads(own.explain("--key", "lr", "--json").stdout)["items"], [items["lr"]], "one key")
+        r = own.explain("--key", "lrr", check=False)
+        equal((r.returncode, "no key 'lrr'" in r.stderr), (5, True), "an unknown key")
+        items = {i["key"]: i for i in json.loads(own.explain("--json", "--set", "engine.args.lr=1.0e-6", "--set", "parallelism.ep=2").stdout)["items"]}
+        equal((items["lr"]["value"], items["lr"]["source"], items["expert_model_parallel_size"]["source"]), (1e-06, {"recipe": "engine.args.lr"}, {"recipe": "parallelism.ep"}), "what the recipe says")
+
+
+@suite.test
+def what_is_overridden_is_said():
+    with Own("parallelism: {ep: 2}\n", **{"low.yaml": OWN["low.yaml"] + "lr: 5\n"}) as own:
+        status, said = own.validate()
+        equal(status, 0, said)
+        need("r.yaml: note: parallelism.ep overrides e.yaml:9 expert_model_parallel_size 4 -> 2\n" in said, said)
+        need("r.yaml: note: steps overrides primus/configs/modules/megatron/pre.yaml:2 train_iters 50 -> 9\n" in said, said)
+        need("low.yaml:5: lr: warning: nothing reads this key beside `modules`" in said, said)
+        need("not read" not in said, said)
+
+
+@suite.test
+def the_file_is_judged():
+    for files, recipe, expected in (
+            ({}, "env: {PP: \"3\"}\n", "e.yaml:8: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide cluster.gpus 8"),
+            ({}, "batch: {global: 6}\n", "batch.global: 6 is no multiple of micro 1 x dp 4 = 4"),
+            ({"low.yaml": "extends: e.yaml\n"}, "", "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
+            ({"low.yaml": OWN["low.yaml"].replace("root", "${NOBODY}")}, "", "low.yaml:2: ${NOBODY}: the variable is not set, and the file gives no default"),
+            ({"low.yaml": OWN["low.yaml"] + "\tx: 1\n"}, "", "low.yaml:5: a tab indents this line"),
+            ({"low.yaml": "#" * (1 << 20)}, "", "low.yaml:1: larger than 128 kB"),
+            ({}, "env: {PRIMUS_TEAM: \"007\"}\n", "low.yaml:1: work_group: Primus needs a text here, and reads a whole number ('7')"),
+            ({"e.yaml": OWN["e.yaml"].replace("small", "gone")}, "", "e.yaml:6: model: primus/configs/models/megatron/gone.yaml: no such file")):
+        with Own(recipe, **files) as own:
+            status, said = own.validate()
+            need(status == 2 and expected in said, "%s: status %d: %s" % (expected, status, said))
+            need(not [line for line in said.splitlines() if len(line) > 400], said)
+    crlf = {path: text.replace("\n", "\r\n") for path, text in OWN.items()}
+    with Own("", **crlf) as own:
+        equal(own.validate()[0], 0, "CRLF")
+
+
+@suite.test
+def files_that_are_not_here():
+    with Own() as own:
+        os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
+        status, said = own.validate()
+        need(status == 0 and "tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read here" in said, said)
+        r = moectl("plan", own.path, "--gpu", "mi300x", "--set", "model=llama3-8b", "--set", "batch.seq=128", "--set", "batch.global=16", check=False)
+        need(r.returncode != 0 and "the sharding is left to the engine's experiment, which was not read here" in r.stderr, r.stderr)
+        r = own.explain(check=False)
+        need(r.returncode == 1 and "e.yaml: no such file" in r.stderr, r.stderr)
+
+
+@suite.test
+def a_controller_is_told():
+    """The controller has no such files: it gets what they say, checks by it, and its command says none of it."""
+    with Own("env: {PP: \"1\"}\n") as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        argv = c.json("submit", "--dry-run", own.path)["ranks"][0]["argv"]
+        need("--pipeline_model_parallel_size" not in argv and "--train_iters" in argv, argv)
+        r = c.run("submit", own.path, "--json")
+        need("not read" not in r.stderr, r.stderr)
+        need("--expert_model_parallel_size" not in c.json("submit", "--dry-run", own.path)["ranks"][0]["argv"], "the command")
+        # the same text without what was read: accepted, and said
+        os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
+        r = c.run("submit", own.path, "--json")
+        need("was not read here" in r.stderr, r.stderr)
 
 
 if __name__ == "__main__":

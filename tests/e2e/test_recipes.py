@@ -116,7 +116,8 @@ def warnings_have_a_place():
     with tempfile.TemporaryDirectory() as d:
         path = os.path.join(d, "w.yaml")
         with open(path, "w") as f:
-            f.write("recipe: 1\nname: w\nengine:\n  kind: primus-megatron\n  entry: e.yaml\n  args: {mock_data: true, of_my_own: 3}\ncluster: {gpus: 1}\nsteps: 1\n")
+            f.write("recipe: 1\nname: w\nengine:\n  kind: primus-megatron\n  entry: e.yaml\n  args: {mock_data: true, of_my_own: 3}\ncluster: {gpus: 1}\nsteps: 1\n"
+                    "parallelism: {tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\n")
         r = moectl("validate", path)
         need(r.stderr.startswith("%s:6:27: warning: engine.args: unknown flag 'of_my_own' of Primus" % path), r.stderr)
         r = moectl("validate", path, "--set", "engine.args.another=1")

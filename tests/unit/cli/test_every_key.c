@@ -146,6 +146,7 @@ static const struct row rows[] = {
 	{ "recovery.hang", "kill", COMMAND, .told = true },
 	{ "recovery.loss_spike", "back", COMMAND, .told = true },
 	{ "health", "{preflight: none}", STORY },
+	{ "experiment", "{values: {parallelism.tp: 3, parallelism.etp: 1, parallelism.cp: 1}}", AUTO, .told = true },
 	{ "health.preflight", "[stack.same]", STORY },
 	{ "priority", "60", STORY },
 	{ "time_limit", "30s", STORY },

@@ -6,6 +6,8 @@
 #include "lib/recipe/yaml.h"
 #include "tests/unit/recipe/read.h"
 
+#define ALL_ONE "parallelism: {tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\n"      /* nothing is left to an experiment that is not here */
+
 static struct ynode *table_load(void)
 {
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
@@ -241,7 +243,7 @@ static void test_unknown_flags(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s,\n  args: %s}\ncluster: {gpus: 1}\nsteps: 1\n", cases[i].engine, cases[i].args);
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s,\n  args: %s}\ncluster: {gpus: 1}\nsteps: 1\n" ALL_ONE, cases[i].engine, cases[i].args);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 
@@ -262,7 +264,7 @@ static void test_stops(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint:\n  dir: /c\n%s", cases[i].engine, cases[i].lines);
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint:\n  dir: /c\n%s" ALL_ONE, cases[i].engine, cases[i].lines);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 
 		if (p.errors.n || p.n_warnings != (cases[i].warning != NULL) || (cases[i].warning && !mo_starts_with(p.warnings[0], cases[i].warning)))

@@ -1,0 +1,215 @@
+/* Reading an engine's experiment on the user's machine (experiment.h). The rules are lib/recipe/experiment.h; here are the files and the
+ * variables of a rank. */
+#include "cli/experiment.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/core/preview.h"
+#include "cli/visible.h"
+#include "daemon/core/dryrun.h"
+#include "lib/base/fd.h"
+#include "lib/recipe/experiment_values.h"
+
+#define NOTES_MAX 20 /* overrides that are told one by one */
+
+struct there {
+	const struct recipe_input *in;
+	struct dryrun_rank rank;
+}; /* where a rank would run */
+
+static void there_done(struct there *p)
+{
+	mo_desc_done(&dryrun_rank_desc, &p->rank);
+}
+static void submit_done(struct submit *s)
+{
+	mo_desc_done(&submit_desc, s);
+}
+static void state_done(struct state *s)
+{
+	mo_desc_done(&state_desc, s);
+}
+
+static int keep_first(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+{
+	struct there *p = arg;
+
+	if (n && !p->rank.n_argv)
+		mo_desc_copy(&dryrun_rank_desc, &p->rank, &ranks[0]);
+	return 0;
+}
+
+static int read_file(void *arg, const char *path, size_t most, struct mo_buf *ret)
+{
+	const struct there *p = arg;
+	const char *dir = p->in->recipe.engine.workdir;
+	_cleanup_(mo_freep) char *whole =
+		*path == '/' || !dir ? mo_strdup(path) : mo_printf("%s/%s", dir, path);
+
+	return mo_read_file(whole, most, ret);
+}
+
+static const char *variable(void *arg, const char *name)
+{
+	const struct there *p = arg;
+
+	for (size_t i = 0; i < p->rank.n_env; i++)
+		if (mo_streq(p->rank.env[i].name, name))
+			return p->rank.env[i].value;
+	return NULL;
+}
+
+void rank_command_done(struct rank_command *c)
+{
+	for (size_t i = 0; i < c->n_words; i++)
+		free(c->words[i]);
+	free(c->words);
+	word_origins_done(&c->origins);
+	*c = (struct rank_command){ 0 };
+}
+
+int experiment_of(const struct recipe_input *in, struct experiment *ret,
+		  struct rank_command *command, struct mo_error *err)
+{
+	_cleanup_(submit_done) struct submit spec;
+	_cleanup_(state_done) struct state empty;
+	_cleanup_(there_done) struct there place = { .in = in };
+	const struct dryrun_walk walk = {
+		.ranks = preview_ranks, .node = keep_first, .arg = &place, .to = 1
+	};
+	const struct experiment_world world = { &place, read_file, variable };
+
+	mo_desc_init(&submit_desc, &spec);
+	mo_desc_init(&state_desc, &empty);
+	mo_desc_init(&dryrun_rank_desc, &place.rank);
+	int r = recipe_input_spec(in, &spec, err);
+
+	if (r >= 0)
+		r = dryrun_walk(&empty, &spec, &walk, err);
+	if (r < 0)
+		return r;
+	engine_argv_origins(&in->engine, &in->recipe, &command->words, &command->n_words,
+			    &command->origins);
+	return experiment_resolve(&world, command->words, command->n_words, ret, err);
+}
+
+struct config_source config_source(const struct recipe_input *in, const struct experiment *x,
+				   const struct rank_command *c, struct config_place place)
+{
+	if (place.file >= 0)
+		return (struct config_source){ .file = x->files[place.file], .line = place.line };
+	const char *path = place.word >= 0 && (size_t)place.word < c->origins.n
+				   ? c->origins.items[place.word]
+				   : NULL;
+	bool args = path && mo_starts_with(path, "engine.args");
+
+	if (path && (args || recipe_gives(in->text.data, in->text.len, in->sets, in->n_sets, path)))
+		return (struct config_source){ .recipe = path };
+	if (path)
+		return (struct config_source){
+			.moectl = mo_printf("%s is what moectl takes where the recipe says nothing",
+					    path)
+		};
+	return (struct config_source){
+		.moectl = mo_printf("a word that engine %s adds to every command",
+				    in->recipe.engine.kind)
+	};
+}
+
+static void note_override(const struct recipe_input *in, const struct experiment *x,
+			  const struct rank_command *c, const struct config_item *item, size_t *n)
+{
+	const struct config_value *v = item->value, *old = v->over;
+	_cleanup_(mo_buf_done) struct mo_buf now = { 0 }, was = { 0 };
+
+	if (!old || v->place.file >= 0)
+		return;
+	struct config_source from = config_source(in, x, c, v->place);
+	_cleanup_(mo_freep) char *moectl = from.moectl;
+
+	config_json(v, &now);
+	config_json(old, &was);
+	if (!from.recipe || mo_streq(now.data, was.data) || ++*n > NOTES_MAX)
+		return;
+	_cleanup_(mo_freep) char *place = experiment_place(x, old->place);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("%s: note: %s overrides %s %s %s -> %s", in->file, from.recipe, place,
+			  item->key, was.data, now.data);
+	_cleanup_(mo_freep) char *shown = visible(text);
+
+	fprintf(stderr, "%s\n", shown);
+}
+
+static void notes(const struct recipe_input *in, const struct experiment *x,
+		  const struct rank_command *c)
+{
+	struct config_item *items = NULL;
+	size_t n = 0, told = 0;
+
+	config_items(x->merged, &items, &n);
+	for (size_t i = 0; i < n; i++)
+		note_override(in, x, c, &items[i], &told);
+	config_items_free(items, n);
+	if (told > NOTES_MAX)
+		fprintf(stderr,
+			"%s: note: %zu more overrides; moectl explain config %s shows all\n",
+			in->file, told - NOTES_MAX, in->file);
+	for (size_t i = 0; i < x->n_idle; i++) {
+		_cleanup_(mo_freep) char *key = visible(x->idle[i]);
+
+		fprintf(stderr,
+			"%s: warning: nothing reads this key beside `modules`; parameters belong "
+			"into `overrides`\n",
+			key);
+	}
+	for (size_t i = 0; i < x->n_skipped; i++) {
+		_cleanup_(mo_freep) char *word = visible(x->skipped[i]);
+
+		fprintf(stderr, "%s: warning: engine.args: the engine skips the word '%s'\n",
+			in->file, word);
+	}
+}
+
+bool recipe_input_has_experiment(const struct recipe_input *in)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct recipe recipe;
+	struct engine engine;
+
+	mo_desc_init(&recipe_desc, &recipe);
+	mo_desc_init(&engine_desc, &engine);
+	bool has = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets,
+				in->n_sets, &recipe, &engine, NULL, NULL, &errors) == 0 &&
+		   engine.experiment;
+
+	mo_desc_done(&recipe_desc, &recipe);
+	mo_desc_done(&engine_desc, &engine);
+	return has;
+}
+
+int experiment_read_for(struct recipe_input *in)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	struct experiment x = { 0 };
+	int r = experiment_of(in, &x, &command, &err);
+
+	if (r == -EINVAL) {
+		_cleanup_(mo_freep) char *text = visible(mo_error_text(&err, r));
+
+		fprintf(stderr, "%s: the experiment: %s%s%s\n", in->file, text,
+			err.hint ? "; " : "", err.hint ? err.hint : "");
+		/* Its variables may be those that engine.prepare maps on the node. */
+		if (in->recipe.engine.prepare || in->recipe.engine.n_prepare_argv)
+			return 0;
+		return CLI_USAGE;
+	}
+	if (r < 0)
+		return 0;
+	notes(in, &x, &command);
+	in->experiment = experiment_said(&in->engine, &in->recipe, &x);
+	recipe_input_option(in, "experiment", "experiment", in->experiment);
+	experiment_done(&x);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* The engine's own experiment of a recipe: read here where the files are, so that checks, plans and the job know what it says. */
+#pragma once
+#include "cli/recipe.h"
+#include "lib/recipe/experiment.h"
+
+/* Does the recipe's engine take an experiment? (Its text need not be valid.) */
+bool recipe_input_has_experiment(const struct recipe_input *in);
+/* Reads it for a recipe that was parsed, and adds what it says as the recipe's key `experiment`. Says what the recipe overrides, and keys
+ * that nobody reads. 0 (also when the files are not here), or an exit status (printed): Primus could not load it. */
+int experiment_read_for(struct recipe_input *in);
+/* The experiment with the command and environment that a rank gets; words and origins are those of the command. ret, words and origins
+ * are the caller's. 0, -ENOENT .. with err when the file is not readable here, -EINVAL with err. */
+struct rank_command {
+	char **words;
+	size_t n_words;
+	struct word_origins origins;
+};
+int experiment_of(const struct recipe_input *in, struct experiment *ret,
+		  struct rank_command *command, struct mo_error *err);
+void rank_command_done(struct rank_command *c);
+/* What said a value, as JSON and for people: FILE:LINE, the recipe's key, or moectl's reason. */
+struct config_source {
+	const char *file;
+	int64_t line;
+	const char *recipe;
+	char *moectl;
+};
+struct config_source config_source(const struct recipe_input *in, const struct experiment *x,
+				   const struct rank_command *c, struct config_place place);

@@ -1,0 +1,138 @@
+/* Values that only the engine's own experiment says (left.h). `experiment:` is written by moectl, which reads the files where they
+ * are: {files: hash, values: {path: value}, said: {path: FILE:LINE: KEY}}. */
+#include "lib/recipe/left.h"
+
+#include <string.h>
+
+#include "lib/base/desc.h"
+#include "lib/recipe/keys.h"
+
+#define LEFT_MAX 64
+#define HASH_MAX 64
+
+bool recipe_leaves(const struct recipe *r, const char *path)
+{
+	for (size_t i = 0; i < r->n_left; i++)
+		if (mo_streq(r->left[i], path))
+			return true;
+	return false;
+}
+
+static struct yitem *item_of(struct ynode *map, const char *key, size_t n)
+{
+	for (size_t i = 0; i < map->n; i++)
+		if (strlen(map->items[i].key->text) == n &&
+		    !strncmp(map->items[i].key->text, key, n))
+			return &map->items[i];
+	return NULL;
+}
+
+/* The recipe's own word about the path, or about what it is part of. */
+static bool is_given(const struct ynode *root, const char *path)
+{
+	const struct ynode *n = ynode_find(root, path);
+
+	if (!n && mo_streq(path, "batch.global"))
+		n = ynode_find(root, "batch.global_tokens");
+	return n && !n->left && !ynode_is_null(n);
+}
+
+static void put(struct ynode *root, const char *path, const struct ynode *value, const char *said)
+{
+	struct ynode *map = root;
+
+	for (const char *part = path;;) {
+		size_t n = strcspn(part, ".");
+		struct yitem *item = item_of(map, part, n);
+
+		if (!item) {
+			_cleanup_(mo_freep) char *key = mo_strndup(part, n);
+
+			item = MO_GROW(map->items, map->n);
+			item->key = ynode_scalar(key, true, NULL);
+			mo_str_set(&item->key->set, said);
+			item->value = ynode_scalar(part[n] ? "" : value->text, value->plain, NULL);
+			item->value->kind = part[n] ? YAML_MAP : YAML_SCALAR;
+			item->value->left = true;
+			mo_str_set(&item->value->set, said);
+		} else if (!part[n]) {
+			return;
+		}
+		if (!part[n] || item->value->kind != YAML_MAP) /* parallelism: auto */
+			return;
+		map = item->value;
+		part += n + 1;
+	}
+}
+
+void left_graft(struct ynode *root, struct recipe_errors *errors)
+{
+	const struct ynode *values = ynode_find(root, "experiment.values");
+	const struct ynode *said = ynode_find(root, "experiment.said");
+
+	if (!values || values->kind != YAML_MAP)
+		return;
+	for (size_t i = 0; i < values->n && i < LEFT_MAX; i++) {
+		const struct ynode *key = values->items[i].key, *value = values->items[i].value;
+		const struct ynode *where = ynode_get(said, key->text);
+		_cleanup_(mo_freep) char *name =
+			where && where->kind == YAML_SCALAR
+				? mo_strdup(where->text)
+				: mo_printf("experiment.values.%s", key->text);
+
+		if (value->kind != YAML_SCALAR || !recipe_path_known(key->text))
+			errors_at(errors, key, NULL,
+				  "experiment.values: '%.60s' is no value of a recipe, or no "
+				  "single one",
+				  key->text);
+		else if (!is_given(root, key->text))
+			put(root, key->text, value, name);
+	}
+}
+
+/* Sizes without which no sharding is known. */
+static bool is_size(const char *path)
+{
+	static const char *const sizes[] = {
+		"parallelism.tp",  "parallelism.pp", "parallelism.ep",
+		"parallelism.etp", "parallelism.cp",
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+		if (mo_streq(path, sizes[i]))
+			return true;
+	return false;
+}
+
+void left_find(const struct ynode *root, const struct engine *e, struct recipe *r)
+{
+	/* What the planner chooses is told. */
+	bool chosen = r->parallelism.automatic && r->model;
+
+	for (size_t i = 0; i < e->n_experiment_values; i++) {
+		const char *rule = e->experiment_values[i].key;
+		_cleanup_(mo_freep) char *path = mo_strndup(rule, strcspn(rule, "="));
+
+		if (recipe_leaves(r, path) || is_given(root, path))
+			continue;
+		if (chosen && (mo_starts_with(path, "parallelism.") ||
+			       mo_streq(path, "recompute") || mo_streq(path, "batch.micro")))
+			continue;
+		mo_strs_add(&r->left, &r->n_left, path);
+		r->unread = r->unread || (is_size(path) && !ynode_find(root, path));
+	}
+}
+
+void left_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	const struct ynode *hash = ynode_get(v, "files");
+	struct recipe *recipe = r->bases[0];
+
+	if (v->kind != YAML_MAP)
+		errors_at(r->errors, v, "remove it: moectl writes it",
+			  "%s: expected {files, values, said}", k->path);
+	else if (hash && (hash->kind != YAML_SCALAR || strlen(hash->text) > HASH_MAX))
+		errors_at(r->errors, hash, NULL, "%s.files: expected a hash", k->path);
+	else if (hash)
+		mo_str_set(&recipe->experiment_hash, hash->text);
+}

@@ -1,0 +1,95 @@
+/* What a recipe leaves to its engine's experiment: the command does not say it, rules judge it where it was read, and nothing is judged where it was not. */
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "tests/unit/recipe/read.h"
+
+#define HEAD "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w}\ncluster: {gpus: 16}\nsteps: 9\n"
+#define SAID(tp, pp) "experiment: {files: 'crc32c:1', values: {parallelism.tp: " tp ", parallelism.pp: " pp ", parallelism.ep: 8, parallelism.etp: 1, " \
+	"parallelism.cp: 1, batch.seq: 4096, precision: bf16}, said: {parallelism.pp: 'e.yaml:7: pipeline_model_parallel_size'}}\n"
+
+static char *command(const struct parsed *p)
+{
+	char **words = NULL;
+	size_t n = 0;
+	struct mo_buf b = { 0 };
+
+	engine_argv(&p->engine, &p->recipe, &words, &n);
+	for (size_t i = 0; i < n; i++) {
+		mo_buf_printf(&b, "%s ", words[i]);
+		free(words[i]);
+	}
+	free(words);
+	return mo_buf_take(&b);
+}
+
+static void expect(const char *text, const char *in_errors, const char *in_command, const char *not_in_command)
+{
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
+	_cleanup_(mo_freep) char *words = p.errors.n ? mo_strdup("") : command(&p);
+
+	if (!strstr(errors, in_errors) || (!*in_errors && p.errors.n))
+		fail_msg("%s\nerrors: %s", text, errors);
+	if (!strstr(words, in_command) || (not_in_command && strstr(words, not_in_command)))
+		fail_msg("%s\ncommand: %s", text, words);
+}
+
+static void test_command(void **state)
+{
+	static const char *const sizes[] = { "tensor_model_parallel", "pipeline_model_parallel", "expert_model_parallel", "expert_tensor", "context_parallel",
+					     "use_distributed_optimizer", "seq_length", "micro_batch_size", "--bf16", "recompute", "sequence_parallel" };
+
+	/* Nothing of it was given: nothing of it is said, whether the file was read or not. */
+	for (size_t i = 0; i < ELEMENTSOF(sizes); i++) {
+		expect(HEAD, "", "--train_iters 9", sizes[i]);
+		expect(HEAD SAID("2", "2"), "", "--train_iters 9", sizes[i]);
+		expect(HEAD "parallelism: {}\n", "", "--train_iters 9", sizes[i]);
+	}
+	/* What is given is said, and nothing else. */
+	expect(HEAD "parallelism: {ep: 4}\n" SAID("1", "2"), "", "--expert_model_parallel_size 4 --train_iters 9", "tensor_model");
+	expect(HEAD "batch: {global_tokens: 65536, seq: 4096}\n" SAID("1", "1"), "", "--seq_length 4096 --max_position_embeddings 4096 --global_batch_size 16", NULL);
+	/* Other engines have no such file: their sizes are said. */
+	expect("recipe: 1\nname: t\nengine: {kind: megatron-lm, workdir: /w}\ncluster: {gpus: 16}\nsteps: 9\n", "", "--tensor-model-parallel-size 1", NULL);
+}
+
+static void test_values(void **state)
+{
+	_cleanup_(parsed_done) struct parsed p = parse(HEAD SAID("2", "2"), NULL);
+
+	assert_int_equal(p.errors.n, 0);
+	assert_int_equal(p.n_warnings, 0);
+	assert_int_equal(p.recipe.parallelism.tp, 2);
+	assert_int_equal(p.recipe.parallelism.dp, 4);
+	assert_int_equal(p.recipe.seq, 4096);
+	assert_string_equal(p.recipe.precision, "bf16");
+	assert_string_equal(p.recipe.experiment_hash, "crc32c:1");
+	assert_false(p.recipe.unread);
+	assert_true(recipe_leaves(&p.recipe, "parallelism.tp"));
+	assert_false(recipe_leaves(&p.recipe, "steps"));
+}
+
+/* A value of the file that cannot be is an error at the file's line; without the file there is none that may be false. */
+static void test_judged(void **state)
+{
+	_cleanup_(parsed_done) struct parsed unread = parse(HEAD "batch: {global: 6, micro: 1}\n", NULL);
+
+	expect(HEAD SAID("1", "3"), "e.yaml:7: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide cluster.gpus 16", "", NULL);
+	expect(HEAD SAID("2", "x"), "e.yaml:7: pipeline_model_parallel_size: parallelism.pp:", "", NULL);
+	expect(HEAD "batch: {global: 6}\n" SAID("1", "2"), "batch.global: 6 is no multiple of micro 1 x dp 8 = 8", "", NULL);
+	assert_int_equal(unread.errors.n, 0);
+	assert_int_equal(unread.n_warnings, 1);
+	assert_non_null(strstr(unread.warnings[0], "tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read here"));
+	assert_true(unread.recipe.unread);
+	assert_int_equal(unread.recipe.parallelism.dp, MO_NONE);
+	expect(HEAD "experiment: 5\n", "experiment: expected {files, values, said}", "", NULL);
+	expect(HEAD "experiment: {values: {a.b: 1}}\n", "experiment.values: 'a.b' is no value of a recipe", "", NULL);
+	expect(HEAD "experiment: {values: {batch.seq: [1]}}\n", "experiment.values: 'batch.seq' is no value", "", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_command), cmocka_unit_test(test_values), cmocka_unit_test(test_judged) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
