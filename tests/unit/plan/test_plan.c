@@ -233,7 +233,7 @@ static void test_schedule_by_flags(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(engines); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: x\nengine: %s\nsteps: 10\nmodel: mixtral-8x7b\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: {pp: 4, vpp: 2, ep: 8}\n"
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: x\nengine: %s\nsteps: 10\nmodel: mixtral-8x7b\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: {tp: 1, pp: 4, vpp: 2, ep: 8, etp: 1, cp: 1}\n"
 							    "batch: {seq: 4096, micro: 1, global: 128}\n", engines[i][0]);
 		_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 		const struct plan_options o = { .figures = true };

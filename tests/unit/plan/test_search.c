@@ -173,7 +173,7 @@ static void test_faster_hardware(void **state)
 {
 	struct setup s;
 
-	begin("model: mixtral-8x22b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: {tp: 2, pp: 4, ep: 4}\nbatch: {seq: 4096, micro: 1, global: 128}\n", &s);
+	begin("model: mixtral-8x22b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: {tp: 2, pp: 4, ep: 4, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 128}\n", &s);
 	double *const rates[] = { &s.gpu.scaleup_gbs, &s.gpu.nic_gbps, &s.gpu.hbm_tbps, &s.gpu.bf16_tflops };
 
 	for (size_t i = 0; i < ELEMENTSOF(rates); i++) {
@@ -194,7 +194,7 @@ static void test_larger_batch(void **state)
 	struct setup s;
 	double bubble = 1, rate = 0;
 
-	begin("model: mixtral-8x22b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: {pp: 8, ep: 8}\nbatch: {seq: 4096, micro: 1, global: 64}\n", &s);
+	begin("model: mixtral-8x22b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: {pp: 8, ep: 8, tp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 64}\n", &s);
 	for (s.recipe.global_batch = 64; s.recipe.global_batch <= 4096; s.recipe.global_batch *= 2) {
 		const struct plan *p = at(&s, 1, 1, 8, 1, 8, 1, "full");
 
@@ -252,11 +252,11 @@ static void test_published_optima(void **state)
 static void test_published_scaling(void **state)
 {
 	static const struct { const char *text; int64_t gpus[4]; double efficiency[4], off; } rows[] = {
-		{ "model: moe-2t\ncluster: {gpus: 768, gpu: mi300x}\nparallelism: {pp: 24, vpp: 4, ep: 16, cp: 16, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 32640}\n"
+		{ "model: moe-2t\ncluster: {gpus: 768, gpu: mi300x}\nparallelism: {pp: 24, vpp: 4, ep: 16, cp: 16, schedule: interleaved, tp: 1, etp: 1}\nbatch: {seq: 4096, micro: 1, global: 32640}\n"
 		  "features: {a2a: deepep, sync_free: 1, loss_fusion: true}\n",
 		  { 768, 1536, 32640, 65280 }, { 1, 1, 1, 0.9 }, 0.05 },
 		{ "model: moe-2t\ncluster: {gpus: 8192, gpu: mi355x}\nparallelism: auto\nbatch: {seq: 4096, global: 24576}\nfeatures: {a2a: deepep, loss_fusion: true}\n", { 8192, 98304 }, { 1, 0.73 }, 0.10 },
-		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\nrecompute: full\nfeatures: {pipeline_layout: \"Et*2|(t*2|)*28(t*1|)*2t*1,L\"}\n",
+		{ "model: deepseek-v3-no-mtp\ncluster: {gpus: 256, gpu: mi325x}\nparallelism: {pp: 8, vpp: 4, ep: 8, schedule: interleaved, tp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 4096}\nprecision: fp8\nrecompute: full\nfeatures: {pipeline_layout: \"Et*2|(t*2|)*28(t*1|)*2t*1,L\"}\n",
 		  { 256, 512, 1024 }, { 1, 0.97, 0.96 }, 0.03 },
 	};
 
@@ -282,9 +282,9 @@ static void test_published_scaling(void **state)
 static void test_admission(void **state)
 {
 	static const struct { const char *text; enum plan_verdict verdict; const char *part; } rows[] = {
-		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1}\nbatch: {seq: 8192, micro: 1, global: 8}\n", PLAN_ADMIT, NULL },
-		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1}\nbatch: {seq: 32768, micro: 2, global: 16}\n", PLAN_WARN, "nearest plan that fits: " },
-		{ "model: deepseek-v3\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {ep: 8, sharding: zero1}\nbatch: {seq: 4096, micro: 1, global: 64}\n", PLAN_REFUSE, "cluster.gpus: does not fit: parameters, gradients" },
+		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1, tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\nbatch: {seq: 8192, micro: 1, global: 8}\n", PLAN_ADMIT, NULL },
+		{ "model: llama3-8b\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {sharding: zero1, tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\nbatch: {seq: 32768, micro: 2, global: 16}\n", PLAN_WARN, "nearest plan that fits: " },
+		{ "model: deepseek-v3\ncluster: {gpus: 8, gpu: mi300x}\nparallelism: {ep: 8, sharding: zero1, tp: 1, pp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 64}\n", PLAN_REFUSE, "cluster.gpus: does not fit: parameters, gradients" },
 		/* the engine may shard by itself */
 		{ "model: llama3.1-405b\ncluster: {gpus: 256, gpu: mi300x}\nbatch: {seq: 4096, micro: 1, global: 256}\n", PLAN_WARN, "it may run out of memory" },
 	};
@@ -308,7 +308,7 @@ static void test_layout_counts(void **state)
 {
 	struct setup s;
 
-	begin("model: mixtral-8x7b\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: {pp: 4, ep: 8}\nbatch: {seq: 4096, micro: 1, global: 128}\nfeatures: {pipeline_layout: \"Et*5|t*10|t*10|t*7,L\"}\n", &s);
+	begin("model: mixtral-8x7b\ncluster: {gpus: 32, gpu: mi300x}\nparallelism: {pp: 4, ep: 8, tp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 128}\nfeatures: {pipeline_layout: \"Et*5|t*10|t*10|t*7,L\"}\n", &s);
 	const struct plan_options o = { .top = 1 };
 	double uneven = best(&s, &o)->step_time_s.total;
 
@@ -325,7 +325,7 @@ static void test_node_limited(void **state)
 	static const struct { const char *a2a; int64_t ep; bool less; } cases[] = { { "deepep", 64, true }, { "deepep", 8, true }, { "alltoall", 64, false } };
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v3\ncluster: {gpus: 256, gpu: mi300x}\nparallelism: {ep: %lld}\nbatch: {seq: 4096, micro: 1, global: 1024}\nfeatures: {a2a: %s}\n",
+		_cleanup_(mo_freep) char *text = mo_printf("model: deepseek-v3\ncluster: {gpus: 256, gpu: mi300x}\nparallelism: {ep: %lld, tp: 1, pp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 1024}\nfeatures: {a2a: %s}\n",
 							   (long long)cases[i].ep, cases[i].a2a);
 		const struct plan_options o = { .top = 1 };
 		struct setup limited, free_choice;
@@ -409,7 +409,7 @@ static void test_recompute_by_flags(void **state)
 		_cleanup_(mo_freep) char *first = mo_printf("recipe: 1\nname: x\nengine: {kind: primus-megatron, workdir: /x, entry: x, args: {mock_data: true%s}}\nsteps: 10\n", flags[i]);
 		struct setup s;
 
-		begin_with(first, "model: moe-1t\ncluster: {gpus: 256, gpu: mi355x}\nparallelism: {pp: 4, vpp: 4, ep: 8}\nbatch: {seq: 4096, micro: 1, global: 1024}\n", &s);
+		begin_with(first, "model: moe-1t\ncluster: {gpus: 256, gpu: mi355x}\nparallelism: {pp: 4, vpp: 4, ep: 8, tp: 1, etp: 1, cp: 1}\nbatch: {seq: 4096, micro: 1, global: 1024}\n", &s);
 		const struct plan *p = best(&s, &o);
 
 		gb[i] = p->memory_gb.activations;
