@@ -126,7 +126,9 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 		e = compile(patterns[i].pattern, patterns[i].what, patterns[i].code, err);
 		if (e < 0)
 			return e;
-		if (i < 2 && !layout->unnumbered && *patterns[i].code && pcre2_substring_number_from_name(*patterns[i].code, (PCRE2_SPTR)"iteration") < 0)
+		if (i < 2 && !layout->unnumbered && *patterns[i].code &&
+		    pcre2_substring_number_from_name(*patterns[i].code, (PCRE2_SPTR) "iteration") <
+			    0)
 			return mo_error_set(err, -EINVAL, "checkpoint layout: %s '%s' has no group (?<iteration>...): correct the engine file", patterns[i].what, patterns[i].pattern);
 	}
 	e = compile_lists(&r->layout, r, err);
@@ -164,7 +166,9 @@ bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, i
 {
 	size_t n = strlen(name);
 
-	for (size_t i = 0; layout->state_bytes != MO_NONE && bytes >= layout->state_bytes && i < layout->n_state_names; i++) {
+	for (size_t i = 0; layout->state_bytes != MO_NONE && bytes >= layout->state_bytes &&
+			   i < layout->n_state_names;
+	     i++) {
 		size_t k = strlen(layout->state_names[i]);
 
 		if (n > k && strcasecmp(name + n - k, layout->state_names[i]) == 0)

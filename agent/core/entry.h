@@ -39,7 +39,8 @@ struct entry *entry_new(int64_t job, int64_t attempt, const struct launch *l);
 struct entry *entry_free(struct entry *e);
 void entry_note(struct entry *e, const struct note *n);        /* a line of the journal; repetitions are dropped */
 void entry_ack(struct entry *e, int64_t through);
-/* The controller was restored from a backup and knows less than it once acknowledged: the journal is to be read again, from its beginning. */
+/* The controller was restored from a backup and knows less than it once acknowledged: the journal
+ * is to be read again, from its beginning. */
 void entry_rewind(struct entry *e, int64_t through);
 /* The notes still missing at the end of the journal of a dead stepd: lost, an exit for every rank that has none, gone. Numbered. Appends. */
 void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_notes);

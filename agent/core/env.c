@@ -39,7 +39,12 @@ static struct env_item *claim(struct list *l, const char *name, int layer) {
 		if (!mo_streq(old->name, name))
 			continue;
 		_cleanup_(mo_freep) char *was = mo_mask_value(name, old->value);
-		char *overrides = mo_printf("%s (%s)", was ? was : old->file ? old->file : "unset", mo_enum_name(env_layer_names, _ENV_LAYER_N, old->layer));
+		char *overrides =
+			mo_printf("%s (%s)",
+				  was         ? was
+				  : old->file ? old->file
+					      : "unset",
+				  mo_enum_name(env_layer_names, _ENV_LAYER_N, old->layer));
 		mo_desc_done(&env_item_desc, old);
 		old->name = mo_strdup(name);
 		old->overrides = overrides;

@@ -26,7 +26,8 @@ static void add(struct env_item **items, size_t *n, const struct env_item *from)
 }
 
 /* Compared as they are shown: base is. */
-static void add_different(struct env_item **items, size_t *n, const struct env_item *base, const struct env_item *from)
+static void add_different(struct env_item **items, size_t *n, const struct env_item *base,
+			  const struct env_item *from)
 {
 	struct env_item *shown = mo_desc_dup(&env_item_desc, from);
 

@@ -138,7 +138,8 @@ void health_settle(struct health *h, int64_t now) {
 	mo_desc_init(&node_health_desc, &n);
 	gather(h, &n);
 	if (!mo_desc_equal(&node_health_desc, &n, &h->told)) {
-		h->awaited |= (n.preflight_done && !h->told.preflight_done) || new_answer(&n, &h->told);
+		h->awaited |=
+			(n.preflight_done && !h->told.preflight_done) || new_answer(&n, &h->told);
 		n.version++;
 		mo_desc_copy(&node_health_desc, &h->told, &n);
 		h->unsaved = true;

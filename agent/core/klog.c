@@ -15,13 +15,16 @@
 /* "0000:68:00.0", and "0000:06:00" of NVIDIA's Xid lines */
 static const char device_pattern[] = "(?<![0-9a-fA-F])([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})(?:(\\.[0-7])(?![0-9a-f])|(?![0-9a-f:.]))";
 static const char event_pattern[] = "\\{(\\d{1,18})\\}";
-/* Each text that names a process, whole from the line's beginning: what stands in its name is not taken for the kernel's word. */
-static const char process_pattern[] = "^(?|.*?\\bfor process (?:(?&comm) | )?pid (\\d+)(?: thread |\\)?$)|NVRM: Xid [^,]*, pid='?(\\d+)"
+/* Each text that names a process, whole from the line's beginning: what stands in its name is not
+ * taken for the kernel's word. */
+static const char process_pattern[] =
+	"^(?|.*?\\bfor process (?:(?&comm) | )?pid (\\d+)(?: thread |\\)?$)|NVRM: Xid [^,]*, pid='?(\\d+)"
 	"|(?:Out of memory|Memory cgroup out of memory): Killed process (\\d+)|(?&comm)\\[(\\d+)\\]: segfault at"
 	"|watchdog: .*? \\[(?&comm):(\\d+)\\]$|INFO: task (?&comm):(\\d+) blocked)";
 
 /* "<3>[   12.345678] [T42] " */
-static const char dmesg_pattern[] = "^ *(?:<\\d+>)?(?:\\[ *\\d+\\.\\d+\\] *)?(?:\\[ *[CT]\\d+\\] *)?";
+static const char dmesg_pattern[] =
+	"^ *(?:<\\d+>)?(?:\\[ *\\d+\\.\\d+\\] *)?(?:\\[ *[CT]\\d+\\] *)?";
 
 struct names { char **items; size_t n; };
 struct tally {
@@ -48,7 +51,8 @@ static pcre2_code *compile(const char *pattern, struct mo_error *err, int *r) {
 	PCRE2_SIZE offset;
 	PCRE2_UCHAR text[256] = "";
 	_cleanup_(mo_freep) char *whole = mo_printf("%s" KLOG_WORDS, pattern);
-	pcre2_code *re = pcre2_compile((PCRE2_SPTR)whole, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
+	pcre2_code *re =
+		pcre2_compile((PCRE2_SPTR)whole, PCRE2_ZERO_TERMINATED, 0, &code, &offset, NULL);
 
 	if (!re) {
 		pcre2_get_error_message(code, text, sizeof(text));

@@ -9,7 +9,8 @@ struct binds { struct rank_bind *items; size_t n; };
 
 static void binds_done(struct binds *b) { mo_vec_clear(&rank_bind_desc, (void **)&b->items, &b->n); }
 
-static void place(struct dryrun_rank *k, const struct launch *l, size_t i, const struct rank_bind *b, const char *node)
+static void place(struct dryrun_rank *k, const struct launch *l, size_t i,
+		  const struct rank_bind *b, const char *node)
 {
 	k->rank = l->first_rank + (int64_t)i;
 	k->node = mo_strdup(node);
@@ -20,13 +21,15 @@ static void place(struct dryrun_rank *k, const struct launch *l, size_t i, const
 	k->nic = mo_strdup(b->nic);
 }
 
-int preview_binds(const char *node, const struct nodeinfo *info, const struct launch *l, struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
+int preview_binds(const char *node, const struct nodeinfo *info, const struct launch *l,
+		  struct dryrun_rank **ranks, size_t *n_ranks, struct mo_error *err)
 {
 	_cleanup_(binds_done) struct binds binds = { 0 };
 	int r = bind_launch(info, l, &l->bind, "", &binds.items, &binds.n, err);
 
 	for (size_t i = 0; r >= 0 && i < binds.n; i++)
-		place(mo_vec_add(&dryrun_rank_desc, (void **)ranks, n_ranks), l, i, &binds.items[i], node);
+		place(mo_vec_add(&dryrun_rank_desc, (void **)ranks, n_ranks), l, i, &binds.items[i],
+		      node);
 	return r < 0 ? r : 0;
 }
 

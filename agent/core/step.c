@@ -92,7 +92,8 @@ void step_out_done(struct step_out *out) {
 bool note_urgent(const struct note *n) {
 	bool exit = n->kind == NOTE_EXIT && !mo_streq(n->cause, "killed"); /* the killed ones travel with the proof that all are gone, a moment later */
 
-	return exit || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE || n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING;
+	return exit || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE ||
+	       n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING;
 }
 
 static struct step_effect *effect(struct step_out *out, int type) {
@@ -291,7 +292,9 @@ static void on_stop(struct step_core *s, const struct step_event *e, int64_t now
 	int64_t kill_at = e->grace_us > INT64_MAX - now ? INT64_MAX : now + MO_MAX(e->grace_us, 0);
 
 	if (e->outside && s->state < STOPPING)
-		mo_str_set(&note(s, out, NOTE_STOPPING, NULL)->text, "its supervisor was told to end by its machine (SIGTERM: systemctl stop, or a shutdown)");
+		mo_str_set(
+			&note(s, out, NOTE_STOPPING, NULL)->text,
+			"its supervisor was told to end by its machine (SIGTERM: systemctl stop, or a shutdown)");
 	if (s->state == PREPARING) {
 		kill_tree(s, now, out);
 	} else if (s->state < UP) {

@@ -69,7 +69,9 @@ struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt) {
 	return NULL;
 }
 
-struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l, enum entry_phase phase) {
+struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l,
+			enum entry_phase phase)
+{
 	struct entry **slot = MO_GROW(s->entries, s->n_entries);
 
 	*slot = entry_new(job, attempt, l);
@@ -142,8 +144,12 @@ static void on_spool_done(struct steps *s, struct entry *e, const struct steps_e
 	if (!ev->ok) {
 		int64_t job = e->job, attempt = e->attempt;
 		steps_drop(s, e);
-		steps_save_fence(s, job, out);       /* a late copy of the order must not start what was told as refused */
-		steps_refuse(s, job, attempt, "spool", ev->text ? ev->text : "the spool entry could not be written")->dirty = true;
+		steps_save_fence(
+			s, job,
+			out); /* a late copy of the order must not start what was told as refused */
+		steps_refuse(s, job, attempt, "spool",
+			     ev->text ? ev->text : "the spool entry could not be written")
+			->dirty = true;
 		steps_send_news(s, now, out);
 		return;
 	}
@@ -220,7 +226,8 @@ static void on_started(struct steps *s, int64_t now, struct steps_out *out) {
 		bool lock_free = e->never_started;
 
 		e->never_started = lock_free && !e->written;
-		steps_save_fence(s, e->job, out);    /* the agent may have died between spool and fence */
+		steps_save_fence(s, e->job,
+				 out); /* the agent may have died between spool and fence */
 		if (lock_free && e->phase != EN_GONE)
 			sweep(e, out);
 	}
@@ -299,9 +306,11 @@ static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now,
 		steps_send_news(s, now, out);
 }
 
-/* Only a controller that was restored from a backup knows less of a step than it has acknowledged. */
+/* Only a controller that was restored from a backup knows less of a step than it has
+ * acknowledged. */
 static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps_out *out) {
-	bool readable = e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG || e->phase == EN_GONE;
+	bool readable = e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG ||
+			e->phase == EN_GONE;
 
 	if (!readable || !a->known || a->through == MO_NONE || a->through >= e->through)
 		return;

@@ -1,5 +1,6 @@
-/* Commands of the controller to the agent's core. They come again until they are answered, so each is
- * carried out once; what is out of date is refused from memory, and a refusal makes nothing durable. */
+/* Commands of the controller to the agent's core. They come again until they are answered, so each
+ * is carried out once; what is out of date is refused from memory, and a refusal makes nothing
+ * durable. */
 #include "agent/core/steps_state.h"
 
 #include <string.h>
@@ -73,7 +74,8 @@ static void on_stop(struct steps *s, const struct command *c, int64_t now, struc
 	if (c->epoch < s->epoch)
 		return;
 	if (!e) {
-		/* Never launched here, or its launch is still on its way: it must not start any more. */
+		/* Never launched here, or its launch is still on its way: it must not start any
+		 * more. */
 		if (c->job <= 0 || c->attempt <= 0 || s->n_entries >= STEPS_MAX)
 			return;
 		steps_raise_fence(s, c->job, c->attempt);
@@ -97,7 +99,8 @@ static void on_forget(struct steps *s, const struct command *c, struct steps_out
 {
 	struct entry *e = steps_find(s, c->job, c->attempt);
 
-	/* A late copy of an old launch is refused from memory; the controller knows the end of that step already and never asks for those notes. */
+	/* A late copy of an old launch is refused from memory; the controller knows the end of that
+	 * step already and never asks for those notes. */
 	bool refused = e && e->phase == EN_REFUSED;
 
 	if (!e || c->epoch < s->epoch ||

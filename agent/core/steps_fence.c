@@ -1,6 +1,6 @@
 /* The fence: the highest attempt of each job, and the highest controller epoch, that this node has
- * seen. It is durable before anything is started, so an attempt at or below it without a spool entry
- * is never started. */
+ * seen. It is durable before anything is started, so an attempt at or below it without a spool
+ * entry is never started. */
 #include "agent/core/steps_state.h"
 
 #include <string.h>

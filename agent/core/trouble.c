@@ -27,7 +27,8 @@ bool trouble_say(struct trouble *t, const char *text, int64_t now)
 {
 	_cleanup_(mo_freep) char *kind = kind_of(text);
 
-	if (mo_streq(t->last, kind) || (t->said[t->next].text && now < t->said[t->next].at + TROUBLE_AGAIN_US))
+	if (mo_streq(t->last, kind) ||
+	    (t->said[t->next].text && now < t->said[t->next].at + TROUBLE_AGAIN_US))
 		return false;
 	for (size_t i = 0; i < TROUBLES; i++)
 		if (mo_streq(t->said[i].text, kind) && now < t->said[i].at + TROUBLE_AGAIN_US)

@@ -1,10 +1,14 @@
-/* Who may keep a connection. One that has shown no accepted credential is a stranger's: of strangers each source may keep few, all together some, and each must show a whole request soon;
- * whoever has shown one counts no more, so twelve thousand agents behind one address are none of them. Beyond a limit the oldest stranger goes, never the newest: who comes to say
- * something has said it long before he is the oldest, however fast others connect. A source is an IPv4 address, an IPv6 /64, or the user of a UNIX peer.
- * Of those who have shown one, a user or viewer may have user_connections of any address and token, the agent of a node
- * node_connections, and all users and viewers of a listener one in USERS_PART: the rest is for agents and operators.
- * Wrong credentials: a source may send WRONG_BURST at once and one more every WRONG_EVERY_US; the next ones get 429 on a connection that is closed. Right ones are never refused for
- * what a neighbour tried. */
+/* Who may keep a connection. One that has shown no accepted credential is a stranger's: of
+ * strangers each source may keep few, all together some, and each must show a whole request soon;
+ * whoever has shown one counts no more, so twelve thousand agents behind one address are none of
+ * them. Beyond a limit the oldest stranger goes, never the newest: who comes to say something has
+ * said it long before he is the oldest, however fast others connect. A source is an IPv4 address,
+ * an IPv6 /64, or the user of a UNIX peer. Of those who have shown one, a user or viewer may have
+ * user_connections of any address and token, the agent of a node node_connections, and all users
+ * and viewers of a listener one in USERS_PART: the rest is for agents and operators. Wrong
+ * credentials: a source may send WRONG_BURST at once and one more every WRONG_EVERY_US; the next
+ * ones get 429 on a connection that is closed. Right ones are never refused for what a neighbour
+ * tried. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
@@ -112,7 +116,8 @@ static struct connection *oldest(const struct http_server *s, const struct sourc
 
 static bool is_full(const struct http_server *s, const struct listener *l)
 {
-	return s->n_strangers > s->max_connections - s->max_connections / RESERVE_PART || l->n_connections > s->max_connections - s->max_connections / ROOM_PART ||
+	return s->n_strangers > s->max_connections - s->max_connections / RESERVE_PART ||
+	       l->n_connections > s->max_connections - s->max_connections / ROOM_PART ||
 	       s->stats.connections > s->max_total - s->max_total / ROOM_PART;
 }
 
@@ -176,7 +181,10 @@ static void name_client(const struct http_caller *c, char ret[static CLIENT_NAME
 
 	*ret = 0;
 	if (c->role == ROLE_VIEWER || c->role == ROLE_USER)
-		snprintf(ret, CLIENT_NAME, "%s %s", named ? "user" : "token", named ? c->user : c->token_id ? c->token_id : "?");
+		snprintf(ret, CLIENT_NAME, "%s %s", named ? "user" : "token",
+			 named         ? c->user
+			 : c->token_id ? c->token_id
+				       : "?");
 	else if (c->role == ROLE_AGENT && named)
 		snprintf(ret, CLIENT_NAME, "node %s", c->user);
 }
@@ -190,9 +198,13 @@ static bool too_many(struct http_request *r, const struct client *k)
 	if (!most)
 		return false;
 	if (k->n_connections >= most)
-		http_problem(r, 429, "%s has %lld connections, the most for one %s: close some", k->name, (long long)most, k->user ? "user" : "node");
+		http_problem(r, 429, "%s has %lld connections, the most for one %s: close some",
+			     k->name, (long long)most, k->user ? "user" : "node");
 	else if (k->user && l->n_users >= s->max_connections / USERS_PART)
-		http_problem(r, 429, "users and viewers have %lld connections, the most for all of them together: try again in a moment", (long long)l->n_users);
+		http_problem(
+			r, 429,
+			"users and viewers have %lld connections, the most for all of them together: try again in a moment",
+			(long long)l->n_users);
 	else
 		return false;
 	return true;
@@ -226,8 +238,8 @@ bool guard_accepted(struct http_request *r)
 	return true;
 }
 
-/* A connection whose request is held is not read: without this, who leaves while nothing is written to him would be counted,
- * and asked for at an agent, for as long as that is silent. */
+/* A connection whose request is held is not read: without this, who leaves while nothing is written
+ * to him would be counted, and asked for at an agent, for as long as that is silent. */
 void guard_gone(struct http_server *s)
 {
 	struct http_request *r, *tmp;
@@ -235,7 +247,8 @@ void guard_gone(struct http_server *s)
 	HASH_ITER(hh, s->held, r, tmp) {
 		struct pollfd p = { .fd = r->connection->fd, .events = POLLRDHUP };
 
-		if (r->client && r->client->user && !r->stream_ended && (r->stream || !r->answered) && poll(&p, 1, 0) == 1 &&
+		if (r->client && r->client->user && !r->stream_ended &&
+		    (r->stream || !r->answered) && poll(&p, 1, 0) == 1 &&
 		    p.revents & (POLLRDHUP | POLLHUP | POLLERR))
 			request_let_go(r, "the client has gone");
 	}

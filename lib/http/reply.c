@@ -25,7 +25,8 @@ enum MHD_Result reply_queue(struct http_request *r)
 {
 	r->queued = true;
 	if (!r->stream)
-		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + SEND_PATIENCE * guard_patience(r->connection);
+		r->connection->deadline_us =
+			mo_clock_mono_ns() / 1000 + SEND_PATIENCE * guard_patience(r->connection);
 	return MHD_queue_response(r->mhd, (unsigned)r->status, r->response);
 }
 
@@ -87,7 +88,8 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 
 static void send_past(const struct http_request *r, const struct mo_buf *b)
 {
-	const union MHD_ConnectionInfo *tls = MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	const union MHD_ConnectionInfo *tls =
+		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 
 	if (tls && tls->tls_session)
 		(void)gnutls_record_send(tls->tls_session, b->data, b->len);
@@ -105,8 +107,10 @@ void reply_cut(struct http_request *r, int status, const char *fmt, ...)
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
 	wire_problem(status, detail, &body);
-	mo_buf_printf(&all, "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", status, MHD_get_reason_phrase_for((unsigned)status),
-		      body.len);
+	mo_buf_printf(
+		&all,
+		"HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+		status, MHD_get_reason_phrase_for((unsigned)status), body.len);
 	mo_buf_add(&all, body.data, body.len);
 	send_past(r, &all);
 	r->status = status;

@@ -1,7 +1,9 @@
-/* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes in one table with a role column (deny by default), held requests, streams.
- * Checked for every request before its handler: that its head means one thing only (400), Host (TCP), credential (401), route (404), method (405), role (403), Origin and X-Moe (403),
- * content type (415), size (413). When a token ends, what is held or streamed for it ends too.
- * A client that has not sent its whole request within idle_timeout_s is cut off, however busily it trickles. */
+/* HTTP server (libmicrohttpd, external epoll) on the sd-event loop: TCP and UNIX listeners, routes
+ * in one table with a role column (deny by default), held requests, streams. Checked for every
+ * request before its handler: that its head means one thing only (400), Host (TCP), credential
+ * (401), route (404), method (405), role (403), Origin and X-Moe (403), content type (415), size
+ * (413). When a token ends, what is held or streamed for it ends too. A client that has not sent
+ * its whole request within idle_timeout_s is cut off, however busily it trickles. */
 #pragma once
 #include <systemd/sd-event.h>
 #include "lib/base/buf.h"
@@ -25,7 +27,8 @@ struct http_route {
 struct http_server_config {
 	const struct http_route *routes; size_t n_routes;
 	void *arg;
-	/* Who is this bearer token, or, by_cookie, this value of the session cookie? One is never the other. false = unknown. Never blocks. */
+	/* Who is this bearer token, or, by_cookie, this value of the session cookie? One is never
+	 * the other. false = unknown. Never blocks. */
 	bool (*authenticate)(void *arg, const char *secret, bool by_cookie, struct http_caller *ret);
 	bool (*alive)(void *arg, const char *token_id);      /* false once that token may do nothing any more; NULL: all live for ever */
 	/* Role of a UNIX socket peer. */
@@ -46,12 +49,15 @@ struct http_server_config {
 struct http_server;
 int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
 struct http_server *http_server_free(struct http_server *s);
-/* Reads the certificate and its key anew, for connections from now on. On an error those of before stay. Only with tls_cert_file. */
+/* Reads the certificate and its key anew, for connections from now on. On an error those of before
+ * stay. Only with tls_cert_file. */
 int http_server_read_tls(struct http_server *s, struct mo_error *err);
 int64_t http_server_port(const struct http_server *s);
-/* Held requests and streams of the caller of r, by all of his connections; 0 for whom nothing limits. */
+/* Held requests and streams of the caller of r, by all of his connections; 0 for whom nothing
+ * limits. */
 int64_t http_held_of_caller(const struct http_request *r);
-/* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the client had left. */
+/* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the
+ * client had left. */
 void http_server_check_tokens(struct http_server *s);
 struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; }; /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials */
 void http_server_stats(const struct http_server *s, struct http_stats *ret);

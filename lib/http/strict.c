@@ -1,21 +1,23 @@
-/* A head must mean one thing only, to us and to every proxy on the way: fields that decide something come once, lengths are numbers, names are names.
- * libmicrohttpd takes the first of two and unescapes %00 to the end of the path. */
+/* A head must mean one thing only, to us and to every proxy on the way: fields that decide
+ * something come once, lengths are numbers, names are names. libmicrohttpd takes the first of two
+ * and unescapes %00 to the end of the path. */
 #include <string.h>
 #include <strings.h>
 #include "lib/base/parse.h"
 #include "lib/http/internal.h"
 
 static const char *const single[] = {
-	"Host", "Content-Length", "Transfer-Encoding", "Authorization", "Content-Type", "Origin", "X-Moe", "Idempotency-Key", "Last-Event-ID",
+	"Host",   "Content-Length", "Transfer-Encoding", "Authorization", "Content-Type",
+	"Origin", "X-Moe",          "Idempotency-Key",   "Last-Event-ID",
 };
 
 struct look { const char *problem; unsigned seen; bool length, coding; };
 
 /* Before 0.9.77 libmicrohttpd adds what a folded line continues to the NAME of its header: a folded
  * Content-Length is none any more. It does so elsewhere in memory, or, where the name ends with the
- * last bytes of what was read, in place, over the blanks or over the value. A header as it came has its
- * value right behind its name, and behind the value's line end (NULs by now, one or two) no blank.
- * Later versions take folded lines apart, and keep headers as they like. */
+ * last bytes of what was read, in place, over the blanks or over the value. A header as it came has
+ * its value right behind its name, and behind the value's line end (NULs by now, one or two) no
+ * blank. Later versions take folded lines apart, and keep headers as they like. */
 static bool came_folded(const char *name, const char *value)
 {
 	const char *end = name + strlen(name), *next;
@@ -51,7 +53,8 @@ static bool is_length(const char *s)
 	return strspn(s, "0123456789") == strlen(s) && mo_parse_i64(s, 0, INT64_MAX, &n) == 0;
 }
 
-static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name,
+				const char *value)
 {
 	struct look *l = cls;
 
@@ -63,7 +66,8 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 		if (strcasecmp(name, single[i]) != 0)
 			continue;
 		if (l->seen & 1u << i)
-			l->problem = "a header comes twice that may come once (Host, lengths, credentials, types, keys)";
+			l->problem =
+				"a header comes twice that may come once (Host, lengths, credentials, types, keys)";
 		l->seen |= 1u << i;
 	}
 	if (strcasecmp(name, "Content-Length") == 0) {
@@ -74,12 +78,14 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 	if (strcasecmp(name, "Transfer-Encoding") == 0) {
 		l->coding = true;
 		if (!value || strcasecmp(value, "chunked") != 0)
-			l->problem = "Transfer-Encoding is not chunked: send the body as it is, with its length";
+			l->problem =
+				"Transfer-Encoding is not chunked: send the body as it is, with its length";
 	}
 	return l->problem ? MHD_NO : MHD_YES;
 }
 
-/* MHD cuts the line at its blanks by writing NULs: between path and version there is one. A NUL of the client's would end the path before its end. */
+/* MHD cuts the line at its blanks by writing NULs: between path and version there is one. A NUL of
+ * the client's would end the path before its end. */
 static bool line_is_whole(const struct connection *c, const char *version)
 {
 	ptrdiff_t gap = version - c->uri_end;
@@ -107,7 +113,8 @@ const char *strict_head(struct http_request *r, const char *version)
 
 void *strict_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct connection *c = info->socket_context;
 
 	c->bad_escape = c->bad_text = false;
@@ -132,7 +139,8 @@ static bool is_text(const char *s, size_t n)
 
 size_t strict_unescape(void *cls, struct MHD_Connection *mhd, char *s)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct connection *c = info->socket_context;
 	char *to = s;
 

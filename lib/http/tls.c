@@ -20,7 +20,8 @@ static int bad(const char *what, const char *path, int e, struct mo_error *err)
 	return mo_error_set(err, -EINVAL, "%s %s: %s", what, path, gnutls_strerror(e));
 }
 
-static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf *pem, struct mo_error *err)
+static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf *pem,
+		      struct mo_error *err)
 {
 	gnutls_datum_t text = { .data = (unsigned char *)pem->data, .size = (unsigned)pem->len };
 	unsigned n = CHAIN_MAX;
@@ -40,7 +41,8 @@ static int load_chain(struct tls_pair *p, const char *path, const struct mo_buf 
 	return 0;
 }
 
-static int load_key(struct tls_pair *p, const char *path, const struct mo_buf *pem, struct mo_error *err)
+static int load_key(struct tls_pair *p, const char *path, const struct mo_buf *pem,
+		    struct mo_error *err)
 {
 	gnutls_datum_t text = { .data = (unsigned char *)pem->data, .size = (unsigned)pem->len };
 	int e = gnutls_privkey_init(&p->key);
@@ -62,13 +64,15 @@ static bool belong_together(const struct tls_pair *p)
 		return false;
 	if (gnutls_pubkey_import_privkey(public_key, p->key, 0, 0) >= 0 &&
 	    gnutls_pubkey_get_key_id(public_key, GNUTLS_KEYID_USE_SHA256, of_key, &n_key) >= 0 &&
-	    gnutls_pubkey_get_key_id(p->chain[0].pubkey, GNUTLS_KEYID_USE_SHA256, of_cert, &n_cert) >= 0)
+	    gnutls_pubkey_get_key_id(p->chain[0].pubkey, GNUTLS_KEYID_USE_SHA256, of_cert,
+				     &n_cert) >= 0)
 		same = n_cert == n_key && memcmp(of_cert, of_key, n_key) == 0;
 	gnutls_pubkey_deinit(public_key);
 	return same;
 }
 
-int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret, struct mo_error *err)
+int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret,
+		  struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf cert = {0}, key = {0};
 	struct tls_pair *p = mo_alloc(sizeof(*p));
@@ -81,7 +85,9 @@ int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair *
 	if (r >= 0)
 		r = load_key(p, key_file, &key, err);
 	if (r >= 0 && !belong_together(p))
-		r = mo_error_set(err, -EINVAL, "tls_key %s: is not the key of the first certificate in %s", key_file, cert_file);
+		r = mo_error_set(err, -EINVAL,
+				 "tls_key %s: is not the key of the first certificate in %s",
+				 key_file, cert_file);
 	if (r < 0) {
 		tls_pair_free(p);
 		return r;

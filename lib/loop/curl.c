@@ -12,13 +12,18 @@ static int load(struct curl_calls *calls, struct mo_error *err)
 	void *library = dlopen(CURL_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
 	if (!library)
-		return mo_error_set(err, -ENOPKG, "%s: %s; install libcurl4", CURL_LIBRARY, dlerror());
+		return mo_error_set(err, -ENOPKG, "%s: %s; install libcurl4", CURL_LIBRARY,
+				    dlerror());
 #define CURL_SYMBOL(name) \
 	calls->name = (__typeof__(curl_##name) *)dlsym(library, "curl_" #name); \
 	if (!calls->name) \
-		return mo_error_set(err, -ENOPKG, "%s: curl_" #name " is missing; install libcurl4", CURL_LIBRARY);
+		return mo_error_set(err, -ENOPKG, \
+				    "%s: curl_" #name " is missing; install libcurl4", \
+				    CURL_LIBRARY);
 	CURL_CALLS(CURL_SYMBOL)
-	return calls->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? 0 : mo_error_set(err, -ENOPKG, "%s cannot be initialised", CURL_LIBRARY);
+	return calls->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK
+		       ? 0
+		       : mo_error_set(err, -ENOPKG, "%s cannot be initialised", CURL_LIBRARY);
 }
 
 int curl_load(struct mo_error *err)

@@ -1,5 +1,6 @@
-/* libcurl, loaded when the first request over TCP is made: with the thirty libraries behind it (TLS, LDAP, Kerberos ...) it takes 3 ms to load, more than a whole `moectl submit` over the
- * UNIX socket. Private to lib/loop. */
+/* libcurl, loaded when the first request over TCP is made: with the thirty libraries behind it
+ * (TLS, LDAP, Kerberos ...) it takes 3 ms to load, more than a whole `moectl submit` over the UNIX
+ * socket. Private to lib/loop. */
 #pragma once
 #define CURL_DISABLE_TYPECHECK         /* its macros would hide the functions */
 #include <curl/curl.h>

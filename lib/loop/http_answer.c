@@ -1,4 +1,5 @@
-/* See http_answer.h. RFC 9112: interim answers (1xx) are passed over, a chunked body beats a length. */
+/* See http_answer.h. RFC 9112: interim answers (1xx) are passed over, a chunked body beats a
+ * length. */
 #include "lib/loop/http_answer.h"
 #include <errno.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static int take_head(struct http_answer *a, char *head)
 	a->status = (int)status;
 	if (chunked)
 		a->part = ANSWER_CHUNK_SIZE;
-	if (a->head_only || status == 204 || status == 304 || (a->part == ANSWER_LENGTH && a->left == 0))
+	if (a->head_only || status == 204 || status == 304 ||
+	    (a->part == ANSWER_LENGTH && a->left == 0))
 		a->part = ANSWER_OVER;
 	return 0;
 }
@@ -121,7 +123,8 @@ static int feed_text(struct http_answer *a, const char *data, size_t *n)
 	return 0;
 }
 
-static int feed_body(struct http_answer *a, const char *data, size_t *n, int (*fn)(void *arg, const char *data, size_t n), void *arg)
+static int feed_body(struct http_answer *a, const char *data, size_t *n,
+		     int (*fn)(void *arg, const char *data, size_t n), void *arg)
 {
 	if (a->part != ANSWER_UNTIL_CLOSE)
 		*n = (size_t)MO_MIN((uint64_t)*n, a->left);
@@ -134,11 +137,13 @@ static int feed_body(struct http_answer *a, const char *data, size_t *n, int (*f
 	return r;
 }
 
-int http_answer_feed(struct http_answer *a, const char *data, size_t n, int (*fn)(void *arg, const char *data, size_t n), void *arg)
+int http_answer_feed(struct http_answer *a, const char *data, size_t n,
+		     int (*fn)(void *arg, const char *data, size_t n), void *arg)
 {
 	while (n > 0 && a->part != ANSWER_OVER) {
 		size_t used = n;
-		bool body = a->part == ANSWER_LENGTH || a->part == ANSWER_CHUNK || a->part == ANSWER_UNTIL_CLOSE;
+		bool body = a->part == ANSWER_LENGTH || a->part == ANSWER_CHUNK ||
+			    a->part == ANSWER_UNTIL_CLOSE;
 		int r = body ? feed_body(a, data, &used, fn, arg) : feed_text(a, data, &used);
 		if (r)
 			return r;

@@ -1,4 +1,5 @@
-/* An HTTP/1.1 answer, taken apart as it comes: head, then a body by its length, in chunks, or up to the end of the connection. Does no input. Private to lib/loop. */
+/* An HTTP/1.1 answer, taken apart as it comes: head, then a body by its length, in chunks, or up to
+ * the end of the connection. Does no input. Private to lib/loop. */
 #pragma once
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
@@ -12,7 +13,8 @@ struct http_answer {
 	struct mo_buf line;            /* of the head or of a chunk, up to its end */
 	uint64_t left;                 /* bytes of the body, or of the chunk */
 };
-/* Gives every piece of the body to fn; its non-zero return ends the call with that value. 0: more is to come, or it is over (part says); -EPROTO: this is no HTTP/1.1. */
+/* Gives every piece of the body to fn; its non-zero return ends the call with that value. 0: more
+ * is to come, or it is over (part says); -EPROTO: this is no HTTP/1.1. */
 int http_answer_feed(struct http_answer *a, const char *data, size_t n, int (*fn)(void *arg, const char *data, size_t n), void *arg);
 /* The connection was closed: was that the end of the answer? */
 bool http_answer_whole(const struct http_answer *a);

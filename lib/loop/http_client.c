@@ -128,7 +128,9 @@ int mo_http_new(sd_event *loop, struct mo_http **ret, struct mo_error *err)
 	struct mo_http *h = mo_alloc(sizeof(*h));
 	h->loop = sd_event_ref(loop);
 	h->multi = curl->multi_init();
-	r = h->multi ? sd_event_add_time(loop, &h->timer, CLOCK_MONOTONIC, UINT64_MAX, MO_TIMER_SLACK_US, on_timeout, h) : -ENOMEM;
+	r = h->multi ? sd_event_add_time(loop, &h->timer, CLOCK_MONOTONIC, UINT64_MAX,
+					 MO_TIMER_SLACK_US, on_timeout, h)
+		     : -ENOMEM;
 	if (r >= 0)
 		r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
 	if (r < 0) {

@@ -39,7 +39,8 @@ static int error_of(CURLcode code)
 	}
 }
 
-static int over_curl(struct fetch *f, const struct mo_http_call *call, int *ret_status, struct mo_error *err)
+static int over_curl(struct fetch *f, const struct mo_http_call *call, int *ret_status,
+		     struct mo_error *err)
 {
 	long status = 0;
 
@@ -54,12 +55,14 @@ static int over_curl(struct fetch *f, const struct mo_http_call *call, int *ret_
 	CURLcode code = curl->easy_perform(f->request.easy);
 	curl->easy_getinfo(f->request.easy, CURLINFO_RESPONSE_CODE, &status);
 	if (code != CURLE_OK && !f->ended)
-		return mo_error_set(err, error_of(code), "%s: %s", call->url, request_error(&f->request, code));
+		return mo_error_set(err, error_of(code), "%s: %s", call->url,
+				    request_error(&f->request, code));
 	*ret_status = (int)status;
 	return 0;
 }
 
-static int over_socket(struct fetch *f, const struct mo_http_call *call, int *ret_status, struct mo_error *err)
+static int over_socket(struct fetch *f, const struct mo_http_call *call, int *ret_status,
+		       struct mo_error *err)
 {
 	const char *why = NULL;
 
@@ -67,11 +70,14 @@ static int over_socket(struct fetch *f, const struct mo_http_call *call, int *re
 	return r < 0 ? mo_error_set(err, r, "%s: %s", call->url, why) : 0;
 }
 
-int mo_http_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *ret_body, struct mo_error *err)
+int mo_http_fetch(const struct mo_http_call *call,
+		  int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status,
+		  struct mo_buf *ret_body, struct mo_error *err)
 {
 	_cleanup_(fetch_done) struct fetch f = { .on_data = on_data, .arg = arg };
 
-	int r = mo_starts_with(call->url, "unix:") ? over_socket(&f, call, ret_status, err) : over_curl(&f, call, ret_status, err);
+	int r = mo_starts_with(call->url, "unix:") ? over_socket(&f, call, ret_status, err)
+						   : over_curl(&f, call, ret_status, err);
 	if (r < 0)
 		return r;
 	if (ret_body) {

@@ -6,7 +6,8 @@
 
 #define MO_TIMER_SLACK_US 100          /* sd-event accuracy 0 means 250 ms (measured); always name the slack */
 
-/* sd_event_loop(), which keeps in *longest_ns the CPU time of the longest callback so far: what one peer's message can make all others wait, whatever else this machine does. */
+/* sd_event_loop(), which keeps in *longest_ns the CPU time of the longest callback so far: what one
+ * peer's message can make all others wait, whatever else this machine does. */
 int mo_loop_run(sd_event *loop, int64_t *longest_ns);
 
 /* One-shot timer on CLOCK_BOOTTIME that can be moved. */
@@ -32,5 +33,7 @@ struct mo_http_call { const char *url, *path, *method, *body; size_t body_len; c
 typedef void (*mo_http_fn)(void *arg, int status, const char *body, size_t n, const char *error);
 int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id);
 void mo_http_cancel(struct mo_http *h, uint64_t id);
-/* The same without a loop, blocking: for moectl only; without libcurl where the url is a UNIX socket. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends it. */
+/* The same without a loop, blocking: for moectl only; without libcurl where the url is a UNIX
+ * socket. on_data (may be NULL) gets body pieces of a stream as they come; a non-zero return ends
+ * it. */
 int mo_http_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *ret_body, struct mo_error *err);

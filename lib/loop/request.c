@@ -129,7 +129,8 @@ int request_init(struct request *r, const struct mo_http_call *call)
 	curl->easy_setopt(r->easy, CURLOPT_USERAGENT, "moe/" MO_VERSION);
 	if (call->timeout_ms > 0) {
 		curl->easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
-		curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)MO_MIN(call->timeout_ms, CONNECT_TIMEOUT_MS));
+		curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS,
+				  (long)MO_MIN(call->timeout_ms, CONNECT_TIMEOUT_MS));
 	} else {
 		curl->easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
 	}

@@ -37,7 +37,8 @@ static char *get_text(sd_bus *bus, const char *path, const char *name)
 {
 	char *text = NULL;
 
-	if (sd_bus_get_property_string(bus, SYSTEMD, path, SERVICE, name, NULL, &text) < 0 || !*text) {
+	if (sd_bus_get_property_string(bus, SYSTEMD, path, SERVICE, name, NULL, &text) < 0 ||
+	    !*text) {
 		free(text);
 		return NULL;
 	}
@@ -45,7 +46,8 @@ static char *get_text(sd_bus *bus, const char *path, const char *name)
 }
 
 /* Appended, each below base. "-" in front: need not be there. */
-static void add_list(sd_bus *bus, const char *path, const char *name, const char *base, char ***list, size_t *n)
+static void add_list(sd_bus *bus, const char *path, const char *name, const char *base,
+		     char ***list, size_t *n)
 {
 	char **words = NULL;
 
@@ -66,11 +68,13 @@ static bool runs_us(sd_bus *bus, const char *path)
 	struct stat ours, theirs;
 	bool same = false;
 
-	if (sd_bus_get_property(bus, SYSTEMD, path, SERVICE, "ExecStart", NULL, &m, "a(sasbttttuii)") >= 0 &&
+	if (sd_bus_get_property(bus, SYSTEMD, path, SERVICE, "ExecStart", NULL, &m,
+				"a(sasbttttuii)") >= 0 &&
 	    sd_bus_message_enter_container(m, 'a', "(sasbttttuii)") > 0 &&
-	    sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 && sd_bus_message_read(m, "s", &program) > 0)
-		same = stat("/proc/self/exe", &ours) == 0 && stat(program, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-		       ours.st_ino == theirs.st_ino;
+	    sd_bus_message_enter_container(m, 'r', "sasbttttuii") > 0 &&
+	    sd_bus_message_read(m, "s", &program) > 0)
+		same = stat("/proc/self/exe", &ours) == 0 && stat(program, &theirs) == 0 &&
+		       ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 	sd_bus_message_unref(m);
 	return same;
 }
@@ -82,16 +86,19 @@ static void read_unit(sd_bus *bus, const char *path, struct mo_sandbox *s)
 	s->user = get_text(bus, path, "User");
 	s->protect_system = get_text(bus, path, "ProtectSystem");
 	s->protect_home = get_text(bus, path, "ProtectHome");
-	sd_bus_get_property_trivial(bus, SYSTEMD, path, SERVICE, "PrivateTmp", NULL, 'b', &private_tmp);
+	sd_bus_get_property_trivial(bus, SYSTEMD, path, SERVICE, "PrivateTmp", NULL, 'b',
+				    &private_tmp);
 	s->private_tmp = private_tmp;
 	s->capabilities = UINT64_MAX;
-	sd_bus_get_property_trivial(bus, SYSTEMD, path, SERVICE, "CapabilityBoundingSet", NULL, 't', &s->capabilities);
+	sd_bus_get_property_trivial(bus, SYSTEMD, path, SERVICE, "CapabilityBoundingSet", NULL, 't',
+				    &s->capabilities);
 	add_list(bus, path, "ReadWritePaths", "", &s->writable, &s->n_writable);
 	add_list(bus, path, "StateDirectory", "/var/lib/", &s->made, &s->n_made);
 	add_list(bus, path, "RuntimeDirectory", "/run/", &s->made, &s->n_made);
 }
 
-/* Where no D-Bus runs, root may speak to systemd itself, as systemctl does. 1: nobody is there to ask. */
+/* Where no D-Bus runs, root may speak to systemd itself, as systemctl does. 1: nobody is there to
+ * ask. */
 static int open_bus(sd_bus **ret)
 {
 	int r = sd_bus_open_system(ret);
@@ -122,7 +129,8 @@ int mo_sandbox_of(const char *unit, struct mo_sandbox *ret, struct mo_error *err
 	if (r >= 0 && !nobody)
 		r = sd_bus_message_read(m, "o", &path);
 	if (r < 0)
-		r = mo_error_set(err, r, "systemd does not tell what %s may do: %s", unit, strerror(-r));
+		r = mo_error_set(err, r, "systemd does not tell what %s may do: %s", unit,
+				 strerror(-r));
 	else if (!nobody && runs_us(bus, path)) {
 		ret->unit = mo_strdup(unit);
 		read_unit(bus, path, ret);
@@ -155,14 +163,18 @@ int mo_sandbox_become(const struct mo_sandbox *s, struct mo_error *err)
 		return 0;
 	if (!s->user) {
 		int r = drop_capabilities(s->capabilities);
-		return r < 0 ? mo_error_set(err, r, "capabilities of %s: %s", s->unit, strerror(-r)) : 0;
+		return r < 0 ? mo_error_set(err, r, "capabilities of %s: %s", s->unit, strerror(-r))
+			     : 0;
 	}
 	pw = getpwnam(s->user);
 	if (!pw)
-		return mo_error_set(err, -ENOENT, "%s: there is no user %s: run systemd-sysusers", s->unit, s->user);
-	if (initgroups(s->user, pw->pw_gid) < 0 || setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+		return mo_error_set(err, -ENOENT, "%s: there is no user %s: run systemd-sysusers",
+				    s->unit, s->user);
+	if (initgroups(s->user, pw->pw_gid) < 0 ||
+	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
 	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0)
-		return mo_error_set(err, -errno, "becoming user %s of %s: %s", s->user, s->unit, strerror(errno));
+		return mo_error_set(err, -errno, "becoming user %s of %s: %s", s->user, s->unit,
+				    strerror(errno));
 	return 0;
 }
 
@@ -219,7 +231,10 @@ static const char *guarded_by(const struct mo_sandbox *s, const char *path)
 	return NULL;
 }
 
-static const char *who(const struct mo_sandbox *s) { return s->user ? s->user : geteuid() == 0 ? "root" : "this user"; }
+static const char *who(const struct mo_sandbox *s)
+{
+	return s->user ? s->user : geteuid() == 0 ? "root" : "this user";
+}
 
 /* May it be made, or written to? Of what is not there yet, the nearest directory above counts. */
 static int may_write(const char *dir)
@@ -236,29 +251,40 @@ static int may_write(const char *dir)
 	return 0;
 }
 
-int mo_sandbox_writes(const struct mo_sandbox *s, const char *option, const char *dir, struct mo_error *err)
+int mo_sandbox_writes(const struct mo_sandbox *s, const char *option, const char *dir,
+		      struct mo_error *err)
 {
 	if (!dir || !*dir)
 		return 0;
 	const char *by = s->unit ? hidden_by(s, dir) : NULL;
 	if (by)
-		return mo_error_set(err, -EACCES, "%s: %s is not there for %s (%s): choose another place", option, dir, s->unit, by);
+		return mo_error_set(err, -EACCES,
+				    "%s: %s is not there for %s (%s): choose another place", option,
+				    dir, s->unit, by);
 	by = s->unit ? guarded_by(s, dir) : NULL;
 	if (by)
-		return mo_error_set(err, -EACCES, "%s: %s may not write to %s (%s): allow it with ReadWritePaths=%s in `systemctl edit %s`",
-				    option, s->unit, dir, by, dir, s->unit);
+		return mo_error_set(
+			err, -EACCES,
+			"%s: %s may not write to %s (%s): allow it with ReadWritePaths=%s in `systemctl edit %s`",
+			option, s->unit, dir, by, dir, s->unit);
 	int r = in_list(dir, s->made, s->n_made) ? 0 : may_write(dir);
-	return r < 0 ? mo_error_set(err, r, "%s: %s: %s may not write there: %s", option, dir, who(s), strerror(-r)) : 0;
+	return r < 0 ? mo_error_set(err, r, "%s: %s: %s may not write there: %s", option, dir,
+				    who(s), strerror(-r))
+		     : 0;
 }
 
-int mo_sandbox_reads(const struct mo_sandbox *s, const char *option, const char *file, struct mo_error *err)
+int mo_sandbox_reads(const struct mo_sandbox *s, const char *option, const char *file,
+		     struct mo_error *err)
 {
 	if (!file || !*file)
 		return 0;
 	const char *by = s->unit ? hidden_by(s, file) : NULL;
 	if (by)
-		return mo_error_set(err, -EACCES, "%s: %s is not there for %s (%s): choose another place", option, file, s->unit, by);
+		return mo_error_set(err, -EACCES,
+				    "%s: %s is not there for %s (%s): choose another place", option,
+				    file, s->unit, by);
 	if (faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) < 0)
-		return mo_error_set(err, -errno, "%s: %s: %s may not read it: %s", option, file, who(s), strerror(errno));
+		return mo_error_set(err, -errno, "%s: %s: %s may not read it: %s", option, file,
+				    who(s), strerror(errno));
 	return 0;
 }

@@ -1,5 +1,7 @@
-/* The loop itself, the movable one-shot timer and the turn. The turn is a deferred source of the lowest priority: sd-event polls before each dispatch, so it runs only when every readable
- * source was read empty. A stream of requests that never pauses must not starve it: a post source runs it when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
+/* The loop itself, the movable one-shot timer and the turn. The turn is a deferred source of the
+ * lowest priority: sd-event polls before each dispatch, so it runs only when every readable source
+ * was read empty. A stream of requests that never pauses must not starve it: a post source runs it
+ * when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
 #include <time.h>
 #include "lib/base/clock.h"

@@ -1,4 +1,5 @@
-/* See unix_fetch.h. connect -> request in one write -> answer, each within what is left of the call's time. The server may answer before it has read a whole body (413): the answer counts. */
+/* See unix_fetch.h. connect -> request in one write -> answer, each within what is left of the
+ * call's time. The server may answer before it has read a whole body (413): the answer counts. */
 #include "lib/loop/unix_fetch.h"
 #include <errno.h>
 #include <poll.h>
@@ -26,7 +27,8 @@ struct fetch {
 const char *unix_connect_error(int number)
 {
 	switch (number) {
-	case EACCES: return "permission denied: who may connect is in the socket's group (ls -l shows it)";
+	case EACCES:
+		return "permission denied: who may connect is in the socket's group (ls -l shows it)";
 	case ENOENT: return "there is no such socket: is moed running there?";
 	case ECONNREFUSED: return "nobody listens on it: is moed running there?";
 	default: return number ? strerror(number) : "cannot connect";
@@ -57,9 +59,13 @@ static bool one_line(const char *s)
 static int put_request(const struct mo_http_call *c, struct mo_buf *b)
 {
 	const char *method = c->method ? c->method : "GET";
-	bool ok = one_line(method) && one_line(c->path) && one_line(c->token) && one_line(c->content_type) && !strchr(c->path, ' ');
+	bool ok = one_line(method) && one_line(c->path) && one_line(c->token) &&
+		  one_line(c->content_type) && !strchr(c->path, ' ');
 
-	mo_buf_printf(b, "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: moe/" MO_VERSION "\r\nAccept: */*\r\nConnection: close\r\n", method, c->path);
+	mo_buf_printf(b,
+		      "%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: moe/" MO_VERSION
+		      "\r\nAccept: */*\r\nConnection: close\r\n",
+		      method, c->path);
 	if (c->token)
 		mo_buf_printf(b, "Authorization: Bearer %s\r\n", c->token);
 	if (c->content_type)
@@ -82,7 +88,9 @@ static int wait_for(const struct fetch *f, int fd, short events)
 	struct pollfd p = { .fd = fd, .events = events };
 
 	for (;;) {
-		int64_t left = f->deadline == INT64_MAX ? -1 : (f->deadline - mo_clock_boot_us() + 999) / 1000;
+		int64_t left = f->deadline == INT64_MAX
+				       ? -1
+				       : (f->deadline - mo_clock_boot_us() + 999) / 1000;
 		if (left < 0 && f->deadline != INT64_MAX)
 			return 0;
 		int n = poll(&p, 1, (int)MO_MIN(left, INT32_MAX));
@@ -100,7 +108,7 @@ static int send_all(const struct fetch *f, int fd, const char *data, size_t n)
 		if (ready == 0)
 			return -ETIMEDOUT;
 		if (ready & POLLIN)
-			return 0;      /* an answer before the end of the request: the server wants no more of it */
+			return 0; /* an answer before the end of the request: the server wants no more of it */
 		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (sent < 0 && errno != EINTR && errno != EAGAIN)
 			return 0;      /* the same, and it has closed */
@@ -157,9 +165,16 @@ static const char *why(int r)
 
 static void fetch_done(struct fetch *f) { http_answer_done(&f->answer); }
 
-int unix_fetch(const struct mo_http_call *call, int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status, struct mo_buf *body, const char **ret_why)
+int unix_fetch(const struct mo_http_call *call,
+	       int (*on_data)(void *arg, const char *data, size_t n), void *arg, int *ret_status,
+	       struct mo_buf *body, const char **ret_why)
 {
-	_cleanup_(fetch_done) struct fetch f = { .call = call, .on_data = on_data, .arg = arg, .body = body, .answer.head_only = mo_streq(call->method, "HEAD"), .deadline = INT64_MAX };
+	_cleanup_(fetch_done) struct fetch f = { .call = call,
+						 .on_data = on_data,
+						 .arg = arg,
+						 .body = body,
+						 .answer.head_only = mo_streq(call->method, "HEAD"),
+						 .deadline = INT64_MAX };
 	_cleanup_(mo_buf_done) struct mo_buf request = { 0 };
 
 	if (call->timeout_ms > 0)

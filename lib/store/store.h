@@ -15,7 +15,8 @@ int store_append(struct store *s, char *const *texts, size_t n, struct mo_error 
 /* Calls fn for the newest snapshot (text, or NULL when none) and then each record after it in order. A non-zero return of fn stops and is returned. When all
  * was read, what writers of other snapshots left is removed. */
 int store_read(struct store *s, int (*on_snapshot)(void *arg, const char *text, size_t n), int (*on_record)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err);
-/* The record at which store_read() ended with -EBADMSG, because it is damaged or missing; 0: it did not. */
+/* The record at which store_read() ended with -EBADMSG, because it is damaged or missing; 0: it did
+ * not. */
 int64_t store_damaged(const struct store *s);
 /* Records from this number on as they lie there, whatever became of them. */
 int store_read_raw(struct store *s, int64_t from, void (*fn)(void *arg, int64_t seq, const char *text, size_t n), void *arg, struct mo_error *err);
