@@ -170,12 +170,12 @@ static size_t text_at(char *const *words, size_t n)
 	return n;
 }
 
-static void refuse(struct rules *k, size_t at, const char *program)
+static void refuse(struct rules *k, size_t at, const struct launcher *launcher, const char *program)
 {
 	const struct ynode *argv = ynode_find(k->root, "engine.argv");
 	const struct ynode *place = argv && argv->kind == YAML_LIST && at < argv->n ? argv->items[at].value : PLACE(k, "engine.argv", "engine");
 
-	errors_at(k->errors, place, launcher_of(program)->instead, "engine.argv: '%s': what it starts is no child of the rank: it is not bound, moectl cannot prove it dead, and its processes outlive the job",
+	errors_at(k->errors, place, launcher->instead, "engine.argv: '%s': what it starts is no child of the rank: it is not bound, moectl cannot prove it dead, and its processes outlive the job",
 		  program);
 }
 
@@ -183,16 +183,19 @@ void launchers_check(struct rules *k)
 {
 	char *const *argv = k->recipe->engine.argv;
 	size_t n = k->recipe->engine.n_argv, at = program_at(argv, n), text = n;
+	const struct launcher *launcher;
 	_cleanup_(mo_freep) char *found = NULL;
 
-	if (at < n && launcher_of(argv[at])) {
-		refuse(k, at, argv[at]);
+	launcher = at < n ? launcher_of(argv[at]) : NULL;
+	if (launcher) {
+		refuse(k, at, launcher, argv[at]);
 		return;
 	}
 	for (size_t i = 0; at < n && i < ELEMENTSOF(shells) && text == n; i++)
 		if (mo_streq(base_name(argv[at]), shells[i]))
 			text = at + text_at(argv + at, n - at);
 	found = text < n ? launcher_in_text(argv[text]) : NULL;
-	if (found)
-		refuse(k, text, found);
+	launcher = found ? launcher_of(found) : NULL;
+	if (launcher)
+		refuse(k, text, launcher, found);
 }
