@@ -195,6 +195,19 @@ void fault_happen(struct sim *s)
 	sim_at(s, s->now + sim_between(s, 50 * MS, 2 * S), K_FAULT, 0, 0, NULL, NULL);
 }
 
+void fault_repair(struct sim *s)
+{
+	for (int job = 0; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
+		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
+		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
+			struct file *f = &s->jobs[job].files[i];
+
+			if (!f->complete || f->altered)  /* what was verified comes back as it was */
+				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->altered ? f->was : f->stamp };
+		}
+	}
+}
+
 /* Nothing breaks any more, and what is broken is repaired. */
 void fault_heal(struct sim *s)
 {
@@ -209,13 +222,5 @@ void fault_heal(struct sim *s)
 	for (size_t i = 0; i < s->n_steps; i++)
 		if (s->steps[i]->hung)
 			stepd_hang_end(s, s->steps[i]);
-	for (int job = 0; job < JOBS_MAX; job++) {   /* a person repairs what most jobs would wait for */
-		s->jobs[job].unrepaired = s->jobs[job].id % 4 == 0;
-		for (size_t i = 0; i < s->jobs[job].n_files && !s->jobs[job].unrepaired; i++) {
-			struct file *f = &s->jobs[job].files[i];
-
-			if (!f->complete || f->altered)  /* what was verified comes back as it was */
-				*f = (struct file){ .iteration = f->iteration, .complete = true, .changed_at = s->now, .stamp = f->altered ? f->was : f->stamp };
-		}
-	}
+	fault_repair(s);
 }

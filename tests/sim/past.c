@@ -168,6 +168,8 @@ void past_restore(struct sim *s)
 		if (s->jobs[i].id)
 			roll_job(s, &s->jobs[i], core_state(before), core_state(s->ctl.shadow));
 	count_unknown(s);
+	if (!s->faults)
+		fault_repair(s);           /* the person has that to repair, too */
 	core_free(before);
 }
 

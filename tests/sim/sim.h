@@ -235,6 +235,7 @@ void user_settle(struct sim *s);                                    /* at the en
 
 /* fault.c */
 void fault_happen(struct sim *s);
+void fault_repair(struct sim *s);                                   /* checkpoints */
 void fault_heal(struct sim *s);
 
 /* wall.c */
