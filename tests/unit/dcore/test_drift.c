@@ -97,9 +97,9 @@ static double seconds_of(bool distinct)
 			add_item(n, key, name);
 		}
 	}
-	clock_gettime(CLOCK_MONOTONIC, &a);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
 	drift_view(&s, &v);
-	clock_gettime(CLOCK_MONOTONIC, &b);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
 	assert_int_equal(v.groups[0].n_keys, 1);
 	assert_int_equal(v.groups[0].keys[0].values, distinct ? 12500 : 13);
 	assert_int_equal(v.groups[0].keys[0].n_odd, distinct ? 100 : 12);
@@ -112,8 +112,8 @@ static void many_nodes(void **state)
 {
 	double few = seconds_of(false), all = seconds_of(true);
 
-	print_message("12,500 nodes: %.1f ms with few fingerprints, %.1f ms when all differ\n", few * 1e3, all * 1e3);
-	assert_true(few < 1 && all < 2);        /* far from it: only that it is not quadratic */
+	print_message("12,500 nodes: %.1f ms of CPU time with few fingerprints, %.1f ms when all differ\n", few * 1e3, all * 1e3);
+	assert_true(all < 100 * few);           /* about 6 times; a comparison of each with each would be a thousand */
 }
 
 int main(void)
