@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct pieces p = { .n = 0 };
 	const struct experiment_world world = { &p, read_piece, variable };
 	struct mo_error err = { 0 };
-	char *words[PIECES] = { "pretrain", "--config=x/e.yaml" };
+	char *words[PIECES] = { (char *)"pretrain", (char *)"--config=x/e.yaml" };
 	size_t n_words = 2;
 	struct experiment e;
 

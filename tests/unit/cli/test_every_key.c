@@ -28,8 +28,8 @@ static const char *const recipes[] = {
 		 "moe: {experts: 8, topk: 2, ffn: 256}}\n"
 		 "cluster: {gpus: 8, gpu: mi355x}\nparallelism: {pp: 2, ep: 2}\n"
 		 "batch: {seq: 4096, micro: 1, global: 64}\nprecision: bf16\nsteps: 10\n",
-	[STORY] = "recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: '{checkpoint.every}'}}\n"
-		  "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n",
+	[STORY] = ("recipe: 1\nname: a\nengine: {kind: torch, entry: a.py, args: {every: '{checkpoint.every}'}}\n"
+		   "cluster: {gpus: 8}\nsteps: 1000\ncheckpoint: {dir: /c, every: 5}\n"),
 };
 
 /* Of a STORY only what the core decides counts: the value itself is in what it was given. */
