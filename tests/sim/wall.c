@@ -38,11 +38,13 @@ void wall_start(struct sim *s, bool other_machine)
 	if (other_machine) {
 		s->ctl.boot++;
 		s->ctl.boot_at = s->now;
-		s->ctl.synced &= s->ctl.wall_ahead == 0;
 	}
 	s->ctl.clock_told = s->ctl.clock_due = false;
 	s->ctl.clock_shift = 0;
 	struct clock_reading r = reading(s, id);
+	/* A wrong time that is vouched for cannot be told from a long absence when the stored time is another boot's. */
+	if (!mo_streq(core_state(s->ctl.core)->clock_boot_id, r.boot_id))
+		r.synced = s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
 	clock_at_start(core_state(s->ctl.core), &r, &w);
 	s->ctl.blurred |= w.verdict != CLOCK_RIGHT;    /* the time that it was away may count or not */
 	take(s, &w);
