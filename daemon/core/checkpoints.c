@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 /* checkpoint.keep: `deleted` with the reason `removing` until the node of rank 0 says that it is gone. */
@@ -222,8 +223,13 @@ static void take_unread(struct job *j, const struct scan_result *r)
 {
 	mo_vec_clear(&unread_state_desc, (void **)&j->unread, &j->n_unread);
 	j->unread_more = r->unread_more;
-	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++)
-		mo_desc_copy(&unread_state_desc, MO_ADD(j, unread, &unread_state_desc), &r->unread[i]);
+	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++) {
+		struct unread_state *u = MO_ADD(j, unread, &unread_state_desc);
+
+		mo_desc_copy(&unread_state_desc, u, &r->unread[i]);
+		if (!u->name)
+			u->name = mo_strdup("?");
+	}
 }
 
 /* An attempt begins at 0 although they lie there: somebody said so. They hold up the job again when they change, for then they are its own work. */
@@ -256,10 +262,13 @@ char *checkpoint_unread_names(const struct job *j)
 	int64_t n = 0, more = MO_MAX(j->unread_more, 0);
 
 	for (size_t i = 0; i < j->n_unread; i++) {
+		const char *name = j->unread[i].name;
+
 		if (!checkpoint_unread(j, &j->unread[i]))
 			continue;
 		if (n++ < UNREAD_NAMED)
-			mo_buf_printf(&b, "%s%.80s (%.1f MiB)", n > 1 ? ", " : "", j->unread[i].name, (double)j->unread[i].bytes / (1 << 20));
+			mo_buf_printf(&b, "%s%.*s (%.1f MiB)", n > 1 ? ", " : "", mo_utf8_shown(name, 80), name,
+				      (double)j->unread[i].bytes / (1 << 20));
 		else
 			more++;
 	}

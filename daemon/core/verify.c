@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define PARTS_MAX 16                   /* bounds what one save costs the storage: parts x the agents' verify_bandwidth */
@@ -112,7 +113,7 @@ bool verify_awaits(const struct job *j, const struct scan_result *r)
 static void failed(struct checkpoint *c, const char *why)
 {
 	free(c->reason);
-	c->reason = mo_printf("not verified: %.300s", why);
+	c->reason = mo_printf("not verified: %.*s", mo_utf8_shown(why, 300), why);
 }
 
 static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64_t time)

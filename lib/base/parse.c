@@ -265,6 +265,13 @@ size_t mo_utf8_cut(const char *s, size_t most)
 	return most;
 }
 
+int mo_utf8_shown(const char *s, int most)
+{
+	size_t n = strnlen(s, (size_t)most + 1);
+
+	return n > (size_t)most ? (int)mo_utf8_cut(s, (size_t)most) : (int)n;
+}
+
 /* Edits between a and b, or some number of at least `enough`; a swap of neighbours is one edit. Both at most
  * NEAR_MISS_MAX long. */
 static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb, size_t enough)

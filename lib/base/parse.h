@@ -14,6 +14,9 @@ size_t mo_text_plain(const char *s, size_t n);
 size_t mo_utf8_next(const char *s, size_t n);                 /* bytes of the well-formed character at s (n bytes are there), 0 = none */
 /* Bytes of s up to `most` that end with a whole character; s is longer, and well-formed. */
 size_t mo_utf8_cut(const char *s, size_t most);
+/* For "%.*s": how many bytes of s, up to `most`, end with a whole character. A text that is cut within one
+ * is none any more: what is stored and read again differs. */
+int mo_utf8_shown(const char *s, int most);
 /* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for "did you mean". */
 const char *mo_near_miss(const char *s, const char *const *names, size_t n);
 #define MO_TIME_MOST (INT64_C(253402300799) * 1000000 + 999999)   /* 9999-12-31T23:59:59.999999Z */

@@ -50,6 +50,21 @@ static void a_new_job_waits_for_a_word(void **state)
 	saver_resumed(o, 1, -1);
 }
 
+/* A long name is cut behind a whole character (the shadow's reason is the same text), and none is said as such. */
+static void names_of_any_kind(void **state)
+{
+	struct saver *o = *state;
+	char name[256] = "";
+
+	for (size_t i = 0; i + 3 < sizeof(name) - 1; i += 3)
+		memcpy(name + i, "\u20ac", 3);
+	lies_there(o, name, 5, MO_NONE);
+	lies_there(o, NULL, 5, MO_NONE);
+	saver_run(o, 10);
+	assert_waits(o, JOB_QUEUED, "\u20ac\u20ac");
+	assert_non_null(strstr(saver_job(o)->reason, "\u20ac (3.0 MiB), ? (3.0 MiB)"));
+}
+
 static void gone_again_it_starts(void **state)
 {
 	struct saver *o = *state;
@@ -135,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_new_job_waits_for_a_word, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(gone_again_it_starts, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(names_of_any_kind, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(never_is_a_word_for_what_lay_there_only, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(what_can_be_read_is_resumed, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(entries_without_their_marker, saver_setup, saver_teardown),

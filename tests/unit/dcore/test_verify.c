@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
+
 struct one { struct world w; int64_t id; };
 
 static void submit(struct one *o, size_t nodes, const char *level, int64_t keep)
@@ -154,6 +156,24 @@ static void a_helper_that_fails_judges_nothing(void **state)
 	assert_int_equal(ledger(o, 20)->state, CKPT_VERIFIED);
 }
 
+/* A snapshot holds text: what is cut is cut behind a whole character. */
+static void a_long_reason_is_whole_characters(void **state)
+{
+	struct one *o = *state;
+	struct mo_buf why = { 0 };
+
+	mo_buf_str(&why, "x");
+	for (int i = 0; i < 200; i++)
+		mo_buf_str(&why, "\u20ac");
+	run(o, 2);
+	announce(o, 10);
+	o->w.scan.error = mo_buf_take(&why);
+	run(o, 10);
+	assert_true(mo_utf8_valid(ledger(o, 10)->reason, strlen(ledger(o, 10)->reason)));
+	assert_true(mo_starts_with(ledger(o, 10)->reason, "not verified: x\u20ac"));
+	mo_str_set(&o->w.scan.error, NULL);
+}
+
 static void parts_on_all_nodes(void **state)
 {
 	struct one *o = *state;
@@ -218,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(verified_while_it_trains, setup, teardown), cmocka_unit_test_setup_teardown(what_changed_is_not_resumed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_helper_that_fails_judges_nothing, setup, teardown), cmocka_unit_test_setup_teardown(parts_on_all_nodes, setup_four, teardown),
+		cmocka_unit_test_setup_teardown(a_long_reason_is_whole_characters, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lost_node_passes_its_part_on, setup_four, teardown), cmocka_unit_test_setup_teardown(an_order_ends_with_its_attempt, setup, teardown),
 	};
 
