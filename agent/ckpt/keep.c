@@ -253,7 +253,7 @@ char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct c
 		if (e.name)
 			entry_read(slot, layout, rules, LEVEL_SIZES, true, true, &e);
 		torn = e.name ? ckpt_judge(rules, &e, &q) : mo_strdup("empty");
-		if (!torn && put_back(dir_fd, kept, slot, &e, &aside) == 0)
+		if (e.name && !torn && put_back(dir_fd, kept, slot, &e, &aside) == 0)
 			done = aside ? mo_printf("put back from its copy in " KEPT_DIR "; what a cut save left is %s", aside) : mo_strdup("put back from its copy in " KEPT_DIR);
 		ckpt_entry_done(&e);
 	}

@@ -105,7 +105,7 @@ static struct config_value *scalar(struct experiment_reader *r, const struct yno
 	_cleanup_(config_value_freep) struct config_value *v = NULL;
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *variable = NULL;
-	const char *text = NULL;
+	const char *text = "";
 
 	v = n->plain ? config_yaml_scalar(n->text, place, &err)
 		     : config_value_new(CONFIG_TEXT, n->text, place);
