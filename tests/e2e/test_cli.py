@@ -554,7 +554,7 @@ def checkpoints_of_a_directory(w):
     for item in doc["items"]:
         keys(item, CHECKPOINT, "checkpoint")
     os.makedirs(place("empty"), exist_ok=True)
-    equal(json.loads(moectl("checkpoints", "--dir", place("empty"), "--engine", "command", "--json").stdout), {"resume": None, "items": [], "unread": []}, "an empty directory")
+    equal(json.loads(moectl("checkpoints", "--dir", place("empty"), "--engine", "command", "--json").stdout), {"resume": None, "items": []}, "an empty directory")
     for where in (place("not-there"), place("evil.log/x")):
         error_line(moectl("checkpoints", "--dir", where, "--engine", "command", check=False), 5, "a directory that is not there")
     newest = place("ckpt/%s" % sorted(os.listdir(place("ckpt")))[-1])

@@ -360,7 +360,7 @@ def the_file_is_judged():
             ({"low.yaml": "extends: e.yaml\n"}, "", "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
             ({"low.yaml": OWN["low.yaml"].replace("root", "${NOBODY}")}, "", "low.yaml:2: ${NOBODY}: the variable is not set, and the file gives no default"),
             ({"low.yaml": OWN["low.yaml"] + "\tx: 1\n"}, "", "low.yaml:5: a tab indents this line"),
-            ({"low.yaml": "#" * (1 << 20)}, "", "low.yaml:1: larger than 128 kB"),
+            ({"low.yaml": "#" * (1 << 20)}, "", "low.yaml:1: larger than 256 kB"),
             ({}, "env: {PRIMUS_TEAM: \"007\"}\n", "low.yaml:1: work_group: Primus needs a text here, and reads a whole number ('7')"),
             ({"e.yaml": OWN["e.yaml"].replace("small", "gone")}, "", "e.yaml:6: model: primus/configs/models/megatron/gone.yaml: no such file")):
         with Own(recipe, **files) as own:
