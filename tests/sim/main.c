@@ -9,10 +9,42 @@
 #define FAULT_TIME (150 * S)
 #define QUIET_TIME (900 * S)
 
+/* What waits for a step's supervisor; nothing when that is another one by now. */
+static void one_of_step(struct sim *s, const struct queued *e, struct simstep *st)
+{
+	switch (e->kind) {
+	case K_STEP_TICK:
+		if (e->a == st->instance)
+			stepd_tick(s, st);
+		break;
+	case K_STEP_EVENT:
+		if (e->a == st->instance)
+			stepd_event(s, st, e->q);
+		mo_desc_done(&note_desc, &((struct step_event *)e->q)->note);
+		free(e->q);
+		break;
+	case K_FORK:
+		if (e->a == st->instance)
+			stepd_fork(s, st, (size_t)e->b);
+		break;
+	case K_UNIT_KILL:
+		if (e->a == st->instance)
+			outside_kill(s, st);
+		break;
+	case K_SILENT:
+		if (e->a == st->instance)
+			stepd_silent(s, st);
+		break;
+	case K_HUNG_END:
+		if (e->a == st->instance)
+			stepd_hang_end(s, st);
+		break;
+	default: break;
+	}
+}
+
 static void one(struct sim *s, const struct queued *e)
 {
-	struct simstep *st = e->p;
-
 	switch (e->kind) {
 	case K_MESSAGE: control_message(s, e->p); break;
 	case K_ANSWER: agent_answer(s, e->p); break;
@@ -40,30 +72,12 @@ static void one(struct sim *s, const struct queued *e)
 			agent_event(s, (int)e->a, e->p);
 		agent_event_free(e->p);
 		break;
-	case K_STEP_TICK:
-		if (e->a == st->instance)
-			stepd_tick(s, st);
-		break;
-	case K_STEP_EVENT:
-		if (e->a == st->instance)
-			stepd_event(s, st, e->q);
-		mo_desc_done(&note_desc, &((struct step_event *)e->q)->note);
-		free(e->q);
-		break;
-	case K_FORK:
-		if (e->a == st->instance)
-			stepd_fork(s, st, (size_t)e->b);
-		break;
 	case K_STUCK: stepd_stuck(s, e->p); break;
 	case K_STUCK_END: proc_end(s, e->p, MO_NONE, 9); break;
 	case K_EXIT: train_exit(s, e->p, e->a, e->b); break;
 	case K_ITERATE: train_iterate(s, e->p, e->a); break;
 	case K_SAVED: train_saved(s, e->p, e->a); break;
 	case K_BOOT: node_boot(s, (int)e->a); break;
-	case K_UNIT_KILL:
-		if (e->a == st->instance)
-			outside_kill(s, st);
-		break;
 	case K_LEAVE:
 		if (e->b == s->nodes[e->a].boot)
 			outside_next(s, (int)e->a);
@@ -79,19 +93,12 @@ static void one(struct sim *s, const struct queued *e)
 	case K_USER: user_act(s); break;
 	case K_RETRY: user_retry(s, e->p); break;
 	case K_FAULT: fault_happen(s); break;
-	case K_SILENT:
-		if (e->a == st->instance)
-			stepd_silent(s, st);
-		break;
-	case K_HUNG_END:
-		if (e->a == st->instance)
-			stepd_hang_end(s, st);
-		break;
 	case K_CHECK:
 		check_time(s);
 		past_check_told(s);
 		sim_at(s, s->now + S, K_CHECK, 0, 0, NULL, NULL);
 		break;
+	default: one_of_step(s, e, e->p); break;
 	}
 }
 
