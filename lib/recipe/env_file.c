@@ -10,6 +10,7 @@
 #include "lib/model/env_names.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 
 struct item_file { struct env_item item; char *alternatives; bool unset; };
@@ -73,7 +74,13 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 struct condition { char *path; char **words; size_t n; };
 
 /* What a file is read into. */
-struct env_file { struct env_profile profile; struct condition *conditions; size_t n_conditions; };
+struct env_file {
+	struct env_profile profile;
+	struct condition *conditions;
+	size_t n_conditions;
+	struct env_limit *limits;
+	size_t n_limits;
+};
 
 static void env_file_free(void *arg)
 {
@@ -86,6 +93,11 @@ static void env_file_free(void *arg)
 		free(f->conditions[i].path);
 	}
 	free(f->conditions);
+	for (size_t i = 0; i < f->n_limits; i++) {
+		free(f->limits[i].name);
+		free(f->limits[i].reason);
+	}
+	free(f->limits);
 	mo_desc_done(&env_profile_desc, &f->profile);
 	free(f);
 }
@@ -95,6 +107,41 @@ static void read_items(struct reader *r, const struct key *k, const struct ynode
 	struct env_file *f = r->arg;
 
 	env_items_read(r->errors, k->path, v, &f->profile.items, &f->profile.n_items);
+}
+
+#define L(f, t, ...) \
+	{ .path = #f, .type = (t), .offset = offsetof(struct env_limit, f), ##__VA_ARGS__ }
+static const struct key limit_keys[] = {
+	L(name, KEY_TEXT, .required = true),
+	L(min, KEY_INT, .min = INT64_MIN, .max = INT64_MAX, .required = true),
+	L(max, KEY_INT, .min = INT64_MIN, .max = INT64_MAX, .required = true),
+	L(reason, KEY_TEXT, .required = true),
+};
+
+static void read_limits(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct env_file *f = r->arg;
+
+	if (v->kind != YAML_LIST) {
+		errors_at(r->errors, v, NULL, "%s: expected a list of {name, min, max, reason}", k->path);
+		return;
+	}
+	for (size_t i = 0; i < v->n; i++) {
+		const struct ynode *node = v->items[i].value;
+
+		if (node->kind != YAML_MAP) {
+			errors_at(r->errors, node, NULL, "%s: expected {name, min, max, reason}", k->path);
+			continue;
+		}
+		struct env_limit *limit = MO_GROW(f->limits, f->n_limits);
+		struct reader in = { .errors = r->errors,
+				     .keys = limit_keys,
+				     .n_keys = ELEMENTSOF(limit_keys),
+				     .bases = { limit } };
+
+		*limit = (struct env_limit){ 0 };
+		schema_read(&in, "", node);
+	}
 }
 
 static void read_env_format(struct reader *r, const struct key *k, const struct ynode *v)
@@ -198,7 +245,8 @@ static const struct key file_keys[] = {
 	{ .path = "when.nic", .type = KEY_CUSTOM, .read = read_nic },
 	{ .path = "when.engine", .type = KEY_CUSTOM, .read = read_engine },
 	{ .path = "when.feature", .type = KEY_CUSTOM, .read = read_feature },
-	{ .path = "items", .type = KEY_CUSTOM, .read = read_items, .required = true },
+	{ .path = "items", .type = KEY_CUSTOM, .read = read_items },
+	{ .path = "limits", .type = KEY_CUSTOM, .read = read_limits },
 };
 
 /* config/env/NAME.yaml; NULL with err. Borrowed until the next call: a file is read when it is new, and for each recipe only
@@ -220,6 +268,8 @@ static const struct env_file *profile_read(const char *name, struct mo_error *er
 		schema_read(&r, "", root);
 	else
 		errors_at(&errors, root, NULL, "an environment profile is a mapping");
+	if (!errors.n && !file->profile.n_items && !file->n_limits)
+		errors_at(&errors, root, NULL, "missing key 'items', or 'limits'");
 	for (size_t i = 0; i < file->profile.n_items; i++) {
 		struct env_item *item = &file->profile.items[i];
 		_cleanup_(mo_freep) char *source = item->source ? mo_printf("env/%s.yaml: %s", name, item->source) : mo_printf("env/%s.yaml", name);
@@ -242,6 +292,8 @@ static int profile_load(const char *name, const struct recipe *recipe, struct en
 
 	if (!file)
 		return -EINVAL;
+	if (!file->profile.n_items) /* limits alone are nothing for a node */
+		return 0;
 	for (size_t i = 0; i < file->n_conditions; i++)
 		if (!condition_holds(&file->conditions[i], recipe))
 			return 0;
@@ -280,6 +332,27 @@ int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret
 	if (*n_ret)
 		qsort(*ret, *n_ret, sizeof(**ret), by_precedence);
 	return MO_MIN(e, 0);
+}
+
+const struct env_limit *env_limit(const char *variable, struct mo_error *err)
+{
+	const struct env_limit *found = NULL;
+	char **names = NULL;
+	size_t n_names = 0;
+	bool broken = false;
+
+	mo_data_names("env", &names, &n_names);
+	for (size_t i = 0; i < n_names; i++) {
+		const struct env_file *file = found || broken ? NULL : profile_read(names[i], err);
+
+		broken = broken || (!file && !found);
+		for (size_t k = 0; file && k < file->n_limits; k++)
+			if (mo_streq(file->limits[k].name, variable))
+				found = &file->limits[k];
+		free(names[i]);
+	}
+	free(names);
+	return found;
 }
 
 static struct env_item *append(struct env_item **items, size_t *n_items, enum env_layer layer, const char *name, const char *value)

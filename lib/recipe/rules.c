@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
 
@@ -309,10 +310,25 @@ static void check_checkpoint(struct rules *k)
 	layout_rules(k);
 }
 
+/* The libraries cut off what a field cannot hold, or take their default, without a word. */
+static void check_env_limit(struct rules *k, const char *name, const struct ynode *value)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	const struct env_limit *limit = env_limit(name, &err);
+	int64_t n;
+
+	if (err.text)
+		errors_at(k->errors, value, err.hint, "env: %s", err.text);
+	if (!limit || !value->text[0] || mo_parse_i64(value->text, limit->min, limit->max, &n) == 0)
+		return;
+	errors_at(k->errors, value, NULL,
+		  "env.%s: expected a whole number from %lld to %lld, got '%.60s': %s", name,
+		  LL(limit->min), LL(limit->max), value->text, limit->reason);
+}
+
 static void check_env(struct rules *k)
 {
 	const struct ynode *env = ynode_get(k->root, "env");
-	int64_t bytes;
 
 	for (size_t i = 0; env && env->kind == YAML_MAP && i < env->n; i++) {
 		const struct ynode *key = env->items[i].key, *value = env->items[i].value;
@@ -321,9 +337,8 @@ static void check_env(struct rules *k)
 			errors_at(k->errors, key, mo_env_visibility(key->text) ? "choose the number of GPUs with cluster.gpus, and the GPUs that a node lends in its agent.yaml" : NULL,
 				  "env: %s is set by the launcher and cannot be overridden: remove it%s", key->text,
 				  mo_env_visibility(key->text) ? "; of the variables that hide GPUs exactly one may be set, because two of them filter twice" : "");
-		if (mo_streq(key->text, "HSA_KERNARG_POOL_SIZE") && value->kind == YAML_SCALAR &&
-		    mo_parse_i64(value->text, 64 << 10, 256 << 20, &bytes) < 0)
-			errors_at(k->errors, value, NULL, "env.HSA_KERNARG_POOL_SIZE: expected bytes from 65536 (64K) to 268435456 (256M), got '%.60s'", value->text);
+		if (value->kind == YAML_SCALAR)
+			check_env_limit(k, key->text, value);
 		if (mo_streq(key->text, "HIP_FORCE_DEV_KERNARG") && value->kind == YAML_SCALAR && mo_streq(value->text, "1"))
 			rules_warn(k, value, "env.HIP_FORCE_DEV_KERNARG: kernel arguments then lie in VRAM, HSA_KERNARG_POOL_SIZE bytes (12582912 unless the recipe says otherwise) for each stream");
 	}

@@ -69,9 +69,10 @@ def profile(name):
     """(when, [{name, value, reason, alternatives, source}]) of config/env/NAME.yaml; these files keep to one key per line, or one item per line."""
     with open(os.path.join(ROOT, "config/env", name + ".yaml")) as f:
         head, _, items = f.read().partition("\nitems:\n")
+    head, _, limits = head.partition("\nlimits:\n")
     keys = dict(re.findall(r"^(layer|order|when): (.*)$", head, re.M))
     found = [{k: v.strip().strip('"') for k, v in (FLOW if item[0] == "{" else BLOCK).findall(item)} for item in re.split(r"^  - ", items, flags=re.M)[1:]]
-    return keys, found
+    return keys, found, [dict(FLOW.findall(limit)) for limit in re.split(r"^  - ", limits, flags=re.M)[1:]]
 
 
 def profile_tables():
@@ -79,7 +80,11 @@ def profile_tables():
     names = [n[:-5] for n in os.listdir(os.path.join(ROOT, "config/env")) if n.endswith(".yaml")]
     text = []
     for name in sorted(names, key=lambda n: (layers.index(profile(n)[0]["layer"]), int(profile(n)[0].get("order", 0)), n)):
-        keys, items = profile(name)
+        keys, items, limits = profile(name)
+        if limits:
+            text += ["### %s" % name, "Values that a variable can have; a recipe with another is refused.", "", "| variable | from | to | why |", "|--|--|--|--|"]
+            text += ["| `%s` | %s | %s | %s |" % (i["name"], i["min"], i["max"], i["reason"].strip('"')) for i in limits] + [""]
+            continue
         text += ["### %s" % name, "Layer %s%s, for %s." % (keys["layer"], ", order " + keys["order"] if "order" in keys else "", "`%s`" % keys["when"] if "when" in keys else "every rank"), "",
                  "| variable | value | why | what others do | source |", "|--|--|--|--|--|"]
         text += ["| `%s` | %s | %s | %s | %s |" % (i["name"], "`%s`" % i["value"] if "value" in i else "not set", i["reason"], i.get("alternatives", ""), i.get("source", "")) for i in items] + [""]

@@ -3,7 +3,9 @@
 import glob
 import json
 import os
+import re
 import shlex
+import shutil
 import sys
 import tempfile
 
@@ -137,6 +139,56 @@ def published_runs_fit():
         need(plan["fits"], "%s does not fit: %.1f of %.1f GB" % (name, plan["memory_gb"]["total"], plan["memory_gb"]["capacity"]))
         seen.append(name)
     need(len(seen) >= 20, "only %s" % seen)
+
+
+def profile_items(name):
+    """{variable: value} of config/env/NAME.yaml."""
+    with open(os.path.join(ROOT, "config/env", name + ".yaml")) as f:
+        items = f.read().partition("\nitems:\n")[2]
+    return dict(re.findall(r"name: (\w+),?\s+value: \"?([^\n\",}]+)", items))
+
+
+@suite.test
+def the_network_is_the_profiles():
+    """What a NIC's profile says, a recipe leaves to it, and so it does what a field cannot hold; every profile says what can be."""
+    nics = [os.path.basename(p)[:-5] for p in glob.glob(os.path.join(ROOT, "config/env/nic-*.yaml"))]
+    said = {name: value for nic in nics + ["amd"] for name, value in profile_items(nic).items()}
+    need(len(said) > 20 and "NCCL_IB_TC" in said, said)
+    for path in RECIPES:
+        env = re.search(r"^env: \{(.*)\}|^env:\n((?:  .*\n)*)", open(path).read(), re.M)
+        names = re.findall(r"(\w+):", (env.group(1) or env.group(2)).replace(" #", "\n")) if env else []
+        need(not [n for n in names if n.startswith(("NCCL_", "RCCL_")) or (n in said and n.startswith("NET_"))], "%s sets %s" % (path, names))
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "r.yaml")
+        for env, expected in (("".join("  %s: \"%s\"\n" % item for item in said.items()), None),
+                              ("  NCCL_IB_TIMEOUT: 22\n  NCCL_IB_RETRY_CNT: 7\n", None),
+                              ("  NCCL_IB_TIMEOUT: 300\n", "%s:6:20: env.NCCL_IB_TIMEOUT: expected a whole number from 0 to 31, got '300'" % path),
+                              ("  A: b\n  NCCL_IB_RETRY_CNT: 20\n", "%s:7:22: env.NCCL_IB_RETRY_CNT: expected a whole number from 0 to 7, got '20'" % path)):
+            with open(path, "w") as f:
+                f.write("recipe: 1\nname: w\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 8}\nenv:\n" + env)
+            r = moectl("validate", path, check=False)
+            need((r.returncode, r.stderr) == (0, "") if not expected else r.returncode == 2 and expected in r.stderr, "%s: %s" % (env, r.stderr))
+
+
+@suite.test
+def a_site_limits_variables():
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copytree(os.path.join(ROOT, "config"), os.path.join(d, "data"))
+        recipe, limits = os.path.join(d, "r.yaml"), os.path.join(d, "data/env/site.yaml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: w\nengine: {kind: command, argv: [/bin/true]}\n"
+                    "cluster: {gpus: 8}\nenv: {OUR_NICS: 9}\n")
+        for text, expected in (("limits: [{name: OUR_NICS, min: 1, max: 8, reason: a node has eight}]\n",
+                                "r.yaml:5:17: env.OUR_NICS: expected a whole number from 1 to 8, got '9': a node has"),
+                               ("limits: [{name: OUR_NICS, min: 1, max: 9, reason: nine}]\n", None),
+                               ("limits: [{name: OUR_NICS, min: 1, reason: nine}]\n", "site.yaml:3:10: missing key 'max'"),
+                               ("limits: [OUR_NICS]\n", "site.yaml:3:10: limits: expected {name, min, max, reason}"),
+                               ("limits: OUR_NICS\n", "site.yaml:3:9: limits: expected a list"),
+                               ("order: 3\n", "missing key 'items', or 'limits'")):
+            with open(limits, "w") as f:
+                f.write("env: 1\nlayer: base\n" + text)
+            r = moectl("validate", recipe, env=clean_env(MOE_DATA_DIR=os.path.join(d, "data")), check=False)
+            need(r.returncode == (2 if expected else 0) and (expected or "") in r.stderr, "%s: %s" % (text, r.stderr))
 
 
 @suite.test
