@@ -253,6 +253,11 @@ static bool row_contradicts(const struct rules *k, const struct kv *flag, const 
 		return false;
 	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
 	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
+	const struct ynode *said = ynode_find(k->root, row.path);
+
+	/* A value of the engine's own experiment is what it says together with these arguments. */
+	if (said && said->left)
+		return false;
 	bool carries = strstr(flag->value, braces);
 
 	if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added) ||

@@ -69,6 +69,20 @@ static void test_values(void **state)
 	assert_false(recipe_leaves(&p.recipe, "steps"));
 }
 
+/* engine.args change what the experiment says, and are in what was read of it: none contradicts the other. */
+static void test_args(void **state)
+{
+#define ARGS "recipe: 1\nname: t\ncluster: {gpus: 16}\nsteps: 9\nengine:\n  kind: primus-megatron\n  entry: e.yaml\n  workdir: /w\n  args:\n"
+#define BLOCK "    recompute_granularity: full\n    recompute_method: block\n    recompute_num_layers: 3\n"
+#define FULL "values: {parallelism.tp: 1, parallelism.pp: 2, parallelism.ep: 8, parallelism.etp: 1, parallelism.cp: 1, recompute: full}"
+	expect(ARGS BLOCK, "", "--recompute_method block", NULL);
+	expect(ARGS BLOCK "experiment: {" FULL "}\n", "", "--recompute_method block", "uniform");
+	expect(ARGS "    pipeline_model_parallel_size: 2\nexperiment: {" FULL "}\n", "", "--pipeline_model_parallel_size 2", NULL);
+	/* What the recipe says itself they may not say otherwise. */
+	expect(ARGS BLOCK "recompute: full\nexperiment: {" FULL "}\n", "recompute_method block contradicts recompute full", "", NULL);
+	expect(ARGS BLOCK "recompute: none\n", "recompute_granularity full contradicts recompute none", "", NULL);
+}
+
 /* A value of the file that cannot be is an error at the file's line; without the file there is none that may be false. */
 static void test_judged(void **state)
 {
@@ -89,7 +103,7 @@ static void test_judged(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_command), cmocka_unit_test(test_values), cmocka_unit_test(test_judged) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_command), cmocka_unit_test(test_values), cmocka_unit_test(test_args), cmocka_unit_test(test_judged) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
