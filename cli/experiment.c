@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/core/preview.h"
 #include "cli/visible.h"
@@ -91,6 +92,11 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		return r;
 	engine_argv_origins(&in->engine, &in->recipe, &command->words, &command->n_words,
 			    &command->origins);
+	/* An experiment of ours lies here without the engine's presets: that is no fault of either. */
+	const char *dir = in->recipe.engine.workdir;
+
+	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
+		return mo_error_set(err, -ENOENT, "%s: no such directory", dir);
 	return experiment_resolve(&world, command->words, command->n_words, ret, err);
 }
 

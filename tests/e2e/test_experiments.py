@@ -385,6 +385,20 @@ def files_that_are_not_here():
 
 
 @suite.test
+def an_experiment_of_ours_without_the_engine():
+    """What is in moectl's data directory names presets of a tree that need not be here."""
+    recipe = os.path.join(ROOT, "config/recipes/moe-1t-768-mi355x.yaml")
+    gone = ["--set", "engine.workdir=/nonexistent/Primus"]
+    equal(moectl("validate", recipe, *gone).stderr, "", "what is said of it")
+    r = moectl("explain", "config", recipe, *gone, check=False)
+    need(r.returncode == 1 and "/nonexistent/Primus: no such directory" in r.stderr, r.stderr)
+    # a tree that is here and lacks them is another matter
+    with tempfile.TemporaryDirectory() as d:
+        r = moectl("validate", recipe, "--set", "engine.workdir=" + d, check=False)
+        need(r.returncode == 2 and "primus/configs/" in r.stderr and "no such file" in r.stderr, r.stderr)
+
+
+@suite.test
 def a_controller_is_told():
     """The controller has no such files: it gets what they say, checks by it, and its command says none of it."""
     with Own("env: {PP: \"1\"}\n") as own, Cluster(nodes=1, gpus_per_node=8) as c:

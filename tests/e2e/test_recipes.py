@@ -1,18 +1,24 @@
 #!/usr/bin/python3
-"""Every shipped recipe: valid without a warning, and the exact command and environment of every rank by a dry run. Usage: test_recipes.py [TEST...]"""
+"""Every shipped recipe: valid without a warning, and the exact command and environment of every rank by a dry run. Usage: test_recipes.py [TEST...]
+
+Where the vendor's files are (../shared/data/primus), recipes are read together with them. `test_recipes.py --write` writes config/experiments anew
+from config/models."""
 import glob
 import json
 import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import ROOT, Suite, clean_env, equal, moectl, need
+from lib import BUILD, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
+SHARED = os.path.join(ROOT, "..", "shared/data/primus")
+TREE = os.path.realpath(os.path.join(SHARED, "tree"))
 RECIPES = sorted(glob.glob(os.path.join(ROOT, "config", "recipes", "*.yaml")))
 # what the features of a recipe must become, whatever else is said
 SAYS = {
@@ -22,17 +28,126 @@ SAYS = {
     "primus-torchtitan": {"grouped_gemm: turbo": "--primus_turbo.use_turbo_grouped_mm true", "loss_fusion: true": "--compile.components ['model','loss']", "manual_gc: 50": "--training.gc_freq 50"},
 }
 EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --log_interval 1 --log_throughput true
---exit_signal_handler true --auto_continue_train false --config examples/megatron/configs/MI355X/deepseek_v2_lite-BF16-pretrain.yaml --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
---context_parallel_size 1 --use_distributed_optimizer true --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --train_iters 1000
+--exit_signal_handler true --auto_continue_train false --config examples/moe_package/configs/MI355X/deepseek_v2_lite-pretrain-baseline.yaml --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
+--context_parallel_size 1 --use_distributed_optimizer true --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --recompute_granularity None --train_iters 1000
 --save /ckpt/deepseek-v2-lite --save_interval 500 --moe_grouped_gemm true --moe_use_legacy_grouped_gemm true --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
 --moe_shared_expert_overlap false --turbo_sync_free_moe_stage 1 --cross_entropy_loss_fusion true --cross_entropy_fusion_impl te --manual_gc true --manual_gc_interval 1
 --multi_latent_attention true --turbo_deepep_num_cu 64 --mock_data true --moe_router_force_load_balancing true --turbo_deepep_use_comm_stream false""".split()
 
 
-def dry_run(path):
+def dry_run(path, *sets):
     # no controller: the shape of the recipe is placed on free machines
-    r = moectl("submit", "--dry-run", "--json", path, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"))
+    r = moectl("submit", "--dry-run", "--json", path, *sets, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"))
     return json.loads(r.stdout)
+
+
+# Experiments of models for which Primus ships the sizes alone: its name of the model, the sharding that was published, and where.
+EXPERIMENTS = {
+    "moe-515b": ("moe_515B", {"pp": 16, "vpp": 6, "ep": 8}, "PP16 EP8 VPP6 of figure 10"),
+    "moe-1t": ("moe_1T", {"pp": 24, "vpp": 4, "ep": 8}, "PP24 EP8 of figure 8, VPP = layers / PP"),
+    "moe-2t": ("moe_2T", {"pp": 24, "vpp": 4, "ep": 8}, "PP24 EP8 of figure 9, VPP = layers / PP"),
+    "moe-4t": ("moe_4T", {"pp": 24, "vpp": 4, "ep": 16}, "none is published for it: PP24 as for 2T, and EP16 for twice the experts"),
+}
+EXPERIMENT = """\
+# {title} with Primus' Megatron backend. Primus ships the sizes (primus/configs/models/megatron/{primus}.yaml), but no experiment.
+# Written by tests/e2e/test_recipes.py --write from config/models/{model}.yaml, so that what is planned is what is trained. Sharding: {source}
+# (MoE Training Best Practices on AMD GPUs); training options as in Primus' experiments of the same family (deepseek_v2-BF16-pretrain.yaml).
+work_group: ${{PRIMUS_TEAM:amd}}
+user_name: ${{PRIMUS_USER:root}}
+exp_name: ${{PRIMUS_EXP_NAME:{primus}-pretrain}}
+workspace: ${{PRIMUS_WORKSPACE:./output}}
+
+modules:
+  pre_trainer:
+    framework: megatron
+    config: pre_trainer.yaml
+    model: ${{PRIMUS_MODEL:{primus}}}.yaml
+    overrides:
+      # the model
+      num_layers: {layers}
+      hidden_size: {hidden}
+      vocab_size: {vocab}
+      num_attention_heads: {heads}
+      group_query_attention: true
+      num_query_groups: {kv_heads}
+      kv_channels: {head_dim}
+      multi_latent_attention: false
+      num_experts: {experts}
+      moe_router_topk: {topk}
+      moe_ffn_hidden_size: {ffn}
+      moe_shared_expert_intermediate_size: {shared_ffn}
+      moe_layer_freq: 1
+
+      # parallel
+      tensor_model_parallel_size: ${{PRIMUS_TP:1}}
+      pipeline_model_parallel_size: ${{PRIMUS_PP:{pp}}}
+      num_virtual_stages_per_pipeline_rank: {vpp}
+      expert_model_parallel_size: ${{PRIMUS_EP:{ep}}}
+      use_distributed_optimizer: true
+      overlap_grad_reduce: true
+      overlap_param_gather: true
+      gradient_accumulation_fusion: false
+
+      # hyper parameters
+      train_iters: 50
+      micro_batch_size: 1
+      global_batch_size: 1536
+      seq_length: ${{PRIMUS_SEQ_LENGTH:4096}}
+      max_position_embeddings: ${{PRIMUS_MAX_POSITION_EMBEDDINGS:4096}}
+      lr: 1.0e-5
+      min_lr: 0.0
+      lr_warmup_iters: 2
+      lr_decay_iters: null
+      lr_decay_style: cosine
+      weight_decay: 0.1
+      adam_beta1: 0.9
+      adam_beta2: 0.95
+      init_method_std: 0.008
+      norm_epsilon: 1.0e-6
+
+      # data
+      mock_data: true
+      train_data_path: ${{PRIMUS_TOKENIZED_DATA_PATH:null}}
+      valid_data_path: null
+      test_data_path: null
+      eval_iters: 0
+
+      # checkpoints: all of the state, in the format that another sharding can read
+      finetune: false
+      auto_continue_train: false
+      load: null
+      save: null
+      no_load_optim: null
+      no_load_rng: null
+      no_save_optim: null
+      no_save_rng: null
+      disable_last_saving: false
+      ckpt_format: torch_dist
+
+      # what DeepEP needs
+      moe_router_dtype: fp32
+      moe_shared_expert_overlap: false
+"""
+
+
+def experiment(model):
+    """(path, text) of the experiment of a model of the catalogue."""
+    primus, sharding, source = EXPERIMENTS[model]
+    with open(os.path.join(ROOT, "config/models", model + ".yaml")) as f:
+        text = f.read()
+    values = dict(re.findall(r"^  (\w+): (\d+)$", text, re.M) + re.findall(r"(\w+): (\d+)", re.search(r"^  moe: {(.*)}$", text, re.M).group(1)))
+    title = re.search(r"^title: (.*)$", text, re.M).group(1)
+    equal(values["dense_layers"], "0", "dense layers of %s, which the experiment does not say" % model)
+    return (os.path.join(ROOT, "config/experiments", primus + "-pretrain.yaml"),
+            EXPERIMENT.format(model=model, primus=primus, title=title, source=source, **sharding, **values))
+
+
+@suite.test
+def experiments_are_those_of_the_models():
+    for model in EXPERIMENTS:
+        path, text = experiment(model)
+        with open(path) as f:
+            equal(f.read(), text, "%s: write it anew with tests/e2e/test_recipes.py --write" % path)
 
 
 @suite.test
@@ -70,6 +185,87 @@ def every_rank_has_a_command():
 def one_command_to_the_letter():
     doc = dry_run(os.path.join(ROOT, "config/recipes/deepseek-v2-lite-8-mi355x.yaml"))
     equal(doc["ranks"][7]["argv"], EXACT, "the command of rank 7")
+
+
+# What Primus' scripts beside the published figures give to the experiment that they name: their defaults, and the features 3 4 5 7 of their list.
+MOE_PACKAGE = """--seq_length 4096 --tensor_model_parallel_size 1 --expert_tensor_parallel_size 1 --expert_model_parallel_size 8 --context_parallel_size 1
+--mock_data True --moe_router_force_load_balancing True --optimizer adam --moe_use_legacy_grouped_gemm True --multi_latent_attention True --mtp_num_layers None
+--cross_entropy_fusion_impl te --cross_entropy_loss_fusion True --enable_primus_turbo True --use_turbo_deepep True --turbo_deepep_num_cu 64
+--turbo_deepep_use_comm_stream False --moe_shared_expert_overlap False --moe_router_dtype fp32 --turbo_sync_free_moe_stage 1 --manual_gc True --manual_gc_interval 1""".split()
+PUBLISHED = {
+    "deepseek-v2-32-mi355x": (2547.5, "deepseek_v2", "--micro_batch_size 1 --global_batch_size 256 --pipeline_model_parallel_size 4 "
+                              "--num_virtual_stages_per_pipeline_rank 5 --pp_warmup True"),
+    "deepseek-v2-lite-8-mi355x": (40805.5, "deepseek_v2_lite", "--micro_batch_size 14 --global_batch_size 896 --pipeline_model_parallel_size 1"),
+}
+# What moectl says by itself: lines to read, a stop that saves, where and how long.
+OURS = re.compile("save|save_interval|train_iters|log_interval|log_throughput|exit_signal_handler|use_distributed_optimizer|bf16|max_position_embeddings|"
+                  "disable_last_saving|no_save_.*|finetune|moe_grouped_gemm|recompute_.*|turbo_grouped_gemm_without_padding|.*_path$")
+
+
+def shared(test):
+    if os.path.isdir(SHARED):
+        suite.test(test)
+    return test
+
+
+def with_tree(path):
+    return ["--set", "engine.workdir=" + TREE] if "kind: primus" in open(path).read() else []
+
+
+def resolve(argv, env):
+    command = [os.path.join(BUILD, "tests/resolve/resolve"), TREE] + ["%s=%s" % pair for pair in env.items()] + ["--", "primus/cli/main.py", "train", "pretrain"] + argv
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=60, text=True).stdout)["merged"]
+
+
+@shared
+def recipes_with_the_vendors_files():
+    """Each resolves with the files that it names, says nothing against them, and its plan by them fits."""
+    seen = 0
+    for path in RECIPES:
+        if not with_tree(path):
+            continue
+        r = moectl("validate", path, *with_tree(path), check=False)
+        wrong = [line for line in r.stderr.splitlines() if ": note: " not in line]
+        need(r.returncode == 0 and not wrong, "%s: %s" % (path, wrong))
+        said = {i["key"]: i["value"] for i in json.loads(moectl("explain", "config", path, *with_tree(path), "--json").stdout)["items"]}
+        rank = dry_run(path, *with_tree(path))["ranks"][0]
+        equal(said, resolve(rank["argv"][rank["argv"].index("pretrain") + 1:], rank["env"]), "configuration of %s by its dry run" % path)
+        plan = json.loads(moectl("plan", path, *with_tree(path), "--json").stdout)["plans"][0]
+        need(plan["fits"], "%s does not fit: %.1f of %.1f GB" % (path, plan["memory_gb"]["total"], plan["memory_gb"]["capacity"]))
+        seen += 1
+    need(seen >= 18, "only %d recipes" % seen)
+
+
+@shared
+def published_throughput_is_planned():
+    """The recipes that name a throughput train the configuration that had it, and are planned within the error that the plan states."""
+    for name, (measured, model, words) in PUBLISHED.items():
+        path = os.path.join(ROOT, "config/recipes", name + ".yaml")
+        need("{:,}".format(measured).rstrip("0").rstrip(".") in open(path).read(), "%s does not name its throughput" % name)
+        theirs = resolve(["--config", "examples/moe_package/configs/MI355X/%s-pretrain-baseline.yaml" % model] + MOE_PACKAGE + words.split(), {})
+        ours = {i["key"]: i["value"] for i in json.loads(moectl("explain", "config", path, *with_tree(path), "--json").stdout)["items"]}
+        differ = sorted(k for k in set(theirs) | set(ours) if theirs.get(k) != ours.get(k) and not OURS.fullmatch(k))
+        need(not differ, "%s trains another configuration: %s" % (name, [(k, theirs.get(k), ours.get(k)) for k in differ]))
+        for sets in ([], with_tree(path)):
+            plan = json.loads(moectl("plan", path, *sets, "--json").stdout)["plans"][0]
+            off = 100 * (plan["tokens_per_s_per_gpu"] / measured - 1)
+            print("%s: %.0f planned, %.1f measured, %+.1f %%" % (name, plan["tokens_per_s_per_gpu"], measured, off))
+            need(abs(off) <= plan["error_pct"], "%s: %+.1f %%, stated %s" % (name, off, plan["error_pct"]))
+
+
+@shared
+def experiments_resolve_to_the_models():
+    """Primus makes of each of our experiments the sizes that the plan counts, which are those of its own model file."""
+    for model, (primus, sharding, _) in EXPERIMENTS.items():
+        path, text = experiment(model)
+        merged = resolve(["--config", path], {})
+        for line in re.findall(r"^      (\w+): ([\w.]+)$", text.split("# parallel")[0], re.M):
+            if line[0] != "vocab_size":
+                own = re.findall(r"^%s: (\S+)" % line[0], open(os.path.join(TREE, "primus/configs/models/megatron", primus + ".yaml")).read(), re.M)
+                need(not own or own == [line[1]], "%s: %s is %s in Primus' model file" % (model, line, own))
+            equal(json.dumps(merged[line[0]]), line[1], "%s of %s" % (line[0], model))
+        equal([merged[k] for k in ("pipeline_model_parallel_size", "expert_model_parallel_size", "num_virtual_stages_per_pipeline_rank", "disable_last_saving")],
+              [sharding["pp"], sharding["ep"], sharding["vpp"], False], model)
 
 
 def said_in_text(text):
@@ -203,4 +399,9 @@ def rules_are_documented():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        for name in EXPERIMENTS:
+            with open(experiment(name)[0], "w") as out:
+                out.write(experiment(name)[1])
+        sys.exit(0)
     sys.exit(1 if suite.main() else 0)
