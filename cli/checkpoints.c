@@ -89,7 +89,10 @@ static int scan(const char *dir, const char *kind, const char *level, int64_t wo
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, "checkpoints: --engine", &err, r);
 	c.kind = CMD_SCAN;
-	c.dir = mo_strdup(dir);
+	/* As checkpoint.dir it may be given without what the engine adds; what lies somewhere else is looked at where it lies. */
+	c.dir = engine_directory(&e, dir);
+	if (access(c.dir, F_OK) < 0)
+		mo_str_set(&c.dir, dir);
 	c.level = mo_strdup(level);
 	c.world = world;
 	c.layout = mo_desc_dup(&ckpt_layout_desc, &e.layout);

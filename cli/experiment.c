@@ -213,6 +213,10 @@ int experiment_read_for(struct recipe_input *in)
 	}
 	if (r < 0)
 		return 0;
+	if (experiment_directory_check(&in->engine, &in->recipe, &x, &err) < 0) {
+		experiment_done(&x);
+		return cli_fail_error(CLI_USAGE, in->file, &err, -EINVAL);
+	}
 	notes(in, &x, &command);
 	in->experiment = experiment_said(&in->engine, &in->recipe, &x);
 	recipe_input_option(in, "experiment", "experiment", in->experiment);

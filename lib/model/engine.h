@@ -143,6 +143,10 @@ struct engine {
 	char *experiment;                  /* format of a configuration of its own that the command names: primus; NULL = none */
 	/* What its keys mean: recipe path = its key, or path=word = "KEY=VALUE .." that all hold (a key alone: not null). */
 	struct kv *experiment_values; size_t n_experiment_values;
+	/* The engine saves into save_below below the directory that these names of its configuration make, joined in this order: name =
+	 * the variables that its files fill it from, between blanks (lib/recipe/directory.h). NULL, none: it saves where its flag says. */
+	char *save_below;
+	struct kv *save_names; size_t n_save_names;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* What the engine means by an exit code; NULL = nothing in particular. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/args.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/left.h"
@@ -203,6 +204,15 @@ void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, si
 	engine_argv_origins(e, r, ret, n_ret, NULL);
 }
 
+/* Is it a flag that engine.args_unchecked names? The recipe's own word for it then stands. */
+static bool let_pass(const struct recipe *r, const char *word)
+{
+	for (size_t i = 0; word[0] == '-' && i < r->engine.n_args_unchecked; i++)
+		if (flag_same(r->engine.args_unchecked[i], word, strlen(word)))
+			return true;
+	return false;
+}
+
 void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv)
 {
 	char **words = iteration >= 0 ? e->resume : e->fresh;
@@ -210,6 +220,10 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)iteration);
 
 	for (size_t i = 0; i < n; i++) {
+		while (i < n && let_pass(r, words[i]))
+			i += 1 + (i + 1 < n && words[i + 1][0] != '-');
+		if (i >= n)
+			return;
 		_cleanup_(mo_freep) char *half = replace(words[i], "{iteration}", number);
 		_cleanup_(mo_freep) char *word = replace(half, "{dir}", r->checkpoint.dir ? r->checkpoint.dir : "");
 

@@ -23,6 +23,8 @@ static const char *const needed_names[] = { "loss", "grad_norm", "lr", "step_ms"
 static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
 static const char *const words_experiment[] = { "primus", NULL };
+static const char *const words_names[] = { "workspace", "work_group", "user_name", "exp_name",
+					   NULL };
 static const char *const words_processes[] = { "gpu", "node", NULL };
 static const char *const words_metrics_rank[] = { "first", "last", "any", NULL };
 
@@ -260,6 +262,20 @@ static void read_experiment_values(struct reader *r, const struct key *k, const 
 	}
 }
 
+static void read_experiment_names(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &e->save_names, &e->n_save_names);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++)
+		if (mo_enum_parse(words_names, ELEMENTSOF(words_names) - 1,
+				  v->items[i].key->text) < 0)
+			errors_at(r->errors, v->items[i].key, NULL,
+				  "experiment.names: expected workspace, work_group, user_name or "
+				  "exp_name, got '%s'",
+				  v->items[i].key->text);
+}
+
 static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
@@ -305,6 +321,8 @@ static const struct key engine_keys[] = {
 	{ .path = "experiment", .type = KEY_MAP },
 	F("experiment.format", KEY_WORD, experiment, .words = words_experiment, .required = true),
 	CUSTOM("experiment.values", read_experiment_values),
+	F("experiment.directory", KEY_NAME, save_below),
+	CUSTOM("experiment.names", read_experiment_names),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),

@@ -10,6 +10,7 @@
 #include "lib/model/env_names.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/directory.h"
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 
@@ -388,6 +389,7 @@ void env_layers(const struct recipe *r, const struct engine *e, struct env_item 
 		mo_str_set(&item->reason, i < e->n_env_reason ? e->env_reason[i].value : NULL);
 		item->source = mo_printf("engines/%s.yaml", e->kind);
 	}
+	directory_variables(r, e, items, n_items);
 	feature_layer(r, e, items, n_items);
 	for (size_t i = 0; i < r->n_env; i++) {
 		struct env_item *item = append(items, n_items, ENV_RECIPE, r->env[i].name, r->env[i].value);

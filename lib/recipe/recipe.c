@@ -7,6 +7,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/directory.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
@@ -31,6 +32,7 @@ static void resolve(struct recipe *r, const struct engine *e)
 	struct recipe_parallelism *p = &r->parallelism;
 	int64_t model_ranks = mo_times(mo_times(p->tp, p->pp), p->cp);
 
+	directory_settle(r, e);
 	if (!r->model)      /* nothing to choose by: all GPUs are data-parallel */
 		p->automatic = false;
 	if (r->stop_signal == MO_NONE)

@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/directory.h"
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
@@ -308,6 +309,7 @@ static void check_checkpoint(struct rules *k)
 		if (needs[i].given)
 			errors_at(k->errors, PLACE(k, needs[i].path), NULL, "%s: it needs checkpoint.dir", needs[i].path);
 	layout_rules(k);
+	directory_rules(k);
 }
 
 /* The libraries cut off what a field cannot hold, or take their default, without a word. */

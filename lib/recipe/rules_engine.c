@@ -321,8 +321,14 @@ static void check_arg(struct rules *k, const struct args *command, const struct 
 {
 	const char *value = k->engine->bool_words ? arg_text(arg) : arg->value, *instead = owned_instead(k->engine, arg->flag);
 
-	if (rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value) || said_anyway(command, arg, value))
+	if (rules_said(k, arg->at_value) || said_anyway(command, arg, value))
 		return;
+	if (rules_unchecked(k, arg->flag)) {
+		if (instead)
+			rules_warn(k, arg->at_flag, "engine.args: %s%s%s stands, as engine.args_unchecked says; without that word: %s",
+				   arg->flag, value ? " " : "", value ? value : "", instead);
+		return;
+	}
 	_cleanup_(mo_freep) char *other = instead ? NULL : contradicted(k, arg, value);
 
 	if (instead)

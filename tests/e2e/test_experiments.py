@@ -195,6 +195,55 @@ def a_recipe_that_says_nothing_changes_nothing():
     need(n > 150, "only %d files" % n)
 
 
+def joined(names):
+    """The directory as Primus makes it of its four names."""
+    return os.path.abspath(os.path.join(names["workspace"], names["work_group"], names["user_name"], names["exp_name"], "checkpoints"))
+
+
+CHECKPOINTS = MINIMAL + "checkpoint: {dir: %s}\n"
+KEPT = {"disable_last_saving": False, "no_save_optim": False, "no_save_rng": False}
+
+
+@shared
+def checkpoints_are_where_they_are():
+    """For each experiment Primus saves to checkpoint.dir, given with or without its checkpoints/, or the name that forbids it is said; and it saves its last state."""
+    tree, env, wrong, counts = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], {"met": 0, "refused": 0, "fixed": 0}
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+
+        def explain(line, checkpoint_dir):
+            ranks = max(line["merged"].get("tensor_model_parallel_size") or 1, 1) * max(line["merged"].get("pipeline_model_parallel_size") or 1, 1) * 8
+            with open(recipe, "w") as f:
+                f.write(CHECKPOINTS % ("megatron", tree, line["file"], ranks, checkpoint_dir))
+            return moectl("explain", "config", recipe, "--json", env=env, check=False)
+        for n, line in enumerate(l for l in lines("merged-dev.jsonl.gz") if l["variant"] == "plain" and l.get("module", {}).get("framework") == "megatron"):
+            given = "/ckpt/x/run-%d%s" % (n, "" if n % 2 else "/checkpoints")
+            expected = "/ckpt/x/run-%d/checkpoints" % n
+            r = explain(line, given)
+            if r.returncode:
+                fixed = line["meta"]["exp_name"]
+                if "exp_name is '%s'" % fixed not in r.stderr or r.stderr.count("\n") > 1 or r.returncode != 2:
+                    wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
+                counts["refused"] += 1
+                expected = "/ckpt/x/%s/checkpoints" % fixed
+                r = explain(line, expected)
+                counts["fixed"] += not r.returncode
+            if r.returncode:
+                wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
+                continue
+            doc = json.loads(r.stdout)
+            items = {i["key"]: i for i in doc["items"]}
+            if joined(doc["names"]) != expected or items["save"]["value"] != expected:
+                wrong.append("%s: saves to %s, and --save is %s, instead of %s" % (line["file"], joined(doc["names"]), items["save"]["value"], expected))
+            for key, value in KEPT.items():
+                if not same(items[key]["value"], value) or items[key]["source"] != {"recipe": "checkpoint.dir"}:
+                    wrong.append("%s: %s: %s" % (line["file"], key, items[key]))
+            counts["met"] += 1
+    print("checkpoint.dir: %(met)d met, of them %(fixed)d only where the fixed name allows it (%(refused)d refused else)" % counts)
+    need(not wrong, "\n".join(wrong[:20]))
+    need(counts["met"] > 130, counts)
+
+
 WORDS = {"V": "8", "E": "", "N": "null", "S": "a b", "F": "1e-5", "Z": "007", "T": "True", "Q": "x:y"}
 
 
@@ -370,6 +419,24 @@ def the_file_is_judged():
     crlf = {path: text.replace("\n", "\r\n") for path, text in OWN.items()}
     with Own("", **crlf) as own:
         equal(own.validate()[0], 0, "CRLF")
+
+
+@suite.test
+def a_name_that_is_fixed():
+    """Of workspace/work_group/user_name/exp_name only the group is left to a variable: such directories can be met, others name what is in the way."""
+    with Own("checkpoint: {dir: /ckpt/x/root/e}\n") as own:
+        doc = json.loads(own.explain("--json").stdout)
+        equal(joined(doc["names"]), "/ckpt/x/root/e/checkpoints", doc["names"])
+        equal(own.validate()[0], 0, "fits")
+        status, said = own.validate("--set", "checkpoint.dir=/ckpt/x/root/f")
+        equal((status, said.count("\n")), (2, 1), said)
+        need("/ckpt/x/root/f/checkpoints cannot be met: exp_name is 'e' at low.yaml:3, and the engine would save to /ckpt/x/root/e/checkpoints; name a directory that ends in /root/e/checkpoints, "
+             "or write `exp_name: ${PRIMUS_EXP_NAME:e}` there" in said, said)
+        status, said = own.validate("--set", "checkpoint.dir=/ckpt/x/me/e")
+        need(status == 2 and "/ckpt/x/me/e/checkpoints cannot be met: user_name is 'root' at low.yaml:2" in said and "write `user_name: ${PRIMUS_USER:root}`" in said, said)
+    with Own("checkpoint: {dir: /ckpt/x}\n", **{"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${EXP_NAME:e}")}) as own:
+        doc = json.loads(own.explain("--json").stdout)
+        equal((joined(doc["names"]), doc["names"]["exp_name"]), ("/ckpt/x/checkpoints", "/ckpt/x"), "a file with other names of variables")
 
 
 @suite.test
