@@ -6,7 +6,6 @@
 #include "cli/stream.h"
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "lib/model/limits.h"
 #include "lib/wire/json.h"
 
 static void print_event(const struct cli *cli, struct json_object *e)
@@ -28,9 +27,12 @@ static void print_event(const struct cli *cli, struct json_object *e)
 
 struct filter { struct cli *cli; const char *job, *node; };
 
-static bool wanted(const struct filter *f, struct json_object *e)
+/* Caller frees. */
+static char *path_of(const struct filter *f)
 {
-	return (!f->job || mo_streq(js_str(e, "job"), f->job)) && (!f->node || mo_streq(js_str(e, "node"), f->node));
+	_cleanup_(mo_freep) char *node = f->node ? url_quote(f->node) : NULL;
+
+	return f->job ? mo_printf("/v1/jobs/%s/events", f->job) : node ? mo_printf("/v1/events?node=%s", node) : mo_strdup("/v1/events");
 }
 
 static int on_event(void *arg, const char *data)
@@ -41,33 +43,40 @@ static int on_event(void *arg, const char *data)
 		return 0;
 	if (!f->cli->raw)
 		visible_json(e);
-	if (wanted(f, e)) {
-		if (f->cli->json)
-			print_json(data, strlen(data));
-		else
-			print_event(f->cli, e);
-		fflush(stdout);
-	}
+	if (f->cli->json)
+		print_json(data, strlen(data));
+	else if (mo_streq(js_str(e, "type"), "events.gone"))
+		fprintf(stderr, "(%s)\n", text_or(js_str(e, "message")));
+	else
+		print_event(f->cli, e);
+	fflush(stdout);
 	json_object_put(e);
 	return ferror(stdout);
+}
+
+/* Of an older controller, which does not tell: unknown. */
+static void print_gone(const struct filter *f, int64_t n)
+{
+	const char *of = f->job ? " of " : f->node ? " about " : "", *whose = f->job ? f->job : f->node ? f->node : "";
+
+	if (n != MO_NONE && n > 0)
+		fprintf(stderr, "(%lld earlier event%s%s%s %s no longer kept; the log of moed has them: journalctl -u moed)\n", (long long)n,
+			n == 1 ? "" : "s", of, whose, n == 1 ? "is" : "are");
 }
 
 static int history(struct cli *cli, const struct filter *f)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
-	_cleanup_(mo_freep) char *quoted = f->node ? url_quote(f->node) : NULL;
-	int r = f->job ? client_get_all(cli, f->job, &a, "/v1/jobs/%s/events", f->job) :
-		f->node ? client_get_all(cli, f->node, &a, "/v1/events?node=%s", quoted) : client_get_all(cli, NULL, &a, "/v1/events");
+	_cleanup_(mo_freep) char *path = path_of(f);
+	int r = client_get_all(cli, f->job ? f->job : f->node, &a, "%s", path);
 	if (r)
 		return r;
 	if (cli->json)
 		return print_answer(&a);
 	struct json_object *items = js_items(a.doc);
-	if (!f->job && !f->node && js_len(items) >= MO_EVENTS_MAX)
-		fprintf(stderr, "(the newest %d events are kept; earlier ones are in the journal of moed: journalctl -u moed)\n", MO_EVENTS_MAX);
+	print_gone(f, js_int(a.doc, "gone"));
 	for (size_t i = 0; i < js_len(items); i++)
-		if (wanted(f, js_at(items, i)))
-			print_event(cli, js_at(items, i));
+		print_event(cli, js_at(items, i));
 	return CLI_OK;
 }
 
@@ -85,7 +94,11 @@ static int run(struct cli *cli, int argc, char **argv)
 		return r;
 	f.job = job;
 	f.node = job ? NULL : args[0];
-	return follow ? stream_events(cli, 0, on_event, &f) : history(cli, &f);
+	if (!follow)
+		return history(cli, &f);
+	_cleanup_(mo_freep) char *path = path_of(&f), *followed = mo_printf("%s%cfollow=1", path, strchr(path, '?') ? '&' : '?');
+
+	return stream_events(cli, followed, 0, on_event, &f);
 }
 
 const struct verb verb_events = {

@@ -1,4 +1,4 @@
-/* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID resumes without a gap while the ring holds what was missed). */
+/* GET /v1/events: the ring of events as a list, or followed as Server-Sent Events (Last-Event-ID goes on with what was missed, and says how much of it is no longer held). */
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/quota.h"
@@ -42,7 +42,9 @@ static void send_list(struct manager *m, struct http_request *r, const struct st
 		list_add_numbered(&l, &event_desc, cut ? cut : e, e->seq);
 		mo_desc_free(&event_desc, cut);
 	}
-	list_send(r, &l);
+	_cleanup_(mo_freep) char *gone = mo_printf(",\"gone\":%lld", (long long)stream_gone(s, filter, l.last ? 0 : after));
+
+	list_send_with(r, &l, gone);
 }
 
 /* The seq after which the answer begins. A follower without a place starts with what comes next; last=N: with the newest N that pass the filter. */

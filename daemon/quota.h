@@ -1,7 +1,7 @@
 /* What one caller may ask for. Agents: each node a part of this thread's time, so that one that sends without end, or the
  * worst that it can, takes little from the others; what an agent says comes nowhere near. A token of no node, which is for
  * loopback alone, is not counted.
- * What one user may ask for, so that the others are served too: changes (each makes events, of which the newest 10,000 are kept) and open streams. Unfinished jobs are counted by the core
+ * What one user may ask for, so that the others are served too: changes and open streams. Unfinished jobs are counted by the core
  * (daemon/core/jobs.c), plan searches by helper.c, connections and wrong credentials by lib/http. Roles user and viewer; agents, operators and admins are not limited. */
 #pragma once
 #include "daemon/manager.h"

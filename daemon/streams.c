@@ -1,10 +1,11 @@
 /* Every follower reads the ring of events at its own pace: it is fed while little of what it got is unsent, so neither a slow client nor the replay of ten thousand
- * events costs memory; who falls behind the ring's end misses what left it. A comment every 15 s keeps proxies quiet and finds out who has gone; a follower that takes
+ * events costs memory; who falls behind misses what left the ring, and is told how many. A comment every 15 s keeps proxies quiet and finds out who has gone; a follower that takes
  * nothing for a minute is ended. Any stream, of events or logs, ends within a second of its token's end. */
 #include "daemon/streams.h"
 #include <string.h>
 #include <uthash.h>
 #include "daemon/auth.h"
+#include "daemon/core/ring.h"
 #include "daemon/visible.h"
 #include "lib/wire/json.h"
 
@@ -16,6 +17,7 @@
 struct stream {
 	uint64_t id;                         /* request */
 	int64_t next;                        /* seq wanted next */
+	int64_t gone;                        /* of those from there on, no longer held: told */
 	struct stream_filter filter;
 	struct viewer viewer;
 	int64_t fed_at;                      /* boot us: everything sent so far was taken then */
@@ -34,19 +36,17 @@ bool stream_wants(const struct stream_filter *f, const struct event *e)
 	return (f->job == MO_NONE || e->job == f->job) && (!f->node[0] || mo_streq(e->node, f->node)) && (!f->type[0] || mo_streq(e->type, f->type));
 }
 
-/* First event with seq >= seq; n_events when none. */
-static size_t position(const struct state *s, int64_t seq)
+int64_t stream_gone(const struct state *s, const struct stream_filter *f, int64_t after)
 {
-	size_t low = 0, high = s->n_events;
+	const struct job *j = f->job == MO_NONE ? NULL : job_find(s, f->job);
+	const struct node *n = f->node[0] ? node_find(s, f->node) : NULL;
+	int64_t gone = ring_gone(s, after);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (s->events[mid].seq < seq)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	if (f->job != MO_NONE)
+		gone = MO_MIN(gone, j ? MO_MAX(j->events_gone, 0) : 0);
+	if (f->node[0])
+		gone = MO_MIN(gone, n ? MO_MAX(n->events_gone, 0) : 0);
+	return gone;
 }
 
 static void put(const struct event *e, struct mo_buf *b)
@@ -79,6 +79,19 @@ static const struct mo_buf *encode(struct streams *s, const struct event *e)
 	return b;
 }
 
+/* Says how many of what this follower wants left the ring since he was told last; it stands where they would have. */
+static void tell_gone(struct streams *s, struct stream *f, struct http_request *r, int64_t gone)
+{
+	_cleanup_(mo_freep) char *message = mo_printf("events from here to now that are no longer kept: %s%lld; the log of the controller has them",
+						      f->filter.type[0] ? "up to " : "", (long long)gone);
+	const struct event e = { .seq = f->next - 1, .time = manager_now(s->manager), .type = (char *)"events.gone", .job = f->filter.job,
+				 .node = f->filter.node[0] ? f->filter.node : NULL, .rank = MO_NONE, .attempt = MO_NONE, .message = message };
+	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+
+	put(&e, &b);
+	http_stream_write(r, b.data, b.len);
+}
+
 static void feed(struct streams *s, struct stream *f)
 {
 	const struct state *state = manager_state(s->manager);
@@ -86,7 +99,10 @@ static void feed(struct streams *s, struct stream *f)
 
 	if (!r || state->n_events == 0 || state->events[state->n_events - 1].seq < f->next)
 		return;
-	for (size_t i = position(state, f->next); i < state->n_events && http_stream_backlog(r) < FEED_BYTES; i++) {
+	const int64_t gone = stream_gone(state, &f->filter, f->next - 1);
+	if (gone > f->gone)
+		tell_gone(s, f, r, gone - f->gone);
+	for (size_t i = ring_find(state, f->next); i < state->n_events && http_stream_backlog(r) < FEED_BYTES; i++) {
 		const struct event *e = &state->events[i];
 		f->next = e->seq + 1;
 		if (!stream_wants(&f->filter, e))
@@ -95,6 +111,7 @@ static void feed(struct streams *s, struct stream *f)
 		if ((text ? http_stream_write(r, text->data, text->len) : write_cut(r, e)) < 0)
 			return;
 	}
+	f->gone = stream_gone(state, &f->filter, f->next - 1);
 }
 
 static void on_drained(void *arg, uint64_t id)

@@ -74,6 +74,7 @@ static const struct mo_field job_fields[] = {
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),
+	MO_F(job, events_gone, MO_INT, .omit = true),
 	MO_F_VEC(job, unread, &unread_state_desc, .omit = true), MO_F(job, unread_more, MO_INT, .omit = true), MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
 };
 static const struct mo_field node_fields[] = {
@@ -87,6 +88,7 @@ static const struct mo_field node_fields[] = {
 	MO_F_LIST(node, acked, MO_STRS, .omit = true), MO_F_LIST(node, acked_counts, MO_INTS, .omit = true), MO_F(node, cordon_hardware, MO_BOOL, .omit = true), MO_F(node, leaving, MO_BOOL, .omit = true),
 	MO_F(node, token_expired, MO_BOOL, .omit = true),
 	MO_F(node, min_uid, MO_INT, .omit = true),
+	MO_F(node, events_gone, MO_INT, .omit = true),
 	MO_F_LIST(node, strange, MO_STRS, .omit = true), MO_F_LIST(node, discard, MO_STRS, .omit = true), MO_F(node, obeys, MO_INT, .omit = true), MO_F(node, unseen, MO_BOOL, .omit = true),
 };
 static const struct mo_field token_fields[] = {

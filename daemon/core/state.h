@@ -138,6 +138,7 @@ struct job {
 	int64_t attempt_floor;       /* numbers up to it may have been used after the backup that the job comes from; MO_NONE */
 	struct unread_state *unread; size_t n_unread; int64_t unread_more;   /* of the last scan */
 	struct unread_state *passed_over; size_t n_passed_over;              /* of them, those over which an attempt was told to start afresh */
+	int64_t events_gone;         /* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
@@ -171,6 +172,7 @@ struct node {
 	char **acked; size_t n_acked;   /* findings since the boot that an operator knows of: they keep no job away; until they are OK, or the next boot */
 	int64_t *acked_counts; size_t n_acked_counts; /* of each, as above */
 	bool cordon_hardware;        /* the finding of `cordon` proves broken hardware */
+	int64_t events_gone;         /* events about this node that the ring does not hold any more; MO_NONE none */
 	uint64_t stack_hash, same_hash; /* of health.stack, and of what stack.same compares; derived, not stored; 0 = not made */
 };
 /* hash: SHA-256 hex of the secret. A token of role agent speaks for the node `user`; without one (a local cluster's, and those of earlier versions) on loopback only.
@@ -199,7 +201,7 @@ struct state {
 	int64_t born;                /* second (INCARNATION_ZERO_US) of the first incarnation; MO_NONE: the epoch of now tells it */
 	struct job *jobs; size_t n_jobs;             /* ascending id; find with job_find() */
 	struct node *nodes; size_t n_nodes;          /* ascending name */
-	struct event *events; size_t n_events;       /* newest MO_EVENTS_MAX, ascending seq */
+	struct event *events; size_t n_events;       /* MO_EVENTS_MAX at most, ascending seq: ring.h */
 	struct token *tokens; size_t n_tokens;
 	struct idem *idems; size_t n_idems;
 	struct anchor *anchors; size_t n_anchors;    /* oldest first; a few of each stack */

@@ -4,6 +4,7 @@
 #include "daemon/core/clock.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/interval.h"
+#include "daemon/core/ring.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -508,14 +509,7 @@ static int on_event(struct core *c, const struct record *r)
 
 	if (!r->event || r->event->seq < s->next_event_seq)
 		return -EINVAL;
-	if (s->n_events >= MO_EVENTS_MAX) {   /* an eighth at once, so that a full ring does not shift for each event */
-		size_t drop = MO_EVENTS_MAX / 8;
-
-		for (size_t i = 0; i < drop; i++)
-			mo_desc_done(&event_desc, &s->events[i]);
-		memmove(s->events, s->events + drop, (s->n_events - drop) * sizeof(*s->events));
-		s->n_events -= drop;
-	}
+	ring_make_room(s);
 	mo_desc_copy(&event_desc, MO_ADD(s, events, &event_desc), r->event);
 	s->next_event_seq = r->event->seq + 1;
 	return 0;

@@ -286,8 +286,8 @@ function countEvents() {
 }
 
 function addEvent(e) {
-  if (e.seq <= state.lastSeq) return;
-  state.lastSeq = e.seq;
+  if (e.seq <= state.lastSeq && e.type !== 'events.gone') return;
+  state.lastSeq = Math.max(state.lastSeq, e.seq);
   state.events++;
   const li = document.createElement('li'), t = document.createElement('time'), type = document.createElement('b'), list = $('events');
   li.dataset.seq = e.seq;

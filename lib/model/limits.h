@@ -20,7 +20,7 @@
 #define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429. One user's: no more than there is room for others */
 #define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
 #define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
-#define MO_EVENTS_MAX 10000                   /* ring of events of the cluster */
+#define MO_EVENTS_MAX 10000                   /* ring of events of the cluster: who may hold how much of it, daemon/core/ring.c */
 #define MO_EVENTS_OF_USER_MAX 300             /* about checkpoints of one user's jobs, in a minute: a rank announces as many as it likes */
 #define MO_CHECKPOINTS_MAX 1000               /* per job */
 #define MO_UNREAD_MAX 16                      /* files of a checkpoint directory that nothing reads, of which a scan tells */

@@ -3,11 +3,13 @@
 import http.client
 import json
 import os
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from controller import FakeAgent, each_with_a_controller
-from lib import Suite, equal, need, wait_until
+from controller import FakeAgent, RECIPE, Stream, each_with_a_controller
+from lib import BUILD, Suite, clean_env, equal, need, wait_until
 
 suite = Suite()
 test = each_with_a_controller(suite)
@@ -20,7 +22,7 @@ class Line:
         self.m, self.token = m, token
         self.connection = http.client.HTTPConnection(m.host, int(m.port), timeout=20)
 
-    def post(self, path, body):
+    def post(self, path, body, want=None):
         h = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
         try:
             self.connection.request("POST", path, body, h)
@@ -29,8 +31,11 @@ class Line:
             self.connection.close()
             self.connection.request("POST", path, body, h)
             r = self.connection.getresponse()
-        r.read()
-        return r
+        text = r.read()
+        if want is None:
+            return r
+        equal(r.status, want, "%s: %s" % (path, text[:300]))
+        return json.loads(text)
 
 
 def bound(m, node):
@@ -155,6 +160,61 @@ def test_one_caller_hides_nobody_elses_refusals(m):
     wait_until(lambda: [t for t in told() if t.startswith("ann ")], 10, "hers is told")
     equal(len([t for t in told() if t.startswith("vic ")]), 10, "of his so many")
     equal(len([t for t in told() if t.startswith("somebody ")]), 1, "and of those without a name, who have one way to be refused")
+
+
+@test
+def test_a_user_pushes_out_his_own_events_only(m):
+    a = bound(m, "n1")
+    equal(a.hello().status, 200, "hello")
+    equal(m.ask("POST", "/v1/nodes/n1/drain", {"reason": "fan", "when": "idle"}).status, 200, "an operator drains")
+    kept = len([e for e in m.get("/v1/events?limit=1000")["items"] if not e["job"]])
+    hers = m.submit(token=m.token("user", user="ann")["token"]).json["id"]
+    first = m.get("/v1/events?last=1")["items"][0]["seq"]
+    # as a user with the patience of minutes: an operator is not slowed down
+    vic = m.token("operator", user="vic")["token"]
+    early = m.submit(token=vic).json["id"]
+    newest = lambda: m.get("/v1/events?last=1")["items"][0]["seq"]
+
+    def churn():
+        line = Line(m, vic)
+        while flooding:
+            r = line.post("/v1/jobs", RECIPE, want=201)
+            line.post("/v1/jobs/%s/cancel" % r["id"], "{}", want=200)
+
+    flooding = [True]
+    threads = [threading.Thread(target=churn, daemon=True) for _ in range(8)]
+    for t in threads:
+        t.start()
+    wait_until(lambda: newest() > 10000, 120, "more events than are kept")
+    flooding.clear()
+    for t in threads:
+        t.join(30)
+    moectl = lambda *words: subprocess.run([os.path.join(BUILD, "moectl")] + list(words), env=clean_env(MOE_URL="unix:" + m.options["unix_socket"]), capture_output=True, text=True, timeout=60)
+    said = moectl("events")
+    gone = m.get("/v1/events?limit=1")["gone"]
+    need("audit.drained" in said.stdout and "fan" in said.stdout, said.stdout[:2000])
+    equal(said.stderr, "(%d earlier events are no longer kept; the log of moed has them: journalctl -u moed)\n" % gone, "all")
+    need(gone > 1000, gone)
+    said = moectl("events", hers)
+    need("job.submitted" in said.stdout and not said.stderr, (said.stdout, said.stderr))
+    equal(m.get("/v1/jobs/%s/events" % hers)["gone"], 0, "nothing of hers")
+    said = moectl("events", early)
+    equal((said.stdout, said.stderr), ("", "(1 earlier event of %s is no longer kept; the log of moed has them: journalctl -u moed)\n" % early), "his own")
+    said = moectl("events", "n1")
+    need("audit.drained" in said.stdout and not said.stderr, (said.stdout, said.stderr))
+    # who comes back after a while is told what he cannot see any more
+    back = Stream(m, headers={"Last-Event-ID": str(first)})
+    wait_until(lambda: back.events and back.events[-1]["id"] == newest(), 30, "all that is kept")
+    equal([e["data"]["type"] for e in back.events].count("events.gone"), 1, "told once")
+    equal((back.events[0]["id"], back.events[0]["data"]["type"]), (first, "events.gone"), "before the others")
+    equal(len(back.events) - 1 + gone, newest() - first, "none twice, none missed")
+    need(": %d;" % gone in back.events[0]["data"]["message"], back.events[0])
+    # also across a restart of the controller
+    m.stop()
+    m.start()
+    equal(m.get("/v1/events?limit=1")["gone"], gone, "after a restart")
+    equal(m.get("/v1/jobs/%s/events" % early)["gone"], 1, "of a job, after a restart")
+    equal(len([e for page in (m.get("/v1/events?limit=1000"),) for e in page["items"] if not e["job"]]) >= kept, True, "those of no job")
 
 
 @test
