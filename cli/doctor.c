@@ -177,6 +177,16 @@ static void nodes(struct doctor *d)
 	}
 }
 
+/* What its first days keep from being a cordon. */
+static void learning(struct doctor *d)
+{
+	struct json_object *n;
+
+	for (size_t i = 0; (n = next_node(d, &i));)
+		if (js_str(n, "would_cordon"))
+			add(d, "warn", js_str(n, "name"), js_str(n, "would_next"), "%s", js_str(n, "would_cordon"));
+}
+
 static void versions(struct doctor *d)
 {
 	const char *own = js_str(d->docs[DOC_CLUSTER], "version"), *version;
@@ -192,6 +202,7 @@ static const struct check checks[] = {
 	{ "token.expiry", "no token has expired in use, ends within a week, or never", 1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER,
 	  expiry },
 	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES, nodes },
+	{ "node.learning", "nothing would cordon a node that is new", 1u << DOC_NODES, learning },
 	{ "node.version", "agents and controller have one version", 1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
 };
 

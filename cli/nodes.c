@@ -160,6 +160,8 @@ static void print_check(const struct cli *cli, struct json_object *c)
 		printf("%-10s   %s\n", "", json_object_get_string(js_at(lines, i)));
 	if (json_object_get_boolean(js_get(c, "known")))
 		printf("%-10s   known to an operator (moectl ack): it keeps no job away\n", "");
+	if (json_object_get_boolean(js_get(c, "held")))
+		printf("%-10s   the node is new and this check never met such hardware: it cordons nothing and keeps no job away\n", "");
 	if (js_str(c, "next"))
 		printf("%-10s   do: %s\n", "", js_str(c, "next"));
 }
@@ -206,6 +208,10 @@ static void print_node(const struct cli *cli, struct json_object *n)
 	printf("%s  %s  heard %s ago\n", paint(cli, "1", text_or(js_str(n, "name"))), paint_state(cli, js_str(n, "state")), text_seconds(age_s(n)));
 	if (js_str(n, "reason"))
 		printf("%-10s %s\n", "reason", js_str(n, "reason"));
+	if (js_str(n, "learn_until"))
+		printf("%-10s new until %.19s (health.learn): what unproven checks find is only told\n", "learning", js_str(n, "learn_until"));
+	if (js_str(n, "would_next"))
+		printf("%-10s %s\n", "do", js_str(n, "would_next"));
 	if (js_str(n, "refuses"))
 		printf("%-10s %s\n%-10s %s\n", "no work", js_str(n, "refuses"), "do", text_or(js_str(n, "next")));
 	for (size_t i = 0; i < js_len(jobs); i++)
@@ -287,10 +293,12 @@ static int run_ack(struct cli *cli, int argc, char **argv)
 {
 	const char *args[2] = { NULL };
 	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
-	int r = cli_options(cli, argc, argv, NULL, 0, args, 2, 2);
+	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 2);
 
 	if (r)
 		return cli_stop(r);
+	if (!args[1])
+		return act(cli, args[0], "ack", "{\"learned\":true}", "its checks are trusted: what they find cordons it");
 	mo_buf_str(&body, "{\"check\":");
 	wire_string(args[1], &body);
 	mo_buf_str(&body, "}");
@@ -332,8 +340,9 @@ const struct verb verb_drain = {
 };
 const struct verb verb_undrain = { "undrain", "Nodes", "undrain NODE", "give a drained node work again", NULL, run_undrain };
 const struct verb verb_ack = {
-	"ack", "Nodes", "ack NODE CHECK", "say that what a check found since the boot is known, so that it keeps no job away",
-	"For what stays found until the next boot (an uncorrected error, lines of the kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. What is so now goes when it is repaired.\n", run_ack,
+	"ack", "Nodes", "ack NODE [CHECK]", "say that what a check found since the boot is known, so that it keeps no job away",
+	"Without CHECK: the checks of a new node are trusted before its time of learning (health.learn) is over: what\nthose find that never met such hardware cordons it from now on, and what they have found does at once.\n"
+	"With it: for what stays found until the next boot (an uncorrected error, lines of the kernel's log). It keeps jobs away\nagain when it counts more, and after the next boot. What is so now goes when it is repaired.\n", run_ack,
 };
 const struct verb verb_fence = {
 	"fence", "Nodes", "fence NODE --confirmed", "state that a silent node is off, so that its jobs may start elsewhere",

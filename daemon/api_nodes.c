@@ -68,10 +68,10 @@ void api_drift(void *arg, struct http_request *r)
 	mo_desc_done(&drift_view_desc, &v);
 }
 
-struct verb_body { char *reason, *when, *boot_id, *check; bool confirmed; };
+struct verb_body { char *reason, *when, *boot_id, *check; bool confirmed, learned; };
 static const struct mo_field drain_fields[] = { MO_F(verb_body, reason, MO_STR, .max = 500), MO_F(verb_body, when, MO_STR) };
 static const struct mo_field fence_fields[] = { MO_F(verb_body, confirmed, MO_BOOL), MO_F(verb_body, boot_id, MO_STR, .max = 100) };
-static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100) };
+static const struct mo_field ack_fields[] = { MO_F(verb_body, check, MO_STR, .max = 100), MO_F(verb_body, learned, MO_BOOL) };
 static const struct mo_desc ack_desc = MO_DESC(verb_body, ack_fields);
 static const struct mo_desc drain_desc = MO_DESC(verb_body, drain_fields);
 static const struct mo_desc fence_desc = MO_DESC(verb_body, fence_fields);
@@ -104,7 +104,10 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 		http_problem(r, 422, "confirmed: must be true: it states that node %s is powered off; its ranks count as dead and its jobs start elsewhere", n->name);
 		ok = false;
 	}
-	if (ok && type == EV_ACK && (!body.check || !*body.check)) {
+	if (ok && type == EV_ACK && body.learned && body.check) {
+		http_problem(r, 422, "check and learned: give one of them: a check's findings are known, or all checks of the node can be trusted");
+		ok = false;
+	} else if (ok && type == EV_ACK && !body.learned && (!body.check || !*body.check)) {
 		http_problem(r, 422, "check: is missing: which check's findings are known, such as gpu.ras_ue");
 		ok = false;
 	}

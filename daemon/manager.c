@@ -111,6 +111,7 @@ static int open_state(struct manager *m, struct mo_error *err)
 	config.suspect_us = o->suspect_ms * 1000;
 	config.down_us = o->down_ms * 1000;
 	config.exit_wait_us = o->exit_wait_us;
+	config.learn_us = o->learn_us;
 	m->core = core_new(&config);
 	m->journal = journal_new();
 	r = journal_replay(m->journal, m->core, m->store, err);

@@ -23,6 +23,7 @@ static const struct mo_option items[] = {
 	{ "suspect_ms", MO_OPTION_INT, O(suspect_ms), "2200", "Silence after which a node is suspect.", .min = 100, .max = 600000 },
 	{ "down_ms", MO_OPTION_INT, O(down_ms), "10000", "Silence after which a node is down. Silence alone never restarts anything.", .min = 200, .max = 3600000 },
 	{ "exit_wait", MO_OPTION_DURATION, O(exit_wait_us), "300s", "One rank's exit 0 waits this long for the others.", .min = 1000000, .max = 86400LL * 1000000 },
+	{ "health.learn", MO_OPTION_DURATION, O(learn_us), "7d", "So long, from when a node is first heard or until 'moectl ack NODE', findings of checks that never met real hardware of its kind (docs/health.md) are told and do not cordon. 0s: never.", .max = 3650LL * 86400 * 1000000 },
 	{ "max_connections", MO_OPTION_INT, O(max_connections), "16000", "HTTP connections for each listener; bounded by LimitNOFILE too.", .min = 16, .max = 1000000 },
 	{ "idle_timeout", MO_OPTION_DURATION, O(idle_timeout_us), "30s", "Clients that have not sent a whole request by then are cut off.", .min = 1000000, .max = 3600LL * 1000000 },
 	{ "bootstrap_tokens", MO_OPTION_PATH, O(bootstrap_tokens), NULL, "Directory in which moed keeps admin.token and agent.token (0600) for local clusters; made when they are missing, and anew at half of their life. Empty: none." },

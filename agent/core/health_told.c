@@ -54,6 +54,7 @@ static void add_result(const struct object *o, const struct verdict *v, struct n
 	r->count = v->count;
 	r->since_boot = v->check->measure == MEASURE_SINCE_BOOT;
 	r->hardware = v->check->hardware;
+	r->unproven = !v->check->proven;
 	r->since = v->since;
 	r->at = v->at;
 	for (size_t i = 0; i < v->n_evidence; i++)

@@ -35,7 +35,7 @@ static int64_t left(int64_t full_until, int64_t now, int64_t burst, int64_t ever
 	return full < 0 ? 0 : full / every + 1;
 }
 
-static bool may_tell(struct turn *t, struct live *l)
+bool may_tell_health(struct turn *t, struct live *l)
 {
 	struct core *c = t->core;
 
@@ -60,7 +60,7 @@ static void tell(struct turn *t, const char *node, const struct change *c, size_
 	_cleanup_(mo_freep) char *name = finding_name(r), *rest = more ? mo_printf("; and %zu more: moectl node %s", more, node) : mo_strdup("");
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
-	if (!may_tell(t, l))
+	if (!may_tell_health(t, l))
 		return;
 	data_str(&b, "check", r->check);
 	data_str(&b, "object", r->object);
@@ -168,7 +168,7 @@ void health_more(struct turn *t, const char *node)
 	struct mo_buf b = { 0 };
 	int64_t n = l->n_muted;
 
-	if (n == 0 || left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US) == 0 || left(t->core->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US) == 0 || !may_tell(t, l))
+	if (n == 0 || left(l->tell_until, t->now, TELL_BURST, TELL_EVERY_US) == 0 || left(t->core->tell_until, t->now, TELL_ALL_BURST, TELL_ALL_EVERY_US) == 0 || !may_tell_health(t, l))
 		return;
 	l->n_muted = 0;
 	data_int(&b, "more", n);
@@ -207,13 +207,14 @@ void health_cordon(struct turn *t, const char *node)
 	_cleanup_(mo_freep) char *name = finding ? finding_name(finding) : NULL, *text = NULL;
 	struct record r;
 
+	learn_tell(t, node);
 	if (!finding) {
 		l->capped = false;
 		return;
 	}
 	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
 	if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {
-		if (!l->capped && may_tell(t, l))
+		if (!l->capped && may_tell_health(t, l))
 			event_emit(t, "health.cordon_capped", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already because of %s, which is the most that happens by itself; %s",
 				node, cordoned_like(t->core, finding), t->core->state.n_nodes, finding->hardware ? "broken hardware" : "findings that prove no broken hardware", text);
 		l->capped = true;

@@ -15,6 +15,7 @@ const struct core_config core_config_default = {
 	.port_min = 20000, .port_max = 29999,
 	.beat_us = 1000000, .suspect_us = 2200000, .down_us = 10000000,
 	.exit_wait_us = 300LL * 1000000,
+	.learn_us = 7 * 86400LL * 1000000,
 };
 
 static const struct mo_field effect_fields[] = {

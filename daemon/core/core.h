@@ -13,6 +13,7 @@ struct core_config {
 	int64_t beat_us;                   /* 1 s */
 	int64_t suspect_us, down_us;       /* silence: 2 beats (+ slack) -> suspect, 10 s -> down. Never proof of death. */
 	int64_t exit_wait_us;              /* one rank's exit 0 waits 300 s for the rest */
+	int64_t learn_us;                  /* health.learn, 7 days from when a node is first heard; 0 = none */
 };
 extern const struct core_config core_config_default;
 
@@ -27,7 +28,7 @@ enum core_event_type {
 	EV_RESTART,      /* job, value = from iteration or MO_NONE */
 	EV_DRAIN,        /* node, text = reason, when = idle|checkpoint|now */
 	EV_UNDRAIN,      /* node */
-	EV_ACK,          /* node, text = check whose findings are known */
+	EV_ACK,          /* node, text = check whose findings are known; NULL = the node's time of learning is over */
 	EV_FENCE,        /* node, text = boot id that the person saw, NULL = any: refused when the node booted since */
 	EV_HELLO,        /* hello; reply_welcome in the effect; flag = its token has expired */
 	EV_SYNC,         /* sync (notes, progress, scans): always a beat; flag as of a hello */

@@ -60,6 +60,7 @@ void fleet_silence(struct turn *t)
 			next = MO_MIN(next, s->nodes[i].heard_at + config->suspect_us);
 		else if (s->nodes[i].state == NODE_SUSPECT)
 			next = MO_MIN(next, s->nodes[i].heard_at + config->down_us);
+		next = MO_MIN(next, learn_look(t, s->nodes[i].name));
 	}
 	t->core->liveness_at = next;
 }
@@ -196,6 +197,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	struct record r;
 
 	record_init(&r, REC_NODE);
+	r.value = is_new && t->core->config.learn_us ? t->now + t->core->config.learn_us : MO_NONE;
 	r.hello = mo_desc_dup(&agent_hello_desc, h);
 	mo_vec_clear(&step_report_desc, (void **)&r.hello->steps, &r.hello->n_steps);
 	turn_emit(t, &r);
@@ -357,7 +359,7 @@ static void acked(struct turn *t, struct record *r, const char *check, const cha
 /* A finding since the boot is known to a person, who wants the node to work: no job is kept away by it before it counts more, or the next boot. */
 static void ack(struct turn *t, const struct node *n)
 {
-	const char *check = t->event->text ? t->event->text : "";
+	const char *check = t->event->text;
 	const char *user = t->event->user ? t->event->user : "an operator";
 	_cleanup_(mo_freep) char *now = NULL;
 	struct record r;
@@ -451,6 +453,8 @@ void fleet_verb(struct turn *t)
 		turn_reply(t, 403, MO_NONE, "node %s: only an operator may do that", n->name);
 	else if (e->type == EV_FENCE)
 		fence(t, n);
+	else if (e->type == EV_ACK && !e->text)
+		learn_ack(t, n);
 	else if (e->type == EV_ACK)
 		ack(t, n);
 	else if (e->type == EV_UNDRAIN && !n->drain)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/refusal.h"
+#include "lib/base/parse.h"
 
 int health_rank(int state)
 {
@@ -52,7 +53,7 @@ bool health_unlooked(const struct node *n)
 
 static bool keeps_away(const struct node *n, const struct check_result *r)
 {
-	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT) && !finding_acked(n, r);
+	return r->state == CHECK_CRIT && (r->when == MO_NONE || r->when & WHEN_PREFLIGHT) && !finding_acked(n, r) && !finding_held(n, r);
 }
 
 size_t health_away(const struct node *n)
@@ -228,20 +229,53 @@ bool finding_acked(const struct node *n, const struct check_result *r)
 	return seen_by_person(n->acked, n->n_acked, n->acked_counts, n->n_acked_counts, r);
 }
 
-const struct check_result *health_cordon_reason(const struct node *n)
+bool finding_held(const struct node *n, const struct check_result *r)
+{
+	return n->learn_until != MO_NONE && r->unproven;
+}
+
+static const struct check_result *cordon_reason(const struct node *n, bool held)
 {
 	const struct check_result *soft = NULL;
 
 	for (size_t i = 0; n->health && i < n->health->n_results; i++) {
 		const struct check_result *r = &n->health->results[i];
 
-		if (r->state != CHECK_CRIT || r->action != ACTION_CORDON || health_waived(n, r) || finding_acked(n, r))
+		if (r->state != CHECK_CRIT || r->action != ACTION_CORDON || finding_held(n, r) != held ||
+		    health_waived(n, r) || finding_acked(n, r))
 			continue;
 		if (r->hardware)
 			return r;
 		soft = soft ? soft : r;
 	}
 	return soft;
+}
+
+const struct check_result *health_cordon_reason(const struct node *n)
+{
+	return cordon_reason(n, false);
+}
+
+const struct check_result *health_held_reason(const struct node *n)
+{
+	return cordon_reason(n, true);
+}
+
+char *health_held_text(const struct node *n)
+{
+	const struct check_result *r = health_held_reason(n);
+	_cleanup_(mo_freep) char *name = r ? finding_name(r) : NULL;
+	char until[32];
+
+	return r ? mo_printf("would be cordoned, but is new until %s, and this check never met such hardware: %s: %s",
+			     mo_time_format(n->learn_until, until), name, r->text ? r->text : "CRIT") :
+		   NULL;
+}
+
+char *health_held_next(const struct node *n)
+{
+	return mo_printf("look at 'moectl node %s': if it is true, 'moectl drain %s --reason TEXT' and repair it; if not, correct the check in /etc/moe/health/site.yaml; 'moectl ack %s' when its checks can be trusted",
+			 n->name, n->name, n->name);
 }
 
 static bool results_equal(const struct node_health *a, const struct node_health *b, bool texts_too)
@@ -252,7 +286,7 @@ static bool results_equal(const struct node_health *a, const struct node_health 
 		const struct check_result *x = &a->results[i], *y = &b->results[i];
 
 		if (!mo_streq(x->check, y->check) || !mo_streq(x->object, y->object) || x->state != y->state || x->action != y->action || x->when != y->when ||
-		    x->since_boot != y->since_boot || x->hardware != y->hardware)
+		    x->since_boot != y->since_boot || x->hardware != y->hardware || x->unproven != y->unproven)
 			return false;
 		if (texts_too && (x->count != y->count || !mo_streq(x->text, y->text) || x->n_evidence != y->n_evidence))
 			return false;

@@ -2,6 +2,7 @@
  *   told        the newest word of each agent is kept by a record, when it differs; changes become events (health.warn crit ok unknown), at a limited rate
  *   cordon      a CRIT finding whose check asks for it drains the node (--when idle: what runs there runs on), at most HEALTH_CORDON_SHARE of the nodes at a time, at least one.
  *               Only `undrain` ends it; what was found then does not cordon again before its counter rose, it was OK in between, or the node was booted
+ *   learning    while a node is new, findings of checks that never met real hardware of its kind are only told: learn.c
  *   placement   health.preflight of the recipe keeps jobs away from nodes
  *   failure     before the next attempt of a failed job its nodes make their on-failure checks, within HEALTH_CHECK_US
  * UNKNOWN does nothing by itself. No finding ends a job. Pure; used by the files of daemon/core and by the views. */
@@ -40,6 +41,15 @@ bool health_waived(const struct node *n, const struct check_result *r);
 bool finding_acked(const struct node *n, const struct check_result *r);
 /* How many findings keep jobs with health.preflight: standard away. */
 size_t health_away(const struct node *n);
+/* The node is new (health.learn) and the check of this finding never met the real hardware that it reads: it is
+ * only told. It cordons nothing and keeps no job with health.preflight: standard away. */
+bool finding_held(const struct node *n, const struct check_result *r);
+/* What would cordon the node if it were not new; NULL = nothing. */
+const struct check_result *health_held_reason(const struct node *n);
+/* "would be cordoned, but ...: gpu.ras_ue 0000:9f:00.0: 2 errors"; NULL = nothing would cordon it; caller frees. */
+char *health_held_text(const struct node *n);
+/* What a person does about that; caller frees. */
+char *health_held_next(const struct node *n);
 /* CRIT, its check asks for a cordon, and no operator gave the node back in spite of it, or knows of it; proven hardware first; NULL = none. */
 const struct check_result *health_cordon_reason(const struct node *n);
 /* "gpu.ras_ue 0000:9f:00.0"; caller frees. */

@@ -27,6 +27,7 @@ struct live {
 	struct teller *tellers;            /* rates of events that it causes, by kind (events.c); NULL = none yet */
 	int64_t n_muted;                   /* changes since the last event that were not told */
 	bool capped;                       /* it was told that it is not cordoned */
+	bool held;                         /* the same, because it is new */
 	struct gpu_sensors *sensors; size_t n_sensors;      /* newest of each GPU, and of each card */
 	struct nic_sensors *nics; size_t n_nics;
 	int64_t sensors_at;
@@ -146,6 +147,14 @@ void health_more(struct turn *t, const char *node);
 void health_sensed(struct turn *t, const struct agent_sync *s);
 void health_cordon(struct turn *t, const char *node);
 void health_cordon_all(struct turn *t);
+bool may_tell_health(struct turn *t, struct live *l);           /* one more event about its health; counts as one */
+
+/* learn.c */
+void learn_tell(struct turn *t, const char *node);              /* what would cordon it if it were not new */
+int64_t learn_look(struct turn *t, const char *node);           /* ends the time when it is over; returns when that is, INT64_MAX = never */
+void learn_ack(struct turn *t, const struct node *n);           /* a person ends it */
+
+/* cordon.c */
 void health_check_begin(struct turn *t, int64_t id);
 bool health_check_act(struct turn *t, int64_t id);               /* true when the wait is over now */
 bool health_check_due(const struct core *c, const struct job *j, const char *node);

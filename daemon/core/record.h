@@ -32,7 +32,7 @@ enum record_type {
 	REC_CLOCK,        /* text = boot id, iteration = its CLOCK_BOOTTIME in us at the record's time, flag = a time service vouches for the wall clock; value = shift of time (clock.h) */
 	REC_TOKEN_USED,   /* text = id: its node has spoken with it */
 	REC_NODE_TOKEN,   /* node, flag: it speaks with a token that has expired */
-	REC_ACK,          /* node, texts = findings that an operator knows of: they keep no job away in this boot; cause = who */
+	REC_ACK,          /* node, texts = findings that an operator knows of: they keep no job away in this boot; cause = who; flag = its time of learning is over (cause NULL: by itself) */
 	REC_RESTORED,     /* value = epoch before the first start of a new incarnation, iteration = time of the backup (MO_NONE: there is none), flag = the state is that of a backup */
 	REC_OBEYS,        /* node, value = epoch that its agent obeyed, above ours */
 	REC_DISCARD,      /* job, attempt, node: an operator wants this unknown step ended */

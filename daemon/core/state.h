@@ -156,6 +156,7 @@ struct node {
 	bool unseen;                 /* not heard since the state was restored: may hold what the backup does not know */
 	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
 	int64_t registered_at;
+	int64_t learn_until;         /* findings of unproven checks are only told until then (health.h); MO_NONE = over, or a node of 0.1 */
 	bool reconciled;             /* said hello since this controller started */
 	char **past_boots; size_t n_past_boots;      /* boot ids that were replaced, newest last: they cannot come back */
 	char **past_instances; size_t n_past_instances; /* the same for agents: a late copy of an old hello must not count */

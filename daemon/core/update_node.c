@@ -94,6 +94,7 @@ int update_node(struct core *c, const struct record *r)
 	if (!n) {
 		n = node_insert(c, h->node);
 		n->registered_at = r->time;
+		n->learn_until = r->value;
 		n->state = NODE_UP;
 	}
 	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
@@ -303,6 +304,8 @@ int update_ack(struct core *c, const struct record *r)
 
 	if (!n)
 		return -EINVAL;
+	if (r->flag)
+		n->learn_until = MO_NONE;
 	seen = acked_of(n);
 	for (size_t i = 0; n->health && i < r->n_texts; i++) {
 		const struct check_result *found = finding_named(n->health, r->texts[i]);

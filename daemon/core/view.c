@@ -28,7 +28,7 @@ const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
 static const struct mo_field node_check_fields[] = {
 	MO_F(node_check, check, MO_STR), MO_F(node_check, object, MO_STR, .omit = true), MO_F(node_check, state, MO_STR), MO_F(node_check, text, MO_STR),
-	MO_F(node_check, next, MO_STR, .omit = true), MO_F(node_check, known, MO_BOOL, .omit = true), MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
+	MO_F(node_check, next, MO_STR, .omit = true), MO_F(node_check, known, MO_BOOL, .omit = true), MO_F(node_check, held, MO_BOOL, .omit = true), MO_F(node_check, since, MO_TIME, .omit = true), MO_F_LIST(node_check, evidence, MO_STRS, .omit = true),
 };
 static const struct mo_desc node_check_desc = MO_DESC(node_check, node_check_fields);
 static const struct mo_field node_view_fields[] = {
@@ -37,6 +37,7 @@ static const struct mo_field node_view_fields[] = {
 	MO_F_VEC(node_view, checks, &node_check_desc), MO_F(node_view, lemon_score, MO_REAL), MO_F(node_view, boot_id, MO_STR), MO_F(node_view, version, MO_STR),
 	MO_F(node_view, address, MO_STR), MO_F(node_view, gpu_model, MO_STR), MO_F(node_view, gpus_free, MO_INT),
 	MO_F_ENUM(node_view, health, check_state_names), MO_F(node_view, findings, MO_INT), MO_F(node_view, checks_ok, MO_INT), MO_F(node_view, cordoned, MO_BOOL),
+	MO_F(node_view, learn_until, MO_TIME, .omit = true), MO_F(node_view, would_cordon, MO_STR, .omit = true), MO_F(node_view, would_next, MO_STR, .omit = true),
 	MO_F_LIST(node_view, unknown_steps, MO_STRS, .omit = true), MO_F_SUB(node_view, info, MO_OPT, &nodeinfo_desc, .omit = true), MO_F(node_view, preflight_done, MO_BOOL, .omit = true),
 	MO_F_VEC(node_view, stack, &stack_item_desc, .omit = true), MO_F_VEC(node_view, sensors, &gpu_sensors_desc, .omit = true),
 	MO_F_VEC(node_view, nic_sensors, &nic_sensors_desc, .omit = true), MO_F_VEC(node_view, failures, &node_failure_desc, .omit = true),
@@ -153,7 +154,9 @@ char *node_reason(const struct state *s, const struct node *n)
 		return mo_strdup(n->drain_reason);
 	if (n->reason)
 		return mo_strdup(n->reason);
-	return n->drain || !node_refuses(s, n, &r) ? NULL : TAKE_PTR(r.text);
+	if (n->drain)
+		return NULL;
+	return node_refuses(s, n, &r) ? TAKE_PTR(r.text) : health_held_text(n);
 }
 
 static void findings(const struct node *n, struct node_view *ret)
@@ -168,6 +171,7 @@ static void findings(const struct node *n, struct node_view *ret)
 		c->text = mo_strdup(r->text);
 		c->next = mo_strdup(r->next);
 		c->known = finding_acked(n, r);
+		c->held = r->state == CHECK_CRIT && finding_held(n, r);
 		c->since = r->since;
 		for (size_t k = 0; k < r->n_evidence; k++)
 			mo_strs_add(&c->evidence, &c->n_evidence, r->evidence[k]);
@@ -249,6 +253,9 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	ret->findings = n->health ? (int64_t)n->health->n_results : 0;
 	ret->checks_ok = n->health ? n->health->ok : MO_NONE;
 	ret->cordoned = n->drain && n->cordon;
+	ret->learn_until = n->learn_until;
+	ret->would_cordon = health_held_text(n);
+	ret->would_next = ret->would_cordon ? health_held_next(n) : NULL;
 	if (with_info && n->health)
 		findings(n, ret);
 	ret->boot_id = mo_strdup(n->boot_id);

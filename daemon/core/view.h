@@ -22,7 +22,7 @@ struct job_view {
 	struct actual *plan;                  /* only with a promise */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
-struct node_check { char *check, *object, *state, *text, *next; bool known; int64_t since; char **evidence; size_t n_evidence; };
+struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };
 struct node_view {
 	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
 	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;
@@ -31,6 +31,7 @@ struct node_view {
 	int health; int64_t findings, checks_ok;     /* worst state, -1 = its agent told nothing; how many are not ok, and are */
 	char *refuses, *next;           /* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
 	bool cordoned;                  /* drained because of a finding */
+	int64_t learn_until; char *would_cordon, *would_next; /* health.learn: until when it is new; what would cordon it otherwise, and what to do */
 	char **unknown_steps; size_t n_unknown_steps;  /* "j-9.a1": those that it holds and this controller never stored */
 	struct nodeinfo *info;          /* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
 	bool preflight_done;

@@ -354,6 +354,8 @@ static void why_findings(const struct node *n, struct why_view *w)
 
 		for (size_t k = 0; k < c->n_evidence; k++)
 			evidence(r, "%s", c->evidence[k]);
+		if (c->state == CHECK_CRIT && finding_held(n, c))
+			evidence(r, "the node is new and this check never met such hardware: it is told, cordons nothing and keeps no job away (health.learn)");
 		if (finding_acked(n, c))
 			evidence(r, "known to an operator: it keeps no job away before the next boot%s", c->count == MO_NONE ? "" : ", unless it counts more");
 		else if (health_waived(n, c))
@@ -387,6 +389,9 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 		reason(ret, "cordoned", "drained because of a finding: %s", n->drain_reason);
 	else if (n->drain)
 		reason(ret, "drained", "drained by an operator (%s)%s%s", n->drain_when ? n->drain_when : "idle", n->drain_reason ? ": " : "", n->drain_reason ? n->drain_reason : "");
+	_cleanup_(mo_freep) char *held = health_held_text(n);
+	if (held)
+		reason(ret, "learning", "%s", held);
 	if (health_unlooked(n))
 		reason(ret, "preflight", "its preflight checks are not done: jobs with health.preflight: standard wait for them, and what they find may cordon the node");
 	why_findings(n, ret);
@@ -411,5 +416,5 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	}
 	if (ret->n_reasons == 0)
 		reason(ret, "up", "it takes work");
-	ret->next = mo_strdup(refuses ? refusal.next : "nothing to do");
+	ret->next = !refuses && held ? health_held_next(n) : mo_strdup(refuses ? refusal.next : "nothing to do");
 }

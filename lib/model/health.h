@@ -66,6 +66,7 @@ struct health_check {
 	int64_t consecutive;     /* findings in a row before it counts; 1 = at once */
 	int action;              /* enum check_action on CRIT; WARN never does more than warn */
 	bool hardware;           /* CRIT proves that a part of this node is broken: read from the part itself, and no program can cause it */
+	bool proven;             /* its readings were seen on the real hardware that they are of; false: while a node is new, its CRIT is only told */
 	bool enabled;            /* the kill switch */
 	char **argv; size_t n_argv;        /* a program instead of a reading: exit 0 ok, 1 warn, 2 crit, 3 unknown; first line of its output is the text */
 	char **requires; size_t n_requires;/* further programs that must be installed; argv[0] always must */
@@ -83,6 +84,7 @@ struct check_result {
 	int64_t when;            /* bits of enum check_when of the check; MO_NONE = unknown: it counts in preflight */
 	bool since_boot;         /* CRIT stays until the next boot, whatever is done: a person may say that it is known */
 	bool hardware;           /* of the check */
+	bool unproven;           /* not `proven` of the check; agents of 0.1 do not say it */
 	int64_t count;           /* where the counter stood that it rests on: another number is another finding; MO_NONE = it rests on none */
 	char *text;              /* one sentence: what it means, value, limit */
 	char *next;              /* what to do */

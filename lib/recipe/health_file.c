@@ -88,6 +88,7 @@ static const struct key check_keys[] = {
 	F(otherwise, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_WARN),
 	F(rises, KEY_BOOL, .has_def = true),
 	F(hardware, KEY_BOOL, .has_def = true),
+	F(proven, KEY_BOOL, .has_def = true, .def = true),
 	F(history, KEY_ENUM, .words = words_history, .has_def = true, .def = CHECK_OK),
 	F(absent, KEY_ENUM, .words = words_state, .has_def = true, .def = CHECK_OK),
 	{ .path = "window", .type = KEY_DURATION, .offset = offsetof(struct health_check, window_us), .min = WINDOW_MIN_US, .has_def = true, .def = HOUR_US },
@@ -262,7 +263,7 @@ static int load_klog(struct health_checks *ret, struct mo_error *err) {
 		c->history = CHECK_OK;
 		c->window_us = HOUR_US;
 		c->consecutive = 1;
-		c->enabled = true;
+		c->enabled = c->proven = true;
 		c->deadline_us = 0;
 	}
 	mo_desc_done(&klog_rules_desc, &rules);

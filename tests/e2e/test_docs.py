@@ -32,7 +32,7 @@ def options(program):
     """[(name, default, text)] from --example-config: comment lines, then `#name: default`."""
     found, doc = [], []
     for line in example(program).split("\n"):
-        m = re.match(r"#([a-z_]+):(?: (.*))?$", line)
+        m = re.match(r"#([a-z_.]+):(?: (.*))?$", line)
         if m:
             found.append((m.group(1), m.group(2) or "", " ".join(doc)))
         doc = doc + [line[2:]] if line.startswith("# ") else []

@@ -56,11 +56,11 @@ class ToyAgent:
         else:
             self.epoch = 0
 
-    def finds(self, check, state, action="cordon", text="2 uncorrectable errors", when=1, since_boot=False):
+    def finds(self, check, state, action="cordon", text="2 uncorrectable errors", when=1, since_boot=False, unproven=False):
         with self.lock:
             self.health["results"] = [r for r in self.health["results"] if r["check"] != check]
             if state != "ok":
-                self.health["results"].append({"check": check, "object": "0000:9f:00.0", "state": state, "action": action, "when": when, "text": text, "since_boot": since_boot, "evidence": ["[ 12.5] amdgpu: \"poison\""],
+                self.health["results"].append({"check": check, "object": "0000:9f:00.0", "state": state, "action": action, "when": when, "text": text, "since_boot": since_boot, "unproven": unproven, "evidence": ["[ 12.5] amdgpu: \"poison\""],
                                                "since": "2026-11-21T08:00:00.000Z", "at": "2026-11-21T08:00:00.000Z"})
             self.health["version"] += 1
             version = self.health["version"]
@@ -158,6 +158,43 @@ def what_placement_refuses_is_said_with_what_ends_it(rig):
     equal(rig.http("POST", "/v1/nodes/n1/ack", "{}", token=rig.token("operator")).status, 422, "no check")
     equal(rig.http("POST", "/v1/nodes/n1/ack", '{"check":"gpu.ras_ue"}', token=rig.token("user")).status, 403, "a user")
     toy.finds("gpu.ras_ue", "ok")
+
+
+@suite.test
+def a_new_node_is_only_told(rig):
+    """Checks that never met real hardware: told, listed by doctor, and nothing else until a person trusts them."""
+    toy = rig.toys["n0"]
+    need(rig.node("n0")["learn_until"], "a node that just came is new")
+    toy.finds("gpu.ras_ue", "crit", unproven=True)
+    toy.finds("gpu.hot", "crit", unproven=True, text="108 C")
+    n = rig.node("n0")
+    equal((n["state"], n["cordoned"], n["refuses"], n["gpus_free"], n["health"]), ("up", False, None, 8, "crit"), "it works on")
+    need("gpu.ras_ue 0000:9f:00.0: 2 uncorrectable errors" in n["would_cordon"], n["would_cordon"])
+    need("would be cordoned" in rig.run("nodes").stdout, rig.run("nodes").stdout)
+    shown = rig.run("node", "n0").stdout
+    need("new until" in shown and "moectl ack n0" in shown and "cordons nothing" in shown, shown)
+    why = rig.json("why", "n0")
+    need([r for r in why["reasons"] if r["code"] == "learning"] and "moectl ack n0" in why["next"], why)
+    types = [e["type"] for e in rig.json("events")["items"] if e["node"] == "n0"]
+    equal((types.count("health.would_cordon"), types.count("node.draining")), (1, 0), "events")
+    doctor = rig.run("doctor", "--json", check=False).stdout
+    found = [i for i in json.loads(doctor)["items"] if i["check"] == "node.learning"]
+    equal([(i["object"], i["state"]) for i in found], [("n0", "warn")], doctor)
+    need("gpu.ras_ue" in found[0]["text"] and "moectl ack n0" in found[0]["next"], found)
+    rig.kill(rig.moed)
+    rig.start_moed()
+    wait_until(lambda: rig.node("n0")["heartbeat_age_ms"] < 2000 and toy.acked == toy.health["version"], 20, "it is back")
+    equal((rig.node("n0")["state"], rig.node("n0")["learn_until"]), ("up", n["learn_until"]), "after a restart of moed")
+    for body, word in (("{}", "check: is missing"), ('{"check":"gpu.hot","learned":true}', "give one of them")):
+        a = rig.http("POST", "/v1/nodes/n0/ack", body, token=rig.token("operator"))
+        need(a.status == 422 and word in a.json["detail"], (a.status, a.json))
+    said = rig.run("ack", "n0").stdout
+    need("trusted" in said or "still gets no new work" in said, said)
+    n = rig.node("n0")
+    equal((n["cordoned"], n.get("learn_until"), n.get("would_cordon")), (True, None, None), "a person trusts its checks")
+    r = rig.run("ack", "n0", check=False)
+    need(r.returncode == 1 and "is not new" in r.stderr, r.stderr)
+    rig.well()
 
 
 @suite.test

@@ -88,7 +88,7 @@ def nodes_join_with_one_token_and_get_their_own():
         equal(rig.http("GET", "/v1/nodes", token=secret).status, 403, "an agent reads")
         # the controller's own token of no node, as a local cluster has it, and as earlier versions made them for all nodes
         items = rig.json("doctor")["items"]
-        equal([(i["check"], i["state"]) for i in items], [("token.unbound", "warn"), ("token.expiry", "ok"), ("node.checks", "ok"), ("node.version", "ok")], "doctor")
+        equal([(i["check"], i["state"]) for i in items], [("token.unbound", "warn"), ("token.expiry", "ok"), ("node.checks", "ok"), ("node.learning", "ok"), ("node.version", "ok")], "doctor")
         equal(items[0]["object"], [t["id"] for t in tokens(rig, role="agent") if not t["user"]][0], "the token that is named")
         rig.run("token", "revoke", items[0]["object"])
         equal({i["state"] for i in rig.json("doctor", "b")["items"]}, {"ok"}, "doctor of a node")
@@ -96,7 +96,7 @@ def nodes_join_with_one_token_and_get_their_own():
         equal((r.returncode, r.stdout), (5, ""), "doctor of no node: %s" % r.stderr)
         viewer = rig.json("token", "create", "--role", "viewer", "--user", "vic", "--ttl", "3d")["token"]
         r = moectl("doctor", "--json", env=dict(rig.env, MOE_TOKEN=viewer))
-        equal([i["state"] for i in json.loads(r.stdout)["items"]], ["unknown", "unknown", "ok", "ok"], "doctor for a viewer")
+        equal([i["state"] for i in json.loads(r.stdout)["items"]], ["unknown", "unknown", "ok", "ok", "ok"], "doctor for a viewer")
         equal([i["state"] for i in rig.json("doctor")["items"]][1], "warn", "a token that ends in three days")
         made = [e for e in rig.json("events")["items"] if e["type"] == "audit.token_joined"]
         equal(sorted(e["node"] for e in made), ["a", "b"], "events of joining")
