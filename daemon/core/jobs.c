@@ -171,6 +171,27 @@ static bool no_room(struct turn *t, const char *user)
 	return room == 0 || own >= room;
 }
 
+/* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A job that ended leaves its directory to the next. True after 409. */
+static bool dir_taken(struct turn *t, const char *dir)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
+
+	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
+		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+
+		if (!mo_streq(j->checkpoint_dir, clean))
+			continue;
+		turn_reply(t, 409, MO_NONE,
+			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job another one "
+			   "(--set checkpoint.dir=/path), or submit it when j-%lld has ended: it then resumes "
+			   "from there",
+			   clean, (long long)j->id, j->spec.recipe.name ? j->spec.recipe.name : "?",
+			   job_state_names[j->state], (long long)j->id);
+		return true;
+	}
+	return false;
+}
+
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;
@@ -190,7 +211,7 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user))
+	if (no_room(t, spec->user) || dir_taken(t, spec->recipe.checkpoint.dir))
 		return;
 	record_init(&r, REC_SUBMIT);
 	r.job = id;

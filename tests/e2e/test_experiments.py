@@ -422,6 +422,25 @@ def the_file_is_judged():
 
 
 @suite.test
+def two_jobs_never_share_a_directory():
+    """While the first is unfinished the second is refused by name, however it spells the path; without checkpoint.dir each has names of its own."""
+    free = {"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}")}
+    with Own("checkpoint: {dir: /nonexistent/x}\n", **free) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        first = json.loads(c.run("submit", own.path, "--json").stdout)["id"]
+        for spelled in ("/nonexistent/x", "/nonexistent//x/checkpoints/"):
+            r = c.run("submit", own.path, "--name", "other", "--set", "checkpoint.dir=" + spelled, check=False)
+            need(r.returncode == 1 and "checkpoint.dir: /nonexistent/x/checkpoints is that of %s (own), which is " % first in r.stderr, r.stderr)
+        c.run("cancel", first)
+        c.wait_state(first, "cancelled")
+        c.run("submit", own.path, "--name", "other")
+    with Own() as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        r = c.run("submit", own.path)
+        need("checkpoint.dir: not given: nothing is resumed" in r.stderr and "own-j-ID" in r.stderr, r.stderr)
+        env = c.json("submit", "--dry-run", own.path)["ranks"][0]["env"]
+        need(env["PRIMUS_EXP_NAME"].startswith("own-j-") and env["PRIMUS_USER"].startswith("j-"), env)
+
+
+@suite.test
 def a_name_that_is_fixed():
     """Of workspace/work_group/user_name/exp_name only the group is left to a variable: such directories can be met, others name what is in the way."""
     with Own("checkpoint: {dir: /ckpt/x/root/e}\n") as own:

@@ -45,6 +45,7 @@ void user_answer(struct sim *s, struct op *op, int status, int64_t job)
 		sim_job(s, job)->acked = true;
 		return;
 	}
+	s->fault_counts[F_SAME_DIR] += op->type == EV_SUBMIT && status == 409;
 	if (op->form)
 		s->fault_counts[status == 200 ? F_FROM_TAKEN : F_FROM_REFUSED]++;
 	if (status != 200 || !t)

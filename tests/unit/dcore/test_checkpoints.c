@@ -294,6 +294,41 @@ static int64_t second(struct saver *o, const char *dir)
 	return id;
 }
 
+/* A store of before had such jobs: the second was taken, and waits. */
+static int64_t taken_before(struct saver *o, const char *dir)
+{
+	int64_t id = second(o, "/of-its-own");
+	struct core *const cores[] = { o->w.core, o->w.shadow };
+
+	for (size_t i = 0; i < ELEMENTSOF(cores); i++) {
+		struct job *j = (struct job *)job_find(core_state(cores[i]), id);
+
+		mo_str_set(&j->spec.recipe.checkpoint.dir, dir);
+		free(j->checkpoint_dir);
+		j->checkpoint_dir = mo_path_clean(dir);
+	}
+	return id;
+}
+
+static void a_second_job_in_the_directory_is_refused(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	assert_int_equal(second(o, "/x/..//ckpt/"), -409);
+	assert_string_equal(o->w.reply_text, "checkpoint.dir: /ckpt is that of j-1 (job), which is running: give this job another one (--set checkpoint.dir=/path), or submit it when "
+					     "j-1 has ended: it then resumes from there");
+	assert_true(second(o, "/ckpt2") > 0);
+	assert_int_equal(second(o, "/ckpt2"), -409);       /* that one waits, and will save there */
+	assert_non_null(strstr(o->w.reply_text, "which is queued"));
+	world_verb(&o->w, EV_PAUSE, o->id);
+	saver_run(o, 3);
+	assert_int_equal(second(o, "/ckpt"), -409);        /* a paused job goes on from there */
+	world_verb(&o->w, EV_CANCEL, o->id);
+	saver_run(o, 3);
+	assert_true(second(o, "/ckpt") > 0);               /* what it left may be resumed */
+}
+
 static void a_directory_belongs_to_one_unfinished_job(void **state)
 {
 	struct saver *o = *state;
@@ -305,7 +340,7 @@ static void a_directory_belongs_to_one_unfinished_job(void **state)
 	o->id = second(o, "/ckpt");
 	saver_run(o, 2);
 	assert_int_equal(saver_job(o)->attempt, 1);
-	other = second(o, "/x/..//ckpt/");
+	other = taken_before(o, "/x/..//ckpt/");
 	saver_run(o, 3);
 	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);
 	assert_string_equal(world_job(&o->w, other)->reason, "checkpoint.dir is in use by j-1; waits");
@@ -417,8 +452,9 @@ static void a_job_that_trains_on_says_nothing_of_it(void **state)
 	struct saver *o = *state;
 
 	world_found(&o->w, 10, true);
-	o->id = submit_again(o, "ada", 20);
 	world_verb(&o->w, EV_CANCEL, 1);
+	saver_run(o, 3);
+	o->id = submit_again(o, "ada", 20);
 	saver_run(o, 3);
 	saver_resumed(o, 1, 10);
 	world_iteration(&o->w, 0, o->id, 20);
@@ -447,6 +483,7 @@ int main(void)
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),
+		T(a_second_job_in_the_directory_is_refused),
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
