@@ -128,6 +128,11 @@ static void split_words(char *text, char *ret[static OPTIONS_MAX + 1])
 	ret[n] = NULL;
 }
 
+static enum search_kind kind_of(const struct http_request *r)
+{
+	return http_caller(r)->role == ROLE_VIEWER ? SEARCH_VIEWER : SEARCH_PLAN;
+}
+
 /* The wish was understood once. */
 static void plan_read(struct manager *m, struct http_request *r, struct submit *spec)
 {
@@ -148,7 +153,7 @@ static void plan_read(struct manager *m, struct http_request *r, struct submit *
 	struct waiting *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);
-	const struct helper_input input = { .user = http_caller(r)->user, .recipe = text, .n = n, .options = options, .anchors = anchors };
+	const struct helper_input input = { .user = http_caller(r)->user, .kind = kind_of(r), .recipe = text, .n = n, .options = options, .anchors = anchors };
 	int e = helper_plan(m, &input, on_planned, w, &w->helper);
 	if (e < 0) {
 		plan_refuse(r, e);
@@ -165,7 +170,7 @@ void api_plan(void *arg, struct http_request *r)
 
 	if (!read_wish(r, &wish))
 		return;
-	if (helper_busy(m, http_caller(r)->user)) {                    /* before the recipe is read: a crowd of callers costs next to nothing */
+	if (!helper_room(m, http_caller(r)->user, kind_of(r))) {                  /* before the recipe is read: a crowd of callers costs next to nothing */
 		plan_refuse(r, -EBUSY);
 		return;
 	}
@@ -175,9 +180,9 @@ void api_plan(void *arg, struct http_request *r)
 void plan_refuse(struct http_request *r, int e)
 {
 	if (e == -EBUSY)
-		http_problem(r, 429, "two plan searches are running already, or one of yours: try again in a moment, or run moectl plan on your machine");
+		http_problem(r, 429, HELPER_BUSY);
 	else
-		http_problem(r, 500, "the plan search could not be started: %s", strerror(-e));
+		http_problem(r, 500, HELPER_NOT_STARTED, strerror(-e));
 }
 
 void api_anchors(void *arg, struct http_request *r)

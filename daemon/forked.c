@@ -24,7 +24,7 @@
 /* 0: no limit. Memory: what the child adds to that of the controller. */
 static const struct kind {
 	const char *what, *busy, *large, *slow;
-	size_t at_once;
+	size_t at_once, of_viewers;         /* of_viewers 0: they have no such work */
 	bool of_each_user;
 	int64_t time_us;
 	rlim_t cpu_s, memory;
@@ -34,8 +34,8 @@ static const struct kind {
 		.busy = "two are under way already, or one of yours: try again in a moment",
 		.large = "it needs more than 64 MB of memory: ask for fewer ranks (--set cluster.gpus=N)",
 		.slow = "it takes more than 20 s: ask for fewer ranks (--set cluster.gpus=N)" },
-	[FORKED_RECIPE] = { .what = "recipe", .at_once = 2, .of_each_user = true, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
-		.busy = "of more than 64 kB two are being read already, or one of yours: try again in a moment",
+	[FORKED_RECIPE] = { .what = "recipe", .at_once = 2, .of_viewers = 1, .of_each_user = true, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
+		.busy = "of more than 64 kB two are being read already, or one of yours, or of viewers: try again in a moment",
 		.large = "reading it needs more than 64 MB of memory: make it smaller", .slow = "reading it takes more than 5 s: make it smaller" },
 };
 _Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
@@ -44,6 +44,7 @@ struct forked {
 	struct forks *owner;
 	uint64_t id, request;
 	enum forked_kind kind;
+	bool viewer;                    /* of one */
 	char *user, *content_type;
 	forked_done done;
 	void *done_arg;
@@ -338,18 +339,23 @@ static void run(const struct manager *m, const struct forked_work *w, pid_t pare
 
 /* ---- the parent ---- */
 
-bool forked_room(const struct manager *m, enum forked_kind kind, const char *user, const char **ret_why)
+/* What nobody's work takes from others: one of each user, and of viewers never all. */
+static bool has_room(const struct manager *m, const struct forked_work *w)
 {
-	size_t n = 0;
+	const struct kind *k = &kinds[w->kind];
+	size_t n = 0, n_viewers = 0;
 	bool own = false;
 
 	for (size_t i = 0; i < FORKS_MAX; i++) {
 		const struct forked *f = m->forks->running[i];
-		n += f && f->kind == kind;
-		own |= f && f->kind == kind && mo_streq(f->user, user);
+
+		if (!f || f->kind != w->kind)
+			continue;
+		n++;
+		n_viewers += f->viewer;
+		own |= mo_streq(f->user, w->user);
 	}
-	*ret_why = kinds[kind].busy;
-	return n < kinds[kind].at_once && !(own && kinds[kind].of_each_user);
+	return n < k->at_once && !(own && k->of_each_user) && (!w->viewer || n_viewers < k->of_viewers);
 }
 
 static int begin(struct manager *m, struct forked *f, const struct forked_work *w)
@@ -378,12 +384,11 @@ static int begin(struct manager *m, struct forked *f, const struct forked_work *
 	return r;
 }
 
-int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_id)
+static int start(struct manager *m, const struct forked_work *w, uint64_t *ret_id)
 {
-	const char *why;
 	size_t slot = 0;
 
-	if (!forked_room(m, w->kind, w->user, &why))
+	if (!has_room(m, w))
 		return -EBUSY;
 	while (m->forks->running[slot])
 		slot++;
@@ -391,6 +396,7 @@ int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_i
 	f->owner = m->forks;
 	f->id = ++m->forks->last_id;
 	f->kind = w->kind;
+	f->viewer = w->viewer;
 	f->user = mo_strdup(w->user ? w->user : "an admin");
 	f->content_type = mo_strdup(w->content_type);
 	f->done = w->done;
@@ -409,13 +415,11 @@ int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_i
 
 bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id)
 {
-	const char *why;
-
-	if (!forked_room(m, w->kind, w->user, &why)) {
-		http_problem(r, 429, "%s: %s", kinds[w->kind].what, why);
+	int e = start(m, w, ret_id);
+	if (e == -EBUSY) {
+		http_problem(r, 429, "%s: %s", kinds[w->kind].what, kinds[w->kind].busy);
 		return false;
 	}
-	int e = forked_start(m, w, ret_id);
 	if (e < 0) {
 		http_problem(r, 503, "%s: %s: try again", kinds[w->kind].what, strerror(-e));
 		return false;

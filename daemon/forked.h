@@ -18,7 +18,8 @@ typedef int (*forked_run)(const struct manager *m, const void *arg, int fd);
 typedef void (*forked_done)(void *arg, int status, const char *body, size_t n);
 struct forked_work {
 	enum forked_kind kind;
-	const char *user;                /* of the kinds of which each user has one */
+	const char *user;                /* of the kinds of which each user has one, */
+	bool viewer;                     /* and viewers not all */
 	forked_run run;
 	const void *arg;                 /* of run */
 	forked_done done;                /* NULL: the answer of request is streamed as it comes */
@@ -26,11 +27,7 @@ struct forked_work {
 	uint64_t request;                /* with content_type, when streamed */
 	const char *content_type;
 };
-/* False: no more of this kind, or of this user, are done now; *ret_why says so. Callers may ask before they do anything else. */
-bool forked_room(const struct manager *m, enum forked_kind kind, const char *user, const char **ret_why);
-/* 0 with *ret_id; -EBUSY: no room; or another errno. arg and what it points to are needed no longer. */
-int forked_start(struct manager *m, const struct forked_work *w, uint64_t *ret_id);
-/* The same for r, which is held then: false after 429 or 503. */
+/* For r, which is held then: false after 429 (no more of this kind, or of this user, are done now) or 503. arg and what it points to are needed no longer. */
 bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id);
 /* Answers r with the child's answer, streamed; false after 429 or 503. */
 bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w);

@@ -1,5 +1,5 @@
-/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: two at once, one of each user, limits on CPU time, memory, answer size and time, killed when
- * nobody wants the answer any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. */
+/* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: limits on CPU time, memory, answer size and time, killed when nobody wants the answer
+ * any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. Who runs and who waits: daemon/core/searches.c; who waited too long is told so. */
 #include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 
-#define HELPERS_MAX 2
+#define HELPERS_MAX (SEARCHES_AT_ONCE + SEARCHES_WAITING)
+#define WAIT_US (10 * 1000000LL)
 #define TIME_US (60 * 1000000LL)
 #define CPU_S 60
 #define MEMORY_BYTES (4LL << 30)
@@ -28,7 +29,10 @@ struct helper {
 	uint64_t id;
 	helper_fn fn;
 	void *arg;
-	char *user;
+	char *user, *anchors;
+	enum search_kind kind;
+	bool runs;                       /* or it waits until it may */
+	char *argv[ARGS_MAX + 1]; size_t n_argv;
 	pid_t pid;
 	sd_event_source *child;
 	struct mo_timer *timer;
@@ -36,11 +40,12 @@ struct helper {
 	bool exited, late, large;
 	int status;
 };
-struct helpers { struct helper *running[HELPERS_MAX]; uint64_t last_id; };
+struct helpers { struct manager *manager; struct helper *all[HELPERS_MAX]; uint64_t last_id; bool stopping; };
 
 void helpers_new(struct manager *m)
 {
 	m->helpers = mo_alloc(sizeof(*m->helpers));
+	m->helpers->manager = m;
 }
 
 static void channel_close(struct channel *c)
@@ -52,8 +57,8 @@ static void channel_close(struct channel *c)
 static void helper_free(struct helper *h)
 {
 	for (size_t i = 0; i < HELPERS_MAX; i++)
-		if (h->owner->running[i] == h)
-			h->owner->running[i] = NULL;
+		if (h->owner->all[i] == h)
+			h->owner->all[i] = NULL;
 	channel_close(&h->in);
 	channel_close(&h->out);
 	channel_close(&h->err);
@@ -66,25 +71,34 @@ static void helper_free(struct helper *h)
 	}
 	sd_event_source_disable_unref(h->child);
 	mo_timer_free(h->timer);
+	for (size_t i = 0; i < h->n_argv; i++)
+		free(h->argv[i]);
 	free(h->user);
+	free(h->anchors);
 	free(h);
 }
+
+static void start_waiting(struct helpers *s);
 
 /* fn is told last, when nothing of the helper is left. */
 static void finish(struct helper *h, int status, const char *text)
 {
+	struct helpers *s = h->owner;
 	helper_fn fn = h->fn;
 	void *arg = h->arg;
 
 	helper_free(h);
+	start_waiting(s);
 	fn(arg, status, text);
 }
 
 struct helpers *helpers_free(struct helpers *s)
 {
+	if (s)
+		s->stopping = true;
 	for (size_t i = 0; s && i < HELPERS_MAX; i++)
-		if (s->running[i])
-			finish(s->running[i], 503, "the controller is stopping: try again in a moment");
+		if (s->all[i])
+			finish(s->all[i], 503, "the controller is stopping: try again in a moment");
 	free(s);
 	return NULL;
 }
@@ -191,6 +205,10 @@ static void on_time(void *arg)
 {
 	struct helper *h = arg;
 
+	if (!h->runs) {
+		finish(h, 429, HELPER_BUSY);
+		return;
+	}
 	h->late = true;
 	kill(h->pid, SIGKILL);
 }
@@ -257,14 +275,15 @@ static int text_file(const char *text, int *ret)
 	return r < 0 ? r : lseek(*ret, 0, SEEK_SET) < 0 ? -errno : 0;
 }
 
-static int start(struct manager *m, struct helper *h, char *const argv[], const struct helper_input *input)
+static int start(struct helper *h)
 {
 	_cleanup_(mo_closep) int in = -1, out = -1, err = -1, anchors = -1;
 	_cleanup_(mo_freep) char *program = mo_libexec("moectl");
+	sd_event *loop = h->owner->manager->loop;
 
 	if (!program)
 		return -ENOENT;
-	int r = text_file(input->anchors, &anchors);
+	int r = text_file(h->anchors, &anchors);
 	if (r >= 0)
 		r = make_pipe(true, &h->in.fd, &in);
 	if (r >= 0)
@@ -272,67 +291,114 @@ static int start(struct manager *m, struct helper *h, char *const argv[], const 
 	if (r >= 0)
 		r = make_pipe(false, &h->err.fd, &err);
 	if (r >= 0)
-		r = spawn(h, program, argv, in, out, err, anchors);
+		r = spawn(h, program, h->argv, in, out, err, anchors);
 	if (r >= 0)
-		r = sd_event_add_child(m->loop, &h->child, h->pid, WEXITED, on_exit_status, h);
+		r = sd_event_add_child(loop, &h->child, h->pid, WEXITED, on_exit_status, h);
 	if (r >= 0)
-		r = sd_event_add_io(m->loop, &h->in.source, h->in.fd, EPOLLOUT, on_writable, h);
+		r = sd_event_add_io(loop, &h->in.source, h->in.fd, EPOLLOUT, on_writable, h);
 	if (r >= 0)
-		r = sd_event_add_io(m->loop, &h->out.source, h->out.fd, EPOLLIN, on_out, h);
+		r = sd_event_add_io(loop, &h->out.source, h->out.fd, EPOLLIN, on_out, h);
 	if (r >= 0)
-		r = sd_event_add_io(m->loop, &h->err.source, h->err.fd, EPOLLIN, on_err, h);
-	if (r >= 0)
-		r = mo_timer_new(m->loop, on_time, h, &h->timer);
+		r = sd_event_add_io(loop, &h->err.source, h->err.fd, EPOLLIN, on_err, h);
 	if (r < 0)
 		return r;
-	mo_buf_add(&h->in.data, input->recipe, input->n);
-	h->out.max = OUTPUT_MAX;
-	h->err.max = ERRORS_MAX;
+	h->runs = true;
 	mo_timer_in(h->timer, TIME_US);
 	return 0;
 }
 
-bool helper_busy(const struct manager *m, const char *user)
+/* All that run or wait, for the core. */
+static size_t searches_of(const struct helpers *s, struct search ret[static HELPERS_MAX])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < HELPERS_MAX; i++) {
-		const struct helper *h = m->helpers->running[i];
-		if (h && mo_streq(h->user, user))
-			return true;
-		n += h != NULL;
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		if (s->all[i])
+			ret[n++] = (struct search){ s->all[i]->id, s->all[i]->user, s->all[i]->kind, s->all[i]->runs };
+	return n;
+}
+
+/* The one that may start now; NULL none. */
+static struct helper *next_of(const struct helpers *s)
+{
+	struct search all[HELPERS_MAX];
+	const struct search *next = search_next(all, searches_of(s, all));
+
+	for (size_t i = 0; next && i < HELPERS_MAX; i++)
+		if (s->all[i] && s->all[i]->id == next->number)
+			return s->all[i];
+	return NULL;
+}
+
+static void start_waiting(struct helpers *s)
+{
+	struct helper *h;
+
+	while (!s->stopping && (h = next_of(s))) {
+		int r = start(h);
+
+		if (r >= 0)
+			continue;
+		_cleanup_(mo_freep) char *why = mo_printf(HELPER_NOT_STARTED, strerror(-r));
+		finish(h, 500, why);
 	}
-	return n == HELPERS_MAX;
+}
+
+bool helper_room(const struct manager *m, const char *user, enum search_kind kind)
+{
+	struct search all[HELPERS_MAX];
+
+	return search_admit(all, searches_of(m->helpers, all), user, kind);
+}
+
+static void add_words(struct helper *h, char *const words[])
+{
+	while (*words && h->n_argv < ARGS_MAX)
+		h->argv[h->n_argv++] = mo_strdup(*words++);
+}
+
+static struct helper *helper_new(struct manager *m, const struct helper_input *input)
+{
+	char *const begin[] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json", NULL };
+	char *const anchors[] = { (char *)"--anchor", (char *)"/dev/fd/3", NULL };    /* ANCHORS_FD */
+	struct helper *h = mo_alloc(sizeof(*h));
+	size_t slot = 0;
+
+	while (m->helpers->all[slot])
+		slot++;
+	m->helpers->all[slot] = h;
+	h->owner = m->helpers;
+	h->in.fd = h->out.fd = h->err.fd = -1;
+	h->out.max = OUTPUT_MAX;
+	h->err.max = ERRORS_MAX;
+	h->id = ++m->helpers->last_id;
+	h->kind = input->kind;
+	h->user = mo_strdup(input->user);
+	h->anchors = mo_strdup(input->anchors);
+	mo_buf_add(&h->in.data, input->recipe, input->n);
+	add_words(h, begin);
+	if (input->anchors)
+		add_words(h, anchors);
+	add_words(h, input->options);
+	return h;
 }
 
 int helper_plan(struct manager *m, const struct helper_input *input, helper_fn fn, void *arg, uint64_t *ret_id)
 {
-	char *argv[ARGS_MAX] = { (char *)"moectl", (char *)"plan", (char *)"-", (char *)"--json" }, *const *options = input->options;
-	size_t slot = 0, n_args = 4;
-
-	if (helper_busy(m, input->user))
+	if (!helper_room(m, input->user, input->kind))
 		return -EBUSY;
-	while (m->helpers->running[slot])
-		slot++;
-	if (input->anchors) {
-		argv[n_args++] = (char *)"--anchor";
-		argv[n_args++] = (char *)"/dev/fd/3";    /* ANCHORS_FD */
-	}
-	while (*options && n_args < ARGS_MAX - 1)
-		argv[n_args++] = *options++;
-	struct helper *h = mo_alloc(sizeof(*h));
-	h->owner = m->helpers;
-	h->in.fd = h->out.fd = h->err.fd = -1;
-	h->id = ++m->helpers->last_id;
-	h->user = mo_strdup(input->user);
-	h->fn = fn;
-	h->arg = arg;
-	m->helpers->running[slot] = h;
-	int r = start(m, h, argv, input);
+	struct helper *h = helper_new(m, input);
+	int r = mo_timer_new(m->loop, on_time, h, &h->timer);
+	if (r >= 0 && next_of(m->helpers) == h)
+		r = start(h);
+	else if (r >= 0)
+		mo_timer_in(h->timer, WAIT_US);
 	if (r < 0) {
 		helper_free(h);
 		return r;
 	}
+	h->fn = fn;
+	h->arg = arg;
 	*ret_id = h->id;
 	return 0;
 }
@@ -340,6 +406,7 @@ int helper_plan(struct manager *m, const struct helper_input *input, helper_fn f
 void helper_cancel(struct manager *m, uint64_t id)
 {
 	for (size_t i = 0; i < HELPERS_MAX; i++)
-		if (m->helpers->running[i] && m->helpers->running[i]->id == id)
-			helper_free(m->helpers->running[i]);
+		if (m->helpers->all[i] && m->helpers->all[i]->id == id)
+			helper_free(m->helpers->all[i]);
+	start_waiting(m->helpers);
 }

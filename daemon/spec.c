@@ -327,7 +327,7 @@ static void start_child(const struct recipe_read *now, struct http_request *r)
 	g->n_sets = 0;
 	copy_sets(g, now->sets, now->n_sets);
 	g->request = http_id(r);
-	const struct forked_work work = { .kind = FORKED_RECIPE, .user = http_caller(r)->user, .run = read_in_child, .arg = now, .done = on_read, .done_arg = g };
+	const struct forked_work work = { .kind = FORKED_RECIPE, .user = http_caller(r)->user, .viewer = http_caller(r)->role == ROLE_VIEWER, .run = read_in_child, .arg = now, .done = on_read, .done_arg = g };
 	if (!forked_begin(g->manager, r, &work, &g->fork)) {
 		recipe_read_free(g);
 		return;

@@ -78,7 +78,7 @@ class Moed:
     def connect(self, unix=False, timeout=20):
         return Unix(self.options["unix_socket"], timeout) if unix else http.client.HTTPConnection(self.host, int(self.port), timeout=timeout)
 
-    def ask(self, method, path, body=None, token="admin", headers=None, unix=False, type="application/json"):
+    def ask(self, method, path, body=None, token="admin", headers=None, unix=False, type="application/json", timeout=20):
         """token: a secret, "admin" for the admin's, None for none."""
         h = dict(headers or {})
         token = self.admin if token == "admin" else token
@@ -87,7 +87,7 @@ class Moed:
         if body is not None:
             body = body if isinstance(body, (str, bytes)) else json.dumps(body)
             h.setdefault("Content-Type", type)
-        c = self.connect(unix)
+        c = self.connect(unix, timeout)
         try:
             try:
                 c.request(method, path, body, h)

@@ -3,6 +3,8 @@
 import http.client
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +12,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from controller import FakeAgent, RECIPE, Stream, each_with_a_controller
 from lib import BUILD, Suite, clean_env, equal, need, wait_until
+from rig import searches
 
 suite = Suite()
 test = each_with_a_controller(suite)
@@ -215,6 +218,74 @@ def test_a_user_pushes_out_his_own_events_only(m):
     equal(m.get("/v1/events?limit=1")["gone"], gone, "after a restart")
     equal(m.get("/v1/jobs/%s/events" % early)["gone"], 1, "of a job, after a restart")
     equal(len([e for page in (m.get("/v1/events?limit=1000"),) for e in page["items"] if not e["job"]]) >= kept, True, "those of no job")
+
+
+MODEL = {"recipe": 1, "name": "planned", "engine": {"kind": "command", "argv": ["/bin/true"]}, "model": "deepseek-v2-lite", "parallelism": "auto",
+         "cluster": {"gpus": 8, "gpu": "mi355x", "nic_gbps": 400}, "batch": {"seq": 4096, "global": 768}, "precision": "bf16"}
+# more than a moment
+LONG = json.dumps(MODEL | {"model": "deepseek-v3", "batch": {"seq": 4096, "global": 61440}})
+LONG_PLAN = "/v1/plan?gpus=16384&open=1&top=1000&scale=" + ",".join(str(2048 * i) for i in range(1, 9))
+
+
+class Search(threading.Thread):
+    """A plan that somebody waits for: `answer` is what came, None as long as nothing did."""
+
+    def __init__(self, m, token, path="/v1/plan", body=None):
+        super().__init__(daemon=True)
+        self.answer = None
+        self.ask = lambda: m.ask("POST", path, body or MODEL, token=token, timeout=120)
+        self.start()
+
+    def run(self):
+        self.answer = self.ask()
+
+    def end(self):
+        self.join(120)
+        return self.answer
+
+
+def held(m):
+    """Requests that wait for something."""
+    return int(re.search(rb'moe_http_connections{kind="held"} (\d+)', m.ask("GET", "/metrics").body)[1])
+
+
+def held_search(m, token):
+    """It runs, and does not go on until its process is told to."""
+    before = searches(m.process.pid)
+    s = Search(m, token, LONG_PLAN, LONG)
+    s.pid = wait_until(lambda: [p for p in searches(m.process.pid) if p not in before], 20, "its process")[0]
+    os.kill(s.pid, signal.SIGSTOP)
+    return s
+
+
+@test
+def test_viewers_keep_nobody_from_planning(m):
+    v1, v2, v3 = [m.token("viewer", user="v%d" % i)["token"] for i in (1, 2, 3)]
+    ann, bob = [m.token("user", user=u)["token"] for u in ("ann", "bob")]
+    first = held_search(m, v1)
+    others = [Search(m, v) for v in (v2, v3, v2)]
+    for i in range(30):
+        a = m.ask("POST", "/v1/jobs", MODEL | {"name": "n%d" % i}, token=ann)
+        equal(a.status, 201, "submit %d of a user: %s" % (i, a.body[:300]))
+    equal(m.ask("POST", "/v1/jobs?dry_run=1", MODEL, token=bob).status, 200, "a dry run")
+    equal(m.ask("POST", "/v1/plan", MODEL, token=m.token("operator", user="op")["token"]).status, 200, "an operator's plan")
+    equal([first.answer] + [s.answer for s in others], [None] * 4, "viewers wait, one for another")
+    # who waits is served in time; who waited too long is told so
+    os.kill(first.pid, signal.SIGCONT)
+    equal(first.end().status, 200, "the first")
+    equal([s.end().status for s in others], [200] * 3, "those that waited")
+    first = held_search(m, v1)
+    late = Search(m, v2).end()
+    equal((late.status, "two plan searches" in late.json["detail"], int(late.headers["retry-after"]) >= 1), (429, True, True), "nobody ended: %s" % late.body)
+    # several of one user wait for each other, with both slots taken; the one of a submit comes before those of plans
+    second = held_search(m, bob)
+    plan = Search(m, m.token("user", user="cyd")["token"])
+    several = [Search(m, ann, "/v1/jobs") for _ in range(3)]
+    wait_until(lambda: held(m) == 6, 10, "all of them wait")
+    os.kill(second.pid, signal.SIGCONT)
+    equal((second.end().status, plan.end().status, [s.end().status for s in several]), (200, 200, [201] * 3), "one after the other")
+    os.kill(first.pid, signal.SIGCONT)
+    equal(first.end().status, 200, "the viewer's")
 
 
 @test
