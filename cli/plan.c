@@ -22,17 +22,23 @@
 static void gpu_done(struct gpu_type *g) { mo_desc_done(&gpu_type_desc, g); }
 static void doc_done(struct plan_doc *d) { mo_desc_done(&plan_doc_desc, d); }
 
-/* Of zero1, zero2 and zero3 those that the engine has a flag for; none: the planner's default. */
+/* Of zero1, zero2 and zero3 those that the engine has a flag for; none: the planner's default. Where it has one for zero1, that
+ * alone: the others are another way to save there (Megatron's FSDP), which nobody gets without asking. */
 static size_t shardings_of(const struct engine *e, const char *ret[static 3])
 {
-	static const char *const rows[] = { "parallelism.sharding=zero1", "parallelism.sharding=zero2", "parallelism.sharding=zero3" };
+	static const char *const rows[] = { "parallelism.sharding=zero1", "parallelism.sharding=zero2",
+					    "parallelism.sharding=zero3" };
 	size_t n = 0;
+
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++)
-		for (size_t k = 0; k < e->n_flags; k++)
-			if (mo_streq(e->flags[k].key, rows[i])) {
-				ret[n++] = strchr(rows[i], '=') + 1;
-				break;
-			}
+		for (size_t k = 0; k < e->n_flags; k++) {
+			if (!mo_streq(e->flags[k].key, rows[i]))
+				continue;
+			ret[n++] = strchr(rows[i], '=') + 1;
+			if (i == 0)
+				return n;
+			break;
+		}
 	return n;
 }
 

@@ -103,7 +103,7 @@ struct engine_rule {
 };
 /* What only the checks of a recipe need; it does not stay with the job. */
 struct engine_checks {
-	struct kv *missing; size_t n_missing;   /* feature ("a2a=deepep", "sync_free") -> why the engine has none and what to do */
+	struct kv *missing; size_t n_missing;   /* value ("features.a2a=deepep", "features.sync_free", "precision=nvfp4") -> why the engine has none and what to do */
 	struct engine_rule *rules; size_t n_rules;
 	char **keys; size_t n_keys;             /* known flags, without dashes in front */
 	char *keys_source;

@@ -19,7 +19,7 @@
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
 	const char *unless = strstr(flag->key, " unless features.");
-	size_t whole = unless ? (size_t)(unless - flag->key) : strlen(flag->key), n = strcspn(flag->key, "=> ");
+	size_t whole = unless ? (size_t)(unless - flag->key) : strlen(flag->key), n = strcspn(flag->key, FLAG_ROW_OPS);
 	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
 	const char *other = unless ? feature_value(r, unless + strlen(" unless features.")) : NULL;
 	double a, b;
@@ -27,7 +27,7 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 	if (row.op)
 		row.operand = mo_strndup(flag->key + n + 1, whole - n - 1);
 	row.value = recipe_value(r, row.path);
-	if (row.op == '=')
+	if (row.op == '=' || row.op == '~')
 		row.applies = mo_streq(row.value, row.operand);
 	else if (row.op == '>')
 		row.applies = row.value && mo_parse_double(row.value, &a) == 0 && mo_parse_double(row.operand, &b) == 0 && a > b;

@@ -2,7 +2,8 @@
 #pragma once
 #include "lib/recipe/recipe_file.h"
 
-/* A row of engine.flags looked at with a recipe: its path, '=' or '>' or 0 with the operand, the recipe's value (NULL unknown), whether it adds words, and whether
+#define FLAG_ROW_OPS "=~> " /* what may stand behind the path of a row */
+/* A row of engine.flags looked at with a recipe: its path, '=', '~' or '>' or 0 with the operand, the recipe's value (NULL unknown), whether it adds words, and whether
  * the engine is told about the value (also where an `unless` leaves the telling to another row). */
 struct flag_row { char *path; char op; char *operand; char *value; bool applies, carried; };
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag);

@@ -6,6 +6,7 @@
 
 #include "lib/base/desc.h"
 #include "lib/model/env_names.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
 
 static struct engine_checks *checks_of(struct engine *e)
@@ -87,7 +88,7 @@ void engine_features_read(struct reader *r, const struct key *k, const struct yn
 	}
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
-		_cleanup_(mo_freep) char *when = mo_printf("features.%s", key->text), *path = mo_strndup(when, strcspn(when, "=> "));
+		_cleanup_(mo_freep) char *when = mo_printf("features.%s", key->text), *path = mo_strndup(when, strcspn(when, FLAG_ROW_OPS));
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "features: there is no feature '%s'", path + strlen("features."));
@@ -99,6 +100,20 @@ void engine_features_read(struct reader *r, const struct key *k, const struct yn
 			mo_str_set(&flag->key, when);
 			value_text(r, "features", value, &flag->value);
 		}
+	}
+}
+
+void engine_missing_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &checks_of(e)->missing, &checks_of(e)->n_missing);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *key = v->items[i].key;
+		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "="));
+
+		if (!recipe_path_known(path) || mo_starts_with(path, "features."))
+			errors_at(r->errors, key, NULL, "missing: '%s' is no value of a recipe", path);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "lib/recipe/schema.h"
 
 void engine_features_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_missing_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);

@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
@@ -175,7 +176,7 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 	engine_pairs_read(r, "flags", v, &e->flags, &e->n_flags);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
 		const struct ynode *key = v->items[i].key;
-		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "=> "));
+		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, FLAG_ROW_OPS));
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
@@ -318,6 +319,7 @@ static const struct key engine_keys[] = {
 	F("stop_saves", KEY_BOOL, stop_saves),
 	CUSTOM("exit_codes", read_exit_codes),
 	CUSTOM("features", engine_features_read),
+	CUSTOM("missing", engine_missing_read),
 	{ .path = "experiment", .type = KEY_MAP },
 	F("experiment.format", KEY_WORD, experiment, .words = words_experiment, .required = true),
 	CUSTOM("experiment.values", read_experiment_values),

@@ -386,7 +386,9 @@ static const struct key recipe_keys[] = {
 	F("batch.micro", KEY_INT, micro, RANGE(1, 1 << 20)),
 	F("batch.global", KEY_INT, global_batch, RANGE(1, GLOBAL_BATCH_MAX)),
 	F("batch.global_tokens", KEY_INT, global_tokens, RANGE(1, 1LL << 40)),
-	F("precision", KEY_WORD, precision, WORDS(words_precision)),
+	F("precision", KEY_WORD, precision, WORDS(words_precision), .refused = "mxfp4",
+	  .instead = "no plan counts it; leave it out, so that plans count bf16, and give the engine its own flags "
+		     "(Primus: fp4: e2m1 and fp4_recipe: mxfp4 in engine.args)"),
 	F("recompute", KEY_WORD, recompute, WORDS(words_recompute)),
 	F("steps", KEY_INT, steps, RANGE(1, 1000000000)),
 	CUSTOM("features", read_features),

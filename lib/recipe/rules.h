@@ -17,6 +17,8 @@ void rules_engine(struct rules *k);
 void rules_features(struct rules *k);
 void rules_keys(struct rules *k);
 bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
+/* Why the engine has none of it and what to do: the file's words for the value, else for the path; NULL: it says nothing. */
+const char *rules_missing(const struct engine *e, const char *path, const char *value);
 bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
 bool rules_in_words(const struct rules *k, const char *path);   /* "{path}" stands in engine.args or engine.argv */
 bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */

@@ -85,7 +85,7 @@ bool rules_tells(const struct engine *e, const char *path)
 	size_t n = strlen(path);
 
 	for (size_t i = 0; i < e->n_flags; i++)
-		if (strncmp(e->flags[i].key, path, n) == 0 && (!e->flags[i].key[n] || strchr("=> ", e->flags[i].key[n])))
+		if (strncmp(e->flags[i].key, path, n) == 0 && (!e->flags[i].key[n] || strchr(FLAG_ROW_OPS, e->flags[i].key[n])))
 			return true;
 	return false;
 }
@@ -155,9 +155,12 @@ static void check_carried(struct rules *k)
 
 		if ((!node && !catalogue) || asks_default(path, value) || carried(k, path))
 			continue;
+		const char *why = rules_missing(k->engine, path, value);
+
 		if (k->engine->n_flags)
-			errors_at(k->errors, PLACE(k, path, "model"), NULL, "%s: engine %s has no setting for %s: leave it out, or give the engine's own flag in engine.args", path,
-				  k->recipe->engine.kind, value);
+			errors_at(k->errors, PLACE(k, path, "model"), NULL, "%s: engine %s has no setting for %s: %s", path,
+				  k->recipe->engine.kind, value,
+				  why ? why : "leave it out, or give the engine's own flag in engine.args");
 		else {
 			mo_buf_printf(&plain, "%s%s", plain.len ? ", " : "", path);
 			path_first = path_first ? path_first : path;
@@ -260,7 +263,7 @@ static bool row_contradicts(const struct rules *k, const struct kv *flag, const 
 		return false;
 	bool carries = strstr(flag->value, braces);
 
-	if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added) ||
+	if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || row.op == '~' || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added) ||
 	    (!row.applies && row.op == '>' && same_value(added, value)))
 		return false;
 	*ret_other = mo_printf("%s %s", row.path, row.value);
@@ -283,7 +286,7 @@ static bool row_of(const struct kv *flag, const char *path)
 {
 	size_t n = strlen(path);
 
-	return strncmp(flag->key, path, n) == 0 && (!flag->key[n] || strchr("=> ", flag->key[n]));
+	return strncmp(flag->key, path, n) == 0 && (!flag->key[n] || strchr(FLAG_ROW_OPS, flag->key[n]));
 }
 
 /* Does the argument say the path otherwise, and nothing that the recipe brings says the same (caller frees)? */

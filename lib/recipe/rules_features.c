@@ -40,14 +40,13 @@ bool rules_in_words(const struct rules *k, const char *path)
 	return false;
 }
 
-/* Why the engine has none of it: the file's words for the value, else for the feature. */
-static const char *missing_words(const struct rules *k, const char *name, const char *value)
+const char *rules_missing(const struct engine *e, const char *path, const char *value)
 {
-	_cleanup_(mo_freep) char *exact = mo_printf("features.%s=%s", name, value), *any = mo_printf("features.%s", name);
-	const struct engine_checks *c = k->engine->checks;
+	_cleanup_(mo_freep) char *exact = mo_printf("%s=%s", path, value);
+	const struct engine_checks *c = e->checks;
 
 	for (size_t i = 0; c && i < c->n_missing; i++)
-		if (mo_streq(c->missing[i].key, exact) || mo_streq(c->missing[i].key, any))
+		if (mo_streq(c->missing[i].key, exact) || mo_streq(c->missing[i].key, path))
 			return c->missing[i].value;
 	return NULL;
 }
@@ -59,7 +58,7 @@ static void check_lacking(struct rules *k)
 	for (size_t i = 0; i < r->n_features; i++) {
 		const struct kv *f = &r->features[i];
 		_cleanup_(mo_freep) char *path = mo_printf("features.%s", f->key);
-		const char *why = missing_words(k, f->key, f->value);
+		const char *why = rules_missing(k->engine, path, f->value);
 
 		if (!feature_asks(f->value) || flags_have(k, path, true) || rules_in_words(k, path))
 			continue;

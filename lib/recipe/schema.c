@@ -162,15 +162,15 @@ static void read_word(struct reader *r, const struct key *k, const struct ynode 
 {
 	int i = word_index(k, v);
 
-	if (i < 0) {
+	if (k->refused && v->kind == YAML_SCALAR && listed(k->refused, v->text)) {
+		refuse(r, k, v);
+	} else if (i < 0) {
 		_cleanup_(mo_freep) char *words = words_listed(k);
 		_cleanup_(mo_freep) char *expected = mo_printf("one of %s", words);
 		_cleanup_(mo_freep) char *hint = v->kind == YAML_SCALAR ? near_hint(v->text, k->words, words_count(k->words)) : NULL;
 
 		wrong(r, k->path, v, hint, expected);
-	} else if (k->refused && listed(k->refused, v->text))
-		refuse(r, k, v);
-	else if (!r->bases[k->base])
+	} else if (!r->bases[k->base])
 		return;
 	else if (k->type == KEY_ENUM)
 		*AT(k, r, int) = i;

@@ -244,6 +244,40 @@ def checkpoints_are_where_they_are():
     need(counts["met"] > 130, counts)
 
 
+@shared
+def one_sharding_at_a_time():
+    """Whatever way of sharding a file has, the recipe's is the only one on; held against the assertions of Megatron's validate_args."""
+    tree, env, n = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), 0
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for name in ("llama3_70B-BF16-pretrain", "llama3.1_8B-FP8-pretrain", "llama3_8B-BF16-pretrain"):
+            with open(recipe, "w") as f:
+                f.write((MINIMAL % ("megatron", tree, "examples/megatron/configs/MI300X/%s.yaml" % name, 8)).replace("gpus: 8", "gpus: 8, gpu: mi300x"))
+            for sharding in ("none", "zero1", "zero2", "zero3"):
+                rank = json.loads(moectl("submit", "--dry-run", "--json", recipe, "--set", "parallelism.sharding=" + sharding, env=env).stdout)["ranks"][0]
+                got = resolve(tree, rank["argv"][rank["argv"].index("pretrain") + 1:], rank["env"])["merged"]
+                what = "%s of %s" % (sharding, name)
+                equal((got["use_distributed_optimizer"], got["use_megatron_fsdp"], got["use_torch_fsdp2"]),
+                      {"none": (False, False, False), "zero1": (True, False, False), "zero2": (True, True, False), "zero3": (False, False, True)}[sharding], what)
+                need(not got["overlap_param_gather"] or got["use_distributed_optimizer"], what)
+                if sharding in ("zero2", "zero3"):
+                    need(not got["gradient_accumulation_fusion"] and got["ckpt_format"] == {"zero2": "fsdp_dtensor", "zero3": "torch_dist"}[sharding], what)
+                equal(rank["env"]["CUDA_DEVICE_MAX_CONNECTIONS"], "8" if sharding in ("zero2", "zero3") else "1", "hardware queues with %s" % what)
+                n += 1
+    equal(n, 12, "files and ways")
+
+
+@suite.test
+def what_primus_has_no_setting_for():
+    for recipe, expected in (("parallelism: {pp: 2, schedule: dualpipe}\n", "no setting for dualpipe: Primus' pipeline has no schedule from both ends"),
+                             ("precision: nvfp4\n", "no setting for nvfp4: the format is that of NVIDIA's GPUs"),
+                             ("precision: mxfp4\n", "'mxfp4' is not supported by this version: no plan counts it"),
+                             ("parallelism: {pp: 2, sharding: zero3}\n", "Megatron shards by torch's FSDP2 where there is neither a pipeline nor")):
+        with Own(recipe) as own:
+            status, said = own.validate()
+            need(status == 2 and expected in said, said)
+
+
 WORDS = {"V": "8", "E": "", "N": "null", "S": "a b", "F": "1e-5", "Z": "007", "T": "True", "Q": "x:y"}
 
 

@@ -197,6 +197,7 @@ static const struct { const char *args, *lines, *expected; } flags[] = {
 	{ "fp16: true", "precision: bf16\n", "3:42 engine.args: fp16 contradicts precision bf16" },
 	{ "num-layers: 3", "", "3:48 engine.args: num-layers 3 contradicts model.layers 32" },
 	{ "max-position-embeddings: 9", "batch: {seq: 8}\n", "3:61 engine.args: max-position-embeddings 9 contradicts batch.seq 8" },
+	{ "", "precision: mxfp4\n", "7:12 precision: 'mxfp4' is not supported by this version: no plan counts it; leave it out" },
 	{ "", "parallelism: {sharding: zero3}\n", "7:25 parallelism.sharding: engine megatron-lm has no setting for zero3" },
 	{ "", "parallelism: {pp: 2, schedule: zb1p}\n", "7:32 parallelism.schedule: engine megatron-lm has no setting for zb1p" },
 	{ "", "precision: nvfp4\n", "7:12 precision: engine megatron-lm has no setting for nvfp4" },
