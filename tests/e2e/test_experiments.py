@@ -267,6 +267,25 @@ def one_sharding_at_a_time():
     equal(n, 12, "files and ways")
 
 
+@shared
+def torchtitan_dispatches_by_its_own_keys():
+    tree, env = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for features, sharding, expected in (("a2a: deepep", "ep: 8", {"expert_parallel_comm_backend": "deepep"}),
+                                             ("a2a: alltoall", "ep: 8", {"expert_parallel_comm_backend": "standard"}),
+                                             ("overlap_a2a: true", "ep: 8, pp: 2, schedule: dualpipe",
+                                              {"pipeline_parallel_schedule": "DualPipeV", "pipeline_parallel_expert_parallel_overlap": True}),
+                                             ("overlap_a2a: false", "ep: 8, pp: 2, schedule: dualpipe",
+                                              {"pipeline_parallel_schedule": "DualPipeV", "pipeline_parallel_expert_parallel_overlap": False})):
+            with open(recipe, "w") as f:
+                f.write(MINIMAL % ("torchtitan", tree, "examples/torchtitan/configs/MI300X/deepseek_v3_16b-BF16-pretrain.yaml", 16) +
+                        "recompute: none\nparallelism: {%s}\nfeatures: {%s}\n" % (sharding, features))
+            items = {i["key"]: i for i in json.loads(moectl("explain", "config", recipe, "--json", env=env).stdout)["items"]}
+            for key, value in expected.items():
+                need(same(items["parallelism." + key]["value"], value) and "recipe" in items["parallelism." + key]["source"], "%s: %s" % (features, items["parallelism." + key]))
+
+
 @suite.test
 def what_primus_has_no_setting_for():
     for recipe, expected in (("parallelism: {pp: 2, schedule: dualpipe}\n", "no setting for dualpipe: Primus' pipeline has no schedule from both ends"),
