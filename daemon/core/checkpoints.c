@@ -117,6 +117,15 @@ static void write_over(struct job *j, int64_t newest)
 	}
 }
 
+/* The job's attempt writes, or wrote, over what was known under this number. */
+static void begin_anew(const struct job *j, struct checkpoint *c)
+{
+	c->attempt = j->attempt;
+	c->saved_at = c->verified_at = MO_NONE;
+	mo_str_set(&c->reason, NULL);
+	mo_str_set(&c->manifest, NULL);
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
@@ -131,17 +140,13 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	if (iteration < 0)
 		return;
 	c = find_or_add(j, iteration, &is_new);
-	c->attempt = j->attempt;
+	begin_anew(j, c);
 	if (n->path)
 		mo_str_set(&c->path, n->path);
-	mo_str_set(&c->reason, NULL);
-	mo_str_set(&c->manifest, NULL);
-	c->verified_at = MO_NONE;
 	if (iteration == j->verify)
 		verify_end(j);
 	if (n->kind == NOTE_SAVING) {
 		c->state = CKPT_SAVING;
-		c->saved_at = MO_NONE;
 		return;
 	}
 	c->state = CKPT_COMPLETE;
@@ -201,6 +206,8 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	c->bytes = f->bytes;
 	if ((c->state == CKPT_SUPERSEDED && f->saved_at <= c->saved_at) || (announced && !f->complete))
 		return;
+	if (c->state == CKPT_SUPERSEDED && j->attempt > 0)
+		begin_anew(j, c);          /* its node was lost before it could tell */
 	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL) : f->reason ? f->reason : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;

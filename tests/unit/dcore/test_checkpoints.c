@@ -234,6 +234,58 @@ static void damage_behind_the_chosen_one_is_given_up(void **state)
 	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
 }
 
+/* The node is lost with all that it would have told of the attempt: that it began to save here, say. */
+static void written_again_unheard(struct saver *o, int64_t iteration, bool complete)
+{
+	struct found_checkpoint *f = &o->w.scan.items[0];
+
+	while (f->iteration != iteration)
+		f++;
+	f->complete = complete;
+	f->saved_at = o->w.now;
+	mo_str_set(&f->manifest, "as the new run saved it");
+	saver_crash(o);
+}
+
+static void went_back_behind_a_verified_one(struct saver *o, int64_t iteration, int64_t to)
+{
+	saver_run(o, 2);
+	if (to > 0)
+		saver_save(o, to);
+	saver_save(o, iteration);
+	o->w.scan.items[o->w.scan.n_items - 1].saved_at = o->w.now;
+	mo_str_set(&o->w.scan.items[o->w.scan.n_items - 1].manifest, "as the old run saved it");
+	saver_crash(o);
+	saver_resumed(o, 2, iteration);
+	assert_string_equal(checkpoint_find(saver_job(o), iteration)->manifest, "as the old run saved it");
+	assert_int_equal(saver_restart(o, to), 200);
+	saver_run(o, 5);
+	saver_resumed(o, 3, to > 0 ? to : -1);
+}
+
+/* What was known of the save that was given up is not true of the one that was written over it. */
+static void a_given_up_one_that_is_written_again_is_judged_anew(void **state)
+{
+	struct saver *o = *state;
+
+	went_back_behind_a_verified_one(o, 20, 10);
+	written_again_unheard(o, 20, false);
+	saver_resumed(o, 4, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_TORN);
+	written_again_unheard(o, 20, true);   /* a person completes it */
+	saver_resumed(o, 5, 20);
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->manifest, "as the new run saved it");
+}
+
+static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
+{
+	struct saver *o = *state;
+
+	went_back_behind_a_verified_one(o, 10, 0);
+	written_again_unheard(o, 10, false);
+	saver_resumed(o, 4, -1);
+}
+
 static void old_damage_does_not_hold_up_a_spoken_fresh_start(void **state)
 {
 	struct saver *o = *state;
@@ -480,6 +532,8 @@ int main(void)
 		T(restart_from_takes_the_newest_at_most),
 		T(what_the_user_went_back_behind_is_superseded),
 		T(damage_behind_the_chosen_one_is_given_up),
+		T(a_given_up_one_that_is_written_again_is_judged_anew),
+		T(an_unheard_first_save_after_going_back_is_no_loss),
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),
