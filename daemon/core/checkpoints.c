@@ -302,11 +302,10 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 		if (found_of(r, c->iteration))
 			continue;
 		if (c->state == CKPT_DELETED) {
-			mo_str_set(&c->reason, removed);
-			continue;
-		}
-		if (c->state == CKPT_SUPERSEDED) {
-			c->state = CKPT_DELETED;
+			if (checkpoint_removing(c))
+				mo_str_set(&c->reason, removed);
+		} else if (c->state == CKPT_SUPERSEDED) {
+			c->bytes = 0;      /* still given up when the file system shows it again */
 		} else if (written_over(j, newest_found(r), c->iteration)) {
 			c->state = CKPT_DELETED;
 			mo_str_set(&c->reason, overwritten);

@@ -286,6 +286,23 @@ static void an_unheard_first_save_after_going_back_is_no_loss(void **state)
 	saver_resumed(o, 4, -1);
 }
 
+/* A file system that shows nothing for a while makes nothing of what the user gave up his own again. */
+static void a_given_up_one_that_is_not_seen_for_a_while_stays_so(void **state)
+{
+	struct saver *o = *state;
+
+	went_back_behind_a_verified_one(o, 20, 10);
+	o->w.scan.n_items--;
+	saver_crash(o);
+	saver_resumed(o, 4, 10);
+	assert_int_equal(checkpoint_find(saver_job(o), 20)->bytes, 0);
+	o->w.scan.n_items++;
+	saver_crash(o);
+	saver_resumed(o, 5, 10);
+	assert_int_equal(saver_state(o, 20), CKPT_SUPERSEDED);
+	assert_int_equal(checkpoint_find(saver_job(o), 20)->bytes, 100);
+}
+
 static void old_damage_does_not_hold_up_a_spoken_fresh_start(void **state)
 {
 	struct saver *o = *state;
@@ -534,6 +551,7 @@ int main(void)
 		T(damage_behind_the_chosen_one_is_given_up),
 		T(a_given_up_one_that_is_written_again_is_judged_anew),
 		T(an_unheard_first_save_after_going_back_is_no_loss),
+		T(a_given_up_one_that_is_not_seen_for_a_while_stays_so),
 		T(old_damage_does_not_hold_up_a_spoken_fresh_start),
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),

@@ -60,6 +60,7 @@ static void one_is_left(void **state)
 	saver_crash(o);
 	saver_resumed(o, 2, 60);
 	assert_int_equal(saver_state(o, 40), CKPT_DELETED);
+	assert_string_equal(checkpoint_find(saver_job(o), 20)->reason, "a later save wrote over it");
 	assert_int_equal(world_events(&o->w, "checkpoint.torn"), 0);
 }
 
