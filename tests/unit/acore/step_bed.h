@@ -193,3 +193,6 @@ static inline void run(struct bed *b)
 		started(b, b->launch.first_rank + r);
 	said(b);
 }
+
+/* A row of the table of tests: a step of two ranks on one node, as setup() makes it. */
+#define STEP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -216,19 +216,19 @@ static void test_lost_status_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_good_life, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_busy_port, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_exec_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_all_fail_to_start, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bind_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_shorter_grace_wins, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stopped_by_its_machine, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ordered_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stop_before_fork, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_kill_repeats_until_empty, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_cause_of_the_shell_is_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lost_status_is_told, setup, teardown),
+		STEP_TEST(test_good_life),
+		STEP_TEST(test_busy_port),
+		STEP_TEST(test_exec_fails),
+		STEP_TEST(test_all_fail_to_start),
+		STEP_TEST(test_bind_fails),
+		STEP_TEST(test_stop),
+		STEP_TEST(test_shorter_grace_wins),
+		STEP_TEST(test_stopped_by_its_machine),
+		STEP_TEST(test_ordered_first),
+		STEP_TEST(test_stop_before_fork),
+		STEP_TEST(test_kill_repeats_until_empty),
+		STEP_TEST(test_cause_of_the_shell_is_kept),
+		STEP_TEST(test_lost_status_is_told),
 	};
 
 	return cmocka_run_group_tests_name("acore/step", tests, NULL, NULL);

@@ -180,15 +180,15 @@ static void test_progress_never_goes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_two_pieces_one_sample, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sample_before_exit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flood_of_samples, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_metrics_rank, setup, teardown),
+		STEP_TEST(test_two_pieces_one_sample),
+		STEP_TEST(test_sample_before_exit),
+		STEP_TEST(test_flood_of_samples),
+		STEP_TEST(test_metrics_rank),
 		cmocka_unit_test_setup_teardown(test_metrics_last, setup_last, teardown),
 		cmocka_unit_test_setup_teardown(test_metrics_any, setup_any, teardown),
-		cmocka_unit_test_setup_teardown(test_sample_without_iteration, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_phases_and_saves, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_progress_never_goes_back, setup, teardown),
+		STEP_TEST(test_sample_without_iteration),
+		STEP_TEST(test_phases_and_saves),
+		STEP_TEST(test_progress_never_goes_back),
 	};
 
 	return cmocka_run_group_tests_name("acore/step_samples", tests, NULL, NULL);

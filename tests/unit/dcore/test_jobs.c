@@ -163,9 +163,7 @@ static void one_exit_0_waits_for_the_rest(void **state)
 	int64_t id;
 
 	world_init(&w, 1, 2);
-	id = world_submit_gpus(&w, 2);
-	world_run(&w, S);
-	world_iteration(&w, 0, id, 1);
+	id = world_submit_running(&w, 2, 1);
 	world_exit(&w, 0, id, 1, 0, 0);
 	world_run(&w, 299 * S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
@@ -182,8 +180,7 @@ static void cancel_waits_for_proof(void **state)
 	int64_t id;
 
 	world_init(&w, 2, 2);
-	id = world_submit_gpus(&w, 4);
-	world_run(&w, S);
+	id = world_submit_running(&w, 4, 0);
 	w.no_kill = true;
 	world_verb(&w, EV_CANCEL, id);
 	assert_int_equal(w.reply_status, 200);
@@ -236,8 +233,7 @@ static void pause_and_resume(void **state)
 	int64_t id;
 
 	world_init(&w, 1, 2);
-	id = world_submit_gpus(&w, 2);
-	world_run(&w, S);
+	id = world_submit_running(&w, 2, 0);
 	world_verb(&w, EV_RESUME, id);
 	assert_int_equal(w.reply_status, 409);
 	world_verb(&w, EV_PAUSE, id);

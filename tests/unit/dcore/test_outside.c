@@ -12,6 +12,12 @@ static int64_t running(struct world *w)
 	return world_submit_running(w, 4, 4);
 }
 
+/* The step there was stopped, not by moectl; the next beat tells. */
+static void told_to_end(struct world *w, size_t toy, int64_t id)
+{
+	world_note(w, toy, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+}
+
 /* Nothing of it counts: as a failure, against the node, or in the restarts. */
 static void no_failure(struct world *w, int64_t id, int64_t attempt)
 {
@@ -30,7 +36,7 @@ static void the_rest_is_stopped_as_planned_and_starts_again(void **state)
 	struct world w;
 	int64_t id = running(&w);
 
-	world_note(&w, 1, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	told_to_end(&w, 1, id);
 	world_beat(&w, 1);
 	assert_int_equal(world_job(&w, id)->state, JOB_STOPPING);
 	assert_non_null(strstr(world_job(&w, id)->reason, "stopped there, not by moectl"));
@@ -71,7 +77,7 @@ static void an_echo_that_is_told_first(void **state)
 	world_exit(&w, 0, id, 0, 1, 0);
 	world_beat(&w, 0);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	world_note(&w, 1, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	told_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	no_failure(&w, id, 2);
 	world_done(&w);
@@ -84,15 +90,12 @@ static void its_whole_end_is_told_at_once(void **state)
 	int64_t id;
 
 	world_init(&w, 1, 2);
-	id = world_submit_gpus(&w, 2);
-	world_run(&w, S);
-	world_iteration(&w, 0, id, 1);
-	world_run(&w, S);
+	id = world_submit_running(&w, 2, 1);
 	world_exit(&w, 0, id, 0, 0, SIGSEGV);
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->attempt, 2);
 	assert_int_equal(world_job(&w, id)->state, JOB_RECOVERING);
-	world_note(&w, 0, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	told_to_end(&w, 0, id);
 	for (int64_t rank = 0; rank < 2; rank++) {
 		world_exit(&w, 0, id, rank, 128 + SIGTERM, 0);
 		mo_str_set(&world_toy_step(&w, 0, id)->notes[world_toy_step(&w, 0, id)->n_notes - 1].cause, "stopped");
@@ -115,7 +118,7 @@ static void a_death_of_its_own_stays_one(void **state)
 
 	world_exit(&w, 0, id, 0, 0, SIGSEGV);
 	world_beat(&w, 0);
-	world_note(&w, 1, id, NOTE_STOPPING)->text = mo_strdup("its supervisor was told to end");
+	told_to_end(&w, 1, id);
 	world_run(&w, 3 * S);
 	assert_int_equal(world_job(&w, id)->restarts, 1);
 	assert_int_equal(world_job(&w, id)->n_incidents, 1);

@@ -46,6 +46,15 @@ static void use(struct world *w, const char *id)
 	world_step(w, &(struct core_event){ .type = EV_TOKEN_USED, .text = id });
 }
 
+/* Node a has joined with token j, and speaks with this one. */
+static void joined(struct world *w, const char *id, int64_t nodes)
+{
+	world_init(w, 1, 1);
+	make(w, "j", "join", NULL, NULL, nodes);
+	assert_int_equal(make(w, id, "agent", "a", "j", MO_NONE), 201);
+	use(w, id);
+}
+
 static int drop(struct world *w, const char *id)
 {
 	world_step(w, &(struct core_event){ .type = EV_TOKEN_REVOKE, .text = id, .request = 1, .user = "ada", .via = "token 12345678" });
@@ -99,11 +108,8 @@ static void put_out(void **state)
 {
 	struct world w;
 
-	world_init(&w, 1, 1);
+	joined(&w, "a1", 5);
 	make(&w, "any", "agent", NULL, NULL, MO_NONE);
-	make(&w, "j", "join", NULL, NULL, 5);
-	make(&w, "a1", "agent", "a", "j", MO_NONE);
-	use(&w, "a1");
 	make(&w, "b1", "agent", "b", "j", MO_NONE);
 	world_tick(&w, S);
 	assert_int_equal(drop(&w, "a1"), 200);
@@ -132,10 +138,7 @@ static void revoked_chain(void **state)
 {
 	struct world w;
 
-	world_init(&w, 1, 1);
-	make(&w, "j", "join", NULL, NULL, 5);
-	make(&w, "a1", "agent", "a", "j", MO_NONE);
-	use(&w, "a1");
+	joined(&w, "a1", 5);
 	world_tick(&w, DAY);
 	assert_int_equal(make(&w, "a2", "agent", "a", "a1", MO_NONE), 201);
 	assert_int_equal(drop(&w, "a1"), 200);
@@ -221,10 +224,7 @@ static void renewal(void **state)
 {
 	struct world w;
 
-	world_init(&w, 1, 1);
-	make(&w, "j", "join", NULL, NULL, 1);
-	make(&w, "t1", "agent", "a", "j", MO_NONE);
-	use(&w, "t1");
+	joined(&w, "t1", 1);
 	world_tick(&w, DAY);
 	assert_int_equal(make(&w, "t2", "agent", "a", "t1", MO_NONE), 201);
 	assert_int_equal(make(&w, "t3", "agent", "a", "t1", MO_NONE), 201);  /* lost, or not written to its disk */
