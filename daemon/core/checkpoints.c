@@ -126,6 +126,35 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	mo_str_set(&c->manifest, NULL);
 }
 
+/* The engine named the directory of all its checkpoints, and it is ours. */
+static bool names_dir(const struct job *j, const char *path)
+{
+	const char *subdir = j->spec.engine.layout.subdir;
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+	_cleanup_(mo_freep) char *below = mo_printf("%s/%s", j->checkpoint_dir, subdir ? subdir : "");
+	_cleanup_(mo_freep) char *entries = mo_path_clean(below);
+
+	return mo_streq(clean, j->checkpoint_dir) || mo_streq(clean, entries);
+}
+
+const char *checkpoint_entry_path(const struct job *j, const char *path)
+{
+	return path && j->checkpoint_dir && names_dir(j, path) ? NULL : path;
+}
+
+/* What an engine whose layout moectl knows says of the place is held against checkpoint.dir: what lies elsewhere would never be resumed. A path whose name ends in the iteration is
+ * one checkpoint, another one the directory of all. A script may announce what it likes. */
+bool checkpoint_elsewhere(const struct job *j, const struct note *n)
+{
+	const struct ckpt_layout *l = &j->spec.engine.layout;
+
+	if (!n->path || n->path[0] != '/' || !j->checkpoint_dir || l->announced_is_complete || l->given || l->unnumbered)
+		return false;
+	if (!checkpoint_inside(j, n->path))
+		return true;
+	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration && !names_dir(j, n->path);
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
@@ -133,15 +162,17 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	struct checkpoint *c;
 	bool is_new;
 
-	if (!checkpoint_inside(j, n->path)) {
+	if (checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path)) {
 		j->path_refused = true;
+		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
+			mo_str_set(&j->elsewhere, n->path);
 		return;
 	}
 	if (iteration < 0)
 		return;
 	c = find_or_add(j, iteration, &is_new);
 	begin_anew(j, c);
-	if (n->path)
+	if (checkpoint_entry_path(j, n->path))
 		mo_str_set(&c->path, n->path);
 	if (iteration == j->verify)
 		verify_end(j);

@@ -72,7 +72,7 @@ char *data_end(struct mo_buf *b)
 static int level_of(const char *type)
 {
 	static const struct { const char *type; int level; } levels[] = {
-		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "node.token_expired", 4 }, { "node.token_renewed", 6 }, { "audit.refused", 4 }, { "checkpoint.torn", 4 }, { "checkpoint.unread", 4 }, { "checkpoint.unkept", 4 }, { "step.unknown", 3 }, { "controller.clock", 4 }, { "controller.restored", 4 }, { "controller.stale", 3 }, { "health.crit", 4 }, { "health.cordon_capped", 4 }, { "health.would_cordon", 4 }, { "health.ok", 6 },
+		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "node.token_expired", 4 }, { "node.token_renewed", 6 }, { "audit.refused", 4 }, { "checkpoint.torn", 4 }, { "checkpoint.unread", 4 }, { "checkpoint.elsewhere", 3 }, { "checkpoint.unkept", 4 }, { "step.unknown", 3 }, { "controller.clock", 4 }, { "controller.restored", 4 }, { "controller.stale", 3 }, { "health.crit", 4 }, { "health.cordon_capped", 4 }, { "health.would_cordon", 4 }, { "health.ok", 6 },
 		{ "step.hung", 3 }, { "step.missing", 3 }, { "rank.exited", 6 }, { "checkpoint.saved", 6 }, { "checkpoint.verified", 6 }, { "job.started", 6 },
 	};
 

@@ -11,6 +11,7 @@
  *     later non-zero exit, a rank that does not end after               max_cycles times without a new checkpoint
  *     another ended 0
  *   boot id changed, fence                                node_fault  the same
+ *   the engine saved, and not to checkpoint.dir           user_error  failed, at its first save: nothing of it would be resumed
  *   all ranks end 0 before the last iteration             -           failed: ended early
  *   an exit that a planned stop by a machine explains     -           next attempt, no restart counted */
 #include "daemon/core/inner.h"
@@ -20,7 +21,7 @@
 
 #include "lib/base/buf.h"
 
-enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED };
+enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED, B_ELSEWHERE };
 struct blame { int kind; const struct step *step; const struct rank *rank; };
 
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
@@ -83,6 +84,8 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 /* First evidence, in the order of steps; a late exit when there is none. */
 static struct blame find_blame(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
+	if (j->elsewhere)
+		return (struct blame){ .kind = B_ELSEWHERE };
 	for (size_t i = 0; j->n_trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -103,6 +106,8 @@ static struct blame root_blame(const struct job *j)
 	const struct step *told = step_find(j, j->attempt, j->fail_node);
 	struct blame best = { 0 }, first = { 0 };
 
+	if (j->elsewhere)
+		return (struct blame){ .kind = B_ELSEWHERE };
 	for (size_t i = 0; i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -132,6 +137,7 @@ static char *blame_cause(const struct job *j, const struct blame *b)
 	case B_NODE: return mo_strdup("node-lost");
 	case B_ENDED: return mo_strdup("ended without exit status");
 	case B_LATE: return mo_strdup("exit-wait");
+	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
 	case B_EXIT: case B_SIGNAL: break;
 	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
 	}
@@ -169,7 +175,7 @@ static bool said_port_busy(const struct job *j, const struct blame *b)
 
 static const char *blame_class(const struct job *j, const struct blame *b)
 {
-	if (b->kind == B_REFUSED && b->step && refused_by_user_error(b->step))
+	if (b->kind == B_ELSEWHERE || (b->kind == B_REFUSED && b->step && refused_by_user_error(b->step)))
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
@@ -178,8 +184,21 @@ static const char *blame_class(const struct job *j, const struct blame *b)
 	return "transient";
 }
 
-static void blame_evidence(const struct blame *b, char ***texts, size_t *n)
+/* Both places, and the ways on. Caller frees. */
+static char *elsewhere_text(const struct job *j)
 {
+	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there would be "
+			 "resumed; a new submit with --set checkpoint.dir of the place where it saves "
+			 "goes on from there",
+			 j->elsewhere, j->spec.recipe.checkpoint.dir);
+}
+
+static void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)
+{
+	_cleanup_(mo_freep) char *place = b->kind == B_ELSEWHERE ? elsewhere_text(j) : NULL;
+
+	if (place)
+		mo_strs_add(texts, n, place);
 	if (b->kind == B_REFUSED && b->step && b->step->refused_text)
 		mo_strs_add(texts, n, b->step->refused_text);
 	if (b->kind == B_NODE && b->step && b->step->gone_how)
@@ -244,10 +263,12 @@ bool recovery_fail(struct turn *t, int64_t id)
 	r.text = mo_strdup(blame_class(j, &b));
 	r.cause = mo_strdup(cause);
 	r.value = age_us(t, &b);
-	blame_evidence(&b, &r.texts, &r.n_texts);
+	blame_evidence(j, &b, &r.texts, &r.n_texts);
 	reading_evidence(t, j, &r.texts, &r.n_texts);
 	if (b.rank && b.step)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
+	else if (b.kind == B_ELSEWHERE)
+		reason = elsewhere_text(j);
 	else
 		reason = mo_printf("%s%s%s", cause, b.step ? " on " : ": some ranks did not end after another one ended", b.step ? b.step->node : "");
 	turn_emit(t, &r);
@@ -301,7 +322,7 @@ static void emit_incident(struct turn *t, const struct job *j, const struct blam
 	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
 	inc->node = mo_strdup(b->step ? b->step->node : j->fail_node);
 	inc->cause = mo_strdup(cause);
-	blame_evidence(b, &inc->evidence, &inc->n_evidence);
+	blame_evidence(j, b, &inc->evidence, &inc->n_evidence);
 	if (!mo_streq(class, "user_error"))
 		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
 	for (size_t i = 0; i < j->n_fail_evidence && !mo_streq(class, "user_error"); i++)
@@ -388,6 +409,8 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
 	_cleanup_(mo_freep) char *line = telling_line(b);
 
+	if (b->kind == B_ELSEWHERE)
+		return elsewhere_text(j);
 	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
 		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node, b->step->refused_text) :
 					       mo_printf("%s on %s: the launch was refused", cause, b->step->node);

@@ -34,11 +34,42 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 		n->path[0] == '/' ? "outside" : "relative, not inside", j->spec.recipe.checkpoint.dir);
 }
 
+/* The engine saves where nothing would be resumed from: told at its first save, when that begins. */
+static void elsewhere_event(struct turn *t, const struct job *j, const struct step *st,
+			    const struct note *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	data_str(&b, "path", n->path);
+	data_str(&b, "dir", j->spec.recipe.checkpoint.dir);
+	event_emit(t, "checkpoint.elsewhere", j->id, st->node, n->rank, st->attempt, data_end(&b),
+		   "%s saves to %s, and not to checkpoint.dir %s: it would never be resumed from "
+		   "there, and ends with its first save",
+		   j->spec.recipe.name, n->path, j->spec.recipe.checkpoint.dir);
+}
+
+/* The first save that is not in checkpoint.dir is told of. */
+static bool tell_place(struct turn *t, const struct job *j, const struct step *st,
+		       const struct note *n)
+{
+	bool elsewhere = checkpoint_elsewhere(j, n);
+
+	if ((n->kind != NOTE_CHECKPOINT && n->kind != NOTE_SAVING) ||
+	    (!elsewhere && checkpoint_inside(j, n->path)))
+		return false;
+	if (elsewhere)
+		elsewhere_event(t, j, st, n);
+	else
+		refused_event(t, j, st, n);
+	return true;
+}
+
 static void note_event(struct turn *t, const struct job *j, const struct step *st, const struct note *n)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *how = how_it_ended(j, n);
 	_cleanup_(mo_freep) char *from = n->iteration == MO_NONE ? NULL : mo_printf(" from iteration %lld", (long long)n->iteration);
+	const char *path = checkpoint_entry_path(j, n->path);
 	bool ours = mo_streq(n->cause, "killed") || mo_streq(n->cause, "stopped");
 	int64_t iteration = checkpoint_iteration(n, j->iteration);
 
@@ -52,11 +83,11 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
 		break;
 	case NOTE_CHECKPOINT:
-		if (iteration < 0 || !checkpoint_inside(j, n->path))
+		if (iteration < 0 || checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path))
 			return;
 		data_int(&b, "iteration", iteration);
-		data_str(&b, "path", n->path);
-		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, n->path ? ": " : "", n->path ? n->path : "");
+		data_str(&b, "path", path);
+		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, path ? ": " : "", path ? path : "");
 		if (j->spec.engine.layout.unnumbered && n->text)
 			event_emit(t, "checkpoint.unkept", j->id, st->node, MO_NONE, st->attempt, NULL, "checkpoint %lld is written over by the next save, and %s: a failure in the middle of that save loses both",
 				   (long long)iteration, n->text);
@@ -127,10 +158,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 		j = job_find(&t->core->state, id);
 		st_now = step_find(j, rep->attempt, node);
 		note_event(t, j, st_now, &notes[i]);
-		if (notes[i].kind == NOTE_CHECKPOINT && !refused && !checkpoint_inside(j, notes[i].path)) {
-			refused_event(t, j, st_now, &notes[i]);
-			refused = true;
-		}
+		refused = refused || tell_place(t, j, st_now, &notes[i]);
 	}
 }
 

@@ -108,6 +108,7 @@ struct job {
 	bool scan_writable;
 	bool end_scan;               /* completed; the scan that verifies its last checkpoints is due */
 	bool path_refused;           /* a checkpoint was announced outside checkpoint.dir: told once */
+	char *elsewhere;             /* where the engine said that it had saved, which is not checkpoint.dir; NULL = nowhere else */
 	int64_t port_tries;          /* attempts in a row that found their ports busy */
 	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */
 	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look at the others */

@@ -277,6 +277,17 @@ static void why_interval(const struct state *s, const struct job *j, struct why_
 	mo_desc_done(&interval_desc, &i);
 }
 
+static void why_elsewhere(const struct job *j, struct why_view *w)
+{
+	struct why_reason *r = NULL;
+
+	if (!j->elsewhere)
+		return;
+	r = reason(w, "saves-elsewhere", "the engine saves where nothing would be resumed from");
+	evidence(r, "it said that it saved to %s", j->elsewhere);
+	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
+}
+
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
 {
 	const char *suspect = NULL;
@@ -309,6 +320,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	case JOB_FAILED: why_incident(j, ret); break;
 	default: break;
 	}
+	why_elsewhere(j, ret);
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
 	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :

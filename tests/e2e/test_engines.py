@@ -93,6 +93,38 @@ def replayed_logs():
             equal(rows[2]["phase"], "train", "phase in a sample of " + kind)
 
 
+SAVES = """#!/bin/sh
+echo "%s"
+echo "[2026-08-22 10:00:10.1] saving checkpoint at iteration       5 to $WHERE in torch_dist format"
+echo "  [2026-08-22 10:00:11.1] successfully saved checkpoint from iteration       5 to $WHERE [ t 1/1, p 1/1 ]"
+exec sleep 1000
+""" % (MEGATRON % (5, 20, 80, "100.0", " lm loss: 1.0 |", 0)).rstrip()
+
+
+@suite.test
+def a_save_elsewhere_is_an_error():
+    """The engine says that it saves to another directory than checkpoint.dir: its first save ends the job, which trains on where it is the same."""
+    python, kept = write("saves.sh", SAVES, 0o755), place("kept ones/x")
+    for d in (kept, place("w")):
+        os.makedirs(d, exist_ok=True)
+    with Cluster(place("c-else"), nodes=1, gpus_per_node=4) as c:
+        def submit(name, kind, where, kept=kept):
+            return c.submit(json.dumps({"recipe": 1, "name": name, "engine": {"kind": kind, "python": python, "entry": "x", "workdir": place("w")}, "cluster": {"gpus": 1}, "steps": 20,
+                                        "env": {"WHERE": where}, "checkpoint": {"dir": kept, "every": 5}}))
+        good = submit("good", "megatron-lm", kept + "/")
+        job = submit("bad", "primus-megatron", "/opt/Primus/output/amd/root/e/checkpoints", kept + "2")
+        done = c.wait_state(job, ["failed"])
+        equal((done["attempt"], done["checkpoint"]), (1, None), done)
+        need("the engine saved to /opt/Primus/output/amd/root/e/checkpoints, and not to checkpoint.dir %s2/checkpoints: " % kept in done["reason"], done["reason"])
+        why = c.json("why", job)
+        need([r for r in why["reasons"] if r["code"] == "saves-elsewhere"], why)
+        types = [e["type"] for e in c.json("events", job)["items"]]
+        equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.torn"), types.count("checkpoint.saved")), (1, 0, 0), types)
+        wait_until(lambda: [e for e in c.json("events", good)["items"] if e["type"] == "checkpoint.saved"], 60, "the good save")
+        equal(c.json("status", good)["state"], "running", "the good one")
+        c.run("cancel", good, "--now")
+
+
 # An engine that nobody has seen: its own words, lines, checkpoints and flags, all in one file.
 ACME = r"""
 engine: 1
@@ -203,10 +235,10 @@ def what_cannot_resume_is_said_at_submit():
             doc = {"recipe": 1, "name": "acme", "engine": {"kind": "acme", "entry": entry, "workdir": WORK, "args": {"log": log}}, "cluster": {"gpus": gpus}, "steps": 5,
                    "model": {"layers": layers, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 100}, "checkpoint": dict({"dir": out, "every": 5}, **checkpoint)}
             r = c.run("submit", write("acme.json", json.dumps(doc)))
+            c.wait_state(r.stdout.split()[0], ["completed", "failed"])      # a directory belongs to one unfinished job
             return r.stdout.split()[0], r.stderr
         job, said = submit(8)
         equal(said, "", "the first job of a directory")
-        c.wait_state(job, ["completed", "failed"])
         equal(submit(8, gpus=1)[1], "", "more or fewer GPUs, which the engine file allows")
         said = submit(16)[1]
         need("model.layers 16 instead of 8" in said and "saved there" in said, "no warning of another model: %r" % said)

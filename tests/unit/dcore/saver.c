@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-static void submit(struct saver *o, int64_t resume, int64_t keep)
+static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces)
 {
 	struct submit spec;
 
@@ -14,7 +14,7 @@ static void submit(struct saver *o, int64_t resume, int64_t keep)
 	spec.recipe.checkpoint.keep = keep;
 	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
 	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
-	spec.engine.layout.announced_is_complete = true;
+	spec.engine.layout.announced_is_complete = announces;
 	o->id = world_submit(&o->w, &spec);
 	mo_desc_done(&submit_desc, &spec);
 }
@@ -23,7 +23,7 @@ int saver_setup(void **state)
 {
 	struct saver *o = *state = mo_alloc(sizeof(*o));
 
-	submit(o, -1, 0);
+	submit(o, -1, 0, true);
 	return 0;
 }
 
@@ -39,8 +39,14 @@ int saver_teardown(void **state)
 void saver_again(struct saver *o, int64_t resume, int64_t keep)
 {
 	world_done(&o->w);
-	submit(o, resume, keep);
+	submit(o, resume, keep, true);
 	o->w.verify = keep > 0;   /* what is being verified is not removed */
+}
+
+void saver_strict(struct saver *o)
+{
+	world_done(&o->w);
+	submit(o, -1, 0, false);
 }
 
 const struct job *saver_job(const struct saver *o)

@@ -7,6 +7,7 @@ struct saver { struct world w; int64_t id; };
 int saver_setup(void **state);      /* resume: auto; nothing lies there yet, and nothing was looked at */
 int saver_teardown(void **state);
 void saver_again(struct saver *o, int64_t resume, int64_t keep);   /* the same with another recipe, from the beginning */
+void saver_strict(struct saver *o);                                /* the same, of an engine whose checkpoints are judged by its layout alone */
 
 void saver_run(struct saver *o, int64_t seconds);
 void saver_save(struct saver *o, int64_t iteration);               /* announced, and it lies there complete */

@@ -61,6 +61,69 @@ static void an_announcement_elsewhere_is_refused(void **state)
 	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
 }
 
+/* An engine whose layout is known says where it saves: elsewhere is the end of the job at its first save, with both paths, and no attempt follows. Told when the save begins. */
+static void a_save_elsewhere_ends_the_job(void **state)
+{
+	static const char *const paths[] = { "/other/x", "/ckpt2", "/ckpt/checkpoints", "/other/5" };
+	struct saver *o = *state;
+	struct why_view why;
+	int64_t iteration;
+
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+		struct note *n;
+
+		saver_strict(o);
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		n = world_note(&o->w, 0, o->id, NOTE_SAVING);
+		n->iteration = 5;
+		n->path = mo_strdup(paths[i]);
+		saver_run(o, 1);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 1);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+		n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+		n->iteration = 5;
+		n->path = mo_strdup(paths[i]);
+		saver_run(o, 20);
+		assert_int_equal(saver_job(o)->state, JOB_FAILED);
+		assert_int_equal(saver_job(o)->attempt, 1);
+		assert_int_equal(saver_job(o)->n_checkpoints, 0);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 1);
+		assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 0);
+		assert_false(world_event_seen(&o->w, "checkpoint.torn"));
+		assert_non_null(strstr(saver_job(o)->reason, paths[i]));
+		assert_non_null(strstr(saver_job(o)->reason, "not to checkpoint.dir /ckpt:"));
+		mo_desc_init(&why_view_desc, &why);
+		job_why(core_state(o->w.core), saver_job(o), o->w.now, &why);
+		assert_string_equal(why.reasons[why.n_reasons - 1].code, "saves-elsewhere");
+		mo_desc_done(&why_view_desc, &why);
+	}
+}
+
+/* It names the directory of all, however it is spelled, or one checkpoint in it. */
+static void a_save_in_its_place_is_taken(void **state)
+{
+	static const char *const paths[] = { "/ckpt", "/x/../ckpt/", "/ckpt/iter_0000005", NULL };
+	struct saver *o = *state;
+	int64_t iteration;
+
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+		struct note *n;
+
+		saver_strict(o);
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+		n->iteration = 5;
+		n->path = mo_strdup(paths[i]);
+		saver_run(o, 1);
+		assert_int_equal(saver_state(o, 5), CKPT_COMPLETE);
+		assert_int_equal(saver_job(o)->checkpoints[0].path != NULL, i == 2);
+		assert_int_equal(events_of(o, "checkpoint.saved", &iteration), 1);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 0);
+	}
+}
+
 /* Announced without a number between two iterations that arrive together. */
 static void event_and_ledger_name_one_iteration(void **state)
 {
@@ -133,6 +196,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_announcement_without_a_number_is_ignored),
 		T(an_announcement_elsewhere_is_refused),
+		T(a_save_elsewhere_ends_the_job),
+		T(a_save_in_its_place_is_taken),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
