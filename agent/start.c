@@ -13,12 +13,12 @@
 #include "lib/base/log.h"
 
 #define START_DEADLINE_US 20000000
-#define ENVIRONMENT_MAX 8
+#define ENVIRONMENT_MAX 10
 
 /* A list of its own, so that nothing of the agent's environment reaches helpers, stepd or ranks. */
 char *const *child_environment(void) {
 	static char *list[ENVIRONMENT_MAX];
-	static const char *const passed[] = {"MOE_DATA_DIR", "MOE_BOOT_ID", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"};
+	static const char *const passed[] = {"MOE_DATA_DIR", "MOE_BOOT_ID", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"};
 	size_t n = 2;
 	if (list[0])
 		return list;
