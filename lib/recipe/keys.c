@@ -334,7 +334,7 @@ static const struct key recipe_keys[] = {
 	CUSTOM("engine.args", read_args),
 	F("engine.strict_args", KEY_BOOL, engine.strict_args),
 	F("engine.args_unchecked", KEY_LIST, engine.args_unchecked, .count_offset = offsetof(struct recipe, engine.n_args_unchecked)),
-	REFUSED("engine.container", "install the engine on the nodes, or run moe-agent inside the image"),
+	REFUSED("engine.container", "install the engine on the nodes, or run moe-agent inside the image (docs/first-day.md)"),
 	CUSTOM("model", read_model),
 	M("layers", KEY_INT, layers, RANGE(1, 10000), .required = true),
 	M("hidden", KEY_INT, hidden, RANGE(1, 1 << 20), .required = true),

@@ -7,7 +7,7 @@
 
 #include "lib/base/buf.h"
 
-#define IMAGE_INSTEAD "start the program itself: install it on the nodes, or run moe-agent inside the image"
+#define IMAGE_INSTEAD "start the program itself: install it on the nodes, or run moe-agent inside the image (docs/first-day.md)"
 
 /* harmless: first words, between blanks, with which it starts nothing that lasts; they count in the text of a shell only, where they stand beside the program. */
 struct launcher { const char *name, *harmless, *instead; };

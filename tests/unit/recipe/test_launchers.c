@@ -69,10 +69,10 @@ static void the_way_out(void **state)
 	_cleanup_(mo_freep) char *by_docker = errors_text(&docker.errors), *by_srun = errors_text(&srun.errors), *by_key = errors_text(&container.errors);
 
 	assert_non_null(strstr(by_docker, "outlive the job"));
-	assert_non_null(strstr(by_docker, "moe-agent inside the image"));
+	assert_non_null(strstr(by_docker, "moe-agent inside the image (docs/first-day.md)"));
 	assert_non_null(strstr(by_srun, "outlive the job"));
 	assert_non_null(strstr(by_srun, "cluster.gpus"));
-	assert_non_null(strstr(by_key, "moe-agent inside the image"));
+	assert_non_null(strstr(by_key, "moe-agent inside the image (docs/first-day.md)"));
 	assert_null(strstr(by_key, "command"));
 }
 
