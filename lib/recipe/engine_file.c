@@ -17,6 +17,8 @@
 #include "lib/recipe/owned.h"
 #include "lib/recipe/runaway.h"
 
+#define PREPARE_SCRIPT_MAX (32 * 1024)
+
 /* Groups of line patterns: fields of a sample and what marks checkpoints (lib/model/engine.h). */
 static const char *const group_names[] = { "iteration", "steps", "loss", "grad_norm", "lr", "step_ms", "step_s", "tokens", "tokens_per_s", "tokens_per_s_per_gpu",
 					   "tflops_per_gpu", "mfu", "mem_gb", "mem_gib", "mem_mib", "skipped", "nan", "path", "seconds" };
@@ -229,6 +231,49 @@ static void read_may_change(struct reader *r, const struct key *k, const struct 
 			errors_at(r->errors, v->items[i].value, NULL, "may_change: '%s' is no value of a recipe", v->items[i].value->text);
 }
 
+static bool prepare_given(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	const struct engine *e = r->bases[0];
+
+	if (e->n_prepare)
+		errors_at(r->errors, v, "give one of them", "%s: prepare.argv and prepare.script are both given", k->path);
+	return e->n_prepare;
+}
+
+static void read_prepare_argv(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	if (!prepare_given(r, k, v))
+		value_list(r, k->path, v, &e->prepare, &e->n_prepare);
+}
+
+/* A file beside the engine files, whose text travels with the job: the nodes need nothing of it.
+ * It gets the command of a rank. */
+static void read_prepare_script(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+	_cleanup_(mo_freep) char *file = NULL, *path = NULL, *name = NULL;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	if (!value_text(r, k->path, v, &file))
+		return;
+	name = strchr(file, '/') ? NULL : mo_printf("engines/%s", file);
+	path = name ? mo_data_file(name) : NULL;
+	if (prepare_given(r, k, v))
+		return;
+	if (!path || mo_read_file(path, PREPARE_SCRIPT_MAX, &text) < 0 || !text.len || memchr(text.data, 0, text.len)) {
+		errors_at(r->errors, v, "name a text file beside the engine files",
+			  "prepare.script: '%s' cannot be read from there, or is larger than %d KiB",
+			  file, PREPARE_SCRIPT_MAX / 1024);
+		return;
+	}
+	const char *words[] = { "/bin/bash", "-c", text.data, file, "{argv}" };
+
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		mo_strs_add(&e->prepare, &e->n_prepare, words[i]);
+}
+
 static void read_heartbeat_file(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -305,7 +350,8 @@ static const struct key engine_keys[] = {
 	F("needs_steps", KEY_BOOL, needs_steps),
 	F("processes", KEY_ENUM, processes, .words = words_processes),
 	{ .path = "prepare", .type = KEY_MAP },
-	LIST("prepare.argv", prepare, n_prepare),
+	CUSTOM("prepare.argv", read_prepare_argv),
+	CUSTOM("prepare.script", read_prepare_script),
 	F("prepare.limit", KEY_DURATION, prepare_limit_us, .min = 1000000),
 	F("prepare.hooks", KEY_BOOL, prepare_hooks),
 	{ .path = "heartbeat", .type = KEY_MAP },

@@ -35,8 +35,13 @@ void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret,
 	size_t n = r->engine.n_prepare_argv ? r->engine.n_prepare_argv : e->n_prepare;
 
 	for (size_t i = 0; i < n; i++) {
-		_cleanup_(mo_freep) char *word = expand(e, r, words[i]);
+		_cleanup_(mo_freep) char *word = NULL;
 
+		if (mo_streq(words[i], "{argv}")) {
+			engine_argv(e, r, ret, n_ret);
+			continue;
+		}
+		word = expand(e, r, words[i]);
 		mo_strs_add(ret, n_ret, word);
 	}
 }

@@ -2,17 +2,21 @@
 """Every kind of engine through the whole path: a program that prints a recorded log stands for the engine (tests/fake/replay.c), started as the engine file says; metrics, phases and the CSV are
 what the log says. An engine that exists only as a data file in MOE_DATA_DIR. engine.prepare. Usage: test_engines.py [TEST...]"""
 import csv
+import http.server
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from lib import BUILD, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
+from test_experiments import OWN
 
 suite = Suite()
 WORK = tempfile.mkdtemp(prefix="moe-eng-")
@@ -336,6 +340,103 @@ def prepare_dies_with_its_step():
         c.run("cancel", job)
         c.wait_state(job, ["cancelled", "failed"], 30)
 
+
+
+class Hub:
+    """Stands for a hub of data sets and tokenizers, on loopback: answers who brings the token, and counts."""
+
+    def __init__(self, token):
+        hub = self
+        self.asked, self.refused = 0, 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                good = self.headers.get("Authorization") == "Bearer " + token
+                hub.asked, hub.refused = hub.asked + good, hub.refused + (not good)
+                self.send_response(200 if good else 401)
+                self.end_headers()
+                self.wfile.write(b"tokens" if good else b"")
+
+            def log_message(self, *args):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def primus_tree(name):
+    """What stands for a checkout of Primus (tests/fake/primus): the trainer, its hooks, and beside a python a pip that says what it was asked."""
+    root = place(name)
+    shutil.copytree(os.path.join(ROOT, "tests/fake/primus"), root)
+    for path, text in OWN.items():
+        write(os.path.join(root, path), text)
+    write(os.path.join(root, "primus/cli/main.py"), open(os.path.join(root, "main.py")).read())
+    write(os.path.join(root, "primus/cli/checkpoints.py"), open(os.path.join(ROOT, "tests/fixtures/checkpoints.py")).read())
+    os.makedirs(os.path.join(root, "bin"))
+    os.symlink(os.path.realpath("/usr/bin/python3"), os.path.join(root, "bin/python3"))
+    write(os.path.join(root, "bin/pip"), '#!/bin/sh\necho "pip was asked to $*"\n', 0o755)
+    return root
+
+
+def primus_recipe(root, name, args=None, **env):
+    return json.dumps({"recipe": 1, "name": name, "steps": 4, "cluster": {"gpus": 4}, "parallelism": {"ep": 2, "pp": 1}, "env": dict({"STAND_IN_STEP_S": "0.02"}, **env),
+                       "engine": {"kind": "primus-megatron", "workdir": root, "entry": "e.yaml", "python": root + "/bin/python3", "args": args or {"mock_data": True}}})
+
+
+def in_order(text, *parts):
+    at = 0
+    for part in parts:
+        found = re.compile(part).search(text, at)
+        need(found, "%r does not come next in: %s" % (part, text[at:at + 3000]))
+        at = found.end()
+
+
+def files_with(top, text):
+    found = []
+    for base, _, names in os.walk(top):
+        for path in (os.path.join(base, n) for n in names):
+            if os.path.isfile(path):
+                with open(path, "rb") as f:
+                    found += [path] if text.encode() in f.read() else []
+    return found
+
+
+@suite.test
+def primus_hooks():
+    """What primus-cli does before the ranks, done by the shipped preparation: hooks once per node, each with what those before it said."""
+    root, token = primus_tree("tree"), "hf_stand_in_0123456789abcdef"
+    with Cluster(place("c-hooks"), nodes=2, gpus_per_node=2) as c, Hub(token) as hub:
+        job = c.submit(primus_recipe(root, "mock", HF_HOME=place("hub")))
+        equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "with mock data")
+        in_order(c.run("logs", job, "--rank", 0).stdout, r"the first hook, of train pretrain", r"\[prepare\] runner/helpers/hooks/03_first.sh: \d+ s\n", r"/05_second.sh: \d+ s\n", "/10_auto_nccl_net.sh left out",
+                 r"left out, since PRIMUS_SKIP_PIP is 1: pip install -r requirements.txt\n", "Skipping dataset preparation", r"/prepare_experiment.sh: \d+ s\n",
+                 r"\[prepare\] 3 hooks of primus/cli/main.py train pretrain on node 0: \d+ s\n", r"training \.\.\.")
+        need("on node 1: " in c.run("logs", job, "--rank", 2).stdout, "the other node's preparation")
+        need(os.path.exists(root + "/third_party/Megatron-LM/megatron/core/datasets/helpers_cpp.so"), "the helper of data sets was not built")
+        write(root + "/hf.token", token + "\n", 0o600)
+        real = dict(HF_ENDPOINT=hub.url, HF_TOKEN={"file": root + "/hf.token"}, PRIMUS_SKIP_PIP="0")
+        job = c.submit(primus_recipe(root, "real", {"mock_data": False}, **real))
+        equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "with a hub's data")
+        data = root + "/data/bookcorpus/stand-in/bookcorpus_text_sentence"
+        for rank in (0, 3):
+            need("> data of %s, 6 bytes" % data in c.run("logs", job, "--rank", rank).stdout, "rank %d has no data" % rank)
+        equal((hub.asked, hub.refused), (1, 0), "what the hub was asked, by both nodes together")
+        need("pip was asked to install -r requirements.txt" in c.run("logs", job, "--rank", 0).stdout, "packages that the job wants")
+        shutil.rmtree(root + "/data")
+        job = c.submit(primus_recipe(root, "tokenless", {"mock_data": False}, HF_ENDPOINT=hub.url))
+        done = c.wait_state(job, ["completed", "failed"])
+        need(done["state"] == "failed" and "HF_TOKEN must be set" in c.run("why", job).stdout, "%s: %s" % (done["reason"], c.run("why", job).stdout))
+        job = c.submit(primus_recipe(root, "off", {"mock_data": True}).replace('"entry"', '"prepare": ":", "entry"'))
+        equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "without the hooks")
+        need("[prepare]" not in c.run("logs", job, "--rank", 0).stdout, "engine.prepare takes the hooks' place")
+        equal(files_with(c.dir, token), [], "files with the token")
 
 
 # Writes torchtitan's structured log and prints nothing: rank 1 stays behind at step 5 and saves.

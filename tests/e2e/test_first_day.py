@@ -23,7 +23,7 @@ DOC = os.path.join(ROOT, "docs/first-day.md")
 SHOW = "--show" in sys.argv
 INSIDE = "MOE_FIRST_DAY"
 PYTHON = os.path.realpath("/usr/bin/python3")
-IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm")
+IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "mktemp", "chmod", "printenv")
 SYSTEMCTL = """#!/bin/sh
 # enable --now moed: there is no systemd on this machine; what its unit would do
 [ "$*" = "enable --now moed" ] || { echo "systemctl (a stand-in): $*" >&2; exit 1; }
@@ -82,8 +82,11 @@ def tree(root):
     write(os.path.join(root, "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml"),
           "work_group: ${PRIMUS_TEAM:amd}\nuser_name: ${PRIMUS_USER:root}\nexp_name: ${PRIMUS_EXP_NAME:qwen3_30B_A3B-pretrain}\nworkspace: ${PRIMUS_WORKSPACE:./output}\n"
           "modules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n    model: qwen3_30B_A3B.yaml\n    overrides:\n      expert_model_parallel_size: 8\n"
-          "      micro_batch_size: 2\n      global_batch_size: 128\n      train_iters: 50\n      save: null\n      disable_last_saving: true\n")
-    write(os.path.join(root, "primus/cli/main.py"), open(os.path.join(ROOT, "tests/fake/primus/main.py")).read())
+          "      micro_batch_size: 2\n      global_batch_size: 128\n      train_iters: 50\n      save: null\n      disable_last_saving: true\n      mock_data: true\n")
+    stand_in = os.path.join(ROOT, "tests/fake/primus")
+    for part in ("runner", "third_party"):
+        shutil.copytree(os.path.join(stand_in, part), os.path.join(root, part))
+    write(os.path.join(root, "primus/cli/main.py"), open(os.path.join(stand_in, "main.py")).read())
     write(os.path.join(root, "primus/cli/checkpoints.py"), open(os.path.join(ROOT, "tests/fixtures/checkpoints.py")).read())
 
 

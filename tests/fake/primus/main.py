@@ -52,6 +52,8 @@ def main():
         first = int(args["ckpt_step"])
         os.stat(os.path.join(args["load"], "iter_%07d" % first, "metadata.json"))
         say("successfully loaded checkpoint from %s [ t 1/1, p 1/1 ] at iteration %d" % (args["load"], first))
+    if args.get("train_data_path"):
+        say("> data of %s, %d bytes" % (args["train_data_path"], os.stat(args["train_data_path"] + ".bin").st_size))
     say("training ...")
     for i in range(first + 1, steps + 1):
         time.sleep(STEP_S)

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "lib/base/fd.h"
+
 static void test_argv(void **state)
 {
 	_cleanup_(parsed_done) struct parsed torch =
@@ -26,6 +28,43 @@ static void test_argv(void **state)
 	assert_string_equal(a, "/py a.py --steps 3 --x -v a{b}");
 	assert_string_equal(b, "/usr/bin/python3 a.py --n=1 pos t");
 	assert_string_equal(c, "sh -c echo 4 {dp}");
+}
+
+static char *prepare_of(const struct parsed *p)
+{
+	char **words = NULL;
+	size_t n = 0;
+
+	engine_prepare(&p->engine, &p->recipe, &words, &n);
+	return joined(words, n);
+}
+
+/* The shipped hooks get the command that the ranks get, and their text passes both expansions untouched. */
+static void test_prepare_words(void **state)
+{
+	static const char head[] = "recipe: 1\nname: t\nengine: {kind: primus-megatron, workdir: /w, entry: e.yaml, "
+				   "python: /py%s}\ncluster: {gpus: 1}\nsteps: 3\n";
+	_cleanup_(mo_freep) char *text = mo_printf(head, ""),
+				 *own_text = mo_printf(head, ", prepare: [./p, '{argv}', 'x{argv}']");
+	_cleanup_(parsed_done) struct parsed shipped = parse(text, NULL), own = parse(own_text, NULL);
+	_cleanup_(mo_buf_done) struct mo_buf script = { 0 };
+	_cleanup_(mo_freep) char *path = mo_data_file("engines/primus-hooks.sh");
+
+	must(&shipped);
+	must(&own);
+	assert_int_equal(mo_read_file(path, 1 << 20, &script), 0);
+	_cleanup_(mo_freep) char *argv = argv_of(&shipped), *words = prepare_of(&shipped),
+				 *own_words = prepare_of(&own),
+				 *expected = mo_printf("/bin/bash -c %s primus-hooks.sh %s", script.data, argv),
+				 *own_expected = mo_printf("./p %s x{argv}", argv);
+	static const char *const of_node[] = { "{job}", "{rank}", "{workdir}", "{attempt}", "{nnodes}", "{node_rank}",
+					       "{local_rank}", "{master_addr}", "{master_port}", "{world_size}",
+					       "{local_world_size}", "{local_gpus}" };
+
+	assert_string_equal(words, expected);
+	assert_string_equal(own_words, own_expected);
+	for (size_t i = 0; i < ELEMENTSOF(of_node); i++)
+		assert_null(strstr(script.data, of_node[i]));
 }
 
 /* keep is moectl's: torchtitan would keep the newest ten, whatever they are. */
@@ -228,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_argv),
+		cmocka_unit_test(test_prepare_words),
 		cmocka_unit_test(test_engines_remove_nothing),
 		cmocka_unit_test(test_megatron_argv),
 		cmocka_unit_test(test_stop_signal),
