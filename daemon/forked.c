@@ -36,7 +36,8 @@ static const struct kind {
 		.slow = "it takes more than 20 s: ask for fewer ranks (--set cluster.gpus=N)" },
 	[FORKED_RECIPE] = { .what = "recipe", .at_once = 2, .of_viewers = 1, .of_each_user = true, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
 		.busy = "of more than 64 kB two are being read already, or one of yours, or of viewers: try again in a moment",
-		.large = "reading it needs more than 64 MB of memory: make it smaller", .slow = "reading it takes more than 5 s: make it smaller" },
+		.large = "reading it needs more than 64 MB of memory: make it smaller; one of up to 64 kB is always read",
+		.slow = "reading it takes more than 5 s: make it smaller; one of up to 64 kB is always read" },
 };
 _Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <libfyaml.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
@@ -499,6 +500,7 @@ static struct ynode *load(const char *text, size_t n, const char *what, bool rep
 	}
 	if (refuse_costly(text, n, errors))
 		return NULL;
+	errno = 0;
 	fy_diag_cfg_default(&diag_cfg);
 	diag_cfg.fp = NULL;
 	struct fy_diag *diag = fy_diag_create(&diag_cfg);
@@ -510,6 +512,8 @@ static struct ynode *load(const char *text, size_t n, const char *what, bool rep
 
 	if (fy_parser_set_string(l.parser, n ? text : "", n) == 0)
 		root = read_document(&l, what);
+	if (errno == ENOMEM)     /* libfyaml gives up without a word: here that is as everywhere, and no fault of the text */
+		abort();
 	if (errors->n == before && fy_parser_get_stream_error(l.parser))
 		report_syntax(diag, text, n, errors);
 	else if (!root && errors->n == before)

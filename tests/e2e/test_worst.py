@@ -363,6 +363,9 @@ def large_recipes(rig):
     told = [rig.http("POST", "/v1/jobs", long_one(), content_type="application/yaml", Idempotency_Key="long") for _ in range(2)]
     equal(([a.status for a in told], told[0].json["id"]), ([201, 200], told[1].json["id"]), "the same submit twice")
     rig.http("POST", "/v1/jobs/%s/cancel" % told[0].json["id"], "{}")
+    if not SANITIZED:                        # whose memory is not limited
+        much = rig.http("POST", "/v1/validate", RECIPES["pairs without a key"], content_type="application/yaml")
+        equal((much.status, much.detail), (422, "recipe: reading it needs more than 64 MB of memory: make it smaller; one of up to 64 kB is always read"), "one that needs more memory than it may have")
     first = Asked(rig, "ada", RECIPES["pairs without a key"], "validate")
     children = stopped(rig, 1)
     again = Asked(rig, "ada", long_one("# two\n"), "validate").end()
