@@ -15,7 +15,6 @@
 #include "lib/plan/anchor.h"
 #include "lib/wire/json.h"
 
-#define DEFAULT_GPU "mi355x"     /* it knows every precision; a recipe of ranks on CPUs names none */
 #define ANCHOR_BYTES_MAX (4u << 20)
 #define ANCHOR_RUNS_MAX 500      /* each is planned, which takes milliseconds; 16 count */
 
@@ -181,7 +180,7 @@ static int anchor(struct cli *cli, const char *file, const struct recipe *recipe
 	return r;
 }
 
-struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *failures, *fabric, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; struct plan_failures faults; struct plan_fabric network; bool open; };
+struct wish { const char *gpu, *svg, *scale, *anchor, *tokens, *failures, *fabric, *pp_dump, *alltoall, *reduce; int64_t gpus, top, pp_iteration; double token_budget; struct plan_failures faults; struct plan_fabric network; bool open, assumes; };
 
 /* Timelines: of the plan for the picture, of the run that was dumped for the picture and for measured_pipeline. */
 static int pipelines(const struct wish *w, const struct recipe *recipe, const struct plan_options *o, const struct plan_doc *doc, struct json_object *json)
@@ -241,6 +240,9 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 		return cli_fail_error(CLI_USAGE, in->file, &err, r);
 	if (w->anchor && (r = anchor(cli, w->anchor, &in->recipe, w->gpu, &doc)))
 		return r;
+	for (size_t i = 0; w->assumes && i < doc.n_plans; i++)
+		mo_strs_add(&doc.plans[i].notes, &doc.plans[i].n_notes,
+			    "the recipe names no GPU: planned for " PLAN_GPU_ASSUMED "; another one: cluster.gpu, --gpu, over REST ?gpu=");
 	wire_encode(&plan_doc_desc, &doc, &b);
 	struct json_object *json = json_tokener_parse(b.data);
 	if (!cli->json)
@@ -286,10 +288,9 @@ static int run(struct cli *cli, int argc, char **argv)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
 		return r;
-	if (!in.recipe.gpu && in.recipe.model) {
-		fprintf(stderr, "moectl: plan: %s names no GPU: planned for %s; --gpu chooses another\n", in.file, DEFAULT_GPU);
-		mo_str_set(&in.recipe.gpu, DEFAULT_GPU);
-	}
+	w.assumes = !in.recipe.gpu && in.recipe.model;
+	if (w.assumes)
+		mo_str_set(&in.recipe.gpu, PLAN_GPU_ASSUMED);
 	return plan(cli, &in, &w);
 }
 
@@ -299,7 +300,7 @@ const struct verb verb_plan = {
 	"[--svg FILE] [--pp-dump DIR [--pp-iteration N]]",
 	"sharding, memory, step time, failures: before a GPU is spent",
 	"  --set key=value   any value of the recipe, as in submit; parallelism=auto searches\n  --gpus N          instead of cluster.gpus\n"
-	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ... (" DEFAULT_GPU " when the recipe names none)\n"
+	"  --gpu TYPE        instead of cluster.gpu: mi300x, mi325x, mi350x, mi355x, ... (" PLAN_GPU_ASSUMED " when the recipe names none)\n"
 	"  --top K           plans that a search lists (5)\n  --open            search all schedules and shardings that exist, not only those that engines are told\n"
 	"  --scale LIST      the same global batch on other sizes: 64,128,256\n  --tokens N        and the days that they take for 15T, 500B or 2.5e12 tokens\n"
 	"  --failures LIST   any of rate=6.5 (per 1000 node-days), restart=5m, repair=3d, save=30s (that it\n                    blocks), spares=95% (of failures find one)\n"

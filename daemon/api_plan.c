@@ -142,13 +142,9 @@ static void plan_read(struct manager *m, struct http_request *r, struct submit *
 	const char *text = http_body(r, &n);
 
 	(void)read_wish(r, &wish);
-	bool has_gpu = spec->recipe.gpu;
-	_cleanup_(mo_freep) char *anchors = has_gpu ? anchors_document(manager_state(m), NULL, spec->recipe.gpu, spec->recipe.precision) : NULL;
+	const char *gpu = spec->recipe.gpu ? spec->recipe.gpu : PLAN_GPU_ASSUMED;
+	_cleanup_(mo_freep) char *anchors = anchors_document(manager_state(m), NULL, gpu, spec->recipe.precision);
 	mo_desc_free(&submit_desc, spec);
-	if (!has_gpu) {
-		http_problem(r, 422, "cluster.gpu is missing: the plan depends on it; add it, or give it in the query string: ?gpu=mi300x, mi325x, mi350x or mi355x");
-		return;
-	}
 	split_words(wish.words.data, options);
 	struct waiting *w = mo_alloc(sizeof(*w));
 	w->manager = m;

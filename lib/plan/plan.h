@@ -66,6 +66,7 @@ struct plan_options {
 	bool open;                           /* a search over all schedules and shardings that exist, not only those that engines are told */
 };
 #define PLAN_SCALE_MAX 64
+#define PLAN_GPU_ASSUMED "mi355x"   /* of a recipe that names none, as those of ranks on CPUs: it knows every precision */
 #define PLAN_GPUS_MAX MO_RANKS_MAX
 /* What people write for scale and tokens, on a command line and in a query string: "64,128,256"; "15T", "500B", "30M", "2.5e12". 0 or -EINVAL with err: what is wrong and what would do. */
 int plan_scale_parse(const char *text, int64_t ret[static PLAN_SCALE_MAX], size_t *ret_n, struct mo_error *err);

@@ -341,8 +341,12 @@ def plans(m):
     need("needs cluster.gpu" in m.ask("POST", "/v1/plan", bare).json["errors"][0]["message"], "auto without a GPU")
     other = m.ask("POST", "/v1/plan?top=1&gpu=mi300x&gpus=16", bare)
     need(other.status == 200 and other.json["hardware"]["gpu"] == "mi300x" and other.json["hardware"]["gpus"] == 16, other.body[:500])
-    bad = m.ask("POST", "/v1/plan", bare | {"parallelism": {"ep": 8}})
-    need(bad.status == 422 and "?gpu=" in bad.json["detail"] and "stdin" not in bad.json["detail"] and "--gpu" not in bad.json["detail"], bad.body)
+    assumed = m.ask("POST", "/v1/plan", bare | {"parallelism": {"ep": 8}})     # as moectl plan does
+    equal(assumed.status, 200, "no GPU: %s" % assumed.body[:500])
+    equal((assumed.json["hardware"]["gpu"], assumed.json["plans"][0]["notes"][-1]), ("mi355x", "the recipe names no GPU: planned for mi355x; another one: cluster.gpu, --gpu, over REST ?gpu="), "said")
+    need("planned for" not in str(explicit.json), "a GPU that was named")
+    nothing = m.ask("POST", "/v1/plan", {k: v for k, v in bare.items() if k != "model"} | {"parallelism": {"ep": 8}})
+    need(nothing.status == 422 and "no model" in nothing.json["detail"], nothing.body)
     none = {k: v for k, v in MODEL.items() if k != "batch"} | {"parallelism": {"ep": 8}}
     bad = m.ask("POST", "/v1/plan", none)
     need(bad.status == 422 and "batch.seq" in bad.json["detail"] and "warning" not in bad.json["detail"], "what is missing, not what is warned of: %s" % bad.body)
