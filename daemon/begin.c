@@ -165,6 +165,18 @@ static void tell(const struct options *o, const struct backup_head *head, const 
 	       o->state_dir, mo_time_format(head->time, when), s->n_jobs, s->n_nodes, (long long)s->next_job);
 }
 
+/* One that is too large is refused before it is read. */
+static int read_backup(const char *path, struct mo_buf *b, struct mo_error *err)
+{
+	const size_t max = (size_t)BACKUP_BYTES_MAX + BACKUP_HEAD_MAX;
+	struct stat st;
+	int r = stat(path, &st) < 0 ? -errno : st.st_size > (off_t)max ? -EFBIG : mo_read_file(path, max, b);
+
+	if (r == -EFBIG)
+		return mo_error_set(err, r, "%s: it is larger than any backup (%lld MiB): give the file that 'moectl backup' wrote", path, (long long)(BACKUP_BYTES_MAX >> 20));
+	return r < 0 ? mo_error_set(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
 static int restore(const struct options *o, struct mo_error *err)
 {
 	_cleanup_(mo_buf_done) struct mo_buf file = { 0 };
@@ -176,8 +188,8 @@ static int restore(const struct options *o, struct mo_error *err)
 	mo_desc_init(&backup_head_desc, &head);
 	int r = begin_there(o->state_dir) || exists(o->state_dir, RESTORING) ?
 		mo_error_set(err, -EEXIST, "%s: it holds the state of a controller: a backup is restored into an empty directory; move this one away first", o->state_dir) : 0;
-	if (r >= 0 && (r = mo_read_file(o->restore, (size_t)BACKUP_BYTES_MAX + BACKUP_HEAD_MAX, &file)) < 0)
-		mo_error_set(err, r, "%s: %s", o->restore, strerror(-r));
+	if (r >= 0)
+		r = read_backup(o->restore, &file, err);
 	if (r >= 0)
 		r = load(o->restore, &file, journal, core, &head, err);
 	if (r >= 0)

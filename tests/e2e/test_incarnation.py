@@ -1,16 +1,19 @@
 #!/usr/bin/python3
 """What a controller may believe of its own past: a wall clock that was wrong, a state directory that is not there, a state that was put back from a backup. Jobs train on through all of it."""
 import calendar
+import http.server
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, need, wait_until  # noqa: E402
+from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
 from rig import MOED, RANK, Rig, alive  # noqa: E402
 
 HOUR = 3600
@@ -204,6 +207,38 @@ def test_a_beginning_that_was_cut_short_is_no_state():
     raise Failed("--init did not end within %d syncs" % n)
 
 
+class TooLarge(http.server.BaseHTTPRequestHandler):
+    """What a controller answers whose state is larger than a backup may be."""
+    detail = "backup: the state has more than 1024 MiB, and moed --restore reads no more: stop moed, copy /var/lib/moe (cp -a) and start it again"
+
+    def do_GET(self):
+        body = json.dumps({"type": "about:blank", "title": "Insufficient Storage", "status": 507, "detail": self.detail}).encode()
+        self.send_response(507)
+        self.send_header("Content-Type", "application/problem+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+@suite.test
+def test_a_backup_that_is_refused_leaves_the_file_of_before():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), TooLarge)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "backup")
+            with open(file, "w") as f:
+                f.write("of yesterday")
+            r = moectl("backup", file, "--url", "http://127.0.0.1:%d" % server.server_port, env=clean_env(MOE_TOKEN="moe_0a0b0c0d_" + "0" * 64), check=False)
+            equal((r.returncode, r.stdout, r.stderr), (1, "", "moectl: %s\n" % TooLarge.detail), "refused")
+            equal((os.listdir(directory), open(file).read()), (["backup"], "of yesterday"), "what lies there")
+    finally:
+        server.shutdown()
+
+
 @suite.test
 def test_restore_while_a_job_trains_on():
     with Rig(nodes=2) as rig:
@@ -228,6 +263,11 @@ def test_restore_while_a_job_trains_on():
                 f.write(broken)
             r = run_moed(rig, "--restore", file + "." + name)
             need(r.returncode != 0 and "cut or damaged" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
+        with open(file + ".large", "wb") as f:
+            f.write(whole)
+            f.truncate((1 << 30) + 65536)            # without a block for it
+        r = run_moed(rig, "--restore", file + ".large")
+        need(r.returncode != 0 and "larger than any backup (1024 MiB)" in r.stderr and not os.path.exists(rig.state_dir), "exit %d: %s" % (r.returncode, r.stderr))
         restore(rig, file)
         r = run_moed(rig, "--restore", file)
         need(r.returncode != 0 and "holds the state" in r.stderr, "exit %d: %s" % (r.returncode, r.stderr))
