@@ -218,7 +218,9 @@ int experiment_read_for(struct recipe_input *in)
 		return cli_fail_error(CLI_USAGE, in->file, &err, -EINVAL);
 	}
 	notes(in, &x, &command);
-	in->experiment = experiment_said(&in->engine, &in->recipe, &x);
+	if (!in->recipe.model)
+		in->no_model = experiment_no_model(&in->engine, &x);
+	in->experiment = experiment_document(&in->engine, &in->recipe, &x);
 	recipe_input_option(in, "experiment", "experiment", in->experiment);
 	experiment_done(&x);
 	return 0;

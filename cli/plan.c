@@ -79,6 +79,8 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	_cleanup_(gpu_done) struct gpu_type type;
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;
+	if (!r->model && in->no_model)
+		return mo_error_set(err, -EINVAL, "plan: the engine's experiment gives no model that can be planned: %s; give `model:` a name of the catalogue or its sizes", in->no_model);
 	if (!name && !r->model)
 		return mo_error_set(err, -EINVAL, "plan: the recipe has no model, and a plan is made of one: give a name of the catalogue or its sizes");
 	if (!name)

@@ -31,6 +31,7 @@ void recipe_input_done(struct recipe_input *in)
 		free(in->warnings[i]);
 	free(in->warnings);
 	free(in->experiment);
+	free(in->no_model);
 	mo_buf_done(&in->text);
 	mo_desc_done(&recipe_desc, &in->recipe);
 	mo_desc_done(&engine_desc, &in->engine);

@@ -147,6 +147,8 @@ struct engine {
 	 * the variables that its files fill it from, between blanks (lib/recipe/directory.h). NULL, none: it saves where its flag says. */
 	char *save_below;
 	struct kv *save_names; size_t n_save_names;
+	char **experiment_no_model; size_t n_experiment_no_model;   /* conditions of which each makes it a model that plans do not know */
+	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* What the engine means by an exit code; NULL = nothing in particular. */

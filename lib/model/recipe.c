@@ -100,6 +100,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_LIST(recipe_engine, args_off, MO_STRS, .omit = true),
 	MO_F(recipe_engine, strict_args, MO_BOOL),
 	MO_F_LIST(recipe_engine, args_unchecked, MO_STRS),
+	MO_F_VEC(recipe_engine, own, &kv_desc, .omit = true),
 };
 static const struct mo_desc recipe_engine_desc = MO_DESC(recipe_engine, engine_fields);
 
@@ -148,6 +149,14 @@ static const struct mo_field recipe_fields[] = {
 	MO_F_LIST(recipe, preflight, MO_STRS),
 };
 const struct mo_desc recipe_desc = MO_DESC(recipe, recipe_fields);
+
+bool recipe_leaves(const struct recipe *r, const char *path)
+{
+	for (size_t i = 0; i < r->n_left; i++)
+		if (mo_streq(r->left[i], path))
+			return true;
+	return false;
+}
 
 static void add_sizes(struct mo_buf *b, const char *what, const int64_t *sizes, size_t n)
 {

@@ -48,6 +48,7 @@ struct recipe_engine {
 	bool args_list;                                     /* args was a list: words are passed as they are */
 	bool strict_args;
 	char **args_unchecked; size_t n_args_unchecked;
+	struct kv *own; size_t n_own;                       /* what its own configuration says by the keys that plans know (engine.experiment_plan_keys) */
 };
 struct recipe_bind { char *cpu, *memory, *nic, *smt, *verify; int64_t reserve_cores; }; /* cpu: numa|none; memory: preferred|bind|interleave|none; nic: nearest|none; smt: auto|one|all; verify: strict|warn|off */
 struct recipe {
@@ -78,5 +79,7 @@ struct recipe {
 	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
 };
 extern const struct mo_desc recipe_desc, recipe_model_desc;
+/* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
+bool recipe_leaves(const struct recipe *r, const char *path);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);

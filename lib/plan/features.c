@@ -17,7 +17,7 @@ static bool names(const char *word, const char *name, const char **ret_value)
 	return !*name && (!*key || *key == '=');
 }
 
-/* What the engine is told by this flag in engine.args, "true" without a value; NULL = nothing. A list has a flag's value behind it as a word of its own. The last one counts. */
+/* What the engine is told by this flag in engine.args, "true" without a value, or by its own configuration; NULL = nothing. A list has a flag's value behind it as a word of its own. The last one counts. */
 static const char *flag(const struct recipe_engine *e, const char *name)
 {
 	const char *ret = NULL, *value;
@@ -28,6 +28,9 @@ static const char *flag(const struct recipe_engine *e, const char *name)
 		if (names(e->args[i].key, name, &value))
 			ret = value ? value : e->args[i].value ? e->args[i].value : next && *next != '-' ? next : "true";
 	}
+	for (size_t i = 0; i < e->n_own && !ret; i++)
+		if (names(e->own[i].key, name, &value))
+			ret = e->own[i].value;
 	return ret;
 }
 
@@ -96,7 +99,7 @@ static int64_t recompute_layers(const struct recipe *r, const char *method)
 	const char *layers = flag(&r->engine, "recompute_num_layers");
 	int64_t n;
 
-	return !r->recompute && mo_streq(flag(&r->engine, "recompute_method"), method) && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
+	return (!r->recompute || recipe_leaves(r, "recompute")) && mo_streq(flag(&r->engine, "recompute_method"), method) && layers && mo_parse_i64(layers, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
 }
 
 struct named { const char *name; int64_t bit; };
@@ -135,6 +138,20 @@ static void modules_of(const struct recipe_engine *e, struct shape_features *f)
 static bool told(const struct recipe_engine *e, const char *name)
 {
 	return mo_streq(flag(e, name), "true");
+}
+
+/* The features of a recipe, by the names that Primus has for them: where its own configuration says them. */
+static void primus_features(const struct recipe_engine *e, struct shape_features *f)
+{
+	const char *ids = flag(e, "recompute_layer_ids"), *stage = flag(e, "turbo_sync_free_moe_stage");
+
+	f->deepep |= told(e, "use_turbo_deepep");
+	f->expert_launches = told(e, "moe_use_legacy_grouped_gemm");
+	f->fused_loss |= told(e, "cross_entropy_loss_fusion");
+	if (ids && strpbrk(ids, "0123456789"))
+		f->recompute_ids = ids;
+	if (stage && *stage >= '0' && *stage <= '3')
+		f->sync_free = *stage - '0';
 }
 
 /* What Megatron replays from graphs: modules of each layer, by the names of today and of before; without a list, and with the full iteration, all. */
@@ -226,6 +243,7 @@ struct shape_features shape_features_of(const struct recipe *r)
 	f.recompute_layers = recompute_layers(r, "block");
 	f.recompute_chunk = recompute_layers(r, "uniform");
 	faster_by(&r->engine, &f);
+	primus_features(&r->engine, &f);
 	for (size_t i = 0; i < r->n_features; i++) {
 		const char *key = r->features[i].key, *value = r->features[i].value;
 		bool on = mo_streq(value, "true");

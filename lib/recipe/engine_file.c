@@ -371,6 +371,8 @@ static const struct key engine_keys[] = {
 	CUSTOM("experiment.values", read_experiment_values),
 	F("experiment.directory", KEY_NAME, save_below),
 	CUSTOM("experiment.names", read_experiment_names),
+	LIST("experiment.no_model", experiment_no_model, n_experiment_no_model),
+	LIST("experiment.plan_keys", experiment_plan_keys, n_experiment_plan_keys),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),

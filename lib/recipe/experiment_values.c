@@ -5,79 +5,190 @@
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
+#include "lib/model/layout.h"
+#include "lib/recipe/experiment_record.h"
+#include "lib/recipe/layer_pattern.h"
 
-/* "A|B|=1": the first that is a whole number above 0, or the engine's own default. */
-static bool number(const struct experiment *x, const char *keys, char **ret_text, char **ret_key,
-		   const struct config_value **ret_from)
+/* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried on. */
+static char *as_word(const struct config_value *v)
+{
+	struct mo_buf b = { 0 };
+
+	config_json(v, &b);
+	if (v->kind != CONFIG_LIST && v->kind != CONFIG_MAP)
+		return mo_buf_take(&b);
+	const struct config_value text = { .kind = CONFIG_TEXT, .text = b.data };
+	struct mo_buf quoted = { 0 };
+
+	config_json(&text, &quoted);
+	mo_buf_done(&b);
+	return mo_buf_take(&quoted);
+}
+
+/* "stages(LAYOUT/PP)": the stages of each rank of a pipeline with a layout of its own. */
+static bool stages_of(const struct experiment *x, const char *call, struct experiment_said *ret)
+{
+	size_t slash = strcspn(call, "/");
+	_cleanup_(mo_freep) char *key = mo_strndup(call, slash), *why = NULL;
+	_cleanup_(mo_freep) char *pp_key = mo_strndup(call + slash + 1, strcspn(call + slash + 1, ")"));
+	const struct config_value *v = config_find(x->merged, key);
+	const struct config_value *ranks = config_find(x->merged, pp_key);
+	_cleanup_(layout_done) struct layout layout = { 0 };
+	int64_t pp;
+
+	if (!v || v->kind != CONFIG_TEXT || !ranks || ranks->kind != CONFIG_INT || mo_parse_i64(ranks->text, 1, INT32_MAX, &pp) < 0 || !layout_parse(v->text, &layout, &why) ||
+	    (int64_t)layout.n_stages % pp)
+		return false;
+	ret->text = mo_printf("%lld", (long long)((int64_t)layout.n_stages / pp));
+	ret->key = TAKE_PTR(key);
+	ret->from = v;
+	return true;
+}
+
+/* "A|B|=1": the first that is not null, or the engine's own default. */
+static bool first_of(const struct experiment *x, const char *keys, struct experiment_said *ret)
 {
 	for (const char *s = keys; *s;) {
 		size_t n = strcspn(s, "|");
 		_cleanup_(mo_freep) char *key = mo_strndup(s, n);
 		const struct config_value *v = *key == '=' ? NULL : config_find(x->merged, key);
-		int64_t size;
 
 		s += n + (s[n] == '|');
+		if (mo_starts_with(key, "stages(")) {
+			if (stages_of(x, key + strlen("stages("), ret))
+				return true;
+			continue;
+		}
 		if (*key == '=') {
-			*ret_text = mo_strdup(key + 1);
-			*ret_key = mo_strdup(keys);
-			(*ret_key)[strcspn(*ret_key, "|")] = 0;
-			*ret_from = NULL;
+			ret->text = mo_strdup(key + 1);
+			ret->key = mo_strndup(keys, strcspn(keys, "|"));
+			if (strchr(ret->key, '('))
+				mo_str_set(&ret->key, "it");
 			return true;
 		}
 		if (!v || v->kind == CONFIG_NULL)
 			continue;
-		if (v->kind != CONFIG_INT || mo_parse_i64(v->text, 1, INT64_MAX, &size) < 0)
-			return false;
-		*ret_text = mo_strdup(v->text);
-		*ret_key = TAKE_PTR(key);
-		*ret_from = v;
+		ret->text = as_word(v);
+		ret->key = TAKE_PTR(key);
+		ret->from = v;
 		return true;
 	}
 	return false;
 }
 
-/* "A=true B": A is true, and B is there and not null. */
-static bool holds(const struct experiment *x, const char *conditions, char **ret_key,
-		  const struct config_value **ret_from)
+/* Megatron's moe_layer_freq: every how many layers have experts, or a list of zeros and ones in Python's words, or as YAML. */
+enum layers { LAYERS_NONE, LAYERS_EVERY, LAYERS_AFTER, LAYERS_MIXED };
+static enum layers layers_of(const struct config_value *v, int64_t *ret)
 {
-	*ret_from = NULL;
-	for (const char *s = conditions; *s;) {
-		size_t n = strcspn(s, " "), equals = strcspn(s, "= ");
-		_cleanup_(mo_freep) char *key = mo_strndup(s, MO_MIN(n, equals));
-		_cleanup_(mo_freep) char *want =
-			equals < n ? mo_strndup(s + equals + 1, n - equals - 1) : NULL;
-		const struct config_value *v = config_find(x->merged, key);
-		bool null = !v || v->kind == CONFIG_NULL;
+	if (!v || v->kind == CONFIG_NULL)
+		return LAYERS_NONE;
+	if (v->kind == CONFIG_INT || (v->kind == CONFIG_TEXT && v->text[strspn(v->text, "0123456789")] == 0))
+		return mo_parse_i64(v->text, INT64_MIN, INT64_MAX, ret) == 0 ? LAYERS_EVERY : LAYERS_MIXED;
+	_cleanup_(mo_buf_done) struct mo_buf list = { 0 };
 
-		if (mo_streq(want, "null") ? !null : null || (want && !mo_streq(v->text, want)))
+	config_json(v, &list);
+	return layer_pattern(v->kind == CONFIG_TEXT ? v->text : list.data, ret) ? LAYERS_AFTER : LAYERS_MIXED;
+}
+
+/* "every(KEY)", "zeros(KEY)": layers without experts at the beginning. */
+static bool layers_say(const struct experiment *x, const char *call, enum layers wanted, struct experiment_said *ret)
+{
+	const char *name = strchr(call, '(') + 1;
+	_cleanup_(mo_freep) char *key = mo_strndup(name, strcspn(name, ")"));
+	const struct config_value *v = config_find(x->merged, key);
+	int64_t n = 0;
+
+	if (layers_of(v, &n) != wanted)
+		return false;
+	if (!ret)
+		return true;
+	ret->text = mo_printf("%lld", (long long)n);
+	ret->key = TAKE_PTR(key);
+	ret->from = v;
+	return true;
+}
+
+/* null, or a text that may end in `*` for any end. */
+static bool is(const struct config_value *v, const char *want)
+{
+	size_t n = strlen(want);
+	bool null = !v || v->kind == CONFIG_NULL;
+
+	if (mo_streq(want, "null") || null)
+		return null && mo_streq(want, "null");
+	return n && want[n - 1] == '*' ? v->text && strncmp(v->text, want, n - 1) == 0 : mo_streq(v->text, want);
+}
+
+/* "A=true B C!=x": A is true, B is there and not null, C is anything but x. */
+static bool holds(const struct experiment *x, const char *conditions, struct experiment_said *ret)
+{
+	bool first = true;
+
+	for (const char *s = conditions; *s; first = false) {
+		size_t n = strcspn(s, " "), end = strcspn(s, "!= ");
+		_cleanup_(mo_freep) char *key = mo_strndup(s, MO_MIN(n, end));
+		size_t op = end < n ? 1 + (s[end] == '!') : 0;
+		_cleanup_(mo_freep) char *want = op ? mo_strndup(s + end + op, n - end - op) : NULL;
+		const struct config_value *v = config_find(x->merged, key);
+
+		if (op == 2 ? is(v, want) : op ? !is(v, want) : is(v, "null"))
 			return false;
-		if (!*ret_from) {
-			*ret_from = v;
-			mo_str_set(ret_key, key);
+		if (first && ret) {
+			ret->from = v;
+			ret->key = TAKE_PTR(key);
 		}
 		s += n + (s[n] == ' ');
 	}
 	return true;
 }
 
-bool experiment_value(const struct engine *e, const struct experiment *x, const char *path,
-		      char **ret_text, char **ret_key, const struct config_value **ret_from)
+#define OR " or "
+
+static bool row_says(const struct experiment *x, const struct kv *row, bool word, struct experiment_said *ret)
+{
+	const char *on = strstr(row->value, " if ");
+	_cleanup_(mo_freep) char *keys = mo_strndup(row->value, on ? (size_t)(on - row->value) : strlen(row->value));
+
+	if (on && !holds(x, on + strlen(" if "), NULL))
+		return false;
+	if (mo_starts_with(keys, "zeros("))
+		return layers_say(x, keys, LAYERS_AFTER, ret);
+	if (mo_starts_with(keys, "every("))
+		return layers_say(x, keys, LAYERS_EVERY, ret);
+	if (!word)
+		return first_of(x, keys, ret);
+	for (const char *s = keys, * or ; s; s = or ? or +strlen(OR) : NULL) {
+		or = strstr(s, OR);
+		_cleanup_(mo_freep) char *conditions = mo_strndup(s, or ? (size_t)(or -s) : strlen(s));
+
+		if (!holds(x, conditions, ret))
+			continue;
+		ret->text = mo_strdup(strchr(row->key, '=') + 1);
+		return true;
+	}
+	return false;
+}
+
+void experiment_said_done(struct experiment_said *s)
+{
+	free(s->text);
+	free(s->key);
+	*s = (struct experiment_said){ 0 };
+}
+
+bool experiment_value(const struct engine *e, const struct experiment *x, const char *path, struct experiment_said *ret)
 {
 	size_t n = strlen(path);
 
+	*ret = (struct experiment_said){ 0 };
 	for (size_t i = 0; i < e->n_experiment_values; i++) {
 		const struct kv *row = &e->experiment_values[i];
-		_cleanup_(mo_freep) char *key = NULL;
 
 		if (strncmp(row->key, path, n) != 0 || (row->key[n] && row->key[n] != '='))
 			continue;
-		if (!row->key[n])
-			return number(x, row->value, ret_text, ret_key, ret_from);
-		if (!holds(x, row->value, &key, ret_from))
-			continue;
-		*ret_text = mo_strdup(row->key + n + 1);
-		*ret_key = TAKE_PTR(key);
-		return true;
+		if (row_says(x, row, row->key[n], ret))
+			return true;
+		experiment_said_done(ret);
 	}
 	return false;
 }
@@ -89,29 +200,95 @@ static void quoted(const char *s, struct mo_buf *b)
 	config_json(&v, b);
 }
 
-char *experiment_said(const struct engine *e, const struct recipe *r, const struct experiment *x)
+/* The values that the recipe leaves to the experiment, and where they were said, each as the inside of a map. */
+struct found {
+	const struct engine *engine;
+	const struct experiment *experiment;
+	struct mo_buf values, said;
+};
+
+static void found_done(struct found *f)
 {
-	struct mo_buf b = { 0 }, said = { 0 };
+	mo_buf_done(&f->values);
+	mo_buf_done(&f->said);
+}
 
-	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{", x->crc);
-	for (size_t i = 0; i < r->n_left; i++) {
-		_cleanup_(mo_freep) char *text = NULL, *key = NULL;
-		const struct config_value *from;
+static void add(struct found *f, const char *path)
+{
+	const struct experiment *x = f->experiment;
+	_cleanup_(experiment_said_done) struct experiment_said v;
 
-		if (!experiment_value(e, x, r->left[i], &text, &key, &from))
+	if (!experiment_value(f->engine, x, path, &v))
+		return;
+	struct config_place nowhere = { -1, 0, -1 };
+	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
+	_cleanup_(mo_freep) char *where = v.from ? mo_printf("%s: %s", place, v.key) : mo_printf("%s, which the experiment does not give", v.key);
+
+	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
+	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);
+	quoted(where, &f->said);
+}
+
+static bool is_said(const struct engine *e, const struct experiment *x, const char *path)
+{
+	_cleanup_(experiment_said_done) struct experiment_said v;
+
+	return experiment_value(e, x, path, &v);
+}
+
+/* The part of the model of which any key is said: then it is wanted whole. */
+static bool part_lacks(const struct engine *e, const struct experiment *x, const char *const *keys, const char *begins, char **ret)
+{
+	bool wanted = !begins || is_said(e, x, begins);
+
+	for (size_t i = 0; wanted && keys[i]; i++)
+		if (!is_said(e, x, keys[i])) {
+			*ret = mo_printf("it says nothing that gives %s", keys[i]);
+			return true;
+		}
+	return false;
+}
+
+char *experiment_no_model(const struct engine *e, const struct experiment *x)
+{
+	static const char *const whole[] = { "model.layers", "model.hidden", "model.heads", "model.vocab", NULL };
+	static const char *const moe[] = { "model.moe.topk", "model.moe.ffn", NULL };
+	static const char *const mla[] = { "model.mla.qk_nope", "model.mla.qk_rope", "model.mla.v", NULL };
+	static const char *const dense[] = { "model.ffn", NULL };
+	char *why = NULL;
+
+	for (size_t i = 0; i < e->n_experiment_no_model; i++) {
+		const char *condition = e->experiment_no_model[i];
+		_cleanup_(experiment_said_done) struct experiment_said v = { 0 };
+		bool mixed = mo_starts_with(condition, "mixed(");
+
+		if (mixed ? !layers_say(x, condition, LAYERS_MIXED, &v) : !holds(x, condition, &v))
 			continue;
-		_cleanup_(mo_freep) char *place =
-			experiment_place(x,
-					 from ? from->place : (struct config_place){ -1, 0, -1 });
-		_cleanup_(mo_freep) char *where =
-			from ? mo_printf("%s: %s", place, key)
-			     : mo_printf("%s, which the experiment does not give", key);
-
-		mo_buf_printf(&b, "%s\"%s\":%s", said.len ? "," : "", r->left[i], text);
-		mo_buf_printf(&said, "%s\"%s\":", said.len ? "," : "", r->left[i]);
-		quoted(where, &said);
+		_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : (struct config_place){ -1, 0, -1 });
+		return mo_printf("%s: %s: plans know no model of that kind", place, condition);
 	}
-	mo_buf_printf(&b, "},\"said\":{%s}}", said.data ? said.data : "");
-	mo_buf_done(&said);
+	if (is_said(e, x, "model"))
+		return NULL;
+	if (!part_lacks(e, x, whole, NULL, &why) && !part_lacks(e, x, moe, "model.moe.experts", &why) && !part_lacks(e, x, mla, "model.mla.kv_lora", &why) &&
+	    (!is_said(e, x, "model.moe.experts") || is_said(e, x, "model.moe.dense_layers")))
+		part_lacks(e, x, dense, NULL, &why);
+	return why;
+}
+
+char *experiment_document(const struct engine *e, const struct recipe *r, const struct experiment *x)
+{
+	_cleanup_(found_done) struct found f = { e, x };
+	_cleanup_(mo_freep) char *no_model = experiment_no_model(e, x);
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < r->n_left; i++)
+		if (!no_model || !mo_starts_with(r->left[i], "model."))
+			add(&f, r->left[i]);
+	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"said\":{%s}", x->crc, f.values.data ? f.values.data : "", f.said.data ? f.said.data : "");
+	_cleanup_(mo_freep) char *result = experiment_pack(x);
+
+	if (strlen(result) <= EXPERIMENT_RESULT_MAX)
+		mo_buf_printf(&b, ",\"result\":%s", result);
+	mo_buf_str(&b, "}");
 	return mo_buf_take(&b);
 }

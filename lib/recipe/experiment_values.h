@@ -3,14 +3,24 @@
 #include "lib/recipe/experiment.h"
 #include "lib/recipe/recipe_file.h"
 
-/* The value of the first row of that path that holds, and the value of the experiment that decided it (NULL: the engine's own
- * default). False: no row holds, or what stands there is no value that a recipe has. */
+/* The value as a word of a recipe in JSON, the key of the experiment that says it, and its value there (NULL: the engine's own
+ * default). */
+struct experiment_said {
+	char *text, *key;
+	const struct config_value *from;
+};
+void experiment_said_done(struct experiment_said *s);
+/* What the first row of that path says that says anything. A value of a wrong type is carried on: the recipe's own checks refuse it
+ * with its place. False: no row says anything. */
 bool experiment_value(const struct engine *e, const struct experiment *x, const char *path,
-		      char **ret_text, char **ret_key, const struct config_value **ret_from);
+		      struct experiment_said *ret);
+/* Why no model can be made of it that plans could use (caller frees); NULL: one can. */
+char *experiment_no_model(const struct engine *e, const struct experiment *x);
 /* Where the engine would save by the names of its configuration; workdir: what relative ones are relative to. Caller frees. */
 char *experiment_directory(const struct engine *e, const struct experiment *x, const char *workdir);
 /* 0, or -EINVAL with err when that is not checkpoint.dir: the name that is in the way, and its place. */
 int experiment_directory_check(const struct engine *e, const struct recipe *r,
 			       const struct experiment *x, struct mo_error *err);
 /* Everything that the recipe leaves to the experiment, as the recipe's key `experiment` (one line of YAML, caller frees). */
-char *experiment_said(const struct engine *e, const struct recipe *r, const struct experiment *x);
+char *experiment_document(const struct engine *e, const struct recipe *r,
+			  const struct experiment *x);

@@ -1,22 +1,15 @@
 /* Values that only the engine's own experiment says (left.h). `experiment:` is written by moectl, which reads the files where they
- * are: {files: hash, values: {path: value}, said: {path: FILE:LINE: KEY}}. */
+ * are: {files: hash, values: {path: value}, said: {path: FILE:LINE: KEY}, result: experiment_record.h}. */
 #include "lib/recipe/left.h"
 
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/recipe/experiment_record.h"
 #include "lib/recipe/keys.h"
 
 #define LEFT_MAX 64
 #define HASH_MAX 64
-
-bool recipe_leaves(const struct recipe *r, const char *path)
-{
-	for (size_t i = 0; i < r->n_left; i++)
-		if (mo_streq(r->left[i], path))
-			return true;
-	return false;
-}
 
 static struct yitem *item_of(struct ynode *map, const char *key, size_t n)
 {
@@ -30,8 +23,11 @@ static struct yitem *item_of(struct ynode *map, const char *key, size_t n)
 /* The recipe's own word about the path, or about what it is part of. */
 static bool is_given(const struct ynode *root, const char *path)
 {
-	const struct ynode *n = ynode_find(root, path);
+	const struct ynode *n = ynode_find(root, path), *model = ynode_get(root, "model");
 
+	/* Half a model from each would be neither. */
+	if ((mo_streq(path, "model") || mo_starts_with(path, "model.")) && model && !model->left && !ynode_is_null(model))
+		return true;
 	if (!n && mo_streq(path, "batch.global"))
 		n = ynode_find(root, "batch.global_tokens");
 	return n && !n->left && !ynode_is_null(n);
@@ -123,6 +119,37 @@ void left_find(const struct ynode *root, const struct engine *e, struct recipe *
 	}
 }
 
+/* A value as one word of a command: lists as JSON, without quotes around texts. */
+static void own_word(const struct ynode *v, struct mo_buf *b)
+{
+	if (v->kind == YAML_SCALAR) {
+		mo_buf_str(b, v->text);
+		return;
+	}
+	mo_buf_str(b, "[");
+	for (size_t i = 0; i < v->n; i++) {
+		mo_buf_str(b, i ? "," : "");
+		own_word(v->items[i].value, b);
+	}
+	mo_buf_str(b, "]");
+}
+
+void left_own(const struct ynode *root, const struct engine *e, struct recipe *r)
+{
+	for (size_t i = 0; i < e->n_experiment_plan_keys; i++) {
+		const struct ynode *value = experiment_key(root, e->experiment_plan_keys[i], NULL);
+		struct mo_buf b = { 0 };
+
+		if (!value || ynode_is_null(value))
+			continue;
+		struct kv *own = MO_ADD(&r->engine, own, &kv_desc);
+
+		own_word(value, &b);
+		mo_str_set(&own->key, e->experiment_plan_keys[i]);
+		own->value = mo_buf_take(&b);
+	}
+}
+
 void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	const struct ynode *hash = ynode_get(v, "files");
@@ -130,7 +157,7 @@ void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 
 	if (v->kind != YAML_MAP)
 		errors_at(r->errors, v, "remove it: moectl writes it",
-			  "%s: expected {files, values, said}", k->path);
+			  "%s: expected {files, values, said, result}", k->path);
 	else if (hash && (hash->kind != YAML_SCALAR || strlen(hash->text) > HASH_MAX))
 		errors_at(r->errors, hash, NULL, "%s.files: expected a hash", k->path);
 	else if (hash)

@@ -138,6 +138,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	if (rules->errors->n)
 		return;
 	left_find(root, e, r);
+	left_own(root, e, r);
 	resolve(r, e);
 	rules_check(rules);
 	layout_apply(r, e);

@@ -32,8 +32,6 @@ const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_siz
 void recipe_trial_free(struct recipe_trial *t);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
-/* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
-bool recipe_leaves(const struct recipe *r, const char *path);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* The same, with the recipe path that brought each word; NULL: the engine file's own words. */

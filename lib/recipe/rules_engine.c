@@ -76,7 +76,8 @@ static void check_command(struct rules *k)
 		errors_at(k->errors, PLACE(k, "engine.entry"), NULL, "engine.entry: '%s' may lead out of workdir: give a path below it without '..', or an absolute one", e->entry);
 	if (template_has(k->engine, "{entry}") && !e->entry && !k->engine->entry)
 		errors_at(k->errors, PLACE(k, "engine"), NULL, "missing key 'engine.entry': the script to run");
-	if (k->engine->needs_steps && k->recipe->steps == MO_NONE)
+	if (k->engine->needs_steps && k->recipe->steps == MO_NONE &&
+	    (k->recipe->experiment_hash || !recipe_leaves(k->recipe, "steps")))
 		errors_at(k->errors, k->root, NULL, "missing key 'steps': engine %s trains to a number of iterations", e->kind);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/base/desc.h"
 #include "lib/model/layout.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/experiment_record.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/args.h"
@@ -60,7 +61,7 @@ static void check_lacking(struct rules *k)
 		_cleanup_(mo_freep) char *path = mo_printf("features.%s", f->key);
 		const char *why = rules_missing(k->engine, path, f->value);
 
-		if (!feature_asks(f->value) || flags_have(k, path, true) || rules_in_words(k, path))
+		if (!feature_asks(f->value) || recipe_leaves(r, path) || flags_have(k, path, true) || rules_in_words(k, path))
 			continue;
 		if (why)
 			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no %s: %s", path, r->engine.kind, f->value, why);
@@ -109,6 +110,14 @@ static char *even_hint(const struct rules *k, int64_t stages)
 }
 
 /* Layers that the engine cannot divide by itself: known of an engine's file, unknown of a script. */
+/* Does the engine's own experiment lay the layers out by this key? */
+static bool own_layout(const struct rules *k, const char *key)
+{
+	const struct ynode *v = experiment_key(k->root, key, NULL);
+
+	return v && !ynode_is_null(v) && !mo_streq(v->text, "false");
+}
+
 static void check_uneven(struct rules *k, const struct args *command)
 {
 	const struct recipe *r = k->recipe;
@@ -119,7 +128,8 @@ static void check_uneven(struct rules *k, const struct args *command)
 	if (!r->model || r->parallelism.automatic || r->model->layers % stages == 0 || stages > r->model->layers + 2 || feature_asks(feature_value(r, "pipeline_layout")))
 		return;
 	for (size_t i = 0; c && i < c->n_layout_flags; i++)
-		if (args_find(command, c->layout_flags[i]))
+		if (args_find(command, c->layout_flags[i]) ||
+		    own_layout(k, c->layout_flags[i] + strspn(c->layout_flags[i], "-")))
 			return;
 	_cleanup_(mo_freep) char *hint = even_hint(k, stages);
 
@@ -164,7 +174,10 @@ static void check_layout(struct rules *k)
 		return;
 	if (l.decoders != r->model->layers)
 		errors_at(k->errors, place, NULL, "features.pipeline_layout: %lld layers (t) are not the model's %lld", LL(l.decoders), LL(r->model->layers));
-	if (l.mtp != MO_MAX(r->model->mtp, 0))
+	/* What Megatron does of a layout of the experiment's own is for it to say. */
+	if (l.mtp != MO_MAX(r->model->mtp, 0) && recipe_leaves(r, "features.pipeline_layout"))
+		rules_warn(k, place, "features.pipeline_layout: %lld MTP layers (m) are not the model's %lld", LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
+	else if (l.mtp != MO_MAX(r->model->mtp, 0))
 		errors_at(k->errors, place, r->model->mtp > 0 ? "write them behind the last t, such as \"...|t,m,L\"" : NULL,
 			  "features.pipeline_layout: %lld MTP layers (m) are not the model's %lld", LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
 }

@@ -297,6 +297,68 @@ def what_primus_has_no_setting_for():
             need(status == 2 and expected in said, said)
 
 
+PLANNED = """recipe: 1
+name: j
+engine: {kind: primus-%s, workdir: %s, entry: %s}
+cluster: {gpus: %d, gpu: %s}
+"""
+# Kinds of models that plans have no model of: what the files say of them.
+NOT_PLANNED = ("is_hybrid_model=true", "model_type=mamba", "model_type=diffusion_model", "model_type=flux", "model_type=deepseek_v4")
+
+
+def layers_with_experts(freq, layers):
+    """Megatron's moe_layer_freq as its argument parser takes it."""
+    pattern = eval(freq, {"__builtins__": {}}) if isinstance(freq, str) else freq
+    return pattern if isinstance(pattern, list) else [1 if i % pattern == 0 else 0 for i in range(layers)]
+
+
+@shared
+def plans_are_the_files():
+    """A recipe that names an experiment and a cluster validates, and its plan is of what the experiment's files say."""
+    tree, env, wrong, n, no_model = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], 0, 0
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for number, line in enumerate(lines("merged-dev.jsonl.gz")):
+            m, framework = line.get("merged", {}), line.get("module", {}).get("framework")
+            if line["variant"] != "plain" or framework not in LEFT or number % 3:
+                continue
+            n += 1
+            tp, pp, ep, cp = (max(m.get(k) or 1, 1) for k in ("tensor_model_parallel_size", "pipeline_model_parallel_size", "expert_model_parallel_size",
+                                                              "context_parallel_size"))
+            gpus = 64 if framework == "torchtitan" else max(8, pp * max(tp * cp, ep))
+            with open(recipe, "w") as f:
+                f.write(PLANNED % (framework, tree, line["file"], gpus, "mi355x"))
+            r = moectl("validate", recipe, env=env, check=False)
+            if r.returncode:
+                wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
+                continue
+            r = moectl("plan", recipe, "--json", env=env, check=False)
+            if r.returncode:
+                no_model += 1
+                text = r.stderr.splitlines()[-1]
+                if not any(k in text for k in NOT_PLANNED) and not (framework == "torchtitan" and "model.layers" in text) and "model.vocab" not in text:
+                    wrong.append("%s: %s" % (line["file"], text))
+                continue
+            plan = json.loads(r.stdout)["plans"][0]
+            if framework == "torchtitan":
+                want = {"seq": m["training.seq_len"], "micro": m["training.local_batch_size"]}
+                got = {k: plan["batch"][k] for k in want}
+            else:
+                layout = m.get("pipeline_model_parallel_layout")
+                vpp = m.get("num_virtual_stages_per_pipeline_rank") or m.get("virtual_pipeline_model_parallel_size") or 1
+                want = {"tp": tp, "pp": pp, "ep": ep, "cp": cp, "seq": m["seq_length"], "micro": m["micro_batch_size"], "global": m["global_batch_size"],
+                        "recompute": m.get("recompute_granularity") or "none"}
+                if not layout:
+                    want["vpp"] = vpp
+                got = {**plan["parallelism"], **plan["batch"], "recompute": plan["recompute"]}
+                got = {k: got[k] for k in want}
+            if got != want:
+                wrong.append("%s: %s instead of %s" % (line["file"], got, want))
+    print("%d of %d minimal recipes validate, %d are planned by their files, %d are of kinds that plans do not know" % (n - len(wrong), n, n - len(wrong) - no_model, no_model))
+    need(not wrong, "\n".join(wrong[:20]))
+    need(n > 50 and no_model < n / 4, "%d files, %d without a model" % (n, no_model))
+
+
 WORDS = {"V": "8", "E": "", "N": "null", "S": "a b", "F": "1e-5", "Z": "007", "T": "True", "Q": "x:y"}
 
 
@@ -380,7 +442,8 @@ OWN = {
     "primus/configs/modules/megatron/pre.yaml": "extends: [base.yaml]\ntrain_iters: 50\nlr: 1.0e-5\n",
     "primus/configs/modules/megatron/base.yaml": "tensor_model_parallel_size: 1\npipeline_model_parallel_size: 1\nexpert_model_parallel_size: 1\n"
                                                  "expert_tensor_parallel_size: null\ncontext_parallel_size: 1\nmicro_batch_size: 1\nglobal_batch_size: 16\nlr: 2.0e-5\n",
-    "primus/configs/models/megatron/small.yaml": "num_layers: 4\nseq_length: 128\n",
+    "primus/configs/models/megatron/small.yaml": "num_layers: 4\nseq_length: 128\nhidden_size: 64\nnum_attention_heads: 4\nffn_hidden_size: 128\nswiglu: true\n"
+                                                 "num_experts: 8\nmoe_router_topk: 2\nmoe_ffn_hidden_size: 32\nmoe_layer_freq: ([0]*1+[1]*3)\nvocab_size: 1000\n",
     "low.yaml": "work_group: ${PRIMUS_TEAM:amd}\nuser_name: root\nexp_name: e\nworkspace: ./o\n",
     "e.yaml": "extends: low.yaml\nmodules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n    model: small.yaml\n    overrides:\n"
               "      pipeline_model_parallel_size: ${PP:2}\n      expert_model_parallel_size: 4\n      note: \"yes\"\n",
@@ -389,13 +452,12 @@ OWN_RECIPE = """recipe: 1
 name: own
 engine: {kind: primus-megatron, workdir: %s, entry: e.yaml}
 cluster: {gpus: 8}
-steps: 9
 """
 
 
 class Own:
-    def __init__(self, recipe="", **files):
-        self.changes, self.recipe = files, recipe
+    def __init__(self, recipe="", steps="steps: 9\n", **files):
+        self.changes, self.recipe = files, steps + recipe
 
     def __enter__(self):
         self.dir = tempfile.TemporaryDirectory()
@@ -472,6 +534,41 @@ def the_file_is_judged():
     crlf = {path: text.replace("\n", "\r\n") for path, text in OWN.items()}
     with Own("", **crlf) as own:
         equal(own.validate()[0], 0, "CRLF")
+
+
+SMALL = OWN["primus/configs/models/megatron/small.yaml"]
+
+
+@suite.test
+def the_model_is_the_files():
+    """No model, no batch, no steps in the recipe: all of it is planned from the experiment, and what cannot be is refused at the file's line."""
+    small = "primus/configs/models/megatron/small.yaml"
+    with Own(steps="") as own:
+        plan = json.loads(moectl("plan", own.path, "--gpu", "mi300x", "--json").stdout)
+        equal({k: plan["plans"][0]["parallelism"][k] for k in ("tp", "pp", "ep")}, {"tp": 1, "pp": 2, "ep": 4}, "sharding")
+        equal(plan["plans"][0]["batch"], {"micro": 1, "global": 16, "seq": 128}, "batch")
+        # 4 layers: attention 4 x 64 x 64, two norms; one dense of 3 x 64 x 128; three of 8 experts of 3 x 64 x 32 and a router; 2 x 1000 x 64
+        equal(plan["model"]["total_params"], 4 * (4 * 64 * 64 + 128) + 3 * 64 * 128 + 3 * (8 * 3 * 64 * 32 + 64 * 8) + 2 * 1000 * 64 + 64, "parameters")
+        argv = json.loads(moectl("submit", "--dry-run", "--json", own.path, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock")).stdout)["ranks"][0]["argv"]
+        need("--train_iters" not in argv and "--num_layers" not in argv and "--mtp_num_layers" not in argv, argv)
+    for files, expected in (
+            ({small: SMALL.replace("layers: 4", "layers: many")}, small + ":1: num_layers: model.layers: expected a whole number from 1 to 10000, got"),
+            ({small: SMALL.replace("layers: 4", "layers: 0")}, small + ":1: num_layers: model.layers: expected a whole number from 1 to 10000, got '0'"),
+            ({small: SMALL.replace("layers: 4", "layers: [4]")}, small + ":1: num_layers: model.layers: expected a whole number"),
+            ({small: SMALL.replace("size: 64", "size: 66")}, small + ":4: num_attention_heads: model.heads: 4 does not divide hidden 66"),
+            ({small: SMALL.replace("topk: 2", "topk: 9")}, small + ":8: moe_router_topk: model.moe.topk: 9 is more than the 8 experts"),
+            ({small: SMALL.replace("experts: 8", "experts: 6")}, "e.yaml:9: expert_model_parallel_size: parallelism.ep: 4 does not divide the model's 6 experts"),
+            ({small: SMALL.replace("seq_length: 128", "seq_length: 1e5")}, small + ":2: seq_length: batch.seq: expected a whole number"),
+            ({"e.yaml": OWN["e.yaml"] + "      micro_batch_size: 0\n"}, "e.yaml:11: micro_batch_size: batch.micro: expected a whole number"),
+            ({"e.yaml": OWN["e.yaml"] + "      global_batch_size: 15\n"}, "e.yaml:11: global_batch_size: batch.global: 15 is no multiple of micro 1 x dp 4"),
+            ({"e.yaml": OWN["e.yaml"] + "      train_iters: null\n"}, "missing key 'steps'")):
+        with Own(steps="", **files) as own:
+            status, said = own.validate()
+            need(status == 2 and expected in said, "%s: status %d: %s" % (expected, status, said))
+    with Own(steps="", **{small: SMALL.replace("vocab_size: 1000\n", "")}) as own:
+        r = moectl("plan", own.path, "--gpu", "mi300x", check=False)
+        need(r.returncode == 2 and "gives no model that can be planned: it says nothing that gives model.vocab" in r.stderr, r.stderr)
+        equal(own.validate()[0], 0, "it may be trained")
 
 
 @suite.test

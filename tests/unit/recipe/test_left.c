@@ -96,7 +96,7 @@ static void test_judged(void **state)
 	assert_non_null(strstr(unread.warnings[0], "tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read here"));
 	assert_true(unread.recipe.unread);
 	assert_int_equal(unread.recipe.parallelism.dp, MO_NONE);
-	expect(HEAD "experiment: 5\n", "experiment: expected {files, values, said}", "", NULL);
+	expect(HEAD "experiment: 5\n", "experiment: expected {files, values, said, result}", "", NULL);
 	expect(HEAD "experiment: {values: {a.b: 1}}\n", "experiment.values: 'a.b' is no value of a recipe", "", NULL);
 	expect(HEAD "experiment: {values: {batch.seq: [1]}}\n", "experiment.values: 'batch.seq' is no value", "", NULL);
 }

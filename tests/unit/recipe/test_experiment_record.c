@@ -1,0 +1,98 @@
+/* The configuration that a job's record keeps: what is written of an experiment reads back as the same, and nothing that anybody
+ * may have written instead does harm. */
+#include <errno.h>
+#include <string.h>
+
+#include "lib/recipe/experiment_record.h"
+#include "tests/unit/recipe/read.h"
+
+static const char *const files[][2] = {
+	{ "e.yaml", "work_group: a\nuser_name: b\nexp_name: c\nworkspace: d\nmodules:\n  pre_trainer:\n    framework: m\n    config: p\n    model: q\n"
+		    "    overrides: {lr: 1.0e-5, note: \"1e-5\", 'a\"b': 'x\"\\y', list: [1, [two, null]], deep: {er: {x: true}}, none: null, seed: \"${SEED:7}\"}\n" },
+	{ "primus/configs/modules/m/p.yaml", "lr: 2\nempty: {}\n" },
+	{ "primus/configs/models/m/q.yaml", "layers: 4\n" },
+	{ "primus/configs/platforms/platform_azure.yaml", "name: x\nworkspace: x\nnum_nodes_env_key: x\nnode_rank_env_key: x\nmaster_addr_env_key: x\n"
+							   "master_port_env_key: x\ngpus_per_node_env_key: x\n" },
+};
+
+static int read_file(void *arg, const char *path, size_t most, struct mo_buf *ret)
+{
+	for (size_t i = 0; i < ELEMENTSOF(files); i++)
+		if (!strcmp(files[i][0], path)) {
+			mo_buf_str(ret, files[i][1]);
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static const char *variable(void *arg, const char *name)
+{
+	return !strcmp(name, "SEED") ? "9" : NULL;
+}
+
+static void test_there_and_back(void **state)
+{
+	char *words[] = { "main.py", "train", "pretrain", "--config", "e.yaml", "--lr", "3.5" };
+	const struct experiment_world world = { NULL, read_file, variable };
+	struct experiment x, back;
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	if (experiment_resolve(&world, words, ELEMENTSOF(words), &x, &err) < 0)
+		fail_msg("%s", mo_error_text(&err, -EINVAL));
+	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
+	_cleanup_(mo_freep) char *text = mo_printf("experiment: {files: 'crc32c:%08x', result: %s}\n", x.crc, packed);
+
+	if (experiment_of_text(text, strlen(text), &back, &err) < 0)
+		fail_msg("%s: %s", packed, mo_error_text(&err, -EINVAL));
+	_cleanup_(mo_freep) char *again = experiment_pack(&back);
+
+	assert_string_equal(again, packed);
+	assert_int_equal(back.crc, x.crc);
+	const struct config_value *lr = config_find(back.merged, "lr"), *seed = config_find(back.merged, "seed");
+
+	assert_int_equal(lr->place.word, 5);
+	assert_string_equal(lr->over->text, "1e-05");
+	assert_int_equal(lr->over->kind, CONFIG_REAL);
+	assert_int_equal(lr->over->over->place.line, 1);
+	assert_string_equal(seed->variable, "SEED");
+	assert_int_equal(seed->kind, CONFIG_INT);
+	assert_int_equal(config_find(back.merged, "note")->kind, CONFIG_TEXT);
+	assert_string_equal(config_find(back.merged, "deep.er.x")->text, "true");
+	experiment_done(&x);
+	experiment_done(&back);
+}
+
+static void test_anything_else(void **state)
+{
+	static const char *const bad[] = {
+		"result: 5", "result: {}", "result: {read: 5, keys: []}", "result: {read: [], keys: 5}", "result: {read: [], keys: [[a]]}",
+		"result: {read: [], keys: [a]}", "result: {read: [], keys: [[a, [1]]]}", "result: {read: [], keys: [[a, [1, 0, 1]]]}",
+		"result: {read: [x], keys: [[a, [1, 1, 1]]]}", "result: {read: [x], keys: [[a, [1, 0, -5]]]}", "result: {read: [x], keys: [[a, [1, 0, b]]]}",
+		"result: {read: [x], keys: [[a, [1, 0, 1], 5]]}", "result: {read: [x], keys: [[a, [1, 0, 1], [1, 7, 1]]]}",
+		"result: {read: [x], keys: [], names: []}",
+	};
+	struct experiment x;
+
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 };
+		_cleanup_(mo_freep) char *text = mo_printf("experiment: {%s}\n", bad[i]);
+
+		if (experiment_of_text(text, strlen(text), &x, &err) != -EINVAL)
+			fail_msg("%s", text);
+		assert_null(x.merged);
+	}
+	assert_int_equal(experiment_of_text("a: 1\n", 5, &x, NULL), -ENOENT);
+	assert_int_equal(experiment_of_text("a: [\n", 5, &x, NULL), -ENOENT);
+	static const char odd[] = "experiment: {result: {read: [x], keys: [[a, [1, 0, 1]], [a.b, [2, 0, 2]], [c.d, [3, 0, 3]], [c, [4, 0, 4]]]}}\n";
+
+	assert_int_equal(experiment_of_text(odd, strlen(odd), &x, NULL), 0);
+	assert_string_equal(config_get(x.merged, "a")->text, "1");
+	experiment_done(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_anything_else) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
