@@ -217,11 +217,21 @@ int experiment_read_for(struct recipe_input *in)
 		experiment_done(&x);
 		return cli_fail_error(CLI_USAGE, in->file, &err, -EINVAL);
 	}
-	notes(in, &x, &command);
 	if (!in->recipe.model)
 		in->no_model = experiment_no_model(&in->engine, &x);
 	in->experiment = experiment_document(&in->engine, &in->recipe, &x);
 	recipe_input_option(in, "experiment", "experiment", in->experiment);
 	experiment_done(&x);
 	return 0;
+}
+
+void experiment_notes(const struct recipe_input *in)
+{
+	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	struct experiment x = { 0 };
+
+	if (experiment_of(in, &x, &command, NULL) < 0)
+		return;
+	notes(in, &x, &command);
+	experiment_done(&x);
 }

@@ -149,6 +149,7 @@ struct engine {
 	struct kv *save_names; size_t n_save_names;
 	char **experiment_no_model; size_t n_experiment_no_model;   /* conditions of which each makes it a model that plans do not know */
 	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */
+	char **experiment_keys; size_t n_experiment_keys; /* of its own keys those that rules and flag rows look at */
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* What the engine means by an exit code; NULL = nothing in particular. */

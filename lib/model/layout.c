@@ -77,6 +77,11 @@ static bool split(const char *text, struct layout *ret, char **ret_why)
 	return !*ret_why;
 }
 
+bool layout_given(const char *value)
+{
+	return value && strcmp(value, "auto") != 0 && strcmp(value, "none") != 0;
+}
+
 bool layout_parse(const char *text, struct layout *ret, char **ret_why)
 {
 	_cleanup_(mo_buf_done) struct mo_buf plain = { 0 }, half = { 0 }, whole = { 0 };

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 struct layout { char **stages; size_t n_stages; int64_t decoders, mtp; };   /* each stage its letters */
+/* Is this value of features.pipeline_layout one? `auto` and `none` are not, nor is NULL. */
+bool layout_given(const char *value);
 /* False with *ret_why (caller frees). */
 bool layout_parse(const char *text, struct layout *ret, char **ret_why);
 void layout_done(struct layout *l);

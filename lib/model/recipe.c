@@ -146,6 +146,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_F_LIST(recipe, left, MO_STRS, .omit = true),
 	MO_F(recipe, experiment_hash, MO_STR, .omit = true),
 	MO_F(recipe, unread, MO_BOOL, .omit = true),
+	MO_F_VEC(recipe, experiment_args, &kv_desc, .omit = true),
 	MO_F_LIST(recipe, preflight, MO_STRS),
 };
 const struct mo_desc recipe_desc = MO_DESC(recipe, recipe_fields);

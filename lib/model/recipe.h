@@ -76,6 +76,7 @@ struct recipe {
 	char **left; size_t n_left;
 	char *experiment_hash;                              /* of the files that said them, NULL = they were not read: */
 	bool unread;                                        /* sizes of the sharding are then not known */
+	struct kv *experiment_args; size_t n_experiment_args; /* what those files say of the engine's own keys that its rules look at */
 	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
 };
 extern const struct mo_desc recipe_desc, recipe_model_desc;

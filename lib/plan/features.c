@@ -249,7 +249,7 @@ struct shape_features shape_features_of(const struct recipe *r)
 		bool on = mo_streq(value, "true");
 
 		if (mo_streq(key, "a2a"))
-			f.deepep = mo_streq(value, "deepep");
+			f.deepep = mo_streq(value, "deepep") || mo_streq(value, "uccl");    /* the same exchange by another transport */
 		else if (mo_streq(key, "overlap_a2a"))
 			f.overlap_a2a = on;
 		else if (mo_streq(key, "recompute_layers") && value && strpbrk(value, "0123456789"))

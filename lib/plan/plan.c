@@ -168,7 +168,7 @@ static int read_layout(const struct recipe *r, int64_t **ret, int64_t **ret_chun
 
 	*ret = *ret_chunks = NULL;
 	for (size_t i = 0; i < r->n_features; i++)
-		if (mo_streq(r->features[i].key, "pipeline_layout") && r->features[i].value && !mo_streq(r->features[i].value, "auto") && !p->automatic) {
+		if (mo_streq(r->features[i].key, "pipeline_layout") && layout_given(r->features[i].value) && !p->automatic) {
 			*ret = mo_alloc_array((size_t)p->pp, sizeof(**ret));
 			*ret_chunks = mo_alloc_array((size_t)(p->pp * p->vpp), sizeof(**ret_chunks));
 			pipeline_layout_chunks(r->features[i].value, p->pp * p->vpp, *ret_chunks);

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "lib/plan/parts.h"
+#include "lib/model/layout.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/schedule.h"
 #include "lib/plan/search.h"
@@ -10,7 +11,7 @@
 static int64_t *layers_of(const struct recipe *r, const struct plan *p, int64_t stages)
 {
 	for (size_t i = 0; i < r->n_features && !r->parallelism.automatic && stages == p->parallelism.pp * p->parallelism.vpp; i++)
-		if (mo_streq(r->features[i].key, "pipeline_layout") && r->features[i].value && !mo_streq(r->features[i].value, "auto")) {
+		if (mo_streq(r->features[i].key, "pipeline_layout") && layout_given(r->features[i].value)) {
 			int64_t *ret = mo_alloc_array((size_t)stages, sizeof(*ret));
 
 			pipeline_layout_chunks(r->features[i].value, stages, ret);

@@ -3,6 +3,7 @@
  *   precision=bf16: --bf16                            words added when the value is this one
  *   parallelism.vpp>1: --stages {parallelism.vpp}     words added when the number is greater
  *   recompute=full unless features.recompute_layers: --recompute-method uniform   not when that value asks for something
+ *   features.a2a=alltoall if stage>1: --stage 0       only where the engine's own experiment says so, or was not read
  * {path} inside words is replaced by the recipe's value; rows whose value is unknown add nothing, nor does a feature that asks for nothing. Flags that an earlier row has
  * added with the same value are not added again. */
 #include "lib/recipe/argv.h"
@@ -16,12 +17,45 @@
 #include "lib/recipe/keys.h"
 #include "lib/recipe/left.h"
 
+#define UNLESS " unless features."
+#define IF " if "
+
+/* The feature behind `unless` (caller frees). */
+static char *unless_feature(const char *key)
+{
+	const char *at = strstr(key, UNLESS);
+
+	at = at ? at + strlen(UNLESS) : NULL;
+	return at ? mo_strndup(at, strcspn(at, " ")) : NULL;
+}
+
+char *flag_row_if(const char *key, const char **ret_want)
+{
+	const char *at = strstr(key, IF);
+	size_t n = at ? strcspn(at + strlen(IF), "=<>") : 0;
+
+	if (!at)
+		return NULL;
+	at += strlen(IF);
+	*ret_want = at[n] == '=' ? at + n + 1 : at + n;
+	return mo_strndup(at, n);
+}
+
+/* Nothing is known of an experiment that was not read: what may have to be off is switched off. */
+static bool experiment_says(const struct recipe *r, const char *flag_key)
+{
+	const char *want = "";
+	_cleanup_(mo_freep) char *key = flag_row_if(flag_key, &want);
+
+	return !key || !r->experiment_hash || condition_holds(want, recipe_experiment_arg(r, key));
+}
+
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
-	const char *unless = strstr(flag->key, " unless features.");
-	size_t whole = unless ? (size_t)(unless - flag->key) : strlen(flag->key), n = strcspn(flag->key, FLAG_ROW_OPS);
+	_cleanup_(mo_freep) char *unless = unless_feature(flag->key);
+	size_t whole = strcspn(flag->key, " "), n = strcspn(flag->key, FLAG_ROW_OPS);
 	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
-	const char *other = unless ? feature_value(r, unless + strlen(" unless features.")) : NULL;
+	const char *other = unless ? feature_value(r, unless) : NULL;
 	double a, b;
 
 	if (row.op)
@@ -34,7 +68,7 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 	else
 		row.applies = mo_starts_with(row.path, "features.") ? feature_asks(feature_value(r, row.path + strlen("features."))) : row.value != NULL;
 	row.carried = row.applies || row.op == '>';
-	row.applies = row.applies && !feature_asks(other);
+	row.applies = row.applies && !feature_asks(other) && experiment_says(r, flag->key);
 	if (recipe_leaves(r, row.path)) {
 		row.carried = true;
 		row.applies = false;

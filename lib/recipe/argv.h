@@ -8,5 +8,7 @@
 struct flag_row { char *path; char op; char *operand; char *value; bool applies, carried; };
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag);
 void flag_row_done(struct flag_row *row);
+/* The experiment's key behind ` if `, and what it must be (caller frees); NULL: the row has no such condition. */
+char *flag_row_if(const char *key, const char **ret_want);
 /* The words that the row adds to the command (appends); none when it does not apply. */
 void flag_row_words(const struct recipe *r, const struct kv *flag, const struct flag_row *row, char ***ret, size_t *n_ret);

@@ -92,7 +92,10 @@ void engine_features_read(struct reader *r, const struct key *k, const struct yn
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "features: there is no feature '%s'", path + strlen("features."));
-		else if (value->kind == YAML_MAP)
+		flag_key_check(r, "features", key);
+		if (!recipe_path_known(path))
+			continue;
+		if (value->kind == YAML_MAP)
 			read_feature(r, when, key, value);
 		else {
 			struct kv *flag = MO_ADD(e, flags, &kv_desc);

@@ -171,6 +171,21 @@ static void read_lines(struct reader *r, const struct key *k, const struct ynode
 	engine_lines_read(r->errors, "lines", v, &e->rules, &e->n_rules);
 }
 
+/* PATH[=VALUE|>N][ unless features.NAME][ if KEY=VALUE|KEY>N] */
+void flag_key_check(struct reader *r, const char *what, const struct ynode *key)
+{
+	const char *at = strchr(key->text, ' '), *want = "";
+	_cleanup_(mo_freep) char *other = NULL, *own = flag_row_if(key->text, &want);
+
+	if (at && mo_starts_with(at, " unless features.")) {
+		at += strlen(" unless ");
+		other = mo_strndup(at, strcspn(at, " "));
+		at = strchr(at, ' ');
+	}
+	if ((other && !recipe_path_known(other)) || (at && (!own || !*own || !*want || !mo_starts_with(at, " if "))))
+		errors_at(r->errors, key, NULL, "%s: expected 'PATH unless features.NAME if KEY=VALUE', got '%s'", what, key->text);
+}
+
 static void read_flags(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -182,10 +197,7 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 
 		if (!recipe_path_known(path))
 			errors_at(r->errors, key, NULL, "flags: '%s' is no value of a recipe", path);
-		const char *unless = strchr(key->text, ' ');
-
-		if (unless && (!mo_starts_with(unless, " unless features.") || !recipe_path_known(unless + strlen(" unless "))))
-			errors_at(r->errors, key, NULL, "flags: expected 'PATH unless features.NAME', got '%s'", key->text);
+		flag_key_check(r, "flags", key);
 	}
 }
 
@@ -385,6 +397,42 @@ static const struct key engine_keys[] = {
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };
 
+static void add_experiment_key(struct engine *e, const char *key)
+{
+	for (size_t i = 0; i < e->n_experiment_keys; i++)
+		if (mo_streq(e->experiment_keys[i], key))
+			return;
+	mo_strs_add(&e->experiment_keys, &e->n_experiment_keys, key);
+}
+
+static void add_conditions(struct engine *e, const struct kv *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (mo_starts_with(items[i].key, "args."))
+			add_experiment_key(e, items[i].key + strlen("args."));
+}
+
+/* What is judged by its value must be read from the experiment. */
+static void experiment_keys_finish(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
+{
+	for (size_t i = 0; i < e->n_flags; i++) {
+		const char *want;
+		_cleanup_(mo_freep) char *key = flag_row_if(e->flags[i].key, &want);
+
+		if (key && !e->experiment)
+			errors_at(errors, root, NULL, "'%s': `if` looks at an experiment, and this engine has none", e->flags[i].key);
+		else if (key)
+			add_experiment_key(e, key);
+	}
+	for (size_t i = 0; e->experiment && e->checks && i < e->checks->n_rules; i++) {
+		const struct engine_rule *rule = &e->checks->rules[i];
+
+		add_conditions(e, rule->when, rule->n_when);
+		add_conditions(e, rule->refuse, rule->n_refuse);
+		add_conditions(e, rule->need, rule->n_need);
+	}
+}
+
 static int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
 	struct engine e;
@@ -397,6 +445,8 @@ static int engine_read(const struct ynode *root, struct engine *ret, struct reci
 		schema_read(&r, "", root);
 	else
 		errors_at(errors, root, NULL, "an engine file is a mapping");
+	if (!errors->n)
+		experiment_keys_finish(&e, root, errors);
 	if (recipe_errors_finish(errors) < 0) {
 		mo_desc_done(&engine_desc, &e);
 		return -EINVAL;

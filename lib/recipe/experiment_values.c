@@ -200,6 +200,38 @@ static void quoted(const char *s, struct mo_buf *b)
 	config_json(&v, b);
 }
 
+/* What the files say, whatever the command says above it. */
+static const struct config_value *of_files(const struct config_value *v)
+{
+	while (v && v->place.file < 0)
+		v = v->over;
+	return v;
+}
+
+/* The engine's own keys that its file looks at; of lists and maps there is nothing to compare. */
+static void own_keys(const struct engine *e, const struct experiment *x, struct mo_buf *b, struct mo_buf *said)
+{
+	for (size_t i = 0, n = 0; i < e->n_experiment_keys; i++) {
+		const char *key = e->experiment_keys[i];
+		const struct config_value *v = of_files(config_find(x->merged, key));
+
+		if (!v || !v->text || v->kind == CONFIG_NULL)
+			continue;
+		_cleanup_(mo_freep) char *place = experiment_place(x, v->place);
+		_cleanup_(mo_freep) char *where = mo_printf("%s: %s", place, key);
+		_cleanup_(mo_freep) char *path = mo_printf("args.%s", key);
+
+		mo_buf_str(b, n++ ? "," : "");
+		quoted(key, b);
+		mo_buf_str(b, ":");
+		quoted(v->text, b);
+		mo_buf_str(said, said->len ? "," : "");
+		quoted(path, said);
+		mo_buf_str(said, ":");
+		quoted(where, said);
+	}
+}
+
 /* The values that the recipe leaves to the experiment, and where they were said, each as the inside of a map. */
 struct found {
 	const struct engine *engine;
@@ -279,12 +311,14 @@ char *experiment_document(const struct engine *e, const struct recipe *r, const 
 {
 	_cleanup_(found_done) struct found f = { e, x };
 	_cleanup_(mo_freep) char *no_model = experiment_no_model(e, x);
+	_cleanup_(mo_buf_done) struct mo_buf own = { 0 };
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < r->n_left; i++)
 		if (!no_model || !mo_starts_with(r->left[i], "model."))
 			add(&f, r->left[i]);
-	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"said\":{%s}", x->crc, f.values.data ? f.values.data : "", f.said.data ? f.said.data : "");
+	own_keys(e, x, &own, &f.said);
+	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"args\":{%s},\"said\":{%s}", x->crc, f.values.data ? f.values.data : "", own.data ? own.data : "", f.said.data ? f.said.data : "");
 	_cleanup_(mo_freep) char *result = experiment_pack(x);
 
 	if (strlen(result) <= EXPERIMENT_RESULT_MAX)

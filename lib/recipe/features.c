@@ -9,9 +9,9 @@
 
 enum feature_type { FEATURE_WORD, FEATURE_BOOL, FEATURE_COUNT, FEATURE_LAYOUT, FEATURE_LAYERS };
 
-static const struct { const char *path; enum feature_type type; const char *words[6]; int64_t max; } known[] = {
-	{ "features.grouped_gemm", FEATURE_WORD, { "turbo", "native", "legacy", "none" }, 0 },
-	{ "features.a2a", FEATURE_WORD, { "deepep", "alltoall" }, 0 },
+static const struct { const char *path; enum feature_type type; const char *words[6]; int64_t max; const char *off; } known[] = {
+	{ "features.grouped_gemm", FEATURE_WORD, { "turbo", "native", "legacy", "none" }, .off = "none" },
+	{ "features.a2a", FEATURE_WORD, { "deepep", "uccl", "alltoall" }, .off = "alltoall" },
 	{ "features.sync_free", FEATURE_COUNT, { NULL }, 3 },
 	{ "features.overlap_a2a", FEATURE_BOOL, { NULL }, 0 },
 	{ "features.pipeline_layout", FEATURE_LAYOUT, { NULL }, 0 },
@@ -19,6 +19,12 @@ static const struct { const char *path; enum feature_type type; const char *word
 	{ "features.loss_fusion", FEATURE_BOOL, { NULL }, 0 },
 	{ "features.manual_gc", FEATURE_COUNT, { NULL }, 1000000 },
 };
+
+/* `auto` leaves a feature to the engine and its own files, whatever they say. */
+static bool is_auto(const struct ynode *v)
+{
+	return v->kind == YAML_SCALAR && mo_streq(v->text, "auto");
+}
 
 bool feature_asks(const char *value)
 {
@@ -42,15 +48,17 @@ static void wrong(struct reader *r, const struct key *k, const struct ynode *v, 
 	errors_at(r->errors, v, hint, "%s: expected %s, got %s", k->path, expected, shown);
 }
 
-static char *read_word(struct reader *r, const struct key *k, const struct ynode *v, const char *const *words)
+static char *read_word(struct reader *r, const struct key *k, const struct ynode *v, const char *const *words, const char *off)
 {
 	_cleanup_(mo_buf_done) struct mo_buf expected = { 0 };
 	size_t n = 0;
 
 	for (; words[n]; n++)
 		mo_buf_printf(&expected, "%s%s", n ? ", " : "one of ", words[n]);
-	if (v->kind == YAML_SCALAR && (mo_enum_parse(words, n, v->text) >= 0 || !feature_asks(v->text)))
+	if (v->kind == YAML_SCALAR && mo_enum_parse(words, n, v->text) >= 0)
 		return mo_strdup(v->text);
+	if (v->kind == YAML_SCALAR && !feature_asks(v->text))
+		return mo_strdup(off);
 	const char *near = v->kind == YAML_SCALAR ? mo_near_miss(v->text, words, n) : NULL;
 	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
 
@@ -96,7 +104,7 @@ static char *read_layout(struct reader *r, const struct key *k, const struct yno
 		return NULL;
 	}
 	if (!feature_asks(v->text))
-		return mo_strdup("auto");
+		return mo_strdup("none");
 	if (layout_parse(v->text, &layout, &why)) {
 		layout_done(&layout);
 		return without_spaces(v->text);
@@ -139,9 +147,11 @@ void feature_read(struct reader *r, const struct key *k, const struct ynode *v)
 
 	while (!mo_streq(known[i].path, k->path))
 		i++;
+	if (is_auto(v))
+		return;
 	switch (known[i].type) {
 	case FEATURE_WORD:
-		value = read_word(r, k, v, known[i].words);
+		value = read_word(r, k, v, known[i].words, known[i].off);
 		break;
 	case FEATURE_BOOL:
 		if (v->kind == YAML_SCALAR && !feature_asks(v->text))

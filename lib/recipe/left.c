@@ -1,5 +1,6 @@
 /* Values that only the engine's own experiment says (left.h). `experiment:` is written by moectl, which reads the files where they
- * are: {files: hash, values: {path: value}, said: {path: FILE:LINE: KEY}, result: experiment_record.h}. */
+ * are: {files: hash, values: {path: value}, args: {key: value}, said: {path or args.key: FILE:LINE: KEY},
+ * result: experiment_record.h}. */
 #include "lib/recipe/left.h"
 
 #include <string.h>
@@ -10,6 +11,15 @@
 
 #define LEFT_MAX 64
 #define HASH_MAX 64
+#define OWN_MAX 256 /* keys of the engine's own that its rules look at */
+
+const char *recipe_experiment_arg(const struct recipe *r, const char *key)
+{
+	for (size_t i = 0; i < r->n_experiment_args; i++)
+		if (mo_streq(r->experiment_args[i].key, key))
+			return r->experiment_args[i].value;
+	return NULL;
+}
 
 static struct yitem *item_of(struct ynode *map, const char *key, size_t n)
 {
@@ -61,11 +71,27 @@ static void put(struct ynode *root, const char *path, const struct ynode *value,
 	}
 }
 
+/* Errors at the engine's own keys name the line of the experiment too. */
+static void place_own(struct ynode *root, const struct ynode *said)
+{
+	const struct ynode *args = ynode_find(root, "experiment.args");
+
+	for (size_t i = 0; args && args->kind == YAML_MAP && i < args->n; i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("args.%s", args->items[i].key->text);
+		const struct ynode *where = ynode_get(said, path);
+
+		args->items[i].value->left = true;
+		mo_str_set(&args->items[i].value->set,
+			   where && where->kind == YAML_SCALAR ? where->text : path);
+	}
+}
+
 void left_graft(struct ynode *root, struct recipe_errors *errors)
 {
 	const struct ynode *values = ynode_find(root, "experiment.values");
 	const struct ynode *said = ynode_find(root, "experiment.said");
 
+	place_own(root, said);
 	if (!values || values->kind != YAML_MAP)
 		return;
 	for (size_t i = 0; i < values->n && i < LEFT_MAX; i++) {
@@ -150,6 +176,26 @@ void left_own(const struct ynode *root, const struct engine *e, struct recipe *r
 	}
 }
 
+/* experiment.args: the engine's own keys. */
+static void read_own(struct reader *r, struct recipe *recipe, const struct ynode *args)
+{
+	if (args && (args->kind != YAML_MAP || args->n > OWN_MAX))
+		errors_at(r->errors, args, NULL, "experiment.args: expected at most %d values",
+			  OWN_MAX);
+	for (size_t i = 0; args && args->kind == YAML_MAP && i < MO_MIN(args->n, OWN_MAX); i++) {
+		const struct ynode *value = args->items[i].value;
+
+		if (value->kind != YAML_SCALAR) {
+			errors_at(r->errors, value, NULL, "experiment.args: expected one value");
+			continue;
+		}
+		struct kv *own = MO_ADD(recipe, experiment_args, &kv_desc);
+
+		mo_str_set(&own->key, args->items[i].key->text);
+		mo_str_set(&own->value, value->text);
+	}
+}
+
 void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	const struct ynode *hash = ynode_get(v, "files");
@@ -162,4 +208,5 @@ void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 		errors_at(r->errors, hash, NULL, "%s.files: expected a hash", k->path);
 	else if (hash)
 		mo_str_set(&recipe->experiment_hash, hash->text);
+	read_own(r, recipe, ynode_get(v, "args"));
 }

@@ -32,6 +32,8 @@ const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_siz
 void recipe_trial_free(struct recipe_trial *t);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
+/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
+const char *recipe_experiment_arg(const struct recipe *r, const char *key);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* The same, with the recipe path that brought each word; NULL: the engine file's own words. */

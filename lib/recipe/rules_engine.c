@@ -253,7 +253,7 @@ static bool row_names(const struct kv *row, const char *flag)
  * features that the recipe does not ask for. */
 static bool row_contradicts(const struct rules *k, const struct kv *flag, const struct arg *arg, const char *value, char **ret_other)
 {
-	if (!row_names(flag, arg->flag))
+	if (!row_names(flag, arg->flag) || strstr(flag->key, " if "))     /* what is told only because of the file gives way to engine.args */
 		return false;
 	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
 	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);

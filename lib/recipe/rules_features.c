@@ -41,13 +41,14 @@ bool rules_in_words(const struct rules *k, const char *path)
 	return false;
 }
 
+/* Why the engine has none of it: the file's words for the value, else for the feature. A value that asks for nothing is lacking only where the file names it. */
 const char *rules_missing(const struct engine *e, const char *path, const char *value)
 {
 	_cleanup_(mo_freep) char *exact = mo_printf("%s=%s", path, value);
 	const struct engine_checks *c = e->checks;
 
 	for (size_t i = 0; c && i < c->n_missing; i++)
-		if (mo_streq(c->missing[i].key, exact) || mo_streq(c->missing[i].key, path))
+		if (mo_streq(c->missing[i].key, exact) || ((!mo_starts_with(path, "features.") || feature_asks(value)) && mo_streq(c->missing[i].key, path)))
 			return c->missing[i].value;
 	return NULL;
 }
@@ -61,7 +62,7 @@ static void check_lacking(struct rules *k)
 		_cleanup_(mo_freep) char *path = mo_printf("features.%s", f->key);
 		const char *why = rules_missing(k->engine, path, f->value);
 
-		if (!feature_asks(f->value) || recipe_leaves(r, path) || flags_have(k, path, true) || rules_in_words(k, path))
+		if ((!feature_asks(f->value) && !why) || recipe_leaves(r, path) || flags_have(k, path, true) || rules_in_words(k, path))
 			continue;
 		if (why)
 			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no %s: %s", path, r->engine.kind, f->value, why);

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Cluster, ROOT, Suite, clean_env, equal, moectl, need
+from lib import BUILD, Cluster, Failed, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 RESOLVE = os.path.join(BUILD, "tests/resolve/resolve")
@@ -160,6 +160,10 @@ steps: 50
 """
 
 
+def ranks_of(merged):
+    return max(merged.get("tensor_model_parallel_size") or 1, 1) * max(merged.get("pipeline_model_parallel_size") or 1, 1) * 8
+
+
 @shared
 def a_recipe_that_says_nothing_changes_nothing():
     """The command and the configuration of a minimal recipe: everything else is the file's, and every key has its place."""
@@ -171,9 +175,8 @@ def a_recipe_that_says_nothing_changes_nothing():
             if line["variant"] != "plain" or framework not in LEFT:
                 continue
             n += 1
-            ranks = max(line["merged"].get("tensor_model_parallel_size") or 1, 1) * max(line["merged"].get("pipeline_model_parallel_size") or 1, 1) * 8
             with open(recipe, "w") as f:
-                f.write(MINIMAL % (framework, tree, line["file"], ranks))
+                f.write(MINIMAL % (framework, tree, line["file"], ranks_of(line["merged"])))
             r = moectl("explain", "config", recipe, "--json", env=env, check=False)
             if r.returncode:
                 wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
@@ -357,6 +360,106 @@ def plans_are_the_files():
     print("%d of %d minimal recipes validate, %d are planned by their files, %d are of kinds that plans do not know" % (n - len(wrong), n, n - len(wrong) - no_model, no_model))
     need(not wrong, "\n".join(wrong[:20]))
     need(n > 50 and no_model < n / 4, "%d files, %d without a model" % (n, no_model))
+
+
+# What our command says whatever the recipe says.
+ALWAYS = ("log_interval", "log_throughput", "exit_signal_handler", "auto_continue_train", "train_iters", "training.steps", "metrics.log_freq", "metrics.disable_color_printing")
+# What switches a feature off: lines of the recipe, where the file has it on, and what is left behind Primus' own stages (None: null or false).
+# moves: further keys that may change with it.
+OFF = {
+    "megatron": [
+        ("features: {grouped_gemm: native}", lambda m: m.get("use_turbo_grouped_gemm") or m.get("moe_use_legacy_grouped_gemm"),
+         {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": None, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": True}),
+        ("features: {grouped_gemm: none}", lambda m: m.get("moe_grouped_gemm") or m.get("use_turbo_grouped_gemm"),
+         {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": None, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": None}),
+        ("features: {grouped_gemm: legacy}", lambda m: m.get("use_turbo_grouped_gemm"),
+         {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": True, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": True}),
+        ("features: {a2a: alltoall}", lambda m: m.get("use_turbo_deepep") or m.get("moe_token_dispatcher_type") != "alltoall",
+         {"use_turbo_deepep": None, "moe_enable_deepep": None, "moe_token_dispatcher_type": "alltoall"}),
+        ("features: {a2a: none}", lambda m: m.get("turbo_sync_free_moe_stage", 0) > 1,
+         {"use_turbo_deepep": None, "moe_enable_deepep": None, "moe_token_dispatcher_type": "alltoall"}),
+        ("features: {sync_free: 0}", lambda m: m.get("turbo_sync_free_moe_stage"), {"turbo_sync_free_moe_stage": 0}),
+        ("features: {loss_fusion: false}", lambda m: m.get("cross_entropy_loss_fusion"), {"cross_entropy_loss_fusion": None}),
+        ("features: {manual_gc: 0}", lambda m: m.get("manual_gc"), {"manual_gc": None}),
+        ("features: {pipeline_layout: none}", lambda m: m.get("pipeline_model_parallel_layout"), {"pipeline_model_parallel_layout": None}),
+        ("features: {recompute_layers: []}", lambda m: m.get("recompute_layer_ids"), {"recompute_layer_ids": None}),
+        ("recompute: none", lambda m: m.get("recompute_granularity") or m.get("recompute_layer_ids"),
+         {"recompute_granularity": None, "recompute_method": None, "recompute_num_layers": None, "recompute_layer_ids": None}),
+        ("recompute: selective", lambda m: m.get("recompute_granularity") == "full",
+         {"recompute_granularity": "selective", "recompute_method": None, "recompute_num_layers": None, "recompute_layer_ids": None}),
+        ("precision: bf16", lambda m: m.get("fp8") or m.get("fp4"), {"fp8": None, "fp4": None, "fp16": None, "bf16": True}),
+        ("parallelism: {vpp: 1}", lambda m: m.get("num_virtual_stages_per_pipeline_rank") or m.get("pipeline_model_parallel_layout"),
+         {"num_virtual_stages_per_pipeline_rank": 1, "num_layers_per_virtual_pipeline_stage": None, "pipeline_model_parallel_layout": None}),
+    ],
+    "torchtitan": [
+        ("features: {grouped_gemm: native}", lambda m: m.get("primus_turbo.use_turbo_grouped_mm"), {"primus_turbo.use_turbo_grouped_mm": None}),
+        ("features: {loss_fusion: false}", lambda m: "loss" in (m.get("compile.components") or []), {"compile.components": ["model"]}),
+        ("recompute: none", lambda m: m.get("activation_checkpoint.mode") != "none", {"activation_checkpoint.mode": "none"}),
+    ],
+}
+
+
+# These switch each other; so each is tried by itself.
+ALONE = ["features: {grouped_gemm: native}", "features: {grouped_gemm: none}", "features: {grouped_gemm: legacy}", "features: {a2a: alltoall}",
+         "features: {a2a: none}", "features: {sync_free: 0}", "recompute: selective", "features: {recompute_layers: []}", "features: {pipeline_layout: none}"]
+
+
+def staged(m):
+    """What Primus does behind the merge: the dispatcher's patch before the stage table (rocm_arg_validation.py:44, moe_dispatcher_patches.py:19)."""
+    m, stage = dict(m), m.get("turbo_sync_free_moe_stage") or 0
+    if m.get("enable_primus_turbo") and m.get("use_turbo_deepep"):
+        m.update(moe_enable_deepep=True, moe_token_dispatcher_type="flex")
+    need(not (m.get("use_turbo_grouped_gemm") and m.get("moe_use_legacy_grouped_gemm")), "Primus: turbo and legacy grouped GEMM")
+    need(not stage or m.get("enable_primus_turbo"), "Primus: stages need Primus-Turbo")
+    need(stage < 2 or m.get("use_turbo_grouped_gemm"), "Primus: stages 2 and 3 need Turbo's grouped GEMM")
+    if stage:
+        m.update(moe_use_fused_router_with_aux_score=True, moe_permute_fusion=True, moe_router_padding_for_quantization=bool(m.get("fp8") or m.get("fp4")))
+    if stage > 1:
+        m.update(use_turbo_deepep=True, use_turbo_grouped_gemm=True)
+    if stage > 2:
+        m.update(use_turbo_fused_act_with_probs=True)
+    return m
+
+
+@shared
+def off_is_off():
+    tree, env, wrong, counts = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], {}
+    plain = [line for line in lines("merged-dev.jsonl.gz") if line["variant"] == "plain" and line.get("module", {}).get("framework") in OFF]
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for line in plain:
+            framework, merged = line["module"]["framework"], line["merged"]
+            on = [(text, final) for text, is_on, final in OFF[framework] if is_on(merged)]
+            # those that do not touch each other go into one recipe
+            for rows in [[row for row in on if row[0] in ALONE[i:i + 1]] for i in range(len(ALONE))] + [[row for row in on if row[0] not in ALONE]]:
+                if not rows:
+                    continue
+                text = "\n".join(row[0] for row in rows)
+                features = ", ".join(row[0][len("features: {"):-1] for row in rows if row[0].startswith("features"))
+                counts.update({row[0]: counts.get(row[0], 0) + 1 for row in rows})
+                final = {key: value for row in rows for key, value in row[1].items()}
+                with open(recipe, "w") as f:
+                    f.write(MINIMAL % (framework, tree, line["file"], ranks_of(merged)) + "features: {%s}\n" % features
+                            + "".join(row[0] + "\n" for row in rows if not row[0].startswith("features")))
+                r = moectl("explain", "config", recipe, "--json", env=env, check=False)
+                if r.returncode:
+                    wrong.append("%s: %s: %s" % (line["file"], text, r.stderr.strip()))
+                    continue
+                got = {i["key"]: i["value"] for i in json.loads(r.stdout)["items"]}
+                try:
+                    left = staged(got)
+                except Failed as e:
+                    wrong.append("%s: %s: %s" % (line["file"], text, e))
+                    continue
+                for key, value in final.items():
+                    if left.get(key) not in (None, False) if value is None else left.get(key) != value:
+                        wrong.append("%s: %s: %s is %r" % (line["file"], text, key, left.get(key)))
+                moved = [k for k in merged if k not in final and k not in ALWAYS and not same(got.get(k), merged[k])]
+                if moved != (["turbo_sync_free_moe_stage"] if merged.get("turbo_sync_free_moe_stage", 0) > 1 and ("gemm" in text or "a2a" in text) else []):
+                    wrong.append("%s: %s: moves %s" % (line["file"], text, moved))
+    print("; ".join("%s: %d" % pair for pair in sorted(counts.items())))
+    need(not wrong, "%d wrong\n%s" % (len(wrong), "\n".join(wrong[:40])))
+    need(sum(counts.values()) > 300, counts)
 
 
 WORDS = {"V": "8", "E": "", "N": "null", "S": "a b", "F": "1e-5", "Z": "007", "T": "True", "Q": "x:y"}

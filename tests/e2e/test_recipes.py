@@ -29,8 +29,8 @@ SAYS = {
 }
 EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --log_interval 1 --log_throughput true
 --exit_signal_handler true --auto_continue_train false --config examples/moe_package/configs/MI355X/deepseek_v2_lite-pretrain-baseline.yaml --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
---context_parallel_size 1 --use_distributed_optimizer true --use_torch_fsdp2 false --use_megatron_fsdp false --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --recompute_granularity None --train_iters 1000
---save /ckpt/deepseek-v2-lite/checkpoints --disable_last_saving false --no_save_optim false --no_save_rng false --save_interval 500 --moe_grouped_gemm true --moe_use_legacy_grouped_gemm true --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
+--context_parallel_size 1 --use_distributed_optimizer true --use_torch_fsdp2 false --use_megatron_fsdp false --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --fp16 false --fp8 None --fp4 None --recompute_granularity None --recompute_method None --recompute_num_layers None --recompute_layer_ids None --train_iters 1000
+--save /ckpt/deepseek-v2-lite/checkpoints --disable_last_saving false --no_save_optim false --no_save_rng false --save_interval 500 --moe_grouped_gemm true --use_turbo_grouped_gemm false --moe_use_legacy_grouped_gemm true --turbo_grouped_gemm_without_padding false --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
 --moe_shared_expert_overlap false --turbo_sync_free_moe_stage 1 --cross_entropy_loss_fusion true --cross_entropy_fusion_impl te --manual_gc true --manual_gc_interval 1
 --multi_latent_attention true --turbo_deepep_num_cu 64 --mock_data true --moe_router_force_load_balancing true --turbo_deepep_use_comm_stream false""".split()
 

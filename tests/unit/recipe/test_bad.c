@@ -70,7 +70,7 @@ static const struct bad keys[] = {
 /* Not built yet: said so, with what to do instead. */
 static const struct bad refused[] = {
 	{ "features: {a2a: deepep}\n", "5:17 features.a2a: engine torch knows no features: give its program a flag of its own in engine.args, e.g. with the value {features.a2a}" },
-	{ "features: {a2a: deeepp}\n", "5:17 features.a2a: expected one of deepep, alltoall, got 'deeepp' [did you mean 'deepep'?]" },
+	{ "features: {a2a: deeepp}\n", "5:17 features.a2a: expected one of deepep, uccl, alltoall, got 'deeepp' [did you mean 'deepep'?]" },
 	{ "features: {grouped_gemm: true}\n", "5:26 features.grouped_gemm: expected one of turbo, native, legacy, none, got 'true'" },
 	{ "features: {sync_free: 4}\n", "5:23 features.sync_free: expected a whole number from 0 to 3, got '4'" },
 	{ "features: {sync_free: \"1\"}\n", "5:23 features.sync_free: expected a whole number from 0 to 3, got the text \"1\"" },

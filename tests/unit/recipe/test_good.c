@@ -112,7 +112,7 @@ static void test_every_key(void **state)
 	assert_int_equal(r->stop_grace_us, 90000000);
 	assert_int_equal(r->time_limit_us, 7LL * 86400 * 1000000);
 	assert_string_equal(r->preflight[0], "none");
-	assert_int_equal(r->n_features, 8);
+	assert_int_equal(r->n_features, 7);      /* auto is none */
 }
 
 static void preflight_lists(void **state)

@@ -101,9 +101,26 @@ static void test_judged(void **state)
 	expect(HEAD "experiment: {values: {batch.seq: [1]}}\n", "experiment.values: 'batch.seq' is no value", "", NULL);
 }
 
+/* Rows that look at the engine's own keys: where the file was read it decides, where it was not what may have to be off is switched off. */
+static void test_own_keys(void **state)
+{
+	static const char stage[] = "--turbo_sync_free_moe_stage 0", off[] = HEAD "features: {a2a: alltoall}\n";
+#define OWN(n) "experiment: {files: 'crc32c:1', args: {turbo_sync_free_moe_stage: '" n "'}}\n"
+
+	expect(off, "", stage, NULL);
+	expect(HEAD "features: {a2a: alltoall}\n" OWN("2"), "", stage, NULL);
+	expect(HEAD "features: {a2a: alltoall}\n" OWN("1"), "", "--use_turbo_deepep false", stage);
+	expect(HEAD "features: {a2a: alltoall}\nexperiment: {files: 'crc32c:1'}\n", "", "--use_turbo_deepep false", stage);
+	expect(HEAD "features: {a2a: alltoall, sync_free: 1}\n" OWN("2"), "", "--turbo_sync_free_moe_stage 1", stage);
+	expect(HEAD "features: {a2a: auto}\n" OWN("2"), "", "--train_iters 9", "deepep");
+	expect(HEAD "experiment: {args: [1]}\n", "experiment.args: expected at most", "", NULL);
+	expect(HEAD "experiment: {args: {a: [1]}}\n", "experiment.args: expected one value", "", NULL);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_command), cmocka_unit_test(test_values), cmocka_unit_test(test_args), cmocka_unit_test(test_judged) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_command), cmocka_unit_test(test_values), cmocka_unit_test(test_args), cmocka_unit_test(test_judged),
+					    cmocka_unit_test(test_own_keys) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,7 +333,9 @@ static void test_bad_sections(void **state)
 		{ "rules: [{id: x, instead: i, when: {steps: 1}, need: {args.y: 1}}]\n", "5:9 missing key 'because'" },
 		{ "renamed: [a]\n", "5:10 renamed: expected a mapping" },
 		{ "keys_complete: maybe\n", "5:16 keys_complete: expected true or false" },
-		{ "flags: {steps unless x: --a}\n", "5:9 flags: expected 'PATH unless features.NAME'" },
+		{ "flags: {steps unless x: --a}\n", "5:9 flags: expected 'PATH unless features.NAME if KEY=VALUE'" },
+		{ "flags: {steps if x: --a}\n", "5:9 flags: expected 'PATH unless features.NAME if KEY=VALUE'" },
+		{ "flags: {steps if x>1: --a}\n", "1:1 'steps if x>1': `if` looks at an experiment, and this engine has none" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
