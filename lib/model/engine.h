@@ -97,6 +97,7 @@ struct engine_feature {
  * for what engine.args give. */
 struct engine_rule {
 	char *id, *because, *instead;
+	bool files_may;                    /* where only the engine's own files break it, it is a warning: the engine lets it pass, or its models do as they like */
 	struct kv *when; size_t n_when;
 	struct kv *refuse; size_t n_refuse;
 	struct kv *need; size_t n_need;

@@ -2,6 +2,7 @@
  * engine itself. */
 #include "lib/recipe/args.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
@@ -223,6 +224,8 @@ static bool word_holds(const char *want, const char *value)
 		return false;
 	if (mo_streq(want, "given"))
 		return feature_asks(value);
+	if (*want == '%')      /* a multiple; of what is not known everything is */
+		return !want[1] || (read_number(want + 1, &limit) && read_number(value, &have) && limit > 0 && fmod(have, limit) == 0);
 	if (*want == '>' || *want == '<') {
 		if (mo_parse_double(want + 1, &limit) < 0 || !read_number(value, &have))
 			return false;

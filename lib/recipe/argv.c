@@ -55,7 +55,8 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 	_cleanup_(mo_freep) char *unless = unless_feature(flag->key);
 	size_t whole = strcspn(flag->key, " "), n = strcspn(flag->key, FLAG_ROW_OPS);
 	struct flag_row row = { .path = mo_strndup(flag->key, n), .op = n < whole ? flag->key[n] : 0 };
-	const char *other = unless ? feature_value(r, unless) : NULL;
+	_cleanup_(mo_freep) char *unless_path = unless ? mo_printf("features.%s", unless) : NULL;
+	const char *other = unless && !recipe_leaves(r, unless_path) ? feature_value(r, unless) : NULL;
 	double a, b;
 
 	if (row.op)

@@ -139,7 +139,12 @@ static void read_conditions(struct reader *r, const struct ynode *rule, const ch
 }
 
 #define R(f, ...) { .path = #f, .type = KEY_TEXT, .offset = offsetof(struct engine_rule, f), ##__VA_ARGS__ }
-static const struct key rule_keys[] = { R(id, .required = true), R(because, .required = true), R(instead, .required = true) };
+static const struct key rule_keys[] = {
+	R(id, .required = true),
+	R(because, .required = true),
+	R(instead, .required = true),
+	{ .path = "files_may", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, files_may) },
+};
 
 static void read_rule(struct reader *r, const struct ynode *v)
 {

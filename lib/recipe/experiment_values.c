@@ -217,8 +217,7 @@ static void own_keys(const struct engine *e, const struct experiment *x, struct 
 
 		if (!v || !v->text || v->kind == CONFIG_NULL)
 			continue;
-		_cleanup_(mo_freep) char *place = experiment_place(x, v->place);
-		_cleanup_(mo_freep) char *where = mo_printf("%s: %s", place, key);
+		_cleanup_(mo_freep) char *where = experiment_place(x, v->place);
 		_cleanup_(mo_freep) char *path = mo_printf("args.%s", key);
 
 		mo_buf_str(b, n++ ? "," : "");

@@ -468,6 +468,8 @@ static char *derived(const struct recipe *r, const char *path)
 		return number(r->global_batch / dp);
 	if (mo_streq(path, "derived.micro_batches") && batch)
 		return number(r->global_batch / mo_times(dp, micro));
+	if (mo_streq(path, "derived.stages"))
+		return number(mo_times(r->parallelism.pp, r->parallelism.vpp));
 	if (mo_streq(path, "derived.micro_tokens") && r->seq != MO_NONE)
 		return number(mo_times(micro, r->seq));
 	if (mo_streq(path, "derived.global_tokens") && r->seq != MO_NONE && r->global_batch != MO_NONE)
@@ -497,7 +499,7 @@ char *recipe_value(const struct recipe *r, const char *path)
 
 bool recipe_path_known(const char *path)
 {
-	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens" };
+	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens", "derived.stages" };
 
 	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
 }

@@ -1,5 +1,5 @@
 /* Values that only the engine's own experiment says (left.h). `experiment:` is written by moectl, which reads the files where they
- * are: {files: hash, values: {path: value}, args: {key: value}, said: {path or args.key: FILE:LINE: KEY},
+ * are: {files: hash, values: {path: value}, args: {key: value}, said: {path: FILE:LINE: KEY, args.key: FILE:LINE},
  * result: experiment_record.h}. */
 #include "lib/recipe/left.h"
 
@@ -33,6 +33,12 @@ static struct yitem *item_of(struct ynode *map, const char *key, size_t n)
 /* The recipe's own word about the path, or about what it is part of. */
 static bool is_given(const struct ynode *root, const char *path)
 {
+	const struct ynode *vpp = ynode_find(root, "parallelism.vpp");
+
+	/* One virtual stage takes the file's layout away. */
+	if (mo_streq(path, "features.pipeline_layout") && vpp && !vpp->left &&
+	    vpp->kind == YAML_SCALAR && mo_streq(vpp->text, "1"))
+		return true;
 	const struct ynode *n = ynode_find(root, path), *model = ynode_get(root, "model");
 
 	/* Half a model from each would be neither. */

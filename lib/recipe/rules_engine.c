@@ -253,7 +253,8 @@ static bool row_names(const struct kv *row, const char *flag)
  * features that the recipe does not ask for. */
 static bool row_contradicts(const struct rules *k, const struct kv *flag, const struct arg *arg, const char *value, char **ret_other)
 {
-	if (!row_names(flag, arg->flag) || strstr(flag->key, " if "))     /* what is told only because of the file gives way to engine.args */
+	/* What is told only because of the file gives way to engine.args. */
+	if (!row_names(flag, arg->flag) || (strstr(flag->key, " if ") && !strchr(flag->value, '{')))
 		return false;
 	_cleanup_(flag_row_done) struct flag_row row = flag_row(k->recipe, flag);
 	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
@@ -266,6 +267,9 @@ static bool row_contradicts(const struct rules *k, const struct kv *flag, const 
 
 	if (!row.value || (!row.applies && (mo_starts_with(row.path, "features.") || row.op == '~' || (row.op == '>' && !carries))) || !row_has(k, flag, &row, arg->flag, &added) ||
 	    (!row.applies && row.op == '>' && same_value(added, value)))
+		return false;
+	/* What another value of the recipe would bring: only that very word says it. */
+	if (!row.applies && row.op == '=' && !same_value(added, value))
 		return false;
 	*ret_other = mo_printf("%s %s", row.path, row.value);
 	return true;

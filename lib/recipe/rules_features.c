@@ -209,6 +209,15 @@ static void seen_done(struct seen *s)
 	free(s->value);
 }
 
+/* What the engine's own experiment says where the command says nothing. */
+static struct seen see_file(const struct rules *k, const char *flag)
+{
+	const struct ynode *node = ynode_get(ynode_find(k->root, "experiment.args"), flag);
+	bool there = node && node->kind == YAML_SCALAR;
+
+	return (struct seen){ there ? mo_strdup(flag) : mo_printf("engine.args.%s", flag), there ? mo_strdup(node->text) : NULL, there ? node : NULL };
+}
+
 /* args.FLAG is what stands on the command in the end: named by the recipe value that brings it, else as a word of engine.args. */
 static struct seen see_arg(const struct rules *k, const struct args *command, const char *path)
 {
@@ -216,12 +225,26 @@ static struct seen see_arg(const struct rules *k, const struct args *command, co
 	const struct arg *arg = args_find(command, flag);
 	_cleanup_(mo_freep) char *value = NULL;
 
+	if (!arg && !rules_unchecked(k, flag))
+		return see_file(k, flag);
 	if (!arg || (!arg->origin && rules_unchecked(k, arg->flag)))
 		return (struct seen){ .name = mo_printf("engine.%s", path) };
+	if (k->engine->experiment && mo_streq(arg_text(arg), "None"))      /* the command's word for nothing */
+		return (struct seen){ .name = mo_printf("engine.%s", path), .at = arg->at_value };
 	if (!arg->origin || !*arg->origin)
 		return (struct seen){ mo_printf("engine.args.%s", flag), mo_strdup(arg_text(arg)), arg->at_value };
 	value = recipe_value(k->recipe, arg->origin);
 	return (struct seen){ mo_printf("%s%s%s (%s)", arg->origin, value ? " " : "", value ? value : "", flag), mo_strdup(arg_text(arg)), arg->at_value };
+}
+
+/* An experiment that was not read may say anything of what neither the recipe nor the command does. */
+static bool is_open(const struct rules *k, const struct args *command, const char *path)
+{
+	if (mo_starts_with(path, "args."))
+		return k->engine->experiment && !k->recipe->experiment_hash && !args_find(command, path + strlen("args."));
+	if (mo_streq(path, "derived.stages"))
+		return is_open(k, command, "parallelism.pp") || is_open(k, command, "parallelism.vpp");
+	return recipe_leaves(k->recipe, path) && !ynode_find(k->root, path);
 }
 
 static struct seen see(const struct rules *k, const struct args *command, const char *path)
@@ -231,6 +254,11 @@ static struct seen see(const struct rules *k, const struct args *command, const 
 
 	if (mo_starts_with(path, "args."))
 		return see_arg(k, command, path);
+	if (mo_streq(path, "derived.stages")) {
+		value = recipe_value(k->recipe, path);
+		node = ynode_find(k->root, k->recipe->parallelism.vpp > 1 ? "parallelism.vpp" : "parallelism.pp");
+		return (struct seen){ mo_printf("pp x vpp %s", value), value, node };
+	}
 	if (mo_starts_with(path, "env."))
 		value = node && node->kind == YAML_SCALAR ? mo_strdup(node->text) : NULL;
 	else if (mo_streq(path, "parallelism.schedule") && !k->recipe->parallelism.schedule)
@@ -245,21 +273,34 @@ static bool unreadable(struct rules *k, const struct kv *c, const struct seen *s
 {
 	if (!condition_unreadable(c->value, s->value))
 		return false;
-	if (s->at && !rules_said(k, s->at))
+	if (s->at && s->value && !rules_said(k, s->at))
 		errors_at(k->errors, s->at, NULL, "%s: expected a number, got '%.60s': %s", s->name, s->value, rule->because);
 	return true;
 }
 
-static bool rule_applies(struct rules *k, const struct args *command, const struct engine_rule *rule, struct mo_buf *ret_words, const struct ynode **ret_at)
+/* What was found of a rule's `when`: words for it, the last value's place, and whether the recipe has a part in it. */
+struct found { struct mo_buf words; const struct ynode *at; bool recipe; };
+
+static void note_when(struct found *f, const struct seen *s)
+{
+	bool whole = strchr(s->name, ' ');      /* the name has the value in it */
+
+	mo_buf_printf(&f->words, "%s%s%s%s", f->words.len ? " and " : "", s->name, whole ? "" : " ", whole ? "" : s->value);
+	if (s->at && s->at->left)
+		mo_buf_printf(&f->words, " (%s)", s->at->set);
+	f->recipe = f->recipe || !s->at || !s->at->left;
+}
+
+static bool rule_applies(struct rules *k, const struct args *command, const struct engine_rule *rule, struct found *ret)
 {
 	for (size_t i = 0; i < rule->n_when; i++) {
 		_cleanup_(seen_done) struct seen s = see(k, command, rule->when[i].key);
 
-		if (unreadable(k, &rule->when[i], &s, rule) || !condition_holds(rule->when[i].value, s.value))
+		if (is_open(k, command, rule->when[i].key) || unreadable(k, &rule->when[i], &s, rule) || !condition_holds(rule->when[i].value, s.value))
 			return false;
-		if (s.value)
-			mo_buf_printf(ret_words, "%s%s%s%s", ret_words->len ? " and " : "", s.name, strchr(s.name, ' ') ? "" : " ", strchr(s.name, ' ') ? "" : s.value);
-		*ret_at = s.at ? s.at : *ret_at;
+		if (s.value && !strstr(rule->when[i].value, "missing"))
+			note_when(ret, &s);
+		ret->at = s.at ? s.at : ret->at;
 	}
 	return true;
 }
@@ -271,33 +312,40 @@ static bool waits_for_plan(const struct rules *k, const struct engine_rule *rule
 
 	for (size_t p = 0; k->recipe->parallelism.automatic && p < ELEMENTSOF(parts); p++)
 		for (size_t i = 0; i < parts[p].n; i++)
-			if (mo_starts_with(parts[p].items[i].key, "parallelism."))
+			if (mo_starts_with(parts[p].items[i].key, "parallelism.") || mo_streq(parts[p].items[i].key, "derived.stages"))
 				return true;
 	return false;
 }
 
-static void check_condition(struct rules *k, const struct args *command, const struct engine_rule *rule, const struct kv *c, bool must, const char *when, const struct ynode *asked)
+static void check_condition(struct rules *k, const struct args *command, const struct engine_rule *rule, const struct kv *c, bool must, const struct found *when)
 {
 	_cleanup_(seen_done) struct seen s = see(k, command, c->key);
-	const struct ynode *at = s.at ? s.at : asked;
+	_cleanup_(mo_freep) char *want = recipe_expand(k->recipe, c->value, NULL);
+	const struct ynode *at = s.at ? s.at : when->at;
+	bool whole = strchr(s.name, ' ');
 
-	if (unreadable(k, c, &s, rule) || condition_holds(c->value, s.value) == must || rules_said(k, at))
+	if (is_open(k, command, c->key) || unreadable(k, c, &s, rule) || condition_holds(want, s.value) == must || rules_said(k, at))
 		return;
-	errors_at(k->errors, at, NULL, "%s%s%s does not go with %s: %s: %s", s.name, strchr(s.name, ' ') ? "" : ": ", strchr(s.name, ' ') ? "" : s.value ? s.value : "not given", when, rule->because,
-		  rule->instead);
+	_cleanup_(mo_freep) char *text = mo_printf("%s%s%s does not go with %s: %s: %s", s.name, whole ? "" : ": ", whole ? "" : s.value ? s.value : "not given", when->words.data ? when->words.data : "the rest",
+						   rule->because, rule->instead);
+
+	if (rule->files_may && !when->recipe && s.at && s.at->left)
+		rules_warn(k, at, "%s", text);
+	else
+		errors_at(k->errors, at, NULL, "%s", text);
 }
 
 static void check_rule(struct rules *k, const struct args *command, const struct engine_rule *rule)
 {
-	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
-	const struct ynode *asked = k->root;
+	struct found when = { .at = k->root };
 
-	if (waits_for_plan(k, rule) || !rule_applies(k, command, rule, &words, &asked))
-		return;
-	for (size_t i = 0; i < rule->n_refuse; i++)
-		check_condition(k, command, rule, &rule->refuse[i], false, words.data, asked);
-	for (size_t i = 0; i < rule->n_need; i++)
-		check_condition(k, command, rule, &rule->need[i], true, words.data, asked);
+	if (!waits_for_plan(k, rule) && rule_applies(k, command, rule, &when)) {
+		for (size_t i = 0; i < rule->n_refuse; i++)
+			check_condition(k, command, rule, &rule->refuse[i], false, &when);
+		for (size_t i = 0; i < rule->n_need; i++)
+			check_condition(k, command, rule, &rule->need[i], true, &when);
+	}
+	mo_buf_done(&when.words);
 }
 
 void rules_features(struct rules *k)

@@ -98,9 +98,14 @@ static bool brings(const struct about *a, const char *flag, bool *ret_derived)
 
 static void mark_conditions(const struct about *about, const char *path, const struct kv *items, size_t n, struct marks *m)
 {
-	for (size_t i = 0; i < n; i++)
+	_cleanup_(mo_freep) char *braces = mo_printf("{%s}", path);
+
+	for (size_t i = 0; i < n; i++) {
+		/* Dividing is no comparison. */
+		m->exact |= strstr(items[i].value, braces) || strstr(items[i].value, "{derived.");
 		if (mo_streq(items[i].key, path) || (mo_starts_with(items[i].key, "args.") && brings(about, items[i].key + strlen("args."), &m->exact)))
 			add_marks(m, items[i].value);
+	}
 }
 
 static void read_marks(struct recipe_trial *t, const char *path, struct marks *m)

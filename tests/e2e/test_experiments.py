@@ -370,9 +370,9 @@ OFF = {
     "megatron": [
         ("features: {grouped_gemm: native}", lambda m: m.get("use_turbo_grouped_gemm") or m.get("moe_use_legacy_grouped_gemm"),
          {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": None, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": True}),
-        ("features: {grouped_gemm: none}", lambda m: m.get("moe_grouped_gemm") or m.get("use_turbo_grouped_gemm"),
+        ("features: {grouped_gemm: none}", lambda m: m.get("turbo_sync_free_moe_stage", 0) > 1,
          {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": None, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": None}),
-        ("features: {grouped_gemm: legacy}", lambda m: m.get("use_turbo_grouped_gemm"),
+        ("features: {grouped_gemm: legacy}", lambda m: m.get("turbo_sync_free_moe_stage", 0) > 1,
          {"use_turbo_grouped_gemm": None, "moe_use_legacy_grouped_gemm": True, "turbo_grouped_gemm_without_padding": None, "moe_grouped_gemm": True}),
         ("features: {a2a: alltoall}", lambda m: m.get("use_turbo_deepep") or m.get("moe_token_dispatcher_type") != "alltoall",
          {"use_turbo_deepep": None, "moe_enable_deepep": None, "moe_token_dispatcher_type": "alltoall"}),
@@ -382,14 +382,13 @@ OFF = {
         ("features: {loss_fusion: false}", lambda m: m.get("cross_entropy_loss_fusion"), {"cross_entropy_loss_fusion": None}),
         ("features: {manual_gc: 0}", lambda m: m.get("manual_gc"), {"manual_gc": None}),
         ("features: {pipeline_layout: none}", lambda m: m.get("pipeline_model_parallel_layout"), {"pipeline_model_parallel_layout": None}),
-        ("features: {recompute_layers: []}", lambda m: m.get("recompute_layer_ids"), {"recompute_layer_ids": None}),
         ("recompute: none", lambda m: m.get("recompute_granularity") or m.get("recompute_layer_ids"),
          {"recompute_granularity": None, "recompute_method": None, "recompute_num_layers": None, "recompute_layer_ids": None}),
-        ("recompute: selective", lambda m: m.get("recompute_granularity") == "full",
+        ("recompute: selective", lambda m: m.get("recompute_granularity") == "full" and m.get("fp8"),
          {"recompute_granularity": "selective", "recompute_method": None, "recompute_num_layers": None, "recompute_layer_ids": None}),
         ("precision: bf16", lambda m: m.get("fp8") or m.get("fp4"), {"fp8": None, "fp4": None, "fp16": None, "bf16": True}),
         ("parallelism: {vpp: 1}", lambda m: m.get("num_virtual_stages_per_pipeline_rank") or m.get("pipeline_model_parallel_layout"),
-         {"num_virtual_stages_per_pipeline_rank": 1, "num_layers_per_virtual_pipeline_stage": None, "pipeline_model_parallel_layout": None}),
+         {"num_virtual_stages_per_pipeline_rank": None, "num_layers_per_virtual_pipeline_stage": None, "pipeline_model_parallel_layout": None}),
     ],
     "torchtitan": [
         ("features: {grouped_gemm: native}", lambda m: m.get("primus_turbo.use_turbo_grouped_mm"), {"primus_turbo.use_turbo_grouped_mm": None}),
@@ -401,7 +400,7 @@ OFF = {
 
 # These switch each other; so each is tried by itself.
 ALONE = ["features: {grouped_gemm: native}", "features: {grouped_gemm: none}", "features: {grouped_gemm: legacy}", "features: {a2a: alltoall}",
-         "features: {a2a: none}", "features: {sync_free: 0}", "recompute: selective", "features: {recompute_layers: []}", "features: {pipeline_layout: none}"]
+         "features: {a2a: none}", "features: {sync_free: 0}", "recompute: selective", "features: {pipeline_layout: none}"]
 
 
 def staged(m):

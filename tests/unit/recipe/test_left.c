@@ -105,7 +105,7 @@ static void test_judged(void **state)
 static void test_own_keys(void **state)
 {
 	static const char stage[] = "--turbo_sync_free_moe_stage 0", off[] = HEAD "features: {a2a: alltoall}\n";
-#define OWN(n) "experiment: {files: 'crc32c:1', args: {turbo_sync_free_moe_stage: '" n "'}}\n"
+#define OWN(n) "experiment: {files: 'crc32c:1', args: {turbo_sync_free_moe_stage: '" n "', use_turbo_grouped_gemm: 'true'}}\n"
 
 	expect(off, "", stage, NULL);
 	expect(HEAD "features: {a2a: alltoall}\n" OWN("2"), "", stage, NULL);
