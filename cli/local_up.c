@@ -310,6 +310,22 @@ static char *sign_in_link(struct cli *cli, const struct local *l, const char *tc
 	return mo_printf("%s%s", tcp, js_str(a.doc, "path"));
 }
 
+/* A node that could not be looked at is up with fewer slots than asked for, and a job would wait for them without end. */
+static void warn_slots(struct cli *cli, const struct local *l)
+{
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i), *path = mo_printf("/v1/nodes/%s", node);
+		int status;
+		struct json_object *doc = ask(cli, path, &status);
+		int64_t gpus = js_int(doc, "gpus");
+
+		if (status == 200 && gpus < l->gpus_per_node)
+			fprintf(stderr, "moectl: local up: %s has %lld of its %lld GPU slots; %s/log/%s.log says why\n", node,
+				(long long)MO_MAX(gpus, 0), (long long)l->gpus_per_node, l->dir, node);
+		json_object_put(doc);
+	}
+}
+
 static void announce(struct cli *cli, const struct local *l)
 {
 	_cleanup_(mo_freep) char *url = local_url(l), *tcp = local_tcp_url(l), *link = cli->json ? NULL : sign_in_link(cli, l, tcp);
@@ -324,6 +340,7 @@ static void announce(struct cli *cli, const struct local *l)
 		fprintf(stderr, "dashboard: %s/\n", tcp ? tcp : "-");
 	if (logout)
 		fprintf(stderr, "note: %s\n", logout);
+	warn_slots(cli, l);
 	fflush(stderr);
 	printf("export MOE_URL=%s\n", url);
 }

@@ -10,6 +10,7 @@
 
 #include "agent/core/pairs.h"
 #include "lib/base/buf.h"
+#include "lib/base/line.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -198,38 +199,6 @@ int lines_new(const struct line_rule *rules, size_t n, struct lines **ret, struc
 	return 0;
 }
 
-/* ANSI sequences vanish; a carriage return (progress bars) and NUL become blanks. Returns the length written. */
-static size_t clean_line(const char *s, size_t n, char *out) {
-	size_t k = 0;
-
-	if (!memchr(s, 0x1b, n) && !memchr(s, '\r', n) && !memchr(s, 0, n)) {   /* nearly every line */
-		memcpy(out, s, n);
-		return n;
-	}
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
-		if (c != 0x1b) {
-			out[k++] = c == '\r' || c == '\n' || c == 0 ? ' ' : (char)c;
-			continue;
-		}
-		if (i + 1 >= n)
-			break;
-		c = (unsigned char)s[++i];
-		if (c == '[') {                                        /* CSI: parameters, then one final byte */
-			while (i + 1 < n && (unsigned char)s[i + 1] >= 0x20 && (unsigned char)s[i + 1] < 0x40)
-				i++;
-			i++;
-		} else if (c == ']') {                                 /* OSC: up to BEL or ESC \ */
-			while (i + 1 < n && s[i + 1] != 0x07 && s[i + 1] != 0x1b)
-				i++;
-			i += i + 2 < n && s[i + 1] == 0x1b && s[i + 2] == '\\' ? 2 : 1;
-		} else if (c >= 0x20 && c < 0x30) {                    /* charset selection and such: intermediate bytes, then a final one */
-			i++;
-		}
-	}
-	return k;
-}
-
 static int64_t to_int(double v) {
 	return isfinite(v) && fabs(v) < 9e15 ? (int64_t)v : MO_NONE;
 }
@@ -398,7 +367,7 @@ static bool search(struct lines *l, struct rule *r, size_t len, size_t from, siz
 }
 
 void lines_feed(struct lines *l, const char *line, size_t n, int64_t world, void (*fn)(void *arg, const struct line_fact *f), void *arg) {
-	size_t len = clean_line(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE, at = 0, end = 0, next = 0, next_end = 0;
+	size_t len = mo_line_plain(line, MO_MIN(n, (size_t)MO_LINE_MAX), l->clean), budget = MATCHES_PER_LINE, at = 0, end = 0, next = 0, next_end = 0;
 	struct line_fact f;
 	struct extra x;
 

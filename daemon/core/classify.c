@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/line.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -104,18 +105,11 @@ static int64_t group(const struct classifier *c, const pcre2_code *re, const cha
 	return v;
 }
 
-/* Line without ANSI sequences and trailing blanks, into out; returns its length. */
+/* Line without ANSI sequences and trailing blanks, into out (MO_LINE_MAX bytes); returns its length. */
 static size_t clean(const char *line, size_t n, char *out)
 {
-	size_t k = 0;
-	for (size_t i = 0; i < n && k < MO_LINE_MAX; i++) {
-		if (line[i] == '\033' && i + 1 < n && line[i + 1] == '[') {
-			for (i += 2; i < n && (line[i] < '@' || line[i] > '~');)
-				i++;
-		} else {
-			out[k++] = line[i] ? line[i] : ' ';
-		}
-	}
+	size_t k = mo_line_plain(line, MO_MIN(n, (size_t)MO_LINE_MAX), out);
+
 	while (k && (out[k - 1] == ' ' || out[k - 1] == '\t'))
 		k--;
 	return k;

@@ -1,6 +1,8 @@
 /* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/inner.h"
 
+#include "lib/base/line.h"
+
 #define LEFT_OUT_MAX (1LL << 52)
 #define STUCK_MAX 4096             /* processes of one step that cannot be killed */
 
@@ -64,8 +66,12 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 	k->exit_mono_ns = n->mono_ns;
 	if (n->iteration != MO_NONE && n->iteration > k->iteration)
 		k->iteration = n->iteration;
-	for (size_t i = 0; i < n->n_tail; i++)
-		mo_strs_add(&k->tail, &k->n_tail, n->tail[i]);
+	/* Engines colour their errors; reasons and reports show these lines as text. */
+	for (size_t i = 0; i < n->n_tail; i++) {
+		_cleanup_(mo_freep) char *line = mo_line_plain_dup(n->tail[i]);
+
+		mo_strs_add(&k->tail, &k->n_tail, line);
+	}
 	/* Supervisors of earlier versions do not say that they were told to end; but nobody here ordered it. */
 	if (mo_streq(n->cause, "stopped") && j->intent == INTENT_NONE && !j->failed && j->state != JOB_STOPPING)
 		st->outside = true;

@@ -225,6 +225,8 @@ static void the_exception_is_the_reason(void **state)
 		{ { "KeyboardInterrupt" }, "arguments; it said: KeyboardInterrupt" },
 		{ { "Errors: none", "train.py: error: unrecognized arguments: --x", "[W1121 10:19:17.1 a.cpp:1] bye" }, "arguments; it said: train.py: error: unrecognized arguments: --x" },
 		{ { "[2026-11-21] step 1 begins" }, "arguments; it said: [2026-11-21] step 1 begins" },
+		/* Primus colours its errors. */
+		{ { "\x1b[31m\x1b[1m[ERROR] \x1b[0mRuntimeError: no such model\x1b[0m" }, "arguments; it said: [ERROR] RuntimeError: no such model" },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
