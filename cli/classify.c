@@ -1,4 +1,5 @@
-/* classify: what kind of failure is in this log? Offline: the same rules and code as the controller's. */
+/* classify: what kind of failure is in this log?
+ * Offline: the same rules and code as the controller's. */
 #include <errno.h>
 #include <string.h>
 
@@ -19,16 +20,22 @@
 static int read_log(const char *path, struct mo_buf *b)
 {
 	int r = mo_read_file(path, LOG_MAX, b);
-	return r < 0 ? cli_fail(CLI_USAGE, "classify: %s: %s; give a readable log file", path, strerror(-r)) : 0;
+
+	if (r < 0)
+		return cli_fail(CLI_USAGE, "classify: %s: %s; give a readable log file", path,
+				strerror(-r));
+	return 0;
 }
 
 /* "1", "exit:1" or "signal:9". */
 static int read_exit(const struct cli *cli, const char *word, struct classify_input *in)
 {
-	const char *number = mo_starts_with(word, "exit:") ? word + 5 : mo_starts_with(word, "signal:") ? word + 7 : word;
-	bool is_signal = mo_starts_with(word, "signal:");
-	if (mo_parse_i64(number, is_signal ? 1 : 0, is_signal ? 64 : 255, is_signal ? &in->signal : &in->code) < 0)
-		return cli_misuse(cli, "--exit %s is neither an exit code (0 to 255) nor signal:N (1 to 64)", word);
+	bool is_signal = mo_starts_with(word, "signal:"), is_exit = mo_starts_with(word, "exit:");
+	const char *number = is_signal || is_exit ? strchr(word, ':') + 1 : word;
+	if (mo_parse_i64(number, is_signal ? 1 : 0, is_signal ? 64 : 255,
+			 is_signal ? &in->signal : &in->code) < 0)
+		return cli_misuse(cli, "--exit %s is neither an exit code (0 to 255) nor "
+				       "signal:N (1 to 64)", word);
 	return 0;
 }
 
@@ -57,8 +64,11 @@ static void print_verdict(const struct cli *cli, const struct failure_verdict *v
 		printf("  first rank %lld", (long long)v->first_rank);
 	putchar('\n');
 	for (size_t i = 0; i < v->n_evidence; i++) {
-		_cleanup_(mo_freep) char *line = cli->raw ? mo_strdup(v->evidence[i].text) : visible(v->evidence[i].text);
-		printf("  %s%s%s  %s\n", v->evidence[i].source, v->evidence[i].line == MO_NONE ? "" : ":", v->evidence[i].line == MO_NONE ? "" : text_int(v->evidence[i].line), line);
+		_cleanup_(mo_freep) char *line =
+			cli->raw ? mo_strdup(v->evidence[i].text) : visible(v->evidence[i].text);
+		printf("  %s%s%s  %s\n", v->evidence[i].source,
+		       v->evidence[i].line == MO_NONE ? "" : ":",
+		       v->evidence[i].line == MO_NONE ? "" : text_int(v->evidence[i].line), line);
 	}
 }
 
@@ -66,7 +76,9 @@ static void print_verdict(const struct cli *cli, const struct failure_verdict *v
 
 struct heard {
 	struct lines *lines;
-	int64_t line, steps, *matched, *first, *gave_up_at;  /* of each rule: lines that said something, the first of them, the first on which it gave up */
+	int64_t line, steps;
+	/* of each rule: lines that said something, the first of those, the first given up */
+	int64_t *matched, *first, *gave_up_at;
 	int64_t samples;
 	struct sample last;
 };
@@ -97,7 +109,10 @@ static void hear(struct heard *h, size_t n_rules, const char *text, size_t n)
 	}
 }
 
-static struct json_object *number(int64_t v) { return v == MO_NONE ? NULL : json_object_new_int64(v); }
+static struct json_object *number(int64_t v)
+{
+	return v == MO_NONE ? NULL : json_object_new_int64(v);
+}
 
 static struct json_object *heard_doc(const struct heard *h, const struct engine *e)
 {
@@ -107,28 +122,34 @@ static struct json_object *heard_doc(const struct heard *h, const struct engine 
 		const struct line_rule *r = &e->rules[i];
 		json_object_object_add(o, "rule", json_object_new_int64((int64_t)i + 1));
 		json_object_object_add(o, "kind", json_object_new_string(line_kind_names[r->kind]));
-		json_object_object_add(o, "pattern", json_object_new_string(r->begin ? r->begin : r->pattern));
+		json_object_object_add(o, "pattern",
+				       json_object_new_string(r->begin ? r->begin : r->pattern));
 		json_object_object_add(o, "matched", json_object_new_int64(h->matched[i]));
 		json_object_object_add(o, "first", number(h->matched[i] ? h->first[i] : MO_NONE));
-		json_object_object_add(o, "gave_up", json_object_new_int64(lines_gave_up_of(h->lines, i)));
+		json_object_object_add(o, "gave_up",
+				       json_object_new_int64(lines_gave_up_of(h->lines, i)));
 		json_object_object_add(o, "gave_up_at", number(h->gave_up_at[i]));
 		json_object_array_add(rules, o);
 	}
 	json_object_object_add(doc, "rules", rules);
 	json_object_object_add(doc, "samples", json_object_new_int64(h->samples));
-	json_object_object_add(doc, "last", h->samples ? wire_to_json(&sample_desc, &h->last) : NULL);
+	json_object_object_add(doc, "last",
+			       h->samples ? wire_to_json(&sample_desc, &h->last) : NULL);
 	return doc;
 }
 
-/* metrics.lines of the recipe and the lines of its engine, tried on the log; NULL with *ret_status when the recipe is none. */
-static struct json_object *try_lines(struct cli *cli, const char *recipe, const struct mo_buf *log, int *ret_status)
+/* metrics.lines of the recipe and the lines of its engine, tried on the log; NULL with *ret_status
+ * when the recipe is none. */
+static struct json_object *try_lines(struct cli *cli, const char *recipe, const struct mo_buf *log,
+				     int *ret_status)
 {
 	_cleanup_(recipe_input_done) struct recipe_input in;
 	_cleanup_(lines_freep) struct lines *lines = NULL;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct json_object *doc = NULL;
 	recipe_input_init(&in);
-	if ((*ret_status = recipe_input_read(&in, recipe)) || (*ret_status = recipe_input_check(cli, &in)))
+	if ((*ret_status = recipe_input_read(&in, recipe)) ||
+	    (*ret_status = recipe_input_check(cli, &in)))
 		return NULL;
 	size_t n = in.engine.n_rules;
 	int r = lines_new(in.engine.rules, n, &lines, &err);
@@ -137,7 +158,11 @@ static struct json_object *try_lines(struct cli *cli, const char *recipe, const 
 		return NULL;
 	}
 	lines_steps(lines, in.recipe.steps);
-	struct heard h = { .lines = lines, .line = 1, .matched = mo_alloc_array(n + 1, sizeof(int64_t)), .first = mo_alloc_array(n + 1, sizeof(int64_t)), .gave_up_at = mo_alloc_array(n + 1, sizeof(int64_t)) };
+	struct heard h = { .lines = lines,
+			   .line = 1,
+			   .matched = mo_alloc_array(n + 1, sizeof(int64_t)),
+			   .first = mo_alloc_array(n + 1, sizeof(int64_t)),
+			   .gave_up_at = mo_alloc_array(n + 1, sizeof(int64_t)) };
 	for (size_t i = 0; i < n; i++)
 		h.gave_up_at[i] = MO_NONE;
 	hear(&h, n, log->data ? log->data : "", log->len);
@@ -153,17 +178,24 @@ static void print_lines(struct json_object *doc)
 	struct json_object *rules = js_get(doc, "rules"), *last = js_get(doc, "last");
 	printf("%s samples", text_int(js_int(doc, "samples")));
 	if (last) {
-		printf("; the last: iteration %s, loss %s", text_int(js_int(last, "iteration")), text_real(js_real(last, "loss"), 4));
-		printf(", step %s ms, MFU %s\n", text_real(js_real(last, "step_ms"), 2), text_percent(js_real(last, "mfu")));
+		printf("; the last: iteration %s, loss %s", text_int(js_int(last, "iteration")),
+		       text_real(js_real(last, "loss"), 4));
+		printf(", step %s ms, MFU %s\n", text_real(js_real(last, "step_ms"), 2),
+		       text_percent(js_real(last, "mfu")));
 	} else {
 		puts("");
 	}
 	for (size_t i = 0; i < js_len(rules); i++) {
 		struct json_object *o = js_at(rules, i);
 		if (js_int(o, "matched") > 0)
-			printf("  rule %s (%s): %s times, first on line %s: %s\n", text_int(js_int(o, "rule")), js_str(o, "kind"), text_int(js_int(o, "matched")), text_int(js_int(o, "first")), js_str(o, "pattern"));
+			printf("  rule %s (%s): %s times, first on line %s: %s\n",
+			       text_int(js_int(o, "rule")), js_str(o, "kind"),
+			       text_int(js_int(o, "matched")), text_int(js_int(o, "first")),
+			       js_str(o, "pattern"));
 		if (js_int(o, "gave_up") > 0)
-			printf("  rule %s backtracked too much on %s lines, first on line %s: %s\n", text_int(js_int(o, "rule")), text_int(js_int(o, "gave_up")), text_int(js_int(o, "gave_up_at")), js_str(o, "pattern"));
+			printf("  rule %s backtracked too much on %s lines, first on line %s: %s\n",
+			       text_int(js_int(o, "rule")), text_int(js_int(o, "gave_up")),
+			       text_int(js_int(o, "gave_up_at")), js_str(o, "pattern"));
 	}
 }
 
@@ -171,7 +203,10 @@ static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *log = NULL, *kernel = NULL, *status = NULL, *recipe = NULL;
 	struct json_object *lines = NULL;
-	const struct opt opts[] = { { "recipe", 0, OPT_STR, &recipe }, { "log", 0, OPT_STR, &log }, { "kernel", 0, OPT_STR, &kernel }, { "exit", 0, OPT_STR, &status } };
+	const struct opt opts[] = { { "recipe", 0, OPT_STR, &recipe },
+				    { "log", 0, OPT_STR, &log },
+				    { "kernel", 0, OPT_STR, &kernel },
+				    { "exit", 0, OPT_STR, &status } };
 	_cleanup_(mo_buf_done) struct mo_buf log_text = { 0 }, kernel_text = { 0 };
 	_cleanup_(verdict_done) struct failure_verdict v;
 	struct classify_input in = { .code = MO_NONE, .signal = MO_NONE };
@@ -182,8 +217,11 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (!log && !kernel && !status)
 		return cli_misuse(cli, "nothing to look at; give --log, --kernel or --exit");
 	if (recipe && !log)
-		return cli_misuse(cli, "--recipe is for --log: its rules for lines are tried on that");
-	if ((log && (r = read_log(log, &log_text))) || (kernel && (r = read_log(kernel, &kernel_text))) || (status && (r = read_exit(cli, status, &in))))
+		return cli_misuse(cli,
+				  "--recipe is for --log: its rules for lines are tried on that");
+	if ((log && (r = read_log(log, &log_text))) ||
+	    (kernel && (r = read_log(kernel, &kernel_text))) ||
+	    (status && (r = read_exit(cli, status, &in))))
 		return r;
 	if (recipe && !(lines = try_lines(cli, recipe, &log_text, &r)))
 		return r;
@@ -208,7 +246,16 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_classify = {
-	"classify", "Understand", "classify [--log FILE [--recipe RECIPE]] [--kernel FILE] [--exit CODE|signal:N]", "what kind of failure is in this log, with the lines that say so",
-	"  --log FILE      output of the program (all ranks or one)\n  --recipe RECIPE try its metrics.lines and the lines of its engine on the log: what each rule reads\n  --kernel FILE   kernel log of the node (dmesg)\n  --exit X        exit code, or signal:N\n"
-	"Classes: user_error transient suspect node_fault hang numerical storage collateral preempted ok. Needs no cluster.\n", run,
+	"classify",
+	"Understand",
+	"classify [--log FILE [--recipe RECIPE]] [--kernel FILE] [--exit CODE|signal:N]",
+	"what kind of failure is in this log, with the lines that say so",
+	"  --log FILE      output of the program (all ranks or one)\n"
+	"  --recipe RECIPE try its metrics.lines and the lines of its engine on the log: what each "
+	"rule reads\n"
+	"  --kernel FILE   kernel log of the node (dmesg)\n"
+	"  --exit X        exit code, or signal:N\n"
+	"Classes: user_error transient suspect node_fault hang numerical storage collateral "
+	"preempted ok. Needs no cluster.\n",
+	run,
 };

@@ -1,5 +1,7 @@
-/* doctor: what of the cluster is not as it should be, and what to do about it. A table of checks: each has a name, the documents that it reads, and a function that adds what it found.
- * Whatever is found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something does not work now), unknown (it could not be looked at). To add one: a row. */
+/* doctor: what of the cluster is not as it should be, and what to do about it. A table of checks:
+ * each has a name, the documents that it reads, and a function that adds what it found. Whatever is
+ * found has a state in the words of node checks: ok, warn (soon, or a risk), crit (something does
+ * not work now), unknown (it could not be looked at). To add one: a row. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -31,8 +33,10 @@ struct check {
 	void (*look)(struct doctor *d);
 };
 
-static void add(struct doctor *d, const char *state, const char *object, const char *next, const char *fmt, ...) _printf_(5, 6);
-static void add(struct doctor *d, const char *state, const char *object, const char *next, const char *fmt, ...)
+static void add(struct doctor *d, const char *state, const char *object, const char *next,
+		const char *fmt, ...) _printf_(5, 6);
+static void add(struct doctor *d, const char *state, const char *object, const char *next,
+		const char *fmt, ...)
 {
 	struct json_object *o = json_object_new_object();
 	char text[512];
@@ -65,7 +69,8 @@ static struct json_object *next_token(const struct doctor *d, size_t *i)
 	struct json_object *items = js_items(d->docs[DOC_TOKENS]), *t;
 
 	while ((t = js_at(items, (*i)++)))
-		if (!d->node || (mo_streq(js_str(t, "role"), "agent") && (!js_str(t, "user") || mo_streq(js_str(t, "user"), d->node))))
+		if (!d->node || (mo_streq(js_str(t, "role"), "agent") &&
+				 (!js_str(t, "user") || mo_streq(js_str(t, "user"), d->node))))
 			return t;
 	return NULL;
 }
@@ -81,11 +86,14 @@ static bool is_old(const struct doctor *d)
 /* How a node comes by a token of its own. */
 static const char *own_token(const struct doctor *d)
 {
-	return is_old(d) ? "`moectl token create --role agent --user NODE` (this controller knows no join tokens), and put it into its token_file" :
-			   "make a join token (`moectl token join`) and put it into its token_file";
+	if (is_old(d))
+		return "`moectl token create --role agent --user NODE` (this controller knows no "
+		       "join tokens), and put it into its token_file";
+	return "make a join token (`moectl token join`) and put it into its token_file";
 }
 
-/* Do nodes come from other machines? One of 0.1 does not say where it listens; its nodes, and the way to it, do. */
+/* Do nodes come from other machines? One of 0.1 does not say where it listens; its nodes, and the
+ * way to it, do. */
 static bool is_reached(struct cli *cli, const struct doctor *d)
 {
 	struct json_object *loopback = NULL, *nodes = js_items(d->docs[DOC_NODES]);
@@ -104,14 +112,22 @@ static bool is_reached(struct cli *cli, const struct doctor *d)
 
 static void unbound(struct doctor *d)
 {
-	const char *words = "bound to no node: whoever has it speaks for any; accepted on loopback only", *state = "warn";
-	_cleanup_(mo_freep) char *next = mo_printf("give each node its own: %s; then `moectl token revoke` this one", own_token(d));
+	const char *state = "warn";
+	const char *words = "bound to no node: whoever has it speaks for any; accepted on "
+			    "loopback only";
+	_cleanup_(mo_freep) char *next =
+		mo_printf("give each node its own: %s; then `moectl token revoke` this one",
+			  own_token(d));
 	struct json_object *t;
 
 	if (is_reached(d->cli, d)) {
 		state = "crit";
-		words = is_old(d) ? "bound to no node: whoever has it speaks for any; controllers of later versions refuse it but on loopback, and this one serves other machines" :
-				    "bound to no node: whoever has it speaks for any; it is refused but on loopback, and this controller serves other machines";
+		words = "bound to no node: whoever has it speaks for any; it is refused but on "
+			"loopback, and this controller serves other machines";
+		if (is_old(d))
+			words = "bound to no node: whoever has it speaks for any; controllers of "
+				"later versions refuse it but on loopback, and this one serves "
+				"other machines";
 	}
 	for (size_t i = 0; (t = next_token(d, &i));)
 		if (mo_streq(js_str(t, "role"), "agent") && !js_str(t, "user"))
@@ -135,17 +151,25 @@ static void expiry(struct doctor *d)
 	struct json_object *t;
 
 	for (size_t i = 0; (t = next_token(d, &i));) {
-		const char *until = js_str(t, "expires_at"), *role = js_str(t, "role"), *user = js_str(t, "user"), *id = js_str(t, "id");
+		const char *until = js_str(t, "expires_at"), *role = js_str(t, "role"),
+			   *user = js_str(t, "user"), *id = js_str(t, "id");
 		bool agent = mo_streq(role, "agent") && user;
 
 		if (mo_streq(role, "join"))
 			continue;
 		if (!until)
-			add(d, "warn", id, "make one that ends (`moectl token create`), then `moectl token revoke` this one", "%s token of %s never ends", text_or(role), user ? user : "no node");
+			add(d, "warn", id,
+			    "make one that ends (`moectl token create`), then `moectl token "
+			    "revoke` this one",
+			    "%s token of %s never ends", text_or(role), user ? user : "no node");
 		else if (before(until, now) && agent && node_known(d, user))
-			add(d, "crit", user, own_token(d), "its token %s expired at %s: it gets no new work", text_or(id), until);
+			add(d, "crit", user, own_token(d),
+			    "its token %s expired at %s: it gets no new work", text_or(id), until);
 		else if (!before(until, now) && before(until, now + SOON_US))
-			add(d, "warn", agent ? user : id, agent ? "is its agent of this version, and up? `moectl why NODE`" : "`moectl token create`", "%s token %s ends at %s", text_or(role), text_or(id), until);
+			add(d, "warn", agent ? user : id,
+			    agent ? "is its agent of this version, and up? `moectl why NODE`"
+				  : "`moectl token create`",
+			    "%s token %s ends at %s", text_or(role), text_or(id), until);
 	}
 }
 
@@ -172,7 +196,9 @@ static void nodes(struct doctor *d)
 			struct json_object *c = js_at(checks, k);
 			const char *state = js_str(c, "state"), *next = js_str(c, "next");
 			if (mo_streq(state, "failed") || mo_streq(state, "crit"))
-				add(d, "crit", js_str(n, "name"), next ? next : "`moectl why` says more of it", "%s: %s", text_or(js_str(c, "check")), text_or(js_str(c, "text")));
+				add(d, "crit", js_str(n, "name"),
+				    next ? next : "`moectl why` says more of it", "%s: %s",
+				    text_or(js_str(c, "check")), text_or(js_str(c, "text")));
 		}
 	}
 }
@@ -184,7 +210,8 @@ static void learning(struct doctor *d)
 
 	for (size_t i = 0; (n = next_node(d, &i));)
 		if (js_str(n, "would_cordon"))
-			add(d, "warn", js_str(n, "name"), js_str(n, "would_next"), "%s", js_str(n, "would_cordon"));
+			add(d, "warn", js_str(n, "name"), js_str(n, "would_next"), "%s",
+			    js_str(n, "would_cordon"));
 }
 
 static void versions(struct doctor *d)
@@ -194,16 +221,21 @@ static void versions(struct doctor *d)
 
 	for (size_t i = 0; (n = next_node(d, &i));)
 		if ((version = js_str(n, "version")) && own && strcmp(version, own))
-			add(d, "warn", js_str(n, "name"), "install the same version on both; steps run on meanwhile", "its agent is %s, the controller %s", version, own);
+			add(d, "warn", js_str(n, "name"),
+			    "install the same version on both; steps run on meanwhile",
+			    "its agent is %s, the controller %s", version, own);
 }
 
 static const struct check checks[] = {
-	{ "token.unbound", "every agent's token is bound to its node", 1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER, unbound },
-	{ "token.expiry", "no token has expired in use, ends within a week, or never", 1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER,
-	  expiry },
-	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES, nodes },
+	{ "token.unbound", "every agent's token is bound to its node",
+	  1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER, unbound },
+	{ "token.expiry", "no token has expired in use, ends within a week, or never",
+	  1u << DOC_TOKENS | 1u << DOC_NODES | 1u << DOC_CLUSTER, expiry },
+	{ "node.checks", "the controller hears every node and gives it work", 1u << DOC_NODES,
+	  nodes },
 	{ "node.learning", "nothing would cordon a node that is new", 1u << DOC_NODES, learning },
-	{ "node.version", "agents and controller have one version", 1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
+	{ "node.version", "agents and controller have one version",
+	  1u << DOC_NODES | 1u << DOC_CLUSTER, versions },
 };
 
 /* ---- running them ---- */
@@ -219,7 +251,8 @@ static int fetch(struct cli *cli, struct doctor *d, int which)
 	if (r || a.status == 403)
 		return r;
 	answer_done(&a);
-	r = which == DOC_CLUSTER ? client_get(cli, NULL, &a, "%s", paths[which]) : client_get_all(cli, NULL, &a, "%s", paths[which]);
+	r = which == DOC_CLUSTER ? client_get(cli, NULL, &a, "%s", paths[which])
+				 : client_get_all(cli, NULL, &a, "%s", paths[which]);
 	if (!r)
 		d->docs[which] = json_object_get(a.doc);
 	return r;
@@ -231,7 +264,9 @@ static void examine(struct doctor *d, const struct check *c)
 	d->n_before = json_object_array_length(d->found);
 	for (int i = 0; i < _DOC_N; i++)
 		if (c->documents & 1u << i && !d->docs[i]) {
-			add(d, "unknown", d->node, "ask with a token of role admin, or as root on the controller", "GET %s is not allowed for you", paths[i]);
+			add(d, "unknown", d->node,
+			    "ask with a token of role admin, or as root on the controller",
+			    "GET %s is not allowed for you", paths[i]);
 			return;
 		}
 	c->look(d);
@@ -241,13 +276,19 @@ static void examine(struct doctor *d, const struct check *c)
 
 static int show(const struct cli *cli, struct json_object *found)
 {
-	static const struct column columns[] = { { "CHECK", "check" }, { "OBJECT", "object" }, { "STATE", "state" }, { "TEXT", "text" }, { "NEXT", "next" } };
+	static const struct column columns[] = { { "CHECK", "check" },
+						 { "OBJECT", "object" },
+						 { "STATE", "state" },
+						 { "TEXT", "text" },
+						 { "NEXT", "next" } };
 
 	if (!cli->json) {
 		print_table(cli, columns, ELEMENTSOF(columns), found);
 		return CLI_OK;
 	}
-	printf("{\"items\":%s}\n", json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	printf("{\"items\":%s}\n",
+	       json_object_to_json_string_ext(found, JSON_C_TO_STRING_PLAIN |
+							     JSON_C_TO_STRING_NOSLASHESCAPE));
 	return CLI_OK;
 }
 
@@ -283,6 +324,11 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 const struct verb verb_doctor = {
-	"doctor", "Cluster", "doctor [NODE]", "what is not as it should be: tokens, nodes, versions, and what to do",
-	"States: ok, warn, crit (exit status 1), unknown (not allowed for you: tokens are for admins).\n", run,
+	"doctor",
+	"Cluster",
+	"doctor [NODE]",
+	"what is not as it should be: tokens, nodes, versions, and what to do",
+	"States: ok, warn, crit (exit status 1), unknown (not allowed for you: tokens are for "
+	"admins).\n",
+	run,
 };

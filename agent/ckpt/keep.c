@@ -1,10 +1,14 @@
-/* The last whole save of a script that writes over it, in KEPT_DIR of the directory in which its saves lie:
+/* The last whole save of a script that writes over it, in KEPT_DIR of the directory in which its
+ * saves lie:
  *   next/NAME    a copy that is being made
- *   whole/NAME   the last whole one; it takes the place of the one before in one step where the file system can exchange names
+ *   whole/NAME   the last whole one; it takes the place of the one before in one step where the
+ *                file system can exchange names
  *   before/NAME  else, for a moment, that one
  *   past/NAME    what was whole when a job was told to start afresh: no job takes it by itself
- * A save is whole when its files are as they were at the look before, and its format says so (the closing record of torch.save). The copy counts when they still are afterwards. The job's own files are
- * only read; when the copy is put back, what lies in its place gets another name, and nothing is removed. */
+ * A save is whole when its files are as they were at the look before, and its format says so (the
+ * closing record of torch.save). The copy counts when they still are afterwards. The job's own
+ * files are only read; when the copy is put back, what lies in its place gets another name, and
+ * nothing is removed. */
 #include "agent/ckpt/keep.h"
 
 #include <errno.h>
@@ -23,11 +27,20 @@
 #define NAMES_MAX 100000
 #define TORN_MAX 1000                  /* names tried for what is moved out of the way */
 
+/* By their format alone. */
+static const struct ckpt_question question = {
+	.level = LEVEL_SIZES,
+	.world = MO_NONE,
+	.tracker = TRACKER_NONE,
+};
+
 struct keeper {
 	const struct ckpt_layout *layout;
 	struct ckpt_rules *rules;
 	char *dir;
-	char *last, *kept;             /* digests: what lay there at the look before; what was copied, or is none of this attempt's saves */
+	/* digests: what lay there at the look before; what was copied, or is none of this attempt's
+	 * saves */
+	char *last, *kept;
 	int told;                      /* why no copy could be kept, as it was told last */
 };
 
@@ -44,7 +57,9 @@ static void newest(int dir_fd, const struct ckpt_rules *rules, struct ckpt_entry
 	for (struct dirent *de; d && (de = readdir(d)) && seen++ < NAMES_MAX;) {
 		struct stat st;
 
-		if (de->d_name[0] == '.' || !ckpt_is_entry(rules, de->d_name, &iteration, &unfinished) || fstatat(dir_fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (de->d_name[0] == '.' ||
+		    !ckpt_is_entry(rules, de->d_name, &iteration, &unfinished) ||
+		    fstatat(dir_fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		int64_t ns = st.st_mtim.tv_sec * 1000000000LL + st.st_mtim.tv_nsec;
 
@@ -56,7 +71,8 @@ static void newest(int dir_fd, const struct ckpt_rules *rules, struct ckpt_entry
 }
 
 /* The digest of its files as they lie there (caller frees). read: what is in them too. */
-static char *look_at(const struct keeper *k, int dir_fd, const char *name, bool read, struct ckpt_entry *e)
+static char *look_at(const struct keeper *k, int dir_fd, const char *name, bool read,
+		     struct ckpt_entry *e)
 {
 	*e = (struct ckpt_entry){ .name = mo_strdup(name) };
 	entry_read(dir_fd, k->layout, k->rules, LEVEL_SIZES, read, read, e);
@@ -109,7 +125,8 @@ static int keep_copy(const struct keeper *k, int dir_fd, const struct ckpt_entry
 	tree_remove(kept, "next");
 	if (mkdirat(kept, "next", 0777) < 0)
 		return -errno;
-	_cleanup_(mo_closep) int next = openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(mo_closep) int next =
+		openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	r = next < 0 ? -errno : copy_entry(dir_fd, e, next);
 	if (r == 0 && !same_still(k, dir_fd, e->name))
@@ -122,9 +139,12 @@ static int keep_copy(const struct keeper *k, int dir_fd, const struct ckpt_entry
 
 static void announce(struct keeper *k, const struct ckpt_entry *e, int r)
 {
-	_cleanup_(mo_freep) char *why = r == 0 || r == k->told ? mo_strdup("") : r == -ENOSPC ? mo_strdup("STATUS=no copy of it is kept: there is no room for one\n")
-		: mo_printf("STATUS=no copy of it is kept: %s\n", strerror(-r));
-	_cleanup_(mo_freep) char *text = mo_printf("CHECKPOINT=%s/%s\nITERATION=%lld\n%s", k->dir, e->name, (long long)e->iteration, why);
+	const char *cause = r == -ENOSPC ? "there is no room for one" : strerror(-r);
+	_cleanup_(mo_freep) char *why =
+		r == 0 || r == k->told ? mo_strdup("")
+				       : mo_printf("STATUS=no copy of it is kept: %s\n", cause);
+	_cleanup_(mo_freep) char *text = mo_printf("CHECKPOINT=%s/%s\nITERATION=%lld\n%s", k->dir,
+						   e->name, (long long)e->iteration, why);
 
 	k->told = r;
 	(void)send(NOTIFY_FD, text, strlen(text), MSG_NOSIGNAL);
@@ -138,14 +158,15 @@ static void look(struct keeper *k)
 	if (dir_fd < 0)
 		return;
 	newest(dir_fd, k->rules, &found);
-	_cleanup_(mo_freep) char *digest = found.name ? look_at(k, dir_fd, found.name, false, &e) : NULL;
+	_cleanup_(mo_freep) char *digest =
+		found.name ? look_at(k, dir_fd, found.name, false, &e) : NULL;
 	bool still = digest && mo_streq(digest, k->last);
 
 	ckpt_entry_done(&e);
 	mo_str_set(&k->last, digest);
 	if (still && !mo_streq(digest, k->kept)) {
-		const struct ckpt_question q = { .level = LEVEL_SIZES, .world = MO_NONE, .tracker = TRACKER_NONE };
-		_cleanup_(mo_freep) char *again = look_at(k, dir_fd, found.name, true, &e), *torn = ckpt_judge(k->rules, &e, &q);
+		_cleanup_(mo_freep) char *again = look_at(k, dir_fd, found.name, true, &e);
+		_cleanup_(mo_freep) char *torn = ckpt_judge(k->rules, &e, &question);
 		int r = !torn && mo_streq(again, digest) ? keep_copy(k, dir_fd, &e) : -EBUSY;
 
 		if (r != -EBUSY) {
@@ -157,7 +178,8 @@ static void look(struct keeper *k)
 	ckpt_entry_done(&found);
 }
 
-/* What lies there when the ranks begin is no save of theirs. A fresh start leaves it behind, and the copy of it too. */
+/* What lies there when the ranks begin is no save of theirs. A fresh start leaves it behind, and
+ * the copy of it too. */
 static void begin(struct keeper *k, bool resumed)
 {
 	_cleanup_(mo_closep) int dir_fd = open(k->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -186,7 +208,8 @@ void keep_until_end(const struct command *order, bool resumed)
 
 	if (ckpt_rules_new(order->layout, &k.rules, NULL) < 0)
 		return;
-	k.dir = order->layout->subdir ? mo_path(order->dir, "%s", order->layout->subdir) : mo_strdup(order->dir);
+	k.dir = order->layout->subdir ? mo_path(order->dir, "%s", order->layout->subdir)
+				      : mo_strdup(order->dir);
 	begin(&k, resumed);
 	while (poll(&p, 1, LOOK_MS) == 0)
 		look(&k);
@@ -224,7 +247,8 @@ static int put_back(int dir_fd, int kept, int from, const struct ckpt_entry *e, 
 	tree_remove(kept, "next");
 	if (mkdirat(kept, "next", 0777) < 0)
 		return -errno;
-	_cleanup_(mo_closep) int next = openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_(mo_closep) int next =
+		openat(kept, "next", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int r = next < 0 ? -errno : copy_entry(from, e, next);
 
 	if (r == 0)
@@ -238,12 +262,12 @@ static int put_back(int dir_fd, int kept, int from, const struct ckpt_entry *e, 
 char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct ckpt_rules *rules)
 {
 	static const char *const slots[] = { "whole", "before" };
-	const struct ckpt_question q = { .level = LEVEL_SIZES, .world = MO_NONE, .tracker = TRACKER_NONE };
 	_cleanup_(mo_closep) int kept = kept_open(dir_fd, false);
 	char *done = NULL;
 
 	for (size_t i = 0; kept >= 0 && i < ELEMENTSOF(slots) && !done; i++) {
-		_cleanup_(mo_closep) int slot = openat(kept, slots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		_cleanup_(mo_closep) int slot =
+			openat(kept, slots[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		_cleanup_(mo_freep) char *torn = NULL, *aside = NULL;
 		struct ckpt_entry e = { 0 };
 
@@ -252,9 +276,12 @@ char *keep_put_back(int dir_fd, const struct ckpt_layout *layout, const struct c
 		newest(slot, rules, &e);
 		if (e.name)
 			entry_read(slot, layout, rules, LEVEL_SIZES, true, true, &e);
-		torn = e.name ? ckpt_judge(rules, &e, &q) : mo_strdup("empty");
+		torn = e.name ? ckpt_judge(rules, &e, &question) : mo_strdup("empty");
 		if (e.name && !torn && put_back(dir_fd, kept, slot, &e, &aside) == 0)
-			done = aside ? mo_printf("put back from its copy in " KEPT_DIR "; what a cut save left is %s", aside) : mo_strdup("put back from its copy in " KEPT_DIR);
+			done = aside ? mo_printf("put back from its copy in " KEPT_DIR
+						 "; what a cut save left is %s",
+						 aside)
+				     : mo_strdup("put back from its copy in " KEPT_DIR);
 		ckpt_entry_done(&e);
 	}
 	return done;

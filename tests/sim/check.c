@@ -1,4 +1,5 @@
-/* The invariants (docs/targets: Reliability), held against the truth that only the simulator knows. */
+/* The invariants (docs/targets: Reliability), held against the truth that only the simulator
+ * knows. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -6,39 +7,83 @@
 
 #include "daemon/core/view.h"
 
-#define AGENT_WAITS (4500 * MS)        /* for an answer, of which a beat may have passed when the controller stood still */
+/* for an answer, of which a beat may have passed when the controller stood still */
+#define AGENT_WAITS (4500 * MS)
 #define PAUSE_TOLD (3 * S)
 #include "tests/shadow.h"
 
-/* An attempt begins only when every process of its predecessors is dead, resumes only from what was whole, and neither silently afresh nor from what a user went back behind. */
+static bool resumes(const struct job *j)
+{
+	return j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2;
+}
+
+/* Whole in truth, and not behind what a user asked for. */
+static bool usable(const struct truth *t, const struct file *f)
+{
+	if (!f->complete || f->altered || f->given_up)
+		return false;
+	return !t->from_asked || (t->from > 0 && f->iteration <= t->from);
+}
+
+/* An attempt begins only when every process of its predecessors is dead, resumes only from what was
+ * whole, and neither silently afresh nor from what a user went back behind. */
 static void check_place(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
 	const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 	const struct file *f = r->iteration >= 0 ? train_file(s, r->job, r->iteration) : NULL;
-	int64_t sure = s->ctl.blurred ? INT64_MIN : (j->gone_at != MO_NONE ? j->gone_at : j->created_at) - s->ctl.skew;   /* what changed later may have changed after the scan */
+	/* what changed later may have changed after the scan */
+	int64_t sure = (j->gone_at != MO_NONE ? j->gone_at : j->created_at) - s->ctl.skew;
 
+	if (s->ctl.blurred)
+		sure = INT64_MIN;
 	if (t->live > 0)
-		sim_violation(s, "attempt %lld of j-%lld begins while %lld processes of an earlier one live", (long long)r->attempt, (long long)r->job, (long long)t->live);
+		sim_violation(
+			s,
+			"attempt %lld of j-%lld begins while %lld processes of an earlier one live",
+			(long long)r->attempt, (long long)r->job, (long long)t->live);
 	for (size_t i = 0; j->checkpoint_dir && i < core_state(s->ctl.shadow)->n_jobs; i++) {
 		const struct job *k = &core_state(s->ctl.shadow)->jobs[i];
 
-		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) && mo_streq(k->checkpoint_dir, j->checkpoint_dir))
-			sim_violation(s, "attempt %lld of j-%lld begins although j-%lld saves to the same checkpoint.dir", (long long)r->attempt, (long long)r->job, (long long)k->id);
+		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
+		    mo_streq(k->checkpoint_dir, j->checkpoint_dir))
+			sim_violation(s,
+				      "attempt %lld of j-%lld begins although j-%lld saves to the "
+				      "same checkpoint.dir",
+				      (long long)r->attempt, (long long)r->job, (long long)k->id);
 	}
 	if (t->cancel_acked)
-		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged", (long long)r->attempt, (long long)r->job);
+		sim_violation(s, "attempt %lld of j-%lld begins after its cancel was acknowledged",
+			      (long long)r->attempt, (long long)r->job);
 	if (r->iteration >= 0 && (!f || (!f->complete && f->changed_at < sure)))
-		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+		sim_violation(
+			s,
+			"attempt %lld of j-%lld resumes from checkpoint %lld, which is not whole",
+			(long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	if (f && f->altered && f->altered_at < sure)
-		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, which changed after it was verified", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, which changed "
+			      "after it was verified",
+			      (long long)r->attempt, (long long)r->job, (long long)r->iteration);
 	if (t->from_asked && r->iteration > t->from)
-		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld was asked for", (long long)r->attempt, (long long)r->job, (long long)r->iteration, (long long)t->from);
-	if (f && f->given_up && !(t->from_asked && r->iteration == t->from))   /* or comes back to it by name, when it was repaired */
-		sim_violation(s, "attempt %lld of j-%lld resumes from checkpoint %lld, behind which the user went back", (long long)r->attempt, (long long)r->job, (long long)r->iteration);
-	for (size_t i = 0; r->iteration < 0 && j->spec.recipe.checkpoint.dir && j->spec.recipe.checkpoint.resume != -2 && i < t->n_files; i++)
-		if (t->files[i].complete && t->files[i].changed_at < sure && !t->files[i].given_up && !t->files[i].altered && (!t->from_asked || (t->from > 0 && t->files[i].iteration <= t->from)))
-			sim_violation(s, "attempt %lld of j-%lld starts afresh although checkpoint %lld is whole", (long long)r->attempt, (long long)r->job, (long long)t->files[i].iteration);
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, although %lld "
+			      "was asked for",
+			      (long long)r->attempt, (long long)r->job, (long long)r->iteration,
+			      (long long)t->from);
+	/* or comes back to it by name, when it was repaired */
+	if (f && f->given_up && !(t->from_asked && r->iteration == t->from))
+		sim_violation(s,
+			      "attempt %lld of j-%lld resumes from checkpoint %lld, behind which "
+			      "the user went back",
+			      (long long)r->attempt, (long long)r->job, (long long)r->iteration);
+	for (size_t i = 0; r->iteration < 0 && resumes(j) && i < t->n_files; i++)
+		if (t->files[i].changed_at < sure && usable(t, &t->files[i]))
+			sim_violation(s,
+				      "attempt %lld of j-%lld starts afresh although checkpoint "
+				      "%lld is whole",
+				      (long long)r->attempt, (long long)r->job,
+				      (long long)t->files[i].iteration);
 	for (size_t i = 0; t->from_asked && i < t->n_files; i++)
 		t->files[i].given_up |= t->files[i].iteration > r->iteration;
 	t->from_asked = false;
@@ -48,25 +93,34 @@ static void check_final(struct sim *s, const struct record *r)
 {
 	struct truth *t = sim_job(s, r->job);
 
-	s->fault_counts[F_SAME_DIR] += r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
+	s->fault_counts[F_SAME_DIR] +=
+		r->text && mo_starts_with(r->text, "checkpoint.dir is in use by");
 	s->fault_counts[F_FROM_WAITS] += r->text && mo_starts_with(r->text, "restart --from");
-	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) && t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
-		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job, job_state_names[r->state], (long long)t->live);
+	if ((job_state_final(r->state) || r->state == JOB_PAUSED || r->state == JOB_QUEUED) &&
+	    t->live > 0 && past_known_live(s, job_find(core_state(s->ctl.shadow), r->job)) > 0)
+		sim_violation(s, "j-%lld is %s while %lld of its processes live", (long long)r->job,
+			      job_state_names[r->state], (long long)t->live);
 	if (t->cancel_acked && r->state != JOB_CANCELLED && r->state != JOB_STOPPING)
-		sim_violation(s, "j-%lld becomes %s after its cancel was acknowledged", (long long)r->job, job_state_names[r->state]);
+		sim_violation(s, "j-%lld becomes %s after its cancel was acknowledged",
+			      (long long)r->job, job_state_names[r->state]);
 	if (r->state == JOB_COMPLETED) {
 		const struct job *j = job_find(core_state(s->ctl.shadow), r->job);
 		struct attempt *a = sim_attempt(s, r->job, j->attempt);
 
 		for (int64_t k = 0; a && k < a->world; k++)
 			if (!a->ranks[k] || a->ranks[k]->alive || a->ranks[k]->code != 0)
-				sim_violation(s, "j-%lld completes although rank %lld did not end with 0", (long long)r->job, (long long)k);
+				sim_violation(
+					s, "j-%lld completes although rank %lld did not end with 0",
+					(long long)r->job, (long long)k);
 		if (!a || (a->steps != MO_NONE && a->iteration < a->steps))
-			sim_violation(s, "j-%lld completes at iteration %lld of %lld", (long long)r->job, a ? (long long)a->iteration : -1LL, a ? (long long)a->steps : -1LL);
+			sim_violation(s, "j-%lld completes at iteration %lld of %lld",
+				      (long long)r->job, a ? (long long)a->iteration : -1LL,
+				      a ? (long long)a->steps : -1LL);
 	}
 }
 
-/* An attempt is called failed only for something that broke: a planned stop, whoever ordered it, is no failure. */
+/* An attempt is called failed only for something that broke: a planned stop, whoever ordered it, is
+ * no failure. */
 static void check_fail(struct sim *s, const struct record *r)
 {
 	const struct incident *inc = r->incident;
@@ -80,7 +134,11 @@ static void check_fail(struct sim *s, const struct record *r)
 	if (mo_streq(inc->cause, "node-lost") && st && (!n->power || !mo_streq(st->boot_id, boot)))
 		return;
 	if (sim_job(s, r->job)->harmed < inc->attempt)
-		sim_violation(s, "attempt %lld of j-%lld is called failed (%s on %s) although nothing of it broke", (long long)inc->attempt, (long long)r->job, inc->cause, inc->node ? inc->node : "?");
+		sim_violation(s,
+			      "attempt %lld of j-%lld is called failed (%s on %s) although nothing "
+			      "of it broke",
+			      (long long)inc->attempt, (long long)r->job, inc->cause,
+			      inc->node ? inc->node : "?");
 }
 
 static void check_ledger(struct sim *s, const struct job *j)
@@ -90,7 +148,9 @@ static void check_ledger(struct sim *s, const struct job *j)
 	for (size_t i = 0; i < j->n_ledger; i++)
 		sum += j->ledger[i];
 	if (sum != job_gpus(j) * (j->ledger_at - j->created_at))
-		sim_violation(s, "the ledger of j-%lld does not close: %lld of %lld", (long long)j->id, (long long)sum, (long long)(job_gpus(j) * (j->ledger_at - j->created_at)));
+		sim_violation(s, "the ledger of j-%lld does not close: %lld of %lld",
+			      (long long)j->id, (long long)sum,
+			      (long long)(job_gpus(j) * (j->ledger_at - j->created_at)));
 	if (job_state_final(j->state) && j->ledger_at != j->ended_at)
 		sim_violation(s, "the ledger of j-%lld does not end with it", (long long)j->id);
 }
@@ -98,7 +158,8 @@ static void check_ledger(struct sim *s, const struct job *j)
 /* One job in the core and in the shadow: equal but for what beats change without a record. */
 static void check_job(struct sim *s, int64_t id)
 {
-	struct job *a = job_find(core_state(s->ctl.core), id), *b = job_find(core_state(s->ctl.shadow), id);
+	struct job *a = job_find(core_state(s->ctl.core), id),
+		   *b = job_find(core_state(s->ctl.shadow), id);
 	char *diff;
 
 	if (!a && !b && sim_job(s, id)->stored)
@@ -130,13 +191,16 @@ static void check_gpus(struct sim *s)
 				int64_t *user = &users[n - st->nodes][j->places[k].gpus[g]];
 
 				if (*user)
-					sim_violation(s, "GPU %lld of %s is in j-%lld and j-%lld", (long long)j->places[k].gpus[g], n->name, (long long)*user, (long long)j->id);
+					sim_violation(s, "GPU %lld of %s is in j-%lld and j-%lld",
+						      (long long)j->places[k].gpus[g], n->name,
+						      (long long)*user, (long long)j->id);
 				*user = j->id;
 			}
 	}
 }
 
-/* No false verdict: a node that nothing happened to is not called down, nor a supervisor that answers hung. */
+/* No false verdict: a node that nothing happened to is not called down, nor a supervisor that
+ * answers hung. */
 static void check_verdict(struct sim *s, const struct record *r)
 {
 	int n = sim_node(s, r->node);
@@ -146,37 +210,60 @@ static void check_verdict(struct sim *s, const struct record *r)
 
 	node_boot_name(node, boot);
 	if (s->now - s->ctl.paused_until < PAUSE_TOLD && s->ctl.paused_for > AGENT_WAITS)
-		return;                        /* agents gave up their requests: they say hello again */
-	if (r->type == REC_NODE_STATE && r->value != NODE_UP && mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) && node->ok_since && s->now - MO_MAX(node->ok_since, node->trouble_at) > (r->value == NODE_DOWN ? 20 : 12) * S)
-		sim_violation(s, "%s is called silent although its agent works and no message was lost for %lld s", r->node, (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
+		return; /* agents gave up their requests: they say hello again */
+	if (r->type == REC_NODE_STATE && r->value != NODE_UP &&
+	    mo_streq(node_find(core_state(s->ctl.shadow), r->node)->boot_id, boot) &&
+	    node->ok_since &&
+	    s->now - MO_MAX(node->ok_since, node->trouble_at) >
+		    (r->value == NODE_DOWN ? 20 : 12) * S)
+		sim_violation(s,
+			      "%s is called silent although its agent works and no message was "
+			      "lost for %lld s",
+			      r->node,
+			      (long long)((s->now - MO_MAX(node->ok_since, node->trouble_at)) / S));
 	if (r->type != REC_HUNG || !r->flag)
 		return;
 	st = step_of(s, n, r->job, r->attempt);
-	if (st && st->stepd && !st->hung && (!st->hung_at || s->now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
-		sim_violation(s, "the supervisor of j-%lld attempt %lld on %s is called hung although it answers", (long long)r->job, (long long)r->attempt, r->node);
+	if (st && st->stepd && !st->hung &&
+	    (!st->hung_at || s->now - MO_MAX(st->hung_at, s->ctl.paused_until) > 20 * S))
+		sim_violation(s,
+			      "the supervisor of j-%lld attempt %lld on %s is called hung although "
+			      "it answers",
+			      (long long)r->job, (long long)r->attempt, r->node);
 }
 
-/* No attempt is given a node that its recipe's health.preflight keeps out; a finding stops no job; of all nodes only so many are cordoned by themselves. */
+/* No attempt is given a node that its recipe's health.preflight keeps out; a finding stops no job;
+ * of all nodes only so many are cordoned by themselves. */
 void check_health(struct sim *s, const struct record *r)
 {
 	const struct state *st = core_state(s->ctl.shadow);
-	const struct job *j = r->type == REC_PLACE || r->type == REC_INTENT ? job_find(st, r->job) : NULL;
-	bool by_operator = false;
+	const struct job *j =
+		r->type == REC_PLACE || r->type == REC_INTENT ? job_find(st, r->job) : NULL;
+	bool drained = r->type == REC_INTENT && r->value == INTENT_DRAIN, by_operator = false;
 	size_t n_cordoned = 0;
 
 	for (size_t i = 0; r->type == REC_PLACE && i < r->n_places; i++) {
 		const struct node *n = node_find(st, r->places[i].node);
-		bool none = j->spec.recipe.n_preflight && mo_streq(j->spec.recipe.preflight[0], "none"), one = j->spec.recipe.n_preflight && !none;
+		const char *only = j->spec.recipe.n_preflight ? j->spec.recipe.preflight[0] : NULL;
+		bool none = only && mo_streq(only, "none");
 
 		if (n->leaving)
-			sim_violation(s, "attempt %lld of j-%lld is placed on %s, which goes down", (long long)r->attempt, (long long)r->job, n->name);
+			sim_violation(s, "attempt %lld of j-%lld is placed on %s, which goes down",
+				      (long long)r->attempt, (long long)r->job, n->name);
 		if (!none && (!n->health || !n->health->preflight_done))
-			sim_violation(s, "attempt %lld of j-%lld is placed on %s, whose checks are not done", (long long)r->attempt, (long long)r->job, n->name);
+			sim_violation(
+				s,
+				"attempt %lld of j-%lld is placed on %s, whose checks are not done",
+				(long long)r->attempt, (long long)r->job, n->name);
 		for (size_t k = 0; !none && k < n->health->n_results; k++)
-			if (n->health->results[k].state == CHECK_CRIT && (!one || mo_streq(n->health->results[k].check, j->spec.recipe.preflight[0])))
-				sim_violation(s, "attempt %lld of j-%lld is placed on %s in spite of %s", (long long)r->attempt, (long long)r->job, n->name, n->health->results[k].check);
+			if (n->health->results[k].state == CHECK_CRIT &&
+			    (!only || mo_streq(n->health->results[k].check, only)))
+				sim_violation(
+					s, "attempt %lld of j-%lld is placed on %s in spite of %s",
+					(long long)r->attempt, (long long)r->job, n->name,
+					n->health->results[k].check);
 	}
-	for (size_t i = 0; r->type == REC_INTENT && r->value == INTENT_DRAIN && i < j->n_places; i++) {
+	for (size_t i = 0; drained && i < j->n_places; i++) {
 		const struct node *n = node_find(st, j->places[i].node);
 
 		by_operator |= n && n->drain && !n->cordon && !mo_streq(n->drain_when, "idle");
@@ -184,19 +271,22 @@ void check_health(struct sim *s, const struct record *r)
 	}
 	for (size_t i = 0; j && i < j->n_steps; i++)
 		by_operator |= j->steps[i].outside;
-	if (r->type == REC_INTENT && r->value == INTENT_DRAIN && !by_operator)
+	if (drained && !by_operator)
 		sim_violation(s, "j-%lld is stopped by a finding", (long long)r->job);
 	if (r->type == REC_CHECK)
 		s->fault_counts[F_CHECK_WAIT] += r->flag;
 	if (r->type == REC_EVENT)
-		s->fault_counts[F_CORDON_CAPPED] += mo_streq(r->event->type, "health.cordon_capped");
+		s->fault_counts[F_CORDON_CAPPED] +=
+			mo_streq(r->event->type, "health.cordon_capped");
 	if (r->type != REC_DRAIN || !r->flag || !r->n_texts)
 		return;
 	s->fault_counts[F_CORDONED]++;
 	for (size_t i = 0; i < st->n_nodes; i++)
-		n_cordoned += st->nodes[i].drain && st->nodes[i].cordon && !mo_streq(st->nodes[i].name, r->node);
+		n_cordoned += st->nodes[i].drain && st->nodes[i].cordon &&
+			      !mo_streq(st->nodes[i].name, r->node);
 	if (n_cordoned + 1 > MO_MAX(1, st->n_nodes / 10))
-		sim_violation(s, "%s is cordoned as number %zu of %zu nodes", r->node, n_cordoned + 1, st->n_nodes);
+		sim_violation(s, "%s is cordoned as number %zu of %zu nodes", r->node,
+			      n_cordoned + 1, st->n_nodes);
 }
 
 void check_records(struct sim *s, const struct core_out *out)
@@ -224,8 +314,11 @@ void check_records(struct sim *s, const struct core_out *out)
 		if (r->type == REC_EVENT && s->trace)
 			sim_trace(s, "event %s: %s", r->event->type, r->event->message);
 		else
-			sim_trace(s, "record %s job %lld attempt %lld %s %s", record_type_names[r->type], r->job == MO_NONE ? 0LL : (long long)r->job, r->attempt == MO_NONE ? 0LL : (long long)r->attempt,
-				r->node ? r->node : "", r->text ? r->text : "");
+			sim_trace(s, "record %s job %lld attempt %lld %s %s",
+				  record_type_names[r->type],
+				  r->job == MO_NONE ? 0LL : (long long)r->job,
+				  r->attempt == MO_NONE ? 0LL : (long long)r->attempt,
+				  r->node ? r->node : "", r->text ? r->text : "");
 	}
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
@@ -251,14 +344,19 @@ void check_promises(struct sim *s)
 		const struct job *j = job_find(st, id);
 
 		if (t->acked && !j)
-			sim_violation(s, "the acknowledged submit of j-%lld is lost", (long long)id);
-		if (t->cancel_acked && !(j->state == JOB_CANCELLED || (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL)))
-			sim_violation(s, "the acknowledged cancel of j-%lld is lost: it is %s", (long long)id, job_state_names[j->state]);
+			sim_violation(s, "the acknowledged submit of j-%lld is lost",
+				      (long long)id);
+		if (t->cancel_acked && !(j->state == JOB_CANCELLED ||
+					 (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL)))
+			sim_violation(s, "the acknowledged cancel of j-%lld is lost: it is %s",
+				      (long long)id, job_state_names[j->state]);
 	}
 	for (size_t i = 0; i < st->n_jobs; i++)   /* a retried submit made one job */
 		for (size_t k = i + 1; k < st->n_jobs; k++)
-			if (mo_streq(st->jobs[i].spec.idempotency_key, st->jobs[k].spec.idempotency_key))
-				sim_violation(s, "j-%lld and j-%lld come from one submit", (long long)st->jobs[i].id, (long long)st->jobs[k].id);
+			if (mo_streq(st->jobs[i].spec.idempotency_key,
+				     st->jobs[k].spec.idempotency_key))
+				sim_violation(s, "j-%lld and j-%lld come from one submit",
+					      (long long)st->jobs[i].id, (long long)st->jobs[k].id);
 }
 
 void check_equal(struct sim *s)
@@ -269,7 +367,8 @@ void check_equal(struct sim *s)
 		sim_violation(s, "replay differs at %s", where);
 }
 
-/* A process starts: no other attempt of its job has one, nobody else uses its GPU, no job that was given up. */
+/* A process starts: no other attempt of its job has one, nobody else uses its GPU, no job that was
+ * given up. */
 void check_fork(struct sim *s, const struct proc *p)
 {
 	const struct simstep *st = p->step;
@@ -278,14 +377,28 @@ void check_fork(struct sim *s, const struct proc *p)
 	const struct job *j = job_find(core_state(s->ctl.shadow), st->job);
 
 	if (user)
-		sim_violation(s, "GPU %lld of %s is used by j-%lld attempt %lld and by j-%lld attempt %lld", (long long)p->gpu, s->nodes[st->node].name, (long long)user->step->job,
+		sim_violation(
+			s,
+			"GPU %lld of %s is used by j-%lld attempt %lld and by j-%lld attempt %lld",
+			(long long)p->gpu, s->nodes[st->node].name, (long long)user->step->job,
 			(long long)user->step->attempt, (long long)st->job, (long long)st->attempt);
-	for (size_t i = 0; t->live > 0 && i < s->n_steps; i++)
-		for (size_t k = 0; s->steps[i]->job == st->job && s->steps[i]->attempt != st->attempt && k < s->steps[i]->n_procs; k++)
-			if ((s->steps[i]->procs[k].alive && !s->steps[i]->procs[k].stuck) || s->steps[i]->procs[k].child)
-				sim_violation(s, "attempts %lld and %lld of j-%lld have live processes at once", (long long)s->steps[i]->attempt, (long long)st->attempt, (long long)st->job);
+	for (size_t i = 0; t->live > 0 && i < s->n_steps; i++) {
+		const struct simstep *other = s->steps[i];
+
+		if (other->job != st->job || other->attempt == st->attempt)
+			continue;
+		for (size_t k = 0; k < other->n_procs; k++)
+			if ((other->procs[k].alive && !other->procs[k].stuck) ||
+			    other->procs[k].child)
+				sim_violation(s,
+					      "attempts %lld and %lld of j-%lld have live "
+					      "processes at once",
+					      (long long)other->attempt, (long long)st->attempt,
+					      (long long)st->job);
+	}
 	if (!j && !t->stored)
-		sim_violation(s, "a process of j-%lld starts although the job was never stored", (long long)st->job);
+		sim_violation(s, "a process of j-%lld starts although the job was never stored",
+			      (long long)st->job);
 }
 
 /* A stop is over after stop.grace, and says why it is. */
@@ -295,7 +408,8 @@ static void check_stop(struct sim *s, const struct job *j)
 	struct attempt *a = sim_attempt(s, j->id, j->attempt);
 	int64_t grace = j->spec.recipe.stop_grace_us, since;
 
-	t->stopping_since = j->state != JOB_STOPPING ? 0 : t->stopping_since ? t->stopping_since : s->now;
+	if (j->state != JOB_STOPPING || !t->stopping_since)
+		t->stopping_since = j->state == JOB_STOPPING ? s->now : 0;
 	if (!t->stopping_since || !a)
 		return;
 	if (!j->reason)
@@ -305,13 +419,19 @@ static void check_stop(struct sim *s, const struct job *j)
 		const struct proc *p = a->ranks[r];
 		const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
 
-		if (p && p->alive && !p->stuck && !p->step->hung && n->ok_since && s->now - MO_MAX(MO_MAX(since, n->ok_since), p->step->hung_at) > grace + 45 * S)
-			sim_violation(s, "j-%lld is being stopped (%s), its grace is %lld s, but rank %lld lives on %s after %lld s", (long long)j->id, j->reason, (long long)(grace / S), (long long)r, n->name,
-				(long long)((s->now - t->stopping_since) / S));
+		if (p && p->alive && !p->stuck && !p->step->hung && n->ok_since &&
+		    s->now - MO_MAX(MO_MAX(since, n->ok_since), p->step->hung_at) > grace + 45 * S)
+			sim_violation(s,
+				      "j-%lld is being stopped (%s), its grace is %lld s, but rank "
+				      "%lld lives on %s after %lld s",
+				      (long long)j->id, j->reason, (long long)(grace / S),
+				      (long long)r, n->name,
+				      (long long)((s->now - t->stopping_since) / S));
 	}
 }
 
-/* Each second: a running job does not miss a rank for long, nor wait on a silent node without saying so. */
+/* Each second: a running job does not miss a rank for long, nor wait on a silent node without
+ * saying so. */
 void check_time(struct sim *s)
 {
 	const struct state *st = core_state(s->ctl.shadow);
@@ -342,21 +462,30 @@ void check_time(struct sim *s)
 			const struct proc *p = a->ranks[r];
 			const struct simnode *n = p ? &s->nodes[p->step->node] : NULL;
 			const struct step *known = p ? step_find(j, a->number, n->name) : NULL;
-			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) && !p->step->hung && !(known && known->missing);
+			bool dead = p && !p->alive && (p->code != 0 || p->step->outside_at) &&
+				    !p->step->hung && !(known && known->missing);
 
 			if (!dead)
 				continue;
 			if (n->ok_since && s->now - MO_MAX(since, n->ok_since) > 45 * S)
-				sim_violation(s, "j-%lld is %s although its rank %lld is dead for %lld s and its node can be heard", (long long)j->id, job_state_names[j->state], (long long)r,
-					(long long)((s->now - since) / S));
+				sim_violation(s,
+					      "j-%lld is %s although its rank %lld is dead for "
+					      "%lld s and its node can be heard",
+					      (long long)j->id, job_state_names[j->state],
+					      (long long)r, (long long)((s->now - since) / S));
 			if (n->bad_since && s->now - MO_MAX(since, n->bad_since) > 45 * S)
-				sim_violation(s, "j-%lld is %s although the node of its dead rank %lld is silent for %lld s", (long long)j->id, job_state_names[j->state], (long long)r,
-					(long long)((s->now - n->bad_since) / S));
+				sim_violation(s,
+					      "j-%lld is %s although the node of its dead rank "
+					      "%lld is silent for %lld s",
+					      (long long)j->id, job_state_names[j->state],
+					      (long long)r,
+					      (long long)((s->now - n->bad_since) / S));
 		}
 	}
 }
 
-/* Samples: no iteration is missing between the first and the last of an attempt whose nodes kept their disks. */
+/* Samples: no iteration is missing between the first and the last of an attempt whose nodes kept
+ * their disks. */
 static void check_samples(struct sim *s, const struct job *j)
 {
 	for (size_t i = 1; i < j->n_samples; i++) {
@@ -364,8 +493,13 @@ static void check_samples(struct sim *s, const struct job *j)
 
 		const struct attempt *truth = sim_past_attempt(s, j->id, a->attempt);
 
-		if (a->attempt == b->attempt && b->iteration != a->iteration + 1 && !(truth && truth->cut))
-			sim_violation(s, "j-%lld attempt %lld: iteration %lld is missing from its metrics", (long long)j->id, (long long)a->attempt, (long long)a->iteration + 1);
+		if (a->attempt == b->attempt && b->iteration != a->iteration + 1 &&
+		    !(truth && truth->cut))
+			sim_violation(
+				s,
+				"j-%lld attempt %lld: iteration %lld is missing from its metrics",
+				(long long)j->id, (long long)a->attempt,
+				(long long)a->iteration + 1);
 	}
 	for (size_t k = 0; k < s->n_attempts; k++) {
 		const struct attempt *a = s->attempts[k];
@@ -376,8 +510,13 @@ static void check_samples(struct sim *s, const struct job *j)
 		for (size_t i = 0; i < j->n_samples; i++)
 			if (j->samples[i].attempt == a->number)
 				last = MO_MAX(last, j->samples[i].iteration);
-		if (last < a->iteration - 1)   /* the last one may have died in its supervisor's hands */
-			sim_violation(s, "j-%lld attempt %lld reached iteration %lld, its metrics end at %lld", (long long)j->id, (long long)a->number, (long long)a->iteration, (long long)last);
+		/* the last one may have died in its supervisor's hands */
+		if (last < a->iteration - 1)
+			sim_violation(s,
+				      "j-%lld attempt %lld reached iteration %lld, its metrics end "
+				      "at %lld",
+				      (long long)j->id, (long long)a->number,
+				      (long long)a->iteration, (long long)last);
 	}
 }
 
@@ -385,10 +524,11 @@ bool check_waits(struct sim *s, const struct job *j)
 {
 	const struct truth *t = sim_job(s, j->id);
 
-	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) || j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
+	if (!t->unrepaired || (j->state != JOB_QUEUED && j->state != JOB_RECOVERING) ||
+	    j->n_places || !j->reason || !strstr(j->reason, "--from 0"))
 		return false;
 	for (size_t i = 0; i < t->n_files; i++)
-		if (t->files[i].complete && !t->files[i].altered && !t->files[i].given_up && (!t->from_asked || t->files[i].iteration <= t->from))
+		if (usable(t, &t->files[i]))
 			return false;
 	return true;
 }
@@ -429,9 +569,15 @@ void check_end(struct sim *s)
 
 		check_ledger(s, j);
 		if (!at_rest(s, j))
-			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld", (long long)j->id, job_state_names[j->state], j->reason ? j->reason : "", (long long)j->attempt);
+			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld",
+				      (long long)j->id, job_state_names[j->state],
+				      j->reason ? j->reason : "", (long long)j->attempt);
 		if (job_state_final(j->state) && (sim_job(s, j->id)->live || j->n_steps))
-			sim_violation(s, "j-%lld is %s but %lld processes live and %zu steps are not forgotten", (long long)j->id, job_state_names[j->state], (long long)sim_job(s, j->id)->live, j->n_steps);
+			sim_violation(s,
+				      "j-%lld is %s but %lld processes live and %zu steps are not "
+				      "forgotten",
+				      (long long)j->id, job_state_names[j->state],
+				      (long long)sim_job(s, j->id)->live, j->n_steps);
 		check_samples(s, j);
 	}
 	for (size_t i = 0; i < s->n_steps; i++) {
@@ -439,10 +585,14 @@ void check_end(struct sim *s)
 		const struct job *j = job_find(st, step->job);
 
 		if (step->spooled && j && job_state_final(j->state))
-			sim_violation(s, "the spool entry of j-%lld attempt %lld is left on %s", (long long)step->job, (long long)step->attempt, s->nodes[step->node].name);
+			sim_violation(s, "the spool entry of j-%lld attempt %lld is left on %s",
+				      (long long)step->job, (long long)step->attempt,
+				      s->nodes[step->node].name);
 	}
 	past_check_end(s);
 	for (size_t i = 0; i < st->n_nodes; i++)
 		if (st->nodes[i].state != NODE_UP || st->nodes[i].strange_steps)
-			sim_violation(s, "%s is %s%s at the end", st->nodes[i].name, node_state_names[st->nodes[i].state], st->nodes[i].strange_steps ? " with unknown steps" : "");
+			sim_violation(s, "%s is %s%s at the end", st->nodes[i].name,
+				      node_state_names[st->nodes[i].state],
+				      st->nodes[i].strange_steps ? " with unknown steps" : "");
 }

@@ -1,5 +1,7 @@
-/* Backups of the controller's state, and what follows when an old one is put back (moed --restore) while jobs train on: the controller forgets, nodes do not. What was acknowledged before
- * the backup holds as ever; what came after it is unknown to the controller, which must say so of everything that lives, keep it, and kill none of it unless a person decides. */
+/* Backups of the controller's state, and what follows when an old one is put back (moed --restore)
+ * while jobs train on: the controller forgets, nodes do not. What was acknowledged before the
+ * backup holds as ever; what came after it is unknown to the controller, which must say so of
+ * everything that lives, keep it, and kill none of it unless a person decides. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -7,7 +9,12 @@
 #include "daemon/core/incarnation.h"
 #include "lib/base/parse.h"
 
-struct backup { int64_t at; bool used; struct state state; struct { int64_t id, from; bool from_asked; } jobs[JOBS_MAX]; };
+struct backup {
+	int64_t at;
+	bool used;
+	struct state state;
+	struct { int64_t id, from; bool from_asked; } jobs[JOBS_MAX];
+};
 
 void past_backup(struct sim *s)
 {
@@ -40,7 +47,8 @@ bool past_lose(struct sim *s)
 	if (!s->ctl.up || s->n_backups == 0 || s->n_restores >= RESTORES_MAX)
 		return false;
 	s->n_restores++;
-	s->ctl.restoring = s->backups[sim_chance(s, 0.6) ? s->n_backups - 1 : sim_random(s) % s->n_backups];
+	s->ctl.restoring =
+		s->backups[sim_chance(s, 0.6) ? s->n_backups - 1 : sim_random(s) % s->n_backups];
 	control_crash(s, sim_between(s, S, 20 * S));
 	return true;
 }
@@ -48,9 +56,11 @@ bool past_lose(struct sim *s)
 static bool intact(const struct sim *s, const struct job *j)
 {
 	for (size_t i = 0; i < j->n_places; i++) {
-		const struct simstep *st = step_of(s, sim_node(s, j->places[i].node), j->id, j->attempt);
+		const struct simstep *st =
+			step_of(s, sim_node(s, j->places[i].node), j->id, j->attempt);
 
-		if (!st || !st->stepd || st->ordered || st->outside_at || st->boot != s->nodes[st->node].boot)
+		if (!st || !st->stepd || st->ordered || st->outside_at ||
+		    st->boot != s->nodes[st->node].boot)
 			return false;
 		for (size_t k = 0; k < st->n_procs; k++)
 			if (st->procs[k].started && !st->procs[k].alive)
@@ -64,12 +74,15 @@ static void cut(struct sim *s, const struct job *j)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
 		const struct simstep *st = s->steps[i];
-		const struct step *known = st->job == j->id ? step_find(j, st->attempt, s->nodes[st->node].name) : NULL;
+		const struct step *known =
+			st->job == j->id ? step_find(j, st->attempt, s->nodes[st->node].name)
+					 : NULL;
 
 		if (!known || (st->spooled && (int64_t)st->trimmed <= known->through))
 			continue;
 		for (size_t k = 0; k < s->n_attempts; k++)
-			s->attempts[k]->cut |= s->attempts[k]->job == j->id && s->attempts[k]->number == st->attempt;
+			s->attempts[k]->cut |= s->attempts[k]->job == j->id &&
+					       s->attempts[k]->number == st->attempt;
 	}
 }
 
@@ -81,12 +94,16 @@ static void roll_files(struct truth *t, const struct job *j)
 		const struct checkpoint *c = j ? checkpoint_find(j, f->iteration) : NULL;
 
 		f->given_up = c && c->state == CKPT_SUPERSEDED && f->changed_at <= c->saved_at;
-		f->altered = c && c->manifest && c->state != CKPT_SUPERSEDED && mo_parse_i64(c->manifest, 0, INT64_MAX, &f->was) == 0 && f->was != f->stamp;   /* or written again since */
+		/* or written again since */
+		f->altered = c && c->manifest && c->state != CKPT_SUPERSEDED &&
+			     mo_parse_i64(c->manifest, 0, INT64_MAX, &f->was) == 0 &&
+			     f->was != f->stamp;
 		f->altered_at = 0;
 	}
 }
 
-static void roll_job(struct sim *s, struct truth *t, const struct state *before, const struct state *now)
+static void roll_job(struct sim *s, struct truth *t, const struct state *before,
+		     const struct state *now)
 {
 	const struct job *was = job_find(before, t->id), *j = job_find(now, t->id);
 
@@ -95,7 +112,8 @@ static void roll_job(struct sim *s, struct truth *t, const struct state *before,
 		sim_harm(s, t->id, was->attempt);
 	}
 	t->acked &= j != NULL;
-	t->cancel_acked &= j && (j->state == JOB_CANCELLED || (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL));
+	t->cancel_acked &= j && (j->state == JOB_CANCELLED ||
+				 (j->state == JOB_STOPPING && j->intent == INTENT_CANCEL));
 	t->stopping_since = 0;
 	if (j && j->restart_from != MO_NONE) {   /* as the backup has it: not obeyed yet */
 		t->from_asked = true;
@@ -103,7 +121,8 @@ static void roll_job(struct sim *s, struct truth *t, const struct state *before,
 	}
 	roll_files(t, j);
 	for (size_t i = 0; i < s->n_attempts; i++)
-		s->attempts[i]->cut |= s->attempts[i]->job == t->id && (!j || s->attempts[i]->number > j->attempt);
+		s->attempts[i]->cut |=
+			s->attempts[i]->job == t->id && (!j || s->attempts[i]->number > j->attempt);
 	if (j)
 		cut(s, j);
 	if (!j || job_state_final(j->state))
@@ -175,7 +194,8 @@ void past_restore(struct sim *s)
 
 /* ---- held to ---- */
 
-/* Processes of steps that the controller knows: those that it does not are told, and waited for, but end nothing. */
+/* Processes of steps that the controller knows: those that it does not are told, and waited for,
+ * but end nothing. */
 int64_t past_known_live(const struct sim *s, const struct job *j)
 {
 	int64_t n = 0;
@@ -200,10 +220,14 @@ void past_check_order(struct sim *s, struct simstep *st)
 
 	st->ordered = true;
 	if (known)
-		decided |= st->attempt != j->attempt || j->n_places == 0 || j->failed || j->state == JOB_STOPPING || known->gone;
+		decided |= st->attempt != j->attempt || j->n_places == 0 || j->failed ||
+			   j->state == JOB_STOPPING || known->gone;
 	if (!decided)
-		sim_violation(s, "the step of j-%lld attempt %lld on %s is ended although nobody decided it (%s)", (long long)st->job, (long long)st->attempt, s->nodes[st->node].name,
-			known ? job_state_names[j->state] : "unknown to the controller");
+		sim_violation(s,
+			      "the step of j-%lld attempt %lld on %s is ended although nobody "
+			      "decided it (%s)",
+			      (long long)st->job, (long long)st->attempt, s->nodes[st->node].name,
+			      known ? job_state_names[j->state] : "unknown to the controller");
 }
 
 /* What lives on a node that is heard is known, or told. */
@@ -216,14 +240,20 @@ void past_check_told(struct sim *s)
 		const struct simnode *n = &s->nodes[st->node];
 		const struct job *j = job_find(state, st->job);
 		const struct node *node = node_find(state, n->name);
-		int64_t since = MO_MAX(MO_MAX(n->ok_since, n->trouble_at), MO_MAX(s->ctl.up_since, s->ctl.paused_until));
+		int64_t since = MO_MAX(MO_MAX(n->ok_since, n->trouble_at),
+				       MO_MAX(s->ctl.up_since, s->ctl.paused_until));
 		_cleanup_(mo_freep) char *name = NULL;
 
-		if (!st->stepd || !st->forked || !n->ok_since || s->now - since < 20 * S || (j && step_find(j, st->attempt, n->name)))
+		if (!st->stepd || !st->forked || !n->ok_since || s->now - since < 20 * S ||
+		    (j && step_find(j, st->attempt, n->name)))
 			continue;
 		name = step_name(st->job, st->attempt);
-		if (!node || mo_enum_parse((const char *const *)node->strange, node->n_strange, name) < 0)
-			sim_violation(s, "step %s lives on %s, and the controller neither knows nor tells it", name, n->name);
+		if (!node ||
+		    mo_enum_parse((const char *const *)node->strange, node->n_strange, name) < 0)
+			sim_violation(s,
+				      "step %s lives on %s, and the controller neither knows nor "
+				      "tells it",
+				      name, n->name);
 	}
 }
 
@@ -235,7 +265,11 @@ void past_check_end(struct sim *s)
 		const struct job *j = job_find(core_state(s->ctl.core), st->job);
 
 		if (st->spooled && (!j || !step_find(j, st->attempt, s->nodes[st->node].name)))
-			sim_violation(s, "the spool entry of j-%lld attempt %lld, unknown to the controller, is left on %s", (long long)st->job, (long long)st->attempt, s->nodes[st->node].name);
+			sim_violation(s,
+				      "the spool entry of j-%lld attempt %lld, unknown to the "
+				      "controller, is left on %s",
+				      (long long)st->job, (long long)st->attempt,
+				      s->nodes[st->node].name);
 	}
 }
 
@@ -261,7 +295,8 @@ static void resolve_missing(struct sim *s, double chance)
 			const struct step *step = &st->jobs[i].steps[k];
 			int n = sim_node(s, step->node);
 
-			if (!step->missing || step->gone || lives(s, n, st->jobs[i].id, step->attempt) || !sim_chance(s, chance))
+			if (!step->missing || step->gone ||
+			    lives(s, n, st->jobs[i].id, step->attempt) || !sim_chance(s, chance))
 				continue;
 			s->fault_counts[F_RESOLVE_GONE]++;
 			user_resolve(s, n, st->jobs[i].id, step->attempt, "gone");
@@ -272,10 +307,14 @@ static void resolve_strange(struct sim *s, double chance)
 {
 	for (size_t i = 0; i < s->n_steps; i++) {
 		struct simstep *st = s->steps[i];
-		const struct node *n = node_find(core_state(s->ctl.shadow), s->nodes[st->node].name);
-		_cleanup_(mo_freep) char *name = st->spooled && n && n->n_strange ? step_name(st->job, st->attempt) : NULL;
+		const struct node *n =
+			node_find(core_state(s->ctl.shadow), s->nodes[st->node].name);
+		_cleanup_(mo_freep) char *name =
+			st->spooled && n && n->n_strange ? step_name(st->job, st->attempt) : NULL;
 
-		if (!name || mo_enum_parse((const char *const *)n->strange, n->n_strange, name) < 0 || !sim_chance(s, chance))
+		if (!name ||
+		    mo_enum_parse((const char *const *)n->strange, n->n_strange, name) < 0 ||
+		    !sim_chance(s, chance))
 			continue;
 		st->resolved = true;
 		s->fault_counts[F_RESOLVE_KILL]++;

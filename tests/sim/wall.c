@@ -1,4 +1,5 @@
-/* The controller's clocks, and moed's shell around them: what the wall clock says may be hours ahead, with or without a time service that vouches for it, and is corrected later. */
+/* The controller's clocks, and moed's shell around them: what the wall clock says may be hours
+ * ahead, with or without a time service that vouches for it, and is corrected later. */
 #include "tests/sim/sim.h"
 
 #include <stdlib.h>
@@ -13,7 +14,10 @@ int64_t wall_core(const struct sim *s)
 static struct clock_reading reading(const struct sim *s, char id[static 32])
 {
 	snprintf(id, 32, "controller-boot-%lld", (long long)s->ctl.boot);
-	return (struct clock_reading){ .wall = s->now + s->ctl.wall_ahead, .boot = s->now - s->ctl.boot_at, .boot_id = id, .synced = s->ctl.synced };
+	return (struct clock_reading){ .wall = s->now + s->ctl.wall_ahead,
+				       .boot = s->now - s->ctl.boot_at,
+				       .boot_id = id,
+				       .synced = s->ctl.synced };
 }
 
 /* Holds from now on; the next turn begins with it. */
@@ -42,11 +46,12 @@ void wall_start(struct sim *s, bool other_machine)
 	s->ctl.clock_told = s->ctl.clock_due = false;
 	s->ctl.clock_shift = 0;
 	struct clock_reading r = reading(s, id);
-	/* A wrong time that is vouched for cannot be told from a long absence when the stored time is another boot's. */
+	/* A wrong time that is vouched for cannot be told from a long absence when the stored time
+	 * is another boot's. */
 	if (!mo_streq(core_state(s->ctl.core)->clock_boot_id, r.boot_id))
 		r.synced = s->ctl.synced = s->ctl.synced && s->ctl.wall_ahead == 0;
 	clock_at_start(core_state(s->ctl.core), &r, &w);
-	s->ctl.blurred |= w.verdict != CLOCK_RIGHT;    /* the time that it was away may count or not */
+	s->ctl.blurred |= w.verdict != CLOCK_RIGHT; /* the time that it was away may count or not */
 	take(s, &w);
 }
 
@@ -73,7 +78,14 @@ void wall_step(struct sim *s, struct core_out *out)
 
 	if (!s->ctl.clock_due)
 		return;
-	core_step(s->ctl.core, &(struct core_event){ .type = EV_CLOCK, .text = id, .value = r.boot, .flag = r.synced, .job = s->ctl.clock_shift, .when = s->ctl.clock_text }, wall_core(s), out);
+	core_step(s->ctl.core,
+		  &(struct core_event){ .type = EV_CLOCK,
+					.text = id,
+					.value = r.boot,
+					.flag = r.synced,
+					.job = s->ctl.clock_shift,
+					.when = s->ctl.clock_text },
+		  wall_core(s), out);
 	s->ctl.clock_due = false;
 	s->ctl.clock_shift = 0;
 }
@@ -104,8 +116,14 @@ void wall_check(struct sim *s, const struct record *r)
 		t->started = 0;
 	else if (!t->started)
 		t->started = s->now;
-	if (r->type == REC_INTENT && r->value == INTENT_TIME_LIMIT && s->now - t->started < j->spec.recipe.time_limit_us - 2 * S)
-		sim_violation(s, "j-%lld reaches its time limit after %lld s of %lld", (long long)j->id, (long long)((s->now - t->started) / S), (long long)(j->spec.recipe.time_limit_us / S));
-	if (r->type == REC_JOB && job_state_final(j->state) && j->ended_at - j->created_at > s->now - t->submitted + 2 * S)
-		sim_violation(s, "j-%lld is charged for %lld s, it took %lld s", (long long)j->id, (long long)((j->ended_at - j->created_at) / S), (long long)((s->now - t->submitted) / S));
+	if (r->type == REC_INTENT && r->value == INTENT_TIME_LIMIT &&
+	    s->now - t->started < j->spec.recipe.time_limit_us - 2 * S)
+		sim_violation(s, "j-%lld reaches its time limit after %lld s of %lld",
+			      (long long)j->id, (long long)((s->now - t->started) / S),
+			      (long long)(j->spec.recipe.time_limit_us / S));
+	if (r->type == REC_JOB && job_state_final(j->state) &&
+	    j->ended_at - j->created_at > s->now - t->submitted + 2 * S)
+		sim_violation(s, "j-%lld is charged for %lld s, it took %lld s", (long long)j->id,
+			      (long long)((j->ended_at - j->created_at) / S),
+			      (long long)((s->now - t->submitted) / S));
 }
