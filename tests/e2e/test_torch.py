@@ -340,6 +340,12 @@ def the_documented_recipes_are_killed_and_resumed():
         need(last <= first["iteration"] <= last + 10, "%s: attempt 2 begins with iteration %s after %s" % (name, first["iteration"], last))
 
 
+def looks(pid):
+    """Is it the helper, and asleep between two looks? What lay there before the first is no save."""
+    with open("/proc/%d/cmdline" % pid) as f, open("/proc/%d/stat" % pid) as g:
+        return "moe-ckpt" in f.read().split("\0")[0] and g.read().rpartition(")")[2].split()[0] == "S"
+
+
 @suite.test
 def where_there_is_no_room_it_is_said():
     """A file system of 5 MiB of the helper's own: a small save is copied, a larger one is announced with the reason, and the older copy stays."""
@@ -353,7 +359,7 @@ def where_there_is_no_room_it_is_said():
     keeper = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=5m none "$1" && exec "$2" --keep "$3"', "sh", top, os.path.join(BUILD, "moe-ckpt"), order],
                               stdin=subprocess.PIPE, preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
     try:
-        wait_until(lambda: keeper.poll() is not None or "moe-ckpt" in open("/proc/%d/cmdline" % keeper.pid).read().split("\0")[0], 20, "the helper runs")
+        wait_until(lambda: keeper.poll() is not None or looks(keeper.pid), 20, "the helper runs")
         if keeper.poll() is not None:
             raise Skipped("a file system cannot be mounted here")
         inside = "/proc/%d/root%s" % (keeper.pid, top)
