@@ -55,6 +55,7 @@ static void single_lines(void **state)
 		{ "hipErrorNoDevice: no ROCm-capable device is detected", FAIL_NODE_FAULT },
 		{ "ValueError: num_layers (27) must be divisible by pipeline_model_parallel_size (4)", FAIL_USER_ERROR },
 		{ "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 15/16 clients joined.", FAIL_TRANSIENT },
+		{ "[rank1]: _pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two options", FAIL_USER_ERROR },
 		{ "OSError: [Errno 122] Disk quota exceeded: '/ckpt/iter_0000500'", FAIL_STORAGE },
 		{ "exiting program after receiving SIGTERM.", FAIL_PREEMPTED },
 		{ "slurmstepd: error: *** JOB 991 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***", FAIL_PREEMPTED },
