@@ -151,6 +151,7 @@ struct engine {
 	char **experiment_no_model; size_t n_experiment_no_model;   /* conditions of which each makes it a model that plans do not know */
 	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */
 	char **experiment_keys; size_t n_experiment_keys; /* of its own keys those that rules and flag rows look at */
+	char **main_words; size_t n_main_words; /* flags that its program takes for itself, also when they are cut short: keys of that name travel as key=value */
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* What the engine means by an exit code; NULL = nothing in particular. */

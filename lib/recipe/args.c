@@ -264,3 +264,37 @@ bool condition_holds(const char *want, const char *value)
 	}
 	return false;
 }
+
+/* What the engine's reader takes for the same number: 1e-5 is a text to it, 1.0e-5 is not, and 0x10 is 16. NULL: as it is. */
+static char *number_as_read(const struct ynode *v)
+{
+	const char *digits = v->text + strspn(v->text, "+-"), *behind = digits + strspn(digits, "0123456789");
+	double n;
+
+	if (v->kind != YAML_SCALAR || !v->plain || strspn(v->text, "+-") > 1 || behind == digits)
+		return NULL;
+	if ((*behind | 0x20) == 'e' && mo_parse_double(v->text, &n) == 0)
+		return mo_printf("%.*s.0%s", (int)(behind - v->text), v->text, behind);
+	if (*digits == '0' && behind == digits + 1 && strchr("xo", *behind) && *behind && read_number(digits, &n) && n < 0x1p53)
+		return mo_printf("%s%.0f", *v->text == '-' ? "-" : "", n);
+	return NULL;
+}
+
+void args_numbers(const struct ynode *root, const struct engine *e, struct recipe *r)
+{
+	const struct ynode *args = ynode_find(root, "engine.args");
+
+	for (size_t i = 0; e->experiment && args && i < args->n; i++) {
+		const struct ynode *v = args->items[i].value, *key = args->items[i].key;
+		char *number = number_as_read(v);
+
+		for (size_t k = 0; number && k < r->engine.n_args; k++) {
+			struct kv *arg = &r->engine.args[k];
+			char **text = key ? &arg->value : &arg->key;
+
+			if (key ? mo_streq(arg->key, key->text) && arg->value : mo_streq(arg->key, v->text))
+				mo_str_set(text, number);
+		}
+		free(number);
+	}
+}

@@ -154,14 +154,26 @@ static void add_flags(const struct engine *e, const struct recipe *r, char ***re
 	}
 }
 
+bool engine_takes_itself(const struct engine *e, const char *flag)
+{
+	const char *name = flag + strspn(flag, "-");
+	size_t n = strcspn(name, "=");
+
+	for (size_t i = 0; i < e->n_main_words && n; i++)
+		if (strncmp(e->main_words[i], name, n) == 0)
+			return true;
+	return false;
+}
+
 /* One key of the mapping: --key value, or key=value for engines that take it so. value NULL = the bare flag. */
 static void add_arg(const struct engine *e, const struct recipe *r, const char *key, const char *value, char ***ret, size_t *n_ret)
 {
 	_cleanup_(mo_freep) char *name = recipe_expand(r, key, NULL), *text = value ? recipe_expand(r, value, NULL) : NULL;
-	_cleanup_(mo_freep) char *word = e->args_equals && text ? mo_printf("%s=%s", name, text) : mo_printf("%s%s", key[0] == '-' ? "" : "--", name);
+	bool itself = engine_takes_itself(e, key), equals = (e->args_equals || itself) && text;
+	_cleanup_(mo_freep) char *word = equals ? mo_printf("%s=%s", name + (itself ? strspn(name, "-") : 0), text) : mo_printf("%s%s", key[0] == '-' ? "" : "--", name);
 
 	mo_strs_add(ret, n_ret, word);
-	if (text && !e->args_equals)
+	if (text && !equals)
 		mo_strs_add(ret, n_ret, text);
 }
 

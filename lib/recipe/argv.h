@@ -8,6 +8,8 @@
 struct flag_row { char *path; char op; char *operand; char *value; bool applies, carried; };
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag);
 void flag_row_done(struct flag_row *row);
+/* Would the engine's program take this flag for itself? One that begins so is the same to it. */
+bool engine_takes_itself(const struct engine *e, const char *flag);
 /* The experiment's key behind ` if `, and what it must be (caller frees); NULL: the row has no such condition. */
 char *flag_row_if(const char *key, const char **ret_want);
 /* The words that the row adds to the command (appends); none when it does not apply. */

@@ -393,6 +393,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("renamed", engine_renamed_read),
 	CUSTOM("owned", engine_owned_read),
 	F("bool_words", KEY_BOOL, bool_words),
+	LIST("main_words", main_words, n_main_words),
 	F("even_layers", KEY_BOOL, even_layers),
 	F("stop_signal", KEY_INT, stop_signal, .min = 1, .max = 31, .words = signal_words, .values = signal_values, .refused = SIGNAL_REFUSED, .instead = SIGNAL_INSTEAD),
 };

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/directory.h"
+#include "lib/recipe/args.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
@@ -132,6 +133,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 		load_engine(root, r->engine.kind, e, rules->errors);
 	if (r->engine.kind && !rules->errors->n)
 		read_metrics(root, e, rules->errors);
+	args_numbers(root, e, r);
 	if (r->gpu)
 		load_gpu(root, r->gpu, rules->errors);
 	/* Rules between keys make sense only when each key does. */

@@ -359,6 +359,14 @@ static void check_twice(struct rules *k, const struct args *args, size_t i)
 		}
 }
 
+/* Words that were written as they are reach the program as they are. */
+static void check_main_word(struct rules *k, const struct arg *arg)
+{
+	if (k->recipe->engine.args_list && mo_starts_with(arg->flag, "--") && engine_takes_itself(k->engine, arg->flag) && !rules_unchecked(k, arg->flag))
+		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass",
+			  "engine.args: %s: the engine's program takes this word for itself, and training never sees it: write %s=VALUE as one word", arg->flag, arg->flag + strspn(arg->flag, "-"));
+}
+
 static void check_args(struct rules *k)
 {
 	struct args args, command;
@@ -367,6 +375,7 @@ static void check_args(struct rules *k)
 	args_command(k, &command);
 	for (size_t i = 0; i < args.n; i++) {
 		check_twice(k, &args, i);
+		check_main_word(k, &args.items[i]);
 		if (!args.items[i].off || k->engine->bool_words)
 			check_arg(k, &command, &args.items[i]);
 	}

@@ -608,6 +608,52 @@ def explain_config():
 
 
 @suite.test
+def words_reach_the_training():
+    """What Primus' main takes for itself travels as key=value; plain numbers as Primus reads them; a name that it reads as something else is refused."""
+    with Own() as own:
+        given = {"data_path": "/d/a", "data": "/x", "lr": "1e-5", "min_lr": "2E-06", "clip_grad": "0x10", "wandb_name": "'1e5'", "mock_data": "false", "exp": "7"}
+        r = own.explain("--json", *[word for pair in given.items() for word in ("--set", "engine.args.%s=%s" % pair)])
+        items = {i["key"]: i["value"] for i in json.loads(r.stdout)["items"]}
+        equal({k: items.get(k) for k in given}, {"data_path": "/d/a", "data": "/x", "lr": 1e-05, "min_lr": 2e-06, "clip_grad": 16, "wandb_name": "1e5", "mock_data": False, "exp": 7}, "values")
+        equal(json.loads(r.stdout)["files"][0], "e.yaml", "the experiment")
+        status, said = own.validate("--set", "engine.args=[--data_path, /d]")
+        need(status == 2 and "--data_path: the engine's program takes this word for itself, and training never sees it: write data_path=VALUE as one word" in said, said)
+        equal(own.validate("--set", "engine.args=[data_path=/d]")[0], 0, "as one word")
+    for value, reads in (("yes", "a truth value ('true')"), ("on", "a truth value ('true')"), ("null", "null"), ("1e5", None), ("\"yes\"", None), ("~", "null"), ("1_000", "a whole number")):
+        with Own("", **{"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: " + value)}) as own:
+            status, said = own.validate()
+            need((status == 0) if reads is None else (status == 2 and "low.yaml:3: exp_name: Primus needs a text here, and reads " + reads in said), "%s: %s" % (value, said))
+    for value, good in (("1e5", False), ("True", False), ("007", False), ("yes", True), ("null", True)):
+        with Own("env: {PRIMUS_TEAM: \"%s\"}\n" % value) as own:
+            status, said = own.validate()
+            need((status == 0) if good else (status == 2 and "low.yaml:1: work_group: Primus needs a text here" in said), "%s: %s" % (value, said))
+
+
+@suite.test
+def rules_see_the_files():
+    """Errors of the merged configuration stand at the line that says the value; what the files alone say against an engine's habit is a warning."""
+    base = "primus/configs/modules/megatron/base.yaml"
+    for lines_of_base, recipe, status, expected in (
+            ("num_experts: 6\n", "", 2, base + ":9: num_experts: 6 does not go with parallelism.ep 4 (e.yaml:9: expert_model_parallel_size): each rank holds equally many experts"),
+            ("num_experts: 6\n", "parallelism: {ep: 2}\n", 0, ""),
+            ("num_attention_heads: 5\n", "parallelism: {tp: 2}\n", 2, base + ":9: num_attention_heads: 5 does not go with parallelism.tp 2"),
+            ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: true\n", "", 0, ""),
+            ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\n", "", 2, base + ":10: use_turbo_grouped_gemm: false does not go with turbo_sync_free_moe_stage 2 (%s:9)" % base),
+            ("use_turbo_grouped_gemm: true\n", "features: {sync_free: 2}\n", 0, ""),
+            ("use_turbo_grouped_gemm: false\n", "features: {sync_free: 2}\n", 2, base + ":9: use_turbo_grouped_gemm: false does not go with features.sync_free 2"),
+            ("turbo_deepep_num_cu: 64\n", "parallelism: {ep: 16}\nfeatures: {a2a: deepep}\n", 2, base + ":9: turbo_deepep_num_cu: 64 does not go with features.a2a deepep"),
+            ("turbo_deepep_num_cu: 64\n", "parallelism: {ep: 16}\nfeatures: {a2a: uccl}\n", 0, ""),
+            ("turbo_deepep_num_cu: 64\n", "parallelism: {ep: 16}\nfeatures: {a2a: deepep}\nenv: {PRIMUS_TURBO_MOE_DISPATCH_COMBINE_BACKEND: DEEP_EP}\n", 0, ""),
+            ("num_layers: 5\n", "", 0, "warning: " + base + ":9: num_layers: 5 does not go with pp x vpp 2 (e.yaml:8: pipeline_model_parallel_size)"),
+            ("num_layers: 6\n", "parallelism: {pp: 4}\n", 2, base + ":9: num_layers: 6 does not go with pp x vpp 4"),
+            ("recompute_granularity: full\n", "", 2, base + ":9: engine.args.recompute_method: not given does not go with recompute_granularity full")):
+        with Own(recipe, **{base: OWN[base] + lines_of_base, "primus/configs/models/megatron/small.yaml": "seq_length: 128\n"}) as own:
+            own.write("r.yaml", open(own.path).read().replace("gpus: 8", "gpus: 64") + "batch: {global: 64}\n")
+            got, said = own.validate()
+            need(got == status and expected in said, "%s%s: status %d: %s" % (lines_of_base, recipe, got, said))
+
+
+@suite.test
 def what_is_overridden_is_said():
     with Own("parallelism: {ep: 2}\n", **{"low.yaml": OWN["low.yaml"] + "lr: 5\n"}) as own:
         status, said = own.validate()
