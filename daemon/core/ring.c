@@ -1,7 +1,9 @@
-/* Who may hold how much of the ring of events. When it is full, an eighth goes at once, so that a full ring does not shift for each
- * event. Half of the rest is for what is of no job (nodes, operators, the controller itself), half for jobs, of which each user may
- * hold as much as each other; what one does not need is the others'. So whoever makes many events pushes out his own. Of each the
- * oldest go, and the job and the node of each that goes count it: what is shown of them can say so. A replay does the same. */
+/* Who may hold how much of the ring of events. When it is full, an eighth goes at once, so that a
+ * full ring does not shift for each event. Half of the rest is for what is of no job (nodes,
+ * operators, the controller itself), half for jobs, of which each user may hold as much as each
+ * other; what one does not need is the others'. So whoever makes many events pushes out his own. Of
+ * each the oldest go, and the job and the node of each that goes count it: what is shown of them
+ * can say so. A replay does the same. */
 #include "daemon/core/ring.h"
 
 #include <stdlib.h>
@@ -10,7 +12,10 @@
 #include "lib/model/limits.h"
 
 /* An event of a job, by its user. */
-struct owned { const char *user; size_t at; };
+struct owned {
+	const char *user;
+	size_t at;
+};
 
 static int by_user_and_age(const void *a, const void *b)
 {
@@ -27,7 +32,8 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The most that each may hold so that all together hold `room`; who has less holds all that he has. Sorts the sizes. */
+/* The most that each may hold so that all together hold `room`; who has less holds all that he has.
+ * Sorts the sizes. */
 static size_t fair_part(size_t *sizes, size_t n, size_t room)
 {
 	qsort(sizes, n, sizeof(*sizes), by_size);
@@ -99,9 +105,10 @@ static void thin(struct state *s, size_t room)
 	size_t n_owned = 0, kept = 0;
 
 	for (size_t i = 0; i < s->n_events; i++) {
-		const struct job *j = s->events[i].job == MO_NONE ? NULL : job_find(s, s->events[i].job);
+		const int64_t id = s->events[i].job;
+		const struct job *j = id == MO_NONE ? NULL : job_find(s, id);
 
-		if (s->events[i].job != MO_NONE)
+		if (id != MO_NONE)
 			owned[n_owned++] = (struct owned){ j && j->spec.user ? j->spec.user : "", i };
 	}
 	const size_t n_others = s->n_events - n_owned;

@@ -2,7 +2,7 @@
 #pragma once
 #include "daemon/core/state.h"
 
-/* Room for one more: when the ring is full an eighth of it goes, of those who hold most (update.c). */
+/* Room for one more (update.c): of a full ring an eighth goes, of those who hold most. */
 void ring_make_room(struct state *s);
 /* Place of the first event with seq >= seq; n_events when there is none. */
 size_t ring_find(const struct state *s, int64_t seq);

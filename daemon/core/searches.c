@@ -13,7 +13,8 @@ static bool may_run(const struct search *all, size_t n, const char *user, enum s
 		n_running += all[i].runs;
 		n_viewers += all[i].runs && all[i].kind == SEARCH_VIEWER;
 	}
-	return n_running < SEARCHES_AT_ONCE && (kind != SEARCH_VIEWER || n_viewers < SEARCHES_OF_VIEWERS);
+	return n_running < SEARCHES_AT_ONCE &&
+	       (kind != SEARCH_VIEWER || n_viewers < SEARCHES_OF_VIEWERS);
 }
 
 static bool is_before(const struct search *a, const struct search *b)
@@ -26,7 +27,8 @@ const struct search *search_next(const struct search *all, size_t n)
 	const struct search *first = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (!all[i].runs && may_run(all, n, all[i].user, all[i].kind) && (!first || is_before(&all[i], first)))
+		if (!all[i].runs && may_run(all, n, all[i].user, all[i].kind) &&
+		    (!first || is_before(&all[i], first)))
 			first = &all[i];
 	return first;
 }
@@ -42,6 +44,7 @@ bool search_admit(const struct search *all, size_t n, const char *user, enum sea
 		n_viewers += all[i].kind == SEARCH_VIEWER;
 		n_own += mo_streq(all[i].user, user);
 	}
-	return may_run(all, n, user, kind) || (n_waiting < SEARCHES_WAITING && n_own < SEARCHES_WAITING_OF_USER &&
-	       (kind != SEARCH_VIEWER || n_viewers < SEARCHES_WAITING_OF_VIEWERS));
+	return may_run(all, n, user, kind) ||
+	       (n_waiting < SEARCHES_WAITING && n_own < SEARCHES_WAITING_OF_USER &&
+		(kind != SEARCH_VIEWER || n_viewers < SEARCHES_WAITING_OF_VIEWERS));
 }

@@ -1,4 +1,5 @@
-/* What a backup says of itself can be read again; one that nobody could read is refused with what to do instead. */
+/* What a backup says of itself can be read again; one that nobody could read is refused with what
+ * to do instead. */
 #include "tests/unit/unit.h"
 
 #include <string.h>
@@ -19,7 +20,9 @@ static char *written(const char *text, int64_t max, int *ret_status)
 	int fd = memfd_create("backup", MFD_CLOEXEC);
 
 	mo_buf_str(&b, text);
-	assert_int_equal(backup_write(&(struct backup){ core_state(core), "/var/lib/moe", 7, &b }, max, fd), 0);
+	assert_int_equal(backup_write(&(struct backup){ core_state(core), "/var/lib/moe", 7, &b },
+				      max, fd),
+			 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	assert_int_equal(mo_read_fd(fd, 8 << 20, &got), 0);
 	assert_true(got.len > 4 && got.data[3] == '\n');
@@ -63,7 +66,8 @@ static void what_nobody_could_read_is_refused(void **state)
 
 	assert_int_equal(status, 507);
 	assert_non_null(strstr(refusal, "\"status\":507"));
-	assert_non_null(strstr(refusal, "backup: the state has more than 3 MiB, and moed --restore reads no more: stop moed, copy /var/lib/moe"));
+	assert_non_null(strstr(refusal, "backup: the state has more than 3 MiB, and moed --restore "
+					"reads no more: stop moed, copy /var/lib/moe"));
 	assert_null(strstr(refusal, "xx"));
 	text[3 << 20] = '\0';
 	_cleanup_(mo_freep) char *fits = written(text, 3 << 20, &status);
@@ -74,7 +78,8 @@ static void what_nobody_could_read_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_fits_is_written_whole), cmocka_unit_test(what_nobody_could_read_is_refused),
+		cmocka_unit_test(what_fits_is_written_whole),
+		cmocka_unit_test(what_nobody_could_read_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

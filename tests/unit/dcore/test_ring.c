@@ -1,5 +1,5 @@
-/* The ring of events is shared: one user's many push out his own, not those of others, of operators and of nodes; and how many went
- * is known of all, of each job and of each node. */
+/* The ring of events is shared: one user's many push out his own, not those of others, of operators
+ * and of nodes; and how many went is known of all, of each job and of each node. */
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
@@ -7,7 +7,11 @@
 #include "daemon/core/ring.h"
 #include "lib/model/limits.h"
 
-struct bed { struct core *core; struct core_out out; int64_t now; };
+struct bed {
+	struct core *core;
+	struct core_out out;
+	int64_t now;
+};
 
 static void step(struct bed *b, struct core_event *e)
 {
@@ -143,7 +147,7 @@ static void what_went_is_counted(void **state)
 	assert_int_equal(ring_gone(s, 0), gone);
 	assert_int_equal(ring_gone(s, s->next_event_seq - 1), 0);
 	assert_int_equal(ring_gone(s, s->next_event_seq + 100), 0);
-	assert_int_equal(ring_gone(s, s->events[0].seq - 1), 0);     /* one user: one piece */
+	assert_int_equal(ring_gone(s, s->events[0].seq - 1), 0); /* one user: one piece */
 	assert_int_equal(ring_find(s, 0), 0);
 	assert_int_equal(ring_find(s, s->events[7].seq), 7);
 	assert_int_equal(ring_find(s, s->next_event_seq), s->n_events);
@@ -153,8 +157,10 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(one_user_pushes_out_his_own_events_only), T(many_users_have_equal_parts_and_nodes_a_half),
-		T(without_jobs_the_ring_is_theirs), T(what_went_is_counted),
+		T(one_user_pushes_out_his_own_events_only),
+		T(many_users_have_equal_parts_and_nodes_a_half),
+		T(without_jobs_the_ring_is_theirs),
+		T(what_went_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,12 @@
 #include "daemon/core/searches.h"
 #include "lib/base/util.h"
 
-struct bed { struct search all[128]; size_t n; uint64_t last; char names[128][16]; };
+struct bed {
+	struct search all[128];
+	size_t n;
+	uint64_t last;
+	char names[128][16];
+};
 
 static bool ask(struct bed *b, const char *user, enum search_kind kind)
 {
@@ -48,9 +53,10 @@ static void end(struct bed *b, uint64_t number)
 
 static void viewers_share_one(void **state)
 {
-	struct bed b = {0};
+	struct bed b = { 0 };
 
-	assert_true(ask(&b, "v1", SEARCH_VIEWER) && ask(&b, "v2", SEARCH_VIEWER) && ask(&b, "v3", SEARCH_VIEWER));
+	assert_true(ask(&b, "v1", SEARCH_VIEWER) && ask(&b, "v2", SEARCH_VIEWER) &&
+		    ask(&b, "v3", SEARCH_VIEWER));
 	assert_int_equal(start(&b), 1);
 	assert_true(runs(&b, 1));
 	assert_true(ask(&b, "ann", SEARCH_SUBMIT));
@@ -60,11 +66,12 @@ static void viewers_share_one(void **state)
 
 static void submits_come_first_and_viewers_last(void **state)
 {
-	struct bed b = {0};
+	struct bed b = { 0 };
 
 	assert_true(ask(&b, "x", SEARCH_PLAN) && ask(&b, "y", SEARCH_PLAN));
 	assert_int_equal(start(&b), 2);
-	assert_true(ask(&b, "v", SEARCH_VIEWER) && ask(&b, "p", SEARCH_PLAN) && ask(&b, "s", SEARCH_SUBMIT) && ask(&b, "t", SEARCH_SUBMIT));
+	assert_true(ask(&b, "v", SEARCH_VIEWER) && ask(&b, "p", SEARCH_PLAN) &&
+		    ask(&b, "s", SEARCH_SUBMIT) && ask(&b, "t", SEARCH_SUBMIT));
 	assert_int_equal(start(&b), 0);
 	static const uint64_t order[] = { 5, 6, 4, 3 };
 	uint64_t over = 1;
@@ -83,7 +90,7 @@ static void submits_come_first_and_viewers_last(void **state)
 
 static void one_of_each_user_runs(void **state)
 {
-	struct bed b = {0};
+	struct bed b = { 0 };
 
 	for (int i = 0; i < 3; i++)
 		assert_true(ask(&b, "ann", SEARCH_SUBMIT));
@@ -97,7 +104,7 @@ static void one_of_each_user_runs(void **state)
 
 static void who_waits_is_bounded(void **state)
 {
-	struct bed b = {0};
+	struct bed b = { 0 };
 	char name[16];
 	size_t n = 0;
 
@@ -122,14 +129,17 @@ static void who_waits_is_bounded(void **state)
 			break;
 		start(&b);
 	}
-	assert_int_equal(n, SEARCHES_WAITING - SEARCHES_WAITING_OF_USER - SEARCHES_WAITING_OF_VIEWERS);
+	assert_int_equal(n,
+			 SEARCHES_WAITING - SEARCHES_WAITING_OF_USER - SEARCHES_WAITING_OF_VIEWERS);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(viewers_share_one), cmocka_unit_test(submits_come_first_and_viewers_last),
-		cmocka_unit_test(one_of_each_user_runs), cmocka_unit_test(who_waits_is_bounded),
+		cmocka_unit_test(viewers_share_one),
+		cmocka_unit_test(submits_come_first_and_viewers_last),
+		cmocka_unit_test(one_of_each_user_runs),
+		cmocka_unit_test(who_waits_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
