@@ -224,12 +224,15 @@ struct logs *logs_free(struct logs *l) {
 	return NULL;
 }
 
-/* What stepd recorded of its ranks' environments, as it stands in the step's directory. */
+/* What stepd recorded of its ranks' environments: in the step's directory, once that is gone beside the logs. */
 static void answer_env(struct logs *l, const struct query *q) {
 	const struct command *c = q->command;
 	_cleanup_(mo_freep) char *dir = step_dir_path(l->m, c->job, c->attempt), *path = mo_path(dir, "env.json");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+	_cleanup_(mo_freep) char *logs = logs_dir(l->m, c->job, c->attempt), *kept = mo_path(logs, "env.json");
 	int r = mo_read_file(path, ENV_BYTES_MAX, &b);
+	if (r == -ENOENT)
+		r = mo_read_file(kept, ENV_BYTES_MAX, &b);
 	_cleanup_(mo_freep) char *error = r == -ENOENT ? mo_printf("%s has not started the ranks of attempt %lld, or forgot them", l->m->config->node, (long long)c->attempt)
 					: r < 0 ? mo_printf("%s on %s: %s", path, l->m->config->node, strerror(-r)) : NULL;
 	answer(l, q, error, r < 0 ? NULL : mo_buf_take(&b), false, true);

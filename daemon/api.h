@@ -13,6 +13,9 @@ void api_send(struct http_request *r, int status, const struct mo_buf *body);   
 void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj);
 /* The job of {id}; NULL after 404 was sent. */
 const struct job *api_job(struct manager *m, struct http_request *r);
+/* Where the rank ran in that attempt: steps are kept until the agent forgot them, else it is most likely
+ * where it runs now. NULL = nowhere. */
+const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank);
 const struct node *api_node(struct manager *m, struct http_request *r);
 /* Optional integer of the query string. false after 400 was sent. */
 bool api_int(struct http_request *r, const char *name, int64_t min, int64_t max, int64_t fallback, int64_t *ret);

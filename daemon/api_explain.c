@@ -111,7 +111,8 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 	send_env(r, "preview", note, k->env, k->n_env);
 }
 
-struct env_question { struct manager *manager; uint64_t request; int64_t job, rank; };
+/* ended: no place has that attempt any more. */
+struct env_question { struct manager *manager; uint64_t request; int64_t job, rank, attempt; bool ended; };
 
 static void on_env(void *arg, const struct query_answer *a, const char *why)
 {
@@ -135,10 +136,14 @@ static void on_env(void *arg, const struct query_answer *a, const char *why)
 		problem = "what the node recorded cannot be read";
 	else if (!problem && !env_record_of(&record, q->rank, &items.items, &items.n))
 		problem = "the node's record does not have this rank";
-	if (problem)
+	if (problem) {
 		send_preview(q->manager, r, j, q->rank, problem);
-	else
-		send_env(r, "node", NULL, items.items, items.n);
+		return;
+	}
+	_cleanup_(mo_freep) char *note =
+		q->ended ? mo_printf("attempt %lld has ended: this is what it was given", (long long)q->attempt) : NULL;
+
+	send_env(r, "node", note, items.items, items.n);
 }
 
 void api_job_env(void *arg, struct http_request *r)
@@ -151,19 +156,22 @@ void api_job_env(void *arg, struct http_request *r)
 	if (!j || !visible_to(m, r, j, "environment") || !api_int(r, "rank", 0, INT64_MAX, 0, &rank))
 		return;
 	const struct place *p = place_of_rank(j, rank, &index);
-	const struct node *n = p ? node_find(manager_state(m), p->node) : NULL;
+	const char *where = p ? p->node : api_node_of(j, j->attempt, rank);
+	const struct node *n = where ? node_find(manager_state(m), where) : NULL;
+
 	if (!p && rank >= job_world(j)) {
-		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)rank, (long long)j->id);
-	} else if (!p) {
+		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)rank,
+			     (long long)j->id);
+	} else if (!where) {
 		send_preview(m, r, j, rank, "the job has no place now");
 	} else if (!n || n->state == NODE_DOWN) {
-		_cleanup_(mo_freep) char *why = mo_printf("node %s is down", p->node);
+		_cleanup_(mo_freep) char *why = mo_printf("node %s is down", where);
 		send_preview(m, r, j, rank, why);
 	} else if (quota_hold(m, r)) {
 		struct env_question *q = mo_alloc(sizeof(*q));
-		*q = (struct env_question){ m, http_id(r), j->id, rank };
+		*q = (struct env_question){ m, http_id(r), j->id, rank, j->attempt, !p };
 		http_hold(r);
-		link_query_env(m, p->node, j->id, j->attempt, on_env, q);
+		link_query_env(m, where, j->id, j->attempt, on_env, q);
 	}
 }
 

@@ -365,8 +365,7 @@ static void ask(struct log_rank *k)
 	k->soon = false;
 }
 
-/* Where the rank ran in that attempt: steps are kept until the agent forgot them, else it is most likely where it runs now. */
-static const char *node_of(const struct job *j, int64_t attempt, int64_t rank)
+const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank)
 {
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *s = &j->steps[i];
@@ -385,7 +384,7 @@ static void add_rank(struct session *s, const struct job *j, int64_t rank)
 
 	k->session = s;
 	k->rank = rank;
-	k->node = mo_strdup(node_of(j, s->attempt, rank));
+	k->node = mo_strdup(api_node_of(j, s->attempt, rank));
 	k->offset = s->lines == MO_NONE ? 0 : -1;
 	k->waiting = true;
 }

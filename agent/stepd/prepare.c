@@ -64,16 +64,20 @@ static char *interface_of(const char *address) {
 }
 
 void prepare_leave_record(struct stepd *s, const struct prepared *p) {
-	_cleanup_(mo_freep) char *path = mo_path(s->dir, "env.json");
+	_cleanup_(mo_freep) char *here = mo_path(s->dir, "env.json"), *kept = mo_path(s->spool.log_dir, "env.json");
+	char *const paths[] = {here, kept}; /* the second outlives the step, as the logs do */
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 	struct env_record record = {0};
 	for (size_t i = 0; i < p->n; i++)
 		env_record_add(&record, s->ranks[i].rank, p->given[i].items, p->given[i].n);
 	wire_encode(&env_record_desc, &record, &b);
 	mo_desc_done(&env_record_desc, &record);
-	int r = mo_write_file(path, b.data, b.len, 0600, false);
-	if (r < 0)
-		mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given", path, strerror(-r));
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+		int r = mo_write_file(paths[i], b.data, b.len, 0600, false);
+		if (r < 0)
+			mo_log(MO_WARNING, NULL, NULL, "%s: %s: moectl explain env shows what is expected instead of what was given",
+			       paths[i], strerror(-r));
+	}
 }
 
 void *prepared_keep(struct prepared *p, void *memory) {

@@ -284,6 +284,11 @@ def prepare():
         item = [i for i in c.json("explain", "env", job, "--rank", 3)["items"] if i["name"] == "HOOK"][0]
         equal((item["value"], item["source"]), ("node-1", "prepare"), "provenance of HOOK")
         c.run("cancel", job)
+        c.wait_state(job, "cancelled")
+        wait_until(lambda: not c.status()["steps"], 30, "the end of the step")
+        doc = c.json("explain", "env", job, "--rank", 3)
+        equal((doc["source"], doc["note"]), ("node", "attempt 1 has ended: this is what it was given"), "whose word it is")
+        equal([(i["value"], i["source"]) for i in doc["items"] if i["name"] == "HOOK"], [("node-1", "prepare")], "HOOK after the job's end")
         job = c.submit(prepare_recipe("fails", ["/bin/sh", "-c", "for i in 1 2 3 4 5 6 7; do echo line $i; done; echo no such data >&2; exit 3"], ["/bin/true"]))
         done = c.wait_state(job, ["completed", "failed"])
         equal(done["state"], "failed", "a job whose preparation fails")
@@ -419,6 +424,10 @@ def primus_hooks():
                  r"left out, since PRIMUS_SKIP_PIP is 1: pip install -r requirements.txt\n", "Skipping dataset preparation", r"/prepare_experiment.sh: \d+ s\n",
                  r"\[prepare\] 3 hooks of primus/cli/main.py train pretrain on node 0: \d+ s\n", r"training \.\.\.")
         need("on node 1: " in c.run("logs", job, "--rank", 2).stdout, "the other node's preparation")
+        given = {i["name"]: i for i in c.json("explain", "env", job, "--rank", 2)["items"]}
+        equal([(given[n]["value"], given[n]["source"]) for n in ("STAND_IN_FIRST", "STAND_IN_SECOND", "AITER_LOG_LEVEL", "DATA_PATH")],
+              [(v, "prepare") for v in ("one two", "one two three", "WARNING", root + "/data")], "what hooks printed, after the job's end")
+        equal((given["HF_HOME"]["value"], "NCCL_IB_HCA" in given), (place("hub"), False), "what the recipe says, and what no hook decides")
         need(os.path.exists(root + "/third_party/Megatron-LM/megatron/core/datasets/helpers_cpp.so"), "the helper of data sets was not built")
         write(root + "/hf.token", token + "\n", 0o600)
         real = dict(HF_ENDPOINT=hub.url, HF_TOKEN={"file": root + "/hf.token"}, PRIMUS_SKIP_PIP="0")
@@ -429,6 +438,7 @@ def primus_hooks():
             need("> data of %s, 6 bytes" % data in c.run("logs", job, "--rank", rank).stdout, "rank %d has no data" % rank)
         equal((hub.asked, hub.refused), (1, 0), "what the hub was asked, by both nodes together")
         need("pip was asked to install -r requirements.txt" in c.run("logs", job, "--rank", 0).stdout, "packages that the job wants")
+        equal([i["value"] for i in c.json("explain", "env", job)["items"] if i["name"] == "HF_TOKEN"], [None], "the token in explain env")
         shutil.rmtree(root + "/data")
         job = c.submit(primus_recipe(root, "tokenless", {"mock_data": False}, HF_ENDPOINT=hub.url))
         done = c.wait_state(job, ["completed", "failed"])
