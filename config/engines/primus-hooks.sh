@@ -67,7 +67,10 @@ if [ -n "$own" ]; then
     megatron=third_party/Megatron-LM
     if [ -f $megatron/megatron/core/datasets/Makefile ] && [ ! -w $megatron/megatron/core/datasets ] && ! make -q -C $megatron/megatron/core/datasets >/dev/null 2>&1; then
         backend=(--backend_path "$own/Megatron-LM.${NODE_RANK:-0}")
-        [ -d "${backend[1]}" ] || cp -r $megatron "${backend[1]}" || exit 1
+        if [ ! -d "${backend[1]}" ]; then      # whole, or not at all
+            rm -rf "${backend[1]}.new"
+            cp -r --no-preserve=mode $megatron "${backend[1]}.new" && mv -T "${backend[1]}.new" "${backend[1]}" || exit 1
+        fi
         say "the helper of Megatron's data sets is built in ${backend[1]}"
     fi
 fi

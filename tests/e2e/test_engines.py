@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -447,6 +448,46 @@ def primus_hooks():
         equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "without the hooks")
         need("[prepare]" not in c.run("logs", job, "--rank", 0).stdout, "engine.prepare takes the hooks' place")
         equal(files_with(c.dir, token), [], "files with the token")
+
+
+@suite.test
+def primus_hooks_in_a_checkout_of_somebody_else():
+    """The shipped preparation as a user who may not write there: what it tells the ranks, by experiment and environment."""
+    root, own = primus_tree("foreign"), place("own")
+    for name, text in (("titan", "framework: torchtitan\nworkspace: ${PRIMUS_WORKSPACE:./o}\n"), ("fixed", "workspace: ./output\n"), ("free", "workspace: ${PRIMUS_WORKSPACE:./output}\n")):
+        write(root + "/%s.yaml" % name, text + "mock_data: true\n")
+    subprocess.run(["chmod", "-R", "a-w,a+rX", root], check=True)
+    os.chmod(WORK, 0o755)
+    os.makedirs(own)
+    os.chmod(own, 0o777)
+    with open(os.path.join(ROOT, "config/engines/primus-hooks.sh")) as f:
+        script = f.read()
+    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
+
+    def told(config, *words, **env):
+        base = {"PATH": os.environ["PATH"], "MOE_JOB": "j-1", "TMPDIR": own, "NODE_RANK": "0", "PRIMUS_SKIP_PIP": "1"}
+        r = subprocess.run(user + ["/bin/bash", "-c", script, "primus-hooks.sh", "/usr/bin/python3", "primus/cli/main.py", "train", "pretrain", "--config", config + ".yaml", *words], cwd=root,
+                           env=dict(base, **env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        need(r.returncode == 0, "%s: status %d: %s" % (config, r.returncode, r.stdout))
+        equal([n for n in os.listdir(own) if n.startswith("tmp.")], [], "what is left in TMPDIR")
+        return r.stdout, {k: v for k, v in re.findall(r"^(?:env|extra)\.([A-Za-z_.]+)=(.*)$", r.stdout, re.M)}
+    there = own + "/run"
+    with_checkpoints = dict(MOE_CHECKPOINT_DIR=there + "/checkpoints")
+    text, said = told("free", **with_checkpoints)
+    equal((said["DATA_PATH"], said["HF_HOME"], said["PRIMUS_WORKSPACE"], said["backend_path"]),
+          tuple(there + "/prepare/" + n for n in ("data", "data/huggingface", "output", "Megatron-LM.0")), "beside the checkpoints")
+    need(os.path.exists(there + "/prepare/Megatron-LM.0/megatron/core/datasets/helpers_cpp.so"), "the helper of data sets: " + text)
+    said = told("free", DATA_PATH=own + "/shared", HF_HOME=own + "/hub", PRIMUS_WORKSPACE=own + "/o", **with_checkpoints)[1]
+    equal([said.get(k) for k in ("DATA_PATH", "HF_HOME", "PRIMUS_WORKSPACE")], [None] * 3, "what the job says itself")
+    said = told("fixed", **with_checkpoints)[1]
+    equal((said.get("PRIMUS_WORKSPACE"), said["PRIMUS_TEAM"]), (None, there + "/prepare/output"), "a fixed workspace")
+    said = told("titan", **with_checkpoints)[1]
+    equal(said["job.dump_folder"], there + "/prepare/output", "torchtitan's directory")
+    need("job.dump_folder" not in told("titan", "--job.dump_folder", "/d", **with_checkpoints)[1], "torchtitan's directory is the job's to say")
+    text, said = told("free", NNODES="2")
+    equal(said["DATA_PATH"], "%s/moe-%d/j-1/prepare/data" % (own, 65534 if user else os.getuid()), "without a directory of checkpoints")
+    need("is seen by this node alone: name a checkpoint.dir, or DATA_PATH in env" in text, text)
+    subprocess.run(["chmod", "-R", "u+w", root], check=True)
 
 
 # Writes torchtitan's structured log and prints nothing: rank 1 stays behind at step 5 and saves.
