@@ -23,7 +23,7 @@ DOC = os.path.join(ROOT, "docs/first-day.md")
 SHOW = "--show" in sys.argv
 INSIDE = "MOE_FIRST_DAY"
 PYTHON = os.path.realpath("/usr/bin/python3")
-IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "mktemp", "chmod", "printenv")
+IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "mv", "mktemp", "chmod", "printenv")
 SYSTEMCTL = """#!/bin/sh
 # enable --now moed: there is no systemd on this machine; what its unit would do
 [ "$*" = "enable --now moed" ] || { echo "systemctl (a stand-in): $*" >&2; exit 1; }
@@ -190,7 +190,15 @@ def as_it_stands_there():
     for kind, user, command, wanted in todo:
         begin = time.monotonic()
         if kind == "until":
-            wait_until(lambda: re.search(wanted, run_as(user, command)[1]), 40, "%s prints %s" % (command, wanted))
+            last = [""]
+
+            def there():
+                last[0] = run_as(user, command)[1]
+                return re.search(wanted, last[0])
+            try:
+                wait_until(there, 40, "%s prints %s" % (command, wanted))
+            except Failed as e:
+                raise Failed("%s; it printed:\n%s\n%s" % (e, last[0], run_as("root", "moectl why first; moectl logs first -n 9; docker logs moe")[1]))
             continue
         status, out = run_as(user, command)
         if SHOW:
