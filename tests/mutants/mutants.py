@@ -81,7 +81,7 @@ MUTANTS = [
     ("living rank's log ended", "daemon/api_logs.c", "bool end = s->follow ? a->end && !rank_lives(k) : a->end || !a->more;", "bool end = a->end || (!s->follow && !a->more);", [e2e("test_streams.py", "logs")]),
     ("a hook chooses what is resumed", "agent/core/hooks.c", "return (flag_same(extra->key, flag) && !on_command(l, extra)) ||", "return mo_streq(extra->key, \"\") ||",
      [unit("acore", "test_prepare"), e2e("test_engines.py", "prepare")]),
-    ("engine.args choose what is resumed", "lib/recipe/rules_engine.c", "	if (instead)\n", "	if (instead && !value)\n", [unit("recipe", "test_rules")]),
+    ("engine.args choose what is resumed", "lib/recipe/rules_engine.c", "	if (instead)\n		errors_at(", "	if (instead && !value)\n		errors_at(", [unit("recipe", "test_rules")]),
     ("rules blind to engine.args", "lib/recipe/rules_features.c", "(!arg->origin && rules_unchecked(k, arg->flag))", "!arg->origin", [unit("recipe", "test_rules")]),
     ("1 is not true", "lib/recipe/args.c", "{ \"true\", \"1\",", "{ \"true\", \"true\",", [unit("recipe", "test_rules")]),
     ("runaway pattern taken", "lib/recipe/runaway.c", "== PCRE2_ERROR_MATCHLIMIT", "== PCRE2_ERROR_NOMEMORY", [unit("recipe", "test_engine")]),
