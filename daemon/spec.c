@@ -1,5 +1,6 @@
-/* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the specs of the last few texts are kept for a moment: a program that submits the same
- * recipe a thousand times pays once. Data files that change count after KEEP_US. */
+/* See spec.h. Parsing a recipe reads several data files and takes about a millisecond, so the specs
+ * of the last few texts are kept for a moment: a program that submits the same recipe a thousand
+ * times pays once. Data files that change count after KEEP_US. */
 #include "daemon/spec.h"
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "lib/plan/plan.h"
 #include "lib/wire/json.h"
 
-#define HERE_MAX (64 << 10)            /* bytes that are read in the loop: 20 ms at most; more is read by a child */
+/* bytes that are read in the loop: 20 ms at most; more is read by a child */
+#define HERE_MAX (64 << 10)
 #define KEPT 16
 #define KEEP_US 2000000
 
@@ -40,12 +42,15 @@ struct specs *specs_free(struct specs *s)
 /* 422 with errors[], as the body of an answer. */
 static void errors_body(const struct recipe_errors *errors, struct mo_buf *b)
 {
-	mo_buf_str(b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\",\"status\":422,\"detail\":");
-	_cleanup_(mo_freep) char *detail = mo_printf("the recipe has %zu error%s", errors->n, errors->n == 1 ? "" : "s");
+	mo_buf_str(b, "{\"type\":\"about:blank\",\"title\":\"Unprocessable Content\","
+		      "\"status\":422,\"detail\":");
+	_cleanup_(mo_freep) char *detail =
+		mo_printf("the recipe has %zu error%s", errors->n, errors->n == 1 ? "" : "s");
 	wire_string(detail, b);
 	for (size_t i = 0; i < errors->n; i++) {
 		const struct mo_error *e = &errors->items[i];
-		mo_buf_printf(b, "%s{\"line\":%lld,\"column\":%lld,\"message\":", i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
+		mo_buf_printf(b, "%s{\"line\":%lld,\"column\":%lld,\"message\":",
+			      i ? "," : ",\"errors\":[", (long long)e->line, (long long)e->column);
 		wire_string(mo_error_text(e, -EINVAL), b);
 		mo_buf_str(b, ",\"hint\":");
 		if (e->hint)
@@ -116,7 +121,9 @@ int spec_apply_plan(struct submit *s, const char *plan, struct mo_error *err)
 	if (doc.n_plans == 0)
 		return mo_error_set(err, -EINVAL, "the planner found no plan");
 	_cleanup_(mo_freep) char *text = NULL;
-	enum plan_verdict verdict = s->recipe.parallelism.automatic ? plan_admit(&s->recipe, &doc, &text) : PLAN_ADMIT;    /* given sizes were looked at before */
+	enum plan_verdict verdict = PLAN_ADMIT;   /* given sizes were looked at before */
+	if (s->recipe.parallelism.automatic)
+		verdict = plan_admit(&s->recipe, &doc, &text);
 	if (verdict == PLAN_REFUSE)
 		return mo_error_set(err, -EINVAL, "%s", text);
 	if (verdict == PLAN_WARN)
@@ -168,7 +175,8 @@ static void refuse(struct refusal *ret, int status, const char *detail)
 	wire_problem(status, detail, &ret->body);
 }
 
-/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as YAML. */
+/* A body that is announced as JSON and is none: told as such, not as what is wrong with it as
+ * YAML. */
 static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = {0};
@@ -177,12 +185,14 @@ static bool refuse_as_json(const struct recipe_read *g, struct refusal *ret)
 
 	if (!g->json)
 		return false;
-	if (wire_affordable(g->text, g->n, &err) == 0 && wire_parse(g->text, g->n, &json, &err) == 0) {
+	if (wire_affordable(g->text, g->n, &err) == 0 &&
+	    wire_parse(g->text, g->n, &json, &err) == 0) {
 		json_object_put(json);
 		return false;
 	}
 	e = MO_GROW(errors.items, errors.n);
-	mo_error_set_at(e, -EINVAL, MO_MAX(err.line, 1), MO_MAX(err.column, 1), "not valid %s", mo_error_text(&err, -EINVAL));
+	mo_error_set_at(e, -EINVAL, MO_MAX(err.line, 1), MO_MAX(err.column, 1), "not valid %s",
+			mo_error_text(&err, -EINVAL));
 	mo_error_hint(e, "correct it, or send YAML as application/yaml");
 	mo_error_done(&err);
 	ret->status = 422;
@@ -198,7 +208,8 @@ static struct submit *read_recipe(const struct recipe_read *g, struct refusal *r
 	_cleanup_(submit_freep) struct submit *s = mo_desc_new(&submit_desc);
 	_cleanup_(mo_freep) char *why = NULL;
 
-	if (recipe_parse(g->text, g->n, g->sets, g->n_sets, &s->recipe, &s->engine, &s->warnings, &s->n_warnings, &errors) < 0) {
+	if (recipe_parse(g->text, g->n, g->sets, g->n_sets, &s->recipe, &s->engine, &s->warnings,
+			 &s->n_warnings, &errors) < 0) {
 		if (!refuse_as_json(g, ret)) {
 			ret->status = 422;
 			errors_body(&errors, &ret->body);
@@ -209,7 +220,9 @@ static struct submit *read_recipe(const struct recipe_read *g, struct refusal *r
 	if (e >= 0)
 		e = add_peak(s, &err);
 	if (e < 0) {
-		why = mo_printf("the controller's data files: %s: reinstall them or set MOE_DATA_DIR", mo_error_text(&err, e));
+		why = mo_printf(
+			"the controller's data files: %s: reinstall them or set MOE_DATA_DIR",
+			mo_error_text(&err, e));
 		refuse(ret, 500, why);
 		return NULL;
 	}
@@ -221,12 +234,14 @@ static struct submit *read_recipe(const struct recipe_read *g, struct refusal *r
 	return TAKE_PTR(s);
 }
 
-static void finish(struct recipe_read *g, struct http_request *r, struct submit *s, const struct refusal *refusal)
+static void finish(struct recipe_read *g, struct http_request *r, struct submit *s,
+		   const struct refusal *refusal)
 {
 	if (s)
 		g->done(g->manager, r, s);
 	else
-		http_reply(r, refusal->status, "application/problem+json", refusal->body.data, refusal->body.len, NULL);
+		http_reply(r, refusal->status, "application/problem+json", refusal->body.data,
+			   refusal->body.len, NULL);
 }
 
 /* ---- those kept ---- */
@@ -238,7 +253,8 @@ static struct submit *kept_of(const struct recipe_read *g)
 
 	for (size_t i = 0; i < KEPT && g->n_sets == 0; i++) {
 		struct kept *k = &g->manager->specs->kept[i];
-		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US && memcmp(k->text, g->text, g->n) == 0)
+		if (k->spec && k->n == g->n && k->check == g->check && now - k->made_at < KEEP_US &&
+		    memcmp(k->text, g->text, g->n) == 0)
 			return mo_desc_dup(&submit_desc, k->spec);
 	}
 	return NULL;
@@ -252,7 +268,11 @@ static void keep(const struct recipe_read *g, const struct submit *s)
 		return;
 	struct kept *k = &all->kept[all->next++ % KEPT];
 	forget(k);
-	*k = (struct kept){ .text = mo_strndup(g->text, g->n), .n = g->n, .check = g->check, .made_at = mo_clock_boot_us(), .spec = mo_desc_dup(&submit_desc, s) };
+	*k = (struct kept){ .text = mo_strndup(g->text, g->n),
+			    .n = g->n,
+			    .check = g->check,
+			    .made_at = mo_clock_boot_us(),
+			    .spec = mo_desc_dup(&submit_desc, s) };
 }
 
 /* ---- the child ---- */
@@ -294,7 +314,8 @@ static void on_read(void *arg, int status, const char *body, size_t n)
 	if (r && status != 200) {
 		http_reply(r, status, "application/problem+json", body, n, NULL);
 	} else if (r && wire_decode(&submit_desc, body, n, false, s, &err) < 0) {
-		http_problem(r, 500, "recipe: what a child read of it cannot be used: %s", mo_error_text(&err, -EINVAL));
+		http_problem(r, 500, "recipe: what a child read of it cannot be used: %s",
+			     mo_error_text(&err, -EINVAL));
 	} else if (r) {
 		s->recipe_text = mo_strndup(g->text, g->n);
 		keep(g, s);
@@ -315,7 +336,9 @@ static void copy_sets(struct recipe_read *g, const struct recipe_set *sets, size
 {
 	g->sets = mo_alloc_array(n + 1, sizeof(*g->sets));
 	for (; g->n_sets < n; g->n_sets++)
-		g->sets[g->n_sets] = (struct recipe_set){ .key = mo_strdup(sets[g->n_sets].key), .value = mo_strdup(sets[g->n_sets].value), .name = mo_strdup(sets[g->n_sets].name) };
+		g->sets[g->n_sets] = (struct recipe_set){ .key = mo_strdup(sets[g->n_sets].key),
+							  .value = mo_strdup(sets[g->n_sets].value),
+							  .name = mo_strdup(sets[g->n_sets].name) };
 }
 
 static void start_child(const struct recipe_read *now, struct http_request *r)
@@ -327,7 +350,13 @@ static void start_child(const struct recipe_read *now, struct http_request *r)
 	g->n_sets = 0;
 	copy_sets(g, now->sets, now->n_sets);
 	g->request = http_id(r);
-	const struct forked_work work = { .kind = FORKED_RECIPE, .user = http_caller(r)->user, .viewer = http_caller(r)->role == ROLE_VIEWER, .run = read_in_child, .arg = now, .done = on_read, .done_arg = g };
+	const struct forked_work work = { .kind = FORKED_RECIPE,
+					  .user = http_caller(r)->user,
+					  .viewer = http_caller(r)->role == ROLE_VIEWER,
+					  .run = read_in_child,
+					  .arg = now,
+					  .done = on_read,
+					  .done_arg = g };
 	if (!forked_begin(g->manager, r, &work, &g->fork)) {
 		recipe_read_free(g);
 		return;
@@ -338,8 +367,13 @@ static void start_child(const struct recipe_read *now, struct http_request *r)
 void spec_read(struct manager *m, struct http_request *r, const struct spec_wish *wish)
 {
 	const char *type = http_header(r, "Content-Type");
-	struct recipe_read g = { .manager = m, .sets = wish->sets, .n_sets = wish->n_sets, .check = wish->check, .done = wish->done,
-			     .json = type && strncasecmp(type, "application/json", strlen("application/json")) == 0 };
+	struct recipe_read g = { .manager = m,
+				 .sets = wish->sets,
+				 .n_sets = wish->n_sets,
+				 .check = wish->check,
+				 .done = wish->done,
+				 .json = type && strncasecmp(type, "application/json",
+							     strlen("application/json")) == 0 };
 	_cleanup_(refusal_done) struct refusal refusal = {0};
 
 	g.text = http_body(r, &g.n);
