@@ -1,139 +1,77 @@
-/* explain config: what the engine will really be configured with, and who said it. */
+/* explain config: what the engine will really be configured with, and who said it: of a recipe by the files that lie here, of a job by
+ * what its record keeps. Both give the same document, so people see both in the same form. */
 #include "cli/config.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/client.h"
 #include "cli/experiment.h"
 #include "cli/output.h"
+#include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/wire/json.h"
 
-struct shown {
-	const struct recipe_input *in;
-	const struct experiment *x;
-	const struct rank_command *command;
-};
-
-static void source_json(const struct shown *s, struct config_place place, struct mo_buf *b)
+static char *source_text(struct json_object *source)
 {
-	struct config_source from = config_source(s->in, s->x, s->command, place);
+	_cleanup_(mo_freep) char *text = NULL;
 
-	if (from.file) {
-		mo_buf_str(b, "{\"file\":");
-		wire_string(from.file, b);
-		mo_buf_printf(b, ",\"line\":%lld}", (long long)from.line);
-	} else {
-		mo_buf_str(b, from.recipe ? "{\"recipe\":" : "{\"moectl\":");
-		wire_string(from.recipe ? from.recipe : from.moectl, b);
-		mo_buf_str(b, "}");
-	}
-	free(from.moectl);
+	if (js_str(source, "file"))
+		text = mo_printf("%s:%lld", js_str(source, "file"), (long long)js_int(source, "line"));
+	else if (js_str(source, "recipe"))
+		text = mo_printf("recipe %s", js_str(source, "recipe"));
+	else
+		text = mo_strdup(js_str(source, "moectl") ? js_str(source, "moectl") : "?");
+	return visible(text);
 }
 
-static void item_json(const struct shown *s, const struct config_item *item, struct mo_buf *b)
+static char *value_text(struct json_object *o)
 {
-	mo_buf_str(b, "{\"key\":");
-	wire_string(item->key, b);
-	mo_buf_str(b, ",\"value\":");
-	config_json(item->value, b);
-	mo_buf_str(b, ",\"source\":");
-	source_json(s, item->value->place, b);
-	if (item->value->variable) {
-		mo_buf_str(b, ",\"variable\":");
-		wire_string(item->value->variable, b);
-	}
-	mo_buf_str(b, ",\"overridden\":[");
-	for (const struct config_value *v = item->value->over; v; v = v->over) {
-		mo_buf_str(b, v == item->value->over ? "{\"value\":" : ",{\"value\":");
-		config_json(v, b);
-		mo_buf_str(b, ",\"source\":");
-		source_json(s, v->place, b);
-		mo_buf_str(b, "}");
-	}
-	mo_buf_str(b, "]}");
+	struct json_object *v = NULL;
+
+	json_object_object_get_ex(o, "value", &v);
+	return visible(json_object_to_json_string_ext(v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
-static char *source_text(const struct shown *s, struct config_place place)
+static void print_item(const struct cli *cli, struct json_object *item)
 {
-	struct config_source from = config_source(s->in, s->x, s->command, place);
+	_cleanup_(mo_freep) char *key = visible(js_str(item, "key")), *value = value_text(item);
+	_cleanup_(mo_freep) char *source = source_text(js_get(item, "source"));
+	struct json_object *over = js_get(item, "overrides");
 
-	if (from.file)
-		return mo_printf("%s:%lld", from.file, (long long)from.line);
-	return from.moectl ? from.moectl : mo_printf("recipe %s", from.recipe);
-}
+	printf("%s = %s    %s", paint(cli, "1", key), value, source);
+	if (js_str(item, "variable"))
+		printf(", by the variable %s", js_str(item, "variable"));
+	printf("\n");
+	for (size_t i = 0; i < js_len(over); i++) {
+		_cleanup_(mo_freep) char *was = value_text(js_at(over, i));
+		_cleanup_(mo_freep) char *from = source_text(js_get(js_at(over, i), "source"));
 
-static void item_text(const struct cli *cli, const struct shown *s, const struct config_item *item)
-{
-	_cleanup_(mo_buf_done) struct mo_buf value = { 0 };
-	_cleanup_(mo_freep) char *source = source_text(s, item->value->place),
-				 *key = visible(item->key);
-
-	config_json(item->value, &value);
-	_cleanup_(mo_freep) char *text = visible(value.data), *where = visible(source);
-
-	printf("%s = %s    %s%s%s\n", paint(cli, "1", key), text, where,
-	       item->value->variable ? ", by the variable " : "",
-	       item->value->variable ? item->value->variable : "");
-	for (const struct config_value *v = item->value->over; v; v = v->over) {
-		_cleanup_(mo_buf_done) struct mo_buf old = { 0 };
-		_cleanup_(mo_freep) char *from = source_text(s, v->place);
-
-		config_json(v, &old);
-		_cleanup_(mo_freep) char *was = visible(old.data), *place = visible(from);
-
-		printf("    instead of %s    %s\n", was, place);
+		printf("    instead of %s    %s\n", was, from);
 	}
 }
 
-/* The key itself, or what is below it. */
-static bool asked_for(const char *key, const char *item)
+static void print_items(const struct cli *cli, struct json_object *doc)
 {
-	size_t n = key ? strlen(key) : 0;
+	struct json_object *items = js_items(doc);
 
-	return !key || (!strncmp(key, item, n) && (!item[n] || item[n] == '.'));
+	if (js_str(doc, "note"))
+		fprintf(stderr, "moectl: explain: %s\n", js_str(doc, "note"));
+	for (size_t i = 0; i < js_len(items); i++)
+		print_item(cli, js_at(items, i));
 }
 
-static int show(const struct cli *cli, const struct shown *s, const char *key)
+static int no_key(const char *what, const char *key)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	struct config_item *items = NULL;
-	size_t n = 0, found = 0;
-
-	config_items(s->x->merged, &items, &n);
-	mo_buf_str(&b, "{\"engine\":");
-	wire_string(s->in->recipe.engine.kind, &b);
-	mo_buf_printf(&b, ",\"hash\":\"crc32c:%08x\",\"files\":[", s->x->crc);
-	for (size_t i = 0; i < s->x->n_files; i++) {
-		mo_buf_str(&b, i ? "," : "");
-		wire_string(s->x->files[i], &b);
-	}
-	mo_buf_str(&b, "],\"names\":");
-	config_json(s->x->names, &b);
-	mo_buf_str(&b, ",\"items\":[");
-	for (size_t i = 0; i < n; i++) {
-		if (!asked_for(key, items[i].key))
-			continue;
-		mo_buf_str(&b, found++ ? "," : "");
-		if (cli->json)
-			item_json(s, &items[i], &b);
-		else
-			item_text(cli, s, &items[i]);
-	}
-	mo_buf_str(&b, "]}");
-	config_items_free(items, n);
-	if (cli->json)
-		puts(b.data);
-	return found || !key ? CLI_OK
-			     : cli_fail(CLI_NOT_FOUND, "%s: no key '%s' in its configuration",
-					s->in->file, key);
+	return cli_fail(CLI_NOT_FOUND, "%s: no key '%s' in its configuration", what, key);
 }
 
-int explain_config(struct cli *cli, const char *file, const char *key, struct recipe_input *in)
+static int of_recipe(struct cli *cli, const char *file, const char *key, struct recipe_input *in)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(rank_command_done) struct rank_command command = { 0 };
-	struct experiment x = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	size_t n = 0;
 	int r = recipe_input_read(in, file);
 
 	if (r || (r = recipe_input_check(cli, in)))
@@ -143,10 +81,56 @@ int explain_config(struct cli *cli, const char *file, const char *key, struct re
 				"%s: engine %s has no configuration file that moectl reads; "
 				"`moectl submit --dry-run` shows its command",
 				in->file, in->recipe.engine.kind);
-	r = experiment_of(in, &x, &command, &err);
+	r = experiment_explain(in, key, &b, &n, &err);
 	if (r < 0)
 		return cli_fail_error(r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
-	r = show(cli, &(struct shown){ in, &x, &command }, key);
-	experiment_done(&x);
-	return r;
+	if (cli->json) {
+		puts(b.data);
+		return n || !key ? CLI_OK : no_key(in->file, key);
+	}
+	struct json_object *doc = NULL;
+
+	r = wire_parse(b.data, b.len, &doc, &err);
+	if (r < 0)
+		return cli_fail_error(CLI_FAILED, in->file, &err, r);
+	print_items(cli, doc);
+	json_object_put(doc);
+	return n || !key ? CLI_OK : no_key(in->file, key);
+}
+
+static int of_job(struct cli *cli, const char *job, const char *key)
+{
+	_cleanup_(answer_done) struct answer a = { 0 };
+	_cleanup_(mo_freep) char *id = NULL, *quoted = key ? url_quote(key) : NULL;
+	int r = client_job(cli, job, &id);
+
+	if (r)
+		return r;
+	r = client_get(cli, id, &a, "/v1/jobs/%s/config%s%s", id, key ? "?key=" : "", key ? quoted : "");
+	if (r)
+		return r;
+	if (cli->json)
+		print_answer(&a);
+	else
+		print_items(cli, a.doc);
+	return js_len(js_items(a.doc)) || !key ? CLI_OK : no_key(id, key);
+}
+
+/* A file that is there, or a word that is no name of a job. */
+static bool is_recipe(const char *what)
+{
+	const char *dot = strrchr(what, '.');
+
+	return mo_streq(what, "-") || strchr(what, '/') || mo_streq(dot, ".yaml") || mo_streq(dot, ".yml") || mo_streq(dot, ".json") ||
+	       (!is_job_id(what) && access(what, F_OK) == 0);
+}
+
+int explain_config(struct cli *cli, const char *what, const char *key, struct recipe_input *in)
+{
+	if (is_recipe(what))
+		return of_recipe(cli, what, key, in);
+	if (in->n_sets)
+		return cli_misuse(cli, "--set belongs to a recipe: the configuration of a job is "
+				       "what it was launched with");
+	return of_job(cli, what, key);
 }

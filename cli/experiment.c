@@ -61,15 +61,6 @@ static const char *variable(void *arg, const char *name)
 	return NULL;
 }
 
-void rank_command_done(struct rank_command *c)
-{
-	for (size_t i = 0; i < c->n_words; i++)
-		free(c->words[i]);
-	free(c->words);
-	word_origins_done(&c->origins);
-	*c = (struct rank_command){ 0 };
-}
-
 int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		  struct rank_command *command, struct mo_error *err)
 {
@@ -90,8 +81,7 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		r = dryrun_walk(&empty, &spec, &walk, err);
 	if (r < 0)
 		return r;
-	engine_argv_origins(&in->engine, &in->recipe, &command->words, &command->n_words,
-			    &command->origins);
+	*command = rank_command_of(&in->engine, &in->recipe);
 	/* An experiment of ours lies here without the engine's presets: that is no fault of either. */
 	const char *dir = in->recipe.engine.workdir;
 
@@ -100,38 +90,22 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 	return experiment_resolve(&world, command->words, command->n_words, ret, err);
 }
 
-struct config_source config_source(const struct recipe_input *in, const struct experiment *x,
-				   const struct rank_command *c, struct config_place place)
+static struct config_given given_of(const struct recipe_input *in, const struct rank_command *c)
 {
-	if (place.file >= 0)
-		return (struct config_source){ .file = x->files[place.file], .line = place.line };
-	const char *path = place.word >= 0 && (size_t)place.word < c->origins.n
-				   ? c->origins.items[place.word]
-				   : NULL;
-	bool args = path && mo_starts_with(path, "engine.args");
-
-	if (path && (args || recipe_gives(in->text.data, in->text.len, in->sets, in->n_sets, path)))
-		return (struct config_source){ .recipe = path };
-	if (path)
-		return (struct config_source){
-			.moectl = mo_printf("%s is what moectl takes where the recipe says nothing",
-					    path)
-		};
-	return (struct config_source){
-		.moectl = mo_printf("a word that engine %s adds to every command",
-				    in->recipe.engine.kind)
-	};
+	return (struct config_given){ &in->engine,  &in->recipe, in->text.data ? in->text.data : "",
+				      in->text.len, in->sets,    in->n_sets,
+				      c };
 }
 
 static void note_override(const struct recipe_input *in, const struct experiment *x,
-			  const struct rank_command *c, const struct config_item *item, size_t *n)
+			  const struct config_teller *t, const struct config_item *item, size_t *n)
 {
 	const struct config_value *v = item->value, *old = v->over;
 	_cleanup_(mo_buf_done) struct mo_buf now = { 0 }, was = { 0 };
 
 	if (!old || v->place.file >= 0)
 		return;
-	struct config_source from = config_source(in, x, c, v->place);
+	struct config_source from = config_source(t, v->place);
 	_cleanup_(mo_freep) char *moectl = from.moectl;
 
 	config_json(v, &now);
@@ -150,12 +124,14 @@ static void note_override(const struct recipe_input *in, const struct experiment
 static void notes(const struct recipe_input *in, const struct experiment *x,
 		  const struct rank_command *c)
 {
+	const struct config_given given = given_of(in, c);
+	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
 	struct config_item *items = NULL;
 	size_t n = 0, told = 0;
 
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++)
-		note_override(in, x, c, &items[i], &told);
+		note_override(in, x, t, &items[i], &told);
 	config_items_free(items, n);
 	if (told > NOTES_MAX)
 		fprintf(stderr,
@@ -175,6 +151,23 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 		fprintf(stderr, "%s: warning: engine.args: the engine skips the word '%s'\n",
 			in->file, word);
 	}
+}
+
+int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
+		       size_t *ret_n, struct mo_error *err)
+{
+	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	struct experiment x = { 0 };
+	int r = experiment_of(in, &x, &command, err);
+
+	if (r < 0)
+		return r;
+	const struct config_given given = given_of(in, &command);
+	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, &x);
+
+	*ret_n = config_explain(t, key, false, ret);
+	experiment_done(&x);
+	return 0;
 }
 
 bool recipe_input_has_experiment(const struct recipe_input *in)

@@ -1,7 +1,7 @@
 /* The engine's own experiment of a recipe: read here where the files are, so that checks, plans and the job know what it says. */
 #pragma once
 #include "cli/recipe.h"
-#include "lib/recipe/experiment.h"
+#include "lib/recipe/config_explain.h"
 
 /* Does the recipe's engine take an experiment? (Its text need not be valid.) */
 bool recipe_input_has_experiment(const struct recipe_input *in);
@@ -10,22 +10,10 @@ bool recipe_input_has_experiment(const struct recipe_input *in);
 int experiment_read_for(struct recipe_input *in);
 /* Behind it, when the recipe was parsed again with what the files say: prints what the recipe overrides, and keys that nobody reads. */
 void experiment_notes(const struct recipe_input *in);
-/* The experiment with the command and environment that a rank gets; words and origins are those of the command. ret, words and origins
- * are the caller's. 0, -ENOENT .. with err when the file is not readable here, -EINVAL with err. */
-struct rank_command {
-	char **words;
-	size_t n_words;
-	struct word_origins origins;
-};
+/* The experiment with the command and environment that a rank gets. ret and command are the caller's. 0, -ENOENT .. with err when the
+ * file is not readable here, -EINVAL with err. */
 int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		  struct rank_command *command, struct mo_error *err);
-void rank_command_done(struct rank_command *c);
-/* What said a value, as JSON and for people: FILE:LINE, the recipe's key, or moectl's reason. */
-struct config_source {
-	const char *file;
-	int64_t line;
-	const char *recipe;
-	char *moectl;
-};
-struct config_source config_source(const struct recipe_input *in, const struct experiment *x,
-				   const struct rank_command *c, struct config_place place);
+/* The document of explain config (appends), and how many keys it has. Errors as of experiment_of(). */
+int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
+		       size_t *ret_n, struct mo_error *err);

@@ -41,7 +41,7 @@ static inline void list_done(struct list *l) { mo_buf_done(&l->b); mo_buf_done(&
 /* Handlers, by file. */
 #define HANDLER(name) void name(void *arg, struct http_request *r)
 HANDLER(api_jobs_submit); HANDLER(api_jobs_list); HANDLER(api_jobs_get); HANDLER(api_jobs_cancel); HANDLER(api_jobs_pause); HANDLER(api_jobs_resume); HANDLER(api_jobs_restart);
-HANDLER(api_job_ranks); HANDLER(api_job_metrics); HANDLER(api_job_events); HANDLER(api_job_checkpoints); HANDLER(api_job_report); HANDLER(api_job_why); HANDLER(api_job_env); HANDLER(api_job_bind);
+HANDLER(api_job_ranks); HANDLER(api_job_metrics); HANDLER(api_job_events); HANDLER(api_job_checkpoints); HANDLER(api_job_report); HANDLER(api_job_why); HANDLER(api_job_env); HANDLER(api_job_bind); HANDLER(api_job_config);
 HANDLER(api_job_logs);
 HANDLER(api_nodes_list); HANDLER(api_nodes_get); HANDLER(api_nodes_topology); HANDLER(api_nodes_why); HANDLER(api_drift); HANDLER(api_nodes_drain); HANDLER(api_nodes_undrain); HANDLER(api_nodes_ack); HANDLER(api_nodes_fence);
 HANDLER(api_backup); HANDLER(api_steps_resolve); HANDLER(api_events); HANDLER(api_cluster); HANDLER(api_healthz); HANDLER(api_readyz); HANDLER(api_metrics); HANDLER(api_openapi);

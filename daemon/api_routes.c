@@ -22,6 +22,7 @@ const struct api_route api_routes[] = {
 	{ { "GET", "/v1/jobs/{id}/why", ROLE_VIEWER, api_job_why, 0, false }, "Why the job is in its state, with evidence.", "jobs" },
 	{ { "GET", "/v1/jobs/{id}/env", ROLE_VIEWER, api_job_env, 0, false }, "Environment of a rank (rank=0) with reason and source, as its node recorded it.", "jobs", "rank limit after" },
 	{ { "GET", "/v1/jobs/{id}/bind", ROLE_VIEWER, api_job_bind, 0, false }, "What each rank is bound to and why; rank= one of them.", "jobs", "rank limit after" },
+	{ { "GET", "/v1/jobs/{id}/config", ROLE_VIEWER, api_job_config, 0, false }, "Every key of the engine's own configuration that the job is launched with, and who said it; key= one of them and those below it.", "jobs", "key" },
 	{ { "GET", "/v1/nodes", ROLE_VIEWER, api_nodes_list, 0, false }, "List nodes.", "nodes", "limit after" },
 	{ { "GET", "/v1/nodes/{name}", ROLE_VIEWER, api_nodes_get, 0, false }, "One node with its GPUs and NUMA nodes.", "nodes" },
 	{ { "GET", "/v1/nodes/{name}/topology", ROLE_VIEWER, api_nodes_topology, 0, false }, "The node drawn, SVG; format=text, width= for a text tree.", "nodes", "format width" },

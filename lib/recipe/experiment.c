@@ -387,3 +387,39 @@ int experiment_resolve(const struct experiment_world *world, char *const *words,
 		experiment_done(ret);
 	return e;
 }
+
+/* What words of the command said is taken away; what they replaced stands again. */
+static void without_words(struct config_value *map)
+{
+	for (size_t i = map->n; i-- > 0;) {
+		struct config_value *v = map->items[i].value;
+
+		if (v->kind == CONFIG_MAP && v->n)
+			without_words(v);
+		if (v->kind == CONFIG_MAP ? v->n > 0 : v->place.file >= 0)
+			continue;
+		while (v && v->place.file < 0) {
+			struct config_value *over = TAKE_PTR(v->over);
+
+			config_value_free(v);
+			v = over;
+		}
+		map->items[i].value = v;
+		if (!v)
+			config_take(map, map->items[i].key);
+	}
+}
+
+int experiment_command(struct experiment *x, char *const *words, size_t n_words, struct mo_error *err)
+{
+	struct experiment_words w = { 0 };
+	struct experiment said = { 0 };
+	int r = experiment_words_read(words, n_words, &w, &said, err);
+
+	if (r >= 0) {
+		without_words(x->merged);
+		config_merge(x->merged, w.given);
+	}
+	experiment_done(&said);
+	return MO_MIN(r, 0);
+}

@@ -34,6 +34,8 @@ void experiment_done(struct experiment *e);
  * any other errno of read() for it likewise. ret is empty then. */
 int experiment_resolve(const struct experiment_world *world, char *const *words, size_t n_words,
 		       struct experiment *ret, struct mo_error *err);
+/* The words of another command instead of those that it was resolved with; its files stay as they were read. -EINVAL with err. */
+int experiment_command(struct experiment *x, char *const *words, size_t n_words, struct mo_error *err);
 /* The file that the words name by --config, borrowed from them; NULL when they do not. */
 const char *experiment_file(char *const *words, size_t n_words);
 /* "FILE:LINE", "word of the command" (caller frees). */

@@ -593,10 +593,10 @@ def explain_config():
         items = {i["key"]: i for i in doc["items"]}
         equal((doc["engine"], doc["names"]["work_group"], doc["files"][:2]), ("primus-megatron", "t", ["e.yaml", "low.yaml"]), "head")
         equal(items["lr"], {"key": "lr", "value": 1e-05, "source": {"file": "primus/configs/modules/megatron/pre.yaml", "line": 3},
-                            "overridden": [{"value": 2e-05, "source": {"file": "primus/configs/modules/megatron/base.yaml", "line": 8}}]}, "lr")
+                            "overrides": [{"value": 2e-05, "source": {"file": "primus/configs/modules/megatron/base.yaml", "line": 8}}]}, "lr")
         equal((items["note"]["value"], items["pipeline_model_parallel_size"]["value"], items["pipeline_model_parallel_size"]["variable"]), ("yes", 1, "PP"), "values")
         equal(items["train_iters"]["source"], {"recipe": "steps"}, "train_iters")
-        equal(items["train_iters"]["overridden"][0]["source"], {"file": "primus/configs/modules/megatron/pre.yaml", "line": 2}, "what steps overrides")
+        equal(items["train_iters"]["overrides"][0]["source"], {"file": "primus/configs/modules/megatron/pre.yaml", "line": 2}, "what steps overrides")
         need("moectl" in items["log_interval"]["source"], items["log_interval"])
         r = own.explain("--key", "lr")
         equal(r.stdout, "lr = 1e-05    primus/configs/modules/megatron/pre.yaml:3\n    instead of 2e-05    primus/configs/modules/megatron/base.yaml:8\n", "people's text")
@@ -795,6 +795,58 @@ def a_controller_is_told():
         os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
         r = c.run("submit", own.path, "--json")
         need("was not read here" in r.stderr, r.stderr)
+
+
+# What stands where Primus' main would: it trains as far as its experiment says.
+PROGRAM = """import os, sys
+assert "--config" in sys.argv
+n = 3
+for i in range(1, n + 1):
+    if os.environ["RANK"] == str(int(os.environ["WORLD_SIZE"]) - 1):
+        print("iteration %8d/%8d | consumed samples: %d | elapsed time per iteration (ms): 1.0 | lm loss: 1.0E+00 |" % (i, n, i), flush=True)
+"""
+
+
+@suite.test
+def the_record_keeps_it():
+    """What a job was launched with stays with it: after its end, without the files, and over a new controller."""
+    files = {"primus/cli/main.py": PROGRAM, "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n      wandb_api_key: hush-hush\n      of_env: ${WANDB_API_KEY:none}\n"}
+    with Own("env: {WANDB_API_KEY: hush-hush}\n", steps="", **files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        local = {i["key"]: i for i in json.loads(own.explain("--json").stdout)["items"]}
+        equal((local["wandb_api_key"]["value"], local["of_env"]["value"]), ("hush-hush", "***"), "one's own file, and a variable")
+        r = c.run("submit", own.path, "--json")
+        need("not read" not in r.stderr, r.stderr)
+        job = json.loads(r.stdout)["id"]
+        seen = c.wait_state(job, ("completed", "failed"))
+        equal((seen["state"], seen["steps"], seen["iteration"]), ("completed", 3, 3), "the job, which is complete when it did what its experiment says: %s" % seen)
+        os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
+
+        def same_as_launched():
+            doc = c.json("explain", "config", job)
+            items = {i["key"]: i for i in doc["items"]}
+            equal(set(items) , set(local), "keys")
+            equal({k: v for k, v in items.items() if k != "wandb_api_key"}, {k: v for k, v in local.items() if k != "wandb_api_key"}, "configuration of the job")
+            equal(items["wandb_api_key"]["value"], "***", "a secret")
+            need("hush-hush" not in json.dumps(doc), "a secret is told")
+        same_as_launched()
+        equal(c.run("explain", "config", job, "--key", "lr").stdout, own_lr(), "people's text")
+        r = c.run("explain", "config", job, "--key", "lrr", check=False)
+        equal((r.returncode, "no key 'lrr'" in r.stderr), (5, True), "an unknown key")
+        r = c.run("explain", "config", job, "--set", "a=1", check=False)
+        need(r.returncode == 2 and "--set belongs to a recipe" in r.stderr, r.stderr)
+        r = c.run("explain", "config", "j-999", check=False)
+        equal(r.returncode, 5, "no such job")
+        other = c.submit("recipe: 1\nname: o\nengine: {kind: command, argv: [/bin/true]}\ncluster: {gpus: 1}\n")
+        r = c.run("explain", "config", other, check=False)
+        need(r.returncode == 5 and "engine command has no configuration" in r.stderr, r.stderr)
+        pid = c.status()["moed"]["pid"]
+        os.kill(pid, 9)
+        c.up()
+        same_as_launched()
+
+
+def own_lr():
+    return "lr = 1e-05    primus/configs/modules/megatron/pre.yaml:3\n    instead of 2e-05    primus/configs/modules/megatron/base.yaml:8\n"
 
 
 if __name__ == "__main__":

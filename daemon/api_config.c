@@ -1,0 +1,64 @@
+/* GET /v1/jobs/{id}/config: the engine's own configuration as the job's record keeps it: what was read of the engine's files for the
+ * submit, with the words of the command as they are launched, which a plan and a resume add to. */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/api.h"
+#include "daemon/visible.h"
+#include "lib/recipe/config_explain.h"
+#include "lib/recipe/experiment_record.h"
+
+static void not_kept(struct http_request *r, const struct job *j)
+{
+	const char *kind = j->spec.recipe.engine.kind;
+
+	if (!j->spec.engine.experiment)
+		http_problem(r, 404,
+			     "job j-%lld: engine %s has no configuration file that is read; its "
+			     "command is in `moectl submit --dry-run`",
+			     (long long)j->id, kind);
+	else
+		http_problem(r, 404,
+			     "job j-%lld: the experiment %s was not read for it: its files were not "
+			     "where moectl submit ran",
+			     (long long)j->id, j->spec.recipe.engine.entry ? j->spec.recipe.engine.entry : "");
+}
+
+static void send_config(struct http_request *r, const struct job *j, const struct experiment *x, const struct rank_command *command)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	const struct submit *s = &j->spec;
+	const struct config_given given = { &s->engine, &s->recipe, s->recipe_text, strlen(s->recipe_text), NULL, 0, command };
+	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
+
+	config_explain(t, http_query(r, "key"), true, &b);
+	api_send(r, 200, &b);
+}
+
+void api_job_config(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(experiment_done) struct experiment x = { 0 };
+
+	if (!j || !visible_to(m, r, j, "configuration"))
+		return;
+	const struct submit *s = &j->spec;
+	int e = s->recipe_text ? experiment_of_text(s->recipe_text, strlen(s->recipe_text), &x, &err) : -ENOENT;
+
+	if (e == -ENOENT) {
+		not_kept(r, j);
+		return;
+	}
+	_cleanup_(rank_command_done) struct rank_command command = rank_command_of(&s->engine, &s->recipe);
+
+	if (j->attempt > 0)
+		engine_resume_argv(&s->engine, &s->recipe, j->resume, &command.words, &command.n_words);
+	if (e == 0)
+		e = experiment_command(&x, command.words, command.n_words, &err);
+	if (e < 0)
+		http_problem(r, 422, "job j-%lld: its record of the engine's configuration: %s", (long long)j->id, mo_error_text(&err, e));
+	else
+		send_config(r, j, &x, &command);
+}

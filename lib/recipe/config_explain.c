@@ -1,0 +1,172 @@
+/* See config_explain.h. */
+#include "lib/recipe/config_explain.h"
+
+#include <string.h>
+
+#include "lib/model/mask.h"
+#include "lib/recipe/set.h"
+#include "lib/recipe/yaml.h"
+
+struct config_teller {
+	const struct config_given *given;
+	const struct experiment *experiment;
+	bool *by_recipe; /* of each word of the command */
+};
+
+struct rank_command rank_command_of(const struct engine *e, const struct recipe *r)
+{
+	struct rank_command c = { 0 };
+
+	engine_argv_origins(e, r, &c.words, &c.n_words, &c.origins);
+	return c;
+}
+
+void rank_command_done(struct rank_command *c)
+{
+	for (size_t i = 0; i < c->n_words; i++)
+		free(c->words[i]);
+	free(c->words);
+	word_origins_done(&c->origins);
+	*c = (struct rank_command){ 0 };
+}
+
+struct config_teller *config_teller_new(const struct config_given *g, const struct experiment *x)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
+	struct config_teller *t = mo_alloc(sizeof(*t));
+	const struct word_origins *o = &g->command->origins;
+
+	*t = (struct config_teller){ g, x, mo_alloc_array(o->n + 1, sizeof(bool)) };
+	for (size_t i = 0; i < o->n; i++) {
+		const char *path = o->items[i];
+
+		t->by_recipe[i] = path && (mo_starts_with(path, "engine.arg") || (root && !ynode_is_null(ynode_find(root, path))));
+	}
+	return t;
+}
+
+struct config_teller *config_teller_free(struct config_teller *t)
+{
+	if (t)
+		free(t->by_recipe);
+	free(t);
+	return NULL;
+}
+
+struct config_source config_source(const struct config_teller *t, struct config_place place)
+{
+	const struct word_origins *o = &t->given->command->origins;
+	size_t word = (size_t)place.word;
+
+	if (place.file >= 0 && (size_t)place.file < t->experiment->n_files)
+		return (struct config_source){ .file = t->experiment->files[place.file], .line = place.line };
+	if (place.word >= 0 && word < o->n && t->by_recipe[word])
+		return (struct config_source){ .recipe = o->items[word] };
+	if (place.word >= 0 && word < o->n && o->items[word])
+		return (struct config_source){ .moectl = mo_printf("%s is what moectl takes where the recipe says nothing", o->items[word]) };
+	if (place.word >= 0 && word >= o->n)
+		return (struct config_source){ .moectl = mo_strdup("where this attempt resumes, or that it begins anew") };
+	return (struct config_source){ .moectl = mo_printf("a word that engine %s adds to every command", t->given->recipe->engine.kind) };
+}
+
+static void text_json(const char *s, struct mo_buf *b)
+{
+	const struct config_value v = { .kind = CONFIG_TEXT, .text = (char *)s };
+
+	config_json(&v, b);
+}
+
+static void source_json(const struct config_teller *t, struct config_place place, struct mo_buf *b)
+{
+	struct config_source from = config_source(t, place);
+
+	if (from.file) {
+		mo_buf_str(b, "{\"file\":");
+		text_json(from.file, b);
+		mo_buf_printf(b, ",\"line\":%lld}", (long long)from.line);
+	} else {
+		mo_buf_str(b, from.recipe ? "{\"recipe\":" : "{\"moectl\":");
+		text_json(from.recipe ? from.recipe : from.moectl, b);
+		mo_buf_str(b, "}");
+	}
+	free(from.moectl);
+}
+
+static void value_json(const char *key, const struct config_value *v, bool mask, struct mo_buf *b)
+{
+	const char *last = strrchr(key, '.');
+	bool secret = mo_mask_argument(last ? last + 1 : key) || (v->variable && mo_mask_variable(v->variable));
+
+	if (mask && secret && v->kind != CONFIG_NULL && v->kind != CONFIG_BOOL) {
+		text_json(MO_MASKED, b);
+	} else if (mask && v->kind == CONFIG_TEXT) {
+		_cleanup_(mo_freep) char *shown = mo_mask_text(v->text);
+
+		text_json(shown, b);
+	} else {
+		config_json(v, b);
+	}
+}
+
+static void item_json(const struct config_teller *t, const struct config_item *item, bool mask, struct mo_buf *b)
+{
+	mo_buf_str(b, "{\"key\":");
+	text_json(item->key, b);
+	mo_buf_str(b, ",\"value\":");
+	value_json(item->key, item->value, mask, b);
+	mo_buf_str(b, ",\"source\":");
+	source_json(t, item->value->place, b);
+	if (item->value->variable) {
+		mo_buf_str(b, ",\"variable\":");
+		text_json(item->value->variable, b);
+	}
+	mo_buf_str(b, ",\"overrides\":[");
+	for (const struct config_value *v = item->value->over; v; v = v->over) {
+		mo_buf_str(b, v == item->value->over ? "{\"value\":" : ",{\"value\":");
+		value_json(item->key, v, mask, b);
+		mo_buf_str(b, ",\"source\":");
+		source_json(t, v->place, b);
+		mo_buf_str(b, "}");
+	}
+	mo_buf_str(b, "]}");
+}
+
+/* The key itself, or what is below it. */
+static bool asked_for(const char *key, const char *item)
+{
+	size_t n = key ? strlen(key) : 0;
+
+	return !key || (!strncmp(key, item, n) && (!item[n] || item[n] == '.'));
+}
+
+size_t config_explain(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b)
+{
+	const struct experiment *x = t->experiment;
+	struct config_item *items = NULL;
+	size_t n = 0, found = 0;
+
+	mo_buf_str(b, "{\"engine\":");
+	text_json(t->given->recipe->engine.kind, b);
+	mo_buf_printf(b, ",\"hash\":\"crc32c:%08x\",\"files\":[", x->crc);
+	for (size_t i = 0; i < x->n_files; i++) {
+		mo_buf_str(b, i ? "," : "");
+		text_json(x->files[i], b);
+	}
+	mo_buf_str(b, "],\"names\":");
+	if (x->names)
+		config_json(x->names, b);
+	else
+		mo_buf_str(b, "{}");
+	mo_buf_str(b, ",\"items\":[");
+	config_items(x->merged, &items, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (!asked_for(key, items[i].key))
+			continue;
+		mo_buf_str(b, found++ ? "," : "");
+		item_json(t, &items[i], mask, b);
+	}
+	config_items_free(items, n);
+	mo_buf_str(b, "]}");
+	return found;
+}

@@ -1,0 +1,39 @@
+/* An engine's configuration told key by key, with who said each value: the document of `moectl explain config` and of
+ * GET /v1/jobs/{id}/config. */
+#pragma once
+#include "lib/recipe/experiment.h"
+#include "lib/recipe/recipe_file.h"
+
+/* The command of a rank, with the recipe's path that brought each word (NULL: the engine file's own). */
+struct rank_command {
+	char **words;
+	size_t n_words;
+	struct word_origins origins;
+};
+struct rank_command rank_command_of(const struct engine *e, const struct recipe *r);
+void rank_command_done(struct rank_command *c);
+
+struct config_given {
+	const struct engine *engine;
+	const struct recipe *recipe;
+	const char *text; /* of the recipe: what it gives itself is told from what moectl fills in */
+	size_t n;
+	const struct recipe_set *sets;
+	size_t n_sets;
+	const struct rank_command *command;
+};
+/* What said a value: FILE:LINE, the recipe's key, or moectl's reason (the caller's). */
+struct config_source {
+	const char *file;
+	int64_t line;
+	const char *recipe;
+	char *moectl;
+};
+struct config_teller; /* knows which paths the recipe gives */
+struct config_teller *config_teller_new(const struct config_given *g, const struct experiment *x);
+struct config_teller *config_teller_free(struct config_teller *t);
+MO_DEFINE_CLEANUP(struct config_teller, config_teller_free)
+struct config_source config_source(const struct config_teller *t, struct config_place place);
+/* The whole document, or of `key` and those below it; appends. Returns how many items it has. mask: what looks like a secret is
+ * shown as ***. */
+size_t config_explain(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b);
