@@ -45,7 +45,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)
 
 # program: its shell's sources, the rooms it links (in order) and libraries
-PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-probe moectl
+PROGRAMS := moed moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe moectl
 SRC_moed := $(wildcard daemon/*.c)
 ROOMS_moed := http loop store recipe dcore acore plan wire model base
 LIBS_moed := -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lgnutls -lm
@@ -61,6 +61,9 @@ LIBS_moe-discover := -lhwloc -lnuma -ljson-c -lm
 SRC_moe-ckpt := $(wildcard agent/ckpt/*.c)
 ROOMS_moe-ckpt := acore wire model base
 LIBS_moe-ckpt := -ljson-c -lpcre2-8 -lm
+SRC_moe-config := $(wildcard agent/config/*.c)
+ROOMS_moe-config := recipe wire model base
+LIBS_moe-config := -ljson-c -lfyaml -lpcre2-8 -lm
 SRC_moe-probe := $(wildcard agent/probe/*.c)
 ROOMS_moe-probe := recipe acore wire model base
 LIBS_moe-probe := -ljson-c -lfyaml -lpcre2-8 -lm

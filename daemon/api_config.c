@@ -19,8 +19,8 @@ static void not_kept(struct http_request *r, const struct job *j)
 			     (long long)j->id, kind);
 	else
 		http_problem(r, 404,
-			     "job j-%lld: the experiment %s was not read for it: its files were not "
-			     "where moectl submit ran",
+			     "job j-%lld: the experiment %s was not read for it yet: its files are not "
+			     "where moectl submit ran, and no node has started it",
 			     (long long)j->id, j->spec.recipe.engine.entry ? j->spec.recipe.engine.entry : "");
 }
 
@@ -35,6 +35,17 @@ static void send_config(struct http_request *r, const struct job *j, const struc
 	api_send(r, 200, &b);
 }
 
+/* As the job's node read it, else as the submit did. */
+static int config_of(const struct job *j, const struct rank_command *command, struct experiment *ret, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *told = j->config ? mo_printf("experiment: %s\n", j->config) : NULL;
+	const char *text = told ? told : j->spec.recipe_text;
+	int r = text ? experiment_of_text(text, strlen(text), ret, err) : -ENOENT;
+
+	/* A node reads it with the words as they are. */
+	return r < 0 || told ? r : experiment_command(ret, command->words, command->n_words, err);
+}
+
 void api_job_config(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -45,19 +56,15 @@ void api_job_config(void *arg, struct http_request *r)
 	if (!j || !visible_to(m, r, j, "configuration"))
 		return;
 	const struct submit *s = &j->spec;
-	int e = s->recipe_text ? experiment_of_text(s->recipe_text, strlen(s->recipe_text), &x, &err) : -ENOENT;
-
-	if (e == -ENOENT) {
-		not_kept(r, j);
-		return;
-	}
 	_cleanup_(rank_command_done) struct rank_command command = rank_command_of(&s->engine, &s->recipe);
 
 	if (j->attempt > 0)
 		engine_resume_argv(&s->engine, &s->recipe, j->resume, &command.words, &command.n_words);
-	if (e == 0)
-		e = experiment_command(&x, command.words, command.n_words, &err);
-	if (e < 0)
+	int e = config_of(j, &command, &x, &err);
+
+	if (e == -ENOENT)
+		not_kept(r, j);
+	else if (e < 0)
 		http_problem(r, 422, "job j-%lld: its record of the engine's configuration: %s", (long long)j->id, mo_error_text(&err, e));
 	else
 		send_config(r, j, &x, &command);

@@ -55,7 +55,7 @@ part-controller: all man
 
 part-agent: all man
 	$(INSTALL) -d $(call stage,$(LIBEXECDIR)) $(call stage,$(UNITDIR)) $(call stage,$(PREFIX))/lib/tmpfiles.d
-	$(INSTALL) -m 755 $(addprefix $(BUILD)/,moe-agent moe-stepd moe-discover moe-ckpt moe-probe) $(call stage,$(LIBEXECDIR))/
+	$(INSTALL) -m 755 $(addprefix $(BUILD)/,moe-agent moe-stepd moe-discover moe-ckpt moe-config moe-probe) $(call stage,$(LIBEXECDIR))/
 	@for f in moe-agent.service moe.slice; do $(call install_unit,$$f); done
 	$(INSTALL) -m 644 units/moe.tmpfiles.conf $(call stage,$(PREFIX))/lib/tmpfiles.d/moe.conf
 	@$(call install_options,agent)

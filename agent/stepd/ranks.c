@@ -108,6 +108,8 @@ static void on_report(struct stepd *s, struct source *source, uint32_t events) {
 	mo_desc_init(&note_desc, &n);
 	n.rank = r->rank;
 	n.pid = r->pid;
+	if (r == &s->ranks[0])
+		n.config = TAKE_PTR(s->config);
 	bool good = read_back(s, r, &n);
 	r->started = true;
 	r->bind_verified = n.bind_verified;
@@ -250,6 +252,10 @@ void ranks_start(struct stepd *s) {
 	int r = prepare(s, &p, &cause, &err);
 	if (r < 0) {
 		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
+		return;
+	}
+	if ((r = config_read(s, &p->plans[0], &err)) < 0) {
+		start_failed(s, &s->ranks[0], "config", r, mo_error_text(&err, r));
 		return;
 	}
 	ranks_raise_limits(s);

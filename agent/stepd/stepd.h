@@ -72,6 +72,7 @@ struct stepd {
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
+	char *config;                    /* of the engine, read before the forks; until the first rank has told it */
 	int heartbeat_fd, keeper_fd;     /* close with this process: the heartbeat reader, the keeper of copies end */
 	int epoll_fd;
 	struct source signals, timer, listener;

@@ -158,6 +158,9 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
+	/* What was read for the submit stands, unless variables may be mapped on the node. */
+	if (i == 0 && j->spec.engine.experiment && (!r->experiment_hash || j->spec.n_prepare))
+		ret->config = mo_strdup(j->spec.engine.experiment);
 	ret->workdir = mo_strdup(r->engine.workdir);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);

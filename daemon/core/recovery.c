@@ -4,7 +4,7 @@
  *   evidence                                              class       what follows
  *   a port of the job is busy, before the launch, or by   -           next attempt on other ports, no restart counted
  *     the last lines of an exit before the first iteration            (the latter PORT_SAID_MAX attempts in a row)
- *   refused: bind, exec, user, workdir, prepare               user_error  failed
+ *   refused: bind, exec, user, workdir, prepare, config               user_error  failed
  *   the first-dead rank exits non-zero by itself before   user_error  failed
  *     the job's first iteration
  *   supervisor lost, signal, an exit of 128 + a signal,   transient   next attempt, unless it failed the same way
@@ -157,7 +157,7 @@ static char *blame_cause(const struct job *j, const struct blame *b)
 
 static bool refused_by_user_error(const struct step *st)
 {
-	static const char *const causes[] = { "bind", "exec", "user", "workdir", "prepare" };
+	static const char *const causes[] = { "bind", "exec", "user", "workdir", "prepare", "config" };
 
 	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
 }

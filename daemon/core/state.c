@@ -1,5 +1,6 @@
 /* Descriptions of what moed keeps, and finding things in it. Called by everyone; changes nothing. */
 #include "daemon/core/state.h"
+#include "lib/model/limits.h"
 
 #include <assert.h>
 #include <string.h>
@@ -53,6 +54,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, id, MO_INT), MO_F_SUB(job, spec, MO_STRUCT, &submit_desc),
 	MO_F_ENUM(job, state, job_state_names), MO_F(job, attempt, MO_INT), MO_F(job, restarts, MO_INT),
 	MO_F_ENUM(job, intent, intent_names), MO_F(job, intent_now, MO_BOOL), MO_F(job, restart_from, MO_INT), MO_F(job, reason, MO_STR),
+	MO_F(job, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX),
 	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),
 	MO_F(job, queued_since, MO_INT), MO_F(job, not_before, MO_INT),
 	MO_F_VEC(job, places, &place_desc), MO_F(job, port, MO_INT), MO_F_VEC(job, steps, &step_desc), MO_F_VEC(job, ranks, &rank_desc),

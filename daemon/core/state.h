@@ -73,6 +73,7 @@ struct job {
 	bool intent_now;             /* cancel --now: no grace */
 	int64_t restart_from;        /* restart --from ITER; MO_NONE = newest usable */
 	char *reason;
+	char *config;                /* the engine's own configuration as the newest attempt's first node read it (note.config), NULL = none did */
 	int64_t created_at, started_at, ended_at, state_since, queued_since;
 	int64_t not_before;          /* recovery.grace: next attempt not earlier */
 	struct place *places; size_t n_places;       /* current attempt; empty while queued */

@@ -34,6 +34,8 @@ static void on_started(struct job *j, const struct step *st, const struct note *
 {
 	struct rank *k = rank_of(j, st, n);
 
+	if (n->config)
+		mo_str_set(&j->config, n->config);
 	if (!k || k->exit)
 		return;
 	k->state = RANK_RUNNING;

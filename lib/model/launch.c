@@ -37,6 +37,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F_LIST(launch, prepare, MO_STRS, .omit = true),
 	MO_F(launch, prepare_limit_us, MO_INT, .omit = true),
 	MO_F(launch, prepare_hooks, MO_BOOL, .omit = true),
+	MO_F(launch, config, MO_STR, .omit = true),
 	MO_F_VEC(launch, owned, &kv_desc, .omit = true),
 	MO_F_SUB(launch, heartbeat, MO_OPT, &engine_heartbeat_desc, .omit = true),
 	MO_F(launch, workdir, MO_STR),

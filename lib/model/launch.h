@@ -32,6 +32,7 @@ struct launch {
 	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
 	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
+	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
 	char *workdir;           /* NULL = the user's home */
 	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
 	struct recipe_bind bind;

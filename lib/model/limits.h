@@ -5,6 +5,7 @@
 #define MO_RECIPE_KEYS_MAX 512                /* keys in one mapping */
 #define MO_RECIPE_ITEMS_MAX 1024              /* values in one list: words of a command are compared with each other */
 #define MO_RECIPE_ANCHORS_MAX 256
+#define MO_CONFIG_BYTES_MAX (160 * 1024)      /* of an engine's own configuration as a job keeps it: Primus' largest are 50 kB */
 #define MO_RECIPE_NODES_MAX 20000             /* YAML nodes after expansion of aliases */
 #define MO_RECIPE_TEXT_MAX (1024 * 1024)      /* bytes of all texts after it */
 #define MO_BODY_BYTES_MAX (1024 * 1024)       /* HTTP request body of users */

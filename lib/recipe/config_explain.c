@@ -66,7 +66,7 @@ struct config_source config_source(const struct config_teller *t, struct config_
 	if (place.word >= 0 && word < o->n && o->items[word])
 		return (struct config_source){ .moectl = mo_printf("%s is what moectl takes where the recipe says nothing", o->items[word]) };
 	if (place.word >= 0 && word >= o->n)
-		return (struct config_source){ .moectl = mo_strdup("where this attempt resumes, or that it begins anew") };
+		return (struct config_source){ .moectl = mo_strdup("a word of this attempt alone: where it resumes, or what engine.prepare printed") };
 	return (struct config_source){ .moectl = mo_printf("a word that engine %s adds to every command", t->given->recipe->engine.kind) };
 }
 

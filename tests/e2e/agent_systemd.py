@@ -47,7 +47,7 @@ def inside(name):
 def install(root):
     libexec = root + "/usr/local/libexec/moe"
     os.makedirs(libexec, exist_ok=True)
-    for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe"):
+    for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-config", "moe-probe"):
         shutil.copy(os.path.join(BUILD, name), libexec)
     shutil.copy(os.path.join(BUILD, "tests/fake/rank"), root + "/usr/local/bin/fake-rank")
     for name in ("moe-agent.service", "moe.slice"):

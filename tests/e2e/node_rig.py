@@ -77,7 +77,7 @@ class Node:
         """The next start uses copies of the programs, of which some are these scripts."""
         self.bin = self.dir + "/bin"
         os.mkdir(self.bin)
-        for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe"):
+        for name in ("moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-config", "moe-probe"):
             if name not in scripts:
                 shutil.copy(os.path.join(BUILD, name), self.bin)
         for name, text in scripts.items():

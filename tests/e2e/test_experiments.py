@@ -723,14 +723,15 @@ def the_model_is_the_files():
 def two_jobs_never_share_a_directory():
     """While the first is unfinished the second is refused by name, however it spells the path; without checkpoint.dir each has names of its own."""
     free = {"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}")}
-    with Own("checkpoint: {dir: /nonexistent/x}\n", **free) as own, Cluster(nodes=1, gpus_per_node=8) as c:
-        first = json.loads(c.run("submit", own.path, "--json").stdout)["id"]
-        for spelled in ("/nonexistent/x", "/nonexistent//x/checkpoints/"):
+    with Own(**free) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        top = own.dir.name
+        first = json.loads(c.run("submit", own.path, "--json", "--set", "checkpoint.dir=%s/x" % top).stdout)["id"]
+        for spelled in (top + "/x", top + "//x/checkpoints/"):
             r = c.run("submit", own.path, "--name", "other", "--set", "checkpoint.dir=" + spelled, check=False)
-            need(r.returncode == 1 and "checkpoint.dir: /nonexistent/x/checkpoints is that of %s (own), which is " % first in r.stderr, r.stderr)
+            need(r.returncode == 1 and "checkpoint.dir: %s/x/checkpoints is that of %s (own), which is " % (top, first) in r.stderr, r.stderr)
         c.run("cancel", first)
         c.wait_state(first, "cancelled")
-        c.run("submit", own.path, "--name", "other")
+        c.run("submit", own.path, "--name", "other", "--set", "checkpoint.dir=%s/x" % top)
     with Own() as own, Cluster(nodes=1, gpus_per_node=8) as c:
         r = c.run("submit", own.path)
         need("checkpoint.dir: not given: nothing is resumed" in r.stderr and "own-j-ID" in r.stderr, r.stderr)
@@ -843,6 +844,46 @@ def the_record_keeps_it():
         os.kill(pid, 9)
         c.up()
         same_as_launched()
+
+
+@suite.test
+def a_node_reads_it():
+    """The files are only where the ranks run, and a variable is mapped there: what the job is launched with is read there, and what cannot be loaded ends the launch."""
+    files = {"primus/cli/main.py": PROGRAM, "prepare.sh": "echo env.PP=1\necho env.WANDB_TOKEN=hush-hush\necho extra.seed=7\n",
+             "e.yaml": OWN["e.yaml"].replace("PP:2", "PP") + "      train_iters: 3\n      told: ${WANDB_TOKEN}\n"}
+    text = "recipe: 1\nname: away\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 8}\n"
+    with Own(**files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        moved = own.dir.name + "-moved"
+        os.rename(own.dir.name, moved)
+        try:
+            r = c.run("submit", "-", "--json", stdin=text % own.dir.name)
+        finally:
+            os.rename(moved, own.dir.name)
+        need("not read here" in r.stderr, r.stderr)
+        job = json.loads(r.stdout)["id"]
+        seen = c.wait_state(job, ("completed", "failed"))
+        equal(seen["state"], "completed", seen["reason"])
+        doc = c.json("explain", "config", job)
+        items = {i["key"]: i for i in doc["items"]}
+        equal((items["pipeline_model_parallel_size"]["value"], items["pipeline_model_parallel_size"]["variable"]), (1, "PP"), "a variable of the node")
+        equal(items["lr"]["source"], {"file": "primus/configs/modules/megatron/pre.yaml", "line": 3}, "a place")
+        equal(items["told"]["value"], "***", "a secret stays on the node")
+        need(items["seed"]["value"] == 7 and "engine.prepare printed" in items["seed"]["source"]["moectl"], items["seed"])
+        equal(doc["files"][:2], ["e.yaml", "low.yaml"], "files")
+        for change, reason in (({"low.yaml": "extends: e.yaml\n"}, "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
+                               ({"prepare.sh": "exit 0\n"}, "e.yaml:8: ${PP}: the variable is not set, and the file gives no default"),
+                               ({"e.yaml": None}, "e.yaml: no such file")):
+            for path, content in {**OWN, **files, **change}.items():
+                os.remove(os.path.join(own.dir.name, path)) if content is None else own.write(path, content)
+            os.rename(own.dir.name, moved)
+            try:
+                job = json.loads(c.run("submit", "-", "--json", stdin=text % own.dir.name).stdout)["id"]
+            finally:
+                os.rename(moved, own.dir.name)
+            seen = c.wait_state(job, ("completed", "failed"))
+            need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1, "%s: %s" % (reason, seen))
+            r = c.run("explain", "config", job, check=False)
+            equal(r.returncode, 5, r.stderr)
 
 
 def own_lr():

@@ -32,12 +32,12 @@ static const char *variable(void *arg, const char *name)
 
 static void test_there_and_back(void **state)
 {
-	char *words[] = { "main.py", "train", "pretrain", "--config", "e.yaml", "--lr", "3.5" };
+	const char *const words[] = { "main.py", "train", "pretrain", "--config", "e.yaml", "--lr", "3.5" };
 	const struct experiment_world world = { NULL, read_file, variable };
 	struct experiment x, back;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
-	if (experiment_resolve(&world, words, ELEMENTSOF(words), &x, &err) < 0)
+	if (experiment_resolve(&world, (char *const *)words, ELEMENTSOF(words), &x, &err) < 0)
 		fail_msg("%s", mo_error_text(&err, -EINVAL));
 	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
 	_cleanup_(mo_freep) char *text = mo_printf("experiment: {files: 'crc32c:%08x', result: %s}\n", x.crc, packed);

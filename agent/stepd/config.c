@@ -1,0 +1,151 @@
+/* The engine's own configuration, read where the ranks will run (launch.config): only here are the files, and the variables that
+ * engine.prepare mapped. moe-config does it as the job's user, with the environment and in the directory of the node's first rank,
+ * because file systems hang and files are hostile. What the engine could not load ends the launch here, with the reason, and not in
+ * hundreds of ranks; what could not be told in time does not: the record then has none. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/stepd/prepare.h"
+#include "lib/base/clock.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/model/limits.h"
+
+#define DEADLINE_MS 10000
+#define TOLD_MAX 2048
+
+struct asked {
+	pid_t pid;
+	int fds[2]; /* its output, its errors */
+	struct mo_buf text[2];
+};
+
+static void asked_done(struct asked *a)
+{
+	for (size_t i = 0; i < 2; i++) {
+		a->fds[i] = mo_close(a->fds[i]);
+		mo_buf_done(&a->text[i]);
+	}
+}
+
+/* moe-config lies beside this program; NULL when that cannot be said. */
+static char *helper(void)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return NULL;
+	self[n] = 0;
+	char *slash = strrchr(self, '/');
+
+	return slash ? mo_printf("%.*s/moe-config", (int)(slash - self), self) : NULL;
+}
+
+static int ask(struct stepd *s, const struct child_plan *rank, const char *path, struct asked *ret)
+{
+	const struct launch *l = &s->spool.launch;
+	_cleanup_(mo_freep) char **argv = mo_alloc_array(l->n_argv + 3, sizeof(char *));
+	char *candidates[] = { (char *)path, NULL };
+	struct child_plan plan = *rank;
+	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
+
+	argv[0] = (char *)"moe-config";
+	argv[1] = l->config;
+	memcpy(argv + 2, l->argv, l->n_argv * sizeof(char *));
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return -errno;
+	ret->fds[0] = out[0];
+	if (pipe2(err, O_CLOEXEC) < 0) {
+		close(out[1]);
+		return -errno;
+	}
+	ret->fds[1] = err[0];
+	plan.argv = argv;
+	plan.candidates = candidates;
+	plan.cpus = NULL;
+	plan.mem_policy = -1;
+	plan.out_fd = out[1];
+	plan.err_fd = err[1];
+	plan.report_fd = err[1]; /* what it could not do before the program is seen by its status */
+	plan.parent = getpid();
+	ret->pid = fork();
+	if (ret->pid == 0)
+		child_run(&plan);
+	int r = ret->pid < 0 ? -errno : 0;
+
+	close(out[1]);
+	close(err[1]);
+	return r;
+}
+
+/* Until both ends are closed. -ETIMEDOUT, -EFBIG: it is killed, and the subreaper takes it. */
+static int listen_to(struct asked *a)
+{
+	const size_t most[] = { MO_CONFIG_BYTES_MAX, TOLD_MAX };
+	int64_t end_ms = mo_clock_boot_us() / 1000 + DEADLINE_MS;
+	char chunk[16384];
+
+	while (a->fds[0] >= 0 || a->fds[1] >= 0) {
+		struct pollfd p[] = { { .fd = a->fds[0], .events = POLLIN }, { .fd = a->fds[1], .events = POLLIN } };
+		int64_t left = end_ms - mo_clock_boot_us() / 1000;
+
+		if (left <= 0 || poll(p, 2, (int)left) == 0)
+			return -ETIMEDOUT;
+		for (size_t i = 0; i < 2; i++) {
+			ssize_t n = p[i].revents ? read(a->fds[i], chunk, sizeof(chunk)) : -1;
+
+			if (p[i].revents && n == 0)
+				a->fds[i] = mo_close(a->fds[i]);
+			if (n > 0 && a->text[i].len + (size_t)n > most[i])
+				return -EFBIG;
+			if (n > 0)
+				mo_buf_add(&a->text[i], chunk, (size_t)n);
+		}
+	}
+	return 0;
+}
+
+static void not_kept(const struct stepd *s, const char *why)
+{
+	mo_log(MO_WARNING, NULL, &(struct mo_log_where){ .job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1 },
+	       "the engine's configuration is not kept with the job: %s; the ranks start without", why);
+}
+
+int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error *err)
+{
+	_cleanup_(mo_freep) char *path = helper();
+	_cleanup_(asked_done) struct asked a = { .fds = { -1, -1 } };
+	int status = 0;
+
+	if (!s->spool.launch.config)
+		return 0;
+	int r = path ? ask(s, rank, path, &a) : -ENOENT;
+
+	if (r == 0)
+		r = listen_to(&a);
+	if (r < 0) {
+		if (a.pid > 0)
+			kill(a.pid, SIGKILL);
+		not_kept(s, r == -EFBIG ? "it is larger than a record may be" : strerror(-r));
+		return 0;
+	}
+	while (waitpid(a.pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
+		a.text[1].data[--a.text[1].len] = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		return mo_error_set(err, -EINVAL, "the experiment on %s: %s", s->spool.node, a.text[1].len ? a.text[1].data : "it cannot be loaded");
+	while (a.text[0].len && a.text[0].data[a.text[0].len - 1] == '\n')
+		a.text[0].data[--a.text[0].len] = 0;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !a.text[0].len)
+		not_kept(s, "moe-config did not end as it should");
+	else
+		s->config = mo_buf_take(&a.text[0]);
+	return 0;
+}
