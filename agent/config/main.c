@@ -1,7 +1,8 @@
 /* moe-config: reads the configuration of an engine's own that a rank's command names, where the rank will run: as the job's user, in its
  * directory, with its environment, before any rank starts (agent/stepd/config.c). The rules are those of moectl (lib/recipe). It
  * prints what came out as one line of JSON (lib/recipe/experiment_record.h), or one line on stderr and status 2: the engine could not
- * load it. Files are read as they come; the caller has the deadline. */
+ * load it; 3: the file that the command names is not there, which a program in the engine's place may not mind. Files are read as they
+ * come; the caller has the deadline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "lib/model/mask.h"
 #include "lib/recipe/experiment_record.h"
 
-enum { LOADED = 0, FAILED = 1, REFUSED = 2, MISUSED = 64 };
+enum { LOADED = 0, FAILED = 1, REFUSED = 2, ABSENT = 3, MISUSED = 64 };
 
 /* O_NONBLOCK: a FIFO in the file's place must not hang the launch. */
 static int read_plain(void *arg, const char *path, size_t most, struct mo_buf *ret)
@@ -58,7 +59,7 @@ int main(int argc, char **argv)
 
 	if (r < 0) {
 		fprintf(stderr, "%s%s%s\n", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "");
-		return REFUSED;
+		return r == -ENOENT ? ABSENT : REFUSED;
 	}
 	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
 	_cleanup_(mo_freep) char *line = mo_printf("{\"files\":\"crc32c:%08x\",\"result\":%s}\n", x.crc, packed);

@@ -144,7 +144,7 @@ int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error 
 	while (a.text[0].len && a.text[0].data[a.text[0].len - 1] == '\n')
 		a.text[0].data[--a.text[0].len] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !a.text[0].len)
-		not_kept(s, "moe-config did not end as it should");
+		not_kept(s, WIFEXITED(status) && WEXITSTATUS(status) == 3 && a.text[1].len ? a.text[1].data : "moe-config did not end as it should");
 	else
 		s->config = mo_buf_take(&a.text[0]);
 	return 0;

@@ -872,7 +872,7 @@ def a_node_reads_it():
         equal(doc["files"][:2], ["e.yaml", "low.yaml"], "files")
         for change, reason in (({"low.yaml": "extends: e.yaml\n"}, "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
                                ({"prepare.sh": "exit 0\n"}, "e.yaml:8: ${PP}: the variable is not set, and the file gives no default"),
-                               ({"e.yaml": None}, "e.yaml: no such file")):
+                               ({"e.yaml": None}, None)):     # a program that stands in Primus' place may not read it
             for path, content in {**OWN, **files, **change}.items():
                 os.remove(os.path.join(own.dir.name, path)) if content is None else own.write(path, content)
             os.rename(own.dir.name, moved)
@@ -881,7 +881,7 @@ def a_node_reads_it():
             finally:
                 os.rename(moved, own.dir.name)
             seen = c.wait_state(job, ("completed", "failed"))
-            need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1, "%s: %s" % (reason, seen))
+            need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1 if reason else seen["state"] == "completed", "%s: %s" % (reason, seen))
             r = c.run("explain", "config", job, check=False)
             equal(r.returncode, 5, r.stderr)
 
