@@ -18,7 +18,8 @@ static char *source_text(struct json_object *source)
 	_cleanup_(mo_freep) char *text = NULL;
 
 	if (js_str(source, "file"))
-		text = mo_printf("%s:%lld", js_str(source, "file"), (long long)js_int(source, "line"));
+		text = mo_printf("%s:%lld", js_str(source, "file"),
+				 (long long)js_int(source, "line"));
 	else if (js_str(source, "recipe"))
 		text = mo_printf("recipe %s", js_str(source, "recipe"));
 	else
@@ -31,7 +32,8 @@ static char *value_text(struct json_object *o)
 	struct json_object *v = NULL;
 
 	json_object_object_get_ex(o, "value", &v);
-	return visible(json_object_to_json_string_ext(v, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+	return visible(json_object_to_json_string_ext(v, JSON_C_TO_STRING_PLAIN |
+								 JSON_C_TO_STRING_NOSLASHESCAPE));
 }
 
 static void print_item(const struct cli *cli, struct json_object *item)
@@ -56,8 +58,15 @@ static void print_items(const struct cli *cli, struct json_object *doc)
 {
 	struct json_object *items = js_items(doc);
 
-	if (js_str(doc, "note"))
-		fprintf(stderr, "moectl: explain: %s\n", js_str(doc, "note"));
+	struct json_object *unread = js_get(doc, "unread");
+
+	for (size_t i = 0; i < js_len(unread); i++) {
+		_cleanup_(mo_freep) char *file = visible(json_object_get_string(js_at(unread, i)));
+
+		fprintf(stderr, "moectl: explain: not read: %s\n", file);
+	}
+	if (js_str(doc, "defaults"))
+		fprintf(stderr, "moectl: explain: %s\n", js_str(doc, "defaults"));
 	for (size_t i = 0; i < js_len(items); i++)
 		print_item(cli, js_at(items, i));
 }
@@ -74,9 +83,10 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	size_t n = 0;
 	int r = recipe_input_read(in, file);
 
+	in->explaining = true;
 	if (r || (r = recipe_input_check(cli, in)))
 		return r;
-	if (!in->engine.experiment)
+	if (!in->engine.experiment && !in->engine.config_words)
 		return cli_fail(CLI_USAGE,
 				"%s: engine %s has no configuration file that moectl reads; "
 				"`moectl submit --dry-run` shows its command",
@@ -106,7 +116,8 @@ static int of_job(struct cli *cli, const char *job, const char *key)
 
 	if (r)
 		return r;
-	r = client_get(cli, id, &a, "/v1/jobs/%s/config%s%s", id, key ? "?key=" : "", key ? quoted : "");
+	r = client_get(cli, id, &a, "/v1/jobs/%s/config%s%s", id, key ? "?key=" : "",
+		       key ? quoted : "");
 	if (r)
 		return r;
 	if (cli->json)
@@ -121,7 +132,8 @@ static bool is_recipe(const char *what)
 {
 	const char *dot = strrchr(what, '.');
 
-	return mo_streq(what, "-") || strchr(what, '/') || mo_streq(dot, ".yaml") || mo_streq(dot, ".yml") || mo_streq(dot, ".json") ||
+	return mo_streq(what, "-") || strchr(what, '/') || mo_streq(dot, ".yaml") ||
+	       mo_streq(dot, ".yml") || mo_streq(dot, ".json") ||
 	       (!is_job_id(what) && access(what, F_OK) == 0);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/visible.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/fd.h"
+#include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_values.h"
 
 #define NOTES_MAX 20 /* overrides that are told one by one */
@@ -82,6 +83,12 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 	if (r < 0)
 		return r;
 	*command = rank_command_of(&in->engine, &in->recipe);
+	if (!in->engine.experiment) {
+		const char *own = in->recipe.engine.entry;
+
+		return config_files_resolve(&in->engine, own ? own : in->engine.entry, &world,
+					    command->words, command->n_words, ret, err);
+	}
 	/* An experiment of ours lies here without the engine's presets: that is no fault of either. */
 	const char *dir = in->recipe.engine.workdir;
 
@@ -170,6 +177,29 @@ int experiment_explain(const struct recipe_input *in, const char *key, struct mo
 	return 0;
 }
 
+/* The files of an engine without experiments decide nothing here: they are kept with the job, and what is wrong in them is the engine's
+ * to say. */
+static void keep_files(struct recipe_input *in)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	struct experiment x = { 0 };
+	int r = experiment_of(in, &x, &command, &err);
+
+	if (r == -EINVAL && !in->explaining) {
+		_cleanup_(mo_freep) char *text = visible(mo_error_text(&err, r));
+
+		fprintf(stderr, "%s: warning: the engine's configuration: %s\n", in->file, text);
+	}
+	if (r < 0)
+		return;
+	in->experiment = x.n_files > x.n_unread ? experiment_document(&in->engine, &in->recipe, &x)
+						: NULL;
+	if (in->experiment)
+		recipe_input_option(in, "experiment", "experiment", in->experiment);
+	experiment_done(&x);
+}
+
 bool recipe_input_has_experiment(const struct recipe_input *in)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
@@ -180,7 +210,7 @@ bool recipe_input_has_experiment(const struct recipe_input *in)
 	mo_desc_init(&engine_desc, &engine);
 	bool has = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets,
 				in->n_sets, &recipe, &engine, NULL, NULL, &errors) == 0 &&
-		   engine.experiment;
+		   (engine.experiment || engine.n_config_files);
 
 	mo_desc_done(&recipe_desc, &recipe);
 	mo_desc_done(&engine_desc, &engine);
@@ -192,6 +222,11 @@ int experiment_read_for(struct recipe_input *in)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(rank_command_done) struct rank_command command = { 0 };
 	struct experiment x = { 0 };
+
+	if (!in->engine.experiment) {
+		keep_files(in);
+		return 0;
+	}
 	int r = experiment_of(in, &x, &command, &err);
 
 	if (r == -EINVAL) {

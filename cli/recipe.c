@@ -150,7 +150,7 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 	int r = parse(in, &errors);
 	if (r < 0)
 		return refuse(cli, in, &errors);
-	if (in->engine.experiment && (r = experiment_read_for(in)))
+	if ((in->engine.experiment || in->engine.n_config_files) && (r = experiment_read_for(in)))
 		return r;
 	if (in->experiment && (r = parse(in, &errors)) < 0)
 		return refuse(cli, in, &errors);

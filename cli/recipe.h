@@ -11,6 +11,7 @@ struct recipe_input {
 	struct recipe recipe;
 	struct engine engine;
 	char **warnings; size_t n_warnings;
+	bool explaining;                         /* what is wrong with the engine's files is told once, by who asked for them */
 	char *no_model;                          /* why plans have no model from the engine's own experiment; NULL = they have one, or none is wanted */
 	char *experiment;                        /* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
 	bool checked;                            /* recipe_input_check() was called */

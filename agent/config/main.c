@@ -58,11 +58,13 @@ int main(int argc, char **argv)
 	int r = experiment_resolve(&world, argv + 2, (size_t)argc - 2, &x, &err);
 
 	if (r < 0) {
-		fprintf(stderr, "%s%s%s\n", mo_error_text(&err, r), err.hint ? "; " : "", err.hint ? err.hint : "");
+		fprintf(stderr, "%s%s%s\n", mo_error_text(&err, r), err.hint ? "; " : "",
+			err.hint ? err.hint : "");
 		return r == -ENOENT ? ABSENT : REFUSED;
 	}
 	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
-	_cleanup_(mo_freep) char *line = mo_printf("{\"files\":\"crc32c:%08x\",\"result\":%s}\n", x.crc, packed);
+	_cleanup_(mo_freep) char *line =
+		mo_printf("{\"files\":\"crc32c:%08x\",\"result\":%s}\n", x.crc, packed);
 
 	experiment_done(&x);
 	r = mo_write_all(STDOUT_FILENO, line, strlen(line));

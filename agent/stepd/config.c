@@ -92,7 +92,8 @@ static int listen_to(struct asked *a)
 	char chunk[16384];
 
 	while (a->fds[0] >= 0 || a->fds[1] >= 0) {
-		struct pollfd p[] = { { .fd = a->fds[0], .events = POLLIN }, { .fd = a->fds[1], .events = POLLIN } };
+		struct pollfd p[] = { { .fd = a->fds[0], .events = POLLIN },
+				      { .fd = a->fds[1], .events = POLLIN } };
 		int64_t left = end_ms - mo_clock_boot_us() / 1000;
 
 		if (left <= 0 || poll(p, 2, (int)left) == 0)
@@ -113,8 +114,11 @@ static int listen_to(struct asked *a)
 
 static void not_kept(const struct stepd *s, const char *why)
 {
-	mo_log(MO_WARNING, NULL, &(struct mo_log_where){ .job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1 },
-	       "the engine's configuration is not kept with the job: %s; the ranks start without", why);
+	mo_log(MO_WARNING, NULL,
+	       &(struct mo_log_where){
+		       .job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1 },
+	       "the engine's configuration is not kept with the job: %s; the ranks start without",
+	       why);
 }
 
 int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error *err)
@@ -140,11 +144,14 @@ int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error 
 	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
 		a.text[1].data[--a.text[1].len] = 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		return mo_error_set(err, -EINVAL, "the experiment on %s: %s", s->spool.node, a.text[1].len ? a.text[1].data : "it cannot be loaded");
+		return mo_error_set(err, -EINVAL, "the experiment on %s: %s", s->spool.node,
+				    a.text[1].len ? a.text[1].data : "it cannot be loaded");
 	while (a.text[0].len && a.text[0].data[a.text[0].len - 1] == '\n')
 		a.text[0].data[--a.text[0].len] = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !a.text[0].len)
-		not_kept(s, WIFEXITED(status) && WEXITSTATUS(status) == 3 && a.text[1].len ? a.text[1].data : "moe-config did not end as it should");
+		not_kept(s, WIFEXITED(status) && WEXITSTATUS(status) == 3 && a.text[1].len
+				    ? a.text[1].data
+				    : "moe-config did not end as it should");
 	else
 		s->config = mo_buf_take(&a.text[0]);
 	return 0;

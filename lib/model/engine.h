@@ -152,6 +152,10 @@ struct engine {
 	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */
 	char **experiment_keys; size_t n_experiment_keys; /* of its own keys those that rules and flag rows look at */
 	char **main_words; size_t n_main_words; /* flags that its program takes for itself, also when they are cut short: keys of that name travel as key=value */
+	/* For `explain config`: how words of the command are keys (flags, dotted, kept, equals; NULL = they are none that moectl knows), and which
+	 * files it names: flag or {entry} = "FORMAT [key that names one below it [file beside it]]" (lib/recipe/config_files.c). */
+	char *config_words;
+	struct kv *config_files; size_t n_config_files;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* What the engine means by an exit code; NULL = nothing in particular. */

@@ -7,6 +7,10 @@
 #include "lib/recipe/set.h"
 #include "lib/recipe/yaml.h"
 
+#define DEFAULTS \
+	"keys that are not listed have the engine's default, which is not read: it lives in its " \
+	"Python"
+
 struct config_teller {
 	const struct config_given *given;
 	const struct experiment *experiment;
@@ -33,7 +37,8 @@ void rank_command_done(struct rank_command *c)
 struct config_teller *config_teller_new(const struct config_given *g, const struct experiment *x)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
+	_cleanup_(ynode_freep) struct ynode *root =
+		recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
 	struct config_teller *t = mo_alloc(sizeof(*t));
 	const struct word_origins *o = &g->command->origins;
 
@@ -41,7 +46,8 @@ struct config_teller *config_teller_new(const struct config_given *g, const stru
 	for (size_t i = 0; i < o->n; i++) {
 		const char *path = o->items[i];
 
-		t->by_recipe[i] = path && (mo_starts_with(path, "engine.arg") || (root && !ynode_is_null(ynode_find(root, path))));
+		t->by_recipe[i] = path && (mo_starts_with(path, "engine.arg") ||
+					   (root && !ynode_is_null(ynode_find(root, path))));
 	}
 	return t;
 }
@@ -60,14 +66,23 @@ struct config_source config_source(const struct config_teller *t, struct config_
 	size_t word = (size_t)place.word;
 
 	if (place.file >= 0 && (size_t)place.file < t->experiment->n_files)
-		return (struct config_source){ .file = t->experiment->files[place.file], .line = place.line };
+		return (struct config_source){ .file = t->experiment->files[place.file],
+					       .line = place.line };
 	if (place.word >= 0 && word < o->n && t->by_recipe[word])
 		return (struct config_source){ .recipe = o->items[word] };
 	if (place.word >= 0 && word < o->n && o->items[word])
-		return (struct config_source){ .moectl = mo_printf("%s is what moectl takes where the recipe says nothing", o->items[word]) };
+		return (struct config_source){
+			.moectl = mo_printf("%s is what moectl takes where the recipe says nothing",
+					    o->items[word])
+		};
 	if (place.word >= 0 && word >= o->n)
-		return (struct config_source){ .moectl = mo_strdup("a word of this attempt alone: where it resumes, or what engine.prepare printed") };
-	return (struct config_source){ .moectl = mo_printf("a word that engine %s adds to every command", t->given->recipe->engine.kind) };
+		return (struct config_source){ .moectl = mo_strdup(
+						       "a word of this attempt alone: where it "
+						       "resumes, or what engine.prepare printed") };
+	return (struct config_source){
+		.moectl = mo_printf("a word that engine %s adds to every command",
+				    t->given->recipe->engine.kind)
+	};
 }
 
 static void text_json(const char *s, struct mo_buf *b)
@@ -96,7 +111,8 @@ static void source_json(const struct config_teller *t, struct config_place place
 static void value_json(const char *key, const struct config_value *v, bool mask, struct mo_buf *b)
 {
 	const char *last = strrchr(key, '.');
-	bool secret = mo_mask_argument(last ? last + 1 : key) || (v->variable && mo_mask_variable(v->variable));
+	bool secret = mo_mask_argument(last ? last + 1 : key) ||
+		      (v->variable && mo_mask_variable(v->variable));
 
 	if (mask && secret && v->kind != CONFIG_NULL && v->kind != CONFIG_BOOL) {
 		text_json(MO_MASKED, b);
@@ -109,7 +125,8 @@ static void value_json(const char *key, const struct config_value *v, bool mask,
 	}
 }
 
-static void item_json(const struct config_teller *t, const struct config_item *item, bool mask, struct mo_buf *b)
+static void item_json(const struct config_teller *t, const struct config_item *item, bool mask,
+		      struct mo_buf *b)
 {
 	mo_buf_str(b, "{\"key\":");
 	text_json(item->key, b);
@@ -153,7 +170,14 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 		mo_buf_str(b, i ? "," : "");
 		text_json(x->files[i], b);
 	}
-	mo_buf_str(b, "],\"names\":");
+	mo_buf_str(b, "],\"unread\":[");
+	for (size_t i = 0; i < x->n_unread; i++) {
+		mo_buf_str(b, i ? "," : "");
+		text_json(x->unread[i], b);
+	}
+	mo_buf_str(b, "],\"defaults\":");
+	text_json(DEFAULTS, b);
+	mo_buf_str(b, ",\"names\":");
 	if (x->names)
 		config_json(x->names, b);
 	else

@@ -16,7 +16,8 @@ void rank_command_done(struct rank_command *c);
 struct config_given {
 	const struct engine *engine;
 	const struct recipe *recipe;
-	const char *text; /* of the recipe: what it gives itself is told from what moectl fills in */
+	const char
+		*text; /* of the recipe: what it gives itself is told from what moectl fills in */
 	size_t n;
 	const struct recipe_set *sets;
 	size_t n_sets;

@@ -25,6 +25,7 @@ static const char *const group_names[] = { "iteration", "steps", "loss", "grad_n
 static const char *const needed_names[] = { "loss", "grad_norm", "lr", "step_ms", "tokens", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu", "skipped", "nan" };
 static const char *const words_kind[] = { "sample", "phase", "saved", "saving", "resumed", "ended", NULL };
 static const char *const words_phase[] = { "init", "load", "train", "save", "eval", NULL };
+static const char *const words_config[] = { "flags", "dotted", "kept", "equals", NULL };
 static const char *const words_experiment[] = { "primus", NULL };
 static const char *const words_names[] = { "workspace", "work_group", "user_name", "exp_name",
 					   NULL };
@@ -334,6 +335,21 @@ static void read_experiment_names(struct reader *r, const struct key *k, const s
 				  v->items[i].key->text);
 }
 
+static void read_config_files(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	static const char *const formats[] = { "yaml", "json", "toml" };
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &e->config_files, &e->n_config_files);
+	for (size_t i = 0; i < e->n_config_files; i++) {
+		const char *value = e->config_files[i].value ? e->config_files[i].value : "";
+		_cleanup_(mo_freep) char *format = mo_strndup(value, strcspn(value, " "));
+
+		if (mo_enum_parse(formats, ELEMENTSOF(formats), format) < 0)
+			errors_at(r->errors, v, NULL, "config.files: '%s': expected yaml, json or toml first", value);
+	}
+}
+
 static void read_engine_format(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	if (v->kind != YAML_SCALAR || !mo_streq(v->text, "1"))
@@ -385,6 +401,9 @@ static const struct key engine_keys[] = {
 	CUSTOM("experiment.names", read_experiment_names),
 	LIST("experiment.no_model", experiment_no_model, n_experiment_no_model),
 	LIST("experiment.plan_keys", experiment_plan_keys, n_experiment_plan_keys),
+	{ .path = "config", .type = KEY_MAP },
+	F("config.words", KEY_WORD, config_words, .words = words_config, .required = true),
+	CUSTOM("config.files", read_config_files),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),

@@ -26,6 +26,9 @@ void experiment_done(struct experiment *e)
 		free(e->skipped[i]);
 	for (size_t i = 0; i < e->n_idle; i++)
 		free(e->idle[i]);
+	for (size_t i = 0; i < e->n_unread; i++)
+		free(e->unread[i]);
+	free(e->unread);
 	free(e->files);
 	free(e->skipped);
 	free(e->idle);
@@ -388,7 +391,6 @@ int experiment_resolve(const struct experiment_world *world, char *const *words,
 	return e;
 }
 
-/* What words of the command said is taken away; what they replaced stands again. */
 static void without_words(struct config_value *map)
 {
 	for (size_t i = map->n; i-- > 0;) {
@@ -410,6 +412,11 @@ static void without_words(struct config_value *map)
 	}
 }
 
+void experiment_without_words(struct experiment *x)
+{
+	without_words(x->merged);
+}
+
 int experiment_command(struct experiment *x, char *const *words, size_t n_words, struct mo_error *err)
 {
 	struct experiment_words w = { 0 };
@@ -417,7 +424,7 @@ int experiment_command(struct experiment *x, char *const *words, size_t n_words,
 	int r = experiment_words_read(words, n_words, &w, &said, err);
 
 	if (r >= 0) {
-		without_words(x->merged);
+		experiment_without_words(x);
 		config_merge(x->merged, w.given);
 	}
 	experiment_done(&said);

@@ -27,6 +27,8 @@ struct experiment {
 	size_t n_skipped; /* words of the command that Primus skips */
 	char **idle;
 	size_t n_idle; /* "FILE:LINE: key": keys of the file's top level that no part of Primus reads */
+	char **unread;
+	size_t n_unread; /* "FILE: why": files that are named and could not be read (config_files.h) */
 };
 void experiment_done(struct experiment *e);
 /* words: the command behind the program, `train pretrain --config FILE ..`. The place of a value that a word gave is the index of the
@@ -34,6 +36,8 @@ void experiment_done(struct experiment *e);
  * any other errno of read() for it likewise. ret is empty then. */
 int experiment_resolve(const struct experiment_world *world, char *const *words, size_t n_words,
 		       struct experiment *ret, struct mo_error *err);
+/* What words of the command said is taken away; what they replaced stands again. */
+void experiment_without_words(struct experiment *x);
 /* The words of another command instead of those that it was resolved with; its files stay as they were read. -EINVAL with err. */
 int experiment_command(struct experiment *x, char *const *words, size_t n_words, struct mo_error *err);
 /* The file that the words name by --config, borrowed from them; NULL when they do not. */

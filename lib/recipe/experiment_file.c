@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/config_scalar.h"
+#include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment_parts.h"
 #include "lib/recipe/yaml.h"
 
@@ -98,6 +99,25 @@ static int replace(struct experiment_reader *r, struct config_place place, const
 	return 0;
 }
 
+/* What stands without quotes in JSON. */
+static struct config_value *json_scalar(const char *text, struct config_place place,
+					struct mo_error *err)
+{
+	bool yes = mo_streq(text, "true");
+	double real;
+
+	if (mo_streq(text, "null"))
+		return config_value_new(CONFIG_NULL, NULL, place);
+	if (yes || mo_streq(text, "false"))
+		return config_value_new(CONFIG_BOOL, text, place);
+	if (*text && !text[(*text == '-') + strspn(text + (*text == '-'), "0123456789")])
+		return config_value_new(CONFIG_INT, text, place);
+	if (strpbrk(text, "0123456789") && mo_parse_double(text, &real) == 0)
+		return config_value_new(CONFIG_REAL, text, place);
+	mo_error_set(err, -EINVAL, "'%.40s' is no value of JSON: texts stand in quotes", text);
+	return NULL;
+}
+
 static struct config_value *scalar(struct experiment_reader *r, const struct ynode *n,
 				   struct config_place place)
 {
@@ -107,14 +127,15 @@ static struct config_value *scalar(struct experiment_reader *r, const struct yno
 	_cleanup_(mo_freep) char *variable = NULL;
 	const char *text = "";
 
-	v = n->plain ? config_yaml_scalar(n->text, place, &err)
-		     : config_value_new(CONFIG_TEXT, n->text, place);
+	v = !n->plain			 ? config_value_new(CONFIG_TEXT, n->text, place)
+	    : mo_streq(r->format, "json") ? json_scalar(n->text, place, &err)
+					  : config_yaml_scalar(n->text, place, &err);
 	if (!v) {
 		experiment_error(r, place, NULL, "%s", mo_error_text(&err, -EINVAL));
 		return NULL;
 	}
 	r->bytes += strlen(n->text);
-	if (v->kind == CONFIG_TEXT && strstr(v->text, "${")) {
+	if (!r->format && v->kind == CONFIG_TEXT && strstr(v->text, "${")) {
 		if (replace(r, place, v->text, &b, &text, &variable) < 0)
 			return NULL;
 		r->bytes += b.len;
@@ -217,9 +238,22 @@ static int64_t control_line(const char *s)
 	return 0;
 }
 
+static struct config_value *parse_toml(struct experiment_reader *r, const char *text, size_t n,
+				       struct config_place at)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct config_value *v = config_toml(text, n, at, &at.line, &err);
+
+	if (!v)
+		experiment_error(r, at, NULL, "%s", mo_error_text(&err, -EINVAL));
+	return v;
+}
+
 static struct config_value *parse(struct experiment_reader *r, const char *text, size_t n,
 				  struct config_place at)
 {
+	if (mo_streq(r->format, "toml"))
+		return parse_toml(r, text, n, at);
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(ynode_freep) struct ynode *root =
 		yaml_load_repeats(text, n, "configuration", &errors);
@@ -277,6 +311,15 @@ static struct config_value *read_one(struct experiment_reader *r, const char *pa
 	}
 	r->out->crc = mo_crc32c(mo_crc32c(r->out->crc, path, strlen(path)), text.data, text.len);
 	return parse(r, text.data ? text.data : "", text.len, at);
+}
+
+struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
+					const char *format, struct config_place from, int *ret_errno)
+{
+	struct config_place at = { .file = file_index(r->out, path), .line = 1, .word = -1 };
+
+	r->format = format;
+	return read_one(r, path, "the configuration", from, at, ret_errno);
 }
 
 static int extend(struct experiment_reader *r, const char *path, const struct config_value *name,

@@ -6,6 +6,7 @@ struct experiment_reader {
 	const struct experiment_world *world;
 	struct experiment *out;
 	struct mo_error *err;
+	const char *format; /* NULL: as Primus reads YAML; else yaml, json or toml as they are */
 	const char *stack[CONFIG_DEPTH_MAX];
 	size_t depth; /* files that extend each other */
 	size_t reads, values, bytes;
@@ -15,6 +16,9 @@ struct experiment_reader {
  * is not there gives its errno in *ret_errno, which may be NULL. */
 struct config_value *experiment_load(struct experiment_reader *r, const char *path, const char *by,
 				     struct config_place from, int *ret_errno);
+/* One file in that format, without anything that it names. */
+struct config_value *experiment_load_as(struct experiment_reader *r, const char *path,
+					const char *format, struct config_place from, int *ret_errno);
 /* An error at a place. Always -EINVAL. */
 int experiment_error(struct experiment_reader *r, struct config_place place, const char *hint,
 		     const char *fmt, ...) _printf_(4, 5);

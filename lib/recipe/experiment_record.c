@@ -22,7 +22,8 @@ static void setter_json(const struct config_value *v, struct mo_buf *b)
 
 	mo_buf_str(b, "[");
 	config_json(v, b);
-	mo_buf_printf(b, ",%lld,%lld", (long long)(word ? -1 : v->place.file), (long long)(word ? v->place.word : v->place.line));
+	mo_buf_printf(b, ",%lld,%lld", (long long)(word ? -1 : v->place.file),
+		      (long long)(word ? v->place.word : v->place.line));
 	if (v->variable) {
 		mo_buf_str(b, ",");
 		text_json(v->variable, b);
@@ -72,7 +73,9 @@ static struct config_value *value_of(const struct ynode *n, struct config_place 
 		const char *text;
 		enum config_kind kind;
 	} words[] = { { "null", CONFIG_NULL }, { "true", CONFIG_BOOL }, { "false", CONFIG_BOOL } };
-	enum config_kind kind = n->kind == YAML_MAP ? CONFIG_MAP : n->kind == YAML_LIST ? CONFIG_LIST : CONFIG_TEXT;
+	enum config_kind kind = n->kind == YAML_MAP    ? CONFIG_MAP
+				: n->kind == YAML_LIST ? CONFIG_LIST
+						       : CONFIG_TEXT;
 	double number;
 
 	for (size_t i = 0; i < ELEMENTSOF(words) && kind == CONFIG_TEXT && n->plain; i++)
@@ -96,7 +99,8 @@ static struct config_value *value_of(const struct ynode *n, struct config_place 
 
 static bool whole_of(const struct ynode *list, size_t at, int64_t least, int64_t *ret)
 {
-	return at < list->n && list->items[at].value->kind == YAML_SCALAR && mo_parse_i64(list->items[at].value->text, least, 1000000000, ret) == 0;
+	return at < list->n && list->items[at].value->kind == YAML_SCALAR &&
+	       mo_parse_i64(list->items[at].value->text, least, 1000000000, ret) == 0;
 }
 
 /* [VALUE, FILE, LINE, VARIABLE]; NULL: it is no such. */
@@ -105,7 +109,8 @@ static struct config_value *setter_of(const struct ynode *s, const struct experi
 	struct config_place place = { -1, 0, -1 };
 	int64_t line;
 
-	if (s->kind != YAML_LIST || !whole_of(s, 1, -1, &place.file) || !whole_of(s, 2, -1, &line) || place.file >= (int64_t)x->n_files)
+	if (s->kind != YAML_LIST || !whole_of(s, 1, -1, &place.file) ||
+	    !whole_of(s, 2, -1, &line) || place.file >= (int64_t)x->n_files)
 		return NULL;
 	*(place.file < 0 ? &place.word : &place.line) = line;
 	struct config_value *v = value_of(s->items[0].value, place);
@@ -126,7 +131,8 @@ static void put(struct config_value *map, const char *path, struct config_value 
 		struct config_value *below = config_get(at, key);
 
 		if (!below)
-			below = config_put(at, key, config_value_new(CONFIG_MAP, NULL, v->place))->value;
+			below = config_put(at, key, config_value_new(CONFIG_MAP, NULL, v->place))
+					->value;
 		if (below->kind != CONFIG_MAP) {
 			config_put(map, path, v);
 			return;
@@ -159,7 +165,9 @@ static int row_of(const struct ynode *row, struct experiment *x, struct mo_error
 			first = v;
 	}
 	if (!first)
-		return mo_error_set(err, -EINVAL, "experiment.result.keys: expected [[key, [value, file, line]]]");
+		return mo_error_set(
+			err, -EINVAL,
+			"experiment.result.keys: expected [[key, [value, file, line]]]");
 	put(x->merged, row->items[0].value->text, first);
 	return 0;
 }
@@ -171,7 +179,8 @@ int experiment_unpack(const struct ynode *result, struct experiment *ret, struct
 	const struct config_place nowhere = { -1, 0, -1 };
 
 	*ret = (struct experiment){ 0 };
-	if (!read || read->kind != YAML_LIST || !keys || keys->kind != YAML_LIST || (names && names->kind != YAML_MAP))
+	if (!read || read->kind != YAML_LIST || !keys || keys->kind != YAML_LIST ||
+	    (names && names->kind != YAML_MAP))
 		return mo_error_set(err, -EINVAL, "experiment.result: expected {read, keys}");
 	for (size_t i = 0; i < read->n; i++)
 		mo_strs_add(&ret->files, &ret->n_files, read->items[i].value->text);
@@ -196,7 +205,8 @@ static char *place_of(const struct ynode *root, const struct ynode *setter, cons
 	const struct ynode *read = ynode_find(root, "experiment.result.read");
 	int64_t file, line;
 
-	if (!whole_of(setter, 1, 0, &file) || !whole_of(setter, 2, 0, &line) || !read || read->kind != YAML_LIST || file >= (int64_t)read->n)
+	if (!whole_of(setter, 1, 0, &file) || !whole_of(setter, 2, 0, &line) || !read ||
+	    read->kind != YAML_LIST || file >= (int64_t)read->n)
 		return mo_printf("the command: %s", key);
 	return mo_printf("%s:%lld: %s", read->items[file].value->text, (long long)line, key);
 }
@@ -209,7 +219,8 @@ const struct ynode *experiment_key(const struct ynode *root, const char *key, ch
 		const struct ynode *row = keys->items[i].value;
 		const struct ynode *setter = is_row(row) ? row->items[1].value : NULL;
 
-		if (!setter || !mo_streq(row->items[0].value->text, key) || setter->kind != YAML_LIST || !setter->n)
+		if (!setter || !mo_streq(row->items[0].value->text, key) ||
+		    setter->kind != YAML_LIST || !setter->n)
 			continue;
 		if (ret_place)
 			*ret_place = place_of(root, setter, key);

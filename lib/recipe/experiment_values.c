@@ -30,14 +30,16 @@ static bool stages_of(const struct experiment *x, const char *call, struct exper
 {
 	size_t slash = strcspn(call, "/");
 	_cleanup_(mo_freep) char *key = mo_strndup(call, slash), *why = NULL;
-	_cleanup_(mo_freep) char *pp_key = mo_strndup(call + slash + 1, strcspn(call + slash + 1, ")"));
+	_cleanup_(mo_freep) char *pp_key =
+		mo_strndup(call + slash + 1, strcspn(call + slash + 1, ")"));
 	const struct config_value *v = config_find(x->merged, key);
 	const struct config_value *ranks = config_find(x->merged, pp_key);
 	_cleanup_(layout_done) struct layout layout = { 0 };
 	int64_t pp;
 
-	if (!v || v->kind != CONFIG_TEXT || !ranks || ranks->kind != CONFIG_INT || mo_parse_i64(ranks->text, 1, INT32_MAX, &pp) < 0 || !layout_parse(v->text, &layout, &why) ||
-	    (int64_t)layout.n_stages % pp)
+	if (!v || v->kind != CONFIG_TEXT || !ranks || ranks->kind != CONFIG_INT ||
+	    mo_parse_i64(ranks->text, 1, INT32_MAX, &pp) < 0 ||
+	    !layout_parse(v->text, &layout, &why) || (int64_t)layout.n_stages % pp)
 		return false;
 	ret->text = mo_printf("%lld", (long long)((int64_t)layout.n_stages / pp));
 	ret->key = TAKE_PTR(key);
@@ -82,16 +84,20 @@ static enum layers layers_of(const struct config_value *v, int64_t *ret)
 {
 	if (!v || v->kind == CONFIG_NULL)
 		return LAYERS_NONE;
-	if (v->kind == CONFIG_INT || (v->kind == CONFIG_TEXT && v->text[strspn(v->text, "0123456789")] == 0))
-		return mo_parse_i64(v->text, INT64_MIN, INT64_MAX, ret) == 0 ? LAYERS_EVERY : LAYERS_MIXED;
+	if (v->kind == CONFIG_INT ||
+	    (v->kind == CONFIG_TEXT && v->text[strspn(v->text, "0123456789")] == 0))
+		return mo_parse_i64(v->text, INT64_MIN, INT64_MAX, ret) == 0 ? LAYERS_EVERY
+									     : LAYERS_MIXED;
 	_cleanup_(mo_buf_done) struct mo_buf list = { 0 };
 
 	config_json(v, &list);
-	return layer_pattern(v->kind == CONFIG_TEXT ? v->text : list.data, ret) ? LAYERS_AFTER : LAYERS_MIXED;
+	return layer_pattern(v->kind == CONFIG_TEXT ? v->text : list.data, ret) ? LAYERS_AFTER
+										: LAYERS_MIXED;
 }
 
 /* "every(KEY)", "zeros(KEY)": layers without experts at the beginning. */
-static bool layers_say(const struct experiment *x, const char *call, enum layers wanted, struct experiment_said *ret)
+static bool layers_say(const struct experiment *x, const char *call, enum layers wanted,
+		       struct experiment_said *ret)
 {
 	const char *name = strchr(call, '(') + 1;
 	_cleanup_(mo_freep) char *key = mo_strndup(name, strcspn(name, ")"));
@@ -116,7 +122,8 @@ static bool is(const struct config_value *v, const char *want)
 
 	if (mo_streq(want, "null") || null)
 		return null && mo_streq(want, "null");
-	return n && want[n - 1] == '*' ? v->text && strncmp(v->text, want, n - 1) == 0 : mo_streq(v->text, want);
+	return n && want[n - 1] == '*' ? v->text && strncmp(v->text, want, n - 1) == 0
+				       : mo_streq(v->text, want);
 }
 
 /* "A=true B C!=x": A is true, B is there and not null, C is anything but x. */
@@ -144,10 +151,12 @@ static bool holds(const struct experiment *x, const char *conditions, struct exp
 
 #define OR " or "
 
-static bool row_says(const struct experiment *x, const struct kv *row, bool word, struct experiment_said *ret)
+static bool row_says(const struct experiment *x, const struct kv *row, bool word,
+		     struct experiment_said *ret)
 {
 	const char *on = strstr(row->value, " if ");
-	_cleanup_(mo_freep) char *keys = mo_strndup(row->value, on ? (size_t)(on - row->value) : strlen(row->value));
+	_cleanup_(mo_freep) char *keys =
+		mo_strndup(row->value, on ? (size_t)(on - row->value) : strlen(row->value));
 
 	if (on && !holds(x, on + strlen(" if "), NULL))
 		return false;
@@ -159,7 +168,8 @@ static bool row_says(const struct experiment *x, const struct kv *row, bool word
 		return first_of(x, keys, ret);
 	for (const char *s = keys, * or ; s; s = or ? or +strlen(OR) : NULL) {
 		or = strstr(s, OR);
-		_cleanup_(mo_freep) char *conditions = mo_strndup(s, or ? (size_t)(or -s) : strlen(s));
+		_cleanup_(mo_freep) char *conditions =
+			mo_strndup(s, or ? (size_t)(or -s) : strlen(s));
 
 		if (!holds(x, conditions, ret))
 			continue;
@@ -176,7 +186,8 @@ void experiment_said_done(struct experiment_said *s)
 	*s = (struct experiment_said){ 0 };
 }
 
-bool experiment_value(const struct engine *e, const struct experiment *x, const char *path, struct experiment_said *ret)
+bool experiment_value(const struct engine *e, const struct experiment *x, const char *path,
+		      struct experiment_said *ret)
 {
 	size_t n = strlen(path);
 
@@ -209,7 +220,8 @@ static const struct config_value *of_files(const struct config_value *v)
 }
 
 /* The engine's own keys that its file looks at; of lists and maps there is nothing to compare. */
-static void own_keys(const struct engine *e, const struct experiment *x, struct mo_buf *b, struct mo_buf *said)
+static void own_keys(const struct engine *e, const struct experiment *x, struct mo_buf *b,
+		     struct mo_buf *said)
 {
 	for (size_t i = 0, n = 0; i < e->n_experiment_keys; i++) {
 		const char *key = e->experiment_keys[i];
@@ -253,7 +265,9 @@ static void add(struct found *f, const char *path)
 		return;
 	struct config_place nowhere = { -1, 0, -1 };
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
-	_cleanup_(mo_freep) char *where = v.from ? mo_printf("%s: %s", place, v.key) : mo_printf("%s, which the experiment does not give", v.key);
+	_cleanup_(mo_freep) char *where =
+		v.from ? mo_printf("%s: %s", place, v.key)
+		       : mo_printf("%s, which the experiment does not give", v.key);
 
 	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
 	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);
@@ -268,7 +282,8 @@ static bool is_said(const struct engine *e, const struct experiment *x, const ch
 }
 
 /* The part of the model of which any key is said: then it is wanted whole. */
-static bool part_lacks(const struct engine *e, const struct experiment *x, const char *const *keys, const char *begins, char **ret)
+static bool part_lacks(const struct engine *e, const struct experiment *x, const char *const *keys,
+		       const char *begins, char **ret)
 {
 	bool wanted = !begins || is_said(e, x, begins);
 
@@ -282,9 +297,11 @@ static bool part_lacks(const struct engine *e, const struct experiment *x, const
 
 char *experiment_no_model(const struct engine *e, const struct experiment *x)
 {
-	static const char *const whole[] = { "model.layers", "model.hidden", "model.heads", "model.vocab", NULL };
+	static const char *const whole[] = { "model.layers", "model.hidden", "model.heads",
+					     "model.vocab", NULL };
 	static const char *const moe[] = { "model.moe.topk", "model.moe.ffn", NULL };
-	static const char *const mla[] = { "model.mla.qk_nope", "model.mla.qk_rope", "model.mla.v", NULL };
+	static const char *const mla[] = { "model.mla.qk_nope", "model.mla.qk_rope", "model.mla.v",
+					   NULL };
 	static const char *const dense[] = { "model.ffn", NULL };
 	char *why = NULL;
 
@@ -295,18 +312,23 @@ char *experiment_no_model(const struct engine *e, const struct experiment *x)
 
 		if (mixed ? !layers_say(x, condition, LAYERS_MIXED, &v) : !holds(x, condition, &v))
 			continue;
-		_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : (struct config_place){ -1, 0, -1 });
+		_cleanup_(mo_freep) char *place =
+			experiment_place(x, v.from ? v.from->place
+						   : (struct config_place){ -1, 0, -1 });
 		return mo_printf("%s: %s: plans know no model of that kind", place, condition);
 	}
 	if (is_said(e, x, "model"))
 		return NULL;
-	if (!part_lacks(e, x, whole, NULL, &why) && !part_lacks(e, x, moe, "model.moe.experts", &why) && !part_lacks(e, x, mla, "model.mla.kv_lora", &why) &&
+	if (!part_lacks(e, x, whole, NULL, &why) &&
+	    !part_lacks(e, x, moe, "model.moe.experts", &why) &&
+	    !part_lacks(e, x, mla, "model.mla.kv_lora", &why) &&
 	    (!is_said(e, x, "model.moe.experts") || is_said(e, x, "model.moe.dense_layers")))
 		part_lacks(e, x, dense, NULL, &why);
 	return why;
 }
 
-char *experiment_document(const struct engine *e, const struct recipe *r, const struct experiment *x)
+char *experiment_document(const struct engine *e, const struct recipe *r,
+			  const struct experiment *x)
 {
 	_cleanup_(found_done) struct found f = { e, x };
 	_cleanup_(mo_freep) char *no_model = experiment_no_model(e, x);
@@ -317,7 +339,9 @@ char *experiment_document(const struct engine *e, const struct recipe *r, const 
 		if (!no_model || !mo_starts_with(r->left[i], "model."))
 			add(&f, r->left[i]);
 	own_keys(e, x, &own, &f.said);
-	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"args\":{%s},\"said\":{%s}", x->crc, f.values.data ? f.values.data : "", own.data ? own.data : "", f.said.data ? f.said.data : "");
+	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"args\":{%s},\"said\":{%s}",
+		      x->crc, f.values.data ? f.values.data : "", own.data ? own.data : "",
+		      f.said.data ? f.said.data : "");
 	_cleanup_(mo_freep) char *result = experiment_pack(x);
 
 	if (strlen(result) <= EXPERIMENT_RESULT_MAX)

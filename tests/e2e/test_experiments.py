@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import BUILD, Cluster, Failed, ROOT, Suite, clean_env, equal, moectl, need
@@ -853,14 +854,15 @@ def a_node_reads_it():
              "e.yaml": OWN["e.yaml"].replace("PP:2", "PP") + "      train_iters: 3\n      told: ${WANDB_TOKEN}\n"}
     text = "recipe: 1\nname: away\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 8}\n"
     with Own(**files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
-        moved = own.dir.name + "-moved"
-        os.rename(own.dir.name, moved)
-        try:
-            r = c.run("submit", "-", "--json", stdin=text % own.dir.name)
-        finally:
-            os.rename(moved, own.dir.name)
-        need("not read here" in r.stderr, r.stderr)
-        job = json.loads(r.stdout)["id"]
+        status = c.status()
+
+        def submit():
+            """As from a machine that has none of the files."""
+            request = urllib.request.Request(status["tcp_url"] + "/v1/jobs", (text % own.dir.name).encode(), {
+                "Content-Type": "application/yaml", "Authorization": "Bearer " + open(status["token_file"]).read().strip()})
+            with urllib.request.urlopen(request, timeout=30) as r:
+                return json.load(r)["id"]
+        job = submit()
         seen = c.wait_state(job, ("completed", "failed"))
         equal(seen["state"], "completed", seen["reason"])
         doc = c.json("explain", "config", job)
@@ -875,11 +877,7 @@ def a_node_reads_it():
                                ({"e.yaml": None}, None)):     # a program that stands in Primus' place may not read it
             for path, content in {**OWN, **files, **change}.items():
                 os.remove(os.path.join(own.dir.name, path)) if content is None else own.write(path, content)
-            os.rename(own.dir.name, moved)
-            try:
-                job = json.loads(c.run("submit", "-", "--json", stdin=text % own.dir.name).stdout)["id"]
-            finally:
-                os.rename(moved, own.dir.name)
+            job = submit()
             seen = c.wait_state(job, ("completed", "failed"))
             need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1 if reason else seen["state"] == "completed", "%s: %s" % (reason, seen))
             r = c.run("explain", "config", job, check=False)
@@ -888,6 +886,100 @@ def a_node_reads_it():
 
 def own_lr():
     return "lr = 1e-05    primus/configs/modules/megatron/pre.yaml:3\n    instead of 2e-05    primus/configs/modules/megatron/base.yaml:8\n"
+
+
+# What the other engines read, each in its way.
+FILES = {
+    "ds.json": '{\n  "train_batch_size": 64,\n  "zero_optimization": {"stage": 2},\n  "optimizer": {"params": {"lr": 1e-5}}\n}\n',
+    "base.yml": 'model_name: "default"\nsteps: 150_001\nlearning_rate: 3.e-5\nbase_emb_dim: 2048\n',
+    "my.yml": 'base_config: "base.yml"\nmodel_name: "m1"\nsteps: 20\n',
+    "models/m1.yml": "base_emb_dim: 4096\n",
+    "t.toml": "[training]\nsteps = 1_000\nlr = 8e-4\n[model]\nflavor = 'a'\n",
+}
+OTHERS = [
+    ("deepspeed", "entry: t.py, args: {deepspeed_config: ds.json, lr: 0.1}", {
+        "zero_optimization.stage": (2, {"file": "ds.json", "line": 3}, []), "optimizer.params.lr": (1e-5, {"file": "ds.json", "line": 4}, []),
+        "--lr": (0.1, {"recipe": "engine.args.lr"}, [])}),
+    ("maxtext", "entry: my.yml", {
+        "steps": (50, {"recipe": "steps"}, [20, 150001]), "base_emb_dim": (4096, {"file": "models/m1.yml", "line": 1}, [2048]), "model_name": ("m1", {"file": "my.yml", "line": 2}, ["default"]),
+        "learning_rate": (3e-5, {"file": "base.yml", "line": 3}, [])}),
+    ("megatron-lm", "args: {data-path: a, lr: 1e-5}", {
+        "lr": (1e-5, {"recipe": "engine.args.lr"}, []), "train_iters": (50, {"recipe": "steps"}, []),
+        "log_interval": (1, {"moectl": "a word that engine megatron-lm adds to every command"}, [])}),
+    ("torchtitan", "args: {module: llama3, config: llama3_8b, job.config_file: t.toml}, args_unchecked: [job.config_file]", {
+        "training.steps": (50, {"recipe": "steps"}, [1000]), "training.lr": (8e-4, {"file": "t.toml", "line": 3}, []), "model.flavor": ("a", {"file": "t.toml", "line": 5}, []),
+        "module": ("llama3", {"recipe": "engine.args.module"}, [])}),
+]
+
+
+@suite.test
+def other_engines_files_and_words():
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d, Cluster(nodes=1, gpus_per_node=8) as c:
+        os.makedirs(os.path.join(d, "models"))
+        for path, text in FILES.items():
+            with open(os.path.join(d, path), "w") as f:
+                f.write(text)
+        for kind, engine, expected in OTHERS:
+            recipe = os.path.join(d, "r.yaml")
+            with open(recipe, "w") as f:
+                f.write("recipe: 1\nname: o-%s\nengine: {kind: %s, workdir: %s, %s}\ncluster: {gpus: 8}\nsteps: 50\n" % (kind, kind, d, engine))
+            doc = json.loads(moectl("explain", "config", recipe, "--json", env=env).stdout)
+            items = {i["key"]: i for i in doc["items"]}
+            for key, (value, source, over) in expected.items():
+                got = items[key]
+                need(same(got["value"], value) and got["source"] == source and [o["value"] for o in got["overrides"]] == over, "%s: %s" % (kind, got))
+            need("default" in doc["defaults"] and not doc["unread"], doc["defaults"])
+            r = moectl("explain", "config", recipe, "--key", "nothing.such", env=env, check=False)
+            equal(r.returncode, 5, kind)
+            # the same by the record of a job, which ends at once: there is no such program
+            job = json.loads(c.run("submit", recipe, "--json").stdout)["id"]
+            of_job = {i["key"]: i for i in c.json("explain", "config", job)["items"]}
+            for key in expected:
+                equal(of_job[key], items[key], "%s of the job" % kind)
+            c.wait_state(job, ("completed", "failed"))
+        # a file that is not here is said; one that is wrong, with its line
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: d\nengine: {kind: deepspeed, workdir: %s, entry: t.py, args: {deepspeed_config: gone.json}}\ncluster: {gpus: 8}\n" % d)
+        r = moectl("explain", "config", recipe, env=env)
+        need("not read: gone.json: no such file" in r.stderr, r.stderr)
+        for name, text, line in (("ds.json", '{\n "a": 1,\n "b": yes\n}\n', "ds.json:3: 'yes' is no value of JSON"), ("ds.json", '{"a": [1,\n', "ds.json:"),
+                                 ("ds.json", "[1]\n", "ds.json:1: no mapping"), ("ds.json", "#" * (1 << 20), "ds.json:1: larger than 256 kB"), ("ds.json", '{"a": "\x07"}', "ds.json:1:")):
+            with open(os.path.join(d, name), "w") as f:
+                f.write(text)
+            r = moectl("explain", "config", recipe, "--set", "engine.args.deepspeed_config=ds.json", env=env, check=False)
+            need(r.returncode == 2 and line in r.stderr and not [l for l in r.stderr.splitlines() if len(l) > 400], "%s: %s" % (text[:40], r.stderr))
+
+
+@suite.test
+def toml():
+    """By the whole verb: values, places, and every way to be wrong with its line."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe, path = os.path.join(d, "r.yaml"), os.path.join(d, "t.toml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {module: a, config: b, job.config_file: t.toml}, args_unchecked: [job.config_file]}\n"
+                    "cluster: {gpus: 8}\nsteps: 5\n" % d)
+
+        def explain(text):
+            with open(path, "w", newline="") as f:
+                f.write(text)
+            return moectl("explain", "config", recipe, "--json", env=env, check=False)
+        for text, key, value in (
+                ('a = "x\\u00e9\\n\\"q\\""\n', "a", 'x\xe9\n"q"'), ("a = '''\nl1\nl2'''\n", "a", "l1\nl2"), ('a = """x \\\n   y"""\n', "a", "x y"), ("a = 0xff\r\n", "a", 255),
+                ("a = 0o17", "a", 15), ("a = -1_000", "a", -1000), ("a = +0.5", "a", 0.5), ("a = 1e3", "a", 1000.0), ("a = true # c", "a", True), ("a = 1979-05-27", "a", "1979-05-27"),
+                ("[a.b]\nc.d = 1\n", "a.b.c.d", 1), ('[a]\n"x y" = 1\n', "a.x y", 1), ("a = [ 1, # c\n 2,\n]", "a", [1, 2]), ("a = {b = [{c = 1}]}", "a.b", [{"c": 1}]),
+                ("[[a]]\nb = 1\n[[a]]\nb = 2\n[a.c]\nd = 3\n", "a", [{"b": 1}, {"b": 2, "c": {"d": 3}}]), ("a = {}\n", "a", {})):
+            r = explain(text)
+            need(r.returncode == 0, "%r: %s" % (text, r.stderr))
+            items = {i["key"]: i["value"] for i in json.loads(r.stdout)["items"]}
+            need(key in items and same(items[key], value), "%r: %s" % (text, {k: v for k, v in items.items() if k.startswith("a")}))
+        for text, said in (("a = 1\na = 2\n", "t.toml:2: 'a' is given twice"), ("a = yes\n", "t.toml:1: 'yes' is no value of TOML"), ("\n[a\n", "t.toml:2: expected ] behind"), ("a\n", "t.toml:1: expected ="),
+                           ('a = "x\n', "t.toml:1: a text without its closing quote"), ("a = [1 2]\n", "t.toml:1: expected , or ]"), ("= 1\n", "t.toml:1: expected a key"), ("a = 1 b = 2\n", "t.toml:1: expected the end of the line"),
+                           ('a = "\\q"\n', "t.toml:1: an unknown escape"), ("a = 1\n[a]\n", "t.toml:2: 'a' is something else already"), ("a = " + "[" * 100, "t.toml:1: more than"), ("a = 010\n", "t.toml:1: '010' is no value"),
+                           ("a = {b = 1,\n", "t.toml:1:"), ('a = "\\ud800"\n', "t.toml:1: an escape that is no character"), ("a = 1\nb = [\n", "t.toml:3:")):
+            r = explain(text)
+            need(r.returncode == 2 and said in r.stderr, "%r: %d %s" % (text, r.returncode, r.stderr))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment.h"
+#include "lib/recipe/experiment_record.h"
 
 #define PIECES 12
 static const char *const paths[] = { "x/e.yaml", "x/low.yaml", "primus/configs/modules/m/c.yaml", "primus/configs/models/m/d.yaml" };
@@ -54,6 +56,39 @@ static void look_at(const struct experiment *e)
 	config_items_free(items, n);
 }
 
+/* What a record keeps reads back as the same. */
+static void there_and_back(const struct experiment *e)
+{
+	char *packed = experiment_pack(e), *text = mo_printf("experiment: {result: %s}\n", packed), *again;
+	struct experiment back;
+
+	if (strlen(packed) < EXPERIMENT_RESULT_MAX && experiment_of_text(text, strlen(text), &back, NULL) == 0) {
+		again = experiment_pack(&back);
+		if (strlen(again) > strlen(packed))
+			abort();
+		free(again);
+		experiment_done(&back);
+	}
+	free(packed);
+	free(text);
+}
+
+static void as_toml(const char *text)
+{
+	struct mo_error err = { 0 };
+	int64_t line = 0;
+	struct config_value *v = config_toml(text, strlen(text), (struct config_place){ 0, 1, -1 }, &line, &err);
+	struct mo_buf b = { 0 };
+
+	if (!v && (!err.text || line < 1))
+		abort();
+	if (v)
+		config_json(v, &b);
+	mo_buf_done(&b);
+	config_value_free(v);
+	mo_error_done(&err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -66,10 +101,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (size_t at = 0; at < size && p.n < PIECES; at += strlen(p.items[p.n++]) + 1)
 		p.items[p.n] = mo_strndup((const char *)data + at, size - at);
+	if (p.n)
+		as_toml(p.items[0]);
 	for (size_t i = ELEMENTSOF(paths); i < p.n; i++)
 		words[n_words++] = p.items[i];
 	if (experiment_resolve(&world, words, n_words, &e, &err) == 0) {
 		look_at(&e);
+		there_and_back(&e);
 		experiment_done(&e);
 	} else if (!err.text || e.files || e.merged) {
 		abort();
