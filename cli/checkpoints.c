@@ -26,6 +26,15 @@ static void print_items(const struct cli *cli, struct json_object *items)
 		{ ">ITERATION", "iteration", CELL_INT }, { "STATE", "state" }, { "LEVEL", "level" }, { ">SIZE", "bytes", CELL_BYTES }, { "SAVED", "saved_at" },
 		{ ">ATTEMPT", "attempt", CELL_INT }, { "PATH", "path" }, { "REASON", "reason" },
 	};
+	for (size_t i = 0; i < js_len(items); i++) {
+		struct json_object *o = js_at(items, i);
+
+		if (js_str(o, "reason") || !js_str(o, "fixed"))
+			continue;
+		_cleanup_(mo_freep) char *text = mo_printf("does not reshard: a resume needs %s", js_str(o, "fixed"));
+
+		json_object_object_add(o, "reason", json_object_new_string(text));
+	}
 	print_table(cli, columns, ELEMENTSOF(columns), items);
 }
 
@@ -119,6 +128,7 @@ static struct json_object *checkpoint_doc(const struct found_checkpoint *f, cons
 	c.saved_at = f->saved_at;
 	c.verified_at = f->complete ? now : MO_NONE;
 	c.reason = mo_strdup(f->reason);
+	c.fixed = mo_strdup(f->fixed);
 	struct json_object *doc = wire_to_json(&checkpoint_view_desc, &c);
 	mo_desc_done(&checkpoint_desc, &c);
 	return doc;

@@ -104,9 +104,11 @@ static void warn_resume(const struct state *s, struct submit *spec)
 {
 	const struct recipe *r = &spec->recipe;
 	const struct job *j = r->checkpoint.resume == RESUME_NEVER ? NULL : saved_there(s, r->checkpoint.dir);
-	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine) : NULL, *text = NULL;
+	_cleanup_(mo_freep) char *changed = j ? recipe_changed(&j->spec.recipe, r, &spec->engine) : NULL, *text = j ? checkpoint_no_resume(j, r) : NULL;
 
-	if (j && !mo_streq(j->spec.recipe.engine.kind, r->engine.kind))
+	if (text)
+		; /* the format of what lies there says more than the engine does */
+	else if (j && !mo_streq(j->spec.recipe.engine.kind, r->engine.kind))
 		text = mo_printf("checkpoint.dir: j-%lld saved there with engine %s, and %s cannot load that: take another directory", (long long)j->id, j->spec.recipe.engine.kind, r->engine.kind);
 	else if (changed)
 		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not resume with %s: take another directory, or checkpoint.resume: never", (long long)j->id, r->engine.kind,

@@ -32,6 +32,7 @@ static void report(const struct scan *s, const struct ckpt_entry *e, char *reaso
 	f->path = mo_path(s->dir, "%s", e->name);
 	f->complete = !reason;
 	f->reason = reason;
+	mo_str_set(&f->fixed, e->fixed);
 	f->bytes = 0;
 	for (size_t i = 0; i < e->n_files; i++)
 		f->bytes += e->files[i].bytes;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/core/pickle.h"
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
 #define TRACKER_TEXT_MAX 32
@@ -43,6 +44,7 @@ void ckpt_entry_done(struct ckpt_entry *e) {
 	ckpt_files_done(e->files, e->n_files);
 	free(e->name);
 	free(e->damage);
+	free(e->fixed);
 	*e = (struct ckpt_entry){ 0 };
 }
 
@@ -222,6 +224,19 @@ bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_
 	return false;
 }
 
+/* "tp 1, pp 2, ep 1" */
+static void fix_sizes(const struct ckpt_grid *g, const int64_t *numbers, struct ckpt_entry *e)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < g->n_fixes && i < g->n_says; i++)
+		mo_buf_printf(&b, "%s%s %lld", i ? ", " : "", g->fixes[i], (long long)numbers[i]);
+	if (b.len) {
+		free(e->fixed);
+		e->fixed = mo_buf_take(&b);
+	}
+}
+
 void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e) {
 	const struct ckpt_grid *g = &r->layout.grids[grid];
 	size_t n_names = g->n_says + g->n_variants;
@@ -237,6 +252,7 @@ void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle
 		if (numbers[i] <= 0 || numbers[i] > PARTS_MAX || __builtin_mul_overflow(product, numbers[i], &product))
 			return;
 	e->parts[grid] = product;
+	fix_sizes(g, numbers, e);
 	for (size_t i = 0; i < g->n_variants; i++)
 		e->due[grid] |= numbers[g->n_says + i] > 0 ? 1u << i : 0;
 }

@@ -32,6 +32,7 @@ struct ckpt_entry {
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
 	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
 	uint32_t due[CKPT_GRIDS_MAX];                  /* bit k: that they also say that there are files of its variants[k] */
+	char *fixed;                                   /* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */
 	/* what layout.grids[i].told_by say: excused holds, the numbers of share and sum; 0 = nothing */
 	bool excused[CKPT_GRIDS_MAX];
 	int64_t share[CKPT_GRIDS_MAX], sum[CKPT_GRIDS_MAX];

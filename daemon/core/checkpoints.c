@@ -123,6 +123,7 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	c->attempt = j->attempt;
 	c->saved_at = c->verified_at = MO_NONE;
 	mo_str_set(&c->reason, NULL);
+	mo_str_set(&c->fixed, NULL);
 	mo_str_set(&c->manifest, NULL);
 }
 
@@ -239,6 +240,8 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		return;
 	if (c->state == CKPT_SUPERSEDED && j->attempt > 0)
 		begin_anew(j, c);          /* its node was lost before it could tell */
+	if (f->fixed)
+		mo_str_set(&c->fixed, f->fixed);
 	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL) : f->reason ? f->reason : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;
@@ -567,7 +570,7 @@ bool checkpoint_dir_held(const struct job *holder, const struct job *j)
 	return j->attempt == 0 || job_live(holder) || holder->id < j->id;
 }
 
-int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
+static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 {
 	const struct recipe_checkpoint *r = &j->spec.recipe.checkpoint;
 	bool began = j->watermark != MO_NONE;
@@ -602,4 +605,60 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 		return 0;
 	}
 	return newest_or_fresh(j, r->resume == -2, ret, err);
+}
+
+static int64_t size_named(const struct recipe_parallelism *p, const char *name, size_t n)
+{
+	const int64_t sizes[CKPT_FIXED_N] = { p->tp, p->pp, p->ep, p->etp, p->cp };
+
+	for (size_t i = 0; i < CKPT_FIXED_N; i++)
+		if (strlen(ckpt_fixed_names[i]) == n && !strncmp(ckpt_fixed_names[i], name, n))
+			return sizes[i];
+	return MO_NONE;
+}
+
+/* "tp 4, pp 1": what the recipe has instead. */
+char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r)
+{
+	struct mo_buf b = { 0 };
+
+	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s; s += *s == ',' ? 2 : 0) {
+		size_t name = strcspn(s, " ");
+		int64_t have = size_named(&r->parallelism, s, name), saved;
+		const char *value = s + name + (s[name] == ' ');
+		size_t n = strcspn(value, ",");
+		_cleanup_(mo_freep) char *text = mo_strndup(value, n);
+
+		if (have != MO_NONE && mo_parse_i64(text, 0, INT64_MAX, &saved) == 0 && saved != have)
+			mo_buf_printf(&b, "%s%.*s %lld", b.len ? ", " : "", (int)name, s, (long long)have);
+		s = value + n;
+	}
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
+char *checkpoint_no_resume(const struct job *saved, const struct recipe *r)
+{
+	const struct checkpoint *c = checkpoint_find(saved, state_newest_checkpoint(saved));
+	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(c, r);
+
+	return misfit ? mo_printf("checkpoint.dir: checkpoint %lld that j-%lld saved there does not reshard: it needs %s, "
+				  "and this recipe has %s: take the same, another directory, or checkpoint.resume: never",
+				  (long long)c->iteration, (long long)saved->id, c->fixed, misfit)
+		      : NULL;
+}
+
+int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
+{
+	int64_t chosen = -1;
+	int r = choose(j, &chosen, err);
+	const struct checkpoint *c = r == 0 && chosen >= 0 ? checkpoint_find(j, chosen) : NULL;
+	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(c, &j->spec.recipe);
+
+	if (misfit)
+		return mo_error_set(err, 2, "checkpoint %lld in %s does not reshard: it was saved with %s, and this job has %s; "
+				    "submit it with the same sizes, with another checkpoint.dir, or with checkpoint.resume: never",
+				    (long long)chosen, j->spec.recipe.checkpoint.dir, c->fixed, misfit);
+	if (r == 0)
+		*ret = chosen;
+	return r;
 }

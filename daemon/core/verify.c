@@ -131,6 +131,7 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 	mo_str_set(&c->path, f->path ? f->path : c->path);
 	mo_str_set(&c->level, f->level);
 	mo_str_set(&c->manifest, f->manifest);
+	mo_str_set(&c->fixed, f->fixed);
 }
 
 void verify_result(struct job *j, const struct scan_result *r, int64_t time)

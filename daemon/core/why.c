@@ -277,6 +277,16 @@ static void why_interval(const struct state *s, const struct job *j, struct why_
 	mo_desc_done(&interval_desc, &i);
 }
 
+/* Before somebody changes the sizes: with others nothing of it can be loaded. */
+static void why_fixed(const struct job *j, struct why_view *w)
+{
+	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, false);
+	const struct checkpoint *c = newest == MO_NONE ? NULL : checkpoint_find(j, newest);
+
+	if (c && c->fixed)
+		reason(w, "checkpoint-fixed", "its checkpoints do not reshard: a resume needs %s, as they were saved", c->fixed);
+}
+
 static void why_elsewhere(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = NULL;
@@ -321,6 +331,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	default: break;
 	}
 	why_elsewhere(j, ret);
+	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
 	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :

@@ -23,11 +23,13 @@ static const struct mo_field line_rule_fields[] = {
 };
 const struct mo_desc line_rule_desc = MO_DESC(line_rule, line_rule_fields);
 
+const char *const ckpt_fixed_names[CKPT_FIXED_N] = { "tp", "pp", "ep", "etp", "cp" };
 static const struct mo_field ckpt_grid_fields[] = {
 	MO_F(ckpt_grid, files, MO_STR),
 	MO_F_ENUM(ckpt_grid, count, ckpt_count_names, .omit = true),
 	MO_F(ckpt_grid, required, MO_BOOL, .omit = true),
 	MO_F_LIST(ckpt_grid, says, MO_STRS, .omit = true),
+	MO_F_LIST(ckpt_grid, fixes, MO_STRS, .omit = true),
 	MO_F_VEC(ckpt_grid, variants, &kv_desc, .omit = true),
 	MO_F(ckpt_grid, told_by, MO_STR, .omit = true),
 	MO_F_VEC(ckpt_grid, excused, &kv_desc, .omit = true),

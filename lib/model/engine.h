@@ -29,6 +29,7 @@ struct ckpt_grid {
 	int count;               /* enum ckpt_count: as many as ranks, or ranks are a multiple of them; -1 = any number */
 	bool required;           /* there must be some */
 	char **says; size_t n_says; /* whole numbers in the pickle of one of these archives whose product is how many there are, e.g. tensor_model_parallel_size */
+	char **fixes; size_t n_fixes;           /* sizes of the recipe's parallelism that the numbers of `says` are, in their order: only a job with the same can load it. None: it reshards */
 	struct kv *variants; size_t n_variants; /* variant: number or truth beside them; where it is not zero, there are files of this variant. e.g. distrib_optim: use_distributed_optimizer */
 	/* what the pickles of other archives say of this grid; told_by: PCRE2 on their names. Words: see iterations of the layout */
 	char *told_by;
@@ -37,6 +38,8 @@ struct ckpt_grid {
 	char *sum;               /* name of a list of numbers: where it is there, the files are as many as their sum, times the size of the last number in the names (experts, which layers have unlike many of) */
 };
 #define CKPT_VARIANTS_MAX 32
+#define CKPT_FIXED_N 5
+extern const char *const ckpt_fixed_names[CKPT_FIXED_N];   /* tp pp ep etp cp: what `fixes` may name */
 /* A file that must be there and not be empty. */
 struct ckpt_need {
 	char *file;              /* its name; "/" at the end: any file below that directory. $1: group 1 of `each` */

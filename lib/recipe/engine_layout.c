@@ -114,6 +114,19 @@ static void read_variants(struct reader *r, const struct key *k, const struct yn
 		errors_at(r->errors, v, NULL, "%s: more than %d", k->path, CKPT_VARIANTS_MAX);
 }
 
+static void read_fixes(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct ckpt_grid *g = r->bases[0];
+
+	value_list(r, k->path, v, &g->fixes, &g->n_fixes);
+	for (size_t i = 0; i < g->n_fixes; i++)
+		if (mo_enum_parse(ckpt_fixed_names, CKPT_FIXED_N, g->fixes[i]) < 0)
+			errors_at(r->errors, v, NULL, "%s: '%s' is none of tp, pp, ep, etp, cp",
+				  k->path, g->fixes[i]);
+	if (g->n_fixes != g->n_says)
+		errors_at(r->errors, v, NULL, "%s: as many as 'says', which comes before it", k->path);
+}
+
 static void read_excused(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct ckpt_grid *g = r->bases[0];
@@ -131,6 +144,7 @@ static const struct key grid_keys[] = {
 	G(count, KEY_ENUM, .words = words_count),
 	G(required, KEY_BOOL),
 	G(says, KEY_LIST, .count_offset = offsetof(struct ckpt_grid, n_says)),
+	{ .path = "fixes", .type = KEY_CUSTOM, .read = read_fixes },
 	{ .path = "variants", .type = KEY_CUSTOM, .read = read_variants },
 	G(told_by, KEY_CUSTOM, .read = read_pattern),
 	{ .path = "excused", .type = KEY_CUSTOM, .read = read_excused },

@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
-from lib import BUILD, MOECTL, ROOT, Suite, clean_env, equal, moectl, need  # noqa: E402
+from lib import BUILD, MOECTL, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 suite = Suite()
 
@@ -91,7 +91,33 @@ for g in fixtures.GOOD:
     whole_ones(*g)
 
 
-RECORDED = {"dcp1": ("torchtitan", 1), "dcp4": ("torchtitan", 4), "ocdbt": ("maxtext", 1), "ocdbt3": ("maxtext", 1), "zarr": ("maxtext", 1), "legacy": ("megatron-lm", 4), "deepspeed": ("deepspeed", 2)}
+RECORDED = {"dcp1": ("torchtitan", 1), "dcp4": ("torchtitan", 4), "ocdbt": ("maxtext", 1), "ocdbt3": ("maxtext", 1), "zarr": ("maxtext", 1), "legacy": ("megatron-lm", 4), "megatron": ("megatron-lm", 2), "ocdbt2": ("maxtext", 2), "deepspeed": ("deepspeed", 2)}
+
+
+FIXED = {"legacy": "tp 2, pp 1, ep 2", "megatron": "tp 1, pp 2, ep 1"}      # formats that do not reshard
+
+
+@suite.test
+def what_does_not_reshard_is_not_tried():
+    """A save of Megatron's older format: a job of other sizes ends before its launch and says which it needs; one of the same resumes, and moectl why tells of it."""
+    with tempfile.TemporaryDirectory() as top, Cluster(nodes=1, gpus_per_node=2) as c:
+        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top, "./megatron"], check=True, timeout=60)
+        program = os.path.join(top, "program")
+        with open(program, "w") as f:
+            f.write("#!/bin/sh\necho \"$@\" > %s/words\nexec sleep 1000\n" % top)
+        os.chmod(program, 0o755)
+
+        def submit(pp):
+            return c.submit(json.dumps({"recipe": 1, "name": "legacy", "engine": {"kind": "megatron-lm", "python": program, "workdir": top}, "cluster": {"gpus": 2}, "steps": 60,
+                                        "parallelism": {"pp": pp}, "checkpoint": {"dir": top + "/megatron", "every": 20}}))
+        job = c.wait_state(submit(1), ["failed"])
+        need("checkpoint 40 in %s/megatron does not reshard: it was saved with tp 1, pp 2, ep 1, and this job has pp 1; " % top in job["reason"], job["reason"])
+        need(not os.path.exists(top + "/words"), "a rank was started")
+        job = submit(2)
+        wait_until(lambda: os.path.exists(top + "/words") and "--ckpt-step 40" in open(top + "/words").read(), 60, "a resume from 40")
+        reasons = {r["code"]: r["text"] for r in c.json("why", job)["reasons"]}
+        equal(reasons.get("checkpoint-fixed"), "its checkpoints do not reshard: a resume needs tp 1, pp 2, ep 1, as they were saved", reasons)
+        c.run("cancel", job, "--now")
 
 
 @suite.test
@@ -102,6 +128,9 @@ def recorded_ones():
         for name, (kind, world) in RECORDED.items():
             _, items = look(os.path.join(top, name), kind, world=world)
             need(items and all(c["state"] == "verified" for c in items.values()), lambda: "%s: %s" % (name, items))
+            equal({c.get("fixed") for c in items.values()}, {FIXED.get(name)}, "sizes that %s needs" % name)
+        equal(list(look(os.path.join(top, "megatron"), "primus-megatron", world=4)[1]), [40], "the same by Primus, of a job of more ranks")
+        need("does not reshard: a resume needs tp 1, pp 2, ep 1" in moectl("checkpoints", "--dir", os.path.join(top, "megatron"), "--engine", "megatron-lm").stdout, "people's text")
         engine, own = fixtures.ENGINES["megatron-lm legacy"], os.path.join(top, "own")
         engine.build(own)
         code = ("import argparse, sys, torch\na = argparse.Namespace(tensor_model_parallel_size=2, pipeline_model_parallel_size=2, expert_model_parallel_size=1)\n"

@@ -12,6 +12,7 @@ static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces
 	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
 	spec.recipe.checkpoint.resume = resume;
 	spec.recipe.checkpoint.keep = keep;
+	spec.recipe.parallelism.tp = spec.recipe.parallelism.pp = spec.recipe.parallelism.ep = 1;
 	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
 	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
 	spec.engine.layout.announced_is_complete = announces;

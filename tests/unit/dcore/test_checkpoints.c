@@ -94,6 +94,27 @@ static void restart_from_0_is_a_spoken_fresh_start(void **state)
 	saver_resumed(o, 1, -1);
 }
 
+/* Its format does not reshard: with other sizes no attempt begins; with the same it resumes. Sizes that are not known are not compared. */
+static void what_does_not_reshard_needs_its_sizes(void **state)
+{
+	static const struct { const char *fixed; bool fits; } cases[] = {
+		{ "tp 2", false }, { "tp 1, pp 1, ep 4", false }, { "tp 1, pp 1, ep 1", true }, { "tp 1, new 5", true }, { "", true },
+	};
+	struct saver *o = *state;
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		saver_again(o, -1, 0);
+		world_found(&o->w, 10, true);
+		mo_str_set(&o->w.scan.items[0].fixed, cases[i].fixed);
+		saver_run(o, 3);
+		assert_int_equal(saver_job(o)->state == JOB_FAILED, !cases[i].fits);
+		if (cases[i].fits)
+			saver_resumed(o, 1, 10);
+		else
+			assert_non_null(strstr(saver_job(o)->reason, "checkpoint 10 in /ckpt does not reshard: it was saved with tp"));
+	}
+}
+
 static void a_named_one_that_is_missing_fails(void **state)
 {
 	struct saver *o = *state;
@@ -541,6 +562,7 @@ int main(void)
 		T(everything_damaged_waits),
 		T(restart_from_0_is_a_spoken_fresh_start),
 		T(a_named_one_that_is_missing_fails),
+		T(what_does_not_reshard_needs_its_sizes),
 		T(unwritable_and_unreadable),
 		T(recovery_takes_the_newest_complete),
 		T(an_announced_one_counts_without_marker),
