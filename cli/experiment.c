@@ -128,6 +128,34 @@ static void note_override(const struct recipe_input *in, const struct experiment
 	fprintf(stderr, "%s\n", shown);
 }
 
+/* What the file says of a value holds for a fresh start only: a resume gives its own word (finetune: true would begin again at 0). */
+static void note_resume(const struct recipe_input *in, const struct experiment *x)
+{
+	char **words = NULL;
+	size_t n = 0;
+
+	engine_resume_argv(&in->engine, &in->recipe, 0, &words, &n);
+	for (size_t i = 0; i + 1 < n; i++) {
+		const char *key = words[i] + strspn(words[i], "-"), *now = words[i + 1];
+		const struct config_value *v = config_find(x->merged, key);
+		bool none = !v || v->kind == CONFIG_NULL || mo_streq(v->text, "false");
+		bool clears = mo_streq(now, "None") || mo_streq(now, "false");
+
+		if (*words[i] != '-' || *now == '-' || !clears || none || v->place.file < 0)
+			continue;
+		_cleanup_(mo_freep) char *place = experiment_place(x, v->place);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%s: note: %s %s %s is for a fresh start: a resume takes %s",
+				  in->file, place, key, v->text ? v->text : "", now);
+		_cleanup_(mo_freep) char *shown = visible(text);
+
+		fprintf(stderr, "%s\n", shown);
+	}
+	for (size_t i = 0; i < n; i++)
+		free(words[i]);
+	free(words);
+}
+
 static void notes(const struct recipe_input *in, const struct experiment *x,
 		  const struct rank_command *c)
 {
@@ -144,6 +172,8 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 		fprintf(stderr,
 			"%s: note: %zu more overrides; moectl explain config %s shows all\n",
 			in->file, told - NOTES_MAX, in->file);
+	if (in->recipe.checkpoint.dir)
+		note_resume(in, x);
 	for (size_t i = 0; i < x->n_idle; i++) {
 		_cleanup_(mo_freep) char *key = visible(x->idle[i]);
 

@@ -211,7 +211,7 @@ KEPT = {"disable_last_saving": False, "no_save_optim": False, "no_save_rng": Fal
 @shared
 def checkpoints_are_where_they_are():
     """For each experiment Primus saves to checkpoint.dir, given with or without its checkpoints/, or the name that forbids it is said; and it saves its last state."""
-    tree, env, wrong, counts = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], {"met": 0, "refused": 0, "fixed": 0}
+    tree, env, wrong, counts = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], {"met": 0, "refused": 0, "fixed": 0, "titan": 0}
     with tempfile.TemporaryDirectory() as d:
         recipe = os.path.join(d, "r.yaml")
 
@@ -243,6 +243,15 @@ def checkpoints_are_where_they_are():
                 if not same(items[key]["value"], value) or items[key]["source"] != {"recipe": "checkpoint.dir"}:
                     wrong.append("%s: %s: %s" % (line["file"], key, items[key]))
             counts["met"] += 1
+        for n, line in enumerate(l for l in lines("merged-dev.jsonl.gz") if l["variant"] == "plain" and l.get("module", {}).get("framework") == "torchtitan"):
+            with open(recipe, "w") as f:
+                f.write(CHECKPOINTS % ("torchtitan", tree, line["file"], 64, "/ckpt/x/run-%d" % n))
+            items = {i["key"]: i["value"] for i in json.loads(moectl("explain", "config", recipe, "--json", env=env).stdout)["items"]}
+            if (items["checkpoint.enable"], items["checkpoint.folder"], items["checkpoint.last_save_model_only"]) != (True, "/ckpt/x/run-%d" % n, False):
+                wrong.append("%s: %s" % (line["file"], {k: v for k, v in items.items() if k.startswith("checkpoint.")}))
+            counts["titan"] += 1
+    print("%d of torchtitan" % counts["titan"])
+    need(counts["titan"] > 30, counts)
     print("checkpoint.dir: %(met)d met, of them %(fixed)d only where the fixed name allows it (%(refused)d refused else)" % counts)
     need(not wrong, "\n".join(wrong[:20]))
     need(counts["met"] > 130, counts)
@@ -663,6 +672,30 @@ def what_is_overridden_is_said():
         need("r.yaml: note: steps overrides primus/configs/modules/megatron/pre.yaml:2 train_iters 50 -> 9\n" in said, said)
         need("low.yaml:5: lr: warning: nothing reads this key beside `modules`" in said, said)
         need("not read" not in said, said)
+
+
+@suite.test
+def the_last_state_is_saved_and_resumed():
+    """What switches it off in the file is overridden, and said with its place; the user's own word stands only where he says so."""
+    off = "      finetune: true\n      disable_last_saving: true\n      no_save_optim: true\n"
+    files = {"e.yaml": OWN["e.yaml"] + off, "low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}")}
+    with Own("checkpoint: {dir: /ckpt/x}\n", **files) as own:
+        status, said = own.validate()
+        equal(status, 0, said)
+        for note in ("checkpoint.dir overrides e.yaml:12 disable_last_saving true -> false", "checkpoint.dir overrides e.yaml:13 no_save_optim true -> false",
+                     "e.yaml:11 finetune true is for a fresh start: a resume takes false"):
+            need("r.yaml: note: %s\n" % note in said, said)
+        items = {i["key"]: i for i in json.loads(own.explain("--json").stdout)["items"]}
+        equal((items["disable_last_saving"]["value"], items["disable_last_saving"]["source"]), (False, {"recipe": "checkpoint.dir"}), "explain config")
+        resume = json.loads(moectl("submit", "--dry-run", "--json", own.path, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock")).stdout)["resume_args"]
+        need(resume[resume.index("--finetune") + 1] == "false", resume)
+        status, said = own.validate("--set", "engine.args.disable_last_saving=true")
+        need(status == 2 and "disable_last_saving is moectl's: the last state would be lost" in said, said)
+        own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("entry: e.yaml", "entry: e.yaml, args: {disable_last_saving: true}, args_unchecked: [disable_last_saving]") + "checkpoint: {dir: /ckpt/x}\n")
+        status, said = own.validate()
+        need(status == 0 and "disable_last_saving true stands, as engine.args_unchecked says" in said, said)
+        items = {i["key"]: i for i in json.loads(own.explain("--json").stdout)["items"]}
+        equal(items["disable_last_saving"]["value"], True, "his own word")
 
 
 @suite.test
