@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/checkpoints.h"
 #include "cli/client.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "daemon/core/state.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/model/job.h"
@@ -114,6 +116,36 @@ static int scan(const char *dir, const char *kind, const char *level, int64_t wo
 	if (ret->error)
 		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir, ret->error);
 	return 0;
+}
+
+static bool may_fix(const struct engine *e)
+{
+	for (size_t i = 0; i < e->layout.n_grids; i++)
+		if (e->layout.grids[i].n_fixes)
+			return true;
+	return false;
+}
+
+char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parallelism *p)
+{
+	_cleanup_(result_done) struct scan_result found;
+	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
+	const struct found_checkpoint *newest = NULL;
+	struct recipe sizes = { .parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp } };
+
+	mo_desc_init(&scan_result_desc, &found);
+	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) || access(c->dir, R_OK | X_OK) < 0 ||
+	    scan(c->dir, in->engine.kind, "marker", MO_NONE, &found))
+		return NULL;
+	for (size_t i = 0; i < found.n_items; i++)
+		if (found.items[i].complete && (!newest || found.items[i].iteration > newest->iteration))
+			newest = &found.items[i];
+	const struct checkpoint saved = { .fixed = newest ? newest->fixed : NULL };
+	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&saved, &sizes);
+
+	return misfit ? mo_printf("checkpoint %lld in %s does not reshard: a resume from it needs %s, and this plan has %s",
+				  (long long)newest->iteration, c->dir, newest->fixed, misfit)
+		      : NULL;
 }
 
 static struct json_object *checkpoint_doc(const struct found_checkpoint *f, const char *level, int64_t now)

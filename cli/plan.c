@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/checkpoints.h"
 #include "cli/output.h"
 #include "cli/plan_svg.h"
 #include "cli/plan_text.h"
@@ -245,6 +246,11 @@ static int plan(struct cli *cli, const struct recipe_input *in, const struct wis
 	for (size_t i = 0; w->assumes && i < doc.n_plans; i++)
 		mo_strs_add(&doc.plans[i].notes, &doc.plans[i].n_notes,
 			    "the recipe names no GPU: planned for " PLAN_GPU_ASSUMED "; another one: cluster.gpu, --gpu, over REST ?gpu=");
+	for (size_t i = 0; i < doc.n_plans; i++) {
+		_cleanup_(mo_freep) char *misfit = checkpoints_misfit(in, &doc.plans[i].parallelism);
+		if (misfit)
+			mo_strs_add(&doc.plans[i].notes, &doc.plans[i].n_notes, misfit);
+	}
 	wire_encode(&plan_doc_desc, &doc, &b);
 	struct json_object *json = json_tokener_parse(b.data);
 	if (!cli->json)

@@ -192,7 +192,6 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r);
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 /* Files of checkpoint.dir that look like a model's state and that nothing reads: whether this one forbids a fresh start; the first of them by name and size (caller frees), NULL = none; a fresh
  * start over them was asked for. */
-char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r);   /* the recipe's sizes with which it cannot be loaded (caller frees); NULL = it can. c may be NULL */
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */
 const char *checkpoint_entry_path(const struct job *j, const char *path);   /* of one checkpoint; NULL when it is the directory of all */
 bool checkpoint_unread(const struct job *j, const struct unread_state *u);

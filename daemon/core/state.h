@@ -224,6 +224,8 @@ const struct token *token_put_out(const struct state *s, const char *node);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
+/* The recipe's sizes with which the checkpoint cannot be loaded, because its format does not reshard (caller frees); NULL = it can be, or c is NULL. */
+char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r);
 /* What a submit is warned of: the newest checkpoint of that job does not reshard, and the recipe has other sizes (caller frees); NULL = it can be resumed. */
 char *checkpoint_no_resume(const struct job *saved, const struct recipe *r);
 struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */

@@ -121,6 +121,21 @@ def what_does_not_reshard_is_not_tried():
 
 
 @suite.test
+def a_plan_tells_what_does_not_reshard():
+    with tempfile.TemporaryDirectory() as top:
+        subprocess.run(["tar", "-xzf", os.path.join(ROOT, "tests/fixtures/engines/checkpoints.tgz"), "-C", top, "./megatron"], check=True, timeout=60)
+        recipe = os.path.join(top, "r.yaml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: r\nengine: {kind: megatron-lm, workdir: /w}\nmodel: {layers: 8, hidden: 512, heads: 8, ffn: 2048, vocab: 32000}\ncluster: {gpus: 8, gpu: mi300x}\nsteps: 60\n"
+                    "batch: {seq: 1024, micro: 1, global: 16}\ncheckpoint: {dir: %s/megatron, every: 20}\n" % top)
+        said = "checkpoint 40 in %s/megatron does not reshard: a resume from it needs tp 1, pp 2, ep 1, and this plan has " % top
+        for pp, notes in ((1, 1), (2, 0)):
+            doc = json.loads(moectl("plan", recipe, "--json", "--set", "parallelism.pp=%d" % pp).stdout)
+            equal([n for n in doc["plans"][0]["notes"] if said in n], [said + "pp 1"] * notes, "notes of pp %d" % pp)
+        need("does not reshard" in moectl("plan", recipe).stdout, "people's text")
+
+
+@suite.test
 def recorded_ones():
     """As PyTorch 2.11, orbax 0.12.4 and their like left them (tests/fixtures/record_checkpoints.py); and as PyTorch here writes archives."""
     with tempfile.TemporaryDirectory() as top:
