@@ -1,6 +1,7 @@
-/* See directory.h. The engine joins its names as Python's os.path.join does: an absolute one drops those before it. So the last name
- * is given the whole directory, the one before it its parent, and so on: whichever of them a file fixes in its own text, the last
- * variable that it has decides, and the rest of the path is what the file fixes or it cannot be met at all. */
+/* See directory.h. The engine joins its names as Python's os.path.join does: an absolute one
+ * drops those before it. So the last name is given the whole directory, the one before it its
+ * parent, and so on: whichever of them a file fixes in its own text, the last variable that it
+ * has decides, and the rest of the path is what the file fixes or it cannot be met at all. */
 #include "lib/recipe/directory.h"
 
 #include <errno.h>
@@ -154,7 +155,8 @@ char *experiment_directory(const struct engine *e, const struct experiment *x, c
 	return mo_path_clean(whole);
 }
 
-/* The name that is in the way: from the last one, those that no variable made are taken off the directory, until one does not end it. */
+/* The name that is in the way: from the last one, those that no variable made are taken off the
+ * directory, until one does not end it. */
 static const struct kv *in_the_way(const struct engine *e, const struct experiment *x,
 				   const char *dir)
 {
@@ -172,7 +174,8 @@ static const struct kv *in_the_way(const struct engine *e, const struct experime
 	return &e->save_names[0];
 }
 
-/* What every directory must end in: the names behind the last one that a variable made. Caller frees. */
+/* What every directory must end in: the names behind the last one that a variable made. Caller
+ * frees. */
 static char *fixed_end(const struct engine *e, const struct experiment *x)
 {
 	struct mo_buf b = { 0 };

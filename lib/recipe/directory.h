@@ -1,12 +1,16 @@
-/* Where an engine really saves that makes the directory of names in its experiment, and not of the flag by which it is told to save:
- * Primus' workspace/work_group/user_name/exp_name/checkpoints. The engine file names the parts and the variables that fill them
- * (experiment.names, experiment.directory). Private to lib/recipe, but for what recipe_file.h declares. */
+/* Where an engine really saves that makes the directory of names in its experiment, and not of
+ * the flag by which it is told to save: Primus'
+ * workspace/work_group/user_name/exp_name/checkpoints. The engine file names the parts and the
+ * variables that fill them (experiment.names, experiment.directory). Private to lib/recipe, but
+ * for what recipe_file.h declares. */
 #pragma once
 #include "lib/recipe/rules.h"
 
-/* checkpoint.dir as the engine's checkpoints will lie: cleaned, and with the directory that the engine adds. */
+/* checkpoint.dir as the engine's checkpoints will lie: cleaned, and with the directory that the
+ * engine adds. */
 void directory_settle(struct recipe *r, const struct engine *e);
-/* The variables that make it so; without checkpoint.dir those that give each job names of its own. Appended to the engine's layer. */
+/* The variables that make it so; without checkpoint.dir those that give each job names of its
+ * own. Appended to the engine's layer. */
 void directory_variables(const struct recipe *r, const struct engine *e, struct env_item **items,
 			 size_t *n_items);
 void directory_rules(struct rules *k);
