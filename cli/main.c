@@ -11,7 +11,7 @@
 #include "lib/base/parse.h"
 
 static const struct verb *const verbs[] = {
-	&verb_submit, &verb_validate, &verb_plan,
+	&verb_init, &verb_submit, &verb_validate, &verb_plan,
 	&verb_list, &verb_status, &verb_watch, &verb_top, &verb_logs, &verb_events, &verb_metrics, &verb_ranks, &verb_checkpoints, &verb_report,
 	&verb_cancel, &verb_pause, &verb_resume, &verb_restart,
 	&verb_nodes, &verb_node, &verb_drain, &verb_undrain, &verb_ack, &verb_fence, &verb_resolve,

@@ -18,7 +18,8 @@ void learn_tell(struct turn *t, const char *node)
 		l->held = false;
 	else if (!l->held && may_tell_health(t, l)) {
 		l->held = true;
-		event_emit(t, "health.would_cordon", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s %s", node, text);
+		event_emit(t, "health.would_cordon", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+			   "node %s %s", node, text);
 	}
 }
 
@@ -34,17 +35,17 @@ static void over(struct turn *t, const char *node, const char *who)
 	r.cause = who ? mo_strdup(who) : NULL;
 	turn_emit(t, &r);
 	event_emit(t, "health.learned", MO_NONE, name, MO_NONE, MO_NONE, NULL,
-		   "node %s: %s%s: what its checks find cordons it from now on", name, who ? who : "its time of learning is over",
-		   who ? " trusts its checks" : "");
+		   "node %s: %s%s: what its checks find cordons it from now on", name,
+		   who ? who : "its time of learning is over", who ? " trusts its checks" : "");
 	health_cordon(t, name);
 }
 
 int64_t learn_look(struct turn *t, const char *node)
 {
 	const struct node *n = node_find(&t->core->state, node);
-	int64_t end = n->learn_until == MO_NONE ?
-			      INT64_MAX :
-			      MO_MIN(n->learn_until, n->registered_at + t->core->config.learn_us);
+	int64_t end = n->learn_until == MO_NONE
+			      ? INT64_MAX
+			      : MO_MIN(n->learn_until, n->registered_at + t->core->config.learn_us);
 
 	if (end > t->now)
 		return end;
@@ -55,7 +56,10 @@ int64_t learn_look(struct turn *t, const char *node)
 void learn_ack(struct turn *t, const struct node *n)
 {
 	if (n->learn_until == MO_NONE) {
-		turn_reply(t, 409, MO_NONE, "node %s: it is not new, its findings cordon it already; 'moectl ack %s CHECK' for one of them", n->name, n->name);
+		turn_reply(t, 409, MO_NONE,
+			   "node %s: it is not new, its findings cordon it already; 'moectl ack %s "
+			   "CHECK' for one of them",
+			   n->name, n->name);
 		return;
 	}
 	over(t, n->name, t->event->user ? t->event->user : "an operator");

@@ -16,8 +16,10 @@ bool mo_mask_variable(const char *name)
 	static const char *const words[] = { "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "WEBHOOK" };
 
 	for (size_t i = 0; i < ELEMENTSOF(words); i++)
-		if (strcasestr(name, words[i]))
-			return true;
+		for (const char *at = name; (at = strcasestr(at, words[i])); at++)
+			/* TOKENIZED_DATA, TOKENIZERS_PARALLELISM: a hidden path would be a wrong configuration */
+			if (!mo_streq(words[i], "TOKEN") || strncasecmp(at, "tokeniz", 7) != 0)
+				return true;
 	return false;
 }
 

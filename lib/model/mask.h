@@ -3,7 +3,7 @@
 #include "lib/base/util.h"
 
 #define MO_MASKED "***"
-/* An environment variable's name: *KEY* *TOKEN* *SECRET* *PASSW* *CREDENTIAL* *WEBHOOK*. */
+/* An environment variable's name: *KEY* *TOKEN* *SECRET* *PASSW* *CREDENTIAL* *WEBHOOK*; TOKENIZER and TOKENIZED are no tokens. */
 bool mo_mask_variable(const char *name);
 /* An argument's or key's name, by its last word: --wandb-api-key yes, --moe-token-dispatcher-type and --num-tokens no. */
 bool mo_mask_argument(const char *name);

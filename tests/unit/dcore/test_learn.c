@@ -1,4 +1,5 @@
-/* The first days of a node: checks that never met real hardware are told and do nothing else (health.learn). */
+/* The first days of a node: checks that never met real hardware are told and do nothing else
+ * (health.learn). */
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
@@ -28,7 +29,8 @@ static void a_new_node_is_told_and_not_cordoned(void **state)
 	int64_t id;
 
 	world_init_telling(&w, 1, 4);
-	assert_int_equal(world_node(&w, 0)->learn_until, world_node(&w, 0)->registered_at + 7 * DAY);
+	assert_int_equal(world_node(&w, 0)->learn_until,
+			 world_node(&w, 0)->registered_at + 7 * DAY);
 	unproven(&w, 0, "gpu.ras_ue", true);
 	assert_false(world_node(&w, 0)->drain);
 	assert_int_equal(world_events(&w, "health.crit"), 1);
@@ -47,12 +49,13 @@ static void a_new_node_is_told_and_not_cordoned(void **state)
 	assert_string_equal(why.reasons[0].code, "learning");
 	assert_non_null(strstr(why.next, "moectl ack n0"));
 	mo_desc_done(&why_view_desc, &why);
-	id = world_submit_gpus(&w, 4);           /* nor does it keep jobs away: else a new cluster would take none */
+	id = world_submit_gpus(
+		&w, 4); /* nor does it keep jobs away: else a new cluster would take none */
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
 	world_finding(&w, 0, "host.disk", CHECK_CRIT, ACTION_CORDON);
 	world_run(&w, S);
-	assert_true(world_node(&w, 0)->drain);   /* a proven check */
+	assert_true(world_node(&w, 0)->drain); /* a proven check */
 	world_done(&w);
 }
 
@@ -81,7 +84,7 @@ static void time_ends_it(void **state)
 	world_node_verb(&w, EV_UNDRAIN, 0, NULL);
 	world_finding(&w, 0, "gpu.hot", CHECK_OK, 0);
 	world_run(&w, S);
-	world_reboot(&w, 0);                     /* comes back: it is not new again */
+	world_reboot(&w, 0); /* comes back: it is not new again */
 	world_run(&w, S);
 	unproven(&w, 0, "gpu.hot", false);
 	assert_true(world_node(&w, 0)->drain);
@@ -90,7 +93,12 @@ static void time_ends_it(void **state)
 
 static int ack(struct world *w, const char *check)
 {
-	world_step(w, &(struct core_event){ .type = EV_ACK, .request = 7, .node = w->toys[0].name, .text = check, .user = "ada", .may_all = true });
+	world_step(w, &(struct core_event){ .type = EV_ACK,
+					    .request = 7,
+					    .node = w->toys[0].name,
+					    .text = check,
+					    .user = "ada",
+					    .may_all = true });
 	return w->reply_status;
 }
 
@@ -120,7 +128,8 @@ static void what_is_known_cordons_no_more_afterwards(void **state)
 	w.toys[0].health->version++;
 	world_run(&w, S);
 	assert_int_equal(ack(&w, "gpu.ras_ue"), 200);
-	assert_int_not_equal(world_node(&w, 0)->learn_until, MO_NONE);   /* this one finding is known, no more was said */
+	assert_int_not_equal(world_node(&w, 0)->learn_until,
+			     MO_NONE); /* this one finding is known, no more was said */
 	assert_int_equal(ack(&w, NULL), 200);
 	assert_false(world_node(&w, 0)->drain);
 	world_done(&w);

@@ -7,8 +7,8 @@
 
 static void names(void **state)
 {
-	static const char *const variables[] = { "WANDB_API_KEY", "HF_TOKEN", "my_secret", "DB_PASSWORD", "PASSWD", "AWS_CREDENTIAL", "GOOGLE_CREDENTIALS_FILE", "SLACK_WEBHOOK", "TEAMS_WEBHOOK_URL" };
-	static const char *const plain[] = { "PATH", "NCCL_DEBUG", "HSA_KERNARG_POOL_SIZE" };
+	static const char *const variables[] = { "WANDB_API_KEY", "HF_TOKEN", "my_secret", "DB_PASSWORD", "PASSWD", "AWS_CREDENTIAL", "GOOGLE_CREDENTIALS_FILE", "SLACK_WEBHOOK", "TEAMS_WEBHOOK_URL", "TOKENIZER_TOKEN" };
+	static const char *const plain[] = { "PATH", "NCCL_DEBUG", "HSA_KERNARG_POOL_SIZE", "PRIMUS_TOKENIZED_DATA_PATH", "TOKENIZERS_PARALLELISM" };
 	static const char *const arguments[] = { "--wandb-api-key", "hub_token", "password", "db.password", "--credentials", "alert-webhook" };
 	static const char *const harmless[] = { "--moe-token-dispatcher-type", "num_tokens", "tokenizer-model", "--kv-channels", "keys", "monkey", "" };
 

@@ -1,0 +1,546 @@
+/* init: a recipe from what people have: an experiment of Primus, a TOML of torchtitan, or the
+ * line or script that starts their training. The recipe is checked as a submit would check it,
+ * and what its ranks would run is compared with the original: what is different or could not be
+ * carried over is named in the recipe and on stderr. Nothing is dropped without a word. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/init.h"
+#include "cli/visible.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/wire/json.h"
+
+#define SCRIPT_BYTES_MAX (1 << 20)
+#define NODE_GPUS 8 /* of an Instinct node */
+
+void init_done(struct init *i)
+{
+	draft_done(&i->draft);
+	launch_line_done(&i->line);
+	config_value_free(i->toml);
+	for (size_t k = 0; k < i->n_differ; k++)
+		free(i->differ[k]);
+	for (size_t k = 0; k < i->n_notes; k++)
+		free(i->notes[k]);
+	free(i->differ);
+	free(i->notes);
+	free(i->label);
+}
+
+int init_refuse(const struct init *i, const char *what, const char *next)
+{
+	_cleanup_(mo_freep) char *shown = visible(what);
+
+	return cli_fail(CLI_USAGE, "init: %s: %s; %s", i->label, shown, next);
+}
+
+void init_note(struct init *i, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mo_strs_add(&i->notes, &i->n_notes, text);
+}
+
+/* ---- what it is ---- */
+
+static bool ends(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && mo_streq(text + n - m, end);
+}
+
+/* The directory above the file in which `inside` lies; NULL = none. Caller frees. */
+static char *directory_with(const char *file, const char *inside)
+{
+	_cleanup_(mo_freep) char *real = realpath(file, NULL);
+
+	for (char *slash = real ? strrchr(real, '/') : NULL; slash; slash = strrchr(real, '/')) {
+		*slash = '\0';
+		_cleanup_(mo_freep) char *path = mo_printf("%s/%s", real, inside);
+
+		if (access(path, F_OK) == 0)
+			return mo_strdup(*real ? real : "/");
+	}
+	return NULL;
+}
+
+static char *below(const char *file, const char *dir)
+{
+	_cleanup_(mo_freep) char *real = realpath(file, NULL);
+	size_t n = strlen(dir);
+
+	if (real && !strncmp(real, dir, n) && real[n] == '/')
+		return mo_strdup(real + n + 1);
+	return mo_strdup(real ? real : file);
+}
+
+/* A file alone is started as its engine starts it. */
+static int from_file(struct init *i, const char *file, const char *inside, const char *const *words,
+		     size_t n)
+{
+	char *dir = i->workdir ? realpath(i->workdir, NULL) : directory_with(file, inside);
+
+	if (!dir && !inside[0])
+		return CLI_USAGE;
+	if (!dir) {
+		_cleanup_(mo_freep) char *what =
+			mo_printf("no directory above it holds %s", inside);
+		return init_refuse(i, what, "name the engine's own directory: --workdir DIR");
+	}
+	i->draft.workdir = dir;
+	i->line = (struct launch_line){ .nodes = MO_NONE,
+					.per_node = MO_NONE,
+					.launcher = (char *)"" };
+	for (size_t k = 0; k < n; k++)
+		mo_strs_add(&i->line.program, &i->line.n_program, words[k]);
+	_cleanup_(mo_freep) char *entry = below(file, dir);
+	mo_strs_add(&i->line.program, &i->line.n_program, entry);
+	return 0;
+}
+
+static int from_experiment(struct init *i, const char *file)
+{
+	static const char *const words[] = { "primus/cli/main.py", "train", "pretrain",
+					     "--config" };
+
+	return from_file(i, file, "primus/configs", words, ELEMENTSOF(words));
+}
+
+static int from_toml(struct init *i, const char *file)
+{
+	static const char *const words[] = { "-m", "torchtitan.train", "--job.config_file" };
+	_cleanup_(mo_freep) char *dir = directory_with(file, "torchtitan"), *own = NULL;
+
+	if (!i->workdir && !dir) {
+		own = realpath(file, NULL);
+		if (own && strrchr(own, '/'))
+			*strrchr(own, '/') = '\0';
+		i->workdir = own;
+	}
+	int r = from_file(i, file, "torchtitan", words, ELEMENTSOF(words));
+	if (own)
+		i->workdir = NULL;
+	return r;
+}
+
+static int from_text(struct init *i, const char *text)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+
+	if (launch_line_script(text, &i->line, &err) < 0)
+		return init_refuse(
+			i, mo_error_text(&err, -EINVAL),
+			"give the file, the script or the line that starts your training");
+	return 0;
+}
+
+static int from_path(struct init *i, const char *from)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
+
+	if (r == -ENOENT && strpbrk(from, " \t\n"))
+		return from_text(i, from);
+	if (r < 0)
+		return cli_fail(CLI_USAGE,
+				"init: %s: %s; give an experiment, a TOML, a script, or a line "
+				"such as 'torchrun ..'",
+				i->label,
+				r == -ENOENT  ? "no such file"
+				: r == -EFBIG ? "larger than 1 MB"
+					      : strerror(-r));
+	mo_buf_add(&b, "", 1);
+	if (strlen(b.data) + 1 != b.len || !mo_utf8_valid(b.data, b.len - 1))
+		return init_refuse(i, "it is no text", "give an experiment, a TOML or a script");
+	if (ends(from, ".yaml") || ends(from, ".yml"))
+		return from_experiment(i, from);
+	if (ends(from, ".toml"))
+		return from_toml(i, from);
+	return from_text(i, b.data);
+}
+
+/* ---- the draft ---- */
+
+static int choose_engine(struct init *i)
+{
+	char **kinds = NULL;
+	size_t n_kinds = 0, used = 0;
+	struct draft *d = &i->draft;
+	int entry = -1;
+
+	mo_data_names("engines", &kinds, &n_kinds);
+	const char *kind = draft_kind(&i->line, kinds, n_kinds, &used, &entry);
+	bool module = i->line.n_program && mo_streq(i->line.program[0], "-m");
+
+	d->kind = mo_strdup(kind ? kind : module ? "command" : "torch");
+	if (!kind && module)
+		mo_strs_add(&d->args, &d->n_args,
+			    i->line.python ? i->line.python : "/usr/bin/python3");
+	if (!kind && !module) {
+		entry = 0;
+		used = 1;
+	}
+	i->used = used;
+	if (entry >= 0)
+		d->entry = mo_strdup(i->line.program[entry]);
+	for (size_t k = used; k < i->line.n_program; k++)
+		mo_strs_add(&d->args, &d->n_args, i->line.program[k]);
+	for (size_t k = 0; k < n_kinds; k++)
+		free(kinds[k]);
+	free(kinds);
+	if (i->line.python && !module)
+		d->python = mo_strdup(i->line.python);
+	return 0;
+}
+
+static char *valid_name(const char *text)
+{
+	struct mo_buf b = { 0 };
+
+	for (const char *p = text; *p && b.len < 60; p++)
+		if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *p) ||
+		    (b.len && strchr("._-", *p)))
+			mo_buf_add(&b, p, 1);
+		else if (b.len)
+			mo_buf_str(&b, "-");
+	return mo_buf_take(&b);
+}
+
+void init_name(struct init *i, const char *text)
+{
+	char *name = i->draft.name ? NULL : valid_name(text);
+
+	if (name && *name)
+		i->draft.name = name;
+	else
+		free(name);
+}
+
+static void name_by_file(struct init *i, const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	_cleanup_(mo_freep) char *base = mo_strdup(slash ? slash + 1 : file);
+	char *dot = strrchr(base, '.');
+
+	if (dot)
+		*dot = '\0';
+	init_name(i, base);
+}
+
+/* A directory of a path that is called as a GPU is: MI300X. */
+static void look_for_gpu(struct init *i, const char *path)
+{
+	char **names = NULL;
+	size_t n = 0;
+
+	mo_data_names("gpus", &names, &n);
+	for (size_t k = 0; k < n; k++) {
+		if (!i->draft.gpu && path && strcasestr(path, names[k]))
+			i->draft.gpu = mo_strdup(names[k]);
+		free(names[k]);
+	}
+	free(names);
+}
+
+static void take_launch(struct init *i)
+{
+	struct draft *d = &i->draft;
+	const struct launch_line *l = &i->line;
+	char cwd[PATH_MAX];
+
+	for (size_t k = 0; k < l->n_lost; k++)
+		draft_lose(d, "%s", l->lost[k]);
+	for (size_t k = 0; k < l->n_env; k++)
+		mo_desc_copy(&kv_desc, MO_ADD(d, env, &kv_desc), &l->env[k]);
+	if (l->time_limit)
+		d->time_limit = mo_strdup(l->time_limit);
+	if (!d->workdir && i->workdir)
+		d->workdir = realpath(i->workdir, NULL);
+	if (!d->workdir && getcwd(cwd, sizeof(cwd)))
+		d->workdir = !l->dir          ? mo_strdup(cwd)
+			     : *l->dir == '/' ? mo_strdup(l->dir)
+					      : mo_printf("%s/%s", cwd, l->dir);
+	if (i->name)
+		init_name(i, i->name);
+	if (l->name)
+		init_name(i, l->name);
+	if (i->gpus != MO_NONE)
+		d->gpus = i->gpus;
+	else if (l->per_node != MO_NONE || l->nodes != MO_NONE)
+		d->gpus = (l->per_node != MO_NONE ? l->per_node : NODE_GPUS) *
+			  (l->nodes != MO_NONE ? l->nodes : 1);
+	if (i->gpus == MO_NONE && l->nodes != MO_NONE && l->per_node == MO_NONE)
+		init_note(i,
+			  "cluster.gpus: %d for each of its %lld nodes; nothing says how many a "
+			  "node has: --gpus N",
+			  NODE_GPUS, (long long)l->nodes);
+	if (i->steps != MO_NONE) {
+		_cleanup_(mo_freep) char *steps = mo_printf("%lld", (long long)i->steps);
+		draft_set(d, "steps", steps);
+	}
+}
+
+/* What its sharding needs at least, in whole nodes. */
+static void guess_gpus(struct init *i)
+{
+	static const char *const sizes[] = { "parallelism.tp", "parallelism.pp", "parallelism.cp" };
+	struct draft *d = &i->draft;
+	int64_t least = 1, v, ep = 1;
+
+	if (d->gpus == MO_NONE && mo_streq(i->line.launcher, "python") &&
+	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command")))
+		d->gpus = 1; /* one process, as the line has it */
+	if (d->gpus != MO_NONE)
+		return;
+	for (size_t k = 0; k < ELEMENTSOF(sizes); k++)
+		if (draft_value(d, sizes[k]) &&
+		    mo_parse_i64(draft_value(d, sizes[k]), 1, 100000, &v) == 0)
+			least *= v;
+	if (draft_value(d, "parallelism.ep") &&
+	    mo_parse_i64(draft_value(d, "parallelism.ep"), 1, 100000, &v) == 0)
+		ep = v;
+	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
+	d->gpus = (least + NODE_GPUS - 1) / NODE_GPUS * NODE_GPUS;
+	init_note(i,
+		  "cluster.gpus: nothing says how many; %lld are the fewest nodes of %d that its "
+		  "sharding fits: --gpus N",
+		  (long long)d->gpus, NODE_GPUS);
+}
+
+static int fill(struct init *i)
+{
+	int r;
+
+	take_launch(i);
+	if ((r = choose_engine(i)) || (r = init_engine(i)))
+		return r;
+	guess_gpus(i);
+	look_for_gpu(i, i->draft.entry);
+	if (mo_streq(i->draft.kind, "torch"))
+		init_note(i,
+			  "nothing is known of its checkpoints, so after a failure it begins "
+			  "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
+	name_by_file(i, i->draft.entry                       ? i->draft.entry
+			: mo_streq(i->draft.kind, "command") ? i->draft.args[2]
+							     : i->draft.kind);
+	init_name(i, "job");
+	return 0;
+}
+
+/* ---- what comes out ---- */
+
+static void comment(char ***to, size_t *n, const char *fmt, ...) _printf_(3, 4);
+static void comment(char ***to, size_t *n, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	mo_strs_add(to, n, text);
+}
+
+static char *summary(const struct init *i)
+{
+	return mo_printf("%zu %s compared with the original: %zu the same, %zu different; %zu not "
+			 "carried over",
+			 i->n_compared,
+			 i->of_keys ? "keys of the configuration"
+				    : "flags and words of the command",
+			 i->n_same, i->n_differ, i->draft.n_lost);
+}
+
+static char *whole_text(const struct init *i)
+{
+	_cleanup_(mo_freep) char *sum = summary(i);
+	char **lines = NULL;
+	size_t n = 0;
+
+	comment(&lines, &n, "Made by `moectl init` from %s. Read it before you submit it.",
+		i->label);
+	comment(&lines, &n, "%s.", sum);
+	for (size_t k = 0; k < i->n_differ; k++)
+		comment(&lines, &n, "different: %s", i->differ[k]);
+	for (size_t k = 0; k < i->draft.n_lost; k++)
+		comment(&lines, &n, "not carried over: %s", i->draft.lost[k]);
+	for (size_t k = 0; k < i->n_notes; k++)
+		comment(&lines, &n, "note: %s", i->notes[k]);
+	char *text = draft_text(&i->draft, lines, n);
+	for (size_t k = 0; k < n; k++)
+		free(lines[k]);
+	free(lines);
+	return text;
+}
+
+static void tell(const struct init *i)
+{
+	_cleanup_(mo_freep) char *sum = summary(i);
+
+	fprintf(stderr, "%s: %s\n", i->label, sum);
+	for (size_t k = 0; k < i->n_differ + i->draft.n_lost + i->n_notes; k++) {
+		bool differs = k < i->n_differ,
+		     lost = !differs && k - i->n_differ < i->draft.n_lost;
+		_cleanup_(mo_freep) char *text =
+			visible(differs ? i->differ[k]
+				: lost  ? i->draft.lost[k - i->n_differ]
+					: i->notes[k - i->n_differ - i->draft.n_lost]);
+
+		fprintf(stderr, "%s: %s: %s\n", i->label,
+			differs ? "different"
+			: lost  ? "not carried over"
+				: "note",
+			text);
+	}
+}
+
+static void list_json(const char *key, char *const *items, size_t n, struct mo_buf *b)
+{
+	mo_buf_printf(b, ",\"%s\":[", key);
+	for (size_t k = 0; k < n; k++) {
+		mo_buf_str(b, k ? "," : "");
+		wire_string(items[k], b);
+	}
+	mo_buf_str(b, "]");
+}
+
+static void print_init(const struct init *i, const char *text)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, "{\"recipe\":");
+	wire_string(text, &b);
+	mo_buf_str(&b, ",\"out\":");
+	wire_string(i->out ? i->out : "", &b);
+	mo_buf_printf(&b, ",\"compared\":%zu,\"same\":%zu", i->n_compared, i->n_same);
+	list_json("different", i->differ, i->n_differ, &b);
+	list_json("lost", i->draft.lost, i->draft.n_lost, &b);
+	list_json("notes", i->notes, i->n_notes, &b);
+	mo_buf_str(&b, "}");
+	puts(b.data);
+}
+
+static int put(const struct init *i, const struct cli *cli)
+{
+	_cleanup_(mo_freep) char *text = whole_text(i);
+	_cleanup_(mo_closep) int fd = -1;
+	int r = 0;
+
+	if (i->out && i->force)
+		r = mo_write_file(i->out, text, strlen(text), 0644, false);
+	else if (i->out && (fd = open(i->out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
+		r = -errno;
+	else if (i->out)
+		r = mo_write_all(fd, text, strlen(text));
+	if (r == -EEXIST)
+		return cli_fail(CLI_USAGE,
+				"init: %s: it is there already, and nothing was changed; --force "
+				"overwrites it",
+				i->out);
+	if (r < 0)
+		return cli_fail(CLI_FAILED, "init: %s: %s; choose another --out", i->out,
+				strerror(-r));
+	tell(i);
+	if (cli->json)
+		print_init(i, text);
+	else if (i->out)
+		fprintf(stderr, "%s: written; next: moectl plan %s\n", i->out, i->out);
+	else
+		fputs(text, stdout);
+	return CLI_OK;
+}
+
+static int work(struct cli *cli, struct init *i, const char *from, char **words, size_t n_words)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int r;
+
+	if (i->out && !i->force && access(i->out, F_OK) == 0)
+		return cli_fail(CLI_USAGE,
+				"init: %s: it is there already, and nothing was changed; --force "
+				"overwrites it",
+				i->out);
+	if (i->workdir && access(i->workdir, F_OK) < 0)
+		return cli_fail(CLI_USAGE, "init: --workdir %s: %s", i->workdir, strerror(errno));
+	if (from)
+		r = from_path(i, from);
+	else if (launch_line_words(words, n_words, &i->line, &err) < 0)
+		r = init_refuse(i, mo_error_text(&err, -EINVAL),
+				"give what starts your training behind the --");
+	else
+		r = 0;
+	if (r || (r = fill(i)) || (r = init_compare(cli, i)))
+		return r;
+	return put(i, cli);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+	const char *args[1] = { NULL }, *from = NULL;
+	_cleanup_(init_done) struct init i = { .gpus = MO_NONE, .steps = MO_NONE };
+	int n = 0;
+	const struct opt opts[] = {
+		{ "from", 0, OPT_STR, &from },
+		{ "out", 'o', OPT_STR, &i.out },
+		{ "force", 0, OPT_FLAG, &i.force },
+		{ "workdir", 0, OPT_STR, &i.workdir },
+		{ "name", 0, OPT_STR, &i.name },
+		{ "gpus", 0, OPT_INT, &i.gpus, 1, 1000000 },
+		{ "steps", 0, OPT_INT, &i.steps, 1, INT64_MAX / 2 },
+	};
+
+	draft_init(&i.draft);
+	while (n < argc && strcmp(argv[n], "--"))
+		n++;
+	int r = cli_options(cli, n, argv, opts, ELEMENTSOF(opts), args, 0, 1);
+	if (r)
+		return cli_stop(r);
+	if (!!from + !!args[0] + (n < argc) != 1)
+		return cli_misuse(
+			cli,
+			"give one thing to begin with: a file, a line, or the words behind --");
+	from = from ? from : args[0];
+	i.label = visible(from ? from : n + 1 < argc ? argv[n + 1] : "--");
+	if (i.name && !mo_name_valid(i.name))
+		return cli_misuse(
+			cli, "--name %s is no name: letters, digits, '.', '_' and '-', at most 63",
+			i.name);
+	return work(cli, &i, from, argv + n + 1, n < argc ? (size_t)(argc - n - 1) : 0);
+}
+
+const struct verb verb_init = {
+	"init",
+	"Prepare",
+	"init FROM [--out FILE] | init -- WORDS...",
+	"make a recipe from what starts your training today, and say what is different",
+	"FROM is an experiment of Primus (.yaml), a TOML of torchtitan, a shell or sbatch script, "
+	"or one line in quotes;\n"
+	"WORDS are those of torchrun, primus-cli, deepspeed or python, also behind srun. The "
+	"recipe goes to stdout.\n"
+	"What its ranks would run is compared with the original; what differs, and what could not "
+	"be carried over, stands\n"
+	"in the recipe and on stderr.\n"
+	"  -o, --out FILE    write the recipe there; a file that exists is left alone\n"
+	"  --force           overwrite it\n"
+	"  --workdir DIR     where the original is started (default: found from FROM, cd of the "
+	"script, or here)\n"
+	"  --gpus N          how many GPUs, where the original does not say it\n"
+	"  --steps N         how many iterations, where the original does not say it\n"
+	"  --name NAME       of the job\n"
+	"\n  moectl init examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml -o "
+	"qwen3.yaml\n"
+	"  moectl init -- torchrun --nproc_per_node 8 train.py --lr 1e-4\n",
+	run,
+};

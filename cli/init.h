@@ -1,0 +1,32 @@
+/* Parts of `moectl init`: init.c reads and writes, init_engine.c knows the engines' own
+ * configurations, init_compare.c holds the recipe against the original. */
+#pragma once
+#include "cli/recipe.h"
+#include "lib/recipe/config_value.h"
+#include "lib/recipe/draft.h"
+
+struct init {
+	char *label; /* what it is made from, as it may be shown */
+	const char *out, *workdir, *name;
+	bool force;
+	int64_t gpus, steps; /* said on the command line; MO_NONE */
+	int64_t least_gpus; /* that the engine's configuration needs */
+	struct launch_line line;
+	size_t used; /* words of its program that are the engine's own, not flags of it */
+	struct config_value *toml; /* what the original's --job.config_file says; NULL = none */
+	struct draft draft;
+	char **differ, **notes;
+	size_t n_differ, n_notes, n_compared, n_same;
+	bool of_keys; /* keys of a configuration were compared, not words */
+};
+void init_done(struct init *i);
+int init_refuse(const struct init *i, const char *what, const char *next); /* prints; CLI_USAGE */
+void init_note(struct init *i, const char *fmt, ...) _printf_(2, 3);
+void init_name(struct init *i,
+	       const char *text); /* the job's, made of this text, unless it has one */
+/* What the engine's file and the original's own configuration say. 0 or an exit status
+ * (printed). */
+int init_engine(struct init *i);
+/* The recipe, checked, against the original: fills what is the same and what differs. 0 or an
+ * exit status (printed). */
+int init_compare(struct cli *cli, struct init *i);

@@ -1,0 +1,377 @@
+/* What the engines say of a draft: their files of flags read backwards, and their own
+ * configurations (init.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/init.h"
+#include "lib/base/fd.h"
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/experiment_values.h"
+#include "lib/recipe/toml.h"
+
+/* ---- an experiment of Primus ---- */
+
+static int read_below(void *arg, const char *path, size_t most, struct mo_buf *ret)
+{
+	const struct init *i = arg;
+	_cleanup_(mo_freep) char *whole =
+		*path == '/' ? mo_strdup(path) : mo_printf("%s/%s", i->draft.workdir, path);
+
+	return mo_read_file(whole, most, ret);
+}
+
+/* Of a rank: what the launch sets, and the user's name. */
+static const char *variable(void *arg, const char *name)
+{
+	const struct init *i = arg;
+
+	for (size_t k = 0; k < i->draft.n_env; k++)
+		if (mo_streq(i->draft.env[k].key, name))
+			return i->draft.env[k].value;
+	return mo_streq(name, "USER") || mo_streq(name, "LOGNAME") || mo_streq(name, "HOME")
+		       ? getenv(name)
+		       : NULL;
+}
+
+/* "train_iters" of the row `steps: --train_iters`; NULL = it has none. Caller frees. */
+static char *key_of(const struct engine *e, const char *path)
+{
+	for (size_t k = 0; k < e->n_flags; k++)
+		if (mo_streq(e->flags[k].key, path)) {
+			const char *flag = e->flags[k].value + strspn(e->flags[k].value, "-");
+			return mo_strndup(flag, strcspn(flag, " "));
+		}
+	return NULL;
+}
+
+static const struct config_value *value_of(const struct experiment *x, const char *key)
+{
+	const struct config_value *v = key ? config_find(x->merged, key) : NULL;
+
+	return v && v->kind != CONFIG_NULL ? v : NULL;
+}
+
+static void take_size(const struct engine *e, const struct experiment *x, const char *path,
+		      int64_t *ret)
+{
+	struct experiment_said said = { 0 };
+	int64_t v = 1;
+
+	if (experiment_value(e, x, path, &said) && mo_parse_i64(said.text, 1, 100000, &v) == 0)
+		*ret = v;
+	experiment_said_done(&said);
+}
+
+static void need_gpus(struct init *i, const struct engine *e, const struct experiment *x)
+{
+	int64_t tp = 1, pp = 1, cp = 1, ep = 1, etp = 1;
+
+	take_size(e, x, "parallelism.tp", &tp);
+	take_size(e, x, "parallelism.pp", &pp);
+	take_size(e, x, "parallelism.cp", &cp);
+	take_size(e, x, "parallelism.ep", &ep);
+	take_size(e, x, "parallelism.etp", &etp);
+	i->least_gpus = pp * MO_MAX(tp * cp, ep * etp);
+}
+
+/* Where the original writes; NULL = it saves nothing. Caller frees. */
+static char *saved_to(const struct init *i, const struct engine *e, const struct experiment *x)
+{
+	const struct config_value *enable = value_of(x, "checkpoint.enable"),
+				  *folder = value_of(x, "checkpoint.folder"),
+				  *dump = value_of(x, "job.dump_folder");
+
+	if (value_of(x, "save"))
+		return experiment_directory(e, x, i->draft.workdir);
+	if (!enable || !mo_streq(enable->text, "true"))
+		return NULL;
+	const char *to = folder && folder->text ? folder->text : "checkpoint",
+		   *out = dump && dump->text ? dump->text : "outputs";
+	_cleanup_(mo_freep) char *below = mo_printf("%s/%s", out, to),
+				 *whole = mo_printf("%s/%s", i->draft.workdir, below);
+
+	return mo_path_clean(to[0] == '/' ? to : below[0] == '/' ? below : whole);
+}
+
+static void saves(struct init *i, const struct engine *e, const struct experiment *x)
+{
+	_cleanup_(mo_freep) char *key = key_of(e, "checkpoint.every"), *dir = saved_to(i, e, x);
+	const struct config_value *every = value_of(x, key);
+
+	if (!dir) {
+		init_note(i,
+			  "the original saves no checkpoints, so after a failure it begins again: "
+			  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: 500}",
+			  i->draft.name);
+		return;
+	}
+	draft_set(&i->draft, "checkpoint.dir", dir);
+	if (every && every->text && !draft_value(&i->draft, "checkpoint.every"))
+		draft_set(&i->draft, "checkpoint.every", every->text);
+}
+
+static int of_experiment(struct init *i, struct engine *e)
+{
+	const struct experiment_world world = { i, read_below, variable };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct experiment x = { 0 };
+	struct draft *d = &i->draft;
+	int r = experiment_resolve(&world, i->line.program, i->line.n_program, &x, &err);
+
+	if (r == -ENOENT)
+		return init_refuse(i, mo_error_text(&err, r),
+				   "name the directory in which Primus is started: --workdir DIR");
+	if (r < 0)
+		return init_refuse(i, mo_error_text(&err, r),
+				   err.hint ? err.hint : "Primus would not load it either");
+	_cleanup_(mo_freep) char *kind = mo_printf("primus-%s", x.framework);
+	mo_desc_done(&engine_desc, e);
+	mo_desc_init(&engine_desc, e);
+	if (engine_load(kind, e, NULL) < 0) {
+		_cleanup_(mo_freep) char *what =
+			mo_printf("its framework is %s, for which this version has no engine kind",
+				  x.framework);
+		experiment_done(&x);
+		return init_refuse(i, what, "those that it has are in docs/engines.md");
+	}
+	mo_str_set(&d->kind, kind);
+	draft_values(d, e);
+	const struct config_value *name = config_get(x.names, "exp_name");
+	init_name(i, name && name->text ? name->text : "");
+	_cleanup_(mo_freep) char *key = key_of(e, "steps");
+	const struct config_value *steps = value_of(&x, key);
+	if (steps && steps->text && !draft_value(d, "steps"))
+		draft_set(d, "steps", steps->text);
+	need_gpus(i, e, &x);
+	saves(i, e, &x);
+	experiment_done(&x);
+	return 0;
+}
+
+/* ---- a TOML of torchtitan ---- */
+
+static int read_toml(struct init *i)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct word_flags flags;
+
+	word_flags_read(i->draft.args, i->draft.n_args, &flags);
+	const struct word_flag *f = word_flags_find(&flags, "job.config_file");
+	_cleanup_(mo_freep) char *path =
+		!f || f->n != 1          ? NULL
+		: f->values[0][0] == '/' ? mo_strdup(f->values[0])
+					 : mo_printf("%s/%s", i->draft.workdir, f->values[0]);
+	_cleanup_(mo_freep) char *shown = f && f->n == 1 ? mo_strdup(f->values[0]) : NULL;
+	word_flags_done(&flags);
+	if (!path)
+		return 0;
+	const char *slash = strrchr(path, '/');
+	_cleanup_(mo_freep) char *base = mo_strndup(slash + 1, strcspn(slash + 1, "."));
+	init_name(i, base);
+	int r = mo_read_file(path, MO_RECIPE_BYTES_MAX, &b);
+	if (r < 0) {
+		_cleanup_(mo_freep) char *what = mo_printf("%s: %s", path, strerror(-r));
+		return init_refuse(
+			i, what,
+			"name the directory in which torchtitan is started: --workdir DIR");
+	}
+	if (toml_read(b.data ? b.data : "", b.len, &i->toml, &err) < 0) {
+		_cleanup_(mo_freep) char *what =
+			mo_printf("%s:%s", shown, mo_error_text(&err, -EINVAL));
+		return init_refuse(i, what, "correct the file");
+	}
+	return 0;
+}
+
+/* The values of the file as the words that would say the same, before those of the line, which
+ * win. */
+static void toml_words(struct init *i)
+{
+	struct draft *d = &i->draft;
+	struct config_item *items = NULL;
+	char **words = NULL;
+	size_t n = 0, n_words = 0;
+
+	config_items(i->toml, &items, &n);
+	for (size_t k = 0; k < n; k++) {
+		const struct config_value *v = items[k].value;
+		_cleanup_(mo_freep) char *flag = mo_printf("--%s", items[k].key);
+
+		if (v->kind == CONFIG_LIST || v->kind == CONFIG_MAP || !v->text ||
+		    config_is_text(v, "") || mo_streq(v->text, "false"))
+			continue;
+		mo_strs_add(&words, &n_words, flag);
+		if (v->kind != CONFIG_BOOL)
+			mo_strs_add(&words, &n_words, v->text);
+	}
+	config_items_free(items, n);
+	for (size_t k = 0; k < d->n_args; k++) {
+		mo_strs_add(&words, &n_words, d->args[k]);
+		free(d->args[k]);
+	}
+	free(d->args);
+	d->args = words;
+	d->n_args = n_words;
+}
+
+/* What the file says and no recipe key took needs no word: the engine reads the file itself. */
+static void toml_rest(struct init *i, struct draft *all)
+{
+	struct draft *d = &i->draft;
+
+	for (size_t k = 0; k < all->n_values; k++)
+		draft_set(d, all->values[k].key, all->values[k].value);
+	const struct config_value *enable = config_find(i->toml, "checkpoint.enable"),
+				  *folder = config_find(i->toml, "checkpoint.folder"),
+				  *dump = config_find(i->toml, "job.dump_folder");
+	bool on = enable && mo_streq(enable->text, "true");
+	_cleanup_(mo_freep) char *whole =
+		mo_printf("%s/%s/%s", d->workdir, dump && dump->text ? dump->text : "outputs",
+			  folder && folder->text ? folder->text : "checkpoint");
+	_cleanup_(mo_freep) char *dir =
+		mo_path_clean(folder && folder->text && folder->text[0] == '/' ? folder->text
+			      : dump && dump->text && dump->text[0] == '/'
+				      ? strchr(whole + strlen(d->workdir) + 1, '/')
+				      : whole);
+
+	if (on)
+		draft_set(d, "checkpoint.dir", dir);
+	else
+		init_note(i, "the original saves no checkpoints, so after a failure it begins "
+			     "again: add checkpoint: {dir: /ckpt/NAME, every: 500}");
+	for (size_t k = 0; !on && k < d->n_values; k++)
+		if (mo_starts_with(d->values[k].key, "checkpoint.")) {
+			mo_vec_remove(&kv_desc, d->values, &d->n_values, k);
+			k--;
+		}
+}
+
+static int of_torchtitan(struct init *i, const struct engine *e)
+{
+	struct draft all;
+	int r = read_toml(i);
+
+	if (r || !i->toml)
+		return r;
+	draft_init(&all);
+	for (size_t k = 0; k < i->draft.n_args; k++)
+		mo_strs_add(&all.args, &all.n_args, i->draft.args[k]);
+	struct draft own = i->draft;
+	i->draft.args = all.args;
+	i->draft.n_args = all.n_args;
+	toml_words(i);
+	all.args = i->draft.args;
+	all.n_args = i->draft.n_args;
+	i->draft = own;
+	draft_values(&all, e);
+	draft_values(&i->draft, e);
+	toml_rest(i, &all);
+	draft_done(&all);
+	i->draft.unchecked = "job.config_file";
+	init_note(i, "engine.workdir must hold a torchtitan that still reads --job.config_file "
+		     "(before 2026); newer ones take --module and --config");
+	return 0;
+}
+
+/* A folder of the command, relative to what its engine takes for it. */
+static void absolute_dir(struct init *i, const char *dump)
+{
+	const char *dir = draft_value(&i->draft, "checkpoint.dir");
+	_cleanup_(mo_freep) char *whole = NULL, *clean = NULL;
+
+	if (!dir || dir[0] == '/' || strchr(dir, '$'))
+		return;
+	whole = dump && dump[0] == '/' ? mo_printf("%s/%s", dump, dir)
+				       : mo_printf("%s/%s%s%s", i->draft.workdir, dump ? dump : "",
+						   dump ? "/" : "", dir);
+	clean = mo_path_clean(whole);
+	init_note(i,
+		  "checkpoint.dir: %s of the original, from where it is started; every node must "
+		  "see it there",
+		  dir);
+	draft_set(&i->draft, "checkpoint.dir", clean);
+}
+
+static void flags_folder(struct init *i, const struct engine *e)
+{
+	struct word_flags flags;
+
+	word_flags_read(i->draft.args, i->draft.n_args, &flags);
+	const struct word_flag *on = word_flags_find(&flags, "checkpoint.enable"),
+			       *folder = word_flags_find(&flags, "checkpoint.folder"),
+			       *dump = word_flags_find(&flags, "dump_folder");
+	_cleanup_(mo_freep) char *dir =
+		mo_strdup(dump && dump->n == 1 ? dump->values[0] : "outputs");
+	if (on && !folder) {
+		mo_strs_add(&i->draft.args, &i->draft.n_args, "--checkpoint.folder");
+		mo_strs_add(&i->draft.args, &i->draft.n_args, "checkpoint");
+	}
+	word_flags_done(&flags);
+	draft_values(&i->draft, e);
+	absolute_dir(i, dir);
+	init_note(i, "what its configuration in Python says is not read: sizes that the line does "
+		     "not name are 1 here, and every rank is told so");
+}
+
+/* Megatron's experts are split as the rest is, unless they are told otherwise; a recipe's are
+ * not. */
+static void split_experts(struct draft *d)
+{
+	const char *tp = draft_value(d, "parallelism.tp");
+
+	if (mo_streq(d->kind, "megatron-lm") && tp && !draft_value(d, "parallelism.etp"))
+		draft_set(d, "parallelism.etp", tp);
+}
+
+/* What is sent although nobody asks for it is switched off by its own word. */
+static void say_none(struct draft *d, const struct engine *e)
+{
+	static const char *const paths[] = { "parallelism.sharding", "recompute" };
+
+	for (size_t k = 0; k < ELEMENTSOF(paths) && !e->experiment; k++) {
+		/* torchtitan shards over all when it is told nothing */
+		bool all = k == 0 && mo_streq(d->kind, "torchtitan");
+
+		for (size_t f = 0; f < e->n_flags && !draft_value(d, paths[k]); f++)
+			if (mo_starts_with(e->flags[f].key, paths[k]))
+				draft_set(d, paths[k], all ? "zero3" : "none");
+	}
+}
+
+int init_engine(struct init *i)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct engine e;
+	int r;
+
+	mo_desc_init(&engine_desc, &e);
+	if ((r = engine_load(i->draft.kind, &e, &err)) < 0) {
+		mo_desc_done(&engine_desc, &e);
+		return init_refuse(i, mo_error_text(&err, r), "the engine's file is damaged");
+	}
+	if (e.experiment) {
+		r = of_experiment(i, &e);
+	} else if (mo_streq(i->draft.kind, "torchtitan")) {
+		r = of_torchtitan(i, &e);
+	}
+	if (!r && !e.experiment && !i->toml && mo_streq(i->draft.kind, "torchtitan")) {
+		flags_folder(i, &e);
+	} else if (!r && !e.experiment && !i->toml) {
+		draft_values(&i->draft, &e);
+		absolute_dir(i, NULL);
+	}
+	if (!r) {
+		say_none(&i->draft, &e);
+		split_experts(&i->draft);
+	}
+	if (!r && e.needs_steps && !draft_value(&i->draft, "steps") &&
+	    !mo_streq(i->draft.kind, "torch") && !mo_streq(i->draft.kind, "command"))
+		r = init_refuse(i,
+				"it names no number of iterations, by which the job's end is known",
+				"give --steps N");
+	mo_desc_done(&engine_desc, &e);
+	return r;
+}

@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+"""moectl init: a recipe from what people have runs the same, and what does not is named. Usage: test_init.py [TEST...]
+
+Over ../shared/data/primus, where it is: the recipe's configuration (moectl explain config) against what the vendor's own loader made of the original."""
+import collections
+import gzip
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lib import ROOT, Suite, clean_env, equal, moectl, need
+
+suite = Suite()
+SHARED = os.path.realpath(os.path.join(ROOT, "..", "shared/data/primus"))
+TREE = os.path.join(SHARED, "tree")
+ENV = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+FRAMEWORKS = ("megatron", "torchtitan")
+
+
+def shared(test):
+    if os.path.isdir(TREE):
+        suite.test(test)
+    return test
+
+
+def same(a, b):
+    if isinstance(a, bool) or isinstance(b, bool) or type(a) is str or type(b) is str:
+        return type(a) is type(b) and a == b
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    return a == b
+
+
+def flat(merged, prefix=""):
+    """As explain config has it: no maps, but empty ones."""
+    out = {}
+    for k, v in merged.items():
+        if isinstance(v, dict) and v:
+            out.update(flat(v, prefix + k + "."))
+        else:
+            out[prefix + k] = v
+    return out
+
+
+def judge(line, directory, number):
+    """[] or what is wrong, how many keys, how many of them are named as different."""
+    out = os.path.join(directory, "r%d.yaml" % number)
+    path = os.path.join(TREE, line["file"])
+    if line["cli"] or line["env"]:
+        sets = ["%s=%s" % pair for pair in sorted(line["env"].items())]
+        source = ["--"] + sets + ["runner/primus-cli", "direct", "--", "train", "pretrain", "--config", line["file"]] + line["cli"]
+    else:
+        source = [path]
+    r = moectl("init", "--json", "--out", out, "--workdir", TREE, *source, env=ENV, check=False)
+    name = "%s %s %s" % (line["file"], line["env"], line["cli"])
+    if r.returncode == 2 and line["cli"] and "is refused as said above" in r.stderr and not os.path.exists(out):
+        return [], 0, 0                  # words by lot for another model: a submit refuses them too
+    if r.returncode:
+        return ["%s: init: %s" % (name, r.stderr.strip()[-300:])], 0, 0
+    doc = json.loads(r.stdout)
+    r = moectl("explain", "config", out, "--json", env=ENV, check=False)
+    if r.returncode:
+        return ["%s: explain config: %s" % (name, r.stderr.strip()[-300:])], 0, 0
+    have, want = {i["key"]: i["value"] for i in json.loads(r.stdout)["items"]}, flat(line["merged"])
+    different = {d.split(" is ")[0] for d in doc["different"]}
+    named = different | {w.lstrip("-").split(" ")[0].split("=")[0] for w in doc["lost"]}
+    wrong = [k for k in sorted(set(have) | set(want)) if (k not in have or k not in want or not same(have[k], want[k])) and k not in named]
+    said = [k for k in different if k in have and k in want and same(have[k], want[k])]
+    if doc["compared"] != len(set(have) | set(want)) or doc["same"] + len(doc["different"]) != doc["compared"]:
+        return ["%s: %d keys are compared, %d there" % (name, doc["compared"], len(set(have) | set(want)))], len(want), len(named)
+    return (["%s: %s" % (name, ["%s: %r instead of %r" % (k, have.get(k, "nothing"), want.get(k, "nothing")) for k in wrong[:4]])] if wrong else
+            ["%s: named without a difference: %s" % (name, said)] if said else []), len(want), len(named)
+
+
+@shared
+def experiments_of_the_vendor():
+    """Each key of each experiment is the original's, or is named."""
+    with gzip.open(os.path.join(SHARED, "merged-dev.jsonl.gz"), "rt") as f:
+        lines = [json.loads(line) for line in f]
+    lines = [x for x in lines if "error" not in x and x["module"]["framework"] in FRAMEWORKS]
+    plain, others = [x for x in lines if not x["env"] and not x["cli"]], [x for x in lines if x["env"] or x["cli"]]
+    lines = plain + others[::4]
+    with tempfile.TemporaryDirectory() as d, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: judge(x[1], d, x[0]), enumerate(lines)))
+    wrong = [w for f in found for w in f[0]]
+    refused = sum(not f[0] and not f[1] for f in found)
+    print("%d of %d launches of %d experiments, %d refused by their own words, %d keys, %d of them named as different" % (
+        len(lines) - len(wrong) - refused, len(lines), len(plain), refused, sum(f[1] for f in found), sum(f[2] for f in found)))
+    need(refused <= 10, "%d are refused" % refused)
+    need(not wrong, "%d:\n%s" % (len(wrong), "\n".join(wrong[:20])))
+    need(len(plain) > 150 and len(lines) > 180, "only %d lines" % len(lines))
+
+
+@shared
+def what_has_no_engine_is_said():
+    """Frameworks without an engine, and templates: one line, nothing written."""
+    seen = collections.Counter()
+    for name in ("maxtext/configs/MI300X/llama2_7B-bf16-pretrain.yaml", "megatron/configs/MI355X/native_hf_to_megatron_sft.template.yaml"):
+        with tempfile.TemporaryDirectory() as d:
+            r = moectl("init", os.path.join(TREE, "examples", name), "--out", d + "/r.yaml", env=ENV, check=False)
+            if r.returncode == 0 and "maxtext" in name:
+                continue                     # there is one by now
+            equal((r.returncode, r.stderr.count("\n"), os.listdir(d)), (2, 1, []), "%s: %s" % (name, r.stderr))
+            seen[name] += 1
+    need(seen, "nothing was refused")
+
+
+MEGATRON = """#!/bin/bash
+#SBATCH --nodes=2 --gpus-per-node=8
+#SBATCH --job-name=mixtral --time=12:00:00
+export CUDA_DEVICE_MAX_CONNECTIONS=1 HF_TOKEN=hf_secret
+DISTRIBUTED_ARGS=(
+    --nproc_per_node ${GPUS_PER_NODE:-"8"}
+    --nnodes $SLURM_NNODES   # as Slurm has it
+    --master_addr $(hostname) --max-restarts 3
+)
+MODEL="--num-layers 4 --hidden-size 64"
+srun torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py $MODEL --seq-length 64 --max-position-embeddings 64 \\
+    --tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer --bf16 --lr 1.0e-4 \\
+    --micro-batch-size 1 --global-batch-size 16 --train-iters 100 --save ckpt --save-interval 10 --load ckpt \\
+    --data-path "/data/my file" --tokenizer-type ${TOKENIZER}
+"""
+TITAN = """[job]
+dump_folder = "./out"
+[training]
+steps = 1_000
+mixed_precision_param = "bfloat16"
+[parallelism]
+tensor_parallel_degree = 2
+data_parallel_shard_degree = -1
+[checkpoint]
+enable = true
+folder = "ck"
+interval = 10
+"""
+
+
+def init(directory, *words, stdin=None):
+    doc = json.loads(moectl("init", "--json", "--out", directory + "/r.yaml", "--force", *words, env=ENV, stdin=stdin).stdout)
+    rank = json.loads(moectl("submit", "--dry-run", "--json", directory + "/r.yaml", env=ENV).stdout)["ranks"]
+    return doc, rank
+
+
+@suite.test
+def a_script_of_slurm():
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/run.sh", "w") as f:
+            f.write(MEGATRON)
+        doc, ranks = init(d, d + "/run.sh", "--workdir", d)
+        argv = " ".join(ranks[0]["argv"])
+        equal(len(ranks), 16, "two nodes of eight")
+        for words in ("--num-layers 4", "--hidden-size 64", "--seq-length 64", "--tensor-model-parallel-size 2", "--expert-tensor-parallel-size 2", "--lr 1.0e-4", "--bf16", "--train-iters 100",
+                      "--save-interval 10", "--save %s/ckpt" % d, "--data-path /data/my file", "--sequence-parallel"):
+            need(words in argv, "%s is not in %s" % (words, argv))
+        equal(ranks[0]["env"]["CUDA_DEVICE_MAX_CONNECTIONS"], "1", "its environment")
+        text = open(d + "/r.yaml").read()
+        need("name: mixtral" in text and "time_limit: " in text and "hf_secret" not in text, text)
+        lost = "\n".join(doc["lost"])
+        for word in ("--max-restarts 3", "${TOKENIZER}", "--load ckpt", "HF_TOKEN"):
+            need(word in lost and word in text, "%s is not named: %s" % (word, lost))
+        need(any(x.startswith("--save %s/ckpt here instead of --save ckpt" % d) for x in doc["different"]), doc["different"])
+        equal(doc["same"] + len(doc["different"]) <= doc["compared"], True, "figures: %s" % doc)
+
+
+@suite.test
+def lines_of_torchrun():
+    with tempfile.TemporaryDirectory() as d:
+        doc, ranks = init(d, "--workdir", d, "--", "OMP_NUM_THREADS=4", "torchrun", "--nnodes=2", "--nproc_per_node", "4", "train.py", "--lr", "1e-4", "--name", "a b", "-x", "yes", "no")
+        equal((doc["different"], doc["lost"], len(ranks)), ([], [], 8), "a script")
+        equal(ranks[0]["argv"][1:], ["train.py", "--lr", "1e-4", "--name", "a b", "-x", "yes", "no"], "its command")
+        doc, ranks = init(d, "--workdir", d, "torchrun --nproc_per_node 8 train.py --lr '1e-4'")
+        equal(ranks[0]["argv"][1:], ["train.py", "--lr", "1e-4"], "a line in quotes")
+        doc, ranks = init(d, "--workdir", d, "--", "python3", "-m", "pkg.train", "--deep", "{x}")
+        equal((ranks[0]["argv"][1:], len(ranks)), (["-m", "pkg.train", "--deep", "{x}"], 1), "a module")
+        doc, ranks = init(d, "--workdir", d, "--", "torchrun", "--nproc_per_node=8", "-m", "torchtitan.train", "--module", "llama3", "--config", "llama3_8b", "--training.steps", "100",
+                          "--parallelism.tensor_parallel_degree", "2", "--checkpoint.enable", "--checkpoint.folder", "ck")
+        argv = " ".join(ranks[0]["argv"])
+        need("--parallelism.tensor_parallel_degree 2" in argv and "--checkpoint.folder %s/outputs/ck " % d in argv and "--module llama3 --config llama3_8b" in argv, argv)
+        equal(len(ranks), 8, "ranks")
+
+
+@suite.test
+def a_toml_of_torchtitan():
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/x.toml", "w") as f:
+            f.write(TITAN)
+        doc, ranks = init(d, d + "/x.toml", "--gpus", "16")
+        argv = " ".join(ranks[0]["argv"])
+        for words in ("--job.config_file x.toml", "--parallelism.tensor_parallel_degree 2", "--parallelism.data_parallel_shard_degree -1", "--training.steps 1000", "--checkpoint.interval 10",
+                      "--checkpoint.folder %s/out/ck" % d, "--training.mixed_precision_param bfloat16"):
+            need(words in argv, "%s is not in %s" % (words, argv))
+        equal((ranks[0]["rank"], len(ranks)), (0, 16), "ranks")
+        text = open(d + "/r.yaml").read()
+        need("name: x\n" in text and "# different: --checkpoint.folder" in text, text)
+        for n, bad in ((2, "[job]\nx = 2026-01-01\n"), (1, "x = \"\n"), (1, "\xff\n")):
+            with open(d + "/x.toml", "wb") as f:
+                f.write(bad.encode("latin-1"))
+            r = moectl("init", d + "/x.toml", "--out", d + "/s.yaml", env=ENV, check=False)
+            equal((r.returncode, r.stderr.count("\n"), os.path.exists(d + "/s.yaml")), (2, 1, False), r.stderr)
+
+
+@suite.test
+def what_is_there_is_left_alone():
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/r.yaml", "w") as f:
+            f.write("mine\n")
+        line = ["--", "torchrun", "--nproc_per_node=2", "t.py"]
+        r = moectl("init", "--out", d + "/r.yaml", *line, env=ENV, check=False)
+        equal((r.returncode, r.stderr.count("\n"), open(d + "/r.yaml").read()), (2, 1, "mine\n"), r.stderr)
+        need("--force" in r.stderr, r.stderr)
+        moectl("init", "--out", d + "/r.yaml", "--force", *line, env=ENV)
+        need("kind: torch" in open(d + "/r.yaml").read(), "it is overwritten")
+        r = moectl("init", *line, env=ENV)
+        need(r.stdout.endswith("cluster: {gpus: 2}\n") and "compared with the original" in r.stderr, r.stdout)
+        os.mkdir(d + "/ro")
+        r = moectl("init", "--out", d + "/none/r.yaml", *line, env=ENV, check=False)
+        equal((r.returncode, r.stderr.count("\n")), (1, 1), r.stderr)
+
+
+@suite.test
+def bad_input_is_one_line():
+    with tempfile.TemporaryDirectory() as d:
+        files = {"empty.yaml": b"", "not.yaml": b"a: [1\n", "tab.yaml": b"a:\n\tb: 1\n", "bytes.sh": b"\x00\x01", "none.sh": b"echo hi\n", "big.sh": b"#" * (2 << 20), "loop.sh": b"A=(${A[@]} x)\ntorchrun $A\n",
+                 "quote.sh": b"torchrun 'x\n", "deep.toml": b"a = " + b"[" * 100000}
+        for name, text in files.items():
+            with open(os.path.join(d, name), "wb") as f:
+                f.write(text)
+        cases = [[os.path.join(d, n)] for n in files if n != "loop.sh"] + [
+            [d + "/missing.yaml"], [d], [], ["a", "b"], ["--from", "x", "--", "torchrun", "t.py"], ["--"], ["--", "torchrun"], ["--", "mpirun", "x"], ["--gpus", "0", "--", "torchrun", "t.py"],
+            ["--name", "-x", "--", "torchrun", "t.py"], ["--workdir", d + "/nowhere", "--", "torchrun", "t.py"], ["--", "torchrun", "pretrain_gpt.py", "--lr", "1"], ["echo hi there"],
+            ["--", "primus-cli", "direct", "--", "train", "pretrain", "--config", "no.yaml"], ["--", "primus-cli", "direct", "--", "benchmark"]]
+        for words in cases:
+            r = moectl("init", "--out", d + "/out.yaml", *words, env=ENV, check=False)
+            need(r.returncode == 2 and r.stderr.count("\n") == 1 and r.stderr.startswith("moectl: init") and not r.stdout and not os.path.exists(d + "/out.yaml"),
+                 "%s: %d %r %r" % (words, r.returncode, r.stderr[-600:], r.stdout[-100:]))
+
+
+if __name__ == "__main__":
+    sys.exit(1 if suite.main() else 0)
