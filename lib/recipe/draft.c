@@ -151,7 +151,7 @@ bool word_flag_same(const struct word_flag *a, const struct word_flag *b)
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
-		double x, y;
+		double x = 0, y = 0;
 		bool numbers = mo_parse_double(a->values[i], &x) == 0 &&
 			       mo_parse_double(b->values[i], &y) == 0;
 
