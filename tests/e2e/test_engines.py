@@ -349,14 +349,19 @@ def prepare_dies_with_its_step():
 
 
 class Hub:
-    """Stands for a hub of data sets and tokenizers, on loopback: answers who brings the token, and counts."""
+    """Stands for a hub of data sets and tokenizers and, below /simple, for a registry of packages, on loopback: the hub answers who brings the token; both count."""
 
     def __init__(self, token):
         hub = self
-        self.asked, self.refused = 0, 0
+        self.asked, self.refused, self.packages = 0, 0, []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
+                if self.path.startswith("/simple/"):
+                    hub.packages.append(self.path[len("/simple/"):])
+                    self.send_response(200)
+                    self.end_headers()
+                    return
                 good = self.headers.get("Authorization") == "Bearer " + token
                 hub.asked, hub.refused = hub.asked + good, hub.refused + (not good)
                 self.send_response(200 if good else 401)
@@ -377,17 +382,32 @@ class Hub:
         self.server.server_close()
 
 
+# Stands for pip: asks the registry for what it should install.
+PIP = """#!/usr/bin/python3
+import os, sys, urllib.request
+for name in open(sys.argv[3]).read().split():
+    urllib.request.urlopen(os.environ["PIP_INDEX_URL"] + "/" + name).read()
+    print("pip was asked to " + " ".join(sys.argv[1:]))
+"""
+TITAN_TREE = {
+    "primus/configs/modules/torchtitan/pre.yaml": "training: {steps: 50, local_batch_size: 1, global_batch_size: 4, seq_len: 128}\nparallelism: {data_parallel_shard_degree: -1}\n",
+    "primus/configs/models/torchtitan/small.yaml": "model: {name: small, flavor: s, hf_assets_path: meta/small}\n",
+    "titan.yaml": "work_group: ${PRIMUS_TEAM:amd}\nuser_name: root\nexp_name: e\nworkspace: ./o\nmodules:\n  pre_trainer:\n    framework: torchtitan\n    config: pre.yaml\n    model: small.yaml\n    overrides: {}\n",
+}
+
+
 def primus_tree(name):
     """What stands for a checkout of Primus (tests/fake/primus): the trainer, its hooks, and beside a python a pip that says what it was asked."""
     root = place(name)
     shutil.copytree(os.path.join(ROOT, "tests/fake/primus"), root)
-    for path, text in OWN.items():
+    for path, text in {**OWN, **TITAN_TREE}.items():
         write(os.path.join(root, path), text)
     write(os.path.join(root, "primus/cli/main.py"), open(os.path.join(root, "main.py")).read())
     write(os.path.join(root, "primus/cli/checkpoints.py"), open(os.path.join(ROOT, "tests/fixtures/checkpoints.py")).read())
     os.makedirs(os.path.join(root, "bin"))
     os.symlink(os.path.realpath("/usr/bin/python3"), os.path.join(root, "bin/python3"))
-    write(os.path.join(root, "bin/pip"), '#!/bin/sh\necho "pip was asked to $*"\n', 0o755)
+    write(os.path.join(root, "requirements.txt"), "nltk\n")
+    write(os.path.join(root, "bin/pip"), PIP, 0o755)
     return root
 
 
@@ -431,15 +451,24 @@ def primus_hooks():
         equal((given["HF_HOME"]["value"], "NCCL_IB_HCA" in given), (place("hub"), False), "what the recipe says, and what no hook decides")
         need(os.path.exists(root + "/third_party/Megatron-LM/megatron/core/datasets/helpers_cpp.so"), "the helper of data sets was not built")
         write(root + "/hf.token", token + "\n", 0o600)
-        real = dict(HF_ENDPOINT=hub.url, HF_TOKEN={"file": root + "/hf.token"}, PRIMUS_SKIP_PIP="0")
+        real = dict(HF_ENDPOINT=hub.url, HF_TOKEN={"file": root + "/hf.token"}, PRIMUS_SKIP_PIP="0", PIP_INDEX_URL=hub.url + "/simple")
+        equal(hub.packages, [], "what the registry was asked")
         job = c.submit(primus_recipe(root, "real", {"mock_data": False}, **real))
         equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "with a hub's data")
         data = root + "/data/bookcorpus/stand-in/bookcorpus_text_sentence"
         for rank in (0, 3):
             need("> data of %s, 6 bytes" % data in c.run("logs", job, "--rank", rank).stdout, "rank %d has no data" % rank)
         equal((hub.asked, hub.refused), (1, 0), "what the hub was asked, by both nodes together")
+        equal(hub.packages, ["nltk"] * 2, "what the registry was asked, by each node")
         need("pip was asked to install -r requirements.txt" in c.run("logs", job, "--rank", 0).stdout, "packages that the job wants")
         equal([i["value"] for i in c.json("explain", "env", job)["items"] if i["name"] == "HF_TOKEN"], [None], "the token in explain env")
+        titan = json.loads(primus_recipe(root, "titan", **real))
+        job = c.submit(json.dumps(dict(titan, engine=dict(titan["engine"], kind="primus-torchtitan", entry="titan.yaml", args={}), parallelism={})))
+        done = c.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "completed", "torchtitan: %s" % done["reason"])
+        for rank in (0, 3):
+            need("> tokenizer of %s/data/torchtitan/stand-in, 6 bytes" % root in c.run("logs", job, "--rank", rank).stdout, "rank %d has no tokenizer" % rank)
+        equal(hub.asked, 2, "what the hub was asked")
         shutil.rmtree(root + "/data")
         job = c.submit(primus_recipe(root, "tokenless", {"mock_data": False}, HF_ENDPOINT=hub.url))
         done = c.wait_state(job, ["completed", "failed"])
@@ -481,6 +510,7 @@ def primus_hooks_in_a_checkout_of_somebody_else():
     equal([said.get(k) for k in ("DATA_PATH", "HF_HOME", "PRIMUS_WORKSPACE")], [None] * 3, "what the job says itself")
     said = told("fixed", **with_checkpoints)[1]
     equal((said.get("PRIMUS_WORKSPACE"), said["PRIMUS_TEAM"]), (None, there + "/prepare/output"), "a fixed workspace")
+    write(there + "/prepare/data/torchtitan/stand-in/tokenizer.json", "{}")
     said = told("titan", **with_checkpoints)[1]
     equal(said["job.dump_folder"], there + "/prepare/output", "torchtitan's directory")
     need("job.dump_folder" not in told("titan", "--job.dump_folder", "/d", **with_checkpoints)[1], "torchtitan's directory is the job's to say")
