@@ -58,6 +58,8 @@ MUTANTS = [
     ("every manifest taken for the same", "agent/ckpt/scan.c", "reason = mo_streq(digest, known->manifest) ? ", "reason = mo_streq(digest, digest) ? ", [e2e("test_checkpoints.py")]),
     ("last good checkpoint removed", "daemon/core/checkpoints.c", "c->iteration == good || ", "good == INT64_MAX || ", [unit("dcore", "test_interval")]),
     ("measured interval not applied", "daemon/core/update.c", "	every_set(s, j);\n", "", [unit("dcore", "test_interval")]),
+    ("users push out nodes' events", "daemon/core/ring.c", "MO_MIN(n_others, side)", "MO_MIN(n_others / 2, side)", [unit("dcore", "test_ring")]),
+    ("viewers take both searches", "daemon/core/searches.c", "n_viewers < SEARCHES_OF_VIEWERS", "n_viewers < SEARCHES_AT_ONCE", [unit("dcore", "test_searches")]),
     ("part counted twice", "daemon/core/verify.c", "j->verify_done |= 1LL << part;", "j->verify_done = (1LL << j->verify_parts) - 1;", [unit("dcore", "test_verify")]),
     ("shell's signal taken for an exit", "daemon/core/recovery.c", "return k->exit->code > 128 && ", "return k->exit->code > 255 && ", [unit("dcore", "test_recovery")]),
     ("cordon cap ignored", "daemon/core/cordon.c", "if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {", "if (cordoned_like(t->core, finding) >= t->core->state.n_nodes) {", [unit("dcore", "test_health"), SIM]),
