@@ -188,6 +188,7 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 		fprintf(stderr, "%s: warning: engine.args: the engine skips the word '%s'\n",
 			in->file, word);
 	}
+	experiment_unknown_keys(in, x);
 }
 
 int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,

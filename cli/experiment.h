@@ -14,6 +14,8 @@ void experiment_notes(const struct recipe_input *in);
  * file is not readable here, -EINVAL with err. */
 int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		  struct rank_command *command, struct mo_error *err);
+/* Warns of keys that the version of the engine that we know has nowhere (experiment_keys.c). */
+void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x);
 /* The document of explain config (appends), and how many keys it has. Errors as of experiment_of(). */
 int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
 		       size_t *ret_n, struct mo_error *err);

@@ -716,6 +716,46 @@ def the_file_is_judged():
     crlf = {path: text.replace("\n", "\r\n") for path, text in OWN.items()}
     with Own("", **crlf) as own:
         equal(own.validate()[0], 0, "CRLF")
+    # more of what is no experiment: each one clear line, with its place
+    for files, recipe, expected in (
+            ({"low.yaml": "extends: gone.yaml\n"}, "", "low.yaml:1: extends: gone.yaml: no such file"),
+            ({"low.yaml": "extends: [1]\n"}, "", "low.yaml:1: extends: expected the name of a file, got a whole number"),
+            ({"low.yaml": "extends: low.yaml\n"}, "", "low.yaml:1: extends: low.yaml: the files extend each other in a circle"),
+            ({"e.yaml": OWN["e.yaml"].replace("pre.yaml", "gone.yaml")}, "", "e.yaml:5: config: primus/configs/modules/megatron/gone.yaml: no such file"),
+            ({"e.yaml": OWN["e.yaml"].replace("framework: megatron", "framework: megatrn")}, "", "e.yaml:5: config: primus/configs/modules/megatrn/pre.yaml: no such file"),
+            ({"e.yaml": OWN["e.yaml"].replace("framework: megatron", "framework: [m]")}, "", "e.yaml:4: framework: Primus needs a text here, and reads a list"),
+            ({"e.yaml": OWN["e.yaml"].replace("pre.yaml", "../../../../etc/passwd")}, "", "e.yaml:5: config: '../../../../etc/passwd' leads out of primus/configs"),
+            ({"e.yaml": "- a\n"}, "", "e.yaml:1: no mapping: a configuration is a mapping of keys to values"),
+            ({"e.yaml": "# nothing\n"}, "", "e.yaml:1: the file is empty"),
+            ({"e.yaml": "extends: low.yaml\nmodules: [a]\n"}, "", "e.yaml:2: modules: expected a mapping"),
+            ({"e.yaml": "extends: low.yaml\nmodules: {trainer: 5}\n"}, "", "e.yaml:2: the module 'trainer': expected a mapping"),
+            ({"e.yaml": "extends: low.yaml\nmodules: {pre: {}}\n"}, "", "e.yaml:2: the module 'pre': Primus takes only those with `trainer` in their name"),
+            ({"e.yaml": OWN["e.yaml"].replace("overrides:\n", "overrides: 5\n    x:\n")}, "", "e.yaml:7: overrides: expected a mapping, got a whole number"),
+            ({"e.yaml": OWN["e.yaml"].replace("expert_model_parallel_size: 4", "expert_model_parallel_size: four")}, "", "e.yaml:9: expert_model_parallel_size: parallelism.ep: expected a whole number"),
+            ({"e.yaml": OWN["e.yaml"].replace("expert_model_parallel_size: 4", "1: x")}, "", "e.yaml:9: the key '1' is no text in YAML 1.1"),
+            ({"e.yaml": OWN["e.yaml"].replace("\"yes\"", "\"yes")}, "", "e.yaml:"),
+            ({"e.yaml": OWN["e.yaml"] + "      \x07: 1\n"}, "", "e.yaml:11:"),
+            ({"primus/configs/platforms/platform_azure.yaml": "x: 1\n"}, "", "primus/configs/platforms/platform_azure.yaml:1: missing key 'num_nodes_env_key'"),
+            ({"low.yaml": "work_group: a\nuser_name: root\nexp_name: e\n"}, "", "missing key 'workspace'")):
+        with Own(recipe, **files) as own:
+            status, said = own.validate()
+            need(status == 2 and expected in said, "%s: status %d: %s" % (expected, status, said))
+            need(said.count("\n") == 1 and len(said) < 400, said)
+
+
+@suite.test
+def a_tree_of_another_version():
+    """Keys that the version we know does not have pass through and are named, whoever says them."""
+    with Own(**{"e.yaml": OWN["e.yaml"] + "      micro_batch_sise: 4\n      brand_new: {of: 1}\n",
+                "primus/configs/modules/megatron/pre.yaml": OWN["primus/configs/modules/megatron/pre.yaml"] + "other_versions: 1\nlora: {dim: 1}\n"}) as own:
+        status, said = own.validate()
+        equal(status, 0, said)
+        need("e.yaml:11: warning: micro_batch_sise: no preset and no option of Primus fd1eeab" in said and "did you mean 'micro_batch_size'?" in said, said)
+        need("e.yaml:12: warning: brand_new.of: no preset" in said, said)
+        need("r.yaml: note: 1 keys of the presets are not those of Primus fd1eeab" in said and ": other_versions; they pass through" in said, said)
+        need("lora" not in said, said)
+        items = {i["key"]: i["value"] for i in json.loads(own.explain("--json").stdout)["items"]}
+        equal((items["micro_batch_sise"], items["brand_new.of"], items["other_versions"]), (4, 1, 1), "they pass through")
 
 
 SMALL = OWN["primus/configs/models/megatron/small.yaml"]

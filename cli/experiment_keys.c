@@ -1,0 +1,105 @@
+/* Keys of an experiment that the engine file's version of the engine has nowhere. The engine takes every key, and a misspelt one does
+ * nothing there; a tree of another version has others, which pass through. Both are told, and neither is refused. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/experiment.h"
+#include "cli/visible.h"
+#include "lib/base/parse.h"
+
+#define TOLD_MAX 10
+#define PRESETS "primus/configs/"
+
+static void engine_done(struct engine *e)
+{
+	mo_desc_done(&engine_desc, e);
+}
+
+/* The key itself, or a map that has it. */
+static bool is_known(const struct engine_checks *c, const char *key)
+{
+	for (size_t i = 0; i < c->n_keys; i++) {
+		size_t n = strlen(c->keys[i]);
+
+		if (!strncmp(c->keys[i], key, n) && (!key[n] || key[n] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/* Do only files of the user's own say it, and no preset? *ret_any: some file does. */
+static bool by_users(const struct experiment *x, const struct config_value *v, bool *ret_any)
+{
+	bool own = true;
+
+	*ret_any = false;
+	for (; v; v = v->over) {
+		if (v->place.file < 0 || (size_t)v->place.file >= x->n_files)
+			continue;
+		*ret_any = true;
+		own = own && !strstr(x->files[v->place.file], PRESETS);
+	}
+	return own && *ret_any;
+}
+
+/* "Primus fd1eeab (2026-08-22)" of where the list was read. */
+static char *version_of(const struct engine *e)
+{
+	const char *source = e->checks->keys_source ? e->checks->keys_source : e->kind;
+
+	return mo_strndup(source, strcspn(source, ","));
+}
+
+static void tell_own(const struct experiment *x, const struct engine *e,
+		     const struct config_item *item)
+{
+	const struct engine_checks *c = e->checks;
+	const char *near = mo_near_miss(item->key, (const char *const *)c->keys, c->n_keys);
+	_cleanup_(mo_freep) char *place = experiment_place(x, item->value->place);
+	_cleanup_(mo_freep) char *version = version_of(e);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("%s: warning: %s: no preset and no option of %s has this key: it passes "
+			  "through, and may "
+			  "do nothing%s%s%s",
+			  place, item->key, version, near ? "; did you mean '" : "",
+			  near ? near : "", near ? "'?" : "");
+	_cleanup_(mo_freep) char *shown = visible(text);
+
+	fprintf(stderr, "%s\n", shown);
+}
+
+void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x)
+{
+	_cleanup_(engine_done) struct engine e;
+	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
+	struct config_item *items = NULL;
+	size_t n = 0, own = 0, n_others = 0;
+	bool any;
+
+	mo_desc_init(&engine_desc, &e);
+	if (engine_load(in->recipe.engine.kind, &e, NULL) < 0 || !e.checks || !e.checks->n_keys)
+		return;
+	config_items(x->merged, &items, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (is_known(e.checks, items[i].key))
+			continue;
+		if (by_users(x, items[i].value, &any)) {
+			if (own++ < TOLD_MAX)
+				tell_own(x, &e, &items[i]);
+		} else if (any && n_others++ < TOLD_MAX) {
+			mo_buf_printf(&others, "%s%s", others.len ? ", " : "", items[i].key);
+		}
+	}
+	config_items_free(items, n);
+	if (own > TOLD_MAX)
+		fprintf(stderr, "%s: warning: %zu more keys of the experiment are unknown\n",
+			in->file, own - TOLD_MAX);
+	_cleanup_(mo_freep) char *version = version_of(&e);
+	_cleanup_(mo_freep) char *list = visible(others.data ? others.data : "");
+
+	if (n_others)
+		fprintf(stderr,
+			"%s: note: %zu keys of the presets are not those of %s: %s%s; they pass "
+			"through\n",
+			in->file, n_others, version, list, n_others > TOLD_MAX ? ", .." : "");
+}
