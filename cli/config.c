@@ -40,12 +40,18 @@ static void print_item(const struct cli *cli, struct json_object *item)
 {
 	_cleanup_(mo_freep) char *key = visible(js_str(item, "key")), *value = value_text(item);
 	_cleanup_(mo_freep) char *source = source_text(js_get(item, "source"));
-	struct json_object *over = js_get(item, "overrides");
+	struct json_object *over = js_get(item, "overrides"), *forced = js_get(item, "forced");
 
 	printf("%s = %s    %s", paint(cli, "1", key), value, source);
 	if (js_str(item, "variable"))
 		printf(", by the variable %s", js_str(item, "variable"));
 	printf("\n");
+	if (forced) {
+		_cleanup_(mo_freep) char *later = value_text(forced);
+		_cleanup_(mo_freep) char *why = source_text(js_get(forced, "source"));
+
+		printf("    becomes %s    %s\n", later, why);
+	}
 	for (size_t i = 0; i < js_len(over); i++) {
 		_cleanup_(mo_freep) char *was = value_text(js_at(over, i));
 		_cleanup_(mo_freep) char *from = source_text(js_get(js_at(over, i), "source"));

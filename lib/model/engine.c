@@ -101,6 +101,13 @@ static const struct mo_field engine_rule_fields[] = {
 };
 const struct mo_desc engine_rule_desc = MO_DESC(engine_rule, engine_rule_fields);
 
+static const struct mo_field force_fields[] = {
+	MO_F(engine_force, because, MO_STR),
+	MO_F_VEC(engine_force, when, &kv_desc),
+	MO_F_VEC(engine_force, set, &kv_desc),
+};
+const struct mo_desc engine_force_desc = MO_DESC(engine_force, force_fields);
+
 static const struct mo_field engine_checks_fields[] = {
 	MO_F_VEC(engine_checks, missing, &kv_desc),
 	MO_F_VEC(engine_checks, rules, &engine_rule_desc),
@@ -150,6 +157,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_LIST(engine, experiment_no_model, MO_STRS, .omit = true),
 	MO_F_LIST(engine, experiment_plan_keys, MO_STRS, .omit = true),
 	MO_F_LIST(engine, experiment_keys, MO_STRS, .omit = true),
+	MO_F_VEC(engine, forced, &engine_force_desc, .omit = true),
 	MO_F_LIST(engine, main_words, MO_STRS, .omit = true),
 	MO_F(engine, config_words, MO_STR, .omit = true),
 	MO_F_VEC(engine, config_files, &kv_desc, .omit = true),

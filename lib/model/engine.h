@@ -105,6 +105,12 @@ struct engine_rule {
 	struct kv *refuse; size_t n_refuse;
 	struct kv *need; size_t n_need;
 };
+/* What the engine sets itself where its configuration says all of `when`: its own keys in both. */
+struct engine_force {
+	char *because;
+	struct kv *when; size_t n_when;
+	struct kv *set; size_t n_set;
+};
 /* What only the checks of a recipe need; it does not stay with the job. */
 struct engine_checks {
 	struct kv *missing; size_t n_missing;   /* value ("features.a2a=deepep", "features.sync_free", "precision=nvfp4") -> why the engine has none and what to do */
@@ -154,6 +160,7 @@ struct engine {
 	char **experiment_no_model; size_t n_experiment_no_model;   /* conditions of which each makes it a model that plans do not know */
 	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */
 	char **experiment_keys; size_t n_experiment_keys; /* of its own keys those that rules and flag rows look at */
+	struct engine_force *forced; size_t n_forced; /* in the engine's own order */
 	char **main_words; size_t n_main_words; /* flags that its program takes for itself, also when they are cut short: keys of that name travel as key=value */
 	/* For `explain config`: how words of the command are keys (flags, dotted, kept, equals; NULL = they are none that moectl knows), and which
 	 * files it names: flag or {entry} = "FORMAT [key that names one below it [file beside it]]" (lib/recipe/config_files.c). */
@@ -164,4 +171,4 @@ struct engine {
 /* What the engine means by an exit code; NULL = nothing in particular. */
 const char *engine_exit_meaning(const struct engine *e, int64_t code);
 extern const char *const metrics_rank_names[3];
-extern const struct mo_desc line_rule_desc, ckpt_grid_desc, ckpt_need_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_checks_desc;
+extern const struct mo_desc line_rule_desc, ckpt_grid_desc, ckpt_need_desc, ckpt_layout_desc, engine_heartbeat_desc, engine_desc, engine_feature_desc, engine_rule_desc, engine_force_desc, engine_checks_desc;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/model/mask.h"
+#include "lib/recipe/experiment_forced.h"
 #include "lib/recipe/set.h"
 #include "lib/recipe/yaml.h"
 
@@ -15,6 +16,8 @@ struct config_teller {
 	const struct config_given *given;
 	const struct experiment *experiment;
 	bool *by_recipe; /* of each word of the command */
+	struct experiment_forced *forced;
+	size_t n_forced;
 };
 
 struct rank_command rank_command_of(const struct engine *e, const struct recipe *r)
@@ -43,6 +46,7 @@ struct config_teller *config_teller_new(const struct config_given *g, const stru
 	const struct word_origins *o = &g->command->origins;
 
 	*t = (struct config_teller){ g, x, mo_alloc_array(o->n + 1, sizeof(bool)) };
+	experiment_forced(g->engine, x, &t->forced, &t->n_forced);
 	for (size_t i = 0; i < o->n; i++) {
 		const char *path = o->items[i];
 
@@ -54,8 +58,10 @@ struct config_teller *config_teller_new(const struct config_given *g, const stru
 
 struct config_teller *config_teller_free(struct config_teller *t)
 {
-	if (t)
+	if (t) {
 		free(t->by_recipe);
+		experiment_forced_free(t->forced, t->n_forced);
+	}
 	free(t);
 	return NULL;
 }
@@ -125,6 +131,24 @@ static void value_json(const char *key, const struct config_value *v, bool mask,
 	}
 }
 
+/* What the engine itself makes of it behind the merge. */
+static void forced_json(const struct config_teller *t, const char *key, struct mo_buf *b)
+{
+	for (size_t i = 0; i < t->n_forced; i++) {
+		const struct experiment_forced *f = &t->forced[i];
+
+		if (!mo_streq(f->key, key))
+			continue;
+		_cleanup_(mo_freep) char *why = mo_printf("engine %s sets it: %s", t->given->recipe->engine.kind, f->because);
+
+		mo_buf_str(b, ",\"forced\":{\"value\":");
+		config_json(f->value, b);
+		mo_buf_str(b, ",\"source\":{\"moectl\":");
+		text_json(why, b);
+		mo_buf_str(b, "}}");
+	}
+}
+
 static void item_json(const struct config_teller *t, const struct config_item *item, bool mask,
 		      struct mo_buf *b)
 {
@@ -138,6 +162,7 @@ static void item_json(const struct config_teller *t, const struct config_item *i
 		mo_buf_str(b, ",\"variable\":");
 		text_json(item->value->variable, b);
 	}
+	forced_json(t, item->key, b);
 	mo_buf_str(b, ",\"overrides\":[");
 	for (const struct config_value *v = item->value->over; v; v = v->over) {
 		mo_buf_str(b, v == item->value->over ? "{\"value\":" : ",{\"value\":");

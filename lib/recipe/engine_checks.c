@@ -228,3 +228,26 @@ void engine_renamed_read(struct reader *r, const struct key *k, const struct yno
 		value_text(r, "renamed", v->items[i].value, &pair->value);
 	}
 }
+
+/* {when: {KEY: CONDITION}, set: {KEY: WORD}, because: TEXT} */
+static void read_force(struct reader *r, const struct ynode *v)
+{
+	struct engine_force *f = MO_ADD((struct engine *)r->bases[0], forced, &engine_force_desc);
+	const struct ynode *when = ynode_get(v, "when"), *set = ynode_get(v, "set"), *because = ynode_get(v, "because");
+
+	if (v->kind != YAML_MAP || v->n != 3 || !set || !when || !because) {
+		errors_at(r->errors, v, NULL, "experiment.forced: expected {when, set, because}");
+		return;
+	}
+	engine_pairs_read(r, "experiment.forced", when, &f->when, &f->n_when);
+	engine_pairs_read(r, "experiment.forced", set, &f->set, &f->n_set);
+	value_text(r, "experiment.forced", because, &f->because);
+}
+
+void engine_forced_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_LIST)
+		errors_at(r->errors, v, NULL, "%s: expected a list of {when, set, because}", k->path);
+	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
+		read_force(r, v->items[i].value);
+}

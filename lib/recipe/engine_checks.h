@@ -17,6 +17,7 @@ void engine_resume_read(struct reader *r, const struct key *k, const struct ynod
 /* engine_file.c, for the sections. A pattern compiles as the agent does it (bytes, not UTF-8: ranks print anything), its named groups are known, `needed` is there (NULL = none). */
 /* Rules of printed lines, appended: `lines` of an engine file, `metrics.lines` of a recipe. */
 void engine_lines_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct line_rule **ret, size_t *n_ret);
+void engine_forced_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* A row's key, of flags and of features. */
 void flag_key_check(struct reader *r, const char *what, const struct ynode *key);
 void engine_pattern_check(struct reader *r, const struct ynode *v, const char *needed);

@@ -401,6 +401,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("experiment.names", read_experiment_names),
 	LIST("experiment.no_model", experiment_no_model, n_experiment_no_model),
 	LIST("experiment.plan_keys", experiment_plan_keys, n_experiment_plan_keys),
+	CUSTOM("experiment.forced", engine_forced_read),
 	{ .path = "config", .type = KEY_MAP },
 	F("config.words", KEY_WORD, config_words, .words = words_config, .required = true),
 	CUSTOM("config.files", read_config_files),

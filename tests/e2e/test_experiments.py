@@ -431,6 +431,31 @@ def staged(m):
 
 
 @shared
+def what_the_engine_forces():
+    """Beside the merged value explain config has what Primus' own patches made of it, for every key that our rows know."""
+    tree, env, wrong, n, told = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], 0, 0
+    known = ("iterations_to_skip", "sequence_parallel", "tokenizer_type", "vocab_size", "moe_router_padding_for_quantization", "moe_use_fused_router_with_aux_score",
+             "moe_permute_fusion", "use_turbo_deepep", "use_turbo_grouped_gemm", "use_turbo_fused_act_with_probs", "dump_pp_data")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for line in lines("merged-dev.jsonl.gz"):
+            if line["variant"] != "plain" or "rewritten" not in line:
+                continue
+            with open(recipe, "w") as f:
+                f.write(MINIMAL % ("megatron", tree, line["file"], ranks_of(line["merged"])))
+            items = json.loads(moectl("explain", "config", recipe, "--json", env=env).stdout)["items"]
+            got = {i["key"]: i["forced"]["value"] for i in items if "forced" in i and i["key"] in known}
+            need(all("engine primus-megatron sets it: " in i["forced"]["source"]["moectl"] for i in items if "forced" in i), line["file"])
+            want = {k: v for k, v in line["rewritten"].items() if k in known and k in line["merged"]}
+            n, told = n + 1, told + len(got)
+            if not all(k in got and k in want and same(got[k], want[k]) for k in set(got) | set(want)):
+                wrong.append("%s: %s instead of %s" % (line["file"], got, want))
+    print("%d values that Primus forces in %d files" % (told, n))
+    need(not wrong, "\n".join(wrong[:10]))
+    need(n > 130 and told > 300, (n, told))
+
+
+@shared
 def off_is_off():
     tree, env, wrong, counts = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], {}
     plain = [line for line in lines("merged-dev.jsonl.gz") if line["variant"] == "plain" and line.get("module", {}).get("framework") in OFF]

@@ -90,6 +90,7 @@ static const struct {
 	D(engine_desc),
 	D(engine_feature_desc),
 	D(engine_rule_desc),
+	D(engine_force_desc),
 	D(engine_checks_desc),
 	D(reading_desc),
 	D(probe_desc),
