@@ -284,7 +284,7 @@ int experiment_read_for(struct recipe_input *in)
 	return 0;
 }
 
-void experiment_notes(const struct recipe_input *in)
+void experiment_read_again(struct recipe_input *in)
 {
 	_cleanup_(rank_command_done) struct rank_command command = { 0 };
 	struct experiment x = { 0 };
@@ -292,5 +292,10 @@ void experiment_notes(const struct recipe_input *in)
 	if (experiment_of(in, &x, &command, NULL) < 0)
 		return;
 	notes(in, &x, &command);
+	free(in->experiment);
+	in->experiment = experiment_document(&in->engine, &in->recipe, &x);
+	for (size_t i = 0; i < in->n_sets; i++)
+		if (mo_streq(in->sets[i].name, "experiment"))
+			mo_str_set(&in->sets[i].value, in->experiment);
 	experiment_done(&x);
 }

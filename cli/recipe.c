@@ -154,8 +154,11 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 		return r;
 	if (in->experiment && (r = parse(in, &errors)) < 0)
 		return refuse(cli, in, &errors);
-	if (in->experiment)
-		experiment_notes(in);
+	if (in->experiment) {
+		experiment_read_again(in);
+		if ((r = parse(in, &errors)) < 0)
+			return refuse(cli, in, &errors);
+	}
 	for (size_t i = 0; i < in->n_warnings; i++)
 		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;

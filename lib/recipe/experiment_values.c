@@ -267,7 +267,8 @@ static void add(struct found *f, const char *path)
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
 	_cleanup_(mo_freep) char *where =
 		v.from ? mo_printf("%s: %s", place, v.key)
-		       : mo_printf("%s, which the experiment does not give", v.key);
+		       : mo_printf("%s, which the experiment does not give",
+				   mo_streq(v.key, "it") ? path : v.key);
 
 	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
 	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);

@@ -215,6 +215,10 @@ static bool row_has(const struct rules *k, const struct kv *flag_words, const st
 
 bool rules_said(const struct rules *k, const struct ynode *place)
 {
+	/* What is not of the document has no line: its errors begin with its place, and the key that is wrong there. */
+	for (size_t i = 0; place->left && place->set && i < k->errors->n; i++)
+		if (!k->errors->items[i].line && k->errors->items[i].text && mo_starts_with(k->errors->items[i].text, place->set))
+			return true;
 	for (size_t i = 0; i < k->errors->n; i++)
 		if (place->line && k->errors->items[i].line == place->line && k->errors->items[i].column == place->column)
 			return true;

@@ -240,8 +240,10 @@ static struct seen see_arg(const struct rules *k, const struct args *command, co
 /* An experiment that was not read may say anything of what neither the recipe nor the command does. */
 static bool is_open(const struct rules *k, const struct args *command, const char *path)
 {
+	if (!k->engine->experiment || k->recipe->experiment_hash)
+		return false;
 	if (mo_starts_with(path, "args."))
-		return k->engine->experiment && !k->recipe->experiment_hash && !args_find(command, path + strlen("args."));
+		return !args_find(command, path + strlen("args."));
 	if (mo_streq(path, "derived.stages"))
 		return is_open(k, command, "parallelism.pp") || is_open(k, command, "parallelism.vpp");
 	return recipe_leaves(k->recipe, path) && !ynode_find(k->root, path);
