@@ -114,7 +114,7 @@ static bool layers_say(const struct experiment *x, const char *call, enum layers
 	return true;
 }
 
-/* null, or a text that may end in `*` for any end. */
+/* null, one of a list, or a text that may end in `*` for any end. */
 static bool is(const struct config_value *v, const char *want)
 {
 	size_t n = strlen(want);
@@ -122,6 +122,9 @@ static bool is(const struct config_value *v, const char *want)
 
 	if (mo_streq(want, "null") || null)
 		return null && mo_streq(want, "null");
+	for (size_t i = 0; v->kind == CONFIG_LIST && i < v->n; i++)
+		if (mo_streq(v->items[i].value->text, want))
+			return true;
 	return n && want[n - 1] == '*' ? v->text && strncmp(v->text, want, n - 1) == 0
 				       : mo_streq(v->text, want);
 }
@@ -219,7 +222,7 @@ static const struct config_value *of_files(const struct config_value *v)
 	return v;
 }
 
-/* The engine's own keys that its file looks at; of lists and maps there is nothing to compare. */
+/* The engine's own keys that its file looks at; a list as JSON. */
 static void own_keys(const struct engine *e, const struct experiment *x, struct mo_buf *b,
 		     struct mo_buf *said)
 {
@@ -227,15 +230,19 @@ static void own_keys(const struct engine *e, const struct experiment *x, struct 
 		const char *key = e->experiment_keys[i];
 		const struct config_value *v = of_files(config_find(x->merged, key));
 
-		if (!v || !v->text || v->kind == CONFIG_NULL)
+		if (!v || v->kind == CONFIG_NULL || v->kind == CONFIG_MAP)
 			continue;
+		_cleanup_(mo_buf_done) struct mo_buf list = { 0 };
+
+		if (v->kind == CONFIG_LIST)
+			config_json(v, &list);
 		_cleanup_(mo_freep) char *where = experiment_place(x, v->place);
 		_cleanup_(mo_freep) char *path = mo_printf("args.%s", key);
 
 		mo_buf_str(b, n++ ? "," : "");
 		quoted(key, b);
 		mo_buf_str(b, ":");
-		quoted(v->text, b);
+		quoted(v->text ? v->text : list.data, b);
 		mo_buf_str(said, said->len ? "," : "");
 		quoted(path, said);
 		mo_buf_str(said, ":");

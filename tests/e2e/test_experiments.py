@@ -406,6 +406,10 @@ OFF = {
     ],
     "torchtitan": [
         ("features: {grouped_gemm: native}", lambda m: m.get("primus_turbo.use_turbo_grouped_mm"), {"primus_turbo.use_turbo_grouped_mm": None}),
+        ("precision: bf16", lambda m: "quantize.linear.float8" in (m.get("model.converters") or []),
+         {"model.converters": lambda v: v in ([], ["primus_turbo"]), "primus_turbo.use_turbo_float8_linear": None, "primus_turbo.use_moe_fp8": None}),
+        ("precision: fp8", lambda m: "quantize.linear.float8" not in (m.get("model.converters") or []),
+         {"model.converters": lambda v: "quantize.linear.float8" in v, "primus_turbo.use_turbo_float8_linear": True, "primus_turbo.use_moe_fp8": True}),
         ("features: {loss_fusion: false}", lambda m: "loss" in (m.get("compile.components") or []), {"compile.components": ["model"]}),
         ("recompute: none", lambda m: m.get("activation_checkpoint.mode") != "none", {"activation_checkpoint.mode": "none"}),
     ],
@@ -490,7 +494,7 @@ def off_is_off():
                     wrong.append("%s: %s: %s" % (line["file"], text, e))
                     continue
                 for key, value in final.items():
-                    if left.get(key) not in (None, False) if value is None else left.get(key) != value:
+                    if left.get(key) not in (None, False) if value is None else not value(left.get(key)) if callable(value) else left.get(key) != value:
                         wrong.append("%s: %s: %s is %r" % (line["file"], text, key, left.get(key)))
                 moved = [k for k in merged if k not in final and k not in ALWAYS and not same(got.get(k), merged[k])]
                 if moved != (["turbo_sync_free_moe_stage"] if merged.get("turbo_sync_free_moe_stage", 0) > 1 and ("gemm" in text or "a2a" in text) else []):

@@ -113,6 +113,8 @@ static void test_own_keys(void **state)
 	expect(HEAD "features: {a2a: alltoall}\nexperiment: {files: 'crc32c:1'}\n", "", "--use_turbo_deepep false", stage);
 	expect(HEAD "features: {a2a: alltoall, sync_free: 1}\n" OWN("2"), "", "--turbo_sync_free_moe_stage 1", stage);
 	expect(HEAD "features: {a2a: auto}\n" OWN("2"), "", "--train_iters 9", "deepep");
+	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: '1'}}\n", "", "--mtp_num_layers None", NULL);
+	expect(HEAD "model: qwen3-30b-a3b\nexperiment: {files: 'crc32c:1', args: {mtp_num_layers: '0'}}\n", "", "--train_iters 9", "mtp_num_layers");
 	expect(HEAD "experiment: {args: [1]}\n", "experiment.args: expected at most", "", NULL);
 	expect(HEAD "experiment: {args: {a: [1]}}\n", "experiment.args: expected one value", "", NULL);
 }
