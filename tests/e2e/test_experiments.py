@@ -832,6 +832,7 @@ def two_jobs_never_share_a_directory():
     free = {"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}")}
     with Own(**free) as own, Cluster(nodes=1, gpus_per_node=8) as c:
         top = own.dir.name
+        c.run("drain", "node-0", "--reason", "t")        # the first waits: there is no Primus here, and it would fail at once
         first = json.loads(c.run("submit", own.path, "--json", "--set", "checkpoint.dir=%s/x" % top).stdout)["id"]
         for spelled in (top + "/x", top + "//x/checkpoints/"):
             r = c.run("submit", own.path, "--name", "other", "--set", "checkpoint.dir=" + spelled, check=False)
