@@ -332,9 +332,10 @@ static void test_damaged_files(void **state) {
 
 static void test_bad_options(void **state) {
 	struct bed *b = *state;
+	_cleanup_(mo_freep) char *absent = mo_path(b->dir, "absent");
 
-	assert_int_equal(look(b, (struct topo_options){ .root = "/nonexistent" }), -ENOENT);
-	assert_int_equal(look(b, (struct topo_options){ .xml = "/nonexistent" }), -ENOENT);
+	assert_int_equal(look(b, (struct topo_options){ .root = absent }), -ENOENT);
+	assert_int_equal(look(b, (struct topo_options){ .xml = absent }), -ENOENT);
 	assert_int_equal(look(b, (struct topo_options){ .xml = "/dev/null" }), -EINVAL);
 	put(b, "bad.xml", "<topology><object type=\"Machine\"");
 	_cleanup_(mo_freep) char *path = mo_path(b->dir, "bad.xml");
