@@ -1,36 +1,55 @@
-/* engine.argv that leads to a container client or another launcher. What that starts is no child of the rank: it is not bound, its lines are its own, and after the rank's death it runs on beside the
- * next attempt. It is looked for as the program, behind programs that only run another one (env, nice, timeout), and as a command in the text of a shell. Quotes of a shell are understood, its
- * variables and functions are not: what hides there is the user's own affair. */
+/* engine.argv that leads to a container client or another launcher. What that starts is no child of
+ * the rank: it is not bound, its lines are its own, and after the rank's death it runs on beside
+ * the next attempt. It is looked for as the program, behind programs that only run another one
+ * (env, nice, timeout), and as a command in the text of a shell. Quotes of a shell are understood,
+ * its variables and functions are not: what hides there is the user's own affair. */
 #include "lib/recipe/launchers.h"
 
 #include <string.h>
 
 #include "lib/base/buf.h"
 
-#define IMAGE_INSTEAD "start the program itself: install it on the nodes, or run moe-agent inside the image (docs/first-day.md)"
+#define IMAGE_INSTEAD "start the program itself: install it on the nodes, or run moe-agent " \
+	"inside the image (docs/first-day.md)"
+#define IMAGE_HARMLESS " pull images image login logout info version ps inspect build load " \
+	"tag --version "
 
-/* harmless: first words, between blanks, with which it starts nothing that lasts; they count in the text of a shell only, where they stand beside the program. */
+/* harmless: first words, between blanks, with which it starts nothing that lasts; they count in the
+ * text of a shell only, where they stand beside the program. */
 struct launcher { const char *name, *harmless, *instead; };
 static const struct launcher launchers[] = {
-	{ "docker", " pull images image login logout info version ps inspect build load tag --version ", IMAGE_INSTEAD },
-	{ "podman", " pull images image login logout info version ps inspect build load tag --version ", IMAGE_INSTEAD },
-	{ "nerdctl", " pull images image login logout info version ps inspect build load tag --version ", IMAGE_INSTEAD },
+	{ "docker", IMAGE_HARMLESS, IMAGE_INSTEAD },
+	{ "podman", IMAGE_HARMLESS, IMAGE_INSTEAD },
+	{ "nerdctl", IMAGE_HARMLESS, IMAGE_INSTEAD },
 	{ "apptainer", " pull build inspect cache version --version ", IMAGE_INSTEAD },
 	{ "singularity", " pull build inspect cache version --version ", IMAGE_INSTEAD },
 	{ "enroot", " import create list version ", IMAGE_INSTEAD },
-	{ "srun", " --version ", "start the program itself: moectl places one per GPU by cluster.gpus" },
+	{ "srun", " --version ",
+	  "start the program itself: moectl places one per GPU by cluster.gpus" },
 };
 
-/* Programs that run another one. valued: options that take the next word; operands: words of their own before the program. */
+/* Programs that run another one. valued: options that take the next word; operands: words of their
+ * own before the program. */
 struct wrapper { const char *name, *valued; size_t operands; };
 static const struct wrapper wrappers[] = {
-	{ "env", " -u -C --unset --chdir ", 0 }, { "sudo", " -u -g -C -h -p ", 0 }, { "nice", " -n --adjustment ", 0 }, { "ionice", " -c -n ", 0 }, { "nohup", "", 0 }, { "setsid", "", 0 },
-	{ "timeout", " -s -k --signal --kill-after ", 1 }, { "stdbuf", " -i -o -e ", 0 }, { "time", " -f -o ", 0 }, { "exec", " -a ", 0 }, { "command", "", 0 },
+	{ "env", " -u -C --unset --chdir ", 0 },
+	{ "sudo", " -u -g -C -h -p ", 0 },
+	{ "nice", " -n --adjustment ", 0 },
+	{ "ionice", " -c -n ", 0 },
+	{ "nohup", "", 0 },
+	{ "setsid", "", 0 },
+	{ "timeout", " -s -k --signal --kill-after ", 1 },
+	{ "stdbuf", " -i -o -e ", 0 },
+	{ "time", " -f -o ", 0 },
+	{ "exec", " -a ", 0 },
+	{ "command", "", 0 },
 	{ "numactl", " -N -m -C -i -p ", 0 }, { "taskset", "", 1 },
 };
 static const char *const shells[] = { "sh", "bash", "dash", "ksh", "zsh" };
 /* Words of a shell behind which a command begins. */
-static const char *const openers[] = { "then", "do", "else", "elif", "if", "while", "until", "!", "{" };
+static const char *const openers[] = {
+	"then", "do", "else", "elif", "if", "while", "until", "!", "{",
+};
 
 static const char *base_name(const char *program)
 {
@@ -79,7 +98,9 @@ static size_t program_at(char *const *words, size_t n)
 	for (const struct wrapper *w; at < n && (w = wrapper_of(words[at]));) {
 		size_t operands = w->operands;
 
-		for (at++; at < n && (words[at][0] == '-' || is_assignment(words[at]) || operands > 0); at++) {
+		for (at++; at < n; at++) {
+			if (words[at][0] != '-' && !is_assignment(words[at]) && operands == 0)
+				break;
 			if (words[at][0] == '-')
 				at += among(w->valued, words[at]);
 			else
@@ -101,7 +122,8 @@ static void simple_done(struct simple *c)
 	*c = (struct simple){ 0 };
 }
 
-/* The next word of the text, quotes taken away; *ret_end: a command ends behind it. NULL: the text is over. */
+/* The next word of the text, quotes taken away; *ret_end: a command ends behind it. NULL: the text
+ * is over. */
 static const char *next_word(const char *s, char **ret, bool *ret_end)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -136,7 +158,9 @@ static char *launcher_in(const struct simple *c)
 	at += program_at(c->words + at, c->n - at);
 	const struct launcher *l = at < c->n ? launcher_of(c->words[at]) : NULL;
 
-	return l && (at + 1 >= c->n || !among(l->harmless, c->words[at + 1])) ? mo_strdup(c->words[at]) : NULL;
+	if (!l || (at + 1 < c->n && among(l->harmless, c->words[at + 1])))
+		return NULL;
+	return mo_strdup(c->words[at]);
 }
 
 /* The first launcher that the text runs, NULL = none (caller frees). */
@@ -173,9 +197,13 @@ static size_t text_at(char *const *words, size_t n)
 static void refuse(struct rules *k, size_t at, const struct launcher *launcher, const char *program)
 {
 	const struct ynode *argv = ynode_find(k->root, "engine.argv");
-	const struct ynode *place = argv && argv->kind == YAML_LIST && at < argv->n ? argv->items[at].value : PLACE(k, "engine.argv", "engine");
+	const struct ynode *place = argv && argv->kind == YAML_LIST && at < argv->n
+					    ? argv->items[at].value
+					    : PLACE(k, "engine.argv", "engine");
 
-	errors_at(k->errors, place, launcher->instead, "engine.argv: '%s': what it starts is no child of the rank: it is not bound, moectl cannot prove it dead, and its processes outlive the job",
+	errors_at(k->errors, place, launcher->instead,
+		  "engine.argv: '%s': what it starts is no child of the rank: it is not bound, "
+		  "moectl cannot prove it dead, and its processes outlive the job",
 		  program);
 }
 

@@ -1,9 +1,11 @@
-/* checkpoint.layout and checkpoint.resume_args: what a text means, and every way to write it wrong, with its place. */
+/* checkpoint.layout and checkpoint.resume_args: what a text means, and every way to write it wrong,
+ * with its place. */
 #include <string.h>
 
 #include "tests/unit/recipe/read.h"
 
-#define HEAD "recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\ncheckpoint:\n  dir: /c\n"
+#define HEAD "recipe: 1\nname: a\nengine: {kind: torch, entry: /x/train.py}\ncluster: {gpus: 1}\n" \
+	     "checkpoint:\n  dir: /c\n"
 
 static const struct { const char *text, *entry, *subdir, *marker; bool unnumbered; } good[] = {
 	{ "ckpt.pt", "^ckpt\\.pt$", NULL, NULL, true },
@@ -11,16 +13,23 @@ static const struct { const char *text, *entry, *subdir, *marker; bool unnumbere
 	{ "out/last/model.pt", "^model\\.pt$", "out/last", NULL, true },
 	{ "best*.pt", "^best[^/]*?\\.pt$", NULL, NULL, true },
 	{ "ckpt_{iteration}.pt", "^ckpt_(?<iteration>\\d+)\\.pt$", NULL, NULL, false },
-	{ "epoch=*-step={iteration}.ckpt", "^epoch\\=[^/]*?\\-step\\=(?<iteration>\\d+)\\.ckpt$", NULL, NULL, false },
+	{ "epoch=*-step={iteration}.ckpt", "^epoch\\=[^/]*?\\-step\\=(?<iteration>\\d+)\\.ckpt$",
+	  NULL, NULL, false },
 	{ "out/checkpoint-{iteration}/", "^checkpoint\\-(?<iteration>\\d+)$", "out", NULL, false },
-	{ "checkpoint-{iteration}/trainer_state.json", "^checkpoint\\-(?<iteration>\\d+)$", NULL, "trainer_state.json", false },
+	{ "checkpoint-{iteration}/trainer_state.json", "^checkpoint\\-(?<iteration>\\d+)$", NULL,
+	  "trainer_state.json", false },
 	{ "{iteration}/a/DONE", "^(?<iteration>\\d+)$", NULL, "a/DONE", false },
 };
 
 static void what_a_text_means(void **state)
 {
 	for (size_t i = 0; i < ELEMENTSOF(good); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf(HEAD "  layout: '%s'\n  resume_args: [--init_from=resume, '--from={dir}/{iteration}', '{steps}']\nsteps: 7\n", good[i].text);
+		_cleanup_(mo_freep) char *text = mo_printf(
+			HEAD
+			"  layout: '%s'\n"
+			"  resume_args: [--init_from=resume, '--from={dir}/{iteration}', "
+			"'{steps}']\nsteps: 7\n",
+			good[i].text);
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 		const struct ckpt_layout *l = &p.engine.layout;
@@ -36,25 +45,35 @@ static void what_a_text_means(void **state)
 		assert_string_equal(p.engine.resume[0], "--init_from=resume");
 		assert_string_equal(p.engine.resume[1], "--from={dir}/{iteration}");
 		assert_string_equal(p.engine.resume[2], "7");
-		assert_int_equal(p.n_warnings, good[i].unnumbered);   /* it is overwritten in place */
+		assert_int_equal(p.n_warnings, good[i].unnumbered); /* it is overwritten in place */
 	}
 }
 
 static const struct { const char *lines, *says; } bad[] = {
 	{ "  layout: ''\n", "7:11 checkpoint.layout: it is empty" },
-	{ "  layout: /c/ckpt.pt\n", "7:11 checkpoint.layout: '/c/ckpt.pt' does not stay below checkpoint.dir" },
-	{ "  layout: ../ckpt.pt\n", "7:11 checkpoint.layout: '../ckpt.pt' does not stay below checkpoint.dir" },
-	{ "  layout: a//b.pt\n", "7:11 checkpoint.layout: 'a//b.pt' does not stay below checkpoint.dir" },
+	{ "  layout: /c/ckpt.pt\n",
+	  "7:11 checkpoint.layout: '/c/ckpt.pt' does not stay below checkpoint.dir" },
+	{ "  layout: ../ckpt.pt\n",
+	  "7:11 checkpoint.layout: '../ckpt.pt' does not stay below checkpoint.dir" },
+	{ "  layout: a//b.pt\n",
+	  "7:11 checkpoint.layout: 'a//b.pt' does not stay below checkpoint.dir" },
 	{ "  layout: .moe-kept/ckpt.pt\n", "7:11 checkpoint.layout: '.moe-kept/ckpt.pt'" },
-	{ "  layout: 'ckpt_{step}.pt'\n", "7:11 checkpoint.layout: unknown placeholder '{step}': expected {iteration}" },
-	{ "  layout: 'a-{iteration}/b-{iteration}.pt'\n", "7:11 checkpoint.layout: {iteration} stands there twice" },
-	{ "  layout: 'a*/ckpt_{iteration}.pt'\n", "7:11 checkpoint.layout: '*' may stand in the name of a checkpoint only" },
+	{ "  layout: 'ckpt_{step}.pt'\n",
+	  "7:11 checkpoint.layout: unknown placeholder '{step}': expected {iteration}" },
+	{ "  layout: 'a-{iteration}/b-{iteration}.pt'\n",
+	  "7:11 checkpoint.layout: {iteration} stands there twice" },
+	{ "  layout: 'a*/ckpt_{iteration}.pt'\n",
+	  "7:11 checkpoint.layout: '*' may stand in the name of a checkpoint only" },
 	{ "  layout: [a]\n", "7:11 checkpoint.layout: expected a text" },
 	{ "  layout:\n", "7:3 checkpoint.layout" },
 	{ "  resume_args: --init_from=resume\n", "7:16 checkpoint.resume_args: expected a list" },
-	{ "  resume_args: ['{what}']\n", "7:17 checkpoint.resume_args: unknown placeholder '{what}'" },
-	{ "  resume_args: ['{steps}']\n", "7:17 checkpoint.resume_args: '{steps}' needs steps, which the recipe does not give" },
-	{ "  layout: ckpt.pt\n  resume_args: [x]\n  keep: 2\n", "9:9 checkpoint.keep: 'ckpt.pt' is written over by each save" },
+	{ "  resume_args: ['{what}']\n",
+	  "7:17 checkpoint.resume_args: unknown placeholder '{what}'" },
+	{ "  resume_args: ['{steps}']\n",
+	  "7:17 checkpoint.resume_args: '{steps}' needs steps, which the recipe does not give" },
+	{ "  layout: ckpt.pt\n  resume_args: [x]\n"
+	  "  keep: 2\n",
+	  "9:9 checkpoint.keep: 'ckpt.pt' is written over by each save" },
 };
 
 static void how_it_is_refused(void **state)
@@ -76,12 +95,28 @@ static void how_it_is_refused(void **state)
 
 static void not_without_a_directory_and_not_for_every_engine(void **state)
 {
-	_cleanup_(parsed_done) struct parsed a = parse("recipe: 1\nname: a\nengine: {kind: torch, entry: /x}\ncluster: {gpus: 1}\ncheckpoint: {layout: a.pt}\n", NULL);
-	_cleanup_(parsed_done) struct parsed b = parse("recipe: 1\nname: a\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint: {dir: /c, layout: a.pt}\n", NULL);
-	_cleanup_(parsed_done) struct parsed c = parse("recipe: 1\nname: a\nengine: {kind: megatron-lm}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint: {dir: /c, resume_args: [x]}\n", NULL);
-	_cleanup_(parsed_done) struct parsed d = parse("recipe: 1\nname: a\nengine: {kind: deepspeed, entry: /x}\ncluster: {gpus: 1}\nsteps: 1\ncheckpoint: {dir: /c, resume_args: [x]}\n", NULL);
+	_cleanup_(parsed_done) struct parsed a = parse("recipe: 1\nname: a\n"
+						       "engine: {kind: torch, entry: /x}\n"
+						       "cluster: {gpus: 1}\n"
+						       "checkpoint: {layout: a.pt}\n", NULL);
+	_cleanup_(parsed_done) struct parsed b = parse("recipe: 1\nname: a\n"
+						       "engine: {kind: megatron-lm}\n"
+						       "cluster: {gpus: 1}\nsteps: 1\n"
+						       "checkpoint: {dir: /c, layout: a.pt}\n",
+						       NULL);
+	_cleanup_(parsed_done) struct parsed c = parse("recipe: 1\nname: a\n"
+						       "engine: {kind: megatron-lm}\n"
+						       "cluster: {gpus: 1}\nsteps: 1\n"
+						       "checkpoint: {dir: /c, resume_args: [x]}\n",
+						       NULL);
+	_cleanup_(parsed_done) struct parsed d = parse("recipe: 1\nname: a\n"
+						       "engine: {kind: deepspeed, entry: /x}\n"
+						       "cluster: {gpus: 1}\nsteps: 1\n"
+						       "checkpoint: {dir: /c, resume_args: [x]}\n",
+						       NULL);
 	_cleanup_(parsed_done) struct parsed e = parse(HEAD "  layout: '{iteration}.pt'\n", NULL);
-	_cleanup_(mo_freep) char *no_dir = errors_text(&a.errors), *layout = errors_text(&b.errors), *words = errors_text(&c.errors);
+	_cleanup_(mo_freep) char *no_dir = errors_text(&a.errors), *layout = errors_text(&b.errors),
+				 *words = errors_text(&c.errors);
 
 	assert_true(mo_starts_with(no_dir, "5:22 checkpoint.layout: it needs checkpoint.dir"));
 	assert_true(mo_starts_with(layout, "6:31 checkpoint.layout: engine megatron-lm"));
@@ -93,7 +128,10 @@ static void not_without_a_directory_and_not_for_every_engine(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(what_a_text_means), cmocka_unit_test(how_it_is_refused), cmocka_unit_test(not_without_a_directory_and_not_for_every_engine) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_text_means), cmocka_unit_test(how_it_is_refused),
+		cmocka_unit_test(not_without_a_directory_and_not_for_every_engine)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
