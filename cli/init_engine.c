@@ -8,8 +8,8 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment_values.h"
-#include "lib/recipe/toml.h"
 
 /* ---- an experiment of Primus ---- */
 
@@ -157,6 +157,7 @@ static int read_toml(struct init *i)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	struct word_flags flags;
+	int64_t line = 1;
 
 	word_flags_read(i->draft.args, i->draft.n_args, &flags);
 	const struct word_flag *f = word_flags_find(&flags, "job.config_file");
@@ -178,9 +179,11 @@ static int read_toml(struct init *i)
 			i, what,
 			"name the directory in which torchtitan is started: --workdir DIR");
 	}
-	if (toml_read(b.data ? b.data : "", b.len, &i->toml, &err) < 0) {
-		_cleanup_(mo_freep) char *what =
-			mo_printf("%s:%s", shown, mo_error_text(&err, -EINVAL));
+	i->toml = config_toml(b.data ? b.data : "", b.len, (struct config_place){ 0, 1, -1 }, &line,
+			      &err);
+	if (!i->toml) {
+		_cleanup_(mo_freep) char *what = mo_printf("%s:%lld: %s", shown, (long long)line,
+							   mo_error_text(&err, -EINVAL));
 		return init_refuse(i, what, "correct the file");
 	}
 	return 0;

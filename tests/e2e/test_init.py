@@ -195,7 +195,7 @@ def a_toml_of_torchtitan():
         equal((ranks[0]["rank"], len(ranks)), (0, 16), "ranks")
         text = open(d + "/r.yaml").read()
         need("name: x\n" in text and "# different: --checkpoint.folder" in text, text)
-        for n, bad in ((2, "[job]\nx = 2026-01-01\n"), (1, "x = \"\n"), (1, "\xff\n")):
+        for n, bad in ((2, "[job]\nx = nope\n"), (1, "x = \"\n"), (1, "\xff\n")):
             with open(d + "/x.toml", "wb") as f:
                 f.write(bad.encode("latin-1"))
             r = moectl("init", d + "/x.toml", "--out", d + "/s.yaml", env=ENV, check=False)

@@ -1,11 +1,10 @@
-/* Any bytes as a shell script that starts a training, and as a TOML: each is read, or refused
- * with one line. What is read of a script has a program, and every word that was lost has its
- * reason; its recipe is a text that parses as YAML. ROOMS: recipe model base */
+/* Any bytes behind the first as a shell script that starts a training: it is read, or refused with one
+ * line. What is read has a program, and every word that was lost has its reason; its recipe is a text.
+ * ROOMS: recipe model base */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/recipe/draft.h"
-#include "lib/recipe/toml.h"
 
 static void one_line(const struct mo_error *err)
 {
@@ -52,26 +51,12 @@ static void script(const char *text)
 	mo_error_done(&err);
 }
 
-static void toml(const char *text, size_t n)
-{
-	struct mo_error err = { 0 };
-	struct config_value *v = NULL;
-
-	if (toml_read(text, n, &v, &err) < 0)
-		one_line(&err);
-	config_value_free(v);
-	mo_error_done(&err);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = mo_strndup((const char *)data + (size > 0), size - (size > 0));
 
-	if (size && *data == 't')
-		toml(text, size - 1);
-	else
-		script(text);
+	script(text);
 	free(text);
 	return 0;
 }
