@@ -31,7 +31,7 @@ static const struct mo_option options[] = {
 	{"min_uid", MO_OPTION_INT, AT(min_uid), "1000", "A root agent runs no ranks of accounts with a lower uid, or with a shell that nobody logs in with (nologin, false). 0 = any account.", 0, UINT32_MAX, NULL},
 	{"log_bytes", MO_OPTION_SIZE, AT(log_bytes), "64M", "A rank's log file is rotated at this size; one old file is kept.", 4096, 1LL << 40, NULL},
 	{"logs_kept", MO_OPTION_INT, AT(logs_kept), "100", "Logs of this many jobs are kept.", 1, 1000000, NULL},
-	{"nofile", MO_OPTION_SIZE, AT(nofile), "unlimited", "Limit of open files of a rank. unlimited = as high as the agent may.", -1, 1LL << 30, NULL},
+	{"nofile", MO_OPTION_SIZE, AT(nofile), "unlimited", "Limit of open files of a rank. unlimited = as high as the agent may; where steps are systemd services 1048576.", -1, 1LL << 30, NULL},
 	{"memlock", MO_OPTION_SIZE, AT(memlock_bytes), "unlimited", "Limit of locked memory of a rank (RDMA needs it unlimited).", -1, INT64_MAX, NULL},
 	{"core", MO_OPTION_SIZE, AT(core_bytes), "0", "Limit of a rank's core file.", -1, INT64_MAX, NULL},
 	{"tmpdir", MO_OPTION_PATH, AT(tmpdir), "/tmp", "TMPDIR of the ranks.", 0, 0, NULL},

@@ -11,6 +11,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
+#define OPEN_FILES 1048576 /* what primus-cli gives its containers; systemd's own default is half of it */
 #define SYSTEMD "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
@@ -167,7 +168,7 @@ static int add_properties(sd_bus_message *m, const struct unit_starter *u, const
 		{"Type", "notify"}, {"Slice", "moe.slice"}, {"KillMode", "mixed"}, {"OOMPolicy", "continue"}, {"CollectMode", "inactive-or-failed"}, {"NotifyAccess", "main"},
 	};
 	const int yes = 1;
-	const uint64_t unlimited = UINT64_MAX, timeout = stop_timeout(&d->spool.launch);
+	const uint64_t unlimited = UINT64_MAX, open_files = OPEN_FILES, timeout = stop_timeout(&d->spool.launch);
 	_cleanup_(mo_freep) char *description = mo_printf("moectl step j-%lld attempt %lld", (long long)d->job, (long long)d->attempt);
 	int r = add_property(m, "Description", "s", description);
 	for (size_t i = 0; i < ELEMENTSOF(strings) && r >= 0; i++)
@@ -176,6 +177,8 @@ static int add_properties(sd_bus_message *m, const struct unit_starter *u, const
 		r = add_property(m, "Delegate", "b", &yes);
 	if (r >= 0)
 		r = add_property(m, "LimitMEMLOCK", "t", &unlimited);
+	if (r >= 0)
+		r = add_property(m, "LimitNOFILE", "t", &open_files);
 	if (r >= 0)
 		r = add_property(m, "TimeoutStopUSec", "t", &timeout);
 	if (r >= 0 && u->own_unit)

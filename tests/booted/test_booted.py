@@ -200,6 +200,8 @@ def a_user_trains_on_both(w):
         need(m.sh("systemctl restart moe.slice", check=False).returncode != 0, "the slice of all steps can be stopped by accident")
         equal(m.out("ps -o user= -C fake-rank").split(), ["ada", "ada"], "whose ranks they are")
         need("moe-step-" in m.out("cat /proc/%d/cgroup" % w.pids[m.name][0]), "a step is a unit of its own")
+        files, most = (m.out("awk '/^Max open files/ { print $5 }' /proc/%d/limits" % p).strip() for p in (w.pids[m.name][0], 1))
+        need(files in ("1048576", most), "a rank may open %s files, and systemd itself %s" % (files, most))    # no more than systemd may give
     w.attempt = 1
     equal(job_of(w.head, "long")["user"], "ada", "whose job it is")
     need("completed" in w.node.out("moectl list --all", user="ada"), "over TLS by a name of host_names, ada sees her jobs")
