@@ -122,7 +122,7 @@ def machine():
             f.write(text)
     shutil.rmtree("/etc/moe", ignore_errors=True)
     os.makedirs("/etc/moe")
-    for name in ("moed", "moe-agent", "moe-stepd", "moe-discover", "moe-ckpt", "moe-probe"):
+    for name in ["moed"] + [n for n in os.listdir(BUILD) if re.fullmatch(r"moe-[a-z]+", n)]:
         copy_to("/usr/local/libexec/moe/" + name, os.path.join(BUILD, name))
     copy_to("/usr/local/bin/moectl", os.path.join(BUILD, "moectl"))
     os.makedirs("/usr/local/share", exist_ok=True)
