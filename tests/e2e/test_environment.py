@@ -116,6 +116,43 @@ def mi300x_with_infiniband():
 
 
 @suite.test
+def primus_gets_what_its_launcher_exports():
+    """Each variable of base_env.sh and of the file of the GPU, for each of the backends: the same value, or a reason why not that names what Primus does."""
+    with open(os.path.join(HERE, "..", "fixtures", "primus_env.tsv")) as f:
+        exported = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+    need(len(exported) > 45, "only %d variables" % len(exported))
+    python, work = place("python"), place("primus")
+    os.makedirs(work, exist_ok=True)
+    with open(python, "w") as f:
+        f.write("#!/bin/sh\nexec sleep 600\n")
+    os.chmod(python, 0o755)
+    launcher = ("MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RANK", "HIP_VISIBLE_DEVICES")
+    for gpu in ("mi300x", "mi355x"):
+        root = place("p-" + gpu)
+        machine.make(gpu, root, cores=16)
+        with Cluster(place("cp-" + gpu), nodes=1, gpus_per_node=8, extra=["--topology", root]) as c:
+            for kind in ("primus-megatron", "primus-torchtitan", "primus-maxtext"):
+                job = c.submit(json.dumps({"recipe": 1, "name": kind, "engine": {"kind": kind, "workdir": work, "entry": "e.yaml", "python": python}, "steps": 1,
+                                           "parallelism": {"tp": 1, "pp": 1, "ep": 1, "cp": 1}, "cluster": {"gpus": 8, "gpu": gpu}}))
+                c.wait_state(job, "running")
+                _, items = explained(c, job, 0)
+                shown, differ = c.run("explain", "env", job).stdout, []
+                for file, name, value in exported:
+                    if file not in ("base_env.sh", gpu.upper() + ".sh"):
+                        continue
+                    need(name in items and items[name]["reason"] and items[name]["source"], "%s on %s: nothing is said of %s, which Primus sets to '%s'" % (kind, gpu, name, value))
+                    if items[name]["value"] != value:
+                        differ.append(name)
+                        words = items[name]["reason"] + items[name]["source"]
+                        # what the node's own devices say replaces what Primus sets
+                        need(name in launcher or "primus" in words.lower() or items[name]["overrides"], "%s on %s: %s is %s instead of '%s': %s" % (kind, gpu, name, items[name]["value"], value, items[name]["reason"]))
+                        need(name in shown, "explain env says nothing of " + name)
+                need("NCCL_DEBUG" in differ and "HF_HOME" in differ and "GPU_MAX_HW_QUEUES" not in differ, differ)
+                c.run("cancel", job, "--now")
+                c.wait_state(job, "cancelled")
+
+
+@suite.test
 def bad_visibility_has_line_and_column():
     path = place("bad.yaml")
     with open(path, "w") as f:
