@@ -18,6 +18,8 @@ static void engine_done(struct engine *e)
 /* The key itself, or a map that has it. */
 static bool is_known(const struct engine_checks *c, const char *key)
 {
+	if (mo_streq(key, "model")) /* which preset it is: Primus puts it back among the parameters */
+		return true;
 	for (size_t i = 0; i < c->n_keys; i++) {
 		size_t n = strlen(c->keys[i]);
 

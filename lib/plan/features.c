@@ -52,7 +52,7 @@ static void optimizer_types(const struct recipe_engine *e, struct shape_features
 
 static bool is_maxtext(const struct recipe_engine *e)
 {
-	return mo_starts_with(e->kind, "maxtext");
+	return mo_starts_with(e->kind, "maxtext") || mo_streq(e->kind, "primus-maxtext");
 }
 
 const char *plan_recompute_given(const struct recipe *r)

@@ -201,6 +201,9 @@ static size_t fits(const struct launch_line *l, const struct engine *e, int *ret
 		if (mo_streq(want, "{args}") || mo_streq(want, "{argv}") ||
 		    mo_starts_with(want, "--"))
 			break;
+		/* a program of ours, which starts the module behind it */
+		if (*want == '/' && i + 1 < e->n_argv && mo_streq(e->argv[i + 1], "-m"))
+			continue;
 		/* hardware=gpu: said anywhere, or left out, but not otherwise */
 		if (strchr(want, '=') && !(word && mo_streq(word, want))) {
 			if (says_otherwise(l, want))

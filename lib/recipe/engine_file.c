@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <errno.h>
 #include <pcre2.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/fd.h"
@@ -202,6 +203,13 @@ static void read_flags(struct reader *r, const struct key *k, const struct ynode
 	}
 }
 
+/* Done already where the file was found (engine_load). */
+static void read_like(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	if (v->kind != YAML_SCALAR || !mo_name_valid(v->text))
+		errors_at(r->errors, v, NULL, "like: expected the kind of another engine file");
+}
+
 static void read_exit_codes(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine *e = r->bases[0];
@@ -362,6 +370,7 @@ static void read_engine_format(struct reader *r, const struct key *k, const stru
 static const struct key engine_keys[] = {
 	CUSTOM("engine", read_engine_format, .required = true),
 	F("kind", KEY_NAME, kind, .required = true),
+	CUSTOM("like", read_like),
 	F("title", KEY_TEXT, title),
 	F("source", KEY_TEXT, source, .required = true),
 	F("python", KEY_TEXT, python),
@@ -454,6 +463,26 @@ static void experiment_keys_finish(struct engine *e, const struct ynode *root, s
 	}
 }
 
+/* {data:engines/x.py}: a file of ours, wherever it is installed. */
+static void find_data(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
+{
+	for (size_t i = 0; i < e->n_argv; i++) {
+		const char *word = e->argv[i];
+
+		if (!mo_starts_with(word, "{data:") || word[strlen(word) - 1] != '}')
+			continue;
+		_cleanup_(mo_freep) char *name = mo_strndup(word + 6, strlen(word) - 7);
+		_cleanup_(mo_freep) char *found = mo_data_file(name);
+		_cleanup_(mo_freep) char *path = found ? realpath(found, NULL) : NULL;
+
+		if (path)
+			mo_str_set(&e->argv[i], path);
+		else
+			errors_at(errors, ynode_get(root, "argv"), NULL,
+				  "argv: %s is not installed: reinstall the data files", name);
+	}
+}
+
 static int engine_read(const struct ynode *root, struct engine *ret, struct recipe_errors *errors)
 {
 	struct engine e;
@@ -466,8 +495,10 @@ static int engine_read(const struct ynode *root, struct engine *ret, struct reci
 		schema_read(&r, "", root);
 	else
 		errors_at(errors, root, NULL, "an engine file is a mapping");
-	if (!errors->n)
+	if (!errors->n) {
 		experiment_keys_finish(&e, root, errors);
+		find_data(&e, root, errors);
+	}
 	if (recipe_errors_finish(errors) < 0) {
 		mo_desc_done(&engine_desc, &e);
 		return -EINVAL;
@@ -492,10 +523,61 @@ static bool kind_of_interface(const char *kind)
 
 static void engine_free(void *engine) { mo_desc_free(&engine_desc, engine); }
 
+static int load_alone(const char *path, const struct ynode *root, struct engine *ret, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct engine *before = catalogue_read(root);
+
+	if (!before) {
+		before = mo_desc_new(&engine_desc);
+		if (engine_read(root, before, &errors) < 0) {
+			engine_free(before);
+			return catalogue_fail(&errors, path, err);
+		}
+		catalogue_keep_read(root, before, engine_free);
+	}
+	mo_desc_copy(&engine_desc, ret, before);
+	return 0;
+}
+
+/* The sections of the file itself, and those that it leaves out as the file has them that it is like. */
+static int load_like(const char *path, struct engine *ret, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	const struct ynode *root = catalogue_tree(path, "engine file", err);
+	_cleanup_(mo_freep) char *kind = root ? mo_strdup(ynode_get(root, "like")->text) : NULL;
+	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind ? kind : "");
+	_cleanup_(mo_freep) char *other = kind && mo_name_valid(kind) ? mo_data_file(name) : NULL;
+
+	if (!root)
+		return -EINVAL;
+	if (!other)
+		return mo_error_set(err, -EINVAL, "%s: like: there is no config/%s", path, name);
+	/* A tree is borrowed until the next call, which throws none away when it finds its own: the third makes both stay. */
+	const struct ynode *base = catalogue_tree(other, "engine file", err);
+	root = base ? catalogue_tree(path, "engine file", err) : NULL;
+	base = root ? catalogue_tree(other, "engine file", err) : NULL;
+	if (!base)
+		return -EINVAL;
+	if (ynode_get(base, "like"))
+		return mo_error_set(err, -EINVAL, "%s: like: %s is like another one itself", path, kind);
+	struct ynode both = { .kind = YAML_MAP, .line = root->line, .column = root->column };
+
+	for (size_t i = 0; i < root->n; i++)
+		if (!ynode_is_null(root->items[i].value)) /* ~: neither this one nor the other's */
+			*MO_GROW(both.items, both.n) = root->items[i];
+	for (size_t i = 0; i < base->n; i++)
+		if (!ynode_get(root, base->items[i].key->text))
+			*MO_GROW(both.items, both.n) = base->items[i];
+	int r = engine_read(&both, ret, &errors);
+
+	free(both.items);
+	return r < 0 ? catalogue_fail(&errors, path, err) : 0;
+}
+
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind), *path = mo_data_file(name);
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 
 	if (!path) {
 		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *shipped = mo_data_file("engines/command.yaml");
@@ -515,16 +597,9 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 
 	if (!root)
 		return -EINVAL;
-	struct engine *before = catalogue_read(root);
-	if (!before) {
-		before = mo_desc_new(&engine_desc);
-		if (engine_read(root, before, &errors) < 0) {
-			engine_free(before);
-			return catalogue_fail(&errors, path, err);
-		}
-		catalogue_keep_read(root, before, engine_free);
-	}
-	mo_desc_copy(&engine_desc, ret, before);
+	int r = ynode_get(root, "like") ? load_like(path, ret, err) : load_alone(path, root, ret, err);
+	if (r < 0)
+		return r;
 	if (!mo_streq(ret->kind, kind))
 		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
 	return model_state_load(&ret->layout, err);

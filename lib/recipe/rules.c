@@ -385,6 +385,12 @@ static void check_unread(struct rules *k)
 	for (size_t i = 0; i < k->recipe->n_left; i++)
 		if (mo_starts_with(k->recipe->left[i], "parallelism.") && !ynode_find(k->root, k->recipe->left[i]))
 			mo_buf_printf(&sizes, "%s%s", sizes.len ? ", " : "", k->recipe->left[i] + strlen("parallelism."));
+	if (k->recipe->experiment_hash) { /* -1, what is left, is no number */
+		rules_warn(k, PLACE(k, "engine.entry", "engine"),
+			   "parallelism: of %s the experiment says no number: the engine divides the GPUs, and nothing is checked "
+			   "or planned by them", sizes.data);
+		return;
+	}
 	rules_warn(k, PLACE(k, "parallelism", "engine.entry", "engine"),
 		   "parallelism: %s are left to the experiment, which was not read here: the engine takes its values, and nothing is checked "
 		   "or planned by them; `moectl validate` reads it where the files are", sizes.data);

@@ -374,8 +374,13 @@ def engine_file(data, kind):
     """The shipped layout of an engine under a program that plays it."""
     with open(os.path.join(ROOT, "config/engines/command.yaml")) as f:
         text = f.read().split("layout:")[0].replace("kind: command", "kind: fake-" + kind.split()[0])
-    with open(os.path.join(ROOT, "config/engines/%s.yaml" % kind.split()[0])) as f:
-        lines = f.read().split("\nlayout:\n")[1].split("\n")
+    shipped = kind.split()[0]
+    with open(os.path.join(ROOT, "config/engines/%s.yaml" % shipped)) as f:
+        own = f.read()
+    if "\nlike: " in own:
+        with open(os.path.join(ROOT, "config/engines/%s.yaml" % own.split("\nlike: ")[1].split("\n")[0])) as f:
+            own = f.read()
+    lines = own.split("\nlayout:\n")[1].split("\n")
     layout = [x for n, x in enumerate(lines) if all(y.startswith("  ") for y in lines[:n + 1])]
     with open(os.path.join(data, "engines/fake-%s.yaml" % kind.split()[0]), "w") as f:
         f.write(text + "layout:\n" + "\n".join(layout) + "\n")

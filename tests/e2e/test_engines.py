@@ -15,7 +15,8 @@ import tempfile
 import threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "fixtures")]
+import checkpoints as fixtures
 from lib import BUILD, ROOT, Cluster, Suite, clean_env, equal, moectl, need, wait_until
 from test_experiments import OWN
 
@@ -66,6 +67,8 @@ LOGS = {
             i, "nan" if i == 3 else "%.5f" % (9.0 / i), i) for i in range(1, 7)), {"entry": "x.py"}),
 }
 LOGS["maxtext-multiprocess"] = LOGS["maxtext"]
+LOGS["primus-maxtext"] = (LOGS["maxtext"][0], {"entry": "x.yaml"})
+LOGS["primus-megatron-sft"] = LOGS["primus-megatron"]
 
 
 def samples(c, job):
@@ -80,20 +83,20 @@ def replayed_logs():
         for kind, (log, engine) in LOGS.items():
             path = write("logs/%s.log" % kind, log)
             doc = {"recipe": 1, "name": kind, "engine": dict(engine, kind=kind, python=REPLAY, workdir=place("w")), "cluster": {"gpus": 4}, "steps": 6, "env": {"REPLAY_LOG": path}}
-            if kind == "primus-megatron":
+            if kind.startswith("primus-megatron"):
                 doc["env"]["REPLAY_STDERR"] = "1"
             jobs[kind] = c.submit(json.dumps(doc))
         for kind, job in jobs.items():
             done = c.wait_state(job, ["completed", "failed"])
             equal(done["state"], "completed", "%s: %s" % (kind, done["reason"]))
-            equal(done["ranks"], 2 if kind == "maxtext" else 4, "ranks of " + kind)
+            equal(done["ranks"], 2 if kind in ("maxtext", "primus-maxtext") else 4, "ranks of " + kind)
             rows = samples(c, job)
             equal(sorted(rows), [1, 2, 3, 4, 5, 6], "iterations of " + kind)
             equal([round(float(rows[i]["loss"]), 3) for i in (1, 2, 6)], [9.0, 4.5, 1.5], "losses of " + kind)
             equal(rows[3]["loss"].lower(), "nan", "loss of iteration 3 of " + kind)
             if kind != "torchtitan":
                 equal([float(rows[i]["step_ms"]) for i in (1, 6)], [100.0, 100.0], "step_ms of " + kind)
-            if kind in ("maxtext", "maxtext-multiprocess", "torchtitan"):
+            if "maxtext" in kind or kind == "torchtitan":
                 equal(float(rows[5]["tokens_per_s_per_gpu"]), 7282.0, "tokens/s/GPU of " + kind)
             equal(rows[2]["phase"], "train", "phase in a sample of " + kind)
 
@@ -128,6 +131,47 @@ def a_save_elsewhere_is_an_error():
         wait_until(lambda: [e for e in c.json("events", good)["items"] if e["type"] == "checkpoint.saved"], 60, "the good save")
         equal(c.json("status", good)["state"], "running", "the good one")
         c.run("cancel", good, "--now")
+
+
+# What MaxText does at its start, as far as it matters here: it takes the newest step that it sees. The second tree is one before v26.4.
+TRAIN = r"""
+import os, sys
+top = [w.split("=", 1)[1] for w in sys.argv if w.startswith("base_output_directory=")][0]
+steps = sorted(int(n) for n in os.listdir(top + "/moe/checkpoints") if n.isdigit()) if os.path.isdir(top + "/moe/checkpoints") else []
+print("module %s, configuration %s" % (__name__ if __name__ != "__main__" else os.path.relpath(__file__, os.getcwd()), sys.argv[1]))
+if steps:
+    print("restoring from this run's directory step %d" % steps[-1], flush=True)
+for step in range(steps[-1] + 1 if steps else 0, 40):
+    print("completed step: %d, seconds: 0.100, TFLOP/s/device: 500.0, Tokens/s/device: 7282.0, total_weights: 1456, loss: 2.5" % step, flush=True)
+"""
+
+
+@suite.test
+def maxtext_resumes_from_the_chosen_step():
+    trees = {"new": ("src/maxtext/trainers/pre_train", "src/maxtext/configs"), "old": ("src/MaxText", "src/MaxText/configs")}
+    for tree, (module, configs) in trees.items():
+        parts = module.split("/")[1:]
+        for n in range(len(parts)):
+            write("%s/src/%s/__init__.py" % (tree, "/".join(parts[:n + 1])), "")
+        write("%s/%s/train.py" % (tree, module), TRAIN)
+        write("%s/%s/base.yml" % (tree, configs), "")
+    with Cluster(place("cmt"), nodes=1, gpus_per_node=2) as c:
+        for tree, resume, expected, aside in (("new", 20, 20, ["30"]), ("old", "auto", 30, []), ("new", "never", -1, ["10", "20", "30"])):
+            top = place("mt-%s-%s" % (tree, resume))
+            os.makedirs(top + "/moe/checkpoints")
+            for i in (10, 20, 30):
+                fixtures.Orbax().save(top, i, 1)
+            job = c.submit(json.dumps({"recipe": 1, "name": "mt-%s" % tree, "engine": {"kind": "maxtext", "workdir": place(tree)}, "cluster": {"gpus": 2}, "steps": 40,
+                                       "checkpoint": {"dir": top, "every": 10, "resume": resume}}))
+            done = c.wait_state(job, ["completed", "failed"])
+            log = c.run("logs", job).stdout
+            equal(done["state"], "completed", "%s: %s\n%s" % (tree, done["reason"], log))
+            need(("module %s/train.py, configuration %s/base.yml" % trees[tree]) in log, log)
+            need(("step %d\n" % expected if expected > 0 else "completed step: 0,") in log, log)
+            names = os.listdir(top + "/moe/set-aside/" + job + ".1") if aside else []
+            equal(sorted(names), aside, "what was set aside")
+            equal(sorted(n for n in os.listdir(top + "/moe/checkpoints") if n.isdigit()), sorted({"10", "20", "30"} - set(aside)), "what is left")
+            need(not aside or "set aside before resuming from %s: %s, now in" % (expected if expected > 0 else "nothing", " ".join(aside)) in log, log)
 
 
 # An engine that nobody has seen: its own words, lines, checkpoints and flags, all in one file.

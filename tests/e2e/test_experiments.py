@@ -284,6 +284,42 @@ def one_sharding_at_a_time():
     equal(n, 12, "files and ways")
 
 
+MORE_KINDS = {
+    "primus-maxtext": ("examples/maxtext/configs", "", ["max_target_length", "per_device_batch_size", "ici_expert_parallelism", "ici_fsdp_parallelism", "ici_tensor_parallelism",
+                                                        "dcn_data_parallelism", "remat_policy", "dtype", "quantization"]),
+    "primus-megatron-sft": ("examples/megatron/configs", "sft", LEFT["megatron"] + ["stage", "pretrained_checkpoint", "finetune"]),
+}
+
+
+@shared
+def maxtext_and_post_training():
+    """Minimal recipes of the two kinds: valid, and everything that they do not say is the file's."""
+    tree, env = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for kind, (top, part, keys) in MORE_KINDS.items():
+            n = 0
+            for directory, _, names in sorted(os.walk(os.path.join(tree, top))):
+                for name in sorted(names):
+                    if part not in name or "template" in name or not name.endswith(".yaml"):
+                        continue
+                    path = os.path.relpath(os.path.join(directory, name), tree)
+                    theirs = resolve(tree, ["--config", path])["merged"]
+                    ranks = 8 * (theirs.get("pipeline_model_parallel_size") or 1) * (theirs.get("tensor_model_parallel_size") or 1)
+                    with open(recipe, "w") as f:
+                        f.write("recipe: 1\nname: j\nengine: {kind: %s, workdir: %s, entry: %s}\ncluster: {gpus: %d}\nsteps: 50\n" % (kind, tree, path, ranks))
+                    r = moectl("explain", "config", recipe, "--json", env=env, check=False)
+                    need(r.returncode == 0, "%s: %s" % (path, r.stderr))
+                    items = {i["key"]: i for i in json.loads(r.stdout)["items"]}
+                    for key in keys:
+                        need(key not in theirs or (same(items[key]["value"], theirs[key]) and "file" in items[key]["source"]), "%s: %s: %s" % (path, key, items.get(key)))
+                    argv = json.loads(moectl("submit", "--dry-run", "--json", recipe, env=env).stdout)["ranks"][0]["argv"]
+                    need(("posttrain" if part else "pretrain") in argv, argv)
+                    n += 1
+            print("%s: %d experiments" % (kind, n))
+            need(n >= 15, n)
+
+
 @shared
 def torchtitan_dispatches_by_its_own_keys():
     tree, env = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock")

@@ -165,7 +165,7 @@ def every_rank_has_a_command():
         doc = dry_run(path)
         ranks = doc["ranks"]
         gpus = int(text.split("gpus: ")[1].split(",")[0].split("}")[0].split("\n")[0].split("#")[0])
-        if "kind: maxtext\n" in text:  # a process per node
+        if "maxtext\n" in text:  # a process per node
             gpus //= 8
         equal([r["rank"] for r in ranks], list(range(gpus)), "ranks of %s" % path)
         engine = text.split("kind: ")[1].split("\n")[0].split()[0].rstrip(",}")
@@ -385,6 +385,33 @@ def a_site_limits_variables():
                 f.write("env: 1\nlayer: base\n" + text)
             r = moectl("validate", recipe, env=clean_env(MOE_DATA_DIR=os.path.join(d, "data")), check=False)
             need(r.returncode == (2 if expected else 0) and (expected or "") in r.stderr, "%s: %s" % (text, r.stderr))
+
+
+@suite.test
+def engines_that_are_like_others():
+    """`like`: sections that the file leaves out are the other's; what cannot be is one line with the file."""
+    with tempfile.TemporaryDirectory() as d:
+        shutil.copytree(os.path.join(ROOT, "config"), os.path.join(d, "data"))
+        recipe = os.path.join(d, "r.yaml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: w\nengine: {kind: mine, entry: e.yaml}\ncluster: {gpus: 8}\nsteps: 7\n"
+                    "parallelism: {tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\n")
+        for text, expected in (("like: primus-megatron\nargv: [mine, '{data:engines/maxtext/start.py}', '{args}']\n", None),
+                               ("like: primus\n", "like: there is no config/engines/primus.yaml"),
+                               ("like: ../x\n", "like: there is no config/engines/../x.yaml"),
+                               ("like: primus-maxtext\n", "like: primus-maxtext is like another one itself"),
+                               ("like: [maxtext]\n", "like: "),
+                               ("like: command\nargv: ['{data:engines/gone.py}']\n", "argv: engines/gone.py is not installed"),
+                               ("like: command\nrules: 3\n", "mine.yaml:")):
+            with open(os.path.join(d, "data/engines/mine.yaml"), "w") as f:
+                f.write("engine: 1\nkind: mine\nsource: this test\n" + text)
+            env = clean_env(MOE_DATA_DIR=os.path.join(d, "data"), MOE_URL="unix:/nonexistent/moed.sock")
+            r = moectl("submit", "--dry-run", "--json", recipe, env=env, check=False)
+            need(r.returncode == (2 if expected else 0) and (expected or "") in r.stderr, "%s: %d: %s" % (text, r.returncode, r.stderr))
+            if not expected:
+                argv = json.loads(r.stdout)["ranks"][0]["argv"]
+                equal(argv[:2], ["mine", os.path.realpath(os.path.join(d, "data/engines/maxtext/start.py"))], "its own command")
+                need("--train_iters 7" in " ".join(argv), argv)
 
 
 @suite.test
