@@ -106,7 +106,7 @@ def logs_rotate_and_follow():
             text, offset, end = text + a["text"], a["offset"], a["end"]
         n.moed.wait_note(1, 1, "gone")
         files = sorted(os.listdir(n.dir + "/state/logs/j1/a1"))
-        equal(files, ["rank-0.base", "rank-0.log", "rank-0.log.1"], "files")
+        equal(files, ["env.json", "rank-0.base", "rank-0.log", "rank-0.log.1"], "files")
         lines = text.splitlines()
         need(lines[-1].startswith("end ") and lines[-1].endswith("\u00e9"), lines[-1])
         numbers = [int(line.split()[1]) for line in lines[:-1] if line.startswith("line ") and len(line.split()) == 2]
