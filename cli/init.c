@@ -348,8 +348,11 @@ static void comment(char ***to, size_t *n, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	int length = vsnprintf(text, sizeof(text), fmt, ap);
+
 	va_end(ap);
+	if (length >= (int)sizeof(text))
+		text[mo_utf8_cut(text, sizeof(text) - 4)] = 0;
 	mo_strs_add(to, n, text);
 }
 

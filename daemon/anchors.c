@@ -79,6 +79,8 @@ static struct json_object *masked(const char *key, const char *text)
 	return json_object_new_string(shown);
 }
 
+static void mask(struct json_object *doc);
+
 static void mask_list(struct json_object *list)
 {
 	size_t n = json_object_array_length(list);
@@ -90,8 +92,14 @@ static void mask_list(struct json_object *list)
 		words[i] = words[i] ? words[i] : mo_strdup("");
 	mo_mask_words(words, n);
 	for (size_t i = 0; i < n; i++) {
-		if (json_object_is_type(json_object_array_get_idx(list, i), json_type_string))
+		struct json_object *item = json_object_array_get_idx(list, i);
+
+		if (json_object_is_type(item, json_type_string))
 			json_object_array_put_idx(list, i, json_object_new_string(words[i]));
+		else if (json_object_is_type(item, json_type_array))
+			mask_list(item);
+		else if (json_object_is_type(item, json_type_object))
+			mask(item);
 		free(words[i]);
 	}
 	free(words);
@@ -113,12 +121,14 @@ static void mask(struct json_object *doc)
 char *anchor_run_text(const struct recipe *chosen, const char *recipe_text, const struct measured *m)
 {
 	_cleanup_(mo_freep) char *json = recipe_text ? recipe_json(recipe_text, strlen(recipe_text)) : NULL, *recipe = NULL;
-	struct json_object *doc = json ? json_tokener_parse(json) : NULL;
+	struct json_object *doc = json ? json_tokener_parse(json) : NULL, *experiment = NULL;
 	struct mo_buf b = {0};
 
 	if (!doc)
 		return NULL;
 	json_object_object_del(doc, "env");
+	if (json_object_object_get_ex(doc, "experiment", &experiment) && json_object_is_type(experiment, json_type_object))
+		json_object_object_del(experiment, "result");   /* the engine's own keys: no plan goes by them */
 	mask(doc);
 	write_chosen(doc, chosen);
 	recipe = mo_strdup(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
@@ -138,16 +148,62 @@ static bool fits(const struct state *s, const struct anchor *a, const char *gpu,
 	return (!gpu || (mo_streq(a->gpu, gpu) && mo_streq(a->precision, precision))) && anchor_current(s, a);
 }
 
-char *anchors_document(const struct state *s, const struct viewer *v, const char *gpu, const char *precision)
+struct anchor_texts {
+	struct anchor_text { int64_t job, time; char *text; } *items;   /* text: NULL when the recipe cannot be read */
+	size_t n;
+};
+
+struct anchor_texts *anchor_texts_free(struct anchor_texts *t)
+{
+	for (size_t i = 0; t && i < t->n; i++)
+		free(t->items[i].text);
+	if (t)
+		free(t->items);
+	free(t);
+	return NULL;
+}
+
+/* Those of runs that are no anchors any more, or were measured again. */
+static void forget_texts(struct anchor_texts *t, const struct state *s)
+{
+	for (size_t i = 0; i < t->n;) {
+		bool stays = false;
+
+		for (size_t k = 0; k < s->n_anchors; k++)
+			stays |= s->anchors[k].job == t->items[i].job && s->anchors[k].measured.time == t->items[i].time;
+		if (stays) {
+			i++;
+			continue;
+		}
+		free(t->items[i].text);
+		t->items[i] = t->items[--t->n];
+	}
+}
+
+static const char *text_of(struct anchor_texts *t, const struct anchor *a)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->items[i].job == a->job && t->items[i].time == a->measured.time)
+			return t->items[i].text;
+	struct anchor_text *fresh = MO_GROW(t->items, t->n);
+
+	*fresh = (struct anchor_text){ a->job, a->measured.time, anchor_run_text(&a->recipe, a->recipe_text, &a->measured) };
+	return fresh->text;
+}
+
+char *anchors_document(struct anchor_texts **texts, const struct state *s, const struct viewer *v, const char *gpu, const char *precision)
 {
 	struct mo_buf b = {0};
 	size_t n = 0;
 
+	if (!*texts)
+		*texts = mo_alloc(sizeof(**texts));
+	forget_texts(*texts, s);
 	mo_buf_str(&b, "{\"anchor\":1,\"runs\":[");
 	for (size_t i = 0; i < s->n_anchors; i++) {
 		const struct anchor *a = &s->anchors[i];
 		bool shown = fits(s, a, gpu, precision) && (!v || viewer_sees(v, job_find(s, a->job)));
-		_cleanup_(mo_freep) char *run = shown ? anchor_run_text(&a->recipe, a->recipe_text, &a->measured) : NULL;
+		const char *run = shown ? text_of(*texts, a) : NULL;
 
 		if (!run)
 			continue;

@@ -143,7 +143,7 @@ static void plan_read(struct manager *m, struct http_request *r, struct submit *
 
 	(void)read_wish(r, &wish);
 	const char *gpu = spec->recipe.gpu ? spec->recipe.gpu : PLAN_GPU_ASSUMED;
-	_cleanup_(mo_freep) char *anchors = anchors_document(manager_state(m), NULL, gpu, spec->recipe.precision);
+	_cleanup_(mo_freep) char *anchors = anchors_document(&m->anchor_texts, manager_state(m), NULL, gpu, spec->recipe.precision);
 	mo_desc_free(&submit_desc, spec);
 	split_words(wish.words.data, options);
 	struct waiting *w = mo_alloc(sizeof(*w));
@@ -185,7 +185,7 @@ void api_anchors(void *arg, struct http_request *r)
 {
 	struct viewer viewer;
 	viewer_of(arg, r, &viewer);
-	_cleanup_(mo_freep) char *text = anchors_document(manager_state(arg), &viewer, NULL, NULL);
+	_cleanup_(mo_freep) char *text = anchors_document(&((struct manager *)arg)->anchor_texts, manager_state(arg), &viewer, NULL, NULL);
 	const char *answer = text ? text : "{\"anchor\":1,\"runs\":[]}";
 
 	http_reply(r, 200, "application/json", answer, strlen(answer), NULL);

@@ -254,7 +254,7 @@ static void plan_first(struct http_request *r, struct pending *p)
 {
 	char *const options[] = { (char *)"--top", (char *)"1", NULL };
 
-	_cleanup_(mo_freep) char *anchors = anchors_document(manager_state(p->manager), NULL, p->spec->recipe.gpu, p->spec->recipe.precision);
+	_cleanup_(mo_freep) char *anchors = anchors_document(&p->manager->anchor_texts, manager_state(p->manager), NULL, p->spec->recipe.gpu, p->spec->recipe.precision);
 	const struct helper_input input = { .user = http_caller(r)->user, .kind = SEARCH_SUBMIT, .recipe = p->spec->recipe_text, .n = strlen(p->spec->recipe_text), .options = options, .anchors = anchors };
 
 	int e = helper_plan(p->manager, &input, on_planned, p, &p->helper);

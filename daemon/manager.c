@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/agent_link.h"
+#include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/audit.h"
 #include "daemon/auth.h"
@@ -249,6 +250,7 @@ void manager_done(struct manager *m)
 	turn_inputs_done(m);
 	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
 	m->quotas = quotas_free(m->quotas);
+	m->anchor_texts = anchor_texts_free(m->anchor_texts);
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);

@@ -40,6 +40,7 @@ struct manager {
 	struct specs *specs;
 	struct signins *signins;
 	struct quotas *quotas;
+	struct anchor_texts *anchor_texts;
 	struct snapshots *snapshots;
 	struct forks *forks;
 	struct timing turn_time, sync_time;

@@ -622,7 +622,7 @@ char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r)
 {
 	struct mo_buf b = { 0 };
 
-	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s; s += *s == ',' ? 2 : 0) {
+	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s; s += *s == ',' ? 1 + (s[1] == ' ') : 0) {
 		size_t name = strcspn(s, " ");
 		int64_t have = size_named(&r->parallelism, s, name), saved;
 		const char *value = s + name + (s[name] == ' ');

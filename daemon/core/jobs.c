@@ -171,7 +171,9 @@ static bool no_room(struct turn *t, const char *user)
 	return room == 0 || own >= room;
 }
 
-/* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A job that ended leaves its directory to the next. True after 409. */
+/* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A job that ended
+ * leaves its directory to the next; one of another user that never ran has nothing there, or anybody could keep
+ * a directory from its owner: of these two the later waits (schedule.c). True after 409. */
 static bool dir_taken(struct turn *t, const char *dir)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
@@ -179,7 +181,7 @@ static bool dir_taken(struct turn *t, const char *dir)
 	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
-		if (!mo_streq(j->checkpoint_dir, clean))
+		if (!mo_streq(j->checkpoint_dir, clean) || (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
 			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job another one "

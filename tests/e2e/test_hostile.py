@@ -403,7 +403,7 @@ def stepd():
 
 # What a route answers, by who asks for whose job: the one place where it is written down twice (the other is the table in daemon/api_routes.c).
 OWN_ACTS = {"cancel", "pause", "resume", "restart"}
-OWN_READS = {"logs", "env"}              # visibility: owner
+OWN_READS = {"logs", "env", "config"}    # visibility: owner
 WHO = ["none", "viewer", "user", "owner", "operator", "admin", "agent", "revoked", "session as bearer"]
 
 
@@ -444,7 +444,7 @@ def every_route_as_everybody():
                     elif method == "POST" and path.rsplit("/", 1)[1] in OWN_ACTS and whose == "own":
                         need(status == 403 if who == "user" else status in (200, 202, 409, 422), where)
                     elif path.rsplit("/", 1)[1] in OWN_READS and whose == "own":
-                        need(status == 403 if who in ("user", "viewer") else status in (200, 409), where)
+                        need(status == 403 if who in ("user", "viewer") else status in (200, 404, 409), where)   # 404: no configuration
                     elif role != "none":
                         need(status not in (401, 429) and status < 500 and (status != 403 or path.startswith("/v1/agent")), where)
                     if whose == "own":

@@ -23,8 +23,13 @@ def set_aside(directory, resume, attempt):
     # a save that never ended has a suffix behind its step, and would be in the way of the next one
     newer = [name for name in names if re.match(r"\d+(\.orbax-checkpoint-tmp.*)?$", name) and int(name.split(".")[0]) > resume]
     if newer:
-        aside = os.path.join(directory, "moe", "set-aside", attempt)
-        os.makedirs(aside, exist_ok=True)
+        # a controller begun anew counts its jobs from 1 again: nothing is put over what an earlier one set aside
+        aside = first = os.path.join(directory, "moe", "set-aside", attempt)
+        again = 1
+        while os.path.isdir(aside):
+            again += 1
+            aside = "%s-%d" % (first, again)
+        os.makedirs(aside)
         for name in newer:
             os.rename(os.path.join(checkpoints, name), os.path.join(aside, name))
         print("set aside before resuming from %s: %s, now in %s" % (

@@ -99,6 +99,7 @@ static void what_does_not_reshard_needs_its_sizes(void **state)
 {
 	static const struct { const char *fixed; bool fits; } cases[] = {
 		{ "tp 2", false }, { "tp 1, pp 1, ep 4", false }, { "tp 1, pp 1, ep 1", true }, { "tp 1, new 5", true }, { "", true },
+		{ "tp 1, pp 1,", true }, { ",", true },            /* an odd node: not read past its end */
 	};
 	struct saver *o = *state;
 
@@ -384,6 +385,33 @@ static int64_t second(struct saver *o, const char *dir)
 	return id;
 }
 
+static int64_t second_of(struct saver *o, const char *user, const char *dir)
+{
+	struct submit spec;
+	int64_t id;
+
+	world_recipe(&spec, 1);
+	spec.recipe.checkpoint.dir = mo_strdup(dir);
+	mo_str_set(&spec.user, user);
+	id = world_submit(&o->w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	return id;
+}
+
+/* Or anybody could keep a directory from its owner by a job that never runs. */
+static void a_queued_job_of_another_user_holds_no_directory(void **state)
+{
+	struct saver *o = *state;
+	int64_t first;
+
+	saver_run(o, 2);
+	first = second_of(o, "mal", "/ada/run");
+	assert_true(first > 0);
+	assert_int_equal(second_of(o, "mal", "/ada/run"), -409);
+	assert_true(second_of(o, "ada", "/ada/run") > 0);
+	assert_int_equal(second_of(o, "ada", "/ckpt"), -409);       /* where a job of anybody runs */
+}
+
 /* A store of before had such jobs: the second was taken, and waits. */
 static int64_t taken_before(struct saver *o, const char *dir)
 {
@@ -578,6 +606,7 @@ int main(void)
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),
 		T(a_second_job_in_the_directory_is_refused),
+		T(a_queued_job_of_another_user_holds_no_directory),
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
