@@ -11,6 +11,7 @@
 #include "daemon/core/dryrun.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/config_files.h"
+#include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 
 #define NOTES_MAX 20 /* overrides that are told one by one */
@@ -272,7 +273,8 @@ int experiment_read_for(struct recipe_input *in)
 	}
 	if (r < 0)
 		return 0;
-	if (experiment_directory_check(&in->engine, &in->recipe, &x, &err) < 0) {
+	if (experiment_kind_check(&in->engine, &x, &err) < 0 ||
+	    experiment_directory_check(&in->engine, &in->recipe, &x, &err) < 0) {
 		experiment_done(&x);
 		return cli_fail_error(CLI_USAGE, in->file, &err, -EINVAL);
 	}

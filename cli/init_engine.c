@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/config_toml.h"
+#include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 
 /* ---- an experiment of Primus ---- */
@@ -126,13 +127,14 @@ static int of_experiment(struct init *i, struct engine *e)
 	if (r < 0)
 		return init_refuse(i, mo_error_text(&err, r),
 				   err.hint ? err.hint : "Primus would not load it either");
-	_cleanup_(mo_freep) char *kind = mo_printf("primus-%s", x.framework);
+	bool post = i->line.n_program > 2 && mo_streq(i->line.program[2], "posttrain");
+	_cleanup_(mo_freep) char *kind = experiment_kind(&x, post);
 	mo_desc_done(&engine_desc, e);
 	mo_desc_init(&engine_desc, e);
-	if (engine_load(kind, e, NULL) < 0) {
-		_cleanup_(mo_freep) char *what =
-			mo_printf("its framework is %s, for which this version has no engine kind",
-				  x.framework);
+	if (!kind || engine_load(kind, e, NULL) < 0) {
+		_cleanup_(mo_freep) char *what = mo_printf(
+			"its framework is %s%s, for which this version has no engine kind",
+			x.framework, post ? " for post-training" : "");
 		experiment_done(&x);
 		return init_refuse(i, what, "those that it has are in docs/engines.md");
 	}

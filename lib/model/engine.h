@@ -150,6 +150,7 @@ struct engine {
 	bool even_layers;                  /* the stages of a pipeline hold equally many layers, unless the recipe gives a layout */
 	bool bool_words;                   /* true and false of engine.args are words: --key true; else true is the bare flag and false is left out */
 	struct engine_feature *features; size_t n_features;
+	char *experiment_framework;        /* the framework: of an experiment that it runs; NULL = any */
 	char *experiment;                  /* format of a configuration of its own that the command names: primus; NULL = none */
 	/* What its keys mean: recipe path = its key, or path=word = "KEY=VALUE .." that all hold (a key alone: not null). */
 	struct kv *experiment_values; size_t n_experiment_values;

@@ -405,6 +405,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("missing", engine_missing_read),
 	{ .path = "experiment", .type = KEY_MAP },
 	F("experiment.format", KEY_WORD, experiment, .words = words_experiment, .required = true),
+	F("experiment.framework", KEY_NAME, experiment_framework),
 	CUSTOM("experiment.values", read_experiment_values),
 	F("experiment.directory", KEY_NAME, save_below),
 	CUSTOM("experiment.names", read_experiment_names),

@@ -286,6 +286,8 @@ static int read_modules(struct experiment_reader *r, struct config_value *top, c
 		config_value_free(r->out->merged);
 		r->out->merged = merged;
 		mo_str_set(&r->out->module, name);
+		r->out->module_place = module->place;
+		r->out->framework_place = config_get(module, "framework")->place;
 		free(r->out->framework);
 		r->out->framework = TAKE_PTR(framework);
 	}

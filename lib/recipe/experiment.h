@@ -23,6 +23,7 @@ struct experiment {
 	struct config_value *merged; /* a map: what the trainer gets */
 	struct config_value *names; /* a map: work_group, user_name, exp_name, workspace */
 	char *framework, *module; /* megatron; pre_trainer */
+	struct config_place framework_place, module_place;
 	char **skipped;
 	size_t n_skipped; /* words of the command that Primus skips */
 	char **idle;

@@ -165,6 +165,17 @@ def ranks_of(merged):
     return max(merged.get("tensor_model_parallel_size") or 1, 1) * max(merged.get("pipeline_model_parallel_size") or 1, 1) * 8
 
 
+def kind_of(line):
+    """primus-KIND trains it: the framework, and whether it is pre- or post-training."""
+    post = line["module"]["name"] == "post_trainer" or line["merged"].get("stage") == "sft"
+    return line["module"]["framework"] + ("-sft" if post else "")
+
+
+def trainer_words(argv):
+    """What stands behind `train pretrain` or `train posttrain`."""
+    return argv[argv.index("train") + 2:]
+
+
 EXPLAINED = {}      # items of each minimal recipe, for the tests behind
 
 
@@ -180,7 +191,7 @@ def a_recipe_that_says_nothing_changes_nothing():
                 continue
             n += 1
             with open(recipe, "w") as f:
-                f.write(MINIMAL % (framework, tree, line["file"], ranks_of(line["merged"])))
+                f.write(MINIMAL % (kind_of(line), tree, line["file"], ranks_of(line["merged"])))
             r = moectl("explain", "config", recipe, "--json", env=env, check=False)
             if r.returncode:
                 wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
@@ -195,7 +206,7 @@ def a_recipe_that_says_nothing_changes_nothing():
             # the same by the command of a dry run, which is what starts
             if n % 10 == 0:
                 rank = json.loads(moectl("submit", "--dry-run", "--json", recipe, env=env).stdout)["ranks"][0]
-                got = resolve(tree, rank["argv"][rank["argv"].index("pretrain") + 1:], rank["env"])
+                got = resolve(tree, trainer_words(rank["argv"]), rank["env"])
                 equal({k: i["value"] for k, i in items.items()}, got["merged"], "configuration of %s" % line["file"])
                 last += 1
     print("%d of %d minimal recipes, %d values that stay the file's, %d by their dry run" % (n - len({w.split(":")[0] for w in wrong}), n, sizes, last))
@@ -222,7 +233,7 @@ def checkpoints_are_where_they_are():
         def explain(line, checkpoint_dir):
             ranks = max(line["merged"].get("tensor_model_parallel_size") or 1, 1) * max(line["merged"].get("pipeline_model_parallel_size") or 1, 1) * 8
             with open(recipe, "w") as f:
-                f.write(CHECKPOINTS % ("megatron", tree, line["file"], ranks, checkpoint_dir))
+                f.write(CHECKPOINTS % (kind_of(line), tree, line["file"], ranks, checkpoint_dir))
             return moectl("explain", "config", recipe, "--json", env=env, check=False)
         for n, line in enumerate(l for l in lines("merged-dev.jsonl.gz") if l["variant"] == "plain" and l.get("module", {}).get("framework") == "megatron"):
             given = "/ckpt/x/run-%d%s" % (n, "" if n % 2 else "/checkpoints")
@@ -272,7 +283,7 @@ def one_sharding_at_a_time():
                 f.write((MINIMAL % ("megatron", tree, "examples/megatron/configs/MI300X/%s.yaml" % name, 8)).replace("gpus: 8", "gpus: 8, gpu: mi300x"))
             for sharding in ("none", "zero1", "zero2", "zero3"):
                 rank = json.loads(moectl("submit", "--dry-run", "--json", recipe, "--set", "parallelism.sharding=" + sharding, env=env).stdout)["ranks"][0]
-                got = resolve(tree, rank["argv"][rank["argv"].index("pretrain") + 1:], rank["env"])["merged"]
+                got = resolve(tree, trainer_words(rank["argv"]), rank["env"])["merged"]
                 what = "%s of %s" % (sharding, name)
                 equal((got["use_distributed_optimizer"], got["use_megatron_fsdp"], got["use_torch_fsdp2"]),
                       {"none": (False, False, False), "zero1": (True, False, False), "zero2": (True, True, False), "zero3": (False, False, True)}[sharding], what)
@@ -380,7 +391,7 @@ def plans_are_the_files():
                                                               "context_parallel_size"))
             gpus = 64 if framework == "torchtitan" else max(8, pp * max(tp * cp, ep))
             with open(recipe, "w") as f:
-                f.write(PLANNED % (framework, tree, line["file"], gpus, "mi355x"))
+                f.write(PLANNED % (kind_of(line), tree, line["file"], gpus, "mi355x"))
             r = moectl("validate", recipe, env=env, check=False)
             if r.returncode:
                 wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
@@ -486,10 +497,10 @@ def what_the_engine_forces():
             if line["variant"] != "plain" or "rewritten" not in line:
                 continue
             with open(recipe, "w") as f:
-                f.write(MINIMAL % ("megatron", tree, line["file"], ranks_of(line["merged"])))
+                f.write(MINIMAL % (kind_of(line), tree, line["file"], ranks_of(line["merged"])))
             items = EXPLAINED.get(line["file"]) or json.loads(moectl("explain", "config", recipe, "--json", env=env).stdout)["items"]
             got = {i["key"]: i["forced"]["value"] for i in items if "forced" in i and i["key"] in known}
-            need(all("engine primus-megatron sets it: " in i["forced"]["source"]["moectl"] for i in items if "forced" in i), line["file"])
+            need(all("engine primus-%s sets it: " % kind_of(line) in i["forced"]["source"]["moectl"] for i in items if "forced" in i), line["file"])
             want = {k: v for k, v in line["rewritten"].items() if k in known and k in line["merged"]}
             n, told = n + 1, told + len(got)
             if not all(k in got and k in want and same(got[k], want[k]) for k in set(got) | set(want)):
@@ -517,7 +528,7 @@ def off_is_off():
                 counts.update({row[0]: counts.get(row[0], 0) + 1 for row in rows})
                 final = {key: value for row in rows for key, value in row[1].items()}
                 with open(recipe, "w") as f:
-                    f.write(MINIMAL % (framework, tree, line["file"], ranks_of(merged)) + "features: {%s}\n" % features
+                    f.write(MINIMAL % (kind_of(line), tree, line["file"], ranks_of(merged)) + "features: {%s}\n" % features
                             + "".join(row[0] + "\n" for row in rows if not row[0].startswith("features")))
                 r = moectl("explain", "config", recipe, "--json", env=env, check=False)
                 if r.returncode:
@@ -810,6 +821,51 @@ def the_file_is_judged():
             status, said = own.validate()
             need(status == 2 and expected in said, "%s: status %d: %s" % (expected, status, said))
             need(said.count("\n") == 1 and len(said) < 400, said)
+
+
+SFT = OWN["e.yaml"].replace("pre_trainer", "post_trainer").replace("      note:", "      stage: sft\n      note:")
+
+
+@suite.test
+def the_kind_is_the_files():
+    """An experiment under an engine kind for another framework, or for another kind of training."""
+    trees = {"primus/configs/%s/%s/%s.yaml" % (a, f, b): OWN["primus/configs/%s/megatron/%s.yaml" % (a, b)]
+             for a, b in (("modules", "pre"), ("modules", "base"), ("models", "small")) for f in ("torchtitan", "maxtext", "bridge")}
+    both = OWN["e.yaml"] + "".join(SFT.partition("  post_trainer")[1:])
+    staged = OWN["e.yaml"].replace("      note:", "      stage: sft\n      note:")
+    for text, kind, expected in (
+            (SFT, "primus-megatron", "e.yaml:3: post_trainer: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
+            (staged, "primus-megatron", "e.yaml:10: stage: sft: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
+            (SFT.replace("      stage: sft\n", ""), "primus-megatron", "e.yaml:3: post_trainer: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
+            (OWN["e.yaml"], "primus-megatron-sft", "e.yaml:3: pre_trainer: this is pretraining, and engine.kind primus-megatron-sft is for post-training; use engine.kind: primus-megatron"),
+            (OWN["e.yaml"].replace("framework: megatron", "framework: torchtitan"), "primus-megatron", "e.yaml:4: framework: torchtitan: engine.kind primus-megatron is for megatron; use engine.kind: primus-torchtitan"),
+            (OWN["e.yaml"].replace("framework: megatron", "framework: maxtext"), "primus-torchtitan", "e.yaml:4: framework: maxtext: engine.kind primus-torchtitan is for torchtitan; use engine.kind: primus-maxtext"),
+            (SFT, "primus-maxtext", "e.yaml:4: framework: megatron: engine.kind primus-maxtext is for maxtext; use engine.kind: primus-megatron-sft"),
+            (OWN["e.yaml"].replace("framework: megatron", "framework: bridge"), "primus-megatron", "e.yaml:4: framework: bridge: engine.kind primus-megatron is for megatron; this version has no engine kind for it"),
+            (SFT, "primus-megatron-sft", None), (staged, "primus-megatron-sft", None), (OWN["e.yaml"], "primus-megatron", None),
+            (both, "primus-megatron-sft", None), (both, "primus-megatron", None)):
+        with Own(**{**trees, "e.yaml": text}) as own:
+            own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("kind: primus-megatron,", "kind: %s," % kind) + own.recipe)
+            status, said = own.validate()
+            if expected is None:
+                equal(status, 0, "%s: %s" % (kind, said))
+            else:
+                need(status == 2 and expected in said and said.count("\n") == 1, "%s: status %d: %s" % (expected, status, said))
+
+
+@suite.test
+def init_takes_the_kind_of_the_file():
+    """An experiment for post-training, by itself or by the line that starts it, is a recipe of that kind."""
+    with Own(**{"e.yaml": SFT, "p.yaml": OWN["e.yaml"], "primus/cli/main.py": ""}) as own:
+        env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+        line = ["--workdir", own.dir.name, "--gpus", "8", "--", "runner/primus-cli", "direct", "--", "train"]
+        for words, kind in ((["--gpus", "8", own.dir.name + "/e.yaml"], "primus-megatron-sft"), (["--gpus", "8", own.dir.name + "/p.yaml"], "primus-megatron"),
+                            (line + ["posttrain", "--config", "e.yaml"], "primus-megatron-sft"), (line + ["pretrain", "--config", "e.yaml"], "primus-megatron-sft"),
+                            (line + ["pretrain", "--config", "p.yaml"], "primus-megatron")):
+            text = moectl("init", *words, env=env).stdout
+            need("kind: %s\n" % kind in text, "%s: %s" % (words, text))
+        r = moectl("init", "--out", own.dir.name + "/out.yaml", *line, "posttrain", "--config", "p.yaml", env=env, check=False)
+        need(r.returncode == 2 and "p.yaml:3: pre_trainer: this is pretraining" in r.stderr and not os.path.exists(own.dir.name + "/out.yaml"), r.stderr)
 
 
 @suite.test
