@@ -314,8 +314,8 @@ static void guess_gpus(struct init *i)
 	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
 	d->gpus = (least + NODE_GPUS - 1) / NODE_GPUS * NODE_GPUS;
 	init_note(i,
-		  "cluster.gpus: nothing says how many; %lld are the fewest nodes of %d that its "
-		  "sharding fits: --gpus N",
+		  "cluster.gpus: nothing says how many; %lld are the fewest in whole nodes of %d that "
+		  "its sharding fits: --gpus N",
 		  (long long)d->gpus, NODE_GPUS);
 }
 

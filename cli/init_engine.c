@@ -346,6 +346,19 @@ static void say_none(struct draft *d, const struct engine *e)
 	}
 }
 
+/* torchtitan's own files name a schedule also where there is no pipeline, and it looks at none
+ * then; a recipe says none. */
+static void no_pipeline(struct draft *d)
+{
+	const char *pp = draft_value(d, "parallelism.pp");
+
+	for (size_t k = 0; (!pp || mo_streq(pp, "1")) && k < d->n_values; k++)
+		if (mo_streq(d->values[k].key, "parallelism.schedule")) {
+			mo_vec_remove(&kv_desc, d->values, &d->n_values, k);
+			return;
+		}
+}
+
 int init_engine(struct init *i)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -368,6 +381,8 @@ int init_engine(struct init *i)
 		draft_values(&i->draft, &e);
 		absolute_dir(i, NULL);
 	}
+	if (!r && !e.experiment)
+		no_pipeline(&i->draft);
 	if (!r) {
 		say_none(&i->draft, &e);
 		split_experts(&i->draft);

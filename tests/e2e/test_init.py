@@ -203,6 +203,21 @@ def a_toml_of_torchtitan():
 
 
 @suite.test
+def a_schedule_without_a_pipeline():
+    """torchtitan's own DeepSeek files name one beside a pipeline degree of 1; with a pipeline it is the recipe's."""
+    with tempfile.TemporaryDirectory() as d:
+        text = TITAN.replace("[parallelism]\n", "[parallelism]\npipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_degree = 1\n")
+        for degree in (2, 1):
+            with open(d + "/x.toml", "w") as f:
+                f.write(text.replace("pipeline_parallel_degree = 1", "pipeline_parallel_degree = %d" % degree))
+            r = moectl("init", d + "/x.toml", env=ENV, check=False)
+            equal("interleaved needs vpp above 1" in r.stderr, degree > 1, "degree %d: %s" % (degree, r.stderr))
+        doc, _ = init(d, d + "/x.toml")
+        need("schedule" not in open(d + "/r.yaml").read(), doc)
+        need("8 are the fewest in whole nodes of 8" in "\n".join(doc["notes"]), doc["notes"])
+
+
+@suite.test
 def what_is_there_is_left_alone():
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/r.yaml", "w") as f:
