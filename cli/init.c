@@ -146,6 +146,16 @@ static int from_text(struct init *i, const char *text)
 	return 0;
 }
 
+/* What an experiment is handed to: without it the launcher's own lines say nothing of a training. */
+static bool is_launcher_of_primus(const char *file)
+{
+	_cleanup_(mo_freep) char *dir = directory_with(file, "primus/configs");
+	_cleanup_(mo_freep) char *path = dir ? below(file, dir) : NULL;
+
+	return path && (mo_starts_with(path, "runner/primus-cli") ||
+			(mo_starts_with(path, "examples/run_") && ends(path, "pretrain.sh")));
+}
+
 static int from_path(struct init *i, const char *from)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
@@ -168,6 +178,10 @@ static int from_path(struct init *i, const char *from)
 		return from_experiment(i, from);
 	if (ends(from, ".toml"))
 		return from_toml(i, from);
+	if (is_launcher_of_primus(from))
+		return init_refuse(i, "it is Primus' own launcher, and trains what it is called with",
+				   "give the line that calls it, such as moectl init -- env "
+				   "EXP=x.yaml bash examples/run_pretrain.sh");
 	return from_text(i, b.data);
 }
 

@@ -218,6 +218,24 @@ def a_schedule_without_a_pipeline():
 
 
 @suite.test
+def a_launcher_of_primus_alone():
+    """Its own lines say nothing of what it trains: refused, with what to give; a script of the user's that calls it is read."""
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(d + "/primus/configs")
+        for name in ("examples/run_pretrain.sh", "examples/run_local_pretrain.sh", "runner/primus-cli", "runner/primus-cli-direct.sh"):
+            os.makedirs(os.path.dirname(os.path.join(d, name)), exist_ok=True)
+            with open(os.path.join(d, name), "w") as f:
+                f.write("torchrun --nproc_per_node 8 primus/cli/main.py train pretrain --config $EXP\n")
+            r = moectl("init", os.path.join(d, name), "--out", d + "/r.yaml", env=ENV, check=False)
+            equal((r.returncode, r.stderr.count("\n"), os.path.exists(d + "/r.yaml")), (2, 1, False), r.stderr)
+            need("it is Primus' own launcher" in r.stderr and "env EXP=x.yaml bash examples/run_pretrain.sh" in r.stderr, r.stderr)
+        with open(d + "/run_pretrain.sh", "w") as f:
+            f.write("EXP=x.yaml bash examples/run_pretrain.sh\n")
+        r = moectl("init", d + "/run_pretrain.sh", "--workdir", d, env=ENV, check=False)
+        need(r.returncode == 2 and "x.yaml: no such file" in r.stderr, r.stderr)
+
+
+@suite.test
 def what_is_there_is_left_alone():
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/r.yaml", "w") as f:
