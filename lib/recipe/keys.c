@@ -457,6 +457,19 @@ static char *number(int64_t n)
 	return n == MO_NONE ? NULL : mo_printf("%lld", (long long)n);
 }
 
+/* Sequences that a data-parallel rank takes at once: a pipeline its whole step, which it cuts into micro-batches itself. */
+static int64_t pass_batch(const struct recipe *r)
+{
+	int64_t pp = r->parallelism.pp, dp = r->parallelism.dp;
+
+	if (recipe_leaves(r, "batch.micro") || r->micro == MO_NONE || pp < 1 ||
+	    (!r->experiment_hash && recipe_leaves(r, "parallelism.pp")))
+		return MO_NONE;
+	if (pp == 1)
+		return r->micro;
+	return r->global_batch != MO_NONE && dp > 0 ? r->global_batch / dp : MO_NONE;
+}
+
 /* Values that follow from several of the recipe: sequences of a data-parallel rank in a step, micro-batches of a pipeline, and batches counted in tokens. */
 static char *derived(const struct recipe *r, const char *path)
 {
@@ -466,6 +479,8 @@ static char *derived(const struct recipe *r, const char *path)
 
 	if (mo_streq(path, "derived.local_batch") && batch)
 		return number(r->global_batch / dp);
+	if (mo_streq(path, "derived.pass_batch"))
+		return number(pass_batch(r));
 	if (mo_streq(path, "derived.micro_batches") && batch)
 		return number(r->global_batch / mo_times(dp, micro));
 	if (mo_streq(path, "derived.stages"))
@@ -499,7 +514,7 @@ char *recipe_value(const struct recipe *r, const char *path)
 
 bool recipe_path_known(const char *path)
 {
-	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens", "derived.stages" };
+	static const char *const derived_paths[] = { "derived.moe_layers", "derived.ffn", "derived.local_batch", "derived.pass_batch", "derived.micro_batches", "derived.micro_tokens", "derived.global_tokens", "derived.stages" };
 
 	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
 }

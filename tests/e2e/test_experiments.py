@@ -868,6 +868,31 @@ def init_takes_the_kind_of_the_file():
         need(r.returncode == 2 and "p.yaml:3: pre_trainer: this is pretraining" in r.stderr and not os.path.exists(own.dir.name + "/out.yaml"), r.stderr)
 
 
+TITAN = {
+    "primus/configs/modules/torchtitan/pre.yaml": "training: {steps: 50, local_batch_size: 6, global_batch_size: -1, seq_len: 128}\n"
+                                                  "parallelism: {tensor_parallel_degree: 1, pipeline_parallel_degree: 1, data_parallel_shard_degree: -1, pipeline_parallel_microbatch_size: 1}\n",
+    "primus/configs/models/torchtitan/small.yaml": "model: {name: llama3, flavor: 8B}\n",
+    "e.yaml": OWN["e.yaml"].replace("framework: megatron", "framework: torchtitan").partition("    overrides:")[0],
+}
+
+
+@suite.test
+def torchtitan_takes_the_batch_of_the_plan():
+    """The micro-batch of a plan is what a rank takes at once; a pipeline takes its whole step and cuts it."""
+    keys = ("parallelism.pipeline_parallel_microbatch_size", "training.local_batch_size", "training.global_batch_size")
+    for batch, want in (("", (1, 6, -1)), ("batch: {micro: 2}\n", (2, 2, -1)), ("batch: {global: 96}\n", (1, 6, 96)), ("batch: {micro: 2, global: 64}\n", (2, 2, 64)),
+                        ("batch: {micro: 2, global: 64}\nparallelism: {pp: 2}\n", (2, 16, 64))):
+        with Own(**TITAN) as own:
+            own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("kind: primus-megatron", "kind: primus-torchtitan") + own.recipe + batch)
+            items = {i["key"]: i["value"] for i in json.loads(own.explain("--json").stdout)["items"]}
+            equal(tuple(items[key] for key in keys), want, batch)
+            equal(own.validate()[0], 0, batch)
+    with Own(**TITAN) as own:
+        own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("kind: primus-megatron", "kind: primus-torchtitan") + own.recipe + "batch: {global: 64}\n")
+        status, said = own.validate()
+        need(status == 2 and "batch.global: 64 is no multiple of micro 6 x dp 8 = 48; use 48 or 96, or batch.micro 4 or 8" in said and said.count("\n") == 1, said)
+
+
 @suite.test
 def a_tree_of_another_version():
     """Keys that the version we know does not have pass through and are named, whoever says them."""
