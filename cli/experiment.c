@@ -272,7 +272,7 @@ int experiment_read_for(struct recipe_input *in)
 		return CLI_USAGE;
 	}
 	if (r < 0)
-		return 0;
+		return experiment_missing(in, experiment_file(command.words, command.n_words), r);
 	if (experiment_kind_check(&in->engine, &x, &err) < 0 ||
 	    experiment_directory_check(&in->engine, &in->recipe, &x, &err) < 0) {
 		experiment_done(&x);

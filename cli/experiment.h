@@ -15,6 +15,9 @@ void experiment_read_again(struct recipe_input *in);
  * file is not readable here, -EINVAL with err. */
 int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		  struct rank_command *command, struct mo_error *err);
+/* A file of the command that could not be read, and the errno: an exit status (printed) where the engine's checkout is here and the file
+ * must be too; 0: only the nodes may have it. */
+int experiment_missing(const struct recipe_input *in, const char *file, int why);
 /* Warns of keys that the version of the engine that we know has nowhere (experiment_keys.c). */
 void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x);
 /* The document of explain config (appends), and how many keys it has. Errors as of experiment_of(). */

@@ -82,6 +82,13 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	const char *name = gpu ? gpu : r->gpu;
 	if (!r->model && in->no_model)
 		return mo_error_set(err, -EINVAL, "plan: the engine's experiment gives no model that can be planned: %s; give `model:` a name of the catalogue or its sizes", in->no_model);
+	if (!r->model && e->experiment && !in->experiment) {
+		_cleanup_(mo_freep) char *path = recipe_entry_path(r);
+
+		return mo_error_set(err, -EINVAL,
+				    "plan: the model is the experiment's, which was not read here%s%s%s; plan where its files are, or give `model:` a "
+				    "name of the catalogue or its sizes", path ? " (" : "", path ? path : "", path ? ")" : "");
+	}
 	if (!name && !r->model)
 		return mo_error_set(err, -EINVAL, "plan: the recipe has no model, and a plan is made of one: give a name of the catalogue or its sizes");
 	if (!name)

@@ -159,6 +159,15 @@ bool recipe_leaves(const struct recipe *r, const char *path)
 	return false;
 }
 
+char *recipe_entry_path(const struct recipe *r)
+{
+	const char *entry = r->engine.entry, *dir = r->engine.workdir;
+
+	if (!entry || *entry == '/' || !dir)
+		return entry ? mo_strdup(entry) : NULL;
+	return mo_printf("%s/%s", dir, entry);
+}
+
 static void add_sizes(struct mo_buf *b, const char *what, const int64_t *sizes, size_t n)
 {
 	mo_buf_printf(b, ", %s", what);

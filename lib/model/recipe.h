@@ -82,5 +82,7 @@ struct recipe {
 extern const struct mo_desc recipe_desc, recipe_model_desc;
 /* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
 bool recipe_leaves(const struct recipe *r, const char *path);
+/* Where engine.entry lies, by engine.workdir; NULL: there is none. The caller frees it. */
+char *recipe_entry_path(const struct recipe *r);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);

@@ -391,9 +391,12 @@ static void check_unread(struct rules *k)
 			   "or planned by them", sizes.data);
 		return;
 	}
+	_cleanup_(mo_freep) char *path = recipe_entry_path(k->recipe);
+
 	rules_warn(k, PLACE(k, "parallelism", "engine.entry", "engine"),
-		   "parallelism: %s are left to the experiment, which was not read here: the engine takes its values, and nothing is checked "
-		   "or planned by them; `moectl validate` reads it where the files are", sizes.data);
+		   "parallelism: %s are left to the experiment, which was not read here%s%s%s: the engine takes its values, and nothing is "
+		   "checked or planned by them; `moectl validate` reads it where the files are", sizes.data,
+		   path ? " (" : "", path ? path : "", path ? ")" : "");
 }
 
 void rules_check(struct rules *k)

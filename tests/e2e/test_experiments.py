@@ -665,6 +665,11 @@ class Own:
             f.write(text)
         return whole
 
+    def take_away(self):
+        """As where only the nodes have the files: neither the checkout nor the experiment is here."""
+        for name in ("primus", "e.yaml"):
+            os.rename(os.path.join(self.dir.name, name), os.path.join(self.dir.name, "no-" + name))
+
     def __exit__(self, *exc):
         self.dir.cleanup()
 
@@ -985,13 +990,46 @@ def a_name_that_is_fixed():
 @suite.test
 def files_that_are_not_here():
     with Own() as own:
-        os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
+        own.take_away()
         status, said = own.validate()
-        need(status == 0 and "tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read here" in said, said)
+        need(status == 0 and "tp, pp, vpp, ep, etp, cp, sharding are left to the experiment, which was not read here (%s/e.yaml):" % own.dir.name in said, said)
+        r = moectl("plan", own.path, "--gpu", "mi300x", check=False)
+        need(r.returncode == 2 and "the model is the experiment's, which was not read here (%s/e.yaml)" % own.dir.name in r.stderr, r.stderr)
         r = moectl("plan", own.path, "--gpu", "mi300x", "--set", "model=llama3-8b", "--set", "batch.seq=128", "--set", "batch.global=16", check=False)
         need(r.returncode != 0 and "the sharding is left to the engine's experiment, which was not read here" in r.stderr, r.stderr)
         r = own.explain(check=False)
         need(r.returncode == 1 and "e.yaml: no such file" in r.stderr, r.stderr)
+
+
+@suite.test
+def an_entry_that_is_mistyped():
+    """Where the engine's checkout is, a job of an experiment that is not there would only end; what only the nodes may have goes on."""
+    with Own(**{"examples/MI300X/small.yaml": OWN["e.yaml"], "there/x.yaml": OWN["e.yaml"]}) as own:
+        root = own.dir.name
+
+        def entry(path, *more):
+            return own.validate("--set", "engine.entry=" + path, *more)
+        for path, why in (("ee.yaml", "ee.yaml: no such file; did you mean 'e.yaml'?"),
+                          ("examples/MI300X/smal.yaml", "examples/MI300X/smal.yaml: no such file; did you mean 'examples/MI300X/small.yaml'?"),
+                          ("examples/M1300X/small.yaml", "examples/M1300X/small.yaml: no such file; did you mean 'examples/MI300X/small.yaml'?"),
+                          ("example/MI300X/other.yaml", "example/MI300X/other.yaml: no such file; did you mean 'examples'?"),
+                          (root + "/there/y.yaml", "there/y.yaml: no such file; did you mean '%s/there/x.yaml'?" % root),
+                          ("e.yaml/x", "e.yaml/x: no such file; give the experiment's file"),
+                          ("nothing-like-it.yaml", "nothing-like-it.yaml: no such file; give the experiment's file"),
+                          ("examples", "examples: a directory; give the experiment's file")):
+            status, said = entry(path)
+            equal(status, 2, said)
+            need(said.startswith("r.yaml: engine.entry: %s/" % root) or path.startswith("/"), said)
+            need(said.count("\n") == 1 and why in said, said)
+        r = moectl("submit", own.path, "--set", "engine.entry=ee.yaml", env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"), check=False)
+        need(r.returncode == 2 and "engine.entry: %s/ee.yaml: no such file" % root in r.stderr, r.stderr)
+        # a directory of the nodes, what engine.prepare makes there, and a tree that is no checkout
+        for path, more in (("/nonexistent/nodes/e.yaml", ()), ("ee.yaml", ("--set", "engine.prepare=sh make.sh"))):
+            status, said = entry(path, *more)
+            need(status == 0 and "which was not read here (" in said, said)
+        own.take_away()
+        status, said = entry("ee.yaml")
+        need(status == 0 and "which was not read here (%s/ee.yaml)" % root in said, said)
 
 
 @suite.test
@@ -1018,7 +1056,7 @@ def a_controller_is_told():
         need("not read" not in r.stderr, r.stderr)
         need("--expert_model_parallel_size" not in c.json("submit", "--dry-run", own.path)["ranks"][0]["argv"], "the command")
         # the same text without what was read: accepted, and said
-        os.rename(os.path.join(own.dir.name, "e.yaml"), os.path.join(own.dir.name, "f.yaml"))
+        own.take_away()
         r = c.run("submit", own.path, "--json")
         need("was not read here" in r.stderr, r.stderr)
 
