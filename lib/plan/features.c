@@ -199,6 +199,19 @@ static int64_t saved_of(const struct recipe_engine *e, const char *policy)
 	return saved;
 }
 
+/* What is trained as nobody counts it. What the recipe says of the precision replaces what the files say. */
+static void uncounted(const struct recipe *r, struct shape_features *f)
+{
+	struct recipe_engine told = r->engine;
+
+	f->adapters = mo_streq(flag(&r->engine, "lora.enabled"), "true");
+	if (!recipe_leaves(r, "precision"))
+		told.n_own = 0;
+	const char *fp4 = flag(&told, "fp4");
+
+	f->fp4 = fp4 && !mo_streq(fp4, "None") && !mo_streq(fp4, "null");
+}
+
 /* FSDP of PyTorch and MaxText shard the master weights themselves, in FP32 unless MaxText is told otherwise; its moments and gradients have their type. */
 static void kept_types(const struct recipe *r, struct shape_features *f)
 {
@@ -208,6 +221,7 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 	const char *part = flag(e, "optimizer_offload_fraction"), *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
 
 	modules_of(e, f);
+	uncounted(r, f);
 	f->no_dropout = dropout && mo_parse_double(dropout, &share) == 0 && share == 0;
 	f->no_sequence_parallel = mo_streq(flag(e, "sequence_parallel"), "false");
 	f->narrow_activation = mo_streq(flag(e, "activation_func_fp8_input_store"), "true");

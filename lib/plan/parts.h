@@ -30,6 +30,8 @@ struct shape_features {
 	int64_t offload_modules;     /* enum offload_module: what is read again from the host's memory */
 	int64_t offload_layers;      /* whose activations wait in the host's memory */
 	bool no_dropout;             /* unfused attention keeps the softmax alone, neither a mask nor a product with it */
+	bool fp4;                    /* the engine's own key asks for FP4, which no precision of a recipe is */
+	bool adapters;               /* LoRA: most parameters are frozen, which nothing counts */
 	bool narrow_activation;      /* what activation functions read is kept in 8 bits */
 	bool cached_weights;         /* beside weights in 16 bits copies in the narrow type, as they lie and transposed */
 	double optimizer_offload;    /* share of the optimizer's states that lies in the host's memory */

@@ -52,6 +52,17 @@ static void note_assumed(const struct shape *s, struct plan *p)
 	note(p, text);
 }
 
+/* What is trained otherwise than it is counted. */
+static void note_uncounted(const struct shape *s, struct plan *p)
+{
+	_cleanup_(mo_freep) char *fp4 = s->features.fp4 ? mo_printf("fp4 is counted as %s", s->precision ? s->precision : "bf16") : NULL;
+
+	if (fp4)
+		note(p, fp4);
+	if (s->features.adapters)
+		note(p, "LoRA: every parameter is counted as trained, which takes more memory than adapters do");
+}
+
 void plan_of(const struct shape *s, struct plan *ret)
 {
 	mo_desc_init(&plan_desc, ret);
@@ -69,6 +80,7 @@ void plan_of(const struct shape *s, struct plan *ret)
 	note_assumed(s, ret);
 	if (s->gpu->gemm_efficiency == MO_NONE_F)
 		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
+	note_uncounted(s, ret);
 	if (s->model->mtp > 0)
 		note(ret, "total_params leaves out the MTP layers; memory and FLOPs count them");
 	if (s->stage_layers)

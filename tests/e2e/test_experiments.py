@@ -367,7 +367,8 @@ engine: {kind: primus-%s, workdir: %s, entry: %s}
 cluster: {gpus: %d, gpu: %s}
 """
 # Kinds of models that plans have no model of: what the files say of them.
-NOT_PLANNED = ("is_hybrid_model=true", "model_type=mamba", "model_type=diffusion_model", "model_type=flux", "model_type=deepseek_v4")
+NOT_PLANNED = ("is_hybrid_model=true", "model_type=mamba", "model_type=diffusion_model", "model_type=flux", "model_type=deepseek_v4",
+               "model_type=kimi_k3", "routed_expert_hidden_size", "experimental_attention_variant", "linear_attention_freq", "lfm_layer_types")
 
 
 def layers_with_experts(freq, layers):
@@ -985,6 +986,28 @@ def a_name_that_is_fixed():
     with Own("checkpoint: {dir: /ckpt/x}\n", **{"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: ${EXP_NAME:e}")}) as own:
         doc = json.loads(own.explain("--json").stdout)
         equal((joined(doc["names"]), doc["names"]["exp_name"]), ("/ckpt/x/checkpoints", "/ckpt/x"), "a file with other names of variables")
+
+
+@suite.test
+def what_plans_do_not_count():
+    """A model that plans do not know is not planned as another one; what is trained otherwise than it is counted is said."""
+    sized = "      moe_router_topk: 2\n"
+
+    def plan(key, *more):
+        with Own(**{"e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + key}) as own:
+            r = moectl("plan", own.path, "--gpu", "mi355x", "--json", *more, check=False)
+            return r.stderr if r.returncode else [n for n in json.loads(r.stdout)["plans"][0]["notes"] if "counted as" in n]
+    for key in ("model_type: kimi_k3", "routed_expert_hidden_size: 32", "linear_attention_freq: 4", "linear_attention_freq: ([1]*3+[0])*1",
+                "experimental_attention_variant: gated_delta_net", "lfm_layer_types: [conv, full_attention]"):
+        said = plan(sized + "      %s\n" % key)
+        need("plans know no model of that kind" in said and "e.yaml:12: " + key.split(":")[0] in said, "%s: %s" % (key, said))
+    for key in ("model_type: gpt", "routed_expert_hidden_size: null", "linear_attention_freq: null", "experimental_attention_variant: null",
+                "lfm_layer_types: null", "lora: {enabled: false, dim: 32}", "fp4: null"):
+        equal(plan(sized + "      %s\n" % key), [], key)
+    lora, fp4 = "LoRA: every parameter is counted as trained, which takes more memory than adapters do", "fp4 is counted as bf16"
+    equal(plan("      bf16: true\n      fp4: e2m1\n      lora: {enabled: true, dim: 32}\n"), [fp4, lora], "of the file")
+    equal(plan("      bf16: true\n      fp4: e2m1\n", "--set", "precision=bf16"), [], "what the recipe switches off")
+    equal(plan("      bf16: true\n", "--set", "engine.args.fp4=e2m1", "--set", "engine.args.lora.enabled=true"), [fp4, lora], "of the recipe")
 
 
 @suite.test
