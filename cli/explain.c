@@ -1,5 +1,6 @@
 /* explain env|bind|config: every variable of a rank with value, reason and source; what each rank is bound to and why. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/config.h"
@@ -129,6 +130,15 @@ static int of_job(struct cli *cli, bool env, const char *job, int64_t rank)
 	return CLI_OK;
 }
 
+/* No name of a job, or a recipe that is here; a job may have the name of any other file. */
+static bool is_recipe(const char *what)
+{
+	const char *dot = strrchr(what, '.');
+
+	return strchr(what, '/') ||
+	       ((mo_streq(dot, ".yaml") || mo_streq(dot, ".yml")) && access(what, F_OK) == 0);
+}
+
 static int explain(struct cli *cli, const char *const *args, const char *key, const struct strs *sets, int64_t rank)
 {
 	if (!strcmp(args[0], "config"))
@@ -139,6 +149,10 @@ static int explain(struct cli *cli, const char *const *args, const char *key, co
 		return cli_misuse(cli, "%s is neither env, bind nor config", args[0]);
 	if (key || sets->n)
 		return cli_misuse(cli, "--key and --set belong to explain config");
+	if (is_recipe(args[1]))
+		return cli_fail(CLI_USAGE,
+				"explain: %s: explain %s needs a JOB; for a recipe: moectl submit %s --dry-run",
+				args[1], args[0], args[1]);
 	return of_job(cli, env, args[1], rank);
 }
 

@@ -37,8 +37,14 @@ void init_done(struct init *i)
 int init_refuse(const struct init *i, const char *what, const char *next)
 {
 	_cleanup_(mo_freep) char *shown = visible(what);
+	size_t n = strcspn(shown, ":"), len = strlen(i->label);
+	/* A place in the file that the label is: x.toml:3 of /a/x.toml. */
+	const char *end = i->label + len - MO_MIN(n, len);
+	bool same = n && shown[n] == ':' && strncmp(end, shown, n) == 0 &&
+		    (end == i->label || end[-1] == '/');
 
-	return cli_fail(CLI_USAGE, "init: %s: %s; %s", i->label, shown, next);
+	return cli_fail(CLI_USAGE, "init: %s%s%s; %s", i->label, same ? "" : ": ",
+			same ? shown + n : shown, next);
 }
 
 void init_note(struct init *i, const char *fmt, ...)

@@ -33,6 +33,17 @@ static _printf_(2, 3) bool wrong(struct toml *t, const char *fmt, ...)
 	return false;
 }
 
+/* What stands here, as far as its line goes. Always false. */
+static bool unexpected(struct toml *t, const char *wanted)
+{
+	size_t n = strcspn(t->s, "\r\n");
+
+	if (!n)
+		return wrong(t, "expected %s, got the end of the %s", wanted,
+			     *t->s ? "line" : "file");
+	return wrong(t, "expected %s, got '%.*s'", wanted, (int)MO_MIN(n, (size_t)20), t->s);
+}
+
 static void blanks(struct toml *t)
 {
 	t->s += strspn(t->s, " \t");
@@ -58,8 +69,7 @@ static bool end_of_line(struct toml *t)
 	if (*t->s == '#')
 		t->s += strcspn(t->s, "\n");
 	t->s += *t->s == '\r';
-	return !*t->s || *t->s == '\n' ||
-	       wrong(t, "expected the end of the line, got '%.20s'", t->s);
+	return !*t->s || *t->s == '\n' || unexpected(t, "the end of the line");
 }
 
 static void utf8(uint32_t c, struct mo_buf *b)
@@ -158,7 +168,7 @@ static char *part(struct toml *t)
 		return mo_buf_take(&b);
 	}
 	if (!n) {
-		wrong(t, "expected a key, got '%.20s'", t->s);
+		unexpected(t, "a key");
 		return NULL;
 	}
 	t->s += n;
@@ -239,7 +249,7 @@ static bool items(struct toml *t, struct config_value *v)
 		if (*t->s == close)
 			break;
 		if (*t->s != ',')
-			return wrong(t, "expected , or %c, got '%.20s'", close, t->s);
+			return unexpected(t, list ? ", or ]" : ", or }");
 		t->s++;
 	}
 	t->s++;

@@ -116,10 +116,26 @@ static bool no_recipe(const struct ynode *root)
 	return true;
 }
 
+/* Primus' own file: its modules, or another file that has them. */
+static bool experiment_of_primus(const struct ynode *root)
+{
+	const struct ynode *modules = ynode_get(root, "modules");
+
+	for (size_t i = 0; modules && modules->kind == YAML_MAP && i < modules->n; i++)
+		if (ynode_get(modules->items[i].value, "framework"))
+			return true;
+	return ynode_get(root, "extends");
+}
+
 static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
 {
 	struct reader reader = recipe_reader(r, rules->errors);
 
+	if (no_recipe(root) && experiment_of_primus(root)) {
+		errors_at(rules->errors, root, NULL,
+			  "an experiment of Primus: moectl init FILE makes a recipe of it");
+		return;
+	}
 	if (no_recipe(root)) {
 		errors_at(rules->errors, root, "is it the file that was meant?",
 			  root->n ? "this is no recipe: it has none of the keys recipe, name, engine and cluster" :

@@ -54,6 +54,17 @@ static void check_entry_flag(struct rules *k)
 	args_done(&args);
 }
 
+/* What an engine starts instead of a key that it has no use for. */
+static const char *starts(const struct engine *e)
+{
+	if (template_has(e, "{argv}"))
+		return "its program and words are engine.argv";
+	if (template_has(e, "{entry}"))
+		return "its program is engine.entry, its words engine.args";
+	return entry_flag(e) ? "it starts its own program, with engine.entry and engine.args" :
+			       "it starts its own program, whose words are engine.args";
+}
+
 static void check_command(struct rules *k)
 {
 	const struct recipe_engine *e = &k->recipe->engine;
@@ -66,8 +77,7 @@ static void check_command(struct rules *k)
 
 	for (size_t i = 0; i < ELEMENTSOF(parts); i++)
 		if (parts[i].given && !template_has(k->engine, parts[i].word) && !(mo_streq(parts[i].word, "{entry}") && entry_flag(k->engine)))
-			errors_at(k->errors, PLACE(k, parts[i].path), NULL, "%s: engine %s has no use for it: %s", parts[i].path, e->kind,
-				  template_has(k->engine, "{argv}") ? "its program and words are engine.argv" : "its program is engine.entry, its words engine.args");
+			errors_at(k->errors, PLACE(k, parts[i].path), NULL, "%s: engine %s has no use for it: %s", parts[i].path, e->kind, starts(k->engine));
 	if (e->n_argv && !*e->argv[0])
 		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "engine.argv: its first word, the program, is empty");
 	if (template_has(k->engine, "{argv}") && !e->n_argv)

@@ -186,6 +186,19 @@ def explain_bind_of_a_rank(w):
         error_line(w.c.run("explain", "bind", w.jobs["running"], "--rank", 99, *more, check=False), 5, "a rank that is not there")
 
 
+@suite.test
+def explain_of_a_recipe(w):
+    """What env and bind tell is a job's; of a recipe the dry run tells it."""
+    path = place("looks-like-a-job.yaml")
+    with open(path, "w") as f:
+        f.write(command_recipe("explained", ["true"]))
+    for what in ("env", "bind"):
+        r = w.c.run("explain", what, path, check=False)
+        error_line(r, 2, "a recipe")
+        need("explain %s needs a JOB; for a recipe: moectl submit %s --dry-run" % (what, path) in r.stderr, r.stderr)
+    error_line(w.c.run("explain", "env", "nobody.yaml", check=False), 5, "a job that may have such a name")
+
+
 def on_terminal(w, columns, *words, term="dumb", until=None):
     """What moectl writes on a terminal of so many columns; until: a text after which it is interrupted."""
     master, slave = pty.openpty()

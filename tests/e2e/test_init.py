@@ -200,6 +200,13 @@ def a_toml_of_torchtitan():
                 f.write(bad.encode("latin-1"))
             r = moectl("init", d + "/x.toml", "--out", d + "/s.yaml", env=ENV, check=False)
             equal((r.returncode, r.stderr.count("\n"), os.path.exists(d + "/s.yaml")), (2, 1, False), r.stderr)
+        for bad, said in (("a = 1\n= 3\nb = 2\n", ":2: expected a key, got '= 3'; "), ("a = [1 2,\n3]\n", ":1: expected , or ], got '2,'; "),
+                          ("a = 1 2\nb = 3\n", ":1: expected the end of the line, got '2'; "), ("[\nb = 3\n", ":1: expected a key, got the end of the line; "),
+                          ("a.", ":1: expected a key, got the end of the file; "), ("a = {b = 1\n}\n", ":1: expected , or }, got the end of the line; ")):
+            with open(d + "/x.toml", "w") as f:
+                f.write(bad)
+            r = moectl("init", d + "/x.toml", "--out", d + "/s.yaml", env=ENV, check=False)
+            need(r.stderr.startswith("moectl: init: %s/x.toml%s" % (d, said)) and r.stderr.count("\n") == 1, r.stderr)
 
 
 @suite.test
