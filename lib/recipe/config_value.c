@@ -303,3 +303,26 @@ char *config_int_text(const char *digits)
 
 	return mo_printf("%s%s", negative ? "-" : "", text);
 }
+
+struct config_value *config_number(const char *text, struct config_place place)
+{
+	size_t sign = *text == '-' || *text == '+', digits = strspn(text + sign, "0123456789");
+	_cleanup_(mo_freep) char *shown = NULL;
+	double real;
+
+	if (digits && !text[sign + digits])
+		return config_value_new(CONFIG_INT, shown = config_int_text(text), place);
+	if (strpbrk(text, "0123456789") && !text[strspn(text, "0123456789.eE+-")] &&
+	    mo_parse_double(text, &real) == 0)
+		return config_value_new(CONFIG_REAL, shown = config_real_text(real), place);
+	return NULL;
+}
+
+size_t config_parts(const char *path, size_t n)
+{
+	size_t parts = 1;
+
+	for (size_t i = 0; i < n; i++)
+		parts += path[i] == '.';
+	return parts;
+}

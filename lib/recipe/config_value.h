@@ -83,3 +83,8 @@ void config_items_free(struct config_item *items, size_t n);
 char *config_real_text(double v);
 /* The digits of a whole number without sign +, underscores and leading zeros. */
 char *config_int_text(const char *digits);
+/* A number in decimal digits as the text that JSON has for it; NULL: it is none. */
+struct config_value *config_number(const char *text, struct config_place place);
+/* How many parts "a.b.c" has in the first n bytes. Who makes maps of them refuses more than CONFIG_DEPTH_MAX: every reader of
+ * maps goes down into them. */
+size_t config_parts(const char *path, size_t n);

@@ -76,15 +76,15 @@ static struct config_value *value_of(const struct ynode *n, struct config_place 
 	enum config_kind kind = n->kind == YAML_MAP    ? CONFIG_MAP
 				: n->kind == YAML_LIST ? CONFIG_LIST
 						       : CONFIG_TEXT;
-	double number;
 
 	for (size_t i = 0; i < ELEMENTSOF(words) && kind == CONFIG_TEXT && n->plain; i++)
 		if (mo_streq(n->text, words[i].text))
 			kind = words[i].kind;
-	if (kind == CONFIG_TEXT && n->plain && mo_parse_double(n->text, &number) == 0)
-		kind = strpbrk(n->text, ".eE") ? CONFIG_REAL : CONFIG_INT;
 	bool text = n->kind == YAML_SCALAR && kind != CONFIG_NULL;
-	struct config_value *v = config_value_new(kind, text ? n->text : NULL, place);
+	struct config_value *v =
+		kind == CONFIG_TEXT && n->plain ? config_number(n->text, place) : NULL;
+
+	v = v ? v : config_value_new(kind, text ? n->text : NULL, place);
 
 	for (size_t i = 0; i < n->n; i++) {
 		struct config_value *item = value_of(n->items[i].value, place);
@@ -99,33 +99,44 @@ static struct config_value *value_of(const struct ynode *n, struct config_place 
 
 static bool whole_of(const struct ynode *list, size_t at, int64_t least, int64_t *ret)
 {
-	return at < list->n && list->items[at].value->kind == YAML_SCALAR &&
-	       mo_parse_i64(list->items[at].value->text, least, 1000000000, ret) == 0;
+	const struct ynode *n = at < list->n ? list->items[at].value : NULL;
+
+	return n && n->kind == YAML_SCALAR && n->plain &&
+	       mo_parse_i64(n->text, least, 1000000000, ret) == 0;
 }
 
 /* [VALUE, FILE, LINE, VARIABLE]; NULL: it is no such. */
 static struct config_value *setter_of(const struct ynode *s, const struct experiment *x)
 {
 	struct config_place place = { -1, 0, -1 };
+	const struct ynode *variable = s->kind == YAML_LIST && s->n > 3 ? s->items[3].value : NULL;
 	int64_t line;
 
-	if (s->kind != YAML_LIST || !whole_of(s, 1, -1, &place.file) ||
-	    !whole_of(s, 2, -1, &line) || place.file >= (int64_t)x->n_files)
+	if (s->kind != YAML_LIST || s->n > 4 || !whole_of(s, 1, -1, &place.file) ||
+	    !whole_of(s, 2, place.file < 0 ? -1 : 0, &line) ||
+	    place.file >= (int64_t)x->n_files || (variable && variable->kind != YAML_SCALAR))
 		return NULL;
 	*(place.file < 0 ? &place.word : &place.line) = line;
 	struct config_value *v = value_of(s->items[0].value, place);
 
-	if (s->n > 3 && s->items[3].value->kind == YAML_SCALAR)
-		v->variable = mo_strdup(s->items[3].value->text);
+	if (variable)
+		v->variable = mo_strdup(variable->text);
 	return v;
 }
 
-/* "a.b" below maps; where a value stands in the way, by its whole name. */
-static void put(struct config_value *map, const char *path, struct config_value *v)
+/* "a.b" below maps; where a value stands in the way, by its whole name. Takes v. */
+static int put(struct config_value *map, const char *path, struct config_value *v,
+	       struct mo_error *err)
 {
 	struct config_value *at = map;
 	const char *part = path;
 
+	if (config_parts(path, strlen(path)) > CONFIG_DEPTH_MAX) {
+		config_value_free(v);
+		return mo_error_set(err, -EINVAL,
+				    "experiment.result.keys: %.100s: more than %d parts", path,
+				    CONFIG_DEPTH_MAX);
+	}
 	for (size_t n = strcspn(part, "."); part[n]; part += n + 1, n = strcspn(part, ".")) {
 		_cleanup_(mo_freep) char *key = mo_strndup(part, n);
 		struct config_value *below = config_get(at, key);
@@ -135,11 +146,12 @@ static void put(struct config_value *map, const char *path, struct config_value 
 					->value;
 		if (below->kind != CONFIG_MAP) {
 			config_put(map, path, v);
-			return;
+			return 0;
 		}
 		at = below;
 	}
 	config_put(at, part, v);
+	return 0;
 }
 
 static bool is_row(const struct ynode *row)
@@ -149,27 +161,46 @@ static bool is_row(const struct ynode *row)
 
 static int row_of(const struct ynode *row, struct experiment *x, struct mo_error *err)
 {
-	struct config_value *first = NULL;
+	_cleanup_(config_value_freep) struct config_value *first = NULL;
+	struct config_value **end = &first;
+	bool good = is_row(row);
 
-	for (size_t k = 1; is_row(row) && k < row->n; k++) {
-		struct config_value *v = setter_of(row->items[k].value, x);
-
-		if (!v) {
-			config_value_free(first);
-			first = NULL;
-			break;
-		}
-		if (first)
-			config_replaced(first, v);
-		else
-			first = v;
+	/* Appended at the end that is known: somebody's row may have thousands. */
+	for (size_t k = 1; good && k < row->n; k++) {
+		*end = setter_of(row->items[k].value, x);
+		good = *end;
+		end = good ? &(*end)->over : end;
 	}
-	if (!first)
+	if (!good)
 		return mo_error_set(
 			err, -EINVAL,
 			"experiment.result.keys: expected [[key, [value, file, line]]]");
-	put(x->merged, row->items[0].value->text, first);
-	return 0;
+	return put(x->merged, row->items[0].value->text, TAKE_PTR(first), err);
+}
+
+static bool are_texts(const struct ynode *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (n->items[i].value->kind != YAML_SCALAR)
+			return false;
+	return true;
+}
+
+/* {read, framework, module, names, keys} of the kinds that experiment_pack() writes. */
+static bool is_result(const struct ynode *result)
+{
+	static const char *const texts[] = { "framework", "module" };
+	const struct ynode *read = ynode_get(result, "read"), *keys = ynode_get(result, "keys");
+	const struct ynode *names = ynode_get(result, "names");
+
+	for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+		const struct ynode *n = ynode_get(result, texts[i]);
+
+		if (n && n->kind != YAML_SCALAR)
+			return false;
+	}
+	return read && read->kind == YAML_LIST && are_texts(read) && keys &&
+	       keys->kind == YAML_LIST && (!names || (names->kind == YAML_MAP && are_texts(names)));
 }
 
 int experiment_unpack(const struct ynode *result, struct experiment *ret, struct mo_error *err)
@@ -179,16 +210,17 @@ int experiment_unpack(const struct ynode *result, struct experiment *ret, struct
 	const struct config_place nowhere = { -1, 0, -1 };
 
 	*ret = (struct experiment){ 0 };
-	if (!read || read->kind != YAML_LIST || !keys || keys->kind != YAML_LIST ||
-	    (names && names->kind != YAML_MAP))
-		return mo_error_set(err, -EINVAL, "experiment.result: expected {read, keys}");
+	if (!is_result(result))
+		return mo_error_set(err, -EINVAL,
+				    "experiment.result: expected {read: [file], keys: [..]} with "
+				    "texts as framework, module and names");
 	for (size_t i = 0; i < read->n; i++)
 		mo_strs_add(&ret->files, &ret->n_files, read->items[i].value->text);
 	ret->merged = config_value_new(CONFIG_MAP, NULL, nowhere);
 	ret->names = names ? value_of(names, nowhere) : config_value_new(CONFIG_MAP, NULL, nowhere);
-	if ((w = ynode_get(result, "framework")) && w->kind == YAML_SCALAR)
+	if ((w = ynode_get(result, "framework")))
 		ret->framework = mo_strdup(w->text);
-	if ((w = ynode_get(result, "module")) && w->kind == YAML_SCALAR)
+	if ((w = ynode_get(result, "module")))
 		ret->module = mo_strdup(w->text);
 	int r = 0;
 
@@ -199,19 +231,7 @@ int experiment_unpack(const struct ynode *result, struct experiment *ret, struct
 	return r;
 }
 
-/* "FILE:LINE: KEY" of a setter. */
-static char *place_of(const struct ynode *root, const struct ynode *setter, const char *key)
-{
-	const struct ynode *read = ynode_find(root, "experiment.result.read");
-	int64_t file, line;
-
-	if (!whole_of(setter, 1, 0, &file) || !whole_of(setter, 2, 0, &line) || !read ||
-	    read->kind != YAML_LIST || file >= (int64_t)read->n)
-		return mo_printf("the command: %s", key);
-	return mo_printf("%s:%lld: %s", read->items[file].value->text, (long long)line, key);
-}
-
-const struct ynode *experiment_key(const struct ynode *root, const char *key, char **ret_place)
+const struct ynode *experiment_key(const struct ynode *root, const char *key)
 {
 	const struct ynode *keys = ynode_find(root, "experiment.result.keys");
 
@@ -219,12 +239,9 @@ const struct ynode *experiment_key(const struct ynode *root, const char *key, ch
 		const struct ynode *row = keys->items[i].value;
 		const struct ynode *setter = is_row(row) ? row->items[1].value : NULL;
 
-		if (!setter || !mo_streq(row->items[0].value->text, key) ||
-		    setter->kind != YAML_LIST || !setter->n)
-			continue;
-		if (ret_place)
-			*ret_place = place_of(root, setter, key);
-		return setter->items[0].value;
+		if (setter && mo_streq(row->items[0].value->text, key) &&
+		    setter->kind == YAML_LIST && setter->n)
+			return setter->items[0].value;
 	}
 	return NULL;
 }

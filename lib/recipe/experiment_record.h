@@ -9,10 +9,9 @@ struct ynode;
 #define EXPERIMENT_RESULT_MAX (128 * 1024) /* bytes that a record keeps: Primus' largest are 50 kB */
 
 char *experiment_pack(const struct experiment *x); /* caller frees */
-/* -EINVAL with err: it is none. ret is empty then. */
+/* -EINVAL with err: it is none that experiment_pack() writes. ret is empty then. */
 int experiment_unpack(const struct ynode *result, struct experiment *ret, struct mo_error *err);
-/* What the result of a recipe's document says of a key: the value's node, borrowed; NULL: nothing. ret_place: "FILE:LINE: KEY" or "the
- * command: KEY" (caller frees), may be NULL. */
-const struct ynode *experiment_key(const struct ynode *root, const char *key, char **ret_place);
+/* What the result of a recipe's document says of a key: the value's node, borrowed; NULL: nothing. */
+const struct ynode *experiment_key(const struct ynode *root, const char *key);
 /* What a recipe's text carries of its experiment (`experiment.result`). -ENOENT: nothing. */
 int experiment_of_text(const char *text, size_t n, struct experiment *ret, struct mo_error *err);

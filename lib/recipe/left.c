@@ -3,6 +3,7 @@
  * result: experiment_record.h}. */
 #include "lib/recipe/left.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
@@ -169,7 +170,7 @@ static void own_word(const struct ynode *v, struct mo_buf *b)
 void left_own(const struct ynode *root, const struct engine *e, struct recipe *r)
 {
 	for (size_t i = 0; i < e->n_experiment_plan_keys; i++) {
-		const struct ynode *value = experiment_key(root, e->experiment_plan_keys[i], NULL);
+		const struct ynode *value = experiment_key(root, e->experiment_plan_keys[i]);
 		struct mo_buf b = { 0 };
 
 		if (!value || ynode_is_null(value))
@@ -202,6 +203,19 @@ static void read_own(struct reader *r, struct recipe *recipe, const struct ynode
 	}
 }
 
+/* What nobody could be told later of is refused now. */
+static void read_result(struct reader *r, const struct ynode *result)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct experiment x;
+
+	if (result && experiment_unpack(result, &x, &err) < 0)
+		errors_at(r->errors, result, "remove it: moectl writes it", "%s",
+			  mo_error_text(&err, -EINVAL));
+	else if (result)
+		experiment_done(&x);
+}
+
 void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	const struct ynode *hash = ynode_get(v, "files");
@@ -215,4 +229,5 @@ void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 	else if (hash)
 		mo_str_set(&recipe->experiment_hash, hash->text);
 	read_own(r, recipe, ynode_get(v, "args"));
+	read_result(r, ynode_get(v, "result"));
 }

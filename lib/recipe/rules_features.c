@@ -114,7 +114,7 @@ static char *even_hint(const struct rules *k, int64_t stages)
 /* Does the engine's own experiment lay the layers out by this key? */
 static bool own_layout(const struct rules *k, const char *key)
 {
-	const struct ynode *v = experiment_key(k->root, key, NULL);
+	const struct ynode *v = experiment_key(k->root, key);
 
 	return v && !ynode_is_null(v) && !mo_streq(v->text, "false");
 }

@@ -285,6 +285,27 @@ def lists(m):
         equal(m.ask("GET", path).status, 404, path)
 
 
+def with_experiment(result):
+    return json.dumps({"recipe": 1, "name": "x", "engine": {"kind": "command", "argv": ["/bin/true"]},
+                       "cluster": {"gpus": 1},
+                       "experiment": {"files": "crc32c:00000000", "values": {}, "result": result}})
+
+
+@test
+def a_configuration_that_nobody_read(m):
+    """What is no experiment's configuration is refused with the recipe, and none ends the controller."""
+    for result in ({"read": [{"a": 1}], "keys": [["k", [1, 0, 1]]]},
+                   {"read": ["x"], "keys": [["k", [1, 7, 1]]]},
+                   {"read": ["x"], "keys": [[".".join("a" * 20000), [1, 0, 1]]]}):
+        bad = m.ask("POST", "/v1/jobs", with_experiment(result))
+        need(bad.status == 422 and "experiment.result" in str(bad.json), bad.body[:300])
+    good = m.ask("POST", "/v1/jobs", with_experiment({"read": ["x"], "keys": [["k", [1, 0, 1]]]}))
+    equal(good.status, 201, "a good one")
+    items = m.get("/v1/jobs/%s/config" % good.json["id"])["items"]
+    equal([(i["key"], i["value"], i["source"]) for i in items],
+          [("k", 1, {"file": "x", "line": 1})], "items")
+
+
 @test
 def documents(m):
     """Each document of a job in the queue has the documented keys."""

@@ -69,7 +69,11 @@ static void test_anything_else(void **state)
 		"result: {read: [], keys: [a]}", "result: {read: [], keys: [[a, [1]]]}", "result: {read: [], keys: [[a, [1, 0, 1]]]}",
 		"result: {read: [x], keys: [[a, [1, 1, 1]]]}", "result: {read: [x], keys: [[a, [1, 0, -5]]]}", "result: {read: [x], keys: [[a, [1, 0, b]]]}",
 		"result: {read: [x], keys: [[a, [1, 0, 1], 5]]}", "result: {read: [x], keys: [[a, [1, 0, 1], [1, 7, 1]]]}",
-		"result: {read: [x], keys: [], names: []}",
+		"result: {read: [x], keys: [], names: []}", "result: {read: [{a: 1}], keys: [[k, [1, 0, 1]]]}", "result: {read: [[x]], keys: []}",
+		"result: {read: [x], keys: [], names: {workspace: [a]}}", "result: {read: [x], keys: [], framework: {}}", "result: {read: [x], keys: [], module: [a]}",
+		"result: {read: [x], keys: [[a, [1, 0, -1]]]}", "result: {read: [x], keys: [[a, [1, -2, 1]]]}", "result: {read: [x], keys: [[a, [1, 0, 1, [V]]]]}",
+		"result: {read: [x], keys: [[a, [1, 0, 1, V, 5]]]}", "result: {read: [x], keys: [[a, [1, '0', 1]]]}", "result: {read: [x], keys: [[{}, [1, 0, 1]]]}",
+		"result: {read: [x], keys: [[a, []]]}", "result: {read: [x], keys: [[]]}", "result: null", "result: []",
 	};
 	struct experiment x;
 
@@ -90,9 +94,63 @@ static void test_anything_else(void **state)
 	experiment_done(&x);
 }
 
+static char *of_key(const char *key, const char *value, int *ret)
+{
+	_cleanup_(mo_freep) char *text = mo_printf("experiment: {result: {read: [x], keys: [['%s', [%s, 0, 1]]]}}\n", key, value);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct experiment x;
+
+	*ret = experiment_of_text(text, strlen(text), &x, &err);
+	if (*ret < 0)
+		return mo_strdup(mo_error_text(&err, *ret));
+	struct mo_buf b = { 0 };
+
+	config_json(x.merged, &b);
+	experiment_done(&x);
+	return mo_buf_take(&b);
+}
+
+/* What YAML takes for a number and JSON does not is written as JSON has it, or as a text. */
+static void test_numbers(void **state)
+{
+	static const char *const told[][2] = {
+		{ "inf", "\"inf\"" }, { "nan", "\"nan\"" },	{ "-Infinity", "\"-Infinity\"" }, { "+5", "5" },	{ ".5", "0.5" },
+		{ "5.", "5.0" },	      { "01", "1" },	{ "-007", "-7" },	   { "1e999", "\"1e999\"" },
+		{ "1e5", "100000.0" },   { "0x1f", "\"0x1f\"" }, { "1_0", "\"1_0\"" },	   { "'5'", "\"5\"" },	{ "1e-05", "1e-05" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(told); i++) {
+		int r;
+		_cleanup_(mo_freep) char *got = of_key("k", told[i][0], &r);
+		_cleanup_(mo_freep) char *want = mo_printf("{\"k\":%s}", told[i][1]);
+
+		assert_string_equal(got, want);
+	}
+}
+
+/* A key of CONFIG_DEPTH_MAX parts is taken, of more it is not: maps in maps cost memory and stack. */
+static void test_deep_keys(void **state)
+{
+	static const size_t parts[] = { CONFIG_DEPTH_MAX, CONFIG_DEPTH_MAX + 1, 90000 };
+
+	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
+		struct mo_buf b = { 0 };
+		int r;
+
+		for (size_t k = 0; k < parts[i]; k++)
+			mo_buf_str(&b, k ? ".a" : "a");
+		_cleanup_(mo_freep) char *key = mo_buf_take(&b), *got = of_key(key, "1", &r);
+
+		assert_int_equal(r, parts[i] > CONFIG_DEPTH_MAX ? -EINVAL : 0);
+		if (r < 0)
+			assert_non_null(strstr(got, "more than 32 parts"));
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_anything_else) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_anything_else),
+					   cmocka_unit_test(test_numbers), cmocka_unit_test(test_deep_keys) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

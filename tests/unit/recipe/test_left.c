@@ -133,6 +133,10 @@ static void test_judged(void **state)
 		"here"));
 	assert_true(unread.recipe.unread);
 	assert_int_equal(unread.recipe.parallelism.dp, MO_NONE);
+	expect(HEAD "experiment: {result: {read: [{a: 1}], keys: [[k, [1, 0, 1]]]}}\n",
+	       "experiment.result: expected {read: [file], keys: [..]}", "", NULL);
+	expect(HEAD "experiment: {result: {read: [x], keys: [[k, [1, 1, 1]]]}}\n",
+	       "experiment.result.keys: expected", "", NULL);
 	expect(HEAD "experiment: 5\n", "experiment: expected {files, values, said, result}", "",
 	       NULL);
 	expect(HEAD "experiment: {values: {a.b: 1}}\n",
