@@ -5,27 +5,18 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
-#include "lib/base/parse.h"
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment_parts.h"
 
 /* A word as argparse would see a number; else a text. */
 static struct config_value *word_value(const char *text, struct config_place place)
 {
-	size_t digits = strspn(text + (*text == '-'), "0123456789");
-	bool whole = digits > 0 && !text[(*text == '-') + digits];
-	_cleanup_(mo_freep) char *shown = NULL;
-	double real;
+	struct config_value *number = config_number(text, place);
 
 	if (!strcasecmp(text, "true") || !strcasecmp(text, "false"))
 		return config_value_new(CONFIG_BOOL, strcasecmp(text, "true") ? "false" : "true",
 					place);
-	if (whole)
-		return config_value_new(CONFIG_INT, shown = config_int_text(text), place);
-	if (strpbrk(text, "0123456789") && text[strspn(text, "0123456789.eE+-")] == 0 &&
-	    mo_parse_double(text, &real) == 0)
-		return config_value_new(CONFIG_REAL, shown = config_real_text(real), place);
-	return config_value_new(CONFIG_TEXT, text, place);
+	return number ? number : config_value_new(CONFIG_TEXT, text, place);
 }
 
 /* Puts the value at "a.b.c"; what is no map on the way is replaced by one. */
@@ -111,21 +102,32 @@ static void put_equals(const char *word, size_t at, struct config_value *map)
 		put(map, key, word_value(equals + 1, (struct config_place){ -1, 0, (int64_t)at }));
 }
 
-static struct config_value *words_of(const struct engine *e, char *const *words, size_t n)
+/* NULL with err: a key of more parts than maps may be in each other. */
+static struct config_value *words_of(const struct engine *e, char *const *words, size_t n,
+				     struct mo_error *err)
 {
-	struct config_value *map =
+	_cleanup_(config_value_freep) struct config_value *map =
 		config_value_new(CONFIG_MAP, NULL, (struct config_place){ -1, 0, -1 });
 
 	for (size_t i = 0; i < n;) {
-		if (mo_streq(e->config_words, "equals"))
+		bool equals = mo_streq(e->config_words, "equals");
+		bool key = equals ? strchr(words[i], '=') && *words[i] != '-' :
+				    is_flag(words[i]) && i;
+
+		if (key && config_parts(words[i], strcspn(words[i], "=")) > CONFIG_DEPTH_MAX) {
+			mo_error_set(err, -EINVAL, "the word %.100s: more than %d parts", words[i],
+				     CONFIG_DEPTH_MAX);
+			return NULL;
+		}
+		if (equals)
 			put_equals(words[i], i, map);
-		else if (is_flag(words[i]) && i) {
+		else if (key) {
 			i = put_flag(e->config_words, words, n, i, map);
 			continue;
 		}
 		i++;
 	}
-	return map;
+	return TAKE_PTR(map);
 }
 
 /* Reads a file into the result; a file that is not here is said and left out. */
@@ -226,7 +228,11 @@ int config_files_command(const struct engine *e, struct experiment *x, char *con
 	if (!x->merged)
 		x->merged = config_value_new(CONFIG_MAP, NULL, (struct config_place){ -1, 0, -1 });
 	experiment_without_words(x);
-	config_merge(x->merged, words_of(e, words, n_words));
+	struct config_value *given = words_of(e, words, n_words, err);
+
+	if (!given)
+		return -EINVAL;
+	config_merge(x->merged, given);
 	return 0;
 }
 
@@ -235,10 +241,12 @@ int config_files_resolve(const struct engine *e, const char *entry,
 			 struct experiment *ret, struct mo_error *err)
 {
 	struct experiment_reader r = { .world = world, .out = ret, .err = err };
-	_cleanup_(config_value_freep) struct config_value *given = words_of(e, words, n_words);
+	_cleanup_(config_value_freep) struct config_value *given = words_of(e, words, n_words, err);
 	int k = 0;
 
 	*ret = (struct experiment){ 0 };
+	if (!given)
+		return -EINVAL;
 	ret->merged = config_value_new(CONFIG_MAP, NULL, (struct config_place){ -1, 0, -1 });
 	ret->names = config_value_new(CONFIG_MAP, NULL, (struct config_place){ -1, 0, -1 });
 	for (size_t i = 0; i < e->n_config_files && k >= 0; i++) {

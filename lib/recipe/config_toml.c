@@ -178,11 +178,15 @@ static char *part(struct toml *t)
 /* The map of `a.b.`, made where there is none; *ret_last: the part behind. */
 static struct config_value *walk(struct toml *t, struct config_value *map, char **ret_last)
 {
-	for (;;) {
+	for (size_t depth = 1;; depth++) {
 		_cleanup_(mo_freep) char *key = part(t);
 
 		if (!key)
 			return NULL;
+		if (depth > CONFIG_DEPTH_MAX) {
+			wrong(t, "a key of more than %d parts", CONFIG_DEPTH_MAX);
+			return NULL;
+		}
 		blanks(t);
 		if (*t->s != '.') {
 			*ret_last = TAKE_PTR(key);
