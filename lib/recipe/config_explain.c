@@ -114,25 +114,74 @@ static void source_json(const struct config_teller *t, struct config_place place
 	free(from.moectl);
 }
 
-static void value_json(const char *key, const struct config_value *v, bool mask, struct mo_buf *b)
+/* As config_json(), without what looks like a secret: by its key, by the variable that it came
+ * from, by the word before it in a list, by its own form. key NULL: it has none. */
+static void masked_json(const char *key, const struct config_value *v, struct mo_buf *b);
+
+/* Words of a command among them: the value behind --api-key. */
+static void masked_list(const struct config_value *v, struct mo_buf *b)
 {
-	const char *last = strrchr(key, '.');
-	bool secret = mo_mask_argument(last ? last + 1 : key) ||
+	char **words = mo_alloc_array(v->n + 1, sizeof(*words));
+
+	for (size_t i = 0; i < v->n; i++) {
+		const struct config_value *item = v->items[i].value;
+
+		words[i] = mo_strdup(item->kind == CONFIG_TEXT ? item->text : "");
+	}
+	mo_mask_words(words, v->n);
+	mo_buf_str(b, "[");
+	for (size_t i = 0; i < v->n; i++) {
+		mo_buf_str(b, i ? "," : "");
+		if (v->items[i].value->kind == CONFIG_TEXT)
+			text_json(words[i], b);
+		else
+			masked_json(NULL, v->items[i].value, b);
+		free(words[i]);
+	}
+	mo_buf_str(b, "]");
+	free(words);
+}
+
+static void masked_json(const char *key, const struct config_value *v, struct mo_buf *b)
+{
+	bool secret = (key && mo_mask_argument(key)) ||
 		      (v->variable && mo_mask_variable(v->variable));
 
-	if (mask && secret && v->kind != CONFIG_NULL && v->kind != CONFIG_BOOL) {
+	if (v->kind == CONFIG_NULL || v->kind == CONFIG_BOOL) {
+		config_json(v, b);
+	} else if (secret) {
 		text_json(MO_MASKED, b);
-	} else if (mask && v->kind == CONFIG_TEXT) {
+	} else if (v->kind == CONFIG_TEXT) {
 		_cleanup_(mo_freep) char *shown = mo_mask_text(v->text);
 
 		text_json(shown, b);
+	} else if (v->kind == CONFIG_LIST) {
+		masked_list(v, b);
+	} else if (v->kind == CONFIG_MAP) {
+		mo_buf_str(b, "{");
+		for (size_t i = 0; i < v->n; i++) {
+			mo_buf_str(b, i ? "," : "");
+			text_json(v->items[i].key, b);
+			mo_buf_str(b, ":");
+			masked_json(v->items[i].key, v->items[i].value, b);
+		}
+		mo_buf_str(b, "}");
 	} else {
 		config_json(v, b);
 	}
 }
 
+static void value_json(const char *key, const struct config_value *v, bool mask, struct mo_buf *b)
+{
+	if (mask)
+		masked_json(key, v, b);
+	else
+		config_json(v, b);
+}
+
 /* What the engine itself makes of it behind the merge. */
-static void forced_json(const struct config_teller *t, const char *key, struct mo_buf *b)
+static void forced_json(const struct config_teller *t, const char *key, bool mask,
+			struct mo_buf *b)
 {
 	for (size_t i = 0; i < t->n_forced; i++) {
 		const struct experiment_forced *f = &t->forced[i];
@@ -142,7 +191,7 @@ static void forced_json(const struct config_teller *t, const char *key, struct m
 		_cleanup_(mo_freep) char *why = mo_printf("engine %s sets it: %s", t->given->recipe->engine.kind, f->because);
 
 		mo_buf_str(b, ",\"forced\":{\"value\":");
-		config_json(f->value, b);
+		value_json(key, f->value, mask, b);
 		mo_buf_str(b, ",\"source\":{\"moectl\":");
 		text_json(why, b);
 		mo_buf_str(b, "}}");
@@ -162,7 +211,7 @@ static void item_json(const struct config_teller *t, const struct config_item *i
 		mo_buf_str(b, ",\"variable\":");
 		text_json(item->value->variable, b);
 	}
-	forced_json(t, item->key, b);
+	forced_json(t, item->key, mask, b);
 	mo_buf_str(b, ",\"overrides\":[");
 	for (const struct config_value *v = item->value->over; v; v = v->over) {
 		mo_buf_str(b, v == item->value->over ? "{\"value\":" : ",{\"value\":");
@@ -204,7 +253,7 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 	text_json(DEFAULTS, b);
 	mo_buf_str(b, ",\"names\":");
 	if (x->names)
-		config_json(x->names, b);
+		value_json(NULL, x->names, mask, b);
 	else
 		mo_buf_str(b, "{}");
 	mo_buf_str(b, ",\"items\":[");

@@ -307,6 +307,26 @@ def a_configuration_that_nobody_read(m):
 
 
 @test
+def a_configuration_without_secrets(m):
+    """Whatever a secret lies in: lists, words of a command, maps, the names of the experiment, what was replaced."""
+    url = "https://bob:hush@host/x"
+    told = {"urls": [url], "words": ["--wandb-api-key=hush", "--api-key", "hush", "--lr", "1"],
+            "maps": [{"wandb_api_key": "hush", "n": 1, "in": {"token": ["hush"]}}],
+            "api_key": ["hush"], "lists": [[url]], "plain": ["a", {"b": None}, 1.5, True]}
+    job = m.ask("POST", "/v1/jobs", with_experiment({
+        "read": ["x"], "names": {"workspace": url},
+        "keys": [[k, [v, 0, 1], [v, 0, 2]] for k, v in told.items()]})).json["id"]
+    body = m.ask("GET", "/v1/jobs/%s/config" % job)
+    need(b"hush" not in body.body, body.body)
+    items = {i["key"]: i["value"] for i in body.json["items"]}
+    equal(items, {"urls": ["https://bob:***@host/x"], "api_key": "***",
+                  "words": ["--wandb-api-key=***", "--api-key", "***", "--lr", "1"],
+                  "maps": [{"wandb_api_key": "***", "n": 1, "in": {"token": "***"}}],
+                  "lists": [["https://bob:***@host/x"]], "plain": told["plain"]}, "values")
+    equal(body.json["names"], {"workspace": "https://bob:***@host/x"}, "names")
+
+
+@test
 def documents(m):
     """Each document of a job in the queue has the documented keys."""
     job = m.submit().json["id"]
