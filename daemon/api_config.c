@@ -4,41 +4,48 @@
 #include <string.h>
 
 #include "daemon/api.h"
+#include "daemon/forked.h"
 #include "daemon/visible.h"
+#include "lib/base/fd.h"
 #include "lib/recipe/config_explain.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_record.h"
 
-static void not_kept(struct http_request *r, const struct job *j)
-{
-	const char *kind = j->spec.recipe.engine.kind;
+#define HERE_MAX (64 << 10) /* bytes of the texts that are read in the loop; more by a child */
 
+struct question {
+	const struct job *job;
+	const char *key; /* NULL: all of it */
+};
+
+static char *not_kept(const struct job *j)
+{
 	if (!j->spec.engine.experiment && !j->spec.engine.config_words)
-		http_problem(r, 404,
-			     "job j-%lld: engine %s has no configuration file that is read; its "
-			     "command is in `moectl submit --dry-run`",
-			     (long long)j->id, kind);
-	else
-		http_problem(
-			r, 404,
-			"job j-%lld: the experiment %s was not read for it yet: its files are not "
-			"where moectl submit ran, and no node has started it",
-			(long long)j->id,
-			j->spec.recipe.engine.entry ? j->spec.recipe.engine.entry : "");
+		return mo_printf("job j-%lld: engine %s has no configuration file that is read; "
+				 "its command is in `moectl submit --dry-run`",
+				 (long long)j->id, j->spec.recipe.engine.kind);
+	return mo_printf("job j-%lld: the experiment %s was not read for it yet: its files are not "
+			 "where moectl submit ran, and no node has started it",
+			 (long long)j->id,
+			 j->spec.recipe.engine.entry ? j->spec.recipe.engine.entry : "");
 }
 
-static void send_config(struct http_request *r, const struct job *j, const struct experiment *x,
-			const struct rank_command *command)
+static const char *recipe_of(const struct job *j)
 {
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	const struct submit *s = &j->spec;
+	return j->spec.recipe_text ? j->spec.recipe_text : "";
+}
+
+static void explain(const struct question *q, const struct experiment *x,
+		    const struct rank_command *command, struct mo_buf *b)
+{
+	const struct submit *s = &q->job->spec;
+	const char *text = recipe_of(q->job);
 	const struct config_given given = {
-		&s->engine, &s->recipe, s->recipe_text, strlen(s->recipe_text), NULL, 0, command
+		&s->engine, &s->recipe, text, strlen(text), NULL, 0, command
 	};
 	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
 
-	config_explain(t, http_query(r, "key"), true, &b);
-	api_send(r, 200, &b);
+	config_explain(t, q->key, true, b);
 }
 
 /* As the job's node read it, else as the submit did. */
@@ -58,16 +65,13 @@ static int config_of(const struct job *j, const struct rank_command *command,
 	return r < 0 ? r : experiment_command(ret, command->words, command->n_words, err);
 }
 
-void api_job_config(void *arg, struct http_request *r)
+/* 200 with the document in b, or the status of what *ret_detail says (caller frees). */
+static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 {
-	struct manager *m = arg;
-	const struct job *j = api_job(m, r);
+	const struct job *j = q->job;
+	const struct submit *s = &j->spec;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(experiment_done) struct experiment x = { 0 };
-
-	if (!j || !visible_to(m, r, j, "configuration"))
-		return;
-	const struct submit *s = &j->spec;
 	_cleanup_(rank_command_done) struct rank_command command =
 		rank_command_of(&s->engine, &s->recipe);
 
@@ -76,11 +80,57 @@ void api_job_config(void *arg, struct http_request *r)
 				   &command.n_words);
 	int e = config_of(j, &command, &x, &err);
 
-	if (e == -ENOENT)
-		not_kept(r, j);
-	else if (e < 0)
-		http_problem(r, 422, "job j-%lld: its record of the engine's configuration: %s",
-			     (long long)j->id, mo_error_text(&err, e));
+	if (e == -ENOENT) {
+		*ret_detail = not_kept(j);
+		return 404;
+	}
+	if (e < 0) {
+		*ret_detail = mo_printf("job j-%lld: its record of the engine's configuration: %s",
+					(long long)j->id, mo_error_text(&err, e));
+		return 422;
+	}
+	explain(q, &x, &command, b);
+	return 200;
+}
+
+static int answer_in_child(const struct manager *m, const void *arg, int fd)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *detail = NULL;
+	int status = answer(arg, &b, &detail);
+
+	if (detail)
+		return forked_problem(fd, status, detail);
+	int r = forked_status(fd, status);
+
+	return r < 0 ? r : mo_write_all(fd, b.data, b.len);
+}
+
+void api_job_config(void *arg, struct http_request *r)
+{
+	struct manager *m = arg;
+	const struct job *j = api_job(m, r);
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	_cleanup_(mo_freep) char *detail = NULL;
+
+	if (!j || !visible_to(m, r, j, "configuration"))
+		return;
+	const struct question q = { j, http_query(r, "key") };
+
+	if (strlen(recipe_of(j)) + (j->config ? strlen(j->config) : 0) > HERE_MAX) {
+		const struct forked_work work = { .kind = FORKED_RECIPE,
+						  .user = http_caller(r)->user,
+						  .viewer = http_caller(r)->role == ROLE_VIEWER,
+						  .run = answer_in_child,
+						  .arg = &q,
+						  .content_type = "application/json" };
+		forked_answer(m, r, &work);
+		return;
+	}
+	int status = answer(&q, &b, &detail);
+
+	if (detail)
+		http_problem(r, status, "%s", detail);
 	else
-		send_config(r, j, &x, &command);
+		api_send(r, status, &b);
 }

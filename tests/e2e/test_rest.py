@@ -326,6 +326,36 @@ def a_configuration_without_secrets(m):
     equal(body.json["names"], {"workspace": "https://bob:***@host/x"}, "names")
 
 
+def faults_of_children(m):
+    """Page faults of the children that the controller has waited for: no child leaves it as it was."""
+    with open("/proc/%d/stat" % m.process.pid) as f:
+        return int(f.read().rsplit(")", 1)[1].split()[8])
+
+
+@test
+def a_large_configuration(m):
+    """What takes longer than the loop may wait is read by a child: the document, one key of it, and what is wrong are the same."""
+    keys = [["key%d" % i, ["x" * 100, 0, i]] for i in range(900)]
+    sent = m.ask("POST", "/v1/jobs", with_experiment({"read": ["x"], "keys": keys}))
+    equal(sent.status, 201, sent.body[:500])
+    job = sent.json["id"]
+    small = m.ask("POST", "/v1/jobs", with_experiment({"read": [], "keys": []})).json["id"]
+    before = faults_of_children(m)
+    m.get("/v1/jobs/%s/config" % small)
+    equal(faults_of_children(m), before, "children for a small one")
+    doc = m.get("/v1/jobs/%s/config" % job)
+    need(faults_of_children(m) > before, "it was read in the loop")
+    equal(sorted(i["key"] for i in doc["items"]), sorted(k for k, _ in keys), "keys")
+    one = m.ask("GET", "/v1/jobs/%s/config?key=key7" % job)
+    equal([i["source"] for i in one.json["items"]], [{"file": "x", "line": 7}], "one key")
+    need(one.headers["content-type"] == "application/json", one.headers)
+    equal(m.ask("HEAD", "/v1/jobs/%s/config" % job).body, b"", "the body of a HEAD")
+    text = RECIPE + "\n#" + "x" * 70000
+    none = m.ask("POST", "/v1/jobs", text).json["id"]
+    problem = m.ask("GET", "/v1/jobs/%s/config" % none)
+    need(problem.status == 404 and "has no configuration file" in problem.json["detail"], problem.body)
+
+
 @test
 def documents(m):
     """Each document of a job in the queue has the documented keys."""
