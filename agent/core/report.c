@@ -2,19 +2,11 @@
 #include "agent/core/steps_state.h"
 #include "agent/core/step.h"
 
-#include <string.h>
+#define NOTE_BYTES 512  /* what a note costs without its texts, as the controller reckons (daemon/core/intake.c) */
 
-#define NOTE_BYTES_PER_SYNC (4 * 1024 * 1024)  /* below MO_AGENT_BODY_BYTES_MAX with room for escapes */
-
+/* All texts that a note has or will have, as they are written: a controller that must refuse a message is sent it again for ever. */
 static size_t note_bytes(const struct note *n) {
-	const char *const strings[] = { n->cpus, n->bind_note, n->cause, n->path, n->text };
-	size_t bytes = 512;
-
-	for (size_t i = 0; i < ELEMENTSOF(strings); i++)
-		bytes += strings[i] ? strlen(strings[i]) : 0;
-	for (size_t i = 0; i < n->n_tail; i++)
-		bytes += strlen(n->tail[i]) + 4;
-	return bytes;
+	return NOTE_BYTES + mo_desc_text_bytes(&note_desc, n);
 }
 
 static struct step_report *add_report(const struct entry *e, struct step_report **steps, size_t *n) {
@@ -31,7 +23,7 @@ static struct step_report *add_report(const struct entry *e, struct step_report 
 static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t *bytes, struct step_report *r) {
 	for (size_t i = 0; i < n_max && *count < MO_NOTES_PER_SYNC; i++) {
 		size_t size = note_bytes(&e->notes[i]);
-		if (*count && *bytes + size > NOTE_BYTES_PER_SYNC)
+		if (*count && *bytes + size > MO_PORTION_BYTES)
 			return;
 		mo_desc_copy(&note_desc, MO_ADD(r, notes, &note_desc), &e->notes[i]);
 		*bytes += size;

@@ -28,7 +28,8 @@ static const struct mo_field note_fields[] = {
 	MO_F(note, text, MO_STR, .omit = true, .most = MO_LINE_MAX),
 	MO_F_LIST(note, tail, MO_STRS, .omit = true, .max = MO_TAIL_LINES, .most = MO_LINE_MAX),
 	MO_F_SUB(note, sample, MO_OPT, &sample_desc, .omit = true),
-	MO_F(note, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX, .most = MO_CONFIG_BYTES_MAX),
+	/* Three times as much is read as is kept: journals may hold what was no text, each byte of it written as U+FFFD. */
+	MO_F(note, config, MO_STR, .omit = true, .max = 3 * MO_CONFIG_BYTES_MAX, .most = MO_CONFIG_BYTES_MAX),
 	MO_F(note, left_out, MO_INT, .omit = true, .most = MO_FIT_ITERATION),
 };
 const struct mo_desc note_desc = MO_DESC(note, note_fields);

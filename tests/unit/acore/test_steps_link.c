@@ -1,6 +1,8 @@
 /* Agent decisions: the connection to the controller, and what each message of it carries: notes, progress, scans, questions. */
 #include "tests/unit/acore/steps_bed.h"
 
+#include "lib/wire/json.h"
+
 static void test_link(void **state) {
 	struct bed *b = *state;
 
@@ -257,6 +259,86 @@ static void test_big_notes_fit_a_message(void **state) {
 	free(line);
 }
 
+/* Notes of one form as the step's next ones: what a sync of them costs the controller to read, which it must not refuse. */
+static size_t sent_and_read(struct bed *b, struct note *form, int64_t from, int64_t to) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	struct agent_sync s, got;
+
+	for (form->n = from; form->n <= to; form->n++)
+		give(b, (struct steps_event){ .type = AE_NOTE, .job = 7, .attempt = 1, .note = form });
+	mo_desc_init(&agent_sync_desc, &s);
+	mo_desc_init(&agent_sync_desc, &got);
+	steps_sync(b->core, &s);
+	wire_encode(&agent_sync_desc, &s, &text);
+	assert_int_equal(wire_affordable(text.data, text.len, &err), 0);
+	assert_int_equal(wire_decode(&agent_sync_desc, text.data, text.len, true, &got, &err), 0);
+	size_t n = got.steps[0].n_notes, bytes = 0;
+	for (size_t i = 0; i < n; i++)
+		bytes += 512 + mo_desc_text_bytes(&note_desc, &got.steps[0].notes[i]);
+	assert_true(bytes <= MO_PORTION_BYTES);        /* else the controller drops its end, each time */
+	mo_desc_done(&agent_sync_desc, &s);
+	mo_desc_done(&agent_sync_desc, &got);
+	mo_desc_done(&note_desc, form);
+	return n;
+}
+
+static char *filled(size_t n, char c) {
+	char *s = mo_alloc(n + 1);
+
+	memset(s, c, n);
+	return s;
+}
+
+static void test_texts_are_counted_as_they_are_written(void **state) {
+	static const char hostile[] = { 1, '"', '\\', '\n', 'x' };
+	struct bed *b = *state;
+	struct note form;
+	int64_t from = 4;
+
+	running(b);
+	for (size_t i = 0; i < sizeof(hostile); i++, from += 30) {
+		mo_desc_init(&note_desc, &form);
+		form.kind = NOTE_STARTED;
+		form.config = filled(MO_CONFIG_BYTES_MAX, hostile[i]);
+		assert_in_range(sent_and_read(b, &form, from, from + 9), 1, 9);
+		acks(b, 7, 1, from + 9);
+		mo_desc_init(&note_desc, &form);        /* the largest of the others */
+		form.kind = NOTE_EXIT;
+		form.text = filled(MO_LINE_MAX, hostile[i]);
+		form.cause = filled(256, hostile[i]);
+		form.cpus = filled(MO_TEXT_MAX, hostile[i]);
+		form.bind_note = filled(MO_TEXT_MAX, hostile[i]);
+		form.path = filled(MO_TEXT_MAX, hostile[i]);
+		for (int k = 0; k < MO_TAIL_LINES; k++) {
+			_cleanup_(mo_freep) char *line = filled(MO_LINE_MAX, hostile[i]);
+			mo_strs_add(&form.tail, &form.n_tail, line);
+		}
+		assert_in_range(sent_and_read(b, &form, from + 10, from + 29), 1, 19);
+		acks(b, 7, 1, from + 29);
+	}
+}
+
+/* As a stepd before this one left it in a journal: bytes that are no text, each of them three when it was written. */
+static void test_a_journal_of_bad_bytes_is_taken(void **state) {
+	struct bed *b = *state;
+	_cleanup_(mo_buf_done) struct mo_buf written = {0};
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	struct note bad, read;
+
+	running(b);
+	mo_desc_init(&note_desc, &bad);
+	mo_desc_init(&note_desc, &read);
+	bad.n = 4;
+	bad.kind = NOTE_STARTED;
+	bad.config = filled(MO_CONFIG_BYTES_MAX, (char)0xff);
+	wire_encode(&note_desc, &bad, &written);
+	assert_int_equal(wire_decode(&note_desc, written.data, written.len, false, &read, &err), 0);
+	assert_int_equal(strlen(read.config), 3 * MO_CONFIG_BYTES_MAX);
+	assert_int_equal(sent_and_read(b, &read, 4, 4), 4);   /* with those before it */
+	mo_desc_done(&note_desc, &bad);
+}
+
 static size_t notes_in_sync(struct bed *b) {
 	struct agent_sync s;
 
@@ -300,7 +382,8 @@ static void test_a_restored_controller(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_checked_before_the_welcome), T(test_query_once),
-		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_a_restored_controller),
+		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_texts_are_counted_as_they_are_written),
+		T(test_a_journal_of_bad_bytes_is_taken), T(test_a_restored_controller),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
 }
