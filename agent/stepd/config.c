@@ -6,7 +6,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,13 +16,17 @@
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/model/mask.h"
+#include "lib/wire/json.h"
 
 #define DEADLINE_MS 10000
 #define TOLD_MAX 2048
 
 struct asked {
 	pid_t pid;
+	int64_t end_ms;
 	int fds[2]; /* its output, its errors */
 	struct mo_buf text[2];
 };
@@ -47,12 +53,43 @@ static char *helper(void)
 	return slash ? mo_printf("%.*s/moe-config", (int)(slash - self), self) : NULL;
 }
 
-static int ask(struct stepd *s, const struct child_plan *rank, const char *path, struct asked *ret)
+/* Of the rank's, without what it reads from files: they are secrets whatever the variable's name is,
+ * and what moe-config says leaves the node. Libraries are found where this program found its own.
+ * Caller frees the list and its texts. */
+static char **environment(const struct given *g)
+{
+	const char *own = getenv("LD_LIBRARY_PATH"), *ranks = NULL;
+	char **env = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < g->n; i++) {
+		const struct env_item *item = &g->items[i];
+
+		if (own && mo_streq(item->name, "LD_LIBRARY_PATH"))
+			ranks = item->value;
+		else if (item->file || item->value)
+			*MO_GROW(env, n) = mo_printf("%s=%s", item->name, item->file ? MO_MASKED : item->value);
+	}
+	if (own)
+		*MO_GROW(env, n) = mo_printf("LD_LIBRARY_PATH=%s%s%s", own, ranks ? ":" : "", ranks ? ranks : "");
+	*MO_GROW(env, n) = NULL;
+	return env;
+}
+
+static void environment_free(char ***env)
+{
+	for (size_t i = 0; *env && (*env)[i]; i++)
+		free((*env)[i]);
+	free(*env);
+}
+
+static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *ret)
 {
 	const struct launch *l = &s->spool.launch;
+	_cleanup_(environment_free) char **env = environment(&p->given[0]);
 	_cleanup_(mo_freep) char **argv = mo_alloc_array(l->n_argv + 3, sizeof(char *));
 	char *candidates[] = { (char *)path, NULL };
-	struct child_plan plan = *rank;
+	struct child_plan plan = p->plans[0];
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 
 	argv[0] = (char *)"moe-config";
@@ -67,6 +104,7 @@ static int ask(struct stepd *s, const struct child_plan *rank, const char *path,
 	}
 	ret->fds[1] = err[0];
 	plan.argv = argv;
+	plan.envp = env;
 	plan.candidates = candidates;
 	plan.cpus = NULL;
 	plan.mem_policy = -1;
@@ -74,6 +112,7 @@ static int ask(struct stepd *s, const struct child_plan *rank, const char *path,
 	plan.err_fd = err[1];
 	plan.report_fd = err[1]; /* what it could not do before the program is seen by its status */
 	plan.parent = getpid();
+	ret->end_ms = mo_clock_boot_us() / 1000 + DEADLINE_MS;
 	ret->pid = fork();
 	if (ret->pid == 0)
 		child_run(&plan);
@@ -84,17 +123,17 @@ static int ask(struct stepd *s, const struct child_plan *rank, const char *path,
 	return r;
 }
 
-/* Until both ends are closed. -ETIMEDOUT, -EFBIG: it is killed, and the subreaper takes it. */
+/* Until both ends are closed. -ETIMEDOUT (here and below), -EFBIG: it is killed, and the subreaper
+ * takes it. */
 static int listen_to(struct asked *a)
 {
 	const size_t most[] = { MO_CONFIG_BYTES_MAX, TOLD_MAX };
-	int64_t end_ms = mo_clock_boot_us() / 1000 + DEADLINE_MS;
 	char chunk[16384];
 
 	while (a->fds[0] >= 0 || a->fds[1] >= 0) {
 		struct pollfd p[] = { { .fd = a->fds[0], .events = POLLIN },
 				      { .fd = a->fds[1], .events = POLLIN } };
-		int64_t left = end_ms - mo_clock_boot_us() / 1000;
+		int64_t left = a->end_ms - mo_clock_boot_us() / 1000;
 
 		if (left <= 0 || poll(p, 2, (int)left) == 0)
 			return -ETIMEDOUT;
@@ -112,6 +151,36 @@ static int listen_to(struct asked *a)
 	return 0;
 }
 
+/* Its end, which need not follow that of its output: its environment is the user's. */
+static int wait_for(const struct asked *a, int *ret_status)
+{
+	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, a->pid, 0);
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		pid_t pid = waitpid(a->pid, ret_status, WNOHANG);
+		int64_t left = a->end_ms - mo_clock_boot_us() / 1000;
+
+		if (pid != 0 && (pid > 0 || errno != EINTR))
+			return pid > 0 ? 0 : -errno;
+		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+			return -ETIMEDOUT;
+	}
+}
+
+/* The controller must be able to read it: moe-config writes JSON, but what answered need not be it. */
+static bool may_be_kept(const struct mo_buf *text)
+{
+	_cleanup_(mo_buf_done) struct mo_buf written = { 0 };
+
+	if (!text->len || memchr(text->data, 0, text->len) || !mo_utf8_valid(text->data, text->len))
+		return false;
+	wire_string(text->data, &written);
+	return written.len <= MO_CONFIG_BYTES_MAX;
+}
+
 static void not_kept(const struct stepd *s, const char *why)
 {
 	mo_log(MO_WARNING, NULL,
@@ -121,7 +190,7 @@ static void not_kept(const struct stepd *s, const char *why)
 	       why);
 }
 
-int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error *err)
+int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = helper();
 	_cleanup_(asked_done) struct asked a = { .fds = { -1, -1 } };
@@ -129,18 +198,18 @@ int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error 
 
 	if (!s->spool.launch.config)
 		return 0;
-	int r = path ? ask(s, rank, path, &a) : -ENOENT;
+	int r = path ? ask(s, p, path, &a) : -ENOENT;
 
 	if (r == 0)
 		r = listen_to(&a);
+	if (r == 0)
+		r = wait_for(&a, &status);
 	if (r < 0) {
 		if (a.pid > 0)
 			kill(a.pid, SIGKILL);
 		not_kept(s, r == -EFBIG ? "it is larger than a record may be" : strerror(-r));
 		return 0;
 	}
-	while (waitpid(a.pid, &status, 0) < 0 && errno == EINTR)
-		continue;
 	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
 		a.text[1].data[--a.text[1].len] = 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
@@ -152,6 +221,8 @@ int config_read(struct stepd *s, const struct child_plan *rank, struct mo_error 
 		not_kept(s, WIFEXITED(status) && WEXITSTATUS(status) == 3 && a.text[1].len
 				    ? a.text[1].data
 				    : "moe-config did not end as it should");
+	else if (!may_be_kept(&a.text[0]))
+		not_kept(s, "it is no text, or larger than a record may be");
 	else
 		s->config = mo_buf_take(&a.text[0]);
 	return 0;

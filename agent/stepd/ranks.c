@@ -254,7 +254,7 @@ void ranks_start(struct stepd *s) {
 		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
 		return;
 	}
-	if ((r = config_read(s, &p->plans[0], &err)) < 0) {
+	if ((r = config_read(s, p, &err)) < 0) {
 		start_failed(s, &s->ranks[0], "config", r, mo_error_text(&err, r));
 		return;
 	}

@@ -1136,14 +1136,18 @@ def the_record_keeps_it():
 def a_node_reads_it():
     """The files are only where the ranks run, and a variable is mapped there: what the job is launched with is read there, and what cannot be loaded ends the launch."""
     files = {"primus/cli/main.py": PROGRAM, "prepare.sh": "echo env.PP=1\necho env.WANDB_TOKEN=hush-hush\necho extra.seed=7\n",
-             "e.yaml": OWN["e.yaml"].replace("PP:2", "PP") + "      train_iters: 3\n      told: ${WANDB_TOKEN}\n"}
-    text = "recipe: 1\nname: away\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 8}\n"
-    with Own(**files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+             "mine": "hush-hush\n",
+             "e.yaml": OWN["e.yaml"].replace("PP:2", "PP") + "      train_iters: 3\n      told: ${WANDB_TOKEN}\n      of_file: ${OF_FILE}\n      libraries: ${LD_LIBRARY_PATH}\n"}
+    text = ("recipe: 1\nname: away\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 8}\n"
+            "env: {OF_FILE: {file: %s/mine}, LD_LIBRARY_PATH: /of/the/job}\n")
+    cluster = Cluster(nodes=1, gpus_per_node=8)
+    cluster.env["LD_LIBRARY_PATH"] = "/of/the/agent"
+    with Own(**files) as own, cluster as c:
         status = c.status()
 
         def submit():
             """As from a machine that has none of the files."""
-            request = urllib.request.Request(status["tcp_url"] + "/v1/jobs", (text % own.dir.name).encode(), {
+            request = urllib.request.Request(status["tcp_url"] + "/v1/jobs", (text % (own.dir.name, own.dir.name)).encode(), {
                 "Content-Type": "application/yaml", "Authorization": "Bearer " + open(status["token_file"]).read().strip()})
             with urllib.request.urlopen(request, timeout=30) as r:
                 return json.load(r)["id"]
@@ -1154,7 +1158,9 @@ def a_node_reads_it():
         items = {i["key"]: i for i in doc["items"]}
         equal((items["pipeline_model_parallel_size"]["value"], items["pipeline_model_parallel_size"]["variable"]), (1, "PP"), "a variable of the node")
         equal(items["lr"]["source"], {"file": "primus/configs/modules/megatron/pre.yaml", "line": 3}, "a place")
-        equal(items["told"]["value"], "***", "a secret stays on the node")
+        equal((items["told"]["value"], items["of_file"]["value"]), ("***", "***"), "a secret stays on the node")
+        need("hush-hush" not in json.dumps(doc), "a secret is told")
+        equal(items["libraries"]["value"], "/of/the/agent:/of/the/job", "where moe-config looks for libraries first")
         need(items["seed"]["value"] == 7 and "engine.prepare printed" in items["seed"]["source"]["moectl"], items["seed"])
         equal(doc["files"][:2], ["e.yaml", "low.yaml"], "files")
         for change, reason in (({"low.yaml": "extends: e.yaml\n"}, "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
@@ -1167,6 +1173,22 @@ def a_node_reads_it():
             need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1 if reason else seen["state"] == "completed", "%s: %s" % (reason, seen))
             r = c.run("explain", "config", job, check=False)
             equal(r.returncode, 5, r.stderr)
+
+
+@suite.test
+def what_a_job_puts_in_its_place():
+    """The job's environment is that of moe-config, too, so it may print what it likes or never end: the job runs without the record, and its node stays whole."""
+    library = os.path.join(BUILD, "tests/fake/preload/hostile.so")
+    files = {"primus/cli/main.py": PROGRAM, "prepare.sh": "exit 0\n", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    text = "recipe: 1\nname: %s\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 4}\nenv: {LD_PRELOAD: %s, HOSTILE: '%s'}\n"
+    with Own(**files) as own, Cluster(nodes=1, gpus_per_node=16) as c:
+        jobs = [c.submit(text % ("h%d" % i, own.dir.name, library, what)) for i, what in enumerate(("hang", 255, 1, 34))]
+        for job in jobs:
+            seen = c.wait_state(job, ("completed", "failed"))
+            equal(seen["state"], "completed", seen["reason"])
+            items = {i["key"]: i["value"] for i in c.json("explain", "config", job)["items"]}
+            equal((items["train_iters"], items["lr"]), (3, 1e-05), "what the submit read")
+        equal(c.json("nodes")["items"][0]["state"], "up", "the node")
 
 
 def own_lr():
