@@ -17,6 +17,15 @@ give() {
     echo "env.$1=$2"
 }
 
+# private DIR: made, unless it is there and ours. Others know its name, and what lies in it is executed.
+private() {
+    mkdir -m 700 "$1" 2>/dev/null
+    if [ -L "$1" ] || [ ! -d "$1" ] || [ ! -O "$1" ]; then
+        say "$1 is not a directory of this user's own: remove it, or name a checkpoint.dir, or another TMPDIR in env"
+        exit 1
+    fi
+}
+
 if [ ! -d runner/helpers/hooks ]; then
     say "$PWD has no runner/helpers/hooks: nothing to prepare"
     exit 0
@@ -35,7 +44,11 @@ else
     own=${MOE_CHECKPOINT_DIR:-}
     own=${own%/checkpoints}
     if [ -z "$own" ] || ! mkdir -p "$own/prepare" 2>/dev/null; then
-        own=${TMPDIR:-/tmp}/moe-$(id -u)/$MOE_JOB
+        own=${TMPDIR:-/tmp}/moe-$(id -u)
+        private "$own"
+        own=$own/$MOE_JOB
+        private "$own"
+        private "$own/prepare"
         [ "${NNODES:-1}" = 1 ] || say "data prepared in $own is seen by this node alone: name a checkpoint.dir, or DATA_PATH in env"
     fi
     own=$own/prepare

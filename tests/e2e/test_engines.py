@@ -537,10 +537,13 @@ def primus_hooks_in_a_checkout_of_somebody_else():
         script = f.read()
     user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"] if os.geteuid() == 0 else []
 
-    def told(config, *words, **env):
+    def begun(config, *words, **env):
         base = {"PATH": os.environ["PATH"], "MOE_JOB": "j-1", "TMPDIR": own, "NODE_RANK": "0", "PRIMUS_SKIP_PIP": "1"}
-        r = subprocess.run(user + ["/bin/bash", "-c", script, "primus-hooks.sh", "/usr/bin/python3", "primus/cli/main.py", "train", "pretrain", "--config", config + ".yaml", *words], cwd=root,
-                           env=dict(base, **env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        return subprocess.run(user + ["/bin/bash", "-c", script, "primus-hooks.sh", "/usr/bin/python3", "primus/cli/main.py", "train", "pretrain", "--config", config + ".yaml", *words], cwd=root,
+                              env=dict(base, **env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+
+    def told(config, *words, **env):
+        r = begun(config, *words, **env)
         need(r.returncode == 0, "%s: status %d: %s" % (config, r.returncode, r.stdout))
         equal([n for n in os.listdir(own) if n.startswith("tmp.")], [], "what is left in TMPDIR")
         return r.stdout, {k: v for k, v in re.findall(r"^(?:env|extra)\.([A-Za-z_.]+)=(.*)$", r.stdout, re.M)}
@@ -561,6 +564,24 @@ def primus_hooks_in_a_checkout_of_somebody_else():
     text, said = told("free", NNODES="2")
     equal(said["DATA_PATH"], "%s/moe-%d/j-1/prepare/data" % (own, 65534 if user else os.getuid()), "without a directory of checkpoints")
     need("is seen by this node alone: name a checkpoint.dir, or DATA_PATH in env" in text, text)
+    mine = "%s/moe-%d" % (own, 65534 if user else os.getuid())
+    equal(os.stat(mine).st_mode & 0o777, 0o700, "the mode of a directory that others can name")
+    told("free")      # what is ours is taken again
+    for level in (mine + "/j-1/prepare", mine + "/j-1", mine):
+        shutil.rmtree(level)
+        trap = tempfile.mkdtemp(dir=WORK)
+        os.chmod(trap, 0o777)
+        os.symlink(trap, level)
+        r = begun("free")
+        need(r.returncode == 1 and "%s is not a directory of this user's own: remove it, or name a checkpoint.dir" % level in r.stdout, "a link: %d %s" % (r.returncode, r.stdout))
+        equal(os.listdir(trap), [], "what was made behind the link")
+        os.remove(level)
+    if user:
+        os.mkdir(mine)
+        os.chmod(mine, 0o777)
+        r = begun("free")
+        need(r.returncode == 1 and mine + " is not a directory of this user's own" in r.stdout, "somebody else's: %d %s" % (r.returncode, r.stdout))
+        os.rmdir(mine)
     subprocess.run(["chmod", "-R", "u+w", root], check=True)
 
 
