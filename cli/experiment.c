@@ -189,6 +189,7 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 		fprintf(stderr, "%s: warning: engine.args: the engine skips the word '%s'\n",
 			in->file, word);
 	}
+	experiment_misread_values(in, x, t);
 	experiment_unknown_keys(in, x);
 }
 

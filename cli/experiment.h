@@ -3,6 +3,8 @@
 #include "cli/recipe.h"
 #include "lib/recipe/config_explain.h"
 
+#define EXPERIMENT_PRESETS "primus/configs/" /* what lies there is the engine's, not the user's */
+
 /* Does the recipe's engine take an experiment? (Its text need not be valid.) */
 bool recipe_input_has_experiment(const struct recipe_input *in);
 /* Reads it for a recipe that was parsed, and adds what it says as the recipe's key `experiment`. 0 (also when the files are not here),
@@ -20,6 +22,9 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 int experiment_missing(const struct recipe_input *in, const char *file, int why);
 /* Warns of keys that the version of the engine that we know has nowhere (experiment_keys.c). */
 void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x);
+/* Warns of values that the engine takes otherwise than they look, and of keys that are given twice (experiment_types.c). */
+void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
+			       const struct config_teller *t);
 /* The document of explain config (appends), and how many keys it has. Errors as of experiment_of(). */
 int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
 		       size_t *ret_n, struct mo_error *err);

@@ -8,7 +8,6 @@
 #include "lib/base/parse.h"
 
 #define TOLD_MAX 10
-#define PRESETS "primus/configs/"
 
 static void engine_done(struct engine *e)
 {
@@ -39,7 +38,7 @@ static bool by_users(const struct experiment *x, const struct config_value *v, b
 		if (v->place.file < 0 || (size_t)v->place.file >= x->n_files)
 			continue;
 		*ret_any = true;
-		own = own && !strstr(x->files[v->place.file], PRESETS);
+		own = own && !strstr(x->files[v->place.file], EXPERIMENT_PRESETS);
 	}
 	return own && *ret_any;
 }

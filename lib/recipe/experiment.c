@@ -28,6 +28,9 @@ void experiment_done(struct experiment *e)
 		free(e->idle[i]);
 	for (size_t i = 0; i < e->n_unread; i++)
 		free(e->unread[i]);
+	for (size_t i = 0; i < e->n_repeats; i++)
+		free(e->repeats[i].key);
+	free(e->repeats);
 	free(e->unread);
 	free(e->files);
 	free(e->skipped);

@@ -15,6 +15,13 @@ struct experiment_world {
 	const char *(*variable)(
 		void *arg, const char *name); /* of a rank's environment; NULL: it is not set */
 };
+/* A key that a map of a file has twice: the last one counts. */
+struct experiment_repeat {
+	char *key;
+	struct config_place place; /* of the later one */
+	int64_t first; /* line of the earlier one */
+};
+#define EXPERIMENT_REPEATS_MAX 20 /* that are kept */
 struct experiment {
 	uint32_t
 		crc; /* of the files' paths and contents, in their order: another one is another configuration */
@@ -28,6 +35,8 @@ struct experiment {
 	size_t n_skipped; /* words of the command that Primus skips */
 	char **idle;
 	size_t n_idle; /* "FILE:LINE: key": keys of the file's top level that no part of Primus reads */
+	struct experiment_repeat *repeats;
+	size_t n_repeats;
 	char **unread;
 	size_t n_unread; /* "FILE: why": files that are named and could not be read (config_files.h) */
 };

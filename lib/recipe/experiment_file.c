@@ -156,6 +156,19 @@ static struct config_value *scalar(struct experiment_reader *r, const struct yno
 static struct config_value *convert(struct experiment_reader *r, const struct ynode *n,
 				    struct config_place place);
 
+/* Given twice: the last one stands. */
+static void drop_earlier(struct experiment_reader *r, struct config_value *map, const char *key,
+			 struct config_place place)
+{
+	struct config_value *earlier = config_take(map, key);
+
+	if (earlier && r->out->n_repeats < EXPERIMENT_REPEATS_MAX)
+		*MO_GROW(r->out->repeats, r->out->n_repeats) = (struct experiment_repeat){
+			mo_strdup(key), place, earlier->place.line
+		};
+	config_value_free(earlier);
+}
+
 static int convert_pair(struct experiment_reader *r, const struct ynode *key,
 			const struct ynode *node, struct config_value *map)
 {
@@ -172,7 +185,7 @@ static int convert_pair(struct experiment_reader *r, const struct ynode *key,
 
 	if (!value)
 		return -EINVAL;
-	config_value_free(config_take(map, key->text)); /* given twice: the last one stands */
+	drop_earlier(r, map, key->text, place);
 	config_put(map, key->text, value)->no_text = kind->kind != CONFIG_TEXT;
 	return 0;
 }

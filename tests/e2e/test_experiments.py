@@ -900,6 +900,38 @@ def torchtitan_takes_the_batch_of_the_plan():
 
 
 @suite.test
+def values_that_read_otherwise_are_said():
+    """1e-5 is a text, "false" is true and of two equal keys the last one counts: the engine says nothing, moectl does."""
+    base = OWN["primus/configs/modules/megatron/base.yaml"] + "overlap: false\nadam_eps: null\nload: null\nrecipe_of: auto\nmoe_aux_loss_coeff: 0.5\n"
+    tree = {"primus/configs/modules/megatron/base.yaml": base}
+    with Own(**{**tree, "e.yaml": OWN["e.yaml"] + "      lr: 1e-5\n      overlap: \"no\"\n      adam_eps: 1e-8\n      moe_aux_loss_coeff: \"0.1\"\n      lr: .5e5\n"
+                                  "      load: /a\n      recipe_of: \"no\"\n"}) as own:
+        status, said = own.validate()
+        equal(status, 0, said)
+        for line in ("e.yaml:15: warning: lr: given in line 11 already", "e.yaml:12: warning: overlap: \"no\" is a text", ": write false",
+                     "e.yaml:13: warning: adam_eps: \"1e-8\" is a text for the engine's YAML: write 1.0e-8",
+                     "e.yaml:14: warning: moe_aux_loss_coeff: \"0.1\" is a text for the engine's YAML: write 0.1",
+                     "e.yaml:15: warning: lr: \".5e5\" is a text for the engine's YAML: write 0.5e+5"):
+            need(line in said, "%s: %s" % (line, said))
+        equal([k for k in ("load", "recipe_of", "note") if "%s: \"" % k in said], [], "what is meant as a text is one")
+    good = "      lr: 1.0e-5\n      overlap: no\n      adam_eps: 1.0e-8\n      moe_aux_loss_coeff: ${NONE:1e-3}\n"
+    with Own(**{**tree, "e.yaml": OWN["e.yaml"] + good}) as own:
+        status, said = own.validate()
+        equal((status, "is a text" in said, "given in line" in said), (0, False, False), said)
+    # words of the recipe: a number of its own becomes what the engine reads, what is quoted stays what it is
+    words = "engine.args=[lr=1e-4, --adam_eps, '1e-7', --overlap, 'off', --moe_aux_loss_coeff, 1e-3]"
+    with Own(**tree) as own:
+        status, said = own.validate("--set", words)
+        equal(status, 0, said)
+        for line in ("r.yaml: engine.args: warning: lr: \"1e-4\" is a text for the engine's command line: write 1.0e-4",
+                     "warning: adam_eps: \"1e-7\" is a text", "warning: overlap: \"off\" is a text"):
+            need(line in said, "%s: %s" % (line, said))
+        need("moe_aux_loss_coeff: \"" not in said, said)
+        status, said = own.validate("--set", "engine.args.lr=1e-4", "--set", "engine.args.overlap=true")
+        equal((status, "is a text" in said), (0, False), said)
+
+
+@suite.test
 def a_tree_of_another_version():
     """Keys that the version we know does not have pass through and are named, whoever says them."""
     with Own(**{"e.yaml": OWN["e.yaml"] + "      micro_batch_sise: 4\n      brand_new: {of: 1}\n",
