@@ -274,8 +274,8 @@ static bool row_contradicts(const struct rules *k, const struct kv *flag, const 
 	_cleanup_(mo_freep) char *added = NULL, *braces = mo_printf("{%s}", row.path);
 	const struct ynode *said = ynode_find(k->root, row.path);
 
-	/* A value of the engine's own experiment is what it says together with these arguments. */
-	if (said && said->left)
+	/* A value of the engine's own experiment is what it says together with these arguments, also before it was read. */
+	if ((said && said->left) || recipe_leaves(k->recipe, row.path))
 		return false;
 	bool carries = strstr(flag->value, braces);
 
@@ -338,6 +338,17 @@ char *rules_untold(const struct rules *k, const char *path)
 	return TAKE_PTR(why);
 }
 
+/* "parallelism.ep: 8": where a size belongs that the recipe does not give, and moectl therefore takes as 1 (caller frees); NULL: elsewhere. */
+static char *give_as(const struct rules *k, const char *other, const char *value)
+{
+	_cleanup_(mo_freep) char *path = mo_strndup(other, strcspn(other, " "));
+	int64_t size;
+
+	if (!mo_starts_with(path, "parallelism.") || ynode_find(k->root, path) || !value || mo_parse_i64(value, 1, INT32_MAX, &size) < 0)
+		return NULL;
+	return mo_printf("%s: %lld", path, (long long)size);
+}
+
 /* One flag of the args: what moectl decides itself is no business of theirs, and what a recipe value says is said there. */
 static void check_arg(struct rules *k, const struct args *command, const struct arg *arg)
 {
@@ -351,11 +362,14 @@ static void check_arg(struct rules *k, const struct args *command, const struct 
 				   arg->flag, value ? " " : "", value ? value : "", instead);
 		return;
 	}
-	_cleanup_(mo_freep) char *other = instead ? NULL : contradicted(k, arg, value);
+	_cleanup_(mo_freep) char *other = instead ? NULL : contradicted(k, arg, value), *as = other ? give_as(k, other, value) : NULL;
 
 	if (instead)
 		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass; moectl then no longer knows what is saved and resumed",
 			  "engine.args: %s is moectl's: %s", arg->flag, instead);
+	else if (as)
+		errors_at(k->errors, arg->at_value, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s %s: give it as %s: the command has %s where the recipe says nothing",
+			  arg->flag, value, as, other);
 	else if (other)
 		errors_at(k->errors, arg->at_value, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s%s%s contradicts %s: give it there only", arg->flag,
 			  value ? " " : "", value ? value : "", other);

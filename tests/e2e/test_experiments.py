@@ -932,6 +932,25 @@ def values_that_read_otherwise_are_said():
 
 
 @suite.test
+def sizes_in_engine_args_are_the_engines():
+    """A size that the recipe leaves to the experiment may come from engine.args, and checks and plans go by it."""
+    with Own() as own:
+        for key, value in (("pipeline_model_parallel_size", 1), ("expert_model_parallel_size", 2), ("context_parallel_size", 2)):
+            word = "engine.args.%s=%d" % (key, value)
+            status, said = own.validate("--set", word)
+            equal((status, "contradicts" in said), (0, False), said)
+            equal([i["value"] for i in json.loads(own.explain("--key", key, "--set", word, "--json").stdout)["items"]], [value], key)
+        status, said = own.validate("--set", "engine.args.pipeline_model_parallel_size=3")
+        need(status == 2 and "the command: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide cluster.gpus 8" in said, said)
+        status, said = own.validate("--set", "parallelism.ep=1", "--set", "engine.args.expert_model_parallel_size=2")
+        need(status == 2 and "expert_model_parallel_size 2 contradicts parallelism.ep 1: give it there only" in said, said)
+        # an engine without experiments is told 1 where the recipe says nothing
+        own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("primus-megatron", "megatron-lm").replace(", entry: e.yaml", "") + "steps: 9\n")
+        status, said = own.validate("--set", "engine.args.expert-model-parallel-size=8")
+        need(status == 2 and "engine.args: expert-model-parallel-size 8: give it as parallelism.ep: 8: the command has parallelism.ep 1" in said, said)
+
+
+@suite.test
 def a_tree_of_another_version():
     """Keys that the version we know does not have pass through and are named, whoever says them."""
     with Own(**{"e.yaml": OWN["e.yaml"] + "      micro_batch_sise: 4\n      brand_new: {of: 1}\n",

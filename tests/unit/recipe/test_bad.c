@@ -200,8 +200,8 @@ static const struct bad rules[] = {
 /* Megatron-LM: its flags against the recipe. */
 static const char megatron[] = "recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {%s}}\ncluster: {gpus: 8}\nmodel: mixtral-8x7b\nsteps: 10\n%s";
 static const struct { const char *args, *lines, *expected; } flags[] = {
-	{ "tensor-model-parallel-size: 2", "", "3:64 engine.args: tensor-model-parallel-size 2 contradicts parallelism.tp 1: give it there only" },
-	{ "tensor_model_parallel_size: 2", "", "3:64 engine.args: tensor_model_parallel_size 2 contradicts parallelism.tp 1" },
+	{ "tensor-model-parallel-size: 2", "", "3:64 engine.args: tensor-model-parallel-size 2: give it as parallelism.tp: 2" },
+	{ "tensor_model_parallel_size: 2", "parallelism: {tp: 1}\n", "3:64 engine.args: tensor_model_parallel_size 2 contradicts parallelism.tp 1: give it there only" },
 	{ "--train-iters: 11", "", "3:51 engine.args: --train-iters 11 contradicts steps 10" },
 	{ "fp16: true", "precision: bf16\n", "3:42 engine.args: fp16 contradicts precision bf16" },
 	{ "num-layers: 3", "", "3:48 engine.args: num-layers 3 contradicts model.layers 32" },

@@ -112,6 +112,9 @@ static void test_as_written(void **state)
 
 		for (int n = 0; n < 60; n++) {
 			struct recipe_sizes s = some();
+
+			if (strstr(recipes[i], "primus-"))      /* left out, it is the experiment's */
+				s.sharding = "zero1";
 			bool sharding = i < 7 && (mo_streq(s.sharding, "zero1") || i == 6);
 			_cleanup_(mo_freep) char *sets = mo_printf("parallelism={tp: %d, pp: %d, vpp: %d, ep: %d, etp: %d, cp: %d, schedule: %s%s%s}\nbatch.micro=%d\nrecompute=%s", (int)s.tp, (int)s.pp, (int)s.vpp,
 								   (int)s.ep, (int)s.etp, (int)s.cp, s.schedule, sharding ? ", sharding: " : "", sharding ? s.sharding : "", (int)s.micro, s.recompute);
