@@ -92,6 +92,79 @@ static int64_t widths(const struct recipe_model *m)
 	return m && m->ffn != MO_NONE ? gcd(of, m->ffn) : of;
 }
 
+struct size {
+	const char *path;
+	int64_t n;
+};
+
+/* "pp 4 x ep 8" and how many GPUs that is. False: a size above 1 is not of the experiment's files, so it may itself be what is wrong. */
+static bool left_sizes(const struct rules *k, const struct size *sizes, size_t n, struct mo_buf *b,
+		       int64_t *ret)
+{
+	*ret = 1;
+	for (size_t i = 0; i < n; i++) {
+		const struct ynode *said = ynode_find(k->root, sizes[i].path);
+
+		if (sizes[i].n == 1)
+			continue;
+		if (!said || !said->left || !said->set || mo_starts_with(said->set, "the command"))
+			return false;
+		mo_buf_printf(b, "%s%s %lld", b->len ? " x " : "",
+			      sizes[i].path + strlen("parallelism."), LL(sizes[i].n));
+		*ret = mo_times(*ret, sizes[i].n);
+	}
+	return true;
+}
+
+/* All sizes are the experiment's, the number of GPUs is the recipe's, and they do not go together: then the recipe is what its writer
+ * wrote, and the number what is wrong there. path, near: the size that could give way, and how (NULL: it alone could not). False: nothing
+ * was said. */
+static bool blame_gpus(struct rules *k, const char *path, const char *near)
+{
+	const struct recipe_parallelism *p = &k->recipe->parallelism;
+	const struct size dense[] = {
+		{ "parallelism.tp", p->tp }, { "parallelism.pp", p->pp }, { "parallelism.cp", p->cp }
+	};
+	const struct size experts[] = {
+		{ "parallelism.pp", p->pp }, { "parallelism.ep", p->ep }, { "parallelism.etp", p->etp }
+	};
+	_cleanup_(mo_buf_done) struct mo_buf a = { 0 }, b = { 0 };
+	const struct ynode *gpus = ynode_find(k->root, "cluster.gpus");
+	int64_t n_a, n_b;
+
+	if (!gpus || !left_sizes(k, dense, ELEMENTSOF(dense), &a, &n_a) ||
+	    !left_sizes(k, experts, ELEMENTSOF(experts), &b, &n_b))
+		return false;
+	int64_t unit = mo_times(n_a / gcd(n_a, n_b), n_b);
+
+	if (unit > MO_RANKS_MAX || k->recipe->gpus % unit == 0)
+		return false;
+	_cleanup_(mo_freep) char *multiples = near_multiples(k->recipe->gpus, unit);
+	_cleanup_(mo_freep) char *use =
+		mo_printf("use cluster.gpus %s%s%s%s%s", multiples, near ? ", or " : "",
+			  near ? path : "", near ? " " : "", near ? near : "");
+	_cleanup_(mo_freep) char *who = unit == n_b   ? mo_printf("%s needs", b.data)
+					: unit == n_a ? mo_printf("%s needs", a.data)
+						      : mo_printf("%s and %s need", a.data, b.data);
+
+	errors_at(k->errors, gpus, use, "cluster.gpus: %lld: the experiment's %s a multiple of %lld",
+		  LL(k->recipe->gpus), who, LL(unit));
+	return true;
+}
+
+/* The same for a size that does not divide the `left` GPUs: what it could be beside the experts' sizes. */
+static bool blame_gpus_for(struct rules *k, const struct size *size, int64_t left)
+{
+	const struct recipe_parallelism *p = &k->recipe->parallelism;
+	bool pp = mo_streq(size->path, "parallelism.pp");
+	int64_t beside = mo_times(mo_times(p->ep, p->etp), pp ? 1 : p->pp), gpus = k->recipe->gpus;
+	int64_t of = pp ? gcd(left, gpus / beside) : left;
+	_cleanup_(mo_freep) char *near =
+		gpus % beside ? NULL : near_divisors(size->n, of);
+
+	return blame_gpus(k, size->path, near);
+}
+
 /* tp, pp and cp one after the other must divide the GPUs; what is left is dp. False = no sharding to go on with. */
 static bool check_world(struct rules *k)
 {
@@ -113,7 +186,8 @@ static bool check_world(struct rules *k)
 			_cleanup_(mo_freep) char *gpus = ranks <= MO_RANKS_MAX ? near_multiples(r->gpus, ranks) : NULL;
 			_cleanup_(mo_freep) char *hint = mo_printf("use %s %s%s%s", sizes[i].name, near, gpus ? ", or cluster.gpus " : "", gpus ? gpus : "");
 
-			errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s: %s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs", sizes[i].path,
+			if (!blame_gpus_for(k, &(struct size){ sizes[i].path, sizes[i].n }, gcd(left, sizes[i].divides)))
+				errors_at(k->errors, PLACE(k, sizes[i].path, "cluster.gpus"), hint, "%s: %s does not divide cluster.gpus %lld: tp x pp x cp x dp must be the number of GPUs", sizes[i].path,
 				  product.data, LL(r->gpus));
 			return false;
 		}
@@ -140,6 +214,10 @@ static void check_experts(struct rules *k)
 		errors_at(k->errors, PLACE(k, p->ep > 1 ? "parallelism.ep" : "parallelism.etp"), NULL, "parallelism.%s: the model has no experts: use 1", p->ep > 1 ? "ep" : "etp");
 	else if (m && m->moe && m->moe->experts % p->ep)
 		errors_at(k->errors, PLACE(k, "parallelism.ep"), use_ep, "parallelism.ep: %lld does not divide the model's %lld experts", LL(p->ep), LL(m->moe->experts));
+	if (stage % p->etp && blame_gpus(k, "parallelism.etp", etp))
+		return;
+	if (stage % p->etp == 0 && stage / p->etp % p->ep && blame_gpus(k, "parallelism.ep", ep))
+		return;
 	if (stage % p->etp)
 		errors_at(k->errors, PLACE(k, "parallelism.etp"), use_etp, "parallelism.etp: %lld does not divide the %lld GPUs of a pipeline stage", LL(p->etp), LL(stage));
 	else if (stage / p->etp % p->ep)

@@ -787,7 +787,9 @@ def the_last_state_is_saved_and_resumed():
 @suite.test
 def the_file_is_judged():
     for files, recipe, expected in (
-            ({}, "env: {PP: \"3\"}\n", "e.yaml:8: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide cluster.gpus 8"),
+            ({}, "env: {PP: \"3\"}\n", "r.yaml:4:17: cluster.gpus: 8: the experiment's pp 3 x ep 4 needs a multiple of 12; use cluster.gpus 12, or parallelism.pp 2\n"),
+            ({}, "env: {PP: \"4\"}\n", "r.yaml:4:17: cluster.gpus: 8: the experiment's pp 4 x ep 4 needs a multiple of 16; use cluster.gpus 16, or parallelism.ep 2\n"),
+            ({}, "parallelism: {pp: 4}\n", "e.yaml:9: expert_model_parallel_size: parallelism.ep: 4 does not divide the 2 GPUs of a pipeline stage"),
             ({}, "batch: {global: 6}\n", "batch.global: 6 is no multiple of micro 1 x dp 4 = 4"),
             ({"low.yaml": "extends: e.yaml\n"}, "", "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
             ({"low.yaml": OWN["low.yaml"].replace("root", "${NOBODY}")}, "", "low.yaml:2: ${NOBODY}: the variable is not set, and the file gives no default"),

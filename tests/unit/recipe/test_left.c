@@ -110,14 +110,26 @@ static void test_args(void **state)
 	       "recompute_granularity full contradicts recompute none", "", NULL);
 }
 
-/* A value of the file that cannot be is an error at the file's line; without the file there is none
- * that may be false. */
+/* A value of the file that cannot be is an error at the file's line, and a number of GPUs that none of
+ * the file's sizes goes with one at that number; without the file there is none that may be false. */
 static void test_judged(void **state)
 {
 	_cleanup_(parsed_done) struct parsed unread =
 		parse(HEAD "batch: {global: 6, micro: 1}\n", NULL);
 
 	expect(HEAD SAID("1", "3"),
+	       "4:17 cluster.gpus: 16: the experiment's pp 3 x ep 8 needs a multiple of 24 "
+	       "[use cluster.gpus 24, or parallelism.pp 2]",
+	       "", NULL);
+	expect(HEAD SAID("3", "4"),
+	       "4:17 cluster.gpus: 16: the experiment's tp 3 x pp 4 and pp 4 x ep 8 need a "
+	       "multiple of 96 [use cluster.gpus 96]",
+	       "", NULL);
+	expect(HEAD SAID("1", "4"), "the experiment's pp 4 x ep 8 needs a multiple of 32 "
+				    "[use cluster.gpus 32, or parallelism.ep 4]",
+	       "", NULL);
+	/* A size of the recipe's own may be what is wrong. */
+	expect(HEAD "parallelism: {ep: 8}\n" SAID("1", "3"),
 	       "e.yaml:7: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide "
 	       "cluster.gpus 16",
 	       "", NULL);
