@@ -377,6 +377,24 @@ static void check_auto(struct rules *k)
 			   LL(r->checkpoint.every), r->model ? missing : "model");
 }
 
+static void gpu_done(struct gpu_type *gpu)
+{
+	mo_desc_done(&gpu_type_desc, gpu);
+}
+
+/* A precision that the GPU has no units for may run slowly, or fail on its first step; which of the two is the engine's to know. */
+static void check_precision(struct rules *k)
+{
+	const struct recipe *r = k->recipe;
+	_cleanup_(gpu_done) struct gpu_type gpu;
+
+	mo_desc_init(&gpu_type_desc, &gpu);
+	if (!r->gpu || !r->precision || gpu_type_load(r->gpu, &gpu, NULL) < 0 || gpu_peak_tflops(&gpu, r->precision) != MO_NONE_F)
+		return;
+	rules_warn(k, PLACE(k, "precision", "cluster.gpu"), "precision: %s: %s has none by the catalogue: the job may fail on its first step, and nothing is planned; use %s",
+		   r->precision, r->gpu, gpu.fp8_tflops != MO_NONE_F ? "fp8, bf16 or another cluster.gpu" : "bf16 or another cluster.gpu");
+}
+
 static void check_checkpoint(struct rules *k)
 {
 	const struct recipe_checkpoint *c = &k->recipe->checkpoint;
@@ -491,6 +509,7 @@ void rules_check(struct rules *k)
 	if (k->recipe->unread)
 		check_unread(k);
 	check_auto(k);
+	check_precision(k);
 	check_checkpoint(k);
 	check_env(k);
 	check_rest(k);

@@ -283,6 +283,25 @@ static void test_stops(void **state)
 	}
 }
 
+/* A precision that the catalogue has no peak of for that GPU: told, never refused. */
+static void test_precisions(void **state)
+{
+	static const struct { const char *gpu, *precision, *warning; } cases[] = {
+		{ ", gpu: mi300x", "mxfp8", "8:12: precision: mxfp8: mi300x has none by the catalogue: the job may fail on its first step, and nothing is planned; use fp8, bf16 or" },
+		{ ", gpu: a100-80", "fp8", "8:12: precision: fp8: a100-80 has none by the catalogue: the job may fail on its first step, and nothing is planned; use bf16 or" },
+		{ ", gpu: mi355x", "mxfp8", NULL }, { ", gpu: mi300x", "fp8", NULL }, { ", gpu: mi300x", "bf16", NULL }, { "", "mxfp8", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {kind: megatron-lm,\n  args: {mock-data: true}}\ncluster: {gpus: 1%s}\nsteps: 1\n" ALL_ONE
+							   "precision: %s\n", cases[i].gpu, cases[i].precision);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+
+		if (p.errors.n || p.n_warnings != (cases[i].warning != NULL) || (cases[i].warning && !mo_starts_with(p.warnings[0], cases[i].warning)))
+			fail_msg("%s%zu warnings: %s", text, p.n_warnings, p.n_warnings ? p.warnings[0] : "");
+	}
+}
+
 /* What may differ between the run that saved and the one that resumes, by the engine file (may_change). */
 static void test_changed(void **state)
 {
@@ -366,7 +385,7 @@ static void test_bad_sections(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_changed),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_changed),
 					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
