@@ -95,6 +95,7 @@ static const struct mo_field engine_rule_fields[] = {
 	MO_F(engine_rule, because, MO_STR),
 	MO_F(engine_rule, instead, MO_STR),
 	MO_F(engine_rule, files_may, MO_BOOL, .omit = true),
+	MO_F(engine_rule, warns, MO_BOOL, .omit = true),
 	MO_F_VEC(engine_rule, when, &kv_desc),
 	MO_F_VEC(engine_rule, refuse, &kv_desc),
 	MO_F_VEC(engine_rule, need, &kv_desc),

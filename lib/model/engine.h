@@ -101,6 +101,7 @@ struct engine_feature {
 struct engine_rule {
 	char *id, *because, *instead;
 	bool files_may;                    /* where only the engine's own files break it, it is a warning: the engine lets it pass, or its models do as they like */
+	bool warns;                        /* it is a warning whoever breaks it: it may go well */
 	struct kv *when; size_t n_when;
 	struct kv *refuse; size_t n_refuse;
 	struct kv *need; size_t n_need;

@@ -144,6 +144,7 @@ static const struct key rule_keys[] = {
 	R(because, .required = true),
 	R(instead, .required = true),
 	{ .path = "files_may", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, files_may) },
+	{ .path = "warns", .type = KEY_BOOL, .offset = offsetof(struct engine_rule, warns) },
 };
 
 static void read_rule(struct reader *r, const struct ynode *v)

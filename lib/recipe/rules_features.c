@@ -331,7 +331,7 @@ static void check_condition(struct rules *k, const struct args *command, const s
 	_cleanup_(mo_freep) char *text = mo_printf("%s%s%s does not go with %s: %s: %s", s.name, whole ? "" : ": ", whole ? "" : s.value ? s.value : "not given", when->words.data ? when->words.data : "the rest",
 						   rule->because, rule->instead);
 
-	if (rule->files_may && !when->recipe && s.at && s.at->left)
+	if (rule->warns || (rule->files_may && !when->recipe && s.at && s.at->left))
 		rules_warn(k, at, "%s", text);
 	else
 		errors_at(k->errors, at, NULL, "%s", text);

@@ -62,6 +62,17 @@ static void check_good(const char *rule, const char *text)
 		fail_msg("%s: the good recipe is refused:\n%s\n%s", rule, text, said);
 }
 
+static void check_warned(const char *rule, const struct parsed *p, int64_t line, int64_t column, const char *says)
+{
+	_cleanup_(mo_freep) char *place = mo_printf("%lld:%lld: ", (long long)line, (long long)column);
+	size_t found = 0;
+
+	for (size_t i = 0; i < p->n_warnings; i++)
+		found += mo_starts_with(p->warnings[i], place) && strstr(p->warnings[i], says);
+	if (p->errors.n || found != 1)
+		fail_msg("%s: %zu errors, %zu warnings %s%s", rule, p->errors.n, found, place, says);
+}
+
 static void check_bad(const struct ynode *row, const char *text, size_t from)
 {
 	const char *rule = ynode_get(row, "rule")->text, *at = strstr(text + from, ynode_get(row, "at")->text);
@@ -75,6 +86,10 @@ static void check_bad(const struct ynode *row, const char *text, size_t from)
 	for (const char *s = text; s < at; s++) {
 		column = *s == '\n' ? 1 : column + 1;
 		line += *s == '\n';
+	}
+	if (ynode_get(row, "warns")) {
+		check_warned(rule, &p, line, column, ynode_get(row, "says")->text);
+		return;
 	}
 	if (p.errors.n != 1)
 		fail_msg("%s: %zu errors:\n%s\n%s", rule, p.errors.n, text, said);
