@@ -8,8 +8,6 @@
 #include "daemon/visible.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/config_explain.h"
-#include "lib/recipe/config_files.h"
-#include "lib/recipe/experiment_record.h"
 
 #define HERE_MAX (64 << 10) /* bytes of the texts that are read in the loop; more by a child */
 
@@ -35,50 +33,23 @@ static const char *recipe_of(const struct job *j)
 	return j->spec.recipe_text ? j->spec.recipe_text : "";
 }
 
-static void explain(const struct question *q, const struct experiment *x,
-		    const struct rank_command *command, struct mo_buf *b)
-{
-	const struct submit *s = &q->job->spec;
-	const char *text = recipe_of(q->job);
-	const struct config_given given = {
-		&s->engine, &s->recipe, text, strlen(text), NULL, 0, command
-	};
-	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
-
-	config_explain(t, q->key, true, b);
-}
-
-/* As the job's node read it, else as the submit did. */
-static int config_of(const struct job *j, const struct rank_command *command,
-		     struct experiment *ret, struct mo_error *err)
-{
-	_cleanup_(mo_freep) char *told =
-		j->config ? mo_printf("experiment: %s\n", j->config) : NULL;
-	const char *text = told ? told : j->spec.recipe_text;
-	int r = text ? experiment_of_text(text, strlen(text), ret, err) : -ENOENT;
-
-	if (told) /* a node reads it with the words as they are */
-		return r;
-	if (j->spec.engine.config_words && (r == 0 || r == -ENOENT))
-		return config_files_command(&j->spec.engine, ret, command->words, command->n_words,
-					    err);
-	return r < 0 ? r : experiment_command(ret, command->words, command->n_words, err);
-}
-
 /* 200 with the document in b, or the status of what *ret_detail says (caller frees). */
 static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 {
 	const struct job *j = q->job;
 	const struct submit *s = &j->spec;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(experiment_done) struct experiment x = { 0 };
 	_cleanup_(rank_command_done) struct rank_command command =
 		rank_command_of(&s->engine, &s->recipe);
 
 	if (j->attempt > 0)
 		engine_resume_argv(&s->engine, &s->recipe, j->resume, &command.words,
 				   &command.n_words);
-	int e = config_of(j, &command, &x, &err);
+	const char *text = recipe_of(j);
+	const struct config_given given = {
+		&s->engine, &s->recipe, text, strlen(text), NULL, 0, &command
+	};
+	int e = config_explain_record(&given, j->config, q->key, b, &err);
 
 	if (e == -ENOENT) {
 		*ret_detail = not_kept(j);
@@ -89,7 +60,6 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 					(long long)j->id, mo_error_text(&err, e));
 		return 422;
 	}
-	explain(q, &x, &command, b);
 	return 200;
 }
 

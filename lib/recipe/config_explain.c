@@ -1,10 +1,13 @@
 /* See config_explain.h. */
 #include "lib/recipe/config_explain.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "lib/model/mask.h"
+#include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_forced.h"
+#include "lib/recipe/experiment_record.h"
 #include "lib/recipe/set.h"
 #include "lib/recipe/yaml.h"
 
@@ -37,11 +40,10 @@ void rank_command_done(struct rank_command *c)
 	*c = (struct rank_command){ 0 };
 }
 
-struct config_teller *config_teller_new(const struct config_given *g, const struct experiment *x)
+/* root: of the recipe, NULL when it has none. */
+static struct config_teller *teller_of(const struct config_given *g, const struct experiment *x,
+				       const struct ynode *root)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(ynode_freep) struct ynode *root =
-		recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
 	struct config_teller *t = mo_alloc(sizeof(*t));
 	const struct word_origins *o = &g->command->origins;
 
@@ -54,6 +56,15 @@ struct config_teller *config_teller_new(const struct config_given *g, const stru
 					   (root && !ynode_is_null(ynode_find(root, path))));
 	}
 	return t;
+}
+
+struct config_teller *config_teller_new(const struct config_given *g, const struct experiment *x)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(ynode_freep) struct ynode *root =
+		recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
+
+	return teller_of(g, x, root);
 }
 
 struct config_teller *config_teller_free(struct config_teller *t)
@@ -267,4 +278,39 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 	config_items_free(items, n);
 	mo_buf_str(b, "]}");
 	return found;
+}
+
+/* As the job's node read it, else as the submit did. */
+static int experiment_of(const struct config_given *g, const struct ynode *root,
+			 const char *of_node, struct experiment *ret, struct mo_error *err)
+{
+	const struct rank_command *c = g->command;
+
+	if (of_node) { /* a node reads it with the words as they are */
+		_cleanup_(mo_freep) char *text = mo_printf("experiment: %s\n", of_node);
+
+		return experiment_of_text(text, strlen(text), ret, err);
+	}
+	int r = experiment_of_tree(root, ret, err);
+
+	if (g->engine->config_words && (r == 0 || r == -ENOENT))
+		return config_files_command(g->engine, ret, c->words, c->n_words, err);
+	return r < 0 ? r : experiment_command(ret, c->words, c->n_words, err);
+}
+
+int config_explain_record(const struct config_given *g, const char *of_node, const char *key,
+			  struct mo_buf *b, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(ynode_freep) struct ynode *root =
+		recipe_tree(g->text, g->n, g->sets, g->n_sets, &errors);
+	_cleanup_(experiment_done) struct experiment x = { 0 };
+	int r = experiment_of(g, root, of_node, &x, err);
+
+	if (r < 0)
+		return r;
+	_cleanup_(config_teller_freep) struct config_teller *t = teller_of(g, &x, root);
+
+	config_explain(t, key, true, b);
+	return 0;
 }

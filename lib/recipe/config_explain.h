@@ -38,3 +38,8 @@ struct config_source config_source(const struct config_teller *t, struct config_
 /* The whole document, or of `key` and those below it; appends. Returns how many items it has. mask: what looks like a secret is
  * shown as ***. */
 size_t config_explain(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b);
+/* The masked document of a job's record: of what its node read (of_node, NULL: nothing), else of
+ * what the recipe's text carries, with the words of the command. The text is read once. -ENOENT:
+ * neither is there; -EINVAL with err. */
+int config_explain_record(const struct config_given *g, const char *of_node, const char *key,
+			  struct mo_buf *b, struct mo_error *err);

@@ -264,10 +264,8 @@ static uint32_t crc_of(const struct ynode *hash)
 	return crc;
 }
 
-int experiment_of_text(const char *text, size_t n, struct experiment *ret, struct mo_error *err)
+int experiment_of_tree(const struct ynode *root, struct experiment *ret, struct mo_error *err)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "recipe", &errors);
 	const struct ynode *result = root ? ynode_find(root, "experiment.result") : NULL;
 
 	*ret = (struct experiment){ 0 };
@@ -278,4 +276,12 @@ int experiment_of_text(const char *text, size_t n, struct experiment *ret, struc
 	if (r == 0)
 		ret->crc = crc_of(ynode_find(root, "experiment.files"));
 	return r;
+}
+
+int experiment_of_text(const char *text, size_t n, struct experiment *ret, struct mo_error *err)
+{
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	_cleanup_(ynode_freep) struct ynode *root = yaml_load(text, n, "recipe", &errors);
+
+	return experiment_of_tree(root, ret, err);
 }

@@ -13,5 +13,6 @@ char *experiment_pack(const struct experiment *x); /* caller frees */
 int experiment_unpack(const struct ynode *result, struct experiment *ret, struct mo_error *err);
 /* What the result of a recipe's document says of a key: the value's node, borrowed; NULL: nothing. */
 const struct ynode *experiment_key(const struct ynode *root, const char *key);
-/* What a recipe's text carries of its experiment (`experiment.result`). -ENOENT: nothing. */
+/* What a recipe's document (NULL: none) or its text carries of its experiment (`experiment.result`). -ENOENT: nothing. */
+int experiment_of_tree(const struct ynode *root, struct experiment *ret, struct mo_error *err);
 int experiment_of_text(const char *text, size_t n, struct experiment *ret, struct mo_error *err);
