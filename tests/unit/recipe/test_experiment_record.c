@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/recipe/config_explain.h"
 #include "lib/recipe/experiment_record.h"
 #include "tests/unit/recipe/read.h"
 
@@ -147,10 +148,35 @@ static void test_deep_keys(void **state)
 	}
 }
 
+/* A record that was taken before it was looked at: the recipe's own, and what a node sent. */
+static void test_bad_records(void **state)
+{
+	static const char bad[] = "{\"read\":[{\"a\":1}],\"keys\":[[\"k\",[1,0,1]]]}";
+	static const struct rank_command none = { 0 };
+	static const struct engine engine = { 0 };
+	static const struct recipe recipe = { 0 };
+	_cleanup_(mo_freep) char *text = mo_printf("experiment: {result: %s}\n", bad),
+				 *node = mo_printf("{\"result\": %s}", bad);
+	struct mo_buf b = { 0 };
+	struct config_given given = { .engine = &engine, .recipe = &recipe, .text = text,
+				      .n = strlen(text), .command = &none };
+	_cleanup_(mo_error_done) struct mo_error of_recipe = { 0 }, of_node = { 0 };
+
+	assert_int_equal(config_explain_record(&given, NULL, NULL, &b, &of_recipe), -EINVAL);
+	assert_non_null(strstr(mo_error_text(&of_recipe, -EINVAL), "expected {read: [file]"));
+	given.text = "";
+	given.n = 0;
+	assert_int_equal(config_explain_record(&given, node, NULL, &b, &of_node), -EINVAL);
+	assert_non_null(strstr(mo_error_text(&of_node, -EINVAL), "expected {read: [file]"));
+	assert_int_equal(config_explain_record(&given, NULL, NULL, &b, NULL), -ENOENT);
+	assert_int_equal(b.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_anything_else),
-					   cmocka_unit_test(test_numbers), cmocka_unit_test(test_deep_keys) };
+					   cmocka_unit_test(test_numbers), cmocka_unit_test(test_deep_keys),
+					   cmocka_unit_test(test_bad_records) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
