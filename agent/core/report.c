@@ -2,7 +2,7 @@
 #include "agent/core/steps_state.h"
 #include "agent/core/step.h"
 
-#define NOTE_BYTES 512  /* what a note costs without its texts, as the controller reckons (daemon/core/intake.c) */
+#define NOTE_BYTES 512  /* what a note, or a found checkpoint, costs without its texts: daemon/core/intake.c */
 
 /* All texts that a note has or will have, as they are written: a controller that must refuse a message is sent it again for ever. */
 static size_t note_bytes(const struct note *n) {
@@ -29,6 +29,18 @@ static void add_notes(const struct entry *e, size_t n_max, size_t *count, size_t
 		*bytes += size;
 		++*count;
 	}
+}
+
+/* true: it is in the message, where the first always fits. */
+static bool add_scan(const struct scan *scan, size_t *bytes, struct agent_sync *ret) {
+	const struct scan_result *r = &scan->result;
+	size_t size = NOTE_BYTES * (1 + r->n_items + r->n_unread) + mo_desc_text_bytes(&scan_result_desc, r);
+
+	if (ret->n_scans && *bytes + size > MO_PORTION_BYTES)
+		return false;
+	mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), r);
+	*bytes += size;
+	return true;
 }
 
 static void head(const struct steps *s, struct agent_sync *ret) {
@@ -67,9 +79,13 @@ void steps_sync(struct steps *s, struct agent_sync *ret) {
 				mo_desc_copy(&rank_progress_desc, MO_ADD(r, progress, &rank_progress_desc), &rank->now);
 		}
 	}
-	for (size_t i = 0; i < s->n_scans; i++)
-		if (s->scans[i].done)
-			mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), &s->scans[i].result);
+	bytes = 0;      /* of scans; another one begins each time, here too */
+	for (size_t k = 0; k < s->n_scans; k++) {
+		const struct scan *scan = &s->scans[(k + (size_t)s->beat) % s->n_scans];
+
+		if (scan->done && !add_scan(scan, &bytes, ret))
+			break;
+	}
 }
 
 bool steps_news(struct steps *s, struct agent_sync *ret) {
@@ -85,12 +101,10 @@ bool steps_news(struct steps *s, struct agent_sync *ret) {
 		if (n)
 			add_notes(e, n, &count, &bytes, add_report(e, &ret->steps, &ret->n_steps));
 	}
-	for (size_t i = 0; i < s->n_scans; i++) {
-		if (!s->scans[i].done || s->scans[i].told)
-			continue;
-		mo_desc_copy(&scan_result_desc, MO_ADD(ret, scans, &scan_result_desc), &s->scans[i].result);
-		s->scans[i].told = true;
-	}
+	bytes = 0;
+	for (size_t i = 0; i < s->n_scans; i++)
+		if (s->scans[i].done && !s->scans[i].told)
+			s->scans[i].told = add_scan(&s->scans[i], &bytes, ret);
 	bool checked = s->checked;
 	s->checked = false;
 	return count > 0 || ret->n_scans > 0 || checked;

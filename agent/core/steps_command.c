@@ -149,6 +149,7 @@ void steps_scanned(struct steps *s, const struct scan_result *result, int64_t no
 		}
 		scan->done = true;
 		mo_desc_copy(&scan_result_desc, &scan->result, result);
+		scan_result_fit(&scan->result);
 		steps_send_news(s, now, out);
 		return;
 	}

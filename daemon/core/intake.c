@@ -80,9 +80,8 @@ static void cut_scans(struct agent_sync *s)
 			break;
 		left -= bytes;
 	}
-	if (n == 0 && s->n_scans > 0) {                 /* no sync will ever bring it whole */
-		mo_vec_clear(&found_checkpoint_desc, (void **)&s->scans[0].items, &s->scans[0].n_items);
-		mo_str_set(&s->scans[0].error, "the names of its checkpoints are longer than 1.5 MiB: keep fewer there, or in a directory of a shorter name");
+	if (n == 0 && s->n_scans > 0) {                 /* an agent before this one left it whole */
+		scan_result_fit(&s->scans[0]);
 		n = 1;
 	}
 	mo_vec_cut(&scan_result_desc, s->scans, &s->n_scans, n);

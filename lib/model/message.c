@@ -87,6 +87,14 @@ static const struct mo_field scan_result_fields[] = {
 };
 const struct mo_desc scan_result_desc = MO_DESC(scan_result, scan_result_fields);
 
+void scan_result_fit(struct scan_result *s)
+{
+	if (mo_desc_text_bytes(&scan_result_desc, s) <= MO_PORTION_BYTES)
+		return;
+	mo_vec_clear(&found_checkpoint_desc, (void **)&s->items, &s->n_items);
+	mo_str_set(&s->error, "the names of its checkpoints are longer than 1.5 MiB: keep fewer there, or in a directory of a shorter name");
+}
+
 static const struct mo_field agent_sync_fields[] = {
 	MO_F(agent_sync, node, MO_STR, .max = MO_LONGEST_NAME),
 	MO_F(agent_sync, boot_id, MO_STR, .max = 128),

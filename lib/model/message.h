@@ -105,3 +105,5 @@ struct token_trade { char *node; };
 struct token_traded { char *id, *token; int64_t expires_at; };
 struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool more, end; }; /* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits one answer; end: rank is gone and file read to its end */
 extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc, token_trade_desc, token_traded_desc;
+/* Of a result that no message will ever bring whole (MO_PORTION_BYTES), what is found is left out, and its error says so. */
+void scan_result_fit(struct scan_result *s);

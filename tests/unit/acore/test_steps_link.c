@@ -339,6 +339,60 @@ static void test_a_journal_of_bad_bytes_is_taken(void **state) {
 	mo_desc_done(&note_desc, &bad);
 }
 
+/* 1000 saves below a directory whose name is all quotes; which of the scans a message brings. */
+static unsigned scans_read(struct bed *b, bool news) {
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	struct agent_sync s;
+	unsigned seen = 0;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	if (news)
+		steps_news(b->core, &s);
+	else
+		steps_sync(b->core, &s);
+	wire_encode(&agent_sync_desc, &s, &text);
+	assert_int_equal(wire_affordable(text.data, text.len, &err), 0);
+	for (size_t i = 0; i < s.n_scans; i++) {
+		seen |= 1u << s.scans[i].job;
+		assert_true(!s.scans[i].n_items == (s.scans[i].error && strstr(s.scans[i].error, "longer than 1.5 MiB")));
+	}
+	mo_desc_done(&agent_sync_desc, &s);
+	return seen;
+}
+
+static void test_scans_fit_a_message(void **state) {
+	struct bed *b = *state;
+	struct order wanted[8];
+	struct scan_result r;
+	unsigned news = 0, syncs = 0;
+
+	up(b);
+	for (int job = 1; job <= 8; job++)
+		wanted[job - 1] = (struct order){ .kind = CMD_SCAN, .job = job, .attempt = 1 };
+	reply_full(b, true, 3, 500000, wanted, 8, NULL, 0);
+	for (int job = 1; job <= 8; job++) {
+		_cleanup_(mo_freep) char *path = filled(job == 8 ? MO_TEXT_MAX : 600, '"');
+
+		mo_desc_init(&scan_result_desc, &r);
+		r.job = job;
+		r.attempt = 1;
+		for (int i = 0; i < MO_CHECKPOINTS_MAX; i++) {
+			struct found_checkpoint *f = MO_ADD(&r, items, &found_checkpoint_desc);
+			f->iteration = i;
+			f->path = mo_strdup(path);
+		}
+		give(b, (struct steps_event){ .type = AE_SCANNED, .scan = &r });
+		mo_desc_done(&scan_result_desc, &r);
+	}
+	for (int i = 0; i < 8; i++) {
+		news |= scans_read(b, true);
+		syncs |= scans_read(b, false);
+	}
+	assert_int_equal(news, 0x1fe);   /* each of them is told once, and again */
+	assert_int_equal(syncs, 0x1fe);
+}
+
 static size_t notes_in_sync(struct bed *b) {
 	struct agent_sync s;
 
@@ -383,7 +437,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		T(test_link), T(test_no_spin_while_commands_stay_due), T(test_news_lost), T(test_progress), T(test_scan), T(test_checked), T(test_checked_before_the_welcome), T(test_query_once),
 		T(test_notes_are_bounded), T(test_big_notes_fit_a_message), T(test_texts_are_counted_as_they_are_written),
-		T(test_a_journal_of_bad_bytes_is_taken), T(test_a_restored_controller),
+		T(test_a_journal_of_bad_bytes_is_taken), T(test_scans_fit_a_message), T(test_a_restored_controller),
 	};
 	return cmocka_run_group_tests_name("acore/steps_link", tests, NULL, NULL);
 }
