@@ -56,7 +56,7 @@ $(RESOLVE): $(BUILD)/tests/resolve/resolve.o $(call lib,recipe model base)
 # no sanitizer: it is loaded before theirs
 $(FAKE_LIBRARIES): $(BUILD)/%.so: %.c
 	$(call say,LINK $@)
-	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -shared -fPIC -o $@ $<
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -Wall -Wextra -D_GNU_SOURCE -shared -fPIC -o $@ $<
 $(FAKES): %: %.o
 	$(call say,LINK $@)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $<

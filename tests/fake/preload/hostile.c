@@ -1,6 +1,5 @@
 /* Loaded into moe-config by a job's own LD_PRELOAD: $HOSTILE says what it does in its place. "hang": it says nothing more and never
  * ends; else a byte as a number, of which it prints as many as are read. Nothing in any other program. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
