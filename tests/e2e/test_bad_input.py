@@ -279,8 +279,10 @@ def bad_agents(rig):
         a = rig.http("POST", "/v1/agent/hello", body, token=t)
         need(a.status in (status if isinstance(status, tuple) else (status,)), "hello with %s: %d, not %s: %s" % (what, a.status, status, a.body[:200]))
         need(a.detail, "hello with %s has no detail" % what)
-    a = rig.http("POST", "/v1/agent/sync", json.dumps({"node": "node-0", "boot_id": "b", "instance": "other", "epoch": 1, "beat": 1, "mono_ns": 1, "steps": [], "scans": []}), token=token)
-    equal(a.status, 409, "a sync of another instance")
+    other = json.dumps({"node": "node-0", "boot_id": "b", "instance": "other", "epoch": 1, "beat": 1, "mono_ns": 1, "steps": [], "scans": []})
+    a = rig.http("POST", "/v1/agent/sync", other, token=token)
+    # Where the node's own word meets it, it is answered before it is judged: then it is told nothing.
+    need(a.status == 409 or (a.status == 200 and a.json["acks"] == [] and a.json["commands"] == []), "a sync of another instance: %d %s" % (a.status, a.body[:300]))
     equal([n["name"] for n in rig.json("nodes")["items"]], names, "the nodes")
     equal([n["state"] for n in rig.json("nodes")["items"]], ["up"] * len(names), "their states")
     # the program itself: it says what is wrong and tries again, and comes in once the token is right
