@@ -25,12 +25,8 @@ void init_done(struct init *i)
 	draft_done(&i->draft);
 	launch_line_done(&i->line);
 	config_value_free(i->toml);
-	for (size_t k = 0; k < i->n_differ; k++)
-		free(i->differ[k]);
-	for (size_t k = 0; k < i->n_notes; k++)
-		free(i->notes[k]);
-	free(i->differ);
-	free(i->notes);
+	mo_strs_clear(&i->differ, &i->n_differ);
+	mo_strs_clear(&i->notes, &i->n_notes);
 	free(i->label);
 }
 
@@ -45,17 +41,6 @@ int init_refuse(const struct init *i, const char *what, const char *next)
 
 	return cli_fail(CLI_USAGE, "init: %s%s%s; %s", i->label, same ? "" : ": ",
 			same ? shown + n : shown, next);
-}
-
-void init_note(struct init *i, const char *fmt, ...)
-{
-	char text[2048];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	mo_strs_add(&i->notes, &i->n_notes, text);
 }
 
 /* ---- what it is ---- */
@@ -217,9 +202,7 @@ static int choose_engine(struct init *i)
 		d->entry = mo_strdup(i->line.program[entry]);
 	for (size_t k = used; k < i->line.n_program; k++)
 		mo_strs_add(&d->args, &d->n_args, i->line.program[k]);
-	for (size_t k = 0; k < n_kinds; k++)
-		free(kinds[k]);
-	free(kinds);
+	mo_strs_clear(&kinds, &n_kinds);
 	if (i->line.python && !module)
 		d->python = mo_strdup(i->line.python);
 	return 0;
@@ -361,21 +344,6 @@ static int fill(struct init *i)
 
 /* ---- what comes out ---- */
 
-static void comment(char ***to, size_t *n, const char *fmt, ...) _printf_(3, 4);
-static void comment(char ***to, size_t *n, const char *fmt, ...)
-{
-	char text[2048];
-	va_list ap;
-
-	va_start(ap, fmt);
-	int length = vsnprintf(text, sizeof(text), fmt, ap);
-
-	va_end(ap);
-	if (length >= (int)sizeof(text))
-		text[mo_utf8_cut(text, sizeof(text) - 4)] = 0;
-	mo_strs_add(to, n, text);
-}
-
 static char *summary(const struct init *i)
 {
 	return mo_printf("%zu %s compared with the original: %zu the same, %zu different; %zu not "
@@ -392,19 +360,17 @@ static char *whole_text(const struct init *i)
 	char **lines = NULL;
 	size_t n = 0;
 
-	comment(&lines, &n, "Made by `moectl init` from %s. Read it before you submit it.",
+	mo_strs_printf(&lines, &n, "Made by `moectl init` from %s. Read it before you submit it.",
 		i->label);
-	comment(&lines, &n, "%s.", sum);
+	mo_strs_printf(&lines, &n, "%s.", sum);
 	for (size_t k = 0; k < i->n_differ; k++)
-		comment(&lines, &n, "different: %s", i->differ[k]);
+		mo_strs_printf(&lines, &n, "different: %s", i->differ[k]);
 	for (size_t k = 0; k < i->draft.n_lost; k++)
-		comment(&lines, &n, "not carried over: %s", i->draft.lost[k]);
+		mo_strs_printf(&lines, &n, "not carried over: %s", i->draft.lost[k]);
 	for (size_t k = 0; k < i->n_notes; k++)
-		comment(&lines, &n, "note: %s", i->notes[k]);
+		mo_strs_printf(&lines, &n, "note: %s", i->notes[k]);
 	char *text = draft_text(&i->draft, lines, n);
-	for (size_t k = 0; k < n; k++)
-		free(lines[k]);
-	free(lines);
+	mo_strs_clear(&lines, &n);
 	return text;
 }
 

@@ -21,7 +21,7 @@ struct init {
 };
 void init_done(struct init *i);
 int init_refuse(const struct init *i, const char *what, const char *next); /* prints; CLI_USAGE */
-void init_note(struct init *i, const char *fmt, ...) _printf_(2, 3);
+#define init_note(i, ...) mo_strs_printf(&(i)->notes, &(i)->n_notes, __VA_ARGS__)
 void init_name(struct init *i,
 	       const char *text); /* the job's, made of this text, unless it has one */
 /* What the engine's file and the original's own configuration say. 0 or an exit status

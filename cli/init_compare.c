@@ -8,17 +8,7 @@
 
 #define TEXT_MAX 100 /* of a value that is shown */
 
-static void differ(struct init *i, const char *fmt, ...) _printf_(2, 3);
-static void differ(struct init *i, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	mo_strs_add(&i->differ, &i->n_differ, text);
-}
+#define differ(i, ...) mo_strs_printf(&(i)->differ, &(i)->n_differ, __VA_ARGS__)
 
 static char *shown(const struct config_value *v)
 {
@@ -254,9 +244,7 @@ static int compare_words(struct init *i, const struct recipe_input *in)
 	compare_gone(i, &was, &is);
 	word_flags_done(&was);
 	word_flags_done(&is);
-	for (size_t k = 0; k < n; k++)
-		free(words[k]);
-	free(words);
+	mo_strs_clear(&words, &n);
 	word_origins_done(&origins);
 	return 0;
 }

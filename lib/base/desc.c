@@ -3,9 +3,11 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
 
 #define AT(type, obj, off) ((type *)((char *)(obj) + (off)))
 #define AT_CONST(type, obj, off) ((const type *)((const char *)(obj) + (off)))
@@ -301,6 +303,29 @@ void mo_strs_add(char ***array, size_t *n, const char *s)
 	char *copy = mo_strdup(s);
 
 	*(char **)mo_grow_raw((void **)array, n, sizeof(char *)) = copy;
+}
+
+void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	int length = vsnprintf(text, sizeof(text), fmt, ap);
+
+	va_end(ap);
+	if (length >= (int)sizeof(text))
+		text[mo_utf8_cut(text, sizeof(text) - 4)] = 0;
+	mo_strs_add(array, n, text);
+}
+
+void mo_strs_clear(char ***array, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		free((*array)[i]);
+	free(*array);
+	*array = NULL;
+	*n = 0;
 }
 
 void mo_ints_add(int64_t **array, size_t *n, int64_t v)

@@ -71,6 +71,9 @@ void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index
 void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most);  /* keeps the first ones */
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n);
 void mo_strs_add(char ***array, size_t *n, const char *s);             /* copies s */
+/* A line for a person: what is longer than 2,047 bytes is cut between two characters. */
+void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...) _printf_(3, 4);
+void mo_strs_clear(char ***array, size_t *n);
 void mo_ints_add(int64_t **array, size_t *n, int64_t v);
 /* Bytes of all texts in it, as JSON writes them: what it costs to copy, store and tell them. */
 size_t mo_desc_text_bytes(const struct mo_desc *d, const void *obj);

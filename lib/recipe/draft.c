@@ -15,13 +15,6 @@ void draft_init(struct draft *d)
 	*d = (struct draft){ .gpus = MO_NONE };
 }
 
-static void free_strs(char **items, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		free(items[i]);
-	free(items);
-}
-
 void draft_done(struct draft *d)
 {
 	char **const texts[] = { &d->kind,   &d->name, &d->workdir,   &d->entry,
@@ -29,22 +22,11 @@ void draft_done(struct draft *d)
 
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		mo_str_set(texts[i], NULL);
-	free_strs(d->args, d->n_args);
-	free_strs(d->lost, d->n_lost);
+	mo_strs_clear(&d->args, &d->n_args);
+	mo_strs_clear(&d->lost, &d->n_lost);
 	mo_vec_clear(&kv_desc, (void **)&d->values, &d->n_values);
 	mo_vec_clear(&kv_desc, (void **)&d->env, &d->n_env);
 	*d = (struct draft){ 0 };
-}
-
-void draft_lose(struct draft *d, const char *fmt, ...)
-{
-	char text[2048];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	mo_strs_add(&d->lost, &d->n_lost, text);
 }
 
 const char *draft_value(const struct draft *d, const char *path)
@@ -120,7 +102,7 @@ void word_flags_done(struct word_flags *f)
 {
 	for (size_t i = 0; i < f->n; i++) {
 		free(f->items[i].name);
-		free_strs(f->items[i].values, f->items[i].n);
+		mo_strs_clear(&f->items[i].values, &f->items[i].n);
 	}
 	free(f->items);
 	*f = (struct word_flags){ 0 };
@@ -261,7 +243,7 @@ struct row {
 static void row_done(struct row *r)
 {
 	word_flags_done(&r->flags);
-	free_strs(r->words, r->n_words);
+	mo_strs_clear(&r->words, &r->n_words);
 	free(r->path);
 	free(r->operand);
 }
@@ -425,7 +407,7 @@ void draft_values(struct draft *d, const struct engine *e)
 		if (!used[i])
 			mo_strs_add(&left, &n_left, d->args[i]);
 	word_flags_done(&words);
-	free_strs(d->args, d->n_args);
+	mo_strs_clear(&d->args, &d->n_args);
 	d->args = left;
 	d->n_args = n_left;
 }

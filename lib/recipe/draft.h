@@ -30,7 +30,7 @@ const char *draft_kind(const struct launch_line *l, char *const *kinds, size_t n
 void draft_values(struct draft *d, const struct engine *e);
 const char *draft_value(const struct draft *d, const char *path); /* NULL = not said */
 void draft_set(struct draft *d, const char *path, const char *value);
-void draft_lose(struct draft *d, const char *fmt, ...) _printf_(2, 3);
+#define draft_lose(d, ...) mo_strs_printf(&(d)->lost, &(d)->n_lost, __VA_ARGS__)
 /* The recipe as YAML behind the comments (lines without "# "). Caller frees. */
 char *draft_text(const struct draft *d, char *const *comments, size_t n_comments);
 

@@ -126,13 +126,9 @@ static const struct launcher primus = { "primus-cli", primus_options, ELEMENTSOF
 
 void launch_line_done(struct launch_line *l)
 {
-	for (size_t i = 0; i < l->n_program; i++)
-		free(l->program[i]);
-	for (size_t i = 0; i < l->n_lost; i++)
-		free(l->lost[i]);
+	mo_strs_clear(&l->program, &l->n_program);
+	mo_strs_clear(&l->lost, &l->n_lost);
 	mo_vec_clear(&kv_desc, (void **)&l->env, &l->n_env);
-	free(l->program);
-	free(l->lost);
 	free(l->python);
 	free(l->dir);
 	free(l->name);
@@ -142,10 +138,8 @@ void launch_line_done(struct launch_line *l)
 
 static void lose(struct launch_line *l, const char *what, const char *value, const char *why)
 {
-	_cleanup_(mo_freep) char *text =
-		mo_printf("%s%s%s: %s", what, value ? " " : "", value ? value : "", why);
-
-	mo_strs_add(&l->lost, &l->n_lost, text);
+	mo_strs_printf(&l->lost, &l->n_lost, "%s%s%s: %s", what, value ? " " : "",
+		       value ? value : "", why);
 }
 
 static void set_env(struct launch_line *l, const char *name, size_t n, const char *value)

@@ -181,10 +181,28 @@ static void test_enum(void **state)
 	assert_int_equal(mo_enum_parse(colours, _COLOUR_N, NULL), -1);
 }
 
+static void test_strings(void **state)
+{
+	char **lines = NULL;
+	size_t n = 0;
+
+	mo_strs_printf(&lines, &n, "%s: %d", "a", 7);
+	mo_strs_printf(&lines, &n, "%2040s\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9", "");
+	assert_int_equal(n, 2);
+	assert_string_equal(lines[0], "a: 7");
+	assert_string_equal(lines[1] + 2040, "\u00e9\u00e9"); /* no half of a character */
+	mo_strs_clear(&lines, &n);
+	assert_null(lines);
+	assert_int_equal(n, 0);
+	mo_strs_clear(&lines, &n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init_done), cmocka_unit_test(test_copy), cmocka_unit_test(test_diff), cmocka_unit_test(test_remove), cmocka_unit_test(test_enum),
+		cmocka_unit_test(test_init_done), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_diff),      cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_enum),      cmocka_unit_test(test_strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
