@@ -238,6 +238,14 @@ static int locked(const struct local *l, int *ret_fd)
 
 struct wish { const char *dir, *topology; int64_t nodes, gpus, port; };
 
+/* False: the first up failed over its port, so that none is the cluster's yet. */
+static bool was_bound(const struct local *l)
+{
+	_cleanup_(mo_freep) char *url = local_tcp_url(l);
+
+	return url;
+}
+
 /* An existing cluster keeps its shape: a different wish is an error rather than ignored. */
 static int agree(const struct local *l, const struct wish *w)
 {
@@ -246,6 +254,11 @@ static int agree(const struct local *l, const struct wish *w)
 	if (w->gpus != MO_NONE && w->gpus != l->gpus_per_node)
 		return cli_fail(CLI_FAILED, "local up: the cluster in %s has %lld GPU slots per node, not %lld; leave --gpus-per-node out, or choose another --dir", l->dir,
 				(long long)l->gpus_per_node, (long long)w->gpus);
+	if (w->port != MO_NONE && w->port && w->port != l->port && was_bound(l))
+		return cli_fail(CLI_FAILED,
+				"local up: the cluster in %s has port %lld, not %lld; leave --port "
+				"out, or choose another --dir",
+				l->dir, (long long)l->port, (long long)w->port);
 	if (w->topology && !mo_streq(w->topology, l->topology))
 		return cli_fail(CLI_FAILED, "local up: the cluster in %s has topology %s, not %s; leave --topology out, or choose another --dir", l->dir, text_or(l->topology), w->topology);
 	return 0;
@@ -253,8 +266,13 @@ static int agree(const struct local *l, const struct wish *w)
 
 static int up(struct cli *cli, struct local *l, const struct wish *w, int known)
 {
-	if (!known)
-		return agree(l, w) ? CLI_FAILED : local_up(cli, l, false);
+	if (!known) {
+		if (agree(l, w))
+			return CLI_FAILED;
+		if (w->port != MO_NONE && !was_bound(l))
+			l->port = w->port;
+		return local_up(cli, l, w->port != MO_NONE);
+	}
 	l->nodes = w->nodes != MO_NONE ? w->nodes : 2;
 	l->gpus_per_node = w->gpus != MO_NONE ? w->gpus : 2;
 	l->port = w->port != MO_NONE ? w->port : 0;

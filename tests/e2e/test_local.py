@@ -262,10 +262,13 @@ def jobs_go_on_after_down_and_up():
 @suite.test
 def shape_is_kept():
     with Cluster(place("shape"), nodes=1, gpus_per_node=3) as c:
-        for words in (["--nodes", 2], ["--gpus-per-node", 2]):
+        port = int(c.status()["tcp_url"].rsplit(":", 1)[1])
+        for words in (["--nodes", 2], ["--gpus-per-node", 2], ["--port", port - 1]):
             r = moectl("local", "up", "--dir", c.dir, *words, check=False)
             equal(r.returncode, 1, "exit status of another shape")
-            need("choose another --dir" in r.stderr, lambda: r.stderr)
+            need("choose another --dir" in r.stderr and r.stderr.count("\n") == 1, lambda: r.stderr)
+        for words in (["--port", port], ["--port", 0]):
+            equal(moectl("local", "up", "--dir", c.dir, *words).returncode, 0, "its own port, and any")
         equal(moectl("local", "up", "--dir", c.dir).returncode, 0, "up without a shape")
         equal(len(c.status()["agents"]), 1, "agents")
 
@@ -280,6 +283,8 @@ def taken_port_is_named_and_nothing_stays():
         equal(r.returncode, 1, "exit status")
         need(r.stderr.startswith("moectl: local up: ") and str(port) in r.stderr and r.stderr.count("\n") == 1, lambda: r.stderr)
         equal(processes_of(where), {}, "processes after a failed up")
+        moectl("local", "up", "--dir", where, "--port", 0)
+        moectl("local", "down", "--dir", where)
 
 
 @suite.test
