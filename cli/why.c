@@ -5,9 +5,16 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
+/* Long reasons end with what the evidence is: a verdict that says it already says it once. */
+static bool in_verdict(struct json_object *w, struct json_object *line)
+{
+	return strstr(text_or(js_str(w, "verdict")), json_object_get_string(line)) != NULL;
+}
+
 static void print_why(const struct cli *cli, const char *subject, struct json_object *w)
 {
 	struct json_object *reasons = js_get(w, "reasons");
+
 	printf("%s  %s%s%s\n", paint(cli, "1", subject), text_or(js_str(w, "verdict")), js_str(w, "since") ? "  since " : "", js_str(w, "since") ? js_str(w, "since") : "");
 	for (size_t i = 0; i < js_len(reasons); i++) {
 		struct json_object *k = js_at(reasons, i), *evidence = js_get(k, "evidence");
@@ -16,7 +23,8 @@ static void print_why(const struct cli *cli, const char *subject, struct json_ob
 			break;
 		printf("  because  %s  [%s]\n", text_or(js_str(k, "text")), text_or(js_str(k, "code")));
 		for (size_t e = 0; e < js_len(evidence); e++)
-			printf("           %s\n", json_object_get_string(js_at(evidence, e)));
+			if (!in_verdict(w, js_at(evidence, e)))
+				printf("           %s\n", json_object_get_string(js_at(evidence, e)));
 	}
 	if (js_str(w, "next"))
 		printf("  next     %s\n", js_str(w, "next"));

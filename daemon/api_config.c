@@ -16,16 +16,60 @@ struct question {
 	const char *key; /* NULL: all of it */
 };
 
+/* Why the launch of the newest attempt was refused, NULL = it was not. */
+static const char *refused_cause(const struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt && j->steps[i].refused)
+			return j->steps[i].refused_cause ? j->steps[i].refused_cause : "refused";
+	const struct incident *last = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+
+	return last && last->attempt == j->attempt && last->first_rank == MO_NONE ? last->cause : NULL;
+}
+
+/* What became of reading it on the job's node. Caller frees. */
+static char *not_read_there(const struct job *j)
+{
+	const char *state = mo_enum_name(job_state_names, _JOB_STATE_N, j->state);
+	const char *refused = j->attempt > 0 ? refused_cause(j) : NULL;
+	bool began = j->started_at != MO_NONE && j->attempt > 0;
+
+	if (!began && job_state_final(j->state))
+		return mo_printf("the job is %s, and no node ever started it", state);
+	if (!began)
+		return mo_printf("the job is %s: the node that starts it reads them", state);
+	if (mo_streq(refused, "prepare"))
+		return mo_strdup("engine.prepare failed before its node read them; `moectl why` says how");
+	if (mo_streq(refused, "config"))
+		return mo_strdup("its node could not load them; `moectl why` says where and why");
+	if (refused)
+		return mo_printf("attempt %lld ended before or while its node read them: %s; "
+				 "`moectl why` says more",
+				 (long long)j->attempt, refused);
+	if (j->state == JOB_STARTING)
+		return mo_strdup("its node reads them now, before the ranks start");
+	return mo_printf("the node that started attempt %lld did not find them either, or could not "
+			 "read them in time: the log of its agent says which",
+			 (long long)j->attempt);
+}
+
 static char *not_kept(const struct job *j)
 {
-	if (!j->spec.engine.experiment && !j->spec.engine.config_words)
-		return mo_printf("job j-%lld: engine %s has no configuration file that is read; "
-				 "its command is in `moectl submit --dry-run`",
+	const struct engine *e = &j->spec.engine;
+	const char *entry = j->spec.recipe.engine.entry;
+
+	if (!e->experiment && !e->config_words)
+		return mo_printf("job j-%lld: engine %s has no configuration file that moectl reads; "
+				 "`moectl submit RECIPE --dry-run` shows its command",
 				 (long long)j->id, j->spec.recipe.engine.kind);
-	return mo_printf("job j-%lld: the experiment %s was not read for it yet: its files are not "
-			 "where moectl submit ran, and no node has started it",
-			 (long long)j->id,
-			 j->spec.recipe.engine.entry ? j->spec.recipe.engine.entry : "");
+	if (!e->experiment)
+		return mo_printf("job j-%lld: the files of engine %s are not where moectl submit ran, "
+				 "and nodes do not read them",
+				 (long long)j->id, j->spec.recipe.engine.kind);
+	_cleanup_(mo_freep) char *there = not_read_there(j);
+
+	return mo_printf("job j-%lld: the files of the experiment %s are not where moectl submit ran; %s",
+			 (long long)j->id, entry ? entry : "", there);
 }
 
 static const char *recipe_of(const struct job *j)

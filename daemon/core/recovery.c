@@ -61,6 +61,13 @@ static const struct rank *first_death(const struct job *j, const struct step *st
 	return first;
 }
 
+/* Its node told how it ended. The ranks of a step that is gone are closed without that, also those
+ * that never ran. */
+static bool end_is_told(const struct rank *k)
+{
+	return k->exit->code != MO_NONE || k->exit->signal != MO_NONE;
+}
+
 static struct blame blame_step(const struct job *j, const struct step *st, bool also_by_us)
 {
 	struct blame b = { .step = st };
@@ -78,6 +85,9 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 		b.kind = signal_of(b.rank) ? B_SIGNAL : B_EXIT;
 	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failed)
 		b.kind = B_ENDED;
+	/* Of a refused launch no rank died first: it was ended because of the refusal. */
+	if (b.kind == B_REFUSED || (b.kind >= B_NODE && b.rank && !end_is_told(b.rank)))
+		b.rank = NULL;
 	return b;
 }
 

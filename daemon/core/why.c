@@ -247,6 +247,33 @@ static void why_incident(const struct job *j, struct why_view *w)
 		evidence(r, "%s", inc->evidence[i]);
 }
 
+/* The failure that ended the job; NULL: it ended otherwise, whatever earlier attempts met. */
+static const struct incident *ended_by(const struct job *j)
+{
+	const struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+
+	return inc && inc->attempt == j->attempt ? inc : NULL;
+}
+
+/* What helps: the same submit again does not help against an error of the user's. */
+static const char *next_of_failed(const struct job *j)
+{
+	const struct incident *inc = ended_by(j);
+	bool kept = j->checkpoint_dir && state_newest_checkpoint(j) != MO_NONE &&
+		    j->spec.recipe.checkpoint.resume != -2;
+
+	if (j->elsewhere)
+		return "submit it with checkpoint.dir of the place where the engine saves; as it is, it fails "
+		       "again";
+	if (inc && mo_streq(inc->class, "user_error") && mo_streq(inc->cause, "prepare"))
+		return "mend what engine.prepare said, then submit it again; as it is, it fails again";
+	if (inc && mo_streq(inc->class, "user_error"))
+		return "mend what the reason names, then submit it again; as it is, it fails again";
+	if (kept)
+		return "mend what ended it, then submit it again: that goes on from its last checkpoint";
+	return "mend what ended it, then submit it again";
+}
+
 static const char *next_of(const struct job *j)
 {
 	if ((j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && waits_unread(j))
@@ -259,6 +286,7 @@ static const char *next_of(const struct job *j)
 	case JOB_RECOVERING: return j->waiting_node ? "it runs on when the node's agent is back; after a power-off say 'moectl fence NODE --confirmed'" : "the next attempt starts by itself";
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
+	case JOB_FAILED: return next_of_failed(j);
 	case JOB_COMPLETED:
 		return j->checkpoint_dir && j->spec.recipe.steps != MO_NONE && j->spec.recipe.checkpoint.resume != -2
 			? "nothing follows; the same recipe resumes from its last checkpoint: give it more steps, or start afresh with '--set checkpoint.resume=never'"
@@ -327,7 +355,10 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 			why_waiting(s, j, now, ret);
 		break;
 	case JOB_STOPPING: why_not_gone(s, j, ret); break;
-	case JOB_FAILED: why_incident(j, ret); break;
+	case JOB_FAILED:
+		if (ended_by(j))
+			why_incident(j, ret);
+		break;
 	default: break;
 	}
 	why_elsewhere(j, ret);

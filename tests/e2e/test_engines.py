@@ -339,7 +339,10 @@ def prepare():
         equal(done["state"], "failed", "a job whose preparation fails")
         for text in ("exit code 3", "no such data", "line 7"):
             need(text in done["reason"], done["reason"])
-        equal(c.json("why", job)["class"] if "class" in c.json("why", job) else "user_error", "user_error", "class")
+        why = c.json("why", job)
+        equal(why["reasons"][0]["code"], "user_error", "class")
+        need("engine.prepare" in why["next"] and not any("died first" in e for r in why["reasons"] for e in r["evidence"]), why)
+        equal(c.run("why", job).stdout.count("no such data"), 1, "how often the reason is told")
         # what is moectl's: refused from a hook too, before any rank has run, unless the recipe lets it pass
         ran = place("ran")
         job = c.submit(prepare_recipe("elsewhere", "echo extra.load=/elsewhere", ["/bin/sh", "-c", "echo $@ >> %s" % ran, "sh"]))

@@ -1216,9 +1216,11 @@ def a_node_reads_it():
         equal(items["libraries"]["value"], "/of/the/agent:/of/the/job", "where moe-config looks for libraries first")
         need(items["seed"]["value"] == 7 and "engine.prepare printed" in items["seed"]["source"]["moectl"], items["seed"])
         equal(doc["files"][:2], ["e.yaml", "low.yaml"], "files")
-        for change, reason in (({"low.yaml": "extends: e.yaml\n"}, "low.yaml:1: extends: e.yaml: the files extend each other in a circle"),
-                               ({"prepare.sh": "exit 0\n"}, "e.yaml:8: ${PP}: the variable is not set, and the file gives no default"),
-                               ({"e.yaml": None}, None)):     # a program that stands in Primus' place may not read it
+        for change, reason, told in (
+                ({"low.yaml": "extends: e.yaml\n"}, "low.yaml:1: extends: e.yaml: the files extend each other in a circle", "its node could not load them"),
+                ({"prepare.sh": "exit 0\n"}, "e.yaml:8: ${PP}: the variable is not set, and the file gives no default", "its node could not load them"),
+                ({"prepare.sh": "echo no such data; exit 3\n"}, "engine.prepare on node-0 ended with exit code 3", "engine.prepare failed before its node read them"),
+                ({"e.yaml": None}, None, "the node that started attempt 1 did not find them either")):     # a program that stands in Primus' place may not read it
             for path, content in {**OWN, **files, **change}.items():
                 os.remove(os.path.join(own.dir.name, path)) if content is None else own.write(path, content)
             job = submit()
@@ -1226,6 +1228,10 @@ def a_node_reads_it():
             need(seen["state"] == "failed" and reason in seen["reason"] and seen["attempt"] == 1 if reason else seen["state"] == "completed", "%s: %s" % (reason, seen))
             r = c.run("explain", "config", job, check=False)
             equal(r.returncode, 5, r.stderr)
+            need(told in r.stderr and "no node" not in r.stderr, r.stderr)
+            if reason:
+                why = c.run("why", job).stdout
+                need(why.count(reason) == 1 and "died first" not in why and "as it is, it fails again" in why, why)
 
 
 @suite.test
