@@ -34,7 +34,8 @@ static void state_done(struct state *s)
 	mo_desc_done(&state_desc, s);
 }
 
-static int keep_first(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static int keep_first(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+		      size_t n, struct mo_error *err)
 {
 	struct there *p = arg;
 

@@ -81,7 +81,8 @@ static const char *login_name(void)
 	return pw ? pw->pw_name : NULL;
 }
 
-static int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
+		    struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -110,7 +111,7 @@ static int offline(struct recipe_input *in, struct mo_buf *ret)
 		r = dryrun_walk(&empty, &spec, &walk, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	wire_dryrun_end(ret);
+	wire_dryrun_end(dryrun_placed_names[r], ret);
 	return 0;
 }
 
@@ -122,6 +123,26 @@ static void print_resume_args(struct json_object *words)
 		printf(" %s%s", json_object_get_string(js_at(words, i)), i + 1 == js_len(words) ? "\n" : "");
 }
 
+/* Whoever reads on must know whether these are his machines. */
+static void print_placed(const struct cli *cli, struct json_object *doc, bool is_offline)
+{
+	const char *on = js_str(doc, "placed_on");
+	bool example = mo_streq(on, dryrun_placed_names[DRYRUN_EXAMPLE]);
+	bool idle = mo_streq(on, dryrun_placed_names[DRYRUN_IDLE]);
+
+	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))),
+	       js_len(js_get(doc, "ranks")),
+	       example ? " on an EXAMPLE, not on your machines" :
+	       idle    ? " on these nodes when nothing else runs there" :
+			 "");
+	if (!example)
+		return;
+	printf("  %s: the GPUs, CPUs, NUMA nodes and NICs\n"
+	       "  below, and the variables that name them, are invented; commands and all other\n"
+	       "  variables are those of a launch\n",
+	       is_offline ? "no controller was asked" : "no nodes there can take the job");
+}
+
 static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)
 {
 	static const struct column columns[] = {
@@ -129,7 +150,7 @@ static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is
 		{ ">NUMA", "numa_node", CELL_INT }, { "CPUS", "cpus" }, { "NIC", "nic" },
 	};
 	struct json_object *ranks = js_get(doc, "ranks"), *plan = js_at(js_get(doc, "plan.plans"), 0);
-	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))), js_len(ranks), is_offline ? " on a free cluster of the recipe's shape" : "");
+	print_placed(cli, doc, is_offline);
 	if (plan)
 		printf("plan: %s GB of %s GB per GPU%s, step %s, MFU %s\n", text_real(js_real(plan, "memory_gb.total"), 1), text_real(js_real(plan, "memory_gb.capacity"), 1),
 		       json_object_get_boolean(js_get(plan, "fits")) ? "" : " (does NOT fit)", text_seconds(js_real(plan, "step_time_s.total")), text_percent(js_real(plan, "mfu")));

@@ -30,7 +30,8 @@ static const struct place *place_of_rank(const struct job *j, int64_t rank, size
 	return NULL;
 }
 
-static int keep_ranks(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static int keep_ranks(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
+		      struct mo_error *err)
 {
 	struct ranks *kept = arg;
 
@@ -56,28 +57,51 @@ static int preview(struct manager *m, const struct job *j, int64_t rank, struct 
 	return preview_ranks(p->node, &n->info, &l, &ret->items, &ret->n, err);
 }
 
-/* Opens a list document with source and note in front of its items. */
-static bool explained_start(struct http_request *r, const char *source, const char *note, struct list *l)
+/* Where the items come from. placed: enum dryrun_placed of a preview, -1 = it is none. */
+struct told {
+	const char *source, *note;
+	int placed;
+};
+
+/* What a preview shows that is no fact. */
+static const char *placed_note(int placed)
+{
+	switch (placed) {
+	case DRYRUN_IDLE:
+		return "; it is placed as if nothing else ran on these nodes";
+	case DRYRUN_EXAMPLE:
+		return "; no nodes of this cluster can take the job, so this is an EXAMPLE: its nodes, GPUs, "
+		       "CPUs, NUMA nodes and NICs are invented";
+	default:
+		return "";
+	}
+}
+
+/* Opens a list document with what is said of its items in front of them. */
+static bool explained_start(struct http_request *r, const struct told *told, struct list *l)
 {
 	if (!list_start(r, l))
 		return false;
 	mo_buf_reset(&l->b);
-	mo_buf_printf(&l->b, "{\"source\":\"%s\",\"note\":", source);
-	if (note)
-		wire_string(note, &l->b);
+	mo_buf_printf(&l->b, "{\"source\":\"%s\",\"note\":", told->source);
+	if (told->note)
+		wire_string(told->note, &l->b);
 	else
 		mo_buf_str(&l->b, "null");
+	if (told->placed >= 0)
+		mo_buf_printf(&l->b, ",\"placed_on\":\"%s\"", dryrun_placed_names[told->placed]);
 	mo_buf_str(&l->b, ",\"items\":[");
 	return true;
 }
 
-static void send_env(struct http_request *r, const char *source, const char *note, const struct env_item *items, size_t n)
+static void send_env(struct http_request *r, const struct told *told, const struct env_item *items,
+		     size_t n)
 {
 	const char *after = http_query(r, "after");
 	_cleanup_(list_done) struct list l = {0};
 	bool started = !after;
 
-	if (!explained_start(r, source, note, &l))
+	if (!explained_start(r, told, &l))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		bool skip = !started;
@@ -107,8 +131,10 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 		http_problem(r, e < 0 ? 422 : 404, "rank %lld of job j-%lld: %s", (long long)rank, (long long)j->id, e < 0 ? mo_error_text(&err, e) : "there is no such rank");
 		return;
 	}
-	_cleanup_(mo_freep) char *note = mo_printf("%s: this is what a launch gives; HOME, paths in the step's directory and the end of MOE_STEP are guessed, interfaces are left out", why);
-	send_env(r, "preview", note, k->env, k->n_env);
+	_cleanup_(mo_freep) char *note = mo_printf("%s: this is what a launch gives; HOME, paths in the step's directory and the end of MOE_STEP are guessed, interfaces are left out%s", why, placed_note(e));
+	const struct told told = { "preview", note, e };
+
+	send_env(r, &told, k->env, k->n_env);
 }
 
 /* ended: no place has that attempt any more. */
@@ -143,7 +169,9 @@ static void on_env(void *arg, const struct query_answer *a, const char *why)
 	_cleanup_(mo_freep) char *note =
 		q->ended ? mo_printf("attempt %lld has ended: this is what it was given", (long long)q->attempt) : NULL;
 
-	send_env(r, "node", note, items.items, items.n);
+	const struct told told = { "node", note, -1 };
+
+	send_env(r, &told, items.items, items.n);
 }
 
 void api_job_env(void *arg, struct http_request *r)
@@ -179,19 +207,21 @@ void api_job_env(void *arg, struct http_request *r)
 struct views { struct bind_view *items; size_t n; int64_t rank, after; };
 static void views_done(struct views *v) { mo_vec_clear(&bind_view_desc, (void **)&v->items, &v->n); }
 
-static void add_node(const struct state *s, const struct job *j, const struct rank *ranks, size_t n, struct views *ret)
+/* info: what the node is, NULL = nobody knows any more. */
+static void add_node(const struct job *j, const struct nodeinfo *info, const struct rank *ranks, size_t n,
+		     struct views *ret)
 {
-	const struct node *node = ranks[0].node ? node_find(s, ranks[0].node) : NULL;
 	int64_t first = ranks[0].rank, last = ranks[n - 1].rank;
 
 	if (last > ret->after && (ret->rank == MO_NONE || (ret->rank >= first && ret->rank <= last)) && ret->n <= API_LIMIT_MAX)
-		bind_explain(node ? &node->info : NULL, &j->spec.recipe.bind, ranks, n, &ret->items, &ret->n);
+		bind_explain(info, &j->spec.recipe.bind, ranks, n, &ret->items, &ret->n);
 }
 
-struct previewed { const struct state *state; const struct job *job; struct views *views; };
+struct previewed { const struct job *job; struct views *views; };
 
 /* Ranks of a dry run look like ranks that were not read back. */
-static int add_previewed(void *arg, const struct dryrun_rank *from, size_t n, struct mo_error *err)
+static int add_previewed(void *arg, const struct nodeinfo *info, const struct dryrun_rank *from, size_t n,
+			 struct mo_error *err)
 {
 	const struct previewed *p = arg;
 	_cleanup_(mo_freep) struct rank *ranks = mo_alloc_array(n, sizeof(*ranks));
@@ -200,14 +230,14 @@ static int add_previewed(void *arg, const struct dryrun_rank *from, size_t n, st
 		ranks[k] = (struct rank){ .rank = from[k].rank, .node = from[k].node, .local_rank = from[k].local_rank, .cpus = from[k].cpus, .numa_node = from[k].numa_node, .gpu = from[k].gpu,
 					  .nic = from[k].nic, .bind_verified = -1 };
 	if (n)
-		add_node(p->state, p->job, ranks, n, p->views);
+		add_node(p->job, info, ranks, n, p->views);
 	return 0;
 }
 
 /* One node of the rank, or as many as one answer holds. */
 static int preview_views(const struct state *s, const struct job *j, struct views *v, struct mo_error *err)
 {
-	struct previewed into = { s, j, v };
+	struct previewed into = { j, v };
 	int64_t from = v->rank != MO_NONE ? v->rank : MO_MIN(v->after, MO_RANKS_MAX) + 1;
 	const struct dryrun_walk walk = { .ranks = preview_binds, .node = add_previewed, .arg = &into, .from = from, .to = from + (v->rank != MO_NONE ? 1 : API_LIMIT_MAX + 1) };
 
@@ -220,7 +250,9 @@ static void add_ranks(const struct state *s, const struct job *j, struct views *
 	for (size_t i = 0, n; i < j->n_ranks; i += n) {
 		for (n = 1; i + n < j->n_ranks && mo_streq(j->ranks[i + n].node, j->ranks[i].node); n++)
 			;
-		add_node(s, j, &j->ranks[i], n, ret);
+		const struct node *node = j->ranks[i].node ? node_find(s, j->ranks[i].node) : NULL;
+
+		add_node(j, node ? &node->info : NULL, &j->ranks[i], n, ret);
 	}
 }
 
@@ -236,17 +268,26 @@ void api_job_bind(void *arg, struct http_request *r)
 	if (!j || !api_int(r, "rank", 0, INT64_MAX, MO_NONE, &views.rank) || !api_int(r, "after", 0, INT64_MAX, -1, &views.after))
 		return;
 	bool started = j->n_ranks > 0;
+	int placed = -1;
+
 	if (views.rank != MO_NONE && views.rank >= job_world(j)) {
 		http_problem(r, 404, "rank %lld of job j-%lld: there is no such rank", (long long)views.rank, (long long)j->id);
 		return;
 	}
 	if (started) {
 		add_ranks(s, j, &views);
-	} else if (preview_views(s, j, &views, &err) < 0) {
+	} else if ((placed = preview_views(s, j, &views, &err)) < 0) {
 		http_problem(r, 422, "binding of job j-%lld: %s", (long long)j->id, mo_error_text(&err, -1));
 		return;
 	}
-	if (!explained_start(r, started ? "node" : "preview", started ? NULL : "the job was not started yet: this is where it would go now", &l))
+	_cleanup_(mo_freep) char *note =
+		started ? NULL :
+			  mo_printf("the job was not started yet%s", placed == DRYRUN_NOW ?
+									     ": this is where it would go now" :
+									     placed_note(placed));
+	const struct told told = { started ? "node" : "preview", note, placed };
+
+	if (!explained_start(r, &told, &l))
 		return;
 	for (size_t i = 0; i < views.n; i++) {
 		if (views.items[i].rank <= views.after || (views.rank != MO_NONE && views.items[i].rank != views.rank))

@@ -159,7 +159,8 @@ static int document_flush(struct document *d)
 	return r;
 }
 
-static int document_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static int document_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
+			 struct mo_error *err)
 {
 	struct document *d = arg;
 
@@ -182,7 +183,7 @@ static int document_write(const struct state *s, const struct dry_work *w, int f
 	r = dryrun_walk(s, w->spec, &walk, err);
 	if (r < 0)
 		return r;
-	wire_dryrun_end(&d.b);
+	wire_dryrun_end(dryrun_placed_names[r], &d.b);
 	return document_flush(&d);
 }
 

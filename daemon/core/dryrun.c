@@ -12,6 +12,8 @@
 #define NODE_NUMA 2
 #define DRY_PORT 29500         /* shown as MASTER_PORT before the first attempt, which gets a free one */
 
+const char *const dryrun_placed_names[] = { "nodes", "idle-nodes", "example" };
+
 static void numa_add(struct nodeinfo *info, int64_t id)
 {
 	struct numa_node *n = MO_ADD(info, numa, &numa_node_desc);
@@ -44,7 +46,7 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 	const char *model = r->gpu ? r->gpu : "mi300x";
 	for (int64_t i = 0; i < n; i++) {
 		struct node *node = MO_ADD(s, nodes, &node_desc);
-		node->name = mo_printf("node-%05lld", (long long)i); /* nodes are in ascending order of name */
+		node->name = mo_printf("example-%05lld", (long long)i); /* nodes are in ascending order of name */
 		node->boot_id = mo_strdup("dry-run");
 		node->instance = mo_strdup("dry-run");
 		node->address = mo_strdup(node->name);
@@ -90,7 +92,7 @@ static int one_node(const struct state *s, const struct job *j, size_t place, co
 	mo_desc_init(&launch_desc, &launch);
 	launch_make(s, j, place, &launch);
 	int r = walk->ranks(node->name, &node->info, &launch, &ranks.items, &ranks.n, err);
-	return r < 0 ? r : walk->node(walk->arg, ranks.items, ranks.n, err);
+	return r < 0 ? r : walk->node(walk->arg, &node->info, ranks.items, ranks.n, err);
 }
 
 /* Takes places. */
@@ -134,6 +136,7 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 	_cleanup_(state_done) struct state idle = { 0 }, free_cluster = { 0 };
 	struct place *places = NULL;
 	struct state *found = &idle;
+	enum dryrun_placed placed = DRYRUN_NOW;
 	size_t n = 0;
 
 	if (spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
@@ -142,9 +145,12 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 	mo_desc_init(&state_desc, &free_cluster);
 	borrow_nodes(&idle, s);
 	int r = place_find(s, &spec->recipe, &places, &n, NULL);
-	if (r > 0)
-		r = place_find(&idle, &spec->recipe, &places, &n, NULL);
 	if (r > 0) {
+		placed = DRYRUN_IDLE;
+		r = place_find(&idle, &spec->recipe, &places, &n, NULL);
+	}
+	if (r > 0) {
+		placed = DRYRUN_EXAMPLE;
 		dryrun_cluster(&spec->recipe, &free_cluster);
 		found = &free_cluster;
 		r = place_find(found, &spec->recipe, &places, &n, err);
@@ -156,7 +162,7 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 		r = walk_places(found, who, places, n, walk, err);
 	}
 	give_back(&idle);
-	return r;
+	return r < 0 ? r : (int)placed;
 }
 
 int dryrun_walk(const struct state *s, const struct submit *spec, const struct dryrun_walk *walk, struct mo_error *err)

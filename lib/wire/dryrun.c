@@ -77,4 +77,9 @@ void wire_dryrun_ranks(const struct dryrun_rank *ranks, size_t n, bool first, st
 	}
 }
 
-void wire_dryrun_end(struct mo_buf *b) { mo_buf_str(b, "]}"); }
+void wire_dryrun_end(const char *placed_on, struct mo_buf *b)
+{
+	mo_buf_str(b, "]");
+	member("placed_on", placed_on, b);
+	mo_buf_str(b, "}");
+}

@@ -465,7 +465,8 @@ def dry_run_with_and_without_a_controller(w):
     before = len(w.c.json("list", "--all")["items"])
     for env, nodes in ((w.c.env, None), (clean_env(MOE_URL="unix:" + place("no.sock")), 2)):
         doc = json.loads(moectl("submit", path, "--dry-run", "--json", env=env).stdout)
-        equal(sorted(doc), ["name", "plan", "ranks", "resume_args"], "keys of a dry run")
+        equal(sorted(doc), ["name", "placed_on", "plan", "ranks", "resume_args"], "keys of a dry run")
+        equal(doc["placed_on"], "example" if nodes else "idle-nodes", "what the ranks were placed on")
         equal([r["rank"] for r in doc["ranks"]], list(range(12)), "ranks")
         for r in doc["ranks"]:
             equal(sorted(r), sorted(DRY), "keys of a rank")
@@ -474,7 +475,8 @@ def dry_run_with_and_without_a_controller(w):
         equal(first["argv"][:2], ["/bin/echo", "a b"], "argv")
         equal([first["env"][k] for k in ("RANK", "WORLD_SIZE", "COLOUR", "MY_SECRET", "HSA_KERNARG_POOL_SIZE")], ["0", "12", "blue", "***", "12582912"], "environment of rank 0")
         equal(last["env"]["RANK"], "11", "RANK of the last rank")
-        need(moectl("submit", path, "--dry-run", env=env).stdout, "dry run prints nothing")
+        head = moectl("submit", path, "--dry-run", env=env).stdout.split("\n")
+        need(head[0].startswith("dry: 12 ranks") and ("EXAMPLE" in head[0]) == bool(nodes), head[:4])
     equal(len(w.c.json("list", "--all")["items"]), before, "jobs after dry runs")
 
 PLAN = "parallelism batch recompute schedule memory_gb fits bubble step_time_s tokens_per_s_per_gpu tflops_per_gpu mfu error_pct notes".split()

@@ -100,7 +100,18 @@ def mi300x_with_infiniband():
         doc, _ = explained(c, waits, 5)
         equal(doc["source"], "preview", "source of a queued job")
         need("no place" in doc["note"], doc["note"])
-        equal(c.json("explain", "bind", waits)["source"], "preview", "binding of a queued job")
+        doc = c.json("explain", "bind", waits)
+        equal((doc["source"], doc["placed_on"]), ("preview", "idle-nodes"), "binding of a queued job")
+        # no node here has so many GPUs: what is shown is no machine of theirs, and says so
+        large = c.submit(recipe("large", 16, place("l")))
+        doc = c.json("explain", "bind", large)
+        equal((doc["placed_on"], doc["items"][0]["node"]), ("example", "example-00000"), "binding on no machine")
+        need("EXAMPLE" in doc["note"] and "where it would go" not in doc["note"], doc["note"])
+        need(not any("not among" in w for i in doc["items"] for w in i["why"]), doc["items"][0])
+        doc, _ = explained(c, large, 0)
+        equal(doc["placed_on"], "example", "environment on no machine")
+        need("EXAMPLE" in doc["note"], doc["note"])
+        c.run("cancel", large)
         pid = c.status()["agents"][0]["pid"]
         os.kill(pid, signal.SIGSTOP)
         try:

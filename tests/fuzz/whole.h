@@ -67,7 +67,8 @@ static inline void plan_of(struct recipe *r, struct mo_buf *b)
 	mo_desc_done(&plan_doc_desc, &doc);
 }
 
-static inline int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static inline int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
+		    struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -85,8 +86,10 @@ static inline void launch_of(struct submit *spec)
 	if (spec->recipe.gpus <= SEARCH_MAX) {
 		spec_of(spec);
 		wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
-		if (dryrun_walk(&empty, spec, &walk, NULL) == 0)
-			wire_dryrun_end(&b);
+		int placed = dryrun_walk(&empty, spec, &walk, NULL);
+
+		if (placed >= 0)
+			wire_dryrun_end(dryrun_placed_names[placed], &b);
 	}
 	mo_desc_done(&state_desc, &empty);
 }

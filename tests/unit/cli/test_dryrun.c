@@ -29,7 +29,8 @@ static void spec_of(const char *text, struct submit *spec)
 	recipe_errors_done(&errors);
 }
 
-static int add_node(void *arg, const struct dryrun_rank *ranks, size_t n, struct mo_error *err)
+static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
+		    struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -43,9 +44,11 @@ static struct json_object *document(const struct state *s, const struct submit *
 	struct mo_error err = { 0 };
 	const struct dryrun_walk walk = { .ranks = preview_ranks, .node = add_node, .arg = &b, .to = MO_NONE };
 	wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
-	if (dryrun_walk(s, spec, &walk, &err) < 0)
+	int placed = dryrun_walk(s, spec, &walk, &err);
+
+	if (placed < 0)
 		fail_msg("%s", mo_error_text(&err, -1));
-	wire_dryrun_end(&b);
+	wire_dryrun_end(dryrun_placed_names[placed], &b);
 	struct json_object *doc = json_tokener_parse(b.data);
 	assert_non_null(doc);
 	mo_buf_done(&b);
@@ -77,6 +80,9 @@ static void without_a_cluster(void **state)
 	assert_int_equal(js_int(first, "numa_node"), 0);
 	assert_int_equal(js_int(js_at(ranks, 7), "numa_node"), 1);
 	assert_string_not_equal(js_str(first, "node"), js_str(last, "node"));
+	/* nobody may take it for a machine of his */
+	assert_string_equal(js_str(doc, "placed_on"), "example");
+	assert_string_equal(js_str(first, "node"), "example-00000");
 	json_object_put(doc);
 	mo_desc_done(&state_desc, &s);
 	mo_desc_done(&submit_desc, &spec);
@@ -94,11 +100,27 @@ static void on_the_nodes_there_are(void **state)
 	mo_str_set(&s.nodes[0].name, "mine");
 	struct json_object *doc = document(&s, &spec);
 	assert_string_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
+	assert_string_equal(js_str(doc, "placed_on"), "nodes");
 	json_object_put(doc);
+	/* taken by another job */
+	struct job *other = MO_ADD(&s, jobs, &job_desc);
+	struct place *p = MO_ADD(other, places, &place_desc);
+	other->id = 1;
+	other->state = JOB_RUNNING;
+	p->node = mo_strdup("mine");
+	p->n_ranks = 4;
+	for (int64_t i = 0; i < 4; i++)
+		mo_ints_add(&p->gpus, &p->n_gpus, i);
+	doc = document(&s, &spec);
+	assert_string_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
+	assert_string_equal(js_str(doc, "placed_on"), "idle-nodes");
+	json_object_put(doc);
+	mo_vec_clear(&job_desc, (void **)&s.jobs, &s.n_jobs);
 	/* down: nothing can be placed there, so the recipe's own shape is shown; the state is not touched */
 	s.nodes[0].state = NODE_DOWN;
 	doc = document(&s, &spec);
 	assert_string_not_equal(js_str(js_at(js_get(doc, "ranks"), 0), "node"), "mine");
+	assert_string_equal(js_str(doc, "placed_on"), "example");
 	assert_int_equal(s.n_nodes, 1);
 	assert_int_equal(s.n_jobs, 0);
 	json_object_put(doc);
