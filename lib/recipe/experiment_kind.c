@@ -8,7 +8,6 @@
 #include "lib/base/fd.h"
 
 enum suite { SUITE_NONE, SUITE_PRE, SUITE_POST };
-static const char *const suite_names[] = { "training", "pretraining", "post-training" };
 
 static enum suite suite_of(const struct engine *e)
 {
@@ -68,14 +67,17 @@ char *experiment_kind(const struct experiment *x, bool post)
 	return ret;
 }
 
+/* Pretraining's command runs post-training too: Primus takes the post_trainer where there is no
+ * pre_trainer, and its `stage` chooses the trainer. A kind for post-training does not promise that
+ * of a file for pretraining. */
 int experiment_kind_check(const struct engine *e, const struct experiment *x, struct mo_error *err)
 {
 	struct config_place at;
 	const char *word;
-	enum suite asked = suite_asked(x, &word, &at), own = suite_of(e);
+	enum suite asked = suite_asked(x, &word, &at);
 	bool framework = e->experiment_framework && !mo_streq(e->experiment_framework, x->framework);
 
-	if (!framework && (asked == SUITE_NONE || own == SUITE_NONE || asked == own))
+	if (!framework && (asked != SUITE_PRE || suite_of(e) != SUITE_POST))
 		return 0;
 	_cleanup_(mo_freep) char *use = experiment_kind(x, false);
 	_cleanup_(mo_freep) char *place = experiment_place(x, framework ? x->framework_place : at);
@@ -84,8 +86,9 @@ int experiment_kind_check(const struct engine *e, const struct experiment *x, st
 		mo_error_set(err, -EINVAL, "%s: framework: %s: engine.kind %s is for %s", place,
 			     x->framework, e->kind, e->experiment_framework);
 	else
-		mo_error_set(err, -EINVAL, "%s: %s: this is %s, and engine.kind %s is for %s", place,
-			     word, suite_names[asked], e->kind, suite_names[own]);
+		mo_error_set(err, -EINVAL,
+			     "%s: %s: this is pretraining, and engine.kind %s is for post-training",
+			     place, word, e->kind);
 	if (use)
 		mo_error_hint(err, "use engine.kind: %s", use);
 	else

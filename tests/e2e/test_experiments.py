@@ -185,13 +185,13 @@ def a_recipe_that_says_nothing_changes_nothing():
     tree, env, wrong, n, sizes, last = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), [], 0, 0, 0
     with tempfile.TemporaryDirectory() as d:
         recipe = os.path.join(d, "r.yaml")
-        for line in lines("merged-dev.jsonl.gz"):
-            framework = line.get("module", {}).get("framework")
-            if line["variant"] != "plain" or framework not in LEFT:
-                continue
+        # what is for post-training runs under both kinds
+        for line, kind in [(x, k) for x in lines("merged-dev.jsonl.gz") if x["variant"] == "plain" and x["module"]["framework"] in LEFT
+                           for k in sorted({kind_of(x), x["module"]["framework"]})]:
+            framework = line["module"]["framework"]
             n += 1
             with open(recipe, "w") as f:
-                f.write(MINIMAL % (kind_of(line), tree, line["file"], ranks_of(line["merged"])))
+                f.write(MINIMAL % (kind, tree, line["file"], ranks_of(line["merged"])))
             r = moectl("explain", "config", recipe, "--json", env=env, check=False)
             if r.returncode:
                 wrong.append("%s: %s" % (line["file"], r.stderr.strip()))
@@ -735,6 +735,10 @@ def rules_see_the_files():
             ("num_attention_heads: 5\n", "parallelism: {tp: 2}\n", 2, base + ":9: num_attention_heads: 5 does not go with parallelism.tp 2"),
             ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: true\n", "", 0, ""),
             ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\n", "", 2, base + ":10: use_turbo_grouped_gemm: false does not go with turbo_sync_free_moe_stage 2 (%s:9)" % base),
+            # Primus before 26.4 named it otherwise
+            ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\nuse_turbo_grouped_mlp: true\n", "", 0, ""),
+            # DeepEP's flag without Turbo does nothing; both are the files'
+            ("use_turbo_deepep: true\nenable_primus_turbo: false\nmoe_router_dtype: fp32\n", "", 0, ""),
             ("use_turbo_grouped_gemm: true\n", "features: {sync_free: 2}\n", 0, ""),
             ("use_turbo_grouped_gemm: false\n", "features: {sync_free: 2}\n", 2, base + ":9: use_turbo_grouped_gemm: false does not go with features.sync_free 2"),
             ("turbo_deepep_num_cu: 64\n", "parallelism: {ep: 16}\nfeatures: {a2a: deepep}\n", 2, base + ":9: turbo_deepep_num_cu: 64 does not go with features.a2a deepep"),
@@ -836,20 +840,20 @@ SFT = OWN["e.yaml"].replace("pre_trainer", "post_trainer").replace("      note:"
 
 @suite.test
 def the_kind_is_the_files():
-    """An experiment under an engine kind for another framework, or for another kind of training."""
+    """An experiment under an engine kind for another framework, or one for pretraining under a kind for post-training."""
     trees = {"primus/configs/%s/%s/%s.yaml" % (a, f, b): OWN["primus/configs/%s/megatron/%s.yaml" % (a, b)]
              for a, b in (("modules", "pre"), ("modules", "base"), ("models", "small")) for f in ("torchtitan", "maxtext", "bridge")}
     both = OWN["e.yaml"] + "".join(SFT.partition("  post_trainer")[1:])
     staged = OWN["e.yaml"].replace("      note:", "      stage: sft\n      note:")
     for text, kind, expected in (
-            (SFT, "primus-megatron", "e.yaml:3: post_trainer: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
-            (staged, "primus-megatron", "e.yaml:10: stage: sft: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
-            (SFT.replace("      stage: sft\n", ""), "primus-megatron", "e.yaml:3: post_trainer: this is post-training, and engine.kind primus-megatron is for pretraining; use engine.kind: primus-megatron-sft"),
             (OWN["e.yaml"], "primus-megatron-sft", "e.yaml:3: pre_trainer: this is pretraining, and engine.kind primus-megatron-sft is for post-training; use engine.kind: primus-megatron"),
             (OWN["e.yaml"].replace("framework: megatron", "framework: torchtitan"), "primus-megatron", "e.yaml:4: framework: torchtitan: engine.kind primus-megatron is for megatron; use engine.kind: primus-torchtitan"),
             (OWN["e.yaml"].replace("framework: megatron", "framework: maxtext"), "primus-torchtitan", "e.yaml:4: framework: maxtext: engine.kind primus-torchtitan is for torchtitan; use engine.kind: primus-maxtext"),
             (SFT, "primus-maxtext", "e.yaml:4: framework: megatron: engine.kind primus-maxtext is for maxtext; use engine.kind: primus-megatron-sft"),
             (OWN["e.yaml"].replace("framework: megatron", "framework: bridge"), "primus-megatron", "e.yaml:4: framework: bridge: engine.kind primus-megatron is for megatron; this version has no engine kind for it"),
+            # Primus' pretraining takes a post_trainer where there is no other, and the trainer by `stage`
+            (SFT, "primus-megatron", None), (staged, "primus-megatron", None), (SFT.replace("      stage: sft\n", ""), "primus-megatron", None),
+            (SFT.replace("framework: megatron", "framework: torchtitan"), "primus-torchtitan", None),
             (SFT, "primus-megatron-sft", None), (staged, "primus-megatron-sft", None), (OWN["e.yaml"], "primus-megatron", None),
             (both, "primus-megatron-sft", None), (both, "primus-megatron", None)):
         with Own(**{**trees, "e.yaml": text}) as own:
