@@ -171,7 +171,8 @@ static int exit_of(int status)
 {
 	switch (status) {
 	case 401: case 403: return CLI_DENIED;
-	case 404: return CLI_NOT_FOUND;
+	case 404:
+	case 410: return CLI_NOT_FOUND;
 	case 400: case 413: case 415: case 422: return CLI_USAGE;
 	default: return status >= 200 && status < 300 ? CLI_OK : CLI_FAILED;
 	}

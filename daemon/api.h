@@ -13,6 +13,8 @@ void api_send(struct http_request *r, int status, const struct mo_buf *body);   
 void api_send_doc(struct http_request *r, int status, const struct mo_desc *d, const void *obj);
 /* The job of {id}; NULL after 404 was sent. */
 const struct job *api_job(struct manager *m, struct http_request *r);
+/* What is said (410) of a job that gave its recipe and configuration up; caller frees. */
+char *api_let_go(const struct job *j);
 /* Where the rank ran in that attempt: steps are kept until the agent forgot them, else it is most likely
  * where it runs now. NULL = nowhere. */
 const char *api_node_of(const struct job *j, int64_t attempt, int64_t rank);

@@ -7,6 +7,7 @@
 #include "daemon/forked.h"
 #include "daemon/visible.h"
 #include "lib/base/fd.h"
+#include "lib/model/limits.h"
 #include "lib/recipe/config_explain.h"
 
 #define HERE_MAX (64 << 10) /* bytes of the texts that are read in the loop; more by a child */
@@ -72,6 +73,21 @@ static char *not_kept(const struct job *j)
 			 (long long)j->id, entry ? entry : "", there);
 }
 
+/* Told with what is still known of it, so that it can be made again. */
+char *api_let_go(const struct job *j)
+{
+	const struct recipe *r = &j->spec.recipe;
+
+	return mo_printf("job j-%lld: its recipe and configuration (%lld bytes) are kept no more: of "
+			 "finished jobs %lld MiB are, those that ended last. It ran engine %s%s%s%s%s; "
+			 "`moectl explain config RECIPE` tells the same of its files as they are now",
+			 (long long)j->id, (long long)j->let_go, MO_KEPT_TEXTS_MAX >> 20,
+			 r->engine.kind, r->engine.entry ? " with " : "",
+			 r->engine.entry ? r->engine.entry : "",
+			 r->experiment_hash ? ", read as " : "",
+			 r->experiment_hash ? r->experiment_hash : "");
+}
+
 static const char *recipe_of(const struct job *j)
 {
 	return j->spec.recipe_text ? j->spec.recipe_text : "";
@@ -129,6 +145,11 @@ void api_job_config(void *arg, struct http_request *r)
 
 	if (!j || !visible_to(m, r, j, "configuration"))
 		return;
+	if (j->let_go != MO_NONE && !j->config && !j->spec.recipe_text) {
+		detail = api_let_go(j);
+		http_problem(r, 410, "%s", detail);
+		return;
+	}
 	const struct question q = { j, http_query(r, "key") };
 
 	if (strlen(recipe_of(j)) + (j->config ? strlen(j->config) : 0) > HERE_MAX) {

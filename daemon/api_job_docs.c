@@ -145,6 +145,11 @@ static void anchor(struct http_request *r, const struct job *j)
 		http_problem(r, 409, "job j-%lld has no measured step times yet: let it run some iterations", (long long)j->id);
 		return;
 	}
+	if (!j->spec.recipe_text && j->let_go != MO_NONE) {
+		_cleanup_(mo_freep) char *gone = api_let_go(j);
+		http_problem(r, 410, "%s", gone);
+		return;
+	}
 	_cleanup_(mo_freep) char *run = anchor_run_text(&j->spec.recipe, j->spec.recipe_text, &m);
 	if (!run) {
 		http_problem(r, 409, "job j-%lld: this version refuses its recipe: moectl validate tells why", (long long)j->id);

@@ -1,14 +1,18 @@
-/* A record's text: [parts N JSON] newline, record JSON by record_desc. A snapshot's: "moe-snapshot 1" newline, any number of lines parts N JSON, state JSON by state_desc.
+/* A record's text: [parts N JSON] newline, record JSON by record_desc. A snapshot's: "moe-snapshot 2" newline, any number of lines parts N JSON, state JSON by state_desc.
+ * In a snapshot the parts leave the environment to each job, or a variable with another value in every recipe would make every job's set another one ("moe-snapshot 1", which is
+ * still read, had it in the parts, as records have).
  * Unknown keys are ignored (a newer moed of the same version wrote them); an unknown version, unknown parts or anything that cannot be read stops the start, because
  * forgetting a record could start an attempt twice. */
 #include "daemon/journal.h"
 #include <errno.h>
 #include <string.h>
+#include "daemon/core/shared.h"
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
 
-#define SNAPSHOT_HEAD "moe-snapshot 1\n"
-#define PARTS_MAX 64                  /* distinct sets that a new text refers to; a submit with yet another one is stored whole */
+#define SNAPSHOT_HEAD "moe-snapshot 2\n"
+#define SNAPSHOT_HEAD_1 "moe-snapshot 1\n"
+#define PARTS_MAX 256                 /* distinct sets that a new text refers to; a submit with yet another one is stored whole */
 
 struct parts {
 	struct engine engine;
@@ -20,7 +24,8 @@ static const struct mo_field parts_fields[] = {
 };
 static const struct mo_desc parts_desc = MO_DESC(parts, parts_fields);
 
-struct known { int64_t id; struct parts parts; };
+/* shared: made when the first job refers to it; those that do share it. */
+struct known { int64_t id; struct parts parts; struct shared *shared; };
 struct table { struct known **items; size_t n; };             /* last used first */
 struct journal { struct table now; int64_t last_id; };
 
@@ -29,6 +34,7 @@ static void table_keep(struct table *t, size_t n)
 {
 	for (size_t i = n; i < t->n; i++) {
 		mo_desc_done(&parts_desc, &t->items[i]->parts);
+		shared_unref(t->items[i]->shared);
 		free(t->items[i]);
 	}
 	t->n = MO_MIN(t->n, n);
@@ -59,7 +65,7 @@ static struct known *table_add(struct table *t, int64_t id)
 	return k;
 }
 
-static const struct known *table_find(const struct table *t, int64_t id)
+static struct known *table_find(const struct table *t, int64_t id)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->items[i]->id == id)
@@ -68,15 +74,16 @@ static const struct known *table_find(const struct table *t, int64_t id)
 }
 
 /* Borrows. */
-static struct parts parts_of(const struct submit *s)
+static struct parts parts_of(const struct submit *s, bool with_env)
 {
-	return (struct parts){ s->engine, s->env, s->n_env, s->profiles, s->n_profiles };
+	return (struct parts){ s->engine, with_env ? s->env : NULL, with_env ? s->n_env : 0,
+			       s->profiles, s->n_profiles };
 }
 
 /* Number of the submit's parts in t; a new one is added and its line appended to b. MO_NONE: the table is full. */
-static int64_t refer(struct table *t, int64_t *last_id, const struct submit *s, struct mo_buf *b)
+static int64_t refer(struct table *t, int64_t *last_id, const struct parts *of, struct mo_buf *b)
 {
-	struct parts want = parts_of(s);
+	struct parts want = *of;
 
 	for (size_t i = 0; i < t->n; i++)
 		if (mo_desc_equal(&parts_desc, &t->items[i]->parts, &want)) {
@@ -94,16 +101,19 @@ static int64_t refer(struct table *t, int64_t *last_id, const struct submit *s, 
 }
 
 /* A shallow copy without the parts; owns nothing. */
-static struct submit stripped(const struct submit *s, int64_t parts)
+static struct submit stripped(const struct submit *s, int64_t parts, bool with_env)
 {
 	struct submit bare = *s;
 
 	if (parts == MO_NONE)
 		return bare;
 	mo_desc_init(&engine_desc, &bare.engine);
-	bare.env = NULL;
+	if (with_env) {
+		bare.env = NULL;
+		bare.n_env = 0;
+	}
 	bare.profiles = NULL;
-	bare.n_env = bare.n_profiles = 0;
+	bare.n_profiles = 0;
 	bare.parts = parts;
 	return bare;
 }
@@ -127,7 +137,8 @@ char *journal_record_text(struct journal *j, const struct record *r)
 	struct mo_buf b = {0};
 
 	if (r->submit) {
-		struct submit bare = stripped(r->submit, refer(&j->now, &j->last_id, r->submit, &b));
+		struct parts parts = parts_of(r->submit, true);
+		struct submit bare = stripped(r->submit, refer(&j->now, &j->last_id, &parts, &b), true);
 		struct record copy = *r;
 		copy.submit = &bare;
 		wire_encode(&record_desc, &copy, &b);
@@ -146,8 +157,9 @@ void journal_snapshot_text(const struct journal *j, const struct state *s, struc
 
 	mo_buf_str(ret, SNAPSHOT_HEAD);
 	for (size_t i = 0; i < s->n_jobs; i++) {
+		struct parts parts = parts_of(&s->jobs[i].spec, false);
 		jobs[i] = s->jobs[i];
-		jobs[i].spec = stripped(&s->jobs[i].spec, refer(&table, &last_id, &s->jobs[i].spec, ret));
+		jobs[i].spec = stripped(&s->jobs[i].spec, refer(&table, &last_id, &parts, ret), false);
 	}
 	copy.jobs = jobs;
 	wire_encode(&state_desc, &copy, ret);
@@ -184,18 +196,16 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 {
 	if (s->parts == MO_NONE)
 		return 0;
-	const struct known *k = table_find(&j->now, s->parts);
+	struct known *k = table_find(&j->now, s->parts);
 	if (!k)
 		return mo_error_set(err, -EINVAL, "it refers to parts %lld, which are not there", (long long)s->parts);
-	struct parts *parts = mo_desc_dup(&parts_desc, &k->parts);
-	mo_desc_done(&engine_desc, &s->engine);
-	s->engine = parts->engine;
-	s->env = parts->env;
-	s->n_env = parts->n_env;
-	s->profiles = parts->profiles;
-	s->n_profiles = parts->n_profiles;
+	const struct parts *parts = &k->parts;
+	if (!k->shared)
+		k->shared = shared_new(&parts->engine, parts->profiles, parts->n_profiles);
+	submit_share(s, k->shared);
+	for (size_t i = 0; i < parts->n_env; i++)
+		mo_desc_copy(&env_item_desc, MO_ADD(s, env, &env_item_desc), &parts->env[i]);
 	s->parts = MO_NONE;
-	free(parts);
 	return 0;
 }
 
@@ -355,7 +365,8 @@ static int on_snapshot(void *arg, const char *text, size_t n)
 
 	if (!text)
 		return 0;
-	if (n < strlen(SNAPSHOT_HEAD) || memcmp(text, SNAPSHOT_HEAD, strlen(SNAPSHOT_HEAD)) != 0)
+	if (n < strlen(SNAPSHOT_HEAD) || (memcmp(text, SNAPSHOT_HEAD, strlen(SNAPSHOT_HEAD)) != 0 &&
+					  memcmp(text, SNAPSHOT_HEAD_1, strlen(SNAPSHOT_HEAD_1)) != 0))
 		return mo_error_set(p->err, -EINVAL, "the stored snapshot was written by a newer moed: start that version, or restore an older backup");
 	text += strlen(SNAPSHOT_HEAD);
 	n -= strlen(SNAPSHOT_HEAD);

@@ -115,7 +115,8 @@ void core_reindex(struct core *c)
 	idems_reindex(c);
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
 	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_cordoned = c->n_cordoned_hardware = 0;
+	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
+	c->kept_bytes = c->active_bytes = 0;
 	for (size_t i = 0; i < c->state.n_nodes; i++) {
 		struct node *k = &c->state.nodes[i];
 
@@ -127,8 +128,11 @@ void core_reindex(struct core *c)
 		MO_GROW(c->lives, n)->health_seen = MO_NONE;
 	}
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
-		const struct job *j = &c->state.jobs[i];
+		struct job *j = &c->state.jobs[i];
 
+		j->kept_bytes = 0;
+		shared_pool_take(&c->shared, &j->spec);
+		kept_count(c, j);
 		if (!job_state_final(j->state))
 			ids_add(&c->unfinished, &c->n_unfinished, j->id);
 		if (j->end_scan)
@@ -177,6 +181,8 @@ void core_free(struct core *c)
 	talkers_clear(c);
 	free(c->unfinished);
 	free(c->ending);
+	shared_pool_done(&c->shared);
+	free(c->kept);
 	free(c->fresh);
 	free(c->dirty);
 	free(c->wake_jobs);

@@ -4,6 +4,7 @@
 #pragma once
 #include "daemon/core/core.h"
 #include "daemon/core/jobs.h"
+#include "daemon/core/shared.h"
 
 #define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
 #define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */
@@ -52,6 +53,9 @@ struct core {
 	int64_t tell_until, n_muted;       /* events about health: rate, how many were not told since the start */
 	struct talker { char *user; int64_t n; } *talkers;  /* events about checkpoints of this minute, by user (events.c) */
 	size_t n_talkers; int64_t talkers_until;
+	struct shared_pool shared;
+	int64_t *kept; size_t n_kept;      /* kept.c: finished jobs with large texts, by the time of their end; */
+	int64_t kept_bytes, active_bytes;  /* texts of these, and of unfinished jobs */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
@@ -72,6 +76,10 @@ void core_reindex(struct core *c);                              /* after core_lo
 bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);
 void ids_remove(int64_t *ids, size_t *n, int64_t id);
+
+/* kept.c */
+void kept_count(struct core *c, struct job *j); /* it is new, has ended, or has got a text */
+void kept_leave(struct core *c, struct job *j); /* before it ends, or goes */
 
 /* idems.c */
 void idems_reindex(struct core *c);

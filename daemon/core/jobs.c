@@ -171,6 +171,29 @@ static bool no_room(struct turn *t, const char *user)
 	return room == 0 || own >= room;
 }
 
+/* The same for the bytes of their recipes, with what was read of experiments. */
+static bool no_room_for_text(struct turn *t, const struct submit *spec)
+{
+	const struct core *c = t->core;
+	int64_t room = MO_MAX(MO_ACTIVE_TEXTS_MAX - c->active_bytes, 0), own = 0;
+	int64_t want = spec->recipe_text ? (int64_t)strlen(spec->recipe_text) : 0;
+
+	for (size_t i = 0; i < c->n_unfinished && c->active_bytes + want > room; i++) {
+		const struct job *j = job_find(&c->state, c->unfinished[i]);
+
+		if (!t->event->may_all && mo_streq(j->spec.user, spec->user))
+			own += (int64_t)j->kept_bytes;
+	}
+	if (want <= room && own + want <= room)
+		return false;
+	turn_reply(t, 429, MO_NONE,
+		   "submit: the recipes of unfinished jobs, with their experiments, take %lld of "
+		   "%lld MiB (%lld of %s); wait for some to end, or cancel some",
+		   (long long)(c->active_bytes >> 20), MO_ACTIVE_TEXTS_MAX >> 20,
+		   (long long)(own >> 20), spec->user ? spec->user : "nobody");
+	return true;
+}
+
 /* Two unfinished jobs that save to one directory would resume from each other's checkpoints. A job that ended
  * leaves its directory to the next; one of another user that never ran has nothing there, or anybody could keep
  * a directory from its owner: of these two the later waits (schedule.c). True after 409. */
@@ -213,7 +236,7 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user) || dir_taken(t, spec->recipe.checkpoint.dir))
+	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, spec->recipe.checkpoint.dir))
 		return;
 	record_init(&r, REC_SUBMIT);
 	r.job = id;

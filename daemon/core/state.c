@@ -1,5 +1,6 @@
 /* Descriptions of what moed keeps, and finding things in it. Called by everyone; changes nothing. */
 #include "daemon/core/state.h"
+#include "daemon/core/shared.h"
 #include "lib/model/limits.h"
 
 #include <assert.h>
@@ -77,6 +78,7 @@ static const struct mo_field job_fields[] = {
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),
 	MO_F(job, events_gone, MO_INT, .omit = true),
+	MO_F(job, let_go, MO_INT, .omit = true),
 	MO_F_VEC(job, unread, &unread_state_desc, .omit = true), MO_F(job, unread_more, MO_INT, .omit = true), MO_F_VEC(job, passed_over, &unread_state_desc, .omit = true),
 };
 static const struct mo_field node_fields[] = {
@@ -103,7 +105,10 @@ static const struct mo_field token_fields[] = {
 static const struct mo_field idem_fields[] = {
 	MO_F(idem, caller, MO_STR), MO_F(idem, key, MO_STR), MO_F(idem, digest, MO_STR), MO_F(idem, job, MO_INT), MO_F(idem, time, MO_INT),
 };
-const struct mo_desc submit_desc = MO_DESC(submit, submit_fields);
+const struct mo_desc submit_desc = {
+	.name = "submit", .size = sizeof(struct submit), .fields = submit_fields,
+	.n_fields = ELEMENTSOF(submit_fields), .before_done = submit_unshare,
+};
 const struct mo_desc place_desc = MO_DESC(place, place_fields);
 const struct mo_desc step_desc = MO_DESC(step, step_fields);
 const struct mo_desc job_desc = MO_DESC(job, job_fields);

@@ -36,6 +36,7 @@ struct submit {
 	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
 	struct promise *promise;     /* NULL: the planner could not say anything */
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
+	struct shared *shared;       /* not described: whose engine and profiles are (shared.h); NULL = its own */
 };
 /* Ranks of one attempt on one node: contiguous. */
 struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
@@ -141,6 +142,8 @@ struct job {
 	struct unread_state *unread; size_t n_unread; int64_t unread_more;   /* of the last scan */
 	struct unread_state *passed_over; size_t n_passed_over;              /* of them, those over which an attempt was told to start afresh */
 	int64_t events_gone;         /* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
+	int64_t let_go;              /* bytes of spec.recipe_text and config that it has no more (kept.c); MO_NONE none */
+	size_t kept_bytes;           /* not described: what of both counts (kept.c) */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {

@@ -71,10 +71,10 @@ static int on_controller(struct core *c, const struct record *r)
 	return 0;
 }
 
-static void job_init(struct job *j, int64_t id, const struct submit *spec, int64_t now)
+static void job_init(struct core *c, struct job *j, int64_t id, const struct submit *spec, int64_t now)
 {
 	j->id = id;
-	mo_desc_copy(&submit_desc, &j->spec, spec);
+	shared_pool_copy(&c->shared, &j->spec, spec);
 	j->checkpoint_dir = mo_path_clean(spec->recipe.checkpoint.dir);
 	j->state = JOB_QUEUED;
 	j->intent = INTENT_NONE;
@@ -113,6 +113,7 @@ static void prune_history(struct core *c)
 		return;
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		if (drop && job_state_final(s->jobs[i].state) && s->jobs[i].n_steps == 0) {
+			kept_leave(c, &s->jobs[i]);
 			mo_desc_done(&job_desc, &s->jobs[i]);
 			drop--;
 		} else if (kept++ != i) {
@@ -130,7 +131,8 @@ static int on_submit(struct core *c, const struct record *r)
 	if (!r->submit || r->job < s->next_job)
 		return -EINVAL;
 	idem_add(c, r->submit, r->job, r->time);
-	job_init(MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
+	job_init(c, MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
+	kept_count(c, &s->jobs[s->n_jobs - 1]);
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
 	ids_add(&c->fresh, &c->n_fresh, r->job);
@@ -188,7 +190,9 @@ static int on_job(struct core *c, const struct record *r)
 	if (r->state != JOB_RECOVERING)
 		checks_over(c, j);
 	if (job_state_final(r->state)) {
+		kept_leave(c, j);
 		j->ended_at = r->time;
+		kept_count(c, j);
 		ids_remove(c->unfinished, &c->n_unfinished, j->id);
 		if (j->checkpoint_dir && (checkpoint_any_removing(j) || (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
@@ -359,6 +363,11 @@ static int on_notes(struct core *c, const struct record *r)
 		return -EINVAL;
 	step_count(c, j, st, -1);
 	update_notes(j, r);
+	for (size_t i = 0; i < r->n_notes; i++)
+		if (r->notes[i].config) {
+			kept_count(c, j);
+			break;
+		}
 	step_count(c, j, st, 1);
 	return 0;
 }

@@ -87,6 +87,8 @@ static void field_done(const struct mo_field *f, void *obj)
 
 static void fields_done(const struct mo_desc *d, void *obj)
 {
+	if (d->before_done)
+		d->before_done(obj);
 	for (size_t i = 0; i < d->n_fields; i++)
 		field_done(&d->fields[i], obj);
 }

@@ -43,7 +43,14 @@ struct mo_field {
 	bool omit : 1;                     /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
 	bool needed : 1;                   /* INT: outside may not leave it out */
 };
-struct mo_desc { const char *name; size_t size; const struct mo_field *fields; size_t n_fields; };
+struct mo_desc {
+	const char *name;
+	size_t size;
+	const struct mo_field *fields;
+	size_t n_fields;
+	/* Called before what it owns is freed, NULL = nothing to do: takes away what is another's. */
+	void (*before_done)(void *obj);
+};
 
 #define MO_DESC(type, table) { .name = #type, .size = sizeof(struct type), .fields = (table), .n_fields = ELEMENTSOF(table) }
 /* MO_F(job, name, MO_STR) and friends build one row; add .omit/.max as further initialisers: MO_F(job, name, MO_STR, .max = 64). */

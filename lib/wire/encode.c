@@ -314,7 +314,7 @@ struct json_object *wire_to_json(const struct mo_desc *d, const void *obj)
 void wire_problem(int status, const char *detail, struct mo_buf *b)
 {
 	static const struct { int status; const char *title; } titles[] = {
-		{ 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" },
+		{ 400, "Bad Request" }, { 401, "Unauthorized" }, { 403, "Forbidden" }, { 404, "Not Found" }, { 405, "Method Not Allowed" }, { 410, "Gone" },
 		{ 408, "Request Timeout" }, { 409, "Conflict" }, { 411, "Length Required" }, { 413, "Content Too Large" }, { 415, "Unsupported Media Type" },
 		{ 421, "Misdirected Request" }, { 422, "Unprocessable Content" }, { 426, "Upgrade Required" }, { 429, "Too Many Requests" }, { 431, "Request Header Fields Too Large" },
 		{ 500, "Internal Server Error" }, { 502, "Bad Gateway" }, { 503, "Service Unavailable" }, { 504, "Gateway Timeout" }, { 507, "Insufficient Storage" },

@@ -13,7 +13,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Cluster, Failed, ROOT, Suite, clean_env, equal, moectl, need
+from lib import BUILD, Cluster, Failed, command_recipe, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 RESOLVE = os.path.join(BUILD, "tests/resolve/resolve")
@@ -1187,6 +1187,35 @@ def the_record_keeps_it():
         os.kill(pid, 9)
         c.up()
         same_as_launched()
+
+
+@suite.test
+def old_ones_are_let_go():
+    """Recipes and configurations of finished jobs are kept up to a limit; then the oldest says what it was, and all else of it stays."""
+    files = {"primus/cli/main.py": PROGRAM, "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    with Own(steps="", **files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        job = c.json("submit", own.path)["id"]
+        equal(c.wait_state(job, ("completed", "failed"))["state"], "completed", "the job")
+        digest = c.json("explain", "config", job)["hash"]
+        status = c.status()
+        large = command_recipe("large", ["/bin/true"], 64) + "\n#" + "x" * 250000
+
+        def post(path, text):
+            request = urllib.request.Request(status["tcp_url"] + path, text.encode(), {
+                "Content-Type": "application/json" if text == "{}" else "application/yaml",
+                "Authorization": "Bearer " + open(status["token_file"]).read().strip()})
+            with urllib.request.urlopen(request, timeout=30) as r:
+                return json.load(r)
+        for _ in range((64 << 20) // 250000 + 1):
+            post("/v1/jobs/%s/cancel" % post("/v1/jobs", large)["id"], "{}")
+        for again in (False, True):
+            if again:
+                os.kill(status["moed"]["pid"], 9)
+                c.up()
+            r = c.run("explain", "config", job, check=False)
+            need(r.returncode == 5 and "are kept no more" in r.stderr and "e.yaml" in r.stderr and digest in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+            equal(c.job(job)["iteration"], 3, "the job itself")
+            need(c.run("report", job, "--json").stdout, "its report")
 
 
 @suite.test

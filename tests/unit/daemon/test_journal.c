@@ -177,14 +177,14 @@ static void test_records_beside_a_snapshot(void **state)
 /* More distinct sets than are shared: the rest is stored whole. */
 static void test_many_parts(void **state)
 {
-	for (int i = 0; i < 150; i++)
+	for (int i = 0; i < 400; i++)
 		submit(i);
 	restart();
 	snapshot(true);
 	submit(3);
-	submit(149);
+	submit(399);
 	restart();
-	assert_int_equal(core_state(core)->n_jobs, 152);
+	assert_int_equal(core_state(core)->n_jobs, 402);
 }
 
 static void test_shared_parts_are_stored_once(void **state)
@@ -222,13 +222,65 @@ static void test_lost_parts(void **state) { expect_refusal("{\"v\":1,\"type\":\"
 static void test_bad_parts(void **state) { expect_refusal("parts x {}\n{}", "malformed"); }
 static void test_impossible_record(void **state) { expect_refusal("{\"v\":1,\"type\":\"intent\",\"t\":5,\"job\":77,\"value\":1}", "makes no sense"); }
 
+/* A variable with another value in every job makes no other set of it in a snapshot. */
+static void test_environments_of_their_own(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	size_t sets = 0;
+
+	for (int i = 0; i < 300; i++) {
+		struct submit s;
+		mo_desc_init(&submit_desc, &s);
+		s.recipe.gpus = 1;
+		s.engine.kind = mo_strdup("engine");
+		struct env_item *item = MO_ADD(&s, env, &env_item_desc);
+		item->name = mo_strdup("RUN");
+		item->value = mo_printf("%d", i);
+		step(&(struct core_event){ .type = EV_SUBMIT, .submit = &s, .job = MO_NONE, .value = MO_NONE });
+		mo_desc_done(&submit_desc, &s);
+	}
+	journal_snapshot_text(journal, core_state(core), &text);
+	for (const char *at = text.data; (at = strstr(at, "\nparts ")) != NULL; at++)
+		sets++;
+	assert_int_equal(sets, 1);
+	snapshot(true);
+	restart();
+	assert_string_equal(core_state(core)->jobs[299].spec.env[0].value, "299");
+	assert_ptr_equal(core_state(core)->jobs[0].spec.engine.kind,
+			 core_state(core)->jobs[299].spec.engine.kind);
+	submit(0);
+	restart();
+}
+
+/* Snapshots of before had the environment in the parts. */
+static void test_snapshot_of_before(void **state)
+{
+	struct core *fresh = core_new(&core_config_default);
+	struct mo_buf text = { 0 };
+
+	mo_buf_str(&text,
+		   "moe-snapshot 1\n"
+		   "parts 4 {\"engine\":{\"kind\":\"k\"},\"env\":[{\"name\":\"A\",\"value\":\"b\"}],"
+		   "\"profiles\":[]}\n{\"epoch\":3,\"next_job\":9,\"jobs\":["
+		   "{\"id\":7,\"state\":\"queued\",\"spec\":{\"parts\":4}},"
+		   "{\"id\":8,\"state\":\"queued\",\"spec\":{\"parts\":4}}]}");
+	put(0, &text);
+	mo_buf_done(&text);
+	assert_int_equal(journal_replay(journal, fresh, store, NULL), 0);
+	const struct job *j = &core_state(fresh)->jobs[1];
+	assert_string_equal(j->spec.engine.kind, "k");
+	assert_int_equal(j->spec.n_env, 1);
+	assert_string_equal(j->spec.env[0].value, "b");
+	core_free(fresh);
+}
+
 static void test_newer_snapshot(void **state)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	struct core *fresh = core_new(&core_config_default);
 
 	struct mo_buf text = {0};
-	mo_buf_str(&text, "moe-snapshot 2\n{}");
+	mo_buf_str(&text, "moe-snapshot 3\n{}");
 	put(0, &text);
 	mo_buf_done(&text);
 	assert_true(journal_replay(journal, fresh, store, &err) < 0);
@@ -250,6 +302,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lost_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_parts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_impossible_record, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_environments_of_their_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_of_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer_snapshot, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

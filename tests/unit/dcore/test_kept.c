@@ -1,0 +1,155 @@
+/* How much of recipes and configurations is kept, whose goes first, and that jobs share what is the
+ * same. The world's shadow replays every record and must stay equal. */
+#include "tests/unit/dcore/world.h"
+
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+#define TEXT (1 << 20)
+#define LONG (16 << 20)
+
+static int64_t submit_of(struct world *w, const char *user, size_t bytes)
+{
+	struct submit s;
+
+	world_recipe(&s, 64);
+	mo_str_set(&s.user, user);
+	s.recipe_text = mo_alloc(bytes + 1);
+	memset(s.recipe_text, 'x', bytes);
+	int64_t id = world_submit(w, &s);
+	mo_desc_done(&submit_desc, &s);
+	return id;
+}
+
+static bool has_text(const struct world *w, int64_t id)
+{
+	const struct job *j = world_job(w, id);
+
+	assert_int_equal(j->spec.recipe_text == NULL, j->let_go != MO_NONE);
+	return j->spec.recipe_text;
+}
+
+/* Who ended first gives its text up, whenever it was submitted; small ones stay, and a replay ends
+ * at the same. */
+static void test_finished(void **state)
+{
+	int64_t ids[MO_KEPT_TEXTS_MAX / TEXT + 3], n = MO_KEPT_TEXTS_MAX / TEXT;
+	struct world w;
+
+	world_init(&w, 1, 8);
+	int64_t old = submit_of(&w, "old", TEXT), small = submit_of(&w, "small", 4096);
+	world_verb(&w, EV_CANCEL, small);
+	for (int64_t i = 0; i < n; i++) {
+		ids[i] = submit_of(&w, "ann", TEXT);
+		world_verb(&w, EV_CANCEL, ids[i]);
+		world_tick(&w, S);
+		assert_true(has_text(&w, ids[i]));
+	}
+	assert_true(has_text(&w, ids[0]));
+	world_verb(&w, EV_CANCEL, old); /* one too much */
+	assert_true(has_text(&w, old));
+	assert_false(has_text(&w, ids[0]));
+	assert_int_equal(world_job(&w, ids[0])->let_go, TEXT);
+	assert_true(has_text(&w, ids[1]));
+	assert_true(has_text(&w, small));
+	world_crash(&w);
+	ids[n] = submit_of(&w, "ann", TEXT);
+	world_verb(&w, EV_CANCEL, ids[n]);
+	assert_false(has_text(&w, ids[1]));
+	assert_true(has_text(&w, ids[2]));
+	assert_true(has_text(&w, old));
+	assert_true(has_text(&w, small));
+	world_done(&w);
+}
+
+/* A state of before the limit is brought below it when it is loaded. */
+static void test_loaded(void **state)
+{
+	struct core *c = core_new(&core_config_default);
+	struct state s;
+	size_t with = 0, n = MO_KEPT_TEXTS_MAX / TEXT + 5;
+
+	mo_desc_init(&state_desc, &s);
+	for (size_t i = 0; i < n; i++) {
+		struct job *j = MO_ADD(&s, jobs, &job_desc);
+
+		j->id = (int64_t)i + 1;
+		j->state = JOB_COMPLETED;
+		j->ended_at = (int64_t)(n - i);
+		j->config = mo_alloc(TEXT + 1);
+		memset(j->config, 'x', TEXT);
+	}
+	core_load(c, &s);
+	for (size_t i = 0; i < n; i++)
+		with += core_state(c)->jobs[i].config != NULL;
+	assert_int_equal(with, MO_KEPT_TEXTS_MAX / TEXT);
+	assert_non_null(core_state(c)->jobs[0].config); /* the last to end */
+	assert_null(core_state(c)->jobs[n - 1].config);
+	assert_int_equal(core_state(c)->jobs[n - 1].let_go, TEXT);
+	core_free(c);
+}
+
+/* One user's unfinished jobs leave room for those of others; all together have a limit, and what
+ * ends makes room. */
+static void test_unfinished(void **state)
+{
+	const int64_t half = MO_ACTIVE_TEXTS_MAX / 2 / LONG;
+	struct world w;
+	int64_t first, n = 0;
+
+	world_init(&w, 1, 8);
+	first = submit_of(&w, "ann", LONG);
+	for (int64_t i = 1; i < half; i++)
+		assert_true(submit_of(&w, "ann", LONG) > 0);
+	assert_int_equal(submit_of(&w, "ann", LONG), -429);
+	assert_non_null(strstr(w.reply_text, "128 of 256 MiB (128 of ann)"));
+	while (submit_of(&w, "bob", LONG) > 0)
+		n++;
+	assert_int_equal(n, half / 2);
+	assert_true(submit_of(&w, "eve", LONG) > 0);
+	world_verb(&w, EV_CANCEL, first);
+	assert_int_equal(submit_of(&w, "ann", LONG), -429); /* she still has more than is left */
+	world_crash(&w);
+	assert_int_equal(submit_of(&w, "ann", LONG), -429);
+	assert_true(submit_of(&w, "eve", LONG) > 0);
+	world_done(&w);
+}
+
+static void test_shared(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 8);
+	int64_t a = world_submit_gpus(&w, 64), b = world_submit_gpus(&w, 64), c;
+	struct submit other;
+	struct job copy;
+
+	world_recipe(&other, 64);
+	mo_str_set(&other.engine.kind, "other");
+	c = world_submit(&w, &other);
+	mo_desc_done(&submit_desc, &other);
+	const struct submit *first = &world_job(&w, a)->spec;
+	assert_ptr_equal(first->engine.kind, world_job(&w, b)->spec.engine.kind);
+	assert_ptr_not_equal(first->engine.kind, world_job(&w, c)->spec.engine.kind);
+	/* a copy is its own, and outlives them */
+	mo_desc_init(&job_desc, &copy);
+	mo_desc_copy(&job_desc, &copy, world_job(&w, a));
+	assert_ptr_not_equal(first->engine.kind, copy.spec.engine.kind);
+	world_crash(&w);
+	assert_ptr_equal(world_job(&w, a)->spec.engine.kind, world_job(&w, b)->spec.engine.kind);
+	world_done(&w);
+	assert_string_equal(copy.spec.engine.kind, "torch");
+	mo_desc_done(&job_desc, &copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_finished),
+		cmocka_unit_test(test_loaded),
+		cmocka_unit_test(test_unfinished),
+		cmocka_unit_test(test_shared),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
