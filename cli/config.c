@@ -9,6 +9,7 @@
 #include "cli/client.h"
 #include "cli/experiment.h"
 #include "cli/output.h"
+#include "cli/planning.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/wire/json.h"
@@ -60,7 +61,23 @@ static void print_item(const struct cli *cli, struct json_object *item)
 	}
 }
 
-static void print_items(const struct cli *cli, struct json_object *doc)
+/* key NULL: all; controllers of before send all whatever the key is. */
+static void print_names(const struct cli *cli, struct json_object *names, const char *wanted)
+{
+	if (!names)
+		return;
+	json_object_object_foreach(names, name, value) {
+		if (wanted && !mo_streq(wanted, name))
+			continue;
+		_cleanup_(mo_freep) char *key = visible(name);
+		_cleanup_(mo_freep) char *shown = visible(json_object_to_json_string_ext(
+			value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+
+		printf("%s = %s    of the run's own directory\n", paint(cli, "1", key), shown);
+	}
+}
+
+static void print_items(const struct cli *cli, struct json_object *doc, const char *key)
 {
 	struct json_object *items = js_items(doc);
 
@@ -73,13 +90,77 @@ static void print_items(const struct cli *cli, struct json_object *doc)
 	}
 	if (js_str(doc, "defaults"))
 		fprintf(stderr, "moectl: explain: %s\n", js_str(doc, "defaults"));
+	print_names(cli, js_get(doc, "names"), key);
 	for (size_t i = 0; i < js_len(items); i++)
 		print_item(cli, js_at(items, i));
 }
 
-static int no_key(const char *what, const char *key)
+static bool has_key(struct json_object *doc, const char *key)
 {
-	return cli_fail(CLI_NOT_FOUND, "%s: no key '%s' in its configuration", what, key);
+	struct json_object *names = js_get(doc, "names");
+
+	return js_len(js_items(doc)) || (names && json_object_object_get_ex(names, key, NULL));
+}
+
+static int no_key(const char *what, const char *key, struct json_object *doc)
+{
+	struct json_object *like = js_get(doc, "like");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < js_len(like) && js_len(like) > 1; i++)
+		mo_buf_printf(&b, "%s%s", i ? ", " : "; there are ", json_object_get_string(js_at(like, i)));
+	if (js_len(like) == 1)
+		mo_buf_printf(&b, "; did you mean '%s'?", json_object_get_string(js_at(like, 0)));
+	_cleanup_(mo_freep) char *meant = visible(b.data ? b.data : "");
+
+	return cli_fail(CLI_NOT_FOUND,
+			"%s: no key '%s' in its files and its command%s%s`moectl explain config %s` lists all",
+			what, key, meant, js_len(like) == 1 ? " " : "; ", what);
+}
+
+/* What `parallelism: auto` leaves open is chosen as for a dry run. Returns why that cannot be (the
+ * caller's), NULL: it is chosen, or nothing is open. */
+static char *choose(struct recipe_input *in)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct plan_doc doc;
+
+	if (!in->recipe.parallelism.automatic)
+		return NULL;
+	mo_desc_init(&plan_doc_desc, &doc);
+	int r = planning_choose(in, &doc, &err);
+
+	mo_desc_done(&plan_doc_desc, &doc);
+	if (r < 0 && !in->recipe.gpu)
+		return mo_printf("cluster.gpu is not given; `moectl plan %s --gpu mi300x` shows what would be "
+				 "chosen for that",
+				 in->file);
+	if (r < 0)
+		return mo_printf("%s; `moectl plan %s` says more", mo_error_text(&err, r), in->file);
+	fprintf(stderr,
+		"moectl: explain: the sharding is what `moectl plan %s` chooses; a controller plans again, "
+		"by what it has measured\n",
+		in->file);
+	return NULL;
+}
+
+/* What stops a submit of what was shown. */
+static int refusals(const struct recipe_input *in)
+{
+	struct json_object *doc;
+
+	if (!in->failed.n && !in->refusal.text)
+		return CLI_OK;
+	doc = json_object_new_object();
+	json_object_object_add(doc, "errors", recipe_errors_json(&in->failed));
+	visible_json(doc);
+	fflush(stdout);
+	fprintf(stderr, "moectl: explain: that is what the recipe and its files say; a submit of it is refused:\n");
+	problem_print_recipe(doc, in->file);
+	json_object_put(doc);
+	if (in->refusal.text)
+		cli_fail_error(CLI_USAGE, in->file, &in->refusal, -EINVAL);
+	return CLI_USAGE;
 }
 
 static int of_recipe(struct cli *cli, const char *file, const char *key, struct recipe_input *in)
@@ -89,7 +170,7 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	size_t n = 0;
 	int r = recipe_input_read(in, file);
 
-	in->explaining = true;
+	in->explaining = true; /* what fails a rule is shown: whoever mends it needs to see it */
 	if (r || (r = recipe_input_check(cli, in)))
 		return r;
 	if (!in->engine.experiment && !in->engine.config_words)
@@ -97,21 +178,31 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 				"%s: engine %s has no configuration file that moectl reads; "
 				"`moectl submit --dry-run` shows its command",
 				in->file, in->recipe.engine.kind);
-	r = experiment_explain(in, key, &b, &n, &err);
-	if (r < 0)
+	_cleanup_(mo_freep) char *undecided = choose(in);
+
+	r = experiment_explain(in, key, undecided, &b, &n, &err);
+	if (r < 0) {
+		refusals(in);
 		return cli_fail_error(r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
-	if (cli->json) {
-		puts(b.data);
-		return n || !key ? CLI_OK : no_key(in->file, key);
 	}
 	struct json_object *doc = NULL;
 
 	r = wire_parse(b.data, b.len, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	print_items(cli, doc);
+	if (in->failed.n)
+		json_object_object_add(doc, "errors", recipe_errors_json(&in->failed));
+	if (cli->json && in->failed.n)
+		print_json_doc(doc);
+	else if (cli->json)
+		puts(b.data);
+	else
+		print_items(cli, doc, key);
+	r = refusals(in);
+	if (!r && key && !n)
+		r = no_key(in->file, key, doc);
 	json_object_put(doc);
-	return n || !key ? CLI_OK : no_key(in->file, key);
+	return r;
 }
 
 static int of_job(struct cli *cli, const char *job, const char *key)
@@ -129,8 +220,8 @@ static int of_job(struct cli *cli, const char *job, const char *key)
 	if (cli->json)
 		print_answer(&a);
 	else
-		print_items(cli, a.doc);
-	return js_len(js_items(a.doc)) || !key ? CLI_OK : no_key(id, key);
+		print_items(cli, a.doc, key);
+	return !key || has_key(a.doc, key) ? CLI_OK : no_key(id, key, a.doc);
 }
 
 /* A file that is there, or a word that is no name of a job. */

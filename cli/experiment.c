@@ -71,7 +71,8 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 	_cleanup_(state_done) struct state empty;
 	_cleanup_(there_done) struct there place = { .in = in };
 	const struct dryrun_walk walk = {
-		.ranks = preview_ranks, .node = keep_first, .arg = &place, .to = 1
+		.ranks = preview_ranks, .node = keep_first, .arg = &place, .to = 1,
+		.large = true
 	};
 	const struct experiment_world world = { &place, read_file, variable };
 
@@ -103,7 +104,7 @@ static struct config_given given_of(const struct recipe_input *in, const struct 
 {
 	return (struct config_given){ &in->engine,  &in->recipe, in->text.data ? in->text.data : "",
 				      in->text.len, in->sets,    in->n_sets,
-				      c };
+				      c,	   NULL };
 }
 
 static void note_override(const struct recipe_input *in, const struct experiment *x,
@@ -194,8 +195,8 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 	experiment_unknown_keys(in, x);
 }
 
-int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
-		       size_t *ret_n, struct mo_error *err)
+int experiment_explain(const struct recipe_input *in, const char *key, const char *undecided,
+		       struct mo_buf *ret, size_t *ret_n, struct mo_error *err)
 {
 	_cleanup_(rank_command_done) struct rank_command command = { 0 };
 	struct experiment x = { 0 };
@@ -203,7 +204,9 @@ int experiment_explain(const struct recipe_input *in, const char *key, struct mo
 
 	if (r < 0)
 		return r;
-	const struct config_given given = given_of(in, &command);
+	struct config_given given = given_of(in, &command);
+
+	given.undecided = undecided;
 	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, &x);
 
 	*ret_n = config_explain(t, key, false, ret);
@@ -275,10 +278,11 @@ int experiment_read_for(struct recipe_input *in)
 	}
 	if (r < 0)
 		return experiment_missing(in, experiment_file(command.words, command.n_words), r);
-	if (experiment_kind_check(&in->engine, &x, &err) < 0 ||
-	    experiment_directory_check(&in->engine, &in->recipe, &x, &err) < 0) {
+	if (experiment_kind_check(&in->engine, &x, &in->refusal) == 0)
+		experiment_directory_check(&in->engine, &in->recipe, &x, &in->refusal);
+	if (in->refusal.text && !in->explaining) {
 		experiment_done(&x);
-		return cli_fail_error(CLI_USAGE, in->file, &err, -EINVAL);
+		return cli_fail_error(CLI_USAGE, in->file, &in->refusal, -EINVAL);
 	}
 	if (!in->recipe.model)
 		in->no_model = experiment_no_model(&in->engine, &x);

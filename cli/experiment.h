@@ -25,6 +25,7 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 /* Warns of values that the engine takes otherwise than they look, and of keys that are given twice (experiment_types.c). */
 void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
 			       const struct config_teller *t);
-/* The document of explain config (appends), and how many keys it has. Errors as of experiment_of(). */
-int experiment_explain(const struct recipe_input *in, const char *key, struct mo_buf *ret,
-		       size_t *ret_n, struct mo_error *err);
+/* The document of explain config (appends), and how many keys it has. undecided: config_explain.h.
+ * Errors as of experiment_of(). */
+int experiment_explain(const struct recipe_input *in, const char *key, const char *undecided,
+		       struct mo_buf *ret, size_t *ret_n, struct mo_error *err);

@@ -97,6 +97,19 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	return k < 0 ? k : plan_make(r, &type, &mine, ret, err);
 }
 
+int planning_choose(struct recipe_input *in, struct plan_doc *ret, struct mo_error *err)
+{
+	const struct plan_options o = { .top = 1 };
+	int r = planning(in, NULL, &o, ret, err);
+
+	if (r < 0)
+		return r;
+	plan_apply(ret, &in->recipe);
+	if (in->engine.even_layers)
+		plan_apply_layout(&in->recipe);
+	return 0;
+}
+
 static int read_scale(const char *list, int64_t sizes[static PLAN_SCALE_MAX], size_t *n)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };

@@ -32,6 +32,8 @@ void recipe_input_done(struct recipe_input *in)
 	free(in->warnings);
 	free(in->experiment);
 	free(in->no_model);
+	recipe_errors_done(&in->failed);
+	mo_error_done(&in->refusal);
 	mo_buf_done(&in->text);
 	mo_desc_done(&recipe_desc, &in->recipe);
 	mo_desc_done(&engine_desc, &in->engine);
@@ -90,14 +92,10 @@ int recipe_input_spec(const struct recipe_input *in, struct submit *spec, struct
 	return env_profiles(&in->recipe, &spec->profiles, &spec->n_profiles, err);
 }
 
-/* The document that POST /v1/validate would answer. */
-static struct json_object *problem_of(const struct recipe_errors *errors)
+struct json_object *recipe_errors_json(const struct recipe_errors *errors)
 {
-	struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
-	json_object_object_add(doc, "type", json_object_new_string("about:blank"));
-	json_object_object_add(doc, "title", json_object_new_string("Unprocessable Content"));
-	json_object_object_add(doc, "status", json_object_new_int(422));
-	json_object_object_add(doc, "detail", json_object_new_string(errors->n ? mo_error_text(&errors->items[0], -EINVAL) : "the recipe is invalid"));
+	struct json_object *list = json_object_new_array();
+
 	for (size_t i = 0; i < errors->n; i++) {
 		const struct mo_error *e = &errors->items[i];
 		struct json_object *item = json_object_new_object();
@@ -107,7 +105,19 @@ static struct json_object *problem_of(const struct recipe_errors *errors)
 		json_object_object_add(item, "hint", e->hint ? json_object_new_string(e->hint) : NULL);
 		json_object_array_add(list, item);
 	}
-	json_object_object_add(doc, "errors", list);
+	return list;
+}
+
+/* The document that POST /v1/validate would answer. */
+static struct json_object *problem_of(const struct recipe_errors *errors)
+{
+	struct json_object *doc = json_object_new_object();
+
+	json_object_object_add(doc, "type", json_object_new_string("about:blank"));
+	json_object_object_add(doc, "title", json_object_new_string("Unprocessable Content"));
+	json_object_object_add(doc, "status", json_object_new_int(422));
+	json_object_object_add(doc, "detail", json_object_new_string(errors->n ? mo_error_text(&errors->items[0], -EINVAL) : "the recipe is invalid"));
+	json_object_object_add(doc, "errors", recipe_errors_json(errors));
 	return doc;
 }
 
@@ -140,25 +150,27 @@ static int parse(struct recipe_input *in, struct recipe_errors *errors)
 	free(in->warnings);
 	in->warnings = NULL;
 	in->n_warnings = 0;
+	recipe_errors_done(errors);
+	errors->keep = in->explaining;
 	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, errors);
 }
 
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct recipe_errors *errors = &in->failed;
+
 	in->checked = true;
-	int r = parse(in, &errors);
-	if (r < 0)
-		return refuse(cli, in, &errors);
+	int r = parse(in, errors);
+	if (r < 0 && !errors->kept)
+		return refuse(cli, in, errors);
 	if ((in->engine.experiment || in->engine.n_config_files) && (r = experiment_read_for(in)))
 		return r;
-	if (in->experiment && (r = parse(in, &errors)) < 0)
-		return refuse(cli, in, &errors);
-	if (in->experiment) {
+	if (in->experiment && parse(in, errors) < 0 && !errors->kept)
+		return refuse(cli, in, errors);
+	if (in->experiment)
 		experiment_read_again(in);
-		if ((r = parse(in, &errors)) < 0)
-			return refuse(cli, in, &errors);
-	}
+	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->kept)
+		return refuse(cli, in, errors);
 	for (size_t i = 0; i < in->n_warnings; i++)
 		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;

@@ -11,7 +11,9 @@ struct recipe_input {
 	struct recipe recipe;
 	struct engine engine;
 	char **warnings; size_t n_warnings;
-	bool explaining;                         /* what is wrong with the engine's files is told once, by who asked for them */
+	bool explaining;                         /* what is wrong with the engine's files is told once, by who asked for them; a recipe that fails rules is shown all the same: */
+	struct recipe_errors failed;             /* the rules that failed */
+	struct mo_error refusal;                 /* what its experiment is refused for, beside them */
 	char *no_model;                          /* why plans have no model from the engine's own experiment; NULL = they have one, or none is wanted */
 	char *experiment;                        /* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
 	bool checked;                            /* recipe_input_check() was called */
@@ -26,6 +28,8 @@ void recipe_input_option(struct recipe_input *in, const char *option, const char
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* The list `errors` of such a document (the caller's). */
+struct json_object *recipe_errors_json(const struct recipe_errors *errors);
 /* The job as the controller would hold it, from what lies on this machine. */
 struct submit;
 int recipe_input_spec(const struct recipe_input *in, struct submit *spec, struct mo_error *err);

@@ -56,20 +56,16 @@ static void state_done(struct state *s) { mo_desc_done(&state_desc, s); }
  * without a plan it cannot go on. */
 static int plan_of(struct recipe_input *in, char **ret, struct mo_error *err)
 {
-	const struct plan_options o = { .top = 1 };
 	struct plan_doc doc;
 	struct mo_buf b = { 0 };
 	*ret = NULL;
 	if (!in->recipe.model || !in->recipe.gpu)
 		return 0;
 	mo_desc_init(&plan_doc_desc, &doc);
-	int r = planning(in, NULL, &o, &doc, err);
+	int r = planning_choose(in, &doc, err);
 	if (r >= 0) {
 		wire_encode(&plan_doc_desc, &doc, &b);
 		*ret = mo_buf_take(&b);
-		plan_apply(&doc, &in->recipe);
-		if (in->engine.even_layers)
-			plan_apply_layout(&in->recipe);
 	}
 	mo_desc_done(&plan_doc_desc, &doc);
 	return in->recipe.parallelism.automatic ? r : 0;

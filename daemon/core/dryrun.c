@@ -139,7 +139,7 @@ static int dry_run(const struct state *s, const struct who *who, const struct dr
 	enum dryrun_placed placed = DRYRUN_NOW;
 	size_t n = 0;
 
-	if (spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
+	if (!walk->large && spec->recipe.gpus > MO_DRYRUN_RANKS_MAX)
 		return mo_error_set(err, -E2BIG, "%lld ranks are more than the %d that one document shows; try with --set cluster.gpus=%d",
 				    (long long)spec->recipe.gpus, MO_DRYRUN_RANKS_MAX, MO_DRYRUN_RANKS_MAX);
 	mo_desc_init(&state_desc, &free_cluster);

@@ -15,6 +15,7 @@ struct dryrun_walk {
 		    struct mo_error *err);
 	void *arg;
 	int64_t from, to;      /* only nodes that have a rank in from..to-1; to MO_NONE: to the last */
+	bool large;            /* no limit of ranks: the caller has the time and memory of the shape */
 };
 /* What the ranks were placed on, and how documents name it (placed_on). */
 enum dryrun_placed { DRYRUN_NOW, DRYRUN_IDLE, DRYRUN_EXAMPLE, _DRYRUN_N };

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/model/mask.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_forced.h"
@@ -11,6 +12,7 @@
 #include "lib/recipe/set.h"
 #include "lib/recipe/yaml.h"
 
+#define LIKE_MAX 8 /* keys that may have been meant */
 #define DEFAULTS \
 	"keys that are not listed have the engine's default, which is not read: it lives in its " \
 	"Python"
@@ -77,6 +79,15 @@ struct config_teller *config_teller_free(struct config_teller *t)
 	return NULL;
 }
 
+/* Is it a value that `parallelism: auto` leaves to the planner? */
+static bool is_planned(const struct recipe *r, const char *path)
+{
+	static const char *const paths[] = { "recompute", "batch.micro", "features.pipeline_layout" };
+
+	return r->parallelism.automatic && (mo_starts_with(path, "parallelism.") ||
+					    mo_enum_parse(paths, ELEMENTSOF(paths), path) >= 0);
+}
+
 struct config_source config_source(const struct config_teller *t, struct config_place place)
 {
 	const struct word_origins *o = &t->given->command->origins;
@@ -87,6 +98,14 @@ struct config_source config_source(const struct config_teller *t, struct config_
 					       .line = place.line };
 	if (place.word >= 0 && word < o->n && t->by_recipe[word])
 		return (struct config_source){ .recipe = o->items[word] };
+	if (place.word >= 0 && word < o->n && o->items[word] &&
+	    is_planned(t->given->recipe, o->items[word]))
+		return (struct config_source){
+			.moectl = t->given->undecided ?
+					  mo_printf("not decided yet (parallelism: auto): %s",
+						    t->given->undecided) :
+					  mo_strdup("chosen by the planner (parallelism: auto)")
+		};
 	if (place.word >= 0 && word < o->n && o->items[word])
 		return (struct config_source){
 			.moectl = mo_printf("%s is what moectl takes where the recipe says nothing",
@@ -242,11 +261,59 @@ static bool asked_for(const char *key, const char *item)
 	return !key || (!strncmp(key, item, n) && (!item[n] || item[n] == '.'));
 }
 
+/* The names of the run that its directories are made of, each as a key of its own. */
+static size_t names_json(const struct config_value *names, const char *key, bool mask, struct mo_buf *b)
+{
+	size_t found = 0;
+
+	mo_buf_str(b, "{");
+	for (size_t i = 0; names && i < names->n; i++) {
+		const char *name = names->items[i].key;
+
+		if (!asked_for(key, name))
+			continue;
+		mo_buf_str(b, found++ ? "," : "");
+		text_json(name, b);
+		mo_buf_str(b, ":");
+		value_json(name, names->items[i].value, mask, b);
+	}
+	mo_buf_str(b, "}");
+	return found;
+}
+
+/* Keys that may have been meant by one that is not there: the nearest, then those that hold its words. */
+static void like_json(const struct config_item *items, size_t n, const struct config_value *names,
+		      const char *key, struct mo_buf *b)
+{
+	const char **all = mo_alloc_array(n + names->n + 1, sizeof(*all)), *near;
+	size_t n_all = 0, told = 0;
+
+	for (size_t i = 0; i < n; i++)
+		all[n_all++] = items[i].key;
+	for (size_t i = 0; i < names->n; i++)
+		all[n_all++] = names->items[i].key;
+	near = mo_near_miss(key, all, n_all);
+	mo_buf_str(b, ",\"like\":[");
+	if (near && ++told)
+		text_json(near, b);
+	for (size_t i = 0; i < n_all && told < LIKE_MAX; i++) {
+		if (all[i] == near || !strcasestr(all[i], key))
+			continue;
+		mo_buf_str(b, told++ ? "," : "");
+		text_json(all[i], b);
+	}
+	mo_buf_str(b, "]");
+	free(all);
+}
+
 size_t config_explain(const struct config_teller *t, const char *key, bool mask, struct mo_buf *b)
 {
+	const struct config_place nowhere = { -1, 0, -1 };
 	const struct experiment *x = t->experiment;
+	_cleanup_(config_value_freep) struct config_value *none = config_value_new(CONFIG_MAP, NULL, nowhere);
+	const struct config_value *names = x->names ? x->names : none;
 	struct config_item *items = NULL;
-	size_t n = 0, found = 0;
+	size_t n = 0, found = 0, named;
 
 	mo_buf_str(b, "{\"engine\":");
 	text_json(t->given->recipe->engine.kind, b);
@@ -263,10 +330,7 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 	mo_buf_str(b, "],\"defaults\":");
 	text_json(DEFAULTS, b);
 	mo_buf_str(b, ",\"names\":");
-	if (x->names)
-		value_json(NULL, x->names, mask, b);
-	else
-		mo_buf_str(b, "{}");
+	named = names_json(names, key, mask, b);
 	mo_buf_str(b, ",\"items\":[");
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -275,9 +339,12 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 		mo_buf_str(b, found++ ? "," : "");
 		item_json(t, &items[i], mask, b);
 	}
+	mo_buf_str(b, "]");
+	if (key && !found && !named)
+		like_json(items, n, names, key, b);
+	mo_buf_str(b, "}");
 	config_items_free(items, n);
-	mo_buf_str(b, "]}");
-	return found;
+	return found + named;
 }
 
 /* As the job's node read it, else as the submit did. */

@@ -158,6 +158,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	left_find(root, e, r);
 	left_own(root, e, r);
 	resolve(r, e);
+	rules->errors->kept = rules->errors->keep;
 	rules_check(rules);
 	layout_apply(r, e);
 	mo_desc_free(&engine_checks_desc, e->checks);
@@ -177,10 +178,12 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 	mo_desc_init(&recipe_desc, &r);
 	mo_desc_init(&engine_desc, &e);
 	read_tree(root, &r, &e, &rules);
-	if (recipe_errors_finish(errors) < 0) {
+	int result = recipe_errors_finish(errors);
+
+	if (result < 0 && !errors->kept) {
 		mo_desc_done(&recipe_desc, &r);
 		mo_desc_done(&engine_desc, &e);
-		return -EINVAL;
+		return result;
 	}
 	mo_desc_done(&recipe_desc, ret);
 	*ret = r;
@@ -189,5 +192,5 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 		*ret_engine = e;
 	} else
 		mo_desc_done(&engine_desc, &e);
-	return 0;
+	return result;
 }

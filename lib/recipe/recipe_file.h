@@ -8,12 +8,17 @@
 #include "lib/model/launch.h"
 #include "lib/model/recipe.h"
 
-struct recipe_errors { struct mo_error *items; size_t n; };   /* several errors, at most 20 */
+struct recipe_errors {
+	struct mo_error *items;
+	size_t n; /* several errors, at most 20 */
+	bool keep; /* the caller wants the recipe also when only rules between its keys fail: */
+	bool kept; /* it is there */
+};
 void recipe_errors_done(struct recipe_errors *e);
 /* --set a.b=c: applied to the document before it is read, so the same checks run; errors of a set value name "--set a.b", or name where
  * it is given (the option or query value that it came from), with line 0. */
 struct recipe_set { char *key, *value, *name; };
-/* Text -> recipe. ret must be initialised by mo_desc_init(&recipe_desc). 0, or -EINVAL with errors. Cross-field rules (rules.h) run too; engine file, model catalogue and
+/* Text -> recipe. ret must be initialised by mo_desc_init(&recipe_desc). 0, or -EINVAL with errors (and with the recipe where errors->kept). Cross-field rules (rules.h) run too; engine file, model catalogue and
  * env profiles are looked up with mo_data_file(). ret_engine may be NULL. warnings: appended strings. */
 int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine,
 		 char ***ret_warnings, size_t *n_warnings, struct recipe_errors *errors);

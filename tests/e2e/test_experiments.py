@@ -699,8 +699,62 @@ def explain_config():
         equal(json.loads(own.explain("--key", "lr", "--json").stdout)["items"], [items["lr"]], "one key")
         r = own.explain("--key", "lrr", check=False)
         equal((r.returncode, "no key 'lrr'" in r.stderr), (5, True), "an unknown key")
+        for key, told in (("train_iter", "did you mean 'train_iters'? `moectl explain config %s` lists all" % own.path),
+                          ("ffn", "; there are ffn_hidden_size, moe_ffn_hidden_size; `moectl"), ("workgroup", "did you mean 'work_group'?")):
+            r = own.explain("--key", key, check=False)
+            need(r.returncode == 5 and "no key '%s'" % key in r.stderr and told in r.stderr, r.stderr)
+        equal(own.explain("--key", "work_group").stdout, "work_group = \"t\"    of the run's own directory\n", "a name")
         items = {i["key"]: i for i in json.loads(own.explain("--json", "--set", "engine.args.lr=1.0e-6", "--set", "parallelism.ep=2").stdout)["items"]}
         equal((items["lr"]["value"], items["lr"]["source"], items["expert_model_parallel_size"]["source"]), (1e-06, {"recipe": "engine.args.lr"}, {"recipe": "parallelism.ep"}), "what the recipe says")
+
+
+@suite.test
+def what_is_refused_is_shown():
+    """Whoever mends a recipe that fails a rule needs its configuration; the rule is named and the status stays that of a refusal."""
+    base = "primus/configs/modules/megatron/base.yaml"
+    cases = (({}, ["cluster.gpus=3"], "cluster.gpus: 3: the experiment's pp 2"),
+             ({base: OWN[base] + "num_experts: 6\n"}, [], "parallelism.ep: 4 does not divide the model's 6 experts"),
+             ({}, ["parallelism=auto"], "parallelism: auto needs cluster.gpu"),
+             ({"low.yaml": OWN["low.yaml"].replace("exp_name: e", "exp_name: other")}, ["checkpoint.dir=/d/x"], "exp_name"))
+    for files, sets, rule in cases:
+        with Own(**files) as own:
+            words = [w for s in sets for w in ("--set", s)]
+            status, said = own.validate(*words)
+            need(status == 2 and rule in said, said)
+            r = own.explain("--key", "lr", *words, check=False)
+            equal((r.returncode, r.stdout), (2, own_lr()), "what is shown: " + r.stderr)
+            need(rule in r.stderr and "a submit of it is refused" in r.stderr, r.stderr)
+            r = own.explain("--json", *words, check=False)
+            doc = json.loads(r.stdout)
+            need(r.returncode == 2 and {i["key"]: i["value"] for i in doc["items"]}["lr"] == 1e-05, r.stdout[:300])
+            need(rule in r.stderr, r.stderr)
+    with Own() as own:      # a key that is none is no rule between keys: nothing can be shown
+        r = own.explain("--set", "cluster.gpuss=8", check=False)
+        equal((r.returncode, r.stdout), (2, ""), "an unknown key")
+        # more ranks than a dry run shows are no reason not to read the files
+        r = own.explain("--key", "lr", "--set", "cluster.gpus=16384", "--set", "batch.global=8192")
+        equal((r.stdout, "was not read here" in r.stderr), (own_lr(), False), "16,384 ranks")
+
+
+@suite.test
+def what_the_planner_chooses_is_shown():
+    """parallelism: auto is neither the file's sharding nor that of a recipe without one."""
+    with Own() as own:
+        planned = ["--set", "parallelism=auto", "--set", "cluster.gpu=mi300x"]
+        env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+        best = json.loads(moectl("plan", own.path, *planned, "--json", env=env).stdout)["plans"][0]
+        r = own.explain("--json", *planned)
+        items = {i["key"]: i for i in json.loads(r.stdout)["items"]}
+        for size, key in (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert")):
+            item = items[key + "_model_parallel_size"]
+            equal((item["value"], item["source"]), (best["parallelism"][size], {"moectl": "chosen by the planner (parallelism: auto)"}), key)
+        need("`moectl plan %s` chooses" % own.path in r.stderr, r.stderr)
+        r = own.explain("--key", "expert_model_parallel_size", "--set", "parallelism=auto", check=False)
+        need(r.returncode == 2 and "not decided yet (parallelism: auto): cluster.gpu is not given; `moectl plan %s --gpu mi300x`" % own.path in r.stdout, r.stdout + r.stderr)
+    with Cluster(nodes=1, gpus_per_node=8) as c, Own() as own:
+        r = c.run("submit", own.path, *planned, "--json")
+        item = [i for i in c.json("explain", "config", json.loads(r.stdout)["id"])["items"] if i["key"] == "expert_model_parallel_size"][0]
+        equal(item["source"], {"moectl": "chosen by the planner (parallelism: auto)"}, "of a job")
 
 
 @suite.test
