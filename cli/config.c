@@ -144,18 +144,34 @@ static char *choose(struct recipe_input *in)
 	return NULL;
 }
 
-/* What stops a submit of what was shown. */
-static int refusals(const struct recipe_input *in)
+/* What stops a submit of what was shown, as the list `errors`: the caller's. */
+static struct json_object *errors_of(const struct recipe_input *in)
+{
+	struct json_object *list = recipe_errors_json(&in->failed);
+	const struct recipe_errors beside = { .items = (struct mo_error *)&in->refusal, .n = 1 };
+
+	if (in->refusal.text) {
+		struct json_object *one = recipe_errors_json(&beside);
+
+		json_object_array_add(list, json_object_get(js_at(one, 0)));
+		json_object_put(one);
+	}
+	return list;
+}
+
+static int refusals(const struct cli *cli, const struct recipe_input *in)
 {
 	struct json_object *doc;
 
-	if (!in->failed.n && !in->refusal.text)
+	if (!recipe_input_refused(in))
 		return CLI_OK;
 	doc = json_object_new_object();
 	json_object_object_add(doc, "errors", recipe_errors_json(&in->failed));
 	visible_json(doc);
 	fflush(stdout);
-	fprintf(stderr, "moectl: explain: that is what the recipe and its files say; a submit of it is refused:\n");
+	if (!cli->json)
+		fputs("moectl: explain: that is what the recipe and its files say; a submit of it is refused:\n",
+		      stderr);
 	problem_print_recipe(doc, in->file);
 	json_object_put(doc);
 	if (in->refusal.text)
@@ -182,7 +198,7 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 
 	r = experiment_explain(in, key, undecided, &b, &n, &err);
 	if (r < 0) {
-		refusals(in);
+		refusals(cli, in);
 		return cli_fail_error(r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
 	}
 	struct json_object *doc = NULL;
@@ -190,19 +206,34 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	r = wire_parse(b.data, b.len, &doc, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, in->file, &err, r);
-	if (in->failed.n)
-		json_object_object_add(doc, "errors", recipe_errors_json(&in->failed));
-	if (cli->json && in->failed.n)
+	if (recipe_input_refused(in))
+		json_object_object_add(doc, "errors", errors_of(in));
+	if (cli->json && recipe_input_refused(in))
 		print_json_doc(doc);
 	else if (cli->json)
 		puts(b.data);
 	else
 		print_items(cli, doc, key);
-	r = refusals(in);
+	r = refusals(cli, in);
 	if (!r && key && !n)
 		r = no_key(in->file, key, doc);
 	json_object_put(doc);
 	return r;
+}
+
+/* Two trees: the submit's and the node's. What trains is what the node has. */
+static void print_read(struct json_object *doc)
+{
+	struct json_object *read = js_get(doc, "read");
+
+	if (!read || !json_object_get_boolean(js_get(read, "differs")))
+		return;
+	_cleanup_(mo_freep) char *node = visible(text_or(js_str(read, "node")));
+
+	fprintf(stderr,
+		"moectl: explain: the files on %s (%s) are not those that the submit read (%s): shown is what %s "
+		"has, which is what trains\n",
+		node, text_or(js_str(read, "hash")), text_or(js_str(read, "submit")), node);
 }
 
 static int of_job(struct cli *cli, const char *job, const char *key)
@@ -217,10 +248,12 @@ static int of_job(struct cli *cli, const char *job, const char *key)
 		       key ? quoted : "");
 	if (r)
 		return r;
-	if (cli->json)
+	if (cli->json) {
 		print_answer(&a);
-	else
+	} else {
+		print_read(a.doc);
 		print_items(cli, a.doc, key);
+	}
 	return !key || has_key(a.doc, key) ? CLI_OK : no_key(id, key, a.doc);
 }
 

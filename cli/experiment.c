@@ -113,7 +113,7 @@ static void note_override(const struct recipe_input *in, const struct experiment
 	const struct config_value *v = item->value, *old = v->over;
 	_cleanup_(mo_buf_done) struct mo_buf now = { 0 }, was = { 0 };
 
-	if (!old || v->place.file >= 0)
+	if (!old || v->place.file >= 0 || old->kind == CONFIG_NULL) /* null: nothing was said */
 		return;
 	struct config_source from = config_source(t, v->place);
 	_cleanup_(mo_freep) char *moectl = from.moectl;
@@ -299,7 +299,8 @@ void experiment_read_again(struct recipe_input *in)
 
 	if (experiment_of(in, &x, &command, NULL) < 0)
 		return;
-	notes(in, &x, &command);
+	if (!recipe_input_refused(in)) /* what is refused is told alone */
+		notes(in, &x, &command);
 	free(in->experiment);
 	in->experiment = experiment_document(&in->engine, &in->recipe, &x);
 	for (size_t i = 0; i < in->n_sets; i++)

@@ -155,6 +155,11 @@ static int parse(struct recipe_input *in, struct recipe_errors *errors)
 	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &in->recipe, &in->engine, &in->warnings, &in->n_warnings, errors);
 }
 
+bool recipe_input_refused(const struct recipe_input *in)
+{
+	return in->failed.n || in->refusal.text;
+}
+
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
 	struct recipe_errors *errors = &in->failed;
@@ -171,7 +176,7 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 		experiment_read_again(in);
 	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->kept)
 		return refuse(cli, in, errors);
-	for (size_t i = 0; i < in->n_warnings; i++)
+	for (size_t i = 0; i < in->n_warnings && !recipe_input_refused(in); i++)
 		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;
 }

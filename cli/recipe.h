@@ -28,6 +28,8 @@ void recipe_input_option(struct recipe_input *in, const char *option, const char
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* Did it fail a rule, and is only shown (explaining)? */
+bool recipe_input_refused(const struct recipe_input *in);
 /* The list `errors` of such a document (the caller's). */
 struct json_object *recipe_errors_json(const struct recipe_errors *errors);
 /* The job as the controller would hold it, from what lies on this machine. */

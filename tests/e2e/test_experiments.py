@@ -727,6 +727,7 @@ def what_is_refused_is_shown():
             r = own.explain("--json", *words, check=False)
             doc = json.loads(r.stdout)
             need(r.returncode == 2 and {i["key"]: i["value"] for i in doc["items"]}["lr"] == 1e-05, r.stdout[:300])
+            need(any(rule in e["message"] for e in doc["errors"]), doc["errors"])
             need(rule in r.stderr, r.stderr)
     with Own() as own:      # a key that is none is no rule between keys: nothing can be shown
         r = own.explain("--set", "cluster.gpuss=8", check=False)
