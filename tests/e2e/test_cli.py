@@ -466,7 +466,8 @@ def dry_run_with_and_without_a_controller(w):
     for env, nodes in ((w.c.env, None), (clean_env(MOE_URL="unix:" + place("no.sock")), 2)):
         doc = json.loads(moectl("submit", path, "--dry-run", "--json", env=env).stdout)
         equal(sorted(doc), ["name", "placed_on", "plan", "ranks", "resume_args"], "keys of a dry run")
-        equal(doc["placed_on"], "example" if nodes else "idle-nodes", "what the ranks were placed on")
+        # no node here has a mi300x, so neither answer is of a machine of theirs
+        equal(doc["placed_on"], "example", "what the ranks were placed on")
         equal([r["rank"] for r in doc["ranks"]], list(range(12)), "ranks")
         for r in doc["ranks"]:
             equal(sorted(r), sorted(DRY), "keys of a rank")
@@ -476,7 +477,7 @@ def dry_run_with_and_without_a_controller(w):
         equal([first["env"][k] for k in ("RANK", "WORLD_SIZE", "COLOUR", "MY_SECRET", "HSA_KERNARG_POOL_SIZE")], ["0", "12", "blue", "***", "12582912"], "environment of rank 0")
         equal(last["env"]["RANK"], "11", "RANK of the last rank")
         head = moectl("submit", path, "--dry-run", env=env).stdout.split("\n")
-        need(head[0].startswith("dry: 12 ranks") and ("EXAMPLE" in head[0]) == bool(nodes), head[:4])
+        need(head[0].startswith("dry: 12 ranks") and "EXAMPLE" in head[0] and ("no controller was asked" if nodes else "no nodes there can") in head[1], head[:4])
     equal(len(w.c.json("list", "--all")["items"]), before, "jobs after dry runs")
 
 PLAN = "parallelism batch recompute schedule memory_gb fits bubble step_time_s tokens_per_s_per_gpu tflops_per_gpu mfu error_pct notes".split()
