@@ -1,8 +1,10 @@
-/* Python's literals by recursive descent (config_literal.h). What is seldom (bytes, complex numbers, escapes by name) is no
- * literal here, so it stays the text that it is. */
+/* Python's literals by recursive descent (config_literal.h). What has no value in YAML (bytes, complex numbers) and characters by
+ * their Unicode name are no literal here, so they stay the text that they are. */
 #include "lib/recipe/config_literal.h"
 
 #include <string.h>
+
+#include "lib/recipe/quoted.h"
 
 #define LITERAL_DEPTH_MAX CONFIG_DEPTH_MAX
 #define DIGITS "0123456789"
@@ -29,6 +31,21 @@ static bool take(struct scan *l, char c)
 	return true;
 }
 
+/* A character by its number: \x41, \u00e9, \U0001f600, \101. */
+static bool numbered(struct scan *l, struct mo_buf *b)
+{
+	size_t n = *l->s == 'x' ? 2 : *l->s == 'u' ? 4 : *l->s == 'U' ? 8 : 0;
+	uint32_t c = 0;
+
+	if (n && !quoted_hex(l->s + 1, n, &c))
+		return false;
+	l->s += n ? 1 + n : 0;
+	for (size_t i = 0; !n && i < 3 && *l->s >= '0' && *l->s <= '7'; i++)
+		c = c * 8 + (uint32_t)(*l->s++ - '0');
+	quoted_add(c, b);
+	return c;
+}
+
 static bool escape(struct scan *l, struct mo_buf *b)
 {
 	static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
@@ -43,10 +60,18 @@ static bool escape(struct scan *l, struct mo_buf *b)
 		l->s++;
 		return true;
 	}
-	if (!*l->s || strchr("xuUN01234567", *l->s))
+	if (*l->s && strchr("xuU01234567", *l->s))
+		return numbered(l, b);
+	if (!*l->s || *l->s == 'N')
 		return false;
 	mo_buf_str(b, "\\"); /* Python keeps the backslash of an escape that it does not know */
 	return true;
+}
+
+/* Behind the letter of r'..' or u'..'; s itself when there is none. */
+static const char *after_prefix(const char *s)
+{
+	return *s && strchr("rRuU", *s) && (s[1] == '\'' || s[1] == '"') ? s + 1 : s;
 }
 
 static struct config_value *text(struct scan *l)
@@ -54,17 +79,23 @@ static struct config_value *text(struct scan *l)
 	struct mo_buf b = { 0 };
 	bool good = true;
 
-	while (good && (*l->s == '\'' || *l->s == '"')) { /* texts beside each other are one */
+	while (good && *after_prefix(l->s) && strchr("'\"", *after_prefix(l->s))) {
+		bool raw = *l->s == 'r' || *l->s == 'R'; /* texts beside each other are one */
+
+		l->s = after_prefix(l->s);
 		char quote = *l->s++;
 
 		while (good && *l->s && *l->s != quote) {
 			if (*l->s == '\n') {
 				good = false;
-			} else if (*l->s == '\\') {
+			} else if (*l->s == '\\' && !raw) {
 				l->s++;
 				good = escape(l, &b);
 			} else {
-				mo_buf_add(&b, l->s++, 1);
+				size_t n = *l->s == '\\' && l->s[1] ? 2 : 1;
+
+				mo_buf_add(&b, l->s, n);
+				l->s += n;
 			}
 		}
 		good = good && *l->s == quote;
@@ -88,6 +119,34 @@ static const char *grouped(const char *s)
 	return s;
 }
 
+/* 0x1f, 0o17, 0b11 behind its sign, of at most 64 bits. */
+static struct config_value *based(struct scan *l, const char *digits)
+{
+	static const char all[] = "0123456789abcdef";
+	char letter = (char)(digits[1] | 0x20);
+	unsigned base = letter == 'x' ? 16 : letter == 'o' ? 8 : 2;
+	bool minus = *l->s == '-', any = false;
+	uint64_t v = 0;
+
+	for (digits += 2;; digits++) {
+		const char *end = *digits == '_' ? digits + 1 : digits;
+		const char *d = *end ? strchr(all, *end | 0x20) : NULL;
+
+		if (!d || (unsigned)(d - all) >= base)
+			break;
+		if (__builtin_mul_overflow(v, base, &v) ||
+		    __builtin_add_overflow(v, (unsigned)(d - all), &v))
+			return NULL;
+		digits = end;
+		any = true;
+	}
+	_cleanup_(mo_freep) char *shown =
+		mo_printf("%s%llu", minus && v ? "-" : "", (unsigned long long)v);
+
+	l->s = digits;
+	return any ? config_value_new(CONFIG_INT, shown, l->place) : NULL;
+}
+
 static struct config_value *number(struct scan *l)
 {
 	const char *begin = l->s, *digits, *end;
@@ -98,6 +157,10 @@ static struct config_value *number(struct scan *l)
 	if (l->s > begin + 1)
 		return NULL;
 	digits = l->s;
+	if (*digits == '0' && digits[1] && strchr("xXoObB", digits[1])) {
+		l->s = begin;
+		return based(l, digits);
+	}
 	end = grouped(digits);
 	real = *end == '.';
 	if (real)
@@ -199,7 +262,7 @@ static struct config_value *any(struct scan *l)
 		if (++l->depth <= LITERAL_DEPTH_MAX)
 			v = collection(l, close);
 		l->depth--;
-	} else if (*l->s == '\'' || *l->s == '"') {
+	} else if (strchr("'\"", *after_prefix(l->s))) {
 		v = text(l);
 	} else if (strchr("+-." DIGITS, *l->s)) {
 		v = number(l);
@@ -215,5 +278,7 @@ struct config_value *config_literal(const char *text_of, struct config_place pla
 	struct scan l = { .s = text_of, .place = place };
 	_cleanup_(config_value_freep) struct config_value *v = any(&l);
 
+	if (*l.s == '#')
+		l.s += strcspn(l.s, "\n");
 	return v && !*l.s ? TAKE_PTR(v) : NULL;
 }

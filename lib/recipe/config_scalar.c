@@ -293,13 +293,14 @@ static int yaml_date(const char *text, struct config_place place, struct config_
 	return 1;
 }
 
+static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
+				   "TRUE", "on",  "On",  "ON",   NULL };
+static const char *const no[] = { "no",	   "No",  "NO",	 "false", "False",
+				  "FALSE", "off", "Off", "OFF",	  NULL };
+
 struct config_value *config_yaml_scalar(const char *text, struct config_place place,
 					struct mo_error *err)
 {
-	static const char *const yes[] = { "yes",  "Yes", "YES", "true", "True",
-					   "TRUE", "on",  "On",  "ON",   NULL };
-	static const char *const no[] = { "no",    "No",  "NO",  "false", "False",
-					  "FALSE", "off", "Off", "OFF",   NULL };
 	static const char *const null[] = { "", "~", "null", "Null", "NULL", NULL };
 	static const char *const nothing[] = { "=", "<<", NULL };
 	struct config_value *v = NULL;
@@ -320,6 +321,41 @@ struct config_value *config_yaml_scalar(const char *text, struct config_place pl
 	if (r == 0)
 		r = yaml_date(text, place, &v, err);
 	return r == 0 ? config_value_new(CONFIG_TEXT, text, place) : r > 0 ? v : NULL;
+}
+
+/* Python's float() of a text that YAML itself would not take for a number: 4, 1e-5. */
+static struct config_value *any_real(const char *text, struct config_place place)
+{
+	const char *s = after_sign(text), *end = s + strspn(s, DIGITS_ ".");
+
+	if (!strspn(s + (*s == '.'), DIGITS))
+		return NULL;
+	if (*end == 'e' || *end == 'E') {
+		end += 1 + (end[1] == '-' || end[1] == '+');
+		end = strspn(end, DIGITS) ? end + strspn(end, DIGITS) : s;
+	}
+	return *end ? NULL : config_real_value(*text == '+' ? s : text, place);
+}
+
+struct config_value *config_tagged_scalar(const char *text, enum config_kind kind,
+					  struct config_place place, struct mo_error *err)
+{
+	struct config_value *v = NULL;
+	int r = 0;
+
+	for (size_t i = 0; kind == CONFIG_BOOL && yes[i]; i++)
+		if (!strcasecmp(text, yes[i]) || (no[i] && !strcasecmp(text, no[i])))
+			return config_value_new(CONFIG_BOOL,
+						strcasecmp(text, yes[i]) ? "false" : "true", place);
+	if (kind == CONFIG_NULL)
+		return config_value_new(CONFIG_NULL, NULL, place);
+	if (kind == CONFIG_REAL && (r = yaml_real(text, place, &v)) == 0)
+		v = any_real(text, place);
+	if (kind == CONFIG_INT)
+		r = yaml_int(text, place, &v, err);
+	if (!v && r >= 0)
+		mo_error_set(err, -EINVAL, "'%.40s' is no value of the type that its tag says", text);
+	return v;
 }
 
 static struct config_value *truth(const char *text, struct config_place place)

@@ -7,6 +7,9 @@
 /* A plain scalar. NULL with err: PyYAML has no value for it (`=`, a date that is none, ..). */
 struct config_value *config_yaml_scalar(const char *text, struct config_place place,
 					struct mo_error *err);
+/* A scalar to which a tag gives its type (!!int, !!float, !!bool, !!null), in quotes or not. */
+struct config_value *config_tagged_scalar(const char *text, enum config_kind kind,
+					  struct config_place place, struct mo_error *err);
 /* A text in which a placeholder was replaced: true, false, whole numbers and numbers are read again. */
 struct config_value *config_replaced_scalar(const char *text, struct config_place place);
 /* A value of the command line; lists and maps are those of Python. */

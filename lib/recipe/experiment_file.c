@@ -118,6 +118,21 @@ static struct config_value *json_scalar(const char *text, struct config_place pl
 	return NULL;
 }
 
+static struct config_value *yaml_value(const struct ynode *n, struct config_place place,
+				       struct mo_error *err)
+{
+	static const enum config_kind kinds[] = {
+		[YAML_TAG_STR] = CONFIG_TEXT,	[YAML_TAG_INT] = CONFIG_INT,
+		[YAML_TAG_FLOAT] = CONFIG_REAL, [YAML_TAG_BOOL] = CONFIG_BOOL,
+		[YAML_TAG_NULL] = CONFIG_NULL,
+	};
+
+	if (n->tag > YAML_TAG_STR)
+		return config_tagged_scalar(n->text, kinds[n->tag], place, err);
+	return n->plain ? config_yaml_scalar(n->text, place, err)
+			: config_value_new(CONFIG_TEXT, n->text, place);
+}
+
 static struct config_value *scalar(struct experiment_reader *r, const struct ynode *n,
 				   struct config_place place)
 {
@@ -127,9 +142,8 @@ static struct config_value *scalar(struct experiment_reader *r, const struct yno
 	_cleanup_(mo_freep) char *variable = NULL;
 	const char *text = "";
 
-	v = !n->plain			 ? config_value_new(CONFIG_TEXT, n->text, place)
-	    : mo_streq(r->format, "json") ? json_scalar(n->text, place, &err)
-					  : config_yaml_scalar(n->text, place, &err);
+	v = n->plain && mo_streq(r->format, "json") ? json_scalar(n->text, place, &err)
+						    : yaml_value(n, place, &err);
 	if (!v) {
 		experiment_error(r, place, NULL, "%s", mo_error_text(&err, -EINVAL));
 		return NULL;
@@ -177,8 +191,7 @@ static int convert_pair(struct experiment_reader *r, const struct ynode *key,
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 
 	place.line = key->line;
-	kind = key->plain ? config_yaml_scalar(key->text, place, &err)
-			  : config_value_new(CONFIG_TEXT, key->text, place);
+	kind = yaml_value(key, place, &err);
 	if (!kind)
 		return experiment_error(r, place, NULL, "%s", mo_error_text(&err, -EINVAL));
 	struct config_value *value = convert(r, node, place);
@@ -237,7 +250,8 @@ static bool is_empty(const char *s)
 	return true;
 }
 
-/* Control characters, which PyYAML refuses wherever they stand; 0: there are none. */
+/* Control characters, which PyYAML refuses wherever they stand, and Unicode's own ends of lines, which end its
+ * comments and plain texts and not ours; 0: there are none. */
 static int64_t control_line(const char *s)
 {
 	int64_t line = 1;
@@ -245,7 +259,9 @@ static int64_t control_line(const char *s)
 	for (; *s; s++) {
 		if (*s == '\n')
 			line++;
-		else if (((unsigned char)*s < 0x20 && *s != '\t' && *s != '\r') || *s == 0x7f)
+		else if (((unsigned char)*s < 0x20 && *s != '\t' && *s != '\r') || *s == 0x7f ||
+			 (*s == '\xc2' && (unsigned char)s[1] < 0xa0) ||
+			 mo_starts_with(s, "\xe2\x80\xa8") || mo_starts_with(s, "\xe2\x80\xa9"))
 			return line;
 	}
 	return 0;
@@ -269,7 +285,8 @@ static struct config_value *parse(struct experiment_reader *r, const char *text,
 		return parse_toml(r, text, n, at);
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(ynode_freep) struct ynode *root =
-		yaml_load_repeats(text, n, "configuration", &errors);
+		mo_streq(r->format, "json") ? yaml_load_repeats(text, n, "configuration", &errors)
+					    : yaml_load_python(text, n, "configuration", &errors);
 
 	if (!root || errors.n) {
 		at.line = errors.n ? errors.items[0].line : 1;

@@ -31,7 +31,7 @@ static enum own own_word(const char *word, size_t n)
 	for (size_t i = 0; i < ELEMENTSOF(own_words); i++)
 		if (strlen(own_words[i].word) == n && !strncmp(own_words[i].word, word, n))
 			return own_words[i].own;
-	if (n < 3 || strncmp(word, "--", 2) != 0)
+	if (strncmp(word, "--", 2) != 0 || (n < 3 && !word[n])) /* `--=x` begins all of them */
 		return OWN_NONE;
 	for (size_t i = 0; i < ELEMENTSOF(own_words); i++)
 		if (!strncmp(own_words[i].word, word, n))

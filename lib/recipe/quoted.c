@@ -38,7 +38,7 @@ static size_t fold(const char *s, size_t n, bool continued, struct mo_buf *b)
 	return i;
 }
 
-static void add_utf8(uint32_t c, struct mo_buf *b)
+void quoted_add(uint32_t c, struct mo_buf *b)
 {
 	unsigned char s[4];
 	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -50,7 +50,7 @@ static void add_utf8(uint32_t c, struct mo_buf *b)
 	mo_buf_add(b, s, n);
 }
 
-static bool hex(const char *s, size_t n, uint32_t *ret)
+bool quoted_hex(const char *s, size_t n, uint32_t *ret)
 {
 	uint32_t c = 0;
 
@@ -77,14 +77,14 @@ static size_t escape(const char *s, size_t n, struct mo_buf *b)
 	uint32_t c = 0;
 
 	if (digits) {
-		if (n <= digits || !hex(s + 1, digits, &c))
+		if (n <= digits || !quoted_hex(s + 1, digits, &c))
 			return 0;
-		add_utf8(c, b);
+		quoted_add(c, b);
 		return digits + 1;
 	}
 	for (size_t i = 0; n && i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].c == s[0]) {
-			add_utf8(names[i].means, b);
+			quoted_add(names[i].means, b);
 			return 1;
 		}
 	return 0;

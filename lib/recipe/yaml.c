@@ -10,15 +10,21 @@
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/quoted.h"
+#include "lib/recipe/yaml_bytes.h"
+
+#define CORE_TAG "tag:yaml.org,2002:"
 
 struct anchor { char *name; const struct ynode *node; };
+struct span { size_t from, to; bool block; };
+enum reader { READER_OURS, READER_REPEATS, READER_PYTHON };
 struct loader {
 	const char *text; size_t n;
 	struct fy_parser *parser;
 	struct recipe_errors *errors;
 	struct anchor *anchors; size_t n_anchors;
 	size_t nodes, depth, bytes;
-	bool repeats;            /* a key may be there more than once, and a scalar have the tag !!str */
+	enum reader reader;
+	struct span *quoted; size_t n_quoted; /* texts in quotes and blocks of text, in which a tab may stand */
 	int64_t line, column;    /* of the last event that had a place: empty values have none */
 };
 
@@ -70,6 +76,7 @@ static struct ynode *node_copy(struct loader *l, const struct ynode *from)
 	if (!n)
 		return NULL;
 	n->plain = from->plain;
+	n->tag = from->tag;
 	if (!node_text(l, n, mo_strdup(from->text)))
 		return NULL;
 	for (size_t i = 0; i < from->n; i++) {
@@ -128,6 +135,17 @@ static bool scalar_text(const struct loader *l, struct fy_token *token, struct m
 	return true;
 }
 
+static void keep_quoted(struct loader *l, struct fy_token *token)
+{
+	const struct fy_mark *from = token ? fy_token_start_mark(token) : NULL,
+			     *to = token ? fy_token_end_mark(token) : NULL;
+
+	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+
+	if (from && to && style != FYSS_PLAIN)
+		*MO_GROW(l->quoted, l->n_quoted) = (struct span){ from->input_pos, to->input_pos, style == FYSS_LITERAL || style == FYSS_FOLDED };
+}
+
 static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 {
 	_cleanup_(ynode_freep) struct ynode *n = node_new(l, YAML_SCALAR, l->line, l->column);
@@ -139,6 +157,7 @@ static struct ynode *scalar_node(struct loader *l, struct fy_event *ev)
 		errors_place(l->errors, n->line, n->column, NULL, "a text with a NUL byte or a broken escape: remove it");
 		return NULL;
 	}
+	keep_quoted(l, ev->scalar.value);
 	n->plain = !ev->scalar.value || fy_token_scalar_style(ev->scalar.value) == FYSS_PLAIN;
 	n->plain = n->plain && !fy_event_get_tag_token(ev);
 	return node_text(l, n, mo_buf_take(&text)) ? TAKE_PTR(n) : NULL;
@@ -243,6 +262,22 @@ static int read_list(struct loader *l, struct ynode *list)
 	}
 }
 
+/* libfyaml 0.7.12 takes the pairs behind an empty block of text (`a: |`) for its text: does it begin no deeper than its key? */
+static bool not_of_block(const struct loader *l, const struct ynode *key, const struct ynode *value, size_t quoted)
+{
+	if (value->kind != YAML_SCALAR || l->n_quoted != quoted + 1 || !l->quoted[quoted].block || !value->text[strspn(value->text, "\n ")])
+		return false;
+	size_t i = l->quoted[quoted].from, column = 1;
+
+	while (i < l->n && strchr("\r\n ", l->text[i]))
+		i++;
+	while (i > 0 && l->text[i - 1] == ' ') {
+		i--;
+		column++;
+	}
+	return (int64_t)column <= key->column;
+}
+
 static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, bool *ret_end)
 {
 	_cleanup_(ynode_freep) struct ynode *key = next_node(l, ret_end);
@@ -258,16 +293,22 @@ static int read_pair(struct loader *l, struct ynode *map, struct yitem *merges, 
 	}
 	l->line = key->line;
 	l->column = key->column;
+	size_t quoted = l->n_quoted;
 	struct ynode *value = next_node(l, &end);
 
 	if (!value)
 		return -EINVAL;
+	if (not_of_block(l, key, value, quoted)) {
+		errors_at(l->errors, key, "write \"\" for an empty text, or indent the block", "%s: a block of text that is not deeper than its key", key->text);
+		ynode_free(value);
+		return -EINVAL;
+	}
 	if (key->plain && mo_streq(key->text, "<<") && !merges->key) {
 		merges->key = TAKE_PTR(key);
 		merges->value = value;
 		return 0;
 	}
-	if (!l->repeats && ynode_get(map, key->text))
+	if (l->reader == READER_OURS && ynode_get(map, key->text))
 		errors_at(l->errors, key, NULL, "duplicate key '%s': the first is on line %lld", key->text, (long long)ynode_get(map, key->text)->line);
 	struct yitem *item = MO_GROW(map->items, map->n);
 
@@ -300,14 +341,51 @@ static int read_map(struct loader *l, struct ynode *map)
 	return r;
 }
 
-/* In a file of somebody else: !!str before a scalar, which does what quotes do. */
-static bool says_text(struct loader *l, struct fy_event *ev)
+/* The tag of a node that PyYAML has a type of its own for; false: some other tag, or a reader that wants none. */
+static bool known_tag(struct loader *l, struct fy_event *ev, enum yaml_tag *ret)
 {
-	_cleanup_(mo_buf_done) struct mo_buf tag = { 0 };
+	static const struct { const char *name; enum fy_event_type of; enum yaml_tag tag; } tags[] = {
+		{ "str", FYET_SCALAR, YAML_TAG_STR },     { "int", FYET_SCALAR, YAML_TAG_INT },
+		{ "float", FYET_SCALAR, YAML_TAG_FLOAT }, { "bool", FYET_SCALAR, YAML_TAG_BOOL },
+		{ "null", FYET_SCALAR, YAML_TAG_NULL },   { "map", FYET_MAPPING_START, YAML_TAG_NONE },
+		{ "seq", FYET_SEQUENCE_START, YAML_TAG_NONE },
+	};
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct fy_token *token = ev->type == FYET_ALIAS ? NULL : fy_event_get_tag_token(ev);
 
-	if (l->repeats && ev->type == FYET_SCALAR)
-		token_text(fy_event_get_tag_token(ev), &tag);
-	return mo_streq(tag.data, "!!str") || mo_streq(tag.data, "tag:yaml.org,2002:str");
+	*ret = YAML_TAG_NONE;
+	if (!token)
+		return true;
+	token_text(token, &b);
+	const char *name = b.data && mo_starts_with(b.data, "!!") ? b.data + 2
+			   : b.data && mo_starts_with(b.data, CORE_TAG) ? b.data + strlen(CORE_TAG) : "";
+
+	for (size_t i = 0; l->reader == READER_PYTHON && i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (mo_streq(name, tags[i].name) && ev->type == tags[i].of) {
+			*ret = tags[i].tag;
+			return true;
+		}
+	return false;
+}
+
+static bool keep_anchor(struct loader *l, struct fy_token *anchor, const struct ynode *n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf name = { 0 };
+
+	token_text(anchor, &name);
+	if (l->n_anchors >= MO_RECIPE_ANCHORS_MAX) {
+		errors_at(l->errors, n, NULL, "more than %d anchors", MO_RECIPE_ANCHORS_MAX);
+		return false;
+	}
+	if (l->reader == READER_PYTHON && anchor_find(l, name.data)) {
+		errors_at(l->errors, n, "give this one another name", "a second anchor '%.60s'", name.data);
+		return false;
+	}
+	struct anchor *a = MO_GROW(l->anchors, l->n_anchors);
+
+	a->name = mo_buf_take(&name);
+	a->node = n;
+	return true;
 }
 
 /* Scalars, aliases and collections; NULL with an error added, or without one when the parser itself failed. */
@@ -315,8 +393,9 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 {
 	struct fy_token *anchor = fy_event_get_anchor_token(ev);
 	_cleanup_(ynode_freep) struct ynode *n = NULL;
+	enum yaml_tag tag;
 
-	if (ev->type != FYET_ALIAS && fy_event_get_tag_token(ev) && !says_text(l, ev)) {
+	if (!known_tag(l, ev, &tag)) {
 		errors_place(l->errors, l->line, l->column, "quotes make a value a text", "tags (!name) are not used here: remove it");
 		return NULL;
 	}
@@ -335,116 +414,34 @@ static struct ynode *read_node(struct loader *l, struct fy_event *ev)
 			n = ynode_free(n);
 		l->depth--;
 	}
-	if (n && anchor && l->n_anchors >= MO_RECIPE_ANCHORS_MAX) {
-		errors_at(l->errors, n, NULL, "more than %d anchors", MO_RECIPE_ANCHORS_MAX);
+	if (n && anchor && !keep_anchor(l, anchor, n))
 		n = ynode_free(n);
-	} else if (n && anchor) {
-		struct anchor *a = MO_GROW(l->anchors, l->n_anchors);
-		struct mo_buf name = { 0 };
-
-		token_text(anchor, &name);
-		a->name = mo_buf_take(&name);
-		a->node = n;
-	}
+	if (n)
+		n->tag = tag;
 	return TAKE_PTR(n);
 }
 
-/* The place of the first byte that is not UTF-8 text. */
-static void report_bad_byte(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+/* Line of a tab where PyYAML takes none, 0: there is no such. It may stand in quotes, in blocks of text and in comments. */
+static int64_t stray_tab(const struct loader *l)
 {
-	int64_t line = 1, column = 1;
-	size_t i = 0;
-
-	while (i < n) {
-		size_t len = 1;
-
-		while (len < 4 && i + len < n && ((unsigned char)text[i + len] & 0xc0) == 0x80)
-			len++;
-		if (text[i] == 0 || !mo_utf8_valid(text + i, len))
-			break;
-		if (text[i] == '\n') {
-			line++;
-			column = 0;
-		}
-		column++;
-		i += len;
-	}
-	errors_place(errors, line, column, "save the file as UTF-8", "byte 0x%02x is not UTF-8 text: a %s is UTF-8", i < n ? (unsigned)(unsigned char)text[i] : 0, what);
-}
-
-#define BLANKS_MAX 512           /* in a row, ends of lines too */
-#define BRACKETS_MAX 1024        /* open, wherever they stand: a script may have some that are no YAML */
-
-#define ESCAPES_MAX 32           /* in one word that begins with !: a string may have some, a tag needs none */
-
-struct scan { size_t blanks, open, escapes; bool first, comment, tag; };     /* first: nothing but blanks in the line; escapes: of the tag, or what may be one */
-
-/* What is wrong at text[i], which s describes; NULL = nothing. */
-static const char *costly(const struct scan *s, const char *text, size_t n, size_t i)
-{
-	bool word_before = i > 0 && !strchr(" \t\r\n[{,", text[i - 1]);
-	bool word_behind = i + 1 < n && !strchr(" \t\r\n", text[i + 1]);
-
-	if (text[i] == '%' && (i == 0 || strchr("\r\n", text[i - 1])))
-		return "a directive (a line that begins with %) is not used here: remove it";
-	if (text[i] == '?' && !s->comment && !word_before && !word_behind)
-		return "a '?' by itself begins a key that is no plain word: put it beside a word";
-	if (s->escapes > ESCAPES_MAX)
-		return "tags (!name) are not used here: remove it";
-	if (s->blanks > BLANKS_MAX)
-		return "more than 512 blanks and empty lines in a row: remove them";
-	return s->open > BRACKETS_MAX ? "more than 1024 brackets are open: close them" : NULL;
-}
-
-/* libfyaml 0.7.12 is quadratic in the length of a directive line, in blanks and empty lines in a row (60 kB: 8 s)
- * in escapes of a tag, and in brackets that are not closed, and crashes at "? a:\t|". Nobody writes such a file, so it is refused by
- * one look at the bytes. */
-static bool refuse_costly(const char *text, size_t n, struct recipe_errors *errors)
-{
-	size_t start = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-	struct scan s = { .first = true };
-	int64_t line = 1, column = 1;
-	const char *why;
-
-	text += start;
-	n -= start;
-	for (size_t i = 0; i < n; i++) {
-		char c = text[i];
-		bool blank = strchr(" \t\r\n", c);
-
-		s.blanks = blank ? s.blanks + 1 : 0;
-		s.open += c == '[' || c == '{';
-		s.open -= s.open && (c == ']' || c == '}');
-		s.comment = s.comment || (s.first && c == '#');
-		s.first = s.first && blank;
-		s.tag = !blank && (s.tag || (c == '!' && (i == 0 || strchr(" \t\r\n[{,:\"']}", text[i - 1]))));
-		s.escapes = s.tag ? s.escapes + (c == '%') : 0;
-		why = costly(&s, text, n, i);
-		if (why) {
-			errors_place(errors, line, column, NULL, "%s", why);
-			return true;
-		}
-		if (c == '\n' || c == '\r') {
-			s.first = true;
-			s.comment = false;
-		}
-		line += c == '\n';
-		column = c == '\n' ? 1 : column + ((c & 0xc0) != 0x80);
-	}
-	return false;
-}
-
-/* 1-based number of the first line indented with a tab, 0 if none: libfyaml reports such a line somewhere before it. */
-static int64_t tab_line(const char *text, size_t n)
-{
+	bool blank = true, comment = false;
 	int64_t line = 1;
-	bool indent = true;
+	size_t q = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		if (indent && text[i] == '\t')
-			return line;
-		indent = text[i] == '\n' || (indent && text[i] == ' ');
-		line += text[i] == '\n';
+	for (size_t i = 0; i < l->n; i++) {
+		char c = l->text[i];
+
+		while (q < l->n_quoted && l->quoted[q].to <= i)
+			q++;
+		if (c == '\n') {
+			line++;
+			comment = false;
+		} else if (!comment && (q == l->n_quoted || i < l->quoted[q].from)) {
+			if (c == '\t')
+				return line;
+			comment = c == '#' && blank;
+		}
+		blank = c == '\n' || c == '\r' || c == ' ';
 	}
 	return 0;
 }
@@ -453,7 +450,7 @@ static void report_syntax(struct fy_diag *diag, const char *text, size_t n, stru
 {
 	void *state = NULL;
 	const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &state);
-	int64_t tab = tab_line(text, n);
+	int64_t tab = yaml_tab_line(text, n);
 
 	if (tab)
 		errors_place(errors, tab, 1, "indent with spaces", "a tab indents this line: YAML allows only spaces");
@@ -483,10 +480,10 @@ static struct ynode *read_document(struct loader *l, const char *what)
 	return ok ? TAKE_PTR(root) : NULL;
 }
 
-static struct ynode *load(const char *text, size_t n, const char *what, bool repeats,
+static struct ynode *load(const char *text, size_t n, const char *what, enum reader reader,
 			  struct recipe_errors *errors)
 {
-	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1, .repeats = repeats };
+	struct loader l = { .text = text, .n = n, .errors = errors, .line = 1, .column = 1, .reader = reader };
 	size_t before = errors->n;
 	struct fy_diag_cfg diag_cfg;
 
@@ -495,16 +492,16 @@ static struct ynode *load(const char *text, size_t n, const char *what, bool rep
 		return NULL;
 	}
 	if (memchr(text, 0, n) || !mo_utf8_valid(text, n)) {
-		report_bad_byte(text, n, what, errors);
+		yaml_report_byte(text, n, what, errors);
 		return NULL;
 	}
-	if (refuse_costly(text, n, errors))
+	if (yaml_refuse_costly(text, n, errors))
 		return NULL;
 	errno = 0;
 	fy_diag_cfg_default(&diag_cfg);
 	diag_cfg.fp = NULL;
 	struct fy_diag *diag = fy_diag_create(&diag_cfg);
-	struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2, .diag = diag };
+	struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_SLOPPY_FLOW_INDENTATION, .diag = diag };
 
 	fy_diag_set_collect_errors(diag, true);
 	l.parser = fy_parser_create(&cfg);
@@ -520,8 +517,13 @@ static struct ynode *load(const char *text, size_t n, const char *what, bool rep
 		root = node_new(&l, YAML_MAP, 1, 1);
 	if (fy_parser_get_stream_error(l.parser))
 		root = ynode_free(root);
+	int64_t tab = root && reader == READER_PYTHON ? stray_tab(&l) : 0;
+
+	if (tab)
+		errors_place(errors, tab, 1, "use spaces", "a tab outside quotes: PyYAML, which reads this file, takes none here");
 	fy_parser_destroy(l.parser);
 	fy_diag_destroy(diag);
+	free(l.quoted);
 	for (size_t i = 0; i < l.n_anchors; i++)
 		free(l.anchors[i].name);
 	free(l.anchors);
@@ -530,10 +532,15 @@ static struct ynode *load(const char *text, size_t n, const char *what, bool rep
 
 struct ynode *yaml_load(const char *text, size_t n, const char *what, struct recipe_errors *errors)
 {
-	return load(text, n, what, false, errors);
+	return load(text, n, what, READER_OURS, errors);
 }
 
 struct ynode *yaml_load_repeats(const char *text, size_t n, const char *what, struct recipe_errors *errors)
 {
-	return load(text, n, what, true, errors);
+	return load(text, n, what, READER_REPEATS, errors);
+}
+
+struct ynode *yaml_load_python(const char *text, size_t n, const char *what, struct recipe_errors *errors)
+{
+	return load(text, n, what, READER_PYTHON, errors);
 }

@@ -176,6 +176,8 @@ static void test_words(void **state)
 	expect(TOP, C "--a|{1:2}", NULL, "-22 the word a: the key 1 is no text");
 	expect(TOP, C "--e|1", NULL,
 	       "-22 the word --e: Primus has more than one option that begins so");
+	expect(TOP, C "--=1", NULL,
+	       "-22 the word --=1: Primus has more than one option that begins so");
 	expect(TOP, C "--help", NULL, "-22 the word --help: Primus prints its help");
 	expect(TOP, C "--exp", NULL, "-22 the word --exp: a value must follow");
 	expect(TOP, "train|pretrain|--steps|1", NULL,
@@ -202,6 +204,30 @@ static void test_variables(void **state)
 	       "c=\"ab\"@e.yaml:10\nd=-4@e.yaml:10\ndeep.c=null@big.yaml:4\ne=\"\"@");
 	expect(TOP "    overrides: {opt: {b: 2}, a: '${N} ${X:${V}}'}\n", NULL,
 	       (const char *const[]){ "N", "3", NULL }, "a=\"3 ${V}\"@e.yaml:10");
+}
+
+/* Where PyYAML takes more than YAML 1.2 says. */
+static void test_pyyaml(void **state)
+{
+	/* indentation means nothing in brackets and quotes */
+	expect(TOP "    overrides:\n      a: [\n        1,\n      2 # two\n      ]\n      b: {\n   c: 3\n"
+		   "    }\n      d: \"e\n      f\"\n",
+	       NULL, NULL, "a=[1,2]@e.yaml:11\nb.c=3@e.yaml:16\n");
+	expect(TOP "    overrides:\n      d: \"e\n      f\"\n", NULL, NULL, "d=\"e f\"@e.yaml:11\n");
+	/* the tags of its own types */
+	expect(TOP "    overrides: {a: !!float 1e-5, b: !!int '0x10', c: !!bool oN, d: !!float 4}\n",
+	       NULL, NULL, "a=1e-05@e.yaml:10\nb=16@e.yaml:10\n");
+	expect(TOP "    overrides: {a: !!bool oN, b: !!float 4, ba: !!float '-1_0.5e3'}\n", NULL, NULL,
+	       "a=true@e.yaml:10\nb=4.0@e.yaml:10\nba=-10500.0@e.yaml:10\n");
+	expect(TOP "    overrides: {a: !!str 007, b: !!null x, ba: &x !!int 1_0, bb: *x}\n", NULL, NULL,
+	       "a=\"007\"@e.yaml:10\nb=null@e.yaml:10\nba=10@e.yaml:10\nbases=[\"x.yaml\"]@big.yaml:3\n"
+	       "bb=10@e.yaml:10\n");
+	expect(TOP "    overrides: {a: !!seq [1], b: !!map {c: 2}, ba: !!str '${X:5}'}\n", NULL, NULL,
+	       "a=[1]@e.yaml:10\nb.c=2@e.yaml:10\nba=5@e.yaml:10\n");
+	/* a tab in quotes, blocks and comments */
+	expect(TOP "    overrides:\n      a: 'b\tc'\n      b: |\n        d\te # \t\n      ba: 1 # \t\n"
+		   "      # \t\n", NULL, NULL,
+	       "a=\"b\\u0009c\"@e.yaml:11\nb=\"d\\u0009e # \\u0009\\u000a\"@e.yaml:12\nba=1@");
 }
 
 static void test_refused(void **state)
@@ -251,8 +277,26 @@ static void test_refused(void **state)
 		  "-22 x/e.yaml:10: '=' by itself has no value in YAML 1.1" },
 		{ TOP "    overrides: {a: 2026-02-30}\n",
 		  "-22 x/e.yaml:10: '2026-02-30' has the form of a date" },
-		{ TOP "    overrides: {a: !!int '5'}\n",
+		{ TOP "    overrides: {a: !mine '5'}\n",
 		  "-22 x/e.yaml:10: tags (!name) are not used here" },
+		{ TOP "    overrides: {a: !!int 4.5}\n",
+		  "-22 x/e.yaml:10: '4.5' is no value of the type that its tag says" },
+		{ TOP "    overrides: {a: !!bool 1}\n", "-22 x/e.yaml:10: '1' is no value of" },
+		{ TOP "    overrides: {a: !!float x}\n", "-22 x/e.yaml:10: 'x' is no value of" },
+		{ TOP "    overrides: {a: !!seq x}\n", "-22 x/e.yaml:10: tags (!name)" },
+		{ TOP "    overrides: {!!int 1: x}\n",
+		  "-22 x/e.yaml:10: the key '1' is no text in YAML 1.1" },
+		{ TOP "    overrides: {a: &x 1, b: &x 2}\n",
+		  "-22 x/e.yaml:10: a second anchor 'x'" },
+		{ TOP "    overrides:\n      a:\t1\n", "-22 x/e.yaml:11: a tab outside quotes" },
+		{ TOP "    overrides:\n      a: 1 \t# b\n",
+		  "-22 x/e.yaml:11: a tab outside quotes" },
+		{ TOP "    overrides: {a: 'b\tc', d: [1,\t2]}\n",
+		  "-22 x/e.yaml:10: a tab outside quotes" },
+		{ TOP "    overrides:\n      a: |\n      b: 1\n",
+		  "-22 x/e.yaml:11: a: a block of text that is not deeper than its key" },
+		{ TOP "# \xc2\x85\n", "-22 x/e.yaml:10: a control character" },
+		{ TOP "# \xe2\x80\xa8\n", "-22 x/e.yaml:10: a control character" },
 		{ TOP "platform: {config: gone.yaml}\n",
 		  "-22 x/e.yaml:10: platform: primus/configs/platforms/gone.yaml: no such file" },
 		{ TOP "    overrides: {a: [}\n", "-22 x/e.yaml:10: not valid YAML" },
@@ -337,7 +381,12 @@ static void test_scalars(void **state)
 		{ 'w', "[0]*1+[1]*3", "\"[0]*1+[1]*3\"" }, { 'w', "[01]", "\"[01]\"" },
 		{ 'w', "['a' \"b\", 'c\\n']", "[\"ab\",\"c\\u000a\"]" }, { 'w', "{1, 2}", "[1,2]" },
 		{ 'w', ".inf", "\".inf\"" }, { 'w', "1.2.3", "\"1.2.3\"" },
-		{ 'w', "False", "false" },
+		{ 'w', "False", "false" }, { 'w', "[0x1F, -0o17, 0b1_1]", "[31,-15,3]" },
+		{ 'w', "[0x, 1]", "\"[0x, 1]\"" }, { 'w', "[0b2]", "\"[0b2]\"" },
+		{ 'w', "['\\x41\\u00e9\\101']", "[\"A\xc3\xa9" "A\"]" },
+		{ 'w', "[r'\\n', u'x' R\"y\"]", "[\"\\\\n\",\"xy\"]" },
+		{ 'w', "[b'x']", "\"[b'x']\"" }, { 'w', "['\\x4']", "\"['\\\\x4']\"" },
+		{ 'w', "[1] # one", "[1]" },
 	};
 	const struct config_place nowhere = { -1, 0, -1 };
 
@@ -361,6 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merge),     cmocka_unit_test(test_words),
 		cmocka_unit_test(test_variables), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_pyyaml),
 		cmocka_unit_test(test_limits),    cmocka_unit_test(test_scalars),
 	};
 

@@ -74,7 +74,7 @@ static void test_every_key(void **state)
 		"  strict_args: false\n  args_unchecked: [z]\n  container: none\n"
 		"model: {layers: 4, hidden: 64, heads: 8, kv_heads: 4, head_dim: 16, ffn: 128, vocab: 256, gated: false, attention: unfused, mtp: 1, window: 32, tied: true,\n"
 		"  moe: {experts: 8, topk: 2, ffn: 32, shared_ffn: 16, dense_layers: 1}}\n"
-		"cluster: {gpus: 16, gpu: mi355x, spares: 0, exclude: [n1, n2.x], nic_gbps: 400}\n"
+		"cluster: {gpus: 16, gpu: mi355x, spares: 0, exclude: [n1, n2.x\n], nic_gbps: 400\n}\n"
 		"parallelism: {tp: 2, pp: 2, vpp: 2, ep: 4, etp: 1, cp: 2, dp: auto, sharding: zero2, schedule: interleaved}\n"
 		"batch: {seq: 128, micro: 1, global_tokens: 1024}\nprecision: fp8\nrecompute: selective\nsteps: 7\n"
 		"features: {grouped_gemm: none, a2a: alltoall, sync_free: 0, overlap_a2a: false, pipeline_layout: auto, recompute_layers: [], loss_fusion: false, manual_gc: 0}\n"
