@@ -134,7 +134,7 @@ static void print_placed(const struct cli *cli, struct json_object *doc, bool is
 	if (!example)
 		return;
 	printf("  %s: the GPUs, CPUs, NUMA nodes and NICs\n"
-	       "  below, and the variables that name them, are invented; commands and all other\n"
+	       "  below, and the variables that hang on them, are invented; commands and all other\n"
 	       "  variables are those of a launch\n",
 	       is_offline ? "no controller was asked" : "no nodes there can take the job");
 }

@@ -6,26 +6,39 @@
 #include "cli/value.h"
 
 /* Long reasons end with what the evidence is: a verdict that says it already says it once. */
-static bool in_verdict(struct json_object *w, struct json_object *line)
+static bool in_verdict(struct json_object *w, const char *text)
 {
-	return strstr(text_or(js_str(w, "verdict")), json_object_get_string(line)) != NULL;
+	return strstr(text_or(js_str(w, "verdict")), text) != NULL;
+}
+
+/* Its text and evidence, without what the verdict has said. */
+static void print_reason(struct json_object *w, struct json_object *reason)
+{
+	struct json_object *evidence = js_get(reason, "evidence");
+	const char *text = text_or(js_str(reason, "text"));
+	bool first = true;
+
+	for (size_t i = 0; i <= js_len(evidence); i++) {
+		const char *line = i ? json_object_get_string(js_at(evidence, i - 1)) : text;
+
+		if (in_verdict(w, line))
+			continue;
+		if (first)
+			printf("  because  %s  [%s]\n", line, text_or(js_str(reason, "code")));
+		else
+			printf("           %s\n", line);
+		first = false;
+	}
 }
 
 static void print_why(const struct cli *cli, const char *subject, struct json_object *w)
 {
 	struct json_object *reasons = js_get(w, "reasons");
 
-	printf("%s  %s%s%s\n", paint(cli, "1", subject), text_or(js_str(w, "verdict")), js_str(w, "since") ? "  since " : "", js_str(w, "since") ? js_str(w, "since") : "");
-	for (size_t i = 0; i < js_len(reasons); i++) {
-		struct json_object *k = js_at(reasons, i), *evidence = js_get(k, "evidence");
-		/* the verdict holds a reason that nothing is to be added to */
-		if (!js_len(evidence) && js_len(reasons) == 1 && strstr(text_or(js_str(w, "verdict")), text_or(js_str(k, "text"))))
-			break;
-		printf("  because  %s  [%s]\n", text_or(js_str(k, "text")), text_or(js_str(k, "code")));
-		for (size_t e = 0; e < js_len(evidence); e++)
-			if (!in_verdict(w, js_at(evidence, e)))
-				printf("           %s\n", json_object_get_string(js_at(evidence, e)));
-	}
+	printf("%s  %s%s%s\n", paint(cli, "1", subject), text_or(js_str(w, "verdict")),
+	       js_str(w, "since") ? "  since " : "", js_str(w, "since") ? js_str(w, "since") : "");
+	for (size_t i = 0; i < js_len(reasons); i++)
+		print_reason(w, js_at(reasons, i));
 	if (js_str(w, "next"))
 		printf("  next     %s\n", js_str(w, "next"));
 }

@@ -453,6 +453,14 @@ def lost_answer_is_asked_for_again_with_the_same_key(_):
     moectl("submit", path, env=clean_env(MOE_URL="unix:" + once.path))
     equal(len(set(once.seen)), 2, "keys after a second call")
 
+@suite.test
+def why_says_each_thing_once(w):
+    for state, advice in (("queued", "it starts when"), ("failed", "as it is, it fails again"), ("cancelled", "submit it again")):
+        doc, text = w.c.json("why", w.jobs[state]), w.c.run("why", w.jobs[state]).stdout
+        said = [r["text"] for r in doc["reasons"]] + [e for r in doc["reasons"] for e in r["evidence"]]
+        need(text.count(doc["verdict"]) == 1 and all(text.count(s) == 1 for s in set(said)), "%s:\n%s" % (said, text))
+        need(advice in doc["next"] and advice in text, doc["next"])
+
 # ---------------------------------------------------------------- offline verbs
 
 DRY = "rank node local_rank argv env cpus numa_node gpu nic".split()
