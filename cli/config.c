@@ -123,6 +123,7 @@ static int no_key(const char *what, const char *key, struct json_object *doc)
 static char *choose(struct recipe_input *in)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf sets = { 0 };
 	struct plan_doc doc;
 
 	if (!in->recipe.parallelism.automatic)
@@ -131,16 +132,22 @@ static char *choose(struct recipe_input *in)
 	int r = planning_choose(in, &doc, &err);
 
 	mo_desc_done(&plan_doc_desc, &doc);
+	/* what --set says belongs to the command that decides */
+	for (size_t i = 0; i < in->n_sets; i++)
+		if (!in->sets[i].name)
+			mo_buf_printf(&sets, " --set %s=%s", in->sets[i].key, in->sets[i].value);
+	_cleanup_(mo_freep) char *words = visible(sets.data ? sets.data : "");
+
 	if (r < 0 && !in->recipe.gpu)
-		return mo_printf("cluster.gpu is not given; `moectl plan %s --gpu mi300x` shows what would be "
-				 "chosen for that",
-				 in->file);
+		return mo_printf("cluster.gpu is not given; `moectl plan %s%s --gpu mi300x` shows what would "
+				 "be chosen for that",
+				 in->file, words);
 	if (r < 0)
-		return mo_printf("%s; `moectl plan %s` says more", mo_error_text(&err, r), in->file);
+		return mo_printf("%s; `moectl plan %s%s` says more", mo_error_text(&err, r), in->file, words);
 	fprintf(stderr,
-		"moectl: explain: the sharding is what `moectl plan %s` chooses; a controller plans again, "
+		"moectl: explain: the sharding is what `moectl plan %s%s` chooses; a controller plans again, "
 		"by what it has measured\n",
-		in->file);
+		in->file, words);
 	return NULL;
 }
 

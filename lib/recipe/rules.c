@@ -372,6 +372,12 @@ static void check_auto(struct rules *k)
 	if (r->parallelism.automatic && r->model && missing)
 		errors_at(k->errors, PLACE(k, "parallelism"), told ? NULL : "a step is then one micro-batch of every rank, because the engine has no setting for batch.global",
 			  "parallelism: auto needs %s to choose the sharding: give it, or the sizes (tp, pp, ep, ...)", missing);
+	const struct ynode *asked = ynode_find(k->root, "parallelism");
+
+	if (!r->model && asked && asked->kind == YAML_SCALAR && !ynode_is_null(asked))
+		rules_warn(k, asked, "parallelism: auto: there is no model to choose by: %s",
+			   recipe_leaves(r, "parallelism.tp") ? "the experiment's own sharding stands" :
+								"all GPUs are data-parallel");
 	if (r->checkpoint.automatic)
 		rules_warn(k, PLACE(k, "checkpoint.every"), "checkpoint.every: auto begins with %lld iterations, because there is no %s to estimate the interval by; it follows measured saves from the next attempt on",
 			   LL(r->checkpoint.every), r->model ? missing : "model");

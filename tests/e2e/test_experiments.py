@@ -749,9 +749,13 @@ def what_the_planner_chooses_is_shown():
         for size, key in (("tp", "tensor"), ("pp", "pipeline"), ("ep", "expert")):
             item = items[key + "_model_parallel_size"]
             equal((item["value"], item["source"]), (best["parallelism"][size], {"moectl": "chosen by the planner (parallelism: auto)"}), key)
-        need("`moectl plan %s` chooses" % own.path in r.stderr, r.stderr)
+        need("`moectl plan %s %s` chooses" % (own.path, " ".join(planned)) in r.stderr, r.stderr)
         r = own.explain("--key", "expert_model_parallel_size", "--set", "parallelism=auto", check=False)
-        need(r.returncode == 2 and "not decided yet (parallelism: auto): cluster.gpu is not given; `moectl plan %s --gpu mi300x`" % own.path in r.stdout, r.stdout + r.stderr)
+        need(r.returncode == 2 and "not decided yet (parallelism: auto): cluster.gpu is not given; `moectl plan %s --set parallelism=auto --gpu mi300x`" % own.path in r.stdout, r.stdout + r.stderr)
+    with Own("model: null\n", **{"primus/configs/models/megatron/small.yaml": OWN["primus/configs/models/megatron/small.yaml"] + "model_type: mamba\n"}) as own:
+        status, said = own.validate(*planned)
+        need(status == 0 and "parallelism: auto: there is no model to choose by: the experiment's own sharding stands" in said, said)
+        equal(own.explain("--key", "expert_model_parallel_size", *planned).stdout.split("    ")[1], "e.yaml:9\n", "the file's word")
     with Cluster(nodes=1, gpus_per_node=8) as c, Own() as own:
         r = c.run("submit", own.path, *planned, "--json")
         item = [i for i in c.json("explain", "config", json.loads(r.stdout)["id"])["items"] if i["key"] == "expert_model_parallel_size"][0]
