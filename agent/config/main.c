@@ -1,7 +1,7 @@
 /* moe-config: reads the configuration of an engine's own that a rank's command names, where the rank will run: as the job's user, in its
  * directory, with its environment, before any rank starts (agent/stepd/config.c). The rules are those of moectl (lib/recipe). It
  * prints what came out as one line of JSON (lib/recipe/experiment_record.h), or one line on stderr and status 2: the engine could not
- * load it; 3: the file that the command names is not there, which a program in the engine's place may not mind. Files are read as they
+ * load it, or the rules for recipes refuse what it says together with the recipe on standard input (none there: it is only read); 3: the file that the command names is not there, which a program in the engine's place may not mind. Files are read as they
  * come; the caller has the deadline. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,10 @@
 
 #include "lib/base/fd.h"
 #include "lib/model/mask.h"
+#include "lib/model/limits.h"
+#include "lib/recipe/experiment_judge.h"
 #include "lib/recipe/experiment_record.h"
+#include "lib/recipe/recipe_file.h"
 
 enum { LOADED = 0, FAILED = 1, REFUSED = 2, ABSENT = 3, MISUSED = 64 };
 
@@ -45,9 +48,45 @@ static const char *variable(void *arg, const char *name)
 	return value && *value && mo_mask_variable(name) ? MO_MASKED : value;
 }
 
+static int read_recipe(struct mo_buf *ret)
+{
+	char chunk[16384];
+	ssize_t n;
+
+	while ((n = read(STDIN_FILENO, chunk, sizeof(chunk))) > 0) {
+		if (ret->len + (size_t)n > MO_RECIPE_BYTES_MAX)
+			return -EFBIG;
+		mo_buf_add(ret, chunk, (size_t)n);
+	}
+	return n < 0 ? -errno : 0;
+}
+
+/* False, told: ranks must not start with it. What this node's version of the rules cannot judge is
+ * the controller's to judge when it hears of it. */
+static bool judge(const struct mo_buf *text, const struct experiment *x)
+{
+	_cleanup_(experiment_verdict_done) struct experiment_verdict verdict = { 0 };
+	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
+	struct recipe recipe;
+	struct engine engine;
+
+	mo_desc_init(&recipe_desc, &verdict.recipe);
+	mo_desc_init(&recipe_desc, &recipe);
+	mo_desc_init(&engine_desc, &engine);
+	if (recipe_parse(text->data, text->len, NULL, 0, &recipe, &engine, NULL, NULL, &errors) == 0 &&
+	    recipe_for_user(&recipe, getenv("MOE_SUBMITTED_BY"), NULL) >= 0)
+		experiment_judge(&engine, &recipe, text->data, text->len, x, &verdict);
+	mo_desc_done(&recipe_desc, &recipe);
+	mo_desc_done(&engine_desc, &engine);
+	if (verdict.refused)
+		fprintf(stderr, "%s\n", verdict.refused);
+	return !verdict.refused;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf recipe = { 0 };
 	const struct experiment_world world = { NULL, read_plain, variable };
 	struct experiment x;
 
@@ -61,6 +100,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s%s%s\n", mo_error_text(&err, r), err.hint ? "; " : "",
 			err.hint ? err.hint : "");
 		return r == -ENOENT ? ABSENT : REFUSED;
+	}
+	if (read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x)) {
+		experiment_done(&x);
+		return REFUSED;
 	}
 	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
 	_cleanup_(mo_freep) char *line =

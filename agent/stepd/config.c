@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,11 +55,11 @@ static char *helper(void)
 }
 
 /* Of the rank's, without what it reads from files: they are secrets whatever the variable's name is,
- * and what moe-config says leaves the node. Libraries are found where this program found its own.
- * Caller frees the list and its texts. */
-static char **environment(const struct given *g)
+ * and what moe-config says leaves the node. Libraries and data files are found where this program
+ * found its own. Caller frees the list and its texts. */
+static char **environment(const struct given *g, const char *user)
 {
-	const char *own = getenv("LD_LIBRARY_PATH"), *ranks = NULL;
+	const char *own = getenv("LD_LIBRARY_PATH"), *data = getenv("MOE_DATA_DIR"), *ranks = NULL;
 	char **env = NULL;
 	size_t n = 0;
 
@@ -67,11 +68,17 @@ static char **environment(const struct given *g)
 
 		if (own && mo_streq(item->name, "LD_LIBRARY_PATH"))
 			ranks = item->value;
+		else if (data && mo_streq(item->name, "MOE_DATA_DIR"))
+			continue;
 		else if (item->file || item->value)
 			*MO_GROW(env, n) = mo_printf("%s=%s", item->name, item->file ? MO_MASKED : item->value);
 	}
 	if (own)
 		*MO_GROW(env, n) = mo_printf("LD_LIBRARY_PATH=%s%s%s", own, ranks ? ":" : "", ranks ? ranks : "");
+	if (user)
+		*MO_GROW(env, n) = mo_printf("MOE_SUBMITTED_BY=%s", user);
+	if (data)
+		*MO_GROW(env, n) = mo_printf("MOE_DATA_DIR=%s", data);
 	*MO_GROW(env, n) = NULL;
 	return env;
 }
@@ -83,11 +90,23 @@ static void environment_free(char ***env)
 	free(*env);
 }
 
+/* The recipe as its standard input; -1: it has none, or it cannot be given, and is judged by the
+ * controller alone. */
+static int recipe_fd(const struct launch *l)
+{
+	_cleanup_(mo_closep) int fd = l->recipe ? memfd_create("recipe", MFD_CLOEXEC) : -1;
+
+	if (fd < 0 || mo_write_all(fd, l->recipe, strlen(l->recipe)) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return TAKE_FD(fd);
+}
+
 static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *ret)
 {
 	const struct launch *l = &s->spool.launch;
-	_cleanup_(environment_free) char **env = environment(&p->given[0]);
+	_cleanup_(environment_free) char **env = environment(&p->given[0], l->user);
 	_cleanup_(mo_freep) char **argv = mo_alloc_array(l->n_argv + 3, sizeof(char *));
+	_cleanup_(mo_closep) int recipe = recipe_fd(l);
 	char *candidates[] = { (char *)path, NULL };
 	struct child_plan plan = p->plans[0];
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
@@ -108,6 +127,7 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 	plan.candidates = candidates;
 	plan.cpus = NULL;
 	plan.mem_policy = -1;
+	plan.in_fd = recipe >= 0 ? recipe : plan.in_fd;
 	plan.out_fd = out[1];
 	plan.err_fd = err[1];
 	plan.report_fd = err[1]; /* what it could not do before the program is seen by its status */
@@ -223,7 +243,7 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 				    : "moe-config did not end as it should");
 	else if (!may_be_kept(&a.text[0]))
 		not_kept(s, "it is no text, or larger than a record may be");
-	else
+	else if (s->ranks[0].rank == 0) /* one of all nodes is kept with the job */
 		s->config = mo_buf_take(&a.text[0]);
 	return 0;
 }

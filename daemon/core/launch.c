@@ -158,9 +158,12 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 	for (size_t k = 0; j->resume < 0 && k < j->spec.engine.n_fresh; k++)
 		word(j, j->spec.engine.fresh[k], &ret->argv, &ret->n_argv);
 	prepare(&j->spec, ret);
-	/* What was read for the submit stands, unless variables may be mapped on the node. */
-	if (i == 0 && j->spec.engine.experiment && (!r->experiment_hash || j->spec.n_prepare))
+	/* The files that count are those of the nodes: where nobody read them before, each node judges its
+	 * own before its ranks start; else the first one's are held against what the submit read. */
+	if (j->spec.engine.experiment && (i == 0 || !r->experiment_hash)) {
 		ret->config = mo_strdup(j->spec.engine.experiment);
+		ret->recipe = mo_strdup(j->spec.recipe_text);
+	}
 	ret->workdir = mo_strdup(r->engine.workdir);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);

@@ -33,6 +33,7 @@ struct launch {
 	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
 	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
+	char *recipe;            /* text by whose rules it is judged then, as at the submit; NULL = it is only read */
 	char *workdir;           /* NULL = the user's home */
 	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
 	struct recipe_bind bind;

@@ -31,6 +31,22 @@ static void setter_json(const struct config_value *v, struct mo_buf *b)
 	mo_buf_str(b, "]");
 }
 
+/* Of the names, which are texts without places of their own: {NAME: [FILE, LINE]}. */
+static void name_places_json(const struct experiment *x, struct mo_buf *b)
+{
+	mo_buf_str(b, ",\"named\":{");
+	for (size_t i = 0, n = 0; x->names && i < x->names->n; i++) {
+		const struct config_place *place = &x->names->items[i].value->place;
+
+		if (place->file < 0)
+			continue;
+		mo_buf_str(b, n++ ? "," : "");
+		text_json(x->names->items[i].key, b);
+		mo_buf_printf(b, ":[%lld,%lld]", (long long)place->file, (long long)place->line);
+	}
+	mo_buf_str(b, "}");
+}
+
 char *experiment_pack(const struct experiment *x)
 {
 	struct mo_buf b = { 0 };
@@ -51,6 +67,7 @@ char *experiment_pack(const struct experiment *x)
 		config_json(x->names, &b);
 	else
 		mo_buf_str(&b, "{}");
+	name_places_json(x, &b);
 	mo_buf_str(&b, ",\"keys\":[");
 	config_items(x->merged, &items, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -203,6 +220,19 @@ static bool is_result(const struct ynode *result)
 	       keys->kind == YAML_LIST && (!names || (names->kind == YAML_MAP && are_texts(names)));
 }
 
+/* Of another form, or of an earlier version: they have none. */
+static void place_names(const struct ynode *named, struct experiment *x)
+{
+	for (size_t i = 0; named && named->kind == YAML_MAP && i < x->names->n; i++) {
+		const struct ynode *n = ynode_get(named, x->names->items[i].key);
+		int64_t file, line;
+
+		if (n && n->kind == YAML_LIST && whole_of(n, 0, 0, &file) && whole_of(n, 1, 0, &line) &&
+		    file < (int64_t)x->n_files)
+			x->names->items[i].value->place = (struct config_place){ .file = file, .line = line, .word = -1 };
+	}
+}
+
 int experiment_unpack(const struct ynode *result, struct experiment *ret, struct mo_error *err)
 {
 	const struct ynode *read = ynode_get(result, "read"), *keys = ynode_get(result, "keys");
@@ -218,6 +248,7 @@ int experiment_unpack(const struct ynode *result, struct experiment *ret, struct
 		mo_strs_add(&ret->files, &ret->n_files, read->items[i].value->text);
 	ret->merged = config_value_new(CONFIG_MAP, NULL, nowhere);
 	ret->names = names ? value_of(names, nowhere) : config_value_new(CONFIG_MAP, NULL, nowhere);
+	place_names(ynode_get(result, "named"), ret);
 	if ((w = ynode_get(result, "framework")))
 		ret->framework = mo_strdup(w->text);
 	if ((w = ynode_get(result, "module")))

@@ -1,5 +1,5 @@
 /* A resolved experiment as text, and back: what a job's record keeps of the configuration that it was launched with. One line of JSON,
- *   {"read": [FILE ..], "framework", "module", "names": {..}, "keys": [[KEY, [VALUE, FILE, LINE, VARIABLE], ..], ..]}
+ *   {"read": [FILE ..], "framework", "module", "names": {..}, "named": {NAME: [FILE, LINE]}, "keys": [[KEY, [VALUE, FILE, LINE, VARIABLE], ..], ..]}
  * where the first setter of a key counts and the others are what it replaced; FILE is an index into read, or -1 and LINE is the word of
  * the command; VARIABLE is left out where none was taken. */
 #pragma once
