@@ -93,6 +93,30 @@ static const char *recipe_of(const struct job *j)
 	return j->spec.recipe_text ? j->spec.recipe_text : "";
 }
 
+static void text_or_null(const char *s, struct mo_buf *b)
+{
+	if (s)
+		wire_string(s, b);
+	else
+		mo_buf_str(b, "null");
+}
+
+/* `read` into the document: by which node, and whether its files are those that the submit read. */
+static void add_read(const struct job *j, struct mo_buf *b)
+{
+	const char *submit = j->spec.recipe.experiment_hash;
+	bool differs = submit && j->config_hash && strcmp(submit, j->config_hash) != 0;
+
+	b->data[--b->len] = '\0'; /* its last brace */
+	mo_buf_str(b, ",\"read\":{\"node\":");
+	text_or_null(j->config_hash ? j->config_node : NULL, b);
+	mo_buf_str(b, ",\"hash\":");
+	text_or_null(j->config_hash, b);
+	mo_buf_str(b, ",\"submit\":");
+	text_or_null(submit, b);
+	mo_buf_printf(b, ",\"differs\":%s}}", differs ? "true" : "false");
+}
+
 /* 200 with the document in b, or the status of what *ret_detail says (caller frees). */
 static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 {
@@ -120,6 +144,7 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 					(long long)j->id, mo_error_text(&err, e));
 		return 422;
 	}
+	add_read(j, b);
 	return 200;
 }
 

@@ -119,8 +119,7 @@ static void warn_resume(const struct state *s, struct submit *spec)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }
 
-/* Does the plan fit? With what the planner says of it. */
-static bool admit(const struct manager *m, struct submit *spec, char **ret_why)
+bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 {
 	_cleanup_(doc_done) struct plan_doc doc;
 	_cleanup_(mo_freep) char *text = NULL;
@@ -344,5 +343,5 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
 		return;
 	}
-	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = admit });
+	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = spec_admit });
 }

@@ -3,6 +3,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
+#include "daemon/node_config.h"
 #include "daemon/turn.h"
 
 static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
@@ -101,6 +102,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_WELCOME: welcome(m, in, fx); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
+	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	case FX_EVENT: m->last_event = fx->value; break; /* to the streams all of a turn at once: streams_flush() */
 	case FX_LOG: log_effect(m, fx); break;
 	}

@@ -14,7 +14,7 @@
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
 
-#define FORKS_MAX 5                     /* as many as all kinds together may be */
+#define FORKS_MAX 6                     /* as many as all kinds together may be */
 #define PIECE (64 << 10)
 #define BACKLOG_MAX (256 << 10)
 #define ANSWER_MAX (16u << 20)          /* of what is not streamed */
@@ -38,6 +38,8 @@ static const struct kind {
 		.busy = "of more than 64 kB two are being read already, or one of yours, or of viewers: try again in a moment",
 		.large = "reading it needs more than 64 MB of memory: make it smaller; one of up to 64 kB is always read",
 		.slow = "reading it takes more than 5 s: make it smaller; one of up to 64 kB is always read" },
+	[FORKED_CONFIG] = { .what = "configuration", .at_once = 1, .time_us = 30 * 1000000LL, .cpu_s = 5, .memory = 64 << 20,
+		.busy = "another one is being judged", .large = "it needs more than 64 MB of memory", .slow = "it takes more than 5 s" },
 };
 _Static_assert(ELEMENTSOF(kinds) == _FORKED_KIND_N, "a row for each kind");
 
@@ -427,6 +429,11 @@ bool forked_begin(struct manager *m, struct http_request *r, const struct forked
 	}
 	http_hold(r);
 	return true;
+}
+
+int forked_alone(struct manager *m, const struct forked_work *w, uint64_t *ret_id)
+{
+	return start(m, w, ret_id);
 }
 
 bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w)

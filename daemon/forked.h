@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/manager.h"
 
-enum forked_kind { FORKED_BACKUP, FORKED_DRY_RUN, FORKED_RECIPE, _FORKED_KIND_N };
+enum forked_kind { FORKED_BACKUP, FORKED_DRY_RUN, FORKED_RECIPE, FORKED_CONFIG, _FORKED_KIND_N };
 struct forks;
 void forks_new(struct manager *m);
 struct forks *forks_free(struct forks *f);
@@ -29,6 +29,8 @@ struct forked_work {
 };
 /* For r, which is held then: false after 429 (no more of this kind, or of this user, are done now) or 503. arg and what it points to are needed no longer. */
 bool forked_begin(struct manager *m, struct http_request *r, const struct forked_work *w, uint64_t *ret_id);
+/* For nobody who waits at a connection, with done. -EBUSY: no more of this kind now; or another errno. */
+int forked_alone(struct manager *m, const struct forked_work *w, uint64_t *ret_id);
 /* Answers r with the child's answer, streamed; false after 429 or 503. */
 bool forked_answer(struct manager *m, struct http_request *r, const struct forked_work *w);
 /* The caller no longer wants the answer: done is not called. */

@@ -10,9 +10,10 @@
 #include "daemon/auth.h"
 #include "daemon/begin.h"
 #include "daemon/core/clock.h"
+#include "daemon/forked.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
-#include "daemon/forked.h"
+#include "daemon/node_config.h"
 #include "daemon/helper.h"
 #include "daemon/quota.h"
 #include "daemon/room.h"
@@ -139,6 +140,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 	queries_new(m);
 	helpers_new(m);
 	forks_new(m);
+	node_configs_new(m);
 	snapshots_new(m);
 	specs_new(m);
 	signins_new(m);
@@ -254,6 +256,7 @@ void manager_done(struct manager *m)
 	m->signins = signins_free(m->signins);
 	m->specs = specs_free(m->specs);
 	m->snapshots = snapshots_free(m->snapshots);
+	m->node_configs = node_configs_free(m->node_configs);
 	m->forks = forks_free(m->forks);
 	m->helpers = helpers_free(m->helpers);
 	m->queries = queries_free(m->queries);

@@ -43,6 +43,7 @@ struct manager {
 	struct anchor_texts *anchor_texts;
 	struct snapshots *snapshots;
 	struct forks *forks;
+	struct node_configs *node_configs;
 	struct timing turn_time, sync_time;
 	int64_t longest_callback_ns;         /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;

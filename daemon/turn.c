@@ -60,6 +60,7 @@ static void input_free(struct input *in)
 	mo_desc_free(&agent_hello_desc, in->hello);
 	mo_desc_free(&agent_sync_desc, in->sync);
 	mo_desc_free(&token_desc, in->token);
+	mo_desc_free(&config_read_desc, in->config);
 	free(in);
 }
 
@@ -73,6 +74,7 @@ void turn_push(struct manager *m, struct input *in)
 	e->user = in->user;
 	e->via = in->via;
 	e->submit = in->submit;
+	e->config = in->config;
 	e->hello = in->hello;
 	e->sync = in->sync;
 	e->token = in->token;

@@ -14,6 +14,7 @@ struct input {
 	struct agent_hello *hello;
 	struct agent_sync *sync;
 	struct token *token;
+	struct config_read *config;
 	int64_t number;                      /* inputs are taken in this order */
 	size_t effects_end;                  /* during the turn: its effects end here */
 };

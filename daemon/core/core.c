@@ -305,8 +305,13 @@ static void start(struct turn *t)
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		c->state.nodes[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
 	c->liveness_at = t->now;
-	for (size_t i = 0; i < c->n_unfinished; i++)
-		core_touch(c, c->unfinished[i]);
+	for (size_t i = 0; i < c->n_unfinished; i++) {
+		const struct job *j = job_find(&c->state, c->unfinished[i]);
+
+		core_touch(c, j->id);
+		if (j->config_due)
+			config_ask(t, j);
+	}
 	c->queue_dirty = true;
 	health_cordon_all(t);
 	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, %s", epoch);
@@ -369,6 +374,7 @@ static void dispatch(struct turn *t)
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
 	case EV_REFUSED: audit_emit(t, "audit.refused", NULL, "%s", t->event->text); break;
+	case EV_CONFIG: config_judged(t); break;
 	case EV_RESOLVE: incarnation_resolve(t); break;
 	case EV_STORE: event_emit(t, t->event->when, MO_NONE, t->event->node, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");

@@ -38,6 +38,7 @@ enum core_event_type {
 	EV_TOKEN_USED,   /* text = id: the first word of a node with it */
 	EV_REFUSED,      /* user, via; text = what was asked for and why it was refused */
 	EV_RESOLVE,      /* job, value = attempt, when = kill|gone, node = one node or NULL: what becomes of steps on which controller and node disagree */
+	EV_CONFIG,       /* job, value = attempt, config: the answer to FX_CONFIG */
 	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
 	_EV_N
 };
@@ -52,12 +53,14 @@ struct core_event {
 	const struct agent_hello *hello;
 	const struct agent_sync *sync;
 	const struct token *token;
+	const struct config_read *config;
 };
 enum effect_type {
 	FX_REPLY,        /* request, status (HTTP: 200 201 403 404 409 422 429 ...), job, text = problem detail (what; why; what to do) or NULL */
 	FX_WELCOME,      /* request, welcome */
 	FX_ACK,          /* request: answer a news at once: reply {epoch, acks} from core_sync_reply() */
 	FX_WAKE,         /* node: a command became due: answer its held sync now with core_sync_reply() */
+	FX_CONFIG,       /* job: judge what its node read of the engine's own configuration (job.config): EV_CONFIG; again at the next start */
 	FX_EVENT,        /* event seq in value: to the stream */
 	FX_LOG,          /* level, text, job, node */
 };

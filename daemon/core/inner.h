@@ -89,6 +89,7 @@ void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t no
 /* update.c, update_notes.c */
 void job_clear_attempt(struct job *j);
 void step_count(const struct core *c, struct job *j, const struct step *st, int sign); /* its part in the job's counts: taken away before a change, put back after it */
+void ranks_place(struct job *j);                                 /* in the mesh, once its sizes are known */
 void update_notes(struct job *j, const struct record *r);
 int update_node(struct core *c, const struct record *r);
 int update_node_state(struct core *c, const struct record *r);
@@ -127,6 +128,12 @@ void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, c
 void job_reason(struct turn *t, int64_t id, const char *reason); /* the state stays */
 void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from);
 bool job_act(struct turn *t, int64_t id);                        /* true when it emitted something */
+
+/* config.c */
+void config_ask(struct turn *t, const struct job *j);            /* FX_CONFIG */
+void config_judged(struct turn *t);                              /* EV_CONFIG */
+bool config_awaited(const struct job *j);                        /* how it ended cannot be said before its steps are known */
+int update_config(struct core *c, const struct record *r);
 
 /* tokens.c */
 void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */

@@ -204,7 +204,7 @@ static bool dir_taken(struct turn *t, const char *dir)
 	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
 		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
 
-		if (!mo_streq(j->checkpoint_dir, clean) || (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
+		if ((!mo_streq(j->checkpoint_dir, clean) && !mo_streq(j->saves_to, clean)) || (!j->attempt && !mo_streq(j->spec.user, t->event->submit->user)))
 			continue;
 		turn_reply(t, 409, MO_NONE,
 			   "checkpoint.dir: %s is that of j-%lld (%s), which is %s: give this job another one "
@@ -472,7 +472,7 @@ bool job_act(struct turn *t, int64_t id)
 	if (j->n_places > 0) {
 		if (look_at_outside(t, id) || recovery_fail(t, id))
 			return true;
-		if (recovery_all_dead(j)) {
+		if (recovery_all_dead(j) && !config_awaited(j)) {
 			recovery_conclude(t, id);
 			return true;
 		}

@@ -3,7 +3,7 @@
 
 const char *const record_type_names[_REC_N] = {
 	"controller", "submit", "job", "intent", "scan", "place", "accept", "notes", "fail", "gone", "forgotten", "node", "node_state", "drain", "wait_node",
-	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check", "measured", "clock", "token_used", "node_token", "ack", "restored", "obeys", "discard", "leaving",
+	"strange", "hung", "incident", "checkpoint", "token", "token_revoked", "event", "health", "check", "measured", "clock", "token_used", "node_token", "ack", "restored", "obeys", "discard", "leaving", "config",
 };
 
 static const struct mo_field record_fields[] = {
@@ -27,5 +27,6 @@ static const struct mo_field record_fields[] = {
 	MO_F_SUB(record, event, MO_OPT, &event_desc, .omit = true),
 	MO_F_SUB(record, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F_SUB(record, measured, MO_OPT, &measured_desc, .omit = true),
+	MO_F_SUB(record, config, MO_OPT, &config_read_desc, .omit = true),
 };
 const struct mo_desc record_desc = MO_DESC(record, record_fields);

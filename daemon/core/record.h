@@ -37,6 +37,7 @@ enum record_type {
 	REC_OBEYS,        /* node, value = epoch that its agent obeyed, above ours */
 	REC_DISCARD,      /* job, attempt, node: an operator wants this unknown step ended */
 	REC_LEAVING,      /* node, flag: its machine is going down in order, or does not after all */
+	REC_CONFIG,       /* job, attempt, node, config: what that node read of the engine's own configuration was judged */
 	_REC_N
 };
 extern const char *const record_type_names[_REC_N];
@@ -60,5 +61,6 @@ struct record {
 	struct event *event;
 	struct node_health *health;
 	struct measured *measured;
+	struct config_read *config;
 };
 extern const struct mo_desc record_desc;

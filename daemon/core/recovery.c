@@ -5,6 +5,7 @@
  *   a port of the job is busy, before the launch, or by   -           next attempt on other ports, no restart counted
  *     the last lines of an exit before the first iteration            (the latter PORT_SAID_MAX attempts in a row)
  *   refused: bind, exec, user, workdir, prepare, config               user_error  failed
+ *   a node's configuration breaks rules (config.c)        user_error  failed
  *   the first-dead rank exits non-zero by itself before   user_error  failed
  *     the job's first iteration
  *   supervisor lost, signal, an exit of 128 + a signal,   transient   next attempt, unless it failed the same way
@@ -21,7 +22,7 @@
 
 #include "lib/base/buf.h"
 
-enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED, B_ELSEWHERE };
+enum blame_kind { B_NONE, B_LATE, B_ENDED, B_EXIT, B_SIGNAL, B_NODE, B_LOST, B_REFUSED, B_CONFIG, B_ELSEWHERE };
 struct blame { int kind; const struct step *step; const struct rank *rank; };
 
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
@@ -94,8 +95,8 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 /* First evidence, in the order of steps; a late exit when there is none. */
 static struct blame find_blame(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
-	if (j->elsewhere)
-		return (struct blame){ .kind = B_ELSEWHERE };
+	if (j->elsewhere || j->config_refused)
+		return (struct blame){ .kind = j->elsewhere ? B_ELSEWHERE : B_CONFIG };
 	for (size_t i = 0; j->n_trouble > 0 && i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -116,8 +117,8 @@ static struct blame root_blame(const struct job *j)
 	const struct step *told = step_find(j, j->attempt, j->fail_node);
 	struct blame best = { 0 }, first = { 0 };
 
-	if (j->elsewhere)
-		return (struct blame){ .kind = B_ELSEWHERE };
+	if (j->elsewhere || j->config_refused)
+		return (struct blame){ .kind = j->elsewhere ? B_ELSEWHERE : B_CONFIG };
 	for (size_t i = 0; i < j->n_steps; i++) {
 		struct blame b = { 0 };
 
@@ -148,6 +149,7 @@ static char *blame_cause(const struct job *j, const struct blame *b)
 	case B_ENDED: return mo_strdup("ended without exit status");
 	case B_LATE: return mo_strdup("exit-wait");
 	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
+	case B_CONFIG: return mo_strdup("config");
 	case B_EXIT: case B_SIGNAL: break;
 	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
 	}
@@ -185,7 +187,7 @@ static bool said_port_busy(const struct job *j, const struct blame *b)
 
 static const char *blame_class(const struct job *j, const struct blame *b)
 {
-	if (b->kind == B_ELSEWHERE || (b->kind == B_REFUSED && b->step && refused_by_user_error(b->step)))
+	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG || (b->kind == B_REFUSED && b->step && refused_by_user_error(b->step)))
 		return "user_error";
 	if (b->kind == B_NODE)
 		return "node_fault";
@@ -203,9 +205,16 @@ static char *elsewhere_text(const struct job *j)
 			 j->elsewhere, j->spec.recipe.checkpoint.dir);
 }
 
+static char *config_text(const struct job *j)
+{
+	return mo_printf("the engine's configuration on %s: %s", j->config_node, j->config_refused);
+}
+
 static void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)
 {
-	_cleanup_(mo_freep) char *place = b->kind == B_ELSEWHERE ? elsewhere_text(j) : NULL;
+	_cleanup_(mo_freep) char *place = b->kind == B_ELSEWHERE ? elsewhere_text(j)
+					  : b->kind == B_CONFIG  ? config_text(j)
+								 : NULL;
 
 	if (place)
 		mo_strs_add(texts, n, place);
@@ -279,6 +288,8 @@ bool recovery_fail(struct turn *t, int64_t id)
 		reason = mo_printf("rank %lld on %s died: %s", (long long)b.rank->rank, b.step->node, cause);
 	else if (b.kind == B_ELSEWHERE)
 		reason = elsewhere_text(j);
+	else if (b.kind == B_CONFIG)
+		reason = config_text(j);
 	else
 		reason = mo_printf("%s%s%s", cause, b.step ? " on " : ": some ranks did not end after another one ended", b.step ? b.step->node : "");
 	turn_emit(t, &r);
@@ -419,8 +430,8 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 	int64_t limit = j->spec.recipe.max_cycles > 0 ? j->spec.recipe.max_cycles : 3;
 	_cleanup_(mo_freep) char *line = telling_line(b);
 
-	if (b->kind == B_ELSEWHERE)
-		return elsewhere_text(j);
+	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG)
+		return b->kind == B_CONFIG ? config_text(j) : elsewhere_text(j);
 	if (b->kind == B_REFUSED && refused_by_user_error(b->step))
 		return b->step->refused_text ? mo_printf("%s on %s" SAID "%s", cause, b->step->node, b->step->refused_text) :
 					       mo_printf("%s on %s: the launch was refused", cause, b->step->node);

@@ -129,7 +129,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	const struct job *j = job_find(&t->core->state, id);
 	const struct step *st = step_find(j, rep->attempt, node);
 	int64_t through = st->through, iteration = j->iteration;
-	bool refused = j->path_refused;
+	bool refused = j->path_refused, due = j->config_due;
 	const struct note *notes;
 	size_t n_notes;
 	struct record r;
@@ -152,6 +152,9 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 	notes = r.notes;           /* the record's from now on, which lives as long as the turn */
 	n_notes = r.n_notes;
 	turn_emit(t, &r);
+	j = job_find(&t->core->state, id);
+	if (j->config_due && !due)
+		config_ask(t, j);
 	for (size_t i = 0; i < n_notes; i++) {
 		const struct step *st_now;
 

@@ -21,6 +21,12 @@ static const struct mo_field anchor_fields[] = {
 	MO_F(anchor, software, MO_STR), MO_F(anchor, version, MO_STR), MO_F(anchor, gpu, MO_STR), MO_F(anchor, precision, MO_STR), MO_F(anchor, model, MO_STR), MO_F(anchor, job, MO_INT),
 	MO_F_SUB(anchor, measured, MO_STRUCT, &measured_desc), MO_F(anchor, recipe_text, MO_STR), MO_F_SUB(anchor, recipe, MO_STRUCT, &recipe_desc),
 };
+static const struct mo_field config_read_fields[] = {
+	MO_F(config_read, hash, MO_STR, .omit = true), MO_F(config_read, refused, MO_STR, .omit = true), MO_F(config_read, unjudged, MO_STR, .omit = true),
+	MO_F(config_read, directory, MO_STR, .omit = true), MO_F(config_read, directory_said, MO_STR, .omit = true), MO_F_LIST(config_read, warnings, MO_STRS, .omit = true),
+	MO_F_SUB(config_read, recipe, MO_OPT, &recipe_desc, .omit = true), MO_F_SUB(config_read, promise, MO_OPT, &promise_desc, .omit = true),
+};
+const struct mo_desc config_read_desc = MO_DESC(config_read, config_read_fields);
 const struct mo_desc anchor_desc = MO_DESC(anchor, anchor_fields);
 static const struct mo_field submit_fields[] = {
 	MO_F(submit, user, MO_STR), MO_F(submit, allow_root, MO_BOOL),
@@ -56,6 +62,8 @@ static const struct mo_field job_fields[] = {
 	MO_F_ENUM(job, state, job_state_names), MO_F(job, attempt, MO_INT), MO_F(job, restarts, MO_INT),
 	MO_F_ENUM(job, intent, intent_names), MO_F(job, intent_now, MO_BOOL), MO_F(job, restart_from, MO_INT), MO_F(job, reason, MO_STR),
 	MO_F(job, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX),
+	MO_F(job, config_node, MO_STR, .omit = true), MO_F(job, config_due, MO_BOOL, .omit = true), MO_F(job, config_hash, MO_STR, .omit = true),
+	MO_F(job, config_refused, MO_STR, .omit = true), MO_F(job, saves_to, MO_STR, .omit = true),
 	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),
 	MO_F(job, queued_since, MO_INT), MO_F(job, not_before, MO_INT),
 	MO_F_VEC(job, places, &place_desc), MO_F(job, port, MO_INT), MO_F_VEC(job, steps, &step_desc), MO_F_VEC(job, ranks, &rank_desc),

@@ -38,6 +38,18 @@ struct submit {
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
 	struct shared *shared;       /* not described: whose engine and profiles are (shared.h); NULL = its own */
 };
+/* What the node of rank 0 read of the engine's own configuration, as the shell judged it
+ * (daemon/node_config.c). */
+struct config_read {
+	char *hash;                  /* of the files there */
+	char *refused;               /* what they break together with the recipe, with FILE:LINE; NULL: nothing */
+	char *unjudged;              /* why nothing can be said of them; NULL: they were judged */
+	char *directory;             /* where the engine saves by their names; NULL: where the recipe says, or unknown */
+	char *directory_said;        /* the place of the last of those names */
+	char **warnings; size_t n_warnings;
+	struct recipe *recipe;       /* the recipe with what they say; NULL: refused, unjudged */
+	struct promise *promise;     /* the plan with them; NULL: it can say nothing */
+};
 /* Ranks of one attempt on one node: contiguous. */
 struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
 
@@ -75,6 +87,11 @@ struct job {
 	int64_t restart_from;        /* restart --from ITER; MO_NONE = newest usable */
 	char *reason;
 	char *config;                /* the engine's own configuration as the newest attempt's first node read it (note.config), NULL = none did */
+	char *config_node;           /* which node that was */
+	bool config_due;             /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	char *config_hash;           /* of the files there, once it is judged */
+	char *config_refused;        /* what it breaks together with the recipe: the attempt's end */
+	char *saves_to;              /* where the engine saves by it, without a checkpoint.dir; no two unfinished jobs */
 	int64_t created_at, started_at, ended_at, state_since, queued_since;
 	int64_t not_before;          /* recovery.grace: next attempt not earlier */
 	struct place *places; size_t n_places;       /* current attempt; empty while queued */
@@ -215,7 +232,7 @@ struct state {
 	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
 	int64_t *holders; size_t n_holders;
 };
-extern const struct mo_desc submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
+extern const struct mo_desc config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 
 int64_t job_next_attempt(const struct job *j);
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */

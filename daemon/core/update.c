@@ -244,11 +244,33 @@ static int on_scan(struct core *c, const struct record *r)
 	return 0;
 }
 
-static void rank_init(const struct job *j, const struct node *n, struct rank *k, const struct place *p, int64_t local)
+/* Its place in the mesh; none where the recipe leaves the sizes to files that nobody read. */
+static void rank_place(const struct job *j, const struct place *p, struct rank *k)
 {
 	const struct recipe_parallelism *par = &j->spec.recipe.parallelism;
 	int64_t shape;
 
+	mo_desc_free(&rank_coords_desc, k->coords);
+	k->coords = NULL;
+	if (p->n_ranks < (int64_t)p->n_gpus)
+		return;        /* one process has several places in the mesh */
+	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
+	    shape != job_gpus(j))
+		return;
+	k->coords = mo_desc_new(&rank_coords_desc);
+	*k->coords = rank_coords_of(k->rank, par->tp, par->cp, par->ep, par->dp, par->pp);
+}
+
+void ranks_place(struct job *j)
+{
+	for (size_t i = 0; i < j->n_places; i++)
+		for (int64_t r = 0; r < j->places[i].n_ranks; r++)
+			if ((uint64_t)(j->places[i].first_rank + r) < j->n_ranks)
+				rank_place(j, &j->places[i], &j->ranks[j->places[i].first_rank + r]);
+}
+
+static void rank_init(const struct job *j, const struct node *n, struct rank *k, const struct place *p, int64_t local)
+{
 	k->rank = p->first_rank + local;
 	k->node = mo_strdup(p->node);
 	k->local_rank = local;
@@ -257,13 +279,7 @@ static void rank_init(const struct job *j, const struct node *n, struct rank *k,
 	for (size_t i = 0; n && i < n->info.n_gpus; i++)
 		if (n->info.gpus[i].index == k->gpu)
 			k->nic = mo_strdup(n->info.gpus[i].nic);
-	if (p->n_ranks < (int64_t)p->n_gpus)
-		return;        /* one process has several places in the mesh */
-	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
-	    shape != job_gpus(j))
-		return;
-	k->coords = mo_desc_new(&rank_coords_desc);
-	*k->coords = rank_coords_of(k->rank, par->tp, par->cp, par->ep, par->dp, par->pp);
+	rank_place(j, p, k);
 }
 
 static void step_init(struct core *c, struct job *j, const struct place *p, const char *boot_id)
@@ -305,6 +321,8 @@ static int on_place(struct core *c, const struct record *r)
 	ids_add(&c->state.holders, &c->state.n_holders, j->id);
 	j->attempt = r->attempt;
 	j->port = r->value;
+	j->config_due = false;
+	mo_str_set(&j->config_refused, NULL);
 	s->next_port = r->value + 4;
 	j->restarts += r->flag;
 	every_set(s, j);
@@ -552,7 +570,7 @@ static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
 	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
 	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
 	[REC_TOKEN_USED] = update_token_used, [REC_NODE_TOKEN] = update_node_token,
-	[REC_RESTORED] = update_restored, [REC_OBEYS] = update_obeys, [REC_DISCARD] = update_discard,
+	[REC_RESTORED] = update_restored, [REC_OBEYS] = update_obeys, [REC_DISCARD] = update_discard, [REC_CONFIG] = update_config,
 };
 
 int core_update(struct core *c, const struct record *r)

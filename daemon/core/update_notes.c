@@ -34,8 +34,11 @@ static void on_started(struct job *j, const struct step *st, const struct note *
 {
 	struct rank *k = rank_of(j, st, n);
 
-	if (n->config)
+	if (n->config && k && n->rank == 0) {
 		mo_str_set(&j->config, n->config);
+		mo_str_set(&j->config_node, st->node);
+		j->config_due = true;
+	}
 	if (!k || k->exit)
 		return;
 	k->state = RANK_RUNNING;

@@ -159,6 +159,36 @@ bool recipe_leaves(const struct recipe *r, const char *path)
 	return false;
 }
 
+#define SWAP(a, b)                     \
+	do {                           \
+		typeof(a) kept_ = (a); \
+		(a) = (b);             \
+		(b) = kept_;           \
+	} while (0)
+
+void recipe_take_read(struct recipe *to, const struct recipe *read)
+{
+	struct recipe *from = mo_desc_dup(&recipe_desc, read);
+
+	if (!to->parallelism.automatic && !from->parallelism.automatic) {
+		SWAP(to->parallelism, from->parallelism);
+		SWAP(to->micro, from->micro);
+		SWAP(to->recompute, from->recompute);
+		SWAP(to->features, from->features);
+		SWAP(to->n_features, from->n_features);
+		to->unread = from->unread;
+	}
+	SWAP(to->model, from->model);
+	SWAP(to->precision, from->precision);
+	SWAP(to->engine.own, from->engine.own);
+	SWAP(to->engine.n_own, from->engine.n_own);
+	to->seq = from->seq;
+	to->global_batch = from->global_batch;
+	to->global_tokens = from->global_tokens;
+	to->steps = from->steps;
+	mo_desc_free(&recipe_desc, from);
+}
+
 char *recipe_entry_path(const struct recipe *r)
 {
 	const char *entry = r->engine.entry, *dir = r->engine.workdir;

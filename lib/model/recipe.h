@@ -82,6 +82,9 @@ struct recipe {
 extern const struct mo_desc recipe_desc, recipe_model_desc;
 /* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
 bool recipe_leaves(const struct recipe *r, const char *path);
+/* What the recipe leaves to its engine's own configuration becomes what that says: `read` is the same recipe, parsed with it. What the
+ * planner chose stays, and so does everything by which the command was made. */
+void recipe_take_read(struct recipe *to, const struct recipe *read);
 /* Where engine.entry lies, by engine.workdir; NULL: there is none. The caller frees it. */
 char *recipe_entry_path(const struct recipe *r);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */

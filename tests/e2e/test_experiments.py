@@ -13,7 +13,9 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Cluster, Failed, command_recipe, ROOT, Suite, clean_env, equal, moectl, need
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures"))
+import machine  # noqa: E402
+from lib import BUILD, Cluster, Failed, command_recipe, ROOT, Suite, clean_env, equal, moectl, need, wait_until  # noqa: E402
 
 suite = Suite()
 RESOLVE = os.path.join(BUILD, "tests/resolve/resolve")
@@ -1248,6 +1250,15 @@ def the_record_keeps_it():
         same_as_launched()
 
 
+def submit_unread(c, text):
+    """As from a machine that has none of the engine's files; the job's id."""
+    status = c.status()
+    request = urllib.request.Request(status["tcp_url"] + "/v1/jobs", text.encode(), {
+        "Content-Type": "application/yaml", "Authorization": "Bearer " + open(status["token_file"]).read().strip()})
+    with urllib.request.urlopen(request, timeout=30) as r:
+        return json.load(r)["id"]
+
+
 @suite.test
 def old_ones_are_let_go():
     """Recipes and configurations of finished jobs are kept up to a limit; then the oldest says what it was, and all else of it stays."""
@@ -1288,14 +1299,8 @@ def a_node_reads_it():
     cluster = Cluster(nodes=1, gpus_per_node=8)
     cluster.env["LD_LIBRARY_PATH"] = "/of/the/agent"
     with Own(**files) as own, cluster as c:
-        status = c.status()
-
         def submit():
-            """As from a machine that has none of the files."""
-            request = urllib.request.Request(status["tcp_url"] + "/v1/jobs", (text % (own.dir.name, own.dir.name)).encode(), {
-                "Content-Type": "application/yaml", "Authorization": "Bearer " + open(status["token_file"]).read().strip()})
-            with urllib.request.urlopen(request, timeout=30) as r:
-                return json.load(r)["id"]
+            return submit_unread(c, text % (own.dir.name, own.dir.name))
         job = submit()
         seen = c.wait_state(job, ("completed", "failed"))
         equal(seen["state"], "completed", seen["reason"])
@@ -1340,6 +1345,127 @@ def what_a_job_puts_in_its_place():
             items = {i["key"]: i["value"] for i in c.json("explain", "config", job)["items"]}
             equal((items["train_iters"], items["lr"]), (3, 1e-05), "what the submit read")
         equal(c.json("nodes")["items"][0]["state"], "up", "the node")
+
+
+# Leaves a trace of each rank that starts, and does as many iterations as its directory says.
+TRACE = """import os, sys
+rank, world = os.environ["RANK"], int(os.environ["WORLD_SIZE"])
+open("ran." + rank, "w").close()
+for i in range(1, int(open("n").read()) + 1):
+    if rank == str(world - 1):
+        print("iteration %8d/%8d | consumed samples: %d | elapsed time per iteration (ms): 1.0 | lm loss: 1.0E+00 |" % (i, 3, i), flush=True)
+"""
+AWAY = "recipe: 1\nname: away\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml}\ncluster: {gpus: 8}\n"
+BASE = "primus/configs/modules/megatron/base.yaml"
+
+
+def events_of(c, job, type_):
+    return [e for e in c.json("events", job)["items"] if e["type"] == type_]
+
+
+@suite.test
+def a_node_judges_it():
+    """Where only nodes have the files, what the submit would have refused is refused there, before any rank starts; what it would have warned of is an event."""
+    files = {"primus/cli/main.py": TRACE, "n": "3", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    with Own(**files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        for change, more, reason in (
+                ({BASE: OWN[BASE] + "num_experts: 6\n"}, "", "e.yaml:9: expert_model_parallel_size: parallelism.ep: 4 does not divide the model's 6 experts"),
+                ({BASE: OWN[BASE].replace("global_batch_size: 16", "global_batch_size: 12")}, "", BASE + ":7: global_batch_size: batch.global: 12 is no multiple of micro 1 x dp 8"),
+                ({BASE: OWN[BASE] + "turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\n"}, "",
+                 BASE + ":10: use_turbo_grouped_gemm: false does not go with turbo_sync_free_moe_stage 2 (%s:9)" % BASE),
+                ({}, "checkpoint: {dir: %s/ck, every: 1}\n" % own.dir.name, "cannot be met: exp_name is 'e' at low.yaml:3, and the engine would save to")):
+            for path, content in {**OWN, **files, **change}.items():
+                own.write(path, content)
+            job = submit_unread(c, AWAY % own.dir.name + more)
+            seen = c.wait_state(job, ("completed", "failed"))
+            need(seen["state"] == "failed" and seen["attempt"] == 1 and reason in seen["reason"] and "config on node-0" in seen["reason"], "%s: %s" % (reason, seen))
+            why = c.json("why", job)
+            need(any(reason in line for r in why["reasons"] for line in r["evidence"]), why)
+            need(not [n for n in os.listdir(own.dir.name) if n.startswith("ran.")], "a rank has run")
+        for path, content in {**OWN, **files, "e.yaml": OWN["e.yaml"] + "      train_iters: 3\n", BASE: OWN[BASE] + "num_layers: 5\n",
+                              "primus/configs/models/megatron/small.yaml": "seq_length: 128\n"}.items():
+            own.write(path, content)
+        job = submit_unread(c, AWAY % own.dir.name)
+        equal(c.wait_state(job, ("completed", "failed"))["state"], "completed", "a warning")
+        told = events_of(c, job, "config.warning")
+        need(told and told[0]["data"]["node"] == "node-0" and BASE + ":9: num_layers: 5 does not go with" in told[0]["data"]["text"], told)
+
+
+@suite.test
+def the_job_is_what_its_node_read():
+    """Steps, sizes and the plan of a recipe that leaves them out are those of the files on the node."""
+    files = {"primus/cli/main.py": TRACE, "n": "3", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    with Own(**files) as own, Cluster(nodes=2, gpus_per_node=4) as c:
+        job = submit_unread(c, AWAY % own.dir.name)
+        seen = c.wait_state(job, ("completed", "failed"))
+        equal((seen["state"], seen["steps"], seen["iteration"]), ("completed", 3, 3), seen)
+        ranks = c.json("ranks", job)["items"]
+        equal([r["coords"]["ep"] for r in ranks], [0, 1, 2, 3, 0, 1, 2, 3], "the mesh of the file: %s" % ranks)
+        read = events_of(c, job, "config.read")
+        equal([(e["node"], e["data"]["steps"]) for e in read], [("node-0", 3)], read)
+        own.write("n", "2")
+        job = submit_unread(c, AWAY % own.dir.name)
+        seen = c.wait_state(job, ("completed", "failed"))
+        need(seen["state"] == "failed" and "ended early at 2 of 3" in seen["reason"], seen)
+
+
+@suite.test
+def its_plan_is_that_of_the_files():
+    """The plan that the run is set against is the one that a submit beside the files would have made; what cannot fit is refused."""
+    files = {"primus/cli/main.py": TRACE, "n": "3", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n      bf16: true\n"}
+    with Own(steps="", **files) as own, tempfile.TemporaryDirectory() as d:
+        root = os.path.join(d, "root")
+        machine.make("mi355x", root, faults=[], cores=4)
+        with Cluster(os.path.join(d, "cluster"), nodes=1, gpus_per_node=8, extra=["--topology", root]) as c:
+            text = (AWAY % own.dir.name).replace("gpus: 8", "gpus: 8, gpu: mi355x")
+            beside, away = c.submit(text), submit_unread(c, text)
+            plans = [c.wait_state(job, ("completed", "failed"))["plan"]["planned"] for job in (beside, away)]
+            need(plans[0]["step_time_s"] and plans[0] == plans[1], plans)
+            own.write("primus/configs/models/megatron/small.yaml", OWN["primus/configs/models/megatron/small.yaml"].replace("hidden_size: 64", "hidden_size: 65536").replace("ffn_hidden_size: 128", "ffn_hidden_size: 655360"))
+            away = submit_unread(c, text)
+            seen = c.wait_state(away, ("completed", "failed"))
+            need(seen["state"] == "failed" and "the engine's configuration on node-0: " in seen["reason"] and "does not fit" in seen["reason"], seen)
+
+
+@suite.test
+def two_trees_are_told():
+    """The submit read one tree, and the node has another: what the node has is what counts, and that is said."""
+    files = {"primus/cli/main.py": TRACE, "n": "3", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    with Own(steps="", **files) as own, Cluster(nodes=1, gpus_per_node=8) as c:
+        c.run("drain", "node-0", "--reason", "t")
+        jobs = [c.submit(open(own.path).read())]
+        doc = c.json("explain", "config", jobs[0])
+        own.write("e.yaml", files["e.yaml"].replace("train_iters: 3", "train_iters: 2"))
+        own.write("n", "2")
+        jobs.append(submit_unread(c, AWAY % own.dir.name))
+        c.run("undrain", "node-0")
+        seen = [c.wait_state(job, ("completed", "failed")) for job in jobs]
+        equal([(s["state"], s["steps"]) for s in seen], [("completed", 2)] * 2, seen)
+        told = events_of(c, jobs[0], "config.differs")
+        equal([(e["node"], e["data"]["node"], e["data"]["submit"]) for e in told], [("node-0", "node-0", doc["hash"])], told)
+        need(told[0]["data"]["hash"] not in (doc["hash"], None), told)
+        equal(events_of(c, jobs[1], "config.differs"), [], "one tree")
+        now = c.json("explain", "config", jobs[0])
+        equal((now["hash"], now["read"]), (told[0]["data"]["hash"], {"node": "node-0", "hash": now["hash"], "submit": doc["hash"], "differs": True}), now)
+        equal(c.json("explain", "config", jobs[1])["read"], {"node": "node-0", "hash": now["hash"], "submit": None, "differs": False}, "one tree")
+        equal(doc["read"], {"node": None, "hash": None, "submit": doc["hash"], "differs": False}, "before any node did")
+
+
+@suite.test
+def two_jobs_share_no_directory_of_a_file():
+    """A file that fixes the names decides where the engine saves: the second job that would save there is ended at its start."""
+    fixed = "work_group: w\nuser_name: u\nexp_name: e\nworkspace: ./o\n"
+    files = {"primus/cli/main.py": "import time\nwhile True: time.sleep(1)\n", "low.yaml": fixed,
+             "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    with Own(**files) as own, Cluster(nodes=2, gpus_per_node=8) as c:
+        first = submit_unread(c, AWAY % own.dir.name)
+        wait_until(lambda: events_of(c, first, "config.read"), 60, "the first is judged")
+        second = submit_unread(c, AWAY % own.dir.name)
+        seen = c.wait_state(second, ("completed", "failed"))
+        need(seen["state"] == "failed" and "low.yaml:3: exp_name: the engine saves to %s/o/w/u/e/checkpoints, which is that of %s" % (own.dir.name, first) in seen["reason"], seen)
+        equal(c.job(first)["state"], "running", "the first one")
+        c.run("cancel", first, "--now")
+        c.wait_state(first, "cancelled")
 
 
 def own_lr():

@@ -129,6 +129,7 @@ static const struct {
 	D(state_desc),
 	D(promise_desc),
 	D(measured_desc),
+	D(config_read_desc),
 	D(anchor_desc),
 	D(actual_desc),
 	D(job_view_desc),

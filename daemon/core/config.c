@@ -1,0 +1,147 @@
+/* What a node read of the engine's own configuration (note.config), once the shell has judged it by the
+ * rules for recipes: the job is from then on what that says, and what the two break together ends the
+ * attempt as it would have ended the submit. Only files of nodes count for what the ranks do, so what a
+ * submit read elsewhere is held against them.
+ *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) EV_CONFIG -> REC_CONFIG
+ * A controller that dies in between asks again at its start. */
+#include "daemon/core/inner.h"
+
+#include <errno.h>
+
+#include "lib/base/buf.h"
+
+#define WARNINGS_TOLD 10
+
+void config_ask(struct turn *t, const struct job *j)
+{
+	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
+
+	e->type = FX_CONFIG;
+	e->job = j->id;
+}
+
+bool config_awaited(const struct job *j)
+{
+	return j->config_due && !j->failed && j->state != JOB_STOPPING &&
+	       recipe_leaves(&j->spec.recipe, "steps");
+}
+
+/* Another one that was launched and has not ended, and saves there. */
+static const struct job *saver_of(const struct state *s, int64_t id, const char *dir)
+{
+	for (size_t i = 0; dir && i < s->n_jobs; i++) {
+		const struct job *k = &s->jobs[i];
+
+		if (k->id != id && k->attempt > 0 && !job_state_final(k->state) &&
+		    (mo_streq(k->checkpoint_dir, dir) || mo_streq(k->saves_to, dir)))
+			return k;
+	}
+	return NULL;
+}
+
+static void refuse_shared(const struct state *s, int64_t id, struct config_read *c)
+{
+	const struct job *k = c->refused ? NULL : saver_of(s, id, c->directory);
+
+	if (!k)
+		return;
+	c->refused = mo_printf(
+		"%s: the engine saves to %s, which is that of j-%lld (%s), which is %s: give this job a "
+		"checkpoint.dir of its own, or submit it when j-%lld has ended",
+		c->directory_said ? c->directory_said : "its names", c->directory, (long long)k->id,
+		k->spec.recipe.name ? k->spec.recipe.name : "?", job_state_names[k->state],
+		(long long)k->id);
+}
+
+static void tell_differs(struct turn *t, const struct job *j)
+{
+	const char *submit = j->spec.recipe.experiment_hash;
+	struct mo_buf b = { 0 };
+
+	if (!submit || !j->config_hash || mo_streq(submit, j->config_hash))
+		return;
+	data_str(&b, "node", j->config_node);
+	data_str(&b, "submit", submit);
+	data_str(&b, "hash", j->config_hash);
+	event_emit(t, "config.differs", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+		   "the engine's files on %s are others (%s) than those that the submit read (%s): what "
+		   "%s has is what trains",
+		   j->config_node, j->config_hash, submit, j->config_node);
+}
+
+static void tell_read(struct turn *t, const struct job *j)
+{
+	_cleanup_(mo_freep) char *steps =
+		j->spec.recipe.steps == MO_NONE ? NULL : mo_printf(": %lld steps", (long long)j->spec.recipe.steps);
+	struct mo_buf b = { 0 };
+
+	if (j->spec.recipe.experiment_hash)
+		return;
+	data_str(&b, "node", j->config_node);
+	data_str(&b, "hash", j->config_hash);
+	data_int(&b, "steps", j->spec.recipe.steps);
+	event_emit(t, "config.read", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+		   "the engine's own configuration was read on %s and holds by all rules%s", j->config_node,
+		   steps ? steps : "");
+}
+
+static void tell_warnings(struct turn *t, const struct job *j, const struct config_read *c)
+{
+	for (size_t i = 0; i < c->n_warnings && i < WARNINGS_TOLD; i++) {
+		struct mo_buf b = { 0 };
+
+		data_str(&b, "node", j->config_node);
+		data_str(&b, "text", c->warnings[i]);
+		event_emit(t, "config.warning", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+			   "the engine's configuration on %s: %s", j->config_node, c->warnings[i]);
+	}
+}
+
+void config_judged(struct turn *t)
+{
+	const struct core_event *e = t->event;
+	const struct job *j = job_find(&t->core->state, e->job);
+	struct record r;
+
+	if (!j || !j->config_due || j->attempt != e->value)
+		return;
+	record_init(&r, REC_CONFIG);
+	r.job = j->id;
+	r.attempt = j->attempt;
+	r.node = mo_strdup(j->config_node);
+	r.config = mo_desc_dup(&config_read_desc, e->config);
+	refuse_shared(&t->core->state, j->id, r.config);
+	if (r.config->unjudged)
+		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);
+	const struct config_read *kept = r.config; /* the record's, which lives as long as the turn */
+
+	turn_emit(t, &r);
+	j = job_find(&t->core->state, e->job);
+	tell_differs(t, j);
+	if (kept->recipe && !kept->refused)
+		tell_read(t, j);
+	tell_warnings(t, j, kept);
+}
+
+int update_config(struct core *c, const struct record *r)
+{
+	struct job *j = job_find(&c->state, r->job);
+	const struct config_read *read = r->config;
+
+	if (!j || !read)
+		return -EINVAL;
+	j->config_due = false;
+	mo_str_set(&j->config_hash, read->hash);
+	mo_str_set(&j->config_refused, read->refused);
+	mo_str_set(&j->saves_to, read->refused ? NULL : read->directory);
+	if (!read->recipe || read->refused)
+		return 0;
+	recipe_take_read(&j->spec.recipe, read->recipe);
+	ranks_place(j);
+	/* What was measured was held against the plan of another configuration. */
+	if (read->promise || j->spec.promise) {
+		mo_desc_free(&promise_desc, j->spec.promise);
+		j->spec.promise = mo_desc_dup(&promise_desc, read->promise);
+	}
+	return 0;
+}

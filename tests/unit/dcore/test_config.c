@@ -1,0 +1,242 @@
+/* What a node read of the engine's own configuration: judged by the shell, and then what the job is. */
+#include "tests/unit/dcore/world.h"
+
+#include <string.h>
+
+/* Its steps are left to the engine's files, which the submit read as `hash` (NULL: did not). */
+static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
+{
+	struct submit spec;
+	int64_t id;
+
+	world_recipe(&spec, gpus);
+	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
+	spec.recipe.experiment_hash = mo_strdup(hash);
+	spec.recipe.steps = hash ? 7 : MO_NONE;
+	id = world_submit(w, &spec);
+	mo_desc_done(&submit_desc, &spec);
+	world_run(w, S);
+	return id;
+}
+
+static bool asked(const struct world *w, int64_t id)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < w->out.n_effects; i++)
+		found |= w->out.effects[i].type == FX_CONFIG && w->out.effects[i].job == id;
+	return found;
+}
+
+static void reads(struct world *w, size_t toy, int64_t id, int64_t rank)
+{
+	struct note *n = world_note(w, toy, id, NOTE_STARTED);
+
+	n->rank = rank;
+	n->pid = 1;
+	n->config = mo_strdup("{\"result\": 1}");
+}
+
+static struct config_read *read_as(int64_t steps)
+{
+	struct config_read *c = mo_desc_new(&config_read_desc);
+
+	c->hash = mo_strdup("crc32c:0000000a");
+	c->recipe = mo_desc_new(&recipe_desc);
+	c->recipe->steps = steps;
+	c->recipe->parallelism.tp = 2;
+	c->recipe->parallelism.pp = c->recipe->parallelism.cp = c->recipe->parallelism.ep = c->recipe->parallelism.dp = 1;
+	return c;
+}
+
+/* Takes c. */
+static void judged(struct world *w, int64_t id, int64_t attempt, struct config_read *c)
+{
+	world_step(w, &(struct core_event){ .type = EV_CONFIG, .job = id, .value = attempt, .config = c });
+	mo_desc_free(&config_read_desc, c);
+}
+
+static void does(struct world *w, int64_t id, int64_t iterations)
+{
+	for (int64_t i = 1; i <= iterations; i++)
+		world_iteration(w, 0, id, i);
+	world_exit(w, 0, id, 0, 0, 0);
+	world_exit(w, 0, id, 1, 0, 0);
+	world_run(w, 2 * S);
+}
+
+/* How it ended is not said before its steps are known, also when the controller dies in between. */
+static void its_steps_are_those_of_the_files(void **state)
+{
+	for (int64_t done = 2; done <= 3; done++) {
+		struct world w;
+
+		world_init(&w, 1, 2);
+		int64_t id = leaves_steps(&w, 2, NULL);
+
+		reads(&w, 0, id, 0);
+		world_beat(&w, 0);
+		assert_true(world_job(&w, id)->config_due);
+		does(&w, id, done);
+		assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+		world_crash(&w);
+		assert_true(asked(&w, id));
+		judged(&w, id, 1, read_as(3));
+		assert_int_equal(world_job(&w, id)->spec.recipe.steps, 3);
+		assert_int_equal(world_job(&w, id)->state, done == 3 ? JOB_COMPLETED : JOB_FAILED);
+		assert_true(done == 3 || strstr(world_job(&w, id)->reason, "ended early at 2 of 3"));
+		assert_true(world_event_seen(&w, "config.read"));
+		assert_int_equal(world_job(&w, id)->ranks[1].coords->tp, 1);
+		world_done(&w);
+	}
+}
+
+/* What a submit would have been refused for ends the attempt, for good, with the rule's place. */
+static void what_rules_refuse_ends_it(void **state)
+{
+	struct config_read *c = read_as(3);
+	struct why_view why;
+	struct world w;
+
+	world_init(&w, 2, 2);
+	int64_t id = leaves_steps(&w, 4, NULL);
+
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	mo_desc_free(&recipe_desc, c->recipe);
+	c->recipe = NULL;
+	c->refused = mo_strdup("e.yaml:9: num_experts: 6 does not go with it");
+	judged(&w, id, 1, c);
+	world_run(&w, 20 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	assert_int_equal(world_job(&w, id)->attempt, 1);
+	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
+	assert_string_equal(world_job(&w, id)->reason,
+			    "the engine's configuration on n0: e.yaml:9: num_experts: 6 does not go with it");
+	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
+	bool seen = false;
+	for (size_t i = 0; i < why.n_reasons; i++)
+		for (size_t k = 0; k < why.reasons[i].n_evidence; k++)
+			seen |= strstr(why.reasons[i].evidence[k], "e.yaml:9: num_experts") != NULL;
+	assert_true(seen);
+	mo_desc_done(&why_view_desc, &why);
+	world_done(&w);
+}
+
+static void what_is_only_odd_is_told(void **state)
+{
+	struct config_read *c = read_as(5);
+	struct world w;
+
+	world_init(&w, 1, 2);
+	int64_t id = leaves_steps(&w, 2, "crc32c:0000000b");
+
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	mo_strs_add(&c->warnings, &c->n_warnings, "low.yaml:3: odd");
+	judged(&w, id, 1, c);
+	assert_true(world_event_seen(&w, "config.warning"));
+	assert_true(world_event_seen(&w, "config.differs"));
+	assert_false(world_event_seen(&w, "config.read"));
+	assert_int_equal(world_job(&w, id)->spec.recipe.steps, 5);
+	assert_string_equal(world_job(&w, id)->spec.recipe.experiment_hash, "crc32c:0000000b");
+	assert_int_equal(world_job(&w, id)->state, JOB_RUNNING);
+	world_done(&w);
+}
+
+/* Nothing can be said: the job goes on by what its recipe says, and that is told. */
+static void what_cannot_be_judged_stops_nothing(void **state)
+{
+	struct config_read *c = mo_desc_new(&config_read_desc);
+	struct world w;
+
+	world_init(&w, 1, 2);
+	int64_t id = leaves_steps(&w, 2, NULL);
+
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	c->unjudged = mo_strdup("no text");
+	judged(&w, id, 1, c);
+	assert_true(world_event_seen(&w, "config.warning"));
+	does(&w, id, 1);
+	assert_int_equal(world_job(&w, id)->state, JOB_COMPLETED);
+	world_done(&w);
+}
+
+/* Only the node of rank 0 speaks for the job, and an answer about another attempt is none. */
+static void others_change_nothing(void **state)
+{
+	struct world w;
+
+	world_init(&w, 2, 2);
+	int64_t id = leaves_steps(&w, 4, NULL);
+
+	reads(&w, 1, id, 2);
+	reads(&w, 1, id, 0);
+	world_beat(&w, 1);
+	assert_false(world_job(&w, id)->config_due);
+	assert_null(world_job(&w, id)->config);
+	judged(&w, id, 1, read_as(3));
+	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	judged(&w, id, 2, read_as(3));
+	judged(&w, 77, 1, read_as(3));
+	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
+	judged(&w, id, 1, read_as(4));
+	judged(&w, id, 1, read_as(3));
+	assert_int_equal(world_job(&w, id)->spec.recipe.steps, 4);
+	world_done(&w);
+}
+
+static void saves_to(struct world *w, size_t toy, int64_t id, const char *dir)
+{
+	struct config_read *c = read_as(9);
+
+	c->directory = mo_strdup(dir);
+	c->directory_said = mo_strdup("low.yaml:3: exp_name");
+	reads(w, toy, id, 0);
+	world_beat(w, toy);
+	judged(w, id, 1, c);
+}
+
+/* Two unfinished jobs never save to one directory, whoever says it: their files, or a recipe. */
+static void no_two_jobs_save_there(void **state)
+{
+	struct submit spec;
+	struct world w;
+
+	world_init(&w, 3, 2);
+	int64_t first = leaves_steps(&w, 2, NULL), second = leaves_steps(&w, 2, NULL), third = leaves_steps(&w, 2, NULL);
+
+	saves_to(&w, 0, first, "/o/e");
+	saves_to(&w, 1, second, "/o/e");
+	saves_to(&w, 2, third, "/o/f");
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, first)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, third)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, second)->state, JOB_FAILED);
+	assert_non_null(strstr(world_job(&w, second)->reason,
+			       "low.yaml:3: exp_name: the engine saves to /o/e, which is that of j-1 (job), which is running"));
+	world_recipe(&spec, 2);
+	spec.recipe.checkpoint.dir = mo_strdup("/o/./e");
+	assert_int_equal(world_submit(&w, &spec), -409);
+	mo_desc_done(&submit_desc, &spec);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_steps_are_those_of_the_files),
+		cmocka_unit_test(what_rules_refuse_ends_it),
+		cmocka_unit_test(what_is_only_odd_is_told),
+		cmocka_unit_test(what_cannot_be_judged_stops_nothing),
+		cmocka_unit_test(others_change_nothing),
+		cmocka_unit_test(no_two_jobs_save_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
