@@ -41,8 +41,15 @@ struct link {
 	struct link *prev, *next;            /* links->holding, while held */
 	UT_hash_handle hh;
 };
+/* A sync after which another of the same name came in the same turn. */
+struct passed {
+	uint64_t request;
+	int64_t input; /* its number: the core refuses it, or it is told nothing */
+};
 struct links {
 	struct manager *manager;
+	struct passed *passed;
+	size_t n_passed;
 	struct link *all;                    /* by node */
 	struct link *holding;                /* first ends first */
 	struct query *queries;               /* by id */
@@ -66,7 +73,10 @@ static struct link *link_get(struct links *l, const char *node)
 
 static void set_timer(struct links *l)
 {
-	mo_timer_at(l->timer, l->holding ? l->holding->held_until : INT64_MAX);
+	if (l->n_passed)
+		mo_timer_in(l->timer, TURN_US);
+	else
+		mo_timer_at(l->timer, l->holding ? l->holding->held_until : INT64_MAX);
 }
 
 static void unhold(struct links *l, struct link *k)
@@ -119,12 +129,11 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-static void answer_nothing(struct links *l, struct link *k)
+static void answer_nothing(struct links *l, uint64_t request)
 {
-	struct http_request *r = http_find(l->manager->http, k->held);
+	struct http_request *r = http_find(l->manager->http, request);
 	struct sync_reply reply;
 
-	unhold(l, k);
 	if (!r)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
@@ -139,11 +148,25 @@ static bool unjudged(const struct links *l, const struct link *k)
 	return k->held_input > l->manager->n_judged;
 }
 
+/* Those that the core has judged meanwhile: whom it refused has his answer. */
+static void answer_passed(struct links *l)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < l->n_passed; i++)
+		if (l->passed[i].input > l->manager->n_judged)
+			l->passed[left++] = l->passed[i];
+		else
+			answer_nothing(l, l->passed[i].request);
+	l->n_passed = left;
+}
+
 static void on_beat(void *arg)
 {
 	struct links *l = arg;
 	int64_t now = mo_clock_boot_us();
 
+	answer_passed(l);
 	while (l->holding && l->holding->held_until <= now) {
 		if (unjudged(l, l->holding)) {
 			mo_timer_in(l->timer, TURN_US);
@@ -220,6 +243,7 @@ struct links *links_free(struct links *l)
 		free(k->node);
 		free(k);
 	}
+	free(l->passed);
 	mo_timer_free(l->timer);
 	mo_timer_free(l->query_timer);
 	free(l);
@@ -439,11 +463,13 @@ void link_sync(void *arg, struct http_request *r)
 		return;
 	struct link *k = link_get(m->links, in->node);
 	/* The connection of an earlier one is most likely dead; what it would have said, this one says. One that came in the same turn may be of another instance, whose orders are not its
-	   own: it is told nothing, and has to ask again. */
-	if (k->held && !unjudged(m->links, k))
+	   own: the core refuses it, or else it is told nothing and has to ask again. */
+	if (k->held && !unjudged(m->links, k)) {
 		answer_held(m->links, k);
-	else if (k->held)
-		answer_nothing(m->links, k);
+	} else if (k->held) {
+		*MO_GROW(m->links->passed, m->links->n_passed) = (struct passed){ k->held, k->held_input };
+		unhold(m->links, k);
+	}
 	k->held = http_id(r);
 	k->held_input = in->number;
 	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;
