@@ -335,25 +335,46 @@ int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret
 	return MO_MIN(e, 0);
 }
 
-const struct env_limit *env_limit(const char *variable, struct mo_error *err)
+int env_limits_read(struct env_limits *ret, struct mo_error *err)
 {
-	const struct env_limit *found = NULL;
 	char **names = NULL;
 	size_t n_names = 0;
-	bool broken = false;
+	int e = 0;
 
 	mo_data_names("env", &names, &n_names);
 	for (size_t i = 0; i < n_names; i++) {
-		const struct env_file *file = found || broken ? NULL : profile_read(names[i], err);
+		const struct env_file *file = e < 0 ? NULL : profile_read(names[i], err);
 
-		broken = broken || (!file && !found);
-		for (size_t k = 0; file && k < file->n_limits; k++)
-			if (mo_streq(file->limits[k].name, variable))
-				found = &file->limits[k];
+		e = file ? e : -EINVAL;
+		for (size_t k = 0; file && k < file->n_limits; k++) {
+			const struct env_limit *l = &file->limits[k];
+
+			*MO_GROW(ret->items, ret->n) = (struct env_limit){
+				mo_strdup(l->name), l->min, l->max, mo_strdup(l->reason)
+			};
+		}
 		free(names[i]);
 	}
 	free(names);
-	return found;
+	return e;
+}
+
+void env_limits_done(struct env_limits *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->items[i].name);
+		free(l->items[i].reason);
+	}
+	free(l->items);
+	*l = (struct env_limits){ 0 };
+}
+
+const struct env_limit *env_limit(const struct env_limits *l, const char *variable)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (mo_streq(l->items[i].name, variable))
+			return &l->items[i];
+	return NULL;
 }
 
 static struct env_item *append(struct env_item **items, size_t *n_items, enum env_layer layer, const char *name, const char *value)

@@ -415,14 +415,12 @@ static void check_checkpoint(struct rules *k)
 }
 
 /* The libraries cut off what a field cannot hold, or take their default, without a word. */
-static void check_env_limit(struct rules *k, const char *name, const struct ynode *value)
+static void check_env_limit(struct rules *k, const struct env_limits *limits, const char *name,
+			    const struct ynode *value)
 {
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	const struct env_limit *limit = env_limit(name, &err);
+	const struct env_limit *limit = env_limit(limits, name);
 	int64_t n;
 
-	if (err.text)
-		errors_at(k->errors, value, err.hint, "env: %s", err.text);
 	if (!limit || !value->text[0] || mo_parse_i64(value->text, limit->min, limit->max, &n) == 0)
 		return;
 	errors_at(k->errors, value, NULL,
@@ -432,8 +430,12 @@ static void check_env_limit(struct rules *k, const char *name, const struct ynod
 
 static void check_env(struct rules *k)
 {
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(env_limits_done) struct env_limits limits = { 0 };
 	const struct ynode *env = ynode_get(k->root, "env");
 
+	if (env && env->n > 0 && env_limits_read(&limits, &err) < 0)
+		errors_at(k->errors, env, err.hint, "env: %s", err.text);
 	for (size_t i = 0; env && env->kind == YAML_MAP && i < env->n; i++) {
 		const struct ynode *key = env->items[i].key, *value = env->items[i].value;
 
@@ -442,7 +444,7 @@ static void check_env(struct rules *k)
 				  "env: %s is set by the launcher and cannot be overridden: remove it%s", key->text,
 				  mo_env_visibility(key->text) ? "; of the variables that hide GPUs exactly one may be set, because two of them filter twice" : "");
 		if (value->kind == YAML_SCALAR)
-			check_env_limit(k, key->text, value);
+			check_env_limit(k, &limits, key->text, value);
 		if (mo_streq(key->text, "HIP_FORCE_DEV_KERNARG") && value->kind == YAML_SCALAR && mo_streq(value->text, "1"))
 			rules_warn(k, value, "env.HIP_FORCE_DEV_KERNARG: kernel arguments then lie in VRAM, HSA_KERNARG_POOL_SIZE bytes (12582912 unless the recipe says otherwise) for each stream");
 	}

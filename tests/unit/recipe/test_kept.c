@@ -5,10 +5,13 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+#include <dirent.h>
+#include <dlfcn.h>
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/model/env_profile.h"
 #include "lib/recipe/recipe_file.h"
+#include "tests/unit/recipe/read.h"
 
 static void write_gpu(const char *path, int tflops)
 {
@@ -139,9 +142,46 @@ static void profiles_that_change(void **state)
 	mo_rm_rf(dir);
 }
 
+static size_t n_listed;
+
+/* In the place of libc's: how often a directory of the catalogue is looked through. */
+DIR *opendir(const char *path)
+{
+	DIR *(*real)(const char *) = (DIR * (*)(const char *)) dlsym(RTLD_NEXT, "opendir");
+
+	n_listed++;
+	return real(path);
+}
+
+static size_t listed_for(size_t n_variables)
+{
+	_cleanup_(mo_buf_done) struct mo_buf lines = { 0 };
+
+	mo_buf_str(&lines, "env:\n");
+	for (size_t i = 0; i < n_variables; i++)
+		mo_buf_printf(&lines, "  V_%zu: x\n", i);
+	mo_buf_str(&lines, "  NCCL_IB_TIMEOUT: 300\n");
+	_cleanup_(mo_freep) char *text = recipe_with(lines.data);
+	n_listed = 0;
+	struct parsed p = parse(text, NULL);
+	assert_int_equal(p.errors.n, 1);
+	assert_non_null(strstr(p.errors.items[0].text, "NCCL_IB_TIMEOUT: expected"));
+	parsed_done(&p);
+	return n_listed;
+}
+
+/* Limits of variables are looked up once for a recipe, however many it sets. */
+static void limits_of_many_variables(void **state)
+{
+	size_t one = listed_for(1);
+
+	assert_true(one > 0);
+	assert_int_equal(listed_for(400), one);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(rested_files_that_are_exchanged), cmocka_unit_test(profiles_that_change) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(files_that_change), cmocka_unit_test(rested_files_that_are_exchanged), cmocka_unit_test(profiles_that_change), cmocka_unit_test(limits_of_many_variables) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
