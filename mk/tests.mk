@@ -15,11 +15,13 @@ UNIT_ROOMS_health := recipe acore dcore plan wire model base
 UNIT_ROOMS_engine := recipe acore wire model base
 UNIT_ROOMS_daemon := $(ROOMS_moed)
 UNIT_ROOMS_agent := $(ROOMS_moe-agent)
+UNIT_ROOMS_stepd := $(ROOMS_moe-stepd)
 UNIT_ROOMS_cli := $(ROOMS_moectl)
-UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon agent cli
+UNIT_DIRS := base model wire recipe plan loop http store topo dcore acore health engine daemon agent stepd cli
 # the shells' own objects, without main()
 UNIT_SHELL_daemon := $(filter-out daemon/main.c,$(SRC_moed))
 UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
+UNIT_SHELL_stepd := $(filter-out agent/stepd/main.c,$(SRC_moe-stepd))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 # a bed of another room
 UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)

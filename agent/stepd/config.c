@@ -171,25 +171,6 @@ static int listen_to(struct asked *a)
 	return 0;
 }
 
-/* Its end, which need not follow that of its output: its environment is the user's. */
-static int wait_for(const struct asked *a, int *ret_status)
-{
-	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, a->pid, 0);
-
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		pid_t pid = waitpid(a->pid, ret_status, WNOHANG);
-		int64_t left = a->end_ms - mo_clock_boot_us() / 1000;
-
-		if (pid != 0 && (pid > 0 || errno != EINTR))
-			return pid > 0 ? 0 : -errno;
-		if (left <= 0 || poll(&p, 1, (int)left) == 0)
-			return -ETIMEDOUT;
-	}
-}
-
 /* The controller must be able to read it: moe-config writes JSON, but what answered need not be it. */
 static bool may_be_kept(const struct mo_buf *text)
 {
@@ -223,7 +204,7 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 	if (r == 0)
 		r = listen_to(&a);
 	if (r == 0)
-		r = wait_for(&a, &status);
+		r = child_wait(a.pid, a.end_ms, &status);
 	if (r < 0) {
 		if (a.pid > 0)
 			kill(a.pid, SIGKILL);

@@ -11,12 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/env.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
 
 #define ENV_FILE_MAX (64 * 1024)
+#define FILES_MS 10000 /* for all files of a start together */
 #define MEM_NODES_MAX 1024
 
 void prepared_close(struct prepared *p) {
@@ -34,6 +36,9 @@ struct prepared *prepared_free(struct prepared *p) {
 	for (size_t i = 0; p->given && i < p->n; i++)
 		mo_vec_clear(&env_item_desc, (void **)&p->given[i].items, &p->given[i].n);
 	free(p->given);
+	for (size_t i = 0; i < p->n_files; i++)
+		mo_buf_done(&p->files[i].text);
+	free(p->files);
 	for (size_t i = 0; i < p->n_memory; i++)
 		free(p->memory[i]);
 	free(p->memory);
@@ -85,20 +90,43 @@ void *prepared_keep(struct prepared *p, void *memory) {
 	return memory;
 }
 
-static int env_value(struct stepd *s, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
+static int read_value(struct stepd *s, struct prepared *p, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
+	const char *node = s->spool.node;
+	if (!p->files_end_ms)
+		p->files_end_ms = mo_clock_boot_us() / 1000 + FILES_MS;
+	int r = read_file_as(&s->who, item->file, ENV_FILE_MAX, p->files_end_ms, b);
+	if (r == -ETIMEDOUT)
+		return mo_error_set(err, r, "env.%s: file %s on %s was not read within %d s: its file system does not answer, or it is slow; "
+				    "put the file on another one, or look at the mount", item->name, item->file, node, FILES_MS / 1000);
+	if (r == -EMEDIUMTYPE)
+		return mo_error_set(err, -EINVAL, "env.%s: %s on %s is no plain file: name one that holds the value", item->name, item->file, node);
+	if (r == -EFBIG)
+		return mo_error_set(err, r, "env.%s: file %s on %s is larger than %d kB: a variable holds one value", item->name, item->file, node, ENV_FILE_MAX >> 10);
+	if (r < 0)
+		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file, node, strerror(-r));
+	while (b->len > 0 && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
+		b->data[--b->len] = '\0';
+	if (b->len && memchr(b->data, '\0', b->len))
+		return mo_error_set(err, -EINVAL, "env.%s: file %s on %s holds a NUL byte", item->name, item->file, node);
+	return 0;
+}
+
+static int env_value(struct stepd *s, struct prepared *p, const struct env_item *item, struct mo_buf *b, struct mo_error *err) {
 	if (!item->file) {
 		mo_buf_str(b, item->value ? item->value : "");
 		return 0;
 	}
-	size_t start = b->len;
-	int r = read_file_as(&s->who, item->file, ENV_FILE_MAX, b);
-	if (r < 0)
-		return mo_error_set(err, r, "env.%s: file %s on %s: %s", item->name, item->file, s->spool.node, strerror(-r));
-	while (b->len > start && (b->data[b->len - 1] == '\n' || b->data[b->len - 1] == '\r'))
-		b->data[--b->len] = '\0';
-	if (memchr(b->data + start, '\0', b->len - start))
-		return mo_error_set(err, -EINVAL, "env.%s: file %s on %s holds a NUL byte", item->name, item->file, s->spool.node);
-	return 0;
+	for (size_t i = 0; i < p->n_files; i++)
+		if (mo_streq(p->files[i].path, item->file)) {
+			mo_buf_add(b, p->files[i].text.data, p->files[i].text.len);
+			return 0;
+		}
+	struct file_text *f = MO_GROW(p->files, p->n_files);
+	*f = (struct file_text){.path = item->file};
+	int r = read_value(s, p, item, &f->text, err);
+	if (r == 0)
+		mo_buf_add(b, f->text.data, f->text.len);
+	return r;
 }
 
 static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char ***ret, struct mo_error *err) {
@@ -124,7 +152,7 @@ static int make_env(struct stepd *s, struct prepared *p, struct rank *r, char **
 		if (!items[i].value && !items[i].file)
 			continue; /* unset */
 		mo_buf_printf(&b, "%s=", items[i].name);
-		e = env_value(s, &items[i], &b, err);
+		e = env_value(s, p, &items[i], &b, err);
 		env[n_env++] = prepared_keep(p, mo_buf_take(&b));
 	}
 	*ret = env;

@@ -9,6 +9,8 @@ struct prepared {
 	int *ends; size_t n_ends;             /* the children's ends of the pipes, closed by prepared_close */
 	char *ifname;                         /* interface of this node's address, NULL unknown or one node */
 	struct given { struct env_item *items; size_t n; } *given;  /* what each rank is given */
+	struct file_text { const char *path; struct mo_buf text; } *files; size_t n_files; /* of `file:` variables, each read once */
+	int64_t files_end_ms;                 /* until then they must have been read, all together; 0 = none was */
 	void **memory; size_t n_memory;
 };
 struct prepared *prepared_free(struct prepared *p);

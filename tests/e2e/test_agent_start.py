@@ -162,6 +162,7 @@ def env_from_file():
         need("API_KEY" in r["text"] and "missing" in r["text"], r["text"])
         os.mkfifo(n.dir + "/fifo")
         n.launch(SLEEP, attempt=3, items=[dict(item, file=n.dir + "/fifo")], wait="refused")
+        need("/fifo on n0 is no plain file: name one that holds the value" in n.moed.note_list(1, 3, "refused")[0]["text"], n.moed.note_list(1, 3, "refused"))
 
 
 @suite.test
