@@ -48,14 +48,22 @@ static bool flag_same(const char *a, const char *b) {
 	return !*b && (!*a || *a == '=');
 }
 
+/* The engine's program takes a flag of that name for itself, so training would never see it. */
+static bool is_main_word(const struct launch *l, const struct kv *extra) {
+	return main_word_is(l->main_words, l->n_main_words, extra->key);
+}
+
 /* Does the command end with this value for the flag? */
 static bool on_command(const struct launch *l, const struct kv *extra) {
 	const char *value = NULL;
+	bool itself = is_main_word(l, extra);
 
 	for (size_t i = 0; i < l->n_argv; i++) {
 		const char *word = l->argv[i], *eq = strchr(word, '=');
 
-		if (word[0] == '-' && flag_same(word, extra->key))
+		if (itself && word[0] != '-' && eq && flag_same(word, extra->key))
+			value = eq + 1;
+		else if (!itself && word[0] == '-' && flag_same(word, extra->key))
 			value = eq ? eq + 1 : i + 1 < l->n_argv && (l->argv[i + 1][0] != '-' || mo_streq(l->argv[i + 1], extra->value)) ? l->argv[i + 1] : "";
 	}
 	return mo_streq(value, extra->value);
@@ -86,12 +94,15 @@ void hooks_apply(const struct hooks *h, struct launch *l) {
 		item->reason = mo_strdup("engine.prepare printed it on this node");
 	}
 	for (size_t i = 0; i < h->n_extra; i++) {
-		_cleanup_(mo_freep) char *flag = mo_printf("--%s", h->extra[i].key);
+		bool itself = is_main_word(l, &h->extra[i]);
+		_cleanup_(mo_freep) char *word =
+			itself ? mo_printf("%s=%s", h->extra[i].key, h->extra[i].value)
+			       : mo_printf("--%s", h->extra[i].key);
 
 		if (on_command(l, &h->extra[i]))
 			continue;
-		mo_strs_add(&l->argv, &l->n_argv, flag);
-		if (*h->extra[i].value)
+		mo_strs_add(&l->argv, &l->n_argv, word);
+		if (*h->extra[i].value && !itself)
 			mo_strs_add(&l->argv, &l->n_argv, h->extra[i].value);
 	}
 }

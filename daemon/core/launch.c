@@ -121,6 +121,8 @@ static void prepare(const struct submit *spec, struct launch *ret)
 		ret->prepare_hooks = spec->engine.prepare_hooks;
 		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_owned; k++)
 			mo_desc_copy(&kv_desc, MO_ADD(ret, owned, &kv_desc), &spec->engine.owned[k]);
+		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_main_words; k++)
+			mo_strs_add(&ret->main_words, &ret->n_main_words, spec->engine.main_words[k]);
 	}
 	if (!spec->heartbeat_dir)
 		return;

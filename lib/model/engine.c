@@ -1,6 +1,8 @@
 /* Descriptions and names of an engine file as a value. */
 #include "lib/model/engine.h"
 
+#include <string.h>
+
 #include "lib/base/parse.h"
 
 const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
@@ -166,6 +168,17 @@ static const struct mo_field engine_fields[] = {
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);
+
+bool main_word_is(char *const *words, size_t n_words, const char *flag)
+{
+	const char *name = flag + strspn(flag, "-");
+	size_t n = strcspn(name, "=");
+
+	for (size_t i = 0; i < n_words && n; i++)
+		if (strncmp(words[i], name, n) == 0)
+			return true;
+	return false;
+}
 
 const char *engine_exit_meaning(const struct engine *e, int64_t code)
 {

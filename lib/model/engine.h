@@ -170,6 +170,8 @@ struct engine {
 	struct kv *config_files; size_t n_config_files;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
+/* Is it one of main_words, or the beginning of one? Dashes in front and what stands behind '=' do not matter. */
+bool main_word_is(char *const *words, size_t n_words, const char *flag);
 /* What the engine means by an exit code; NULL = nothing in particular. */
 const char *engine_exit_meaning(const struct engine *e, int64_t code);
 extern const char *const metrics_rank_names[3];

@@ -40,6 +40,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F(launch, config, MO_STR, .omit = true),
 	MO_F(launch, recipe, MO_STR, .omit = true, .max = MO_RECIPE_BYTES_MAX),
 	MO_F_VEC(launch, owned, &kv_desc, .omit = true),
+	MO_F_LIST(launch, main_words, MO_STRS, .omit = true),
 	MO_F_SUB(launch, heartbeat, MO_OPT, &engine_heartbeat_desc, .omit = true),
 	MO_F(launch, workdir, MO_STR),
 	MO_F_VEC(launch, env, &env_item_desc),

@@ -31,6 +31,7 @@ struct launch {
 	int64_t prepare_limit_us;
 	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
 	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
+	char **main_words; size_t n_main_words; /* engine.main_words: an extra of that name travels as key=value */
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
 	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
 	char *recipe;            /* text by whose rules it is judged then, as at the submit; NULL = it is only read */

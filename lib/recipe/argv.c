@@ -156,13 +156,7 @@ static void add_flags(const struct engine *e, const struct recipe *r, char ***re
 
 bool engine_takes_itself(const struct engine *e, const char *flag)
 {
-	const char *name = flag + strspn(flag, "-");
-	size_t n = strcspn(name, "=");
-
-	for (size_t i = 0; i < e->n_main_words && n; i++)
-		if (strncmp(e->main_words[i], name, n) == 0)
-			return true;
-	return false;
+	return main_word_is(e->main_words, e->n_main_words, flag);
 }
 
 /* One key of the mapping: --key value, or key=value for engines that take it so. value NULL = the bare flag. */
