@@ -217,11 +217,63 @@ static bool dir_taken(struct turn *t, const char *dir)
 	return false;
 }
 
+/* Is the directory a part of the other one? Both are clean. */
+static bool lies_below(const char *dir, const char *other)
+{
+	size_t n = strlen(other);
+
+	return dir && mo_starts_with(dir, other) && (dir[n] == '/' || (n == 1 && dir[1]));
+}
+
+/* "lies below"; NULL: neither lies in the other. */
+static const char *nested(const char *dir, const struct job *j)
+{
+	if (!j->checkpoint_dir || !dir)
+		return NULL;
+	return lies_below(dir, j->checkpoint_dir)   ? "lies below"
+	       : lies_below(j->checkpoint_dir, dir) ? "lies above"
+						    : NULL;
+}
+
+/* A job takes what it finds in its directory for checkpoints of its own, and what checkpoint.keep removes goes with
+ * all that is below it. So a user's directories may not lie in each other. Between users it is only told: nobody may
+ * keep a directory from all others by naming the one above. True after 409; *ret_warning: the caller's. */
+static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
+
+	for (size_t i = 0; clean && i < t->core->n_unfinished; i++) {
+		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+		const char *how = nested(clean, j), *name = j->spec.recipe.name;
+		bool own = mo_streq(j->spec.user, t->event->submit->user);
+
+		if (!how || (!own && *ret_warning))
+			continue;
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"checkpoint.dir: %s %s that of j-%lld (%s%s), which is %s: what one of them saves "
+			"or removes there the other takes for its own",
+			clean, how, (long long)j->id, name ? name : "?", own ? "" : ", another user's",
+			job_state_names[j->state]);
+
+		if (!own) {
+			*ret_warning = mo_printf("%s: better give this job another directory", text);
+			continue;
+		}
+		turn_reply(t, 409, MO_NONE,
+			   "%s: give this job a directory beside it (--set checkpoint.dir=/path), or submit it "
+			   "when j-%lld has ended",
+			   text, (long long)j->id);
+		return true;
+	}
+	return false;
+}
+
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;
 	int64_t id = t->core->state.next_job;
 	const struct idem *known;
+	_cleanup_(mo_freep) char *warning = NULL;
 	struct record r;
 
 	known = spec->idempotency_key ? idem_find(t->core, spec->user, spec->idempotency_key, t->now) : NULL;
@@ -236,7 +288,8 @@ void job_submit(struct turn *t)
 		turn_reply(t, 422, MO_NONE, "cluster.gpus: must be 1 to %d", MO_RANKS_MAX);
 		return;
 	}
-	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, spec->recipe.checkpoint.dir))
+	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, spec->recipe.checkpoint.dir) ||
+	    dir_nested(t, spec->recipe.checkpoint.dir, &warning))
 		return;
 	record_init(&r, REC_SUBMIT);
 	r.job = id;
@@ -245,6 +298,8 @@ void job_submit(struct turn *t)
 		*r.submit = *spec;
 		mo_desc_init(&submit_desc, t->event->submit);
 	}
+	if (warning)
+		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, warning);
 	turn_emit(t, &r);
 	spec = &job_find(&t->core->state, id)->spec;
 	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",

@@ -447,6 +447,46 @@ static void a_second_job_in_the_directory_is_refused(void **state)
 	assert_true(second(o, "/ckpt") > 0);               /* what it left may be resumed */
 }
 
+/* Retention of the outer one removes what lies below; the inner one's files are no checkpoints of the outer. */
+static void directories_do_not_lie_in_each_other(void **state)
+{
+	static const struct { const char *dir, *says; } bad[] = {
+		{ "/ckpt/iter_0000010", "/ckpt/iter_0000010 lies below that of j-1 (job), which is running" },
+		{ "/ckpt/./a/../b/", "/ckpt/b lies below that of j-1" },
+		{ "/", "/ lies above that of j-1" },
+	};
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+		assert_int_equal(second(o, bad[i].dir), -409);
+		if (!strstr(o->w.reply_text, bad[i].says))
+			fail_msg("%s: %s", bad[i].dir, o->w.reply_text);
+		assert_non_null(strstr(o->w.reply_text, "give this job a directory beside it"));
+	}
+	assert_true(second(o, "/ckpt-2") > 0);
+	assert_true(second(o, "/ckp") > 0);
+	assert_int_equal(second(o, "/ckp/t"), -409);
+	world_verb(&o->w, EV_CANCEL, o->id);
+	saver_run(o, 3);
+	assert_true(second(o, "/ckpt/a") > 0);
+}
+
+/* Nobody keeps a directory from all others by naming the one above: it is told. */
+static void another_users_directory_around_it_is_told(void **state)
+{
+	struct saver *o = *state;
+
+	saver_run(o, 2);
+	int64_t id = second_of(o, "somebody", "/ckpt/a");
+
+	assert_true(id > 0);
+	const struct job *j = world_job(&o->w, id);
+
+	assert_int_equal(j->spec.n_warnings, 1);
+	assert_non_null(strstr(j->spec.warnings[0], "/ckpt/a lies below that of j-1 (job, another user's)"));
+}
+
 static void a_directory_belongs_to_one_unfinished_job(void **state)
 {
 	struct saver *o = *state;
@@ -606,6 +646,8 @@ int main(void)
 		T(a_chosen_one_that_was_damaged_since_is_waited_for),
 		T(never_still_recovers_from_its_own),
 		T(a_second_job_in_the_directory_is_refused),
+		T(directories_do_not_lie_in_each_other),
+		T(another_users_directory_around_it_is_told),
 		T(a_queued_job_of_another_user_holds_no_directory),
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),
