@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
 #define SET_PARTS_MAX 8
@@ -23,8 +24,10 @@ static void mark(struct ynode *n, const char *set)
 /* Could the text stand without quotes and mean the same? Otherwise it is a text for sure. */
 static bool is_plain(const char *s)
 {
+	double number;
+
 	return *s && *s != '-' && !strchr("@%&*!|>?,=:#", *s) ? strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+/~-") == strlen(s)
-							      : *s == '-' && s[1] && strspn(s + 1, "0123456789.") == strlen(s + 1);
+							      : *s == '-' && s[1] && strchr("0123456789.", s[1]) && mo_parse_double(s, &number) == 0;
 }
 
 static struct ynode *value_node(const struct recipe_set *set, const char *name, struct recipe_errors *errors)
