@@ -252,6 +252,35 @@ static void read_text(struct reader *r, const struct key *k, const struct ynode 
 		mo_str_set(AT(k, r, char *), text);
 }
 
+/* Is path a direct child of prefix? Then its last word, else NULL. */
+static const char *child_name(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 && path[n] && !strchr(path + n, '.') ? path + n : NULL;
+}
+
+/* "gpus:2", which YAML takes for one word: the name before the colon; NULL: it is no child of prefix. */
+static const char *without_blank(const struct reader *r, const char *prefix, const char *text)
+{
+	size_t n = strcspn(text, ":");
+
+	for (size_t i = 0; text[n] && i < r->n_keys; i++) {
+		const char *name = child_name(r->keys[i].path, prefix);
+
+		if (name && strncmp(name, text, n) == 0 && !name[n])
+			return name;
+	}
+	return NULL;
+}
+
+static void no_blank(struct reader *r, const struct ynode *v, const char *prefix, const char *name)
+{
+	_cleanup_(mo_freep) char *hint = mo_printf("write '%s: %.60s'", name, v->text + strlen(name) + 1);
+
+	errors_at(r->errors, v, hint, "%s%.60s: a blank is missing behind the colon", prefix, v->text);
+}
+
 static void read_value(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	bool b;
@@ -259,8 +288,11 @@ static void read_value(struct reader *r, const struct key *k, const struct ynode
 	switch (k->type) {
 	case KEY_MAP: {
 		_cleanup_(mo_freep) char *prefix = mo_printf("%s.", k->path);
+		const char *name = v->kind == YAML_SCALAR && v->plain ? without_blank(r, prefix, v->text) : NULL;
 
-		if (v->kind != YAML_MAP)
+		if (name)
+			no_blank(r, v, prefix, name);
+		else if (v->kind != YAML_MAP)
 			wrong(r, k->path, v, NULL, "a mapping");
 		else
 			schema_read(r, prefix, v);
@@ -313,20 +345,15 @@ const struct key *schema_key(const struct key *keys, size_t n_keys, const char *
 	return NULL;
 }
 
-/* Is path a direct child of prefix? Then its last word, else NULL. */
-static const char *child_name(const char *path, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(path, prefix, n) == 0 && path[n] && !strchr(path + n, '.') ? path + n : NULL;
-}
-
 /* What a key that is none was meant to be; NULL when it is near nothing. */
 static const char *meant(const struct reader *r, const char *prefix, const struct ynode *key)
 {
 	_cleanup_(mo_freep) const char **names = mo_alloc_array(r->n_keys, sizeof(*names));
+	const char *name = without_blank(r, prefix, key->text);
 	size_t n = 0;
 
+	if (name)
+		return name;
 	for (size_t i = 0; i < r->n_keys; i++)
 		if (child_name(r->keys[i].path, prefix))
 			names[n++] = child_name(r->keys[i].path, prefix);
@@ -350,6 +377,11 @@ static bool misspelt(const struct reader *r, const char *prefix, const struct yn
 static void unknown_key(struct reader *r, const char *prefix, const struct ynode *key)
 {
 	const char *near = meant(r, prefix, key);
+
+	if (near && near == without_blank(r, prefix, key->text)) {
+		no_blank(r, key, prefix, near);
+		return;
+	}
 	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
 
 	for (size_t i = 0; !hint && i < r->n_keys; i++) {     /* right word, wrong place */
