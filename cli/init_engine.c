@@ -96,6 +96,19 @@ static char *saved_to(const struct init *i, const struct engine *e, const struct
 	return mo_path_clean(to[0] == '/' ? to : below[0] == '/' ? below : whole);
 }
 
+#define EVERY 500 /* iterations between saves where the original has none */
+
+/* Saves that a run of so few steps gets at all. */
+static int64_t every_for(const struct draft *d)
+{
+	const char *text = draft_value(d, "steps");
+	int64_t steps;
+
+	if (!text || mo_parse_i64(text, 1, INT64_MAX, &steps) < 0 || steps > EVERY)
+		return EVERY;
+	return MO_MAX(steps / 5, 1);
+}
+
 static void saves(struct init *i, const struct engine *e, const struct experiment *x)
 {
 	_cleanup_(mo_freep) char *key = key_of(e, "checkpoint.every"), *dir = saved_to(i, e, x);
@@ -104,8 +117,8 @@ static void saves(struct init *i, const struct engine *e, const struct experimen
 	if (!dir) {
 		init_note(i,
 			  "the original saves no checkpoints, so after a failure it begins again: "
-			  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: 500}",
-			  i->draft.name);
+			  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
+			  i->draft.name, (long long)every_for(&i->draft));
 		return;
 	}
 	draft_set(&i->draft, "checkpoint.dir", dir);
@@ -246,7 +259,8 @@ static void toml_rest(struct init *i, struct draft *all)
 		draft_set(d, "checkpoint.dir", dir);
 	else
 		init_note(i, "the original saves no checkpoints, so after a failure it begins "
-			     "again: add checkpoint: {dir: /ckpt/NAME, every: 500}");
+			     "again: add checkpoint: {dir: /ckpt/NAME, every: %lld}",
+			  (long long)every_for(d));
 	for (size_t k = 0; !on && k < d->n_values; k++)
 		if (mo_starts_with(d->values[k].key, "checkpoint.")) {
 			mo_vec_remove(&kv_desc, d->values, &d->n_values, k);

@@ -119,6 +119,7 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F(engine_checks, keys_source, MO_STR),
 	MO_F(engine_checks, keys_complete, MO_BOOL),
 	MO_F_VEC(engine_checks, renamed, &kv_desc),
+	MO_F_VEC(engine_checks, last_save_off, &kv_desc, .omit = true),
 };
 const struct mo_desc engine_checks_desc = MO_DESC(engine_checks, engine_checks_fields);
 

@@ -121,6 +121,7 @@ struct engine_checks {
 	bool keys_complete;
 	char **layout_flags; size_t n_layout_flags; /* flags that divide layers which do not divide evenly */
 	struct kv *renamed; size_t n_renamed;   /* old flag -> the new one, or what to do */
+	struct kv *last_save_off; size_t n_last_save_off; /* flag -> condition on its value: then the last state is not saved */
 };
 struct engine {
 	char *kind, *title, *source;       /* source: version the rules were read from */

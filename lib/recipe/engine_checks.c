@@ -230,6 +230,13 @@ void engine_renamed_read(struct reader *r, const struct key *k, const struct yno
 	}
 }
 
+void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	engine_pairs_read(r, k->path, v, &c->last_save_off, &c->n_last_save_off);
+}
+
 /* {when: {KEY: CONDITION}, set: {KEY: WORD}, because: TEXT} */
 static void read_force(struct reader *r, const struct ynode *v)
 {

@@ -10,6 +10,7 @@ void engine_layout_flags_read(struct reader *r, const struct key *k, const struc
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* engine_layout.c: where checkpoints lie, and the words by which the engine takes one or none */
 void engine_layout_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_resume_read(struct reader *r, const struct key *k, const struct ynode *v);

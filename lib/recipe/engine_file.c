@@ -421,6 +421,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),
 	CUSTOM("renamed", engine_renamed_read),
+	CUSTOM("last_save_off", engine_last_save_off_read),
 	CUSTOM("owned", engine_owned_read),
 	F("bool_words", KEY_BOOL, bool_words),
 	LIST("main_words", main_words, n_main_words),
@@ -443,6 +444,15 @@ static void add_conditions(struct engine *e, const struct kv *items, size_t n)
 			add_experiment_key(e, items[i].key + strlen("args."));
 }
 
+/* The key behind the dashes of `--key`. */
+static void add_flag_key(struct engine *e, const char *words)
+{
+	const char *flag = words + strspn(words, "-");
+	_cleanup_(mo_freep) char *key = mo_strndup(flag, strcspn(flag, "= "));
+
+	add_experiment_key(e, key);
+}
+
 /* What is judged by its value must be read from the experiment. */
 static void experiment_keys_finish(struct engine *e, const struct ynode *root, struct recipe_errors *errors)
 {
@@ -454,7 +464,11 @@ static void experiment_keys_finish(struct engine *e, const struct ynode *root, s
 			errors_at(errors, root, NULL, "'%s': `if` looks at an experiment, and this engine has none", e->flags[i].key);
 		else if (key)
 			add_experiment_key(e, key);
+		if (e->experiment && mo_streq(e->flags[i].key, "checkpoint.every"))
+			add_flag_key(e, e->flags[i].value);
 	}
+	for (size_t i = 0; e->experiment && e->checks && i < e->checks->n_last_save_off; i++)
+		add_experiment_key(e, e->checks->last_save_off[i].key);
 	for (size_t i = 0; e->experiment && e->checks && i < e->checks->n_rules; i++) {
 		const struct engine_rule *rule = &e->checks->rules[i];
 

@@ -269,7 +269,8 @@ static void test_unknown_flags(void **state)
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s,\n  args: %s}\ncluster: {gpus: 1}\nsteps: 1\n" ALL_ONE, cases[i].engine, cases[i].args);
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s,\n  args: %s}\ncluster: {gpus: 1}\nsteps: 1\n" ALL_ONE "%s", cases[i].engine, cases[i].args,
+						     strstr(cases[i].engine, "primus-megatron") ? "checkpoint: {dir: /c}\n" : "");
 		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
 		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
 
@@ -318,6 +319,43 @@ static void test_precisions(void **state)
 }
 
 /* What may differ between the run that saved and the one that resumes, by the engine file (may_change). */
+#define READ "experiment: {files: a, args: {save_interval: '20000'}, said: {args.save_interval: \"e.yaml:3\"}}\n"
+
+/* Saves that come only behind the job's end, also those of the experiment's own interval. */
+static void test_saves(void **state)
+{
+	static const struct { const char *engine, *lines, *warning; } cases[] = {
+		{ "{kind: megatron-lm, workdir: /w}", "checkpoint: {dir: /c, every: 500}\n",
+		  "6:30: checkpoint.every: 500 iterations are more than the job's 50: only the state at the end is saved, and a failure "
+		  "before begins again at 0; use less, such as 10" },
+		{ "{kind: megatron-lm, workdir: /w}", "checkpoint: {dir: /c, every: 50}\n", NULL },
+		{ "{kind: torch, entry: x.py}", "checkpoint: {dir: /c, every: 51}\n",
+		  "6:30: checkpoint.every: 51 iterations are more than the job's 50: nothing is saved, unless the program saves at its end" },
+		{ "{kind: primus-megatron, workdir: /w, entry: e.yaml}", ALL_ONE READ "checkpoint: {dir: /c}\n",
+		  "e.yaml:3: checkpoint.every: 20000 iterations are more than the job's 50: only the state at the end" },
+		{ "{kind: primus-megatron, workdir: /w, entry: e.yaml}", ALL_ONE READ "checkpoint: {dir: /c, every: 25}\n", NULL },
+		{ "{kind: primus-megatron, workdir: /w, entry: e.yaml, args: {disable_last_saving: true}, args_unchecked: [disable_last_saving]}",
+		  ALL_ONE "checkpoint: {dir: /c, every: 51}\n",
+		  "7:30: checkpoint.every: 51 iterations are more than the job's 50: nothing would be saved, because the last save is off too" },
+		{ "{kind: maxtext, workdir: /w, args: {save_checkpoint_on_completion: false}}", "checkpoint: {dir: /c, every: 51}\n",
+		  "6:30: checkpoint.every: 51 iterations are more than the job's 50: nothing would be saved" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: %s\ncluster: {gpus: 1}\nsteps: 50\n%s", cases[i].engine, cases[i].lines);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+		size_t told = 0, found = 0;
+
+		for (size_t k = 0; k < p.n_warnings; k++) {
+			told += strstr(p.warnings[k], "iterations are more than") != NULL;
+			found += cases[i].warning && mo_starts_with(p.warnings[k], cases[i].warning);
+		}
+		if (p.errors.n || told != (cases[i].warning != NULL) || found != told)
+			fail_msg("%s\n%s%zu told, %zu found: %s", text, said, told, found, p.n_warnings ? p.warnings[0] : "");
+	}
+}
+
 static void test_changed(void **state)
 {
 	static const struct { const char *engine, *before, *now, *changed; } cases[] = {
@@ -400,7 +438,7 @@ static void test_bad_sections(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_changed),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_saves), cmocka_unit_test(test_changed),
 					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
