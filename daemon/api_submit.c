@@ -113,8 +113,6 @@ static void warn_resume(const struct state *s, struct submit *spec)
 	else if (changed)
 		text = mo_printf("checkpoint.dir: j-%lld saved there, and engine %s does not resume with %s: take another directory, or checkpoint.resume: never", (long long)j->id, r->engine.kind,
 				 changed);
-	if (!text)
-		text = engine_directory_note(&spec->engine, r);
 	if (text)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
 }

@@ -113,19 +113,24 @@ static void check_variables(struct rules *k)
 	}
 }
 
-void directory_rules(struct rules *k)
-{
-	if (k->engine->n_save_names && k->engine->save_below && k->recipe->checkpoint.dir)
-		check_variables(k);
-}
-
-char *engine_directory_note(const struct engine *e, const struct recipe *r)
+/* What a job without checkpoint.dir loses, of an engine that saves somewhere by itself (caller frees); NULL = nothing. */
+static char *directory_note(const struct engine *e, const struct recipe *r)
 {
 	if (!e->n_save_names || r->checkpoint.dir)
 		return NULL;
 	return mo_printf("checkpoint.dir: not given: nothing is resumed, and a restart begins at 0; "
 			 "what the engine writes goes into a directory %s-j-ID, of this job alone",
 			 r->name);
+}
+
+void directory_rules(struct rules *k)
+{
+	_cleanup_(mo_freep) char *note = directory_note(k->engine, k->recipe);
+
+	if (k->engine->n_save_names && k->engine->save_below && k->recipe->checkpoint.dir)
+		check_variables(k);
+	if (note)
+		rules_warn(k, PLACE(k, "checkpoint", "engine"), "%s", note);
 }
 
 /* The names joined as os.path.join does. */

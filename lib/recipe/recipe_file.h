@@ -60,8 +60,6 @@ void engine_owned(struct engine *e, const struct recipe *r);
 char *engine_heartbeat_dir(const struct engine *e, const struct recipe *r);
 /* Where the engine's checkpoints lie when checkpoint.dir is `dir`, which may leave out what the engine adds (caller frees). */
 char *engine_directory(const struct engine *e, const char *dir);
-/* Said at submit when no checkpoint.dir is given although the engine saves somewhere by itself (caller frees); NULL = nothing. */
-char *engine_directory_note(const struct engine *e, const struct recipe *r);
 /* Appends the words for resuming (iteration >= 0) or a fresh start (-1). */
 void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv);
 /* What engine file and recipe say themselves about the environment, each item with layer, reason and source. Appends to items. */

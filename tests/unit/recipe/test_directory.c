@@ -62,6 +62,15 @@ static void test_variables(void **state)
 	}
 }
 
+static size_t says(const struct parsed *p, const char *text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_warnings; i++)
+		n += strstr(p->warnings[i], text) != NULL;
+	return n;
+}
+
 /* Without checkpoint.dir no two jobs write to one directory, and it is said. Engines without such names are left alone. */
 static void test_without(void **state)
 {
@@ -73,12 +82,12 @@ static void test_without(void **state)
 	must(&plain);
 	_cleanup_(mo_freep) char *set = variables(&p);
 	_cleanup_(mo_freep) char *argv = argv_of(&p);
-	_cleanup_(mo_freep) char *note = engine_directory_note(&p.engine, &p.recipe);
 
 	assert_string_equal(set, "-|-|j-{job}|t-j-{job}");
 	assert_null(strstr(argv, "last_saving"));
-	assert_non_null(strstr(note, "t-j-ID, of this job alone"));
-	assert_null(engine_directory_note(&plain.engine, &plain.recipe));
+	assert_int_equal(says(&p, "not given: nothing is resumed, and a restart begins at 0"), 1);
+	assert_int_equal(says(&p, "t-j-ID, of this job alone"), 1);
+	assert_int_equal(says(&plain, "not given"), 0);
 	assert_string_equal(plain.recipe.checkpoint.dir, "/ckpt/x//");
 }
 

@@ -7,6 +7,7 @@
 
 #define HEAD "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w}\n" \
 	     "cluster: {gpus: 16}\nsteps: 9\n"
+#define SAVES "checkpoint: {dir: /c}\n"
 #define SAID(tp, pp) \
 	"experiment: {files: 'crc32c:1', values: {parallelism.tp: " tp ", parallelism.pp: " pp \
 	", parallelism.ep: 8, parallelism.etp: 1, " \
@@ -73,7 +74,7 @@ static void test_command(void **state)
 
 static void test_values(void **state)
 {
-	_cleanup_(parsed_done) struct parsed p = parse(HEAD SAID("2", "2"), NULL);
+	_cleanup_(parsed_done) struct parsed p = parse(HEAD SAVES SAID("2", "2"), NULL);
 
 	assert_int_equal(p.errors.n, 0);
 	assert_int_equal(p.n_warnings, 0);
@@ -115,7 +116,7 @@ static void test_args(void **state)
 static void test_judged(void **state)
 {
 	_cleanup_(parsed_done) struct parsed unread =
-		parse(HEAD "batch: {global: 6, micro: 1}\n", NULL);
+		parse(HEAD SAVES "batch: {global: 6, micro: 1}\n", NULL);
 
 	expect(HEAD SAID("1", "3"),
 	       "4:17 cluster.gpus: 16: the experiment's pp 3 x ep 8 needs a multiple of 24 "
