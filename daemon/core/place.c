@@ -235,21 +235,26 @@ int64_t place_room(const struct state *s, const struct slots *slots, const struc
 	return n;
 }
 
-/* GPUs of the whole cluster that would ever do. */
-static int64_t suited(const struct state *s, const struct recipe *r)
+int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest)
 {
-	int64_t n = 0;
+	int64_t all = 0;
 
-	for (size_t i = 0; i < s->n_nodes; i++)
+	*ret_largest = 0;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		int64_t n = 0;
+
 		for (size_t k = 0; !excluded(r, &s->nodes[i]) && k < s->nodes[i].info.n_gpus; k++)
 			n += right_model(r, &s->nodes[i], s->nodes[i].info.gpus[k].index);
-	return n;
+		all += n;
+		*ret_largest = MO_MAX(*ret_largest, n);
+	}
+	return all;
 }
 
 /* The texts hold no numbers that change from moment to moment: they are stored as the job's reason. */
 static int no_room(const struct state *s, const struct slots *slots, const struct recipe *r, struct mo_error *err)
 {
-	int64_t all = suited(s, r), usable = place_room(s, slots, r, true);
+	int64_t largest, all = place_suited(s, r, &largest), usable = place_room(s, slots, r, true);
 
 	if (all < r->gpus)
 		return mo_error_set(err, 1, "needs %lld GPUs%s%s; the cluster has %lld%s", (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "", (long long)all,

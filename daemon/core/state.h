@@ -246,6 +246,8 @@ int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
 /* The recipe's sizes with which the checkpoint cannot be loaded, because its format does not reshard (caller frees); NULL = it can be, or c is NULL. */
 char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r);
+/* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node (place.c). */
+int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
 /* What a submit is warned of: the newest checkpoint of that job does not reshard, and the recipe has other sizes (caller frees); NULL = it can be resumed. */
 char *checkpoint_no_resume(const struct job *saved, const struct recipe *r);
 struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
