@@ -10,6 +10,7 @@
 #include "cli/visible.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/fd.h"
+#include "lib/base/parse.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
@@ -179,11 +180,13 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 		note_resume(in, x);
 	for (size_t i = 0; i < x->n_idle; i++) {
 		_cleanup_(mo_freep) char *key = visible(x->idle[i]);
+		const char *name = strrchr(x->idle[i], ' ');
+		const char *near = mo_near_miss(name ? name + 1 : "", experiment_top_keys,
+						EXPERIMENT_TOP_KEYS);
 
-		fprintf(stderr,
-			"%s: warning: nothing reads this key beside `modules`; parameters belong "
-			"into `overrides`\n",
-			key);
+		fprintf(stderr, "%s: warning: nothing reads this key beside `modules`; %s%s%s\n",
+			key, near ? "did you mean '" : "parameters belong into `overrides`",
+			near ? near : "", near ? "'?" : "");
 	}
 	for (size_t i = 0; i < x->n_skipped; i++) {
 		_cleanup_(mo_freep) char *word = visible(x->skipped[i]);

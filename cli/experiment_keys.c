@@ -69,11 +69,45 @@ static void tell_own(const struct experiment *x, const struct engine *e,
 	fprintf(stderr, "%s\n", shown);
 }
 
+/* What Primus reads of a module beside its parameters. */
+static const char *const module_keys[] = { "framework", "config", "model", "overrides" };
+
+/* `override:`: all that is below it is a parameter of that name, and nothing of it is used. The name that was meant; NULL: none is like
+ * it. */
+static const char *meant_of_module(const struct experiment *x, const char *key)
+{
+	_cleanup_(mo_freep) char *first = mo_strndup(key, strcspn(key, "."));
+	const struct config_value *v = config_find(x->merged, first);
+
+	return v && !v->over ? mo_near_miss(first, module_keys, ELEMENTSOF(module_keys)) : NULL;
+}
+
+static void tell_of_module(const struct experiment *x, const char *key, const char *near)
+{
+	_cleanup_(mo_freep) char *first = mo_strndup(key, strcspn(key, "."));
+	_cleanup_(mo_freep) char *place = experiment_place(x, config_find(x->merged, first)->place);
+	_cleanup_(mo_freep) char *text =
+		mo_printf("%s: warning: %s: nothing reads this key of the module%s; did you mean '%s'?",
+			  place, first, key[strlen(first)] ? ", and nothing below it is used" : "", near);
+	_cleanup_(mo_freep) char *shown = visible(text);
+
+	fprintf(stderr, "%s\n", shown);
+}
+
+/* Do both begin with the same key? */
+static bool same_first(const char *a, const char *b)
+{
+	size_t n = strcspn(b, ".");
+
+	return a && strcspn(a, ".") == n && strncmp(a, b, n) == 0;
+}
+
 void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x)
 {
 	_cleanup_(engine_done) struct engine e;
 	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
 	struct config_item *items = NULL;
+	const char *told = NULL;
 	size_t n = 0, own = 0, n_others = 0;
 	bool any;
 
@@ -84,7 +118,14 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	for (size_t i = 0; i < n; i++) {
 		if (is_known(e.checks, items[i].key))
 			continue;
-		if (by_users(x, items[i].value, &any)) {
+		const char *near = meant_of_module(x, items[i].key);
+		bool own_key = by_users(x, items[i].value, &any);
+
+		if (own_key && near) {
+			if (!same_first(told, items[i].key))
+				tell_of_module(x, items[i].key, near);
+			told = items[i].key;
+		} else if (own_key) {
 			if (own++ < TOLD_MAX)
 				tell_own(x, &e, &items[i]);
 		} else if (any && n_others++ < TOLD_MAX) {

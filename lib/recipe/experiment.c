@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/base/parse.h"
 #include "lib/recipe/experiment_parts.h"
 
 #define CONFIGS "primus/configs"
 static const char *const name_keys[] = { "workspace", "work_group", "user_name", "exp_name" };
-/* What parts of Primus read of an experiment's top level. */
-static const char *const read_keys[] = { "work_group", "user_name", "exp_name", "workspace",
-					 "modules",    "platform",  "env" };
+const char *const experiment_top_keys[EXPERIMENT_TOP_KEYS] = {
+	"work_group", "user_name", "exp_name", "workspace", "modules", "platform", "env",
+};
 static const char *const platform_keys[] = {
 	"num_nodes_env_key",     "node_rank_env_key", "master_addr_env_key", "master_port_env_key",
 	"gpus_per_node_env_key", "master_sink_level", "workspace",
@@ -69,6 +70,20 @@ static int check_keys(struct experiment_reader *r, const struct config_value *v)
 		   : 0;
 }
 
+/* A key that a map must have, and a key of it that may be meant as that one. */
+static void missing(struct experiment_reader *r, const struct config_value *map, const char *key)
+{
+	_cleanup_(mo_freep) const char **names = mo_alloc_array(map->n + 1, sizeof(*names));
+
+	for (size_t i = 0; i < map->n; i++)
+		names[i] = map->items[i].key;
+	const char *near = mo_near_miss(key, names, map->n);
+	_cleanup_(mo_freep) char *hint = near ? mo_printf("is '%.60s' meant as it?", near) : NULL;
+
+	experiment_error(r, near ? config_get(map, near)->place : map->place, hint, "missing key '%s'",
+			 key);
+}
+
 /* A key of `map` that must be a text. */
 static const char *text_of(struct experiment_reader *r, const struct config_value *map,
 			   const char *key)
@@ -76,7 +91,7 @@ static const char *text_of(struct experiment_reader *r, const struct config_valu
 	const struct config_value *v = config_get(map, key);
 
 	if (!v)
-		experiment_error(r, map->place, NULL, "missing key '%s'", key);
+		missing(r, map, key);
 	else if (v->kind != CONFIG_TEXT)
 		experiment_error(
 			r, v->place,
@@ -228,9 +243,10 @@ static int read_module(struct experiment_reader *r, struct config_value *module,
 		return -EINVAL;
 	if (!config)
 		return 0;
-	if (!model)
-		return experiment_error(r, config_get(module, "config")->place, NULL,
-					"missing key 'model' beside 'config'");
+	if (!model) {
+		missing(r, module, "model");
+		return -EINVAL;
+	}
 	_cleanup_(config_value_freep) struct config_value *into =
 		preset(r, module, "config", "modules", framework);
 
@@ -262,10 +278,12 @@ static int read_modules(struct experiment_reader *r, struct config_value *top, c
 {
 	struct config_value *modules = config_get(top, "modules");
 
-	if (!modules || modules->kind != CONFIG_MAP)
-		return experiment_error(r, modules ? modules->place : top->place, NULL,
-					modules ? "modules: expected a mapping"
-						: "missing key 'modules'");
+	if (!modules) {
+		missing(r, top, "modules");
+		return -EINVAL;
+	}
+	if (modules->kind != CONFIG_MAP)
+		return experiment_error(r, modules->place, NULL, "modules: expected a mapping");
 	for (size_t i = 0; i < modules->n; i++) {
 		const char *name = modules->items[i].key;
 		struct config_value *module = modules->items[i].value, *merged = NULL;
@@ -344,7 +362,7 @@ static int read_platform(struct experiment_reader *r, struct config_value *top)
 static void note_idle(struct experiment_reader *r, const struct config_value *top)
 {
 	for (size_t i = 0; i < top->n; i++) {
-		if (among(top->items[i].key, read_keys, ELEMENTSOF(read_keys)))
+		if (among(top->items[i].key, experiment_top_keys, EXPERIMENT_TOP_KEYS))
 			continue;
 		_cleanup_(mo_freep) char *where =
 			experiment_place(r->out, top->items[i].value->place);

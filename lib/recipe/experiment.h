@@ -7,6 +7,10 @@
 
 #define EXPERIMENT_FILES_MAX 64 /* read for one experiment; those of Primus read 15 */
 
+#define EXPERIMENT_TOP_KEYS 7
+/* What parts of Primus read of its top level. */
+extern const char *const experiment_top_keys[EXPERIMENT_TOP_KEYS];
+
 struct experiment_world {
 	void *arg;
 	/* Appends the file; path is as the files say it, relative to the engine's working directory unless it is absolute. 0, or a

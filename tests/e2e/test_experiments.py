@@ -643,6 +643,7 @@ OWN = {
     "e.yaml": "extends: low.yaml\nmodules:\n  pre_trainer:\n    framework: megatron\n    config: pre.yaml\n    model: small.yaml\n    overrides:\n"
               "      pipeline_model_parallel_size: ${PP:2}\n      expert_model_parallel_size: 4\n      note: \"yes\"\n",
 }
+FREE = OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}")    # its directory may be chosen
 OWN_RECIPE = """recipe: 1
 name: own
 engine: {kind: primus-megatron, workdir: %s, entry: e.yaml}
@@ -1086,6 +1087,92 @@ def two_jobs_never_share_a_directory():
         need("checkpoint.dir: not given: nothing is resumed" in r.stderr and "own-j-ID" in r.stderr, r.stderr)
         env = c.json("submit", "--dry-run", own.path)["ranks"][0]["env"]
         need(env["PRIMUS_EXP_NAME"].startswith("own-j-") and env["PRIMUS_USER"].startswith("j-"), env)
+
+
+@suite.test
+def a_missing_directory_is_told_everywhere():
+    said = "r.yaml:3:9: warning: checkpoint.dir: not given: nothing is resumed, and a restart begins at 0"
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with Own() as own:
+        for verb in (["validate"], ["submit", "--dry-run"], ["plan", "--gpu", "mi300x"]):
+            r = moectl(*verb, own.path, env=env)
+            equal(r.stderr.replace(own.path, "r.yaml").count(said), 1, "%s: %s" % (verb, r.stderr))
+    with Own("checkpoint: {dir: /ckpt/x}\n", **{"low.yaml": FREE}) as own:
+        need("not given" not in own.validate()[1], own.validate())
+
+
+@suite.test
+def saves_behind_the_end():
+    """Also those of the file's own interval, with its line."""
+    saves = {"e.yaml": OWN["e.yaml"] + "      save_interval: 20000\n", "low.yaml": FREE}
+    with Own("checkpoint: {dir: /ckpt/x/checkpoints}\n", **saves) as own:
+        said = "e.yaml:11: checkpoint.every: 20000 iterations are more than the job's 9: only the state at the end is saved"
+        need(said in own.validate()[1], own.validate())
+        need("iterations are more" not in own.validate("--set", "checkpoint.every=3")[1], own.validate("--set", "checkpoint.every=3"))
+
+
+@suite.test
+def variables_of_the_shell():
+    """What is exported for Primus' own launcher, or what the files ask for, counts here only as the ranks have it; told once, and never with the value."""
+    with Own() as own:
+        def note(*args, **shell):
+            r = moectl("validate", own.path, *args, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock", **shell), check=False)
+            lines = [line for line in r.stderr.replace(own.path, "r.yaml").split("\n") if "of your shell" in line]
+            return [line.split(" of your shell")[0] for line in lines]
+        equal(note(PRIMUS_WORKSPACE="secret", PP="2", SEED="1"), ["r.yaml: note: PP, PRIMUS_WORKSPACE"], "two of them")
+        equal(note("--set", "env.PP=2", PP="2"), [], "the ranks have the same")
+        equal(note("--set", "engine.workdir=/nowhere", PRIMUS_TEAM="t", PP="2"), ["r.yaml: note: PRIMUS_TEAM"], "where the files are not here")
+        equal(note(), [], "none")
+
+
+@suite.test
+def misspelt_keys_of_a_file():
+    for change, said in (
+            (("    overrides:", "    override:"), "e.yaml:7: warning: override: nothing reads this key of the module, and nothing below it is used; did you mean 'overrides'?"),
+            (("modules:", "module:"), "e.yaml:2: missing key 'modules'; is 'module' meant as it?"),
+            (("    model:", "    modle:"), "e.yaml:6: missing key 'model'; is 'modle' meant as it?"),
+            (("extends:", "platforms: 1\nextends:"), "e.yaml:1: platforms: warning: nothing reads this key beside `modules`; did you mean 'platform'?")):
+        with Own(**{"e.yaml": OWN["e.yaml"].replace(*change)}) as own:
+            text = own.validate()[1]
+            equal(text.count(said), 1, "%s: %s" % (change, text))
+            need(text.count("did you mean") + text.count("meant as it") == 1, text)
+
+
+@suite.test
+def values_that_are_set():
+    """A number that begins with a minus is a number; 0 groups are none, whatever the file says."""
+    model = ("model: {layers: 4, hidden: 64, heads: 4, ffn: 128, vocab: 1000, moe: {experts: 8, topk: 2, ffn: 32, dense_layers: 1%s}}\n")
+    grouped = {"primus/configs/models/megatron/small.yaml": OWN["primus/configs/models/megatron/small.yaml"] + "moe_router_num_groups: 4\nmoe_router_group_topk: 2\n"}
+
+    def values(own, *args):
+        return {i["key"]: i["value"] for i in json.loads(own.explain("--json", *args).stdout)["items"]}
+    with Own() as own:
+        for text, value in (("-2E-06", -2e-06), ("-2", -2), ("-.5e1", -5.0), ("'-2E-06'", "-2E-06"), ("2E-06", 2e-06), ("-x", "-x")):
+            equal(values(own, "--set", "engine.args.lr=" + text)["lr"], value, text)
+    for groups, left in (("", None), (", groups: 0", None), (", groups: 2, topk_groups: 1", 2)):
+        with Own(model % groups, **grouped) as own:
+            items = values(own)
+            equal((items["moe_router_num_groups"], items["moe_router_group_topk"]), (left, left and 1), groups)
+    with Own(**grouped) as own:
+        equal(values(own)["moe_router_num_groups"], 4, "what the recipe leaves to the file")
+
+
+@suite.test
+def more_gpus_than_there_are():
+    """The job is taken, because nodes may still join; the submit says what it waits for, and what would run on what is there."""
+    with Own("checkpoint: {dir: /ckpt/x}\n", **{"low.yaml": FREE}) as own, Cluster(nodes=2, gpus_per_node=2) as c:
+        def said(*args):
+            r = c.run("submit", own.path, "--name", "n%d" % len(names), "--set", "checkpoint.dir=/ckpt/%d" % len(names), *args)
+            names.append(r.stdout.split()[0])
+            lines = [line for line in r.stderr.split("\n") if "cluster.gpus:" in line]
+            return lines[0].split("warning: ")[1] if lines else ""
+        names = []
+        begin = "cluster.gpus: needs 8 GPUs; the cluster has 4 (the largest node 2), so the job waits until more join"
+        equal(said(), begin + "; --set cluster.gpus=4 alone will not do: cluster.gpus: 4: the experiment's pp 2 x ep 4 needs a multiple of 8", "sizes")
+        equal(said("--set", "env.PP=1"), begin + "; on what is there it runs by --set cluster.gpus=4 with dp 4 instead of 8 and the same global batch, each step about 2 times as long", "dp")
+        need("needs 8 GPUs of type mi300x; the cluster has 0 and 4 of other types" in said("--set", "cluster.gpu=mi300x"), "another type")
+        equal(said("--set", "env.PP=1", "--set", "cluster.gpus=4"), "", "it fits")
+        need("needs 8 GPUs" in c.json("status", names[0])["reason"], "as `why` says it")
 
 
 @suite.test
