@@ -3,6 +3,7 @@
 #include "cli/experiment.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,10 +21,15 @@
 struct there {
 	const struct recipe_input *in;
 	struct dryrun_rank rank;
+	char **own;
+	size_t n_own; /* variables that the files ask for and only this shell has so */
 }; /* where a rank would run */
 
 static void there_done(struct there *p)
 {
+	for (size_t i = 0; i < p->n_own; i++)
+		free(p->own[i]);
+	free(p->own);
 	mo_desc_done(&dryrun_rank_desc, &p->rank);
 }
 static void submit_done(struct submit *s)
@@ -55,18 +61,58 @@ static int read_file(void *arg, const char *path, size_t most, struct mo_buf *re
 	return mo_read_file(whole, most, ret);
 }
 
-static const char *variable(void *arg, const char *name)
+static const char *of_rank(const struct there *p, const char *name)
 {
-	const struct there *p = arg;
-
 	for (size_t i = 0; i < p->rank.n_env; i++)
 		if (mo_streq(p->rank.env[i].name, name))
 			return p->rank.env[i].value;
 	return NULL;
 }
 
-int experiment_of(const struct recipe_input *in, struct experiment *ret,
-		  struct rank_command *command, struct mo_error *err)
+/* Notes a variable that this shell has and a rank has not, or has otherwise. */
+static void note_own(struct there *p, const char *name)
+{
+	const char *here = getenv(name), *there = of_rank(p, name);
+
+	for (size_t i = 0; i < p->n_own; i++)
+		if (mo_streq(p->own[i], name))
+			return;
+	if (here && !mo_streq(here, there) && p->n_own < NOTES_MAX)
+		mo_strs_add(&p->own, &p->n_own, name);
+}
+
+static const char *variable(void *arg, const char *name)
+{
+	note_own(arg, name);
+	return of_rank(arg, name);
+}
+
+/* Whoever exported Primus' variables for its own launcher expects them to count. Only their names are told: a value may be a secret. */
+static char *shell_note(struct there *p)
+{
+	static const char begins[] = "PRIMUS_";
+	struct mo_buf b = { 0 };
+
+	for (char **e = environ; *e; e++) {
+		_cleanup_(mo_freep) char *name = mo_strndup(*e, strcspn(*e, "="));
+
+		if (mo_starts_with(name, begins))
+			note_own(p, name);
+	}
+	if (!p->n_own)
+		return NULL;
+	for (size_t i = 0; i < p->n_own; i++)
+		mo_buf_printf(&b, "%s%s", i ? ", " : "", p->own[i]);
+	mo_buf_printf(&b,
+		      " of your shell %s not taken over: what counts is the environment of the "
+		      "ranks; `env:` of the recipe sets variables there",
+		      p->n_own > 1 ? "are" : "is");
+	return mo_buf_take(&b);
+}
+
+/* ret_shell: what the user is told of this shell's variables (the caller frees it); NULL: nobody is told. */
+static int resolve(const struct recipe_input *in, struct experiment *ret,
+		   struct rank_command *command, char **ret_shell, struct mo_error *err)
 {
 	_cleanup_(submit_done) struct submit spec;
 	_cleanup_(state_done) struct state empty;
@@ -97,8 +143,26 @@ int experiment_of(const struct recipe_input *in, struct experiment *ret,
 	const char *dir = in->recipe.engine.workdir;
 
 	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
-		return mo_error_set(err, -ENOENT, "%s: no such directory", dir);
-	return experiment_resolve(&world, command->words, command->n_words, ret, err);
+		r = mo_error_set(err, -ENOENT, "%s: no such directory", dir);
+	else
+		r = experiment_resolve(&world, command->words, command->n_words, ret, err);
+	if (ret_shell)
+		*ret_shell = shell_note(&place);
+	return r;
+}
+
+int experiment_of(const struct recipe_input *in, struct experiment *ret,
+		  struct rank_command *command, struct mo_error *err)
+{
+	return resolve(in, ret, command, NULL, err);
+}
+
+static void tell_shell(const struct recipe_input *in, const char *note)
+{
+	_cleanup_(mo_freep) char *shown = note ? visible(note) : NULL;
+
+	if (shown)
+		fprintf(stderr, "%s: note: %s\n", in->file, shown);
 }
 
 static struct config_given given_of(const struct recipe_input *in, const struct rank_command *c)
@@ -261,19 +325,24 @@ int experiment_read_for(struct recipe_input *in)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	_cleanup_(mo_freep) char *shell = NULL;
 	struct experiment x = { 0 };
 
 	if (!in->engine.experiment) {
 		keep_files(in);
 		return 0;
 	}
-	int r = experiment_of(in, &x, &command, &err);
+	int r = resolve(in, &x, &command, &shell, &err);
+
+	if (r < 0)
+		tell_shell(in, shell);
 
 	if (r == -EINVAL) {
 		_cleanup_(mo_freep) char *text = visible(mo_error_text(&err, r));
+		_cleanup_(mo_freep) char *hint = visible(err.hint ? err.hint : "");
 
 		fprintf(stderr, "%s: the experiment: %s%s%s\n", in->file, text,
-			err.hint ? "; " : "", err.hint ? err.hint : "");
+			*hint ? "; " : "", hint);
 		/* Its variables may be those that engine.prepare maps on the node. */
 		if (in->recipe.engine.prepare || in->recipe.engine.n_prepare_argv)
 			return 0;
@@ -298,12 +367,15 @@ int experiment_read_for(struct recipe_input *in)
 void experiment_read_again(struct recipe_input *in)
 {
 	_cleanup_(rank_command_done) struct rank_command command = { 0 };
+	_cleanup_(mo_freep) char *shell = NULL;
 	struct experiment x = { 0 };
 
-	if (experiment_of(in, &x, &command, NULL) < 0)
+	if (resolve(in, &x, &command, &shell, NULL) < 0)
 		return;
-	if (!recipe_input_refused(in)) /* what is refused is told alone */
+	if (!recipe_input_refused(in)) { /* what is refused is told alone */
+		tell_shell(in, shell);
 		notes(in, &x, &command);
+	}
 	free(in->experiment);
 	in->experiment = experiment_document(&in->engine, &in->recipe, &x);
 	for (size_t i = 0; i < in->n_sets; i++)
