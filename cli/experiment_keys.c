@@ -79,7 +79,11 @@ static const char *meant_of_module(const struct experiment *x, const char *key)
 	_cleanup_(mo_freep) char *first = mo_strndup(key, strcspn(key, "."));
 	const struct config_value *v = config_find(x->merged, first);
 
-	return v && !v->over ? mo_near_miss(first, module_keys, ELEMENTSOF(module_keys)) : NULL;
+	const char *near = v && !v->over ?
+				   mo_near_miss(first, module_keys, ELEMENTSOF(module_keys)) :
+				   NULL;
+
+	return mo_streq(near, first) ? NULL : near;
 }
 
 static void tell_of_module(const struct experiment *x, const char *key, const char *near)
@@ -118,7 +122,8 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	for (size_t i = 0; i < n; i++) {
 		if (is_known(e.checks, items[i].key))
 			continue;
-		const char *near = meant_of_module(x, items[i].key);
+		const char *near =
+			in->engine.experiment ? meant_of_module(x, items[i].key) : NULL;
 		bool own_key = by_users(x, items[i].value, &any);
 
 		if (own_key && near) {

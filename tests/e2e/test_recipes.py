@@ -30,7 +30,7 @@ SAYS = {
 EXACT = """/usr/bin/python3 primus/cli/main.py train pretrain --log_interval 1 --log_throughput true
 --exit_signal_handler true --auto_continue_train false --config examples/moe_package/configs/MI355X/deepseek_v2_lite-pretrain-baseline.yaml --tensor_model_parallel_size 1 --pipeline_model_parallel_size 1 --expert_model_parallel_size 8 --expert_tensor_parallel_size 1
 --context_parallel_size 1 --use_distributed_optimizer true --use_torch_fsdp2 false --use_megatron_fsdp false --seq_length 4096 --max_position_embeddings 4096 --micro_batch_size 14 --global_batch_size 896 --bf16 true --fp16 false --fp8 None --fp4 None --recompute_granularity None --recompute_method None --recompute_num_layers None --recompute_layer_ids None --train_iters 1000
---save /ckpt/deepseek-v2-lite/checkpoints --disable_last_saving false --no_save_optim false --no_save_rng false --save_interval 500 --mtp_num_layers None --moe_grouped_gemm true --use_turbo_grouped_gemm false --moe_use_legacy_grouped_gemm true --turbo_grouped_gemm_without_padding false --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
+--save /ckpt/deepseek-v2-lite/checkpoints --disable_last_saving false --no_save_optim false --no_save_rng false --save_interval 500 --mtp_num_layers None --moe_router_num_groups None --moe_router_group_topk None --moe_grouped_gemm true --use_turbo_grouped_gemm false --moe_use_legacy_grouped_gemm true --turbo_grouped_gemm_without_padding false --enable_primus_turbo true --use_turbo_deepep true --moe_router_dtype fp32
 --moe_shared_expert_overlap false --turbo_sync_free_moe_stage 1 --cross_entropy_loss_fusion true --cross_entropy_fusion_impl te --manual_gc true --manual_gc_interval 1
 --multi_latent_attention true --turbo_deepep_num_cu 64 --mock_data true --moe_router_force_load_balancing true --turbo_deepep_use_comm_stream false""".split()
 
@@ -317,7 +317,7 @@ def warnings_have_a_place():
             f.write("recipe: 1\nname: w\nengine:\n  kind: primus-megatron\n  entry: e.yaml\n  args: {mock_data: true, of_my_own: 3}\ncluster: {gpus: 1}\nsteps: 1\n"
                     "parallelism: {tp: 1, pp: 1, ep: 1, etp: 1, cp: 1}\n")
         r = moectl("validate", path)
-        need(r.stderr.startswith("%s:6:27: warning: engine.args: unknown flag 'of_my_own' of Primus" % path), r.stderr)
+        need("\n%s:6:27: warning: engine.args: unknown flag 'of_my_own' of Primus" % path in "\n" + r.stderr, r.stderr)
         r = moectl("validate", path, "--set", "engine.args.another=1")
         need("%s: warning: --set engine.args.another: engine.args: unknown flag 'another'" % path in r.stderr, r.stderr)
         r = moectl("validate", path, "--set", "engine.strict_args=true", check=False)
