@@ -23,9 +23,12 @@ static const char *refused_cause(const struct job *j)
 	for (size_t i = 0; i < j->n_steps; i++)
 		if (j->steps[i].attempt == j->attempt && j->steps[i].refused)
 			return j->steps[i].refused_cause ? j->steps[i].refused_cause : "refused";
+	/* steps are forgotten some time after the end of the job */
 	const struct incident *last = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+	bool refused = last && last->attempt == j->attempt && last->first_rank == MO_NONE &&
+		       mo_streq(last->class, "user_error") && !j->elsewhere;
 
-	return last && last->attempt == j->attempt && last->first_rank == MO_NONE ? last->cause : NULL;
+	return refused ? last->cause : NULL;
 }
 
 /* What became of reading it on the job's node. Caller frees. */

@@ -114,6 +114,8 @@ MUTANTS = [
      [unit("dcore", "test_incarnation")]),
     ("numbers of the incarnation between again", "daemon/core/incarnation.c", "return to > n ? to : next_multiple(n, by);", "return next_multiple(n, by) + 0 * to;", [unit("dcore", "test_incarnation"), SIM]),
     ("a hung step never goes missing", "daemon/core/reports.c", "st->accepted && !st->missing)", "st->accepted && !st->hung)", [unit("dcore", "test_incarnation"), SIM]),
+    ("a rank whose end nobody told died first", "daemon/core/recovery.c", "(b.kind >= B_NODE && b.rank && ", "(false && b.rank && ", [unit("dcore", "test_recovery")]),
+    ("an example machine passes for one of theirs", "daemon/core/dryrun.c", "		placed = DRYRUN_EXAMPLE;\n", "", [unit("cli", "test_dryrun")]),
     ("the echo of a planned stop is a failure", "daemon/core/recovery.c", "	if (outside) {\n", "	if (outside && !t) {\n", [unit("dcore", "test_outside"), SIM]),
     ("a launch beside an unknown step", "daemon/core/commands.c", " || n->strange_steps ? -1 : CMD_LAUNCH", " ? -1 : CMD_LAUNCH", [unit("dcore", "test_incarnation")]),
     ("an unknown step is ended", "daemon/core/commands.c", "	return discarded ? CMD_KILL : -1;", "	return CMD_KILL;", [unit("dcore", "test_incarnation"), SIM]),
