@@ -514,7 +514,7 @@ void recovery_conclude(struct turn *t, int64_t id)
 		reason = checkpoint_nothing_left(&t->core->state, j);
 		job_move(t, id, T_COMPLETED, true, 0, reason);
 	} else {
-		reason = mo_printf("ended early at %lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);
+		reason = mo_printf(ENDED_EARLY "%lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);
 		job_move(t, id, T_GIVE_UP, true, 0, reason);
 	}
 }

@@ -8,6 +8,8 @@
 #define READING_PREFIX "reading: "
 /* What follows it, in a job's reason, is a line of its ranks' output. */
 #define SAID "; it said: "
+/* How the reason of a job begins whose ranks ended well before its last iteration. */
+#define ENDED_EARLY "ended early at "
 
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
 struct job_view {

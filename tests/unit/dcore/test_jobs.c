@@ -135,6 +135,8 @@ static void steps_decide_completion(void **state)
 		assert_int_equal(world_job(&w, id)->state, done == 10 ? JOB_COMPLETED : JOB_FAILED);
 		if (done == 9)
 			assert_string_equal(world_job(&w, id)->reason, "ended early at 9 of 10");
+		if (done == 9)
+			world_next_has(&w, id, "give the steps that it makes");
 		world_done(&w);
 	}
 }

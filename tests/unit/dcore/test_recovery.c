@@ -409,17 +409,6 @@ static void busy_ports_cost_nothing(void **state)
 	world_done(&w);
 }
 
-static void next_has(const struct world *w, int64_t id, const char *text)
-{
-	struct why_view v;
-
-	mo_desc_init(&why_view_desc, &v);
-	job_why(core_state(w->core), world_job(w, id), w->now, &v);
-	if (!strstr(v.next, text))
-		fail_msg("next is: %s", v.next);
-	mo_desc_done(&why_view_desc, &v);
-}
-
 static void a_refused_program_is_the_users_error(void **state)
 {
 	static const struct { const char *cause; int state; } cases[] = { { "exec", JOB_FAILED }, { "bind", JOB_FAILED }, { "workdir", JOB_FAILED }, { "user", JOB_FAILED }, { "prepare", JOB_FAILED }, { "config", JOB_FAILED }, { "spool", JOB_RUNNING } };
@@ -444,7 +433,7 @@ static void a_refused_program_is_the_users_error(void **state)
 		assert_int_equal(world_job(&w, id)->incidents[0].first_rank, MO_NONE);
 		if (cases[i].state == JOB_FAILED) {
 			assert_non_null(strstr(world_job(&w, id)->reason, "no such file"));
-			next_has(&w, id, "as it is, it fails again");
+			world_next_has(&w, id, "as it is, it fails again");
 		} else
 			assert_int_equal(world_job(&w, id)->restarts, 1);
 		world_done(&w);

@@ -74,4 +74,5 @@ void world_tells(struct world *w, size_t toy);                    /* from now on
 void world_finding(struct world *w, size_t toy, const char *check, int state, int action); /* CHECK_OK: it is gone */
 size_t world_events(const struct world *w, const char *type);    /* how many there were */
 size_t world_cordoned(const struct world *w);
+void world_next_has(const struct world *w, int64_t id, const char *text);   /* what it advises */
 void world_why_has(const struct world *w, int64_t id, const char *text);   /* moectl why says it somewhere */

@@ -84,3 +84,14 @@ void world_why_has(const struct world *w, int64_t id, const char *text)
 		fail_msg("why does not say: %s", text);
 	mo_desc_done(&why_view_desc, &v);
 }
+
+void world_next_has(const struct world *w, int64_t id, const char *text)
+{
+	struct why_view v;
+
+	mo_desc_init(&why_view_desc, &v);
+	job_why(core_state(w->core), world_job(w, id), w->now, &v);
+	if (!strstr(v.next, text))
+		fail_msg("next is: %s", v.next);
+	mo_desc_done(&why_view_desc, &v);
+}
