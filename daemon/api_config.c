@@ -108,7 +108,6 @@ static void text_or_null(const char *s, struct mo_buf *b)
 static void add_read(const struct job *j, struct mo_buf *b)
 {
 	const char *submit = j->spec.recipe.experiment_hash;
-	bool differs = submit && j->config_hash && strcmp(submit, j->config_hash) != 0;
 
 	b->data[--b->len] = '\0'; /* its last brace */
 	mo_buf_str(b, ",\"read\":{\"node\":");
@@ -117,7 +116,7 @@ static void add_read(const struct job *j, struct mo_buf *b)
 	text_or_null(j->config_hash, b);
 	mo_buf_str(b, ",\"submit\":");
 	text_or_null(submit, b);
-	mo_buf_printf(b, ",\"differs\":%s}}", differs ? "true" : "false");
+	mo_buf_printf(b, ",\"differs\":%s}}", config_differs(j) ? "true" : "false");
 }
 
 /* 200 with the document in b, or the status of what *ret_detail says (caller frees). */

@@ -53,12 +53,19 @@ static void refuse_shared(const struct state *s, int64_t id, struct config_read 
 		(long long)k->id);
 }
 
+bool config_differs(const struct job *j)
+{
+	const char *submit = j->spec.recipe.experiment_hash;
+
+	return submit && j->config_hash && !mo_streq(submit, j->config_hash);
+}
+
 static void tell_differs(struct turn *t, const struct job *j)
 {
 	const char *submit = j->spec.recipe.experiment_hash;
 	struct mo_buf b = { 0 };
 
-	if (!submit || !j->config_hash || mo_streq(submit, j->config_hash))
+	if (!config_differs(j))
 		return;
 	data_str(&b, "node", j->config_node);
 	data_str(&b, "submit", submit);

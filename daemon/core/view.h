@@ -63,6 +63,8 @@ extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, wh
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
 void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret);
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
+/* The engine's files on the job's node are not those that the submit read (config.c). */
+bool config_differs(const struct job *j);
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);

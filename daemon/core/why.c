@@ -329,6 +329,21 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
+/* Two trees: what was checked and planned at the submit is not what trains. */
+static void why_config(const struct job *j, struct why_view *w)
+{
+	struct why_reason *r;
+
+	if (!config_differs(j))
+		return;
+	r = reason(w, "config-differs",
+		   "the engine's files on %s are not those that the submit read: what %s has trains",
+		   j->config_node, j->config_node);
+	evidence(r, "the submit read %s, %s has %s", j->spec.recipe.experiment_hash, j->config_node,
+		 j->config_hash);
+	evidence(r, "'moectl explain config j-%lld' shows what trains", (long long)j->id);
+}
+
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
 {
 	const char *suspect = NULL;
@@ -365,6 +380,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	default: break;
 	}
 	why_elsewhere(j, ret);
+	why_config(j, ret);
 	why_fixed(j, ret);
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);

@@ -1536,6 +1536,10 @@ def two_trees_are_told():
         equal((now["hash"], now["read"]), (told[0]["data"]["hash"], {"node": "node-0", "hash": now["hash"], "submit": doc["hash"], "differs": True}), now)
         equal(c.json("explain", "config", jobs[1])["read"], {"node": "node-0", "hash": now["hash"], "submit": None, "differs": False}, "one tree")
         equal(doc["read"], {"node": None, "hash": None, "submit": doc["hash"], "differs": False}, "before any node did")
+        # to people as well
+        for job, words in ((jobs[0], True), (jobs[1], False)):
+            equal("the engine's files on node-0 are not those that the submit read" in c.run("why", job).stdout, words, "why")
+            equal("the files on node-0 (%s) are not those" % now["hash"] in c.run("explain", "config", job, "--key", "lr").stderr, words, "explain config")
 
 
 @suite.test

@@ -139,6 +139,8 @@ static void what_is_only_odd_is_told(void **state)
 	judged(&w, id, 1, c);
 	assert_true(world_event_seen(&w, "config.warning"));
 	assert_true(world_event_seen(&w, "config.differs"));
+	world_why_has(&w, id, "are not those that the submit read");
+	world_why_has(&w, id, "the submit read crc32c:0000000b, n0 has ");
 	assert_false(world_event_seen(&w, "config.read"));
 	assert_int_equal(world_job(&w, id)->spec.recipe.steps, 5);
 	assert_string_equal(world_job(&w, id)->spec.recipe.experiment_hash, "crc32c:0000000b");
