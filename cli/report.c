@@ -20,6 +20,9 @@ static void print_ledger(struct json_object *report)
 		for (int k = 0; k < bar; k++)
 			putchar('#');
 		putchar('\n');
+		if (!strcmp(parts[i], "launch") && js_real(report, "prepare.gpu_s") > 0)
+			printf("    prepare%14s  %6.2f %%  engine.prepare: %s\n", text_real(js_real(report, "prepare.gpu_s"), 1),
+			       total > 0 ? js_real(report, "prepare.gpu_s") / total * 100 : 0.0, text_or(js_str(report, "prepare.text")));
 	}
 }
 

@@ -74,6 +74,8 @@ static void print_job(struct cli *cli, struct json_object *j)
 	if (js_str(j, "plan.bubble_note"))
 		line("bubble", js_str(j, "plan.bubble_note"));
 	print_chosen(js_get(j, "plan.chosen"));
+	if (js_str(j, "prepare.text"))
+		line("prepare", js_str(j, "prepare.text"));
 	print_nodes(j);
 	if (checkpoint != MO_NONE)
 		printf("%-12s iteration %s%s  %s\n", "checkpoint", text_int(checkpoint),

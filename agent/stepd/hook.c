@@ -10,6 +10,7 @@
 #include "agent/core/words.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/stepd.h"
+#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
@@ -25,8 +26,10 @@ static void answer(struct stepd *s, const char *cause, int code, char *text) {
 	stepd_queue(s, SE_PREPARED, &n)->ok = text == NULL;
 }
 
-void hook_last_lines(struct stepd *s, struct note *n) {
+void hook_note(struct stepd *s, struct note *n) {
 	struct rank *h = &s->hook;
+	if (s->hook_ms != MO_NONE && s->spool.launch.times_prepare && (n->kind == NOTE_RUNNING || n->kind == NOTE_REFUSED))
+		n->prepare_ms = s->hook_ms;
 	if (n->kind != NOTE_REFUSED || !mo_streq(n->cause, "prepare"))
 		return;
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
@@ -42,6 +45,7 @@ static void hook_died(struct stepd *s, const siginfo_t *si) {
 	struct rank *h = &s->hook;
 	struct child_failure f;
 	bool unstarted = h->report.fd >= 0 && read(h->report.fd, &f, sizeof(f)) == sizeof(f);
+	s->hook_ms = MO_MAX(0, mo_clock_boot_us() - s->hook_began_us) / 1000;
 	h->pid = 0;
 	h->exited = true;
 	stepd_unwatch(s, &h->pidfd);
@@ -111,6 +115,7 @@ void hook_start(struct stepd *s) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	_cleanup_(prepared_freep) struct prepared *p = NULL;
 	const char *cause = "exec";
+	s->hook_began_us = mo_clock_boot_us();
 	int r = prepare(s, &p, &cause, &err);
 	if (r == 0) {
 		cause = "prepare";

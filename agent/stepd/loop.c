@@ -97,7 +97,7 @@ static void hold_ports(struct stepd *s) {
 }
 
 static void put_note(struct stepd *s, struct note *n) {
-	hook_last_lines(s, n);
+	hook_note(s, n);
 	if (n->time == MO_NONE)
 		n->time = mo_clock_wall_us();
 	if (n->mono_ns == MO_NONE)

@@ -55,6 +55,7 @@ static int make_ranks(struct stepd *s, struct mo_error *err) {
 	struct rank *h = &s->hook;
 	h->rank = l->first_rank;
 	h->start_time = MO_NONE;
+	s->hook_ms = MO_NONE;
 	h->log_fd = h->pidfd.fd = h->report.fd = h->notify.fd = h->out.source.fd = h->err.source.fd = -1;
 	int r = lines_new(l->rules, l->n_rules, &s->lines, err);
 	if (r >= 0)

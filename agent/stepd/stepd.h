@@ -72,6 +72,7 @@ struct stepd {
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
+	int64_t hook_began_us, hook_ms;  /* monotonic; how long it took, MO_NONE: it did not run to an end */
 	char *config;                    /* of the engine, read before the forks; until the first rank has told it */
 	int heartbeat_fd, keeper_fd;     /* close with this process: the heartbeat reader, the keeper of copies end */
 	int epoll_fd;
@@ -112,7 +113,7 @@ void ranks_reap(struct stepd *s);                /* everything that has died */
 /* hook.c */
 void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */
 bool hook_reaped(struct stepd *s, const siginfo_t *si);  /* true when it was engine.prepare that died */
-void hook_last_lines(struct stepd *s, struct note *n);   /* to a refusal of engine.prepare */
+void hook_note(struct stepd *s, struct note *n);         /* how long it took, and its last lines to its refusal */
 
 /* heartbeat.c */
 /* keeper.c */

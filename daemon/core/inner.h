@@ -135,6 +135,11 @@ void config_judged(struct turn *t);                              /* EV_CONFIG */
 bool config_awaited(const struct job *j);                        /* how it ended cannot be said before its steps are known */
 int update_config(struct core *c, const struct record *r);
 
+/* prepared.c */
+void prepared_add(struct job *j, const struct step *st, const struct note *n);
+struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
+void why_prepare(const struct job *j, int64_t now, struct why_view *w);
+
 /* tokens.c */
 void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
 void token_told(struct turn *t, const char *node, bool expired); /* with what its agent spoke just now */

@@ -119,6 +119,7 @@ static void prepare(const struct submit *spec, struct launch *ret)
 	if (spec->n_prepare) {
 		ret->prepare_limit_us = spec->engine.prepare_limit_us == MO_NONE ? PREPARE_LIMIT_US : spec->engine.prepare_limit_us;
 		ret->prepare_hooks = spec->engine.prepare_hooks;
+		ret->times_prepare = true;
 		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_owned; k++)
 			mo_desc_copy(&kv_desc, MO_ADD(ret, owned, &kv_desc), &spec->engine.owned[k]);
 		for (size_t k = 0; ret->prepare_hooks && k < spec->engine.n_main_words; k++)

@@ -15,6 +15,7 @@ static const struct mo_desc report_seconds_desc = MO_DESC(report_seconds, report
 static const struct mo_field report_view_fields[] = {
 	MO_F(report_view, wall_s, MO_REAL), MO_F_SUB(report_view, gpu_seconds, MO_STRUCT, &report_seconds_desc), MO_F(report_view, ettr, MO_REAL),
 	MO_F(report_view, goodput, MO_REAL), MO_F(report_view, mfu, MO_REAL), MO_F(report_view, restarts, MO_INT), MO_F_VEC(report_view, incidents, &incident_desc),
+	MO_F_SUB(report_view, prepare, MO_OPT, &prepare_view_desc, .omit = true),
 };
 const struct mo_desc report_view_desc = MO_DESC(report_view, report_view_fields);
 
@@ -59,6 +60,7 @@ void job_report(const struct state *s, const struct job *j, int64_t now, struct 
 	ret->goodput = g->total > 0 ? g->productive / g->total : MO_NONE_F;
 	ret->mfu = mean_mfu(j);
 	ret->restarts = j->restarts;
+	ret->prepare = prepare_view_of(j);
 	for (size_t i = 0; i < j->n_incidents; i++)
 		mo_desc_copy(&incident_desc, MO_ADD(ret, incidents, &incident_desc), &j->incidents[i]);
 }

@@ -64,6 +64,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX),
 	MO_F(job, config_node, MO_STR, .omit = true), MO_F(job, config_due, MO_BOOL, .omit = true), MO_F(job, config_hash, MO_STR, .omit = true),
 	MO_F(job, config_refused, MO_STR, .omit = true), MO_F(job, saves_to, MO_STR, .omit = true),
+	MO_F_VEC(job, prepared, &prepared_desc, .omit = true), MO_F(job, prepare_us, MO_INT, .omit = true),
 	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),
 	MO_F(job, queued_since, MO_INT), MO_F(job, not_before, MO_INT),
 	MO_F_VEC(job, places, &place_desc), MO_F(job, port, MO_INT), MO_F_VEC(job, steps, &step_desc), MO_F_VEC(job, ranks, &rank_desc),

@@ -50,6 +50,7 @@ struct config_read {
 	struct recipe *recipe;       /* the recipe with what they say; NULL: refused, unjudged */
 	struct promise *promise;     /* the plan with them; NULL: it can say nothing */
 };
+struct prepared { char *node; int64_t ms; };     /* engine.prepare there */
 /* Ranks of one attempt on one node: contiguous. */
 struct place { char *node; int64_t first_rank, n_ranks; int64_t *gpus; size_t n_gpus; };
 
@@ -91,6 +92,8 @@ struct job {
 	bool config_due;             /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
 	char *config_hash;           /* of the files there, once it is judged */
 	char *config_refused;        /* what it breaks together with the recipe: the attempt's end */
+	struct prepared *prepared; size_t n_prepared;   /* of this attempt, the slowest node first (prepared.c) */
+	int64_t prepare_us;          /* GPU-microseconds of all attempts, in ledger[GPU_LAUNCH]; MO_NONE: none */
 	char *saves_to;              /* where the engine saves by it, without a checkpoint.dir; no two unfinished jobs */
 	int64_t created_at, started_at, ended_at, state_since, queued_since;
 	int64_t not_before;          /* recovery.grace: next attempt not earlier */
@@ -232,7 +235,7 @@ struct state {
 	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
 	int64_t *holders; size_t n_holders;
 };
-extern const struct mo_desc config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
+extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 
 int64_t job_next_attempt(const struct job *j);
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */

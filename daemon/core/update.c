@@ -321,6 +321,7 @@ static int on_place(struct core *c, const struct record *r)
 	ids_add(&c->state.holders, &c->state.n_holders, j->id);
 	j->attempt = r->attempt;
 	j->port = r->value;
+	mo_vec_clear(&prepared_desc, (void **)&j->prepared, &j->n_prepared);
 	j->config_due = false;
 	mo_str_set(&j->config_refused, NULL);
 	s->next_port = r->value + 4;

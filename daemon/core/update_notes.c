@@ -137,6 +137,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_STARTED: on_started(j, st, n); break;
 	case NOTE_BINDING: on_binding(j, st, n); break;
 	case NOTE_RUNNING:
+		prepared_add(j, st, n);
 		ledger_charge(j, r->time);
 		if (!st->started)
 			j->n_started++;
@@ -156,6 +157,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 			phase_set(j, PHASE_TRAIN, at);
 		checkpoint_note(j, n, r->time);
 		break;
+	case NOTE_REFUSED: prepared_add(j, st, n); break;
 	case NOTE_EXIT: on_exit_note(j, st, n, r->time); break;
 	case NOTE_LOST: close_ranks(j, st, "supervisor-lost"); break;
 	case NOTE_GONE: close_ranks(j, st, st->lost ? "supervisor-lost" : st->refused ? "not-started" : "gone"); break;

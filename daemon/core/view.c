@@ -23,6 +23,7 @@ static const struct mo_field job_view_fields[] = {
 	MO_F(job_view, user, MO_STR), MO_F(job_view, priority, MO_INT), MO_F_ENUM(job_view, phase, phase_names), MO_F(job_view, resume, MO_INT),
 	MO_F(job_view, samples_left_out, MO_INT, .omit = true), MO_F_SUB(job_view, checkpoint_every, MO_OPT, &interval_desc, .omit = true),
 	MO_F_SUB(job_view, plan, MO_OPT, &actual_desc, .omit = true),
+	MO_F_SUB(job_view, prepare, MO_OPT, &prepare_view_desc, .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -131,6 +132,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		ret->plan = mo_desc_new(&actual_desc);
 		actual_of(j, ret->plan);
 	}
+	ret->prepare = prepare_view_of(j);
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->phase;

@@ -12,6 +12,9 @@
 #define ENDED_EARLY "ended early at "
 
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
+/* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
+struct prepare_view { char *text; double gpu_s; struct prepared *nodes; size_t n_nodes; };
+extern const struct mo_desc prepare_view_desc;
 struct job_view {
 	int64_t id; char *name; int state; int64_t attempt, restarts, iteration, steps;
 	double loss, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
@@ -22,6 +25,7 @@ struct job_view {
 	int64_t samples_left_out;             /* only when there are some */
 	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
 	struct actual *plan;                  /* only with a promise */
+	struct prepare_view *prepare;         /* only with an engine.prepare that was done */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };
@@ -56,8 +60,9 @@ struct report_seconds { double total, productive, queue, launch, init, load, rec
 struct report_view {
 	double wall_s; struct report_seconds gpu_seconds; double ettr, goodput, mfu; int64_t restarts;
 	struct incident *incidents; size_t n_incidents;
+	struct prepare_view *prepare;         /* of gpu_seconds.launch; only with an engine.prepare that was done */
 };
-extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_view_desc, report_view_desc;
+extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_reason_desc, why_view_desc, report_view_desc;
 
 /* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);

@@ -16,7 +16,7 @@
 #define SLOTS_MAX 20                        /* ranks whose GPUs are told of in one answer */
 
 static const struct mo_field why_reason_fields[] = { MO_F(why_reason, code, MO_STR), MO_F(why_reason, text, MO_STR), MO_F_LIST(why_reason, evidence, MO_STRS) };
-static const struct mo_desc why_reason_desc = MO_DESC(why_reason, why_reason_fields);
+const struct mo_desc why_reason_desc = MO_DESC(why_reason, why_reason_fields);
 static const struct mo_field why_view_fields[] = {
 	MO_F(why_view, verdict, MO_STR), MO_F(why_view, since, MO_TIME), MO_F_VEC(why_view, reasons, &why_reason_desc), MO_F(why_view, next, MO_STR),
 };
@@ -354,6 +354,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	case JOB_QUEUED: why_waiting(s, j, now, ret); break;
 	case JOB_STARTING:
 		why_silent(s, j, now, ret);
+		why_prepare(j, now, ret);
 		suspect = why_slots(s, j, ret);
 		break;
 	case JOB_RUNNING:
@@ -367,6 +368,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		if (j->failed)
 			why_not_gone(s, j, ret);
 		why_silent(s, j, now, ret);
+		why_prepare(j, now, ret);
 		why_slots(s, j, ret);
 		why_incident(j, ret);
 		if (j->n_places == 0)

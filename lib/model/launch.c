@@ -36,6 +36,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F_LIST(launch, argv, MO_STRS),
 	MO_F_LIST(launch, prepare, MO_STRS, .omit = true),
 	MO_F(launch, prepare_limit_us, MO_INT, .omit = true),
+	MO_F(launch, times_prepare, MO_BOOL, .omit = true),
 	MO_F(launch, prepare_hooks, MO_BOOL, .omit = true),
 	MO_F(launch, config, MO_STR, .omit = true),
 	MO_F(launch, recipe, MO_STR, .omit = true, .max = MO_RECIPE_BYTES_MAX),

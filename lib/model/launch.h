@@ -29,6 +29,7 @@ struct launch {
 	char **argv; size_t n_argv;            /* final words, same for all ranks */
 	char **prepare; size_t n_prepare;      /* run once on this node before the ranks, as the user */
 	int64_t prepare_limit_us;
+	bool times_prepare;      /* the controller takes how long it took (note.prepare_ms) */
 	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
 	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
 	char **main_words; size_t n_main_words; /* engine.main_words: an extra of that name travels as key=value */

@@ -30,6 +30,7 @@ static const struct mo_field note_fields[] = {
 	MO_F_SUB(note, sample, MO_OPT, &sample_desc, .omit = true),
 	/* Three times as much is read as is kept: journals may hold what was no text, each byte of it written as U+FFFD. */
 	MO_F(note, config, MO_STR, .omit = true, .max = 3 * MO_CONFIG_BYTES_MAX, .most = MO_CONFIG_BYTES_MAX),
+	MO_F(note, prepare_ms, MO_INT, .omit = true, .most = 1000000000),
 	MO_F(note, left_out, MO_INT, .omit = true, .most = MO_FIT_ITERATION),
 };
 const struct mo_desc note_desc = MO_DESC(note, note_fields);

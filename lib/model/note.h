@@ -40,6 +40,7 @@ struct note {
 	char **tail; size_t n_tail;   /* last lines, MO_TAIL_LINES at most */
 	struct sample *sample;
 	char *config;            /* started, of the first rank: the engine's own configuration as it was read on its node (launch.config), JSON */
+	int64_t prepare_ms;      /* running, refused: how long engine.prepare took here; only where the launch asks (times_prepare) */
 	int64_t left_out;        /* sample: iterations before it, since the last one told, that came too fast to be told each */
 };
 extern const struct mo_desc note_desc;

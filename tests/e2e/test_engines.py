@@ -371,6 +371,43 @@ def alive(pid):
 
 
 @suite.test
+def prepare_is_timed():
+    """How long engine.prepare takes is the job's: while it runs in `why`, then per node in its document, `status` and `report`, also after a restart of the controller."""
+    data_dir()
+    gate = place("gate")
+    hooked = open(os.path.join(ROOT, "config/engines/command.yaml")).read().replace("kind: command", "kind: hooked", 1)
+    write("data/engines/hooked.yaml", hooked + "prepare: {hooks: true}\n")
+    with OwnData(place("timed"), nodes=2, gpus_per_node=2) as c:
+        # node 0 is done at once, node 1 when the test says so
+        job = c.submit(prepare_recipe("timed", "while [ $NODE_RANK = 1 -a ! -e %s ]; do sleep 0.05; done" % gate, ["/bin/true"]))
+
+        def waits():
+            return [r for r in c.json("why", job)["reasons"] if r["code"] == "prepare" and r["text"].startswith("engine.prepare runs on 1 of 2 nodes, for ")]
+        why = wait_until(waits, 60, "one node is done, one is not")[0]
+        equal(why["evidence"][0], "node-1: not done yet", why)
+        need(why["evidence"][1].startswith("node-0: done in "), why)
+        open(gate, "w").close()
+        seen = c.wait_state(job, ("completed", "failed"))
+        equal(seen["state"], "completed", seen["reason"])
+        took = {n["node"]: n["ms"] for n in seen["prepare"]["nodes"]}
+        equal([n["node"] for n in seen["prepare"]["nodes"]], ["node-1", "node-0"], "the slowest first")
+        need(took["node-1"] >= took["node-0"] >= 0, took)
+        equal(seen["prepare"]["gpu_s"], sum(took.values()) * 2 / 1000, "what it cost: %s" % seen["prepare"])
+        need("prepare      %.1f s on node-1, the longest of 2 nodes; " % (took["node-1"] / 1000) in c.run("status", job).stdout, c.run("status", job).stdout)
+        report = c.json("report", job)
+        equal(report["prepare"], seen["prepare"], "the report's")
+        need(report["gpu_seconds"]["launch"] >= report["prepare"]["gpu_s"], "a part of launch: %s" % report)
+        need("engine.prepare: " + seen["prepare"]["text"] in c.run("report", job).stdout, c.run("report", job).stdout)
+        os.kill(c.status()["moed"]["pid"], signal.SIGKILL)
+        c.up()
+        equal(c.job(job)["prepare"], seen["prepare"], "over a new controller")
+        job = c.submit(prepare_recipe("fails", "exit 3", ["/bin/true"]))
+        seen = c.wait_state(job, ("completed", "failed"))
+        need(seen["state"] == "failed" and seen["prepare"]["nodes"], "also of one that failed: %s" % seen)
+        need("prepare" not in c.job(c.submit(json.dumps({"recipe": 1, "name": "none", "engine": {"kind": "command", "argv": ["/bin/true"]}, "cluster": {"gpus": 1}}))), "none")
+
+
+@suite.test
 def prepare_dies_with_its_step():
     data_dir()
     write("data/engines/hooked.yaml", open(os.path.join(ROOT, "config/engines/command.yaml")).read().replace("kind: command", "kind: hooked", 1) + "prepare: {hooks: true}\n")
