@@ -50,6 +50,13 @@ static bool experiment_says(const struct recipe *r, const char *flag_key)
 	return !key || !r->experiment_hash || condition_holds(want, recipe_experiment_arg(r, key));
 }
 
+/* How experts are split says nothing of a model that has none. Megatron takes it all the same: with 1
+ * beside a larger tp it would save only a part of the tensor ranks in its format torch. */
+static bool of_experts_alone(const struct recipe *r, const char *path)
+{
+	return mo_streq(path, "parallelism.etp") && r->model && !r->model->moe;
+}
+
 struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 {
 	_cleanup_(mo_freep) char *unless = unless_feature(flag->key);
@@ -61,7 +68,7 @@ struct flag_row flag_row(const struct recipe *r, const struct kv *flag)
 
 	if (row.op)
 		row.operand = mo_strndup(flag->key + n + 1, whole - n - 1);
-	row.value = recipe_value(r, row.path);
+	row.value = of_experts_alone(r, row.path) ? NULL : recipe_value(r, row.path);
 	if (row.op == '=' || row.op == '~')
 		row.applies = mo_streq(row.value, row.operand);
 	else if (row.op == '>')
