@@ -31,9 +31,11 @@ static void print_items(const struct cli *cli, struct json_object *items)
 	for (size_t i = 0; i < js_len(items); i++) {
 		struct json_object *o = js_at(items, i);
 
-		if (js_str(o, "reason") || !js_str(o, "fixed"))
+		if (js_str(o, "reason") || (!js_str(o, "fixed") && !js_str(o, "held")))
 			continue;
-		_cleanup_(mo_freep) char *text = mo_printf("does not reshard: a resume needs %s", js_str(o, "fixed"));
+		_cleanup_(mo_freep) char *text = js_str(o, "held")
+			? mo_printf("not to be resumed as it is: %s", js_str(o, "held"))
+			: mo_printf("does not reshard: a resume needs %s", js_str(o, "fixed"));
 
 		json_object_object_add(o, "reason", json_object_new_string(text));
 	}
@@ -118,6 +120,16 @@ static int scan(const char *dir, const char *kind, const char *level, int64_t wo
 	return 0;
 }
 
+static const struct found_checkpoint *newest_complete(const struct scan_result *r)
+{
+	const struct found_checkpoint *newest = NULL;
+
+	for (size_t i = 0; i < r->n_items; i++)
+		if (r->items[i].complete && (!newest || r->items[i].iteration > newest->iteration))
+			newest = &r->items[i];
+	return newest;
+}
+
 static bool may_fix(const struct engine *e)
 {
 	for (size_t i = 0; i < e->layout.n_grids; i++)
@@ -130,16 +142,13 @@ char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parall
 {
 	_cleanup_(result_done) struct scan_result found;
 	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
-	const struct found_checkpoint *newest = NULL;
 	struct recipe sizes = { .parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp } };
 
 	mo_desc_init(&scan_result_desc, &found);
 	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) || access(c->dir, R_OK | X_OK) < 0 ||
 	    scan(c->dir, in->engine.kind, "marker", MO_NONE, &found))
 		return NULL;
-	for (size_t i = 0; i < found.n_items; i++)
-		if (found.items[i].complete && (!newest || found.items[i].iteration > newest->iteration))
-			newest = &found.items[i];
+	const struct found_checkpoint *newest = newest_complete(&found);
 	const struct checkpoint saved = { .fixed = newest ? newest->fixed : NULL };
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&saved, &sizes);
 
@@ -161,6 +170,7 @@ static struct json_object *checkpoint_doc(const struct found_checkpoint *f, cons
 	c.verified_at = f->complete ? now : MO_NONE;
 	c.reason = mo_strdup(f->reason);
 	c.fixed = mo_strdup(f->fixed);
+	c.held = mo_strdup(f->held);
 	struct json_object *doc = wire_to_json(&checkpoint_view_desc, &c);
 	mo_desc_done(&checkpoint_desc, &c);
 	return doc;
@@ -191,15 +201,13 @@ static void print_unread(struct json_object *doc, const char *dir, const char *k
 static struct json_object *scan_doc(const struct scan_result *r, const char *level)
 {
 	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(), *resume = NULL;
-	int64_t now = mo_clock_wall_us(), best = -1;
-	for (size_t i = 0; i < r->n_items; i++) {
+	const struct found_checkpoint *best = newest_complete(r);
+	int64_t now = mo_clock_wall_us();
+	for (size_t i = 0; i < r->n_items; i++)
 		json_object_array_add(items, checkpoint_doc(&r->items[i], level, now));
-		if (r->items[i].complete)
-			best = MO_MAX(best, r->items[i].iteration);
-	}
-	if (best >= 0) {
+	if (best && !best->held) {
 		resume = json_object_new_object();
-		json_object_object_add(resume, "iteration", json_object_new_int64(best));
+		json_object_object_add(resume, "iteration", json_object_new_int64(best->iteration));
 	}
 	json_object_object_add(doc, "resume", resume);
 	json_object_object_add(doc, "items", items);
@@ -228,7 +236,10 @@ static int of_dir(struct cli *cli, const char *dir, const char *kind, const char
 			print_items(cli, js_items(doc));
 		if (resume == MO_NONE)
 			print_unread(doc, dir, kind);
-		if (resume == MO_NONE)
+		const struct found_checkpoint *best = newest_complete(&result);
+		if (resume == MO_NONE && best)
+			printf("%s: a run would wait: %s\n", dir, best->held);
+		else if (resume == MO_NONE)
 			printf("%s: nothing usable; a run would have to start afresh\n", dir);
 		else
 			printf("%s: a run would resume from iteration %s\n", dir, text_int(resume));

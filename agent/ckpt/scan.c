@@ -33,6 +33,7 @@ static void report(const struct scan *s, const struct ckpt_entry *e, char *reaso
 	f->complete = !reason;
 	f->reason = reason;
 	mo_str_set(&f->fixed, e->fixed);
+	f->held = reason ? NULL : ckpt_held(s->rules, e, &s->question);
 	f->bytes = 0;
 	for (size_t i = 0; i < e->n_files; i++)
 		f->bytes += e->files[i].bytes;

@@ -56,7 +56,8 @@ static void free_codes(pcre2_code *const *codes, size_t n) {
 struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r) {
 	if (!r)
 		return NULL;
-	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover, r->listed, r->contains };
+	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover,
+				      r->listed, r->contains, r->by_tracker };
 	free_codes(codes, ELEMENTSOF(codes));
 	free_codes(r->grids, CKPT_GRIDS_MAX);
 	free_codes(r->told_by, CKPT_GRIDS_MAX);
@@ -97,6 +98,10 @@ static int compile_lists(const struct ckpt_layout *l, struct ckpt_rules *r, stru
 	for (size_t i = 0; i < l->n_grids; i++)
 		if (l->grids[i].n_variants > CKPT_VARIANTS_MAX)
 			return mo_error_set(err, -EINVAL, "checkpoint layout: more than %d variants: correct the engine file", CKPT_VARIANTS_MAX);
+	for (size_t i = 0; i < l->n_grids; i++)
+		if (l->grids[i].tied && (l->grids[i].n_says < 2 || l->grids[i].n_says > CKPT_NUMBERS_MAX))
+			return mo_error_set(err, -EINVAL, "checkpoint layout: grids: tied wants two to %d numbers of says: correct the engine file",
+					    CKPT_NUMBERS_MAX);
 	for (size_t i = 0; i < l->n_grids && e == 0; i++)
 		e = compile(l->grids[i].files ? l->grids[i].files : "^$", "grids", &r->grids[i], err);
 	for (size_t i = 0; i < l->n_grids && e == 0; i++)
@@ -123,6 +128,7 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 	const struct { const char *pattern, *what; pcre2_code **code; } patterns[] = {
 		{ layout->entry ? layout->entry : "(?<iteration>\\d+)$", "entry", &r->entry }, { layout->unfinished, "unfinished", &r->unfinished }, { layout->shard, "shard", &r->shard },
 		{ layout->leftover, "leftover", &r->leftover }, { layout->listed, "listed", &r->listed }, { layout->contains, "contains", &r->contains },
+		{ layout->by_tracker, "by_tracker", &r->by_tracker },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(patterns); i++) {
 		e = compile(patterns[i].pattern, patterns[i].what, patterns[i].code, err);
@@ -224,12 +230,13 @@ bool ckpt_tells_parts(const struct ckpt_rules *r, const char *name, size_t *ret_
 	return false;
 }
 
-/* "tp 1, pp 2, ep 1" */
+/* "tp 1, pp 2, ep 1", and "etp 1" behind it where there are experts that are not split as the rest is, or could be. */
 static void fix_sizes(const struct ckpt_grid *g, const int64_t *numbers, struct ckpt_entry *e)
 {
+	bool apart = g->tied && (numbers[g->n_says] != numbers[0] || (numbers[0] > 1 && numbers[g->n_says - 1] > 1));
 	struct mo_buf b = { 0 };
 
-	for (size_t i = 0; i < g->n_fixes && i < g->n_says; i++)
+	for (size_t i = 0; i < g->n_fixes && i < g->n_says + apart; i++)
 		mo_buf_printf(&b, "%s%s %lld", i ? ", " : "", g->fixes[i], (long long)numbers[i]);
 	if (b.len) {
 		free(e->fixed);
@@ -237,24 +244,42 @@ static void fix_sizes(const struct ckpt_grid *g, const int64_t *numbers, struct 
 	}
 }
 
-void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e) {
-	const struct ckpt_grid *g = &r->layout.grids[grid];
-	size_t n_names = g->n_says + g->n_variants;
-	_cleanup_(mo_freep) char **names = mo_alloc_array(n_names + 1, sizeof(*names));
-	_cleanup_(mo_freep) int64_t *numbers = mo_alloc_array(n_names + 1, sizeof(*numbers));
+/* How many files there are of these sizes; 0 = they make no sense. */
+static int64_t parts_of(const struct ckpt_grid *g, const int64_t *numbers)
+{
 	int64_t product = 1;
 
+	for (size_t i = 0; i < g->n_says + !!g->tied; i++)
+		if (numbers[i] <= 0 || numbers[i] > PARTS_MAX)
+			return 0;
+	for (size_t i = 0; i < g->n_says; i++)
+		if (__builtin_mul_overflow(product, i == 0 && g->tied ? numbers[g->n_says] : numbers[i], &product))
+			return 0;
+	return product;
+}
+
+void ckpt_parts_told(const struct ckpt_rules *r, size_t grid, const void *pickle, size_t n, struct ckpt_entry *e) {
+	const struct ckpt_grid *g = &r->layout.grids[grid];
+	size_t n_sizes = g->n_says + !!g->tied, n_names = n_sizes + g->n_variants;
+	_cleanup_(mo_freep) char **names = mo_alloc_array(n_names + 1, sizeof(*names));
+	_cleanup_(mo_freep) int64_t *numbers = mo_alloc_array(n_names + 1, sizeof(*numbers));
+
 	for (size_t i = 0; i < n_names; i++)
-		names[i] = i < g->n_says ? g->says[i] : g->variants[i - g->n_says].value;
+		names[i] = i < g->n_says ? g->says[i] : i < n_sizes ? g->tied : g->variants[i - n_sizes].value;
 	if (!pickle_numbers(pickle, n, names, n_names, numbers))
 		return;
-	for (size_t i = 0; i < g->n_says; i++)
-		if (numbers[i] <= 0 || numbers[i] > PARTS_MAX || __builtin_mul_overflow(product, numbers[i], &product))
-			return;
-	e->parts[grid] = product;
+	if (g->tied && numbers[g->n_says] <= 0)
+		numbers[g->n_says] = numbers[0];   /* not said: versions and engines that know one number only */
+	e->parts[grid] = parts_of(g, numbers);
+	if (e->parts[grid] == 0)
+		return;
+	if (g->tied && numbers[g->n_says] != numbers[0]) {
+		memcpy(e->told[grid], numbers, g->n_says * sizeof(*numbers));
+		e->tied[grid] = numbers[g->n_says];
+	}
 	fix_sizes(g, numbers, e);
 	for (size_t i = 0; i < g->n_variants; i++)
-		e->due[grid] |= numbers[g->n_says + i] > 0 ? 1u << i : 0;
+		e->due[grid] |= numbers[n_sizes + i] > 0 ? 1u << i : 0;
 }
 
 bool ckpt_tells_of_grid(const struct ckpt_rules *r, size_t grid, const char *name) {

@@ -31,6 +31,8 @@ struct ckpt_entry {
 	struct ckpt_file *files; size_t n_files;       /* regular files, markers included; links with damage */
 	struct ckpt_marker *markers; size_t n_markers; /* one per layout marker, in order */
 	int64_t parts[CKPT_GRIDS_MAX];                 /* what the files of layout.grids[i] say of their number, 0 = nothing */
+	/* of a grid with `tied`: what they say of the numbers of `says`, and of that one; 0 = as the first */
+	int64_t told[CKPT_GRIDS_MAX][CKPT_NUMBERS_MAX], tied[CKPT_GRIDS_MAX];
 	uint32_t due[CKPT_GRIDS_MAX];                  /* bit k: that they also say that there are files of its variants[k] */
 	char *fixed;                                   /* sizes without which it cannot be loaded (layout.grids[i].fixes), NULL = any */
 	/* what layout.grids[i].told_by say: excused holds, the numbers of share and sum; 0 = nothing */
@@ -76,4 +78,6 @@ void ckpt_grid_told(const struct ckpt_rules *r, size_t grid, const void *pickle,
 struct ckpt_question { enum ckpt_level level; int64_t world; bool announced; enum ckpt_tracker tracker; int64_t tracker_says; };
 /* NULL = complete; else why not, caller frees. */
 char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q);
+/* A complete one that the engine cannot load as it lies there (by_tracker): why, and what to do; NULL = it can. */
+char *ckpt_held(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q);
 char *ckpt_judge_tracker(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q); /* that part alone */

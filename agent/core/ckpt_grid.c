@@ -1,5 +1,5 @@
 /* Grids of files: one per rank or per group of ranks, TP x PP x EP directories for example. Full means: every combination of numbers from 0 on, in each variant, each once, and as many as the ranks
- * want and the files themselves say. */
+ * want and the files themselves say; of tied numbers (experts split otherwise than the rest) every pair that meets in a rank. */
 #include "agent/core/ckpt_inner.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 
-#define GROUPS 4
+#define GROUPS CKPT_NUMBERS_MAX
 #define GRID_MAX 1000000
 #define DIGITS_MAX 6
 
@@ -188,6 +188,65 @@ static char *judge_variants(const struct judging *j, size_t grid, const struct c
 	return NULL;
 }
 
+/* The numbers in the name of part i: of the first and the last one a pair that meets in a rank, of those
+ * between every one. A size of 1 is not in the names, but for the first. */
+static void tied_part(const struct judging *j, size_t grid, int64_t i, int64_t at[GROUPS])
+{
+	const int64_t *told = j->e->told[grid], tied = j->e->tied[grid];
+	size_t last = j->r->layout.grids[grid].n_says - 1, group = 0;
+	int64_t k = i % (tied * told[last]), rest = i / (tied * told[last]);
+
+	memset(at, 0, GROUPS * sizeof(*at));
+	at[group++] = k % told[0];
+	for (size_t m = 1; m < last; m++) {
+		if (told[m] > 1)
+			at[group++] = rest % told[m];
+		rest /= told[m];
+	}
+	if (told[last] > 1)
+		at[group] = k / tied;
+}
+
+/* One variant: exactly these pairs. */
+static char *judge_tied_variant(const struct judging *j, size_t grid, const struct cell *cells, size_t n)
+{
+	int64_t parts = j->e->parts[grid];
+
+	for (int64_t i = 0; i < MO_MIN(parts, (int64_t)n + 1); i++) {
+		struct cell want = cells[0];
+
+		tied_part(j, grid, i, want.at);
+		if (bsearch(&want, cells, n, sizeof(want), cell_order))
+			continue;
+		_cleanup_(mo_freep) char *name = name_of(j->r, grid, &cells[0], want.at);
+		return mo_printf("%s is missing: by the sizes in them there are %lld such files", name, (long long)parts);
+	}
+	return (int64_t)n == parts ? NULL
+		: mo_printf("there are %zu files like %s of %lld: two saves are mixed", n, cells[0].name, (long long)parts);
+}
+
+/* Experts that are split otherwise than the rest: not every pair of the first and the last number is one of a rank. What the ranks did not write, or wrote twice, the engine itself cannot load. */
+static char *judge_tied(const struct judging *j, size_t grid, const struct cells *cells)
+{
+	const struct ckpt_grid *l = &j->r->layout.grids[grid];
+	int64_t first = j->e->told[grid][0], last = j->e->told[grid][l->n_says - 1], tied = j->e->tied[grid];
+	char *reason = NULL;
+
+	if (tied > first)
+		return mo_printf("with %s %lld above %s %lld two ranks wrote each file, one over the other: it cannot be loaded; take another format",
+				 l->tied, (long long)tied, l->says[0], (long long)first);
+	if (tied * last % first != 0)
+		return mo_printf("with %s %lld, %s %lld and %s %lld some ranks wrote no file, and the engine cannot load it without; take another format",
+				 l->says[0], (long long)first, l->tied, (long long)tied, l->says[l->n_says - 1], (long long)last);
+	for (size_t i = 0, end; i < cells->n && !reason; i = end) {
+		for (end = i + 1; end < cells->n && variant_order(&cells->items[i], &cells->items[end]) == 0;)
+			end++;
+		reason = judge_tied_variant(j, grid, &cells->items[i], end - i);
+	}
+	reason = reason ? reason : judge_variants(j, grid, cells);
+	return reason ? reason : judge_count(j, grid, j->e->parts[grid]);
+}
+
 static char *judge_grid(const struct judging *j, size_t grid, const struct cells *cells) {
 	int64_t parts = 0, first = 0;
 	char *reason = NULL;
@@ -198,6 +257,8 @@ static char *judge_grid(const struct judging *j, size_t grid, const struct cells
 		return j->r->layout.grids[grid].required && !j->e->excused[grid] ? mo_strdup("it holds none of the files that the ranks write") : NULL;
 	if (j->e->sum[grid] > 0)
 		return judge_sum(j, grid, cells);
+	if (j->e->tied[grid] > 0)
+		return judge_tied(j, grid, cells);
 	for (size_t i = 0, end; i < cells->n && !reason; i = end) {
 		for (end = i + 1; end < cells->n && variant_order(&cells->items[i], &cells->items[end]) == 0; )
 			end++;

@@ -323,3 +323,15 @@ char *ckpt_judge(const struct ckpt_rules *r, const struct ckpt_entry *e, const s
 	char *reason = judge_directory(&j);
 	return reason ? reason : ckpt_judge_tracker(r, e, q);
 }
+
+char *ckpt_held(const struct ckpt_rules *r, const struct ckpt_entry *e, const struct ckpt_question *q)
+{
+	if (!r->by_tracker || q->tracker != TRACKER_SAYS || q->tracker_says == e->iteration)
+		return NULL;
+	for (size_t i = 0; i < e->n_files; i++)
+		if (ckpt_found(r, r->by_tracker, e->files[i].name, strlen(e->files[i].name)))
+			return mo_printf("the engine would load %s of iteration %lld, which the tracker file %s names, whatever step it is told: write %lld into it",
+					 strrchr(e->files[i].name, '/') ? strrchr(e->files[i].name, '/') + 1 : e->files[i].name,
+					 (long long)q->tracker_says, r->layout.tracker, (long long)e->iteration);
+	return NULL;
+}

@@ -124,6 +124,7 @@ static void begin_anew(const struct job *j, struct checkpoint *c)
 	c->saved_at = c->verified_at = MO_NONE;
 	mo_str_set(&c->reason, NULL);
 	mo_str_set(&c->fixed, NULL);
+	mo_str_set(&c->held, NULL);
 	mo_str_set(&c->manifest, NULL);
 }
 
@@ -242,6 +243,7 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 		begin_anew(j, c);          /* its node was lost before it could tell */
 	if (f->fixed)
 		mo_str_set(&c->fixed, f->fixed);
+	mo_str_set(&c->held, f->held);
 	mo_str_set(&c->reason, f->complete ? (j->spec.engine.layout.unnumbered ? f->reason : NULL) : f->reason ? f->reason : "incomplete");
 	if (!f->complete) {
 		c->state = CKPT_TORN;
@@ -609,7 +611,8 @@ static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 
 static int64_t size_named(const struct recipe_parallelism *p, const char *name, size_t n)
 {
-	const int64_t sizes[CKPT_FIXED_N] = { p->tp, p->pp, p->ep, p->etp, p->cp };
+	int64_t etp = p->etp == MO_NONE ? p->tp : p->etp;        /* what Megatron takes without a word */
+	const int64_t sizes[CKPT_FIXED_N] = { p->tp, p->pp, p->ep, etp, p->cp };
 
 	for (size_t i = 0; i < CKPT_FIXED_N; i++)
 		if (strlen(ckpt_fixed_names[i]) == n && !strncmp(ckpt_fixed_names[i], name, n))
@@ -658,6 +661,9 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 		return mo_error_set(err, 2, "checkpoint %lld in %s does not reshard: it was saved with %s, and this job has %s; "
 				    "submit it with the same sizes, with another checkpoint.dir, or with checkpoint.resume: never",
 				    (long long)chosen, j->spec.recipe.checkpoint.dir, c->fixed, misfit);
+	if (c && c->held)
+		return mo_error_set(err, 1, "checkpoint %lld in %s: %s (looked at again every %d s)", (long long)chosen,
+				    j->spec.recipe.checkpoint.dir, c->held, (int)(SCAN_FRESH_US / 1000000));
 	if (r == 0)
 		*ret = chosen;
 	return r;

@@ -29,7 +29,13 @@ struct ckpt_grid {
 	int count;               /* enum ckpt_count: as many as ranks, or ranks are a multiple of them; -1 = any number */
 	bool required;           /* there must be some */
 	char **says; size_t n_says; /* whole numbers in the pickle of one of these archives whose product is how many there are, e.g. tensor_model_parallel_size */
-	char **fixes; size_t n_fixes;           /* sizes of the recipe's parallelism that the numbers of `says` are, in their order: only a job with the same can load it. None: it reshards */
+	/* Another such number, when it is not the first one of `says`: ranks are counted with it in the
+	 * first one's place, so of the first and the last number only the pairs (k mod first, k / tied)
+	 * exist, e.g. expert_tensor_parallel_size. */
+	char *tied;
+	/* Sizes of the recipe's parallelism that the numbers of `says`, and then `tied`, are, in their
+	 * order: only a job with the same can load it. None: it reshards. */
+	char **fixes; size_t n_fixes;
 	struct kv *variants; size_t n_variants; /* variant: number or truth beside them; where it is not zero, there are files of this variant. e.g. distrib_optim: use_distributed_optimizer */
 	/* what the pickles of other archives say of this grid; told_by: PCRE2 on their names. Words: see iterations of the layout */
 	char *told_by;
@@ -38,6 +44,7 @@ struct ckpt_grid {
 	char *sum;               /* name of a list of numbers: where it is there, the files are as many as their sum, times the size of the last number in the names (experts, which layers have unlike many of) */
 };
 #define CKPT_VARIANTS_MAX 32
+#define CKPT_NUMBERS_MAX 4             /* numbers in the names of a grid's files */
 #define CKPT_FIXED_N 5
 extern const char *const ckpt_fixed_names[CKPT_FIXED_N];   /* tp pp ep etp cp: what `fixes` may name */
 /* A file that must be there and not be empty. */
@@ -57,6 +64,9 @@ struct ckpt_layout {
 	char *subdir;            /* relative directory that holds the entries, NULL = checkpoint.dir itself */
 	char *tracker;           /* file with the newest iteration, e.g. latest_checkpointed_iteration.txt; NULL = none */
 	bool tracker_names_entry;/* it holds an entry's name instead, as DeepSpeed's latest does */
+	/* PCRE2 on file names: an entry with such files can be loaded only while the tracker names it,
+	 * whatever step the engine is told (it reads these of the tracker's). NULL = none. */
+	char *by_tracker;
 	char **markers; size_t n_markers;   /* files that must exist and be non-empty, e.g. COMPLETE, metadata.json, state/_METADATA; "a|b" = one of them */
 	char *shard;             /* PCRE2 on file names that must be non-empty, NULL = any file */
 	bool marker_last;        /* shards newer than the marker mean a half replaced checkpoint */

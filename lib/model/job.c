@@ -70,7 +70,8 @@ const struct mo_desc rank_desc = MO_DESC(rank, rank_fields);
 	MO_F(checkpoint, verified_at, MO_TIME), \
 	MO_F(checkpoint, attempt, MO_INT), \
 	MO_F(checkpoint, reason, MO_STR), \
-	MO_F(checkpoint, fixed, MO_STR, .omit = true, .max = 128),
+	MO_F(checkpoint, fixed, MO_STR, .omit = true, .max = 128), \
+	MO_F(checkpoint, held, MO_STR, .omit = true),
 static const struct mo_field checkpoint_view_fields[] = { CHECKPOINT_FIELDS };
 static const struct mo_field checkpoint_fields[] = {
 	CHECKPOINT_FIELDS

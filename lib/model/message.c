@@ -65,6 +65,7 @@ static const struct mo_field found_checkpoint_fields[] = {
 	MO_F(found_checkpoint, level, MO_STR, .omit = true, .max = 16),
 	MO_F(found_checkpoint, manifest, MO_STR, .omit = true, .max = 64),
 	MO_F(found_checkpoint, fixed, MO_STR, .omit = true, .max = 128),
+	MO_F(found_checkpoint, held, MO_STR, .omit = true, .most = MO_TEXT_MAX),
 };
 const struct mo_desc found_checkpoint_desc = MO_DESC(found_checkpoint, found_checkpoint_fields);
 

@@ -52,6 +52,7 @@ struct found_checkpoint {
 	char *level;             /* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is not complete */
 	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/manifest.h), NULL = not taken */
 	char *fixed;             /* "tp 1, pp 2": sizes without which its format cannot be loaded; NULL = any, or it was not looked at */
+	char *held;              /* why the engine cannot load it as it lies there, though it is whole; NULL */
 };
 extern const struct mo_desc found_checkpoint_desc;
 /* What looks like a model's state and is no checkpoint that the layout can read: a file, or a directory ("/" at its end) with such files in it. */

@@ -123,8 +123,17 @@ static void read_fixes(struct reader *r, const struct key *k, const struct ynode
 		if (mo_enum_parse(ckpt_fixed_names, CKPT_FIXED_N, g->fixes[i]) < 0)
 			errors_at(r->errors, v, NULL, "%s: '%s' is none of tp, pp, ep, etp, cp",
 				  k->path, g->fixes[i]);
-	if (g->n_fixes != g->n_says)
-		errors_at(r->errors, v, NULL, "%s: as many as 'says', which comes before it", k->path);
+	if (g->n_fixes != g->n_says + !!g->tied)
+		errors_at(r->errors, v, NULL, "%s: as many as 'says' and 'tied', which come before it", k->path);
+}
+
+static void read_tied(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct ckpt_grid *g = r->bases[0];
+
+	if (value_text(r, k->path, v, &g->tied) && (g->n_says < 2 || g->n_says > CKPT_NUMBERS_MAX))
+		errors_at(r->errors, v, NULL, "%s: it wants two to %d numbers of 'says', which comes before it",
+			  k->path, CKPT_NUMBERS_MAX);
 }
 
 static void read_excused(struct reader *r, const struct key *k, const struct ynode *v)
@@ -144,6 +153,7 @@ static const struct key grid_keys[] = {
 	G(count, KEY_ENUM, .words = words_count),
 	G(required, KEY_BOOL),
 	G(says, KEY_LIST, .count_offset = offsetof(struct ckpt_grid, n_says)),
+	{ .path = "tied", .type = KEY_CUSTOM, .read = read_tied },
 	{ .path = "fixes", .type = KEY_CUSTOM, .read = read_fixes },
 	{ .path = "variants", .type = KEY_CUSTOM, .read = read_variants },
 	G(told_by, KEY_CUSTOM, .read = read_pattern),
@@ -260,6 +270,7 @@ static const struct key layout_keys[] = {
 	F(subdir, KEY_CUSTOM, .read = read_name),
 	F(tracker, KEY_CUSTOM, .read = read_name),
 	F(tracker_names_entry, KEY_BOOL),
+	F(by_tracker, KEY_CUSTOM, .read = read_pattern),
 	CUSTOM(markers, read_markers),
 	F(shard, KEY_CUSTOM, .read = read_pattern),
 	F(marker_last, KEY_BOOL),

@@ -94,7 +94,7 @@ for g in fixtures.GOOD:
 RECORDED = {"dcp1": ("torchtitan", 1), "dcp4": ("torchtitan", 4), "ocdbt": ("maxtext", 1), "ocdbt3": ("maxtext", 1), "zarr": ("maxtext", 1), "legacy": ("megatron-lm", 4), "megatron": ("megatron-lm", 2), "ocdbt2": ("maxtext", 2), "deepspeed": ("deepspeed", 2)}
 
 
-FIXED = {"legacy": "tp 2, pp 1, ep 2", "megatron": "tp 1, pp 2, ep 1"}      # formats that do not reshard
+FIXED = {"legacy": "tp 2, pp 1, ep 2, etp 2", "megatron": "tp 1, pp 2, ep 1"}      # formats that do not reshard
 
 
 @suite.test

@@ -6,6 +6,7 @@
 
 #include "agent/core/archive.h"
 #include "agent/core/ckpt.h"
+#include "lib/base/buf.h"
 #include "agent/core/pickle.h"
 #include "lib/base/crc32c.h"
 
@@ -291,6 +292,123 @@ static void test_grids(void **state) {
 	mo_desc_done(&ckpt_layout_desc, &b.layout);
 }
 
+/* ---- Megatron's format torch, by the arithmetic of its groups of ranks ---- */
+
+struct split { int64_t tp, pp, ep, etp, cp, dp; };
+#define SPLIT_PARTS 64
+struct parts { char names[SPLIT_PARTS][24]; size_t n; bool twice; };
+
+static bool part_add(struct parts *p, const char *name)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (mo_streq(p->names[i], name))
+			return false;
+	assert_true(p->n < SPLIT_PARTS);
+	snprintf(p->names[p->n++], sizeof(p->names[0]), "%s", name);
+	return true;
+}
+
+/* What each rank would load, and what those write whose experts are the first copy. */
+static void parts_of_ranks(const struct split *s, struct parts *loaded, struct parts *written)
+{
+	int64_t stage = s->tp * s->cp * s->dp;
+
+	*loaded = *written = (struct parts){ 0 };
+	for (int64_t rank = 0; rank < stage * s->pp; rank++) {
+		int64_t local = rank % stage;
+		_cleanup_(mo_buf_done) struct mo_buf name = { 0 };
+
+		mo_buf_printf(&name, "m_%lld", (long long)(local % s->tp));
+		if (s->pp > 1)
+			mo_buf_printf(&name, "_%lld", (long long)(rank / stage));
+		if (s->ep > 1)
+			mo_buf_printf(&name, "_%lld", (long long)(local / s->etp % s->ep));
+		part_add(loaded, name.data);
+		if (local / (s->etp * s->ep) == 0 && !part_add(written, name.data))
+			written->twice = true;
+	}
+}
+
+static void judge_parts(struct bed *b, const struct parts *p, size_t without, const char *more, const struct split *s, bool whole)
+{
+	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
+	_cleanup_(mo_freep) char *reason = NULL;
+
+	assert_int_equal(ckpt_rules_new(&b->layout, &rules, NULL), 0);
+	for (size_t i = 0; i < p->n + !!more; i++)
+		if (i != without)
+			*(struct ckpt_file *)MO_GROW(b->e.files, b->e.n_files) = (struct ckpt_file){ .name = mo_strdup(i < p->n ? p->names[i] : more), .bytes = 5 };
+	reason = ckpt_judge(rules, &b->e, &(struct ckpt_question){ .level = LEVEL_SIZES, .world = s->tp * s->pp * s->cp * s->dp });
+	if (whole != !reason)
+		fail_msg("tp %lld pp %lld ep %lld etp %lld cp %lld dp %lld without %zu: said '%s'", (long long)s->tp, (long long)s->pp, (long long)s->ep,
+			 (long long)s->etp, (long long)s->cp, (long long)s->dp, without, reason ? reason : "complete");
+	ckpt_files_done(b->e.files, b->e.n_files);
+	b->e.files = NULL;
+	b->e.n_files = 0;
+}
+
+static void say(struct mo_buf *pickle, const char *name, int64_t number)
+{
+	const char head[] = { 'X', (char)strlen(name), 0, 0, 0 }, value[] = { 'K', (char)number };
+
+	mo_buf_add(pickle, head, sizeof(head));
+	mo_buf_str(pickle, name);
+	mo_buf_add(pickle, value, sizeof(value));
+}
+
+/* A save is complete when each rank finds its file and none was written twice; and then no file may be gone, and none be more. */
+static void judge_split(struct bed *b, const struct split *s)
+{
+	struct parts loaded, written;
+	_cleanup_(mo_buf_done) struct mo_buf pickle = { 0 };
+	_cleanup_(ckpt_rules_freep) struct ckpt_rules *rules = NULL;
+
+	mo_buf_add(&pickle, "\x80\2}(", 4);
+	say(&pickle, "tp", s->tp);
+	say(&pickle, "pp", s->pp);
+	say(&pickle, "ep", s->ep);
+	say(&pickle, "etp", s->etp);
+	mo_buf_add(&pickle, "u.", 2);
+	parts_of_ranks(s, &loaded, &written);
+	ckpt_entry_done(&b->e);
+	b->e.directory = b->e.asked = true;
+	assert_int_equal(ckpt_rules_new(&b->layout, &rules, NULL), 0);
+	ckpt_parts_told(rules, 0, pickle.data, pickle.len, &b->e);
+	bool whole = loaded.n == written.n && !written.twice;
+	judge_parts(b, &written, SIZE_MAX, NULL, s, whole);
+	for (size_t i = 0; whole && i < written.n; i++)
+		judge_parts(b, &written, i, NULL, s, false);
+	if (whole)
+		judge_parts(b, &written, SIZE_MAX, "m_63", s, false);
+}
+
+static void test_tied(void **state)
+{
+	static const int64_t sizes[] = { 1, 2, 4 };
+	struct bed b;
+	size_t tried = 0;
+
+	bed_new(&b);
+	struct ckpt_grid *g = add_grid(&b, "^m_(\\d+)(?:_(\\d+))?(?:_(\\d+))?$", COUNT_DIVIDES);
+	mo_strs_add(&g->says, &g->n_says, "tp");
+	mo_strs_add(&g->says, &g->n_says, "pp");
+	mo_strs_add(&g->says, &g->n_says, "ep");
+	mo_str_set(&g->tied, "etp");
+	g->required = true;
+	for (size_t i = 0; i < 729; i++) {
+		const struct split s = { .tp = sizes[i % 3], .pp = sizes[i / 3 % 3], .ep = sizes[i / 9 % 3], .etp = sizes[i / 27 % 3],
+					 .cp = sizes[i / 81 % 3], .dp = sizes[i / 243] };
+
+		if (s.tp * s.cp * s.dp % (s.etp * s.ep) != 0)
+			continue;              /* Megatron does not start */
+		judge_split(&b, &s);
+		tried++;
+	}
+	assert_true(tried > 300);
+	ckpt_entry_done(&b.e);
+	mo_desc_done(&ckpt_layout_desc, &b.layout);
+}
+
 static void test_needs(void **state) {
 	struct bed b;
 
@@ -354,7 +472,7 @@ static void test_lists(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_number_behind_words), cmocka_unit_test(test_sum_behind), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
-		cmocka_unit_test(test_grids), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_grids), cmocka_unit_test(test_tied), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt_formats", tests, NULL, NULL);
 }

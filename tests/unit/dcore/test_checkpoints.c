@@ -116,6 +116,43 @@ static void what_does_not_reshard_needs_its_sizes(void **state)
 	}
 }
 
+/* Whole, and yet another one would be loaded in its place: the job waits and says what to do; as soon as
+ * that is done it resumes. */
+static void what_the_engine_would_mix_waits(void **state)
+{
+	struct saver *o = *state;
+
+	saver_again(o, -1, 0);
+	world_found(&o->w, 10, true);
+	world_found(&o->w, 20, false);
+	mo_str_set(&o->w.scan.items[0].held, "the engine would load distrib_optim.pt of iteration 20: write 10 into it");
+	saver_run(o, 3);
+	assert_int_equal(saver_job(o)->attempt, 0);
+	assert_false(job_state_final(saver_job(o)->state));
+	assert_non_null(strstr(saver_job(o)->reason, "checkpoint 10 in /ckpt: the engine would load distrib_optim.pt of iteration 20: write 10 into it"));
+	mo_str_set(&o->w.scan.items[0].held, NULL);
+	saver_run(o, 60);
+	saver_resumed(o, 1, 10);
+}
+
+/* Without etp experts are split as the rest is. */
+static void experts_without_a_word_are_split_as_the_rest(void **state)
+{
+	static const struct { int64_t etp; const char *fixed, *misfit; } cases[] = {
+		{ MO_NONE, "tp 2, pp 1, ep 2, etp 2", NULL }, { MO_NONE, "tp 2, pp 1, ep 2, etp 1", "etp 2" },
+		{ 1, "tp 2, pp 1, ep 2, etp 1", NULL }, { 1, "tp 2, pp 1, ep 2, etp 2", "etp 1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		const struct recipe r = { .parallelism = { .tp = 2, .pp = 1, .ep = 2, .etp = cases[i].etp, .cp = MO_NONE } };
+		const struct checkpoint c = { .fixed = (char *)cases[i].fixed };
+		_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&c, &r);
+
+		assert_true(mo_streq(misfit, cases[i].misfit));
+	}
+}
+
 static void a_named_one_that_is_missing_fails(void **state)
 {
 	struct saver *o = *state;
@@ -631,6 +668,8 @@ int main(void)
 		T(restart_from_0_is_a_spoken_fresh_start),
 		T(a_named_one_that_is_missing_fails),
 		T(what_does_not_reshard_needs_its_sizes),
+		T(what_the_engine_would_mix_waits),
+		cmocka_unit_test(experts_without_a_word_are_split_as_the_rest),
 		T(unwritable_and_unreadable),
 		T(recovery_takes_the_newest_complete),
 		T(an_announced_one_counts_without_marker),

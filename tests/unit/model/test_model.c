@@ -150,7 +150,7 @@ static void test_documented(void **state)
 	check_keys(&rank_view_desc, "rank node local_rank pid state cpus numa_node gpu nic bind_verified bind_note iteration step_ms coords exit gpu_note");
 	check_keys(&rank_coords_desc, "tp pp ep cp dp");
 	check_keys(&rank_exit_desc, "code signal cause");
-	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at attempt reason fixed");
+	check_keys(&checkpoint_view_desc, "iteration path state level bytes saved_at verified_at attempt reason fixed held");
 	check_keys(&event_desc, "seq time type job node rank attempt message data");
 	check_keys(&incident_desc, "time attempt class first_rank node cause evidence action lost_iterations waterfall_ms");
 	check_keys(&waterfall_desc, "detect stop place launch init load recompute");
