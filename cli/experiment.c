@@ -260,6 +260,7 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 	}
 	experiment_misread_values(in, x, t);
 	experiment_unknown_keys(in, x);
+	experiment_inputs(in, x, t);
 }
 
 int experiment_explain(const struct recipe_input *in, const char *key, const char *undecided,
@@ -279,6 +280,15 @@ int experiment_explain(const struct recipe_input *in, const char *key, const cha
 	*ret_n = config_explain(t, key, false, ret);
 	experiment_done(&x);
 	return 0;
+}
+
+static void tell_inputs(const struct recipe_input *in, const struct experiment *x,
+			const struct rank_command *c)
+{
+	const struct config_given given = given_of(in, c);
+	_cleanup_(config_teller_freep) struct config_teller *t = config_teller_new(&given, x);
+
+	experiment_inputs(in, x, t);
 }
 
 /* The files of an engine without experiments decide nothing here: they are kept with the job, and what is wrong in them is the engine's
@@ -301,6 +311,8 @@ static void keep_files(struct recipe_input *in)
 						: NULL;
 	if (in->experiment)
 		recipe_input_option(in, "experiment", "experiment", in->experiment);
+	else
+		tell_inputs(in, &x, &command);
 	experiment_done(&x);
 }
 

@@ -25,6 +25,9 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 /* Warns of values that the engine takes otherwise than they look, and of keys that are given twice (experiment_types.c). */
 void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
 			       const struct config_teller *t);
+/* Warns of files that it names and that are not here (experiment_inputs.c). */
+void experiment_inputs(const struct recipe_input *in, const struct experiment *x,
+		       const struct config_teller *t);
 /* The document of explain config (appends), and how many keys it has. undecided: config_explain.h.
  * Errors as of experiment_of(). */
 int experiment_explain(const struct recipe_input *in, const char *key, const char *undecided,

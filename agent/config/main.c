@@ -1,8 +1,10 @@
 /* moe-config: reads the configuration of an engine's own that a rank's command names, where the rank will run: as the job's user, in its
  * directory, with its environment, before any rank starts (agent/stepd/config.c). The rules are those of moectl (lib/recipe). It
  * prints what came out as one line of JSON (lib/recipe/experiment_record.h), or one line on stderr and status 2: the engine could not
- * load it, or the rules for recipes refuse what it says together with the recipe on standard input (none there: it is only read); 3: the file that the command names is not there, which a program in the engine's place may not mind. Files are read as they
- * come; the caller has the deadline. */
+ * load it, or the rules for recipes refuse what it says together with the recipe on standard input (none there: it is only read); 3: the
+ * file that the command names is not there, which a program in the engine's place may not mind; 4: a file that the configuration names
+ * (engine.inputs) is not there. Of an engine without an experiment it prints nothing: only its inputs are looked at. Files are read as
+ * they come; the caller has the deadline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,11 +16,13 @@
 #include "lib/base/fd.h"
 #include "lib/model/mask.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/config_files.h"
+#include "lib/recipe/config_inputs.h"
 #include "lib/recipe/experiment_judge.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/recipe_file.h"
 
-enum { LOADED = 0, FAILED = 1, REFUSED = 2, ABSENT = 3, MISUSED = 64 };
+enum { LOADED = 0, FAILED = 1, REFUSED = 2, ABSENT = 3, MISSING = 4, MISUSED = 64 };
 
 /* O_NONBLOCK: a FIFO in the file's place must not hang the launch. */
 static int read_plain(void *arg, const char *path, size_t most, struct mo_buf *ret)
@@ -83,33 +87,107 @@ static bool judge(const struct mo_buf *text, const struct experiment *x)
 	return !verdict.refused;
 }
 
+/* Only what is surely not there: what cannot be looked at is the engine's to say. */
+static bool is_there(void *arg, const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+/* "WHAT:KEY=VALUE" in front of the command, as moe-stepd writes them. */
+struct asked {
+	struct kv *inputs;
+	size_t n_inputs;
+	struct engine engine; /* how an engine without an experiment reads what its command names */
+	const char *entry;
+};
+
+static bool take(struct asked *a, const char *word)
+{
+	static const char input[] = "input:", file[] = "file:", entry[] = "entry:";
+	const char *pair = strchr(word, ':'), *equals = pair ? strchr(pair, '=') : NULL;
+
+	if (mo_starts_with(word, entry)) {
+		a->entry = word + strlen(entry);
+		return true;
+	}
+	if (!equals || !(mo_starts_with(word, input) || mo_starts_with(word, file)))
+		return false;
+	struct kv *kv = mo_starts_with(word, input) ? MO_ADD(a, inputs, &kv_desc)
+						    : MO_ADD(&a->engine, config_files, &kv_desc);
+
+	kv->key = mo_strndup(pair + 1, (size_t)(equals - pair - 1));
+	mo_str_set(&kv->value, equals + 1);
+	return true;
+}
+
+static void asked_done(struct asked *a)
+{
+	mo_vec_clear(&kv_desc, (void **)&a->inputs, &a->n_inputs);
+	mo_desc_done(&engine_desc, &a->engine);
+}
+
+/* One line with all that is missing. */
+static int look_for_inputs(const struct asked *a, const struct experiment *x)
+{
+	struct config_missing *items = NULL;
+	size_t n = 0;
+
+	config_inputs(a->inputs, a->n_inputs, x, is_there, NULL, &items, &n);
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *place = experiment_place(x, items[i].value->place);
+
+		fprintf(stderr, "%s%s: %s: %s: no such file", i ? "; " : "", place, items[i].key,
+			items[i].path);
+	}
+	if (n)
+		fputs("\n", stderr);
+	config_missing_free(items, n);
+	return n ? MISSING : LOADED;
+}
+
+static int print_result(const struct experiment *x)
+{
+	_cleanup_(mo_freep) char *packed = experiment_pack(x);
+	_cleanup_(mo_freep) char *line =
+		mo_printf("{\"files\":\"crc32c:%08x\",\"result\":%s}\n", x->crc, packed);
+
+	return mo_write_all(STDOUT_FILENO, line, strlen(line)) < 0 ? FAILED : LOADED;
+}
+
 int main(int argc, char **argv)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	_cleanup_(mo_buf_done) struct mo_buf recipe = { 0 };
+	_cleanup_(asked_done) struct asked asked = { 0 };
 	const struct experiment_world world = { NULL, read_plain, variable };
+	bool primus = argc > 1 && strcmp(argv[1], "primus") == 0;
 	struct experiment x;
+	int at = 2;
 
-	if (argc < 3 || strcmp(argv[1], "primus") != 0) {
+	mo_desc_init(&engine_desc, &asked.engine);
+	while (at < argc && take(&asked, argv[at]))
+		at++;
+	if (argc <= at) {
 		fprintf(stderr, "moe-config: expected FORMAT COMMAND..., started by moe-stepd\n");
 		return MISUSED;
 	}
-	int r = experiment_resolve(&world, argv + 2, (size_t)argc - 2, &x, &err);
+	mo_str_set(&asked.engine.config_words, argv[1]);
+	int r = primus ? experiment_resolve(&world, argv + at, (size_t)(argc - at), &x, &err)
+		       : config_files_resolve(&asked.engine, asked.entry, &world, argv + at,
+					      (size_t)(argc - at), &x, &err);
 
 	if (r < 0) {
 		fprintf(stderr, "%s%s%s\n", mo_error_text(&err, r), err.hint ? "; " : "",
 			err.hint ? err.hint : "");
-		return r == -ENOENT ? ABSENT : REFUSED;
+		return r == -ENOENT || !primus ? ABSENT : REFUSED;
 	}
-	if (read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x)) {
-		experiment_done(&x);
-		return REFUSED;
-	}
-	_cleanup_(mo_freep) char *packed = experiment_pack(&x);
-	_cleanup_(mo_freep) char *line =
-		mo_printf("{\"files\":\"crc32c:%08x\",\"result\":%s}\n", x.crc, packed);
+	bool refused = primus && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
 
+	r = refused ? REFUSED : look_for_inputs(&asked, &x);
+	if (r == LOADED && primus)
+		r = print_result(&x);
 	experiment_done(&x);
-	r = mo_write_all(STDOUT_FILENO, line, strlen(line));
-	return r < 0 ? FAILED : LOADED;
+	return r;
 }

@@ -83,11 +83,32 @@ static char **environment(const struct given *g, const char *user)
 	return env;
 }
 
-static void environment_free(char ***env)
+static void texts_free(char ***env)
 {
 	for (size_t i = 0; *env && (*env)[i]; i++)
 		free((*env)[i]);
 	free(*env);
+}
+
+/* FORMAT, what is to be looked for, the command. Caller frees the list and its texts. */
+static char **question(const struct launch *l)
+{
+	char **argv = NULL;
+	size_t n = 0;
+
+	mo_strs_add(&argv, &n, "moe-config");
+	mo_strs_add(&argv, &n, l->config_words ? l->config_words : "primus");
+	if (l->entry)
+		*MO_GROW(argv, n) = mo_printf("entry:%s", l->entry);
+	for (size_t i = 0; i < l->n_inputs; i++)
+		*MO_GROW(argv, n) = mo_printf("input:%s=%s", l->inputs[i].key, l->inputs[i].value);
+	for (size_t i = 0; i < l->n_config_files; i++)
+		*MO_GROW(argv, n) =
+			mo_printf("file:%s=%s", l->config_files[i].key, l->config_files[i].value);
+	for (size_t i = 0; i < l->n_argv; i++)
+		mo_strs_add(&argv, &n, l->argv[i]);
+	*MO_GROW(argv, n) = NULL;
+	return argv;
 }
 
 /* The recipe as its standard input; -1: it has none, or it cannot be given, and is judged by the
@@ -104,16 +125,13 @@ static int recipe_fd(const struct launch *l)
 static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *ret)
 {
 	const struct launch *l = &s->spool.launch;
-	_cleanup_(environment_free) char **env = environment(&p->given[0], l->user);
-	_cleanup_(mo_freep) char **argv = mo_alloc_array(l->n_argv + 3, sizeof(char *));
+	_cleanup_(texts_free) char **env = environment(&p->given[0], l->user);
+	_cleanup_(texts_free) char **argv = question(l);
 	_cleanup_(mo_closep) int recipe = recipe_fd(l);
 	char *candidates[] = { (char *)path, NULL };
 	struct child_plan plan = p->plans[0];
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 
-	argv[0] = (char *)"moe-config";
-	argv[1] = l->config;
-	memcpy(argv + 2, l->argv, l->n_argv * sizeof(char *));
 	if (pipe2(out, O_CLOEXEC) < 0)
 		return -errno;
 	ret->fds[0] = out[0];
@@ -197,7 +215,9 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 	_cleanup_(asked_done) struct asked a = { .fds = { -1, -1 } };
 	int status = 0;
 
-	if (!s->spool.launch.config)
+	const struct launch *l = &s->spool.launch;
+
+	if (!l->config && !l->n_inputs)
 		return 0;
 	int r = path ? ask(s, p, path, &a) : -ENOENT;
 
@@ -213,6 +233,13 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 	}
 	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
 		a.text[1].data[--a.text[1].len] = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && l->n_inputs)
+		return mo_error_set(
+			err, -EINVAL,
+			"the engine's configuration on %s: %s: put it there, or name another",
+			s->spool.node, a.text[1].len ? a.text[1].data : "a file is not there");
+	if (!l->config)
+		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
 		return mo_error_set(err, -EINVAL, "the experiment on %s: %s", s->spool.node,
 				    a.text[1].len ? a.text[1].data : "it cannot be loaded");

@@ -131,6 +131,22 @@ static void prepare(const struct submit *spec, struct launch *ret)
 	mo_str_set(&ret->heartbeat->dir, spec->heartbeat_dir);
 }
 
+/* What must be there, looked at by one node: data lie where all nodes see them. */
+static void inputs(const struct submit *spec, struct launch *ret)
+{
+	const struct engine *e = &spec->engine;
+	const char *entry = spec->recipe.engine.entry;
+
+	for (size_t k = 0; k < e->n_inputs; k++)
+		mo_desc_copy(&kv_desc, MO_ADD(ret, inputs, &kv_desc), &e->inputs[k]);
+	if (!e->n_inputs || e->experiment)
+		return;
+	ret->config_words = mo_strdup(e->config_words);
+	ret->entry = mo_strdup(entry ? entry : e->entry);
+	for (size_t k = 0; k < e->n_config_files; k++)
+		mo_desc_copy(&kv_desc, MO_ADD(ret, config_files, &kv_desc), &e->config_files[k]);
+}
+
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
 	const struct place *p = &j->places[i];
@@ -167,6 +183,8 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		ret->config = mo_strdup(j->spec.engine.experiment);
 		ret->recipe = mo_strdup(j->spec.recipe_text);
 	}
+	if (i == 0)
+		inputs(&j->spec, ret);
 	ret->workdir = mo_strdup(r->engine.workdir);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);

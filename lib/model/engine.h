@@ -179,6 +179,7 @@ struct engine {
 	 * files it names: flag or {entry} = "FORMAT [key that names one below it [file beside it]]" (lib/recipe/config_files.c). */
 	char *config_words;
 	struct kv *config_files; size_t n_config_files;
+	struct kv *inputs; size_t n_inputs; /* keys that name files which must be there = how (lib/recipe/config_inputs.c) */
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* Is it one of main_words, or the beginning of one? Dashes in front and what stands behind '=' do not matter. */

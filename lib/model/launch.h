@@ -34,6 +34,10 @@ struct launch {
 	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
 	char **main_words; size_t n_main_words; /* engine.main_words: an extra of that name travels as key=value */
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
+	/* engine.inputs, to be looked at here before the ranks start; of an engine without an experiment with how its configuration is read. */
+	struct kv *inputs; size_t n_inputs;
+	char *config_words, *entry;
+	struct kv *config_files; size_t n_config_files;
 	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
 	char *recipe;            /* text by whose rules it is judged then, as at the submit; NULL = it is only read */
 	char *workdir;           /* NULL = the user's home */

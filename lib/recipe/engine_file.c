@@ -12,6 +12,7 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
+#include "lib/recipe/config_inputs.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/model_state.h"
@@ -364,6 +365,20 @@ static void read_engine_format(struct reader *r, const struct key *k, const stru
 		errors_at(r->errors, v, NULL, "engine: this version reads format 1: write 'engine: 1'");
 }
 
+static void read_inputs(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &e->inputs, &e->n_inputs);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *how = v->items[i].value;
+		const char *wrong = how->kind == YAML_SCALAR ? config_input_wrong(how->text) : NULL;
+
+		if (wrong)
+			errors_at(r->errors, how, NULL, "inputs: %s", wrong);
+	}
+}
+
 #define F(p, t, f, ...) { .path = (p), .type = (t), .offset = offsetof(struct engine, f), ##__VA_ARGS__ }
 #define LIST(p, f, n_f, ...) F(p, KEY_LIST, f, .count_offset = offsetof(struct engine, n_f), ##__VA_ARGS__)
 #define CUSTOM(p, fn, ...) { .path = (p), .type = KEY_CUSTOM, .read = (fn), ##__VA_ARGS__ }
@@ -415,6 +430,7 @@ static const struct key engine_keys[] = {
 	{ .path = "config", .type = KEY_MAP },
 	F("config.words", KEY_WORD, config_words, .words = words_config, .required = true),
 	CUSTOM("config.files", read_config_files),
+	CUSTOM("inputs", read_inputs),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),
@@ -510,6 +526,9 @@ static int engine_read(const struct ynode *root, struct engine *ret, struct reci
 		schema_read(&r, "", root);
 	else
 		errors_at(errors, root, NULL, "an engine file is a mapping");
+	if (e.n_inputs && !e.experiment && !e.config_words)
+		errors_at(errors, ynode_get(root, "inputs"), NULL,
+			  "inputs: nothing says how its configuration is read: give config, or experiment");
 	if (!errors->n) {
 		experiment_keys_finish(&e, root, errors);
 		find_data(&e, root, errors);

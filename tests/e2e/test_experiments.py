@@ -1657,5 +1657,43 @@ def toml():
             need(r.returncode == 2 and said in r.stderr, "%r: %d %s" % (text, r.returncode, r.stderr))
 
 
+@suite.test
+def files_that_are_not_there():
+    """A file that the configuration names is looked for where the recipe is checked, and where the ranks will run, behind the preparation; there no rank starts without it."""
+    toml = '[model]\nhf_assets_path = "./tokenizer"\n[training]\ndataset_path = "hub/name"\n'
+    data = {"e.yaml": OWN["e.yaml"] + "      train_iters: 3\n      tokenizer_model: hub/name\n      train_data_path: 0.5 ${DATA:none/a} 0.5 ./b\n",
+            "primus/cli/main.py": PROGRAM, "b.idx": "", "prepare.sh": "exit 0\n", "low.yaml": FREE}
+    with Own("checkpoint: {dir: /ckpt/x}\n", **data) as own:
+        top = own.dir.name
+        titan = own.write("titan.yaml", "recipe: 1\nname: titan\nengine:\n  kind: torchtitan\n  workdir: %s\n  args:\n    job.config_file: t.toml\n  args_unchecked: [job.config_file]\n"
+                                        "cluster: {gpus: 2}\nsteps: 5\n" % top)
+        mine = own.write("mine.yaml", OWN_RECIPE.replace("entry: e.yaml", "entry: e.yaml, prepare: sh prepare.sh") % top)
+
+        def warned(path, *args):
+            r = moectl("validate", path, *args, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock"))
+            return [line.replace(top, "W").split(": no such file here")[0] for line in r.stderr.split("\n") if "no such file here" in line]
+        equal(warned(titan), ["W/titan.yaml:7:22: warning: job.config_file: t.toml"], "the file itself")
+        equal(warned(titan, "--set", "engine.args.job.config_file=/nowhere/at/all"), [], "a path that only nodes may have")
+        equal(warned(titan, "--set", "engine.args.job.config_file=%s/u.toml" % top), ["W/titan.yaml: engine.args.job.config_file: warning: job.config_file: W/u.toml"], "a value that was set")
+        equal(warned(mine), ["e.yaml:13: warning: train_data_path: none/a"], "a line of the experiment")
+        equal(warned(mine, "--set", "engine.args.mock_data=true"), [], "mock data")
+        equal(warned(mine, "--set", "engine.workdir=/nowhere"), [], "a tree that only nodes have")
+        with Cluster(nodes=1, gpus_per_node=8) as c:
+            def ended(path):
+                job = c.run("submit", path).stdout.split()[0]
+                return c.wait_state(job, ("completed", "failed"))
+            seen = ended(titan)
+            need(seen["state"] == "failed" and seen["attempt"] == 1 and "the command: job.config_file: t.toml: no such file: put it there, or name another" in seen["reason"], seen)
+            own.write("t.toml", toml)
+            seen = ended(titan)
+            need("t.toml:2: model.hf_assets_path: ./tokenizer: no such file" in seen["reason"], seen)
+            own.write("tokenizer", "")
+            need("no such file" not in ended(titan)["reason"], "all is there; there is no torchtitan")
+            seen = ended(mine)
+            need(seen["state"] == "failed" and seen["attempt"] == 1 and "e.yaml:13: train_data_path: none/a: no such file" in seen["reason"], seen)
+            own.write("prepare.sh", "mkdir -p made && : >made/a.bin && echo env.DATA=made/a\n")
+            equal(ended(mine)["state"], "completed", "the preparation made it")
+
+
 if __name__ == "__main__":
     sys.exit(1 if suite.main() else 0)

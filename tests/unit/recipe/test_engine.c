@@ -70,6 +70,8 @@ static const struct { const char *lines, *expected; } bad[] = {
 	{ "env: [{name: RANK, value: b, reason: c}]\n", "5:14 env: RANK is set by the launcher" },
 	{ "env: [{name: A, value: b, reason: c}, {name: A, value: d, reason: e}]\n", "5:46 env: A is given twice" },
 	{ "metrics_rank: middle\n", "5:15 metrics_rank: expected one of first, last, any" },
+	{ "config: {words: dotted}\ninputs: {a: fil}\n", "6:13 inputs: expected file, path or prefixes" },
+	{ "inputs: {a: file}\n", "5:9 inputs: nothing says how its configuration is read" },
 	{ "flag: {}\n", "5:1 unknown key 'flag' [did you mean 'flags'?]" },
 };
 

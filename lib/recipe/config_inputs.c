@@ -1,0 +1,130 @@
+/* See config_inputs.h. A row is KEY: KIND [unless OTHER[=VALUE]]: it asks for nothing while that key is true, or the value:
+ *   file       the value is a file or a directory, and nothing else
+ *   path       the same where it is surely a path (/x, ./x, ../x): x/y may be a model of a hub
+ *   prefixes   words between blanks, weights among them; of each x there is x, x.bin or x.idx (Megatron's data sets)
+ * Addresses (s3://), patterns (*) and a home (~) are the engine's to find. */
+#include "lib/recipe/config_inputs.h"
+
+#include <string.h>
+
+#include "lib/base/parse.h"
+
+#define UNLESS " unless "
+#define MISSING_MAX 20 /* that are told */
+
+struct look {
+	config_there_fn there;
+	void *arg;
+	const char *key;
+	struct config_missing *items;
+	size_t n;
+};
+
+static bool kind_is(const char *how, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	return strncmp(how, kind, n) == 0 && (!how[n] || mo_starts_with(how + n, UNLESS));
+}
+
+const char *config_input_wrong(const char *how)
+{
+	if (kind_is(how, "file") || kind_is(how, "path") || kind_is(how, "prefixes"))
+		return NULL;
+	return "expected file, path or prefixes, and behind it nothing or `unless KEY`";
+}
+
+static bool surely_path(const char *text)
+{
+	return *text == '/' || mo_starts_with(text, "./") || mo_starts_with(text, "../");
+}
+
+static bool is_plain(const char *path)
+{
+	return *path && *path != '~' && !strchr(path, '*') && !strstr(path, "://");
+}
+
+static void miss(struct look *l, const struct config_value *v, const char *path)
+{
+	if (l->n >= MISSING_MAX)
+		return;
+	struct config_missing *m = MO_GROW(l->items, l->n);
+
+	*m = (struct config_missing){ v, l->key, mo_strdup(path) };
+}
+
+static bool prefix_there(const struct look *l, const char *prefix)
+{
+	static const char *const ends[] = { "", ".bin", ".idx" };
+
+	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+		_cleanup_(mo_freep) char *path = mo_printf("%s%s", prefix, ends[i]);
+
+		if (l->there(l->arg, path))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_prefixes(struct look *l, const struct config_value *v)
+{
+	const char *s = v->text + strspn(v->text, " \t\n");
+	double weight;
+
+	for (; *s; s += strspn(s, " \t\n")) {
+		size_t n = strcspn(s, " \t\n");
+		_cleanup_(mo_freep) char *word = mo_strndup(s, n);
+
+		if (mo_parse_double(word, &weight) < 0 && is_plain(word) && !prefix_there(l, word))
+			miss(l, v, word);
+		s += n;
+	}
+}
+
+static void look_at(struct look *l, const char *how, const struct config_value *v)
+{
+	for (size_t i = 0; v->kind == CONFIG_LIST && i < v->n; i++)
+		look_at(l, how, v->items[i].value);
+	if (v->kind != CONFIG_TEXT)
+		return;
+	if (kind_is(how, "prefixes"))
+		look_at_prefixes(l, v);
+	else if (is_plain(v->text) && (kind_is(how, "file") || surely_path(v->text)) &&
+		 !l->there(l->arg, v->text))
+		miss(l, v, v->text);
+}
+
+/* The row's `unless` holds. */
+static bool is_off(const struct experiment *x, const char *how)
+{
+	const char *unless = strstr(how, UNLESS);
+	const char *key = unless ? unless + strlen(UNLESS) : "";
+	size_t n = strcspn(key, "=");
+	_cleanup_(mo_freep) char *name = mo_strndup(key, n);
+	const struct config_value *v = unless ? config_find(x->merged, name) : NULL;
+
+	return v && mo_streq(v->text, key[n] ? key + n + 1 : "true");
+}
+
+void config_inputs(const struct kv *rows, size_t n_rows, const struct experiment *x,
+		   config_there_fn there, void *arg, struct config_missing **ret, size_t *n_ret)
+{
+	struct look l = { .there = there, .arg = arg, .items = *ret, .n = *n_ret };
+
+	for (size_t i = 0; i < n_rows; i++) {
+		const struct config_value *v = config_find(x->merged, rows[i].key);
+
+		l.key = rows[i].key;
+		if (v && !is_off(x, rows[i].value))
+			look_at(&l, rows[i].value, v);
+	}
+	*ret = l.items;
+	*n_ret = l.n;
+}
+
+void config_missing_free(struct config_missing *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(items[i].path);
+	free(items);
+}
