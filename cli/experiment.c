@@ -185,12 +185,20 @@ static void note_override(const struct recipe_input *in, const struct experiment
 
 	config_json(v, &now);
 	config_json(old, &was);
-	if (!from.recipe || mo_streq(now.data, was.data) || ++*n > NOTES_MAX)
+	/* Engines without an experiment are told all sizes: a file of theirs does not stand where the
+	 * recipe is silent. */
+	bool silent = !from.recipe && moectl && mo_starts_with(moectl, "parallelism.") &&
+		      !in->engine.experiment && old->place.file >= 0;
+
+	if (!(from.recipe || silent) || mo_streq(now.data, was.data) || ++*n > NOTES_MAX)
 		return;
 	_cleanup_(mo_freep) char *place = experiment_place(x, old->place);
 	_cleanup_(mo_freep) char *text =
-		mo_printf("%s: note: %s overrides %s %s %s -> %s", in->file, from.recipe, place,
-			  item->key, was.data, now.data);
+		silent ? mo_printf("%s: warning: %s: %s %s does not count, the command says %s: %s; "
+				   "give it in the recipe",
+				   in->file, place, item->key, was.data, now.data, moectl)
+		       : mo_printf("%s: note: %s overrides %s %s %s -> %s", in->file, from.recipe,
+				   place, item->key, was.data, now.data);
 	_cleanup_(mo_freep) char *shown = visible(text);
 
 	fprintf(stderr, "%s\n", shown);

@@ -95,7 +95,7 @@ static bool is_there(void *arg, const char *path)
 	return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* "WHAT:KEY=VALUE" in front of the command, as moe-stepd writes them. */
+/* "WHAT:VALUE" in front of the command, as moe-stepd writes them. */
 struct asked {
 	struct kv *inputs;
 	size_t n_inputs;
@@ -106,10 +106,15 @@ struct asked {
 static bool take(struct asked *a, const char *word)
 {
 	static const char input[] = "input:", file[] = "file:", entry[] = "entry:";
+	static const char variables[] = "variables:";
 	const char *pair = strchr(word, ':'), *equals = pair ? strchr(pair, '=') : NULL;
 
 	if (mo_starts_with(word, entry)) {
 		a->entry = word + strlen(entry);
+		return true;
+	}
+	if (mo_starts_with(word, variables)) {
+		mo_str_set(&a->engine.config_variables, word + strlen(variables));
 		return true;
 	}
 	if (!equals || !(mo_starts_with(word, input) || mo_starts_with(word, file)))

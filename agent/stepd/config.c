@@ -100,6 +100,8 @@ static char **question(const struct launch *l)
 	mo_strs_add(&argv, &n, l->config_words ? l->config_words : "primus");
 	if (l->entry)
 		*MO_GROW(argv, n) = mo_printf("entry:%s", l->entry);
+	if (l->config_variables)
+		*MO_GROW(argv, n) = mo_printf("variables:%s", l->config_variables);
 	for (size_t i = 0; i < l->n_inputs; i++)
 		*MO_GROW(argv, n) = mo_printf("input:%s=%s", l->inputs[i].key, l->inputs[i].value);
 	for (size_t i = 0; i < l->n_config_files; i++)

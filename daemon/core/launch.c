@@ -142,6 +142,7 @@ static void inputs(const struct submit *spec, struct launch *ret)
 	if (!e->n_inputs || e->experiment)
 		return;
 	ret->config_words = mo_strdup(e->config_words);
+	ret->config_variables = mo_strdup(e->config_variables);
 	ret->entry = mo_strdup(entry ? entry : e->entry);
 	for (size_t k = 0; k < e->n_config_files; k++)
 		mo_desc_copy(&kv_desc, MO_ADD(ret, config_files, &kv_desc), &e->config_files[k]);

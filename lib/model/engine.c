@@ -168,6 +168,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_LIST(engine, main_words, MO_STRS, .omit = true),
 	MO_F(engine, config_words, MO_STR, .omit = true),
 	MO_F_VEC(engine, config_files, &kv_desc, .omit = true),
+	MO_F(engine, config_variables, MO_STR, .omit = true),
 	MO_F_VEC(engine, inputs, &kv_desc, .omit = true),
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
 };

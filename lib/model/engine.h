@@ -179,6 +179,7 @@ struct engine {
 	 * files it names: flag or {entry} = "FORMAT [key that names one below it [file beside it]]" (lib/recipe/config_files.c). */
 	char *config_words;
 	struct kv *config_files; size_t n_config_files;
+	char *config_variables;            /* a key in capitals behind it is a variable that says the key too: M_ of MaxText; NULL = none */
 	struct kv *inputs; size_t n_inputs; /* keys that name files which must be there = how (lib/recipe/config_inputs.c) */
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };

@@ -42,6 +42,7 @@ static const struct mo_field launch_fields[] = {
 	MO_F(launch, recipe, MO_STR, .omit = true, .max = MO_RECIPE_BYTES_MAX),
 	MO_F_VEC(launch, inputs, &kv_desc, .omit = true),
 	MO_F(launch, config_words, MO_STR, .omit = true),
+	MO_F(launch, config_variables, MO_STR, .omit = true),
 	MO_F(launch, entry, MO_STR, .omit = true),
 	MO_F_VEC(launch, config_files, &kv_desc, .omit = true),
 	MO_F_VEC(launch, owned, &kv_desc, .omit = true),

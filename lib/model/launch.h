@@ -36,7 +36,7 @@ struct launch {
 	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
 	/* engine.inputs, to be looked at here before the ranks start; of an engine without an experiment with how its configuration is read. */
 	struct kv *inputs; size_t n_inputs;
-	char *config_words, *entry;
+	char *config_words, *config_variables, *entry;
 	struct kv *config_files; size_t n_config_files;
 	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
 	char *recipe;            /* text by whose rules it is judged then, as at the submit; NULL = it is only read */

@@ -222,6 +222,51 @@ static int load_row(struct experiment_reader *r, const struct kv *row, const cha
 	return load(r, file, format, NULL);
 }
 
+/* M_STEPS of the key steps (caller frees). */
+static char *variable_of(const char *prefix, const char *key)
+{
+	char *name = mo_printf("%s%s", prefix, key);
+
+	for (char *s = name; *s; s++)
+		if (*s >= 'a' && *s <= 'z')
+			*s = (char)(*s - 'a' + 'A');
+	return name;
+}
+
+/* MaxText takes each of its keys from the environment as well, of the type that the file's value has; a key that the command gives too
+ * ends it. Keys that no file here gives are not known, and their variables not read. */
+static int take_variables(const struct engine *e, const struct experiment_world *world,
+			  struct config_value *merged, const struct config_value *given,
+			  struct mo_error *err)
+{
+	for (size_t i = 0; e->config_variables && i < given->n; i++) {
+		_cleanup_(mo_freep) char *name = variable_of(e->config_variables, given->items[i].key);
+
+		if (!world->variable(world->arg, name))
+			continue;
+		mo_error_hint(err, "leave one of them out");
+		return mo_error_set(err, -EINVAL,
+				    "%s is in the environment, and the command gives %s: the engine "
+				    "ends where both say a key",
+				    name, given->items[i].key);
+	}
+	for (size_t i = 0; e->config_variables && i < merged->n; i++) {
+		struct config_value *old = merged->items[i].value;
+		_cleanup_(mo_freep) char *name = variable_of(e->config_variables, merged->items[i].key);
+		const char *text = world->variable(world->arg, name);
+
+		if (!text)
+			continue;
+		struct config_value *v = old->kind == CONFIG_TEXT ?
+						 config_value_new(CONFIG_TEXT, text, old->place) :
+						 word_value(text, old->place);
+
+		v->variable = mo_strdup(name);
+		config_put(merged, merged->items[i].key, v);
+	}
+	return 0;
+}
+
 int config_files_command(const struct engine *e, struct experiment *x, char *const *words,
 			 size_t n_words, struct mo_error *err)
 {
@@ -255,6 +300,8 @@ int config_files_resolve(const struct engine *e, const char *entry,
 		if (path)
 			k = load_row(&r, &e->config_files[i], path, given);
 	}
+	if (k >= 0)
+		k = take_variables(e, world, ret->merged, given, err);
 	if (k < 0)
 		experiment_done(ret);
 	else

@@ -430,6 +430,7 @@ static const struct key engine_keys[] = {
 	{ .path = "config", .type = KEY_MAP },
 	F("config.words", KEY_WORD, config_words, .words = words_config, .required = true),
 	CUSTOM("config.files", read_config_files),
+	F("config.variables", KEY_NAME, config_variables),
 	CUSTOM("inputs", read_inputs),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),

@@ -1627,6 +1627,31 @@ def other_engines_files_and_words():
 
 
 @suite.test
+def maxtext_takes_variables():
+    """M_STEPS in a rank's environment says the key too, of the type of the file's value, above the files and never beside the command; sizes of the files do not stand where the recipe is silent."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock", M_BASE_EMB_DIM="1")
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "r.yaml")
+        for name, text in (("base.yml", "learning_rate: 3.e-5\nbase_emb_dim: 2048\nrun: 'a'\nscan_layers: true\nici_tensor_parallelism: -1\nici_expert_parallelism: 1\n"),
+                           ("r.yaml", "recipe: 1\nname: m\nengine: {kind: maxtext, workdir: %s, entry: base.yml}\ncluster: {gpus: 8}\nsteps: 50\n"
+                                      "env: {M_LEARNING_RATE: 1.0e-3, M_RUN: 7, M_SCAN_LAYERS: false, M_NEW: 1}\n" % d)):
+            with open(os.path.join(d, name), "w") as f:
+                f.write(text)
+        r = moectl("explain", "config", path, "--json", env=env)
+        items = {i["key"]: i for i in json.loads(r.stdout)["items"]}
+        for key, value, over in (("learning_rate", 1e-3, 3e-5), ("run", "7", "a"), ("scan_layers", False, True)):
+            got = items[key]
+            need(same(got["value"], value) and got["variable"] == "M_" + key.upper() and got["source"]["file"] == "base.yml" and [o["value"] for o in got["overrides"]] == [over], got)
+        need(items["base_emb_dim"]["value"] == 2048 and "new" not in items, "variables of this shell, and keys that no file has")
+        said = "base.yml:5: ici_tensor_parallelism -1 does not count, the command says 1: parallelism.tp is what moectl takes where the recipe says nothing; give it in the recipe"
+        r = moectl("validate", path, env=env)
+        need(said in r.stderr and "ici_expert" not in r.stderr, r.stderr)
+        need("does not count" not in moectl("validate", path, "--set", "parallelism.tp=2", env=env).stderr, "the recipe says it")
+        r = moectl("validate", path, "--set", "env.M_STEPS=9", env=env)
+        need("M_STEPS is in the environment, and the command gives steps: the engine ends where both say a key" in r.stderr, r.stderr)
+
+
+@suite.test
 def toml():
     """By the whole verb: values, places, and every way to be wrong with its line."""
     env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
