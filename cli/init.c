@@ -331,10 +331,6 @@ static int fill(struct init *i)
 		return r;
 	guess_gpus(i);
 	look_for_gpu(i, i->draft.entry);
-	if (mo_streq(i->draft.kind, "torch"))
-		init_note(i,
-			  "nothing is known of its checkpoints, so after a failure it begins "
-			  "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
 	name_by_file(i, i->draft.entry                       ? i->draft.entry
 			: mo_streq(i->draft.kind, "command") ? i->draft.args[2]
 							     : i->draft.kind);

@@ -109,16 +109,35 @@ static int64_t every_for(const struct draft *d)
 	return MO_MAX(steps / 5, 1);
 }
 
+static void note_no_saves(struct init *i)
+{
+	init_note(i,
+		  "the original saves no checkpoints, so after a failure it begins again: "
+		  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
+		  i->draft.name ? i->draft.name : "NAME", (long long)every_for(&i->draft));
+}
+
+static void note_rare_saves(struct init *i)
+{
+	const char *steps = draft_value(&i->draft, "steps"),
+		   *every = draft_value(&i->draft, "checkpoint.every");
+	int64_t n, of;
+
+	if (steps && every && mo_parse_i64(steps, 1, INT64_MAX / 2, &of) == 0 &&
+	    mo_parse_i64(every, 1, INT64_MAX / 2, &n) == 0 && n > of)
+		init_note(i,
+			  "checkpoint.every: %lld of the original is more than its %lld steps, so "
+			  "after a failure it begins again: make it smaller",
+			  (long long)n, (long long)of);
+}
+
 static void saves(struct init *i, const struct engine *e, const struct experiment *x)
 {
 	_cleanup_(mo_freep) char *key = key_of(e, "checkpoint.every"), *dir = saved_to(i, e, x);
 	const struct config_value *every = value_of(x, key);
 
 	if (!dir) {
-		init_note(i,
-			  "the original saves no checkpoints, so after a failure it begins again: "
-			  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
-			  i->draft.name, (long long)every_for(&i->draft));
+		note_no_saves(i);
 		return;
 	}
 	draft_set(&i->draft, "checkpoint.dir", dir);
@@ -258,9 +277,7 @@ static void toml_rest(struct init *i, struct draft *all)
 	if (on)
 		draft_set(d, "checkpoint.dir", dir);
 	else
-		init_note(i, "the original saves no checkpoints, so after a failure it begins "
-			     "again: add checkpoint: {dir: /ckpt/NAME, every: %lld}",
-			  (long long)every_for(d));
+		note_no_saves(i);
 	for (size_t k = 0; !on && k < d->n_values; k++)
 		if (mo_starts_with(d->values[k].key, "checkpoint.")) {
 			mo_vec_remove(&kv_desc, d->values, &d->n_values, k);
@@ -373,6 +390,19 @@ static void no_pipeline(struct draft *d)
 		}
 }
 
+static void note_saves_of_line(struct init *i, const struct engine *e)
+{
+	bool known = false;
+
+	for (size_t k = 0; k < e->n_flags; k++)
+		known |= mo_starts_with(e->flags[k].key, "checkpoint.dir");
+	if (!known)
+		init_note(i, "nothing is known of its checkpoints, so after a failure it begins "
+			     "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
+	else if (!draft_value(&i->draft, "checkpoint.dir"))
+		note_no_saves(i);
+}
+
 int init_engine(struct init *i)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -406,6 +436,10 @@ int init_engine(struct init *i)
 		r = init_refuse(i,
 				"it names no number of iterations, by which the job's end is known",
 				"give --steps N");
+	if (!r && !e.experiment && !i->toml)
+		note_saves_of_line(i, &e);
+	if (!r)
+		note_rare_saves(i);
 	mo_desc_done(&engine_desc, &e);
 	return r;
 }

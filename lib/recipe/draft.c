@@ -18,7 +18,7 @@ void draft_init(struct draft *d)
 void draft_done(struct draft *d)
 {
 	char **const texts[] = { &d->kind,   &d->name, &d->workdir,   &d->entry,
-				 &d->python, &d->gpu,  &d->time_limit };
+				 &d->python, &d->gpu,  &d->time_limit, &d->loads };
 
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
 		mo_str_set(texts[i], NULL);
@@ -380,6 +380,40 @@ static const char *owned_by(const struct engine *e, const char *name)
 	return NULL;
 }
 
+/* The flag that tells the engine from where it resumes; NULL = it has none. */
+static const char *load_flag(const struct engine *e)
+{
+	for (size_t i = 1; i < e->n_resume; i++)
+		if (mo_streq(e->resume[i], "{dir}"))
+			return e->resume[i - 1] + strspn(e->resume[i - 1], "-");
+	return NULL;
+}
+
+/* By their text, both from the same directory: ck, ./ck and ck/ are one. */
+static bool same_path(const char *a, const char *b)
+{
+	_cleanup_(mo_freep) char *x = mo_printf("/%s", a ? a : ""), *y = mo_printf("/%s", b);
+	_cleanup_(mo_freep) char *clean_x = mo_path_clean(x), *clean_y = mo_path_clean(y);
+
+	return a && (*a == '/') == (*b == '/') && mo_streq(clean_x, clean_y);
+}
+
+/* A job resumes from where it saves: the original's own load is that, or it is said. */
+static void lose_load(struct draft *d, const struct word_flag *f, const char *why)
+{
+	_cleanup_(mo_freep) char *text = word_flag_text(f);
+	const char *dir = draft_value(d, "checkpoint.dir"), *from = f->n == 1 ? f->values[0] : "";
+
+	if (same_path(dir, from))
+		mo_str_set(&d->loads, text);
+	else if (dir)
+		draft_lose(d, "%s: a job resumes from where it saves, which is %s: %s", text, dir,
+			   why);
+	else
+		draft_lose(d, "%s: a job resumes from where it saves, and the original saves "
+			   "nothing: %s", text, why);
+}
+
 void draft_values(struct draft *d, const struct engine *e)
 {
 	struct word_flags words;
@@ -399,8 +433,12 @@ void draft_values(struct draft *d, const struct engine *e)
 			      "saw it; as key=value it reaches it";
 		if (!why || used[f->from])
 			continue;
-		_cleanup_(mo_freep) char *text = word_flag_text(f);
-		draft_lose(d, "%s: %s", text, why);
+		if (mo_streq(f->name, load_flag(e))) {
+			lose_load(d, f, why);
+		} else {
+			_cleanup_(mo_freep) char *text = word_flag_text(f);
+			draft_lose(d, "%s: %s", text, why);
+		}
 		memset(used + f->from, true, f->to - f->from);
 	}
 	for (size_t i = 0; i < d->n_args; i++)

@@ -159,7 +159,8 @@ def a_script_of_slurm():
         text = open(d + "/r.yaml").read()
         need("name: mixtral" in text and "time_limit: " in text and "hf_secret" not in text, text)
         lost = "\n".join(doc["lost"])
-        for word in ("--max-restarts 3", "${TOKENIZER}", "--load ckpt", "HF_TOKEN"):
+        need("--load" not in lost + "\n".join(doc["different"]), "it loads from where it saves: %s" % doc)
+        for word in ("--max-restarts 3", "${TOKENIZER}", "HF_TOKEN"):
             need(word in lost and word in text, "%s is not named: %s" % (word, lost))
         need(any(x.startswith("--save %s/ckpt here instead of --save ckpt" % d) for x in doc["different"]), doc["different"])
         equal(doc["same"] + len(doc["different"]) <= doc["compared"], True, "figures: %s" % doc)
@@ -180,6 +181,21 @@ def lines_of_torchrun():
         argv = " ".join(ranks[0]["argv"])
         need("--parallelism.tensor_parallel_degree 2" in argv and "--checkpoint.folder %s/outputs/ck " % d in argv and "--module llama3 --config llama3_8b" in argv, argv)
         equal(len(ranks), 8, "ranks")
+
+
+@suite.test
+def where_it_saves_and_loads():
+    """One directory is checkpoint.dir; two are named; an interval that is proposed fits the steps, one that does not fit them is named."""
+    with tempfile.TemporaryDirectory() as d:
+        line = ["--workdir", d, "--", "torchrun", "--nproc_per_node", "2", "pretrain_gpt.py", "--lr", "1", "--train-iters", "40"]
+        doc, ranks = init(d, *line, "--save", "ck", "--load", "./ck", "--save-interval", "50")
+        equal((doc["lost"], [x for x in doc["different"] if "--load" in x]), ([], []), "it loads from where it saves")
+        need("--save %s/ck " % d in " ".join(ranks[0]["argv"]), ranks[0]["argv"])
+        need(any(x.startswith("checkpoint.every: 50 of the original is more than its 40 steps") for x in doc["notes"]), doc["notes"])
+        doc, _ = init(d, *line, "--save", "ck", "--load", "/other/ck")
+        need(len(doc["lost"]) == 1 and doc["lost"][0].startswith("--load /other/ck: a job resumes from where it saves, which is ck: "), doc["lost"])
+        doc, _ = init(d, *line)
+        need(any("saves no checkpoints" in x and "every: 10}" in x for x in doc["notes"]), doc["notes"])
 
 
 @suite.test

@@ -99,7 +99,12 @@ static void rows_backwards(void **state)
 static void what_moectl_decides_is_lost_with_a_reason(void **state)
 {
 	is("torchrun pretrain_gpt.py --save /c --save-interval 10 --load /d --lr 1", "megatron-lm",
-	   "checkpoint.dir=/c checkpoint.every=10", "--lr|1", "--load /d: use checkpoint.dir");
+	   "checkpoint.dir=/c checkpoint.every=10", "--lr|1",
+	   "--load /d: a job resumes from where it saves, which is /c: use checkpoint.dir");
+	is("torchrun pretrain_gpt.py --load /d/ --save /d", "megatron-lm", "checkpoint.dir=/d", "",
+	   "");
+	is("torchrun pretrain_gpt.py --load /d", "megatron-lm", "", "",
+	   "--load /d: a job resumes from where it saves, and the original saves nothing: use");
 	is("torchrun -m torchtitan.train --checkpoint.enable --checkpoint.folder /c "
 	   "--checkpoint.keep_latest_k 3 --training.steps 4",
 	   "torchtitan", "steps=4 checkpoint.dir=/c", "",
