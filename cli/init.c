@@ -91,9 +91,8 @@ static int from_file(struct init *i, const char *file, const char *inside, const
 		return init_refuse(i, what, "name the engine's own directory: --workdir DIR");
 	}
 	i->draft.workdir = dir;
-	i->line = (struct launch_line){ .nodes = MO_NONE,
-					.per_node = MO_NONE,
-					.launcher = (char *)"" };
+	launch_line_init(&i->line);
+	i->line.launcher = (char *)"";
 	for (size_t k = 0; k < n; k++)
 		mo_strs_add(&i->line.program, &i->line.n_program, words[k]);
 	_cleanup_(mo_freep) char *entry = below(file, dir);
@@ -126,14 +125,49 @@ static int from_toml(struct init *i, const char *file)
 	return r;
 }
 
-static int from_text(struct init *i, const char *text)
+/* A script that another one runs; NULL = it is not there, or no text. */
+static char *read_script(void *arg, const char *path)
+{
+	struct mo_buf b = { 0 };
+
+	(void)arg;
+	if (mo_read_file(path, SCRIPT_BYTES_MAX, &b) < 0 || !b.len ||
+	    !mo_utf8_valid(b.data, b.len) || memchr(b.data, 0, b.len)) {
+		mo_buf_done(&b);
+		return NULL;
+	}
+	return mo_buf_take(&b);
+}
+
+/* The text of `script` (NULL = a line), or words. */
+static int from_launch(struct init *i, const char *text, const char *script, char *const *words,
+		       size_t n)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *path = script ? realpath(script, NULL) : NULL,
+				 *dir = realpath(i->workdir ? i->workdir : ".", NULL);
+	const char *const names[] = { "HOME", "USER", "LOGNAME" };
+	static const char path_of_rank[] =
+		"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+	struct kv known[ELEMENTSOF(names) + 1] = { { (char *)"PATH", (char *)path_of_rank } };
+	struct launch_world world = {
+		.read = read_script, .dir = dir, .script = path, .known = known, .n_known = 1
+	};
 
-	if (launch_line_script(text, &i->line, &err) < 0)
+	for (size_t k = 0; k < ELEMENTSOF(names); k++)
+		if (getenv(names[k]))
+			known[world.n_known++] =
+				(struct kv){ (char *)names[k], getenv(names[k]) };
+	int r = text ? launch_line_script(text, &world, &i->line, &err)
+		     : launch_line_words(words, n, &world, &i->line, &err);
+	if (r == -ENOENT)
+		return init_refuse(i, mo_error_text(&err, r),
+				   "give its path, or --workdir DIR, where it is started");
+	if (r < 0)
 		return init_refuse(
-			i, mo_error_text(&err, -EINVAL),
-			"give the file, the script or the line that starts your training");
+			i, mo_error_text(&err, r),
+			text ? "give the file, the script or the line that starts your training"
+			     : "give what starts your training behind the --");
 	return 0;
 }
 
@@ -153,7 +187,7 @@ static int from_path(struct init *i, const char *from)
 	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
 
 	if (r == -ENOENT && strpbrk(from, " \t\n"))
-		return from_text(i, from);
+		return from_launch(i, from, NULL, NULL, 0);
 	if (r < 0)
 		return cli_fail(CLI_USAGE,
 				"init: %s: %s; give an experiment, a TOML, a script, or a line "
@@ -173,7 +207,11 @@ static int from_path(struct init *i, const char *from)
 		return init_refuse(i, "it is Primus' own launcher, and trains what it is called with",
 				   "give the line that calls it, such as moectl init -- env "
 				   "EXP=x.yaml bash examples/run_pretrain.sh");
-	return from_text(i, b.data);
+	if (ends(from, ".py"))
+		return init_refuse(i, "a program does not say how it is started",
+				   "give the line that does, such as moectl init -- torchrun "
+				   "--nproc_per_node 8 train.py");
+	return from_launch(i, b.data, from, NULL, 0);
 }
 
 /* ---- the draft ---- */
@@ -198,8 +236,14 @@ static int choose_engine(struct init *i)
 		used = 1;
 	}
 	i->used = used;
-	if (entry >= 0)
-		d->entry = mo_strdup(i->line.program[entry]);
+	if (entry >= 0) {
+		const char *path = i->line.program[entry];
+		_cleanup_(mo_freep) char *whole = mo_printf("%s/%s", d->workdir, path);
+
+		d->entry = path[0] != '/' && strstr(path, "..") && d->workdir
+				   ? mo_path_clean(whole) /* a recipe's leads nowhere else */
+				   : mo_strdup(path);
+	}
 	for (size_t k = used; k < i->line.n_program; k++)
 		mo_strs_add(&d->args, &d->n_args, i->line.program[k]);
 	mo_strs_clear(&kinds, &n_kinds);
@@ -257,11 +301,68 @@ static void look_for_gpu(struct init *i, const char *path)
 	free(names);
 }
 
+/* Where it is started, and where a relative `cd` of it leads from there. */
+static void take_dir(struct init *i)
+{
+	struct draft *d = &i->draft;
+	_cleanup_(mo_freep) char *given = i->workdir ? realpath(i->workdir, NULL) : NULL,
+				 *here = realpath(".", NULL);
+	const char *dir = i->line.dir;
+
+	if (d->workdir)
+		return;
+	if (given && (!dir || !mo_starts_with(dir, given) || dir[strlen(given)] != '/'))
+		d->workdir = TAKE_PTR(given);
+	else if (!dir || *dir == '/')
+		d->workdir = mo_strdup(dir ? dir : here);
+	else
+		d->workdir = mo_printf("%s/%s", here, dir);
+}
+
+/* The interpreter: of the line, or of the environment that is active where init is called. */
+static void take_python(struct init *i)
+{
+	struct launch_line *l = &i->line;
+	const char *active = getenv("VIRTUAL_ENV") ? getenv("VIRTUAL_ENV") : getenv("CONDA_PREFIX");
+	_cleanup_(mo_freep) char *own = active ? mo_printf("%s/bin/python3", active) : NULL;
+
+	if (!l->python && *l->launcher && own && access(own, X_OK) == 0) {
+		l->python = TAKE_PTR(own);
+		init_note(i, "engine.python: %s, of the environment that is active here; the "
+			     "nodes must have it", l->python);
+	} else if (l->python && l->python[0] != '/' && i->draft.workdir) {
+		char *whole = mo_printf("%s/%s", i->draft.workdir, l->python);
+
+		free(l->python);
+		l->python = mo_path_clean(whole);
+		free(whole);
+	}
+}
+
+static void take_gpus(struct init *i)
+{
+	const struct launch_line *l = &i->line;
+	struct draft *d = &i->draft;
+
+	if (i->gpus != MO_NONE)
+		d->gpus = i->gpus;
+	else if (l->total != MO_NONE)
+		d->gpus = l->total;
+	else if (l->per_node != MO_NONE || l->nodes != MO_NONE)
+		d->gpus = (l->per_node != MO_NONE ? l->per_node : NODE_GPUS) *
+			  (l->nodes != MO_NONE ? l->nodes : 1);
+	if (d->gpus != MO_NONE && i->gpus == MO_NONE && l->total == MO_NONE &&
+	    l->per_node == MO_NONE)
+		init_note(i,
+			  "cluster.gpus: nothing says how many a node has; %d for each (%lld in "
+			  "all): --gpus N",
+			  NODE_GPUS, (long long)d->gpus);
+}
+
 static void take_launch(struct init *i)
 {
 	struct draft *d = &i->draft;
 	const struct launch_line *l = &i->line;
-	char cwd[PATH_MAX];
 
 	for (size_t k = 0; k < l->n_lost; k++)
 		draft_lose(d, "%s", l->lost[k]);
@@ -269,30 +370,13 @@ static void take_launch(struct init *i)
 		mo_desc_copy(&kv_desc, MO_ADD(d, env, &kv_desc), &l->env[k]);
 	if (l->time_limit)
 		d->time_limit = mo_strdup(l->time_limit);
-	if (!d->workdir && i->workdir)
-		d->workdir = realpath(i->workdir, NULL);
-	if (!d->workdir && getcwd(cwd, sizeof(cwd)))
-		d->workdir = !l->dir          ? mo_strdup(cwd)
-			     : *l->dir == '/' ? mo_strdup(l->dir)
-					      : mo_printf("%s/%s", cwd, l->dir);
+	take_dir(i);
+	take_python(i);
 	if (i->name)
 		init_name(i, i->name);
 	if (l->name)
 		init_name(i, l->name);
-	if (i->gpus != MO_NONE)
-		d->gpus = i->gpus;
-	else if (l->per_node != MO_NONE || l->nodes != MO_NONE)
-		d->gpus = (l->per_node != MO_NONE ? l->per_node : NODE_GPUS) *
-			  (l->nodes != MO_NONE ? l->nodes : 1);
-	if (i->gpus == MO_NONE && l->nodes != MO_NONE && l->per_node == MO_NONE)
-		init_note(i,
-			  "cluster.gpus: %d for each of its %lld nodes; nothing says how many a "
-			  "node has: --gpus N",
-			  NODE_GPUS, (long long)l->nodes);
-	if (i->steps != MO_NONE) {
-		_cleanup_(mo_freep) char *steps = mo_printf("%lld", (long long)i->steps);
-		draft_set(d, "steps", steps);
-	}
+	take_gpus(i);
 }
 
 /* What its sharding needs at least, in whole nodes. */
@@ -302,9 +386,15 @@ static void guess_gpus(struct init *i)
 	struct draft *d = &i->draft;
 	int64_t least = 1, v, ep = 1;
 
-	if (d->gpus == MO_NONE && mo_streq(i->line.launcher, "python") &&
-	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command")))
+	if (i->gpus == MO_NONE && mo_streq(i->line.launcher, "python") && !i->line.spread &&
+	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command"))) {
+		if (d->gpus != MO_NONE && d->gpus > 1)
+			init_note(i,
+				  "cluster.gpus: one process is started, which has %lld GPUs; if it "
+				  "starts others by itself, give --gpus N: moectl starts all ranks",
+				  (long long)d->gpus);
 		d->gpus = 1; /* one process, as the line has it */
+	}
 	if (d->gpus != MO_NONE)
 		return;
 	for (size_t k = 0; k < ELEMENTSOF(sizes); k++)
@@ -322,6 +412,22 @@ static void guess_gpus(struct init *i)
 		  (long long)d->gpus, NODE_GPUS);
 }
 
+/* The script may be on the nodes alone, so that this is no error; mostly it is the directory. */
+static void look_for_entry(struct init *i)
+{
+	const struct draft *d = &i->draft;
+	_cleanup_(mo_freep) char *path = !d->entry || !d->workdir ? NULL
+					 : d->entry[0] == '/'
+						 ? mo_strdup(d->entry)
+						 : mo_printf("%s/%s", d->workdir, d->entry);
+
+	if (path && access(path, F_OK) < 0 && !strchr(path, '$'))
+		init_note(i,
+			  "engine.entry: there is no %s here; --workdir DIR names the directory "
+			  "that holds %s on the nodes",
+			  path, d->entry);
+}
+
 static int fill(struct init *i)
 {
 	int r;
@@ -330,6 +436,7 @@ static int fill(struct init *i)
 	if ((r = choose_engine(i)) || (r = init_engine(i)))
 		return r;
 	guess_gpus(i);
+	look_for_entry(i);
 	look_for_gpu(i, i->draft.entry);
 	name_by_file(i, i->draft.entry                       ? i->draft.entry
 			: mo_streq(i->draft.kind, "command") ? i->draft.args[2]
@@ -350,6 +457,63 @@ static char *summary(const struct init *i)
 			 i->n_same, i->n_differ, i->draft.n_lost);
 }
 
+/* What the recipe's command has on top is one line, with the key that each comes from. */
+static void add_different(const struct init *i, char ***lines, size_t *n)
+{
+	static const char own[] = " (" INIT_ENGINES_WORD ")";
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (size_t k = 0; k < i->n_differ; k++) {
+		const char *text = i->differ[k], *end = strstr(text, INIT_ADDED);
+
+		if (!end) {
+			mo_strs_printf(lines, n, "different: %s", text);
+			continue;
+		}
+		const char *from = end + strlen(INIT_ADDED);
+
+		mo_buf_printf(&b, "%s%.*s%s", b.len ? ", " : "", (int)(end - text), text,
+			      mo_streq(from, own) ? "" : from);
+	}
+	if (b.len)
+		mo_strs_printf(lines, n, "different: %s%s", b.data, INIT_ADDED);
+}
+
+/* "WORDS: WHY" of several with one reason is one line: "WORDS; WORDS: WHY". */
+static void add_lost(const struct init *i, char ***lines, size_t *n)
+{
+	char *const *items = i->draft.lost;
+	size_t of = i->draft.n_lost;
+	_cleanup_(mo_freep) bool *done = mo_alloc_array(of + 1, sizeof(*done));
+
+	for (size_t k = 0; k < of; k++) {
+		const char *why = strstr(items[k], ": ");
+		_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+		for (size_t m = k; why && m < of; m++) {
+			const char *end = strstr(items[m], ": ");
+
+			if (done[m] || !mo_streq(end, why))
+				continue;
+			mo_buf_printf(&b, "%s%.*s", b.len ? "; " : "", (int)(end - items[m]),
+				      items[m]);
+			done[m] = true;
+		}
+		if (b.len || !why)
+			mo_strs_printf(lines, n, "not carried over: %s%s", b.len ? b.data : items[k],
+				       why ? why : "");
+	}
+}
+
+/* What is told, in the recipe and on stderr. */
+static void all_lines(const struct init *i, char ***lines, size_t *n)
+{
+	add_different(i, lines, n);
+	add_lost(i, lines, n);
+	for (size_t k = 0; k < i->n_notes; k++)
+		mo_strs_printf(lines, n, "note: %s", i->notes[k]);
+}
+
 static char *whole_text(const struct init *i)
 {
 	_cleanup_(mo_freep) char *sum = summary(i);
@@ -357,38 +521,30 @@ static char *whole_text(const struct init *i)
 	size_t n = 0;
 
 	mo_strs_printf(&lines, &n, "Made by `moectl init` from %s. Read it before you submit it.",
-		i->label);
+		       i->label);
 	mo_strs_printf(&lines, &n, "%s.", sum);
-	for (size_t k = 0; k < i->n_differ; k++)
-		mo_strs_printf(&lines, &n, "different: %s", i->differ[k]);
-	for (size_t k = 0; k < i->draft.n_lost; k++)
-		mo_strs_printf(&lines, &n, "not carried over: %s", i->draft.lost[k]);
-	for (size_t k = 0; k < i->n_notes; k++)
-		mo_strs_printf(&lines, &n, "note: %s", i->notes[k]);
+	all_lines(i, &lines, &n);
 	char *text = draft_text(&i->draft, lines, n);
 	mo_strs_clear(&lines, &n);
 	return text;
 }
 
+/* With the recipe itself on the terminal, its comments say it already. */
 static void tell(const struct init *i)
 {
 	_cleanup_(mo_freep) char *sum = summary(i);
+	char **lines = NULL;
+	size_t n = 0;
 
 	fprintf(stderr, "%s: %s\n", i->label, sum);
-	for (size_t k = 0; k < i->n_differ + i->draft.n_lost + i->n_notes; k++) {
-		bool differs = k < i->n_differ,
-		     lost = !differs && k - i->n_differ < i->draft.n_lost;
-		_cleanup_(mo_freep) char *text =
-			visible(differs ? i->differ[k]
-				: lost  ? i->draft.lost[k - i->n_differ]
-					: i->notes[k - i->n_differ - i->draft.n_lost]);
+	if (i->out || !isatty(STDOUT_FILENO))
+		all_lines(i, &lines, &n);
+	for (size_t k = 0; k < n; k++) {
+		_cleanup_(mo_freep) char *text = visible(lines[k]);
 
-		fprintf(stderr, "%s: %s: %s\n", i->label,
-			differs ? "different"
-			: lost  ? "not carried over"
-				: "note",
-			text);
+		fprintf(stderr, "%s: %s\n", i->label, text);
 	}
+	mo_strs_clear(&lines, &n);
 }
 
 static void list_json(const char *key, char *const *items, size_t n, struct mo_buf *b)
@@ -449,7 +605,6 @@ static int put(const struct init *i, const struct cli *cli)
 
 static int work(struct cli *cli, struct init *i, const char *from, char **words, size_t n_words)
 {
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	int r;
 
 	if (i->out && !i->force && access(i->out, F_OK) == 0)
@@ -461,11 +616,8 @@ static int work(struct cli *cli, struct init *i, const char *from, char **words,
 		return cli_fail(CLI_USAGE, "init: --workdir %s: %s", i->workdir, strerror(errno));
 	if (from)
 		r = from_path(i, from);
-	else if (launch_line_words(words, n_words, &i->line, &err) < 0)
-		r = init_refuse(i, mo_error_text(&err, -EINVAL),
-				"give what starts your training behind the --");
 	else
-		r = 0;
+		r = from_launch(i, NULL, NULL, words, n_words);
 	if (r || (r = fill(i)) || (r = init_compare(cli, i)))
 		return r;
 	return put(i, cli);

@@ -5,6 +5,10 @@
 #include "lib/recipe/config_value.h"
 #include "lib/recipe/draft.h"
 
+/* What of the rank's command the original does not say, and where it comes from then. */
+#define INIT_ADDED " here, which the original does not say"
+#define INIT_ENGINES_WORD "a word that the engine's file adds"
+
 struct init {
 	char *label; /* what it is made from, as it may be shown */
 	const char *out, *workdir, *name;

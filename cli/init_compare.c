@@ -42,7 +42,7 @@ static char *source_of(const struct experiment *x, const struct rank_command *c,
 	size_t word = (size_t)v->place.word;
 	const char *path = v->place.word >= 0 && word < c->origins.n ? c->origins.items[word] : NULL;
 
-	return mo_strdup(path ? path : "a word that the engine's file adds");
+	return mo_strdup(path ? path : INIT_ENGINES_WORD);
 }
 
 static bool same_value(const struct config_value *a, const struct config_value *b)
@@ -172,10 +172,10 @@ static void compare_flag(struct init *i, const struct word_flag *f, const struct
 		i->n_same++;
 	else if (r > 0)
 		differ(i, "%s here instead of %s (%s)", now, before ? before : was,
-		       path ? path : "a word that the engine's file adds");
+		       path ? path : INIT_ENGINES_WORD);
 	else
-		differ(i, "%s here, which the original does not say (%s)", now,
-		       path ? path : "a word that the engine's file adds");
+		differ(i, "%s" INIT_ADDED " (%s)", now,
+		       path ? path : INIT_ENGINES_WORD);
 }
 
 static bool in_lost(const struct init *i, const char *text)

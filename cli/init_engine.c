@@ -109,26 +109,19 @@ static int64_t every_for(const struct draft *d)
 	return MO_MAX(steps / 5, 1);
 }
 
+static void drop_saves(struct draft *d)
+{
+	for (size_t k = d->n_values; k > 0; k--)
+		if (mo_starts_with(d->values[k - 1].key, "checkpoint."))
+			mo_vec_remove(&kv_desc, d->values, &d->n_values, k - 1);
+}
+
 static void note_no_saves(struct init *i)
 {
 	init_note(i,
 		  "the original saves no checkpoints, so after a failure it begins again: "
 		  "add checkpoint: {dir: /ckpt/%s/checkpoints, every: %lld}",
 		  i->draft.name ? i->draft.name : "NAME", (long long)every_for(&i->draft));
-}
-
-static void note_rare_saves(struct init *i)
-{
-	const char *steps = draft_value(&i->draft, "steps"),
-		   *every = draft_value(&i->draft, "checkpoint.every");
-	int64_t n, of;
-
-	if (steps && every && mo_parse_i64(steps, 1, INT64_MAX / 2, &of) == 0 &&
-	    mo_parse_i64(every, 1, INT64_MAX / 2, &n) == 0 && n > of)
-		init_note(i,
-			  "checkpoint.every: %lld of the original is more than its %lld steps, so "
-			  "after a failure it begins again: make it smaller",
-			  (long long)n, (long long)of);
 }
 
 static void saves(struct init *i, const struct engine *e, const struct experiment *x)
@@ -154,8 +147,12 @@ static int of_experiment(struct init *i, struct engine *e)
 	int r = experiment_resolve(&world, i->line.program, i->line.n_program, &x, &err);
 
 	if (r == -ENOENT)
-		return init_refuse(i, mo_error_text(&err, r),
-				   "name the directory in which Primus is started: --workdir DIR");
+		return init_refuse(
+			i, mo_error_text(&err, r),
+			strchr(mo_error_text(&err, r), '$')
+				? "its script gets that from outside: moectl init -- env NAME=VALUE "
+				  "bash SCRIPT"
+				: "name the directory in which Primus is started: --workdir DIR");
 	if (r < 0)
 		return init_refuse(i, mo_error_text(&err, r),
 				   err.hint ? err.hint : "Primus would not load it either");
@@ -278,11 +275,8 @@ static void toml_rest(struct init *i, struct draft *all)
 		draft_set(d, "checkpoint.dir", dir);
 	else
 		note_no_saves(i);
-	for (size_t k = 0; !on && k < d->n_values; k++)
-		if (mo_starts_with(d->values[k].key, "checkpoint.")) {
-			mo_vec_remove(&kv_desc, d->values, &d->n_values, k);
-			k--;
-		}
+	if (!on)
+		drop_saves(d);
 }
 
 static int of_torchtitan(struct init *i, const struct engine *e)
@@ -318,7 +312,15 @@ static void absolute_dir(struct init *i, const char *dump)
 	const char *dir = draft_value(&i->draft, "checkpoint.dir");
 	_cleanup_(mo_freep) char *whole = NULL, *clean = NULL;
 
-	if (!dir || dir[0] == '/' || strchr(dir, '$'))
+	if (dir && (strpbrk(dir, "$`") || strstr(dir, "://"))) { /* no recipe may hold it */
+		draft_lose(&i->draft, "checkpoint.dir %s: %s", dir,
+			   strstr(dir, "://") ? "it is no directory that the nodes mount, of which "
+						"moectl can read what was saved"
+					      : "where it saves is not known: write it in yourself");
+		drop_saves(&i->draft);
+		return;
+	}
+	if (!dir || dir[0] == '/')
 		return;
 	whole = dump && dump[0] == '/' ? mo_printf("%s/%s", dump, dir)
 				       : mo_printf("%s/%s%s%s", i->draft.workdir, dump ? dump : "",
@@ -390,6 +392,19 @@ static void no_pipeline(struct draft *d)
 		}
 }
 
+/* What init was told wins over what the original says. */
+static void take_steps(struct init *i)
+{
+	const char *said = draft_value(&i->draft, "steps");
+	_cleanup_(mo_freep) char *steps = mo_printf("%lld", (long long)i->steps);
+
+	if (i->steps == MO_NONE)
+		return;
+	if (said && !mo_streq(said, steps))
+		init_note(i, "steps: %s of --steps instead of %s", steps, said);
+	draft_set(&i->draft, "steps", steps);
+}
+
 static void note_saves_of_line(struct init *i, const struct engine *e)
 {
 	bool known = false;
@@ -431,6 +446,8 @@ int init_engine(struct init *i)
 		say_none(&i->draft, &e);
 		split_experts(&i->draft);
 	}
+	if (!r)
+		take_steps(i);
 	if (!r && e.needs_steps && !draft_value(&i->draft, "steps") &&
 	    !mo_streq(i->draft.kind, "torch") && !mo_streq(i->draft.kind, "command"))
 		r = init_refuse(i,
@@ -438,8 +455,6 @@ int init_engine(struct init *i)
 				"give --steps N");
 	if (!r && !e.experiment && !i->toml)
 		note_saves_of_line(i, &e);
-	if (!r)
-		note_rare_saves(i);
 	mo_desc_done(&engine_desc, &e);
 	return r;
 }

@@ -160,6 +160,19 @@ static bool is_file(const char *word, const char *path)
 	return n >= m && mo_streq(word + n - m, path) && (n == m || word[n - m - 1] == '/');
 }
 
+/* A module of the template by the name that newer trees have; what starts it finds either. */
+static bool is_module(const char *word, const char *want)
+{
+	static const struct { const char *old, *now; } moved[] = {
+		{ "MaxText.train", "maxtext.trainers.pre_train.train" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(moved); i++)
+		if (mo_streq(want, moved[i].old) && mo_streq(word, moved[i].now))
+			return true;
+	return is_file(word, want);
+}
+
 static bool says_otherwise(const struct launch_line *l, const char *word)
 {
 	size_t n = strcspn(word, "=") + 1;
@@ -200,7 +213,7 @@ static size_t fits(const struct launch_line *l, const struct engine *e, int *ret
 			return 0;
 		if (entry)
 			*ret_entry = (int)at;
-		else if (!strchr(want, '=') && !is_file(word, want))
+		else if (!strchr(want, '=') && !is_module(word, want))
 			return 0;
 		at++;
 	}
@@ -284,6 +297,13 @@ static bool is_hole(const char *word)
 	return word[0] == '{' && word[strlen(word) - 1] == '}';
 }
 
+/* enable_checkpointing=false: who says that does not mean the row that switches it on. */
+static bool is_switched(const struct word_flag *want, const struct word_flag *have)
+{
+	return want->n == 1 && have->n == 1 && strcasecmp(want->values[0], "true") == 0 &&
+	       strcasecmp(have->values[0], "false") == 0;
+}
+
 /* The value that the words give the row's path; NULL = they do not say it so. */
 static const char *row_value(const struct row *r, const struct word_flags *words)
 {
@@ -300,7 +320,8 @@ static const char *row_value(const struct row *r, const struct word_flags *words
 			return NULL;
 		if (have && hole)
 			value = have->values[0];
-		else if (have && r->operand && !word_flag_same(want, have))
+		else if (have && (r->operand || is_switched(want, have)) &&
+			 !word_flag_same(want, have))
 			return NULL;
 	}
 	return value;

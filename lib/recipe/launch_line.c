@@ -1,128 +1,14 @@
-/* See launch_line.h. The tables say of each launcher's options what becomes of them. */
-#include "lib/recipe/launch_line.h"
+/* See launch_line.h: words that begin with a launcher, behind what only runs it. */
+#include "lib/recipe/launch_options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/model/mask.h"
-
-#define PLACED "moectl places the ranks and gives them this"
-#define RESTARTS \
-	"moectl restarts by itself, from the newest verified checkpoint: recovery in " \
-	"docs/recipe.md"
-#define LOGS "moectl keeps the output of every rank: moectl logs JOB --rank R"
-#define BINDS "moectl binds each rank beside its GPU: bind in docs/recipe.md"
-#define IMAGE \
-	"containers are not part of a recipe here: run moe-agent inside the image " \
-	"(docs/first-day.md)"
-
-/* What becomes of an option: a number or text that is kept, or words that are lost for this
- * reason. */
-enum keeps {
-	KEEP_NOTHING,
-	KEEP_SAME,
-	KEEP_NODES,
-	KEEP_GPUS,
-	KEEP_MODULE,
-	KEEP_ENV,
-	KEEP_DIR,
-	KEEP_NAME,
-	KEEP_TIME
-};
-struct option {
-	const char *names;
-	bool valued;
-	enum keeps keeps;
-	const char *why;
-};
-
-static const struct option torchrun_options[] = {
-	{ "--nnodes -N", true, KEEP_NODES, NULL },
-	{ "--nproc-per-node --nproc_per_node", true, KEEP_GPUS, NULL },
-	{ "-m --module", false, KEEP_MODULE, NULL },
-	{ "--standalone", false, KEEP_SAME, NULL },
-	{ "--node-rank --node_rank --master-addr --master_addr --master-port --master_port "
-	  "--rdzv-backend --rdzv_backend "
-	  "--rdzv-endpoint --rdzv_endpoint --rdzv-id --rdzv_id --local-addr --local_addr",
-	  true, KEEP_SAME, NULL },
-	{ "--rdzv-conf --rdzv_conf --monitor-interval --monitor_interval --start-method "
-	  "--start_method --role",
-	  true, KEEP_NOTHING, PLACED },
-	{ "--max-restarts --max_restarts", true, KEEP_NOTHING, RESTARTS },
-	{ "--log-dir --log_dir -r --redirects -t --tee --local-ranks-filter --local_ranks_filter "
-	  "--logs-specs --logs_specs",
-	  true, KEEP_NOTHING, LOGS },
-	{ "--numa-binding --numa_binding", true, KEEP_NOTHING, BINDS },
-	{ "--no-python --no_python", false, KEEP_NOTHING,
-	  "a rank is the interpreter with the script" },
-	{ "--run-path --run_path", false, KEEP_NOTHING,
-	  "a rank is the interpreter with the script" },
-};
-static const struct option deepspeed_options[] = {
-	{ "--num_nodes", true, KEEP_NODES, NULL },
-	{ "--num_gpus", true, KEEP_GPUS, NULL },
-	{ "--module", false, KEEP_MODULE, NULL },
-	{ "--master_addr --master_port --node_rank --hostfile -H", true, KEEP_SAME, NULL },
-	{ "-i --include -e --exclude --launcher --launcher_args --save_pid --enable_each_rank_log "
-	  "--bind_core_list",
-	  true, KEEP_NOTHING, PLACED },
-	{ "--bind_cores_to_rank", false, KEEP_NOTHING, BINDS },
-	{ "--force_multi --no_local_rank --no_python --elastic_training", false, KEEP_NOTHING,
-	  PLACED },
-};
-static const struct option slurm_options[] = {
-	{ "-N --nodes", true, KEEP_NODES, NULL },
-	{ "--gpus-per-node", true, KEEP_GPUS, NULL },
-	{ "--gres", true, KEEP_GPUS, NULL },
-	{ "-J --job-name", true, KEEP_NAME, NULL },
-	{ "-t --time", true, KEEP_TIME, NULL },
-	{ "-D --chdir", true, KEEP_DIR, NULL },
-	{ "-n --ntasks --ntasks-per-node -c --cpus-per-task --exclusive-user --mem", true,
-	  KEEP_SAME, NULL },
-	{ "--exclusive -l --label -u --unbuffered -K --kill-on-bad-exit", false, KEEP_SAME, NULL },
-	{ "-o --output -e --error --open-mode", true, KEEP_NOTHING, LOGS },
-	{ "--cpu-bind --cpu_bind --mem-bind --gpu-bind -m --distribution", true, KEEP_NOTHING,
-	  BINDS },
-	{ "-p --partition -A --account -q --qos -w --nodelist -x --exclude --reservation -C "
-	  "--constraint --mpi --export "
-	  "--container-image --container-mounts --container-workdir --container-name --nice "
-	  "--signal --dependency "
-	  "--requeue-delay --jobid --network --mail-type --mail-user --comment --switches --wckey "
-	  "--begin --array",
-	  true, KEEP_NOTHING,
-	  "a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md" },
-	{ "--requeue --no-requeue --overlap --overcommit -O --container-writable "
-	  "--container-mount-home",
-	  false, KEEP_NOTHING, "a word for Slurm" },
-};
-static const struct option primus_options[] = {
-	{ "--env", true, KEEP_ENV, NULL },
-	{ "--image --volume --name --device --cap --memory --cpus", true, KEEP_NOTHING, IMAGE },
-	{ "--clean --no-auto-mount --privileged", false, KEEP_NOTHING, IMAGE },
-	{ "--numa", false, KEEP_NOTHING, BINDS },
-	{ "--config --script --log_file --log-file --patch", true, KEEP_NOTHING,
-	  "a word for primus-cli; its hooks are engine.prepare in docs/recipe.md" },
-	{ "--single --silent --debug --dry-run --no-numa", false, KEEP_NOTHING,
-	  "a word for primus-cli" },
-	{ "-N --nnodes", true, KEEP_NODES, NULL },
-	{ "--nproc_per_node --gpus_per_node", true, KEEP_GPUS, NULL },
-};
-struct launcher {
-	const char *name;
-	const struct option *options;
-	size_t n;
-	bool ends; /* the program stands behind it */
-};
-static const struct launcher torchrun = { "torchrun", torchrun_options,
-					  ELEMENTSOF(torchrun_options), true };
-static const struct launcher deepspeed = { "deepspeed", deepspeed_options,
-					   ELEMENTSOF(deepspeed_options), true };
-static const struct launcher slurm = { "srun", slurm_options, ELEMENTSOF(slurm_options), false };
-static const struct launcher primus = { "primus-cli", primus_options, ELEMENTSOF(primus_options),
-					false };
 
 void launch_line_done(struct launch_line *l)
 {
@@ -134,174 +20,6 @@ void launch_line_done(struct launch_line *l)
 	free(l->name);
 	free(l->time_limit);
 	*l = (struct launch_line){ 0 };
-}
-
-static void lose(struct launch_line *l, const char *what, const char *value, const char *why)
-{
-	mo_strs_printf(&l->lost, &l->n_lost, "%s%s%s: %s", what, value ? " " : "",
-		       value ? value : "", why);
-}
-
-static void set_env(struct launch_line *l, const char *name, size_t n, const char *value)
-{
-	struct kv *item = NULL;
-
-	for (size_t i = 0; i < l->n_env && !item; i++)
-		if (strlen(l->env[i].key) == n && !strncmp(l->env[i].key, name, n))
-			item = &l->env[i];
-	if (!item) {
-		item = MO_ADD(l, env, &kv_desc);
-		item->key = mo_strndup(name, n);
-	}
-	mo_str_set(&item->value, value);
-}
-
-static size_t name_length(const char *word)
-{
-	size_t n = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
-
-	return n ? n + strspn(word + n,
-			      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789")
-		 : 0;
-}
-
-static bool is_assignment(const char *word)
-{
-	size_t n = name_length(word);
-
-	return n && word[n] == '=';
-}
-
-static bool among(const char *names, const char *word, size_t n)
-{
-	for (const char *at = names; *at; at += strspn(at, " ")) {
-		size_t len = strcspn(at, " ");
-
-		if (len == n && !strncmp(at, word, n))
-			return true;
-		at += len;
-	}
-	return false;
-}
-
-static const struct option *option_of(const struct launcher *p, const char *word, size_t n)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (among(p->options[i].names, word, n))
-			return &p->options[i];
-	return NULL;
-}
-
-/* Slurm's D-HH:MM:SS, HH:MM:SS, MM:SS, MM. */
-static char *slurm_time(const char *text)
-{
-	int64_t days = 0, parts[3] = { 0 }, v;
-	size_t n = 0;
-	const char *dash = strchr(text, '-');
-	_cleanup_(mo_freep) char *first = dash ? mo_strndup(text, (size_t)(dash - text)) : NULL;
-
-	if (first && mo_parse_i64(first, 0, 3650, &days) < 0)
-		return NULL;
-	for (const char *at = dash ? dash + 1 : text; n < 3;) {
-		size_t len = strcspn(at, ":");
-		_cleanup_(mo_freep) char *part = mo_strndup(at, len);
-
-		if (mo_parse_i64(part, 0, 1000000, &v) < 0)
-			return NULL;
-		parts[n++] = v;
-		if (!at[len])
-			break;
-		at += len + 1;
-	}
-	if (dash || n == 3) /* hours first */
-		v = (days * 24 + parts[0]) * 3600 + parts[1] * 60 + parts[2];
-	else
-		v = parts[0] * 60 + parts[1];
-	return v ? mo_printf("%llds", (long long)v) : NULL;
-}
-
-/* "8", "gpu:8", "gpu:mi300x:8"; of "2:4" nodes, what it may shrink to, the most. */
-static int64_t number_of(const char *text)
-{
-	const char *colon = strrchr(text, ':');
-	int64_t v;
-
-	return mo_parse_i64(colon ? colon + 1 : text, 1, 1000000, &v) == 0 ? v : MO_NONE;
-}
-
-static void keep(struct launch_line *l, const struct option *o, const char *word, const char *value)
-{
-	int64_t n = value ? number_of(value) : MO_NONE;
-	bool kept = true;
-
-	switch (o->keeps) {
-	case KEEP_SAME: return;
-	case KEEP_NODES:
-		kept = n != MO_NONE;
-		l->nodes = kept ? n : l->nodes;
-		break;
-	case KEEP_GPUS:
-		kept = n != MO_NONE;
-		l->per_node = kept ? n : l->per_node;
-		break;
-	case KEEP_DIR: mo_str_set(&l->dir, value); break;
-	case KEEP_NAME: mo_str_set(&l->name, value); break;
-	case KEEP_TIME:
-		free(l->time_limit);
-		l->time_limit = slurm_time(value);
-		kept = l->time_limit;
-		break;
-	case KEEP_ENV:
-		kept = is_assignment(value);
-		if (kept)
-			set_env(l, value, name_length(value), value + name_length(value) + 1);
-		break;
-	default: lose(l, word, value, o->why); return;
-	}
-	if (!kept)
-		lose(l, word, value,
-		     "it is no number, duration or NAME=VALUE that a recipe has: write it in "
-		     "yourself");
-}
-
-static bool is_script(const char *word)
-{
-	size_t n = strlen(word);
-
-	return strchr(word, '/') || (n > 3 && mo_streq(word + n - 3, ".py"));
-}
-
-/* Options of a launcher up to its first other word, or "--"; *at is behind them. */
-static void read_options(struct launch_line *l, const struct launcher *p, char *const *words,
-			 size_t n, size_t *at, bool *module)
-{
-	while (*at < n && words[*at][0] == '-') {
-		const char *word = words[(*at)++], *eq = strchr(word, '='),
-			   *value = eq ? eq + 1 : NULL;
-		size_t len = eq ? (size_t)(eq - word) : strlen(word);
-		const struct option *o = option_of(p, word, len);
-
-		if (mo_streq(word, "--"))
-			return;
-		if (!o && word[1] != '-' && len > 2 && (o = option_of(p, word, 2)) && o->valued) {
-			value = word + 2; /* -N4 */
-			len = 2;
-		}
-		if (o && o->valued && !value && *at < n)
-			value = words[(*at)++];
-		_cleanup_(mo_freep) char *name = mo_strndup(word, len);
-		/* what stands behind an unknown word is none of the program's */
-		if (!o && !eq && *at + 1 < n && words[*at][0] != '-' && !is_script(words[*at]))
-			value = words[(*at)++];
-		if (!o || (o->valued && !value))
-			lose(l, word, o || eq ? NULL : value,
-			     o ? "its value is missing"
-			       : "moectl does not know this word of the launcher");
-		else if (o->keeps == KEEP_MODULE)
-			*module = true;
-		else
-			keep(l, o, name, value);
-	}
 }
 
 static const char *base_name(const char *word)
@@ -318,13 +36,20 @@ static bool is_python(const char *word)
 	return mo_starts_with(name, "python") && !name[strspn(name, "python0123456789.")];
 }
 
+static bool ends_in(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && mo_streq(text + n - m, end);
+}
+
 /* The rest of the words: SCRIPT WORD.. */
 static int take_program(struct launch_line *l, const char *launcher, char *const *words, size_t n,
 			bool module, struct mo_error *err)
 {
 	/* what Primus' launchers put before a rank */
 	if (n > 0 && mo_streq(base_name(words[0]), "numa_bind.sh")) {
-		lose(l, words[0], NULL, BINDS);
+		launch_lose(l, words[0], NULL, BINDS);
 		words++;
 		n--;
 	}
@@ -349,11 +74,11 @@ static int read_primus(struct launch_line *l, char *const *words, size_t n, stru
 		const struct launcher *p =
 			at < n && (mo_streq(words[at], "slurm") || mo_streq(words[at], "srun") ||
 				   mo_streq(words[at], "sbatch"))
-				? &slurm
-				: &primus;
+				? &launch_slurm
+				: &launch_primus;
 
 		if (at < n && mo_streq(words[at], "container"))
-			lose(l, "primus-cli container", NULL, IMAGE);
+			launch_lose(l, "primus-cli container", NULL, IMAGE);
 		if (at < n && words[at][0] != '-' && !mo_streq(words[at], "train") &&
 		    !mo_streq(words[at], "slurm") && !mo_streq(words[at], "srun") &&
 		    !mo_streq(words[at], "sbatch") && !mo_streq(words[at], "container") &&
@@ -365,7 +90,7 @@ static int read_primus(struct launch_line *l, char *const *words, size_t n, stru
 		if (at >= n || mo_streq(words[at], "train"))
 			break;
 		at += words[at][0] != '-';
-		read_options(l, p, words, n, &at, &module);
+		launch_options(l, p, words, n, &at, &module);
 	}
 	if (n - at < 2)
 		return mo_error_set(err, -EINVAL,
@@ -375,7 +100,67 @@ static int read_primus(struct launch_line *l, char *const *words, size_t n, stru
 	return take_program(l, "primus-cli", words + at, n - at, false, err);
 }
 
-static int read_launch(struct launch_line *l, char *const *words, size_t n, struct mo_error *err);
+/* The interpreter that stands beside a launcher that is named by its path. */
+static void take_python(struct launch_line *l, const char *launcher)
+{
+	const char *slash = strrchr(launcher, '/');
+
+	if (!slash)
+		return;
+	free(l->python);
+	l->python = is_python(launcher)
+			    ? mo_strdup(launcher)
+			    : mo_printf("%.*s/python3", (int)(slash - launcher), launcher);
+}
+
+/* torchrun starts one process where nothing says how many. */
+static int read_torchrun(struct launch_line *l, char *const *words, size_t n, bool tells_rank,
+			 struct mo_error *err)
+{
+	int64_t node = l->per_node;
+	size_t at = 0;
+	bool module = false;
+
+	l->launcher = (char *)launch_torchrun.name;
+	l->per_node = 1;
+	launch_options(l, &launch_torchrun, words, n, &at, &module);
+	if (l->per_node == LAUNCH_ALL)
+		l->per_node = node;
+	if (tells_rank && !l->use_env)
+		launch_lose(l, "--local-rank=N", NULL, LOCAL_RANK_IS_SET);
+	return take_program(l, l->launcher, words + at, n - at, module, err);
+}
+
+static int read_deepspeed(struct launch_line *l, char *const *words, size_t n,
+			  struct mo_error *err)
+{
+	size_t at = 0;
+	bool module = false;
+
+	l->launcher = (char *)launch_deepspeed.name;
+	launch_options(l, &launch_deepspeed, words, n, &at, &module);
+	if (!l->use_env)
+		launch_lose(l, "--local_rank=N", NULL, LOCAL_RANK_IS_SET);
+	return take_program(l, l->launcher, words + at, n - at, module, err);
+}
+
+static int read_accelerate(struct launch_line *l, char *const *words, size_t n,
+			   struct mo_error *err)
+{
+	size_t at = 0;
+	bool module = false;
+
+	l->launcher = (char *)launch_accelerate.name;
+	launch_options(l, &launch_accelerate, words, n, &at, &module);
+	if (l->tasks != MO_NONE)
+		l->total = l->tasks; /* of all machines */
+	return take_program(l, l->launcher, words + at, n - at, module, err);
+}
+
+/* Modules of python that prepare something. */
+#define TOOLS \
+	"pip venv ensurepip build pytest json.tool zipfile http.server ipykernel " \
+	"compileall site virtualenv wandb"
 
 /* python [-u] SCRIPT, python -m torch.distributed.run .. */
 static int read_python(struct launch_line *l, char *const *words, size_t n, struct mo_error *err)
@@ -383,30 +168,35 @@ static int read_python(struct launch_line *l, char *const *words, size_t n, stru
 	size_t at = 1;
 	bool module = false;
 
-	if (words[0][0] == '/')
-		mo_str_set(&l->python, words[0]);
+	take_python(l, words[0]);
 	for (; at < n && words[at][0] == '-' && !module; at++) {
 		module = mo_streq(words[at], "-m");
+		if (mo_streq(words[at], "-c") || mo_streq(words[at], "-"))
+			return mo_error_set(err, -EINVAL, "python %s runs no script", words[at]);
 		if (!module && !mo_streq(words[at], "-u"))
-			lose(l, words[at], NULL,
+			launch_lose(l, words[at], NULL,
 			     "a word for python; engine.python names the interpreter alone");
 	}
-	if (module && at < n &&
-	    (mo_streq(words[at], "torch.distributed.run") ||
-	     mo_streq(words[at], "torch.distributed.launch"))) {
-		l->launcher = (char *)torchrun.name;
-		module = false;
-		at++;
-		read_options(l, &torchrun, words, n, &at, &module);
-	} else if (!l->launcher) {
+	const char *name = module && at < n ? words[at] : "";
+
+	if (mo_streq(name, "torch.distributed.run") || mo_streq(name, "torch.distributed.launch"))
+		return read_torchrun(l, words + at + 1, n - at - 1, ends_in(name, "launch"), err);
+	if (mo_streq(name, "deepspeed.launcher.runner") || mo_streq(name, "deepspeed"))
+		return read_deepspeed(l, words + at + 1, n - at - 1, err);
+	if (mo_starts_with(name, "accelerate.commands.launch"))
+		return read_accelerate(l, words + at + 1, n - at - 1, err);
+	if (*name && launch_among(TOOLS, name, strlen(name)))
+		return mo_error_set(err, -EINVAL, "python -m %s trains nothing", name);
+	if (!l->launcher)
 		l->launcher = (char *)"python";
-	}
 	return take_program(l, l->launcher, words + at, n - at, module, err);
 }
 
 /* Primus' older launchers: EXP=FILE bash examples/run_pretrain.sh WORD.. */
-static bool is_pretrain_sh(const char *name)
+bool launch_is_pretrain_sh(const char *path)
 {
+	const char *name = base_name(path);
+
 	return mo_streq(name, "run_pretrain.sh") || mo_streq(name, "run_local_pretrain.sh") ||
 	       mo_streq(name, "run_slurm_pretrain.sh");
 }
@@ -416,7 +206,7 @@ static int read_pretrain_sh(struct launch_line *l, char *const *words, size_t n,
 {
 	static const char *const own[] = { "primus/cli/main.py", "train", "pretrain", "--config" };
 
-	l->launcher = (char *)primus.name;
+	l->launcher = (char *)launch_primus.name;
 	for (size_t i = 0; i < l->n_env; i++) {
 		if (!mo_streq(l->env[i].key, "EXP"))
 			continue;
@@ -431,51 +221,133 @@ static int read_pretrain_sh(struct launch_line *l, char *const *words, size_t n,
 	return mo_error_set(err, -EINVAL, "run_pretrain.sh: EXP does not say which experiment");
 }
 
-static bool is_wrapper(const char *word)
+/* Programs that run another one. valued: options that take the next word; operands: words of
+ * their own before the program; why: what becomes of them, NULL = nothing is lost. */
+struct wrapper {
+	const char *name, *valued;
+	size_t operands;
+	const char *why;
+};
+#define AS_IT_IS "a rank is the program itself"
+#define OWN_PYTHON "engine.python names the interpreter with the packages that it needs"
+static const struct wrapper wrappers[] = {
+	{ "env", "-u --unset -C --chdir", 0, NULL },
+	{ "exec", "-a", 0, NULL },
+	{ "nohup", "", 0, NULL },
+	{ "time", "-f -o", 0, NULL },
+	{ "command", "", 0, NULL },
+	{ "setsid", "", 0, NULL },
+	{ "stdbuf", "-i -o -e", 0, NULL },
+	{ "unbuffer", "", 0, NULL },
+	{ "nice", "-n", 0, AS_IT_IS },
+	{ "ionice", "-c -n", 0, AS_IT_IS },
+	{ "chrt", "", 1, AS_IT_IS },
+	{ "sudo", "-u -g", 0, "ranks run as the user who submits" },
+	{ "timeout", "-s -k", 1, "time_limit in docs/recipe.md ends a job" },
+	{ "numactl",
+	  "-N -m -C -i -p --membind --cpunodebind --physcpubind --interleave --preferred", 0,
+	  BINDS },
+	{ "taskset", "", 1, BINDS },
+	{ "conda", "-n -p --name --prefix", 1, OWN_PYTHON },
+	{ "mamba", "-n -p --name --prefix", 1, OWN_PYTHON },
+	{ "poetry", "", 1, OWN_PYTHON },
+	{ "pipenv", "", 1, OWN_PYTHON },
+	{ "uv", "-p --python --with --extra", 1, OWN_PYTHON },
+};
+
+static const struct wrapper *wrapper_of(const char *word)
 {
-	return mo_streq(word, "env") || mo_streq(word, "exec") || mo_streq(word, "nohup") ||
-	       mo_streq(word, "time") || mo_streq(word, "command");
+	for (size_t i = 0; i < ELEMENTSOF(wrappers); i++)
+		if (mo_streq(base_name(word), wrappers[i].name))
+			return &wrappers[i];
+	return NULL;
+}
+
+/* Behind a program that only runs another one, its options and operands. */
+static size_t skip_wrapper(struct launch_line *l, const struct wrapper *w, char *const *words,
+			   size_t n)
+{
+	size_t at = 1, operands = w->operands;
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+
+	while (at < n && (operands || (words[at][0] == '-' && words[at][1]))) {
+		bool option = words[at][0] == '-';
+
+		at += option && launch_among(w->valued, words[at], strlen(words[at]));
+		operands -= !option;
+		at++;
+	}
+	at = MO_MIN(at, n);
+	for (size_t i = 0; i < at; i++)
+		mo_buf_printf(&text, "%s%s", i ? " " : "", words[i]);
+	if (w->why)
+		launch_lose(l, text.data, NULL, w->why);
+	return at;
+}
+
+size_t launch_line_head(struct launch_line *l, char *const *words, size_t n)
+{
+	size_t at = 0, len;
+	bool module = false;
+
+	while (at < n) {
+		const char *name = base_name(words[at]);
+		const struct wrapper *w = wrapper_of(words[at]);
+
+		if ((len = launch_assigned(words[at]))) {
+			launch_env(l, words[at], len, words[at] + len + 1);
+			at++;
+		} else if (w) {
+			at += skip_wrapper(l, w, words + at, n - at);
+		} else if (mo_streq(name, "srun") || mo_streq(name, "sbatch")) {
+			l->spread = mo_streq(name, "srun");
+			at++;
+			launch_options(l, &launch_slurm, words, n, &at, &module);
+		} else if (mo_streq(name, "mpirun") || mo_streq(name, "mpiexec")) {
+			l->spread = true;
+			at++;
+			launch_options(l, &launch_mpi, words, n, &at, &module);
+		} else {
+			break;
+		}
+	}
+	return at;
 }
 
 static int read_launch(struct launch_line *l, char *const *words, size_t n, struct mo_error *err)
 {
-	size_t at = 0;
-	bool module = false;
-	const char *name;
+	size_t at = launch_line_head(l, words, n);
+	const char *name = at < n ? base_name(words[at]) : "";
 
-	for (; at < n && (is_assignment(words[at]) || is_wrapper(words[at])); at++)
-		if (is_assignment(words[at]))
-			set_env(l, words[at], name_length(words[at]),
-				words[at] + name_length(words[at]) + 1);
-	name = at < n ? base_name(words[at]) : "";
-	if (mo_streq(name, "srun") || mo_streq(name, "sbatch")) {
-		at++;
-		read_options(l, &slurm, words, n, &at, &module);
-		return read_launch(l, words + at, n - at, err);
-	}
 	if ((mo_streq(name, "bash") || mo_streq(name, "sh")) && at + 1 < n &&
 	    (mo_starts_with(base_name(words[at + 1]), "primus-cli") ||
-	     is_pretrain_sh(base_name(words[at + 1]))))
+	     launch_is_pretrain_sh(words[at + 1])))
 		name = base_name(words[++at]);
 	if (mo_streq(name, "primus-cli")) {
-		l->launcher = (char *)primus.name;
+		l->launcher = (char *)launch_primus.name;
 		return read_primus(l, words + at + 1, n - at - 1, err);
 	}
-	if (is_pretrain_sh(name))
+	if (launch_is_pretrain_sh(name))
 		return read_pretrain_sh(l, words + at + 1, n - at - 1, err);
 	if (is_python(name))
 		return read_python(l, words + at, n - at, err);
-	if (mo_streq(name, "torchrun") || mo_streq(name, "deepspeed")) {
-		const struct launcher *p = mo_streq(name, "torchrun") ? &torchrun : &deepspeed;
+	bool accelerate = mo_streq(name, "accelerate") && at + 1 < n &&
+			  mo_streq(words[at + 1], "launch");
 
-		l->launcher = (char *)p->name;
-		at++;
-		read_options(l, p, words, n, &at, &module);
-		return take_program(l, name, words + at, n - at, module, err);
-	}
+	if (accelerate || mo_streq(name, "torchrun") || mo_streq(name, "deepspeed"))
+		take_python(l, words[at]);
+	if (mo_streq(name, "torchrun"))
+		return read_torchrun(l, words + at + 1, n - at - 1, false, err);
+	if (mo_streq(name, "deepspeed"))
+		return read_deepspeed(l, words + at + 1, n - at - 1, err);
+	if (accelerate)
+		return read_accelerate(l, words + at + 2, n - at - 2, err);
+	if (launch_among("docker podman nerdctl apptainer singularity enroot", name, strlen(name)))
+		return mo_error_set(err, -EINVAL, "%s: " IMAGE, name);
 	return mo_error_set(err, -EINVAL,
 			    "'%.60s' starts no training that moectl knows: expected torchrun, "
-			    "primus-cli, deepspeed, python, or srun before one of them",
+			    "primus-cli, deepspeed, accelerate launch, python, or srun before one "
+			    "of them",
 			    name);
 }
 
@@ -493,9 +365,9 @@ static void sift_env(struct launch_line *l)
 		    mo_parse_i64(l->env[i].value, 1, 1000000, &n) == 0)
 			l->per_node = n;
 		if (mo_env_visibility(name))
-			lose(l, name, NULL, "moectl chooses the GPUs of a job and tells its ranks");
+			launch_lose(l, name, NULL, "moectl chooses the GPUs of a job and tells its ranks");
 		else if (mo_mask_variable(name))
-			lose(l, name, NULL,
+			launch_lose(l, name, NULL,
 			     "a secret stands in a file on the nodes: env: {NAME: {file: PATH}}");
 		if (!mo_env_launch_name(name) && !mo_mask_variable(name) &&
 		    !mo_streq(name, "GPUS_PER_NODE"))
@@ -505,19 +377,39 @@ static void sift_env(struct launch_line *l)
 	}
 }
 
-static void clear(struct launch_line *l)
+void launch_line_init(struct launch_line *l)
 {
-	*l = (struct launch_line){ .nodes = MO_NONE, .per_node = MO_NONE };
+	*l = (struct launch_line){ .nodes = MO_NONE,
+				   .per_node = MO_NONE,
+				   .tasks = MO_NONE,
+				   .tasks_per_node = MO_NONE,
+				   .total = MO_NONE };
 }
 
-int launch_line_words(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err)
+/* One process of its own is one rank, and one that Slurm or MPI starts is as many as they start. */
+static void settle(struct launch_line *l)
 {
-	clear(ret);
+	if (l->per_node == LAUNCH_ALL)
+		l->per_node = MO_NONE;
+	if (l->tasks_per_node == MO_NONE && l->tasks != MO_NONE)
+		l->tasks_per_node = l->tasks / MO_MAX(l->nodes, 1);
+	if (mo_streq(l->launcher, "python") && l->spread) {
+		l->total = l->nodes == MO_NONE ? l->tasks : MO_NONE;
+		if (l->tasks_per_node != MO_NONE || l->nodes != MO_NONE)
+			l->per_node = MO_MAX(l->tasks_per_node, 1);
+	}
+}
+
+int launch_line_plain(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err)
+{
+	launch_line_init(ret);
 	int r = read_launch(ret, words, n, err);
 
-	if (r < 0)
+	if (r < 0) {
 		launch_line_done(ret);
-	else
+	} else {
 		sift_env(ret);
+		settle(ret);
+	}
 	return r;
 }

@@ -14,17 +14,35 @@ struct launch_line {
 	char *launcher; /* torchrun, primus-cli, deepspeed, python; borrowed from the code */
 	struct kv *env;
 	size_t n_env; /* variables that are set for it, the last value of each */
-	int64_t nodes, per_node; /* MO_NONE = not said */
+	int64_t nodes, per_node; /* processes of a node; MO_NONE = not said */
+	int64_t total; /* of all nodes; MO_NONE = not said */
+	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
+	bool spread; /* srun or mpirun starts it, once per task */
+	bool use_env; /* the launcher was told to give no --local_rank */
 	char *dir; /* `cd DIR` before it; NULL = none */
 	char *name; /* --job-name of sbatch; NULL = none */
 	char *time_limit; /* of sbatch as a recipe's duration; NULL = none */
 	char **lost;
 	size_t n_lost; /* "WORDS: why" */
 };
+void launch_line_init(struct launch_line *l); /* nothing is said */
 void launch_line_done(struct launch_line *l);
-/* Words as a program gets them. -EINVAL with err: no launch is in them. */
-int launch_line_words(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err);
-/* The text of a shell: the first command that is a launch counts, with what was exported, where
- * it was `cd`ed to and what variables held by then. A word whose variable nobody set stays as
- * it is and is in `lost`. */
-int launch_line_script(const char *text, struct launch_line *ret, struct mo_error *err);
+/* Where a shell would read it. All may be NULL: nobody knows. */
+struct launch_world {
+	void *arg;
+	char *(*read)(void *arg, const char *path); /* a script; NULL = none. Caller frees */
+	const char *dir; /* absolute: where it is started */
+	const char *script; /* its own path, $0 */
+	const struct kv *known; /* variables of the user that it would have */
+	size_t n_known;
+};
+/* Words as a program gets them. -EINVAL with err: no launch is in them, -ENOENT: a script that
+ * they name is not there. */
+int launch_line_words(char *const *words, size_t n, const struct launch_world *world,
+		      struct launch_line *ret, struct mo_error *err);
+/* The text of a shell. Conditions, loops and functions are followed where their values are known;
+ * the first command that is a launch counts, one of several processes before one of one. In
+ * `lost` are words whose variable nobody set, commands that a recipe does not run, and what hangs
+ * on a condition that only a running shell could tell. */
+int launch_line_script(const char *text, const struct launch_world *world, struct launch_line *ret,
+		       struct mo_error *err);

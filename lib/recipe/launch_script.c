@@ -1,393 +1,357 @@
-/* The part of a shell that scripts of trainings are made of (launch_line.h): assignments,
- * arrays, export, cd, #SBATCH, quotes, continued lines, ${X}, ${X:-Y}, "${A[@]}". No condition
- * is followed and nothing is run: what hangs on such a thing keeps its text behind UNKNOWN, and
- * who takes the word says so. */
+/* The commands of a script (launch_line.h), one after the other: what sets variables and
+ * directories is followed, what starts something is looked at as a launch, what runs another
+ * script is gone into, and everything else is named as not run. Nothing is run here. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/recipe/launch_line.h"
-#include "lib/base/buf.h"
+#include "lib/base/parse.h"
+#include "lib/recipe/launch_run.h"
 
-#define UNKNOWN '\1' /* in front of a $ that nothing is known of */
-#define WORDS_MAX 20000 /* of one command or array */
-#define EXPANDED_MAX (16 << 20) /* bytes that variables become, in all: A=$A$A doubles */
+#define DEPTH_MAX 8 /* scripts that run scripts */
+#define COMMANDS_MAX 20000
 
-struct var {
-	char *name;
-	char **words;
-	size_t n;
-};
-struct shell {
-	struct var *vars;
-	size_t n_vars;
-	char **exported;
-	size_t n_exported;
-	char *dir;
-	char **sbatch;
-	size_t n_sbatch;
-	size_t expanded;
-};
-struct words {
-	char **items;
-	size_t n;
-};
+static void run_text(struct run *r, const char *text);
 
-static void words_done(struct words *w)
+/* ---- commands that change what later ones mean ---- */
+
+static void change_dir(struct run *r, const char *to)
 {
-	for (size_t i = 0; i < w->n; i++)
-		free(w->items[i]);
-	free(w->items);
-	*w = (struct words){ 0 };
-}
+	struct shell *s = &r->shell;
+	char *path = shell_path(s, to);
 
-static void shell_done(struct shell *s)
-{
-	for (size_t i = 0; i < s->n_vars; i++) {
-		struct words w = { s->vars[i].words, s->vars[i].n };
-
-		words_done(&w);
-		free(s->vars[i].name);
+	if (s->follow == SHELL_SKIP || mo_streq(to, "-")) {
+		free(path);
+		return;
 	}
-	words_done(&(struct words){ s->exported, s->n_exported });
-	words_done(&(struct words){ s->sbatch, s->n_sbatch });
-	free(s->vars);
+	if (!path && (shell_unknown(to) || to[0] == '/' || !s->dir))
+		path = mo_strdup(to);
+	else if (!path)
+		path = mo_printf("%s/%s", s->dir, to);
 	free(s->dir);
+	s->dir = path;
 }
 
-static size_t name_length(const char *s)
+static void export(struct shell *s, const char *name, size_t n)
 {
-	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
+	struct shell_var *v = s->follow == SHELL_SKIP ? NULL : shell_var(s, name, n);
 
-	return n ? n + strspn(s + n,
-			      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789")
-		 : 0;
+	if (v)
+		v->exported = true;
 }
 
-static struct var *var_of(struct shell *s, const char *name, size_t n)
+static bool take_assignments(struct shell *s, const struct shell_command *c)
 {
-	for (size_t i = 0; i < s->n_vars; i++)
-		if (strlen(s->vars[i].name) == n && !strncmp(s->vars[i].name, name, n))
-			return &s->vars[i];
-	return NULL;
+	const struct shell_words *w = &c->words;
+	static const char *const words[] = { "export", "declare", "local", "readonly", "typeset" };
+	bool exports = mo_streq(w->items[0], "export"), declares = false;
+
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		declares |= mo_streq(w->items[0], words[i]);
+	for (size_t i = 0; i < w->n && !declares; i++)
+		if (!shell_assigned(w->items[i]))
+			return false; /* X=1 program */
+	for (size_t i = declares; i < w->n; i++) {
+		const char *word = w->items[i];
+		size_t n = shell_assigned(word), name = strspn(word, SHELL_NAME);
+		bool more = n && word[n] == '+';
+
+		if (n)
+			shell_set_text(s, word, n, word + n + 1 + more, more);
+		exports |= word[0] == '-' && strchr(word, 'x');
+		if (exports && word[0] != '-')
+			export(s, word, n ? n : name);
+	}
+	return true;
 }
 
-/* Takes the words. */
-static void set_var(struct shell *s, const char *name, size_t n, struct words *w, bool more)
+static void forget(struct shell *s, const char *name)
 {
-	struct var *v = var_of(s, name, n);
+	struct shell_var *v = s->follow == SHELL_RUN ? shell_var(s, name, strlen(name)) : NULL;
 
-	if (!v) {
-		v = MO_GROW(s->vars, s->n_vars);
-		*v = (struct var){ .name = mo_strndup(name, n) };
-	}
-	if (!more) {
-		words_done(&(struct words){ v->words, v->n });
-		v->words = NULL;
-		v->n = 0;
-	}
-	for (size_t i = 0; i < w->n && v->n < WORDS_MAX; i++)
-		mo_strs_add(&v->words, &v->n, w->items[i]);
-	words_done(w);
+	if (!v)
+		return;
+	mo_strs_clear(&v->words, &v->n);
+	free(v->name);
+	*v = s->vars[--s->n_vars];
 }
 
-/* One word under way: text, and whether there is a word at all ("" is one). */
-struct under_way {
-	struct words *to;
-	struct mo_buf b;
-	bool any;
-};
-
-static void end_word(struct under_way *u)
-{
-	if (u->any && u->to->n < WORDS_MAX) {
-		mo_buf_add(&u->b, "", 1);
-		mo_strs_add(&u->to->items, &u->to->n, u->b.data);
-	}
-	mo_buf_done(&u->b);
-	u->any = false;
-}
-
-static void put_value(struct under_way *u, const char *text, bool quoted)
-{
-	for (; *text; text++) {
-		if (!quoted && strchr(" \t\n", *text)) {
-			end_word(u);
-			continue;
-		}
-		mo_buf_add(&u->b, text, 1);
-		u->any = true;
-	}
-}
-
-static void put_unknown(struct under_way *u, const char *from, const char *to)
-{
-	char mark = UNKNOWN;
-
-	mo_buf_add(&u->b, &mark, 1);
-	mo_buf_add(&u->b, from, (size_t)(to - from));
-	u->any = true;
-}
-
-/* What stands behind a $ that begins `( .. )`; the end of it. */
-static const char *skip_command(const char *p)
-{
-	int depth = 0;
-
-	for (; *p; p++) {
-		depth += *p == '(';
-		if (*p == ')' && --depth == 0)
-			return p + 1;
-	}
-	return p;
-}
-
-/* p: at the $. Returns what is behind it. */
-static const char *expand(struct shell *s, struct under_way *u, const char *p, bool quoted)
-{
-	const char *name = p + 1, *end, *word = NULL;
-	struct var *v;
-	size_t n, word_n = 0;
-
-	if (*name == '(' || *name == '`') {
-		end = skip_command(name);
-		put_unknown(u, p, end);
-		return end;
-	}
-	if (*name == '@' || *name == '*' || (*name == '{' && name[1] == '@'))
-		return *name == '{' ? name + 2 + (name[2] == '}')
-				    : name + 1; /* of a script that got no words */
-	if (*name && strchr("0123456789#?$!-", *name)) {
-		put_unknown(u, p, name + 1);
-		return name + 1;
-	}
-	if (*name != '{') {
-		n = name_length(name);
-		end = name + n;
-	} else {
-		name++;
-		n = name_length(name);
-		end = name + strcspn(name, "}");
-		if (mo_starts_with(name + n, ":-") || mo_starts_with(name + n, ":=")) {
-			word = name + n + 2;
-			word_n = (size_t)(end - word);
-		} else if (name[n] && name + n != end && !mo_starts_with(name + n, "[@]") &&
-			   !mo_starts_with(name + n, "[*]")) {
-			n = 0;
-		}
-		end += *end == '}';
-	}
-	v = n ? var_of(s, name, n) : NULL;
-	if (n == 0 && *(p + 1) != '{') {
-		mo_buf_str(&u->b, "$");
-		u->any = true;
-	} else if (!v && word) {
-		bool in_quotes =
-			word_n > 1 && (*word == '"' || *word == '\'') && word[word_n - 1] == *word;
-		_cleanup_(mo_freep) char *text =
-			mo_strndup(word + in_quotes, word_n - 2 * in_quotes);
-
-		put_value(u, text, quoted);
-		u->any |= quoted;
-	} else if (!v) {
-		put_unknown(u, p, end);
-	}
-	for (size_t i = 0; v && i < v->n; i++) {
-		s->expanded += strlen(v->words[i]) + 1;
-		if (s->expanded > EXPANDED_MAX)
-			break;
-		if (i)
-			end_word(u);
-		put_value(u, v->words[i], quoted);
-		u->any |= quoted;
-	}
-	return end;
-}
-
-/* Words of one command from p on; returns where it ends: behind its ; | & newline, at a ) or at
- * the end. */
-static const char *read_words(struct shell *s, const char *p, struct words *ret, bool list)
-{
-	struct under_way u = { .to = ret };
-	char quote = 0;
-
-	for (; *p; p++) {
-		if (*p == '\\' && p[1] == '\n' && quote != '\'') {
-			p++;
-		} else if (*p == '\\' && p[1] == '\r' && p[2] == '\n' && quote != '\'') {
-			p += 2;
-		} else if (quote ? *p == quote : *p == '\'' || *p == '"') {
-			quote = quote ? 0 : *p;
-			u.any = true;
-		} else if (*p == '\\' && p[1] && quote != '\'' &&
-			   (!quote || strchr("\"\\$`", p[1]))) {
-			mo_buf_add(&u.b, ++p, 1);
-			u.any = true;
-		} else if (*p == '$' && quote != '\'') {
-			p = expand(s, &u, p, quote == '"') - 1;
-		} else if (*p == '`' && quote != '\'') {
-			const char *end = strchr(p + 1, '`');
-
-			end = end ? end + 1 : p + strlen(p);
-			put_unknown(&u, p, end);
-			p = end - 1;
-		} else if (quote) {
-			mo_buf_add(&u.b, p, 1);
-		} else if (*p == '#' && !u.any) {
-			p += strcspn(p, "\n") - 1;
-			if (!p[1])
-				break;
-		} else if (*p == '(' && !list && u.b.len && u.b.data[u.b.len - 1] == '=') {
-			/* NAME=( .. ): its words follow as if they were the command's */
-			struct words inner = { 0 };
-			size_t n = u.b.len;
-			_cleanup_(mo_freep) char *head = mo_strndup(u.b.data, n);
-			bool more = n > 1 && head[n - 2] == '+';
-
-			p = read_words(s, p + 1, &inner, true);
-			set_var(s, head, name_length(head), &inner, more);
-			mo_buf_done(&u.b);
-			u.any = false;
-			if (*p != ')')
-				break;
-		} else if (*p == ')' && list) {
-			break;
-		} else if (strchr(list ? " \t\r\n" : " \t\r", *p)) {
-			end_word(&u);
-		} else if (strchr(list ? "" : "\n;&|()<>", *p)) {
-			break;
-		} else {
-			mo_buf_add(&u.b, p, 1);
-			u.any = true;
-		}
-	}
-	end_word(&u);
-	if (quote) /* never closed: whatever it is, it is no command */
-		words_done(ret);
-	return p;
-}
-
-static void assign(struct shell *s, const char *word)
-{
-	size_t n = name_length(word);
-	struct words w = { 0 };
-
-	mo_strs_add(&w.items, &w.n, word + n + 1);
-	set_var(s, word, n, &w, false);
-}
-
-static bool is_assignment(const char *word)
-{
-	size_t n = name_length(word);
-
-	return n && word[n] == '=';
-}
-
-/* Commands that change what later ones mean. True: it is one. */
-static bool take_builtin(struct shell *s, struct words *w)
+/* Words that nobody knows here: read, mapfile, IFS== read. False: it is none. */
+static bool read_unknown(struct shell *s, const struct shell_words *w)
 {
 	size_t at = 0;
-	bool exports = mo_streq(w->items[0], "export") || mo_streq(w->items[0], "declare") ||
-		       mo_streq(w->items[0], "local") || mo_streq(w->items[0], "readonly");
 
-	if (mo_streq(w->items[0], "cd") && w->n > 1) {
-		mo_str_set(&s->dir, w->items[1]);
-		return true;
-	}
-	for (at = exports; at < w->n && is_assignment(w->items[at]); at++) {
-		if (!exports && w->items[w->n - 1] && !is_assignment(w->items[w->n - 1]))
-			return false; /* X=1 program */
-		assign(s, w->items[at]);
-		if (mo_streq(w->items[0], "export")) {
-			_cleanup_(mo_freep) char *name =
-				mo_strndup(w->items[at], name_length(w->items[at]));
+	while (at < w->n && shell_assigned(w->items[at]))
+		at++;
+	if (at == w->n || !launch_among("read mapfile readarray", w->items[at],
+					strlen(w->items[at])))
+		return false;
+	for (size_t i = at + 1; i < w->n; i++) {
+		size_t n = strspn(w->items[i], SHELL_NAME);
+		_cleanup_(mo_freep) char *text =
+			mo_printf("%c$%s%c", SHELL_UNKNOWN, w->items[i], SHELL_UNKNOWN_END);
 
-			mo_strs_add(&s->exported, &s->n_exported, name);
-		}
+		if (n && !w->items[i][n])
+			shell_set_text(s, w->items[i], n, text, false);
 	}
-	for (; exports && at < w->n; at++)
-		if (mo_streq(w->items[0], "export") && w->items[at][0] != '-')
-			mo_strs_add(&s->exported, &s->n_exported, w->items[at]);
-	return exports || at == w->n;
+	return true;
 }
 
-/* Words of a shell before the command of a line. */
-static bool skips(const char *word)
+static void set_words(struct shell *s, const struct shell_words *w, size_t at)
 {
-	static const char *const openers[] = { "then",  "do", "else", "if", "while",
-					       "until", "!",  "{",    "set" };
+	mo_strs_clear(&s->args.items, &s->args.n);
+	for (; at < w->n; at++)
+		mo_strs_add(&s->args.items, &s->args.n, w->items[at]);
+	s->args_known = true;
+}
 
-	for (size_t i = 0; i < ELEMENTSOF(openers); i++)
-		if (mo_streq(word, openers[i]))
+/* True: it is one, and all that it does is done. */
+static bool take_builtin(struct run *r, const struct shell_command *c)
+{
+	const struct shell_words *w = &c->words;
+	const char *word = w->items[0];
+	struct shell *s = &r->shell;
+
+	if (take_assignments(s, c) || read_unknown(s, w))
+		return true;
+	if (mo_streq(word, "cd") || mo_streq(word, "pushd")) {
+		change_dir(r, w->n > 1 ? w->items[w->n - 1] : "");
+	} else if (mo_streq(word, "unset")) {
+		for (size_t i = 1; i < w->n; i++)
+			forget(s, w->items[i]);
+	} else if (mo_streq(word, "set")) {
+		if (w->n > 1 && mo_streq(w->items[1], "--"))
+			set_words(s, w, 2);
+	} else if (mo_streq(word, "shift")) {
+		struct shell_words all = shell_take(&s->args);
+		int64_t by = 1;
+
+		(void)mo_parse_i64(w->n > 1 ? w->items[1] : "1", 0, 1000, &by);
+		for (size_t i = (size_t)by; i < all.n; i++)
+			mo_strs_add(&s->args.items, &s->args.n, all.items[i]);
+		mo_strs_clear(&all.items, &all.n);
+	} else if (mo_streq(word, "exit") || mo_streq(word, "return")) {
+		r->ended |= s->follow == SHELL_RUN && mo_streq(word, "exit") && r->depth == 1;
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---- scripts of scripts ---- */
+
+static char *text_of(struct run *r, const char *path)
+{
+	_cleanup_(mo_freep) char *whole = shell_path(&r->shell, path);
+
+	return r->world && r->world->read ? r->world->read(r->world->arg, whole ? whole : path)
+					  : NULL;
+}
+
+/* A text of its own, behind the words that lead to it. */
+static void go_into(struct run *r, const char *text, char *const *before, size_t n)
+{
+	size_t had = r->before.n;
+	size_t first = r->blocks.first;
+	enum shell_truth last = r->blocks.last;
+	int op = r->blocks.op;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t name = launch_assigned(before[i]);
+
+		mo_strs_add(&r->before.items, &r->before.n, before[i]);
+		if (name)
+			shell_set_text(&r->shell, before[i], name, before[i] + name + 1, false);
+	}
+	r->blocks.first = r->blocks.n;
+	r->blocks.op = 0;
+	_cleanup_(mo_freep) char *plain = mo_strdup(text);
+	shell_plain(plain); /* what is not known stays so when it is read again */
+	run_text(r, plain);
+	while (r->blocks.n > r->blocks.first)
+		blocks_drop(&r->blocks);
+	r->blocks.first = first;
+	r->blocks.last = last;
+	r->blocks.op = op;
+	while (r->before.n > had)
+		free(r->before.items[--r->before.n]);
+}
+
+static bool is_shell(const char *word)
+{
+	const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+
+	return mo_streq(name, "bash") || mo_streq(name, "sh") || mo_streq(name, "zsh");
+}
+
+static bool is_script_name(const char *word)
+{
+	static const char *const ends[] = { ".sh", ".bash", ".slurm", ".sbatch", ".job" };
+	size_t n = strlen(word);
+
+	for (size_t i = 0; i < ELEMENTSOF(ends); i++)
+		if (n > strlen(ends[i]) && mo_streq(word + n - strlen(ends[i]), ends[i]))
 			return true;
 	return false;
 }
 
-static bool take_unknown(char *text)
+/* source X/bin/activate, . env.sh: what they set is set here. */
+static bool take_source(struct run *r, const struct shell_command *c)
 {
-	bool any = false;
-	char *to = text;
+	const struct shell_words *w = &c->words;
+	static const char end[] = "/bin/activate";
 
-	for (const char *p = text; *p; p++)
-		if (*p == UNKNOWN)
-			any = true;
-		else
-			*to++ = *p;
-	*to = '\0';
-	return any;
-}
+	if (w->n < 2 || (!mo_streq(w->items[0], "source") && !mo_streq(w->items[0], ".")))
+		return false;
+	const char *path = w->items[1];
+	size_t n = strlen(path), m = strlen(end);
 
-static void lose_unknown(struct launch_line *l, char *text)
-{
-	if (!text || !take_unknown(text))
-		return;
-	_cleanup_(mo_freep) char *why = mo_printf(
-		"%s: only the shell that runs the script knows what this is: write it in yourself",
-		text);
+	if (n > m && mo_streq(path + n - m, end) && !shell_unknown(path)) {
+		_cleanup_(mo_freep) char *venv = mo_strndup(path, n - m),
+					 *whole = shell_path(&r->shell, venv);
 
-	mo_strs_add(&l->lost, &l->n_lost, why);
-}
-
-static void add_setting(const struct shell *s, struct launch_line *l)
-{
-	if (!l->dir && s->dir)
-		l->dir = mo_strdup(s->dir);
-	for (size_t i = 0; i < l->n_program; i++)
-		lose_unknown(l, l->program[i]);
-	for (size_t i = 0; i < l->n_env; i++)
-		lose_unknown(l, l->env[i].value);
-	lose_unknown(l, l->dir);
-	for (size_t i = 0; i < l->n_lost; i++)
-		take_unknown(l->lost[i]);
-}
-
-/* What was exported and the words of #SBATCH lines stand before those of the line, which win. */
-static int try(struct shell *s, const struct words *w, struct launch_line *ret,
-	       struct mo_error *err)
-{
-	struct words all = { 0 };
-	int r;
-
-	for (size_t i = 0; i < s->n_exported; i++) {
-		const struct var *v = var_of(s, s->exported[i], strlen(s->exported[i]));
-		_cleanup_(mo_freep) char *word =
-			v && v->n == 1 ? mo_printf("%s=%s", v->name, v->words[0]) : NULL;
-
-		if (word)
-			mo_strs_add(&all.items, &all.n, word);
+		free(r->python);
+		r->python = mo_printf("%s/bin/python3", whole ? whole : venv);
+		return true;
 	}
-	if (s->n_sbatch)
-		mo_strs_add(&all.items, &all.n, "sbatch");
-	for (size_t i = 0; i < s->n_sbatch; i++)
-		mo_strs_add(&all.items, &all.n, s->sbatch[i]);
-	for (size_t i = 0; i < w->n; i++)
-		mo_strs_add(&all.items, &all.n, w->items[i]);
-	r = launch_line_words(all.items, all.n, ret, err);
-	words_done(&all);
-	return r;
+	_cleanup_(mo_freep) char *text = r->depth < DEPTH_MAX ? text_of(r, path) : NULL;
+
+	if (text)
+		go_into(r, text, NULL, 0);
+	return text;
 }
 
-static void read_sbatch(struct shell *s, const char *text)
+/* bash FILE WORD.., ./FILE.sh WORD.., sbatch FILE, bash -c TEXT, eval TEXT, bash << END. */
+static bool take_script(struct run *r, const struct shell_command *c)
+{
+	const struct shell_words *w = &c->words;
+	struct launch_line scratch;
+	struct shell *s = &r->shell;
+
+	launch_line_init(&scratch);
+	size_t at = launch_line_head(&scratch, w->items, w->n), head = at;
+	launch_line_done(&scratch);
+	bool batch = at && mo_streq(w->items[at - 1], "sbatch");
+	bool shell = at < w->n && is_shell(w->items[at]), text_is_word = false;
+
+	for (size_t i = 0; i < head; i++)
+		batch |= mo_streq(w->items[i], "sbatch");
+	if (at < w->n && mo_streq(w->items[at], "eval")) {
+		_cleanup_(mo_freep) char *text = run_joined(w->items + at + 1, w->n - at - 1);
+		if (r->depth < DEPTH_MAX)
+			go_into(r, text, w->items, head);
+		return true;
+	}
+	for (at += shell; shell && at < w->n && w->items[at][0] == '-' && !text_is_word; at++)
+		text_is_word = strchr(w->items[at], 'c') && w->items[at][1] != '-';
+	if (r->depth >= DEPTH_MAX || (at >= w->n && !c->here))
+		return false;
+	if (text_is_word || at >= w->n) {
+		if (at >= w->n && !shell && !batch)
+			return false;
+		go_into(r, at < w->n ? w->items[at] : c->here, w->items, head);
+		return true;
+	}
+	if (!shell && !batch && !is_script_name(w->items[at]))
+		return false;
+	if (launch_is_pretrain_sh(w->items[at]) || strstr(w->items[at], "primus-cli"))
+		return false; /* it is known by its name */
+	_cleanup_(mo_freep) char *text = text_of(r, w->items[at]);
+
+	if (!text) {
+		mo_str_set(&r->missing, r->missing ? r->missing : w->items[at]);
+		return false;
+	}
+	struct shell_words args = shell_take(&s->args);
+	char *script = s->script, *dir = mo_strdup(s->dir);
+	bool args_known = s->args_known;
+
+	s->script = shell_path(s, w->items[at]);
+	set_words(s, w, at + 1);
+	go_into(r, text, w->items, head);
+	mo_strs_clear(&s->args.items, &s->args.n);
+	s->args = args;
+	s->args_known = args_known;
+	free(s->script);
+	s->script = script;
+	free(s->dir);
+	s->dir = dir;
+	return true;
+}
+
+/* ---- all of them ---- */
+
+/* Commands that only say or look at something. */
+#define HARMLESS \
+	"echo printf set shopt true false : date ls pwd wait sleep trap hostname nvidia-smi rocm-smi " \
+	"rocminfo amd-smi which type command tee cat grep head tail popd local continue break test " \
+	"scontrol tput clear uname whoami env printenv ps awk sed nproc free df lscpu"
+
+static void one_command(struct run *r, const struct shell_command *c, const char **p)
+{
+	const struct shell_words *w = &c->words;
+	struct blocks *b = &r->blocks;
+	const char *word = w->items[0];
+
+	enum shell_truth worked = blocks_asks(b) ? SHELL_EITHER : SHELL_TRUE;
+
+	b->last = SHELL_TRUE;
+	if (mo_streq(word, "[") || mo_streq(word, "test") || mo_streq(word, "[[")) {
+		bool closed = !mo_streq(word, "test");
+
+		b->last = shell_test(w->items + 1, w->n - 1 - (closed && w->n > 1));
+	} else if (mo_streq(word, "((") && w->n == 2) {
+		int64_t v;
+
+		b->last = shell_number(&r->shell, w->items[1], &v) ? v ? SHELL_TRUE : SHELL_FALSE
+								   : SHELL_EITHER;
+	} else if (mo_streq(word, "false")) {
+		b->last = SHELL_FALSE;
+	} else if (!take_builtin(r, c) && !blocks_call(b, c, 0, p) && !take_source(r, c) &&
+		   !take_script(r, c) && !run_launch(r, c, *p)) {
+		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
+		const char *slash = strrchr(word, '/');
+
+		b->last = mo_streq(word, "true") || mo_streq(word, ":") ? SHELL_TRUE : worked;
+		if (r->shell.follow == SHELL_RUN &&
+		    (!launch_among(HARMLESS, slash ? slash + 1 : word,
+				   strlen(slash ? slash + 1 : word)) ||
+		     (c->output && mo_streq(word, "cat") && c->here)))
+			run_name(r->score ? &r->behind : &r->left, text);
+	}
+}
+
+static void run_command(struct run *r, const char *begin, struct shell_command *c, const char **p)
+{
+	struct blocks *b = &r->blocks;
+	enum shell_truth last = b->last;
+	int op = b->op;
+	size_t n_blocks = b->n;
+	size_t at = blocks_take(b, c, begin, p);
+	bool asked = at && b->n >= n_blocks && at < c->words.n && mo_streq(c->words.items[at - 1], "!");
+	struct shell_command rest = *c;
+
+	rest.words = (struct shell_words){ at < c->words.n ? c->words.items + at : NULL,
+					   c->words.n - at };
+	r->shell.follow = blocks_follow(b);
+	if (rest.words.n && r->shell.follow != SHELL_SKIP) {
+		one_command(r, &rest, p);
+		b->last = asked ? shell_not(b->last) : b->last;
+		if (op == SHELL_AND)
+			b->last = shell_and(last, b->last);
+		else if (op == SHELL_OR)
+			b->last = shell_or(last, b->last);
+	}
+	bool blank = c->words.n == 0 && !c->arrays && c->op == '\n'; /* behind an && */
+
+	if (at < c->words.n || (c->words.n == 0 && !blank) || c->op == SHELL_AND ||
+	    c->op == SHELL_OR)
+		b->op = c->op;
+	if (c->arrays && op != SHELL_AND && op != SHELL_OR)
+		b->last = SHELL_TRUE;
+}
+
+static void read_sbatch(struct run *r, const char *text)
 {
 	for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
 		if (!mo_starts_with(p, "#SBATCH"))
@@ -395,56 +359,127 @@ static void read_sbatch(struct shell *s, const char *text)
 		size_t n = strcspn(p, "\n");
 		_cleanup_(mo_freep) char *line =
 			mo_strndup(p + strlen("#SBATCH"), n - strlen("#SBATCH"));
-		struct words w = { 0 };
+		_cleanup_(shell_command_done) struct shell_command c = { 0 };
 
-		read_words(s, line, &w, false);
-		for (size_t i = 0; i < w.n; i++)
-			mo_strs_add(&s->sbatch, &s->n_sbatch, w.items[i]);
-		words_done(&w);
-	}
-	for (size_t i = 0; i < s->n_sbatch; i++) {
-		static const char *const names[] = { "SLURM_NNODES", "SLURM_JOB_NUM_NODES" };
-		const char *word = s->sbatch[i], *eq = strchr(word, '=');
-		const char *value = eq ? eq + 1 : i + 1 < s->n_sbatch ? s->sbatch[i + 1] : NULL;
-		bool nodes = mo_streq(word, "-N") || mo_streq(word, "--nodes") ||
-			     mo_starts_with(word, "--nodes=");
-
-		for (size_t k = 0; nodes && value && k < ELEMENTSOF(names); k++) {
-			struct words one = { 0 };
-
-			mo_strs_add(&one.items, &one.n, value);
-			set_var(s, names[k], strlen(names[k]), &one, false);
-		}
+		shell_read(&r->shell, line, &c);
+		for (size_t i = 0; i < c.words.n; i++)
+			mo_strs_add(&r->sbatch.items, &r->sbatch.n, c.words.items[i]);
 	}
 }
 
-int launch_line_script(const char *text, struct launch_line *ret, struct mo_error *err)
+/* What Slurm tells the script of its own #SBATCH lines. */
+static void set_slurm(struct run *r)
 {
-	_cleanup_(shell_done) struct shell s = { 0 };
-	_cleanup_(mo_error_done) struct mo_error why = { 0 };
-	int r = -EINVAL;
+	static const struct { const char *names, *vars[2]; } said[] = {
+		{ "-N --nodes", { "SLURM_NNODES", "SLURM_JOB_NUM_NODES" } },
+		{ "--gpus-per-node", { "SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE" } },
+		{ "--ntasks-per-node", { "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE" } },
+		{ "-c --cpus-per-task", { "SLURM_CPUS_PER_TASK", NULL } },
+		{ "-n --ntasks", { "SLURM_NTASKS", "SLURM_NPROCS" } },
+		{ "-J --job-name", { "SLURM_JOB_NAME", NULL } },
+	};
 
-	read_sbatch(&s, text);
-	for (const char *p = text; *p && r < 0;) {
-		struct words w = { 0 };
-		const char *end = read_words(&s, p, &w, false);
-		size_t at = 0;
+	for (size_t i = 0; i < r->sbatch.n; i++) {
+		const char *word = r->sbatch.items[i], *eq = strchr(word, '=');
+		const char *value = eq ? eq + 1 : i + 1 < r->sbatch.n ? r->sbatch.items[i + 1] : NULL;
 
-		while (at < w.n && skips(w.items[at]))
-			at++;
-		struct words rest = { w.items ? w.items + at : NULL, w.n - at };
-		if (rest.n && !take_builtin(&s, &rest)) {
-			mo_error_done(&why);
-			why = (struct mo_error){ 0 };
-			r = try(&s, &rest, ret, &why);
-		}
-		words_done(&w);
-		p = end + (*end != '\0');
+		for (size_t k = 0; value && k < ELEMENTSOF(said); k++)
+			for (size_t v = 0; v < 2 && said[k].vars[v]; v++)
+				if (launch_among(said[k].names, word, strcspn(word, "=")))
+					shell_set_text(&r->shell, said[k].vars[v],
+						       strlen(said[k].vars[v]), value, false);
 	}
-	if (r < 0)
-		return mo_error_set(err, -EINVAL,
-				    "no line of it starts a training: expected torchrun, "
-				    "primus-cli, deepspeed, python, or srun before one of them");
-	add_setting(&s, ret);
-	return 0;
+}
+
+static void run_text(struct run *r, const char *text)
+{
+	r->depth++;
+	read_sbatch(r, text);
+	set_slurm(r);
+	for (const char *p = text; *p && !r->ended && r->commands++ < COMMANDS_MAX;) {
+		_cleanup_(shell_command_done) struct shell_command c = { 0 };
+		const char *begin = p;
+
+		if (blocks_pattern(&r->blocks, &p))
+			continue;
+		begin = p;
+		r->shell.follow = blocks_follow(&r->blocks);
+		p = shell_read(&r->shell, p, &c);
+		run_command(r, begin, &c, &p);
+	}
+	r->depth--;
+}
+
+static void run_done(struct run *r)
+{
+	shell_done(&r->shell);
+	blocks_done(&r->blocks);
+	mo_strs_clear(&r->before.items, &r->before.n);
+	mo_strs_clear(&r->sbatch.items, &r->sbatch.n);
+	mo_strs_clear(&r->left.items, &r->left.n);
+	mo_strs_clear(&r->behind.items, &r->behind.n);
+	mo_strs_clear(&r->others.items, &r->others.n);
+	mo_strs_clear(&r->plain.items, &r->plain.n);
+	mo_error_done(&r->why);
+	free(r->called);
+	free(r->python);
+	free(r->missing);
+}
+
+static int result(struct run *r, const char *text, struct launch_line *ret, struct mo_error *err)
+{
+	const struct launch_world *w = r->world;
+
+	if (r->score) {
+		run_finish(r, text);
+		*ret = r->best;
+		return 0;
+	}
+	if (r->missing) {
+		shell_plain(r->missing);
+		for (char *p = r->missing; *p; p++)
+			*p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
+		return mo_error_set(err, -ENOENT, "%.200s: there is no such script in %s",
+				    r->missing,
+				    w && w->dir ? w->dir : "the directory in which it is started");
+	}
+	return -EINVAL;
+}
+
+int launch_line_script(const char *text, const struct launch_world *world, struct launch_line *ret,
+		       struct mo_error *err)
+{
+	_cleanup_(run_done) struct run r = { .world = world };
+
+	shell_init(&r.shell, world);
+	r.blocks.shell = &r.shell;
+	run_text(&r, text);
+	int e = result(&r, text, ret, err);
+
+	return e != -EINVAL ? e
+			    : mo_error_set(err, -EINVAL,
+					   "no line of it starts a training: expected torchrun, "
+					   "primus-cli, deepspeed, accelerate launch, python, or srun "
+					   "before one of them");
+}
+
+int launch_line_words(char *const *words, size_t n, const struct launch_world *world,
+		      struct launch_line *ret, struct mo_error *err)
+{
+	_cleanup_(run_done) struct run r = { .world = world };
+	struct shell_command c = { .words = { (char **)words, n } };
+	const char *end = "";
+
+	if (n == 0)
+		return mo_error_set(err, -EINVAL, "there are no words");
+	shell_init(&r.shell, world);
+	r.blocks.shell = &r.shell;
+	r.depth = 1;
+	if (!take_source(&r, &c) && !take_script(&r, &c))
+		run_launch(&r, &c, end);
+	int e = result(&r, "", ret, err);
+
+	if (e == -EINVAL && r.why.text)
+		return mo_error_set(err, -EINVAL, "%s", r.why.text);
+	return e != -EINVAL ? e : mo_error_set(err, -EINVAL, "no command of it starts a training");
 }

@@ -198,6 +198,88 @@ def where_it_saves_and_loads():
         need(any("saves no checkpoints" in x and "every: 10}" in x for x in doc["notes"]), doc["notes"])
 
 
+PREPARED = """#!/bin/bash
+# how a stranger's script begins
+set -euo pipefail
+source venv/bin/activate
+GPUS=${GPUS:-4}; export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+LR=1e-4
+while [[ $# -gt 0 ]]; do
+    case "$1" in
+        --lr) LR="$2"; shift 2 ;;
+        *) echo "what is $1"; exit 1 ;;
+    esac
+done
+ARGS=(--lr $LR)
+if [ "${AMP:-on}" = on ]; then ARGS+=(--amp "bf16 ok"); fi
+for f in a b; do ARGS+=(--feature "$f"); done
+python tokenize.py --out data
+torchrun --nproc_per_node $GPUS train.py "${ARGS[@]}" 2>&1 | tee log.txt
+"""
+# What people type, the words behind the interpreter, ranks, what is named as not carried over.
+TYPED = [
+    ("bash run.sh --lr 3", "train.py|--lr|3|--amp|bf16 ok|--feature|a|--feature|b", 4, ["python tokenize.py --out data: not run before it", "| tee log.txt: "]),
+    ("GPUS=2 AMP=off ./run.sh", "train.py|--lr|1e-4|--feature|a|--feature|b", 2, ["| tee log.txt: ", "python tokenize.py"]),
+    ("cd sub && nohup torchrun --nproc_per_node=2 train.py --x 1 > out.log 2>&1 &", "train.py|--x|1", 2, ["> out.log: "]),
+    ("srun -N2 --ntasks-per-node=1 bash -c 'torchrun --nnodes 2 --nproc_per_node 8 train.py'", "train.py", 16, []),
+    ("srun -N 2 --ntasks-per-node=4 python train.py", "train.py", 8, []),
+    ("python3 -m torch.distributed.run --nproc_per_node 2 \\\n   train.py \\\n  --lr 1", "train.py|--lr|1", 2, []),
+    ("python3 -m torch.distributed.launch --nproc_per_node 2 train.py", "train.py", 2, ["--local-rank=N: "]),
+    ("CUDA_VISIBLE_DEVICES=0,1 accelerate launch --num_processes 2 --mixed_precision bf16 train.py", "train.py", 2, ["CUDA_VISIBLE_DEVICES: "]),
+    ("mpirun -np 4 --bind-to none python train.py", "train.py", 4, ["--bind-to none: "]),
+    ("timeout 24h numactl --membind 0 torchrun --standalone train.py", "train.py", 1, ["timeout 24h: ", "numactl --membind 0: "]),
+    ("torchrun --nproc_per_node 2 train.py --out $(date +%s) --data $DATA", "train.py|--out|$(date +%s)|--data|$DATA", 2, ["$(date +%s): ", "$DATA: "]),
+    ("[ -n \"$DEBUG\" ] && A=--debug || A=--fast; torchrun --nproc_per_node 2 train.py $A", "train.py|--fast", 2, []),
+    ("if test -f x; then B=1; fi; torchrun --nproc_per_node 2 train.py $B", "train.py|1", 2, ["B: set where only a running shell knows"]),
+]
+
+
+@suite.test
+def lines_as_people_have_them():
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(d + "/sub")
+        for path, text in (("run.sh", PREPARED), ("train.py", ""), ("sub/train.py", "")):
+            with open(os.path.join(d, path), "w") as f:
+                f.write(text)
+        for line, words, n, lost in TYPED:
+            doc, ranks = init(d, "--workdir", d, line)
+            equal(("|".join(ranks[0]["argv"][1:]), len(ranks)), (words, n), line)
+            left = [x for x in doc["lost"] if not any(part in x for part in lost)]
+            need(len(lost) <= len(doc["lost"]) and not left and all(any(part in x for x in doc["lost"]) for part in lost), "%s: %s" % (line, doc["lost"]))
+            equal(doc["different"], [], line)
+        doc, ranks = init(d, "--workdir", d, "cd sub && torchrun --nproc_per_node=2 ../train.py")
+        equal(ranks[0]["argv"][1:], [d + "/train.py"], "a path that leads up")
+        doc, ranks = init(d, "--workdir", d, d + "/run.sh")
+        equal((ranks[0]["argv"][0], ranks[0]["env"]["NCCL_DEBUG"]), (d + "/venv/bin/python3", "WARN"), "an environment that is activated")
+        need(any(x.startswith('"$@": ') or x.startswith("LR") for x in doc["lost"]), doc["lost"])
+        doc, ranks = init(d, "--workdir", d, "--", "/opt/v/bin/torchrun", "--nproc_per_node", "2", "gone.py")
+        equal(ranks[0]["argv"], ["/opt/v/bin/python3", "gone.py"], "the interpreter beside the launcher")
+        need(any("there is no %s/gone.py here" % d in x for x in doc["notes"]), doc["notes"])
+
+
+@suite.test
+def what_is_told_is_short():
+    """Words of one reason are one line; a recipe on a terminal is not told twice."""
+    with tempfile.TemporaryDirectory() as d:
+        r = moectl("init", "--workdir", d, "--", "srun", "-p", "gpu", "-A", "me", "torchrun", "--nproc_per_node=2", "pretrain_gpt.py", "--train-iters", "5", "--lr", "1", env=ENV)
+        equal([x for x in r.stderr.split("\n") if "not carried over: " in x], ["srun: not carried over: -p gpu; -A me: a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md"], r.stderr)
+        equal(r.stderr.count("which the original does not say"), 1, r.stderr)
+        need("--exit-signal SIGUSR2 (stop.signal)" in r.stderr, r.stderr)
+
+
+@suite.test
+def a_script_that_is_not_there():
+    with tempfile.TemporaryDirectory() as d:
+        for words in (["bash none.sh"], ["--", "bash", "none.sh"], ["sbatch none.sh --x"], ["--", "srun", "-N", "2", "./none.sh"]):
+            r = moectl("init", "--workdir", d, "--out", d + "/r.yaml", *words, env=ENV, check=False)
+            equal((r.returncode, r.stderr.count("\n"), os.path.exists(d + "/r.yaml")), (2, 1, False), r.stderr)
+            need("none.sh: there is no such script in %s; give its path, or --workdir DIR" % d in r.stderr, r.stderr)
+        with open(d + "/train.py", "w") as f:
+            f.write("import torch\n")
+        r = moectl("init", d + "/train.py", env=ENV, check=False)
+        need(r.returncode == 2 and "moectl init -- torchrun --nproc_per_node 8 train.py" in r.stderr and r.stderr.count("\n") == 1, r.stderr)
+
+
 @suite.test
 def a_toml_of_torchtitan():
     with tempfile.TemporaryDirectory() as d:

@@ -37,7 +37,7 @@ static void script(const char *text)
 	struct mo_error err = { 0 };
 	struct launch_line l;
 
-	if (launch_line_script(text, &l, &err) < 0) {
+	if (launch_line_script(text, NULL, &l, &err) < 0) {
 		one_line(&err);
 	} else {
 		if (!l.n_program)

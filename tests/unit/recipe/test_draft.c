@@ -15,7 +15,7 @@ static void draft_of(const char *line, struct draft *d, struct engine *e)
 	int entry;
 
 	draft_init(d);
-	assert_int_equal(launch_line_script(line, &l, NULL), 0);
+	assert_int_equal(launch_line_script(line, NULL, &l, NULL), 0);
 	const char *kind = draft_kind(&l, (char *const *)kinds, ELEMENTSOF(kinds), &used, &entry);
 	d->kind = mo_strdup(kind ? kind : "torch");
 	d->name = mo_strdup("t");

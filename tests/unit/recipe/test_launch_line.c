@@ -21,7 +21,7 @@ static struct launch_line script(const char *text)
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct launch_line l;
 
-	if (launch_line_script(text, &l, &err) < 0)
+	if (launch_line_script(text, NULL, &l, &err) < 0)
 		fail_msg("%s: %s", text, mo_error_text(&err, -1));
 	return l;
 }
@@ -47,11 +47,11 @@ static void torchrun(void **state)
 	is("torchrun --nnodes=4 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint=h:29500 -m "
 	   "torchtitan.train --module llama3",
 	   4, 8, "-m|torchtitan.train|--module|llama3", NULL);
-	is("torchrun --nnodes 2:4 --max-restarts=3 t.py", 4, MO_NONE, "t.py",
+	is("torchrun --nnodes 2:4 --max-restarts=3 t.py", 4, 1, "t.py",
 	   "--max-restarts 3: moectl restarts by itself");
 	is("python3 -m torch.distributed.run --standalone --nproc-per-node=2 t.py 'a b'", MO_NONE,
 	   2, "t.py|a b", NULL);
-	is("OMP_NUM_THREADS=4 torchrun --brand-new 3 t.py", MO_NONE, MO_NONE, "t.py",
+	is("OMP_NUM_THREADS=4 torchrun --brand-new 3 t.py", MO_NONE, 1, "t.py",
 	   "--brand-new 3: moectl does not know this word");
 	is("torchrun --nproc_per_node gpu t.py", MO_NONE, MO_NONE, "t.py",
 	   "--nproc_per_node gpu: it is no number");
@@ -75,7 +75,39 @@ static void others(void **state)
 	   2, MO_NONE, "primus/cli/main.py|train|pretrain|--config|x.yaml",
 	   "--image rocm/primus:v26: containers");
 	is("deepspeed --num_gpus=4 t.py --deepspeed_config ds.json", MO_NONE, 4,
-	   "t.py|--deepspeed_config|ds.json", NULL);
+	   "t.py|--deepspeed_config|ds.json", "--local_rank=N: its launcher adds this word");
+	is("deepspeed --no_local_rank --include localhost:0,3 t.py", MO_NONE, 2, "t.py",
+	   "--include localhost:0,3: moectl places");
+	is("python -m torch.distributed.launch --nproc_per_node=2 t.py", MO_NONE, 2, "t.py",
+	   "--local-rank=N: its launcher");
+	is("python -m torch.distributed.launch --use_env --nproc_per_node=2 t.py", MO_NONE, 2,
+	   "t.py", NULL);
+	is("srun -N2 --ntasks-per-node=4 python t.py", 2, 4, "t.py", NULL);
+	is("srun -N2 -n 8 python t.py", 2, 4, "t.py", NULL);
+	is("srun -N2 python t.py", 2, 1, "t.py", NULL);
+	is("timeout -k 5 24h numactl --membind 0 torchrun --nproc_per_node 2 t.py", MO_NONE, 2,
+	   "t.py", "timeout -k 5 24h: time_limit in");
+	is("conda run -n env torchrun --nproc_per_node 2 t.py", MO_NONE, 2, "t.py",
+	   "conda run -n env: engine.python");
+	is("accelerate launch --num_machines 2 --config_file a.yaml -m pkg.train --x 1", 2, MO_NONE,
+	   "-m|pkg.train|--x|1", "--config_file a.yaml: accelerate tells");
+}
+
+/* What is counted otherwise than by nodes, and the interpreter beside a launcher. */
+static void counts_and_interpreters(void **state)
+{
+	_cleanup_(launch_line_done) struct launch_line a = script(
+		"/opt/venv/bin/accelerate launch --num_processes 6 --mixed_precision bf16 t.py");
+	_cleanup_(launch_line_done) struct launch_line b = script("mpirun -np 4 -x A=1 python t.py");
+	_cleanup_(launch_line_done) struct launch_line c = script("venv/bin/python3.11 t.py");
+
+	assert_int_equal(a.total, 6);
+	assert_string_equal(a.python, "/opt/venv/bin/python3");
+	assert_string_equal(a.env[0].key, "ACCELERATE_MIXED_PRECISION");
+	assert_int_equal(b.total, 4);
+	assert_string_equal(b.env[0].value, "1");
+	assert_string_equal(c.python, "venv/bin/python3.11");
+	assert_false(c.spread);
 }
 
 static void scripts(void **state)
@@ -150,7 +182,7 @@ static void nothing_in_it(void **state)
 		_cleanup_(mo_error_done) struct mo_error err = { 0 };
 		struct launch_line l;
 
-		if (launch_line_script(bad[i], &l, &err) == 0)
+		if (launch_line_script(bad[i], NULL, &l, &err) == 0)
 			fail_msg("taken: %s", bad[i]);
 		assert_non_null(strstr(mo_error_text(&err, -1), "starts a training"));
 	}
@@ -160,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(torchrun),      cmocka_unit_test(others),
+		cmocka_unit_test(counts_and_interpreters),
 		cmocka_unit_test(scripts),       cmocka_unit_test(settings),
 		cmocka_unit_test(nothing_in_it),
 	};

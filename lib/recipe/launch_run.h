@@ -1,0 +1,33 @@
+/* A script that is read (launch_script.c) and the launch that was found in it (launch_found.c).
+ * Private to them. */
+#pragma once
+#include "lib/recipe/launch_blocks.h"
+#include "lib/recipe/launch_options.h"
+
+struct run {
+	const struct launch_world *world;
+	struct shell shell;
+	struct blocks blocks;
+	struct shell_words before; /* of the commands that lead to this text: srun, X=1 */
+	struct shell_words sbatch;
+	struct shell_words left, behind; /* commands that are not run; before the launch, after it */
+	struct shell_words others; /* launches that are not the one */
+	struct shell_words plain; /* those of them that are one process: they prepare something */
+	struct launch_line best;
+	int score; /* of the best one; 0 = none */
+	char *called; /* the words of the best one, to know it again */
+	char *python; /* of an environment that was activated */
+	char *missing; /* a script that is not there */
+	struct mo_error why;
+	size_t commands;
+	int depth;
+	bool ended;
+};
+/* The words as a line that may be shown. Caller frees. */
+char *run_joined(char *const *words, size_t n);
+void run_name(struct shell_words *w, const char *text); /* once */
+/* Looks at the command as a launch; `behind` is the text that follows it. False: it is none. */
+bool run_launch(struct run *r, const struct shell_command *c, const char *behind);
+/* The best launch is whole: says what it loses. text: the script, by which is told what of its
+ * variables matters. */
+void run_finish(struct run *r, const char *text);

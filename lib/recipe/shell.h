@@ -1,0 +1,81 @@
+/* A shell's text as words: quotes, continued lines, variables, arrays, ${X:-Y}, $((..)), what
+ * dirname and pwd say. Nothing is run. What only a running shell knows stays as it is written,
+ * between SHELL_UNKNOWN and SHELL_UNKNOWN_END, so that who takes the word can say so. Private to
+ * lib/recipe; launch_script.c follows the commands. */
+#pragma once
+#include "lib/base/buf.h"
+#include "lib/recipe/launch_line.h"
+
+#define SHELL_NAME "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
+#define SHELL_UNKNOWN '\1'
+#define SHELL_UNKNOWN_END '\2'
+
+struct shell_words {
+	char **items;
+	size_t n;
+};
+static inline struct shell_words shell_take(struct shell_words *w)
+{
+	struct shell_words r = *w;
+
+	*w = (struct shell_words){ 0 };
+	return r;
+}
+
+struct shell_var {
+	char *name;
+	char **words;
+	size_t n;
+	bool exported;
+};
+/* Whether what is read happens: MAYBE hangs on a condition that nobody knows here. */
+enum shell_follow { SHELL_RUN, SHELL_MAYBE, SHELL_SKIP };
+struct shell {
+	struct shell_var *vars;
+	size_t n_vars;
+	struct shell_words args; /* $1 .. */
+	bool args_known; /* false: a script that nobody called */
+	bool args_used; /* "$@" of it stands in a word */
+	char *dir, *script; /* where it stands, $0; NULL = not known */
+	enum shell_follow follow;
+	struct shell_words maybe; /* variables that a MAYBE would have changed */
+	char *here_end; /* a here-document that begins at the next line */
+	size_t expanded;
+	int depth; /* of ${A:-${B:-..}} */
+};
+/* What ended it: a character, or one of these. */
+enum { SHELL_AND = 'A', SHELL_OR = 'O', SHELL_CASE_END = 'D' };
+struct shell_command {
+	struct shell_words words;
+	char *output, *input; /* redirections as text; NULL = none */
+	char *here; /* the body of a here-document */
+	bool arrays; /* X=(..) was in it, which leaves no word */
+	int op;
+};
+void shell_init(struct shell *s, const struct launch_world *world);
+void shell_done(struct shell *s);
+void shell_command_done(struct shell_command *c);
+/* The command that begins at p; returns what stands behind its end. Arrays and ${X:=Y} of it are
+ * set. */
+const char *shell_read(struct shell *s, const char *p, struct shell_command *ret);
+struct shell_var *shell_var(struct shell *s, const char *name, size_t n); /* NULL = not set */
+/* Takes the words. `more`: behind those that it has. */
+void shell_set(struct shell *s, const char *name, size_t n, struct shell_words *w, bool more);
+void shell_set_text(struct shell *s, const char *name, size_t n, const char *text, bool more);
+/* X in X=1, X+=1; 0 = no assignment. */
+size_t shell_assigned(const char *word);
+/* path from where it stands, NULL when nobody knows. Caller frees. */
+char *shell_path(const struct shell *s, const char *path);
+bool shell_unknown(const char *text);
+/* Takes the marks out. True: there were some. */
+bool shell_plain(char *text);
+
+/* Three values: what a condition is. */
+enum shell_truth { SHELL_FALSE, SHELL_TRUE, SHELL_EITHER };
+enum shell_truth shell_and(enum shell_truth a, enum shell_truth b);
+enum shell_truth shell_or(enum shell_truth a, enum shell_truth b);
+enum shell_truth shell_not(enum shell_truth a);
+/* Words behind [, [[ or test, without the closing one. */
+enum shell_truth shell_test(char *const *words, size_t n);
+/* false: something in it is no number that is known. */
+bool shell_number(struct shell *s, const char *text, int64_t *ret);

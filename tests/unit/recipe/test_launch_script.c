@@ -1,0 +1,187 @@
+/* Scripts as people have them: what of a shell is followed, and that the rest is said. */
+#include "tests/unit/recipe/read.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/recipe/launch_line.h"
+
+struct file {
+	const char *path, *text;
+};
+static const struct file files[] = {
+	{ "/w/inner.sh", "torchrun --nproc_per_node ${N:-1} t.py --seed $1 \"${@:2}\" --in $PWD\n" },
+	{ "/w/env.sh", "export FROM_ENV=yes\nN=4\n" },
+	{ "/w/words.sh",
+	  "LR=1\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --lr) LR=\"$2\"; shift 2 ;;\n"
+	  "    -q|--quiet) Q=1; shift;;\n    *) echo unknown; exit 1;;\n  esac\ndone\n"
+	  "[ -n \"$Q\" ] && ARGS=(--quiet 1)\ntorchrun t.py --lr $LR \"${ARGS[@]}\"\n" },
+};
+
+static char *read_file(void *arg, const char *path)
+{
+	(void)arg;
+	for (size_t i = 0; i < ELEMENTSOF(files); i++)
+		if (mo_streq(path, files[i].path))
+			return mo_strdup(files[i].text);
+	return NULL;
+}
+
+static const struct kv home = { (char *)"HOME", (char *)"/home/u" };
+static const struct launch_world world = {
+	.read = read_file, .dir = "/w", .script = "/w/bin/run.sh", .known = &home, .n_known = 1
+};
+
+static char *piped(char *const *words, size_t n)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(&b, "%s%s", i ? "|" : "", words[i]);
+	return mo_buf_take(&b);
+}
+
+/* The program that comes of it; each part of `lost`, between ';;', is said, and nothing is where
+ * it is empty. */
+static void is(const char *text, const char *program, const char *lost)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(launch_line_done) struct launch_line l = { 0 };
+
+	if (launch_line_script(text, &world, &l, &err) < 0)
+		fail_msg("%s: %s", text, mo_error_text(&err, -1));
+	_cleanup_(mo_freep) char *words = piped(l.program, l.n_program),
+				 *said = piped(l.lost, l.n_lost);
+
+	assert_string_equal(words, program);
+	if (!*lost && *said)
+		fail_msg("%s: lost: %s", text, said);
+	for (const char *p = lost; *p;) {
+		size_t n = strstr(p, ";;") ? (size_t)(strstr(p, ";;") - p) : strlen(p);
+		_cleanup_(mo_freep) char *part = mo_strndup(p, n);
+
+		if (!strstr(said, part))
+			fail_msg("%s: '%s' is not in: %s", text, part, said);
+		p += n + (p[n] ? 2 : 0);
+	}
+}
+
+static void redirections(void **state)
+{
+	is("torchrun t.py --x 2>&1 | tee a.log\n", "t.py|--x", "| tee a.log: moectl keeps");
+	is("nohup torchrun t.py --x > a.log 2>&1 &\n", "t.py|--x", "> a.log: moectl keeps");
+	is("torchrun t.py 3 2> err\n", "t.py|3", "> err: moectl keeps");
+	is("torchrun t.py &> a.log\necho done", "t.py", "> a.log: moectl keeps");
+	is("torchrun t.py < in.txt\n", "t.py", "< < in.txt: a rank reads nothing");
+	is("cat <<EOF > x\ntorchrun no.py\nEOF\ntorchrun t.py\n", "t.py", "cat: not run before it");
+	is("sbatch <<EOF\n#SBATCH -N 2\nsrun torchrun t.py\nEOF\n", "t.py", "");
+}
+
+static void chains(void **state)
+{
+	is("cd sub && source env.sh && torchrun t.py && python eval.py\n", "t.py",
+	   "source env.sh: not run before it;;python eval.py: not run");
+	is("cd sub; cd ../two\npip install x\npython prepare.py\ntorchrun t.py\n", "t.py",
+	   "pip install x; python prepare.py: not run before it");
+	is("python prepare.py\npython train.py\n", "train.py", "python prepare.py: another launch");
+	is("torchrun a.py\ntorchrun b.py\n", "a.py", "torchrun b.py: another launch");
+	is("[ -z \"$A\" ] && A=1 || A=2\ntorchrun t.py $A\n", "t.py|1", "");
+	is("mkdir x || exit 1\ntorchrun t.py\n", "t.py", "mkdir x: not run before it");
+	is("python -c 'import torch'\npython -m pip install y\npython t.py\n", "t.py",
+	   "python -m pip install y");
+}
+
+static void conditions(void **state)
+{
+	is("D=fp8\nif [[ \"$D\" == \"fp8\" ]]; then A=(--fp8 1); else A=(--bf16); fi\n"
+	   "torchrun t.py ${A[@]}\n",
+	   "t.py|--fp8|1", "");
+	is("if [ \"${N:-2}\" -gt 4 ]; then A=big\nelif [ -n \"$X\" ]; then A=x\nelse A=small\nfi\n"
+	   "torchrun t.py $A\n",
+	   "t.py|small", "");
+	is("O=$1\nif [ \"$O\" == \"\" ]; then\n O=./out\nfi\ntorchrun t.py $O\n", "t.py|./out", "");
+	is("if [ -n \"$DEBUG\" ]; then\n python t.py --debug\nelse\n torchrun t.py \"$@\"\nfi\n",
+	   "t.py", "\"$@\": words that the script is called with");
+	is("A=1\nif [ -f x ]; then A=2; B=3; fi\ntorchrun t.py $A $B\n", "t.py|1|3",
+	   "A; B: set where only a running shell knows");
+	is("if nvidia-smi; then torchrun t.py; fi\n", "t.py", "torchrun t.py: only a running shell");
+	is("M=zbv\ncase $M in\n 1f1b|x) V=1 ;;\n zb*)\n  V=2\n  ;;\n *) V=3;;\nesac\n"
+	   "torchrun t.py $V\n",
+	   "t.py|2", "");
+	is("if (( 8 > 1 )); then :; fi\ntorchrun t.py\n", "t.py", "");
+}
+
+static void loops_and_functions(void **state)
+{
+	is("F=(1 3)\nfor f in \"${F[@]}\"; do\n case \"$f\" in\n 1) A+=(--one) ;;\n"
+	   " 3)\n  A+=(--three \"a b\")\n  ;;\n esac\ndone\ntorchrun t.py \"${A[@]}\"\n",
+	   "t.py|--one|--three|a b", "");
+	is("for s in 1 2; do torchrun t.py --seed $s; done\n", "t.py|--seed|1",
+	   "torchrun t.py --seed 2: another launch");
+	is("run() {\n  local m=$1\n  shift\n  torchrun t.py --m $m \"$@\"\n}\nrun big --lr 1\n",
+	   "t.py|--m|big|--lr|1", "");
+	is("function go { torchrun t.py $1; }\ngo 7\n", "t.py|7", "");
+	is("N=0\nwhile [ $N -lt 3 ]; do N=$((N + 1)); done\ntorchrun t.py $N\n", "t.py|3", "");
+	is("while true; do torchrun t.py; sleep 1; done\n", "t.py", "");
+	is("f() { f; }\nf\ntorchrun t.py\n", "t.py", "");
+}
+
+static void expansions(void **state)
+{
+	is("torchrun t.py ${A:-${B:-$HOME/x}} ${C:=5} $C \"${D[@]}\" \"$@\" ''\n",
+	   "t.py|/home/u/x|5|5|", "\"$@\": words");
+	is("P=/a/b.tar.gz\ntorchrun t.py ${P##*/} ${P%.gz} ${#P} ${P:+yes} $((2*(3+4)))\n",
+	   "t.py|b.tar.gz|/a/b.tar|11|yes|14", "");
+	is("cd \"$(dirname \"$0\")/..\"\ntorchrun t.py $(pwd) `basename /x/y` $(date +%Y) ~/d\n",
+	   "t.py|/w|y|$(date +%Y)|/home/u/d", "$(date +%Y): only the shell");
+	is("A=$B\" c\"\nV=\"x y\"\nexport E=$V\ntorchrun t.py $V \"$V\"\n", "t.py|x|y|x y", "");
+	is("export L=/a:$L\ntorchrun t.py\n", "t.py", "L $L: only the shell");
+	is("$PRE torchrun t.py\n", "t.py", "$PRE: only the shell");
+}
+
+static void scripts_of_scripts(void **state)
+{
+	is("N=2 bash inner.sh 7 --x 'a b'\n", "t.py|--seed|7|--x|a b|--in|/w", "");
+	is("source env.sh\n./inner.sh 1\n", "t.py|--seed|1|--in|/w", "");
+	is("srun -N 2 bash -c \"cd x && torchrun t.py --in \\$PWD\"\n", "t.py|--in|/w/x", "");
+	is("CMD=\"torchrun t.py --a 1\"\neval $CMD\n", "t.py|--a|1", "");
+	is("bash words.sh --lr 3 -q\n", "t.py|--lr|3|--quiet|1", "");
+	is("sbatch -N 3 words.sh\n", "t.py|--lr|1", "");
+	is("source venv/bin/activate\ntorchrun t.py\n", "t.py", "");
+
+	static const char *const words[] = { "N=2", "bash", "inner.sh", "7" };
+	struct launch_line l;
+
+	assert_int_equal(launch_line_words((char *const *)words, 4, &world, &l, NULL), 0);
+	assert_int_equal(l.per_node, 2);
+	assert_string_equal(l.dir, "/w");
+	launch_line_done(&l);
+	assert_int_equal(launch_line_script("source v/bin/activate; torchrun t.py", &world, &l, NULL),
+			 0);
+	assert_string_equal(l.python, "/w/v/bin/python3");
+	launch_line_done(&l);
+}
+
+static void what_is_not_there(void **state)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	static const char *const words[] = { "bash", "none.sh" };
+	struct launch_line l;
+
+	assert_int_equal(launch_line_words((char *const *)words, 2, &world, &l, &err), -ENOENT);
+	assert_string_equal(mo_error_text(&err, -1), "none.sh: there is no such script in /w");
+	assert_int_equal(launch_line_script("cd x\nbash a/none.sh 3\n", &world, &l, NULL), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(redirections),       cmocka_unit_test(chains),
+		cmocka_unit_test(conditions),         cmocka_unit_test(loops_and_functions),
+		cmocka_unit_test(expansions),         cmocka_unit_test(scripts_of_scripts),
+		cmocka_unit_test(what_is_not_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
