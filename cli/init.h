@@ -1,5 +1,5 @@
-/* Parts of `moectl init`: init.c reads and writes, init_engine.c knows the engines' own
- * configurations, init_compare.c holds the recipe against the original. */
+/* Parts of `moectl init`: init.c reads, init_engine.c knows the engines' own configurations,
+ * init_compare.c holds the recipe against the original, init_tell.c writes. */
 #pragma once
 #include "cli/recipe.h"
 #include "lib/recipe/config_value.h"
@@ -34,3 +34,5 @@ int init_engine(struct init *i);
 /* The recipe, checked, against the original: fills what is the same and what differs. 0 or an
  * exit status (printed). */
 int init_compare(struct cli *cli, struct init *i);
+/* Writes the recipe and says what is different. 0 or an exit status (printed). */
+int init_put(const struct init *i, const struct cli *cli);

@@ -40,7 +40,8 @@ static char *source_of(const struct experiment *x, const struct rank_command *c,
 	if (v->place.file >= 0 && (size_t)v->place.file < x->n_files)
 		return mo_printf("%s:%lld", x->files[v->place.file], (long long)v->place.line);
 	size_t word = (size_t)v->place.word;
-	const char *path = v->place.word >= 0 && word < c->origins.n ? c->origins.items[word] : NULL;
+	const char *path =
+		v->place.word >= 0 && word < c->origins.n ? c->origins.items[word] : NULL;
 
 	return mo_strdup(path ? path : INIT_ENGINES_WORD);
 }
@@ -174,8 +175,7 @@ static void compare_flag(struct init *i, const struct word_flag *f, const struct
 		differ(i, "%s here instead of %s (%s)", now, before ? before : was,
 		       path ? path : INIT_ENGINES_WORD);
 	else
-		differ(i, "%s" INIT_ADDED " (%s)", now,
-		       path ? path : INIT_ENGINES_WORD);
+		differ(i, "%s" INIT_ADDED " (%s)", now, path ? path : INIT_ENGINES_WORD);
 }
 
 static bool in_lost(const struct init *i, const char *text)

@@ -150,7 +150,8 @@ static int of_experiment(struct init *i, struct engine *e)
 		return init_refuse(
 			i, mo_error_text(&err, r),
 			strchr(mo_error_text(&err, r), '$')
-				? "its script gets that from outside: moectl init -- env NAME=VALUE "
+				? "its script gets that from outside: moectl init -- env "
+				  "NAME=VALUE "
 				  "bash SCRIPT"
 				: "name the directory in which Primus is started: --workdir DIR");
 	if (r < 0)
@@ -314,9 +315,10 @@ static void absolute_dir(struct init *i, const char *dump)
 
 	if (dir && (strpbrk(dir, "$`") || strstr(dir, "://"))) { /* no recipe may hold it */
 		draft_lose(&i->draft, "checkpoint.dir %s: %s", dir,
-			   strstr(dir, "://") ? "it is no directory that the nodes mount, of which "
-						"moectl can read what was saved"
-					      : "where it saves is not known: write it in yourself");
+			   strstr(dir, "://")
+				   ? "it is no directory that the nodes mount, of which "
+				     "moectl can read what was saved"
+				   : "where it saves is not known: write it in yourself");
 		drop_saves(&i->draft);
 		return;
 	}
@@ -412,8 +414,9 @@ static void note_saves_of_line(struct init *i, const struct engine *e)
 	for (size_t k = 0; k < e->n_flags; k++)
 		known |= mo_starts_with(e->flags[k].key, "checkpoint.dir");
 	if (!known)
-		init_note(i, "nothing is known of its checkpoints, so after a failure it begins "
-			     "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
+		init_note(i,
+			  "nothing is known of its checkpoints, so after a failure it begins "
+			  "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
 	else if (!draft_value(&i->draft, "checkpoint.dir"))
 		note_no_saves(i);
 }

@@ -17,7 +17,7 @@ void draft_init(struct draft *d)
 
 void draft_done(struct draft *d)
 {
-	char **const texts[] = { &d->kind,   &d->name, &d->workdir,   &d->entry,
+	char **const texts[] = { &d->kind,   &d->name, &d->workdir,    &d->entry,
 				 &d->python, &d->gpu,  &d->time_limit, &d->loads };
 
 	for (size_t i = 0; i < ELEMENTSOF(texts); i++)
@@ -163,7 +163,9 @@ static bool is_file(const char *word, const char *path)
 /* A module of the template by the name that newer trees have; what starts it finds either. */
 static bool is_module(const char *word, const char *want)
 {
-	static const struct { const char *old, *now; } moved[] = {
+	static const struct {
+		const char *old, *now;
+	} moved[] = {
 		{ "MaxText.train", "maxtext.trainers.pre_train.train" },
 	};
 
@@ -431,8 +433,10 @@ static void lose_load(struct draft *d, const struct word_flag *f, const char *wh
 		draft_lose(d, "%s: a job resumes from where it saves, which is %s: %s", text, dir,
 			   why);
 	else
-		draft_lose(d, "%s: a job resumes from where it saves, and the original saves "
-			   "nothing: %s", text, why);
+		draft_lose(d,
+			   "%s: a job resumes from where it saves, and the original saves "
+			   "nothing: %s",
+			   text, why);
 }
 
 void draft_values(struct draft *d, const struct engine *e)

@@ -96,8 +96,8 @@ static void next_value(struct blocks *b, struct block *t)
 static size_t begin_for(struct blocks *b, const struct shell_command *c, size_t at)
 {
 	const struct shell_words *w = &c->words;
-	bool known = w->n > at + 3 && mo_streq(w->items[at + 2], "in") &&
-		     w->n - at - 3 <= LOOPS_MAX;
+	bool known =
+		w->n > at + 3 && mo_streq(w->items[at + 2], "in") && w->n - at - 3 <= LOOPS_MAX;
 	struct block *t = push(b, BLOCK_LOOP, known ? SHELL_RUN : SHELL_MAYBE);
 
 	if (!t)

@@ -51,8 +51,7 @@ static char *unknown_part(const char *text)
 /* A=x:$A, which is x where nobody set A, as it is for a rank. */
 static void lose_in_variable(struct launch_line *l, struct kv *v)
 {
-	_cleanup_(mo_freep) char *part = unknown_part(v->value),
-				 *bare = mo_printf("$%s", v->key),
+	_cleanup_(mo_freep) char *part = unknown_part(v->value), *bare = mo_printf("$%s", v->key),
 				 *braced = mo_printf("${%s}", v->key);
 
 	if (!part)
@@ -110,10 +109,12 @@ void run_finish(struct run *r, const char *text)
 	for (size_t i = 0; i < r->shell.maybe.n; i++)
 		if (is_used(text, r->shell.maybe.items[i]))
 			run_name(&maybe, r->shell.maybe.items[i]);
-	lose_all(l, &maybe, "set where only a running shell knows whether it gets there: see to them");
+	lose_all(l, &maybe,
+		 "set where only a running shell knows whether it gets there: see to them");
 	if (r->shell.args_used)
-		launch_lose(l, "\"$@\"", NULL,
-			    "words that the script is called with: moectl init -- bash SCRIPT WORDS");
+		launch_lose(
+			l, "\"$@\"", NULL,
+			"words that the script is called with: moectl init -- bash SCRIPT WORDS");
 	for (size_t i = 0; i < r->plain.n; i++)
 		run_name(r->score >= MANY ? &r->left : &r->others, r->plain.items[i]);
 	lose_all(l, &r->others, "another launch of the same script, a recipe of its own");
@@ -127,10 +128,9 @@ void run_finish(struct run *r, const char *text)
 
 static int score_of(const struct launch_line *l, enum shell_follow follow)
 {
-	const char *name = l->n_program ? l->program[mo_streq(l->program[0], "-m")
-							     ? l->n_program > 1
-							     : 0]
-					: "";
+	const char *name =
+		l->n_program ? l->program[mo_streq(l->program[0], "-m") ? l->n_program > 1 : 0]
+			     : "";
 	bool many = !mo_streq(l->launcher, "python") || l->spread;
 
 	return 1 + (many ? MANY : 0) + 2 * (follow == SHELL_RUN) +

@@ -131,8 +131,7 @@ static int read_torchrun(struct launch_line *l, char *const *words, size_t n, bo
 	return take_program(l, l->launcher, words + at, n - at, module, err);
 }
 
-static int read_deepspeed(struct launch_line *l, char *const *words, size_t n,
-			  struct mo_error *err)
+static int read_deepspeed(struct launch_line *l, char *const *words, size_t n, struct mo_error *err)
 {
 	size_t at = 0;
 	bool module = false;
@@ -175,7 +174,7 @@ static int read_python(struct launch_line *l, char *const *words, size_t n, stru
 			return mo_error_set(err, -EINVAL, "python %s runs no script", words[at]);
 		if (!module && !mo_streq(words[at], "-u"))
 			launch_lose(l, words[at], NULL,
-			     "a word for python; engine.python names the interpreter alone");
+				    "a word for python; engine.python names the interpreter alone");
 	}
 	const char *name = module && at < n ? words[at] : "";
 
@@ -331,8 +330,8 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 		return read_pretrain_sh(l, words + at + 1, n - at - 1, err);
 	if (is_python(name))
 		return read_python(l, words + at, n - at, err);
-	bool accelerate = mo_streq(name, "accelerate") && at + 1 < n &&
-			  mo_streq(words[at + 1], "launch");
+	bool accelerate =
+		mo_streq(name, "accelerate") && at + 1 < n && mo_streq(words[at + 1], "launch");
 
 	if (accelerate || mo_streq(name, "torchrun") || mo_streq(name, "deepspeed"))
 		take_python(l, words[at]);
@@ -365,10 +364,12 @@ static void sift_env(struct launch_line *l)
 		    mo_parse_i64(l->env[i].value, 1, 1000000, &n) == 0)
 			l->per_node = n;
 		if (mo_env_visibility(name))
-			launch_lose(l, name, NULL, "moectl chooses the GPUs of a job and tells its ranks");
+			launch_lose(l, name, NULL,
+				    "moectl chooses the GPUs of a job and tells its ranks");
 		else if (mo_mask_variable(name))
 			launch_lose(l, name, NULL,
-			     "a secret stands in a file on the nodes: env: {NAME: {file: PATH}}");
+				    "a secret stands in a file on the nodes: env: {NAME: {file: "
+				    "PATH}}");
 		if (!mo_env_launch_name(name) && !mo_mask_variable(name) &&
 		    !mo_streq(name, "GPUS_PER_NODE"))
 			i++;

@@ -68,8 +68,7 @@ static const struct option deepspeed_options[] = {
 	  "--bind_core_list",
 	  true, KEEP_NOTHING, PLACED },
 	{ "--bind_cores_to_rank", false, KEEP_NOTHING, BINDS },
-	{ "--force_multi --no_python --elastic_training", false, KEEP_NOTHING,
-	  PLACED },
+	{ "--force_multi --no_python --elastic_training", false, KEEP_NOTHING, PLACED },
 };
 static const struct option slurm_options[] = {
 	{ "-N --nodes", true, KEEP_NODES, NULL },
@@ -137,12 +136,15 @@ static const struct option mpi_options[] = {
 	{ "-N --npernode -npernode --ppn -ppn", true, KEEP_TASKS_PER_NODE, NULL },
 	{ "-x", true, KEEP_ENV, NULL },
 	{ "-H --host --hostfile -hostfile --machinefile -f", true, KEEP_SAME, NULL },
-	{ "--allow-run-as-root --tag-output --oversubscribe --report-bindings -l", false,
-	  KEEP_SAME, NULL },
+	{ "--allow-run-as-root --tag-output --oversubscribe --report-bindings -l", false, KEEP_SAME,
+	  NULL },
 	{ "--bind-to -bind-to --map-by -map-by --rank-by", true, KEEP_NOTHING, BINDS },
 	{ "--output-filename", true, KEEP_NOTHING, LOGS },
 };
-#define TABLE(name, options) { name, options, ELEMENTSOF(options) }
+#define TABLE(name, options) \
+	{ \
+		name, options, ELEMENTSOF(options) \
+	}
 const struct launcher launch_torchrun = TABLE("torchrun", torchrun_options);
 const struct launcher launch_deepspeed = TABLE("deepspeed", deepspeed_options);
 const struct launcher launch_slurm = TABLE("srun", slurm_options);
@@ -315,9 +317,10 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	default: launch_lose(l, word, value, o->why); return;
 	}
 	if (!kept)
-		launch_lose(l, word, value,
-		     "it is no number, duration or NAME=VALUE that a recipe has: write it in "
-		     "yourself");
+		launch_lose(
+			l, word, value,
+			"it is no number, duration or NAME=VALUE that a recipe has: write it in "
+			"yourself");
 }
 
 static bool is_script(const char *word)
@@ -350,8 +353,8 @@ void launch_options(struct launch_line *l, const struct launcher *p, char *const
 			value = words[(*at)++];
 		if (!o || (o->valued && !value))
 			launch_lose(l, word, o || eq ? NULL : value,
-			     o ? "its value is missing"
-			       : "moectl does not know this word of the launcher");
+				    o ? "its value is missing"
+				      : "moectl does not know this word of the launcher");
 		else if (o->keeps == KEEP_MODULE)
 			*module = true;
 		else

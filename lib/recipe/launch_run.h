@@ -10,7 +10,8 @@ struct run {
 	struct blocks blocks;
 	struct shell_words before; /* of the commands that lead to this text: srun, X=1 */
 	struct shell_words sbatch;
-	struct shell_words left, behind; /* commands that are not run; before the launch, after it */
+	struct shell_words left,
+		behind; /* commands that are not run; before the launch, after it */
 	struct shell_words others; /* launches that are not the one */
 	struct shell_words plain; /* those of them that are one process: they prepare something */
 	struct launch_line best;

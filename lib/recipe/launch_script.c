@@ -83,8 +83,8 @@ static bool read_unknown(struct shell *s, const struct shell_words *w)
 
 	while (at < w->n && shell_assigned(w->items[at]))
 		at++;
-	if (at == w->n || !launch_among("read mapfile readarray", w->items[at],
-					strlen(w->items[at])))
+	if (at == w->n ||
+	    !launch_among("read mapfile readarray", w->items[at], strlen(w->items[at])))
 		return false;
 	for (size_t i = at + 1; i < w->n; i++) {
 		size_t n = strspn(w->items[i], SHELL_NAME);
@@ -283,8 +283,10 @@ static bool take_script(struct run *r, const struct shell_command *c)
 
 /* Commands that only say or look at something. */
 #define HARMLESS \
-	"echo printf set shopt true false : date ls pwd wait sleep trap hostname nvidia-smi rocm-smi " \
-	"rocminfo amd-smi which type command tee cat grep head tail popd local continue break test " \
+	"echo printf set shopt true false : date ls pwd wait sleep trap hostname nvidia-smi " \
+	"rocm-smi " \
+	"rocminfo amd-smi which type command tee cat grep head tail popd local continue break " \
+	"test " \
 	"scontrol tput clear uname whoami env printenv ps awk sed nproc free df lscpu"
 
 static void one_command(struct run *r, const struct shell_command *c, const char **p)
@@ -328,7 +330,8 @@ static void run_command(struct run *r, const char *begin, struct shell_command *
 	int op = b->op;
 	size_t n_blocks = b->n;
 	size_t at = blocks_take(b, c, begin, p);
-	bool asked = at && b->n >= n_blocks && at < c->words.n && mo_streq(c->words.items[at - 1], "!");
+	bool asked =
+		at && b->n >= n_blocks && at < c->words.n && mo_streq(c->words.items[at - 1], "!");
 	struct shell_command rest = *c;
 
 	rest.words = (struct shell_words){ at < c->words.n ? c->words.items + at : NULL,
@@ -370,7 +373,9 @@ static void read_sbatch(struct run *r, const char *text)
 /* What Slurm tells the script of its own #SBATCH lines. */
 static void set_slurm(struct run *r)
 {
-	static const struct { const char *names, *vars[2]; } said[] = {
+	static const struct {
+		const char *names, *vars[2];
+	} said[] = {
 		{ "-N --nodes", { "SLURM_NNODES", "SLURM_JOB_NUM_NODES" } },
 		{ "--gpus-per-node", { "SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE" } },
 		{ "--ntasks-per-node", { "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE" } },
@@ -381,7 +386,9 @@ static void set_slurm(struct run *r)
 
 	for (size_t i = 0; i < r->sbatch.n; i++) {
 		const char *word = r->sbatch.items[i], *eq = strchr(word, '=');
-		const char *value = eq ? eq + 1 : i + 1 < r->sbatch.n ? r->sbatch.items[i + 1] : NULL;
+		const char *value = eq                    ? eq + 1
+				    : i + 1 < r->sbatch.n ? r->sbatch.items[i + 1]
+							  : NULL;
 
 		for (size_t k = 0; value && k < ELEMENTSOF(said); k++)
 			for (size_t v = 0; v < 2 && said[k].vars[v]; v++)
@@ -456,11 +463,12 @@ int launch_line_script(const char *text, const struct launch_world *world, struc
 	run_text(&r, text);
 	int e = result(&r, text, ret, err);
 
-	return e != -EINVAL ? e
-			    : mo_error_set(err, -EINVAL,
-					   "no line of it starts a training: expected torchrun, "
-					   "primus-cli, deepspeed, accelerate launch, python, or srun "
-					   "before one of them");
+	return e != -EINVAL
+		       ? e
+		       : mo_error_set(err, -EINVAL,
+				      "no line of it starts a training: expected torchrun, "
+				      "primus-cli, deepspeed, accelerate launch, python, or srun "
+				      "before one of them");
 }
 
 int launch_line_words(char *const *words, size_t n, const struct launch_world *world,

@@ -312,8 +312,8 @@ static const char *read_sum(struct shell_word *u, const char *p, const char *end
 /* then, do: a command begins behind it, which is read when it is known whether it happens. */
 static bool opens(const struct shell_command *c)
 {
-	static const char *const words[] = { "if", "then", "elif", "else",
-					     "do", "{",	   "while", "until" };
+	static const char *const words[] = { "if", "then", "elif",  "else",
+					     "do", "{",    "while", "until" };
 
 	for (size_t i = 0; i < ELEMENTSOF(words) && c->words.n == 1 && !c->arrays; i++)
 		if (mo_streq(c->words.items[0], words[i]))

@@ -26,9 +26,9 @@ static void put_unknown(struct shell_word *u, const char *from, const char *to)
 static bool in_assignment(const struct shell_word *u)
 {
 	const struct shell_words *w = &u->command->words;
-	bool exports = w->n && (mo_streq(w->items[0], "export") || mo_streq(w->items[0], "local") ||
-				mo_streq(w->items[0], "declare") ||
-				mo_streq(w->items[0], "readonly"));
+	bool exports =
+		w->n && (mo_streq(w->items[0], "export") || mo_streq(w->items[0], "local") ||
+			 mo_streq(w->items[0], "declare") || mo_streq(w->items[0], "readonly"));
 
 	for (size_t i = exports; i < w->n; i++)
 		if (!shell_assigned(w->items[i]))
@@ -110,8 +110,9 @@ static char *directory_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return !slash ? mo_strdup(".") : slash == path ? mo_strdup("/")
-						       : mo_strndup(path, (size_t)(slash - path));
+	return !slash          ? mo_strdup(".")
+	       : slash == path ? mo_strdup("/")
+			       : mo_strndup(path, (size_t)(slash - path));
 }
 
 /* What it would print; NULL = nobody knows. Caller frees. */
@@ -144,8 +145,10 @@ static const char *substitution(struct shell_word *u, const char *p, const char 
 {
 	size_t closed = end > p + 1 && (end[-1] == ')' || end[-1] == '`');
 	const char *from = *p == '`' ? p + 1 : p + 2;
-	_cleanup_(mo_freep) char *inner = mo_strndup(
-		from, end > from ? (size_t)(end - from) - MO_MIN(closed, (size_t)(end - from)) : 0);
+	_cleanup_(mo_freep) char *inner =
+		mo_strndup(from,
+			   end > from ? (size_t)(end - from) - MO_MIN(closed, (size_t)(end - from))
+				      : 0);
 	struct shell *s = u->shell;
 	enum shell_follow follow = s->follow;
 	char *text = NULL;

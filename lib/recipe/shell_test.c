@@ -130,8 +130,8 @@ static enum shell_truth test_and(struct test *t)
 {
 	enum shell_truth r = test_one(t);
 
-	while (t->at < t->n && (mo_streq(t->words[t->at], "&&") ||
-				mo_streq(t->words[t->at], "-a"))) {
+	while (t->at < t->n &&
+	       (mo_streq(t->words[t->at], "&&") || mo_streq(t->words[t->at], "-a"))) {
 		t->at++;
 		r = shell_and(r, test_one(t));
 	}
@@ -142,8 +142,8 @@ static enum shell_truth test_or(struct test *t)
 {
 	enum shell_truth r = test_and(t);
 
-	while (t->at < t->n && (mo_streq(t->words[t->at], "||") ||
-				mo_streq(t->words[t->at], "-o"))) {
+	while (t->at < t->n &&
+	       (mo_streq(t->words[t->at], "||") || mo_streq(t->words[t->at], "-o"))) {
 		t->at++;
 		r = shell_or(r, test_and(t));
 	}
@@ -228,9 +228,9 @@ static int64_t apply(struct sum *m, const char *op, int64_t a, int64_t b)
 
 static int64_t level(struct sum *m, int rank)
 {
-	static const char *const ops[][5] = { { "||" },	     { "&&" },	   { "==", "!=" },
-					      { "<=", ">=", "<", ">" }, { "+", "-" },
-					      { "*", "/", "%" } };
+	static const char *const ops[][5] = { { "||" },       { "&&" },
+					      { "==", "!=" }, { "<=", ">=", "<", ">" },
+					      { "+", "-" },   { "*", "/", "%" } };
 
 	if (rank == ELEMENTSOF(ops))
 		return atom(m);

@@ -11,7 +11,8 @@ struct file {
 	const char *path, *text;
 };
 static const struct file files[] = {
-	{ "/w/inner.sh", "torchrun --nproc_per_node ${N:-1} t.py --seed $1 \"${@:2}\" --in $PWD\n" },
+	{ "/w/inner.sh",
+	  "torchrun --nproc_per_node ${N:-1} t.py --seed $1 \"${@:2}\" --in $PWD\n" },
 	{ "/w/env.sh", "export FROM_ENV=yes\nN=4\n" },
 	{ "/w/words.sh",
 	  "LR=1\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --lr) LR=\"$2\"; shift 2 ;;\n"
@@ -105,7 +106,8 @@ static void conditions(void **state)
 	   "t.py", "\"$@\": words that the script is called with");
 	is("A=1\nif [ -f x ]; then A=2; B=3; fi\ntorchrun t.py $A $B\n", "t.py|1|3",
 	   "A; B: set where only a running shell knows");
-	is("if nvidia-smi; then torchrun t.py; fi\n", "t.py", "torchrun t.py: only a running shell");
+	is("if nvidia-smi; then torchrun t.py; fi\n", "t.py",
+	   "torchrun t.py: only a running shell");
 	is("M=zbv\ncase $M in\n 1f1b|x) V=1 ;;\n zb*)\n  V=2\n  ;;\n *) V=3;;\nesac\n"
 	   "torchrun t.py $V\n",
 	   "t.py|2", "");
@@ -157,7 +159,8 @@ static void scripts_of_scripts(void **state)
 	assert_int_equal(l.per_node, 2);
 	assert_string_equal(l.dir, "/w");
 	launch_line_done(&l);
-	assert_int_equal(launch_line_script("source v/bin/activate; torchrun t.py", &world, &l, NULL),
+	assert_int_equal(launch_line_script("source v/bin/activate; torchrun t.py", &world, &l,
+					    NULL),
 			 0);
 	assert_string_equal(l.python, "/w/v/bin/python3");
 	launch_line_done(&l);
@@ -177,9 +180,9 @@ static void what_is_not_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(redirections),       cmocka_unit_test(chains),
-		cmocka_unit_test(conditions),         cmocka_unit_test(loops_and_functions),
-		cmocka_unit_test(expansions),         cmocka_unit_test(scripts_of_scripts),
+		cmocka_unit_test(redirections),      cmocka_unit_test(chains),
+		cmocka_unit_test(conditions),        cmocka_unit_test(loops_and_functions),
+		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
 		cmocka_unit_test(what_is_not_there),
 	};
 
