@@ -3,6 +3,7 @@
  * which mostly prepares something; then one that is certainly reached; then the first. */
 #include "lib/recipe/launch_run.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define MANY 8 /* score of a launch of several processes */
@@ -138,7 +139,7 @@ static int score_of(const struct launch_line *l, enum shell_follow follow)
 }
 
 /* What its output is sent to, up to the end of the line. */
-static void lose_output(struct launch_line *l, const struct shell_command *c, const char *behind)
+void run_output(struct launch_line *l, const struct shell_command *c, const char *behind)
 {
 	size_t n = c->op == '|' ? strcspn(behind, "\n") : 0;
 	_cleanup_(mo_freep) char *pipe = mo_strndup(behind, n),
@@ -193,13 +194,20 @@ bool run_launch(struct run *r, const struct shell_command *c, const char *behind
 	add_settings(r, &all);
 	for (size_t i = unset_before(&c->words); i < c->words.n; i++)
 		mo_strs_add(&all.items, &all.n, c->words.items[i]);
-	mo_error_done(&r->why);
-	r->why = (struct mo_error){ 0 };
-	int e = launch_line_plain(all.items, all.n, &l, &r->why);
+	struct mo_error why = { 0 };
+	int e = launch_line_plain(all.items, all.n, &l, &why);
 
 	mo_strs_clear(&all.items, &all.n);
-	if (e < 0)
+	if (e < 0) {
+		if (!r->contained) {
+			mo_error_done(&r->why);
+			r->why = why;
+		} else {
+			mo_error_done(&why);
+		}
+		r->contained |= e == -ENOTSUP;
 		return false;
+	}
 	int score = score_of(&l, r->shell.follow);
 
 	if (score <= r->score) {
@@ -233,6 +241,6 @@ bool run_launch(struct run *r, const struct shell_command *c, const char *behind
 		_cleanup_(mo_freep) char *word = run_joined(&c->words.items[i], 1);
 		launch_lose(&r->best, word, NULL, ONLY_THE_SHELL);
 	}
-	lose_output(&r->best, c, behind);
+	run_output(&r->best, c, behind);
 	return true;
 }

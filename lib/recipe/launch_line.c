@@ -342,7 +342,7 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 	if (accelerate)
 		return read_accelerate(l, words + at + 2, n - at - 2, err);
 	if (launch_among("docker podman nerdctl apptainer singularity enroot", name, strlen(name)))
-		return mo_error_set(err, -EINVAL, "%s: " IMAGE, name);
+		return mo_error_set(err, -ENOTSUP, "%s: " IMAGE, name);
 	return mo_error_set(err, -EINVAL,
 			    "'%.60s' starts no training that moectl knows: expected torchrun, "
 			    "primus-cli, deepspeed, accelerate launch, python, or srun before one "
@@ -395,6 +395,8 @@ static void settle(struct launch_line *l)
 	if (l->tasks_per_node == MO_NONE && l->tasks != MO_NONE)
 		l->tasks_per_node = l->tasks / MO_MAX(l->nodes, 1);
 	if (mo_streq(l->launcher, "python") && l->spread) {
+		launch_lose(l, "SLURM_PROCID, OMPI_COMM_WORLD_RANK and their like", NULL,
+			    "a rank gets RANK, LOCAL_RANK and WORLD_SIZE");
 		l->total = l->nodes == MO_NONE ? l->tasks : MO_NONE;
 		if (l->tasks_per_node != MO_NONE || l->nodes != MO_NONE)
 			l->per_node = MO_MAX(l->tasks_per_node, 1);

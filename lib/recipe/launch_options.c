@@ -19,6 +19,7 @@ enum keeps {
 	KEEP_INCLUDED,
 	KEEP_PRECISION,
 	KEEP_USE_ENV,
+	KEEP_PAIR,
 	KEEP_NODES,
 	KEEP_GPUS,
 	KEEP_MODULE,
@@ -140,6 +141,7 @@ static const struct option mpi_options[] = {
 	  NULL },
 	{ "--bind-to -bind-to --map-by -map-by --rank-by", true, KEEP_NOTHING, BINDS },
 	{ "--output-filename", true, KEEP_NOTHING, LOGS },
+	{ "-mca --mca", true, KEEP_PAIR, NULL },
 };
 #define TABLE(name, options) \
 	{ \
@@ -270,6 +272,7 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	bool kept = true;
 
 	switch (o->keeps) {
+	case KEEP_PAIR:
 	case KEEP_SAME: return;
 	case KEEP_NODES:
 		kept = n != MO_NONE;
@@ -347,6 +350,8 @@ void launch_options(struct launch_line *l, const struct launcher *p, char *const
 		}
 		if (o && o->valued && !value && *at < n)
 			value = words[(*at)++];
+		if (o && o->keeps == KEEP_PAIR && *at < n)
+			(*at)++; /* transport of MPI, which no rank uses */
 		_cleanup_(mo_freep) char *name = mo_strndup(word, len);
 		/* what stands behind an unknown word is none of the program's */
 		if (!o && !eq && *at + 1 < n && words[*at][0] != '-' && !is_script(words[*at]))

@@ -19,7 +19,8 @@ struct run {
 	char *called; /* the words of the best one, to know it again */
 	char *python; /* of an environment that was activated */
 	char *missing; /* a script that is not there */
-	struct mo_error why;
+	struct mo_error why; /* no launch: of the last command, or of one in a container */
+	bool contained;
 	size_t commands;
 	int depth;
 	bool ended;
@@ -29,6 +30,8 @@ char *run_joined(char *const *words, size_t n);
 void run_name(struct shell_words *w, const char *text); /* once */
 /* Looks at the command as a launch; `behind` is the text that follows it. False: it is none. */
 bool run_launch(struct run *r, const struct shell_command *c, const char *behind);
+/* What its output is sent to, up to the end of the line. */
+void run_output(struct launch_line *l, const struct shell_command *c, const char *behind);
 /* The best launch is whole: says what it loses. text: the script, by which is told what of its
  * variables matters. */
 void run_finish(struct run *r, const char *text);

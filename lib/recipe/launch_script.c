@@ -279,6 +279,20 @@ static bool take_script(struct run *r, const struct shell_command *c)
 	return true;
 }
 
+/* The output of a script is that of the launch in it. */
+static bool run_script(struct run *r, const struct shell_command *c, const char *behind)
+{
+	int score = r->score;
+	struct shell_command outer = *c;
+
+	if (!take_script(r, c))
+		return false;
+	outer.here = NULL; /* it was the script */
+	if (r->score > score)
+		run_output(&r->best, &outer, behind);
+	return true;
+}
+
 /* ---- all of them ---- */
 
 /* Commands that only say or look at something. */
@@ -310,7 +324,7 @@ static void one_command(struct run *r, const struct shell_command *c, const char
 	} else if (mo_streq(word, "false")) {
 		b->last = SHELL_FALSE;
 	} else if (!take_builtin(r, c) && !blocks_call(b, c, 0, p) && !take_source(r, c) &&
-		   !take_script(r, c) && !run_launch(r, c, *p)) {
+		   !run_script(r, c, *p) && !run_launch(r, c, *p)) {
 		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
 		const char *slash = strrchr(word, '/');
 
@@ -463,6 +477,12 @@ int launch_line_script(const char *text, const struct launch_world *world, struc
 	run_text(&r, text);
 	int e = result(&r, text, ret, err);
 
+	if (e == -EINVAL && r.contained)
+		return mo_error_set(err, e, "%s", r.why.text);
+	if (e == -EINVAL && r.shell.args_used)
+		return mo_error_set(err, e,
+				    "no line of it starts a training without the words that the "
+				    "script is called with: moectl init -- bash SCRIPT WORDS");
 	return e != -EINVAL
 		       ? e
 		       : mo_error_set(err, -EINVAL,

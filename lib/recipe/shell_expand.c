@@ -115,11 +115,20 @@ static char *directory_of(const char *path)
 			       : mo_strndup(path, (size_t)(slash - path));
 }
 
+static void drop_second(struct shell_words *w)
+{
+	free(w->items[1]);
+	memmove(w->items + 1, w->items + 2, (w->n - 2) * sizeof(*w->items));
+	w->n--;
+}
+
 /* What it would print; NULL = nobody knows. Caller frees. */
 static char *printed(struct shell *s, const char *text)
 {
 	_cleanup_(shell_command_done) struct shell_command c = { 0 }, then = { 0 };
 	const char *rest = shell_read(s, text, &c);
+	if (c.words.n > 2 && mo_streq(c.words.items[1], "--")) /* dirname -- X */
+		drop_second(&c.words);
 	char *const *w = c.words.items;
 	size_t n = c.words.n;
 

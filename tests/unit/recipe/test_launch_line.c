@@ -82,9 +82,9 @@ static void others(void **state)
 	   "--local-rank=N: its launcher");
 	is("python -m torch.distributed.launch --use_env --nproc_per_node=2 t.py", MO_NONE, 2,
 	   "t.py", NULL);
-	is("srun -N2 --ntasks-per-node=4 python t.py", 2, 4, "t.py", NULL);
-	is("srun -N2 -n 8 python t.py", 2, 4, "t.py", NULL);
-	is("srun -N2 python t.py", 2, 1, "t.py", NULL);
+	is("srun -N2 --ntasks-per-node=4 python t.py", 2, 4, "t.py", "a rank gets RANK");
+	is("srun -N2 -n 8 python t.py", 2, 4, "t.py", "a rank gets RANK");
+	is("srun -N2 python t.py", 2, 1, "t.py", "a rank gets RANK");
 	is("timeout -k 5 24h numactl --membind 0 torchrun --nproc_per_node 2 t.py", MO_NONE, 2,
 	   "t.py", "timeout -k 5 24h: time_limit in");
 	is("conda run -n env torchrun --nproc_per_node 2 t.py", MO_NONE, 2, "t.py",

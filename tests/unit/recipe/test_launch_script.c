@@ -175,6 +175,10 @@ static void what_is_not_there(void **state)
 	assert_int_equal(launch_line_words((char *const *)words, 2, &world, &l, &err), -ENOENT);
 	assert_string_equal(mo_error_text(&err, -1), "none.sh: there is no such script in /w");
 	assert_int_equal(launch_line_script("cd x\nbash a/none.sh 3\n", &world, &l, NULL), -ENOENT);
+	mo_error_done(&err);
+	err = (struct mo_error){ 0 };
+	assert_int_equal(launch_line_script("exec torchrun \"$@\"\n", &world, &l, &err), -EINVAL);
+	assert_non_null(strstr(mo_error_text(&err, -1), "moectl init -- bash SCRIPT WORDS"));
 }
 
 int main(void)
