@@ -166,7 +166,7 @@ static struct json_object *errors_of(const struct recipe_input *in)
 	return list;
 }
 
-static int refusals(const struct cli *cli, const struct recipe_input *in)
+static int refusals(const struct recipe_input *in, bool shown)
 {
 	struct json_object *doc;
 
@@ -176,7 +176,7 @@ static int refusals(const struct cli *cli, const struct recipe_input *in)
 	json_object_object_add(doc, "errors", recipe_errors_json(&in->failed));
 	visible_json(doc);
 	fflush(stdout);
-	if (!cli->json)
+	if (shown)
 		fputs("moectl: explain: that is what the recipe and its files say; a submit of it is refused:\n",
 		      stderr);
 	problem_print_recipe(doc, in->file);
@@ -197,16 +197,19 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	if (r || (r = recipe_input_check(cli, in)))
 		return r;
 	if (!in->engine.experiment && !in->engine.config_words)
-		return cli_fail(CLI_USAGE,
-				"%s: engine %s has no configuration file that moectl reads; "
-				"`moectl submit --dry-run` shows its command",
-				in->file, in->recipe.engine.kind);
+		return refusals(in, false)
+			       ? CLI_USAGE
+			       : cli_fail(CLI_USAGE,
+					  "%s: engine %s has no configuration file that moectl reads; "
+					  "`moectl submit %s --dry-run` shows its command",
+					  in->file, in->recipe.engine.kind, in->file);
 	_cleanup_(mo_freep) char *undecided = choose(in);
 
 	r = experiment_explain(in, key, undecided, &b, &n, &err);
 	if (r < 0) {
-		refusals(cli, in);
-		return cli_fail_error(r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
+		bool refused = refusals(in, false) != CLI_OK;
+
+		return cli_fail_error(refused || r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
 	}
 	struct json_object *doc = NULL;
 
@@ -221,7 +224,7 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 		puts(b.data);
 	else
 		print_items(cli, doc, key);
-	r = refusals(cli, in);
+	r = refusals(in, !cli->json);
 	if (!r && key && !n)
 		r = no_key(in->file, key, doc);
 	json_object_put(doc);

@@ -143,7 +143,11 @@ static int resolve(const struct recipe_input *in, struct experiment *ret,
 	const char *dir = in->recipe.engine.workdir;
 
 	if (dir && access(dir, F_OK) < 0 && errno == ENOENT)
-		r = mo_error_set(err, -ENOENT, "%s: no such directory", dir);
+		r = mo_error_set(err, -ENOENT,
+				 "engine.workdir: %s: no such directory here; --set engine.workdir=DIR names "
+				 "the one of this machine, and of a job `moectl explain config JOB` shows "
+				 "what its node read",
+				 dir);
 	else
 		r = experiment_resolve(&world, command->words, command->n_words, ret, err);
 	if (ret_shell)

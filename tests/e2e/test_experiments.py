@@ -732,6 +732,12 @@ def what_is_refused_is_shown():
             need(r.returncode == 2 and {i["key"]: i["value"] for i in doc["items"]}["lr"] == 1e-05, r.stdout[:300])
             need(any(rule in e["message"] for e in doc["errors"]), doc["errors"])
             need(rule in r.stderr, r.stderr)
+    # nothing to show: the files are not here, or the engine has none
+    hello = os.path.join(ROOT, "config/recipes/command-hello.yaml")
+    with Own() as own:
+        for path, sets in ((own.path, ("engine.workdir=/nonexistent/Primus", "parallelism={tp: 3, pp: 1, vpp: 1, ep: 1, etp: 1, cp: 1}")), (hello, ("parallelism.tp=7",))):
+            r = moectl("explain", "config", path, *[w for s in sets for w in ("--set", s)], check=False)
+            need(r.returncode == 2 and "does not divide" in r.stderr and "a submit of it" not in r.stderr and not r.stdout, r.stderr)
     with Own() as own:      # a key that is none is no rule between keys: nothing can be shown
         r = own.explain("--set", "cluster.gpuss=8", check=False)
         equal((r.returncode, r.stdout), (2, ""), "an unknown key")
