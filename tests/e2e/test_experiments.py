@@ -1422,6 +1422,13 @@ def a_node_reads_it():
             if reason:
                 why = c.run("why", job).stdout
                 need(why.count(reason) == 1 and "died first" not in why and "as it is, it fails again" in why, why)
+        c.run("drain", "node-0", "--reason", "t")
+        job = submit()
+        for told in ("the job is queued: the node that starts it reads them", "the job is cancelled, and no node ever started it"):
+            r = c.run("explain", "config", job, check=False)
+            need(r.returncode == 5 and told in r.stderr, r.stderr)
+            c.run("cancel", job, check=False)
+            c.wait_state(job, "cancelled")
 
 
 @suite.test
