@@ -108,13 +108,15 @@ static int no_key(const char *what, const char *key, struct json_object *doc)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < js_len(like) && js_len(like) > 1; i++)
-		mo_buf_printf(&b, "%s%s", i ? ", " : "; there are ", json_object_get_string(js_at(like, i)));
+		mo_buf_printf(&b, "%s%s", i ? ", " : "; there are ",
+			      json_object_get_string(js_at(like, i)));
 	if (js_len(like) == 1)
 		mo_buf_printf(&b, "; did you mean '%s'?", json_object_get_string(js_at(like, 0)));
 	_cleanup_(mo_freep) char *meant = visible(b.data ? b.data : "");
 
 	return cli_fail(CLI_NOT_FOUND,
-			"%s: no key '%s' in its files and its command%s%s`moectl explain config %s` lists all",
+			"%s: no key '%s' in its files and its command%s%s`moectl explain "
+			"config %s` lists all",
 			what, key, meant, js_len(like) == 1 ? " " : "; ", what);
 }
 
@@ -139,14 +141,15 @@ static char *choose(struct recipe_input *in)
 	_cleanup_(mo_freep) char *words = visible(sets.data ? sets.data : "");
 
 	if (r < 0 && !in->recipe.gpu)
-		return mo_printf("cluster.gpu is not given; `moectl plan %s%s --gpu mi300x` shows what would "
-				 "be chosen for that",
+		return mo_printf("cluster.gpu is not given; `moectl plan %s%s --gpu mi300x` shows "
+				 "what would be chosen for that",
 				 in->file, words);
 	if (r < 0)
-		return mo_printf("%s; `moectl plan %s%s` says more", mo_error_text(&err, r), in->file, words);
+		return mo_printf("%s; `moectl plan %s%s` says more", mo_error_text(&err, r),
+				 in->file, words);
 	fprintf(stderr,
-		"moectl: explain: the sharding is what `moectl plan %s%s` chooses; a controller plans again, "
-		"by what it has measured\n",
+		"moectl: explain: the sharding is what `moectl plan %s%s` chooses; a controller "
+		"plans again, by what it has measured\n",
 		in->file, words);
 	return NULL;
 }
@@ -177,7 +180,8 @@ static int refusals(const struct recipe_input *in, bool shown)
 	visible_json(doc);
 	fflush(stdout);
 	if (shown)
-		fputs("moectl: explain: that is what the recipe and its files say; a submit of it is refused:\n",
+		fputs("moectl: explain: that is what the recipe and its files say; a submit of it "
+		      "is refused:\n",
 		      stderr);
 	problem_print_recipe(doc, in->file);
 	json_object_put(doc);
@@ -200,8 +204,8 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 		return refusals(in, false)
 			       ? CLI_USAGE
 			       : cli_fail(CLI_USAGE,
-					  "%s: engine %s has no configuration file that moectl reads; "
-					  "`moectl submit %s --dry-run` shows its command",
+					  "%s: engine %s has no configuration file that moectl "
+					  "reads; `moectl submit %s --dry-run` shows its command",
 					  in->file, in->recipe.engine.kind, in->file);
 	_cleanup_(mo_freep) char *undecided = choose(in);
 
@@ -209,7 +213,8 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	if (r < 0) {
 		bool refused = refusals(in, false) != CLI_OK;
 
-		return cli_fail_error(refused || r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file, &err, r);
+		return cli_fail_error(refused || r == -EINVAL ? CLI_USAGE : CLI_FAILED, in->file,
+				      &err, r);
 	}
 	struct json_object *doc = NULL;
 
@@ -241,8 +246,8 @@ static void print_read(struct json_object *doc)
 	_cleanup_(mo_freep) char *node = visible(text_or(js_str(read, "node")));
 
 	fprintf(stderr,
-		"moectl: explain: the files on %s (%s) are not those that the submit read (%s): shown is what %s "
-		"has, which is what trains\n",
+		"moectl: explain: the files on %s (%s) are not those that the submit read (%s): "
+		"shown is what %s has, which is what trains\n",
 		node, text_or(js_str(read, "hash")), text_or(js_str(read, "submit")), node);
 }
 

@@ -77,8 +77,8 @@ static const char *login_name(void)
 	return pw ? pw->pw_name : NULL;
 }
 
-static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
-		    struct mo_error *err)
+static int add_node(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+		    size_t n, struct mo_error *err)
 {
 	struct mo_buf *b = arg;
 
@@ -126,8 +126,8 @@ static void print_placed(const struct cli *cli, struct json_object *doc, bool is
 	bool example = mo_streq(on, dryrun_placed_names[DRYRUN_EXAMPLE]);
 	bool idle = mo_streq(on, dryrun_placed_names[DRYRUN_IDLE]);
 
-	printf("%s: %zu ranks%s; nothing was started\n", paint(cli, "1", text_or(js_str(doc, "name"))),
-	       js_len(js_get(doc, "ranks")),
+	printf("%s: %zu ranks%s; nothing was started\n",
+	       paint(cli, "1", text_or(js_str(doc, "name"))), js_len(js_get(doc, "ranks")),
 	       example ? " on an EXAMPLE, not on your machines" :
 	       idle    ? " on these nodes when nothing else runs there" :
 			 "");

@@ -43,7 +43,8 @@ static char *not_read_there(const struct job *j)
 	if (!began)
 		return mo_printf("the job is %s: the node that starts it reads them", state);
 	if (mo_streq(refused, "prepare"))
-		return mo_strdup("engine.prepare failed before its node read them; `moectl why` says how");
+		return mo_strdup("engine.prepare failed before its node read them; `moectl why` "
+				 "says how");
 	if (mo_streq(refused, "config"))
 		return mo_strdup("its node could not load them; `moectl why` says where and why");
 	if (refused)
@@ -63,16 +64,17 @@ static char *not_kept(const struct job *j)
 	const char *entry = j->spec.recipe.engine.entry;
 
 	if (!e->experiment && !e->config_words)
-		return mo_printf("job j-%lld: engine %s has no configuration file that moectl reads; "
-				 "`moectl submit RECIPE --dry-run` shows its command",
+		return mo_printf("job j-%lld: engine %s has no configuration file that moectl "
+				 "reads; `moectl submit RECIPE --dry-run` shows its command",
 				 (long long)j->id, j->spec.recipe.engine.kind);
 	if (!e->experiment)
-		return mo_printf("job j-%lld: the files of engine %s are not where moectl submit ran, "
-				 "and nodes do not read them",
+		return mo_printf("job j-%lld: the files of engine %s are not where moectl submit "
+				 "ran, and nodes do not read them",
 				 (long long)j->id, j->spec.recipe.engine.kind);
 	_cleanup_(mo_freep) char *there = not_read_there(j);
 
-	return mo_printf("job j-%lld: the files of the experiment %s are not where moectl submit ran; %s",
+	return mo_printf("job j-%lld: the files of the experiment %s are not where moectl submit "
+			 "ran; %s",
 			 (long long)j->id, entry ? entry : "", there);
 }
 

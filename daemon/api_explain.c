@@ -30,8 +30,8 @@ static const struct place *place_of_rank(const struct job *j, int64_t rank, size
 	return NULL;
 }
 
-static int keep_ranks(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks, size_t n,
-		      struct mo_error *err)
+static int keep_ranks(void *arg, const struct nodeinfo *info, const struct dryrun_rank *ranks,
+		      size_t n, struct mo_error *err)
 {
 	struct ranks *kept = arg;
 
@@ -70,8 +70,8 @@ static const char *placed_note(int placed)
 	case DRYRUN_IDLE:
 		return "; it is placed as if nothing else ran on these nodes";
 	case DRYRUN_EXAMPLE:
-		return "; no nodes of this cluster can take the job, so this is an EXAMPLE: its nodes, GPUs, "
-		       "CPUs, NUMA nodes and NICs are invented";
+		return "; no nodes of this cluster can take the job, so this is an EXAMPLE: its "
+		       "nodes, GPUs, CPUs, NUMA nodes and NICs are invented";
 	default:
 		return "";
 	}
@@ -208,8 +208,8 @@ struct views { struct bind_view *items; size_t n; int64_t rank, after; };
 static void views_done(struct views *v) { mo_vec_clear(&bind_view_desc, (void **)&v->items, &v->n); }
 
 /* info: what the node is, NULL = nobody knows any more. */
-static void add_node(const struct job *j, const struct nodeinfo *info, const struct rank *ranks, size_t n,
-		     struct views *ret)
+static void add_node(const struct job *j, const struct nodeinfo *info, const struct rank *ranks,
+		     size_t n, struct views *ret)
 {
 	int64_t first = ranks[0].rank, last = ranks[n - 1].rank;
 
@@ -220,8 +220,8 @@ static void add_node(const struct job *j, const struct nodeinfo *info, const str
 struct previewed { const struct job *job; struct views *views; };
 
 /* Ranks of a dry run look like ranks that were not read back. */
-static int add_previewed(void *arg, const struct nodeinfo *info, const struct dryrun_rank *from, size_t n,
-			 struct mo_error *err)
+static int add_previewed(void *arg, const struct nodeinfo *info, const struct dryrun_rank *from,
+			 size_t n, struct mo_error *err)
 {
 	const struct previewed *p = arg;
 	_cleanup_(mo_freep) struct rank *ranks = mo_alloc_array(n, sizeof(*ranks));
@@ -280,11 +280,9 @@ void api_job_bind(void *arg, struct http_request *r)
 		http_problem(r, 422, "binding of job j-%lld: %s", (long long)j->id, mo_error_text(&err, -1));
 		return;
 	}
+	const char *where = placed == DRYRUN_NOW ? ": this is where it would go now" : placed_note(placed);
 	_cleanup_(mo_freep) char *note =
-		started ? NULL :
-			  mo_printf("the job was not started yet%s", placed == DRYRUN_NOW ?
-									     ": this is where it would go now" :
-									     placed_note(placed));
+		started ? NULL : mo_printf("the job was not started yet%s", where);
 	const struct told told = { started ? "node" : "preview", note, placed };
 
 	if (!explained_start(r, &told, &l))

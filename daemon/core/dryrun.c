@@ -46,7 +46,8 @@ void dryrun_cluster(const struct recipe *r, struct state *s)
 	const char *model = r->gpu ? r->gpu : "mi300x";
 	for (int64_t i = 0; i < n; i++) {
 		struct node *node = MO_ADD(s, nodes, &node_desc);
-		node->name = mo_printf("example-%05lld", (long long)i); /* nodes are in ascending order of name */
+		/* nodes are in ascending order of name */
+		node->name = mo_printf("example-%05lld", (long long)i);
 		node->boot_id = mo_strdup("dry-run");
 		node->instance = mo_strdup("dry-run");
 		node->address = mo_strdup(node->name);

@@ -263,17 +263,19 @@ static const char *next_of_failed(const struct job *j)
 		    j->spec.recipe.checkpoint.resume != -2;
 
 	if (j->elsewhere)
-		return "submit it with checkpoint.dir of the place where the engine saves; as it is, it fails "
-		       "again";
+		return "submit it with checkpoint.dir of the place where the engine saves; as it is, it "
+		       "fails again";
 	if (inc && mo_streq(inc->class, "user_error") && mo_streq(inc->cause, "prepare"))
-		return "mend what engine.prepare said, then submit it again; as it is, it fails again";
+		return "mend what engine.prepare said, then submit it again; as it is, it fails "
+		       "again";
 	if (inc && mo_streq(inc->class, "user_error"))
 		return "mend what the reason names, then submit it again; as it is, it fails again";
 	if (j->reason && mo_starts_with(j->reason, ENDED_EARLY))
-		return "its ranks ended without an error before `steps`: mend that (moectl logs says what they "
-		       "did last), or give the steps that it makes, and submit it again";
+		return "its ranks ended without an error before `steps`: mend that (moectl logs says "
+		       "what they did last), or give the steps that it makes, and submit it again";
 	if (kept)
-		return "mend what ended it, then submit it again: that goes on from its last checkpoint";
+		return "mend what ended it, then submit it again: that goes on from its last "
+		       "checkpoint";
 	return "mend what ended it, then submit it again";
 }
 

@@ -82,7 +82,8 @@ struct config_teller *config_teller_free(struct config_teller *t)
 /* Is it a value that `parallelism: auto` leaves to the planner? */
 static bool is_planned(const struct recipe *r, const char *path)
 {
-	static const char *const paths[] = { "recompute", "batch.micro", "features.pipeline_layout" };
+	static const char *const paths[] = { "recompute", "batch.micro",
+					     "features.pipeline_layout" };
 
 	return r->parallelism.automatic && (mo_starts_with(path, "parallelism.") ||
 					    mo_enum_parse(paths, ELEMENTSOF(paths), path) >= 0);
@@ -262,7 +263,8 @@ static bool asked_for(const char *key, const char *item)
 }
 
 /* The names of the run that its directories are made of, each as a key of its own. */
-static size_t names_json(const struct config_value *names, const char *key, bool mask, struct mo_buf *b)
+static size_t names_json(const struct config_value *names, const char *key, bool mask,
+			 struct mo_buf *b)
 {
 	size_t found = 0;
 
@@ -281,7 +283,8 @@ static size_t names_json(const struct config_value *names, const char *key, bool
 	return found;
 }
 
-/* Keys that may have been meant by one that is not there: the nearest, then those that hold its words. */
+/* Keys that may have been meant by one that is not there: the nearest, then those that hold its
+ * words. */
 static void like_json(const struct config_item *items, size_t n, const struct config_value *names,
 		      const char *key, struct mo_buf *b)
 {
@@ -310,7 +313,8 @@ size_t config_explain(const struct config_teller *t, const char *key, bool mask,
 {
 	const struct config_place nowhere = { -1, 0, -1 };
 	const struct experiment *x = t->experiment;
-	_cleanup_(config_value_freep) struct config_value *none = config_value_new(CONFIG_MAP, NULL, nowhere);
+	_cleanup_(config_value_freep) struct config_value *none =
+		config_value_new(CONFIG_MAP, NULL, nowhere);
 	const struct config_value *names = x->names ? x->names : none;
 	struct config_item *items = NULL;
 	size_t n = 0, found = 0, named;

@@ -377,8 +377,9 @@ static void check_auto(struct rules *k)
 
 	if (!r->model && asked && asked->kind == YAML_SCALAR && !ynode_is_null(asked))
 		rules_warn(k, asked, "parallelism: auto: there is no model to choose by: %s",
-			   recipe_leaves(r, "parallelism.tp") ? "the experiment's own sharding stands" :
-								"all GPUs are data-parallel");
+			   recipe_leaves(r, "parallelism.tp") ?
+				   "the experiment's own sharding stands" :
+				   "all GPUs are data-parallel");
 	if (r->checkpoint.automatic)
 		rules_warn(k, PLACE(k, "checkpoint.every"), "checkpoint.every: auto begins with %lld iterations, because there is no %s to estimate the interval by; it follows measured saves from the next attempt on",
 			   LL(r->checkpoint.every), r->model ? missing : "model");
