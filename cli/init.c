@@ -185,7 +185,8 @@ static int from_path(struct init *i, const char *from)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
 
-	if (r == -ENOENT && strpbrk(from, " \t\n"))
+	i->is_line = r == -ENOENT && strpbrk(from, " \t\n");
+	if (i->is_line)
 		return from_launch(i, from, NULL, NULL, 0);
 	if (r < 0)
 		return cli_fail(CLI_USAGE,

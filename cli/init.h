@@ -21,6 +21,7 @@ struct init {
 	struct draft draft;
 	char **differ, **notes;
 	size_t n_differ, n_notes, n_compared, n_same;
+	bool is_line; /* what it is made from is a line, no file */
 	bool of_keys; /* keys of a configuration were compared, not words */
 };
 void init_done(struct init *i);

@@ -100,13 +100,16 @@ static void tell(const struct init *i)
 	char **lines = NULL;
 	size_t n = 0;
 
-	fprintf(stderr, "%s: %s\n", i->label, sum);
+	/* a whole line before each of these hides them */
+	const char *who = i->is_line ? "init" : i->label;
+
+	fprintf(stderr, "%s: %s\n", who, sum);
 	if (i->out || !isatty(STDOUT_FILENO))
 		all_lines(i, &lines, &n);
 	for (size_t k = 0; k < n; k++) {
 		_cleanup_(mo_freep) char *text = visible(lines[k]);
 
-		fprintf(stderr, "%s: %s\n", i->label, text);
+		fprintf(stderr, "%s: %s\n", who, text);
 	}
 	mo_strs_clear(&lines, &n);
 }
@@ -161,7 +164,8 @@ int init_put(const struct init *i, const struct cli *cli)
 	if (cli->json)
 		print_init(i, text);
 	else if (i->out)
-		fprintf(stderr, "%s: written; next: moectl plan %s\n", i->out, i->out);
+		fprintf(stderr, "%s: written; next: moectl %s %s\n", i->out,
+			i->of_keys ? "plan" : "submit --dry-run", i->out); /* no model, no plan */
 	else
 		fputs(text, stdout);
 	return CLI_OK;

@@ -262,6 +262,9 @@ def lines_as_people_have_them():
 def what_is_told_is_short():
     """Words of one reason are one line; a recipe on a terminal is not told twice."""
     with tempfile.TemporaryDirectory() as d:
+        r = moectl("init", "--workdir", d, "--out", d + "/t.yaml", "torchrun --nproc_per_node=2 train.py > log", env=ENV)
+        need(r.stderr.startswith("init: 0 flags") and "\ninit: not carried over: > log: " in r.stderr, r.stderr)
+        moectl(*r.stderr.strip().split("; next: moectl ")[1].split(" "), env=ENV)
         r = moectl("init", "--workdir", d, "--", "srun", "-p", "gpu", "-A", "me", "torchrun", "--nproc_per_node=2", "pretrain_gpt.py", "--train-iters", "5", "--lr", "1", env=ENV)
         equal([x for x in r.stderr.split("\n") if "not carried over: " in x], ["srun: not carried over: -p gpu; -A me: a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md"], r.stderr)
         equal(r.stderr.count("which the original does not say"), 1, r.stderr)
