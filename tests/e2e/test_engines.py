@@ -382,7 +382,7 @@ def prepare_is_timed():
         job = c.submit(prepare_recipe("timed", "while [ $NODE_RANK = 1 -a ! -e %s ]; do sleep 0.05; done" % gate, ["/bin/true"]))
 
         def waits():
-            return [r for r in c.json("why", job)["reasons"] if r["code"] == "prepare" and r["text"].startswith("engine.prepare runs on 1 of 2 nodes, for ")]
+            return [r for r in c.json("why", job)["reasons"] if r["code"] == "prepare" and r["text"].startswith("engine.prepare runs on 1 of 2 nodes, for ") and len(r["evidence"]) == 2]
         why = wait_until(waits, 60, "one node is done, one is not")[0]
         equal(why["evidence"][0], "node-1: not done yet", why)
         need(why["evidence"][1].startswith("node-0: done in "), why)
