@@ -280,9 +280,10 @@ def one_sharding_at_a_time():
     tree, env, n = os.path.realpath(os.path.join(SHARED, "tree")), clean_env(MOE_URL="unix:/nonexistent/moed.sock"), 0
     with tempfile.TemporaryDirectory() as d:
         recipe = os.path.join(d, "r.yaml")
-        for name in ("llama3_70B-BF16-pretrain", "llama3.1_8B-FP8-pretrain", "llama3_8B-BF16-pretrain"):
+        for kind, name in (("megatron", "MI300X/llama3_70B-BF16-pretrain"), ("megatron", "MI300X/llama3.1_8B-FP8-pretrain"),
+                           ("megatron", "MI300X/llama3_8B-BF16-pretrain"), ("megatron-sft", "MI355X/llama3_8B-BF16-sft")):
             with open(recipe, "w") as f:
-                f.write((MINIMAL % ("megatron", tree, "examples/megatron/configs/MI300X/%s.yaml" % name, 8)).replace("gpus: 8", "gpus: 8, gpu: mi300x"))
+                f.write((MINIMAL % (kind, tree, "examples/megatron/configs/%s.yaml" % name, 8)).replace("gpus: 8", "gpus: 8, gpu: mi300x"))
             for sharding in ("none", "zero1", "zero2", "zero3"):
                 rank = json.loads(moectl("submit", "--dry-run", "--json", recipe, "--set", "parallelism.sharding=" + sharding, env=env).stdout)["ranks"][0]
                 got = resolve(tree, trainer_words(rank["argv"]), rank["env"])["merged"]
@@ -294,7 +295,7 @@ def one_sharding_at_a_time():
                     need(not got["gradient_accumulation_fusion"] and got["ckpt_format"] == {"zero2": "fsdp_dtensor", "zero3": "torch_dist"}[sharding], what)
                 equal(rank["env"]["CUDA_DEVICE_MAX_CONNECTIONS"], "8" if sharding in ("zero2", "zero3") else "1", "hardware queues with %s" % what)
                 n += 1
-    equal(n, 12, "files and ways")
+    equal(n, 16, "files and ways")
 
 
 MORE_KINDS = {
