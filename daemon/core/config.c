@@ -104,6 +104,26 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 	}
 }
 
+/* checkpoint.every: auto began without the number of steps; the command has its word. */
+static void tell_no_save(struct turn *t, const struct job *j)
+{
+	const struct recipe *r = &j->spec.recipe;
+	int64_t every = j->every > 0 ? j->every : r->checkpoint.every;
+	struct mo_buf b = { 0 };
+
+	if (!r->checkpoint.dir || !r->checkpoint.automatic || r->steps == MO_NONE || every <= r->steps)
+		return;
+	data_str(&b, "node", j->config_node);
+	_cleanup_(mo_freep) char *text = mo_printf(
+		"checkpoint.every: auto began with %lld iterations, and there are %lld steps: this attempt "
+		"saves nothing before its end; give checkpoint.every",
+		(long long)every, (long long)r->steps);
+
+	data_str(&b, "text", text);
+	event_emit(t, "config.warning", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+		   "the engine's configuration on %s: %s", j->config_node, text);
+}
+
 void config_judged(struct turn *t)
 {
 	const struct core_event *e = t->event;
@@ -125,8 +145,10 @@ void config_judged(struct turn *t)
 	turn_emit(t, &r);
 	j = job_find(&t->core->state, e->job);
 	tell_differs(t, j);
-	if (kept->recipe && !kept->refused)
+	if (kept->recipe && !kept->refused) {
 		tell_read(t, j);
+		tell_no_save(t, j);
+	}
 	tell_warnings(t, j, kept);
 }
 

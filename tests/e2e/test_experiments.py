@@ -1504,6 +1504,11 @@ def the_job_is_what_its_node_read():
         equal([r["coords"]["ep"] for r in ranks], [0, 1, 2, 3, 0, 1, 2, 3], "the mesh of the file: %s" % ranks)
         read = events_of(c, job, "config.read")
         equal([(e["node"], e["data"]["steps"]) for e in read], [("node-0", 3)], read)
+        own.write("low.yaml", OWN["low.yaml"].replace("exp_name: e", "exp_name: ${PRIMUS_EXP_NAME:e}"))
+        job = submit_unread(c, AWAY % own.dir.name + "checkpoint: {dir: %s/ck, every: 5}\n" % own.dir.name)
+        equal(c.wait_state(job, ("completed", "failed"))["state"], "completed", "with a directory")
+        told = [e["data"]["text"] for e in events_of(c, job, "config.warning")]
+        need(any("checkpoint.every: 5 iterations are more than the job's 3: " in t for t in told), told)
         own.write("n", "2")
         job = submit_unread(c, AWAY % own.dir.name)
         seen = c.wait_state(job, ("completed", "failed"))
@@ -1549,6 +1554,10 @@ def two_trees_are_told():
         now = c.json("explain", "config", jobs[0])
         equal((now["hash"], now["read"]), (told[0]["data"]["hash"], {"node": "node-0", "hash": now["hash"], "submit": doc["hash"], "differs": True}), now)
         equal(c.json("explain", "config", jobs[1])["read"], {"node": "node-0", "hash": now["hash"], "submit": None, "differs": False}, "one tree")
+        same = c.submit(open(own.path).read())
+        equal(c.wait_state(same, ("completed", "failed"))["state"], "completed", "one tree, read at both places")
+        read = c.json("explain", "config", same)["read"]
+        equal((read["differs"], read["submit"], events_of(c, same, "config.differs")), (False, read["hash"], []), read)
         equal(doc["read"], {"node": None, "hash": None, "submit": doc["hash"], "differs": False}, "before any node did")
         # to people as well
         for job, words in ((jobs[0], True), (jobs[1], False)):

@@ -167,6 +167,33 @@ static void what_cannot_be_judged_stops_nothing(void **state)
 	world_done(&w);
 }
 
+/* The interval was made without them: it is told, and the next attempt has another. */
+static void an_interval_beyond_the_end_is_mended(void **state)
+{
+	struct submit spec;
+	struct world w;
+
+	world_init(&w, 1, 2);
+	world_recipe(&spec, 2);
+	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
+	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
+	spec.recipe.checkpoint.every = 200;
+	spec.recipe.checkpoint.automatic = true;
+	int64_t id = world_submit(&w, &spec);
+
+	mo_desc_done(&submit_desc, &spec);
+	world_run(&w, S);
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	judged(&w, id, 1, read_as(50));
+	assert_true(world_event_seen(&w, "config.warning"));
+	world_exit(&w, 0, id, 0, 0, 9);
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, id)->attempt, 2);
+	assert_int_equal(world_job(&w, id)->every, 5);
+	world_done(&w);
+}
+
 /* Only the node of rank 0 speaks for the job, and an answer about another attempt is none. */
 static void others_change_nothing(void **state)
 {
@@ -236,6 +263,7 @@ int main(void)
 		cmocka_unit_test(what_rules_refuse_ends_it),
 		cmocka_unit_test(what_is_only_odd_is_told),
 		cmocka_unit_test(what_cannot_be_judged_stops_nothing),
+		cmocka_unit_test(an_interval_beyond_the_end_is_mended),
 		cmocka_unit_test(others_change_nothing),
 		cmocka_unit_test(no_two_jobs_save_there),
 	};
