@@ -209,6 +209,32 @@ static char *cut(const char *text, const char *op, const char *pattern)
 	return mo_strdup(text);
 }
 
+/* ${X/a/b} ${X//a/b} of a text; NULL: a is a pattern, or text of its own. Caller frees. */
+static char *replaced(const char *text, const char *op)
+{
+	bool all = op[1] == '/';
+	const char *from = op + 1 + all, *slash = strchr(from, '/');
+	size_t n = slash ? (size_t)(slash - from) : strlen(from);
+	struct mo_buf b = { 0 };
+
+	if (n == 0 || strpbrk(op, "$`*?[\\\"'#%"))
+		return NULL;
+	for (const char *p = text; *p;) {
+		bool hit = !strncmp(p, from, n);
+
+		if (hit && slash)
+			mo_buf_str(&b, slash + 1);
+		if (!hit)
+			mo_buf_add(&b, p, 1);
+		p += hit ? n : 1;
+		if (hit && !all) {
+			mo_buf_str(&b, p);
+			break;
+		}
+	}
+	return mo_buf_take(&b);
+}
+
 /* What the name has; NULL = nothing. A word of the call is made one in *call. */
 static const struct shell_var *look_up(struct shell *s, const char *name, size_t n,
 				       struct shell_var *call)
@@ -271,6 +297,12 @@ static bool put_operated(struct shell_word *u, const char *name, size_t n,
 		rest = cut(v->words[0], op, op + 1 + (op[1] == op[0]));
 		put_value(u, rest);
 		return true;
+	case '/':
+		if (!colon && v && v->n == 1 && !shell_unknown(v->words[0]))
+			rest = replaced(v->words[0], op);
+		if (rest)
+			put_value(u, rest);
+		return rest;
 	default: return false;
 	}
 }

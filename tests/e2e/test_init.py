@@ -6,6 +6,7 @@ import collections
 import gzip
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -256,6 +257,44 @@ def lines_as_people_have_them():
         doc, ranks = init(d, "--workdir", d, "--", "/opt/v/bin/torchrun", "--nproc_per_node", "2", "gone.py")
         equal(ranks[0]["argv"], ["/opt/v/bin/python3", "gone.py"], "the interpreter beside the launcher")
         need(any("there is no %s/gone.py here" % d in x for x in doc["notes"]), doc["notes"])
+
+
+# Bash itself is asked what these become: a torchrun of our own in its PATH writes down its words.
+SHELLS = [PREPARED.replace("source venv/bin/activate\n", "").replace("python tokenize.py --out data\n", "")] + ["set -e\n" + text for text in (
+    'A="x y"; B=($A "$A"); torchrun t.py "${B[@]}" ${B[@]} "${#B[@]}" ${A%y}z "${A##* }" \'$A\' "\\$A" a\\ b\n',
+    'f() { local n=$1; shift; torchrun t.py --n "$n" "$@" "${@:2}" $#; }\nf 1 "a b" c\n',
+    'N=0; while (( N < 3 )); do N=$((N * 2 + 1)); done\nuntil [ $N -lt 5 ]; do N=$((N - 1)); done; torchrun t.py $N $((7 / 2 - -1)) $(( N > 3 && N != 5 ))\n',
+    'for m in alpha beta-2 c; do\n  case $m in\n    alpha|x) W+=(1) ;;\n    *-[0-9])\n      W+=("two $m");;\n    *) W+=( ) ;;\n  esac\ndone\ntorchrun t.py "${W[@]}" "${W[*]}"\n',
+    'if [[ ( -z $U || $V == y ) && ! "a.b" != a* ]]; then X=${U:-${V:-d e}}; elif true; then X=no; else X=no; fi\ntorchrun t.py $X "$X" ${U+set} "${X:+it is}" ""\n',
+    'P="a b/c b"; torchrun t.py "${P// /_}" ${P/b/x} "${P// }" "${P/z/y}" ${P//b/}\n',
+    'CMD="torchrun t.py --a 1"\nCMD+=" --b \'q\'"\n$CMD\n',
+    'CMD="torchrun t.py --a \'1 2\'"\neval "$CMD --c"\n',
+    'bash -c "cd sub && torchrun t.py \\$PWD $(basename /a/b.c) \'`dirname /a/b.c`\'" > /dev/null 2>&1\n',
+    'false || Y=1 && Z=2; [ "$Y$Z" = 12 ] && { S=in; } || S=out; torchrun t.py $S \\\n  --more # not this\n',
+    'cat > x.txt <<-END\n\ttorchrun no.py\n\tEND\ntorchrun t.py 2>&1 1 > o.txt\n',
+    'export E="k=v w"; D=$E; set -- p "q r"; torchrun t.py $D "$1" "${2}" "${3:-third}"; unset E\n')]
+
+
+@suite.test
+def scripts_are_what_bash_makes_of_them():
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(d + "/bin")
+        os.makedirs(d + "/sub")
+        with open(d + "/bin/torchrun", "w") as f:
+            f.write("#!/bin/sh\nprintf '%%s\\0' \"$@\" > %s/words\n" % d)
+        os.chmod(d + "/bin/torchrun", 0o755)
+        for text in SHELLS:
+            with open(d + "/s.sh", "w") as f:
+                f.write(text)
+            r = subprocess.run(["bash", d + "/s.sh"], cwd=d, env=dict(ENV, PATH=d + "/bin:" + os.environ["PATH"]), capture_output=True, text=True)
+            need(os.path.exists(d + "/words"), "bash ran nothing of %s: %s" % (text, r.stderr))
+            with open(d + "/words") as f:
+                words = f.read().split("\0")[:-1]
+            os.remove(d + "/words")
+            _, ranks = init(d, "--workdir", d, "--", "bash", d + "/s.sh")
+            argv = ranks[0]["argv"][1:]
+            equal(argv, words[len(words) - len(argv):], text)
+            need(len(argv) == len(words) or words[:-len(argv)] == ["--nproc_per_node", "4"], "%s: %s" % (text, words))
 
 
 @suite.test
