@@ -806,6 +806,8 @@ def rules_see_the_files():
             ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\n", "", 2, base + ":10: use_turbo_grouped_gemm: false does not go with turbo_sync_free_moe_stage 2 (%s:9)" % base),
             # Primus before 26.4 named it otherwise
             ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\nuse_turbo_grouped_mlp: true\n", "", 0, ""),
+            ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_mlp: true\nmoe_use_legacy_grouped_gemm: true\n", "", 0, ""),
+            ("turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: true\nmoe_use_legacy_grouped_gemm: true\n", "", 2, "moe_use_legacy_grouped_gemm: true does not go with"),
             # DeepEP's flag without Turbo does nothing; both are the files'
             ("use_turbo_deepep: true\nenable_primus_turbo: false\nmoe_router_dtype: fp32\n", "", 0, ""),
             ("use_turbo_grouped_gemm: true\n", "features: {sync_free: 2}\n", 0, ""),
