@@ -34,6 +34,11 @@ static const char *flag(const struct recipe_engine *e, const char *name)
 	return ret;
 }
 
+const char *shape_flag(const struct recipe_engine *e, const char *name)
+{
+	return flag(e, name);
+}
+
 /* Bytes of a type that the precision-aware optimizer keeps, FP32 where nothing is said. */
 static int64_t type_bytes(const char *type)
 {
@@ -173,7 +178,8 @@ static void faster_by(const struct recipe_engine *e, struct shape_features *f)
 
 	f->graphs = graphs_of(e);
 	f->compiled = told(e, "compile.enable");
-	f->async_tp = told(e, "compile.enable_async_tensor_parallel") || told(e, "tp_comm_overlap");
+	f->async_tp = told(e, "compile.enable_async_tensor_parallel") ||
+		      told(e, "parallelism.enable_async_tensor_parallel") || told(e, "tp_comm_overlap");
 	f->overlap_a2a = told(e, "overlap_moe_expert_parallel_comm");
 	f->deepep = mo_streq(flag(e, "moe_token_dispatcher_type"), "flex") && (told(e, "moe_enable_deepep") || mo_streq(dispatcher, "deepep") || mo_streq(dispatcher, "hybridep"));
 	f->fused_experts = told(e, "use_transformer_engine_op_fuser");
@@ -216,7 +222,7 @@ static void uncounted(const struct recipe *r, struct shape_features *f)
 static void kept_types(const struct recipe *r, struct shape_features *f)
 {
 	const struct recipe_engine *e = &r->engine;
-	bool titan = mo_streq(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = is_maxtext(e);
+	bool titan = mo_starts_with(e->kind, "torchtitan") || mo_streq(e->kind, "primus-torchtitan"), maxtext = is_maxtext(e);
 	double share;
 	const char *part = flag(e, "optimizer_offload_fraction"), *dropout = flag(e, "attention_dropout"), *layers = flag(e, "cpu_offloading_num_layers"), *remat = flag(e, "remat_policy"), *parts = flag(e, "compile.components");
 
@@ -236,7 +242,7 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 		f->shard_bytes = 4;
 	if (titan && mo_streq(flag(e, "compile.enable"), "true"))
 		f->fused_loss = !parts || strstr(parts, "loss");
-	f->expandable = mo_streq(e->kind, "torchtitan");         /* its engine file says so */
+	f->expandable = mo_starts_with(e->kind, "torchtitan");         /* its engine file says so */
 	for (size_t i = 0; i < r->n_env; i++)
 		if (r->env[i].value && strstr(r->env[i].name, "ALLOC_CONF"))
 			f->expandable = strstr(r->env[i].value, "expandable_segments:True");
@@ -250,7 +256,7 @@ static void kept_types(const struct recipe *r, struct shape_features *f)
 
 struct shape_features shape_features_of(const struct recipe *r)
 {
-	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_streq(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
+	struct shape_features f = { .bound = r->bind.cpu && !mo_streq(r->bind.cpu, "none"), .eager = mo_starts_with(r->engine.kind, "torchtitan") || mo_streq(r->engine.kind, "deepspeed") };
 
 	optimizer_types(&r->engine, &f);
 	kept_types(r, &f);

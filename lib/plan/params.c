@@ -83,9 +83,14 @@ double plan_flops_per_token(const struct recipe_model *m, int64_t seq)
 	return 6 * matmul + 6 * layers * model_context(m, (double)seq) * (double)m->heads * (qk + v);
 }
 
+int64_t shape_passes(const struct shape *s)
+{
+	return s->pp > 1 && s->pass > 0 ? MO_MAX(s->global / (s->dp * s->pass), 1) : 1;
+}
+
 int64_t shape_micro_batches(const struct shape *s)
 {
-	return s->global / (s->dp * s->micro);
+	return s->global / (s->dp * s->micro) / shape_passes(s);
 }
 
 int64_t shape_edp(const struct shape *s)

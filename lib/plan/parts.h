@@ -60,6 +60,7 @@ struct shape {
 	int64_t shard;                                             /* ranks that zero shards over; 0 = all of dp x cp */
 	const int64_t *chunk_layers;                               /* of each virtual stage, beside stage_layers */
 	const int64_t *stage_layers;                               /* of each stage, an explicit layout; NULL = evenly */
+	int64_t pass;                                              /* sequences that a rank puts through its pipeline at once, several times a step; 0: all of them */
 	bool one_micro;                                            /* a step is one micro-batch of every rank: global follows from micro and dp, and there is no pipeline */
 	bool even_layers;                                          /* pp must divide the layers */
 	double nic_gbps;
@@ -72,7 +73,10 @@ static inline const struct plan_constants *shape_k(const struct shape *s) { retu
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 const char *shape_schedule_told(const struct recipe *r);   /* by the engine's own flags; NULL: nothing of it */
-int64_t shape_micro_batches(const struct shape *s);
+int64_t shape_micro_batches(const struct shape *s);   /* of one pass through the pipeline */
+int64_t shape_passes(const struct shape *s);
+/* What the engine is told by this flag, in engine.args or by its own configuration (plan_keys); NULL = nothing. */
+const char *shape_flag(const struct recipe_engine *e, const char *name);
 bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
 double shape_grad_bytes(const struct shape *s);
 double shape_moment_bytes(const struct shape *s);           /* both moments, per parameter */

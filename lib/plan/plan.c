@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/base/parse.h"
 #include "lib/model/layout.h"
+#include "lib/model/limits.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/scale.h"
 #include "lib/plan/search.h"
@@ -111,6 +113,16 @@ static int64_t global_of(const struct recipe *r)
 	return r->global_batch != MO_NONE ? r->global_batch : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1)) : MO_NONE;
 }
 
+/* Sequences that a rank puts through the pipeline at once where its own configuration says so; it goes through so often that a step is
+ * full. A micro-batch of the recipe makes it one pass. 0: one pass. */
+static int64_t pass_of(const struct recipe *r)
+{
+	const char *told = recipe_leaves(r, "batch.micro") ? shape_flag(&r->engine, "training.local_batch_size") : NULL;
+	int64_t n;
+
+	return told && mo_parse_i64(told, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
+}
+
 int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
@@ -125,6 +137,7 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = shape_recompute_of(r),
 		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
 		.micro = r->micro != MO_NONE ? r->micro : 1, .global = global_of(r), .seq = r->seq, .one_micro = r->global_batch == MO_NONE,
+		.pass = pass_of(r),
 		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
 	};
 	return 0;
@@ -155,7 +168,11 @@ static int fit_dp(struct shape *s, struct mo_error *err)
 
 	if (s->global % (s->dp * s->micro))
 		return mo_error_set(err, -EINVAL, "batch.global: %lld does not divide by batch.micro %lld x dp %lld: use %s", (long long)s->global, (long long)s->micro, (long long)s->dp, batch);
-	return pipeline_check(s->schedule, s->pp, s->vpp, s->global / (s->dp * s->micro), s->model->layers, err);
+	if (s->pp > 1 && s->pass > 0 && s->pass % s->micro)
+		return mo_error_set(err, -EINVAL, "training.local_batch_size: %lld does not divide by the micro-batch of the pipeline, %lld", (long long)s->pass, (long long)s->micro);
+	if (s->pp > 1 && s->pass > 0 && s->global % (s->dp * s->pass))
+		return mo_error_set(err, -EINVAL, "batch.global: %lld does not divide by training.local_batch_size %lld x dp %lld", (long long)s->global, (long long)s->pass, (long long)s->dp);
+	return pipeline_check(s->schedule, s->pp, s->vpp, shape_micro_batches(s), s->model->layers, err);
 }
 
 int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)

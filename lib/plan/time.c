@@ -199,7 +199,8 @@ void time_of(const struct shape *s, struct plan *p)
 {
 	struct costs c;
 	struct pass slow = { 0 };
-	double n = (double)shape_micro_batches(s), mean = 0, forward = 0, wgrad = 0;
+	double passes = (double)shape_passes(s), n = (double)shape_micro_batches(s) * passes;
+	double mean = 0, forward = 0, wgrad = 0;
 	struct plan_time *t = &p->step_time_s;
 
 	costs_of(s, &c);
@@ -215,7 +216,8 @@ void time_of(const struct shape *s, struct plan *p)
 	}
 	double p2p = 2 * comm_p2p(s) * (double)s->vpp * (s->vpp > 1 ? shape_k(s)->p2p_exposed : 1);
 
-	double idle = pipeline_idle(s->schedule, s->pp, s->vpp, shape_micro_batches(s), forward, mean - forward - wgrad, wgrad);
+	double idle = passes * pipeline_idle(s->schedule, s->pp, s->vpp, shape_micro_batches(s), forward,
+					     mean - forward - wgrad, wgrad);
 
 	p->bubble = mean > 0 ? idle / (mean * n + idle) : 0;
 	t->compute = slow.compute * n;
