@@ -303,8 +303,8 @@ static void tell_inputs(const struct recipe_input *in, const struct experiment *
 	experiment_inputs(in, x, t);
 }
 
-/* The files of an engine without experiments decide nothing here: they are kept with the job, and what is wrong in them is the engine's
- * to say. */
+/* The files of an engine without experiments: what they say of the recipe's values counts where the engine's file knows it, the
+ * rest is kept with the job; what is wrong in them is the engine's to say. */
 static void keep_files(struct recipe_input *in)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -319,8 +319,12 @@ static void keep_files(struct recipe_input *in)
 	}
 	if (r < 0)
 		return;
-	in->experiment = x.n_files > x.n_unread ? experiment_document(&in->engine, &in->recipe, &x)
-						: NULL;
+	/* Without a file its defaults hold; of one that is only on the nodes nothing is known. */
+	bool known = engine_has_values(&in->engine) ? !x.n_unread : x.n_files > x.n_unread;
+
+	if (known && engine_has_values(&in->engine) && !in->recipe.model)
+		in->no_model = experiment_no_model(&in->engine, &x);
+	in->experiment = known ? experiment_document(&in->engine, &in->recipe, &x) : NULL;
 	if (in->experiment)
 		recipe_input_option(in, "experiment", "experiment", in->experiment);
 	else
@@ -338,7 +342,7 @@ bool recipe_input_has_experiment(const struct recipe_input *in)
 	mo_desc_init(&engine_desc, &engine);
 	bool has = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets,
 				in->n_sets, &recipe, &engine, NULL, NULL, &errors) == 0 &&
-		   (engine.experiment || engine.n_config_files);
+		   (engine_has_values(&engine) || engine.n_config_files);
 
 	mo_desc_done(&recipe_desc, &recipe);
 	mo_desc_done(&engine_desc, &engine);

@@ -112,7 +112,7 @@ static int compare_experiment(struct init *i, struct recipe_input *in)
 	if (r < 0) {
 		experiment_done(&was);
 		return init_refuse(i, mo_error_text(&err, r),
-				   err.hint ? err.hint : "Primus would not load it");
+				   err.hint ? err.hint : "the engine would not load it");
 	}
 	i->of_keys = true;
 	compare_maps(i, &was, &is, &c);
@@ -123,57 +123,16 @@ static int compare_experiment(struct init *i, struct recipe_input *in)
 
 /* ---- words ---- */
 
-/* --no_x for a key x of a truth value, as tyro and argparse write it. */
-static bool is_off(const char *name, const char *key)
-{
-	size_t n = strcspn(key, ".");
-	_cleanup_(mo_freep) char *no = key[n] ? mo_printf("%.*s.no_%s", (int)n, key, key + n + 1)
-					      : mo_printf("no_%s", key);
-
-	return mo_streq(no, name);
-}
-
-/* A flag of the rank's command against what the TOML says of its key: 0 the same, 1 differs, -1
- * the file says nothing. */
-static int against_toml(const struct init *i, const struct word_flag *f, char **ret_was)
-{
-	struct config_item *items = NULL;
-	size_t n = 0;
-	int r = -1;
-
-	if (!i->toml || !f->name)
-		return -1;
-	config_items(i->toml, &items, &n);
-	for (size_t k = 0; k < n && r < 0; k++) {
-		const struct config_value *v = items[k].value;
-		bool off = is_off(f->name, items[k].key);
-
-		if (!off && !mo_streq(items[k].key, f->name))
-			continue;
-		struct word_flag want = { .values = (char **)&v->text, .n = 1 };
-		if (v->kind == CONFIG_BOOL && f->n == 0)
-			r = mo_streq(v->text, off ? "false" : "true") ? 0 : 1;
-		else
-			r = v->text && f->n == 1 && word_flag_same(&want, f) ? 0 : 1;
-		*ret_was = shown(v);
-	}
-	config_items_free(items, n);
-	return r;
-}
-
 static void compare_flag(struct init *i, const struct word_flag *f, const struct word_flag *o,
 			 const char *path)
 {
-	_cleanup_(mo_freep) char *now = word_flag_text(f), *before = o ? word_flag_text(o) : NULL,
-				 *was = NULL;
-	int r = o ? !word_flag_same(o, f) : against_toml(i, f, &was);
+	_cleanup_(mo_freep) char *now = word_flag_text(f), *before = o ? word_flag_text(o) : NULL;
 
 	i->n_compared++;
-	if (r == 0)
+	if (o && word_flag_same(o, f))
 		i->n_same++;
-	else if (r > 0)
-		differ(i, "%s here instead of %s (%s)", now, before ? before : was,
-		       path ? path : INIT_ENGINES_WORD);
+	else if (o)
+		differ(i, "%s here instead of %s (%s)", now, before, path ? path : INIT_ENGINES_WORD);
 	else
 		differ(i, "%s" INIT_ADDED " (%s)", now, path ? path : INIT_ENGINES_WORD);
 }
@@ -269,5 +228,5 @@ int init_compare(struct cli *cli, struct init *i)
 			 i->label);
 		return r;
 	}
-	return in.engine.experiment ? compare_experiment(i, &in) : compare_words(i, &in);
+	return engine_has_values(&in.engine) ? compare_experiment(i, &in) : compare_words(i, &in);
 }

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/config_files.h"
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
@@ -75,6 +76,15 @@ static void need_gpus(struct init *i, const struct engine *e, const struct exper
 	take_size(e, x, "parallelism.ep", &ep);
 	take_size(e, x, "parallelism.etp", &etp);
 	i->least_gpus = pp * MO_MAX(tp * cp, ep * etp);
+}
+
+static void steps_of_file(struct draft *d, const struct engine *e, const struct experiment *x)
+{
+	_cleanup_(mo_freep) char *key = key_of(e, "steps");
+	const struct config_value *steps = value_of(x, key);
+
+	if (steps && steps->text && !draft_value(d, "steps"))
+		draft_set(d, "steps", steps->text);
 }
 
 /* Where the original writes; NULL = it saves nothing. Caller frees. */
@@ -172,10 +182,7 @@ static int of_experiment(struct init *i, struct engine *e)
 	draft_values(d, e);
 	const struct config_value *name = config_get(x.names, "exp_name");
 	init_name(i, name && name->text ? name->text : "");
-	_cleanup_(mo_freep) char *key = key_of(e, "steps");
-	const struct config_value *steps = value_of(&x, key);
-	if (steps && steps->text && !draft_value(d, "steps"))
-		draft_set(d, "steps", steps->text);
+	steps_of_file(d, e, &x);
 	need_gpus(i, e, &x);
 	saves(i, e, &x);
 	experiment_done(&x);
@@ -221,89 +228,27 @@ static int read_toml(struct init *i)
 	return 0;
 }
 
-/* The values of the file as the words that would say the same, before those of the line, which
- * win. */
-static void toml_words(struct init *i)
+/* What the file says stays there; the line's own words become the recipe's. Beside them stand only where and how often it saves,
+ * which moectl decides. */
+static int of_toml(struct init *i, const struct engine *e)
 {
-	struct draft *d = &i->draft;
-	struct config_item *items = NULL;
-	char **words = NULL;
-	size_t n = 0, n_words = 0;
-
-	config_items(i->toml, &items, &n);
-	for (size_t k = 0; k < n; k++) {
-		const struct config_value *v = items[k].value;
-		_cleanup_(mo_freep) char *flag = mo_printf("--%s", items[k].key);
-
-		if (v->kind == CONFIG_LIST || v->kind == CONFIG_MAP || !v->text ||
-		    config_is_text(v, "") || mo_streq(v->text, "false"))
-			continue;
-		mo_strs_add(&words, &n_words, flag);
-		if (v->kind != CONFIG_BOOL)
-			mo_strs_add(&words, &n_words, v->text);
-	}
-	config_items_free(items, n);
-	for (size_t k = 0; k < d->n_args; k++) {
-		mo_strs_add(&words, &n_words, d->args[k]);
-		free(d->args[k]);
-	}
-	free(d->args);
-	d->args = words;
-	d->n_args = n_words;
-}
-
-/* What the file says and no recipe key took needs no word: the engine reads the file itself. */
-static void toml_rest(struct init *i, struct draft *all)
-{
-	struct draft *d = &i->draft;
-
-	for (size_t k = 0; k < all->n_values; k++)
-		draft_set(d, all->values[k].key, all->values[k].value);
-	const struct config_value *enable = config_find(i->toml, "checkpoint.enable"),
-				  *folder = config_find(i->toml, "checkpoint.folder"),
-				  *dump = config_find(i->toml, "job.dump_folder");
-	bool on = enable && mo_streq(enable->text, "true");
-	_cleanup_(mo_freep) char *whole =
-		mo_printf("%s/%s/%s", d->workdir, dump && dump->text ? dump->text : "outputs",
-			  folder && folder->text ? folder->text : "checkpoint");
-	_cleanup_(mo_freep) char *dir =
-		mo_path_clean(folder && folder->text && folder->text[0] == '/' ? folder->text
-			      : dump && dump->text && dump->text[0] == '/'
-				      ? strchr(whole + strlen(d->workdir) + 1, '/')
-				      : whole);
-
-	if (on)
-		draft_set(d, "checkpoint.dir", dir);
-	else
-		note_no_saves(i);
-	if (!on)
-		drop_saves(d);
-}
-
-static int of_torchtitan(struct init *i, const struct engine *e)
-{
-	struct draft all;
+	const struct experiment_world world = { i, read_below, variable };
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct experiment x = { 0 };
 	int r = read_toml(i);
 
 	if (r || !i->toml)
 		return r;
-	draft_init(&all);
-	for (size_t k = 0; k < i->draft.n_args; k++)
-		mo_strs_add(&all.args, &all.n_args, i->draft.args[k]);
-	struct draft own = i->draft;
-	i->draft.args = all.args;
-	i->draft.n_args = all.n_args;
-	toml_words(i);
-	all.args = i->draft.args;
-	all.n_args = i->draft.n_args;
-	i->draft = own;
-	draft_values(&all, e);
+	r = config_files_resolve(e, NULL, &world, i->line.program, i->line.n_program, &x, &err);
+	if (r < 0)
+		return init_refuse(i, mo_error_text(&err, r), "correct the file");
 	draft_values(&i->draft, e);
-	toml_rest(i, &all);
-	draft_done(&all);
-	i->draft.unchecked = "job.config_file";
-	init_note(i, "engine.workdir must hold a torchtitan that still reads --job.config_file "
-		     "(before 2026); newer ones take --module and --config");
+	steps_of_file(&i->draft, e, &x);
+	need_gpus(i, e, &x);
+	saves(i, e, &x);
+	if (!draft_value(&i->draft, "checkpoint.dir"))
+		drop_saves(&i->draft);
+	experiment_done(&x);
 	return 0;
 }
 
@@ -371,7 +316,7 @@ static void say_none(struct draft *d, const struct engine *e)
 {
 	static const char *const paths[] = { "parallelism.sharding", "recompute" };
 
-	for (size_t k = 0; k < ELEMENTSOF(paths) && !e->experiment; k++) {
+	for (size_t k = 0; k < ELEMENTSOF(paths) && !engine_has_values(e); k++) {
 		/* torchtitan shards over all when it is told nothing */
 		bool all = k == 0 && mo_streq(d->kind, "torchtitan");
 
@@ -421,6 +366,41 @@ static void note_saves_of_line(struct init *i, const struct engine *e)
 		note_no_saves(i);
 }
 
+/* The file of the version that the line's own words are for. */
+static int load_engine(const struct draft *d, struct engine *e, struct mo_error *err)
+{
+	struct recipe r;
+
+	mo_desc_init(&recipe_desc, &r);
+	mo_str_set(&r.engine.kind, d->kind);
+	r.engine.args_list = true;
+	for (size_t k = 0; k < d->n_args; k++)
+		mo_str_set(&((struct kv *)MO_ADD(&r.engine, args, &kv_desc))->key, d->args[k]);
+	int k = engine_load_for(&r, e, err);
+
+	mo_desc_done(&recipe_desc, &r);
+	return k;
+}
+
+static int values_of_engine(struct init *i, struct engine *e)
+{
+	bool titan = mo_streq(i->draft.kind, "torchtitan");
+
+	if (e->experiment)
+		return of_experiment(i, e);
+	int r = titan && e->n_config_files ? of_toml(i, e) : 0;
+
+	if (r || i->toml)
+		return r;
+	if (titan) {
+		flags_folder(i, e);
+	} else {
+		draft_values(&i->draft, e);
+		absolute_dir(i, NULL);
+	}
+	return 0;
+}
+
 int init_engine(struct init *i)
 {
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -428,21 +408,11 @@ int init_engine(struct init *i)
 	int r;
 
 	mo_desc_init(&engine_desc, &e);
-	if ((r = engine_load(i->draft.kind, &e, &err)) < 0) {
+	if ((r = load_engine(&i->draft, &e, &err)) < 0) {
 		mo_desc_done(&engine_desc, &e);
 		return init_refuse(i, mo_error_text(&err, r), "the engine's file is damaged");
 	}
-	if (e.experiment) {
-		r = of_experiment(i, &e);
-	} else if (mo_streq(i->draft.kind, "torchtitan")) {
-		r = of_torchtitan(i, &e);
-	}
-	if (!r && !e.experiment && !i->toml && mo_streq(i->draft.kind, "torchtitan")) {
-		flags_folder(i, &e);
-	} else if (!r && !e.experiment && !i->toml) {
-		draft_values(&i->draft, &e);
-		absolute_dir(i, NULL);
-	}
+	r = values_of_engine(i, &e);
 	if (!r && !e.experiment)
 		no_pipeline(&i->draft);
 	if (!r) {
@@ -451,7 +421,7 @@ int init_engine(struct init *i)
 	}
 	if (!r)
 		take_steps(i);
-	if (!r && e.needs_steps && !draft_value(&i->draft, "steps") &&
+	if (!r && e.needs_steps && !engine_has_values(&e) && !draft_value(&i->draft, "steps") &&
 	    !mo_streq(i->draft.kind, "torch") && !mo_streq(i->draft.kind, "command"))
 		r = init_refuse(i,
 				"it names no number of iterations, by which the job's end is known",

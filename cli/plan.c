@@ -82,7 +82,7 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	const char *name = gpu ? gpu : r->gpu;
 	if (!r->model && in->no_model)
 		return mo_error_set(err, -EINVAL, "plan: the engine's experiment gives no model that can be planned: %s; give `model:` a name of the catalogue or its sizes", in->no_model);
-	if (!r->model && e->experiment && !in->experiment) {
+	if (!r->model && engine_has_values(e) && !in->experiment) {
 		_cleanup_(mo_freep) char *path = recipe_entry_path(r);
 
 		return mo_error_set(err, -EINVAL,

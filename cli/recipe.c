@@ -160,6 +160,28 @@ bool recipe_input_refused(const struct recipe_input *in)
 	return in->failed.n || in->refusal.text;
 }
 
+static bool in_tree(void *arg, const char *file)
+{
+	const struct recipe_input *in = arg;
+	_cleanup_(mo_freep) char *path = mo_printf("%s/%s", in->recipe.engine.workdir, file);
+
+	return access(path, F_OK) == 0;
+}
+
+/* A tree that lies here and is of another version than the engine's file is read by the file of that one. */
+static int take_version(struct recipe_input *in, struct recipe_errors *errors)
+{
+	const char *dir = in->recipe.engine.workdir;
+	const char *kind = dir ? engine_version_of_tree(&in->engine, in_tree, in) : NULL;
+
+	if (!kind)
+		return 0;
+	fprintf(stderr, "%s: note: engine.workdir holds another version of %s: taken as engine.kind %s\n",
+		in->file, in->recipe.engine.kind, kind);
+	recipe_input_option(in, "engine.workdir", "engine.kind", kind);
+	return parse(in, errors);
+}
+
 int recipe_input_check(struct cli *cli, struct recipe_input *in)
 {
 	struct recipe_errors *errors = &in->failed;
@@ -167,6 +189,8 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 	in->checked = true;
 	int r = parse(in, errors);
 	if (r < 0 && !errors->kept)
+		return refuse(cli, in, errors);
+	if (!r && take_version(in, errors) < 0 && !errors->kept)
 		return refuse(cli, in, errors);
 	if ((in->engine.experiment || in->engine.n_config_files) && (r = experiment_read_for(in)))
 		return r;

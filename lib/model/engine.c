@@ -120,6 +120,7 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F_LIST(engine_checks, layout_flags, MO_STRS),
 	MO_F(engine_checks, keys_source, MO_STR),
 	MO_F(engine_checks, keys_complete, MO_BOOL),
+	MO_F(engine_checks, keys_more, MO_STR, .omit = true),
 	MO_F_VEC(engine_checks, renamed, &kv_desc),
 	MO_F_VEC(engine_checks, last_save_off, &kv_desc, .omit = true),
 };
@@ -170,6 +171,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_VEC(engine, config_files, &kv_desc, .omit = true),
 	MO_F(engine, config_variables, MO_STR, .omit = true),
 	MO_F_VEC(engine, inputs, &kv_desc, .omit = true),
+	MO_F_VEC(engine, versions, &kv_desc, .omit = true),
 	MO_F_SUB(engine, checks, MO_OPT, &engine_checks_desc, .omit = true),
 };
 const struct mo_desc engine_desc = MO_DESC(engine, engine_fields);
@@ -183,6 +185,11 @@ bool main_word_is(char *const *words, size_t n_words, const char *flag)
 		if (strncmp(words[i], name, n) == 0)
 			return true;
 	return false;
+}
+
+bool engine_has_values(const struct engine *e)
+{
+	return e->experiment || e->n_experiment_values;
 }
 
 const char *engine_exit_meaning(const struct engine *e, int64_t code)

@@ -129,6 +129,7 @@ struct engine_checks {
 	char **keys; size_t n_keys;             /* known flags, without dashes in front */
 	char *keys_source;
 	bool keys_complete;
+	char *keys_more;                        /* of its own configuration: with a value here it takes keys that nobody knows */
 	char **layout_flags; size_t n_layout_flags; /* flags that divide layers which do not divide evenly */
 	struct kv *renamed; size_t n_renamed;   /* old flag -> the new one, or what to do */
 	struct kv *last_save_off; size_t n_last_save_off; /* flag -> condition on its value: then the last state is not saved */
@@ -181,10 +182,15 @@ struct engine {
 	struct kv *config_files; size_t n_config_files;
 	char *config_variables;            /* a key in capitals behind it is a variable that says the key too: M_ of MaxText; NULL = none */
 	struct kv *inputs; size_t n_inputs; /* keys that name files which must be there = how (lib/recipe/config_inputs.c) */
+	/* Trees of another version have a file of their own: a flag of engine.args, or a file of engine.workdir
+	 * (with a slash) = the kind of that file. */
+	struct kv *versions; size_t n_versions;
 	struct engine_checks *checks;      /* NULL = none; freed by recipe_parse() when it has checked */
 };
 /* Is it one of main_words, or the beginning of one? Dashes in front and what stands behind '=' do not matter. */
 bool main_word_is(char *const *words, size_t n_words, const char *flag);
+/* Its own configuration says values of the recipe: an experiment, or a file that its command names. */
+bool engine_has_values(const struct engine *e);
 /* What the engine means by an exit code; NULL = nothing in particular. */
 const char *engine_exit_meaning(const struct engine *e, int64_t code);
 extern const char *const metrics_rank_names[3];

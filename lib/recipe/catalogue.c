@@ -89,10 +89,12 @@ struct kept {
 	struct stat seen; bool rested;
 	struct mo_buf text;
 	struct ynode *root;
+	int64_t serial;
 	void *read; void (*read_free)(void *read);   /* catalogue_keep_read() */
 	UT_hash_handle hh;
 };
 static struct kept *kept;
+static int64_t last_serial;
 
 static struct kept *kept_of(const struct ynode *root)
 {
@@ -117,6 +119,13 @@ void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free
 	k->read = read;
 	k->read_free = read_free;
 	return read;
+}
+
+int64_t catalogue_serial(const struct ynode *root)
+{
+	const struct kept *k = kept_of(root);
+
+	return k ? k->serial : 0;
 }
 
 static void forget(struct kept *k)
@@ -164,7 +173,7 @@ static const struct ynode *keep_tree(const char *path, const struct stat *seen, 
 		HASH_ITER(hh, kept, k, next)
 			forget(k);
 	k = mo_alloc(sizeof(*k));
-	*k = (struct kept){ .path = mo_strdup(path), .text = *text, .root = root };
+	*k = (struct kept){ .path = mo_strdup(path), .text = *text, .root = root, .serial = ++last_serial };
 	*text = (struct mo_buf){ 0 };
 	seen_as(k, seen);
 	HASH_ADD_KEYPTR(hh, kept, k->path, strlen(k->path), k);

@@ -10,6 +10,8 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 /* What was read from a tree that was just borrowed, kept as long as the tree is; NULL: nothing yet. Once for each tree. */
 void *catalogue_read(const struct ynode *root);
 void *catalogue_keep_read(const struct ynode *root, void *read, void (*read_free)(void *read));
+/* Another number for each tree that was read, as an address may come again; 0: none of ours. */
+int64_t catalogue_serial(const struct ynode *root);
 /* First error of e with the file's path into err; -EINVAL. */
 int catalogue_fail(struct recipe_errors *e, const char *path, struct mo_error *err);
 /* "there are: a, b, c": the names in a catalogue directory; NULL for a long catalogue (caller frees). */

@@ -9,6 +9,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/rules.h"
 
 void draft_init(struct draft *d)
 {
@@ -365,7 +366,9 @@ static void read_rows(struct draft *d, const struct engine *e, const struct word
 			row_done(&row);
 			continue;
 		}
-		if (draft_value(d, row.path)) {
+		/* a micro-batch of the recipe changes what a rank takes at once, too: the word stays as it is */
+		if (draft_value(d, row.path) ||
+		    (mo_streq(row.path, "batch.micro") && rules_tells(e, "derived.pass_batch"))) {
 			row_done(&row);
 			continue;
 		}
@@ -578,8 +581,6 @@ char *draft_text(const struct draft *d, char *const *comments, size_t n_comments
 	line("  entry", d->entry, &b);
 	line("  python", d->python, &b);
 	args_text(d, &b);
-	if (d->unchecked)
-		mo_buf_printf(&b, "  args_unchecked: [%s]\n", d->unchecked);
 	mo_buf_printf(&b, "cluster: {gpus: %lld%s%s}\n", (long long)d->gpus,
 		      d->gpu ? ", gpu: " : "", d->gpu ? d->gpu : "");
 	values_text(d, &b);

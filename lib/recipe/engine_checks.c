@@ -211,6 +211,11 @@ void engine_keys_source_read(struct reader *r, const struct key *k, const struct
 	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_source);
 }
 
+void engine_keys_more_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_more);
+}
+
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	value_bool(r, k->path, v, &checks_of(r->bases[0])->keys_complete);

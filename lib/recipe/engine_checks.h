@@ -9,6 +9,7 @@ void engine_keys_read(struct reader *r, const struct key *k, const struct ynode 
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_keys_more_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* engine_layout.c: where checkpoints lie, and the words by which the engine takes one or none */
@@ -18,6 +19,8 @@ void engine_resume_read(struct reader *r, const struct key *k, const struct ynod
 /* engine_file.c, for the sections. A pattern compiles as the agent does it (bytes, not UTF-8: ranks print anything), its named groups are known, `needed` is there (NULL = none). */
 /* Rules of printed lines, appended: `lines` of an engine file, `metrics.lines` of a recipe. */
 void engine_lines_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct line_rule **ret, size_t *n_ret);
+/* engine_version.c */
+void engine_versions_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_forced_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* A row's key, of flags and of features. */
 void flag_key_check(struct reader *r, const char *what, const struct ynode *key);

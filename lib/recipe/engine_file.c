@@ -320,13 +320,25 @@ static void read_experiment_values(struct reader *r, const struct key *k, const 
 {
 	struct engine *e = r->bases[0];
 
-	engine_pairs_read(r, k->path, v, &e->experiment_values, &e->n_experiment_values);
+	if (v->kind != YAML_MAP)
+		errors_at(r->errors, v, NULL, "%s: expected a mapping", k->path);
 	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
-		const struct ynode *key = v->items[i].key;
+		const struct ynode *key = v->items[i].key, *rows = v->items[i].value;
 		_cleanup_(mo_freep) char *path = mo_strndup(key->text, strcspn(key->text, "="));
+		bool several = rows->kind == YAML_LIST;
 
 		if (!recipe_path_known(path))
-			errors_at(r->errors, key, NULL, "experiment.values: '%s' is no value of a recipe", path);
+			errors_at(r->errors, key, NULL, "%s: '%s' is no value of a recipe", k->path, path);
+		for (size_t n = 0; n < (several ? rows->n : 1); n++) {
+			_cleanup_(mo_freep) char *text = NULL;
+
+			if (!value_text(r, k->path, several ? rows->items[n].value : rows, &text))
+				continue;
+			struct kv *row = MO_ADD(e, experiment_values, &kv_desc);
+
+			mo_str_set(&row->key, key->text);
+			row->value = TAKE_PTR(text);
+		}
 	}
 }
 
@@ -432,11 +444,15 @@ static const struct key engine_keys[] = {
 	CUSTOM("config.files", read_config_files),
 	F("config.variables", KEY_NAME, config_variables),
 	CUSTOM("inputs", read_inputs),
+	CUSTOM("config.values", read_experiment_values),
+	LIST("config.plan_keys", experiment_plan_keys, n_experiment_plan_keys),
+	CUSTOM("versions", engine_versions_read),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),
+	CUSTOM("keys_more", engine_keys_more_read),
 	CUSTOM("renamed", engine_renamed_read),
 	CUSTOM("last_save_off", engine_last_save_off_read),
 	CUSTOM("owned", engine_owned_read),
@@ -477,16 +493,16 @@ static void experiment_keys_finish(struct engine *e, const struct ynode *root, s
 		const char *want;
 		_cleanup_(mo_freep) char *key = flag_row_if(e->flags[i].key, &want);
 
-		if (key && !e->experiment)
+		if (key && !engine_has_values(e))
 			errors_at(errors, root, NULL, "'%s': `if` looks at an experiment, and this engine has none", e->flags[i].key);
 		else if (key)
 			add_experiment_key(e, key);
-		if (e->experiment && mo_streq(e->flags[i].key, "checkpoint.every"))
+		if (engine_has_values(e) && mo_streq(e->flags[i].key, "checkpoint.every"))
 			add_flag_key(e, e->flags[i].value);
 	}
-	for (size_t i = 0; e->experiment && e->checks && i < e->checks->n_last_save_off; i++)
+	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_last_save_off; i++)
 		add_experiment_key(e, e->checks->last_save_off[i].key);
-	for (size_t i = 0; e->experiment && e->checks && i < e->checks->n_rules; i++) {
+	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_rules; i++) {
 		const struct engine_rule *rule = &e->checks->rules[i];
 
 		add_conditions(e, rule->when, rule->n_when);
@@ -575,6 +591,33 @@ static int load_alone(const char *path, const struct ynode *root, struct engine 
 	return 0;
 }
 
+/* Both files read as one: kept with the first as long as the second is the same. */
+struct like_read {
+	struct engine engine;
+	int64_t base; /* catalogue_serial() */
+};
+
+static void like_free(void *arg)
+{
+	struct like_read *l = arg;
+
+	mo_desc_done(&engine_desc, &l->engine);
+	free(l);
+}
+
+static struct like_read *like_of(const struct ynode *root)
+{
+	struct like_read *l = catalogue_read(root);
+
+	if (!l) {
+		l = mo_alloc(sizeof(*l));
+		mo_desc_init(&engine_desc, &l->engine);
+		l->base = 0;
+		catalogue_keep_read(root, l, like_free);
+	}
+	return l;
+}
+
 /* The sections of the file itself, and those that it leaves out as the file has them that it is like. */
 static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 {
@@ -596,6 +639,12 @@ static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 		return -EINVAL;
 	if (ynode_get(base, "like"))
 		return mo_error_set(err, -EINVAL, "%s: like: %s is like another one itself", path, kind);
+	struct like_read *before = like_of(root);
+
+	if (before->base && before->base == catalogue_serial(base)) {
+		mo_desc_copy(&engine_desc, ret, &before->engine);
+		return 0;
+	}
 	struct ynode both = { .kind = YAML_MAP, .line = root->line, .column = root->column };
 
 	for (size_t i = 0; i < root->n; i++)
@@ -607,7 +656,13 @@ static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 	int r = engine_read(&both, ret, &errors);
 
 	free(both.items);
-	return r < 0 ? catalogue_fail(&errors, path, err) : 0;
+	if (r < 0)
+		return catalogue_fail(&errors, path, err);
+	mo_desc_done(&engine_desc, &before->engine);
+	mo_desc_init(&engine_desc, &before->engine);
+	mo_desc_copy(&engine_desc, &before->engine, ret);
+	before->base = catalogue_serial(base);
+	return 0;
 }
 
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err)

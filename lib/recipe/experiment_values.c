@@ -6,7 +6,9 @@
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
+#include "lib/model/limits.h"
 #include "lib/recipe/experiment_record.h"
+#include "lib/recipe/keys.h"
 #include "lib/recipe/layer_pattern.h"
 
 /* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried on. */
@@ -129,19 +131,32 @@ static bool is(const struct config_value *v, const char *want)
 				       : mo_streq(v->text, want);
 }
 
-/* "A=true B C!=x": A is true, B is there and not null, C is anything but x. */
+/* A number, and greater. */
+static bool above(const struct config_value *v, const char *want)
+{
+	double a, b;
+
+	return v && v->text && mo_parse_double(v->text, &a) == 0 && mo_parse_double(want, &b) == 0 &&
+	       a > b;
+}
+
+/* "A=true B C!=x D>1": A is true, B is there and not null, C is anything but x, D a number above 1. */
 static bool holds(const struct experiment *x, const char *conditions, struct experiment_said *ret)
 {
 	bool first = true;
 
 	for (const char *s = conditions; *s; first = false) {
-		size_t n = strcspn(s, " "), end = strcspn(s, "!= ");
+		size_t n = strcspn(s, " "), end = strcspn(s, "!=> ");
 		_cleanup_(mo_freep) char *key = mo_strndup(s, MO_MIN(n, end));
-		size_t op = end < n ? 1 + (s[end] == '!') : 0;
+		char sign = end < n ? s[end] : 0;
+		size_t op = sign ? 1 + (sign == '!') : 0;
 		_cleanup_(mo_freep) char *want = op ? mo_strndup(s + end + op, n - end - op) : NULL;
 		const struct config_value *v = config_find(x->merged, key);
 
-		if (op == 2 ? is(v, want) : op ? !is(v, want) : is(v, "null"))
+		if (sign == '>' ? !above(v, want)
+		    : sign == '!' ? is(v, want)
+		    : sign        ? !is(v, want)
+				  : is(v, "null"))
 			return false;
 		if (first && ret) {
 			ret->from = v;
@@ -153,6 +168,7 @@ static bool holds(const struct experiment *x, const char *conditions, struct exp
 }
 
 #define OR " or "
+#define PER_DP "per_dp("
 
 static bool row_says(const struct experiment *x, const struct kv *row, bool word,
 		     struct experiment_said *ret)
@@ -167,6 +183,13 @@ static bool row_says(const struct experiment *x, const struct kv *row, bool word
 		return layers_say(x, keys, LAYERS_AFTER, ret);
 	if (mo_starts_with(keys, "every("))
 		return layers_say(x, keys, LAYERS_EVERY, ret);
+	if (mo_starts_with(keys, PER_DP)) {
+		_cleanup_(mo_freep) char *inner =
+			mo_strndup(keys + strlen(PER_DP), strcspn(keys + strlen(PER_DP), ")"));
+
+		ret->per_dp = first_of(x, inner, ret);
+		return ret->per_dp;
+	}
 	if (!word)
 		return first_of(x, keys, ret);
 	for (const char *s = keys, * or ; s; s = or ? or +strlen(OR) : NULL) {
@@ -253,6 +276,7 @@ static void own_keys(const struct engine *e, const struct experiment *x, struct 
 /* The values that the recipe leaves to the experiment, and where they were said, each as the inside of a map. */
 struct found {
 	const struct engine *engine;
+	const struct recipe *recipe;
 	const struct experiment *experiment;
 	struct mo_buf values, said;
 };
@@ -263,12 +287,40 @@ static void found_done(struct found *f)
 	mo_buf_done(&f->said);
 }
 
+/* The recipe's, else what the configuration says; 1 without. */
+static int64_t size_of(const struct found *f, const char *path)
+{
+	_cleanup_(mo_freep) char *given =
+		recipe_leaves(f->recipe, path) ? NULL : recipe_value(f->recipe, path);
+	_cleanup_(experiment_said_done) struct experiment_said v = { 0 };
+	int64_t n = 1;
+
+	if (!given)
+		experiment_value(f->engine, f->experiment, path, &v);
+	const char *text = given ? given : v.text;
+
+	return text && mo_parse_i64(text, 1, MO_RANKS_MAX, &n) == 0 ? n : 1;
+}
+
+/* "per_dp(KEYS)": so many for each data-parallel rank, of which there are as many as the GPUs and the other sizes leave. */
+static bool per_dp(const struct found *f, struct experiment_said *v)
+{
+	int64_t each, ranks = size_of(f, "parallelism.tp");
+
+	ranks = mo_times(ranks, mo_times(size_of(f, "parallelism.pp"), size_of(f, "parallelism.cp")));
+	if (mo_parse_i64(v->text, 1, MO_RANKS_MAX, &each) < 0 || ranks < 1 || f->recipe->gpus < ranks)
+		return false;
+	free(v->text);
+	v->text = mo_printf("%lld", (long long)mo_times(each, f->recipe->gpus / ranks));
+	return true;
+}
+
 static void add(struct found *f, const char *path)
 {
 	const struct experiment *x = f->experiment;
 	_cleanup_(experiment_said_done) struct experiment_said v;
 
-	if (!experiment_value(f->engine, x, path, &v))
+	if (!experiment_value(f->engine, x, path, &v) || (v.per_dp && !per_dp(f, &v)))
 		return;
 	struct config_place nowhere = { -1, 0, -1 };
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
@@ -338,7 +390,7 @@ char *experiment_no_model(const struct engine *e, const struct experiment *x)
 char *experiment_document(const struct engine *e, const struct recipe *r,
 			  const struct experiment *x)
 {
-	_cleanup_(found_done) struct found f = { e, x };
+	_cleanup_(found_done) struct found f = { .engine = e, .recipe = r, .experiment = x };
 	_cleanup_(mo_freep) char *no_model = experiment_no_model(e, x);
 	_cleanup_(mo_buf_done) struct mo_buf own = { 0 };
 	struct mo_buf b = { 0 };

@@ -63,11 +63,12 @@ static const struct ynode *place(const struct ynode *root, const char *path)
 	return n ? n : root;
 }
 
-static void load_engine(const struct ynode *root, const char *kind, struct engine *ret, struct recipe_errors *errors)
+static void load_engine(const struct ynode *root, const struct recipe *r, struct engine *ret,
+			struct recipe_errors *errors)
 {
 	struct mo_error err = { 0 };
 
-	if (engine_load(kind, ret, &err) < 0)
+	if (engine_load_for(r, ret, &err) < 0)
 		errors_at(errors, place(root, "engine.kind"), err.hint, "engine.kind: %s", mo_error_text(&err, -EINVAL));
 	mo_error_done(&err);
 }
@@ -146,7 +147,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	schema_defaults(&reader, "");
 	schema_read(&reader, "", root);
 	if (r->engine.kind)
-		load_engine(root, r->engine.kind, e, rules->errors);
+		load_engine(root, r, e, rules->errors);
 	if (r->engine.kind && !rules->errors->n)
 		read_metrics(root, e, rules->errors);
 	args_numbers(root, e, r);

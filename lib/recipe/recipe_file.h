@@ -37,6 +37,11 @@ const char *recipe_trial_refuses(struct recipe_trial *t, const struct recipe_siz
 void recipe_trial_free(struct recipe_trial *t);
 int engine_parse(const char *text, size_t n, struct engine *ret, struct recipe_errors *errors);
 int engine_load(const char *kind, struct engine *ret, struct mo_error *err);
+/* The file of the recipe's engine, of the version that its engine.args are for. ret->kind is the recipe's. */
+int engine_load_for(const struct recipe *r, struct engine *ret, struct mo_error *err);
+/* The kind by which a tree is read that has one of the files that `versions` names; NULL: this one. there: is the file in the
+ * tree? Borrowed from the engine. */
+const char *engine_version_of_tree(const struct engine *e, bool (*there)(void *arg, const char *file), void *arg);
 /* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
 const char *recipe_experiment_arg(const struct recipe *r, const char *key);
 /* The command of every rank without the resume/fresh words: template, flags, args. */

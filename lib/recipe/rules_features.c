@@ -240,7 +240,7 @@ static struct seen see_arg(const struct rules *k, const struct args *command, co
 /* An experiment that was not read may say anything of what neither the recipe nor the command does. */
 static bool is_open(const struct rules *k, const struct args *command, const char *path)
 {
-	if (!k->engine->experiment || k->recipe->experiment_hash)
+	if (!engine_has_values(k->engine) || k->recipe->experiment_hash)
 		return false;
 	if (mo_starts_with(path, "args."))
 		return !args_find(command, path + strlen("args."));

@@ -147,7 +147,7 @@ struct recipe_trial *recipe_trial_new(const char *text, size_t n, const struct r
 	for (size_t i = 0; i < r->n_features; i++)
 		t->layout |= mo_streq(r->features[i].key, "pipeline_layout");
 	if (r->engine.kind)
-		(void)engine_load(r->engine.kind, &t->engine, NULL);      /* it was read before */
+		(void)engine_load_for(r, &t->engine, NULL);      /* it was read before */
 	for (size_t i = 0; i < SIZES && t->root; i++)
 		read_marks(t, sizes[i].path, &t->marks[i]);
 	return t;

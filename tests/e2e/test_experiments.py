@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -1606,9 +1607,10 @@ OTHERS = [
     ("megatron-lm", "args: {data-path: a, lr: 1e-5}", {
         "lr": (1e-5, {"recipe": "engine.args.lr"}, []), "train_iters": (50, {"recipe": "steps"}, []),
         "log_interval": (1, {"moectl": "a word that engine megatron-lm adds to every command"}, [])}),
-    ("torchtitan", "args: {module: llama3, config: llama3_8b, job.config_file: t.toml}, args_unchecked: [job.config_file]", {
+    ("torchtitan", "args: {job.config_file: t.toml}", {
         "training.steps": (50, {"recipe": "steps"}, [1000]), "training.lr": (8e-4, {"file": "t.toml", "line": 3}, []), "model.flavor": ("a", {"file": "t.toml", "line": 5}, []),
-        "module": ("llama3", {"recipe": "engine.args.module"}, [])}),
+        "job.config_file": ("t.toml", {"recipe": "engine.args.job.config_file"}, [])}),
+    ("torchtitan", "args: {module: llama3, config: llama3_8b}", {"module": ("llama3", {"recipe": "engine.args.module"}, []), "training.steps": (50, {"recipe": "steps"}, [])}),
 ]
 
 
@@ -1651,6 +1653,92 @@ def other_engines_files_and_words():
             need(r.returncode == 2 and line in r.stderr and not [l for l in r.stderr.splitlines() if len(l) > 400], "%s: %s" % (text[:40], r.stderr))
 
 
+FIELDS = dict(l.split() for l in open(os.path.join(ROOT, "tests/fixtures/engines/torchtitan/v0.2.2.keys")) if l[0] != "#")
+TOMLS = [l.rstrip("\n").split(": ") for l in open(os.path.join(ROOT, "tests/fixtures/engines/torchtitan/v0.2.2.tomls")) if l[0] != "#"]
+VALUES = {"bool": "false", "int": "1", "float": "0.5", "list": '["a"]', "text": '"a"'}
+SAID = {"model.name": '"llama3"', "model.flavor": '"8B"', "activation_checkpoint.mode": '"full"', "parallelism.pipeline_parallel_schedule": '"1F1B"',
+        "training.mixed_precision_param": '"bfloat16"', "training.seq_len": "4096", "training.steps": "20",
+        "model.hf_assets_path": '"."', "model.tokenizer_path": '"."', "training.dataset_path": '"."', "validation.dataset_path": '"."'}
+
+
+@suite.test
+def the_tomls_of_torchtitan_are_told_nothing_wrong():
+    """A TOML with the keys of each of v0.2.2's own, and values of their types: valid without a word, in the plan as it will run, and the command leaves to it what it says."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        path, recipe = os.path.join(d, "t.toml"), os.path.join(d, "r.yaml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {job.config_file: t.toml}}\ncluster: {gpus: 8, gpu: h100}\n" % d)
+
+        def write(keys):
+            with open(path, "w") as f:
+                f.write("".join("%s = %s\n" % (k, SAID.get(k, VALUES[FIELDS.get(k, "int")])) for k in keys))
+        need(len(TOMLS) > 15, "TOMLs")
+        for name, keys in TOMLS:
+            keys = keys.split()
+            own = [k for k in keys if k not in FIELDS]
+            need(not own or "job.custom_config_module" in keys, name)
+            write(keys)
+            r = moectl("validate", recipe, env=env)
+            equal((r.stdout, r.stderr), ("r.yaml: valid: t, 8 ranks, engine torchtitan\n".replace("r.yaml", recipe), ""), name)
+            plan = json.loads(moectl("plan", recipe, "--json", env=env).stdout)["plans"][0]
+            equal((plan["batch"], plan["recompute"]), ({"micro": 1, "global": 8, "seq": 4096} if "training.seq_len" in keys else {"micro": 1, "global": 8, "seq": 2048}, "full"), name)
+            argv = json.loads(moectl("submit", "--dry-run", "--json", recipe, env=env).stdout)["ranks"][0]["argv"]
+            equal(argv[1:], ["-m", "torchtitan.train", "--job.config_file", "t.toml", "--metrics.log_freq", "1", "--metrics.disable_color_printing"], name)
+        # a key that this version refuses is told, with its line; the module of the user's own may bring it
+        write(["training.steps", "training.batch_size"])
+        r = moectl("validate", recipe, env=env)
+        need(r.stderr == "t.toml:2: warning: training.batch_size: no option of torchtitan v0.2.2 (2026-02-20) has this key: it refuses a file with it\n", r.stderr)
+        write(["job.custom_config_module", "training.steps", "training.batch_size"])
+        equal(moectl("validate", recipe, env=env).stderr, "", "a module of the user's own")
+
+
+@suite.test
+def a_batch_reaches_torchtitan_in_its_version_s_words():
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        for file, args, has, note in (
+                ("config/job_config.py", "job.config_file: t.toml", "--training.seq_len 128 --parallelism.pipeline_parallel_microbatch_size 2 --training.global_batch_size 64 --training.local_batch_size 2 ", ""),
+                ("config_manager.py", "job.config_file: t.toml", "--checkpoint.enable_checkpoint ", "taken as engine.kind torchtitan-0.1"),
+                ("config/configurable.py", "training.max_norm: 1", "--training.num_tokens_per_train_step 8192 ", "taken as engine.kind torchtitan-dev"),
+                ("config/configurable.py", "module: a, config: b", "--training.num_tokens_per_train_step 8192 ", "")):
+            shutil.rmtree(os.path.join(d, "torchtitan"), ignore_errors=True)
+            os.makedirs(os.path.dirname(os.path.join(d, "torchtitan", file)))
+            open(os.path.join(d, "torchtitan", file), "w").close()
+            with open(os.path.join(d, "t.toml"), "w") as f:
+                f.write("[training]\nlocal_batch_size = 4\n")
+            with open(recipe, "w") as f:
+                f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {%s}}\ncluster: {gpus: 8}\nbatch: {seq: 128, micro: 2, global: 64}\n"
+                        "parallelism: {sharding: zero3}\ncheckpoint: {dir: %s/c}\nsteps: 9\n" % (d, args, d))
+            r = moectl("submit", "--dry-run", "--json", recipe, env=env)
+            argv = " ".join(json.loads(r.stdout)["ranks"][0]["argv"])
+            need(has in argv, "%s: %s" % (file, argv))
+            need(note in r.stderr and (note or "taken as" not in r.stderr), r.stderr)
+
+
+@suite.test
+def a_pipeline_of_torchtitan_is_planned_as_it_runs():
+    """What a rank takes at once goes through the pipeline as local_batch_size / microbatch_size micro-batches, as often as a step needs it; a micro-batch of the recipe makes that one pass."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {job.config_file: t.toml}}\ncluster: {gpus: 8, gpu: h200}\n" % d)
+
+        def plan(local, micro, step, *sets):
+            with open(os.path.join(d, "t.toml"), "w") as f:
+                f.write('[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8192\nlocal_batch_size = %d\nglobal_batch_size = %d\n'
+                        '[parallelism]\npipeline_parallel_degree = 4\npipeline_parallel_microbatch_size = %d\n' % (local, step, micro))
+            return moectl("plan", recipe, "--json", *sets, env=env, check=False)
+        for local, micro, step, sets, batches in ((8, 2, 64, (), 4), (32, 2, 64, (), 16), (8, 1, 16, (), 8), (8, 1, -1, (), 8), (8, 2, 64, ("--set", "batch.micro=2"), 16)):
+            p = json.loads(plan(local, micro, step, *sets).stdout)["plans"][0]
+            need(abs(p["bubble"] - 3 / (batches + 3)) < 1e-9 and p["batch"]["micro"] == micro, "%s: %s" % ((local, micro, step), p))
+        for local, micro, step, said in ((3, 2, 64, "training.local_batch_size: 3 does not divide by the micro-batch of the pipeline, 2"), (24, 2, 64, "batch.global: 64 does not divide by training.local_batch_size 24 x dp 2")):
+            r = plan(local, micro, step)
+            need(r.returncode == 2 and said in r.stderr, r.stderr)
+
+
 @suite.test
 def maxtext_takes_variables():
     """M_STEPS in a rank's environment says the key too, of the type of the file's value, above the files and never beside the command; sizes of the files do not stand where the recipe is silent."""
@@ -1683,7 +1771,7 @@ def toml():
     with tempfile.TemporaryDirectory() as d:
         recipe, path = os.path.join(d, "r.yaml"), os.path.join(d, "t.toml")
         with open(recipe, "w") as f:
-            f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {module: a, config: b, job.config_file: t.toml}, args_unchecked: [job.config_file]}\n"
+            f.write("recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, args: {job.config_file: t.toml}}\n"
                     "cluster: {gpus: 8}\nsteps: 5\n" % d)
 
         def explain(text):

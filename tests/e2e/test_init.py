@@ -332,12 +332,13 @@ def a_toml_of_torchtitan():
             f.write(TITAN)
         doc, ranks = init(d, d + "/x.toml", "--gpus", "16")
         argv = " ".join(ranks[0]["argv"])
-        for words in ("--job.config_file x.toml", "--parallelism.tensor_parallel_degree 2", "--parallelism.data_parallel_shard_degree -1", "--training.steps 1000", "--checkpoint.interval 10",
-                      "--checkpoint.folder %s/out/ck" % d, "--training.mixed_precision_param bfloat16"):
+        for words in ("--job.config_file x.toml", "--training.steps 1000", "--checkpoint.interval 10", "--checkpoint.folder %s/out/ck" % d):
             need(words in argv, "%s is not in %s" % (words, argv))
+        # what the file says stays there
+        need("parallelism" not in argv and "mixed_precision" not in argv, argv)
         equal((ranks[0]["rank"], len(ranks)), (0, 16), "ranks")
         text = open(d + "/r.yaml").read()
-        need("name: x\n" in text and "# different: --checkpoint.folder" in text, text)
+        need("name: x\n" in text and "# different: checkpoint.folder" in text, text)
         for n, bad in ((2, "[job]\nx = nope\n"), (1, "x = \"\n"), (1, "\xff\n")):
             with open(d + "/x.toml", "wb") as f:
                 f.write(bad.encode("latin-1"))
@@ -354,16 +355,14 @@ def a_toml_of_torchtitan():
 
 @suite.test
 def a_schedule_without_a_pipeline():
-    """torchtitan's own DeepSeek files name one beside a pipeline degree of 1; with a pipeline it is the recipe's."""
+    """torchtitan's own DeepSeek files name one beside a pipeline degree of 1; either way it stays the file's."""
     with tempfile.TemporaryDirectory() as d:
         text = TITAN.replace("[parallelism]\n", "[parallelism]\npipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_degree = 1\n")
         for degree in (2, 1):
             with open(d + "/x.toml", "w") as f:
                 f.write(text.replace("pipeline_parallel_degree = 1", "pipeline_parallel_degree = %d" % degree))
-            r = moectl("init", d + "/x.toml", env=ENV, check=False)
-            equal("interleaved needs vpp above 1" in r.stderr, degree > 1, "degree %d: %s" % (degree, r.stderr))
-        doc, _ = init(d, d + "/x.toml")
-        need("schedule" not in open(d + "/r.yaml").read(), doc)
+            doc, ranks = init(d, d + "/x.toml")
+            need("schedule" not in open(d + "/r.yaml").read() and "schedule" not in " ".join(ranks[0]["argv"]), "degree %d" % degree)
         need("8 are the fewest in whole nodes of 8" in "\n".join(doc["notes"]), doc["notes"])
 
 

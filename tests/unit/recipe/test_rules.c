@@ -142,7 +142,7 @@ static bool is_like(const char *kind)
 	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
 
 	assert_int_equal(mo_read_file(path, 1 << 20, &text), 0);
-	return strstr(text.data, "\nlike: ") != NULL;
+	return strstr(text.data, "\nlike: ") && !strstr(text.data, "\nrules:");
 }
 
 static void test_every_rule(void **state)
