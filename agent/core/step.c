@@ -46,6 +46,7 @@ struct step_core {
 	int64_t sample_due, sample_last;       /* sample_last: highest iteration written */
 	int phase; size_t phase_rank;          /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed;               /* iterations last told, MO_NONE none */
+	char *saves_to;                        /* told before any save: where all of them go */
 	struct note checkpoint;                /* last one told */
 	int64_t *stuck; size_t n_stuck;
 };
@@ -76,6 +77,7 @@ struct step_core *step_free(struct step_core *s) {
 	mo_desc_done(&launch_desc, &s->launch);
 	mo_desc_done(&note_desc, &s->sample);
 	mo_desc_done(&note_desc, &s->checkpoint);
+	free(s->saves_to);
 	free(s->ranks);
 	free(s->stuck);
 	free(s);
@@ -452,8 +454,14 @@ static void on_fact(struct step_core *s, const struct step_event *e, int64_t now
 		return;
 	struct note fact = e->note;   /* borrowed */
 
+	if (e->type == SE_SAVING && fact.iteration == MO_NONE && fact.path) {
+		mo_str_set(&s->saves_to, fact.path);
+		return;
+	}
 	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && fact.iteration == MO_NONE && !fact.path)
 		fact.iteration = r->progress.iteration;   /* "Saving the checkpoint": that of the iteration just told */
+	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && !fact.path)
+		fact.path = s->saves_to;
 	if (e->type != SE_SAMPLE && e->type != SE_SAVING)
 		advance(r, e->note.iteration);
 	switch (e->type) {

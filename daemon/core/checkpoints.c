@@ -157,6 +157,24 @@ bool checkpoint_elsewhere(const struct job *j, const struct note *n)
 	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration && !names_dir(j, n->path);
 }
 
+/* Its lines say of each save that it ended, and where. */
+static bool says_saved(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_rules; i++)
+		if (e->rules[i].kind == LINE_SAVED && e->rules[i].pattern && strstr(e->rules[i].pattern, "(?<path>"))
+			return true;
+	return false;
+}
+
+/* Of an engine that says no end of a save, the first one is over when it goes on to iterate, or ends. */
+const char *checkpoint_saved_elsewhere(const struct job *j)
+{
+	bool over = j->began_elsewhere && !says_saved(&j->spec.engine) &&
+		    (j->iteration > j->began_at || j->n_exited > 0);
+
+	return j->elsewhere ? j->elsewhere : over ? j->began_elsewhere : NULL;
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
@@ -168,6 +186,10 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 		j->path_refused = true;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
 			mo_str_set(&j->elsewhere, n->path);
+		if (n->kind == NOTE_SAVING && !j->began_elsewhere && checkpoint_elsewhere(j, n)) {
+			mo_str_set(&j->began_elsewhere, n->path);
+			j->began_at = iteration;
+		}
 		return;
 	}
 	if (iteration < 0)

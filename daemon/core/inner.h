@@ -213,6 +213,7 @@ bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 /* Files of checkpoint.dir that look like a model's state and that nothing reads: whether this one forbids a fresh start; the first of them by name and size (caller frees), NULL = none; a fresh
  * start over them was asked for. */
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */
+const char *checkpoint_saved_elsewhere(const struct job *j);            /* where its first save went; NULL: to checkpoint.dir, or none yet */
 const char *checkpoint_entry_path(const struct job *j, const char *path);   /* of one checkpoint; NULL when it is the directory of all */
 bool checkpoint_unread(const struct job *j, const struct unread_state *u);
 char *checkpoint_unread_names(const struct job *j);

@@ -78,7 +78,7 @@ static const struct mo_field job_fields[] = {
 	MO_F(job, same_failures, MO_INT), MO_F(job, last_signature, MO_STR), MO_F(job, last_signature_checkpoint, MO_INT),
 	MO_F(job, waiting_node, MO_BOOL), MO_F_VEC(job, incidents, &incident_desc),
 	MO_F_LIST(job, ledger, MO_INTS), MO_F(job, ledger_at, MO_INT),
-	MO_F(job, after_failure, MO_BOOL), MO_F(job, scan_at, MO_INT), MO_F(job, scan_writable, MO_BOOL), MO_F(job, path_refused, MO_BOOL), MO_F(job, elsewhere, MO_STR, .omit = true), MO_F(job, end_scan, MO_BOOL), MO_F(job, every, MO_INT), MO_F(job, n_saves, MO_INT), MO_F(job, left_out, MO_INT), MO_F(job, spike, MO_INT), MO_F(job, verify, MO_INT), MO_F(job, verify_serial, MO_INT), MO_F(job, verify_parts, MO_INT), MO_F(job, verify_done, MO_INT),
+	MO_F(job, after_failure, MO_BOOL), MO_F(job, scan_at, MO_INT), MO_F(job, scan_writable, MO_BOOL), MO_F(job, path_refused, MO_BOOL), MO_F(job, elsewhere, MO_STR, .omit = true), MO_F(job, began_elsewhere, MO_STR, .omit = true), MO_F(job, began_at, MO_INT, .omit = true), MO_F(job, end_scan, MO_BOOL), MO_F(job, every, MO_INT), MO_F(job, n_saves, MO_INT), MO_F(job, left_out, MO_INT), MO_F(job, spike, MO_INT), MO_F(job, verify, MO_INT), MO_F(job, verify_serial, MO_INT), MO_F(job, verify_parts, MO_INT), MO_F(job, verify_done, MO_INT),
 	 MO_F(job, port_tries, MO_INT),
 	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
 	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),

@@ -324,10 +324,10 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = NULL;
 
-	if (!j->elsewhere)
+	if (!checkpoint_saved_elsewhere(j))
 		return;
 	r = reason(w, "saves-elsewhere", "the engine saves where nothing would be resumed from");
-	evidence(r, "it said that it saved to %s", j->elsewhere);
+	evidence(r, "it said that it saved to %s", checkpoint_saved_elsewhere(j));
 	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 

@@ -146,6 +146,51 @@ for step in range(steps[-1] + 1 if steps else 0, 40):
 """
 
 
+TITAN_SAVES = "#!/bin/sh\nt() { echo \"%s$1\"; }\n" % TITAN + """
+step() { t "step: $1  loss:  2.7506  grad_norm:  0.4065  memory:  3.07GiB(2.20%)  tps: 7,011  tflops: 3.81  mfu: 0.38%"; }
+t "Checkpointing active. Checkpoints will be loaded from and saved to $WHERE"
+step 4
+step 5
+t "Saving the checkpoint (or staging if async is enabled)."
+t "Finished saving the checkpoint (or staging if async is enabled)in 0.59 seconds."
+step 6
+exec sleep 1000
+"""
+DEEPSPEED_SAVES = """#!/bin/sh
+step() { echo "steps: $1 loss: 2.5 iter time (s): 0.100 samples/sec: 31.250"; }
+step 5
+echo "[2026-11-22 12:16:44,627] [INFO] [torch_checkpoint_engine.py:21:save] [Torch] Saving $WHERE/global_step5/mp_rank_00_model_states.pt..."
+echo "[2026-11-22 12:16:44,646] [INFO] [torch_checkpoint_engine.py:23:save] [Torch] Saved $WHERE/global_step5/mp_rank_00_model_states.pt."
+step 6
+exec sleep 1000
+"""
+
+
+@suite.test
+def a_save_elsewhere_that_says_no_end():
+    """torchtitan says at its start where it will save, DeepSpeed of each file: the first save elsewhere ends the job when it goes on behind it."""
+    os.makedirs(place("w"), exist_ok=True)
+    with Cluster(place("c-noend"), nodes=1, gpus_per_node=4) as c:
+        for kind, script, engine in (("torchtitan", TITAN_SAVES, {}), ("deepspeed", DEEPSPEED_SAVES, {"entry": "x"})):
+            kept, other, python = place("kept-" + kind), place("other-" + kind), write("%s-saves.sh" % kind, script, 0o755)
+            os.makedirs(kept, exist_ok=True)
+
+            def submit(name, where, directory):
+                os.makedirs(directory, exist_ok=True)
+                return c.submit(json.dumps({"recipe": 1, "name": name, "engine": dict(engine, kind=kind, python=python, workdir=place("w")), "cluster": {"gpus": 1}, "steps": 20,
+                                            "env": {"WHERE": where}, "checkpoint": {"dir": directory, "every": 5}}))
+            good, bad = submit("good", kept, kept), submit("bad", other, kept + "2")
+            done = c.wait_state(bad, ["failed"])
+            equal((done["attempt"], done["checkpoint"]), (1, None), done)
+            need("the engine saved to %s" % other in done["reason"] and "not to checkpoint.dir %s2: " % kept in done["reason"], done["reason"])
+            types = [e["type"] for e in c.json("events", bad)["items"]]
+            equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.torn")), (1, 0), types)
+            wait_until(lambda: c.json("status", good)["iteration"] == 6, 60, "the good one goes on")
+            equal(c.json("status", good)["state"], "running", "the good one of " + kind)
+            need(not [e for e in c.json("events", good)["items"] if e["type"] in ("checkpoint.elsewhere", "checkpoint.refused")], c.json("events", good)["items"])
+            c.run("cancel", good, "--now")
+
+
 @suite.test
 def maxtext_resumes_from_the_chosen_step():
     trees = {"new": ("src/maxtext/trainers/pre_train", "src/maxtext/configs"), "old": ("src/MaxText", "src/MaxText/configs")}

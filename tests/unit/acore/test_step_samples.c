@@ -162,6 +162,30 @@ static void test_phases_and_saves(void **state)
 	assert_int_equal(p.phase, PHASE_TRAIN);
 }
 
+/* Where all saves go is told once, before the first: no save begins there, and those that name no place have it. */
+static void test_where_saves_go(void **state)
+{
+	struct bed *b = *state;
+
+	run(b);
+	sample(b, 0, 57, 1.0, MO_NONE_F);
+	b->now = step_deadline(b->core);
+	simple(b, SE_TICK, MO_NONE);
+	(void)said(b);
+	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9");
+	fact(b, SE_SAVING, 1, MO_NONE, "/c/titan-9");
+	assert_string_equal(said(b), "");
+	fact(b, SE_SAVING, 0, MO_NONE, NULL);
+	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
+	assert_string_equal(said(b), "note:saving@0=57");
+	fact(b, SE_CHECKPOINT, 0, 57, "/c/titan-9/step-57");
+	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9/step-57");
+	assert_string_equal(said(b), "note:checkpoint@0=57");
+	fact(b, SE_CHECKPOINT, 0, 60, NULL);
+	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
+	assert_string_equal(said(b), "note:checkpoint@0=60");
+}
+
 static void test_progress_never_goes_back(void **state)
 {
 	struct bed *b = *state;
@@ -188,6 +212,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_metrics_any, setup_any, teardown),
 		STEP_TEST(test_sample_without_iteration),
 		STEP_TEST(test_phases_and_saves),
+		STEP_TEST(test_where_saves_go),
 		STEP_TEST(test_progress_never_goes_back),
 	};
 

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces)
+static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces, const char *saved)
 {
 	struct submit spec;
 
@@ -16,6 +16,12 @@ static void submit(struct saver *o, int64_t resume, int64_t keep, bool announces
 	mo_strs_add(&spec.engine.resume, &spec.engine.n_resume, "--load={dir}/{iteration}");
 	mo_strs_add(&spec.engine.fresh, &spec.engine.n_fresh, "--fresh");
 	spec.engine.layout.announced_is_complete = announces;
+	if (saved) {
+		struct line_rule *rule = MO_ADD(&spec.engine, rules, &line_rule_desc);
+
+		rule->kind = LINE_SAVED;
+		rule->pattern = mo_strdup(saved);
+	}
 	o->id = world_submit(&o->w, &spec);
 	mo_desc_done(&submit_desc, &spec);
 }
@@ -24,7 +30,7 @@ int saver_setup(void **state)
 {
 	struct saver *o = *state = mo_alloc(sizeof(*o));
 
-	submit(o, -1, 0, true);
+	submit(o, -1, 0, true, NULL);
 	return 0;
 }
 
@@ -40,14 +46,20 @@ int saver_teardown(void **state)
 void saver_again(struct saver *o, int64_t resume, int64_t keep)
 {
 	world_done(&o->w);
-	submit(o, resume, keep, true);
+	submit(o, resume, keep, true, NULL);
 	o->w.verify = keep > 0;   /* what is being verified is not removed */
 }
 
 void saver_strict(struct saver *o)
 {
 	world_done(&o->w);
-	submit(o, -1, 0, false);
+	submit(o, -1, 0, false, NULL);
+}
+
+void saver_tells_end(struct saver *o)
+{
+	world_done(&o->w);
+	submit(o, -1, 0, false, "saved to (?<path>/.*)");
 }
 
 const struct job *saver_job(const struct saver *o)

@@ -8,6 +8,7 @@ int saver_setup(void **state);      /* resume: auto; nothing lies there yet, and
 int saver_teardown(void **state);
 void saver_again(struct saver *o, int64_t resume, int64_t keep);   /* the same with another recipe, from the beginning */
 void saver_strict(struct saver *o);                                /* the same, of an engine whose checkpoints are judged by its layout alone */
+void saver_tells_end(struct saver *o);   /* as saver_strict(), and its lines say of each save that it ended, and where */
 
 void saver_run(struct saver *o, int64_t seconds);
 void saver_save(struct saver *o, int64_t iteration);               /* announced, and it lies there complete */

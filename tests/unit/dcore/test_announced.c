@@ -100,6 +100,46 @@ static void a_save_elsewhere_ends_the_job(void **state)
 	}
 }
 
+/* torchtitan and DeepSpeed say where a save goes when it begins, and no end of it: the first is over when they go on, or end. What
+ * says ends is waited for, as it may save beside its iterations. */
+static void a_save_elsewhere_without_an_end(void **state)
+{
+	static const char *const paths[] = { "/other/x", "/other/5", "/ckpt/titan" };
+	struct saver *o = *state;
+	int64_t iteration;
+
+	for (size_t i = 0; i < 3 * ELEMENTSOF(paths); i++) {
+		struct note *n;
+		size_t how = i / ELEMENTSOF(paths);
+
+		if (how == 2)
+			saver_tells_end(o);
+		else
+			saver_strict(o);
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		n = world_note(&o->w, 0, o->id, NOTE_SAVING);
+		n->iteration = 5;
+		n->path = mo_strdup(paths[i % ELEMENTSOF(paths)]);
+		saver_run(o, 10);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 1);
+		if (how == 1)
+			world_exit(&o->w, 0, o->id, 0, 0, 0);
+		else
+			world_iteration(&o->w, 0, o->id, 6);
+		saver_run(o, 20);
+		if (how == 2) {
+			assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+			continue;
+		}
+		assert_int_equal(saver_job(o)->state, JOB_FAILED);
+		assert_int_equal(saver_job(o)->attempt, 1);
+		assert_non_null(strstr(saver_job(o)->reason, paths[i % ELEMENTSOF(paths)]));
+		assert_non_null(strstr(saver_job(o)->reason, "not to checkpoint.dir /ckpt:"));
+	}
+}
+
 /* It names the directory of all, however it is spelled, or one checkpoint in it. */
 static void a_save_in_its_place_is_taken(void **state)
 {
@@ -197,6 +237,7 @@ int main(void)
 		T(an_announcement_without_a_number_is_ignored),
 		T(an_announcement_elsewhere_is_refused),
 		T(a_save_elsewhere_ends_the_job),
+		T(a_save_elsewhere_without_an_end),
 		T(a_save_in_its_place_is_taken),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
