@@ -93,6 +93,8 @@ static void check_bad(const struct ynode *row, const char *text, size_t from)
 	}
 	if (p.errors.n != 1)
 		fail_msg("%s: %zu errors:\n%s\n%s", rule, p.errors.n, text, said);
+	if (ynode_get(row, "file")) /* the place is in the engine's own file */
+		line = column = 0;
 	if (p.errors.items[0].line != line || p.errors.items[0].column != column || !strstr(said, ynode_get(row, "says")->text))
 		fail_msg("%s: expected %lld:%lld ... %s\n%s\ngot %s", rule, (long long)line, (long long)column, ynode_get(row, "says")->text, text, said);
 }
