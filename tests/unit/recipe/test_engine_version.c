@@ -181,6 +181,23 @@ static void test_lists_are_whole(void **state)
 	}
 }
 
+/* Primus' torchtitan is v0.2.2: none of its fields is told as unknown in an experiment or in engine.args. */
+static void test_list_of_primus(void **state)
+{
+	_cleanup_(mo_freep) char *fields = fields_of("v0.2.2");
+	struct engine e;
+
+	mo_desc_init(&engine_desc, &e);
+	assert_int_equal(engine_load("primus-torchtitan", &e, NULL), 0);
+	for (const char *s = strchr(fields, '\n') + 1; *s; s = strchr(s, '\n') + 1) {
+		_cleanup_(mo_freep) char *field = mo_strndup(s, strcspn(s, " "));
+
+		if (mo_enum_parse((const char *const *)e.checks->keys, e.checks->n_keys, field) < 0)
+			fail_msg("keys: %s is missing", field);
+	}
+	mo_desc_done(&engine_desc, &e);
+}
+
 /* Words that only one version has say which it is; without any it is the newest release. */
 static void test_chosen_by_words(void **state)
 {
@@ -318,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_of_each_version), cmocka_unit_test(test_lists_are_whole),
+		cmocka_unit_test(test_list_of_primus),
 		cmocka_unit_test(test_chosen_by_words),       cmocka_unit_test(test_chosen_by_tree),
 		cmocka_unit_test(test_batch_of_a_pipeline),
 	};
