@@ -174,6 +174,7 @@ const struct verb verb_explain = {
 	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set key=value]...", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it",
 	"  --rank R          of this rank (env: default 0)\n"
 	"config reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
+	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
 	"Of a job it is what the job's record keeps, also after its end.\n"
 	"  --key K           only this key, and those below it\n"
 	"  --set key=value   as in submit\n", run,
