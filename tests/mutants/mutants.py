@@ -104,7 +104,7 @@ MUTANTS = [
     ("sign-in link used twice", "daemon/api_signin.c", "	if (s)\n		forget(s);\n", "", [e2e("test_rest.py", "sign_in_links")]),
     ("terminal steered by others", "cli/client.c", "	if (!cli->raw && !cli->json)\n		visible_json(ret->doc);\n", "", [e2e("test_cli.py", "texts_of_others_do_not_steer_the_terminal")]),
     ("long log cut for its last lines", "agent/logs.c", "		if (l->look_left < end - from)\n			return false;\n", "		if (l->look_left < end - from)\n			break;\n", [e2e("test_cli.py", "last_lines_of_a_long_log")]),
-    ("a second job takes the directory", "daemon/core/jobs.c", "		if (!mo_streq(j->checkpoint_dir, clean) || (!j->attempt && ", "		if (!mo_streq(j->checkpoint_dir, clean) || (j->attempt >= 0 && ",
+    ("a second job takes the directory", "daemon/core/jobs.c", "!mo_streq(j->saves_to, clean)) || (!j->attempt && ", "!mo_streq(j->saves_to, clean)) || (j->attempt >= 0 && ",
      [unit("dcore", "test_checkpoints")]),
     ("a save elsewhere goes on", "daemon/core/checkpoints.c", "			mo_str_set(&j->elsewhere, n->path);\n", "			j->path_refused = true;\n", [unit("dcore", "test_announced")]),
     ("a checkpoint of other sizes is tried", "daemon/core/checkpoints.c", "&& saved != have)", "&& saved > have + 100)", [unit("dcore", "test_checkpoints")]),
