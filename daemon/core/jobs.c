@@ -228,11 +228,13 @@ static bool lies_below(const char *dir, const char *other)
 /* "lies below"; NULL: neither lies in the other. */
 static const char *nested(const char *dir, const struct job *j)
 {
-	if (!j->checkpoint_dir || !dir)
+	const char *other = j->checkpoint_dir ? j->checkpoint_dir : j->saves_to;
+
+	if (!other || !dir)
 		return NULL;
-	return lies_below(dir, j->checkpoint_dir)   ? "lies below"
-	       : lies_below(j->checkpoint_dir, dir) ? "lies above"
-						    : NULL;
+	return lies_below(dir, other)	? "lies below"
+	       : lies_below(other, dir) ? "lies above"
+					: NULL;
 }
 
 /* A job takes what it finds in its directory for checkpoints of its own, and what checkpoint.keep removes goes with

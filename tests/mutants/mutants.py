@@ -106,6 +106,8 @@ MUTANTS = [
     ("long log cut for its last lines", "agent/logs.c", "		if (l->look_left < end - from)\n			return false;\n", "		if (l->look_left < end - from)\n			break;\n", [e2e("test_cli.py", "last_lines_of_a_long_log")]),
     ("a second job takes the directory", "daemon/core/jobs.c", "!mo_streq(j->saves_to, clean)) || (!j->attempt && ", "!mo_streq(j->saves_to, clean)) || (j->attempt >= 0 && ",
      [unit("dcore", "test_checkpoints")]),
+    ("a job saves below another one's directory", "daemon/core/jobs.c", "		if (!how || (!own && *ret_warning))\n", "		if (!how || own || *ret_warning)\n", [unit("dcore", "test_checkpoints")]),
+    ("a word of the engine's main stays a flag", "agent/core/hooks.c", "itself ? mo_printf(\"%s=%s\"", "!l ? mo_printf(\"%s=%s\"", [unit("acore", "test_prepare")]),
     ("a save elsewhere goes on", "daemon/core/checkpoints.c", "			mo_str_set(&j->elsewhere, n->path);\n", "			j->path_refused = true;\n", [unit("dcore", "test_announced")]),
     ("a checkpoint of other sizes is tried", "daemon/core/checkpoints.c", "&& saved != have)", "&& saved > have + 100)", [unit("dcore", "test_checkpoints")]),
     ("found checkpoint taken for written", "daemon/core/checkpoints.c", "c->attempt != MO_NONE && mo_streq(c->path, found->path)", "mo_streq(c->path, found->path)", [unit("dcore", "test_checkpoints")]),
