@@ -120,6 +120,28 @@ def other_sizes_are_no_resume():
             equal([x for x in notes if "does not reshard" in x], [said + has] if has else [], change)
 
 
+@suite.test
+def no_recipe_asks_for_what_cannot_be_loaded():
+    """A model without experts gets no word of how they are split; with experts the splits of which some rank never writes are refused."""
+    dense = {"layers": 8, "hidden": 512, "heads": 8, "ffn": 2048, "vocab": 32000}
+    moe = dict(dense, moe={"experts": 8, "topk": 2, "ffn": 512})
+    with tempfile.TemporaryDirectory() as box:
+        path = os.path.join(box, "r.json")
+        for model, parallelism, etp, refused in ((dense, {"tp": 2}, None, False), (dense, {"tp": 2, "etp": 1}, None, False), (moe, {"tp": 2, "ep": 4}, "1", False), (moe, {"tp": 2, "etp": 2}, "2", False),
+                                                 (moe, {"tp": 2}, "1", True), (moe, {"tp": 4, "ep": 2}, "1", True), ("", {"tp": 2}, "1", True)):
+            recipe = {"recipe": 1, "name": "r", "engine": {"kind": "megatron-lm", "workdir": "/w", "args": {"ckpt-format": "torch"}}, "cluster": {"gpus": 8, "gpu": "mi300x"}, "steps": 60,
+                      "model": model, "parallelism": parallelism, "batch": {"seq": 1024, "micro": 1, "global": 16}, "checkpoint": {"dir": "/ckpt", "every": 20}}
+            if not model:
+                del recipe["model"]
+            with open(path, "w") as f:
+                json.dump(recipe, f)
+            r = moectl("submit", "--dry-run", path, "--json", check=False)
+            need(("does not go with" in r.stdout + r.stderr) == refused, lambda: "%s %s: %s" % (parallelism, model and "moe" in model, r.stdout[:600] + r.stderr))
+            if not refused:
+                words = json.loads(r.stdout)["ranks"][0]["argv"]
+                equal(words[words.index("--expert-tensor-parallel-size") + 1] if "--expert-tensor-parallel-size" in words else None, etp, "%s %s" % (parallelism, "moe" in model))
+
+
 HELD = "the engine would load distrib_optim.pt of iteration 4, which the tracker file latest_checkpointed_iteration.txt names, whatever step it is told: write 2 into it"
 
 
