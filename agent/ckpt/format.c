@@ -3,6 +3,7 @@
  *   torch         an archive that ends with its closing record, its records where and as many as its directory says; or the older stream
  *   safetensors   eight bytes, the length of a JSON header, which names the end of the last tensor
  *   ocdbt         the store's manifest: its magic number, length and checksum
+ *   msgpack       one whole value (up to 64 MiB)
  *   data, json    something else than zeros
  *   pickle        its first and its last byte
  * Markers are read whole: their pickles and JSON are judged in entry.c. */
@@ -159,11 +160,12 @@ static char *zeros_damage(int fd, int64_t bytes) {
 	return only_zeros(piece, (size_t)n) && read_exactly(fd, piece, n, bytes - n) && only_zeros(piece, (size_t)n) ? mo_strdup("it holds zeros") : NULL;
 }
 
-static char *ocdbt_damage(int fd, int64_t bytes) {
+static char *whole_damage(int fd, int64_t bytes, const char *(*damage)(const unsigned char *, size_t))
+{
 	if (bytes > HEADER_MAX)
-		return mo_strdup("it is too large for a manifest");
+		return mo_printf("it is larger than %lld MiB", HEADER_MAX >> 20);
 	_cleanup_(mo_freep) unsigned char *data = mo_alloc((size_t)bytes + 1);
-	return mo_strdup(read_exactly(fd, data, bytes, 0) ? ocdbt_manifest(data, (size_t)bytes) : "it cannot be read");
+	return mo_strdup(read_exactly(fd, data, bytes, 0) ? damage(data, (size_t)bytes) : "it cannot be read");
 }
 
 static char *pickle_damage(int fd, const unsigned char *head, size_t n, int64_t bytes) {
@@ -191,8 +193,10 @@ char *format_damage(int fd, const char *name, int64_t bytes, enum ckpt_format fo
 	if (format == FORMAT_TORCH)
 		return torch_damage(fd, head, (size_t)n, bytes);
 	if (format == FORMAT_OCDBT)
-		return ocdbt_damage(fd, bytes);
-	if (format == FORMAT_DATA)
+		return whole_damage(fd, bytes, ocdbt_manifest);
+	if (format == FORMAT_MSGPACK && bytes <= HEADER_MAX)
+		return whole_damage(fd, bytes, msgpack_damage);
+	if (format == FORMAT_DATA || format == FORMAT_MSGPACK)
 		return zeros_damage(fd, bytes);
 	if (format == FORMAT_PICKLE)
 		return pickle_damage(fd, head, (size_t)n, bytes);

@@ -1,4 +1,4 @@
-/* What the bytes of a zip archive, of torch.save's older stream and of an OCDBT manifest say about whether the file is whole. Pure: callers read the pieces that are asked for. */
+/* What the bytes of a zip archive, of torch.save's older stream, of an OCDBT manifest and of MessagePack say about whether the file is whole. Pure: callers read the pieces that are asked for. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,4 +21,6 @@ bool archive_begins(const unsigned char *head, size_t n);
 bool torch_stream_begins(const unsigned char *head, size_t n);   /* torch.save without archives */
 /* The whole manifest: its beginning, the length that it says, its checksum. */
 const char *ocdbt_manifest(const unsigned char *data, size_t n);
+/* One whole MessagePack value and nothing behind it. */
+const char *msgpack_damage(const unsigned char *data, size_t n);
 bool only_zeros(const unsigned char *data, size_t n);

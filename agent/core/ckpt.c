@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/core/archive.h"
 #include "agent/core/pickle.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
@@ -417,6 +418,8 @@ void ckpt_marker_content(const struct ckpt_rules *r, const char *text, size_t n,
 		m->said |= ckpt_found(r, r->unless_said[i], text, n) ? 1u << i : 0;
 	if (ckpt_format_of(r, m->name) == FORMAT_PICKLE)
 		pickle_content(r, text, n, m);
+	else if (ckpt_format_of(r, m->name) == FORMAT_MSGPACK)
+		m->damage = mo_strdup(msgpack_damage((const unsigned char *)text, n));
 	else if (n > 0 && (unsigned char)text[0] == 0x80 && text[n - 1] != '.')
 		m->damage = mo_strdup("it is cut short");        /* a pickle, though the layout does not say so */
 	else

@@ -8,7 +8,8 @@
 const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
 const char *const engine_processes_names[_ENGINE_PROCESSES_N] = { "gpu", "node" };
 const char *const ckpt_count_names[_CKPT_COUNT_N] = { "world", "divides" };
-const char *const ckpt_format_names[_CKPT_FORMAT_N] = { "torch", "pickle", "json", "safetensors", "ocdbt", "data" };
+const char *const ckpt_format_names[_CKPT_FORMAT_N] = { "torch", "pickle", "json", "safetensors", "ocdbt", "data",
+								"msgpack" };
 const char *const metrics_rank_names[3] = { "first", "last", "any" };
 
 static const struct mo_field line_rule_fields[] = {

@@ -55,8 +55,8 @@ struct ckpt_need {
 	char *unless_said;       /* PCRE2 on the content of markers: not where one says so */
 };
 #define CKPT_NEEDS_MAX 32
-/* What a file must be by its name: torch (an archive or a stream of torch.save), pickle, json, safetensors, ocdbt (its manifest), data (anything but zeros). */
-enum ckpt_format { FORMAT_UNKNOWN = -1, FORMAT_TORCH, FORMAT_PICKLE, FORMAT_JSON, FORMAT_SAFETENSORS, FORMAT_OCDBT, FORMAT_DATA, _CKPT_FORMAT_N };
+/* What a file must be by its name: torch (an archive or a stream of torch.save), pickle, json, safetensors, ocdbt (its manifest), data (anything but zeros), msgpack. */
+enum ckpt_format { FORMAT_UNKNOWN = -1, FORMAT_TORCH, FORMAT_PICKLE, FORMAT_JSON, FORMAT_SAFETENSORS, FORMAT_OCDBT, FORMAT_DATA, FORMAT_MSGPACK, _CKPT_FORMAT_N };
 extern const char *const ckpt_format_names[_CKPT_FORMAT_N];
 /* Where checkpoints lie below checkpoint.dir and when one is complete. */
 struct ckpt_layout {

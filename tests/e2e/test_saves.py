@@ -227,6 +227,9 @@ def orbax_before_its_steps_were_marked():
             torn("index zeros", "it holds zeros", lambda: fixtures.zeros(index))
             torn("mark of its time", "_CHECKPOINT_METADATA|commit_success.txt|", lambda: os.unlink(inside("checkpoint")))
             torn("that empty", "checkpoint is empty", lambda: fixtures.cut(inside("checkpoint"), 0))
+            size = os.stat(inside("checkpoint")).st_size
+            for n in (1, size // 3, size - 1):
+                torn("that cut to %d" % n, "checkpoint: it is cut short", lambda: fixtures.cut(inside("checkpoint"), n))      # orbax: "Unpack failed: incomplete input"
             torn("that zeros", "it holds zeros", lambda: fixtures.zeros(inside("checkpoint")))
             if "ocdbt" not in name:
                 continue

@@ -292,6 +292,23 @@ static void test_grids(void **state) {
 	mo_desc_done(&ckpt_layout_desc, &b.layout);
 }
 
+static void test_msgpack(void **state)
+{
+	/* {"a": [1, -1, nil, true], "b": bin 3, "c": 2.5, "d": ext 2, 300: "xyz", "e": str8, "f": array16, "g": map16} */
+	static const unsigned char whole[] = "\x88\xa1""a\x94\1\xff\xc0\xc3\xa1""b\xc4\3abc\xa1""c\xcb\x40\4\0\0\0\0\0\0\xa1""d\xd5\1xy\xcd\1\x2c\xa3xyz\xa1""e\xd9\2hi\xa1""f\xdc\0\1\5\xa1""g\xde\0\1\1\2";
+	static const unsigned char huge[] = "\xdd\xff\xff\xff\xff\1\2", never[] = "\x91\xc1", empty_map[] = "\x80";
+	size_t n = sizeof(whole) - 1;
+
+	(void)state;
+	assert_null(msgpack_damage(whole, n));
+	for (size_t i = 0; i < n; i++)
+		assert_string_equal(msgpack_damage(whole, i), "it is cut short");
+	assert_string_equal(msgpack_damage(whole, n + 1), "something lies behind its end");
+	assert_string_equal(msgpack_damage(huge, sizeof(huge) - 1), "it is cut short");
+	assert_string_equal(msgpack_damage(never, 2), "it is no MessagePack");
+	assert_null(msgpack_damage(empty_map, 1));
+}
+
 /* ---- Megatron's format torch, by the arithmetic of its groups of ranks ---- */
 
 struct split { int64_t tp, pp, ep, etp, cp, dp; };
@@ -472,7 +489,7 @@ static void test_lists(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pickles), cmocka_unit_test(test_numbers), cmocka_unit_test(test_number_behind_words), cmocka_unit_test(test_sum_behind), cmocka_unit_test(test_archives), cmocka_unit_test(test_manifests),
-		cmocka_unit_test(test_grids), cmocka_unit_test(test_tied), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_grids), cmocka_unit_test(test_tied), cmocka_unit_test(test_msgpack), cmocka_unit_test(test_needs), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("acore/ckpt_formats", tests, NULL, NULL);
 }
