@@ -1450,8 +1450,8 @@ def what_a_job_puts_in_its_place():
     files = {"primus/cli/main.py": PROGRAM, "prepare.sh": "exit 0\n", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
     text = "recipe: 1\nname: %s\nengine: {kind: primus-megatron, workdir: %s, entry: e.yaml, prepare: sh prepare.sh}\ncluster: {gpus: 4}\nenv: {LD_PRELOAD: %s, HOSTILE: '%s'}\n"
     with Own(**files) as own, Cluster(nodes=1, gpus_per_node=16) as c:
-        jobs = [c.submit(text % ("h%d" % i, own.dir.name, library, what)) for i, what in enumerate(("hang", 255, 1, 34))]
-        for job in jobs:
+        for i, what in enumerate(("hang", 255, 1, 34)):      # one by one: their program makes their directories one
+            job = c.submit(text % ("h%d" % i, own.dir.name, library, what))
             seen = c.wait_state(job, ("completed", "failed"))
             equal(seen["state"], "completed", seen["reason"])
             items = {i["key"]: i["value"] for i in c.json("explain", "config", job)["items"]}
