@@ -69,10 +69,12 @@ char *layout_text_error(const char *text)
 	return NULL;
 }
 
-/* The part as a pattern on names. */
+/* The part as a pattern on names. What stands between two '*' is taken where it is found first and
+ * not looked for again (?>), or names that almost fit twenty of them would take for ever. */
 static char *pattern(const char *s, size_t n)
 {
 	struct mo_buf b = { 0 };
+	bool between = false;
 
 	mo_buf_str(&b, "^");
 	for (size_t i = 0; i < n; i++) {
@@ -84,7 +86,9 @@ static char *pattern(const char *s, size_t n)
 			mo_buf_str(&b, "(?<iteration>\\d+)");
 			i += strlen(HOLE) - 1;
 		} else if (c == '*') {
-			mo_buf_str(&b, "[^/]*?");
+			mo_buf_str(&b, between ? ")" : "");
+			between = memchr(s + i + 1, '*', n - i - 1);
+			mo_buf_str(&b, between ? "(?>[^/]*?" : "[^/]*?");
 		} else {
 			mo_buf_printf(&b, "%s%c", plain ? "" : "\\", c);
 		}

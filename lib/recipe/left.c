@@ -11,7 +11,8 @@
 #include "lib/recipe/keys.h"
 
 #define LEFT_MAX 64
-#define HASH_MAX 64
+#define HASH_BEGINS "crc32c:"
+#define HASH_DIGITS 8
 #define OWN_MAX 256 /* keys of the engine's own that its rules look at */
 
 const char *recipe_experiment_arg(const struct recipe *r, const char *key)
@@ -216,6 +217,15 @@ static void read_result(struct reader *r, const struct ynode *result)
 		experiment_done(&x);
 }
 
+/* It is shown to people. */
+static bool is_hash(const char *text)
+{
+	const char *digits = text + strlen(HASH_BEGINS);
+
+	return mo_starts_with(text, HASH_BEGINS) && strlen(digits) <= HASH_DIGITS &&
+	       strspn(digits, "0123456789abcdef") == strlen(digits);
+}
+
 void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	const struct ynode *hash = ynode_get(v, "files");
@@ -224,8 +234,9 @@ void left_read(struct reader *r, const struct key *k, const struct ynode *v)
 	if (v->kind != YAML_MAP)
 		errors_at(r->errors, v, "remove it: moectl writes it",
 			  "%s: expected {files, values, said, result}", k->path);
-	else if (hash && (hash->kind != YAML_SCALAR || strlen(hash->text) > HASH_MAX))
-		errors_at(r->errors, hash, NULL, "%s.files: expected a hash", k->path);
+	else if (hash && (hash->kind != YAML_SCALAR || !is_hash(hash->text)))
+		errors_at(r->errors, hash, "remove it: moectl writes it",
+			  "%s.files: expected " HASH_BEGINS " and eight digits of a hash", k->path);
 	else if (hash)
 		mo_str_set(&recipe->experiment_hash, hash->text);
 	read_own(r, recipe, ynode_get(v, "args"));

@@ -57,6 +57,8 @@ static const struct bad keys[] = {
 	{ "env:\n  A: b\n  ROCR_VISIBLE_DEVICES: 4,5\n", "7:3 env: ROCR_VISIBLE_DEVICES is set by the launcher" },
 	{ "env: {HSA_KERNARG_POOL_SIZE: 12M}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected a whole number from 65536 to 268435456, got '12M'" },
 	{ "env: {HSA_KERNARG_POOL_SIZE: 4096}\n", "5:30 env.HSA_KERNARG_POOL_SIZE: expected a whole number from 65536" },
+	{ "experiment: {files: \"\\e[31mcrc\"}\n", "5:21 experiment.files: expected crc32c: and eight digits of a hash [remove it: moectl writes it]" },
+	{ "experiment: {files: 'crc32c:012345678'}\n", "5:21 experiment.files: expected crc32c: and eight digits of a hash [remove it: moectl writes it]" },
 	{ "env: {NCCL_IB_TIMEOUT: 300}\n", "5:24 env.NCCL_IB_TIMEOUT: expected a whole number from 0 to 31, got '300': the field of a queue pair has 5 bits" },
 	{ "env: {NCCL_IB_RETRY_CNT: 20}\n", "5:26 env.NCCL_IB_RETRY_CNT: expected a whole number from 0 to 7, got '20': the field of a queue pair has 3 bits" },
 	{ "env: {NCCL_IB_TC: often}\n", "5:19 env.NCCL_IB_TC: expected a whole number from -1 to 255, got 'often'" },

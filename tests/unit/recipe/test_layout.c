@@ -1,6 +1,10 @@
 /* checkpoint.layout and checkpoint.resume_args: what a text means, and every way to write it wrong,
  * with its place. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
 #include <string.h>
+
+#include "lib/recipe/layout_text.h"
 
 #include "tests/unit/recipe/read.h"
 
@@ -15,6 +19,9 @@ static const struct { const char *text, *entry, *subdir, *marker; bool unnumbere
 	{ "ckpt_{iteration}.pt", "^ckpt_(?<iteration>\\d+)\\.pt$", NULL, NULL, false },
 	{ "epoch=*-step={iteration}.ckpt", "^epoch\\=[^/]*?\\-step\\=(?<iteration>\\d+)\\.ckpt$",
 	  NULL, NULL, false },
+	{ "e=*-step={iteration}-*.pt", "^e\\=(?>[^/]*?\\-step\\=(?<iteration>\\d+)\\-)[^/]*?\\.pt$",
+	  NULL, NULL, false },
+	{ "**x*", "^(?>[^/]*?)(?>[^/]*?x)[^/]*?$", NULL, NULL, true },
 	{ "out/checkpoint-{iteration}/", "^checkpoint\\-(?<iteration>\\d+)$", "out", NULL, false },
 	{ "checkpoint-{iteration}/trainer_state.json", "^checkpoint\\-(?<iteration>\\d+)$", NULL,
 	  "trainer_state.json", false },
@@ -47,6 +54,37 @@ static void what_a_text_means(void **state)
 		assert_string_equal(p.engine.resume[2], "7");
 		assert_int_equal(p.n_warnings, good[i].unnumbered); /* it is overwritten in place */
 	}
+}
+
+/* Names that almost fit, and one that does. */
+static void many_stars(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+	struct ckpt_layout l;
+	char name[256];
+	int code;
+	PCRE2_SIZE at;
+
+	for (int i = 0; i < 60; i++)
+		mo_buf_str(&text, "*a");
+	mo_buf_str(&text, "-{iteration}.b");
+	mo_desc_init(&ckpt_layout_desc, &l);
+	layout_from_text(text.data, &l);
+	pcre2_code *re = pcre2_compile((PCRE2_SPTR)l.entry, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
+	pcre2_match_data *data = pcre2_match_data_create(4, NULL);
+	pcre2_match_context *limits = pcre2_match_context_create(NULL);
+
+	assert_non_null(re);
+	pcre2_set_match_limit(limits, 100000);
+	memset(name, 'a', sizeof(name));
+	assert_int_equal(pcre2_match(re, (PCRE2_SPTR)name, 255, 0, 0, data, limits),
+			 PCRE2_ERROR_NOMATCH);
+	memcpy(name + 249, "-123.b", 6);
+	assert_true(pcre2_match(re, (PCRE2_SPTR)name, 255, 0, 0, data, limits) > 0);
+	pcre2_match_context_free(limits);
+	pcre2_match_data_free(data);
+	pcre2_code_free(re);
+	mo_desc_done(&ckpt_layout_desc, &l);
 }
 
 static const struct { const char *lines, *says; } bad[] = {
@@ -129,7 +167,7 @@ static void not_without_a_directory_and_not_for_every_engine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_a_text_means), cmocka_unit_test(how_it_is_refused),
+		cmocka_unit_test(what_a_text_means), cmocka_unit_test(many_stars), cmocka_unit_test(how_it_is_refused),
 		cmocka_unit_test(not_without_a_directory_and_not_for_every_engine)
 	};
 
