@@ -108,8 +108,21 @@ static void cut_health(struct node_health *h)
 	}
 }
 
+/* It is the largest thing that a note can hold, and only one note of a step is asked for it. */
+static void drop_configs(struct agent_sync *s)
+{
+	for (size_t i = 0; i < s->n_steps; i++)
+		for (size_t k = 0; k < s->steps[i].n_notes; k++) {
+			struct note *n = &s->steps[i].notes[k];
+
+			if (n->config && (n->kind != NOTE_STARTED || n->rank != 0))
+				mo_str_set(&n->config, NULL);
+		}
+}
+
 void intake_portion(struct agent_sync *sync)
 {
+	drop_configs(sync);
 	cut_notes(sync);
 	cut_scans(sync);
 	cut_health(sync->health);

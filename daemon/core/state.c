@@ -62,7 +62,7 @@ static const struct mo_field job_fields[] = {
 	MO_F_ENUM(job, state, job_state_names), MO_F(job, attempt, MO_INT), MO_F(job, restarts, MO_INT),
 	MO_F_ENUM(job, intent, intent_names), MO_F(job, intent_now, MO_BOOL), MO_F(job, restart_from, MO_INT), MO_F(job, reason, MO_STR),
 	MO_F(job, config, MO_STR, .omit = true, .max = MO_CONFIG_BYTES_MAX),
-	MO_F(job, config_node, MO_STR, .omit = true), MO_F(job, config_due, MO_BOOL, .omit = true), MO_F(job, config_hash, MO_STR, .omit = true),
+	MO_F(job, config_node, MO_STR, .omit = true), MO_F(job, config_due, MO_BOOL, .omit = true), MO_F(job, config_attempt, MO_INT, .omit = true), MO_F(job, config_hash, MO_STR, .omit = true),
 	MO_F(job, config_refused, MO_STR, .omit = true), MO_F(job, saves_to, MO_STR, .omit = true),
 	MO_F_VEC(job, prepared, &prepared_desc, .omit = true), MO_F(job, prepare_us, MO_INT, .omit = true),
 	MO_F(job, created_at, MO_INT), MO_F(job, started_at, MO_INT), MO_F(job, ended_at, MO_INT), MO_F(job, state_since, MO_INT),

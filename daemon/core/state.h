@@ -90,6 +90,7 @@ struct job {
 	char *config;                /* the engine's own configuration as the newest attempt's first node read it (note.config), NULL = none did */
 	char *config_node;           /* which node that was */
 	bool config_due;             /* it is not judged yet: the shell is asked (FX_CONFIG, EV_CONFIG) */
+	int64_t config_attempt;      /* the newest whose first node told one; MO_NONE none */
 	char *config_hash;           /* of the files there, once it is judged */
 	char *config_refused;        /* what it breaks together with the recipe: the attempt's end */
 	struct prepared *prepared; size_t n_prepared;   /* of this attempt, the slowest node first (prepared.c) */

@@ -34,7 +34,10 @@ static void on_started(struct job *j, const struct step *st, const struct note *
 {
 	struct rank *k = rank_of(j, st, n);
 
-	if (n->config && k && n->rank == 0) {
+	/* Once in an attempt, and from where it was asked for (launch.c). */
+	if (n->config && k && k->rank == 0 && j->config_attempt != j->attempt &&
+	    j->spec.engine.experiment) {
+		j->config_attempt = j->attempt;
 		mo_str_set(&j->config, n->config);
 		mo_str_set(&j->config_node, st->node);
 		j->config_due = true;

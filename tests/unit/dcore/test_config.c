@@ -10,6 +10,7 @@ static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
 	int64_t id;
 
 	world_recipe(&spec, gpus);
+	spec.engine.experiment = mo_strdup("primus");
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.experiment_hash = mo_strdup(hash);
 	spec.recipe.steps = hash ? 7 : MO_NONE;

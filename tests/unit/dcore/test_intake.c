@@ -138,6 +138,30 @@ static void health_keeps_what_was_found(void **state)
 	mo_desc_free(&agent_sync_desc, s);
 }
 
+/* One note of a step is asked for the engine's configuration; no other may bring any. */
+static void configurations_of_others_are_dropped(void **state)
+{
+	struct agent_sync *s = mo_desc_new(&agent_sync_desc);
+	struct step_report *r = MO_ADD(s, steps, &step_report_desc);
+	static const struct { int kind; int64_t rank; bool stays; } notes[] = {
+		{ NOTE_STARTED, 0, true }, { NOTE_STARTED, 1, false }, { NOTE_STARTED, MO_NONE, false },
+		{ NOTE_SAMPLE, 0, false }, { NOTE_GONE, 0, false },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(notes); i++) {
+		struct note *n = MO_ADD(r, notes, &note_desc);
+
+		n->kind = notes[i].kind;
+		n->rank = notes[i].rank;
+		n->config = mo_strdup("{}");
+	}
+	intake_portion(s);
+	assert_int_equal(r->n_notes, ELEMENTSOF(notes));
+	for (size_t i = 0; i < ELEMENTSOF(notes); i++)
+		assert_int_equal(r->notes[i].config != NULL, notes[i].stays);
+	mo_desc_free(&agent_sync_desc, s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +170,7 @@ int main(void)
 		cmocka_unit_test(the_largest_note_fits),
 		cmocka_unit_test(scans_wait_for_each_other),
 		cmocka_unit_test(health_keeps_what_was_found),
+		cmocka_unit_test(configurations_of_others_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

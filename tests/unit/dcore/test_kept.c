@@ -143,6 +143,53 @@ static void test_shared(void **state)
 	mo_desc_done(&job_desc, &copy);
 }
 
+/* What a node says of a started rank. */
+static void claim(struct world *w, size_t toy, int64_t id, int64_t rank, const char *config)
+{
+	struct note *n = world_note(w, toy, id, NOTE_STARTED);
+
+	n->rank = rank;
+	mo_str_set(&n->config, config);
+	world_beat(w, toy);
+}
+
+/* It counts where it was asked for: of an experiment, from the first rank's node, once in an
+ * attempt. */
+static void test_told_by_a_node(void **state)
+{
+	struct submit spec;
+	struct world w;
+
+	for (int asked = 1; asked >= 0; asked--) {
+		world_init(&w, 2, 8);
+		w.no_launch = true;
+		world_recipe(&spec, 16);
+		spec.engine.experiment = asked ? mo_strdup("primus") : NULL;
+		int64_t id = world_submit(&w, &spec);
+		mo_desc_done(&submit_desc, &spec);
+		world_run(&w, S);
+		size_t first = (size_t)(world_job(&w, id)->places[0].node[1] - '0');
+
+		for (size_t i = 0; i < 2; i++)
+			*MO_GROW(w.toys[i].steps, w.toys[i].n_steps) =
+				(struct toy_step){ .job = id,
+						   .attempt = 1,
+						   .first_rank = i == first ? 0 : 8,
+						   .n_ranks = 8,
+						   .resume = -1 };
+		claim(&w, 1 - first, id, 8, "of another rank");
+		claim(&w, 1 - first, id, 0, "of another node");
+		assert_null(world_job(&w, id)->config);
+		claim(&w, first, id, 0, "of the first");
+		claim(&w, first, id, 0, "again");
+		if (asked)
+			assert_string_equal(world_job(&w, id)->config, "of the first");
+		else
+			assert_null(world_job(&w, id)->config);
+		world_done(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_told_by_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
