@@ -20,8 +20,18 @@ suite = Suite()
 SHARE = {"rest": 0.34, "agent": 0.34, "stepd": 0.1, "notify": 0.12}
 figures = {}
 RECIPES = [RECIPE, json.dumps({"recipe": 1, "name": "big", "engine": {"kind": "megatron-lm", "workdir": "/x", "args": {"lr": 0.1}}, "model": "deepseek-v2-lite", "cluster": {"gpus": 8, "gpu": "mi300x", "nic_gbps": 400},
-                               "parallelism": {"tp": 1, "pp": 2, "ep": 4}, "batch": {"seq": 4096, "micro": 1, "global": 64}, "precision": "bf16", "steps": 100, "env": {"A": "b"},
+                               "parallelism": {"tp": 1, "pp": 1, "ep": 8}, "batch": {"seq": 4096, "micro": 1, "global": 64}, "precision": "bf16", "steps": 100, "env": {"A": "b"},
                                "checkpoint": {"dir": "/ckpt", "every": 10, "keep": 3}, "stop": {"grace": "10s"}, "recovery": {"hang": "auto"}, "priority": 7, "time_limit": "1d"})]
+
+# What an experiment's files said, as moectl hands it over with the recipe, or as a node tells it.
+RESULT = {"files": "crc32c:0123abcd", "values": {"parallelism.tp": 1}, "args": {"lr": 0.1}, "said": {"parallelism.tp": "e.yaml:3"},
+          "result": {"read": ["e.yaml", "m.yaml"], "framework": "megatron", "module": "pre_trainer", "names": {"exp_name": "x", "team": "t"},
+                     "keys": [["lr", [0.1, 0, 3], [0.2, 1, 7]], ["a.b", [{"c": [1, None, "x"]}, 0, 4, "VARIABLE"]], ["train_iters", ["7", -1, -1]], ["a.b.c", [True, 0, 4]]]}}
+UNREAD = {"recipe": 1, "name": "unread", "engine": {"kind": "primus-megatron", "workdir": "/x", "entry": "e.yaml"}, "cluster": {"gpus": 2}}
+RECIPES += [json.dumps(dict(UNREAD, experiment=RESULT, model="qwen3-30b-a3b", batch={"seq": 4096, "micro": 1, "global": 64}, precision="bf16", steps=10)),
+            json.dumps({"recipe": 1, "name": "script", "engine": {"kind": "torch", "workdir": "/x", "entry": "train.py", "prepare": "sh prepare.sh"}, "cluster": {"gpus": 2}, "env": {"HF_TOKEN": {"file": "/home/ada/.token"}},
+                        "metrics": {"lines": [{"kind": "sample", "pattern": "iter (?<iteration>\\d+): loss (?<loss>\\S+)"}]},
+                        "checkpoint": {"dir": "/ckpt", "layout": "epoch=*-step={iteration}.ckpt", "resume_args": ["--resume={dir}/{iteration}"]}})]
 
 
 class Campaign:
@@ -194,6 +204,9 @@ def rest():
         agent = run_agent(m)
         try:
             look = witness_of(m, agent)
+            for text in RECIPES:         # refused before they are looked at, they would try nothing
+                valid = m.ask("POST", "/v1/validate", text)
+                equal(valid.status, 200, "a recipe to begin with: %s" % valid.body[:300])
             make = Rest(m, [m.token("operator")["token"], m.admin, m.token("operator")["token"], m.token("user", user="ada")["token"], m.token("viewer")["token"], None, "moe_00000000_" + "0" * 64, m.agent])
             slow = Slow((m.host, int(m.port)), m.token("viewer")["token"])
             c = Campaign("rest", slow, look)
@@ -227,7 +240,7 @@ class Agents:
     """Messages of an agent that lies: its own node, its own step."""
 
     def __init__(self, m, node):
-        self.m, self.agent, self.key = m, FakeAgent(m, node=node, token=m.token("agent", user=node)["token"]), None
+        self.m, self.agent, self.key, self.rounds = m, FakeAgent(m, node=node, token=m.token("agent", user=node)["token"]), None, 1
         self.worst = list(worst_bodies().values()) + [b'{"node":"evil","steps":[' + b"{}," * 400000 + b"{}]}"]
         self.refresh()
 
@@ -238,7 +251,10 @@ class Agents:
         if a.hello(steps=steps).status != 200 and a.hello().status != 200:
             return self.templates()
         if not self.m.get("/v1/jobs?state=queued,starting&limit=1")["items"]:
-            self.m.ask("POST", "/v1/jobs", RECIPE)
+            self.m.ask("POST", "/v1/jobs", json.dumps(UNREAD) if self.rounds % 2 else RECIPE)
+        self.rounds += 1
+        if self.key:                     # what it told of a configuration can be asked for
+            need(self.m.ask("GET", "/v1/jobs/j-%d/config" % self.key[0]).status < 500, "its configuration")
         a.commands = []
         a.sync(route="news", steps=steps)
         a.sync(steps=steps)
@@ -250,7 +266,7 @@ class Agents:
     def templates(self):
         job, attempt = self.key or (7, 1)
         sample = {"iteration": 3, "loss": 1.5, "grad_norm": 0.2, "lr": 0.001, "step_ms": 12.5, "tokens": 1000, "tflops_per_gpu": 10.0, "mem_gb": 3.0, "phase": "train"}
-        notes = [{"n": 1, "kind": "started", "time": "2026-11-21T08:30:50.123Z", "mono_ns": 5, "rank": 0, "pid": 100, "start_time": 5, "cpus": "0-1", "numa_node": 0, "bind_verified": True},
+        notes = [{"n": 1, "kind": "started", "time": "2026-11-21T08:30:50.123Z", "mono_ns": 5, "rank": 0, "pid": 100, "start_time": 5, "cpus": "0-1", "numa_node": 0, "bind_verified": True, "config": json.dumps(RESULT)},
                  {"n": 2, "kind": "running"}, {"n": 3, "kind": "phase", "rank": 0, "phase": "train"}, {"n": 4, "kind": "sample", "rank": 0, "sample": sample, "left_out": 3},
                  {"n": 5, "kind": "checkpoint", "rank": 0, "iteration": 3, "path": "/ckpt/iter_0000003"}, {"n": 6, "kind": "resumed", "rank": 0, "iteration": 2}, {"n": 7, "kind": "saving", "iteration": 4},
                  {"n": 8, "kind": "exit", "rank": 0, "pid": 100, "code": 1, "cause": "exited", "mono_ns": 9, "iteration": 3, "tail": ["a", "b"]}, {"n": 9, "kind": "unkillable", "pid": 100},
