@@ -321,7 +321,7 @@ static void test_precisions(void **state)
 }
 
 /* What may differ between the run that saved and the one that resumes, by the engine file (may_change). */
-#define READ "experiment: {files: a, args: {save_interval: '20000'}, said: {args.save_interval: \"e.yaml:3\"}}\n"
+#define READ "experiment: {files: 'crc32c:1', args: {save_interval: '20000'}, said: {args.save_interval: \"e.yaml:3\"}}\n"
 
 /* Saves that come only behind the job's end, also those of the experiment's own interval. */
 static void test_saves(void **state)
