@@ -176,6 +176,7 @@ static void an_interval_beyond_the_end_is_mended(void **state)
 
 	world_init(&w, 1, 2);
 	world_recipe(&spec, 2);
+	spec.engine.experiment = mo_strdup("primus");
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
 	spec.recipe.checkpoint.every = 200;
