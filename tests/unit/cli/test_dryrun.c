@@ -46,8 +46,10 @@ static struct json_object *document(const struct state *s, const struct submit *
 	wire_dryrun_head(spec->recipe.name, NULL, spec->engine.resume, spec->engine.n_resume, &b);
 	int placed = dryrun_walk(s, spec, &walk, &err);
 
-	if (placed < 0)
+	if (placed < 0) {
 		fail_msg("%s", mo_error_text(&err, -1));
+		return NULL;
+	}
 	wire_dryrun_end(dryrun_placed_names[placed], &b);
 	struct json_object *doc = json_tokener_parse(b.data);
 	assert_non_null(doc);
