@@ -46,8 +46,7 @@ void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret,
 	}
 }
 
-/* The value that engine.args give a key, dashes in front ignored; NULL = none. */
-static const char *arg_value(const struct recipe *r, const char *name, size_t n)
+const char *recipe_engine_arg(const struct recipe *r, const char *name, size_t n)
 {
 	for (size_t i = 0; i < r->engine.n_args; i++) {
 		const char *key = r->engine.args[i].key + strspn(r->engine.args[i].key, "-");
@@ -70,7 +69,7 @@ char *engine_heartbeat_dir(const struct engine *e, const struct recipe *r)
 		return dir ? recipe_expand(r, dir, NULL) : NULL;
 	const char *name = arg + strlen("{arg:"), *end = strchr(arg, '}');
 	size_t n = strcspn(name, ":}"), skip = name[n] == ':' ? n + 1 : n;
-	const char *value = arg_value(r, name, n);
+	const char *value = recipe_engine_arg(r, name, n);
 	_cleanup_(mo_freep) char *text = value ? mo_printf("%.*s%s%s", (int)(arg - dir), dir, value, end + 1)
 					       : mo_printf("%.*s%.*s%s", (int)(arg - dir), dir, (int)(end - name - (ptrdiff_t)skip), name + skip, end + 1);
 

@@ -71,6 +71,8 @@ void env_items_read(struct recipe_errors *errors, const char *what, const struct
 	}
 }
 
+#define OWN "args." /* begins a path of the engine's own keys */
+
 /* The recipe's part of `when`: it has one of these words at the path. */
 struct condition { char *path; char **words; size_t n; };
 
@@ -198,10 +200,20 @@ static void read_condition(struct reader *r, const char *path, const struct ynod
 	read_words(r, &k, v, &c->words, &c->n);
 }
 
+/* What the recipe says there; of the engine's own keys also what its configuration does. Caller frees; NULL = nothing. */
+static char *condition_value(const struct condition *c, const struct recipe *recipe)
+{
+	if (!recipe || !mo_starts_with(c->path, OWN))
+		return recipe ? recipe_value(recipe, c->path) : NULL;
+	const char *key = c->path + strlen(OWN), *said = recipe_engine_arg(recipe, key, strlen(key));
+
+	return mo_strdup(said ? said : recipe_experiment_arg(recipe, key));
+}
+
 /* features.* are looked up in what the recipe gives. */
 static bool condition_holds(const struct condition *c, const struct recipe *recipe)
 {
-	_cleanup_(mo_freep) char *value = recipe ? recipe_value(recipe, c->path) : NULL;
+	_cleanup_(mo_freep) char *value = condition_value(c, recipe);
 	const char *feature = mo_starts_with(c->path, "features.") ? c->path + strlen("features.") : "";
 	bool found = false;
 
@@ -227,7 +239,7 @@ static void read_feature(struct reader *r, const struct key *k, const struct yno
 	for (size_t i = 0; i < v->n; i++) {
 		const struct ynode *path = v->items[i].key;
 
-		if (recipe_path_known(path->text))
+		if (mo_starts_with(path->text, OWN) || recipe_path_known(path->text))
 			read_condition(r, path->text, v->items[i].value);
 		else
 			errors_at(r->errors, path, NULL, "%s: '%.60s' is no value of a recipe", k->path, path->text);

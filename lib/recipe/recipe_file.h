@@ -44,6 +44,8 @@ int engine_load_for(const struct recipe *r, struct engine *ret, struct mo_error 
 const char *engine_version_of_tree(const struct engine *e, bool (*there)(void *arg, const char *file), void *arg);
 /* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
 const char *recipe_experiment_arg(const struct recipe *r, const char *key);
+/* The value that engine.args give the key of n bytes, dashes in front of theirs ignored; NULL = none. */
+const char *recipe_engine_arg(const struct recipe *r, const char *name, size_t n);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
 void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* The same, with the recipe path that brought each word; NULL: the engine file's own words. */

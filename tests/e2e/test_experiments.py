@@ -834,6 +834,28 @@ def rules_see_the_files():
 
 
 @suite.test
+def the_variables_of_attention_backend():
+    """Primus' Megatron sets them by its own key, whatever its environment says (attention_backend_patches.py): ranks have them so, and another value is a warning."""
+    base, names = "primus/configs/modules/megatron/base.yaml", ("NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN", "NVTE_UNFUSED_ATTN")
+    for of_base, recipe, expected, warned in (
+            ("", "", None, False),
+            ("attention_backend: auto\n", "env: {NVTE_FLASH_ATTN: \"0\"}\n", None, False),
+            ("attention_backend: flash\n", "", "100", False),
+            ("attention_backend: fused\n", "env: {NVTE_FUSED_ATTN: \"1\"}\n", "010", False),
+            ("attention_backend: unfused\n", "env: {NVTE_FUSED_ATTN: \"1\"}\n", None, True),
+            ("attention_backend: fused\n", "engine_args", "000", False)):
+        args = recipe == "engine_args"
+        with Own("" if args else recipe, **{base: OWN[base] + of_base}) as own:
+            more = ("--set", "engine.args={attention_backend: local}") if args else ()
+            rank = json.loads(moectl("submit", "--dry-run", "--json", own.path, *more, env=clean_env(MOE_URL="unix:/nonexistent/moed.sock")).stdout)["ranks"][0]
+            got = [rank["env"].get(n) for n in names]
+            need(not expected or "".join(map(str, got)) == expected, "%s%s: %s" % (of_base, recipe, got))
+            need(expected or warned or got[1:] == [None, None], "%s%s: %s" % (of_base, recipe, got))
+            status, said = own.validate(*more)
+            equal((status, "Primus sets these variables by attention_backend" in said), (0, warned), said)
+
+
+@suite.test
 def what_is_overridden_is_said():
     with Own("parallelism: {ep: 2}\n", **{"low.yaml": OWN["low.yaml"] + "lr: 5\n"}) as own:
         status, said = own.validate()
