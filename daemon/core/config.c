@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 
 #define WARNINGS_TOLD 10
+#define LATE_US (60 * 1000000LL) /* an attempt that trains for so long was not judged at its start */
 
 void config_ask(struct turn *t, const struct job *j)
 {
@@ -51,6 +52,26 @@ static void refuse_shared(const struct state *s, int64_t id, struct config_read 
 		c->directory_said ? c->directory_said : "its names", c->directory, (long long)k->id,
 		k->spec.recipe.name ? k->spec.recipe.name : "?", job_state_names[k->state],
 		(long long)k->id);
+}
+
+/* It trains: with these files in an attempt before, under rules of then, or all the time while nobody
+ * judged it (the controller was away, or an older one did not ask). */
+static bool trains_with_it(const struct turn *t, const struct job *j, const struct config_read *c)
+{
+	bool before = j->watermark != MO_NONE && c->hash && mo_streq(c->hash, j->config_hash);
+
+	return !j->config_refused &&
+	       (before || (j->iteration != MO_NONE && t->now - j->state_since >= LATE_US));
+}
+
+/* What trains is the proof that it can, whatever rules or an estimate say of it. */
+static void let_train(const struct turn *t, const struct job *j, struct config_read *c)
+{
+	if (!c->refused || !trains_with_it(t, j, c))
+		return;
+	mo_strs_printf(&c->warnings, &c->n_warnings, "%s; the job trains with it already, and goes on",
+		       c->refused);
+	mo_str_set(&c->refused, NULL);
 }
 
 bool config_differs(const struct job *j)
@@ -137,6 +158,7 @@ void config_judged(struct turn *t)
 	r.attempt = j->attempt;
 	r.node = mo_strdup(j->config_node);
 	r.config = mo_desc_dup(&config_read_desc, e->config);
+	let_train(t, j, r.config);
 	refuse_shared(&t->core->state, j->id, r.config);
 	if (r.config->unjudged)
 		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);

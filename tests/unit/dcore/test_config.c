@@ -126,6 +126,69 @@ static void what_rules_refuse_ends_it(void **state)
 	world_done(&w);
 }
 
+static struct config_read *refused_as(const char *hash)
+{
+	struct config_read *c = mo_desc_new(&config_read_desc);
+
+	c->hash = mo_strdup(hash);
+	c->refused = mo_strdup("it needs 300 GiB, and a GPU has 192");
+	return c;
+}
+
+/* An attempt that trained is not refused afterwards: by a newer version's rules, or by an estimate. Other files are. */
+static void what_trained_is_not_refused(void **state)
+{
+	static const char *const hashes[] = { "crc32c:0000000a", "crc32c:0000000b" };
+
+	for (size_t i = 0; i < ELEMENTSOF(hashes); i++) {
+		struct world w;
+
+		world_init(&w, 1, 2);
+		int64_t id = leaves_steps(&w, 2, NULL);
+
+		reads(&w, 0, id, 0);
+		world_beat(&w, 0);
+		judged(&w, id, 1, read_as(9));
+		world_iteration(&w, 0, id, 1);
+		world_exit(&w, 0, id, 0, 0, 9);
+		world_run(&w, 20 * S);
+		assert_int_equal(world_job(&w, id)->attempt, 2);
+		reads(&w, 0, id, 0);
+		world_beat(&w, 0);
+		judged(&w, id, 2, refused_as(hashes[i]));
+		world_run(&w, 5 * S);
+		if (i == 0)
+			world_iteration(&w, 0, id, 1);
+		world_run(&w, 5 * S);
+		assert_int_equal(world_job(&w, id)->state, i == 0 ? JOB_RUNNING : JOB_FAILED);
+		assert_int_equal(world_event_seen(&w, "config.warning"), i == 0);
+		assert_int_equal(world_job(&w, id)->spec.recipe.steps, 9);
+		world_done(&w);
+	}
+}
+
+/* Nor one that nobody judged when it began: the controller was away, or an older one did not ask. */
+static void what_trains_long_is_not_refused(void **state)
+{
+	for (int late = 0; late < 2; late++) {
+		struct world w;
+
+		world_init(&w, 1, 2);
+		int64_t id = leaves_steps(&w, 2, NULL);
+
+		reads(&w, 0, id, 0);
+		world_beat(&w, 0);
+		world_iteration(&w, 0, id, 1);
+		world_run(&w, (late ? 100 : 5) * S);
+		world_crash(&w);
+		assert_true(asked(&w, id));
+		judged(&w, id, 1, refused_as("crc32c:0000000a"));
+		world_run(&w, 20 * S);
+		assert_int_equal(world_job(&w, id)->state, late ? JOB_RUNNING : JOB_FAILED);
+		world_done(&w);
+	}
+}
+
 static void what_is_only_odd_is_told(void **state)
 {
 	struct config_read *c = read_as(5);
@@ -263,6 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_steps_are_those_of_the_files),
 		cmocka_unit_test(what_rules_refuse_ends_it),
+		cmocka_unit_test(what_trained_is_not_refused),
+		cmocka_unit_test(what_trains_long_is_not_refused),
 		cmocka_unit_test(what_is_only_odd_is_told),
 		cmocka_unit_test(what_cannot_be_judged_stops_nothing),
 		cmocka_unit_test(an_interval_beyond_the_end_is_mended),
