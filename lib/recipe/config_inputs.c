@@ -2,7 +2,8 @@
  *   file       the value is a file or a directory, and nothing else
  *   path       the same where it is surely a path (/x, ./x, ../x): x/y may be a model of a hub
  *   prefixes   words between blanks, weights among them; of each x there is x, x.bin or x.idx (Megatron's data sets)
- * Addresses (s3://), patterns (*) and a home (~) are the engine's to find. */
+ * Addresses (s3://), patterns (*) and a home (~) are the engine's to find; what begins as a flag (-b) or as JSON is no path. Of
+ * several words of a command only the first is surely the value of the flag in front of them. */
 #include "lib/recipe/config_inputs.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static bool surely_path(const char *text)
 
 static bool is_plain(const char *path)
 {
-	return *path && *path != '~' && !strchr(path, '*') && !strstr(path, "://");
+	return *path && !strchr("~-{", *path) && !strchr(path, '*') && !strstr(path, "://");
 }
 
 static void miss(struct look *l, const struct config_value *v, const char *path)
@@ -83,7 +84,9 @@ static void look_at_prefixes(struct look *l, const struct config_value *v)
 
 static void look_at(struct look *l, const char *how, const struct config_value *v)
 {
-	for (size_t i = 0; v->kind == CONFIG_LIST && i < v->n; i++)
+	size_t n = v->kind != CONFIG_LIST ? 0 : kind_is(how, "prefixes") ? v->n : MO_MIN(v->n, 1);
+
+	for (size_t i = 0; i < n; i++)
 		look_at(l, how, v->items[i].value);
 	if (v->kind != CONFIG_TEXT)
 		return;

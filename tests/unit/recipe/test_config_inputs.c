@@ -36,6 +36,8 @@ static void test_kinds(void **state)
 		{ "file", "s3://a/b", "", "" },
 		{ "file", "data/*.bin", "", "" },
 		{ "file", "", "", "" },
+		{ "file", "-b", "", "" },
+		{ "file", "{\"zero_optimization\": {\"stage\": 2}}", "", "" },
 		{ "prefixes", "0.5 /d/a 0.5\n/d/b", "/d/a.idx", "/d/b" },
 		{ "prefixes", "/d/a", "/d/a.bin", "" },
 		{ "prefixes", " /d/a /d/c ", "/d/a", "/d/c" },
@@ -92,9 +94,33 @@ static void test_values(void **state)
 	experiment_done(&x);
 }
 
+/* `--deepspeed_config ds.json data -b 8`: words behind the value are the program's own. */
+static void test_words_behind(void **state)
+{
+	static const char *const words[] = { "ds.json", "data", "-b" };
+	const struct config_place nowhere = { -1, 0, -1 };
+
+	for (int there = 0; there < 2; there++) {
+		const struct kv row = { (char *)"key", (char *)"file" };
+		struct experiment x = { .merged = config_value_new(CONFIG_MAP, NULL, nowhere) };
+		struct config_value *list = config_value_new(CONFIG_LIST, NULL, nowhere);
+		struct config_missing *items = NULL;
+		size_t n = 0;
+
+		for (size_t i = 0; i < ELEMENTSOF(words); i++)
+			config_append(list, config_value_new(CONFIG_TEXT, words[i], nowhere));
+		put(&x, "key", list);
+		config_inputs(&row, 1, &x, is_there, (void *)(there ? "ds.json" : ""), &items, &n);
+		assert_int_equal(n, !there);
+		config_missing_free(items, n);
+		experiment_done(&x);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds), cmocka_unit_test(test_values) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kinds), cmocka_unit_test(test_values),
+						cmocka_unit_test(test_words_behind) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
