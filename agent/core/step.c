@@ -47,6 +47,7 @@ struct step_core {
 	int phase; size_t phase_rank;          /* the step's phase is that of its lowest rank that reports any */
 	int64_t saving, resumed;               /* iterations last told, MO_NONE none */
 	char *saves_to;                        /* told before any save: where all of them go */
+	char *saving_to; bool saving_beside;   /* of the last one told: its place; and it was told of a second one */
 	struct note checkpoint;                /* last one told */
 	int64_t *stuck; size_t n_stuck;
 };
@@ -78,6 +79,7 @@ struct step_core *step_free(struct step_core *s) {
 	mo_desc_done(&note_desc, &s->sample);
 	mo_desc_done(&note_desc, &s->checkpoint);
 	free(s->saves_to);
+	free(s->saving_to);
 	free(s->ranks);
 	free(s->stuck);
 	free(s);
@@ -446,6 +448,20 @@ static void on_iteration_fact(struct step_core *s, int kind, int64_t *told, cons
 	note(s, out, kind, fact);
 }
 
+/* The same of a save, but where it has two places: a program of one's own may keep one more on a disk of the node. */
+static void on_saving(struct step_core *s, const struct note *fact, struct step_out *out)
+{
+	bool beside = s->saving == fact->iteration && s->saving_to && fact->path && !s->saving_beside &&
+		      !mo_streq(s->saving_to, fact->path);
+
+	if (fact->iteration == MO_NONE || (s->saving == fact->iteration && !beside))
+		return;
+	s->saving = fact->iteration;
+	s->saving_beside = beside;
+	mo_str_set(&s->saving_to, fact->path);
+	note(s, out, NOTE_SAVING, fact);
+}
+
 /* What a rank's lines and datagrams say. */
 static void on_fact(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
 	struct local_rank *r = rank_of(s, &e->note);
@@ -469,7 +485,7 @@ static void on_fact(struct step_core *s, const struct step_event *e, int64_t now
 	case SE_PHASE: on_phase(s, r, &fact, fact.phase, out); break;
 	case SE_READY: on_phase(s, r, &fact, fact.phase > PHASE_NONE ? fact.phase : PHASE_TRAIN, out); break;
 	case SE_CHECKPOINT: on_checkpoint(s, &fact, out); break;
-	case SE_SAVING: on_iteration_fact(s, NOTE_SAVING, &s->saving, &fact, out); break;
+	case SE_SAVING: on_saving(s, &fact, out); break;
 	case SE_RESUMED: on_iteration_fact(s, NOTE_RESUMED, &s->resumed, &fact, out); break;
 	}
 }

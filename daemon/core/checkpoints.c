@@ -175,6 +175,15 @@ const char *checkpoint_saved_elsewhere(const struct job *j)
 	return j->elsewhere ? j->elsewhere : over ? j->began_elsewhere : NULL;
 }
 
+/* It saves in checkpoint.dir too: what goes elsewhere is one more. */
+static bool saves_here(const struct job *j)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (j->checkpoints[i].attempt != MO_NONE)
+			return true;
+	return false;
+}
+
 /* NOTE_SAVING: what was complete under this number is being written over. NOTE_CHECKPOINT: the engine says it is complete. */
 void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 {
@@ -186,7 +195,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 		j->path_refused = true;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
 			mo_str_set(&j->elsewhere, n->path);
-		if (n->kind == NOTE_SAVING && !j->began_elsewhere && checkpoint_elsewhere(j, n)) {
+		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) && checkpoint_elsewhere(j, n)) {
 			mo_str_set(&j->began_elsewhere, n->path);
 			j->began_at = iteration;
 		}
@@ -202,6 +211,8 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 		verify_end(j);
 	if (n->kind == NOTE_SAVING) {
 		c->state = CKPT_SAVING;
+		if (n->path)
+			mo_str_set(&j->began_elsewhere, NULL);
 		return;
 	}
 	c->state = CKPT_COMPLETE;

@@ -186,6 +186,25 @@ static void test_where_saves_go(void **state)
 	assert_string_equal(said(b), "note:checkpoint@0=60");
 }
 
+/* One note for each of two places of a save, whichever rank prints it again. */
+static void test_a_save_beside(void **state)
+{
+	struct bed *b = *state;
+
+	run(b);
+	fact(b, SE_SAVING, 0, 20, "/a/global_step20");
+	assert_string_equal(said(b), "note:saving@0=20");
+	fact(b, SE_SAVING, 1, 20, "/a/global_step20");
+	fact(b, SE_SAVING, 1, 20, NULL);
+	assert_string_equal(said(b), "");
+	fact(b, SE_SAVING, 0, 20, "/b/global_step20");
+	assert_string_equal(b->out.effects[0].note.path, "/b/global_step20");
+	assert_string_equal(said(b), "note:saving@0=20");
+	fact(b, SE_SAVING, 1, 20, "/a/global_step20");
+	fact(b, SE_SAVING, 1, 20, "/b/global_step20");
+	assert_string_equal(said(b), "");
+}
+
 static void test_progress_never_goes_back(void **state)
 {
 	struct bed *b = *state;
@@ -213,6 +232,7 @@ int main(void)
 		STEP_TEST(test_sample_without_iteration),
 		STEP_TEST(test_phases_and_saves),
 		STEP_TEST(test_where_saves_go),
+		STEP_TEST(test_a_save_beside),
 		STEP_TEST(test_progress_never_goes_back),
 	};
 

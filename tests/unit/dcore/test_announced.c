@@ -140,6 +140,35 @@ static void a_save_elsewhere_without_an_end(void **state)
 	}
 }
 
+static void saving(struct saver *o, int64_t iteration, const char *path)
+{
+	struct note *n = world_note(&o->w, 0, o->id, NOTE_SAVING);
+
+	n->iteration = iteration;
+	n->path = mo_strdup(path);
+}
+
+/* A script that keeps one more save on a disk of the node, before that in checkpoint.dir or behind it. */
+static void a_save_beside_ends_nothing(void **state)
+{
+	static const char *const paths[][2] = { { "/local/5", "/ckpt/5" }, { "/ckpt/5", "/local/5" } };
+	struct saver *o = *state;
+
+	for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+		saver_strict(o);
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		saving(o, 5, paths[i][0]);
+		saving(o, 5, paths[i][1]);
+		saver_run(o, 1);
+		world_iteration(&o->w, 0, o->id, 7);
+		saving(o, 7, "/local/7");
+		world_iteration(&o->w, 0, o->id, 8);
+		saver_run(o, 20);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+	}
+}
+
 /* It names the directory of all, however it is spelled, or one checkpoint in it. */
 static void a_save_in_its_place_is_taken(void **state)
 {
@@ -238,6 +267,7 @@ int main(void)
 		T(an_announcement_elsewhere_is_refused),
 		T(a_save_elsewhere_ends_the_job),
 		T(a_save_elsewhere_without_an_end),
+		T(a_save_beside_ends_nothing),
 		T(a_save_in_its_place_is_taken),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
