@@ -471,7 +471,8 @@ static void on_fact(struct step_core *s, const struct step_event *e, int64_t now
 	struct note fact = e->note;   /* borrowed */
 
 	if (e->type == SE_SAVING && fact.iteration == MO_NONE && fact.path) {
-		mo_str_set(&s->saves_to, fact.path);
+		if (*fact.path == '/')         /* what a relative one means nobody here knows */
+			mo_str_set(&s->saves_to, fact.path);
 		return;
 	}
 	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && fact.iteration == MO_NONE && !fact.path)

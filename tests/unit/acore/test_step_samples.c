@@ -205,6 +205,18 @@ static void test_a_save_beside(void **state)
 	assert_string_equal(said(b), "");
 }
 
+/* A script's own line may name a place relative to a directory that only it knows. */
+static void test_a_relative_place_is_none(void **state)
+{
+	struct bed *b = *state;
+
+	run(b);
+	fact(b, SE_SAVING, 0, MO_NONE, "out/step-20");
+	fact(b, SE_CHECKPOINT, 0, 20, NULL);
+	assert_null(b->out.effects[0].note.path);
+	assert_string_equal(said(b), "note:checkpoint@0=20");
+}
+
 static void test_progress_never_goes_back(void **state)
 {
 	struct bed *b = *state;
@@ -233,6 +245,7 @@ int main(void)
 		STEP_TEST(test_phases_and_saves),
 		STEP_TEST(test_where_saves_go),
 		STEP_TEST(test_a_save_beside),
+		STEP_TEST(test_a_relative_place_is_none),
 		STEP_TEST(test_progress_never_goes_back),
 	};
 
