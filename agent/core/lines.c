@@ -249,8 +249,7 @@ static void set_field(const struct field *field, struct text t, bool whole, stru
 	}
 }
 
-/* The digits a path ends in ("/c/iter_0000020/" -> 20); MO_NONE without. */
-static int64_t trailing_number(const char *path) {
+int64_t lines_path_number(const char *path) {
 	size_t end = strlen(path), begin;
 	int64_t v;
 
@@ -277,8 +276,8 @@ static void finish(struct line_fact *f, const struct extra *x, int64_t world) {
 			s->tokens_per_s_per_gpu = MO_NONE_F;
 	}
 	f->iteration = s->iteration;
-	if (f->iteration == MO_NONE && f->path[0])
-		f->iteration = trailing_number(f->path);
+	if (f->iteration == MO_NONE && f->path[0] && f->kind != LINE_SAVING)
+		f->iteration = lines_path_number(f->path);
 }
 
 /* none: a sample of which nothing is known. */

@@ -13,7 +13,8 @@ struct line_fact {
 	size_t rule;              /* which of the rules said it */
 	struct sample sample;     /* LINE_SAMPLE; attempt and time not filled. tokens_per_s, step_s and tokens are turned into per-GPU and ms values. A percentage becomes a fraction. */
 	int phase;                /* LINE_PHASE; PHASE_NONE = none given */
-	int64_t iteration; char path[4096];   /* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED */
+	/* LINE_SAVED LINE_SAVING LINE_RESUMED LINE_ENDED. Without an iteration it is the number that the path ends in; not of LINE_SAVING, which may name where all saves go */
+	int64_t iteration; char path[4096];
 	bool ready; bool checkpoint;          /* notify only: READY=1, CHECKPOINT= given */
 	char status[256];
 	int refused;              /* values that cannot be (negative times, 1e308 TFLOP/s): left out */
@@ -28,6 +29,8 @@ int64_t lines_gave_up_of(const struct lines *l, size_t i);
 int64_t lines_gave_up(const struct lines *l);
 /* Which rules did, and how often (caller frees); one that gave up on 100 lines is not tried any more. */
 char *lines_gave_up_rules(const struct lines *l);
+/* The digits a path ends in ("/c/iter_0000020/" -> 20); MO_NONE without. */
+int64_t lines_path_number(const char *path);
 /* One notify datagram ("KEY=VALUE\n..."), at most 8 KiB; unknown keys are ignored. -EINVAL when nothing was understood.
  * kind is LINE_SAMPLE when a metric is given, or ITERATION alone (an iteration ended); LINE_PHASE with PHASE or READY and no metric; else -1. phase, ready, checkpoint
  * and status are set beside it; iteration = ITERATION, else the digits that CHECKPOINT ends in. */

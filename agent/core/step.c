@@ -14,6 +14,7 @@
  * A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of the same iteration); any other note writes it first, so that the
  * journal never shows a checkpoint before its iteration. */
 #include "agent/core/step.h"
+#include "agent/core/lines.h"
 
 #include <signal.h>
 
@@ -462,6 +463,13 @@ static void on_saving(struct step_core *s, const struct note *fact, struct step_
 	note(s, out, NOTE_SAVING, fact);
 }
 
+/* Of a saving line that names its place alone: before the first iteration that is where all saves go, whatever it ends in;
+ * later one that ends in digits is one checkpoint. */
+static int64_t number_of(const struct local_rank *r, const struct note *fact)
+{
+	return r->progress.iteration == MO_NONE ? MO_NONE : lines_path_number(fact->path);
+}
+
 /* What a rank's lines and datagrams say. */
 static void on_fact(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
 	struct local_rank *r = rank_of(s, &e->note);
@@ -471,9 +479,12 @@ static void on_fact(struct step_core *s, const struct step_event *e, int64_t now
 	struct note fact = e->note;   /* borrowed */
 
 	if (e->type == SE_SAVING && fact.iteration == MO_NONE && fact.path) {
-		if (*fact.path == '/')         /* what a relative one means nobody here knows */
-			mo_str_set(&s->saves_to, fact.path);
-		return;
+		fact.iteration = number_of(r, &fact);
+		if (fact.iteration == MO_NONE && *fact.path != '/')
+			return;                /* what a relative one means nobody here knows */
+		mo_str_set(&s->saves_to, fact.iteration == MO_NONE ? fact.path : NULL);
+		if (fact.iteration == MO_NONE)
+			return;
 	}
 	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && fact.iteration == MO_NONE && !fact.path)
 		fact.iteration = r->progress.iteration;   /* "Saving the checkpoint": that of the iteration just told */

@@ -18,6 +18,7 @@ static char megatron[] = "iteration\\s+(?<iteration>\\d+)\\s*/\\s*(?<steps>\\d+)
 	"(?:(?:(?!iteration\\s+\\d+\\s*/).)*?number of nan iterations:\\s*(?<nan>\\d+))?";
 static char save[] = "successfully saved checkpoint from iteration\\s+(?<iteration>\\d+) to (?<path>\\S+)";
 static char saving[] = "saving checkpoint at iteration\\s+(?<iteration>\\d+) to (?<path>\\S+)";
+static char place[] = "saved to (?<path>\\S+)";
 static char training[] = "^training \\.\\.\\.";
 static char titan[] = "step:\\s*(?<iteration>\\d+)\\s+loss:\\s*(?<loss>\\S+)\\s+grad_norm:\\s*(?<grad_norm>\\S+)\\s+memory:\\s*(?<mem_gb>[\\d.]+)GiB\\S*\\s+tps:\\s*(?<tokens_per_s_per_gpu>[\\d,]+)"
 	"\\s+tflops:\\s*(?<tflops_per_gpu>[\\d,.]+)\\s+mfu:\\s*(?<mfu>\\S+)";
@@ -41,6 +42,7 @@ static struct lines *make(void) {
 		{ .kind = LINE_PHASE, .pattern = training, .phase = train },
 		{ .kind = LINE_SAMPLE, .pattern = titan },
 		{ .kind = LINE_SAMPLE, .pattern = maxtext },
+		{ .kind = LINE_SAVING, .pattern = place },
 	};
 	struct lines *l = NULL;
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -58,6 +60,18 @@ static struct got feed(const char *line, size_t n) {
 }
 
 static struct got line(const char *text) { return feed(text, strlen(text)); }
+
+/* A directory of all saves may end in digits: that is no iteration, or a job that begins would write over checkpoint 100. */
+static void test_where_saves_go(void **state)
+{
+	struct got g = line("Checkpoints will be loaded from and saved to /ckpt/run-100");
+
+	assert_int_equal(g.n, 1);
+	assert_int_equal(g.facts[0].kind, LINE_SAVING);
+	assert_string_equal(g.facts[0].path, "/ckpt/run-100");
+	assert_int_equal(g.facts[0].iteration, MO_NONE);
+	assert_int_equal(lines_path_number("/ckpt/run-100/"), 100);
+}
 
 static void test_megatron(void **state) {
 	struct got g = line(" [2025-12-25 08:40:22.123456] iteration        2/      50 | consumed samples:          256 | elapsed time per iteration (ms): 6046.6 | "
@@ -302,7 +316,7 @@ static void test_impossible_values(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_megatron), cmocka_unit_test(test_missing_loss_is_nan), cmocka_unit_test(test_glued), cmocka_unit_test(test_ansi_and_carriage_returns),
+		cmocka_unit_test(test_where_saves_go), cmocka_unit_test(test_megatron), cmocka_unit_test(test_missing_loss_is_nan), cmocka_unit_test(test_glued), cmocka_unit_test(test_ansi_and_carriage_returns),
 		cmocka_unit_test(test_limits), cmocka_unit_test(test_bad_rules), cmocka_unit_test(test_hostile_pattern_ends), cmocka_unit_test(test_words), cmocka_unit_test(test_notify_sample),
 		cmocka_unit_test(test_notify_other), cmocka_unit_test(test_notify_bad), cmocka_unit_test(test_impossible_values),
 	};

@@ -168,13 +168,13 @@ static void test_where_saves_go(void **state)
 	struct bed *b = *state;
 
 	run(b);
+	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9");
+	fact(b, SE_SAVING, 1, MO_NONE, "/c/titan-9");
+	assert_string_equal(said(b), "");
 	sample(b, 0, 57, 1.0, MO_NONE_F);
 	b->now = step_deadline(b->core);
 	simple(b, SE_TICK, MO_NONE);
 	(void)said(b);
-	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9");
-	fact(b, SE_SAVING, 1, MO_NONE, "/c/titan-9");
-	assert_string_equal(said(b), "");
 	fact(b, SE_SAVING, 0, MO_NONE, NULL);
 	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
 	assert_string_equal(said(b), "note:saving@0=57");
@@ -184,6 +184,11 @@ static void test_where_saves_go(void **state)
 	fact(b, SE_CHECKPOINT, 0, 60, NULL);
 	assert_string_equal(b->out.effects[0].note.path, "/c/titan-9");
 	assert_string_equal(said(b), "note:checkpoint@0=60");
+	fact(b, SE_SAVING, 0, MO_NONE, "/c/titan-9/step-61");   /* a script that names each */
+	assert_string_equal(said(b), "note:saving@0=61");
+	fact(b, SE_CHECKPOINT, 0, 61, NULL);
+	assert_null(b->out.effects[0].note.path);
+	assert_string_equal(said(b), "note:checkpoint@0=61");
 }
 
 /* One note for each of two places of a save, whichever rank prints it again. */
