@@ -20,18 +20,21 @@ static size_t bytes_of(const struct job *j)
 	return (recipe ? strlen(recipe) : 0) + (j->config ? strlen(j->config) : 0);
 }
 
-/* The place in c->kept of what ended then. */
+/* The place in c->kept of what ended then: at a start jobs come by their id. */
 static size_t place_of_end(const struct core *c, const struct job *j)
 {
-	size_t at = c->n_kept;
+	size_t from = 0, to = c->n_kept;
 
-	for (; at > 0; at--) {
-		const struct job *before = job_find(&c->state, c->kept[at - 1]);
+	while (from < to) {
+		size_t at = from + (to - from) / 2;
+		const struct job *k = job_find(&c->state, c->kept[at]);
 
-		if (before->ended_at < j->ended_at || (before->ended_at == j->ended_at && before->id < j->id))
-			break;
+		if (k->ended_at < j->ended_at || (k->ended_at == j->ended_at && k->id < j->id))
+			from = at + 1;
+		else
+			to = at;
 	}
-	return at;
+	return from;
 }
 
 static void let_go(struct job *j)

@@ -3,6 +3,7 @@
 #include "tests/unit/dcore/world.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "lib/model/limits.h"
 
@@ -116,6 +117,31 @@ static void test_unfinished(void **state)
 	world_done(&w);
 }
 
+/* Jobs that ended against the order of their submit, at a start. */
+static void test_many_backwards(void **state)
+{
+	struct core *c = core_new(&core_config_default);
+	struct state s;
+	size_t n = 15000;
+
+	mo_desc_init(&state_desc, &s);
+	for (size_t i = 0; i < n; i++) {
+		struct job *j = MO_ADD(&s, jobs, &job_desc);
+
+		j->id = (int64_t)i + 1;
+		j->state = JOB_COMPLETED;
+		j->ended_at = (int64_t)(n - i);
+		j->config = mo_alloc(4200 + 1);
+		memset(j->config, 'x', 4200);
+	}
+	clock_t begun = clock();
+
+	core_load(c, &s);
+	assert_true(clock() - begun < 2 * CLOCKS_PER_SEC);
+	assert_non_null(core_state(c)->jobs[0].config);
+	core_free(c);
+}
+
 static void test_shared(void **state)
 {
 	struct world w;
@@ -194,7 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finished),
-		cmocka_unit_test(test_loaded),
+		cmocka_unit_test(test_many_backwards), cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_told_by_a_node),
