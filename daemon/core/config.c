@@ -7,8 +7,11 @@
 #include "daemon/core/inner.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/parse.h"
+#include "lib/model/limits.h"
 
 #define WARNINGS_TOLD 10
 #define LATE_US (60 * 1000000LL) /* an attempt that trains for so long was not judged at its start */
@@ -72,6 +75,25 @@ static void let_train(const struct turn *t, const struct job *j, struct config_r
 	mo_strs_printf(&c->warnings, &c->n_warnings, "%s; the job trains with it already, and goes on",
 		       c->refused);
 	mo_str_set(&c->refused, NULL);
+}
+
+static void cut(char *text)
+{
+	if (text && strlen(text) > MO_TEXT_MAX)
+		text[mo_utf8_cut(text, MO_TEXT_MAX)] = 0;
+}
+
+/* It repeats words of the files, which are of the user's making, and is kept with the job, its reason and
+ * its incident. A directory of more is none. */
+static void cut_texts(struct config_read *c)
+{
+	cut(c->refused);
+	cut(c->unjudged);
+	cut(c->directory_said);
+	for (size_t i = 0; i < c->n_warnings; i++)
+		cut(c->warnings[i]);
+	if (c->directory && strlen(c->directory) > MO_TEXT_MAX)
+		mo_str_set(&c->directory, NULL);
 }
 
 bool config_differs(const struct job *j)
@@ -158,6 +180,7 @@ void config_judged(struct turn *t)
 	r.attempt = j->attempt;
 	r.node = mo_strdup(j->config_node);
 	r.config = mo_desc_dup(&config_read_desc, e->config);
+	cut_texts(r.config);
 	let_train(t, j, r.config);
 	refuse_shared(&t->core->state, j->id, r.config);
 	if (r.config->unjudged)

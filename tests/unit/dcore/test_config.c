@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lib/model/limits.h"
+
 /* Its steps are left to the engine's files, which the submit read as `hash` (NULL: did not). */
 static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
 {
@@ -123,6 +125,27 @@ static void what_rules_refuse_ends_it(void **state)
 			seen |= strstr(why.reasons[i].evidence[k], "e.yaml:9: num_experts") != NULL;
 	assert_true(seen);
 	mo_desc_done(&why_view_desc, &why);
+	world_done(&w);
+}
+
+/* What is said of the files repeats their words, and is kept in several places. */
+static void what_is_said_is_cut(void **state)
+{
+	struct config_read *c = mo_desc_new(&config_read_desc);
+	struct world w;
+
+	world_init(&w, 1, 2);
+	int64_t id = leaves_steps(&w, 2, NULL);
+
+	reads(&w, 0, id, 0);
+	world_beat(&w, 0);
+	c->refused = mo_alloc(100001);
+	memset(c->refused, 'x', 100000);
+	judged(&w, id, 1, c);
+	world_run(&w, 20 * S);
+	assert_int_equal(world_job(&w, id)->state, JOB_FAILED);
+	assert_true(strlen(world_job(&w, id)->config_refused) <= MO_TEXT_MAX);
+	assert_true(strlen(world_job(&w, id)->reason) <= MO_TEXT_MAX + 100);
 	world_done(&w);
 }
 
@@ -326,6 +349,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(its_steps_are_those_of_the_files),
 		cmocka_unit_test(what_rules_refuse_ends_it),
+		cmocka_unit_test(what_is_said_is_cut),
 		cmocka_unit_test(what_trained_is_not_refused),
 		cmocka_unit_test(what_trains_long_is_not_refused),
 		cmocka_unit_test(what_is_only_odd_is_told),
