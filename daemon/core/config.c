@@ -30,22 +30,24 @@ bool config_awaited(const struct job *j)
 	       recipe_leaves(&j->spec.recipe, "steps");
 }
 
-/* Another one that was launched and has not ended, and saves there. */
-static const struct job *saver_of(const struct state *s, int64_t id, const char *dir)
+/* Another one that was launched and has not ended, and saves there. A place below the home, of a job without
+ * engine.workdir, is that of one user. */
+static const struct job *saver_of(const struct state *s, const struct job *j, const char *dir)
 {
 	for (size_t i = 0; dir && i < s->n_jobs; i++) {
 		const struct job *k = &s->jobs[i];
 
-		if (k->id != id && k->attempt > 0 && !job_state_final(k->state) &&
+		if (k->id != j->id && k->attempt > 0 && !job_state_final(k->state) &&
+		    (*dir == '/' || mo_streq(k->spec.user, j->spec.user)) &&
 		    (mo_streq(k->checkpoint_dir, dir) || mo_streq(k->saves_to, dir)))
 			return k;
 	}
 	return NULL;
 }
 
-static void refuse_shared(const struct state *s, int64_t id, struct config_read *c)
+static void refuse_shared(const struct state *s, const struct job *j, struct config_read *c)
 {
-	const struct job *k = c->refused ? NULL : saver_of(s, id, c->directory);
+	const struct job *k = c->refused ? NULL : saver_of(s, j, c->directory);
 
 	if (!k)
 		return;
@@ -182,7 +184,7 @@ void config_judged(struct turn *t)
 	r.config = mo_desc_dup(&config_read_desc, e->config);
 	cut_texts(r.config);
 	let_train(t, j, r.config);
-	refuse_shared(&t->core->state, j->id, r.config);
+	refuse_shared(&t->core->state, j, r.config);
 	if (r.config->unjudged)
 		mo_strs_add(&r.config->warnings, &r.config->n_warnings, r.config->unjudged);
 	const struct config_read *kept = r.config; /* the record's, which lives as long as the turn */

@@ -6,12 +6,13 @@
 #include "lib/model/limits.h"
 
 /* Its steps are left to the engine's files, which the submit read as `hash` (NULL: did not). */
-static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
+static int64_t leaves_steps_of(struct world *w, const char *user, int64_t gpus, const char *hash)
 {
 	struct submit spec;
 	int64_t id;
 
 	world_recipe(&spec, gpus);
+	mo_str_set(&spec.user, user ? user : spec.user);
 	spec.engine.experiment = mo_strdup("primus");
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.experiment_hash = mo_strdup(hash);
@@ -20,6 +21,11 @@ static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
 	mo_desc_done(&submit_desc, &spec);
 	world_run(w, S);
 	return id;
+}
+
+static int64_t leaves_steps(struct world *w, int64_t gpus, const char *hash)
+{
+	return leaves_steps_of(w, NULL, gpus, hash);
 }
 
 static bool asked(const struct world *w, int64_t id)
@@ -344,6 +350,25 @@ static void no_two_jobs_save_there(void **state)
 	world_done(&w);
 }
 
+/* Without engine.workdir names are below the home, and each user has his own. */
+static void homes_are_not_shared(void **state)
+{
+	struct world w;
+
+	world_init(&w, 3, 2);
+	int64_t ann = leaves_steps_of(&w, "ann", 2, NULL), bob = leaves_steps_of(&w, "bob", 2, NULL);
+	int64_t again = leaves_steps_of(&w, "ann", 2, NULL);
+
+	saves_to(&w, 0, ann, "o/e");
+	saves_to(&w, 1, bob, "o/e");
+	saves_to(&w, 2, again, "o/e");
+	world_run(&w, 5 * S);
+	assert_int_equal(world_job(&w, ann)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, bob)->state, JOB_RUNNING);
+	assert_int_equal(world_job(&w, again)->state, JOB_FAILED);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +382,7 @@ int main(void)
 		cmocka_unit_test(an_interval_beyond_the_end_is_mended),
 		cmocka_unit_test(others_change_nothing),
 		cmocka_unit_test(no_two_jobs_save_there),
+		cmocka_unit_test(homes_are_not_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
