@@ -642,9 +642,29 @@ static int choose(const struct job *j, int64_t *ret, struct mo_error *err)
 	return newest_or_fresh(j, r->resume == -2, ret, err);
 }
 
-static int64_t size_named(const struct recipe_parallelism *p, const char *name, size_t n)
+/* As Megatron spells it, in engine.args: with dashes or underscores, its value in the word or behind it. */
+static bool args_say_etp(const struct recipe_engine *e)
 {
-	int64_t etp = p->etp == MO_NONE ? p->tp : p->etp;        /* what Megatron takes without a word */
+	static const char flag[] = "expert_tensor_parallel_size";
+
+	for (size_t i = 0; i < e->n_args; i++) {
+		const char *word = e->args[i].key ? e->args[i].key : "";
+		size_t n = 0;
+
+		word += strspn(word, "-");
+		while (flag[n] && (word[n] == '-' ? '_' : word[n]) == flag[n])
+			n++;
+		if (!flag[n])
+			return true;
+	}
+	return false;
+}
+
+static int64_t size_named(const struct recipe *r, const char *name, size_t n)
+{
+	const struct recipe_parallelism *p = &r->parallelism;
+	/* without a word Megatron splits experts as the rest */
+	int64_t etp = p->etp != MO_NONE || args_say_etp(&r->engine) ? p->etp : p->tp;
 	const int64_t sizes[CKPT_FIXED_N] = { p->tp, p->pp, p->ep, etp, p->cp };
 
 	for (size_t i = 0; i < CKPT_FIXED_N; i++)
@@ -660,7 +680,7 @@ char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r)
 
 	for (const char *s = c && !r->unread ? c->fixed : NULL; s && *s; s += *s == ',' ? 1 + (s[1] == ' ') : 0) {
 		size_t name = strcspn(s, " ");
-		int64_t have = size_named(&r->parallelism, s, name), saved;
+		int64_t have = size_named(r, s, name), saved;
 		const char *value = s + name + (s[name] == ' ');
 		size_t n = strcspn(value, ",");
 		_cleanup_(mo_freep) char *text = mo_strndup(value, n);

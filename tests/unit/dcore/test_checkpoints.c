@@ -153,6 +153,22 @@ static void experts_without_a_word_are_split_as_the_rest(void **state)
 	}
 }
 
+/* engine.args may say it in the engine's own words: a job does not lose its own checkpoints over them. */
+static void experts_of_the_command_are_not_guessed(void **state)
+{
+	static const char *const words[] = { "expert-tensor-parallel-size", "expert_tensor_parallel_size", "--expert-tensor-parallel-size=1" };
+
+	(void)state;
+	for (size_t i = 0; i < ELEMENTSOF(words); i++) {
+		struct kv arg = { (char *)words[i], (char *)"1" };
+		const struct recipe r = { .parallelism = { .tp = 2, .pp = 1, .ep = 2, .etp = MO_NONE, .cp = MO_NONE },
+					  .engine = { .args = &arg, .n_args = 1 } };
+		const struct checkpoint c = { .fixed = (char *)"tp 2, pp 1, ep 2, etp 1" };
+
+		assert_null(checkpoint_misfit(&c, &r));
+	}
+}
+
 static void a_named_one_that_is_missing_fails(void **state)
 {
 	struct saver *o = *state;
@@ -670,6 +686,7 @@ int main(void)
 		T(what_does_not_reshard_needs_its_sizes),
 		T(what_the_engine_would_mix_waits),
 		cmocka_unit_test(experts_without_a_word_are_split_as_the_rest),
+		cmocka_unit_test(experts_of_the_command_are_not_guessed),
 		T(unwritable_and_unreadable),
 		T(recovery_takes_the_newest_complete),
 		T(an_announced_one_counts_without_marker),
