@@ -14,6 +14,7 @@ static int64_t leaves_steps_of(struct world *w, const char *user, int64_t gpus, 
 	world_recipe(&spec, gpus);
 	mo_str_set(&spec.user, user ? user : spec.user);
 	spec.engine.experiment = mo_strdup("primus");
+	mo_str_set(&spec.recipe_text, "recipe: 1\n");
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.experiment_hash = mo_strdup(hash);
 	spec.recipe.steps = hash ? 7 : MO_NONE;
@@ -196,6 +197,30 @@ static void what_trained_is_not_refused(void **state)
 	}
 }
 
+/* A node judges the files before a job's first iteration, and only reads them afterwards. */
+static void nodes_judge_what_never_trained(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 2);
+	int64_t id = leaves_steps(&w, 2, NULL);
+
+	for (int trained = 0; trained < 2; trained++) {
+		struct launch l;
+
+		mo_desc_init(&launch_desc, &l);
+		launch_make(core_state(w.core), world_job(&w, id), 0, &l);
+		assert_string_equal(l.config, "primus");
+		assert_int_equal(l.recipe != NULL, !trained);
+		mo_desc_done(&launch_desc, &l);
+		reads(&w, 0, id, 0);
+		world_beat(&w, 0);
+		world_iteration(&w, 0, id, 1);
+		world_beat(&w, 0);
+	}
+	world_done(&w);
+}
+
 /* Nor one that nobody judged when it began: the controller was away, or an older one did not ask. */
 static void what_trains_long_is_not_refused(void **state)
 {
@@ -269,6 +294,7 @@ static void an_interval_beyond_the_end_is_mended(void **state)
 	world_init(&w, 1, 2);
 	world_recipe(&spec, 2);
 	spec.engine.experiment = mo_strdup("primus");
+	mo_str_set(&spec.recipe_text, "recipe: 1\n");
 	mo_strs_add(&spec.recipe.left, &spec.recipe.n_left, "steps");
 	spec.recipe.checkpoint.dir = mo_strdup("/ckpt");
 	spec.recipe.checkpoint.every = 200;
@@ -376,6 +402,7 @@ int main(void)
 		cmocka_unit_test(what_rules_refuse_ends_it),
 		cmocka_unit_test(what_is_said_is_cut),
 		cmocka_unit_test(what_trained_is_not_refused),
+		cmocka_unit_test(nodes_judge_what_never_trained),
 		cmocka_unit_test(what_trains_long_is_not_refused),
 		cmocka_unit_test(what_is_only_odd_is_told),
 		cmocka_unit_test(what_cannot_be_judged_stops_nothing),
