@@ -569,7 +569,8 @@ def primus_hooks():
     root, token = primus_tree("tree"), "hf_stand_in_0123456789abcdef"
     with Cluster(place("c-hooks"), nodes=2, gpus_per_node=2) as c, Hub(token) as hub:
         job = c.submit(primus_recipe(root, "mock", HF_HOME=place("hub")))
-        equal(c.wait_state(job, ["completed", "failed"])["state"], "completed", "with mock data")
+        done = c.wait_state(job, ["completed", "failed"])
+        equal(done["state"], "completed", "with mock data: %s" % done["reason"])
         in_order(c.run("logs", job, "--rank", 0).stdout, r"the first hook, of train pretrain", r"\[prepare\] runner/helpers/hooks/03_first.sh: \d+ s\n", r"/05_second.sh: \d+ s\n", "/10_auto_nccl_net.sh left out",
                  r"left out, since PRIMUS_SKIP_PIP is 1: pip install -r requirements.txt\n", "Skipping dataset preparation", r"/prepare_experiment.sh: \d+ s\n",
                  r"\[prepare\] 3 hooks of primus/cli/main.py train pretrain on node 0: \d+ s\n", r"training \.\.\.")
