@@ -42,6 +42,12 @@ void rank_command_done(struct rank_command *c)
 	*c = (struct rank_command){ 0 };
 }
 
+/* The word of a recipe behind what a row of the engine gives: a derived value has another. */
+static const char *asked_by(const char *path)
+{
+	return mo_streq(path, "derived.pass_batch") ? "batch.micro" : path;
+}
+
 /* root: of the recipe, NULL when it has none. */
 static struct config_teller *teller_of(const struct config_given *g, const struct experiment *x,
 				       const struct ynode *root)
@@ -52,7 +58,7 @@ static struct config_teller *teller_of(const struct config_given *g, const struc
 	*t = (struct config_teller){ g, x, mo_alloc_array(o->n + 1, sizeof(bool)) };
 	experiment_forced(g->engine, x, &t->forced, &t->n_forced);
 	for (size_t i = 0; i < o->n; i++) {
-		const char *path = o->items[i];
+		const char *path = asked_by(o->items[i]);
 
 		t->by_recipe[i] = path && (mo_starts_with(path, "engine.arg") ||
 					   (root && !ynode_is_null(ynode_find(root, path))));
@@ -93,24 +99,24 @@ struct config_source config_source(const struct config_teller *t, struct config_
 {
 	const struct word_origins *o = &t->given->command->origins;
 	size_t word = (size_t)place.word;
+	const char *asked = place.word >= 0 && word < o->n ? asked_by(o->items[word]) : NULL;
 
 	if (place.file >= 0 && (size_t)place.file < t->experiment->n_files)
 		return (struct config_source){ .file = t->experiment->files[place.file],
 					       .line = place.line };
-	if (place.word >= 0 && word < o->n && t->by_recipe[word])
-		return (struct config_source){ .recipe = o->items[word] };
-	if (place.word >= 0 && word < o->n && o->items[word] &&
-	    is_planned(t->given->recipe, o->items[word]))
+	if (asked && t->by_recipe[word])
+		return (struct config_source){ .recipe = asked };
+	if (asked && is_planned(t->given->recipe, asked))
 		return (struct config_source){
 			.moectl = t->given->undecided ?
 					  mo_printf("not decided yet (parallelism: auto): %s",
 						    t->given->undecided) :
 					  mo_strdup("chosen by the planner (parallelism: auto)")
 		};
-	if (place.word >= 0 && word < o->n && o->items[word])
+	if (asked)
 		return (struct config_source){
 			.moectl = mo_printf("%s is what moectl takes where the recipe says nothing",
-					    o->items[word])
+					    asked)
 		};
 	if (place.word >= 0 && word >= o->n)
 		return (struct config_source){ .moectl = mo_strdup(

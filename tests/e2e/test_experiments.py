@@ -1001,6 +1001,14 @@ def torchtitan_takes_the_batch_of_the_plan():
             items = {i["key"]: i["value"] for i in json.loads(own.explain("--json").stdout)["items"]}
             equal(tuple(items[key] for key in keys), want, batch)
             equal(own.validate()[0], 0, batch)
+    # What the recipe's micro-batch makes of the file's other key is told, and whose word it is.
+    with Own(**TITAN) as own:
+        recipe = (OWN_RECIPE % own.dir.name).replace("primus-megatron", "primus-torchtitan")
+        own.write("r.yaml", recipe + own.recipe + "batch: {micro: 2}\n")
+        items = {i["key"]: i for i in json.loads(own.explain("--json").stdout)["items"]}
+        equal(items[keys[1]]["source"], {"recipe": "batch.micro"})
+        status, said = own.validate()
+        need(status == 0 and "training.local_batch_size 6 -> 2" in said, said)
     with Own(**TITAN) as own:
         own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("kind: primus-megatron", "kind: primus-torchtitan") + own.recipe + "batch: {global: 64}\n")
         status, said = own.validate()
