@@ -10,6 +10,7 @@
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layer_pattern.h"
+#include "lib/recipe/rules.h"
 
 /* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried on. */
 static char *as_word(const struct config_value *v)
@@ -302,11 +303,27 @@ static int64_t size_of(const struct found *f, const char *path)
 	return text && mo_parse_i64(text, 1, MO_RANKS_MAX, &n) == 0 ? n : 1;
 }
 
+/* Without a pipeline the recipe's micro-batch is what a rank takes at once, whatever the files say;
+ * a word of engine.args stands above both. */
+static void take_micro(const struct found *f, struct experiment_said *v)
+{
+	bool by_files = !v->from || v->from->place.file >= 0;
+
+	if (!by_files || f->recipe->micro == MO_NONE || recipe_leaves(f->recipe, "batch.micro") ||
+	    !rules_tells(f->engine, "derived.pass_batch") || size_of(f, "parallelism.pp") != 1)
+		return;
+	free(v->text);
+	v->text = mo_printf("%lld", (long long)f->recipe->micro);
+	v->from = NULL;
+	v->by_recipe = true;
+}
+
 /* "per_dp(KEYS)": so many for each data-parallel rank, of which there are as many as the GPUs and the other sizes leave. */
 static bool per_dp(const struct found *f, struct experiment_said *v)
 {
 	int64_t each, ranks = size_of(f, "parallelism.tp");
 
+	take_micro(f, v);
 	ranks = mo_times(ranks, mo_times(size_of(f, "parallelism.pp"), size_of(f, "parallelism.cp")));
 	if (mo_parse_i64(v->text, 1, MO_RANKS_MAX, &each) < 0 || ranks < 1 || f->recipe->gpus < ranks)
 		return false;
@@ -325,9 +342,10 @@ static void add(struct found *f, const char *path)
 	struct config_place nowhere = { -1, 0, -1 };
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
 	_cleanup_(mo_freep) char *where =
-		v.from ? mo_printf("%s: %s", place, v.key)
-		       : mo_printf("%s, which the experiment does not give",
-				   mo_streq(v.key, "it") ? path : v.key);
+		v.by_recipe ? mo_strdup("batch.micro x dp")
+		: v.from ? mo_printf("%s: %s", place, v.key)
+			 : mo_printf("%s, which the experiment does not give",
+				     mo_streq(v.key, "it") ? path : v.key);
 
 	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
 	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);

@@ -9,6 +9,7 @@ struct experiment_said {
 	char *text, *key;
 	const struct config_value *from;
 	bool per_dp; /* so many for each data-parallel rank */
+	bool by_recipe; /* the recipe says so many, whatever the experiment does */
 };
 void experiment_said_done(struct experiment_said *s);
 /* What the first row of that path says that says anything. A value of a wrong type is carried on: the recipe's own checks refuse it

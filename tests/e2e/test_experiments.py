@@ -1756,6 +1756,33 @@ def a_batch_reaches_torchtitan_in_its_version_s_words():
 
 
 @suite.test
+def a_micro_batch_of_the_recipe_makes_the_step():
+    """A TOML without global_batch_size: a step is the recipe's micro-batch on every rank."""
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        with open(os.path.join(d, "t.toml"), "w") as f:
+            f.write('[model]\nname = "llama3"\nflavor = "8B"\n'
+                    '[training]\nseq_len = 128\nlocal_batch_size = 3\n')
+        with open(recipe, "w") as f:
+            f.write("recipe: 1\nname: t\ncluster: {gpus: 8, gpu: h100}\nsteps: 5\n"
+                    "engine: {kind: torchtitan, workdir: %s, args: {job.config_file: t.toml}}\n" % d)
+        for sets, want in ((("batch.micro=2",), 16), (("batch.micro=4",), 32), ((), 24),
+                           (("batch.micro=4", "parallelism.tp=2"), 16)):
+            words = [w for s in sets for w in ("--set", s)]
+            r = moectl("plan", "--json", recipe, *words, env=env, check=False)
+            need(r.returncode == 0, "%s: %s" % (sets, r.stderr))
+            equal(json.loads(r.stdout)["plans"][0]["batch"]["global"], want, sets)
+            said = moectl("validate", recipe, *words, env=env).stderr
+            note = "training.local_batch_size 3 -> %s" % sets[0][-1] if sets else ""
+            need(note in said and (note or "->" not in said), said)
+        r = moectl("validate", recipe, "--set", "batch.micro=2", "--set", "parallelism.pp=2",
+                   env=env, check=False)
+        said = "t.toml:6: training.local_batch_size: batch.global: 12 is no multiple of micro 2 x"
+        need(r.returncode == 2 and said in r.stderr, "a pipeline cuts what is there: " + r.stderr)
+
+
+@suite.test
 def a_pipeline_of_torchtitan_is_planned_as_it_runs():
     """What a rank takes at once goes through the pipeline as local_batch_size / microbatch_size micro-batches, as often as a step needs it; a micro-batch of the recipe makes that one pass."""
     env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
