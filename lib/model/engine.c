@@ -119,6 +119,7 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F_VEC(engine_checks, rules, &engine_rule_desc),
 	MO_F_LIST(engine_checks, keys, MO_STRS),
 	MO_F_LIST(engine_checks, layout_flags, MO_STRS),
+	MO_F_LIST(engine_checks, data_parallel, MO_STRS, .omit = true),
 	MO_F(engine_checks, keys_source, MO_STR),
 	MO_F(engine_checks, keys_complete, MO_BOOL),
 	MO_F(engine_checks, keys_more, MO_STR, .omit = true),

@@ -131,6 +131,7 @@ struct engine_checks {
 	bool keys_complete;
 	char *keys_more;                        /* of its own configuration: with a value here it takes keys that nobody knows */
 	char **layout_flags; size_t n_layout_flags; /* flags that divide layers which do not divide evenly */
+	char **data_parallel; size_t n_data_parallel; /* flags of replicas and of shards: dp is both */
 	struct kv *renamed; size_t n_renamed;   /* old flag -> the new one, or what to do */
 	struct kv *last_save_off; size_t n_last_save_off; /* flag -> condition on its value: then the last state is not saved */
 };

@@ -206,6 +206,15 @@ void engine_layout_flags_read(struct reader *r, const struct key *k, const struc
 	value_list(r, k->path, v, &c->layout_flags, &c->n_layout_flags);
 }
 
+void engine_data_parallel_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	value_list(r, k->path, v, &c->data_parallel, &c->n_data_parallel);
+	if (c->n_data_parallel && c->n_data_parallel != 2)
+		errors_at(r->errors, v, NULL, "data_parallel: expected two flags: of replicas, of shards");
+}
+
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	value_text(r, k->path, v, &checks_of(r->bases[0])->keys_source);

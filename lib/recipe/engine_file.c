@@ -450,6 +450,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
 	CUSTOM("layout_flags", engine_layout_flags_read),
+	CUSTOM("data_parallel", engine_data_parallel_read),
 	CUSTOM("keys_source", engine_keys_source_read),
 	CUSTOM("keys_complete", engine_keys_complete_read),
 	CUSTOM("keys_more", engine_keys_more_read),
@@ -502,6 +503,8 @@ static void experiment_keys_finish(struct engine *e, const struct ynode *root, s
 	}
 	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_last_save_off; i++)
 		add_experiment_key(e, e->checks->last_save_off[i].key);
+	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_data_parallel; i++)
+		add_experiment_key(e, e->checks->data_parallel[i]);
 	for (size_t i = 0; engine_has_values(e) && e->checks && i < e->checks->n_rules; i++) {
 		const struct engine_rule *rule = &e->checks->rules[i];
 

@@ -5,7 +5,9 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/desc.h"
+#include "lib/base/parse.h"
 #include "lib/model/layout.h"
+#include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/features.h"
@@ -350,6 +352,54 @@ static void check_rule(struct rules *k, const struct args *command, const struct
 	mo_buf_done(&when.words);
 }
 
+/* A degree of files or engine.args, else what the engine takes without. False: nobody knows. */
+static bool degree(const struct rules *k, const struct args *command, const char *flag,
+		   int64_t fallback, struct seen *ret_seen, int64_t *ret)
+{
+	_cleanup_(mo_freep) char *path = mo_printf("args.%s", flag);
+
+	*ret_seen = see(k, command, path);
+	*ret = fallback;
+	if (!ret_seen->value)
+		return !is_open(k, command, path) && !rules_unchecked(k, flag);
+	return mo_parse_i64(ret_seen->value, -1, MO_RANKS_MAX, ret) == 0;
+}
+
+/* Replicas x shards x the other sizes are the GPUs; -1 shards: as many as are left. */
+static void check_data_parallel(struct rules *k, const struct args *command)
+{
+	const struct recipe *r = k->recipe;
+	const struct recipe_parallelism *p = &r->parallelism;
+	char *const *flags = k->engine->checks ? k->engine->checks->data_parallel : NULL;
+	_cleanup_(seen_done) struct seen by_replicas = { 0 }, by_shards = { 0 };
+	int64_t replicas, shards, rest = mo_times(p->tp, mo_times(p->pp, p->cp));
+
+	if (!flags || !r->experiment_hash || r->unread || p->automatic || rest < 1 ||
+	    r->gpus % rest)
+		return;
+	int64_t dp = r->gpus / rest;
+
+	if (!degree(k, command, flags[0], 1, &by_replicas, &replicas) ||
+	    !degree(k, command, flags[1], -1, &by_shards, &shards) || replicas < 1 || !shards)
+		return;
+	if (shards < 0 ? dp % replicas == 0 : mo_times(replicas, shards) == dp)
+		return;
+	bool blame = dp % replicas != 0;
+	const struct ynode *at = blame ? by_replicas.at : by_shards.at;
+
+	if (!at || rules_said(k, at))
+		return;
+	_cleanup_(mo_freep) char *use = blame ? mo_printf("use 1, or what divides %lld", LL(dp)) :
+						mo_printf("use -1 or %lld", LL(dp / replicas));
+	_cleanup_(mo_freep) char *given =
+		shards < 0 ? mo_strdup("") : mo_printf(" x shards %lld", LL(shards));
+
+	errors_at(k->errors, at, use,
+		  "%s: replicas %lld%s x tp %lld x pp %lld x cp %lld %s cluster.gpus %lld",
+		  blame ? flags[0] : flags[1], LL(replicas), given, LL(p->tp), LL(p->pp), LL(p->cp),
+		  shards < 0 ? "does not divide" : "is not", LL(r->gpus));
+}
+
 void rules_features(struct rules *k)
 {
 	const struct engine_checks *c = k->engine->checks;
@@ -361,6 +411,7 @@ void rules_features(struct rules *k)
 	args_command(k, &command);
 	check_uneven(k, &command);
 	check_layout_flags(k, &command);
+	check_data_parallel(k, &command);
 	for (size_t i = 0; c && i < c->n_rules; i++)
 		check_rule(k, &command, &c->rules[i]);
 	args_done(&command);

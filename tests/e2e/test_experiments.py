@@ -1696,6 +1696,7 @@ TOMLS = [l.rstrip("\n").split(": ") for l in open(os.path.join(ROOT, "tests/fixt
 VALUES = {"bool": "false", "int": "1", "float": "0.5", "list": '["a"]', "text": '"a"'}
 SAID = {"model.name": '"llama3"', "model.flavor": '"8B"', "activation_checkpoint.mode": '"full"', "parallelism.pipeline_parallel_schedule": '"1F1B"',
         "training.mixed_precision_param": '"bfloat16"', "training.seq_len": "4096", "training.steps": "20",
+        "parallelism.data_parallel_shard_degree": "-1",
         "model.hf_assets_path": '"."', "model.tokenizer_path": '"."', "training.dataset_path": '"."', "validation.dataset_path": '"."'}
 
 
@@ -1780,6 +1781,46 @@ def a_micro_batch_of_the_recipe_makes_the_step():
                    env=env, check=False)
         said = "t.toml:6: training.local_batch_size: batch.global: 12 is no multiple of micro 2 x"
         need(r.returncode == 2 and said in r.stderr, "a pipeline cuts what is there: " + r.stderr)
+
+
+@suite.test
+def data_parallel_degrees_of_torchtitan_are_the_gpus():
+    """Replicas x shards x the other sizes: what torchtitan ends for is an error at its line."""
+    def refused(r, said):
+        need(r.returncode == (2 if said else 0) and said in r.stderr, "%r: %s" % (said, r.stderr))
+    env = clean_env(MOE_URL="unix:/nonexistent/moed.sock")
+    with tempfile.TemporaryDirectory() as d:
+        recipe = os.path.join(d, "r.yaml")
+        text = ("recipe: 1\nname: t\ncluster: {gpus: 8}\nsteps: 5\n"
+                "engine: {kind: %s, workdir: %s, args: {job.config_file: t.toml}}\n")
+        key = "parallelism.data_parallel_"
+        four = "t.toml:2: " + key + "shard_degree: replicas 1 x shards 4 x tp 1 x pp 1 x cp 1 is " \
+               "not cluster.gpus 8; use -1 or 8"
+        for kind in ("torchtitan", "torchtitan-0.1"):
+            with open(recipe, "w") as f:
+                f.write(text % (kind, d))
+            for shards, replicas, tp, sets, said in (
+                    (4, 1, 1, "", four), (8, 1, 1, "", ""), (-1, 1, 1, "", ""), (4, 2, 1, "", ""),
+                    (4, 1, 2, "", ""), (4, 1, 1, "parallelism.tp=2", ""),
+                    (4, 1, 1, "parallelism.sharding=zero3", ""), (4, 1, 1, "parallelism=auto", ""),
+                    (4, 1, 1, "engine.args_unchecked=[" + key + "shard_degree]", ""),
+                    (-1, 3, 1, "", "t.toml:3: " + key + "replicate_degree: replicas 3 x tp 1"),
+                    (-1, 2, 1, "", ""), (2, 2, 1, "", "shards 2 x tp 1 x pp 1 x cp 1 is not"),
+                    (2, 2, 1, "", "use -1 or 4"), (8, 1, 2, "", "use -1 or 4")):
+                with open(os.path.join(d, "t.toml"), "w") as f:
+                    f.write("[parallelism]\ndata_parallel_shard_degree = %d\n"
+                            "data_parallel_replicate_degree = %d\ntensor_parallel_degree = %d\n"
+                            % (shards, replicas, tp))
+                words = ("--set", sets) if sets else ()
+                refused(moectl("validate", recipe, *words, env=env, check=False), said)
+    base, = [name for name in TITAN if name.endswith("pre.yaml")]
+    text = TITAN[base].replace("shard_degree: -1", "shard_degree: 4")
+    for tree, said in ((TITAN, ""), ({**TITAN, base: text}, "shards 4 x tp 1 x pp 1 x cp 1 is")):
+        with Own(**tree) as own:
+            recipe = (OWN_RECIPE % own.dir.name).replace("primus-megatron", "primus-torchtitan")
+            own.write("r.yaml", recipe + own.recipe)
+            status, told = own.validate()
+            need(status == (2 if said else 0) and said in told, told)
 
 
 @suite.test
