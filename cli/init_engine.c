@@ -92,10 +92,12 @@ static char *saved_to(const struct init *i, const struct engine *e, const struct
 {
 	const struct config_value *enable = value_of(x, "checkpoint.enable"),
 				  *folder = value_of(x, "checkpoint.folder"),
+				  *old = value_of(x, "checkpoint.enable_checkpoint"), /* 0.1 */
 				  *dump = value_of(x, "job.dump_folder");
 
 	if (value_of(x, "save"))
 		return experiment_directory(e, x, i->draft.workdir);
+	enable = enable ? enable : old;
 	if (!enable || !mo_streq(enable->text, "true"))
 		return NULL;
 	const char *to = folder && folder->text ? folder->text : "checkpoint",

@@ -339,6 +339,14 @@ def a_toml_of_torchtitan():
         equal((ranks[0]["rank"], len(ranks)), (0, 16), "ranks")
         text = open(d + "/r.yaml").read()
         need("name: x\n" in text and "# different: checkpoint.folder" in text, text)
+        for enable in ("enable = true", "enable_checkpoint = true", "enable = false"):
+            with open(d + "/x.toml", "w") as f:
+                f.write(TITAN.replace("enable = true", enable))
+            moectl("init", d + "/x.toml", "--gpus", "16", "--out", d + "/s.yaml", env=ENV)
+            with open(d + "/s.yaml") as f:
+                text = f.read()
+            need(("saves no checkpoints" in text) == ("false" in enable), enable + text)
+            os.unlink(d + "/s.yaml")
         for n, bad in ((2, "[job]\nx = nope\n"), (1, "x = \"\n"), (1, "\xff\n")):
             with open(d + "/x.toml", "wb") as f:
                 f.write(bad.encode("latin-1"))
