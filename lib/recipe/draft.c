@@ -442,8 +442,45 @@ static void lose_load(struct draft *d, const struct word_flag *f, const char *wh
 			   text, why);
 }
 
+/* Words with '-' for '_', which do nothing in the original. As Primus takes words: `--key`
+ * takes the next one unless that begins with "--". */
+static void drop_unread(struct draft *d, const struct engine *e)
+{
+	char **left = NULL;
+	size_t n_left = 0;
+
+	for (size_t i = 0, next; i < d->n_args; i = next) {
+		const char *word = d->args[i], *name = word + strspn(word, "-");
+		const char *value = strchr(word, '='), *meant = NULL;
+
+		next = i + 1;
+		if (value) {
+			value++;
+		} else if (mo_starts_with(word, "--") && next < d->n_args &&
+			   !mo_starts_with(d->args[next], "--")) {
+			value = d->args[next++];
+		}
+		if (strchr(word, '=') || mo_starts_with(word, "--"))
+			meant = rules_dropped(e, word);
+		for (size_t k = i; !meant && k < next; k++)
+			mo_strs_add(&left, &n_left, d->args[k]);
+		if (meant)
+			draft_lose(d,
+				   "--%.*s%s%s: Primus does not know it and drops it; %s is the "
+				   "key",
+				   (int)strcspn(name, "="), name, value ? " " : "",
+				   value ? value : "", meant);
+	}
+	mo_strs_clear(&d->args, &d->n_args);
+	d->args = left;
+	d->n_args = n_left;
+}
+
 void draft_values(struct draft *d, const struct engine *e)
 {
+	if (e->experiment)
+		drop_unread(d, e);
+
 	struct word_flags words;
 	_cleanup_(mo_freep) bool *used = mo_alloc_array(d->n_args + 1, sizeof(*used));
 	char **left = NULL;

@@ -22,6 +22,9 @@ const char *rules_missing(const struct engine *e, const char *path, const char *
 bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
 bool rules_in_words(const struct rules *k, const char *path);   /* "{path}" stands in engine.args or engine.argv */
 bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
+/* An experiment's loader takes keys as they are written: with '-' for '_' a word is another key, which
+ * nothing reads. The key that was meant, borrowed; NULL: the word is none of these. */
+const char *rules_dropped(const struct engine *e, const char *flag);
 /* Node of the first of the paths (NULL-terminated) that the document gives; the root when none does. */
 const struct ynode *rules_place(const struct rules *k, const char *const *paths);
 #define PLACE(k, ...) rules_place((k), (const char *const[]){ __VA_ARGS__, NULL })

@@ -402,6 +402,9 @@ static void check_args(struct rules *k)
 	args_read(k, &args);
 	args_command(k, &command);
 	for (size_t i = 0; i < args.n; i++) {
+		if (rules_dropped(k->engine, args.items[i].flag) &&
+		    !rules_unchecked(k, args.items[i].flag))
+			continue; /* rules_keys() says so */
 		check_twice(k, &args, i);
 		check_main_word(k, &args.items[i]);
 		if (!args.items[i].off || k->engine->bool_words)

@@ -66,6 +66,19 @@ static const char *spelling(const struct engine_checks *c, const char *plain)
 	return plain;
 }
 
+const char *rules_dropped(const struct engine *e, const char *flag)
+{
+	const char *name = flag + strspn(flag, "-");
+
+	if (!e->experiment || !e->checks || !memchr(name, '-', strcspn(name, "=")))
+		return NULL;
+	for (size_t i = 0; i < e->checks->n_keys; i++)
+		if (!strchr(e->checks->keys[i], '-') &&
+		    flag_same(name, e->checks->keys[i], strlen(e->checks->keys[i])))
+			return e->checks->keys[i];
+	return NULL;
+}
+
 static void check_key(struct rules *k, const struct flags *known, const struct arg *arg)
 {
 	const struct engine_checks *c = k->engine->checks;
@@ -74,6 +87,14 @@ static void check_key(struct rules *k, const struct flags *known, const struct a
 
 	if (to) {
 		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: %s does not exist in %s any more: %s", arg->flag, source, to);
+		return;
+	}
+	const char *meant = rules_dropped(k->engine, arg->flag);
+
+	if (meant) {
+		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass",
+			  "engine.args: Primus does not know '%s' and drops it: write %s",
+			  arg->flag + strspn(arg->flag, "-"), meant);
 		return;
 	}
 	for (size_t i = 0; i < known->n; i++)

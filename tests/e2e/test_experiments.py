@@ -978,6 +978,9 @@ def init_takes_the_kind_of_the_file():
                             (line + ["pretrain", "--config", "p.yaml"], "primus-megatron")):
             text = moectl("init", *words, env=env).stdout
             need("kind: %s\n" % kind in text, "%s: %s" % (words, text))
+        r = moectl("init", *line, "pretrain", "--config", "p.yaml", "--lr-warmup-iters", "7", "train-iters=3", env=env)
+        need("--lr-warmup-iters 7: Primus does not know it and drops it; lr_warmup_iters is the key" in r.stdout and "--train-iters 3: Primus does not" in r.stdout, r.stdout)
+        need("steps: 3" not in r.stdout and " 6 different; 2 not carried over" in r.stdout and "contradicts" not in r.stderr, r.stdout + r.stderr)
         r = moectl("init", "--out", own.dir.name + "/out.yaml", *line, "posttrain", "--config", "p.yaml", env=env, check=False)
         need(r.returncode == 2 and "p.yaml:3: pre_trainer: this is pretraining" in r.stderr and not os.path.exists(own.dir.name + "/out.yaml"), r.stderr)
 
@@ -1060,6 +1063,11 @@ def sizes_in_engine_args_are_the_engines():
         need(status == 2 and "the command: pipeline_model_parallel_size: parallelism.pp: pp 3 does not divide cluster.gpus 8" in said, said)
         status, said = own.validate("--set", "parallelism.ep=1", "--set", "engine.args.expert_model_parallel_size=2")
         need(status == 2 and "expert_model_parallel_size 2 contradicts parallelism.ep 1: give it there only" in said, said)
+        # a hyphen makes another key of it, which nothing reads
+        for words, key in (("expert-model-parallel-size=4", "expert_model_parallel_size"), ("lr-warmup-iters=3", "lr_warmup_iters")):
+            status, said = own.validate("--set", "engine.args." + words)
+            need(status == 2 and "engine.args: Primus does not know '%s' and drops it: write %s" % (words.split("=")[0], key) in said and said.count("Primus does not") == 1, said)
+        equal(own.validate("--set", "engine.args.lr-warmup-iters=3", "--set", "engine.args_unchecked=[lr-warmup-iters]")[0], 0)
         # an engine without experiments is told 1 where the recipe says nothing
         own.write("r.yaml", (OWN_RECIPE % own.dir.name).replace("primus-megatron", "megatron-lm").replace(", entry: e.yaml", "") + "steps: 9\n")
         status, said = own.validate("--set", "engine.args.expert-model-parallel-size=8")

@@ -401,7 +401,7 @@ static void test_layers_that_do_not_divide(void **state)
 /* Recomputation told by the engine's own flags counts like the recipe's: a block of three of each virtual stage's six layers lies between none and all. */
 static void test_recompute_by_flags(void **state)
 {
-	static const char *const flags[] = { "", ", recompute_granularity: full, recompute_method: block, recompute_num_layers: 3", ", recompute-granularity: full, recompute-method: uniform, recompute-num-layers: 1" };
+	static const char *const flags[] = { "", ", recompute_granularity: full, recompute_method: block, recompute_num_layers: 3", ", recompute_granularity: full, recompute_method: uniform, recompute_num_layers: 1" };
 	const struct plan_options o = { .figures = true };
 	double gb[ELEMENTSOF(flags)], step[ELEMENTSOF(flags)];
 

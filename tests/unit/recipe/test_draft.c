@@ -65,6 +65,16 @@ static void engines(void **state)
 	is("torchrun ./x/pretrain_gpt.py --num-layers 4", "megatron-lm", "", "--num-layers|4", "");
 	is("torchrun -m torchtitan.train --module m", "torchtitan", "", "--module|m", "");
 	is("deepspeed t.py --x", "deepspeed", "", "--x", "");
+	is("python primus/cli/main.py train pretrain --config e.yaml --train-iters 7 --lr 1 "
+	   "lr-warmup-iters=3",
+	   "primus-megatron", "", "--lr|1",
+	   "--train-iters 7: Primus does not know it and drops it; train_iters is the key|"
+	   "--lr-warmup-iters 3: Primus does not know it");
+	is("python primus/cli/main.py train pretrain --config e.yaml --tokenizer_model lr-decay=1 "
+	   "--tensor-board a",
+	   "primus-megatron", "", "--tokenizer_model|lr-decay=1|--tensor-board|a", "");
+	is("torchrun pretrain_gpt.py --lr-warmup-iters 3", "megatron-lm", "",
+	   "--lr-warmup-iters|3", "");
 	is("python primus/cli/main.py train pretrain --config e.yaml a.b=1", "primus-megatron", "",
 	   "a.b=1", "");
 	is("python3 -m MaxText.train a/base.yml run_name=x", "maxtext", "", "run_name=x",
