@@ -65,6 +65,27 @@ static const char *starts(const struct engine *e)
 			       "it starts its own program, whose words are engine.args";
 }
 
+/* Python runs no configuration; another program in its place (engine.python) may. */
+static void check_entry_is_program(struct rules *k)
+{
+	static const char *const ends[] = { ".yaml", ".yml", ".toml", ".json" };
+	const struct engine *e = k->engine;
+	const char *entry = k->recipe->engine.entry, *own = k->recipe->engine.python;
+	const char *python = own ? own : e->python;
+	const char *slash = python ? strrchr(python, '/') : NULL;
+	const char *dot = entry ? strrchr(entry, '.') : NULL;
+
+	if (!dot || e->n_argv < 2 || !mo_streq(e->argv[0], "{python}") ||
+	    !mo_streq(e->argv[1], "{entry}") ||
+	    (python && !mo_starts_with(slash ? slash + 1 : python, "python")))
+		return;
+	if (mo_enum_parse(ends, ELEMENTSOF(ends), dot) >= 0)
+		errors_at(k->errors, PLACE(k, "engine.entry"),
+			  "give the script; an experiment of Primus is for kind primus-megatron",
+			  "engine.entry: '%.200s' is a configuration and no program that Python runs",
+			  entry);
+}
+
 static void check_command(struct rules *k)
 {
 	const struct recipe_engine *e = &k->recipe->engine;
@@ -84,6 +105,7 @@ static void check_command(struct rules *k)
 		errors_at(k->errors, PLACE(k, "engine.argv", "engine"), NULL, "missing key 'engine.argv': the program and its words");
 	if (e->entry && rules_leads_out(e->entry))
 		errors_at(k->errors, PLACE(k, "engine.entry"), NULL, "engine.entry: '%s' may lead out of workdir: give a path below it without '..', or an absolute one", e->entry);
+	check_entry_is_program(k);
 	if (template_has(k->engine, "{entry}") && !e->entry && !k->engine->entry)
 		errors_at(k->errors, PLACE(k, "engine"), NULL, "missing key 'engine.entry': the script to run");
 	if (k->engine->needs_steps && k->recipe->steps == MO_NONE &&

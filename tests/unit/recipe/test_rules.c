@@ -282,6 +282,32 @@ static void test_unknown_flags(void **state)
 	}
 }
 
+/* A configuration as the program: refused where Python is to run it. */
+static void test_entries(void **state)
+{
+	static const struct { const char *engine; bool refused; } cases[] = {
+		{ "kind: torch, entry: /x.yaml", true },
+		{ "kind: deepspeed, entry: ds.json", true },
+		{ "kind: megatron-lm, entry: a.b/exp.yml, python: /venv/bin/python3.12", true },
+		{ "kind: torch, entry: /x.yaml, python: /opt/bin/run-yaml", false },
+		{ "kind: torch, entry: /x.yaml.py", false },
+		{ "kind: torch, entry: /conf.yaml/train", false },
+		{ "kind: maxtext, entry: base.yml", false },
+		{ "kind: primus-megatron, entry: e.yaml", false },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: 1}\nsteps: 1\n" ALL_ONE,
+			cases[i].engine);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+		if (cases[i].refused != (strstr(said, "is a configuration and no") != NULL))
+			fail_msg("%s\n%s", text, said);
+	}
+}
+
 /* What a planned stop is worth, by the engine file (stop_saves, stop_signal). */
 static void test_stops(void **state)
 {
@@ -440,7 +466,8 @@ static void test_bad_sections(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_saves), cmocka_unit_test(test_changed),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_saves), cmocka_unit_test(test_changed),
 					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
