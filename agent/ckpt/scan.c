@@ -22,6 +22,7 @@ struct scan {
 	struct ckpt_rules *rules;
 	struct ckpt_question question;
 	size_t n_whole;
+	size_t n_empty; bool no_empty;     /* entries that hold nothing; whether they are passed over */
 };
 
 static void report(const struct scan *s, const struct ckpt_entry *e, char *reason, struct scan_result *ret) {
@@ -264,12 +265,30 @@ static void report_missing(const struct scan *s, struct scan_result *ret) {
 	f->reason = mo_printf("the tracker file %s names it, but it is not there", s->order->layout->tracker);
 }
 
+/* Where only a marker tells, any name with a number may be of something else: logs of a day. From the
+ * second attempt on it may be what the job announced; then only what holds nothing is passed over, and
+ * that only where nothing is whole. */
+static bool is_beside(struct scan *s, const struct ckpt_entry *e)
+{
+	const struct command *o = s->order;
+	bool empty;
+
+	if (!o->layout->announced_is_complete || o->layout->given || o->only != MO_NONE || known_of(s, e))
+		return false;
+	if (!unread_is_beside(s->dir_fd, e->name, s->rules, &empty))
+		return false;
+	s->n_empty += empty;
+	return empty ? s->no_empty : o->job == MO_NONE || o->attempt == 1;
+}
+
 static void look_through(struct scan *s, struct names *names, struct scan_result *ret) {
 	const struct command *order = s->order;
 
 	for (size_t i = 0; i < names->n && ret->n_items < MO_CHECKPOINTS_MAX; i++) {
 		struct ckpt_entry *e = &names->items[i];
 		if (order->only != MO_NONE && (e->iteration != order->only || !meant(s, order->path, e)))
+			continue;
+		if (is_beside(s, e))
 			continue;
 		examine(s, e, ret);
 		if (order->layout->unnumbered)
@@ -278,6 +297,16 @@ static void look_through(struct scan *s, struct names *names, struct scan_result
 			keep_one(ret);
 		ckpt_entry_done(e);
 	}
+}
+
+static void look_again(struct scan *s, DIR *d, struct scan_result *ret)
+{
+	_cleanup_(names_done) struct names again = { 0 };
+
+	mo_vec_clear(&found_checkpoint_desc, (void **)&ret->items, &ret->n_items);
+	rewinddir(d);
+	list_names(d, s->rules, s->order->layout->unnumbered, &again);
+	look_through(s, &again, ret);
 }
 
 /* Nothing whole lies there: a save was cut, or what this job saved is gone. */
@@ -305,13 +334,12 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 	prune(&s, &names);
 	s.question.tracker = read_tracker(s.dir_fd, rules, layout->tracker, &s.question.tracker_says);
 	look_through(&s, &names, ret);
+	s.no_empty = s.n_empty > 0 && s.n_whole == 0;
+	if (s.no_empty)
+		look_again(&s, d, ret);
 	_cleanup_(mo_freep) char *back = wants_back(order, ret) ? keep_put_back(s.dir_fd, layout, rules) : NULL;
 	if (back) {
-		_cleanup_(names_done) struct names again = { 0 };
-		mo_vec_clear(&found_checkpoint_desc, (void **)&ret->items, &ret->n_items);
-		rewinddir(d);
-		list_names(d, rules, layout->unnumbered, &again);
-		look_through(&s, &again, ret);
+		look_again(&s, d, ret);
 		if (ret->n_items && ret->items[0].complete)
 			mo_str_set(&ret->items[0].reason, back);
 	}

@@ -15,6 +15,9 @@ int scan_directory(const struct command *order, enum ckpt_level level, int64_t b
 /* Makes the directory and a file in it, removes the file. 0, -EACCES and its like: not writable; other errors with err. */
 int scan_probe(const char *dir, struct mo_error *err);
 
+/* unread.c: whether the file, or all that lies in the directory, is what a run writes beside its
+ * state. *ret_empty: there is no file at all. */
+bool unread_is_beside(int at, const char *name, const struct ckpt_rules *rules, bool *ret_empty);
 /* unread.c: what in the directory looks like a model's state and was not read; after scan_directory(). */
 void unread_find(const struct command *order, struct scan_result *ret);
 

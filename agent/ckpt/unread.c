@@ -109,6 +109,36 @@ static bool unmarked(const struct search *s, int at, const char *name, int64_t i
 	return s->layout->announced_is_complete;
 }
 
+/* Links and other kinds, and what cannot be read or lies too deep, may be anything. */
+static bool only_beside(int at, const char *name, int depth, const struct ckpt_rules *rules,
+			size_t *n_files)
+{
+	_cleanup_(directory_close) DIR *d = NULL;
+	struct stat st;
+
+	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	if (S_ISREG(st.st_mode))
+		return ++*n_files < NAMES_MAX && ckpt_is_beside(rules, name);
+	d = S_ISDIR(st.st_mode) && depth <= DEPTH_MAX ? directory_open(at, name, false) : NULL;
+	if (!d)
+		return false;
+	for (struct dirent *de; (de = readdir(d));)
+		if (!mo_streq(de->d_name, ".") && !mo_streq(de->d_name, "..") &&
+		    !only_beside(dirfd(d), de->d_name, depth + 1, rules, n_files))
+			return false;
+	return true;
+}
+
+bool unread_is_beside(int at, const char *name, const struct ckpt_rules *rules, bool *ret_empty)
+{
+	size_t n_files = 0;
+	bool is = only_beside(at, name, 0, rules, &n_files);
+
+	*ret_empty = is && n_files == 0;
+	return is;
+}
+
 /* skip: where the entries themselves lie. */
 static void look_in(struct search *s, const char *dir, const char *skip)
 {

@@ -58,7 +58,7 @@ struct ckpt_rules *ckpt_rules_free(struct ckpt_rules *r) {
 	if (!r)
 		return NULL;
 	pcre2_code *const codes[] = { r->entry, r->unfinished, r->shard, r->leftover,
-				      r->listed, r->contains, r->by_tracker };
+				      r->listed, r->contains, r->by_tracker, r->beside };
 	free_codes(codes, ELEMENTSOF(codes));
 	free_codes(r->grids, CKPT_GRIDS_MAX);
 	free_codes(r->told_by, CKPT_GRIDS_MAX);
@@ -130,6 +130,7 @@ int ckpt_rules_new(const struct ckpt_layout *layout, struct ckpt_rules **ret, st
 		{ layout->entry ? layout->entry : "(?<iteration>\\d+)$", "entry", &r->entry }, { layout->unfinished, "unfinished", &r->unfinished }, { layout->shard, "shard", &r->shard },
 		{ layout->leftover, "leftover", &r->leftover }, { layout->listed, "listed", &r->listed }, { layout->contains, "contains", &r->contains },
 		{ layout->by_tracker, "by_tracker", &r->by_tracker },
+		{ layout->beside, "beside", &r->beside },
 	};
 	for (size_t i = 0; i < ELEMENTSOF(patterns); i++) {
 		e = compile(patterns[i].pattern, patterns[i].what, patterns[i].code, err);
@@ -169,6 +170,11 @@ bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_it
 		return ckpt_found(r, r->entry, name, strlen(name));
 	}
 	return *ret_unfinished || iteration_of(r, r->entry, name, ret_iteration);
+}
+
+bool ckpt_is_beside(const struct ckpt_rules *r, const char *name)
+{
+	return ckpt_found(r, r->beside, name, strlen(name));
 }
 
 bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes)

@@ -9,7 +9,7 @@
 
 struct ckpt_rules {
 	struct ckpt_layout layout;
-	pcre2_code *entry, *unfinished, *shard, *leftover, *listed, *contains, *by_tracker;
+	pcre2_code *entry, *unfinished, *shard, *leftover, *listed, *contains, *by_tracker, *beside;
 	pcre2_code *grids[CKPT_GRIDS_MAX], *each[CKPT_NEEDS_MAX], *unless[CKPT_NEEDS_MAX], *unless_said[CKPT_NEEDS_MAX], *told_by[CKPT_GRIDS_MAX];
 	pcre2_code **formats, **iterations;
 	pcre2_match_data *data;

@@ -73,6 +73,7 @@ static const struct mo_field ckpt_layout_fields[] = {
 	MO_F_LIST(ckpt_layout, state_names, MO_STRS, .omit = true),
 	MO_F(ckpt_layout, state_bytes, MO_INT, .omit = true),
 	MO_F_LIST(ckpt_layout, state_words, MO_STRS, .omit = true),
+	MO_F(ckpt_layout, beside, MO_STR, .omit = true),
 	MO_F(ckpt_layout, given, MO_BOOL, .omit = true),
 	MO_F(ckpt_layout, unnumbered, MO_BOOL, .omit = true),
 };

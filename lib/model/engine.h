@@ -85,6 +85,7 @@ struct ckpt_layout {
 	char **state_names; size_t n_state_names;
 	int64_t state_bytes;
 	char **state_words; size_t n_state_words;  /* names of the number in such a file that is its iteration */
+	char *beside;            /* PCRE2 on names of files that a run writes beside its state: logs; NULL = none */
 	/* of checkpoint.layout: */
 	bool given;              /* entries may be single files; only the program knows what empty files in them mean */
 	bool unnumbered;         /* `entry` has no group: each save writes over the last one, and its iteration is what is in it (state_words), or 0 */

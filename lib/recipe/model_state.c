@@ -25,6 +25,7 @@ static const struct key keys[] = {
 	{ .path = "source", .type = KEY_CUSTOM, .read = read_source, .required = true },
 	L("endings", KEY_LIST, state_names, .count_offset = offsetof(struct ckpt_layout, n_state_names)),
 	L("iteration", KEY_LIST, state_words, .count_offset = offsetof(struct ckpt_layout, n_state_words)),
+	L("beside", KEY_TEXT, beside),
 	L("bytes", KEY_INT, state_bytes, .min = 1, .max = 1LL << 40),
 };
 

@@ -96,6 +96,46 @@ def a_directory_says_what_nobody_reads():
     equal([u["name"] for u in doc["unread"]], ["m%d.pt" % i for i in range(39, 23, -1)], "the newest are named")
 
 
+BESIDE = ("logs1/out.txt", "version_0/hparams.yaml", "version_0/events.out.tfevents.1763.h.1.0",
+          "20261122/train.log", "20261122/.hydra/config.yaml", "rotated.log.3")
+
+
+@suite.test
+def numbered_directories_without_state_are_no_checkpoints():
+    """Logs of a day and Lightning's version_0/ hold nothing up; model files without their marker do."""
+    top = directory("beside")
+    os.makedirs(os.path.join(top, "run1"))
+    for name in BESIDE:
+        fixtures.write(os.path.join(top, name), b"w" * ((2 << 20) if name.endswith(".log") else 100))
+    look = ("checkpoints", "--dir", top, "--engine", "torch", "--json")
+    equal(json.loads(moectl(*look).stdout)["items"], [], "checkpoints among logs")
+    job = rig().submit(recipe("beside", "nanogpt", ["--max_iters=30", "--out_dir=" + directory("beside-out")],
+                              checkpoint={"dir": top}))
+    rig().wait_state(job, "completed", 60)
+    for name in ("version_7/checkpoints/epoch=0.ckpt", "step_8/__0_0.distcp", "step_9/rank_0.safetensors",
+                 "5/state"):
+        where = directory("beside-" + name.split("/")[0])
+        fixtures.write(os.path.join(where, name), b"w" * 100)
+        fixtures.write(os.path.join(where, name.split("/")[0], "train.log"), b"w")
+        items = json.loads(moectl("checkpoints", "--dir", where, "--engine", "torch", "--json").stdout)["items"]
+        equal([(c["state"], c["reason"]) for c in items], [("torn", "COMPLETE is missing")], name)
+    for name, text in (("marked_3", b""), ("link_3", None)):
+        where = directory("beside-" + name)
+        os.makedirs(os.path.join(where, name))
+        path = os.path.join(where, name, "COMPLETE")
+        if text is None:
+            os.symlink("/nowhere", path)
+        else:
+            fixtures.write(path, text)
+        items = json.loads(moectl("checkpoints", "--dir", where, "--engine", "torch", "--json").stdout)["items"]
+        equal([c["state"] for c in items], ["torn"], name)
+    for kind, name in (("megatron-lm", "iter_0000100"), ("torchtitan", "step-20"), ("deepspeed", "global_step20")):
+        where = directory("beside-" + kind)
+        os.makedirs(os.path.join(where, name))
+        items = json.loads(moectl("checkpoints", "--dir", where, "--engine", kind, "--json").stdout)["items"]
+        equal([c["state"] for c in items], ["torn"], "an empty one of " + kind)
+
+
 @suite.test
 def what_lay_there_is_not_trained_over():
     top = directory("before")
