@@ -279,6 +279,19 @@ static const char *next_of_failed(const struct job *j)
 	return "mend what ended it, then submit it again";
 }
 
+/* Nobody looked when nothing was announced: what a script saved without a word is not denied. */
+static const char *next_of_completed(const struct job *j)
+{
+	if (!j->checkpoint_dir || j->spec.recipe.steps == MO_NONE ||
+	    j->spec.recipe.checkpoint.resume == -2)
+		return "nothing follows; submit it again to run it again";
+	if (j->n_checkpoints == 0 && j->n_unread == 0 && !j->end_scan)
+		return "nothing follows; no checkpoint of it is known: the same recipe begins at 0, "
+		       "unless checkpoint.dir holds one";
+	return "nothing follows; the same recipe resumes from its last checkpoint: give it more "
+	       "steps, or start afresh with '--set checkpoint.resume=never'";
+}
+
 static const char *next_of(const struct job *j)
 {
 	if ((j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && waits_unread(j))
@@ -292,10 +305,7 @@ static const char *next_of(const struct job *j)
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
 	case JOB_FAILED: return next_of_failed(j);
-	case JOB_COMPLETED:
-		return j->checkpoint_dir && j->spec.recipe.steps != MO_NONE && j->spec.recipe.checkpoint.resume != -2
-			? "nothing follows; the same recipe resumes from its last checkpoint: give it more steps, or start afresh with '--set checkpoint.resume=never'"
-			: "nothing follows; submit it again to run it again";
+	case JOB_COMPLETED: return next_of_completed(j);
 	default: return "nothing follows; submit it again to run it again";
 	}
 }

@@ -633,6 +633,33 @@ static void all_exit(struct saver *o)
 	assert_int_equal(saver_job(o)->state, JOB_COMPLETED);
 }
 
+static void assert_next(struct saver *o, int64_t id, const char *words)
+{
+	struct why_view why;
+
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(o->w.core), world_job(&o->w, id), o->w.now, &why);
+	if (!strstr(why.next, words))
+		fail_msg("next is: %s", why.next);
+	mo_desc_done(&why_view_desc, &why);
+}
+
+static void an_ended_job_without_a_checkpoint_promises_none(void **state)
+{
+	struct saver *o = *state;
+
+	world_done(&o->w);
+	world_init(&o->w, 1, 8);
+	o->id = submit_again(o, "ada", 100);
+	world_iteration(&o->w, 0, o->id, 100);
+	all_exit(o);
+	assert_next(o, o->id, "no checkpoint of it is known: the same recipe begins at 0");
+	o->id = submit_again(o, "ada", 100);
+	saver_save(o, 100);
+	all_exit(o);
+	assert_next(o, o->id, "resumes from its last checkpoint");
+}
+
 /* The second submit of a recipe that is trained to its end. */
 static void a_job_with_nothing_left_says_whose_work_it_found(void **state)
 {
@@ -708,6 +735,7 @@ int main(void)
 		T(a_directory_belongs_to_one_unfinished_job),
 		T(what_somebody_else_wrote_is_not_resumed),
 		T(what_was_saved_by_a_lost_node_is_its_own),
+		T(an_ended_job_without_a_checkpoint_promises_none),
 		T(a_job_with_nothing_left_says_whose_work_it_found),
 		T(a_job_that_trains_on_says_nothing_of_it),
 	};
