@@ -5,7 +5,24 @@
 #include "cli/output.h"
 #include "cli/value.h"
 
-/* said: what happens to a job with ranks; idle: when there was nothing to stop, that is, the job is in the state `at` already. */
+/* What a resume will begin with. A job that is stopping may still save. */
+static void print_paused(struct json_object *doc)
+{
+	int64_t iteration = js_int(doc, "iteration");
+
+	if (js_get(doc, "checkpoint")) {
+		puts("asked to stop and keep its place in the list; `moectl resume` continues from the "
+		     "newest checkpoint");
+		return;
+	}
+	printf("asked to stop and keep its place in the list; no checkpoint of it is known: unless one "
+	       "is saved while it stops, `moectl resume` begins at 0");
+	if (iteration > 0)
+		printf(" (%lld iterations are lost)", (long long)iteration);
+	putchar('\n');
+}
+
+/* said: what happens to a job with ranks, NULL = a pause; idle: when there was nothing to stop, that is, the job is in the state `at` already. */
 static int act(struct cli *cli, const char *word, const char *verb, const char *body, const char *said, const char *at, const char *idle)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -16,7 +33,11 @@ static int act(struct cli *cli, const char *word, const char *verb, const char *
 	if (cli->json)
 		return print_answer(&a);
 	const char *state = text_or(js_str(a.doc, "state"));
-	printf("%s %s: %s\n", id, paint_state(cli, state), at && !strcmp(state, at) ? idle : said);
+	printf("%s %s: ", id, paint_state(cli, state));
+	if (!said && strcmp(state, at))
+		print_paused(a.doc);
+	else
+		puts(at && !strcmp(state, at) ? idle : said);
 	return CLI_OK;
 }
 
@@ -36,7 +57,7 @@ static int run_pause(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL };
 	int r = cli_options(cli, argc, argv, NULL, 0, args, 1, 1);
-	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", "asked to stop and keep its place in the list; `moectl resume` continues from the newest checkpoint", "paused",
+	return r ? cli_stop(r) : act(cli, args[0], "pause", "{}", NULL, "paused",
 		"it had no ranks to stop; `moectl resume` queues it again");
 }
 

@@ -80,7 +80,8 @@ def forbidden_verbs(w):
 def pause_resume_restart(w):
     job = w.c.submit(fake("prr", "--steps", 100000, "--step-ms", 10, "--save-every", 10, steps=100000, checkpoint={"dir": place("prr-ckpt"), "every": 10}))
     w.c.wait_iteration(job, 12)
-    w.c.run("pause", job)
+    out = w.c.run("pause", job).stdout
+    need("`moectl resume` continues from the newest checkpoint\n" in out, out)
     w.c.wait_state(job, "paused")
     w.c.run("resume", job)
     doc = w.c.wait_state(job, "running")
@@ -92,6 +93,16 @@ def pause_resume_restart(w):
     equal((doc["resume"], doc["restarts"]), (10, 0), "resume and restarts after restart --from 10")
     w.c.run("cancel", job, "--now")
     w.c.wait_state(job, "cancelled")
+
+
+@suite.test
+def a_pause_without_a_checkpoint_says_so(w):
+    job = w.c.submit(fake("pnc", "--steps", 100000, "--step-ms", 10, steps=100000))
+    w.c.wait_iteration(job, 12)
+    out = w.c.run("pause", job).stdout
+    need(re.search(r"no checkpoint of it is known: .*`moectl resume` begins at 0 \(\d+ iterations are lost\)\n", out), out)
+    w.c.wait_state(job, "paused")
+    w.c.run("cancel", job)
 
 
 @suite.test
