@@ -312,6 +312,11 @@ static void take_dir(struct init *i)
 
 	if (d->workdir)
 		return;
+	if (i->line.dir_unknown && !given)
+		init_note(i,
+			  "engine.workdir: %s, where init is called: nobody knows here where `cd "
+			  "%s` of the original leads: --workdir DIR",
+			  here, i->line.dir_unknown);
 	if (given && (!dir || !mo_starts_with(dir, given) || dir[strlen(given)] != '/'))
 		d->workdir = TAKE_PTR(given);
 	else if (!dir || *dir == '/')
@@ -417,6 +422,20 @@ static void guess_gpus(struct init *i)
 		  (long long)d->gpus, NODE_GPUS);
 }
 
+/* What it trains stands in a variable that its caller sets: a recipe without it is none. */
+static int check_entry(const struct init *i)
+{
+	const char *entry = i->draft.entry, *name = entry ? strpbrk(entry, "$`") : NULL;
+
+	if (!name)
+		return 0;
+	_cleanup_(mo_freep) char *what =
+		mo_printf("what it starts is not known here: %s", entry);
+	return init_refuse(i, what,
+			   "give what the script gets from outside: moectl init -- env NAME=VALUE "
+			   "bash SCRIPT");
+}
+
 /* The script may be on the nodes alone, so that this is no error; mostly it is the directory. */
 static void look_for_entry(struct init *i)
 {
@@ -426,7 +445,7 @@ static void look_for_entry(struct init *i)
 						 ? mo_strdup(d->entry)
 						 : mo_printf("%s/%s", d->workdir, d->entry);
 
-	if (path && access(path, F_OK) < 0 && !strchr(path, '$'))
+	if (path && access(path, F_OK) < 0)
 		init_note(i,
 			  "engine.entry: there is no %s here; --workdir DIR names the directory "
 			  "that holds %s on the nodes",
@@ -438,7 +457,7 @@ static int fill(struct init *i)
 	int r;
 
 	take_launch(i);
-	if ((r = choose_engine(i)) || (r = init_engine(i)))
+	if ((r = choose_engine(i)) || (r = check_entry(i)) || (r = init_engine(i)))
 		return r;
 	guess_gpus(i);
 	look_for_entry(i);

@@ -49,14 +49,15 @@ static char *unknown_part(const char *text)
 	return to ? mo_strndup(from + 1, (size_t)(to - from) - 1) : NULL;
 }
 
-/* A=x:$A, which is x where nobody set A, as it is for a rank. */
-static void lose_in_variable(struct launch_line *l, struct kv *v)
+/* A=x:$A, which is x where nobody set A, as it is for a rank. True: nothing is left that a rank
+ * could use, and it is better off without the variable than with `$(..)` in it. */
+static bool lose_in_variable(struct launch_line *l, struct kv *v)
 {
 	_cleanup_(mo_freep) char *part = unknown_part(v->value), *bare = mo_printf("$%s", v->key),
 				 *braced = mo_printf("${%s}", v->key);
 
 	if (!part)
-		return;
+		return false;
 	launch_lose(l, v->key, part, ONLY_THE_SHELL);
 	if (mo_streq(part, bare) || mo_starts_with(part, braced) ||
 	    !strncmp(part, braced, strlen(braced) - 1)) {
@@ -67,7 +68,15 @@ static void lose_in_variable(struct launch_line *l, struct kv *v)
 		memmove(from - before, to + (!before && *to == ':'),
 			strlen(to + (!before && *to == ':')) + 1);
 	}
-	shell_plain(v->value);
+	return shell_plain(v->value);
+}
+
+static void lose_python(struct launch_line *l)
+{
+	if (!shell_plain(l->python))
+		return;
+	launch_lose(l, "engine.python", l->python, ONLY_THE_SHELL);
+	mo_str_set(&l->python, NULL);
 }
 
 static void lose_all(struct launch_line *l, const struct shell_words *w, const char *why)
@@ -101,10 +110,14 @@ void run_finish(struct run *r, const char *text)
 
 	for (size_t i = 0; i < l->n_program; i++)
 		lose_unknown(l, l->program[i]);
-	for (size_t i = 0; i < l->n_env; i++)
-		lose_in_variable(l, &l->env[i]);
-	lose_unknown(l, l->dir);
-	lose_unknown(l, l->python);
+	for (size_t i = 0; i < l->n_env;)
+		if (lose_in_variable(l, &l->env[i]))
+			mo_vec_remove(&kv_desc, l->env, &l->n_env, i);
+		else
+			i++;
+	if (shell_plain(l->dir))
+		l->dir_unknown = TAKE_PTR(l->dir);
+	lose_python(l);
 	for (size_t i = 0; i < l->n_lost; i++)
 		shell_plain(l->lost[i]);
 	for (size_t i = 0; i < r->shell.maybe.n; i++)

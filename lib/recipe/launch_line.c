@@ -17,6 +17,7 @@ void launch_line_done(struct launch_line *l)
 	mo_vec_clear(&kv_desc, (void **)&l->env, &l->n_env);
 	free(l->python);
 	free(l->dir);
+	free(l->dir_unknown);
 	free(l->name);
 	free(l->time_limit);
 	*l = (struct launch_line){ 0 };

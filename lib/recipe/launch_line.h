@@ -19,7 +19,8 @@ struct launch_line {
 	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
 	bool spread; /* srun or mpirun starts it, once per task */
 	bool use_env; /* the launcher was told to give no --local_rank */
-	char *dir; /* `cd DIR` before it; NULL = none */
+	char *dir; /* `cd DIR` before it; NULL = none, or nobody knows where that leads */
+	char *dir_unknown; /* then: DIR as it is written */
 	char *name; /* --job-name of sbatch; NULL = none */
 	char *time_limit; /* of sbatch as a recipe's duration; NULL = none */
 	char **lost;

@@ -384,6 +384,18 @@ static void read_sbatch(struct run *r, const char *text)
 	}
 }
 
+/* A batch system starts a script where it was submitted, and tells it where that is. */
+static void set_submitted(struct run *r)
+{
+	static const char name[] = "SLURM_SUBMIT_DIR";
+	bool batch = r->sbatch.n > 0;
+
+	for (size_t i = 0; i < r->before.n; i++)
+		batch |= mo_streq(r->before.items[i], "sbatch");
+	if (batch && r->world && r->world->dir)
+		shell_set_text(&r->shell, name, strlen(name), r->world->dir, false);
+}
+
 /* What Slurm tells the script of its own #SBATCH lines. */
 static void set_slurm(struct run *r)
 {
@@ -417,6 +429,7 @@ static void run_text(struct run *r, const char *text)
 	r->depth++;
 	read_sbatch(r, text);
 	set_slurm(r);
+	set_submitted(r);
 	for (const char *p = text; *p && !r->ended && r->commands++ < COMMANDS_MAX;) {
 		_cleanup_(shell_command_done) struct shell_command c = { 0 };
 		const char *begin = p;

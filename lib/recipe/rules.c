@@ -580,6 +580,7 @@ void rules_check(struct rules *k)
 	check_precision(k);
 	check_checkpoint(k);
 	check_env(k);
+	rules_shell(k);
 	check_rest(k);
 	rules_engine(k);
 }

@@ -16,6 +16,7 @@ void rules_engine(struct rules *k);
 /* Features against engine, model and each other (rules_features.c); engine.args against the engine's list of flags (rules_keys.c). Called by rules_engine(). */
 void rules_features(struct rules *k);
 void rules_keys(struct rules *k);
+void rules_shell(struct rules *k); /* what only a shell replaces (rules_shell.c) */
 bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
 /* Why the engine has none of it and what to do: the file's words for the value, else for the path; NULL: it says nothing. */
 const char *rules_missing(const struct engine *e, const char *path, const char *value);

@@ -12,7 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import ROOT, Suite, clean_env, equal, moectl, need
+from lib import MOECTL, ROOT, Suite, clean_env, equal, moectl, need
 
 suite = Suite()
 SHARED = os.path.realpath(os.path.join(ROOT, "..", "shared/data/primus"))
@@ -123,6 +123,12 @@ srun torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py $MODEL --seq-length 64 --ma
     --tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer --bf16 --lr 1.0e-4 \\
     --micro-batch-size 1 --global-batch-size 16 --train-iters 100 --save ckpt --save-interval 10 --load ckpt \\
     --data-path "/data/my file" --tokenizer-type ${TOKENIZER}
+"""
+SUBMITTED = """#!/bin/bash
+#SBATCH --nodes=2 --gpus-per-node=8
+cd $SLURM_SUBMIT_DIR
+export NCCL_SOCKET_IFNAME=$(ip route | awk '{print $5}')
+srun torchrun --nnodes=$SLURM_NNODES --nproc_per_node=8 train.py --out $SLURM_SUBMIT_DIR/out
 """
 TITAN = """[job]
 dump_folder = "./out"
@@ -308,6 +314,27 @@ def what_is_told_is_short():
         equal([x for x in r.stderr.split("\n") if "not carried over: " in x], ["srun: not carried over: -p gpu; -A me: a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md"], r.stderr)
         equal(r.stderr.count("which the original does not say"), 1, r.stderr)
         need("--exit-signal SIGUSR2 (stop.signal)" in r.stderr, r.stderr)
+
+
+@suite.test
+def what_only_a_shell_replaces():
+    """Nothing with a `$` is a path of the recipe: it is resolved, or the directory of the call stands there and that is said."""
+    with tempfile.TemporaryDirectory() as d:
+        for name in ("train.py", "here.py"):
+            open(os.path.join(d, name), "w").close()
+        cases = ((SUBMITTED, "train.py", ["--out", d + "/out"], ""), ("cd $WORK/x\nsrun $V/bin/torchrun --nproc_per_node 2 here.py\n", "here.py", [], "`cd $WORK/x` of the original"))
+        for text, entry, words, said in cases:
+            with open(d + "/run.sbatch", "w") as f:
+                f.write(text)
+            r = subprocess.run([MOECTL, "init", "--json", "--force", "-o", "r.yaml", "run.sbatch"], cwd=d, env=ENV, capture_output=True, text=True)
+            equal(r.returncode, 0, r.stderr)
+            doc = json.loads(r.stdout)
+            need("  workdir: %s\n" % d in doc["recipe"] and "$" not in doc["recipe"].split("recipe: 1\n")[1], doc["recipe"])
+            need(said in "\n".join(doc["notes"]) and not any("$SLURM_SUBMIT_DIR" in x for x in doc["lost"]), doc)
+            ranks = json.loads(moectl("submit", "--dry-run", "--json", d + "/r.yaml", env=ENV).stdout)["ranks"]
+            equal(ranks[0]["argv"][1:], [entry] + words, text)
+        r = moectl("init", "--workdir", d, "torchrun --nproc_per_node 2 $SCRIPT --x", env=ENV, check=False)
+        need(r.returncode == 2 and r.stderr.count("\n") == 1 and "what it starts is not known here: $SCRIPT; give what the script gets from outside: moectl init -- env NAME=VALUE bash SCRIPT" in r.stderr, r.stderr)
 
 
 @suite.test

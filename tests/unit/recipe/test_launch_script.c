@@ -142,6 +142,52 @@ static void expansions(void **state)
 	is("$PRE torchrun t.py\n", "t.py", "$PRE: only the shell");
 }
 
+/* Where a batch system starts a script is where it was submitted. */
+static void where_it_was_submitted(void **state)
+{
+	static const struct {
+		const char *text, *dir, *unknown;
+	} cases[] = {
+		{ "#SBATCH -N 2\ncd $SLURM_SUBMIT_DIR\nsrun torchrun t.py\n", "/w", NULL },
+		{ "#SBATCH -N 2\ncd \"${SLURM_SUBMIT_DIR}/a\" || exit 1\ntorchrun t.py\n", "/w/a",
+		  NULL },
+		{ "sbatch <<'EOF'\ncd $SLURM_SUBMIT_DIR/b\nsrun torchrun t.py\nEOF\n", "/w/b",
+		  NULL },
+		/* without Slurm it is not set */
+		{ "cd ${SLURM_SUBMIT_DIR:-/x}\ntorchrun t.py\n", "/x", NULL },
+		{ "cd $WORK/x\ntorchrun t.py\n", NULL, "$WORK/x" },
+		{ "cd $WORK\ncd /y\ntorchrun t.py\n", "/y", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(launch_line_done) struct launch_line l = { 0 };
+
+		assert_int_equal(launch_line_script(cases[i].text, &world, &l, NULL), 0);
+		if (!mo_streq(l.dir, cases[i].dir) || !mo_streq(l.dir_unknown, cases[i].unknown))
+			fail_msg("%s: %s, unknown %s", cases[i].text, l.dir ? l.dir : "none",
+				 l.dir_unknown ? l.dir_unknown : "none");
+	}
+}
+
+/* A rank is better off without a variable than with `$(..)` in it. */
+static void what_only_a_shell_knows(void **state)
+{
+	_cleanup_(launch_line_done) struct launch_line l = { 0 };
+
+	assert_int_equal(launch_line_script("export A=$(ip route) B=1 L=/a:$L C=/x/$D\n"
+					    "$VENV/bin/torchrun t.py\n",
+					    &world, &l, NULL),
+			 0);
+	assert_int_equal(l.n_env, 2);
+	assert_string_equal(l.env[0].key, "B");
+	assert_string_equal(l.env[1].value, "/a");
+	assert_null(l.python);
+	_cleanup_(mo_freep) char *said = piped(l.lost, l.n_lost);
+	assert_non_null(strstr(said, "A $(ip route): only"));
+	assert_non_null(strstr(said, "C $D: only"));
+	assert_non_null(strstr(said, "engine.python $VENV/bin/python3: only"));
+}
+
 static void scripts_of_scripts(void **state)
 {
 	is("N=2 bash inner.sh 7 --x 'a b'\n", "t.py|--seed|7|--x|a b|--in|/w", "");
@@ -187,7 +233,8 @@ int main(void)
 		cmocka_unit_test(redirections),      cmocka_unit_test(chains),
 		cmocka_unit_test(conditions),        cmocka_unit_test(loops_and_functions),
 		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
-		cmocka_unit_test(what_is_not_there),
+		cmocka_unit_test(what_is_not_there), cmocka_unit_test(where_it_was_submitted),
+		cmocka_unit_test(what_only_a_shell_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
