@@ -281,7 +281,7 @@ static int rest(struct replay *p, struct journal_rest *r, const struct label *l,
 
 static int read_state(struct journal *j, const char *text, size_t n, struct state *ret, struct mo_error *err)
 {
-	int r = wire_decode(&state_desc, text, n, false, ret, err);
+	int r = wire_decode_large(&state_desc, text, n, ret, err);
 
 	for (size_t i = 0; r >= 0 && i < ret->n_jobs; i++)
 		r = fill(j, &ret->jobs[i].spec, err);

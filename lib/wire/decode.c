@@ -277,3 +277,128 @@ int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict
 	json_object_put(json);
 	return r;
 }
+
+/* ---- a text of our own that is too large for a tree ---- */
+
+/* Where the value ends that begins at text[at]: at the comma or bracket behind it; n when it does not. */
+static size_t value_end(const char *text, size_t at, size_t n)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	for (; at < n; at++) {
+		char c = text[at];
+
+		if (in_string) {
+			at += c == '\\';
+			in_string = c != '"';
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			depth++;
+		} else if (depth == 0 && (c == ',' || c == '}' || c == ']')) {
+			return at;
+		} else if (c == '}' || c == ']') {
+			depth--;
+		}
+	}
+	return n;
+}
+
+/* One element of a list, its own tree being all that stands in memory. */
+static int piece(const struct mo_field *f, const char *text, size_t n, void *obj)
+{
+	struct decoder dec = { 0 };
+	struct json_object *json = NULL;
+	int r = wire_parse(text, n, &json, NULL);
+
+	if (r == 0)
+		r = element(&dec, f, json, NULL, obj);
+	json_object_put(json);
+	return r;
+}
+
+/* The list that begins at text[at]; *ret_end is behind it. */
+static int list_in_pieces(const struct mo_field *f, const char *text, size_t at, size_t n, void *obj,
+			  size_t *ret_end)
+{
+	bool more = ++at < n && text[at] != ']';
+	int r = 0;
+
+	while (more && r == 0) {
+		size_t end = value_end(text, at, n);
+
+		r = end < n && text[end] != '}' ? piece(f, text + at, end - at, obj) : -EINVAL;
+		more = r == 0 && text[end] == ',';
+		at = end + more;
+	}
+	*ret_end = at + 1;
+	return r;
+}
+
+static const struct mo_field *vec_of(const struct mo_desc *d, const char *name, size_t n)
+{
+	for (size_t i = 0; i < d->n_fields; i++)
+		if (d->fields[i].kind == MO_VEC && strlen(d->fields[i].name) == n &&
+		    memcmp(d->fields[i].name, name, n) == 0)
+			return &d->fields[i];
+	return NULL;
+}
+
+/* The member at text[at], `"name":value`: a list of structs goes into obj, and is null among the others. */
+static int member_in_pieces(const struct mo_desc *d, const char *text, size_t at, size_t n, void *obj,
+			    struct mo_buf *others, size_t *ret_end)
+{
+	const char *name = text + at + 1,
+		   *quote = at + 1 < n && text[at] == '"' ? memchr(name, '"', n - at - 1) : NULL;
+	size_t value = quote ? (size_t)(quote - text) + 2 : n;
+
+	if (value >= n || quote[1] != ':')
+		return -EINVAL;
+	const struct mo_field *f = vec_of(d, name, (size_t)(quote - name));
+	bool is_list = f && text[value] == '[';
+	int r = is_list ? list_in_pieces(f, text, value, n, obj, ret_end) : 0;
+
+	if (!is_list)
+		*ret_end = value_end(text, value, n);
+	mo_buf_str(others, others->len > 1 ? "," : "");
+	mo_buf_add(others, text + at, (is_list ? value : *ret_end) - at);
+	mo_buf_str(others, is_list ? "null" : "");
+	return r;
+}
+
+static int in_pieces(const struct mo_desc *d, const char *text, size_t n, void *obj)
+{
+	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
+	struct decoder dec = { 0 };
+	struct json_object *json = NULL;
+	size_t at = 0;
+	int r = n > 2 && text[0] == '{' && text[1] == '"' ? 0 : -EINVAL;
+
+	mo_buf_str(&others, "{");
+	do {
+		r = r < 0 ? r : member_in_pieces(d, text, at + 1, n, obj, &others, &at);
+	} while (r == 0 && at < n && text[at] == ',');
+	if (r < 0 || at + 1 != n || text[at] != '}')
+		return -EINVAL;
+	mo_buf_str(&others, "}");
+	r = wire_parse(others.data, others.len, &json, NULL);
+	if (r == 0)
+		r = object(&dec, d, json, NULL, obj);
+	json_object_put(json);
+	return r;
+}
+
+int wire_decode_large(const struct mo_desc *d, const char *text, size_t n, void *obj, struct mo_error *err)
+{
+	void *fresh = mo_desc_new(d);
+
+	if (in_pieces(d, text, n, fresh) < 0) {
+		mo_desc_free(d, fresh);
+		return wire_decode(d, text, n, false, obj, err); /* which says what is wrong with it, and where */
+	}
+	mo_desc_done(d, obj);
+	memcpy(obj, fresh, d->size);
+	free(fresh);
+	return 0;
+}

@@ -14,6 +14,9 @@ struct json_object *wire_to_json(const struct mo_desc *d, const void *obj);     
  * (daemon protocol and REST bodies); otherwise ignored (the store: newer writers). -EINVAL with err (path and what was expected), -E2BIG over a limit, depth at most 32.
  * Trailing bytes and duplicate keys are refused. */
 int wire_decode(const struct mo_desc *d, const char *text, size_t n, bool strict, void *obj, struct mo_error *err);
+/* The same, not strict, of a text that wire_encode() has written: the elements of its lists of structs are
+ * taken one by one, so that never more than one of them is a tree. A tree is six times as large as its text. */
+int wire_decode_large(const struct mo_desc *d, const char *text, size_t n, void *obj, struct mo_error *err);
 int wire_from_json(const struct mo_desc *d, struct json_object *json, bool strict, void *obj, struct mo_error *err);
 /* For what a peer has sent, before anything else: may it be read within 50 ms of one core and 64 MB? Else -E2BIG. It
  * says nothing about its form. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "daemon/journal.h"
@@ -288,6 +289,52 @@ static void test_newer_snapshot(void **state)
 	core_free(fresh);
 }
 
+/* CPU time that a start takes for n finished jobs that ended against their order; of each second one the
+ * engine is its own. */
+static clock_t start_cost(size_t n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	struct journal *j = journal_new();
+	struct core *c = core_new(&core_config_default);
+	struct state s;
+
+	mo_desc_init(&state_desc, &s);
+	for (size_t i = 0; i < n; i++) {
+		struct job *k = MO_ADD(&s, jobs, &job_desc);
+
+		k->id = (int64_t)i + 1;
+		k->state = JOB_COMPLETED;
+		k->ended_at = (int64_t)(n - i);
+		k->spec.engine.kind = mo_printf("engine-%zu", i % 2 ? i : 0);
+		k->config = mo_alloc(5001);
+		memset(k->config, 'x', 5000);
+	}
+	journal_snapshot_text(j, &s, &text);
+	mo_desc_done(&state_desc, &s);
+	clock_t begun = clock();
+
+	assert_int_equal(journal_load(j, c, text.data, text.len, NULL), 0);
+	clock_t cost = clock() - begun;
+
+	assert_int_equal(core_state(c)->n_jobs, n);
+	core_free(c);
+	journal_free(j);
+	return cost;
+}
+
+/* Jobs may be a hundred thousand: a start takes each into hand once. */
+static void test_start_grows_with_the_jobs(void **state)
+{
+	bool good = false;
+
+	for (int tries = 0; tries < 3 && !good; tries++) {
+		clock_t few = start_cost(1000);
+
+		good = start_cost(8000) < 14 * few;
+	}
+	assert_true(good);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +352,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_environments_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer_snapshot, setup, teardown),
+		cmocka_unit_test(test_start_grows_with_the_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

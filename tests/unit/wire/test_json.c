@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/model/job.h"
 #include "lib/model/limits.h"
@@ -230,6 +233,9 @@ static void assert_round_trip(const struct mo_desc *d, const void *obj)
 	json = wire_to_json(d, obj);
 	assert_int_equal(wire_from_json(d, json, true, back, &err), 0);
 	assert_true(mo_desc_equal(d, obj, back));
+	mo_desc_done(d, back);
+	assert_int_equal(wire_decode_large(d, b.data, b.len, back, &err), 0);
+	assert_true(mo_desc_equal(d, obj, back));
 	mo_desc_free(d, back);
 }
 
@@ -298,6 +304,85 @@ static int decode(const struct mo_desc *d, const char *text, bool strict, char *
 	mo_desc_free(d, obj);
 	return r;
 }
+
+/* Whatever the text is, it says the same as the way by one tree. */
+static void test_in_pieces(void **state)
+{
+	static const char good[] = "{\"node\":\"a]}\\\"\",\"steps\":[{\"notes\":[{\"text\":\"[{,\\\\\"},{}]},{}],"
+				   "\"later\":[{\"a\":{}}],\"nodes\":{},\"epoch\":7}";
+	static const char *const odd[] = {
+		"{}", "{ }", " {\"epoch\":1}", "{\"epoch\":1,}", "{\"steps\":[]}", "{\"steps\":[],\"steps\":[]}",
+		"{\"steps\":[{},{}],\"steps\":[{}]}", "{\"steps\":[{},]}", "{\"steps\":[,{}]}", "{\"steps\":[{}}}",
+		"{\"steps\":[{}{}]}", "{\"steps\":null,\"epoch\":2}", "{\"steps\":[null]}", "{\"epoch\":1,\"epoch\":2}",
+		"{\"steps\" :[{}]}", "{\"steps\": [{}]}", "{\"steps\":[{}] ,\"epoch\":3}", "{\"steps\":[ {} , {} ]}", "{\"steps\":[{}]}x",
+		"{\"steps\":[{\"state\":\"flying\"}]}", "{,\"epoch\":1}", "{\"epoch\"}", "[{}]", "{\"steps\":[[{}]]}",
+	};
+	const size_t n = strlen(good);
+
+	for (size_t i = 0; i <= n + ELEMENTSOF(odd); i++) {
+		_cleanup_(mo_error_done) struct mo_error err = { 0 }, err_large = { 0 };
+		const char *text = i <= n ? good : odd[i - n - 1];
+		size_t bytes = i <= n ? i : strlen(text);
+		struct agent_sync a, b;
+
+		mo_desc_init(&agent_sync_desc, &a);
+		mo_desc_init(&agent_sync_desc, &b);
+		assert_int_equal(wire_decode_large(&agent_sync_desc, text, bytes, &b, &err_large),
+				 wire_decode(&agent_sync_desc, text, bytes, false, &a, &err));
+		assert_true(mo_desc_equal(&agent_sync_desc, &a, &b));
+		assert_true(mo_streq(err.text, err_large.text));
+		if (i == n)
+			assert_true(b.n_steps == 2 && b.epoch == 7 && b.steps[0].n_notes == 2);
+		mo_desc_done(&agent_sync_desc, &a);
+		mo_desc_done(&agent_sync_desc, &b);
+	}
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* it keeps what is freed */
+/* kB by which reading the text lets a process grow at most. */
+static long growth(const struct mo_buf *text, bool large)
+{
+	struct rusage before, after;
+	struct agent_sync s;
+	long kb = 0;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		mo_desc_init(&agent_sync_desc, &s);
+		getrusage(RUSAGE_SELF, &before);
+		int r = large ? wire_decode_large(&agent_sync_desc, text->data, text->len, &s, NULL)
+			      : wire_decode(&agent_sync_desc, text->data, text->len, false, &s, NULL);
+		getrusage(RUSAGE_SELF, &after);
+		kb = after.ru_maxrss - before.ru_maxrss;
+		_exit(r < 0 || write(fds[1], &kb, sizeof(kb)) != sizeof(kb));
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &kb, sizeof(kb)), sizeof(kb));
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return kb;
+}
+
+/* The structs themselves are part of it both times. */
+static void test_no_tree_of_a_large_text(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	struct agent_sync s;
+
+	mo_desc_init(&agent_sync_desc, &s);
+	for (int i = 0; i < 20000; i++) {
+		struct step_report *r = MO_ADD(&s, steps, &step_report_desc);
+
+		for (int k = 0; k < 10; k++)
+			MO_ADD(r, progress, &rank_progress_desc)->rank = k;
+	}
+	wire_encode(&agent_sync_desc, &s, &b);
+	mo_desc_done(&agent_sync_desc, &s);
+	assert_true(growth(&b, true) * 2 < growth(&b, false));
+}
+#endif
 
 static void test_refusals(void **state)
 {
@@ -435,7 +520,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse_good), cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_parse_depth), cmocka_unit_test(test_parse_wide), cmocka_unit_test(test_parse_names_what_is_given_twice), cmocka_unit_test(test_string),
-		cmocka_unit_test(test_exact_text), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refusals), cmocka_unit_test(test_lenient), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_exact_text), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_in_pieces),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_no_tree_of_a_large_text),
+#endif
+		cmocka_unit_test(test_lenient), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_problem), cmocka_unit_test(test_reals),
 	};
 
