@@ -3,21 +3,15 @@
  * and what its ranks would run is compared with the original: what is different or could not be
  * carried over is named in the recipe and on stderr. Nothing is dropped without a word. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/init.h"
 #include "cli/visible.h"
-#include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/model/limits.h"
 #include "lib/recipe/catalogue.h"
-#include "lib/wire/json.h"
 
-#define SCRIPT_BYTES_MAX (1 << 20)
 #define NODE_GPUS 8 /* of an Instinct node */
 
 void init_done(struct init *i)
@@ -41,178 +35,6 @@ int init_refuse(const struct init *i, const char *what, const char *next)
 
 	return cli_fail(CLI_USAGE, "init: %s%s%s; %s", i->label, same ? "" : ": ",
 			same ? shown + n : shown, next);
-}
-
-/* ---- what it is ---- */
-
-static bool ends(const char *text, const char *end)
-{
-	size_t n = strlen(text), m = strlen(end);
-
-	return n >= m && mo_streq(text + n - m, end);
-}
-
-/* The directory above the file in which `inside` lies; NULL = none. Caller frees. */
-static char *directory_with(const char *file, const char *inside)
-{
-	_cleanup_(mo_freep) char *real = realpath(file, NULL);
-
-	for (char *slash = real ? strrchr(real, '/') : NULL; slash; slash = strrchr(real, '/')) {
-		*slash = '\0';
-		_cleanup_(mo_freep) char *path = mo_printf("%s/%s", real, inside);
-
-		if (access(path, F_OK) == 0)
-			return mo_strdup(*real ? real : "/");
-	}
-	return NULL;
-}
-
-static char *below(const char *file, const char *dir)
-{
-	_cleanup_(mo_freep) char *real = realpath(file, NULL);
-	size_t n = strlen(dir);
-
-	if (real && !strncmp(real, dir, n) && real[n] == '/')
-		return mo_strdup(real + n + 1);
-	return mo_strdup(real ? real : file);
-}
-
-/* A file alone is started as its engine starts it. */
-static int from_file(struct init *i, const char *file, const char *inside, const char *const *words,
-		     size_t n)
-{
-	char *dir = i->workdir ? realpath(i->workdir, NULL) : directory_with(file, inside);
-
-	if (!dir && !inside[0])
-		return CLI_USAGE;
-	if (!dir) {
-		_cleanup_(mo_freep) char *what =
-			mo_printf("no directory above it holds %s", inside);
-		return init_refuse(i, what, "name the engine's own directory: --workdir DIR");
-	}
-	i->draft.workdir = dir;
-	launch_line_init(&i->line);
-	i->line.launcher = (char *)"";
-	for (size_t k = 0; k < n; k++)
-		mo_strs_add(&i->line.program, &i->line.n_program, words[k]);
-	_cleanup_(mo_freep) char *entry = below(file, dir);
-	mo_strs_add(&i->line.program, &i->line.n_program, entry);
-	return 0;
-}
-
-static int from_experiment(struct init *i, const char *file)
-{
-	static const char *const words[] = { "primus/cli/main.py", "train", "pretrain",
-					     "--config" };
-
-	return from_file(i, file, "primus/configs", words, ELEMENTSOF(words));
-}
-
-static int from_toml(struct init *i, const char *file)
-{
-	static const char *const words[] = { "-m", "torchtitan.train", "--job.config_file" };
-	_cleanup_(mo_freep) char *dir = directory_with(file, "torchtitan"), *own = NULL;
-
-	if (!i->workdir && !dir) {
-		own = realpath(file, NULL);
-		if (own && strrchr(own, '/'))
-			*strrchr(own, '/') = '\0';
-		i->workdir = own;
-	}
-	int r = from_file(i, file, "torchtitan", words, ELEMENTSOF(words));
-	if (own)
-		i->workdir = NULL;
-	return r;
-}
-
-/* A script that another one runs; NULL = it is not there, or no text. */
-static char *read_script(void *arg, const char *path)
-{
-	struct mo_buf b = { 0 };
-
-	(void)arg;
-	if (mo_read_file(path, SCRIPT_BYTES_MAX, &b) < 0 || !b.len ||
-	    !mo_utf8_valid(b.data, b.len) || memchr(b.data, 0, b.len)) {
-		mo_buf_done(&b);
-		return NULL;
-	}
-	return mo_buf_take(&b);
-}
-
-/* The text of `script` (NULL = a line), or words. */
-static int from_launch(struct init *i, const char *text, const char *script, char *const *words,
-		       size_t n)
-{
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_freep) char *path = script ? realpath(script, NULL) : NULL,
-				 *dir = realpath(i->workdir ? i->workdir : ".", NULL);
-	const char *const names[] = { "HOME", "USER", "LOGNAME" };
-	static const char path_of_rank[] =
-		"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-	struct kv known[ELEMENTSOF(names) + 1] = { { (char *)"PATH", (char *)path_of_rank } };
-	struct launch_world world = {
-		.read = read_script, .dir = dir, .script = path, .known = known, .n_known = 1
-	};
-
-	for (size_t k = 0; k < ELEMENTSOF(names); k++)
-		if (getenv(names[k]))
-			known[world.n_known++] = (struct kv){ (char *)names[k], getenv(names[k]) };
-	int r = text ? launch_line_script(text, &world, &i->line, &err)
-		     : launch_line_words(words, n, &world, &i->line, &err);
-	if (r == -ENOENT)
-		return init_refuse(i, mo_error_text(&err, r),
-				   "give its path, or --workdir DIR, where it is started");
-	if (r < 0)
-		return init_refuse(
-			i, mo_error_text(&err, r),
-			text ? "give the file, the script or the line that starts your training"
-			     : "give what starts your training behind the --");
-	return 0;
-}
-
-/* What an experiment is handed to: without it the launcher's own lines say nothing of a training. */
-static bool is_launcher_of_primus(const char *file)
-{
-	_cleanup_(mo_freep) char *dir = directory_with(file, "primus/configs");
-	_cleanup_(mo_freep) char *path = dir ? below(file, dir) : NULL;
-
-	return path && (mo_starts_with(path, "runner/primus-cli") ||
-			(mo_starts_with(path, "examples/run_") && ends(path, "pretrain.sh")));
-}
-
-static int from_path(struct init *i, const char *from)
-{
-	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
-	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
-
-	i->is_line = r == -ENOENT && strpbrk(from, " \t\n");
-	if (i->is_line)
-		return from_launch(i, from, NULL, NULL, 0);
-	if (r < 0)
-		return cli_fail(CLI_USAGE,
-				"init: %s: %s; give an experiment, a TOML, a script, or a line "
-				"such as 'torchrun ..'",
-				i->label,
-				r == -ENOENT  ? "no such file"
-				: r == -EFBIG ? "larger than 1 MB"
-					      : strerror(-r));
-	mo_buf_add(&b, "", 1);
-	if (strlen(b.data) + 1 != b.len || !mo_utf8_valid(b.data, b.len - 1))
-		return init_refuse(i, "it is no text", "give an experiment, a TOML or a script");
-	if (ends(from, ".yaml") || ends(from, ".yml"))
-		return from_experiment(i, from);
-	if (ends(from, ".toml"))
-		return from_toml(i, from);
-	if (is_launcher_of_primus(from))
-		return init_refuse(i,
-				   "it is Primus' own launcher, and trains what it is called with",
-				   "give the line that calls it, such as moectl init -- env "
-				   "EXP=x.yaml bash examples/run_pretrain.sh");
-	if (ends(from, ".py"))
-		return init_refuse(i, "a program does not say how it is started",
-				   "give the line that does, such as moectl init -- torchrun "
-				   "--nproc_per_node 8 train.py");
-	return from_launch(i, b.data, from, NULL, 0);
 }
 
 /* ---- the draft ---- */
@@ -483,9 +305,9 @@ static int work(struct cli *cli, struct init *i, const char *from, char **words,
 	if (i->workdir && access(i->workdir, F_OK) < 0)
 		return cli_fail(CLI_USAGE, "init: --workdir %s: %s", i->workdir, strerror(errno));
 	if (from)
-		r = from_path(i, from);
+		r = init_from_path(i, from);
 	else
-		r = from_launch(i, NULL, NULL, words, n_words);
+		r = init_from_launch(i, NULL, NULL, words, n_words);
 	if (r || (r = fill(i)) || (r = init_compare(cli, i)))
 		return r;
 	return init_put(i, cli);

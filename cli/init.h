@@ -1,5 +1,6 @@
-/* Parts of `moectl init`: init.c reads, init_engine.c knows the engines' own configurations,
- * init_compare.c holds the recipe against the original, init_tell.c writes. */
+/* Parts of `moectl init`: init_source.c reads, init.c makes the draft, init_engine.c knows the
+ * engines' own configurations, init_compare.c holds the recipe against the original,
+ * init_tell.c writes. */
 #pragma once
 #include "cli/recipe.h"
 #include "lib/recipe/config_value.h"
@@ -29,6 +30,11 @@ int init_refuse(const struct init *i, const char *what, const char *next); /* pr
 #define init_note(i, ...) mo_strs_printf(&(i)->notes, &(i)->n_notes, __VA_ARGS__)
 void init_name(struct init *i,
 	       const char *text); /* the job's, made of this text, unless it has one */
+/* A file or a line; the words of a line, or its text, that of `script` (NULL = a line). 0 or an
+ * exit status (printed). */
+int init_from_path(struct init *i, const char *from);
+int init_from_launch(struct init *i, const char *text, const char *script, char *const *words,
+		     size_t n);
 /* What the engine's file and the original's own configuration say. 0 or an exit status
  * (printed). */
 int init_engine(struct init *i);
