@@ -9,6 +9,7 @@
 
 #include "cli/init.h"
 #include "cli/visible.h"
+#include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/catalogue.h"
 
@@ -202,6 +203,7 @@ static void take_launch(struct init *i)
 		d->time_limit = mo_strdup(l->time_limit);
 	take_dir(i);
 	take_python(i);
+	init_tree(i);
 	if (i->name)
 		init_name(i, i->name);
 	if (l->name)

@@ -35,6 +35,9 @@ void init_name(struct init *i,
 int init_from_path(struct init *i, const char *from);
 int init_from_launch(struct init *i, const char *text, const char *script, char *const *words,
 		     size_t n);
+/* Primus loads its presets from the tree that its program lies in, and its experiment from where
+ * it is started. A recipe has one directory for both, which is the tree. */
+void init_tree(struct init *i);
 /* What the engine's file and the original's own configuration say. 0 or an exit status
  * (printed). */
 int init_engine(struct init *i);

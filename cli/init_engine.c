@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/init.h"
 #include "lib/base/fd.h"
@@ -166,6 +167,11 @@ static int of_experiment(struct init *i, struct engine *e)
 				  "NAME=VALUE "
 				  "bash SCRIPT"
 				: "name the directory in which Primus is started: --workdir DIR");
+	_cleanup_(mo_freep) char *presets = mo_printf("%s/primus/configs", d->workdir);
+	if (r < 0 && access(presets, F_OK) < 0)
+		return init_refuse(i, mo_error_text(&err, r),
+				   "there is no primus/configs in the directory in which it is "
+				   "started: name Primus' own: --workdir DIR");
 	if (r < 0)
 		return init_refuse(i, mo_error_text(&err, r),
 				   err.hint ? err.hint : "Primus would not load it either");

@@ -180,3 +180,71 @@ int init_from_path(struct init *i, const char *from)
 				   "--nproc_per_node 8 train.py");
 	return init_from_launch(i, b.data, from, NULL, 0);
 }
+
+/* ---- the tree of Primus ---- */
+
+#define PRESETS "primus/configs"
+
+static char *from_dir(const char *dir, const char *path)
+{
+	_cleanup_(mo_freep) char *whole = *path == '/' ? mo_strdup(path)
+						       : mo_printf("%s/%s", dir, path);
+
+	return mo_path_clean(whole);
+}
+
+/* The word that names the experiment, and where its path begins in it; NULL = none. */
+static char **experiment_word(struct launch_line *l, size_t *ret_skip)
+{
+	static const char flag[] = "--config";
+	size_t n = strlen(flag);
+
+	for (size_t k = 1; k < l->n_program; k++) {
+		char **word = &l->program[k];
+		bool own = mo_streq(*word, flag);
+
+		*ret_skip = own ? 0 : n + 1;
+		if (own)
+			return k + 1 < l->n_program ? word + 1 : NULL;
+		if (mo_starts_with(*word, flag) && (*word)[n] == '=')
+			return word;
+	}
+	return NULL;
+}
+
+void init_tree(struct init *i)
+{
+	struct launch_line *l = &i->line;
+	const char *dir = i->draft.workdir, *program = l->n_program ? l->program[0] : "";
+	_cleanup_(mo_freep) char *here = dir ? mo_printf("%s/" PRESETS, dir) : NULL;
+	size_t skip = 0;
+
+	if (!here || !ends(program, "primus/cli/main.py") || access(here, F_OK) == 0)
+		return;
+	char **word = experiment_word(l, &skip);
+	_cleanup_(mo_freep) char *launcher = from_dir(dir, l->program_path ? l->program_path
+									   : program),
+				 *file = word ? from_dir(dir, *word + skip) : NULL,
+				 *tree = directory_with(launcher, PRESETS);
+	bool by_launcher = tree;
+
+	if (!tree && file)
+		tree = directory_with(file, PRESETS);
+	if (!tree)
+		return;
+	init_note(i,
+		  "engine.workdir: %s, the tree that %s is in; the original is started in %s, from "
+		  "where relative paths of its own words lead",
+		  tree, by_launcher ? launcher : file, dir);
+	if (file && access(file, F_OK) == 0) {
+		_cleanup_(mo_freep) char *path = below(file, tree);
+		char *whole = mo_printf("%.*s%s", (int)skip, *word, path);
+
+		free(*word);
+		*word = whole;
+	}
+	free(i->draft.workdir);
+	i->draft.workdir = TAKE_PTR(tree);
+	if (ends(program, "primus/cli/main.py") && program[0] == '/')
+		mo_str_set(&l->program[0], "primus/cli/main.py");
+}

@@ -16,6 +16,7 @@ void launch_line_done(struct launch_line *l)
 	mo_strs_clear(&l->lost, &l->n_lost);
 	mo_vec_clear(&kv_desc, (void **)&l->env, &l->n_env);
 	free(l->python);
+	free(l->program_path);
 	free(l->dir);
 	free(l->dir_unknown);
 	free(l->name);
@@ -323,6 +324,8 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 	    (mo_starts_with(base_name(words[at + 1]), "primus-cli") ||
 	     launch_is_pretrain_sh(words[at + 1])))
 		name = base_name(words[++at]);
+	if ((mo_streq(name, "primus-cli") || launch_is_pretrain_sh(name)) && strchr(words[at], '/'))
+		mo_str_set(&l->program_path, words[at]);
 	if (mo_streq(name, "primus-cli")) {
 		l->launcher = (char *)launch_primus.name;
 		return read_primus(l, words + at + 1, n - at - 1, err);

@@ -96,6 +96,32 @@ def experiments_of_the_vendor():
 
 
 @shared
+def a_tree_elsewhere():
+    """primus-cli by its path, called from anywhere: presets come from its tree, the experiment from where it is started."""
+    experiment = "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml"
+    with tempfile.TemporaryDirectory() as d:
+        d = os.path.realpath(d)
+        tree = d + "/tree"
+        os.makedirs(d + "/exp")
+        for name in (experiment, "runner/primus-cli", "primus-cli", "examples/run_pretrain.sh"):
+            os.makedirs(os.path.dirname(os.path.join(tree, name)), exist_ok=True)
+            open(os.path.join(tree, name), "w").close()
+        os.symlink(TREE + "/primus", tree + "/primus")
+        for path in (os.path.join(tree, experiment), d + "/exp/mine.yaml"):
+            with open(os.path.join(TREE, experiment)) as f, open(path, "w") as g:
+                g.write(f.read())
+        trains, whole, mine = ["train", "pretrain", "--config"], os.path.join(tree, experiment), d + "/exp/mine.yaml"
+        for words, entry in ((["%s/runner/primus-cli" % tree, "direct", "--"] + trains + [whole], experiment), (["%s/runner/primus-cli" % tree, "direct", "--"] + trains + [experiment], experiment),
+                             (["bash", "%s/primus-cli" % tree, "direct", "--"] + trains + ["exp/mine.yaml"], mine), (["primus-cli", "direct", "--"] + trains + [whole], experiment),
+                             (["env", "EXP=" + experiment, "bash", tree + "/examples/run_pretrain.sh"], experiment), (["env", "EXP=exp/mine.yaml", "bash", "tree/examples/run_pretrain.sh"], mine)):
+            r = subprocess.run([MOECTL, "init", "--json", "--"] + words, cwd=d, env=ENV, capture_output=True, text=True)
+            equal(r.returncode, 0, "%s: %s" % (words, r.stderr))
+            doc = json.loads(r.stdout)
+            need("  workdir: %s\n  entry: %s\n" % (tree, entry) in doc["recipe"], doc["recipe"])
+            need(any(x.startswith("engine.workdir: %s, the tree that %s/" % (tree, tree)) and "is started in %s" % d in x for x in doc["notes"]), doc["notes"])
+
+
+@shared
 def what_has_no_engine_is_said():
     """Frameworks without an engine, and templates: one line, nothing written."""
     seen = collections.Counter()
