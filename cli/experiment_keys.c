@@ -14,11 +14,17 @@ static void engine_done(struct engine *e)
 	mo_desc_done(&engine_desc, e);
 }
 
+/* What Primus itself reads of every module, whatever its engine: modules/module_base.yaml, the preset's name,
+ * which it puts back among the parameters, and the file that MaxText's own configuration begins with. */
+static const char *const primus_keys[] = { "model",	       "trainable",	    "sink_level",
+					   "file_sink_level", "stderr_sink_level", "base_config" };
+
 /* The key itself, or a map that has it. */
 static bool is_known(const struct engine_checks *c, const char *key)
 {
-	if (mo_streq(key, "model")) /* which preset it is: Primus puts it back among the parameters */
-		return true;
+	for (size_t i = 0; i < ELEMENTSOF(primus_keys); i++)
+		if (mo_streq(key, primus_keys[i]))
+			return true;
 	for (size_t i = 0; i < c->n_keys; i++) {
 		size_t n = strlen(c->keys[i]);
 
@@ -150,7 +156,9 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 
 	if (n_others)
 		fprintf(stderr,
-			"%s: note: %zu keys of the presets are not those of %s: %s%s; they pass "
-			"through\n",
-			in->file, n_others, version, list, n_others > TOLD_MAX ? ", .." : "");
+			"%s: note: %zu %s not of %s: %s%s; %s through\n",
+			in->file, n_others,
+			n_others == 1 ? "key of the presets is" : "keys of the presets are",
+			version, list, n_others > TOLD_MAX ? ", .." : "",
+			n_others == 1 ? "it passes" : "they pass");
 }

@@ -221,6 +221,13 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 	struct curve alltoall, reduce;
 	_cleanup_(mo_freep) int64_t *layers = NULL, *chunks = NULL;
 
+	if (r->unread && r->experiment_hash) {
+		mo_error_hint(err, "give the numbers that the warning names in the recipe's "
+				   "parallelism");
+		return mo_error_set(err, -EINVAL,
+				    "the sharding is left to the engine, and its experiment does "
+				    "not say all of it in numbers");
+	}
 	if (r->unread) {
 		mo_error_hint(err, "plan where the experiment's files are, or give all of parallelism.tp, pp, ep, etp and cp");
 		return mo_error_set(err, -EINVAL, "the sharding is left to the engine's experiment, which was not read here");

@@ -170,6 +170,38 @@ static bool holds(const struct experiment *x, const char *conditions, struct exp
 
 #define OR " or "
 #define PER_DP "per_dp("
+#define REST "rest("
+#define NODE_GPUS 8 /* as many as AMD's machines have */
+
+/* "rest(KEY/A=-1 B C)": KEY is -1, what the other sizes leave of a node. B or C without a number is 1,
+ * and A without one is -1, of which only one may be. */
+static bool rest_says(const struct experiment *x, const char *call, struct experiment_said *ret)
+{
+	_cleanup_(mo_freep) char *key = mo_strndup(call, strcspn(call, "/"));
+	const struct config_value *v = config_find(x->merged, key);
+	int64_t others = 1, n;
+
+	if (!v || !mo_streq(v->text, "-1"))
+		return false;
+	for (const char *s = call + strlen(key); *s == '/' || *s == ' ';) {
+		size_t end = strcspn(++s, " )");
+		_cleanup_(mo_freep) char *other = mo_strndup(s, strcspn(s, "= )"));
+		const struct config_value *o = config_find(x->merged, other);
+		bool said = o && o->kind != CONFIG_NULL;
+
+		if (!said && s[strlen(other)] == '=')
+			return false;
+		if (said && (!o->text || mo_parse_i64(o->text, 1, MO_RANKS_MAX, &n) < 0))
+			return false;
+		others = mo_times(others, said ? n : 1);
+		s += end;
+	}
+	ret->rest_of = others;
+	ret->text = mo_strdup(v->text);
+	ret->key = TAKE_PTR(key);
+	ret->from = v;
+	return true;
+}
 
 static bool row_says(const struct experiment *x, const struct kv *row, bool word,
 		     struct experiment_said *ret)
@@ -191,6 +223,8 @@ static bool row_says(const struct experiment *x, const struct kv *row, bool word
 		ret->per_dp = first_of(x, inner, ret);
 		return ret->per_dp;
 	}
+	if (mo_starts_with(keys, REST))
+		return rest_says(x, keys + strlen(REST), ret);
 	if (!word)
 		return first_of(x, keys, ret);
 	for (const char *s = keys, * or ; s; s = or ? or +strlen(OR) : NULL) {
@@ -332,12 +366,25 @@ static bool per_dp(const struct found *f, struct experiment_said *v)
 	return true;
 }
 
+/* "rest(...)": of the GPUs of one node. */
+static bool rest(const struct found *f, struct experiment_said *v)
+{
+	int64_t gpus = f->recipe->gpus, node = MO_MIN(gpus, NODE_GPUS);
+
+	if (node < 1 || gpus % node || node % v->rest_of)
+		return false;
+	free(v->text);
+	v->text = mo_printf("%lld", (long long)(node / v->rest_of));
+	return true;
+}
+
 static void add(struct found *f, const char *path)
 {
 	const struct experiment *x = f->experiment;
 	_cleanup_(experiment_said_done) struct experiment_said v;
 
-	if (!experiment_value(f->engine, x, path, &v) || (v.per_dp && !per_dp(f, &v)))
+	if (!experiment_value(f->engine, x, path, &v) || (v.per_dp && !per_dp(f, &v)) ||
+	    (v.rest_of && !rest(f, &v)))
 		return;
 	struct config_place nowhere = { -1, 0, -1 };
 	_cleanup_(mo_freep) char *place = experiment_place(x, v.from ? v.from->place : nowhere);
@@ -373,6 +420,38 @@ static bool part_lacks(const struct engine *e, const struct experiment *x, const
 	return false;
 }
 
+/* The values that a row like "model=NAME: KEY=VALUE" looks at name a model whose sizes lie in the engine.
+ * NULL: nothing names one. */
+static char *by_name_alone(const struct engine *e, const struct experiment *x)
+{
+	const struct kv *row = NULL;
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < e->n_experiment_values && !row; i++)
+		row = mo_starts_with(e->experiment_values[i].key, "model=") ?
+			      &e->experiment_values[i] :
+			      NULL;
+	for (const char *s = row ? row->value : ""; *s;) {
+		_cleanup_(mo_freep) char *key = mo_strndup(s, strcspn(s, "!=> "));
+		const struct config_value *v = config_find(x->merged, key);
+
+		s += strcspn(s, " ");
+		s += *s == ' ';
+		if (!v || !v->text)
+			continue;
+		_cleanup_(mo_freep) char *place = b.len ? NULL : experiment_place(x, v->place);
+
+		mo_buf_printf(&b, "%s%s%s: %s", b.len ? ", " : place, b.len ? "" : ": ", key,
+			      v->text);
+	}
+	if (b.len)
+		mo_buf_str(&b, ": the sizes behind this name are the engine's own and were not "
+			       "read, and the catalogue has none for it");
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
+#define BECAUSE " because "
+
 char *experiment_no_model(const struct engine *e, const struct experiment *x)
 {
 	static const char *const whole[] = { "model.layers", "model.hidden", "model.heads",
@@ -384,7 +463,9 @@ char *experiment_no_model(const struct engine *e, const struct experiment *x)
 	char *why = NULL;
 
 	for (size_t i = 0; i < e->n_experiment_no_model; i++) {
-		const char *condition = e->experiment_no_model[i];
+		const char *row = e->experiment_no_model[i], *because = strstr(row, BECAUSE);
+		_cleanup_(mo_freep) char *condition =
+			mo_strndup(row, because ? (size_t)(because - row) : strlen(row));
 		_cleanup_(experiment_said_done) struct experiment_said v = { 0 };
 		bool mixed = mo_starts_with(condition, "mixed(");
 
@@ -393,10 +474,14 @@ char *experiment_no_model(const struct engine *e, const struct experiment *x)
 		_cleanup_(mo_freep) char *place =
 			experiment_place(x, v.from ? v.from->place
 						   : (struct config_place){ -1, 0, -1 });
+		if (because)
+			return mo_printf("%s: %s: %s", place, v.key, because + strlen(BECAUSE));
 		return mo_printf("%s: %s: plans know no model of that kind", place, condition);
 	}
 	if (is_said(e, x, "model"))
 		return NULL;
+	if (!is_said(e, x, "model.layers") && (why = by_name_alone(e, x)))
+		return why;
 	if (!part_lacks(e, x, whole, NULL, &why) &&
 	    !part_lacks(e, x, moe, "model.moe.experts", &why) &&
 	    !part_lacks(e, x, mla, "model.mla.kv_lora", &why) &&
@@ -414,7 +499,8 @@ char *experiment_document(const struct engine *e, const struct recipe *r,
 	struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < r->n_left; i++)
-		if (!no_model || !mo_starts_with(r->left[i], "model."))
+		if (!no_model || (!mo_streq(r->left[i], "model") &&
+				  !mo_starts_with(r->left[i], "model.")))
 			add(&f, r->left[i]);
 	own_keys(e, x, &own, &f.said);
 	mo_buf_printf(&b, "{\"files\":\"crc32c:%08x\",\"values\":{%s},\"args\":{%s},\"said\":{%s}",

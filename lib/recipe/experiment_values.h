@@ -8,6 +8,7 @@
 struct experiment_said {
 	char *text, *key;
 	const struct config_value *from;
+	int64_t rest_of; /* a node's GPUs divided by so many; 0: the text is the value */
 	bool per_dp; /* so many for each data-parallel rank */
 	bool by_recipe; /* the recipe says so many, whatever the experiment does */
 };

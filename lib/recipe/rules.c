@@ -551,8 +551,9 @@ static void check_unread(struct rules *k)
 			mo_buf_printf(&sizes, "%s%s", sizes.len ? ", " : "", k->recipe->left[i] + strlen("parallelism."));
 	if (k->recipe->experiment_hash) { /* -1, what is left, is no number */
 		rules_warn(k, PLACE(k, "engine.entry", "engine"),
-			   "parallelism: of %s the experiment says no number: the engine divides the GPUs, and nothing is checked "
-			   "or planned by them", sizes.data);
+			   "parallelism: of %s the experiment gives no number: the engine "
+			   "divides the GPUs itself, and what depends on it is neither checked "
+			   "nor planned; give it in the recipe's parallelism", sizes.data);
 		return;
 	}
 	_cleanup_(mo_freep) char *path = recipe_entry_path(k->recipe);
