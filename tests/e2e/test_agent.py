@@ -58,7 +58,7 @@ def notes_and_exit_codes():
         numbers = sorted(n.moed.notes[(1, 1)])
         equal(numbers, list(range(1, len(numbers) + 1)), "note numbers")
         equal(n.moed.note_list(1, 1)[-1]["kind"], "gone", "last note")
-        wait_until(lambda: not n.stepd_pid(), 5, "stepd ends by itself")
+        wait_until(lambda: not n.stepd_pid(), 30, "stepd ends by itself")
         log = n.file("state/logs/j1/a1/rank-0.log")
         equal(sorted(log.splitlines()), ["err", "no newline", "out"], "log file")
         done = n.moed.order("forget", 1, 1)
@@ -139,7 +139,7 @@ def stepd_and_agent_killed():
         stepd = n.stepd_pid()
         n.stop_agent(signal.SIGKILL)
         os.kill(stepd, signal.SIGKILL)
-        wait_until(lambda: not any(alive(p) for p in pids), 5, "PDEATHSIG")
+        wait_until(lambda: not any(alive(p) for p in pids), 30, "PDEATHSIG")
         n.start()
         n.moed.wait_note(1, 1, "gone")
         for pid in children_of(n):

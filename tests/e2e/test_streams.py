@@ -304,7 +304,7 @@ def followed_to_the_end(m):
         wait_until(lambda: len(agent.queries) > n, 10, "a question that is not answered")
         agent.deaf, agent.instance = False, "i2"  # it was killed and started: its sync is refused, it says hello
         agent.logs[0] += "second\n"
-        equal(wait_until(lambda: [q["query"] for q in agent.queries[n + 1:]], 5, "the question comes again after hello")[0], agent.queries[n]["query"], "question")
+        equal(wait_until(lambda: [q["query"] for q in agent.queries[n + 1:]], 30, "the question comes again after hello")[0], agent.queries[n]["query"], "question")
         equal(r.readline(), b"second\n", "line after the agent's restart")
         agent.deaf = True
         n = len(agent.queries)
