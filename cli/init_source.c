@@ -193,22 +193,29 @@ static char *from_dir(const char *dir, const char *path)
 	return mo_path_clean(whole);
 }
 
-/* The word that names the experiment, and where its path begins in it; NULL = none. */
+/* The word that names the experiment, and where its path begins in it; NULL = none. --exp is
+ * Primus' other name for the flag, and becomes the one that its engine's file has. */
 static char **experiment_word(struct launch_line *l, size_t *ret_skip)
 {
-	static const char flag[] = "--config";
-	size_t n = strlen(flag);
+	static const char *const flags[] = { "--config", "--exp" };
 
-	for (size_t k = 1; k < l->n_program; k++) {
-		char **word = &l->program[k];
-		bool own = mo_streq(*word, flag);
+	for (size_t k = 1; k < l->n_program; k++)
+		for (size_t f = 0; f < ELEMENTSOF(flags); f++) {
+			const char *word = l->program[k];
+			size_t n = strlen(flags[f]);
 
-		*ret_skip = own ? 0 : n + 1;
-		if (own)
-			return k + 1 < l->n_program ? word + 1 : NULL;
-		if (mo_starts_with(*word, flag) && (*word)[n] == '=')
-			return word;
-	}
+			if (!mo_starts_with(word, flags[f]) || (word[n] && word[n] != '='))
+				continue;
+			bool whole = !word[n];
+			char *same = mo_printf("%s%s", flags[0], word + n);
+
+			free(l->program[k]);
+			l->program[k] = same;
+			*ret_skip = whole ? 0 : strlen(flags[0]) + 1;
+			return !whole		     ? &l->program[k]
+			       : k + 1 < l->n_program ? &l->program[k + 1]
+						      : NULL;
+		}
 	return NULL;
 }
 
@@ -217,11 +224,12 @@ void init_tree(struct init *i)
 	struct launch_line *l = &i->line;
 	const char *dir = i->draft.workdir, *program = l->n_program ? l->program[0] : "";
 	_cleanup_(mo_freep) char *here = dir ? mo_printf("%s/" PRESETS, dir) : NULL;
+	bool primus = ends(program, "primus/cli/main.py");
 	size_t skip = 0;
+	char **word = primus ? experiment_word(l, &skip) : NULL;
 
-	if (!here || !ends(program, "primus/cli/main.py") || access(here, F_OK) == 0)
+	if (!here || !primus || access(here, F_OK) == 0)
 		return;
-	char **word = experiment_word(l, &skip);
 	_cleanup_(mo_freep) char *launcher = from_dir(dir, l->program_path ? l->program_path
 									   : program),
 				 *file = word ? from_dir(dir, *word + skip) : NULL,
@@ -245,6 +253,6 @@ void init_tree(struct init *i)
 	}
 	free(i->draft.workdir);
 	i->draft.workdir = TAKE_PTR(tree);
-	if (ends(program, "primus/cli/main.py") && program[0] == '/')
+	if (program[0] == '/')
 		mo_str_set(&l->program[0], "primus/cli/main.py");
 }

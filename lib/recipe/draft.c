@@ -61,10 +61,11 @@ static bool is_flag(const char *word)
 	return word[0] == '-' && word[1] && mo_parse_double(word, &number) < 0;
 }
 
-/* A k=v word, as Primus and MaxText take them. */
+/* A k=v word, as Primus and MaxText take them. To Primus one with '-' is a key, too. */
 static size_t bare_key(const char *word)
 {
-	size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+	size_t n = strspn(word,
+			  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
 
 	return n && word[n] == '=' ? n : 0;
 }

@@ -94,7 +94,8 @@ static int read_primus(struct launch_line *l, char *const *words, size_t n, stru
 		at += words[at][0] != '-';
 		launch_options(l, p, words, n, &at, &module);
 	}
-	if (n - at < 2)
+	if (n - at < 2 ||
+	    (!mo_streq(words[at + 1], "pretrain") && !mo_streq(words[at + 1], "posttrain")))
 		return mo_error_set(err, -EINVAL,
 				    "primus-cli: it trains nothing: expected `-- train pretrain "
 				    "--config FILE ..`");

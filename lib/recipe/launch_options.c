@@ -13,6 +13,7 @@
 enum keeps {
 	KEEP_NOTHING,
 	KEEP_SAME,
+	KEEP_ONE,
 	KEEP_TASKS,
 	KEEP_TASKS_PER_NODE,
 	KEEP_TOTAL,
@@ -109,7 +110,8 @@ static const struct option primus_options[] = {
 	{ "--numa", false, KEEP_NOTHING, BINDS },
 	{ "--config --script --log_file --log-file --patch", true, KEEP_NOTHING,
 	  "a word for primus-cli; its hooks are engine.prepare in docs/recipe.md" },
-	{ "--single --silent --debug --dry-run --no-numa", false, KEEP_NOTHING,
+	{ "--single", false, KEEP_ONE, NULL },
+	{ "--silent --debug --dry-run --no-numa", false, KEEP_NOTHING,
 	  "a word for primus-cli" },
 	{ "-N --nnodes", true, KEEP_NODES, NULL },
 	{ "--nproc_per_node --gpus_per_node", true, KEEP_GPUS, NULL },
@@ -274,6 +276,7 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	switch (o->keeps) {
 	case KEEP_PAIR:
 	case KEEP_SAME: return;
+	case KEEP_ONE: l->total = 1; return;
 	case KEEP_NODES:
 		kept = n != MO_NONE;
 		l->nodes = kept ? n : l->nodes;

@@ -122,6 +122,21 @@ def a_tree_elsewhere():
 
 
 @shared
+def words_as_primus_takes_them():
+    """--exp is --config; --single is one process; k=v words behind a flag are no values of it."""
+    experiment = "examples/megatron/configs/MI300X/qwen3_30B_A3B-BF16-pretrain.yaml"
+    with tempfile.TemporaryDirectory() as d:
+        for words, gpus, named in ((["--exp", experiment], 8, []), (["--exp=" + experiment, "lr=1.0e-5"], 8, []), (["--config", experiment, "foo-bar=3", "--profile"], 8, []),
+                                   (["--config", experiment, "train-iters=3"], 8, ["train-iters 3: Primus does not know it and drops it; train_iters is the key"])):
+            doc, ranks = init(d, "--workdir", TREE, "--", "primus-cli", "direct", "--", "train", "pretrain", *words)
+            need("  entry: %s\n" % experiment in doc["recipe"] and len(ranks) == gpus, doc["recipe"])
+            equal([x.lstrip("-") for x in doc["lost"]], named, str(words))
+            equal([x for x in doc["different"] if not x.startswith("exit_signal_handler ") and "is gone" not in x], [], str(words))
+        r = moectl("init", "--workdir", TREE, "--", "primus-cli", "direct", "--single", "--", "train", "pretrain", "--exp", "examples/megatron/configs/MI300X/llama3.1_8B-BF16-pretrain.yaml", env=ENV)
+        need("cluster: {gpus: 1, " in r.stdout, r.stdout)
+
+
+@shared
 def what_has_no_engine_is_said():
     """Frameworks without an engine, and templates: one line, nothing written."""
     seen = collections.Counter()

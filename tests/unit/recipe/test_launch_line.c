@@ -167,6 +167,7 @@ static void nothing_in_it(void **state)
 					   "echo hi\nls",
 					   "torchrun --nproc_per_node=8",
 					   "primus-cli direct -- benchmark gemm",
+					   "primus-cli direct -- train --config x.yaml",
 					   "primus-cli",
 					   "torchrun --nnodes",
 					   "x=(",
