@@ -86,37 +86,58 @@ static int run_helper(const char *order, struct mo_buf *out)
 	return 0;
 }
 
-static void engine_done(struct engine *e) { mo_desc_done(&engine_desc, e); }
 static void command_done(struct command *c) { mo_desc_done(&command_desc, c); }
-static void result_done(struct scan_result *r) { mo_desc_done(&scan_result_desc, r); }
 
-static int scan(const char *dir, const char *kind, const char *level, int64_t world, struct scan_result *ret)
+struct look {
+	struct engine engine;
+	char *dir;                     /* that was looked at */
+	bool added;                    /* the engine's own directory was added to the one that was given */
+	struct scan_result found;
+};
+
+static void look_done(struct look *l)
 {
-	_cleanup_(engine_done) struct engine e;
+	mo_desc_done(&engine_desc, &l->engine);
+	mo_desc_done(&scan_result_desc, &l->found);
+	free(l->dir);
+}
+
+static void look_init(struct look *l)
+{
+	*l = (struct look){ 0 };
+	mo_desc_init(&engine_desc, &l->engine);
+	mo_desc_init(&scan_result_desc, &l->found);
+}
+
+/* As a job with this checkpoint.dir looks, with or without what the engine adds; as it lies: at what
+ * is there, wherever a job would look. */
+static int scan(const char *dir, const char *kind, const char *level, int64_t world, bool as_it_lies,
+		struct look *ret)
+{
 	_cleanup_(command_done) struct command c;
 	_cleanup_(mo_buf_done) struct mo_buf order = { 0 }, out = { 0 };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	mo_desc_init(&engine_desc, &e);
 	mo_desc_init(&command_desc, &c);
-	int r = engine_load(kind, &e, &err);
+	int r = engine_load(kind, &ret->engine, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_USAGE, "checkpoints: --engine", &err, r);
+	_cleanup_(mo_freep) char *clean = mo_path_clean(dir);
+	ret->dir = as_it_lies ? mo_strdup(dir) : engine_directory(&ret->engine, dir);
+	ret->added = !as_it_lies && ret->engine.save_below && !mo_streq(ret->dir, clean);
 	c.kind = CMD_SCAN;
-	/* As checkpoint.dir it may be given without what the engine adds; what lies somewhere else is looked at where it lies. */
-	c.dir = engine_directory(&e, dir);
-	if (access(c.dir, F_OK) < 0)
-		mo_str_set(&c.dir, dir);
+	c.dir = mo_strdup(ret->dir);
+	c.named = ret->added ? mo_strdup(clean) : NULL;
 	c.level = mo_strdup(level);
 	c.world = world;
-	c.layout = mo_desc_dup(&ckpt_layout_desc, &e.layout);
+	c.layout = mo_desc_dup(&ckpt_layout_desc, &ret->engine.layout);
 	wire_encode(&command_desc, &c, &order);
 	if ((r = run_helper(order.data, &out)))
 		return r;
-	r = wire_decode(&scan_result_desc, out.data ? out.data : "", out.len, false, ret, &err);
+	r = wire_decode(&scan_result_desc, out.data ? out.data : "", out.len, false, &ret->found, &err);
 	if (r < 0)
 		return cli_fail_error(CLI_FAILED, "checkpoints: moe-ckpt", &err, r);
-	if (ret->error)
-		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir, ret->error);
+	if (ret->found.error)
+		return cli_fail(CLI_FAILED, "checkpoints: %s: %s; check --dir", dir, ret->found.error);
 	return 0;
 }
 
@@ -140,15 +161,15 @@ static bool may_fix(const struct engine *e)
 
 char *checkpoints_misfit(const struct recipe_input *in, const struct plan_parallelism *p)
 {
-	_cleanup_(result_done) struct scan_result found;
+	_cleanup_(look_done) struct look look;
 	const struct recipe_checkpoint *c = &in->recipe.checkpoint;
 	struct recipe sizes = { .parallelism = { .tp = p->tp, .pp = p->pp, .ep = p->ep, .etp = p->etp, .cp = p->cp } };
 
-	mo_desc_init(&scan_result_desc, &found);
+	look_init(&look);
 	if (!c->dir || c->resume == -2 || !may_fix(&in->engine) || access(c->dir, R_OK | X_OK) < 0 ||
-	    scan(c->dir, in->engine.kind, "marker", MO_NONE, &found))
+	    scan(c->dir, in->engine.kind, "marker", MO_NONE, false, &look))
 		return NULL;
-	const struct found_checkpoint *newest = newest_complete(&found);
+	const struct found_checkpoint *newest = newest_complete(&look.found);
 	const struct checkpoint saved = { .fixed = newest ? newest->fixed : NULL };
 	_cleanup_(mo_freep) char *misfit = checkpoint_misfit(&saved, &sizes);
 
@@ -184,66 +205,83 @@ static struct json_object *unread_doc(const struct scan_result *r)
 		struct json_object *o = json_object_new_object();
 		json_object_object_add(o, "name", json_object_new_string(r->unread[i].name ? r->unread[i].name : ""));
 		json_object_object_add(o, "bytes", json_object_new_int64(r->unread[i].bytes));
+		if (r->unread[i].where)
+			json_object_object_add(o, "where", json_object_new_string(r->unread[i].where));
 		json_object_array_add(list, o);
 	}
 	return list;
 }
 
-static void print_unread(struct json_object *doc, const char *dir, const char *kind)
+static void print_unread(struct json_object *doc, const char *kind)
 {
 	struct json_object *list = js_get(doc, "unread");
 	for (size_t i = 0; i < js_len(list); i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
-		printf("%s: %s (%s bytes) looks like a model's state, and engine %s cannot read it: a job would wait; checkpoint.layout says what it is\n", dir, js_str(o, "name"), text_int(js_int(o, "bytes")), kind);
+		const char *where = js_str(o, "where");
+		printf("%s%s%s (%s bytes): engine %s %s\n", where ? where : "", where ? "/" : "",
+		       js_str(o, "name"), text_int(js_int(o, "bytes")), kind,
+		       where ? "does not look there" : "cannot read it");
 	}
 }
 
-static struct json_object *scan_doc(const struct scan_result *r, const char *level)
+/* The items are what lies there; what a job would do is its own decision. */
+static struct json_object *scan_doc(const struct look *l, const struct scan_result *items_of, const char *level)
 {
 	struct json_object *doc = json_object_new_object(), *items = json_object_new_array(), *resume = NULL;
-	const struct found_checkpoint *best = newest_complete(r);
-	int64_t now = mo_clock_wall_us();
-	for (size_t i = 0; i < r->n_items; i++)
-		json_object_array_add(items, checkpoint_doc(&r->items[i], level, now));
-	if (best && !best->held) {
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int64_t now = mo_clock_wall_us(), iteration = MO_NONE;
+	int r = checkpoint_would(&l->engine, l->dir, l->added, &l->found, &iteration, &err);
+	for (size_t i = 0; i < items_of->n_items; i++)
+		json_object_array_add(items, checkpoint_doc(&items_of->items[i], level, now));
+	if (r == 0 && iteration >= 0) {
 		resume = json_object_new_object();
-		json_object_object_add(resume, "iteration", json_object_new_int64(best->iteration));
+		json_object_object_add(resume, "iteration", json_object_new_int64(iteration));
 	}
 	json_object_object_add(doc, "resume", resume);
 	json_object_object_add(doc, "items", items);
-	if (r->n_unread)
-		json_object_object_add(doc, "unread", unread_doc(r));
+	if (l->found.n_unread)
+		json_object_object_add(doc, "unread", unread_doc(&l->found));
+	if (r)
+		json_object_object_add(doc, "waits", json_object_new_string(mo_error_text(&err, r)));
 	return doc;
+}
+
+static void print_scan(struct cli *cli, struct json_object *doc, const char *dir, const char *kind)
+{
+	int64_t resume = js_int(doc, "resume.iteration");
+	visible_json(doc);
+	if (js_len(js_items(doc)))
+		print_items(cli, js_items(doc));
+	if (js_str(doc, "waits"))
+		print_unread(doc, kind);
+	if (js_str(doc, "waits"))
+		printf("%s: a run would wait: %s\n", dir, js_str(doc, "waits"));
+	else if (resume == MO_NONE)
+		printf("%s: nothing usable; a run would start afresh\n", dir);
+	else
+		printf("%s: a run would resume from iteration %s\n", dir, text_int(resume));
 }
 
 static int of_dir(struct cli *cli, const char *dir, const char *kind, const char *level, int64_t world)
 {
-	_cleanup_(result_done) struct scan_result result;
-	mo_desc_init(&scan_result_desc, &result);
+	_cleanup_(look_done) struct look look, lies;
+	look_init(&look);
+	look_init(&lies);
 	struct stat st;
 	if (stat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return cli_fail(CLI_NOT_FOUND, "checkpoints: %s: no such directory; --dir is what checkpoint.dir of the recipe would be", dir);
-	int r = scan(dir, kind, level, world, &result);
+	int r = scan(dir, kind, level, world, false, &look);
+	/* Where the engine's own directory is not there yet, what lies in the given one is judged where it lies. */
+	bool there = !look.added || access(look.dir, F_OK) == 0;
+	if (!r && !there)
+		r = scan(dir, kind, level, world, true, &lies);
 	if (r)
 		return r;
-	struct json_object *doc = scan_doc(&result, level);
-	int64_t resume = js_int(doc, "resume.iteration");
-	if (cli->json) {
+	struct json_object *doc = scan_doc(&look, there ? &look.found : &lies.found, level);
+	if (cli->json)
 		print_json_doc(doc);
-	} else {
-		visible_json(doc);
-		if (js_len(js_items(doc)))
-			print_items(cli, js_items(doc));
-		if (resume == MO_NONE)
-			print_unread(doc, dir, kind);
-		const struct found_checkpoint *best = newest_complete(&result);
-		if (resume == MO_NONE && best)
-			printf("%s: a run would wait: %s\n", dir, best->held);
-		else if (resume == MO_NONE)
-			printf("%s: nothing usable; a run would have to start afresh\n", dir);
-		else
-			printf("%s: a run would resume from iteration %s\n", dir, text_int(resume));
-	}
+	else
+		print_scan(cli, doc, dir, kind);
 	json_object_put(doc);
 	return CLI_OK;
 }

@@ -177,6 +177,14 @@ bool ckpt_is_beside(const struct ckpt_rules *r, const char *name)
 	return ckpt_found(r, r->beside, name, strlen(name));
 }
 
+bool ckpt_is_part(const struct ckpt_rules *r, const char *name, bool in_entry)
+{
+	for (size_t i = 0; i < r->layout.n_grids; i++)
+		if (ckpt_found(r, r->grids[i], name, strlen(name)))
+			return true;
+	return in_entry && ckpt_found(r, r->shard, name, strlen(name));
+}
+
 bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes)
 {
 	size_t n = strlen(name);

@@ -57,6 +57,9 @@ enum ckpt_tracker ckpt_tracker_parse(const struct ckpt_rules *r, const char *tex
 bool ckpt_is_entry(const struct ckpt_rules *r, const char *name, int64_t *ret_iteration, bool *ret_unfinished);
 /* Whether a file with this name looks like a model's state. */
 bool ckpt_looks_like_state(const struct ckpt_layout *layout, const char *name, int64_t bytes);
+/* Whether a file of this name is part of a checkpoint of this layout wherever it lies; in an entry
+ * (by its name) shards are as well. */
+bool ckpt_is_part(const struct ckpt_rules *r, const char *name, bool in_entry);
 /* Whether it is what a run writes beside its state, as its name says. */
 bool ckpt_is_beside(const struct ckpt_rules *r, const char *name);
 /* The iteration that the pickle of such a file says, -1 = none. */

@@ -16,7 +16,6 @@
 /* checkpoint.keep: `deleted` with the reason `removing` until the node of rank 0 says that it is gone. */
 static const char removing[] = "being removed: checkpoint.keep holds newer ones";
 static const char left_alone[] = "outside checkpoint.dir: not removed by checkpoint.keep";
-#define UNREAD_NAMED 3                 /* files that a reason names; moectl why names all */
 static const char overwritten[] = "a later save wrote over it";
 static const char removed[] = "checkpoint.keep held newer ones";
 
@@ -293,66 +292,6 @@ static void judge(struct job *j, const struct found_checkpoint *f, int64_t time)
 	mo_str_set(&c->level, f->level ? f->level : j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 }
 
-/* ---- what looks like a model's state, and is no checkpoint that the engine's layout can read ---- */
-
-static void take_unread(struct job *j, const struct scan_result *r)
-{
-	mo_vec_clear(&unread_state_desc, (void **)&j->unread, &j->n_unread);
-	j->unread_more = r->unread_more;
-	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++) {
-		struct unread_state *u = MO_ADD(j, unread, &unread_state_desc);
-
-		mo_desc_copy(&unread_state_desc, u, &r->unread[i]);
-		if (!u->name)
-			u->name = mo_strdup("?");
-	}
-}
-
-/* An attempt begins at 0 although they lie there: somebody said so. They hold up the job again when they change, for then they are its own work. */
-void checkpoint_pass_over(struct job *j)
-{
-	mo_vec_clear(&unread_state_desc, (void **)&j->passed_over, &j->n_passed_over);
-	for (size_t i = 0; i < j->n_unread; i++)
-		mo_desc_copy(&unread_state_desc, MO_ADD(j, passed_over, &unread_state_desc), &j->unread[i]);
-}
-
-/* The job's own first save, cut by its death: it never came beyond that iteration. */
-static bool cut_first_save(const struct job *j, const struct unread_state *u)
-{
-	const struct checkpoint *c = u->iteration != MO_NONE ? checkpoint_find(j, u->iteration) : NULL;
-
-	return c && c->attempt != MO_NONE && j->watermark != MO_NONE && u->iteration >= j->watermark;
-}
-
-bool checkpoint_unread(const struct job *j, const struct unread_state *u)
-{
-	for (size_t i = 0; i < j->n_passed_over; i++)
-		if (mo_desc_equal(&unread_state_desc, u, &j->passed_over[i]))
-			return false;
-	return !cut_first_save(j, u);
-}
-
-char *checkpoint_unread_names(const struct job *j)
-{
-	struct mo_buf b = { 0 };
-	int64_t n = 0, more = MO_MAX(j->unread_more, 0);
-
-	for (size_t i = 0; i < j->n_unread; i++) {
-		const char *name = j->unread[i].name;
-
-		if (!checkpoint_unread(j, &j->unread[i]))
-			continue;
-		if (n++ < UNREAD_NAMED)
-			mo_buf_printf(&b, "%s%.*s (%.1f MiB)", n > 1 ? ", " : "", mo_utf8_shown(name, 80), name,
-				      (double)j->unread[i].bytes / (1 << 20));
-		else
-			more++;
-	}
-	if (n > 0 && more > 0)
-		mo_buf_printf(&b, " and %lld more", (long long)more);
-	return n > 0 ? mo_buf_take(&b) : NULL;
-}
-
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 {
 	j->scan_attempt = r->attempt;
@@ -361,7 +300,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	mo_str_set(&j->scan_error, r->error);
 	if (r->error)
 		return;
-	take_unread(j, r);
+	checkpoint_take_unread(j, r);
 	for (size_t i = 0; i < r->n_items && i < MO_CHECKPOINTS_MAX; i++)
 		if (r->items[i].iteration >= 0)
 			judge(j, &r->items[i], time);
@@ -562,14 +501,14 @@ static int newest_or_fresh(const struct job *j, bool own_only, int64_t *ret, str
 {
 	int64_t newest = checkpoint_newest_at_most(j, INT64_MAX, own_only);
 	const struct checkpoint *bad = damaged(j, own_only);
-	_cleanup_(mo_freep) char *unread = newest == MO_NONE ? checkpoint_unread_names(j) : NULL;
+	_cleanup_(mo_freep) char *unread = newest == MO_NONE ? checkpoint_unread_text(j) : NULL;
+	_cleanup_(mo_freep) char *afresh = checkpoint_afresh(j);
 
 	if (unread)
-		return mo_error_set(err, 1, "%s holds what looks like a model's state, and engine %s cannot read it: %s; a fresh start would write over it. Say what it is (checkpoint.layout, in a new submit), "
-			"start afresh with 'moectl restart j-%lld --from 0', or submit with another checkpoint.dir", j->spec.recipe.checkpoint.dir, j->spec.recipe.engine.kind ? j->spec.recipe.engine.kind : "?", unread, (long long)j->id);
+		return mo_error_set(err, 1, "%s", unread);
 	if (newest == MO_NONE && bad)
-		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or start afresh with 'moectl restart j-%lld --from 0'",
-			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000), (long long)j->id);
+		return mo_error_set(err, 1, "every checkpoint in %s is damaged; the newest, %lld: %s; repair or remove them (looked at again every %d s), or %s",
+			j->spec.recipe.checkpoint.dir, (long long)bad->iteration, bad->reason ? bad->reason : "damaged", (int)(SCAN_FRESH_US / 1000000), afresh);
 	*ret = newest == MO_NONE ? -1 : newest;
 	return 0;
 }
@@ -719,5 +658,27 @@ int checkpoint_choose(const struct job *j, int64_t *ret, struct mo_error *err)
 				    j->spec.recipe.checkpoint.dir, c->held, (int)(SCAN_FRESH_US / 1000000));
 	if (r == 0)
 		*ret = chosen;
+	return r;
+}
+
+int checkpoint_would(const struct engine *e, const char *dir, bool added,
+		     const struct scan_result *found, int64_t *ret, struct mo_error *err)
+{
+	struct job j;
+	int r;
+
+	mo_desc_init(&job_desc, &j);
+	j.id = j.attempt = 0;
+	mo_desc_done(&engine_desc, &j.spec.engine);
+	mo_desc_copy(&engine_desc, &j.spec.engine, e);
+	mo_str_set(&j.spec.recipe.engine.kind, e->kind);
+	mo_str_set(&j.spec.recipe.checkpoint.dir, dir);
+	j.checkpoint_dir = mo_path_clean(dir);
+	j.spec.recipe.checkpoint.added = added;
+	j.spec.recipe.checkpoint.resume = -1;
+	checkpoint_scan(&j, found, 0);
+	j.scan_writable = true;
+	r = checkpoint_choose(&j, ret, err);
+	mo_desc_done(&job_desc, &j);
 	return r;
 }

@@ -73,6 +73,7 @@ static struct command *add_scan(const struct core *c, const struct job *j, int64
 	struct command *k = add(c, ret, CMD_SCAN, j->id, attempt, node);
 
 	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+	k->named = checkpoint_named(j);
 	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
 	k->user = mo_strdup(j->spec.user);
 	k->allow_root = j->spec.allow_root;

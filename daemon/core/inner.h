@@ -210,18 +210,24 @@ int64_t checkpoint_prune_order(const struct job *j);
 void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
-/* Files of checkpoint.dir that look like a model's state and that nothing reads: whether this one forbids a fresh start; the first of them by name and size (caller frees), NULL = none; a fresh
- * start over them was asked for. */
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */
 const char *checkpoint_saved_elsewhere(const struct job *j);            /* where its first save went; NULL: to checkpoint.dir, or none yet */
 const char *checkpoint_entry_path(const struct job *j, const char *path);   /* of one checkpoint; NULL when it is the directory of all */
-bool checkpoint_unread(const struct job *j, const struct unread_state *u);
-char *checkpoint_unread_names(const struct job *j);
-void checkpoint_pass_over(struct job *j);
 const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
 void checkpoint_forget_manifests(struct job *j);                 /* of what the attempt that is over has written again without saying so */
 bool checkpoint_usable(const struct checkpoint *c);
 int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only);
+
+/* unread.c: what looks like a model's state and that nothing reads. Texts: the caller frees. */
+void checkpoint_take_unread(struct job *j, const struct scan_result *r);
+void checkpoint_pass_over(struct job *j);                        /* a fresh start over them was asked for */
+bool checkpoint_unread(const struct job *j, const struct unread_state *u);   /* whether this one forbids a fresh start */
+char *checkpoint_unread_path(const struct unread_state *u);
+char *checkpoint_unread_names(const struct job *j);              /* the first of them by name and size; NULL = none */
+char *checkpoint_unread_text(const struct job *j);               /* why the job waits, with the ways on; NULL: it does not */
+const char *checkpoint_unread_next(const struct job *j);
+char *checkpoint_named(const struct job *j);                     /* as the recipe named the directory, where the engine's own was added to it; NULL */
+char *checkpoint_afresh(const struct job *j);                    /* how a fresh start is asked for */
 
 /* verify.c */
 void verify_begin(struct job *j);                                /* the newest that waits for it, unless one is under way */

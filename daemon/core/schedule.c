@@ -77,7 +77,7 @@ static void tell_unread(struct turn *t, int64_t id)
 		return;
 	data_str(&data, "dir", j->spec.recipe.checkpoint.dir);
 	data_str(&data, "files", names);
-	event_emit(t, "checkpoint.unread", id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s in %s cannot be read, and is not written over", j->spec.recipe.name, names,
+	event_emit(t, "checkpoint.unread", id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s cannot be read with checkpoint.dir %s, and is not passed over", j->spec.recipe.name, names,
 		j->spec.recipe.checkpoint.dir);
 }
 

@@ -2,6 +2,7 @@
  * Replay = snapshot (this struct, encoded by its description) + update of the records after it. */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/base/error.h"
 #include "lib/model/env_profile.h"
 #include "lib/model/job.h"
 #include "lib/model/message.h"
@@ -252,6 +253,11 @@ int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
 /* The recipe's sizes with which the checkpoint cannot be loaded, because its format does not reshard (caller frees); NULL = it can be, or c is NULL. */
 char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r);
+/* What a new job with this checkpoint.dir would do by what was found there, before there is a job:
+ * the decision is the job's own. added: e's own directory was added to it. 0 with *ret (-1 = it
+ * starts afresh), 1 = it waits, 2 = it fails, both with the reason. */
+int checkpoint_would(const struct engine *e, const char *dir, bool added,
+		     const struct scan_result *found, int64_t *ret, struct mo_error *err);
 /* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node (place.c). */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
 /* What a submit is warned of: the newest checkpoint of that job does not reshard, and the recipe has other sizes (caller frees); NULL = it can be resumed. */

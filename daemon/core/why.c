@@ -92,9 +92,12 @@ static void why_unread(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = reason(w, "checkpoint-unread", "%s", j->reason);
 
-	for (size_t i = 0; i < j->n_unread; i++)
+	for (size_t i = 0; i < j->n_unread; i++) {
+		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->unread[i]);
+
 		if (checkpoint_unread(j, &j->unread[i]))
-			evidence(r, "%s: %lld bytes", j->unread[i].name, (long long)j->unread[i].bytes);
+			evidence(r, "%s: %lld bytes", path, (long long)j->unread[i].bytes);
+	}
 	if (j->unread_more > 0)
 		evidence(r, "and %lld more", (long long)j->unread_more);
 }
@@ -295,8 +298,7 @@ static const char *next_of_completed(const struct job *j)
 static const char *next_of(const struct job *j)
 {
 	if ((j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && waits_unread(j))
-		return "one of three: cancel it and submit it with checkpoint.layout, which says what these files are; 'moectl restart JOB --from 0', which starts afresh and may write over them; "
-		       "cancel it and submit it with another checkpoint.dir";
+		return checkpoint_unread_next(j);
 	switch (j->state) {
 	case JOB_QUEUED: return j->scan_error ? "make checkpoint.dir readable and writable; it is looked at again" : "it starts when the reasons above are gone";
 	case JOB_STARTING: return "it runs when every rank was started";

@@ -74,6 +74,7 @@ static const struct mo_field unread_state_fields[] = {
 	MO_F(unread_state, bytes, MO_INT, .most = MO_FIT_INT),
 	MO_F(unread_state, saved_at, MO_TIME),
 	MO_F(unread_state, iteration, MO_INT, .omit = true, .most = MO_FIT_ITERATION),
+	MO_F(unread_state, where, MO_STR, .omit = true, .most = MO_TEXT_MAX),
 };
 const struct mo_desc unread_state_desc = MO_DESC(unread_state, unread_state_fields);
 
@@ -132,6 +133,7 @@ static const struct mo_field command_fields[] = {
 	MO_F_VEC(command, known, &found_checkpoint_desc, .omit = true, .max = MO_CHECKPOINTS_MAX),
 	MO_F(command, only, MO_INT, .omit = true),
 	MO_F(command, path, MO_STR, .omit = true),
+	MO_F(command, named, MO_STR, .omit = true),
 	MO_F(command, announced, MO_BOOL, .omit = true),
 	MO_F(command, restore, MO_BOOL, .omit = true),
 	MO_F(command, part, MO_INT, .omit = true),

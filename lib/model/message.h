@@ -56,7 +56,11 @@ struct found_checkpoint {
 };
 extern const struct mo_desc found_checkpoint_desc;
 /* What looks like a model's state and is no checkpoint that the layout can read: a file, or a directory ("/" at its end) with such files in it. */
-struct unread_state { char *name; int64_t bytes, saved_at, iteration; };  /* iteration: of an entry without its marker, MO_NONE = the name is none of an entry */
+struct unread_state {
+	char *name; int64_t bytes, saved_at;
+	int64_t iteration;       /* of an entry without its marker, MO_NONE = the name is none of an entry */
+	char *where;             /* the directory in which it lies, where that is not checkpoint.dir; NULL */
+};
 extern const struct mo_desc unread_state_desc;
 struct scan_result {
 	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
@@ -86,6 +90,7 @@ struct command {
 	char *boot_id;                     /* boot of the node that it is meant for: a later boot obeys nothing that was said to an earlier one; NULL = any */
 	struct launch *launch;             /* LAUNCH */
 	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
+	char *named;                       /* SCAN: the directory that the recipe named, where the engine's own lies below it: what lies there is no checkpoint, and told; NULL */
 	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
 	bool allow_root;                   /* SCAN: the submitter may run ranks as root; the agent must allow it too */
 	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */

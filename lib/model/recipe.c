@@ -77,6 +77,7 @@ static const struct mo_desc env_desc = MO_DESC(recipe_env, env_fields);
 
 static const struct mo_field checkpoint_fields[] = {
 	MO_F(recipe_checkpoint, dir, MO_STR),
+	MO_F(recipe_checkpoint, added, MO_BOOL, .omit = true),
 	MO_F(recipe_checkpoint, every, MO_INT),
 	MO_F(recipe_checkpoint, automatic, MO_BOOL, .omit = true),
 	MO_F(recipe_checkpoint, keep, MO_INT),

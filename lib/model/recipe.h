@@ -30,6 +30,7 @@ struct recipe_parallelism {
 struct recipe_env { char *name, *value, *file; };       /* file: read on the node, value NULL then */
 struct recipe_checkpoint {
 	char *dir;                                          /* NULL = none */
+	bool added;                                         /* the engine's own directory (engine.save_below) was added to the one that was named */
 	int64_t every;                                      /* iterations; MO_NONE = not given, 0 = auto (Young/Daly) */
 	bool automatic;                                     /* every was auto; the planner filled it in until saves are measured */
 	int64_t keep;                                       /* 0 = all */

@@ -42,7 +42,9 @@ void directory_settle(struct recipe *r, const struct engine *e)
 	if (!r->checkpoint.dir)
 		return;
 	char *dir = engine_directory(e, r->checkpoint.dir);
+	_cleanup_(mo_freep) char *clean = mo_path_clean(r->checkpoint.dir);
 
+	r->checkpoint.added |= e->save_below && !mo_streq(clean, dir);
 	free(r->checkpoint.dir);
 	r->checkpoint.dir = dir;
 }

@@ -55,7 +55,7 @@ def damaged(kind):
     def run():
         for name, damage, iteration, words in engine.cases():
             with tempfile.TemporaryDirectory() as box:
-                top = os.path.join(box, "ckpt")
+                top = os.path.join(box, "ckpt", "checkpoints" if kind == "primus-megatron" else "")
                 engine.build(top)
                 doc, items = look(top, kind)
                 equal({i: c["state"] for i, c in items.items()}, {10: "verified", 20: "verified"}, "%s, whole" % kind)
@@ -117,6 +117,85 @@ def what_does_not_reshard_is_not_tried():
         wait_until(lambda: os.path.exists(top + "/words") and "--ckpt-step 40" in open(top + "/words").read(), 60, "a resume from 40")
         reasons = {r["code"]: r["text"] for r in c.json("why", job)["reasons"]}
         equal(reasons.get("checkpoint-fixed"), "its checkpoints do not reshard: a resume needs tp 1, pp 2, ep 1, as they were saved", reasons)
+        c.run("cancel", job, "--now")
+
+
+MISPLACED = (("primus-megatron", "", "checkpoints"), ("maxtext", "", "moe/checkpoints"))
+
+
+@suite.test
+def checkpoints_where_the_engine_does_not_look():
+    """In checkpoint.dir, and not below it where the engine reads and saves: --dir says that a job would wait, and what to do."""
+    for kind, above, own in MISPLACED:
+        with tempfile.TemporaryDirectory() as box:
+            engine, top = fixtures.ENGINES[kind], os.path.join(box, "ckpt")
+            engine.build(os.path.join(box, "made"))
+            entries = os.path.dirname(os.path.dirname(engine.at(os.path.join(box, "made"), 20, "x")))
+            os.makedirs(top)
+            doc, _ = look(top, kind)
+            equal((doc["resume"], "unread" in doc, "waits" in doc), (None, False, False), "nothing there: %s" % kind)
+            os.rmdir(top)
+            os.rename(entries, os.path.join(top, above))
+            doc, _ = look(top, kind)
+            names = sorted(u["name"] for u in doc["unread"])
+            equal((doc["resume"], len(names), {u["where"] for u in doc["unread"]}), (None, 2, {top}), kind)
+            need(all(u["bytes"] > 0 for u in doc["unread"]), doc)
+            need("reads checkpoints in %s, and not what lies above it: %s" % (os.path.join(top, own), top) in doc["waits"], doc["waits"])
+            out = moectl("checkpoints", "--dir", top, "--engine", kind).stdout
+            need("would wait" in out and "resume: never" in out and "restart j-" not in out and "start afresh\n" not in out, out)
+            os.makedirs(os.path.join(top, own))
+            for name in os.listdir(top):
+                if name != own.split("/")[0]:
+                    os.rename(os.path.join(top, name), os.path.join(top, own, name))
+            doc, items = look(top, kind)
+            equal((doc["resume"], "waits" in doc, sorted(items)), ({"iteration": 20}, False, [10, 20]), "moved: %s" % kind)
+
+
+@suite.test
+def a_directory_that_is_one_checkpoint():
+    for kind in sorted(k for k in fixtures.ENGINES if k not in ("torch", "command")):
+        engine = fixtures.ENGINES[kind]
+        with tempfile.TemporaryDirectory() as box:
+            engine.build(box)
+            one = os.path.dirname(engine.at(box, 20, "x"))
+            while not os.path.basename(one).endswith("20"):
+                one = os.path.dirname(one)
+            os.symlink(one, os.path.join(box, "link"))
+            for path, name in ((one, one), (one + "/", one), (os.path.join(box, "link"), os.path.join(box, "link"))):
+                doc, _ = look(path, kind)
+                need(doc["resume"] is None and "checkpoint.dir is one checkpoint: %s/ (" % name in doc.get("waits", ""), lambda: "%s: %s" % (kind, doc))
+                need("name the one above it (%s, " % os.path.dirname(name) in doc["waits"], doc["waits"])
+            os.rename(one, os.path.join(box, "best"))
+            doc, _ = look(os.path.join(box, "best"), kind)
+            need("checkpoint.dir is one checkpoint" in doc.get("waits", ""), lambda: "%s of another name: %s" % (kind, doc))
+
+
+@suite.test
+def a_job_waits_beside_checkpoints_that_it_does_not_read():
+    with tempfile.TemporaryDirectory() as top, Cluster(nodes=1, gpus_per_node=2) as c:
+        program, words = os.path.join(top, "program"), os.path.join(top, "words")
+        fixtures.write(program, "#!/bin/sh\necho \"$@\" > %s\nexec sleep 1000\n" % words)
+        os.chmod(program, 0o755)
+        kept = os.path.join(top, "kept")
+        fixtures.ENGINES["primus-megatron"].build(kept)
+
+        def submit(where):
+            return c.submit(json.dumps({"recipe": 1, "name": "beside", "engine": {"kind": "primus-megatron", "python": program, "entry": "x", "workdir": top}, "cluster": {"gpus": 2}, "steps": 60,
+                                        "checkpoint": {"dir": where, "every": 20}}))
+
+        for where, word in ((kept, "not what lies above it: %s/iter_" % kept), (kept + "/iter_0000020", "checkpoint.dir is one checkpoint: %s/iter_0000020/ (" % kept)):
+            job = submit(where)
+            wait_until(lambda: word in (c.json("status", job)["reason"] or ""), 60, "it waits for %r" % word)
+            why = c.json("why", job)
+            need([r for r in why["reasons"] if r["code"] == "checkpoint-unread" and "%s/iter_0000020/: " % kept in " ".join(r["evidence"])], why)
+            equal(c.json("status", job)["attempt"], 0, "attempts")
+            c.run("cancel", job, "--now")
+            c.wait_state(job, ["cancelled"])
+        need(not os.path.exists(words), "a rank was started")
+        for name in [n for n in os.listdir(kept) if n != "checkpoints"]:
+            os.rename(os.path.join(kept, name), os.path.join(kept, "checkpoints", name))
+        job = submit(kept)
+        wait_until(lambda: os.path.exists(words) and "--ckpt_step 20" in open(words).read(), 60, "a resume from 20")
         c.run("cancel", job, "--now")
 
 

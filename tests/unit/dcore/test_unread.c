@@ -145,6 +145,67 @@ static void a_first_save_that_was_cut_is_no_loss(void **state)
 	assert_true(saver_job(o)->attempt > 2 || saver_job(o)->state == JOB_FAILED);
 }
 
+static void lies_elsewhere(struct saver *o, const char *where, const char *name)
+{
+	lies_there(o, name, 5, 100);
+	mo_str_set(&o->w.scan.unread[o->w.scan.n_unread - 1].where, where);
+}
+
+/* checkpoint.dir is /ckpt: one checkpoint itself, or below the directory that the recipe named. */
+static void what_lies_elsewhere_holds_it_up_as_well(void **state)
+{
+	static const struct { const char *where, *name, *words; } cases[] = {
+		{ "/", "ckpt/", "checkpoint.dir is one checkpoint: /ckpt/ (3.0 MiB); engine" },
+		{ "/", "iter_0000100/", "and not what lies above it: /iter_0000100/ (3.0 MiB); move it" },
+		{ "/", "ckpt2/", "and not what lies above it: /ckpt2/" },
+	};
+	struct saver *o = *state;
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		struct why_view why;
+
+		saver_again(o, -1, 0);
+		lies_elsewhere(o, cases[i].where, cases[i].name);
+		saver_run(o, 100);
+		assert_int_equal(saver_job(o)->state, JOB_QUEUED);
+		assert_non_null(strstr(saver_job(o)->reason, cases[i].words));
+		mo_desc_init(&why_view_desc, &why);
+		job_why(core_state(o->w.core), saver_job(o), o->w.now, &why);
+		assert_string_equal(why.reasons[0].code, "checkpoint-unread");
+		assert_non_null(strstr(why.next, "--from 0"));
+		assert_null(strstr(why.next, "checkpoint.layout"));
+		mo_desc_done(&why_view_desc, &why);
+		assert_int_equal(saver_restart(o, 0), 200);
+		saver_run(o, 5);
+		saver_resumed(o, 1, -1);
+	}
+}
+
+/* Before there is a job its decision is asked for: the same one, without the job's own verbs. */
+static void what_a_job_would_do(void **state)
+{
+	struct saver *o = *state;
+	const struct engine *e = &saver_job(o)->spec.engine;
+	struct mo_error err = { 0 };
+	int64_t resume = MO_NONE;
+
+	assert_int_equal(checkpoint_would(e, "/ckpt", false, &o->w.scan, &resume, &err), 0);
+	assert_int_equal(resume, -1);
+	world_found(&o->w, 20, false);
+	assert_int_equal(checkpoint_would(e, "/ckpt", false, &o->w.scan, &resume, &err), 1);
+	assert_non_null(strstr(err.text, "every checkpoint in /ckpt is damaged"));
+	assert_non_null(strstr(err.text, "checkpoint.resume: never"));
+	assert_null(strstr(err.text, "j-"));
+	mo_error_done(&err);
+	lies_there(o, "ckpt.pt", 5, MO_NONE);
+	assert_int_equal(checkpoint_would(e, "/ckpt", false, &o->w.scan, &resume, &err), 1);
+	assert_non_null(strstr(err.text, "ckpt.pt (3.0 MiB)"));
+	mo_error_done(&err);
+	world_found(&o->w, 10, true);
+	assert_int_equal(checkpoint_would(e, "/ckpt", false, &o->w.scan, &resume, &err), 0);
+	assert_int_equal(resume, 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +215,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(never_is_a_word_for_what_lay_there_only, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(what_can_be_read_is_resumed, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(entries_without_their_marker, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(what_lies_elsewhere_holds_it_up_as_well, saver_setup, saver_teardown),
+		cmocka_unit_test_setup_teardown(what_a_job_would_do, saver_setup, saver_teardown),
 		cmocka_unit_test_setup_teardown(a_first_save_that_was_cut_is_no_loss, saver_setup, saver_teardown),
 	};
 

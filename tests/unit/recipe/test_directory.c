@@ -57,6 +57,7 @@ static void test_variables(void **state)
 		_cleanup_(mo_freep) char *save = mo_printf("--save %s --disable_last_saving false --no_save_optim false --no_save_rng false", cases[i].real);
 
 		assert_string_equal(p.recipe.checkpoint.dir, cases[i].real);
+		assert_true(p.recipe.checkpoint.added == !strstr(cases[i].dir, "/checkpoints"));
 		assert_string_equal(set, cases[i].variables);
 		assert_non_null(strstr(argv, save));
 	}
