@@ -245,14 +245,14 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 	size_t n = 0, told = 0;
 
 	config_items(x->merged, &items, &n);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && !in->draft; i++) /* what is different, init says itself */
 		note_override(in, x, t, &items[i], &told);
 	config_items_free(items, n);
 	if (told > NOTES_MAX)
 		fprintf(stderr,
 			"%s: note: %zu more overrides; moectl explain config %s shows all\n",
 			in->file, told - NOTES_MAX, in->file);
-	if (in->recipe.checkpoint.dir)
+	if (in->recipe.checkpoint.dir && !in->draft)
 		note_resume(in, x);
 	for (size_t i = 0; i < x->n_idle; i++) {
 		_cleanup_(mo_freep) char *key = visible(x->idle[i]);

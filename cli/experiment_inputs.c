@@ -55,7 +55,7 @@ static char *place_in_recipe(const struct recipe_input *in, const char *path)
 	for (size_t i = 0; i < in->n_sets; i++)
 		if (mo_streq(in->sets[i].key, path))
 			n = NULL;
-	return n ? mo_printf("%s:%lld:%lld", in->file, (long long)n->line, (long long)n->column)
+	return n && !in->draft ? mo_printf("%s:%lld:%lld", in->file, (long long)n->line, (long long)n->column)
 		 : mo_printf("%s: %s", in->file, path);
 }
 

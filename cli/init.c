@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/init.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/model/mask.h"
 #include "lib/recipe/catalogue.h"
 
 #define NODE_GPUS 8 /* of an Instinct node */
@@ -295,15 +297,45 @@ static int fill(struct init *i)
 
 /* ---- the verb ---- */
 
+/* Said before anything is read: nobody waits for a recipe that has no place. */
+static int check_out(const struct init *i)
+{
+	const char *slash = i->out ? strrchr(i->out, '/') : NULL;
+	_cleanup_(mo_freep) char *dir = !slash		    ? mo_strdup(".")
+					: slash == i->out ? mo_strdup("/")
+							  : mo_strndup(i->out,
+								       (size_t)(slash - i->out));
+	struct stat st;
+
+	if (!i->out)
+		return 0;
+	if (stat(i->out, &st) == 0)
+		return S_ISDIR(st.st_mode) ? init_no_out(i->out, -EISDIR)
+		       : i->force	   ? 0
+					   : init_no_out(i->out, -EEXIST);
+	if (errno != ENOENT)
+		return init_no_out(i->out, -errno);
+	return access(dir, W_OK | X_OK) < 0 ? init_no_out(i->out, -errno) : 0;
+}
+
+int init_no_out(const char *out, int why)
+{
+	if (why == -EEXIST)
+		return cli_fail(CLI_USAGE,
+				"init: %s: it is there already, and nothing was changed; --force "
+				"overwrites it",
+				out);
+	return cli_fail(CLI_USAGE, "init: --out %s: %s; nothing was written: give a file that "
+				   "can be made",
+			out, strerror(-why));
+}
+
 static int work(struct cli *cli, struct init *i, const char *from, char **words, size_t n_words)
 {
 	int r;
 
-	if (i->out && !i->force && access(i->out, F_OK) == 0)
-		return cli_fail(CLI_USAGE,
-				"init: %s: it is there already, and nothing was changed; --force "
-				"overwrites it",
-				i->out);
+	if ((r = check_out(i)))
+		return r;
 	if (i->workdir && access(i->workdir, F_OK) < 0)
 		return cli_fail(CLI_USAGE, "init: --workdir %s: %s", i->workdir, strerror(errno));
 	if (from)
@@ -313,6 +345,35 @@ static int work(struct cli *cli, struct init *i, const char *from, char **words,
 	if (r || (r = fill(i)) || (r = init_compare(cli, i)))
 		return r;
 	return init_put(i, cli);
+}
+
+#define LABEL_MAX 60 /* bytes of a line that are shown to tell it from others */
+
+/* A file by its name; a line by its first words, without credentials: it stands in the recipe. */
+static char *label_of(const char *from, char **words, size_t n)
+{
+	char **own = NULL;
+	size_t n_own = 0;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (from && (!strpbrk(from, " \t\n") || access(from, F_OK) == 0))
+		return visible(from);
+	for (const char *p = from; p && *(p += strspn(p, " \t\n\\")); p += strcspn(p, " \t\n")) {
+		_cleanup_(mo_freep) char *word = mo_strndup(p, strcspn(p, " \t\n"));
+
+		mo_strs_add(&own, &n_own, word);
+	}
+	for (size_t k = 0; !from && k < n; k++)
+		mo_strs_add(&own, &n_own, words[k]);
+	mo_mask_words(own, n_own);
+	size_t k = 0;
+	for (; k < n_own && (k == 0 || b.len + strlen(own[k]) < LABEL_MAX); k++)
+		mo_buf_printf(&b, "%s%.*s", k ? " " : "", LABEL_MAX, own[k]);
+	mo_buf_add(&b, "", 1);
+	bool cut = k < n_own;
+	_cleanup_(mo_freep) char *shown = visible(b.data);
+	mo_strs_clear(&own, &n_own);
+	return mo_printf("%s%s", *shown ? shown : "--", cut ? " .." : "");
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -341,7 +402,8 @@ static int run(struct cli *cli, int argc, char **argv)
 			cli,
 			"give one thing to begin with: a file, a line, or the words behind --");
 	from = from ? from : args[0];
-	i.label = visible(from ? from : n + 1 < argc ? argv[n + 1] : "--");
+	i.is_line = !from;
+	i.label = label_of(from, argv + n + 1, n < argc ? (size_t)(argc - n - 1) : 0);
 	if (i.name && !mo_name_valid(i.name))
 		return cli_misuse(
 			cli, "--name %s is no name: letters, digits, '.', '_' and '-', at most 63",

@@ -22,7 +22,7 @@ struct init {
 	struct draft draft;
 	char **differ, **notes;
 	size_t n_differ, n_notes, n_compared, n_same;
-	bool is_line; /* what it is made from is a line, no file */
+	bool is_line; /* what it is made from is a line or words, no file */
 	bool of_keys; /* keys of a configuration were compared, not words */
 };
 void init_done(struct init *i);
@@ -44,5 +44,7 @@ int init_engine(struct init *i);
 /* The recipe, checked, against the original: fills what is the same and what differs. 0 or an
  * exit status (printed). */
 int init_compare(struct cli *cli, struct init *i);
+/* Says why no recipe can be written there (a negative errno); CLI_USAGE. */
+int init_no_out(const char *out, int why);
 /* Writes the recipe and says what is different. 0 or an exit status (printed). */
 int init_put(const struct init *i, const struct cli *cli);

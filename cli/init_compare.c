@@ -210,13 +210,30 @@ static int compare_words(struct init *i, const struct recipe_input *in)
 	return 0;
 }
 
+/* "LINE:COLUMN: text" of a draft: the text, which names the key. That nothing is saved init says
+ * with what to write. */
+static void take_warnings(struct init *i, const struct recipe_input *in)
+{
+	for (size_t k = 0; k < in->n_warnings; k++) {
+		const char *text = in->warnings[k];
+		size_t place = strspn(text, "0123456789:");
+
+		text += place && text[place] == ' ' ? place + 1 : 0;
+		if (!mo_starts_with(text, "checkpoint.dir: not given: "))
+			init_note(i, "%s", text);
+	}
+}
+
 int init_compare(struct cli *cli, struct init *i)
 {
 	_cleanup_(recipe_input_done) struct recipe_input in;
 	char *text = draft_text(&i->draft, NULL, 0);
 
 	recipe_input_init(&in);
-	in.file = i->out ? i->out : i->label;
+	in.file = i->is_line ? "init" : i->label;
+	in.draft = true;
+	in.said = i->draft.said;
+	in.n_said = i->draft.n_said;
 	mo_buf_str(&in.text, text);
 	free(text);
 	int r = recipe_input_check(cli, &in);
@@ -228,5 +245,6 @@ int init_compare(struct cli *cli, struct init *i)
 			 i->label);
 		return r;
 	}
+	take_warnings(i, &in);
 	return engine_has_values(&in.engine) ? compare_experiment(i, &in) : compare_words(i, &in);
 }

@@ -151,7 +151,9 @@ int init_from_path(struct init *i, const char *from)
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = mo_read_file(from, SCRIPT_BYTES_MAX, &b);
 
-	i->is_line = r == -ENOENT && strpbrk(from, " \t\n");
+	/* a long line is no file either, by another error */
+	i->is_line = (r == -ENOENT || r == -ENAMETOOLONG || r == -ENOTDIR) &&
+		     strpbrk(from, " \t\n");
 	if (i->is_line)
 		return init_from_launch(i, from, NULL, NULL, 0);
 	if (r < 0)

@@ -21,7 +21,42 @@ static char *summary(const struct init *i)
 			 i->n_same, i->n_differ, i->draft.n_lost);
 }
 
-/* What the recipe's command has on top is one line, with the key that each comes from. */
+/* What it is made from, with the line of a script. Caller frees. */
+static char *place(const struct init *i)
+{
+	return i->is_line || !i->line.line
+		       ? mo_strdup(i->label)
+		       : mo_printf("%s:%lld", i->label, (long long)i->line.line);
+}
+
+#define LINE_MAX_BYTES 100
+
+/* "WHAT: a, b, c" and what is said of all of them, on as many lines as the list needs. */
+static void add_list(char ***lines, size_t *n, const char *what, const char *list,
+		     const char *separator, const char *tail)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	mo_buf_printf(&b, "%s: ", what);
+	for (size_t fill = 0; *list; fill++) {
+		const char *end = strstr(list, separator);
+		size_t len = end ? (size_t)(end - list) + strlen(separator) : strlen(list);
+
+		if (fill && b.len + len > LINE_MAX_BYTES) {
+			size_t blanks = b.len && b.data[b.len - 1] == ' ';
+
+			mo_strs_printf(lines, n, "%.*s", (int)(b.len - blanks), b.data);
+			b.len = 0;
+			fill = 0;
+			mo_buf_str(&b, "  ");
+		}
+		mo_buf_add(&b, list, len);
+		list += len;
+	}
+	mo_strs_printf(lines, n, "%.*s%s", (int)b.len, b.data, tail);
+}
+
+/* What the recipe's command has on top is one list, with the key that each comes from. */
 static void add_different(const struct init *i, char ***lines, size_t *n)
 {
 	static const char own[] = " (" INIT_ENGINES_WORD ")";
@@ -40,10 +75,10 @@ static void add_different(const struct init *i, char ***lines, size_t *n)
 			      mo_streq(from, own) ? "" : from);
 	}
 	if (b.len)
-		mo_strs_printf(lines, n, "different: %s%s", b.data, INIT_ADDED);
+		add_list(lines, n, "different", b.data, ", ", INIT_ADDED);
 }
 
-/* "WORDS: WHY" of several with one reason is one line: "WORDS; WORDS: WHY". */
+/* "WORDS: WHY" of several with one reason is one list: "WORDS; WORDS: WHY". */
 static void add_lost(const struct init *i, char ***lines, size_t *n)
 {
 	char *const *items = i->draft.lost;
@@ -63,9 +98,10 @@ static void add_lost(const struct init *i, char ***lines, size_t *n)
 				      items[m]);
 			done[m] = true;
 		}
-		if (b.len || !why)
-			mo_strs_printf(lines, n, "not carried over: %s%s",
-				       b.len ? b.data : items[k], why ? why : "");
+		if (b.len)
+			add_list(lines, n, "not carried over", b.data, "; ", why);
+		else if (!why)
+			mo_strs_printf(lines, n, "not carried over: %s", items[k]);
 	}
 }
 
@@ -84,8 +120,9 @@ static char *whole_text(const struct init *i)
 	char **lines = NULL;
 	size_t n = 0;
 
+	_cleanup_(mo_freep) char *where = place(i);
 	mo_strs_printf(&lines, &n, "Made by `moectl init` from %s. Read it before you submit it.",
-		       i->label);
+		       where);
 	mo_strs_printf(&lines, &n, "%s.", sum);
 	all_lines(i, &lines, &n);
 	char *text = draft_text(&i->draft, lines, n);
@@ -93,23 +130,22 @@ static char *whole_text(const struct init *i)
 	return text;
 }
 
-/* With the recipe itself on the terminal, its comments say it already. */
+/* Under one heading. With the recipe itself on the terminal, its comments say it already. */
 static void tell(const struct init *i)
 {
 	_cleanup_(mo_freep) char *sum = summary(i);
 	char **lines = NULL;
 	size_t n = 0;
 
-	/* a whole line before each of these hides them */
-	const char *who = i->is_line ? "init" : i->label;
+	_cleanup_(mo_freep) char *where = place(i);
 
-	fprintf(stderr, "%s: %s\n", who, sum);
+	fprintf(stderr, "%s: %s\n", i->is_line ? "init" : where, sum);
 	if (i->out || !isatty(STDOUT_FILENO))
 		all_lines(i, &lines, &n);
 	for (size_t k = 0; k < n; k++) {
 		_cleanup_(mo_freep) char *text = visible(lines[k]);
 
-		fprintf(stderr, "%s: %s\n", who, text);
+		fprintf(stderr, "  %s\n", text);
 	}
 	mo_strs_clear(&lines, &n);
 }
@@ -150,16 +186,10 @@ int init_put(const struct init *i, const struct cli *cli)
 		r = mo_write_file(i->out, text, strlen(text), 0644, false);
 	else if (i->out && (fd = open(i->out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) < 0)
 		r = -errno;
-	else if (i->out)
-		r = mo_write_all(fd, text, strlen(text));
-	if (r == -EEXIST)
-		return cli_fail(CLI_USAGE,
-				"init: %s: it is there already, and nothing was changed; --force "
-				"overwrites it",
-				i->out);
+	else if (i->out && (r = mo_write_all(fd, text, strlen(text))) < 0)
+		(void)unlink(i->out); /* half a recipe is none */
 	if (r < 0)
-		return cli_fail(CLI_FAILED, "init: %s: %s; choose another --out", i->out,
-				strerror(-r));
+		return init_no_out(i->out, r);
 	tell(i);
 	if (cli->json)
 		print_init(i, text);

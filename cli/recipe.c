@@ -121,8 +121,31 @@ static struct json_object *problem_of(const struct recipe_errors *errors)
 	return doc;
 }
 
+/* Errors of a draft name the words that the value comes from, and no line. */
+static void unplace(const struct recipe_input *in, const struct recipe_errors *errors)
+{
+	for (size_t i = 0; i < errors->n; i++) {
+		struct mo_error *e = &errors->items[i];
+		const char *text = mo_error_text(e, -EINVAL);
+		size_t n = strcspn(text, ":");
+
+		e->line = 0;
+		for (size_t k = 0; k < in->n_said; k++) {
+			if (strlen(in->said[k].key) != n || strncmp(text, in->said[k].key, n) != 0)
+				continue;
+			char *whole = mo_printf("%s: %s", in->said[k].value, text);
+
+			free(e->text);
+			e->text = whole;
+			break;
+		}
+	}
+}
+
 static int refuse(const struct cli *cli, const struct recipe_input *in, const struct recipe_errors *errors)
 {
+	if (in->draft)
+		unplace(in, errors);
 	struct json_object *doc = problem_of(errors);
 	if (cli->json)
 		print_json_doc(doc);
@@ -200,7 +223,7 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 		experiment_read_again(in);
 	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->kept)
 		return refuse(cli, in, errors);
-	for (size_t i = 0; i < in->n_warnings && !recipe_input_refused(in); i++)
+	for (size_t i = 0; i < in->n_warnings && !recipe_input_refused(in) && !in->draft; i++)
 		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;
 }

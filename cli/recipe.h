@@ -16,6 +16,8 @@ struct recipe_input {
 	struct mo_error refusal;                 /* what its experiment is refused for, beside them */
 	char *no_model;                          /* why plans have no model from the engine's own experiment; NULL = they have one, or none is wanted */
 	char *experiment;                        /* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
+	bool draft;                              /* made by a program: nobody has its lines, so that what is told names keys alone, and warnings are the caller's */
+	const struct kv *said; size_t n_said;    /* of a draft: key -> the words that it was made from */
 	bool checked;                            /* recipe_input_check() was called */
 };
 void recipe_input_init(struct recipe_input *in);

@@ -26,6 +26,7 @@ void draft_done(struct draft *d)
 	mo_strs_clear(&d->args, &d->n_args);
 	mo_strs_clear(&d->lost, &d->n_lost);
 	mo_vec_clear(&kv_desc, (void **)&d->values, &d->n_values);
+	mo_vec_clear(&kv_desc, (void **)&d->said, &d->n_said);
 	mo_vec_clear(&kv_desc, (void **)&d->env, &d->n_env);
 	*d = (struct draft){ 0 };
 }
@@ -331,6 +332,22 @@ static const char *row_value(const struct row *r, const struct word_flags *words
 	return value;
 }
 
+static void keep_words(struct draft *d, const struct row *r, const struct word_flag *f)
+{
+	struct kv *last = d->n_said ? &d->said[d->n_said - 1] : NULL;
+	_cleanup_(mo_freep) char *text = word_flag_text(f);
+
+	if (!mo_streq(last ? last->key : NULL, r->path)) {
+		last = MO_ADD(d, said, &kv_desc);
+		last->key = mo_strdup(r->path);
+	}
+	char *all = mo_printf("%s%s%s", last->value ? last->value : "", last->value ? " " : "",
+			      text);
+
+	free(last->value);
+	last->value = all;
+}
+
 /* Marks the words that the row stands for. What else of its flags was given otherwise moectl
  * decides. */
 static void consume(struct draft *d, const struct row *r, const struct word_flags *words,
@@ -351,6 +368,7 @@ static void consume(struct draft *d, const struct row *r, const struct word_flag
 				draft_lose(d, "%s: moectl says %s with %s", was, is, r->path);
 			}
 			memset(used + have->from, true, have->to - have->from);
+			keep_words(d, r, have);
 		}
 	}
 }

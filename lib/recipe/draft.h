@@ -13,6 +13,8 @@ struct draft {
 	char *loads; /* the flag that loads from where it saves, which checkpoint.dir says too */
 	struct kv *values;
 	size_t n_values; /* path of the recipe -> its value as YAML */
+	struct kv *said;
+	size_t n_said; /* path of the recipe -> the words of the original that say it */
 	struct kv *env;
 	size_t n_env;
 	int64_t gpus;

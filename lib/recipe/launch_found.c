@@ -197,6 +197,20 @@ static size_t unset_before(const struct shell_words *w)
 	return n;
 }
 
+/* Of the command that is read: the line on which its first word stands. */
+static int64_t line_of(const struct run *r)
+{
+	int64_t line = 1;
+
+	if (!r->text || !r->at)
+		return 0;
+	const char *word = r->at + strspn(r->at, " \t\r\n;");
+
+	for (const char *p = r->text; p < word; p++)
+		line += *p == '\n';
+	return line;
+}
+
 /* What was exported and the words of #SBATCH lines stand before those of the line, which win. */
 bool run_launch(struct run *r, const struct shell_command *c, const char *behind)
 {
@@ -240,6 +254,7 @@ bool run_launch(struct run *r, const struct shell_command *c, const char *behind
 	if (r->score)
 		launch_line_done(&r->best);
 	r->best = l;
+	r->best.line = line_of(r);
 	r->score = score;
 	free(r->called);
 	r->called = TAKE_PTR(text);

@@ -11,6 +11,7 @@ struct launch_line {
 	char **program;
 	size_t n_program; /* SCRIPT WORD.. or -m MODULE WORD.. */
 	char *python; /* an absolute path that the line names; NULL = none */
+	int64_t line; /* of the script that was given, where it stands or is called; 0 = no script */
 	char *program_path; /* of Primus' launcher as it is written, when it is a path */
 	char *launcher; /* torchrun, primus-cli, deepspeed, python; borrowed from the code */
 	struct kv *env;

@@ -426,7 +426,8 @@ static void set_slurm(struct run *r)
 
 static void run_text(struct run *r, const char *text)
 {
-	r->depth++;
+	if (r->depth++ == 0)
+		r->text = text;
 	read_sbatch(r, text);
 	set_slurm(r);
 	set_submitted(r);
@@ -437,6 +438,8 @@ static void run_text(struct run *r, const char *text)
 		if (blocks_pattern(&r->blocks, &p))
 			continue;
 		begin = p;
+		if (r->depth == 1)
+			r->at = begin;
 		r->shell.follow = blocks_follow(&r->blocks);
 		p = shell_read(&r->shell, p, &c);
 		run_command(r, begin, &c, &p);

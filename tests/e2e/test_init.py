@@ -349,10 +349,10 @@ def what_is_told_is_short():
     """Words of one reason are one line; a recipe on a terminal is not told twice."""
     with tempfile.TemporaryDirectory() as d:
         r = moectl("init", "--workdir", d, "--out", d + "/t.yaml", "torchrun --nproc_per_node=2 train.py > log", env=ENV)
-        need(r.stderr.startswith("init: 0 flags") and "\ninit: not carried over: > log: " in r.stderr, r.stderr)
+        need(r.stderr.startswith("init: 0 flags") and "\n  not carried over: > log: " in r.stderr, r.stderr)
         moectl(*r.stderr.strip().split("; next: moectl ")[1].split(" "), env=ENV)
         r = moectl("init", "--workdir", d, "--", "srun", "-p", "gpu", "-A", "me", "torchrun", "--nproc_per_node=2", "pretrain_gpt.py", "--train-iters", "5", "--lr", "1", env=ENV)
-        equal([x for x in r.stderr.split("\n") if "not carried over: " in x], ["srun: not carried over: -p gpu; -A me: a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md"], r.stderr)
+        equal([x for x in r.stderr.split("\n") if "not carried over: " in x], ["  not carried over: -p gpu; -A me: a word for Slurm; priority, cluster.exclude and time_limit are in docs/recipe.md"], r.stderr)
         equal(r.stderr.count("which the original does not say"), 1, r.stderr)
         need("--exit-signal SIGUSR2 (stop.signal)" in r.stderr, r.stderr)
 
@@ -474,8 +474,31 @@ def what_is_there_is_left_alone():
         r = moectl("init", *line, env=ENV)
         need(r.stdout.endswith("cluster: {gpus: 2}\n") and "compared with the original" in r.stderr, r.stdout)
         os.mkdir(d + "/ro")
-        r = moectl("init", "--out", d + "/none/r.yaml", *line, env=ENV, check=False)
-        equal((r.returncode, r.stderr.count("\n")), (1, 1), r.stderr)
+        for out, why in ((d + "/none/r.yaml", "No such file or directory"), (d + "/ro", "Is a directory"), (d + "/r.yaml/x", "Not a directory")):
+            for force in ([], ["--force"]):
+                r = moectl("init", "--out", out, *force, *line, env=ENV, check=False)
+                equal((r.returncode, r.stderr), (2, "moectl: init: --out %s: %s; nothing was written: give a file that can be made\n" % (out, why)), out)
+        equal(os.listdir(d + "/ro"), [], "nothing is left there")
+
+
+@suite.test
+def places_are_the_original_s():
+    """A draft has no lines that anybody could look up: errors name the words of the original, and the heading the line of the script."""
+    with tempfile.TemporaryDirectory() as d:
+        gpt = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --train-iters 10 --lr 1 --foo-bar 3 "
+        with open(d + "/run.sh", "w") as f:
+            f.write("#!/bin/sh\nset -e\n\nA=1; %s\n" % gpt)
+        r = moectl("init", "--workdir", d, "-o", d + "/r.yaml", d + "/run.sh", env=ENV)
+        need(r.stderr.startswith(d + "/run.sh:4: ") and r.stderr.count(d + "/run.sh") == 1, r.stderr)
+        need("\n  note: engine.args: unknown flag '--foo-bar' of " in r.stderr and "# note: engine.args: unknown flag '--foo-bar'" in open(d + "/r.yaml").read(), r.stderr)
+        need(max(len(x) for x in r.stderr.split("\n") if "parallel" in x) < 120, r.stderr)
+        for words, said in (("--tensor-model-parallel-size 3", "--tensor-model-parallel-size 3: parallelism.tp: tp 3 does not divide cluster.gpus 8"),
+                            ("--global-batch-size 17 --micro-batch-size 2", "--global-batch-size 17: batch.global: 17 is no multiple of"), ("--moe-token-dispatcher-typ x", "engine.args: unknown flag '--moe-token-dispatcher-typ'")):
+            r = moectl("init", "--workdir", d, "-o", d + "/s.yaml", "HF_TOKEN=hf_secret " + gpt + words, env=ENV, check=False)
+            equal((r.returncode, r.stderr.count("\n"), os.path.exists(d + "/s.yaml")), (2, 2, False), r.stderr)
+            need(r.stderr.startswith("moectl: " + said) and "hf_secret" not in r.stderr and "init: HF_TOKEN=*** torchrun --nproc_per_node 8 pretrain_gpt.py .." in r.stderr, r.stderr)
+        doc, _ = init(d, "--workdir", d, "HF_TOKEN=hf_secret " + gpt)
+        need("hf_secret" not in doc["recipe"], doc["recipe"])
 
 
 @suite.test
