@@ -12,7 +12,7 @@ enum spread { ALL_RANKS, BY_NODE, BY_RANK };
 struct variable { const char *name; enum spread spread; };
 
 /* A word as a shell takes it. */
-static void add_word(struct mo_buf *b, const char *word)
+void dryrun_word(struct mo_buf *b, const char *word)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,@%+-";
 	if (*word && strspn(word, plain) == strlen(word)) {
@@ -34,7 +34,7 @@ static char *command_of(struct json_object *rank)
 	struct mo_buf b = { 0 };
 	for (size_t i = 0; i < js_len(argv); i++) {
 		mo_buf_str(&b, i ? " " : "");
-		add_word(&b, json_object_get_string(js_at(argv, i)));
+		dryrun_word(&b, json_object_get_string(js_at(argv, i)));
 	}
 	return b.data ? mo_buf_take(&b) : mo_strdup("");
 }
@@ -54,7 +54,7 @@ static void add_pair(struct mo_buf *b, const char *name, struct json_object *val
 	if (file)
 		mo_buf_printf(b, "<what %s on the node holds>", file);
 	else
-		add_word(b, json_object_get_string(value));
+		dryrun_word(b, json_object_get_string(value));
 }
 
 static enum spread spread_of(struct json_object *ranks, const char *name)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/dryrun.h"
 #include "cli/init.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"
@@ -376,6 +377,66 @@ static char *label_of(const char *from, char **words, size_t n)
 	return mo_printf("%s%s", *shown ? shown : "--", cut ? " .." : "");
 }
 
+/* How many words the option at argv[0] takes; 0 = it is none of init. */
+static int option_words(char **argv, const struct opt *opts, size_t n_opts)
+{
+	static const struct opt common[] = {
+		{ "json", 0, OPT_FLAG, NULL }, { "raw", 0, OPT_FLAG, NULL },
+		{ "help", 'h', OPT_FLAG, NULL }, { "url", 0, OPT_STR, NULL },
+		{ "token-file", 0, OPT_STR, NULL },
+	};
+	const char *word = argv[0];
+	size_t len = strcspn(word, "=");
+
+	for (size_t k = 0; word[0] == '-' && k < n_opts + ELEMENTSOF(common); k++) {
+		const struct opt *o = k < n_opts ? &opts[k] : &common[k - n_opts];
+		bool is = word[1] == '-' ? strlen(o->name) == len - 2 &&
+						   !strncmp(word + 2, o->name, len - 2)
+					 : o->letter && word[1] == o->letter;
+
+		if (is)
+			return 1 + (o->kind != OPT_FLAG && !word[len] && (word[1] == '-' || !word[2]));
+	}
+	return 0;
+}
+
+/* One of init's, or one that was meant to be. */
+static bool is_option(char **argv, const struct opt *opts, size_t n_opts)
+{
+	_cleanup_(mo_freep) const char **names = mo_alloc_array(n_opts, sizeof(*names));
+
+	for (size_t k = 0; k < n_opts; k++)
+		names[k] = opts[k].name;
+	return option_words(argv, opts, n_opts) ||
+	       (mo_starts_with(argv[0], "--") && mo_near_miss(argv[0] + 2, names, n_opts));
+}
+
+/* `init torchrun --nproc_per_node 8 train.py`, `init run.sh --lr 1`: such words could be options of
+ * init, so they are not taken, and what to write is said. */
+static int check_dashes(int argc, char **argv, const struct opt *opts, size_t n_opts)
+{
+	int at = 0;
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	for (int n = 1; at < argc && n; at += n)
+		n = option_words(argv + at, opts, n_opts);
+	if (at >= argc || argv[at][0] == '-' || strpbrk(argv[at], " \t\n"))
+		return 0;
+	bool file = access(argv[at], F_OK) == 0, line = !file && launch_line_begins(argv[at]);
+
+	if (!line && !(file && at + 1 < argc && !is_option(argv + at + 1, opts, n_opts)))
+		return 0;
+	for (int k = 0; k < argc; k++) {
+		mo_buf_str(&b, k == at ? (line ? " -- " : " -- bash ") : " ");
+		dryrun_word(&b, argv[k]);
+	}
+	_cleanup_(mo_freep) char *shown = visible(b.data);
+	return cli_fail(CLI_USAGE,
+			"init: the words of a command stand behind --, options of init before it: "
+			"moectl init%s",
+			shown);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
 	const char *args[1] = { NULL }, *from = NULL;
@@ -394,8 +455,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	draft_init(&i.draft);
 	while (n < argc && strcmp(argv[n], "--"))
 		n++;
-	int r = cli_options(cli, n, argv, opts, ELEMENTSOF(opts), args, 0, 1);
-	if (r)
+	int r = n == argc ? check_dashes(argc, argv, opts, ELEMENTSOF(opts)) : 0;
+	if (r || (r = cli_options(cli, n, argv, opts, ELEMENTSOF(opts), args, 0, 1)))
 		return cli_stop(r);
 	if (!!from + !!args[0] + (n < argc) != 1)
 		return cli_misuse(

@@ -236,6 +236,26 @@ static int read_toml(struct init *i)
 	return 0;
 }
 
+/* pyproject.toml is a TOML, too. */
+static bool is_of_engine(const struct engine *e, const struct config_value *toml)
+{
+	struct config_item *items = NULL;
+	size_t n = 0;
+	bool is = !e->checks || !e->checks->n_keys;
+
+	config_items(toml, &items, &n);
+	is |= n == 0;
+	for (size_t k = 0; k < n && !is; k++)
+		for (size_t c = 0; c < e->checks->n_keys && !is; c++) {
+			size_t len = strcspn(e->checks->keys[c], ".");
+
+			is = strcspn(items[k].key, ".") == len &&
+			     !strncmp(items[k].key, e->checks->keys[c], len);
+		}
+	config_items_free(items, n);
+	return is;
+}
+
 /* What the file says stays there; the line's own words become the recipe's. Beside them stand only where and how often it saves,
  * which moectl decides. */
 static int of_toml(struct init *i, const struct engine *e)
@@ -247,6 +267,10 @@ static int of_toml(struct init *i, const struct engine *e)
 
 	if (r || !i->toml)
 		return r;
+	if (!is_of_engine(e, i->toml))
+		return init_refuse(i, "none of its tables is one of torchtitan",
+				   "give a TOML with [model], [training] and their like, or the "
+				   "line that starts your training");
 	r = config_files_resolve(e, NULL, &world, i->line.program, i->line.n_program, &x, &err);
 	if (r < 0)
 		return init_refuse(i, mo_error_text(&err, r), "correct the file");

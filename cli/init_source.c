@@ -66,6 +66,61 @@ static int from_file(struct init *i, const char *file, const char *inside, const
 	return 0;
 }
 
+/* A line of the text is this key of the document. */
+static bool has_key(const char *text, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (!strncmp(p, key, n) && p[n] == ':')
+			return true;
+	return false;
+}
+
+#define PRESETS "primus/configs"
+
+/* A preset is a part of experiments: which they are depends on what it is. */
+static int refuse_preset(const struct init *i, const char *file, bool model)
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	_cleanup_(mo_freep) char *next = mo_printf("give an experiment that names it: grep -rl "
+						   "'model: %.*s' examples",
+						   (int)(strrchr(name, '.') - name), name);
+
+	return init_refuse(i,
+			   model ? "it is a preset of Primus, a model, and no experiment"
+				 : "it is a preset of Primus, values that experiments begin with, "
+				   "and no experiment",
+			   model ? next : "give an experiment, such as one of examples/*/configs");
+}
+
+/* A YAML file that is something else than an experiment: what it is, and what to give. */
+static int check_yaml(const struct init *i, const char *file, const char *text)
+{
+	static const char presets[] = "/" PRESETS "/";
+	_cleanup_(mo_freep) char *real = realpath(file, NULL);
+	const char *preset = real ? strstr(real, presets) : NULL;
+
+	if (has_key(text, "modules"))
+		return 0;
+	if (preset)
+		return refuse_preset(i, file, mo_starts_with(preset + strlen(presets), "models/"));
+	if (has_key(text, "workspace") || has_key(text, "extends"))
+		return 0;
+	if (has_key(text, "recipe"))
+		return init_refuse(i, "it is a recipe already",
+				   "moectl validate says whether it is a good one, moectl plan and "
+				   "submit take it");
+	if (has_key(text, "compute_environment") || has_key(text, "distributed_type"))
+		return init_refuse(i, "it is a configuration of accelerate, and names no script",
+				   "give the line that starts it: moectl init -- accelerate launch "
+				   "--config_file FILE SCRIPT");
+	if (strchr(text, ':') && !strpbrk(text, "\t{["))
+		return init_refuse(i, "it is no experiment of Primus: it has no `modules`",
+				   "give an experiment, or the line that starts your training");
+	return 0; /* the loader says what is wrong with it */
+}
+
 static int from_experiment(struct init *i, const char *file)
 {
 	static const char *const words[] = { "primus/cli/main.py", "train", "pretrain",
@@ -167,8 +222,14 @@ int init_from_path(struct init *i, const char *from)
 	mo_buf_add(&b, "", 1);
 	if (strlen(b.data) + 1 != b.len || !mo_utf8_valid(b.data, b.len - 1))
 		return init_refuse(i, "it is no text", "give an experiment, a TOML or a script");
-	if (ends(from, ".yaml") || ends(from, ".yml"))
-		return from_experiment(i, from);
+	if (ends(from, ".yaml") || ends(from, ".yml")) {
+		r = check_yaml(i, from, b.data);
+		return r ? r : from_experiment(i, from);
+	}
+	if (ends(from, ".json"))
+		return init_refuse(i, "a configuration does not say what is started with it",
+				   "give the line that does, such as moectl init -- deepspeed "
+				   "train.py --deepspeed_config FILE");
 	if (ends(from, ".toml"))
 		return from_toml(i, from);
 	if (is_launcher_of_primus(from))
@@ -184,8 +245,6 @@ int init_from_path(struct init *i, const char *from)
 }
 
 /* ---- the tree of Primus ---- */
-
-#define PRESETS "primus/configs"
 
 static char *from_dir(const char *dir, const char *path)
 {

@@ -355,6 +355,17 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 			    name);
 }
 
+bool launch_line_begins(const char *word)
+{
+	static const char names[] = "torchrun deepspeed accelerate srun sbatch mpirun mpiexec "
+				    "primus-cli bash sh docker podman nerdctl apptainer "
+				    "singularity enroot";
+	const char *name = base_name(word);
+
+	return launch_assigned(word) || wrapper_of(word) || is_python(word) ||
+	       launch_among(names, name, strlen(name));
+}
+
 /* Names that only the launcher sets, and values that nobody should read in a file. */
 static void sift_env(struct launch_line *l)
 {

@@ -28,6 +28,8 @@ struct launch_line {
 	char **lost;
 	size_t n_lost; /* "WORDS: why" */
 };
+/* A launcher, a program that runs one, or X=1: a line begins with it. */
+bool launch_line_begins(const char *word);
 void launch_line_init(struct launch_line *l); /* nothing is said */
 void launch_line_done(struct launch_line *l);
 /* Where a shell would read it. All may be NULL: nobody knows. */

@@ -502,6 +502,26 @@ def places_are_the_original_s():
 
 
 @suite.test
+def what_else_people_give():
+    """Files that start nothing say what they are and what to give; a line without its -- is told with it."""
+    with tempfile.TemporaryDirectory() as d:
+        preset = d + "/primus/configs/models/megatron/llama9.9_8B.yaml"
+        os.makedirs(os.path.dirname(preset))
+        for path, text in ((preset, "extends:\n  - base.yaml\nnum_layers: 2\n"), (d + "/primus/configs/platform.yaml", "name: x\n"), (d + "/recipe.yaml", "recipe: 1\nname: a\n"), (d + "/acc.yaml", "distributed_type: FSDP\n"),
+                           (d + "/other.yaml", "a: 1\n"), (d + "/pyproject.toml", "[build-system]\nrequires = []\n"), (d + "/ds.json", "{}"), (d + "/run.sh", "torchrun t.py $1\n")):
+            with open(path, "w") as f:
+                f.write(text)
+        for words, said in (([preset], "it is a preset of Primus, a model, and no experiment; give an experiment that names it: grep -rl 'model: llama9.9_8B' examples"), ([d + "/primus/configs/platform.yaml"], "it is a preset of Primus, values"),
+                            ([d + "/recipe.yaml"], "it is a recipe already; moectl validate"), ([d + "/acc.yaml"], "moectl init -- accelerate launch --config_file FILE SCRIPT"), ([d + "/other.yaml"], "no experiment of Primus: it has no `modules`"),
+                            ([d + "/pyproject.toml"], "none of its tables is one of torchtitan"), ([d + "/ds.json"], "moectl init -- deepspeed train.py --deepspeed_config FILE"),
+                            (["torchrun", "--nproc_per_node", "2", "t.py", "--x", "a b"], "moectl init -- torchrun --nproc_per_node 2 t.py --x 'a b'"), (["-o", d + "/r.yaml", "--gpus=2", "A=1", "srun", "x"], "moectl init -o %s/r.yaml --gpus=2 -- A=1 srun x" % d),
+                            ([d + "/run.sh", "--lr", "3"], "moectl init -- bash %s/run.sh --lr 3" % d), ([d + "/run.sh", "3"], "moectl init -- bash %s/run.sh 3" % d), ([d + "/run.sh", "--forse"], "did you mean --force?")):
+            r = moectl("init", *words, env=ENV, check=False)
+            need(r.returncode == 2 and r.stderr.count("\n") == 1 and said in r.stderr and not r.stdout and not os.path.exists(d + "/r.yaml"), "%s: %r" % (words, r.stderr))
+        need("gpus: 1" in moectl("init", d + "/run.sh", "--name", "x", env=ENV).stdout, "options of init behind a file are its own")
+
+
+@suite.test
 def bad_input_is_one_line():
     with tempfile.TemporaryDirectory() as d:
         files = {"empty.yaml": b"", "not.yaml": b"a: [1\n", "tab.yaml": b"a:\n\tb: 1\n", "bytes.sh": b"\x00\x01", "none.sh": b"echo hi\n", "big.sh": b"#" * (2 << 20), "loop.sh": b"A=(${A[@]} x)\ntorchrun $A\n",
