@@ -57,6 +57,21 @@ static void print_chosen(struct json_object *c)
 	line("sharding", b.data);
 }
 
+/* Where a resume of a paused job begins, which is not where its ranks had come to. */
+static void print_resume(struct json_object *j)
+{
+	int64_t at = js_int(j, "resumes_at"), came = js_int(j, "iteration");
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+
+	if (at == MO_NONE)
+		return;
+	mo_buf_printf(&b, "begins at iteration %s", text_int(at));
+	mo_buf_str(&b, at > 0 ? ", its newest checkpoint" : ": no checkpoint of it is known");
+	if (came != MO_NONE && came > at)
+		mo_buf_printf(&b, "; it had come to %s", text_int(came));
+	line("resume", b.data);
+}
+
 static void print_job(struct cli *cli, struct json_object *j)
 {
 	const char *state = text_or(js_str(j, "state")), *reason = js_str(j, "reason"), *id = text_or(js_str(j, "id"));
@@ -82,6 +97,9 @@ static void print_job(struct cli *cli, struct json_object *j)
 		       json_object_get_boolean(js_get(j, "checkpoint.verified")) ? " verified" : "", text_or(js_str(j, "checkpoint.path")));
 	else
 		line("checkpoint", "none yet");
+	if (js_str(j, "checkpoint_late"))
+		line("saves", js_str(j, "checkpoint_late"));
+	print_resume(j);
 	if (js_str(j, "checkpoint_every.text"))
 		line("interval", js_str(j, "checkpoint_every.text"));
 	print_times(j);

@@ -1,5 +1,6 @@
 /* watch: progress of one job until it ends. Polls the Job document; a controller that is away (restart, failover) is waited for, the job runs on meanwhile.
- * On a terminal one line is redrawn in place; elsewhere a line appears per change of state and per twentieth of the way. */
+ * On a terminal one line is redrawn in place; elsewhere a line appears per change of
+ * state or of the reason why it waits, and per twentieth of the way. */
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -37,9 +38,17 @@ bool watch_wait(int64_t ms)
 	return interrupted;
 }
 
-struct view { char *state; int64_t iteration, attempt, shown_iteration, shown_at, away_since; bool line_open; };
+struct view {
+	char *state, *reason;
+	int64_t iteration, attempt, shown_iteration, shown_at, away_since;
+	bool line_open, late;
+};
 
-static void view_done(struct view *v) { free(v->state); }
+static void view_done(struct view *v)
+{
+	free(v->state);
+	free(v->reason);
+}
 
 static void show(const struct cli *cli, struct view *v, struct json_object *job)
 {
@@ -61,12 +70,33 @@ static void end_line(struct view *v)
 	v->line_open = false;
 }
 
+/* That it has not saved where it should: a line of its own, once each time that it becomes so. */
+static void tell_late(struct view *v, struct json_object *job)
+{
+	const char *late = js_str(job, "checkpoint_late");
+
+	if (late && !v->late) {
+		end_line(v);
+		printf("%s  %s\n", text_or(js_str(job, "id")), late);
+		fflush(stdout);
+	}
+	v->late = late != NULL;
+}
+
+/* What a line says beside the numbers. A running job's reason is that of its last failure. */
+static bool words_changed(const struct view *v, struct json_object *job, const char *state)
+{
+	if (!mo_streq(state, v->state))
+		return true;
+	return !mo_streq(state, "running") && !mo_streq(js_str(job, "reason"), v->reason);
+}
+
 /* True when a line should be printed on something that is not a terminal. */
-static bool worth_a_line(const struct view *v, struct json_object *job, bool state_changed, int64_t now)
+static bool worth_a_line(const struct view *v, struct json_object *job, bool words, int64_t now)
 {
 	int64_t i = js_int(job, "iteration"), steps = js_int(job, "steps");
 	int64_t stride = steps != MO_NONE && steps >= 20 ? steps / 20 : 1;
-	if (state_changed || v->shown_iteration == MO_NONE)
+	if (words || v->shown_iteration == MO_NONE)
 		return true;
 	if (i == MO_NONE || i == v->shown_iteration)
 		return false;
@@ -77,7 +107,8 @@ static void report_change(struct cli *cli, struct view *v, const struct answer *
 {
 	int64_t now = mo_clock_boot_us(), iteration = js_int(a->doc, "iteration"), attempt = js_int(a->doc, "attempt");
 	const char *state = js_str(a->doc, "state");
-	bool state_changed = !mo_streq(state, v->state), changed = state_changed || iteration != v->iteration || attempt != v->attempt;
+	bool state_changed = !mo_streq(state, v->state), words = words_changed(v, a->doc, state);
+	bool changed = words || iteration != v->iteration || attempt != v->attempt;
 	if (cli->json) {
 		if (changed)
 			print_answer(a);
@@ -86,12 +117,15 @@ static void report_change(struct cli *cli, struct view *v, const struct answer *
 		if (state_changed && v->state)
 			end_line(v);
 		show(cli, v, a->doc);
-	} else if (changed && worth_a_line(v, a->doc, state_changed, now)) {
+	} else if (changed && worth_a_line(v, a->doc, words, now)) {
 		show(cli, v, a->doc);
 		v->shown_iteration = iteration;
 		v->shown_at = now;
 	}
+	if (!cli->json)
+		tell_late(v, a->doc);
 	mo_str_set(&v->state, state);
+	mo_str_set(&v->reason, js_str(a->doc, "reason"));
 	v->iteration = iteration;
 	v->attempt = attempt;
 }

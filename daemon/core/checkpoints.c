@@ -192,6 +192,8 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 
 	if (checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path)) {
 		j->path_refused = true;
+		mo_str_set(&j->refused, n->path);
+		j->refused_at = iteration;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
 			mo_str_set(&j->elsewhere, n->path);
 		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) && checkpoint_elsewhere(j, n)) {

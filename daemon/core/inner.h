@@ -229,6 +229,12 @@ const char *checkpoint_unread_next(const struct job *j);
 char *checkpoint_named(const struct job *j);                     /* as the recipe named the directory, where the engine's own was added to it; NULL */
 char *checkpoint_afresh(const struct job *j);                    /* how a fresh start is asked for */
 
+/* unsaved.c: a running job that has not saved where it should, and what is known of its last save. base: where a failure now would go back to. */
+struct unsaved { char *text, *last_save; int64_t base; };
+bool checkpoint_unsaved(const struct job *j, struct unsaved *ret);
+void checkpoint_unsaved_done(struct unsaved *u);
+int64_t checkpoint_next(const struct job *j);                    /* where the next attempt of a job that has run begins, as far as its ledger tells; 0 = at the beginning */
+
 /* verify.c */
 void verify_begin(struct job *j);                                /* the newest that waits for it, unless one is under way */
 void verify_end(struct job *j);

@@ -135,6 +135,8 @@ struct job {
 	char *elsewhere;             /* where the engine said that it had saved, which is not checkpoint.dir; NULL = nowhere else */
 	char *began_elsewhere;         /* where it began to save, which is not checkpoint.dir, and the iteration of that save */
 	int64_t began_at;
+	char *refused;               /* where the last save went that was not taken as a checkpoint, and the iteration of that save; NULL = none */
+	int64_t refused_at;
 	int64_t port_tries;          /* attempts in a row that found their ports busy */
 	int64_t cycles;              /* failures in a row, of whatever signature, without a new checkpoint */
 	/* counts over the steps of the current attempt, so that one note of one of 12,500 nodes costs no look at the others */

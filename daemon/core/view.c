@@ -24,6 +24,7 @@ static const struct mo_field job_view_fields[] = {
 	MO_F(job_view, samples_left_out, MO_INT, .omit = true), MO_F_SUB(job_view, checkpoint_every, MO_OPT, &interval_desc, .omit = true),
 	MO_F_SUB(job_view, plan, MO_OPT, &actual_desc, .omit = true),
 	MO_F_SUB(job_view, prepare, MO_OPT, &prepare_view_desc, .omit = true),
+	MO_F(job_view, checkpoint_late, MO_STR, .omit = true), MO_F(job_view, resumes_at, MO_INT, .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -98,6 +99,7 @@ static void job_nodes(const struct job *j, struct job_view *ret)
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, state_newest_checkpoint(j));
+	_cleanup_(checkpoint_unsaved_done) struct unsaved unsaved;
 
 	(void)now;
 	ret->id = j->id;
@@ -133,6 +135,9 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 		actual_of(j, ret->plan);
 	}
 	ret->prepare = prepare_view_of(j);
+	if (checkpoint_unsaved(j, &unsaved))
+		ret->checkpoint_late = mo_printf("%s; %s", unsaved.text, unsaved.last_save);
+	ret->resumes_at = j->state == JOB_PAUSED && j->attempt > 0 ? checkpoint_next(j) : MO_NONE;
 	ret->user = mo_strdup(j->spec.user);
 	ret->priority = j->spec.recipe.priority;
 	ret->phase = j->phase;

@@ -26,6 +26,8 @@ struct job_view {
 	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
 	struct actual *plan;                  /* only with a promise */
 	struct prepare_view *prepare;         /* only with an engine.prepare that was done */
+	char *checkpoint_late;                /* only of a running job that has not saved where it should: what is known */
+	int64_t resumes_at;                   /* only of a paused job that has run: where a resume begins, 0 = at the beginning */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };

@@ -302,7 +302,6 @@ static const char *next_of(const struct job *j)
 	switch (j->state) {
 	case JOB_QUEUED: return j->scan_error ? "make checkpoint.dir readable and writable; it is looked at again" : "it starts when the reasons above are gone";
 	case JOB_STARTING: return "it runs when every rank was started";
-	case JOB_RUNNING: return "nothing to do";
 	case JOB_RECOVERING: return j->waiting_node ? "it runs on when the node's agent is back; after a power-off say 'moectl fence NODE --confirmed'" : "the next attempt starts by itself";
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
@@ -343,6 +342,29 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 
+static void why_unsaved(const struct job *j, struct why_view *w)
+{
+	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
+
+	if (checkpoint_unsaved(j, &u))
+		evidence(reason(w, "checkpoint-late", "%s", u.text), "%s", u.last_save);
+}
+
+/* What a running job needs of a person. */
+static char *next_of_running(const struct job *j)
+{
+	_cleanup_(checkpoint_unsaved_done) struct unsaved u;
+
+	if (!checkpoint_unsaved(j, &u))
+		return mo_strdup("nothing to do");
+	_cleanup_(mo_freep) char *back = u.base > 0 ? mo_printf("iteration %lld", (long long)u.base)
+						   : mo_strdup("the beginning");
+
+	return mo_printf("a failure now goes back to %s: see that it saves into checkpoint.dir "
+			 "('moectl logs j-%lld', 'moectl events j-%lld')",
+			 back, (long long)j->id, (long long)j->id);
+}
+
 /* Two trees: what was checked and planned at the submit is not what trains. */
 static void why_config(const struct job *j, struct why_view *w)
 {
@@ -376,6 +398,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		suspect = why_slots(s, j, ret);
 		if (j->iteration != MO_NONE)
 			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
+		why_unsaved(j, ret);
 		why_interval(s, j, ret);
 		break;
 	case JOB_RECOVERING:
@@ -401,7 +424,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
 	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :
-		mo_strdup(next_of(j));
+		j->state == JOB_RUNNING ? next_of_running(j) : mo_strdup(next_of(j));
 }
 
 static bool makes_no_progress(const struct job *j, int64_t now)

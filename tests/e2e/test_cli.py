@@ -16,7 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cli_world import CHECKPOINT, error_line, fake, JOB, keys, main, place
-from lib import MOECTL, ROOT, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
+from lib import MOECTL, ROOT, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
 
 suite = Suite()
 
@@ -50,6 +50,58 @@ def interrupted_watch_leaves_the_job(w):
     equal(p.wait(10), 130, "exit status")
     need("runs on" in p.stderr.read(), "it does not say that the job runs on")
     equal(w.c.job(w.jobs["running"])["state"], "running", "state afterwards")
+
+
+def line_with(p, words, what):
+    """Reads what a program prints until a line has the words; on_time ends it when none comes."""
+    seen = []
+    for line in p.stdout:
+        seen.append(line)
+        if words in line:
+            return line
+    raise Failed("%s: no line with %r in %s" % (what, words, seen))
+
+
+@suite.test
+def watch_tells_a_changed_reason(w):
+    job = w.c.submit(command_recipe("waits", ["true"], gpus=16))
+    p = w.c.popen("watch", job)
+    timer = threading.Timer(120, p.kill)
+    timer.start()
+    try:
+        before = wait_until(lambda: w.c.job(job)["reason"], 60, "why it waits")
+        line_with(p, "queued  (", "the first reason")
+        w.c.run("drain", "node-0", "--reason", "another fan")
+        after = wait_until(lambda: w.c.job(job)["reason"] != before and w.c.job(job)["reason"], 60, "another reason")
+        need("queued" in line_with(p, after, "the changed reason"), after)
+    finally:
+        timer.cancel()
+        w.c.run("undrain", "node-0")
+        w.c.run("cancel", job)
+        p.kill()
+        p.wait(60)
+
+
+@suite.test
+def a_run_that_never_saves_is_told(w):
+    """Every 2 iterations and none is saved: status, why and watch say so, with what is known."""
+    os.makedirs(place("never"), exist_ok=True)
+    job = w.c.submit(fake("never", "--steps", 1000000, "--step-ms", 20, steps=1000000, checkpoint={"dir": place("never"), "every": 2}))
+    p = w.c.popen("watch", job)
+    timer = threading.Timer(120, p.kill)
+    timer.start()
+    try:
+        said = "%s  no complete checkpoint in %s since the start: " % (job, place("never"))
+        need("no save was announced" in line_with(p, said, "watch"), "what is known")
+        need(" save intervals of 2" in w.c.job(job)["checkpoint_late"], w.c.job(job))
+        why = [r for r in w.c.json("why", job)["reasons"] if r["code"] == "checkpoint-late"]
+        need(len(why) == 1 and "moectl checkpoints --dir %s --engine command" % place("never") in why[0]["evidence"][0], why)
+        need(re.search(r"^saves +no complete checkpoint in ", w.c.run("status", job).stdout, re.M), w.c.run("status", job).stdout)
+    finally:
+        timer.cancel()
+        w.c.run("cancel", job, "--now")
+        p.kill()
+        p.wait(60)
 
 
 @suite.test
@@ -102,6 +154,9 @@ def a_pause_without_a_checkpoint_says_so(w):
     out = w.c.run("pause", job).stdout
     need(re.search(r"no checkpoint of it is known: .*`moectl resume` begins at 0 \(\d+ iterations are lost\)\n", out), out)
     w.c.wait_state(job, "paused")
+    came = w.c.job(job)
+    equal(came["resumes_at"], 0, came)
+    need(re.search(r"^resume +begins at iteration 0: no checkpoint of it is known; it had come to %s\n" % came["iteration"], w.c.run("status", job).stdout, re.M), w.c.run("status", job).stdout)
     w.c.run("cancel", job)
 
 
