@@ -65,11 +65,9 @@ static void tell_own(const struct experiment *x, const struct engine *e,
 	_cleanup_(mo_freep) char *place = experiment_place(x, item->value->place);
 	_cleanup_(mo_freep) char *version = version_of(e);
 	_cleanup_(mo_freep) char *text =
-		mo_printf("%s: warning: %s: no %soption of %s has this key: it %s%s%s%s", place,
-			  item->key, c->keys_complete ? "" : "preset and no ", version,
-			  c->keys_complete ? "refuses a file with it"
-					   : "passes through, and may do nothing",
-			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		mo_printf("%s: warning: %s: no preset and no option of %s has this key: it passes "
+			  "through, and may do nothing%s%s%s",
+			  place, item->key, version, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	_cleanup_(mo_freep) char *shown = visible(text);
 
 	fprintf(stderr, "%s\n", shown);
@@ -122,7 +120,8 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 	bool any;
 
 	mo_desc_init(&engine_desc, &e);
-	if (engine_load_for(&in->recipe, &e, NULL) < 0 || !e.checks || !e.checks->n_keys)
+	if (engine_load_for(&in->recipe, &e, NULL) < 0 || !e.checks || !e.checks->n_keys ||
+	    (e.checks->keys_complete && !e.experiment)) /* the rules say so (rules_files.c) */
 		return;
 	const struct config_value *more =
 		e.checks->keys_more ? config_find(x->merged, e.checks->keys_more) : NULL;

@@ -121,11 +121,14 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F_LIST(engine_checks, keys, MO_STRS),
 	MO_F_LIST(engine_checks, layout_flags, MO_STRS),
 	MO_F_LIST(engine_checks, data_parallel, MO_STRS, .omit = true),
+	MO_F_LIST(engine_checks, keys_older, MO_STRS, .omit = true),
 	MO_F(engine_checks, keys_source, MO_STR),
 	MO_F(engine_checks, keys_complete, MO_BOOL),
 	MO_F(engine_checks, keys_more, MO_STR, .omit = true),
 	MO_F_VEC(engine_checks, renamed, &kv_desc),
 	MO_F_VEC(engine_checks, last_save_off, &kv_desc, .omit = true),
+	MO_F_VEC(engine_checks, types, &kv_desc, .omit = true),
+	MO_F_VEC(engine_checks, names, &kv_desc, .omit = true),
 };
 const struct mo_desc engine_checks_desc = MO_DESC(engine_checks, engine_checks_fields);
 

@@ -129,11 +129,16 @@ struct engine_checks {
 	struct engine_rule *rules; size_t n_rules;
 	char **keys; size_t n_keys;             /* known flags, without dashes in front */
 	char *keys_source;
+	char **keys_older; size_t n_keys_older; /* flags of releases before keys_source, gone from it */
 	bool keys_complete;
 	char *keys_more;                        /* of its own configuration: with a value here it takes keys that nobody knows */
 	char **layout_flags; size_t n_layout_flags; /* flags that divide layers which do not divide evenly */
 	char **data_parallel; size_t n_data_parallel; /* flags of replicas and of shards: dp is both */
 	struct kv *renamed; size_t n_renamed;   /* old flag -> the new one, or what to do */
+	/* What the engine's parser takes: int, float, bool or "a|b|c" = the keys between blanks. */
+	struct kv *types; size_t n_types;
+	/* "KEY if CONDITIONS" = the names between blanks that its own code has; others may be the user's. */
+	struct kv *names; size_t n_names;
 	struct kv *last_save_off; size_t n_last_save_off; /* flag -> condition on its value: then the last state is not saved */
 };
 struct engine {

@@ -199,6 +199,13 @@ void engine_keys_read(struct reader *r, const struct key *k, const struct ynode 
 		value_list(r, "keys", v, &c->keys, &c->n_keys);
 }
 
+void engine_keys_older_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	value_list(r, k->path, v, &c->keys_older, &c->n_keys_older);
+}
+
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v)
 {
 	struct engine_checks *c = checks_of(r->bases[0]);
@@ -249,6 +256,40 @@ void engine_last_save_off_read(struct reader *r, const struct key *k, const stru
 	struct engine_checks *c = checks_of(r->bases[0]);
 
 	engine_pairs_read(r, k->path, v, &c->last_save_off, &c->n_last_save_off);
+}
+
+/* Words between blanks, hundreds of them: longer than other texts. */
+static void read_word_lists(struct reader *r, const char *what, const struct ynode *v, struct kv **ret,
+			    size_t *n_ret)
+{
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *words = v->items[i].value;
+
+		if (words->kind != YAML_SCALAR) {
+			errors_at(r->errors, words, NULL, "%s: expected words between blanks", what);
+			continue;
+		}
+		struct kv *row = mo_vec_add(&kv_desc, (void **)ret, n_ret);
+
+		mo_str_set(&row->key, v->items[i].key->text);
+		mo_str_set(&row->value, words->text);
+	}
+	if (v->kind != YAML_MAP)
+		errors_at(r->errors, v, NULL, "%s: expected a mapping of words between blanks", what);
+}
+
+void engine_types_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	read_word_lists(r, k->path, v, &c->types, &c->n_types);
+}
+
+void engine_names_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	read_word_lists(r, k->path, v, &c->names, &c->n_names);
 }
 
 /* {when: {KEY: CONDITION}, set: {KEY: WORD}, because: TEXT} */

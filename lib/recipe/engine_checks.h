@@ -6,12 +6,15 @@ void engine_features_read(struct reader *r, const struct key *k, const struct yn
 void engine_missing_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_rules_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_keys_older_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_layout_flags_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_data_parallel_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_source_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_more_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_types_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_names_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* engine_layout.c: where checkpoints lie, and the words by which the engine takes one or none */
 void engine_layout_read(struct reader *r, const struct key *k, const struct ynode *v);

@@ -168,6 +168,11 @@ static bool holds(const struct experiment *x, const char *conditions, struct exp
 	return true;
 }
 
+bool experiment_holds(const struct experiment *x, const char *conditions)
+{
+	return holds(x, conditions, NULL);
+}
+
 #define OR " or "
 #define PER_DP "per_dp("
 #define REST "rest("

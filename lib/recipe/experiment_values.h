@@ -17,6 +17,8 @@ void experiment_said_done(struct experiment_said *s);
  * with its place. False: no row says anything. */
 bool experiment_value(const struct engine *e, const struct experiment *x, const char *path,
 		      struct experiment_said *ret);
+/* "A=true B C!=x D>1": A is true, B is there and not null, C is anything but x, D a number above 1. */
+bool experiment_holds(const struct experiment *x, const char *conditions);
 /* Why no model can be made of it that plans could use (caller frees); NULL: one can. */
 char *experiment_no_model(const struct engine *e, const struct experiment *x);
 /* Where the engine would save by the names of its configuration; workdir: what relative ones are relative to. Caller frees. */

@@ -483,5 +483,7 @@ void rules_engine(struct rules *k)
 	rules_features(k);
 	rules_keys(k);
 	check_args(k);
+	rules_types(k);
+	rules_files(k);
 	check_words(k);
 }

@@ -181,6 +181,44 @@ static void test_lists_are_whole(void **state)
 	}
 }
 
+/* The row of `types` that has the field; NULL: none. */
+static const char *listed_type(const struct engine *e, const char *field, size_t n)
+{
+	for (size_t i = 0; i < e->checks->n_types; i++)
+		for (const char *s = e->checks->types[i].value; *s; s += s[strcspn(s, " ")] ? strcspn(s, " ") + 1 : strcspn(s, " "))
+			if (strcspn(s, " ") == n && !strncmp(s, field, n))
+				return e->checks->types[i].key;
+	return NULL;
+}
+
+/* Of each field that is a number or a truth value the type is listed; a list of words is one of texts. */
+static void test_types_are_whole(void **state)
+{
+	static const char *const rows[][2] = { { "torchtitan", "v0.2.2" }, { "torchtitan-0.1", "v0.1.0" } };
+	static const char *const types[] = { "bool", "int", "float" };
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *fields = fields_of(rows[i][1]);
+		struct engine e;
+		int words = 0;
+
+		mo_desc_init(&engine_desc, &e);
+		assert_int_equal(engine_load(rows[i][0], &e, NULL), 0);
+		for (const char *s = strchr(fields, '\n') + 1; *s; s = strchr(s, '\n') + 1) {
+			size_t n = strcspn(s, " ");
+			_cleanup_(mo_freep) char *type = type_of(fields, s, n);
+			const char *listed = listed_type(&e, s, n);
+			bool plain = mo_enum_parse(types, ELEMENTSOF(types), type) >= 0;
+
+			words += listed && !plain;
+			if (plain ? !mo_streq(listed, type) : listed && !mo_streq(type, "text"))
+				fail_msg("%s: %.*s: %s, and %s here", rows[i][0], (int)n, s, type, listed ? listed : "nothing");
+		}
+		assert_true(words > 8);
+		mo_desc_done(&engine_desc, &e);
+	}
+}
+
 /* Primus' torchtitan is v0.2.2: none of its fields is told as unknown in an experiment or in engine.args. */
 static void test_list_of_primus(void **state)
 {
@@ -335,7 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_of_each_version), cmocka_unit_test(test_lists_are_whole),
-		cmocka_unit_test(test_list_of_primus),
+		cmocka_unit_test(test_types_are_whole), cmocka_unit_test(test_list_of_primus),
 		cmocka_unit_test(test_chosen_by_words),       cmocka_unit_test(test_chosen_by_tree),
 		cmocka_unit_test(test_batch_of_a_pipeline),
 	};

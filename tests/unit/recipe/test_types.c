@@ -1,0 +1,160 @@
+/* What an engine's own keys take: words that its parser refuses, values of its files that it may end by, and keys of files that its
+ * version has not. Held against torchtitan's own parser (tyro 1.0.15) of v0.2.2: it refuses the words that are errors here, and takes a TOML's values
+ * as they stand; of a TOML it refuses the keys that it does not know. */
+#include "tests/unit/recipe/read.h"
+
+#include <string.h>
+
+#include "lib/recipe/config_toml.h"
+#include "lib/recipe/experiment_values.h"
+
+#define RECIPE "recipe: 1\nname: t\nengine: {kind: %s, args: {%s}}\ncluster: {gpus: 8}\nbatch: {seq: 128, micro: 2, global: 16}\n" \
+	       "parallelism: {tp: 1, pp: %s, sharding: zero3}\nsteps: 9\n"
+
+/* The recipe with what its TOML says; NULL: nobody read one. */
+static struct parsed judged(const char *kind, const char *args, const char *pp, const char *toml)
+{
+	_cleanup_(mo_freep) char *text = mo_printf(RECIPE, kind, args, pp);
+	struct experiment x = { 0 };
+	int64_t line = 1;
+
+	if (!toml)
+		return parse(text, NULL);
+	_cleanup_(parsed_done) struct parsed alone = parse(text, NULL);
+
+	must(&alone);
+	mo_strs_add(&x.files, &x.n_files, "x.toml");
+	x.merged = config_toml(toml, strlen(toml), (struct config_place){ 0, 1, -1 }, &line, NULL);
+	assert_non_null(x.merged);
+	_cleanup_(mo_freep) char *document = experiment_document(&alone.engine, &alone.recipe, &x);
+	_cleanup_(mo_freep) char *set = mo_printf("experiment=%s", document);
+
+	experiment_done(&x);
+	return parse(text, set);
+}
+
+/* Errors and warnings, a line each. */
+static char *said(const struct parsed *p)
+{
+	_cleanup_(mo_freep) char *errors = errors_text(&p->errors);
+	struct mo_buf b = { 0 };
+
+	mo_buf_str(&b, errors ? errors : "");
+	for (size_t i = 0; i < p->n_warnings; i++)
+		mo_buf_printf(&b, "%s\n", p->warnings[i]);
+	return b.data ? mo_buf_take(&b) : mo_strdup("");
+}
+
+#define TITAN "torchtitan v0.2.2 (2026-02-20)"
+#define REFUSES "torchtitan v0.2.2 (2026-02-20) has no such key, and refuses the file"
+
+static void test_words(void **state)
+{
+	static const struct {
+		const char *args, *wrong; /* NULL: nothing is wrong with it */
+	} rows[] = {
+		{ "activation_checkpoint.mode: ful", "mode ful: " TITAN " takes selective, full, memory_budget or none here [did you mean 'full'?" },
+		{ "activation_checkpoint.mode: memory_budget", NULL },
+		{ "training.gc_freq: 1e2", "training.gc_freq 1e2: " TITAN " takes a whole number here" },
+		{ "training.gc_freq: 1_00", NULL },
+		{ "training.gc_freq: '100_'", "takes a whole number here" },
+		{ "training.gc_freq: -1", NULL },
+		{ "training.gc-freq: abc", "takes a whole number here" },
+		{ "optimizer.lr: abc", "optimizer.lr abc: " TITAN " takes a number here" },
+		{ "optimizer.lr: 1e-4", NULL },
+		{ "optimizer.lr: 1_0.5e-4", NULL },
+		{ "optimizer.lr: -inf", NULL },
+		{ "compile.enable: yes", "compile.enable yes: " TITAN " takes true or false here" },
+		{ "compile.enable: true", NULL },
+		{ "compile.enable: false", NULL },
+		{ "debug.seed: None", NULL },
+		{ "quantize.linear.float8.recipe_name: rowise", "takes tensorwise, rowwise or rowwise_with_gw_hp here [did you mean 'rowwise'?" },
+		{ "job.custom_config_module: mine, training.gc_freq: abc", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *args = mo_printf("job.config_file: x.toml, %s", rows[i].args);
+		_cleanup_(parsed_done) struct parsed p = judged("torchtitan", args, "1", NULL);
+		_cleanup_(mo_freep) char *text = errors_text(&p.errors);
+
+		if (rows[i].wrong ? p.errors.n != 1 || !strstr(text, rows[i].wrong) : p.errors.n)
+			fail_msg("%s: %s", rows[i].args, text);
+	}
+	_cleanup_(parsed_done) struct parsed p =
+		judged("torchtitan, args_unchecked: [training.gc_freq]", "training.gc_freq: abc", "1", NULL);
+
+	must(&p);
+}
+
+static void test_values_of_files(void **state)
+{
+	static const struct {
+		const char *toml, *pp, *told; /* told: "": nothing */
+	} rows[] = {
+		{ "[activation_checkpoint]\nmode = 'ful'", "1",
+		  "x.toml:2: activation_checkpoint.mode: \"ful\": " TITAN " takes selective, full, memory_budget or none here, and may end by anything else; did you mean 'full'?\n" },
+		{ "[training]\ngc_freq = 'abc'", "1", "x.toml:2: training.gc_freq: \"abc\": " TITAN " takes a whole number here, and may end by anything else\n" },
+		{ "[training]\ngc_freq = 10", "1", "" },
+		{ "[training]\nmax_norm = 1", "1", "" },
+		{ "[optimizer]\nlr = '1e-4'", "1", "x.toml:2: optimizer.lr: \"1e-4\": " TITAN " takes a number here, and may end by anything else\n" },
+		{ "[compile]\nenable = 'yes'", "1", "x.toml:2: compile.enable: \"yes\": " TITAN " takes true or false here, and may end by anything else\n" },
+		{ "[model]\nname = 'llama3'\nflavor = '8b'", "1", "x.toml:3: model.flavor: '8b' is none of those of " TITAN ": did you mean '8B'?\n" },
+		{ "[model]\nname = 'lama3'\nflavor = '8B'", "1", "x.toml:2: model.name: 'lama3' is none of those of " TITAN ": did you mean 'llama3'?\n" },
+		{ "[model]\nname = 'mine'\nflavor = 'x'\n[experimental]\ncustom_import = 'm'", "1", "" },
+		{ "[model]\nconverters = ['quantize.linear.float8', 'quantise.linear.mx']", "1",
+		  "x.toml:2: model.converters: 'quantise.linear.mx' is none of those of " TITAN ": did you mean 'quantize.linear.mx'?\n" },
+		{ "[job]\ncustom_config_module = 'mine'\n[training]\ngc_freq = 'abc'\nnew = 1", "1", "" },
+		{ "[parallelism]\npipeline_parallel_schedule = '1f1b'\npipeline_parallel_degree = 2", "2", "" },
+		{ "[parallelism]\npipeline_parallel_schedule = '2F2B'", "1", "" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(parsed_done) struct parsed p = judged("torchtitan", "job.config_file: x.toml", rows[i].pp, rows[i].toml);
+		_cleanup_(mo_freep) char *text = said(&p);
+		char *told = strstr(text, "x.toml:");
+
+		must(&p);
+		if (strcmp(told ? told : "", rows[i].told) != 0)
+			fail_msg("%s: %s", rows[i].toml, text);
+	}
+}
+
+static void test_keys_of_files(void **state)
+{
+	static const struct {
+		const char *kind, *toml, *error, *warning; /* NULL: none */
+	} rows[] = {
+		{ "torchtitan", "[training]\nsteps = 9\ncompile = true\nbatch_size = 2\n[checkpoint]\nenable_checkpoint = false",
+		  "x.toml:3: training.compile: " TITAN " has no such key, nor 2 more of the file's, and refuses the file: use engine.kind: torchtitan-0.1, or the keys of "
+		  "this version: checkpoint.enable_checkpoint: use checkpoint.dir; training.batch_size: use training.local_batch_size, or batch.micro; training.compile: use compile.enable",
+		  NULL },
+		{ "torchtitan", "[job]\nuse_for_integration_test = true", "x.toml:2: job.use_for_integration_test: " REFUSES ": use engine.kind: torchtitan-0.1", NULL },
+		{ "torchtitan-0.1", "[compile]\nenable = true", "x.toml:2: compile.enable: torchtitan v0.1.0 (2025-06-17) has no such key, and refuses the file: use engine.kind: torchtitan, or the keys of this version: compile.enable: use training.compile", NULL },
+		{ "torchtitan", "[training]\nbatch_size = 2", "x.toml:2: training.batch_size: " REFUSES ": use training.local_batch_size, or batch.micro [engine.args_unchecked: [KEY]", NULL },
+		{ "torchtitan", "[training]\nseqlen = 2", "x.toml:2: training.seqlen: " REFUSES " [did you mean 'training.seq_len'?", NULL },
+		{ "torchtitan", "[mine]\nkey = 2", NULL, "x.toml:2: mine.key: " TITAN " has no such key: only a tree that has it does not refuse the file" },
+		/* v0.2.0 has it, and so has 0.1 */
+		{ "torchtitan", "[training]\nseed = 2", NULL, "x.toml:2: training.seed: " TITAN " has no such key: only a tree" },
+		{ "torchtitan, args_unchecked: [training.seqlen]", "[training]\nseqlen = 2", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(parsed_done) struct parsed p = judged(rows[i].kind, "job.config_file: x.toml", "1", rows[i].toml);
+		_cleanup_(mo_freep) char *text = said(&p);
+
+		if (p.errors.n != (rows[i].error != NULL) || (rows[i].error && !strstr(text, rows[i].error)) ||
+		    (rows[i].warning ? !strstr(text, rows[i].warning) : !rows[i].error && strstr(text, "x.toml")))
+			fail_msg("%s: %s", rows[i].toml, text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_values_of_files),
+		cmocka_unit_test(test_keys_of_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
