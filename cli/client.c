@@ -326,24 +326,46 @@ static const char *nearest(struct json_object *items, const char *word)
 }
 
 /* No job has this name, and where a node may stand, no node either. */
-static int nothing_named(struct cli *cli, const char *word, bool is_node_too)
+/* What else than a job a word may be. */
+enum beside { BESIDE_NOTHING, BESIDE_NODE, BESIDE_FILE };
+
+static int nothing_named(struct cli *cli, const char *word, enum beside beside)
 {
 	_cleanup_(answer_done) struct answer jobs = { 0 }, nodes = { 0 };
-	int r = client_send(cli, &(struct request){ .path = "/v1/jobs?limit=1000&last=1" }, &jobs);
-	if (!r && is_node_too)
-		r = client_send(cli, &(struct request){ .path = "/v1/nodes?limit=1000" }, &nodes);
+	const struct request all_jobs = { .path = "/v1/jobs?limit=1000&last=1" };
+	const struct request all_nodes = { .path = "/v1/nodes?limit=1000" };
+	int r = client_send(cli, &all_jobs, &jobs);
+
+	if (!r && beside == BESIDE_NODE)
+		r = client_send(cli, &all_nodes, &nodes);
 	if (r)
 		return r;
-	const char *near = nearest(js_items(nodes.doc), word), *mean = ": did you mean ", *question = "?";
+	const char *near = nearest(js_items(nodes.doc), word);
+
 	if (!near)
 		near = nearest(js_items(jobs.doc), word);
-	if (!near)
-		near = mean = question = "";
-	return is_node_too ? cli_fail(CLI_NOT_FOUND, "%s: neither a node nor a job%s%s%s; `moectl nodes` and `moectl list --all` show them", word, mean, near, question) :
-			     cli_fail(CLI_NOT_FOUND, "job %s: no job has this id or name%s%s%s; `moectl list --all` shows them", word, mean, near, question);
+	_cleanup_(mo_freep) char *mean = near ? mo_printf(": did you mean %s?", near) : mo_strdup("");
+
+	switch (beside) {
+	case BESIDE_NODE:
+		return cli_fail(CLI_NOT_FOUND,
+				"%s: neither a node nor a job%s; `moectl nodes` and `moectl list "
+				"--all` show them",
+				word, mean);
+	case BESIDE_FILE:
+		return cli_fail(CLI_NOT_FOUND,
+				"%s: neither a recipe's file here nor a job%s; check the path, "
+				"`moectl list --all` shows the jobs",
+				word, mean);
+	default:
+		return cli_fail(CLI_NOT_FOUND,
+				"job %s: no job has this id or name%s; `moectl list --all` shows "
+				"them",
+				word, mean);
+	}
 }
 
-static int job_of(struct cli *cli, const char *word, bool is_node_too, char **ret)
+static int job_of(struct cli *cli, const char *word, enum beside beside, char **ret)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	if (is_job_id(word)) {
@@ -355,10 +377,18 @@ static int job_of(struct cli *cli, const char *word, bool is_node_too, char **re
 	if (r)
 		return r;
 	*ret = mo_strdup(js_str(js_at(js_items(a.doc), 0), "id"));
-	return *ret ? 0 : nothing_named(cli, word, is_node_too);
+	return *ret ? 0 : nothing_named(cli, word, beside);
 }
 
-int client_job(struct cli *cli, const char *word, char **ret) { return job_of(cli, word, false, ret); }
+int client_job(struct cli *cli, const char *word, char **ret)
+{
+	return job_of(cli, word, BESIDE_NOTHING, ret);
+}
+
+int client_job_or_file(struct cli *cli, const char *word, char **ret)
+{
+	return job_of(cli, word, BESIDE_FILE, ret);
+}
 
 int client_job_to_act_on(struct cli *cli, const char *word, char **ret)
 {
@@ -390,7 +420,7 @@ int client_subject(struct cli *cli, const char *word, char **ret_job)
 	if (r)
 		return r;
 	if (is_job_id(word) || a.status == 404)
-		return job_of(cli, word, true, ret_job);
+		return job_of(cli, word, BESIDE_NODE, ret_job);
 	return client_judge(cli, word, &a);
 }
 

@@ -203,9 +203,10 @@ static int of_recipe(struct cli *cli, const char *file, const char *key, struct 
 	if (!in->engine.experiment && !in->engine.config_words)
 		return refusals(in, false)
 			       ? CLI_USAGE
-			       : cli_fail(CLI_USAGE,
-					  "%s: engine %s has no configuration file that moectl "
-					  "reads; `moectl submit %s --dry-run` shows its command",
+			       : cli_fail(CLI_FAILED,
+					  "%s: of engine %s no configuration is read: it lies in "
+					  "what the command starts; `moectl submit %s --dry-run` "
+					  "shows the command and its variables",
 					  in->file, in->recipe.engine.kind, in->file);
 	_cleanup_(mo_freep) char *undecided = choose(in);
 
@@ -255,7 +256,7 @@ static int of_job(struct cli *cli, const char *job, const char *key)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
 	_cleanup_(mo_freep) char *id = NULL, *quoted = key ? url_quote(key) : NULL;
-	int r = client_job(cli, job, &id);
+	int r = client_job_or_file(cli, job, &id);
 
 	if (r)
 		return r;

@@ -64,9 +64,10 @@ static char *not_kept(const struct job *j)
 	const char *entry = j->spec.recipe.engine.entry;
 
 	if (!e->experiment && !e->config_words)
-		return mo_printf("job j-%lld: engine %s has no configuration file that moectl "
-				 "reads; `moectl submit RECIPE --dry-run` shows its command",
-				 (long long)j->id, j->spec.recipe.engine.kind);
+		return mo_printf("job j-%lld: of engine %s no configuration is read: it lies in "
+				 "what the command starts; `moectl submit RECIPE --dry-run` shows "
+				 "the command, `moectl explain env j-%lld` its variables",
+				 (long long)j->id, j->spec.recipe.engine.kind, (long long)j->id);
 	if (!e->experiment)
 		return mo_printf("job j-%lld: the files of engine %s are not where moectl submit "
 				 "ran, and nodes do not read them",
@@ -141,7 +142,7 @@ static int answer(const struct question *q, struct mo_buf *b, char **ret_detail)
 
 	if (e == -ENOENT) {
 		*ret_detail = not_kept(j);
-		return 404;
+		return 409; /* 404 says that there is no such job */
 	}
 	if (e < 0) {
 		*ret_detail = mo_printf("job j-%lld: its record of the engine's configuration: %s",

@@ -214,7 +214,8 @@ def not_found(w):
                   ["status", "no-such-name"], ["node", "nobody"], ["drain", "nobody", "--reason", "x"], ["undrain", "nobody"], ["logs", w.jobs["running"], "--attempt", "99"], ["logs", w.jobs["running"], "--rank", "99"]):
         error_line(w.c.run(*words, check=False), 5, "moectl " + " ".join(words))
     for words, near in ((["status", "w-runing"], "w-running"), (["logs", "w-runnign"], "w-running"), (["cancel", "w-queud"], "w-queued"), (["node", "nod-0"], "node-0"), (["undrain", "node-00"], "node-0"),
-                        (["why", "nodd-1"], "node-1"), (["why", "w-runing"], "w-running"), (["events", "nod-1"], "node-1")):
+                        (["why", "nodd-1"], "node-1"), (["why", "w-runing"], "w-running"), (["events", "nod-1"], "node-1"),
+                        (["explain", "config", "w-runing"], "w-running")):
         r = w.c.run(*words, check=False)
         error_line(r, 5, "moectl " + " ".join(words))
         need("did you mean %s?" % near in r.stderr, r.stderr)
@@ -263,6 +264,15 @@ def explain_of_a_recipe(w):
         error_line(r, 2, "a recipe")
         need("explain %s needs a JOB; for a recipe: moectl submit %s --dry-run" % (what, path) in r.stderr, r.stderr)
     error_line(w.c.run("explain", "env", "nobody.yaml", check=False), 5, "a job that may have such a name")
+    # a job and a recipe that are there, of an engine without a configuration of its own
+    for words in ([w.jobs["running"]], [path]):
+        r = w.c.run("explain", "config", *words, check=False)
+        error_line(r, 1, "an engine without a configuration")
+        need("of engine command no configuration is read" in r.stderr, r.stderr)
+    r = w.c.run("explain", "config", "nobody", check=False)
+    error_line(r, 5, "neither")
+    need("neither a recipe's file here nor a job" in r.stderr, r.stderr)
+    error_line(w.c.run("explain", "config", place("nobody.yaml"), check=False), 2, "a file that is not there")
 
 
 def on_terminal(w, columns, *words, term="dumb", until=None):

@@ -353,7 +353,7 @@ def a_large_configuration(m):
     text = RECIPE + "\n#" + "x" * 70000
     none = m.ask("POST", "/v1/jobs", text).json["id"]
     problem = m.ask("GET", "/v1/jobs/%s/config" % none)
-    need(problem.status == 404 and "has no configuration file" in problem.json["detail"], problem.body)
+    need(problem.status == 409 and "no configuration is read" in problem.json["detail"], problem.body)
 
 
 @test
