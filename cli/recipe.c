@@ -142,6 +142,29 @@ static void unplace(const struct recipe_input *in, const struct recipe_errors *e
 	}
 }
 
+bool recipe_input_changed(const struct recipe_input *in)
+{
+	return in->n_sets && !(in->n_sets == 1 && in->experiment); /* which goes behind the text */
+}
+
+/* A line of the file may be wrong only by what was set: then that is said. */
+static void note_sets(const struct recipe_input *in, const struct recipe_errors *errors)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	bool placed = false;
+
+	for (size_t i = 0; i < errors->n; i++)
+		placed = placed || errors->items[i].line > 0;
+	for (size_t i = 0; i < in->n_sets && placed; i++)
+		if (!in->sets[i].name)
+			mo_buf_printf(&b, "%s--set %s", b.len ? ", " : "", in->sets[i].key);
+	_cleanup_(mo_freep) char *list = b.len ? visible(b.data) : NULL;
+
+	if (list)
+		fprintf(stderr, "%s: note: checked with %s; without that the file may be right\n",
+			in->file, list);
+}
+
 static int refuse(const struct cli *cli, const struct recipe_input *in, const struct recipe_errors *errors)
 {
 	if (in->draft)
@@ -152,6 +175,7 @@ static int refuse(const struct cli *cli, const struct recipe_input *in, const st
 	visible_json(doc);
 	if (!problem_print_recipe(doc, in->file))
 		cli_fail(CLI_USAGE, "%s: the recipe is invalid", in->file);
+	note_sets(in, errors);
 	json_object_put(doc);
 	return CLI_USAGE;
 }
@@ -234,7 +258,7 @@ char *recipe_input_document(struct cli *cli, const struct recipe_input *in)
 	if (!in->n_sets)
 		return mo_strndup(in->text.data ? in->text.data : "", in->text.len);
 	/* What the experiment says goes behind the user's own text, which stays as it was written. */
-	if (in->n_sets == 1 && in->experiment) {
+	if (!recipe_input_changed(in)) {
 		_cleanup_(recipe_errors_done) struct recipe_errors own = { 0 };
 		char *whole = mo_printf("%s\n# What the engine's own experiment says, read by moectl at the submit.\nexperiment: %s\n", in->text.data, in->experiment);
 		_cleanup_(mo_freep) char *again = recipe_apply_sets(whole, strlen(whole), NULL, 0, &own);

@@ -27,6 +27,8 @@ int recipe_input_set(const struct cli *cli, struct recipe_input *in, const char 
 /* An option that says a value of the recipe: errors name the option. */
 void recipe_input_option(struct recipe_input *in, const char *option, const char *key, const char *value);
 /* Reads the file. 0 or CLI_USAGE (printed). */
+/* Is what is checked and sent another text than the file's, by --set and options? */
+bool recipe_input_changed(const struct recipe_input *in);
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);

@@ -23,6 +23,18 @@
 #define REFUSED_LIMIT_US (2 * 1000000LL)   /* nobody listened from the start */
 #define AGAIN_MS 200
 
+/* Lines that the controller names are those of the text that was sent: the file's only where nothing was set. */
+static int judge(struct cli *cli, const struct recipe_input *in, const struct answer *a)
+{
+	struct json_object *errors = js_get(a->doc, "errors");
+
+	for (size_t i = 0; recipe_input_changed(in) && i < js_len(errors); i++) {
+		json_object_object_del(js_at(errors, i), "line");
+		json_object_object_del(js_at(errors, i), "column");
+	}
+	return client_judge(cli, in->file, a);
+}
+
 /* Sends until there is an answer; the same key makes repeats harmless. The controller checks what `moectl validate` checks, so the recipe is looked at here only when nobody answers: whoever
  * has two things to mend hears of the recipe first. */
 static int send_submit(struct cli *cli, struct recipe_input *in, const char *text, struct answer *a)
@@ -43,7 +55,7 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 		lost = lost || a->error == -ECONNRESET;
 		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
 		if (a->status || mo_clock_boot_us() - began > limit)
-			return client_judge(cli, in->file, a);
+			return judge(cli, in, a);
 		if (watch_wait(AGAIN_MS))
 			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
 	}
@@ -172,7 +184,7 @@ static int dry_run(struct cli *cli, struct recipe_input *in, const char *text)
 			visible_json(a.doc);
 		if (!cli->json)
 			fprintf(stderr, "moectl: submit: no controller at %s; planned without it\n", client_url(cli));
-	} else if ((r = client_judge(cli, in->file, &a))) {
+	} else if ((r = judge(cli, in, &a))) {
 		return r;
 	}
 	if (cli->json)
@@ -204,13 +216,13 @@ static bool said_here(const struct recipe_input *in, const char *text)
 }
 
 /* What only the controller can know: the local check has printed the rest. Its places are those of the text that was
- * sent, which is the file only when nothing was set. */
+ * sent (judge). */
 static void print_warnings(const struct recipe_input *in, struct json_object *list)
 {
 	for (size_t i = 0; i < js_len(list); i++) {
 		const char *text = json_object_get_string(js_at(list, i)), *message = without_place(text);
 		if (!said_here(in, message))
-			recipe_print_warning(in->file, in->n_sets ? message : text);
+			recipe_print_warning(in->file, recipe_input_changed(in) ? message : text);
 	}
 }
 
@@ -246,16 +258,17 @@ static int run(struct cli *cli, int argc, char **argv)
 		{ "set", 0, OPT_STRS, &sets }, { "name", 0, OPT_STR, &name }, { "priority", 0, OPT_INT, &priority, 0, 100 }, { "watch", 'w', OPT_FLAG, &watch }, { "dry-run", 0, OPT_FLAG, &dry },
 	};
 	_cleanup_(recipe_input_done) struct recipe_input in;
-	_cleanup_(mo_freep) char *name_set = NULL, *priority_set = NULL, *text = NULL;
+	_cleanup_(mo_freep) char *text = NULL, *number = NULL;
 	recipe_input_init(&in);
 	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 1);
 	for (size_t i = 0; i < sets.n && !r; i++)
 		r = recipe_input_set(cli, &in, sets.items[i]);
 	free(sets.items);
-	if (name && !r)
-		r = recipe_input_set(cli, &in, (name_set = mo_printf("name=%s", name)));
-	if (priority != MO_NONE && !r)
-		r = recipe_input_set(cli, &in, (priority_set = mo_printf("priority=%lld", (long long)priority)));
+	if (name)
+		recipe_input_option(&in, "--name", "name", name);
+	if (priority != MO_NONE)
+		recipe_input_option(&in, "--priority", "priority",
+				    (number = mo_printf("%lld", (long long)priority)));
 	if (r)
 		return cli_stop(r);
 	if ((r = recipe_input_read(&in, args[0])))

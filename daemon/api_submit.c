@@ -120,18 +120,20 @@ static void warn_resume(const struct state *s, struct submit *spec)
 static void errors_done(struct recipe_errors *e) { recipe_errors_done(e); }
 static void recipe_done(struct recipe *r) { mo_desc_done(&recipe_desc, r); }
 
+#define OWN_SET "--set cluster.gpus"
+
 /* What the recipe is with so many GPUs, in words (caller frees). False: it is refused, and that is why. */
 static bool with_gpus(const struct submit *spec, int64_t gpus, char **ret)
 {
 	_cleanup_(mo_freep) char *number = mo_printf("%lld", (long long)gpus);
-	const struct recipe_set set = { .key = (char *)"cluster.gpus", .value = number };
+	const struct recipe_set set = { .key = (char *)"cluster.gpus", .value = number, .name = (char *)OWN_SET };
 	const struct recipe *was = &spec->recipe;
 	_cleanup_(errors_done) struct recipe_errors errors = { 0 };
 	_cleanup_(recipe_done) struct recipe r;
 
 	mo_desc_init(&recipe_desc, &r);
 	if (recipe_parse(spec->recipe_text, strlen(spec->recipe_text), &set, 1, &r, NULL, NULL, NULL, &errors) < 0) {
-		static const char own[] = "--set cluster.gpus: ";
+		static const char own[] = OWN_SET ": ";
 		const char *why = errors.n ? mo_error_text(&errors.items[0], -EINVAL) : "it is refused";
 
 		*ret = mo_strdup(why + (mo_starts_with(why, own) ? strlen(own) : 0));

@@ -9,6 +9,7 @@
 #include "lib/model/limits.h"
 
 #define SET_PARTS_MAX 8
+#define SET_TOLD_MAX 60 /* bytes of a value that a message repeats */
 
 static void mark(struct ynode *n, const char *set)
 {
@@ -76,9 +77,20 @@ static size_t part_length(const char *set, const char *part)
 	return strcspn(part, ".");
 }
 
+/* As the user wrote it, without what may be a secret. */
+static char *place_of(const struct recipe_set *set)
+{
+	if (set->name)
+		return mo_strdup(set->name);
+	if (mo_starts_with(set->key, "env.") || mo_streq(set->key, "env"))
+		return mo_printf("--set %s", set->key);
+	return mo_printf("--set %s=%.*s%s", set->key, SET_TOLD_MAX, set->value,
+			 strlen(set->value) > SET_TOLD_MAX ? "..." : "");
+}
+
 static void set_one(struct ynode *root, const struct recipe_set *set, struct recipe_errors *errors)
 {
-	_cleanup_(mo_freep) char *name = set->name ? mo_strdup(set->name) : mo_printf("--set %s", set->key);
+	_cleanup_(mo_freep) char *name = place_of(set);
 	struct ynode *map = root;
 	const char *part = set->key;
 

@@ -488,7 +488,17 @@ def recipe_errors(w):
     open(path, "w").write(command_recipe("ok", ["true"]))
     equal(w.c.run("validate", path, "--json").stdout, '{"valid":true}\n', "validate --json")
     r = w.c.run("validate", path, "--set", "cluster.gpsu=2", check=False)
-    need(r.returncode == 2 and "--set cluster.gpsu" in r.stderr, lambda: r.stderr)
+    need(r.returncode == 2 and "moectl: --set cluster.gpsu=2: unknown key" in r.stderr, lambda: r.stderr)
+    for words in (["--name", "j-4"], ["--priority", "7", "--set", "cluster.gpus=x"]):
+        r = w.c.run("submit", path, *words, check=False)
+        error_line(r, 2, "submit " + " ".join(words))
+        need("moectl: %s: " % (words[0] if len(words) == 2 else "--set cluster.gpus=x") in r.stderr and "\n%s:" % path not in r.stderr, r.stderr)
+    # a line of the file that is wrong only by what was set, found here and found by the controller alone
+    with open(path, "w") as f:
+        f.write("recipe: 1\nname: x\nengine: {kind: torch, entry: a.py}\ncluster: {gpus: 4}\nbatch: {micro: 4, global: 16}\n")
+    r = w.c.run("submit", path, "--set", "cluster.gpus=64", check=False)
+    need(r.returncode == 2 and "%s:5:27: batch.global: 16 is no multiple" % path in r.stderr and r.stderr.endswith("note: checked with --set cluster.gpus; without that the file may be right\n"), r.stderr)
+    need("note: checked with" not in w.c.run("validate", path, "--set", "cluster.gpsu=2", check=False).stderr, "a note where no line of the file is named")
     error_line(w.c.run("submit", place("missing.yaml"), check=False), 2, "a missing file")
     before = len(w.c.json("list", "--all")["items"])
     w.c.run("submit", path, "--set", "cluster.gpus=-1", check=False)

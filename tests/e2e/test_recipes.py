@@ -319,7 +319,7 @@ def warnings_have_a_place():
         r = moectl("validate", path)
         need("\n%s:6:27: warning: engine.args: unknown flag 'of_my_own' of Primus" % path in "\n" + r.stderr, r.stderr)
         r = moectl("validate", path, "--set", "engine.args.another=1")
-        need("%s: warning: --set engine.args.another: engine.args: unknown flag 'another'" % path in r.stderr, r.stderr)
+        need("%s: warning: --set engine.args.another=1: engine.args: unknown flag 'another'" % path in r.stderr, r.stderr)
         r = moectl("validate", path, "--set", "engine.strict_args=true", check=False)
         need(r.returncode == 2 and "%s:6:27: engine.args: unknown flag 'of_my_own'" % path in r.stderr, r.stderr)
 

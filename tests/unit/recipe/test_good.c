@@ -191,15 +191,15 @@ static void test_sets(void **state)
 static void test_bad_sets(void **state)
 {
 	static const struct { const char *set, *expected; } cases[] = {
-		{ "stepps=9", "0:0 --set stepps: unknown key 'stepps' [did you mean 'steps'?]\n" },
-		{ "steps=x", "0:0 --set steps: steps: expected a whole number from 1 to 1000000000, got 'x'\n" },
-		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x: 'x' cannot be set inside a single value [cluster.gpus is '8': set all of it]\n" },
-		{ "cluster..x=1", "0:0 --set cluster..x: an empty part in the key\n" },
-		{ "parallelism.tp=3", "0:0 --set parallelism.tp: parallelism.tp: tp 3 does not divide cluster.gpus 8" },
-		{ "cluster.exclude=[a", "0:0 --set cluster.exclude: not valid YAML" },
-		{ "a.b.c.d.e.f.g.h.i.j=1", "0:0 --set a.b.c.d.e.f.g.h.i.j: more than 8 parts" },
+		{ "stepps=9", "0:0 --set stepps=9: unknown key 'stepps' [did you mean 'steps'?]\n" },
+		{ "steps=x", "0:0 --set steps=x: steps: expected a whole number from 1 to 1000000000, got 'x'\n" },
+		{ "cluster.gpus.x=1", "0:0 --set cluster.gpus.x=1: 'x' cannot be set inside a single value [cluster.gpus is '8': set all of it]\n" },
+		{ "cluster..x=1", "0:0 --set cluster..x=1: an empty part in the key\n" },
+		{ "parallelism.tp=3", "0:0 --set parallelism.tp=3: parallelism.tp: tp 3 does not divide cluster.gpus 8" },
+		{ "cluster.exclude=[a", "0:0 --set cluster.exclude=[a: not valid YAML" },
+		{ "a.b.c.d.e.f.g.h.i.j=1", "0:0 --set a.b.c.d.e.f.g.h.i.j=1: more than 8 parts" },
 		{ "env.RANK=1", "0:0 --set env.RANK: env: RANK is set by the launcher" },
-		{ "batch.nothing.x=1", "0:0 --set batch.nothing.x: unknown key 'batch.nothing'" },
+		{ "batch.nothing.x=1", "0:0 --set batch.nothing.x=1: unknown key 'batch.nothing'" },
 	};
 	_cleanup_(mo_freep) char *text = recipe_with("");
 
