@@ -5,6 +5,7 @@
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/core/slot_health.h"
+#include "daemon/too_large.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"
 
@@ -181,6 +182,21 @@ void api_job_report(void *arg, struct http_request *r)
 	mo_desc_done(&report_view_desc, &v);
 }
 
+/* One that waits for more than there is: what it said at its submit. */
+static void why_too_large(const struct state *s, const struct job *j, struct why_view *v)
+{
+	_cleanup_(too_large_done) struct too_large t = { 0 };
+	bool waits = false;
+
+	for (size_t i = 0; i < v->n_reasons; i++)
+		waits = waits || mo_streq(v->reasons[i].code, "capacity");
+	if (!waits || !too_large(s, &j->spec, &t))
+		return;
+	free(v->next);
+	v->next = mo_printf("it waits until more nodes join%s%s", t.next ? "; " : "",
+			    t.next ? t.next : "");
+}
+
 void api_job_why(void *arg, struct http_request *r)
 {
 	struct manager *m = arg;
@@ -192,6 +208,7 @@ void api_job_why(void *arg, struct http_request *r)
 	mo_desc_init(&why_view_desc, &v);
 	job_why(manager_state(m), j, manager_now(m), &v);
 	core_why_readings(m->core, j, manager_now(m), &v);
+	why_too_large(manager_state(m), j, &v);
 	struct viewer viewer;
 	viewer_of(m, r, &viewer);
 	visible_why(&viewer, j, &v);

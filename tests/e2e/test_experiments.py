@@ -1272,6 +1272,10 @@ def more_gpus_than_there_are():
         need("needs 8 GPUs of type mi300x; the cluster has 0 and 4 of other types" in said("--set", "cluster.gpu=mi300x"), "another type")
         equal(said("--set", "env.PP=1", "--set", "cluster.gpus=4"), "", "it fits")
         need("needs 8 GPUs" in c.json("status", names[0])["reason"], "as `why` says it")
+        for name, then in ((names[0], "; --set cluster.gpus=4 alone will not do: cluster.gpus: 4: the experiment's pp 2 x ep 4 needs a multiple of 8"),
+                           (names[1], "; on what is there it runs by --set cluster.gpus=4 with dp 4 instead of 8 and the same global batch, each step about 2 times as long"),
+                           (names[2], "; --set cluster.gpu=null takes any type")):
+            equal(c.json("why", name)["next"], "it waits until more nodes join" + then, "the hint of its submit")
 
 
 @suite.test
