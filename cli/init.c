@@ -185,8 +185,16 @@ static void take_gpus(struct init *i)
 	else if (l->per_node != MO_NONE || l->nodes != MO_NONE)
 		d->gpus = (l->per_node != MO_NONE ? l->per_node : NODE_GPUS) *
 			  (l->nodes != MO_NONE ? l->nodes : 1);
+	if (d->gpus == MO_NONE && l->all)
+		d->gpus = NODE_GPUS;
 	if (d->gpus != MO_NONE && i->gpus == MO_NONE && l->total == MO_NONE &&
-	    l->per_node == MO_NONE)
+	    l->per_node == MO_NONE && l->all)
+		init_note(i,
+			  "cluster.gpus: `%s` is as many as a node has; %d for each (%lld in all): "
+			  "--gpus N",
+			  l->all, NODE_GPUS, (long long)d->gpus);
+	else if (d->gpus != MO_NONE && i->gpus == MO_NONE && l->total == MO_NONE &&
+		 l->per_node == MO_NONE)
 		init_note(i,
 			  "cluster.gpus: nothing says how many a node has; %d for each (%lld in "
 			  "all): --gpus N",
@@ -204,6 +212,11 @@ static void take_launch(struct init *i)
 		mo_desc_copy(&kv_desc, MO_ADD(d, env, &kv_desc), &l->env[k]);
 	if (l->time_limit)
 		d->time_limit = mo_strdup(l->time_limit);
+	if (l->accelerate_config)
+		init_note(i,
+			  "env: what %s says; what it leaves out has accelerate's defaults of a rank "
+			  "without its launcher",
+			  l->accelerate_config);
 	take_dir(i);
 	take_python(i);
 	init_tree(i);
@@ -288,6 +301,7 @@ static int fill(struct init *i)
 		return r;
 	guess_gpus(i);
 	look_for_entry(i);
+	init_local_rank(i);
 	look_for_gpu(i, i->draft.entry);
 	name_by_file(i, i->draft.entry                       ? i->draft.entry
 			: mo_streq(i->draft.kind, "command") ? i->draft.args[2]

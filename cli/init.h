@@ -38,6 +38,8 @@ int init_from_launch(struct init *i, const char *text, const char *script, char 
 /* Primus loads its presets from the tree that its program lies in, and its experiment from where
  * it is started. A recipe has one directory for both, which is the tree. */
 void init_tree(struct init *i);
+/* Whether the script that is started takes the word that its launcher added for each rank. */
+void init_local_rank(struct init *i);
 /* What the engine's file and the original's own configuration say. 0 or an exit status
  * (printed). */
 int init_engine(struct init *i);

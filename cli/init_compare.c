@@ -210,8 +210,8 @@ static int compare_words(struct init *i, const struct recipe_input *in)
 	return 0;
 }
 
-/* "LINE:COLUMN: text" of a draft: the text, which names the key. That nothing is saved init says
- * with what to write. */
+/* "LINE:COLUMN: text" of a draft: the text, which names the key. That nothing is saved, and what only
+ * a shell knows, init says in its own words. */
 static void take_warnings(struct init *i, const struct recipe_input *in)
 {
 	for (size_t k = 0; k < in->n_warnings; k++) {
@@ -219,7 +219,8 @@ static void take_warnings(struct init *i, const struct recipe_input *in)
 		size_t place = strspn(text, "0123456789:");
 
 		text += place && text[place] == ' ' ? place + 1 : 0;
-		if (!mo_starts_with(text, "checkpoint.dir: not given: "))
+		if (!mo_starts_with(text, "checkpoint.dir: not given: ") &&
+		    !strstr(text, ": no shell reads a recipe"))
 			init_note(i, "%s", text);
 	}
 }

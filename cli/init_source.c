@@ -317,3 +317,35 @@ void init_tree(struct init *i)
 	if (program[0] == '/')
 		mo_str_set(&l->program[0], "primus/cli/main.py");
 }
+
+/* ---- a script that is told its rank by a word ---- */
+
+void init_local_rank(struct init *i)
+{
+	static const char *const words[] = { "--local_rank", "--local-rank" };
+	const struct draft *d = &i->draft;
+	_cleanup_(mo_freep) char *path = d->entry && d->workdir ? from_dir(d->workdir, d->entry)
+								: NULL,
+				 *text = path ? read_script(NULL, path) : NULL;
+	const char *at = NULL;
+	int64_t line = 1;
+
+	for (size_t k = 0; text && k < ELEMENTSOF(words) && !at; k++)
+		at = strstr(text, words[k]);
+	if (!at || strstr(text, "LOCAL_RANK"))
+		return;
+	for (const char *p = text; p < at; p++)
+		line += *p == '\n';
+	for (size_t k = 0; k < d->n_lost; k++) {
+		bool own = mo_starts_with(d->lost[k], "--local_rank") ||
+			   mo_starts_with(d->lost[k], "--local-rank");
+
+		if (!own)
+			continue;
+		init_note(i,
+			  "%s:%lld takes %.12s and nothing there reads LOCAL_RANK: every rank would "
+			  "have its default; read os.environ[\"LOCAL_RANK\"] instead",
+			  path, (long long)line, at);
+		return;
+	}
+}

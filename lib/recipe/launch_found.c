@@ -71,6 +71,40 @@ static bool lose_in_variable(struct launch_line *l, struct kv *v)
 	return shell_plain(v->value);
 }
 
+/* `--local_rank $SLURM_LOCALID`: the word would be the same for all ranks. */
+static void lose_local_rank(struct launch_line *l)
+{
+	static const char *const flags[] = { "--local_rank", "--local-rank" };
+
+	for (size_t i = 1; i < l->n_program; i++) {
+		const char *word = l->program[i], *value = NULL;
+		size_t n = 1;
+
+		for (size_t f = 0; f < ELEMENTSOF(flags) && !value; f++) {
+			size_t len = strlen(flags[f]);
+
+			if (!mo_starts_with(word, flags[f]) || (word[len] && word[len] != '='))
+				continue;
+			n = word[len] ? 1 : 2;
+			value = word[len] ? word + len + 1 : i + 1 < l->n_program ? l->program[i + 1]
+										 : "";
+		}
+		if (!value || !shell_unknown(value))
+			continue;
+		_cleanup_(mo_freep) char *text = run_joined(l->program + i, n);
+
+		launch_lose(l, text, NULL,
+			    "it is another one for each rank, which has LOCAL_RANK instead: read "
+			    "that in the script");
+		for (size_t k = i; k < i + n; k++)
+			free(l->program[k]);
+		memmove(l->program + i, l->program + i + n,
+			(l->n_program - i - n) * sizeof(*l->program));
+		l->n_program -= n;
+		i--;
+	}
+}
+
 static void lose_python(struct launch_line *l)
 {
 	if (!shell_plain(l->python))
@@ -108,6 +142,8 @@ void run_finish(struct run *r, const char *text)
 	struct launch_line *l = &r->best;
 	struct shell_words maybe = { 0 };
 
+	launch_accelerate_config(r);
+	lose_local_rank(l);
 	for (size_t i = 0; i < l->n_program; i++)
 		lose_unknown(l, l->program[i]);
 	for (size_t i = 0; i < l->n_env;)
@@ -118,6 +154,7 @@ void run_finish(struct run *r, const char *text)
 	if (shell_plain(l->dir))
 		l->dir_unknown = TAKE_PTR(l->dir);
 	lose_python(l);
+	shell_plain(l->all);
 	for (size_t i = 0; i < l->n_lost; i++)
 		shell_plain(l->lost[i]);
 	for (size_t i = 0; i < r->shell.maybe.n; i++)

@@ -17,6 +17,8 @@ void launch_line_done(struct launch_line *l)
 	mo_vec_clear(&kv_desc, (void **)&l->env, &l->n_env);
 	free(l->python);
 	free(l->program_path);
+	free(l->all);
+	free(l->accelerate_config);
 	free(l->dir);
 	free(l->dir_unknown);
 	free(l->name);

@@ -17,6 +17,8 @@ struct launch_line {
 	struct kv *env;
 	size_t n_env; /* variables that are set for it, the last value of each */
 	int64_t nodes, per_node; /* processes of a node; MO_NONE = not said */
+	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
+	char *accelerate_config; /* the file of accelerate that was read; NULL = none */
 	int64_t total; /* of all nodes; MO_NONE = not said */
 	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
 	bool spread; /* srun or mpirun starts it, once per task */

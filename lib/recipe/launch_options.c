@@ -18,11 +18,13 @@ enum keeps {
 	KEEP_TASKS_PER_NODE,
 	KEEP_TOTAL,
 	KEEP_INCLUDED,
-	KEEP_PRECISION,
+	KEEP_CONFIG,
+	KEEP_TOLD,
 	KEEP_USE_ENV,
 	KEEP_PAIR,
 	KEEP_NODES,
 	KEEP_GPUS,
+	KEEP_GRES,
 	KEEP_MODULE,
 	KEEP_ENV,
 	KEEP_DIR,
@@ -75,7 +77,8 @@ static const struct option deepspeed_options[] = {
 static const struct option slurm_options[] = {
 	{ "-N --nodes", true, KEEP_NODES, NULL },
 	{ "--gpus-per-node", true, KEEP_GPUS, NULL },
-	{ "--gres --gpus-per-task", true, KEEP_GPUS, NULL },
+	{ "--gres", true, KEEP_GRES, NULL },
+	{ "--gpus-per-task", true, KEEP_GPUS, NULL },
 	{ "-G --gpus", true, KEEP_TOTAL, NULL },
 	{ "-n --ntasks", true, KEEP_TASKS, NULL },
 	{ "--ntasks-per-node --tasks-per-node", true, KEEP_TASKS_PER_NODE, NULL },
@@ -120,7 +123,7 @@ static const struct option accelerate_options[] = {
 	{ "--num_processes --num-processes", true, KEEP_TASKS, NULL },
 	{ "--num_machines --num-machines", true, KEEP_NODES, NULL },
 	{ "-m --module", false, KEEP_MODULE, NULL },
-	{ "--mixed_precision --mixed-precision", true, KEEP_PRECISION, NULL },
+	{ "--config_file --config-file", true, KEEP_CONFIG, NULL },
 	{ "--multi_gpu --multi-gpu --same_network", false, KEEP_SAME, NULL },
 	{ "--machine_rank --machine-rank --main_process_ip --main-process-ip --main_process_port "
 	  "--main-process-port --rdzv_backend --rdzv_conf --deepspeed_hostfile "
@@ -128,11 +131,18 @@ static const struct option accelerate_options[] = {
 	  true, KEEP_SAME, NULL },
 	{ "--gpu_ids --num_cpu_threads_per_process", true, KEEP_NOTHING, PLACED },
 	{ "--max_restarts --monitor_interval", true, KEEP_NOTHING, RESTARTS },
-	{ "--config_file --dynamo_backend --zero_stage --deepspeed_config_file "
-	  "--gradient_accumulation_steps --gradient_clipping --fsdp_sharding_strategy "
-	  "--fsdp_auto_wrap_policy --fsdp_transformer_layer_cls_to_wrap --zero3_init_flag",
-	  true, KEEP_NOTHING, ACCELERATES },
-	{ "--use_deepspeed --use_fsdp --use_megatron_lm --cpu", false, KEEP_NOTHING, ACCELERATES },
+	{ "--mixed_precision --mixed-precision --zero_stage --zero-stage --deepspeed_config_file "
+	  "--gradient_accumulation_steps --gradient_clipping --offload_optimizer_device "
+	  "--offload_param_device --zero3_init_flag --zero3_save_16bit_model --fsdp_version "
+	  "--deepspeed_moe_layer_cls_names --fsdp_sharding_strategy --fsdp_reshard_after_forward "
+	  "--fsdp_offload_params --fsdp_min_num_params --fsdp_auto_wrap_policy "
+	  "--fsdp_transformer_layer_cls_to_wrap --fsdp_backward_prefetch --fsdp_state_dict_type "
+	  "--fsdp_forward_prefetch --fsdp_use_orig_params --fsdp_cpu_ram_efficient_loading "
+	  "--fsdp_sync_module_states --fsdp_activation_checkpointing",
+	  true, KEEP_TOLD, ACCELERATES },
+	{ "--use_deepspeed --use-deepspeed --use_fsdp --use-fsdp", false, KEEP_TOLD, ACCELERATES },
+	{ "--dynamo_backend --dynamo_mode --dynamo-backend", true, KEEP_NOTHING, ACCELERATES },
+	{ "--use_megatron_lm --cpu", false, KEEP_NOTHING, ACCELERATES },
 };
 static const struct option mpi_options[] = {
 	{ "-np -n -c --np", true, KEEP_TASKS, NULL },
@@ -250,13 +260,35 @@ static char *slurm_time(const char *text)
 	return v ? mo_printf("%llds", (long long)v) : NULL;
 }
 
-/* "8", "gpu:8", "gpu:mi300x:8"; of "2:4" nodes, what it may shrink to, the most. */
+/* "8", "gpu:8", "gpu:mi300x:8"; of "2:4" and "2-4" nodes, what it may shrink to, the most. */
 static int64_t number_of(const char *text)
 {
-	const char *colon = strrchr(text, ':');
+	const char *colon = strrchr(text, ':'), *dash = colon ? NULL : strrchr(text, '-');
 	int64_t v;
 
-	return mo_parse_i64(colon ? colon + 1 : text, 1, 1000000, &v) == 0 ? v : MO_NONE;
+	text = colon ? colon + 1 : dash && dash > text ? dash + 1 : text;
+	return mo_parse_i64(text, 1, 1000000, &v) == 0 ? v : MO_NONE;
+}
+
+/* Of "gpu:mi300x:8(S:0-1),nvme:1" the 8; "gpu" is one. MO_NONE: no GPU is in it. */
+static int64_t gres_of(const char *text)
+{
+	for (const char *p = text; *p; p += strspn(p, ",")) {
+		size_t n = strcspn(p, ",");
+		_cleanup_(mo_freep) char *item = mo_strndup(p, strcspn(p, ",("));
+		bool gpu = mo_starts_with(item, "gpu") && (!item[3] || item[3] == ':');
+
+		if (gpu)
+			return number_of(item) != MO_NONE ? number_of(item) : 1;
+		p += n;
+	}
+	return MO_NONE;
+}
+
+/* "gpu", "auto", or what only a shell on the node counts: `$(nvidia-smi -L | wc -l)`. */
+static bool is_all(const char *value)
+{
+	return mo_streq(value, "gpu") || mo_streq(value, "auto") || strpbrk(value, "$`");
 }
 
 static int64_t commas(const char *text)
@@ -284,7 +316,16 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	case KEEP_GPUS:
 		kept = n != MO_NONE;
 		l->per_node = kept ? n : LAUNCH_ALL;
+		if (!kept && is_all(value)) {
+			free(l->all);
+			l->all = mo_printf("%s %s", word, value);
+			return;
+		}
 		break;
+	case KEEP_GRES:
+		n = gres_of(value);
+		l->per_node = n != MO_NONE ? n : l->per_node;
+		return;
 	case KEEP_TASKS:
 		kept = n != MO_NONE;
 		l->tasks = kept ? n : l->tasks;
@@ -302,9 +343,10 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 		if (strchr(value, ':') && !strchr(value, '@'))
 			l->per_node = commas(strchr(value, ':')) + 1;
 		return;
-	case KEEP_PRECISION:
-		launch_env(l, "ACCELERATE_MIXED_PRECISION", strlen("ACCELERATE_MIXED_PRECISION"),
-			   value);
+	case KEEP_CONFIG: mo_str_set(&l->accelerate_config, value); return;
+	case KEEP_TOLD:
+		if (!launch_accelerate_word(l, word, value))
+			launch_lose(l, word, value, o->why);
 		return;
 	case KEEP_USE_ENV: l->use_env = true; return;
 	case KEEP_DIR: mo_str_set(&l->dir, value); break;
@@ -325,8 +367,10 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 	if (!kept)
 		launch_lose(
 			l, word, value,
-			"it is no number, duration or NAME=VALUE that a recipe has: write it in "
-			"yourself");
+			value && mo_streq(value, "cpu")
+				? "one process for each core; a rank of moectl has a GPU: --gpus N"
+				: "it is no number, duration or NAME=VALUE that a recipe has: write "
+				  "it in yourself");
 }
 
 static bool is_script(const char *word)

@@ -29,6 +29,8 @@ struct run {
 /* The words as a line that may be shown. Caller frees. */
 char *run_joined(char *const *words, size_t n);
 void run_name(struct shell_words *w, const char *text); /* once */
+/* What accelerate's own configuration says of the best launch. */
+void launch_accelerate_config(struct run *r);
 /* Looks at the command as a launch; `behind` is the text that follows it. False: it is none. */
 bool run_launch(struct run *r, const struct shell_command *c, const char *behind);
 /* What its output is sent to, up to the end of the line. */

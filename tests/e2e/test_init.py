@@ -521,6 +521,68 @@ def what_else_people_give():
         need("gpus: 1" in moectl("init", d + "/run.sh", "--name", "x", env=ENV).stdout, "options of init behind a file are its own")
 
 
+ACCELERATE = """compute_environment: LOCAL_MACHINE
+distributed_type: %s
+%s_config:
+%s
+machine_rank: 0
+main_training_function: main
+mixed_precision: bf16
+num_machines: 2
+num_processes: 16
+rdzv_backend: static
+use_cpu: false
+dynamo_config:
+  dynamo_backend: INDUCTOR
+"""
+
+
+@suite.test
+def what_accelerate_is_told_by_its_file():
+    """The ranks get the variables that its launcher makes of it; the line wins; what has no variable is named by its place."""
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/train.py", "w") as f:
+            f.write("")
+        for name, text in (("ds.yaml", ACCELERATE % ("DEEPSPEED", "deepspeed", "  zero_stage: 3\n  offload_optimizer_device: none\n  zero3_init_flag: True")),
+                           ("fsdp.yaml", ACCELERATE % ("FSDP", "fsdp", "  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_transformer_layer_cls_to_wrap: Block\n  fsdp_use_orig_params: true")), ("bad.yaml", "a: [1\n")):
+            with open(os.path.join(d, name), "w") as f:
+                f.write(text)
+        doc, ranks = init(d, "--workdir", d, "accelerate launch --config_file ds.yaml --zero_stage 2 train.py --x 1")
+        equal((len(ranks), ranks[0]["argv"][1:]), (16, ["train.py", "--x", "1"]), "ds.yaml")
+        equal({k: v for k, v in ranks[0]["env"].items() if k.startswith("ACCELERATE_")}, {
+            "ACCELERATE_MIXED_PRECISION": "bf16", "ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2", "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": "none",
+            "ACCELERATE_DEEPSPEED_ZERO3_INIT": "true", "ACCELERATE_CONFIG_DS_FIELDS": "zero_stage,offload_optimizer_device,zero3_init_flag"}, "variables")
+        need([x for x in doc["lost"] if x.startswith("ds.yaml:15 dynamo_backend INDUCTOR: ")] == doc["lost"] and any(x.startswith("env: what ds.yaml says") for x in doc["notes"]), doc)
+        doc, ranks = init(d, "--workdir", d, "accelerate launch --config_file %s/fsdp.yaml --num_processes 8 train.py" % d)
+        need(len(ranks) == 8 and ranks[0]["env"]["ACCELERATE_USE_FSDP"] == "true" and ranks[0]["env"]["FSDP_TRANSFORMER_CLS_TO_WRAP"] == "Block" and ranks[0]["env"]["FSDP_USE_ORIG_PARAMS"] == "true", ranks[0]["env"])
+        os.makedirs(d + "/.cache/huggingface/accelerate")
+        os.rename(d + "/fsdp.yaml", d + "/.cache/huggingface/accelerate/default_config.yaml")
+        doc = json.loads(moectl("init", "--json", "--workdir", d, "accelerate launch train.py", env=dict(ENV, HOME=d)).stdout)
+        need("gpus: 16" in doc["recipe"] and "FSDP_SHARDING_STRATEGY: FULL_SHARD" in doc["recipe"], doc["recipe"])
+        for name, why in (("bad.yaml", "it is no YAML that can be read here"), ("none.yaml", "it cannot be read here")):
+            doc, _ = init(d, "--workdir", d, "accelerate launch --config_file %s train.py" % name)
+            need(len(doc["lost"]) == 1 and doc["lost"][0].startswith("--config_file %s: %s" % (name, why)), doc["lost"])
+
+
+@suite.test
+def ranks_and_how_many():
+    """As many as a node has; Slurm's words for GPUs; a script that is told its rank by a word alone is named by its line."""
+    with tempfile.TemporaryDirectory() as d:
+        for name, text in (("old.py", "import argparse\np.add_argument('--local_rank', type=int)\n"), ("new.py", "p.add_argument('--local-rank')\nos.environ['LOCAL_RANK']\n")):
+            with open(os.path.join(d, name), "w") as f:
+                f.write(text)
+        for line, n, note, lost in (("torchrun --nproc_per_node gpu new.py", 8, "`--nproc_per_node gpu` is as many as a node has; 8 for each (8 in all)", []), ("torchrun --nnodes 2 --nproc-per-node=auto new.py", 16, "`--nproc-per-node auto`", []),
+                                    ("torchrun --nproc_per_node $(nvidia-smi -L | wc -l) new.py", 8, "`--nproc_per_node $(nvidia-smi -L | wc -l)`", []), ("torchrun --nproc_per_node cpu new.py", 8, "", ["--nproc_per_node cpu: one process for each core"]),
+                                    ("srun -N 2 --gres=gpu:mi300x:4,nvme:1 torchrun --nproc_per_node gpu new.py", 8, "", []), ("srun --gres=gpu -N 3 torchrun --nnodes 3 --nproc_per_node auto new.py", 3, "", []),
+                                    ("srun -N 1 --ntasks-per-node 2 python new.py --local_rank $SLURM_LOCALID --x 1", 2, "", ["--local_rank $SLURM_LOCALID: it is another one", "SLURM_PROCID"]),
+                                    ("torchrun --nproc_per_node 2 new.py --local-rank=$LOCAL_RANK --x 1", 2, "", ["--local-rank=$LOCAL_RANK: it is another one"]),
+                                    ("deepspeed --num_gpus 2 old.py", 2, "%s/old.py:2 takes --local_rank and nothing there reads LOCAL_RANK" % d, ["--local_rank=N: "]), ("deepspeed --num_gpus 2 new.py", 2, "", ["--local_rank=N: "])):
+            doc, ranks = init(d, "--workdir", d, line)
+            equal((len(ranks), ranks[0]["argv"][2:]), (n, ["--x", "1"] if "--x" in line else []), line)
+            need(note in "\n".join(doc["notes"]) and ("LOCAL_RANK: every" in str(doc["notes"])) == ("takes" in note), "%s: %s" % (line, doc["notes"]))
+            need(len(doc["lost"]) == len(lost) and all(any(part in x for x in doc["lost"]) for part in lost), "%s: %s" % (line, doc["lost"]))
+
+
 @suite.test
 def bad_input_is_one_line():
     with tempfile.TemporaryDirectory() as d:

@@ -53,8 +53,11 @@ static void torchrun(void **state)
 	   2, "t.py|a b", NULL);
 	is("OMP_NUM_THREADS=4 torchrun --brand-new 3 t.py", MO_NONE, 1, "t.py",
 	   "--brand-new 3: moectl does not know this word");
-	is("torchrun --nproc_per_node gpu t.py", MO_NONE, MO_NONE, "t.py",
-	   "--nproc_per_node gpu: it is no number");
+	is("torchrun --nproc_per_node gpu t.py", MO_NONE, MO_NONE, "t.py", NULL);
+	is("torchrun --nproc_per_node cpu t.py", MO_NONE, MO_NONE, "t.py",
+	   "--nproc_per_node cpu: one process for each core");
+	is("srun '--gres=gpu:mi300x:4(S:0-1),nvme:1' -N 1-2 torchrun --nproc_per_node auto t.py", 2,
+	   4, "t.py", NULL);
 	is("/opt/venv/bin/python -u train.py", MO_NONE, MO_NONE, "train.py", NULL);
 }
 
@@ -90,7 +93,7 @@ static void others(void **state)
 	is("conda run -n env torchrun --nproc_per_node 2 t.py", MO_NONE, 2, "t.py",
 	   "conda run -n env: engine.python");
 	is("accelerate launch --num_machines 2 --config_file a.yaml -m pkg.train --x 1", 2, MO_NONE,
-	   "-m|pkg.train|--x|1", "--config_file a.yaml: accelerate tells");
+	   "-m|pkg.train|--x|1", "--config_file a.yaml: it cannot be read here");
 }
 
 /* What is counted otherwise than by nodes, and the interpreter beside a launcher. */
@@ -108,6 +111,10 @@ static void counts_and_interpreters(void **state)
 	assert_string_equal(b.env[0].value, "1");
 	assert_string_equal(c.python, "venv/bin/python3.11");
 	assert_false(c.spread);
+
+	_cleanup_(launch_line_done) struct launch_line d =
+		script("torchrun --nproc_per_node gpu t.py");
+	assert_string_equal(d.all, "--nproc_per_node gpu");
 }
 
 static void scripts(void **state)
