@@ -74,6 +74,13 @@ static bool means_unwritable(int r) {
 	return r == -EACCES || r == -EPERM || r == -EROFS;
 }
 
+/* The directory without links in its path: an engine may print it so. */
+static char *real_directory(const char *dir) {
+	_cleanup_(mo_freep) char *clean = mo_path_clean(dir), *real = realpath(dir, NULL);
+
+	return real && !mo_streq(real, clean) ? TAKE_PTR(real) : NULL;
+}
+
 /* What is wrong with the directory is part of the result; what is wrong with the order or the user is not. */
 static int scan(const struct command *order, const struct mo_identity_rule *rule, int64_t bandwidth, struct scan_result *ret, struct mo_error *err) {
 	_cleanup_(mo_error_done) struct mo_error problem = { 0 };
@@ -97,6 +104,7 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 	}
 	if (r == 0 || forbidden) {
 		mo_error_done(&problem);
+		ret->real = real_directory(order->dir);
 		r = scan_directory(order, level, bandwidth, ret, &problem);
 		if (r == 0 && order->only == MO_NONE)
 			unread_find(order, ret);

@@ -81,14 +81,31 @@ static int64_t path_iteration(const char *path)
 	return digits ? value : MO_NONE;
 }
 
+/* Both clean; any path lies below no directory. */
+static bool lies_in(const char *clean, const char *dir)
+{
+	size_t n = dir ? strlen(dir) : 0;
+
+	if (!dir || mo_streq(dir, "/"))
+		return true;
+	return clean[0] == '/' && strncmp(clean, dir, n) == 0 && (clean[n] == '/' || clean[n] == '\0');
+}
+
 bool checkpoint_inside(const struct job *j, const char *path)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
-	size_t n = j->checkpoint_dir ? strlen(j->checkpoint_dir) : 0;
 
-	if (!path || !j->checkpoint_dir || mo_streq(j->checkpoint_dir, "/"))
-		return true;
-	return clean[0] == '/' && strncmp(clean, j->checkpoint_dir, n) == 0 && (clean[n] == '/' || clean[n] == '\0');
+	return !path || lies_in(clean, j->checkpoint_dir);
+}
+
+char *checkpoint_as_named(const struct job *j, const char *path)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+
+	if (!path || !j->checkpoint_dir || !j->checkpoint_real || lies_in(clean, j->checkpoint_dir) ||
+	    !lies_in(clean, j->checkpoint_real))
+		return NULL;
+	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(j->checkpoint_real));
 }
 
 int64_t checkpoint_iteration(const struct note *n, int64_t reached)
@@ -302,6 +319,7 @@ void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time)
 	mo_str_set(&j->scan_error, r->error);
 	if (r->error)
 		return;
+	mo_str_set(&j->checkpoint_real, r->real);
 	checkpoint_take_unread(j, r);
 	for (size_t i = 0; i < r->n_items && i < MO_CHECKPOINTS_MAX; i++)
 		if (r->items[i].iteration >= 0)

@@ -192,6 +192,8 @@ void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double 
 /* checkpoints.c */
 int64_t checkpoint_iteration(const struct note *n, int64_t reached); /* which one an announcement means: its number, its path's, else the iteration reached; < 0 = unknown, it is ignored then */
 bool checkpoint_inside(const struct job *j, const char *path);   /* of checkpoint.dir, by the text alone; true for NULL and for a job without one */
+/* A path below checkpoint.dir as the node resolves it: the same below checkpoint.dir as the recipe names it (caller frees). NULL: it is none, or is so already. */
+char *checkpoint_as_named(const struct job *j, const char *path);
 void checkpoint_note(struct job *j, const struct note *n, int64_t time);
 void checkpoint_scan(struct job *j, const struct scan_result *r, int64_t time);
 struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);

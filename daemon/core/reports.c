@@ -115,6 +115,19 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 	}
 }
 
+/* An engine may print its directory with links resolved: it means checkpoint.dir all the same. */
+static void name_place(const struct job *j, struct note *n)
+{
+	char *path = n->kind == NOTE_CHECKPOINT || n->kind == NOTE_SAVING
+			     ? checkpoint_as_named(j, n->path)
+			     : NULL;
+
+	if (!path)
+		return;
+	free(n->path);
+	n->path = path;
+}
+
 /* An announcement without a number means the iteration reached then: said in the record, so that the ledger and the event name the same one. *reached: of the notes so far. */
 static void name_iteration(const struct job *j, struct note *n, int64_t attempt, int64_t *reached)
 {
@@ -140,6 +153,7 @@ static void apply_notes(struct turn *t, int64_t id, const char *node, const stru
 			continue;
 		through = rep->notes[i].n;
 		mo_desc_copy(&note_desc, MO_ADD(&r, notes, &note_desc), &rep->notes[i]);
+		name_place(j, &r.notes[r.n_notes - 1]);
 		name_iteration(j, &r.notes[r.n_notes - 1], rep->attempt, &iteration);
 		if (rep->notes[i].kind == NOTE_GONE)
 			break;

@@ -82,7 +82,7 @@ static const struct mo_field job_fields[] = {
 	 MO_F(job, port_tries, MO_INT),
 	MO_F(job, cycles, MO_INT), MO_F(job, n_started, MO_INT), MO_F(job, n_dead, MO_INT), MO_F(job, n_trouble, MO_INT), MO_F(job, n_exited, MO_INT),
 	MO_F(job, n_silent, MO_INT), MO_F(job, n_drained, MO_INT), MO_F(job, n_forgotten, MO_INT), MO_F(job, waterfall_stage, MO_INT), MO_F(job, waterfall_at, MO_INT),
-	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR),
+	MO_F(job, lost_mark, MO_INT), MO_F(job, detect_us, MO_INT), MO_F(job, gone_at, MO_INT), MO_F(job, unheard, MO_BOOL), MO_F(job, checkpoint_dir, MO_STR), MO_F(job, checkpoint_real, MO_STR, .omit = true),
 	MO_F_SUB(job, measured, MO_OPT, &measured_desc, .omit = true),
 	MO_F_LIST(job, check_nodes, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F_LIST(job, check_done, MO_STRS, .omit = true, .max = UINT32_MAX), MO_F(job, check_attempt, MO_INT, .omit = true), MO_F(job, check_until, MO_INT, .omit = true),
 	MO_F(job, attempt_floor, MO_INT, .omit = true),

@@ -152,6 +152,7 @@ struct job {
 	int64_t detect_us;           /* of the failure: age of the first death when it was told */
 	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
 	char *checkpoint_dir;        /* mo_path_clean() of the recipe's, to compare with other jobs' */
+	char *checkpoint_real;       /* the same with links resolved, as the last scan said; NULL = it has none, or nobody said */
 	/* on-failure checks before the next attempt (cordon.c): nodes that were asked after attempt check_attempt and did not answer yet, those that did, until when they are waited for;
 	 * both empty = no wait */
 	char **check_nodes; size_t n_check_nodes;

@@ -83,6 +83,7 @@ static const struct mo_field scan_result_fields[] = {
 	MO_F(scan_result, attempt, MO_INT),
 	MO_F(scan_result, error, MO_STR, .most = MO_TEXT_MAX),
 	MO_F(scan_result, writable, MO_BOOL),
+	MO_F(scan_result, real, MO_STR, .omit = true, .most = MO_TEXT_MAX),
 	MO_F_VEC(scan_result, items, &found_checkpoint_desc, .max = MO_CHECKPOINTS_MAX),
 	MO_F_VEC(scan_result, unread, &unread_state_desc, .omit = true, .max = MO_UNREAD_MAX),
 	MO_F(scan_result, unread_more, MO_INT, .omit = true, .most = MO_FIT_INT),

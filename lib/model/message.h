@@ -66,6 +66,7 @@ struct scan_result {
 	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
 	char *error;             /* directory unwritable, helper timed out ...; NULL = fine */
 	bool writable;
+	char *real;              /* the directory with every link in its path resolved, where that is another text; NULL */
 	struct found_checkpoint *items; size_t n_items;
 	struct unread_state *unread; size_t n_unread; int64_t unread_more;  /* the newest, and how many more there are */
 };

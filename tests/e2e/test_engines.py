@@ -167,6 +167,29 @@ exec sleep 1000
 
 
 @suite.test
+def a_save_behind_a_link_is_none_elsewhere():
+    """checkpoint.dir is a link, or lies below one, and the engine prints where that leads: the save is taken, and the job trains on."""
+    os.makedirs(place("w"), exist_ok=True)
+    os.makedirs(place("disk/runs"), exist_ok=True)
+    os.symlink(place("disk"), place("scratch"))
+    with Cluster(place("c-link"), nodes=1, gpus_per_node=4) as c:
+        for kind, script, engine in (("deepspeed", DEEPSPEED_SAVES, {"entry": "x"}), ("torchtitan", TITAN_SAVES, {}), ("megatron-lm", SAVES, {"entry": "x"})):
+            kept, real = place("scratch/runs/" + kind), place("disk/runs/" + kind)
+            python = write("%s-link.sh" % kind, script, 0o755)
+            job = c.submit(json.dumps({"recipe": 1, "name": kind, "engine": dict(engine, kind=kind, python=python, workdir=place("w")), "cluster": {"gpus": 1}, "steps": 20,
+                                       "env": {"WHERE": os.path.realpath(os.path.dirname(kept)) + "/" + kind}, "checkpoint": {"dir": kept, "every": 5}}))
+            c.wait_iteration(job, 5 if kind == "megatron-lm" else 6)
+            wait_until(lambda: c.json("checkpoints", job)["items"], 60, "%s: its save is in the ledger" % kind)
+            equal(c.job(job)["state"], "running", "%s: %s" % (kind, c.job(job)))
+            items = c.json("checkpoints", job)["items"]
+            equal([i["iteration"] for i in items], [5], kind)
+            need(real not in str(items[0]["path"]), items)
+            types = [e["type"] for e in c.json("events", job)["items"]]
+            equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.refused")), (0, 0), types)
+            c.run("cancel", job, "--now")
+
+
+@suite.test
 def a_save_elsewhere_that_says_no_end():
     """torchtitan says at its start where it will save, DeepSpeed of each file: the first save elsewhere ends the job when it goes on behind it."""
     os.makedirs(place("w"), exist_ok=True)

@@ -193,6 +193,50 @@ static void a_save_in_its_place_is_taken(void **state)
 	}
 }
 
+/* checkpoint.dir is or contains a link, and what trains prints where that leads: it is the same directory. */
+static void a_save_in_its_real_place_is_taken(void **state)
+{
+	static const struct { const char *path; bool elsewhere; } cases[] = {
+		{ "/data/run", false }, { "/data/x/../run/", false }, { "/data/run/iter_0000005", false },
+		{ "/data/run2", true }, { "/data", true },
+	};
+	struct saver *o = *state;
+	int64_t iteration;
+
+	for (size_t i = 0; i < 3 * ELEMENTSOF(cases); i++) {
+		size_t k = i / 3;
+		struct note *n;
+
+		if (i % 3 == 0)
+			saver_again(o, -1, 0);     /* a script's own word */
+		else if (i % 3 == 1)
+			saver_tells_end(o);
+		else
+			saver_strict(o);
+		mo_str_set(&o->w.scan.real, "/data/run");
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		saving(o, 5, cases[k].path);
+		n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+		n->iteration = 5;
+		n->path = mo_strdup(cases[k].path);
+		saver_run(o, 1);
+		assert_int_equal(events_of(o, "checkpoint.saved", &iteration), !cases[k].elsewhere);
+		if (cases[k].elsewhere)
+			continue;
+		world_iteration(&o->w, 0, o->id, 6);
+		saver_run(o, 5);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+		assert_int_equal(saver_state(o, 5), CKPT_COMPLETE);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 0);
+		assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 0);
+		if (k == 2)
+			assert_string_equal(saver_job(o)->checkpoints[0].path, "/ckpt/iter_0000005");
+		else
+			assert_true(i % 3 == 0 || !saver_job(o)->checkpoints[0].path);
+	}
+}
+
 /* Announced without a number between two iterations that arrive together. */
 static void event_and_ledger_name_one_iteration(void **state)
 {
@@ -269,6 +313,7 @@ int main(void)
 		T(a_save_elsewhere_without_an_end),
 		T(a_save_beside_ends_nothing),
 		T(a_save_in_its_place_is_taken),
+		T(a_save_in_its_real_place_is_taken),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
