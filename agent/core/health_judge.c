@@ -1,4 +1,4 @@
-/* Findings become results: how many in a row it takes, what UNKNOWN may do, when the words are renewed. Called by health.c. */
+/* Findings become results: how many in a row it takes, what UNKNOWN may do, when the words are renewed. Called by health_answers.c. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
@@ -10,19 +10,6 @@
 #define RENEW_KLOG_US 60000000LL       /* new lines are news */
 #define TEXT_BYTES_MAX 2000
 #define OUTPUT_SHOWN 400
-
-static void clear_evidence(char ***list, size_t *n) {
-	for (size_t i = 0; i < *n; i++)
-		free((*list)[i]);
-	free(*list);
-	*list = NULL;
-	*n = 0;
-}
-
-void verdict_done(struct verdict *v) {
-	free(v->text);
-	clear_evidence(&v->evidence, &v->n_evidence);
-}
 
 /* The state that the streaks amount to; the present one when they do not amount to a change. */
 static int settled(const struct verdict *v, int found) {
@@ -47,7 +34,7 @@ static void say(struct verdict *v, const struct finding *f) {
 
 	mo_str_set(&v->text, text);
 	v->count = f->count;
-	clear_evidence(&v->evidence, &v->n_evidence);
+	mo_strs_clear(&v->evidence, &v->n_evidence);
 	for (size_t i = 0; i < f->n_evidence; i++)
 		mo_strs_add(&v->evidence, &v->n_evidence, f->evidence[i]);
 }
@@ -86,10 +73,6 @@ void verdict_judge(struct health *h, struct verdict *v, const struct finding *f,
 	}
 	_cleanup_(mo_freep) char *often = f->state == CHECK_UNKNOWN && state == CHECK_WARN ? mo_printf("%d times in a row: %s", HEALTH_UNKNOWN_MAX, f->text) : NULL;
 	say(v, &(struct finding){ .count = f->count, .text = often ? often : f->text, .evidence = f->evidence, .n_evidence = f->n_evidence });
-}
-
-bool verdict_pending(const struct verdict *v) {
-	return (v->bad > 0 && v->bad < v->check->consecutive) || (v->crit > 0 && v->crit < v->check->consecutive);
 }
 
 /* ---- programs */

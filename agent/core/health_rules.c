@@ -1,4 +1,4 @@
-/* One check against one probe: what is measured, its limits, and the sentence that says so. Called by health.c. */
+/* One check against one probe: what is measured, its limits, and the sentence that says so. Called by health_answers.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,9 +16,7 @@
 
 void finding_done(struct finding *f) {
 	free(f->text);
-	for (size_t i = 0; i < f->n_evidence; i++)
-		free(f->evidence[i]);
-	free(f->evidence);
+	mo_strs_clear(&f->evidence, &f->n_evidence);
 	*f = (struct finding){ 0 };
 }
 

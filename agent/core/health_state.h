@@ -1,4 +1,5 @@
-/* State of a node's health, shared by health.c (looks), health_answers.c (what they bring), health_judge.c (findings), health_rules.c (one check against one probe) and health_told.c (the controller, the disk). */
+/* State of a node's health. From below: health_state.c (its life, what can be asked of it) <- health_counters.c, health_kept.c (what lasts) <- health_rules.c (one check against one
+ * probe) <- health_judge.c (findings) <- health_told.c (the controller, the disk) <- health.c (looks) <- health_answers.c (what they bring). */
 #pragma once
 #include "agent/core/health.h"
 
@@ -62,13 +63,16 @@ struct health {
 	int64_t looked_at, saved_at;   /* counters: taken last, written last */
 };
 
-/* health.c */
+/* health_state.c */
+void health_object_free(struct object *o);
 struct object *health_object(const struct health *h, int area, const char *name);
 bool health_applies(const struct health *h, const struct health_check *c);     /* enabled, and this node is one that it is for */
 bool health_idle(const struct health *h, const struct object *o);
 const struct order *health_open_order(const struct health *h);                 /* the oldest that is not done */
-int64_t health_interval(const struct health *h, const struct object *o);       /* between full looks */
 bool health_blocked(const struct object *o);                                   /* a process hangs in it */
+bool verdict_pending(const struct verdict *v);                 /* something was found that does not count yet */
+/* health.c */
+int64_t health_interval(const struct health *h, const struct object *o);       /* between full looks */
 /* health_counters.c: what counters did in this boot. */
 void health_counters_take(struct health *h, const struct object *o, const struct probe *p, int64_t now);       /* those of the object's checks, at a full look */
 double health_per_hour(const struct health *h, const struct object *o, const struct health_check *c);          /* growth per hour in the check's window; MO_NONE_F: never looked at */
@@ -96,9 +100,7 @@ char *rule_number(const char *reading, double x);              /* with a unit wh
 void health_derive(const struct health *h, const struct object *o, struct probe *p);   /* readings that follow from others */
 
 /* health_judge.c */
-void verdict_done(struct verdict *v);
 void verdict_judge(struct health *h, struct verdict *v, const struct finding *f, int64_t now);
-bool verdict_pending(const struct verdict *v);                 /* something was found that does not count yet */
 void health_judge_program(struct health *h, struct verdict *v, int code, const char *out, size_t n, const char *problem, int64_t now);
 
 /* health_told.c */
