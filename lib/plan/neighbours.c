@@ -1,10 +1,11 @@
 /* Why the best plan is the best: each choice is changed to its next legal value, down and up, and the difference is told in the part of the step that grew most and in memory. */
-#include <errno.h>
+#include "lib/plan/neighbours.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
-#include "lib/plan/search.h"
+#include "lib/plan/legal.h"
 
 static const struct { const char *name; size_t at; } choices[] = {
 	{ "ep", offsetof(struct shape, ep) }, { "pp", offsetof(struct shape, pp) },   { "vpp", offsetof(struct shape, vpp) },     { "cp", offsetof(struct shape, cp) },
@@ -95,12 +96,12 @@ static bool divides(struct shape *s)
 		return false;
 	s->dp = s->gpus / ranks;
 	s->global = s->one_micro ? s->micro * s->dp : s->global;
-	return search_legal(s);
+	return shape_is_legal(s);
 }
 
 static bool legal_with(const struct plan_options *o, struct shape *s)
 {
-	return divides(s) && !search_refuses(o, s);
+	return divides(s) && !shape_refused(o, s);
 }
 
 static void next_value(const struct plan_options *o, const struct shape *s, size_t choice, int direction, struct plan *p)
@@ -117,7 +118,7 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 		if (!divides(&other))
 			continue;
 		_cleanup_(mo_freep) char *what = mo_printf("%s %lld instead of %lld", choices[choice].name, (long long)v, (long long)value);
-		const char *refused = search_refuses(o, &other);
+		const char *refused = shape_refused(o, &other);
 
 		if (!refused || !told)
 			compare(&other, what, refused, p);
@@ -127,7 +128,7 @@ static void next_value(const struct plan_options *o, const struct shape *s, size
 	}
 }
 
-void search_neighbours(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
+void neighbours_compare(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
 {
 	struct shape other = *s;
 
@@ -155,14 +156,14 @@ static void consider_near(struct nearest *n, struct shape *other, const char *ch
 		return;
 	memory_of(other, &q.memory_gb);
 	time_of(other, &q);
-	if (q.memory_gb.total > q.memory_gb.capacity || (n->text && search_rank(other, q.step_time_s.total) >= n->rank))
+	if (q.memory_gb.total > q.memory_gb.capacity || (n->text && shape_rank(other, q.step_time_s.total) >= n->rank))
 		return;
 	free(n->text);
-	n->rank = search_rank(other, q.step_time_s.total);
+	n->rank = shape_rank(other, q.step_time_s.total);
 	n->text = mo_printf("nearest plan that fits: %s %s, %.1f GB, step %.3g s", choice, value, q.memory_gb.total, q.step_time_s.total);
 }
 
-void search_nearest(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
+void neighbours_nearest(const struct recipe *r, const struct plan_options *o, const struct shape *s, struct plan *p)
 {
 	static const char *const levels[] = { "selective", "full" }, *const shardings[] = { "zero1", "zero2", "zero3" };
 	struct nearest n = { .o = o };
@@ -192,22 +193,4 @@ void search_nearest(const struct recipe *r, const struct plan_options *o, const 
 	}
 	mo_strs_add(&p->notes, &p->n_notes, n.text ? n.text : "no plan that differs in one choice fits: parallelism: auto searches all, or use more GPUs");
 	free(n.text);
-}
-
-/* Numbers that are always possible, as all GPUs can be data-parallel: divisors of the batch, and multiples of the GPUs. */
-int search_nothing(const struct shape *base, const char *refused, struct mo_error *err)
-{
-	int64_t each = base->gpus * base->micro, all = MO_MAX(base->global / base->micro, 1), fewer = MO_MIN(base->gpus, all), more = base->gpus, batch = base->global / each * each;
-
-	if (refused)
-		return mo_error_set(err, -EINVAL, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: %s: change that, or give the sizes", refused);
-	while (all % fewer)
-		fewer--;
-	while (more < MO_MIN(all, PLAN_GPUS_MAX) && all % more)
-		more++;
-	_cleanup_(mo_freep) char *gpus = more <= all && all % more == 0 ? mo_printf("%lld or %lld", (long long)fewer, (long long)more) : mo_printf("%lld", (long long)fewer);
-	_cleanup_(mo_freep) char *batches = batch > 0 ? mo_printf("%lld or %lld", (long long)batch, (long long)(batch + each)) : mo_printf("%lld", (long long)each);
-
-	return mo_error_set(err, -EINVAL, "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: use cluster.gpus %s, or batch.global %s", (long long)base->gpus,
-			    (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, gpus, batches);
 }

@@ -139,7 +139,3 @@ void time_of(const struct shape *s, struct plan *p);
 void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret);
 /* What the recipe says of it; dp is left to the caller. */
 int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err);
-/* All of one plan but its notes. */
-void plan_of(const struct shape *s, struct plan *ret);
-/* Tries all shardings of o->gpus; appends the best. */
-int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err);

@@ -1,7 +1,6 @@
 /* The plan document: explicit parallelism gives one plan, auto a search; then scaling and reliability. */
 #include "lib/plan/plan.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -10,91 +9,11 @@
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
 #include "lib/plan/parts.h"
+#include "lib/plan/pipeline.h"
+#include "lib/plan/plans.h"
 #include "lib/plan/scale.h"
-#include "lib/plan/search.h"
 
 #define TOP_DEFAULT 5
-
-static void note(struct plan *p, const char *text)
-{
-	mo_strs_add(&p->notes, &p->n_notes, text);
-}
-
-static void note_uneven(const struct shape *s, struct plan *p)
-{
-	_cleanup_(mo_freep) char *layout = s->vpp == 1 ? layout_spread(s->model->layers, MO_MAX(s->model->mtp, 0), s->pp) : NULL;
-	_cleanup_(mo_freep) char *text = mo_printf("layers do not divide evenly into the pipeline's stages: the slowest stage sets the pace%s%s", layout ? "; counted are " : "", layout ? layout : "");
-
-	note(p, text);
-}
-
-/* All parameters of each stage, as if one rank held them. */
-static void count_parameters(const struct shape *s, struct plan *p)
-{
-	struct shape whole = *s;
-
-	whole.tp = whole.ep = whole.etp = 1;
-	whole.schedule = pipeline_is_v(s->schedule) ? s->schedule : "1f1b";           /* with dualpipe a rank holds two stages */
-	for (size_t i = 0; i < p->n_memory_stages; i++) {
-		double dense, experts;
-
-		shape_weights(&whole, p->memory_stages[i].stage, &dense, &experts);
-		p->memory_stages[i].parameters = (int64_t)llround(dense + experts);
-	}
-}
-
-/* What the figures rest on and the recipe does not say. */
-static void note_assumed(const struct shape *s, struct plan *p)
-{
-	_cleanup_(mo_freep) char *fabric = s->fabric.leaf_gpus > 0 ? mo_printf("leaf switches of %lld GPUs with 1/%.3g of their bandwidth to the spine", (long long)s->fabric.leaf_gpus, s->fabric.spine) :
-								     mo_strdup("no loss in the switches between them");
-	_cleanup_(mo_freep) char *text = mo_printf("assumed: %snodes of %lld GPUs, %.0f Gbit/s of NICs per GPU, %s, no failures and no stragglers", s->model->moe ? "every expert gets the same share of the tokens, " : "",
-						    (long long)s->gpu->domain_gpus, s->nic_gbps, fabric);
-
-	note(p, text);
-}
-
-/* What is trained otherwise than it is counted. */
-static void note_uncounted(const struct shape *s, struct plan *p)
-{
-	_cleanup_(mo_freep) char *fp4 = s->features.fp4 ? mo_printf("fp4 is counted as %s", s->precision ? s->precision : "bf16") : NULL;
-
-	if (fp4)
-		note(p, fp4);
-	if (s->features.adapters)
-		note(p, "LoRA: every parameter is counted as trained, which takes more memory than adapters do");
-}
-
-void plan_of(const struct shape *s, struct plan *ret)
-{
-	mo_desc_init(&plan_desc, ret);
-	ret->parallelism = (struct plan_parallelism){ s->tp, s->pp, s->vpp, s->ep, s->etp, s->cp, s->dp, mo_strdup(s->sharding) };
-	ret->batch = (struct plan_batch){ s->micro, s->global, s->seq };
-	ret->recompute = mo_strdup(s->recompute);
-	ret->schedule = mo_strdup(s->schedule);
-	memory_of(s, &ret->memory_gb);
-	memory_stages_of(s, ret);
-	count_parameters(s, ret);
-	ret->fits = ret->memory_gb.total <= ret->memory_gb.capacity;
-	time_of(s, ret);
-	ret->error_pct = s->model->moe ? shape_k(s)->error_moe_pct : shape_k(s)->error_dense_pct;
-	note(ret, "the step time is computed: four of five comparable public runs are within error_pct of what is computed for them");
-	note_assumed(s, ret);
-	if (s->gpu->gemm_efficiency == MO_NONE_F)
-		note(ret, "nobody published a GEMM measurement of this GPU: 0.6 of its peak is assumed");
-	note_uncounted(s, ret);
-	if (s->model->mtp > 0)
-		note(ret, "total_params leaves out the MTP layers; memory and FLOPs count them");
-	if (s->stage_layers)
-		note(ret, "stages have the layers that features.pipeline_layout gives them: the fullest one sets the pace");
-	else if (s->model->layers % (s->pp * s->vpp))
-		note_uneven(s, ret);
-	if (!ret->fits) {
-		_cleanup_(mo_freep) char *text = mo_printf("does not fit: %.1f of %.1f GB on the fullest rank, reserve included", ret->memory_gb.total, ret->memory_gb.capacity);
-
-		note(ret, text);
-	}
-}
 
 static const char *schedule_of(const struct recipe *r)
 {
@@ -141,53 +60,6 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
 	};
 	return 0;
-}
-
-/* The multiples of unit beside value, for people; caller frees. */
-static char *multiples_near(int64_t unit, int64_t value)
-{
-	int64_t below = value / unit * unit;
-
-	return below > 0 ? mo_printf("%lld or %lld", (long long)below, (long long)(below + unit)) : mo_printf("%lld", (long long)unit);
-}
-
-/* Explicit sizes on another number of GPUs: dp takes the difference. */
-static int fit_dp(struct shape *s, struct mo_error *err)
-{
-	int64_t ranks = s->tp * s->pp * s->cp, experts = s->ep * s->etp;
-
-	assert(ranks > 0 && experts > 0);
-	_cleanup_(mo_freep) char *gpus = multiples_near(ranks, s->gpus), *stages = multiples_near(experts * s->pp, s->gpus);
-
-	if (s->gpus % ranks)
-		return mo_error_set(err, -EINVAL, "cluster.gpus: %lld do not divide by tp x pp x cp = %lld: use %s", (long long)s->gpus, (long long)ranks, gpus);
-	s->dp = s->gpus / ranks;
-	if (s->gpus / s->pp % experts)
-		return mo_error_set(err, -EINVAL, "parallelism.ep: the %lld GPUs of a stage do not divide by ep x etp = %lld: use another ep, or cluster.gpus %s", (long long)(s->gpus / s->pp), (long long)experts, stages);
-	_cleanup_(mo_freep) char *batch = multiples_near(s->dp * s->micro, s->global);
-
-	if (s->global % (s->dp * s->micro))
-		return mo_error_set(err, -EINVAL, "batch.global: %lld does not divide by batch.micro %lld x dp %lld: use %s", (long long)s->global, (long long)s->micro, (long long)s->dp, batch);
-	if (s->pp > 1 && s->pass > 0 && s->pass % s->micro)
-		return mo_error_set(err, -EINVAL, "training.local_batch_size: %lld does not divide by the micro-batch of the pipeline, %lld", (long long)s->pass, (long long)s->micro);
-	if (s->pp > 1 && s->pass > 0 && s->global % (s->dp * s->pass))
-		return mo_error_set(err, -EINVAL, "batch.global: %lld does not divide by training.local_batch_size %lld x dp %lld", (long long)s->global, (long long)s->pass, (long long)s->dp);
-	return pipeline_check(s->schedule, s->pp, s->vpp, shape_micro_batches(s), s->model->layers, err);
-}
-
-int plans_for(const struct recipe *r, struct shape *s, const struct plan_options *o, size_t top, struct plan_doc *doc, struct mo_error *err)
-{
-	if (r->parallelism.automatic)
-		return plan_search(r, s, o, top, doc, err);
-	int ret = fit_dp(s, err);
-
-	if (ret == 0) {
-		plan_of(s, MO_ADD(doc, plans, &plan_desc));
-		plan_note_replica(s, &doc->plans[doc->n_plans - 1]);
-		if (!o->figures)
-			(doc->plans[doc->n_plans - 1].fits ? search_neighbours : search_nearest)(r, o, s, &doc->plans[doc->n_plans - 1]);
-	}
-	return ret;
 }
 
 /* Layers per stage of features.pipeline_layout; NULL without one. */

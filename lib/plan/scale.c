@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "lib/base/buf.h"
+#include "lib/plan/plans.h"
 
 #define SCALE_MAX 64
 #define DAY_S 86400.0

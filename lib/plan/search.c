@@ -4,12 +4,15 @@
 #include "lib/plan/search.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
+
+#include "lib/plan/figures.h"
+#include "lib/plan/legal.h"
+#include "lib/plan/neighbours.h"
+#include "lib/plan/pipeline.h"
 
 #define CANDIDATES_KEPT 64
 #define CP_MAX 32
-#define CP_TOKENS_MIN 512        /* tokens of one of the two chunks that a rank of balanced causal context parallelism holds */
 #define VPP_MAX 16
 #define MICRO_MAX 64u           /* that engine.args may name */
 
@@ -32,19 +35,9 @@ static int compare_groups(const struct shape *a, const struct shape *b)
 	return k ? k : strcmp(a->recompute, b->recompute) ? strcmp(b->recompute, a->recompute) : strcmp(a->sharding, b->sharding);
 }
 
-/* An exchange between nodes shares the network with everyone and waits for the slowest NIC: a plan that leaves the node must be that much faster. */
-#define LEAVE_NODE 1.1
-
-double search_rank(const struct shape *s, double step_s)
-{
-	double sequence_s = step_s / (double)s->global;
-
-	return s->model->moe && s->ep > 1 && s->ep * s->etp > s->gpu->domain_gpus ? sequence_s * LEAVE_NODE : sequence_s;
-}
-
 static bool better(const struct candidate *a, const struct candidate *b)
 {
-	double x = search_rank(&a->s, a->p.step_time_s.total), y = search_rank(&b->s, b->p.step_time_s.total), gx = a->p.memory_gb.total, gy = b->p.memory_gb.total;
+	double x = shape_rank(&a->s, a->p.step_time_s.total), y = shape_rank(&b->s, b->p.step_time_s.total), gx = a->p.memory_gb.total, gy = b->p.memory_gb.total;
 
 	if (a->p.fits != b->p.fits)
 		return a->p.fits;
@@ -53,20 +46,10 @@ static bool better(const struct candidate *a, const struct candidate *b)
 	return gx != gy ? gx < gy : compare_groups(&a->s, &b->s) < 0;
 }
 
-const char *search_refuses(const struct plan_options *o, const struct shape *s)
-{
-	struct plan p = {
-		.parallelism = { s->tp, s->pp, s->vpp, s->ep, s->etp, s->cp, s->dp, (char *)s->sharding },
-		.batch = { s->micro, s->global, s->seq }, .recompute = (char *)s->recompute, .schedule = (char *)s->schedule,
-	};
-
-	return o->refuses && !o->open ? o->refuses(o->refuses_arg, &p) : NULL;
-}
-
 /* Asked only of what would be kept: the recipe's checks take a thousand times as long as a plan. */
 static bool allowed(struct search *k, const struct shape *s)
 {
-	const char *why = search_refuses(k->options, s);
+	const char *why = shape_refused(k->options, s);
 
 	if (why && !k->refused)
 		k->refused = mo_strdup(why);
@@ -100,7 +83,7 @@ static void consider(struct search *k)
 
 	if (k->wide && !allowed(k, &k->s))      /* most are refused here */
 		return;
-	if (full_of_fitting(k) && k->floor >= search_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
+	if (full_of_fitting(k) && k->floor >= shape_rank(&k->best[k->n - 1].s, k->best[k->n - 1].p.step_time_s.total))
 		return;
 	memory_of(&k->s, &c.p.memory_gb);
 	c.p.fits = c.p.memory_gb.total <= c.p.memory_gb.capacity;
@@ -123,33 +106,6 @@ static double floor_of(const struct shape *s)
 	return (dense * (double)(s->model->layers - moe) + expert * (double)moe + ends) / (double)s->pp * (double)shape_micro_batches(s);
 }
 
-bool search_legal(const struct shape *s)
-{
-	const struct recipe_model *m = s->model;
-	if (s->one_micro && (s->pp > 1 || s->global != s->micro * s->dp))
-		return false;
-	int64_t ranks = s->tp * s->cp * s->pp, n = s->micro * s->dp, chunks = pipeline_chunks(s->schedule, s->vpp);
-
-	if (s->tp > s->gpu->domain_gpus || m->heads % s->tp || (!m->mla && m->kv_heads != MO_NONE && m->kv_heads % s->tp) || (m->ffn != MO_NONE && m->ffn % s->tp))
-		return false;
-	if (s->gpus % ranks || s->dp != s->gpus / ranks || s->global % n || s->pp * chunks > m->layers || (s->even_layers && m->layers % s->pp))
-		return false;
-	if (s->cp > 1 && (s->seq % (2 * s->cp) || s->seq / (2 * s->cp) < CP_TOKENS_MIN))
-		return false;
-	if (m->moe ? m->moe->experts % s->ep || m->moe->ffn % s->etp || s->gpus / s->pp % (s->ep * s->etp) : s->ep * s->etp > 1)
-		return false;
-	if (chunks > 1 && (s->pp == 1 || m->layers % (s->pp * chunks)))
-		return false;
-	int64_t micro_batches = s->global / n;
-
-	if (mo_streq(s->schedule, "interleaved"))
-		return s->vpp > 1 && micro_batches % s->pp == 0;
-	if (mo_streq(s->schedule, "dualpipe"))
-		return s->pp > 1 && s->pp % 2 == 0 && micro_batches % 2 == 0 && micro_batches >= 2 * s->pp;
-	/* Engines split the weight gradient off only where nothing is recomputed as a whole. */
-	return s->pp > 1 ? mo_streq(s->schedule, "1f1b") || !mo_streq(s->recompute, "full") : mo_streq(s->schedule, "1f1b");
-}
-
 static void try_schedules(struct search *k)
 {
 	bool all = k->options->open || k->wide;
@@ -158,16 +114,16 @@ static void try_schedules(struct search *k)
 
 	s->vpp = 1;
 	s->schedule = "1f1b";
-	if (!search_legal(s))
+	if (!shape_is_legal(s))
 		return;
 	s->schedule = all ? "dualpipe" : "1f1b";            /* it hides the most of the experts' exchanges: below all that are tried */
-	k->floor = search_rank(s, floor_of(s));
+	k->floor = shape_rank(s, floor_of(s));
 	for (size_t i = 0; schedules[i]; i++) {
 		bool interleaved = mo_streq(schedules[i], "interleaved");
 
 		s->schedule = schedules[i];
 		for (s->vpp = interleaved ? 2 : pipeline_chunks(schedules[i], 1); s->vpp <= (interleaved ? MO_MIN(s->model->layers / s->pp, VPP_MAX) : 2); s->vpp++) {
-			if (search_legal(s))
+			if (shape_is_legal(s))
 				consider(k);
 			if (!interleaved)
 				break;
@@ -217,26 +173,6 @@ static void try_experts(struct search *k)
 				try_batch(k);
 }
 
-static const char *placement(const struct shape *s)
-{
-	int64_t domain = s->gpu->domain_gpus, experts = s->ep * s->etp;
-
-	if (!s->model->moe || s->ep == 1)
-		return "";
-	return experts <= domain ? "; the experts' exchanges stay inside a node" : "; the experts' exchanges leave the node";
-}
-
-/* GPUs that together hold the model once, as the white paper counts them: the stages times the larger of a stage's attention and expert group. */
-void plan_note_replica(const struct shape *s, struct plan *p)
-{
-	int64_t stage = MO_MAX(s->tp * s->cp, s->ep * s->etp), replica = s->pp * stage, replicas = s->gpus / replica;
-	_cleanup_(mo_freep) char *stages = s->pp > 1 ? mo_printf(": %lld stages of %lld", (long long)s->pp, (long long)stage) : mo_strdup("");
-	_cleanup_(mo_freep) char *text = mo_printf("a replica is %lld GPU%s%s; %lld replica%s, %.3g M tokens each per step%s", (long long)replica, replica == 1 ? "" : "s", stages, (long long)replicas,
-						   replicas == 1 ? "" : "s", (double)(s->global * s->seq) / (double)replicas / 1e6, placement(s));
-
-	mo_strs_add(&p->notes, &p->n_notes, text);
-}
-
 /* Of two plans the later one may be the faster: it has to be a tenth faster when its experts' exchanges share the network. */
 static void note_order(struct plan_doc *doc)
 {
@@ -261,6 +197,25 @@ static void try_all(struct search *k)
 			}
 }
 
+/* Numbers that are always possible, as all GPUs can be data-parallel: divisors of the batch, and multiples of the GPUs.
+ * refused: why what can be divided is refused, NULL = nothing can. */
+static int nothing_found(const struct shape *base, const char *refused, struct mo_error *err)
+{
+	int64_t each = base->gpus * base->micro, all = MO_MAX(base->global / base->micro, 1), fewer = MO_MIN(base->gpus, all), more = base->gpus, batch = base->global / each * each;
+
+	if (refused)
+		return mo_error_set(err, -EINVAL, "plan: no sharding that parallelism: auto may choose passes the recipe's checks: %s: change that, or give the sizes", refused);
+	while (all % fewer)
+		fewer--;
+	while (more < MO_MIN(all, PLAN_GPUS_MAX) && all % more)
+		more++;
+	_cleanup_(mo_freep) char *gpus = more <= all && all % more == 0 ? mo_printf("%lld or %lld", (long long)fewer, (long long)more) : mo_printf("%lld", (long long)fewer);
+	_cleanup_(mo_freep) char *batches = batch > 0 ? mo_printf("%lld or %lld", (long long)batch, (long long)(batch + each)) : mo_printf("%lld", (long long)each);
+
+	return mo_error_set(err, -EINVAL, "plan: no sharding of cluster.gpus %lld divides the model's %lld layers and %lld heads and batch.global %lld: use cluster.gpus %s, or batch.global %s", (long long)base->gpus,
+			    (long long)base->model->layers, (long long)base->model->heads, (long long)base->global, gpus, batches);
+}
+
 int plan_search(const struct recipe *r, const struct shape *base, const struct plan_options *o, size_t top, struct plan_doc *ret, struct mo_error *err)
 {
 	struct search *k = mo_alloc(sizeof(*k));
@@ -275,13 +230,12 @@ int plan_search(const struct recipe *r, const struct shape *base, const struct p
 		try_all(k);
 	for (size_t i = 0; i < k->n; i++) {
 		plan_of(&k->best[i].s, MO_ADD(ret, plans, &plan_desc));
-		plan_note_replica(&k->best[i].s, &ret->plans[i]);
 	}
 	if (k->n && !o->figures) {
 		note_order(ret);
-		search_neighbours(r, o, &k->best[0].s, &ret->plans[0]);
+		neighbours_compare(r, o, &k->best[0].s, &ret->plans[0]);
 	}
-	int found = k->n > 0 ? 0 : search_nothing(base, k->refused, err);
+	int found = k->n > 0 ? 0 : nothing_found(base, k->refused, err);
 
 	free(k->refused);
 	free(k);

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
-#include "lib/plan/parts.h"
-#include "lib/plan/search.h"
+#include "lib/plan/figures.h"
+#include "lib/plan/legal.h"
 #include "lib/recipe/recipe_file.h"
 
 #define SHAPES 6000
@@ -101,7 +101,7 @@ static bool draw(struct drawn *d)
 	s->global = s->dp * s->micro * (any(3) ? power(6) : 1 + any(50));
 	s->nic_gbps = 100 * (double)power(3);
 	draw_features(&s->features);
-	return search_legal(s);
+	return shape_is_legal(s);
 }
 
 static double step(const struct shape *s)
@@ -448,7 +448,7 @@ static void test_monotone(void **state)
 		drawn++;
 		for (size_t i = 0; i < ELEMENTSOF(rules); i++) {
 			copy(&d, &e);
-			if (!rules[i].change(&e) || !search_legal(&e.s))
+			if (!rules[i].change(&e) || !shape_is_legal(&e.s))
 				continue;
 			double before = rules[i].value(&d.s), after = rules[i].value(&e.s), slack = slack_of(&d.s) * fabs(before);
 
