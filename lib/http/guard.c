@@ -10,7 +10,6 @@
  * ones get 429 on a connection that is closed. Right ones are never refused for what a neighbour
  * tried. */
 #include <arpa/inet.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -189,28 +188,25 @@ static void name_client(const struct http_caller *c, char ret[static CLIENT_NAME
 		snprintf(ret, CLIENT_NAME, "node %s", c->user);
 }
 
-static bool too_many(struct http_request *r, const struct client *k)
+/* Why its user may not have one more; NULL: he may. Caller frees. */
+static char *too_many(const struct http_request *r, const struct client *k)
 {
 	const struct http_server *s = r->server;
 	const struct listener *l = r->connection->listener;
 	int64_t most = k->user ? s->config.user_connections : s->config.node_connections;
 
 	if (!most)
-		return false;
+		return NULL;
 	if (k->n_connections >= most)
-		http_problem(r, 429, "%s has %lld connections, the most for one %s: close some",
-			     k->name, (long long)most, k->user ? "user" : "node");
-	else if (k->user && l->n_users >= s->max_connections / USERS_PART)
-		http_problem(
-			r, 429,
-			"users and viewers have %lld connections, the most for all of them together: try again in a moment",
-			(long long)l->n_users);
-	else
-		return false;
-	return true;
+		return mo_printf("%s has %lld connections, the most for one %s: close some",
+				 k->name, (long long)most, k->user ? "user" : "node");
+	if (k->user && l->n_users >= s->max_connections / USERS_PART)
+		return mo_printf("users and viewers have %lld connections, the most for all of them "
+				 "together: try again in a moment", (long long)l->n_users);
+	return NULL;
 }
 
-bool guard_accepted(struct http_request *r)
+char *guard_accepted(struct http_request *r)
 {
 	struct connection *c = r->connection;
 	char name[CLIENT_NAME];
@@ -221,12 +217,14 @@ bool guard_accepted(struct http_request *r)
 	if (*name && !c->client) {
 		struct client *k = client_of(r->server, name, r->caller.role != ROLE_AGENT);
 
-		if (too_many(r, k)) {
+		char *why = too_many(r, k);
+
+		if (why) {
 			if (k->n_connections == 0) {
 				HASH_DEL(r->server->clients, k);
 				free(k);
 			}
-			return false;
+			return why;
 		}
 		c->client = k;
 		k->n_connections++;
@@ -235,23 +233,7 @@ bool guard_accepted(struct http_request *r)
 	r->client = c->client;
 	no_stranger(c);
 	c->deadline_us = now_us() + guard_patience(c);
-	return true;
-}
-
-/* A connection whose request is held is not read: without this, who leaves while nothing is written
- * to him would be counted, and asked for at an agent, for as long as that is silent. */
-void guard_gone(struct http_server *s)
-{
-	struct http_request *r, *tmp;
-
-	HASH_ITER(hh, s->held, r, tmp) {
-		struct pollfd p = { .fd = r->connection->fd, .events = POLLRDHUP };
-
-		if (r->client && r->client->user && !r->stream_ended &&
-		    (r->stream || !r->answered) && poll(&p, 1, 0) == 1 &&
-		    p.revents & (POLLRDHUP | POLLHUP | POLLERR))
-			request_let_go(r, "the client has gone");
-	}
+	return NULL;
 }
 
 int64_t guard_patience(const struct connection *c)

@@ -1,5 +1,7 @@
-/* Inside of lib/http: server.c (listeners, pump), guard.c (who may keep a connection), request.c (checks before the handler), strict.c (of its head), reply.c (answers and streams),
- * route.c (the table). */
+/* Inside of lib/http, from below: guard.c (who may keep a connection), held.c (what is answered
+ * later), pump.c (runs MHD), route.c (the table), strict.c (of a head) <- reply.c (answers and
+ * streams) <- ended.c (what nobody waits for any more) <- request.c (checks before the handler)
+ * <- server.c (listeners). */
 #pragma once
 #include <microhttpd.h>
 #include <sys/types.h>
@@ -118,10 +120,8 @@ void route_allow(const struct http_server *s, const struct http_request *r, stru
 
 /* guard.c. */
 void guard_arrived(struct connection *c);
-/* The credential of r was accepted. False: its user has too many connections; 429 was sent. */
-bool guard_accepted(struct http_request *r);
-/* Ends what is held or streamed for users who have gone. */
-void guard_gone(struct http_server *s);
+/* The credential of r was accepted. NULL, or why its user may not have this connection (429); caller frees. */
+char *guard_accepted(struct http_request *r);
 void guard_left(struct connection *c);
 /* Microseconds that the connection gets for its next request. */
 int64_t guard_patience(const struct connection *c);
@@ -143,19 +143,30 @@ void *strict_line(void *cls, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version, const char *data, size_t *n, void **con_cls);
 void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code);
 
-void request_register(struct http_request *r);
-/* Tells the owner that its client is gone. */
-void request_let_go(struct http_request *r, const char *detail);
-/* 401, with the scheme. */
-void request_refuse(struct http_request *r, const char *detail);
-/* Whether the credential of r still lives. */
-bool request_alive(const struct http_request *r);
+/* held.c: http_find() finds it from then on, until then. */
+void held_add(struct http_request *r);
+void held_remove(struct http_request *r);
+
+/* ended.c */
+/* The token of r may do nothing any more. */
+bool ended_token(const struct http_request *r);
+/* Ends what is held or streamed for users who have gone. */
+void ended_clients(struct http_server *s);
 
 /* reply.c */
+/* 401, with the scheme. */
+void reply_refuse(struct http_request *r, const char *detail);
 /* An answer while the body is still coming: MHD takes none then, so it is written past it. The connection has to be closed after it. */
 void reply_cut(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);
 enum MHD_Result reply_queue(struct http_request *r);
-/* server.c: this pump took as long as one callback of the loop should. */
-bool server_pump_spent(const struct http_server *s);
-/* server.c: MHD has work that its epoll descriptor does not show (a resumed connection). */
-void server_pump_later(struct http_server *s);
+
+/* pump.c */
+int pump_begin(struct http_server *s);
+int pump_watch(struct http_server *s, struct listener *l);
+/* This pump took as long as one callback of the loop should. */
+bool pump_spent(const struct http_server *s);
+/* MHD has work that its epoll descriptor does not show (a resumed connection). */
+void pump_later(struct http_server *s);
+/* Now, and whatever waits for its turn too. */
+void pump_all(struct http_server *s);
+void pump_end(struct http_server *s);

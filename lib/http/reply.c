@@ -18,7 +18,7 @@ static void resume(struct http_request *r)
 		return;
 	r->suspended = false;
 	MHD_resume_connection(r->mhd);
-	server_pump_later(r->server);
+	pump_later(r->server);
 }
 
 enum MHD_Result reply_queue(struct http_request *r)
@@ -84,6 +84,14 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 		r->server->config.refused(r->server->config.arg, r, detail);
 	wire_problem(status, detail, &body);
 	http_reply(r, status, "application/problem+json", body.data, body.len, status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL } : NULL);
+}
+
+void reply_refuse(struct http_request *r, const char *detail)
+{
+	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+
+	wire_problem(401, detail, &body);
+	http_reply(r, 401, "application/problem+json", body.data, body.len, (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
 }
 
 static void send_past(const struct http_request *r, const struct mo_buf *b)
@@ -154,7 +162,7 @@ void http_stream_start(struct http_request *r, const char *content_type)
 	r->answered = r->stream = true;
 	r->server->stats.streams++;
 	count(r);
-	request_register(r);
+	held_add(r);
 	add_headers(r, content_type, NULL);
 	resume(r);
 }

@@ -160,21 +160,6 @@ static void refuse_method(struct http_request *r)
 	http_reply(r, 405, "application/problem+json", body.data, body.len, (const char *const[]){ allow, NULL });
 }
 
-void request_refuse(struct http_request *r, const char *detail)
-{
-	_cleanup_(mo_buf_done) struct mo_buf body = {0};
-
-	wire_problem(401, detail, &body);
-	http_reply(r, 401, "application/problem+json", body.data, body.len, (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
-}
-
-bool request_alive(const struct http_request *r)
-{
-	const struct http_server_config *c = &r->server->config;
-
-	return !r->caller.token_id || !c->alive || c->alive(c->arg, r->caller.token_id);
-}
-
 /* Nobody, or somebody with a wrong credential: of the latter each source has few tries. */
 static void refuse_caller(struct http_request *r)
 {
@@ -183,7 +168,17 @@ static void refuse_caller(struct http_request *r)
 	if (given && guard_wrong(r))
 		http_problem(r, 429, "too many wrong credentials from here: try again with the right one (moectl token create makes one)");
 	else
-		request_refuse(r, "no valid credential: send a bearer token (made by moectl token create)");
+		reply_refuse(r, "no valid credential: send a bearer token (made by moectl token create)");
+}
+
+/* False: he has too many connections. */
+static bool accept_caller(struct http_request *r)
+{
+	_cleanup_(mo_freep) char *why = guard_accepted(r);
+
+	if (why)
+		http_problem(r, 429, "%s", why);
+	return !why;
 }
 
 static bool role_allows(enum role have, enum role need)
@@ -207,7 +202,7 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 	bool open = path && path->role == ROLE_NONE;
 	if (!open && !find_caller(r))
 		return refuse_caller(r), false;
-	if (!open && !guard_accepted(r))
+	if (!open && !accept_caller(r))
 		return false;
 	if (!path)
 		return http_problem(r, 404, "there is nothing at this path"), false;
@@ -279,16 +274,6 @@ static enum MHD_Result on_body(struct http_request *r, const char *data, size_t 
 	return MHD_YES;
 }
 
-void request_register(struct http_request *r)
-{
-	if (r->registered)
-		return;
-	r->registered = true;
-	if (r->client)
-		r->client->n_held++;
-	HASH_ADD(hh, r->server->held, id, sizeof(r->id), r);
-}
-
 struct query_names { struct http_request *r; const char *names[QUERY_NAMES_MAX]; size_t n; };
 
 static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -325,12 +310,12 @@ static bool must_wait(struct http_request *r)
 {
 	struct http_server *s = r->server;
 
-	if (s->quitting || !((s->waiting && !r->waited) || server_pump_spent(s)))
+	if (s->quitting || !((s->waiting && !r->waited) || pump_spent(s)))
 		return false;
 	r->waits = r->waited = r->suspended = true;
 	DL_APPEND(s->waiting, r);
 	MHD_suspend_connection(r->mhd);
-	server_pump_later(s);
+	pump_later(s);
 	return true;
 }
 
@@ -349,15 +334,15 @@ static enum MHD_Result on_complete(struct http_request *r)
 			return reply_queue(r);
 		if (s->quitting)
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
-		else if (!request_alive(r))
-			request_refuse(r, "the token of this request has ended");
+		else if (ended_token(r))
+			reply_refuse(r, "the token of this request has ended");
 		else if (query_known(r) && (!s->config.admit || s->config.admit(s->config.arg, r)))
 			r->route->handler(s->config.arg, r);
 	}
 	if (r->answered)
 		return reply_queue(r);
 	r->suspended = true;
-	request_register(r);
+	held_add(r);
 	MHD_suspend_connection(r->mhd);
 	return MHD_YES;
 }
@@ -384,10 +369,7 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 	if (!r)
 		return;
 	*con_cls = NULL;
-	if (r->registered)
-		HASH_DEL(s->held, r);
-	if (r->registered && r->client)
-		r->client->n_held--;
+	held_remove(r);
 	if (r->waits)
 		DL_DELETE(s->waiting, r);
 	s->stats.streams -= r->stream;
@@ -422,18 +404,4 @@ const char *http_body(const struct http_request *r, size_t *ret_n)
 {
 	*ret_n = r->body.len;
 	return r->body.data ? r->body.data : "";
-}
-
-void http_hold(struct http_request *r)
-{
-	request_register(r);
-}
-
-struct http_request *http_find(struct http_server *s, uint64_t id)
-{
-	struct http_request *r = NULL;
-
-	if (s)
-		HASH_FIND(hh, s->held, &id, sizeof(id), r);
-	return r;
 }

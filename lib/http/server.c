@@ -1,5 +1,4 @@
-/* Listeners and the pump. libmicrohttpd runs with its own epoll descriptor, watched level-triggered; MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not
- * show in the epoll descriptor: server_pump_later() runs MHD soon. MHD_stop_daemon panics on suspended connections: all are answered and resumed first.
+/* Listeners: from a socket to a connection that is known. MHD_stop_daemon panics on suspended connections: all are answered and resumed first.
  * Suspended connections do not notice that the peer left: held requests end by their answer, streams by their next write. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
@@ -20,81 +18,9 @@
 #include "lib/http/internal.h"
 
 #define LISTEN_BACKLOG 4096
-#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance; */
-#define PUMP_NS 5000000                  /* likewise after so much CPU time: one handler may take ten times that, many must not do so in a row */
-#define RESUME_AT_ONCE 8
 #define SWEEP_SLACK_US 250000
 #define SWEEP_MOST_US 1000000
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-
-void server_pump_later(struct http_server *s)
-{
-	sd_event_source_set_enabled(s->defer, SD_EVENT_ONESHOT);
-}
-
-bool server_pump_spent(const struct http_server *s)
-{
-	return mo_clock_thread_ns() - s->pump_began_ns > PUMP_NS;
-}
-
-/* MHD asks for them again, and then they run, unless those before them took too long. */
-static void resume_waiting(struct http_server *s)
-{
-	struct http_request *r;
-
-	for (size_t n = 0; n < RESUME_AT_ONCE && (r = s->waiting); n++) {
-		DL_DELETE(s->waiting, r);
-		r->waits = r->suspended = false;
-		MHD_resume_connection(r->mhd);
-	}
-}
-
-static void pump(struct http_server *s)
-{
-	struct listener *all[] = { &s->tcp, &s->local };
-	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
-
-	s->pump_began_ns = mo_clock_thread_ns();
-	resume_waiting(s);
-	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
-		if (!all[i]->mhd)
-			continue;
-		int rounds = 0;
-		enum MHD_Result known;
-		do {
-			MHD_run(all[i]->mhd);
-			known = MHD_get_timeout(all[i]->mhd, &ms);
-		} while (known == MHD_YES && ms == 0 && ++rounds < PUMP_ROUNDS && !server_pump_spent(s));
-		if (known == MHD_YES)
-			least = MO_MIN(least, ms);
-	}
-	if (least == 0 || s->waiting) {
-		server_pump_later(s);
-	} else if (least == UINT64_MAX) {
-		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
-	} else {
-		sd_event_source_set_time_relative(s->timer, least * 1000);
-		sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
-	}
-}
-
-static int on_io(sd_event_source *e, int fd, uint32_t revents, void *userdata)
-{
-	pump(userdata);
-	return 0;
-}
-
-static int on_defer(sd_event_source *e, void *userdata)
-{
-	pump(userdata);
-	return 0;
-}
-
-static int on_timer(sd_event_source *e, uint64_t usec, void *userdata)
-{
-	pump(userdata);
-	return 0;
-}
 
 /* Cuts off who trickles: MHD's own timeout counts every byte as life. */
 static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
@@ -102,7 +28,7 @@ static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
 	struct http_server *s = userdata;
 
 	guard_sweep(s, mo_clock_mono_ns() / 1000);
-	guard_gone(s);
+	ended_clients(s);
 	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(MO_MIN(s->idle_us / 8, SWEEP_MOST_US), SWEEP_SLACK_US));
 	sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 	return 0;
@@ -237,8 +163,7 @@ static int start(struct http_server *s, struct listener *l, int fd, bool tls, st
 		mo_close(fd);
 		return mo_error_set(err, -EINVAL, "starting the %s server", tls ? "HTTPS" : "HTTP");
 	}
-	const union MHD_DaemonInfo *epoll = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	return sd_event_add_io(s->loop, &l->io, epoll->epoll_fd, EPOLLIN, on_io, s);
+	return pump_watch(s, l);
 }
 
 int http_server_read_tls(struct http_server *s, struct mo_error *err)
@@ -277,14 +202,8 @@ static int start_unix(struct http_server *s, struct mo_error *err)
 
 static int add_sources(struct http_server *s)
 {
-	int r = sd_event_add_defer(s->loop, &s->defer, on_defer, s);
+	int r = pump_begin(s);
 
-	if (r >= 0)
-		r = sd_event_source_set_enabled(s->defer, SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_add_time(s->loop, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, s);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_add_time_relative(s->loop, &s->sweep, CLOCK_MONOTONIC, 0, SWEEP_SLACK_US, on_sweep, s);
 	return r;
@@ -335,14 +254,10 @@ struct http_server *http_server_free(struct http_server *s)
 		else
 			http_problem(r, 503, "the controller is stopping: try again in a moment");
 	}
-	while (s->waiting)
-		resume_waiting(s);
-	if (s->defer)
-		pump(s);
+	pump_all(s);
 	stop(&s->tcp);
 	stop(&s->local);
-	sd_event_source_disable_unref(s->defer);
-	sd_event_source_disable_unref(s->timer);
+	pump_end(s);
 	sd_event_source_disable_unref(s->sweep);
 	guard_done(s);
 	if (s->unix_path)
@@ -355,40 +270,9 @@ struct http_server *http_server_free(struct http_server *s)
 	return NULL;
 }
 
-void request_let_go(struct http_request *r, const char *detail)
-{
-	void (*gone)(void *, uint64_t) = r->gone;
-
-	r->gone = NULL;
-	if (gone)
-		gone(r->gone_arg, r->id);
-	if (!r->answered) {
-		request_refuse(r, detail);
-		return;
-	}
-	/* Not a byte more, also not of what waits to be sent. */
-	mo_buf_reset(&r->backlog);
-	r->backlog_start = 0;
-	http_stream_end(r);
-}
-
-void http_server_check_tokens(struct http_server *s)
-{
-	struct http_request *r, *tmp;
-
-	HASH_ITER(hh, s->held, r, tmp)
-		if (!r->stream_ended && (r->stream || !r->answered) && !request_alive(r))
-			request_let_go(r, "the token of this request has ended");
-}
-
 int64_t http_server_port(const struct http_server *s)
 {
 	return s->port;
-}
-
-int64_t http_held_of_caller(const struct http_request *r)
-{
-	return r->client ? r->client->n_held : 0;
 }
 
 void http_server_stats(const struct http_server *s, struct http_stats *ret)

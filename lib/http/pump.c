@@ -1,0 +1,113 @@
+/* The pump: runs libmicrohttpd, which works with its own epoll descriptor, watched level-triggered; MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not
+ * show in the epoll descriptor: pump_later() runs MHD soon. */
+#include <time.h>
+#include <utlist.h>
+#include "lib/base/clock.h"
+#include "lib/http/internal.h"
+
+#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance; */
+#define PUMP_NS 5000000                  /* likewise after so much CPU time: one handler may take ten times that, many must not do so in a row */
+#define RESUME_AT_ONCE 8
+
+void pump_later(struct http_server *s)
+{
+	sd_event_source_set_enabled(s->defer, SD_EVENT_ONESHOT);
+}
+
+bool pump_spent(const struct http_server *s)
+{
+	return mo_clock_thread_ns() - s->pump_began_ns > PUMP_NS;
+}
+
+/* MHD asks for them again, and then they run, unless those before them took too long. */
+static void resume_waiting(struct http_server *s)
+{
+	struct http_request *r;
+
+	for (size_t n = 0; n < RESUME_AT_ONCE && (r = s->waiting); n++) {
+		DL_DELETE(s->waiting, r);
+		r->waits = r->suspended = false;
+		MHD_resume_connection(r->mhd);
+	}
+}
+
+static void pump(struct http_server *s)
+{
+	struct listener *all[] = { &s->tcp, &s->local };
+	MHD_UNSIGNED_LONG_LONG ms, least = UINT64_MAX;
+
+	s->pump_began_ns = mo_clock_thread_ns();
+	resume_waiting(s);
+	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+		if (!all[i]->mhd)
+			continue;
+		int rounds = 0;
+		enum MHD_Result known;
+		do {
+			MHD_run(all[i]->mhd);
+			known = MHD_get_timeout(all[i]->mhd, &ms);
+		} while (known == MHD_YES && ms == 0 && ++rounds < PUMP_ROUNDS && !pump_spent(s));
+		if (known == MHD_YES)
+			least = MO_MIN(least, ms);
+	}
+	if (least == 0 || s->waiting) {
+		pump_later(s);
+	} else if (least == UINT64_MAX) {
+		sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	} else {
+		sd_event_source_set_time_relative(s->timer, least * 1000);
+		sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+	}
+}
+
+static int on_io(sd_event_source *e, int fd, uint32_t revents, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+static int on_defer(sd_event_source *e, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+static int on_timer(sd_event_source *e, uint64_t usec, void *userdata)
+{
+	pump(userdata);
+	return 0;
+}
+
+int pump_begin(struct http_server *s)
+{
+	int r = sd_event_add_defer(s->loop, &s->defer, on_defer, s);
+
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->defer, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(s->loop, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+	return r;
+}
+
+int pump_watch(struct http_server *s, struct listener *l)
+{
+	const union MHD_DaemonInfo *epoll = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+
+	return sd_event_add_io(s->loop, &l->io, epoll->epoll_fd, EPOLLIN, on_io, s);
+}
+
+void pump_all(struct http_server *s)
+{
+	while (s->waiting)
+		resume_waiting(s);
+	if (s->defer)
+		pump(s);
+}
+
+void pump_end(struct http_server *s)
+{
+	sd_event_source_disable_unref(s->defer);
+	sd_event_source_disable_unref(s->timer);
+}
