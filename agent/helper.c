@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "lib/base/buf.h"
 #include "lib/base/fd.h"
+#include "lib/loop/loop.h"
 
 #define STDERR_KEPT 4096
+#define ENVIRONMENT_MAX 10
 
 struct helper {
 	char *name;
@@ -25,6 +27,21 @@ struct helper {
 	helper_fn fn; void *arg;
 	void (*ended)(void *arg); void *ended_arg;     /* for one that was given up */
 };
+
+/* A list of its own, so that nothing of the agent's environment reaches helpers, stepd or ranks. */
+char *const *child_environment(void) {
+	static char *list[ENVIRONMENT_MAX];
+	static const char *const passed[] = {"MOE_DATA_DIR", "MOE_BOOT_ID", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"};
+	size_t n = 2;
+	if (list[0])
+		return list;
+	list[0] = mo_strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+	list[1] = mo_strdup("LANG=C.UTF-8");
+	for (size_t i = 0; i < ELEMENTSOF(passed); i++)
+		if (getenv(passed[i]))
+			list[n++] = mo_printf("%s=%s", passed[i], getenv(passed[i]));
+	return list;
+}
 
 static void close_stream(struct helper *h, int i) {
 	h->sources[i] = sd_event_source_disable_unref(h->sources[i]);

@@ -15,5 +15,7 @@ int helper_start_group(sd_event *loop, const char *path, char *const *argv, int6
 void helper_on_end(struct helper *h, void (*fn)(void *arg), void *arg);
 bool helper_is_late(const struct helper *h);
 pid_t helper_pid(const struct helper *h);
+/* Of everything the agent starts: nothing of its own leaks. */
+char *const *child_environment(void);
 /* Kills the child without calling fn. NULL allowed. */
 struct helper *helper_free(struct helper *h);

@@ -118,7 +118,6 @@ void step_start_plain(struct step_dir *d);       /* by moe-stepd's own double fo
 void step_started(struct step_dir *d, const char *problem); /* the start ended; problem NULL = stepd answers */
 void step_cgroup_remove(const struct step_dir *d); /* when no process is left in it; refused by the kernel otherwise */
 char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* where the agent's own cgroup2 directory goes; NULL none, err says why */
-char *const *child_environment(void);            /* of everything the agent starts: nothing of its own leaks */
 /* reserve.c */
 int reserve_new(struct manager *m, struct reserve **ret);
 struct reserve *reserve_free(struct reserve *v);

@@ -1,4 +1,4 @@
-/* Starting a step's supervisor: as a transient systemd service (unit.c), or the one in reserve (reserve.c), or by a double fork of moe-stepd itself; and what everything started by the agent inherits. */
+/* Starting a step's supervisor: as a transient systemd service (unit.c), or the one in reserve (reserve.c), or by a double fork of moe-stepd itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,22 +13,6 @@
 #include "lib/base/log.h"
 
 #define START_DEADLINE_US 20000000
-#define ENVIRONMENT_MAX 10
-
-/* A list of its own, so that nothing of the agent's environment reaches helpers, stepd or ranks. */
-char *const *child_environment(void) {
-	static char *list[ENVIRONMENT_MAX];
-	static const char *const passed[] = {"MOE_DATA_DIR", "MOE_BOOT_ID", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"};
-	size_t n = 2;
-	if (list[0])
-		return list;
-	list[0] = mo_strdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-	list[1] = mo_strdup("LANG=C.UTF-8");
-	for (size_t i = 0; i < ELEMENTSOF(passed); i++)
-		if (getenv(passed[i]))
-			list[n++] = mo_printf("%s=%s", passed[i], getenv(passed[i]));
-	return list;
-}
 
 /* Whoever gets the lock has proof that no stepd lives; else one does after all. */
 static void start_failed(struct step_dir *d, const char *text) {
