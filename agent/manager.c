@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "agent/cgroup.h"
 #include "agent/core/container.h"
 #include "agent/messages.h"
+#include "agent/start.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

@@ -110,14 +110,10 @@ void step_dir_order(struct step_dir *d, const struct stepd_order *o);
 void step_dir_read(struct step_dir *d);          /* new notes of the journal -> AE_NOTE */
 void step_dir_reread(struct step_dir *d);        /* the same from the journal's beginning */
 void step_dir_lost(struct step_dir *d, const char *text); /* the lock is ours: reads the journal to its end, AE_STEPD_LOST */
+void step_dir_started(struct step_dir *d, const char *problem); /* the start of its supervisor ended; problem NULL = stepd answers */
+void step_dir_start_failed(struct step_dir *d, const char *text); /* in that way: nothing was started, or what was is heard of by its lock */
 void step_dir_remove(struct step_dir *d);        /* from disk too; frees d */
 
-/* start.c */
-void step_start(struct step_dir *d);
-void step_start_plain(struct step_dir *d);       /* by moe-stepd's own double fork */
-void step_started(struct step_dir *d, const char *problem); /* the start ended; problem NULL = stepd answers */
-void step_cgroup_remove(const struct step_dir *d); /* when no process is left in it; refused by the kernel otherwise */
-char *cgroup_find_base(const struct agent_config *c, struct mo_error *err); /* where the agent's own cgroup2 directory goes; NULL none, err says why */
 /* reserve.c */
 int reserve_new(struct manager *m, struct reserve **ret);
 struct reserve *reserve_free(struct reserve *v);

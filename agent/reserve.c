@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "agent/plain.h"
 #include "lib/base/fd.h"
 
 #define FILL_AFTER_US 20000              /* after a launch: the ranks' own start has the CPUs first */
@@ -50,9 +50,9 @@ static int on_word(sd_event_source *source, int fd, uint32_t events, void *arg) 
 		return 0;
 	let_go(v, n == 1 ? FILL_AFTER_US : REFILL_US);
 	if (d && n == 1)
-		step_started(d, NULL);
+		step_dir_started(d, NULL);
 	else if (d)
-		step_start_plain(d); /* it died: whoever gets the lock runs the step */
+		plain_start(d); /* it died: whoever gets the lock runs the step */
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static void on_timer(void *arg) {
 		kill(v->pid, SIGKILL);
 	let_go(v, REFILL_US);
 	if (d)
-		step_started(d, "moe-stepd did not finish in time");
+		step_dir_started(d, "moe-stepd did not finish in time");
 }
 
 bool reserve_take(struct reserve *v, const struct step_dir *d) {

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "agent/cgroup.h"
 #include "agent/core/bind_launch.h"
-#include "agent/manager.h"
 #include "agent/messages.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -224,6 +224,24 @@ void step_dir_connect(struct step_dir *d) {
 	mo_timer_in(d->timer, d->silent_told ? RETRY_SILENT_US : RETRY_US);
 }
 
+/* Whoever gets the lock has proof that no stepd lives; else one does after all. */
+void step_dir_start_failed(struct step_dir *d, const char *text) {
+	_cleanup_(mo_freep) char *lock = mo_path(d->path, "lock");
+	d->lock_fd = mo_lock_file(lock);
+	if (d->lock_fd >= 0)
+		step_dir_lost(d, text);
+	else
+		step_dir_connect(d);
+}
+
+void step_dir_started(struct step_dir *d, const char *problem) {
+	_cleanup_(mo_freep) char *text = problem ? mo_printf("the supervisor could not be started: %s (see %s/stepd.log)", problem, d->path) : NULL;
+	if (text)
+		step_dir_start_failed(d, text);
+	else
+		step_dir_connect(d);
+}
+
 static void on_timer(void *arg) {
 	struct step_dir *d = arg;
 	if (d->socket < 0) {
@@ -289,7 +307,7 @@ void step_dir_remove(struct step_dir *d) {
 	int r = mo_rm_rf(d->path);
 	if (r < 0)
 		mo_log(MO_WARNING, NULL, &w, "%s cannot be removed: %s", d->path, strerror(-r));
-	step_cgroup_remove(d);
+	cgroup_remove(d);
 	for (size_t i = 0; i < m->n_steps; i++)
 		if (m->steps[i] == d) {
 			memmove(&m->steps[i], &m->steps[i + 1], (m->n_steps - i - 1) * sizeof(*m->steps));

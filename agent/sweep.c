@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "agent/cgroup.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
@@ -13,25 +13,11 @@
 #define SWEEP_MAX_US 1000000
 #define PASSES_MAX 8                     /* in one go: each finds what was forked during the one before */
 
-static bool cgroup_empty(const struct step_dir *d) {
-	if (!d->spool.cgroup || d->spool.cgroup[0] != '/')
-		return true; /* of a unit: systemd kills it with its main process and removes it */
-	_cleanup_(mo_freep) char *kill_path = mo_path(d->spool.cgroup, "cgroup.kill");
-	_cleanup_(mo_freep) char *events = mo_path(d->spool.cgroup, "cgroup.events");
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	if (mo_read_file(events, 4096, &b) < 0 || !b.data || !strstr(b.data, "populated 1"))
-		return true;
-	_cleanup_(mo_closep) int fd = open(kill_path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0)
-		mo_write_all(fd, "1", 1);
-	return false;
-}
-
 static void pass(void *arg) {
 	struct step_dir *d = arg;
 	_cleanup_(mo_freep) char *mark = mo_printf("MOE_STEP=%s", d->spool.step_id ? d->spool.step_id : "");
 	size_t found = 0;
-	bool empty = cgroup_empty(d);
+	bool empty = cgroup_kill(d);
 	for (int i = 0; d->spool.step_id && i < PASSES_MAX; i++) {
 		found = mo_proc_kill_env(mark);
 		if (found == 0)
@@ -40,7 +26,7 @@ static void pass(void *arg) {
 	if (found == 0 && empty) {
 		struct steps_event e = {.type = AE_SWEPT, .job = d->job, .attempt = d->attempt};
 		d->sweeping = false;
-		step_cgroup_remove(d);
+		cgroup_remove(d);
 		manager_queue(d->manager, &e);
 		return;
 	}

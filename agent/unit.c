@@ -55,7 +55,7 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 	if (problem)                 /* nothing is started while the machine goes down */
 		manager_ask_state(u->m);
 	if (d)
-		step_started(d, problem);
+		step_dir_started(d, problem);
 	start_free(s);
 }
 
