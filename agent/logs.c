@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "agent/manager.h"
+#include "agent/paths.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -36,10 +37,6 @@ struct logs {
 /* The two files of one rank as one range of bytes: [first, base) is rank-R.log.1, [base, end) is rank-R.log. */
 struct span { int old_fd, fd; int64_t first, base, end; };
 
-char *logs_dir(const struct manager *m, int64_t job, int64_t attempt) {
-	return mo_path(m->config->state_dir, "logs/j%lld/a%lld", (long long)job, (long long)attempt);
-}
-
 static void span_close(struct span *s) {
 	mo_close(s->old_fd);
 	mo_close(s->fd);
@@ -56,7 +53,7 @@ static int open_sized(const char *dir, const char *name, int64_t *ret_size) {
 }
 
 static int span_open(const struct manager *m, const struct command *c, struct span *ret) {
-	_cleanup_(mo_freep) char *dir = logs_dir(m, c->job, c->attempt);
+	_cleanup_(mo_freep) char *dir = path_logs(m->config, c->job, c->attempt);
 	_cleanup_(mo_freep) char *name = mo_printf("rank-%lld.log", (long long)c->rank);
 	_cleanup_(mo_freep) char *old = mo_printf("rank-%lld.log.1", (long long)c->rank);
 	_cleanup_(mo_freep) char *base_path = mo_path(dir, "rank-%lld.base", (long long)c->rank);
@@ -227,9 +224,9 @@ struct logs *logs_free(struct logs *l) {
 /* What stepd recorded of its ranks' environments: in the step's directory, once that is gone beside the logs. */
 static void answer_env(struct logs *l, const struct query *q) {
 	const struct command *c = q->command;
-	_cleanup_(mo_freep) char *dir = step_dir_path(l->m, c->job, c->attempt), *path = mo_path(dir, "env.json");
+	_cleanup_(mo_freep) char *dir = path_step(l->m->config, c->job, c->attempt), *path = mo_path(dir, "env.json");
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
-	_cleanup_(mo_freep) char *logs = logs_dir(l->m, c->job, c->attempt), *kept = mo_path(logs, "env.json");
+	_cleanup_(mo_freep) char *logs = path_logs(l->m->config, c->job, c->attempt), *kept = mo_path(logs, "env.json");
 	int r = mo_read_file(path, ENV_BYTES_MAX, &b);
 	if (r == -ENOENT)
 		r = mo_read_file(kept, ENV_BYTES_MAX, &b);

@@ -31,13 +31,6 @@ void manager_queue(struct manager *m, struct steps_event *e) {
 	mo_turn_arm(m->turn);
 }
 
-struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt) {
-	for (size_t i = 0; i < m->n_steps; i++)
-		if (m->steps[i]->job == job && m->steps[i]->attempt == attempt)
-			return m->steps[i];
-	return NULL;
-}
-
 static struct mo_log_where where(const struct manager *m, const struct steps_effect *x) {
 	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
 }
@@ -54,7 +47,7 @@ static int save_fence(struct manager *m, int64_t job, int64_t attempt, int64_t e
 static void spool(struct manager *m, const struct steps_effect *x) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
 	struct mo_log_where w = where(m, x);
-	struct step_dir *d = manager_step(m, x->job, x->attempt);
+	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
 	int r = step_dir_spool(d, x->command, &err);
@@ -106,7 +99,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 }
 
 static void carry_out(struct manager *m, struct steps_effect *x) {
-	struct step_dir *d = manager_step(m, x->job, x->attempt);
+	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
 	switch (x->type) {
 	case AX_FENCE: save_fence(m, x->job, x->attempt, x->epoch); break; /* unsaved: tried again, and no launch is taken before it is */
 	case AX_SPOOL: spool(m, x); break;

@@ -79,7 +79,6 @@ void manager_ask_state(struct manager *m);
 void manager_state_known(struct manager *m, bool changed);
 /* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
 void manager_queue(struct manager *m, struct steps_event *e);
-struct step_dir *manager_step(struct manager *m, int64_t job, int64_t attempt);
 /* Decides on everything queued so far. From sources only when very much is queued (a long journal). */
 void manager_drain(struct manager *m);
 
@@ -98,7 +97,7 @@ const char *discovery_lacks(const struct discovery *d, bool *ret_nothing);
 void discovery_held(const struct discovery *d, char ***ret, size_t *n_ret);
 
 /* step_dir.c */
-char *step_dir_path(const struct manager *m, int64_t job, int64_t attempt);
+struct step_dir *step_dir_find(struct manager *m, int64_t job, int64_t attempt);     /* NULL: there is none */
 struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt);
 struct step_dir *step_dir_free(struct step_dir *d);
 /* Adoption at start: AE_SPOOLED_STEP for every directory, and its notes. */
@@ -154,4 +153,3 @@ int logs_new(struct manager *m, struct logs **ret);
 struct logs *logs_free(struct logs *l);
 void logs_query(struct logs *l, const struct command *c);
 void logs_retain(struct logs *l);
-char *logs_dir(const struct manager *m, int64_t job, int64_t attempt);

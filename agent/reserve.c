@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "agent/paths.h"
 #include "agent/plain.h"
 #include "lib/base/fd.h"
 
@@ -43,7 +44,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *arg) {
 
 static int on_word(sd_event_source *source, int fd, uint32_t events, void *arg) {
 	struct reserve *v = arg;
-	struct step_dir *d = manager_step(v->m, v->job, v->attempt);
+	struct step_dir *d = step_dir_find(v->m, v->job, v->attempt);
 	char c;
 	ssize_t n = recv(fd, &c, 1, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -58,7 +59,7 @@ static int on_word(sd_event_source *source, int fd, uint32_t events, void *arg) 
 
 static int spawn(struct reserve *v, int end) {
 	/* Room for the longest name of a step directory: stepd puts its own there, as processes are looked for by it. */
-	_cleanup_(mo_freep) char *room = step_dir_path(v->m, INT64_MAX, INT64_MAX);
+	_cleanup_(mo_freep) char *room = path_step(v->m->config, INT64_MAX, INT64_MAX);
 	char *argv[] = {(char *)"moe-stepd", (char *)"--reserve", (char *)"--dir", room, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -92,7 +93,7 @@ static void fill(struct reserve *v) {
 
 static void on_timer(void *arg) {
 	struct reserve *v = arg;
-	struct step_dir *d = manager_step(v->m, v->job, v->attempt);
+	struct step_dir *d = step_dir_find(v->m, v->job, v->attempt);
 	if (v->fd < 0) {
 		fill(v);
 		return;

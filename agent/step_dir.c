@@ -13,6 +13,7 @@
 #include "agent/cgroup.h"
 #include "agent/core/bind_launch.h"
 #include "agent/messages.h"
+#include "agent/paths.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
@@ -30,10 +31,6 @@
 
 static struct mo_log_where where(const struct step_dir *d) {
 	return (struct mo_log_where){.job = d->job, .attempt = d->attempt, .rank = -1, .node = d->manager->config->node};
-}
-
-char *step_dir_path(const struct manager *m, int64_t job, int64_t attempt) {
-	return mo_path(m->config->runtime_dir, "steps/j%lld.a%lld", (long long)job, (long long)attempt);
 }
 
 static void queue(struct step_dir *d, int type) {
@@ -272,9 +269,16 @@ void step_dir_order(struct step_dir *d, const struct stepd_order *o) {
 	mo_timer_in(d->timer, RETRY_US);
 }
 
+struct step_dir *step_dir_find(struct manager *m, int64_t job, int64_t attempt) {
+	for (size_t i = 0; i < m->n_steps; i++)
+		if (m->steps[i]->job == job && m->steps[i]->attempt == attempt)
+			return m->steps[i];
+	return NULL;
+}
+
 struct step_dir *step_dir_new(struct manager *m, int64_t job, int64_t attempt) {
 	struct step_dir *d = mo_alloc(sizeof(*d));
-	*d = (struct step_dir){.manager = m, .job = job, .attempt = attempt, .path = step_dir_path(m, job, attempt), .fd = -1, .lock_fd = -1, .socket = -1};
+	*d = (struct step_dir){.manager = m, .job = job, .attempt = attempt, .path = path_step(m->config, job, attempt), .fd = -1, .lock_fd = -1, .socket = -1};
 	mo_desc_init(&spool_desc, &d->spool);
 	journal_init(&d->journal, -1);
 	if (mo_timer_new(m->loop, on_timer, d, &d->timer) < 0)
@@ -355,7 +359,7 @@ static void fill_spool(struct step_dir *d, const struct command *c) {
 	s->epoch = c->epoch;
 	mo_desc_copy(&launch_desc, &s->launch, c->launch);
 	mo_desc_copy(&nodeinfo_desc, &s->info, &d->manager->info);
-	s->log_dir = logs_dir(d->manager, d->job, d->attempt);
+	s->log_dir = path_logs(config, d->job, d->attempt);
 	s->cgroup = d->manager->units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
 	s->tmpdir = mo_strdup(config->tmpdir);
 	s->allow_root = config->allow_root && c->launch->allow_root;

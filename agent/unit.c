@@ -45,7 +45,7 @@ struct unit_starter *units_free(struct unit_starter *u) {
 }
 
 static void finish(struct unit_starter *u, struct unit_start *s, const char *problem) {
-	struct step_dir *d = manager_step(u->m, s->job, s->attempt);
+	struct step_dir *d = step_dir_find(u->m, s->job, s->attempt);
 	for (size_t i = 0; i < u->n_starts; i++)
 		if (u->starts[i] == s) {
 			memmove(&u->starts[i], &u->starts[i + 1], (u->n_starts - i - 1) * sizeof(*u->starts));
