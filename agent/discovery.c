@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/manager.h"
 #include "agent/messages.h"
+#include "agent/queue.h"
 #include "agent/stuck.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -97,7 +97,7 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 		mo_log(news ? MO_ERR : MO_DEBUG, MSG_DISCOVERY, NULL, "this machine could not be looked at in full: %s", lacks);
 	if (news && m->started) {
 		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
-		manager_queue(m, &e);
+		queue_event(m, &e);
 	}
 	manager_start(m);
 	watch_devices(m->watch);

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "agent/queue.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
@@ -135,10 +135,10 @@ int fence_open(struct manager *m, struct mo_error *err) {
 	if (f->unsaved && (r = write_json(f)) < 0)
 		mo_log(MO_WARNING, NULL, NULL, "%s: %s; launches are refused until it can be written", f->path, strerror(-r));
 	struct steps_event epoch = {.type = AE_FENCE, .epoch = f->file.epoch};
-	manager_queue(m, &epoch);
+	queue_event(m, &epoch);
 	for (size_t i = 0; i < f->file.n_jobs; i++) {
 		struct steps_event job = {.type = AE_FENCE, .epoch = f->file.epoch, .job = f->file.jobs[i].job, .attempt = f->file.jobs[i].attempt};
-		manager_queue(m, &job);
+		queue_event(m, &job);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "agent/core/health.h"
 #include "agent/manager.h"
+#include "agent/queue.h"
 #include "agent/settings.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -208,7 +209,7 @@ static void arm(struct watch *w) {
 static void tell_awaited(struct watch *w) {
 	struct steps_event e = {.type = AE_CHECKED};
 	if (health_awaited(w->core))
-		manager_queue(w->m, &e);
+		queue_event(w->m, &e);
 }
 
 /* Starts what is due and sets the timer. An answer that comes at once (a process that cannot be started) is dealt with by the core like any other. */

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "agent/core/trouble.h"
-#include "agent/manager.h"
 #include "agent/messages.h"
+#include "agent/queue.h"
 #include "agent/token.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -81,7 +81,7 @@ static uint64_t post(struct link *l, const char *path, const struct mo_desc *des
 
 static void no_answer(struct link *l, bool sync) {
 	struct steps_event e = {.type = AE_NO_ANSWER, .ok = sync};
-	manager_queue(l->m, &e);
+	queue_event(l->m, &e);
 }
 
 static void say(struct link *l, int level, const char *fmt, ...) _printf_(3, 4);
@@ -221,7 +221,7 @@ static void on_hello(void *arg, int status, const char *body, size_t n, const ch
 		return;
 	}
 	struct steps_event e = {.type = AE_WELCOME, .welcome = w};
-	manager_queue(l->m, &e);
+	queue_event(l->m, &e);
 }
 
 static void on_reply(struct link *l, bool sync, int status, const char *body, size_t n, const char *error) {
@@ -242,7 +242,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 	token_hint(l, r->token);
 	l->m->leaving_told |= sync ? l->sync_leaving : l->news_leaving;
 	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
-	manager_queue(l->m, &event);
+	queue_event(l->m, &event);
 }
 
 static void on_sync(void *arg, int status, const char *body, size_t n, const char *error) {

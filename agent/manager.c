@@ -10,26 +10,12 @@
 #include "agent/cgroup.h"
 #include "agent/core/container.h"
 #include "agent/messages.h"
+#include "agent/queue.h"
 #include "agent/start.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
-
-static void event_done(struct steps_event *e) {
-	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);
-	mo_desc_free(&note_desc, (void *)(uintptr_t)e->note);
-	mo_desc_free(&rank_progress_desc, (void *)(uintptr_t)e->progress);
-	mo_desc_free(&agent_welcome_desc, (void *)(uintptr_t)e->welcome);
-	mo_desc_free(&sync_reply_desc, (void *)(uintptr_t)e->reply);
-	mo_desc_free(&scan_result_desc, (void *)(uintptr_t)e->scan);
-	free((void *)(uintptr_t)e->text);
-}
-
-void manager_queue(struct manager *m, struct steps_event *e) {
-	*MO_GROW(m->queue, m->n_queue) = *e;
-	mo_turn_arm(m->turn);
-}
 
 static struct mo_log_where where(const struct manager *m, const struct steps_effect *x) {
 	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
@@ -59,7 +45,7 @@ static void spool(struct manager *m, const struct steps_effect *x) {
 	struct steps_event e = {.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = r == 0, .text = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL};
 	if (r < 0)
 		mo_log(MO_ERR, NULL, &w, "%s", mo_error_text(&err, r));
-	manager_queue(m, &e);
+	queue_event(m, &e);
 }
 
 static void write_note(struct manager *m, struct step_dir *d, struct note *n) {
@@ -185,17 +171,18 @@ void manager_end(struct manager *m)
 void manager_state_known(struct manager *m, bool changed)
 {
 	if (changed)
-		manager_queue(m, &(struct steps_event){ .type = AE_CHECKED });
+		queue_event(m, &(struct steps_event){ .type = AE_CHECKED });
 	if (!m->asking)
 		return;
 	m->asking = false;
 	mo_timer_at(m->ask_timer, INT64_MAX);
 	if (m->ending)
 		end_or_tell(m);
-	manager_queue(m, &(struct steps_event){ .type = AE_TICK });      /* what waits is told */
+	queue_event(m, &(struct steps_event){ .type = AE_TICK });      /* what waits is told */
 }
 
-void manager_drain(struct manager *m) {
+/* Decides on everything queued so far. */
+static void drain(struct manager *m) {
 	if (m->draining)
 		return;
 	m->draining = true;
@@ -210,11 +197,9 @@ void manager_drain(struct manager *m) {
 		for (size_t k = 0; k < out.n_effects; k++)
 			carry_out(m, &out.effects[k]);
 		steps_out_done(&out);
-		event_done(&e);
+		queue_event_done(&e);
 	}
-	free(m->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
-	m->queue = NULL;
-	m->n_queue = 0;
+	queue_clear(m);
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
@@ -225,13 +210,13 @@ void manager_drain(struct manager *m) {
 
 static void on_turn(void *arg) {
 	struct manager *m = arg;
-	manager_drain(m);
+	drain(m);
 	mo_timer_at(m->deadline, steps_deadline(m->core));
 }
 
 static void on_deadline(void *arg) {
 	struct steps_event e = {.type = AE_TICK};
-	manager_queue(arg, &e);
+	queue_event(arg, &e);
 }
 
 /* Steps first: what is left of dead ones is killed before the controller hears of this node. */
@@ -243,8 +228,8 @@ void manager_start(struct manager *m) {
 	m->adopting = true;
 	step_dirs_adopt(m);
 	m->adopting = false;
-	manager_queue(m, &started);
-	manager_drain(m);
+	queue_event(m, &started);
+	drain(m);
 	for (size_t i = 0; i < m->n_steps; i++)
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
@@ -294,8 +279,8 @@ struct manager *manager_free(struct manager *m) {
 	reserve_free(m->reserve);
 	fence_free(m->fence);
 	for (size_t i = 0; i < m->n_queue; i++)
-		event_done(&m->queue[i]);
-	free(m->queue);
+		queue_event_done(&m->queue[i]);
+	queue_clear(m);
 	mo_timer_free(m->deadline);
 	mo_timer_free(m->end_timer);
 	mo_timer_free(m->ask_timer);

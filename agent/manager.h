@@ -77,10 +77,6 @@ void manager_end(struct manager *m);
 void manager_ask_state(struct manager *m);
 /* systemd has said, or could not, whether the machine goes down; changed: not what was known before. */
 void manager_state_known(struct manager *m, bool changed);
-/* Queues an event for this turn; what e points to is taken over (heap objects made by mo_desc_dup, text by mo_strdup). */
-void manager_queue(struct manager *m, struct steps_event *e);
-/* Decides on everything queued so far. From sources only when very much is queued (a long journal). */
-void manager_drain(struct manager *m);
 
 /* Once, when this machine was looked at: steps are adopted and the controller is told. */
 void manager_start(struct manager *m);

@@ -1,7 +1,7 @@
 /* Checkpoint scans: moe-ckpt does them in a process of its own with a deadline, because file systems hang; here only its start and its answer. */
 #include <errno.h>
 #include <string.h>
-#include "agent/manager.h"
+#include "agent/queue.h"
 #include "lib/wire/json.h"
 
 #define SCAN_OUT_MAX (16 * 1024 * 1024)
@@ -25,7 +25,7 @@ static void deliver(struct scan *s, struct scan_result *result) {
 	result->job = s->job;
 	result->attempt = s->attempt;
 	struct manager *m = s->m;
-	manager_queue(m, &e);
+	queue_event(m, &e);
 	for (size_t i = 0; i < m->n_scans; i++)
 		if (m->scans[i] == s)
 			m->scans[i] = m->scans[--m->n_scans];

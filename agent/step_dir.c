@@ -14,6 +14,7 @@
 #include "agent/core/bind_launch.h"
 #include "agent/messages.h"
 #include "agent/paths.h"
+#include "agent/queue.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
@@ -35,7 +36,7 @@ static struct mo_log_where where(const struct step_dir *d) {
 
 static void queue(struct step_dir *d, int type) {
 	struct steps_event e = {.type = type, .job = d->job, .attempt = d->attempt};
-	manager_queue(d->manager, &e);
+	queue_event(d->manager, &e);
 }
 
 static void disconnect(struct step_dir *d) {
@@ -87,9 +88,9 @@ static void on_note(void *arg, struct note *n) {
 	if (n->kind == NOTE_STOPPING)
 		manager_ask_state(d->manager);
 	d->gone |= n->kind == NOTE_GONE;
-	manager_queue(d->manager, &e);
-	if (d->manager->n_queue >= QUEUE_DRAIN)
-		manager_drain(d->manager);
+	queue_event(d->manager, &e);
+	if (d->manager->n_queue >= QUEUE_DRAIN && !d->manager->draining)
+		mo_turn_now(d->manager->turn);
 }
 
 void step_dir_read(struct step_dir *d) {
@@ -116,7 +117,7 @@ void step_dir_lost(struct step_dir *d, const char *text) {
 	if (!d->gone)
 		mo_log(MO_WARNING, MSG_STEPD_LOST, &w, "%s: the supervisor of the step is dead%s%s; what is left of its ranks is killed", d->path, text ? ": " : "", text ? text : "");
 	e.text = mo_strdup(text);
-	manager_queue(d->manager, &e);
+	queue_event(d->manager, &e);
 }
 
 static bool take_lock(struct step_dir *d) {
@@ -156,7 +157,7 @@ static void on_word(struct step_dir *d, const struct stepd_word *w) {
 		step_dir_read(d);
 	for (size_t i = 0; i < w->n_progress; i++) {
 		struct steps_event e = {.type = AE_PROGRESS, .job = d->job, .attempt = d->attempt, .progress = mo_desc_dup(&rank_progress_desc, &w->progress[i])};
-		manager_queue(d->manager, &e);
+		queue_event(d->manager, &e);
 	}
 }
 
@@ -413,7 +414,7 @@ static void adopt(struct manager *m, int64_t job, int64_t attempt) {
 	bool same = d->spool.boot_id ? mo_streq(d->spool.boot_id, m->boot_id) : held;
 	struct launch *l = mo_desc_dup(&launch_desc, &d->spool.launch);
 	struct steps_event e = {.type = AE_SPOOLED_STEP, .job = job, .attempt = attempt, .lock_held = held, .boot_same = same, .launch = l};
-	manager_queue(m, &e);
+	queue_event(m, &e);
 	if (!same)
 		return;
 	step_dir_read(d);

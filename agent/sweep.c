@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "agent/cgroup.h"
+#include "agent/queue.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"
@@ -27,7 +28,7 @@ static void pass(void *arg) {
 		struct steps_event e = {.type = AE_SWEPT, .job = d->job, .attempt = d->attempt};
 		d->sweeping = false;
 		cgroup_remove(d);
-		manager_queue(d->manager, &e);
+		queue_event(d->manager, &e);
 		return;
 	}
 	if (d->sweep_step_us >= SWEEP_MAX_US)

@@ -22,6 +22,7 @@ struct mo_turn;
 int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn **ret);
 void mo_turn_wait(struct mo_turn *t, int64_t us);          /* another limit than MO_TURN_WAIT_US; INT64_MAX = none */
 void mo_turn_arm(struct mo_turn *t);
+void mo_turn_now(struct mo_turn *t);   /* runs it: a source that has very much to queue lets it be dealt with piece by piece */
 struct mo_turn *mo_turn_free(struct mo_turn *t);
 
 /* HTTP requests over TCP or a UNIX socket (url "http://host:port", "https://..." or "unix:/path"), many at once, on the loop. TCP_NODELAY, no proxies, no redirects. */

@@ -85,7 +85,7 @@ struct mo_timer *mo_timer_free(struct mo_timer *t)
 
 struct mo_turn { sd_event *loop; sd_event_source *idle, *post; void (*fn)(void *arg); void *arg; bool armed; uint64_t armed_at, wait; };
 
-static void turn_run(struct mo_turn *t)
+void mo_turn_now(struct mo_turn *t)
 {
 	t->armed = false;
 	sd_event_source_set_enabled(t->idle, SD_EVENT_OFF);
@@ -98,7 +98,7 @@ static int on_idle(sd_event_source *s, void *userdata)
 	struct mo_turn *t = userdata;
 
 	if (t->armed)
-		turn_run(t);
+		mo_turn_now(t);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int on_post(sd_event_source *s, void *userdata)
 	uint64_t now;
 
 	if (t->armed && sd_event_now(t->loop, CLOCK_MONOTONIC, &now) >= 0 && now - t->armed_at > t->wait)
-		turn_run(t);
+		mo_turn_now(t);
 	return 0;
 }
 

@@ -1,0 +1,26 @@
+/* See queue.h. */
+#include "agent/queue.h"
+
+void queue_event_done(struct steps_event *e)
+{
+	mo_desc_free(&launch_desc, (void *)(uintptr_t)e->launch);
+	mo_desc_free(&note_desc, (void *)(uintptr_t)e->note);
+	mo_desc_free(&rank_progress_desc, (void *)(uintptr_t)e->progress);
+	mo_desc_free(&agent_welcome_desc, (void *)(uintptr_t)e->welcome);
+	mo_desc_free(&sync_reply_desc, (void *)(uintptr_t)e->reply);
+	mo_desc_free(&scan_result_desc, (void *)(uintptr_t)e->scan);
+	free((void *)(uintptr_t)e->text);
+}
+
+void queue_event(struct manager *m, struct steps_event *e)
+{
+	*MO_GROW(m->queue, m->n_queue) = *e;
+	mo_turn_arm(m->turn);
+}
+
+void queue_clear(struct manager *m)
+{
+	free(m->queue); /* MO_GROW's storage rule: a counter set back needs fresh storage */
+	m->queue = NULL;
+	m->n_queue = 0;
+}
