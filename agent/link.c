@@ -240,7 +240,7 @@ static void on_reply(struct link *l, bool sync, int status, const char *body, si
 		return;
 	}
 	token_hint(l, r->token);
-	l->m->leaving_told |= sync ? l->sync_leaving : l->news_leaving;
+	l->m->end.leaving_told |= sync ? l->sync_leaving : l->news_leaving;
 	struct steps_event event = {.type = AE_REPLY, .ok = sync, .reply = r};
 	queue_event(l->m, &event);
 }
@@ -300,7 +300,7 @@ void link_sync(struct link *l) {
 	mo_desc_init(&agent_sync_desc, &s);
 	steps_sync(l->m->core, &s);
 	watch_sync(l->m->watch, &s);
-	s.leaving = l->sync_leaving = l->m->leaving;
+	s.leaving = l->sync_leaving = l->m->end.leaving;
 	s.mono_ns = mo_clock_mono_ns();
 	l->sync = post(l, "/v1/agent/sync", &agent_sync_desc, &s, SYNC_TIMEOUT_MS, on_sync);
 	mo_desc_done(&agent_sync_desc, &s);
@@ -313,7 +313,7 @@ void link_news(struct link *l) {
 	give_up(l, &l->news);
 	mo_desc_init(&agent_sync_desc, &s);
 	bool any = steps_news(l->m->core, &s);
-	s.leaving = l->news_leaving = l->m->leaving;
+	s.leaving = l->news_leaving = l->m->end.leaving;
 	watch_news(l->m->watch, &s);
 	s.mono_ns = mo_clock_mono_ns();
 	if (any)

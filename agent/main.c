@@ -14,7 +14,7 @@
 
 static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
 {
-	manager_end(arg);
+	ending_begin(arg);
 	return 0;
 }
 

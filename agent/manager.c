@@ -106,79 +106,15 @@ static void carry_out(struct manager *m, struct steps_effect *x) {
 /* What was decided is under way: now the controller is told, once and of everything, and then disks are tidied. */
 static void end_turn(struct manager *m) {
 	watch_steps(m->watch);
-	if (m->news_due && !m->asking)
+	if (m->news_due && !m->end.asking)
 		link_news(m->link);
-	if (m->sync_due && !m->asking)
+	if (m->sync_due && !m->end.asking)
 		link_sync(m->link);
-	if (!m->asking)
+	if (!m->end.asking)
 		m->news_due = m->sync_due = false;
 	for (size_t i = m->n_steps; i-- > 0;)
 		if (m->steps[i]->forgotten)
 			step_dir_remove(m->steps[i]);
-}
-
-#define END_US 5000000                   /* a controller that does not answer holds up no shutdown, */
-#define ASK_US 1000000                   /* nor does a systemd that does not */
-
-static void end_now(void *arg)
-{
-	struct manager *m = arg;
-
-	sd_event_exit(m->loop, 0);
-}
-
-static bool all_told(const struct manager *m)
-{
-	for (size_t i = 0; i < m->n_steps; i++)
-		if (!m->steps[i]->gone)
-			return false;
-	return !steps_has_urgent(m->core) && (!m->leaving || m->leaving_told);
-}
-
-static void on_no_answer(void *arg)
-{
-	manager_state_known(arg, false);
-}
-
-void manager_ask_state(struct manager *m)
-{
-	if (!m->units || m->asking || (!m->ask_timer && mo_timer_new(m->loop, on_no_answer, m, &m->ask_timer) < 0))
-		return;
-	m->asking = true;
-	mo_timer_in(m->ask_timer, ASK_US);
-	units_ask_state(m->units);
-}
-
-static void end_or_tell(struct manager *m)
-{
-	if (!m->leaving || all_told(m) || (!m->end_timer && mo_timer_new(m->loop, end_now, m, &m->end_timer) < 0))
-		end_now(m);
-	else
-		mo_timer_in(m->end_timer, END_US);
-}
-
-/* A shutdown ends the agent within milliseconds of its steps: systemd's signal that it begins may not be here yet. */
-void manager_end(struct manager *m)
-{
-	if (m->ending)
-		return;
-	m->ending = true;
-	manager_ask_state(m);
-	if (!m->asking)
-		end_or_tell(m);
-}
-
-void manager_state_known(struct manager *m, bool changed)
-{
-	if (changed)
-		queue_event(m, &(struct steps_event){ .type = AE_CHECKED });
-	if (!m->asking)
-		return;
-	m->asking = false;
-	mo_timer_at(m->ask_timer, INT64_MAX);
-	if (m->ending)
-		end_or_tell(m);
-	queue_event(m, &(struct steps_event){ .type = AE_TICK });      /* what waits is told */
 }
 
 /* Decides on everything queued so far. */
@@ -203,8 +139,7 @@ static void drain(struct manager *m) {
 	for (size_t i = 0; replied && i < m->n_steps; i++)
 		journal_trim(&m->steps[i]->journal, steps_through(m->core, m->steps[i]->job, m->steps[i]->attempt));
 	end_turn(m);
-	if (m->ending && !m->asking && all_told(m))
-		end_now(m);
+	ending_check(m);
 	m->draining = false;
 }
 
@@ -282,8 +217,7 @@ struct manager *manager_free(struct manager *m) {
 		queue_event_done(&m->queue[i]);
 	queue_clear(m);
 	mo_timer_free(m->deadline);
-	mo_timer_free(m->end_timer);
-	mo_timer_free(m->ask_timer);
+	ending_done(m);
 	mo_turn_free(m->turn);
 	steps_free(m->core);
 	mo_desc_done(&nodeinfo_desc, &m->info);

@@ -5,6 +5,7 @@
 #include "agent/core/discovery.h"
 #include "agent/core/spool.h"
 #include "agent/core/steps.h"
+#include "agent/ending.h"
 #include "agent/helper.h"
 #include "agent/journal.h"
 #include "agent/options.h"
@@ -59,11 +60,7 @@ struct manager {
 	struct discovery *discovery;
 	bool started, draining, adopting;
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
-	bool ending;                     /* somebody asked it to */
-	struct mo_timer *end_timer;
-	bool leaving, leaving_told;      /* this machine is going down: systemd says so; the controller has heard it */
-	bool asking;                     /* systemd is asked whether it does: nothing is told before, and there is no end */
-	struct mo_timer *ask_timer;
+	struct ending end;
 	bool fence_told;                 /* that the fence cannot be saved */
 };
 
@@ -71,12 +68,6 @@ struct manager {
 int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
 struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)
-/* Ends the loop: at once, as steps run on; or, when the machine goes down, as soon as the controller has what the steps told last, END_US at most. Which of both it is, systemd is asked. */
-void manager_end(struct manager *m);
-/* Something happened that a shutdown would explain: the controller hears of both together, or it would place the job here once more. */
-void manager_ask_state(struct manager *m);
-/* systemd has said, or could not, whether the machine goes down; changed: not what was known before. */
-void manager_state_known(struct manager *m, bool changed);
 
 /* Once, when this machine was looked at: steps are adopted and the controller is told. */
 void manager_start(struct manager *m);
@@ -117,7 +108,6 @@ bool reserve_take(struct reserve *v, const struct step_dir *d);  /* false: there
 int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err);  /* 1 = there is no systemd here */
 struct unit_starter *units_free(struct unit_starter *u);
 int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err);
-void units_ask_state(struct unit_starter *u);      /* is this machine going down? -> manager_state_known() */
 
 /* sweep.c */
 void step_sweep(struct step_dir *d);             /* until nothing is found: AE_SWEPT */

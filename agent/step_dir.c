@@ -86,7 +86,7 @@ static void on_note(void *arg, struct note *n) {
 	if (local >= 0 && (size_t)local < d->n_exited)
 		d->exited[local] = true;
 	if (n->kind == NOTE_STOPPING)
-		manager_ask_state(d->manager);
+		ending_ask(d->manager);
 	d->gone |= n->kind == NOTE_GONE;
 	queue_event(d->manager, &e);
 	if (d->manager->n_queue >= QUEUE_DRAIN && !d->manager->draining)

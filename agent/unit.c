@@ -21,7 +21,7 @@
 
 /* One start under way. It finds its step by id: the step may be gone when the answer comes. */
 struct unit_start { struct unit_starter *owner; int64_t job, attempt; char *unit; sd_bus_slot *slot; };
-struct unit_starter { struct manager *m; sd_bus *bus; sd_bus_slot *removed, *added, *state; struct unit_start **starts; size_t n_starts; char *own_unit; };
+struct unit_starter { struct manager *m; sd_bus *bus; sd_bus_slot *removed; struct unit_start **starts; size_t n_starts; char *own_unit; };
 
 static void start_free(struct unit_start *s) {
 	sd_bus_slot_unref(s->slot);
@@ -36,9 +36,8 @@ struct unit_starter *units_free(struct unit_starter *u) {
 		start_free(u->starts[i]);
 	free(u->starts);
 	free(u->own_unit);
+	ending_unwatch(u->m);
 	sd_bus_slot_unref(u->removed);
-	sd_bus_slot_unref(u->added);
-	sd_bus_slot_unref(u->state);
 	sd_bus_flush_close_unref(u->bus);
 	free(u);
 	return NULL;
@@ -53,48 +52,10 @@ static void finish(struct unit_starter *u, struct unit_start *s, const char *pro
 			break;
 		}
 	if (problem)                 /* nothing is started while the machine goes down */
-		manager_ask_state(u->m);
+		ending_ask(u->m);
 	if (d)
 		step_dir_started(d, problem);
 	start_free(s);
-}
-
-/* ---- is this machine going down? Then the controller has to know before its jobs are placed here again. */
-
-static int on_state(sd_bus_message *message, void *arg, sd_bus_error *error)
-{
-	struct manager *m = ((struct unit_starter *)arg)->m;
-	const char *state = NULL;
-	bool leaving = m->leaving;
-
-	if (!sd_bus_message_is_method_error(message, NULL) && sd_bus_message_read(message, "v", "s", &state) >= 0)
-		leaving = mo_streq(state, "stopping");
-	bool changed = leaving != m->leaving;
-	m->leaving = leaving;
-	m->leaving_told &= leaving;
-	if (changed)
-		mo_log(MO_NOTICE, NULL, NULL, leaving ? "this machine is going down: the controller is told, and its jobs move" : "this machine does not go down after all");
-	manager_state_known(m, changed);
-	return 0;
-}
-
-void units_ask_state(struct unit_starter *u)
-{
-	u->state = sd_bus_slot_unref(u->state);
-	if (sd_bus_call_method_async(u->bus, &u->state, SYSTEMD, SYSTEMD_PATH, "org.freedesktop.DBus.Properties", "Get", on_state, u,
-				     "ss", SYSTEMD_MANAGER, "SystemState") < 0)
-		manager_state_known(u->m, false);
-}
-
-/* A shutdown begins with a job for this target, whoever asked for it, and is given up by the job's removal. */
-static int on_added(sd_bus_message *message, void *arg, sd_bus_error *error)
-{
-	uint32_t id;
-	const char *path, *unit;
-
-	if (sd_bus_message_read(message, "uos", &id, &path, &unit) >= 0 && mo_streq(unit, "shutdown.target"))
-		units_ask_state(arg);
-	return 0;
 }
 
 static int on_removed(sd_bus_message *message, void *arg, sd_bus_error *error) {
@@ -102,8 +63,6 @@ static int on_removed(sd_bus_message *message, void *arg, sd_bus_error *error) {
 	uint32_t id;
 	const char *path, *unit, *result;
 	int r = sd_bus_message_read(message, "uoss", &id, &path, &unit, &result);
-	if (r >= 0 && mo_streq(unit, "shutdown.target"))
-		units_ask_state(u);
 	for (size_t i = 0; r >= 0 && i < u->n_starts; i++)
 		if (mo_streq(u->starts[i]->unit, unit)) {
 			_cleanup_(mo_freep) char *problem = mo_streq(result, "done") ? NULL : mo_printf("unit %s: start %s; see `journalctl -u %s`", unit, result, unit);
@@ -227,9 +186,9 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 	if (r >= 0) /* before the first start, or its end could be missed */
 		r = sd_bus_match_signal_async(u->bus, &u->removed, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved", on_removed, NULL, u);
 	if (r >= 0)
-		r = sd_bus_match_signal_async(u->bus, &u->added, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobNew", on_added, NULL, u);
-	if (r >= 0)
 		r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD, SYSTEMD_PATH, SYSTEMD_MANAGER, "Subscribe", NULL, NULL, "");
+	if (r >= 0)
+		r = ending_watch(m, u->bus);
 	if (r < 0) {
 		units_free(u);
 		if (mo_streq(m->config->use_systemd, "auto"))
@@ -238,7 +197,6 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 	}
 	if (sd_pid_get_unit(0, &u->own_unit) < 0) /* not under a unit: no order to keep */
 		u->own_unit = NULL;
-	units_ask_state(u);
 	*ret = u;
 	return 0;
 }

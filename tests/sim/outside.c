@@ -3,7 +3,7 @@
 #include "tests/sim/sim.h"
 
 #define UNIT_MARGIN (30 * S)           /* TimeoutStopUSec is stop.grace and this (agent/unit.c) */
-#define AGENT_WAITS (5 * S)            /* END_US of agent/manager.c */
+#define AGENT_WAITS (5 * S)            /* END_US of agent/ending.c */
 
 void outside_stop(struct sim *s, struct simstep *st)
 {
