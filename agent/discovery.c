@@ -1,6 +1,6 @@
 /* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang for ever; which one, the helper leaves in a file, and the next look leaves that device out.
  * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options, it stands in for what cannot be looked at, so that a restarted agent does not lose the
- * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/discovery.h. Called by manager. */
+ * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/discovery.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +80,13 @@ static void load(struct discovery *d) {
 	mo_desc_done(&known_machine_desc, &k);
 }
 
+/* Steps are adopted after the first look, health and the controller hear of each: by the turn, which stands above all of them. */
+static void announce(struct discovery *d)
+{
+	d->m->machine_changed = true;
+	mo_turn_arm(d->m->turn);
+}
+
 /* The controller hears of a change with a new hello. */
 static void adopt(struct discovery *d, const struct nodeinfo *info, const char *problem) {
 	struct manager *m = d->m;
@@ -99,8 +106,7 @@ static void adopt(struct discovery *d, const struct nodeinfo *info, const char *
 		struct steps_event e = {.type = AE_NO_ANSWER, .ok = true};
 		queue_event(m, &e);
 	}
-	manager_start(m);
-	watch_devices(m->watch);
+	announce(d);
 }
 
 /* What is known without this round: the last full look, else what an earlier round found, or nothing. */
@@ -119,11 +125,12 @@ static void again_later(struct discovery *d) { mo_timer_in(d->timer, MO_MIN((int
 
 static void on_gone(void *arg) {
 	struct look *l = arg;
-	struct watch *watch = l->d->settled ? l->d->m->watch : NULL;
-	left_outs_gone(&l->d->left, l->file);
+	struct discovery *d = l->d;
+	left_outs_gone(&d->left, l->file);
 	(void)unlink(l->at);
 	drop(l);
-	watch_devices(watch);
+	if (d->settled)
+		announce(d);
 }
 
 /* What a process that hangs was reading: what it said, and where that is no file but a step (within hwloc), what the kernel says. */
@@ -243,14 +250,14 @@ static void look(struct discovery *d) {
 
 static void on_orphan_ended(void *arg, struct orphan *o) {
 	struct discovery *d = arg;
-	struct watch *watch = d->settled ? d->m->watch : NULL;
 	mo_log(MO_NOTICE, MSG_DISCOVERY, NULL, "process %d of an agent before this one, which hung, has ended", (int)o->pid);
 	if (o->file)
 		left_outs_gone(&d->left, o->file);
 	if (o->at)
 		(void)unlink(o->at);
 	orphans_drop(&d->orphans, o);
-	watch_devices(watch);
+	if (d->settled)
+		announce(d);
 }
 
 /* What hangs since an earlier agent is not tried again. Where it is not known what that is, nothing is left out. */

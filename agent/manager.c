@@ -143,19 +143,13 @@ static void drain(struct manager *m) {
 	m->draining = false;
 }
 
-static void on_turn(void *arg) {
-	struct manager *m = arg;
-	drain(m);
-	mo_timer_at(m->deadline, steps_deadline(m->core));
-}
-
 static void on_deadline(void *arg) {
 	struct steps_event e = {.type = AE_TICK};
 	queue_event(arg, &e);
 }
 
-/* Steps first: what is left of dead ones is killed before the controller hears of this node. */
-void manager_start(struct manager *m) {
+/* Once, when this machine was looked at. Steps first: what is left of dead ones is killed before the controller hears of this node. */
+static void start(struct manager *m) {
 	struct steps_event started = {.type = AE_STARTED};
 	if (m->started)
 		return;
@@ -169,6 +163,17 @@ void manager_start(struct manager *m) {
 		step_dir_connect(m->steps[i]);
 	logs_retain(m->logs);
 	sd_notify(0, "READY=1");
+}
+
+static void on_turn(void *arg) {
+	struct manager *m = arg;
+	if (m->machine_changed) {
+		m->machine_changed = false;
+		start(m);
+		watch_devices(m->watch);
+	}
+	drain(m);
+	mo_timer_at(m->deadline, steps_deadline(m->core));
 }
 
 static int make_directories(struct manager *m, struct mo_error *err) {

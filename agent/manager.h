@@ -59,6 +59,7 @@ struct manager {
 	struct reserve *reserve;         /* NULL: with systemd */
 	struct discovery *discovery;
 	bool started, draining, adopting;
+	bool machine_changed;            /* discovery knows more than the last turn did */
 	bool sync_due, news_due;         /* within a turn: sent at its end, with everything that the turn brought */
 	struct ending end;
 	bool fence_told;                 /* that the fence cannot be saved */
@@ -68,9 +69,6 @@ struct manager {
 int manager_new(const struct agent_config *config, sd_event *loop, struct manager **ret, struct mo_error *err);
 struct manager *manager_free(struct manager *m);
 MO_DEFINE_CLEANUP(struct manager, manager_free)
-
-/* Once, when this machine was looked at: steps are adopted and the controller is told. */
-void manager_start(struct manager *m);
 
 /* discovery.c: fills manager.info, and again until it is complete. */
 int discovery_new(struct manager *m, struct discovery **ret);
