@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "agent/core/words.h"
 #include "agent/stepd/prepare.h"
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

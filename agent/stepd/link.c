@@ -7,13 +7,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"
-
-#define PROGRESS_US 200000
 
 static void send_now(struct stepd *s, struct connection *c) {
 	while (c->out.len > 0) {
@@ -173,13 +171,6 @@ void link_turn(struct stepd *s) {
 		s->note_due = s->urgent_due = false;
 	}
 	drop_dead(s);
-}
-
-void link_progress(struct stepd *s) {
-	if (s->progress_due)
-		return;
-	s->progress_due = true;
-	stepd_tick_in(s, MO_MAX(0, s->progress_at_us + PROGRESS_US - mo_clock_boot_us()));
 }
 
 void link_tick(struct stepd *s) {

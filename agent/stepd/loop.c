@@ -7,39 +7,12 @@
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
 #define EVENTS_PER_WAKE 1024             /* more than a node has descriptors of ranks: the order of deaths is kept within one batch */
-
-int stepd_watch(struct stepd *s, struct source *source, uint32_t events) {
-	struct epoll_event e = {.events = events, .data.ptr = source};
-	int op = source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-	if (epoll_ctl(s->epoll_fd, op, source->fd, &e) < 0)
-		return -errno;
-	source->watched = true;
-	return 0;
-}
-
-void stepd_unwatch(struct stepd *s, struct source *source) {
-	if (source->watched)
-		epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-	source->watched = false;
-	source->fd = mo_close(source->fd);
-}
-
-struct step_event *stepd_queue(struct stepd *s, int type, struct note *n) {
-	struct step_event *e = MO_GROW(s->queue, s->n_queue);
-	e->type = type;
-	if (n) {
-		e->note = *n;
-		mo_desc_init(&note_desc, n);
-	} else
-		mo_desc_init(&note_desc, &e->note);
-	return e;
-}
 
 static void timer_set(struct stepd *s) {
 	int64_t at = MO_MIN(s->tick_at_us, step_deadline(s->core));
@@ -50,8 +23,6 @@ static void timer_set(struct stepd *s) {
 	}
 	timerfd_settime(s->timer.fd, TFD_TIMER_ABSTIME, &t, NULL);
 }
-
-void stepd_tick_in(struct stepd *s, int64_t us) { s->tick_at_us = MO_MIN(s->tick_at_us, mo_clock_boot_us() + us); }
 
 static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
 	uint64_t count;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -120,7 +120,7 @@ static void queue_note(const struct fact_target *t, int type, const struct line_
 		n.text = type == SE_CHECKPOINT && f->status[0] ? mo_strdup(f->status) : NULL;
 	}
 	stepd_queue(t->s, type, &n);
-	link_progress(t->s);
+	stepd_progress(t->s);
 }
 
 static void on_fact(void *arg, const struct line_fact *f) {

@@ -94,11 +94,6 @@ struct stepd {
 };
 
 /* loop.c */
-int stepd_watch(struct stepd *s, struct source *source, uint32_t events);    /* adds or changes */
-void stepd_unwatch(struct stepd *s, struct source *source);                 /* removes and closes; fine when closed already */
-/* Queues an event; the strings of note are taken over (note is empty afterwards; NULL = no fact). The returned event is valid until the next one is queued. */
-struct step_event *stepd_queue(struct stepd *s, int type, struct note *note);
-void stepd_tick_in(struct stepd *s, int64_t us);                            /* the tick timer: batched reading, killing, progress */
 int stepd_open_loop(struct stepd *s, struct mo_error *err);
 int stepd_run(struct stepd *s, struct mo_error *err);                        /* until SX_DONE and the last note is on disk */
 
@@ -160,4 +155,3 @@ void journal_flush(struct stepd *s);             /* one write(2); on failure kep
 int link_open(struct stepd *s, struct mo_error *err);
 void link_turn(struct stepd *s);                 /* tells the agents what this turn brought, drops dead connections */
 void link_tick(struct stepd *s);
-void link_progress(struct stepd *s);             /* some rank's progress may have changed */
