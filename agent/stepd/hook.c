@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "agent/core/words.h"
 #include "agent/stepd/prepare.h"
-#include "agent/stepd/sources.h"
+#include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -104,10 +104,8 @@ static int hook_fork(struct stepd *s, struct prepared *p, struct mo_error *err) 
 		*MO_GROW(p->ends, p->n_ends) = plan.out_fd = out;
 	if (errors >= 0)
 		*MO_GROW(p->ends, p->n_ends) = plan.err_fd = errors;
-	if (e == 0 && (e = rank_fork(s, h, &plan)) < 0)
+	if (e == 0 && (e = process_fork(s, h, &plan, on_hook_report, on_hook_pidfd)) < 0)
 		mo_error_set(err, e, "engine.prepare on %s could not be forked: %s", s->spool.node, strerror(-e));
-	h->report.fn = on_hook_report;
-	h->pidfd.fn = on_hook_pidfd;
 	return e;
 }
 
@@ -119,7 +117,7 @@ void hook_start(struct stepd *s) {
 	int r = prepare(s, &p, &cause, &err);
 	if (r == 0) {
 		cause = "prepare";
-		ranks_raise_limits(s);
+		process_raise_limits(s);
 		r = hook_fork(s, p, &err);
 	}
 	if (r < 0)

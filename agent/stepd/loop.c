@@ -7,7 +7,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-#include "agent/stepd/sources.h"
+#include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -91,7 +91,7 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	case SX_HOLD_PORTS: hold_ports(s); break;
 	case SX_FORK_ALL: ranks_start(s); break;
 	case SX_RELEASE_PORTS: ports_release(s); break;
-	case SX_SIGNAL_RANKS: ranks_signal(s, (int)x->signal); break;
+	case SX_SIGNAL_RANKS: process_signal_ranks(s, (int)x->signal); break;
 	case SX_KILL_TREE: tree_kill(s); break;
 	case SX_NOTE: put_note(s, &x->note); break;
 	case SX_DONE:
@@ -117,10 +117,23 @@ static void decide(struct stepd *s) {
 	s->n_queue = 0;
 }
 
+/* Everything that has died. */
+static void reap(struct stepd *s)
+{
+	for (;;) {
+		siginfo_t si = { 0 };
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
+			return;
+		if (!hook_reaped(s, &si))
+			ranks_reaped(s, &si);
+	}
+}
+
 static void turn_end(struct stepd *s) {
 	if (s->child_died) {
 		s->child_died = false;
-		ranks_reap(s);
+		reap(s);
 	}
 	do {
 		tree_check_empty(s);

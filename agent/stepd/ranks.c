@@ -1,17 +1,14 @@
 /* Ranks: prepared, forked all together, each proved by its CLOEXEC pipe and read back from the kernel, watched by pidfd, reaped with their last lines. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agent/stepd/prepare.h"
-#include "agent/stepd/sources.h"
+#include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -170,79 +167,10 @@ static struct rank *rank_of_pid(struct stepd *s, pid_t pid) {
 	return NULL;
 }
 
-void ranks_reap(struct stepd *s) {
-	for (;;) {
-		siginfo_t si = {0};
-		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
-			return;
-		struct rank *r = hook_reaped(s, &si) ? NULL : rank_of_pid(s, si.si_pid);
-		if (r)
-			rank_died(s, r, &si);
-	}
-}
-
-void ranks_signal(struct stepd *s, int signal) {
-	for (size_t i = 0; i < s->n_ranks; i++)
-		if (s->ranks[i].pid > 0)
-			syscall(SYS_pidfd_send_signal, s->ranks[i].pidfd.fd, signal, NULL, 0);
-}
-
-/* Born in the ranks' cgroup where the kernel can (Linux 5.7): moving a process costs an RCU grace period, 10 to 50 ms. Else the child moves itself. glibc's fork() does nothing that a
- * child which only execs needs. */
-static pid_t fork_in_cgroup(struct stepd *s, struct child_plan *p) {
-	struct clone_args a = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)s->cgroup_fd};
-	int procs_fd = TAKE_FD(p->cgroup_fd);
-	pid_t pid = s->cgroup_fd >= 0 ? (pid_t)syscall(SYS_clone3, &a, sizeof(a)) : -1;
-	if (pid >= 0)
-		return pid;
-	p->cgroup_fd = procs_fd;
-	return fork();
-}
-
-int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p) {
-	int report[2];
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return -errno;
-	_cleanup_(mo_closep) int child_end = report[1];
-	r->report = (struct source){.fd = report[0], .fn = on_report, .owner = r};
-	p->report_fd = child_end;
-	pid_t pid = fork_in_cgroup(s, p);
-	if (pid == 0)
-		child_run(p);
-	if (pid < 0) {
-		int e = -errno;
-		stepd_unwatch(s, &r->report);
-		return e;
-	}
-	r->pid = pid;
-	r->pidfd = (struct source){.fd = (int)syscall(SYS_pidfd_open, pid, 0), .fn = on_pidfd, .owner = r};
-	int fl = fcntl(r->report.fd, F_GETFL);
-	if (r->pidfd.fd < 0 || fl < 0 || fcntl(r->report.fd, F_SETFL, fl | O_NONBLOCK) < 0)
-		return -errno;
-	int e = stepd_watch(s, &r->pidfd, EPOLLIN);
-	return e < 0 ? e : stepd_watch(s, &r->report, EPOLLIN);
-}
-
-static void raise_limit(struct stepd *s, const char *name, __rlimit_resource_t which, int64_t wanted) {
-	struct rlimit now, want;
-	if (wanted == MO_NONE || getrlimit(which, &now) < 0)
-		return;
-	rlim_t v = wanted < 0 ? RLIM_INFINITY : (rlim_t)wanted;
-	want = (struct rlimit){.rlim_cur = v, .rlim_max = v};
-	if (setrlimit(which, &want) == 0)
-		return;
-	want = (struct rlimit){.rlim_cur = MO_MIN(v, now.rlim_max), .rlim_max = now.rlim_max};
-	setrlimit(which, &want);
-	bool as_high_as_possible = wanted < 0 && which == RLIMIT_NOFILE; /* it has a ceiling everywhere */
-	if (getrlimit(which, &now) == 0 && now.rlim_cur < v && !as_high_as_possible) /* read back: a limit that was silently not raised fails much later, in RDMA */
-		mo_log(MO_WARNING, NULL, &(struct mo_log_where){.job = s->spool.launch.job, .attempt = s->spool.launch.attempt, .rank = -1},
-		       "limit %s is %lld instead of the configured value: the agent may not raise it; raise it in the agent's unit", name, (long long)now.rlim_cur);
-}
-
-void ranks_raise_limits(struct stepd *s) {
-	raise_limit(s, "nofile", RLIMIT_NOFILE, s->spool.nofile);
-	raise_limit(s, "memlock", RLIMIT_MEMLOCK, s->spool.memlock_bytes);
-	raise_limit(s, "core", RLIMIT_CORE, s->spool.core_bytes);
+void ranks_reaped(struct stepd *s, const siginfo_t *si) {
+	struct rank *r = rank_of_pid(s, si->si_pid);
+	if (r)
+		rank_died(s, r, si);
 }
 
 void ranks_start(struct stepd *s) {
@@ -258,10 +186,10 @@ void ranks_start(struct stepd *s) {
 		start_failed(s, &s->ranks[0], "config", r, mo_error_text(&err, r));
 		return;
 	}
-	ranks_raise_limits(s);
+	process_raise_limits(s);
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		r = prepare_files(s, p, i, &err);
-		if (r == 0 && (r = rank_fork(s, &s->ranks[i], &p->plans[i])) < 0)
+		if (r == 0 && (r = process_fork(s, &s->ranks[i], &p->plans[i], on_report, on_pidfd)) < 0)
 			mo_error_set(&err, r, "rank %lld on %s could not be forked: %s", (long long)s->ranks[i].rank, s->spool.node, strerror(-r));
 		if (r < 0) {
 			start_failed(s, &s->ranks[i], "exec", r, mo_error_text(&err, r));

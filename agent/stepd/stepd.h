@@ -23,8 +23,10 @@
 #define STEPD_SEGMENT_BYTES (1024 * 1024)
 
 struct stepd;
+struct source;
+typedef void (*source_fn)(struct stepd *s, struct source *source, uint32_t events);
 /* One descriptor in the epoll set. Embedded in its owner, which outlives the turn. */
-struct source { int fd; bool watched; void (*fn)(struct stepd *s, struct source *source, uint32_t events); void *owner; };
+struct source { int fd; bool watched; source_fn fn; void *owner; };
 
 /* One stream (stdout or stderr) of a rank. */
 struct stream {
@@ -100,10 +102,7 @@ int stepd_run(struct stepd *s, struct mo_error *err);                        /* 
 /* ranks.c */
 void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
 void ranks_settle(struct stepd *s, bool now);    /* what can wait until the ranks' own start is over: none before its exec, or now */
-void ranks_signal(struct stepd *s, int signal);
-int rank_fork(struct stepd *s, struct rank *r, struct child_plan *p);   /* 0, or a negative errno; the caller changes report.fn and pidfd.fn of what is no rank */
-void ranks_raise_limits(struct stepd *s);
-void ranks_reap(struct stepd *s);                /* everything that has died */
+void ranks_reaped(struct stepd *s, const siginfo_t *si); /* if it was a rank that died */
 
 /* hook.c */
 void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */

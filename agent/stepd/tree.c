@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/stepd/sources.h"
+#include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -113,7 +113,7 @@ void tree_check_empty(struct stepd *s) {
 
 /* Main pids first: they hold GPUs and ports, and their peers' death is what everybody waits for. */
 void tree_kill(struct stepd *s) {
-	ranks_signal(s, SIGKILL);
+	process_signal_ranks(s, SIGKILL);
 	if (!s->killing) {
 		s->killing = true;
 		s->kill_since_us = mo_clock_boot_us();
