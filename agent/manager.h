@@ -1,6 +1,11 @@
-/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the pure core (agent/core/steps.h) and carries out its effects in order.
- * Files: manager (turn, effects, start-up), step_dir (one step: lock, socket, adoption), journal, start (stepd by fork, reserve or unit), sweep, link (controller), helper (children with a
- * deadline), discovery (this machine), scan (checkpoints), health (probes and checks), logs (queries, retention), fence. */
+/* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the
+ * pure core (agent/core/steps.h) and carries out its effects in order. One direction, from below:
+ *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
+ *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
+ *   <- step_dir (one step: lock, socket, adoption), health (probes and checks)
+ *   <- plain, reserve, unit (three ways to start a supervisor) <- start; link (controller) <- logs
+ *   <- manager (turn, effects, start-up).
+ * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
 #include "agent/core/discovery.h"
 #include "agent/core/spool.h"

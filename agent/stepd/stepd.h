@@ -1,6 +1,8 @@
 /* moe-stepd: the supervisor of one job attempt on one node (docs/architecture.md, docs/protocol.md). Single-threaded: one epoll set, one turn per wake-up:
  * sources queue step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup.
- * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts. */
+ * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts.
+ * From below: sources (what a source may do) <- journal, link (agents), output, threads, process
+ * <- tree, prepare <- ranks, hook <- loop (decides). */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
