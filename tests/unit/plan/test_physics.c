@@ -6,6 +6,7 @@
 
 #include "lib/plan/figures.h"
 #include "lib/plan/legal.h"
+#include "lib/plan/pipeline.h"
 #include "lib/recipe/recipe_file.h"
 
 #define SHAPES 6000
