@@ -81,13 +81,13 @@ int planning(const struct recipe_input *in, const char *gpu, const struct plan_o
 	mo_desc_init(&gpu_type_desc, &type);
 	const char *name = gpu ? gpu : r->gpu;
 	if (!r->model && in->no_model)
-		return mo_error_set(err, -EINVAL, "plan: the engine's experiment gives no model that can be planned: %s; give `model:` a name of the catalogue or its sizes", in->no_model);
+		return mo_error_set(err, -EINVAL, "plan: the engine's %s gives no model that can be planned: %s; give `model:` a name of the catalogue or its sizes", engine_files_word(e), in->no_model);
 	if (!r->model && engine_has_values(e) && !in->experiment) {
 		_cleanup_(mo_freep) char *path = recipe_entry_path(r);
 
 		return mo_error_set(err, -EINVAL,
-				    "plan: the model is the experiment's, which was not read here%s%s%s; plan where its files are, or give `model:` a "
-				    "name of the catalogue or its sizes", path ? " (" : "", path ? path : "", path ? ")" : "");
+				    "plan: the model is the %s's, which was not read here%s%s%s; plan where its files are, or give `model:` a "
+				    "name of the catalogue or its sizes", engine_files_word(e), path ? " (" : "", path ? path : "", path ? ")" : "");
 	}
 	if (!name && !r->model)
 		return mo_error_set(err, -EINVAL, "plan: the recipe has no model, and a plan is made of one: give a name of the catalogue or its sizes");

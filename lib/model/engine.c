@@ -198,6 +198,13 @@ bool engine_has_values(const struct engine *e)
 	return e->experiment || e->n_experiment_values;
 }
 
+const char *engine_files_word(const struct engine *e)
+{
+	bool toml = e->n_config_files == 1 && mo_streq(e->config_files[0].value, "toml");
+
+	return e->experiment ? "experiment" : toml ? "TOML" : "configuration";
+}
+
 const char *engine_exit_meaning(const struct engine *e, int64_t code)
 {
 	int64_t n;

@@ -198,6 +198,8 @@ struct engine {
 bool main_word_is(char *const *words, size_t n_words, const char *flag);
 /* Its own configuration says values of the recipe: an experiment, or a file that its command names. */
 bool engine_has_values(const struct engine *e);
+/* What such files are called for their writer: experiment, TOML, configuration. */
+const char *engine_files_word(const struct engine *e);
 /* What the engine means by an exit code; NULL = nothing in particular. */
 const char *engine_exit_meaning(const struct engine *e, int64_t code);
 extern const char *const metrics_rank_names[3];

@@ -101,8 +101,8 @@ int plan_make(const struct recipe *r, const struct gpu_type *gpu, const struct p
 				    "not say all of it in numbers");
 	}
 	if (r->unread) {
-		mo_error_hint(err, "plan where the experiment's files are, or give all of parallelism.tp, pp, ep, etp and cp");
-		return mo_error_set(err, -EINVAL, "the sharding is left to the engine's experiment, which was not read here");
+		mo_error_hint(err, "plan where the engine's files are, or give all of parallelism.tp, pp, ep, etp and cp");
+		return mo_error_set(err, -EINVAL, "the sharding is left to the engine's own files, which were not read here");
 	}
 	int k = shape_of(r, gpu, o->gpus > 0 ? o->gpus : r->gpus, &s, err);
 

@@ -396,8 +396,8 @@ static void add(struct found *f, const char *path)
 	_cleanup_(mo_freep) char *where =
 		v.by_recipe ? mo_strdup("batch.micro x dp")
 		: v.from ? mo_printf("%s: %s", place, v.key)
-			 : mo_printf("%s, which the experiment does not give",
-				     mo_streq(v.key, "it") ? path : v.key);
+			 : mo_printf("%s, which the %s does not give",
+				     mo_streq(v.key, "it") ? path : v.key, engine_files_word(f->engine));
 
 	mo_buf_printf(&f->values, "%s\"%s\":%s", f->values.len ? "," : "", path, v.text);
 	mo_buf_printf(&f->said, "%s\"%s\":", f->said.len ? "," : "", path);
@@ -430,18 +430,22 @@ static bool part_lacks(const struct engine *e, const struct experiment *x, const
 static char *by_name_alone(const struct engine *e, const struct experiment *x)
 {
 	const struct kv *row = NULL;
-	struct mo_buf b = { 0 };
+	struct mo_buf b = { 0 }, none = { 0 };
+	bool sizes = false;
 
 	for (size_t i = 0; i < e->n_experiment_values && !row; i++)
 		row = mo_starts_with(e->experiment_values[i].key, "model=") ?
 			      &e->experiment_values[i] :
 			      NULL;
+	for (size_t i = 0; i < e->n_experiment_values; i++)
+		sizes |= mo_streq(e->experiment_values[i].key, "model.layers");
 	for (const char *s = row ? row->value : ""; *s;) {
 		_cleanup_(mo_freep) char *key = mo_strndup(s, strcspn(s, "!=> "));
 		const struct config_value *v = config_find(x->merged, key);
 
 		s += strcspn(s, " ");
 		s += *s == ' ';
+		mo_buf_printf(&none, "%s%s", none.len ? ", " : "it does not give ", key);
 		if (!v || !v->text)
 			continue;
 		_cleanup_(mo_freep) char *place = b.len ? NULL : experiment_place(x, v->place);
@@ -452,6 +456,9 @@ static char *by_name_alone(const struct engine *e, const struct experiment *x)
 	if (b.len)
 		mo_buf_str(&b, ": the sizes behind this name are the engine's own and were not "
 			       "read, and the catalogue has none for it");
+	if (!b.len && none.len && !sizes)
+		return mo_buf_take(&none);
+	mo_buf_done(&none);
 	return b.len ? mo_buf_take(&b) : NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/directory.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/config_toml.h"
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
@@ -128,6 +129,33 @@ static bool experiment_of_primus(const struct ynode *root)
 	return ynode_get(root, "extends");
 }
 
+/* torchtitan's own file: no YAML, and it has a table. */
+static bool is_toml(const char *text, size_t n)
+{
+	int64_t line = 1;
+	_cleanup_(config_value_freep) struct config_value *v =
+		config_toml(text, n, (struct config_place){ -1, 1, -1 }, &line, NULL);
+	bool table = false;
+
+	for (size_t i = 0; v && i < v->n; i++)
+		table |= v->items[i].value->kind == CONFIG_MAP;
+	return table;
+}
+
+/* A file of an engine that was given in a recipe's place: one line says what to do with it. */
+static int not_read(const char *text, size_t n, struct recipe_errors *errors)
+{
+	if (is_toml(text, n)) {
+		for (size_t i = 0; i < errors->n; i++)
+			mo_error_done(&errors->items[i]);
+		errors->n = 0;
+		errors_place(errors, 1, 1, NULL,
+			     "a TOML, which is a file of torchtitan and no recipe: moectl init "
+			     "FILE makes a recipe of it");
+	}
+	return recipe_errors_finish(errors);
+}
+
 static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, struct rules *rules)
 {
 	struct reader reader = recipe_reader(r, rules->errors);
@@ -175,7 +203,7 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 	struct rules rules = { .root = root, .recipe = &r, .engine = &e, .errors = errors, .warnings = ret_warnings, .n_warnings = n_warnings };
 
 	if (!root)
-		return recipe_errors_finish(errors);
+		return not_read(text, n, errors);
 	mo_desc_init(&recipe_desc, &r);
 	mo_desc_init(&engine_desc, &e);
 	read_tree(root, &r, &e, &rules);

@@ -148,8 +148,8 @@ static bool blame_gpus(struct rules *k, const char *path, const char *near)
 					: unit == n_a ? mo_printf("%s needs", a.data)
 						      : mo_printf("%s and %s need", a.data, b.data);
 
-	errors_at(k->errors, gpus, use, "cluster.gpus: %lld: the experiment's %s a multiple of %lld",
-		  LL(k->recipe->gpus), who, LL(unit));
+	errors_at(k->errors, gpus, use, "cluster.gpus: %lld: the %s's %s a multiple of %lld",
+		  LL(k->recipe->gpus), engine_files_word(k->engine), who, LL(unit));
 	return true;
 }
 
@@ -376,9 +376,11 @@ static void check_auto(struct rules *k)
 	const struct ynode *asked = ynode_find(k->root, "parallelism");
 
 	if (!r->model && asked && asked->kind == YAML_SCALAR && !ynode_is_null(asked))
-		rules_warn(k, asked, "parallelism: auto: there is no model to choose by: %s",
+		rules_warn(k, asked, "parallelism: auto: there is no model to choose by: %s%s%s",
+			   recipe_leaves(r, "parallelism.tp") ? "the " : "",
+			   recipe_leaves(r, "parallelism.tp") ? engine_files_word(k->engine) : "",
 			   recipe_leaves(r, "parallelism.tp") ?
-				   "the experiment's own sharding stands" :
+				   "'s own sharding stands" :
 				   "all GPUs are data-parallel");
 	if (r->checkpoint.automatic)
 		rules_warn(k, PLACE(k, "checkpoint.every"), "checkpoint.every: auto begins with %lld iterations, because there is no %s to estimate the interval by; it follows measured saves from the next attempt on",
@@ -551,16 +553,17 @@ static void check_unread(struct rules *k)
 			mo_buf_printf(&sizes, "%s%s", sizes.len ? ", " : "", k->recipe->left[i] + strlen("parallelism."));
 	if (k->recipe->experiment_hash) { /* -1, what is left, is no number */
 		rules_warn(k, PLACE(k, "engine.entry", "engine"),
-			   "parallelism: of %s the experiment gives no number: the engine "
+			   "parallelism: of %s the %s gives no number: the engine "
 			   "divides the GPUs itself, and what depends on it is neither checked "
-			   "nor planned; give it in the recipe's parallelism", sizes.data);
+			   "nor planned; give it in the recipe's parallelism", sizes.data,
+			   engine_files_word(k->engine));
 		return;
 	}
 	_cleanup_(mo_freep) char *path = recipe_entry_path(k->recipe);
 
 	rules_warn(k, PLACE(k, "parallelism", "engine.entry", "engine"),
-		   "parallelism: %s are left to the experiment, which was not read here%s%s%s: the engine takes its values, and nothing is "
-		   "checked or planned by them; `moectl validate` reads it where the files are", sizes.data,
+		   "parallelism: %s are left to the %s, which was not read here%s%s%s: the engine takes its values, and nothing is "
+		   "checked or planned by them; `moectl validate` reads it where the files are", sizes.data, engine_files_word(k->engine),
 		   path ? " (" : "", path ? path : "", path ? ")" : "");
 }
 

@@ -1327,7 +1327,7 @@ def files_that_are_not_here():
         r = moectl("plan", own.path, "--gpu", "mi300x", check=False)
         need(r.returncode == 2 and "the model is the experiment's, which was not read here (%s/e.yaml)" % own.dir.name in r.stderr, r.stderr)
         r = moectl("plan", own.path, "--gpu", "mi300x", "--set", "model=llama3-8b", "--set", "batch.seq=128", "--set", "batch.global=16", check=False)
-        need(r.returncode != 0 and "the sharding is left to the engine's experiment, which was not read here" in r.stderr, r.stderr)
+        need(r.returncode != 0 and "the sharding is left to the engine's own files, which were not read here" in r.stderr, r.stderr)
         r = own.explain(check=False)
         need(r.returncode == 1 and "e.yaml: no such file" in r.stderr, r.stderr)
 

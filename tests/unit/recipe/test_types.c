@@ -148,12 +148,60 @@ static void test_keys_of_files(void **state)
 	}
 }
 
+/* Without a file torchtitan trains its debug model. */
+static void test_no_file(void **state)
+{
+	static const struct {
+		const char *kind, *args, *toml;
+		bool told;
+	} rows[] = {
+		{ "torchtitan", "", "", true },
+		{ "torchtitan-0.1", "", "", true },
+		{ "torchtitan", "training.gc_freq: 5", "", true },
+		{ "torchtitan", "job.config_file: x.toml", NULL, false },
+		{ "torchtitan", "job.config_file: x.toml", "[model]\nname = 'llama3'", false },
+		{ "torchtitan", "model.name: llama3, model.flavor: 8B", "", false },
+		{ "torchtitan-dev", "module: llama3, config: llama3_8b", NULL, false },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(parsed_done) struct parsed p = judged(rows[i].kind, rows[i].args, "1", rows[i].toml);
+		_cleanup_(mo_freep) char *text = said(&p);
+
+		must(&p);
+		if (!strstr(text, "without a TOML it trains its own defaults") == rows[i].told)
+			fail_msg("%s, %s: %s", rows[i].kind, rows[i].args, text);
+	}
+}
+
+/* A TOML in a recipe's place is called one, and nothing of YAML is said. */
+static void test_toml_as_recipe(void **state)
+{
+	static const struct {
+		const char *text, *error;
+	} rows[] = {
+		{ "# a\n[model]\nname = \"llama3\"\n", "1:1 a TOML, which is a file of torchtitan and no recipe: moectl init FILE makes a recipe of it\n" },
+		{ "[model]\nname = \n", "not valid YAML" },
+		{ "[a, b]", "a recipe is a mapping" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(parsed_done) struct parsed p = parse(rows[i].text, NULL);
+		_cleanup_(mo_freep) char *text = errors_text(&p.errors);
+
+		if (p.errors.n != 1 || !strstr(text, rows[i].error))
+			fail_msg("%s: %s", rows[i].text, text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
+		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_toml_as_recipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
