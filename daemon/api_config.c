@@ -84,7 +84,7 @@ char *api_let_go(const struct job *j)
 {
 	const struct recipe *r = &j->spec.recipe;
 
-	return mo_printf("job j-%lld: its recipe and configuration (%lld bytes) are kept no more: of "
+	return mo_printf("job j-%lld: its recipe, words and configuration (%lld bytes) are kept no more: of "
 			 "finished jobs %lld MiB are, those that ended last. It ran engine %s%s%s%s%s; "
 			 "`moectl explain config RECIPE` tells the same of its files as they are now",
 			 (long long)j->id, (long long)j->let_go, MO_KEPT_TEXTS_MAX >> 20,

@@ -124,6 +124,11 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 	_cleanup_(ranks_done) struct ranks ranks = {0};
 	const struct dryrun_rank *k = NULL;
 
+	if (j->let_go != MO_NONE && job_state_final(j->state)) {
+		_cleanup_(mo_freep) char *gone = api_let_go(j);
+		http_problem(r, 410, "%s", gone);
+		return;
+	}
 	int e = preview(m, j, rank, &ranks, &err);
 	for (size_t i = 0; i < ranks.n && !k; i++)
 		k = ranks.items[i].rank == rank ? &ranks.items[i] : NULL;

@@ -76,7 +76,7 @@ static struct known *table_find(const struct table *t, int64_t id)
 /* Borrows. */
 static struct parts parts_of(const struct submit *s, bool with_env)
 {
-	return (struct parts){ s->engine, with_env ? s->env : NULL, with_env ? s->n_env : 0,
+	return (struct parts){ submit_is_own(s) ? engine_base_of(&s->engine) : s->engine, with_env ? s->env : NULL, with_env ? s->n_env : 0,
 			       s->profiles, s->n_profiles };
 }
 
@@ -100,13 +100,17 @@ static int64_t refer(struct table *t, int64_t *last_id, const struct parts *of, 
 	return k->id;
 }
 
-/* A shallow copy without the parts; owns nothing. */
+/* A shallow copy without the parts; owns nothing but `own` itself, which the caller frees. */
 static struct submit stripped(const struct submit *s, int64_t parts, bool with_env)
 {
 	struct submit bare = *s;
 
 	if (parts == MO_NONE)
 		return bare;
+	if (submit_is_own(s)) {
+		bare.own = mo_alloc(sizeof(*bare.own));
+		*bare.own = engine_own_of(&s->engine);
+	}
 	mo_desc_init(&engine_desc, &bare.engine);
 	if (with_env) {
 		bare.env = NULL;
@@ -142,6 +146,7 @@ char *journal_record_text(struct journal *j, const struct record *r)
 		struct record copy = *r;
 		copy.submit = &bare;
 		wire_encode(&record_desc, &copy, &b);
+		free(bare.own);
 	} else {
 		wire_encode(&record_desc, r, &b);
 	}
@@ -163,6 +168,8 @@ void journal_snapshot_text(const struct journal *j, const struct state *s, struc
 	}
 	copy.jobs = jobs;
 	wire_encode(&state_desc, &copy, ret);
+	for (size_t i = 0; i < s->n_jobs; i++)
+		free(jobs[i].spec.own);
 }
 
 void journal_snapshot_taken(struct journal *j)
@@ -203,6 +210,10 @@ static int fill(const struct journal *j, struct submit *s, struct mo_error *err)
 	if (!k->shared)
 		k->shared = shared_new(&parts->engine, parts->profiles, parts->n_profiles);
 	submit_share(s, k->shared);
+	if (s->own)
+		submit_own(s, s->own);
+	mo_desc_free(&engine_own_desc, s->own);
+	s->own = NULL;
 	for (size_t i = 0; i < parts->n_env; i++)
 		mo_desc_copy(&env_item_desc, MO_ADD(s, env, &env_item_desc), &parts->env[i]);
 	s->parts = MO_NONE;

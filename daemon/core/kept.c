@@ -1,23 +1,108 @@
-/* What a job's record keeps of its configuration: the recipe as it was submitted, which may hold
- * what was read of an experiment, and what its node read of it (job.config). It is tens of kB each,
- * and a hundred thousand finished jobs are kept. Those of finished jobs are kept up to
- * MO_KEPT_TEXTS_MAX bytes together: the one that ended first gives its own up, all else of it stays.
- * Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes: one more submit
- * is refused then (jobs.c), and what a node reads beyond is not kept.
+/* What a job's record keeps of what was asked for: the recipe as it was submitted, which may hold what was
+ * read of an experiment, what its node read of it (job.config), and the words and variables that were made
+ * of them. It is tens of kB each, a MB at most, and a hundred thousand finished jobs are kept. Those of
+ * finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes together: the one that ended first gives its own up,
+ * all else of it stays. Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes:
+ * one more submit is refused then (jobs.c), and what a node reads beyond is not kept.
  * Called by update.c alone, so that a replay ends where the controller was. */
 #include "daemon/core/inner.h"
 
 #include <string.h>
 
+#include "daemon/core/shared.h"
 #include "lib/model/limits.h"
 
 #define SMALL 4096
+#define PER_TEXT 40 /* of memory, beside what is in it */
+
+static size_t text_bytes(const char *s)
+{
+	return s ? strlen(s) + PER_TEXT : 0;
+}
+
+static size_t texts_bytes(char *const *texts, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += text_bytes(texts[i]);
+	return sum;
+}
+
+static size_t pairs_bytes(const struct kv *pairs, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += text_bytes(pairs[i].key) + text_bytes(pairs[i].value);
+	return sum;
+}
+
+/* The recipe's own; what an engine file gives is the same for many, and small. Each stands there twice. */
+static size_t env_bytes(const struct recipe *r)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < r->n_env; i++)
+		sum += 2 * (text_bytes(r->env[i].name) + text_bytes(r->env[i].value));
+	return sum;
+}
+
+static size_t own_bytes(const struct submit *s)
+{
+	const struct engine *e = &s->engine;
+	size_t sum = s->owns ? texts_bytes(e->resume, e->n_resume) + pairs_bytes(e->owned, e->n_owned) : 0;
+
+	for (size_t i = 0; s->owns && i < e->n_rules; i++)
+		sum += sizeof(e->rules[i]) + mo_desc_text_bytes(&line_rule_desc, &e->rules[i]);
+	return sum;
+}
 
 static size_t bytes_of(const struct job *j)
 {
-	const char *recipe = j->spec.recipe_text;
+	const struct submit *s = &j->spec;
+	const struct recipe *r = &s->recipe;
+	const struct recipe_engine *e = &r->engine;
 
-	return (recipe ? strlen(recipe) : 0) + (j->config ? strlen(j->config) : 0);
+	return (s->recipe_text ? strlen(s->recipe_text) : 0) + (j->config ? strlen(j->config) : 0) +
+	       texts_bytes(s->argv, s->n_argv) + texts_bytes(s->prepare, s->n_prepare) +
+	       texts_bytes(s->warnings, s->n_warnings) + texts_bytes(r->exclude, r->n_exclude) +
+	       texts_bytes(r->checkpoint.resume_args, r->checkpoint.n_resume_args) +
+	       texts_bytes(e->argv, e->n_argv) + texts_bytes(e->prepare_argv, e->n_prepare_argv) +
+	       texts_bytes(e->args_off, e->n_args_off) + texts_bytes(e->args_unchecked, e->n_args_unchecked) +
+	       pairs_bytes(e->args, e->n_args) + pairs_bytes(e->own, e->n_own) +
+	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
+}
+
+static void pairs_clear(struct kv **pairs, size_t *n)
+{
+	mo_vec_clear(&kv_desc, (void **)pairs, n);
+}
+
+/* All that bytes_of() counts, and the rest of the environment. */
+static void texts_clear(struct job *j)
+{
+	struct submit *s = &j->spec;
+	struct recipe *r = &s->recipe;
+	struct recipe_engine *e = &r->engine;
+
+	submit_own_forget(s);
+	mo_str_set(&s->recipe_text, NULL);
+	mo_str_set(&j->config, NULL);
+	mo_strs_clear(&s->argv, &s->n_argv);
+	mo_strs_clear(&s->prepare, &s->n_prepare);
+	mo_strs_clear(&s->warnings, &s->n_warnings);
+	mo_strs_clear(&r->exclude, &r->n_exclude);
+	mo_strs_clear(&r->checkpoint.resume_args, &r->checkpoint.n_resume_args);
+	mo_strs_clear(&e->argv, &e->n_argv);
+	mo_strs_clear(&e->prepare_argv, &e->n_prepare_argv);
+	mo_strs_clear(&e->args_off, &e->n_args_off);
+	mo_strs_clear(&e->args_unchecked, &e->n_args_unchecked);
+	pairs_clear(&e->args, &e->n_args);
+	pairs_clear(&e->own, &e->n_own);
+	pairs_clear(&r->experiment_args, &r->n_experiment_args);
+	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
+	mo_vec_clear(&recipe_env_desc, (void **)&r->env, &r->n_env);
 }
 
 /* The place in c->kept of what ended then: at a start jobs come by their id. */
@@ -40,8 +125,9 @@ static size_t place_of_end(const struct core *c, const struct job *j)
 static void let_go(struct job *j)
 {
 	j->let_go = (j->let_go == MO_NONE ? 0 : j->let_go) + (int64_t)bytes_of(j);
-	mo_str_set(&j->spec.recipe_text, NULL);
-	mo_str_set(&j->config, NULL);
+	if (!checkpoint_saved_elsewhere(j))
+		mo_str_set(&j->began_elsewhere, NULL); /* the lines that said the end of its save go too */
+	texts_clear(j);
 }
 
 void kept_leave(struct core *c, struct job *j)

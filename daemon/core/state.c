@@ -28,6 +28,11 @@ static const struct mo_field config_read_fields[] = {
 };
 const struct mo_desc config_read_desc = MO_DESC(config_read, config_read_fields);
 const struct mo_desc anchor_desc = MO_DESC(anchor, anchor_fields);
+static const struct mo_field engine_own_fields[] = {
+	MO_F_VEC(engine_own, rules, &line_rule_desc), MO_F_LIST(engine_own, resume, MO_STRS),
+	MO_F_SUB(engine_own, layout, MO_STRUCT, &ckpt_layout_desc), MO_F_VEC(engine_own, owned, &kv_desc),
+};
+const struct mo_desc engine_own_desc = MO_DESC(engine_own, engine_own_fields);
 static const struct mo_field submit_fields[] = {
 	MO_F(submit, user, MO_STR), MO_F(submit, allow_root, MO_BOOL),
 	MO_F(submit, idempotency_key, MO_STR), MO_F(submit, digest, MO_STR),
@@ -43,6 +48,7 @@ static const struct mo_field submit_fields[] = {
 	MO_F(submit, peak_tflops, MO_REAL),
 	MO_F_SUB(submit, promise, MO_OPT, &promise_desc, .omit = true),
 	MO_F(submit, parts, MO_INT, .omit = true),
+	MO_F_SUB(submit, own, MO_OPT, &engine_own_desc, .omit = true),
 };
 static const struct mo_field place_fields[] = {
 	MO_F(place, node, MO_STR), MO_F(place, first_rank, MO_INT), MO_F(place, n_ranks, MO_INT), MO_F_LIST(place, gpus, MO_INTS),

@@ -20,6 +20,14 @@ struct anchor {
 	char *recipe_text;           /* as submitted */
 	struct recipe recipe;        /* with what the planner chose */
 };
+/* What of the engine may be the recipe's own: metrics.lines, checkpoint.layout, checkpoint.resume_args,
+ * engine.args_unchecked. */
+struct engine_own {
+	struct line_rule *rules; size_t n_rules;
+	char **resume; size_t n_resume;
+	struct ckpt_layout layout;
+	struct kv *owned; size_t n_owned;
+};
 /* A submitted job as the shell hands it in: parsed, checked, data files resolved. */
 struct submit {
 	char *user;                  /* authenticated submitter, never from the request */
@@ -37,7 +45,9 @@ struct submit {
 	double peak_tflops;          /* of cluster.gpu at the recipe's precision, for MFU; unknown without cluster.gpu */
 	struct promise *promise;     /* NULL: the planner could not say anything */
 	int64_t parts;               /* only in stored texts (daemon/journal.c): engine and env are those of this id; MO_NONE here */
+	struct engine_own *own;      /* only in stored texts, as above: what of the engine is not that of the parts; NULL here */
 	struct shared *shared;       /* not described: whose engine and profiles are (shared.h); NULL = its own */
+	bool owns;                   /* not described: but for engine_own of them, which is this job's */
 };
 /* What the node of rank 0 read of the engine's own configuration, as the shell judged it
  * (daemon/node_config.c). */
@@ -169,8 +179,8 @@ struct job {
 	struct unread_state *unread; size_t n_unread; int64_t unread_more;   /* of the last scan */
 	struct unread_state *passed_over; size_t n_passed_over;              /* of them, those over which an attempt was told to start afresh */
 	int64_t events_gone;         /* events of this job that the ring does not hold any more (ring.h); MO_NONE none */
-	int64_t let_go;              /* bytes of spec.recipe_text and config that it has no more (kept.c); MO_NONE none */
-	size_t kept_bytes;           /* not described: what of both counts (kept.c) */
+	int64_t let_go;              /* bytes of spec.recipe_text, config, words and variables that it has no more (kept.c); MO_NONE none */
+	size_t kept_bytes;           /* not described: what of them counts (kept.c) */
 	bool unheard;                /* a step of some attempt ended without having told everything: the job may have gone beyond its watermark */
 };
 struct node {
@@ -243,6 +253,7 @@ struct state {
 	int64_t *holders; size_t n_holders;
 };
 extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
+extern const struct mo_desc engine_own_desc;
 
 int64_t job_next_attempt(const struct job *j);
 struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */

@@ -20,7 +20,7 @@
 #define MO_NODES_MAX 16384
 #define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429. One user's: no more than there is room for others */
 #define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
-#define MO_ACTIVE_TEXTS_MAX (256LL << 20)     /* bytes of recipes and configurations of unfinished jobs; one more submit gets 429, as above */
+#define MO_ACTIVE_TEXTS_MAX (256LL << 20)     /* bytes of recipes, words and configurations of unfinished jobs; one more submit gets 429, as above */
 #define MO_KEPT_TEXTS_MAX (64LL << 20)        /* of finished ones: who ended first gives its own up (daemon/core/kept.c) */
 #define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
 #define MO_EVENTS_MAX 10000                   /* ring of events of the cluster: who may hold how much of it, daemon/core/ring.c */

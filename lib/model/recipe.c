@@ -73,7 +73,7 @@ static const struct mo_field env_fields[] = {
 	MO_F(recipe_env, value, MO_STR),
 	MO_F(recipe_env, file, MO_STR),
 };
-static const struct mo_desc env_desc = MO_DESC(recipe_env, env_fields);
+const struct mo_desc recipe_env_desc = MO_DESC(recipe_env, env_fields);
 
 static const struct mo_field checkpoint_fields[] = {
 	MO_F(recipe_checkpoint, dir, MO_STR),
@@ -134,7 +134,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_F(recipe, steps, MO_INT),
 	MO_F_VEC(recipe, features, &kv_desc),
 	MO_F_SUB(recipe, bind, MO_STRUCT, &recipe_bind_desc),
-	MO_F_VEC(recipe, env, &env_desc),
+	MO_F_VEC(recipe, env, &recipe_env_desc),
 	MO_F_SUB(recipe, checkpoint, MO_STRUCT, &checkpoint_desc),
 	MO_F(recipe, stop_signal, MO_INT),
 	MO_F(recipe, stop_grace_us, MO_INT),
@@ -147,6 +147,7 @@ static const struct mo_field recipe_fields[] = {
 	MO_F_LIST(recipe, left, MO_STRS, .omit = true),
 	MO_F(recipe, experiment_hash, MO_STR, .omit = true),
 	MO_F(recipe, unread, MO_BOOL, .omit = true),
+	MO_F(recipe, own_lines, MO_INT, .omit = true),
 	MO_F_VEC(recipe, experiment_args, &kv_desc, .omit = true),
 	MO_F_LIST(recipe, preflight, MO_STRS),
 };

@@ -77,10 +77,11 @@ struct recipe {
 	char **left; size_t n_left;
 	char *experiment_hash;                              /* of the files that said them, NULL = they were not read: */
 	bool unread;                                        /* sizes of the sharding are then not known */
+	int64_t own_lines;                                  /* metrics.lines: so many of the engine's rules are the recipe's own; MO_NONE none */
 	struct kv *experiment_args; size_t n_experiment_args; /* what those files say of the engine's own keys that its rules look at */
 	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
 };
-extern const struct mo_desc recipe_desc, recipe_model_desc;
+extern const struct mo_desc recipe_desc, recipe_model_desc, recipe_env_desc;
 /* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
 bool recipe_leaves(const struct recipe *r, const char *path);
 /* What the recipe leaves to its engine's own configuration becomes what that says: `read` is the same recipe, parsed with it. What the

@@ -75,7 +75,8 @@ static void load_engine(const struct ynode *root, const struct recipe *r, struct
 }
 
 /* metrics.lines: before those of the engine, because what is told first of an iteration counts. */
-static void read_metrics(const struct ynode *root, struct engine *e, struct recipe_errors *errors)
+static void read_metrics(const struct ynode *root, struct recipe *r, struct engine *e,
+			 struct recipe_errors *errors)
 {
 	const struct ynode *lines = ynode_find(root, "metrics.lines");
 	struct line_rule *own = e->rules;
@@ -86,6 +87,8 @@ static void read_metrics(const struct ynode *root, struct engine *e, struct reci
 	e->rules = NULL;
 	e->n_rules = 0;
 	engine_lines_read(errors, "metrics.lines", lines, &e->rules, &e->n_rules);
+	if (e->n_rules)
+		r->own_lines = (int64_t)e->n_rules;
 	for (size_t i = 0; i < n_own; i++)
 		mo_desc_copy(&line_rule_desc, MO_ADD(e, rules, &line_rule_desc), &own[i]);
 	mo_vec_clear(&line_rule_desc, (void **)&own, &n_own);
@@ -177,7 +180,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 	if (r->engine.kind)
 		load_engine(root, r, e, rules->errors);
 	if (r->engine.kind && !rules->errors->n)
-		read_metrics(root, e, rules->errors);
+		read_metrics(root, r, e, rules->errors);
 	args_numbers(root, e, r);
 	if (r->gpu)
 		load_gpu(root, r->gpu, rules->errors);

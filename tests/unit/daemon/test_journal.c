@@ -49,7 +49,9 @@ static void step(const struct core_event *e)
 	core_out_done(&out);
 }
 
-/* variant: jobs of one variant share engine and environment. */
+#define OWN 1000
+
+/* variant: jobs of one variant share engine and environment; from OWN on they all do, but for a line rule. */
 static void submit(int variant)
 {
 	struct submit *s = mo_desc_new(&submit_desc);
@@ -65,6 +67,12 @@ static void submit(int variant)
 	item->value = mo_printf("/bin/%d\nsecond line of \"parts 7 {}\"", variant);
 	struct env_profile *profile = MO_ADD(s, profiles, &env_profile_desc);
 	profile->layer = ENV_PROFILE;
+	if (variant >= OWN) {
+		s->recipe.own_lines = 1;
+		MO_ADD(&s->engine, rules, &line_rule_desc)->pattern = mo_printf("mine %d", variant);
+		mo_str_set(&s->engine.kind, "engine-own");
+		mo_str_set(&item->value, "/bin");
+	}
 	mo_strs_add(&profile->gpu, &profile->n_gpu, "mi300x");
 	MO_ADD(profile, items, &env_item_desc)->name = mo_strdup("HSA");
 	bool give = variant % 2;             /* the core may take the content over */
@@ -289,6 +297,40 @@ static void test_newer_snapshot(void **state)
 	core_free(fresh);
 }
 
+static size_t count(const struct mo_buf *text, const char *mark)
+{
+	size_t n = 0;
+
+	for (const char *at = strstr(text->data, mark); at; at = strstr(at + 1, mark))
+		n++;
+	return n;
+}
+
+/* What is a recipe's own stands with each job, however many there are, and the engine once. */
+static void test_own_of_recipes(void **state)
+{
+	_cleanup_(mo_buf_done) struct mo_buf text = {0};
+	enum { N = 20 };
+
+	for (int i = 0; i < N; i++)
+		submit(OWN + i);
+	for (int i = 0; i < 3; i++) {
+		const struct state *s = core_state(core);
+
+		for (size_t k = 0; k < N; k++) {
+			_cleanup_(mo_freep) char *mine = mo_printf("mine %zu", OWN + k);
+			assert_string_equal(s->jobs[k].spec.engine.rules[0].pattern, mine);
+			assert_ptr_equal(s->jobs[k].spec.engine.kind, s->jobs[0].spec.engine.kind);
+		}
+		restart();
+		if (i == 1)
+			snapshot(true);
+	}
+	journal_snapshot_text(journal, core_state(core), &text);
+	assert_int_equal(count(&text, "engine-own"), 1);
+	assert_int_equal(count(&text, "mine "), N);
+}
+
 /* CPU time that a start takes for n finished jobs that ended against their order; of each second one the
  * engine is its own. */
 static clock_t start_cost(size_t n)
@@ -352,6 +394,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_environments_of_their_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_of_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_newer_snapshot, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_of_recipes, setup, teardown),
 		cmocka_unit_test(test_start_grows_with_the_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

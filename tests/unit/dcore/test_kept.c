@@ -35,11 +35,11 @@ static bool has_text(const struct world *w, int64_t id)
  * at the same. */
 static void test_finished(void **state)
 {
-	int64_t ids[MO_KEPT_TEXTS_MAX / TEXT + 3], n = MO_KEPT_TEXTS_MAX / TEXT;
+	int64_t ids[MO_KEPT_TEXTS_MAX / TEXT + 3], n = MO_KEPT_TEXTS_MAX / TEXT - 1;
 	struct world w;
 
 	world_init(&w, 1, 8);
-	int64_t old = submit_of(&w, "old", TEXT), small = submit_of(&w, "small", 4096);
+	int64_t old = submit_of(&w, "old", TEXT), small = submit_of(&w, "small", 3000);
 	world_verb(&w, EV_CANCEL, small);
 	for (int64_t i = 0; i < n; i++) {
 		ids[i] = submit_of(&w, "ann", TEXT);
@@ -51,7 +51,7 @@ static void test_finished(void **state)
 	world_verb(&w, EV_CANCEL, old); /* one too much */
 	assert_true(has_text(&w, old));
 	assert_false(has_text(&w, ids[0]));
-	assert_int_equal(world_job(&w, ids[0])->let_go, TEXT);
+	assert_in_range(world_job(&w, ids[0])->let_go, TEXT, TEXT + 4096);
 	assert_true(has_text(&w, ids[1]));
 	assert_true(has_text(&w, small));
 	world_crash(&w);
@@ -144,6 +144,119 @@ static void test_many_backwards(void **state)
 	core_free(c);
 }
 
+static size_t words_of(const struct job *j)
+{
+	const struct submit *s = &j->spec;
+
+	return s->n_argv + s->n_env + s->recipe.n_env + s->recipe.engine.n_args;
+}
+
+static void add_words(struct submit *s, size_t bytes)
+{
+	_cleanup_(mo_freep) char *text = mo_alloc(bytes + 1);
+	struct kv *arg = MO_ADD(&s->recipe.engine, args, &kv_desc);
+	struct recipe_env *named = MO_ADD(&s->recipe, env, &recipe_env_desc);
+	struct env_item *item = MO_ADD(s, env, &env_item_desc);
+
+	memset(text, 'x', bytes);
+	arg->key = mo_strdup("a");
+	arg->value = mo_strdup(text);
+	mo_strs_add(&s->argv, &s->n_argv, text);
+	named->name = mo_strdup("A");
+	named->value = mo_strdup(text);
+	item->name = mo_strdup("A");
+	item->value = mo_strdup(text);
+}
+
+/* Words and variables are a part of what a finished job weighs, and go with its recipe; so do its own line
+ * rules, and of the engine only its layout stays its own. */
+static void test_words(void **state)
+{
+	enum { BYTES = TEXT / 2, N = MO_KEPT_TEXTS_MAX / (4 * BYTES) };
+	struct core *c = core_new(&core_config_default);
+	struct state s;
+
+	mo_desc_init(&state_desc, &s);
+	for (size_t i = 0; i <= N; i++) {
+		struct job *j = MO_ADD(&s, jobs, &job_desc);
+
+		j->id = j->ended_at = (int64_t)i + 1;
+		j->state = JOB_COMPLETED;
+		add_words(&j->spec, BYTES);
+		j->spec.recipe.own_lines = 1;
+		MO_ADD(&j->spec.engine, rules, &line_rule_desc)->pattern = mo_strdup("mine");
+		mo_str_set(&j->spec.engine.layout.entry, "my.pt");
+	}
+	core_load(c, &s);
+	const struct job *first = &core_state(c)->jobs[0], *last = &core_state(c)->jobs[N];
+
+	assert_int_equal(words_of(first) + first->spec.engine.n_rules, 0);
+	assert_string_equal(first->spec.engine.layout.entry, "my.pt");
+	assert_in_range(first->let_go, 4 * BYTES, 4 * BYTES + 4096);
+	assert_int_equal(words_of(last), 4);
+	assert_string_equal(last->spec.engine.rules[0].pattern, "mine");
+	core_free(c);
+}
+
+/* With line rules and words for a resume of its own, before the one of the engine. */
+static int64_t submit_with_own(struct world *w, int number)
+{
+	struct submit s;
+
+	world_recipe(&s, 64);
+	for (int i = 0; i < (number > 0 ? 2 : 1); i++) {
+		struct line_rule *rule = MO_ADD(&s.engine, rules, &line_rule_desc);
+
+		rule->kind = LINE_SAMPLE;
+		rule->pattern = number > 0 && i == 0 ? mo_printf("it %d", number) : mo_strdup("step");
+	}
+	if (number > 0) {
+		s.recipe.own_lines = 1;
+		s.recipe.checkpoint.layout = mo_printf("ckpt-%d.pt", number);
+		mo_str_set(&s.engine.layout.entry, s.recipe.checkpoint.layout);
+		mo_strs_add(&s.engine.resume, &s.engine.n_resume, "--init_from=resume");
+	}
+	int64_t id = world_submit(w, &s);
+	mo_desc_done(&submit_desc, &s);
+	return id;
+}
+
+static void assert_own(const struct world *w, int64_t id, int number)
+{
+	_cleanup_(mo_freep) char *pattern = mo_printf("it %d", number),
+				 *entry = mo_printf("ckpt-%d.pt", number);
+	const struct engine *e = &world_job(w, id)->spec.engine;
+
+	assert_int_equal(e->n_rules, 2);
+	assert_string_equal(e->rules[0].pattern, pattern);
+	assert_string_equal(e->rules[1].pattern, "step");
+	assert_string_equal(e->layout.entry, entry);
+	assert_int_equal(e->n_resume, 1);
+}
+
+/* What is a recipe's own is no reason to keep an engine for it, whoever came first. */
+static void test_own_of_the_recipe(void **state)
+{
+	struct world w;
+
+	world_init(&w, 1, 8);
+	int64_t a = submit_with_own(&w, 1), plain = submit_with_own(&w, 0), b = submit_with_own(&w, 2),
+		other = submit_with_own(&w, 0);
+
+	for (int i = 0; i < 2; i++) {
+		assert_own(&w, a, 1);
+		assert_own(&w, b, 2);
+		assert_int_equal(world_job(&w, plain)->spec.engine.n_rules, 1);
+		assert_ptr_equal(world_job(&w, plain)->spec.engine.kind, world_job(&w, b)->spec.engine.kind);
+		assert_ptr_equal(world_job(&w, plain)->spec.engine.rules,
+				 world_job(&w, other)->spec.engine.rules);
+		world_crash(&w);
+	}
+	world_verb(&w, EV_CANCEL, a);
+	assert_own(&w, a, 1);
+	world_done(&w);
+}
+
 static void test_shared(void **state)
 {
 	struct world w;
@@ -225,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_many_backwards), cmocka_unit_test(test_loaded),
 		cmocka_unit_test(test_unfinished),
 		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_words), cmocka_unit_test(test_own_of_the_recipe),
 		cmocka_unit_test(test_told_by_a_node),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
