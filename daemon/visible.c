@@ -1,4 +1,5 @@
-/* See visible.h. Lines of the ranks' output come into documents at two places: as evidence of incidents, and behind SAID in the reason of a job that failed. */
+/* See visible.h. Lines of the ranks' output, and what is read in files of the user, come into documents at two places: as evidence of incidents, and behind SAID in the reason of a job that failed and
+ * in messages of events, whose data may have it once more as its last member `text`. */
 #include "daemon/visible.h"
 #include <stdio.h>
 #include <string.h>
@@ -112,5 +113,12 @@ struct event *visible_event_cut(const struct event *e)
 	cut_said(cut->message);
 	if (data)
 		memcpy(data, "\"}", 3);      /* the reason is the last member (job_move) */
+	char *text = !data && cut->data && strlen(cut->message) < strlen(e->message) ? strstr(cut->data, "\"text\":") : NULL;
+	if (text) {
+		*text = 0;
+		text = mo_printf("%s\"text\":null}", cut->data);
+		free(cut->data);
+		cut->data = text;
+	}
 	return cut;
 }

@@ -145,7 +145,7 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 		data_str(&b, "node", j->config_node);
 		data_str(&b, "text", c->warnings[i]);
 		event_emit(t, "config.warning", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
-			   "the engine's configuration on %s: %s", j->config_node, c->warnings[i]);
+			   "the engine's configuration on %s" SAID "%s", j->config_node, c->warnings[i]);
 	}
 }
 

@@ -211,7 +211,7 @@ static char *elsewhere_text(const struct job *j)
 
 static char *config_text(const struct job *j)
 {
-	return mo_printf("the engine's configuration on %s: %s", j->config_node, j->config_refused);
+	return mo_printf("the engine's configuration on %s" SAID "%s", j->config_node, j->config_refused);
 }
 
 static void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)

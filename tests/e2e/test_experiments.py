@@ -1449,6 +1449,15 @@ def submit_unread(c, text):
         return json.load(r)["id"]
 
 
+def seen_by(c, token, job, *paths):
+    """What a caller with that token is told of the job, as one text."""
+    def get(path):
+        request = urllib.request.Request("%s/v1/jobs/%s%s" % (c.status()["tcp_url"], job, path), headers={"Authorization": "Bearer " + token})
+        with urllib.request.urlopen(request, timeout=30) as r:
+            return r.read().decode()
+    return "\n".join(get(path) for path in paths)
+
+
 @suite.test
 def old_ones_are_let_go():
     """Recipes and configurations of finished jobs are kept up to a limit; then the oldest says what it was, and all else of it stays."""
@@ -1586,6 +1595,8 @@ def a_node_judges_it():
         equal(c.wait_state(job, ("completed", "failed"))["state"], "completed", "a warning")
         told = events_of(c, job, "config.warning")
         need(told and told[0]["data"]["node"] == "node-0" and BASE + ":9: num_layers: 5 does not go with" in told[0]["data"]["text"], told)
+        eve = seen_by(c, c.json("token", "create", "--role", "user", "--user", "eve")["token"], job, "/events", "/why", "/report", "")
+        need("config.warning" in eve and "num_layers" not in eve and BASE not in eve, "another user reads the files: %s" % eve)
 
 
 @suite.test
@@ -1626,7 +1637,7 @@ def its_plan_is_that_of_the_files():
             own.write("primus/configs/models/megatron/small.yaml", OWN["primus/configs/models/megatron/small.yaml"].replace("hidden_size: 64", "hidden_size: 65536").replace("ffn_hidden_size: 128", "ffn_hidden_size: 655360"))
             away = submit_unread(c, text)
             seen = c.wait_state(away, ("completed", "failed"))
-            need(seen["state"] == "failed" and "the engine's configuration on node-0: " in seen["reason"] and "does not fit" in seen["reason"], seen)
+            need(seen["state"] == "failed" and "the engine's configuration on node-0; it said: " in seen["reason"] and "does not fit" in seen["reason"], seen)
 
 
 @suite.test

@@ -122,7 +122,7 @@ static void what_rules_refuse_ends_it(void **state)
 	assert_int_equal(world_job(&w, id)->attempt, 1);
 	assert_int_equal(world_job(&w, id)->spec.recipe.steps, MO_NONE);
 	assert_string_equal(world_job(&w, id)->reason,
-			    "the engine's configuration on n0: e.yaml:9: num_experts: 6 does not go with it");
+			    "the engine's configuration on n0; it said: e.yaml:9: num_experts: 6 does not go with it");
 	assert_string_equal(world_job(&w, id)->incidents[0].class, "user_error");
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(w.core), world_job(&w, id), w.now, &why);
