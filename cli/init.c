@@ -236,13 +236,14 @@ static void guess_gpus(struct init *i)
 
 	if (i->gpus == MO_NONE && mo_streq(i->line.launcher, "python") && !i->line.spread &&
 	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command"))) {
-		if (d->gpus != MO_NONE && d->gpus > 1)
+		if (d->gpus != MO_NONE && d->gpus > 1 && i->line.world == MO_NONE)
 			init_note(
 				i,
 				"cluster.gpus: one process is started, which has %lld GPUs; if it "
 				"starts others by itself, give --gpus N: moectl starts all ranks",
 				(long long)d->gpus);
-		d->gpus = 1; /* one process, as the line has it */
+		/* one process, as the line has it, or as many as it is told that there are */
+		d->gpus = i->line.world != MO_NONE ? i->line.world : 1;
 	}
 	if (d->gpus != MO_NONE)
 		return;

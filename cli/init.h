@@ -23,6 +23,7 @@ struct init {
 	char **differ, **notes;
 	size_t n_differ, n_notes, n_compared, n_same;
 	bool is_line; /* what it is made from is a line or words, no file */
+	bool saves_unknown; /* it saves, where only its shell knows */
 	bool of_keys; /* keys of a configuration were compared, not words */
 };
 void init_done(struct init *i);

@@ -284,6 +284,14 @@ static int of_toml(struct init *i, const struct engine *e)
 	return 0;
 }
 
+/* The words that say where and how often. */
+static void lose_saves(struct draft *d, const char *why)
+{
+	for (size_t k = 0; k < d->n_said; k++)
+		if (mo_starts_with(d->said[k].key, "checkpoint."))
+			draft_lose(d, "%s: %s", d->said[k].value, why);
+}
+
 /* A folder of the command, relative to what its engine takes for it. */
 static void absolute_dir(struct init *i, const char *dump)
 {
@@ -291,11 +299,12 @@ static void absolute_dir(struct init *i, const char *dump)
 	_cleanup_(mo_freep) char *whole = NULL, *clean = NULL;
 
 	if (dir && (strpbrk(dir, "$`") || strstr(dir, "://"))) { /* no recipe may hold it */
-		draft_lose(&i->draft, "checkpoint.dir %s: %s", dir,
-			   strstr(dir, "://")
-				   ? "it is no directory that the nodes mount, of which "
-				     "moectl can read what was saved"
-				   : "where it saves is not known: write it in yourself");
+		lose_saves(&i->draft, strstr(dir, "://")
+					      ? "it is no directory that the nodes mount, of which "
+						"moectl can read what was saved"
+					      : "where it saves is not known: write it in, as "
+						"checkpoint: {dir: DIR, every: N}");
+		i->saves_unknown = true;
 		drop_saves(&i->draft);
 		return;
 	}
@@ -394,7 +403,7 @@ static void note_saves_of_line(struct init *i, const struct engine *e)
 		init_note(i,
 			  "nothing is known of its checkpoints, so after a failure it begins "
 			  "again: checkpoint.dir, layout and resume_args are in docs/scripts.md");
-	else if (!draft_value(&i->draft, "checkpoint.dir"))
+	else if (!draft_value(&i->draft, "checkpoint.dir") && !i->saves_unknown)
 		note_no_saves(i);
 }
 

@@ -34,11 +34,17 @@ void run_name(struct shell_words *w, const char *text)
 #define ONLY_THE_SHELL \
 	"only the shell that runs the script knows what this is: write it in yourself"
 
-static void lose_unknown(struct launch_line *l, char *text)
+#define CALLED_WITH \
+	"words that the script is called with: moectl init -- bash SCRIPT WORDS"
+
+/* $1 and ${2} are its caller's. */
+static const char *why_unknown(const char *part)
 {
-	if (shell_plain(text))
-		launch_lose(l, text, NULL, ONLY_THE_SHELL);
+	const char *p = part + (part[0] == '$') + (part[0] == '$' && part[1] == '{');
+
+	return part[0] == '$' && strspn(p, "0123456789") ? CALLED_WITH : ONLY_THE_SHELL;
 }
+
 
 /* Of a value, what of it is not known; NULL = all is. Caller frees. */
 static char *unknown_part(const char *text)
@@ -47,6 +53,14 @@ static char *unknown_part(const char *text)
 	const char *to = from ? strchr(from, SHELL_UNKNOWN_END) : NULL;
 
 	return to ? mo_strndup(from + 1, (size_t)(to - from) - 1) : NULL;
+}
+
+static void lose_unknown(struct launch_line *l, char *text)
+{
+	_cleanup_(mo_freep) char *part = unknown_part(text);
+
+	if (shell_plain(text))
+		launch_lose(l, text, NULL, part ? why_unknown(part) : ONLY_THE_SHELL);
 }
 
 /* A=x:$A, which is x where nobody set A, as it is for a rank. True: nothing is left that a rank
@@ -58,7 +72,7 @@ static bool lose_in_variable(struct launch_line *l, struct kv *v)
 
 	if (!part)
 		return false;
-	launch_lose(l, v->key, part, ONLY_THE_SHELL);
+	launch_lose(l, v->key, part, why_unknown(part));
 	if (mo_streq(part, bare) || mo_starts_with(part, braced) ||
 	    !strncmp(part, braced, strlen(braced) - 1)) {
 		char *from = strchr(v->value, SHELL_UNKNOWN),
@@ -163,12 +177,17 @@ void run_finish(struct run *r, const char *text)
 	lose_all(l, &maybe,
 		 "set where only a running shell knows whether it gets there: see to them");
 	if (r->shell.args_used)
-		launch_lose(
-			l, "\"$@\"", NULL,
-			"words that the script is called with: moectl init -- bash SCRIPT WORDS");
+		launch_lose(l, "\"$@\"", NULL, CALLED_WITH);
 	for (size_t i = 0; i < r->plain.n; i++)
 		run_name(r->score >= MANY ? &r->left : &r->others, r->plain.items[i]);
 	lose_all(l, &r->others, "another launch of the same script, a recipe of its own");
+	lose_all(l, &r->directives,
+		 "a line for another batch system: cluster.gpus, time_limit and name are in "
+		 "docs/recipe.md");
+	lose_all(l, &r->activated,
+		 "engine.python names the interpreter with the packages that it needs");
+	lose_all(l, &r->modules,
+		 "it sets variables of its shell: write those that the training needs into env");
 	lose_all(l, &r->left,
 		 "not run before it: engine.prepare in docs/recipe.md runs something on each node");
 	lose_all(l, &r->behind, "not run after it");

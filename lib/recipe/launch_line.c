@@ -368,6 +368,15 @@ bool launch_line_begins(const char *word)
 	       launch_among(names, name, strlen(name));
 }
 
+static int64_t commas(const char *text)
+{
+	int64_t n = 0;
+
+	for (; *text; text++)
+		n += *text == ',';
+	return n;
+}
+
 /* Names that only the launcher sets, and values that nobody should read in a file. */
 static void sift_env(struct launch_line *l)
 {
@@ -381,6 +390,11 @@ static void sift_env(struct launch_line *l)
 		if (mo_streq(name, "GPUS_PER_NODE") && l->per_node == MO_NONE &&
 		    mo_parse_i64(l->env[i].value, 1, 1000000, &n) == 0)
 			l->per_node = n;
+		if (mo_streq(name, "WORLD_SIZE") && mo_streq(l->launcher, "python") && !l->spread &&
+		    mo_parse_i64(l->env[i].value, 1, 1000000, &n) == 0)
+			l->world = n;
+		if (mo_env_visibility(name) && *l->env[i].value && !strchr(l->env[i].value, '$'))
+			l->visible = commas(l->env[i].value) + 1;
 		if (mo_env_visibility(name))
 			launch_lose(l, name, NULL,
 				    "moectl chooses the GPUs of a job and tells its ranks");
@@ -402,6 +416,8 @@ void launch_line_init(struct launch_line *l)
 				   .per_node = MO_NONE,
 				   .tasks = MO_NONE,
 				   .tasks_per_node = MO_NONE,
+				   .world = MO_NONE,
+				   .visible = MO_NONE,
 				   .total = MO_NONE };
 }
 
@@ -410,6 +426,10 @@ static void settle(struct launch_line *l)
 {
 	if (l->per_node == LAUNCH_ALL)
 		l->per_node = MO_NONE;
+	/* of several processes where nothing says how many, as many as there are GPUs */
+	if (l->per_node == MO_NONE && l->total == MO_NONE &&
+	    launch_among("torchrun deepspeed accelerate", l->launcher, strlen(l->launcher)))
+		l->per_node = l->visible;
 	if (l->tasks_per_node == MO_NONE && l->tasks != MO_NONE)
 		l->tasks_per_node = l->tasks / MO_MAX(l->nodes, 1);
 	if (mo_streq(l->launcher, "python") && l->spread) {

@@ -20,6 +20,8 @@ struct launch_line {
 	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
 	char *accelerate_config; /* the file of accelerate that was read; NULL = none */
 	int64_t total; /* of all nodes; MO_NONE = not said */
+	int64_t world; /* WORLD_SIZE that a process of its own is given; MO_NONE = none */
+	int64_t visible; /* GPUs that a variable names; MO_NONE = none does */
 	int64_t tasks, tasks_per_node; /* of Slurm or MPI */
 	bool spread; /* srun or mpirun starts it, once per task */
 	bool use_env; /* the launcher was told to give no --local_rank */

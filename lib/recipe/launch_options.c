@@ -369,6 +369,8 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 			l, word, value,
 			value && mo_streq(value, "cpu")
 				? "one process for each core; a rank of moectl has a GPU: --gpus N"
+			: o->keeps == KEEP_ENV
+				? "it says no value: write NAME: VALUE into env"
 				: "it is no number, duration or NAME=VALUE that a recipe has: write "
 				  "it in yourself");
 }

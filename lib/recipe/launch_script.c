@@ -97,6 +97,19 @@ static bool read_unknown(struct shell *s, const struct shell_words *w)
 	return true;
 }
 
+/* set -a, set -eao pipefail, set +o allexport */
+static void set_options(struct shell *s, const struct shell_words *w)
+{
+	for (size_t i = 1; i < w->n; i++) {
+		const char *word = w->items[i];
+		bool named = i > 1 && mo_streq(word, "allexport"),
+		     letter = (word[0] == '-' || word[0] == '+') && strchr(word, 'a');
+
+		if ((named || letter) && s->follow == SHELL_RUN)
+			s->exports = (named ? w->items[i - 1] : word)[0] == '-';
+	}
+}
+
 static void set_words(struct shell *s, const struct shell_words *w, size_t at)
 {
 	mo_strs_clear(&s->args.items, &s->args.n);
@@ -122,6 +135,8 @@ static bool take_builtin(struct run *r, const struct shell_command *c)
 	} else if (mo_streq(word, "set")) {
 		if (w->n > 1 && mo_streq(w->items[1], "--"))
 			set_words(s, w, 2);
+		else
+			set_options(s, w);
 	} else if (mo_streq(word, "shift")) {
 		struct shell_words all = shell_take(&s->args);
 		int64_t by = 1;
@@ -195,6 +210,44 @@ static bool is_script_name(const char *word)
 	return false;
 }
 
+/* conda activate NAME, source activate NAME: where conda.sh is known the interpreter is, too. */
+static bool take_conda(struct run *r, const struct shell_command *c)
+{
+	const struct shell_words *w = &c->words;
+	bool own = launch_among("conda mamba micromamba", w->items[0], strlen(w->items[0])) ||
+		   (mo_streq(w->items[0], "source") && w->n > 2);
+
+	if (w->n < 2 || !own || !mo_streq(w->items[1], "activate"))
+		return false;
+	const char *name = w->n > 2 ? w->items[2] : "base";
+
+	if (r->shell.follow == SHELL_RUN && !shell_unknown(name) &&
+	    (r->conda || name[0] == '/')) {
+		free(r->python);
+		r->python = name[0] == '/' ? mo_printf("%s/bin/python3", name)
+			    : mo_streq(name, "base")
+				    ? mo_printf("%s/bin/python3", r->conda)
+				    : mo_printf("%s/envs/%s/bin/python3", r->conda, name);
+	} else {
+		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
+		run_name(&r->activated, text);
+	}
+	return true;
+}
+
+/* What a shell is told about programs: module load, and conda's own beginning. */
+static bool take_modules(struct run *r, const struct shell_command *c)
+{
+	const struct shell_words *w = &c->words;
+
+	if (!launch_among("module ml spack", w->items[0], strlen(w->items[0])))
+		return false;
+	_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
+	if (r->shell.follow != SHELL_SKIP)
+		run_name(&r->modules, text);
+	return true;
+}
+
 /* source X/bin/activate, . env.sh: what they set is set here. */
 static bool take_source(struct run *r, const struct shell_command *c)
 {
@@ -212,6 +265,16 @@ static bool take_source(struct run *r, const struct shell_command *c)
 
 		free(r->python);
 		r->python = mo_printf("%s/bin/python3", whole ? whole : venv);
+		return true;
+	}
+	static const char conda[] = "/etc/profile.d/conda.sh";
+	size_t k = strlen(conda);
+
+	if (n > k && mo_streq(path + n - k, conda) && !shell_unknown(path)) {
+		_cleanup_(mo_freep) char *base = mo_strndup(path, n - k);
+
+		free(r->conda);
+		r->conda = shell_path(&r->shell, base);
 		return true;
 	}
 	_cleanup_(mo_freep) char *text = r->depth < DEPTH_MAX ? text_of(r, path) : NULL;
@@ -323,7 +386,10 @@ static void one_command(struct run *r, const struct shell_command *c, const char
 								   : SHELL_EITHER;
 	} else if (mo_streq(word, "false")) {
 		b->last = SHELL_FALSE;
-	} else if (!take_builtin(r, c) && !blocks_call(b, c, 0, p) && !take_source(r, c) &&
+	} else if (mo_streq(word, "getopts") && w->n > 2) {
+		b->last = shell_getopts(&r->shell, w->items[1], w->items[2]);
+	} else if (!take_builtin(r, c) && !take_conda(r, c) && !take_modules(r, c) &&
+		   !blocks_call(b, c, 0, p) && !take_source(r, c) &&
 		   !run_script(r, c, *p) && !run_launch(r, c, *p)) {
 		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
 		const char *slash = strrchr(word, '/');
@@ -384,16 +450,33 @@ static void read_sbatch(struct run *r, const char *text)
 	}
 }
 
-/* A batch system starts a script where it was submitted, and tells it where that is. */
-static void set_submitted(struct run *r)
+/* Lines for other batch systems: their words are named, and that they are one is told. */
+static bool read_directives(struct run *r, const char *text)
 {
-	static const char name[] = "SLURM_SUBMIT_DIR";
+	static const char *const begins[] = { "#PBS ", "#BSUB ", "#FLUX: ", "#COBALT " };
+	size_t had = r->directives.n;
+
+	for (const char *p = text; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		for (size_t i = 0; i < ELEMENTSOF(begins); i++) {
+			_cleanup_(mo_freep) char *line = mo_strndup(p, strcspn(p, "\r\n"));
+
+			if (mo_starts_with(p, begins[i]))
+				run_name(&r->directives, line);
+		}
+	return r->directives.n > had;
+}
+
+/* A batch system starts a script where it was submitted, and tells it where that is. */
+static void set_submitted(struct run *r, const char *text)
+{
+	static const char *const names[] = { "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "LS_SUBCWD" };
 	bool batch = r->sbatch.n > 0;
 
 	for (size_t i = 0; i < r->before.n; i++)
 		batch |= mo_streq(r->before.items[i], "sbatch");
-	if (batch && r->world && r->world->dir)
-		shell_set_text(&r->shell, name, strlen(name), r->world->dir, false);
+	batch |= read_directives(r, text);
+	for (size_t i = 0; i < ELEMENTSOF(names) && batch && r->world && r->world->dir; i++)
+		shell_set_text(&r->shell, names[i], strlen(names[i]), r->world->dir, false);
 }
 
 /* What Slurm tells the script of its own #SBATCH lines. */
@@ -430,7 +513,7 @@ static void run_text(struct run *r, const char *text)
 		r->text = text;
 	read_sbatch(r, text);
 	set_slurm(r);
-	set_submitted(r);
+	set_submitted(r, text);
 	for (const char *p = text; *p && !r->ended && r->commands++ < COMMANDS_MAX;) {
 		_cleanup_(shell_command_done) struct shell_command c = { 0 };
 		const char *begin = p;
@@ -459,7 +542,11 @@ static void run_done(struct run *r)
 	mo_strs_clear(&r->plain.items, &r->plain.n);
 	mo_error_done(&r->why);
 	free(r->called);
+	mo_strs_clear(&r->activated.items, &r->activated.n);
+	mo_strs_clear(&r->directives.items, &r->directives.n);
+	mo_strs_clear(&r->modules.items, &r->modules.n);
 	free(r->python);
+	free(r->conda);
 	free(r->missing);
 }
 

@@ -114,6 +114,8 @@ void shell_set(struct shell *s, const char *name, size_t n, struct shell_words *
 	}
 	if (!skip && !more)
 		mo_strs_clear(&v->words, &v->n);
+	if (!skip)
+		v->exported |= s->exports;
 	for (size_t i = 0; !skip && i < w->n && v->n < WORDS_MAX; i++)
 		mo_strs_add(&v->words, &v->n, w->items[i]);
 	mo_strs_clear(&w->items, &w->n);

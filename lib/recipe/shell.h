@@ -35,6 +35,8 @@ struct shell {
 	size_t n_vars;
 	struct shell_words args; /* $1 .. */
 	bool args_known; /* false: a script that nobody called */
+	size_t letter; /* getopts is behind this one of a word */
+	bool exports; /* set -a: what is assigned goes to its programs */
 	bool args_used; /* "$@" of it stands in a word */
 	char *dir, *script; /* where it stands, $0; NULL = not known */
 	enum shell_follow follow;
@@ -72,6 +74,9 @@ bool shell_plain(char *text);
 
 /* Three values: what a condition is. */
 enum shell_truth { SHELL_FALSE, SHELL_TRUE, SHELL_EITHER };
+/* getopts SPEC NAME of a script's own words: sets NAME, OPTARG, OPTIND. False when they are over; words
+ * that nobody knows are none. */
+enum shell_truth shell_getopts(struct shell *s, const char *spec, const char *name);
 enum shell_truth shell_and(enum shell_truth a, enum shell_truth b);
 enum shell_truth shell_or(enum shell_truth a, enum shell_truth b);
 enum shell_truth shell_not(enum shell_truth a);

@@ -122,6 +122,22 @@ static void drop_second(struct shell_words *w)
 	w->n--;
 }
 
+#define NUMBERS_MAX 200
+
+static char *numbers(const char *first, const char *last)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	int64_t from, to;
+
+	if (mo_parse_i64(first, -100000, 100000, &from) < 0 ||
+	    mo_parse_i64(last, from, from + NUMBERS_MAX, &to) < 0)
+		return NULL;
+	for (; from <= to; from++)
+		mo_buf_printf(&b, "%s%lld", b.len ? "\n" : "", (long long)from);
+	mo_buf_add(&b, "", 1);
+	return mo_buf_take(&b);
+}
+
 /* What it would print; NULL = nobody knows. Caller frees. */
 static char *printed(struct shell *s, const char *text)
 {
@@ -145,6 +161,8 @@ static char *printed(struct shell *s, const char *text)
 		return directory_of(w[1]);
 	if (n == 2 && mo_streq(w[0], "basename") && !shell_unknown(w[1]))
 		return mo_strdup(strrchr(w[1], '/') ? strrchr(w[1], '/') + 1 : w[1]);
+	if (n > 1 && n < 4 && mo_streq(w[0], "seq"))
+		return numbers(n == 3 ? w[1] : "1", w[n - 1]);
 	bool links = (n == 2 && mo_streq(w[0], "realpath")) ||
 		     (n == 3 && mo_streq(w[0], "readlink") && mo_streq(w[1], "-f"));
 	return links ? shell_path(s, w[n - 1]) : NULL;

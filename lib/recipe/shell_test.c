@@ -260,3 +260,45 @@ bool shell_number(struct shell *s, const char *text, int64_t *ret)
 	*ret = v;
 	return true;
 }
+
+/* ---- getopts ---- */
+
+static void set_name(struct shell *s, const char *name, const char *text)
+{
+	shell_set_text(s, name, strlen(name), text, false);
+}
+
+enum shell_truth shell_getopts(struct shell *s, const char *spec, const char *name)
+{
+	const struct shell_var *at = shell_var(s, "OPTIND", strlen("OPTIND"));
+	int64_t k = 1;
+
+	if (at && at->n)
+		(void)mo_parse_i64(at->words[0], 1, 100000, &k);
+	const char *word = (size_t)k <= s->args.n ? s->args.items[k - 1] : "";
+
+	if (!s->letter && (word[0] != '-' || !word[1] || mo_streq(word, "--"))) {
+		_cleanup_(mo_freep) char *end = mo_printf("%lld", (long long)k + (word[0] == '-'));
+
+		set_name(s, "OPTIND", end);
+		set_name(s, name, "?");
+		return SHELL_FALSE;
+	}
+	s->letter = s->letter < strlen(word) ? s->letter + 1 : 1; /* shift may have moved them */
+	const char *at_letter = word + MO_MIN(s->letter, strlen(word)), *rest = at_letter + !!*at_letter;
+	const char *known = *at_letter && *at_letter != ':' ? strchr(spec, *at_letter) : NULL;
+	bool takes = known && known[1] == ':', over = takes || !*rest;
+	const char letter[] = { *at_letter, 0 };
+	const char *value = !takes		      ? ""
+			    : *rest		      ? rest
+			    : (size_t)k < s->args.n ? s->args.items[k]
+						      : "";
+	_cleanup_(mo_freep) char *next =
+		mo_printf("%lld", (long long)k + over + (takes && !*rest));
+
+	set_name(s, name, known ? letter : "?");
+	set_name(s, "OPTARG", value);
+	set_name(s, "OPTIND", next);
+	s->letter = over ? 0 : s->letter;
+	return SHELL_TRUE;
+}

@@ -318,6 +318,7 @@ SHELLS = [PREPARED.replace("source venv/bin/activate\n", "").replace("python tok
     'CMD="torchrun t.py --a \'1 2\'"\neval "$CMD --c"\n',
     'bash -c "cd sub && torchrun t.py \\$PWD $(basename /a/b.c) \'`dirname /a/b.c`\'" > /dev/null 2>&1\n',
     'false || Y=1 && Z=2; [ "$Y$Z" = 12 ] && { S=in; } || S=out; torchrun t.py $S \\\n  --more # not this\n',
+    'set -- -g 4 -vcx.yaml -- -q; while getopts ":g:vc:" o; do case $o in g) G=$OPTARG ;; v) V=1 ;; c) C=$OPTARG ;; esac; done; shift $((OPTIND - 1))\ntorchrun t.py "$G" "$V" "$C" "$@" $(seq 3)\n',
     'cat > x.txt <<-END\n\ttorchrun no.py\n\tEND\ntorchrun t.py 2>&1 1 > o.txt\n',
     'export E="k=v w"; D=$E; set -- p "q r"; torchrun t.py $D "$1" "${2}" "${3:-third}"; unset E\n')]
 

@@ -58,6 +58,10 @@ static void torchrun(void **state)
 	   "--nproc_per_node cpu: one process for each core");
 	is("srun '--gres=gpu:mi300x:4(S:0-1),nvme:1' -N 1-2 torchrun --nproc_per_node auto t.py", 2,
 	   4, "t.py", NULL);
+	is("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc_per_node auto t.py", MO_NONE, 3, "t.py",
+	   "CUDA_VISIBLE_DEVICES: moectl chooses");
+	is("HIP_VISIBLE_DEVICES=0,1 deepspeed --no_local_rank t.py", MO_NONE, 2, "t.py",
+	   "HIP_VISIBLE_DEVICES: moectl chooses");
 	is("/opt/venv/bin/python -u train.py", MO_NONE, MO_NONE, "train.py", NULL);
 }
 
@@ -163,7 +167,7 @@ static void settings(void **state)
 	assert_non_null(strstr(lost, "HF_TOKEN: a secret"));
 	assert_null(strstr(lost, "hf_1"));
 	assert_non_null(strstr(lost, "HIP_VISIBLE_DEVICES: moectl chooses"));
-	assert_non_null(strstr(lost, "$1: only the shell"));
+	assert_non_null(strstr(lost, "$1: words that the script"));
 	is("EXP=x.yaml NNODES=2 bash examples/run_pretrain.sh", 2, MO_NONE,
 	   "primus/cli/main.py|train|pretrain|--config|x.yaml", NULL);
 }

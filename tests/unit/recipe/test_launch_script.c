@@ -13,6 +13,9 @@ struct file {
 static const struct file files[] = {
 	{ "/w/inner.sh",
 	  "torchrun --nproc_per_node ${N:-1} t.py --seed $1 \"${@:2}\" --in $PWD\n" },
+	{ "/w/opts.sh", "while getopts ':g:vc:' o; do\n  case $o in\n    g) G=$OPTARG ;;\n"
+			"    c) C=$OPTARG;;\n    v) V=1 ;;\n    *) exit 1;;\n  esac\ndone\n"
+			"shift $((OPTIND - 1))\ntorchrun t.py $G $C $V \"$@\"\n" },
 	{ "/w/env.sh", "export FROM_ENV=yes\nN=4\n" },
 	{ "/w/words.sh",
 	  "LR=1\nwhile [[ $# -gt 0 ]]; do\n  case $1 in\n    --lr) LR=\"$2\"; shift 2 ;;\n"
@@ -142,6 +145,42 @@ static void expansions(void **state)
 	is("$PRE torchrun t.py\n", "t.py", "$PRE: only the shell");
 }
 
+static void loops_over_words(void **state)
+{
+	static const char *const words[] = { "bash", "opts.sh", "-g", "4", "-vcx.yaml", "--", "-q" };
+	struct launch_line l;
+
+	is("for i in $(seq 0 2); do A+=($i); done\ntorchrun t.py ${A[@]} $(seq 2)\n",
+	   "t.py|0|1|2|1|2", "");
+	is("G=1\nwhile getopts \"g:\" o; do G=$OPTARG; done\ntorchrun t.py $G\n", "t.py|1", "");
+	assert_int_equal(launch_line_words((char *const *)words, ELEMENTSOF(words), &world, &l,
+					   NULL),
+			 0);
+	_cleanup_(mo_freep) char *program = piped(l.program, l.n_program);
+	assert_string_equal(program, "t.py|4|x.yaml|1|-q");
+	launch_line_done(&l);
+}
+
+/* What changes the environment of a script: conda, modules, set -a. */
+static void environments(void **state)
+{
+	_cleanup_(launch_line_done) struct launch_line l = { 0 };
+	static const char text[] = "module load x\nA=1\nset -eao pipefail\nB=2\nset +a\nC=3\n"
+				   "source /opt/conda/etc/profile.d/conda.sh\nconda activate e\n"
+				   "torchrun t.py\n";
+
+	assert_int_equal(launch_line_script(text, &world, &l, NULL), 0);
+	assert_string_equal(l.python, "/opt/conda/envs/e/bin/python3");
+	assert_int_equal(l.n_env, 1);
+	assert_string_equal(l.env[0].key, "B");
+	is(text, "t.py", "module load x: it sets variables of its shell");
+	is("conda activate e\ntorchrun t.py\n", "t.py", "conda activate e: engine.python names");
+	is("#PBS -N x\ncd $PBS_O_WORKDIR\nmpiexec -n 2 python t.py\n", "t.py",
+	   "#PBS -N x: a line for another batch system");
+	is("torchrun t.py $1 --d $D\n", "t.py|$1|--d|$D",
+	   "$1: words that the script is called with;;$D: only the shell");
+}
+
 /* Where a batch system starts a script is where it was submitted. */
 static void where_it_was_submitted(void **state)
 {
@@ -234,7 +273,8 @@ int main(void)
 		cmocka_unit_test(conditions),        cmocka_unit_test(loops_and_functions),
 		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
 		cmocka_unit_test(what_is_not_there), cmocka_unit_test(where_it_was_submitted),
-		cmocka_unit_test(what_only_a_shell_knows),
+		cmocka_unit_test(what_only_a_shell_knows), cmocka_unit_test(loops_over_words),
+		cmocka_unit_test(environments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
