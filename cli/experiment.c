@@ -332,21 +332,13 @@ static void keep_files(struct recipe_input *in)
 	experiment_done(&x);
 }
 
-bool recipe_input_has_experiment(const struct recipe_input *in)
+bool recipe_input_has_experiment(struct recipe_input *in)
 {
 	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	struct recipe recipe;
-	struct engine engine;
 
-	mo_desc_init(&recipe_desc, &recipe);
-	mo_desc_init(&engine_desc, &engine);
-	bool has = recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets,
-				in->n_sets, &recipe, &engine, NULL, NULL, &errors) == 0 &&
-		   (engine_has_values(&engine) || engine.n_config_files);
-
-	mo_desc_done(&recipe_desc, &recipe);
-	mo_desc_done(&engine_desc, &engine);
-	return has;
+	return recipe_parse(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets,
+			    &in->recipe, &in->engine, NULL, NULL, &errors) == 0 &&
+	       (engine_has_values(&in->engine) || in->engine.n_config_files);
 }
 
 int experiment_read_for(struct recipe_input *in)

@@ -5,8 +5,8 @@
 
 #define EXPERIMENT_PRESETS "primus/configs/" /* what lies there is the engine's, not the user's */
 
-/* Does the recipe's engine take an experiment? (Its text need not be valid.) */
-bool recipe_input_has_experiment(const struct recipe_input *in);
+/* Parses a recipe (its text need not be valid; nothing is printed): does its engine take an experiment? */
+bool recipe_input_has_experiment(struct recipe_input *in);
 /* Reads it for a recipe that was parsed, and adds what it says as the recipe's key `experiment`. 0 (also when the files are not here),
  * or an exit status (printed): Primus could not load it. */
 int experiment_read_for(struct recipe_input *in);

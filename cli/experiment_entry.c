@@ -1,73 +1,14 @@
 /* An experiment that is not where engine.entry says (experiment.h): a mistyped name where the engine's files are, or a file that only the
  * nodes have. */
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/experiment.h"
+#include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-
-#define PRESETS "primus/configs" /* what only a checkout has */
-
-static void closedirp(DIR **d)
-{
-	if (*d)
-		closedir(*d);
-}
-
-static char *below(const char *dir, const char *path)
-{
-	return *path == '/' ? mo_strdup(path) : mo_printf("%s/%s", dir, path);
-}
-
-/* A name of the directory that is like this one; NULL: none is. The caller frees it. */
-static char *like(const char *dir, const char *name)
-{
-	_cleanup_(closedirp) DIR *d = opendir(dir);
-	char **names = NULL;
-	size_t n = 0;
-
-	for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-		if (e->d_name[0] != '.')
-			mo_strs_add(&names, &n, e->d_name);
-	const char *near = mo_near_miss(name, (const char *const *)names, n);
-	char *ret = near ? mo_strdup(near) : NULL;
-
-	for (size_t i = 0; i < n; i++)
-		free(names[i]);
-	free(names);
-	return ret;
-}
-
-/* The path with another name in place of the first that is not there; NULL: none is like it. */
-static char *meant(const char *workdir, const char *path)
-{
-	for (size_t at = strspn(path, "/"); path[at];) {
-		size_t end = at + strcspn(path + at, "/");
-		_cleanup_(mo_freep) char *part = mo_strndup(path, end);
-		_cleanup_(mo_freep) char *whole = below(workdir, part);
-
-		if (access(whole, F_OK) == 0) {
-			at = end + strspn(path + end, "/");
-			continue;
-		}
-		_cleanup_(mo_freep) char *name = mo_strndup(path + at, end - at);
-
-		whole[strlen(whole) - strlen(name)] = '\0';
-		_cleanup_(mo_freep) char *other = like(whole, name);
-		_cleanup_(mo_freep) char *found =
-			other ? mo_printf("%.*s%s%s", (int)at, path, other, path + end) : NULL;
-		_cleanup_(mo_freep) char *there = found ? below(workdir, found) : NULL;
-
-		if (!there || access(there, F_OK) == 0)
-			return TAKE_PTR(found);
-		return mo_printf("%.*s%s", (int)at, path, other);
-	}
-	return NULL;
-}
 
 /* Outside of the checkout a path that begins nowhere here may be one of the nodes. */
 static bool of_nodes(const char *workdir, const char *path)
@@ -82,7 +23,7 @@ static bool of_nodes(const char *workdir, const char *path)
 int experiment_missing(const struct recipe_input *in, const char *file, int why)
 {
 	const char *workdir = in->recipe.engine.workdir;
-	_cleanup_(mo_freep) char *presets = workdir ? below(workdir, PRESETS) : NULL;
+	_cleanup_(mo_freep) char *presets = workdir ? places_below(workdir, PLACES_PRESETS) : NULL;
 	bool none = why == -ENOENT || why == -ENOTDIR;
 
 	if (!file || !presets || access(presets, F_OK) < 0 || (!none && why != -EISDIR))
@@ -91,8 +32,8 @@ int experiment_missing(const struct recipe_input *in, const char *file, int why)
 	if (none && (in->recipe.engine.prepare || in->recipe.engine.n_prepare_argv ||
 		     of_nodes(workdir, file)))
 		return 0;
-	_cleanup_(mo_freep) char *near = none ? meant(workdir, file) : NULL;
-	_cleanup_(mo_freep) char *whole = below(workdir, file);
+	_cleanup_(mo_freep) char *near = none ? places_meant(workdir, file) : NULL;
+	_cleanup_(mo_freep) char *whole = places_below(workdir, file);
 	_cleanup_(mo_freep) char *path = visible(whole), *other = near ? visible(near) : NULL;
 
 	fprintf(stderr, "%s: engine.entry: %s: %s; ", in->file, path,

@@ -1,37 +1,17 @@
 /* Files that the engine's configuration names and that are not here (experiment.h): a mistyped path where the engine's files are, or a
  * file that only the nodes have. It is told and nothing is refused: the node looks again before the ranks start. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/experiment.h"
+#include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/recipe/config_inputs.h"
 #include "lib/recipe/yaml.h"
 
-static bool is_here(const char *path)
-{
-	return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
-/* Of a path below a directory that is not here, nothing can be said. */
 static bool may_be_there(void *arg, const char *path)
 {
-	const struct recipe_input *in = arg;
-	const char *dir = in->recipe.engine.workdir;
-	_cleanup_(mo_freep) char *root = dir ? mo_printf("%s/", dir) : NULL;
-	_cleanup_(mo_freep) char *whole =
-		*path == '/' ? mo_strdup(path) : dir ? mo_printf("%s/%s", dir, path) : NULL;
-
-	if (!whole || is_here(whole))
-		return true;
-	const char *slash = strrchr(path, '/');
-	_cleanup_(mo_freep) char *parent = mo_strndup(path, slash ? (size_t)(slash - path) : 0);
-
-	return *path != '/' || mo_starts_with(path, root ? root : "//")
-		       ? access(dir, F_OK) < 0
-		       : !*parent || access(parent, F_OK) < 0;
+	return places_may_have(arg, path);
 }
 
 static const struct ynode *node_of(const struct ynode *root, const char *path)

@@ -165,7 +165,8 @@ static void note_sets(const struct recipe_input *in, const struct recipe_errors 
 			in->file, list);
 }
 
-static int refuse(const struct cli *cli, const struct recipe_input *in, const struct recipe_errors *errors)
+int recipe_input_refuse(const struct cli *cli, const struct recipe_input *in,
+			const struct recipe_errors *errors)
 {
 	if (in->draft)
 		unplace(in, errors);
@@ -236,17 +237,17 @@ int recipe_input_check(struct cli *cli, struct recipe_input *in)
 	in->checked = true;
 	int r = parse(in, errors);
 	if (r < 0 && !errors->kept)
-		return refuse(cli, in, errors);
+		return recipe_input_refuse(cli, in, errors);
 	if (!r && take_version(in, errors) < 0 && !errors->kept)
-		return refuse(cli, in, errors);
+		return recipe_input_refuse(cli, in, errors);
 	if ((in->engine.experiment || in->engine.n_config_files) && (r = experiment_read_for(in)))
 		return r;
 	if (in->experiment && parse(in, errors) < 0 && !errors->kept)
-		return refuse(cli, in, errors);
+		return recipe_input_refuse(cli, in, errors);
 	if (in->experiment)
 		experiment_read_again(in);
 	if (in->experiment && !errors->n && parse(in, errors) < 0 && !errors->kept)
-		return refuse(cli, in, errors);
+		return recipe_input_refuse(cli, in, errors);
 	for (size_t i = 0; i < in->n_warnings && !recipe_input_refused(in) && !in->draft; i++)
 		recipe_print_warning(in->file, in->warnings[i]);
 	return 0;
@@ -268,6 +269,6 @@ char *recipe_input_document(struct cli *cli, const struct recipe_input *in)
 	}
 	char *text = recipe_apply_sets(in->text.data ? in->text.data : "", in->text.len, in->sets, in->n_sets, &errors);
 	if (!text)
-		refuse(cli, in, &errors);
+		recipe_input_refuse(cli, in, &errors);
 	return text;
 }

@@ -32,6 +32,9 @@ bool recipe_input_changed(const struct recipe_input *in);
 int recipe_input_read(struct recipe_input *in, const char *file);
 /* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
 int recipe_input_check(struct cli *cli, struct recipe_input *in);
+/* Prints the errors at their places; with --json the 422 document. CLI_USAGE. */
+int recipe_input_refuse(const struct cli *cli, const struct recipe_input *in,
+			const struct recipe_errors *errors);
 /* Did it fail a rule, and is only shown (explaining)? */
 bool recipe_input_refused(const struct recipe_input *in);
 /* The list `errors` of such a document (the caller's). */

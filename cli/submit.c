@@ -9,6 +9,7 @@
 #include "cli/experiment.h"
 #include "cli/job.h"
 #include "cli/output.h"
+#include "cli/places.h"
 #include "cli/planning.h"
 #include "cli/recipe.h"
 #include "cli/value.h"
@@ -275,6 +276,8 @@ static int run(struct cli *cli, int argc, char **argv)
 		return r;
 	/* An error in a value that --set gave is told in its own words, which the controller does not know. */
 	if ((dry || in.n_sets || recipe_input_has_experiment(&in)) && (r = recipe_input_check(cli, &in)))
+		return r;
+	if ((r = places_check(cli, &in)))
 		return r;
 	text = recipe_input_document(cli, &in);
 	if (!text)

@@ -1,5 +1,5 @@
 /* validate: the recipe check of the controller, offline. */
-#include "cli/recipe.h"
+#include "cli/places.h"
 
 static int run(struct cli *cli, int argc, char **argv)
 {
@@ -14,7 +14,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	free(sets.items);
 	if (r)
 		return cli_stop(r);
-	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)))
+	if ((r = recipe_input_read(&in, args[0])) || (r = recipe_input_check(cli, &in)) ||
+	    (r = places_check(cli, &in)))
 		return r;
 	if (cli->json)
 		puts("{\"valid\":true}");

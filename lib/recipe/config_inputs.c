@@ -1,4 +1,6 @@
-/* See config_inputs.h. A row is KEY: KIND [unless OTHER[=VALUE]]: it asks for nothing while that key is true, or the value:
+/* See config_inputs.h. A row is KEY: KIND [if OTHER[=VALUE]] [unless OTHER[=VALUE]]: it asks for nothing where the engine does not read the
+ * value, which is while that key is not true (or not the value; of a value with a * behind it the beginning counts), or while it is. Several
+ * are joined by `or`:
  *   file       the value is a file or a directory, and nothing else
  *   path       the same where it is surely a path (/x, ./x, ../x): x/y may be a model of a hub
  *   prefixes   words between blanks, weights among them; of each x there is x, x.bin or x.idx (Megatron's data sets)
@@ -10,7 +12,6 @@
 
 #include "lib/base/parse.h"
 
-#define UNLESS " unless "
 #define MISSING_MAX 20 /* that are told */
 
 struct look {
@@ -25,14 +26,45 @@ static bool kind_is(const char *how, const char *kind)
 {
 	size_t n = strlen(kind);
 
-	return strncmp(how, kind, n) == 0 && (!how[n] || mo_starts_with(how + n, UNLESS));
+	return strncmp(how, kind, n) == 0 && (!how[n] || how[n] == ' ');
+}
+
+/* The next word of a row, of so many bytes; 0: there is none. */
+static size_t next_word(const char **s, const char **ret)
+{
+	*ret = *s + strspn(*s, " ");
+	*s = *ret + strcspn(*ret, " ");
+	return (size_t)(*s - *ret);
+}
+
+static bool is_word(const char *word, size_t n, const char *text)
+{
+	return strlen(text) == n && strncmp(word, text, n) == 0;
+}
+
+static bool begins_part(const char *word, size_t n)
+{
+	return is_word(word, n, "if") || is_word(word, n, "unless");
 }
 
 const char *config_input_wrong(const char *how)
 {
-	if (kind_is(how, "file") || kind_is(how, "path") || kind_is(how, "prefixes"))
-		return NULL;
-	return "expected file, path or prefixes, and behind it nothing or `unless KEY`";
+	static const char expected[] = "expected file, path or prefixes, and behind it nothing, `if KEY` or "
+				       "`unless KEY`, several joined by `or`";
+	bool kind = kind_is(how, "file") || kind_is(how, "path") || kind_is(how, "prefixes");
+	const char *s = how, *word;
+	bool wanted = false; /* a condition */
+	size_t parts = 0;
+
+	for (size_t n = next_word(&s, &word); kind && (n = next_word(&s, &word));) {
+		bool joins = parts && is_word(word, n, "or");
+
+		if (wanted == (begins_part(word, n) || joins))
+			return expected;
+		parts += begins_part(word, n);
+		wanted = !wanted;
+	}
+	return kind && !wanted ? NULL : expected;
 }
 
 static bool surely_path(const char *text)
@@ -97,16 +129,45 @@ static void look_at(struct look *l, const char *how, const struct config_value *
 		miss(l, v, v->text);
 }
 
-/* The row's `unless` holds. */
+/* KEY, KEY=VALUE or KEY=BEGIN* of n bytes. */
+static bool says(const struct experiment *x, const char *condition, size_t n)
+{
+	_cleanup_(mo_freep) char *key = mo_strndup(condition, n);
+	char *want = strchr(key, '=');
+
+	if (want)
+		*want++ = 0;
+	const struct config_value *v = config_find(x->merged, key);
+	size_t length = want ? strlen(want) : 0;
+
+	if (!v || !v->text)
+		return false;
+	if (length && want[length - 1] == '*')
+		return strncmp(v->text, want, length - 1) == 0;
+	return mo_streq(v->text, want ? want : "true");
+}
+
+/* Does a condition of the row's part hold? `absent`: the answer of a row without such a part. */
+static bool any_holds(const struct experiment *x, const char *how, const char *part, bool absent)
+{
+	bool found = false, inside = false;
+	const char *word;
+
+	for (size_t n; (n = next_word(&how, &word));) {
+		if (begins_part(word, n)) {
+			inside = is_word(word, n, part);
+			found |= inside;
+		} else if (inside && !is_word(word, n, "or") && says(x, word, n)) {
+			return true;
+		}
+	}
+	return !found && absent;
+}
+
+/* The engine does not read the value. */
 static bool is_off(const struct experiment *x, const char *how)
 {
-	const char *unless = strstr(how, UNLESS);
-	const char *key = unless ? unless + strlen(UNLESS) : "";
-	size_t n = strcspn(key, "=");
-	_cleanup_(mo_freep) char *name = mo_strndup(key, n);
-	const struct config_value *v = unless ? config_find(x->merged, name) : NULL;
-
-	return v && mo_streq(v->text, key[n] ? key + n + 1 : "true");
+	return !any_holds(x, how, "if", true) || any_holds(x, how, "unless", false);
 }
 
 void config_inputs(const struct kv *rows, size_t n_rows, const struct experiment *x,

@@ -5,7 +5,7 @@
 #include "lib/model/engine.h"
 #include "lib/recipe/experiment.h"
 
-/* "KIND [unless KEY]": the words of a row that may not be others. NULL: it is right; else what is wrong. */
+/* "KIND [if KEY] [unless KEY]": the words of a row that may not be others. NULL: it is right; else what is wrong. */
 const char *config_input_wrong(const char *how);
 /* Path as the configuration says it, relative to the engine's working directory unless it is absolute. False only of a path that is
  * surely not there. */

@@ -462,6 +462,38 @@ static void check_saves(struct rules *k)
 		   LL(every), LL(r->steps), left, LL(MO_MAX(r->steps / 5, 1)));
 }
 
+/* "{name}", the first word in braces that nothing replaces in a directory; NULL: there is none. Caller frees. */
+static char *brace_word(const char *dir)
+{
+	for (const char *s = dir ? strchr(dir, '{') : NULL; s; s = strchr(s + 1, '{')) {
+		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz_.");
+
+		if (n && s[n + 1] == '}' && !mo_starts_with(s, "{user}"))
+			return mo_strndup(s, n + 2);
+	}
+	return NULL;
+}
+
+/* Of checkpoint.dir before the engine's own directory is behind it. */
+static void check_directories(struct rules *k)
+{
+	const struct ynode *dir = ynode_find(k->root, "checkpoint.dir");
+	const struct ynode *workdir = ynode_find(k->root, "engine.workdir");
+	_cleanup_(mo_freep) char *word = brace_word(dir ? dir->text : NULL);
+	_cleanup_(mo_freep) char *other = brace_word(workdir ? workdir->text : NULL);
+	_cleanup_(mo_freep) char *clean = dir && dir->text ? mo_path_clean(dir->text) : NULL;
+
+	if (word)
+		errors_at(k->errors, dir, "write there what it stands for",
+			  "checkpoint.dir: nothing replaces %s: {user} is the only word of a directory", word);
+	if (other)
+		errors_at(k->errors, workdir, "write there what it stands for",
+			  "engine.workdir: nothing replaces %s", other);
+	if (mo_streq(clean, "/"))
+		errors_at(k->errors, dir, "name a directory for this job's checkpoints alone",
+			  "checkpoint.dir: / is all of the machine's files");
+}
+
 static void check_checkpoint(struct rules *k)
 {
 	const struct recipe_checkpoint *c = &k->recipe->checkpoint;
@@ -471,6 +503,7 @@ static void check_checkpoint(struct rules *k)
 	for (size_t i = 0; !c->dir && i < ELEMENTSOF(needs); i++)
 		if (needs[i].given)
 			errors_at(k->errors, PLACE(k, needs[i].path), NULL, "%s: it needs checkpoint.dir", needs[i].path);
+	check_directories(k);
 	check_saves(k);
 	layout_rules(k);
 	directory_rules(k);

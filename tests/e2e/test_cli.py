@@ -547,6 +547,62 @@ def why_says_each_thing_once(w):
         need(text.count(doc["verdict"]) == 1 and all(text.count(s) == 1 for s in set(said)), "%s:\n%s" % (said, text))
         need(advice in doc["next"] and advice in text, doc["next"])
 
+
+@suite.test
+def what_is_not_on_this_machine(w):
+    """Only what is certain is told: a directory that is here and lacks the file. What the nodes may have otherwise is a warning, a file in the place of a directory an error."""
+    top = place("tree")
+    os.makedirs(os.path.join(top, "job/scripts"))
+    for name in ("job/train.py", "job/scripts/a.py", "job/run.sh"):
+        open(os.path.join(top, name), "w").close()
+    path = place("here.yaml")
+    job = os.path.join(top, "job")
+
+    def said(engine, *args, more=""):
+        with open(path, "w") as f:
+            f.write("recipe: 1\nname: here\nengine: %s\ncluster: {gpus: 8}\n%s" % (engine, more))
+        r = w.c.run("validate", path, *args, check=False)
+        lines = [line.replace(path, "R").replace(top, "T") for line in r.stderr.split("\n") if re.search("no such (file|directory) here|no tree for", line)]
+        need(len(lines) < 2, r.stderr)
+        return r.returncode, lines[0] if lines else ""
+    torch = "{kind: torch, workdir: %s, entry: %%s}" % job
+    fails = "where it is not on the nodes either, the job fails at its start"
+    for entry, expected in (
+            ("train.py", ""), ("scripts/a.py", ""), (job + "/train.py", ""), ("/nowhere/at/all.py", ""),
+            ("trian.py", "no such file here in T/job; %s; did you mean 'train.py'?" % fails),
+            ("script/a.py", "no such file here in T/job; %s; did you mean 'scripts/a.py'?" % fails),
+            (job + "/trian.py", "no such file here; %s; did you mean 'T/job/train.py'?" % fails),
+            ("other.py", "no such file here in T/job; %s" % fails)):
+        equal(said(torch % entry), (0, expected and "R:3:%d: warning: engine.entry: %s: %s" % (32 + len(job) + 9, entry.replace(top, "T"), expected)), entry)
+    equal(said(torch % "train.py", "--set", "engine.entry=x.py"), (0, "R: warning: --set engine.entry=x.py: engine.entry: x.py: no such file here in T/job; %s" % fails), "a value that was set")
+    # a directory of the nodes, and one that is mistyped
+    equal(said("{kind: torch, workdir: /nowhere/job, entry: x.py}"), (0, ""), "a directory of the nodes")
+    equal(said("{kind: torch, workdir: %s/jbo, entry: x.py}" % top), (0, "R:3:32: warning: engine.workdir: T/jbo: no such directory here; did you mean 'T/job'?"), "a mistyped directory")
+    # programs of kind command
+    for argv, expected in (("[./run.sh]", ""), ("[python3, train.py]", ""), ("[bash, -c, no.py]", ""), ("[/usr/bin/no-such, x]", ""), ("[prog, no.py]", ""),
+                           ("[python3, 'x-{steps}.py']", ""), ("[python3, no.py]", "no.py"), ("[./no.sh]", "./no.sh"), ("[/bin/bash, no.sh]", "no.sh")):
+        status, line = said("{kind: command, workdir: %s, argv: %s}" % (job, argv), more="steps: 5\n")
+        need(status == 0 and (("engine.argv: %s: no such file here" % expected) in line if expected else not line), "%s: %s" % (argv, line))
+    # trees of engines
+    for kind, lacks in (("primus-megatron", "primus/configs"), ("primus-torchtitan", "primus/configs"), ("megatron-lm", "pretrain_gpt.py")):
+        engine = "{kind: %s, workdir: %%s%s}" % (kind, ", entry: e.yaml" if "primus" in kind else "")
+        status, line = said(engine % job, more="steps: 5\n")
+        need(status == 0 and "engine.workdir: T/job has no %s here, so it is no tree for engine %s; " % (lacks, kind) in line, line)
+        equal(said(engine % "/nowhere", more="steps: 5\n"), (0, ""), "a tree of the nodes")
+    # a file where a directory must be
+    for key, value, expected in (("checkpoint.dir", job + "/train.py", "T/job/train.py is a file"), ("checkpoint.dir", "/etc/passwd/x/y", "/etc/passwd is a file"),
+                                 ("engine.workdir", "/etc/passwd", "/etc/passwd is a file")):
+        for verb in (["validate"], ["submit"], ["submit", "--dry-run"]):
+            r = w.c.run(*verb, path, "--set", "%s=%s" % (key, value), check=False)
+            need(r.returncode == 2 and "%s: %s, and a directory is needed here" % (key, expected) in r.stderr.replace(top, "T"), "%s %s" % (verb, r.stderr))
+    # a submit tells it too
+    with open(path, "w") as f:
+        f.write("recipe: 1\nname: here\nengine: %s\ncluster: {gpus: 1000}\n" % torch % "trian.py")
+    r = w.c.run("submit", path, "--json")
+    need("did you mean 'train.py'?" in r.stderr, r.stderr)
+    w.c.run("cancel", json.loads(r.stdout)["id"])
+
+
 # ---------------------------------------------------------------- offline verbs
 
 DRY = "rank node local_rank argv env cpus numa_node gpu nic".split()

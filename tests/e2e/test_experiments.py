@@ -1991,6 +1991,11 @@ def files_that_are_not_there():
         equal(warned(mine), ["e.yaml:13: warning: train_data_path: none/a"], "a line of the experiment")
         equal(warned(mine, "--set", "engine.args.mock_data=true"), [], "mock data")
         equal(warned(mine, "--set", "engine.workdir=/nowhere"), [], "a tree that only nodes have")
+        # what a tokenizer of its kind does not read need not be there
+        for kind, asked in (("GPT2BPETokenizer", ["vocab_file", "merge_file"]), ("HuggingFaceTokenizer", ["tokenizer_model"]), ("NullTokenizer", [])):
+            sets = sum((["--set", "engine.args.%s=%s" % pair] for pair in
+                        (("tokenizer_type", kind), ("tokenizer_model", "./no-t"), ("vocab_file", "no-v"), ("merge_file", "no-m"), ("train_data_path", "b"))), [])
+            equal([line.split(": ")[-2] for line in warned(mine, *sets)], asked, kind)
         with Cluster(nodes=1, gpus_per_node=8) as c:
             def ended(path):
                 job = c.run("submit", path).stdout.split()[0]

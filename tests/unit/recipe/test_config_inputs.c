@@ -45,6 +45,16 @@ static void test_kinds(void **state)
 		{ "file unless kind=none", "a", "", "" },
 		{ "file unless kind=other", "a", "", "a" },
 		{ "file unless absent", "a", "", "a" },
+		{ "file unless kind=no*", "a", "", "" },
+		{ "file unless kind=nothing*", "a", "", "a" },
+		{ "file unless absent or kind=none", "a", "", "" },
+		{ "file unless absent or kind=other or list", "a", "", "a" },
+		{ "file if kind=none", "a", "", "a" },
+		{ "file if kind=other", "a", "", "" },
+		{ "file if absent or kind=no*", "a", "", "a" },
+		{ "file if absent", "a", "", "" },
+		{ "file if kind=none unless mock", "a", "", "" },
+		{ "file if kind=none unless absent", "a", "", "a" },
 	};
 	const struct config_place nowhere = { -1, 0, -1 };
 
@@ -67,6 +77,13 @@ static void test_kinds(void **state)
 	assert_non_null(config_input_wrong("fil"));
 	assert_non_null(config_input_wrong("file unles a"));
 	assert_non_null(config_input_wrong("files"));
+	assert_non_null(config_input_wrong("file if"));
+	assert_non_null(config_input_wrong("file or a"));
+	assert_non_null(config_input_wrong("file if or"));
+	assert_non_null(config_input_wrong("file if a b"));
+	assert_non_null(config_input_wrong("file if a or"));
+	assert_non_null(config_input_wrong("file unless if a"));
+	assert_non_null(config_input_wrong("file a"));
 }
 
 /* A list says several; what is no text names nothing; not more than some are told. */
