@@ -167,6 +167,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F_VEC(engine, experiment_values, &kv_desc, .omit = true),
 	MO_F(engine, experiment_framework, MO_STR, .omit = true),
 	MO_F(engine, save_below, MO_STR, .omit = true),
+	MO_F(engine, save_key, MO_STR, .omit = true),
 	MO_F_VEC(engine, save_names, &kv_desc, .omit = true),
 	MO_F_LIST(engine, experiment_no_model, MO_STRS, .omit = true),
 	MO_F_LIST(engine, experiment_plan_keys, MO_STRS, .omit = true),

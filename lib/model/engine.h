@@ -177,6 +177,7 @@ struct engine {
 	/* The engine saves into save_below below the directory that these names of its configuration make, joined in this order: name =
 	 * the variables that its files fill it from, between blanks (lib/recipe/directory.h). NULL, none: it saves where its flag says. */
 	char *save_below;
+	char *save_key;                    /* key of its configuration without which nothing is saved; NULL: none is known */
 	struct kv *save_names; size_t n_save_names;
 	char **experiment_no_model; size_t n_experiment_no_model;   /* conditions of which each makes it a model that plans do not know */
 	char **experiment_plan_keys; size_t n_experiment_plan_keys;           /* keys that plans look at beside those (recipe.engine.own) */

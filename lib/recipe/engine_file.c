@@ -435,6 +435,7 @@ static const struct key engine_keys[] = {
 	F("experiment.framework", KEY_NAME, experiment_framework),
 	CUSTOM("experiment.values", read_experiment_values),
 	F("experiment.directory", KEY_NAME, save_below),
+	F("experiment.saves", KEY_NAME, save_key),
 	CUSTOM("experiment.names", read_experiment_names),
 	LIST("experiment.no_model", experiment_no_model, n_experiment_no_model),
 	LIST("experiment.plan_keys", experiment_plan_keys, n_experiment_plan_keys),

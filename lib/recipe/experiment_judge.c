@@ -75,6 +75,14 @@ static bool has_names(const struct engine *e, const struct experiment *x)
 	return e->n_save_names > 0;
 }
 
+/* Nothing is saved without that key, as in most files of the vendor: then the directory is nobody's. */
+static bool saves(const struct engine *e, const struct experiment *x)
+{
+	const struct config_value *v = e->save_key ? config_find(x->merged, e->save_key) : NULL;
+
+	return !e->save_key || (v && v->kind != CONFIG_NULL);
+}
+
 static bool has(char *const *texts, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
@@ -134,6 +142,6 @@ void experiment_judge(const struct engine *e, const struct recipe *r, const char
 		return;
 	}
 	take(&both, &alone, ret);
-	if (named && !r->checkpoint.dir && e->save_below)
+	if (named && !r->checkpoint.dir && e->save_below && saves(e, x))
 		ret->directory = experiment_directory(e, x, r->engine.workdir);
 }

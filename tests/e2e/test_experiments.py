@@ -1678,7 +1678,14 @@ def two_jobs_share_no_directory_of_a_file():
     fixed = "work_group: w\nuser_name: u\nexp_name: e\nworkspace: ./o\n"
     files = {"primus/cli/main.py": "import time\nwhile True: time.sleep(1)\n", "low.yaml": fixed,
              "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
+    saves = {**files, "e.yaml": files["e.yaml"] + "      save: ./anywhere\n"}
     with Own(**files) as own, Cluster(nodes=2, gpus_per_node=8) as c:
+        # without `save`, as the vendor's files are, nothing is saved there, and nobody's checkpoints are in danger
+        jobs = [submit_unread(c, AWAY % own.dir.name) for _ in range(2)]
+        for job in jobs:
+            wait_until(lambda: events_of(c, job, "config.read"), 60, "%s is judged" % job)
+        equal([c.wait_state(job, ("running", "failed"))["state"] for job in jobs], ["running"] * 2, "two jobs that save nothing")
+    with Own(**saves) as own, Cluster(nodes=2, gpus_per_node=8) as c:
         first = submit_unread(c, AWAY % own.dir.name)
         wait_until(lambda: events_of(c, first, "config.read"), 60, "the first is judged")
         second = submit_unread(c, AWAY % own.dir.name)
