@@ -181,6 +181,8 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts); /* CRIT findings of the attempt's nodes */
 void checks_over(struct core *c, struct job *j);                 /* update_node.c */
 
+/* What its program made beyond `steps`, in words (the caller's); NULL: nothing was reported. */
+char *job_beyond_steps(const struct job *j);
 /* recovery.c */
 bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
 bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */

@@ -270,6 +270,17 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 	return false;
 }
 
+char *job_beyond_steps(const struct job *j)
+{
+	int64_t steps = j->spec.recipe.steps;
+
+	if (steps == MO_NONE || j->iteration == MO_NONE || j->iteration <= steps)
+		return NULL;
+	return mo_printf("its program made iteration %lld, and steps is %lld: how far it trains is not "
+			 "said by the recipe",
+			 (long long)j->iteration, (long long)steps);
+}
+
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;

@@ -491,7 +491,9 @@ static void after_stop(struct turn *t, int64_t id)
 	struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = mo_strdup(j->reason);
 
-	if (!j->failed && all_exited_0(j) && reached(j) && j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
+	_cleanup_(mo_freep) char *beyond = job_beyond_steps(j); /* then steps is not where its program ends */
+
+	if (!j->failed && all_exited_0(j) && reached(j) && !beyond && j->spec.recipe.steps != MO_NONE && j->intent != INTENT_CANCEL) {
 		job_move(t, id, T_COMPLETED, true, 0, NULL);
 		return;
 	}
@@ -516,6 +518,7 @@ void recovery_conclude(struct turn *t, int64_t id)
 		after_failure(t, id);
 	} else if (reached(j)) {
 		reason = checkpoint_nothing_left(&t->core->state, j);
+		reason = reason ? reason : job_beyond_steps(j);
 		job_move(t, id, T_COMPLETED, true, 0, reason);
 	} else {
 		reason = mo_printf(ENDED_EARLY "%lld of %lld", (long long)last_iteration(j), (long long)j->spec.recipe.steps);

@@ -285,6 +285,11 @@ static const char *next_of_failed(const struct job *j)
 /* Nobody looked when nothing was announced: what a script saved without a word is not denied. */
 static const char *next_of_completed(const struct job *j)
 {
+	_cleanup_(mo_freep) char *beyond = job_beyond_steps(j);
+
+	if (beyond)
+		return "nothing follows; before the next submit, give its program {steps} in engine.args, or "
+		       "`steps` the number that it makes";
 	if (!j->checkpoint_dir || j->spec.recipe.steps == MO_NONE ||
 	    j->spec.recipe.checkpoint.resume == -2)
 		return "nothing follows; submit it again to run it again";
@@ -365,6 +370,16 @@ static char *next_of_running(const struct job *j)
 			 back, (long long)j->id, (long long)j->id);
 }
 
+/* Shares of the way, the time that is left and when it is completed go by `steps`. */
+static void why_beyond(const struct job *j, struct why_view *w)
+{
+	_cleanup_(mo_freep) char *beyond = j->state == JOB_RUNNING ? job_beyond_steps(j) : NULL;
+
+	if (beyond)
+		reason(w, "steps-exceeded", "%s; it is completed when all its ranks end without an error",
+		       beyond);
+}
+
 /* Two trees: what was checked and planned at the submit is not what trains. */
 static void why_config(const struct job *j, struct why_view *w)
 {
@@ -399,6 +414,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		if (j->iteration != MO_NONE)
 			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
 		why_unsaved(j, ret);
+		why_beyond(j, ret);
 		why_interval(s, j, ret);
 		break;
 	case JOB_RECOVERING:

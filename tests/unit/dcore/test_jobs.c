@@ -141,6 +141,38 @@ static void steps_decide_completion(void **state)
 	}
 }
 
+/* `steps` is not where the program ends: that is said while it runs and at its end, and a pause is no end. */
+static void iterations_beyond_steps_are_told(void **state)
+{
+	static const char said[] = "its program made iteration 12, and steps is 10";
+
+	for (int pause = 0; pause < 2; pause++) {
+		struct submit spec;
+		struct world w;
+		int64_t id;
+
+		world_init(&w, 1, 1);
+		world_recipe(&spec, 1);
+		spec.recipe.steps = 10;
+		id = world_submit(&w, &spec);
+		mo_desc_done(&submit_desc, &spec);
+		world_run(&w, S);
+		for (int64_t i = 1; i <= 12; i++)
+			world_iteration(&w, 0, id, i);
+		world_beat(&w, 0);
+		world_why_has(&w, id, said);
+		if (pause)
+			world_verb(&w, EV_PAUSE, id);
+		world_exit(&w, 0, id, 0, 0, 0);
+		world_run(&w, S);
+		assert_int_equal(world_job(&w, id)->state, pause ? JOB_PAUSED : JOB_COMPLETED);
+		assert_true(pause || mo_starts_with(world_job(&w, id)->reason, said));
+		if (!pause)
+			world_next_has(&w, id, "give its program {steps}");
+		world_done(&w);
+	}
+}
+
 static void no_iteration_counts_as_zero(void **state)
 {
 	struct submit spec;
@@ -463,6 +495,7 @@ int main(void)
 		cmocka_unit_test(launch_has_its_own_rank_range_only),
 		cmocka_unit_test(launch_is_repeated_until_accepted),
 		cmocka_unit_test(steps_decide_completion),
+		cmocka_unit_test(iterations_beyond_steps_are_told),
 		cmocka_unit_test(no_iteration_counts_as_zero),
 		cmocka_unit_test(one_exit_0_waits_for_the_rest),
 		cmocka_unit_test(cancel_waits_for_proof),
