@@ -19,6 +19,7 @@
 #define BODY_MAX (256u << 20)
 #define PAGE 1000
 #define IDS_NAMED 8
+#define SAME_NAME_MAX 20 /* jobs of a name that are looked at */
 
 struct client { char *url, *token, *token_file, *ca_file; const char *token_from; /* what said the token, for people */ };
 
@@ -365,6 +366,27 @@ static int nothing_named(struct cli *cli, const char *word, enum beside beside)
 	}
 }
 
+/* Unfinished ones of the name beside the one that is taken: whoever meant one of them looks at the wrong job. */
+static void tell_others(const struct cli *cli, struct json_object *items)
+{
+	size_t n = js_len(items), told = 0;
+	_cleanup_(mo_buf_done) struct mo_buf others = { 0 };
+
+	for (size_t i = 0; i + 1 < n; i++) {
+		struct json_object *job = js_at(items, i);
+
+		const char *state = js_str(job, "state");
+
+		if (state && strstr(JOBS_UNFINISHED, state) && told++ < IDS_NAMED)
+			mo_buf_printf(&others, "%s%s (%s)", told > 1 ? ", " : "", js_str(job, "id"), state);
+	}
+	if (!told || cli->json)
+		return;
+	fprintf(stderr, "moectl: %s: note: %s is the newest job of this name; %s%s %s it too and %s named by id\n",
+		cli->verb->name, js_str(js_at(items, n - 1), "id"), others.data, told > IDS_NAMED ? ", ..." : "",
+		told > 1 ? "have" : "has", told > 1 ? "are" : "is");
+}
+
 static int job_of(struct cli *cli, const char *word, enum beside beside, char **ret)
 {
 	_cleanup_(answer_done) struct answer a = { 0 };
@@ -373,10 +395,14 @@ static int job_of(struct cli *cli, const char *word, enum beside beside, char **
 		return 0;
 	}
 	_cleanup_(mo_freep) char *name = url_quote(word);
-	int r = client_get(cli, NULL, &a, "/v1/jobs?name=%s&limit=1&last=1", name);
+	int r = client_get(cli, NULL, &a, "/v1/jobs?name=%s&limit=%d&last=1", name, SAME_NAME_MAX);
 	if (r)
 		return r;
-	*ret = mo_strdup(js_str(js_at(js_items(a.doc), 0), "id"));
+	struct json_object *items = js_items(a.doc);
+
+	*ret = js_len(items) ? mo_strdup(js_str(js_at(items, js_len(items) - 1), "id")) : NULL;
+	if (*ret)
+		tell_others(cli, items);
 	return *ret ? 0 : nothing_named(cli, word, beside);
 }
 

@@ -270,6 +270,20 @@ static bool dir_nested(struct turn *t, const char *dir, char **ret_warning)
 	return false;
 }
 
+/* Whoever says the name means the newest one from now on. NULL: no other has it; else the caller's. */
+static char *name_taken(const struct turn *t, const char *name)
+{
+	for (size_t i = t->core->n_unfinished; name && i-- > 0;) {
+		const struct job *j = job_find(&t->core->state, t->core->unfinished[i]);
+
+		if (mo_streq(j->spec.recipe.name, name))
+			return mo_printf("name: j-%lld, which is %s, is called %s too: the name now means this job, "
+					 "and j-%lld is that one (--name gives another)",
+					 (long long)j->id, job_state_names[j->state], name, (long long)j->id);
+	}
+	return NULL;
+}
+
 char *job_beyond_steps(const struct job *j)
 {
 	int64_t steps = j->spec.recipe.steps;
@@ -304,6 +318,8 @@ void job_submit(struct turn *t)
 	if (no_room(t, spec->user) || no_room_for_text(t, spec) || dir_taken(t, spec->recipe.checkpoint.dir) ||
 	    dir_nested(t, spec->recipe.checkpoint.dir, &warning))
 		return;
+	_cleanup_(mo_freep) char *named = name_taken(t, spec->recipe.name);
+
 	record_init(&r, REC_SUBMIT);
 	r.job = id;
 	r.submit = t->event->flag ? mo_desc_new(&submit_desc) : mo_desc_dup(&submit_desc, spec);
@@ -313,6 +329,8 @@ void job_submit(struct turn *t)
 	}
 	if (warning)
 		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, warning);
+	if (named)
+		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, named);
 	turn_emit(t, &r);
 	spec = &job_find(&t->core->state, id)->spec;
 	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",

@@ -549,6 +549,35 @@ def why_says_each_thing_once(w):
 
 
 @suite.test
+def jobs_of_one_name(w):
+    """A second submit of a recipe says that the name means the new job; whoever looks by the name hears which one he sees, and how to name the other."""
+    path = place("twins.yaml")
+    with open(path, "w") as f:
+        f.write(command_recipe("twins", ["true"], gpus=1000))
+
+    def submitted():
+        r = w.c.run("submit", path, "--json")
+        return json.loads(r.stdout)["id"], r.stderr
+    first, said = submitted()
+    need("name:" not in said, said)
+    second, said = submitted()
+    need("warning: name: %s, which is queued, is called twins too: the name now means this job, and %s is that one" % (first, first) in said, said)
+    note = "moectl: %%s: note: %s is the newest job of this name; %s (queued) has it too and is named by id\n" % (second, first)
+    for verb in ("status", "why"):
+        r = w.c.run(verb, "twins")
+        need(second in r.stdout, r.stdout)
+        equal(r.stderr, note % verb, verb)
+        equal(w.c.run(verb, first).stderr, "", "a job by its id")
+        equal(w.c.run(verb, "twins", "--json").stderr, "", "--json")
+    need((note % "logs") in w.c.run("logs", "twins", check=False).stderr, "logs")
+    r = w.c.run("cancel", "twins", check=False)
+    need(r.returncode == 2 and first in r.stderr and second in r.stderr, r.stderr)
+    w.c.run("cancel", first)
+    equal(w.c.run("status", "twins").stderr, "", "the other one has ended")
+    w.c.run("cancel", second)
+
+
+@suite.test
 def what_is_not_on_this_machine(w):
     """Only what is certain is told: a directory that is here and lacks the file. What the nodes may have otherwise is a warning, a file in the place of a directory an error."""
     top = place("tree")

@@ -536,7 +536,7 @@ static void another_users_directory_around_it_is_told(void **state)
 	assert_true(id > 0);
 	const struct job *j = world_job(&o->w, id);
 
-	assert_int_equal(j->spec.n_warnings, 1);
+	assert_int_equal(j->spec.n_warnings, 2); /* and that their names are one */
 	assert_non_null(strstr(j->spec.warnings[0], "/ckpt/a lies below that of j-1 (job, another user's)"));
 }
 
