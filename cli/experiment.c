@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "agent/core/preview.h"
+#include "cli/places.h"
 #include "cli/visible.h"
 #include "daemon/core/dryrun.h"
 #include "lib/base/fd.h"
@@ -303,6 +304,14 @@ static void tell_inputs(const struct recipe_input *in, const struct experiment *
 	experiment_inputs(in, x, t);
 }
 
+static void keep_unread(struct recipe_input *in, const char *file)
+{
+	const char *dir = in->recipe.engine.workdir;
+
+	free(in->unread);
+	in->unread = file && dir ? places_below(dir, file) : mo_strdup(file);
+}
+
 /* The files of an engine without experiments: what they say of the recipe's values counts where the engine's file knows it, the
  * rest is kept with the job; what is wrong in them is the engine's to say. */
 static void keep_files(struct recipe_input *in)
@@ -354,8 +363,10 @@ int experiment_read_for(struct recipe_input *in)
 	}
 	int r = resolve(in, &x, &command, &shell, &err);
 
-	if (r < 0)
+	if (r < 0) {
+		keep_unread(in, experiment_file(command.words, command.n_words));
 		tell_shell(in, shell);
+	}
 
 	if (r == -EINVAL) {
 		_cleanup_(mo_freep) char *text = visible(mo_error_text(&err, r));

@@ -32,6 +32,7 @@ void recipe_input_done(struct recipe_input *in)
 	free(in->warnings);
 	free(in->experiment);
 	free(in->no_model);
+	free(in->unread);
 	recipe_errors_done(&in->failed);
 	mo_error_done(&in->refusal);
 	mo_buf_done(&in->text);

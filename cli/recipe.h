@@ -18,6 +18,7 @@ struct recipe_input {
 	char *experiment;                        /* what the engine's own experiment says, as the recipe's key; NULL = none, or not read */
 	bool draft;                              /* made by a program: nobody has its lines, so that what is told names keys alone, and warnings are the caller's */
 	const struct kv *said; size_t n_said;    /* of a draft: key -> the words that it was made from */
+	char *unread;                            /* the file of the engine's own configuration that could not be read here, so that nothing was judged by it; NULL = none */
 	bool checked;                            /* recipe_input_check() was called */
 };
 void recipe_input_init(struct recipe_input *in);

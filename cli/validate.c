@@ -1,5 +1,17 @@
 /* validate: the recipe check of the controller, offline. */
 #include "cli/places.h"
+#include "cli/visible.h"
+
+/* A warning has told it where sizes are left to the file. */
+static void print_valid(const struct recipe_input *in)
+{
+	const struct recipe *r = &in->recipe;
+	_cleanup_(mo_freep) char *file = in->unread && !r->unread ? visible(in->unread) : NULL;
+
+	printf("%s: valid: %s, %lld ranks, engine %s%s%s%s\n", in->file, r->name, (long long)r->gpus,
+	       r->engine.kind, file ? "; not judged here: " : "", file ? file : "",
+	       file ? ", which the job's first node reads and judges before its ranks start" : "");
+}
 
 static int run(struct cli *cli, int argc, char **argv)
 {
@@ -20,7 +32,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (cli->json)
 		puts("{\"valid\":true}");
 	else
-		printf("%s: valid: %s, %lld ranks, engine %s\n", in.file, in.recipe.name, (long long)in.recipe.gpus, in.recipe.engine.kind);
+		print_valid(&in);
 	return CLI_OK;
 }
 

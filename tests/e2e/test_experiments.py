@@ -6,6 +6,7 @@ vendor's own loader made of each."""
 import gzip
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -1368,7 +1369,9 @@ def an_experiment_of_ours_without_the_engine():
     """What is in moectl's data directory names presets of a tree that need not be here."""
     recipe = os.path.join(ROOT, "config/recipes/moe-1t-768-mi355x.yaml")
     gone = ["--set", "engine.workdir=/nonexistent/Primus"]
-    equal(moectl("validate", recipe, *gone).stderr, "", "what is said of it")
+    r = moectl("validate", recipe, *gone)
+    equal(r.stderr, "", "what is said of it")
+    need(re.search(r": valid: .*; not judged here: \S+, which the job's first node reads and judges before its ranks start\n$", r.stdout), r.stdout)
     r = moectl("explain", "config", recipe, *gone, check=False)
     need(r.returncode == 1 and "/nonexistent/Primus: no such directory" in r.stderr, r.stderr)
     # a tree that is here and lacks them is another matter
