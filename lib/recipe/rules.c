@@ -468,7 +468,7 @@ static char *brace_word(const char *dir)
 	for (const char *s = dir ? strchr(dir, '{') : NULL; s; s = strchr(s + 1, '{')) {
 		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz_.");
 
-		if (n && s[n + 1] == '}' && !mo_starts_with(s, "{user}"))
+		if (n && s[n + 1] == '}' && (s == dir || s[-1] != '$') && !mo_starts_with(s, "{user}"))
 			return mo_strndup(s, n + 2);
 	}
 	return NULL;
