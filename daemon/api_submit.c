@@ -142,10 +142,18 @@ bool spec_admit(const struct manager *m, struct submit *spec, char **ret_why)
 		*ret_why = mo_strdup(text);
 	if (verdict == PLAN_WARN)
 		mo_strs_add(&spec->warnings, &spec->n_warnings, text);
-	warn_too_large(manager_state(m), spec);
 	mo_desc_free(&promise_desc, spec->promise);
 	spec->promise = promise_of(&doc);
 	return verdict != PLAN_REFUSE;
+}
+
+/* What a node read is judged while the job runs (node_config.c): that it waits is said of a new one alone. */
+static bool admit_new(const struct manager *m, struct submit *spec, char **ret_why)
+{
+	bool ok = spec_admit(m, spec, ret_why);
+
+	warn_too_large(manager_state(m), spec);
+	return ok;
 }
 
 /* What a submit still needs when its recipe is read. plan: from the helper, NULL when none was needed. */
@@ -356,5 +364,5 @@ void api_jobs_submit(void *arg, struct http_request *r)
 		http_problem(r, 507, "the state disk of the controller is full: running jobs go on; free space below %s and submit again", m->options->state_dir);
 		return;
 	}
-	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = spec_admit });
+	spec_read(m, r, &(struct spec_wish){ .done = submit_read, .check = admit_new });
 }
