@@ -136,7 +136,7 @@ bool config_awaited(const struct job *j);                        /* how it ended
 int update_config(struct core *c, const struct record *r);
 
 /* prepared.c */
-void prepared_add(struct job *j, const struct step *st, const struct note *n);
+void prepared_add(struct job *j, struct step *st, const struct note *n);
 struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
 void why_prepare(const struct job *j, int64_t now, struct why_view *w);
 

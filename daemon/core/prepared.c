@@ -37,15 +37,16 @@ static size_t rank_by_time(const struct job *j, int64_t ms)
 	return at;
 }
 
-void prepared_add(struct job *j, const struct step *st, const struct note *n)
+void prepared_add(struct job *j, struct step *st, const struct note *n)
 {
 	size_t at;
 
-	if (n->prepare_ms == MO_NONE || n->prepare_ms < 0)
-		return;
+	if (n->prepare_ms == MO_NONE || n->prepare_ms < 0 || st->prepared)
+		return; /* told once: of many nodes not all are in the list */
+	st->prepared = true;
 	for (size_t i = 0; i < j->n_prepared; i++)
 		if (mo_streq(j->prepared[i].node, st->node))
-			return; /* told once */
+			return; /* a record of before says so alone */
 	if (j->prepare_us < US_MAX)
 		j->prepare_us = MO_MAX(j->prepare_us, 0) + n->prepare_ms * 1000 * gpus_of(j, st->node);
 	at = rank_by_time(j, n->prepare_ms);

@@ -61,6 +61,7 @@ static const struct mo_field step_fields[] = {
 	MO_F(step, unkillable, MO_BOOL), MO_F_LIST(step, stuck_pids, MO_INTS),
 	MO_F(step, first_rank, MO_INT), MO_F(step, n_ranks, MO_INT), MO_F(step, n_exited, MO_INT), MO_F(step, n_bad, MO_INT),
 	MO_F(step, missing, MO_BOOL, .omit = true),
+	MO_F(step, prepared, MO_BOOL, .omit = true),
 	MO_F(step, outside, MO_BOOL, .omit = true),
 };
 static const struct mo_field job_fields[] = {

@@ -83,6 +83,7 @@ struct step {
 	bool ended;                  /* NOTE_GONE applied: nothing more comes; gone without ended = boot id or fence */
 	bool unkillable;             /* every rank is reaped or a D-state process with SIGKILL pending: dead for the job, not for the node */
 	int64_t *stuck_pids; size_t n_stuck_pids;    /* of NOTE_UNKILLABLE */
+	bool prepared;               /* how long its preparation took is in the job's sum (prepared.c) */
 	bool missing;                /* hung because the agent no longer knows it */
 	int64_t first_rank, n_ranks, n_exited, n_bad; /* n_bad: exits that are not code 0 */
 };

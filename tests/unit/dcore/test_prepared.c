@@ -76,6 +76,10 @@ static void it_is_bounded(void **state)
 		mo_ints_add(&p->gpus, &p->n_gpus, 0);
 		n.prepare_ms = i % 2 ? 1000000000 : i;
 		prepared_add(&j, &st, &n);
+		int64_t sum = j.prepare_us;
+
+		prepared_add(&j, &st, &n); /* also of one that is not in the list */
+		assert_int_equal(j.prepare_us, sum);
 	}
 	assert_int_equal(j.n_prepared, 256);
 	assert_int_equal(j.prepared[0].ms, 1000000000);
