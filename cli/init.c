@@ -227,6 +227,25 @@ static void take_launch(struct init *i)
 	take_gpus(i);
 }
 
+/* Words with which a program starts processes by itself. */
+static bool names_gpus(const struct draft *d)
+{
+	static const char *const names[] = {
+		"gpus",		   "num_gpus",	   "num-gpus",	 "n_gpus",     "n-gpus",
+		"ngpus",	   "devices",	   "nproc",	 "world_size", "world-size",
+		"trainer.devices", "trainer.gpus", "num_processes",
+	};
+
+	for (size_t k = 0; k < d->n_args; k++) {
+		const char *word = d->args[k] + strspn(d->args[k], "-");
+		_cleanup_(mo_freep) char *name = mo_strndup(word, strcspn(word, "="));
+
+		if (mo_enum_parse(names, ELEMENTSOF(names), name) >= 0)
+			return true;
+	}
+	return false;
+}
+
 /* What its sharding needs at least, in whole nodes. */
 static void guess_gpus(struct init *i)
 {
@@ -236,12 +255,11 @@ static void guess_gpus(struct init *i)
 
 	if (i->gpus == MO_NONE && mo_streq(i->line.launcher, "python") && !i->line.spread &&
 	    (mo_streq(d->kind, "torch") || mo_streq(d->kind, "command"))) {
-		if (d->gpus != MO_NONE && d->gpus > 1 && i->line.world == MO_NONE)
+		if (i->line.world == MO_NONE && ((d->gpus != MO_NONE && d->gpus > 1) || names_gpus(d)))
 			init_note(
 				i,
-				"cluster.gpus: one process is started, which has %lld GPUs; if it "
-				"starts others by itself, give --gpus N: moectl starts all ranks",
-				(long long)d->gpus);
+				"cluster.gpus: one process is started; if it starts others by "
+				"itself, give --gpus N: moectl starts all ranks");
 		/* one process, as the line has it, or as many as it is told that there are */
 		d->gpus = i->line.world != MO_NONE ? i->line.world : 1;
 	}
@@ -255,6 +273,12 @@ static void guess_gpus(struct init *i)
 	    mo_parse_i64(draft_value(d, "parallelism.ep"), 1, 100000, &v) == 0)
 		ep = v;
 	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
+	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread &&
+	    !strstr(d->kind, "maxtext")) {
+		init_note(i, "cluster.gpus: one process is started: --gpus N for more");
+		d->gpus = 1;
+		return;
+	}
 	d->gpus = (least + NODE_GPUS - 1) / NODE_GPUS * NODE_GPUS;
 	init_note(i,
 		  "cluster.gpus: nothing says how many; %lld are the fewest in whole nodes of %d "

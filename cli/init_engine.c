@@ -380,6 +380,32 @@ static void no_pipeline(struct draft *d)
 		}
 }
 
+/* --train-samples, where the batch is said. */
+static void steps_of_samples(struct init *i, const struct engine *e)
+{
+	const char *batch = draft_value(&i->draft, "batch.global");
+	struct word_flags flags;
+	int64_t samples, global;
+
+	word_flags_read(i->line.program, i->line.n_program, &flags);
+	const struct word_flag *f = word_flags_find(&flags, "train-samples");
+	bool known = f && f->n == 1 && batch && e->needs_steps && !draft_value(&i->draft, "steps") &&
+		     mo_parse_i64(f->values[0], 1, INT64_MAX, &samples) == 0 &&
+		     mo_parse_i64(batch, 1, 1 << 30, &global) == 0 && samples >= global;
+
+	if (known) {
+		_cleanup_(mo_freep) char *steps = mo_printf("%lld", (long long)(samples / global));
+
+		draft_set(&i->draft, "steps", steps);
+		init_note(i, "steps: %s, --train-samples %s of the original divided by its batch of %s%s",
+			  steps, f->values[0], batch,
+			  word_flags_find(&flags, "rampup-batch-size")
+				  ? ", which begins smaller: more are needed"
+				  : "");
+	}
+	word_flags_done(&flags);
+}
+
 /* What init was told wins over what the original says. */
 static void take_steps(struct init *i)
 {
@@ -460,6 +486,8 @@ int init_engine(struct init *i)
 		say_none(&i->draft, &e);
 		split_experts(&i->draft);
 	}
+	if (!r && !e.experiment)
+		steps_of_samples(i, &e);
 	if (!r)
 		take_steps(i);
 	if (!r && e.needs_steps && !engine_has_values(&e) && !draft_value(&i->draft, "steps") &&

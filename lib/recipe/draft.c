@@ -212,6 +212,8 @@ static size_t fits(const struct launch_line *l, const struct engine *e, int *ret
 		}
 		if (!word)
 			return 0;
+		if (entry && mo_streq(word, "-m"))
+			return 0; /* a module is no script */
 		if (entry && at == 0 &&
 		    (!e->entry || !mo_streq(base_name(word), base_name(e->entry))) &&
 		    !mo_streq(l->launcher, e->kind))

@@ -338,10 +338,19 @@ static void keep(struct launch_line *l, const struct option *o, const char *word
 		kept = n != MO_NONE;
 		l->total = kept ? n : l->total;
 		break;
-	case KEEP_INCLUDED: /* localhost:0,1 */
+	case KEEP_INCLUDED: /* localhost:0,1 or a:0,1@b:0,1 */
 		launch_lose(l, word, value, o->why);
-		if (strchr(value, ':') && !strchr(value, '@'))
-			l->per_node = commas(strchr(value, ':')) + 1;
+		n = 0;
+		for (const char *p = value; *p; p += strspn(p, "@")) {
+			_cleanup_(mo_freep) char *part = mo_strndup(p, strcspn(p, "@"));
+			const char *colon = strchr(part, ':');
+
+			if (!colon)
+				return; /* all of that node */
+			n += commas(colon) + 1;
+			p += strlen(part);
+		}
+		l->total = n ? n : l->total;
 		return;
 	case KEEP_CONFIG: mo_str_set(&l->accelerate_config, value); return;
 	case KEEP_TOLD:

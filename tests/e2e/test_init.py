@@ -346,6 +346,23 @@ def scripts_are_what_bash_makes_of_them():
 
 
 @suite.test
+def samples_are_steps():
+    """Megatron takes the samples or the iterations: with a batch the steps follow, and the words of samples are named."""
+    with tempfile.TemporaryDirectory() as d:
+        gpt = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 64 --max-position-embeddings 64 --lr 1 --micro-batch-size 1 --train-samples 1000 --lr-decay-samples 900 "
+        doc, ranks = init(d, "--workdir", d, gpt + "--global-batch-size 16")
+        argv = " ".join(ranks[0]["argv"])
+        need("--train-iters 62" in argv and "samples" not in argv, argv)
+        need([x.split(" ")[0] for x in doc["lost"]] == ["--train-samples", "--lr-decay-samples"] and any(x.startswith("steps: 62, --train-samples 1000") for x in doc["notes"]), doc)
+        r = moectl("init", "--workdir", d, gpt, env=ENV, check=False)
+        need(r.returncode == 2 and r.stderr.endswith("give --steps N\n"), r.stderr)
+        doc, ranks = init(d, "--workdir", d, "python train.py --devices 8")
+        need(len(ranks) == 1 and any("one process is started; if it starts others" in x for x in doc["notes"]), doc)
+        doc, ranks = init(d, "--workdir", d, "deepspeed --no_local_rank --num_gpus 2 --module pkg.train --x 1")
+        equal(ranks[0]["argv"][1:], ["-m", "pkg.train", "--x", "1"], "a module of deepspeed")
+
+
+@suite.test
 def what_is_told_is_short():
     """Words of one reason are one line; a recipe on a terminal is not told twice."""
     with tempfile.TemporaryDirectory() as d:
@@ -575,6 +592,7 @@ def ranks_and_how_many():
         for line, n, note, lost in (("torchrun --nproc_per_node gpu new.py", 8, "`--nproc_per_node gpu` is as many as a node has; 8 for each (8 in all)", []), ("torchrun --nnodes 2 --nproc-per-node=auto new.py", 16, "`--nproc-per-node auto`", []),
                                     ("torchrun --nproc_per_node $(nvidia-smi -L | wc -l) new.py", 8, "`--nproc_per_node $(nvidia-smi -L | wc -l)`", []), ("torchrun --nproc_per_node cpu new.py", 8, "", ["--nproc_per_node cpu: one process for each core"]),
                                     ("srun -N 2 --gres=gpu:mi300x:4,nvme:1 torchrun --nproc_per_node gpu new.py", 8, "", []), ("srun --gres=gpu -N 3 torchrun --nnodes 3 --nproc_per_node auto new.py", 3, "", []),
+                                    ("deepspeed --no_local_rank --include a:0,1@b:2 new.py", 3, "", ["--include a:0,1@b:2: "]), ("WORLD_SIZE=2 python new.py", 2, "", []), ("python new.py", 1, "", []),
                                     ("srun -N 1 --ntasks-per-node 2 python new.py --local_rank $SLURM_LOCALID --x 1", 2, "", ["--local_rank $SLURM_LOCALID: it is another one", "SLURM_PROCID"]),
                                     ("torchrun --nproc_per_node 2 new.py --local-rank=$LOCAL_RANK --x 1", 2, "", ["--local-rank=$LOCAL_RANK: it is another one"]),
                                     ("deepspeed --num_gpus 2 old.py", 2, "%s/old.py:2 takes --local_rank and nothing there reads LOCAL_RANK" % d, ["--local_rank=N: "]), ("deepspeed --num_gpus 2 new.py", 2, "", ["--local_rank=N: "])):

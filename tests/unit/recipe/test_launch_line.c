@@ -83,7 +83,7 @@ static void others(void **state)
 	   "--image rocm/primus:v26: containers");
 	is("deepspeed --num_gpus=4 t.py --deepspeed_config ds.json", MO_NONE, 4,
 	   "t.py|--deepspeed_config|ds.json", "--local_rank=N: its launcher adds this word");
-	is("deepspeed --no_local_rank --include localhost:0,3 t.py", MO_NONE, 2, "t.py",
+	is("deepspeed --no_local_rank --include localhost:0,3 t.py", MO_NONE, MO_NONE, "t.py",
 	   "--include localhost:0,3: moectl places");
 	is("python -m torch.distributed.launch --nproc_per_node=2 t.py", MO_NONE, 2, "t.py",
 	   "--local-rank=N: its launcher");
@@ -119,6 +119,10 @@ static void counts_and_interpreters(void **state)
 	_cleanup_(launch_line_done) struct launch_line d =
 		script("torchrun --nproc_per_node gpu t.py");
 	assert_string_equal(d.all, "--nproc_per_node gpu");
+
+	_cleanup_(launch_line_done) struct launch_line e =
+		script("deepspeed --include a:0,3@b:1 t.py");
+	assert_int_equal(e.total, 3);
 }
 
 static void scripts(void **state)
