@@ -62,7 +62,7 @@ static void print_verdict(const struct cli *cli, const struct failure_verdict *v
 	printf("%s", paint(cli, v->class == FAIL_OK ? "32" : "33", failure_class_names[v->class]));
 	if (v->first_rank != MO_NONE)
 		printf("  first rank %lld", (long long)v->first_rank);
-	putchar('\n');
+	printf("%s%s\n", v->why ? "  " : "", v->why ? v->why : "");
 	for (size_t i = 0; i < v->n_evidence; i++) {
 		_cleanup_(mo_freep) char *line =
 			cli->raw ? mo_strdup(v->evidence[i].text) : visible(v->evidence[i].text);

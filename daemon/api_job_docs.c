@@ -193,7 +193,7 @@ static void why_too_large(const struct state *s, const struct job *j, struct why
 	if (!waits || !too_large(s, &j->spec, &t))
 		return;
 	free(v->next);
-	v->next = mo_printf("it waits until more nodes join%s%s", t.next ? "; " : "",
+	v->next = mo_printf("it starts when more nodes join%s%s", t.next ? "; " : "",
 			    t.next ? t.next : "");
 }
 

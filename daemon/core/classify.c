@@ -243,6 +243,7 @@ void classify(const struct classifier *c, const struct classify_input *in, struc
 	scan_text(&s, FROM_LOG, in->log, in->n_log);
 	scan_exit(&s, in);
 	ret->class = !s.best ? FAIL_OK : s.best_late && s.best->late >= 0 ? s.best->late : s.best->class;
+	mo_str_set(&ret->why, s.best ? s.best->why : NULL);
 	if (ret->class == FAIL_HANG)
 		ret->first_rank = lagging_rank(&s);
 	free(s.lags);

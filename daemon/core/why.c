@@ -258,6 +258,21 @@ static const struct incident *ended_by(const struct job *j)
 	return inc && inc->attempt == j->attempt ? inc : NULL;
 }
 
+/* The last words of a rank whose GPU had no more memory. */
+static bool out_of_memory(const struct incident *inc)
+{
+	static const char *const words[] = { "HIP out of memory",	"CUDA out of memory",
+					     "HIP error: out of memory",	"CUDA error: out of memory",
+					     "hipErrorOutOfMemory",	"torch.OutOfMemoryError",
+					     "torch.cuda.OutOfMemoryError", "RESOURCE_EXHAUSTED" };
+
+	for (size_t i = 0; inc && i < inc->n_evidence; i++)
+		for (size_t k = 0; k < ELEMENTSOF(words); k++)
+			if (strstr(inc->evidence[i], words[k]))
+				return true;
+	return false;
+}
+
 /* What helps: the same submit again does not help against an error of the user's. */
 static const char *next_of_failed(const struct job *j)
 {
@@ -271,6 +286,10 @@ static const char *next_of_failed(const struct job *j)
 	if (inc && mo_streq(inc->class, "user_error") && mo_streq(inc->cause, "prepare"))
 		return "mend what engine.prepare said, then submit it again; as it is, it fails "
 		       "again";
+	if (out_of_memory(inc))
+		return "its GPU memory did not suffice: take less of it (a smaller batch.micro, "
+		       "recompute: full, more of tp, pp, ep or cp, sharding zero1 to zero3; 'moectl "
+		       "plan' shows what fits), then submit it again";
 	if (inc && mo_streq(inc->class, "user_error"))
 		return "mend what the reason names, then submit it again; as it is, it fails again";
 	if (j->reason && mo_starts_with(j->reason, ENDED_EARLY))

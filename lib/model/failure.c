@@ -39,5 +39,6 @@ static const struct mo_field failure_verdict_fields[] = {
 	MO_F_ENUM(failure_verdict, class, failure_class_names),
 	MO_F_VEC(failure_verdict, evidence, &failure_evidence_desc),
 	MO_F(failure_verdict, first_rank, MO_INT),
+	MO_F(failure_verdict, why, MO_STR),
 };
 const struct mo_desc failure_verdict_desc = MO_DESC(failure_verdict, failure_verdict_fields);

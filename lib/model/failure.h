@@ -31,5 +31,6 @@ struct failure_verdict {
 	int class;               /* enum failure_class */
 	struct failure_evidence *evidence; size_t n_evidence;
 	int64_t first_rank;      /* MO_NONE: the lines do not tell */
+	char *why;               /* of the deciding rule; NULL: none decided */
 };
 extern const struct mo_desc failure_rule_desc, failure_rules_desc, failure_evidence_desc, failure_verdict_desc;

@@ -176,13 +176,24 @@ static void check_layout(struct rules *k)
 	if (!r->model)
 		return;
 	if (l.decoders != r->model->layers)
-		errors_at(k->errors, place, NULL, "features.pipeline_layout: %lld layers (t) are not the model's %lld", LL(l.decoders), LL(r->model->layers));
+		errors_at(k->errors, place, "write as many t, such as \"Et*3|t*4,L\" for 7",
+			  "features.pipeline_layout: %lld layers (t) are not the model's %lld",
+			  LL(l.decoders), LL(r->model->layers));
 	/* What Megatron does of a layout of the experiment's own is for it to say. */
 	if (l.mtp != MO_MAX(r->model->mtp, 0) && recipe_leaves(r, "features.pipeline_layout"))
-		rules_warn(k, place, "features.pipeline_layout: %lld MTP layers (m) are not the model's %lld", LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
+		rules_warn(k, place,
+			   "features.pipeline_layout: it has %lld MTP layers (m, multi-token "
+			   "prediction), the model has %lld: the engine may refuse that; give "
+			   "both the same number, or another layout in the recipe",
+			   LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
 	else if (l.mtp != MO_MAX(r->model->mtp, 0))
-		errors_at(k->errors, place, r->model->mtp > 0 ? "write them behind the last t, such as \"...|t,m,L\"" : NULL,
-			  "features.pipeline_layout: %lld MTP layers (m) are not the model's %lld", LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
+		errors_at(k->errors, place,
+			  r->model->mtp > 0 ? "write as many m behind the last t, such as "
+					      "\"...|t,m,L\"" :
+					      "leave m out, or give the model its mtp",
+			  "features.pipeline_layout: it has %lld MTP layers (m, multi-token "
+			  "prediction), the model has %lld",
+			  LL(l.mtp), LL(MO_MAX(r->model->mtp, 0)));
 }
 
 static void check_recompute_layers(struct rules *k)

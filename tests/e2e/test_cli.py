@@ -546,6 +546,9 @@ def why_says_each_thing_once(w):
         said = [r["text"] for r in doc["reasons"]] + [e for r in doc["reasons"] for e in r["evidence"]]
         need(text.count(doc["verdict"]) == 1 and all(text.count(s) == 1 for s in set(said)), "%s:\n%s" % (said, text))
         need(advice in doc["next"] and advice in text, doc["next"])
+    job = w.c.submit(command_recipe("w-oom", ["sh", "-c", "echo torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB >&2; exit 1"]))
+    w.c.wait_state(job, "failed")
+    need(w.c.json("why", job)["next"].startswith("its GPU memory did not suffice: take less of it"), "what to change")
 
 
 @suite.test
@@ -783,13 +786,16 @@ def classification(_):
         if status:
             words += ["--exit", status]
         doc = json.loads(moectl(*words).stdout)
-        equal(sorted(doc), ["class", "evidence", "first_rank"], "keys of classify")
+        equal(sorted(doc), ["class", "evidence", "first_rank", "why"], "keys of classify")
         equal((doc["class"], doc["first_rank"]), (wanted, rank), "class of %r" % (text or status))
         for e in doc["evidence"]:
             equal(sorted(e), ["line", "source", "text"], "keys of evidence")
-        need(wanted == "ok" or doc["evidence"], "no evidence")
+        need(wanted == "ok" or (doc["evidence"] and doc["why"]), "no evidence")
     equal(json.loads(moectl("classify", "--kernel", kernel, "--json").stdout)["class"], "node_fault", "class by the kernel's log alone")
     need(moectl("classify", "--log", log).stdout.startswith("ok"), "human output")
+    open(log, "w").write("torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 191.98 GiB of which 1.20 GiB is free.\n")
+    r = moectl("classify", "--log", log, "--exit", "1")
+    need(r.stdout.startswith("user_error  the model does not fit the GPU's memory: take a smaller batch.micro"), "what to change: " + r.stdout)
     error_line(moectl("classify", "--log", "/nonexistent", check=False), 2, "a missing log")
 
 

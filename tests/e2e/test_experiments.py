@@ -1276,7 +1276,7 @@ def more_gpus_than_there_are():
         for name, then in ((names[0], "; --set cluster.gpus=4 alone will not do: cluster.gpus: 4: the experiment's pp 2 x ep 4 needs a multiple of 8"),
                            (names[1], "; on what is there it runs by --set cluster.gpus=4 with dp 4 instead of 8 and the same global batch, each step about 2 times as long"),
                            (names[2], "; --set cluster.gpu=null takes any type")):
-            equal(c.json("why", name)["next"], "it waits until more nodes join" + then, "the hint of its submit")
+            equal(c.json("why", name)["next"], "it starts when more nodes join" + then, "the hint of its submit")
 
 
 @suite.test

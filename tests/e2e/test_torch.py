@@ -206,7 +206,7 @@ def rules_of_a_recipe_are_tried():
     equal((doc["lines"]["last"]["iteration"], doc["lines"]["last"]["loss"]), (7, 2.0), "the last sample")
     out = moectl("classify", "--log", log, "--recipe", path).stdout
     need("rule 1 (sample): 2 times, first on line 2" in out and "rule 2 backtracked too much on 1 lines, first on line 5" in out, out)
-    equal(sorted(json.loads(moectl("classify", "--log", log, "--json").stdout)), ["class", "evidence", "first_rank"], "without a recipe")
+    equal(sorted(json.loads(moectl("classify", "--log", log, "--json").stdout)), ["class", "evidence", "first_rank", "why"], "without a recipe")
     need(moectl("classify", "--exit", "1", "--recipe", path, check=False).returncode == 2, "--recipe without --log")
     script = "for i in range(1, 21): print('it %d nll %s' % (i, 3.0 - i / 100), flush=True)"
     job = rig().submit(json.dumps({"recipe": 1, "name": "rules", "engine": {"kind": "command", "argv": ["/usr/bin/python3", "-c", script]}, "cluster": {"gpus": 1}, "metrics": {"lines": rules}}))
