@@ -523,7 +523,7 @@ char *recipe_expand(const struct recipe *r, const char *text, const char **ret_m
 {
 	struct mo_buf b = { 0 };
 
-	while (*text) {
+	while (*text && b.len <= WORD_BYTES_MAX) { /* who gives the words refuses what is longer */
 		size_t n = *text == '{' ? strcspn(text + 1, "{}") : 0;    /* to the next brace only: texts may be full of them */
 		const char *end = n && text[1 + n] == '}' ? text + 1 + n : NULL;
 		_cleanup_(mo_freep) char *path = end ? mo_strndup(text + 1, n) : NULL;

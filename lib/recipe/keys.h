@@ -23,5 +23,7 @@ extern const int64_t signal_values[];
 /* stop.signal: what a rank cannot catch is no signal to stop by. */
 #define SIGNAL_REFUSED "9|19|KILL|STOP|SIGKILL|SIGSTOP"
 #define SIGNAL_INSTEAD "ranks cannot catch it, so they could not save a checkpoint; take TERM, INT, HUP, QUIT, USR1, USR2 or the number of another signal; what is left after stop.grace is killed anyway"
+#define WORD_BYTES_MAX (64 * 1024)          /* of a word of the command with its {path}s filled in; a program takes twice as much */
+#define COMMAND_BYTES_MAX (512 * 1024)      /* of all of them together: each job keeps them, each node gets them */
 #define LINE_RULES_MAX 32              /* of a recipe */
 extern const char *const engine_kinds[8];   /* the kinds of the interface, NULL-terminated */

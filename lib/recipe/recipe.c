@@ -13,6 +13,7 @@
 #include "lib/recipe/engine_checks.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layout_text.h"
+#include "lib/recipe/runaway.h"
 #include "lib/recipe/left.h"
 #include "lib/recipe/rules.h"
 #include "lib/recipe/set.h"
@@ -86,7 +87,9 @@ static void read_metrics(const struct ynode *root, struct recipe *r, struct engi
 		return;
 	e->rules = NULL;
 	e->n_rules = 0;
+	pattern_budget_begin();
 	engine_lines_read(errors, "metrics.lines", lines, &e->rules, &e->n_rules);
+	pattern_budget_end();
 	if (e->n_rules)
 		r->own_lines = (int64_t)e->n_rules;
 	for (size_t i = 0; i < n_own; i++)

@@ -436,23 +436,49 @@ static void check_args(struct rules *k)
 	args_done(&command);
 }
 
-/* {path} words whose value the recipe does not give would reach the program as an empty word. */
+/* Bytes of the word when {dir}, a placeholder of the launch, is filled in too. */
+static size_t word_bytes(const struct rules *k, const char *word)
+{
+	const char *dir = k->recipe->checkpoint.dir;
+	size_t n = strlen(word);
+
+	for (const char *at = dir ? strstr(word, "{dir}") : NULL; at; at = strstr(at + 1, "{dir}"))
+		n += strlen(dir);
+	return n;
+}
+
+/* {path} words whose value the recipe does not give would reach the program as an empty word; and a long
+ * value in many words makes of a small recipe a command of many MB. */
 static void check_words(struct rules *k)
 {
-	static const char *const lists[] = { "engine.argv", "engine.args" };
+	static const char *const lists[] = { "engine.argv", "engine.args", "engine.prepare",
+					     "checkpoint.resume_args" };
+	size_t all = 0;
 
 	for (size_t l = 0; l < ELEMENTSOF(lists); l++) {
 		const struct ynode *words = ynode_find(k->root, lists[l]);
 
-		for (size_t i = 0; words && i < words->n; i++) {
+		for (size_t i = 0; words && words->kind != YAML_SCALAR && i < words->n; i++) {
 			const struct ynode *v = words->items[i].value;
 			const char *missing = NULL;
 
 			if (v->kind != YAML_SCALAR)
 				continue;
-			free(recipe_expand(k->recipe, v->text, &missing));
-			if (missing)
+			_cleanup_(mo_freep) char *word = recipe_expand(k->recipe, v->text, &missing);
+			size_t n = word ? word_bytes(k, word) : 0;
+
+			if (missing && l < 2)
 				errors_at(k->errors, v, NULL, "%s: '%.60s' needs %s, which the recipe does not give", lists[l], v->text, missing);
+			if (n > WORD_BYTES_MAX)
+				errors_at(k->errors, v, NULL,
+					  "%s: '%.60s' is longer than %d bytes when its placeholders are filled in",
+					  lists[l], v->text, WORD_BYTES_MAX);
+			all += n;
+			if (all > COMMAND_BYTES_MAX && all - n <= COMMAND_BYTES_MAX)
+				errors_at(k->errors, v, NULL,
+					  "%s: the words of the command are more than %d bytes when their "
+					  "placeholders are filled in",
+					  lists[l], COMMAND_BYTES_MAX);
 		}
 	}
 }

@@ -10,6 +10,31 @@
 #define KNOWN_MAX 4096
 #define STEPS 100000                   /* what agent/core/lines.c grants a line; patterns that end need some hundreds here */
 
+/* Of a user's patterns: each is tried with few steps, and again with more where those are not enough, as
+ * long as there is room for it. A step takes 30 ns, and more the more groups there are. */
+static const struct { uint32_t steps; int tries; } levels[] = { { 1000, 200 }, { 20000, 12 }, { STEPS, 3 } };
+#define GROUPS_FREE 16
+
+static struct { bool on; int left[ELEMENTSOF(levels)]; } budget;
+
+void pattern_budget_begin(void)
+{
+	budget.on = true;
+	for (size_t i = 0; i < ELEMENTSOF(levels); i++)
+		budget.left[i] = levels[i].tries;
+}
+
+void pattern_budget_end(void) { budget.on = false; }
+
+static bool over_limit(const pcre2_code *re, const char *text, size_t n, uint32_t steps, pcre2_match_data *data, pcre2_match_context *context)
+{
+	uint32_t groups = 0;
+
+	pcre2_pattern_info(re, PCRE2_INFO_CAPTURECOUNT, &groups);
+	pcre2_set_match_limit(context, budget.on ? steps / (1 + groups / GROUPS_FREE) : steps);
+	return pcre2_match(re, (PCRE2_SPTR)text, n, 0, 0, data, context) == PCRE2_ERROR_MATCHLIMIT;
+}
+
 static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pcre2_match_data *data, pcre2_match_context *context)
 {
 	char text[2 * RUN + 1];
@@ -17,7 +42,10 @@ static bool probe(const pcre2_code *re, const char *prefix, size_t n, char c, pc
 	memcpy(text, prefix, n);
 	memset(text + n, c, RUN);
 	text[n + RUN] = 1;             /* which no pattern waits for */
-	return pcre2_match(re, (PCRE2_SPTR)text, n + RUN + 1, 0, 0, data, context) == PCRE2_ERROR_MATCHLIMIT;
+	for (size_t i = 0; budget.on && i < ELEMENTSOF(levels); i++)
+		if (budget.left[i]-- <= 0 || !over_limit(re, text, n + RUN + 1, levels[i].steps, data, context))
+			return false;
+	return budget.on || over_limit(re, text, n + RUN + 1, STEPS, data, context);
 }
 
 static bool tries_away(const char *pattern)
@@ -34,7 +62,6 @@ static bool tries_away(const char *pattern)
 	size_t n = MO_MIN(strcspn(pattern, "\\^$.[|()?*+{"), (size_t)RUN);
 	bool seen[256] = { false }, away = false;
 
-	pcre2_set_match_limit(context, STEPS);
 	for (const char *other = " 0a"; *other && !away; other++) {
 		seen[(unsigned char)*other] = true;
 		away = probe(re, pattern, n, *other, data, context);
@@ -73,8 +100,9 @@ bool pattern_runs_away(const char *pattern)
 	HASH_FIND(hh, known, pattern, n, k);
 	if (k)
 		return false;
-	if (tries_away(pattern))
-		return true;
+	bool away = tries_away(pattern);
+	if (away || budget.on)         /* a user's are not kept: there are as many as he likes */
+		return away;
 	if (HASH_COUNT(known) >= KNOWN_MAX)
 		forget_known();
 	k = mo_alloc(sizeof(*k) + n + 1);

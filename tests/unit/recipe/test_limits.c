@@ -11,7 +11,7 @@ static void expect(const char *text, size_t n, const char *expected)
 	_cleanup_(parsed_done) struct parsed p = parse_n(text, n, NULL);
 	_cleanup_(mo_freep) char *errors = errors_text(&p.errors);
 
-	if (!strstr(errors, expected))
+	if (*expected ? !strstr(errors, expected) : *errors)
 		fail_msg("expected: %s\n     got: %.500s", expected, errors);
 }
 
@@ -259,10 +259,49 @@ static void test_emit_reads_back(void **state)
 	ynode_free(b);
 }
 
+/* What n words come to that name a value of 4,000 bytes so many times. */
+static void expect_words(const char *where, const char *mark, int n, int times, const char *expected)
+{
+	_cleanup_(mo_buf_done) struct mo_buf words = { 0 };
+	bool resume = mo_streq(where, "resume_args");
+	char dir[4001] = "";
+
+	memset(dir, 'x', sizeof(dir) - 1);
+	for (int i = 0; i < n; i++) {
+		mo_buf_str(&words, i ? ", '" : "'");
+		for (int k = 0; k < times; k++)
+			mo_buf_str(&words, mark);
+		mo_buf_str(&words, "'");
+	}
+	_cleanup_(mo_freep) char *list = mo_printf(", %s: [%s]", where, words.data);
+	_cleanup_(mo_freep) char *text = mo_printf(
+		"recipe: 1\nname: a\ncluster: {gpus: 1}\nengine: {kind: torch, entry: /t.py%s}\n"
+		"checkpoint: {dir: /%s, layout: c.pt%s}\n",
+		resume ? "" : list, dir, resume ? list : "");
+
+	expect(text, strlen(text), expected);
+}
+
+/* A value that many words name makes no command of many MB of a small recipe. */
+static void test_words_that_grow(void **state)
+{
+	static const struct { const char *where, *mark; } t[] = {
+		{ "args", "{checkpoint.dir}" }, { "prepare", "{checkpoint.dir}" },
+		{ "resume_args", "{checkpoint.dir}" }, { "resume_args", "{dir}" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(t); i++) {
+		expect_words(t[i].where, t[i].mark, 1, 16, "");
+		expect_words(t[i].where, t[i].mark, 1, 17, "is longer than 65536 bytes when its placeholders");
+		expect_words(t[i].where, t[i].mark, 130, 1, "");
+		expect_words(t[i].where, t[i].mark, 132, 1, "are more than 524288 bytes when their placeholders");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_size), cmocka_unit_test(test_encoding), cmocka_unit_test(test_depth), cmocka_unit_test(test_costly), cmocka_unit_test(test_keys), cmocka_unit_test(test_alias_bomb),
+		cmocka_unit_test(test_size), cmocka_unit_test(test_words_that_grow), cmocka_unit_test(test_encoding), cmocka_unit_test(test_depth), cmocka_unit_test(test_costly), cmocka_unit_test(test_keys), cmocka_unit_test(test_alias_bomb),
 		cmocka_unit_test(test_merge_keeps_the_limit), cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_anchors_and_texts), cmocka_unit_test(test_long_text), cmocka_unit_test(test_texts_of_many_pieces), cmocka_unit_test(test_prefixes),
 		cmocka_unit_test(test_emit_reads_back),
 	};

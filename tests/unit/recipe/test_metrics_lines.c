@@ -1,5 +1,6 @@
 /* metrics.lines of a recipe: rules before those of the engine, and every way to write them wrong, with its place. */
 #include <string.h>
+#include <time.h>
 
 #include "lib/base/buf.h"
 #include "tests/unit/recipe/read.h"
@@ -65,9 +66,40 @@ static void not_more_than_a_line_can_be_held_against(void **state)
 	assert_true(mo_starts_with(said, "7:3 metrics.lines: more than 32 rules"));
 }
 
+/* CPU time that n patterns take which end, but only after very many steps for each character. */
+static clock_t cost(int n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+	static int serial; /* none is one that was tried before */
+
+	mo_buf_str(&b, HEAD "  lines:\n");
+	for (int i = 0; i < n; i++)
+		mo_buf_printf(&b, "  - {kind: sample, pattern: '(?:abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ123456789)?"
+				  "(?<iteration>\\d?)\\w{0,9}\\w{0,9}\\w{0,9}%d!'}\n", serial++);
+	clock_t begun = clock();
+	_cleanup_(parsed_done) struct parsed p = parse(b.data, NULL);
+
+	assert_int_equal(p.errors.n, 0);
+	return clock() - begun;
+}
+
+/* The controller tries a user's patterns in its own loop: how long that takes is no matter of how many he gives. */
+static void many_slow_ones_take_no_longer(void **state)
+{
+	bool good = false;
+
+	for (int tries = 0; tries < 3 && !good; tries++) {
+		clock_t few = cost(2);
+
+		good = cost(32) < 6 * few;
+	}
+	assert_true(good);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(they_come_before_the_engines), cmocka_unit_test(how_they_are_refused), cmocka_unit_test(not_more_than_a_line_can_be_held_against) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(they_come_before_the_engines), cmocka_unit_test(how_they_are_refused), cmocka_unit_test(not_more_than_a_line_can_be_held_against),
+					    cmocka_unit_test(many_slow_ones_take_no_longer) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
