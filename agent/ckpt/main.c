@@ -108,6 +108,8 @@ static int scan(const struct command *order, const struct mo_identity_rule *rule
 		r = scan_directory(order, level, bandwidth, ret, &problem);
 		if (r == 0 && order->only == MO_NONE)
 			unread_find(order, ret);
+		if (r == 0 && order->doubt)
+			place_compare(order, ret);
 	}
 	if (r < 0 && !(forbidden && means_unwritable(r)))      /* `writable` says that already */
 		mo_str_set(&ret->error, mo_error_text(&problem, r));

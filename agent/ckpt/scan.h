@@ -18,6 +18,8 @@ int scan_probe(const char *dir, struct mo_error *err);
 /* unread.c: whether the file, or all that lies in the directory, is what a run writes beside its
  * state. *ret_empty: there is no file at all. */
 bool unread_is_beside(int at, const char *name, const struct ckpt_rules *rules, bool *ret_empty);
+/* place.c: whether what the controller doubts (order->doubt) lies in order->dir; after scan_directory(). */
+void place_compare(const struct command *order, struct scan_result *ret);
 /* unread.c: what in the directory looks like a model's state and was not read; after scan_directory(). */
 void unread_find(const struct command *order, struct scan_result *ret);
 

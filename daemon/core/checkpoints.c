@@ -173,24 +173,6 @@ bool checkpoint_elsewhere(const struct job *j, const struct note *n)
 	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration && !names_dir(j, n->path);
 }
 
-/* Its lines say of each save that it ended, and where. */
-static bool says_saved(const struct engine *e)
-{
-	for (size_t i = 0; i < e->n_rules; i++)
-		if (e->rules[i].kind == LINE_SAVED && e->rules[i].pattern && strstr(e->rules[i].pattern, "(?<path>"))
-			return true;
-	return false;
-}
-
-/* Of an engine that says no end of a save, the first one is over when it goes on to iterate, or ends. */
-const char *checkpoint_saved_elsewhere(const struct job *j)
-{
-	bool over = j->began_elsewhere && !says_saved(&j->spec.engine) &&
-		    (j->iteration > j->began_at || j->n_exited > 0);
-
-	return j->elsewhere ? j->elsewhere : over ? j->began_elsewhere : NULL;
-}
-
 /* It saves in checkpoint.dir too: what goes elsewhere is one more. */
 static bool saves_here(const struct job *j)
 {
@@ -212,7 +194,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 		mo_str_set(&j->refused, n->path);
 		j->refused_at = iteration;
 		if (n->kind == NOTE_CHECKPOINT && checkpoint_elsewhere(j, n))
-			mo_str_set(&j->elsewhere, n->path);
+			doubt_begin(j, n->path, iteration);
 		if (n->kind == NOTE_SAVING && !j->began_elsewhere && !saves_here(j) && checkpoint_elsewhere(j, n)) {
 			mo_str_set(&j->began_elsewhere, n->path);
 			j->began_at = iteration;
@@ -238,6 +220,15 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	mo_str_set(&c->level, "announced");
 	write_over(j, iteration);
 	verify_begin(j);
+}
+
+void checkpoint_withdraw(struct job *j, int64_t iteration)
+{
+	const struct checkpoint *c = checkpoint_find(j, iteration);
+
+	if (c && c->state == CKPT_COMPLETE && c->attempt == j->attempt)
+		mo_vec_remove(&checkpoint_desc, j->checkpoints, &j->n_checkpoints,
+			      (size_t)(c - j->checkpoints));
 }
 
 static const struct found_checkpoint *found_of(const struct scan_result *r, int64_t iteration)

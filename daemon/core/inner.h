@@ -215,7 +215,7 @@ void checkpoint_pruned(struct job *j, const struct scan_result *r);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */
-const char *checkpoint_saved_elsewhere(const struct job *j);            /* where its first save went; NULL: to checkpoint.dir, or none yet */
+void checkpoint_withdraw(struct job *j, int64_t iteration);             /* of this attempt, announced, and it went elsewhere */
 const char *checkpoint_entry_path(const struct job *j, const char *path);   /* of one checkpoint; NULL when it is the directory of all */
 const char *checkpoint_end_node(const struct job *j);            /* where a completed job's checkpoints are to be looked at once more, NULL = nowhere */
 void checkpoint_forget_manifests(struct job *j);                 /* of what the attempt that is over has written again without saying so */
@@ -238,6 +238,13 @@ struct unsaved { char *text, *last_save; int64_t base; };
 bool checkpoint_unsaved(const struct job *j, struct unsaved *ret);
 void checkpoint_unsaved_done(struct unsaved *u);
 int64_t checkpoint_next(const struct job *j);                    /* where the next attempt of a job that has run begins, as far as its ledger tells; 0 = at the beginning */
+
+/* doubt.c: whether a save went elsewhere, or to checkpoint.dir by another name. The answer comes with the order of verification. */
+void doubt_begin(struct job *j, const char *path, int64_t iteration);
+void doubt_begun(struct job *j);                                 /* after notes: a save that began elsewhere may be over */
+void doubt_drop(struct job *j);
+bool doubt_awaited(const struct state *s, const struct job *j);  /* a node will answer: the job does not end well before */
+void doubt_answer(struct job *j, const struct scan_result *r, int64_t time);
 
 /* verify.c */
 void verify_begin(struct job *j);                                /* the newest that waits for it, unless one is under way */

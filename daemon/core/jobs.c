@@ -558,7 +558,8 @@ bool job_act(struct turn *t, int64_t id)
 	if (j->n_places > 0) {
 		if (look_at_outside(t, id) || recovery_fail(t, id))
 			return true;
-		if (recovery_all_dead(j) && !config_awaited(j)) {
+		if (recovery_all_dead(j) && !config_awaited(j) &&
+		    !doubt_awaited(&t->core->state, j)) {
 			recovery_conclude(t, id);
 			return true;
 		}

@@ -125,8 +125,6 @@ static size_t place_of_end(const struct core *c, const struct job *j)
 static void let_go(struct job *j)
 {
 	j->let_go = (j->let_go == MO_NONE ? 0 : j->let_go) + (int64_t)bytes_of(j);
-	if (!checkpoint_saved_elsewhere(j))
-		mo_str_set(&j->began_elsewhere, NULL); /* the lines that said the end of its save go too */
 	texts_clear(j);
 }
 

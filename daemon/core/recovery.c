@@ -95,7 +95,7 @@ static struct blame blame_step(const struct job *j, const struct step *st, bool 
 /* First evidence, in the order of steps; a late exit when there is none. */
 static struct blame find_blame(const struct job *j, int64_t now, int64_t exit_wait_us)
 {
-	if (checkpoint_saved_elsewhere(j))
+	if (j->elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config_refused)
 		return (struct blame){ .kind = B_CONFIG };
@@ -119,7 +119,7 @@ static struct blame root_blame(const struct job *j)
 	const struct step *told = step_find(j, j->attempt, j->fail_node);
 	struct blame best = { 0 }, first = { 0 };
 
-	if (checkpoint_saved_elsewhere(j))
+	if (j->elsewhere)
 		return (struct blame){ .kind = B_ELSEWHERE };
 	if (j->config_refused)
 		return (struct blame){ .kind = B_CONFIG };
@@ -206,7 +206,7 @@ static char *elsewhere_text(const struct job *j)
 	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there would be "
 			 "resumed; a new submit with --set checkpoint.dir of the place where it saves "
 			 "goes on from there",
-			 checkpoint_saved_elsewhere(j), j->spec.recipe.checkpoint.dir);
+			 j->elsewhere, j->spec.recipe.checkpoint.dir);
 }
 
 static char *config_text(const struct job *j)

@@ -44,7 +44,7 @@ static void elsewhere_event(struct turn *t, const struct job *j, const struct st
 	data_str(&b, "dir", j->spec.recipe.checkpoint.dir);
 	event_emit(t, "checkpoint.elsewhere", j->id, st->node, n->rank, st->attempt, data_end(&b),
 		   "%s saves to %s, and not to checkpoint.dir %s: it would never be resumed from "
-		   "there, and ends with its first save",
+		   "there, and ends with its first save, if the node says that these are two places",
 		   j->spec.recipe.name, n->path, j->spec.recipe.checkpoint.dir);
 }
 

@@ -143,9 +143,11 @@ struct job {
 	bool scan_writable;
 	bool end_scan;               /* completed; the scan that verifies its last checkpoints is due */
 	bool path_refused;           /* a checkpoint was announced outside checkpoint.dir: told once */
-	char *elsewhere;             /* where the engine said that it had saved, which is not checkpoint.dir; NULL = nowhere else */
+	char *elsewhere;             /* where the engine said that it had saved, and the node that this is not checkpoint.dir; NULL = nowhere else */
 	char *began_elsewhere;         /* where it began to save, which is not checkpoint.dir, and the iteration of that save */
 	int64_t began_at;
+	char *doubt;                 /* a save that may have gone elsewhere, and its iteration: a node is asked (doubt.c); NULL = none */
+	int64_t doubt_at;
 	char *refused;               /* where the last save went that was not taken as a checkpoint, and the iteration of that save; NULL = none */
 	int64_t refused_at;
 	int64_t port_tries;          /* attempts in a row that found their ports busy */

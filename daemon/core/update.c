@@ -34,6 +34,7 @@ void job_clear_attempt(struct job *j)
 	j->waiting_node = false;
 	j->first_exit0_at = MO_NONE;
 	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+	doubt_drop(j);
 	verify_end(j);
 }
 
@@ -388,6 +389,8 @@ static int on_notes(struct core *c, const struct record *r)
 			break;
 		}
 	step_count(c, j, st, 1);
+	if (r->attempt == j->attempt)
+		doubt_begun(j);
 	return 0;
 }
 

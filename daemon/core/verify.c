@@ -28,6 +28,13 @@ void verify_begin(struct job *j)
 		return;                    /* whoever announced it has looked; now it may be written over */
 	if (j->verify != MO_NONE || j->n_places == 0 || j->failed || !j->checkpoint_dir)
 		return;
+	if (j->doubt) {
+		j->verify = j->doubt_at;
+		j->verify_serial++;
+		j->verify_parts = 1;
+		j->verify_done = 0;
+		return;
+	}
 	for (size_t i = j->n_checkpoints; i > 0; i--) {
 		if (!wanted(j, &j->checkpoints[i - 1]))
 			continue;
@@ -86,7 +93,8 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 
 	mo_str_set(&ret->level, j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
 	ret->only = j->verify;
-	ret->path = mo_strdup(c ? c->path : NULL);
+	ret->doubt = mo_strdup(j->doubt);
+	ret->path = mo_strdup(c && !j->doubt ? c->path : NULL);
 	ret->announced = true;
 	ret->part = part;
 	ret->parts = j->verify_parts;
@@ -142,6 +150,12 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 
 	if (!verify_awaits(j, r))
 		return;
+	if (j->doubt) {
+		verify_end(j);
+		doubt_answer(j, r, time);
+		verify_begin(j);
+		return;
+	}
 	while (r->attempt != order_number(j, part))
 		part++;
 	if (c && c->state == CKPT_COMPLETE && !r->error && f && f->complete && part < j->verify_parts && j->verify_parts > 1) {

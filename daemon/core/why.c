@@ -359,10 +359,10 @@ static void why_elsewhere(const struct job *j, struct why_view *w)
 {
 	struct why_reason *r = NULL;
 
-	if (!checkpoint_saved_elsewhere(j))
+	if (!j->elsewhere)
 		return;
 	r = reason(w, "saves-elsewhere", "the engine saves where nothing would be resumed from");
-	evidence(r, "it said that it saved to %s", checkpoint_saved_elsewhere(j));
+	evidence(r, "it said that it saved to %s", j->elsewhere);
 	evidence(r, "checkpoint.dir is %s", j->spec.recipe.checkpoint.dir);
 }
 

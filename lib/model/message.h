@@ -67,6 +67,8 @@ struct scan_result {
 	char *error;             /* directory unwritable, helper timed out ...; NULL = fine */
 	bool writable;
 	char *real;              /* the directory with every link in its path resolved, where that is another text; NULL */
+	char *place;             /* of what a command doubted: `same`, it lies in the directory, `other`, it does not; NULL = nobody asked, or it cannot be told */
+	char *alias;             /* with same: the part of its path that is the directory; NULL = no part is */
 	struct found_checkpoint *items; size_t n_items;
 	struct unread_state *unread; size_t n_unread; int64_t unread_more;  /* the newest, and how many more there are */
 };
@@ -99,6 +101,7 @@ struct command {
 	struct found_checkpoint *known; size_t n_known; /* SCAN: iteration and manifest of what was verified: its manifest is compared, nothing else */
 	int64_t only;                      /* SCAN: verify this iteration alone, after its save; attempt is then an order number below MO_VERIFY_ORDER; MO_NONE = look at all */
 	char *path;                        /* with only: where it was announced, NULL = by its name */
+	char *doubt;                       /* with only: a save went there by its text: is that `dir` by another name? NULL = not asked */
 	bool announced;                    /* with only: the engine itself said that it is complete */
 	bool restore;                      /* SCAN: where each save writes over the last one (layout.unnumbered) and none is whole, the copy that was kept is put back */
 	int64_t part, parts;               /* with only and level crc: checksums of this part of the files; part = parts: put the parts together, of one part: both at once */

@@ -120,6 +120,27 @@ def what_does_not_reshard_is_not_tried():
         c.run("cancel", job, "--now")
 
 
+@in_directory
+def another_name_of_a_directory(top):
+    """What a job is not ended for: a path that leads to checkpoint.dir, that nobody can look at, or whose save lies there all the same."""
+    engine, other = fixtures.ENGINES["megatron-lm"], top + "-other"
+    engine.build(top)
+    os.makedirs(other + "/iter_0000030")
+    fixtures.write(other + "/file", "x")
+    os.symlink(top, top + "-link")
+    os.symlink(os.path.dirname(top), top + "-above")
+    os.symlink(os.path.join(top, "iter_0000020"), top + "-deep")
+    above = os.path.join(top + "-above", os.path.basename(top))
+    layout = {"entry": r"^iter_(?<iteration>\d{7})$", "markers": [".metadata"]}
+    for doubt, only, place, alias in ((top + "-link", 30, "same", top + "-link"), (top + "-link/iter_0000020", 30, "same", top + "-link"), (above + "/iter_0000020/", 30, "same", above),
+                                      (top + "-deep", 30, "same", None), (top, 30, "same", top), (other, 30, "other", None), (other + "/iter_0000030", 30, "other", None),
+                                      (other + "/file", 30, "other", None), ("/", 30, "other", None), (other, 20, None, None), (other + "/no", 30, None, None), ("relative", 30, None, None), ("", 30, None, None)):
+        r = helper({"kind": "scan", "dir": top, "layout": layout, "level": "sizes", "job": 7, "attempt": -5, "only": only, "doubt": doubt})
+        need(r.returncode == 0, r.stderr)
+        doc = json.loads(r.stdout)
+        equal((doc.get("place"), doc.get("alias")), (place, alias), "%r" % doubt)
+
+
 MISPLACED = (("primus-megatron", "", "checkpoints"), ("maxtext", "", "moe/checkpoints"))
 
 

@@ -112,22 +112,29 @@ exec sleep 1000
 @suite.test
 def a_save_elsewhere_is_an_error():
     """The engine says that it saves to another directory than checkpoint.dir: its first save ends the job, which trains on where it is the same."""
-    python, kept = write("saves.sh", SAVES, 0o755), place("kept ones/x")
-    for d in (kept, place("w")):
+    python, kept, other = write("saves.sh", SAVES, 0o755), place("kept ones/x"), place("output/amd/root/e/checkpoints")
+    for d in (kept, place("w"), other):
         os.makedirs(d, exist_ok=True)
     with Cluster(place("c-else"), nodes=1, gpus_per_node=4) as c:
         def submit(name, kind, where, kept=kept):
             return c.submit(json.dumps({"recipe": 1, "name": name, "engine": {"kind": kind, "python": python, "entry": "x", "workdir": place("w")}, "cluster": {"gpus": 1}, "steps": 20,
                                         "env": {"WHERE": where}, "checkpoint": {"dir": kept, "every": 5}}))
         good = submit("good", "megatron-lm", kept + "/")
-        job = submit("bad", "primus-megatron", "/opt/Primus/output/amd/root/e/checkpoints", kept + "2")
+        job = submit("bad", "primus-megatron", other, kept + "2")
         done = c.wait_state(job, ["failed"])
         equal((done["attempt"], done["checkpoint"]), (1, None), done)
-        need("the engine saved to /opt/Primus/output/amd/root/e/checkpoints, and not to checkpoint.dir %s2/checkpoints: " % kept in done["reason"], done["reason"])
+        need("the engine saved to %s, and not to checkpoint.dir %s2/checkpoints: " % (other, kept) in done["reason"], done["reason"])
         why = c.json("why", job)
         need([r for r in why["reasons"] if r["code"] == "saves-elsewhere"], why)
         types = [e["type"] for e in c.json("events", job)["items"]]
         equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.torn"), types.count("checkpoint.saved")), (1, 0, 0), types)
+        # Of a place that the node does not see nothing is proven: it trains on, and status tells of it.
+        unseen = submit("unseen", "megatron-lm", place("nobody/made/it"), kept + "3")
+        late = wait_until(lambda: c.job(unseen).get("checkpoint_late"), 60, "a refused save is told")
+        need("was refused: it went to %s, " % place("nobody/made/it") in late, late)
+        wait_until(lambda: [e for e in c.json("events", unseen)["items"] if e["type"] == "checkpoint.elsewhere"], 60, "its event")
+        equal(c.job(unseen)["state"], "running", c.job(unseen))
+        c.run("cancel", unseen, "--now")
         wait_until(lambda: [e for e in c.json("events", good)["items"] if e["type"] == "checkpoint.saved"], 60, "the good save")
         equal(c.json("status", good)["state"], "running", "the good one")
         c.run("cancel", good, "--now")
@@ -172,20 +179,26 @@ def a_save_behind_a_link_is_none_elsewhere():
     os.makedirs(place("w"), exist_ok=True)
     os.makedirs(place("disk/runs"), exist_ok=True)
     os.symlink(place("disk"), place("scratch"))
+    os.symlink(place("disk/runs"), place("by-name"))
     with Cluster(place("c-link"), nodes=1, gpus_per_node=4) as c:
-        for kind, script, engine in (("deepspeed", DEEPSPEED_SAVES, {"entry": "x"}), ("torchtitan", TITAN_SAVES, {}), ("megatron-lm", SAVES, {"entry": "x"})):
-            kept, real = place("scratch/runs/" + kind), place("disk/runs/" + kind)
+        kinds = (("deepspeed", DEEPSPEED_SAVES, {"entry": "x"}), ("torchtitan", TITAN_SAVES, {}), ("megatron-lm", SAVES, {"entry": "x"}))
+        # Where checkpoint.dir leads; and a third name of it, which only a look at the place itself tells.
+        for (kind, script, engine), prints in ((k, p) for k in kinds for p in ("disk/runs", "by-name")):
+            where = kind + "-" + prints.replace("/", "-")
+            kept, real = place("scratch/runs/" + where), place("disk/runs/" + where)
+            fixtures.write(os.path.join(real, "global_step5/mp_rank_00_model_states.pt"), b"x")
             python = write("%s-link.sh" % kind, script, 0o755)
             job = c.submit(json.dumps({"recipe": 1, "name": kind, "engine": dict(engine, kind=kind, python=python, workdir=place("w")), "cluster": {"gpus": 1}, "steps": 20,
-                                       "env": {"WHERE": os.path.realpath(os.path.dirname(kept)) + "/" + kind}, "checkpoint": {"dir": kept, "every": 5}}))
+                                       "env": {"WHERE": place(prints) + "/" + where}, "checkpoint": {"dir": kept, "every": 5, "resume": "never"}}))
             c.wait_iteration(job, 5 if kind == "megatron-lm" else 6)
-            wait_until(lambda: c.json("checkpoints", job)["items"], 60, "%s: its save is in the ledger" % kind)
+            wait_until(lambda: [i for i in c.json("checkpoints", job)["items"] if i["attempt"] == 1], 60, "%s, %s: its save is in the ledger" % (kind, prints))
             equal(c.job(job)["state"], "running", "%s: %s" % (kind, c.job(job)))
             items = c.json("checkpoints", job)["items"]
             equal([i["iteration"] for i in items], [5], kind)
-            need(real not in str(items[0]["path"]), items)
-            types = [e["type"] for e in c.json("events", job)["items"]]
-            equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.refused")), (0, 0), types)
+            if prints == "disk/runs":
+                need(real not in str(items[0]["path"]), items)
+                types = [e["type"] for e in c.json("events", job)["items"]]
+                equal((types.count("checkpoint.elsewhere"), types.count("checkpoint.refused")), (0, 0), types)
             c.run("cancel", job, "--now")
 
 
@@ -197,6 +210,7 @@ def a_save_elsewhere_that_says_no_end():
         for kind, script, engine in (("torchtitan", TITAN_SAVES, {}), ("deepspeed", DEEPSPEED_SAVES, {"entry": "x"})):
             kept, other, python = place("kept-" + kind), place("other-" + kind), write("%s-saves.sh" % kind, script, 0o755)
             os.makedirs(kept, exist_ok=True)
+            fixtures.write(os.path.join(other, "global_step5/mp_rank_00_model_states.pt"), b"x")
 
             def submit(name, where, directory):
                 os.makedirs(directory, exist_ok=True)

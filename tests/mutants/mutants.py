@@ -108,7 +108,7 @@ MUTANTS = [
      [unit("dcore", "test_checkpoints")]),
     ("a job saves below another one's directory", "daemon/core/jobs.c", "		if (!how || (!own && *ret_warning))\n", "		if (!how || own || *ret_warning)\n", [unit("dcore", "test_checkpoints")]),
     ("a word of the engine's main stays a flag", "agent/core/hooks.c", "itself ? mo_printf(\"%s=%s\"", "!l ? mo_printf(\"%s=%s\"", [unit("acore", "test_prepare")]),
-    ("a save elsewhere goes on", "daemon/core/checkpoints.c", "			mo_str_set(&j->elsewhere, n->path);\n", "			j->path_refused = true;\n", [unit("dcore", "test_announced")]),
+    ("a save elsewhere goes on", "daemon/core/checkpoints.c", "			doubt_begin(j, n->path, iteration);\n", "			j->path_refused = true;\n", [unit("dcore", "test_announced")]),
     ("a checkpoint of other sizes is tried", "daemon/core/checkpoints.c", "&& saved != have)", "&& saved > have + 100)", [unit("dcore", "test_checkpoints")]),
     ("found checkpoint taken for written", "daemon/core/checkpoints.c", "c->attempt != MO_NONE && mo_streq(c->path, found->path)", "mo_streq(c->path, found->path)", [unit("dcore", "test_checkpoints")]),
     ("time jumps, marks stay", "daemon/core/clock.c", "			shift_job(&s->jobs[i], shift);", "			(void)shift_job;", [unit("dcore", "test_clock")]),

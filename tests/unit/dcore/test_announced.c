@@ -61,6 +61,14 @@ static void an_announcement_elsewhere_is_refused(void **state)
 	assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
 }
 
+/* What the node answers when it is asked whether a save went to checkpoint.dir by another name. */
+static void node_says(struct saver *o, const char *place, const char *alias)
+{
+	o->w.verify = true;
+	mo_str_set(&o->w.scan.place, place);
+	mo_str_set(&o->w.scan.alias, alias);
+}
+
 /* An engine whose layout is known says where it saves: elsewhere is the end of the job at its first save, with both paths, and no attempt follows. Told when the save begins. */
 static void a_save_elsewhere_ends_the_job(void **state)
 {
@@ -73,6 +81,7 @@ static void a_save_elsewhere_ends_the_job(void **state)
 		struct note *n;
 
 		saver_strict(o);
+		node_says(o, "other", NULL);
 		saver_run(o, 2);
 		world_iteration(&o->w, 0, o->id, 5);
 		n = world_note(&o->w, 0, o->id, NOTE_SAVING);
@@ -116,6 +125,7 @@ static void a_save_elsewhere_without_an_end(void **state)
 			saver_tells_end(o);
 		else
 			saver_strict(o);
+		node_says(o, "other", NULL);
 		saver_run(o, 2);
 		world_iteration(&o->w, 0, o->id, 5);
 		n = world_note(&o->w, 0, o->id, NOTE_SAVING);
@@ -166,6 +176,102 @@ static void a_save_beside_ends_nothing(void **state)
 		world_iteration(&o->w, 0, o->id, 8);
 		saver_run(o, 20);
 		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+	}
+}
+
+static void saved(struct saver *o, int64_t iteration, const char *path)
+{
+	struct note *n = world_note(&o->w, 0, o->id, NOTE_CHECKPOINT);
+
+	n->iteration = iteration;
+	n->path = mo_strdup(path);
+}
+
+/* The text of a path is no proof: without the node's word that these are two places nothing ends. */
+static void only_the_nodes_word_ends_it(void **state)
+{
+	static const char *const places[] = { NULL, "same", "no such word" };
+	struct saver *o = *state;
+	int64_t iteration;
+
+	for (size_t i = 0; i < 2 * ELEMENTSOF(places) + 2; i++) {
+		bool ends = i % 2;             /* it says that saves end, or not */
+		size_t k = i / 2;
+
+		if (ends)
+			saver_tells_end(o);
+		else
+			saver_strict(o);
+		node_says(o, k < ELEMENTSOF(places) ? places[k] : "other", NULL);
+		saver_run(o, 2);
+		if (k == ELEMENTSOF(places))
+			o->w.scan.error = mo_strdup("the helper timed out");
+		world_iteration(&o->w, 0, o->id, 5);
+		saving(o, 5, "/mnt/run");
+		if (ends)
+			saved(o, 5, "/mnt/run");
+		world_iteration(&o->w, 0, o->id, 6);
+		saver_run(o, 20);
+		assert_int_equal(events_of(o, "checkpoint.elsewhere", &iteration), 1);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+		assert_null(saver_job(o)->elsewhere);
+		assert_null(saver_job(o)->doubt);
+		assert_true(!saver_job(o)->refused == (k == 1));
+	}
+}
+
+/* checkpoint.dir by another name: the save is taken, and those behind it without a question. */
+static void another_name_is_learned(void **state)
+{
+	struct saver *o = *state;
+	int64_t asked;
+
+	for (int ends = 0; ends < 2; ends++) {
+		if (ends)
+			saver_tells_end(o);
+		else
+			saver_strict(o);
+		node_says(o, "same", "/mnt/run");
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		saving(o, 5, "/mnt/run/iter_0000005");
+		if (ends)
+			saved(o, 5, "/mnt/run/iter_0000005");
+		world_found(&o->w, 5, true);
+		world_iteration(&o->w, 0, o->id, 6);
+		saver_run(o, 5);
+		assert_int_equal(saver_state(o, 5), CKPT_VERIFIED);
+		asked = o->w.n_verified;
+		saving(o, 7, "/mnt/run/iter_0000007");
+		saver_run(o, 1);
+		assert_int_equal(saver_state(o, 7), CKPT_SAVING);
+		saved(o, 7, "/mnt/run/iter_0000007");
+		world_found(&o->w, 7, true);
+		saver_run(o, 5);
+		assert_int_equal(saver_state(o, 7), CKPT_VERIFIED);
+		assert_int_equal(o->w.n_verified, asked + 1);
+		assert_int_equal(saver_job(o)->state, JOB_RUNNING);
+	}
+}
+
+/* The last save of a job that ends at once behind it: it ends well only when the node was asked. */
+static void the_end_waits_for_the_word(void **state)
+{
+	static const struct { const char *place; int state; } cases[] = {
+		{ "other", JOB_FAILED }, { NULL, JOB_COMPLETED }, { "same", JOB_COMPLETED },
+	};
+	struct saver *o = *state;
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		saver_tells_end(o);
+		node_says(o, cases[i].place, "/mnt/run");
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		saved(o, 5, "/mnt/run");
+		world_exit(&o->w, 0, o->id, 0, 0, 0);
+		world_exit(&o->w, 0, o->id, 1, 0, 0);
+		saver_run(o, 20);
+		assert_int_equal(saver_job(o)->state, cases[i].state);
 	}
 }
 
@@ -311,6 +417,9 @@ int main(void)
 		T(an_announcement_elsewhere_is_refused),
 		T(a_save_elsewhere_ends_the_job),
 		T(a_save_elsewhere_without_an_end),
+		T(only_the_nodes_word_ends_it),
+		T(another_name_is_learned),
+		T(the_end_waits_for_the_word),
 		T(a_save_beside_ends_nothing),
 		T(a_save_in_its_place_is_taken),
 		T(a_save_in_its_real_place_is_taken),

@@ -1,0 +1,77 @@
+/* A save that goes, by the text of its path, not to checkpoint.dir. The text is no proof: the same
+ * directory may have another name on the node (a link, a second mount). So a node that runs the job
+ * is asked, with an order of verification, whether the two are one. Its word that they are two ends
+ * the job (B_ELSEWHERE); that they are one is remembered, and the save is taken; no word, or one of
+ * an agent that does not know the question, ends nothing: the save stays refused, which is told. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+/* Its lines say of each save that it ended, and where. */
+static bool says_saved(const struct engine *e)
+{
+	for (size_t i = 0; i < e->n_rules; i++)
+		if (e->rules[i].kind == LINE_SAVED && e->rules[i].pattern &&
+		    strstr(e->rules[i].pattern, "(?<path>"))
+			return true;
+	return false;
+}
+
+void doubt_begin(struct job *j, const char *path, int64_t iteration)
+{
+	if (j->doubt || j->elsewhere || j->n_places == 0)
+		return;
+	mo_str_set(&j->doubt, path);
+	j->doubt_at = MO_MAX(iteration, 0);
+	verify_end(j);
+	verify_begin(j);
+}
+
+/* Of an engine that says no end of a save, the first one is over when it goes on to iterate, or
+ * ends. */
+void doubt_begun(struct job *j)
+{
+	_cleanup_(mo_freep) char *path = NULL;
+
+	if (!j->began_elsewhere || says_saved(&j->spec.engine) ||
+	    (j->iteration <= j->began_at && j->n_exited == 0))
+		return;
+	path = TAKE_PTR(j->began_elsewhere);
+	doubt_begin(j, path, j->began_at);
+}
+
+void doubt_drop(struct job *j)
+{
+	mo_str_set(&j->doubt, NULL);
+}
+
+bool doubt_awaited(const struct state *s, const struct job *j)
+{
+	if (!j->doubt || j->failed || j->state == JOB_STOPPING)
+		return false;
+	for (size_t i = 0; i < j->n_places; i++)
+		if (verify_next(s, j, j->places[i].node, 0) >= 0)
+			return true;
+	return false;
+}
+
+void doubt_answer(struct job *j, const struct scan_result *r, int64_t time)
+{
+	_cleanup_(mo_freep) char *path = TAKE_PTR(j->doubt);
+	struct note n;
+
+	if (!r->error && mo_streq(r->place, "other")) {
+		mo_str_set(&j->elsewhere, path);
+		checkpoint_withdraw(j, j->doubt_at);
+	}
+	if (r->error || !mo_streq(r->place, "same"))
+		return;
+	if (r->alias)
+		mo_str_set(&j->checkpoint_real, r->alias);
+	mo_str_set(&j->refused, NULL);
+	mo_desc_init(&note_desc, &n);
+	n.kind = NOTE_CHECKPOINT;
+	n.iteration = j->doubt_at;
+	checkpoint_note(j, &n, time);
+	mo_desc_done(&note_desc, &n);
+}
