@@ -270,6 +270,17 @@ bool experiment_value(const struct engine *e, const struct experiment *x, const 
 	return false;
 }
 
+bool experiment_pass_batch(const struct engine *e, const struct experiment *x, struct experiment_said *ret)
+{
+	for (size_t i = 0; i < e->n_experiment_values; i++) {
+		const struct kv *row = &e->experiment_values[i];
+
+		if (mo_streq(row->key, "batch.global") && mo_starts_with(row->value, PER_DP))
+			return row_says(x, row, false, ret);
+	}
+	return false;
+}
+
 static void quoted(const char *s, struct mo_buf *b)
 {
 	const struct config_value v = { .kind = CONFIG_TEXT, .text = (char *)s };

@@ -17,6 +17,9 @@ void experiment_said_done(struct experiment_said *s);
  * with its place. False: no row says anything. */
 bool experiment_value(const struct engine *e, const struct experiment *x, const char *path,
 		      struct experiment_said *ret);
+/* How many sequences a data-parallel rank takes at once by the engine's files, where its file says so
+ * ("per_dp(KEYS)" of batch.global). */
+bool experiment_pass_batch(const struct engine *e, const struct experiment *x, struct experiment_said *ret);
 /* "A=true B C!=x D>1": A is true, B is there and not null, C is anything but x, D a number above 1. */
 bool experiment_holds(const struct experiment *x, const char *conditions);
 /* Why no model can be made of it that plans could use (caller frees); NULL: one can. */

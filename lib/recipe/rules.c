@@ -611,6 +611,7 @@ void rules_check(struct rules *k)
 		check_width(k);
 	}
 	check_batch(k, world_ok);
+	rules_batch(k);
 	if (k->recipe->unread)
 		check_unread(k);
 	check_auto(k);

@@ -11,6 +11,7 @@ struct rules {
 };
 bool rules_leads_out(const char *path);   /* a relative path with a part ".." */
 void rules_check(struct rules *k);
+void rules_batch(struct rules *k); /* what an engine's files let a rank take at once (rules_batch.c) */
 /* Rules that look at the engine: its flags against the recipe's values and args (rules_engine.c). */
 void rules_engine(struct rules *k);
 /* Features against engine, model and each other (rules_features.c); engine.args against the engine's list of flags (rules_keys.c). Called by rules_engine(). */

@@ -12,9 +12,8 @@
 	       "parallelism: {tp: 1, pp: %s, sharding: zero3}\nsteps: 9\n"
 
 /* The recipe with what its TOML says; NULL: nobody read one. */
-static struct parsed judged(const char *kind, const char *args, const char *pp, const char *toml)
+static struct parsed judged_text(const char *text, const char *pp, const char *toml)
 {
-	_cleanup_(mo_freep) char *text = mo_printf(RECIPE, kind, args, pp);
 	struct experiment x = { 0 };
 	int64_t line = 1;
 
@@ -26,11 +25,21 @@ static struct parsed judged(const char *kind, const char *args, const char *pp, 
 	mo_strs_add(&x.files, &x.n_files, "x.toml");
 	x.merged = config_toml(toml, strlen(toml), (struct config_place){ 0, 1, -1 }, &line, NULL);
 	assert_non_null(x.merged);
+	_cleanup_(mo_freep) char *word = mo_printf("parallelism.pipeline_parallel_degree = %s\n", pp);
+
+	config_merge(x.merged, config_toml(word, strlen(word), (struct config_place){ -1, 0, 0 }, &line, NULL));
 	_cleanup_(mo_freep) char *document = experiment_document(&alone.engine, &alone.recipe, &x);
 	_cleanup_(mo_freep) char *set = mo_printf("experiment=%s", document);
 
 	experiment_done(&x);
 	return parse(text, set);
+}
+
+static struct parsed judged(const char *kind, const char *args, const char *pp, const char *toml)
+{
+	_cleanup_(mo_freep) char *text = mo_printf(RECIPE, kind, args, pp);
+
+	return judged_text(text, pp, toml);
 }
 
 /* Errors and warnings, a line each. */
@@ -194,6 +203,39 @@ static void test_toml_as_recipe(void **state)
 	}
 }
 
+/* What torchtitan asserts before it trains: a step is a multiple of what all ranks take at once, and a pipeline cuts that into whole
+ * micro-batches (train.py, pipeline_parallel.py). 8 GPUs, of the recipe's pp. */
+static void test_pass_batch(void **state)
+{
+	static const struct {
+		const char *pp, *batch, *toml, *error; /* NULL: it runs */
+	} rows[] = {
+		{ "2", "seq: 128, global: 48", "", "batch.global: 48 does not divide by training.local_batch_size 8 x dp 4" },
+		{ "2", "seq: 128, global: 64", "", NULL },
+		{ "2", "seq: 128", "[training]\nglobal_batch_size = 48", "x.toml:2: training.global_batch_size: batch.global: 48 does not divide by training.local_batch_size 8" },
+		{ "2", "seq: 128, global: 48", "[training]\nlocal_batch_size = 6", NULL },
+		{ "2", "seq: 128, global: 48", "[training]\nlocal_batch_size = 6\n[parallelism]\npipeline_parallel_microbatch_size = 4",
+		  "x.toml:4: parallelism.pipeline_parallel_microbatch_size: training.local_batch_size: 6 does not divide by the micro-batch of the pipeline, 4" },
+		/* the recipe's micro-batch: what a rank takes is told */
+		{ "2", "seq: 128, micro: 4, global: 48", "[training]\nlocal_batch_size = 6", NULL },
+		{ "2", "seq: 128, micro: 2, global: 48", "", NULL },
+		{ "2", "seq: 128", "[training]\nlocal_batch_size = 6", NULL },
+		{ "1", "seq: 128, global: 48", "[training]\nlocal_batch_size = 6", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *recipe = mo_printf(
+			"recipe: 1\nname: t\nengine: {kind: torchtitan, args: {job.config_file: x.toml}}\n"
+			"cluster: {gpus: 8}\nparallelism: {pp: %s, tp: 1}\nbatch: {%s}\nsteps: 9\n", rows[i].pp, rows[i].batch);
+		_cleanup_(mo_freep) char *toml = mo_printf("%s%s", rows[i].toml, *rows[i].toml ? "\n" : "");
+		_cleanup_(parsed_done) struct parsed p = judged_text(recipe, rows[i].pp, toml);
+		_cleanup_(mo_freep) char *text = errors_text(&p.errors);
+
+		if (rows[i].error ? p.errors.n != 1 || !strstr(text, rows[i].error) : p.errors.n)
+			fail_msg("row %zu: %s", i, text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
 		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_pass_batch),
 		cmocka_unit_test(test_toml_as_recipe),
 	};
 
