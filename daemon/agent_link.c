@@ -12,8 +12,8 @@
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/core/intake.h"
+#include "daemon/input.h"
 #include "daemon/quota.h"
-#include "daemon/turn.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
 
@@ -399,7 +399,7 @@ static void take_hello(struct manager *m, struct http_request *r)
 	in->hello = hello;
 	in->event.flag = expired;
 	in->node = mo_strdup(hello->node);
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 void link_hello(void *arg, struct http_request *r)
@@ -439,7 +439,7 @@ static struct input *take_sync(struct manager *m, struct http_request *r, int ty
 	in->sync = sync;
 	in->event.flag = expired;
 	in->node = mo_strdup(sync->node);
-	turn_push(m, in);
+	input_push(m, in);
 	return in;
 }
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
+#include "daemon/input.h"
 #include "daemon/quota.h"
-#include "daemon/turn.h"
 #include "lib/base/address.h"
 #include "lib/base/parse.h"
 #include "lib/model/message.h"
@@ -39,7 +39,7 @@ static void first_word(struct manager *m, const struct agent_token *t)
 
 	in->text = mo_strdup(t->id);
 	auth_agent_used(m, t->id);
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 bool agent_may_begin(struct manager *m, struct http_request *r)
@@ -110,7 +110,7 @@ static void trade(struct manager *m, struct http_request *r, const char *node)
 	wire_encode(&token_traded_desc, &traded, &doc);
 	in->answer = ANSWER_TEXT;
 	in->answer_text = mo_buf_take(&doc);
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 void agent_token_trade(void *arg, struct http_request *r)

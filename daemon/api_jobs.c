@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/api.h"
-#include "daemon/turn.h"
+#include "daemon/input.h"
 #include "daemon/visible.h"
 
 /* "queued,running" into a set of states; false after 400. */
@@ -105,7 +105,7 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 	in->event.flag = body.now;
 	in->event.value = body.from;
 	in->answer = ANSWER_JOB;
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 void api_jobs_cancel(void *arg, struct http_request *r) { verb(arg, r, EV_CANCEL, &cancel_desc); }

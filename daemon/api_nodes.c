@@ -3,7 +3,7 @@
 #include "daemon/api.h"
 #include "daemon/core/drift.h"
 #include "daemon/core/lemon.h"
-#include "daemon/turn.h"
+#include "daemon/input.h"
 #include "lib/base/parse.h"
 
 void api_nodes_list(void *arg, struct http_request *r)
@@ -117,7 +117,7 @@ static void verb(struct manager *m, struct http_request *r, int type, const stru
 		in->text = type == EV_FENCE ? TAKE_PTR(body.boot_id) : type == EV_ACK ? TAKE_PTR(body.check) : TAKE_PTR(body.reason);
 		in->when = TAKE_PTR(body.when);
 		in->answer = ANSWER_NODE;
-		turn_push(m, in);
+		input_push(m, in);
 	}
 	free(body.reason);
 	free(body.when);
@@ -162,7 +162,7 @@ void api_steps_resolve(void *arg, struct http_request *r)
 		in->node = TAKE_PTR(body.node);
 		in->answer = ANSWER_TEXT;
 		in->answer_text = mo_printf("{\"resolved\":true}");
-		turn_push(arg, in);
+		input_push(arg, in);
 	}
 	free(body.how);
 	free(body.node);

@@ -8,10 +8,10 @@
 #include "daemon/core/dryrun.h"
 #include "daemon/forked.h"
 #include "daemon/helper.h"
+#include "daemon/input.h"
 #include "daemon/room.h"
 #include "daemon/spec.h"
 #include "daemon/too_large.h"
-#include "daemon/turn.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
@@ -242,7 +242,7 @@ static void go_on(struct http_request *r, struct pending *p, const char *plan)
 		in->submit = TAKE_PTR(p->spec);
 		in->event.flag = true;
 		in->answer = ANSWER_SUBMIT;
-		turn_push(p->manager, in);
+		input_push(p->manager, in);
 	}
 	pending_free(p);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
-#include "daemon/turn.h"
+#include "daemon/input.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -74,7 +74,7 @@ static void create(struct manager *m, struct http_request *r, const struct token
 	wire_encode(&token_view_desc, &v, &doc);
 	in->answer = ANSWER_TEXT;
 	in->answer_text = mo_buf_take(&doc);
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 void api_tokens_create(void *arg, struct http_request *r)
@@ -119,7 +119,7 @@ void api_tokens_revoke(void *arg, struct http_request *r)
 	in->text = mo_strdup(http_param(r, "id"));
 	in->answer = ANSWER_TEXT;
 	in->answer_text = mo_printf("{\"revoked\":true}");
-	turn_push(arg, in);
+	input_push(arg, in);
 }
 
 void api_session_reply(struct manager *m, struct http_request *r, const char *token_id, const char *user, enum role role)

@@ -2,9 +2,9 @@
  * so the same request of the same person is told once a minute, of one person no more than TOLD_MAX in that time, and of all no
  * more than TOLD_ALL_MAX; the rest is counted and told with the next of that person. Who has shown no credential is one person. */
 #include "daemon/audit.h"
+#include "daemon/input.h"
 #include <string.h>
 #include <uthash.h>
-#include "daemon/turn.h"
 
 #define PERIOD_US (60 * 1000000LL)
 #define TOLD_MAX 10
@@ -102,5 +102,5 @@ void audit_refused(void *arg, const struct http_request *r, const char *why)
 	_cleanup_(mo_freep) char *others = p->untold ? mo_printf(" (and %lld others since)", (long long)p->untold) : mo_strdup("");
 	in->text = mo_printf("was refused %s %.200s: %s%s", http_method(r), http_path(r), why, others);
 	p->untold = 0;
-	turn_push(m, in);
+	input_push(m, in);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <uthash.h>
-#include "daemon/turn.h"
+#include "daemon/input.h"
 #include "lib/base/fd.h"
 #include "lib/base/identity.h"
 #include "lib/base/parse.h"
@@ -449,7 +449,7 @@ static int bootstrap_file(struct manager *m, const char *dir, enum role role, st
 		struct input *in = input_new(EV_TOKEN, NULL);
 		in->token = auth_token_new(m, role_names[role], role == ROLE_ADMIN ? m->auth->owner : NULL, TOKEN_LIFETIME_US, &secret);
 		due = half_life(in->token->created_at, in->token->expires_at);
-		turn_push(m, in);
+		input_push(m, in);
 		_cleanup_(mo_freep) char *line = mo_printf("%s\n", secret);
 		int r = mo_write_file(path, line, strlen(line), 0600, true);
 		if (r < 0)

@@ -1,10 +1,10 @@
 /* Carries out what the core decided, after its records are synced. The only place where a reply to a change leaves the controller. */
+#include "daemon/effects.h"
 #include <string.h>
 #include "daemon/agent_link.h"
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
 #include "daemon/node_config.h"
-#include "daemon/turn.h"
 
 static void submit_doc(struct manager *m, int64_t id, struct mo_buf *b)
 {

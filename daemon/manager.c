@@ -11,6 +11,7 @@
 #include "daemon/begin.h"
 #include "daemon/core/clock.h"
 #include "daemon/forked.h"
+#include "daemon/input.h"
 #include "daemon/journal.h"
 #include "daemon/logs.h"
 #include "daemon/node_config.h"
@@ -40,7 +41,7 @@ static void take_clock(struct manager *m, const struct clock_reading *r, struct 
 	in->event.value = r->boot;
 	in->event.flag = r->synced;
 	in->event.job = w->shift;
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 static struct clock_reading read_clocks(const struct manager *m)
@@ -88,13 +89,6 @@ static void on_pulse(void *arg)
 	check_clock(m);
 	auth_bootstrap_renew(m);
 	mo_turn_arm(m->turn);
-}
-
-void manager_fail(struct manager *m, const char *why)
-{
-	m->fatal = true;
-	mo_log(MO_ERR, "6d6f6500000000000000000000000002", NULL, "the state cannot be stored: %s: stopping without another answer; ranks run on, a restart continues from what is stored", why);
-	sd_event_exit(m->loop, EXIT_FAILURE);
 }
 
 static int open_state(struct manager *m, struct mo_error *err)
@@ -153,7 +147,7 @@ static int make_parts(struct manager *m, struct mo_error *err)
 static int first_turn(struct manager *m, struct mo_error *err)
 {
 	start_clock(m);
-	turn_push(m, input_new(EV_START, NULL));
+	input_push(m, input_new(EV_START, NULL));
 	room_start(m);
 	if (given(m->options->bootstrap_tokens)) {
 		int r = auth_bootstrap(m, m->options->bootstrap_tokens, err);
@@ -249,7 +243,7 @@ void manager_done(struct manager *m)
 	/* After a failure of the store nothing may be said any more, not even "stopping". */
 	if (!m->fatal)
 		m->http = http_server_free(m->http);
-	turn_inputs_done(m);
+	inputs_done(m);
 	/* In the reverse order of make_parts(): each may use what was made before it to the end. A session of logs takes back its questions from the links. */
 	m->quotas = quotas_free(m->quotas);
 	m->anchor_texts = anchor_texts_free(m->anchor_texts);

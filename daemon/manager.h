@@ -59,7 +59,5 @@ struct manager {
 /* Opens the store, replays it, starts listening. 0, or a negative errno with err. */
 int manager_start(struct manager *m, sd_event *loop, const struct options *o, struct mo_error *err);
 void manager_done(struct manager *m);
-/* Stops the loop with an error after the store failed: ranks run on, the next start replays. */
-void manager_fail(struct manager *m, const char *why);
 static inline int64_t manager_now(struct manager *m) { return mo_coretime_now(&m->time); }
 static inline const struct state *manager_state(const struct manager *m) { return core_state(m->core); }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/forked.h"
+#include "daemon/input.h"
 #include "daemon/spec.h"
-#include "daemon/turn.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/experiment_judge.h"
 #include "lib/recipe/experiment_record.h"
@@ -115,7 +115,7 @@ static void tell(struct node_configs *c, struct config_read *read)
 	in->config = read;
 	memmove(c->jobs, c->jobs + 1, --c->n_jobs * sizeof(*c->jobs));
 	c->busy = false;
-	turn_push(c->manager, in);
+	input_push(c->manager, in);
 }
 
 static void on_judged(void *arg, int status, const char *body, size_t n)

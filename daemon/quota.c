@@ -5,7 +5,7 @@
 #include <uthash.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
-#include "daemon/turn.h"
+#include "daemon/input.h"
 #include "lib/base/clock.h"
 #include "lib/model/limits.h"
 
@@ -109,7 +109,7 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 			     node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);
 	a->told_at = now;
 	a->n_refused = 0;
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 bool quota_admit_head(void *arg, struct http_request *r)

@@ -1,10 +1,10 @@
 /* Submits are refused (507) before the last megabytes of the disk are used, so that what jobs already running have to tell still fits; and from the moment the ballast
  * had to be given up until it can be made again. */
 #include "daemon/room.h"
+#include "daemon/input.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
-#include "daemon/turn.h"
 
 #define SUBMIT_FREE_MIN (8LL << 20)
 
@@ -19,7 +19,7 @@ void room_tell(struct manager *m, const char *type, const char *fmt, ...)
 	va_end(ap);
 	in->when = mo_strdup(type);
 	in->text = mo_strdup(text);
-	turn_push(m, in);
+	input_push(m, in);
 }
 
 static bool space_left(const struct manager *m)

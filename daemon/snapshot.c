@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/room.h"
 #include "lib/base/fd.h"
@@ -98,7 +99,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 	if (r == -ENOSPC || r == STORE_NO_SNAPSHOT) {
 		put_off(m, mo_error_text(&err, r));
 	} else if (r < 0) {
-		manager_fail(m, mo_error_text(&err, r));
+		fatal_stop(m, mo_error_text(&err, r));
 	} else {
 		m->n_snapshots++;
 		s->told = false;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include "daemon/auth.h"
+#include "daemon/effects.h"
+#include "daemon/fatal.h"
 #include "daemon/journal.h"
 #include "daemon/quota.h"
 #include "daemon/room.h"
@@ -22,75 +24,6 @@
 #define SLOW_SYNC_US 1000000
 #define WATCHDOG_EVERY_US 1000000
 #define SLOW_TOLD_EVERY_US (60 * 1000000LL)
-
-char *caller_via(const struct http_caller *c, const char *address)
-{
-	const char *from = *address ? " from " : "";
-
-	if (!c->token_id)
-		return mo_strdup("socket");
-	return mo_printf("%s %s%s%s", c->by_cookie ? "session of token" : "token", c->token_id, from, address);
-}
-
-struct input *input_new(int type, struct http_request *r)
-{
-	struct input *in = mo_alloc(sizeof(*in));
-
-	in->event.type = type;
-	in->event.job = in->event.value = MO_NONE;
-	if (r) {
-		const struct http_caller *caller = http_caller(r);
-		in->event.request = (int64_t)http_id(r);
-		in->user = mo_strdup(caller->user);
-		in->via = caller_via(caller, http_peer_address(r));
-		in->event.may_all = caller->role >= ROLE_OPERATOR && caller->role != ROLE_AGENT;
-	}
-	return in;
-}
-
-static void input_free(struct input *in)
-{
-	free(in->answer_text);
-	free(in->node);
-	free(in->text);
-	free(in->when);
-	free(in->user);
-	free(in->via);
-	mo_desc_free(&submit_desc, in->submit);
-	mo_desc_free(&agent_hello_desc, in->hello);
-	mo_desc_free(&agent_sync_desc, in->sync);
-	mo_desc_free(&token_desc, in->token);
-	mo_desc_free(&config_read_desc, in->config);
-	free(in);
-}
-
-void turn_push(struct manager *m, struct input *in)
-{
-	struct core_event *e = &in->event;
-
-	e->node = in->node;
-	e->text = in->text;
-	e->when = in->when;
-	e->user = in->user;
-	e->via = in->via;
-	e->submit = in->submit;
-	e->config = in->config;
-	e->hello = in->hello;
-	e->sync = in->sync;
-	e->token = in->token;
-	in->number = ++m->n_pushed;
-	*MO_GROW(m->inputs, m->n_inputs) = in;
-	mo_turn_arm(m->turn);
-}
-
-void turn_inputs_done(struct manager *m)
-{
-	for (size_t i = 0; i < m->n_inputs; i++)
-		input_free(m->inputs[i]);
-	free(m->inputs);
-	m->inputs = NULL;
-	m->n_inputs = 0;
-}
 
 /* One of this type comes before all others. */
 static void put_first(struct input **inputs, size_t n, int type)
@@ -116,7 +49,7 @@ static int append(struct manager *m, char *const *texts, size_t n, struct mo_err
 	return r;
 }
 
-/* 0, or a negative errno after manager_fail(). */
+/* 0, or a negative errno after fatal_stop(). */
 static int store_records(struct manager *m, const struct core_out *out)
 {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
@@ -133,7 +66,7 @@ static int store_records(struct manager *m, const struct core_out *out)
 		free(texts[i]);
 	free(texts);
 	if (r < 0) {
-		manager_fail(m, mo_error_text(&err, r));
+		fatal_stop(m, mo_error_text(&err, r));
 		return r;
 	}
 	m->n_records += (int64_t)out->n_records;
@@ -245,7 +178,7 @@ static void tell_lateness(struct manager *m, int64_t boot_now)
 	if (late > LATE_US) {
 		struct input *in = input_new(EV_LATE, NULL);
 		in->event.value = late;
-		turn_push(m, in);
+		input_push(m, in);
 	}
 	turn_pulse(m);
 }
@@ -258,7 +191,7 @@ void turn_run(struct manager *m)
 		return;
 	tell_lateness(m, began);
 	if (now >= core_deadline(m->core))
-		turn_push(m, input_new(EV_TICK, NULL));
+		input_push(m, input_new(EV_TICK, NULL));
 	/* What effects push meanwhile belongs to the next turn. */
 	struct input **inputs = TAKE_PTR(m->inputs);
 	size_t n_inputs = m->n_inputs, n = 0;

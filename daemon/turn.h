@@ -1,33 +1,7 @@
-/* Inputs of the next turn. Whoever reads from a socket makes an input, fills its event, and pushes it; the turn steps the core, stores, and then answers. */
+/* The turn: takes the inputs that wait (input.h), steps the core, stores, and then answers. */
 #pragma once
 #include "daemon/manager.h"
 
-/* What a successful FX_REPLY for this input looks like. */
-enum answer_kind { ANSWER_NONE, ANSWER_SUBMIT, ANSWER_JOB, ANSWER_NODE, ANSWER_TEXT };
-struct input {
-	struct core_event event;
-	int answer;                          /* enum answer_kind */
-	char *answer_text;                   /* ANSWER_TEXT: the document */
-	/* owned; event points to them */
-	char *node, *text, *when, *user, *via;
-	struct submit *submit;
-	struct agent_hello *hello;
-	struct agent_sync *sync;
-	struct token *token;
-	struct config_read *config;
-	int64_t number;                      /* inputs are taken in this order */
-	size_t effects_end;                  /* during the turn: its effects end here */
-};
-/* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */
-char *caller_via(const struct http_caller *c, const char *address);
-/* r may be NULL: nobody waits. Sets request, user and may_all from its caller. */
-struct input *input_new(int type, struct http_request *r);
-/* Takes in; points the event at what in owns; arms the turn. */
-void turn_push(struct manager *m, struct input *in);
-/* The turn (see turn.c). */
 void turn_run(struct manager *m);
 /* Sets the pulse timer: a turn comes at least this often. */
 void turn_pulse(struct manager *m);
-void turn_inputs_done(struct manager *m);
-/* effects.c */
-void effect_do(struct manager *m, struct input *in, const struct effect *fx);

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "daemon/input.h"
 #include "daemon/journal.h"
 #include "daemon/snapshot.h"
-#include "daemon/turn.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
@@ -48,7 +48,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	m.snapshots = snapshots_free(m.snapshots);
-	turn_inputs_done(&m);
+	inputs_done(&m);
 	mo_turn_free(m.turn);
 	m.journal = journal_free(m.journal);
 	core_free(m.core);
