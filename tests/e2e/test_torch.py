@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
 import scripts  # noqa: E402
 from lib import BUILD, ROOT, Skipped, Suite, equal, moectl, need, wait_until  # noqa: E402
-from rig import Rig  # noqa: E402
+from rig import Rig, alive  # noqa: E402
 
 SCRIPT = os.path.join(ROOT, "tests/fixtures/scripts.py")
 suite = Suite()
@@ -43,7 +43,23 @@ def directory(name):
 
 
 def kill_rank(job, rank=0):
-    os.kill(rig().json("ranks", job)["items"][rank]["pid"], signal.SIGKILL)
+    pid = wait_until(lambda: rig().rank_pids(job).get(rank), 30, "rank %d of %s runs" % (rank, job))
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not alive(pid), 30, "the end of rank %d of %s" % (rank, job))
+
+
+def gated(name, at):
+    """Words of a script whose saves from iteration `at` on wait for let(): what is killed meanwhile is in no save."""
+    return ["--gate=" + os.path.join(rig().dir, name + ".gate"), "--gate_at=%d" % at]
+
+
+def let(name, attempt, word):
+    """The save that waits in this attempt goes on, and the later ones with it; `cut`: to its middle."""
+    path = os.path.join(rig().dir, "%s.gate.%d" % (name, attempt))
+    with open(path + ".new", "w") as f:
+        f.write(word)
+    os.rename(path + ".new", path)
+    return path
 
 
 def waits(job, *names):
@@ -154,7 +170,7 @@ def what_lay_there_is_not_trained_over():
 def its_own_work_is_not_trained_over():
     """The script overwrites one file, and nobody said how it is resumed: after a kill the job waits."""
     top = directory("own")
-    job = rig().submit(recipe("own", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"], checkpoint={"dir": top}))
+    job = rig().submit(recipe("own", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"] + gated("own", 40), checkpoint={"dir": top}))
     wait_until(lambda: os.path.exists(os.path.join(top, "ckpt.pt")), 60, "a first save")
     rig().wait_iteration(job, 25)
     kill_rank(job)
@@ -172,7 +188,7 @@ def its_own_work_is_not_trained_over():
 def resumed(job, attempt=2):
     """Where the newest attempt was told to begin, once it is that attempt."""
     wait_until(lambda: rig().job(job)["attempt"] >= attempt, 60, "attempt %d of %s" % (attempt, job))
-    started = [e for e in rig().json("events", job)["items"] if e["type"] == "job.started" and e["attempt"] == attempt]
+    started = wait_until(lambda: [e for e in rig().json("events", job)["items"] if e["type"] == "job.started" and e["attempt"] == attempt], 30, "the start of attempt %d" % attempt)
     return started[-1]["data"]["resume"]
 
 
@@ -217,15 +233,16 @@ def rules_of_a_recipe_are_tried():
 @suite.test
 def one_file_is_resumed_as_the_recipe_says():
     top = directory("one-file")
-    # Saves are far enough apart to be seen whole and kept: what ends the job may end it in the middle of one.
-    doc = recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000", "--step_ms=10", "--interval=500"],
+    # What ends a job may end it in the middle of a save: the next one waits, and the one before is kept.
+    doc = recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"] + gated("one-file", 40),
                  checkpoint={"dir": top, "layout": "ckpt.pt", "resume_args": ["--init_from=resume"]})
     job = rig().submit(doc)
-    wait_until(lambda: os.path.exists(os.path.join(top, ".moe-kept/whole/ckpt.pt")), 120, "a save that is kept")
+    wait_until(lambda: os.path.exists(os.path.join(top, ".moe-kept/whole/ckpt.pt")), 60, "a save that is kept")
     kill_rank(job, 1)
     at = resumed(job)
-    need(at >= 500 and at % 500 == 0, "resumed from %s" % at)
+    equal(at, 20, "resumed from")
     wait_until(lambda: "Resuming training from" in rig().run("logs", job).stdout, 30, "the script was told to resume")
+    wait_until(lambda: [s for s in rig().json("metrics", job)["items"] if s["attempt"] == 2 and s["iteration"] > at], 60, "iterations behind its first save")
     ledger = {c["iteration"]: c["state"] for c in rig().json("checkpoints", job)["items"]}
     need(ledger.get(at) in ("verified", "complete", "deleted"), ledger)
     rig().run("cancel", job)
@@ -238,18 +255,19 @@ def one_file_is_resumed_as_the_recipe_says():
 @suite.test
 def directories_are_resumed_as_the_recipe_says():
     top = directory("directories")
-    job = rig().submit(recipe("directories", "trainer", ["--out_dir=" + top, "--max_iters=100000", "--piece_ms=5"], checkpoint={
+    job = rig().submit(recipe("directories", "trainer", ["--out_dir=" + top, "--max_iters=100000"] + gated("directories", 60), checkpoint={
         "dir": top, "layout": "checkpoint-{iteration}/trainer_state.json", "resume_args": ["--resume_from_checkpoint", "{dir}/checkpoint-{iteration}"]}))
     wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-40/trainer_state.json")), 60, "two saves")
-    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-60/optimizer.pt")), 60, "a third one began")
+    middle = let("directories", 1, "cut") + ".cut"
+    wait_until(lambda: os.path.exists(middle), 60, "a third one is in its middle")
+    let("directories", 2, "on")
     kill_rank(job)
-    whole = [int(d.split("-")[1]) for d in os.listdir(top) if os.path.exists(os.path.join(top, d, "trainer_state.json"))]
-    equal(resumed(job), max(whole), "the newest whole one")
-    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-%d/trainer_state.json" % (max(whole) + 20))), 60, "it trains on")
+    equal(resumed(job), 40, "the newest whole one")
+    wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-60/trainer_state.json")), 60, "it trains on")
     rig().run("cancel", job)
 
 
-SLOW = ["--max_iters=100000", "--interval=130", "--piece_ms=400"]      # three seconds of training, three of saving
+ENDLESS = ["--max_iters=100000", "--interval=30"]
 ONE_FILE = {"layout": "ckpt.pt", "resume_args": ["--init_from=resume"]}
 
 
@@ -260,14 +278,15 @@ def iteration_in(path):
         return None
 
 
-def cut_save(job, top):
-    """Kills rank 0 in the middle of a save, after a copy of the one before was kept; that one's iteration."""
+def cut_save(job, top, name, last, attempt=1):
+    """Kills rank 0 in the middle of a save, after a copy of the one before, that of iteration `last`, was kept."""
     path, kept = os.path.join(top, "ckpt.pt"), os.path.join(top, ".moe-kept/whole/ckpt.pt")
-    last = wait_until(lambda: iteration_in(kept), 60, "a copy is kept")
+    wait_until(lambda: iteration_in(kept) == last, 60, "a copy is kept")
     need(os.stat(kept).st_ino != os.stat(path).st_ino and os.stat(path).st_nlink == 1, "a hard link")
-    wait_until(lambda: os.path.getsize(path) < os.path.getsize(kept), 60, "a save begins")
+    middle = let(name, attempt, "cut") + ".cut"
+    wait_until(lambda: os.path.exists(middle), 60, "a save is in its middle")
+    need(os.path.getsize(path) < os.path.getsize(kept), "a part of a save")
     kill_rank(job)
-    return last
 
 
 @suite.test
@@ -275,8 +294,9 @@ def a_cut_save_costs_the_iterations_since_the_one_before():
     """The file is torn in the middle of a save: its copy goes back by a copy, and what the save left stays there under another name."""
     top = directory("cut")
     path = os.path.join(top, "ckpt.pt")
-    job = rig().submit(recipe("cut", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top)))
-    last = cut_save(job, top)
+    job = rig().submit(recipe("cut", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("cut", 60), checkpoint=dict(ONE_FILE, dir=top)))
+    last = 30
+    cut_save(job, top, "cut", last)
     equal(resumed(job), last, "iteration resumed from")
     need(iteration_in(os.path.join(top, "ckpt.pt.torn-1")) is None and os.path.getsize(os.path.join(top, "ckpt.pt.torn-1")) > 0, "what the save left is gone")
     equal(iteration_in(os.path.join(top, ".moe-kept/whole/ckpt.pt")), last, "the copy is still there")
@@ -284,13 +304,13 @@ def a_cut_save_costs_the_iterations_since_the_one_before():
     need(c["state"] == "verified" and "ckpt.pt.torn-1" in c["reason"], c)
     need([e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.saved" and e["data"]["iteration"] == last], "nobody saw the save")
     wait_until(lambda: "Resuming training from" in rig().run("logs", job).stdout, 30, "the script was told to resume")
-    equal(cut_save(job, top) >= last, True, "again")
-    need(resumed(job, 3) >= last, "resumed again")
+    cut_save(job, top, "cut", last, 2)
+    equal(resumed(job, 3), last, "resumed again")
     rig().run("cancel", job)
     rig().wait_state(job, "cancelled", 60)
     need(iteration_in(path) is not None or os.path.exists(os.path.join(top, ".moe-kept/whole/ckpt.pt")), os.listdir(top))
     # a fresh start that was asked for takes neither the file nor its copy
-    job = rig().submit(recipe("cut-fresh", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top, resume="never")))
+    job = rig().submit(recipe("cut-fresh", "nanogpt", ["--out_dir=" + top] + ENDLESS, checkpoint=dict(ONE_FILE, dir=top, resume="never")))
     equal(resumed(job, 1), -1, "a fresh start")
     wait_until(lambda: os.path.exists(os.path.join(top, ".moe-kept/past/ckpt.pt")) or not os.path.exists(os.path.join(top, ".moe-kept/whole")), 30, "the copy of the run before is put aside")
     rig().run("cancel", job)
@@ -312,7 +332,7 @@ def directories_are_kept_and_put_back_too():
     save(10)
     fixtures.write(os.path.join(top, ".moe-kept/next/last/half"), "a copy that a kill cut")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    ours.settimeout(20)
+    ours.settimeout(120)
     keeper = subprocess.Popen([os.path.join(BUILD, "moe-ckpt"), "--keep", json.dumps({"kind": "scan", "dir": top, "layout": layout}), "--resumed"], stdin=subprocess.PIPE,
                               preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
     try:
@@ -324,7 +344,7 @@ def directories_are_kept_and_put_back_too():
         fixtures.cut(os.path.join(top, "last/opt.pt"), 100)
     finally:
         keeper.stdin.close()
-        keeper.wait(20)
+        keeper.wait(120)
 
     def scan(**more):
         order = {"kind": "scan", "dir": top, "layout": layout, "level": "sizes", "job": 7, "attempt": 2, "world": 4, "restore": True, **more}
@@ -361,20 +381,21 @@ def stand_in(name, entry, kind, words):
 @suite.test
 def the_documented_recipes_are_killed_and_resumed():
     """docs/scripts.md, word by word, but for directories, the interpreter and the number of steps: each is killed, one of them in the middle of a save, resumed and completed."""
-    for name, entry, kind, words, steps in (("nanogpt", "train.py", "nanogpt", ["--interval=130", "--piece_ms=300"], 270), ("run-clm", "run_clm.py", "trainer", ["--piece_ms=5"], 150)):
+    for name, entry, kind, words, steps in (("nanogpt", "train.py", "nanogpt", ["--interval=130"] + gated("nanogpt", 260), 270), ("run-clm", "run_clm.py", "trainer", gated("run-clm", 150), 150)):
         top, recipe_file = directory(name), documented(name)
         sets = ["--set", "engine.workdir=" + stand_in(name, entry, kind, words), "--set", "engine.python=/usr/bin/python3", "--set", "checkpoint.dir=" + top, "--set", "steps=%d" % steps]
         dry = json.loads(rig().run("submit", recipe_file, *sets, "--dry-run", "--json").stdout)
         equal(dry["resume_args"], {"nanogpt": ["--init_from=resume"], "run-clm": ["--resume_from_checkpoint", "{dir}/checkpoint-{iteration}"]}[name], "what a resume adds")
         need(rig().run("submit", recipe_file, *sets, "--dry-run").stdout.count("a resume adds: " + dry["resume_args"][0]) == 1, "shown to people")
         job = json.loads(rig().run("submit", recipe_file, *sets, "--json").stdout)["id"]
+        last = {"nanogpt": 130, "trainer": 100}[kind]
+        let(name, 2, "on")
         if kind == "nanogpt":
-            last = cut_save(job, top)
+            cut_save(job, top, name, last)
         else:
             wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-100/trainer_state.json")), 60, "a save")
             rig().wait_iteration(job, 110)
             kill_rank(job)
-            last = 100
         equal(resumed(job), last, "%s: iteration resumed from" % name)
         done = rig().wait_state(job, ["completed", "failed"], 120)
         equal((done["state"], done["iteration"] >= steps - 1), ("completed", True), "%s: %s" % (name, done["reason"]))
@@ -397,7 +418,7 @@ def where_there_is_no_room_it_is_said():
     layout = {"entry": "^ckpt\\.pt$", "given": True, "unnumbered": True, "state_words": ["iter_num"]}
     order = json.dumps({"kind": "scan", "dir": top, "layout": layout})
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-    ours.settimeout(20)
+    ours.settimeout(120)
     keeper = subprocess.Popen(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=5m none "$1" && exec "$2" --keep "$3"', "sh", top, os.path.join(BUILD, "moe-ckpt"), order],
                               stdin=subprocess.PIPE, preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
     try:
@@ -411,17 +432,18 @@ def where_there_is_no_room_it_is_said():
         equal((os.listdir(os.path.join(inside, ".moe-kept")), iteration_in(os.path.join(inside, ".moe-kept/whole/ckpt.pt"))), (["whole"], 10), "the copy of before")
     finally:
         keeper.stdin.close()
-        keeper.wait(20)
+        keeper.wait(120)
 
 
 @suite.test
 def what_cannot_be_kept_is_said():
     top = directory("unkept")
     fixtures.write(os.path.join(top, ".moe-kept"), "in the way")
-    job = rig().submit(recipe("unkept", "nanogpt", ["--out_dir=" + top] + SLOW, checkpoint=dict(ONE_FILE, dir=top)))
+    job = rig().submit(recipe("unkept", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("unkept", 60), checkpoint=dict(ONE_FILE, dir=top)))
     event = wait_until(lambda: [e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.unkept"], 60, "an event")[0]
     need("no copy of it is kept" in event["message"], event)
-    wait_until(lambda: os.path.getsize(os.path.join(top, "ckpt.pt")) < 2 << 20, 60, "a save begins")
+    middle = let("unkept", 1, "cut") + ".cut"
+    wait_until(lambda: os.path.exists(middle), 60, "a save is in its middle")
     kill_rank(job)
     wait_until(lambda: "every checkpoint" in (rig().job(job)["reason"] or ""), 60, "it waits: nothing whole is left")
     rig().run("cancel", job)
