@@ -27,7 +27,8 @@ static void let_go(struct http_request *r, const char *detail)
 }
 
 /* A connection whose request is held is not read: without this, who leaves while nothing is written
- * to him would be counted, and asked for at an agent, for as long as that is silent. */
+ * to him would be counted, and asked for at an agent, for as long as that is silent; an admin too.
+ * Agents end what they wait for by their next request. */
 void ended_clients(struct http_server *s)
 {
 	struct http_request *r, *tmp;
@@ -35,7 +36,7 @@ void ended_clients(struct http_server *s)
 	HASH_ITER(hh, s->held, r, tmp) {
 		struct pollfd p = { .fd = r->connection->fd, .events = POLLRDHUP };
 
-		if (r->client && r->client->user && !r->stream_ended &&
+		if (r->caller.role != ROLE_AGENT && !r->stream_ended &&
 		    (r->stream || !r->answered) && poll(&p, 1, 0) == 1 &&
 		    p.revents & (POLLRDHUP | POLLHUP | POLLERR))
 			let_go(r, "the client has gone");

@@ -33,7 +33,7 @@ class Moed:
         self.dir = dir or tempfile.mkdtemp(prefix="moe-rest-")
         self.state = options.pop("state_dir", os.path.join(self.dir, "state"))
         self.options = dict({"state_dir": self.state, "unix_socket": os.path.join(self.dir, "sock"), "port": 0, "bootstrap_tokens": os.path.join(self.dir, "tokens"), "beat_ms": 300,
-                             "suspect_ms": 1500, "down_ms": 4000}, **options)
+                             "suspect_ms": 20000, "down_ms": 60000}, **options)
         self.start()
 
     def start(self):
@@ -215,11 +215,11 @@ class FakeAgent:
         self.thread.start()
 
 
-def each_with_a_controller(suite):
-    """For tests of which each gets a controller of its own."""
+def each_with_a_controller(suite, **options):
+    """For tests of which each gets a controller of its own, with these options."""
     def test(fn):
         def run():
-            with Moed() as m:
+            with Moed(**options) as m:
                 fn(m)
         run.__name__ = fn.__name__
         return suite.test(run)
