@@ -5,7 +5,7 @@ import shutil
 import signal
 import tempfile
 
-from lib import BUILD, Cluster, command_recipe, equal, need
+from lib import BUILD, Cluster, command_recipe, equal, need, wait_until
 
 RANK = os.path.join(BUILD, "tests/fake/rank")
 WORK = tempfile.mkdtemp(prefix="moe-cli-")
@@ -49,12 +49,13 @@ class World:
         self.jobs["cancelled"] = c.submit(fake("w-cancelled", "--steps", 1000000, "--step-ms", 20))
         self.jobs["paused"] = c.submit(fake("w-paused", "--steps", 1000000, "--step-ms", 20))
         self.jobs["queued"] = c.submit(command_recipe("w-queued", ["true"], gpus=64))
-        self.jobs["stopping"] = c.submit(command_recipe("w-stopping", ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"], stop={"grace": "600s"}))
+        self.jobs["stopping"] = c.submit(command_recipe("w-stopping", ["sh", "-c", "trap '' TERM; touch %s; while :; do sleep 1; done" % place("deaf")], stop={"grace": "600s"}))
         self.jobs["recovering"] = c.submit(fake("w-recovering", "--steps", 1000000, "--step-ms", 20, recovery={"grace": "600s"}, steps=1000000))
         for state in ("running", "cancelled", "paused", "stopping", "recovering"):
             c.wait_state(self.jobs[state], "running")
         for state in ("cancelled", "paused", "recovering"):
             c.wait_iteration(self.jobs[state], 2)
+        wait_until(lambda: os.path.exists(place("deaf")), 30, "a rank that hears no signal")
         c.run("cancel", self.jobs["cancelled"])
         c.run("pause", self.jobs["paused"])
         c.run("cancel", self.jobs["stopping"])

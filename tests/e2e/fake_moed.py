@@ -7,6 +7,8 @@ import socketserver
 import threading
 import time
 
+from lib import PATIENCE
+
 
 class FakeMoed:
     def __init__(self, path, beat_ms=200, epoch=1):
@@ -146,6 +148,7 @@ class FakeMoed:
 
     def wait(self, condition, deadline, what):
         """Waits until condition() (called with the lock held) is true; its value."""
+        deadline *= PATIENCE
         end = time.monotonic() + deadline
         with self.changed:
             while True:
@@ -154,7 +157,7 @@ class FakeMoed:
                     return value
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise AssertionError("%s: not within %g s" % (what, deadline))
+                    raise AssertionError("%s: not within %g s" % (what() if callable(what) else what, deadline))
                 self.changed.wait(left)
 
     def note_list(self, job, attempt, kind=None):

@@ -14,6 +14,10 @@ BUILD = os.path.join(ROOT, os.environ.get("BUILD", "build"))
 MOECTL = os.path.join(BUILD, "moectl")
 
 
+# A deadline only ends the wait for what never comes; where it comes late, on a slow or loaded machine, that is no failure. So each is this many times what its test says.
+PATIENCE = 4
+
+
 class Failed(Exception):
     """A check did not hold; its text says what was seen."""
 
@@ -23,7 +27,8 @@ class Skipped(Exception):
 
 
 def wait_until(condition, deadline, what="the condition"):
-    """Calls condition() until it is true and returns its value. Failed after deadline seconds; an exception of the last call is shown with it."""
+    """Calls condition() until it is true and returns its value. Failed after deadline (times PATIENCE) seconds; an exception of the last call is shown with it."""
+    deadline *= PATIENCE
     end, last = time.monotonic() + deadline, None
     while True:
         try:
@@ -115,6 +120,10 @@ class Cluster:
     def job(self, job):
         return self.json("status", job)
 
+    def explain_env(self, job, *words):
+        """What the rank's own node says: the controller guesses when that does not answer at once, as on a busy machine."""
+        return wait_until(lambda: [d for d in [self.json("explain", "env", job, *words)] if d["source"] == "node"], 30, "the node's own word on the environment of %s" % job)[0]
+
     def wait_state(self, job, states, deadline=60):
         """Waits until the job is in one of these states; the Job document."""
         states = [states] if isinstance(states, str) else states
@@ -130,7 +139,7 @@ class Cluster:
         return seen
 
     def wait_iteration(self, job, iteration, deadline=60):
-        """Waits until the job reached the iteration; one that ended before is a failure at once."""
+        """Waits until the job reached the iteration, and its ranks are known; one that ended before is a failure at once."""
         def there():
             seen = self.job(job)
             if (seen["iteration"] or 0) >= iteration:
@@ -139,6 +148,8 @@ class Cluster:
         reached, ended = wait_until(there, deadline, "%s at iteration %d" % (job, iteration))
         if ended:
             raise Failed("%s is %s before iteration %d: %s" % (job, ended["state"], iteration, ended["reason"]))
+        # a beat tells how far it is; the journal, which says who the ranks are, may come behind it
+        wait_until(lambda: self.job(job)["state"] != "running" or all(r["pid"] for r in self.json("ranks", job)["items"]), 30, "the pids of all ranks of %s" % job)
         return reached
 
     def log(self, name):
@@ -152,6 +163,19 @@ def command_recipe(name, argv, gpus=1, **top):
     doc = {"recipe": 1, "name": name, "engine": {"kind": "command", "argv": argv}, "cluster": {"gpus": gpus}}
     doc.update(top)
     return json.dumps(doc)
+
+
+def wait_equal(look, wanted, what="value", deadline=20):
+    """As equal() of what look() returns, once it is: for what follows from a thing that was seen already, and may come a moment later."""
+    seen = []
+
+    def same():
+        seen[:] = [look()]
+        return seen[0] == wanted
+    try:
+        wait_until(same, deadline, what)
+    except Failed as e:
+        raise Failed("%s; it is %r, not %r" % (e, seen[0] if seen else None, wanted))
 
 
 def need(condition, text):

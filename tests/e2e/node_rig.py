@@ -61,9 +61,9 @@ class Node:
         env = {"PATH": "/usr/bin:/bin", "LEAKED": "yes", "SLURM_JOB_ID": "1", "http_proxy": "http://x", "MOE_DATA_DIR": os.path.join(ROOT, "config")}
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(self.env)
+        hellos = len(self.moed.hellos)
         with open(self.dir + "/agent.log", "ab") as log:
             self.agent = Daemon(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
-        hellos = len(self.moed.hellos)
         self.moed.wait(lambda: len(self.moed.hellos) > hellos, 20, "hello of the agent")
 
     def stop_agent(self, sig=signal.SIGKILL):

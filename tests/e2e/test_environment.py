@@ -46,8 +46,9 @@ def same(c, job, rank, out, secret=()):
     """The rank's real environment and what explain says, variable by variable."""
     real = environ("%s.%d" % (out, rank))
     c.wait_state(job, "running")      # the record is written before a step says that it runs
-    doc, items = explained(c, job, rank)
+    doc = c.explain_env(job, "--rank", rank)
     equal((doc["source"], doc["note"]), ("node", None), "source of explain env")
+    items = {i["name"]: i for i in doc["items"]}
     said = {k: v["value"] for k, v in items.items() if v["value"] is not None}
     for name in secret:
         equal((said.pop(name), bool(real.pop(name))), ("***", True), name)
@@ -146,7 +147,7 @@ def primus_gets_what_its_launcher_exports():
                 job = c.submit(json.dumps({"recipe": 1, "name": kind, "engine": {"kind": kind, "workdir": work, "entry": "e.yaml", "python": python}, "steps": 1,
                                            "parallelism": {"tp": 1, "pp": 1, "ep": 1, "cp": 1}, "cluster": {"gpus": 8, "gpu": gpu}}))
                 c.wait_state(job, "running")
-                _, items = explained(c, job, 0)
+                items = {i["name"]: i for i in c.explain_env(job)["items"]}
                 shown, differ = c.run("explain", "env", job).stdout, []
                 for file, name, value in exported:
                     if file not in ("base_env.sh", gpu.upper() + ".sh"):

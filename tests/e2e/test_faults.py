@@ -11,8 +11,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Skipped, Suite, command_recipe, equal, need, wait_until  # noqa: E402
-from rig import RANK, Rig, alive, processes_with  # noqa: E402
+from lib import Skipped, Suite, command_recipe, equal, need, wait_equal, wait_until  # noqa: E402
+from rig import RANK, SILENT_SOON, Rig, alive  # noqa: E402
 
 suite = Suite()
 
@@ -60,18 +60,25 @@ def node_state(rig, node):
     return rig.json("node", node)["state"]
 
 
+def no_iteration_missing(rig, job, upto=0):
+    """Once all that nodes had to tell was told: samples come in their own time, after the newest iteration."""
+    def missing():
+        seen = {s["iteration"] for s in rig.json("metrics", job)["items"]}
+        return sorted(set(range(1, max(upto, *seen) + 1)) - seen)
+    wait_equal(missing, [], "missing iterations")
+
+
 # ---- supervisor ----
 
 @test
 def killed_supervisor(rig):
     """kill -9 of a stepd ends its ranks and their children, which ignore SIGTERM and called setsid; cause supervisor-lost; the job goes on from its checkpoint."""
-    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=200, save=10, extra=["--child"]))
+    job = rig.submit(rank_recipe(rig, "stepd", gpus=4, steps=400, save=10, extra=["--child"]))
     rig.wait_state(job, "running")
     rig.wait_iteration(job, 15)
     stepds, ranks = rig.stepd_of(job), rig.rank_pids(job)
     equal((len(stepds), len(ranks)), (2, 4), "supervisors and ranks")
-    children = [int(x) for x in lines(rig, "stepd", "children")]
-    equal(len(children), 4, "children")
+    children = [int(x) for x in wait_until(lambda: len(lines(rig, "stepd", "children")) == 4 and lines(rig, "stepd", "children"), 20, "four children")]
     os.kill(stepds[0], signal.SIGKILL)
     rig.wait_state(job, "completed", 60)
     need(not any(alive(p) for p in list(ranks.values()) + children), "ranks or children of the first attempt live on")
@@ -88,7 +95,7 @@ def killed_supervisor(rig):
 @test
 def supervisor_stopped_by_its_machine(rig):
     """SIGTERM to a stepd, as systemctl stop and a shutdown send it: the rest of the job is stopped as planned at once (nobody waits 300 s), the reason says so, and it is nobody's failure."""
-    job = rig.submit(rank_recipe(rig, "outside", gpus=4, steps=200, save=10))
+    job = rig.submit(rank_recipe(rig, "outside", gpus=4, steps=400, save=10))
     rig.wait_state(job, "running")
     rig.wait_iteration(job, 15)
     os.kill(rig.stepd_of(job)[0], signal.SIGTERM)
@@ -139,7 +146,7 @@ def hung_supervisor(rig):
     finally:
         os.kill(stepd, signal.SIGCONT)
     rig.wait_iteration(job, rig.job(job)["iteration"] + 20)
-    equal((rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["state"]), (ranks, 1, "running"), "pids, attempt and state after SIGCONT")
+    wait_equal(lambda: (rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["state"]), (ranks, 1, "running"), "pids, attempt and state after SIGCONT")
     kill_now(rig, job)
 
 
@@ -163,9 +170,8 @@ def silent_node(rig):
     agent.send_signal(signal.SIGCONT)
     rig.wait_state(job, "running")
     rig.wait_iteration(job, (rig.job(job)["iteration"] or 0) + 10)
-    equal((rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["restarts"]), (ranks, 1, 0), "pids, attempt and restarts")
-    seen = [s["iteration"] for s in rig.json("metrics", job)["items"]]
-    equal(sorted(set(range(1, seen[-1] + 1)) - set(seen)), [], "missing iterations")
+    wait_equal(lambda: (rig.rank_pids(job), rig.job(job)["attempt"], rig.job(job)["restarts"]), (ranks, 1, 0), "pids, attempt and restarts")
+    no_iteration_missing(rig, job)
     kill_now(rig, job)
 
 
@@ -187,14 +193,15 @@ def silent_node_while_training_goes_on(rig):
             os.kill(r["pid"], signal.SIGSTOP)
             stopped.append(r["pid"])
         rig.wait_state(job, "recovering", 40)
-        need(node_state(rig, lead) == "up" and all(alive(p) for p in stopped), "something was killed")
+        wait_equal(lambda: node_state(rig, lead), "up", "state of the node that is heard")
+        need(all(alive(p) for p in stopped), "something was killed")
     finally:
         for p in stopped:
             os.kill(p, signal.SIGCONT)
         rig.agents[other].send_signal(signal.SIGCONT)
     rig.wait_state(job, "running", 40)
     wait_until(lambda: node_state(rig, other) == "up", 20, "the silent node comes back")
-    equal((rig.job(job)["attempt"], sorted(rig.rank_pids(job).values())), (1, sorted(stopped)), "attempt and pids")
+    wait_equal(lambda: (rig.job(job)["attempt"], sorted(rig.rank_pids(job).values())), (1, sorted(stopped)), "attempt and pids")
     kill_now(rig, job)
 
 
@@ -216,7 +223,7 @@ def frozen_machine(rig):
     wait_until(lambda: [n["state"] for n in rig.json("nodes")["items"]] == ["up"] * len(agents), 20, "all nodes up")
     blamed = [e["type"] for e in rig.json("events")["items"] if e["seq"] > first and e["type"] in ("node.down", "job.recovering")]
     equal(blamed, [], "events after the pause")
-    equal((rig.job(job)["attempt"], rig.job(job)["state"]), (1, "running"), "attempt and state")
+    wait_equal(lambda: (rig.job(job)["attempt"], rig.job(job)["state"]), (1, "running"), "attempt and state")
     kill_now(rig, job)
 
 
@@ -250,8 +257,8 @@ def fenced_node(rig):
 @test
 def rebooted_node(rig):
     """A new boot id proves the steps of the old one dead: the next attempt starts by itself, on that very node if need be."""
-    with Rig(nodes=1) as r:
-        job = r.submit(rank_recipe(r, "boot", gpus=2, steps=60, save=10))
+    with Rig(nodes=1, moed=SILENT_SOON) as r:
+        job = r.submit(rank_recipe(r, "boot", gpus=2, steps=200, save=10))
         r.wait_iteration(job, 12)
         stepd, ranks = r.stepd_of(job), r.rank_pids(job)
         r.kill(r.agents["node-0"])
@@ -312,8 +319,8 @@ def full_runtime_disk(rig):
             equal((r.rank_pids(job), r.job(job)["state"]), (ranks, "running"), "pids and state of the running job")
             os.remove(os.path.join(run, "junk"))
             at = r.job(job)["iteration"]
-            seen = wait_until(lambda: [s for s in [{x["iteration"] for x in r.json("metrics", job)["items"]}] if max(s) > at + 20], 30, "the samples of the meantime")[0]
-            equal(sorted(set(range(1, max(seen) + 1)) - seen), [], "missing iterations")
+            wait_until(lambda: max(x["iteration"] for x in r.json("metrics", job)["items"]) > at + 20, 30, "the samples of the meantime")
+            no_iteration_missing(r, job)
             r.run("cancel", other, "--now", check=False)
             kill_now(r, job)
             r.wait_state(other, ["failed", "cancelled", "completed"])
@@ -324,13 +331,14 @@ def full_runtime_disk(rig):
 
 # ---- planned stops ----
 
+DEAF = "trap '' TERM; touch \"$0/ready-$RANK\"; while :; do sleep 0.05; done"      # ready: from here on it does not hear the signal
 SAVER = "trap 'sleep 0.5; echo saved > \"$0/saved-$RANK\"; exit 0' TERM; touch \"$0/ready-$RANK\"; while :; do sleep 0.05; done"
 
 
-def saver(rig, name, **stop):
+def saver(rig, name, script=SAVER, **stop):
     d = os.path.join(rig.dir, name)
     os.makedirs(d, exist_ok=True)
-    job = rig.submit(command_recipe(name, ["/bin/sh", "-c", SAVER, d], gpus=2, **({"stop": stop} if stop else {})))
+    job = rig.submit(command_recipe(name, ["/bin/sh", "-c", script, d], gpus=2, **({"stop": stop} if stop else {})))
     wait_until(lambda: len([f for f in os.listdir(d) if f.startswith("ready")]) == 2, 30, "both ranks ready")
     return job, d
 
@@ -346,11 +354,11 @@ def planned_stop(rig):
     rig.run("cancel", job, "--now")
     rig.wait_state(job, "cancelled")
     equal([f for f in os.listdir(d) if f.startswith("saved")], [], "saved by cancel --now")
-    job = rig.submit(command_recipe("deaf", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], gpus=2, stop={"grace": "1s"}))
+    job, d = saver(rig, "deaf", DEAF, grace="1s")
     rig.wait_state(job, "running")
     rig.run("cancel", job)
-    equal(rig.job(job)["state"], "stopping", "state within the grace")
     rig.wait_state(job, "cancelled", 15)
+    equal([e["data"]["signal"] for e in rig.events_of(job, "rank.exited")], [9, 9], "signals that ended the deaf ones")
     job, d = saver(rig, "usr1", signal="USR1", grace="1s")
     rig.run("pause", job)
     rig.wait_state(job, "paused", 15)
@@ -362,7 +370,7 @@ def planned_stop(rig):
 @test
 def cancel_while_a_hard_one_follows(rig):
     """cancel, then cancel --now during a long grace."""
-    job = rig.submit(command_recipe("twice", ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], gpus=2, stop={"grace": "300s"}))
+    job, _ = saver(rig, "twice", DEAF, grace="300s")
     rig.wait_state(job, "running")
     rig.run("cancel", job)
     equal(rig.job(job)["state"], "stopping", "state")
@@ -567,8 +575,7 @@ def full_state_disk(rig):
             r.kill(r.moed)
             r.start_moed()
             r.wait_iteration(job, at)
-            seen = [s["iteration"] for s in r.json("metrics", job)["items"]]
-            equal(sorted(set(range(1, at + 1)) - set(seen)), [], "missing iterations")
+            no_iteration_missing(r, job, at)
             equal((r.job(job)["attempt"], r.job(job)["restarts"]), (1, 0), "attempt and restarts")
             os.remove(os.path.join(mount, "junk"))
             wait_until(lambda: os.path.exists(ballast) and os.path.getsize(ballast) == 16 << 20, 60, "the ballast is made again")
@@ -580,7 +587,7 @@ def full_state_disk(rig):
 
 
 def main():
-    with Rig() as rig:
+    with Rig(moed=SILENT_SOON) as rig:
         return suite.main(rig)
 
 

@@ -99,7 +99,7 @@ def lo_up():
 def run_as(user, command, check=True):
     argv = ["setpriv", "--reuid", "ada", "--regid", "ada", "--init-groups"] if user == "ada" else []
     env = {"PATH": "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin", "HOME": "/home/ada" if user == "ada" else "/root", "USER": user, "LANG": "C.UTF-8", "COLUMNS": "160"}
-    r = subprocess.run(argv + ["/bin/bash", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=120,
+    r = subprocess.run(argv + ["/bin/bash", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, timeout=600,
                        cwd="/home/ada" if user == "ada" else "/root")
     return r.returncode, r.stdout
 

@@ -13,8 +13,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_until  # noqa: E402
-from rig import MOED, RANK, Rig, alive  # noqa: E402
+from lib import BUILD, Failed, Suite, clean_env, command_recipe, equal, moectl, need, wait_equal, wait_until  # noqa: E402
+from rig import MOED, RANK, SILENT_SOON, Rig, alive  # noqa: E402
 
 HOUR = 3600
 suite = Suite()
@@ -28,14 +28,14 @@ def train(rig, name="train", gpus=2):
 
 
 def pids(rig, job):
-    return sorted(r["pid"] for r in rig.json("ranks", job)["items"])
+    return sorted(r["pid"] or 0 for r in rig.json("ranks", job)["items"])
 
 
 def trains_on(rig, job, before):
     """The same processes in the same attempt get on."""
     now = rig.job(job)
     rig.wait_iteration(job, (now["iteration"] or 0) + 3)
-    equal(pids(rig, job), before, "pids of the ranks")
+    wait_equal(lambda: pids(rig, job), before, "pids of the ranks")
     equal(rig.job(job)["attempt"], 1, "attempt")
 
 
@@ -313,7 +313,7 @@ def test_restore_while_a_job_trains_on():
 @suite.test
 def test_restore_of_what_was_before_a_restart():
     """After the backup the job's attempt died and another one runs: it is no other's to start a third beside it."""
-    with Rig(nodes=1) as rig:
+    with Rig(nodes=1, moed=SILENT_SOON) as rig:
         job, file = train(rig), os.path.join(rig.dir, "backup")
         rig.run("backup", file)
         os.kill(pids(rig, job)[0], signal.SIGKILL)
@@ -332,7 +332,7 @@ def test_restore_of_what_was_before_a_restart():
 @suite.test
 def test_restore_of_what_waited_then():
     """Queued in the backup, running in truth: nothing starts while a node of then is not heard, nor beside what it holds."""
-    with Rig(nodes=1) as rig:
+    with Rig(nodes=1, moed=SILENT_SOON) as rig:
         rig.run("drain", "node-0", "--reason", "test")
         job, file = rig.submit(command_recipe("train", [RANK, "--steps", "1000000", "--step-ms", "20"], gpus=2, steps=1000000)), os.path.join(rig.dir, "backup")
         rig.run("backup", file)
@@ -353,7 +353,7 @@ def test_restore_of_what_waited_then():
 
 @suite.test
 def test_an_old_copy_is_told():
-    with Rig(nodes=1) as rig:
+    with Rig(nodes=1, moed=SILENT_SOON) as rig:
         job = train(rig)
         before = pids(rig, job)
         rig.kill(rig.moed, signal.SIGTERM)

@@ -10,7 +10,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import Suite, clean_env, equal, need, wait_until  # noqa: E402
+from lib import PATIENCE, Suite, clean_env, equal, need, wait_until  # noqa: E402
 from rig import MOED, Rig  # noqa: E402
 
 suite = Suite()
@@ -88,10 +88,15 @@ def epoch_of(rig):
     return rig.http("GET", "/v1/cluster").json["epoch"]
 
 
-def back(rig):
-    """The agents are welcome again, each by the present controller."""
+def welcome(rig):
+    """Every agent is, by the present controller."""
     epoch = epoch_of(rig)
-    wait_until(lambda: all(re.search(r"epoch %d\b" % epoch, rig.log(a)) for a in rig.agents), BACK_S, "all agents back")
+    return all(re.search(r"epoch %d\b" % epoch, rig.log(a)) for a in rig.agents)
+
+
+def back(rig):
+    """The agents are welcome again, in less time than a lost hello would cost."""
+    wait_until(lambda: welcome(rig), BACK_S / PATIENCE, "all agents back")
 
 
 def blamed(rig):
@@ -105,7 +110,8 @@ def start_and_die(rig, n):
         tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:signal=SIGKILL:when=%d" % n,
                                    MOED, "--config", os.path.join(rig.dir, "moed.yaml")], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=clean_env())
     try:
-        tracer.wait(3)
+        wait_until(lambda: tracer.poll() is not None or welcome(rig), 20, "the controller serves its agents or is dead")
+        tracer.wait(1.5)
         return True
     except subprocess.TimeoutExpired:
         with open("/proc/%d/task/%d/children" % (tracer.pid, tracer.pid)) as f:

@@ -12,7 +12,7 @@ import tempfile
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lib import BUILD, MOECTL, ROOT, Cluster, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_until
+from lib import BUILD, MOECTL, ROOT, Cluster, Skipped, Suite, clean_env, command_recipe, equal, moectl, need, wait_equal, wait_until
 
 RANK = os.path.join(BUILD, "tests/fake/rank")
 suite = Suite()
@@ -188,7 +188,7 @@ def killed_daemons_come_back_and_readopt():
         c.up()
         before = c.job(job)["iteration"]
         c.wait_iteration(job, before + 5)
-        equal({r["rank"]: r["pid"] for r in c.json("ranks", job)["items"]}, ranks, "pids of ranks")
+        wait_equal(lambda: {r["rank"]: r["pid"] for r in c.json("ranks", job)["items"]}, ranks, "pids of ranks")
         equal((c.job(job)["attempt"], c.job(job)["restarts"]), (1, 0), "attempt and restarts")
 
 
@@ -250,7 +250,7 @@ def jobs_go_on_after_down_and_up():
     with Cluster(place("later")) as c:
         truth, checkpoints = place("later-truth"), place("later-ckpt")
         os.makedirs(truth)
-        job = c.submit(command_recipe("later", [RANK, "--steps", "400", "--step-ms", "10", "--save-every", "20", "--truth", truth], gpus=4, steps=400,
+        job = c.submit(command_recipe("later", [RANK, "--steps", "400", "--step-ms", "20", "--save-every", "20", "--truth", truth], gpus=4, steps=400,
                                       checkpoint={"dir": checkpoints, "every": 20}))
         c.wait_iteration(job, 45)
         c.down()
@@ -325,7 +325,7 @@ def two_at_once_do_not_collide():
     ends = [(p.wait(), p.stderr.read()) for p in both]
     codes = sorted(code for code, _ in ends)
     need(codes in ([0, 0], [0, 1]), lambda: "exit statuses: %s" % ends)
-    equal(len([p for p, t in processes_of(c.dir).items() if b"moed.yaml" in t]), 1, "controllers")
+    wait_equal(lambda: len([p for p, t in processes_of(c.dir).items() if b"moed.yaml" in t]), 1, "controllers")
     c.down()
 
 

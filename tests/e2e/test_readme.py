@@ -31,7 +31,7 @@ def first_job_twice():
     told = []
     for turn in (1, 2):
         for line in commands():
-            r = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=180, stdin=subprocess.DEVNULL)
+            r = subprocess.run(["/bin/sh", "-c", line], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, stdin=subprocess.DEVNULL)
             need(r.returncode == 0, lambda: "%s (time %d): exit status %d\n%s%s" % (line, turn, r.returncode, r.stdout[-1500:], r.stderr[-1500:]))
             if " submit " in line:
                 told.append(r.stdout)

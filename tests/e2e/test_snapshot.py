@@ -85,9 +85,14 @@ def check(c, known):
 @suite.test
 def test_kill_while_a_snapshot_is_written():
     with Cluster(nodes=1, gpus_per_node=1) as c:
-        moed = c.status()["moed"]["pid"]
+        moed, state = c.status()["moed"]["pid"], os.path.join(c.dir, "moed")
+
+        def finished():
+            return {f for f in os.listdir(state) if f.startswith("snapshot-") and not f.endswith(".new")}
+        before = set()
 
         def caught():
+            before.update(finished())
             for p in children(moed):
                 # before it is the batch process that it makes of itself, it has not asked to die with the controller
                 if os.sched_getscheduler(p) != os.SCHED_BATCH:
@@ -96,8 +101,7 @@ def test_kill_while_a_snapshot_is_written():
                 return p
             return None
         known, child = churn(c, caught)
-        state = os.path.join(c.dir, "moed")
-        need(not [f for f in os.listdir(state) if f.startswith("snapshot-") and not f.endswith(".new")], "the snapshot was finished before it was stopped")
+        need(finished() <= before, "the snapshot was finished before it was stopped")
         api = Unix(os.path.join(c.dir, "moed.sock"))
         for _ in range(50):                    # nobody waits for it
             known[api.call("POST", "/v1/jobs", command_recipe("queued", ["true"], 64))["id"]] = "queued"
@@ -106,7 +110,7 @@ def test_kill_while_a_snapshot_is_written():
         c.up()
         check(c, known)
         # the next one is finished, and taken over after the next start
-        more, _ = churn(c, lambda: [f for f in os.listdir(state) if f.startswith("snapshot-") and not f.endswith(".new")])
+        more, _ = churn(c, lambda: finished() - before)
         known.update(more)
         moed = c.status()["moed"]["pid"]
         wait_until(lambda: not children(moed), 30, "no snapshot under way")
