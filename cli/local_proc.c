@@ -20,6 +20,8 @@
 #include "lib/base/parse.h"
 
 #define PROC_LOCKS_MAX (16u << 20)
+#define CMDLINE_MAX 65536
+#define RESERVE "j9223372036854775807.a9223372036854775807"
 
 /* A zombie is dead: where nobody reaps orphans (containers) killed daemons stay as zombies for ever. */
 static bool alive(pid_t pid, int64_t start_time)
@@ -286,7 +288,33 @@ void local_steps(const struct local *l, struct local_steps *ret)
 	}
 }
 
-struct left { const char *mark; const struct local_steps *steps; bool kill; size_t n; };
+struct left {
+	const struct local *local;
+	const char *mark;
+	const struct local_steps *steps;
+	bool kill;
+	size_t n;
+};
+
+/* The supervisor that an agent keeps for its next step (agent/reserve.c) has no mark and no step;
+ * it ends a moment after its agent. */
+static bool is_reserve(const struct local *l, pid_t pid)
+{
+	static const char words[] = "moe-stepd\0--reserve\0--dir\0"; /* the directory follows */
+	const size_t n = sizeof(words) - 1;
+	_cleanup_(mo_freep) char *path = mo_printf("/proc/%d/cmdline", (int)pid);
+	_cleanup_(mo_buf_done) struct mo_buf line = { 0 };
+
+	if (mo_read_file(path, CMDLINE_MAX, &line) < 0 || line.len <= n || memcmp(line.data, words, n) != 0)
+		return false;
+	for (int64_t i = 0; i < l->nodes; i++) {
+		_cleanup_(mo_freep) char *node = local_node(l, i);
+		_cleanup_(mo_freep) char *room = local_path(l, "run/%s/steps/" RESERVE, node);
+		if (strncmp(line.data + n, room, line.len - n) == 0)
+			return true;
+	}
+	return false;
+}
 
 static int count_left(void *arg, pid_t pid)
 {
@@ -295,7 +323,7 @@ static int count_left(void *arg, pid_t pid)
 	bool ours = pid != getpid() && mo_proc_read(pid, &p) == 0 && p.state != 'Z' && p.state != 'X';
 	if (!ours)
 		return 0;
-	ours = mo_proc_has_env(pid, w->mark);
+	ours = mo_proc_has_env(pid, w->mark) || is_reserve(w->local, pid);
 	for (size_t i = 0; i < w->steps->n && !ours; i++) {
 		_cleanup_(mo_freep) char *step = w->steps->items[i].step_id ? mo_printf("MOE_STEP=%s", w->steps->items[i].step_id) : NULL;
 		ours = step && mo_proc_has_env(pid, step);
@@ -334,7 +362,8 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 			(void)send(steps.items[i].fd, "{\"cmd\":\"kill\"}\n", 15, MSG_NOSIGNAL);
 	}
 	for (;;) {
-		struct left left = { .mark = mark, .steps = &steps, .kill = mo_clock_boot_us() > gentle_until };
+		bool force = mo_clock_boot_us() > gentle_until;
+		struct left left = { .local = l, .mark = mark, .steps = &steps, .kill = force };
 		mo_proc_each(count_left, &left);
 		left.n += supervisors_left(&steps, left.kill && !left.n); /* ranks first: what they leave is the supervisor's to reap */
 		if (!left.n || mo_clock_boot_us() > end)

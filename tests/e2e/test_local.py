@@ -219,8 +219,9 @@ def down_ends_a_supervisor_that_hangs():
     c = Cluster(place("hung"))
     c.up()
     training(c, "hung")
-    for s in c.status()["steps"]:
-        os.kill(s["pid"], signal.SIGSTOP)
+    reserve = wait_until(lambda: [p for p, text in processes_of(c.dir).items() if b"--reserve" in text and b"a9223372036854775807" in text], 20, "a supervisor for the next step")
+    for pid in reserve + [s["pid"] for s in c.status()["steps"]]:
+        os.kill(pid, signal.SIGSTOP)
     c.down()
     equal(processes_of(c.dir), {}, "processes after down")
 
