@@ -11,6 +11,7 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/config_toml.h"
+#include "lib/recipe/engine_keys.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 
@@ -258,7 +259,7 @@ static bool is_of_engine(const struct engine *e, const struct config_value *toml
 
 /* What the file says stays there; the line's own words become the recipe's. Beside them stand only where and how often it saves,
  * which moectl decides. */
-static int of_toml(struct init *i, const struct engine *e)
+static int of_toml(struct init *i, struct engine *e)
 {
 	const struct experiment_world world = { i, read_below, variable };
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
@@ -271,6 +272,16 @@ static int of_toml(struct init *i, const struct engine *e)
 		return init_refuse(i, "none of its tables is one of torchtitan",
 				   "give a TOML with [model], [training] and their like, or the "
 				   "line that starts your training");
+	_cleanup_(mo_freep) char *kind = engine_kind_of_keys(e, i->toml);
+
+	/* a file of another version */
+	if (kind) {
+		mo_str_set(&i->draft.kind, kind);
+		mo_desc_done(&engine_desc, e);
+		mo_desc_init(&engine_desc, e);
+		if (engine_load(kind, e, &err) < 0)
+			return init_refuse(i, mo_error_text(&err, -EINVAL), "reinstall the data files");
+	}
 	r = config_files_resolve(e, NULL, &world, i->line.program, i->line.n_program, &x, &err);
 	if (r < 0)
 		return init_refuse(i, mo_error_text(&err, r), "correct the file");
@@ -359,7 +370,7 @@ static void say_none(struct draft *d, const struct engine *e)
 
 	for (size_t k = 0; k < ELEMENTSOF(paths) && !engine_has_values(e); k++) {
 		/* torchtitan shards over all when it is told nothing */
-		bool all = k == 0 && mo_streq(d->kind, "torchtitan");
+		bool all = k == 0 && mo_starts_with(d->kind, "torchtitan");
 
 		for (size_t f = 0; f < e->n_flags && !draft_value(d, paths[k]); f++)
 			if (mo_starts_with(e->flags[f].key, paths[k]))

@@ -7,6 +7,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/engine_keys.h"
 #include "lib/recipe/experiment_record.h"
 
 #define TOLD_MAX 10
@@ -57,39 +58,56 @@ static bool reads_like(const struct engine *a, const struct engine *b)
 	       mo_streq(a->config_files[0].value, b->config_files[0].value);
 }
 
-/* How many of them the kind's file knows that reads the same files. */
-static size_t known_to(const struct engine *e, const char *kind, const struct unknowns *u)
+/* How many keys of the files it has not. */
+static size_t unknown_to(const struct engine *e, const struct config_item *items, size_t n)
+{
+	size_t unknown = 0;
+
+	for (size_t i = 0; i < n; i++)
+		unknown += items[i].value->place.file >= 0 && !is_known(e->checks, items[i].key) &&
+			   !is_older(e->checks, items[i].key);
+	return unknown;
+}
+
+/* Of the kind, when it reads the same files; SIZE_MAX: it does not. */
+static size_t unknown_to_kind(const struct engine *e, const char *kind, const struct config_item *items,
+			      size_t n)
 {
 	struct engine other;
-	size_t n = 0;
+	size_t unknown = SIZE_MAX;
 
 	mo_desc_init(&engine_desc, &other);
 	if (engine_load(kind, &other, NULL) == 0 && other.checks && reads_like(e, &other))
-		for (size_t i = 0; i < u->n; i++)
-			n += !is_older(e->checks, u->items[i].key) &&
-			     is_known(other.checks, u->items[i].key);
+		unknown = unknown_to(&other, items, n);
 	mo_desc_done(&engine_desc, &other);
-	return n;
+	return unknown;
 }
 
-/* Another kind that has such keys (caller frees); NULL: none. */
-static char *kind_with(const struct engine *e, const struct unknowns *u)
+char *engine_kind_of_keys(const struct engine *e, const struct config_value *merged)
 {
+	struct config_item *items = NULL;
 	char **kinds = NULL, *best = NULL;
-	size_t n = 0, most = 0;
+	size_t n = 0, n_kinds = 0;
 
-	mo_data_names("engines", &kinds, &n);
-	for (size_t i = 0; i < n; i++) {
-		size_t known = known_to(e, kinds[i], u);
+	if (!e->checks || !e->checks->n_keys)
+		return NULL;
+	config_items(merged, &items, &n);
+	size_t least = unknown_to(e, items, n);
+
+	if (least)
+		mo_data_names("engines", &kinds, &n_kinds);
+	for (size_t i = 0; i < n_kinds; i++) {
+		size_t unknown = unknown_to_kind(e, kinds[i], items, n);
 		/* names come in no order */
-		bool first = best && known == most && strcmp(kinds[i], best) < 0;
+		bool first = best && unknown == least && strcmp(kinds[i], best) < 0;
 
-		if (known && (known > most || first)) {
-			most = known;
+		if (unknown < least || first) {
+			least = unknown;
 			mo_str_set(&best, kinds[i]);
 		}
 	}
-	mo_strs_clear(&kinds, &n);
+	mo_strs_clear(&kinds, &n_kinds);
+	config_items_free(items, n);
 	return best;
 }
 
@@ -188,7 +206,7 @@ void rules_files(struct rules *k)
 	config_items(x.merged, &items, &n);
 	if (!more || !more->text || !*more->text) /* a module of the user's own adds keys */
 		find(k, &x, items, n, &u);
-	_cleanup_(mo_freep) char *kind = u.n ? kind_with(k->engine, &u) : NULL;
+	_cleanup_(mo_freep) char *kind = u.n ? engine_kind_of_keys(k->engine, x.merged) : NULL;
 
 	if (kind)
 		tell_version(k, &x, &u, kind, version);

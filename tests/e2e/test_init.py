@@ -432,6 +432,8 @@ def a_toml_of_torchtitan():
             with open(d + "/s.yaml") as f:
                 text = f.read()
             need(("saves no checkpoints" in text) == ("false" in enable), enable + text)
+            # a file of 0.1 is of that version's kind
+            need(("kind: torchtitan-0.1\n" in text) == ("enable_checkpoint" in enable), enable + text)
             os.unlink(d + "/s.yaml")
         for n, bad in ((2, "[job]\nx = nope\n"), (1, "x = \"\n"), (1, "\xff\n")):
             with open(d + "/x.toml", "wb") as f:
