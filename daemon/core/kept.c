@@ -145,10 +145,19 @@ void kept_leave(struct core *c, struct job *j)
 	j->kept_bytes = 0;
 }
 
+/* The last lines of its ranks: those that tell why it ended are evidence of an incident by now, and nobody
+ * is shown the others: 20 kB of each of thousands of ranks. */
+static void tails_clear(struct job *j)
+{
+	for (size_t i = 0; i < j->n_ranks; i++)
+		mo_strs_clear(&j->ranks[i].tail, &j->ranks[i].n_tail);
+}
+
 static void count_finished(struct core *c, struct job *j)
 {
 	size_t at = place_of_end(c, j);
 
+	tails_clear(j);
 	if (j->kept_bytes <= SMALL) {
 		j->kept_bytes = 0;
 		return;

@@ -75,7 +75,7 @@ static void on_exit_note(struct job *j, struct step *st, const struct note *n, i
 	if (n->iteration != MO_NONE && n->iteration > k->iteration)
 		k->iteration = n->iteration;
 	/* Engines colour their errors; reasons and reports show these lines as text. */
-	for (size_t i = 0; i < n->n_tail; i++) {
+	for (size_t i = 0; i < n->n_tail && !job_state_final(j->state); i++) {
 		_cleanup_(mo_freep) char *line = mo_line_plain_dup(n->tail[i]);
 
 		mo_strs_add(&k->tail, &k->n_tail, line);

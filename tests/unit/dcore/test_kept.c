@@ -183,6 +183,8 @@ static void test_words(void **state)
 		j->id = j->ended_at = (int64_t)i + 1;
 		j->state = JOB_COMPLETED;
 		add_words(&j->spec, BYTES);
+		struct rank *rank = MO_ADD(j, ranks, &rank_desc);
+		mo_strs_add(&rank->tail, &rank->n_tail, "its last line");
 		j->spec.recipe.own_lines = 1;
 		MO_ADD(&j->spec.engine, rules, &line_rule_desc)->pattern = mo_strdup("mine");
 		mo_str_set(&j->spec.engine.layout.entry, "my.pt");
@@ -194,6 +196,8 @@ static void test_words(void **state)
 	assert_string_equal(first->spec.engine.layout.entry, "my.pt");
 	assert_in_range(first->let_go, 4 * BYTES, 4 * BYTES + 4096);
 	assert_int_equal(words_of(last), 4);
+	assert_int_equal(last->n_ranks, 1);
+	assert_int_equal(last->ranks[0].n_tail, 0);
 	assert_string_equal(last->spec.engine.rules[0].pattern, "mine");
 	core_free(c);
 }
