@@ -600,6 +600,30 @@ static void check_unread(struct rules *k)
 		   path ? " (" : "", path ? path : "", path ? ")" : "");
 }
 
+/* Without etp the experts are split as tp says: where tp itself is wrong, what follows of it for etp
+ * is no second error. */
+static void drop_consequences(struct rules *k)
+{
+	const struct ynode *etp = ynode_find(k->root, "parallelism.etp");
+	_cleanup_(mo_freep) char *of_etp = NULL;
+	struct recipe_errors *e = k->errors;
+	bool tp = false;
+	size_t kept = 0;
+
+	if (!etp || !etp->left || !etp->set || !mo_starts_with(etp->set, "the command"))
+		return;
+	of_etp = mo_printf("%s: parallelism.etp: ", etp->set);
+	for (size_t i = 0; i < e->n; i++)
+		tp |= strstr(e->items[i].text, "parallelism.tp: ") != NULL;
+	for (size_t i = 0; tp && i < e->n; i++) {
+		if (mo_starts_with(e->items[i].text, of_etp))
+			mo_error_done(&e->items[i]);
+		else
+			e->items[kept++] = e->items[i];
+	}
+	e->n = tp ? kept : e->n;
+}
+
 void rules_check(struct rules *k)
 {
 	bool world_ok = !k->recipe->unread && check_world(k);
@@ -621,4 +645,5 @@ void rules_check(struct rules *k)
 	rules_shell(k);
 	check_rest(k);
 	rules_engine(k);
+	drop_consequences(k);
 }

@@ -1076,6 +1076,17 @@ def sizes_in_engine_args_are_the_engines():
 
 
 @suite.test
+def a_wrong_tp_is_told_once():
+    """Experts are split as tp says where nothing else is said: what follows of a wrong tp is no second error."""
+    with Own() as own:
+        for gpus in (6, 24):
+            status, said = own.validate("--set", "parallelism.tp=3", "--set", "cluster.gpus=%d" % gpus, "--set", "engine.args.num_experts=8", "--set", "engine.args.moe_ffn_hidden_size=1408",
+                                        "--set", "parallelism.ep=1")
+            need(status == 2 and "parallelism.tp: 3 does not divide the model's" in said, said)
+            need("parallelism.etp" not in said, said)
+
+
+@suite.test
 def a_tree_of_another_version():
     """Keys that the version we know does not have pass through and are named, whoever says them."""
     with Own(**{"e.yaml": OWN["e.yaml"] + "      micro_batch_sise: 4\n      brand_new: {of: 1}\n",
