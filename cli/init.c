@@ -317,11 +317,32 @@ static void look_for_entry(struct init *i)
 			  path, d->entry);
 }
 
+/* Words are kept, because the program needs them, but whoever reads the recipe reads them. */
+static void note_credentials(struct init *i)
+{
+	const struct launch_line *l = &i->line;
+
+	for (size_t k = 0; k < l->n_program; k++) {
+		const char *word = l->program[k] + strspn(l->program[k], "-");
+		_cleanup_(mo_freep) char *name = mo_strndup(word, strcspn(word, "="));
+		bool value = strchr(word, '=') ||
+			     (k + 1 < l->n_program && l->program[k + 1][0] != '-');
+
+		if (l->program[k][0] == '-' && value && mo_mask_argument(name))
+			init_note(i,
+				  "engine.args: --%s stands in the recipe for all to read; a "
+				  "variable can come from a file on the nodes: env: {NAME: {file: "
+				  "PATH}}",
+				  name);
+	}
+}
+
 static int fill(struct init *i)
 {
 	int r;
 
 	take_launch(i);
+	note_credentials(i);
 	if ((r = choose_engine(i)) || (r = check_entry(i)) || (r = init_engine(i)))
 		return r;
 	guess_gpus(i);

@@ -171,9 +171,13 @@ void run_finish(struct run *r, const char *text)
 	shell_plain(l->all);
 	for (size_t i = 0; i < l->n_lost; i++)
 		shell_plain(l->lost[i]);
-	for (size_t i = 0; i < r->shell.maybe.n; i++)
-		if (is_used(text, r->shell.maybe.items[i]))
-			run_name(&maybe, r->shell.maybe.items[i]);
+	for (size_t i = 0; i < r->shell.maybe.n; i++) {
+		const char *name = r->shell.maybe.items[i];
+		const struct shell_var *v = shell_var(&r->shell, name, strlen(name));
+
+		if (is_used(text, name) || (v && v->exported))
+			run_name(&maybe, name);
+	}
 	lose_all(l, &maybe,
 		 "set where only a running shell knows whether it gets there: see to them");
 	if (r->shell.args_used)

@@ -177,9 +177,13 @@ static int read_python(struct launch_line *l, char *const *words, size_t n, stru
 		module = mo_streq(words[at], "-m");
 		if (mo_streq(words[at], "-c") || mo_streq(words[at], "-"))
 			return mo_error_set(err, -EINVAL, "python %s runs no script", words[at]);
-		if (!module && !mo_streq(words[at], "-u"))
-			launch_lose(l, words[at], NULL,
-				    "a word for python; engine.python names the interpreter alone");
+		if (module || mo_streq(words[at], "-u"))
+			continue;
+		bool valued = (mo_streq(words[at], "-X") || mo_streq(words[at], "-W")) && at + 1 < n;
+
+		launch_lose(l, words[at], valued ? words[at + 1] : NULL,
+			    "a word for python; engine.python names the interpreter alone");
+		at += valued;
 	}
 	const char *name = module && at < n ? words[at] : "";
 
@@ -243,6 +247,7 @@ static const struct wrapper wrappers[] = {
 	{ "setsid", "", 0, NULL },
 	{ "stdbuf", "-i -o -e", 0, NULL },
 	{ "unbuffer", "", 0, NULL },
+	{ "screen", "-S -dmS -L -t -h", 0, NULL },
 	{ "nice", "-n", 0, AS_IT_IS },
 	{ "ionice", "-c -n", 0, AS_IT_IS },
 	{ "chrt", "", 1, AS_IT_IS },
@@ -307,7 +312,13 @@ size_t launch_line_head(struct launch_line *l, char *const *words, size_t n)
 			l->spread = mo_streq(name, "srun");
 			at++;
 			launch_options(l, &launch_slurm, words, n, &at, &module);
-		} else if (mo_streq(name, "mpirun") || mo_streq(name, "mpiexec")) {
+		} else if (mo_streq(name, "flux") && at + 1 < n &&
+			   launch_among("run submit batch", words[at + 1], strlen(words[at + 1]))) {
+			l->spread = !mo_streq(words[at + 1], "batch");
+			at += 2;
+			launch_options(l, &launch_flux, words, n, &at, &module);
+		} else if (mo_streq(name, "mpirun") || mo_streq(name, "mpiexec") ||
+			   mo_streq(name, "aprun")) {
 			l->spread = true;
 			at++;
 			launch_options(l, &launch_mpi, words, n, &at, &module);
@@ -359,7 +370,7 @@ static int read_launch(struct launch_line *l, char *const *words, size_t n, stru
 
 bool launch_line_begins(const char *word)
 {
-	static const char names[] = "torchrun deepspeed accelerate srun sbatch mpirun mpiexec "
+	static const char names[] = "torchrun deepspeed accelerate srun sbatch mpirun mpiexec aprun flux "
 				    "primus-cli bash sh docker podman nerdctl apptainer "
 				    "singularity enroot";
 	const char *name = base_name(word);

@@ -155,6 +155,19 @@ static const struct option mpi_options[] = {
 	{ "--output-filename", true, KEEP_NOTHING, LOGS },
 	{ "-mca --mca", true, KEEP_PAIR, NULL },
 };
+static const struct option flux_options[] = {
+	{ "-N --nodes", true, KEEP_NODES, NULL },
+	{ "-n --ntasks", true, KEEP_TASKS, NULL },
+	{ "--tasks-per-node", true, KEEP_TASKS_PER_NODE, NULL },
+	{ "--job-name", true, KEEP_NAME, NULL },
+	{ "--cwd", true, KEEP_DIR, NULL },
+	{ "--env", true, KEEP_ENV, NULL },
+	{ "-g --gpus-per-task --gpus-per-node -c --cores-per-task --cores", true, KEEP_SAME, NULL },
+	{ "-x --exclusive -l --label-io", false, KEEP_SAME, NULL },
+	{ "--output --error -u", true, KEEP_NOTHING, LOGS },
+	{ "-o --setopt -t --time-limit -q --queue -B --bank --requires --urgency -S --setattr", true,
+	  KEEP_NOTHING, "a word for Flux; priority and time_limit are in docs/recipe.md" },
+};
 #define TABLE(name, options) \
 	{ \
 		name, options, ELEMENTSOF(options) \
@@ -164,6 +177,7 @@ const struct launcher launch_deepspeed = TABLE("deepspeed", deepspeed_options);
 const struct launcher launch_slurm = TABLE("srun", slurm_options);
 const struct launcher launch_primus = TABLE("primus-cli", primus_options);
 const struct launcher launch_accelerate = TABLE("accelerate", accelerate_options);
+const struct launcher launch_flux = TABLE("flux", flux_options);
 const struct launcher launch_mpi = TABLE("mpirun", mpi_options);
 
 void launch_lose(struct launch_line *l, const char *what, const char *value, const char *why)
@@ -172,6 +186,8 @@ void launch_lose(struct launch_line *l, const char *what, const char *value, con
 		mo_printf("%s%s%s", what, value ? " " : "", value ? value : "");
 	bool cut = strlen(text) > WORDS_MAX;
 
+	for (char *p = text; *p; p++)
+		*p = *p == '\n' || *p == '\t' || *p == '\r' ? ' ' : *p;
 	if (cut)
 		text[mo_utf8_cut(text, WORDS_MAX)] = '\0';
 	mo_strs_printf(&l->lost, &l->n_lost, "%s%s: %s", text, cut ? ".." : "", why);

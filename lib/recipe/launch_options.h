@@ -26,7 +26,7 @@ struct launcher {
 	size_t n;
 };
 extern const struct launcher launch_torchrun, launch_deepspeed, launch_slurm, launch_primus,
-	launch_accelerate, launch_mpi;
+	launch_accelerate, launch_mpi, launch_flux;
 /* Options of a launcher up to its first other word, or "--"; *at is behind them. */
 void launch_options(struct launch_line *l, const struct launcher *p, char *const *words, size_t n,
 		    size_t *at, bool *module);

@@ -24,7 +24,8 @@ struct run {
 	char *missing; /* a script that is not there */
 	struct mo_error why; /* no launch: of the last command, or of one in a container */
 	bool contained;
-	const char *text, *at; /* the outermost text, and the command of it that is read */
+	struct shell_words texts; /* that were gone into */
+	const char *text, *end, *at; /* the outermost text, and the command of it that is read */
 	size_t commands;
 	int depth;
 	bool ended;

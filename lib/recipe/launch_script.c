@@ -77,9 +77,11 @@ static void forget(struct shell *s, const char *name)
 }
 
 /* Words that nobody knows here: read, mapfile, IFS== read. False: it is none. */
-static bool read_unknown(struct shell *s, const struct shell_words *w)
+static bool read_unknown(struct shell *s, const struct shell_command *c)
 {
+	const struct shell_words *w = &c->words;
 	size_t at = 0;
+	bool whole = false;
 
 	while (at < w->n && shell_assigned(w->items[at]))
 		at++;
@@ -93,6 +95,12 @@ static bool read_unknown(struct shell *s, const struct shell_words *w)
 
 		if (n && !w->items[i][n])
 			shell_set_text(s, w->items[i], n, text, false);
+		whole |= mo_streq(w->items[i], "-d");
+	}
+	if (whole && s->follow == SHELL_RUN && w->n > at + 1 && (c->here || s->here_end)) {
+		mo_str_set(&s->here_name, w->items[w->n - 1]);
+		if (c->here)
+			shell_give_here(s, c->here);
 	}
 	return true;
 }
@@ -125,7 +133,7 @@ static bool take_builtin(struct run *r, const struct shell_command *c)
 	const char *word = w->items[0];
 	struct shell *s = &r->shell;
 
-	if (take_assignments(s, c) || read_unknown(s, w))
+	if (take_assignments(s, c) || read_unknown(s, c))
 		return true;
 	if (mo_streq(word, "cd") || mo_streq(word, "pushd")) {
 		change_dir(r, w->n > 1 ? w->items[w->n - 1] : "");
@@ -180,8 +188,9 @@ static void go_into(struct run *r, const char *text, char *const *before, size_t
 	}
 	r->blocks.first = r->blocks.n;
 	r->blocks.op = 0;
-	_cleanup_(mo_freep) char *plain = mo_strdup(text);
+	char *plain = mo_strdup(text);
 	shell_plain(plain); /* what is not known stays so when it is read again */
+	*MO_GROW(r->texts.items, r->texts.n) = plain; /* functions of it may be called later */
 	run_text(r, plain);
 	while (r->blocks.n > r->blocks.first)
 		blocks_drop(&r->blocks);
@@ -509,8 +518,10 @@ static void set_slurm(struct run *r)
 
 static void run_text(struct run *r, const char *text)
 {
-	if (r->depth++ == 0)
+	if (r->depth++ == 0) {
 		r->text = text;
+		r->end = text + strlen(text);
+	}
 	read_sbatch(r, text);
 	set_slurm(r);
 	set_submitted(r, text);
@@ -521,8 +532,8 @@ static void run_text(struct run *r, const char *text)
 		if (blocks_pattern(&r->blocks, &p))
 			continue;
 		begin = p;
-		if (r->depth == 1)
-			r->at = begin;
+		if (r->depth == 1 && begin >= r->text && begin < r->end)
+			r->at = begin; /* else in a function of another text */
 		r->shell.follow = blocks_follow(&r->blocks);
 		p = shell_read(&r->shell, p, &c);
 		run_command(r, begin, &c, &p);
@@ -544,6 +555,7 @@ static void run_done(struct run *r)
 	free(r->called);
 	mo_strs_clear(&r->activated.items, &r->activated.n);
 	mo_strs_clear(&r->directives.items, &r->directives.n);
+	mo_strs_clear(&r->texts.items, &r->texts.n);
 	mo_strs_clear(&r->modules.items, &r->modules.n);
 	free(r->python);
 	free(r->conda);

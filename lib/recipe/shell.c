@@ -34,6 +34,7 @@ void shell_done(struct shell *s)
 	free(s->dir);
 	free(s->script);
 	free(s->here_end);
+	free(s->here_name);
 }
 
 void shell_command_done(struct shell_command *c)
@@ -282,6 +283,23 @@ static const char *read_here(struct shell *s, const char *p, char **ret)
 	return p + (*p == '\n');
 }
 
+void shell_give_here(struct shell *s, const char *body)
+{
+	_cleanup_(mo_freep) char *name = TAKE_PTR(s->here_name), *text = NULL;
+	size_t from = body ? strspn(body, " \t\n") : 0, n = body ? strlen(body) : 0;
+
+	while (n > from && strchr(" \t\n", body[n - 1]))
+		n--;
+	if (!name || strpbrk(body, "$`\\")) /* what a shell replaces in it */
+		return;
+	enum shell_follow follow = s->follow;
+
+	s->follow = SHELL_RUN; /* of read, whatever stands behind it: `read .. || true` */
+	text = mo_strndup(body + from, n - from);
+	shell_set_text(s, name, strlen(name), text, false);
+	s->follow = follow;
+}
+
 static const char *end_of_command(struct shell_word *u, const char *p)
 {
 	struct shell_command *c = u->command;
@@ -296,7 +314,11 @@ static const char *end_of_command(struct shell_word *u, const char *p)
 	}
 	c->op = *p;
 	p += *p != '\0';
-	return c->op == '\n' && u->shell->here_end ? read_here(u->shell, p, &c->here) : p;
+	if (c->op != '\n' || !u->shell->here_end)
+		return p;
+	p = read_here(u->shell, p, &c->here);
+	shell_give_here(u->shell, c->here);
+	return p;
 }
 
 /* (( .. )) as two words. */

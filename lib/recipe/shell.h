@@ -41,6 +41,7 @@ struct shell {
 	char *dir, *script; /* where it stands, $0; NULL = not known */
 	enum shell_follow follow;
 	struct shell_words maybe; /* variables that a MAYBE would have changed */
+	char *here_name; /* what read gives its body to; NULL = nobody */
 	char *here_end; /* a here-document that begins at the next line */
 	size_t expanded;
 	int depth; /* of ${A:-${B:-..}} */
@@ -60,6 +61,8 @@ void shell_command_done(struct shell_command *c);
 /* The command that begins at p; returns what stands behind its end. Arrays and ${X:=Y} of it are
  * set. */
 const char *shell_read(struct shell *s, const char *p, struct shell_command *ret);
+/* The body of a here-document goes to the variable that read was told. */
+void shell_give_here(struct shell *s, const char *body);
 struct shell_var *shell_var(struct shell *s, const char *name, size_t n); /* NULL = not set */
 /* Takes the words. `more`: behind those that it has. */
 void shell_set(struct shell *s, const char *name, size_t n, struct shell_words *w, bool more);

@@ -153,6 +153,16 @@ static char *printed(struct shell *s, const char *text)
 		bool pwd = then.op == 0 && then.words.n && mo_streq(then.words.items[0], "pwd");
 		return pwd ? shell_path(s, w[1]) : NULL;
 	}
+	if (!n && !c.op && text[strspn(text, " \t")] == '#')
+		return mo_strdup(""); /* `# a comment` */
+	if (n == 1 && c.here && mo_streq(w[0], "cat") && !strpbrk(c.here, "$`\\") &&
+	    !rest[strspn(rest, " \t\r\n")]) {
+		size_t len = strlen(c.here);
+
+		while (len && c.here[len - 1] == '\n')
+			len--;
+		return mo_strndup(c.here, len);
+	}
 	if (c.op || c.input || !n)
 		return NULL;
 	if (mo_streq(w[0], "pwd"))

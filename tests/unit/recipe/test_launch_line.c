@@ -58,6 +58,10 @@ static void torchrun(void **state)
 	   "--nproc_per_node cpu: one process for each core");
 	is("srun '--gres=gpu:mi300x:4(S:0-1),nvme:1' -N 1-2 torchrun --nproc_per_node auto t.py", 2,
 	   4, "t.py", NULL);
+	is("python -X faulthandler -W ignore -m torch.distributed.run --nproc_per_node 2 -- t.py",
+	   MO_NONE, 2, "t.py", "-X faulthandler: a word for python");
+	is("flux run -N 2 -n 16 -g 1 -o mpi=none python t.py", 2, 8, "t.py",
+	   "-o mpi=none: a word for Flux");
 	is("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc_per_node auto t.py", MO_NONE, 3, "t.py",
 	   "CUDA_VISIBLE_DEVICES: moectl chooses");
 	is("HIP_VISIBLE_DEVICES=0,1 deepspeed --no_local_rank t.py", MO_NONE, 2, "t.py",

@@ -13,6 +13,7 @@ struct file {
 static const struct file files[] = {
 	{ "/w/inner.sh",
 	  "torchrun --nproc_per_node ${N:-1} t.py --seed $1 \"${@:2}\" --in $PWD\n" },
+	{ "/w/lib.sh", "launch() {\n  local s=$1; shift\n  torchrun \"$s\" \"$@\" 1\n}\n" },
 	{ "/w/opts.sh", "while getopts ':g:vc:' o; do\n  case $o in\n    g) G=$OPTARG ;;\n"
 			"    c) C=$OPTARG;;\n    v) V=1 ;;\n    *) exit 1;;\n  esac\ndone\n"
 			"shift $((OPTIND - 1))\ntorchrun t.py $G $C $V \"$@\"\n" },
@@ -161,6 +162,23 @@ static void loops_over_words(void **state)
 	launch_line_done(&l);
 }
 
+static void here_documents_and_comments(void **state)
+{
+	is("read -r -d '' A <<'EOF' || true\n--lr 1\n--bs 2\nEOF\ntorchrun t.py $A\n",
+	   "t.py|--lr|1|--bs|2", "");
+	is("A=$(cat <<EOF\n  --lr 1\nEOF\n)\ntorchrun t.py $A\n", "t.py|--lr|1", "");
+	is("A=$(cat <<EOF\n--lr $X\nEOF\n)\ntorchrun t.py $A\n", "t.py|$(cat <<EOF\n--lr $X\nEOF\n)",
+	   "$(cat <<EOF --lr $X EOF ): only the shell");
+	is("torchrun t.py --lr 1 `# the rate` 2\n", "t.py|--lr|1|2", "");
+	/* a function of another text, which is gone into */
+	is("source lib.sh\nlaunch t.py --x\n", "t.py|--x|1", "");
+	is("bash -c 'f() { torchrun t.py; }; f'\n", "t.py", "");
+	/* what hangs on a condition goes to the ranks, too */
+	is("case $(hostname) in a*) export N=1;; *) export N=2;; esac\ntorchrun t.py\n", "t.py",
+	   "N: set where only a running shell");
+	is("screen -dmS a bash -c 'torchrun t.py'\n", "t.py", "");
+}
+
 /* What changes the environment of a script: conda, modules, set -a. */
 static void environments(void **state)
 {
@@ -274,7 +292,7 @@ int main(void)
 		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
 		cmocka_unit_test(what_is_not_there), cmocka_unit_test(where_it_was_submitted),
 		cmocka_unit_test(what_only_a_shell_knows), cmocka_unit_test(loops_over_words),
-		cmocka_unit_test(environments),
+		cmocka_unit_test(environments), cmocka_unit_test(here_documents_and_comments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
