@@ -203,6 +203,35 @@ static void test_toml_as_recipe(void **state)
 	}
 }
 
+#define OTHER "recipe: 1\nname: t\nengine: {kind: %s, workdir: /w, entry: %s, args: {%s}}\ncluster: {gpus: 8}\n" \
+	      "parallelism: {tp: 1, pp: 1}\nbatch: {seq: 128, micro: 1, global: 8}\nmodel: llama3-8b\nsteps: 9\n"
+
+/* argparse refuses what is no number; Primus hands it on. */
+static void test_numbers_of_megatron(void **state)
+{
+	static const struct {
+		const char *kind, *args, *file, *error, *warning; /* NULL: none */
+	} rows[] = {
+		{ "megatron-lm", "weight-decay: abc", NULL, "engine.args: weight-decay abc: Megatron-LM d98e8a6 (2026-08-22) takes a number here", NULL },
+		{ "megatron-lm", "ddp-bucket-size: 1e6", NULL, "ddp-bucket-size 1e6: Megatron-LM d98e8a6 (2026-08-22) takes a whole number here", NULL },
+		{ "megatron-lm", "weight-decay: 1e-1, ddp_bucket_size: 1000000", NULL, NULL, NULL },
+		{ "primus-megatron", "", "weight_decay = 'abc'", NULL, "x.toml:1: weight_decay: \"abc\": Primus fd1eeab (2026-08-22) takes a number here, and may end by anything else" },
+		/* what looks like a number is told where the file is read */
+		{ "primus-megatron", "", "weight_decay = '1e-1'\nlr = 3\nmoe_layer_freq = '[0]*1+[1]*3'", NULL, NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *recipe = mo_printf(
+			OTHER, rows[i].kind, rows[i].file ? "e.yaml" : "pretrain_gpt.py", rows[i].args);
+		_cleanup_(parsed_done) struct parsed p = judged_text(recipe, "1", rows[i].file);
+		_cleanup_(mo_freep) char *text = said(&p);
+
+		if (p.errors.n != (rows[i].error != NULL) || (rows[i].error && !strstr(text, rows[i].error)) ||
+		    !strstr(text, "may end by") != !rows[i].warning || (rows[i].warning && !strstr(text, rows[i].warning)))
+			fail_msg("row %zu: %s", i, text);
+	}
+}
+
 /* What torchtitan asserts before it trains: a step is a multiple of what all ranks take at once, and a pipeline cuts that into whole
  * micro-batches (train.py, pipeline_parallel.py). 8 GPUs, of the recipe's pp. */
 static void test_pass_batch(void **state)
@@ -243,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
 		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_numbers_of_megatron),
 		cmocka_unit_test(test_pass_batch),
 		cmocka_unit_test(test_toml_as_recipe),
 	};
