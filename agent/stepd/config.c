@@ -164,7 +164,8 @@ static int ask(struct stepd *s, const struct prepared *p, const char *path, stru
 }
 
 /* Until both ends are closed. -ETIMEDOUT (here and below), -EFBIG: it is killed, and the subreaper
- * takes it. */
+ * takes it. What it says is heard to its end and kept as far as it fits: a refusal is none the less one
+ * for being long. */
 static int listen_to(struct asked *a)
 {
 	const size_t most[] = { MO_CONFIG_BYTES_MAX, TOLD_MAX };
@@ -182,10 +183,12 @@ static int listen_to(struct asked *a)
 
 			if (p[i].revents && n == 0)
 				a->fds[i] = mo_close(a->fds[i]);
-			if (n > 0 && a->text[i].len + (size_t)n > most[i])
+			size_t room = most[i] - a->text[i].len;
+
+			if (n > 0 && (size_t)n > room && i == 0)
 				return -EFBIG;
 			if (n > 0)
-				mo_buf_add(&a->text[i], chunk, (size_t)n);
+				mo_buf_add(&a->text[i], chunk, MO_MIN((size_t)n, room));
 		}
 	}
 	return 0;
@@ -211,6 +214,15 @@ static void not_kept(const struct stepd *s, const char *why)
 	       why);
 }
 
+/* Why it was not read, in words of the file system that is asked. */
+static const char *unread_text(int r)
+{
+	return r == -EFBIG ? "it is larger than a record may be"
+	       : r == -ETIMEDOUT
+		       ? "its files were not read within 10 s: their file system does not answer, or it is slow"
+		       : strerror(-r);
+}
+
 int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 {
 	_cleanup_(mo_freep) char *path = helper();
@@ -230,9 +242,13 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 	if (r < 0) {
 		if (a.pid > 0)
 			kill(a.pid, SIGKILL);
-		not_kept(s, r == -EFBIG ? "it is larger than a record may be" : strerror(-r));
+		not_kept(s, unread_text(r));
 		return 0;
 	}
+	if (a.text[1].len == TOLD_MAX)
+		a.text[1].len = mo_utf8_cut(a.text[1].data, TOLD_MAX - 1);
+	if (a.text[1].data)
+		a.text[1].data[a.text[1].len] = 0;
 	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
 		a.text[1].data[--a.text[1].len] = 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && l->n_inputs)

@@ -1593,6 +1593,7 @@ def a_node_judges_it():
                 ({BASE: OWN[BASE].replace("global_batch_size: 16", "global_batch_size: 12")}, "", BASE + ":7: global_batch_size: batch.global: 12 is no multiple of micro 1 x dp 8"),
                 ({BASE: OWN[BASE] + "turbo_sync_free_moe_stage: 2\nuse_turbo_grouped_gemm: false\n"}, "",
                  BASE + ":10: use_turbo_grouped_gemm: false does not go with turbo_sync_free_moe_stage 2 (%s:9)" % BASE),
+                ({"low.yaml": "extends: %sgone.yaml\n" % ("deep/" * 600)}, "", "low.yaml:1: extends: deep/deep/"),      # longer than what is kept of it
                 ({}, "checkpoint: {dir: %s/ck, every: 1}\n" % own.dir.name, "cannot be met: exp_name is 'e' at low.yaml:3, and the engine would save to")):
             for path, content in {**OWN, **files, **change}.items():
                 own.write(path, content)
