@@ -58,3 +58,5 @@ int cli_fail(int code, const char *fmt, ...) _printf_(2, 3);
 int cli_fail_error(int code, const char *what, const struct mo_error *err, int errno_code);
 /* "moectl: VERB: text; usage: ..." with CLI_USAGE. */
 int cli_misuse(const struct cli *cli, const char *fmt, ...) _printf_(2, 3);
+/* A word that is none of these: they are listed, and the nearest is asked for. */
+int cli_misuse_word(const struct cli *cli, const char *word, const char *const *words, size_t n);

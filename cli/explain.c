@@ -123,9 +123,16 @@ static int of_job(struct cli *cli, bool env, const char *job, int64_t rank)
 		return print_answer(&a);
 	if (js_str(a.doc, "note"))
 		fprintf(stderr, "moectl: explain: %s: %s\n", id, js_str(a.doc, "note"));
-	if (env)
+	bool example = mo_streq(js_str(a.doc, "placed_on"), "example");
+
+	if (example)
+		puts("on an EXAMPLE, not on your machines:");
+	if (env) {
+		printf("rank %lld of %s, %s:\n", (long long)(rank == MO_NONE ? 0 : rank), id,
+		       mo_streq(js_str(a.doc, "source"), "node") ? "as its node started it" :
+								   "as a launch would start it");
 		print_env(cli, js_items(a.doc));
-	else
+	} else
 		print_bind(cli, js_items(a.doc));
 	return CLI_OK;
 }
@@ -141,12 +148,14 @@ static bool is_recipe(const char *what)
 
 static int explain(struct cli *cli, const char *const *args, const char *key, const struct strs *sets, int64_t rank)
 {
+	static const char *const kinds[] = { "env", "bind", "config" };
+
 	if (!strcmp(args[0], "config"))
 		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all ranks: remove --rank")
 				       : config(cli, args[1], key, sets);
 	bool env = !strcmp(args[0], "env");
 	if (!env && strcmp(args[0], "bind"))
-		return cli_misuse(cli, "%s is neither env, bind nor config", args[0]);
+		return cli_misuse_word(cli, args[0], kinds, ELEMENTSOF(kinds));
 	if (key || sets->n)
 		return cli_misuse(cli, "--key and --set belong to explain config");
 	if (is_recipe(args[1]))
@@ -172,10 +181,12 @@ static int run(struct cli *cli, int argc, char **argv)
 
 const struct verb verb_explain = {
 	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set key=value]...", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it",
+	"env, bind:\n"
 	"  --rank R          of this rank (env: default 0)\n"
-	"config reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
-	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
-	"Of a job it is what the job's record keeps, also after its end.\n"
+	"config:\n"
 	"  --key K           only this key, and those below it\n"
-	"  --set key=value   as in submit\n", run,
+	"  --set key=value   as in submit\n"
+	"It reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
+	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
+	"Of a job it is what the job's record keeps, also after its end.\n", run,
 };

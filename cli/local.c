@@ -288,8 +288,11 @@ static int dispatch(struct cli *cli, const char *verb, const struct wish *w)
 	bool is_up = !strcmp(verb, "up");
 	mo_options_init(&shape, &l);
 	int r = resolve_dir(w->dir, is_up, &l.dir);
-	if (r == CLI_NOT_FOUND)
-		return no_cluster(verb, w->dir ? w->dir : "the default directory");
+	if (r == CLI_NOT_FOUND) {
+		_cleanup_(mo_freep) char *usual = w->dir ? NULL : local_default_dir();
+
+		return no_cluster(verb, w->dir ? w->dir : usual);
+	}
 	if (r)
 		return r;
 	int known = local_load(&l, &err);
@@ -309,6 +312,7 @@ static int dispatch(struct cli *cli, const char *verb, const struct wish *w)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
+	static const char *const verbs[] = { "up", "down", "status" };
 	const char *args[1] = { NULL };
 	struct wish w = { .nodes = MO_NONE, .gpus = MO_NONE, .port = MO_NONE };
 	_cleanup_(mo_freep) char *topology = NULL;
@@ -320,7 +324,7 @@ static int run(struct cli *cli, int argc, char **argv)
 	if (r)
 		return cli_stop(r);
 	if (strcmp(args[0], "up") && strcmp(args[0], "down") && strcmp(args[0], "status"))
-		return cli_misuse(cli, "%s is none of up, down, status", args[0]);
+		return cli_misuse_word(cli, args[0], verbs, ELEMENTSOF(verbs));
 	if (w.topology) {
 		char real[PATH_MAX];
 		if (!realpath(w.topology, real))

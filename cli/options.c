@@ -45,6 +45,17 @@ int cli_misuse(const struct cli *cli, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
+int cli_misuse_word(const struct cli *cli, const char *word, const char *const *words, size_t n)
+{
+	_cleanup_(mo_buf_done) struct mo_buf list = { 0 };
+	const char *near = mo_near_miss(word, words, n);
+
+	for (size_t i = 0; i < n; i++)
+		mo_buf_printf(&list, "%s%s", i ? ", " : "", words[i]);
+	return cli_misuse(cli, "%s is none of %s%s%s%s", word, list.data,
+			  near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 void cli_verb_help(const struct verb *v, FILE *to)
 {
 	fprintf(to, "usage: moectl %s\n\n%s\n", v->usage, v->summary);

@@ -144,12 +144,13 @@ static void print_placed(const struct cli *cli, struct json_object *doc, bool is
 	       example ? " on an EXAMPLE, not on your machines" :
 	       idle    ? " on these nodes when nothing else runs there" :
 			 "");
-	if (!example)
-		return;
-	printf("  %s: the GPUs, CPUs, NUMA nodes and NICs\n"
-	       "  below, and the variables that hang on them, are invented; commands and all other\n"
-	       "  variables are those of a launch\n",
-	       is_offline ? "no controller was asked" : "no nodes there can take the job");
+	if (example)
+		printf("  %s: the GPUs, CPUs, NUMA nodes and NICs\n"
+		       "  below, and the variables that hang on them, are invented; commands and all other\n"
+		       "  variables are those of a launch\n",
+		       is_offline ? "no controller was asked" : "no nodes there can take the job");
+	puts("  the job's number, HOME, MASTER_PORT and paths in /run/moe-agent are examples: only the\n"
+	     "  launch knows them");
 }
 
 static void print_dryrun(const struct cli *cli, struct json_object *doc, bool is_offline)

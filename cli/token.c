@@ -125,6 +125,7 @@ static int revoke(struct cli *cli, const char *id)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
+	static const char *const verbs[] = { "join", "create", "list", "revoke" };
 	const char *args[2] = { NULL };
 	struct wish w = { .nodes = MO_NONE };
 	const struct opt opts[] = {
@@ -149,7 +150,9 @@ static int run(struct cli *cli, int argc, char **argv)
 		return list(cli);
 	if (!strcmp(args[0], "revoke"))
 		return revoke(cli, args[1]);
-	return cli_misuse(cli, "%s%s%s is none of join, create, list, revoke ID", args[0], args[1] ? " " : "", args[1] ? args[1] : "");
+	if (args[1] && mo_enum_parse(verbs, ELEMENTSOF(verbs), args[0]) >= 0)
+		return cli_misuse(cli, "%s takes no other word, but there is %s", args[0], args[1]);
+	return cli_misuse_word(cli, args[0], verbs, ELEMENTSOF(verbs));
 }
 
 const struct verb verb_token = {

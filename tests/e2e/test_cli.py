@@ -235,6 +235,8 @@ def usage_errors(w):
         equal(r.stdout, "", "stdout of a usage error")
     need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
     need("did you mean" not in w.c.run("bogus", check=False).stderr, "a near miss for a word that is nowhere near")
+    for words, near in ((["local", "stauts"], "status"), (["explain", "conifg", "j-1"], "config"), (["token", "craete"], "create")):
+        need("did you mean %s?" % near in w.c.run(*words, check=False).stderr, "no near miss for the second word of " + " ".join(words))
     need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
 
 
@@ -248,9 +250,23 @@ def global_options_before_the_verb(w):
 
 @suite.test
 def explain_bind_of_a_rank(w):
+    need(w.c.run("explain", "env", w.jobs["running"], "--rank", 1).stdout.startswith("rank 1 of %s, as its node started it:\n" % w.jobs["running"]), "which rank it is")
+    for what in ("env", "bind"):
+        need(w.c.run("explain", what, w.jobs["queued"]).stdout.startswith("on an EXAMPLE, not on your machines:\n"), "an invented machine")
     need(w.c.run("explain", "bind", w.jobs["running"], "--rank", 0).stdout.splitlines()[1].split()[0] == "0", "rank 0")
     for more in ([], ["--json"]):
         error_line(w.c.run("explain", "bind", w.jobs["running"], "--rank", 99, *more, check=False), 5, "a rank that is not there")
+
+
+@suite.test
+def where_no_local_cluster_is(_):
+    """`down` has nothing to stop, `status` nothing to tell; both say where they looked."""
+    env = clean_env(XDG_STATE_HOME=place("no-state"))
+    for more, where in (([], place("no-state/moe/local")), (["--dir", place("no-cluster")], place("no-cluster"))):
+        for verb, status in (("down", 0), ("status", 5)):
+            r = moectl("local", verb, *more, env=env, check=False)
+            error_line(r, status, "local " + verb)
+            need("no cluster in %s" % where in r.stderr, r.stderr)
 
 
 @suite.test
@@ -663,6 +679,7 @@ def dry_run_with_and_without_a_controller(w):
         equal(last["env"]["RANK"], "11", "RANK of the last rank")
         head = moectl("submit", path, "--dry-run", env=env).stdout.split("\n")
         need(head[0].startswith("dry: 12 ranks") and "EXAMPLE" in head[0] and ("no controller was asked" if nodes else "no nodes there can") in head[1], head[:4])
+        need("paths in /run/moe-agent are examples" in " ".join(head[:6]), "what is guessed: %s" % head[:6])
     equal(len(w.c.json("list", "--all")["items"]), before, "jobs after dry runs")
 
 PLAN = "parallelism batch recompute schedule memory_gb fits bubble step_time_s tokens_per_s_per_gpu tflops_per_gpu mfu error_pct notes".split()
