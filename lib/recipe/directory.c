@@ -120,8 +120,8 @@ static char *directory_note(const struct engine *e, const struct recipe *r)
 {
 	if (!e->n_save_names || r->checkpoint.dir)
 		return NULL;
-	return mo_printf("checkpoint.dir: not given: nothing is resumed, and a restart begins at 0; "
-			 "what the engine writes goes into a directory %s-j-ID, of this job alone",
+	return mo_printf("checkpoint.dir: not given: nothing is resumed, and a restart begins at 0 "
+			 "(the engine writes into %s-j-ID, of this job alone)",
 			 r->name);
 }
 

@@ -634,7 +634,8 @@ void rules_check(struct rules *k)
 		check_pipeline(k);
 		check_width(k);
 	}
-	check_batch(k, world_ok);
+	/* With other sizes dp is another: what does not go with this one may go with that. */
+	check_batch(k, world_ok && !k->errors->n);
 	rules_batch(k);
 	if (k->recipe->unread)
 		check_unread(k);

@@ -58,6 +58,7 @@ const char *rules_missing(const struct engine *e, const char *path, const char *
 static void check_lacking(struct rules *k)
 {
 	const struct recipe *r = k->recipe;
+	size_t none = 0;
 
 	for (size_t i = 0; i < r->n_features; i++) {
 		const struct kv *f = &r->features[i];
@@ -68,6 +69,8 @@ static void check_lacking(struct rules *k)
 			continue;
 		if (why)
 			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s has no %s: %s", path, r->engine.kind, f->value, why);
+		else if (!k->engine->n_flags && none++)
+			continue; /* the first one says it of all */
 		else if (!k->engine->n_flags)
 			errors_at(k->errors, PLACE(k, path), NULL, "%s: engine %s knows no features: give its program a flag of its own in engine.args, e.g. with the value {%s}", path,
 				  r->engine.kind, path);

@@ -16,7 +16,7 @@ static char *plain_flag(const char *flag)
 	return s;
 }
 
-struct flags { char **names; size_t n; };
+struct flags { char **names; size_t n, n_passed; }; /* n_passed: unknown ones that were told */
 
 static void add_flag_words(struct flags *f, const char *words)
 {
@@ -79,7 +79,7 @@ const char *rules_dropped(const struct engine *e, const char *flag)
 	return NULL;
 }
 
-static void check_key(struct rules *k, const struct flags *known, const struct arg *arg)
+static void check_key(struct rules *k, struct flags *known, const struct arg *arg)
 {
 	const struct engine_checks *c = k->engine->checks;
 	const char *to = renamed_to(c, arg->flag), *source = c->keys_source ? c->keys_source : k->engine->source;
@@ -108,6 +108,8 @@ static void check_key(struct rules *k, const struct flags *known, const struct a
 		errors_at(k->errors, arg->at_flag, hint, "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
 	} else if (k->recipe->engine.strict_args)
 		errors_at(k->errors, arg->at_flag, "engine.args_unchecked: [FLAG] lets it pass", "engine.args: unknown flag '%.60s' of %s", arg->flag, source);
+	else if (known->n_passed++)
+		rules_warn(k, arg->at_flag, "engine.args: unknown flag '%.60s' too: it is passed on", arg->flag);
 	else
 		rules_warn(k, arg->at_flag, "engine.args: unknown flag '%.60s' of %s%s: it is passed on; engine.args_unchecked: [FLAG] says that you know it", arg->flag, source,
 			   c->keys_complete ? "" : " (whose list is not complete)");

@@ -282,6 +282,30 @@ static void test_unknown_flags(void **state)
 	}
 }
 
+/* What follows from a first error is not told beside it, and what holds for several is told in full once. */
+static void test_one_cause_one_error(void **state)
+{
+	static const struct { const char *lines, *expected; } cases[] = {
+		{ "parallelism: {ep: 3}\nbatch: {global: 7}\n", "5:19 parallelism.ep: 3 " },
+		{ "features: {a2a: deepep, sync_free: 1, loss_fusion: true}\n", "5:17 features.a2a: engine torch knows no features" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = recipe_with(cases[i].lines);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+		if (p.errors.n != 1 || !mo_starts_with(said, cases[i].expected))
+			fail_msg("%s\n%s", text, said);
+	}
+	_cleanup_(parsed_done) struct parsed p = parse("recipe: 1\nname: t\nengine: {kind: megatron-lm, args: {one-of-mine: 1, another: 2}}\ncluster: {gpus: 1}\nsteps: 1\n", NULL);
+
+	must(&p);
+	assert_int_equal(p.n_warnings, 2);
+	assert_non_null(strstr(p.warnings[0], "unknown flag 'one-of-mine' of Megatron-LM"));
+	assert_non_null(strstr(p.warnings[1], "unknown flag 'another' too: it is passed on"));
+}
+
 /* A configuration as the program: refused where Python is to run it. */
 static void test_entries(void **state)
 {
@@ -468,7 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_saves), cmocka_unit_test(test_changed),
-					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
+					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_one_cause_one_error), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
