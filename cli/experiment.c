@@ -295,6 +295,7 @@ static void notes(const struct recipe_input *in, const struct experiment *x,
 			in->file, word);
 	}
 	experiment_misread_values(in, x, t);
+	experiment_other_model(in, x);
 	experiment_unknown_keys(in, x);
 	experiment_inputs(in, x, t);
 }

@@ -25,6 +25,8 @@ void experiment_unknown_keys(const struct recipe_input *in, const struct experim
 /* Warns of values that the engine takes otherwise than they look, and of keys that are given twice (experiment_types.c). */
 void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
 			       const struct config_teller *t);
+/* Warns of a `model` of the recipe that is not the experiment's (experiment_model.c). */
+void experiment_other_model(const struct recipe_input *in, const struct experiment *x);
 /* Warns of files that it names and that are not here (experiment_inputs.c). */
 void experiment_inputs(const struct recipe_input *in, const struct experiment *x,
 		       const struct config_teller *t);

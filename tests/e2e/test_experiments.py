@@ -1134,6 +1134,13 @@ def the_model_is_the_files():
         r = moectl("plan", own.path, "--gpu", "mi300x", check=False)
         need(r.returncode == 2 and "gives no model that can be planned: it says nothing that gives model.vocab" in r.stderr, r.stderr)
         equal(own.validate()[0], 0, "it may be trained")
+    # a model beside the file's own
+    with Own() as own:
+        need("model" not in own.validate()[1], own.validate())
+        status, said = own.validate("--set", "model=mixtral-8x7b")
+        need(status == 0 and "r.yaml: warning: model: mixtral-8x7b has layers 32, and %s:1 says num_layers 4: the engine trains what its file says" % small in said, said)
+        need("warning: model:" not in own.validate("--set", "model=mixtral-8x7b", *sum((["--set", "engine.args.%s" % a] for a in (
+            "num_layers=32", "hidden_size=4096", "num_attention_heads=32")), []))[1], "the command says it too")
 
 
 MAXTEXT = {
