@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -252,6 +253,22 @@ static bool is_interpreter(const char *word)
 	return false;
 }
 
+/* Who calls from the directory of his script may expect that it counts. */
+static void check_here(struct look *l)
+{
+	const struct recipe_engine *e = &l->in->recipe.engine;
+	_cleanup_(mo_freep) char *here = !e->workdir && e->entry && *e->entry != '/' && *e->entry != '-'
+						 ? getcwd(NULL, 0)
+						 : NULL;
+	const char *home = getenv("HOME");
+	_cleanup_(mo_freep) char *at_home = home && here ? places_below(home, e->entry) : NULL;
+
+	if (here && access(e->entry, F_OK) == 0 && at_home && access(at_home, F_OK) < 0)
+		warn(l, node_of(l, "engine.entry"),
+		     "engine.entry: %s lies here, and ranks start in the user's home: give engine.workdir: %s",
+		     e->entry, here);
+}
+
 static void check_words(struct look *l, const char *key, char *const *words, size_t n)
 {
 	if (n && strchr(words[0], '/'))
@@ -268,6 +285,7 @@ static void check_programs(struct look *l)
 	for (size_t i = 0; e->entry && i < engine->n_argv; i++)
 		if (mo_streq(engine->argv[i], "{entry}"))
 			check_program(l, "engine.entry", 0, e->entry);
+	check_here(l);
 	check_words(l, "engine.argv", e->argv, e->n_argv);
 	check_words(l, "engine.prepare", e->prepare_argv, e->n_prepare_argv);
 }

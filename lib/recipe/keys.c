@@ -519,6 +519,15 @@ bool recipe_path_known(const char *path)
 	return schema_key(recipe_keys, ELEMENTSOF(recipe_keys), path) || mo_enum_parse(derived_paths, ELEMENTSOF(derived_paths), path) >= 0;
 }
 
+const char *recipe_path_near(const char *path)
+{
+	const char *paths[ELEMENTSOF(recipe_keys)];
+
+	for (size_t i = 0; i < ELEMENTSOF(recipe_keys); i++)
+		paths[i] = recipe_keys[i].path;
+	return mo_near_miss(path, paths, ELEMENTSOF(recipe_keys));
+}
+
 char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing)
 {
 	struct mo_buf b = { 0 };

@@ -18,6 +18,7 @@ char *recipe_value(const struct recipe *r, const char *path);
  * the table), untouched when all have one; may be NULL. */
 char *recipe_expand(const struct recipe *r, const char *text, const char **ret_missing);
 bool recipe_path_known(const char *path);
+const char *recipe_path_near(const char *path);    /* the key most like it; NULL = none is */
 extern const char *const signal_words[];    /* TERM ... SIGUSR2, NULL-terminated */
 extern const int64_t signal_values[];
 /* stop.signal: what a rank cannot catch is no signal to stop by. */

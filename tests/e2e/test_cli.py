@@ -629,6 +629,11 @@ def what_is_not_on_this_machine(w):
     # a directory of the nodes, and one that is mistyped
     equal(said("{kind: torch, workdir: /nowhere/job, entry: x.py}"), (0, ""), "a directory of the nodes")
     equal(said("{kind: torch, workdir: %s/jbo, entry: x.py}" % top), (0, "R:3:32: warning: engine.workdir: T/jbo: no such directory here; did you mean 'T/job'?"), "a mistyped directory")
+    # ranks do not start where moectl is called
+    with open(path, "w") as f:
+        f.write("recipe: 1\nname: here\nengine: {kind: torch, entry: train.py}\ncluster: {gpus: 1}\n")
+    r = subprocess.run([MOECTL, "validate", path], cwd=job, env=w.c.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    equal(r.stderr.replace(path, "R").replace(top, "T"), "R:3:30: warning: engine.entry: train.py lies here, and ranks start in the user's home: give engine.workdir: T/job\n", "called from there")
     # programs of kind command
     for argv, expected in (("[./run.sh]", ""), ("[python3, train.py]", ""), ("[bash, -c, no.py]", ""), ("[/usr/bin/no-such, x]", ""), ("[prog, no.py]", ""),
                            ("[python3, 'x-{steps}.py']", ""), ("[python3, no.py]", "no.py"), ("[./no.sh]", "./no.sh"), ("[/bin/bash, no.sh]", "no.sh")):

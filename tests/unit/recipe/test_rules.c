@@ -306,6 +306,30 @@ static void test_one_cause_one_error(void **state)
 	assert_non_null(strstr(p.warnings[1], "unknown flag 'another' too: it is passed on"));
 }
 
+/* What was written for a shell is passed on and told. */
+static void test_words_of_a_shell(void **state)
+{
+	static const struct { const char *engine; int gpus; const char *warning; } cases[] = {
+		{ "kind: command, argv: [python3, x.py, '>', log]", 1, "3:47: engine.argv: no shell reads a recipe, and the program gets '>' as a word" },
+		{ "kind: command, argv: [/bin/sh, -c, 'cd /x && y > z']", 1, NULL },
+		{ "kind: command, argv: ['/opt/my prog', 'a=1', 'b c']", 8, NULL },
+		{ "kind: torch, entry: x, args: [--a, '|', tee]", 1, "3:45: engine.args: no shell reads a recipe, and the program gets '|' as a word: leave it out" },
+		{ "kind: command, argv: [torchrun, --nproc_per_node, '8', x.py]", 8, "3:32: engine.argv: each of the 8 ranks is this command, which starts ranks of its own" },
+		{ "kind: command, argv: [/v/bin/python3.11, -m, torch.distributed.run, x.py]", 2, "3:32: engine.argv: each of the 2 ranks" },
+		{ "kind: command, argv: [torchrun, x.py]", 1, NULL },
+		{ "kind: torch, entry: x, args: {a: '{checkpoint.dirr}', b: '{step}', c: '{parallelism.ep}'}", 1, "3:43: engine.args: nothing replaces {checkpoint.dirr}; did you mean {checkpoint.dir}?" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf("recipe: 1\nname: t\nengine: {%s}\ncluster: {gpus: %d}\n", cases[i].engine, cases[i].gpus);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *said = errors_text(&p.errors);
+
+		if (p.errors.n || p.n_warnings != (cases[i].warning != NULL) || (cases[i].warning && !mo_starts_with(p.warnings[0], cases[i].warning)))
+			fail_msg("%s\n%s%zu warnings: %s", text, said, p.n_warnings, p.n_warnings ? p.warnings[0] : "");
+	}
+}
+
 /* A configuration as the program: refused where Python is to run it. */
 static void test_entries(void **state)
 {
@@ -492,7 +516,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_table), cmocka_unit_test(test_every_rule), cmocka_unit_test(test_every_owned), cmocka_unit_test(test_owned_for_prepare), cmocka_unit_test(test_entries),
 		cmocka_unit_test(test_stops), cmocka_unit_test(test_precisions), cmocka_unit_test(test_saves), cmocka_unit_test(test_changed),
-					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_one_cause_one_error), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
+					   cmocka_unit_test(test_unknown_flags), cmocka_unit_test(test_one_cause_one_error), cmocka_unit_test(test_words_of_a_shell), cmocka_unit_test(test_auto), cmocka_unit_test(test_unchecked),
 					   cmocka_unit_test(test_bad_sections) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
