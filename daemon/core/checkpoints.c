@@ -101,11 +101,13 @@ bool checkpoint_inside(const struct job *j, const char *path)
 char *checkpoint_as_named(const struct job *j, const char *path)
 {
 	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+	const char *real = j->checkpoint_real;
 
-	if (!path || !j->checkpoint_dir || !j->checkpoint_real || lies_in(clean, j->checkpoint_dir) ||
-	    !lies_in(clean, j->checkpoint_real))
+	if (!path || !j->checkpoint_dir || !real || real[0] != '/' || !real[1])
+		return NULL;       /* of a node's making: all of the machine is no directory of saves */
+	if (lies_in(clean, j->checkpoint_dir) || !lies_in(clean, real))
 		return NULL;
-	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(j->checkpoint_real));
+	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(real));
 }
 
 int64_t checkpoint_iteration(const struct note *n, int64_t reached)

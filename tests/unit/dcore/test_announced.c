@@ -343,6 +343,26 @@ static void a_save_in_its_real_place_is_taken(void **state)
 	}
 }
 
+/* What a node says that the directory is, and is none: it does not make every path one of ours. */
+static void a_real_place_of_a_nodes_making(void **state)
+{
+	static const char *const places[] = { "/", "", "data", "//" };
+	struct saver *o = *state;
+	int64_t iteration;
+
+	for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+		saver_again(o, -1, 0);
+		mo_str_set(&o->w.scan.real, places[i]);
+		saver_run(o, 2);
+		world_iteration(&o->w, 0, o->id, 5);
+		saved(o, 5, "/etc/5");
+		saved(o, 5, "data/5");
+		saver_run(o, 1);
+		assert_int_equal(saver_job(o)->n_checkpoints, 0);
+		assert_int_equal(events_of(o, "checkpoint.refused", &iteration), 1);
+	}
+}
+
 /* Announced without a number between two iterations that arrive together. */
 static void event_and_ledger_name_one_iteration(void **state)
 {
@@ -423,6 +443,7 @@ int main(void)
 		T(a_save_beside_ends_nothing),
 		T(a_save_in_its_place_is_taken),
 		T(a_save_in_its_real_place_is_taken),
+		T(a_real_place_of_a_nodes_making),
 		T(event_and_ledger_name_one_iteration),
 		T(a_path_without_iteration),
 		T(the_ledger_is_bounded),
