@@ -184,7 +184,7 @@ static bool rest_says(const struct experiment *x, const char *call, struct exper
 {
 	_cleanup_(mo_freep) char *key = mo_strndup(call, strcspn(call, "/"));
 	const struct config_value *v = config_find(x->merged, key);
-	int64_t others = 1, n;
+	int64_t others = 1;
 
 	if (!v || !mo_streq(v->text, "-1"))
 		return false;
@@ -193,12 +193,13 @@ static bool rest_says(const struct experiment *x, const char *call, struct exper
 		_cleanup_(mo_freep) char *other = mo_strndup(s, strcspn(s, "= )"));
 		const struct config_value *o = config_find(x->merged, other);
 		bool said = o && o->kind != CONFIG_NULL;
+		int64_t n = 1;
 
 		if (!said && s[strlen(other)] == '=')
 			return false;
 		if (said && (!o->text || mo_parse_i64(o->text, 1, MO_RANKS_MAX, &n) < 0))
 			return false;
-		others = mo_times(others, said ? n : 1);
+		others = mo_times(others, n);
 		s += end;
 	}
 	ret->rest_of = others;

@@ -1,7 +1,6 @@
 /* Rules between keys: sharding against GPUs, experts, layers, heads and batch; what checkpoints need; what an engine needs. Every error stands at the guilty value. */
 #include "lib/recipe/rules.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,31 +15,6 @@
 #include "lib/recipe/layout_text.h"
 
 #define LL(x) ((long long)(x))
-
-const struct ynode *rules_place(const struct rules *k, const char *const *paths)
-{
-	for (size_t i = 0; paths[i]; i++) {
-		const struct ynode *n = ynode_find(k->root, paths[i]);
-
-		if (n)
-			return n;
-	}
-	return k->root;
-}
-
-void rules_warn(struct rules *k, const struct ynode *where, const char *fmt, ...)
-{
-	_cleanup_(mo_freep) char *text = NULL, *placed = NULL;
-	va_list ap;
-
-	if (!k->warnings)
-		return;
-	va_start(ap, fmt);
-	text = mo_vprintf(fmt, ap);
-	va_end(ap);
-	placed = where->set ? mo_printf("%s: %s", where->set, text) : mo_printf("%lld:%lld: %s", LL(where->line), LL(where->column), text);
-	mo_strs_add(k->warnings, k->n_warnings, placed);
-}
 
 #define FAR 64        /* a divisor that many times the wished number is no advice */
 

@@ -12,18 +12,6 @@
 #include "lib/recipe/owned.h"
 #include "lib/recipe/rules.h"
 
-bool rules_leads_out(const char *path)
-{
-	size_t len;
-
-	for (const char *p = path; path[0] != '/' && *p; p += len + (p[len] == '/')) {
-		len = strcspn(p, "/");
-		if (len == 2 && p[0] == '.' && p[1] == '.')
-			return true;
-	}
-	return false;
-}
-
 static bool template_has(const struct engine *e, const char *word)
 {
 	for (size_t i = 0; i < e->n_argv; i++)
@@ -111,16 +99,6 @@ static void check_command(struct rules *k)
 	if (k->engine->needs_steps && k->recipe->steps == MO_NONE &&
 	    (k->recipe->experiment_hash || !recipe_leaves(k->recipe, "steps")))
 		errors_at(k->errors, k->root, NULL, "missing key 'steps': engine %s trains to a number of iterations", e->kind);
-}
-
-bool rules_tells(const struct engine *e, const char *path)
-{
-	size_t n = strlen(path);
-
-	for (size_t i = 0; i < e->n_flags; i++)
-		if (strncmp(e->flags[i].key, path, n) == 0 && (!e->flags[i].key[n] || strchr(FLAG_ROW_OPS, e->flags[i].key[n])))
-			return true;
-	return false;
 }
 
 /* Does some flag row or some word of the recipe itself carry the path to the engine? */
@@ -212,16 +190,6 @@ static bool same_value(const char *a, const char *b)
 	return (!a && !b) || mo_streq(a, b) || (a && b && strcasecmp(a, b) == 0) || (a && b && mo_parse_double(a, &x) == 0 && mo_parse_double(b, &y) == 0 && x == y);
 }
 
-bool rules_unchecked(const struct rules *k, const char *flag)
-{
-	const struct recipe_engine *e = &k->recipe->engine;
-
-	for (size_t i = 0; i < e->n_args_unchecked; i++)
-		if (flag_same(flag, e->args_unchecked[i], strlen(e->args_unchecked[i])))
-			return true;
-	return false;
-}
-
 /* Does the row add the flag to the command? *ret_value: the value it adds there (caller frees), NULL for a bare flag. */
 static bool row_has(const struct rules *k, const struct kv *flag_words, const struct flag_row *row, const char *flag, char **ret_value)
 {
@@ -243,18 +211,6 @@ static bool row_has(const struct rules *k, const struct kv *flag_words, const st
 		s += n + (s[n] == ' ');
 	}
 	return found;
-}
-
-bool rules_said(const struct rules *k, const struct ynode *place)
-{
-	/* What is not of the document has no line: its errors begin with its place, and the key that is wrong there. */
-	for (size_t i = 0; place->left && place->set && i < k->errors->n; i++)
-		if (!k->errors->items[i].line && k->errors->items[i].text && mo_starts_with(k->errors->items[i].text, place->set))
-			return true;
-	for (size_t i = 0; i < k->errors->n; i++)
-		if (place->line && k->errors->items[i].line == place->line && k->errors->items[i].column == place->column)
-			return true;
-	return false;
 }
 
 /* Does the command say the same without it? */
