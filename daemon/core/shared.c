@@ -14,9 +14,9 @@ static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
 bool submit_is_own(const struct submit *s)
 {
 	const struct recipe *r = &s->recipe;
+	bool owned = r->engine.n_args_unchecked && s->n_prepare && s->engine.prepare_hooks; /* daemon/spec.c */
 
-	return s->owns || r->own_lines > 0 || r->checkpoint.layout || r->checkpoint.n_resume_args ||
-	       r->engine.n_args_unchecked;
+	return s->owns || owned || r->own_lines > 0 || r->checkpoint.layout || r->checkpoint.n_resume_args;
 }
 
 struct engine_own engine_own_of(const struct engine *e)

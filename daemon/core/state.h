@@ -21,7 +21,7 @@ struct anchor {
 	struct recipe recipe;        /* with what the planner chose */
 };
 /* What of the engine may be the recipe's own: metrics.lines, checkpoint.layout, checkpoint.resume_args,
- * engine.args_unchecked. */
+ * and where hooks prepare it engine.args_unchecked. */
 struct engine_own {
 	struct line_rule *rules; size_t n_rules;
 	char **resume; size_t n_resume;

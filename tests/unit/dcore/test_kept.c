@@ -214,6 +214,7 @@ static int64_t submit_with_own(struct world *w, int number)
 		rule->kind = LINE_SAMPLE;
 		rule->pattern = number > 0 && i == 0 ? mo_printf("it %d", number) : mo_strdup("step");
 	}
+	mo_strs_add(&s.recipe.engine.args_unchecked, &s.recipe.engine.n_args_unchecked, "x"); /* of no weight here */
 	if (number > 0) {
 		s.recipe.own_lines = 1;
 		s.recipe.checkpoint.layout = mo_printf("ckpt-%d.pt", number);
