@@ -174,6 +174,20 @@ exec sleep 1000
 
 
 @suite.test
+def the_last_save_elsewhere_is_told_at_the_end():
+    """Ranks that end at once behind their save: the node is asked before the job ends, and a place that nobody can see holds up no end."""
+    python, kept, other = write("saves-and-ends.sh", SAVES.replace("exec sleep 1000\n", ""), 0o755), place("kept-end"), place("other-end")
+    for d in (kept, other, place("w")):
+        os.makedirs(d, exist_ok=True)
+    with Cluster(place("c-end"), nodes=1, gpus_per_node=2) as c:
+        for where, words in ((other, "the engine saved to %s, and not to checkpoint.dir %s: " % (other, kept)), (place("nobody/made/this"), "at 5 of 20")):
+            job = c.submit(json.dumps({"recipe": 1, "name": "ends", "engine": {"kind": "megatron-lm", "python": python, "entry": "x", "workdir": place("w")}, "cluster": {"gpus": 2}, "steps": 20,
+                                       "env": {"WHERE": where}, "checkpoint": {"dir": kept, "every": 5}}))
+            done = c.wait_state(job, ["failed", "completed"])
+            need(done["state"] == "failed" and words in done["reason"], done)
+
+
+@suite.test
 def a_save_behind_a_link_is_none_elsewhere():
     """checkpoint.dir is a link, or lies below one, and the engine prints where that leads: the save is taken, and the job trains on."""
     os.makedirs(place("w"), exist_ok=True)
