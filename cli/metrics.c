@@ -97,7 +97,8 @@ static int run(struct cli *cli, int argc, char **argv)
 	else if (js_len(js_items(a.doc)))
 		print_samples(cli, js_items(a.doc), rows);
 	else
-		printf("%s has no iterations%s yet\n", id, since == MO_NONE ? "" : " from there on");
+		printf("%s has no iterations%s%s\n", id, since == MO_NONE ? "" : " from there on",
+		       since == MO_NONE ? " yet" : "");
 	say_gaps(js_items(a.doc), js_int(a.doc, "left_out"));
 	return CLI_OK;
 }

@@ -4,6 +4,7 @@
 #include "daemon/api.h"
 #include "daemon/input.h"
 #include "daemon/visible.h"
+#include "lib/base/parse.h"
 
 /* "queued,running" into a set of states; false after 400. */
 static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N])
@@ -17,7 +18,10 @@ static bool read_states(struct http_request *r, bool wanted[static _JOB_STATE_N]
 		_cleanup_(mo_freep) char *word = mo_strndup(p, n);
 		int state = mo_enum_parse(job_state_names, _JOB_STATE_N, word);
 		if (state < 0) {
-			http_problem(r, 400, "state=%.40s: not a state of a job (queued starting running recovering stopping paused completed failed cancelled)", word);
+			const char *near = mo_near_miss(word, job_state_names, _JOB_STATE_N);
+
+			http_problem(r, 400, "state=%.40s: not a state of a job%s%s%s (queued starting running recovering stopping paused completed failed cancelled)",
+				     word, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
 			return false;
 		}
 		wanted[state] = true;

@@ -38,7 +38,9 @@ static bool check(struct http_request *r, const struct token_body *body, bool jo
 
 	*ret_lifetime = join ? JOIN_LIFETIME_US : TOKEN_LIFETIME_US;
 	if (role <= ROLE_NONE && !join)
-		http_problem(r, 422, "role: must be viewer, user, operator, admin, agent or join");
+		http_problem(r, 422, "role: %s%.40s%sit must be viewer, user, operator, admin, agent or join",
+			     body->role ? "'" : "", body->role ? body->role : "",
+			     body->role ? "' is none; " : "");
 	else if (body->ttl && (mo_parse_duration_us(body->ttl, ret_lifetime) < 0 || *ret_lifetime < LIFETIME_MIN_US || *ret_lifetime > max))
 		http_problem(r, 422, "ttl: %.40s is no duration such as 12h or 30d, of %s at most", body->ttl, join ? "7d" : "3650d");
 	else if (body->user && !mo_name_valid(body->user))

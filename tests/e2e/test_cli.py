@@ -235,7 +235,8 @@ def usage_errors(w):
         equal(r.stdout, "", "stdout of a usage error")
     need("did you mean status" in w.c.run("statsu", check=False).stderr, "no near miss for a verb")
     need("did you mean" not in w.c.run("bogus", check=False).stderr, "a near miss for a word that is nowhere near")
-    for words, near in ((["local", "stauts"], "status"), (["explain", "conifg", "j-1"], "config"), (["token", "craete"], "create")):
+    error_line(w.c.run("token", "create", "--role", "amdin", check=False), 2, "a role that is none")
+    for words, near in ((["local", "stauts"], "status"), (["list", "--state", "runing"], "running"), (["explain", "conifg", "j-1"], "config"), (["token", "craete"], "create")):
         need("did you mean %s?" % near in w.c.run(*words, check=False).stderr, "no near miss for the second word of " + " ".join(words))
     need("did you mean --json" in w.c.run("status", "--jsno", "j-1", check=False).stderr, "no near miss for an option")
 
