@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "fixtures"))
 import checkpoints as fixtures  # noqa: E402
 import scripts  # noqa: E402
 from lib import BUILD, ROOT, Skipped, Suite, equal, moectl, need, wait_until  # noqa: E402
+from node_rig import processes  # noqa: E402
 from rig import Rig, alive  # noqa: E402
 
 SCRIPT = os.path.join(ROOT, "tests/fixtures/scripts.py")
@@ -54,12 +55,24 @@ def gated(name, at):
 
 
 def let(name, attempt, word):
-    """The save that waits in this attempt goes on, and the later ones with it; `cut`: to its middle."""
+    """Saves of this attempt up to that iteration go on; `on`: all of them; `cut`: the next one to its middle."""
     path = os.path.join(rig().dir, "%s.gate.%d" % (name, attempt))
     with open(path + ".new", "w") as f:
         f.write(word)
     os.rename(path + ".new", path)
     return path
+
+
+def looks(pid):
+    """Is it the helper, and asleep between two looks? What lay there before the first is no save."""
+    with open("/proc/%d/cmdline" % pid) as f, open("/proc/%d/stat" % pid) as g:
+        return "moe-ckpt" in f.read().split("\0")[0] and g.read().rpartition(")")[2].split()[0] == "S"
+
+
+def first_save(top, name, iteration):
+    """Goes on once the helper that keeps copies has looked at the directory."""
+    wait_until(lambda: [p for p, cmd in processes() if "--keep" in cmd and top + '"' in cmd and looks(p)], 60, "a helper looks at " + top)
+    let(name, 1, str(iteration))
 
 
 def waits(job, *names):
@@ -234,9 +247,11 @@ def rules_of_a_recipe_are_tried():
 def one_file_is_resumed_as_the_recipe_says():
     top = directory("one-file")
     # What ends a job may end it in the middle of a save: the next one waits, and the one before is kept.
-    doc = recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"] + gated("one-file", 40),
+    doc = recipe("one-file", "nanogpt", ["--out_dir=" + top, "--max_iters=100000"] + gated("one-file", 20),
                  checkpoint={"dir": top, "layout": "ckpt.pt", "resume_args": ["--init_from=resume"]})
     job = rig().submit(doc)
+    first_save(top, "one-file", 20)
+    let("one-file", 2, "20")
     wait_until(lambda: os.path.exists(os.path.join(top, ".moe-kept/whole/ckpt.pt")), 60, "a save that is kept")
     kill_rank(job, 1)
     at = resumed(job)
@@ -294,8 +309,11 @@ def a_cut_save_costs_the_iterations_since_the_one_before():
     """The file is torn in the middle of a save: its copy goes back by a copy, and what the save left stays there under another name."""
     top = directory("cut")
     path = os.path.join(top, "ckpt.pt")
-    job = rig().submit(recipe("cut", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("cut", 60), checkpoint=dict(ONE_FILE, dir=top)))
+    job = rig().submit(recipe("cut", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("cut", 30), checkpoint=dict(ONE_FILE, dir=top)))
     last = 30
+    first_save(top, "cut", last)
+    for attempt in (2, 3):      # a resumed one saves once more what it resumed from
+        let("cut", attempt, str(last))
     cut_save(job, top, "cut", last)
     equal(resumed(job), last, "iteration resumed from")
     need(iteration_in(os.path.join(top, "ckpt.pt.torn-1")) is None and os.path.getsize(os.path.join(top, "ckpt.pt.torn-1")) > 0, "what the save left is gone")
@@ -381,7 +399,7 @@ def stand_in(name, entry, kind, words):
 @suite.test
 def the_documented_recipes_are_killed_and_resumed():
     """docs/scripts.md, word by word, but for directories, the interpreter and the number of steps: each is killed, one of them in the middle of a save, resumed and completed."""
-    for name, entry, kind, words, steps in (("nanogpt", "train.py", "nanogpt", ["--interval=130"] + gated("nanogpt", 260), 270), ("run-clm", "run_clm.py", "trainer", gated("run-clm", 150), 150)):
+    for name, entry, kind, words, steps in (("nanogpt", "train.py", "nanogpt", ["--interval=130"] + gated("nanogpt", 130), 270), ("run-clm", "run_clm.py", "trainer", gated("run-clm", 150), 150)):
         top, recipe_file = directory(name), documented(name)
         sets = ["--set", "engine.workdir=" + stand_in(name, entry, kind, words), "--set", "engine.python=/usr/bin/python3", "--set", "checkpoint.dir=" + top, "--set", "steps=%d" % steps]
         dry = json.loads(rig().run("submit", recipe_file, *sets, "--dry-run", "--json").stdout)
@@ -391,6 +409,7 @@ def the_documented_recipes_are_killed_and_resumed():
         last = {"nanogpt": 130, "trainer": 100}[kind]
         let(name, 2, "on")
         if kind == "nanogpt":
+            first_save(top, name, last)
             cut_save(job, top, name, last)
         else:
             wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-100/trainer_state.json")), 60, "a save")
@@ -401,12 +420,6 @@ def the_documented_recipes_are_killed_and_resumed():
         equal((done["state"], done["iteration"] >= steps - 1), ("completed", True), "%s: %s" % (name, done["reason"]))
         first = [s for s in rig().json("metrics", job)["items"] if s["attempt"] == 2][0]
         need(last <= first["iteration"] <= last + 10, "%s: attempt 2 begins with iteration %s after %s" % (name, first["iteration"], last))
-
-
-def looks(pid):
-    """Is it the helper, and asleep between two looks? What lay there before the first is no save."""
-    with open("/proc/%d/cmdline" % pid) as f, open("/proc/%d/stat" % pid) as g:
-        return "moe-ckpt" in f.read().split("\0")[0] and g.read().rpartition(")")[2].split()[0] == "S"
 
 
 @suite.test
@@ -439,7 +452,8 @@ def where_there_is_no_room_it_is_said():
 def what_cannot_be_kept_is_said():
     top = directory("unkept")
     fixtures.write(os.path.join(top, ".moe-kept"), "in the way")
-    job = rig().submit(recipe("unkept", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("unkept", 60), checkpoint=dict(ONE_FILE, dir=top)))
+    job = rig().submit(recipe("unkept", "nanogpt", ["--out_dir=" + top] + ENDLESS + gated("unkept", 30), checkpoint=dict(ONE_FILE, dir=top)))
+    first_save(top, "unkept", 30)
     event = wait_until(lambda: [e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.unkept"], 60, "an event")[0]
     need("no copy of it is kept" in event["message"], event)
     middle = let("unkept", 1, "cut") + ".cut"
