@@ -293,11 +293,16 @@ def iteration_in(path):
         return None
 
 
+def saved(job, iteration):
+    return [e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.saved" and e["data"]["iteration"] == iteration]
+
+
 def cut_save(job, top, name, last, attempt=1):
     """Kills rank 0 in the middle of a save, after a copy of the one before, that of iteration `last`, was kept."""
     path, kept = os.path.join(top, "ckpt.pt"), os.path.join(top, ".moe-kept/whole/ckpt.pt")
     wait_until(lambda: iteration_in(kept) == last, 60, "a copy is kept")
     need(os.stat(kept).st_ino != os.stat(path).st_ino and os.stat(path).st_nlink == 1, "a hard link")
+    wait_until(lambda: saved(job, last), 30, "the save of iteration %d is told: it is when its copy is there" % last)
     middle = let(name, attempt, "cut") + ".cut"
     wait_until(lambda: os.path.exists(middle), 60, "a save is in its middle")
     need(os.path.getsize(path) < os.path.getsize(kept), "a part of a save")
@@ -320,7 +325,6 @@ def a_cut_save_costs_the_iterations_since_the_one_before():
     equal(iteration_in(os.path.join(top, ".moe-kept/whole/ckpt.pt")), last, "the copy is still there")
     c = [c for c in rig().json("checkpoints", job)["items"] if c["iteration"] == last][0]
     need(c["state"] == "verified" and "ckpt.pt.torn-1" in c["reason"], c)
-    need([e for e in rig().json("events", job)["items"] if e["type"] == "checkpoint.saved" and e["data"]["iteration"] == last], "nobody saw the save")
     wait_until(lambda: "Resuming training from" in rig().run("logs", job).stdout, 30, "the script was told to resume")
     cut_save(job, top, "cut", last, 2)
     equal(resumed(job, 3), last, "resumed again")
