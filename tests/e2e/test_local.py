@@ -254,6 +254,8 @@ def jobs_go_on_after_down_and_up():
         job = c.submit(command_recipe("later", [RANK, "--steps", "400", "--step-ms", "20", "--save-every", "20", "--truth", truth], gpus=4, steps=400,
                                       checkpoint={"dir": checkpoints, "every": 20}))
         c.wait_iteration(job, 45)
+        # On a slow machine the first rank may be there before a save of all of them is complete.
+        wait_until(lambda: (c.job(job)["checkpoint"] or {}).get("iteration", 0) >= 20, 60, "a complete checkpoint")
         c.down()
         c.up()
         done = c.wait_state(job, "completed", 60)
