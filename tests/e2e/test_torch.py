@@ -419,7 +419,8 @@ def the_documented_recipes_are_killed_and_resumed():
             wait_until(lambda: os.path.exists(os.path.join(top, "checkpoint-100/trainer_state.json")), 60, "a save")
             rig().wait_iteration(job, 110)
             kill_rank(job)
-        equal(resumed(job), last, "%s: iteration resumed from" % name)
+        at = resumed(job)
+        need(at == last, lambda: "%s is resumed from %s, not %d: %s" % (name, at, last, [(e["attempt"], e["message"]) for e in rig().json("events", job)["items"]]))
         done = rig().wait_state(job, ["completed", "failed"], 120)
         equal((done["state"], done["iteration"] >= steps - 1), ("completed", True), "%s: %s" % (name, done["reason"]))
         first = [s for s in rig().json("metrics", job)["items"] if s["attempt"] == 2][0]
