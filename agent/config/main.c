@@ -188,7 +188,7 @@ int main(int argc, char **argv)
 			err.hint ? err.hint : "");
 		return r == -ENOENT || !primus ? ABSENT : REFUSED;
 	}
-	bool refused = primus && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
+	bool refused = !x.n_unread && read_recipe(&recipe) == 0 && recipe.len && !judge(&recipe, &x);
 
 	r = refused ? REFUSED : look_for_inputs(&asked, &x);
 	if (r == LOADED && primus)

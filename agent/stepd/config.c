@@ -256,6 +256,10 @@ int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
 			err, -EINVAL,
 			"the engine's configuration on %s: %s: put it there, or name another",
 			s->spool.node, a.text[1].len ? a.text[1].data : "a file is not there");
+	if (!l->config && l->recipe && WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		return mo_error_set(err, -EINVAL, "the engine's configuration on %s: %s",
+				    s->spool.node,
+				    a.text[1].len ? a.text[1].data : "it is refused");
 	if (!l->config)
 		return 0;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)

@@ -148,6 +148,14 @@ static void inputs(const struct submit *spec, struct launch *ret)
 		mo_desc_copy(&kv_desc, MO_ADD(ret, config_files, &kv_desc), &e->config_files[k]);
 }
 
+/* A TOML that the submit did not read is judged where it lies, until the job has trained by it. */
+static void judged_there(const struct job *j, struct launch *ret)
+{
+	if (ret->config_words && engine_has_values(&j->spec.engine) &&
+	    !j->spec.recipe.experiment_hash && j->watermark == MO_NONE)
+		ret->recipe = mo_strdup(j->spec.recipe_text);
+}
+
 void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret)
 {
 	const struct place *p = &j->places[i];
@@ -186,8 +194,10 @@ void launch_make(const struct state *s, const struct job *j, size_t i, struct la
 		ret->config = mo_strdup(j->spec.engine.experiment);
 		ret->recipe = mo_strdup(j->watermark == MO_NONE ? j->spec.recipe_text : NULL);
 	}
-	if (i == 0)
+	if (i == 0) {
 		inputs(&j->spec, ret);
+		judged_there(j, ret);
+	}
 	ret->workdir = mo_strdup(r->engine.workdir);
 	environment(j, n, p, ret);
 	mo_desc_copy(&recipe_bind_desc, &ret->bind, &r->bind);

@@ -39,7 +39,7 @@ struct launch {
 	char *config_words, *config_variables, *entry;
 	struct kv *config_files; size_t n_config_files;
 	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
-	char *recipe;            /* text by whose rules it is judged then, as at the submit; NULL = it is only read */
+	char *recipe;            /* text by whose rules it (or what config_files name) is judged then, as at the submit; NULL = it is only read */
 	char *workdir;           /* NULL = the user's home */
 	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
 	struct recipe_bind bind;

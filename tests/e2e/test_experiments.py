@@ -1622,6 +1622,28 @@ def a_node_judges_it():
 
 
 @suite.test
+def a_node_judges_a_toml():
+    """A TOML that the submit did not read is judged where it lies: what the submit would have refused ends the attempt before a rank runs."""
+    with tempfile.TemporaryDirectory() as d, Cluster(nodes=1, gpus_per_node=8) as c:
+        program, ran = os.path.join(d, "python"), os.path.join(d, "ran")
+        with open(program, "w") as f:
+            f.write("#!/bin/sh\n: >%s\n" % ran)
+        os.chmod(program, 0o755)
+        recipe = "recipe: 1\nname: t\nengine: {kind: torchtitan, workdir: %s, python: %s, args: {job.config_file: t.toml}}\ncluster: {gpus: 8}\n" % (d, program)
+        for toml, reason in (("training.batch_size = 2\n", "t.toml:1: training.batch_size: torchtitan v0.2.2 (2026-02-20) has no such key, and refuses the file"),
+                             ("parallelism.pipeline_parallel_degree = 2\ntraining.global_batch_size = 48\n",
+                              "t.toml:2: training.global_batch_size: batch.global: 48 does not divide by training.local_batch_size 8 x dp 4"),
+                             ("training.steps = 2\n", None)):
+            with open(os.path.join(d, "t.toml"), "w") as f:
+                f.write(toml)
+            job = submit_unread(c, recipe)
+            seen = c.wait_state(job, ("completed", "failed"))
+            need(os.path.exists(ran) != bool(reason), "%s: %s" % (toml, seen))
+            if reason:
+                need(seen["state"] == "failed" and reason in seen["reason"] and "configuration on node-0" in seen["reason"], seen)
+
+
+@suite.test
 def the_job_is_what_its_node_read():
     """Steps, sizes and the plan of a recipe that leaves them out are those of the files on the node."""
     files = {"primus/cli/main.py": TRACE, "n": "3", "e.yaml": OWN["e.yaml"].replace("PP:2", "PP:1") + "      train_iters: 3\n"}
