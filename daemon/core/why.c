@@ -15,13 +15,6 @@
 #define NO_ITERATION_US (600 * 1000000LL)   /* a job that runs so long without its first iteration makes no progress */
 #define SLOTS_MAX 20                        /* ranks whose GPUs are told of in one answer */
 
-static const struct mo_field why_reason_fields[] = { MO_F(why_reason, code, MO_STR), MO_F(why_reason, text, MO_STR), MO_F_LIST(why_reason, evidence, MO_STRS) };
-const struct mo_desc why_reason_desc = MO_DESC(why_reason, why_reason_fields);
-static const struct mo_field why_view_fields[] = {
-	MO_F(why_view, verdict, MO_STR), MO_F(why_view, since, MO_TIME), MO_F_VEC(why_view, reasons, &why_reason_desc), MO_F(why_view, next, MO_STR),
-};
-const struct mo_desc why_view_desc = MO_DESC(why_view, why_view_fields);
-
 static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...) _printf_(3, 4);
 static struct why_reason *reason(struct why_view *w, const char *code, const char *fmt, ...)
 {
