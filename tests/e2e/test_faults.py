@@ -471,7 +471,10 @@ def unwritable_checkpoint_directory(rig):
         raise Skipped("a read-only file system cannot be mounted here")
     try:
         for d in (mounted, plain, plain + "/below"):
-            job = rig.submit(rank_recipe(rig, "ckpt-" + os.path.basename(d), checkpoint={"dir": d, "every": 10}))
+            text = rank_recipe(rig, "ckpt-" + os.path.basename(d), checkpoint={"dir": d, "every": 10})
+            a = rig.http("POST", "/v1/jobs", text, content_type="application/yaml")     # moectl would look at its own machine first
+            equal(a.status, 201, "submit: %s" % a.body)
+            job = a.json["id"]
             doc = wait_until(lambda: [x for x in [rig.job(job)] if x["state"] == "failed" or (x["state"] == "queued" and x["reason"])], 30, "told")[0]
             need(d in doc["reason"] and doc["attempt"] == 0, "%s: attempt %s, %s" % (d, doc["attempt"], doc["reason"]))
             need(d in json.dumps(rig.json("why", job)), "why: %s" % rig.json("why", job))
