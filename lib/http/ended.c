@@ -1,6 +1,8 @@
-/* What is held or streamed and has nobody left to have it: its token ended, or its client has gone. It ends, and its owner is told. */
+/* What is held or streamed and has nobody left to have it: its token ended, or its client has gone.
+ * It ends, and its owner is told. */
 #include <poll.h>
-#include "lib/http/internal.h"
+#include "lib/http/ended.h"
+#include "lib/http/reply.h"
 
 bool ended_token(const struct http_request *r)
 {

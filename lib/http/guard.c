@@ -16,20 +16,22 @@
 #include <sys/socket.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
-#include "lib/http/internal.h"
+#include "lib/http/guard.h"
 
-#define FIRST_US (10 * 1000000LL)        /* patience with a stranger: handshake, head and body */
-#define GRACE_US (2 * 1000000LL)         /* not even too many strangers are cut earlier: a thousand agents may come at once after a restart */
-#define SOURCE_PART 32                   /* a source may keep one in so many connections with strangers */
+#define FIRST_US (10 * 1000000LL) /* patience with a stranger: handshake, head and body */
+/* Not even too many strangers are cut earlier: a thousand agents may come at once after a
+ * restart. */
+#define GRACE_US (2 * 1000000LL)
+#define SOURCE_PART 32 /* a source may keep one in so many connections with strangers */
 #define SOURCE_LEAST 8
-#define RESERVE_PART 4                   /* and strangers together never this part */
-#define ROOM_PART 16                     /* so much is kept free as long as there are strangers to be sent away */
+#define RESERVE_PART 4 /* and strangers together never this part */
+#define ROOM_PART 16 /* so much is kept free as long as there are strangers to be sent away */
 #define USERS_PART 2
-#define FILES_KEPT 256                   /* descriptors for anything but connections */
+#define FILES_KEPT 256 /* descriptors for anything but connections */
 #define WRONG_BURST 10
 #define WRONG_EVERY_US 200000
-#define TELL_EVERY_US (60 * 1000000LL)   /* of one source */
-#define TELL_MOST 20                     /* of all, in that time */
+#define TELL_EVERY_US (60 * 1000000LL) /* of one source */
+#define TELL_MOST 20 /* of all, in that time */
 #define SOURCES_MAX 65536
 
 static int64_t now_us(void)
@@ -39,7 +41,7 @@ static int64_t now_us(void)
 
 static void name_source(const struct connection *c, char ret[static SOURCE_NAME])
 {
-	struct ucred cred = {0};
+	struct ucred cred = { 0 };
 	socklen_t n = sizeof(cred);
 	struct in6_addr six;
 
@@ -201,8 +203,10 @@ static char *too_many(const struct http_request *r, const struct client *k)
 		return mo_printf("%s has %lld connections, the most for one %s: close some",
 				 k->name, (long long)most, k->user ? "user" : "node");
 	if (k->user && l->n_users >= s->max_connections / USERS_PART)
-		return mo_printf("users and viewers have %lld connections, the most for all of them "
-				 "together: try again in a moment", (long long)l->n_users);
+		return mo_printf(
+			"users and viewers have %lld connections, the most for all of them "
+			"together: try again in a moment",
+			(long long)l->n_users);
 	return NULL;
 }
 
@@ -257,7 +261,7 @@ void guard_left(struct connection *c)
 	client_left(c);
 	o->n_connections--;
 	if (!forgettable(o, now_us()) && HASH_COUNT(s->sources) < SOURCES_MAX)
-		return;                          /* the sweep forgets it */
+		return; /* the sweep forgets it */
 	if (o->n_connections == 0) {
 		HASH_DEL(s->sources, o);
 		free(o);

@@ -1,5 +1,5 @@
 /* Requests that are answered later, and streams: by id, and counted for whom they are. */
-#include "lib/http/internal.h"
+#include "lib/http/held.h"
 
 void held_add(struct http_request *r)
 {

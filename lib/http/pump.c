@@ -1,12 +1,15 @@
-/* The pump: runs libmicrohttpd, which works with its own epoll descriptor, watched level-triggered; MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not
- * show in the epoll descriptor: pump_later() runs MHD soon. */
+/* The pump: runs libmicrohttpd, which works with its own epoll descriptor, watched level-triggered;
+ * MHD_get_timeout is RELATIVE milliseconds. A resumed connection does not show in the epoll
+ * descriptor: pump_later() runs MHD soon. */
 #include <time.h>
 #include <utlist.h>
 #include "lib/base/clock.h"
-#include "lib/http/internal.h"
+#include "lib/http/pump.h"
 
-#define PUMP_ROUNDS 8                    /* then other sources of the loop get their chance; */
-#define PUMP_NS 5000000                  /* likewise after so much CPU time: one handler may take ten times that, many must not do so in a row */
+/* Then other sources of the loop get their chance; likewise after so much CPU time: one handler may
+ * take ten times that, many must not do so in a row. */
+#define PUMP_ROUNDS 8
+#define PUMP_NS 5000000
 #define RESUME_AT_ONCE 8
 
 void pump_later(struct http_server *s)
@@ -85,7 +88,8 @@ int pump_begin(struct http_server *s)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->defer, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_time(s->loop, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, s);
+		r = sd_event_add_time(s->loop, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000,
+				      on_timer, s);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
 	return r;

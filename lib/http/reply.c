@@ -1,5 +1,6 @@
-/* Answers and streams. A response may be made inside the handler or later; MHD takes it only from its access callback, so a held connection is resumed and asked again.
- * A stream's body is pulled by MHD from a backlog; with an empty backlog the connection is suspended until more is written. */
+/* Answers and streams. A response may be made inside the handler or later; MHD takes it only from
+ * its access callback, so a held connection is resumed and asked again. A stream's body is pulled
+ * by MHD from a backlog; with an empty one the connection is suspended until more is written. */
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <stdarg.h>
@@ -7,10 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "lib/base/clock.h"
-#include "lib/http/internal.h"
+#include "lib/http/guard.h"
+#include "lib/http/held.h"
+#include "lib/http/pump.h"
+#include "lib/http/reply.h"
 #include "lib/wire/json.h"
 
-#define SEND_PATIENCE 4                  /* idle timeouts that a client may take to read its answer */
+#define SEND_PATIENCE 4 /* idle timeouts that a client may take to read its answer */
 
 static void resume(struct http_request *r)
 {
@@ -57,11 +61,13 @@ static void count(struct http_request *r)
 		r->server->stats.by_class[class]++;
 }
 
-void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers)
+void http_reply(struct http_request *r, int status, const char *content_type, const void *body,
+		size_t n, const char *const *extra_headers)
 {
 	if (r->answered)
 		return;
-	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"", MHD_RESPMEM_MUST_COPY);
+	r->response = MHD_create_response_from_buffer(n, n ? (void *)body : (void *)"",
+						      MHD_RESPMEM_MUST_COPY);
 	if (!r->response)
 		abort();
 	r->status = status;
@@ -73,7 +79,7 @@ void http_reply(struct http_request *r, int status, const char *content_type, co
 
 void http_problem(struct http_request *r, int status, const char *fmt, ...)
 {
-	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 	char detail[1024];
 	va_list ap;
 
@@ -83,15 +89,18 @@ void http_problem(struct http_request *r, int status, const char *fmt, ...)
 	if (status == 403 && r->server->config.refused)
 		r->server->config.refused(r->server->config.arg, r, detail);
 	wire_problem(status, detail, &body);
-	http_reply(r, status, "application/problem+json", body.data, body.len, status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL } : NULL);
+	http_reply(r, status, "application/problem+json", body.data, body.len,
+		   status == 429 || status == 503 ? (const char *const[]){ "Retry-After: 1", NULL }
+						  : NULL);
 }
 
 void reply_refuse(struct http_request *r, const char *detail)
 {
-	_cleanup_(mo_buf_done) struct mo_buf body = {0};
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 };
 
 	wire_problem(401, detail, &body);
-	http_reply(r, 401, "application/problem+json", body.data, body.len, (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
+	http_reply(r, 401, "application/problem+json", body.data, body.len,
+		   (const char *const[]){ "WWW-Authenticate: Bearer realm=\"moe\"", NULL });
 }
 
 static void send_past(const struct http_request *r, const struct mo_buf *b)
@@ -107,7 +116,7 @@ static void send_past(const struct http_request *r, const struct mo_buf *b)
 
 void reply_cut(struct http_request *r, int status, const char *fmt, ...)
 {
-	_cleanup_(mo_buf_done) struct mo_buf body = {0}, all = {0};
+	_cleanup_(mo_buf_done) struct mo_buf body = { 0 }, all = { 0 };
 	char detail[1024];
 	va_list ap;
 
@@ -115,10 +124,10 @@ void reply_cut(struct http_request *r, int status, const char *fmt, ...)
 	vsnprintf(detail, sizeof(detail), fmt, ap);
 	va_end(ap);
 	wire_problem(status, detail, &body);
-	mo_buf_printf(
-		&all,
-		"HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		status, MHD_get_reason_phrase_for((unsigned)status), body.len);
+	mo_buf_printf(&all,
+		      "HTTP/1.1 %d %s\r\nContent-Type: application/problem+json\r\nContent-Length: "
+		      "%zu\r\nConnection: close\r\n\r\n",
+		      status, MHD_get_reason_phrase_for((unsigned)status), body.len);
 	mo_buf_add(&all, body.data, body.len);
 	send_past(r, &all);
 	r->status = status;

@@ -1,6 +1,8 @@
-/* A request from its head to its handler: the checks named in server.h, in that order, then the body, then the handler exactly once.
- * The body of a request that is refused by its head is never kept. A short one is read and dropped, so that the client surely sees the answer (a close with unread bytes is
- * a reset); a longer one is not read: MHD answers at once and closes the connection. */
+/* A request from its head to its handler: the checks named in server.h, in that order, then the
+ * body, then the handler exactly once. The body of a request that is refused by its head is never
+ * kept. A short one is read and dropped, so that the client surely sees the answer (a close with
+ * unread bytes is a reset); a longer one is not read: MHD answers at once and closes the
+ * connection. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <strings.h>
@@ -8,11 +10,18 @@
 #include <utlist.h>
 #include "lib/base/clock.h"
 #include "lib/base/parse.h"
-#include "lib/http/internal.h"
+#include "lib/http/ended.h"
+#include "lib/http/guard.h"
+#include "lib/http/held.h"
+#include "lib/http/pump.h"
+#include "lib/http/reply.h"
+#include "lib/http/request.h"
+#include "lib/http/route.h"
+#include "lib/http/strict.h"
 #include "lib/wire/json.h"
 
 #define QUERY_NAMES_MAX 16
-#define DROP_MAX (1024 * 1024)           /* bytes of a refused body that are read and dropped */
+#define DROP_MAX (1024 * 1024) /* bytes of a refused body that are read and dropped */
 
 const char *const role_names[_ROLE_N] = { "none", "viewer", "user", "operator", "admin", "agent" };
 
@@ -65,15 +74,17 @@ static bool peer_caller(struct http_request *r)
 	return set_caller(r, &c->peer) && r->caller.role != ROLE_NONE;
 }
 
-/* A given bearer token decides alone (also on the UNIX socket: agents of a local cluster); then the peer; then the cookie. */
+/* A given bearer token decides alone (also on the UNIX socket: agents of a local cluster); then the
+ * peer; then the cookie. */
 static bool find_caller(struct http_request *r)
 {
 	const struct http_server_config *config = &r->server->config;
 	const char *auth = header(r, "Authorization");
-	struct http_caller c = {0};
+	struct http_caller c = { 0 };
 
 	if (auth) {
-		if (strncasecmp(auth, "Bearer ", 7) != 0 || !config->authenticate(config->arg, auth + 7, false, &c))
+		if (strncasecmp(auth, "Bearer ", 7) != 0 ||
+		    !config->authenticate(config->arg, auth + 7, false, &c))
 			return false;
 		c.local = r->connection->listener->local;
 		return set_caller(r, &c);
@@ -87,7 +98,8 @@ static bool find_caller(struct http_request *r)
 	return set_caller(r, &c);
 }
 
-/* Defence against DNS rebinding: a page of another name must not reach us through the victim's browser. */
+/* Defence against DNS rebinding: a page of another name must not reach us through the victim's
+ * browser. */
 static bool host_allowed(const struct http_server *s, const char *host)
 {
 	char name[256];
@@ -108,7 +120,8 @@ static bool host_allowed(const struct http_server *s, const char *host)
 	name[n] = 0;
 	if (inet_pton(AF_INET, name, &any) == 1 || inet_pton(AF_INET6, name, &any) == 1)
 		return true;
-	if (strcasecmp(name, "localhost") == 0 || (s->host_name && strcasecmp(name, s->host_name) == 0))
+	if (strcasecmp(name, "localhost") == 0 ||
+	    (s->host_name && strcasecmp(name, s->host_name) == 0))
 		return true;
 	for (size_t i = 0; s->config.host_names && s->config.host_names[i]; i++)
 		if (strcasecmp(name, s->config.host_names[i]) == 0)
@@ -136,7 +149,8 @@ static bool type_is(const char *have, const char *want)
 
 static bool type_allowed(const struct http_request *r)
 {
-	static const char *const yaml[] = { "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml" };
+	static const char *const yaml[] = { "application/yaml", "application/x-yaml", "text/yaml",
+					    "text/x-yaml" };
 	const char *type = header(r, "Content-Type");
 
 	if (!type)
@@ -151,24 +165,32 @@ static bool type_allowed(const struct http_request *r)
 
 static void refuse_method(struct http_request *r)
 {
-	_cleanup_(mo_buf_done) struct mo_buf methods = {0}, body = {0};
+	_cleanup_(mo_buf_done) struct mo_buf methods = { 0 }, body = { 0 };
 
 	route_allow(r->server, r, &methods);
 	_cleanup_(mo_freep) char *allow = mo_printf("Allow: %s", methods.data);
-	_cleanup_(mo_freep) char *detail = mo_printf("method %s is not allowed here: this path answers %s", r->method, methods.data);
+	_cleanup_(mo_freep) char *detail =
+		mo_printf("method %s is not allowed here: this path answers %s", r->method,
+			  methods.data);
 	wire_problem(405, detail, &body);
-	http_reply(r, 405, "application/problem+json", body.data, body.len, (const char *const[]){ allow, NULL });
+	http_reply(r, 405, "application/problem+json", body.data, body.len,
+		   (const char *const[]){ allow, NULL });
 }
 
 /* Nobody, or somebody with a wrong credential: of the latter each source has few tries. */
 static void refuse_caller(struct http_request *r)
 {
-	bool given = header(r, "Authorization") || MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "moe_session");
+	bool given = header(r, "Authorization") ||
+		     MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "moe_session");
 
 	if (given && guard_wrong(r))
-		http_problem(r, 429, "too many wrong credentials from here: try again with the right one (moectl token create makes one)");
+		http_problem(r, 429,
+			     "too many wrong credentials from here: try again with the right one "
+			     "(moectl token create makes one)");
 	else
-		reply_refuse(r, "no valid credential: send a bearer token (made by moectl token create)");
+		reply_refuse(
+			r,
+			"no valid credential: send a bearer token (made by moectl token create)");
 }
 
 /* False: he has too many connections. */
@@ -197,7 +219,10 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 	if (problem)
 		return http_problem(r, 400, "%s", problem), false;
 	if (!r->connection->listener->local && !host_allowed(r->server, header(r, "Host")))
-		return http_problem(r, 421, "the Host header names another machine: use this controller's address, or add the name to host_names"), false;
+		return http_problem(r, 421,
+				    "the Host header names another machine: use this controller's "
+				    "address, or add the name to host_names"),
+		       false;
 	r->route = route_split(r) ? route_find(r->server, r, &path) : NULL;
 	bool open = path && path->role == ROLE_NONE;
 	if (!open && !find_caller(r))
@@ -209,23 +234,36 @@ static bool check_head(struct http_request *r, const char *version, bool has_bod
 	if (!r->route)
 		return refuse_method(r), false;
 	if (r->route->role != ROLE_NONE && !role_allows(r->caller.role, r->route->role))
-		return http_problem(r, 403, "role %s may not do this: it needs role %s", role_names[r->caller.role], role_names[r->route->role]), false;
+		return http_problem(r, 403, "role %s may not do this: it needs role %s",
+				    role_names[r->caller.role], role_names[r->route->role]),
+		       false;
 	if (strcmp(r->method, "GET") != 0) {
 		if (!origin_allowed(r))
-			return http_problem(r, 403, "the request comes from a page of another site"), false;
+			return http_problem(r, 403,
+					    "the request comes from a page of another site"),
+			       false;
 		if (r->caller.by_cookie && !mo_streq(header(r, "X-Moe"), "1"))
-			return http_problem(r, 403, "a change by cookie needs the header X-Moe: 1"), false;
+			return http_problem(r, 403, "a change by cookie needs the header X-Moe: 1"),
+			       false;
 	}
 	if (has_body && !type_allowed(r))
-		return http_problem(r, 415, "the body must be %s", r->route->yaml ? "application/json or application/yaml" : "application/json"), false;
+		return http_problem(r, 415, "the body must be %s",
+				    r->route->yaml ? "application/json or application/yaml"
+						   : "application/json"),
+		       false;
 	if (length > r->route->max_body)
-		return http_problem(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body), false;
-	return open || !r->server->config.admit_head || r->server->config.admit_head(r->server->config.arg, r);
+		return http_problem(r, 413, "the body is larger than the %zu bytes allowed here",
+				    r->route->max_body),
+		       false;
+	return open || !r->server->config.admit_head ||
+	       r->server->config.admit_head(r->server->config.arg, r);
 }
 
-static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd, const char *url, const char *method)
+static struct http_request *begin(struct http_server *s, struct MHD_Connection *mhd,
+				  const char *url, const char *method)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct http_request *r = mo_alloc(sizeof(*r));
 
 	r->server = s;
@@ -235,16 +273,19 @@ static struct http_request *begin(struct http_server *s, struct MHD_Connection *
 	r->method = strcmp(method, "HEAD") == 0 ? "GET" : method;
 	r->path = mo_strdup(url);
 	s->stats.requests++;
-	/* A stranger's time began with the connection, so that one head after another does not make it longer. */
+	/* A stranger's time began with the connection, so that one head after another does not make
+	 * it longer. */
 	if (!r->connection->stranger)
 		r->connection->deadline_us = mo_clock_mono_ns() / 1000 + s->idle_us;
 	return r;
 }
 
-/* First call: the head is there. Refusals of requests with a body are answered now, so that the body is never read. */
+/* First call: the head is there. Refusals of requests with a body are answered now, so that the
+ * body is never read. */
 static enum MHD_Result on_head(struct http_request *r, const char *version)
 {
-	const char *length_text = header(r, "Content-Length"), *coding = header(r, "Transfer-Encoding");
+	const char *length_text = header(r, "Content-Length"),
+		   *coding = header(r, "Transfer-Encoding");
 	int64_t length = 0;
 
 	if (length_text && mo_parse_i64(length_text, 0, INT64_MAX, &length) < 0)
@@ -263,7 +304,8 @@ static enum MHD_Result on_body(struct http_request *r, const char *data, size_t 
 {
 	r->received += *n;
 	if (!r->answered && r->received > r->route->max_body) {
-		reply_cut(r, 413, "the body is larger than the %zu bytes allowed here", r->route->max_body);
+		reply_cut(r, 413, "the body is larger than the %zu bytes allowed here",
+			  r->route->max_body);
 		mo_buf_done(&r->body);
 	}
 	if (r->cut && r->received > r->route->max_body + DROP_MAX)
@@ -274,9 +316,14 @@ static enum MHD_Result on_body(struct http_request *r, const char *data, size_t 
 	return MHD_YES;
 }
 
-struct query_names { struct http_request *r; const char *names[QUERY_NAMES_MAX]; size_t n; };
+struct query_names {
+	struct http_request *r;
+	const char *names[QUERY_NAMES_MAX];
+	size_t n;
+};
 
-static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const char *key,
+				     const char *value)
 {
 	struct query_names *q = cls;
 	const char *near;
@@ -285,7 +332,11 @@ static enum MHD_Result on_query_name(void *cls, enum MHD_ValueKind kind, const c
 		if (strcmp(q->names[i], key) == 0)
 			return MHD_YES;
 	near = mo_near_miss(key, q->names, q->n);
-	http_problem(q->r, 400, "?%.40s: %s %s takes no such value in its query string%s%s%s", key, q->r->method, q->r->route->path, near ? "; did you mean " : q->n ? "" : ", nor any other",
+	http_problem(q->r, 400, "?%.40s: %s %s takes no such value in its query string%s%s%s", key,
+		     q->r->method, q->r->route->path,
+		     near   ? "; did you mean "
+		     : q->n ? ""
+			    : ", nor any other",
 		     near ? near : "", near ? "?" : "");
 	return MHD_NO;
 }
@@ -298,14 +349,16 @@ static bool query_known(struct http_request *r)
 
 	if (strcmp(r->method, "GET") == 0)
 		return true;
-	for (char *rest = names, *word; rest && q.n < QUERY_NAMES_MAX && (word = strsep(&rest, " "));)
+	for (char *rest = names, *word;
+	     rest && q.n < QUERY_NAMES_MAX && (word = strsep(&rest, " "));)
 		if (*word < 'A' || *word > 'Z')
 			q.names[q.n++] = word;
 	MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_query_name, &q);
 	return !r->answered;
 }
 
-/* Many requests that are complete at the same moment are not answered in one callback when that would take long, so that the rest of the loop goes on between them. */
+/* Many requests that are complete at the same moment are not answered in one callback when that
+ * would take long, so that the rest of the loop goes on between them. */
 static bool must_wait(struct http_request *r)
 {
 	struct http_server *s = r->server;
@@ -347,7 +400,9 @@ static enum MHD_Result on_complete(struct http_request *r)
 	return MHD_YES;
 }
 
-enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url, const char *method, const char *version, const char *data, size_t *n, void **con_cls)
+enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char *url,
+			       const char *method, const char *version, const char *data, size_t *n,
+			       void **con_cls)
 {
 	struct http_request *r = *con_cls;
 
@@ -361,7 +416,8 @@ enum MHD_Result request_access(void *cls, struct MHD_Connection *mhd, const char
 	return r->queued ? MHD_YES : on_complete(r);
 }
 
-void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, enum MHD_RequestTerminationCode code)
+void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
+		       enum MHD_RequestTerminationCode code)
 {
 	struct http_server *s = cls;
 	struct http_request *r = *con_cls;
@@ -385,20 +441,39 @@ void request_completed(void *cls, struct MHD_Connection *mhd, void **con_cls, en
 	free(r);
 }
 
-const char *http_method(const struct http_request *r) { return r->method; }
-const char *http_path(const struct http_request *r) { return r->path; }
+const char *http_method(const struct http_request *r)
+{
+	return r->method;
+}
+const char *http_path(const struct http_request *r)
+{
+	return r->path;
+}
 const char *http_query(const struct http_request *r, const char *name)
 {
 	const char *value = NULL;
-	bool there = MHD_lookup_connection_value_n(r->mhd, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, NULL) == MHD_YES;
+	bool there = MHD_lookup_connection_value_n(r->mhd, MHD_GET_ARGUMENT_KIND, name,
+						   strlen(name), &value, NULL) == MHD_YES;
 
-	return there && !value ? "" : value;     /* ?name without a value is there, and empty */
+	return there && !value ? "" : value; /* ?name without a value is there, and empty */
 }
 
-const char *http_header(const struct http_request *r, const char *name) { return header(r, name); }
-const struct http_caller *http_caller(const struct http_request *r) { return &r->caller; }
-const char *http_peer_address(const struct http_request *r) { return r->connection->address; }
-uint64_t http_id(const struct http_request *r) { return r->id; }
+const char *http_header(const struct http_request *r, const char *name)
+{
+	return header(r, name);
+}
+const struct http_caller *http_caller(const struct http_request *r)
+{
+	return &r->caller;
+}
+const char *http_peer_address(const struct http_request *r)
+{
+	return r->connection->address;
+}
+uint64_t http_id(const struct http_request *r)
+{
+	return r->id;
+}
 
 const char *http_body(const struct http_request *r, size_t *ret_n)
 {

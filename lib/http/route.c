@@ -1,6 +1,6 @@
 /* The route table: segments of the path against the patterns. {x} matches one non-empty segment. */
 #include <string.h>
-#include "lib/http/internal.h"
+#include "lib/http/route.h"
 
 bool route_split(struct http_request *r)
 {
@@ -48,7 +48,8 @@ static bool matches(const char *pattern, const struct http_request *r)
 	return i == r->n_segments;
 }
 
-const struct http_route *route_find(const struct http_server *s, const struct http_request *r, const struct http_route **ret_path)
+const struct http_route *route_find(const struct http_server *s, const struct http_request *r,
+				    const struct http_route **ret_path)
 {
 	for (size_t i = 0; i < s->config.n_routes; i++) {
 		const struct http_route *route = &s->config.routes[i];

@@ -1,5 +1,6 @@
-/* Listeners: from a socket to a connection that is known. MHD_stop_daemon panics on suspended connections: all are answered and resumed first.
- * Suspended connections do not notice that the peer left: held requests end by their answer, streams by their next write. */
+/* Listeners: from a socket to a connection that is known. MHD_stop_daemon panics on suspended
+ * connections: all are answered and resumed first. Suspended connections do not notice that the
+ * peer left: held requests end by their answer, streams by their next write. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,11 @@
 #include <utlist.h>
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
-#include "lib/http/internal.h"
+#include "lib/http/ended.h"
+#include "lib/http/guard.h"
+#include "lib/http/pump.h"
+#include "lib/http/request.h"
+#include "lib/http/strict.h"
 
 #define LISTEN_BACKLOG 4096
 #define SWEEP_SLACK_US 250000
@@ -29,7 +34,8 @@ static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
 
 	guard_sweep(s, mo_clock_mono_ns() / 1000);
 	ended_clients(s);
-	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(MO_MIN(s->idle_us / 8, SWEEP_MOST_US), SWEEP_SLACK_US));
+	sd_event_source_set_time_relative(e, (uint64_t)MO_MAX(MO_MIN(s->idle_us / 8, SWEEP_MOST_US),
+							      SWEEP_SLACK_US));
 	sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 	return 0;
 }
@@ -37,7 +43,8 @@ static int on_sweep(sd_event_source *e, uint64_t usec, void *userdata)
 static void set_address(struct connection *c, const struct sockaddr *sa)
 {
 	if (sa->sa_family == AF_INET) {
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, c->address, sizeof(c->address));
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, c->address,
+			  sizeof(c->address));
 	} else if (sa->sa_family == AF_INET6) {
 		const struct in6_addr *a = &((const struct sockaddr_in6 *)sa)->sin6_addr;
 		if (IN6_IS_ADDR_V4MAPPED(a))
@@ -47,7 +54,8 @@ static void set_address(struct connection *c, const struct sockaddr *sa)
 	}
 }
 
-static void on_connection(void *cls, struct MHD_Connection *mhd, void **context, enum MHD_ConnectionNotificationCode code)
+static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
+			  enum MHD_ConnectionNotificationCode code)
 {
 	struct listener *l = cls;
 	struct http_server *s = l->server;
@@ -62,8 +70,10 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 		return;
 	}
 	struct connection *c = mo_alloc(sizeof(*c));
-	const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-	const union MHD_ConnectionInfo *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const union MHD_ConnectionInfo *fd =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *address =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	c->listener = l;
 	c->fd = fd->connect_fd;
 	if (!l->local && address && address->client_addr)
@@ -78,57 +88,86 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 static int listen_unix(const char *path, struct mo_error *err)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	_cleanup_(mo_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_cleanup_(mo_closep) int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
 	if (strlen(path) >= sizeof(sa.sun_path))
-		return mo_error_set(err, -ENAMETOOLONG, "unix_socket %s: longer than the %zu bytes that a socket path may have", path, sizeof(sa.sun_path) - 1);
+		return mo_error_set(
+			err, -ENAMETOOLONG,
+			"unix_socket %s: longer than the %zu bytes that a socket path may have",
+			path, sizeof(sa.sun_path) - 1);
 	memcpy(sa.sun_path, path, strlen(path) + 1);
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
-		return mo_error_set(err, -EADDRINUSE, "unix_socket %s: somebody answers there already: stop it or choose another path", path);
+		return mo_error_set(err, -EADDRINUSE,
+				    "unix_socket %s: somebody answers there already: stop it or "
+				    "choose another path",
+				    path);
 	if (errno == ECONNREFUSED)
 		unlink(path);
 	mo_close(TAKE_FD(fd));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
-		return mo_error_set(err, -errno, "unix_socket %s: %s: make its directory writable or choose another path", path, strerror(errno));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 ||
+	    listen(fd, LISTEN_BACKLOG) < 0)
+		return mo_error_set(
+			err, -errno,
+			"unix_socket %s: %s: make its directory writable or choose another path",
+			path, strerror(errno));
 	return TAKE_FD(fd);
 }
 
 static int listen_tcp(const char *address, int64_t port, int64_t *ret_port, struct mo_error *err)
 {
 	_cleanup_(mo_closep) int fd = -1;
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE }, *ai = NULL;
-	union { struct sockaddr any; struct sockaddr_in four; struct sockaddr_in6 six; } bound = {0};
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST | AI_PASSIVE },
+			*ai = NULL;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in four;
+		struct sockaddr_in6 six;
+	} bound = { 0 };
 	socklen_t n = sizeof(bound);
 	char service[16];
 	int one = 1, e = 0;
 
 	snprintf(service, sizeof(service), "%d", (int)port);
 	if (getaddrinfo(address, service, &hints, &ai) != 0)
-		return mo_error_set(err, -EINVAL, "listen %s: not a numeric address: give one such as 127.0.0.1 or ::", address);
+		return mo_error_set(
+			err, -EINVAL,
+			"listen %s: not a numeric address: give one such as 127.0.0.1 or ::",
+			address);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    bind(fd, ai->ai_addr, ai->ai_addrlen) < 0 || listen(fd, LISTEN_BACKLOG) < 0)
 		e = -errno;
 	freeaddrinfo(ai);
 	if (e == -EADDRINUSE)
-		return mo_error_set(err, e, "port %d of %s is in use: stop the program that has it or choose another port (0 = any)", (int)port, address);
+		return mo_error_set(err, e,
+				    "port %d of %s is in use: stop the program that has it or "
+				    "choose another port (0 = any)",
+				    (int)port, address);
 	if (e < 0)
-		return mo_error_set(err, e, "listening on %s port %d: %s", address, (int)port, strerror(-e));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));  /* inherited by what is accepted */
+		return mo_error_set(err, e, "listening on %s port %d: %s", address, (int)port,
+				    strerror(-e));
+	/* inherited by what is accepted */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (getsockname(fd, &bound.any, &n) < 0)
 		return -errno;
-	*ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
+	*ret_port =
+		ntohs(bound.any.sa_family == AF_INET6 ? bound.six.sin6_port : bound.four.sin_port);
 	return TAKE_FD(fd);
 }
 
 /* Which certificate a handshake gets: the one that was read last. */
-static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n_names, const gnutls_pk_algorithm_t *kinds,
-		    int n_kinds, gnutls_pcert_st **chain, unsigned *n_chain, gnutls_privkey_t *key)
+static int retrieve(gnutls_session_t session, const gnutls_datum_t *names, int n_names,
+		    const gnutls_pk_algorithm_t *kinds, int n_kinds, gnutls_pcert_st **chain,
+		    unsigned *n_chain, gnutls_privkey_t *key)
 {
 	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(gnutls_session_get_ptr(session), MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+		MHD_get_connection_info(gnutls_session_get_ptr(session),
+					MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	const struct connection *c = info->socket_context;
 	const struct tls_pair *pair = c->listener->server->pair;
 
@@ -149,16 +188,15 @@ static int start(struct http_server *s, struct listener *l, int fd, bool tls, st
 	};
 
 	l->server = s;
-	l->mhd = MHD_start_daemon(flags, 0, NULL, NULL, request_access, s,
-		MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,
-		MHD_OPTION_UNESCAPE_CALLBACK, strict_unescape, NULL,
-		MHD_OPTION_URI_LOG_CALLBACK, strict_line, NULL,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->max_connections,
-		MHD_OPTION_ARRAY, secure,
-		MHD_OPTION_END);
+	l->mhd =
+		MHD_start_daemon(flags, 0, NULL, NULL, request_access, s, MHD_OPTION_LISTEN_SOCKET,
+				 fd, MHD_OPTION_NOTIFY_COMPLETED, request_completed, s,
+				 MHD_OPTION_UNESCAPE_CALLBACK, strict_unescape, NULL,
+				 MHD_OPTION_URI_LOG_CALLBACK, strict_line, NULL,
+				 MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+				 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_CONNECTION_MEMORY,
+				 MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->max_connections,
+				 MHD_OPTION_ARRAY, secure, MHD_OPTION_END);
 	if (!l->mhd) {
 		mo_close(fd);
 		return mo_error_set(err, -EINVAL, "starting the %s server", tls ? "HTTPS" : "HTTP");
@@ -205,11 +243,13 @@ static int add_sources(struct http_server *s)
 	int r = pump_begin(s);
 
 	if (r >= 0)
-		r = sd_event_add_time_relative(s->loop, &s->sweep, CLOCK_MONOTONIC, 0, SWEEP_SLACK_US, on_sweep, s);
+		r = sd_event_add_time_relative(s->loop, &s->sweep, CLOCK_MONOTONIC, 0,
+					       SWEEP_SLACK_US, on_sweep, s);
 	return r;
 }
 
-int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err)
+int http_server_new(sd_event *loop, const struct http_server_config *config,
+		    struct http_server **ret, struct mo_error *err)
 {
 	struct http_server *s = mo_alloc(sizeof(*s));
 	char name[256] = "";

@@ -9,11 +9,17 @@
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 
-enum role { ROLE_NONE, ROLE_VIEWER, ROLE_USER, ROLE_OPERATOR, ROLE_ADMIN, ROLE_AGENT, _ROLE_N }; /* NONE: no credential needed. AGENT is a class of its own: only the agent routes. */
+/* NONE: no credential needed. AGENT is a class of its own: only the agent routes. */
+enum role { ROLE_NONE, ROLE_VIEWER, ROLE_USER, ROLE_OPERATOR, ROLE_ADMIN, ROLE_AGENT, _ROLE_N };
 extern const char *const role_names[_ROLE_N];
 
 struct http_request;                       /* lives until answered (or the client left) */
-struct http_caller { enum role role; const char *user; bool local; bool by_cookie; const char *token_id; };
+struct http_caller {
+	enum role role;
+	const char *user;
+	bool local, by_cookie;
+	const char *token_id;
+};
 typedef void (*http_handler)(void *arg, struct http_request *r);
 struct http_route {
 	const char *method;                    /* GET POST DELETE */
@@ -22,15 +28,19 @@ struct http_route {
 	http_handler handler;
 	size_t max_body;
 	bool yaml;                             /* the body may be YAML too; else JSON only (415) */
-	const char *query;                     /* names of the query string, separated by blanks, NULL none (capitals in front: headers). Others are refused with 400, but not for GET */
+	/* Names of the query string, separated by blanks, NULL none (capitals in front:
+	 * headers). Others are refused with 400, but not for GET. */
+	const char *query;
 };
 struct http_server_config {
 	const struct http_route *routes; size_t n_routes;
 	void *arg;
 	/* Who is this bearer token, or, by_cookie, this value of the session cookie? One is never
 	 * the other. false = unknown. Never blocks. */
-	bool (*authenticate)(void *arg, const char *secret, bool by_cookie, struct http_caller *ret);
-	bool (*alive)(void *arg, const char *token_id);      /* false once that token may do nothing any more; NULL: all live for ever */
+	bool (*authenticate)(void *arg, const char *secret, bool by_cookie,
+			     struct http_caller *ret);
+	/* False once that token may do nothing any more; NULL: all live for ever. */
+	bool (*alive)(void *arg, const char *token_id);
 	/* Role of a UNIX socket peer. */
 	void (*peer)(void *arg, uid_t uid, struct http_caller *ret);
 	/* A request is answered with 403, for that reason. NULL: nobody wants to know. */
@@ -38,16 +48,27 @@ struct http_server_config {
 	const char *unix_path;                 /* NULL none; made 0660 */
 	const char *tcp_address; int64_t tcp_port;   /* port 0 = any, -1 = none */
 	const char *tls_cert_file, *tls_key_file;    /* both or none */
-	const char *const *host_names;         /* Host headers accepted on TCP besides IP addresses, localhost and this machine's name; NULL-terminated, may be NULL */
-	int64_t idle_timeout_s;                /* slow clients: 30; at most 10 before the first accepted credential */
-	int64_t max_connections;               /* of each listener; a quarter of them is never for who has shown no accepted credential */
-	int64_t user_connections, node_connections;                  /* of one user or viewer, of one node's agent; 0: as many as there are */
-	bool (*admit_head)(void *arg, struct http_request *r);       /* before a body is read; false after it answered. NULL: all are */
-	bool (*admit)(void *arg, struct http_request *r);            /* before each handler; likewise */
-	void (*on_wrong)(void *arg, const char *source, int64_t n);  /* n wrong credentials from there since the last call; at most one call a minute for each source. NULL: nobody is told */
+	/* Host headers accepted on TCP besides IP addresses, localhost and this machine's name;
+	 * NULL-terminated, may be NULL. */
+	const char *const *host_names;
+	/* Slow clients: 30; at most 10 before the first accepted credential. */
+	int64_t idle_timeout_s;
+	/* Of each listener; a quarter of them is never for who has shown no accepted credential. */
+	int64_t max_connections;
+	/* Of one user or viewer, of one node's agent; 0: as many as there are. */
+	int64_t user_connections, node_connections;
+	/* Before a body is read; false after it answered. NULL: all are. */
+	bool (*admit_head)(void *arg, struct http_request *r);
+	/* Before each handler; likewise. */
+	bool (*admit)(void *arg, struct http_request *r);
+	/* n wrong credentials from there since the last call; at most one call a minute for each
+	 * source. NULL: nobody is told. */
+	void (*on_wrong)(void *arg, const char *source, int64_t n);
 };
 struct http_server;
-int http_server_new(sd_event *loop, const struct http_server_config *config, struct http_server **ret, struct mo_error *err); /* -EADDRINUSE with what to do */
+/* -EADDRINUSE with what to do. */
+int http_server_new(sd_event *loop, const struct http_server_config *config,
+		    struct http_server **ret, struct mo_error *err);
 struct http_server *http_server_free(struct http_server *s);
 /* Reads the certificate and its key anew, for connections from now on. On an error those of before
  * stay. Only with tls_cert_file. */
@@ -59,28 +80,42 @@ int64_t http_held_of_caller(const struct http_request *r);
 /* A token ended: held requests of it get 401, its streams are cut, their owners are told as if the
  * client had left. */
 void http_server_check_tokens(struct http_server *s);
-struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; }; /* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials */
+/* by_class[4] = answers 4xx; cut: connections of strangers beyond a limit; wrong credentials. */
+struct http_stats { int64_t requests, by_class[6], connections, held, streams, cut, wrong; };
 void http_server_stats(const struct http_server *s, struct http_stats *ret);
 
 const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r);
-const char *http_param(const struct http_request *r, const char *name);   /* path segment {name}; NULL none */
-const char *http_query(const struct http_request *r, const char *name);   /* query string value; NULL none */
+/* Path segment {name}; NULL none. */
+const char *http_param(const struct http_request *r, const char *name);
+/* Query string value; NULL none. */
+const char *http_query(const struct http_request *r, const char *name);
 const char *http_header(const struct http_request *r, const char *name);
-const char *http_body(const struct http_request *r, size_t *ret_n);        /* whole body, at most route's max (413 was sent otherwise) */
+/* Whole body, at most route's max (413 was sent otherwise). */
+const char *http_body(const struct http_request *r, size_t *ret_n);
 const struct http_caller *http_caller(const struct http_request *r);
-const char *http_peer_address(const struct http_request *r);               /* numeric source address, "" on UNIX */
-uint64_t http_id(const struct http_request *r);                            /* never reused; for core_event.request */
-struct http_request *http_find(struct http_server *s, uint64_t id);        /* s NULL: none. Of a held request or stream (after its handler returned, or http_hold); NULL when the client left */
-void http_hold(struct http_request *r);                                    /* inside the handler: http_find() works from now on */
-/* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may be NULL. May be called in the handler or later (the request is held meanwhile). */
-void http_reply(struct http_request *r, int status, const char *content_type, const void *body, size_t n, const char *const *extra_headers);
-void http_problem(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);  /* problem+json */
-/* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone, -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */
+/* Numeric source address, "" on UNIX. */
+const char *http_peer_address(const struct http_request *r);
+/* Never reused; for core_event.request. */
+uint64_t http_id(const struct http_request *r);
+/* s NULL: none. Of a held request or stream (after its handler returned, or http_hold); NULL
+ * when the client left. */
+struct http_request *http_find(struct http_server *s, uint64_t id);
+/* Inside the handler: http_find() works from now on. */
+void http_hold(struct http_request *r);
+/* Answers and ends r; body is copied. extra_headers: "Name: value" strings, NULL-terminated, may
+ * be NULL. May be called in the handler or later (the request is held meanwhile). */
+void http_reply(struct http_request *r, int status, const char *content_type, const void *body,
+		size_t n, const char *const *extra_headers);
+/* With a body of problem+json. */
+void http_problem(struct http_request *r, int status, const char *fmt, ...) _printf_(3, 4);
+/* Turns r into a stream (SSE or text): http_stream_write appends (returns -EPIPE when gone,
+ * -ENOBUFS when more than 1 MiB is still unread: the client is then closed). */
 void http_stream_start(struct http_request *r, const char *content_type);
 int http_stream_write(struct http_request *r, const void *data, size_t n);
 void http_stream_end(struct http_request *r);
-size_t http_stream_backlog(const struct http_request *r);                  /* bytes written and not yet taken by the connection */
+/* Bytes written and not yet taken by the connection. */
+size_t http_stream_backlog(const struct http_request *r);
 /* fn is called whenever the backlog became empty; it may write more. */
 void http_stream_on_drained(struct http_request *r, void (*fn)(void *arg, uint64_t id), void *arg);
 /* fn is called when the client goes away before the answer/stream ended. */

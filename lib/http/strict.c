@@ -4,14 +4,18 @@
 #include <string.h>
 #include <strings.h>
 #include "lib/base/parse.h"
-#include "lib/http/internal.h"
+#include "lib/http/strict.h"
 
 static const char *const single[] = {
 	"Host",   "Content-Length", "Transfer-Encoding", "Authorization", "Content-Type",
 	"Origin", "X-Moe",          "Idempotency-Key",   "Last-Event-ID",
 };
 
-struct look { const char *problem; unsigned seen; bool length, coding; };
+struct look {
+	const char *problem;
+	unsigned seen;
+	bool length, coding;
+};
 
 /* Before 0.9.77 libmicrohttpd adds what a folded line continues to the NAME of its header: a folded
  * Content-Length is none any more. It does so elsewhere in memory, or, where the name ends with the
@@ -66,8 +70,8 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 		if (strcasecmp(name, single[i]) != 0)
 			continue;
 		if (l->seen & 1u << i)
-			l->problem =
-				"a header comes twice that may come once (Host, lengths, credentials, types, keys)";
+			l->problem = "a header comes twice that may come once (Host, lengths, "
+				     "credentials, types, keys)";
 		l->seen |= 1u << i;
 	}
 	if (strcasecmp(name, "Content-Length") == 0) {
@@ -78,8 +82,8 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 	if (strcasecmp(name, "Transfer-Encoding") == 0) {
 		l->coding = true;
 		if (!value || strcasecmp(value, "chunked") != 0)
-			l->problem =
-				"Transfer-Encoding is not chunked: send the body as it is, with its length";
+			l->problem = "Transfer-Encoding is not chunked: send the body as it is, "
+				     "with its length";
 	}
 	return l->problem ? MHD_NO : MHD_YES;
 }
@@ -95,12 +99,13 @@ static bool line_is_whole(const struct connection *c, const char *version)
 
 const char *strict_head(struct http_request *r, const char *version)
 {
-	struct look l = {0};
+	struct look l = { 0 };
 
 	if (r->connection->bad_escape)
 		return "the path or the query string has a % that is no escape, or %00";
 	if (r->connection->bad_text)
-		return "the path or the query string is no text: not UTF-8, or with control characters";
+		return "the path or the query string is no text: not UTF-8, or with control "
+		       "characters";
 	if (!line_is_whole(r->connection, version))
 		return "the request line is not method, path and version with one blank between";
 	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &l);

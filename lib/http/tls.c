@@ -74,7 +74,7 @@ static bool belong_together(const struct tls_pair *p)
 int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret,
 		  struct mo_error *err)
 {
-	_cleanup_(mo_buf_done) struct mo_buf cert = {0}, key = {0};
+	_cleanup_(mo_buf_done) struct mo_buf cert = { 0 }, key = { 0 };
 	struct tls_pair *p = mo_alloc(sizeof(*p));
 
 	int r = read_pem(cert_file, "tls_cert", &cert, err);

@@ -10,9 +10,11 @@ struct tls_pair {
 	unsigned n_chain;
 	gnutls_privkey_t key;
 	int64_t from, until;             /* validity of the first certificate, seconds since 1970 */
-	struct tls_pair *older;          /* replaced ones: a handshake under way may still use them */
+	/* Replaced ones: a handshake under way may still use them. */
+	struct tls_pair *older;
 };
 /* -errno with err when a file cannot be read or understood, or the key is not that of the first
  * certificate. */
-int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret, struct mo_error *err);
+int tls_pair_load(const char *cert_file, const char *key_file, struct tls_pair **ret,
+		  struct mo_error *err);
 struct tls_pair *tls_pair_free(struct tls_pair *p);    /* with all older ones */
