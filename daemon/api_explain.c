@@ -124,7 +124,7 @@ static void send_preview(struct manager *m, struct http_request *r, const struct
 	_cleanup_(ranks_done) struct ranks ranks = {0};
 	const struct dryrun_rank *k = NULL;
 
-	if (j->let_go != MO_NONE && job_state_final(j->state)) {
+	if (j->let_go != MO_NONE && !j->spec.recipe_text && !j->spec.n_argv && job_state_final(j->state)) {
 		_cleanup_(mo_freep) char *gone = api_let_go(j);
 		http_problem(r, 410, "%s", gone);
 		return;

@@ -183,14 +183,15 @@ void api_job_report(void *arg, struct http_request *r)
 }
 
 /* One that waits for more than there is: what it said at its submit. */
-static void why_too_large(const struct state *s, const struct job *j, struct why_view *v)
+static void why_too_large(const struct state *s, const struct viewer *viewer, const struct job *j,
+			  struct why_view *v)
 {
 	_cleanup_(too_large_done) struct too_large t = { 0 };
 	bool waits = false;
 
 	for (size_t i = 0; i < v->n_reasons; i++)
 		waits = waits || mo_streq(v->reasons[i].code, "capacity");
-	if (!waits || !too_large(s, &j->spec, &t))
+	if (!waits || !viewer_sees(viewer, j) || !too_large(s, &j->spec, &t))
 		return;
 	free(v->next);
 	v->next = mo_printf("it starts when more nodes join%s%s", t.next ? "; " : "",
@@ -208,9 +209,9 @@ void api_job_why(void *arg, struct http_request *r)
 	mo_desc_init(&why_view_desc, &v);
 	job_why(manager_state(m), j, manager_now(m), &v);
 	core_why_readings(m->core, j, manager_now(m), &v);
-	why_too_large(manager_state(m), j, &v);
 	struct viewer viewer;
 	viewer_of(m, r, &viewer);
+	why_too_large(manager_state(m), &viewer, j, &v);
 	visible_why(&viewer, j, &v);
 	api_send_doc(r, 200, &why_view_desc, &v);
 	mo_desc_done(&why_view_desc, &v);

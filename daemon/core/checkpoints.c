@@ -209,7 +209,7 @@ void checkpoint_note(struct job *j, const struct note *n, int64_t time)
 	begin_anew(j, c);
 	if (checkpoint_entry_path(j, n->path))
 		mo_str_set(&c->path, n->path);
-	if (iteration == j->verify)
+	if (iteration == j->verify && !j->doubt)
 		verify_end(j);
 	if (n->kind == NOTE_SAVING) {
 		c->state = CKPT_SAVING;

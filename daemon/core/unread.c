@@ -47,10 +47,19 @@ static bool cut_first_save(const struct job *j, const struct unread_state *u)
 	       u->iteration >= j->watermark;
 }
 
+/* Where the engine does not look the job saves nothing: what lies there is known by its name. A directory
+ * that is itself one checkpoint holds the job's own files too, so its size changes with them. */
+static bool same_unread(const struct unread_state *u, const struct unread_state *before)
+{
+	if (!u->where)
+		return mo_desc_equal(&unread_state_desc, u, before);
+	return mo_streq(u->where, before->where) && mo_streq(u->name, before->name);
+}
+
 bool checkpoint_unread(const struct job *j, const struct unread_state *u)
 {
 	for (size_t i = 0; i < j->n_passed_over; i++)
-		if (mo_desc_equal(&unread_state_desc, u, &j->passed_over[i]))
+		if (same_unread(u, &j->passed_over[i]))
 			return false;
 	return !cut_first_save(j, u);
 }

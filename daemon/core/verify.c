@@ -91,7 +91,10 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, j->verify);
 
-	mo_str_set(&ret->level, j->spec.recipe.checkpoint.verify ? j->spec.recipe.checkpoint.verify : "sizes");
+	const char *level = j->spec.recipe.checkpoint.verify;
+
+	/* Whether it lies in checkpoint.dir is asked first, and a job that has ended waits for it: no data is read. */
+	mo_str_set(&ret->level, j->doubt ? "marker" : level ? level : "sizes");
 	ret->only = j->verify;
 	ret->doubt = mo_strdup(j->doubt);
 	ret->path = mo_strdup(c && !j->doubt ? c->path : NULL);

@@ -242,6 +242,8 @@ static void another_name_is_learned(void **state)
 		saver_run(o, 5);
 		assert_int_equal(saver_state(o, 5), CKPT_VERIFIED);
 		asked = o->w.n_verified;
+		assert_true(o->w.verified[0].marker);           /* where it is, before anything is read */
+		assert_false(o->w.verified[asked - 1].marker);  /* then what it is */
 		saving(o, 7, "/mnt/run/iter_0000007");
 		saver_run(o, 1);
 		assert_int_equal(saver_state(o, 7), CKPT_SAVING);

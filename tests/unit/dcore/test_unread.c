@@ -178,6 +178,10 @@ static void what_lies_elsewhere_holds_it_up_as_well(void **state)
 		assert_int_equal(saver_restart(o, 0), 200);
 		saver_run(o, 5);
 		saver_resumed(o, 1, -1);
+		o->w.scan.unread[0].bytes += 4096;      /* the job's own files in that directory */
+		o->w.scan.unread[0].saved_at += S;
+		saver_crash(o);
+		saver_resumed(o, 2, -1);
 	}
 }
 

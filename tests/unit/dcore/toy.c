@@ -166,6 +166,7 @@ static void toy_scan(struct world *w, size_t toy, const struct command *c, struc
 		return;
 	assert_in_range(w->n_verified, 0, (int64_t)ELEMENTSOF(w->verified) - 1);
 	w->verified[w->n_verified].toy = toy;
+	w->verified[w->n_verified].marker = mo_streq(c->level, "marker");
 	w->verified[w->n_verified].part = c->part;
 	w->verified[w->n_verified++].parts = c->parts;
 }

@@ -35,7 +35,7 @@ struct world {
 	bool prune_fails;                /* what an order removes stays there */
 	bool verify;                     /* orders to verify after a save are answered too */
 	int64_t n_verified;              /* how many were; by node and part: */
-	struct { size_t toy; int64_t part, parts; } verified[64];
+	struct { size_t toy; int64_t part, parts; bool marker; } verified[64];   /* marker: no more was asked for */
 	bool no_check;                   /* toys do not make their on-failure checks */
 	int64_t n_records;
 };
