@@ -2,6 +2,7 @@
 #pragma once
 #include "lib/recipe/yaml.h"
 
+struct config_value;
 struct rules {
 	const struct ynode *root;          /* for the places of values */
 	struct recipe *recipe;             /* read and resolved; every single key is valid */
@@ -28,6 +29,9 @@ const char *rules_missing(const struct engine *e, const char *path, const char *
 bool rules_tells(const struct engine *e, const char *path);   /* the engine has a flag for the value */
 bool rules_in_words(const struct rules *k, const char *path);   /* "{path}" stands in engine.args or engine.argv */
 bool rules_unchecked(const struct rules *k, const char *flag);   /* engine.args_unchecked names the flag */
+/* A module of the user's own (`keys_more`) gives the engine other keys and types: engine.args name it, with
+ * dashes or without, or its files do (merged; NULL: nobody read them). */
+bool rules_extended(const struct rules *k, const struct config_value *merged);
 /* An experiment's loader takes keys as they are written: with '-' for '_' a word is another key, which
  * nothing reads. The key that was meant, borrowed; NULL: the word is none of these. */
 const char *rules_dropped(const struct engine *e, const char *flag);

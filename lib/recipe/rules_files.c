@@ -199,12 +199,11 @@ void rules_files(struct rules *k)
 	if (!c || !c->n_keys || !c->keys_complete || k->engine->experiment ||
 	    experiment_of_tree(k->root, &x, NULL) < 0)
 		return;
-	const struct config_value *more = c->keys_more ? config_find(x.merged, c->keys_more) : NULL;
 	const char *source = c->keys_source ? c->keys_source : k->engine->source;
 	_cleanup_(mo_freep) char *version = mo_strndup(source, strcspn(source, ","));
 
 	config_items(x.merged, &items, &n);
-	if (!more || !more->text || !*more->text) /* a module of the user's own adds keys */
+	if (!rules_extended(k, x.merged)) /* a module of the user's own adds keys */
 		find(k, &x, items, n, &u);
 	_cleanup_(mo_freep) char *kind = u.n ? engine_kind_of_keys(k->engine, x.merged) : NULL;
 

@@ -5,6 +5,7 @@
 
 #include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/config_value.h"
 #include "lib/recipe/rules.h"
 
 #define LL(x) ((long long)(x))
@@ -80,4 +81,20 @@ bool rules_unchecked(const struct rules *k, const char *flag)
 		if (flag_same(flag, e->args_unchecked[i], strlen(e->args_unchecked[i])))
 			return true;
 	return false;
+}
+
+bool rules_extended(const struct rules *k, const struct config_value *merged)
+{
+	const struct engine_checks *c = k->engine->checks;
+	const char *by = c ? c->keys_more : NULL;
+	const struct config_value *v = by ? config_find(merged, by) : NULL;
+	struct args args;
+
+	if (!by || (v && v->text && *v->text))
+		return by;
+	args_read(k, &args);
+	bool given = args_find(&args, by);
+
+	args_done(&args);
+	return given;
 }

@@ -275,15 +275,6 @@ static void check_names(struct rules *k, const struct experiment *x)
 	}
 }
 
-/* A module of the user's own may give the engine's keys other types too. */
-static bool is_extended(const struct rules *k, const struct args *args, const struct experiment *x)
-{
-	const char *by = k->engine->checks->keys_more;
-	const struct config_value *v = by && x ? config_find(x->merged, by) : NULL;
-
-	return by && (args_find(args, by) || (v && v->text && *v->text));
-}
-
 static void check_files(struct rules *k, const struct experiment *x)
 {
 	struct config_item *items = NULL;
@@ -307,7 +298,7 @@ void rules_types(struct rules *k)
 	bool read = experiment_of_tree(k->root, &x, NULL) >= 0;
 
 	args_read(k, &args);
-	if (!is_extended(k, &args, read ? &x : NULL)) {
+	if (!rules_extended(k, read ? x.merged : NULL)) {
 		for (size_t i = 0; i < args.n && !k->engine->experiment; i++)
 			check_word(k, &args.items[i]);
 		if (read)

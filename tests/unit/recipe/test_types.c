@@ -157,6 +157,30 @@ static void test_keys_of_files(void **state)
 	}
 }
 
+/* torchtitan reads the module's name with dashes too (config/manager.py, _maybe_add_custom_config). */
+static void test_more_keys(void **state)
+{
+	static const struct {
+		const char *kind, *word, *toml;
+	} rows[] = {
+		{ "torchtitan", "job.custom_config_module", "[training]\nseqlen = 2" },
+		{ "torchtitan", "job.custom-config-module", "[training]\nseqlen = 2\ncompile = true" },
+		{ "torchtitan-0.1", "experimental.custom-args-module", "[training]\nseqlen = 2" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"recipe: 1\nname: t\nengine: {kind: %s, args: [--job.config_file=x.toml, --%s, my.mod]}\n"
+			"cluster: {gpus: 8}\nbatch: {seq: 128, micro: 2, global: 16}\n"
+			"parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n", rows[i].kind, rows[i].word);
+		_cleanup_(parsed_done) struct parsed p = judged_text(text, "1", rows[i].toml);
+		_cleanup_(mo_freep) char *told = said(&p);
+
+		if (p.errors.n || strstr(told, "x.toml:"))
+			fail_msg("%s %s: %s", rows[i].kind, rows[i].word, told);
+	}
+}
+
 /* Without a file torchtitan trains its debug model. */
 static void test_no_file(void **state)
 {
@@ -271,6 +295,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
+		cmocka_unit_test(test_more_keys),
 		cmocka_unit_test(test_no_file),
 		cmocka_unit_test(test_numbers_of_megatron),
 		cmocka_unit_test(test_pass_batch),
