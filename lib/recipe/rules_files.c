@@ -83,16 +83,10 @@ static size_t unknown_to_kind(const struct engine *e, const char *kind, const st
 	return unknown;
 }
 
-char *engine_kind_of_keys(const struct engine *e, const struct config_value *merged)
+static char *kind_of_items(const struct engine *e, const struct config_item *items, size_t n)
 {
-	struct config_item *items = NULL;
 	char **kinds = NULL, *best = NULL;
-	size_t n = 0, n_kinds = 0;
-
-	if (!e->checks || !e->checks->n_keys)
-		return NULL;
-	config_items(merged, &items, &n);
-	size_t least = unknown_to(e, items, n);
+	size_t n_kinds = 0, least = unknown_to(e, items, n);
 
 	if (least)
 		mo_data_names("engines", &kinds, &n_kinds);
@@ -107,8 +101,21 @@ char *engine_kind_of_keys(const struct engine *e, const struct config_value *mer
 		}
 	}
 	mo_strs_clear(&kinds, &n_kinds);
-	config_items_free(items, n);
 	return best;
+}
+
+char *engine_kind_of_keys(const struct engine *e, const struct config_value *merged)
+{
+	struct config_item *items = NULL;
+	size_t n = 0;
+
+	if (!e->checks || !e->checks->n_keys)
+		return NULL;
+	config_items(merged, &items, &n);
+	char *kind = kind_of_items(e, items, n);
+
+	config_items_free(items, n);
+	return kind;
 }
 
 static char *place_of(const struct experiment *x, const struct unknown *u)
@@ -146,7 +153,7 @@ static void tell_version(struct rules *k, const struct experiment *x, const stru
 	_cleanup_(mo_freep) char *more = u->n > 1 ? mo_printf(", nor %zu more of the file's", u->n - 1) : NULL;
 	const struct ynode at = { .left = true, .set = place };
 
-	errors_at(k->errors, &at, NULL,
+	errors_at(k->errors, &at, UNCHECKED,
 		  "%s has no such key%s, and refuses the file: use engine.kind: %s%s%s", version,
 		  more ? more : "", kind, names ? ", or the keys of this version: " : "",
 		  names ? names : "");
@@ -160,7 +167,7 @@ static void tell(struct rules *k, const struct experiment *x, const struct unkno
 	const char *instead = instead_of(c, u->key);
 	const char *near = mo_near_miss(u->key, (const char *const *)c->keys, c->n_keys);
 	_cleanup_(mo_freep) char *place = place_of(x, u);
-	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'?", near) : NULL;
+	_cleanup_(mo_freep) char *hint = near ? mo_printf("did you mean '%s'? " UNCHECKED, near) : NULL;
 	const struct ynode at = { .left = true, .set = place };
 
 	if (is_older(c, u->key))
@@ -176,16 +183,29 @@ static void tell(struct rules *k, const struct experiment *x, const struct unkno
 			   version);
 }
 
-static void find(const struct rules *k, const struct experiment *x, const struct config_item *items,
-		 size_t n, struct unknowns *ret)
+static void find(const struct engine_checks *c, const struct config_item *items, size_t n,
+		 struct unknowns *ret)
 {
-	const struct engine_checks *c = k->engine->checks;
-
 	for (size_t i = 0; i < n; i++)
-		if (items[i].value->place.file >= 0 && !is_known(c, items[i].key) &&
-		    !rules_unchecked(k, items[i].key))
+		if (items[i].value->place.file >= 0 && !is_known(c, items[i].key))
 			*MO_GROW(ret->items, ret->n) =
 				(struct unknown){ items[i].key, items[i].value };
+}
+
+/* Without the keys that engine.args_unchecked names: they speak for no kind either. */
+static size_t drop_unchecked(const struct rules *k, struct config_item *items, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct config_item item = items[i];
+
+		if (rules_unchecked(k, item.key))
+			continue;
+		items[i] = items[kept];
+		items[kept++] = item;
+	}
+	return kept;
 }
 
 void rules_files(struct rules *k)
@@ -203,9 +223,11 @@ void rules_files(struct rules *k)
 	_cleanup_(mo_freep) char *version = mo_strndup(source, strcspn(source, ","));
 
 	config_items(x.merged, &items, &n);
+	size_t checked = drop_unchecked(k, items, n);
+
 	if (!rules_extended(k, x.merged)) /* a module of the user's own adds keys */
-		find(k, &x, items, n, &u);
-	_cleanup_(mo_freep) char *kind = u.n ? engine_kind_of_keys(k->engine, x.merged) : NULL;
+		find(c, items, checked, &u);
+	_cleanup_(mo_freep) char *kind = u.n ? kind_of_items(k->engine, items, checked) : NULL;
 
 	if (kind)
 		tell_version(k, &x, &u, kind, version);

@@ -135,16 +135,22 @@ static void test_keys_of_files(void **state)
 	} rows[] = {
 		{ "torchtitan", "[training]\nsteps = 9\ncompile = true\nbatch_size = 2\n[checkpoint]\nenable_checkpoint = false",
 		  "x.toml:3: training.compile: " TITAN " has no such key, nor 2 more of the file's, and refuses the file: use engine.kind: torchtitan-0.1, or the keys of "
-		  "this version: checkpoint.enable_checkpoint: use checkpoint.dir; training.batch_size: use training.local_batch_size, or batch.micro; training.compile: use compile.enable",
+		  "this version: checkpoint.enable_checkpoint: use checkpoint.dir; training.batch_size: use training.local_batch_size, or batch.micro; training.compile: use compile.enable "
+		  "[engine.args_unchecked: [KEY] lets it pass]",
 		  NULL },
 		{ "torchtitan", "[job]\nuse_for_integration_test = true", "x.toml:2: job.use_for_integration_test: " REFUSES ": use engine.kind: torchtitan-0.1", NULL },
 		{ "torchtitan-0.1", "[compile]\nenable = true", "x.toml:2: compile.enable: torchtitan v0.1.0 (2025-06-17) has no such key, and refuses the file: use engine.kind: torchtitan, or the keys of this version: compile.enable: use training.compile", NULL },
 		{ "torchtitan", "[training]\nbatch_size = 2", "x.toml:2: training.batch_size: " REFUSES ": use training.local_batch_size, or batch.micro [engine.args_unchecked: [KEY]", NULL },
-		{ "torchtitan", "[training]\nseqlen = 2", "x.toml:2: training.seqlen: " REFUSES " [did you mean 'training.seq_len'?", NULL },
+		{ "torchtitan", "[training]\nseqlen = 2", "x.toml:2: training.seqlen: " REFUSES " [did you mean 'training.seq_len'? engine.args_unchecked: [KEY] lets it pass]", NULL },
 		{ "torchtitan", "[mine]\nkey = 2", NULL, "x.toml:2: mine.key: " TITAN " has no such key: only a tree that has it does not refuse the file" },
 		/* v0.2.0 has it, and so has 0.1 */
 		{ "torchtitan", "[training]\nseed = 2", NULL, "x.toml:2: training.seed: " TITAN " has no such key: only a tree" },
 		{ "torchtitan, args_unchecked: [training.seqlen]", "[training]\nseqlen = 2", NULL, NULL },
+		/* a key that is let pass speaks for no other kind */
+		{ "torchtitan, args_unchecked: [training.compile]", "[training]\ncompile = true\nmy_own = 3", NULL,
+		  "x.toml:3: training.my_own: " TITAN " has no such key: only a tree that has it" },
+		{ "torchtitan, args_unchecked: [training.my_own]", "[training]\ncompile = true\nmy_own = 3",
+		  "x.toml:2: training.compile: " REFUSES ": use engine.kind: torchtitan-0.1", NULL },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
