@@ -128,6 +128,22 @@ static char *expected(const char *type)
 	return mo_buf_take(&b);
 }
 
+/* A bool is a flag without a word, which a mapping says by true; the flag that says no has "no-" before
+ * the last part of its name. */
+static char *expected_word(const struct rules *k, const char *type, const struct arg *arg)
+{
+	const struct ynode *args = ynode_find(k->root, "engine.args");
+	const char *flag = arg->flag + strspn(arg->flag, "-"), *dot = strrchr(flag, '.');
+	const char *name = dot ? dot + 1 : flag;
+	_cleanup_(mo_freep) char *want = expected(type);
+
+	if (!mo_streq(type, "bool") || k->engine->bool_words)
+		return mo_printf("%s here", want);
+	if (args && args->kind == YAML_MAP)
+		return mo_printf("%s here, in lower case, without quotes", want);
+	return mo_printf("no word here: --%s, or --%.*sno-%s", flag, (int)(name - flag), flag, name);
+}
+
 static const char *source_of(const struct rules *k)
 {
 	const struct engine_checks *c = k->engine->checks;
@@ -153,11 +169,12 @@ static void check_word(struct rules *k, const struct arg *arg)
 		return;
 	_cleanup_(words_done) struct words w = words_of(type, "|");
 	const char *near = arg->value ? near_word(&w, arg->value) : NULL;
-	_cleanup_(mo_freep) char *version = version_of(k), *want = expected(type);
+	_cleanup_(mo_freep) char *version = version_of(k);
+	_cleanup_(mo_freep) char *want = expected_word(k, type, arg);
 	_cleanup_(mo_freep) char *hint =
 		near ? mo_printf("did you mean '%s'? " UNCHECKED, near) : mo_strdup(UNCHECKED);
 
-	errors_at(k->errors, arg->at_value, hint, "engine.args: %s%s%.60s: %s takes %s here",
+	errors_at(k->errors, arg->at_value, hint, "engine.args: %s%s%.60s: %s takes %s",
 		  arg->flag, arg->value ? " " : "", arg->value ? arg->value : "", version, want);
 }
 

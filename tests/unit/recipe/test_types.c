@@ -73,7 +73,8 @@ static void test_words(void **state)
 		{ "optimizer.lr: 1e-4", NULL },
 		{ "optimizer.lr: 1_0.5e-4", NULL },
 		{ "optimizer.lr: -inf", NULL },
-		{ "compile.enable: yes", "compile.enable yes: " TITAN " takes true or false here" },
+		{ "compile.enable: yes", "compile.enable yes: " TITAN " takes true or false here, in lower case, without quotes" },
+		{ "compile.enable: 'true'", "takes true or false here, in lower case, without quotes" },
 		{ "compile.enable: true", NULL },
 		{ "compile.enable: false", NULL },
 		{ "debug.seed: None", NULL },
@@ -160,6 +161,34 @@ static void test_keys_of_files(void **state)
 		if (p.errors.n != (rows[i].error != NULL) || (rows[i].error && !strstr(text, rows[i].error)) ||
 		    (rows[i].warning ? !strstr(text, rows[i].warning) : !rows[i].error && strstr(text, "x.toml")))
 			fail_msg("%s: %s", rows[i].toml, text);
+	}
+}
+
+/* tyro's flags of a bool take no word. */
+static void test_flags_of_a_list(void **state)
+{
+	static const struct {
+		const char *kind, *words, *wrong; /* NULL: nothing is wrong with it */
+	} rows[] = {
+		{ "torchtitan", "--compile.enable, true", "--compile.enable true: " TITAN " takes no word here: --compile.enable, or --compile.no-enable [" },
+		{ "torchtitan", "--compile.enable=false", "takes no word here: --compile.enable, or --compile.no-enable [" },
+		{ "torchtitan", "compile.enable=false", "takes no word here: --compile.enable, or --compile.no-enable [" },
+		{ "torchtitan-0.1", "--training.compile, true", "takes no word here: --training.compile, or --training.no-compile [" },
+		{ "torchtitan", "--compile.enable", NULL },
+		{ "torchtitan", "--compile.no-enable", NULL },
+		{ "torchtitan", "--training.gc_freq, abc", "takes a whole number here [" },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"recipe: 1\nname: t\nengine: {kind: %s, args: [--job.config_file=x.toml, %s]}\n"
+			"cluster: {gpus: 8}\nbatch: {seq: 128, micro: 2, global: 16}\n"
+			"parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n", rows[i].kind, rows[i].words);
+		_cleanup_(parsed_done) struct parsed p = judged_text(text, "1", NULL);
+		_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+
+		if (rows[i].wrong ? p.errors.n != 1 || !strstr(told, rows[i].wrong) : p.errors.n)
+			fail_msg("%s %s: %s", rows[i].kind, rows[i].words, told);
 	}
 }
 
@@ -301,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
+		cmocka_unit_test(test_flags_of_a_list),
 		cmocka_unit_test(test_more_keys),
 		cmocka_unit_test(test_no_file),
 		cmocka_unit_test(test_numbers_of_megatron),
