@@ -436,13 +436,15 @@ static void check_saves(struct rules *k)
 		   LL(every), LL(r->steps), left, LL(MO_MAX(r->steps / 5, 1)));
 }
 
-/* "{name}", the first word in braces that nothing replaces in a directory; NULL: there is none. Caller frees. */
-static char *brace_word(const char *dir)
+/* "{name}", the first word in braces of a directory but the one that is replaced there (NULL: none is);
+ * NULL: there is none. Caller frees. */
+static char *brace_word(const char *dir, const char *replaced)
 {
 	for (const char *s = dir ? strchr(dir, '{') : NULL; s; s = strchr(s + 1, '{')) {
 		size_t n = strspn(s + 1, "abcdefghijklmnopqrstuvwxyz_.");
 
-		if (n && s[n + 1] == '}' && (s == dir || s[-1] != '$') && !mo_starts_with(s, "{user}"))
+		if (n && s[n + 1] == '}' && (s == dir || s[-1] != '$') &&
+		    !(replaced && mo_starts_with(s, replaced)))
 			return mo_strndup(s, n + 2);
 	}
 	return NULL;
@@ -453,8 +455,8 @@ static void check_directories(struct rules *k)
 {
 	const struct ynode *dir = ynode_find(k->root, "checkpoint.dir");
 	const struct ynode *workdir = ynode_find(k->root, "engine.workdir");
-	_cleanup_(mo_freep) char *word = brace_word(dir ? dir->text : NULL);
-	_cleanup_(mo_freep) char *other = brace_word(workdir ? workdir->text : NULL);
+	_cleanup_(mo_freep) char *word = brace_word(dir ? dir->text : NULL, "{user}");
+	_cleanup_(mo_freep) char *other = brace_word(workdir ? workdir->text : NULL, NULL);
 	_cleanup_(mo_freep) char *clean = dir && dir->text ? mo_path_clean(dir->text) : NULL;
 
 	if (word)

@@ -159,11 +159,17 @@ static char *version_of(const struct rules *k)
 	return mo_strndup(source, strcspn(source, ","));
 }
 
+/* A word of braces for which the recipe has no value: that is told by itself. */
+static bool is_unfilled(const struct arg *arg)
+{
+	return arg->value && !*arg->value && strchr(arg->at_value->text, '{');
+}
+
 static void check_word(struct rules *k, const struct arg *arg)
 {
 	const char *type = type_of(k->engine->checks, arg->flag);
 
-	if (!type || (arg->off && !k->engine->bool_words) || word_fits(type, arg->value) ||
+	if (!type || is_unfilled(arg) || (arg->off && !k->engine->bool_words) || word_fits(type, arg->value) ||
 	    rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value) ||
 	    rules_said(k, arg->at_flag))
 		return;

@@ -133,6 +133,8 @@ static const struct bad whole[] = {
 	{ "recipe: 1\nname: a\nengine: {kind: command, argv: x}\ncluster: {gpus: 1}\n", "3:31 engine.argv: expected a list, got 'x' [write it as [a, b]]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: ../../x.py, workdir: /w}\ncluster: {gpus: 1}\n", "3:30 engine.entry: '../../x.py' may lead out of workdir" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: a/../x.py, workdir: /w}\ncluster: {gpus: 1}\n", "3:30 engine.entry: 'a/../x.py' may lead out of workdir" },
+	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x.py, workdir: '/w/{user}'}\ncluster: {gpus: 1}\n",
+	  "3:45 engine.workdir: nothing replaces {user} [write there what it stands for]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: x.py, workdir: /w/$HOME}\ncluster: {gpus: 1}\n",
 	  "3:45 engine.workdir: '/w/$HOME': no shell reads a recipe, and $HOME stays as it is [write it out]" },
 	{ "recipe: 1\nname: a\nengine: {kind: torch, entry: \"${A:-b}/x.py\", workdir: /w}\ncluster: {gpus: 1}\n",

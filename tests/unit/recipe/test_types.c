@@ -164,6 +164,22 @@ static void test_keys_of_files(void **state)
 	}
 }
 
+/* A word for which the recipe has no value has one error, which is not of its type. */
+static void test_unfilled(void **state)
+{
+	static const char text[] =
+		"recipe: 1\nname: t\nengine: {kind: torchtitan, args: {job.config_file: x.toml, "
+		"training.gc_freq: '{checkpoint.every}', optimizer.lr: ''}}\ncluster: {gpus: 8}\n"
+		"batch: {seq: 128, micro: 2, global: 16}\n"
+		"parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n";
+	_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+	_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+
+	if (p.errors.n != 2 || !strstr(told, "'{checkpoint.every}' needs checkpoint.every") ||
+	    !strstr(told, "optimizer.lr : " TITAN " takes a number here"))
+		fail_msg("%s", told);
+}
+
 /* tyro's flags of a bool take no word. */
 static void test_flags_of_a_list(void **state)
 {
@@ -331,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_values_of_files),
 		cmocka_unit_test(test_keys_of_files),
 		cmocka_unit_test(test_flags_of_a_list),
+		cmocka_unit_test(test_unfilled),
 		cmocka_unit_test(test_more_keys),
 		cmocka_unit_test(test_no_file),
 		cmocka_unit_test(test_numbers_of_megatron),
