@@ -22,6 +22,8 @@ void rules_shell(struct rules *k); /* what only a shell replaces (rules_shell.c)
 /* What the engine's own keys take, said by engine.args or its files (rules_types.c); keys of its files that
  * its version has not (rules_files.c). */
 void rules_types(struct rules *k);
+/* int, float, bool, or the words that the key takes, "a|b|c"; NULL: nobody says. Borrowed. */
+const char *rules_type(const struct engine_checks *c, const char *key);
 void rules_files(struct rules *k);
 bool rules_said(const struct rules *k, const struct ynode *place);   /* another rule has said already what is wrong there */
 /* Why the engine has none of it and what to do: the file's words for the value, else for the path; NULL: it says nothing. */

@@ -79,6 +79,19 @@ const char *rules_dropped(const struct engine *e, const char *flag)
 	return NULL;
 }
 
+/* --compile.no-enable: the flag by which a bool, --compile.enable, is false where no word says it. */
+static bool says_no(const struct engine *e, const char *plain)
+{
+	const char *dot = strrchr(plain, '.'), *name = dot ? dot + 1 : plain;
+
+	if (e->bool_words || !mo_starts_with(name, "no-"))
+		return false;
+	_cleanup_(mo_freep) char *flag =
+		mo_printf("%.*s%s", (int)(name - plain), plain, name + strlen("no-"));
+
+	return mo_streq(rules_type(e->checks, flag), "bool");
+}
+
 static void check_key(struct rules *k, struct flags *known, const struct arg *arg)
 {
 	const struct engine_checks *c = k->engine->checks;
@@ -100,6 +113,8 @@ static void check_key(struct rules *k, struct flags *known, const struct arg *ar
 	for (size_t i = 0; i < known->n; i++)
 		if (known->names[i][0] == *plain && strcmp(known->names[i], plain) == 0)
 			return;
+	if (says_no(k->engine, plain))
+		return;
 	const char *near = mo_near_miss(plain, (const char *const *)known->names, known->n);
 
 	if (near) {

@@ -49,8 +49,7 @@ static bool has_word(const struct words *w, const char *text)
 	return mo_enum_parse((const char *const *)w->items, w->n, text) >= 0;
 }
 
-/* int, float, bool, or the words that it takes; NULL: nobody says. Borrowed. */
-static const char *type_of(const struct engine_checks *c, const char *key)
+const char *rules_type(const struct engine_checks *c, const char *key)
 {
 	for (size_t i = 0; i < c->n_types; i++)
 		for (const char *s = c->types[i].value; *s; s += strspn(s, " \n")) {
@@ -167,7 +166,7 @@ static bool is_unfilled(const struct arg *arg)
 
 static void check_word(struct rules *k, const struct arg *arg)
 {
-	const char *type = type_of(k->engine->checks, arg->flag);
+	const char *type = rules_type(k->engine->checks, arg->flag);
 
 	if (!type || is_unfilled(arg) || (arg->off && !k->engine->bool_words) || word_fits(type, arg->value) ||
 	    rules_unchecked(k, arg->flag) || rules_said(k, arg->at_value) ||
@@ -232,7 +231,7 @@ static void check_value(struct rules *k, const struct experiment *x, const struc
 {
 	const struct config_value *v = item->value;
 	bool own = k->engine->experiment;
-	const char *type = of_files(v) || own ? type_of(k->engine->checks, item->key) : NULL;
+	const char *type = of_files(v) || own ? rules_type(k->engine->checks, item->key) : NULL;
 
 	if (!type || is_kind(v, type, own) || ++*told > TOLD_MAX)
 		return;

@@ -208,6 +208,34 @@ static void test_flags_of_a_list(void **state)
 	}
 }
 
+/* The other flag of a bool is none that nobody knows. */
+static void test_flags_that_say_no(void **state)
+{
+	static const struct {
+		const char *word;
+		bool unknown;
+	} rows[] = {
+		{ "--compile.no-enable", false },
+		{ "--compile.no_enable", false },
+		{ "--training.no-gc_freq", true },
+		{ "--compile.no-such", true },
+		{ "--compile.now", true },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"recipe: 1\nname: t\n"
+			"engine: {kind: torchtitan, strict_args: true, args: [--job.config_file=x.toml, %s]}\n"
+			"cluster: {gpus: 8}\nbatch: {seq: 128, micro: 2, global: 16}\n"
+			"parallelism: {tp: 1, pp: 1, sharding: zero3}\nsteps: 9\n", rows[i].word);
+		_cleanup_(parsed_done) struct parsed p = parse(text, NULL);
+		_cleanup_(mo_freep) char *told = errors_text(&p.errors);
+
+		if (p.errors.n != rows[i].unknown)
+			fail_msg("%s: %s", rows[i].word, told);
+	}
+}
+
 /* torchtitan reads the module's name with dashes too (config/manager.py, _maybe_add_custom_config). */
 static void test_more_keys(void **state)
 {
@@ -348,6 +376,7 @@ int main(void)
 		cmocka_unit_test(test_keys_of_files),
 		cmocka_unit_test(test_flags_of_a_list),
 		cmocka_unit_test(test_unfilled),
+		cmocka_unit_test(test_flags_that_say_no),
 		cmocka_unit_test(test_more_keys),
 		cmocka_unit_test(test_no_file),
 		cmocka_unit_test(test_numbers_of_megatron),
