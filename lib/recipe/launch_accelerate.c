@@ -10,36 +10,40 @@
 
 #define DEFAULT_FILE ".cache/huggingface/accelerate/default_config.yaml" /* below HOME */
 
-/* A word of the launcher, or a key of the file, and the variable that a rank reads. */
-static const struct {
-	const char *key, *name;
-} told[] = {
-	{ "mixed_precision", "ACCELERATE_MIXED_PRECISION" },
-	{ "zero_stage", "ACCELERATE_DEEPSPEED_ZERO_STAGE" },
-	{ "gradient_accumulation_steps", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS" },
-	{ "gradient_clipping", "ACCELERATE_GRADIENT_CLIPPING" },
-	{ "offload_optimizer_device", "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE" },
-	{ "offload_param_device", "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE" },
-	{ "zero3_init_flag", "ACCELERATE_DEEPSPEED_ZERO3_INIT" },
-	{ "zero3_save_16bit_model", "ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL" },
-	{ "deepspeed_config_file", "ACCELERATE_DEEPSPEED_CONFIG_FILE" },
-	{ "deepspeed_moe_layer_cls_names", "ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES" },
-	{ "fsdp_version", "FSDP_VERSION" },
-	{ "fsdp_sharding_strategy", "FSDP_SHARDING_STRATEGY" },
-	{ "fsdp_reshard_after_forward", "FSDP_RESHARD_AFTER_FORWARD" },
-	{ "fsdp_offload_params", "FSDP_OFFLOAD_PARAMS" },
-	{ "fsdp_min_num_params", "FSDP_MIN_NUM_PARAMS" },
-	{ "fsdp_auto_wrap_policy", "FSDP_AUTO_WRAP_POLICY" },
-	{ "fsdp_transformer_layer_cls_to_wrap", "FSDP_TRANSFORMER_CLS_TO_WRAP" },
-	{ "fsdp_backward_prefetch", "FSDP_BACKWARD_PREFETCH" },
-	{ "fsdp_state_dict_type", "FSDP_STATE_DICT_TYPE" },
-	{ "fsdp_forward_prefetch", "FSDP_FORWARD_PREFETCH" },
-	{ "fsdp_use_orig_params", "FSDP_USE_ORIG_PARAMS" },
-	{ "fsdp_cpu_ram_efficient_loading", "FSDP_CPU_RAM_EFFICIENT_LOADING" },
-	{ "fsdp_sync_module_states", "FSDP_SYNC_MODULE_STATES" },
-	{ "fsdp_activation_checkpointing", "FSDP_ACTIVATION_CHECKPOINTING" },
-	{ "use_deepspeed", "ACCELERATE_USE_DEEPSPEED" },
-	{ "use_fsdp", "ACCELERATE_USE_FSDP" },
+#define DEEPSPEED "ACCELERATE_USE_DEEPSPEED"
+#define FSDP "ACCELERATE_USE_FSDP"
+
+/* A word of the launcher, or a key of the file, and the variable that a rank reads. needs: the one
+ * without which its launcher does not set it; a rank reads some of them all the same. */
+static const struct variable {
+	const char *key, *name, *needs;
+} variables[] = {
+	{ "mixed_precision", "ACCELERATE_MIXED_PRECISION", NULL },
+	{ "zero_stage", "ACCELERATE_DEEPSPEED_ZERO_STAGE", DEEPSPEED },
+	{ "gradient_accumulation_steps", "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", DEEPSPEED },
+	{ "gradient_clipping", "ACCELERATE_GRADIENT_CLIPPING", DEEPSPEED },
+	{ "offload_optimizer_device", "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", DEEPSPEED },
+	{ "offload_param_device", "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", DEEPSPEED },
+	{ "zero3_init_flag", "ACCELERATE_DEEPSPEED_ZERO3_INIT", DEEPSPEED },
+	{ "zero3_save_16bit_model", "ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL", DEEPSPEED },
+	{ "deepspeed_config_file", "ACCELERATE_DEEPSPEED_CONFIG_FILE", DEEPSPEED },
+	{ "deepspeed_moe_layer_cls_names", "ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES", DEEPSPEED },
+	{ "fsdp_version", "FSDP_VERSION", FSDP },
+	{ "fsdp_sharding_strategy", "FSDP_SHARDING_STRATEGY", FSDP },
+	{ "fsdp_reshard_after_forward", "FSDP_RESHARD_AFTER_FORWARD", FSDP },
+	{ "fsdp_offload_params", "FSDP_OFFLOAD_PARAMS", FSDP },
+	{ "fsdp_min_num_params", "FSDP_MIN_NUM_PARAMS", FSDP },
+	{ "fsdp_auto_wrap_policy", "FSDP_AUTO_WRAP_POLICY", FSDP },
+	{ "fsdp_transformer_layer_cls_to_wrap", "FSDP_TRANSFORMER_CLS_TO_WRAP", FSDP },
+	{ "fsdp_backward_prefetch", "FSDP_BACKWARD_PREFETCH", FSDP },
+	{ "fsdp_state_dict_type", "FSDP_STATE_DICT_TYPE", FSDP },
+	{ "fsdp_forward_prefetch", "FSDP_FORWARD_PREFETCH", FSDP },
+	{ "fsdp_use_orig_params", "FSDP_USE_ORIG_PARAMS", FSDP },
+	{ "fsdp_cpu_ram_efficient_loading", "FSDP_CPU_RAM_EFFICIENT_LOADING", FSDP },
+	{ "fsdp_sync_module_states", "FSDP_SYNC_MODULE_STATES", FSDP },
+	{ "fsdp_activation_checkpointing", "FSDP_ACTIVATION_CHECKPOINTING", FSDP },
+	{ "use_deepspeed", DEEPSPEED, NULL },
+	{ "use_fsdp", FSDP, NULL },
 };
 
 /* Keys by which its launcher finds the ranks, or that say nothing to a rank on a GPU. */
@@ -48,26 +52,39 @@ static const struct {
 	"same_network main_training_function gpu_ids downcast_bf16 tpu_env tpu_use_cluster " \
 	"tpu_use_sudo deepspeed_multinode_launcher deepspeed_hostfile enable_cpu_affinity"
 
-static const char *variable_of(const char *key, size_t n)
+static const struct variable *variable_of(const char *key, size_t n)
 {
-	for (size_t i = 0; i < ELEMENTSOF(told); i++) {
-		const char *want = told[i].key;
+	for (size_t i = 0; i < ELEMENTSOF(variables); i++) {
+		const char *want = variables[i].key;
 		size_t k = 0;
 
 		while (k < n && (key[k] == want[k] || (key[k] == '-' && want[k] == '_')))
 			k++;
 		if (k == n && !want[n])
-			return told[i].name;
+			return &variables[i];
 	}
 	return NULL;
 }
 
-static bool is_set(const struct launch_line *l, const char *name)
+static struct launch_told *told_of(const struct launch_line *l, const char *name)
 {
-	for (size_t i = 0; i < l->n_env; i++)
-		if (mo_streq(l->env[i].key, name))
-			return true;
-	return false;
+	for (size_t i = 0; i < l->n_told; i++)
+		if (mo_streq(l->told[i].name, name))
+			return &l->told[i];
+	return NULL;
+}
+
+static void tell(struct launch_line *l, const struct variable *v, const char *where,
+		 const char *value)
+{
+	struct launch_told *t = told_of(l, v->name);
+
+	if (!t) {
+		t = MO_GROW(l->told, l->n_told);
+		*t = (struct launch_told){ .name = v->name, .needs = v->needs };
+	}
+	mo_str_set(&t->where, where);
+	mo_str_set(&t->value, value);
 }
 
 static bool is_false(const char *text)
@@ -78,11 +95,12 @@ static bool is_false(const char *text)
 
 bool launch_accelerate_word(struct launch_line *l, const char *word, const char *value)
 {
-	const char *key = word + strspn(word, "-"), *name = variable_of(key, strlen(key));
+	const char *key = word + strspn(word, "-");
+	const struct variable *v = variable_of(key, strlen(key));
 
-	if (name)
-		launch_env(l, name, strlen(name), value ? value : "true");
-	return name;
+	if (v)
+		tell(l, v, word, value ? value : "true");
+	return v;
 }
 
 static void take_number(struct launch_line *l, const char *key, const char *text)
@@ -119,7 +137,7 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 {
 	_cleanup_(mo_freep) char *place =
 		mo_printf("%s:%lld %s", file, (long long)key->line, key->text);
-	const char *name = variable_of(key->text, strlen(key->text));
+	const struct variable *var = variable_of(key->text, strlen(key->text));
 
 	if (v->kind != YAML_SCALAR) {
 		launch_lose(l, place, NULL, ACCELERATES);
@@ -130,14 +148,14 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 	} else if (ynode_is_null(v) || ynode_is_empty(v) ||
 		   launch_among(PLACES, key->text, strlen(key->text))) {
 		return;
-	} else if (name) {
+	} else if (var) {
 		bool truth = v->plain && (strcasecmp(v->text, "true") == 0 ||
 					  strcasecmp(v->text, "false") == 0);
 
-		if (!is_set(l, name))
-			launch_env(l, name, strlen(name), !truth		      ? v->text
-						     : strcasecmp(v->text, "true") ? "false"
-										    : "true");
+		if (!told_of(l, var->name))
+			tell(l, var, place, !truth                       ? v->text
+					    : strcasecmp(v->text, "true") ? "false"
+									  : "true");
 	} else if (!is_false(v->text)) {
 		launch_lose(l, place, v->text, ACCELERATES);
 	}
@@ -146,13 +164,13 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 /* What of DeepSpeed the file itself says, by name: accelerate refuses it beside a file of DeepSpeed. */
 static void tell_fields(struct launch_line *l, const struct ynode *map)
 {
-	static const char name[] = "ACCELERATE_CONFIG_DS_FIELDS";
+	static const struct variable fields = { NULL, "ACCELERATE_CONFIG_DS_FIELDS", DEEPSPEED };
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	for (size_t i = 0; i < map->n; i++)
 		mo_buf_printf(&b, "%s%s", i ? "," : "", map->items[i].key->text);
 	if (b.len)
-		launch_env(l, name, strlen(name), b.data);
+		tell(l, &fields, NULL, b.data);
 }
 
 static bool read_file(struct launch_line *l, const char *file, const char *text)
@@ -178,7 +196,7 @@ static bool read_file(struct launch_line *l, const char *file, const char *text)
 	return true;
 }
 
-void launch_accelerate_config(struct run *r)
+static void read_config(struct run *r)
 {
 	struct launch_line *l = &r->best;
 	const struct launch_world *w = r->world;
@@ -190,7 +208,7 @@ void launch_accelerate_config(struct run *r)
 				 *whole = NULL, *text = NULL;
 	const char *file = given ? l->accelerate_config : own, *dir = l->dir;
 
-	if (!l->launcher || !mo_streq(l->launcher, launch_accelerate.name) || !file)
+	if (!file)
 		return;
 	dir = dir ? dir : w ? w->dir : NULL;
 	whole = file[0] == '/' || !dir ? mo_strdup(file) : mo_printf("%s/%s", dir, file);
@@ -204,4 +222,31 @@ void launch_accelerate_config(struct run *r)
 	char *used = read ? mo_strdup(file) : NULL;
 	free(l->accelerate_config);
 	l->accelerate_config = used;
+}
+
+static bool is_on(const struct launch_line *l, const char *name)
+{
+	const struct launch_told *t = told_of(l, name);
+
+	return t && strcasecmp(t->value, "true") == 0;
+}
+
+void launch_accelerate_config(struct run *r)
+{
+	struct launch_line *l = &r->best;
+
+	if (!l->launcher || !mo_streq(l->launcher, launch_accelerate.name))
+		return;
+	read_config(r);
+	for (size_t i = 0; i < l->n_told; i++) {
+		const struct launch_told *t = &l->told[i];
+
+		if (!t->needs || is_on(l, t->needs))
+			launch_env(l, t->name, strlen(t->name), t->value);
+		else if (t->where)
+			launch_lose(l, t->where, t->value,
+				    mo_streq(t->needs, FSDP)
+					    ? "accelerate tells it to ranks of FSDP alone"
+					    : "accelerate tells it to ranks of DeepSpeed alone");
+	}
 }

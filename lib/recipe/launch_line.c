@@ -18,6 +18,11 @@ void launch_line_done(struct launch_line *l)
 	free(l->python);
 	free(l->program_path);
 	free(l->all);
+	for (size_t i = 0; i < l->n_told; i++) {
+		free(l->told[i].value);
+		free(l->told[i].where);
+	}
+	free(l->told);
 	free(l->accelerate_config);
 	free(l->dir);
 	free(l->dir_unknown);

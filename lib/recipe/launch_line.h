@@ -7,6 +7,12 @@
 #include "lib/model/recipe.h"
 #include "lib/base/error.h"
 
+/* A variable of which accelerate's words or its file speak. */
+struct launch_told {
+	const char *name, *needs; /* needs: it is set beside this one alone; NULL = always */
+	char *value, *where; /* where: as it is written; NULL = it follows from others */
+};
+
 struct launch_line {
 	char **program;
 	size_t n_program; /* SCRIPT WORD.. or -m MODULE WORD.. */
@@ -18,6 +24,8 @@ struct launch_line {
 	size_t n_env; /* variables that are set for it, the last value of each */
 	int64_t nodes, per_node; /* processes of a node; MO_NONE = not said */
 	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
+	struct launch_told *told; /* until the file is read: then they are in env */
+	size_t n_told;
 	char *accelerate_config; /* the file of accelerate that was read; NULL = none */
 	int64_t total; /* of all nodes; MO_NONE = not said */
 	int64_t world; /* WORLD_SIZE that a process of its own is given; MO_NONE = none */

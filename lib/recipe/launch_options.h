@@ -32,7 +32,8 @@ void launch_options(struct launch_line *l, const struct launcher *p, char *const
 		    size_t *at, bool *module);
 void launch_lose(struct launch_line *l, const char *what, const char *value, const char *why);
 void launch_env(struct launch_line *l, const char *name, size_t n, const char *value);
-/* A word of accelerate becomes the variable that its launcher makes of it. False: it makes none. */
+/* A word of accelerate becomes the variable that its launcher makes of it, once its file is read.
+ * False: it makes none. */
 bool launch_accelerate_word(struct launch_line *l, const char *word, const char *value);
 size_t launch_assigned(const char *word); /* X in X=1; 0 = no assignment */
 /* Words that begin with a launcher: nothing of a shell is in them. */

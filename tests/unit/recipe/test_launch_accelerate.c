@@ -1,0 +1,82 @@
+/* What accelerate's words and its file make of the variables of a rank. */
+#include "tests/unit/recipe/read.h"
+
+#include <string.h>
+
+#include "lib/base/buf.h"
+#include "lib/recipe/launch_line.h"
+
+static const struct {
+	const char *path, *text;
+} files[] = {
+	{ "/w/ddp.yaml", "distributed_type: MULTI_GPU\ngradient_accumulation_steps: 4\n"
+			 "mixed_precision: bf16\n" },
+	{ "/w/ds.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\n"
+			"  gradient_accumulation_steps: 8\nmixed_precision: bf16\n" },
+	{ "/w/fsdp.yaml", "distributed_type: FSDP\nfsdp_config:\n"
+			  "  fsdp_sharding_strategy: FULL_SHARD\n" },
+};
+
+static char *read_file(void *arg, const char *path)
+{
+	(void)arg;
+	for (size_t i = 0; i < ELEMENTSOF(files); i++)
+		if (mo_streq(path, files[i].path))
+			return mo_strdup(files[i].text);
+	return NULL;
+}
+
+static const struct launch_world world = { .read = read_file, .dir = "/w" };
+
+/* The variables in the order in which they are told, and all that is lost. */
+static void is(const char *text, const char *env, const char *lost)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(launch_line_done) struct launch_line l = { 0 };
+	_cleanup_(mo_buf_done) struct mo_buf vars = { 0 }, said = { 0 };
+
+	if (launch_line_script(text, &world, &l, &err) < 0)
+		fail_msg("%s: %s", text, mo_error_text(&err, -1));
+	for (size_t i = 0; i < l.n_env; i++)
+		mo_buf_printf(&vars, "%s%s=%s", i ? " " : "", l.env[i].key, l.env[i].value);
+	for (size_t i = 0; i < l.n_lost; i++)
+		mo_buf_printf(&said, "%s%s", i ? "|" : "", l.lost[i]);
+	if (!mo_streq(vars.data ? vars.data : "", env))
+		fail_msg("%s: env: %s", text, vars.data);
+	if (!mo_streq(said.data ? said.data : "", lost))
+		fail_msg("%s: lost: %s", text, said.data);
+}
+
+/* A rank reads the number of accumulated steps always, and takes it before its script's own. */
+static void of_deepspeed_alone(void **state)
+{
+	is("accelerate launch --num_processes 8 --multi_gpu --gradient_accumulation_steps 4 t.py",
+	   "", "--gradient_accumulation_steps 4: accelerate tells it to ranks of DeepSpeed alone");
+	is("accelerate launch --use_deepspeed --gradient_accumulation_steps 4 t.py",
+	   "ACCELERATE_USE_DEEPSPEED=true ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4", "");
+	is("accelerate launch --config_file ddp.yaml --zero_stage 2 t.py",
+	   "ACCELERATE_MIXED_PRECISION=bf16",
+	   "--zero_stage 2: accelerate tells it to ranks of DeepSpeed alone|"
+	   "ddp.yaml:2 gradient_accumulation_steps 4: accelerate tells it to ranks of DeepSpeed "
+	   "alone");
+	is("accelerate launch --config_file fsdp.yaml t.py",
+	   "ACCELERATE_USE_FSDP=true FSDP_SHARDING_STRATEGY=FULL_SHARD", "");
+	is("accelerate launch --fsdp_version 2 t.py", "",
+	   "--fsdp_version 2: accelerate tells it to ranks of FSDP alone");
+	/* what the user sets goes to the ranks whatever the launcher adds */
+	is("ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2 accelerate launch --multi_gpu t.py",
+	   "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=2", "");
+	is("ACCELERATE_MIXED_PRECISION=no accelerate launch --config_file ddp.yaml t.py",
+	   "ACCELERATE_MIXED_PRECISION=bf16",
+	   "ddp.yaml:2 gradient_accumulation_steps 4: accelerate tells it to ranks of DeepSpeed "
+	   "alone");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_deepspeed_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
