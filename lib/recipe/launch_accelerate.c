@@ -103,6 +103,26 @@ bool launch_accelerate_word(struct launch_line *l, const char *word, const char 
 	return v;
 }
 
+/* Of the words, the first that says how ranks work together: what the file says of that then
+ * counts for nothing. */
+void launch_accelerate_type(struct launch_line *l, char *const *words, size_t n)
+{
+	static const struct {
+		const char *names, *type;
+	} types[] = {
+		{ "--multi_gpu --multi-gpu", "MULTI_GPU" },
+		{ "--use_deepspeed --use-deepspeed", "DEEPSPEED" },
+		{ "--use_fsdp --use-fsdp", "FSDP" },
+		{ "--use_megatron_lm --use-megatron-lm", "MEGATRON_LM" },
+		{ "--tpu", "XLA" },
+	};
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < ELEMENTSOF(types) && !l->accelerate_type; k++)
+			if (launch_among(types[k].names, words[i], strlen(words[i])))
+				l->accelerate_type = types[k].type;
+}
+
 static void take_number(struct launch_line *l, const char *key, const char *text)
 {
 	int64_t v;
@@ -121,6 +141,12 @@ static void take_type(struct launch_line *l, const char *place, const char *text
 		const char *type, *word;
 	} types[] = { { "DEEPSPEED", "use_deepspeed" }, { "FSDP", "use_fsdp" } };
 
+	if (l->accelerate_type) {
+		if (!is_false(text) && !mo_streq(text, l->accelerate_type))
+			launch_lose(l, place, text,
+				    "a word of the line says another one, which accelerate takes");
+		return;
+	}
 	for (size_t i = 0; i < ELEMENTSOF(types); i++)
 		if (mo_streq(text, types[i].type)) {
 			(void)launch_accelerate_word(l, types[i].word, NULL);

@@ -161,6 +161,7 @@ static int read_accelerate(struct launch_line *l, char *const *words, size_t n,
 
 	l->launcher = (char *)launch_accelerate.name;
 	launch_options(l, &launch_accelerate, words, n, &at, &module);
+	launch_accelerate_type(l, words, at);
 	if (l->tasks != MO_NONE)
 		l->total = l->tasks; /* of all machines */
 	return take_program(l, l->launcher, words + at, n - at, module, err);

@@ -26,6 +26,7 @@ struct launch_line {
 	char *all; /* the words that ask for as many as a node has; NULL = they are counted */
 	struct launch_told *told; /* until the file is read: then they are in env */
 	size_t n_told;
+	const char *accelerate_type; /* distributed_type by a word; NULL = its file's */
 	char *accelerate_config; /* the file of accelerate that was read; NULL = none */
 	int64_t total; /* of all nodes; MO_NONE = not said */
 	int64_t world; /* WORLD_SIZE that a process of its own is given; MO_NONE = none */

@@ -142,7 +142,7 @@ static const struct option accelerate_options[] = {
 	  true, KEEP_TOLD, ACCELERATES },
 	{ "--use_deepspeed --use-deepspeed --use_fsdp --use-fsdp", false, KEEP_TOLD, ACCELERATES },
 	{ "--dynamo_backend --dynamo_mode --dynamo-backend", true, KEEP_NOTHING, ACCELERATES },
-	{ "--use_megatron_lm --cpu", false, KEEP_NOTHING, ACCELERATES },
+	{ "--use_megatron_lm --use-megatron-lm --tpu --cpu", false, KEEP_NOTHING, ACCELERATES },
 };
 static const struct option mpi_options[] = {
 	{ "-np -n -c --np", true, KEEP_TASKS, NULL },

@@ -35,6 +35,7 @@ void launch_env(struct launch_line *l, const char *name, size_t n, const char *v
 /* A word of accelerate becomes the variable that its launcher makes of it, once its file is read.
  * False: it makes none. */
 bool launch_accelerate_word(struct launch_line *l, const char *word, const char *value);
+void launch_accelerate_type(struct launch_line *l, char *const *words, size_t n);
 size_t launch_assigned(const char *word); /* X in X=1; 0 = no assignment */
 /* Words that begin with a launcher: nothing of a shell is in them. */
 int launch_line_plain(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err);

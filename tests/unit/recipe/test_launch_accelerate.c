@@ -72,10 +72,39 @@ static void of_deepspeed_alone(void **state)
 	   "alone");
 }
 
+/* Its file's distributed_type counts where no word of the line says one. */
+static void of_the_line_and_of_the_file(void **state)
+{
+	is("accelerate launch --config_file ds.yaml t.py",
+	   "ACCELERATE_USE_DEEPSPEED=true ACCELERATE_CONFIG_DS_FIELDS="
+	   "zero_stage,gradient_accumulation_steps ACCELERATE_DEEPSPEED_ZERO_STAGE=3 "
+	   "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=8 ACCELERATE_MIXED_PRECISION=bf16",
+	   "");
+	is("accelerate launch --config_file ds.yaml --multi_gpu t.py",
+	   "ACCELERATE_MIXED_PRECISION=bf16",
+	   "ds.yaml:1 distributed_type DEEPSPEED: a word of the line says another one, which "
+	   "accelerate takes|"
+	   "ds.yaml:3 zero_stage 3: accelerate tells it to ranks of DeepSpeed alone|"
+	   "ds.yaml:4 gradient_accumulation_steps 8: accelerate tells it to ranks of DeepSpeed "
+	   "alone");
+	is("accelerate launch --config_file fsdp.yaml --use-deepspeed t.py",
+	   "ACCELERATE_USE_DEEPSPEED=true",
+	   "fsdp.yaml:1 distributed_type FSDP: a word of the line says another one, which "
+	   "accelerate takes|"
+	   "fsdp.yaml:3 fsdp_sharding_strategy FULL_SHARD: accelerate tells it to ranks of FSDP "
+	   "alone");
+	is("accelerate launch --config_file fsdp.yaml --use_fsdp t.py",
+	   "ACCELERATE_USE_FSDP=true FSDP_SHARDING_STRATEGY=FULL_SHARD", "");
+	/* a word of the program is none of its launcher's */
+	is("accelerate launch --config_file fsdp.yaml t.py --multi_gpu",
+	   "ACCELERATE_USE_FSDP=true FSDP_SHARDING_STRATEGY=FULL_SHARD", "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_deepspeed_alone),
+		cmocka_unit_test(of_the_line_and_of_the_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
