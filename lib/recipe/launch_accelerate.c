@@ -87,6 +87,19 @@ static void tell(struct launch_line *l, const struct variable *v, const char *wh
 	mo_str_set(&t->value, value);
 }
 
+/* A key of a section of the file: its launcher (1.x) takes it over a word of the line, too. */
+static void tell_over(struct launch_line *l, const struct variable *v, const char *where,
+		      const char *value)
+{
+	struct launch_told *t = told_of(l, v->name);
+
+	if (t && t->where && t->where[0] == '-' && strcasecmp(t->value, value) != 0) {
+		free(t->over);
+		t->over = mo_printf("%s %s", t->where, t->value);
+	}
+	tell(l, v, where, value);
+}
+
 static bool is_false(const char *text)
 {
 	return !*text || strcasecmp(text, "false") == 0 || strcasecmp(text, "no") == 0 ||
@@ -159,7 +172,7 @@ static void take_type(struct launch_line *l, const char *place, const char *text
 }
 
 static void take_key(struct launch_line *l, const char *file, const struct ynode *key,
-		     const struct ynode *v)
+		     const struct ynode *v, bool nested)
 {
 	_cleanup_(mo_freep) char *place =
 		mo_printf("%s:%lld %s", file, (long long)key->line, key->text);
@@ -178,10 +191,14 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 		bool truth = v->plain && (strcasecmp(v->text, "true") == 0 ||
 					  strcasecmp(v->text, "false") == 0);
 
-		if (!told_of(l, var->name))
-			tell(l, var, place, !truth                       ? v->text
-					    : strcasecmp(v->text, "true") ? "false"
-									  : "true");
+		const char *value = !truth			 ? v->text
+				    : strcasecmp(v->text, "true") ? "false"
+								  : "true";
+
+		if (nested)
+			tell_over(l, var, place, value);
+		else if (!told_of(l, var->name))
+			tell(l, var, place, value);
 	} else if (!is_false(v->text)) {
 		launch_lose(l, place, v->text, ACCELERATES);
 	}
@@ -211,13 +228,13 @@ static bool read_file(struct launch_line *l, const char *file, const char *text)
 		const struct ynode *key = root->items[i].key, *v = root->items[i].value;
 
 		if (v->kind != YAML_MAP) {
-			take_key(l, file, key, v);
+			take_key(l, file, key, v, false);
 			continue;
 		}
 		if (mo_streq(key->text, "deepspeed_config"))
 			tell_fields(l, v);
 		for (size_t k = 0; k < v->n; k++)
-			take_key(l, file, v->items[k].key, v->items[k].value);
+			take_key(l, file, v->items[k].key, v->items[k].value, true);
 	}
 	return true;
 }
@@ -257,6 +274,26 @@ static bool is_on(const struct launch_line *l, const char *name)
 	return t && strcasecmp(t->value, "true") == 0;
 }
 
+static void settle(struct launch_line *l, const struct launch_told *t)
+{
+	if (t->needs && !is_on(l, t->needs)) {
+		if (t->where)
+			launch_lose(l, t->where, t->value,
+				    mo_streq(t->needs, FSDP)
+					    ? "accelerate tells it to ranks of FSDP alone"
+					    : "accelerate tells it to ranks of DeepSpeed alone");
+		return;
+	}
+	launch_env(l, t->name, strlen(t->name), t->value);
+	if (t->over) {
+		_cleanup_(mo_freep) char *why =
+			mo_printf("accelerate 1.x takes %s %s over it, and so does env: write the "
+				  "one that you mean",
+				  t->where, t->value);
+		launch_lose(l, t->over, NULL, why);
+	}
+}
+
 void launch_accelerate_config(struct run *r)
 {
 	struct launch_line *l = &r->best;
@@ -264,15 +301,6 @@ void launch_accelerate_config(struct run *r)
 	if (!l->launcher || !mo_streq(l->launcher, launch_accelerate.name))
 		return;
 	read_config(r);
-	for (size_t i = 0; i < l->n_told; i++) {
-		const struct launch_told *t = &l->told[i];
-
-		if (!t->needs || is_on(l, t->needs))
-			launch_env(l, t->name, strlen(t->name), t->value);
-		else if (t->where)
-			launch_lose(l, t->where, t->value,
-				    mo_streq(t->needs, FSDP)
-					    ? "accelerate tells it to ranks of FSDP alone"
-					    : "accelerate tells it to ranks of DeepSpeed alone");
-	}
+	for (size_t i = 0; i < l->n_told; i++)
+		settle(l, &l->told[i]);
 }

@@ -21,6 +21,7 @@ void launch_line_done(struct launch_line *l)
 	for (size_t i = 0; i < l->n_told; i++) {
 		free(l->told[i].value);
 		free(l->told[i].where);
+		free(l->told[i].over);
 	}
 	free(l->told);
 	free(l->accelerate_config);

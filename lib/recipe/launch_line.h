@@ -11,6 +11,7 @@
 struct launch_told {
 	const char *name, *needs; /* needs: it is set beside this one alone; NULL = always */
 	char *value, *where; /* where: as it is written; NULL = it follows from others */
+	char *over; /* the word with another value, over which a file's is taken; NULL = none */
 };
 
 struct launch_line {

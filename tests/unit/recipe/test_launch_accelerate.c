@@ -100,11 +100,32 @@ static void of_the_line_and_of_the_file(void **state)
 	   "ACCELERATE_USE_FSDP=true FSDP_SHARDING_STRATEGY=FULL_SHARD", "");
 }
 
+/* In 1.x a key of a section wins over a word of the line, and a key of no section loses to it. */
+static void of_both(void **state)
+{
+	static const char over[] =
+		"accelerate launch --config_file ds.yaml --zero_stage 2 --mixed_precision fp16 "
+		"--gradient_accumulation_steps 8 t.py";
+
+	is(over,
+	   "ACCELERATE_DEEPSPEED_ZERO_STAGE=3 ACCELERATE_MIXED_PRECISION=fp16 "
+	   "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=8 ACCELERATE_USE_DEEPSPEED=true "
+	   "ACCELERATE_CONFIG_DS_FIELDS=zero_stage,gradient_accumulation_steps",
+	   "--zero_stage 2: accelerate 1.x takes ds.yaml:3 zero_stage 3 over it, and so does env: "
+	   "write the one that you mean");
+	is("accelerate launch --config_file fsdp.yaml --fsdp_sharding_strategy NO_SHARD t.py",
+	   "FSDP_SHARDING_STRATEGY=FULL_SHARD ACCELERATE_USE_FSDP=true",
+	   "--fsdp_sharding_strategy NO_SHARD: accelerate 1.x takes fsdp.yaml:3 "
+	   "fsdp_sharding_strategy FULL_SHARD over it, and so does env: write the one that you "
+	   "mean");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_deepspeed_alone),
 		cmocka_unit_test(of_the_line_and_of_the_file),
+		cmocka_unit_test(of_both),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
