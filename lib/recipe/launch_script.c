@@ -219,6 +219,45 @@ static bool is_script_name(const char *word)
 	return false;
 }
 
+/* The environment that `conda activate WORD..` names; NULL = its words are not known here. *prefix:
+ * it is a directory. */
+static const char *conda_named(const struct shell_words *w, bool *prefix)
+{
+	const char *name = NULL;
+
+	*prefix = false;
+	for (size_t i = 2; i < w->n; i++) {
+		const char *word = w->items[i];
+		bool dir = mo_streq(word, "-p") || mo_streq(word, "--prefix");
+
+		if (launch_among("--stack --no-stack --dev", word, strlen(word)))
+			continue;
+		if (dir || mo_streq(word, "-n") || mo_streq(word, "--name"))
+			word = ++i < w->n ? w->items[i] : "-";
+		if (name || word[0] == '-' || !*word)
+			return NULL;
+		name = word;
+		*prefix = dir || strchr(word, '/');
+	}
+	return name ? name : "base";
+}
+
+/* The directory of an environment; NULL = nobody knows. Caller frees. */
+static char *conda_env(const struct run *r, const struct shell_words *w)
+{
+	bool prefix;
+	const char *name = conda_named(w, &prefix);
+
+	if (!name || r->shell.follow != SHELL_RUN || shell_unknown(name))
+		return NULL;
+	if (prefix)
+		return shell_path(&r->shell, name);
+	if (!r->conda)
+		return NULL;
+	return mo_streq(name, "base") ? mo_strdup(r->conda)
+				      : mo_printf("%s/envs/%s", r->conda, name);
+}
+
 /* conda activate NAME, source activate NAME: where conda.sh is known the interpreter is, too. */
 static bool take_conda(struct run *r, const struct shell_command *c)
 {
@@ -228,18 +267,16 @@ static bool take_conda(struct run *r, const struct shell_command *c)
 
 	if (w->n < 2 || !own || !mo_streq(w->items[1], "activate"))
 		return false;
-	const char *name = w->n > 2 ? w->items[2] : "base";
+	_cleanup_(mo_freep) char *env = conda_env(r, w);
 
-	if (r->shell.follow == SHELL_RUN && !shell_unknown(name) &&
-	    (r->conda || name[0] == '/')) {
+	if (env) {
 		free(r->python);
-		r->python = name[0] == '/' ? mo_printf("%s/bin/python3", name)
-			    : mo_streq(name, "base")
-				    ? mo_printf("%s/bin/python3", r->conda)
-				    : mo_printf("%s/envs/%s/bin/python3", r->conda, name);
+		r->python = mo_printf("%s/bin/python3", env);
 	} else {
 		_cleanup_(mo_freep) char *text = run_joined(w->items, w->n);
 		run_name(&r->activated, text);
+		if (r->shell.follow == SHELL_RUN)
+			mo_str_set(&r->python, NULL); /* not an earlier one's */
 	}
 	return true;
 }

@@ -199,6 +199,45 @@ static void environments(void **state)
 	   "$1: words that the script is called with;;$D: only the shell");
 }
 
+/* The words of `conda activate`; one that is not known leaves the interpreter open. */
+static void conda_environments(void **state)
+{
+	static const struct {
+		const char *words, *python;
+	} cases[] = {
+		{ "conda activate", "/opt/conda/bin/python3" },
+		{ "conda activate base", "/opt/conda/bin/python3" },
+		{ "conda activate --no-stack foo", "/opt/conda/envs/foo/bin/python3" },
+		{ "conda activate foo --stack", "/opt/conda/envs/foo/bin/python3" },
+		{ "mamba activate -n foo", "/opt/conda/envs/foo/bin/python3" },
+		{ "mamba activate -p /envs/a", "/envs/a/bin/python3" },
+		{ "conda activate --prefix env", "/w/env/bin/python3" },
+		{ "conda activate /envs/a", "/envs/a/bin/python3" },
+		{ "conda activate ./env", "/w/env/bin/python3" },
+		{ "cd sub; conda activate ../env", "/w/env/bin/python3" },
+		{ "conda activate --brand-new foo", NULL },
+		{ "conda activate -q", NULL },
+		{ "conda activate -n", NULL },
+		{ "conda activate a b", NULL },
+		{ "conda activate base; conda activate $ENV", NULL },
+		{ "cd $X; conda activate ./env", NULL },
+	};
+
+	for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+		_cleanup_(launch_line_done) struct launch_line l = { 0 };
+		_cleanup_(mo_freep) char *text = mo_printf(
+			"source /opt/conda/etc/profile.d/conda.sh\n%s\ntorchrun t.py\n",
+			cases[i].words);
+
+		assert_int_equal(launch_line_script(text, &world, &l, NULL), 0);
+		_cleanup_(mo_freep) char *said = piped(l.lost, l.n_lost);
+		bool open = said && strstr(said, ": engine.python names the interpreter");
+
+		if (!mo_streq(l.python, cases[i].python) || open != !cases[i].python)
+			fail_msg("%s: %s, lost: %s", cases[i].words, l.python, said);
+	}
+}
+
 /* Where a batch system starts a script is where it was submitted. */
 static void where_it_was_submitted(void **state)
 {
@@ -292,7 +331,8 @@ int main(void)
 		cmocka_unit_test(expansions),        cmocka_unit_test(scripts_of_scripts),
 		cmocka_unit_test(what_is_not_there), cmocka_unit_test(where_it_was_submitted),
 		cmocka_unit_test(what_only_a_shell_knows), cmocka_unit_test(loops_over_words),
-		cmocka_unit_test(environments), cmocka_unit_test(here_documents_and_comments),
+		cmocka_unit_test(environments), cmocka_unit_test(conda_environments),
+		cmocka_unit_test(here_documents_and_comments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
