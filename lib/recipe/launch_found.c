@@ -67,12 +67,12 @@ static void lose_unknown(struct launch_line *l, char *text)
  * could use, and it is better off without the variable than with `$(..)` in it. */
 static bool lose_in_variable(struct launch_line *l, struct kv *v)
 {
-	_cleanup_(mo_freep) char *part = unknown_part(v->value), *bare = mo_printf("$%s", v->key),
+	_cleanup_(mo_freep) char *part = unknown_part(v->value), *whole = mo_strdup(v->value),
+				 *bare = mo_printf("$%s", v->key),
 				 *braced = mo_printf("${%s}", v->key);
 
 	if (!part)
 		return false;
-	launch_lose(l, v->key, part, why_unknown(part));
 	if (mo_streq(part, bare) || mo_starts_with(part, braced) ||
 	    !strncmp(part, braced, strlen(braced) - 1)) {
 		char *from = strchr(v->value, SHELL_UNKNOWN),
@@ -82,7 +82,12 @@ static bool lose_in_variable(struct launch_line *l, struct kv *v)
 		memmove(from - before, to + (!before && *to == ':'),
 			strlen(to + (!before && *to == ':')) + 1);
 	}
-	return shell_plain(v->value);
+	_cleanup_(mo_freep) char *rest = unknown_part(v->value);
+	bool lost = shell_plain(v->value);
+
+	shell_plain(whole);
+	launch_lose(l, v->key, lost ? whole : part, why_unknown(rest ? rest : part));
+	return lost;
 }
 
 /* `--local_rank $SLURM_LOCALID`: the word would be the same for all ranks. */

@@ -270,7 +270,8 @@ static void what_only_a_shell_knows(void **state)
 {
 	_cleanup_(launch_line_done) struct launch_line l = { 0 };
 
-	assert_int_equal(launch_line_script("export A=$(ip route) B=1 L=/a:$L C=/x/$D\n"
+	assert_int_equal(launch_line_script("export A=$(ip route) B=1 L=/a:$L C=/x/$D "
+					    "P=${P}:/opt/x:$Q\n"
 					    "$VENV/bin/torchrun t.py\n",
 					    &world, &l, NULL),
 			 0);
@@ -280,7 +281,8 @@ static void what_only_a_shell_knows(void **state)
 	assert_null(l.python);
 	_cleanup_(mo_freep) char *said = piped(l.lost, l.n_lost);
 	assert_non_null(strstr(said, "A $(ip route): only"));
-	assert_non_null(strstr(said, "C $D: only"));
+	assert_non_null(strstr(said, "C /x/$D: only"));
+	assert_non_null(strstr(said, "P ${P}:/opt/x:$Q: only"));
 	assert_non_null(strstr(said, "engine.python $VENV/bin/python3: only"));
 }
 
