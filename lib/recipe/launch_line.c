@@ -254,7 +254,7 @@ static const struct wrapper wrappers[] = {
 	{ "setsid", "", 0, NULL },
 	{ "stdbuf", "-i -o -e", 0, NULL },
 	{ "unbuffer", "", 0, NULL },
-	{ "screen", "-S -dmS -L -t -h", 0, NULL },
+	{ "screen", "-S -dmS -Logfile -t -h", 0, NULL },
 	{ "nice", "-n", 0, AS_IT_IS },
 	{ "ionice", "-c -n", 0, AS_IT_IS },
 	{ "chrt", "", 1, AS_IT_IS },

@@ -177,6 +177,8 @@ static void here_documents_and_comments(void **state)
 	is("case $(hostname) in a*) export N=1;; *) export N=2;; esac\ntorchrun t.py\n", "t.py",
 	   "N: set where only a running shell");
 	is("screen -dmS a bash -c 'torchrun t.py'\n", "t.py", "");
+	is("screen -L -dmS a bash -c 'torchrun t.py'\n", "t.py", "");
+	is("screen -L -Logfile x.log -S a torchrun t.py\n", "t.py", "");
 }
 
 /* What changes the environment of a script: conda, modules, set -a. */
