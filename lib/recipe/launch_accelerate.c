@@ -191,9 +191,8 @@ static void take_key(struct launch_line *l, const char *file, const struct ynode
 		bool truth = v->plain && (strcasecmp(v->text, "true") == 0 ||
 					  strcasecmp(v->text, "false") == 0);
 
-		const char *value = !truth			 ? v->text
-				    : strcasecmp(v->text, "true") ? "false"
-								  : "true";
+		bool on = truth && strcasecmp(v->text, "true") == 0;
+		const char *value = !truth ? v->text : on ? "true" : "false";
 
 		if (nested)
 			tell_over(l, var, place, value);
