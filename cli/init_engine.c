@@ -396,7 +396,7 @@ static void steps_of_samples(struct init *i, const struct engine *e)
 {
 	const char *batch = draft_value(&i->draft, "batch.global");
 	struct word_flags flags;
-	int64_t samples, global;
+	int64_t samples = 0, global = 1;
 
 	word_flags_read(i->line.program, i->line.n_program, &flags);
 	const struct word_flag *f = word_flags_find(&flags, "train-samples");
