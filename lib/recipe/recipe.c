@@ -135,12 +135,21 @@ static bool experiment_of_primus(const struct ynode *root)
 	return ynode_get(root, "extends");
 }
 
-/* torchtitan's own file: no YAML, and it has a table. */
+#define TOML_LOOK (8 << 10)   /* in so many bytes a TOML shows what it is */
+
+/* torchtitan's own file: no YAML, and it has a table. The text ends at n, with no NUL behind it. */
 static bool is_toml(const char *text, size_t n)
 {
+	size_t len = MO_MIN(n, TOML_LOOK);
 	int64_t line = 1;
+
+	while (len < n && len > 0 && text[len - 1] != '\n')
+		len--;
+	if (!len)
+		return false;
+	_cleanup_(mo_freep) char *head = mo_strndup(text, len);
 	_cleanup_(config_value_freep) struct config_value *v =
-		config_toml(text, n, (struct config_place){ -1, 1, -1 }, &line, NULL);
+		config_toml(head, len, (struct config_place){ -1, 1, -1 }, &line, NULL);
 	bool table = false;
 
 	for (size_t i = 0; v && i < v->n; i++)
