@@ -88,6 +88,13 @@ if [ -n "$own" ]; then
     fi
 fi
 
+# Nodes that share a tree would build this helper in it at the same time, each into the same file: here
+# one after the other, and the hook finds it built. Why it cannot be built is the hook's to say.
+datasets=third_party/Megatron-LM/megatron/core/datasets
+if [ -f $datasets/Makefile ] && [ -w $datasets ] && grep -q 'framework: *megatron' "$config" 2>/dev/null && command -v flock >/dev/null; then
+    flock -w 600 $datasets/Makefile make -C $datasets >/dev/null 2>&1
+fi
+
 # Packages are those of the image, unless the job's env says PRIMUS_SKIP_PIP: "0".
 if [ "${PRIMUS_SKIP_PIP:-0}" = 1 ]; then
     for name in pip pip3; do
