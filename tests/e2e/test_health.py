@@ -420,7 +420,7 @@ def what_a_job_waits_for_does_not_wait_for_a_beat():
         start_and_restart_within_a_beat(bad)
 
 
-WITHIN_A_BEAT = 50 / PATIENCE
+WITHIN_A_BEAT = 15 / PATIENCE          # what waits for the agent's next word takes 20 s and more
 
 
 def start_and_restart_within_a_beat(bad_checks):
