@@ -23,7 +23,7 @@ DOC = os.path.join(ROOT, "docs/first-day.md")
 SHOW = "--show" in sys.argv
 INSIDE = "MOE_FIRST_DAY"
 PYTHON = os.path.realpath("/usr/bin/python3")
-IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "mv", "mktemp", "chmod", "printenv")
+IN_IMAGE = ("sh", "env", "cat", "sleep", "kill", "ls", "mkdir", "id", "bash", "tee", "make", "cp", "find", "sort", "umount", "dirname", "date", "grep", "touch", "rm", "rmdir", "flock", "mv", "mktemp", "chmod", "printenv")
 SYSTEMCTL = """#!/bin/sh
 # enable --now moed: there is no systemd on this machine; what its unit would do
 [ "$*" = "enable --now moed" ] || { echo "systemctl (a stand-in): $*" >&2; exit 1; }
