@@ -27,7 +27,7 @@ CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-f
 	$(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
 LDFLAGS_ALL = $(if $(SAN),-fsanitize=$(SAN)) -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 
-# room: sources are its directory's *.c
+# room: sources are its directory's *.c; a core has rooms of its own
 ROOMS := base model recipe wire plan loop http store topo
 SRC_base := $(wildcard lib/base/*.c)
 SRC_model := $(wildcard lib/model/*.c)
@@ -38,8 +38,8 @@ SRC_loop := $(wildcard lib/loop/*.c)
 SRC_http := $(wildcard lib/http/*.c)
 SRC_store := $(wildcard lib/store/*.c)
 SRC_topo := $(wildcard lib/topo/*.c)
-SRC_dcore := $(wildcard daemon/core/*.c)
-SRC_acore := $(wildcard agent/core/*.c)
+SRC_dcore := $(wildcard daemon/core/*.c daemon/core/*/*.c)
+SRC_acore := $(wildcard agent/core/*/*.c)
 ALL_ROOMS := $(ROOMS) dcore acore
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 lib = $(foreach r,$(1),$(BUILD)/lib$(r).a)

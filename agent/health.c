@@ -1,4 +1,4 @@
-/* The shell of the node's health: starts moe-probe for what the core (agent/core/health.h) names as due, and programs of checks; keeps what the core remembers in state_dir/health.json.
+/* The shell of the node's health: starts moe-probe for what the core (agent/core/health/health.h) names as due, and programs of checks; keeps what the core remembers in state_dir/health.json.
  * Every probe is a process with a deadline, at most one for a device. One that SIGKILL does not end is stuck in the kernel: its device is UNKNOWN and not looked at again until it is gone. */
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/core/health.h"
+#include "agent/core/health/health.h"
 #include "agent/manager.h"
 #include "agent/queue.h"
 #include "agent/settings.h"

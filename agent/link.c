@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
-#include "agent/core/trouble.h"
+#include "agent/core/agent/trouble.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
 #include "agent/token.h"

@@ -8,7 +8,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 #include "agent/cgroup.h"
-#include "agent/core/container.h"
+#include "agent/core/agent/container.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
 #include "agent/start.h"

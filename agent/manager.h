@@ -1,5 +1,5 @@
 /* The agent's shell: one thread on sd-event. Sources queue steps_events; the turn gives them to the
- * pure core (agent/core/steps.h) and carries out its effects in order. One direction, from below:
+ * pure core (agent/core/agent/steps.h) and carries out its effects in order. One direction, from below:
  *   queue (events that wait), paths, helper (children with a deadline), journal, cgroup
  *   <- fence, scan (checkpoints), sweep, discovery (this machine), ending (is it going down?)
  *   <- step_dir (one step: lock, socket, adoption), health (probes and checks)
@@ -7,9 +7,9 @@
  *   <- manager (turn, effects, start-up).
  * Nothing calls the manager: a source queues, or sets a mark and arms the turn. */
 #pragma once
-#include "agent/core/discovery.h"
-#include "agent/core/spool.h"
-#include "agent/core/steps.h"
+#include "agent/core/agent/discovery.h"
+#include "agent/core/stepd/spool.h"
+#include "agent/core/agent/steps.h"
 #include "agent/ending.h"
 #include "agent/helper.h"
 #include "agent/journal.h"

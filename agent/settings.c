@@ -2,7 +2,7 @@
  * checks in force, the environment profiles that are installed, and the network variables that ranks on the whole node would get. Called by agent/health.c. */
 #include <stdlib.h>
 #include <string.h>
-#include "agent/core/env_nic.h"
+#include "agent/core/bind/env_nic.h"
 #include "agent/manager.h"
 #include "agent/settings.h"
 #include "lib/base/crc32c.h"

@@ -1,6 +1,6 @@
 /* The agent's own part of the node's fingerprint (settings.c). */
 #pragma once
-#include "agent/core/health.h"
+#include "agent/core/health/health.h"
 
 struct manager;
 /* Checks and limits as they were read, as a short text; caller frees. */

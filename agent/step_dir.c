@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/cgroup.h"
-#include "agent/core/bind_launch.h"
+#include "agent/core/bind/bind_launch.h"
 #include "agent/messages.h"
 #include "agent/paths.h"
 #include "agent/queue.h"

@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "daemon/core/state.h"
+#include "daemon/core/state/state.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/model/job.h"

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 #include "cli/output.h"
 #include "cli/recipe.h"
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "daemon/core/classify.h"
+#include "daemon/core/rules/classify.h"
 #include "lib/base/buf.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"

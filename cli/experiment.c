@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/core/preview.h"
+#include "agent/core/bind/preview.h"
 #include "cli/places.h"
 #include "cli/visible.h"
-#include "daemon/core/dryrun.h"
+#include "daemon/core/rules/dryrun.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/config_files.h"

@@ -7,7 +7,7 @@
 
 #include "cli/experiment.h"
 #include "cli/visible.h"
-#include "daemon/core/state.h"
+#include "daemon/core/state/state.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"

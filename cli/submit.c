@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/core/preview.h"
+#include "agent/core/bind/preview.h"
 #include "cli/dryrun.h"
 #include "cli/experiment.h"
 #include "cli/job.h"
@@ -14,7 +14,7 @@
 #include "cli/recipe.h"
 #include "cli/value.h"
 #include "cli/visible.h"
-#include "daemon/core/dryrun.h"
+#include "daemon/core/rules/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/wire/dryrun.h"

@@ -11,7 +11,7 @@
 #include <utlist.h>
 #include "daemon/agent_tokens.h"
 #include "daemon/api.h"
-#include "daemon/core/intake.h"
+#include "daemon/core/rules/intake.h"
 #include "daemon/input.h"
 #include "daemon/quota.h"
 #include "lib/base/parse.h"

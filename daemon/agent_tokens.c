@@ -1,4 +1,4 @@
-/* See agent_tokens.h; what follows from a trade is decided in daemon/core/tokens.c. A token is bound to one node. One of no node is accepted on loopback alone, where whoever could steal it
+/* See agent_tokens.h; what follows from a trade is decided in daemon/core/rules/tokens.c. A token is bound to one node. One of no node is accepted on loopback alone, where whoever could steal it
  * could as well read moed's own files: local clusters begin with it, and agents of earlier versions go on with it. */
 #include "daemon/agent_tokens.h"
 #include <string.h>

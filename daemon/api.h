@@ -1,6 +1,6 @@
 /* What the resources of the REST interface share. One resource per api_*.c; the table of all routes is api_routes.c. Handlers get the manager as arg. */
 #pragma once
-#include "daemon/core/view.h"
+#include "daemon/core/view/view.h"
 #include "daemon/manager.h"
 #include "lib/wire/json.h"
 

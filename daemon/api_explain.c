@@ -1,13 +1,13 @@
 /* Explanations of a rank: its environment and its binding. The environment of a rank that was started is what its node recorded; where the node cannot say (not started yet, forgotten, down,
  * silent for 2 s) it is what a launch would give, and `source` and `note` say so. */
 #include <string.h>
-#include "agent/core/env.h"
-#include "agent/core/env_record.h"
-#include "agent/core/explain.h"
-#include "agent/core/preview.h"
+#include "agent/core/bind/env.h"
+#include "agent/core/bind/env_record.h"
+#include "agent/core/bind/explain.h"
+#include "agent/core/bind/preview.h"
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
-#include "daemon/core/dryrun.h"
+#include "daemon/core/rules/dryrun.h"
 #include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/model/limits.h"

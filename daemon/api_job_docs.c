@@ -4,7 +4,7 @@
 #include <string.h>
 #include "daemon/anchors.h"
 #include "daemon/api.h"
-#include "daemon/core/slot_health.h"
+#include "daemon/core/state/slot_health.h"
 #include "daemon/too_large.h"
 #include "daemon/visible.h"
 #include "lib/base/parse.h"

@@ -1,8 +1,8 @@
 /* Nodes: list, one node, why, and the verbs drain, undrain, fence. */
 #include <string.h>
 #include "daemon/api.h"
-#include "daemon/core/drift.h"
-#include "daemon/core/lemon.h"
+#include "daemon/core/view/drift.h"
+#include "daemon/core/view/lemon.h"
 #include "daemon/input.h"
 #include "lib/base/parse.h"
 

@@ -1,11 +1,11 @@
 /* POST /v1/jobs: recipe -> checks -> [plan search in a helper] -> dry-run document, or an input of the next turn whose answer leaves after the sync. */
 #include <errno.h>
 #include <string.h>
-#include "agent/core/preview.h"
+#include "agent/core/bind/preview.h"
 #include "daemon/anchors.h"
 #include "daemon/api.h"
 #include "daemon/auth.h"
-#include "daemon/core/dryrun.h"
+#include "daemon/core/rules/dryrun.h"
 #include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/input.h"

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "daemon/api.h"
-#include "daemon/core/draw_node.h"
-#include "daemon/core/slot_health.h"
+#include "daemon/core/view/draw_node.h"
+#include "daemon/core/state/slot_health.h"
 
 #define COLUMNS_MAX 400
 

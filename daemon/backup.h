@@ -1,6 +1,6 @@
 /* The state as one text that moed --restore reads (lib/wire/backup.h). */
 #pragma once
-#include "daemon/core/state.h"
+#include "daemon/core/state/state.h"
 #include "lib/base/buf.h"
 
 /* text: of a snapshot of the state; seq: of the last record in it. */

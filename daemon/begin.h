@@ -1,6 +1,6 @@
 /* A controller's state is made on purpose, never by a start: moed --init, moed --restore FILE. */
 #pragma once
-#include "daemon/core/state.h"
+#include "daemon/core/state/state.h"
 #include "daemon/options.h"
 
 /* Does the directory hold the state of a controller? */

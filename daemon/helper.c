@@ -1,5 +1,5 @@
 /* A plan search may take seconds, so it runs as `moectl plan - --json` in a process of its own: limits on CPU time, memory, answer size and time, killed when nobody wants the answer
- * any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. Who runs and who waits: daemon/core/searches.c; who waited too long is told so. */
+ * any more. The recipe goes in by a pipe, what calibrates it by a memory file, never by a command line. Who runs and who waits: daemon/core/rules/searches.c; who waited too long is told so. */
 #include "daemon/helper.h"
 #include <errno.h>
 #include <fcntl.h>

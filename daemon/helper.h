@@ -1,6 +1,6 @@
 /* Plan searches: short-lived helper processes with limits, never in the loop. Two run at once, one of each user, one of viewers; others wait for up to 10 s. */
 #pragma once
-#include "daemon/core/searches.h"
+#include "daemon/core/rules/searches.h"
 #include "daemon/manager.h"
 
 struct helpers;

@@ -6,7 +6,7 @@
 #include "daemon/journal.h"
 #include <errno.h>
 #include <string.h>
-#include "daemon/core/shared.h"
+#include "daemon/core/state/shared.h"
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
 

@@ -9,7 +9,7 @@
 #include "daemon/audit.h"
 #include "daemon/auth.h"
 #include "daemon/begin.h"
-#include "daemon/core/clock.h"
+#include "daemon/core/state/clock.h"
 #include "daemon/forked.h"
 #include "daemon/input.h"
 #include "daemon/journal.h"

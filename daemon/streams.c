@@ -5,7 +5,7 @@
 #include <string.h>
 #include <uthash.h>
 #include "daemon/auth.h"
-#include "daemon/core/ring.h"
+#include "daemon/core/update/ring.h"
 #include "daemon/visible.h"
 #include "lib/wire/json.h"
 

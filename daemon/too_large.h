@@ -2,7 +2,7 @@
  * still join; whoever submits it learns at once what it waits for and what would run on what is there, and
  * whoever asks `why` hears the same. Reads the recipe a few times, at most 64 kB of it each. */
 #pragma once
-#include "daemon/core/state.h"
+#include "daemon/core/state/state.h"
 
 struct too_large {
 	char *text; /* "needs 64 GPUs; the cluster has 4 (the largest node 2)" */

@@ -1,7 +1,7 @@
 /* Who sees what of a job (visibility in moed.yaml): with `owner` logs, environment, arguments and lines of output are for its owner and operators; names, states and numbers for everybody.
  * Nobody is shown what looks like a credential (lib/model/mask.h). */
 #pragma once
-#include "daemon/core/view.h"
+#include "daemon/core/view/view.h"
 #include "daemon/manager.h"
 #include "lib/model/limits.h"
 

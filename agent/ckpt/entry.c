@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/ckpt/scan.h"
-#include "agent/core/archive.h"
+#include "agent/core/ckpt/archive.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "agent/ckpt/scan.h"
-#include "agent/core/archive.h"
+#include "agent/core/ckpt/archive.h"
 #include "lib/wire/json.h"
 
 #define HEADER_MAX (64LL << 20)

@@ -1,8 +1,8 @@
-/* Reads a checkpoint directory into the entries that agent/core/ckpt.h judges. Links are never followed below the directory itself; sizes and counts are limited. */
+/* Reads a checkpoint directory into the entries that agent/core/ckpt/ckpt.h judges. Links are never followed below the directory itself; sizes and counts are limited. */
 #pragma once
 #include <dirent.h>
 
-#include "agent/core/manifest.h"
+#include "agent/core/ckpt/manifest.h"
 #include "lib/model/message.h"
 
 #define FILES_MAX 400000               /* files of one checkpoint: 131,072 ranks with three each */

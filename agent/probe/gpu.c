@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/core/gpu_metrics.h"
-#include "agent/core/ranges.h"
-#include "agent/core/reading.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/gpu_metrics.h"
+#include "agent/core/health/ranges.h"
+#include "agent/core/health/reading.h"
+#include "agent/core/health/sysfs_text.h"
 #include "agent/probe/look.h"
 
 #define BAD_PAGES_BYTES_MAX (1024 * 1024)

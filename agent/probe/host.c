@@ -7,8 +7,8 @@
 #include <sys/timex.h>
 #include <unistd.h>
 
-#include "agent/core/reading.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/reading.h"
+#include "agent/core/health/sysfs_text.h"
 #include "agent/probe/look.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

@@ -1,11 +1,11 @@
-/* The kernel's log: /dev/kmsg of this machine, or a file below a root; judged by agent/core/klog.h. */
+/* The kernel's log: /dev/kmsg of this machine, or a file below a root; judged by agent/core/health/klog.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/core/klog.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/klog.h"
+#include "agent/core/health/reading.h"
 #include "agent/probe/look.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/klog_file.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/core/reading.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/reading.h"
+#include "agent/core/health/sysfs_text.h"
 #include "lib/base/fd.h"
 
 #define NAMES_MAX 4096

@@ -2,8 +2,8 @@
  * sysfs-class-net); counter names from mlx5, bnxt_re and ionic. A card with several ports is judged by its first one, as the launcher uses it. */
 #include <string.h>
 
-#include "agent/core/reading.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/reading.h"
+#include "agent/core/health/sysfs_text.h"
 #include "agent/probe/look.h"
 
 struct counter { const char *key, *names[5]; };        /* the first that is there; drivers call one thing by different names */

@@ -2,8 +2,8 @@
  * how many have it. What differs by nature (UUIDs of disks on the command line, serial numbers) is left out. */
 #include <string.h>
 
-#include "agent/core/reading.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/reading.h"
+#include "agent/core/health/sysfs_text.h"
 #include "agent/probe/look.h"
 
 #define KINDS_MAX 16

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/core/words.h"
+#include "agent/core/text/words.h"
 #include "agent/stepd/stepd.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

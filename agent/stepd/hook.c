@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "agent/core/words.h"
+#include "agent/core/text/words.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
 #include "lib/base/clock.h"

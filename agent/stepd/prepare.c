@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/core/env.h"
+#include "agent/core/bind/env.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"

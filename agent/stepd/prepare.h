@@ -1,6 +1,6 @@
 /* Everything a rank's child needs, made before its fork: identity, environment, program path, CPU sets, pipes. */
 #pragma once
-#include "agent/core/env_record.h"
+#include "agent/core/bind/env_record.h"
 #include "agent/stepd/stepd.h"
 
 struct prepared {

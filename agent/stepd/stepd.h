@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>
-#include "agent/core/hooks.h"
-#include "agent/core/lines.h"
-#include "agent/core/spool.h"
-#include "agent/core/step.h"
+#include "agent/core/stepd/hooks.h"
+#include "agent/core/text/lines.h"
+#include "agent/core/stepd/spool.h"
+#include "agent/core/stepd/step.h"
 #include "agent/stepd/child.h"
 #include "lib/base/buf.h"
 #include "lib/base/error.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/health.h"
-#include "daemon/core/incarnation.h"
+#include "daemon/core/state/health.h"
+#include "daemon/core/rules/incarnation.h"
 #include "lib/model/limits.h"
 
 const struct core_config core_config_default = {

@@ -2,9 +2,9 @@
  * synced transaction and only then carries out the effects. State changes only through records, so replay and the simulator run the same code.
  * After a crash: core_new, core_load (snapshot), core_update for each later record, then EV_START. */
 #pragma once
-#include "daemon/core/record.h"
-#include "daemon/core/state.h"
-#include "daemon/core/view.h"
+#include "daemon/core/state/record.h"
+#include "daemon/core/state/state.h"
+#include "daemon/core/view/view.h"
 #include "lib/base/error.h"
 
 struct core;

@@ -3,8 +3,8 @@
  * `struct core` holds beside the state only what can be derived from it or may be forgotten: indexes, what was told, when to look again. */
 #pragma once
 #include "daemon/core/core.h"
-#include "daemon/core/jobs.h"
-#include "daemon/core/shared.h"
+#include "daemon/core/rules/jobs.h"
+#include "daemon/core/state/shared.h"
 
 #define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
 #define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */

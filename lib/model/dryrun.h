@@ -1,4 +1,4 @@
-/* The dry-run document as a value: what a submit would start, rank by rank, without starting anything. Made by daemon/core/dryrun.h, encoded by lib/wire/dryrun.h. */
+/* The dry-run document as a value: what a submit would start, rank by rank, without starting anything. Made by daemon/core/rules/dryrun.h, encoded by lib/wire/dryrun.h. */
 #pragma once
 #include "lib/model/launch.h"
 

@@ -1,4 +1,4 @@
-/* Failure signatures (config/failures/signatures.yaml) and the verdict about a dead attempt: plain values. Decided by daemon/core/classify.h. */
+/* Failure signatures (config/failures/signatures.yaml) and the verdict about a dead attempt: plain values. Decided by daemon/core/rules/classify.h. */
 #pragma once
 #include "lib/base/desc.h"
 

@@ -1,5 +1,5 @@
-/* A node's health: what the probe helper read, which checks look at it, and what they found. Plain values; the judgement is agent/core/health.h, the policy of the cluster
- * daemon/core/health.h. Checks are data (config/health/): a rule over readings, or a program with the exit codes of Nagios. Rules and numbers: hardware facts 1 and 4. */
+/* A node's health: what the probe helper read, which checks look at it, and what they found. Plain values; the judgement is agent/core/health/health.h, the policy of the cluster
+ * daemon/core/state/health.h. Checks are data (config/health/): a rule over readings, or a program with the exit codes of Nagios. Rules and numbers: hardware facts 1 and 4. */
 #pragma once
 #include "lib/base/desc.h"
 

@@ -41,7 +41,7 @@ struct checkpoint {
 	int64_t saved_at, verified_at, attempt; char *reason;
 	char *fixed;             /* "tp 1, pp 2": its format does not reshard, a resume needs these sizes; NULL = any */
 	char *held;              /* why the engine cannot load it as it lies there, though it is whole; NULL */
-	char *manifest;          /* digest of its files as they were verified (agent/core/manifest.h), NULL = not verified; not shown */
+	char *manifest;          /* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not verified; not shown */
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {

@@ -1,4 +1,4 @@
-/* What lines of the kernel's log mean (config/health/klog.yaml): plain values. Applied by agent/core/klog.h. */
+/* What lines of the kernel's log mean (config/health/klog.yaml): plain values. Applied by agent/core/health/klog.h. */
 #pragma once
 #include "lib/base/desc.h"
 

@@ -21,16 +21,16 @@
 #define MO_JOBS_ACTIVE_MAX 10000              /* jobs not yet finished; one more submit gets 429. One user's: no more than there is room for others */
 #define MO_JOBS_KEPT_MAX 100000               /* finished jobs kept as one row each */
 #define MO_ACTIVE_TEXTS_MAX (256LL << 20)     /* bytes of recipes, words and configurations of unfinished jobs; one more submit gets 429, as above */
-#define MO_KEPT_TEXTS_MAX (64LL << 20)        /* of finished ones: who ended first gives its own up (daemon/core/kept.c) */
+#define MO_KEPT_TEXTS_MAX (64LL << 20)        /* of finished ones: who ended first gives its own up (daemon/core/update/kept.c) */
 #define MO_SAMPLES_MAX 20000                  /* per job; above it every second one of the older half is dropped */
-#define MO_EVENTS_MAX 10000                   /* ring of events of the cluster: who may hold how much of it, daemon/core/ring.c */
+#define MO_EVENTS_MAX 10000                   /* ring of events of the cluster: who may hold how much of it, daemon/core/update/ring.c */
 #define MO_EVENTS_OF_USER_MAX 300             /* about checkpoints of one user's jobs, in a minute: a rank announces as many as it likes */
 #define MO_CHECKPOINTS_MAX 1000               /* per job */
 #define MO_UNREAD_MAX 16                      /* files of a checkpoint directory that nothing reads, of which a scan tells */
 #define MO_INCIDENTS_MAX 1000                 /* per job */
 #define MO_TAIL_LINES 20                      /* last lines of a rank kept as evidence */
 #define MO_LINE_MAX 8192                      /* bytes of one output line looked at; the log file gets all of it */
-#define MO_PORTION_BYTES (1024 * 1024 * 3 / 2)   /* of a message's notes, likewise of its scans: taken at once (daemon/core/intake.c) */
+#define MO_PORTION_BYTES (1024 * 1024 * 3 / 2)   /* of a message's notes, likewise of its scans: taken at once (daemon/core/rules/intake.c) */
 #define MO_NOTES_PER_SYNC 2000                /* step notes in one message */
 #define MO_LONGEST_NAME 63
 #define MO_IDEMS_MAX 100000                   /* idempotency keys kept, newest first */

@@ -50,7 +50,7 @@ struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_
 struct found_checkpoint {
 	int64_t iteration; char *path; int64_t bytes; bool complete; char *reason; int64_t saved_at;
 	char *level;             /* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is not complete */
-	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/manifest.h), NULL = not taken */
+	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/ckpt/manifest.h), NULL = not taken */
 	char *fixed;             /* "tp 1, pp 2": sizes without which its format cannot be loaded; NULL = any, or it was not looked at */
 	char *held;              /* why the engine cannot load it as it lies there, though it is whole; NULL */
 };
@@ -106,7 +106,7 @@ struct command {
 	bool restore;                      /* SCAN: where each save writes over the last one (layout.unnumbered) and none is whole, the copy that was kept is put back */
 	int64_t part, parts;               /* with only and level crc: checksums of this part of the files; part = parts: put the parts together, of one part: both at once */
 	int64_t query;                     /* QUERY: id of the question; not durable, asked again by the client */
-	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/env_record.h as JSON) */
+	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/bind/env_record.h as JSON) */
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
 struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; char *token; };

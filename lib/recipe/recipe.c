@@ -20,7 +20,7 @@
 
 #define FIRST_EVERY 200               /* iterations: checkpoint.every: auto before anything was measured or can be planned; a tenth of `steps` when that is less */
 
-/* Nothing to estimate an interval by: a number to begin with. From the next attempt on it follows what saves and iterations took (daemon/core/interval.c). */
+/* Nothing to estimate an interval by: a number to begin with. From the next attempt on it follows what saves and iterations took (daemon/core/update/interval.c). */
 static void first_interval(struct recipe *r)
 {
 	if (r->checkpoint.every != 0 || (!r->unread && r->model && r->gpu && r->seq != MO_NONE && r->global_batch != MO_NONE))

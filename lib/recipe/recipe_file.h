@@ -56,7 +56,7 @@ void engine_argv_origins(const struct engine *e, const struct recipe *r, char **
 /* Does the text give the path, by itself or by a --set? */
 bool recipe_gives(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const char *path);
 /* The words of engine.prepare, appended: the recipe's, else the engine file's; none = nothing to prepare. The word {argv} becomes
- * those of engine_argv(). Words of agent/core/words.h stay for the node. */
+ * those of engine_argv(). Words of agent/core/text/words.h stay for the node. */
 void engine_prepare(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
 /* Values that differ from those of the recipe that saved the checkpoints to resume from, although the engine does not allow it (engine.may_change): "parallelism.tp 4 instead of 8".
  * NULL = none, or the engine file says nothing about it (caller frees). */

@@ -1,4 +1,4 @@
-/* See runaway.h. A net, not a proof: lines are matched within a limit anyway (agent/core/lines.c). Called for every pattern of an engine file. */
+/* See runaway.h. A net, not a proof: lines are matched within a limit anyway (agent/core/text/lines.c). Called for every pattern of an engine file. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "lib/recipe/runaway.h"
 
@@ -8,7 +8,7 @@
 
 #define RUN 64
 #define KNOWN_MAX 4096
-#define STEPS 100000                   /* what agent/core/lines.c grants a line; patterns that end need some hundreds here */
+#define STEPS 100000                   /* what agent/core/text/lines.c grants a line; patterns that end need some hundreds here */
 
 /* Of a user's patterns: each is tried with few steps, and again with more where those are not enough, as
  * long as there is room for it. A step takes 30 ns, and more the more groups there are. */

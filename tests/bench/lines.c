@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/recipe_file.h"
 

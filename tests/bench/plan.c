@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "agent/core/bind.h"
+#include "agent/core/bind/bind.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/idset.h"

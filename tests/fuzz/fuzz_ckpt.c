@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/archive.h"
-#include "agent/core/ckpt.h"
-#include "agent/core/pickle.h"
+#include "agent/core/ckpt/archive.h"
+#include "agent/core/ckpt/ckpt.h"
+#include "agent/core/ckpt/pickle.h"
 #include "lib/recipe/recipe_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

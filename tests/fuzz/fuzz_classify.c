@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/classify.h"
+#include "daemon/core/rules/classify.h"
 #include "lib/recipe/failures_file.h"
 #include "lib/wire/json.h"
 

@@ -1,7 +1,7 @@
 /* Any bytes as a file of failure signatures: refused with a place, or usable. ROOMS: recipe dcore plan wire model base */
 #include <stdlib.h>
 
-#include "daemon/core/classify.h"
+#include "daemon/core/rules/classify.h"
 #include "lib/recipe/failures_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/gpu_metrics.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/gpu_metrics.h"
+#include "agent/core/health/reading.h"
 #include "lib/wire/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

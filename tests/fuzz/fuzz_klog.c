@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/klog.h"
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/klog.h"
+#include "agent/core/health/sysfs_text.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/klog_file.h"
 #include "lib/wire/json.h"

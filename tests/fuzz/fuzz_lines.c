@@ -1,7 +1,7 @@
 /* Any bytes as an output line, against rules of several shapes. The first byte 0 makes the rest a pattern, which may be refused but must not hurt.
  * ROOMS: acore model base */
 #include <stdlib.h>
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 
 static char step[] = "step (?<iteration>\\d+)/(?<steps>\\d+) loss (?<loss>\\S+)(?: grad_norm (?<grad_norm>\\S+))?(?: tokens (?<tokens>[\\d,]+) tokens_per_s (?<tokens_per_s>\\S+))?";
 static char saved[] = "saved checkpoint (?<iteration>\\d+) (?<path>\\S+)";

@@ -1,7 +1,7 @@
 /* Any bytes as a notify datagram.
  * ROOMS: acore model base */
 #include <stdlib.h>
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "daemon/core/core.h"
-#include "daemon/core/intake.h"
+#include "daemon/core/rules/intake.h"
 #include "lib/model/limits.h"
 #include "lib/wire/json.h"
 #include "tests/shadow.h"

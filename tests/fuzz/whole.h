@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/preview.h"
-#include "daemon/core/dryrun.h"
+#include "agent/core/bind/preview.h"
+#include "daemon/core/rules/dryrun.h"
 #include "lib/plan/plan.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/view.h"
+#include "daemon/core/view/view.h"
 
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)

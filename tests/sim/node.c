@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/health.h"
+#include "daemon/core/state/health.h"
 
 #define SEGMENT 16                     /* notes of a bulky journal's segment */
 

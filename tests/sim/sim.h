@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include "agent/core/step.h"
-#include "agent/core/steps.h"
+#include "agent/core/stepd/step.h"
+#include "agent/core/agent/steps.h"
 #include "daemon/core/core.h"
 #include "daemon/core/inner.h"
 

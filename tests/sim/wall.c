@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/core/clock.h"
+#include "daemon/core/state/clock.h"
 
 int64_t wall_core(const struct sim *s)
 {

@@ -2,8 +2,8 @@
 #pragma once
 #include "tests/unit/unit.h"
 #include <string.h>
-#include "agent/core/health.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/health.h"
+#include "agent/core/health/reading.h"
 #include "lib/model/limits.h"
 
 #define SECOND 1000000LL

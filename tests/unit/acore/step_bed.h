@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/step.h"
+#include "agent/core/stepd/step.h"
 #include "lib/base/buf.h"
 
 struct bed {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/entry.h"
+#include "agent/core/agent/entry.h"
 
 struct bed { struct steps *core; int64_t now; struct steps_out out; };
 struct order { int kind; int64_t job, attempt, epoch; };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/bind.h"
+#include "agent/core/bind/bind.h"
 #include "lib/base/idset.h"
 
 struct bed { struct nodeinfo info; struct recipe_bind how; struct rank_bind *binds; size_t n; struct mo_error err; };

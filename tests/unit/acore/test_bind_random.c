@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/bind.h"
+#include "agent/core/bind/bind.h"
 #include "lib/base/buf.h"
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"

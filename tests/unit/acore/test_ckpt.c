@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/ckpt.h"
+#include "agent/core/ckpt/ckpt.h"
 
 struct bed { struct ckpt_layout layout; struct ckpt_rules *rules; struct ckpt_entry e; int64_t world; enum ckpt_tracker tracker; int64_t says; enum ckpt_level level; };
 

@@ -4,10 +4,10 @@
 
 #include "tests/unit/unit.h"
 
-#include "agent/core/archive.h"
-#include "agent/core/ckpt.h"
+#include "agent/core/ckpt/archive.h"
+#include "agent/core/ckpt/ckpt.h"
 #include "lib/base/buf.h"
-#include "agent/core/pickle.h"
+#include "agent/core/ckpt/pickle.h"
 #include "lib/base/crc32c.h"
 
 /* ---- pickles ---- */

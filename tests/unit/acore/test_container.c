@@ -1,7 +1,7 @@
 /* Whose boot id a container shows. */
 #include "tests/unit/unit.h"
 
-#include "agent/core/container.h"
+#include "agent/core/agent/container.h"
 
 /* ORIGIN: a booted systemd-nspawn of Debian 12, and a Docker container of Ubuntu 22.04 */
 static const char nspawn[] = "537 622 0:78 / /run rw - tmpfs tmpfs rw\n"

@@ -2,7 +2,7 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <string.h>
-#include "agent/core/discovery.h"
+#include "agent/core/agent/discovery.h"
 
 #define PCI "/sys/bus/pci/devices/"
 #define KFD "/sys/class/kfd/kfd/topology/nodes/"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/env.h"
+#include "agent/core/bind/env.h"
 
 struct bed { struct launch launch; struct nodeinfo info; struct rank_bind bind; struct env_rank rank; struct env_item *items; size_t n; };
 

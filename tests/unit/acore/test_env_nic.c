@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/env_nic.h"
-#include "agent/core/env_record.h"
-#include "agent/core/explain.h"
+#include "agent/core/bind/env_nic.h"
+#include "agent/core/bind/env_record.h"
+#include "agent/core/bind/explain.h"
 
 struct bed { struct launch launch; struct nodeinfo info; struct env_item *items; size_t n; };
 

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/core/gpu_metrics.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/gpu_metrics.h"
+#include "agent/core/health/reading.h"
 #include "lib/base/fd.h"
 
 #define SAMPLES MO_SOURCE_DIR "/../shared/data/hardware/gpu_metrics/"

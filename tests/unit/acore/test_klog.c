@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/klog.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/klog.h"
+#include "agent/core/health/reading.h"
 
 static void rule(struct klog_rules *rules, const char *id, int severity, const char *match, const char *unless) {
 	struct klog_rule *r = MO_ADD(rules, rules, &klog_rule_desc);

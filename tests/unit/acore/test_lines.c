@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 #include "lib/model/limits.h"
 
 static char megatron[] = "iteration\\s+(?<iteration>\\d+)\\s*/\\s*(?<steps>\\d+) \\|(?:(?!iteration\\s+\\d+\\s*/).)*?elapsed time per iteration \\(ms\\): (?<step_ms>[\\d.]+)"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/step.h"
-#include "agent/core/steps.h"
+#include "agent/core/stepd/step.h"
+#include "agent/core/agent/steps.h"
 
 #define SECOND 1000000LL
 

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/manifest.h"
+#include "agent/core/ckpt/manifest.h"
 
 static const struct ckpt_file files[] = {
 	{ .name = (char *)"\\n", .bytes = 3, .mtime_ns = 7, .inode = 10, .crc = 0 }, { .name = (char *)"a b\nc\\d", .bytes = 0, .mtime_ns = -5, .inode = 11, .crc = MO_NONE },

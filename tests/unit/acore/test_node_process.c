@@ -1,9 +1,9 @@
 /* Engines that run one process per node: its binding, its words, its place in the job. */
 #include <string.h>
 
-#include "agent/core/bind_launch.h"
-#include "agent/core/env.h"
-#include "agent/core/words.h"
+#include "agent/core/bind/bind_launch.h"
+#include "agent/core/bind/env.h"
+#include "agent/core/text/words.h"
 #include "tests/unit/unit.h"
 
 static void node_make(struct nodeinfo *info, struct launch *l)

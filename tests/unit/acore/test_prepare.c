@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <string.h>
 
-#include "agent/core/hooks.h"
-#include "agent/core/step.h"
+#include "agent/core/stepd/hooks.h"
+#include "agent/core/stepd/step.h"
 #include "lib/base/buf.h"
 #include "tests/unit/unit.h"
 

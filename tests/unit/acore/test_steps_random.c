@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "agent/core/entry.h"
+#include "agent/core/agent/entry.h"
 
 #define SEEDS 400
 #define TURNS 600

@@ -2,7 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <string.h>
-#include "agent/core/sysfs_text.h"
+#include "agent/core/health/sysfs_text.h"
 
 static void is_text(char *got, const char *expected) {
 	_cleanup_(mo_freep) char *s = got;

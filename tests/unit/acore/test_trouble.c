@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "agent/core/trouble.h"
+#include "agent/core/agent/trouble.h"
 
 #define S 1000000LL
 

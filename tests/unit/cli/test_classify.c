@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/classify.h"
+#include "daemon/core/rules/classify.h"
 #include "lib/recipe/failures_file.h"
 
 static struct classifier *classifier;

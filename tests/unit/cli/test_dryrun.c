@@ -1,4 +1,4 @@
-/* daemon/core/dryrun.h with agent/core/preview.h and its document: placement, words and environment without a cluster, on a busy one, on one that is too small. */
+/* daemon/core/rules/dryrun.h with agent/core/bind/preview.h and its document: placement, words and environment without a cluster, on a busy one, on one that is too small. */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/preview.h"
+#include "agent/core/bind/preview.h"
 #include "cli/value.h"
-#include "daemon/core/dryrun.h"
+#include "daemon/core/rules/dryrun.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/preview.h"
-#include "daemon/core/view.h"
+#include "agent/core/bind/preview.h"
+#include "daemon/core/view/view.h"
 #include "lib/recipe/recipe_file.h"
 
 struct machine { const char *vendor, *gpu, *nic, *family, *link_layer; int64_t gid; };

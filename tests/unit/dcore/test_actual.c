@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/actual.h"
+#include "daemon/core/rules/actual.h"
 
 struct one { struct world w; int64_t id; };
 

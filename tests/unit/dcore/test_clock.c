@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "daemon/core/clock.h"
-#include "daemon/core/incarnation.h"
+#include "daemon/core/state/clock.h"
+#include "daemon/core/rules/incarnation.h"
 
 #define MINUTE (60 * S)
 #define HOUR (60 * MINUTE)

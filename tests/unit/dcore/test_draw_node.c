@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "daemon/core/draw_node.h"
+#include "daemon/core/view/draw_node.h"
 #include "lib/base/parse.h"
 
 struct bed { struct nodeinfo info; struct node_drawing d; struct mo_buf out; };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/core/drift.h"
+#include "daemon/core/view/drift.h"
 
 static struct node *add_node(struct state *s, const char *name, const char *gpu)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/health.h"
-#include "daemon/core/lemon.h"
+#include "daemon/core/state/health.h"
+#include "daemon/core/view/lemon.h"
 
 /* As every view shows it; NULL = it takes work. */
 static const char *reason_of(const struct world *w)

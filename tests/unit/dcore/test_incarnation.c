@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/core/incarnation.h"
+#include "daemon/core/rules/incarnation.h"
 
 static void epochs_only_rise(void **state)
 {

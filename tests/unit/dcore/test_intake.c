@@ -1,10 +1,10 @@
-/* daemon/core/intake.h: how much of one message is taken at once; what is left is told again and taken later. */
+/* daemon/core/rules/intake.h: how much of one message is taken at once; what is left is told again and taken later. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/intake.h"
+#include "daemon/core/rules/intake.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "daemon/core/health.h"
+#include "daemon/core/state/health.h"
 
 #define DAY (86400LL * S)
 

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "daemon/core/lemon.h"
+#include "daemon/core/view/lemon.h"
 
 static int64_t running(struct world *w)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/drift.h"
+#include "daemon/core/view/drift.h"
 
 static int64_t submit_with(struct world *w, int64_t gpus, const char *preflight, const char *also)
 {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "daemon/core/ring.h"
+#include "daemon/core/update/ring.h"
 #include "lib/model/limits.h"
 
 struct bed {

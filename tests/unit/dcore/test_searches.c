@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "daemon/core/searches.h"
+#include "daemon/core/rules/searches.h"
 #include "lib/base/util.h"
 
 struct bed {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/core/view.h"
+#include "daemon/core/view/view.h"
 
 static void begin(struct saver *o, bool dir, int64_t resume)
 {

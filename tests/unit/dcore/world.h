@@ -4,7 +4,7 @@
 
 #include "daemon/core/core.h"
 #include "daemon/core/inner.h"
-#include "daemon/core/view.h"
+#include "daemon/core/view/view.h"
 #include "lib/base/buf.h"
 
 #define S 1000000LL

@@ -1,7 +1,7 @@
 /* What holds after every step of a world. */
 #include "tests/unit/dcore/world_inner.h"
 
-#include "daemon/core/refusal.h"
+#include "daemon/core/rules/refusal.h"
 #include "tests/shadow.h"
 
 static void check_ledger(const struct job *j)

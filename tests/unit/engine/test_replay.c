@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/lines.h"
+#include "agent/core/text/lines.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/recipe_file.h"

@@ -2,10 +2,10 @@
 #include "tests/unit/unit.h"
 #include <math.h>
 #include <string.h>
-#include "agent/core/gpu_metrics.h"
-#include "agent/core/health.h"
-#include "agent/core/reading.h"
-#include "daemon/core/health.h"
+#include "agent/core/health/gpu_metrics.h"
+#include "agent/core/health/health.h"
+#include "agent/core/health/reading.h"
+#include "daemon/core/state/health.h"
 #include "lib/base/fd.h"
 #include "lib/recipe/health_file.h"
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/core/klog.h"
-#include "agent/core/reading.h"
+#include "agent/core/health/klog.h"
+#include "agent/core/health/reading.h"
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 #include "lib/recipe/klog_file.h"

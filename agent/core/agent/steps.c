@@ -1,0 +1,437 @@
+/* The agent's decisions about the steps of its node. Called by moe-agent and by the simulator.
+ *
+ *   a launch:  command -> spool (durable) -> fence (durable) -> start stepd -> its notes are forwarded until acknowledged -> forget on order
+ *   adoption:  spool entry found -> other boot: forgotten (the boot id is the proof)
+ *                                -> lock held: stepd lives, wait for it; silent: hung, reported, never killed
+ *                                -> lock free, journal ends with gone: forward
+ *                                -> lock free, journal begun: sweep, write the last notes, forward
+ *                                -> lock free, journal empty: sweep, then start only if the launch is repeated
+ *
+ * Invariants: nothing is started without a durable spool entry; an attempt at or below the fence without its entry is never started; an entry goes only after
+ * its gone note was acknowledged (or on a new boot); a refusal makes nothing durable. Everything is idempotent: commands are repeated by the controller. */
+#include "agent/core/agent/steps_state.h"
+#include "agent/core/stepd/step.h"
+
+#include <string.h>
+
+#define ANSWER_SLACK_US 5000000LL      /* above the beat: a held sync comes back after a beat at the latest */
+#define BACKOFF_MIN_US 100000
+#define QUICK_PER_S 64                 /* syncs in one second that follow each other without a pause: a restart takes five */
+#define PACE_US 20000                  /* after those: while commands stay due every sync is answered at once, and that must not spin */
+#define TELL_AGAIN_US 2000000          /* a repeated stop or kill reaches the stepd again after this */
+#define WRITE_AGAIN_US 5000000
+
+struct steps *steps_new(const char *node, const char *boot_id, const char *instance) {
+	struct steps *s = mo_alloc(sizeof(*s));
+
+	s->node = mo_strdup(node);
+	s->boot_id = mo_strdup(boot_id);
+	s->instance = mo_strdup(instance);
+	s->backoff_us = BACKOFF_MIN_US;
+	s->beat_us = MO_BEAT_MS * 1000LL;
+	s->sync_due = INT64_MAX;
+	s->jitter = 2166136261u;
+	for (const char *p = instance; p && *p; p++)
+		s->jitter = (s->jitter ^ (uint8_t)*p) * 16777619u;
+	return s;
+}
+
+struct steps *steps_free(struct steps *s) {
+	if (!s)
+		return NULL;
+	for (size_t i = 0; i < s->n_entries; i++)
+		entry_free(s->entries[i]);
+	for (size_t i = 0; i < s->n_scans; i++)
+		mo_desc_done(&scan_result_desc, &s->scans[i].result);
+	free(s->entries);
+	free(s->scans);
+	free(s->fence);
+	free(s->node);
+	free(s->boot_id);
+	free(s->instance);
+	free(s);
+	return NULL;
+}
+
+void steps_out_done(struct steps_out *out) {
+	for (size_t i = 0; i < out->n_effects; i++) {
+		mo_desc_free(&command_desc, out->effects[i].command);
+		mo_desc_free(&note_desc, out->effects[i].note);
+	}
+	free(out->effects);
+	*out = (struct steps_out){ 0 };
+}
+
+struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt) {
+	for (size_t i = 0; i < s->n_entries; i++)
+		if (s->entries[i]->job == job && s->entries[i]->attempt == attempt)
+			return s->entries[i];
+	return NULL;
+}
+
+struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l,
+			enum entry_phase phase)
+{
+	struct entry **slot = MO_GROW(s->entries, s->n_entries);
+
+	*slot = entry_new(job, attempt, l);
+	(*slot)->phase = phase;
+	return *slot;
+}
+
+void steps_drop(struct steps *s, struct entry *e) {
+	for (size_t i = 0; i < s->n_entries; i++)
+		if (s->entries[i] == e) {
+			memmove(&s->entries[i], &s->entries[i + 1], (s->n_entries - i - 1) * sizeof(*s->entries));
+			s->n_entries--;
+			break;
+		}
+	entry_free(e);
+}
+
+int64_t steps_through(const struct steps *s, int64_t job, int64_t attempt) {
+	const struct entry *e = steps_find(s, job, attempt);
+
+	return e ? e->through : 0;
+}
+
+/* ---- one step's life ---- */
+
+static void write_last_notes(struct entry *e, int64_t now, struct steps_out *out) {
+	struct note *notes = NULL;
+	size_t n = 0;
+
+	e->phase = EN_WRITING;
+	e->retry_at = now + WRITE_AGAIN_US;
+	entry_last_notes(e, &notes, &n);
+	for (size_t i = 0; i < n; i++)
+		steps_effect(out, AX_WRITE_NOTE, e->job, e->attempt)->note = mo_desc_dup(&note_desc, &notes[i]);
+	mo_vec_clear(&note_desc, (void **)&notes, &n);
+}
+
+static void sweep(struct entry *e, struct steps_out *out) {
+	e->phase = EN_SWEEPING;
+	steps_effect(out, AX_SWEEP, e->job, e->attempt);
+}
+
+void steps_start(struct entry *e, struct steps_out *out) {
+	e->phase = EN_STARTING;
+	e->never_started = false;
+	steps_effect(out, AX_START, e->job, e->attempt);
+}
+
+/* Carries a wanted stop or kill to where the step is. */
+void steps_tell(struct entry *e, int64_t now, struct steps_out *out) {
+	if (!e->stop && !e->kill)
+		return;
+	if (e->phase == EN_IDLE)
+		write_last_notes(e, now, out);
+	if (e->phase != EN_UP || (e->told_at != MO_NONE && now < e->told_at + TELL_AGAIN_US))
+		return;
+	e->told_at = now;
+	if (e->kill) {
+		steps_effect(out, AX_KILL, e->job, e->attempt);
+		return;
+	}
+	struct steps_effect *x = steps_effect(out, AX_STOP, e->job, e->attempt);
+	x->signal = e->signal;
+	x->grace_us = e->grace_us;
+}
+
+static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+	if (e->phase != EN_SPOOLING)
+		return;
+	if (!ev->ok) {
+		int64_t job = e->job, attempt = e->attempt;
+		steps_drop(s, e);
+		steps_save_fence(
+			s, job,
+			out); /* a late copy of the order must not start what was told as refused */
+		steps_refuse(s, job, attempt, "spool",
+			     ev->text ? ev->text : "the spool entry could not be written")
+			->dirty = true;
+		steps_send_news(s, now, out);
+		return;
+	}
+	steps_save_fence(s, e->job, out);
+	if (e->stop || e->kill) {
+		e->never_started = true;
+		write_last_notes(e, now, out);
+	} else {
+		steps_start(e, out);
+	}
+}
+
+static void on_stepd_lost(struct entry *e, const struct steps_event *ev, struct steps_out *out) {
+	if (e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG) {
+		mo_str_set(&e->text, ev->text);
+		sweep(e, out);
+	}
+}
+
+static void on_swept(struct entry *e, int64_t now, struct steps_out *out) {
+	if (e->phase != EN_SWEEPING)
+		return;
+	if (e->never_started && !e->written) {
+		e->phase = EN_IDLE;
+		steps_tell(e, now, out);
+	} else {
+		write_last_notes(e, now, out);
+	}
+}
+
+static void on_note(struct steps *s, struct entry *e, const struct note *n, int64_t now, struct steps_out *out) {
+	int64_t before = e->written;
+
+	if (e->phase == EN_REFUSED || e->phase == EN_SPOOLING)
+		return;
+	entry_note(e, n);
+	if (e->written == before)
+		return;
+	if (e->phase == EN_IDLE)
+		e->phase = EN_STARTING;        /* a stepd of before the agent's restart came up after all */
+	if (e->gone)
+		e->phase = EN_GONE;
+	if (n->n > e->through && note_urgent(n))
+		steps_send_news(s, now, out);
+}
+
+static void on_progress(struct entry *e, const struct rank_progress *p) {
+	int64_t i = p->rank == MO_NONE ? -1 : p->rank - e->first_rank;
+
+	if (i >= 0 && (size_t)i < e->n_ranks)
+		mo_desc_copy(&rank_progress_desc, &e->ranks[i].now, p);
+}
+
+/* ---- start-up ---- */
+
+static void on_spooled_step(struct steps *s, const struct steps_event *ev, struct steps_out *out) {
+	if (s->link != LINK_OFF || steps_find(s, ev->job, ev->attempt))
+		return;
+	steps_raise_fence(s, ev->job, ev->attempt);
+	if (!ev->boot_same) {
+		steps_save_fence(s, ev->job, out);
+		steps_effect(out, AX_FORGET, ev->job, ev->attempt);
+		return;
+	}
+	struct entry *e = steps_add(s, ev->job, ev->attempt, ev->launch, EN_STARTING);
+	e->never_started = !ev->lock_held;     /* until its first note is read */
+}
+
+static void on_started(struct steps *s, int64_t now, struct steps_out *out) {
+	if (s->link != LINK_OFF)
+		return;
+	for (size_t i = 0; i < s->n_entries; i++) {
+		struct entry *e = s->entries[i];
+		bool lock_free = e->never_started;
+
+		e->never_started = lock_free && !e->written;
+		steps_save_fence(s, e->job,
+				 out); /* the agent may have died between spool and fence */
+		if (lock_free && e->phase != EN_GONE)
+			sweep(e, out);
+	}
+	steps_say_hello(s, now, out);
+}
+
+/* ---- answers ---- */
+
+static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *out) {
+	struct entry *e = steps_find(s, a->job, a->attempt);
+
+	if (!e)
+		return;
+	e->known = a->known;
+	entry_ack(e, a->through);
+	if (e->phase != EN_REFUSED || (e->known && e->through < e->written))
+		return;
+	if (e->dirty)
+		steps_effect(out, AX_FORGET, e->job, e->attempt);
+	steps_drop(s, e);
+}
+
+/* The controller has what the sync carried. */
+static void on_sync_taken(struct steps *s, const struct sync_reply *r) {
+	for (size_t i = 0; i < s->n_entries; i++)
+		for (size_t k = 0; k < s->entries[i]->n_ranks; k++)
+			s->entries[i]->ranks[k].acked = s->entries[i]->ranks[k].sent;
+	/* The reply names every scan that is due: a result it does not ask for any more has arrived. */
+	for (size_t i = s->n_scans; i-- > 0; ) {
+		bool due = false;
+		for (size_t k = 0; k < r->n_commands; k++)
+			due |= r->commands[k].kind == CMD_SCAN && r->commands[k].job == s->scans[i].job && r->commands[k].attempt == s->scans[i].attempt;
+		s->scans[i].wanted = due;
+		if (!due && s->scans[i].done)
+			steps_drop_scan(s, i);
+	}
+}
+
+static void next_sync(struct steps *s, int64_t now, struct steps_out *out) {
+	if (s->link != LINK_UP || !s->sync_out)
+		return;
+	s->sync_out = false;
+	s->backoff_us = BACKOFF_MIN_US;
+	if (now >= s->quick_since + 1000000) {
+		s->quick_since = now;
+		s->quick = 0;
+	}
+	s->sync_due = ++s->quick <= QUICK_PER_S ? now : s->sync_sent + PACE_US;
+	if (s->sync_due <= now)
+		steps_send_sync(s, now, out);
+}
+
+static void on_reply(struct steps *s, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+	const struct sync_reply *r = ev->reply;
+	size_t n_before = s->n_entries;
+
+	if (r->epoch >= s->epoch) {
+		steps_learn_epoch(s, r->epoch, out);
+		for (size_t i = 0; i < r->n_acks; i++)
+			on_ack(s, &r->acks[i], out);
+		n_before = s->n_entries;
+	}
+	for (size_t i = 0; i < r->n_commands; i++)
+		steps_command(s, &r->commands[i], now, out);
+	bool refused = s->n_entries > n_before && s->entries[s->n_entries - 1]->phase == EN_REFUSED;
+	if (ev->ok) {
+		if (r->epoch >= s->epoch)
+			on_sync_taken(s, r);
+		next_sync(s, now, out);
+	} else {
+		s->news_out = false;
+		if (s->news_again && steps_has_urgent(s))
+			steps_send_news(s, now, out);
+	}
+	if (refused && !s->sync_out)
+		steps_send_news(s, now, out);
+}
+
+/* Only a controller that was restored from a backup knows less of a step than it has
+ * acknowledged. */
+static void rewind_entry(struct entry *e, const struct step_ack *a, struct steps_out *out) {
+	bool readable = e->phase == EN_STARTING || e->phase == EN_UP || e->phase == EN_HUNG ||
+			e->phase == EN_GONE;
+
+	if (!readable || !a->known || a->through == MO_NONE || a->through >= e->through)
+		return;
+	entry_rewind(e, a->through);
+	steps_effect(out, AX_REREAD, e->job, e->attempt);
+}
+
+static void rewind_all(struct steps *s, const struct agent_welcome *w, struct steps_out *out) {
+	if (s->epoch == 0 || w->epoch / MO_EPOCH_STARTS <= s->epoch / MO_EPOCH_STARTS)
+		return;
+	for (size_t i = 0; i < w->n_steps; i++) {
+		struct entry *e = steps_find(s, w->steps[i].job, w->steps[i].attempt);
+
+		if (e)
+			rewind_entry(e, &w->steps[i], out);
+	}
+}
+
+static void on_welcome(struct steps *s, const struct agent_welcome *w, int64_t now, struct steps_out *out) {
+	if (s->link != LINK_HELLO && s->link != LINK_WAIT)   /* WAIT: late, but the next hello has not left */
+		return;
+	rewind_all(s, w, out);
+	steps_learn_epoch(s, w->epoch, out);
+	if (w->beat_ms > 0 && w->beat_ms <= 60000)
+		s->beat_us = w->beat_ms * 1000;
+	if (w->epoch >= s->epoch)
+		for (size_t i = 0; i < w->n_steps; i++)
+			on_ack(s, &w->steps[i], out);
+	for (size_t i = 0; i < s->n_entries; i++)
+		for (size_t k = 0; k < s->entries[i]->n_ranks; k++) {
+			struct entry_rank *r = &s->entries[i]->ranks[k];
+			int64_t rank = r->acked.rank;
+			mo_desc_init(&rank_progress_desc, &r->acked);   /* progress is not stored: a restarted controller hears all of it again */
+			r->acked.rank = rank;
+		}
+	s->link = LINK_UP;
+	s->hello_us = 0;
+	s->news_out = s->news_again = false;
+	steps_send_sync(s, now, out);
+}
+
+static void on_no_answer(struct steps *s, bool sync, int64_t now, struct steps_out *out) {
+	if (sync) {
+		s->hello_us = 0;
+		steps_lose_link(s, now);
+	} else {
+		s->news_out = false;           /* the next sync carries it; another urgent note tries again */
+	}
+}
+
+static void on_tick(struct steps *s, int64_t now, struct steps_out *out) {
+	if (s->link == LINK_WAIT && now >= s->link_at)
+		steps_say_hello(s, now, out);
+	else if (s->link == LINK_HELLO && now >= s->link_at)
+		steps_hello_late(s, now);
+	else if (s->sync_out && now >= s->sync_sent + s->beat_us + ANSWER_SLACK_US)
+		steps_lose_link(s, now);
+	if (s->news_out && now >= s->news_sent + ANSWER_SLACK_US)
+		s->news_out = false;
+	if (s->link == LINK_UP && now >= s->sync_due)
+		steps_send_sync(s, now, out);
+	for (size_t i = 0; i < s->n_entries; i++)
+		if (s->entries[i]->phase == EN_WRITING && now >= s->entries[i]->retry_at)
+			write_last_notes(s->entries[i], now, out);
+}
+
+static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+	struct entry *e = steps_find(s, ev->job, ev->attempt);
+
+	if (!e)
+		return;
+	switch (ev->type) {
+	case AE_SPOOL_DONE: on_spool_done(s, e, ev, now, out); break;
+	case AE_STEPD_UP:
+		if (e->phase == EN_STARTING || e->phase == EN_HUNG || e->phase == EN_IDLE || e->phase == EN_UP) {
+			e->phase = EN_UP;
+			e->told_at = MO_NONE;
+			steps_tell(e, now, out);
+		}
+		break;
+	case AE_STEPD_LOST: on_stepd_lost(e, ev, out); break;
+	case AE_STEPD_SILENT:
+		if (e->phase == EN_STARTING || e->phase == EN_UP)
+			e->phase = EN_HUNG;
+		break;
+	case AE_SWEPT: on_swept(e, now, out); break;
+	case AE_NOTE: on_note(s, e, ev->note, now, out); break;
+	case AE_PROGRESS: on_progress(e, ev->progress); break;
+	}
+}
+
+void steps_step(struct steps *s, const struct steps_event *e, int64_t now_us, struct steps_out *out) {
+	switch (e->type) {
+	case AE_SPOOLED_STEP: on_spooled_step(s, e, out); break;
+	case AE_FENCE:
+		s->epoch = MO_MAX(s->epoch, e->epoch);
+		if (e->job > 0)
+			steps_raise_fence(s, e->job, e->attempt);
+		break;
+	case AE_STARTED: on_started(s, now_us, out); break;
+	case AE_WELCOME: on_welcome(s, e->welcome, now_us, out); break;
+	case AE_REPLY: on_reply(s, e, now_us, out); break;
+	case AE_SCANNED: steps_scanned(s, e->scan, now_us, out); break;
+	case AE_CHECKED: steps_checked(s, now_us, out); break;
+	case AE_NO_ANSWER: on_no_answer(s, e->ok, now_us, out); break;
+	case AE_TICK: on_tick(s, now_us, out); break;
+	default: on_step_event(s, e, now_us, out); break;
+	}
+}
+
+int64_t steps_deadline(const struct steps *s) {
+	int64_t d = INT64_MAX;
+
+	if (s->link == LINK_WAIT || s->link == LINK_HELLO)
+		d = s->link_at;
+	if (s->link == LINK_UP)
+		d = s->sync_out ? s->sync_sent + s->beat_us + ANSWER_SLACK_US : s->sync_due;
+	if (s->news_out)
+		d = MO_MIN(d, s->news_sent + ANSWER_SLACK_US);
+	for (size_t i = 0; i < s->n_entries; i++)
+		if (s->entries[i]->phase == EN_WRITING)
+			d = MO_MIN(d, s->entries[i]->retry_at);
+	return d;
+}

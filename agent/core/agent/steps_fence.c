@@ -1,0 +1,43 @@
+/* The fence: the highest attempt of each job, and the highest controller epoch, that this node has
+ * seen. It is durable before anything is started, so an attempt at or below it without a spool
+ * entry is never started. */
+#include "agent/core/agent/steps_state.h"
+
+#include <string.h>
+
+int64_t steps_highest(const struct steps *s, int64_t job)
+{
+	for (size_t i = 0; i < s->n_fence; i++)
+		if (s->fence[i].job == job)
+			return s->fence[i].attempt;
+	return 0;
+}
+
+void steps_raise_fence(struct steps *s, int64_t job, int64_t attempt)
+{
+	attempt = MO_MAX(attempt, steps_highest(s, job));
+	for (size_t i = 0; i < s->n_fence; i++)
+		if (s->fence[i].job == job) {
+			memmove(&s->fence[i], &s->fence[i + 1],
+				(s->n_fence - i - 1) * sizeof(*s->fence));
+			s->n_fence--;
+			break;
+		}
+	if (s->n_fence == FENCE_JOBS_MAX)
+		memmove(s->fence, s->fence + 1, --s->n_fence * sizeof(*s->fence));
+	struct highest *h = MO_GROW(s->fence, s->n_fence);
+	*h = (struct highest){ .job = job, .attempt = attempt };
+}
+
+void steps_save_fence(const struct steps *s, int64_t job, struct steps_out *out)
+{
+	steps_effect(out, AX_FENCE, job, job ? steps_highest(s, job) : 0)->epoch = s->epoch;
+}
+
+void steps_learn_epoch(struct steps *s, int64_t epoch, struct steps_out *out)
+{
+	if (epoch <= s->epoch)
+		return;
+	s->epoch = epoch;
+	steps_save_fence(s, 0, out);
+}

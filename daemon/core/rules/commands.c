@@ -1,0 +1,381 @@
+/* Level-triggered commands: what is due for a node follows from the state alone and is repeated in every reply until notes or reports show that it happened.
+ *   step                                                        command
+ *   wanted, not reported by the agent                           LAUNCH, unless its node holds a step that was never stored
+ *   planned stop                                                STOP (signal, then SIGKILL after grace)
+ *   failed attempt, cancel --now, stop of a launch never seen   KILL
+ *   taken for dead by a fence, its node is back in that boot    KILL, unless its agent does not know the step
+ *   gone, everything applied, attempt over                      FORGET
+ *   never stored, an operator wants it ended (moectl resolve)   KILL, then FORGET
+ *   failed, the next attempt waits for the node's checks        CHECK
+ * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
+ * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "daemon/core/view/view.h"
+
+#define KNOWN_MAX 256                  /* manifests in one scan order; older checkpoints are judged anew */
+
+int command_for(const struct core *c, const struct job *j, const struct step *s)
+{
+	const struct node *n = node_find(&c->state, s->node);
+	bool over = s->attempt != j->attempt || j->n_places == 0;
+
+	if (!n || !mo_streq(n->boot_id, s->boot_id))
+		return -1;
+	if (s->gone && s->ended)
+		return over ? CMD_FORGET : -1;
+	if (s->missing)
+		return -1;         /* its agent could only answer that it has no such step, which proves nothing of one that it lost */
+	if (s->gone)
+		return CMD_KILL;
+	if (over)
+		return -1;
+	if (j->state != JOB_STOPPING && !j->failed)
+		return s->accepted || n->token_expired || n->strange_steps ? -1 : CMD_LAUNCH;   /* a step that nobody knows may use the same GPUs */
+	return j->failed || j->intent_now || !s->accepted ? CMD_KILL : CMD_STOP;
+}
+
+static struct command *add(const struct core *c, struct sync_reply *ret, int kind, int64_t job, int64_t attempt, const char *node)
+{
+	struct command *k = MO_ADD(ret, commands, &command_desc);
+
+	k->epoch = c->state.epoch;
+	k->kind = kind;
+	k->job = job;
+	k->attempt = attempt;
+	k->node = mo_strdup(node);
+	k->boot_id = mo_strdup(node_find(&c->state, node)->boot_id);
+	return k;
+}
+
+static void add_step(const struct core *c, const struct job *j, const struct step *s, struct sync_reply *ret)
+{
+	int kind = command_for(c, j, s);
+	struct command *k;
+
+	if (kind < 0)
+		return;
+	k = add(c, ret, kind, j->id, s->attempt, s->node);
+	if (kind == CMD_STOP) {
+		k->signal = j->spec.recipe.stop_signal;
+		k->grace_us = j->spec.recipe.stop_grace_us;
+	}
+	if (kind == CMD_LAUNCH) {
+		k->launch = mo_desc_new(&launch_desc);
+		launch_make(&c->state, j, (size_t)(place_of(j, s->node) - j->places), k->launch);
+	}
+}
+
+static struct command *add_scan(const struct core *c, const struct job *j, int64_t attempt, const char *node, struct sync_reply *ret)
+{
+	struct command *k = add(c, ret, CMD_SCAN, j->id, attempt, node);
+
+	k->dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+	k->named = checkpoint_named(j);
+	k->layout = mo_desc_dup(&ckpt_layout_desc, &j->spec.engine.layout);
+	k->user = mo_strdup(j->spec.user);
+	k->allow_root = j->spec.allow_root;
+	k->level = mo_strdup(mo_streq(j->spec.recipe.checkpoint.verify, "marker") ? "marker" : "sizes");   /* crc is for the time after a save (verify.c) */
+	k->world = job_world(j);
+	return k;
+}
+
+/* What was verified: only its manifest is compared. Superseded ones are looked at anew: they may be written again. */
+static void add_known(const struct job *j, struct command *k)
+{
+	for (size_t i = j->n_checkpoints; i > 0 && k->n_known < KNOWN_MAX; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+		struct found_checkpoint *f;
+
+		if (!c->manifest || c->state == CKPT_SUPERSEDED || c->state == CKPT_DELETED)
+			continue;
+		f = MO_ADD(k, known, &found_checkpoint_desc);
+		f->iteration = c->iteration;
+		f->manifest = mo_strdup(c->manifest);
+	}
+}
+
+static void add_verify(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0; part = verify_next(&c->state, j, node, part + 1))
+		verify_command(j, part, add_scan(c, j, verify_order(j, part), node, ret));
+}
+
+/* checkpoint.keep: the node of rank 0 removes. */
+static int64_t prune_order(const struct job *j, const char *node)
+{
+	return j->n_places > 0 && mo_streq(j->places[0].node, node) ? checkpoint_prune_order(j) : 0;
+}
+
+static void add_removals(const struct job *j, struct command *k)
+{
+	for (size_t i = 0; i < j->n_checkpoints; i++)
+		if (checkpoint_removing(&j->checkpoints[i])) {
+			struct found_checkpoint *f = MO_ADD(k, prune, &found_checkpoint_desc);
+
+			f->iteration = j->checkpoints[i].iteration;
+			f->path = mo_strdup(j->checkpoints[i].path);
+		}
+}
+
+bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt)
+{
+	const struct live *l = core_live(c, node);
+
+	if (attempt < MO_VERIFY_ORDER) {
+		for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
+		     part = verify_next(&c->state, j, node, part + 1))
+			if (verify_order(j, part) == attempt)
+				return true;
+		return false;
+	}
+	if (attempt < 0 || j->end_scan)   /* by the node of rank 0 */
+		return j->n_ranks > 0 && mo_streq(j->ranks[0].node, node);
+	return l && ids_has(l->scans, l->n_scans, j->id);
+}
+
+static void add_prune(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	int64_t order = prune_order(j, node);
+
+	if (order != 0)
+		add_removals(j, add_scan(c, j, order, node, ret));
+}
+
+/* The last look at an ended job's directory; what was to be removed goes with it. */
+static void add_end_scan(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
+
+	add_known(j, k);
+	add_removals(j, k);
+}
+
+/* Before an attempt. A fresh start that was asked for needs nothing back. */
+static void add_scan_before(const struct core *c, const struct job *j, const char *node, struct sync_reply *ret)
+{
+	struct command *k = add_scan(c, j, job_next_attempt(j), node, ret);
+
+	add_known(j, k);
+	k->restore = j->spec.engine.layout.unnumbered && j->restart_from == MO_NONE && (j->attempt > 0 || j->spec.recipe.checkpoint.resume != -2);
+}
+
+/* FNV-1a over what is due. 0 = nothing. */
+static uint64_t mix(uint64_t hash, int64_t kind, int64_t job, int64_t attempt)
+{
+	const int64_t words[] = { kind, job, attempt };
+
+	if (hash == 0)
+		hash = 14695981039346656037u;
+	for (size_t i = 0; i < ELEMENTSOF(words); i++)
+		hash = (hash ^ (uint64_t)words[i]) * 1099511628211u;
+	return hash ? hash : 1;
+}
+
+/* The completed job whose checkpoints this node shall look at; NULL = none, or another node. */
+static const struct job *ends_here(const struct core *c, size_t i, const char *node)
+{
+	const struct job *j = job_find(&c->state, c->ending[i]);
+
+	return j && mo_streq(checkpoint_end_node(j), node) ? j : NULL;
+}
+
+/* What is ordered about a step that we do not have: enum command_kind, or -1 = it is kept as it is. */
+static int stray_command(const struct core *c, const char *node, const struct stray *s)
+{
+	bool discarded = step_discarded(node_find(&c->state, node), s->job, s->attempt);
+
+	if (s->gone)
+		return s->ours || discarded ? CMD_FORGET : -1;
+	return discarded ? CMD_KILL : -1;
+}
+
+static uint64_t due(const struct core *c, const char *node, const struct live *l)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt)) {
+			int kind = command_for(c, j, st);
+
+			if (kind >= 0)
+				hash = mix(hash, kind, j->id, st->attempt);
+		}
+		if (j && prune_order(j, node))
+			hash = mix(hash, CMD_SCAN, j->id, prune_order(j, node));
+		for (int64_t part = j ? verify_next(&c->state, j, node, 0) : -1; part >= 0; part = verify_next(&c->state, j, node, part + 1))
+			hash = mix(hash, CMD_SCAN, j->id, verify_order(j, part));
+	}
+	for (size_t i = 0; i < l->n_scans; i++) {
+		const struct job *j = job_find(&c->state, l->scans[i]);
+
+		hash = j ? mix(hash, CMD_SCAN, j->id, job_next_attempt(j)) : hash;
+	}
+	for (size_t i = 0; i < l->n_checks; i++) {
+		const struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j && health_check_due(c, j, node))
+			hash = mix(hash, CMD_CHECK, j->id, j->check_attempt);
+	}
+	for (size_t i = 0; i < c->n_ending; i++)
+		if (ends_here(c, i, node))
+			hash = mix(hash, CMD_SCAN, c->ending[i], MO_NONE);
+	for (size_t i = 0; i < l->n_strays; i++) {
+		int kind = stray_command(c, node, &l->strays[i]);
+
+		if (kind >= 0)
+			hash = mix(hash, kind, l->strays[i].job, l->strays[i].attempt);
+	}
+	return hash;
+}
+
+bool core_commands_due(const struct core *c, const char *node)
+{
+	const struct live *l = core_live(c, node);
+	uint64_t hash = l ? due(c, node, l) : 0;
+
+	return hash != 0 && hash != l->told;
+}
+
+/* What the agent need not say again. */
+static int64_t health_version(const struct core *c, const char *node, const struct live *l)
+{
+	const struct node *n = node_find(&c->state, node);
+
+	if (l->health_seen != MO_NONE)
+		return l->health_seen;
+	return n->health ? n->health->version : MO_NONE;
+}
+
+void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
+{
+	const struct live *l = core_live(c, node);
+
+	ret->epoch = c->state.epoch;
+	if (l)
+		ret->health = health_version(c, node, l);
+	for (size_t i = 0; l && i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+			*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = j->id, .attempt = st->attempt, .through = st->through, .known = true };
+	}
+	for (size_t i = 0; l && i < l->n_strays; i++) {
+		const struct stray *s = &l->strays[i];
+		bool forget = stray_command(c, node, s) == CMD_FORGET;
+
+		*MO_ADD(ret, acks, &step_ack_desc) = (struct step_ack){ .job = s->job, .attempt = s->attempt, .through = forget ? s->written : 0, .known = forget };
+	}
+}
+
+void core_sync_reply(const struct core *c, const char *node, struct sync_reply *ret)
+{
+	struct live *l = core_live(c, node);
+
+	core_acks(c, node, ret);
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		const struct job *j = job_find(&c->state, l->jobs[i]);
+
+		for (const struct step *st = j ? step_next(j, node, -1) : NULL; st; st = step_next(j, node, st->attempt))
+			add_step(c, j, st, ret);
+		if (j)
+			add_prune(c, j, node, ret);
+		if (j)
+			add_verify(c, j, node, ret);
+	}
+	for (size_t i = 0; i < l->n_scans; i++) {
+		const struct job *j = job_find(&c->state, l->scans[i]);
+
+		if (j)
+			add_scan_before(c, j, node, ret);
+	}
+	for (size_t i = 0; i < l->n_checks; i++) {
+		const struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j && health_check_due(c, j, node))
+			add(c, ret, CMD_CHECK, j->id, j->check_attempt, node);
+	}
+	for (size_t i = 0; i < c->n_ending; i++) {
+		const struct job *j = ends_here(c, i, node);
+
+		if (j)
+			add_end_scan(c, j, node, ret);
+	}
+	for (size_t i = 0; i < l->n_strays; i++) {
+		int kind = stray_command(c, node, &l->strays[i]);
+
+		if (kind >= 0)
+			add(c, ret, kind, l->strays[i].job, l->strays[i].attempt, node);
+	}
+	l->told = due(c, node, l);
+}
+
+void wake_node(struct core *c, const char *node)
+{
+	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
+		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
+}
+
+static void wake_verify(struct core *c, const struct record *r)
+{
+	const struct job *j = job_find(&c->state, r->job);
+
+	if (j)
+		verify_wake(c, j);
+}
+
+void commands_changed(struct core *c, const struct record *r)
+{
+	switch (r->type) {
+	case REC_JOB: case REC_PLACE: case REC_FAIL: case REC_INTENT:
+		ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job);
+		break;
+	case REC_NOTES: case REC_GONE:
+		wake_node(c, r->node);
+		wake_verify(c, r);
+		break;
+	case REC_SCAN:
+		wake_verify(c, r);
+		break;
+	case REC_CHECK:
+		for (size_t i = 0; r->flag && i < r->n_texts; i++)
+			wake_node(c, r->texts[i]);
+		break;
+	default: break;
+	}
+}
+
+static void wake(struct turn *t, const char *node)
+{
+	struct effect *e;
+
+	if (!core_commands_due(t->core, node))
+		return;
+	e = MO_ADD(t->out, effects, &effect_desc);
+	e->type = FX_WAKE;
+	e->node = mo_strdup(node);
+}
+
+void commands_wake(struct turn *t)
+{
+	struct core *c = t->core;
+
+	for (size_t i = 0; i < c->n_wake_jobs; i++) {
+		const struct job *j = job_find(&c->state, c->wake_jobs[i]);
+
+		for (size_t k = 0; j && k < j->n_steps; k++)
+			if (!j->steps[k].forgotten)
+				wake(t, j->steps[k].node);
+	}
+	for (size_t i = 0; i < c->n_wake_nodes; i++) {
+		wake(t, c->wake_nodes[i]);
+		free(c->wake_nodes[i]);
+	}
+	c->n_wake_jobs = c->n_wake_nodes = 0;
+}

@@ -1,0 +1,309 @@
+/* See incarnation.h: what follows from a new incarnation (update.c's part), why jobs wait, and the operator's decision about steps on which controller and node disagree. */
+#include "daemon/core/rules/incarnation.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/core/inner.h"
+#include "lib/base/buf.h"
+#include "lib/base/parse.h"
+
+#define DISCARD_MAX 64                 /* of one node; older ones were obeyed long ago */
+
+int64_t incarnation_epoch(int64_t before, int64_t wall_us)
+{
+	int64_t now = MO_MAX(wall_us - INCARNATION_ZERO_US, 0) / 1000000;
+
+	return MO_MAX(now, MO_MAX(before, 0) / EPOCH_STARTS + 1) * EPOCH_STARTS;
+}
+
+char *epoch_text(int64_t epoch)
+{
+	char of[32];
+
+	if (epoch < EPOCH_STARTS)
+		return mo_printf("epoch %lld", (long long)epoch);
+	mo_time_format(epoch / EPOCH_STARTS * 1000000 + INCARNATION_ZERO_US, of);
+	return mo_printf("start %lld of the incarnation of %s", (long long)(epoch % EPOCH_STARTS), of);
+}
+
+char *step_name(int64_t job, int64_t attempt)
+{
+	return mo_printf("j-%lld.a%lld", (long long)job, (long long)attempt);
+}
+
+/* ---- records ---- */
+
+static int64_t next_multiple(int64_t n, int64_t of)
+{
+	return (n / of + 1) * of;
+}
+
+/* Above whatever was used in the seconds since the count began: also when the same backup, or another one, is restored again,
+ * it leaps over what the incarnations between used. n: what the backup knows; it is beyond that only by a burst. */
+static int64_t leap(int64_t n, int64_t by, int64_t each_second, int64_t seconds)
+{
+	int64_t to = by + each_second * MO_MIN(MO_MAX(seconds, 0), RESTORED_S_MAX);
+
+	return to > n ? to : next_multiple(n, by);
+}
+
+static int64_t epoch_second(int64_t epoch)
+{
+	return epoch / EPOCH_STARTS;
+}
+
+/* What the controllers of before did after the backup is not known: no number of them may be used again. */
+static void restored(struct state *s, int64_t now)
+{
+	if (s->born == MO_NONE)
+		s->born = epoch_second(s->epoch);
+	s->restored_jobs = s->next_job;
+	s->restored_wait = MO_NONE;
+	s->next_job = leap(s->next_job - 1, RESTORED_JOBS, RESTORED_JOBS_S, now - s->born) + 1;
+	s->next_event_seq = leap(s->next_event_seq - 1, RESTORED_EVENTS, RESTORED_EVENTS_S, now - s->born) + 1;
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		struct job *j = &s->jobs[i];
+		int64_t born = MO_MAX(j->created_at - INCARNATION_ZERO_US, 0) / 1000000;
+
+		if (job_state_final(j->state))
+			continue;
+		j->unheard = true;             /* it may have trained on since, and what it saved is its own */
+		j->attempt_floor = leap(job_next_attempt(j) - 1, RESTORED_ATTEMPTS, RESTORED_ATTEMPTS_S, now - born);
+	}
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		s->nodes[i].unseen = true;
+		s->nodes[i].reconciled = false;
+	}
+}
+
+int update_restored(struct core *c, const struct record *r)
+{
+	if (r->value == MO_NONE || r->value <= c->state.epoch || (r->flag && r->iteration == MO_NONE))
+		return -EINVAL;
+	if (r->flag)
+		restored(&c->state, epoch_second(r->value));
+	c->state.epoch = r->value;
+	c->queue_dirty = true;
+	return 0;
+}
+
+int update_obeys(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+
+	if (!n)
+		return -EINVAL;
+	n->obeys = r->value;
+	c->queue_dirty = true;
+	return 0;
+}
+
+static void strs_clear(char ***strs, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		free((*strs)[i]);
+	free(*strs);
+	*strs = NULL;
+	*n = 0;
+}
+
+/* A number that was seen is used up, where a backup may not know of it: nodes are believed there, but not about numbers that nobody gave in all that time. */
+static void used_up(struct state *s, const char *name)
+{
+	const char *dot = mo_starts_with(name, "j-") ? strstr(name, ".a") : NULL;
+	_cleanup_(mo_freep) char *number = dot ? mo_strndup(name + 2, (size_t)(dot - name - 2)) : NULL;
+	int64_t id, attempt;
+	struct job *j;
+
+	if (!number || mo_parse_i64(number, 1, INT64_MAX, &id) < 0 || mo_parse_i64(dot + 2, 1, INT64_MAX / 2, &attempt) < 0)
+		return;
+	j = job_find(s, id);
+	if (j && s->restored_jobs != MO_NONE && id < s->restored_jobs && attempt > j->attempt && attempt - j->attempt < RESTORED_UNKNOWN_MAX && !job_state_final(j->state))
+		j->attempt_floor = MO_MAX(j->attempt_floor, attempt);
+}
+
+int update_strange(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+
+	if (!n)
+		return -EINVAL;
+	n->strange_steps = r->flag;
+	strs_clear(&n->strange, &n->n_strange);
+	for (size_t i = 0; i < r->n_texts; i++) {
+		mo_strs_add(&n->strange, &n->n_strange, r->texts[i]);
+		used_up(&c->state, r->texts[i]);
+	}
+	if (r->value == 1)
+		n->unseen = false;
+	c->queue_dirty = true;
+	return 0;
+}
+
+int update_discard(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	_cleanup_(mo_freep) char *name = step_name(r->job, r->attempt);
+
+	if (!n || r->attempt == MO_NONE)
+		return -EINVAL;
+	if (n->n_discard >= DISCARD_MAX) {
+		free(n->discard[0]);
+		memmove(n->discard, n->discard + 1, --n->n_discard * sizeof(*n->discard));
+	}
+	mo_strs_add(&n->discard, &n->n_discard, name);
+	return 0;
+}
+
+bool step_discarded(const struct node *n, int64_t job, int64_t attempt)
+{
+	_cleanup_(mo_freep) char *name = n->n_discard ? step_name(job, attempt) : NULL;
+
+	return name && mo_enum_parse((const char *const *)n->discard, n->n_discard, name) >= 0;
+}
+
+/* ---- why a job waits ---- */
+
+char *strange_text(const struct node *n)
+{
+	struct mo_buf b = { 0 };
+
+	for (size_t k = 0; k < n->n_strange && b.len < 256; k++)
+		mo_buf_printf(&b, "%s%s", b.len ? ", " : "", n->strange[k]);
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
+char *unknown_steps_text(const struct state *s, int64_t job)
+{
+	_cleanup_(mo_freep) char *prefix = mo_printf("j-%lld.", (long long)job);
+	struct mo_buf b = { 0 };
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		for (size_t k = 0; k < s->nodes[i].n_strange; k++)
+			if (mo_starts_with(s->nodes[i].strange[k], prefix) && b.len < 512)
+				mo_buf_printf(&b, "%s%s on %s", b.len ? ", " : "", s->nodes[i].strange[k], s->nodes[i].name);
+	return b.len ? mo_buf_take(&b) : NULL;
+}
+
+static const struct node *some_unseen(const struct state *s, size_t *ret_n)
+{
+	const struct node *found = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < s->n_nodes; i++)
+		if (s->nodes[i].unseen) {
+			found = found ? found : &s->nodes[i];
+			++*ret_n;
+		}
+	return found;
+}
+
+char *incarnation_holds(const struct state *s, const struct job *j, int64_t now, int64_t *ret_until)
+{
+	const struct node *unseen;
+	size_t n;
+
+	/* Ids from there on were never used before: what a node says it runs of them is no attempt of theirs. */
+	if (s->restored_jobs == MO_NONE || j->id >= s->restored_jobs)
+		return NULL;
+	_cleanup_(mo_freep) char *unknown = unknown_steps_text(s, j->id);
+	if (unknown)
+		return mo_printf("steps of it run that this controller never stored: %s; waits until they end, or for a decision: moectl resolve", unknown);
+	unseen = some_unseen(s, &n);
+	if (unseen)
+		return mo_printf("the state was restored from a backup and %s%s not heard since: it may hold an attempt that the backup does not know; waits (moectl fence %s --confirmed, when it is off)",
+				 unseen->name, n > 1 ? " and others were" : " was", unseen->name);
+	if (s->restored_wait == MO_NONE || now >= s->restored_wait)
+		return NULL;
+	*ret_until = s->restored_wait;
+	return mo_strdup("the state was restored from a backup: waits a moment for nodes that the backup does not know");
+}
+
+/* ---- an agent that knows more than this state ---- */
+
+void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
+{
+	const struct node *n = node_find(&t->core->state, node);
+	_cleanup_(mo_freep) char *theirs = epoch_text(epoch), *ours = epoch_text(t->core->state.epoch);
+	struct record r;
+
+	if (n->obeys == epoch)
+		return;
+	record_init(&r, REC_OBEYS);
+	r.node = mo_strdup(node);
+	r.value = epoch;
+	turn_emit(t, &r);
+	event_emit(t, "controller.stale", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		   "node %s obeyed a controller that is later (%s) than this state (%s), which is an old copy or of another controller: it gets no work, its steps run on; stop moed and bring the newest state back (moed --restore FILE)",
+		   node, theirs, ours);
+}
+
+/* ---- the decision ---- */
+
+static size_t discard(struct turn *t, const struct core_event *e, const char *name)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->core->state.n_nodes; i++) {
+		const struct node *k = &t->core->state.nodes[i];
+		struct record r;
+
+		if ((e->node && !mo_streq(e->node, k->name)) || mo_enum_parse((const char *const *)k->strange, k->n_strange, name) < 0)
+			continue;
+		n++;
+		if (step_discarded(k, e->job, e->value))
+			continue;
+		record_init(&r, REC_DISCARD);
+		r.node = mo_strdup(k->name);
+		r.job = e->job;
+		r.attempt = e->value;
+		turn_emit(t, &r);
+		event_emit(t, "step.resolved", e->job, k->name, MO_NONE, e->value, NULL, "the unknown step %s on %s is ended, says %s", name, k->name, e->user ? e->user : "an operator");
+		wake_node(t->core, k->name);
+	}
+	return n;
+}
+
+/* Only what its living agent does not have: what it has, it ends itself. */
+static size_t state_gone(struct turn *t, const struct core_event *e, const char *name)
+{
+	const struct job *j = job_find(&t->core->state, e->job);
+	size_t n = 0;
+
+	for (size_t i = 0; j && i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		struct record r;
+
+		if (st->attempt != e->value || st->gone || !st->missing || (e->node && !mo_streq(e->node, st->node)))
+			continue;
+		n++;
+		event_emit(t, "step.resolved", e->job, st->node, MO_NONE, e->value, NULL, "step %s has no process on %s, says %s", name, st->node, e->user ? e->user : "an operator");
+		record_init(&r, REC_GONE);
+		r.job = e->job;
+		r.attempt = e->value;
+		r.node = mo_strdup(st->node);
+		r.text = mo_printf("%s said that no process of it is left", e->user ? e->user : "an operator");
+		turn_emit(t, &r);
+		j = job_find(&t->core->state, e->job);
+	}
+	return n;
+}
+
+void incarnation_resolve(struct turn *t)
+{
+	const struct core_event *e = t->event;
+	_cleanup_(mo_freep) char *name = step_name(e->job, e->value);
+	bool kill = mo_streq(e->when, "kill");
+
+	if (!e->may_all)
+		turn_reply(t, 403, MO_NONE, "step %s: only an operator may do that", name);
+	else if (!kill && !mo_streq(e->when, "gone"))
+		turn_reply(t, 422, MO_NONE, "how: must be kill or gone");
+	else if (kill ? discard(t, e, name) : state_gone(t, e, name))
+		turn_reply(t, 200, MO_NONE, NULL);
+	else if (kill)
+		turn_reply(t, 409, MO_NONE, "step %s: no node%s%s holds it as a step that this controller never stored; see 'moectl why NODE'", name, e->node ? " " : "", e->node ? e->node : "");
+	else
+		turn_reply(t, 409, MO_NONE, "step %s: it is not missing%s%s: a step that its agent has is ended by cancelling or restarting its job", name, e->node ? " on " : "", e->node ? e->node : "");
+}

@@ -1,0 +1,403 @@
+/* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes first, then the fewest slots left over on them; on a node the lowest free slots.
+ * A node takes work when it is up, not drained, reconciled with this controller and holds no step whose end is uncertain (hung, unkillable, fenced but seen again, never stored).
+ * Called by schedule.c and as a dry run by the shells. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "daemon/core/state/health.h"
+#include "daemon/core/view/view.h"
+#include "lib/model/limits.h"
+
+const char *node_unfit(const struct state *s, const struct node *n)
+{
+	(void)s;
+	if (n->drain)
+		return n->drained ? "drained" : "draining";
+	if (n->state != NODE_UP)
+		return node_state_names[n->state];
+	if (!n->reconciled)
+		return "not heard since the controller started";
+	if (n->token_expired)
+		return "its token has expired";
+	if (n->obeys != MO_NONE && n->obeys > s->epoch)
+		return "its agent obeyed a later state of this controller, or another controller";
+	if (n->leaving)
+		return "its machine is going down";
+	if (n->strange_steps)
+		return "it holds a step that this controller never stored";
+	return NULL;
+}
+
+const char *step_uncertain(const struct state *s, const struct step *st)
+{
+	const struct node *n = node_find(s, st->node);
+
+	if (st->forgotten || (st->gone && st->ended))
+		return NULL;
+	if (!n || !mo_streq(n->boot_id, st->boot_id))
+		return NULL;       /* that boot is over */
+	if (st->gone)
+		return "it was fenced; a step of before the fence may still be there";
+	if (st->missing)
+		return "a step on it is not known to its agent any more";
+	if (st->hung)
+		return "the end of a step on it is uncertain (hung supervisor)";
+	return st->n_stuck_pids ? "it holds a process that cannot be killed" : NULL;
+}
+
+static void slots_count(const struct state *s, const struct job *j, struct slots *slots)
+{
+	slots_take(slots, s, j->places, j->n_places);
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct node *n = step_uncertain(s, &j->steps[i]) ? node_find(s, j->steps[i].node) : NULL;
+
+		if (n)
+			slots->usable[n - s->nodes] = false;
+	}
+}
+
+void slots_init(const struct state *s, struct slots *ret)
+{
+	ret->n = s->n_nodes;
+	ret->free = mo_alloc_array(s->n_nodes, sizeof(*ret->free));
+	ret->n_free = mo_alloc_array(s->n_nodes, sizeof(*ret->n_free));
+	ret->usable = mo_alloc_array(s->n_nodes, sizeof(*ret->usable));
+	ret->well = mo_alloc_array(s->n_nodes, sizeof(*ret->well));
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		const struct node *n = &s->nodes[i];
+		const struct check_result *finding;
+		const char *why;
+
+		ret->usable[i] = !node_unfit(s, n);
+		ret->well[i] = health_standard(n, &finding, &why);
+		for (size_t k = 0; k < n->info.n_gpus; k++)
+			if (n->info.gpus[k].index >= 0)   /* versions before took a hello without it */
+				mo_ints_add(&ret->free[i], &ret->n_free[i], n->info.gpus[k].index);
+	}
+	for (size_t i = 0; i < state_n_holders(s); i++) {
+		const struct job *j = state_holder(s, i);
+
+		if (j && (j->n_places || j->n_steps))
+			slots_count(s, j, ret);
+	}
+}
+
+void slots_done(struct slots *slots)
+{
+	for (size_t i = 0; i < slots->n; i++)
+		free(slots->free[i]);
+	free(slots->free);
+	free(slots->n_free);
+	free(slots->usable);
+	free(slots->well);
+	memset(slots, 0, sizeof(*slots));
+}
+
+void slots_take(struct slots *slots, const struct state *s, const struct place *places, size_t n_places)
+{
+	for (size_t i = 0; i < n_places; i++) {
+		const struct node *n = node_find(s, places[i].node);
+		size_t at = n ? (size_t)(n - s->nodes) : 0, kept = 0;
+
+		for (size_t k = 0; n && k < slots->n_free[at]; k++) {
+			bool taken = false;
+
+			for (size_t m = 0; m < places[i].n_gpus; m++)
+				taken |= places[i].gpus[m] == slots->free[at][k];
+			if (!taken)
+				slots->free[at][kept++] = slots->free[at][k];
+		}
+		if (n)
+			slots->n_free[at] = kept;
+	}
+}
+
+static bool excluded(const struct recipe *r, const struct node *n)
+{
+	return mo_enum_parse((const char *const *)r->exclude, r->n_exclude, n->name) >= 0;
+}
+
+static bool right_model(const struct recipe *r, const struct node *n, int64_t index)
+{
+	for (size_t i = 0; i < n->info.n_gpus; i++)
+		if (n->info.gpus[i].index == index)
+			return !r->gpu || mo_streq(r->gpu, n->info.gpus[i].model);
+	return false;
+}
+
+static bool wanted(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+{
+	return slots->usable[node] && !excluded(r, &s->nodes[node]) && health_allows(&s->nodes[node], r, slots->well[node]);
+}
+
+static size_t room(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+{
+	size_t n = 0;
+
+	if (!wanted(s, slots, r, node))
+		return 0;
+	for (size_t k = 0; k < slots->n_free[node]; k++)
+		n += right_model(r, &s->nodes[node], slots->free[node][k]);
+	return n;
+}
+
+/* Slots of the node that would do if nobody used them. */
+static size_t room_when_idle(const struct state *s, const struct slots *slots, const struct recipe *r, size_t node)
+{
+	size_t n = 0;
+
+	if (!wanted(s, slots, r, node))
+		return 0;
+	for (size_t k = 0; k < s->nodes[node].info.n_gpus; k++)
+		n += right_model(r, &s->nodes[node], s->nodes[node].info.gpus[k].index);
+	return n;
+}
+
+struct group { uint64_t stack; size_t room; };
+
+static int group_order(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+/* Of the nodes with equal software that have the most room together: their stack's hash; 0 = none. */
+static uint64_t largest_stack(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+{
+	_cleanup_(mo_freep) struct group *groups = mo_alloc_array(s->n_nodes + 1, sizeof(*groups));
+	struct group best = { 0 }, sum = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		size_t k = even_busy ? room_when_idle(s, slots, r, i) : room(s, slots, r, i);
+
+		if (k)
+			groups[n++] = (struct group){ .stack = node_same(&s->nodes[i]), .room = k };
+	}
+	qsort(groups, n, sizeof(*groups), group_order);
+	for (size_t i = 0; i < n; i++) {
+		sum = (struct group){ .stack = groups[i].stack, .room = groups[i].room + (i && groups[i - 1].stack == groups[i].stack ? sum.room : 0) };
+		if (sum.room > best.room)
+			best = sum;
+	}
+	return best.stack;
+}
+
+/* The same slots, where the nodes of another software than `stack` are not usable; free only its `usable`. */
+static struct slots only_stack(const struct state *s, const struct slots *slots, uint64_t stack)
+{
+	struct slots one = *slots;
+
+	one.usable = mo_alloc_array(s->n_nodes + 1, sizeof(*one.usable));
+	for (size_t i = 0; i < s->n_nodes; i++)
+		one.usable[i] = slots->usable[i] && node_same(&s->nodes[i]) == stack;
+	return one;
+}
+
+char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r)
+{
+	const struct node *example = NULL;
+	uint64_t stack;
+
+	if (!health_wants_same_stack(r))
+		return NULL;
+	stack = largest_stack(s, slots, r, true);
+	for (size_t i = 0; i < s->n_nodes && !example; i++)
+		example = room_when_idle(s, slots, r, i) && node_same(&s->nodes[i]) == stack ? &s->nodes[i] : NULL;
+	for (size_t i = 0; example && i < s->n_nodes; i++) {
+		const struct node *n = &s->nodes[i];
+
+		if (!room_when_idle(s, slots, r, i) || node_same(n) == stack)
+			continue;
+		for (size_t k = 0; k < example->health->n_stack; k++) {
+			const struct stack_item *item = &example->health->stack[k];
+			const char *value = health_stack_value(n->health, item->key);
+
+			if (!health_own_key(item->key) && !mo_streq(value, item->value))
+				return mo_printf("stack.same: the largest group of nodes with the same software has %s %s; %s has %s", item->key, item->value, n->name, value ? value : "none");
+		}
+	}
+	return NULL;
+}
+
+int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy)
+{
+	bool same = health_wants_same_stack(r);
+	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, even_busy)) : *slots;
+	int64_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++)
+		n += (int64_t)(even_busy ? room_when_idle(s, &one, r, i) : room(s, &one, r, i));
+	if (same)
+		free(one.usable);
+	return n;
+}
+
+int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest)
+{
+	int64_t all = 0;
+
+	*ret_largest = 0;
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		int64_t n = 0;
+
+		for (size_t k = 0; !excluded(r, &s->nodes[i]) && k < s->nodes[i].info.n_gpus; k++)
+			n += right_model(r, &s->nodes[i], s->nodes[i].info.gpus[k].index);
+		all += n;
+		*ret_largest = MO_MAX(*ret_largest, n);
+	}
+	return all;
+}
+
+/* The texts hold no numbers that change from moment to moment: they are stored as the job's reason. */
+static int no_room(const struct state *s, const struct slots *slots, const struct recipe *r, struct mo_error *err)
+{
+	int64_t largest, all = place_suited(s, r, &largest), usable = place_room(s, slots, r, true);
+
+	if (all < r->gpus)
+		return mo_error_set(err, 1, "needs %lld GPUs%s%s; the cluster has %lld%s", (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "", (long long)all,
+			r->n_exclude ? " outside cluster.exclude" : "");
+	if (usable < r->gpus && health_wants_same_stack(r))
+		return mo_error_set(err, 1, "needs %lld GPUs on nodes with the same software (stack.same); only %lld of %lld are, on nodes that take work now", (long long)r->gpus, (long long)usable,
+			(long long)all);
+	if (usable < r->gpus)
+		return mo_error_set(err, 1, "needs %lld GPUs; only %lld of %lld are on nodes that take work now", (long long)r->gpus, (long long)usable, (long long)all);
+	return mo_error_set(err, 1, "waits for %lld free GPU%s", (long long)r->gpus, r->gpus == 1 ? "" : "s");
+}
+
+struct offer { size_t node, room; };
+
+static int offer_order(const void *a, const void *b)
+{
+	const struct offer *x = a, *y = b;
+
+	if (x->room != y->room)
+		return x->room < y->room ? 1 : -1;
+	return x->node < y->node ? -1 : 1;
+}
+
+static int node_order(const void *a, const void *b)
+{
+	const struct offer *x = a, *y = b;
+
+	return x->node < y->node ? -1 : 1;
+}
+
+/* offers: by room, descending. Keeps the chosen ones in front with room = what is taken; returns how many, 0 = they do not do. */
+static size_t choose(struct offer *offers, size_t n, size_t wanted)
+{
+	size_t k = 0, sum = 0, last;
+
+	while (k < n && sum < wanted)
+		sum += offers[k++].room;
+	if (sum < wanted)
+		return 0;
+	wanted -= sum - offers[k - 1].room;     /* what the last node gives */
+	for (last = k - 1; last + 1 < n && offers[last + 1].room >= wanted; last++)
+		continue;                       /* the tightest fit, first by name among equals */
+	while (last > k - 1 && offers[last - 1].room == offers[last].room)
+		last--;
+	offers[k - 1] = (struct offer){ .node = offers[last].node, .room = wanted };
+	return k;
+}
+
+static void fill(const struct state *s, const struct slots *slots, const struct recipe *r, const struct offer *offers, size_t k, struct place **ret, size_t *n_ret)
+{
+	int64_t rank = 0;
+
+	for (size_t i = 0; i < k; i++) {
+		const struct node *n = &s->nodes[offers[i].node];
+		struct place *p = mo_vec_add(&place_desc, (void **)ret, n_ret);
+
+		p->node = mo_strdup(n->name);
+		p->first_rank = rank;
+		for (size_t m = 0; p->n_gpus < offers[i].room; m++)
+			if (right_model(r, n, slots->free[offers[i].node][m]))
+				mo_ints_add(&p->gpus, &p->n_gpus, slots->free[offers[i].node][m]);
+		p->n_ranks = (int64_t)p->n_gpus;
+		rank += p->n_ranks;
+	}
+}
+
+/* Ranks per node in multiples of the tensor-parallel size, so that no tensor group spans nodes when that can be had. */
+static size_t try_unit(const struct state *s, const struct slots *slots, const struct recipe *r, size_t unit, struct offer *offers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		size_t free_slots = room(s, slots, r, i) / unit * unit;
+
+		if (free_slots)
+			offers[n++] = (struct offer){ .node = i, .room = free_slots };
+	}
+	qsort(offers, n, sizeof(*offers), offer_order);
+	return choose(offers, n, (size_t)r->gpus);
+}
+
+static int place_on(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret)
+{
+	_cleanup_(mo_freep) struct offer *offers = mo_alloc_array(s->n_nodes + 1, sizeof(*offers));
+	size_t tp = r->parallelism.tp > 1 && r->parallelism.tp <= MO_GPUS_PER_NODE_MAX && r->gpus % r->parallelism.tp == 0 ? (size_t)r->parallelism.tp : 1, k;
+
+	k = try_unit(s, slots, r, tp, offers);
+	if (k == 0 && tp > 1)
+		k = try_unit(s, slots, r, 1, offers);
+	if (k == 0)
+		return 1;
+	qsort(offers, k, sizeof(*offers), node_order);
+	fill(s, slots, r, offers, k, ret, n_ret);
+	return 0;
+}
+
+void place_processes(const struct engine *e, struct place *places, size_t n)
+{
+	for (size_t i = 0; e->processes == PROCESS_PER_NODE && i < n; i++) {
+		places[i].first_rank = (int64_t)i;
+		places[i].n_ranks = 1;
+	}
+}
+
+int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+{
+	bool same = health_wants_same_stack(r);
+	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, false)) : *slots;
+	int result = place_on(s, &one, r, ret, n_ret);
+
+	if (same)
+		free(one.usable);
+	return result ? no_room(s, slots, r, err) : 0;
+}
+
+int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+{
+	struct slots slots;
+	int result;
+
+	slots_init(s, &slots);
+	result = place_in(s, &slots, r, ret, n_ret, err);
+	slots_done(&slots);
+	return result;
+}
+
+/* Four ports in a row, going round: a port comes back only after all others were used, and never while its job lives. */
+int64_t port_next(const struct core *c)
+{
+	int64_t first = c->config.port_min, groups = (c->config.port_max - first + 1) / 4, at = c->state.next_port;
+
+	for (int64_t tries = 0; tries < groups; tries++, at += 4) {
+		bool taken = false;
+
+		if (at < first || at + 3 > c->config.port_max)
+			at = first;
+		for (size_t i = 0; i < c->state.n_holders && !taken; i++) {
+			const struct job *j = job_find(&c->state, c->state.holders[i]);
+
+			taken = j->port != MO_NONE && j->port < at + 4 && at < j->port + 4;
+		}
+		if (!taken)
+			return at;
+	}
+	return at < first || at + 3 > c->config.port_max ? first : at;
+}

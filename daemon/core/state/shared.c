@@ -1,0 +1,203 @@
+/* One set of engine and profiles for many jobs (shared.h): counted references; nothing here changes
+ * a set. Callers: update.c and core.c with the pool of the core, daemon/journal.c when it reads. */
+#include "daemon/core/state/shared.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const struct mo_field set_fields[] = {
+	MO_F_SUB(shared, engine, MO_STRUCT, &engine_desc),
+	MO_F_VEC(shared, profiles, &env_profile_desc),
+};
+static const struct mo_desc set_desc = MO_DESC(shared, set_fields);
+
+bool submit_is_own(const struct submit *s)
+{
+	const struct recipe *r = &s->recipe;
+	bool owned = r->engine.n_args_unchecked && s->n_prepare && s->engine.prepare_hooks; /* daemon/spec.c */
+
+	return s->owns || owned || r->own_lines > 0 || r->checkpoint.layout || r->checkpoint.n_resume_args;
+}
+
+struct engine_own engine_own_of(const struct engine *e)
+{
+	return (struct engine_own){ e->rules, e->n_rules, e->resume, e->n_resume, e->layout, e->owned, e->n_owned };
+}
+
+static void put_own(struct engine *e, const struct engine_own *own)
+{
+	e->rules = own->rules;
+	e->n_rules = own->n_rules;
+	e->resume = own->resume;
+	e->n_resume = own->n_resume;
+	e->layout = own->layout;
+	e->owned = own->owned;
+	e->n_owned = own->n_owned;
+}
+
+struct engine engine_base_of(const struct engine *e)
+{
+	struct engine base = *e;
+	struct engine_own none;
+
+	mo_desc_init(&engine_own_desc, &none);
+	put_own(&base, &none);
+	return base;
+}
+
+/* Borrows. */
+static struct shared set_of(const struct submit *s)
+{
+	return (struct shared){ 0, submit_is_own(s) ? engine_base_of(&s->engine) : s->engine,
+				s->profiles, s->n_profiles };
+}
+
+struct shared *shared_new(const struct engine *e, const struct env_profile *profiles, size_t n)
+{
+	struct shared given = { 0, *e, (struct env_profile *)profiles, n };
+	struct shared *s = mo_desc_dup(&set_desc, &given);
+
+	s->refs = 1;
+	return s;
+}
+
+struct shared *shared_unref(struct shared *s)
+{
+	assert(!s || s->refs > 0);
+	if (s && --s->refs == 0)
+		mo_desc_free(&set_desc, s);
+	return NULL;
+}
+
+static void submit_disown(struct submit *s)
+{
+	struct engine_own own = engine_own_of(&s->engine);
+
+	if (s->owns)
+		mo_desc_done(&engine_own_desc, &own);
+	s->owns = false;
+}
+
+void submit_unshare(void *submit)
+{
+	struct submit *s = submit;
+
+	if (!s->shared)
+		return;
+	submit_disown(s);
+	mo_desc_init(&engine_desc, &s->engine);
+	s->profiles = NULL;
+	s->n_profiles = 0;
+	s->shared = shared_unref(s->shared);
+}
+
+void submit_share(struct submit *s, struct shared *with)
+{
+	with->refs++; /* before what s has goes: it may be the same */
+	submit_unshare(s);
+	mo_desc_done(&engine_desc, &s->engine);
+	mo_vec_clear(&env_profile_desc, (void **)&s->profiles, &s->n_profiles);
+	s->engine = with->engine;
+	s->profiles = with->profiles;
+	s->n_profiles = with->n_profiles;
+	s->shared = with;
+}
+
+void submit_own(struct submit *s, const struct engine_own *own)
+{
+	struct engine_own copy;
+
+	mo_desc_init(&engine_own_desc, &copy);
+	mo_desc_copy(&engine_own_desc, &copy, own);
+	submit_disown(s);
+	put_own(&s->engine, &copy);
+	s->owns = true;
+}
+
+void submit_own_forget(struct submit *s)
+{
+	struct engine_own rest;
+
+	if (!s->owns)
+		return;
+	mo_desc_init(&engine_own_desc, &rest);
+	rest.layout = s->engine.layout;
+	submit_own(s, &rest);
+}
+
+void shared_pool_done(struct shared_pool *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		shared_unref(p->items[i]);
+	p->n = 0;
+}
+
+/* Takes the caller's reference. */
+static struct shared *add(struct shared_pool *p, struct shared *s)
+{
+	if (p->n == SHARED_MAX)
+		shared_unref(p->items[--p->n]);
+	memmove(p->items + 1, p->items, p->n++ * sizeof(*p->items));
+	return p->items[0] = s;
+}
+
+/* What is the recipe's own is no part of the set. */
+static struct shared *find(struct shared_pool *p, const struct submit *s)
+{
+	const struct shared want = set_of(s);
+	bool own = submit_is_own(s);
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct shared *at = p->items[i], base = *at;
+
+		if (own)
+			base.engine = engine_base_of(&at->engine);
+		if (at != s->shared && !mo_desc_equal(&set_desc, &base, &want))
+			continue;
+		memmove(p->items + 1, p->items, i * sizeof(*p->items));
+		return p->items[0] = at;
+	}
+	return NULL;
+}
+
+static struct shared *find_or_add(struct shared_pool *p, const struct submit *s)
+{
+	struct shared *known = find(p, s);
+
+	if (known)
+		return known;
+	if (!s->shared) {
+		const struct shared set = set_of(s);
+
+		return add(p, shared_new(&set.engine, set.profiles, set.n_profiles));
+	}
+	s->shared->refs++;
+	return add(p, s->shared);
+}
+
+void shared_pool_take(struct shared_pool *p, struct submit *s)
+{
+	const struct engine_own given = engine_own_of(&s->engine);
+	struct engine_own *own = submit_is_own(s) ? mo_desc_dup(&engine_own_desc, &given) : NULL;
+
+	submit_share(s, find_or_add(p, s));
+	if (own)
+		submit_own(s, own);
+	mo_desc_free(&engine_own_desc, own);
+}
+
+void shared_pool_copy(struct shared_pool *p, struct submit *dst, const struct submit *src)
+{
+	struct submit rest = *src; /* owns nothing */
+
+	mo_desc_init(&engine_desc, &rest.engine);
+	rest.profiles = NULL;
+	rest.n_profiles = 0;
+	mo_desc_copy(&submit_desc, dst, &rest);
+	submit_share(dst, find_or_add(p, src));
+	if (submit_is_own(src)) {
+		const struct engine_own own = engine_own_of(&src->engine);
+
+		submit_own(dst, &own);
+	}
+}

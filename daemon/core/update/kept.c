@@ -1,0 +1,194 @@
+/* What a job's record keeps of what was asked for: the recipe as it was submitted, which may hold what was
+ * read of an experiment, what its node read of it (job.config), and the words and variables that were made
+ * of them. It is tens of kB each, a MB at most, and a hundred thousand finished jobs are kept. Those of
+ * finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes together: the one that ended first gives its own up,
+ * all else of it stays. Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes:
+ * one more submit is refused then (jobs.c), and what a node reads beyond is not kept.
+ * Called by update.c alone, so that a replay ends where the controller was. */
+#include "daemon/core/inner.h"
+
+#include <string.h>
+
+#include "daemon/core/state/shared.h"
+#include "lib/model/limits.h"
+
+#define SMALL 4096
+#define PER_TEXT 40 /* of memory, beside what is in it */
+
+static size_t text_bytes(const char *s)
+{
+	return s ? strlen(s) + PER_TEXT : 0;
+}
+
+static size_t texts_bytes(char *const *texts, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += text_bytes(texts[i]);
+	return sum;
+}
+
+static size_t pairs_bytes(const struct kv *pairs, size_t n)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += text_bytes(pairs[i].key) + text_bytes(pairs[i].value);
+	return sum;
+}
+
+/* The recipe's own; what an engine file gives is the same for many, and small. Each stands there twice. */
+static size_t env_bytes(const struct recipe *r)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < r->n_env; i++)
+		sum += 2 * (text_bytes(r->env[i].name) + text_bytes(r->env[i].value));
+	return sum;
+}
+
+static size_t own_bytes(const struct submit *s)
+{
+	const struct engine *e = &s->engine;
+	size_t sum = s->owns ? texts_bytes(e->resume, e->n_resume) + pairs_bytes(e->owned, e->n_owned) : 0;
+
+	for (size_t i = 0; s->owns && i < e->n_rules; i++)
+		sum += sizeof(e->rules[i]) + mo_desc_text_bytes(&line_rule_desc, &e->rules[i]);
+	return sum;
+}
+
+static size_t bytes_of(const struct job *j)
+{
+	const struct submit *s = &j->spec;
+	const struct recipe *r = &s->recipe;
+	const struct recipe_engine *e = &r->engine;
+
+	return (s->recipe_text ? strlen(s->recipe_text) : 0) + (j->config ? strlen(j->config) : 0) +
+	       texts_bytes(s->argv, s->n_argv) + texts_bytes(s->prepare, s->n_prepare) +
+	       texts_bytes(s->warnings, s->n_warnings) + texts_bytes(r->exclude, r->n_exclude) +
+	       texts_bytes(r->checkpoint.resume_args, r->checkpoint.n_resume_args) +
+	       texts_bytes(e->argv, e->n_argv) + texts_bytes(e->prepare_argv, e->n_prepare_argv) +
+	       texts_bytes(e->args_off, e->n_args_off) + texts_bytes(e->args_unchecked, e->n_args_unchecked) +
+	       pairs_bytes(e->args, e->n_args) + pairs_bytes(e->own, e->n_own) +
+	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
+}
+
+static void pairs_clear(struct kv **pairs, size_t *n)
+{
+	mo_vec_clear(&kv_desc, (void **)pairs, n);
+}
+
+/* All that bytes_of() counts, and the rest of the environment. */
+static void texts_clear(struct job *j)
+{
+	struct submit *s = &j->spec;
+	struct recipe *r = &s->recipe;
+	struct recipe_engine *e = &r->engine;
+
+	submit_own_forget(s);
+	mo_str_set(&s->recipe_text, NULL);
+	mo_str_set(&j->config, NULL);
+	mo_strs_clear(&s->argv, &s->n_argv);
+	mo_strs_clear(&s->prepare, &s->n_prepare);
+	mo_strs_clear(&s->warnings, &s->n_warnings);
+	mo_strs_clear(&r->exclude, &r->n_exclude);
+	mo_strs_clear(&r->checkpoint.resume_args, &r->checkpoint.n_resume_args);
+	mo_strs_clear(&e->argv, &e->n_argv);
+	mo_strs_clear(&e->prepare_argv, &e->n_prepare_argv);
+	mo_strs_clear(&e->args_off, &e->n_args_off);
+	mo_strs_clear(&e->args_unchecked, &e->n_args_unchecked);
+	pairs_clear(&e->args, &e->n_args);
+	pairs_clear(&e->own, &e->n_own);
+	pairs_clear(&r->experiment_args, &r->n_experiment_args);
+	mo_vec_clear(&env_item_desc, (void **)&s->env, &s->n_env);
+	mo_vec_clear(&recipe_env_desc, (void **)&r->env, &r->n_env);
+}
+
+/* The place in c->kept of what ended then: at a start jobs come by their id. */
+static size_t place_of_end(const struct core *c, const struct job *j)
+{
+	size_t from = 0, to = c->n_kept;
+
+	while (from < to) {
+		size_t at = from + (to - from) / 2;
+		const struct job *k = job_find(&c->state, c->kept[at]);
+
+		if (k->ended_at < j->ended_at || (k->ended_at == j->ended_at && k->id < j->id))
+			from = at + 1;
+		else
+			to = at;
+	}
+	return from;
+}
+
+static void let_go(struct job *j)
+{
+	j->let_go = (j->let_go == MO_NONE ? 0 : j->let_go) + (int64_t)bytes_of(j);
+	texts_clear(j);
+}
+
+void kept_leave(struct core *c, struct job *j)
+{
+	size_t at = 0;
+
+	if (!j->kept_bytes)
+		return;
+	while (at < c->n_kept && c->kept[at] != j->id)
+		at++;
+	if (at < c->n_kept) {
+		memmove(c->kept + at, c->kept + at + 1, (--c->n_kept - at) * sizeof(*c->kept));
+		c->kept_bytes -= (int64_t)j->kept_bytes;
+	} else {
+		c->active_bytes -= (int64_t)j->kept_bytes;
+	}
+	j->kept_bytes = 0;
+}
+
+/* The last lines of its ranks: those that tell why it ended are evidence of an incident by now, and nobody
+ * is shown the others: 20 kB of each of thousands of ranks. */
+static void tails_clear(struct job *j)
+{
+	for (size_t i = 0; i < j->n_ranks; i++)
+		mo_strs_clear(&j->ranks[i].tail, &j->ranks[i].n_tail);
+}
+
+static void count_finished(struct core *c, struct job *j)
+{
+	size_t at = place_of_end(c, j);
+
+	tails_clear(j);
+	if (j->kept_bytes <= SMALL) {
+		j->kept_bytes = 0;
+		return;
+	}
+	mo_ints_add(&c->kept, &c->n_kept, j->id);
+	memmove(c->kept + at + 1, c->kept + at, (c->n_kept - 1 - at) * sizeof(*c->kept));
+	c->kept[at] = j->id;
+	c->kept_bytes += (int64_t)j->kept_bytes;
+	while (c->kept_bytes > MO_KEPT_TEXTS_MAX) {
+		struct job *oldest = job_find(&c->state, c->kept[0]);
+
+		kept_leave(c, oldest);
+		let_go(oldest);
+	}
+}
+
+void kept_count(struct core *c, struct job *j)
+{
+	kept_leave(c, j);
+	j->kept_bytes = bytes_of(j);
+	if (job_state_final(j->state)) {
+		count_finished(c, j);
+		return;
+	}
+	c->active_bytes += (int64_t)j->kept_bytes;
+	if (c->active_bytes > MO_ACTIVE_TEXTS_MAX && j->config) {
+		size_t n = strlen(j->config);
+
+		j->let_go = (int64_t)n;
+		c->active_bytes -= (int64_t)n;
+		j->kept_bytes -= n;
+		mo_str_set(&j->config, NULL);
+	}
+}

@@ -1,0 +1,593 @@
+/* The only place that changes state: one function per record type, in one table. The same code at the first time, at replay and in the simulator, so it looks at nothing but
+ * the record and the state. It also keeps the indexes of struct core true and marks what the rules must look at.
+ * A record of a version or content that this program does not understand is -EINVAL: the shell then refuses to start. */
+#include "daemon/core/state/clock.h"
+#include "daemon/core/inner.h"
+#include "daemon/core/update/interval.h"
+#include "daemon/core/update/ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "lib/model/limits.h"
+
+#define FULL_HISTORY 1000          /* the newest jobs that keep all samples and ranks */
+#define THIN_SAMPLES 200           /* of an older finished job */
+
+static struct job *job_of(struct core *c, const struct record *r)
+{
+	return job_find(&c->state, r->job);
+}
+
+static struct step *step_of(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	return j ? step_find(j, r->attempt, r->node) : NULL;
+}
+
+void job_clear_attempt(struct job *j)
+{
+	mo_vec_clear(&place_desc, (void **)&j->places, &j->n_places);
+	j->failed = false;
+	j->waiting_node = false;
+	j->first_exit0_at = MO_NONE;
+	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+	doubt_drop(j);
+	verify_end(j);
+}
+
+void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
+{
+	const struct node *n;
+	bool dead = step_dead(st);
+
+	if (st->attempt != j->attempt || j->n_places == 0)
+		return;
+	n = node_find(&c->state, st->node);
+	j->n_dead += sign * dead;
+	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 || (dead && st->n_exited < st->n_ranks));
+	j->n_exited += sign * st->n_exited;
+	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
+}
+
+/* What a step whose end was not told by its own supervisor did last is not known. */
+static void attempt_over(struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++)
+		j->unheard |= j->steps[i].attempt == j->attempt && (!j->steps[i].ended || j->steps[i].lost);
+	checkpoint_forget_manifests(j);
+	job_clear_attempt(j);
+}
+
+static int on_controller(struct core *c, const struct record *r)
+{
+	c->state.epoch = r->value;
+	if (c->state.restored_jobs != MO_NONE && c->state.restored_wait == MO_NONE)
+		c->state.restored_wait = r->iteration == MO_NONE ? r->time : r->iteration;
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		c->state.nodes[i].reconciled = false;
+	c->queue_dirty = true;
+	return 0;
+}
+
+static void job_init(struct core *c, struct job *j, int64_t id, const struct submit *spec, int64_t now)
+{
+	j->id = id;
+	shared_pool_copy(&c->shared, &j->spec, spec);
+	j->checkpoint_dir = mo_path_clean(spec->recipe.checkpoint.dir);
+	j->state = JOB_QUEUED;
+	j->intent = INTENT_NONE;
+	j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = j->n_forgotten = 0;
+	j->attempt = j->restarts = j->scan_attempt = j->same_failures = j->port_tries = j->cycles = j->n_started = j->waterfall_stage = j->verify_serial = j->every = j->n_saves = 0;
+	j->created_at = j->state_since = j->queued_since = j->ledger_at = now;
+	j->not_before = 0;
+	j->resume = -1;
+	for (int i = 0; i < _GPU_CATEGORY_N; i++)
+		mo_ints_add(&j->ledger, &j->n_ledger, 0);
+}
+
+/* An old finished job keeps its row and a coarse curve. */
+static void thin_history(struct state *s)
+{
+	struct job *j = s->n_jobs > FULL_HISTORY ? &s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
+	size_t kept = 0, stride;
+
+	if (!j || !job_state_final(j->state) || j->n_samples <= THIN_SAMPLES)
+		return;
+	stride = (j->n_samples + THIN_SAMPLES - 1) / THIN_SAMPLES;
+	for (size_t i = 0; i < j->n_samples; i++)
+		if ((j->n_samples - 1 - i) % stride == 0)
+			j->samples[kept++] = j->samples[i];   /* samples own nothing */
+	j->n_samples = kept;
+	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
+}
+
+/* Finished jobs above the limit go in one sweep of a sixteenth, oldest first. */
+static void prune_history(struct core *c)
+{
+	struct state *s = &c->state;
+	size_t drop = s->n_jobs > MO_JOBS_KEPT_MAX ? MO_JOBS_KEPT_MAX / 16 : 0, kept = 0;
+
+	if (drop == 0)
+		return;
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		if (drop && job_state_final(s->jobs[i].state) && s->jobs[i].n_steps == 0) {
+			kept_leave(c, &s->jobs[i]);
+			mo_desc_done(&job_desc, &s->jobs[i]);
+			drop--;
+		} else if (kept++ != i) {
+			s->jobs[kept - 1] = s->jobs[i];
+			mo_desc_init(&job_desc, &s->jobs[i]);
+		}
+	}
+	s->n_jobs = kept;
+}
+
+static int on_submit(struct core *c, const struct record *r)
+{
+	struct state *s = &c->state;
+
+	if (!r->submit || r->job < s->next_job)
+		return -EINVAL;
+	idem_add(c, r->submit, r->job, r->time);
+	job_init(c, MO_ADD(s, jobs, &job_desc), r->job, r->submit, r->time);
+	kept_count(c, &s->jobs[s->n_jobs - 1]);
+	s->next_job = r->job + 1;
+	ids_add(&c->unfinished, &c->n_unfinished, r->job);
+	ids_add(&c->fresh, &c->n_fresh, r->job);
+	thin_history(s);
+	prune_history(c);
+	return 0;
+}
+
+/* The oldest gives up its place: its node did not answer for a long time. */
+static void end_scan_due(struct core *c, struct job *j)
+{
+	struct job *oldest = c->n_ending >= ENDING_MAX ? job_find(&c->state, c->ending[0]) : NULL;
+
+	if (c->n_ending >= ENDING_MAX)
+		ids_remove(c->ending, &c->n_ending, c->ending[0]);
+	if (oldest) {
+		oldest->end_scan = false;
+		checkpoint_removal_over(oldest, NULL);
+	}
+	j->end_scan = true;
+	ids_add(&c->ending, &c->n_ending, j->id);
+}
+
+static int on_job(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j || r->state < 0 || r->state >= _JOB_STATE_N)
+		return -EINVAL;
+	ledger_charge(j, r->time);
+	if (j->state != r->state || r->flag)
+		c->queue_dirty = true;
+	if (j->state != r->state)
+		j->state_since = r->time;
+	if (r->state == JOB_QUEUED && j->state != JOB_QUEUED) {
+		j->queued_since = r->time;
+		j->after_failure = false;
+	}
+	j->state = r->state;
+	mo_str_set(&j->reason, r->text);
+	if (r->flag) {
+		attempt_over(j);
+		j->gone_at = r->time;
+		j->scan_at = MO_NONE;
+	}
+	if (r->value == 1) {
+		j->after_failure = true;
+		j->port_tries = 0;
+		j->not_before = r->time + (j->spec.recipe.grace_us > 0 ? j->spec.recipe.grace_us : 0);
+	} else if (r->value == 2) {
+		j->port_tries++;
+	}
+	if (r->state == JOB_QUEUED || r->state == JOB_PAUSED || job_state_final(r->state))
+		j->intent = INTENT_NONE;
+	if (r->state != JOB_RECOVERING)
+		checks_over(c, j);
+	if (job_state_final(r->state)) {
+		kept_leave(c, j);
+		j->ended_at = r->time;
+		kept_count(c, j);
+		ids_remove(c->unfinished, &c->n_unfinished, j->id);
+		if (j->checkpoint_dir && (checkpoint_any_removing(j) || (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
+			end_scan_due(c, j);
+	}
+	recovery_waterfall(j, r->time);
+	return 0;
+}
+
+static int on_intent(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j || r->value < 0 || r->value >= _INTENT_N)
+		return -EINVAL;
+	j->intent = (int)r->value;
+	j->intent_now = r->flag;
+	j->restart_from = r->iteration;
+	j->scan_at = MO_NONE;
+	if (r->value == INTENT_RESTART) {   /* a person looked at it: the count of equal failures begins anew */
+		j->same_failures = j->cycles = 0;
+		mo_str_set(&j->last_signature, NULL);
+	}
+	c->queue_dirty = true;
+	return 0;
+}
+
+static int on_scan(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j || !r->scan)
+		return -EINVAL;
+	if (r->flag) {
+		checkpoint_pruned(j, r->scan);
+		return 0;
+	}
+	if (r->attempt < MO_VERIFY_ORDER) {
+		verify_result(j, r->scan, r->time);
+		return 0;
+	}
+	checkpoint_scan(j, r->scan, r->time);
+	if (j->end_scan) {
+		j->end_scan = false;
+		checkpoint_removal_over(j, r->scan);
+		ids_remove(c->ending, &c->n_ending, j->id);
+		return 0;
+	}
+	c->queue_dirty = true;
+	return 0;
+}
+
+/* Its place in the mesh; none where the recipe leaves the sizes to files that nobody read. */
+static void rank_place(const struct job *j, const struct place *p, struct rank *k)
+{
+	const struct recipe_parallelism *par = &j->spec.recipe.parallelism;
+	int64_t shape;
+
+	mo_desc_free(&rank_coords_desc, k->coords);
+	k->coords = NULL;
+	if (p->n_ranks < (int64_t)p->n_gpus)
+		return;        /* one process has several places in the mesh */
+	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
+	    shape != job_gpus(j))
+		return;
+	k->coords = mo_desc_new(&rank_coords_desc);
+	*k->coords = rank_coords_of(k->rank, par->tp, par->cp, par->ep, par->dp, par->pp);
+}
+
+void ranks_place(struct job *j)
+{
+	for (size_t i = 0; i < j->n_places; i++)
+		for (int64_t r = 0; r < j->places[i].n_ranks; r++)
+			if ((uint64_t)(j->places[i].first_rank + r) < j->n_ranks)
+				rank_place(j, &j->places[i], &j->ranks[j->places[i].first_rank + r]);
+}
+
+static void rank_init(const struct job *j, const struct node *n, struct rank *k, const struct place *p, int64_t local)
+{
+	k->rank = p->first_rank + local;
+	k->node = mo_strdup(p->node);
+	k->local_rank = local;
+	k->state = RANK_WAITING;
+	k->gpu = p->gpus[local];
+	for (size_t i = 0; n && i < n->info.n_gpus; i++)
+		if (n->info.gpus[i].index == k->gpu)
+			k->nic = mo_strdup(n->info.gpus[i].nic);
+	rank_place(j, p, k);
+}
+
+static void step_init(struct core *c, struct job *j, const struct place *p, const char *boot_id)
+{
+	struct step *st = MO_ADD(j, steps, &step_desc);
+	struct live *l = core_live(c, p->node);
+
+	st->node = mo_strdup(p->node);
+	st->boot_id = mo_strdup(boot_id);
+	st->attempt = j->attempt;
+	st->through = st->n_exited = st->n_bad = 0;
+	st->first_rank = p->first_rank;
+	st->n_ranks = p->n_ranks;
+	if (l)
+		ids_add(&l->jobs, &l->n_jobs, j->id);
+}
+
+/* By what the attempts before have measured; an engine cannot change it while it runs. */
+static void every_set(const struct state *s, struct job *j)
+{
+	struct interval i;
+
+	mo_desc_init(&interval_desc, &i);
+	if (interval_of(s, j, &i))
+		j->every = i.next;
+	mo_desc_done(&interval_desc, &i);
+}
+
+static int on_place(struct core *c, const struct record *r)
+{
+	struct state *s = &c->state;
+	struct job *j = job_of(c, r);
+
+	if (!j || r->attempt <= j->attempt || r->n_places == 0 || r->n_texts != r->n_places)
+		return -EINVAL;
+	ledger_charge(j, r->time);
+	job_clear_attempt(j);
+	checks_over(c, j);
+	ids_add(&c->state.holders, &c->state.n_holders, j->id);
+	j->attempt = r->attempt;
+	j->port = r->value;
+	mo_vec_clear(&prepared_desc, (void **)&j->prepared, &j->n_prepared);
+	j->config_due = false;
+	mo_str_set(&j->config_refused, NULL);
+	s->next_port = r->value + 4;
+	j->restarts += r->flag;
+	every_set(s, j);
+	j->resume = r->iteration;
+	if (j->started_at == MO_NONE)
+		j->started_at = r->time;
+	if (j->n_incidents && j->after_failure) {
+		struct incident *inc = &j->incidents[j->n_incidents - 1];
+
+		if (j->lost_mark != MO_NONE)
+			inc->lost_iterations = MO_MAX(0, j->lost_mark - MO_MAX(0, r->iteration));
+		free(inc->action);
+		inc->action = r->iteration >= 0 ? mo_printf("restart from checkpoint %lld as attempt %lld", (long long)r->iteration, (long long)r->attempt)
+			: mo_printf("restart from the beginning as attempt %lld", (long long)r->attempt);
+	}
+	if (r->iteration < 0)
+		checkpoint_pass_over(j);
+	if (j->restart_from != MO_NONE)
+		checkpoint_supersede(j, r->iteration, r->attempt, r->time);
+	j->iteration = j->restart_from = MO_NONE;
+	j->after_failure = j->unheard = false;
+	j->intent = INTENT_NONE;
+	j->phase = PHASE_NONE;
+	j->progress_at = r->time;
+	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
+	for (size_t i = 0; i < r->n_places; i++) {
+		const struct node *n = node_find(s, r->places[i].node);
+
+		mo_desc_copy(&place_desc, MO_ADD(j, places, &place_desc), &r->places[i]);
+		step_init(c, j, &r->places[i], r->texts[i]);
+		for (int64_t k = 0; k < r->places[i].n_ranks; k++)
+			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &r->places[i], k);
+	}
+	recovery_waterfall(j, r->time);
+	c->queue_dirty = true;
+	return 0;
+}
+
+static int on_accept(struct core *c, const struct record *r)
+{
+	struct step *st = step_of(c, r);
+
+	if (!st)
+		return -EINVAL;
+	st->accepted = r->flag;
+	return 0;
+}
+
+static int on_notes(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	struct step *st = step_of(c, r);
+
+	if (!st)
+		return -EINVAL;
+	step_count(c, j, st, -1);
+	update_notes(j, r);
+	for (size_t i = 0; i < r->n_notes; i++)
+		if (r->notes[i].config) {
+			kept_count(c, j);
+			break;
+		}
+	step_count(c, j, st, 1);
+	if (r->attempt == j->attempt)
+		doubt_begun(j);
+	return 0;
+}
+
+static int on_fail(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j || r->attempt != j->attempt)
+		return -EINVAL;
+	ledger_charge_as(j, r->time, ledger_category(j) < 0 ? GPU_DETECT : ledger_category(j));   /* an iteration that was not finished is no first pass */
+	j->failed = true;
+	j->failed_at = r->time;
+	j->first_rank = r->rank;
+	j->detect_us = r->value;
+	j->lost_mark = j->iteration;
+	j->first_exit_mono_ns = r->rank >= 0 && (size_t)r->rank < j->n_ranks ? j->ranks[r->rank].exit_mono_ns : MO_NONE;
+	mo_str_set(&j->fail_node, r->node);
+	mo_str_set(&j->fail_class, r->text);
+	mo_str_set(&j->fail_cause, r->cause);
+	for (size_t i = 0; i < j->n_fail_evidence; i++)
+		free(j->fail_evidence[i]);
+	j->n_fail_evidence = 0;
+	for (size_t i = 0; i < r->n_texts; i++)
+		mo_strs_add(&j->fail_evidence, &j->n_fail_evidence, r->texts[i]);
+	return 0;
+}
+
+static int on_gone(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+	struct step *st = step_of(c, r);
+
+	if (!st)
+		return -EINVAL;
+	step_count(c, j, st, -1);
+	st->gone = true;
+	st->hung = false;
+	step_count(c, j, st, 1);
+	mo_str_set(&st->gone_how, r->text);
+	for (int64_t k = st->first_rank; r->attempt == j->attempt && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
+		struct rank *rank = &j->ranks[k];
+
+		if (rank->exit)
+			continue;
+		rank->state = RANK_EXITED;
+		rank->exit = mo_desc_new(&rank_exit_desc);
+		rank->exit->cause = mo_strdup("node-lost");
+	}
+	c->queue_dirty = true;
+	return 0;
+}
+
+/* Forgotten steps go together: one by one they would move the others as many times. */
+static void sweep_forgotten(struct job *j)
+{
+	size_t kept = 0;
+
+	if (j->n_forgotten < (int64_t)j->n_steps && (j->n_forgotten < 64 || 2 * j->n_forgotten < (int64_t)j->n_steps))
+		return;
+	for (size_t i = 0; i < j->n_steps; i++) {
+		if (j->steps[i].forgotten)
+			mo_desc_done(&step_desc, &j->steps[i]);
+		else if (kept++ != i)
+			j->steps[kept - 1] = j->steps[i];
+	}
+	j->n_steps = kept;
+	j->n_forgotten = 0;
+}
+
+static int on_forgotten(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+	struct step *st = step_of(c, r);
+	struct live *l = core_live(c, r->node);
+
+	if (!st || !st->gone)
+		return -EINVAL;
+	st->forgotten = true;
+	j->n_forgotten++;
+	if (l && !step_next(j, r->node, -1))
+		ids_remove(l->jobs, &l->n_jobs, j->id);
+	sweep_forgotten(j);
+	if (j->n_steps == 0)
+		ids_remove(c->state.holders, &c->state.n_holders, j->id);
+	c->queue_dirty = true;
+	return 0;
+}
+
+static int on_wait_node(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j)
+		return -EINVAL;
+	if (r->flag && ledger_category(j) < 0)
+		ledger_charge_as(j, r->time, GPU_DETECT);
+	else
+		ledger_charge(j, r->time);
+	j->waiting_node = r->flag;
+	return 0;
+}
+
+static int on_hung(struct core *c, const struct record *r)
+{
+	struct step *st = step_of(c, r);
+
+	if (!st)
+		return -EINVAL;
+	st->hung = r->flag && !st->gone;
+	st->missing = r->flag && r->value == 1;
+	c->queue_dirty = true;
+	return 0;
+}
+
+static int on_incident(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+
+	if (!j || !r->incident)
+		return -EINVAL;
+	if (j->n_incidents >= MO_INCIDENTS_MAX)
+		mo_vec_remove(&incident_desc, j->incidents, &j->n_incidents, 0);
+	mo_desc_copy(&incident_desc, MO_ADD(j, incidents, &incident_desc), r->incident);
+	j->cycles = j->cycles > 0 && j->last_signature_checkpoint == r->iteration ? j->cycles + 1 : 1;
+	j->same_failures = r->value;
+	mo_str_set(&j->last_signature, r->text);
+	j->last_signature_checkpoint = r->iteration;
+	j->waterfall_stage = 1;
+	j->waterfall_at = r->time;
+	return 0;
+}
+
+static int on_checkpoint(struct core *c, const struct record *r)
+{
+	struct job *j = job_of(c, r);
+	struct checkpoint *k = j && r->checkpoint ? checkpoint_find(j, r->checkpoint->iteration) : NULL;
+
+	if (!k)
+		return -EINVAL;
+	mo_desc_copy(&checkpoint_desc, k, r->checkpoint);
+	return 0;
+}
+
+static int on_event(struct core *c, const struct record *r)
+{
+	struct state *s = &c->state;
+
+	if (!r->event || r->event->seq < s->next_event_seq)
+		return -EINVAL;
+	ring_make_room(s);
+	mo_desc_copy(&event_desc, MO_ADD(s, events, &event_desc), r->event);
+	s->next_event_seq = r->event->seq + 1;
+	return 0;
+}
+
+/* The one record after which time may be earlier than before. */
+static int on_clock(struct core *c, const struct record *r)
+{
+	struct state *s = &c->state;
+
+	if (r->value == MO_NONE || r->iteration == MO_NONE)
+		return -EINVAL;
+	if (r->value)
+		clock_shift(s, r->value, r->time);
+	mo_str_set(&s->clock_boot_id, r->text);
+	s->clock_time = r->time;
+	s->clock_boot = r->iteration;
+	if (r->flag)
+		s->clock_doubt = MO_NONE;
+	else if (s->clock_doubt == MO_NONE)
+		s->clock_doubt = r->time;
+	s->time = r->time;
+	return 0;
+}
+
+static int (*const updates[_REC_N])(struct core *c, const struct record *r) = {
+	[REC_CONTROLLER] = on_controller, [REC_SUBMIT] = on_submit, [REC_JOB] = on_job, [REC_INTENT] = on_intent, [REC_SCAN] = on_scan, [REC_PLACE] = on_place,
+	[REC_ACCEPT] = on_accept, [REC_NOTES] = on_notes, [REC_FAIL] = on_fail, [REC_GONE] = on_gone, [REC_FORGOTTEN] = on_forgotten,
+	[REC_NODE] = update_node, [REC_NODE_STATE] = update_node_state, [REC_DRAIN] = update_drain, [REC_ACK] = update_ack, [REC_LEAVING] = update_leaving, [REC_STRANGE] = update_strange,
+	[REC_WAIT_NODE] = on_wait_node, [REC_HUNG] = on_hung, [REC_INCIDENT] = on_incident, [REC_CHECKPOINT] = on_checkpoint,
+	[REC_TOKEN] = update_token, [REC_TOKEN_REVOKED] = update_token_revoked, [REC_EVENT] = on_event,
+	[REC_HEALTH] = update_health, [REC_CHECK] = update_check, [REC_MEASURED] = update_measured, [REC_CLOCK] = on_clock,
+	[REC_TOKEN_USED] = update_token_used, [REC_NODE_TOKEN] = update_node_token,
+	[REC_RESTORED] = update_restored, [REC_OBEYS] = update_obeys, [REC_DISCARD] = update_discard, [REC_CONFIG] = update_config,
+};
+
+int core_update(struct core *c, const struct record *r)
+{
+	int result;
+
+	if (r->version != RECORD_VERSION || r->type < 0 || r->type >= _REC_N)
+		return -EINVAL;
+	result = updates[r->type](c, r);
+	if (result < 0)
+		return result;
+	c->state.time = MO_MAX(c->state.time, r->time);
+	if (r->job != MO_NONE && r->type != REC_EVENT)
+		core_touch(c, r->job);
+	return 0;
+}

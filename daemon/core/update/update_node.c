@@ -1,0 +1,401 @@
+/* update.c's part for nodes: the record types that change a node, and the wait for checks on nodes. Called by core_update() only. */
+#include "daemon/core/inner.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/core/state/health.h"
+
+#define EVIDENCE_LINES_MAX 40               /* of one incident, with what its nodes' checks found */
+
+/* Nodes stand in name order; their live parts move along. */
+static struct node *node_insert(struct core *c, const char *name)
+{
+	struct state *s = &c->state;
+	size_t n_lives = s->n_nodes, at = 0;
+
+	MO_GROW(c->lives, n_lives);
+	MO_ADD(s, nodes, &node_desc);
+	while (at < s->n_nodes - 1 && strcmp(s->nodes[at].name, name) < 0)
+		at++;
+	memmove(&s->nodes[at + 1], &s->nodes[at], (s->n_nodes - 1 - at) * sizeof(*s->nodes));
+	memmove(&c->lives[at + 1], &c->lives[at], (s->n_nodes - 1 - at) * sizeof(*c->lives));
+	mo_desc_init(&node_desc, &s->nodes[at]);
+	memset(&c->lives[at], 0, sizeof(c->lives[at]));
+	c->lives[at].health_seen = MO_NONE;
+	s->nodes[at].name = mo_strdup(name);
+	return &s->nodes[at];
+}
+
+/* What is replaced by something else cannot come back. */
+static void remember(char ***past, size_t *n, const char *old, const char *new)
+{
+	if (!old || mo_streq(old, new))
+		return;
+	mo_strs_add(past, n, old);
+	if (*n <= PAST_MAX)
+		return;
+	free((*past)[0]);
+	memmove(*past, *past + 1, --*n * sizeof(**past));
+}
+
+static void clear_strs(char ***strs, size_t *n)
+{
+	for (size_t i = 0; i < *n; i++)
+		free((*strs)[i]);
+	free(*strs);
+	*strs = NULL;
+	*n = 0;
+}
+
+static void check_node_gone(struct job *j, const char *node)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < j->n_check_nodes; i++) {
+		if (mo_streq(j->check_nodes[i], node))
+			free(j->check_nodes[i]);
+		else
+			j->check_nodes[kept++] = j->check_nodes[i];
+	}
+	j->n_check_nodes = kept;
+}
+
+/* What was found in another boot says nothing about this one, and who waits for it waits in vain. */
+static void health_boot(struct core *c, struct node *n, struct live *l)
+{
+	mo_desc_free(&node_health_desc, n->health);
+	n->health = NULL;
+	n->stack_hash = n->same_hash = 0;
+	clear_strs(&n->waived, &n->n_waived);
+	clear_strs(&n->acked, &n->n_acked);
+	n->n_waived_counts = n->n_acked_counts = 0;
+	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
+	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
+	for (size_t i = 0; i < l->n_checks; i++) {
+		struct job *j = job_find(&c->state, l->checks[i]);
+
+		if (j)
+			check_node_gone(j, n->name);
+		core_touch(c, l->checks[i]);
+	}
+	l->n_checks = 0;
+}
+
+int update_node(struct core *c, const struct record *r)
+{
+	const struct agent_hello *h = r->hello;
+	struct live *l;
+	struct node *n;
+
+	if (!h || !h->node || !h->boot_id)
+		return -EINVAL;
+	n = node_find(&c->state, h->node);
+	if (!n) {
+		n = node_insert(c, h->node);
+		n->registered_at = r->time;
+		n->learn_until = r->value;
+		n->state = NODE_UP;
+	}
+	remember(&n->past_boots, &n->n_past_boots, n->boot_id, h->boot_id);
+	remember(&n->past_instances, &n->n_past_instances, n->instance, h->instance);
+	l = core_live(c, h->node);
+	if (!mo_streq(n->instance, h->instance)) {
+		l->last_beat = 0;
+		l->told = 0;
+		l->health_seen = MO_NONE;
+	}
+	if (!mo_streq(n->boot_id, h->boot_id)) {
+		health_boot(c, n, l);
+		n->leaving = false;
+	}
+	n->tells_health = h->health;
+	n->min_uid = h->min_uid;
+	mo_str_set(&n->boot_id, h->boot_id);
+	mo_str_set(&n->instance, h->instance);
+	mo_str_set(&n->version, h->version);
+	mo_str_set(&n->address, h->address);
+	n->protocol = h->protocol;
+	mo_desc_copy(&nodeinfo_desc, &n->info, &h->info);
+	n->heard_at = r->time;
+	n->reconciled = true;
+	n->unseen = false;
+	c->queue_dirty = true;
+	return 0;
+}
+
+static void count_steps(struct core *c, const char *node, const struct live *l, int sign)
+{
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		struct job *j = job_find(&c->state, l->jobs[i]);
+		const struct step *st = j ? step_find(j, j->attempt, node) : NULL;
+
+		if (st)
+			step_count(c, j, st, sign);
+	}
+}
+
+/* Ranks of a silent node are shown as lost; their job looks again at what that means. */
+int update_node_state(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n || r->value < NODE_UP || r->value > NODE_DOWN)
+		return -EINVAL;
+	count_steps(c, r->node, l, -1);
+	n->state = (int)r->value;
+	count_steps(c, r->node, l, 1);
+	mo_str_set(&n->reason, r->text);
+	for (size_t i = 0; i < l->n_checks; i++)
+		core_touch(c, l->checks[i]);
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		struct job *j = job_find(&c->state, l->jobs[i]);
+		struct step *st = j ? step_find(j, j->attempt, r->node) : NULL;
+
+		core_touch(c, l->jobs[i]);
+		for (int64_t k = st ? st->first_rank : 0; st && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
+			struct rank *rank = &j->ranks[k];
+
+			if (rank->state == RANK_RUNNING && n->state == NODE_DOWN)
+				rank->state = RANK_LOST;
+			else if (rank->state == RANK_LOST && n->state == NODE_UP)
+				rank->state = RANK_RUNNING;
+		}
+	}
+	c->queue_dirty = true;
+	return 0;
+}
+
+/* Findings that a person has seen (node.waived, node.acked), each with where its counter stood. */
+struct seen { char ***names; size_t *n; int64_t **counts; size_t *n_counts; };
+
+static struct seen waived_of(struct node *n)
+{
+	return (struct seen){ &n->waived, &n->n_waived, &n->waived_counts, &n->n_waived_counts };
+}
+
+static struct seen acked_of(struct node *n)
+{
+	return (struct seen){ &n->acked, &n->n_acked, &n->acked_counts, &n->n_acked_counts };
+}
+
+/* Kept in step with the names, also those that an earlier version stored. */
+static void seen_pad(const struct seen *s)
+{
+	while (*s->n_counts < *s->n)
+		mo_ints_add(s->counts, s->n_counts, MO_NONE);
+}
+
+static void seen_add(const struct seen *s, const struct check_result *r)
+{
+	_cleanup_(mo_freep) char *name = finding_name(r);
+	int at = mo_enum_parse((const char *const *)*s->names, *s->n, name);
+
+	seen_pad(s);
+	if (at >= 0) {
+		(*s->counts)[at] = r->count;
+	} else {
+		mo_strs_add(s->names, s->n, name);
+		mo_ints_add(s->counts, s->n_counts, r->count);
+	}
+}
+
+/* An operator gives the node back: what was found by now does not cordon it again. */
+static void waive(struct node *n)
+{
+	struct seen seen = waived_of(n);
+
+	for (const struct check_result *r = health_cordon_reason(n); r; r = health_cordon_reason(n))
+		seen_add(&seen, r);
+}
+
+int update_drain(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n)
+		return -EINVAL;
+	c->n_draining -= n->drain && !n->drained;
+	if (r->value == 1) {
+		n->drained = true;
+		return 0;
+	}
+	c->n_draining += r->flag;
+	c->n_cordoned -= n->drain && n->cordon;
+	c->n_cordoned += r->flag && r->n_texts;
+	c->n_cordoned_hardware -= n->drain && n->cordon && n->cordon_hardware;
+	c->n_cordoned_hardware += r->flag && r->n_texts > 1;
+	n->cordon_hardware = r->flag && r->n_texts > 1;
+	if (!r->flag)
+		waive(n);
+	mo_str_set(&n->cordon, r->flag && r->n_texts ? r->texts[0] : NULL);
+	for (size_t i = 0; i < l->n_jobs; i++) {
+		struct job *j = job_find(&c->state, l->jobs[i]);
+
+		if (j && place_of(j, r->node))
+			j->n_drained += r->flag - n->drain;
+	}
+	n->drain = r->flag;
+	n->drained = false;
+	n->drain_at = r->flag ? r->time : MO_NONE;
+	mo_str_set(&n->drain_when, r->cause);
+	mo_str_set(&n->drain_reason, r->text);
+	if (!r->flag && n->state == NODE_UP)
+		mo_str_set(&n->reason, NULL);      /* of earlier versions: they kept the drain's there */
+	for (size_t i = 0; i < l->n_jobs; i++)
+		core_touch(c, l->jobs[i]);
+	c->queue_dirty = true;
+	return 0;
+}
+
+int update_leaving(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n)
+		return -EINVAL;
+	n->leaving = r->flag;
+	for (size_t i = 0; i < l->n_jobs; i++)
+		core_touch(c, l->jobs[i]);
+	c->queue_dirty = true;
+	return 0;
+}
+
+static const struct check_result *finding_named(const struct node_health *h, const char *name)
+{
+	for (size_t i = 0; i < h->n_results; i++) {
+		_cleanup_(mo_freep) char *is = finding_name(&h->results[i]);
+
+		if (mo_streq(is, name))
+			return &h->results[i];
+	}
+	return NULL;
+}
+
+/* A finding that is OK counts again the next time; while first looks are not done, what is missing is not OK. */
+static void seen_keep(const struct seen *s, const struct node_health *h)
+{
+	char **names = *s->names;
+	int64_t *counts;
+	size_t kept = 0;
+
+	seen_pad(s);
+	counts = *s->counts;
+	for (size_t i = 0; i < *s->n; i++) {
+		const struct check_result *r = finding_named(h, names[i]);
+
+		if (!r && h->preflight_done) {
+			free(names[i]);
+			continue;
+		}
+		names[kept] = names[i];
+		counts[kept++] = r && counts[i] == MO_NONE ? r->count : counts[i];
+	}
+	*s->n = *s->n_counts = kept;
+}
+
+int update_ack(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct seen seen;
+
+	if (!n)
+		return -EINVAL;
+	if (r->flag)
+		n->learn_until = MO_NONE;
+	seen = acked_of(n);
+	for (size_t i = 0; n->health && i < r->n_texts; i++) {
+		const struct check_result *found = finding_named(n->health, r->texts[i]);
+
+		if (found)
+			seen_add(&seen, found);
+	}
+	c->queue_dirty = true;
+	return 0;
+}
+
+/* An agent forgets its answer when the order is repeated no more, so the jobs remember it. */
+static void note_checked(struct core *c, const struct node *n, struct live *l)
+{
+	for (size_t i = l->n_checks; i > 0; i--) {
+		struct job *j = job_find(&c->state, l->checks[i - 1]);
+
+		core_touch(c, l->checks[i - 1]);
+		if (!j || !health_checked(n->health, j->id, j->check_attempt))
+			continue;
+		check_node_gone(j, n->name);
+		mo_strs_add(&j->check_done, &j->n_check_done, n->name);
+		ids_remove(l->checks, &l->n_checks, j->id);
+	}
+}
+
+int update_health(struct core *c, const struct record *r)
+{
+	struct node *n = node_find(&c->state, r->node);
+	struct live *l = core_live(c, r->node);
+
+	if (!n || !r->health)
+		return -EINVAL;
+	c->queue_dirty |= !health_equal(n->health, r->health, false);
+	mo_desc_free(&node_health_desc, n->health);
+	n->health = mo_desc_dup(&node_health_desc, r->health);
+	n->stack_hash = health_stack_hash(n->health);
+	n->same_hash = health_same_hash(n->health);
+	struct seen waived = waived_of(n), acked = acked_of(n);
+
+	seen_keep(&waived, n->health);
+	seen_keep(&acked, n->health);
+	note_checked(c, n, l);
+	return 0;
+}
+
+void checks_over(struct core *c, struct job *j)
+{
+	for (size_t i = 0; i < j->n_check_nodes; i++) {
+		struct live *l = core_live(c, j->check_nodes[i]);
+
+		if (l)
+			ids_remove(l->checks, &l->n_checks, j->id);
+	}
+	clear_strs(&j->check_nodes, &j->n_check_nodes);
+	clear_strs(&j->check_done, &j->n_check_done);
+	j->check_until = MO_NONE;
+}
+
+static void add_evidence(struct job *j, const struct record *r)
+{
+	struct incident *inc = j->n_incidents ? &j->incidents[j->n_incidents - 1] : NULL;
+
+	if (!inc || inc->attempt != r->attempt)
+		return;
+	for (size_t i = 0; i < r->n_texts; i++)
+		if (inc->n_evidence < EVIDENCE_LINES_MAX && mo_enum_parse((const char *const *)inc->evidence, inc->n_evidence, r->texts[i]) < 0)
+			mo_strs_add(&inc->evidence, &inc->n_evidence, r->texts[i]);
+}
+
+int update_check(struct core *c, const struct record *r)
+{
+	struct job *j = job_find(&c->state, r->job);
+
+	if (!j)
+		return -EINVAL;
+	checks_over(c, j);
+	c->queue_dirty = true;
+	if (!r->flag) {
+		add_evidence(j, r);
+		return 0;
+	}
+	j->check_attempt = r->attempt;
+	j->check_until = r->value;
+	for (size_t i = 0; i < r->n_texts; i++) {
+		struct live *l = core_live(c, r->texts[i]);
+
+		mo_strs_add(&j->check_nodes, &j->n_check_nodes, r->texts[i]);
+		if (l)
+			ids_add(&l->checks, &l->n_checks, j->id);
+	}
+	return 0;
+}

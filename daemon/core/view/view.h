@@ -1,0 +1,87 @@
+/* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
+#pragma once
+#include "daemon/core/rules/actual.h"
+#include "daemon/core/update/interval.h"
+#include "daemon/core/state/state.h"
+
+/* What begins with it, of a failure's evidence, is a sensor's value (readings.c), no line of output. */
+#define READING_PREFIX "reading: "
+/* What follows it, in a job's reason, is a line of its ranks' output. */
+#define SAID "; it said: "
+/* How the reason of a job begins whose ranks ended well before its last iteration. */
+#define ENDED_EARLY "ended early at "
+
+struct view_checkpoint { int64_t iteration; char *path; bool verified; };
+/* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
+struct prepare_view { char *text; double gpu_s; struct prepared *nodes; size_t n_nodes; };
+extern const struct mo_desc prepare_view_desc;
+struct job_view {
+	int64_t id; char *name; int state; int64_t attempt, restarts, iteration, steps;
+	double loss, tokens_per_s_per_gpu, tflops_per_gpu, mfu;
+	int64_t ranks; char **nodes; size_t n_nodes;
+	int64_t created_at, started_at, ended_at; double eta_s; char *reason;
+	struct view_checkpoint *checkpoint;
+	char *user; int64_t priority; int phase; int64_t resume;
+	int64_t samples_left_out;             /* only when there are some */
+	struct interval *checkpoint_every;    /* only of checkpoint.every: auto */
+	struct actual *plan;                  /* only with a promise */
+	struct prepare_view *prepare;         /* only with an engine.prepare that was done */
+	char *checkpoint_late;                /* only of a running job that has not saved where it should: what is known */
+	int64_t resumes_at;                   /* only of a paused job that has run: where a resume begins, 0 = at the beginning */
+};
+/* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
+struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };
+struct node_view {
+	char *name; int state; char *reason; int64_t gpus, cpus, numa_nodes;
+	char **jobs; size_t n_jobs; int64_t heartbeat_age_ms;
+	struct node_check *checks; size_t n_checks; double lemon_score;
+	char *boot_id, *version, *address, *gpu_model; int64_t gpus_free;
+	int health; int64_t findings, checks_ok;     /* worst state, -1 = its agent told nothing; how many are not ok, and are */
+	char *refuses, *next;           /* why jobs get nothing of it, and what ends that; NULL = it takes work (refusal.h) */
+	bool cordoned;                  /* drained because of a finding */
+	int64_t learn_until; char *would_cordon, *would_next; /* health.learn: until when it is new; what would cordon it otherwise, and what to do */
+	char **unknown_steps; size_t n_unknown_steps;  /* "j-9.a1": those that it holds and this controller never stored */
+	struct nodeinfo *info;          /* this and all below, and findings in checks: only in GET /v1/nodes/{name} */
+	bool preflight_done;
+	struct stack_item *stack; size_t n_stack;
+	struct gpu_sensors *sensors; size_t n_sensors;  /* filled by the shell */
+	struct nic_sensors *nic_sensors; size_t n_nic_sensors;
+	struct node_failure *failures; size_t n_failures;      /* what lemon_score is made of; both filled by the shell (lemon.h) */
+};
+struct count { char *name; int64_t value; };
+struct cluster_view {
+	struct { int64_t up, suspect, down, draining, drained; } nodes;
+	struct { int64_t total, free; } gpus;
+	int64_t jobs[_JOB_STATE_N];
+	int64_t epoch; char *version;
+	bool loopback;                       /* it is reached from its own machine alone */
+};
+struct why_reason { char *code, *text; char **evidence; size_t n_evidence; };
+struct why_view { char *verdict; int64_t since; struct why_reason *reasons; size_t n_reasons; char *next; };
+struct report_seconds { double total, productive, queue, launch, init, load, recompute, save, hang, detect, drain, idle; };
+struct report_view {
+	double wall_s; struct report_seconds gpu_seconds; double ettr, goodput, mfu; int64_t restarts;
+	struct incident *incidents; size_t n_incidents;
+	struct prepare_view *prepare;         /* of gpu_seconds.launch; only with an engine.prepare that was done */
+};
+extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, why_reason_desc, why_view_desc, report_view_desc;
+
+/* ret must be initialised by mo_desc_init and is freed with mo_desc_done. now: core time. */
+void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
+void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret);
+void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
+/* The engine's files on the job's node are not those that the submit read (config.c). */
+bool config_differs(const struct job *j);
+void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
+void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
+void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
+char *node_reason(const struct state *s, const struct node *n); /* of the drain, of its silence, or why it takes no work; NULL none; caller frees */
+/* node's shown state: enum node_state with drain taken in */
+int node_shown_state(const struct state *s, const struct node *n);
+/* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */
+struct mo_error;
+/* Ranks of places that were just found: as many as GPUs, or one per node. */
+void place_processes(const struct engine *e, struct place *places, size_t n);
+int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
+/* The launch order of place i. */
+void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret);
