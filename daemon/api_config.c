@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/api.h"
+#include "daemon/core/rules/config.h"
 #include "daemon/forked.h"
 #include "daemon/visible.h"
 #include "lib/base/fd.h"

@@ -8,6 +8,7 @@
 #include "daemon/agent_link.h"
 #include "daemon/api.h"
 #include "daemon/core/rules/dryrun.h"
+#include "daemon/core/rules/launch.h"
 #include "daemon/quota.h"
 #include "daemon/visible.h"
 #include "lib/model/limits.h"

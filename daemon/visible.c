@@ -3,6 +3,7 @@
 #include "daemon/visible.h"
 #include <stdio.h>
 #include <string.h>
+#include "daemon/core/rules/words.h"
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 

@@ -3,7 +3,11 @@
  * `struct core` holds beside the state only what can be derived from it or may be forgotten: indexes, what was told, when to look again. */
 #pragma once
 #include "daemon/core/core.h"
+#include "daemon/core/rules/config.h"
 #include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/launch.h"
+#include "daemon/core/rules/place.h"
+#include "daemon/core/rules/words.h"
 #include "daemon/core/state/shared.h"
 
 #define SCAN_FRESH_US (30 * 1000000LL)     /* a scan of checkpoint.dir older than this is done again before an attempt */
@@ -130,15 +134,10 @@ void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from);
 bool job_act(struct turn *t, int64_t id);                        /* true when it emitted something */
 
 /* config.c */
-void config_ask(struct turn *t, const struct job *j);            /* FX_CONFIG */
-void config_judged(struct turn *t);                              /* EV_CONFIG */
-bool config_awaited(const struct job *j);                        /* how it ended cannot be said before its steps are known */
 int update_config(struct core *c, const struct record *r);
 
 /* prepared.c */
 void prepared_add(struct job *j, struct step *st, const struct note *n);
-struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
-void why_prepare(const struct job *j, int64_t now, struct why_view *w);
 
 /* tokens.c */
 void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
@@ -260,17 +259,7 @@ void verify_result(struct job *j, const struct scan_result *r, int64_t time);
 bool schedule(struct turn *t);                                   /* true when it emitted something */
 bool scan_fresh(const struct job *j, int64_t now);
 
-/* place.c: free slots of the nodes that may get work */
-struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable, *well; }; /* per node of state.nodes; well: for health.preflight: standard */
-void slots_init(const struct state *s, struct slots *ret);
-void slots_done(struct slots *slots);
-void slots_take(struct slots *slots, const struct state *s, const struct place *places, size_t n_places);
-int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
-int64_t place_room(const struct state *s, const struct slots *slots, const struct recipe *r, bool even_busy); /* GPUs that would do */
-/* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others; caller frees; NULL = nothing, or not asked for */
-char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r);
-const char *node_unfit(const struct state *s, const struct node *n); /* why it gets no work as a node; NULL = fit */
-const char *step_uncertain(const struct state *s, const struct step *st); /* why this step keeps its node from new work; NULL = it does not */
+/* place.c */
 int64_t port_next(const struct core *c);
 
 /* ledger.c */

@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#include "daemon/core/view/view.h"
-
 #define KNOWN_MAX 256                  /* manifests in one scan order; older checkpoints are judged anew */
 
 int command_for(const struct core *c, const struct job *j, const struct step *s)

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/core/view/view.h"
+#include "daemon/core/rules/launch.h"
+#include "daemon/core/rules/place.h"
 #include "lib/base/buf.h"
 
 #define NODE_GPUS 8            /* of an MI300X/MI325X/MI350X/MI355X platform */

@@ -1,5 +1,5 @@
 /* The launch order of one node: its own rank range only, so its size does not grow with the job. Called by commands.c and by the dry run. */
-#include "daemon/core/view/view.h"
+#include "daemon/core/rules/launch.h"
 
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/core/state/health.h"
-#include "daemon/core/view/view.h"
 #include "lib/model/limits.h"
 
 const char *node_unfit(const struct state *s, const struct node *n)

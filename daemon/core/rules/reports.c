@@ -2,7 +2,6 @@
  * A step that a node no longer reports under the same boot is not dead: its agent lost contact with it, and only a person can know. */
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/inner.h"
-#include "daemon/core/view/view.h"
 
 #include <stdlib.h>
 #include <string.h>

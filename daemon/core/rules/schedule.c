@@ -3,7 +3,6 @@
  * Called by act() when anything that matters here changed. */
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/inner.h"
-#include "daemon/core/view/view.h"
 
 #include "lib/base/buf.h"
 

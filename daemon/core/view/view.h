@@ -4,13 +4,6 @@
 #include "daemon/core/update/interval.h"
 #include "daemon/core/state/state.h"
 
-/* What begins with it, of a failure's evidence, is a sensor's value (readings.c), no line of output. */
-#define READING_PREFIX "reading: "
-/* What follows it, in a job's reason, is a line of its ranks' output. */
-#define SAID "; it said: "
-/* How the reason of a job begins whose ranks ended well before its last iteration. */
-#define ENDED_EARLY "ended early at "
-
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
 /* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
 struct prepare_view { char *text; double gpu_s; struct prepared *nodes; size_t n_nodes; };
@@ -70,18 +63,11 @@ extern const struct mo_desc job_view_desc, node_view_desc, cluster_view_desc, wh
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret);
 void node_view(const struct state *s, const struct node *n, int64_t now, bool with_info, struct node_view *ret);
 void cluster_view(const struct state *s, const char *version, struct cluster_view *ret);
-/* The engine's files on the job's node are not those that the submit read (config.c). */
-bool config_differs(const struct job *j);
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret);
 void node_why(const struct state *s, const struct node *n, int64_t now, struct why_view *ret);
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
+struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
+void why_prepare(const struct job *j, int64_t now, struct why_view *w);
 char *node_reason(const struct state *s, const struct node *n); /* of the drain, of its silence, or why it takes no work; NULL none; caller frees */
 /* node's shown state: enum node_state with drain taken in */
 int node_shown_state(const struct state *s, const struct node *n);
-/* Ports, places and free slots as a dry run on the given nodes. 0, or 1 when they do not fit now (reason in err). */
-struct mo_error;
-/* Ranks of places that were just found: as many as GPUs, or one per node. */
-void place_processes(const struct engine *e, struct place *places, size_t n);
-int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err);
-/* The launch order of place i. */
-void launch_make(const struct state *s, const struct job *j, size_t i, struct launch *ret);
