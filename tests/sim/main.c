@@ -235,7 +235,26 @@ static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 	return demand ? never : 0;
 }
 
-/* docs/states.md: the table that the core runs by. */
+static void step_states(void)
+{
+	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) has it: the table that `agent/core/stepd/step.c` runs by. "
+	       "Pairs that are not listed are ignored; behind `gone` nothing follows.\n");
+	for (int state = 0; step_state_name(state); state++) {
+		bool any = false;
+
+		for (int event = 0; step_event_name(event); event++) {
+			const char *text = step_follows(state, event);
+
+			if (text && !any)
+				printf("\n## step: %s\n| what happens | what follows |\n|--|--|\n", step_state_name(state));
+			if (text)
+				printf("| %s | %s |\n", step_event_name(event), text);
+			any |= text != NULL;
+		}
+	}
+}
+
+/* docs/states.md: the tables that the cores run by. */
 static void states(void)
 {
 	printf("# States of a job\nMade by `build/sim --states` from the table in `daemon/core/rules/jobs.c`; the first row whose condition holds is taken. Pairs that are not listed are ignored.\n");
@@ -252,6 +271,7 @@ static void states(void)
 				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], job_state_names[r->next]);
 		}
 	}
+	step_states();
 }
 
 int main(int argc, char **argv)

@@ -1,59 +1,19 @@
 /* The step supervisor's decisions. Called by moe-stepd and by the simulator; never touches the world.
+ * What each event does in each state is the table at the end, which docs/states.md prints.
  *
- *   state    | LAUNCH      PORTS ok   PORTS busy      START_FAILED/BIND_FAILED  STOP               KILL             last exit  EMPTY
- *   NEW      | hold/fork   -          -               -                         gone               gone             -          -
- *   PREPARING| as NEW; PREPARED ok -> as LAUNCH, not ok or too late -> refused, kill -> DOWN; STOP and KILL: kill -> DOWN
- *   PORTS    | -           fork all   refused, gone   -                         gone               gone             -          -
- *   UP       | -           -          -               refused, kill -> DOWN     signal -> STOPPING kill -> DOWN     kill->DOWN gone
- *   STOPPING | -           -          -               refused, kill -> DOWN     earlier deadline   kill -> DOWN     kill->DOWN gone
- *   DOWN     | -           -          -               -                         -                  kill again       -          gone
- *   GONE     | nothing more happens
- *
- * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last, and only when no process of the step is left; every rank that
- * started has one NOTE_EXIT before it; one iteration has at most one NOTE_SAMPLE.
- * A sample waits SAMPLE_WAIT_US for more pieces (a datagram and a printed line tell of the same iteration); any other note writes it first, so that the
- * journal never shows a checkpoint before its iteration. */
-#include "agent/core/stepd/step.h"
-#include "agent/core/text/lines.h"
+ * Invariants: notes are numbered from 1 without gaps; NOTE_GONE is written exactly once, last, and
+ * only when no process of the step is left; every rank that started has one NOTE_EXIT before it. */
+#include "agent/core/stepd/step_state.h"
 
 #include <signal.h>
 
-#define SAMPLE_WAIT_US 100000
-#define SAMPLE_US 1000                 /* room for one sample: 1,000 a second in the long run, */
-#define SAMPLES_BURST 20000            /* and so many at once */
-#define KILL_AGAIN_US 1000000          /* a tree that forks while it is killed; doubles up to KILL_AGAIN_MAX_US for processes that cannot die */
-#define KILL_AGAIN_MAX_US 16000000
-#define STUCK_MAX 64                   /* unkillable pids told of */
+#define KILL_AGAIN_US \
+	1000000 /* a tree that forks while it is killed; doubles */
+#define KILL_AGAIN_MAX_US 16000000 /* of processes that cannot die */
+#define STUCK_MAX 64 /* unkillable pids told of */
 
-enum state { NEW, PREPARING, PORTS, UP, STOPPING, DOWN, GONE };
-
-struct local_rank {
-	bool started, failed, exited;
-	int64_t pid;
-	struct rank_progress progress;
-};
-
-struct step_core {
-	struct launch launch;
-	enum state state;
-	bool ports_held, refused, stopped;     /* stopped: a planned stop was begun */
-	struct local_rank *ranks; size_t n_ranks;
-	size_t n_started, n_ended;             /* ended: exited or failed to start */
-	int64_t n_notes;
-	int64_t prepare_due;                   /* PREPARING: its end */
-	int64_t kill_at, kill_again_us;        /* STOPPING: end of grace; DOWN: next repetition */
-	bool pending; struct note sample;      /* the sample that waits for more pieces */
-	int64_t room_us, room_at, left_out, left_told; /* time saved up for further samples; iterations that came too fast to be told each, and how many of them a note said */
-	int64_t sample_due, sample_last;       /* sample_last: highest iteration written */
-	int phase; size_t phase_rank;          /* the step's phase is that of its lowest rank that reports any */
-	int64_t saving, resumed;               /* iterations last told, MO_NONE none */
-	char *saves_to;                        /* told before any save: where all of them go */
-	char *saving_to; bool saving_beside;   /* of the last one told: its place; and it was told of a second one */
-	struct note checkpoint;                /* last one told */
-	int64_t *stuck; size_t n_stuck;
-};
-
-struct step_core *step_new(const struct launch *l) {
+struct step_core *step_new(const struct launch *l)
+{
 	struct step_core *s = mo_alloc(sizeof(*s));
 
 	mo_desc_init(&launch_desc, &s->launch);
@@ -73,7 +33,8 @@ struct step_core *step_new(const struct launch *l) {
 	return s;
 }
 
-struct step_core *step_free(struct step_core *s) {
+struct step_core *step_free(struct step_core *s)
+{
 	if (!s)
 		return NULL;
 	mo_desc_done(&launch_desc, &s->launch);
@@ -87,187 +48,189 @@ struct step_core *step_free(struct step_core *s) {
 	return NULL;
 }
 
-void step_out_done(struct step_out *out) {
+void step_out_done(struct step_out *out)
+{
 	for (size_t i = 0; i < out->n_effects; i++)
 		mo_desc_done(&note_desc, &out->effects[i].note);
 	free(out->effects);
 	*out = (struct step_out){ 0 };
 }
 
-bool note_urgent(const struct note *n) {
-	bool exit = n->kind == NOTE_EXIT && !mo_streq(n->cause, "killed"); /* the killed ones travel with the proof that all are gone, a moment later */
+bool note_urgent(const struct note *n)
+{
+	bool exit =
+		n->kind == NOTE_EXIT &&
+		!mo_streq(
+			n->cause,
+			"killed"); /* the killed ones travel with the proof that all are gone, a moment later */
 
 	return exit || n->kind == NOTE_REFUSED || n->kind == NOTE_LOST || n->kind == NOTE_GONE ||
 	       n->kind == NOTE_RUNNING || n->kind == NOTE_UNKILLABLE || n->kind == NOTE_STOPPING;
 }
 
-static struct step_effect *effect(struct step_out *out, int type) {
-	struct step_effect *e = MO_GROW(out->effects, out->n_effects);
-
-	e->type = type;
-	mo_desc_init(&note_desc, &e->note);
-	return e;
-}
-
-/* The number is given here and nowhere else. from: the fact told by the shell, NULL none. The caller may fill the rest of the returned note. */
-static struct note *put_note(struct step_core *s, struct step_out *out, int kind, const struct note *from) {
-	struct note *n = &effect(out, SX_NOTE)->note;
-
-	if (from)
-		mo_desc_copy(&note_desc, n, from);
-	n->kind = kind;
-	n->n = ++s->n_notes;
-	return n;
-}
-
-static void flush_sample(struct step_core *s, struct step_out *out) {
-	if (!s->pending)
-		return;
-	s->pending = false;
-	s->sample_last = s->sample.iteration;
-	struct note *n = put_note(s, out, NOTE_SAMPLE, NULL);
-	n->rank = s->sample.rank;
-	n->sample = TAKE_PTR(s->sample.sample); /* moved: thousands a second may come */
-	n->time = s->sample.time;
-	n->mono_ns = s->sample.mono_ns;
-	if (s->left_out > s->left_told)
-		n->left_out = s->left_out - s->left_told;
-	s->left_told = s->left_out;
-}
-
-/* Every iteration is told, as long as they come no faster than anybody trains; of a flood only as many as there is room for, and the last one. */
-static bool sample_room(struct step_core *s, int64_t now) {
-	s->room_us = MO_MIN((int64_t)SAMPLES_BURST * SAMPLE_US, s->room_us + MO_MAX(now - s->room_at, 0));
-	s->room_at = now;
-	if (s->room_us < SAMPLE_US)
-		return false;
-	s->room_us -= SAMPLE_US;
-	return true;
-}
-
-static struct note *note(struct step_core *s, struct step_out *out, int kind, const struct note *from) {
-	flush_sample(s, out);
-	return put_note(s, out, kind, from);
-}
-
-static struct local_rank *rank_of(struct step_core *s, const struct note *n) {
-	int64_t i = n->rank == MO_NONE ? -1 : n->rank - s->launch.first_rank;
-
-	return i >= 0 && (size_t)i < s->n_ranks ? &s->ranks[i] : NULL;
-}
-
-static void release_ports(struct step_core *s, struct step_out *out) {
+static void release_ports(struct step_core *s, struct step_out *out)
+{
 	if (s->ports_held)
-		effect(out, SX_RELEASE_PORTS);
+		step_effect(out, SX_RELEASE_PORTS);
 	s->ports_held = false;
 }
 
-static void go_gone(struct step_core *s, struct step_out *out, const char *text) {
+static void go_gone(struct step_core *s, struct step_out *out, const char *text)
+{
 	release_ports(s, out);
 	s->state = GONE;
-	mo_str_set(&note(s, out, NOTE_GONE, NULL)->text, text);
-	effect(out, SX_DONE);
+	mo_str_set(&step_note(s, out, NOTE_GONE, NULL)->text, text);
+	step_effect(out, SX_DONE);
 }
 
-static void kill_tree(struct step_core *s, int64_t now, struct step_out *out) {
+static void kill_tree(struct step_core *s, int64_t now, struct step_out *out)
+{
 	release_ports(s, out);
 	s->state = DOWN;
 	s->kill_again_us = KILL_AGAIN_US;
 	s->kill_at = now + s->kill_again_us;
-	effect(out, SX_KILL_TREE);
+	step_effect(out, SX_KILL_TREE);
 }
 
-static void go_on(struct step_core *s, struct step_out *out) {
+static void go_on(struct step_core *s, struct step_out *out)
+{
 	s->state = s->launch.hold_ports ? PORTS : UP;
-	effect(out, s->launch.hold_ports ? SX_HOLD_PORTS : SX_FORK_ALL);
+	step_effect(out, s->launch.hold_ports ? SX_HOLD_PORTS : SX_FORK_ALL);
 }
 
-static void on_launch(struct step_core *s, int64_t now, struct step_out *out) {
-	if (s->state != NEW)
-		return;
+static void on_launch(struct step_core *s, const struct step_event *e, int64_t now,
+		      struct step_out *out)
+{
+	int64_t limit = s->launch.prepare_limit_us;
+
 	if (!s->launch.n_prepare) {
 		go_on(s, out);
 		return;
 	}
 	s->state = PREPARING;
-	s->prepare_due = s->launch.prepare_limit_us > 0 && s->launch.prepare_limit_us < INT64_MAX - now ? now + s->launch.prepare_limit_us : INT64_MAX;
-	effect(out, SX_PREPARE);
+	s->prepare_due = limit > 0 && limit < INT64_MAX - now ? now + limit : INT64_MAX;
+	step_effect(out, SX_PREPARE);
 }
 
 /* No rank was started, and none will be; what the preparation has started goes. */
-static void refuse_prepare(struct step_core *s, const struct note *fact, int64_t now, struct step_out *out) {
-	struct note *n = note(s, out, NOTE_REFUSED, fact);
+static void refuse_prepare(struct step_core *s, const struct note *fact, int64_t now,
+			   struct step_out *out)
+{
+	struct note *n = step_note(s, out, NOTE_REFUSED, fact);
 
 	n->rank = MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup("prepare");
 	if (!n->text)
-		n->text = mo_printf("engine.prepare has not ended after %lld s and was killed", (long long)(s->launch.prepare_limit_us / 1000000));
+		n->text = mo_printf("engine.prepare has not ended after %lld s and was killed",
+				    (long long)(s->launch.prepare_limit_us / 1000000));
 	s->refused = true;
 	kill_tree(s, now, out);
 }
 
-static void on_prepared(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	if (s->state != PREPARING)
-		return;
+static void on_prepared(struct step_core *s, const struct step_event *e, int64_t now,
+			struct step_out *out)
+{
 	if (e->ok)
 		go_on(s, out);
 	else
 		refuse_prepare(s, &e->note, now, out);
 }
 
-static void on_ports(struct step_core *s, const struct step_event *e, struct step_out *out) {
-	if (s->state != PORTS)
-		return;
+static void on_ports(struct step_core *s, const struct step_event *e, int64_t now,
+		     struct step_out *out)
+{
 	if (e->ok) {
 		s->ports_held = true;
 		s->state = UP;
-		effect(out, SX_FORK_ALL);
+		step_effect(out, SX_FORK_ALL);
 		return;
 	}
-	struct note *n = note(s, out, NOTE_REFUSED, &e->note);
+	struct note *n = step_note(s, out, NOTE_REFUSED, &e->note);
 	n->rank = MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup("port-busy");
 	go_gone(s, out, "no rank was started: a port of the job is in use");
 }
 
-static void on_started(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	struct local_rank *r = rank_of(s, &e->note);
+static bool rank_started(struct step_core *s, const struct note *fact, struct step_out *out)
+{
+	struct local_rank *r = step_rank_of(s, fact);
 
-	if (!r || r->started || r->failed || s->state < UP)
-		return;
+	if (!r || r->started || r->failed)
+		return false;
 	r->started = true;
-	r->pid = e->note.pid;
-	note(s, out, NOTE_STARTED, &e->note);
+	r->pid = fact->pid;
+	step_note(s, out, NOTE_STARTED, fact);
 	if (++s->n_started == s->n_ranks && !s->refused) {
 		release_ports(s, out);
-		note(s, out, NOTE_RUNNING, NULL);
+		step_note(s, out, NOTE_RUNNING, NULL);
 	}
-	if (s->state == DOWN)
+	return true;
+}
+
+static void on_started(struct step_core *s, const struct step_event *e, int64_t now,
+		       struct step_out *out)
+{
+	rank_started(s, &e->note, out);
+}
+
+/* It was forked before the kill and is found now. */
+static void on_started_late(struct step_core *s, const struct step_event *e, int64_t now,
+			    struct step_out *out)
+{
+	if (rank_started(s, &e->note, out))
 		kill_tree(s, now, out);
 }
 
-/* A rank that could not be started (no process of it is left) or whose binding is not what was asked for (it runs, and is killed with the rest). */
-static void on_refused(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	struct local_rank *r = rank_of(s, &e->note);
+/* No process of this rank is left; true: it is told for the first time. */
+static bool rank_failed(struct step_core *s, const struct note *fact)
+{
+	struct local_rank *r = step_rank_of(s, fact);
 
-	if (!r || s->state < UP || r->failed || (e->type == SE_START_FAILED && r->started))
-		return;
-	if (e->type == SE_START_FAILED) {
-		r->failed = true;
-		s->n_ended++;
-	}
-	if (s->refused || s->state == DOWN)
-		return;
+	if (!r || r->failed || r->started)
+		return false;
+	r->failed = true;
+	s->n_ended++;
+	return true;
+}
+
+static void refuse_rank(struct step_core *s, const struct note *fact, const char *cause,
+			int64_t now, struct step_out *out)
+{
+	struct note *n = step_note(s, out, NOTE_REFUSED, fact);
+
 	s->refused = true;
-	struct note *n = note(s, out, NOTE_REFUSED, &e->note);
 	if (!n->cause)
-		n->cause = mo_strdup(e->type == SE_BIND_FAILED ? "bind" : "exec");
+		n->cause = mo_strdup(cause);
 	kill_tree(s, now, out);
 }
 
-static const char *exit_cause(const struct step_core *s, const struct note *n) {
+static void on_start_failed(struct step_core *s, const struct step_event *e, int64_t now,
+			    struct step_out *out)
+{
+	if (rank_failed(s, &e->note))
+		refuse_rank(s, &e->note, "exec", now, out);
+}
+
+static void on_start_failed_late(struct step_core *s, const struct step_event *e, int64_t now,
+				 struct step_out *out)
+{
+	rank_failed(s, &e->note);
+}
+
+/* The rank runs, but not where it was asked for; it is killed with the rest. */
+static void on_bind_failed(struct step_core *s, const struct step_event *e, int64_t now,
+			   struct step_out *out)
+{
+	const struct local_rank *r = step_rank_of(s, &e->note);
+
+	if (r && !r->failed)
+		refuse_rank(s, &e->note, "bind", now, out);
+}
+
+static const char *exit_cause(const struct step_core *s, const struct note *n)
+{
 	bool signalled = n->signal != MO_NONE && n->signal > 0;
 
 	if (s->state == DOWN && n->signal == SIGKILL)
@@ -277,252 +240,323 @@ static const char *exit_cause(const struct step_core *s, const struct note *n) {
 	return signalled ? "signalled" : "exited";
 }
 
-static void on_rank_exit(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	struct local_rank *r = rank_of(s, &e->note);
+static bool rank_exited(struct step_core *s, const struct note *fact, struct step_out *out)
+{
+	struct local_rank *r = step_rank_of(s, fact);
 
-	if (!r || r->exited || r->failed || s->state < UP)
-		return;
+	if (!r || r->exited || r->failed)
+		return false;
 	r->exited = true;
-	struct note *n = note(s, out, NOTE_EXIT, &e->note);
+	struct note *n = step_note(s, out, NOTE_EXIT, fact);
 	if (n->pid == MO_NONE)
 		n->pid = r->started ? r->pid : MO_NONE;
 	if (!n->cause)
 		n->cause = mo_strdup(exit_cause(s, n));
-	n->iteration = r->progress.iteration;  /* the last word of its progress: beats may not have carried it */
-	if (++s->n_ended == s->n_ranks && s->state != DOWN)
-		kill_tree(s, now, out);        /* what the ranks left behind: nothing of it is of use any more */
+	n->iteration =
+		r->progress
+			.iteration; /* the last word of its progress: beats may not have carried it */
+	s->n_ended++;
+	return true;
 }
 
-static void on_stop(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	int64_t kill_at = e->grace_us > INT64_MAX - now ? INT64_MAX : now + MO_MAX(e->grace_us, 0);
-
-	if (e->outside && s->state < STOPPING)
-		mo_str_set(
-			&note(s, out, NOTE_STOPPING, NULL)->text,
-			"its supervisor was told to end by its machine (SIGTERM: systemctl stop, or a shutdown)");
-	if (s->state == PREPARING) {
+/* What the ranks left behind is killed: nothing of it is of use any more. */
+static void on_exit_of_rank(struct step_core *s, const struct step_event *e, int64_t now,
+			    struct step_out *out)
+{
+	if (rank_exited(s, &e->note, out) && s->n_ended == s->n_ranks)
 		kill_tree(s, now, out);
-	} else if (s->state < UP) {
-		go_gone(s, out, "stopped before any rank was started");
-	} else if (s->state == UP) {
-		s->state = STOPPING;
-		s->stopped = true;
-		s->kill_at = kill_at;
-		effect(out, SX_SIGNAL_RANKS)->signal = e->signal > 0 ? e->signal : SIGTERM;
-	} else if (s->state == STOPPING) {
-		s->kill_at = MO_MIN(s->kill_at, kill_at);   /* a repeated order never gives more time */
-	}
 }
 
-static void on_empty(struct step_core *s, struct step_out *out) {
-	if (s->state < UP)
-		return;
+static void on_exit_late(struct step_core *s, const struct step_event *e, int64_t now,
+			 struct step_out *out)
+{
+	rank_exited(s, &e->note, out);
+}
+
+static void tell_outside(struct step_core *s, const struct step_event *e, struct step_out *out)
+{
+	if (e->outside)
+		mo_str_set(&step_note(s, out, NOTE_STOPPING, NULL)->text,
+			   "its supervisor was told to end by its machine (SIGTERM: systemctl "
+			   "stop, or a shutdown)");
+}
+
+static int64_t grace_end(const struct step_event *e, int64_t now)
+{
+	return e->grace_us > INT64_MAX - now ? INT64_MAX : now + MO_MAX(e->grace_us, 0);
+}
+
+static void on_stop_early(struct step_core *s, const struct step_event *e, int64_t now,
+			  struct step_out *out)
+{
+	tell_outside(s, e, out);
+	go_gone(s, out, "stopped before any rank was started");
+}
+
+static void on_stop_preparing(struct step_core *s, const struct step_event *e, int64_t now,
+			      struct step_out *out)
+{
+	tell_outside(s, e, out);
+	kill_tree(s, now, out);
+}
+
+static void on_stop(struct step_core *s, const struct step_event *e, int64_t now,
+		    struct step_out *out)
+{
+	tell_outside(s, e, out);
+	s->state = STOPPING;
+	s->stopped = true;
+	s->kill_at = grace_end(e, now);
+	step_effect(out, SX_SIGNAL_RANKS)->signal = e->signal > 0 ? e->signal : SIGTERM;
+}
+
+static void on_stop_again(struct step_core *s, const struct step_event *e, int64_t now,
+			  struct step_out *out)
+{
+	s->kill_at = MO_MIN(s->kill_at, grace_end(e, now));
+}
+
+static void on_kill_early(struct step_core *s, const struct step_event *e, int64_t now,
+			  struct step_out *out)
+{
+	go_gone(s, out, "killed before any rank was started");
+}
+
+static void on_kill(struct step_core *s, const struct step_event *e, int64_t now,
+		    struct step_out *out)
+{
+	kill_tree(s, now, out);
+}
+
+static void on_empty(struct step_core *s, const struct step_event *e, int64_t now,
+		     struct step_out *out)
+{
 	for (size_t i = 0; i < s->n_ranks; i++) {
 		struct local_rank *r = &s->ranks[i];
 
 		if (!r->started || r->exited)
 			continue;
 		r->exited = true;
-		struct note *n = note(s, out, NOTE_EXIT, NULL);
+		struct note *n = step_note(s, out, NOTE_EXIT, NULL);
 		n->rank = r->progress.rank;
 		n->pid = r->pid;
-		n->cause = mo_strdup("unknown");     /* the status went to nobody: told rather than left out */
+		n->cause = mo_strdup(
+			"unknown"); /* the status went to nobody: told rather than left out */
 	}
-	go_gone(s, out, s->n_started ? "every process of the step was reaped" : "no rank was started");
+	go_gone(s, out,
+		s->n_started ? "every process of the step was reaped" : "no rank was started");
 }
 
-static void on_binding(struct step_core *s, const struct step_event *e, struct step_out *out) {
-	const struct local_rank *r = rank_of(s, &e->note);
+static void on_binding(struct step_core *s, const struct step_event *e, int64_t now,
+		       struct step_out *out)
+{
+	const struct local_rank *r = step_rank_of(s, &e->note);
 
-	if (r && s->state == UP && !r->exited)
-		note(s, out, NOTE_BINDING, &e->note);
+	if (r && !r->exited)
+		step_note(s, out, NOTE_BINDING, &e->note);
 }
 
-static void on_stuck(struct step_core *s, const struct step_event *e, struct step_out *out) {
+static void on_stuck(struct step_core *s, const struct step_event *e, int64_t now,
+		     struct step_out *out)
+{
 	for (size_t i = 0; i < s->n_stuck; i++)
 		if (s->stuck[i] == e->note.pid)
 			return;
 	if (s->n_stuck == STUCK_MAX)
 		return;
 	mo_ints_add(&s->stuck, &s->n_stuck, e->note.pid);
-	note(s, out, NOTE_UNKILLABLE, &e->note);
+	step_note(s, out, NOTE_UNKILLABLE, &e->note);
 }
 
-static void on_tick(struct step_core *s, int64_t now, struct step_out *out) {
-	if (s->pending && now >= s->sample_due)
-		flush_sample(s, out);
-	if (s->state == PREPARING && now >= s->prepare_due) {
+static void on_tick_preparing(struct step_core *s, const struct step_event *e, int64_t now,
+			      struct step_out *out)
+{
+	if (now >= s->prepare_due)
 		refuse_prepare(s, NULL, now, out);
-	} else if (s->state == STOPPING && now >= s->kill_at) {
+}
+
+static void on_tick(struct step_core *s, const struct step_event *e, int64_t now,
+		    struct step_out *out)
+{
+	if (s->pending && now >= s->sample_due)
+		step_flush_sample(s, out);
+}
+
+static void on_tick_stopping(struct step_core *s, const struct step_event *e, int64_t now,
+			     struct step_out *out)
+{
+	on_tick(s, e, now, out);
+	if (now >= s->kill_at)
 		kill_tree(s, now, out);
-	} else if (s->state == DOWN && now >= s->kill_at) {
-		s->kill_again_us = MO_MIN(s->kill_again_us * 2, KILL_AGAIN_MAX_US);
-		s->kill_at = now + s->kill_again_us;
-		effect(out, SX_KILL_TREE);
-	}
 }
 
-static void advance(struct local_rank *r, int64_t iteration) {
-	if (iteration != MO_NONE && (r->progress.iteration == MO_NONE || iteration > r->progress.iteration))
-		r->progress.iteration = iteration;
-}
-
-/* Whether samples of this rank become notes. `any`: whoever tells of an iteration first owns it. */
-static bool is_metrics_rank(const struct step_core *s, int64_t rank, int64_t iteration) {
-	if (s->launch.metrics_rank == 0)
-		return rank == 0;
-	if (s->launch.metrics_rank == 1)
-		return rank == s->launch.world - 1;
-	return !s->pending || s->sample.rank == rank || s->sample.iteration != iteration;
-}
-
-static void on_phase(struct step_core *s, struct local_rank *r, const struct note *fact, int phase, struct step_out *out) {
-	size_t index = (size_t)(r - s->ranks);
-
-	if (phase <= PHASE_NONE || phase >= _PHASE_N)
-		return;
-	r->progress.phase = phase;
-	if (index > s->phase_rank)
-		return;
-	s->phase_rank = index;
-	if (phase == s->phase)
-		return;
-	s->phase = phase;
-	struct note *n = note(s, out, NOTE_PHASE, fact);
-	n->phase = phase;
-	n->iteration = MO_NONE;
-}
-
-static void on_sample(struct step_core *s, struct local_rank *r, const struct note *fact, int64_t now, struct step_out *out) {
-	if (!fact->sample)
-		return;
-	if (r->progress.phase == PHASE_INIT || r->progress.phase == PHASE_LOAD)
-		on_phase(s, r, fact, PHASE_TRAIN, out);        /* an engine that does not say when it begins to train */
-	int64_t iteration = fact->sample->iteration != MO_NONE ? fact->sample->iteration : r->progress.iteration;
-	advance(r, iteration);
-	if (fact->sample->step_ms != MO_NONE_F)
-		r->progress.step_ms = fact->sample->step_ms;
-	if (iteration == MO_NONE || (s->sample_last != MO_NONE && iteration <= s->sample_last) || !is_metrics_rank(s, fact->rank, iteration))
-		return;
-	if (s->pending && iteration < s->sample.iteration)
-		return;
-	if (s->pending && iteration != s->sample.iteration) {
-		if (sample_room(s, now)) {
-			flush_sample(s, out);
-		} else {
-			s->pending = false;
-			s->left_out++;
-		}
-	}
-	if (s->pending) {
-		sample_merge(s->sample.sample, fact->sample);
-		return;
-	}
-	if (!s->sample.sample)
-		s->sample.sample = mo_alloc(sizeof(*s->sample.sample));
-	*s->sample.sample = *fact->sample;      /* plain values: tens of thousands a second may come */
-	s->sample.rank = fact->rank;
-	s->sample.time = fact->time;
-	s->sample.mono_ns = fact->mono_ns;
-	s->sample.iteration = s->sample.sample->iteration = iteration;
-	if (s->sample.sample->phase == PHASE_NONE)
-		s->sample.sample->phase = r->progress.phase;
-	s->pending = true;
-	s->sample_due = now + SAMPLE_WAIT_US;
-}
-
-static void on_checkpoint(struct step_core *s, const struct note *fact, struct step_out *out) {
-	bool again = s->checkpoint.kind == NOTE_CHECKPOINT && s->checkpoint.iteration == fact->iteration;
-
-	if (again && (fact->iteration != MO_NONE || mo_streq(s->checkpoint.path, fact->path)))
-		return;
-	mo_desc_copy(&note_desc, &s->checkpoint, fact);
-	s->checkpoint.kind = NOTE_CHECKPOINT;
-	note(s, out, NOTE_CHECKPOINT, fact);
-}
-
-/* Every rank of a job may print the same save or resume line: one note each. */
-static void on_iteration_fact(struct step_core *s, int kind, int64_t *told, const struct note *fact, struct step_out *out) {
-	if (fact->iteration == MO_NONE || *told == fact->iteration)
-		return;
-	*told = fact->iteration;
-	note(s, out, kind, fact);
-}
-
-/* The same of a save, but where it has two places: a program of one's own may keep one more on a disk of the node. */
-static void on_saving(struct step_core *s, const struct note *fact, struct step_out *out)
+static void on_tick_down(struct step_core *s, const struct step_event *e, int64_t now,
+			 struct step_out *out)
 {
-	bool beside = s->saving == fact->iteration && s->saving_to && fact->path && !s->saving_beside &&
-		      !mo_streq(s->saving_to, fact->path);
-
-	if (fact->iteration == MO_NONE || (s->saving == fact->iteration && !beside))
+	on_tick(s, e, now, out);
+	if (now < s->kill_at)
 		return;
-	s->saving = fact->iteration;
-	s->saving_beside = beside;
-	mo_str_set(&s->saving_to, fact->path);
-	note(s, out, NOTE_SAVING, fact);
+	s->kill_again_us = MO_MIN(s->kill_again_us * 2, KILL_AGAIN_MAX_US);
+	s->kill_at = now + s->kill_again_us;
+	step_effect(out, SX_KILL_TREE);
 }
 
-/* Of a saving line that names its place alone: before the first iteration that is where all saves go, whatever it ends in;
- * later one that ends in digits is one checkpoint. */
-static int64_t number_of(const struct local_rank *r, const struct note *fact)
+/* ---- the table ---- */
+
+/* What an event does, and how docs/states.md says it. */
+struct cell {
+	step_fn fn;
+	const char *text;
+};
+
+static const struct cell launch = { on_launch,
+				    "preparing where there is engine.prepare, else as prepared" };
+static const struct cell prepared = { on_prepared,
+				      "it ended with 0: ports, or up without any to hold, and all "
+				      "ranks are forked; else: refused, kill, down" };
+static const struct cell ports = { on_ports,
+				   "held: up, all ranks are forked; in use: refused, gone" };
+static const struct cell started = {
+	on_started, "started; running with the last one, and the ports are let go"
+};
+static const struct cell started_late = { on_started_late, "started, and the kill begins anew" };
+static const struct cell start_failed = { on_start_failed, "refused, kill, down" };
+static const struct cell start_failed_late = { on_start_failed_late, "it counts as ended" };
+static const struct cell bind_failed = { on_bind_failed, "refused, kill, down" };
+static const struct cell binding = { on_binding, "told" };
+static const struct cell rank_exit = { on_exit_of_rank, "told; after the last one: kill, down" };
+static const struct cell exit_late = { on_exit_late, "told" };
+static const struct cell stop_early = { on_stop_early, "gone" };
+static const struct cell stop_preparing = { on_stop_preparing, "kill, down" };
+static const struct cell stop = { on_stop, "signal to the ranks, stopping" };
+static const struct cell stop_again = {
+	on_stop_again, "the earlier end of grace counts: a repeated order never gives more time"
+};
+static const struct cell kill_early = { on_kill_early, "gone" };
+static const struct cell kill_all = { on_kill, "kill, down" };
+static const struct cell kill_again = { on_kill, "kill again" };
+static const struct cell empty = { on_empty,
+				   "who started and has no exit is told with cause unknown; gone" };
+static const struct cell stuck = { on_stuck, "told, once of each" };
+static const struct cell tick_preparing = {
+	on_tick_preparing, "engine.prepare has had its time: refused, kill, down"
+};
+static const struct cell tick = { on_tick, "a sample that waited is told" };
+static const struct cell tick_stopping = {
+	on_tick_stopping, "a sample that waited is told; at the end of grace: kill, down"
+};
+static const struct cell tick_down = {
+	on_tick_down, "a sample that waited is told; kill again, each time after twice as long"
+};
+static const struct cell sample = { step_on_sample, "told once of each iteration" };
+static const struct cell phase = { step_on_phase,
+				   "told when the lowest rank that reports any changes it" };
+static const struct cell ready = { step_on_ready, "as a phase, `train` when it names none" };
+static const struct cell checkpoint = { step_on_checkpoint, "told once" };
+static const struct cell saving = { step_on_saving, "told once of each place" };
+static const struct cell resumed = { step_on_resumed, "told once" };
+
+#define FACTS \
+	[SE_SAMPLE] = &sample, [SE_PHASE] = &phase, [SE_CHECKPOINT] = &checkpoint, \
+	[SE_SAVING] = &saving, [SE_RESUMED] = &resumed, [SE_READY] = &ready
+
+/* NULL: it is ignored. */
+static const struct cell *const table[_STATE_N][_SE_N] = {
+	[NEW] = {
+		[SE_LAUNCH] = &launch,
+		[SE_STOP] = &stop_early, [SE_KILL] = &kill_early, [SE_STUCK] = &stuck,
+	},
+	[PREPARING] = {
+		[SE_PREPARED] = &prepared,
+		[SE_STOP] = &stop_preparing, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
+		[SE_TICK] = &tick_preparing,
+	},
+	[PORTS] = {
+		[SE_PORTS] = &ports,
+		[SE_STOP] = &stop_early, [SE_KILL] = &kill_early, [SE_STUCK] = &stuck,
+	},
+	[UP] = {
+		[SE_STARTED] = &started, [SE_START_FAILED] = &start_failed,
+		[SE_BIND_FAILED] = &bind_failed, [SE_BINDING] = &binding, [SE_EXIT] = &rank_exit,
+		[SE_STOP] = &stop, [SE_KILL] = &kill_all, [SE_EMPTY] = &empty, [SE_STUCK] = &stuck,
+		[SE_TICK] = &tick, FACTS,
+	},
+	[STOPPING] = {
+		[SE_STARTED] = &started, [SE_START_FAILED] = &start_failed,
+		[SE_BIND_FAILED] = &bind_failed, [SE_EXIT] = &rank_exit,
+		[SE_STOP] = &stop_again, [SE_KILL] = &kill_all, [SE_EMPTY] = &empty,
+		[SE_STUCK] = &stuck, [SE_TICK] = &tick_stopping, FACTS,
+	},
+	[DOWN] = {
+		[SE_STARTED] = &started_late, [SE_START_FAILED] = &start_failed_late,
+		[SE_EXIT] = &exit_late,
+		[SE_KILL] = &kill_again, [SE_EMPTY] = &empty, [SE_STUCK] = &stuck,
+		[SE_TICK] = &tick_down, FACTS,
+	},
+};
+
+static const char *const state_names[_STATE_N] = {
+	[NEW] = "new",           [PREPARING] = "preparing", [PORTS] = "ports", [UP] = "up",
+	[STOPPING] = "stopping", [DOWN] = "down",           [GONE] = "gone",
+};
+
+static const char *const event_names[_SE_N] = {
+	[SE_LAUNCH] = "launch",
+	[SE_PREPARED] = "engine.prepare ended",
+	[SE_PORTS] = "ports",
+	[SE_STARTED] = "a rank started",
+	[SE_START_FAILED] = "a rank could not be started",
+	[SE_BIND_FAILED] = "a rank is bound otherwise (`strict`)",
+	[SE_BINDING] = "a later look at a rank's threads",
+	[SE_EXIT] = "a rank ended",
+	[SE_STOP] = "stop",
+	[SE_KILL] = "kill",
+	[SE_EMPTY] = "no process is left",
+	[SE_STUCK] = "a process cannot be killed",
+	[SE_TICK] = "time",
+	[SE_SAMPLE] = "a sample",
+	[SE_PHASE] = "a phase",
+	[SE_CHECKPOINT] = "a checkpoint",
+	[SE_SAVING] = "a save begins",
+	[SE_RESUMED] = "resumed",
+	[SE_READY] = "ready",
+};
+
+static const struct cell *cell_of(int state, int event)
 {
-	return r->progress.iteration == MO_NONE ? MO_NONE : lines_path_number(fact->path);
+	bool known = state >= 0 && state < _STATE_N && event >= 0 && event < _SE_N;
+
+	return known ? table[state][event] : NULL;
 }
 
-/* What a rank's lines and datagrams say. */
-static void on_fact(struct step_core *s, const struct step_event *e, int64_t now, struct step_out *out) {
-	struct local_rank *r = rank_of(s, &e->note);
-
-	if (!r || s->state < UP)
-		return;
-	struct note fact = e->note;   /* borrowed */
-
-	if (e->type == SE_SAVING && fact.iteration == MO_NONE && fact.path) {
-		fact.iteration = number_of(r, &fact);
-		if (fact.iteration == MO_NONE && *fact.path != '/')
-			return;                /* what a relative one means nobody here knows */
-		mo_str_set(&s->saves_to, fact.iteration == MO_NONE ? fact.path : NULL);
-		if (fact.iteration == MO_NONE)
-			return;
-	}
-	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && fact.iteration == MO_NONE && !fact.path)
-		fact.iteration = r->progress.iteration;   /* "Saving the checkpoint": that of the iteration just told */
-	if ((e->type == SE_SAVING || e->type == SE_CHECKPOINT) && !fact.path)
-		fact.path = s->saves_to;
-	if (e->type != SE_SAMPLE && e->type != SE_SAVING)
-		advance(r, e->note.iteration);
-	switch (e->type) {
-	case SE_SAMPLE: on_sample(s, r, &fact, now, out); break;
-	case SE_PHASE: on_phase(s, r, &fact, fact.phase, out); break;
-	case SE_READY: on_phase(s, r, &fact, fact.phase > PHASE_NONE ? fact.phase : PHASE_TRAIN, out); break;
-	case SE_CHECKPOINT: on_checkpoint(s, &fact, out); break;
-	case SE_SAVING: on_saving(s, &fact, out); break;
-	case SE_RESUMED: on_iteration_fact(s, NOTE_RESUMED, &s->resumed, &fact, out); break;
-	}
+const char *step_state_name(int state)
+{
+	return state >= 0 && state < _STATE_N ? state_names[state] : NULL;
 }
 
-void step_event(struct step_core *s, const struct step_event *e, int64_t now_us, struct step_out *out) {
-	if (s->state == GONE)
-		return;
-	switch (e->type) {
-	case SE_LAUNCH: on_launch(s, now_us, out); break;
-	case SE_PREPARED: on_prepared(s, e, now_us, out); break;
-	case SE_PORTS: on_ports(s, e, out); break;
-	case SE_STARTED: on_started(s, e, now_us, out); break;
-	case SE_START_FAILED: case SE_BIND_FAILED: on_refused(s, e, now_us, out); break;
-	case SE_EXIT: on_rank_exit(s, e, now_us, out); break;
-	case SE_STOP: on_stop(s, e, now_us, out); break;
-	case SE_KILL: s->state < UP && s->state != PREPARING ? go_gone(s, out, "killed before any rank was started") : kill_tree(s, now_us, out); break;
-	case SE_EMPTY: on_empty(s, out); break;
-	case SE_BINDING: on_binding(s, e, out); break;
-	case SE_STUCK: on_stuck(s, e, out); break;
-	case SE_TICK: on_tick(s, now_us, out); break;
-	default: on_fact(s, e, now_us, out); break;
-	}
+const char *step_event_name(int event)
+{
+	return event >= 0 && event < _SE_N ? event_names[event] : NULL;
 }
 
-int64_t step_deadline(const struct step_core *s) {
+const char *step_follows(int state, int event)
+{
+	const struct cell *c = cell_of(state, event);
+
+	return c ? c->text : NULL;
+}
+
+void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
+		struct step_out *out)
+{
+	const struct cell *c = cell_of((int)s->state, e->type);
+
+	if (c)
+		c->fn(s, e, now_us, out);
+}
+
+int64_t step_deadline(const struct step_core *s)
+{
 	int64_t d = INT64_MAX;
 
 	if (s->state == GONE)
@@ -536,14 +570,17 @@ int64_t step_deadline(const struct step_core *s) {
 	return d;
 }
 
-void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret) {
+void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret)
+{
 	*ret = s->ranks[i].progress;
 }
 
-size_t step_n_ranks(const struct step_core *s) {
+size_t step_n_ranks(const struct step_core *s)
+{
 	return s->n_ranks;
 }
 
-int64_t step_left_out(const struct step_core *s) {
+int64_t step_left_out(const struct step_core *s)
+{
 	return s->left_out;
 }

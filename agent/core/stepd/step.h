@@ -1,9 +1,13 @@
-/* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the simulator are its shells.
+/* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the
+ * simulator are its shells.
  *   launch -> [prepare] -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once.
- * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one event in order, notes before anything they announce;
- * (3) for one rank reports SE_STARTED or SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never reached exec;
- * (4) reports SE_EMPTY only after every exit status was taken, and again after each SX_KILL_TREE that found nothing to kill. */
+ * docs/states.md prints what each event does in each state, from the table that step_event() runs by.
+ * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one
+ * event in order, notes before anything they announce; (3) for one rank reports SE_STARTED or
+ * SE_START_FAILED before SE_EXIT, and no SE_EXIT for a child that never reached exec; (4) reports
+ * SE_EMPTY only after every exit status was taken, and again after each SX_KILL_TREE that found nothing
+ * to kill. */
 #pragma once
 #include "lib/model/message.h"
 
@@ -36,6 +40,10 @@ struct step_core *step_new(const struct launch *l);
 struct step_core *step_free(struct step_core *s);
 MO_DEFINE_CLEANUP(struct step_core, step_free)
 void step_event(struct step_core *s, const struct step_event *e, int64_t now_us, struct step_out *out);
+/* The table by which it runs: names are NULL past the last, what follows is NULL where nothing does. */
+const char *step_state_name(int state);
+const char *step_event_name(int event);
+const char *step_follows(int state, int event);
 int64_t step_deadline(const struct step_core *s);          /* now_us of the next SE_TICK; INT64_MAX none */
 void step_out_done(struct step_out *out);
 /* Progress of local rank i (iteration MO_NONE = none yet). */

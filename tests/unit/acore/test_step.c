@@ -213,6 +213,72 @@ static void test_lost_status_is_told(void **state)
 	assert_string_equal(said(b), "note:exit@1/unknown note:gone done");
 }
 
+static int state_named(const char *name)
+{
+	for (int i = 0; step_state_name(i); i++)
+		if (strcmp(step_state_name(i), name) == 0)
+			return i;
+	fail_msg("no state %s", name);
+	return -1;
+}
+
+/* A step of two ranks with engine.prepare and ports, in that state. */
+static void reach(struct bed *b, const char *name)
+{
+	static const char *const order[] = { "new", "preparing", "ports", "up" };
+	const int next[] = { SE_LAUNCH, SE_PREPARED, SE_PORTS };
+
+	for (size_t i = 0; i < ELEMENTSOF(next) && strcmp(order[i], name) != 0; i++)
+		simple(b, next[i], MO_NONE);
+	if (strcmp(name, "stopping") == 0)
+		stop(b, SIGTERM, 5000000);
+	if (strcmp(name, "down") == 0 || strcmp(name, "gone") == 0)
+		simple(b, SE_KILL, MO_NONE);
+	if (strcmp(name, "gone") == 0)
+		simple(b, SE_EMPTY, MO_NONE);
+	said(b);
+}
+
+/* What docs/states.md does not list of a state does nothing there. */
+static void test_unlisted_is_ignored(void **state)
+{
+	static const char *const names[] = { "new",	 "preparing", "ports", "up",
+					     "stopping", "down",      "gone" };
+	struct bed *b = *state;
+	size_t ignored = 0;
+
+	mo_strs_add(&b->launch.prepare, &b->launch.n_prepare, "true");
+	b->launch.prepare_limit_us = 60000000;
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		for (int e = 0; step_event_name(e); e++) {
+			if (step_follows(state_named(names[i]), e))
+				continue;
+			step_free(b->core);
+			b->core = step_new(&b->launch);
+			reach(b, names[i]);
+			int64_t due = step_deadline(b->core);
+			simple(b, e, 0);
+			assert_string_equal(said(b), "");
+			assert_true(step_deadline(b->core) == due);
+			ignored++;
+		}
+	assert_true(ignored > 0);
+	assert_null(step_state_name((int)ELEMENTSOF(names)));
+}
+
+static void test_every_event_matters_somewhere(void **state)
+{
+	for (int e = 0; step_event_name(e); e++) {
+		bool any = false;
+
+		for (int i = 0; step_state_name(i); i++)
+			any |= step_follows(i, e) != NULL;
+		assert_true(any);
+		assert_null(step_follows(state_named("gone"), e));
+	}
+	assert_null(step_event_name(_SE_N));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +295,8 @@ int main(void)
 		STEP_TEST(test_kill_repeats_until_empty),
 		STEP_TEST(test_cause_of_the_shell_is_kept),
 		STEP_TEST(test_lost_status_is_told),
+		STEP_TEST(test_unlisted_is_ignored),
+		STEP_TEST(test_every_event_matters_somewhere),
 	};
 
 	return cmocka_run_group_tests_name("acore/step", tests, NULL, NULL);
