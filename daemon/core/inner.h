@@ -180,12 +180,7 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts); /* CRIT findings of the attempt's nodes */
 void checks_over(struct core *c, struct job *j);                 /* update_node.c */
 
-/* What its program made beyond `steps`, in words (the caller's); NULL: nothing was reported. */
-char *job_beyond_steps(const struct job *j);
 /* recovery.c */
-bool recovery_fail(struct turn *t, int64_t id);                  /* decides that the attempt failed; true when it did now */
-bool recovery_all_dead(const struct job *j);                     /* the current attempt's steps are proved dead */
-void recovery_conclude(struct turn *t, int64_t id);              /* all steps are dead: what follows */
 void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
 /* After a sample: iterations from+1 .. j->iteration were done until at, each in step_ms (MO_NONE_F = not told). */
 void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms);

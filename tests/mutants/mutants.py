@@ -48,7 +48,7 @@ MUTANTS = [
      "int64_t attempt = job_next_attempt(j);",
      "int64_t attempt = j->attempt ? j->attempt : 1;",
      [SIM]),
-    ("next attempt before proof", "recovery_all_dead",
+    ("next attempt before proof", "policy_all_dead",
      "return j->n_places > 0 && j->n_dead == (int64_t)j->n_places;",
      "return j->n_places > 0 && (j->failed || j->n_dead == (int64_t)j->n_places);",
      [SIM]),

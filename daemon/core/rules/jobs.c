@@ -1,5 +1,6 @@
 /* Jobs: the table of transitions, the verbs, and what a job's own rules derive from its state (job_act). Everything that changes a job's state goes through job_move(). */
 #include "daemon/core/inner.h"
+#include "daemon/core/rules/policy.h"
 
 #include <assert.h>
 #include <string.h>
@@ -284,17 +285,6 @@ static char *name_taken(const struct turn *t, const char *name)
 	return NULL;
 }
 
-char *job_beyond_steps(const struct job *j)
-{
-	int64_t steps = j->spec.recipe.steps;
-
-	if (steps == MO_NONE || j->iteration == MO_NONE || j->iteration <= steps)
-		return NULL;
-	return mo_printf("its program made iteration %lld, and steps is %lld: how far it trains is not "
-			 "said by the recipe",
-			 (long long)j->iteration, (long long)steps);
-}
-
 void job_submit(struct turn *t)
 {
 	const struct submit *spec = t->event->submit;
@@ -556,11 +546,11 @@ bool job_act(struct turn *t, int64_t id)
 	if (!j || job_state_final(j->state))
 		return false;
 	if (j->n_places > 0) {
-		if (look_at_outside(t, id) || recovery_fail(t, id))
+		if (look_at_outside(t, id) || policy_fail(t, id))
 			return true;
-		if (recovery_all_dead(j) && !config_awaited(j) &&
+		if (policy_all_dead(j) && !config_awaited(j) &&
 		    !doubt_awaited(&t->core->state, j)) {
-			recovery_conclude(t, id);
+			policy_conclude(t, id);
 			return true;
 		}
 		if (j->n_started == (int64_t)j->n_places && try_move(t, id, T_UP, NULL))

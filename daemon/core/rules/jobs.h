@@ -1,5 +1,5 @@
 /* The transitions of a job as data. Every state x trigger pair has at least one row; the first whose guard holds is taken.
- * docs/states.md is this table. Decisions (recovery.c, schedule.c, fleet.c) and verbs name a trigger; only job_move() changes a job's state. */
+ * docs/states.md is this table. Decisions (policy.c, schedule.c, fleet.c) and verbs name a trigger; only job_move() changes a job's state. */
 #pragma once
 #include "daemon/core/state/state.h"
 

@@ -7,6 +7,7 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/inner.h"
 #include "daemon/core/state/slot_health.h"
@@ -297,7 +298,7 @@ static const char *next_of_failed(const struct job *j)
 /* Nobody looked when nothing was announced: what a script saved without a word is not denied. */
 static const char *next_of_completed(const struct job *j)
 {
-	_cleanup_(mo_freep) char *beyond = job_beyond_steps(j);
+	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j);
 
 	if (beyond)
 		return "nothing follows; before the next submit, give its program {steps} in engine.args, or "
@@ -385,7 +386,7 @@ static char *next_of_running(const struct job *j)
 /* Shares of the way, the time that is left and when it is completed go by `steps`. */
 static void why_beyond(const struct job *j, struct why_view *w)
 {
-	_cleanup_(mo_freep) char *beyond = j->state == JOB_RUNNING ? job_beyond_steps(j) : NULL;
+	_cleanup_(mo_freep) char *beyond = j->state == JOB_RUNNING ? policy_beyond_steps(j) : NULL;
 
 	if (beyond)
 		reason(w, "steps-exceeded", "%s; it is completed when all its ranks end without an error",

@@ -1,0 +1,223 @@
+/* See blame.h. */
+#include "daemon/core/rules/blame.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "daemon/core/rules/words.h"
+#include "lib/base/buf.h"
+
+static bool by_us(const struct rank *k)
+{
+	return k->exit && (mo_streq(k->exit->cause, "killed") || mo_streq(k->exit->cause, "stopped"));
+}
+
+/* The signal that ended the rank, itself or, by the word of a shell that is the rank (128 + n), its child; 0 = it exited by itself. */
+static int64_t signal_of(const struct rank *k)
+{
+	if (k->exit->signal > 0)
+		return k->exit->signal;
+	return k->exit->code > 128 && k->exit->code <= 128 + 64 ? k->exit->code - 128 : 0;
+}
+
+static bool bad(const struct rank *k)
+{
+	return k->exit && k->exit->code != 0;
+}
+
+/* The first bad death of the step: clocks of one node are comparable. An exit without a clock counts as the last. */
+static const struct rank *first_death(const struct job *j, const struct step *st, bool also_by_us)
+{
+	const struct rank *first = NULL;
+
+	for (int64_t r = st->first_rank; r < st->first_rank + st->n_ranks && (uint64_t)r < j->n_ranks; r++) {
+		const struct rank *k = &j->ranks[r];
+
+		if (!bad(k) || (!also_by_us && by_us(k)))
+			continue;
+		if (!first || (k->exit_mono_ns != MO_NONE && (first->exit_mono_ns == MO_NONE || k->exit_mono_ns < first->exit_mono_ns)))
+			first = k;
+	}
+	return first;
+}
+
+/* Its node told how it ended. The ranks of a step that is gone are closed without that, also those
+ * that never ran. */
+static bool end_is_told(const struct rank *k)
+{
+	return k->exit->code != MO_NONE || k->exit->signal != MO_NONE;
+}
+
+static struct blame blame_step(const struct job *j, const struct step *st, bool also_by_us)
+{
+	struct blame b = { .step = st };
+
+	if (st->refused && mo_streq(st->refused_cause, "stale") && j->failed && !st->started)
+		return b;   /* the answer to our own kill of a launch that never arrived */
+	b.rank = first_death(j, st, also_by_us);
+	if (st->refused)
+		b.kind = B_REFUSED;
+	else if (st->lost)
+		b.kind = B_LOST;
+	else if (st->gone && !st->ended && st->n_exited < st->n_ranks)
+		b.kind = B_NODE;
+	else if (b.rank)
+		b.kind = signal_of(b.rank) ? B_SIGNAL : B_EXIT;
+	else if ((st->gone || st->unkillable) && st->n_exited < st->n_ranks && !j->failed)
+		b.kind = B_ENDED;
+	/* Of a refused launch no rank died first: it was ended because of the refusal. */
+	if (b.kind == B_REFUSED || (b.kind >= B_NODE && b.rank && !end_is_told(b.rank)))
+		b.rank = NULL;
+	return b;
+}
+
+/* First evidence, in the order of steps; a late exit when there is none. */
+struct blame blame_find(const struct job *j, int64_t now, int64_t exit_wait_us)
+{
+	if (j->elsewhere)
+		return (struct blame){ .kind = B_ELSEWHERE };
+	if (j->config_refused)
+		return (struct blame){ .kind = B_CONFIG };
+	for (size_t i = 0; j->n_trouble > 0 && i < j->n_steps; i++) {
+		struct blame b = { 0 };
+
+		if (j->steps[i].attempt == j->attempt)
+			b = blame_step(j, &j->steps[i], true);
+		if (b.kind != B_NONE)
+			return b;
+	}
+	if (j->first_exit0_at != MO_NONE && j->n_exited < (int64_t)j->n_ranks && now >= j->first_exit0_at + exit_wait_us)
+		return (struct blame){ .kind = B_LATE };
+	return (struct blame){ 0 };
+}
+
+/* With every exit known: what is found late but explains the rest (refused, supervisor, node) comes first; then the death that was told first, unless its node shows an earlier
+ * one, or it is a plain exit and another rank died of a signal that nobody here sent: such an exit may be its echo. */
+struct blame blame_root(const struct job *j)
+{
+	const struct step *told = step_find(j, j->attempt, j->fail_node);
+	struct blame best = { 0 }, first = { 0 };
+
+	if (j->elsewhere)
+		return (struct blame){ .kind = B_ELSEWHERE };
+	if (j->config_refused)
+		return (struct blame){ .kind = B_CONFIG };
+	for (size_t i = 0; i < j->n_steps; i++) {
+		struct blame b = { 0 };
+
+		if (j->steps[i].attempt == j->attempt)
+			b = blame_step(j, &j->steps[i], false);
+		if (b.kind == B_NONE)
+			continue;
+		if (&j->steps[i] == told)
+			first = b;
+		if (b.kind > best.kind)
+			best = b;
+	}
+	if (best.kind >= B_NODE)
+		return best;
+	if (best.kind == B_SIGNAL && first.kind == B_EXIT && signal_of(best.rank) != SIGABRT && signal_of(best.rank) != SIGTERM)
+		return best;
+	return first.kind ? first : best;
+}
+
+char *blame_cause(const struct job *j, const struct blame *b)
+{
+	const char *name;
+
+	switch (b->kind) {
+	case B_REFUSED: return mo_strdup(b->step->refused_cause ? b->step->refused_cause : "refused");
+	case B_LOST: return mo_strdup("supervisor-lost");
+	case B_NODE: return mo_strdup("node-lost");
+	case B_ENDED: return mo_strdup("ended without exit status");
+	case B_LATE: return mo_strdup("exit-wait");
+	case B_ELSEWHERE: return mo_strdup("saved elsewhere");
+	case B_CONFIG: return mo_strdup("config");
+	case B_EXIT: case B_SIGNAL: break;
+	default: return mo_strdup(j->fail_cause ? j->fail_cause : "unknown");
+	}
+	if (mo_streq(b->rank->exit->cause, "oom"))
+		return mo_strdup("oom");
+	if (b->kind == B_EXIT && b->rank->exit->code == MO_NONE)
+		return mo_strdup(b->rank->exit->cause ? b->rank->exit->cause : "unknown");
+	const char *meaning = engine_exit_meaning(&j->spec.engine, b->rank->exit->code);
+
+	if (b->kind == B_EXIT)
+		return mo_printf("exit code %lld%s%s", (long long)b->rank->exit->code, meaning ? ": " : "", meaning ? meaning : "");
+	name = sigabbrev_np((int)signal_of(b->rank));
+	if (b->rank->exit->signal <= 0)
+		return mo_printf("exit code %lld, a shell's word for signal %lld%s%s", (long long)b->rank->exit->code, (long long)signal_of(b->rank), name ? " SIG" : "", name ? name : "");
+	return mo_printf("signal %lld%s%s", (long long)b->rank->exit->signal, name ? " SIG" : "", name ? name : "");
+}
+
+bool blame_refused_user(const struct step *st)
+{
+	static const char *const causes[] = { "bind", "exec", "user", "workdir", "prepare", "config" };
+
+	return mo_enum_parse(causes, ELEMENTSOF(causes), st->refused_cause) >= 0;
+}
+
+/* The program could not bind: its port was taken between the look at it and the bind. Only while nothing was trained yet. */
+bool blame_port_busy(const struct job *j, const struct blame *b)
+{
+	if (b->kind != B_EXIT || j->watermark != MO_NONE)
+		return false;
+	for (size_t i = 0; i < b->rank->n_tail; i++)
+		if (strcasestr(b->rank->tail[i], "address already in use") || strstr(b->rank->tail[i], "EADDRINUSE"))
+			return true;
+	return false;
+}
+
+const char *blame_class(const struct job *j, const struct blame *b)
+{
+	if (b->kind == B_ELSEWHERE || b->kind == B_CONFIG || (b->kind == B_REFUSED && b->step && blame_refused_user(b->step)))
+		return "user_error";
+	if (b->kind == B_NODE)
+		return "node_fault";
+	if (b->kind == B_EXIT && b->rank && j->watermark == MO_NONE && b->rank->exit->code > 0 && !mo_streq(b->rank->exit->cause, "oom"))
+		return "user_error";
+	return "transient";
+}
+
+/* Both places, and the ways on. Caller frees. */
+char *blame_elsewhere(const struct job *j)
+{
+	return mo_printf("the engine saved to %s, and not to checkpoint.dir %s: nothing there would be "
+			 "resumed; a new submit with --set checkpoint.dir of the place where it saves "
+			 "goes on from there",
+			 j->elsewhere, j->spec.recipe.checkpoint.dir);
+}
+
+char *blame_config(const struct job *j)
+{
+	return mo_printf("the engine's configuration on %s" SAID "%s", j->config_node, j->config_refused);
+}
+
+void blame_evidence(const struct job *j, const struct blame *b, char ***texts, size_t *n)
+{
+	_cleanup_(mo_freep) char *place = b->kind == B_ELSEWHERE ? blame_elsewhere(j)
+					  : b->kind == B_CONFIG  ? blame_config(j)
+								 : NULL;
+
+	if (place)
+		mo_strs_add(texts, n, place);
+	if (b->kind == B_REFUSED && b->step && b->step->refused_text)
+		mo_strs_add(texts, n, b->step->refused_text);
+	if (b->kind == B_NODE && b->step && b->step->gone_how)
+		mo_strs_add(texts, n, b->step->gone_how);
+	for (size_t i = 0; b->rank && i < b->rank->n_tail; i++)
+		mo_strs_add(texts, n, b->rank->tail[i]);
+}
+
+/* The step that was stopped on its machine, when that explains the end: peers of stopped ranks end too, and their word may come first. NULL = it does not. */
+const struct step *blame_outside(const struct job *j, const struct blame *b)
+{
+	int64_t signal = b->kind == B_SIGNAL ? signal_of(b->rank) : 0;
+
+	if (b->kind > B_SIGNAL || (signal && signal != SIGABRT && signal != SIGTERM))
+		return NULL;
+	for (size_t i = 0; i < j->n_steps; i++)
+		if (j->steps[i].attempt == j->attempt && j->steps[i].outside)
+			return &j->steps[i];
+	return NULL;
+}

@@ -1,0 +1,109 @@
+/* See incident.h. */
+#include "daemon/core/rules/incident.h"
+
+#include <string.h>
+
+#include "daemon/core/inner.h"
+
+/* What the GPUs and cards did before the rest of the ranks is killed. */
+void incident_readings(const struct turn *t, const struct job *j, char ***texts, size_t *n_texts)
+{
+	char **lines = NULL;
+	size_t n = 0;
+
+	core_readings(t->core, j, t->now, &lines, &n);
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(mo_freep) char *line = mo_printf(READING_PREFIX "%s", lines[i]);
+
+		mo_strs_add(texts, n_texts, line);
+		free(lines[i]);
+	}
+	free(lines);
+}
+
+void incident_emit(struct turn *t, const struct job *j, const struct blame *b, const char *cause, const char *class, const char *action)
+{
+	_cleanup_(mo_freep) char *signature = mo_printf("%s: %s", class, cause);
+	int64_t newest = state_newest_checkpoint(j);
+	struct incident *inc;
+	struct record r;
+
+	record_init(&r, REC_INCIDENT);
+	r.job = j->id;
+	r.iteration = newest;
+	r.value = mo_streq(signature, j->last_signature) && newest == j->last_signature_checkpoint ? j->same_failures + 1 : 1;
+	r.text = mo_strdup(signature);
+	inc = r.incident = mo_desc_new(&incident_desc);
+	inc->time = j->failed_at;
+	inc->attempt = j->attempt;
+	inc->class = mo_strdup(class);
+	inc->first_rank = b->rank ? b->rank->rank : MO_NONE;
+	inc->node = mo_strdup(b->step ? b->step->node : j->fail_node);
+	inc->cause = mo_strdup(cause);
+	blame_evidence(j, b, &inc->evidence, &inc->n_evidence);
+	if (!mo_streq(class, "user_error"))
+		health_evidence(&t->core->state, j, &inc->evidence, &inc->n_evidence);
+	for (size_t i = 0; i < j->n_fail_evidence && !mo_streq(class, "user_error"); i++)
+		if (mo_starts_with(j->fail_evidence[i], READING_PREFIX))
+			mo_strs_add(&inc->evidence, &inc->n_evidence, j->fail_evidence[i]);
+	inc->action = mo_strdup(action);
+	inc->waterfall.detect = j->detect_us / 1000;
+	inc->waterfall.stop = (t->now - j->failed_at) / 1000;
+	turn_emit(t, &r);
+}
+
+/* "[rank0]: text", as torch begins the lines of a traceback and its own warnings -> text. */
+static const char *without_rank(const char *line)
+{
+	const char *end = mo_starts_with(line, "[rank") ? strstr(line, "]:") : NULL;
+
+	return end ? end + 2 + strspn(end + 2, " ") : line;
+}
+
+/* "TypeError: ...", "torch.OutOfMemoryError: ..." */
+static bool names_exception(const char *line)
+{
+	static const char *const ends[] = { "Error", "Exception", "Interrupt", "Exit" };
+	size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+
+	for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+		size_t k = strlen(ends[i]);
+
+		if (n >= k && !strncmp(line + n - k, ends[i], k) && (!line[n] || mo_starts_with(line + n, ": ")))
+			return true;
+	}
+	return false;
+}
+
+/* What is left on the way out and says nothing: torch's log lines ("[W1121 10:19:17.1 file.cpp:1] ...") and native frames. */
+static bool says_nothing(const char *line)
+{
+	return !line[strspn(line, " \t")] || (line[0] == '[' && line[1] && strchr("IWE", line[1]) && line[2] >= '0' && line[2] <= '9') || mo_starts_with(line, "frame #") ||
+	       mo_starts_with(line, "Exception raised from ");
+}
+
+/* The line that tells why the rank ended: its last uncaught exception, else its last line that says something. */
+char *incident_said(const struct blame *b)
+{
+	const char *last = NULL;
+
+	for (size_t i = b->rank ? b->rank->n_tail : 0; i-- > 0; ) {
+		const char *line = without_rank(b->rank->tail[i]);
+
+		if (names_exception(line))
+			return mo_printf(SAID "%s", line);
+		if (!last && !says_nothing(line))
+			last = line;
+	}
+	return last ? mo_printf(SAID "%s", last) : mo_strdup("");
+}
+
+/* What an exit before the first iteration means; 126 and 127 are said by shells and launchers. */
+const char *incident_exit_meaning(const struct rank *k)
+{
+	switch (k->exit->code) {
+	case 126: return "it could not execute a program that it calls; is it executable, and for this machine?";
+	case 127: return "a program or library that it calls was not found; is it installed there, and in PATH or LD_LIBRARY_PATH?";
+	default: return "an error of the program or its arguments";
+	}
+}
