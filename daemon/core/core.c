@@ -3,13 +3,9 @@
 #include "daemon/core/inner.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/state/health.h"
 #include "daemon/core/rules/incarnation.h"
-#include "lib/model/limits.h"
 
 const struct core_config core_config_default = {
 	.port_min = 20000, .port_max = 29999,
@@ -17,142 +13,6 @@ const struct core_config core_config_default = {
 	.exit_wait_us = 300LL * 1000000,
 	.learn_us = 7 * 86400LL * 1000000,
 };
-
-static const struct mo_field effect_fields[] = {
-	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, value, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
-	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
-};
-const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
-
-void core_out_done(struct core_out *out)
-{
-	mo_vec_clear(&record_desc, (void **)&out->records, &out->n_records);
-	mo_vec_clear(&effect_desc, (void **)&out->effects, &out->n_effects);
-}
-
-/* First position whose id is not below. */
-static size_t ids_place(const int64_t *ids, size_t n, int64_t id)
-{
-	size_t low = 0, high = n;
-
-	if (n == 0 || ids[n - 1] < id)
-		return n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-bool ids_has(const int64_t *ids, size_t n, int64_t id)
-{
-	size_t at = ids_place(ids, n, id);
-
-	return at < n && ids[at] == id;
-}
-
-void ids_add(int64_t **ids, size_t *n, int64_t id)
-{
-	size_t at = ids_place(*ids, *n, id);
-
-	if (at < *n && (*ids)[at] == id)
-		return;
-	mo_ints_add(ids, n, id);
-	memmove(*ids + at + 1, *ids + at, (*n - 1 - at) * sizeof(**ids));
-	(*ids)[at] = id;
-}
-
-void ids_remove(int64_t *ids, size_t *n, int64_t id)
-{
-	size_t at = ids_place(ids, *n, id);
-
-	if (at >= *n || ids[at] != id)
-		return;
-	memmove(ids + at, ids + at + 1, (*n - at - 1) * sizeof(*ids));
-	(*n)--;
-}
-
-void core_touch(struct core *c, int64_t job)
-{
-	ids_add(&c->dirty, &c->n_dirty, job);
-}
-
-struct live *core_live(const struct core *c, const char *node)
-{
-	const struct node *n = node_find(&c->state, node);
-
-	return n ? &c->lives[n - c->state.nodes] : NULL;
-}
-
-static void live_done(struct live *l)
-{
-	free(l->jobs);
-	free(l->strays);
-	free(l->tellers);
-	free(l->scans);
-	free(l->checks);
-	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
-	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
-	mo_desc_free(&agent_hello_desc, l->candidate);
-}
-
-void core_lives_clear(struct core *c)
-{
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		live_done(&c->lives[i]);
-	free(c->lives);
-	c->lives = NULL;
-}
-
-void core_reindex(struct core *c)
-{
-	size_t n = 0;
-
-	idems_reindex(c);
-	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
-	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
-	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
-	c->kept_bytes = c->active_bytes = 0;
-	for (size_t i = 0; i < c->state.n_nodes; i++) {
-		struct node *k = &c->state.nodes[i];
-
-		c->n_draining += k->drain && !k->drained;
-		c->n_cordoned += k->drain && k->cordon;
-		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
-		k->stack_hash = health_stack_hash(k->health);
-		k->same_hash = health_same_hash(k->health);
-		MO_GROW(c->lives, n)->health_seen = MO_NONE;
-	}
-	for (size_t i = 0; i < c->state.n_jobs; i++) {
-		struct job *j = &c->state.jobs[i];
-
-		j->kept_bytes = 0;
-		shared_pool_take(&c->shared, &j->spec);
-		kept_count(c, j);
-		if (!job_state_final(j->state))
-			ids_add(&c->unfinished, &c->n_unfinished, j->id);
-		if (j->end_scan)
-			ids_add(&c->ending, &c->n_ending, j->id);
-		if (j->n_steps)
-			ids_add(&c->state.holders, &c->state.n_holders, j->id);
-		for (size_t k = 0; k < j->n_steps; k++) {
-			struct live *l = core_live(c, j->steps[k].node);
-
-			if (l && !j->steps[k].forgotten)
-				ids_add(&l->jobs, &l->n_jobs, j->id);
-		}
-		for (size_t k = 0; k < j->n_check_nodes; k++) {
-			struct live *l = core_live(c, j->check_nodes[k]);
-
-			if (l)
-				ids_add(&l->checks, &l->n_checks, j->id);
-		}
-	}
-}
 
 struct core *core_new(const struct core_config *config)
 {
@@ -207,72 +67,6 @@ void core_load(struct core *c, struct state *state)
 	c->state.n_holders = 0;
 	mo_desc_init(&state_desc, state);
 	core_reindex(c);
-}
-
-void record_init(struct record *r, int type)
-{
-	mo_desc_init(&record_desc, r);
-	r->version = RECORD_VERSION;
-	r->type = type;
-}
-
-void turn_emit(struct turn *t, struct record *r)
-{
-	struct record *slot;
-	int result;
-
-	r->time = t->now;
-	slot = MO_GROW(t->out->records, t->out->n_records);
-	*slot = *r;
-	mo_desc_init(&record_desc, r);
-	result = core_update(t->core, slot);
-	assert(result == 0);
-	(void)result;
-	commands_changed(t->core, slot);
-}
-
-static struct effect *effect_add(struct turn *t, int type)
-{
-	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
-
-	e->type = type;
-	e->request = t->event ? t->event->request : 0;
-	return e;
-}
-
-void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
-{
-	struct effect *e;
-	va_list ap;
-
-	if (!t->event || t->event->request == 0)
-		return;
-	e = effect_add(t, FX_REPLY);
-	e->status = status;
-	e->job = job;
-	if (fmt) {
-		char text[1024];
-
-		va_start(ap, fmt);
-		vsnprintf(text, sizeof(text), fmt, ap);
-		va_end(ap);
-		e->text = mo_strdup(text);
-	}
-}
-
-void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text)
-{
-	struct effect *e = effect_add(t, FX_LOG);
-
-	e->level = level;
-	e->job = job;
-	e->node = mo_strdup(node);
-	e->text = mo_strdup(text);
-}
-
-void turn_deadline(struct turn *t, int64_t at)
-{
-	t->core->jobs_at = MO_MIN(t->core->jobs_at, at);
 }
 
 /* Once, at the first start of a restored state. */

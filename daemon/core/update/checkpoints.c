@@ -3,6 +3,7 @@
  * what was saved beyond the iteration that a user went back to (restart --from), whole or damaged, is superseded until it is written again. checkpoint.dir belongs to one unfinished
  * job at a time; what appears there all the same beyond the iteration that a job reached is not its own.
  * `attempt` of an entry: the attempt of this job that wrote it, MO_NONE = it lay there before. Ascending iteration. Changes are made by update.c's calls only. */
+#include "daemon/core/update/checkpoints.h"
 #include "daemon/core/inner.h"
 
 #include <stdio.h>

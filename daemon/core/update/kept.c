@@ -5,6 +5,7 @@
  * all else of it stays. Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes:
  * one more submit is refused then (jobs.c), and what a node reads beyond is not kept.
  * Called by update.c alone, so that a replay ends where the controller was. */
+#include "daemon/core/update/kept.h"
 #include "daemon/core/inner.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* The GPU-second ledger: every change of a job first charges gpus x (now - ledger_at) to the category of the phase before, in whole GPU-microseconds, so that the categories add up to
  * the total exactly. While a job trains the category is open until it is known what the time bought: a first pass of iterations (productive), a repeated one (recompute), or nothing
  * (the rule that ended it says what). Called by update.c and its parts only. */
+#include "daemon/core/update/ledger.h"
 #include "daemon/core/inner.h"
 
 static int training(const struct job *j)

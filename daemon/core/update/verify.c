@@ -1,6 +1,7 @@
 /* Verification of a checkpoint after its save, by helpers on the job's nodes: what the engine said is whole, is it? One at a time per job, the newest first. At level crc its files are
  * read in parts spread over the nodes, then put together on one; at other levels one look is all. Which node does what follows from the state: a node that is down passes its part on.
  * An answer that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced: it is judged before the next attempt. Changes are made by update.c's calls only. */
+#include "daemon/core/update/verify.h"
 #include "daemon/core/inner.h"
 
 #include <string.h>

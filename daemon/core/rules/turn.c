@@ -1,0 +1,86 @@
+/* See turn.h and turn_io.h. */
+#include "daemon/core/rules/turn.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/core/inner.h"
+
+static const struct mo_field effect_fields[] = {
+	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, value, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
+	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
+};
+const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
+
+void core_out_done(struct core_out *out)
+{
+	mo_vec_clear(&record_desc, (void **)&out->records, &out->n_records);
+	mo_vec_clear(&effect_desc, (void **)&out->effects, &out->n_effects);
+}
+
+void record_init(struct record *r, int type)
+{
+	mo_desc_init(&record_desc, r);
+	r->version = RECORD_VERSION;
+	r->type = type;
+}
+
+void turn_emit(struct turn *t, struct record *r)
+{
+	struct record *slot;
+	int result;
+
+	r->time = t->now;
+	slot = MO_GROW(t->out->records, t->out->n_records);
+	*slot = *r;
+	mo_desc_init(&record_desc, r);
+	result = core_update(t->core, slot);
+	assert(result == 0);
+	(void)result;
+	commands_changed(t->core, slot);
+}
+
+static struct effect *effect_add(struct turn *t, int type)
+{
+	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
+
+	e->type = type;
+	e->request = t->event ? t->event->request : 0;
+	return e;
+}
+
+void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
+{
+	struct effect *e;
+	va_list ap;
+
+	if (!t->event || t->event->request == 0)
+		return;
+	e = effect_add(t, FX_REPLY);
+	e->status = status;
+	e->job = job;
+	if (fmt) {
+		char text[1024];
+
+		va_start(ap, fmt);
+		vsnprintf(text, sizeof(text), fmt, ap);
+		va_end(ap);
+		e->text = mo_strdup(text);
+	}
+}
+
+void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text)
+{
+	struct effect *e = effect_add(t, FX_LOG);
+
+	e->level = level;
+	e->job = job;
+	e->node = mo_strdup(node);
+	e->text = mo_strdup(text);
+}
+
+void turn_deadline(struct turn *t, int64_t at)
+{
+	t->core->jobs_at = MO_MIN(t->core->jobs_at, at);
+}

@@ -1,0 +1,54 @@
+/* See attempt.h. */
+#include "daemon/core/update/attempt.h"
+
+#include "daemon/core/inner.h"
+
+void job_clear_attempt(struct job *j)
+{
+	mo_vec_clear(&place_desc, (void **)&j->places, &j->n_places);
+	j->failed = false;
+	j->waiting_node = false;
+	j->first_exit0_at = MO_NONE;
+	j->n_started = j->n_dead = j->n_trouble = j->n_exited = j->n_silent = j->n_drained = 0;
+	doubt_drop(j);
+	verify_end(j);
+}
+
+void step_count(const struct core *c, struct job *j, const struct step *st, int sign)
+{
+	const struct node *n;
+	bool dead = step_dead(st);
+
+	if (st->attempt != j->attempt || j->n_places == 0)
+		return;
+	n = node_find(&c->state, st->node);
+	j->n_dead += sign * dead;
+	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 || (dead && st->n_exited < st->n_ranks));
+	j->n_exited += sign * st->n_exited;
+	j->n_silent += sign * (!dead && n && n->state == NODE_DOWN);
+}
+
+/* Its place in the mesh; none where the recipe leaves the sizes to files that nobody read. */
+void rank_place(const struct job *j, const struct place *p, struct rank *k)
+{
+	const struct recipe_parallelism *par = &j->spec.recipe.parallelism;
+	int64_t shape;
+
+	mo_desc_free(&rank_coords_desc, k->coords);
+	k->coords = NULL;
+	if (p->n_ranks < (int64_t)p->n_gpus)
+		return;        /* one process has several places in the mesh */
+	if (par->tp < 1 || par->cp < 1 || par->ep < 1 || par->dp < 1 || par->pp < 1 || __builtin_mul_overflow(par->tp * par->cp, par->dp * par->pp, &shape) ||
+	    shape != job_gpus(j))
+		return;
+	k->coords = mo_desc_new(&rank_coords_desc);
+	*k->coords = rank_coords_of(k->rank, par->tp, par->cp, par->ep, par->dp, par->pp);
+}
+
+void ranks_place(struct job *j)
+{
+	for (size_t i = 0; i < j->n_places; i++)
+		for (int64_t r = 0; r < j->places[i].n_ranks; r++)
+			if ((uint64_t)(j->places[i].first_rank + r) < j->n_ranks)
+				rank_place(j, &j->places[i], &j->ranks[j->places[i].first_rank + r]);
+}

@@ -1,0 +1,52 @@
+/* See index.h. Between turns only: in a turn update.c keeps what is made here. */
+#include "daemon/core/update/index.h"
+
+#include "daemon/core/state/health.h"
+#include "daemon/core/update/idems.h"
+#include "daemon/core/update/kept.h"
+
+void core_reindex(struct core *c)
+{
+	size_t n = 0;
+
+	idems_reindex(c);
+	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
+	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
+	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
+	c->kept_bytes = c->active_bytes = 0;
+	for (size_t i = 0; i < c->state.n_nodes; i++) {
+		struct node *k = &c->state.nodes[i];
+
+		c->n_draining += k->drain && !k->drained;
+		c->n_cordoned += k->drain && k->cordon;
+		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
+		k->stack_hash = health_stack_hash(k->health);
+		k->same_hash = health_same_hash(k->health);
+		MO_GROW(c->lives, n)->health_seen = MO_NONE;
+	}
+	for (size_t i = 0; i < c->state.n_jobs; i++) {
+		struct job *j = &c->state.jobs[i];
+
+		j->kept_bytes = 0;
+		shared_pool_take(&c->shared, &j->spec);
+		kept_count(c, j);
+		if (!job_state_final(j->state))
+			ids_add(&c->unfinished, &c->n_unfinished, j->id);
+		if (j->end_scan)
+			ids_add(&c->ending, &c->n_ending, j->id);
+		if (j->n_steps)
+			ids_add(&c->state.holders, &c->state.n_holders, j->id);
+		for (size_t k = 0; k < j->n_steps; k++) {
+			struct live *l = core_live(c, j->steps[k].node);
+
+			if (l && !j->steps[k].forgotten)
+				ids_add(&l->jobs, &l->n_jobs, j->id);
+		}
+		for (size_t k = 0; k < j->n_check_nodes; k++) {
+			struct live *l = core_live(c, j->check_nodes[k]);
+
+			if (l)
+				ids_add(&l->checks, &l->n_checks, j->id);
+		}
+	}
+}

@@ -1,0 +1,6 @@
+/* Texts of finished jobs go when all of them have too many (MO_KEPT_TEXTS_MAX), oldest end first. */
+#pragma once
+#include "daemon/core/state/live.h"
+
+void kept_count(struct core *c, struct job *j); /* it is new, has ended, or has got a text */
+void kept_leave(struct core *c, struct job *j); /* before it ends, or goes */
