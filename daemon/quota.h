@@ -2,7 +2,7 @@
  * worst that it can, takes little from the others; what an agent says comes nowhere near. A token of no node, which is for
  * loopback alone, is not counted.
  * What one user may ask for, so that the others are served too: changes and open streams. Unfinished jobs are counted by the core
- * (daemon/core/rules/jobs.c), plan searches by daemon/core/rules/searches.c, connections and wrong credentials by lib/http. Roles user and viewer; agents, operators and admins are not limited. */
+ * (daemon/core/rules/verbs.c), plan searches by daemon/core/rules/searches.c, connections and wrong credentials by lib/http. Roles user and viewer; agents, operators and admins are not limited. */
 #pragma once
 #include "daemon/manager.h"
 

@@ -5,6 +5,8 @@
 #include "daemon/core/rules/jobs.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/place.h"
+#include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/verbs.h"
 #include "daemon/core/rules/words.h"
 #include "daemon/core/rules/turn.h"
 #include "daemon/core/state/live.h"
@@ -44,15 +46,6 @@ void data_str(struct mo_buf *b, const char *key, const char *value);
 void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */
 void data_real(struct mo_buf *b, const char *key, double value);
 char *data_end(struct mo_buf *b);                                /* the object; caller frees */
-
-/* jobs.c */
-void job_verb(struct turn *t, int trigger);
-void job_submit(struct turn *t);
-/* Moves the job by the table and tells it. over: the attempt is over (its GPUs are free). follows: 0, 1 after a failure, 2 after busy ports. */
-void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason);
-void job_reason(struct turn *t, int64_t id, const char *reason); /* the state stays */
-void job_intent(struct turn *t, int64_t id, int intent, bool now, int64_t from);
-bool job_act(struct turn *t, int64_t id);                        /* true when it emitted something */
 
 /* config.c */
 int update_config(struct core *c, const struct record *r);

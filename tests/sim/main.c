@@ -211,7 +211,7 @@ static void run(uint64_t seed, bool trace, int64_t *faults, int64_t *moves, int6
 	clean(s);
 }
 
-/* Every move between two states that the table of daemon/core/rules/jobs.c allows. */
+/* Every move between two states that the table of daemon/core/rules/transitions.c allows. */
 static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 {
 	bool allowed[_JOB_STATE_N * _JOB_STATE_N] = { false };
@@ -257,7 +257,7 @@ static void step_states(void)
 /* docs/states.md: the tables that the cores run by. */
 static void states(void)
 {
-	printf("# States of a job\nMade by `build/sim --states` from the table in `daemon/core/rules/jobs.c`; the first row whose condition holds is taken. Pairs that are not listed are ignored.\n");
+	printf("# States of a job\nMade by `build/sim --states` from the table in `daemon/core/rules/transitions.c`; the first row whose condition holds is taken. Pairs that are not listed are ignored.\n");
 	for (int state = 0; state < _JOB_STATE_N; state++) {
 		printf("\n## %s\n| what happens | condition | next |\n|--|--|--|\n", job_state_names[state]);
 		for (size_t i = 0; i < n_job_rows; i++) {

@@ -6,7 +6,7 @@
 enum record_type {
 	REC_CONTROLLER,   /* value = epoch: a controller started; every node becomes unreconciled; iteration = state.restored_wait at the first start of a restored state */
 	REC_SUBMIT,       /* job = new id, submit */
-	REC_JOB,          /* job, state, text = reason: transition (table in jobs.c); flag = the attempt is over: its GPUs are free; value = 1: the next attempt follows a failure, 2: follows busy ports */
+	REC_JOB,          /* job, state, text = reason: transition (table in transitions.c); flag = the attempt is over: its GPUs are free; value = 1: the next attempt follows a failure, 2: follows busy ports */
 	REC_INTENT,       /* job, value = intent, flag = now, iteration = restart --from */
 	REC_SCAN,         /* job, attempt, scan: what lies in checkpoint.dir; flag = the answer to an order to remove some (checkpoint.keep) */
 	REC_PLACE,        /* job, attempt, places, value = port, iteration = resume (-1 fresh), flag = it counts as a restart; boot ids in texts[] parallel to places */

@@ -3,7 +3,7 @@
  * of them. It is tens of kB each, a MB at most, and a hundred thousand finished jobs are kept. Those of
  * finished jobs are kept up to MO_KEPT_TEXTS_MAX bytes together: the one that ended first gives its own up,
  * all else of it stays. Small ones always stay. Those of unfinished jobs may be MO_ACTIVE_TEXTS_MAX bytes:
- * one more submit is refused then (jobs.c), and what a node reads beyond is not kept.
+ * one more submit is refused then (verbs.c), and what a node reads beyond is not kept.
  * Called by update.c alone, so that a replay ends where the controller was. */
 #include "daemon/core/update/kept.h"
 #include "daemon/core/inner.h"
