@@ -1,19 +1,23 @@
-/* The engine's own configuration, read where the ranks will run (launch.config): only here are the files, and the variables that
- * engine.prepare mapped. moe-config does it as the job's user, with the environment and in the directory of the node's first rank,
- * because file systems hang and files are hostile. What the engine could not load ends the launch here, with the reason, and not in
- * hundreds of ranks; what could not be told in time does not: the record then has none. */
+/* The engine's own configuration, read where the ranks will run (launch.config): only here are the
+ * files, and the variables that engine.prepare mapped. moe-config does it as the job's user, with the
+ * environment and in the directory of the node's first rank, because file systems hang and files are
+ * hostile. What the engine could not load ends the launch here, with the reason, and not in hundreds
+ * of ranks; what could not be told in time does not: the record then has none. The supervisor waits
+ * for its words and its end as for a rank's, so that an order that comes meanwhile is obeyed. */
+#include "agent/stepd/config.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/stepd/prepare.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -22,21 +26,32 @@
 #include "lib/model/mask.h"
 #include "lib/wire/json.h"
 
-#define DEADLINE_MS 10000
+#define DEADLINE_US 10000000
+#define READ_BYTES 16384
 #define TOLD_MAX 2048
 
+/* moe-config, asked once. It has answered when both its ends are closed and its status was taken. */
 struct asked {
 	pid_t pid;
-	int64_t end_ms;
-	int fds[2]; /* its output, its errors */
-	struct mo_buf text[2];
+	int64_t end_us;
+	bool over;   /* answered, or given up; the memory stays: events of its sources may be on their way */
+	bool ended;
+	int code; /* once it has ended: of its exit, -1: it was killed */
+	struct told {
+		struct source source;
+		struct mo_buf text;
+		size_t most;
+	} out, err;
 };
 
-static void asked_done(struct asked *a)
+static void asked_close(struct stepd *s, struct asked *a)
 {
-	for (size_t i = 0; i < 2; i++) {
-		a->fds[i] = mo_close(a->fds[i]);
-		mo_buf_done(&a->text[i]);
+	struct told *each[] = { &a->out, &a->err };
+
+	a->over = true;
+	for (size_t i = 0; i < ELEMENTSOF(each); i++) {
+		stepd_unwatch(s, &each[i]->source);
+		mo_buf_done(&each[i]->text);
 	}
 }
 
@@ -124,74 +139,52 @@ static int recipe_fd(const struct launch *l)
 	return TAKE_FD(fd);
 }
 
-static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *ret)
+static void on_told(struct stepd *s, struct source *source, uint32_t events);
+
+/* One of its outputs: our end into t, its end returned; a negative errno. */
+static int open_told(struct stepd *s, struct told *t, size_t most)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	_cleanup_(mo_closep) int theirs = ends[1];
+	t->most = most;
+	t->source = (struct source){ .fd = ends[0], .fn = on_told, .owner = t };
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	int r = stepd_watch(s, &t->source, EPOLLIN);
+	return r < 0 ? r : TAKE_FD(theirs);
+}
+
+static int ask(struct stepd *s, const struct prepared *p, const char *path, struct asked *a)
 {
 	const struct launch *l = &s->spool.launch;
 	_cleanup_(texts_free) char **env = environment(&p->given[0], l->user);
 	_cleanup_(texts_free) char **argv = question(l);
 	_cleanup_(mo_closep) int recipe = recipe_fd(l);
+	_cleanup_(mo_closep) int out = open_told(s, &a->out, MO_CONFIG_BYTES_MAX);
+	_cleanup_(mo_closep) int err = out < 0 ? out : open_told(s, &a->err, TOLD_MAX);
 	char *candidates[] = { (char *)path, NULL };
 	struct child_plan plan = p->plans[0];
-	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return -errno;
-	ret->fds[0] = out[0];
-	if (pipe2(err, O_CLOEXEC) < 0) {
-		close(out[1]);
-		return -errno;
-	}
-	ret->fds[1] = err[0];
+	if (err < 0)
+		return err;
 	plan.argv = argv;
 	plan.envp = env;
 	plan.candidates = candidates;
 	plan.cpus = NULL;
 	plan.mem_policy = -1;
 	plan.in_fd = recipe >= 0 ? recipe : plan.in_fd;
-	plan.out_fd = out[1];
-	plan.err_fd = err[1];
-	plan.report_fd = err[1]; /* what it could not do before the program is seen by its status */
+	plan.out_fd = out;
+	plan.err_fd = err;
+	plan.report_fd = err; /* what it could not do before the program is seen by its status */
 	plan.parent = getpid();
-	ret->end_ms = mo_clock_boot_us() / 1000 + DEADLINE_MS;
-	ret->pid = fork();
-	if (ret->pid == 0)
+	a->end_us = mo_clock_boot_us() + DEADLINE_US;
+	a->pid = fork();
+	if (a->pid == 0)
 		child_run(&plan);
-	int r = ret->pid < 0 ? -errno : 0;
-
-	close(out[1]);
-	close(err[1]);
-	return r;
-}
-
-/* Until both ends are closed. -ETIMEDOUT (here and below), -EFBIG: it is killed, and the subreaper
- * takes it. What it says is heard to its end and kept as far as it fits: a refusal is none the less one
- * for being long. */
-static int listen_to(struct asked *a)
-{
-	const size_t most[] = { MO_CONFIG_BYTES_MAX, TOLD_MAX };
-	char chunk[16384];
-
-	while (a->fds[0] >= 0 || a->fds[1] >= 0) {
-		struct pollfd p[] = { { .fd = a->fds[0], .events = POLLIN },
-				      { .fd = a->fds[1], .events = POLLIN } };
-		int64_t left = a->end_ms - mo_clock_boot_us() / 1000;
-
-		if (left <= 0 || poll(p, 2, (int)left) == 0)
-			return -ETIMEDOUT;
-		for (size_t i = 0; i < 2; i++) {
-			ssize_t n = p[i].revents ? read(a->fds[i], chunk, sizeof(chunk)) : -1;
-
-			if (p[i].revents && n == 0)
-				a->fds[i] = mo_close(a->fds[i]);
-			size_t room = most[i] - a->text[i].len;
-
-			if (n > 0 && (size_t)n > room && i == 0)
-				return -EFBIG;
-			if (n > 0)
-				mo_buf_add(&a->text[i], chunk, MO_MIN((size_t)n, room));
-		}
-	}
-	return 0;
+	return a->pid < 0 ? -errno : 0;
 }
 
 /* The controller must be able to read it: moe-config writes JSON, but what answered need not be it. */
@@ -223,57 +216,172 @@ static const char *unread_text(int r)
 		       : strerror(-r);
 }
 
-int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err)
+static void strip(struct mo_buf *b)
 {
-	_cleanup_(mo_freep) char *path = helper();
-	_cleanup_(asked_done) struct asked a = { .fds = { -1, -1 } };
-	int status = 0;
+	if (b->data)
+		b->data[b->len] = 0;
+	while (b->len && b->data[b->len - 1] == '\n')
+		b->data[--b->len] = 0;
+}
 
+/* Why no rank can start by what moe-config answered; NULL: they can. Caller frees. */
+static char *refusal(const struct stepd *s, const struct asked *a)
+{
 	const struct launch *l = &s->spool.launch;
+	const char *node = s->spool.node, *said = a->err.text.len ? a->err.text.data : NULL;
 
-	if (!l->config && !l->n_inputs)
-		return 0;
-	int r = path ? ask(s, p, path, &a) : -ENOENT;
+	if (a->code == 4 && l->n_inputs)
+		return mo_printf(
+			"the engine's configuration on %s: %s: put it there, or name another", node,
+			said ? said : "a file is not there");
+	if (a->code == 2 && !l->config && l->recipe)
+		return mo_printf("the engine's configuration on %s: %s", node,
+				 said ? said : "it is refused");
+	if (a->code == 2 && l->config)
+		return mo_printf("the experiment on %s: %s", node,
+				 said ? said : "it cannot be loaded");
+	return NULL;
+}
 
-	if (r == 0)
-		r = listen_to(&a);
-	if (r == 0)
-		r = child_wait(a.pid, a.end_ms, &status);
-	if (r < 0) {
-		if (a.pid > 0)
-			kill(a.pid, SIGKILL);
-		not_kept(s, unread_text(r));
-		return 0;
-	}
-	if (a.text[1].len == TOLD_MAX)
-		a.text[1].len = mo_utf8_cut(a.text[1].data, TOLD_MAX - 1);
-	if (a.text[1].data)
-		a.text[1].data[a.text[1].len] = 0;
-	while (a.text[1].len && a.text[1].data[a.text[1].len - 1] == '\n')
-		a.text[1].data[--a.text[1].len] = 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 4 && l->n_inputs)
-		return mo_error_set(
-			err, -EINVAL,
-			"the engine's configuration on %s: %s: put it there, or name another",
-			s->spool.node, a.text[1].len ? a.text[1].data : "a file is not there");
-	if (!l->config && l->recipe && WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		return mo_error_set(err, -EINVAL, "the engine's configuration on %s: %s",
-				    s->spool.node,
-				    a.text[1].len ? a.text[1].data : "it is refused");
-	if (!l->config)
-		return 0;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-		return mo_error_set(err, -EINVAL, "the experiment on %s: %s", s->spool.node,
-				    a.text[1].len ? a.text[1].data : "it cannot be loaded");
-	while (a.text[0].len && a.text[0].data[a.text[0].len - 1] == '\n')
-		a.text[0].data[--a.text[0].len] = 0;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || !a.text[0].len)
-		not_kept(s, WIFEXITED(status) && WEXITSTATUS(status) == 3 && a.text[1].len
-				    ? a.text[1].data
+static void keep(struct stepd *s, struct asked *a)
+{
+	if (!s->spool.launch.config)
+		return;
+	strip(&a->out.text);
+	if (a->code != 0 || !a->out.text.len)
+		not_kept(s, a->code == 3 && a->err.text.len
+				    ? a->err.text.data
 				    : "moe-config did not end as it should");
-	else if (!may_be_kept(&a.text[0]))
+	else if (!may_be_kept(&a->out.text))
 		not_kept(s, "it is no text, or larger than a record may be");
 	else if (s->ranks[0].rank == 0) /* one of all nodes is kept with the job */
-		s->config = mo_buf_take(&a.text[0]);
-	return 0;
+		s->config = mo_buf_take(&a->out.text);
+}
+
+/* error NULL: the ranks can start. */
+static void answer(struct stepd *s, const char *cause, int code, const char *error)
+{
+	struct note n;
+
+	mo_desc_init(&note_desc, &n);
+	if (error) {
+		n.rank = s->ranks[0].rank;
+		n.cause = mo_strdup(cause);
+		n.code = code;
+		n.text = mo_strdup(error);
+	}
+	stepd_queue(s, SE_CONFIG_READ, &n)->ok = !error;
+}
+
+static void judge(struct stepd *s, struct asked *a)
+{
+	if (a->err.text.len == TOLD_MAX)
+		a->err.text.len = mo_utf8_cut(a->err.text.data, TOLD_MAX - 1);
+	strip(&a->err.text);
+	_cleanup_(mo_freep) char *why = refusal(s, a);
+
+	if (!why)
+		keep(s, a);
+	answer(s, "config", EINVAL, why);
+}
+
+/* r: -ETIMEDOUT, -EFBIG, or why it could not be asked: it is killed, and the subreaper takes it. The
+ * ranks start without. */
+static void give_up(struct stepd *s, struct asked *a, int r)
+{
+	if (a->pid > 0 && !a->ended)
+		kill(a->pid, SIGKILL);
+	not_kept(s, unread_text(r));
+	answer(s, NULL, 0, NULL);
+}
+
+static void finish(struct stepd *s, int r)
+{
+	struct asked *a = s->asked;
+
+	bool wanted = !s->killing; /* else it was killed with the step */
+
+	if (wanted && r < 0)
+		give_up(s, a, r);
+	else if (wanted)
+		judge(s, a);
+	asked_close(s, a);
+}
+
+static void finish_if_over(struct stepd *s)
+{
+	const struct asked *a = s->asked;
+
+	if (a->ended && a->out.source.fd < 0 && a->err.source.fd < 0)
+		finish(s, 0);
+}
+
+/* What it says is heard to its end and kept as far as it fits: a refusal is none the less one for being
+ * long. */
+static void on_told(struct stepd *s, struct source *source, uint32_t events)
+{
+	struct told *t = source->owner;
+	char chunk[READ_BYTES];
+	ssize_t n = read(source->fd, chunk, sizeof(chunk));
+	size_t room = t->most - t->text.len;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0 && (size_t)n > room && t == &s->asked->out) {
+		finish(s, -EFBIG);
+		return;
+	}
+	if (n > 0) {
+		mo_buf_add(&t->text, chunk, MO_MIN((size_t)n, room));
+		return;
+	}
+	stepd_unwatch(s, source);
+	finish_if_over(s);
+}
+
+bool config_reaped(struct stepd *s, const siginfo_t *si)
+{
+	struct asked *a = s->asked;
+
+	if (!a || a->ended || a->pid != si->si_pid)
+		return false;
+	a->ended = true;
+	a->code = si->si_code == CLD_EXITED ? si->si_status : -1;
+	if (!a->over)
+		finish_if_over(s);
+	return true;
+}
+
+void config_tick(struct stepd *s)
+{
+	int64_t now = mo_clock_boot_us();
+
+	if (!s->asked || s->asked->over)
+		return;
+	if (now >= s->asked->end_us)
+		finish(s, -ETIMEDOUT);
+	else
+		stepd_tick_in(s, s->asked->end_us - now);
+}
+
+/* What the ranks are given is made before, for moe-config is given the same, and kept for their start. */
+void config_start(struct stepd *s)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	_cleanup_(mo_freep) char *path = helper();
+	const char *cause = "exec";
+	int r = prepare(s, &s->prepared_ahead, &cause, &err);
+
+	if (r < 0) {
+		answer(s, cause, -r, mo_error_text(&err, r));
+		return;
+	}
+	struct asked *a = s->asked = mo_alloc(sizeof(*a));
+
+	a->out.source.fd = a->err.source.fd = -1;
+	r = path ? ask(s, s->prepared_ahead, path, a) : -ENOENT;
+	if (r < 0)
+		finish(s, r);
+	else
+		config_tick(s);
 }

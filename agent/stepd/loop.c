@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+#include "agent/stepd/config.h"
 #include "agent/stepd/process.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
@@ -35,6 +36,7 @@ static void on_timer(struct stepd *s, struct source *source, uint32_t events) {
 		return;
 	s->tick_at_us = INT64_MAX;
 	ranks_settle(s, true);
+	config_tick(s);
 	output_tick(s);
 	tree_tick(s);
 	link_tick(s);
@@ -89,6 +91,7 @@ static void carry_out(struct stepd *s, struct step_effect *x) {
 	switch (x->type) {
 	case SX_PREPARE: hook_start(s); break;
 	case SX_HOLD_PORTS: hold_ports(s); break;
+	case SX_READ_CONFIG: config_start(s); break;
 	case SX_FORK_ALL: ranks_start(s); break;
 	case SX_RELEASE_PORTS: ports_release(s); break;
 	case SX_SIGNAL_RANKS: process_signal_ranks(s, (int)x->signal); break;
@@ -125,7 +128,7 @@ static void reap(struct stepd *s)
 
 		if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG) < 0 || si.si_pid == 0)
 			return;
-		if (!hook_reaped(s, &si))
+		if (!hook_reaped(s, &si) && !config_reaped(s, &si))
 			ranks_reaped(s, &si);
 	}
 }

@@ -23,8 +23,6 @@ void *prepared_keep(struct prepared *p, void *memory);
 char **prepared_candidates(struct prepared *p, const char *program, char *const *env);
 /* Log, pipes, notify socket and error file of one rank, just before its fork: the ranks before it are executing meanwhile. */
 int prepare_files(struct stepd *s, struct prepared *p, size_t i, struct mo_error *err);
-/* config.c: the engine's own configuration, where the launch asks for it, into s->config; -EINVAL with err: the engine could not load it. */
-int config_read(struct stepd *s, const struct prepared *p, struct mo_error *err);
 /* The children's ends are theirs now. */
 void prepared_close(struct prepared *p);
 /* env.json of the step's directory; once the ranks run, so that none waits for it. */

@@ -175,15 +175,11 @@ void ranks_reaped(struct stepd *s, const siginfo_t *si) {
 
 void ranks_start(struct stepd *s) {
 	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(prepared_freep) struct prepared *p = NULL;
+	_cleanup_(prepared_freep) struct prepared *p = TAKE_PTR(s->prepared_ahead);
 	const char *cause = "exec";
-	int r = prepare(s, &p, &cause, &err);
+	int r = p ? 0 : prepare(s, &p, &cause, &err);
 	if (r < 0) {
 		start_failed(s, &s->ranks[0], cause, r, mo_error_text(&err, r));
-		return;
-	}
-	if ((r = config_read(s, p, &err)) < 0) {
-		start_failed(s, &s->ranks[0], "config", r, mo_error_text(&err, r));
 		return;
 	}
 	process_raise_limits(s);

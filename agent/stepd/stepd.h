@@ -2,7 +2,7 @@
  * sources queue step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup.
  * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts.
  * From below: sources (what a source may do) <- journal, link (agents), output, threads, process
- * <- tree, prepare <- ranks, hook <- loop (decides). */
+ * <- tree, prepare <- ranks, hook, config <- loop (decides). */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -74,6 +74,8 @@ struct stepd {
 	struct lines *lines;
 	struct rank *ranks; size_t n_ranks;
 	struct prepared *prepared;       /* from the forks until ranks_settle() */
+	struct prepared *prepared_ahead; /* made before the configuration was read; for the forks */
+	struct asked *asked;             /* moe-config, NULL before it is asked */
 	struct rank hook;                /* engine.prepare while it runs: no rank, but with the same pipes */
 	struct hooks hooks;
 	int64_t hook_began_us, hook_ms;  /* monotonic; how long it took, MO_NONE: it did not run to an end */

@@ -165,6 +165,35 @@ def env_from_file():
         need("/fifo on n0 is no plain file: name one that holds the value" in n.moed.note_list(1, 3, "refused")[0]["text"], n.moed.note_list(1, 3, "refused"))
 
 
+def while_it_is_read(n, attempt, **order):
+    """Orders that while moe-config hangs. None: the supervisor had given moe-config up before the order came, and the rank was started; else the texts of its gone note."""
+    path = "%s/asked.%d" % (n.dir, attempt)
+    n.launch(SLEEP, attempt=attempt, config="primus", env=[("ASKED", path)], wait=None)
+    wait_until(lambda: os.path.exists(path), 30, "moe-config is asked")
+    done = n.moed.order(job=1, attempt=attempt, **order)
+    gone = n.moed.wait_note(1, attempt, "gone", deadline=60)
+    done()
+    return None if n.moed.note_list(1, attempt, "started") else [g["text"] for g in gone]
+
+
+@suite.test
+def nothing_waits_for_a_configuration_that_is_read():
+    """A stop with any grace and a kill are obeyed before moe-config's own deadline: no rank was started yet. On a machine so slow that the order comes behind it nothing is shown, and it
+    is tried again."""
+    with Node() as n:
+        n.stop_agent()
+        n.own_helpers(**{"moe-config": "#!/bin/sh\n: >$ASKED\nexec sleep 1000\n"})
+        n.start()
+        attempt = 0
+        for order in ({"kind": "stop", "signal": 15, "grace_us": 3600000000}, {"kind": "kill"}):
+            for _ in range(3):
+                attempt += 1
+                texts = while_it_is_read(n, attempt, **order)
+                if texts:
+                    break
+            equal(texts, ["no rank was started"], "%s while moe-config hangs" % order["kind"])
+
+
 @suite.test
 def unwritable_spool():
     if os.geteuid() == 0:

@@ -92,10 +92,23 @@ static void kill_tree(struct step_core *s, int64_t now, struct step_out *out)
 	step_effect(out, SX_KILL_TREE);
 }
 
+/* The engine's own configuration is read where the ranks will run, before any of them. */
+static void go_up(struct step_core *s, struct step_out *out)
+{
+	bool read = s->launch.config || s->launch.n_inputs;
+
+	s->state = read ? READING : UP;
+	step_effect(out, read ? SX_READ_CONFIG : SX_FORK_ALL);
+}
+
 static void go_on(struct step_core *s, struct step_out *out)
 {
-	s->state = s->launch.hold_ports ? PORTS : UP;
-	step_effect(out, s->launch.hold_ports ? SX_HOLD_PORTS : SX_FORK_ALL);
+	if (!s->launch.hold_ports) {
+		go_up(s, out);
+		return;
+	}
+	s->state = PORTS;
+	step_effect(out, SX_HOLD_PORTS);
 }
 
 static void on_launch(struct step_core *s, const struct step_event *e, int64_t now,
@@ -142,8 +155,7 @@ static void on_ports(struct step_core *s, const struct step_event *e, int64_t no
 {
 	if (e->ok) {
 		s->ports_held = true;
-		s->state = UP;
-		step_effect(out, SX_FORK_ALL);
+		go_up(s, out);
 		return;
 	}
 	struct note *n = step_note(s, out, NOTE_REFUSED, &e->note);
@@ -151,6 +163,22 @@ static void on_ports(struct step_core *s, const struct step_event *e, int64_t no
 	if (!n->cause)
 		n->cause = mo_strdup("port-busy");
 	go_gone(s, out, "no rank was started: a port of the job is in use");
+}
+
+/* No rank was started, and none will be; who reads is in the tree. */
+static void on_config_read(struct step_core *s, const struct step_event *e, int64_t now,
+			   struct step_out *out)
+{
+	if (e->ok) {
+		s->state = UP;
+		step_effect(out, SX_FORK_ALL);
+		return;
+	}
+	struct note *n = step_note(s, out, NOTE_REFUSED, &e->note);
+	if (!n->cause)
+		n->cause = mo_strdup("config");
+	s->refused = true;
+	kill_tree(s, now, out);
 }
 
 static bool rank_started(struct step_core *s, const struct note *fact, struct step_out *out)
@@ -293,7 +321,7 @@ static void on_stop_early(struct step_core *s, const struct step_event *e, int64
 	go_gone(s, out, "stopped before any rank was started");
 }
 
-static void on_stop_preparing(struct step_core *s, const struct step_event *e, int64_t now,
+static void on_stop_unforked(struct step_core *s, const struct step_event *e, int64_t now,
 			      struct step_out *out)
 {
 	tell_outside(s, e, out);
@@ -412,10 +440,14 @@ struct cell {
 static const struct cell launch = { on_launch,
 				    "preparing where there is engine.prepare, else as prepared" };
 static const struct cell prepared = { on_prepared,
-				      "it ended with 0: ports, or up without any to hold, and all "
-				      "ranks are forked; else: refused, kill, down" };
+				      "it ended with 0: ports, or without any to hold as ports held; "
+				      "else: refused, kill, down" };
 static const struct cell ports = { on_ports,
-				   "held: up, all ranks are forked; in use: refused, gone" };
+				   "held: reading where the engine's configuration is to be read, "
+				   "else up, and all ranks are forked; in use: refused, gone" };
+static const struct cell config_read = {
+	on_config_read, "read, or not to be had: up, all ranks are forked; else: refused, kill, down"
+};
 static const struct cell started = {
 	on_started, "started; running with the last one, and the ports are let go"
 };
@@ -427,7 +459,7 @@ static const struct cell binding = { on_binding, "told" };
 static const struct cell rank_exit = { on_exit_of_rank, "told; after the last one: kill, down" };
 static const struct cell exit_late = { on_exit_late, "told" };
 static const struct cell stop_early = { on_stop_early, "gone" };
-static const struct cell stop_preparing = { on_stop_preparing, "kill, down" };
+static const struct cell stop_unforked = { on_stop_unforked, "kill, down" };
 static const struct cell stop = { on_stop, "signal to the ranks, stopping" };
 static const struct cell stop_again = {
 	on_stop_again, "the earlier end of grace counts: a repeated order never gives more time"
@@ -468,12 +500,16 @@ static const struct cell *const table[_STATE_N][_SE_N] = {
 	},
 	[PREPARING] = {
 		[SE_PREPARED] = &prepared,
-		[SE_STOP] = &stop_preparing, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
+		[SE_STOP] = &stop_unforked, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
 		[SE_TICK] = &tick_preparing,
 	},
 	[PORTS] = {
 		[SE_PORTS] = &ports,
 		[SE_STOP] = &stop_early, [SE_KILL] = &kill_early, [SE_STUCK] = &stuck,
+	},
+	[READING] = {
+		[SE_CONFIG_READ] = &config_read,
+		[SE_STOP] = &stop_unforked, [SE_KILL] = &kill_all, [SE_STUCK] = &stuck,
 	},
 	[UP] = {
 		[SE_STARTED] = &started, [SE_START_FAILED] = &start_failed,
@@ -496,14 +532,15 @@ static const struct cell *const table[_STATE_N][_SE_N] = {
 };
 
 static const char *const state_names[_STATE_N] = {
-	[NEW] = "new",           [PREPARING] = "preparing", [PORTS] = "ports", [UP] = "up",
-	[STOPPING] = "stopping", [DOWN] = "down",           [GONE] = "gone",
+	[NEW] = "new", [PREPARING] = "preparing", [PORTS] = "ports",	   [READING] = "reading",
+	[UP] = "up",   [STOPPING] = "stopping",	  [DOWN] = "down", [GONE] = "gone",
 };
 
 static const char *const event_names[_SE_N] = {
 	[SE_LAUNCH] = "launch",
 	[SE_PREPARED] = "engine.prepare ended",
 	[SE_PORTS] = "ports",
+	[SE_CONFIG_READ] = "the engine's configuration was read",
 	[SE_STARTED] = "a rank started",
 	[SE_START_FAILED] = "a rank could not be started",
 	[SE_BIND_FAILED] = "a rank is bound otherwise (`strict`)",

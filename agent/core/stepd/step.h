@@ -1,6 +1,7 @@
 /* The step supervisor's decisions (moe-stepd): ranks of one attempt on one node. Pure; stepd and the
  * simulator are its shells.
- *   launch -> [prepare] -> [hold ports] -> fork all -> each exec proved + read back -> running -> exits -> gone
+ *   launch -> [prepare] -> [hold ports] -> [read the engine's configuration] -> fork all
+ *   -> each exec proved + read back -> running -> exits -> gone
  *   stop: signal main pids, SIGKILL the whole tree after grace;  kill: SIGKILL the whole tree at once.
  * docs/states.md prints what each event does in each state, from the table that step_event() runs by.
  * The shell: (1) fills time and mono_ns of a note that has MO_NONE there; (2) writes the effects of one
@@ -16,6 +17,7 @@ enum step_event_type {
 	SE_LAUNCH,        /* begin: ports are bound by the shell first */
 	SE_PREPARED,      /* ok: engine.prepare ended with 0; !ok: text, code, tail: why no rank can start */
 	SE_PORTS,         /* ok: ports held (or not wanted); !ok: busy */
+	SE_CONFIG_READ,   /* ok: the engine's configuration was read, or cannot be; !ok: rank, cause, text: why no rank can start */
 	SE_STARTED,       /* rank, pid, start_time, cpus..: exec proved and read back */
 	SE_START_FAILED,  /* rank, cause, text, code = errno */
 	SE_BIND_FAILED,   /* rank, text: verify strict */
@@ -31,8 +33,8 @@ enum step_event_type {
 };
 /* outside: of SE_STOP: nobody ordered it through the controller, which has to hear of it. */
 struct step_event { int type; bool ok, outside; int64_t signal, grace_us; struct note note; }; /* note: rank, pid, ... of the fact */
-/* PREPARE: run launch.prepare once, answer with SE_PREPARED. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
-enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE, SX_PREPARE };
+/* PREPARE: run launch.prepare once, answer with SE_PREPARED. READ_CONFIG: likewise, SE_CONFIG_READ. SIGNAL_RANKS: every main pid not yet reaped. KILL_TREE may come repeatedly, also when nothing is left. DONE: nothing follows; stepd may exit. */
+enum step_effect_type { SX_HOLD_PORTS, SX_FORK_ALL, SX_RELEASE_PORTS, SX_SIGNAL_RANKS, SX_KILL_TREE, SX_NOTE, SX_DONE, SX_PREPARE, SX_READ_CONFIG };
 struct step_effect { int type; int64_t signal; struct note note; }; /* NOTE: note with n given; urgent = exits, refused, lost, gone, running */
 struct step_out { struct step_effect *effects; size_t n_effects; };
 

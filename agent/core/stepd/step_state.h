@@ -6,7 +6,7 @@
 #define SAMPLE_US 1000 /* room for one sample: 1,000 a second in the long run, */
 #define SAMPLES_BURST 20000 /* and so many at once */
 
-enum state { NEW, PREPARING, PORTS, UP, STOPPING, DOWN, GONE, _STATE_N };
+enum state { NEW, PREPARING, PORTS, READING, UP, STOPPING, DOWN, GONE, _STATE_N };
 
 struct local_rank {
 	bool started, failed, exited;

@@ -65,8 +65,8 @@ static inline int teardown(void **state)
 /* Effects since the last call as words: "hold fork note:started@0 kill done ...". */
 static inline const char *said(struct bed *b)
 {
-	static const char *const names[] = { "hold", "fork", "release", "signal",
-					     "kill", "note", "done" };
+	static const char *const names[] = { "hold", "fork", "release", "signal", "kill",
+					     "note", "done", "prepare", "config" };
 	static char text[4096];
 	size_t n = 0;
 

@@ -213,6 +213,48 @@ static void test_lost_status_is_told(void **state)
 	assert_string_equal(said(b), "note:exit@1/unknown note:gone done");
 }
 
+/* The configuration is read before the ranks, and nothing waits for whoever reads it. */
+static void test_configuration(void **state)
+{
+	struct bed *b = *state;
+	struct step_event e;
+
+	b->launch.config = mo_strdup("primus");
+	for (int what = 0; what < 4; what++) {
+		step_free(b->core);
+		b->core = step_new(&b->launch);
+		simple(b, SE_LAUNCH, MO_NONE);
+		simple(b, SE_PORTS, MO_NONE);
+		assert_string_equal(said(b), "hold config");
+		switch (what) {
+		case 0:
+			simple(b, SE_CONFIG_READ, MO_NONE);
+			assert_string_equal(said(b), "fork");
+			simple(b, SE_CONFIG_READ, MO_NONE);
+			assert_string_equal(said(b), "");
+			continue;
+		case 1:
+			e = event(SE_CONFIG_READ, 0);
+			e.ok = false;
+			e.note.text = mo_strdup("it cannot be loaded");
+			give(b, &e);
+			assert_string_equal(said(b), "note:refused@0/config release kill");
+			break;
+		case 2:
+			stop(b, SIGTERM, 600000000);
+			assert_string_equal(said(b), "release kill");
+			break;
+		case 3:
+			simple(b, SE_KILL, MO_NONE);
+			assert_string_equal(said(b), "release kill");
+		}
+		simple(b, SE_CONFIG_READ, MO_NONE);
+		assert_string_equal(said(b), "");
+		simple(b, SE_EMPTY, MO_NONE);
+		assert_string_equal(said(b), "note:gone done");
+	}
+}
+
 static int state_named(const char *name)
 {
 	for (int i = 0; step_state_name(i); i++)
@@ -222,11 +264,11 @@ static int state_named(const char *name)
 	return -1;
 }
 
-/* A step of two ranks with engine.prepare and ports, in that state. */
+/* A step of two ranks with everything that a start may have, in that state. */
 static void reach(struct bed *b, const char *name)
 {
-	static const char *const order[] = { "new", "preparing", "ports", "up" };
-	const int next[] = { SE_LAUNCH, SE_PREPARED, SE_PORTS };
+	static const char *const order[] = { "new", "preparing", "ports", "reading", "up" };
+	const int next[] = { SE_LAUNCH, SE_PREPARED, SE_PORTS, SE_CONFIG_READ };
 
 	for (size_t i = 0; i < ELEMENTSOF(next) && strcmp(order[i], name) != 0; i++)
 		simple(b, next[i], MO_NONE);
@@ -242,13 +284,14 @@ static void reach(struct bed *b, const char *name)
 /* What docs/states.md does not list of a state does nothing there. */
 static void test_unlisted_is_ignored(void **state)
 {
-	static const char *const names[] = { "new",	 "preparing", "ports", "up",
-					     "stopping", "down",      "gone" };
+	static const char *const names[] = { "new", "preparing", "ports", "reading",
+					     "up",  "stopping",	 "down",  "gone" };
 	struct bed *b = *state;
 	size_t ignored = 0;
 
 	mo_strs_add(&b->launch.prepare, &b->launch.n_prepare, "true");
 	b->launch.prepare_limit_us = 60000000;
+	b->launch.config = mo_strdup("primus");
 	for (size_t i = 0; i < ELEMENTSOF(names); i++)
 		for (int e = 0; step_event_name(e); e++) {
 			if (step_follows(state_named(names[i]), e))
@@ -295,6 +338,7 @@ int main(void)
 		STEP_TEST(test_kill_repeats_until_empty),
 		STEP_TEST(test_cause_of_the_shell_is_kept),
 		STEP_TEST(test_lost_status_is_told),
+		STEP_TEST(test_configuration),
 		STEP_TEST(test_unlisted_is_ignored),
 		STEP_TEST(test_every_event_matters_somewhere),
 	};

@@ -1,0 +1,7 @@
+/* The engine's own configuration, read where the ranks will run (config.c). */
+#pragma once
+#include "agent/stepd/stepd.h"
+
+void config_start(struct stepd *s);      /* SX_READ_CONFIG: answered by SE_CONFIG_READ, into s->config */
+bool config_reaped(struct stepd *s, const siginfo_t *si); /* true when it was moe-config that died */
+void config_tick(struct stepd *s);       /* its deadline */
