@@ -6,6 +6,7 @@
 #include "cli/stream.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "lib/model/event_type.h"
 #include "lib/wire/json.h"
 
 static void print_event(const struct cli *cli, struct json_object *e)
@@ -45,7 +46,7 @@ static int on_event(void *arg, const char *data)
 		visible_json(e);
 	if (f->cli->json)
 		print_json(data, strlen(data));
-	else if (mo_streq(js_str(e, "type"), "events.gone"))
+	else if (mo_streq(js_str(e, "type"), event_registry[EVENT_EVENTS_GONE].type))
 		fprintf(stderr, "(%s)\n", text_or(js_str(e, "message")));
 	else
 		print_event(f->cli, e);

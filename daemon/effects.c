@@ -60,16 +60,6 @@ static void welcome(struct manager *m, const struct input *in, const struct effe
 	link_welcomed(m, in->node);
 }
 
-/* Classes of events that have a catalogue entry (units/moe.catalog). */
-static const struct { const char *type, *id; } catalogued[] = {
-	{ "job.failed", "6d6f6500000000000000000000000201" }, { "job.recovering", "6d6f6500000000000000000000000202" }, { "node.suspect", "6d6f6500000000000000000000000203" },
-	{ "node.down", "6d6f6500000000000000000000000204" }, { "checkpoint.torn", "6d6f6500000000000000000000000205" }, { "step.unknown", "6d6f6500000000000000000000000206" },
-	{ "step.hung", "6d6f6500000000000000000000000207" }, { "step.unkillable", "6d6f6500000000000000000000000208" }, { "step.lost", "6d6f6500000000000000000000000209" },
-	{ "rank.exited", "6d6f650000000000000000000000020a" }, { "controller.started", "6d6f650000000000000000000000020b" }, { "store.slow", "6d6f650000000000000000000000020c" },
-	{ "store.snapshot", "6d6f650000000000000000000000020d" }, { "step.missing", "6d6f650000000000000000000000020e" }, { "controller.clock", "6d6f650000000000000000000000020f" },
-	{ "controller.stale", "6d6f6500000000000000000000000210" }, { "controller.restored", "6d6f6500000000000000000000000211" }, { "node.token_expired", "6d6f6500000000000000000000000212" },
-};
-
 static const struct event *event_find(const struct state *s, int64_t seq)
 {
 	for (size_t i = s->n_events; i > 0 && s->events[i - 1].seq >= seq; i--)
@@ -86,9 +76,7 @@ static void log_effect(struct manager *m, const struct effect *fx)
 	const char *id = NULL;
 
 	if (e && mo_streq(e->message, fx->text)) {
-		for (size_t i = 0; i < ELEMENTSOF(catalogued); i++)
-			if (strcmp(catalogued[i].type, e->type) == 0)
-				id = catalogued[i].id;
+		id = event_about(e->type)->message_id;
 		where.attempt = e->attempt > 0 ? e->attempt : 0;
 		where.rank = e->rank == MO_NONE ? -1 : e->rank;
 	}

@@ -174,7 +174,7 @@ static int write_file(struct room *m, const struct file *f, char **ret_path, str
 
 /* ---- what follows of both ---- */
 
-static void tell_event(struct core *core, const char *type, int64_t job, const char *message)
+static void tell_event(struct core *core, enum event_type type, int64_t job, const char *message)
 {
 	const struct state *s = core_state(core);
 	struct record r;
@@ -184,7 +184,7 @@ static void tell_event(struct core *core, const char *type, int64_t job, const c
 	r.event = mo_desc_new(&event_desc);
 	r.event->seq = s->next_event_seq;
 	r.event->time = s->time;
-	r.event->type = mo_strdup(type);
+	r.event->type = mo_strdup(event_registry[type].type);
 	r.event->job = job;
 	r.event->message = mo_strdup(message);
 	(void)core_update(core, &r);
@@ -264,7 +264,7 @@ static int quarantine(struct room *m, struct mo_error *err)
 		message = mo_printf(
 			"taken out of the state: %s; %s has it%s", m->files[i].what, path,
 			m->files[i].to_read ? ", to be read" : " and says how to put it back");
-		tell_event(m->core, "store.quarantine", m->files[i].job, message);
+		tell_event(m->core, EVENT_STORE_QUARANTINE, m->files[i].job, message);
 		printf("%s\n", message);
 	}
 	if (r >= 0)
@@ -473,7 +473,7 @@ static int put_back(struct room *m, struct mo_error *err)
 		return mo_error_set(err, r, "%s: %s: nothing was changed", path,
 				    mo_error_text(&why, r));
 	_cleanup_(mo_freep) char *message = mo_printf("put back into the state: %s", path);
-	tell_event(m->core, "store.put_back", job, message);
+	tell_event(m->core, EVENT_STORE_PUT_BACK, job, message);
 	r = put_snapshot(m, err);
 	if (r >= 0 && rename(path, done) < 0)
 		printf("%s: it is in the state again, but could not be renamed: %s\n", path,

@@ -103,7 +103,7 @@ static void tell(struct manager *m, struct account *a, int64_t now)
 	struct input *in = input_new(EV_STORE, NULL);
 	bool node = !strchr(a->user, ' ');
 
-	in->when = mo_strdup("node.noisy");
+	in->event.value = EVENT_NODE_NOISY;
 	in->node = node ? mo_strdup(a->user) : NULL;
 	in->text = mo_printf("%s%s sends more than one %dth of what this controller can read: %lld of its messages were told to come later (429)",
 			     node ? "node " : "", a->user, NODE_SHARE, (long long)a->n_refused);

@@ -8,7 +8,7 @@
 
 #define SUBMIT_FREE_MIN (8LL << 20)
 
-void room_tell(struct manager *m, const char *type, const char *fmt, ...)
+void room_tell(struct manager *m, enum event_type type, const char *fmt, ...)
 {
 	struct input *in = input_new(EV_STORE, NULL);
 	char text[512];
@@ -17,7 +17,7 @@ void room_tell(struct manager *m, const char *type, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	in->when = mo_strdup(type);
+	in->event.value = type;
 	in->text = mo_strdup(text);
 	input_push(m, in);
 }
@@ -35,7 +35,7 @@ static void set_full(struct manager *m, const char *why)
 		return;
 	m->store_full = true;
 	mo_log(MO_ERR, "6d6f6500000000000000000000000001", NULL, "state disk full: %s: new jobs are refused, running ones go on; free space below %s", why, m->options->state_dir);
-	room_tell(m, "store.full", "the disk of %s is full (%s): new jobs are refused, running ones go on; free some space", m->options->state_dir, why);
+	room_tell(m, EVENT_STORE_FULL, "the disk of %s is full (%s): new jobs are refused, running ones go on; free some space", m->options->state_dir, why);
 }
 
 void room_lost(struct manager *m)
@@ -62,5 +62,5 @@ void room_check(struct manager *m)
 		return;
 	m->store_full = false;
 	mo_log(MO_NOTICE, NULL, NULL, "state disk has room again: new jobs are taken");
-	room_tell(m, "store.ok", "the disk of %s has room again: new jobs are taken", m->options->state_dir);
+	room_tell(m, EVENT_STORE_OK, "the disk of %s has room again: new jobs are taken", m->options->state_dir);
 }

@@ -10,5 +10,5 @@ void room_lost(struct manager *m);
 void room_start(struct manager *m);
 /* Looks whether there is room again; each pulse. */
 void room_check(struct manager *m);
-/* An event of the store: type store.full, store.slow, store.snapshot, store.ok. */
-void room_tell(struct manager *m, const char *type, const char *fmt, ...) _printf_(3, 4);
+/* An event of the store. */
+void room_tell(struct manager *m, enum event_type type, const char *fmt, ...) _printf_(3, 4);

@@ -63,7 +63,7 @@ void snapshots_count(struct manager *m, size_t bytes)
 static void tell(struct manager *m, const char *why)
 {
 	if (!m->snapshots->told)
-		room_tell(m, "store.snapshot", "the state cannot be written down whole (%s): nothing is lost, but the records in %s grow; it is tried again each minute", why, m->options->state_dir);
+		room_tell(m, EVENT_STORE_SNAPSHOT, "the state cannot be written down whole (%s): nothing is lost, but the records in %s grow; it is tried again each minute", why, m->options->state_dir);
 	m->snapshots->told = true;
 }
 

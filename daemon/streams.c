@@ -84,7 +84,7 @@ static void tell_gone(struct streams *s, struct stream *f, struct http_request *
 {
 	_cleanup_(mo_freep) char *message = mo_printf("events from here to now that are no longer kept: %s%lld; the log of the controller has them",
 						      f->filter.type[0] ? "up to " : "", (long long)gone);
-	const struct event e = { .seq = f->next - 1, .time = manager_now(s->manager), .type = (char *)"events.gone", .job = f->filter.job,
+	const struct event e = { .seq = f->next - 1, .time = manager_now(s->manager), .type = event_registry[EVENT_EVENTS_GONE].type, .job = f->filter.job,
 				 .node = f->filter.node[0] ? f->filter.node : NULL, .rank = MO_NONE, .attempt = MO_NONE, .message = message };
 	_cleanup_(mo_buf_done) struct mo_buf b = {0};
 

@@ -73,7 +73,7 @@ static int store_records(struct manager *m, const struct core_out *out)
 	timing_add(&m->sync_time, took);
 	if (took > SLOW_SYNC_US && (!m->slow_told_at || began - m->slow_told_at > SLOW_TOLD_EVERY_US)) {
 		m->slow_told_at = began;
-		room_tell(m, "store.slow", "storing %zu records took %lld ms: is the disk of state_dir busy or failing?", out->n_records, (long long)(took / 1000));
+		room_tell(m, EVENT_STORE_SLOW, "storing %zu records took %lld ms: is the disk of state_dir busy or failing?", out->n_records, (long long)(took / 1000));
 	}
 	return 0;
 }

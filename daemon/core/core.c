@@ -77,7 +77,7 @@ static void restored_event(struct turn *t)
 
 	for (size_t i = 0; i < s->n_tokens; i++)
 		tokens += !s->tokens[i].revoked;
-	event_emit(t, "controller.restored", MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
+	event_emit(t, EVENT_CONTROLLER_RESTORED, MO_NONE, NULL, MO_NONE, MO_NONE, NULL,
 		   "the state was restored from a backup with jobs below j-%lld; new jobs begin with j-%lld. What happened after the backup is not known: %zu tokens are valid as they were then, also those revoked "
 		   "since (moectl token list); steps that the backup does not know are kept (moectl doctor names them; moectl resolve)",
 		   (long long)s->restored_jobs, (long long)s->next_job, tokens);
@@ -108,7 +108,7 @@ static void start(struct turn *t)
 	}
 	c->queue_dirty = true;
 	health_cordon_all(t);
-	event_emit(t, "controller.started", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, %s", epoch);
+	event_emit(t, EVENT_CONTROLLER_STARTED, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "controller started, %s", epoch);
 }
 
 /* What only this run remembers moves with time as the state does. */
@@ -148,7 +148,7 @@ static void clock_event(struct turn *t)
 		c->jobs_at = t->now;
 	}
 	if (e->when)
-		event_emit(t, "controller.clock", MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", e->when);
+		event_emit(t, EVENT_CONTROLLER_CLOCK, MO_NONE, NULL, MO_NONE, MO_NONE, NULL, "%s", e->when);
 }
 
 static void dispatch(struct turn *t)
@@ -167,10 +167,10 @@ static void dispatch(struct turn *t)
 	case EV_HELLO: fleet_hello(t); break;
 	case EV_SYNC: case EV_NEWS: fleet_sync(t); break;
 	case EV_TOKEN: case EV_TOKEN_REVOKE: case EV_TOKEN_USED: token_verb(t); break;
-	case EV_REFUSED: audit_emit(t, "audit.refused", NULL, "%s", t->event->text); break;
+	case EV_REFUSED: audit_emit(t, EVENT_AUDIT_REFUSED, NULL, "%s", t->event->text); break;
 	case EV_CONFIG: config_judged(t); break;
 	case EV_RESOLVE: incarnation_resolve(t); break;
-	case EV_STORE: event_emit(t, t->event->when, MO_NONE, t->event->node, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
+	case EV_STORE: event_emit(t, (enum event_type)t->event->value, MO_NONE, t->event->node, MO_NONE, MO_NONE, NULL, "%s", t->event->text ? t->event->text : ""); break;
 	default: assert(!"event type");
 	}
 }

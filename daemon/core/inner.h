@@ -36,11 +36,11 @@ void incarnation_resolve(struct turn *t);
 int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */
-void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
+void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
 void talkers_clear(struct core *c);
 void tellers_shift(struct live *l, int64_t shift);               /* with the clock */
 /* audit.*: who did it, and how he was known; of the turn's event. */
-void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...) _printf_(4, 5);
+void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...) _printf_(4, 5);
 struct mo_buf;
 void data_str(struct mo_buf *b, const char *key, const char *value);
 void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */

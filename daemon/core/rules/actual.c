@@ -218,7 +218,7 @@ static void tell(struct turn *t, int64_t id, bool was_inside)
 	data_real(&b, "step_time_s", j->measured->step_time_s);
 	data_real(&b, "planned_s", p->step_time_s);
 	data_real(&b, "error_pct", p->error_pct);
-	event_emit(t, "plan.drift", id, NULL, MO_NONE, j->attempt, data_end(&b), "%s", text);
+	event_emit(t, EVENT_PLAN_DRIFT, id, NULL, MO_NONE, j->attempt, data_end(&b), "%s", text);
 }
 
 bool actual_act(struct turn *t, int64_t id)

@@ -115,7 +115,7 @@ static void tell_differs(struct turn *t, const struct job *j)
 	data_str(&b, "node", j->config_node);
 	data_str(&b, "submit", submit);
 	data_str(&b, "hash", j->config_hash);
-	event_emit(t, "config.differs", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+	event_emit(t, EVENT_CONFIG_DIFFERS, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
 		   "the engine's files on %s are others (%s) than those that the submit read (%s): what "
 		   "%s has is what trains",
 		   j->config_node, j->config_hash, submit, j->config_node);
@@ -132,7 +132,7 @@ static void tell_read(struct turn *t, const struct job *j)
 	data_str(&b, "node", j->config_node);
 	data_str(&b, "hash", j->config_hash);
 	data_int(&b, "steps", j->spec.recipe.steps);
-	event_emit(t, "config.read", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+	event_emit(t, EVENT_CONFIG_READ, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
 		   "the engine's own configuration was read on %s and holds by all rules%s", j->config_node,
 		   steps ? steps : "");
 }
@@ -144,7 +144,7 @@ static void tell_warnings(struct turn *t, const struct job *j, const struct conf
 
 		data_str(&b, "node", j->config_node);
 		data_str(&b, "text", c->warnings[i]);
-		event_emit(t, "config.warning", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+		event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
 			   "the engine's configuration on %s" SAID "%s", j->config_node, c->warnings[i]);
 	}
 }
@@ -165,7 +165,7 @@ static void tell_no_save(struct turn *t, const struct job *j)
 		(long long)every, (long long)r->steps);
 
 	data_str(&b, "text", text);
-	event_emit(t, "config.warning", j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
+	event_emit(t, EVENT_CONFIG_WARNING, j->id, j->config_node, MO_NONE, j->attempt, data_end(&b),
 		   "the engine's configuration on %s: %s", j->config_node, text);
 }
 

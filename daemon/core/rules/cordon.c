@@ -54,7 +54,10 @@ struct change { const struct check_result *r; int before, after; };
 /* A finding changed its state. more: changes that come with it and are not told. */
 static void tell(struct turn *t, const char *node, const struct change *c, size_t more)
 {
-	static const char *const types[] = { [CHECK_OK] = "health.ok", [CHECK_WARN] = "health.warn", [CHECK_CRIT] = "health.crit", [CHECK_UNKNOWN] = "health.unknown" };
+	static const enum event_type types[] = {
+		[CHECK_OK] = EVENT_HEALTH_OK, [CHECK_WARN] = EVENT_HEALTH_WARN,
+		[CHECK_CRIT] = EVENT_HEALTH_CRIT, [CHECK_UNKNOWN] = EVENT_HEALTH_UNKNOWN,
+	};
 	const struct check_result *r = c->r;
 	struct live *l = core_live(t->core, node);
 	_cleanup_(mo_freep) char *name = finding_name(r), *rest = more ? mo_printf("; and %zu more: moectl node %s", more, node) : mo_strdup("");
@@ -172,7 +175,7 @@ void health_more(struct turn *t, const char *node)
 		return;
 	l->n_muted = 0;
 	data_int(&b, "more", n);
-	event_emit(t, "health.more", MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %lld more change%s of findings: moectl node %s", node, (long long)n, n == 1 ? "" : "s", node);
+	event_emit(t, EVENT_HEALTH_MORE, MO_NONE, node, MO_NONE, MO_NONE, data_end(&b), "%s: %lld more change%s of findings: moectl node %s", node, (long long)n, n == 1 ? "" : "s", node);
 	mo_buf_done(&b);
 }
 
@@ -215,7 +218,7 @@ void health_cordon(struct turn *t, const char *node)
 	text = mo_printf("%s: %s", name, finding->text ? finding->text : "CRIT");
 	if (cordoned_like(t->core, finding) >= cordon_cap(t->core)) {
 		if (!l->capped && may_tell_health(t, l))
-			event_emit(t, "health.cordon_capped", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already because of %s, which is the most that happens by itself; %s",
+			event_emit(t, EVENT_HEALTH_CORDON_CAPPED, MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is not cordoned: %zu of %zu nodes are already because of %s, which is the most that happens by itself; %s",
 				node, cordoned_like(t->core, finding), t->core->state.n_nodes, finding->hardware ? "broken hardware" : "findings that prove no broken hardware", text);
 		l->capped = true;
 		return;
@@ -230,7 +233,7 @@ void health_cordon(struct turn *t, const char *node)
 	if (finding->hardware)
 		mo_strs_add(&r.texts, &r.n_texts, "hardware");
 	turn_emit(t, &r);
-	event_emit(t, "node.draining", MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is cordoned, what runs there runs on: %s", node, text);
+	event_emit(t, EVENT_NODE_DRAINING, MO_NONE, node, MO_NONE, MO_NONE, NULL, "node %s is cordoned, what runs there runs on: %s", node, text);
 }
 
 /* Room below the cap: those that found none before. */

@@ -68,20 +68,6 @@ char *data_end(struct mo_buf *b)
 	return mo_buf_take(b);
 }
 
-/* What an operator should see at which level. Types not listed are notices. */
-static int level_of(const char *type)
-{
-	static const struct { const char *type; int level; } levels[] = {
-		{ "job.failed", 4 }, { "job.recovering", 4 }, { "node.down", 4 }, { "node.suspect", 4 }, { "node.token_expired", 4 }, { "node.token_renewed", 6 }, { "audit.refused", 4 }, { "checkpoint.torn", 4 }, { "checkpoint.unread", 4 }, { "checkpoint.elsewhere", 3 }, { "checkpoint.unkept", 4 }, { "step.unknown", 3 }, { "controller.clock", 4 }, { "controller.restored", 4 }, { "controller.stale", 3 }, { "health.crit", 4 }, { "health.cordon_capped", 4 }, { "health.would_cordon", 4 }, { "health.ok", 6 },
-		{ "step.hung", 3 }, { "step.missing", 3 }, { "rank.exited", 6 }, { "checkpoint.saved", 6 }, { "checkpoint.verified", 6 }, { "job.started", 6 },
-	};
-
-	for (size_t i = 0; i < ELEMENTSOF(levels); i++)
-		if (strcmp(levels[i].type, type) == 0)
-			return levels[i].level;
-	return 5;
-}
-
 void talkers_clear(struct core *c)
 {
 	for (size_t i = 0; i < c->n_talkers; i++)
@@ -91,11 +77,16 @@ void talkers_clear(struct core *c)
 	c->n_talkers = 0;
 }
 
+static bool is_of(enum event_type type, const char *kinds)
+{
+	return mo_starts_with(event_registry[type].type, kinds);
+}
+
 /* Thousands of announcements of one user's ranks would push everybody's events out of the ring. How many of this minute were told, this one included; 0 when it is of no such kind. */
-static int64_t announced(struct turn *t, const char *type, int64_t job)
+static int64_t announced(struct turn *t, enum event_type type, int64_t job)
 {
 	struct core *c = t->core;
-	const struct job *j = strncmp(type, "checkpoint.", 11) == 0 ? job_find(&c->state, job) : NULL;
+	const struct job *j = is_of(type, "checkpoint.") ? job_find(&c->state, job) : NULL;
 	const char *user = j && j->spec.user ? j->spec.user : "";
 	struct talker *k = NULL;
 
@@ -117,11 +108,13 @@ static int64_t announced(struct turn *t, const char *type, int64_t job)
 /* What a node can cause as often as it likes: its events do not push everybody else's out of the ring. Each kind has a rate of
  * its own; all that are not named share the widest, as a node with 256 ranks has much to tell at once. */
 struct teller { int64_t until, left_out; bool cut; };
-static const struct { const char *type; int64_t burst, every_us; } rates[] = {
-	{ "node.up", 30, 60000000 }, { "node.suspect", 30, 60000000 }, { "node.down", 30, 60000000 }, { "node.leaving", 30, 60000000 },
-	{ "node.token_renewed", 30, 60000000 }, { "node.token_expired", 30, 60000000 }, { "node.token_good", 30, 60000000 },
-	{ "controller.stale", 30, 60000000 }, { "step.hung", 30, 60000000 }, { "step.missing", 30, 60000000 },
-	{ "step.unknown", 30, 60000000 }, { NULL, 1000, 10000000 },
+static const struct { enum event_type type; int64_t burst, every_us; } rates[] = {
+	{ EVENT_NODE_UP, 30, 60000000 }, { EVENT_NODE_SUSPECT, 30, 60000000 },
+	{ EVENT_NODE_DOWN, 30, 60000000 }, { EVENT_NODE_LEAVING, 30, 60000000 },
+	{ EVENT_NODE_TOKEN_RENEWED, 30, 60000000 }, { EVENT_NODE_TOKEN_EXPIRED, 30, 60000000 },
+	{ EVENT_NODE_TOKEN_GOOD, 30, 60000000 }, { EVENT_CONTROLLER_STALE, 30, 60000000 },
+	{ EVENT_STEP_HUNG, 30, 60000000 }, { EVENT_STEP_MISSING, 30, 60000000 },
+	{ EVENT_STEP_UNKNOWN, 30, 60000000 }, { _EVENT_TYPE_N, 1000, 10000000 },
 };
 
 void tellers_shift(struct live *l, int64_t shift)
@@ -131,21 +124,23 @@ void tellers_shift(struct live *l, int64_t shift)
 }
 
 /* A person's, the controller's, or limited elsewhere: health in cordon.c. */
-static bool unlimited(const char *type)
+static bool unlimited(enum event_type type)
 {
-	return strncmp(type, "audit.", 6) == 0 || strncmp(type, "health.", 7) == 0 || strcmp(type, "job.started") == 0 ||
-	       strcmp(type, "node.noisy") == 0;
+	return is_of(type, "audit.") || is_of(type, "health.") || type == EVENT_JOB_STARTED ||
+	       type == EVENT_NODE_NOISY;
 }
 
-static void tell_noisy(struct turn *t, const char *node, const char *type)
+static void tell_noisy(struct turn *t, const char *node, enum event_type type)
 {
-	event_emit(t, "node.noisy", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+	const char *kind = type == _EVENT_TYPE_N ? NULL : event_registry[type].type;
+
+	event_emit(t, EVENT_NODE_NOISY, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   "node %s makes too many events%s%s: further ones are left out for a while; 'moectl why %s' says how it is", node,
-		   type ? " of kind " : "", type ? type : "", node);
+		   kind ? " of kind " : "", kind ? kind : "", node);
 }
 
 /* Once there were too many, none is told before half of the burst came back in. *ret_left_out: how many were not told before this one. */
-static bool may_tell(struct turn *t, const char *type, const char *node, int64_t *ret_left_out)
+static bool may_tell(struct turn *t, enum event_type type, const char *node, int64_t *ret_left_out)
 {
 	struct live *l = node && !unlimited(type) ? core_live(t->core, node) : NULL;
 	size_t i = 0;
@@ -154,7 +149,7 @@ static bool may_tell(struct turn *t, const char *type, const char *node, int64_t
 		return true;
 	if (!l->tellers)
 		l->tellers = mo_alloc_array(ELEMENTSOF(rates), sizeof(*l->tellers));
-	while (rates[i].type && strcmp(rates[i].type, type) != 0)
+	while (rates[i].type != _EVENT_TYPE_N && rates[i].type != type)
 		i++;
 	struct teller *k = &l->tellers[i];
 	int64_t spent = MO_MAX(k->until, t->now) - t->now, room = rates[i].burst * rates[i].every_us;
@@ -173,7 +168,7 @@ static bool may_tell(struct turn *t, const char *type, const char *node, int64_t
 	return true;
 }
 
-void event_emit(struct turn *t, const char *type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
+void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...)
 {
 	char text[MESSAGE_MAX + 5];   /* one character more, to be cut before it */
 	struct event *e;
@@ -201,7 +196,7 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	e = r.event = mo_desc_new(&event_desc);
 	e->seq = t->core->state.next_event_seq;
 	e->time = t->now;
-	e->type = mo_strdup(type);
+	e->type = mo_strdup(event_registry[type].type);
 	e->job = job;
 	e->node = mo_strdup(node);
 	e->rank = rank;
@@ -214,10 +209,10 @@ void event_emit(struct turn *t, const char *type, int64_t job, const char *node,
 	fx->type = FX_EVENT;
 	fx->request = 0;
 	fx->value = t->core->state.next_event_seq - 1;
-	turn_log(t, level_of(type), job, node, text);
+	turn_log(t, event_registry[type].level, job, node, text);
 }
 
-void audit_emit(struct turn *t, const char *type, const char *node, const char *fmt, ...)
+void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...)
 {
 	const struct core_event *e = t->event;
 	const char *user = e->user ? e->user : "the controller", *via = e->user ? e->via : NULL;

@@ -18,7 +18,9 @@
 
 static void node_state(struct turn *t, const char *name, int state, const char *reason)
 {
-	static const char *const types[] = { [NODE_UP] = "node.up", [NODE_SUSPECT] = "node.suspect", [NODE_DOWN] = "node.down" };
+	static const enum event_type types[] = {
+		[NODE_UP] = EVENT_NODE_UP, [NODE_SUSPECT] = EVENT_NODE_SUSPECT, [NODE_DOWN] = EVENT_NODE_DOWN,
+	};
 	struct record r;
 
 	record_init(&r, REC_NODE_STATE);
@@ -202,7 +204,7 @@ static void registered(struct turn *t, const struct agent_hello *h)
 	mo_vec_clear(&step_report_desc, (void **)&r.hello->steps, &r.hello->n_steps);
 	turn_emit(t, &r);
 	if (is_new)
-		event_emit(t, "node.up", MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
+		event_emit(t, EVENT_NODE_UP, MO_NONE, h->node, MO_NONE, MO_NONE, NULL, "node %s joined with %zu GPU slots", h->node, h->info.n_gpus);
 	if (is_new && t->core->state.n_nodes % HEALTH_CORDON_SHARE == 0)
 		health_cordon_all(t);
 	fleet_heard(t, h->node);
@@ -257,7 +259,7 @@ static void leave(struct turn *t, const char *node, bool leaving)
 	r.node = mo_strdup(node);
 	r.flag = leaving;
 	turn_emit(t, &r);
-	event_emit(t, "node.leaving", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+	event_emit(t, EVENT_NODE_LEAVING, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   leaving ? "the machine of node %s is going down: it gets no new work, and its jobs move" :
 			     "the machine of node %s does not go down after all", node);
 }
@@ -314,13 +316,13 @@ static void tell_undrained(struct turn *t, const char *name)
 	_cleanup_(refusal_done) struct refusal r = { 0 };
 
 	if (health_unlooked(n))
-		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL,
+		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
 			   "node %s takes work again; its preflight checks are not done yet: what they still find cordons it again", name);
 	else if (node_refuses(&t->core->state, n, &r))
-		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is not drained any more, but gets no work: %s; %s",
+		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s is not drained any more, but gets no work: %s; %s",
 			   name, r.text, r.next);
 	else
-		event_emit(t, "node.undrained", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s takes work again", name);
+		event_emit(t, EVENT_NODE_UNDRAINED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s takes work again", name);
 }
 
 /* Which findings of a check a person may take note of: those since the boot go into *ret (texts), and
@@ -351,7 +353,7 @@ static void acked(struct turn *t, struct record *r, const char *check, const cha
 	size_t more = r->n_texts - 1;
 
 	turn_emit(t, r);
-	event_emit(t, "health.acked", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+	event_emit(t, EVENT_HEALTH_ACKED, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   "node %s: %s knows of %s%s%s: it keeps no job away before the next boot, unless it counts more",
 		   node, user, what, more ? " and others of " : "", more ? check : "");
 }
@@ -398,11 +400,11 @@ static void drain(struct turn *t, bool on)
 	r.cause = mo_strdup(on ? when : NULL);
 	turn_emit(t, &r);
 	if (on)
-		audit_emit(t, "audit.drained", e->node, "drained node %s (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
+		audit_emit(t, EVENT_AUDIT_DRAINED, e->node, "drained node %s (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
-		audit_emit(t, "audit.undrained", e->node, "undrained node %s", e->node);
+		audit_emit(t, EVENT_AUDIT_UNDRAINED, e->node, "undrained node %s", e->node);
 	if (on)
-		event_emit(t, "node.draining", MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
+		event_emit(t, EVENT_NODE_DRAINING, MO_NONE, e->node, MO_NONE, MO_NONE, NULL, "node %s is being drained (%s)%s%s", e->node, when, e->text ? ": " : "", e->text ? e->text : "");
 	else
 		tell_undrained(t, e->node);
 	health_cordon_all(t);
@@ -435,8 +437,8 @@ static void fence(struct turn *t, const struct node *n)
 		turn_reply(t, 409, MO_NONE, "node %s: it is in boot %s now, not in %s any more, whose ranks count as dead already; if it is off, look at it and fence it again", name, n->boot_id, t->event->text);
 		return;
 	}
-	audit_emit(t, "audit.fenced", name, "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
-	event_emit(t, "node.fenced", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
+	audit_emit(t, EVENT_AUDIT_FENCED, name, "fenced node %s (boot %s): its ranks are taken for dead", name, n->boot_id);
+	event_emit(t, EVENT_NODE_FENCED, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s %s: its ranks are taken for dead", name, how);
 	prove_gone(t, name, NULL, how);
 	nothing_left(t, name);
 	turn_reply(t, 200, MO_NONE, NULL);
@@ -486,7 +488,7 @@ bool fleet_drain(struct turn *t)
 		r.node = mo_strdup(n->name);
 		r.value = 1;
 		turn_emit(t, &r);
-		event_emit(t, "node.drained", MO_NONE, t->core->state.nodes[i].name, MO_NONE, MO_NONE, NULL, "node %s is drained: no rank is left on it", t->core->state.nodes[i].name);
+		event_emit(t, EVENT_NODE_DRAINED, MO_NONE, t->core->state.nodes[i].name, MO_NONE, MO_NONE, NULL, "node %s is drained: no rank is left on it", t->core->state.nodes[i].name);
 		emitted = true;
 	}
 	return emitted;

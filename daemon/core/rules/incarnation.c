@@ -234,7 +234,7 @@ void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch)
 	r.node = mo_strdup(node);
 	r.value = epoch;
 	turn_emit(t, &r);
-	event_emit(t, "controller.stale", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+	event_emit(t, EVENT_CONTROLLER_STALE, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 		   "node %s obeyed a controller that is later (%s) than this state (%s), which is an old copy or of another controller: it gets no work, its steps run on; stop moed and bring the newest state back (moed --restore FILE)",
 		   node, theirs, ours);
 }
@@ -259,7 +259,7 @@ static size_t discard(struct turn *t, const struct core_event *e, const char *na
 		r.job = e->job;
 		r.attempt = e->value;
 		turn_emit(t, &r);
-		event_emit(t, "step.resolved", e->job, k->name, MO_NONE, e->value, NULL, "the unknown step %s on %s is ended, says %s", name, k->name, e->user ? e->user : "an operator");
+		event_emit(t, EVENT_STEP_RESOLVED, e->job, k->name, MO_NONE, e->value, NULL, "the unknown step %s on %s is ended, says %s", name, k->name, e->user ? e->user : "an operator");
 		wake_node(t->core, k->name);
 	}
 	return n;
@@ -278,7 +278,7 @@ static size_t state_gone(struct turn *t, const struct core_event *e, const char 
 		if (st->attempt != e->value || st->gone || !st->missing || (e->node && !mo_streq(e->node, st->node)))
 			continue;
 		n++;
-		event_emit(t, "step.resolved", e->job, st->node, MO_NONE, e->value, NULL, "step %s has no process on %s, says %s", name, st->node, e->user ? e->user : "an operator");
+		event_emit(t, EVENT_STEP_RESOLVED, e->job, st->node, MO_NONE, e->value, NULL, "step %s has no process on %s, says %s", name, st->node, e->user ? e->user : "an operator");
 		record_init(&r, REC_GONE);
 		r.job = e->job;
 		r.attempt = e->value;

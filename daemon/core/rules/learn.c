@@ -18,7 +18,7 @@ void learn_tell(struct turn *t, const char *node)
 		l->held = false;
 	else if (!l->held && may_tell_health(t, l)) {
 		l->held = true;
-		event_emit(t, "health.would_cordon", MO_NONE, node, MO_NONE, MO_NONE, NULL,
+		event_emit(t, EVENT_HEALTH_WOULD_CORDON, MO_NONE, node, MO_NONE, MO_NONE, NULL,
 			   "node %s %s", node, text);
 	}
 }
@@ -34,7 +34,7 @@ static void over(struct turn *t, const char *node, const char *who)
 	r.flag = true;
 	r.cause = who ? mo_strdup(who) : NULL;
 	turn_emit(t, &r);
-	event_emit(t, "health.learned", MO_NONE, name, MO_NONE, MO_NONE, NULL,
+	event_emit(t, EVENT_HEALTH_LEARNED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
 		   "node %s: %s%s: what its checks find cordons it from now on", name,
 		   who ? who : "its time of learning is over", who ? " trusts its checks" : "");
 	health_cordon(t, name);

@@ -28,7 +28,7 @@ static void refused_event(struct turn *t, const struct job *j, const struct step
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
 	data_str(&b, "path", n->path);
-	event_emit(t, "checkpoint.refused", j->id, st->node, n->rank, st->attempt, data_end(&b),
+	event_emit(t, EVENT_CHECKPOINT_REFUSED, j->id, st->node, n->rank, st->attempt, data_end(&b),
 		"checkpoint announced at %s, which is %s checkpoint.dir %s: it is not counted as complete; announce the absolute path of what was saved there (told once per job)", n->path,
 		n->path[0] == '/' ? "outside" : "relative, not inside", j->spec.recipe.checkpoint.dir);
 }
@@ -41,7 +41,7 @@ static void elsewhere_event(struct turn *t, const struct job *j, const struct st
 
 	data_str(&b, "path", n->path);
 	data_str(&b, "dir", j->spec.recipe.checkpoint.dir);
-	event_emit(t, "checkpoint.elsewhere", j->id, st->node, n->rank, st->attempt, data_end(&b),
+	event_emit(t, EVENT_CHECKPOINT_ELSEWHERE, j->id, st->node, n->rank, st->attempt, data_end(&b),
 		   "%s saves to %s, and not to checkpoint.dir %s: it would never be resumed from "
 		   "there, and ends with its first save, if the node says that these are two places",
 		   j->spec.recipe.name, n->path, j->spec.recipe.checkpoint.dir);
@@ -79,36 +79,36 @@ static void note_event(struct turn *t, const struct job *j, const struct step *s
 		data_int(&b, "code", n->code);
 		data_int(&b, "signal", n->signal);
 		data_str(&b, "cause", n->cause);
-		event_emit(t, "rank.exited", j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
+		event_emit(t, EVENT_RANK_EXITED, j->id, st->node, n->rank, st->attempt, data_end(&b), "rank %lld on %s ended: %s", (long long)n->rank, st->node, how);
 		break;
 	case NOTE_CHECKPOINT:
 		if (iteration < 0 || checkpoint_elsewhere(j, n) || !checkpoint_inside(j, n->path))
 			return;
 		data_int(&b, "iteration", iteration);
 		data_str(&b, "path", path);
-		event_emit(t, "checkpoint.saved", j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, path ? ": " : "", path ? path : "");
+		event_emit(t, EVENT_CHECKPOINT_SAVED, j->id, st->node, MO_NONE, st->attempt, data_end(&b), "checkpoint %lld saved%s%s", (long long)iteration, path ? ": " : "", path ? path : "");
 		if (j->spec.engine.layout.unnumbered && n->text)
-			event_emit(t, "checkpoint.unkept", j->id, st->node, MO_NONE, st->attempt, NULL, "checkpoint %lld is written over by the next save, and %s: a failure in the middle of that save loses both",
+			event_emit(t, EVENT_CHECKPOINT_UNKEPT, j->id, st->node, MO_NONE, st->attempt, NULL, "checkpoint %lld is written over by the next save, and %s: a failure in the middle of that save loses both",
 				   (long long)iteration, n->text);
 		break;
 	case NOTE_RESUMED:
 		data_int(&b, "iteration", n->iteration);
-		event_emit(t, "job.resumed", j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed%s", from ? from : "");
+		event_emit(t, EVENT_JOB_RESUMED, j->id, st->node, n->rank, st->attempt, data_end(&b), "the engine says it resumed%s", from ? from : "");
 		break;
 	case NOTE_REFUSED:
 		data_str(&b, "cause", n->cause);
-		event_emit(t, "step.refused", j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s%s%s", st->node, n->cause ? n->cause : "?",
+		event_emit(t, EVENT_STEP_REFUSED, j->id, st->node, n->rank, st->attempt, data_end(&b), "%s refused the launch: %s%s%s", st->node, n->cause ? n->cause : "?",
 			   n->text ? SAID : "", n->text ? n->text : "");
 		break;
 	case NOTE_LOST:
-		event_emit(t, "step.lost", j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);
+		event_emit(t, EVENT_STEP_LOST, j->id, st->node, MO_NONE, st->attempt, NULL, "the supervisor of %s on %s died", j->spec.recipe.name, st->node);
 		break;
 	case NOTE_STOPPING:
-		event_emit(t, "step.stopped_outside", j->id, st->node, MO_NONE, st->attempt, NULL, "the step on %s is being stopped, not by moectl: %s",
+		event_emit(t, EVENT_STEP_STOPPED_OUTSIDE, j->id, st->node, MO_NONE, st->attempt, NULL, "the step on %s is being stopped, not by moectl: %s",
 			   st->node, n->text ? n->text : "");
 		break;
 	case NOTE_UNKILLABLE:
-		event_emit(t, "step.unkillable", j->id, st->node, n->rank, st->attempt, NULL, "process %lld on %s cannot be killed; the node gets no work until it is gone", (long long)n->pid, st->node);
+		event_emit(t, EVENT_STEP_UNKILLABLE, j->id, st->node, n->rank, st->attempt, NULL, "process %lld on %s cannot be killed; the node gets no work until it is gone", (long long)n->pid, st->node);
 		break;
 	default: break;
 	}
@@ -216,13 +216,13 @@ static void progress(struct turn *t, struct job *j, const struct step *st, const
 }
 
 /* What cannot be reached: its supervisor does not answer (step.hung), or its agent lost the step's directory (step.missing). */
-static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, const char *type,
+static void hung(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool flag, enum event_type type,
 		 const char *why)
 {
 	struct record r;
 
 	_cleanup_(mo_freep) char *step = step_name(id, rep->attempt);
-	bool missing = mo_streq(type, "step.missing");
+	bool missing = type == EVENT_STEP_MISSING;
 
 	step_record(&r, REC_HUNG, id, rep, node, flag);
 	r.value = flag && missing;
@@ -255,7 +255,7 @@ static void known_step(struct turn *t, int64_t id, const struct step_report *rep
 	st = step_find(j, rep->attempt, node);
 	progress(t, j, st, rep);
 	if (fresh && ((st->hung != (rep->state == STEP_HUNG) && !st->gone) || st->missing))
-		hung(t, id, rep, node, rep->state == STEP_HUNG, "step.hung", "the step's supervisor does not answer");
+		hung(t, id, rep, node, rep->state == STEP_HUNG, EVENT_STEP_HUNG, "the step's supervisor does not answer");
 }
 
 struct step_id { int64_t job, attempt; };
@@ -295,7 +295,7 @@ static void absent_steps(struct turn *t, const struct node *n, const struct step
 			if (absent && st->gone && over)
 				step_flag(t, REC_FORGOTTEN, j->id, &rep, name, true);
 			else if (absent && !st->gone && st->accepted && !st->missing)
-				hung(t, j->id, &rep, name, true, "step.missing", "the agent no longer knows the step");
+				hung(t, j->id, &rep, name, true, EVENT_STEP_MISSING, "the agent no longer knows the step");
 			j = job_find(&t->core->state, rep.job);
 			st = step_next(j, name, rep.attempt);
 		}
@@ -399,7 +399,7 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 		step = step_name(stray.job, stray.attempt);
 		/* those of an earlier version are in no order: they are told once more at the most */
 		if (n->n_strange == 0 || !bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
-			event_emit(t, "step.unknown", stray.job, name, MO_NONE, stray.attempt, NULL,
+			event_emit(t, EVENT_STEP_UNKNOWN, stray.job, name, MO_NONE, stray.attempt, NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
 				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
 		mo_strs_add(&r.texts, &r.n_texts, step);
@@ -438,7 +438,7 @@ static void scan_events(struct turn *t, int64_t id, const struct checkpoint *bef
 		data_int(&b, "iteration", c.iteration);
 		data_str(&b, "path", c.path);
 		data_str(&b, "reason", c.reason);
-		event_emit(t, torn ? "checkpoint.torn" : "checkpoint.verified", id, NULL, MO_NONE, c.attempt, data_end(&b), "checkpoint %lld is %s%s%s", (long long)c.iteration,
+		event_emit(t, torn ? EVENT_CHECKPOINT_TORN : EVENT_CHECKPOINT_VERIFIED, id, NULL, MO_NONE, c.attempt, data_end(&b), "checkpoint %lld is %s%s%s", (long long)c.iteration,
 			torn ? "not usable" : "complete", c.reason ? ": " : "", c.reason ? c.reason : "");
 		j = job_find(&t->core->state, id);
 	}

@@ -61,7 +61,7 @@ static void place_job(struct turn *t, int64_t id, struct place *places, size_t n
 	data_int(&data, "resume", resume);
 	data_int(&data, "nodes", (int64_t)n_places);
 	data_int(&data, "port", j->port);
-	event_emit(t, "job.started", id, places[0].node, MO_NONE, attempt, data_end(&data), "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt, j->spec.recipe.name,
+	event_emit(t, EVENT_JOB_STARTED, id, places[0].node, MO_NONE, attempt, data_end(&data), "attempt %lld of %s on %zu node%s from %s, %s%lld", (long long)attempt, j->spec.recipe.name,
 		n_places, n_places == 1 ? "" : "s", places[0].node, resume >= 0 ? "resuming from iteration " : "port ", (long long)(resume >= 0 ? resume : j->port));
 }
 
@@ -76,7 +76,7 @@ static void tell_unread(struct turn *t, int64_t id)
 		return;
 	data_str(&data, "dir", j->spec.recipe.checkpoint.dir);
 	data_str(&data, "files", names);
-	event_emit(t, "checkpoint.unread", id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s cannot be read with checkpoint.dir %s, and is not passed over", j->spec.recipe.name, names,
+	event_emit(t, EVENT_CHECKPOINT_UNREAD, id, NULL, MO_NONE, j->attempt > 0 ? j->attempt : MO_NONE, data_end(&data), "%s waits: %s cannot be read with checkpoint.dir %s, and is not passed over", j->spec.recipe.name, names,
 		j->spec.recipe.checkpoint.dir);
 }
 

@@ -230,14 +230,14 @@ static void tell_made(struct turn *t, const struct token *k)
 	char until[32];
 
 	if (!k->from)
-		audit_emit(t, "audit.token_created", NULL, "made token %s, role %s%s%s, until %s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "",
+		audit_emit(t, EVENT_AUDIT_TOKEN_CREATED, NULL, "made token %s, role %s%s%s, until %s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "",
 			k->expires_at == MO_NONE ? "it is revoked" : mo_time_format(k->expires_at, until));
 	else if (last && !last->used && mo_streq(last->from, k->from))
 		return;                          /* the answer was lost: nothing new */
 	else if (from && is_join(from))
-		event_emit(t, "audit.token_joined", MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s joined with token %s: its own is %s", k->user, from->id, k->id);
+		event_emit(t, EVENT_AUDIT_TOKEN_JOINED, MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s joined with token %s: its own is %s", k->user, from->id, k->id);
 	else
-		event_emit(t, "node.token_renewed", MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s has a new token, %s in place of %s", k->user, k->id, k->from);
+		event_emit(t, EVENT_NODE_TOKEN_RENEWED, MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s has a new token, %s in place of %s", k->user, k->id, k->from);
 }
 
 /* Also one that was revoked and is kept. */
@@ -280,7 +280,7 @@ static void put_out(struct turn *t, const struct token *k)
 	for (size_t i = 0; i < t->core->state.n_tokens; i++)
 		if (bound_to(&t->core->state.tokens[i], node) && !mo_streq(t->core->state.tokens[i].id, k->id))
 			mo_buf_printf(&others, "%s%s", others.len ? ", " : " and ", t->core->state.tokens[i].id);
-	audit_emit(t, "audit.token_revoked", NULL,
+	audit_emit(t, EVENT_AUDIT_TOKEN_REVOKED, NULL,
 		   "revoked token %s, role %s for %s%.200s%s: the node is out until a token is made for it, or to join with", k->id,
 		   k->role, node, others.len ? others.data : "", others.len ? ", its other" : "");
 	mo_buf_done(&others);
@@ -304,7 +304,7 @@ void token_verb(struct turn *t)
 		put_out(t, k);
 		turn_reply(t, 200, MO_NONE, NULL);
 	} else if (e->type == EV_TOKEN_REVOKE && k) {
-		audit_emit(t, "audit.token_revoked", NULL, "revoked token %s, role %s%s%s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "");
+		audit_emit(t, EVENT_AUDIT_TOKEN_REVOKED, NULL, "revoked token %s, role %s%s%s", k->id, k->role, k->user ? " for " : "", k->user ? k->user : "");
 		revoke(t, e->text, false);
 		turn_reply(t, 200, MO_NONE, NULL);
 	} else if (e->type == EV_TOKEN_REVOKE) {
@@ -324,9 +324,9 @@ void token_told(struct turn *t, const char *name, bool is_expired)
 	r.flag = is_expired;
 	turn_emit(t, &r);
 	if (is_expired)
-		event_emit(t, "node.token_expired", MO_NONE, name, MO_NONE, MO_NONE, NULL,
+		event_emit(t, EVENT_NODE_TOKEN_EXPIRED, MO_NONE, name, MO_NONE, MO_NONE, NULL,
 			"node %s: its token has expired: what runs there goes on, new work goes elsewhere; make a join token ('moectl token join') and put it into its token_file", name);
 	else
-		event_emit(t, "node.token_good", MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s: it has a token that is good again", name);
+		event_emit(t, EVENT_NODE_TOKEN_GOOD, MO_NONE, name, MO_NONE, MO_NONE, NULL, "node %s: it has a token that is good again", name);
 	wake_node(t->core, name);
 }

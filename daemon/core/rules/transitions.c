@@ -92,10 +92,15 @@ const struct job_row *job_row_find(const struct job *j, int trigger)
 	return NULL;
 }
 
-static const char *event_of(int state)
+/* That a job is starting is told by job.started, which names the places. */
+static enum event_type event_of(int state)
 {
-	static const char *const types[_JOB_STATE_N] = {
-		"job.queued", "job.starting", "job.running", "job.recovering", "job.stopping", "job.paused", "job.completed", "job.failed", "job.cancelled",
+	static const enum event_type types[_JOB_STATE_N] = {
+		[JOB_QUEUED] = EVENT_JOB_QUEUED, [JOB_STARTING] = EVENT_JOB_STARTED,
+		[JOB_RUNNING] = EVENT_JOB_RUNNING, [JOB_RECOVERING] = EVENT_JOB_RECOVERING,
+		[JOB_STOPPING] = EVENT_JOB_STOPPING, [JOB_PAUSED] = EVENT_JOB_PAUSED,
+		[JOB_COMPLETED] = EVENT_JOB_COMPLETED, [JOB_FAILED] = EVENT_JOB_FAILED,
+		[JOB_CANCELLED] = EVENT_JOB_CANCELLED,
 	};
 
 	return types[state];

@@ -3,6 +3,7 @@
 #pragma once
 #include "daemon/core/state/record.h"
 #include "daemon/core/state/state.h"
+#include "lib/model/event_type.h"
 
 enum core_event_type {
 	EV_START,        /* controller start after replay: new epoch */
@@ -26,7 +27,7 @@ enum core_event_type {
 	EV_REFUSED,      /* user, via; text = what was asked for and why it was refused */
 	EV_RESOLVE,      /* job, value = attempt, when = kill|gone, node = one node or NULL: what becomes of steps on which controller and node disagree */
 	EV_CONFIG,       /* job, value = attempt, config: the answer to FX_CONFIG */
-	EV_STORE,        /* the shell tells of its store: when = event type (store.full, store.slow, store.snapshot, store.ok), text = message */
+	EV_STORE,        /* the shell tells of its store, or of a node: value = enum event_type, text = message, node */
 	_EV_N
 };
 struct core_event {

@@ -176,7 +176,7 @@ void job_submit(struct turn *t)
 		mo_strs_add(&r.submit->warnings, &r.submit->n_warnings, named);
 	turn_emit(t, &r);
 	spec = &job_find(&t->core->state, id)->spec;
-	event_emit(t, "job.submitted", id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",
+	event_emit(t, EVENT_JOB_SUBMITTED, id, NULL, MO_NONE, MO_NONE, NULL, "%s submitted by %s, %lld GPU%s", spec->recipe.name, spec->user ? spec->user : "?",
 		(long long)spec->recipe.gpus, spec->recipe.gpus == 1 ? "" : "s");
 	turn_reply(t, 201, id, NULL);
 }

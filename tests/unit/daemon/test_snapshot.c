@@ -177,7 +177,7 @@ static void test_killed(void **state)
 		assert_int_equal(access(held, F_OK), -1);
 	}
 	assert_int_equal(m.n_inputs, 1);
-	assert_string_equal(m.inputs[0]->when, "store.snapshot");
+	assert_int_equal(m.inputs[0]->event.value, EVENT_STORE_SNAPSHOT);
 	assert_non_null(strstr(m.inputs[0]->text, "its process was killed"));
 	snapshots_look(&m, mo_clock_boot_us());
 	assert_int_equal(writer(), 0);

@@ -38,6 +38,7 @@ static const struct {
 	const struct mo_desc *desc;
 } all[] = {
 	D(kv_desc),
+	D(event_about_desc),
 	D(recipe_desc),
 	D(recipe_model_desc),
 	D(recipe_env_desc),

@@ -265,7 +265,7 @@ static void events_and_incidents_are_bounded(void **state)
 	struct core_out out = { 0 };
 
 	for (int i = 0; i < 2 * MO_EVENTS_MAX; i++) {
-		core_step(core, &(struct core_event){ .type = EV_STORE, .when = "store.slow", .text = "x" }, i, &out);
+		core_step(core, &(struct core_event){ .type = EV_STORE, .value = EVENT_STORE_SLOW, .text = "x" }, i, &out);
 		assert_true(core_state(core)->n_events <= MO_EVENTS_MAX);
 		core_out_done(&out);
 	}
