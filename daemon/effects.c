@@ -60,27 +60,16 @@ static void welcome(struct manager *m, const struct input *in, const struct effe
 	link_welcomed(m, in->node);
 }
 
-static const struct event *event_find(const struct state *s, int64_t seq)
+static void log_event(const struct event_about *about, const struct event *e)
 {
-	for (size_t i = s->n_events; i > 0 && s->events[i - 1].seq >= seq; i--)
-		if (s->events[i - 1].seq == seq)
-			return &s->events[i - 1];
-	return NULL;
-}
+	const struct mo_log_where where = {
+		.job = e->job > 0 ? e->job : 0,
+		.attempt = e->attempt > 0 ? e->attempt : 0,
+		.rank = e->rank == MO_NONE ? -1 : e->rank,
+		.node = e->node,
+	};
 
-/* The core logs each event right after emitting it: the entry then carries the event's fields and its class. */
-static void log_effect(struct manager *m, const struct effect *fx)
-{
-	struct mo_log_where where = { .job = fx->job > 0 ? fx->job : 0, .rank = -1, .node = fx->node };
-	const struct event *e = event_find(manager_state(m), m->last_event);
-	const char *id = NULL;
-
-	if (e && mo_streq(e->message, fx->text)) {
-		id = event_about(e->type)->message_id;
-		where.attempt = e->attempt > 0 ? e->attempt : 0;
-		where.rank = e->rank == MO_NONE ? -1 : e->rank;
-	}
-	mo_log((enum mo_level)fx->level, id, &where, "%s", fx->text);
+	mo_log((enum mo_level)about->level, about->message_id, &where, "%s", e->message);
 }
 
 void effect_do(struct manager *m, struct input *in, const struct effect *fx)
@@ -91,7 +80,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
-	case FX_EVENT: m->last_event = fx->value; break; /* to the streams all of a turn at once: streams_flush() */
-	case FX_LOG: log_effect(m, fx); break;
+	/* to the streams all of a turn at once: streams_flush() */
+	case FX_EVENT: log_event(&event_registry[fx->event_type], fx->event); break;
 	}
 }

@@ -47,7 +47,6 @@ struct manager {
 	struct timing turn_time, sync_time;
 	int64_t longest_callback_ns;         /* CPU time */
 	int64_t n_records, n_snapshots, n_snapshot_failures;
-	int64_t last_event;                  /* seq of the newest FX_EVENT: the log entry after it is its own */
 	int64_t slow_told_at;                /* store.slow was told: boot us */
 	int64_t notified_at;                 /* the watchdog was fed: boot us */
 	bool store_full;                     /* submits get 507 */

@@ -344,7 +344,7 @@ void control_turn(struct sim *s)
 	}
 	for (size_t i = 0; !died && i < out.n_effects; i++) {
 		effect(s, &out.effects[i], inbox, n);
-		died = out.n_records && out.effects[i].type != FX_LOG && sim_fault(s, F_CRASH_BETWEEN_REPLIES, 0.0003);
+		died = out.n_records && sim_fault(s, F_CRASH_BETWEEN_REPLIES, 0.0003);
 	}
 	for (size_t i = 0; !died && i < n; i++)
 		if (inbox[i] && inbox[i]->kind == M_SYNC && inbox[i]->node != ANSWERED)

@@ -203,13 +203,13 @@ void event_emit(struct turn *t, enum event_type type, int64_t job, const char *n
 	e->attempt = attempt;
 	e->message = mo_strdup(text);
 	e->data = data;
+	e = mo_desc_dup(&event_desc, e);
 	turn_emit(t, &r);
 
 	fx = MO_ADD(t->out, effects, &effect_desc);
 	fx->type = FX_EVENT;
-	fx->request = 0;
-	fx->value = t->core->state.next_event_seq - 1;
-	turn_log(t, event_registry[type].level, job, node, text);
+	fx->event_type = type;
+	fx->event = e;
 }
 
 void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...)

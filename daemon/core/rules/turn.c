@@ -8,8 +8,8 @@
 #include "daemon/core/inner.h"
 
 static const struct mo_field effect_fields[] = {
-	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, value, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
-	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc),
+	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),
+	MO_F_SUB(effect, welcome, MO_OPT, &agent_welcome_desc), MO_F_SUB(effect, event, MO_OPT, &event_desc),
 };
 const struct mo_desc effect_desc = MO_DESC(effect, effect_fields);
 
@@ -68,16 +68,6 @@ void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
 		va_end(ap);
 		e->text = mo_strdup(text);
 	}
-}
-
-void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text)
-{
-	struct effect *e = effect_add(t, FX_LOG);
-
-	e->level = level;
-	e->job = job;
-	e->node = mo_strdup(node);
-	e->text = mo_strdup(text);
 }
 
 void turn_deadline(struct turn *t, int64_t at)

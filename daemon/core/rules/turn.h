@@ -9,5 +9,4 @@ struct turn { struct core *core; int64_t now; struct core_out *out; const struct
 void record_init(struct record *r, int type);
 void turn_emit(struct turn *t, struct record *r);               /* takes r's content */
 void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...) _printf_(4, 5); /* fmt NULL = no text */
-void turn_log(struct turn *t, int level, int64_t job, const char *node, const char *text);
 void turn_deadline(struct turn *t, int64_t at);

@@ -49,11 +49,11 @@ enum effect_type {
 	FX_ACK,          /* request: answer a news at once: reply {epoch, acks} from core_sync_reply() */
 	FX_WAKE,         /* node: a command became due: answer its held sync now with core_sync_reply() */
 	FX_CONFIG,       /* job: judge what its node read of the engine's own configuration (job.config): EV_CONFIG; again at the next start */
-	FX_EVENT,        /* event seq in value: to the stream */
-	FX_LOG,          /* level, text, job, node */
+	FX_EVENT,        /* event, event_type: for the log; the streams read state */
 };
 struct effect {
-	int type; int64_t request; int status; int64_t job, value; char *node, *text; int level;
+	int type; int64_t request; int status; int64_t job; char *node, *text;
+	enum event_type event_type; struct event *event;
 	struct agent_welcome *welcome;
 };
 extern const struct mo_desc effect_desc;

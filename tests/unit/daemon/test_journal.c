@@ -140,6 +140,42 @@ static void test_records(void **state)
 	assert_string_equal(core_state(core)->jobs[11].spec.engine.kind, "engine-7");
 }
 
+/* A record of an event whose type only another version has. */
+static void store_strange_event(void)
+{
+	struct record r;
+
+	mo_desc_init(&record_desc, &r);
+	r.version = RECORD_VERSION;
+	r.type = REC_EVENT;
+	r.time = now;
+	r.event = mo_desc_new(&event_desc);
+	r.event->seq = core_state(core)->next_event_seq;
+	r.event->time = now;
+	r.event->type = mo_strdup("job.levitates");
+	r.event->message = mo_strdup("j-1 levitates");
+	assert_null(event_about(r.event->type));
+	_cleanup_(mo_freep) char *text = journal_record_text(journal, &r);
+	assert_int_equal(store_append(store, &text, 1, NULL), 0);
+	assert_int_equal(core_update(core, &r), 0);
+	mo_desc_done(&record_desc, &r);
+}
+
+static void test_event_of_another_version(void **state)
+{
+	submit(1);
+	store_strange_event();
+	restart();
+	snapshot(true);
+	restart();
+	submit(2);
+	const struct event *e = &core_state(core)->events[1];
+	assert_string_equal(e->type, "job.levitates");
+	assert_string_equal(e->message, "j-1 levitates");
+	assert_string_equal(core_state(core)->events[2].type, "job.submitted");
+	assert_int_equal(core_state(core)->events[2].seq, e->seq + 1);
+}
+
 static void test_snapshots(void **state)
 {
 	for (int i = 0; i < 6; i++)
@@ -382,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_event_of_another_version, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_records_beside_a_snapshot, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_parts, setup, teardown),

@@ -1,7 +1,10 @@
 /* What holds after every step of a world. */
 #include "tests/unit/dcore/world_inner.h"
 
+#include <string.h>
+
 #include "daemon/core/rules/refusal.h"
+#include "lib/wire/json.h"
 #include "tests/shadow.h"
 
 static void check_ledger(const struct job *j)
@@ -50,6 +53,46 @@ static void check_gpus(const struct state *s)
 	}
 }
 
+/* What the registry says that data of such events has. */
+static void check_data(const struct event *e)
+{
+	const struct event_about *about = event_about(e->type);
+	struct json_object *data = NULL;
+
+	if (!about)
+		fail_msg("event %s is not in the registry", e->type);
+	assert_true(!e->data || wire_parse(e->data, strlen(e->data), &data, NULL) >= 0);
+	if (!data)
+		return;
+	json_object_object_foreach(data, key, value) {
+		(void)value;
+		if (!event_has_key(about, key, strlen(key)))
+			fail_msg("event %s: the registry has no key %s", e->type, key);
+	}
+	json_object_put(data);
+}
+
+/* Each event that is stored is an effect with the same event, in the same order. */
+static void check_events(const struct core_out *out)
+{
+	size_t fx = 0;
+
+	for (size_t i = 0; i < out->n_records; i++) {
+		if (out->records[i].type != REC_EVENT)
+			continue;
+		while (fx < out->n_effects && out->effects[fx].type != FX_EVENT)
+			fx++;
+		assert_true(fx < out->n_effects);
+		assert_true(mo_desc_equal(&event_desc, out->records[i].event, out->effects[fx].event));
+		assert_string_equal(event_registry[out->effects[fx].event_type].type,
+				    out->records[i].event->type);
+		check_data(out->records[i].event);
+		fx++;
+	}
+	for (; fx < out->n_effects; fx++)
+		assert_int_not_equal(out->effects[fx].type, FX_EVENT);
+}
+
 void world_check(struct world *w)
 {
 	const struct state *s = core_state(w->core);
@@ -64,6 +107,7 @@ void world_check(struct world *w)
 		fail_msg("replay differs at %s", wrong);
 	for (size_t i = 0; i < s->n_jobs; i++)
 		check_ledger(&s->jobs[i]);
+	check_events(&w->out);
 	check_gpus(s);
 	check_refusals(s);
 }
