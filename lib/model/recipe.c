@@ -224,3 +224,11 @@ char *recipe_model_key(const struct recipe_model *m)
 	mo_buf_printf(&b, ", %s attention", m->attention ? m->attention : "flash");
 	return mo_buf_take(&b);
 }
+
+const char *recipe_experiment_arg(const struct recipe *r, const char *key)
+{
+	for (size_t i = 0; i < r->n_experiment_args; i++)
+		if (mo_streq(r->experiment_args[i].key, key))
+			return r->experiment_args[i].value;
+	return NULL;
+}

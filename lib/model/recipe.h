@@ -91,3 +91,5 @@ void recipe_take_read(struct recipe *to, const struct recipe *read);
 char *recipe_entry_path(const struct recipe *r);
 /* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);
+/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
+const char *recipe_experiment_arg(const struct recipe *r, const char *key);

@@ -2,27 +2,13 @@
  * engine itself. */
 #include "lib/recipe/args.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
-#include "lib/recipe/features.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/keys.h"
-
-bool flag_same(const char *a, const char *b, size_t n_b)
-{
-	while (*a == '-')
-		a++;
-	while (n_b && *b == '-') {
-		b++;
-		n_b--;
-	}
-	for (; n_b && *a && (*a == *b || (strchr("-_", *a) && strchr("-_", *b))); a++, b++)
-		n_b--;
-	return !n_b && (!*a || *a == '=');
-}
 
 static void add(const struct rules *k, struct args *ret, char *flag, const char *text, const struct ynode *at_flag, const struct ynode *at_value)
 {
@@ -165,106 +151,6 @@ const char *arg_text(const struct arg *a)
 	return a->off ? "false" : a->value ? a->value : "true";
 }
 
-/* A number as Python and YAML read it: 64, 64.0, 6.4e1, 6_4, 0x40, 0o100, 0b1000000. */
-static bool read_number(const char *text, double *ret)
-{
-	_cleanup_(mo_buf_done) struct mo_buf digits = { 0 };
-	static const struct { const char *prefix; int bits; } bases[] = { { "0x", 4 }, { "0o", 3 }, { "0b", 1 } };
-	const char *s = text + strspn(text, " +");
-
-	for (size_t i = 0; i < ELEMENTSOF(bases); i++) {
-		if (strncasecmp(s, bases[i].prefix, 2) != 0)
-			continue;
-		double v = 0;
-
-		for (s += 2; *s; s++) {
-			int digit = *s >= '0' && *s <= '9' ? *s - '0' : (*s | 0x20) >= 'a' && (*s | 0x20) <= 'f' ? (*s | 0x20) - 'a' + 10 : 99;
-
-			if (*s == '_')
-				continue;
-			if (digit >= 1 << bases[i].bits)
-				return false;
-			v = v * (1 << bases[i].bits) + digit;
-		}
-		*ret = v;
-		return true;
-	}
-	for (; *s; s++)
-		if (*s != '_')
-			mo_buf_add(&digits, s, 1);
-	return digits.len && mo_parse_double(digits.data, ret) == 0;
-}
-
-static bool says_nothing(const char *value)
-{
-	static const char *const nothing[] = { "", "none", "null", "~" };
-
-	for (size_t i = 0; i < ELEMENTSOF(nothing); i++)
-		if (strcasecmp(nothing[i], value) == 0)
-			return true;
-	return false;
-}
-
-/* Is the value what the word, true or false, means? */
-static bool bool_holds(bool word, const char *value)
-{
-	static const char *const spellings[2][6] = { { "false", "0", "no", "off", "n", "f" }, { "true", "1", "yes", "on", "y", "t" } };
-
-	for (size_t i = 0; i < ELEMENTSOF(spellings[0]); i++)
-		if (strcasecmp(spellings[word][i], value) == 0)
-			return true;
-	return !word && says_nothing(value);
-}
-
-static bool word_holds(const char *want, const char *value)
-{
-	double limit, have;
-
-	if (mo_streq(want, "missing"))
-		return false;
-	if (mo_streq(want, "given"))
-		return feature_asks(value);
-	if (*want == '%')      /* a multiple; of what is not known everything is */
-		return !want[1] || (read_number(want + 1, &limit) && read_number(value, &have) && limit > 0 && fmod(have, limit) == 0);
-	if (*want == '>' || *want == '<') {
-		if (mo_parse_double(want + 1, &limit) < 0 || !read_number(value, &have))
-			return false;
-		return *want == '>' ? have > limit : have < limit;
-	}
-	return mo_streq(want, "true") || mo_streq(want, "false") ? bool_holds(mo_streq(want, "true"), value) : mo_streq(want, value);
-}
-
-static bool has_word(const char *want, const char *word)
-{
-	const char *at = strstr(want, word);
-
-	return at && (at == want || at[-1] == '|') && (!at[strlen(word)] || at[strlen(word)] == '|');
-}
-
-bool condition_unreadable(const char *want, const char *value)
-{
-	double number;
-
-	return (*want == '>' || *want == '<') && value && !says_nothing(value) && !read_number(value, &number);
-}
-
-bool condition_holds(const char *want, const char *value)
-{
-	if (!value)
-		return has_word(want, "missing");
-	if (*want == '!')
-		return !condition_holds(want + 1, value);
-	for (const char *s = want; *s;) {
-		size_t n = strcspn(s, "|");
-		_cleanup_(mo_freep) char *word = mo_strndup(s, n);
-
-		if (word_holds(word, value))
-			return true;
-		s += n + (s[n] == '|');
-	}
-	return false;
-}
-
 /* What the engine's reader takes for the same number: 1e-5 is a text to it, 1.0e-5 is not, and 0x10 is 16. NULL: as it is. */
 static char *number_as_read(const struct ynode *v)
 {
@@ -275,7 +161,7 @@ static char *number_as_read(const struct ynode *v)
 		return NULL;
 	if ((*behind | 0x20) == 'e' && mo_parse_double(v->text, &n) == 0)
 		return mo_printf("%.*s.0%s", (int)(behind - v->text), v->text, behind);
-	if (*digits == '0' && behind == digits + 1 && strchr("xo", *behind) && *behind && read_number(digits, &n) && n < 0x1p53)
+	if (*digits == '0' && behind == digits + 1 && strchr("xo", *behind) && *behind && condition_number(digits, &n) && n < 0x1p53)
 		return mo_printf("%s%.0f", *v->text == '-' ? "-" : "", n);
 	return NULL;
 }

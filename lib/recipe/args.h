@@ -23,10 +23,3 @@ const char *arg_text(const struct arg *a);
 
 /* Why the engine cannot be told the recipe's value of the path, whatever its other values are, by the engine's file and engine.args (caller frees); NULL: nothing is against it (rules_engine.c). */
 char *rules_untold(const struct rules *k, const char *path);
-
-bool flag_same(const char *a, const char *b, size_t n_b);   /* b has n_b characters; a may end in "=..." */
-/* "a|b", ">N", "<N", "%N" (a multiple of it), "given" (asks for something; features.h), "!a|b" (a value, and none of these) against a value. NULL = unknown: nothing holds but "missing". true and
- * false in all spellings that engines take (True, 1, yes, on; no, off, 0); numbers also as 0x40, 6_4, 6.4e1. */
-bool condition_holds(const char *want, const char *value);
-/* It compares numbers, and the value is neither one nor a word for nothing. */
-bool condition_unreadable(const char *want, const char *value);

@@ -12,10 +12,9 @@
 #include <string.h>
 
 #include "lib/base/parse.h"
-#include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/left.h"
 
 #define UNLESS " unless features."
 #define IF " if "

@@ -11,7 +11,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
-#include "lib/recipe/keys.h"
+#include "lib/recipe/schema.h"
 
 #define NAMES_LISTED_MAX 24
 #define KEPT_MAX 128                   /* trees; the shipped files are fewer than 100, of some kB each */
@@ -227,52 +227,6 @@ const struct ynode *catalogue_open(const char *dir, const char *what, const char
 	if (root)
 		*ret_path = TAKE_PTR(path);
 	return root;
-}
-
-struct model_file { char *name, *title, *source; double published_b; };
-
-static void read_file_model(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct recipe_model **ret = r->arg;
-
-	if (v->kind == YAML_MAP)
-		*ret = model_read(v, r->errors);
-	else
-		errors_at(r->errors, v, NULL, "model: expected a mapping");
-}
-
-static const struct key model_file_keys[] = {
-	{ .path = "name", .type = KEY_NAME, .offset = offsetof(struct model_file, name), .required = true },
-	{ .path = "title", .type = KEY_TEXT, .offset = offsetof(struct model_file, title) },
-	{ .path = "source", .type = KEY_TEXT, .offset = offsetof(struct model_file, source), .required = true },
-	{ .path = "published_b", .type = KEY_REAL, .offset = offsetof(struct model_file, published_b), .max = 1000000 },
-	{ .path = "model", .type = KEY_CUSTOM, .read = read_file_model, .required = true },
-};
-
-int model_load(const char *name, struct recipe_model *ret, struct mo_error *err)
-{
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(mo_freep) char *path = NULL;
-	const struct ynode *root = catalogue_open("models", "model", name, &path, err);
-	struct model_file file = { 0 };
-	struct recipe_model *model = NULL;
-	struct reader r = { .errors = &errors, .keys = model_file_keys, .n_keys = ELEMENTSOF(model_file_keys), .bases = { &file }, .arg = &model };
-
-	if (!root)
-		return -EINVAL;
-	schema_read(&r, "", root);
-	free(file.name);
-	free(file.title);
-	free(file.source);
-	if (errors.n) {
-		mo_desc_free(&recipe_model_desc, model);
-		return catalogue_fail(&errors, path, err);
-	}
-	mo_str_set(&model->name, name);
-	mo_desc_done(&recipe_model_desc, ret);
-	*ret = *model;
-	free(model);
-	return 0;
 }
 
 #define G(f, t, ...) { .path = #f, .type = (t), .offset = offsetof(struct gpu_type, f), ##__VA_ARGS__ }

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/base/parse.h"
 #include "lib/model/env_names.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/engine_pairs.h"
 #include "lib/recipe/keys.h"
 
 static struct engine_checks *checks_of(struct engine *e)
@@ -313,4 +315,15 @@ void engine_forced_read(struct reader *r, const struct key *k, const struct ynod
 		errors_at(r->errors, v, NULL, "%s: expected a list of {when, set, because}", k->path);
 	for (size_t i = 0; v->kind == YAML_LIST && i < v->n; i++)
 		read_force(r, v->items[i].value);
+}
+
+void engine_versions_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine *e = r->bases[0];
+
+	engine_pairs_read(r, k->path, v, &e->versions, &e->n_versions);
+	for (size_t i = 0; i < e->n_versions; i++)
+		if (!mo_name_valid(e->versions[i].value))
+			errors_at(r->errors, v, NULL, "versions: %s: expected the kind of another engine file",
+				  e->versions[i].key);
 }

@@ -1,13 +1,16 @@
 /* The sections `layout`, `resume` and `fresh` of an engine file: where checkpoints lie, when one is complete, and which words make the engine take one (docs/engines.md). Everything that a helper
  * on a node will do with them is checked here, with its place: patterns compile, names stay below the directory, placeholders are known ones. */
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include "lib/recipe/engine_layout.h"
+
 #include <pcre2.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/model/engine.h"
-#include "lib/recipe/engine_checks.h"
+#include "lib/recipe/engine_lines.h"
+#include "lib/recipe/engine_pairs.h"
 
 #define GRID_NUMBERS 4
 #define GRIDS_MAX 8

@@ -4,20 +4,8 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
-#include "lib/base/parse.h"
-#include "lib/recipe/args.h"
-#include "lib/recipe/engine_checks.h"
-
-void engine_versions_read(struct reader *r, const struct key *k, const struct ynode *v)
-{
-	struct engine *e = r->bases[0];
-
-	engine_pairs_read(r, k->path, v, &e->versions, &e->n_versions);
-	for (size_t i = 0; i < e->n_versions; i++)
-		if (!mo_name_valid(e->versions[i].value))
-			errors_at(r->errors, v, NULL, "versions: %s: expected the kind of another engine file",
-				  e->versions[i].key);
-}
+#include "lib/recipe/condition.h"
+#include "lib/recipe/recipe_file.h"
 
 /* A mapping's key is the flag; of a list each word may be one. */
 static bool gives(const struct recipe_engine *e, const char *flag)

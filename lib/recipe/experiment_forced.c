@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
-#include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/config_scalar.h"
 
 struct forcing {

@@ -6,11 +6,11 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
-#include "lib/recipe/catalogue.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/health_file.h"
 #include "lib/recipe/layout_text.h"
-#include "lib/recipe/left.h"
+#include "lib/recipe/left_read.h"
+#include "lib/recipe/model_file.h"
 
 const char *const engine_kinds[8] = { "primus-megatron", "megatron-lm", "torchtitan", "maxtext", "deepspeed", "torch", "command", NULL };
 

@@ -9,4 +9,3 @@ void left_graft(struct ynode *root, struct recipe_errors *errors);
 void left_find(const struct ynode *root, const struct engine *e, struct recipe *r);
 /* Fills recipe.engine.own from `experiment.result`. */
 void left_own(const struct ynode *root, const struct engine *e, struct recipe *r);
-void left_read(struct reader *r, const struct key *k, const struct ynode *v);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
-#include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/condition.h"
 
 static bool listed(const struct engine *e, const char *flag)
 {

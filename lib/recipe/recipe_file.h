@@ -42,8 +42,6 @@ int engine_load_for(const struct recipe *r, struct engine *ret, struct mo_error 
 /* The kind by which a tree is read that has one of the files that `versions` names; NULL: this one. there: is the file in the
  * tree? Borrowed from the engine. */
 const char *engine_version_of_tree(const struct engine *e, bool (*there)(void *arg, const char *file), void *arg);
-/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
-const char *recipe_experiment_arg(const struct recipe *r, const char *key);
 /* The value that engine.args give the key of n bytes, dashes in front of theirs ignored; NULL = none. */
 const char *recipe_engine_arg(const struct recipe *r, const char *name, size_t n);
 /* The command of every rank without the resume/fresh words: template, flags, args. */
@@ -73,6 +71,5 @@ void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t 
 void env_layers(const struct recipe *r, const struct engine *e, struct env_item **items, size_t *n_items);
 /* The profiles of config/env whose conditions on the recipe hold, in the order in which later ones override; which of them a node gets is env_profile_applies(). Appends. */
 int env_profiles(const struct recipe *r, struct env_profile **ret, size_t *n_ret, struct mo_error *err);
-/* Catalogue: config/models/NAME.yaml and config/gpus/NAME.yaml. ret must be initialised. 0, or -EINVAL with err (near miss as hint). */
-int model_load(const char *name, struct recipe_model *ret, struct mo_error *err);
+/* Catalogue: config/gpus/NAME.yaml. ret must be initialised. 0, or -EINVAL with err (near miss as hint). */
 int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err);

@@ -9,10 +9,11 @@
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/directory.h"
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/layout_text.h"
+#include "lib/recipe/rules_layout.h"
 
 #define LL(x) ((long long)(x))
 

@@ -7,6 +7,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/launchers.h"
 #include "lib/recipe/owned.h"

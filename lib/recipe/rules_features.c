@@ -9,6 +9,7 @@
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"

@@ -6,9 +6,10 @@
 #include "lib/base/desc.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/engine_keys.h"
 #include "lib/recipe/experiment_record.h"
+#include "lib/recipe/rules.h"
 
 #define TOLD_MAX 10
 #define UNCHECKED "engine.args_unchecked: [KEY] lets it pass"

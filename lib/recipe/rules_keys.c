@@ -4,6 +4,7 @@
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 
 /* As the lists are compared: no dashes in front, '_' as '-'; what stands behind '=' falls. */
 static char *plain_flag(const char *flag)

@@ -5,6 +5,7 @@
 
 #include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/config_value.h"
 #include "lib/recipe/rules.h"
 

@@ -7,6 +7,7 @@
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/experiment_values.h"
 

@@ -8,6 +8,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/condition.h"
 #include "lib/recipe/set.h"
 
 #define DIGITS_MAX 9

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "lib/plan/parts.h"
+#include "lib/recipe/model_file.h"
 #include "lib/recipe/recipe_file.h"
 
 static struct recipe_model model;

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/model_file.h"
 #include "lib/recipe/recipe_file.h"
 
 /* Totals and active parameters (embeddings included): computed from the published configurations; they agree with the totals their authors state. */

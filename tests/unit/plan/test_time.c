@@ -6,6 +6,7 @@
 
 #include "lib/plan/parts.h"
 #include "lib/plan/search.h"
+#include "lib/recipe/model_file.h"
 #include "lib/recipe/recipe_file.h"
 
 static struct recipe_model model;

@@ -4,6 +4,8 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
+#include "lib/base/desc.h"
 #include "lib/recipe/layout_text.h"
 
 #include "tests/unit/recipe/read.h"

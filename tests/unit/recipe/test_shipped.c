@@ -6,6 +6,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/model_file.h"
 
 /* Every file that we ship is read by the code that will read it. */
 static void each(const char *dir, void (*fn)(const char *name))
