@@ -6,6 +6,7 @@
 #include "agent/core/text/lines.h"
 #include "cli/output.h"
 #include "cli/recipe.h"
+#include "cli/recipe_check.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/classify.h"

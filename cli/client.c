@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/local_cluster.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/address.h"

@@ -38,7 +38,6 @@ int client_call(struct cli *cli, const char *method, const char *what, const cha
 int client_get(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...) _printf_(4, 5);
 /* All pages of a list (`items`, `next`) as one document of the same shape. path has no limit/after yet and may have a query. */
 int client_get_all(struct cli *cli, const char *what, struct answer *ret, const char *path_fmt, ...) _printf_(4, 5);
-char *local_default_dir(void);                  /* of `moectl local` without --dir (local.c); NULL = no home is known. Caller frees. */
 /* There was no answer, as what listens there understands the other of http and https. */
 bool client_wrong_scheme(const struct cli *cli, const struct answer *a);
 bool is_job_id(const char *word);               /* "j-7" */

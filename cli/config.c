@@ -10,6 +10,7 @@
 #include "cli/experiment.h"
 #include "cli/output.h"
 #include "cli/planning.h"
+#include "cli/recipe_check.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/wire/json.h"

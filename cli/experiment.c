@@ -8,6 +8,11 @@
 #include <unistd.h>
 
 #include "agent/core/bind/preview.h"
+#include "cli/experiment_entry.h"
+#include "cli/experiment_inputs.h"
+#include "cli/experiment_keys.h"
+#include "cli/experiment_model.h"
+#include "cli/experiment_types.h"
 #include "cli/places.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/dryrun.h"

@@ -3,8 +3,6 @@
 #include "cli/recipe.h"
 #include "lib/recipe/config_explain.h"
 
-#define EXPERIMENT_PRESETS "primus/configs/" /* what lies there is the engine's, not the user's */
-
 /* Parses a recipe (its text need not be valid; nothing is printed): does its engine take an experiment? */
 bool recipe_input_has_experiment(struct recipe_input *in);
 /* Reads it for a recipe that was parsed, and adds what it says as the recipe's key `experiment`. 0 (also when the files are not here),
@@ -17,19 +15,6 @@ void experiment_read_again(struct recipe_input *in);
  * file is not readable here, -EINVAL with err. */
 int experiment_of(const struct recipe_input *in, struct experiment *ret,
 		  struct rank_command *command, struct mo_error *err);
-/* A file of the command that could not be read, and the errno: an exit status (printed) where the engine's checkout is here and the file
- * must be too; 0: only the nodes may have it. */
-int experiment_missing(const struct recipe_input *in, const char *file, int why);
-/* Warns of keys that the version of the engine that we know has nowhere (experiment_keys.c). */
-void experiment_unknown_keys(const struct recipe_input *in, const struct experiment *x);
-/* Warns of values that the engine takes otherwise than they look, and of keys that are given twice (experiment_types.c). */
-void experiment_misread_values(const struct recipe_input *in, const struct experiment *x,
-			       const struct config_teller *t);
-/* Warns of a `model` of the recipe that is not the experiment's (experiment_model.c). */
-void experiment_other_model(const struct recipe_input *in, const struct experiment *x);
-/* Warns of files that it names and that are not here (experiment_inputs.c). */
-void experiment_inputs(const struct recipe_input *in, const struct experiment *x,
-		       const struct config_teller *t);
 /* The document of explain config (appends), and how many keys it has. undecided: config_explain.h.
  * Errors as of experiment_of(). */
 int experiment_explain(const struct recipe_input *in, const char *key, const char *undecided,

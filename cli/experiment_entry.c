@@ -1,10 +1,11 @@
 /* An experiment that is not where engine.entry says (experiment.h): a mistyped name where the engine's files are, or a file that only the
  * nodes have. */
+#include "cli/experiment_entry.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/experiment.h"
 #include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"

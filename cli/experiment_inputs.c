@@ -1,9 +1,10 @@
 /* Files that the engine's configuration names and that are not here (experiment.h): a mistyped path where the engine's files are, or a
  * file that only the nodes have. It is told and nothing is refused: the node looks again before the ranks start. */
+#include "cli/experiment_inputs.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/experiment.h"
 #include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/recipe/config_inputs.h"

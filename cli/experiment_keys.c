@@ -1,9 +1,11 @@
 /* Keys of an experiment that the engine file's version of the engine has nowhere. The engine takes every key, and a misspelt one does
  * nothing there; a tree of another version has others, which pass through. Both are told, and neither is refused. */
+#include "cli/experiment_keys.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/experiment.h"
+#include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
 
@@ -44,7 +46,7 @@ static bool by_users(const struct experiment *x, const struct config_value *v, b
 		if (v->place.file < 0 || (size_t)v->place.file >= x->n_files)
 			continue;
 		*ret_any = true;
-		own = own && !strstr(x->files[v->place.file], EXPERIMENT_PRESETS);
+		own = own && !strstr(x->files[v->place.file], PLACES_PRESETS "/");
 	}
 	return own && *ret_any;
 }

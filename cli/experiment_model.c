@@ -1,8 +1,9 @@
 /* A recipe's `model` beside an experiment of another one (experiment.h): the engine trains its file's, and plans count with the recipe's. */
+#include "cli/experiment_model.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/experiment.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/experiment_values.h"

@@ -1,11 +1,13 @@
 /* Values of an experiment that the engine takes otherwise than they look: its YAML and its command line read `1e-5` as a text, every
  * text that is not empty is true where Python asks for truth, and of a key that is given twice the last one counts. The engine says
  * none of it, so it is told; nothing is refused, because a text may be meant. */
+#include "cli/experiment_types.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cli/experiment.h"
+#include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/config_scalar.h"
@@ -91,7 +93,7 @@ static char *place_of(const struct recipe_input *in, const struct experiment *x,
 	_cleanup_(mo_freep) char *moectl = from.moectl;
 
 	if (from.file)
-		return strstr(from.file, EXPERIMENT_PRESETS) ? NULL : experiment_place(x, place);
+		return strstr(from.file, PLACES_PRESETS "/") ? NULL : experiment_place(x, place);
 	return from.recipe ? mo_printf("%s: %s", in->file, from.recipe) : NULL;
 }
 
@@ -114,7 +116,7 @@ static void tell_repeats(const struct experiment *x, size_t *told)
 							   "the other: remove one of them",
 							   (long long)again->first);
 
-		if (!strstr(place, EXPERIMENT_PRESETS))
+		if (!strstr(place, PLACES_PRESETS "/"))
 			tell(place, again->key, what, told);
 	}
 }

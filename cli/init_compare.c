@@ -1,10 +1,12 @@
 /* The recipe of `moectl init` against what it was made from: the same checks as a submit makes,
  * then what a rank of it would run. */
+#include "cli/init_compare.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/experiment.h"
-#include "cli/init.h"
+#include "cli/recipe_check.h"
 
 #define TEXT_MAX 100 /* of a value that is shown */
 

@@ -1,11 +1,12 @@
 /* What the engines say of a draft: their files of flags read backwards, and their own
  * configurations (init.h). */
+#include "cli/init_engine.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/init.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

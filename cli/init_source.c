@@ -1,11 +1,12 @@
 /* What `moectl init` is given (init.h): an experiment, a TOML, a script or a line, made into a
  * launch. */
+#include "cli/init_source.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/init.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 

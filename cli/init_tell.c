@@ -1,12 +1,13 @@
 /* What init writes and says: the recipe with what is different at its head, the same on stderr,
  * or both as JSON. Lines that have one reason are one. */
+#include "cli/init_tell.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/init.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"

@@ -1,12 +1,14 @@
 /* Whether a logout ends what is started now. Daemons leave their terminal, but not the control group of the login: systemd ends a user's manager with everything below it
  * after the last logout, unless the user lingers, and a session's processes where logind is told to (KillUserProcesses). */
+#include "cli/local_logout.h"
+
 #include <dlfcn.h>
 #include <pwd.h>
 #include <string.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
+#include "lib/base/fd.h"
 
-#include "cli/local.h"
 
 #define ASK_US 1000000
 #define LOGIND "org.freedesktop.login1"

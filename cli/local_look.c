@@ -1,5 +1,7 @@
 /* What this machine, or a recorded one, has: runs moe-discover with a deadline, because a file of a wedged device can hang for ever. A helper that does not even die of SIGKILL is left behind
  * to init. Called by local_up.c. */
+#include "cli/local_look.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/local.h"
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/wire/json.h"
 
 #define LOOK_LIMIT_US (10 * 1000000LL)

@@ -1,4 +1,6 @@
 /* Processes of a local cluster: start detached, find again, stop, and prove that none is left (see local.h). */
+#include "cli/local_proc.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/job.h"
-#include "cli/local.h"
+#include "cli/interrupt.h"
+#include "cli/client.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/base/proc.h"
 
 #define PROC_LOCKS_MAX (16u << 20)
 #define CMDLINE_MAX 65536
@@ -368,7 +372,7 @@ size_t local_kill_steps(const struct local *l, int64_t wait_ms)
 		left.n += supervisors_left(&steps, left.kill && !left.n); /* ranks first: what they leave is the supervisor's to reap */
 		if (!left.n || mo_clock_boot_us() > end)
 			return left.n;
-		watch_wait(20);
+		interrupt_wait(20);
 	}
 }
 

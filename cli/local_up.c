@@ -1,4 +1,6 @@
 /* local up: configuration, start, wait until every agent is up. Running daemons are left alone; what fails is stopped again, what ran before is not. */
+#include "cli/local_up.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -8,12 +10,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/job.h"
-#include "cli/local.h"
+#include "cli/client.h"
+#include "cli/interrupt.h"
+#include "cli/local_logout.h"
+#include "cli/local_look.h"
+#include "cli/local_proc.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/clock.h"
+#include "lib/base/fd.h"
 #include "lib/base/idset.h"
+#include "lib/base/proc.h"
 
 #define UP_LIMIT_US (30 * 1000000LL)
 #define POLL_MS 20
@@ -186,7 +193,7 @@ static int wait_moed(struct cli *cli, const struct local *l, pid_t pid, int64_t 
 			return died(l, "moed", err);
 		if (mo_clock_boot_us() > end)
 			return late(l, "moed", "was not ready", err);
-		if (watch_wait(POLL_MS))
+		if (interrupt_wait(POLL_MS))
 			return mo_error_set(err, -EINTR, "interrupted");
 	}
 }
@@ -264,7 +271,7 @@ static int wait_agents(struct cli *cli, const struct local *l, struct started *s
 		}
 		if (mo_clock_boot_us() > end)
 			return late(l, node, "did not register", err);
-		if (watch_wait(POLL_MS))
+		if (interrupt_wait(POLL_MS))
 			return mo_error_set(err, -EINTR, "interrupted");
 	}
 	return 0;
@@ -356,7 +363,7 @@ int local_up(struct cli *cli, struct local *l, bool port_given)
 		return cli_fail(CLI_USAGE, "local up: %s: longer than a UNIX socket's path may be; choose a shorter --dir", socket_path);
 	mo_str_set(&cli->url, NULL);
 	cli->url = local_url(l);
-	watch_signals();
+	interrupt_catch();
 	int r = write_all(l, first_time, &err);
 	if (r >= 0 && first_time) {
 		_cleanup_(mo_freep) char *config = local_path(l, "moed.yaml");

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/client.h"
-#include "cli/job.h"
+#include "cli/interrupt.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/clock.h"
@@ -180,7 +180,7 @@ static int away(struct logs *l, const struct answer *a)
 	}
 	if (now - l->away_since > AWAY_LIMIT_US)
 		return a->status && a->status < 300 ? cli_fail(CLI_UNREACHABLE, "controller %s: ends each stream at once; see its log", client_url(l->cli)) : client_judge(l->cli, l->id, a);
-	watch_wait(AGAIN_MS);
+	interrupt_wait(AGAIN_MS);
 	return 0;
 }
 
@@ -236,7 +236,7 @@ static int read_next(struct logs *l, bool *ret_over)
 		}
 		*ret_over = final;
 		if (!final)
-			watch_wait(AGAIN_MS);
+			interrupt_wait(AGAIN_MS);
 		return CLI_OK;
 	}
 	if (l->current != MO_NONE)

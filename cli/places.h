@@ -4,7 +4,7 @@
 #pragma once
 #include "cli/recipe.h"
 
-#define PLACES_PRESETS "primus/configs" /* what only a checkout of Primus has */
+#define PLACES_PRESETS "primus/configs" /* what only a checkout of Primus has; what lies there is the engine's, not the user's */
 
 /* The path, below the directory unless it is absolute. Caller frees. */
 char *places_below(const char *dir, const char *path);

@@ -9,6 +9,7 @@
 #include "cli/plan_svg.h"
 #include "cli/plan_text.h"
 #include "cli/planning.h"
+#include "cli/recipe_check.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "lib/base/fd.h"

@@ -1,4 +1,4 @@
-/* A recipe file on the command line: reading, --set, the offline check; shared by submit, validate and plan. */
+/* A recipe file on the command line: reading, --set, what is told of it; checked by recipe_check.h; shared by submit, validate and plan. */
 #pragma once
 #include <json-c/json.h>
 #include "cli/client.h"
@@ -31,8 +31,6 @@ void recipe_input_option(struct recipe_input *in, const char *option, const char
 /* Is what is checked and sent another text than the file's, by --set and options? */
 bool recipe_input_changed(const struct recipe_input *in);
 int recipe_input_read(struct recipe_input *in, const char *file);
-/* Parses and checks with the controller's own code; warnings go to stderr. 0, or CLI_USAGE with FILE:LINE:COL lines on stderr and, with --json, the 422 document on stdout. */
-int recipe_input_check(struct cli *cli, struct recipe_input *in);
 /* Prints the errors at their places; with --json the 422 document. CLI_USAGE. */
 int recipe_input_refuse(const struct cli *cli, const struct recipe_input *in,
 			const struct recipe_errors *errors);

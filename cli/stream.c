@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/job.h"
+#include "cli/client.h"
+#include "cli/interrupt.h"
 #include "cli/sse.h"
 #include "lib/base/clock.h"
 
@@ -49,6 +50,6 @@ int stream_events(struct cli *cli, const char *path, int64_t from, int (*fn)(voi
 		}
 		mo_buf_reset(&f.sse.line);
 		mo_buf_reset(&f.sse.data);
-		watch_wait(AGAIN_MS);
+		interrupt_wait(AGAIN_MS);
 	}
 }

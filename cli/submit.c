@@ -7,11 +7,13 @@
 #include "agent/core/bind/preview.h"
 #include "cli/dryrun.h"
 #include "cli/experiment.h"
+#include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/places.h"
 #include "cli/planning.h"
 #include "cli/recipe.h"
+#include "cli/recipe_check.h"
 #include "cli/value.h"
 #include "cli/visible.h"
 #include "daemon/core/rules/dryrun.h"
@@ -57,7 +59,7 @@ static int send_submit(struct cli *cli, struct recipe_input *in, const char *tex
 		int64_t limit = lost ? LOST_LIMIT_US : a->error == -ECONNREFUSED ? REFUSED_LIMIT_US : 0;
 		if (a->status || mo_clock_boot_us() - began > limit)
 			return judge(cli, in, a);
-		if (watch_wait(AGAIN_MS))
+		if (interrupt_wait(AGAIN_MS))
 			return cli_fail(CLI_FAILED, "submit: interrupted before the controller answered; `moectl list` shows whether it took the job");
 	}
 }

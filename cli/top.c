@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/client.h"
-#include "cli/job.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/value.h"
 
@@ -113,9 +113,9 @@ static int run(struct cli *cli, int argc, char **argv)
 	int r = cli_options(cli, argc, argv, NULL, 0, NULL, 0, 0);
 	if (r)
 		return cli_stop(r);
-	watch_signals();
+	interrupt_catch();
 	r = draw(cli, false);
-	while (!r && cli->live && !cli->json && !watch_wait(REDRAW_MS))
+	while (!r && cli->live && !cli->json && !interrupt_wait(REDRAW_MS))
 		r = draw(cli, true);
 	return r;
 }

@@ -1,5 +1,6 @@
 /* validate: the recipe check of the controller, offline. */
 #include "cli/places.h"
+#include "cli/recipe_check.h"
 #include "cli/visible.h"
 
 /* A warning has told it where sizes are left to the file. */

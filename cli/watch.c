@@ -1,11 +1,9 @@
 /* watch: progress of one job until it ends. Polls the Job document; a controller that is away (restart, failover) is waited for, the job runs on meanwhile.
  * On a terminal one line is redrawn in place; elsewhere a line appears per change of
  * state or of the reason why it waits, and per twentieth of the way. */
-#include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "cli/interrupt.h"
 #include "cli/job.h"
 #include "cli/output.h"
 #include "cli/value.h"
@@ -14,29 +12,6 @@
 #define POLL_MS 250
 #define AWAY_LIMIT_US (120 * 1000000LL)  /* without any answer for so long: unreachable */
 #define QUIET_LIMIT_US (30 * 1000000LL)  /* not a terminal: a line at least this often while iterations advance */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
-void watch_signals(void)
-{
-	struct sigaction sa = { .sa_handler = on_signal };
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-}
-
-bool watch_wait(int64_t ms)
-{
-	const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
-	if (!interrupted)
-		nanosleep(&t, NULL);
-	return interrupted;
-}
 
 struct view {
 	char *state, *reason;
@@ -157,7 +132,7 @@ int watch_job(struct cli *cli, const char *id)
 	_cleanup_(mo_freep) char *quoted = url_quote(id), *path = mo_printf("/v1/jobs/%s", quoted);
 	const struct request q = { .path = path, .timeout_ms = 5000 };
 	bool seen = false;
-	watch_signals();
+	interrupt_catch();
 	for (;;) {
 		_cleanup_(answer_done) struct answer a = { 0 };
 		int r = client_send(cli, &q, &a);
@@ -180,7 +155,7 @@ int watch_job(struct cli *cli, const char *id)
 				return r;
 			}
 		}
-		if (watch_wait(POLL_MS)) {
+		if (interrupt_wait(POLL_MS)) {
 			end_line(&v);
 			fprintf(stderr, "moectl: watch: stopped watching, %s runs on; `moectl watch %s` shows it again, `moectl cancel %s` ends it\n", id, id, id);
 			return 130;

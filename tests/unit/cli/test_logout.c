@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "cli/local.h"
+#include "cli/local_logout.h"
+#include "lib/base/util.h"
 
 static void notes(void **state)
 {

@@ -1,4 +1,4 @@
-/* Parts of `moectl init`: init_source.c reads, init.c makes the draft, init_engine.c knows the
+/* What `moectl init` works on. init_source.c reads, init.c makes the draft, init_engine.c knows the
  * engines' own configurations, init_compare.c holds the recipe against the original,
  * init_tell.c writes. */
 #pragma once
@@ -31,23 +31,5 @@ int init_refuse(const struct init *i, const char *what, const char *next); /* pr
 #define init_note(i, ...) mo_strs_printf(&(i)->notes, &(i)->n_notes, __VA_ARGS__)
 void init_name(struct init *i,
 	       const char *text); /* the job's, made of this text, unless it has one */
-/* A file or a line; the words of a line, or its text, that of `script` (NULL = a line). 0 or an
- * exit status (printed). */
-int init_from_path(struct init *i, const char *from);
-int init_from_launch(struct init *i, const char *text, const char *script, char *const *words,
-		     size_t n);
-/* Primus loads its presets from the tree that its program lies in, and its experiment from where
- * it is started. A recipe has one directory for both, which is the tree. */
-void init_tree(struct init *i);
-/* Whether the script that is started takes the word that its launcher added for each rank. */
-void init_local_rank(struct init *i);
-/* What the engine's file and the original's own configuration say. 0 or an exit status
- * (printed). */
-int init_engine(struct init *i);
-/* The recipe, checked, against the original: fills what is the same and what differs. 0 or an
- * exit status (printed). */
-int init_compare(struct cli *cli, struct init *i);
 /* Says why no recipe can be written there (a negative errno); CLI_USAGE. */
 int init_no_out(const char *out, int why);
-/* Writes the recipe and says what is different. 0 or an exit status (printed). */
-int init_put(const struct init *i, const struct cli *cli);
