@@ -7,7 +7,7 @@
 
 bool core_is_out(const struct core *c, int64_t job)
 {
-	return ids_has(c->state.aside, c->state.n_aside, job);
+	return job_is_out(&c->state, job);
 }
 
 /* The state as if it came from a snapshot: what is derived from it is made anew. */

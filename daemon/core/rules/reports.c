@@ -371,7 +371,7 @@ static void strange(struct turn *t, const char *name, struct record *r)
 /* Was it stored once, or may it have been, after the backup that this state comes from? Then it may be forgotten when it is gone. */
 static bool is_ours(const struct core *c, const struct job *j, const struct step_report *rep)
 {
-	return !core_is_out(c, rep->job) && rep->job > 0 && rep->job < c->state.next_job && (!j || rep->attempt < job_next_attempt(j));
+	return !job_is_out(&c->state, rep->job) && rep->job > 0 && rep->job < c->state.next_job && (!j || rep->attempt < job_next_attempt(j));
 }
 
 /* Steps we do not have. One that lives keeps its node from work. fresh: as in fleet_reports(). */
@@ -401,7 +401,7 @@ static void stray_steps(struct turn *t, const char *name, const struct step_repo
 		if (n->n_strange == 0 || !bsearch(&step, n->strange, n->n_strange, sizeof(*n->strange), by_name))
 			event_emit(t, EVENT_STEP_UNKNOWN, stray.job, name, MO_NONE, stray.attempt, NULL,
 				   "node %s holds step %s, which %s; it is kept and the node gets no work until it ends, or 'moectl resolve %s --kill' ends it", name, step,
-				   core_is_out(t->core, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
+				   job_is_out(&t->core->state, stray.job) ? "is of a job in quarantine (moed --put-back)" : "this controller never stored", step);
 		mo_strs_add(&r.texts, &r.n_texts, step);
 	}
 	strange(t, name, &r);

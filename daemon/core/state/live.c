@@ -55,6 +55,11 @@ void core_touch(struct core *c, int64_t job)
 	ids_add(&c->dirty, &c->n_dirty, job);
 }
 
+bool job_is_out(const struct state *s, int64_t job)
+{
+	return ids_has(s->aside, s->n_aside, job);
+}
+
 struct live *core_live(const struct core *c, const char *node)
 {
 	const struct node *n = node_find(&c->state, node);

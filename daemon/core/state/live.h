@@ -60,6 +60,7 @@ struct core {
 void core_touch(struct core *c, int64_t job);                   /* the rules look at it in this turn */
 struct live *core_live(const struct core *c, const char *node); /* NULL if unknown */
 void core_lives_clear(struct core *c);
+bool job_is_out(const struct state *s, int64_t job);            /* taken out by `moed --quarantine` */
 bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);
 void ids_remove(int64_t *ids, size_t *n, int64_t id);
