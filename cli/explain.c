@@ -1,9 +1,10 @@
-/* explain env|bind|config: every variable of a rank with value, reason and source; what each rank is bound to and why. */
+/* explain env|bind|config|event: every variable of a rank with value, reason and source; what each rank is bound to and why. */
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/client.h"
 #include "cli/config.h"
+#include "cli/explain_event.h"
 #include "cli/output.h"
 #include "cli/value.h"
 #include "lib/base/idset.h"
@@ -148,8 +149,15 @@ static bool is_recipe(const char *what)
 
 static int explain(struct cli *cli, const char *const *args, const char *key, const struct strs *sets, int64_t rank)
 {
-	static const char *const kinds[] = { "env", "bind", "config" };
+	static const char *const kinds[] = { "env", "bind", "config", "event" };
+	bool event = !strcmp(args[0], "event");
 
+	if (event && (key || sets->n || rank != MO_NONE))
+		return cli_misuse(cli, "a type of events is the same for all jobs and ranks: remove the options");
+	if (event)
+		return explain_event(cli, args[1]);
+	if (!args[1])
+		return cli_misuse(cli, "an argument is missing");
 	if (!strcmp(args[0], "config"))
 		return rank != MO_NONE ? cli_misuse(cli, "a configuration is the same for all ranks: remove --rank")
 				       : config(cli, args[1], key, sets);
@@ -173,14 +181,14 @@ static int run(struct cli *cli, int argc, char **argv)
 	const struct opt opts[] = {
 		{ "rank", 'r', OPT_INT, &rank, 0, INT32_MAX }, { "key", 0, OPT_STR, &key }, { "set", 0, OPT_STRS, &sets },
 	};
-	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 2, 2);
+	int r = cli_options(cli, argc, argv, opts, ELEMENTSOF(opts), args, 1, 2);
 	r = r ? cli_stop(r) : explain(cli, args, key, &sets, rank);
 	free(sets.items);
 	return r;
 }
 
 const struct verb verb_explain = {
-	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set key=value]...", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it",
+	"explain", "Understand", "explain env|bind JOB [--rank R] | explain config RECIPE|JOB [--key K] [--set key=value]... | explain event [TYPE]", "each variable with reason and source; each rank's GPU, CPUs, memory and NIC as read back, and why; each key of the engine's configuration, and who said it; what an event means and what to do",
 	"env, bind:\n"
 	"  --rank R          of this rank (env: default 0)\n"
 	"config:\n"
@@ -188,5 +196,6 @@ const struct verb verb_explain = {
 	"  --set key=value   as in submit\n"
 	"It reads the experiment that the recipe names, where its files are on this machine; no controller is needed.\n"
 	"A recipe that fails a rule is shown as well, with the rule and exit status 2.\n"
-	"Of a job it is what the job's record keeps, also after its end.\n", run,
+	"Of a job it is what the job's record keeps, also after its end.\n"
+	"event: what events of this type tell, and what to do; without TYPE all types.\n", run,
 };

@@ -225,7 +225,7 @@ def not_found(w):
 @suite.test
 def usage_errors(w):
     for words in ([], ["statsu", "j-1"], ["status"], ["status", "j-1", "j-2"], ["status", "--jsno", "j-1"], ["metrics", "j-1", "--since", "x"], ["submit"], ["submit", "a", "--priority", "101"], ["submit", "a", "--set", "x"],
-                  ["drain", "n", "--reason", "x", "--when", "never"], ["explain", "me", "j-1"], ["token"], ["token", "create"], ["token", "steal"], ["classify"], ["classify", "--exit", "signal:99"], ["checkpoints"],
+                  ["drain", "n", "--reason", "x", "--when", "never"], ["explain", "me", "j-1"], ["explain", "env"], ["explain", "event", "job.exploded"], ["explain", "event", "job.failed", "--rank", "1"], ["explain", "event", "--key", "x"], ["token"], ["token", "create"], ["token", "steal"], ["classify"], ["classify", "--exit", "signal:99"], ["checkpoints"],
                   ["checkpoints", "--dir", "/"], ["checkpoints", "j-1", "--dir", "/"], ["checkpoints", "--dir", "/", "--engine", "torch", "--verify", "hard"], ["local"], ["local", "up", "--nodes", "x"], ["plan"], ["validate"],
                   ["metrics", "j-1", "--csv", "--json"], ["logs", "j-1", "-n"], ["help", "statsu"], ["--url"], ["--url", "unix:/x"], ["--rank", "1", "list"], ["--token-file=/x", "--jsno", "list"]):
         r = w.c.run(*words, check=False)
@@ -268,6 +268,27 @@ def where_no_local_cluster_is(_):
             r = moectl("local", verb, *more, env=env, check=False)
             error_line(r, status, "local " + verb)
             need("no cluster in %s" % where in r.stderr, r.stderr)
+
+
+@suite.test
+def explain_of_an_event(w):
+    """What this moectl knows: without a controller, of every type that a controller told."""
+    env = clean_env(MOE_URL="unix:" + place("no.sock"))
+    out = moectl("explain", "event", "node.down", env=env).stdout
+    need(out.startswith("node.down  warning: A node is down\n") and "\nto do: " in out and "moectl fence NODE --confirmed" in out, out)
+    doc = json.loads(moectl("--json", "explain", "event", "job.started", env=env).stdout)
+    equal((doc["type"], doc["level"], doc["message_id"], doc["data"]), ("job.started", "info", None, "resume nodes port"), "its entry")
+    items = json.loads(moectl("--json", "explain", "event", env=env).stdout)["items"]
+    known = {e["type"]: e["data"].split() for e in items}
+    equal(moectl("explain", "event", env=env).stdout.split("\n")[:-1][-1].split()[0], items[-1]["type"], "one line for each")
+    told = json.loads(w.c.run("--json", "events").stdout)["items"]
+    need(told, "nothing happened")
+    for e in told:
+        need(e["type"] in known, "%s is not in the registry" % e["type"])
+        need(set(e["data"] or {}) <= set(known[e["type"]]), "data of %s" % e)
+    r = moectl("explain", "event", "node.dwn", env=env, check=False)
+    error_line(r, 2, "a type that is none")
+    need("did you mean node.down?" in r.stderr, r.stderr)
 
 
 @suite.test

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, links between documents lead
-somewhere. `test_docs.py --write` writes the option tables and the route table anew."""
+"""The documents say what the programs do: option tables of docs/operator.md are those of the programs, docs/rest.md has every route with its role, docs/events.md and
+the journal's catalogue have every event, links between documents lead somewhere. `test_docs.py --write` writes all that is made anew."""
 import difflib
+import json
 import os
 import re
 import subprocess
@@ -61,6 +62,43 @@ def route_table():
     return "\n".join(rows)
 
 
+def events():
+    """The registry, lib/model/event_types.def, as moectl knows it."""
+    text = subprocess.run([os.path.join(BUILD, "moectl"), "--json", "explain", "event"], stdout=subprocess.PIPE, text=True, check=True, env=clean_env()).stdout
+    return json.loads(text)["items"]
+
+
+def event_table():
+    rows = ["| type | level | data | what it tells | what to do |", "|--|--|--|--|--|"]
+    for e in events():
+        data = " ".join("`%s`" % key for key in e["data"].split())
+        tells = "%s. %s" % (e["subject"], e["means"])
+        rows.append("| `%s` | %s | %s | %s | %s |" % (e["type"], e["level"], data, tells.strip().replace("|", "\\|"), e["next"].replace("|", "\\|")))
+    return "\n".join(rows)
+
+
+CATALOG = os.path.join(ROOT, "units/moe.catalog")
+CATALOG_HEAD = "# Events: made from lib/model/event_types.def by tests/e2e/test_docs.py --write.\n"
+
+
+def catalog_entry(e):
+    """One entry of the journal's catalogue; what stands for the event's job, node or rank becomes the field of the entry."""
+    body = re.sub(r"\b(JOB|NODE|RANK)\b", r"@MOE_\1@", "%s\n%s" % (e["means"], e["next"])).strip()
+    return "-- %s\nSubject: %s\nDefined-By: moectl\n\n%s\n" % (e["message_id"], e["subject"], body)
+
+
+def catalog_events():
+    return CATALOG_HEAD + "\n" + "\n".join(catalog_entry(e) for e in sorted((e for e in events() if e["message_id"]), key=lambda e: e["message_id"]))
+
+
+def catalog():
+    """(what the daemons log beside events, written by hand; the entries of events)"""
+    with open(CATALOG) as f:
+        hand, head, made = f.read().partition(CATALOG_HEAD)
+    need(head, "units/moe.catalog has lost the line that stands before the entries of events")
+    return hand, head + made
+
+
 FLOW = re.compile(r'(\w+): ("[^"]*"|[^",{}]+)')
 BLOCK = re.compile(r'^ *(\w+): (.*)$', re.M)
 
@@ -91,7 +129,8 @@ def profile_tables():
     return "\n".join(text).strip()
 
 
-TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table))
+TABLES = (("environment.md", "profiles", profile_tables), ("operator.md", "options of moed", lambda: option_table("moed")), ("operator.md", "options of moe-agent", lambda: option_table("moe-agent")), ("rest.md", "routes", route_table),
+          ("events.md", "events", event_table))
 
 EXAMPLES = (("moed", "config/moed.yaml"), ("moe-agent", "config/agent.yaml"))
 
@@ -106,6 +145,11 @@ def section(text, title):
 def tables_are_those_of_the_programs():
     for name, title, make in TABLES:
         same(section(read(name), title).group(1).strip(), make(), "%s in docs/%s" % (title, name))
+
+
+@suite.test
+def the_catalogue_has_every_event():
+    same(catalog()[1], catalog_events(), "units/moe.catalog")
 
 
 @suite.test
@@ -158,6 +202,9 @@ if "--write" in sys.argv:
         m = section(text, title)
         with open(os.path.join(DOCS, name), "w") as f:
             f.write(text[:m.start(1)] + make() + "\n" + text[m.end(1):])
+    hand = catalog()[0]
+    with open(CATALOG, "w") as f:
+        f.write(hand + catalog_events())
     for program, name in EXAMPLES:
         with open(os.path.join(ROOT, name), "w") as f:
             f.write(example(program))
