@@ -10,6 +10,7 @@
 /* for an answer, of which a beat may have passed when the controller stood still */
 #define AGENT_WAITS (4500 * MS)
 #define PAUSE_TOLD (3 * S)
+#include "tests/event_check.h"
 #include "tests/shadow.h"
 
 static bool resumes(const struct job *j)
@@ -310,6 +311,10 @@ void check_records(struct sim *s, const struct core_out *out)
 			check_final(s, r);
 		if (r->type == REC_NODE_STATE || r->type == REC_HUNG)
 			check_verdict(s, r);
+		_cleanup_(mo_freep) char *wrong = r->type == REC_EVENT ? event_wrong(r->event) : NULL;
+
+		if (wrong)
+			sim_violation(s, "%s", wrong);
 		placed |= r->type == REC_PLACE;
 		if (r->type == REC_EVENT && s->trace)
 			sim_trace(s, "event %s: %s", r->event->type, r->event->message);

@@ -1,10 +1,8 @@
 /* What holds after every step of a world. */
 #include "tests/unit/dcore/world_inner.h"
 
-#include <string.h>
-
 #include "daemon/core/rules/refusal.h"
-#include "lib/wire/json.h"
+#include "tests/event_check.h"
 #include "tests/shadow.h"
 
 static void check_ledger(const struct job *j)
@@ -53,25 +51,6 @@ static void check_gpus(const struct state *s)
 	}
 }
 
-/* What the registry says that data of such events has. */
-static void check_data(const struct event *e)
-{
-	const struct event_about *about = event_about(e->type);
-	struct json_object *data = NULL;
-
-	if (!about)
-		fail_msg("event %s is not in the registry", e->type);
-	assert_true(!e->data || wire_parse(e->data, strlen(e->data), &data, NULL) >= 0);
-	if (!data)
-		return;
-	json_object_object_foreach(data, key, value) {
-		(void)value;
-		if (!event_has_key(about, key, strlen(key)))
-			fail_msg("event %s: the registry has no key %s", e->type, key);
-	}
-	json_object_put(data);
-}
-
 /* Each event that is stored is an effect with the same event, in the same order. */
 static void check_events(const struct core_out *out)
 {
@@ -86,7 +65,10 @@ static void check_events(const struct core_out *out)
 		assert_true(mo_desc_equal(&event_desc, out->records[i].event, out->effects[fx].event));
 		assert_string_equal(event_registry[out->effects[fx].event_type].type,
 				    out->records[i].event->type);
-		check_data(out->records[i].event);
+		char *wrong = event_wrong(out->records[i].event);
+
+		if (wrong)
+			fail_msg("%s", wrong);
 		fx++;
 	}
 	for (; fx < out->n_effects; fx++)
