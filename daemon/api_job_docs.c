@@ -190,7 +190,7 @@ static void why_too_large(const struct state *s, const struct viewer *viewer, co
 	bool waits = false;
 
 	for (size_t i = 0; i < v->n_reasons; i++)
-		waits = waits || mo_streq(v->reasons[i].code, "capacity");
+		waits = waits || mo_streq(v->reasons[i].code, waiting_code_names[WAITING_TOO_LARGE]);
 	if (!waits || !viewer_sees(viewer, j) || !too_large(s, &j->spec, &t))
 		return;
 	free(v->next);

@@ -9,11 +9,11 @@
 
 #define OPTIONS_MAX 20
 
-struct waiting { struct manager *manager; uint64_t request, helper; };
+struct waiting_plan { struct manager *manager; uint64_t request, helper; };
 
 static void on_gone(void *arg, uint64_t id)
 {
-	struct waiting *w = arg;
+	struct waiting_plan *w = arg;
 
 	helper_cancel(w->manager, w->helper);
 	free(w);
@@ -21,7 +21,7 @@ static void on_gone(void *arg, uint64_t id)
 
 static void on_planned(void *arg, int status, const char *text)
 {
-	struct waiting *w = arg;
+	struct waiting_plan *w = arg;
 	struct http_request *r = http_find(w->manager->http, w->request);
 
 	if (r) {
@@ -146,7 +146,7 @@ static void plan_read(struct manager *m, struct http_request *r, struct submit *
 	_cleanup_(mo_freep) char *anchors = anchors_document(&m->anchor_texts, manager_state(m), NULL, gpu, spec->recipe.precision);
 	mo_desc_free(&submit_desc, spec);
 	split_words(wish.words.data, options);
-	struct waiting *w = mo_alloc(sizeof(*w));
+	struct waiting_plan *w = mo_alloc(sizeof(*w));
 	w->manager = m;
 	w->request = http_id(r);
 	const struct helper_input input = { .user = http_caller(r)->user, .kind = kind_of(r), .recipe = text, .n = n, .options = options, .anchors = anchors };

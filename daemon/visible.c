@@ -59,6 +59,8 @@ static void reason(bool sees, char **text)
 void visible_job(const struct viewer *v, const struct job *j, struct job_view *doc)
 {
 	reason(viewer_sees(v, j), &doc->reason);
+	if (doc->waiting)
+		reason(viewer_sees(v, j), &doc->waiting->text);
 }
 
 static bool is_output(const struct job *j, const char *text)

@@ -41,6 +41,7 @@ void core_free(struct core *c)
 	talkers_clear(c);
 	free(c->unfinished);
 	free(c->ending);
+	queue_clear(&c->queue);
 	shared_pool_done(&c->shared);
 	free(c->kept);
 	free(c->fresh);

@@ -69,7 +69,7 @@ def watch_tells_a_changed_reason(w):
     timer = threading.Timer(120, p.kill)
     timer.start()
     try:
-        line_with(p, "queued  (waits for 16 free GPUs)", "the first reason")
+        line_with(p, "queued  (waits for 16 GPUs, ", "the first reason")
         w.c.run("drain", "node-0", "--reason", "another fan")
         # It stays so until the node is taken back, and the job is queued all the time.
         need("queued" in line_with(p, "on nodes that take work now", "the changed reason"), "its state")
@@ -79,6 +79,33 @@ def watch_tells_a_changed_reason(w):
         w.c.run("cancel", job)
         p.kill()
         p.wait(60)
+
+
+@suite.test
+def a_waiting_job_names_who_is_ahead(w):
+    """list, status, why and REST say code and cause alike; how many GPUs are free, and whether a slow node counts, is of the moment of each question."""
+    big, behind = [w.c.submit(command_recipe(name, ["true"], gpus=16)) for name in ("ahead", "behind")]
+    says = r"behind %s, which needs 16 GPUs, \d+ (is|are) free" % big
+
+    def rest():
+        doc = w.c.json("status", behind)
+        return doc if re.fullmatch(says, doc["reason"] or "") else None
+
+    def why():
+        found = w.c.json("why", behind)["reasons"][0]
+        return found if found["code"] == "behind" else None
+    try:
+        doc = wait_until(rest, 60, "the reason of the Job document")
+        equal({k: doc["waiting"][k] for k in ("code", "text", "job", "needs")}, {"code": "behind", "text": doc["reason"], "job": big, "needs": 16}, "waiting")
+        reason = wait_until(why, 60, "the reason of why")
+        need(re.fullmatch(says, reason["text"]), reason)
+        need("%s (ahead) is queued" % big in reason["evidence"][0], reason)
+        for verb in (["list"], ["status", behind], ["why", behind]):
+            wait_until(lambda: re.search(says, w.c.run(*verb).stdout), 60, " ".join(verb))
+        wait_until(lambda: w.c.json("status", big)["waiting"]["code"] == "capacity", 60, "the job ahead")
+    finally:
+        w.c.run("cancel", big)
+        w.c.run("cancel", behind)
 
 
 @suite.test

@@ -235,6 +235,18 @@ static int summary(const int64_t *faults, const int64_t *moves, bool demand)
 	return demand ? never : 0;
 }
 
+/* Of the docs, from the rows that `moectl why` speaks from. */
+static void waits(void)
+{
+	printf("\n## What a job waits for\n"
+	       "In `queued`, `recovering` and `stopping`: `waiting.code` and `waiting.text` "
+	       "of the Job document, the code and text of a reason of `moectl why`, the reason of `status` and `list`. Made from the rows in "
+	       "`daemon/core/state/waiting.c`; numbers are of the last look at the queue, which follows every change.\n"
+	       "\n| code | the reason | what makes it go on |\n|--|--|--|\n");
+	for (int i = WAITING_NOT + 1; i < _WAITING_N; i++)
+		printf("| `%s` | %s | %s |\n", waiting_code_names[i], waiting_kinds[i].sentence, waiting_kinds[i].next);
+}
+
 static void step_states(void)
 {
 	printf("\n# States of a step\nA job's attempt on one node, as its supervisor (moe-stepd) has it: the table that `agent/core/stepd/step.c` runs by. "
@@ -271,6 +283,7 @@ static void states(void)
 				printf("| %s | %s | %s |\n", job_trigger_names[r->trigger], job_guard_names[r->guard], job_state_names[r->next]);
 		}
 	}
+	waits();
 	step_states();
 }
 

@@ -60,7 +60,11 @@ static bool look_at_silence(struct turn *t, int64_t id)
 	if (advances)
 		turn_deadline(t, j->progress_at + limit + 1);
 	if (silent && !advances && !j->waiting_node) {
-		reason = mo_printf("node %s is silent and no iteration advances: waiting for its agent, a new boot, or 'moectl fence %s --confirmed'", silent, silent);
+		struct waiting w = waiting_make(WAITING_SILENT);
+
+		w.node = mo_strdup(silent);
+		reason = waiting_text(&w);
+		waiting_done(&w);
 		wait_node(t, id, true);
 		job_move(t, id, T_NODE_DOWN, false, 0, reason);
 		return true;

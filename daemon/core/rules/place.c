@@ -250,20 +250,24 @@ int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret
 	return all;
 }
 
-/* The texts hold no numbers that change from moment to moment: they are stored as the job's reason. */
-static int no_room(const struct state *s, const struct slots *slots, const struct recipe *r, struct mo_error *err)
+static struct waiting no_room(const struct state *s, const struct slots *slots, const struct recipe *r)
 {
-	int64_t largest, all = place_suited(s, r, &largest), usable = place_room(s, slots, r, true);
+	struct waiting w = waiting_make(WAITING_CAPACITY);
+	int64_t largest;
 
-	if (all < r->gpus)
-		return mo_error_set(err, 1, "needs %lld GPUs%s%s; the cluster has %lld%s", (long long)r->gpus, r->gpu ? " of type " : "", r->gpu ? r->gpu : "", (long long)all,
-			r->n_exclude ? " outside cluster.exclude" : "");
-	if (usable < r->gpus && health_wants_same_stack(r))
-		return mo_error_set(err, 1, "needs %lld GPUs on nodes with the same software (stack.same); only %lld of %lld are, on nodes that take work now", (long long)r->gpus, (long long)usable,
-			(long long)all);
-	if (usable < r->gpus)
-		return mo_error_set(err, 1, "needs %lld GPUs; only %lld of %lld are on nodes that take work now", (long long)r->gpus, (long long)usable, (long long)all);
-	return mo_error_set(err, 1, "waits for %lld free GPU%s", (long long)r->gpus, r->gpus == 1 ? "" : "s");
+	w.needs = r->gpus;
+	w.total = place_suited(s, r, &largest);
+	w.usable = place_room(s, slots, r, true);
+	w.free = place_room(s, slots, r, false);
+	w.nodes = (int64_t)s->n_nodes;
+	if (w.total < r->gpus)
+		w.code = WAITING_TOO_LARGE;
+	else if (w.usable < r->gpus)
+		w.code = health_wants_same_stack(r) ? WAITING_STACK : WAITING_NODES;
+	if (w.code == WAITING_TOO_LARGE && r->gpu)
+		w.gpu = mo_strdup(r->gpu);
+	w.excludes = r->n_exclude > 0;
+	return w;
 }
 
 struct offer { size_t node, room; };
@@ -358,7 +362,8 @@ void place_processes(const struct engine *e, struct place *places, size_t n)
 	}
 }
 
-int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
+int place_in(const struct state *s, const struct slots *slots, const struct recipe *r, struct place **ret,
+	     size_t *n_ret, struct waiting *ret_why)
 {
 	bool same = health_wants_same_stack(r);
 	struct slots one = same ? only_stack(s, slots, largest_stack(s, slots, r, false)) : *slots;
@@ -366,18 +371,24 @@ int place_in(const struct state *s, const struct slots *slots, const struct reci
 
 	if (same)
 		free(one.usable);
-	return result ? no_room(s, slots, r, err) : 0;
+	if (result && ret_why)
+		*ret_why = no_room(s, slots, r);
+	return result;
 }
 
 int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret, struct mo_error *err)
 {
+	_cleanup_(waiting_done) struct waiting w = waiting_make(WAITING_NOT);
 	struct slots slots;
 	int result;
 
 	slots_init(s, &slots);
-	result = place_in(s, &slots, r, ret, n_ret, err);
+	result = place_in(s, &slots, r, ret, n_ret, err ? &w : NULL);
 	slots_done(&slots);
-	return result;
+	if (!result || !err)
+		return result;
+	_cleanup_(mo_freep) char *text = waiting_recorded(&w);
+	return mo_error_set(err, 1, "%s", text);
 }
 
 /* Four ports in a row, going round: a port comes back only after all others were used, and never while its job lives. */

@@ -2,6 +2,7 @@
  * schedule.c, whose slots shrink as it goes through the queue, and by views and dry runs, which ask
  * for one job alone. Nothing is taken here: a job has its GPUs by the record of its placement. */
 #pragma once
+#include "daemon/core/state/waiting.h"
 #include "daemon/core/state/state.h"
 #include "lib/base/error.h"
 
@@ -12,10 +13,10 @@ void slots_init(const struct state *s, struct slots *ret);
 void slots_done(struct slots *slots);
 void slots_take(struct slots *slots, const struct state *s, const struct place *places,
 		size_t n_places);
-/* 0, or 1 when they do not fit now, with the reason in err. */
+/* 0, or 1 when they do not fit now; then *ret_why, unless it is NULL, is made anew and the caller's. */
 int place_in(const struct state *s, const struct slots *slots, const struct recipe *r,
-	     struct place **ret, size_t *n_ret, struct mo_error *err);
-/* The same with all slots of the given nodes that are free now. */
+	     struct place **ret, size_t *n_ret, struct waiting *ret_why);
+/* The same with all slots of the given nodes that are free now; the reason in err. */
 int place_find(const struct state *s, const struct recipe *r, struct place **ret, size_t *n_ret,
 	       struct mo_error *err);
 /* Ranks of places that were just found: as many as GPUs, or one per node. */

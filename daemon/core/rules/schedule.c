@@ -4,6 +4,8 @@
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/inner.h"
 
+#include <string.h>
+
 #include "lib/base/buf.h"
 
 static bool waiting(const struct job *j)
@@ -11,7 +13,8 @@ static bool waiting(const struct job *j)
 	return j && j->n_places == 0 && (j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && !job_live(j);
 }
 
-struct candidate { int64_t id, priority; bool recovering; };
+/* at: where it stands in the queue of the core */
+struct candidate { int64_t id, priority; bool recovering; size_t at; };
 
 static int queue_order(const void *a, const void *b)
 {
@@ -29,11 +32,16 @@ bool scan_fresh(const struct job *j, int64_t now)
 	return j->scan_attempt == job_next_attempt(j) && j->scan_at != MO_NONE && now - j->scan_at <= SCAN_FRESH_US;
 }
 
-static bool set_reason(struct turn *t, const struct job *j, const char *reason)
+/* The job waits for w, which is taken. True when that is another reason than the recorded one. */
+static bool waits(struct turn *t, const struct candidate *k, struct waiting *w)
 {
-	if (mo_streq(j->reason, reason))
+	const struct job *j = job_find(&t->core->state, k->id);
+	_cleanup_(mo_freep) char *reason = waiting_recorded(w);
+
+	queue_set(&t->core->queue, k->at, w);
+	if (!reason || mo_streq(j->reason, reason))
 		return false;
-	job_reason(t, j->id, reason);
+	job_reason(t, k->id, reason);
 	return true;
 }
 
@@ -90,44 +98,75 @@ static void want_scan(struct turn *t, int64_t id, const char *node)
 	wake_node(t->core, node);
 }
 
-/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots unless it waits for a person. */
-static bool start_or_scan(struct turn *t, int64_t id, struct slots *slots, struct place *places, size_t n_places)
+/* What was found in checkpoint.dir keeps it: files that nothing reads, or anything else. */
+static struct waiting found_wrong(const struct job *j, const struct mo_error *err)
 {
-	const struct job *j = job_find(&t->core->state, id);
+	_cleanup_(mo_freep) char *names = checkpoint_unread_names(j);
+	bool unread = names && strstr(err->text, names);
+	struct waiting w = waiting_make(unread ? WAITING_UNREAD : WAITING_CHECKPOINT);
+
+	w.text = mo_strdup(err->text);
+	return w;
+}
+
+static bool scan(struct turn *t, const struct candidate *k, const char *node)
+{
+	const struct job *j = job_find(&t->core->state, k->id);
 	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_freep) char *reason = NULL;
+	bool again = j->scan_attempt == job_next_attempt(j);
+	struct waiting w = waiting_make(WAITING_SCAN);
+	int64_t resume;
+
+	want_scan(t, k->id, node);
+	if (again && checkpoint_choose(j, &resume, &err) == 1) {
+		w = found_wrong(j, &err);
+	} else {
+		w.dir = mo_strdup(j->spec.recipe.checkpoint.dir);
+		w.node = mo_strdup(node);
+	}
+	if (!again)
+		return waits(t, k, &w);
+	queue_set(&t->core->queue, k->at, &w);     /* looked before: what was recorded then stays */
+	return false;
+}
+
+/* Places fit: the job starts, looks for its checkpoints, or waits for a person. Takes its slots unless it waits for a person. */
+static bool start_or_scan(struct turn *t, const struct candidate *k, struct slots *slots, struct place *places, size_t n_places)
+{
+	const struct job *j = job_find(&t->core->state, k->id);
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	struct waiting w;
 	bool emitted;
 	int64_t resume;
 	int result;
 
 	if (j->spec.recipe.checkpoint.dir && !scan_fresh(j, t->now)) {
 		slots_take(slots, &t->core->state, places, n_places);
-		want_scan(t, id, places[0].node);
-		if (j->scan_attempt == job_next_attempt(j))
-			return false;      /* looked before: the reason found then stays */
-		reason = mo_printf("looks for checkpoints in %s from node %s", j->spec.recipe.checkpoint.dir, places[0].node);
-		return set_reason(t, j, reason);
+		return scan(t, k, places[0].node);
 	}
 	if (j->n_check_nodes) {
 		slots_take(slots, &t->core->state, places, n_places);
 		t->core->n_checking++;
-		reason = mo_printf("waits for the checks of its nodes after the failure: %s%s", j->check_nodes[0], j->n_check_nodes > 1 ? " and others" : "");
-		return set_reason(t, j, reason);
+		w = waiting_make(WAITING_CHECKS);
+		w.node = mo_strdup(j->check_nodes[0]);
+		w.nodes = (int64_t)j->n_check_nodes;
+		return waits(t, k, &w);
 	}
 	result = checkpoint_choose(j, &resume, &err);
 	if (result == 0) {
 		slots_take(slots, &t->core->state, places, n_places);
-		place_job(t, id, places, n_places, resume);
+		place_job(t, k->id, places, n_places, resume);
 		return true;
 	}
 	if (result == 2) {
-		job_move(t, id, T_GIVE_UP, false, 0, err.text);
+		job_move(t, k->id, T_GIVE_UP, false, 0, err.text);
 		return true;
 	}
 	turn_deadline(t, j->scan_at + SCAN_FRESH_US + 1);
-	emitted = set_reason(t, j, err.text);
+	w = found_wrong(j, &err);
+	emitted = waits(t, k, &w);
 	if (emitted)
-		tell_unread(t, id);
+		tell_unread(t, k->id);
 	return emitted;
 }
 
@@ -142,42 +181,58 @@ static const struct job *dir_holder(const struct core *c, const struct job *j)
 	return NULL;
 }
 
-static bool look_at(struct turn *t, int64_t id, struct slots *slots)
+/* What keeps the job from being given places before any are looked for, in this order. False: nothing. */
+static bool held(struct turn *t, const struct job *j, struct waiting *ret)
 {
 	struct core *c = t->core;
-	const struct job *j = job_find(&c->state, id), *holder;
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_freep) char *held = NULL;
-	struct place *places = NULL;
-	size_t n_places = 0;
+	const struct waiting *ahead = c->blocked ? queue_find(&c->queue, c->blocked_id) : NULL;
+	const struct job *holder;
 	int64_t until = 0;
-	bool emitted;
 
 	if (t->now < j->not_before) {
 		turn_deadline(t, j->not_before);
-		return false;
+		*ret = waiting_make(WAITING_GRACE);
+		ret->until = j->not_before;
+		return true;
 	}
-	held = incarnation_holds(&c->state, j, t->now, &until);
-	if (held) {
-		if (until > t->now)
-			turn_deadline(t, until);
-		return set_reason(t, j, held);
+	*ret = waiting_make(WAITING_RESTORED);
+	ret->text = incarnation_holds(&c->state, j, t->now, &until);
+	if (until > t->now)
+		turn_deadline(t, until);
+	if (ret->text)
+		return true;
+	if (c->blocked) {
+		*ret = waiting_make(WAITING_BEHIND);
+		ret->job = c->blocked_id;
+		ret->needs = ahead ? ahead->needs : MO_NONE;
+		ret->free = ahead ? ahead->free : MO_NONE;
+		return true;
 	}
-	if (c->blocked)
-		return set_reason(t, j, "waits behind jobs of the same or a higher priority");
 	holder = dir_holder(c, j);
-	if (holder) {
-		held = mo_printf("checkpoint.dir is in use by j-%lld; waits", (long long)holder->id);
-		return set_reason(t, j, held);
-	}
-	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &err) != 0) {
-		c->blocked = place_room(&c->state, slots, &j->spec.recipe, true) >= job_gpus(j);
-		c->blocked_id = id;
+	*ret = waiting_make(WAITING_DIRECTORY);
+	ret->job = holder ? holder->id : MO_NONE;
+	return holder;
+}
+
+static bool look_at(struct turn *t, const struct candidate *k, struct slots *slots)
+{
+	struct core *c = t->core;
+	const struct job *j = job_find(&c->state, k->id);
+	struct place *places = NULL;
+	size_t n_places = 0;
+	struct waiting w;
+	bool emitted;
+
+	if (held(t, j, &w))
+		return waits(t, k, &w);
+	if (place_in(&c->state, slots, &j->spec.recipe, &places, &n_places, &w) != 0) {
+		c->blocked = w.usable >= job_gpus(j);
+		c->blocked_id = k->id;
 		c->blocked_priority = j->state == JOB_RECOVERING ? INT64_MAX : j->spec.recipe.priority;
-		return set_reason(t, j, err.text);
+		return waits(t, k, &w);
 	}
 	place_processes(&j->spec.engine, places, n_places);
-	emitted = start_or_scan(t, id, slots, places, n_places);
+	emitted = start_or_scan(t, k, slots, places, n_places);
 	mo_vec_clear(&place_desc, (void **)&places, &n_places);
 	return emitted;
 }
@@ -204,11 +259,13 @@ bool schedule(struct turn *t)
 	_cleanup_(mo_freep) struct candidate *queue = mo_alloc_array(n_ids + 1, sizeof(*queue));
 	struct slots slots;
 
+	if (all)
+		queue_clear(&c->queue);
 	for (size_t i = 0; i < n_ids; i++) {
 		const struct job *j = job_find(&c->state, all ? c->unfinished[i] : c->fresh[i]);
 
 		if (waiting(j))
-			queue[n++] = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING };
+			queue[n++] = (struct candidate){ .id = j->id, .priority = j->spec.recipe.priority, .recovering = j->state == JOB_RECOVERING, .at = queue_add(&c->queue, j->id) };
 	}
 	c->n_fresh = 0;
 	c->queue_dirty = false;
@@ -223,7 +280,7 @@ bool schedule(struct turn *t)
 	qsort(queue, n, sizeof(*queue), queue_order);
 	slots_init(&c->state, &slots);
 	for (size_t i = 0; i < n; i++)
-		emitted |= look_at(t, queue[i].id, &slots);
+		emitted |= look_at(t, &queue[i], &slots);
 	slots_done(&slots);
 	return emitted;
 }

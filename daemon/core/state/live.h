@@ -6,6 +6,7 @@
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/shared.h"
 #include "daemon/core/state/state.h"
+#include "daemon/core/state/waiting.h"
 
 /* A step that a node reports and that moed does not have. */
 struct stray { int64_t job, attempt, written; bool gone, ours; };  /* ours: we stored it once and forgot it since: it may be forgotten again */
@@ -53,6 +54,7 @@ struct core {
 	int64_t kept_bytes, active_bytes;  /* texts of these, and of unfinished jobs */
 	bool queue_dirty;                  /* the whole queue must be looked at */
 	bool blocked; int64_t blocked_id, blocked_priority; /* the job that kept all behind it waiting, of the last look */
+	struct queue queue;                /* what every waiting job waits for, of the last look */
 	int64_t liveness_at;               /* no node's silence can matter before; a lower bound */
 	int64_t jobs_at;                   /* next deadline of any job or of the queue */
 };

@@ -236,6 +236,7 @@ struct token {
 };
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
 
+struct queue;
 struct state {
 	int64_t epoch;               /* +1 at each controller start; every command carries it */
 	int64_t next_job, next_port, next_event_seq;
@@ -254,6 +255,9 @@ struct state {
 	int64_t *aside; size_t n_aside;  /* ascending ids of jobs that `moed --quarantine` took out: what nodes hold of them is kept there */
 	/* Not described, not stored: ascending ids of jobs that have steps, kept by the core. NULL (a copy, a dry run) = look at all jobs. */
 	int64_t *holders; size_t n_holders;
+	/* Not described, not stored: what the last look at the queue found (waiting.h); the
+	 * core's. NULL (a copy, a dry run) = nobody looked. */
+	const struct queue *queue;
 };
 extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 extern const struct mo_desc engine_own_desc;

@@ -10,6 +10,7 @@ void core_reindex(struct core *c)
 	size_t n = 0;
 
 	idems_reindex(c);
+	c->state.queue = &c->queue;
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
 	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
 	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;

@@ -25,6 +25,7 @@ static const struct mo_field job_view_fields[] = {
 	MO_F_SUB(job_view, plan, MO_OPT, &actual_desc, .omit = true),
 	MO_F_SUB(job_view, prepare, MO_OPT, &prepare_view_desc, .omit = true),
 	MO_F(job_view, checkpoint_late, MO_STR, .omit = true), MO_F(job_view, resumes_at, MO_INT, .omit = true),
+	MO_F_SUB(job_view, waiting, MO_OPT, &waiting_desc, .omit = true),
 };
 const struct mo_desc job_view_desc = MO_DESC(job_view, job_view_fields);
 
@@ -96,12 +97,29 @@ static void job_nodes(const struct job *j, struct job_view *ret)
 			mo_strs_add(&ret->nodes, &ret->n_nodes, j->ranks[i].node);
 }
 
+/* Its reason, and what it waits for. */
+static void job_waits(const struct state *s, const struct job *j, int64_t now, struct job_view *ret)
+{
+	struct waiting w;
+
+	if (!waiting_of(s, j, now, &w)) {
+		ret->reason = mo_strdup(j->reason);
+		return;
+	}
+	ret->reason = waiting_reason(&w, j);
+	char *text = waiting_text(&w);
+
+	free(w.text);
+	w.text = text;
+	ret->waiting = mo_alloc(sizeof(*ret->waiting));
+	*ret->waiting = w;
+}
+
 void job_view(const struct state *s, const struct job *j, int64_t now, struct job_view *ret)
 {
 	const struct checkpoint *c = checkpoint_find(j, state_newest_checkpoint(j));
 	_cleanup_(checkpoint_unsaved_done) struct unsaved unsaved;
 
-	(void)now;
 	ret->id = j->id;
 	ret->name = mo_strdup(j->spec.recipe.name);
 	ret->state = j->state;
@@ -119,7 +137,7 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->started_at = j->started_at;
 	ret->ended_at = j->ended_at;
 	ret->eta_s = eta(j, ret->iteration);
-	ret->reason = mo_strdup(j->reason);
+	job_waits(s, j, now, ret);
 	if (c) {
 		ret->checkpoint = mo_desc_new(&view_checkpoint_desc);
 		ret->checkpoint->iteration = c->iteration;

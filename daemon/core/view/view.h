@@ -1,6 +1,7 @@
 /* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
 #include "daemon/core/rules/actual.h"
+#include "daemon/core/state/waiting.h"
 #include "daemon/core/update/interval.h"
 #include "daemon/core/state/state.h"
 
@@ -21,6 +22,7 @@ struct job_view {
 	struct prepare_view *prepare;         /* only with an engine.prepare that was done */
 	char *checkpoint_late;                /* only of a running job that has not saved where it should: what is known */
 	int64_t resumes_at;                   /* only of a paused job that has run: where a resume begins, 0 = at the beginning */
+	struct waiting *waiting;              /* only of a job that waits: the code and the arguments of its reason */
 };
 /* check: heartbeat reconciled steps, and whatever the agent found that is not ok */
 struct node_check { char *check, *object, *state, *text, *next; bool known, held; int64_t since; char **evidence; size_t n_evidence; };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/core/state/health.h"
-#include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/inner.h"
@@ -65,27 +64,8 @@ static void unfit_nodes(const struct state *s, const struct recipe *recipe, stru
 	}
 }
 
-/* The unfinished job that has the job's checkpoint.dir, NULL = none. */
-static const struct job *dir_holder(const struct state *s, const struct job *j)
+static void why_unread(const struct job *j, struct why_reason *r)
 {
-	for (size_t i = 0; j->checkpoint_dir && i < s->n_jobs; i++)
-		if (checkpoint_dir_held(&s->jobs[i], j))
-			return &s->jobs[i];
-	return NULL;
-}
-
-/* The job waits because of files that nothing reads; its own reason says so too. */
-static bool waits_unread(const struct job *j)
-{
-	_cleanup_(mo_freep) char *names = j->scan_at != MO_NONE && j->n_places == 0 && checkpoint_newest_at_most(j, INT64_MAX, false) == MO_NONE ? checkpoint_unread_names(j) : NULL;
-
-	return names && j->reason && strstr(j->reason, names);
-}
-
-static void why_unread(const struct job *j, struct why_view *w)
-{
-	struct why_reason *r = reason(w, "checkpoint-unread", "%s", j->reason);
-
 	for (size_t i = 0; i < j->n_unread; i++) {
 		_cleanup_(mo_freep) char *path = checkpoint_unread_path(&j->unread[i]);
 
@@ -96,71 +76,96 @@ static void why_unread(const struct job *j, struct why_view *w)
 		evidence(r, "and %lld more", (long long)j->unread_more);
 }
 
-static void why_waiting(const struct state *s, const struct job *j, int64_t now, struct why_view *w)
+/* The job ahead, and what that waits for. */
+static void why_ahead(const struct state *s, int64_t id, int64_t now, struct why_reason *r)
 {
-	_cleanup_(mo_error_done) struct mo_error err = { 0 };
-	_cleanup_(mo_freep) char *note = NULL;
-	const struct job *holder = dir_holder(s, j);
-	int64_t until = 0;
-	_cleanup_(mo_freep) char *restored = incarnation_holds(s, j, now, &until);
-	bool unread = waits_unread(j);
-	struct place *places = NULL;
-	size_t n = 0;
+	const struct job *ahead = job_find(s, id);
+	struct waiting w;
 
-	if (restored) {
-		reason(w, "restored", "%s", restored);
-	} else if (holder) {
-		struct why_reason *r = reason(w, "checkpoint-in-use", "checkpoint.dir is in use by j-%lld; waits", (long long)holder->id);
+	if (!ahead || !waiting_of(s, ahead, now, &w))
+		return;
+	_cleanup_(mo_freep) char *text = waiting_text(&w);
 
-		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)holder->id, holder->spec.recipe.name, job_state_names[holder->state], j->spec.recipe.checkpoint.dir);
-	} else if (now < j->not_before) {
-		reason(w, "grace", "the next attempt starts %lld s after the failure (recovery.grace)", (long long)(j->spec.recipe.grace_us / 1000000));
-	} else if (place_find(s, &j->spec.recipe, &places, &n, &err) != 0) {
-		struct slots slots;
-		struct why_reason *r = reason(w, "capacity", "%s", err.text);
-
-		slots_init(s, &slots);
-		evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)place_room(s, &slots, &j->spec.recipe, false), (long long)job_gpus(j));
-		note = place_stack_note(s, &slots, &j->spec.recipe);
-		if (note)
-			evidence(r, "%s", note);
-		slots_done(&slots);
-		unfit_nodes(s, &j->spec.recipe, r);
-	} else if (j->n_check_nodes) {
-		struct why_reason *r = reason(w, "health-checks", "its nodes are checked after the failure, for %lld s at most; those that are found broken are not used again", (long long)(HEALTH_CHECK_US / 1000000));
-
-		for (size_t i = 0; i < j->n_check_nodes; i++)
-			evidence(r, "node %s: not done yet", j->check_nodes[i]);
-		for (size_t i = 0; i < j->n_check_done; i++)
-			evidence(r, "node %s: checked", j->check_done[i]);
-	} else if (unread) {
-		why_unread(j, w);
-	} else if (j->scan_error || (j->scan_at != MO_NONE && j->reason)) {
-		struct why_reason *r = reason(w, "checkpoint", "%s", j->reason ? j->reason : j->scan_error);
-
-		for (size_t i = j->n_checkpoints; i > 0; i--)
-			evidence(r, "checkpoint %lld: %s%s%s", (long long)j->checkpoints[i - 1].iteration, checkpoint_state_names[j->checkpoints[i - 1].state],
-				j->checkpoints[i - 1].reason ? ": " : "", j->checkpoints[i - 1].reason ? j->checkpoints[i - 1].reason : "");
-	} else {
-		reason(w, "queue", "%s", j->reason ? j->reason : "it is about to be placed");
-	}
-	mo_vec_clear(&place_desc, (void **)&places, &n);
+	waiting_done(&w);
+	evidence(r, "j-%lld (%s) is %s, with priority %lld: %s", (long long)id, ahead->spec.recipe.name,
+		 job_state_names[ahead->state], (long long)ahead->spec.recipe.priority, text);
 }
 
-/* Steps of the attempt that are not proved dead, and why that is not known. */
-static void why_not_gone(const struct state *s, const struct job *j, struct why_view *w)
+static void why_held(const struct state *s, const struct job *j, int64_t id, struct why_reason *r)
 {
-	struct why_reason *r = NULL;
+	const struct job *holder = job_find(s, id);
+
+	if (holder)
+		evidence(r, "j-%lld (%s) is %s and saves to %s", (long long)id, holder->spec.recipe.name,
+			 job_state_names[holder->state], j->spec.recipe.checkpoint.dir);
+}
+
+static void why_room(const struct state *s, const struct job *j, const struct waiting *w, struct why_reason *r)
+{
+	struct slots slots;
+
+	evidence(r, "%lld suitable GPUs are free, %lld are needed", (long long)w->free, (long long)w->needs);
+	slots_init(s, &slots);
+	_cleanup_(mo_freep) char *note = place_stack_note(s, &slots, &j->spec.recipe);
+	slots_done(&slots);
+	if (note)
+		evidence(r, "%s", note);
+	unfit_nodes(s, &j->spec.recipe, r);
+}
+
+static void why_checks(const struct job *j, struct why_reason *r)
+{
+	evidence(r, "they take %lld s at most; nodes that are found broken are not used again",
+		 (long long)(HEALTH_CHECK_US / 1000000));
+	for (size_t i = 0; i < j->n_check_nodes; i++)
+		evidence(r, "node %s: not done yet", j->check_nodes[i]);
+	for (size_t i = 0; i < j->n_check_done; i++)
+		evidence(r, "node %s: checked", j->check_done[i]);
+}
+
+static void why_damaged(const struct job *j, struct why_reason *r)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		evidence(r, "checkpoint %lld: %s%s%s", (long long)c->iteration, checkpoint_state_names[c->state],
+			 c->reason ? ": " : "", c->reason ? c->reason : "");
+	}
+}
+
+/* What the job waits for, in the words of the queue, with the evidence of now. */
+static void why_waiting(const struct state *s, const struct job *j, const struct waiting *w, int64_t now,
+			struct why_view *ret)
+{
+	_cleanup_(mo_freep) char *text = waiting_text(w);
+	struct why_reason *r = reason(ret, waiting_code_names[w->code], "%s", text);
+
+	switch (w->code) {
+	case WAITING_BEHIND: why_ahead(s, w->job, now, r); break;
+	case WAITING_DIRECTORY: why_held(s, j, w->job, r); break;
+	case WAITING_TOO_LARGE:
+	case WAITING_STACK:
+	case WAITING_NODES:
+	case WAITING_CAPACITY: why_room(s, j, w, r); break;
+	case WAITING_CHECKS: why_checks(j, r); break;
+	case WAITING_UNREAD: why_unread(j, r); break;
+	case WAITING_CHECKPOINT: why_damaged(j, r); break;
+	default: break;
+	}
+}
+
+/* Steps that are not proved dead, and why that is not known. */
+static void why_not_gone(const struct state *s, const struct job *j, const struct waiting *w, struct why_view *ret)
+{
+	_cleanup_(mo_freep) char *text = waiting_text(w);
+	struct why_reason *r = reason(ret, waiting_code_names[w->code], "%s", text);
 
 	for (size_t i = 0; i < j->n_steps; i++) {
 		const struct step *st = &j->steps[i];
-		const struct node *n = node_find(s, st->node);
 
-		if (step_dead(st))
-			continue;
-		r = r ? r : reason(w, "not-gone", "it waits for proof that every rank is dead");
-		evidence(r, "attempt %lld on %s: %s", (long long)st->attempt, st->node,
-			st->hung ? "its supervisor does not answer" : n && n->state != NODE_UP ? "the node is silent" : st->accepted ? "being ended" : "the launch was not acknowledged");
+		if (!step_dead(st))
+			evidence(r, "attempt %lld on %s: %s", (long long)st->attempt, st->node,
+				 step_not_dead(node_find(s, st->node), st));
 	}
 }
 
@@ -313,14 +318,16 @@ static const char *next_of_completed(const struct job *j)
 	       "steps, or start afresh with '--set checkpoint.resume=never'";
 }
 
-static const char *next_of(const struct job *j)
+static const char *next_of(const struct job *j, const struct waiting *w)
 {
-	if ((j->state == JOB_QUEUED || j->state == JOB_RECOVERING) && waits_unread(j))
+	if (w->code == WAITING_UNREAD)
 		return checkpoint_unread_next(j);
+	if (w->code != WAITING_NOT && j->state != JOB_STOPPING)
+		return waiting_kinds[w->code].next;
 	switch (j->state) {
-	case JOB_QUEUED: return j->scan_error ? "make checkpoint.dir readable and writable; it is looked at again" : "it starts when the reasons above are gone";
+	case JOB_QUEUED: return waiting_kinds[WAITING_NOT].next;
 	case JOB_STARTING: return "it runs when every rank was started";
-	case JOB_RECOVERING: return j->waiting_node ? "it runs on when the node's agent is back; after a power-off say 'moectl fence NODE --confirmed'" : "the next attempt starts by itself";
+	case JOB_RECOVERING: return "the next attempt starts by itself";
 	case JOB_STOPPING: return "it ends when every rank is proved gone";
 	case JOB_PAUSED: return "say 'moectl resume' to go on";
 	case JOB_FAILED: return next_of_failed(j);
@@ -408,14 +415,43 @@ static void why_config(const struct job *j, struct why_view *w)
 	evidence(r, "'moectl explain config j-%lld' shows what trains", (long long)j->id);
 }
 
+/* Waits for an attempt: its places are not found yet, or not given. */
+static bool waits_for_places(const struct job *j, const struct waiting *w)
+{
+	return j->n_places == 0 && w->code != WAITING_NOT_GONE && w->code != WAITING_SILENT;
+}
+
+static void why_recovering(const struct state *s, const struct job *j, const struct waiting *w, int64_t now,
+			   struct why_view *ret)
+{
+	if (w->code == WAITING_SILENT)
+		why_waiting(s, j, w, now, ret);
+	if (w->code == WAITING_NOT_GONE)
+		why_not_gone(s, j, w, ret);
+	why_silent(s, j, now, ret);
+	why_prepare(j, now, ret);
+	why_slots(s, j, ret);
+	why_incident(j, ret);
+	if (waits_for_places(j, w))
+		why_waiting(s, j, w, now, ret);
+}
+
 void job_why(const struct state *s, const struct job *j, int64_t now, struct why_view *ret)
 {
+	_cleanup_(waiting_done) struct waiting w;
+	bool waits = waiting_of(s, j, now, &w);
+	_cleanup_(mo_freep) char *why = waits ? waiting_reason(&w, j) : mo_strdup(j->reason);
 	const char *suspect = NULL;
 
-	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], j->reason ? ": " : "", j->reason ? j->reason : "");
+	ret->verdict = mo_printf("%s%s%s", job_state_names[j->state], why ? ": " : "", why ? why : "");
 	ret->since = j->state_since;
 	switch (j->state) {
-	case JOB_QUEUED: why_waiting(s, j, now, ret); break;
+	case JOB_QUEUED:
+		if (w.code == WAITING_NOT_GONE)
+			why_not_gone(s, j, &w, ret);
+		else
+			why_waiting(s, j, &w, now, ret);
+		break;
 	case JOB_STARTING:
 		why_silent(s, j, now, ret);
 		why_prepare(j, now, ret);
@@ -430,17 +466,11 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
 		break;
-	case JOB_RECOVERING:
-		if (j->failed)
-			why_not_gone(s, j, ret);
-		why_silent(s, j, now, ret);
-		why_prepare(j, now, ret);
-		why_slots(s, j, ret);
-		why_incident(j, ret);
-		if (j->n_places == 0)
-			why_waiting(s, j, now, ret);
+	case JOB_RECOVERING: why_recovering(s, j, &w, now, ret); break;
+	case JOB_STOPPING:
+		if (waits)
+			why_not_gone(s, j, &w, ret);
 		break;
-	case JOB_STOPPING: why_not_gone(s, j, ret); break;
 	case JOB_FAILED:
 		if (ended_by(j))
 			why_incident(j, ret);
@@ -453,7 +483,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 	if (ret->n_reasons == 0)
 		reason(ret, job_state_names[j->state], "%s", j->reason ? j->reason : job_state_names[j->state]);
 	ret->next = suspect ? mo_printf("it runs on until a rank fails; 'moectl drain %s --when checkpoint --reason ...' moves it after its next checkpoint, 'moectl node %s' shows the findings", suspect, suspect) :
-		j->state == JOB_RUNNING ? next_of_running(j) : mo_strdup(next_of(j));
+		j->state == JOB_RUNNING ? next_of_running(j) : mo_strdup(next_of(j, &w));
 }
 
 static bool makes_no_progress(const struct job *j, int64_t now)

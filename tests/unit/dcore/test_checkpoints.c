@@ -554,7 +554,7 @@ static void a_directory_belongs_to_one_unfinished_job(void **state)
 	other = taken_before(o, "/x/..//ckpt/");
 	saver_run(o, 3);
 	assert_int_equal(world_job(&o->w, other)->state, JOB_QUEUED);
-	assert_string_equal(world_job(&o->w, other)->reason, "checkpoint.dir is in use by j-1; waits");
+	world_waits(&o->w, other, WAITING_DIRECTORY, "checkpoint.dir is held by j-1", "checkpoint.dir is held by j-1");
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(o->w.core), world_job(&o->w, other), o->w.now, &why);
 	assert_string_equal(why.reasons[0].code, "checkpoint-in-use");

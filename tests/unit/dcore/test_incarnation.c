@@ -76,7 +76,10 @@ static bool waits_for(const struct world *w, int64_t id, const char *what)
 {
 	const char *reason = world_job(w, id)->reason;
 
-	return reason && strstr(reason, what);
+	if (!reason || !strstr(reason, what))
+		return false;
+	world_waits(w, id, mo_starts_with(reason, "needs ") ? WAITING_NODES : WAITING_RESTORED, reason, reason);
+	return true;
 }
 
 /* In the backup it was queued; in truth its first attempt, and a job that the backup does not know, run on n1. */

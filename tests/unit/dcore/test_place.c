@@ -140,7 +140,7 @@ static void the_queue_is_in_order(void **state)
 	spec.recipe.gpus = 1;
 	world_submit(&w, &spec);                     /* 3 would fit, but large jobs do not starve */
 	assert_int_equal(world_job(&w, 3)->state, JOB_QUEUED);
-	assert_string_equal(world_job(&w, 3)->reason, "waits behind jobs of the same or a higher priority");
+	world_waits(&w, 3, WAITING_BEHIND, "waits behind a job ahead of it in the queue", "behind j-2, which needs 4 GPUs, 1 is free");
 	spec.recipe.priority = 90;
 	world_submit(&w, &spec);                     /* 4 is more urgent */
 	assert_int_equal(world_job(&w, 4)->state, JOB_STARTING);

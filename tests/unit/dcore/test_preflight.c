@@ -257,6 +257,7 @@ static void one_software_for_a_job(void **state)
 	world_run(&w, S);
 	assert_int_equal(world_job(&w, id)->state, JOB_QUEUED);
 	assert_non_null(strstr(world_job(&w, id)->reason, "only 6 of 8"));
+	world_waits(&w, id, WAITING_STACK, world_job(&w, id)->reason, world_job(&w, id)->reason);
 	world_why_has(&w, id, "kernel 6.8.0-45; n0 has 6.8.0-40");
 	stack_of(&w, 0, "6.8.0-45");
 	world_run(&w, S);

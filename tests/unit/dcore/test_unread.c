@@ -21,6 +21,7 @@ static void assert_waits(struct saver *o, int state, const char *name)
 
 	assert_int_equal(j->state, state);
 	assert_int_equal(j->n_places, 0);
+	world_waits(&o->w, o->id, WAITING_UNREAD, j->reason, j->reason);
 	mo_desc_init(&why_view_desc, &why);
 	job_why(core_state(o->w.core), j, o->w.now, &why);
 	for (size_t i = 0; i < why.n_reasons; i++)

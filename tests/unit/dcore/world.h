@@ -76,3 +76,5 @@ size_t world_events(const struct world *w, const char *type);    /* how many the
 size_t world_cordoned(const struct world *w);
 void world_next_has(const struct world *w, int64_t id, const char *text);   /* what it advises */
 void world_why_has(const struct world *w, int64_t id, const char *text);   /* moectl why says it somewhere */
+/* The recorded reason is `recorded` (NULL: what happened before it stays there), and the queue, `why` and the Job document say code and sentence alike. */
+void world_waits(const struct world *w, int64_t id, int code, const char *recorded, const char *sentence);

@@ -95,3 +95,45 @@ void world_next_has(const struct world *w, int64_t id, const char *text)
 		fail_msg("next is: %s", v.next);
 	mo_desc_done(&why_view_desc, &v);
 }
+
+static bool why_says(const struct why_view *v, const char *code, const char *text)
+{
+	for (size_t i = 0; i < v->n_reasons; i++)
+		if (mo_streq(v->reasons[i].code, code) && mo_streq(v->reasons[i].text, text))
+			return true;
+	return false;
+}
+
+void world_waits(const struct world *w, int64_t id, int code, const char *recorded, const char *sentence)
+{
+	const struct job *j = world_job(w, id);
+	const char *name = waiting_code_names[code];
+	struct job_view doc;
+	struct why_view why;
+	struct waiting found;
+
+	if (!waiting_of(core_state(w->core), j, w->now, &found))
+		fail_msg("j-%lld (%s) waits for nothing, not %s", (long long)id, job_state_names[j->state], name);
+	_cleanup_(mo_freep) char *text = waiting_text(&found);
+	assert_string_equal(text, sentence);
+	assert_string_equal(waiting_code_names[found.code], name);
+	waiting_done(&found);
+	if (recorded)
+		assert_string_equal(j->reason, recorded);
+	mo_desc_init(&job_view_desc, &doc);
+	job_view(core_state(w->core), j, w->now, &doc);
+	assert_non_null(doc.waiting);
+	assert_string_equal(waiting_code_names[doc.waiting->code], name);
+	assert_string_equal(doc.waiting->text, sentence);
+	mo_desc_init(&why_view_desc, &why);
+	job_why(core_state(w->core), j, w->now, &why);
+	if (!why_says(&why, name, sentence))
+		fail_msg("why does not say [%s] %s: %s", name, sentence, why.verdict);
+	if (recorded)
+		assert_string_equal(doc.reason, sentence);
+	else
+		assert_true(mo_starts_with(doc.reason, j->reason));
+	assert_non_null(strstr(why.verdict, doc.reason));
+	mo_desc_done(&why_view_desc, &why);
+	mo_desc_done(&job_view_desc, &doc);
+}

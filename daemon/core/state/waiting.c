@@ -1,0 +1,305 @@
+/* See waiting.h. */
+#include "daemon/core/state/waiting.h"
+
+#include <assert.h>
+
+#include "lib/base/parse.h"
+
+const char *const waiting_code_names[_WAITING_N] = {
+	"queue",	   "grace",	    "restored",		 "behind",     "checkpoint-in-use",
+	"too-large",	   "stack-differs", "nodes-away",	 "capacity",   "checkpoint-scan",
+	"health-checks",   "checkpoint-unread", "checkpoint",	 "node-silent", "not-gone",
+};
+
+const struct waiting_kind waiting_kinds[] = {
+	[WAITING_NOT] = { "it is about to be placed", "it starts when the reasons above are gone" },
+	[WAITING_GRACE] = { "not before TIME (recovery.grace)", "the next attempt starts by itself then" },
+	[WAITING_RESTORED] = { "the state was restored from a backup and NODE was not heard since ...",
+			       "it starts when each node of the backup was heard, or is fenced "
+			       "('moectl fence NODE --confirmed'), and no step runs that is not known "
+			       "('moectl doctor', 'moectl resolve')" },
+	[WAITING_BEHIND] = { "behind j-2, which needs 64 GPUs, 16 are free",
+			     "it starts when the job ahead has its GPUs, or is gone; one with a higher "
+			     "priority goes first" },
+	[WAITING_DIRECTORY] = { "checkpoint.dir is held by j-3",
+				"it starts when that job has ended ('moectl cancel' ends it), and goes on "
+				"from what lies there" },
+	[WAITING_TOO_LARGE] = { "needs 64 GPUs; the cluster has 32",
+				"it starts when more nodes join; a smaller cluster.gpus in a new submit "
+				"needs none" },
+	[WAITING_STACK] = { "needs 64 GPUs on nodes with the same software (stack.same); only 32 of 64 "
+			    "are, on nodes that take work now",
+			    "it starts when more nodes have the same software, which 'moectl why' "
+			    "compares; without stack.same in health.preflight it takes any" },
+	[WAITING_NODES] = { "needs 64 GPUs; only 56 of 64 are on nodes that take work now",
+			    "it starts when enough of the nodes that 'moectl why' names take work again" },
+	[WAITING_CAPACITY] = { "waits for 64 GPUs, 16 are free",
+			       "it starts when so many are free at once; no job behind it goes before" },
+	[WAITING_SCAN] = { "looks for checkpoints in DIR from node NODE",
+			   "it starts when the node has answered" },
+	[WAITING_CHECKS] = { "waits for on-failure checks of NODE",
+			     "the next attempt starts by itself, without what they find broken" },
+	[WAITING_UNREAD] = { "DIR holds what looks like a model's state, and engine E cannot read it ...",
+			     "one of the three ways that 'moectl why' names" },
+	[WAITING_CHECKPOINT] = { "every checkpoint in DIR is damaged ..., checkpoint.dir DIR: ...",
+				 "mend what it names: checkpoint.dir is looked at again every 30 s; or "
+				 "'moectl restart JOB --from 0' starts afresh" },
+	[WAITING_SILENT] = { "node NODE is silent and no iteration advances: waiting for its agent ...",
+			     "it runs on when the node's agent is back; after a power-off say "
+			     "'moectl fence NODE --confirmed'" },
+	[WAITING_NOT_GONE] = { "waits for proof that every rank is dead: attempt 2 on NODE: being ended",
+			       "it goes on when every rank is proved gone; after a power-off say "
+			       "'moectl fence NODE --confirmed'" },
+};
+static_assert(ELEMENTSOF(waiting_kinds) == _WAITING_N, "a row per code");
+
+static const struct mo_field waiting_fields[] = {
+	MO_F_ENUM(waiting, code, waiting_code_names), MO_F(waiting, text, MO_STR),
+	MO_F_ID(waiting, job, job_prefix, .omit = true), MO_F(waiting, attempt, MO_INT, .omit = true),
+	MO_F(waiting, needs, MO_INT, .omit = true), MO_F(waiting, free, MO_INT, .omit = true),
+	MO_F(waiting, usable, MO_INT, .omit = true), MO_F(waiting, total, MO_INT, .omit = true),
+	MO_F(waiting, until, MO_TIME, .omit = true), MO_F(waiting, node, MO_STR, .omit = true),
+	MO_F(waiting, nodes, MO_INT, .omit = true), MO_F(waiting, gpu, MO_STR, .omit = true),
+	MO_F(waiting, dir, MO_STR, .omit = true),
+};
+const struct mo_desc waiting_desc = MO_DESC(waiting, waiting_fields);
+
+struct waiting waiting_make(int code)
+{
+	return (struct waiting){ .code = code, .job = MO_NONE, .attempt = MO_NONE, .needs = MO_NONE,
+				 .free = MO_NONE, .usable = MO_NONE, .total = MO_NONE, .until = MO_NONE,
+				 .nodes = MO_NONE };
+}
+
+void waiting_done(struct waiting *w)
+{
+	free(w->text);
+	free(w->node);
+	free(w->gpu);
+	free(w->dir);
+	*w = waiting_make(WAITING_NOT);
+}
+
+static struct waiting copy_of(const struct waiting *w)
+{
+	struct waiting copy = *w;
+
+	copy.text = mo_strdup(w->text);
+	copy.node = mo_strdup(w->node);
+	copy.gpu = mo_strdup(w->gpu);
+	copy.dir = mo_strdup(w->dir);
+	return copy;
+}
+
+/* ---- in words ---- */
+
+static const char *plural(int64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static const char *are(int64_t n)
+{
+	return n == 1 ? "is" : "are";
+}
+
+static char *too_large_text(const struct waiting *w)
+{
+	return mo_printf("%sneeds %lld GPUs%s%s; the cluster has %lld%s",
+			 w->total == 0 && w->nodes > 0 ? "no node of the cluster would ever do: " : "",
+			 (long long)w->needs, w->gpu ? " of type " : "", w->gpu ? w->gpu : "",
+			 (long long)w->total, w->excludes ? " outside cluster.exclude" : "");
+}
+
+static char *nodes_text(const struct waiting *w)
+{
+	if (w->code == WAITING_STACK)
+		return mo_printf("needs %lld GPUs on nodes with the same software (stack.same); only %lld "
+				 "of %lld are, on nodes that take work now",
+				 (long long)w->needs, (long long)w->usable, (long long)w->total);
+	return mo_printf("needs %lld GPUs; only %lld of %lld are on nodes that take work now",
+			 (long long)w->needs, (long long)w->usable, (long long)w->total);
+}
+
+static char *and_more(const struct waiting *w)
+{
+	return w->nodes > 1 ? mo_printf(" and %lld more", (long long)w->nodes - 1) : mo_strdup("");
+}
+
+static char *checks_text(const struct waiting *w)
+{
+	_cleanup_(mo_freep) char *more = and_more(w);
+
+	return mo_printf("waits for on-failure checks of %s%s", w->node, more);
+}
+
+static char *not_gone_text(const struct waiting *w)
+{
+	_cleanup_(mo_freep) char *more = and_more(w);
+
+	return mo_printf("waits for proof that every rank is dead: attempt %lld on %s: %s%s%s",
+			 (long long)w->attempt, w->node, w->how, *more ? ";" : "", more);
+}
+
+char *waiting_text(const struct waiting *w)
+{
+	char time[32];
+
+	switch (w->code) {
+	case WAITING_GRACE: return mo_printf("not before %s (recovery.grace)", mo_time_format(w->until, time));
+	case WAITING_BEHIND:
+		return mo_printf("behind j-%lld, which needs %lld GPU%s, %lld %s free", (long long)w->job,
+				 (long long)w->needs, plural(w->needs), (long long)w->free, are(w->free));
+	case WAITING_DIRECTORY: return mo_printf("checkpoint.dir is held by j-%lld", (long long)w->job);
+	case WAITING_TOO_LARGE: return too_large_text(w);
+	case WAITING_STACK:
+	case WAITING_NODES: return nodes_text(w);
+	case WAITING_CAPACITY:
+		return mo_printf("waits for %lld GPU%s, %lld %s free", (long long)w->needs, plural(w->needs),
+				 (long long)w->free, are(w->free));
+	case WAITING_SCAN: return mo_printf("looks for checkpoints in %s from node %s", w->dir, w->node);
+	case WAITING_CHECKS: return checks_text(w);
+	case WAITING_SILENT:
+		return mo_printf("node %s is silent and no iteration advances: waiting for its agent, a new "
+				 "boot, or 'moectl fence %s --confirmed'",
+				 w->node, w->node);
+	case WAITING_NOT_GONE: return not_gone_text(w);
+	default: return mo_strdup(w->text ? w->text : waiting_kinds[w->code].sentence);
+	}
+}
+
+char *waiting_recorded(const struct waiting *w)
+{
+	switch (w->code) {
+	case WAITING_GRACE: return NULL;
+	case WAITING_BEHIND: return mo_strdup("waits behind a job ahead of it in the queue");
+	case WAITING_CAPACITY:
+		return mo_printf("waits for %lld free GPU%s", (long long)w->needs, plural(w->needs));
+	case WAITING_CHECKS:
+		return mo_printf("waits for on-failure checks of %s%s", w->node,
+				 w->nodes > 1 ? " and others" : "");
+	default: return waiting_text(w);
+	}
+}
+
+char *waiting_reason(const struct waiting *w, const struct job *j)
+{
+	_cleanup_(mo_freep) char *text = NULL;
+
+	if (j->reason && w->code == WAITING_NOT_GONE)
+		return mo_strdup(j->reason);
+	text = waiting_text(w);
+	if (j->reason && w->code == WAITING_GRACE)
+		return mo_printf("%s, %s", j->reason, text);
+	return TAKE_PTR(text);
+}
+
+/* ---- for what ---- */
+
+const char *step_not_dead(const struct node *n, const struct step *st)
+{
+	if (st->hung)
+		return "its supervisor does not answer";
+	if (n && n->state != NODE_UP)
+		return "the node is silent";
+	return st->accepted ? "being ended" : "the launch was not acknowledged";
+}
+
+static bool not_gone(const struct state *s, const struct job *j, struct waiting *ret)
+{
+	*ret = waiting_make(WAITING_NOT_GONE);
+	ret->nodes = 0;
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+
+		if (step_dead(st) || ret->nodes++ > 0)
+			continue;
+		ret->node = mo_strdup(st->node);
+		ret->attempt = st->attempt;
+		ret->how = step_not_dead(node_find(s, st->node), st);
+	}
+	return ret->nodes > 0;
+}
+
+static bool silent(const struct state *s, const struct job *j, struct waiting *ret)
+{
+	*ret = waiting_make(WAITING_SILENT);
+	ret->nodes = 0;
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *n = step_dead(st) ? NULL : node_find(s, st->node);
+
+		if (st->attempt == j->attempt && n && n->state == NODE_DOWN && ret->nodes++ == 0)
+			ret->node = mo_strdup(n->name);
+	}
+	return ret->nodes > 0;
+}
+
+bool waiting_of(const struct state *s, const struct job *j, int64_t now, struct waiting *ret)
+{
+	const struct waiting *found;
+
+	*ret = waiting_make(WAITING_NOT);
+	switch (j->state) {
+	case JOB_STOPPING: return not_gone(s, j, ret);
+	case JOB_QUEUED:
+	case JOB_RECOVERING: break;
+	default: return false;
+	}
+	if (j->waiting_node && !j->failed && j->n_places > 0)
+		return silent(s, j, ret);
+	if (j->failed || j->n_places == 0)
+		if (not_gone(s, j, ret))
+			return true;
+	*ret = waiting_make(WAITING_NOT);
+	found = j->n_places == 0 && s->queue ? queue_find(s->queue, j->id) : NULL;
+	if (!found || found->code == WAITING_NOT || (found->code == WAITING_GRACE && now >= found->until))
+		return false;
+	*ret = copy_of(found);
+	return true;
+}
+
+/* ---- what the last look found ---- */
+
+void queue_clear(struct queue *q)
+{
+	for (size_t i = 0; i < q->n_items; i++)
+		waiting_done(&q->items[i]);
+	free(q->items);
+	*q = (struct queue){ 0 };
+}
+
+size_t queue_add(struct queue *q, int64_t id)
+{
+	struct waiting *w = MO_GROW(q->items, q->n_items);
+
+	*w = waiting_make(WAITING_NOT);
+	w->waiter = id;
+	assert(q->n_items == 1 || w[-1].waiter < id);
+	return q->n_items - 1;
+}
+
+void queue_set(struct queue *q, size_t at, struct waiting *w)
+{
+	int64_t id = q->items[at].waiter;
+
+	waiting_done(&q->items[at]);
+	q->items[at] = *w;
+	q->items[at].waiter = id;
+	*w = waiting_make(WAITING_NOT);
+}
+
+const struct waiting *queue_find(const struct queue *q, int64_t id)
+{
+	size_t low = 0, high = q->n_items;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (q->items[mid].waiter < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < q->n_items && q->items[low].waiter == id ? &q->items[low] : NULL;
+}
