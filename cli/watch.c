@@ -58,12 +58,25 @@ static void tell_late(struct view *v, struct json_object *job)
 	v->late = late != NULL;
 }
 
+/* Its reason without ", 16 are free" at the end: that changes whenever another job does, and is no
+ * news of this one. Caller frees. */
+static char *lasting_reason(struct json_object *job)
+{
+	const char *reason = js_str(job, "reason"), *end = reason ? strrchr(reason, ',') : NULL;
+	size_t n = reason ? strlen(reason) : 0;
+
+	return end && n > 5 && !strcmp(reason + n - 5, " free") ? mo_strndup(reason, (size_t)(end - reason))
+								: mo_strdup(reason);
+}
+
 /* What a line says beside the numbers. A running job's reason is that of its last failure. */
 static bool words_changed(const struct view *v, struct json_object *job, const char *state)
 {
+	_cleanup_(mo_freep) char *reason = lasting_reason(job);
+
 	if (!mo_streq(state, v->state))
 		return true;
-	return !mo_streq(state, "running") && !mo_streq(js_str(job, "reason"), v->reason);
+	return !mo_streq(state, "running") && !mo_streq(reason, v->reason);
 }
 
 /* True when a line should be printed on something that is not a terminal. */
@@ -100,7 +113,8 @@ static void report_change(struct cli *cli, struct view *v, const struct answer *
 	if (!cli->json)
 		tell_late(v, a->doc);
 	mo_str_set(&v->state, state);
-	mo_str_set(&v->reason, js_str(a->doc, "reason"));
+	free(v->reason);
+	v->reason = lasting_reason(a->doc);
 	v->iteration = iteration;
 	v->attempt = attempt;
 }
