@@ -1,6 +1,6 @@
 /* Messages of agents become inputs; their syncs are held here until a command is due or the beat has passed. One link per node name.
  *   hello -> EV_HELLO -> FX_WELCOME, or FX_REPLY with the refusal
- *   sync  -> EV_SYNC, then held; FX_WAKE or the beat's timer answers with core_sync_reply(); FX_REPLY refuses (409: say hello again)
+ *   sync  -> EV_SYNC -> FX_HOLD, and FX_WAKE or the beat's timer answers with core_sync_reply(); FX_REPLY refuses (409: say hello again)
  *   news  -> EV_NEWS -> FX_ACK: acknowledgements only, after the records are synced
  * All holds last equally long, so the list of held syncs is in the order of their ends and one timer suffices. Questions (logs) are not part of the core: they ride
  * on one sync reply each. A message speaks only for the node of its token (agent_tokens.c). */
@@ -19,7 +19,6 @@
 
 #define QUERY_TIMEOUT_US (10 * 1000000LL)
 #define UNFIT_TOLD_EVERY_US (60 * 1000000LL)
-#define TURN_US 1000                     /* the turn comes when all input was read */
 
 struct query {
 	int64_t id;
@@ -36,20 +35,14 @@ struct query {
 struct link {
 	char *node;
 	uint64_t held;                       /* request id of the held sync, 0 none */
-	int64_t held_until, held_input;      /* held_input: its number as an input: what the core thinks of it is known later */
+	char *instance;                      /* of the agent that sent it */
+	int64_t held_until;
 	struct query *queries;
 	struct link *prev, *next;            /* links->holding, while held */
 	UT_hash_handle hh;
 };
-/* A sync after which another of the same name came in the same turn. */
-struct passed {
-	uint64_t request;
-	int64_t input; /* its number: the core refuses it, or it is told nothing */
-};
 struct links {
 	struct manager *manager;
-	struct passed *passed;
-	size_t n_passed;
 	struct link *all;                    /* by node */
 	struct link *holding;                /* first ends first */
 	struct query *queries;               /* by id */
@@ -73,10 +66,7 @@ static struct link *link_get(struct links *l, const char *node)
 
 static void set_timer(struct links *l)
 {
-	if (l->n_passed)
-		mo_timer_in(l->timer, TURN_US);
-	else
-		mo_timer_at(l->timer, l->holding ? l->holding->held_until : INT64_MAX);
+	mo_timer_at(l->timer, l->holding ? l->holding->held_until : INT64_MAX);
 }
 
 static void unhold(struct links *l, struct link *k)
@@ -112,6 +102,12 @@ static bool has_unsent(const struct link *k)
 	return false;
 }
 
+static void send_reply(struct links *l, struct http_request *r, struct sync_reply *reply)
+{
+	reply->token = mo_strdup(agent_token_hint(l->manager, r));
+	api_send_doc(r, 200, &sync_reply_desc, reply);
+}
+
 static void answer_held(struct links *l, struct link *k)
 {
 	struct manager *m = l->manager;
@@ -124,41 +120,28 @@ static void answer_held(struct links *l, struct link *k)
 	mo_desc_init(&sync_reply_desc, &reply);
 	core_sync_reply(m->core, k->node, &reply);
 	add_queries(k, manager_state(m)->epoch, &reply);
-	reply.token = mo_strdup(agent_token_hint(m, r));
-	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	send_reply(l, r, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
 }
 
-static void answer_nothing(struct links *l, uint64_t request)
+/* Another sync came of the same name. The connection of the one before is most likely dead; what it would
+ * have said, the new one says. One of another instance is told nothing: the orders are not its own. */
+static void displace(struct links *l, struct link *k, const char *instance)
 {
-	struct http_request *r = http_find(l->manager->http, request);
+	struct manager *m = l->manager;
+	struct http_request *r = http_find(m->http, k->held);
 	struct sync_reply reply;
 
+	unhold(l, k);
 	if (!r)
 		return;
 	mo_desc_init(&sync_reply_desc, &reply);
-	reply.epoch = manager_state(l->manager)->epoch;
-	api_send_doc(r, 200, &sync_reply_desc, &reply);
+	if (mo_streq(k->instance, instance))
+		core_sync_reply(m->core, k->node, &reply);
+	else
+		reply.epoch = manager_state(m)->epoch;
+	send_reply(l, r, &reply);
 	mo_desc_done(&sync_reply_desc, &reply);
-}
-
-/* The core may refuse it yet: its agent has to say hello first. */
-static bool unjudged(const struct links *l, const struct link *k)
-{
-	return k->held_input > l->manager->n_judged;
-}
-
-/* Those that the core has judged meanwhile: whom it refused has his answer. */
-static void answer_passed(struct links *l)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < l->n_passed; i++)
-		if (l->passed[i].input > l->manager->n_judged)
-			l->passed[left++] = l->passed[i];
-		else
-			answer_nothing(l, l->passed[i].request);
-	l->n_passed = left;
 }
 
 static void on_beat(void *arg)
@@ -166,14 +149,8 @@ static void on_beat(void *arg)
 	struct links *l = arg;
 	int64_t now = mo_clock_boot_us();
 
-	answer_passed(l);
-	while (l->holding && l->holding->held_until <= now) {
-		if (unjudged(l, l->holding)) {
-			mo_timer_in(l->timer, TURN_US);
-			return;
-		}
+	while (l->holding && l->holding->held_until <= now)
 		answer_held(l, l->holding);
-	}
 	set_timer(l);
 }
 
@@ -241,9 +218,9 @@ struct links *links_free(struct links *l)
 	HASH_ITER(hh, l->all, k, tmp) {
 		HASH_DEL(l->all, k);
 		free(k->node);
+		free(k->instance);
 		free(k);
 	}
-	free(l->passed);
 	mo_timer_free(l->timer);
 	mo_timer_free(l->query_timer);
 	free(l);
@@ -254,13 +231,23 @@ static void send_now(struct links *l, struct link *k)
 {
 	if (!k->held)
 		return;
-	if (unjudged(l, k)) {
-		DL_DELETE(l->holding, k);
-		k->held_until = 0;
-		DL_PREPEND(l->holding, k);
-	} else {
+	answer_held(l, k);
+	set_timer(l);
+}
+
+void link_hold(struct manager *m, int64_t request, const char *node, const char *instance)
+{
+	struct links *l = m->links;
+	struct link *k = link_get(l, node);
+
+	if (k->held)
+		displace(l, k, instance);
+	k->held = (uint64_t)request;
+	mo_str_set(&k->instance, instance);
+	k->held_until = mo_clock_boot_us() + m->options->beat_ms * 1000;
+	DL_APPEND(l->holding, k);
+	if (has_unsent(k))
 		answer_held(l, k);
-	}
 	set_timer(l);
 }
 
@@ -421,17 +408,17 @@ static void tell_unfit(struct links *l, const char *node, const char *place)
 	mo_log(MO_WARNING, NULL, NULL, "agent %s: %s: it counts as unknown (texts are cut), the rest is kept", node, place);
 }
 
-static struct input *take_sync(struct manager *m, struct http_request *r, int type)
+static void take_sync(struct manager *m, struct http_request *r, int type)
 {
 	struct agent_sync *sync = decode(m, r, &agent_sync_desc);
 	_cleanup_(mo_freep) char *unfit = NULL;
 
 	if (!sync)
-		return NULL;
+		return;
 	bool expired = false;
 	if (!agent_may_speak(m, r, sync->node, &expired) || !taken_in(r, intake_sync(sync, &unfit))) {
 		mo_desc_free(&agent_sync_desc, sync);
-		return NULL;
+		return;
 	}
 	tell_unfit(m->links, sync->node, unfit);
 	intake_portion(sync);
@@ -440,44 +427,20 @@ static struct input *take_sync(struct manager *m, struct http_request *r, int ty
 	in->event.flag = expired;
 	in->node = mo_strdup(sync->node);
 	input_push(m, in);
-	return in;
 }
 
-static struct input *sync_input(struct manager *m, struct http_request *r, int type)
+static void sync_input(struct manager *m, struct http_request *r, int type)
 {
 	struct quota_message q;
 
 	quota_begin(m, r, &q);
-	struct input *in = take_sync(m, r, type);
+	take_sync(m, r, type);
 	quota_end(m, &q);
-	return in;
 }
 
 void link_sync(void *arg, struct http_request *r)
 {
-	struct manager *m = arg;
-	struct input *in = sync_input(m, r, EV_SYNC);
-
-	/* An unknown node is told to say hello by the core; it gets no link, so that invented names cost nothing. */
-	if (!in || !node_find(manager_state(m), in->node))
-		return;
-	struct link *k = link_get(m->links, in->node);
-	/* The connection of an earlier one is most likely dead; what it would have said, this one says. One that came in the same turn may be of another instance, whose orders are not its
-	   own: the core refuses it, or else it is told nothing and has to ask again. */
-	if (k->held && !unjudged(m->links, k)) {
-		answer_held(m->links, k);
-	} else if (k->held) {
-		*MO_GROW(m->links->passed, m->links->n_passed) = (struct passed){ k->held, k->held_input };
-		unhold(m->links, k);
-	}
-	k->held = http_id(r);
-	k->held_input = in->number;
-	k->held_until = has_unsent(k) ? 0 : mo_clock_boot_us() + m->options->beat_ms * 1000;
-	if (k->held_until)
-		DL_APPEND(m->links->holding, k);
-	else
-		DL_PREPEND(m->links->holding, k);
-	set_timer(m->links);
+	sync_input(arg, r, EV_SYNC);
 }
 
 void link_news(void *arg, struct http_request *r)

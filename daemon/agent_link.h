@@ -5,6 +5,8 @@
 struct links;
 void links_new(struct manager *m);
 struct links *links_free(struct links *l);
+/* The core took a sync of this instance: it is held until a command is due for the node or the beat has passed. */
+void link_hold(struct manager *m, int64_t request, const char *node, const char *instance);
 /* A command became due for the node: its held sync is answered. */
 void link_wake(struct manager *m, const char *node);
 /* Its agent said hello, so it may have started anew: what it was asked goes out again with its next sync. One that knows the question ignores it. */

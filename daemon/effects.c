@@ -78,6 +78,7 @@ void effect_do(struct manager *m, struct input *in, const struct effect *fx)
 	case FX_REPLY: reply(m, in, fx); break;
 	case FX_WELCOME: welcome(m, in, fx); break;
 	case FX_ACK: link_ack(m, fx->request, in->node); break;
+	case FX_HOLD: link_hold(m, fx->request, in->node, in->sync->instance); break;
 	case FX_WAKE: link_wake(m, fx->node); break;
 	case FX_CONFIG: node_config_ask(m, fx->job); break;
 	/* to the streams all of a turn at once: streams_flush() */

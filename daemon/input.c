@@ -56,7 +56,6 @@ void input_push(struct manager *m, struct input *in)
 	e->hello = in->hello;
 	e->sync = in->sync;
 	e->token = in->token;
-	in->number = ++m->n_pushed;
 	*MO_GROW(m->inputs, m->n_inputs) = in;
 	mo_turn_arm(m->turn);
 }

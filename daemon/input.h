@@ -16,7 +16,6 @@ struct input {
 	struct agent_sync *sync;
 	struct token *token;
 	struct config_read *config;
-	int64_t number;                      /* inputs are taken in this order */
 	size_t effects_end;                  /* during the turn: its effects end here */
 };
 /* How somebody was known: "socket", "token 1f2e3d4c from 10.0.0.7"; caller frees. */

@@ -30,7 +30,6 @@ struct manager {
 	struct mo_timer *pulse;              /* PULSE_US: lateness, watchdog, housekeeping */
 	int64_t pulse_due;                   /* CLOCK_BOOTTIME */
 	struct input **inputs; size_t n_inputs;   /* queued for the next turn */
-	int64_t n_pushed, n_judged;          /* numbers of inputs: the last one queued; up to which the core has taken all */
 	struct auth *auth;
 	struct audit *audit;
 	struct links *links;

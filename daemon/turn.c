@@ -131,7 +131,6 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	put_first(inputs, n_inputs, EV_CLOCK);
 	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
 		step(m, inputs[n++], now, &out);
-	m->n_judged = n < n_inputs ? inputs[n]->number - 1 : m->n_pushed;
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);

@@ -202,17 +202,11 @@ static int node_index(const char *name)
 
 static void op_event(struct sim *s, const struct op *op, struct core_event *e, struct submit *spec);
 
-/* A sync without an error reply is held until a command is due or the beat. */
-static void hold(struct sim *s, struct message *m)
+static void hold(struct sim *s, const struct message *m)
 {
-	const char *name = s->nodes[m->node].name;
-
 	answer_held(s, m->node);   /* one per node */
 	s->ctl.held[m->node] = m->request;
-	if (core_commands_due(s->ctl.core, name))
-		answer_held(s, m->node);
-	else
-		sim_at(s, s->now + core_config_default.beat_us, K_BEAT, m->node, m->request, NULL, NULL);
+	sim_at(s, s->now + core_config_default.beat_us, K_BEAT, m->node, m->request, NULL, NULL);
 }
 
 static void step_message(struct sim *s, struct message *m, struct core_out *out)
@@ -291,6 +285,10 @@ static void effect(struct sim *s, const struct effect *fx, struct message **inbo
 		reply_sync(s, m);
 		m->node = ANSWERED;
 		break;
+	case FX_HOLD:
+		hold(s, m);
+		m->node = ANSWERED;
+		break;
 	case FX_WAKE: answer_held(s, node_index(fx->node)); break;
 	default: break;
 	}
@@ -346,9 +344,6 @@ void control_turn(struct sim *s)
 		effect(s, &out.effects[i], inbox, n);
 		died = out.n_records && sim_fault(s, F_CRASH_BETWEEN_REPLIES, 0.0003);
 	}
-	for (size_t i = 0; !died && i < n; i++)
-		if (inbox[i] && inbox[i]->kind == M_SYNC && inbox[i]->node != ANSWERED)
-			hold(s, inbox[i]);
 	if (died)
 		die(s, down, inbox, n);
 	else

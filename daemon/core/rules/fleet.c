@@ -299,13 +299,11 @@ void fleet_sync(struct turn *t)
 		fleet_scanned(t, s->node, &s->scans[i]);
 	if (!news)
 		wake_node(t->core, s->node);   /* what became due while no sync was held */
-	if (news) {
-		struct effect *e = MO_ADD(t->out, effects, &effect_desc);
+	struct effect *e = MO_ADD(t->out, effects, &effect_desc);
 
-		e->type = FX_ACK;
-		e->request = t->event->request;
-		e->node = mo_strdup(s->node);
-	}
+	e->type = news ? FX_ACK : FX_HOLD;
+	e->request = t->event->request;
+	e->node = mo_strdup(s->node);
 }
 
 /* ---- verbs on nodes ---- */

@@ -47,6 +47,7 @@ enum effect_type {
 	FX_REPLY,        /* request, status (HTTP: 200 201 403 404 409 422 429 ...), job, text = problem detail (what; why; what to do) or NULL */
 	FX_WELCOME,      /* request, welcome */
 	FX_ACK,          /* request: answer a news at once: reply {epoch, acks} from core_sync_reply() */
+	FX_HOLD,         /* request: a sync was taken: hold it until FX_WAKE of its node, or until the beat has passed: then answer it with core_sync_reply() */
 	FX_WAKE,         /* node: a command became due: answer its held sync now with core_sync_reply() */
 	FX_CONFIG,       /* job: judge what its node read of the engine's own configuration (job.config): EV_CONFIG; again at the next start */
 	FX_EVENT,        /* event, event_type: for the log; the streams read state */

@@ -507,6 +507,46 @@ static void a_command_wakes_once(void **state)
 	world_done(&w);
 }
 
+/* Whether an effect of that type names the request of the last event. */
+static bool answered_by(const struct world *w, int type)
+{
+	for (size_t i = 0; i < w->out.n_effects; i++)
+		if (w->out.effects[i].type == type && w->out.effects[i].request == 1)
+			return true;
+	return false;
+}
+
+/* Whether a sync is held is the core's word, as its refusal is: a shell asks nothing else. */
+static void a_sync_is_held_or_refused(void **state)
+{
+	struct world w;
+	struct agent_sync sync;
+
+	world_init(&w, 1, 2);
+	mo_desc_init(&agent_sync_desc, &sync);
+	sync.node = mo_strdup("n0");
+	sync.boot_id = mo_strdup(w.toys[0].boot);
+	sync.instance = mo_strdup(w.toys[0].instance);
+	sync.epoch = core_state(w.core)->epoch;
+	sync.beat = 1000;
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	assert_true(answered_by(&w, FX_HOLD));
+	assert_false(answered_by(&w, FX_REPLY));
+	world_step(&w, &(struct core_event){ .type = EV_NEWS, .sync = &sync });
+	assert_true(answered_by(&w, FX_ACK));
+	assert_false(answered_by(&w, FX_HOLD));
+	mo_str_set(&sync.instance, "another");
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	assert_true(answered_by(&w, FX_REPLY));
+	assert_false(answered_by(&w, FX_HOLD));
+	mo_str_set(&sync.node, "nowhere");
+	world_step(&w, &(struct core_event){ .type = EV_SYNC, .sync = &sync });
+	assert_true(answered_by(&w, FX_REPLY));
+	assert_false(answered_by(&w, FX_HOLD));
+	mo_desc_done(&agent_sync_desc, &sync);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +570,7 @@ int main(void)
 		cmocka_unit_test(hello_is_checked),
 		cmocka_unit_test(drains),
 		cmocka_unit_test(a_command_wakes_once),
+		cmocka_unit_test(a_sync_is_held_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
