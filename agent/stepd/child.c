@@ -3,14 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mempolicy.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include "lib/base/clock.h"
 #include "lib/base/fd.h"
 
 const char *const child_step_names[_CHILD_STEP_N] = {
@@ -89,19 +86,4 @@ _Noreturn void child_run(const struct child_plan *plan) {
 		fail(p, CHILD_MEMORY, errno);
 	place_descriptors(p);
 	execute(p);
-}
-
-int child_wait(pid_t pid, int64_t end_ms, int *ret_status) {
-	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-		pid_t taken = waitpid(pid, ret_status, WNOHANG);
-		int64_t left = end_ms - mo_clock_boot_us() / 1000;
-		if (taken != 0 && (taken > 0 || errno != EINTR))
-			return taken > 0 ? 0 : -errno;
-		if (left <= 0 || poll(&p, 1, (int)left) == 0)
-			return -ETIMEDOUT;
-	}
 }

@@ -5,12 +5,6 @@
 #include "lib/base/buf.h"
 #include "lib/base/identity.h"
 
-/* A small file read as that user (never with more rights than he has). -ETIMEDOUT: not within end_ms of
- * the boot clock; -EMEDIUMTYPE: it is no plain file; -EFBIG. */
-int read_file_as(const struct mo_identity *who, const char *path, size_t max, int64_t end_ms, struct mo_buf *b);
-/* Its end, which need not follow that of its output. -ETIMEDOUT: it lives still. */
-int child_wait(pid_t pid, int64_t end_ms, int *ret_status);
-
 enum child_step { CHILD_NONE, CHILD_CGROUP, CHILD_SIGNALS, CHILD_USER, CHILD_PARENT, CHILD_WORKDIR, CHILD_AFFINITY, CHILD_MEMORY, CHILD_DESCRIPTORS, CHILD_EXEC, _CHILD_STEP_N };
 extern const char *const child_step_names[_CHILD_STEP_N];
 struct child_failure { int32_t step, error; };   /* what comes through the CLOEXEC pipe; nothing = exec succeeded */

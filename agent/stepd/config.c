@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/stepd/child.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/sources.h"
 #include "lib/base/clock.h"

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/text/words.h"
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/heartbeat.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

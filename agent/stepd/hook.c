@@ -8,8 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agent/core/text/words.h"
+#include "agent/stepd/hook.h"
+#include "agent/stepd/child.h"
+#include "agent/stepd/output.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

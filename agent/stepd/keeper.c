@@ -7,7 +7,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/keeper.h"
+#include "agent/stepd/heartbeat.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/model/message.h"

@@ -15,7 +15,12 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "agent/core/text/lines.h"
+#include "agent/stepd/journal.h"
+#include "agent/stepd/link.h"
+#include "agent/stepd/loop.h"
 #include "agent/stepd/stepd.h"
+#include "agent/stepd/tree.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/wire/json.h"

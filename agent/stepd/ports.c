@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/stepd/stepd.h"
+#include "agent/stepd/ports.h"
 #include "lib/base/fd.h"
 
 static int bind_one(int family, int64_t port) {

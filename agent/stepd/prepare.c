@@ -11,6 +11,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "agent/core/bind/env.h"
+#include "agent/stepd/child.h"
+#include "agent/stepd/output.h"
+#include "agent/stepd/readas.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/stepd/child.h"
+#include "agent/stepd/sources.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 

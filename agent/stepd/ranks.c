@@ -7,8 +7,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "agent/stepd/ranks.h"
+#include "agent/stepd/child.h"
+#include "agent/stepd/heartbeat.h"
+#include "agent/stepd/keeper.h"
+#include "agent/stepd/output.h"
 #include "agent/stepd/prepare.h"
 #include "agent/stepd/process.h"
+#include "agent/stepd/sources.h"
+#include "agent/stepd/threads.h"
+#include "agent/stepd/tree.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/stepd/child.h"
+#include "agent/stepd/readas.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 
@@ -75,6 +75,25 @@ static int listen_to(int in, int64_t end_ms, struct mo_buf *b)
 	}
 }
 
+/* Its end, which need not follow that of its output. -ETIMEDOUT: it lives still. */
+static int wait_for(pid_t pid, int64_t end_ms, int *ret_status)
+{
+	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		pid_t taken = waitpid(pid, ret_status, WNOHANG);
+		int64_t left = end_ms - mo_clock_boot_us() / 1000;
+
+		if (taken != 0 && (taken > 0 || errno != EINTR))
+			return taken > 0 ? 0 : -errno;
+		if (left <= 0 || poll(&p, 1, (int)left) == 0)
+			return -ETIMEDOUT;
+	}
+}
+
 int read_file_as(const struct mo_identity *who, const char *path, size_t max, int64_t end_ms, struct mo_buf *b)
 {
 	pid_t self = getpid();
@@ -92,7 +111,7 @@ int read_file_as(const struct mo_identity *who, const char *path, size_t max, in
 	int r = listen_to(in, end_ms, b);
 
 	if (r == 0)
-		r = child_wait(pid, end_ms, &status);
+		r = wait_for(pid, end_ms, &status);
 	if (r < 0) {
 		kill(pid, SIGKILL); /* it may be stuck in the kernel: the subreaper takes it when it ends */
 		return r;

@@ -2,18 +2,17 @@
  * sources queue step_events -> step core -> effects -> notes of the turn in one write -> agents told. It owns its ranks: parent, subreaper, pipes, logs, pidfds, cgroup.
  * Nothing in it waits for the agent, and no rank ever waits for it longer than a pipe lasts.
  * From below: sources (what a source may do) <- journal, link (agents), output, threads, process
- * <- tree, prepare <- ranks, hook, config <- loop (decides). */
+ * <- tree, prepare <- ranks, hook, config <- loop (decides). What they share stands here, what each does in its own header. */
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include "agent/core/stepd/hooks.h"
-#include "agent/core/text/lines.h"
 #include "agent/core/stepd/spool.h"
 #include "agent/core/stepd/step.h"
-#include "agent/stepd/child.h"
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
+#include "lib/base/identity.h"
 #include "lib/model/limits.h"
 
 #define WAIT_PIDFD ((idtype_t)3)         /* P_PIDFD: glibc has the name since 2.36 */
@@ -26,6 +25,7 @@
 
 struct stepd;
 struct source;
+struct lines;
 typedef void (*source_fn)(struct stepd *s, struct source *source, uint32_t events);
 /* One descriptor in the epoll set. Embedded in its owner, which outlives the turn. */
 struct source { int fd; bool watched; source_fn fn; void *owner; };
@@ -98,63 +98,3 @@ struct stepd {
 	int64_t tick_at_us;              /* when the tick timer is due; INT64_MAX off */
 	bool done;
 };
-
-/* loop.c */
-int stepd_open_loop(struct stepd *s, struct mo_error *err);
-int stepd_run(struct stepd *s, struct mo_error *err);                        /* until SX_DONE and the last note is on disk */
-
-/* ranks.c */
-void ranks_start(struct stepd *s);               /* SX_FORK_ALL: failures become SE_START_FAILED */
-void ranks_settle(struct stepd *s, bool now);    /* what can wait until the ranks' own start is over: none before its exec, or now */
-void ranks_reaped(struct stepd *s, const siginfo_t *si); /* if it was a rank that died */
-
-/* hook.c */
-void hook_start(struct stepd *s);                /* SX_PREPARE: answered by SE_PREPARED */
-bool hook_reaped(struct stepd *s, const siginfo_t *si);  /* true when it was engine.prepare that died */
-void hook_note(struct stepd *s, struct note *n);         /* how long it took, and its last lines to its refusal */
-
-/* heartbeat.c */
-/* keeper.c */
-void keeper_start(struct stepd *s);              /* after the ranks: moe-ckpt --keep, where each save writes over the last one */
-int notify_connect(const struct stepd *s, int64_t rank);  /* a socket to tell that rank's notify socket; -1 */
-void heartbeat_start(struct stepd *s);           /* after the ranks: a child that reads their heartbeat files */
-
-/* ports.c */
-int ports_hold(struct stepd *s, struct mo_error *err);
-void ports_release(struct stepd *s);             /* the ranks run: theirs to listen on */
-void ports_forget(struct stepd *s);              /* the step is gone: any step's */
-
-/* output.c */
-/* Log, notify socket and pipes of a rank; the child's ends of the pipes are the caller's to close. */
-int output_open(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);
-int output_open_log(struct stepd *s, struct rank *r, int *ret_out, int *ret_err, struct mo_error *err);  /* without a notify socket */
-void output_close(struct stepd *s, struct rank *r);
-void on_stream(struct stepd *s, struct source *source, uint32_t events);
-void on_notify(struct stepd *s, struct source *source, uint32_t events);
-void output_tick(struct stepd *s);               /* reads batched streams */
-void output_drain(struct stepd *s, struct rank *r);  /* what is in the pipes now; never waits for whoever holds them open */
-void output_tail(struct rank *r, struct note *n);
-bool output_batched(const struct stepd *s);
-
-/* tree.c */
-void tree_open_cgroup(struct stepd *s);
-void tree_kill(struct stepd *s);                 /* one pass; repeated by tree_tick until empty */
-void tree_tick(struct stepd *s);
-bool tree_is_empty(struct stepd *s);
-void tree_check_empty(struct stepd *s);          /* queues SE_EMPTY once after each kill, when nothing is left */
-int64_t tree_oom_kills(const struct stepd *s);   /* the cgroup's count, 0 when unknown */
-void tree_close(struct stepd *s);
-
-/* threads.c */
-void threads_begin(struct stepd *s, struct rank *r); /* it was started and read back */
-void threads_tick(struct stepd *s);
-
-/* journal.c */
-int journal_open(struct stepd *s, struct mo_error *err);
-void journal_add(struct stepd *s, const struct note *n);
-void journal_flush(struct stepd *s);             /* one write(2); on failure kept and tried again at the next turn or tick */
-
-/* link.c */
-int link_open(struct stepd *s, struct mo_error *err);
-void link_turn(struct stepd *s);                 /* tells the agents what this turn brought, drops dead connections */
-void link_tick(struct stepd *s);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/stepd/child.h"
+#include "agent/stepd/readas.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 

@@ -1,0 +1,8 @@
+/* The ranks' heartbeat files (heartbeat.c), read by a child. */
+#pragma once
+#include "agent/stepd/stepd.h"
+
+/* A socket to tell that rank's notify socket; -1. */
+int notify_connect(const struct stepd *s, int64_t rank);
+/* After the ranks: a child that reads their heartbeat files. */
+void heartbeat_start(struct stepd *s);

@@ -1,0 +1,7 @@
+/* The turn of moe-stepd (loop.c): what every source has queued is decided, carried out, written and told. */
+#pragma once
+#include "agent/stepd/stepd.h"
+
+int stepd_open_loop(struct stepd *s, struct mo_error *err);
+/* Until SX_DONE and the last note is on disk. */
+int stepd_run(struct stepd *s, struct mo_error *err);
