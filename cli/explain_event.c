@@ -19,7 +19,9 @@ static int unknown(const char *type)
 		types[i] = event_registry[i].type;
 	const char *near = mo_near_miss(type, types, _EVENT_TYPE_N);
 
-	return cli_fail(CLI_USAGE, "explain: %.80s: no event of this version has such a type%s%s%s; `moectl explain event` lists them",
+	return cli_fail(CLI_USAGE,
+			"explain: %.80s: no event of this version has such a type%s%s%s; "
+			"`moectl explain event` lists them",
 			type, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 

@@ -73,8 +73,11 @@ static void check(const char *entry, size_t n, const char *name, const char *wan
 /* A datagram to a bound socket is there when the sender returns. */
 static size_t told(enum event_type type, const struct event *event, char *ret, size_t size)
 {
-	effect_do(NULL, NULL, &(struct effect){ .type = FX_EVENT, .event_type = type,
-						.event = (struct event *)event });
+	struct manager m = { 0 };
+	struct input in = { 0 };
+
+	effect_do(&m, &in, &(struct effect){ .type = FX_EVENT, .event_type = type,
+					     .event = (struct event *)event });
 	ssize_t n = recv(journal, ret, size, 0);
 
 	assert_true(n > 0);
