@@ -16,7 +16,8 @@
 #include "lib/base/fd.h"
 #include "lib/model/job.h"
 #include "lib/model/message.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/directory.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/wire/json.h"
 
 #define SCAN_BYTES_MAX (64u << 20)

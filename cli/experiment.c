@@ -18,9 +18,11 @@
 #include "daemon/core/rules/dryrun.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
+#include "lib/recipe/recipe_file.h"
 
 #define NOTES_MAX 20 /* overrides that are told one by one */
 

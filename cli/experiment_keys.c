@@ -8,6 +8,7 @@
 #include "cli/places.h"
 #include "cli/visible.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/engine_version.h"
 
 #define TOLD_MAX 10
 

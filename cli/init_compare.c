@@ -7,6 +7,7 @@
 
 #include "cli/experiment.h"
 #include "cli/recipe_check.h"
+#include "lib/recipe/argv.h"
 
 #define TEXT_MAX 100 /* of a value that is shown */
 

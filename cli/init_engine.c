@@ -12,7 +12,9 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/config_toml.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_keys.h"
+#include "lib/recipe/engine_version.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 

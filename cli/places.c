@@ -12,6 +12,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/set.h"
+#include "lib/recipe/tree.h"
 
 static void closedirp(DIR **d)
 {

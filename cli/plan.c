@@ -15,6 +15,8 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/anchor.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/trial.h"
 #include "lib/wire/json.h"
 
 #define ANCHOR_BYTES_MAX (4u << 20)

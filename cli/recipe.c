@@ -9,6 +9,9 @@
 #include "daemon/core/state/state.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/engine_words.h"
+#include "lib/recipe/env_file.h"
 #include "lib/wire/json.h"
 
 void recipe_input_init(struct recipe_input *in)

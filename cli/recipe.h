@@ -2,7 +2,10 @@
 #pragma once
 #include <json-c/json.h>
 #include "cli/client.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
+#include "lib/recipe/errors.h"
+#include "lib/recipe/set.h"
 
 struct recipe_input {
 	const char *file;                        /* as given; "-" is standard input, shown as "stdin" */

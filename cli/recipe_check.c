@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "cli/experiment.h"
+#include "lib/recipe/engine_version.h"
+#include "lib/recipe/recipe_file.h"
 
 static int parse(struct recipe_input *in, struct recipe_errors *errors)
 {

@@ -19,6 +19,7 @@
 #include "daemon/core/rules/dryrun.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
+#include "lib/recipe/argv.h"
 #include "lib/wire/dryrun.h"
 #include "lib/wire/json.h"
 

@@ -6,6 +6,7 @@
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 #include "lib/plan/anchor.h"
+#include "lib/recipe/json.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/json.h"
 

@@ -9,6 +9,7 @@
 #include "daemon/visible.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/config_explain.h"
 
 #define HERE_MAX (64 << 10) /* bytes of the texts that are read in the loop; more by a child */

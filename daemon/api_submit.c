@@ -15,6 +15,9 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/resume.h"
+#include "lib/recipe/trial.h"
 #include "lib/wire/dryrun.h"
 
 #define KEY_MAX 128

@@ -9,6 +9,12 @@
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/engine_words.h"
+#include "lib/recipe/env_file.h"
+#include "lib/recipe/owned.h"
+#include "lib/recipe/recipe_file.h"
 #include "lib/wire/json.h"
 
 /* bytes that are read in the loop: 20 ms at most; more is read by a child */

@@ -1,7 +1,7 @@
 /* From the text of a recipe to what the core takes: parsed, checked, data files resolved. */
 #pragma once
 #include "daemon/manager.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/set.h"
 
 void specs_new(struct manager *m);
 struct specs *specs_free(struct specs *s);

@@ -16,6 +16,7 @@
 #include "lib/base/fd.h"
 #include "lib/model/mask.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/config_inputs.h"
 #include "lib/recipe/experiment_judge.h"

@@ -1,6 +1,6 @@
 /* engine.args of a recipe as flags with values, wherever they stand, and conditions on values. Private to lib/recipe. */
 #pragma once
-#include "lib/recipe/rules.h"
+#include "lib/recipe/rules_say.h"
 
 struct arg {
 	char *flag;                              /* as written, dashes and all, without "=value" */
@@ -20,6 +20,3 @@ void args_numbers(const struct ynode *root, const struct engine *e, struct recip
 const struct arg *args_find(const struct args *a, const char *flag);
 /* Value of an arg as a condition sees it: "true" for a bare flag, "false" for one that is off. */
 const char *arg_text(const struct arg *a);
-
-/* Why the engine cannot be told the recipe's value of the path, whatever its other values are, by the engine's file and engine.args (caller frees); NULL: nothing is against it (rules_engine.c). */
-char *rules_untold(const struct rules *k, const char *path);

@@ -1,7 +1,23 @@
-/* An engine's flag rows against a recipe. Private to lib/recipe; the words themselves: engine_argv() in recipe_file.h. */
+/* The words of a rank's command, and an engine's flag rows against a recipe. */
 #pragma once
-#include "lib/recipe/recipe_file.h"
+#include "lib/base/error.h"
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
 
+/* {user} in checkpoint.dir becomes the submitter's name, so that a recipe for everybody gives each a directory of his own. 1 when it
+ * was there, 0 when not; -EINVAL with err when the name (NULL: none) is none that a directory may have. */
+int recipe_for_user(struct recipe *r, const char *user, struct mo_error *err);
+/* The command of every rank without the resume/fresh words: template, flags, args. */
+void engine_argv(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret);
+/* The same, with the recipe path that brought each word; NULL: the engine file's own words. */
+struct word_origins { char **items; size_t n; };
+void word_origins_done(struct word_origins *o);
+void engine_argv_origins(const struct engine *e, const struct recipe *r, char ***ret, size_t *n_ret,
+			 struct word_origins *o);
+/* Appends the words for resuming (iteration >= 0) or a fresh start (-1). */
+void engine_resume_argv(const struct engine *e, const struct recipe *r, int64_t iteration, char ***argv, size_t *n_argv);
+
+/* Private to lib/recipe: */
 #define FLAG_ROW_OPS "=~> " /* what may stand behind the path of a row */
 /* A row of engine.flags looked at with a recipe: its path, '=', '~' or '>' or 0 with the operand, the recipe's value (NULL unknown), whether it adds words, and whether
  * the engine is told about the value (also where an `unless` leaves the telling to another row). */

@@ -1,6 +1,10 @@
-/* Data files of the catalogue: config/models/NAME.yaml, config/gpus/NAME.yaml. Private to lib/recipe except through recipe_file.h. */
+/* Data files of the catalogue: config/models/NAME.yaml (model_file.h), config/gpus/NAME.yaml. */
 #pragma once
-#include "lib/recipe/recipe_file.h"
+#include "lib/model/gpu.h"
+#include "lib/recipe/errors.h"
+
+/* A GPU type. ret must be initialised. 0, or -EINVAL with err (near miss as hint). */
+int gpu_type_load(const char *name, struct gpu_type *ret, struct mo_error *err);
 
 /* Reads a data file found by mo_data_file() and loads its YAML. NULL with err: "what 'name': why", near miss as hint. dir: "models"; ext is .yaml. The tree is kept for the next time and
  * borrowed until the next call: a file whose text has not changed is not parsed again, which was half of what a submit cost the controller. */

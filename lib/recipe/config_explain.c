@@ -6,6 +6,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/experiment_forced.h"
 #include "lib/recipe/experiment_record.h"

@@ -1,8 +1,11 @@
 /* An engine's configuration told key by key, with who said each value: the document of `moectl explain config` and of
  * GET /v1/jobs/{id}/config. */
 #pragma once
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
+#include "lib/recipe/argv.h"
 #include "lib/recipe/experiment.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/set.h"
 
 /* The command of a rank, with the recipe's path that brought each word (NULL: the engine file's own). */
 struct rank_command {

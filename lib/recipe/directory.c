@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/model/launch.h"
 #include "lib/recipe/experiment_values.h"
 
 /* The directory that the engine's names make: `dir` without what the engine adds. Caller frees. */

@@ -1,12 +1,14 @@
 /* Where an engine really saves that makes the directory of names in its experiment, and not of
  * the flag by which it is told to save: Primus'
  * workspace/work_group/user_name/exp_name/checkpoints. The engine file names the parts and the
- * variables that fill them (experiment.names, experiment.directory). Private to lib/recipe, but
- * for what recipe_file.h declares. */
+ * variables that fill them (experiment.names, experiment.directory). */
 #pragma once
-#include "lib/recipe/rules.h"
+#include "lib/model/launch.h"
+#include "lib/recipe/rules_say.h"
 
-/* checkpoint.dir as the engine's checkpoints will lie: cleaned, and with the directory that the
+/* Where the engine's checkpoints lie when checkpoint.dir is `dir`, which may leave out what the engine adds (caller frees). */
+char *engine_directory(const struct engine *e, const char *dir);
+/* Private to lib/recipe: checkpoint.dir as the engine's checkpoints will lie: cleaned, and with the directory that the
  * engine adds. */
 void directory_settle(struct recipe *r, const struct engine *e);
 /* The variables that make it so; without checkpoint.dir those that give each job names of its

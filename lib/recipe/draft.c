@@ -9,7 +9,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
-#include "lib/recipe/rules.h"
+#include "lib/recipe/engine_file.h"
+#include "lib/recipe/rules_keys.h"
 
 void draft_init(struct draft *d)
 {

@@ -3,8 +3,9 @@
  * that value; what moectl decides itself (`owned`) is in `lost`; every other word stays as it
  * is, in engine.args. */
 #pragma once
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/launch_line.h"
-#include "lib/recipe/recipe_file.h"
 
 struct draft {
 	char *kind, *name, *workdir, *entry, *python, *gpu, *time_limit;

@@ -1,5 +1,7 @@
 /* Engine files (config/engines/KIND.yaml) -> struct engine. The format is described in docs/engines.md. Patterns are compiled while it is read
  * (engine_lines.c), so that a bad one is found with its place and never on a node. */
+#include "lib/recipe/engine_file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,8 @@
 #include "lib/recipe/engine_layout.h"
 #include "lib/recipe/engine_lines.h"
 #include "lib/recipe/engine_pairs.h"
+#include "lib/recipe/env_file.h"
+#include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/model_state.h"
 #include "lib/recipe/owned.h"

@@ -1,11 +1,13 @@
 /* Engines whose keys changed their names: the file of a kind is of the newest release, and names those of other versions under
  * `versions`. A flag tells them apart without a look at the tree, because only that version takes it. */
+#include "lib/recipe/engine_version.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/recipe/condition.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/engine_file.h"
 
 /* A mapping's key is the flag; of a list each word may be one. */
 static bool gives(const struct recipe_engine *e, const char *flag)

@@ -1,8 +1,10 @@
 /* Words that an engine file and a recipe give together, besides the command of the ranks (argv.c): engine.prepare, and where the engine writes its heartbeat. */
+#include "lib/recipe/engine_words.h"
+
 #include <string.h>
 
+#include "lib/recipe/argv.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/recipe_file.h"
 
 /* {python}, {entry} and values of the recipe; words that only the node knows stay for it. */
 static char *expand(const struct engine *e, const struct recipe *r, const char *word)

@@ -1,6 +1,8 @@
 /* Environment profiles: every config/env/NAME.yaml says in `when` what it applies to, and in `layer` and `order` what it overrides (docs/environment.md). Here the part of
  * `when` that the recipe decides is evaluated; GPU and NIC stay with the profile for launch_make(). Each item has a value, a reason and a source; what other launchers do
  * (`alternatives`) becomes part of the reason. */
+#include "lib/recipe/env_file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +10,12 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/env_names.h"
+#include "lib/model/env_profile.h"
+#include "lib/model/launch.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/directory.h"
+#include "lib/recipe/engine_words.h"
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
 

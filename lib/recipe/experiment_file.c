@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/crc32c.h"
+#include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/config_scalar.h"

@@ -1,8 +1,8 @@
 /* What an engine makes of its merged configuration by itself, before it trains: rows of the engine file (experiment.forced), each with
  * the engine's own place for it. A shown configuration tells it beside the merged value. Pure. */
 #pragma once
+#include "lib/model/engine.h"
 #include "lib/recipe/experiment.h"
-#include "lib/recipe/recipe_file.h"
 
 struct experiment_forced {
 	char *key;

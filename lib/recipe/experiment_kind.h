@@ -1,7 +1,7 @@
 /* Which engine kind runs an experiment: by its framework, and by pre- or post-training. */
 #pragma once
+#include "lib/model/engine.h"
 #include "lib/recipe/experiment.h"
-#include "lib/recipe/recipe_file.h"
 
 /* The kind (caller frees); NULL: this version has none for it. post: its command asks for post-training already. */
 char *experiment_kind(const struct experiment *x, bool post);

@@ -10,7 +10,7 @@
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/layer_pattern.h"
-#include "lib/recipe/rules.h"
+#include "lib/recipe/rules_say.h"
 
 /* As a word of the recipe: what it says of itself is judged there, so a wrong type is carried on. */
 static char *as_word(const struct config_value *v)

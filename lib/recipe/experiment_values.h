@@ -1,7 +1,8 @@
 /* What a resolved experiment says about values of a recipe, by the rows that the engine file has for it. */
 #pragma once
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/experiment.h"
-#include "lib/recipe/recipe_file.h"
 
 /* The value as a word of a recipe in JSON, the key of the experiment that says it, and its value there (NULL: the engine's own
  * default). */

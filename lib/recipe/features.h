@@ -1,8 +1,8 @@
 /* The recipe's `features:` (docs/features.md): values, and conditions on them. Private to lib/recipe. */
 #pragma once
 #include "lib/model/layout.h"
+#include "lib/recipe/rules_say.h"
 #include "lib/recipe/schema.h"
-#include "lib/recipe/rules.h"
 
 /* Reads one value ("features.a2a": v) into the recipe; for keys.c. */
 void feature_read(struct reader *r, const struct key *k, const struct ynode *v);

@@ -1,7 +1,7 @@
 /* config/health/{gpu,nic,host,active,site}.yaml -> checks, and one check for each rule of klog.yaml. */
 #pragma once
 #include "lib/model/health.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/errors.h"
 
 /* One file's text, appended. ret must be initialised. 0, or -EINVAL with errors. */
 int health_checks_parse(const char *text, size_t n, struct health_checks *ret, struct recipe_errors *errors);

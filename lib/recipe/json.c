@@ -1,4 +1,6 @@
 /* A recipe's text as JSON, for documents that carry recipes: plain scalars that are JSON numbers, booleans or null stay what they are, everything else is a string. */
+#include "lib/recipe/json.h"
+
 #include <stdio.h>
 #include <string.h>
 #include "lib/recipe/yaml.h"

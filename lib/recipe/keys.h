@@ -1,5 +1,6 @@
 /* The table of all recipe keys, and values of a recipe by path. Private to lib/recipe. */
 #pragma once
+#include "lib/model/recipe.h"
 #include "lib/recipe/schema.h"
 
 enum recipe_base { BASE_RECIPE, BASE_MODEL, BASE_MOE, BASE_MLA };

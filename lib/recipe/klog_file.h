@@ -1,7 +1,7 @@
 /* config/health/klog.yaml -> rules. Patterns are compiled while reading, so that a bad one is found with its place. */
 #pragma once
 #include "lib/model/klog.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/errors.h"
 
 #define KLOG_RULES_MAX 40                      /* each may give 12 readings; a probe holds MO_READINGS_MAX */
 

@@ -1,4 +1,6 @@
 /* See launch_line.h: words that begin with a launcher, behind what only runs it. */
+#include "lib/recipe/launch_line.h"
+
 #include "lib/recipe/launch_options.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/keys.h"
 

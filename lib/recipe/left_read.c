@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/experiment_record.h"
 
 #define HASH_BEGINS "crc32c:"

@@ -1,8 +1,12 @@
-/* Flags of an engine that moectl decides itself: what a job saves, where, and what it resumes from. Private to lib/recipe; engine_owned(): recipe_file.h. */
+/* Flags of an engine that moectl decides itself: what a job saves, where, and what it resumes from. */
 #pragma once
+#include "lib/model/engine.h"
+#include "lib/model/recipe.h"
 #include "lib/recipe/schema.h"
 
-/* The section `owned: {FLAG: what to do instead}` of an engine file. */
+/* Makes engine.owned what engine.prepare must leave alone for this recipe: also every flag that a recipe value brings, without those of engine.args_unchecked. */
+void engine_owned(struct engine *e, const struct recipe *r);
+/* Private to lib/recipe: the section `owned: {FLAG: what to do instead}` of an engine file. */
 void engine_owned_read(struct reader *r, const struct key *k, const struct ynode *v);
 /* Adds the flags of the words `resume` and `fresh`, which are always moectl's. */
 void engine_owned_finish(struct engine *e);

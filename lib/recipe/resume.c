@@ -1,5 +1,7 @@
 /* What may differ between the run that saved a checkpoint and the one that resumes from it: the engine file says it (may_change). Called by the controller when a job is submitted whose
  * checkpoint.dir an earlier job has saved to. */
+#include "lib/recipe/resume.h"
+
 #include <string.h>
 
 #include "lib/recipe/keys.h"

@@ -9,11 +9,15 @@
 #include "lib/model/env_names.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/args.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/condition.h"
 #include "lib/recipe/directory.h"
 #include "lib/recipe/env_limits.h"
 #include "lib/recipe/keys.h"
+#include "lib/recipe/rules_batch.h"
+#include "lib/recipe/rules_engine.h"
 #include "lib/recipe/rules_layout.h"
+#include "lib/recipe/rules_shell.h"
 
 #define LL(x) ((long long)(x))
 

@@ -1,13 +1,14 @@
 /* An engine that takes so many sequences at once on each data-parallel rank (derived.pass_batch): where its
  * own files say how many, a step must be a multiple of what all ranks take, and a pipeline cuts what one
  * takes into whole micro-batches. Without a pipeline that is batch.micro, and rules.c says it. */
+#include "lib/recipe/rules_batch.h"
+
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/rules.h"
 
 #define LL(v) ((long long)(v))
 

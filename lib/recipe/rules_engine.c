@@ -1,5 +1,7 @@
 /* Rules between a recipe and its engine: what the kind needs, values that the engine has no flag for (never ignored), and engine.args that repeat a recipe key with
  * another value. */
+#include "lib/recipe/rules_engine.h"
+
 #include <signal.h>
 #include <string.h>
 
@@ -11,7 +13,10 @@
 #include "lib/recipe/keys.h"
 #include "lib/recipe/launchers.h"
 #include "lib/recipe/owned.h"
-#include "lib/recipe/rules.h"
+#include "lib/recipe/rules_features.h"
+#include "lib/recipe/rules_files.h"
+#include "lib/recipe/rules_keys.h"
+#include "lib/recipe/rules_types.h"
 
 static bool template_has(const struct engine *e, const char *word)
 {

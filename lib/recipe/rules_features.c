@@ -1,6 +1,8 @@
 /* Features against the engine, the model and each other: an engine that lacks one says so and what to do; a pipeline layout must be the stages and layers that there are; what an
  * engine's own rules refuse (config/engines: rules), judged by the command that the engine gets in the end: what the recipe brings and engine.args.
  * Every error stands at the guilty value, or at the key of an engine argument without one. */
+#include "lib/recipe/rules_features.h"
+
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -8,12 +10,12 @@
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/args.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/condition.h"
 #include "lib/recipe/experiment_record.h"
 #include "lib/recipe/features.h"
 #include "lib/recipe/keys.h"
-#include "lib/recipe/args.h"
 
 #define LL(x) ((long long)(x))
 

@@ -1,15 +1,17 @@
 /* Keys of an engine's own files that its version has not, where its loader ends by them (`keys_complete`): a
  * file of another version, whose kind is named, an old name, a misspelt one. Experiments are not of these:
  * their loader takes every key. */
+#include "lib/recipe/rules_files.h"
+
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/condition.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_keys.h"
 #include "lib/recipe/experiment_record.h"
-#include "lib/recipe/rules.h"
 
 #define TOLD_MAX 10
 #define UNCHECKED "engine.args_unchecked: [KEY] lets it pass"

@@ -1,10 +1,13 @@
 /* Flags of engine.args against the list that the engine's file gives for the version it was read from: renamed ones, near misses, and others that are not in the list. */
+#include "lib/recipe/rules_keys.h"
+
 #include <string.h>
 
 #include "lib/base/desc.h"
 #include "lib/base/parse.h"
 #include "lib/recipe/args.h"
 #include "lib/recipe/condition.h"
+#include "lib/recipe/rules_types.h"
 
 /* As the lists are compared: no dashes in front, '_' as '-'; what stands behind '=' falls. */
 static char *plain_flag(const char *flag)

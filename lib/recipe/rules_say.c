@@ -1,5 +1,7 @@
 /* What every rule needs, whatever it judges: its place, a warning there, what another rule has said
  * already, and what the engine has a flag for. Knows no rule. */
+#include "lib/recipe/rules_say.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -7,7 +9,6 @@
 #include "lib/recipe/argv.h"
 #include "lib/recipe/condition.h"
 #include "lib/recipe/config_value.h"
-#include "lib/recipe/rules.h"
 
 #define LL(x) ((long long)(x))
 

@@ -1,10 +1,11 @@
 /* What only a shell replaces. No shell reads a recipe: `$WORK/x` would be a directory of that very
  * name on the nodes, which nobody means, and the job dies there long after the submit. In a path it
  * is an error; in a variable's value or a word of the engine, which may mean it, a warning. */
+#include "lib/recipe/rules_shell.h"
+
 #include <string.h>
 
 #include "lib/recipe/keys.h"
-#include "lib/recipe/rules.h"
 
 /* "$NAME", "${..}", "$(..)" or "`..`" as it stands in the text, "~/" at its beginning. NULL = there
  * is none; else *ret_n bytes. */

@@ -1,6 +1,8 @@
 /* What an engine's own keys take, by the lists of its engine file (`types`, `names`, `keys`): words of
  * engine.args that its parser refuses are errors. What its files say is told: many a loader takes a value
  * of another type as it stands, and ends by it, or does not, in the middle of its work. */
+#include "lib/recipe/rules_types.h"
+
 #include <string.h>
 #include <strings.h>
 

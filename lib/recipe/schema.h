@@ -59,6 +59,3 @@ bool value_bool(struct reader *r, const char *what, const struct ynode *v, bool 
 void value_list(struct reader *r, const char *what, const struct ynode *v, char ***ret, size_t *n_ret);
 /* "got 'x'", "got a mapping": for messages (caller frees). */
 char *value_shown(const struct ynode *v);
-/* A list of {name, value, reason, source}, appended; names of the launcher and repeated names are errors (env_file.c). */
-struct env_item;
-void env_items_read(struct recipe_errors *errors, const char *what, const struct ynode *v, struct env_item **ret, size_t *n_ret);

@@ -7,6 +7,8 @@
 
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/recipe/tree.h"
+#include "lib/recipe/yaml.h"
 
 #define SET_PARTS_MAX 8
 #define SET_TOLD_MAX 60 /* bytes of a value that a message repeats */

@@ -1,6 +1,8 @@
 /* Would a recipe pass its checks with the sizes that a planner chose, as if a person had written them? The engine's rules, engine.args and what the engine has no flag for are judged by the code that
  * judges recipes; layers, heads, experts and batch are divided by the planner itself. A search asks of many thousand sizes, so answers are kept by class: the checks know a size only by comparing it with
  * the numbers that stand in the engine's rows and rules about it and in engine.args, and sizes that lie alike between these share an answer. Caller: moectl plan. */
+#include "lib/recipe/trial.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +11,9 @@
 #include "lib/model/layout.h"
 #include "lib/recipe/args.h"
 #include "lib/recipe/condition.h"
+#include "lib/recipe/engine_version.h"
+#include "lib/recipe/rules_engine.h"
+#include "lib/recipe/rules_features.h"
 #include "lib/recipe/set.h"
 
 #define DIGITS_MAX 9

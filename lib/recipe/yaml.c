@@ -28,21 +28,6 @@ struct loader {
 	int64_t line, column;    /* of the last event that had a place: empty values have none */
 };
 
-struct ynode *ynode_free(struct ynode *n)
-{
-	if (!n)
-		return NULL;
-	for (size_t i = 0; i < n->n; i++) {
-		ynode_free(n->items[i].key);
-		ynode_free(n->items[i].value);
-	}
-	free(n->items);
-	free(n->text);
-	free(n->set);
-	free(n);
-	return NULL;
-}
-
 static struct ynode *node_new(struct loader *l, enum yaml_kind kind, int64_t line, int64_t column)
 {
 	if (++l->nodes > MO_RECIPE_NODES_MAX) {

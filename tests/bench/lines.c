@@ -6,7 +6,7 @@
 
 #include "agent/core/text/lines.h"
 #include "lib/base/fd.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/engine_file.h"
 
 #define LINES 40000
 

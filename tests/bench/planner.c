@@ -9,8 +9,8 @@
 #include "lib/base/parse.h"
 #include "lib/plan/anchor.h"
 #include "lib/plan/parts.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 struct row { char *software, *named; struct shape s; struct recipe_model model; struct recipe_moe moe; struct recipe_mla mla; struct gpu_type gpu; };
 struct key { const char *name; size_t offset; };

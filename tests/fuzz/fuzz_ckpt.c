@@ -6,7 +6,7 @@
 #include "agent/core/ckpt/archive.h"
 #include "agent/core/ckpt/ckpt.h"
 #include "agent/core/ckpt/pickle.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/engine_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

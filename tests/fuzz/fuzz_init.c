@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/recipe/draft.h"
+#include "lib/recipe/json.h"
 
 static void one_line(const struct mo_error *err)
 {

@@ -8,6 +8,7 @@
 
 #include "lib/plan/anchor.h"
 #include "lib/plan/schedule.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/json.h"
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/recipe/argv.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/recipe/recipe_file.h"
 
 static void check_errors(int result, const struct recipe_errors *e) {

@@ -9,6 +9,8 @@
 #include "agent/core/bind/preview.h"
 #include "cli/value.h"
 #include "daemon/core/rules/dryrun.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/env_file.h"
 #include "lib/recipe/recipe_file.h"
 #include "lib/wire/dryrun.h"
 

@@ -7,6 +7,7 @@
 
 #include "agent/core/bind/preview.h"
 #include "daemon/core/rules/launch.h"
+#include "lib/recipe/env_file.h"
 #include "lib/recipe/recipe_file.h"
 
 struct machine { const char *vendor, *gpu, *nic, *family, *link_layer; int64_t gid; };

@@ -9,7 +9,7 @@
 #include "agent/core/text/lines.h"
 #include "lib/base/fd.h"
 #include "lib/model/limits.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/engine_file.h"
 #include "tests/unit/unit.h"
 
 #define RANKS 8

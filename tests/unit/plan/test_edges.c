@@ -4,6 +4,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 
 static void plan(const char *rest, const struct plan_options *o, struct plan_doc *ret)

@@ -6,8 +6,8 @@
 
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 #define GIB 1073741824.0
 

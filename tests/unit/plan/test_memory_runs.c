@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "lib/plan/parts.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 static struct recipe_model model;
 static struct gpu_type gpu;

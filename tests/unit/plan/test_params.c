@@ -5,7 +5,6 @@
 
 #include "lib/plan/parts.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 static void within(const char *what, double value, double expected, double fraction)
 {

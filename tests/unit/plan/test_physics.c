@@ -7,7 +7,7 @@
 #include "lib/plan/figures.h"
 #include "lib/plan/legal.h"
 #include "lib/plan/pipeline.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/catalogue.h"
 
 #define SHAPES 6000
 

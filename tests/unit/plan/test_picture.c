@@ -4,6 +4,7 @@
 #include "tests/unit/unit.h"
 
 #include "lib/plan/schedule.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 
 struct shown { struct plan_doc doc; struct sched s; };

@@ -8,6 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 #include "lib/recipe/recipe_file.h"
 

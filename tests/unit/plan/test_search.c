@@ -6,6 +6,7 @@
 
 #include "lib/base/parse.h"
 #include "lib/plan/plan.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/recipe_file.h"
 
 static const char head[] = "recipe: 1\nname: x\nengine: {kind: primus-megatron, workdir: /x, entry: x, args: {use_precision_aware_optimizer: true, main_grads_dtype: bf16}}\nsteps: 10\n";

@@ -6,8 +6,8 @@
 
 #include "lib/plan/parts.h"
 #include "lib/plan/search.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 static struct recipe_model model;
 static struct gpu_type gpu;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "lib/plan/parts.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
-#include "lib/recipe/recipe_file.h"
 
 #define FITTED_MOST 24
 

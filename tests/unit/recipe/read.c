@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/recipe/argv.h"
 
 void parsed_done(struct parsed *p)
 {

@@ -2,6 +2,9 @@
  * said where they cannot. */
 #include <string.h>
 
+#include "lib/model/launch.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/env_file.h"
 #include "lib/recipe/experiment_values.h"
 #include "tests/unit/recipe/read.h"
 

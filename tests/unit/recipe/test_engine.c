@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/recipe/engine_file.h"
 #include "tests/unit/recipe/read.h"
 
 static const char head[] = "engine: 1\nkind: x\nsource: s\nargv: [a]\n";

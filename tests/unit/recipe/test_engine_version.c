@@ -7,6 +7,8 @@
 
 #include "lib/base/fd.h"
 #include "lib/recipe/config_toml.h"
+#include "lib/recipe/engine_file.h"
+#include "lib/recipe/engine_version.h"
 #include "lib/recipe/experiment_values.h"
 
 #define KEYS MO_SOURCE_DIR "/tests/fixtures/engines/torchtitan/%s.keys"

@@ -3,6 +3,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/recipe/config_scalar.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/recipe/experiment_forced.h"
 #include "tests/unit/recipe/read.h"
 

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "lib/recipe/argv.h"
+#include "lib/recipe/env_file.h"
 #include "tests/unit/recipe/read.h"
 
 static void test_defaults(void **state)

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "lib/recipe/recipe_file.h"
+#include "lib/base/util.h"
+#include "lib/recipe/json.h"
 
 static void expect(const char *yaml, const char *json)
 {

@@ -10,7 +10,8 @@
 #include <unistd.h>
 #include "lib/base/fd.h"
 #include "lib/model/env_profile.h"
-#include "lib/recipe/recipe_file.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/env_file.h"
 #include "tests/unit/recipe/read.h"
 
 static void write_gpu(const char *path, int tflops)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/recipe/argv.h"
 #include "tests/unit/recipe/read.h"
 
 #define HEAD "recipe: 1\nname: t\nengine: {kind: primus-megatron, entry: e.yaml, workdir: /w}\n" \

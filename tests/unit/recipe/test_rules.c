@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/recipe/engine_file.h"
+#include "lib/recipe/owned.h"
+#include "lib/recipe/resume.h"
 #include "lib/recipe/yaml.h"
 #include "tests/unit/recipe/read.h"
 

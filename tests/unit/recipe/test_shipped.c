@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/recipe/catalogue.h"
+#include "lib/recipe/engine_file.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/model_file.h"
 

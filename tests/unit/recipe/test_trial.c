@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/base/desc.h"
+#include "lib/recipe/trial.h"
 #include "tests/unit/recipe/read.h"
 
 #define MODEL "model: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi300x}\nparallelism: auto\nbatch: {seq: 4096, global: 512}\nsteps: 100\n"

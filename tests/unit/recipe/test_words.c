@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "lib/base/fd.h"
+#include "lib/recipe/argv.h"
+#include "lib/recipe/engine_words.h"
 
 static void test_argv(void **state)
 {

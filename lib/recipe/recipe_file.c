@@ -1,5 +1,7 @@
 /* Recipe text -> struct recipe: guards (yaml.c), keys (schema.c, keys.c), engine file, then the rules between keys (rules.c). Called by the command line and, on the
  * same text again, by the controller. */
+#include "lib/recipe/recipe_file.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,10 +9,12 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/catalogue.h"
 #include "lib/recipe/directory.h"
 #include "lib/recipe/args.h"
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/engine_lines.h"
+#include "lib/recipe/engine_version.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/rules_layout.h"
 #include "lib/recipe/runaway.h"
