@@ -401,11 +401,6 @@ int auth_account(const struct manager *m, const struct http_caller *c, struct mo
 	return 0;
 }
 
-const char *auth_owner(const struct manager *m)
-{
-	return m->auth->owner;
-}
-
 struct token *auth_token_new(struct manager *m, const char *role, const char *user, int64_t lifetime_us, char **ret_secret)
 {
 	struct token *t = mo_desc_new(&token_desc);

@@ -37,5 +37,3 @@ int auth_bootstrap(struct manager *m, const char *dir, struct mo_error *err);
 void auth_bootstrap_renew(struct manager *m);
 /* SHA-256 in hex; caller frees. */
 char *auth_digest(const void *data, size_t n);
-/* Login name of moed's own user. */
-const char *auth_owner(const struct manager *m);

@@ -34,12 +34,6 @@ void mo_idset_add(struct mo_idset *s, size_t id)
 	s->words[id / 64] |= UINT64_C(1) << (id % 64);
 }
 
-void mo_idset_remove(struct mo_idset *s, size_t id)
-{
-	if (id / 64 < s->n_words)
-		s->words[id / 64] &= ~(UINT64_C(1) << (id % 64));
-}
-
 bool mo_idset_has(const struct mo_idset *s, size_t id)
 {
 	return id / 64 < s->n_words && (s->words[id / 64] >> (id % 64)) & 1;

@@ -8,7 +8,6 @@ void mo_idset_done(struct mo_idset *s);
 int mo_idset_parse(const char *text, struct mo_idset *ret);     /* "" is the empty set; -EINVAL, -ERANGE */
 char *mo_idset_format(const struct mo_idset *s);                /* caller frees; "" when empty */
 void mo_idset_add(struct mo_idset *s, size_t id);
-void mo_idset_remove(struct mo_idset *s, size_t id);
 bool mo_idset_has(const struct mo_idset *s, size_t id);
 size_t mo_idset_count(const struct mo_idset *s);
 int64_t mo_idset_next(const struct mo_idset *s, int64_t from);  /* smallest id >= from, -1 none: for (id = next(s, 0); id >= 0; id = next(s, id + 1)) */

@@ -9,9 +9,6 @@ const char *const job_state_names[_JOB_STATE_N] = {
 const char *const rank_state_names[_RANK_STATE_N] = { "waiting", "running", "exited", "lost" };
 const char *const node_state_names[_NODE_STATE_N] = { "up", "suspect", "down", "draining", "drained" };
 const char *const checkpoint_state_names[_CKPT_STATE_N] = { "saving", "complete", "verified", "torn", "superseded", "pinned", "deleted" };
-const char *const ledger_category_names[_GPU_CATEGORY_N] = {
-	"productive", "queue", "launch", "init", "load", "recompute", "save", "hang", "detect", "drain", "idle",
-};
 const char *const job_prefix[1] = { "j" };
 
 static const struct mo_field rank_coords_fields[] = {

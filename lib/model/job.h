@@ -56,7 +56,6 @@ struct incident {
 };
 /* GPU-microseconds per category; they add up to total exactly. Shown as GPU seconds. */
 enum ledger_category { GPU_PRODUCTIVE, GPU_QUEUE, GPU_LAUNCH, GPU_INIT, GPU_LOAD, GPU_RECOMPUTE, GPU_SAVE, GPU_HANG, GPU_DETECT, GPU_DRAIN, GPU_IDLE, _GPU_CATEGORY_N };
-extern const char *const ledger_category_names[_GPU_CATEGORY_N];
 
 extern const char *const job_prefix[1];       /* "j" */
 extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc, checkpoint_desc, checkpoint_view_desc, event_desc, waterfall_desc, incident_desc;

@@ -154,15 +154,6 @@ struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *s
 	return TAKE_PTR(root);
 }
 
-bool recipe_gives(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const char *path)
-{
-	_cleanup_(recipe_errors_done) struct recipe_errors errors = { 0 };
-	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(text, n, sets, n_sets, &errors);
-	const struct ynode *v = root ? ynode_find(root, path) : NULL;
-
-	return v && !ynode_is_null(v);
-}
-
 char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors)
 {
 	_cleanup_(ynode_freep) struct ynode *root = recipe_tree(text, n, sets, n_sets, errors);

@@ -8,8 +8,6 @@
 struct recipe_set { char *key, *value, *name; };
 /* The document with the sets applied, as YAML text to send to the controller (caller frees). NULL + errors on failure. */
 char *recipe_apply_sets(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);
-/* Does the text give the path, by itself or by a --set? */
-bool recipe_gives(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, const char *path);
 /* Private to lib/recipe. */
 /* The recipe's tree with the sets applied; NULL with errors. Errors that leave a tree (a bad set, a duplicate key) are only in errors. */
 struct ynode *recipe_tree(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe_errors *errors);

@@ -612,11 +612,6 @@ void step_progress(const struct step_core *s, size_t i, struct rank_progress *re
 	*ret = s->ranks[i].progress;
 }
 
-size_t step_n_ranks(const struct step_core *s)
-{
-	return s->n_ranks;
-}
-
 int64_t step_left_out(const struct step_core *s)
 {
 	return s->left_out;

@@ -52,5 +52,4 @@ void step_out_done(struct step_out *out);
 void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret);
 /* Iterations whose samples were left out because they came faster than 1,000 a second (20,000 at once pass). */
 int64_t step_left_out(const struct step_core *s);
-size_t step_n_ranks(const struct step_core *s);
 bool note_urgent(const struct note *n);                    /* must leave the node at once: exit (not of what stepd killed itself), refused, lost, gone, running, unkillable */

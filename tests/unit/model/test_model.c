@@ -18,7 +18,7 @@ static void test_names(void **state)
 	static const struct { const char *const *names; size_t n; } tables[] = {
 #define T(x) { x, ELEMENTSOF(x) }
 		T(phase_names), T(line_kind_names), T(metrics_rank_names), T(env_layer_names), T(note_kind_names), T(step_state_names), T(command_kind_names), T(job_state_names),
-		T(rank_state_names), T(node_state_names), T(checkpoint_state_names), T(ledger_category_names), T(job_prefix),
+		T(rank_state_names), T(node_state_names), T(checkpoint_state_names), T(job_prefix),
 	};
 
 	for (size_t t = 0; t < ELEMENTSOF(tables); t++)
@@ -30,7 +30,6 @@ static void test_names(void **state)
 	assert_string_equal(rank_state_names[RANK_LOST], "lost");
 	assert_string_equal(node_state_names[NODE_DRAINED], "drained");
 	assert_string_equal(checkpoint_state_names[CKPT_DELETED], "deleted");
-	assert_string_equal(ledger_category_names[GPU_IDLE], "idle");
 	assert_string_equal(note_kind_names[NOTE_UNKILLABLE], "unkillable");
 	assert_string_equal(step_state_names[STEP_HUNG], "hung");
 	assert_string_equal(command_kind_names[CMD_QUERY], "query");
