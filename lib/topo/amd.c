@@ -2,6 +2,8 @@
  * render node this process cannot open does not exist, so that the slot number is the runtime's device number. A partitioned GPU (CPX and others) is several KFD
  * nodes of one unique_id whose location differs only in the low three bits: those number the partition, not a PCI function.
  * Formats: hardware facts 1.1 to 1.3. Called by topo.c, in the short-lived discovery helper: a wedged GPU may hold a read for 30 s and more. */
+#include "lib/topo/amd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +13,8 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
-#include "lib/topo/inner.h"
+#include "lib/topo/files.h"
+#include "lib/topo/pci.h"
 
 #define LINK_PCIE 2
 #define LINK_XGMI 11

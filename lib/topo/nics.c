@@ -1,12 +1,14 @@
 /* RDMA devices below a root directory: state, rate and addresses of the port that training would use, which is the lowest active one. Formats: hardware facts 1.4
  * (Documentation/ABI/stable/sysfs-class-infiniband of the kernel). Called by topo.c, in the discovery helper. */
+#include "lib/topo/nics.h"
+
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
-#include "lib/topo/inner.h"
+#include "lib/topo/files.h"
 
 #define GIDS_MAX 1024
 

@@ -1,10 +1,14 @@
 /* NVIDIA GPUs below a root directory through /proc/driver/nvidia and sysfs, without the vendor's library. Memory sizes are in neither and stay unknown. In the order
  * of bus addresses, which is CUDA's with CUDA_DEVICE_ORDER=PCI_BUS_ID and, on nodes of equal GPUs, its default. Format: measured (hardware facts 1.8). */
+#include "lib/topo/nvidia.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "lib/base/fd.h"
-#include "lib/topo/inner.h"
+#include "lib/topo/amd.h"
+#include "lib/topo/files.h"
+#include "lib/topo/pci.h"
 
 static void add_gpu(struct finds *f, const char *dir, const char *bdf) {
 	_cleanup_(mo_freep) char *info = mo_path(dir, "%s/information", bdf), *device = mo_printf("%s/sys/bus/pci/devices/%s", f->root, bdf), *id = mo_path(device, "device");

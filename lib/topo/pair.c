@@ -1,6 +1,7 @@
 /* GPU and NIC pairs: the NIC with the deepest common PCI ancestor below the host bridge, in GPU order, each NIC once while there are enough; else a NIC of the same
  * NUMA node in turn. Depth of the common ancestor, not the number of hops: MI300X has internal bridges that hop counts misjudge. Called by topo.c. */
-#include "lib/topo/inner.h"
+
+#include "lib/topo/pair.h"
 
 #include <string.h>
 

@@ -1,9 +1,11 @@
 /* GPUs by their PCI ids: names for the catalogue, and those on the bus that no driver reports. Called by the parts of lib/topo. */
+#include "lib/topo/pci.h"
+
 #include <ctype.h>
 #include <string.h>
 
 #include "lib/base/fd.h"
-#include "lib/topo/inner.h"
+#include "lib/topo/files.h"
 
 char *gpu_model_name(int64_t vendor, int64_t device, const char *model) {
 	static const struct { int64_t device; const char *name; } amd[] = {

@@ -1,6 +1,7 @@
 /* What this machine has. CPUs, caches and NUMA nodes come from hwloc (real machine, a root directory or an XML file), GPUs and RDMA devices from sysfs and proc, in an
  * XML from its PCI objects: vendor plugins of hwloc are never loaded, they open the GPUs. Called by moe-discover. */
-#include "lib/topo/inner.h"
+
+#include "lib/topo/topo.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -13,6 +14,11 @@
 #include "lib/base/idset.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
+#include "lib/topo/amd.h"
+#include "lib/topo/nics.h"
+#include "lib/topo/nvidia.h"
+#include "lib/topo/pair.h"
+#include "lib/topo/xml.h"
 
 #define XML_BYTES_MAX (64 * 1024 * 1024)
 #define CPUS_MAX 65536

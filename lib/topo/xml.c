@@ -1,9 +1,12 @@
 /* GPUs and RDMA devices of an hwloc XML file: its PCI objects, and what the exporting machine's plugins (rsmi, nvml) said of them. Called by topo.c. */
+#include "lib/topo/xml.h"
+
 #include <hwloc.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
-#include "lib/topo/inner.h"
+#include "lib/topo/nics.h"
+#include "lib/topo/pci.h"
 
 /* Object numbers of the I/O ancestors, from the host bridge down. */
 static char *io_path(hwloc_obj_t obj) {
