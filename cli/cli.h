@@ -21,7 +21,6 @@ struct cli {
 	char *url, *token_file;  /* --url, --token-file; owned */
 	struct client *client;   /* made at the first call; owned */
 };
-void cli_done(struct cli *cli);
 
 typedef int (*verb_fn)(struct cli *cli, int argc, char **argv); /* argv: what follows the verb; returns the exit status */
 struct verb {
@@ -31,9 +30,6 @@ struct verb {
 	const char *help;          /* options and examples, shown by `moectl help VERB` */
 	verb_fn run;
 };
-extern const struct verb verb_submit, verb_validate, verb_plan, verb_list, verb_status, verb_watch, verb_top, verb_logs, verb_events, verb_metrics, verb_ranks,
-	verb_checkpoints, verb_report, verb_cancel, verb_pause, verb_resume, verb_restart, verb_nodes, verb_node, verb_drain, verb_undrain, verb_ack, verb_fence, verb_resolve, verb_why,
-	verb_explain, verb_init, verb_classify, verb_token, verb_backup, verb_doctor, verb_local;
 
 enum opt_kind { OPT_FLAG, OPT_STR, OPT_INT, OPT_STRS };
 struct strs { const char **items; size_t n; };

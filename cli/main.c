@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/verbs.h"
 #include "lib/base/parse.h"
 
 static const struct verb *const verbs[] = {
@@ -18,7 +19,7 @@ static const struct verb *const verbs[] = {
 	&verb_why, &verb_explain, &verb_classify, &verb_token, &verb_backup, &verb_doctor, &verb_local,
 };
 
-void cli_done(struct cli *cli)
+static void cli_done(struct cli *cli)
 {
 	client_free(cli->client);
 	free(cli->url);
