@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/api.h"
 #include "daemon/auth.h"
+#include "daemon/core/state/token.h"
 #include "daemon/input.h"
 #include "daemon/quota.h"
 #include "lib/base/address.h"

@@ -2,7 +2,7 @@
  * its environment, which a plan does not need and which may hold secrets. Runs whose recipe this version refuses are left out. */
 #include "daemon/anchors.h"
 #include <string.h>
-#include "daemon/core/rules/actual.h"
+#include "daemon/core/state/anchor.h"
 #include "lib/base/parse.h"
 #include "lib/model/mask.h"
 #include "lib/plan/anchor.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/state/incarnation.h"
 #include "daemon/core/inner.h"
 #include "daemon/journal.h"
 #include "daemon/owner.h"

@@ -2,6 +2,7 @@
 #pragma once
 #include "daemon/core/core.h"
 #include "daemon/core/rules/config.h"
+#include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/jobs.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/place.h"
@@ -21,19 +22,10 @@
 #include "daemon/core/update/update_node.h"
 #include "daemon/core/update/update_notes.h"
 #include "daemon/core/update/verify.h"
+#include "daemon/core/update/wake.h"
 
 #define STALL_MIN_US (10 * 1000000LL)      /* an iteration advances while it moved within max(3 x step, this) */
 #define PORT_TRIES_MAX 50                  /* attempts in a row that find their ports busy */
-
-/* incarnation.c */
-int update_strange(struct core *c, const struct record *r);
-int update_restored(struct core *c, const struct record *r);
-int update_obeys(struct core *c, const struct record *r);
-int update_discard(struct core *c, const struct record *r);
-bool step_discarded(const struct node *n, int64_t job, int64_t attempt);
-void incarnation_obeyed(struct turn *t, const char *node, int64_t epoch);   /* above ours */
-void incarnation_resolve(struct turn *t);
-int update_measured(struct core *c, const struct record *r);     /* actual.c */
 
 /* events.c: `data` is JSON text or NULL, taken */
 void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
@@ -48,18 +40,11 @@ void data_real(struct mo_buf *b, const char *key, double value);
 char *data_end(struct mo_buf *b);                                /* the object; caller frees */
 
 /* config.c */
-int update_config(struct core *c, const struct record *r);
 
-/* prepared.c */
-void prepared_add(struct job *j, struct step *st, const struct note *n);
 
 /* tokens.c */
 void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
 void token_told(struct turn *t, const char *node, bool expired); /* with what its agent spoke just now */
-int update_token(struct core *c, const struct record *r);
-int update_token_revoked(struct core *c, const struct record *r);
-int update_token_used(struct core *c, const struct record *r);
-int update_node_token(struct core *c, const struct record *r);
 
 /* fleet.c */
 void fleet_hello(struct turn *t);
@@ -92,11 +77,6 @@ void health_check_begin(struct turn *t, int64_t id);
 bool health_check_act(struct turn *t, int64_t id);               /* true when the wait is over now */
 bool health_check_due(const struct core *c, const struct job *j, const char *node);
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts); /* CRIT findings of the attempt's nodes */
-
-/* recovery.c */
-void recovery_waterfall(struct job *j, int64_t time);            /* after a change of j: measures the last incident */
-/* After a sample: iterations from+1 .. j->iteration were done until at, each in step_ms (MO_NONE_F = not told). */
-void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms);
 
 /* unread.c: what looks like a model's state and that nothing reads. Texts: the caller frees. */
 void checkpoint_take_unread(struct job *j, const struct scan_result *r);
@@ -135,6 +115,4 @@ bool actual_act(struct turn *t, int64_t id);                     /* sets what th
 /* commands.c */
 int command_for(const struct core *c, const struct job *j, const struct step *s); /* enum command_kind, or -1 */
 void commands_wake(struct turn *t);                              /* at the end of a turn */
-void commands_changed(struct core *c, const struct record *r);   /* after each record */
-void wake_node(struct core *c, const char *node);
 bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt); /* from this node, and no other: a node speaks for itself */

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/state/incarnation.h"
 #include "lib/base/parse.h"
 
 struct backup {

@@ -25,5 +25,3 @@ extern const struct mo_desc actual_desc;
 void actual_of(const struct job *j, struct actual *ret);
 /* Median of the steady steps of the newest attempt: those behind the warm-up, without the ones that hold a save or stand out of the rest. False: fewer than ACTUAL_STEPS. */
 bool actual_measure(const struct job *j, struct measured *ret);
-/* The newest anchor of a's stack is told of the same version: an upgrade retires what was measured before. */
-bool anchor_current(const struct state *s, const struct anchor *a);

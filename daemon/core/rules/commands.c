@@ -314,41 +314,6 @@ void core_sync_reply(const struct core *c, const char *node, struct sync_reply *
 	l->told = due(c, node, l);
 }
 
-void wake_node(struct core *c, const char *node)
-{
-	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
-		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
-}
-
-static void wake_verify(struct core *c, const struct record *r)
-{
-	const struct job *j = job_find(&c->state, r->job);
-
-	if (j)
-		verify_wake(c, j);
-}
-
-void commands_changed(struct core *c, const struct record *r)
-{
-	switch (r->type) {
-	case REC_JOB: case REC_PLACE: case REC_FAIL: case REC_INTENT:
-		ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job);
-		break;
-	case REC_NOTES: case REC_GONE:
-		wake_node(c, r->node);
-		wake_verify(c, r);
-		break;
-	case REC_SCAN:
-		wake_verify(c, r);
-		break;
-	case REC_CHECK:
-		for (size_t i = 0; r->flag && i < r->n_texts; i++)
-			wake_node(c, r->texts[i]);
-		break;
-	default: break;
-	}
-}
-
 static void wake(struct turn *t, const char *node)
 {
 	struct effect *e;

@@ -6,7 +6,6 @@
  * A controller that dies in between asks again at its start. */
 #include "daemon/core/inner.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -197,27 +196,4 @@ void config_judged(struct turn *t)
 		tell_no_save(t, j);
 	}
 	tell_warnings(t, j, kept);
-}
-
-int update_config(struct core *c, const struct record *r)
-{
-	struct job *j = job_find(&c->state, r->job);
-	const struct config_read *read = r->config;
-
-	if (!j || !read)
-		return -EINVAL;
-	j->config_due = false;
-	mo_str_set(&j->config_hash, read->hash);
-	mo_str_set(&j->config_refused, read->refused);
-	mo_str_set(&j->saves_to, read->refused ? NULL : read->directory);
-	if (!read->recipe || read->refused)
-		return 0;
-	recipe_take_read(&j->spec.recipe, read->recipe);
-	ranks_place(j);
-	/* What was measured was held against the plan of another configuration. */
-	if (read->promise || j->spec.promise) {
-		mo_desc_free(&promise_desc, j->spec.promise);
-		j->spec.promise = mo_desc_dup(&promise_desc, read->promise);
-	}
-	return 0;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/core/state/health.h"
-#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/state/incarnation.h"
 #include "daemon/core/inner.h"
 
 #define ONE_JOB "for one job in spite of it: --set health.preflight=none"

@@ -6,9 +6,9 @@
  * A person who revokes a node's token puts its name out: all of its tokens go, and what was made before brings it back
  * by no trade; a join token, or a token of that node, made after that does.
  * An agent's token that has expired still speaks for its node: beats, adoption and stops go on, but the node gets no launch (node_unfit, commands.c). */
+#include "daemon/core/state/token.h"
 #include "daemon/core/inner.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
@@ -19,32 +19,12 @@
 #define LOST_BURST 5                               /* answers that may be lost; then one may be */
 #define LOST_EVERY_US (60LL * 1000000)             /* in this time */
 
-static struct token *find(const struct state *s, const char *id)
-{
-	for (size_t i = 0; id && i < s->n_tokens; i++)
-		if (!s->tokens[i].revoked && mo_streq(s->tokens[i].id, id))
-			return &s->tokens[i];
-	return NULL;
-}
-
 static bool expired(const struct token *k, int64_t now) { return k->expires_at != MO_NONE && k->expires_at <= now; }
-static bool is_join(const struct token *k) { return mo_streq(k->role, "join"); }
-static bool bound_to(const struct token *k, const char *node) { return !k->revoked && mo_streq(k->role, "agent") && k->user && mo_streq(k->user, node); }
-static bool is_unbound(const struct token *k) { return mo_streq(k->role, "agent") && !k->user; }
-static bool joined(const struct token *k, const char *node) { return mo_enum_parse((const char *const *)k->joined, k->n_joined, node) >= 0; }
-
-const struct token *token_put_out(const struct state *s, const char *node)
-{
-	for (size_t i = s->n_tokens; i > 0; i--)
-		if (s->tokens[i - 1].revoked_at != MO_NONE && mo_streq(s->tokens[i - 1].user, node))
-			return &s->tokens[i - 1];
-	return NULL;
-}
 
 static const struct token *some_of(const struct state *s, const char *node)
 {
 	for (size_t i = s->n_tokens; i > 0; i--)
-		if (bound_to(&s->tokens[i - 1], node))
+		if (token_bound_to(&s->tokens[i - 1], node))
 			return &s->tokens[i - 1];
 	return NULL;
 }
@@ -53,96 +33,10 @@ static const struct token *some_of(const struct state *s, const char *node)
 static const struct token *last_traded(const struct state *s, const char *node)
 {
 	for (size_t i = s->n_tokens; i > 0; i--)
-		if (bound_to(&s->tokens[i - 1], node) && s->tokens[i - 1].from)
+		if (token_bound_to(&s->tokens[i - 1], node) && s->tokens[i - 1].from)
 			return &s->tokens[i - 1];
 	return NULL;
 }
-
-/* ---- records ---- */
-
-static void drop(struct state *s, const struct token *k)
-{
-	mo_vec_remove(&token_desc, s->tokens, &s->n_tokens, (size_t)(k - s->tokens));
-}
-
-int update_token(struct core *c, const struct record *r)
-{
-	struct state *s = &c->state;
-	struct token *from;
-
-	if (!r->token || !r->token->id)
-		return -EINVAL;
-	for (size_t i = s->n_tokens; r->token->from && r->token->user && i > 0; i--) {
-		const struct token *k = &s->tokens[i - 1];
-
-		if (bound_to(k, r->token->user) && k->from && !k->used && !mo_streq(k->id, r->token->from))
-			drop(s, k);
-	}
-	from = find(s, r->token->from);
-	if (from && is_join(from) && r->token->user && !joined(from, r->token->user))
-		mo_strs_add(&from->joined, &from->n_joined, r->token->user);
-	mo_desc_copy(&token_desc, MO_ADD(s, tokens, &token_desc), r->token);
-	return 0;
-}
-
-/* Names stay out for as long as there is a token that one of them could come back with. */
-static void forget_put_out(struct state *s)
-{
-	int64_t oldest = INT64_MAX;
-
-	for (size_t i = 0; i < s->n_tokens; i++)
-		if (!s->tokens[i].revoked && (is_join(&s->tokens[i]) || is_unbound(&s->tokens[i])))
-			oldest = is_unbound(&s->tokens[i]) ? 0 : MO_MIN(oldest, s->tokens[i].created_at);
-	for (size_t i = s->n_tokens; i > 0; i--)
-		if (s->tokens[i - 1].revoked_at != MO_NONE && s->tokens[i - 1].revoked_at < oldest)
-			drop(s, &s->tokens[i - 1]);
-}
-
-/* Also one that is not there: a record of an earlier version. */
-int update_token_revoked(struct core *c, const struct record *r)
-{
-	struct token *k = find(&c->state, r->text);
-
-	if (!k)
-		return 0;
-	if (!r->flag) {
-		drop(&c->state, k);
-	} else {
-		const struct token *before = token_put_out(&c->state, k->user);
-
-		k->revoked = true;
-		k->revoked_at = r->time;
-		if (before)
-			drop(&c->state, before);
-	}
-	forget_put_out(&c->state);
-	return 0;
-}
-
-int update_token_used(struct core *c, const struct record *r)
-{
-	struct token *k = find(&c->state, r->text), *from = k ? find(&c->state, k->from) : NULL;
-
-	if (!k)
-		return -EINVAL;
-	k->used = true;
-	if (from && k->user && bound_to(from, k->user))
-		drop(&c->state, from);
-	return 0;
-}
-
-int update_node_token(struct core *c, const struct record *r)
-{
-	struct node *n = node_find(&c->state, r->node);
-
-	if (!n)
-		return -EINVAL;
-	n->token_expired = r->flag;
-	c->queue_dirty = true;
-	return 0;
-}
-
-/* ---- rules ---- */
 
 static void revoke(struct turn *t, const char *id, bool put_out)
 {
@@ -171,7 +65,7 @@ static void forget_expired(struct turn *t)
 static const struct token *token_in_use(const struct state *s, const char *node, int64_t now)
 {
 	for (size_t i = s->n_tokens; i > 0; i--)
-		if (bound_to(&s->tokens[i - 1], node) && (s->tokens[i - 1].used || !s->tokens[i - 1].from) && !expired(&s->tokens[i - 1], now))
+		if (token_bound_to(&s->tokens[i - 1], node) && (s->tokens[i - 1].used || !s->tokens[i - 1].from) && !expired(&s->tokens[i - 1], now))
 			return &s->tokens[i - 1];
 	return NULL;
 }
@@ -197,13 +91,13 @@ static bool is_out(const struct state *s, const struct token *from, const char *
 {
 	const struct token *out = token_put_out(s, node);
 
-	return out && (is_unbound(from) || (is_join(from) && from->created_at <= out->revoked_at));
+	return out && (token_is_unbound(from) || (token_is_join(from) && from->created_at <= out->revoked_at));
 }
 
 static bool trade_refused(struct turn *t, const struct token *k)
 {
-	const struct token *from = find(&t->core->state, k->from);
-	const struct token *other = from && is_join(from) ? token_in_use(&t->core->state, k->user, t->now) : NULL;
+	const struct token *from = token_find(&t->core->state, k->from);
+	const struct token *other = from && token_is_join(from) ? token_in_use(&t->core->state, k->user, t->now) : NULL;
 
 	if (!from)
 		turn_reply(t, 403, MO_NONE, "token %s: it was revoked just now; make another with 'moectl token join'", k->from);
@@ -213,11 +107,11 @@ static bool trade_refused(struct turn *t, const struct token *k)
 			   "(node: in agent.yaml)", k->user, other->id, other->id);
 	else if (is_out(&t->core->state, from, k->user))
 		turn_reply(t, 403, MO_NONE, "node %s: its token was revoked%s%s%s: make a new one ('moectl token join') and put it into its token_file",
-			   k->user, is_join(from) ? " after join token " : "", is_join(from) ? from->id : "",
-			   is_join(from) ? " was made" : ", and a token of no node does not bring it back");
-	else if (is_join(from) && !joined(from, k->user) && (int64_t)from->n_joined >= from->nodes)
+			   k->user, token_is_join(from) ? " after join token " : "", token_is_join(from) ? from->id : "",
+			   token_is_join(from) ? " was made" : ", and a token of no node does not bring it back");
+	else if (token_is_join(from) && !token_joined(from, k->user) && (int64_t)from->n_joined >= from->nodes)
 		turn_reply(t, 403, MO_NONE, "join token %s: it was for %lld node%s, and as many have joined with it; make another with 'moectl token join'", from->id, (long long)from->nodes, from->nodes == 1 ? "" : "s");
-	else if (!is_join(from) && from->user && !mo_streq(from->user, k->user))
+	else if (!token_is_join(from) && from->user && !mo_streq(from->user, k->user))
 		turn_reply(t, 403, MO_NONE, "token %s: it is for node %s, not for %s", from->id, from->user, k->user);
 	else
 		return trades_too_often(t, k->user);
@@ -226,7 +120,7 @@ static bool trade_refused(struct turn *t, const struct token *k)
 
 static void tell_made(struct turn *t, const struct token *k)
 {
-	const struct token *from = find(&t->core->state, k->from), *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
+	const struct token *from = token_find(&t->core->state, k->from), *last = k->from ? last_traded(&t->core->state, k->user) : NULL;
 	char until[32];
 
 	if (!k->from)
@@ -234,7 +128,7 @@ static void tell_made(struct turn *t, const struct token *k)
 			k->expires_at == MO_NONE ? "it is revoked" : mo_time_format(k->expires_at, until));
 	else if (last && !last->used && mo_streq(last->from, k->from))
 		return;                          /* the answer was lost: nothing new */
-	else if (from && is_join(from))
+	else if (from && token_is_join(from))
 		event_emit(t, EVENT_AUDIT_TOKEN_JOINED, MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s joined with token %s: its own is %s", k->user, from->id, k->id);
 	else
 		event_emit(t, EVENT_NODE_TOKEN_RENEWED, MO_NONE, k->user, MO_NONE, MO_NONE, NULL, "node %s has a new token, %s in place of %s", k->user, k->id, k->from);
@@ -278,7 +172,7 @@ static void put_out(struct turn *t, const struct token *k)
 	struct mo_buf others = { 0 };
 
 	for (size_t i = 0; i < t->core->state.n_tokens; i++)
-		if (bound_to(&t->core->state.tokens[i], node) && !mo_streq(t->core->state.tokens[i].id, k->id))
+		if (token_bound_to(&t->core->state.tokens[i], node) && !mo_streq(t->core->state.tokens[i].id, k->id))
 			mo_buf_printf(&others, "%s%s", others.len ? ", " : " and ", t->core->state.tokens[i].id);
 	audit_emit(t, EVENT_AUDIT_TOKEN_REVOKED, NULL,
 		   "revoked token %s, role %s for %s%.200s%s: the node is out until a token is made for it, or to join with", k->id,
@@ -291,7 +185,7 @@ static void put_out(struct turn *t, const struct token *k)
 void token_verb(struct turn *t)
 {
 	const struct core_event *e = t->event;
-	const struct token *k = e->type == EV_TOKEN ? NULL : find(&t->core->state, e->text);
+	const struct token *k = e->type == EV_TOKEN ? NULL : token_find(&t->core->state, e->text);
 	struct record r;
 
 	if (e->type == EV_TOKEN) {

@@ -38,7 +38,7 @@ void turn_emit(struct turn *t, struct record *r)
 	result = core_update(t->core, slot);
 	assert(result == 0);
 	(void)result;
-	commands_changed(t->core, slot);
+	wake_changed(t->core, slot);
 }
 
 static struct effect *effect_add(struct turn *t, int type)

@@ -53,6 +53,10 @@ static const struct mo_field submit_fields[] = {
 static const struct mo_field place_fields[] = {
 	MO_F(place, node, MO_STR), MO_F(place, first_rank, MO_INT), MO_F(place, n_ranks, MO_INT), MO_F_LIST(place, gpus, MO_INTS),
 };
+static const struct mo_field prepared_fields[] = {
+	MO_F(prepared, node, MO_STR), MO_F(prepared, ms, MO_INT),
+};
+const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
 static const struct mo_field step_fields[] = {
 	MO_F(step, node, MO_STR), MO_F(step, boot_id, MO_STR), MO_F(step, attempt, MO_INT), MO_F(step, through, MO_INT),
 	MO_F(step, accepted, MO_BOOL), MO_F(step, started, MO_BOOL), MO_F(step, refused, MO_BOOL),

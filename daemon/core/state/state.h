@@ -267,8 +267,6 @@ struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; t
 size_t state_n_holders(const struct state *s);
 struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
 struct node *node_find(const struct state *s, const char *name);
-/* The node's token that a person revoked last (tokens.c); NULL = its name is not out. */
-const struct token *token_put_out(const struct state *s, const char *node);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */

@@ -6,7 +6,12 @@
 #include "daemon/core/inner.h"
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/interval.h"
+#include "daemon/core/update/measured.h"
 #include "daemon/core/update/ring.h"
+#include "daemon/core/update/update_config.h"
+#include "daemon/core/update/update_incarnation.h"
+#include "daemon/core/update/update_tokens.h"
+#include "daemon/core/update/waterfall.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -176,7 +181,7 @@ static int on_job(struct core *c, const struct record *r)
 		if (j->checkpoint_dir && (checkpoint_any_removing(j) || (r->state == JOB_COMPLETED && state_newest_checkpoint(j) != MO_NONE)))
 			end_scan_due(c, j);
 	}
-	recovery_waterfall(j, r->time);
+	waterfall_changed(j, r->time);
 	return 0;
 }
 
@@ -311,7 +316,7 @@ static int on_place(struct core *c, const struct record *r)
 		for (int64_t k = 0; k < r->places[i].n_ranks; k++)
 			rank_init(j, n, MO_ADD(j, ranks, &rank_desc), &r->places[i], k);
 	}
-	recovery_waterfall(j, r->time);
+	waterfall_changed(j, r->time);
 	c->queue_dirty = true;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/update/update_notes.h"
 #include "daemon/core/inner.h"
+#include "daemon/core/update/prepared.h"
+#include "daemon/core/update/waterfall.h"
 
 #include "lib/base/line.h"
 
@@ -131,7 +133,7 @@ static void on_sample(struct job *j, const struct step *st, const struct note *n
 	j->iteration = iteration;
 	j->progress_at = time;
 	j->watermark = MO_MAX(j->watermark, iteration);
-	recovery_waterfall_trained(j, at, from, n->sample->step_ms);
+	waterfall_trained(j, at, from, n->sample->step_ms);
 }
 
 /* at: when the note was written, in core time; r->time when that is not known. */
@@ -167,7 +169,7 @@ static void on_current(struct job *j, struct step *st, const struct note *n, con
 	case NOTE_GONE: close_ranks(j, st, st->lost ? "supervisor-lost" : st->refused ? "not-started" : "gone"); break;
 	default: break;
 	}
-	recovery_waterfall(j, at);
+	waterfall_changed(j, at);
 }
 
 /* Each process once, and no more than a node can have ranks. */

@@ -75,6 +75,11 @@ static const char *part_node(const struct state *s, const struct job *j, int64_t
 	return NULL;
 }
 
+const char *verify_node(const struct state *s, const struct job *j, int64_t part)
+{
+	return j->verify != MO_NONE && part <= j->verify_parts && open_part(j, part) ? part_node(s, j, part) : NULL;
+}
+
 int64_t verify_next(const struct state *s, const struct job *j, const char *node, int64_t part)
 {
 	for (; j->verify != MO_NONE && part <= j->verify_parts; part++)
@@ -102,16 +107,6 @@ void verify_command(const struct job *j, int64_t part, struct command *ret)
 	ret->announced = true;
 	ret->part = part;
 	ret->parts = j->verify_parts;
-}
-
-void verify_wake(struct core *c, const struct job *j)
-{
-	for (int64_t part = 0; j->verify != MO_NONE && part <= j->verify_parts; part++) {
-		const char *node = open_part(j, part) ? part_node(&c->state, j, part) : NULL;
-
-		if (node)
-			wake_node(c, node);
-	}
 }
 
 bool verify_awaits(const struct job *j, const struct scan_result *r)

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "daemon/core/rules/actual.h"
+#include "daemon/core/state/anchor.h"
+#include "daemon/core/update/measured.h"
 
 struct one { struct world w; int64_t id; };
 

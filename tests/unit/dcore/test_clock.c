@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/core/state/clock.h"
-#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/state/incarnation.h"
 
 #define MINUTE (60 * S)
 #define HOUR (60 * MINUTE)

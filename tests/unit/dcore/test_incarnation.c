@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/state/incarnation.h"
+#include "daemon/core/update/update_incarnation.h"
 
 static void epochs_only_rise(void **state)
 {

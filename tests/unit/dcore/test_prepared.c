@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "daemon/core/update/prepared.h"
+
 static void told(struct world *w, size_t toy, int64_t id, int64_t ms)
 {
 	world_note(w, toy, id, NOTE_RUNNING)->prepare_ms = ms;

@@ -1,5 +1,6 @@
-/* The waterfall of a job's last incident: place, launch, init, load, recompute, one after the other. */
-#include "daemon/core/inner.h"
+/* See waterfall.h. The stages follow one another: place, launch, init, load, recompute; each ends with
+ * the first change of the job that proves it. */
+#include "daemon/core/update/waterfall.h"
 
 /* What told of a change: a sample says that the iterations from+1 .. j->iteration were done until `time`, each in step_us (MO_NONE = unknown); anything else has from MO_NONE. */
 struct seen { int64_t time, from, step_us; };
@@ -61,12 +62,12 @@ static void measure(struct job *j, const struct seen *s)
 		j->waterfall_stage = 0;
 }
 
-void recovery_waterfall(struct job *j, int64_t time)
+void waterfall_changed(struct job *j, int64_t time)
 {
 	measure(j, &(struct seen){ .time = time, .from = MO_NONE });
 }
 
-void recovery_waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms)
+void waterfall_trained(struct job *j, int64_t at, int64_t from, double step_ms)
 {
 	bool known = step_ms != MO_NONE_F && step_ms >= 0 && step_ms < 1e12;
 

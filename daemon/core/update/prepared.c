@@ -1,16 +1,10 @@
 /* engine.prepare: how long it took on each node of the newest attempt, as its supervisor measured it
- * (note.prepare_ms), and what it cost in all: a part of the ledger's `launch`. */
-#include "daemon/core/inner.h"
-
-#include "lib/base/buf.h"
+ * (note.prepare_ms), and what it cost in all: a part of the ledger's `launch`.
+ * Called by update_notes.c; shown by view/prepare.c. */
+#include "daemon/core/update/prepared.h"
 
 #define US_MAX (1LL << 60)
 #define NODES_KEPT 256 /* the slowest ones: of thousands that work alike nobody reads all */
-
-static const struct mo_field prepared_fields[] = {
-	MO_F(prepared, node, MO_STR), MO_F(prepared, ms, MO_INT),
-};
-const struct mo_desc prepared_desc = MO_DESC(prepared, prepared_fields);
 
 static int64_t gpus_of(const struct job *j, const char *node)
 {

@@ -1,0 +1,43 @@
+/* See wake.h. */
+#include "daemon/core/update/wake.h"
+
+#include "daemon/core/update/verify.h"
+
+void wake_node(struct core *c, const char *node)
+{
+	if (mo_enum_parse((const char *const *)c->wake_nodes, c->n_wake_nodes, node) < 0)
+		mo_strs_add(&c->wake_nodes, &c->n_wake_nodes, node);
+}
+
+static void wake_verify(struct core *c, const struct record *r)
+{
+	const struct job *j = job_find(&c->state, r->job);
+
+	for (int64_t part = 0; j && part <= j->verify_parts; part++) {
+		const char *node = verify_node(&c->state, j, part);
+
+		if (node)
+			wake_node(c, node);
+	}
+}
+
+void wake_changed(struct core *c, const struct record *r)
+{
+	switch (r->type) {
+	case REC_JOB: case REC_PLACE: case REC_FAIL: case REC_INTENT:
+		ids_add(&c->wake_jobs, &c->n_wake_jobs, r->job);
+		break;
+	case REC_NOTES: case REC_GONE:
+		wake_node(c, r->node);
+		wake_verify(c, r);
+		break;
+	case REC_SCAN:
+		wake_verify(c, r);
+		break;
+	case REC_CHECK:
+		for (size_t i = 0; r->flag && i < r->n_texts; i++)
+			wake_node(c, r->texts[i]);
+		break;
+	default: break;
+	}
+}
