@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/value.h"
 #include "cli/visible.h"
+#include "daemon/core/rules/resume.h"
 #include "daemon/core/state/state.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"

@@ -6,6 +6,7 @@
 #include "daemon/api.h"
 #include "daemon/auth.h"
 #include "daemon/core/rules/dryrun.h"
+#include "daemon/core/rules/resume.h"
 #include "daemon/forked.h"
 #include "daemon/helper.h"
 #include "daemon/input.h"

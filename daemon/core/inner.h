@@ -6,13 +6,17 @@
 #include "daemon/core/rules/jobs.h"
 #include "daemon/core/rules/launch.h"
 #include "daemon/core/rules/place.h"
+#include "daemon/core/rules/resume.h"
 #include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
 #include "daemon/core/rules/verbs.h"
 #include "daemon/core/rules/words.h"
-#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/update/attempt.h"
+#include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/doubt.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/index.h"
 #include "daemon/core/update/kept.h"
@@ -38,9 +42,6 @@ void data_str(struct mo_buf *b, const char *key, const char *value);
 void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */
 void data_real(struct mo_buf *b, const char *key, double value);
 char *data_end(struct mo_buf *b);                                /* the object; caller frees */
-
-/* config.c */
-
 
 /* tokens.c */
 void token_verb(struct turn *t);                                 /* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
@@ -79,8 +80,6 @@ bool health_check_due(const struct core *c, const struct job *j, const char *nod
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts); /* CRIT findings of the attempt's nodes */
 
 /* unread.c: what looks like a model's state and that nothing reads. Texts: the caller frees. */
-void checkpoint_take_unread(struct job *j, const struct scan_result *r);
-void checkpoint_pass_over(struct job *j);                        /* a fresh start over them was asked for */
 bool checkpoint_unread(const struct job *j, const struct unread_state *u);   /* whether this one forbids a fresh start */
 char *checkpoint_unread_path(const struct unread_state *u);
 char *checkpoint_unread_names(const struct job *j);              /* the first of them by name and size; NULL = none */
@@ -94,13 +93,6 @@ struct unsaved { char *text, *last_save; int64_t base; };
 bool checkpoint_unsaved(const struct job *j, struct unsaved *ret);
 void checkpoint_unsaved_done(struct unsaved *u);
 int64_t checkpoint_next(const struct job *j);                    /* where the next attempt of a job that has run begins, as far as its ledger tells; 0 = at the beginning */
-
-/* doubt.c: whether a save went elsewhere, or to checkpoint.dir by another name. The answer comes with the order of verification. */
-void doubt_begin(struct job *j, const char *path, int64_t iteration);
-void doubt_begun(struct job *j);                                 /* after notes: a save that began elsewhere may be over */
-void doubt_drop(struct job *j);
-bool doubt_awaited(const struct state *s, const struct job *j);  /* a node will answer: the job does not end well before */
-void doubt_answer(struct job *j, const struct scan_result *r, int64_t time);
 
 /* schedule.c */
 bool schedule(struct turn *t);                                   /* true when it emitted something */

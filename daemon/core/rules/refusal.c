@@ -7,7 +7,6 @@
 #include "daemon/core/state/incarnation.h"
 #include "daemon/core/inner.h"
 
-#define ONE_JOB "for one job in spite of it: --set health.preflight=none"
 
 void refusal_done(struct refusal *r)
 {
@@ -60,15 +59,6 @@ static char *uncertain_next(const struct node *n, int64_t job, const struct step
 		return mo_printf("look at its moe-stepd on the node; after a power-off 'moectl fence %s --confirmed'",
 				 n->name);
 	return mo_strdup("reboot the node");
-}
-
-/* What is so since the boot goes by a person's word or a boot; what is so now goes when it is repaired. */
-char *finding_next(const struct node *n, const struct check_result *r)
-{
-	if (r->since_boot)
-		return mo_printf("when it is known and the node is to work: 'moectl ack %s %s'; %s; a reboot forgets it",
-				 n->name, r->check, ONE_JOB);
-	return mo_printf("%s%s%s", r->next ? r->next : "repair it", "; ", ONE_JOB);
 }
 
 static void refuse_finding(const struct node *n, const struct check_result *r, struct refusal *ret)

@@ -8,7 +8,5 @@ struct refusal {
 	char *next;              /* what ends it: the command, or what to do first */
 };
 void refusal_done(struct refusal *r);
-/* What ends this finding on this node; caller frees. */
-char *finding_next(const struct node *n, const struct check_result *r);
 /* True: jobs with health.preflight: standard get nothing of this node; *ret is to be freed. */
 bool node_refuses(const struct state *s, const struct node *n, struct refusal *ret);

@@ -13,29 +13,6 @@
 
 #define UNREAD_NAMED 3 /* files that a reason names; moectl why names all */
 
-void checkpoint_take_unread(struct job *j, const struct scan_result *r)
-{
-	mo_vec_clear(&unread_state_desc, (void **)&j->unread, &j->n_unread);
-	j->unread_more = r->unread_more;
-	for (size_t i = 0; i < r->n_unread && i < MO_UNREAD_MAX; i++) {
-		struct unread_state *u = MO_ADD(j, unread, &unread_state_desc);
-
-		mo_desc_copy(&unread_state_desc, u, &r->unread[i]);
-		if (!u->name)
-			u->name = mo_strdup("?");
-	}
-}
-
-/* An attempt begins at 0 although they lie there: somebody said so. They hold up the job again when
- * they change, for then they are its own work. */
-void checkpoint_pass_over(struct job *j)
-{
-	mo_vec_clear(&unread_state_desc, (void **)&j->passed_over, &j->n_passed_over);
-	for (size_t i = 0; i < j->n_unread; i++)
-		mo_desc_copy(&unread_state_desc, MO_ADD(j, passed_over, &unread_state_desc),
-			     &j->unread[i]);
-}
-
 /* The job's own first save, cut by its death: it never came beyond that iteration. */
 static bool cut_first_save(const struct job *j, const struct unread_state *u)
 {

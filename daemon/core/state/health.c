@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "daemon/core/rules/refusal.h"
 #include "lib/base/parse.h"
+
 
 int health_rank(int state)
 {
@@ -125,6 +125,15 @@ bool health_allows(const struct node *n, const struct recipe *r, bool standard_o
 	case PREFLIGHT_LIST: return list_allows(n, r, &finding, &why);
 	default: return true;
 	}
+}
+
+/* What is so since the boot goes by a person's word or a boot; what is so now goes when it is repaired. */
+char *finding_next(const struct node *n, const struct check_result *r)
+{
+	if (r->since_boot)
+		return mo_printf("when it is known and the node is to work: 'moectl ack %s %s'; %s; a reboot forgets it",
+				 n->name, r->check, ONE_JOB);
+	return mo_printf("%s%s%s", r->next ? r->next : "repair it", "; ", ONE_JOB);
 }
 
 char *health_refusal(const struct node *n, const struct recipe *r)

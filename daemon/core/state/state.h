@@ -270,17 +270,8 @@ struct node *node_find(const struct state *s, const char *name);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
-/* The recipe's sizes with which the checkpoint cannot be loaded, because its format does not reshard (caller frees); NULL = it can be, or c is NULL. */
-char *checkpoint_misfit(const struct checkpoint *c, const struct recipe *r);
-/* What a new job with this checkpoint.dir would do by what was found there, before there is a job:
- * the decision is the job's own. added: e's own directory was added to it. 0 with *ret (-1 = it
- * starts afresh), 1 = it waits, 2 = it fails, both with the reason. */
-int checkpoint_would(const struct engine *e, const char *dir, bool added,
-		     const struct scan_result *found, int64_t *ret, struct mo_error *err);
 /* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node (place.c). */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
-/* What a submit is warned of: the newest checkpoint of that job does not reshard, and the recipe has other sizes (caller frees); NULL = it can be resumed. */
-char *checkpoint_no_resume(const struct job *saved, const struct recipe *r);
 struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
 struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
 struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */

@@ -1,7 +1,8 @@
 /* See attempt.h. */
 #include "daemon/core/update/attempt.h"
 
-#include "daemon/core/inner.h"
+#include "daemon/core/update/doubt.h"
+#include "daemon/core/update/verify.h"
 
 void job_clear_attempt(struct job *j)
 {

@@ -1,7 +1,6 @@
 /* Idempotency keys: found by hash, so that a submit costs the same with a hundred thousand keys of the last day. The state holds them oldest first; the index (heads, hash, next)
  * is derived: made anew when keys leave, which they do an eighth at a time. Callers: job_submit, update.c, core_reindex. */
 #include "daemon/core/update/idems.h"
-#include "daemon/core/inner.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/update/samples.h"
 #include "lib/plan/plan.h"
 
 #define PRIOR_PER_GPU_DAY (6.5e-3 / 8) /* 6.5 per 1000 node-days of eight GPUs (Kokolis et al. 2024), as the planner */

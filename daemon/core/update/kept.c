@@ -6,7 +6,6 @@
  * one more submit is refused then (verbs.c), and what a node reads beyond is not kept.
  * Called by update.c alone, so that a replay ends where the controller was. */
 #include "daemon/core/update/kept.h"
-#include "daemon/core/inner.h"
 
 #include <string.h>
 

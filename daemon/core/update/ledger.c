@@ -2,7 +2,6 @@
  * the total exactly. While a job trains the category is open until it is known what the time bought: a first pass of iterations (productive), a repeated one (recompute), or nothing
  * (the rule that ended it says what). Called by update.c and its parts only. */
 #include "daemon/core/update/ledger.h"
-#include "daemon/core/inner.h"
 
 static int training(const struct job *j)
 {

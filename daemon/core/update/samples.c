@@ -1,6 +1,5 @@
 /* The samples of a job: one per (attempt, iteration), ascending, bounded. Called by update_notes.c (writes) and the views (reads). */
 #include "daemon/core/update/samples.h"
-#include "daemon/core/inner.h"
 
 #include <math.h>
 

@@ -1,22 +1,32 @@
 /* The only place that changes state: one function per record type, in one table. The same code at the first time, at replay and in the simulator, so it looks at nothing but
  * the record and the state. It also keeps the indexes of struct core true and marks what the rules must look at.
  * A record of a version or content that this program does not understand is -EINVAL: the shell then refuses to start. */
-#include "daemon/core/state/clock.h"
 #include "daemon/core/update/update.h"
-#include "daemon/core/inner.h"
-#include "daemon/core/update/attempt.h"
-#include "daemon/core/update/interval.h"
-#include "daemon/core/update/measured.h"
-#include "daemon/core/update/ring.h"
-#include "daemon/core/update/update_config.h"
-#include "daemon/core/update/update_incarnation.h"
-#include "daemon/core/update/update_tokens.h"
-#include "daemon/core/update/waterfall.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/clock.h"
+#include "daemon/core/state/live.h"
+#include "daemon/core/update/attempt.h"
+#include "daemon/core/update/checkpoint_keep.h"
+#include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/doubt.h"
+#include "daemon/core/update/idems.h"
+#include "daemon/core/update/interval.h"
+#include "daemon/core/update/kept.h"
+#include "daemon/core/update/ledger.h"
+#include "daemon/core/update/measured.h"
+#include "daemon/core/update/ring.h"
+#include "daemon/core/update/update_config.h"
+#include "daemon/core/update/update_incarnation.h"
+#include "daemon/core/update/update_node.h"
+#include "daemon/core/update/update_notes.h"
+#include "daemon/core/update/update_tokens.h"
+#include "daemon/core/update/verify.h"
+#include "daemon/core/update/waterfall.h"
 #include "lib/model/limits.h"
 
 #define ENDING_MAX 64               /* completed jobs whose last scan is waited for; a node that does not answer keeps one here */

@@ -1,11 +1,11 @@
 /* update.c's part for nodes: the record types that change a node, and the wait for checks on nodes. Called by core_update() only. */
 #include "daemon/core/update/update_node.h"
-#include "daemon/core/inner.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "daemon/core/state/health.h"
+#include "daemon/core/update/attempt.h"
 
 #define PAST_MAX 16                         /* replaced boots and agent instances remembered per node */
 #define EVIDENCE_LINES_MAX 40               /* of one incident, with what its nodes' checks found */

@@ -1,9 +1,11 @@
 /* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/update/update_notes.h"
-#include "daemon/core/inner.h"
-#include "daemon/core/update/prepared.h"
-#include "daemon/core/update/waterfall.h"
 
+#include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/ledger.h"
+#include "daemon/core/update/prepared.h"
+#include "daemon/core/update/samples.h"
+#include "daemon/core/update/waterfall.h"
 #include "lib/base/line.h"
 
 #define LEFT_OUT_MAX (1LL << 52)

@@ -2,10 +2,11 @@
  * read in parts spread over the nodes, then put together on one; at other levels one look is all. Which node does what follows from the state: a node that is down passes its part on.
  * An answer that is no judgement (the helper failed, was late) leaves the checkpoint as it was announced: it is judged before the next attempt. Changes are made by update.c's calls only. */
 #include "daemon/core/update/verify.h"
-#include "daemon/core/inner.h"
 
 #include <string.h>
 
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/doubt.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 

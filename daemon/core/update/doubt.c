@@ -3,9 +3,13 @@
  * is asked, with an order of verification, whether the two are one. Its word that they are two ends
  * the job (B_ELSEWHERE); that they are one is remembered, and the save is taken; no word, or one of
  * an agent that does not know the question, ends nothing: the save stays refused, which is told. */
-#include "daemon/core/inner.h"
+#include "daemon/core/update/doubt.h"
 
 #include <string.h>
+
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/verify.h"
 
 /* Its lines say of each save that it ended, and where. */
 static bool says_saved(const struct engine *e)

@@ -1,0 +1,131 @@
+/* See checkpoint.h. */
+#include "daemon/core/state/checkpoint.h"
+
+#include <string.h>
+
+bool checkpoint_usable(const struct checkpoint *c)
+{
+	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
+}
+
+struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--)
+		if (j->checkpoints[i - 1].iteration == iteration)
+			return &j->checkpoints[i - 1];
+	return NULL;
+}
+
+/* Digits at the end of the name, MO_NONE without: the iteration of a path announced without one. */
+static int64_t path_iteration(const char *path)
+{
+	size_t n = path ? strlen(path) : 0, digits = 0;
+	int64_t value = 0, unit = 1;
+
+	while (n > 0 && path[n - 1] == '/')
+		n--;
+	while (digits < n && digits < 18 && path[n - 1 - digits] >= '0' && path[n - 1 - digits] <= '9') {
+		value += unit * (path[n - 1 - digits] - '0');
+		unit *= 10;
+		digits++;
+	}
+	return digits ? value : MO_NONE;
+}
+
+/* Both clean; any path lies below no directory. */
+static bool lies_in(const char *clean, const char *dir)
+{
+	size_t n = dir ? strlen(dir) : 0;
+
+	if (!dir || mo_streq(dir, "/"))
+		return true;
+	return clean[0] == '/' && strncmp(clean, dir, n) == 0 && (clean[n] == '/' || clean[n] == '\0');
+}
+
+bool checkpoint_inside(const struct job *j, const char *path)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+
+	return !path || lies_in(clean, j->checkpoint_dir);
+}
+
+char *checkpoint_as_named(const struct job *j, const char *path)
+{
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+	const char *real = j->checkpoint_real;
+
+	if (!path || !j->checkpoint_dir || !real || real[0] != '/' || !real[1])
+		return NULL;       /* of a node's making: all of the machine is no directory of saves */
+	if (lies_in(clean, j->checkpoint_dir) || !lies_in(clean, real))
+		return NULL;
+	return mo_printf("%s%s", j->checkpoint_dir, clean + strlen(real));
+}
+
+int64_t checkpoint_iteration(const struct note *n, int64_t reached)
+{
+	int64_t iteration = n->iteration != MO_NONE ? n->iteration : path_iteration(n->path);
+
+	return iteration != MO_NONE ? iteration : reached;
+}
+
+/* The engine named the directory of all its checkpoints, and it is ours. */
+static bool names_dir(const struct job *j, const char *path)
+{
+	const char *subdir = j->spec.engine.layout.subdir;
+	_cleanup_(mo_freep) char *clean = mo_path_clean(path);
+	_cleanup_(mo_freep) char *below = mo_printf("%s/%s", j->checkpoint_dir, subdir ? subdir : "");
+	_cleanup_(mo_freep) char *entries = mo_path_clean(below);
+
+	return mo_streq(clean, j->checkpoint_dir) || mo_streq(clean, entries);
+}
+
+const char *checkpoint_entry_path(const struct job *j, const char *path)
+{
+	return path && j->checkpoint_dir && names_dir(j, path) ? NULL : path;
+}
+
+/* What an engine whose layout moectl knows says of the place is held against checkpoint.dir: what lies elsewhere would never be resumed. A path whose name ends in the iteration is
+ * one checkpoint, another one the directory of all. A script may announce what it likes. */
+bool checkpoint_elsewhere(const struct job *j, const struct note *n)
+{
+	const struct ckpt_layout *l = &j->spec.engine.layout;
+
+	if (!n->path || n->path[0] != '/' || !j->checkpoint_dir || l->announced_is_complete || l->given || l->unnumbered)
+		return false;
+	if (!checkpoint_inside(j, n->path))
+		return true;
+	return n->iteration != MO_NONE && path_iteration(n->path) != n->iteration && !names_dir(j, n->path);
+}
+
+/* An undisturbed job has no attempt after it that looks. The node of rank 0 is asked, and the job is completed meanwhile. */
+const char *checkpoint_end_node(const struct job *j)
+{
+	return j->end_scan && j->n_ranks > 0 ? j->ranks[0].node : NULL;
+}
+
+/* Newest usable one whose iteration is at most limit, MO_NONE. own_only: written by this job. */
+int64_t checkpoint_newest_at_most(const struct job *j, int64_t limit, bool own_only)
+{
+	for (size_t i = j->n_checkpoints; i > 0; i--) {
+		const struct checkpoint *c = &j->checkpoints[i - 1];
+
+		if (c->iteration <= limit && checkpoint_usable(c) && (!own_only || c->attempt != MO_NONE))
+			return c->iteration;
+	}
+	return MO_NONE;
+}
+
+bool checkpoint_dir_held(const struct job *holder, const struct job *j)
+{
+	if (!j->checkpoint_dir || holder->id == j->id || holder->attempt == 0 || job_state_final(holder->state) || !mo_streq(holder->checkpoint_dir, j->checkpoint_dir))
+		return false;
+	return j->attempt == 0 || job_live(holder) || holder->id < j->id;
+}
+
+const struct found_checkpoint *scan_found(const struct scan_result *r, int64_t iteration)
+{
+	for (size_t i = 0; i < r->n_items; i++)
+		if (r->items[i].iteration == iteration)
+			return &r->items[i];
+	return NULL;
+}

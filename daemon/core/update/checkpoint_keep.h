@@ -1,0 +1,12 @@
+/* checkpoint.keep: which checkpoint goes, and what becomes of it. */
+#pragma once
+#include "daemon/core/state/state.h"
+
+const struct checkpoint *checkpoint_surplus(const struct job *j);
+void checkpoint_remove(const struct job *j, struct checkpoint *c);     /* what lies outside checkpoint.dir stays as it is, with the reason */
+bool checkpoint_removing(const struct checkpoint *c);
+bool checkpoint_any_removing(const struct job *j);
+void checkpoint_removal_over(struct job *j, const struct scan_result *r);             /* r: the scan at the end, NULL = there is none */
+int64_t checkpoint_prune_order(const struct job *j);
+void checkpoint_pruned(struct job *j, const struct scan_result *r);
+void checkpoint_removed(struct checkpoint *c);                   /* a look did not see it: if it was to go, it is gone */
