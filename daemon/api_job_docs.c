@@ -25,6 +25,7 @@ void api_job_ranks(void *arg, struct http_request *r)
 		_cleanup_(mo_freep) char *note = rank_slot_note(manager_state(arg), j, &j->ranks[i]);
 		struct rank shown = j->ranks[i];      /* borrowed */
 		shown.gpu_note = note;
+		rank_progress_of(manager_state(arg), j, i, &shown.iteration, &shown.step_ms);
 		list_add_numbered(&l, &rank_view_desc, &shown, shown.rank);
 	}
 	list_send(r, &l);

@@ -106,9 +106,13 @@ static void nodes(struct manager *m, struct mo_buf *b)
 	int64_t now = manager_now(m);
 
 	family(b, "moe_node_heartbeat_age_seconds", "gauge", "Time since the node was heard.");
-	for (size_t i = 0; i < s->n_nodes; i++)
-		if (s->nodes[i].heard_at > 0)
-			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n", s->nodes[i].name, (double)MO_MAX(now - s->nodes[i].heard_at, 0) / 1e6);
+	for (size_t i = 0; i < s->n_nodes; i++) {
+		int64_t heard = node_heard_at(s, &s->nodes[i]);
+
+		if (heard > 0)
+			mo_buf_printf(b, "moe_node_heartbeat_age_seconds{node=\"%s\"} %.3f\n", s->nodes[i].name,
+				      (double)MO_MAX(now - heard, 0) / 1e6);
+	}
 }
 
 /* A label's value; what an agent says may hold anything. */

@@ -43,8 +43,6 @@ static inline char *shadow_differs(const struct core *core, const struct core *s
 	mo_desc_init(&state_desc, &b);
 	mo_desc_copy(&state_desc, &a, core_state(core));
 	mo_desc_copy(&state_desc, &b, core_state(shadow));
-	state_strip_volatile(&a);
-	state_strip_volatile(&b);
 	char *where = mo_desc_equal(&state_desc, &a, &b) ? NULL : mo_desc_diff(&state_desc, &a, &b);
 
 	mo_desc_done(&state_desc, &a);

@@ -64,6 +64,9 @@ void core_load(struct core *c, struct state *state)
 	free(c->state.holders);
 	mo_desc_done(&state_desc, &c->state);
 	c->state = *state;
+	c->state.lives = NULL;
+	c->state.beats = NULL;
+	c->state.n_beats = 0;
 	c->state.holders = NULL;
 	c->state.n_holders = 0;
 	mo_desc_init(&state_desc, state);
@@ -98,7 +101,7 @@ static void start(struct turn *t)
 	if (restored)
 		restored_event(t);
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->state.nodes[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
+		c->lives[i].heard_at = t->now;   /* nobody could be heard while there was no controller */
 	c->liveness_at = t->now;
 	for (size_t i = 0; i < c->n_unfinished; i++) {
 		const struct job *j = job_find(&c->state, c->unfinished[i]);
@@ -140,6 +143,7 @@ static void clock_event(struct turn *t)
 	r.value = e->job;
 	turn_emit(t, &r);
 	if (e->job) {
+		core_live_shift(c, e->job);
 		for (size_t i = 0; i < c->state.n_nodes; i++)
 			live_shift(&c->lives[i], e->job);
 		c->tell_until += e->job;

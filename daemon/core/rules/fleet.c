@@ -33,9 +33,9 @@ static void node_state(struct turn *t, const char *name, int state, const char *
 
 void fleet_heard(struct turn *t, const char *name)
 {
-	struct node *n = node_find(&t->core->state, name);
+	const struct node *n = node_find(&t->core->state, name);
 
-	n->heard_at = t->now;
+	core_live(t->core, name)->heard_at = t->now;
 	t->core->liveness_at = MO_MIN(t->core->liveness_at, t->now + t->core->config.suspect_us);
 	if (n->state != NODE_UP)
 		node_state(t, name, NODE_UP, NULL);
@@ -45,23 +45,23 @@ void fleet_heard(struct turn *t, const char *name)
 void fleet_silence(struct turn *t)
 {
 	const struct core_config *config = &t->core->config;
-	struct state *s = &t->core->state;
+	const struct state *s = &t->core->state;
 	int64_t next = INT64_MAX;
 
 	for (size_t i = 0; i < s->n_nodes; i++) {
 		char heard[32];
-		int64_t silent = t->now - s->nodes[i].heard_at;
+		int64_t silent = t->now - t->core->lives[i].heard_at;
 		/* a moment, not a duration: the text is stored */
-		_cleanup_(mo_freep) char *reason = mo_printf("not heard since %s", mo_time_format(s->nodes[i].heard_at, heard));
+		_cleanup_(mo_freep) char *reason = mo_printf("not heard since %s", mo_time_format(t->core->lives[i].heard_at, heard));
 
 		if (s->nodes[i].state == NODE_UP && silent >= config->suspect_us)
 			node_state(t, s->nodes[i].name, NODE_SUSPECT, reason);
 		if (s->nodes[i].state == NODE_SUSPECT && silent >= config->down_us)
 			node_state(t, s->nodes[i].name, NODE_DOWN, reason);
 		if (s->nodes[i].state == NODE_UP)
-			next = MO_MIN(next, s->nodes[i].heard_at + config->suspect_us);
+			next = MO_MIN(next, t->core->lives[i].heard_at + config->suspect_us);
 		else if (s->nodes[i].state == NODE_SUSPECT)
-			next = MO_MIN(next, s->nodes[i].heard_at + config->down_us);
+			next = MO_MIN(next, t->core->lives[i].heard_at + config->down_us);
 		next = MO_MIN(next, learn_look(t, s->nodes[i].name));
 	}
 	t->core->liveness_at = next;
@@ -74,7 +74,7 @@ void fleet_late(struct core *c, int64_t by, int64_t now)
 	if (by <= 0)
 		return;
 	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->state.nodes[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us ? now : MO_MIN(now, c->state.nodes[i].heard_at + by);
+		c->lives[i].heard_at = c->state.nodes[i].state == NODE_UP && by >= c->config.down_us ? now : MO_MIN(now, c->lives[i].heard_at + by);
 	if (c->liveness_at != INT64_MAX)
 		c->liveness_at += by;
 }
@@ -130,8 +130,8 @@ static bool hello_refused(struct turn *t, const struct agent_hello *h)
 		turn_reply(t, 409, MO_NONE, "agent %s: a later agent of this node took over; only one may run under this name", h->node);
 	else if (n && !mo_streq(n->boot_id, h->boot_id) && replaced(n->past_boots, n->n_past_boots, h->boot_id))
 		turn_reply(t, 409, MO_NONE, "agent %s: boot %s was replaced by a later one; another machine uses this node name", h->node, h->boot_id);
-	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled && t->now - n->heard_at < t->core->config.suspect_us)
-		turn_reply(t, 409, MO_NONE, "agent %s: another live agent has this node name (boot %s, heard %lld ms ago); give one of them another name", h->node, n->boot_id, (long long)((t->now - n->heard_at) / 1000));
+	else if (n && !mo_streq(n->boot_id, h->boot_id) && n->reconciled && t->now - node_heard_at(&t->core->state, n) < t->core->config.suspect_us)
+		turn_reply(t, 409, MO_NONE, "agent %s: another live agent has this node name (boot %s, heard %lld ms ago); give one of them another name", h->node, n->boot_id, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 	else
 		return false;
 	return true;
@@ -246,7 +246,7 @@ static void promote(struct turn *t, const struct agent_sync *s)
 	if (!h || s->epoch != t->core->state.epoch || !mo_streq(h->instance, s->instance) || !mo_streq(h->boot_id, s->boot_id))
 		return;
 	l->candidate = NULL;
-	if (mo_streq(n->boot_id, h->boot_id) || n->heard_at <= l->candidate_at)
+	if (mo_streq(n->boot_id, h->boot_id) || node_heard_at(&t->core->state, n) <= l->candidate_at)
 		registered(t, h);
 	mo_desc_free(&agent_hello_desc, h);
 }
@@ -428,7 +428,7 @@ static void fence(struct turn *t, const struct node *n)
 	_cleanup_(mo_freep) char *name = mo_strdup(n->name), *how = mo_printf("fenced by %s", t->event->user ? t->event->user : "an operator");
 
 	if (n->state == NODE_UP) {
-		turn_reply(t, 409, MO_NONE, "node %s: it is up (heard %lld ms ago), so it cannot be powered off; drain it instead", name, (long long)((t->now - n->heard_at) / 1000));
+		turn_reply(t, 409, MO_NONE, "node %s: it is up (heard %lld ms ago), so it cannot be powered off; drain it instead", name, (long long)((t->now - node_heard_at(&t->core->state, n)) / 1000));
 		return;
 	}
 	if (t->event->text && !mo_streq(t->event->text, n->boot_id)) { /* said late, or of an older look: what runs in the boot of now was not meant */

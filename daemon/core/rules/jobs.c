@@ -29,7 +29,7 @@ static const char *silent_node(const struct state *s, const struct job *j, int64
 
 		if (!n || n->state != NODE_DOWN)
 			continue;
-		*ret_heard = first ? MO_MAX(*ret_heard, n->heard_at) : n->heard_at;
+		*ret_heard = first ? MO_MAX(*ret_heard, node_heard_at(s, n)) : node_heard_at(s, n);
 		first = first ? first : n->name;
 	}
 	return first;
@@ -52,13 +52,14 @@ static bool look_at_silence(struct turn *t, int64_t id)
 	const struct job *j = job_find(&t->core->state, id);
 	int64_t heard = 0, limit = MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
 	const char *silent = j->n_silent > 0 ? silent_node(&t->core->state, j, &heard) : NULL;
-	bool advances = silent && j->progress_at > heard && t->now - j->progress_at <= limit;
+	int64_t progress_at = job_progress_at(&t->core->state, j);
+	bool advances = silent && progress_at > heard && t->now - progress_at <= limit;
 	_cleanup_(mo_freep) char *reason = NULL;
 
 	if (j->failed || j->state == JOB_STOPPING)
 		return false;
 	if (advances)
-		turn_deadline(t, j->progress_at + limit + 1);
+		turn_deadline(t, progress_at + limit + 1);
 	if (silent && !advances && !j->waiting_node) {
 		struct waiting w = waiting_make(WAITING_SILENT);
 

@@ -195,21 +195,15 @@ static void step_flag(struct turn *t, int type, int64_t job, const struct step_r
 	turn_emit(t, &r);
 }
 
-static void progress(struct turn *t, struct job *j, const struct step *st, const struct step_report *rep)
+static void progress(struct turn *t, const struct job *j, const struct step *st, const struct step_report *rep)
 {
 	for (size_t i = 0; i < rep->n_progress && st->attempt == j->attempt; i++) {
 		const struct rank_progress *p = &rep->progress[i];
-		struct rank *k;
 
 		if (p->rank < st->first_rank || p->rank >= st->first_rank + st->n_ranks || (uint64_t)p->rank >= j->n_ranks)
 			continue;
-		k = &j->ranks[p->rank];
-		if (p->step_ms != MO_NONE_F)
-			k->step_ms = p->step_ms;
-		if (p->iteration <= k->iteration)
+		if (!core_beat(t->core, j, p->rank, p->iteration, p->step_ms, t->now))
 			continue;
-		k->iteration = p->iteration;
-		j->progress_at = t->now;
 		if (j->waiting_node)
 			core_touch(t->core, j->id);
 	}

@@ -128,7 +128,6 @@ static void shift_job(struct job *j, int64_t shift)
 
 static void shift_node(const struct state *s, struct node *n, int64_t shift, int64_t now)
 {
-	n->heard_at += shift;
 	if (of_wrong_time(s, n->registered_at, now)) {
 		move(&n->registered_at, shift);
 		move(&n->learn_until, shift);

@@ -79,10 +79,135 @@ static void live_done(struct live *l)
 	mo_desc_free(&agent_hello_desc, l->candidate);
 }
 
+struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
+{
+	size_t n = n_lives;
+
+	MO_GROW(c->lives, n);
+	memmove(&c->lives[at + 1], &c->lives[at], (n_lives - at) * sizeof(*c->lives));
+	memset(&c->lives[at], 0, sizeof(c->lives[at]));
+	c->lives[at].health_seen = MO_NONE;
+	c->state.lives = c->lives;
+	return &c->lives[at];
+}
+
 void core_lives_clear(struct core *c)
 {
 	for (size_t i = 0; i < c->state.n_nodes; i++)
 		live_done(&c->lives[i]);
 	free(c->lives);
 	c->lives = NULL;
+	for (size_t i = 0; i < c->n_beats; i++)
+		free(c->beats[i].ranks);
+	free(c->beats);
+	c->beats = NULL;
+	c->n_beats = 0;
+	c->state.lives = NULL;
+	c->state.beats = NULL;
+	c->state.n_beats = 0;
+}
+
+/* First place whose job is not below. */
+static size_t beats_place(const struct job_beats *beats, size_t n, int64_t job)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (beats[mid].job < job)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static const struct job_beats *beats_of(const struct state *s, const struct job *j)
+{
+	size_t at = beats_place(s->beats, s->n_beats, j->id);
+	const struct job_beats *b = at < s->n_beats ? &s->beats[at] : NULL;
+
+	return b && b->job == j->id && b->attempt == j->attempt && b->n_ranks == j->n_ranks ? b : NULL;
+}
+
+static void beats_begin(struct job_beats *b, const struct job *j)
+{
+	free(b->ranks);
+	*b = (struct job_beats){ .job = j->id, .attempt = j->attempt, .advanced_at = MO_NONE };
+	for (size_t i = 0; i < j->n_ranks; i++)
+		*MO_GROW(b->ranks, b->n_ranks) = (struct rank_beat){ MO_NONE, MO_NONE_F };
+}
+
+/* Of this attempt; made when there is none. */
+static struct job_beats *beats_get(struct core *c, const struct job *j)
+{
+	size_t at = beats_place(c->beats, c->n_beats, j->id);
+
+	if (at == c->n_beats || c->beats[at].job != j->id) {
+		MO_GROW(c->beats, c->n_beats);
+		memmove(&c->beats[at + 1], &c->beats[at], (c->n_beats - 1 - at) * sizeof(*c->beats));
+		c->beats[at] = (struct job_beats){ .job = j->id, .attempt = MO_NONE };
+		c->state.beats = c->beats;
+		c->state.n_beats = c->n_beats;
+	}
+	if (c->beats[at].attempt != j->attempt || c->beats[at].n_ranks != j->n_ranks)
+		beats_begin(&c->beats[at], j);
+	return &c->beats[at];
+}
+
+bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms, int64_t now)
+{
+	struct job_beats *b = beats_get(c, j);
+	struct rank_beat *k = &b->ranks[rank];
+
+	if (step_ms != MO_NONE_F)
+		k->step_ms = step_ms;
+	if (iteration <= MO_MAX(k->iteration, j->ranks[rank].iteration))
+		return false;
+	k->iteration = iteration;
+	b->advanced_at = now;
+	return true;
+}
+
+void core_beats_drop(struct core *c, int64_t job)
+{
+	size_t at = beats_place(c->beats, c->n_beats, job);
+
+	if (at == c->n_beats || c->beats[at].job != job)
+		return;
+	free(c->beats[at].ranks);
+	memmove(&c->beats[at], &c->beats[at + 1], (c->n_beats - 1 - at) * sizeof(*c->beats));
+	c->state.n_beats = --c->n_beats;
+}
+
+void core_live_shift(struct core *c, int64_t shift)
+{
+	for (size_t i = 0; i < c->state.n_nodes; i++)
+		c->lives[i].heard_at += shift;
+	for (size_t i = 0; i < c->n_beats; i++)
+		if (c->beats[i].advanced_at != MO_NONE)
+			c->beats[i].advanced_at += shift;
+}
+
+int64_t node_heard_at(const struct state *s, const struct node *n)
+{
+	return s->lives && n >= s->nodes && n < s->nodes + s->n_nodes ? s->lives[n - s->nodes].heard_at : 0;
+}
+
+int64_t job_progress_at(const struct state *s, const struct job *j)
+{
+	const struct job_beats *b = beats_of(s, j);
+
+	return b ? MO_MAX(j->progress_at, b->advanced_at) : j->progress_at;
+}
+
+void rank_progress_of(const struct state *s, const struct job *j, size_t rank, int64_t *ret_iteration, double *ret_step_ms)
+{
+	const struct job_beats *b = beats_of(s, j);
+	const struct rank_beat *k = b ? &b->ranks[rank] : NULL;
+	const struct rank *told = &j->ranks[rank];
+
+	*ret_iteration = k ? MO_MAX(k->iteration, told->iteration) : told->iteration;
+	*ret_step_ms = k && k->step_ms != MO_NONE_F && k->iteration >= told->iteration ? k->step_ms : told->step_ms;
 }

@@ -12,6 +12,7 @@
 struct stray { int64_t job, attempt, written; bool gone, ours; };  /* ours: we stored it once and forgot it since: it may be forgotten again */
 /* Of one node, parallel to state.nodes; never stored. */
 struct live {
+	int64_t heard_at;                  /* core time of its last message; of a start, until it is heard; node_heard_at() */
 	int64_t last_beat;                 /* of this instance: older ones (reordered) prove nothing about absence */
 	int64_t *jobs; size_t n_jobs;      /* jobs with a step here that is not forgotten */
 	struct stray *strays; size_t n_strays;
@@ -30,10 +31,14 @@ struct live {
 	int64_t sensors_at;
 	struct agent_hello *candidate; int64_t candidate_at;   /* an instance that was welcomed and not heard since */
 };
+/* What beats tell of the newest attempt of a job beyond its records; never stored. */
+struct rank_beat { int64_t iteration; double step_ms; };
+struct job_beats { int64_t job, attempt, advanced_at; struct rank_beat *ranks; size_t n_ranks; };
 struct core {
 	struct core_config config;
 	struct state state;
-	struct live *lives;                /* state.n_nodes entries */
+	struct live *lives;                /* state.n_nodes entries; as state.lives for who may not change them */
+	struct job_beats *beats; size_t n_beats;     /* ascending job; as state.beats */
 	int64_t *unfinished; size_t n_unfinished;    /* ascending ids of jobs that are not final */
 	int64_t *dirty; size_t n_dirty;    /* jobs to look at in this turn */
 	int64_t *ending; size_t n_ending;            /* ascending ids of completed jobs whose last checkpoints are still to be looked at (end_scan) */
@@ -61,8 +66,14 @@ struct core {
 
 void core_touch(struct core *c, int64_t job);                   /* the rules look at it in this turn */
 struct live *core_live(const struct core *c, const char *node); /* NULL if unknown */
+struct live *core_live_insert(struct core *c, size_t at, size_t n_lives); /* before the lives from `at` on */
 void core_lives_clear(struct core *c);
 bool job_is_out(const struct state *s, int64_t job);            /* taken out by `moed --quarantine` */
+/* One iteration of a rank of the job's present attempt, and its step time (MO_NONE_F = not told), as a beat told it.
+ * True when it advances the rank. */
+bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iteration, double step_ms, int64_t now);
+void core_beats_drop(struct core *c, int64_t job);              /* the job has no ranks any more */
+void core_live_shift(struct core *c, int64_t shift);            /* with the clock: when nodes were heard and jobs advanced */
 bool ids_has(const int64_t *ids, size_t n, int64_t id);         /* ascending */
 void ids_add(int64_t **ids, size_t *n, int64_t id);
 void ids_remove(int64_t *ids, size_t *n, int64_t id);

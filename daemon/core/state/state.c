@@ -105,7 +105,7 @@ static const struct mo_field node_fields[] = {
 	MO_F(node, name, MO_STR), MO_F(node, boot_id, MO_STR), MO_F(node, instance, MO_STR), MO_F(node, version, MO_STR), MO_F(node, address, MO_STR),
 	MO_F(node, protocol, MO_INT), MO_F_SUB(node, info, MO_STRUCT, &nodeinfo_desc), MO_F_ENUM(node, state, node_state_names),
 	MO_F(node, reason, MO_STR), MO_F(node, drain, MO_BOOL), MO_F(node, drain_when, MO_STR), MO_F(node, strange_steps, MO_BOOL),
-	MO_F(node, heard_at, MO_INT), MO_F(node, registered_at, MO_INT), MO_F(node, learn_until, MO_INT, .omit = true), MO_F(node, reconciled, MO_BOOL),
+	MO_F(node, registered_at, MO_INT), MO_F(node, learn_until, MO_INT, .omit = true), MO_F(node, reconciled, MO_BOOL),
 	MO_F_LIST(node, past_boots, MO_STRS), MO_F_LIST(node, past_instances, MO_STRS), MO_F(node, drain_at, MO_INT), MO_F(node, drained, MO_BOOL),
 	MO_F(node, drain_reason, MO_STR, .omit = true), MO_F(node, tells_health, MO_BOOL, .omit = true), MO_F_SUB(node, health, MO_OPT, &node_health_desc, .omit = true),
 	MO_F(node, cordon, MO_STR, .omit = true), MO_F_LIST(node, waived, MO_STRS, .omit = true), MO_F_LIST(node, waived_counts, MO_INTS, .omit = true),
@@ -298,19 +298,4 @@ int64_t state_newest_checkpoint(const struct job *j)
 			newest = c->iteration;
 	}
 	return newest;
-}
-
-void state_strip_volatile(struct state *s)
-{
-	for (size_t i = 0; i < s->n_nodes; i++)
-		s->nodes[i].heard_at = 0;
-	for (size_t i = 0; i < s->n_jobs; i++) {
-		struct job *j = &s->jobs[i];
-
-		j->progress_at = 0;
-		for (size_t r = 0; r < j->n_ranks; r++) {
-			j->ranks[r].iteration = MO_NONE;
-			j->ranks[r].step_ms = MO_NONE_F;
-		}
-	}
 }

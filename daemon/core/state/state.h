@@ -122,7 +122,7 @@ struct job {
 	/* progress */
 	int64_t iteration;           /* newest of this attempt, MO_NONE none */
 	int64_t watermark;           /* highest ever: below it again = recompute */
-	int64_t progress_at;         /* core time of the newest iteration; beats move it too, without a record */
+	int64_t progress_at;         /* core time of the newest iteration that a record tells; job_progress_at() */
 	int phase;                   /* of the job: enum phase */
 	struct sample *samples; size_t n_samples;
 	double loss; double tokens_per_s_per_gpu, tflops_per_gpu, mfu;
@@ -199,7 +199,6 @@ struct node {
 	char **discard; size_t n_discard;        /* those that an operator wants ended */
 	int64_t obeys;               /* epoch above this controller's that its agent obeyed; MO_NONE */
 	bool unseen;                 /* not heard since the state was restored: may hold what the backup does not know */
-	int64_t heard_at;            /* core time of the last message; not a record: set by beats, and to the start time at replay */
 	int64_t registered_at;
 	int64_t learn_until;         /* findings of unproven checks are only told until then (health.h); MO_NONE = over, or a node of 0.1 */
 	bool reconciled;             /* said hello since this controller started */
@@ -237,6 +236,8 @@ struct token {
 struct idem { char *caller, *key, *digest; int64_t job, time; uint64_t hash; uint32_t next; }; /* hash, next: derived (idems.c), never stored */
 
 struct queue;
+struct live;
+struct job_beats;
 struct state {
 	int64_t epoch;               /* +1 at each controller start; every command carries it */
 	int64_t next_job, next_port, next_event_seq;
@@ -258,6 +259,9 @@ struct state {
 	/* Not described, not stored: what the last look at the queue found (waiting.h); the
 	 * core's. NULL (a copy, a dry run) = nobody looked. */
 	const struct queue *queue;
+	/* Neither: what beats change without a record (live.h), kept by the core. NULL (a copy, a dry run) = nothing was heard. */
+	const struct live *lives;
+	const struct job_beats *beats; size_t n_beats;
 };
 extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_desc, step_desc, job_desc, node_desc, token_desc, idem_desc, state_desc, promise_desc, measured_desc, anchor_desc;
 extern const struct mo_desc engine_own_desc;
@@ -277,5 +281,9 @@ struct step *step_next(const struct job *j, const char *node, int64_t after);   
 struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
 bool step_dead(const struct step *s);                         /* no process of it runs user code any more: proved */
 bool job_live(const struct job *j);                           /* some step is not proved dead */
-/* Sets what beats change without a record (heard_at, progress of ranks and jobs) to nothing, so that a replayed state can be compared. */
-void state_strip_volatile(struct state *s);
+/* Core time of the node's last message, or of the start before it is heard; 0 = nothing is known. */
+int64_t node_heard_at(const struct state *s, const struct node *n);
+/* Core time of the job's newest iteration, by records or beats. */
+int64_t job_progress_at(const struct state *s, const struct job *j);
+/* Of the rank at this place in job.ranks: the newest of records and beats. */
+void rank_progress_of(const struct state *s, const struct job *j, size_t rank, int64_t *ret_iteration, double *ret_step_ms);

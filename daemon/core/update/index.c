@@ -7,8 +7,6 @@
 
 void core_reindex(struct core *c)
 {
-	size_t n = 0;
-
 	idems_reindex(c);
 	c->state.queue = &c->queue;
 	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
@@ -23,7 +21,7 @@ void core_reindex(struct core *c)
 		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
 		k->stack_hash = health_stack_hash(k->health);
 		k->same_hash = health_same_hash(k->health);
-		MO_GROW(c->lives, n)->health_seen = MO_NONE;
+		core_live_insert(c, i, i)->heard_at = c->state.time;
 	}
 	for (size_t i = 0; i < c->state.n_jobs; i++) {
 		struct job *j = &c->state.jobs[i];

@@ -82,8 +82,9 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 }
 
 /* An old finished job keeps its row and a coarse curve. */
-static void thin_history(struct state *s)
+static void thin_history(struct core *c)
 {
+	struct state *s = &c->state;
 	struct job *j = s->n_jobs > FULL_HISTORY ? &s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
 	size_t kept = 0, stride;
 
@@ -95,6 +96,7 @@ static void thin_history(struct state *s)
 			j->samples[kept++] = j->samples[i];   /* samples own nothing */
 	j->n_samples = kept;
 	mo_vec_clear(&rank_desc, (void **)&j->ranks, &j->n_ranks);
+	core_beats_drop(c, j->id);
 }
 
 /* Finished jobs above the limit go in one sweep of a sixteenth, oldest first. */
@@ -108,6 +110,7 @@ static void prune_history(struct core *c)
 	for (size_t i = 0; i < s->n_jobs; i++) {
 		if (drop && job_state_final(s->jobs[i].state) && s->jobs[i].n_steps == 0) {
 			kept_leave(c, &s->jobs[i]);
+			core_beats_drop(c, s->jobs[i].id);
 			mo_desc_done(&job_desc, &s->jobs[i]);
 			drop--;
 		} else if (kept++ != i) {
@@ -130,7 +133,7 @@ static int on_submit(struct core *c, const struct record *r)
 	s->next_job = r->job + 1;
 	ids_add(&c->unfinished, &c->n_unfinished, r->job);
 	ids_add(&c->fresh, &c->n_fresh, r->job);
-	thin_history(s);
+	thin_history(c);
 	prune_history(c);
 	return 0;
 }

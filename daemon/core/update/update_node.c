@@ -14,17 +14,14 @@
 static struct node *node_insert(struct core *c, const char *name)
 {
 	struct state *s = &c->state;
-	size_t n_lives = s->n_nodes, at = 0;
+	size_t at = 0;
 
-	MO_GROW(c->lives, n_lives);
 	MO_ADD(s, nodes, &node_desc);
 	while (at < s->n_nodes - 1 && strcmp(s->nodes[at].name, name) < 0)
 		at++;
 	memmove(&s->nodes[at + 1], &s->nodes[at], (s->n_nodes - 1 - at) * sizeof(*s->nodes));
-	memmove(&c->lives[at + 1], &c->lives[at], (s->n_nodes - 1 - at) * sizeof(*c->lives));
 	mo_desc_init(&node_desc, &s->nodes[at]);
-	memset(&c->lives[at], 0, sizeof(c->lives[at]));
-	c->lives[at].health_seen = MO_NONE;
+	core_live_insert(c, at, s->n_nodes - 1);
 	s->nodes[at].name = mo_strdup(name);
 	return &s->nodes[at];
 }
@@ -119,7 +116,7 @@ int update_node(struct core *c, const struct record *r)
 	mo_str_set(&n->address, h->address);
 	n->protocol = h->protocol;
 	mo_desc_copy(&nodeinfo_desc, &n->info, &h->info);
-	n->heard_at = r->time;
+	l->heard_at = r->time;
 	n->reconciled = true;
 	n->unseen = false;
 	c->queue_dirty = true;

@@ -272,7 +272,7 @@ void node_view(const struct state *s, const struct node *n, int64_t now, bool wi
 	}
 	if (ret->refuses)
 		ret->gpus_free = 0;
-	ret->heartbeat_age_ms = MO_MAX(0, now - n->heard_at) / 1000;
+	ret->heartbeat_age_ms = MO_MAX(0, now - node_heard_at(s, n)) / 1000;
 	node_checks(s, n, ret);
 	ret->health = health_worst(n);
 	ret->findings = n->health ? (int64_t)n->health->n_results : 0;

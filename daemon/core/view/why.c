@@ -179,7 +179,7 @@ static void why_silent(const struct state *s, const struct job *j, int64_t now, 
 			continue;
 		if (n->state != NODE_UP)
 			evidence(reason(w, "node-silent", "node %s is %s", n->name, node_state_names[n->state]), "last heard %lld ms ago; silence is not proof of death",
-				(long long)((now - n->heard_at) / 1000));
+				(long long)((now - node_heard_at(s, n)) / 1000));
 		if (n->token_expired && !st->accepted)
 			reason(w, "token-expired", "node %s does not get the launch: its token has expired", n->name);
 		if (n->strange_steps && !st->accepted)
@@ -461,7 +461,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		why_silent(s, j, now, ret);
 		suspect = why_slots(s, j, ret);
 		if (j->iteration != MO_NONE)
-			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - j->progress_at) / 1000));
+			reason(ret, "progress", "iteration %lld, %lld ms ago", (long long)j->iteration, (long long)((now - job_progress_at(s, j)) / 1000));
 		why_unsaved(j, ret);
 		why_beyond(j, ret);
 		why_interval(s, j, ret);
@@ -486,7 +486,7 @@ void job_why(const struct state *s, const struct job *j, int64_t now, struct why
 		j->state == JOB_RUNNING ? next_of_running(j) : mo_strdup(next_of(j, &w));
 }
 
-static bool makes_no_progress(const struct job *j, int64_t now)
+static bool makes_no_progress(const struct state *s, const struct job *j, int64_t now)
 {
 	if (j->n_places == 0 || job_state_final(j->state) || j->state == JOB_QUEUED || j->state == JOB_PAUSED)
 		return false;
@@ -494,7 +494,7 @@ static bool makes_no_progress(const struct job *j, int64_t now)
 		if (j->steps[i].attempt == j->attempt && j->steps[i].hung && !step_dead(&j->steps[i]))
 			return true;
 	if (j->state == JOB_RUNNING && j->iteration != MO_NONE)
-		return now - j->progress_at > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
+		return now - job_progress_at(s, j) > MO_MAX(STALL_MIN_US, 3 * samples_step_us(j));
 	return j->state == JOB_RUNNING ? now - j->state_since > NO_ITERATION_US : j->failed || j->waiting_node;
 }
 
@@ -504,7 +504,7 @@ void core_why_readings(const struct core *c, const struct job *j, int64_t now, s
 	char **texts = NULL;
 	size_t n = 0;
 
-	if (makes_no_progress(j, now))
+	if (makes_no_progress(&c->state, j, now))
 		core_readings(c, j, now, &texts, &n);
 	for (size_t i = 0; i < n; i++) {
 		if (!r)
@@ -551,9 +551,9 @@ void node_why(const struct state *s, const struct node *n, int64_t now, struct w
 	bool refuses = node_refuses(s, n, &refusal);
 
 	ret->verdict = mo_printf("%s%s%s", node_state_names[state], why ? ": " : "", why ? why : "");
-	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : n->heard_at;
+	ret->since = n->drain ? n->drain_at : n->state == NODE_UP ? n->registered_at : node_heard_at(s, n);
 	if (n->state != NODE_UP)
-		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - n->heard_at) / 1000));
+		reason(ret, "silent", "not heard for %lld ms; that is not proof of death", (long long)((now - node_heard_at(s, n)) / 1000));
 	if (!n->reconciled)
 		reason(ret, "unreconciled", "its agent did not say hello since the controller started");
 	if (n->drain && n->cordon)
