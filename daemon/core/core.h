@@ -32,7 +32,7 @@ void core_step(struct core *core, const struct core_event *event, int64_t now, s
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);
 /* What a sync of this node is answered with now: acknowledgements of the node's steps and all due commands. Empty commands = hold until the beat. */
-void core_sync_reply(const struct core *core, const char *node, struct sync_reply *ret);
+void core_sync_reply(struct core *core, const char *node, struct sync_reply *ret);
 /* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was not sent must stay due. */
 void core_acks(const struct core *core, const char *node, struct sync_reply *ret);
 bool core_commands_due(const struct core *core, const char *node);

@@ -120,7 +120,7 @@ static void add_removals(const struct job *j, struct command *k)
 
 bool scan_asked(const struct core *c, const struct job *j, const char *node, int64_t attempt)
 {
-	const struct live *l = core_live(c, node);
+	const struct live *l = live_of(c, node);
 
 	if (attempt < MO_VERIFY_ORDER) {
 		for (int64_t part = verify_next(&c->state, j, node, 0); part >= 0;
@@ -233,7 +233,7 @@ static uint64_t due(const struct core *c, const char *node, const struct live *l
 
 bool core_commands_due(const struct core *c, const char *node)
 {
-	const struct live *l = core_live(c, node);
+	const struct live *l = live_of(c, node);
 	uint64_t hash = l ? due(c, node, l) : 0;
 
 	return hash != 0 && hash != l->told;
@@ -251,7 +251,7 @@ static int64_t health_version(const struct core *c, const char *node, const stru
 
 void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 {
-	const struct live *l = core_live(c, node);
+	const struct live *l = live_of(c, node);
 
 	ret->epoch = c->state.epoch;
 	if (l)
@@ -270,7 +270,7 @@ void core_acks(const struct core *c, const char *node, struct sync_reply *ret)
 	}
 }
 
-void core_sync_reply(const struct core *c, const char *node, struct sync_reply *ret)
+void core_sync_reply(struct core *c, const char *node, struct sync_reply *ret)
 {
 	struct live *l = core_live(c, node);
 

@@ -61,7 +61,7 @@ void health_sensed(struct turn *t, const struct agent_sync *s)
 
 const struct gpu_sensors *core_sensors(const struct core *c, const char *node, int64_t now, size_t *ret_n)
 {
-	const struct live *l = core_live(c, node);
+	const struct live *l = live_of(c, node);
 	bool fresh = l && l->n_sensors && now - l->sensors_at <= SENSORS_FRESH_US;
 
 	*ret_n = fresh ? l->n_sensors : 0;
@@ -70,7 +70,7 @@ const struct gpu_sensors *core_sensors(const struct core *c, const char *node, i
 
 const struct nic_sensors *core_nics(const struct core *c, const char *node, int64_t now, size_t *ret_n)
 {
-	const struct live *l = core_live(c, node);
+	const struct live *l = live_of(c, node);
 	bool fresh = false;
 
 	for (size_t i = 0; l && i < l->n_nics && !fresh; i++)

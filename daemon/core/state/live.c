@@ -60,7 +60,14 @@ bool job_is_out(const struct state *s, int64_t job)
 	return ids_has(s->aside, s->n_aside, job);
 }
 
-struct live *core_live(const struct core *c, const char *node)
+struct live *core_live(struct core *c, const char *node)
+{
+	const struct node *n = node_find(&c->state, node);
+
+	return n ? &c->lives[n - c->state.nodes] : NULL;
+}
+
+const struct live *live_of(const struct core *c, const char *node)
 {
 	const struct node *n = node_find(&c->state, node);
 

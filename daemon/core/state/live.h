@@ -65,7 +65,8 @@ struct core {
 };
 
 void core_touch(struct core *c, int64_t job);                   /* the rules look at it in this turn */
-struct live *core_live(const struct core *c, const char *node); /* NULL if unknown */
+struct live *core_live(struct core *c, const char *node);       /* NULL if unknown */
+const struct live *live_of(const struct core *c, const char *node);      /* the same, for who only reads */
 struct live *core_live_insert(struct core *c, size_t at, size_t n_lives); /* before the lives from `at` on */
 void core_lives_clear(struct core *c);
 bool job_is_out(const struct state *s, int64_t job);            /* taken out by `moed --quarantine` */
