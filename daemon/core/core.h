@@ -2,6 +2,7 @@
  * synced transaction and only then carries out the effects. State changes only through records, so replay and the simulator run the same code.
  * After a crash: core_new, core_load (snapshot), core_update for each later record, then EV_START. */
 #pragma once
+#include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/turn_io.h"
 #include "daemon/core/state/core_config.h"
 #include "daemon/core/state/record.h"
@@ -36,12 +37,5 @@ void core_sync_reply(struct core *core, const char *node, struct sync_reply *ret
 /* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was not sent must stay due. */
 void core_acks(const struct core *core, const char *node, struct sync_reply *ret);
 bool core_commands_due(const struct core *core, const char *node);
-/* Newest sensor values of the node's GPUs and cards, NULL when there are none of the last 30 s (of cards: two minutes). */
-const struct gpu_sensors *core_sensors(const struct core *core, const char *node, int64_t now, size_t *ret_n);
-const struct nic_sensors *core_nics(const struct core *core, const char *node, int64_t now, size_t *ret_n);
-/* What the job's GPUs and cards were last seen to do, as lines: a summary, then each GPU, the least active ones of a large job. Nothing when nothing is known. */
-void core_readings(const struct core *core, const struct job *j, int64_t now, char ***texts, size_t *n_texts);
-/* Adds them to the reasons of a job that makes no progress. */
-void core_why_readings(const struct core *core, const struct job *j, int64_t now, struct why_view *ret);
 int64_t core_health_muted(const struct core *core);   /* changes of findings that were not told as events since the start */
 int64_t core_cordoned(const struct core *core);       /* nodes that are drained because of a finding */

@@ -25,3 +25,7 @@ extern const struct mo_desc actual_desc;
 void actual_of(const struct job *j, struct actual *ret);
 /* Median of the steady steps of the newest attempt: those behind the warm-up, without the ones that hold a save or stand out of the rest. False: fewer than ACTUAL_STEPS. */
 bool actual_measure(const struct job *j, struct measured *ret);
+
+struct turn;
+/* Sets what the job does against its plan; true when it emitted something. */
+bool actual_act(struct turn *t, int64_t id);

@@ -6,6 +6,8 @@
 #include "daemon/core/state/state.h"
 #include "lib/base/error.h"
 
+struct core;
+
 /* Free slots per node of state.nodes; well: for health.preflight: standard. */
 struct slots { size_t n; int64_t **free; size_t *n_free; bool *usable, *well; };
 
@@ -27,6 +29,8 @@ int64_t place_room(const struct state *s, const struct slots *slots, const struc
 /* health.preflight: [stack.same]: what of the group of nodes that was taken differs on others; caller
  * frees; NULL = nothing, or not asked for. */
 char *place_stack_note(const struct state *s, const struct slots *slots, const struct recipe *r);
+/* Four ports in a row that no job has. */
+int64_t port_next(const struct core *c);
 /* Why it gets no work as a node; NULL = fit. */
 const char *node_unfit(const struct state *s, const struct node *n);
 /* Why this step keeps its node from new work; NULL = it does not. */

@@ -20,6 +20,7 @@
 #include "daemon/core/rules/incident.h"
 #include "daemon/core/inner.h"
 
+#define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */
 #define CYCLES_FACTOR 3   /* failures in a row without a new checkpoint, each different: at most this times max_cycles */
 

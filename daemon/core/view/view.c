@@ -4,11 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "daemon/core/state/health.h"
-#include "daemon/core/rules/refusal.h"
 #include "daemon/core/rules/incarnation.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/place.h"
+#include "daemon/core/rules/refusal.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/health.h"
+#include "daemon/core/update/samples.h"
 #include "daemon/core/view/lemon.h"
+#include "daemon/core/view/unsaved.h"
 
 static const struct mo_field view_checkpoint_fields[] = {
 	MO_F(view_checkpoint, iteration, MO_INT), MO_F(view_checkpoint, path, MO_STR), MO_F(view_checkpoint, verified, MO_BOOL),

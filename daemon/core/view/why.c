@@ -5,11 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/core/state/health.h"
+#include "daemon/core/rules/config.h"
+#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/place.h"
 #include "daemon/core/rules/policy.h"
+#include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/refusal.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/unread.h"
+#include "daemon/core/rules/words.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/health.h"
+#include "daemon/core/state/live.h"
 #include "daemon/core/state/slot_health.h"
+#include "daemon/core/update/samples.h"
+#include "daemon/core/view/unsaved.h"
 
 #define EVIDENCE_MAX 20
 #define NO_ITERATION_US (600 * 1000000LL)   /* a job that runs so long without its first iteration makes no progress */

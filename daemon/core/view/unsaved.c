@@ -1,8 +1,9 @@
 /* A running job without a complete checkpoint where it should have one: what it never saved is lost
  * with its next failure, and nobody would know before. Told from two save intervals on, and at once
  * when a save was refused or found torn. Derived from state only. */
-#include "daemon/core/inner.h"
+#include "daemon/core/view/unsaved.h"
 
+#include "daemon/core/state/checkpoint.h"
 #include "lib/base/buf.h"
 
 #define INTERVALS_PATIENT 2 /* a save that goes on beside the iterations ends some time after its turn */

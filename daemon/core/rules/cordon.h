@@ -1,0 +1,20 @@
+/* What follows from the word of agents about their nodes' health; see cordon.c. */
+#pragma once
+#include "daemon/core/state/live.h"
+
+struct turn;
+
+void health_told(struct turn *t, const char *node, const struct node_health *h);
+void health_more(struct turn *t, const char *node);
+void health_cordon(struct turn *t, const char *node);
+void health_cordon_all(struct turn *t);
+/* One more event about its health; counts as one. */
+bool may_tell_health(struct turn *t, struct live *l);
+
+/* The wait of a failed job for the checks of its nodes. */
+void health_check_begin(struct turn *t, int64_t id);
+/* True when the wait is over now. */
+bool health_check_act(struct turn *t, int64_t id);
+bool health_check_due(const struct core *c, const struct job *j, const char *node);
+/* CRIT findings of the attempt's nodes. */
+void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts);

@@ -1,0 +1,10 @@
+/* Tokens: made and revoked by admins, traded by agents; see tokens.c. */
+#pragma once
+#include <stdbool.h>
+
+struct turn;
+
+/* EV_TOKEN, EV_TOKEN_REVOKE, EV_TOKEN_USED */
+void token_verb(struct turn *t);
+/* With what the node's agent spoke just now. */
+void token_told(struct turn *t, const char *node, bool expired);
