@@ -23,6 +23,7 @@
 #include "daemon/core/rules/words.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/live.h"
+#include "daemon/core/state/progress.h"
 #include "daemon/core/update/attempt.h"
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/checkpoints.h"

@@ -3,35 +3,7 @@
  * (the rule that ended it says what). Called by update.c and its parts only. */
 #include "daemon/core/update/ledger.h"
 
-static int training(const struct job *j)
-{
-	switch (j->phase) {
-	case PHASE_LOAD: return GPU_LOAD;
-	case PHASE_SAVE: return GPU_SAVE;
-	case PHASE_TRAIN: case PHASE_EVAL: return -1;
-	default: return GPU_INIT;
-	}
-}
-
-/* enum ledger_category of the time that passes now, -1 = training: open. */
-int ledger_category(const struct job *j)
-{
-	switch (j->state) {
-	case JOB_QUEUED: return GPU_QUEUE;
-	case JOB_PAUSED: return GPU_IDLE;
-	case JOB_STOPPING: return GPU_DRAIN;
-	case JOB_RECOVERING:
-		if (j->waiting_node || j->failed)
-			return GPU_DETECT;
-		if (j->n_places == 0)
-			return GPU_LAUNCH;
-		break;
-	default: break;
-	}
-	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places && j->phase == PHASE_NONE)
-		return GPU_LAUNCH;
-	return training(j);
-}
+#include "daemon/core/state/progress.h"
 
 void ledger_charge_as(struct job *j, int64_t time, int category)
 {

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
+#include "daemon/core/state/progress.h"
 #include "lib/model/limits.h"
 
-#define RECENT 16
 #define LATE_MAX 512               /* samples behind the newest; what comes later than that is of no use, and each would move all behind it */
 #define SPIKE 3.0
 
@@ -46,7 +46,7 @@ static bool is_spike(const struct job *j, const struct sample *s)
 		return s->nan != MO_NONE && s->nan > 0;
 	if (!isfinite(s->loss))
 		return true;
-	for (const struct sample *b = s; b > j->samples && n < RECENT; ) {
+	for (const struct sample *b = s; b > j->samples && n < SAMPLES_RECENT; ) {
 		b--;
 		if (b->attempt != s->attempt)
 			break;
@@ -55,7 +55,7 @@ static bool is_spike(const struct job *j, const struct sample *s)
 			n++;
 		}
 	}
-	return n >= RECENT / 2 && sum > 0 && s->loss > SPIKE * sum / n;
+	return n >= SAMPLES_RECENT / 2 && sum > 0 && s->loss > SPIKE * sum / n;
 }
 
 /* The first of a row of bad ones counts: what is saved behind it is no better. */
@@ -65,7 +65,7 @@ static void note_spike(struct job *j, size_t at)
 
 	if (!is_spike(j, s))
 		return;
-	if (j->spike == MO_NONE || s->iteration < j->spike || (s->iteration - j->spike > RECENT && at > 0 && !is_spike(j, s - 1)))
+	if (j->spike == MO_NONE || s->iteration < j->spike || (s->iteration - j->spike > SAMPLES_RECENT && at > 0 && !is_spike(j, s - 1)))
 		j->spike = s->iteration;
 }
 
@@ -115,23 +115,4 @@ void samples_add(struct job *j, const struct sample *told, int64_t attempt, int6
 	note_spike(j, at);
 	if (j->n_samples > MO_SAMPLES_MAX)
 		thin(j);
-}
-
-/* Median of the newest samples of the newest attempt that has any. */
-int64_t samples_step_us(const struct job *j)
-{
-	double ms[RECENT];
-	size_t n = 0;
-
-	for (size_t i = j->n_samples; i > 0 && n < RECENT && j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt; i--) {
-		double v = j->samples[i - 1].step_ms;
-		size_t at = n;
-
-		if (v == MO_NONE_F || !isfinite(v) || v < 0 || v > 1e9)
-			continue;
-		for (n++; at > 0 && ms[at - 1] > v; at--)
-			ms[at] = ms[at - 1];
-		ms[at] = v;
-	}
-	return n ? (int64_t)(ms[n / 2] * 1000.0) : 0;
 }

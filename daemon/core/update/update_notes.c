@@ -1,6 +1,7 @@
 /* update.c's part for REC_NOTES: what the notes of a step change in its job. Notes of an older attempt change only their own step. Called by core_update() only. */
 #include "daemon/core/update/update_notes.h"
 
+#include "daemon/core/state/progress.h"
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/prepared.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/core/update/ledger.h"
+#include "daemon/core/state/progress.h"
 
 static const struct mo_field report_seconds_fields[] = {
 	MO_F(report_seconds, total, MO_REAL), MO_F(report_seconds, productive, MO_REAL), MO_F(report_seconds, queue, MO_REAL), MO_F(report_seconds, launch, MO_REAL),

@@ -9,7 +9,7 @@
 #include "daemon/core/rules/refusal.h"
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/state/health.h"
-#include "daemon/core/update/samples.h"
+#include "daemon/core/state/progress.h"
 #include "daemon/core/view/lemon.h"
 #include "daemon/core/view/unsaved.h"
 

@@ -1,9 +1,9 @@
 /* The documents of the REST interface, made from state: pure functions into described structs; lib/wire turns them into JSON. Keys and order are those of interfaces.md. */
 #pragma once
 #include "daemon/core/rules/actual.h"
-#include "daemon/core/state/waiting.h"
-#include "daemon/core/update/interval.h"
+#include "daemon/core/state/interval.h"
 #include "daemon/core/state/state.h"
+#include "daemon/core/state/waiting.h"
 
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
 /* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */

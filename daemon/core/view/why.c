@@ -18,7 +18,7 @@
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/live.h"
 #include "daemon/core/state/slot_health.h"
-#include "daemon/core/update/samples.h"
+#include "daemon/core/state/progress.h"
 #include "daemon/core/view/unsaved.h"
 
 #define EVIDENCE_MAX 20

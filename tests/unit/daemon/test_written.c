@@ -18,7 +18,7 @@
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/core.h"
 #include "daemon/core/view/drift.h"
-#include "daemon/core/update/interval.h"
+#include "daemon/core/state/interval.h"
 #include "daemon/core/view/lemon.h"
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "daemon/core/update/interval.h"
+#include "daemon/core/state/interval.h"
 #include "lib/plan/plan.h"
 
 struct one { struct world w; int64_t id; };

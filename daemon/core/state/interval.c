@@ -3,11 +3,11 @@
  *   job     = (1 + f) / (1 / cluster + d)   the same of this one
  * so that one early failure of a new job does not mean one a minute, and a job that fails for reasons of its own is believed in the end. Called by update.c when an attempt is placed, and
  * by the views. */
-#include "daemon/core/update/interval.h"
+#include "daemon/core/state/interval.h"
 
 #include <math.h>
 
-#include "daemon/core/update/samples.h"
+#include "daemon/core/state/progress.h"
 #include "lib/plan/plan.h"
 
 #define PRIOR_PER_GPU_DAY (6.5e-3 / 8) /* 6.5 per 1000 node-days of eight GPUs (Kokolis et al. 2024), as the planner */

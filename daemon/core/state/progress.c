@@ -1,0 +1,51 @@
+/* See progress.h. */
+#include "daemon/core/state/progress.h"
+
+#include <math.h>
+
+int64_t samples_step_us(const struct job *j)
+{
+	double ms[SAMPLES_RECENT];
+	size_t n = 0;
+
+	for (size_t i = j->n_samples; i > 0 && n < SAMPLES_RECENT && j->samples[i - 1].attempt == j->samples[j->n_samples - 1].attempt; i--) {
+		double v = j->samples[i - 1].step_ms;
+		size_t at = n;
+
+		if (v == MO_NONE_F || !isfinite(v) || v < 0 || v > 1e9)
+			continue;
+		for (n++; at > 0 && ms[at - 1] > v; at--)
+			ms[at] = ms[at - 1];
+		ms[at] = v;
+	}
+	return n ? (int64_t)(ms[n / 2] * 1000.0) : 0;
+}
+
+static int training(const struct job *j)
+{
+	switch (j->phase) {
+	case PHASE_LOAD: return GPU_LOAD;
+	case PHASE_SAVE: return GPU_SAVE;
+	case PHASE_TRAIN: case PHASE_EVAL: return -1;
+	default: return GPU_INIT;
+	}
+}
+
+int ledger_category(const struct job *j)
+{
+	switch (j->state) {
+	case JOB_QUEUED: return GPU_QUEUE;
+	case JOB_PAUSED: return GPU_IDLE;
+	case JOB_STOPPING: return GPU_DRAIN;
+	case JOB_RECOVERING:
+		if (j->waiting_node || j->failed)
+			return GPU_DETECT;
+		if (j->n_places == 0)
+			return GPU_LAUNCH;
+		break;
+	default: break;
+	}
+	if (j->iteration == MO_NONE && j->n_started < (int64_t)j->n_places && j->phase == PHASE_NONE)
+		return GPU_LAUNCH;
+	return training(j);
+}
