@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "agent/step_dir.h"
 #include "lib/base/fd.h"
 
 /* Else it has none, or that of its unit. */

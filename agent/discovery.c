@@ -1,12 +1,14 @@
 /* What this machine has: runs moe-discover with a deadline. A file of a wedged device can hang for ever; which one, the helper leaves in a file, and the next look leaves that device out.
  * The last full look is kept in state_dir/nodeinfo.json: in this boot, and with these options, it stands in for what cannot be looked at, so that a restarted agent does not lose the
  * machine of running jobs. While something is missing, another round follows. Decisions: agent/core/agent/discovery.h. */
+#include "agent/discovery.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "agent/helper.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
 #include "agent/stuck.h"

@@ -2,6 +2,7 @@
 #include "agent/ending.h"
 
 #include "agent/queue.h"
+#include "agent/step_dir.h"
 #include "lib/base/log.h"
 
 #define END_US 5000000                   /* a controller that does not answer holds up no shutdown, */

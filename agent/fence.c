@@ -4,6 +4,7 @@
  *   STATE/fence.log    a line "JOB ATTEMPT" for each launch since. It need only survive the agent: after a power loss the boot id has changed, and launches are never repeated to another
  *                      boot; so no disk flush stands between an order and its ranks. A last line that was cut never counted.
  * Whenever fence.json is written (a new epoch, a long log, the start of an agent) the log begins anew; dying in between leaves lines that say nothing new. */
+#include "agent/fence.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The shell of the node's health: starts moe-probe for what the core (agent/core/health/health.h) names as due, and programs of checks; keeps what the core remembers in state_dir/health.json.
  * Every probe is a process with a deadline, at most one for a device. One that SIGKILL does not end is stuck in the kernel: its device is UNKNOWN and not looked at again until it is gone. */
+#include "agent/health.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -7,9 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "agent/core/health/health.h"
-#include "agent/manager.h"
+#include "agent/discovery.h"
+#include "agent/helper.h"
 #include "agent/queue.h"
 #include "agent/settings.h"
+#include "agent/step_dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

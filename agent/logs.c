@@ -1,13 +1,15 @@
 /* Queries: the environments that stepd recorded, and logs of ranks from any place in the file; removal of old logs. An offset counts all bytes the rank ever wrote, so that a reader goes on across a rotation:
  * rank-R.base holds how many came before the present file. A query that finds nothing new waits, at most wait_ms, without holding anything up. */
+#include "agent/logs.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "agent/link.h"
 #include "agent/paths.h"
+#include "agent/step_dir.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"

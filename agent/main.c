@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
+#include "agent/ending.h"
 #include "agent/manager.h"
+#include "agent/options.h"
 #include "lib/base/log.h"
 #include "lib/base/fd.h"
 #include "lib/base/secret.h"

@@ -7,11 +7,20 @@
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-#include "agent/cgroup.h"
 #include "agent/core/agent/container.h"
+#include "agent/cgroup.h"
+#include "agent/discovery.h"
+#include "agent/ending.h"
+#include "agent/fence.h"
+#include "agent/health.h"
+#include "agent/journal.h"
+#include "agent/link.h"
+#include "agent/logs.h"
 #include "agent/messages.h"
 #include "agent/queue.h"
+#include "agent/scan.h"
 #include "agent/start.h"
+#include "agent/sweep.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -215,8 +224,7 @@ struct manager *manager_free(struct manager *m) {
 	while (m->n_steps > 0)
 		step_dir_free(m->steps[--m->n_steps]);
 	free(m->steps);
-	units_free(m->units);
-	reserve_free(m->reserve);
+	starter_free(m->starter);
 	fence_free(m->fence);
 	for (size_t i = 0; i < m->n_queue; i++)
 		queue_event_done(&m->queue[i]);
@@ -278,13 +286,11 @@ static int open_parts(struct manager *m, struct mo_error *err) {
 		return mo_error_set(err, -EIO, "/proc/sys/kernel/random/boot_id cannot be read");
 	tell_container();
 	m->core = steps_new(m->config->node, m->boot_id, m->instance);
-	r = units_new(m, &m->units, err);
+	r = starter_new(m, &m->starter, err);
 	if (r < 0)
 		return r;
-	if (!m->units && reserve_new(m, &m->reserve) < 0)
-		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));
-	m->cgroup_base = m->units ? NULL : cgroup_find_base(m->config, &cgroup_err);
-	if (!m->units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
+	m->cgroup_base = m->starter->in_units ? NULL : cgroup_find_base(m->config, &cgroup_err);
+	if (!m->starter->in_units && !m->cgroup_base && mo_streq(m->config->use_cgroup, "yes"))
 		return mo_error_set(err, -EIO, "%s", mo_error_text(&cgroup_err, -EIO));
 	if (mo_turn_new(m->loop, on_turn, m, &m->turn) < 0 || mo_timer_new(m->loop, on_deadline, m, &m->deadline) < 0 || discovery_new(m, &m->discovery) < 0 || logs_new(m, &m->logs) < 0 || watch_new(m, &m->watch) < 0)
 		return mo_error_set(err, -EIO, "timers: %s", strerror(errno));

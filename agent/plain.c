@@ -2,6 +2,7 @@
 #include "agent/plain.h"
 
 #include <string.h>
+#include "agent/helper.h"
 
 #define START_DEADLINE_US 20000000
 

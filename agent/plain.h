@@ -1,5 +1,5 @@
 /* Starting moe-stepd as a child that leaves. */
 #pragma once
-#include "agent/manager.h"
+#include "agent/step_dir.h"
 
 void plain_start(struct step_dir *d);            /* ends with step_dir_started(), or at once with step_dir_start_failed() */

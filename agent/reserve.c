@@ -1,6 +1,7 @@
 /* The next step's supervisor, started ahead of need where there is no systemd: exec and dynamic linking are then no part of a launch. It is a moe-stepd that waits on a socket of ours
  * for the name of its step directory; it has no step, no lock and no file before. It ends when the socket closes, so it never outlives its agent unused; once it has a step it is what
- * every stepd is, and the agent may die. One that is used or dead is replaced when the launch is over. Nothing depends on it: without one, step_start() starts moe-stepd itself. */
+ * every stepd is, and the agent may die. One that is used or dead is replaced when the launch is over. Nothing depends on it: without one, plain.c starts moe-stepd. */
+#include "agent/reserve.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "agent/helper.h"
 #include "agent/paths.h"
 #include "agent/plain.h"
 #include "lib/base/fd.h"
@@ -19,6 +21,7 @@
 
 /* One supervisor, and the start it was given. fd < 0: there is none. */
 struct reserve {
+	struct starter starter;          /* first: the one is the other */
 	struct manager *m;
 	pid_t pid;                       /* 0: reaped */
 	int fd; sd_event_source *source;
@@ -107,9 +110,9 @@ static void on_timer(void *arg) {
 		step_dir_started(d, "moe-stepd did not finish in time");
 }
 
-bool reserve_take(struct reserve *v, const struct step_dir *d) {
+static bool take(struct reserve *v, const struct step_dir *d) {
 	size_t n = strlen(d->path);
-	if (!v || v->fd < 0 || v->job > 0 || send(v->fd, d->path, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n)
+	if (v->fd < 0 || v->job > 0 || send(v->fd, d->path, n, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)n)
 		return false;
 	v->job = d->job;
 	v->attempt = d->attempt;
@@ -117,24 +120,32 @@ bool reserve_take(struct reserve *v, const struct step_dir *d) {
 	return true;
 }
 
-struct reserve *reserve_free(struct reserve *v) {
-	if (!v)
-		return NULL;
+static void start(struct starter *s, struct step_dir *d)
+{
+	if (!take((struct reserve *)s, d))
+		plain_start(d);
+}
+
+static void reserve_free(struct starter *s)
+{
+	struct reserve *v = (struct reserve *)s;
+
 	sd_event_source_disable_unref(v->source);
 	mo_close(v->fd);
 	mo_timer_free(v->timer);
 	free(v);
-	return NULL;
 }
 
-int reserve_new(struct manager *m, struct reserve **ret) {
+int reserve_starter_new(struct manager *m, struct starter **ret)
+{
 	struct reserve *v = mo_alloc(sizeof(*v));
-	*v = (struct reserve){.m = m, .fd = -1};
+
+	*v = (struct reserve){ .starter = { .start = start, .free = reserve_free }, .m = m, .fd = -1 };
 	if (mo_timer_new(m->loop, on_timer, v, &v->timer) < 0) {
 		free(v);
 		return -EIO;
 	}
 	mo_timer_in(v->timer, 0);
-	*ret = v;
+	*ret = &v->starter;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* Checkpoint scans: moe-ckpt does them in a process of its own with a deadline, because file systems hang; here only its start and its answer. */
+#include "agent/scan.h"
 #include <errno.h>
 #include <string.h>
+#include "agent/helper.h"
 #include "agent/queue.h"
 #include "lib/wire/json.h"
 

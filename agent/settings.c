@@ -1,10 +1,11 @@
 /* What of this node's fingerprint the agent itself knows (the rest is read by `moe-probe stack`): its version, options that are not the default and belong to no single machine, the health
  * checks in force, the environment profiles that are installed, and the network variables that ranks on the whole node would get. Called by agent/health.c. */
+#include "agent/settings.h"
 #include <stdlib.h>
 #include <string.h>
 #include "agent/core/bind/env_nic.h"
 #include "agent/manager.h"
-#include "agent/settings.h"
+#include "agent/options.h"
 #include "lib/base/crc32c.h"
 #include "lib/base/fd.h"
 #include "lib/wire/json.h"

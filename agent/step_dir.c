@@ -1,6 +1,7 @@
 /* One step directory as the agent lives with it: the spool entry, the lock (whoever gets it has proof that stepd is dead), the socket, the journal.
  *   connect -> {"up"} -> AE_STEPD_UP -> notes, progress ... -> end of stream -> lock free: AE_STEPD_LOST (journal read to its end first) | lock held: connect again
  *   no word for SILENT_US while the lock is held: AE_STEPD_SILENT, and it goes on trying. Nothing here ever kills a stepd. */
+#include "agent/step_dir.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/cgroup.h"
 #include "agent/core/bind/bind_launch.h"
+#include "agent/cgroup.h"
+#include "agent/ending.h"
+#include "agent/helper.h"
+#include "agent/journal.h"
 #include "agent/messages.h"
 #include "agent/paths.h"
 #include "agent/queue.h"
+#include "agent/starter.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
 #include "lib/base/idset.h"
@@ -361,7 +366,7 @@ static void fill_spool(struct step_dir *d, const struct command *c) {
 	mo_desc_copy(&launch_desc, &s->launch, c->launch);
 	mo_desc_copy(&nodeinfo_desc, &s->info, &d->manager->info);
 	s->log_dir = path_logs(config, d->job, d->attempt);
-	s->cgroup = d->manager->units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
+	s->cgroup = d->manager->starter->in_units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
 	s->tmpdir = mo_strdup(config->tmpdir);
 	s->allow_root = config->allow_root && c->launch->allow_root;
 	s->min_uid = config->min_uid;

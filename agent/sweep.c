@@ -1,11 +1,13 @@
 /* The third net: after a stepd's proven death every process whose environment carries the step's MOE_STEP is killed, again and again until a scan finds none (and the step's own
  * cgroup, where there is one, is empty). Only that is proof that nothing of the step is left. */
+#include "agent/sweep.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "agent/cgroup.h"
 #include "agent/queue.h"
+#include "agent/step_dir.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 #include "lib/base/proc.h"

@@ -1,5 +1,6 @@
 /* Steps as transient systemd services over sd-bus (architecture.md section 6): the unit outlives the agent, systemd kills what its main process leaves. The call is asynchronous; the
  * job's end (JobRemoved) tells whether stepd said READY=1. */
+#include "agent/unit.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,8 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-login.h>
 #include <unistd.h>
-#include "agent/manager.h"
+#include "agent/ending.h"
+#include "agent/helper.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
 
@@ -21,7 +23,11 @@
 
 /* One start under way. It finds its step by id: the step may be gone when the answer comes. */
 struct unit_start { struct unit_starter *owner; int64_t job, attempt; char *unit; sd_bus_slot *slot; };
-struct unit_starter { struct manager *m; sd_bus *bus; sd_bus_slot *removed; struct unit_start **starts; size_t n_starts; char *own_unit; };
+struct unit_starter {
+	struct starter starter;          /* first: the one is the other */
+	struct manager *m; sd_bus *bus; sd_bus_slot *removed;
+	struct unit_start **starts; size_t n_starts; char *own_unit;
+};
 
 static void start_free(struct unit_start *s) {
 	sd_bus_slot_unref(s->slot);
@@ -29,9 +35,10 @@ static void start_free(struct unit_start *s) {
 	free(s);
 }
 
-struct unit_starter *units_free(struct unit_starter *u) {
-	if (!u)
-		return NULL;
+static void units_free(struct starter *s)
+{
+	struct unit_starter *u = (struct unit_starter *)s;
+
 	for (size_t i = 0; i < u->n_starts; i++)
 		start_free(u->starts[i]);
 	free(u->starts);
@@ -40,7 +47,6 @@ struct unit_starter *units_free(struct unit_starter *u) {
 	sd_bus_slot_unref(u->removed);
 	sd_bus_flush_close_unref(u->bus);
 	free(u);
-	return NULL;
 }
 
 static void finish(struct unit_starter *u, struct unit_start *s, const char *problem) {
@@ -147,7 +153,7 @@ static int add_properties(sd_bus_message *m, const struct unit_starter *u, const
 	return r < 0 ? r : add_exec(m, u->m->stepd_path, d->path);
 }
 
-int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err) {
+static int start(struct unit_starter *u, struct step_dir *d, struct mo_error *err) {
 	sd_bus_message *m = NULL;
 	struct unit_start *s = mo_alloc(sizeof(*s));
 	*s = (struct unit_start){.owner = u, .job = d->job, .attempt = d->attempt};
@@ -175,10 +181,21 @@ int units_start(struct unit_starter *u, struct step_dir *d, struct mo_error *err
 	return 0;
 }
 
-int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err) {
+static void units_start(struct starter *s, struct step_dir *d)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
+	int r = start((struct unit_starter *)s, d, &err);
+
+	if (r < 0)
+		step_dir_start_failed(d, mo_error_text(&err, r));
+}
+
+int unit_starter_new(struct manager *m, struct starter **ret, struct mo_error *err)
+{
 	if (mo_streq(m->config->use_systemd, "no") || (mo_streq(m->config->use_systemd, "auto") && (sd_booted() <= 0 || geteuid() != 0)))
 		return 1;
 	struct unit_starter *u = mo_alloc(sizeof(*u));
+	u->starter = (struct starter){ .start = units_start, .free = units_free, .in_units = true };
 	u->m = m;
 	int r = sd_bus_open_system(&u->bus);
 	if (r >= 0)
@@ -190,13 +207,13 @@ int units_new(struct manager *m, struct unit_starter **ret, struct mo_error *err
 	if (r >= 0)
 		r = ending_watch(m, u->bus);
 	if (r < 0) {
-		units_free(u);
+		units_free(&u->starter);
 		if (mo_streq(m->config->use_systemd, "auto"))
 			return 1;
 		return mo_error_set(err, r, "use_systemd: the system bus cannot be used: %s", strerror(-r));
 	}
 	if (sd_pid_get_unit(0, &u->own_unit) < 0) /* not under a unit: no order to keep */
 		u->own_unit = NULL;
-	*ret = u;
+	*ret = &u->starter;
 	return 0;
 }
