@@ -30,31 +30,45 @@ static struct mo_log_where where(const struct manager *m, const struct steps_eff
 	return (struct mo_log_where){.job = x->job, .attempt = x->attempt, .rank = -1, .node = m->config->node};
 }
 
-static int save_fence(struct manager *m, int64_t job, int64_t attempt, int64_t epoch) {
-	int r = fence_save(m->fence, job, attempt, epoch);
+/* Unsaved: tried again with the next one, and the core takes no launch before. */
+static void save_fence(struct manager *m, const struct steps_effect *x)
+{
+	const char *dir = m->config->state_dir;
+	int r = fence_save(m->fence, x->job, x->attempt, x->epoch);
+	char *why = r < 0 ? mo_printf("%s/fence.log on %s could not be written: %s", dir,
+				      m->config->node, strerror(-r))
+			  : NULL;
+
 	if (r < 0 && !m->fence_told)
-		mo_log(MO_ERR, NULL, NULL, "%s/fence.log cannot be written: %s; running steps go on, new ones are refused until it can: free space there", m->config->state_dir, strerror(-r));
+		mo_log(MO_ERR, NULL, NULL,
+		       "%s/fence.log cannot be written: %s; running steps go on, new ones are refused until it can: free space there",
+		       dir, strerror(-r));
 	m->fence_told = r < 0;
-	return r;
+	queue_event(m, &(struct steps_event){ .type = AE_FENCE_DONE,
+					      .job = x->job,
+					      .attempt = x->attempt,
+					      .ok = r == 0,
+					      .text = why });
 }
 
-/* The fence is raised on disk before the spool entry is called done, so that a full disk refuses the launch instead of starting what a restarted agent would not remember. */
-static void spool(struct manager *m, const struct steps_effect *x) {
-	_cleanup_(mo_error_done) struct mo_error err = {0};
+static void spool(struct manager *m, const struct steps_effect *x)
+{
+	_cleanup_(mo_error_done) struct mo_error err = { 0 };
 	struct mo_log_where w = where(m, x);
 	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
+
 	if (!d)
 		d = step_dir_new(m, x->job, x->attempt);
 	int r = step_dir_spool(d, x->command, &err);
-	if (r == 0) {
-		r = save_fence(m, x->job, x->attempt, x->command->epoch);
-		if (r < 0)
-			mo_error_set(&err, r, "%s/fence.log on %s could not be written: %s", m->config->state_dir, m->config->node, strerror(-r));
-	}
-	struct steps_event e = {.type = AE_SPOOL_DONE, .job = x->job, .attempt = x->attempt, .ok = r == 0, .text = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL};
+	char *why = r < 0 ? mo_strdup(mo_error_text(&err, r)) : NULL;
+
 	if (r < 0)
-		mo_log(MO_ERR, NULL, &w, "%s", mo_error_text(&err, r));
-	queue_event(m, &e);
+		mo_log(MO_ERR, NULL, &w, "%s", why);
+	queue_event(m, &(struct steps_event){ .type = AE_SPOOL_DONE,
+					      .job = x->job,
+					      .attempt = x->attempt,
+					      .ok = r == 0,
+					      .text = why });
 }
 
 static void write_note(struct manager *m, struct step_dir *d, struct note *n) {
@@ -96,7 +110,7 @@ static void on_step_effect(struct manager *m, struct steps_effect *x, struct ste
 static void carry_out(struct manager *m, struct steps_effect *x) {
 	struct step_dir *d = step_dir_find(m, x->job, x->attempt);
 	switch (x->type) {
-	case AX_FENCE: save_fence(m, x->job, x->attempt, x->epoch); break; /* unsaved: tried again, and no launch is taken before it is */
+	case AX_FENCE: save_fence(m, x); break;
 	case AX_SPOOL: spool(m, x); break;
 	case AX_SCAN: scan_start(m, x->command); break;
 	case AX_QUERY: logs_query(m->logs, x->command); break;

@@ -199,20 +199,42 @@ static void sync_message(struct sim *s, int node, bool news)
 	send_message(s, node, m);
 }
 
-static void save_fence(struct simnode *n, const struct steps_effect *x)
+static void raise_fence(struct simnode *n, int64_t job, int64_t attempt)
 {
 	struct fence_line *line = NULL;
 
-	n->epoch = MO_MAX(n->epoch, x->epoch);
-	if (x->job <= 0)
+	if (job <= 0)
 		return;
 	for (size_t i = 0; i < n->n_fence; i++)
-		if (n->fence[i].job == x->job)
+		if (n->fence[i].job == job)
 			line = &n->fence[i];
 	if (!line)
 		line = MO_GROW(n->fence, n->n_fence);
-	line->job = x->job;
-	line->attempt = MO_MAX(line->attempt, x->attempt);
+	line->job = job;
+	line->attempt = MO_MAX(line->attempt, attempt);
+}
+
+/* What could not be saved is in the agent's memory, and saved with the next one. */
+static void save_fence(struct sim *s, int node, const struct steps_effect *x)
+{
+	struct simnode *n = &s->nodes[node];
+	struct steps_event e = { .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = true };
+	const struct simstep *st = x->job > 0 ? step_of(s, node, x->job, x->attempt) : NULL;
+
+	if (st && !st->core && !n->unsaved.job && sim_fault(s, F_FENCE_FAILS, 0.01)) {
+		sim_harm(s, x->job, x->attempt);
+		n->unsaved = (struct fence_line){ .job = x->job, .attempt = x->attempt };
+		e.ok = false;
+		e.text = "no space left on device";
+		agent_later(s, node, MS, &e);
+		return;
+	}
+	n->epoch = MO_MAX(n->epoch, x->epoch);
+	raise_fence(n, x->job, x->attempt);
+	raise_fence(n, n->unsaved.job, n->unsaved.attempt);
+	n->unsaved.job = 0;
+	if (x->job > 0)
+		agent_later(s, node, sim_between(s, 100, 2 * MS), &e);
 }
 
 static void spool(struct sim *s, int node, const struct steps_effect *x)
@@ -323,7 +345,7 @@ static void run_effect(struct sim *s, int node, const struct steps_effect *x)
 	struct steps_event e = { .type = AE_SWEPT, .job = x->job, .attempt = x->attempt };
 
 	switch (x->type) {
-	case AX_FENCE: save_fence(&s->nodes[node], x); break;
+	case AX_FENCE: save_fence(s, node, x); break;
 	case AX_SPOOL: spool(s, node, x); break;
 	case AX_START:
 		if (st)
@@ -456,6 +478,7 @@ void agent_up(struct sim *s, int node)
 	n->health.version = s->now;
 	n->looked_at = s->now + sim_between(s, 0, 3 * S);
 	n->n_orders = 0;
+	n->unsaved.job = 0;
 	n->sync_request = n->news_request = n->hello_request = 0;
 	sim_trace(s, "%s: agent starts", n->name);
 	if (n->epoch) {

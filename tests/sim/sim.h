@@ -22,7 +22,7 @@
 enum fault {
 	F_RANK_SIGNAL, F_RANK_EXIT_1, F_RANK_EXIT_0, F_STEPD_KILL, F_STEPD_HANG, F_AGENT_KILL, F_REBOOT, F_POWER_OFF, F_PARTITION, F_CONTROLLER_KILL, F_CONTROLLER_PAUSE, F_CONTROLLER_HOST,
 	F_CRASH_BEFORE_STORE, F_CRASH_BEFORE_REPLY, F_CRASH_BETWEEN_REPLIES, F_AGENT_BETWEEN_EFFECTS, F_STEPD_BETWEEN_EFFECTS,
-	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
+	F_LOSE_REQUEST, F_LOSE_REPLY, F_DELAY, F_DUPLICATE, F_OLD_REPLY, F_PORT_BUSY, F_EXEC_FAILS, F_BIND_FAILS, F_SPOOL_FAILS, F_FENCE_FAILS, F_UNKILLABLE, F_TORN, F_ALTERED, F_VERIFIED, F_SCAN_FAILS, F_OLD_SPOOL, F_PRUNED, F_SAME_DIR,
 	/* the machine ends steps, or goes down in order */
 	F_STOPPED_OUTSIDE, F_UNIT_KILLED, F_SHUTDOWN, F_SHUTDOWN_GIVEN_UP, F_SHUTDOWN_TOLD, F_SHUTDOWN_UNTOLD,
 	/* an older state of the controller is put back */
@@ -69,6 +69,7 @@ struct simnode {
 	struct steps *agent;
 	int64_t tick_at;
 	int64_t epoch; struct fence_line *fence; size_t n_fence;   /* STATE/fence.json */
+	struct fence_line unsaved;     /* in the agent's memory only; job 0: none */
 	int64_t cut_until;             /* no message passes */
 	int64_t bad_since, ok_since;   /* when the controller could (not) reach it */
 	int64_t trouble_at;            /* last time something went wrong between it and the controller */

@@ -153,7 +153,7 @@ void entry_last_notes(const struct entry *e, struct note **notes, size_t *n_note
 
 int entry_state(const struct entry *e) {
 	switch (e->phase) {
-	case EN_SPOOLING: case EN_IDLE: return STEP_SPOOLED;
+	case EN_SPOOLING: case EN_FENCING: case EN_IDLE: return STEP_SPOOLED;
 	case EN_HUNG: return STEP_HUNG;
 	case EN_GONE: case EN_REFUSED: return STEP_GONE;
 	case EN_SWEEPING: return e->never_started && !e->written ? STEP_SPOOLED : STEP_STOPPING;

@@ -7,6 +7,7 @@
 
 enum entry_phase {
 	EN_SPOOLING,    /* AX_SPOOL is out */
+	EN_FENCING,     /* to be started: its spool entry is on disk, AX_FENCE is out */
 	EN_IDLE,        /* on disk, proved without processes, never started: starts when the launch is repeated */
 	EN_STARTING,    /* a stepd was started or holds the lock; not heard of yet */
 	EN_UP,          /* answers */
@@ -31,7 +32,6 @@ struct entry {
 	bool stop, kill; int64_t signal, grace_us, told_at;    /* told_at: when stepd was last told, MO_NONE since it (re)connected */
 	bool never_started;            /* found at start-up without lock and notes */
 	bool known;                    /* false: the controller never stored it */
-	bool dirty;                    /* EN_REFUSED: a failed spool may have left something on disk */
 	char *text;                    /* why stepd was lost, when known */
 	int64_t retry_at;              /* EN_WRITING: write again what has not come back */
 };

@@ -114,7 +114,7 @@ static void sweep(struct entry *e, struct steps_out *out) {
 	steps_effect(out, AX_SWEEP, e->job, e->attempt);
 }
 
-void steps_start(struct entry *e, struct steps_out *out) {
+static void start(struct entry *e, struct steps_out *out) {
 	e->phase = EN_STARTING;
 	e->never_started = false;
 	steps_effect(out, AX_START, e->job, e->attempt);
@@ -138,27 +138,51 @@ void steps_tell(struct entry *e, int64_t now, struct steps_out *out) {
 	x->grace_us = e->grace_us;
 }
 
-static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now, struct steps_out *out) {
+/* Nothing was started, and nothing will be: neither now nor by a late copy of the order. What is on disk
+ * of it goes before that is told: a restarted agent would take it for a step that waits for its start. */
+static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, int64_t now,
+			     struct steps_out *out)
+{
+	int64_t job = e->job, attempt = e->attempt;
+
+	steps_drop(s, e);
+	steps_save_fence(s, job, out);
+	steps_effect(out, AX_FORGET, job, attempt);
+	steps_refuse(s, job, attempt, "spool", why);
+	steps_send_news(s, now, out);
+}
+
+void steps_start_fenced(struct steps *s, struct entry *e, struct steps_out *out)
+{
+	e->phase = EN_FENCING;
+	steps_save_fence(s, e->job, out);
+}
+
+static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now,
+			  struct steps_out *out)
+{
 	if (e->phase != EN_SPOOLING)
 		return;
-	if (!ev->ok) {
-		int64_t job = e->job, attempt = e->attempt;
-		steps_drop(s, e);
-		steps_save_fence(
-			s, job,
-			out); /* a late copy of the order must not start what was told as refused */
-		steps_refuse(s, job, attempt, "spool",
-			     ev->text ? ev->text : "the spool entry could not be written")
-			->dirty = true;
-		steps_send_news(s, now, out);
+	if (ev->ok)
+		steps_start_fenced(s, e, out);
+	else
+		refuse_unstarted(s, e, ev->text ? ev->text : "the spool entry could not be written",
+				 now, out);
+}
+
+static void on_fence_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now,
+			  struct steps_out *out)
+{
+	if (e->phase != EN_FENCING)
 		return;
-	}
-	steps_save_fence(s, e->job, out);
-	if (e->stop || e->kill) {
+	if (!ev->ok) {
+		refuse_unstarted(s, e, ev->text ? ev->text : "the fence could not be written", now,
+				 out);
+	} else if (e->stop || e->kill) {
 		e->never_started = true;
 		write_last_notes(e, now, out);
 	} else {
-		steps_start(e, out);
+		start(e, out);
 	}
 }
 
@@ -188,7 +212,7 @@ static void on_note(struct steps *s, struct entry *e, const struct note *n, int6
 	entry_note(e, n);
 	if (e->written == before)
 		return;
-	if (e->phase == EN_IDLE)
+	if (e->phase == EN_IDLE || e->phase == EN_FENCING)
 		e->phase = EN_STARTING;        /* a stepd of before the agent's restart came up after all */
 	if (e->gone)
 		e->phase = EN_GONE;
@@ -245,8 +269,6 @@ static void on_ack(struct steps *s, const struct step_ack *a, struct steps_out *
 	entry_ack(e, a->through);
 	if (e->phase != EN_REFUSED || (e->known && e->through < e->written))
 		return;
-	if (e->dirty)
-		steps_effect(out, AX_FORGET, e->job, e->attempt);
 	steps_drop(s, e);
 }
 
@@ -384,6 +406,7 @@ static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t
 		return;
 	switch (ev->type) {
 	case AE_SPOOL_DONE: on_spool_done(s, e, ev, now, out); break;
+	case AE_FENCE_DONE: on_fence_done(s, e, ev, now, out); break;
 	case AE_STEPD_UP:
 		if (e->phase == EN_STARTING || e->phase == EN_HUNG || e->phase == EN_IDLE || e->phase == EN_UP) {
 			e->phase = EN_UP;

@@ -14,6 +14,7 @@ enum steps_event_type {
 	AE_WELCOME,       /* welcome */
 	AE_REPLY,         /* reply: acks and commands; ok = it answers the sync, !ok = it answers a news (acks only) */
 	AE_SPOOL_DONE,    /* job, attempt: entry is on disk (ok) or not (text) */
+	AE_FENCE_DONE,    /* job, attempt: an AX_FENCE of them is on disk (ok) or not (text) */
 	AE_STEPD_UP,      /* job, attempt: stepd answers on its socket */
 	AE_STEPD_LOST,    /* job, attempt: the lock could be taken (and is held by the agent from now on): proved dead. text: why, when known (it could not be started) */
 	AE_STEPD_SILENT,  /* job, attempt: lock held, no answer in 5 s */
@@ -29,7 +30,7 @@ enum steps_event_type {
 struct steps_event { int type; int64_t job, attempt; int64_t epoch; bool ok, lock_held, boot_same; const char *text; const struct launch *launch; const struct note *note;
 	const struct rank_progress *progress; const struct agent_welcome *welcome; const struct sync_reply *reply; const struct scan_result *scan; };
 enum steps_effect_type {
-	AX_FENCE,         /* job, attempt, epoch: save before the next effect: never again act on a lower epoch, nor (job != 0) on an attempt of job up to this without its spool entry */
+	AX_FENCE,         /* job, attempt, epoch: save before the next effect: never again act on a lower epoch, nor (job != 0) on an attempt of job up to this without its spool entry; then AE_FENCE_DONE when job != 0 */
 	AX_SPOOL,         /* job, attempt, command->launch: write the spool entry durably, then AE_SPOOL_DONE */
 	AX_START,         /* job, attempt: start stepd with the spooled launch */
 	AX_STOP,          /* to stepd: signal, grace_us */

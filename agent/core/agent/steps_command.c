@@ -7,8 +7,8 @@
 
 #define QUERY_AGAIN_US 5000000
 
-struct entry *steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
-			   const char *text)
+void steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
+		  const char *text)
 {
 	struct entry *e = steps_add(s, job, attempt, NULL, EN_REFUSED);
 	struct note n;
@@ -25,7 +25,6 @@ struct entry *steps_refuse(struct steps *s, int64_t job, int64_t attempt, const 
 	n.text = mo_strdup("nothing was started");
 	entry_note(e, &n);
 	mo_desc_done(&note_desc, &n);
-	return e;
 }
 
 static void on_launch(struct steps *s, const struct command *c, struct steps_out *out)
@@ -36,7 +35,7 @@ static void on_launch(struct steps *s, const struct command *c, struct steps_out
 		return;
 	if (e) {
 		if (c->epoch >= s->epoch && e->phase == EN_IDLE)
-			steps_start(e, out);
+			steps_start_fenced(s, e, out);
 		return;
 	}
 	if (s->n_entries >= STEPS_MAX)
@@ -106,7 +105,7 @@ static void on_forget(struct steps *s, const struct command *c, struct steps_out
 	if (!e || c->epoch < s->epoch ||
 	    (!refused && (e->phase != EN_GONE || !e->known || e->through < e->written)))
 		return;
-	if (!refused || e->dirty)
+	if (!refused)
 		steps_effect(out, AX_FORGET, e->job, e->attempt);
 	steps_drop(s, e);
 }

@@ -41,13 +41,15 @@ struct entry *steps_find(const struct steps *s, int64_t job, int64_t attempt);
 struct entry *steps_add(struct steps *s, int64_t job, int64_t attempt, const struct launch *l,
 			enum entry_phase phase);
 void steps_drop(struct steps *s, struct entry *e);
-void steps_start(struct entry *e, struct steps_out *out);
+/* Started when the fence is on disk: a full disk refuses the launch instead of starting what a restarted
+ * agent would not remember. */
+void steps_start_fenced(struct steps *s, struct entry *e, struct steps_out *out);
 /* Carries a wanted stop or kill to where the step is. */
 void steps_tell(struct entry *e, int64_t now, struct steps_out *out);
 /* Answers an order that must not or cannot be carried out: proof, from memory, that no process of
  * this attempt is here. */
-struct entry *steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
-			   const char *text);
+void steps_refuse(struct steps *s, int64_t job, int64_t attempt, const char *cause,
+		  const char *text);
 
 void steps_command(struct steps *s, const struct command *c, int64_t now, struct steps_out *out);
 void steps_scanned(struct steps *s, const struct scan_result *result, int64_t now, struct steps_out *out);

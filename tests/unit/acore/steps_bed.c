@@ -142,6 +142,7 @@ void running(struct bed *b) {
 	up(b);
 	orders(b, CMD_LAUNCH, 7, 1);
 	simple(b, AE_SPOOL_DONE, 7, 1);
+	simple(b, AE_FENCE_DONE, 7, 1);
 	simple(b, AE_STEPD_UP, 7, 1);
 	note(b, 7, 1, 1, NOTE_STARTED, 4);
 	note(b, 7, 1, 2, NOTE_STARTED, 5);

@@ -14,8 +14,12 @@ static void test_launch(void **state) {
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "spooled 0:");
 	simple(b, AE_SPOOL_DONE, 7, 1);
-	assert_string_equal(said(b), "fence:7.1 start:7.1");
+	assert_string_equal(said(b), "fence:7.1");
+	assert_string_equal(synced(b, 7, 1), "spooled 0:");
+	simple(b, AE_FENCE_DONE, 7, 1);
+	assert_string_equal(said(b), "start:7.1");
 	simple(b, AE_SPOOL_DONE, 7, 1);
+	simple(b, AE_FENCE_DONE, 7, 1);
 	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
 	simple(b, AE_STEPD_UP, 7, 1);
@@ -41,14 +45,36 @@ static void test_spool_fails(void **state) {
 	orders(b, CMD_LAUNCH, 7, 1);
 	said(b);
 	give(b, (struct steps_event){ .type = AE_SPOOL_DONE, .job = 7, .attempt = 1, .text = "disk full" });
-	assert_string_equal(said(b), "fence:7.1 news");
+	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
 	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
 	acks(b, 7, 1, 2);
-	assert_string_equal(said(b), "forget:7.1 sync");
+	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "none");
 	orders(b, CMD_LAUNCH, 7, 1);                   /* a late repetition must not start it after all */
+	assert_string_equal(said(b), "sync");
+	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
+}
+
+/* Without the fence on disk nothing is started, then or by a late copy. */
+static void test_fence_fails(void **state)
+{
+	struct bed *b = *state;
+
+	up(b);
+	orders(b, CMD_LAUNCH, 7, 1);
+	simple(b, AE_SPOOL_DONE, 7, 1);
+	said(b);
+	give(b, (struct steps_event){
+			.type = AE_FENCE_DONE, .job = 7, .attempt = 1, .text = "disk full" });
+	assert_string_equal(said(b), "fence:7.1 forget:7.1 news");
+	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (spool)");
+	simple(b, AE_FENCE_DONE, 7, 1);                /* that of the refusal */
+	assert_string_equal(said(b), "");
+	acks(b, 7, 1, 2);
+	assert_string_equal(said(b), "sync");
+	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
 }
@@ -161,7 +187,9 @@ static void test_stop_while_spooling(void **state) {
 	orders(b, CMD_STOP, 7, 1);
 	said(b);
 	simple(b, AE_SPOOL_DONE, 7, 1);
-	assert_string_equal(said(b), "fence:7.1 write:7.1:gone#1");
+	assert_string_equal(said(b), "fence:7.1");
+	simple(b, AE_FENCE_DONE, 7, 1);
+	assert_string_equal(said(b), "write:7.1:gone#1");
 	note(b, 7, 1, 1, NOTE_GONE, MO_NONE);
 	assert_string_equal(said(b), "news");
 	orders(b, CMD_LAUNCH, 7, 1);
@@ -232,7 +260,7 @@ static void test_unknown_step_is_kept(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		T(test_launch), T(test_spool_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node),
+		T(test_launch), T(test_spool_fails), T(test_fence_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node),
 		T(test_stop_and_kill), T(test_stop_while_spooling), T(test_kill_of_what_never_came), T(test_predecessor_must_be_gone),
 		T(test_end_and_forget), T(test_unknown_step_is_kept),
 	};

@@ -29,6 +29,7 @@ struct world {
 	struct attempt a[JOBS][ATTEMPTS];
 	int64_t current[JOBS]; bool killing[JOBS];  /* controller: attempt ordered, and whether it is to die */
 	int64_t epoch, fence_epoch, fence[JOBS];
+	int64_t wanted_epoch, wanted[JOBS];    /* in the agent's memory: what the fence is to say */
 	struct steps *core;
 	int64_t now, instances;
 	struct steps_event queue[64]; int64_t queued_job[64]; size_t n_queue;
@@ -110,14 +111,28 @@ static void on_start(struct world *w, int64_t job, int64_t attempt) {
 	a->lock_held = a->processes = true;
 }
 
+/* What could not be saved is in memory, and saved with the next one. */
+static void save_fence(struct world *w, const struct steps_effect *x)
+{
+	bool fails = w->faults && rnd(w, 10) == 0;
+
+	w->wanted_epoch = MO_MAX(w->wanted_epoch, x->epoch);
+	if (x->job)
+		w->wanted[x->job - 1] = MO_MAX(w->wanted[x->job - 1], x->attempt);
+	if (!fails) {
+		w->fence_epoch = w->wanted_epoch;
+		memcpy(w->fence, w->wanted, sizeof(w->fence));
+	}
+	say(w, (struct steps_event){
+		       .type = AE_FENCE_DONE, .job = x->job, .attempt = x->attempt, .ok = !fails });
+}
+
 static void carry_out(struct world *w, const struct steps_effect *x) {
 	struct attempt *a = x->job ? at(w, x->job, MO_MAX(x->attempt, 1)) : NULL;
 
 	switch (x->type) {
 	case AX_FENCE:
-		w->fence_epoch = MO_MAX(w->fence_epoch, x->epoch);
-		if (x->job)
-			w->fence[x->job - 1] = MO_MAX(w->fence[x->job - 1], x->attempt);
+		save_fence(w, x);
 		break;
 	case AX_SPOOL:
 		a->spooled = !w->faults || rnd(w, 10) != 0;
@@ -319,6 +334,8 @@ static void restart_agent(struct world *w, size_t read[JOBS][ATTEMPTS]) {
 	mo_desc_done(&agent_sync_desc, &w->news);
 	w->sync_sent = w->news_sent = w->hello_sent = w->crashed = false;
 	w->n_queue = 0;
+	w->wanted_epoch = w->fence_epoch;
+	memcpy(w->wanted, w->fence, sizeof(w->wanted));
 	memset(read, 0, sizeof(size_t) * JOBS * ATTEMPTS);
 	w->core = steps_free(w->core);
 	snprintf(instance, sizeof(instance), "i%lld", (long long)w->instances++);

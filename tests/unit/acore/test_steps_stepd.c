@@ -43,6 +43,7 @@ static void test_stepd_cannot_start(void **state) {
 	up(b);
 	orders(b, CMD_LAUNCH, 7, 1);
 	simple(b, AE_SPOOL_DONE, 7, 1);
+	simple(b, AE_FENCE_DONE, 7, 1);
 	said(b);
 	give(b, (struct steps_event){ .type = AE_STEPD_LOST, .job = 7, .attempt = 1, .text = "moe-stepd: No such file" });
 	simple(b, AE_SWEPT, 7, 1);
@@ -154,7 +155,9 @@ static void test_adopt_never_started(void **state) {
 	reply_full(b, true, 3, 500000, &old, 1, NULL, 0);
 	assert_string_equal(said(b), "sync");
 	orders(b, CMD_LAUNCH, 7, 1);
-	assert_string_equal(said(b), "start:7.1 sync");
+	assert_string_equal(said(b), "fence:7.1 sync");
+	simple(b, AE_FENCE_DONE, 7, 1);
+	assert_string_equal(said(b), "start:7.1");
 	orders(b, CMD_LAUNCH, 7, 1);
 	assert_string_equal(said(b), "sync");
 }
