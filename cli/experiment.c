@@ -20,6 +20,7 @@
 #include "lib/base/parse.h"
 #include "lib/recipe/argv.h"
 #include "lib/recipe/config_files.h"
+#include "lib/recipe/directory.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/recipe_file.h"

@@ -12,6 +12,7 @@
 #include "lib/model/limits.h"
 #include "lib/recipe/config_files.h"
 #include "lib/recipe/config_toml.h"
+#include "lib/recipe/directory.h"
 #include "lib/recipe/engine_file.h"
 #include "lib/recipe/engine_keys.h"
 #include "lib/recipe/engine_version.h"

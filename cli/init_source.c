@@ -9,6 +9,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
+#include "lib/recipe/launch_script.h"
 
 #define SCRIPT_BYTES_MAX (1 << 20)
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/recipe/directory.h"
 #include "lib/recipe/experiment_kind.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/recipe_file.h"

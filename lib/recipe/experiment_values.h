@@ -25,11 +25,6 @@ bool experiment_pass_batch(const struct engine *e, const struct experiment *x, s
 bool experiment_holds(const struct experiment *x, const char *conditions);
 /* Why no model can be made of it that plans could use (caller frees); NULL: one can. */
 char *experiment_no_model(const struct engine *e, const struct experiment *x);
-/* Where the engine would save by the names of its configuration; workdir: what relative ones are relative to. Caller frees. */
-char *experiment_directory(const struct engine *e, const struct experiment *x, const char *workdir);
-/* 0, or -EINVAL with err when that is not checkpoint.dir: the name that is in the way, and its place. */
-int experiment_directory_check(const struct engine *e, const struct recipe *r,
-			       const struct experiment *x, struct mo_error *err);
 /* Everything that the recipe leaves to the experiment, as the recipe's key `experiment` (one line of YAML, caller frees). */
 char *experiment_document(const struct engine *e, const struct recipe *r,
 			  const struct experiment *x);

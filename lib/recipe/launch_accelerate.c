@@ -1,6 +1,8 @@
 /* accelerate tells its ranks by variables what its words and its configuration say (commands/launch.py
  * and utils/launch.py of accelerate 1.x): a recipe gives them the same. What it has no variable for is
  * named. Only what was said is taken over: defaults that its launcher adds are named once. */
+#include "lib/recipe/launch_accelerate.h"
+
 #include <errno.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include "lib/recipe/shell_test.h"
 
 #define LOOPS_MAX 200 /* rounds of one loop */
 

@@ -1,6 +1,6 @@
 /* if, for, case and functions of a shell's text (launch_script.c). Private to lib/recipe. */
 #pragma once
-#include "lib/recipe/shell.h"
+#include "lib/recipe/shell_test.h"
 
 #define BLOCKS_MAX 64
 #define FUNCTIONS_MAX 200

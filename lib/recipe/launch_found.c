@@ -1,6 +1,9 @@
 /* The launch of a script (launch_run.h): which command of it is the training, and what of the
  * script a recipe does not carry over. One of several processes counts before one of one process,
  * which mostly prepares something; then one that is certainly reached; then the first. */
+#include "lib/recipe/launch_found.h"
+
+#include "lib/recipe/launch_accelerate.h"
 #include "lib/recipe/launch_run.h"
 
 #include <errno.h>

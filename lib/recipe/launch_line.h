@@ -55,13 +55,9 @@ struct launch_world {
 	const struct kv *known; /* variables of the user that it would have */
 	size_t n_known;
 };
-/* Words as a program gets them. -EINVAL with err: no launch is in them, -ENOENT: a script that
- * they name is not there. */
-int launch_line_words(char *const *words, size_t n, const struct launch_world *world,
-		      struct launch_line *ret, struct mo_error *err);
-/* The text of a shell. Conditions, loops and functions are followed where their values are known;
- * the first command that is a launch counts, one of several processes before one of one. In
- * `lost` are words whose variable nobody set, commands that a recipe does not run, and what hangs
- * on a condition that only a running shell could tell. */
-int launch_line_script(const char *text, const struct launch_world *world, struct launch_line *ret,
-		       struct mo_error *err);
+/* Words that begin with a launcher: nothing of a shell is in them. */
+int launch_line_plain(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err);
+/* How many words stand before the program: assignments, nohup and its like, srun with its options;
+ * *l gets what they say. */
+size_t launch_line_head(struct launch_line *l, char *const *words, size_t n);
+bool launch_is_pretrain_sh(const char *path); /* a launcher of Primus that EXP tells its work */

@@ -32,15 +32,5 @@ void launch_options(struct launch_line *l, const struct launcher *p, char *const
 		    size_t *at, bool *module);
 void launch_lose(struct launch_line *l, const char *what, const char *value, const char *why);
 void launch_env(struct launch_line *l, const char *name, size_t n, const char *value);
-/* A word of accelerate becomes the variable that its launcher makes of it, once its file is read.
- * False: it makes none. */
-bool launch_accelerate_word(struct launch_line *l, const char *word, const char *value);
-void launch_accelerate_type(struct launch_line *l, char *const *words, size_t n);
 size_t launch_assigned(const char *word); /* X in X=1; 0 = no assignment */
-/* Words that begin with a launcher: nothing of a shell is in them. */
-int launch_line_plain(char *const *words, size_t n, struct launch_line *ret, struct mo_error *err);
-/* How many words stand before the program: assignments, nohup and its like, srun with its options;
- * *l gets what they say. */
-size_t launch_line_head(struct launch_line *l, char *const *words, size_t n);
-bool launch_is_pretrain_sh(const char *path); /* a launcher of Primus that EXP tells its work */
 bool launch_among(const char *names, const char *word, size_t n);

@@ -1,12 +1,16 @@
 /* The commands of a script (launch_line.h), one after the other: what sets variables and
  * directories is followed, what starts something is looked at as a launch, what runs another
  * script is gone into, and everything else is named as not run. Nothing is run here. */
+#include "lib/recipe/launch_script.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/recipe/launch_found.h"
 #include "lib/recipe/launch_run.h"
+#include "lib/recipe/shell_test.h"
 
 #define DEPTH_MAX 8 /* scripts that run scripts */
 #define COMMANDS_MAX 20000

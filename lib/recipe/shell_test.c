@@ -1,6 +1,8 @@
 /* Conditions and arithmetic of a shell (shell.h). A variable that nobody set, or a word that
  * nobody gave, is empty in a condition, as it is for a shell that was just started; what a
  * command would print, and whether a file exists, is not known. */
+#include "lib/recipe/shell_test.h"
+
 #include <fnmatch.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 
 #include "lib/recipe/draft.h"
 #include "lib/recipe/json.h"
+#include "lib/recipe/launch_script.h"
 
 static void one_line(const struct mo_error *err)
 {

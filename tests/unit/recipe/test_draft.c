@@ -5,6 +5,7 @@
 #include "lib/base/buf.h"
 #include "lib/recipe/draft.h"
 #include "lib/recipe/engine_file.h"
+#include "lib/recipe/launch_script.h"
 #include "tests/unit/recipe/read.h"
 
 static void draft_of(const char *line, struct draft *d, struct engine *e)

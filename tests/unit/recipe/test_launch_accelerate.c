@@ -5,6 +5,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/recipe/launch_line.h"
+#include "lib/recipe/launch_script.h"
 
 static const struct {
 	const char *path, *text;

@@ -6,6 +6,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/recipe/launch_line.h"
+#include "lib/recipe/launch_script.h"
 
 struct file {
 	const char *path, *text;
