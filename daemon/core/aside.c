@@ -7,21 +7,21 @@
 
 bool core_is_out(const struct core *c, int64_t job)
 {
-	return job_is_out(&c->state, job);
+	return job_is_out(&c->owned, job);
 }
 
 /* The state as if it came from a snapshot: what is derived from it is made anew. */
 static void reload(struct core *c)
 {
-	struct state s = c->state;
+	struct state s = c->owned;
 
 	s.holders = NULL;
 	s.n_holders = 0;
-	free(c->state.holders);
-	c->state.holders = NULL;
-	c->state.n_holders = 0;
+	free(c->owned.holders);
+	c->owned.holders = NULL;
+	c->owned.n_holders = 0;
 	core_lives_clear(c);
-	mo_desc_init(&state_desc, &c->state);
+	mo_desc_init(&state_desc, &c->owned);
 	core_load(c, &s);
 	c->n_dirty = c->n_fresh = 0;
 	c->queue_dirty = true;
@@ -29,8 +29,8 @@ static void reload(struct core *c)
 
 void core_take_out(struct core *c, int64_t job, struct job *ret)
 {
-	struct state *s = &c->state;
-	struct job *j = job_find(s, job);
+	struct state *s = &c->owned;
+	const struct job *j = job_find(s, job);
 
 	if (j) {
 		if (ret)
@@ -44,7 +44,7 @@ void core_take_out(struct core *c, int64_t job, struct job *ret)
 
 void core_epochs_lost(struct core *c, int64_t n)
 {
-	c->state.epoch += n;
+	c->owned.epoch += n;
 }
 
 static bool share_gpu(const struct place *a, const struct place *b)
@@ -73,7 +73,7 @@ static const char *taken_by(const struct job *j, const struct job *other)
 
 int core_put_back(struct core *c, struct job *job, struct mo_error *err)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	size_t at = 0;
 
 	if (!core_is_out(c, job->id) || job_find(s, job->id))

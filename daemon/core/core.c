@@ -19,12 +19,12 @@ struct core *core_new(const struct core_config *config)
 	struct core *c = mo_alloc(sizeof(*c));
 
 	c->config = *config;
-	mo_desc_init(&state_desc, &c->state);
-	c->state.epoch = 0;
-	c->state.next_job = 1;
-	c->state.next_port = config->port_min;
-	c->state.next_event_seq = 1;
-	c->state.time = 0;
+	mo_desc_init(&state_desc, &c->owned);
+	c->owned.epoch = 0;
+	c->owned.next_job = 1;
+	c->owned.next_port = config->port_min;
+	c->owned.next_event_seq = 1;
+	c->owned.time = 0;
 	c->liveness_at = c->jobs_at = INT64_MAX;
 	core_reindex(c);
 	return c;
@@ -35,8 +35,8 @@ void core_free(struct core *c)
 	if (!c)
 		return;
 	core_lives_clear(c);
-	free(c->state.holders);
-	mo_desc_done(&state_desc, &c->state);
+	free(c->owned.holders);
+	mo_desc_done(&state_desc, &c->owned);
 	free(c->idem_heads);
 	talkers_clear(c);
 	free(c->unfinished);
@@ -61,14 +61,14 @@ const struct state *core_state(const struct core *c)
 void core_load(struct core *c, struct state *state)
 {
 	core_lives_clear(c);
-	free(c->state.holders);
-	mo_desc_done(&state_desc, &c->state);
-	c->state = *state;
-	c->state.lives = NULL;
-	c->state.beats = NULL;
-	c->state.n_beats = 0;
-	c->state.holders = NULL;
-	c->state.n_holders = 0;
+	free(c->owned.holders);
+	mo_desc_done(&state_desc, &c->owned);
+	c->owned = *state;
+	c->owned.lives = NULL;
+	c->owned.beats = NULL;
+	c->owned.n_beats = 0;
+	c->owned.holders = NULL;
+	c->owned.n_holders = 0;
 	mo_desc_init(&state_desc, state);
 	core_reindex(c);
 }

@@ -159,7 +159,7 @@ static void check_ledger(struct sim *s, const struct job *j)
 /* One job in the core and in the shadow: equal. */
 static void check_job(struct sim *s, int64_t id)
 {
-	struct job *a = job_find(core_state(s->ctl.core), id),
+	const struct job *a = job_find(core_state(s->ctl.core), id),
 		   *b = job_find(core_state(s->ctl.shadow), id);
 	char *diff;
 

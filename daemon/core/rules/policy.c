@@ -41,7 +41,7 @@ static int64_t age_us(const struct turn *t, const struct blame *b)
 
 bool policy_fail(struct turn *t, int64_t id)
 {
-	struct job *j = job_find(&t->core->state, id);
+	const struct job *j = job_find(&t->core->state, id);
 	int64_t wait = t->core->config.exit_wait_us;
 	_cleanup_(mo_freep) char *cause = NULL, *reason = NULL;
 	struct blame b;
@@ -139,7 +139,7 @@ static char *give_up_reason(const struct job *j, const struct blame *b, const ch
 
 static void after_failure(struct turn *t, int64_t id)
 {
-	struct job *j = job_find(&t->core->state, id);
+	const struct job *j = job_find(&t->core->state, id);
 	struct blame b = blame_root(j);
 	_cleanup_(mo_freep) char *cause = blame_cause(j, &b), *class = mo_strdup(b.kind ? blame_class(j, &b) : j->fail_class), *reason = NULL;
 	const struct step *outside = blame_outside(j, &b);
@@ -177,7 +177,7 @@ static void after_failure(struct turn *t, int64_t id)
 
 static void after_stop(struct turn *t, int64_t id)
 {
-	struct job *j = job_find(&t->core->state, id);
+	const struct job *j = job_find(&t->core->state, id);
 	_cleanup_(mo_freep) char *reason = mo_strdup(j->reason);
 
 	_cleanup_(mo_freep) char *beyond = policy_beyond_steps(j); /* then steps is not where its program ends */

@@ -234,8 +234,8 @@ static void hung(struct turn *t, int64_t id, const struct step_report *rep, cons
 /* fresh: this is the newest word of the agent's present instance about all its steps. */
 static void known_step(struct turn *t, int64_t id, const struct step_report *rep, const char *node, bool fresh)
 {
-	struct job *j = job_find(&t->core->state, id);
-	struct step *st = step_find(j, rep->attempt, node);
+	const struct job *j = job_find(&t->core->state, id);
+	const struct step *st = step_find(j, rep->attempt, node);
 
 	/* An agent that died between spool and start comes back with an entry that nothing runs for: only the launch, told again, starts it. */
 	bool idle = rep->state == STEP_SPOOLED && rep->written == 0;

@@ -108,7 +108,7 @@ static enum event_type event_of(int state)
 
 void job_move(struct turn *t, int64_t id, int trigger, bool over, int follows, const char *reason)
 {
-	struct job *j = job_find(&t->core->state, id);
+	const struct job *j = job_find(&t->core->state, id);
 	const struct job_row *row = job_row_find(j, trigger);
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	_cleanup_(mo_freep) char *why = mo_strdup(reason);

@@ -205,7 +205,7 @@ void job_verb(struct turn *t, int trigger)
 	static const int intents[] = { [V_CANCEL] = INTENT_CANCEL, [V_PAUSE] = INTENT_PAUSE, [V_RESTART] = INTENT_RESTART };
 	static const char *const reasons[] = { [V_CANCEL] = "cancelled", [V_PAUSE] = "paused", [V_RESTART] = "restart asked for" };
 	const struct core_event *e = t->event;
-	struct job *j = job_find(&t->core->state, e->job);
+	const struct job *j = job_find(&t->core->state, e->job);
 	const struct job_row *row;
 	_cleanup_(mo_freep) char *reason = NULL;
 	int before;

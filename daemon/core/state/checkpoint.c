@@ -8,7 +8,7 @@ bool checkpoint_usable(const struct checkpoint *c)
 	return c->state == CKPT_COMPLETE || c->state == CKPT_VERIFIED || c->state == CKPT_PINNED;
 }
 
-struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
+const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration)
 {
 	for (size_t i = j->n_checkpoints; i > 0; i--)
 		if (j->checkpoints[i - 1].iteration == iteration)

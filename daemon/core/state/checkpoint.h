@@ -10,7 +10,7 @@ int64_t checkpoint_iteration(const struct note *n, int64_t reached); /* which on
 bool checkpoint_inside(const struct job *j, const char *path);   /* of checkpoint.dir, by the text alone; true for NULL and for a job without one */
 /* A path below checkpoint.dir as the node resolves it: the same below checkpoint.dir as the recipe names it (caller frees). NULL: it is none, or is so already. */
 char *checkpoint_as_named(const struct job *j, const char *path);
-struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
+const struct checkpoint *checkpoint_find(const struct job *j, int64_t iteration);
 /* checkpoint.dir belongs to one unfinished job at a time, from its first attempt on: does holder keep j out? */
 bool checkpoint_dir_held(const struct job *holder, const struct job *j);
 bool checkpoint_elsewhere(const struct job *j, const struct note *n);   /* the engine saved where nothing would be resumed from */

@@ -62,16 +62,16 @@ bool job_is_out(const struct state *s, int64_t job)
 
 struct live *core_live(struct core *c, const char *node)
 {
-	const struct node *n = node_find(&c->state, node);
+	const struct node *n = node_find(&c->owned, node);
 
-	return n ? &c->lives[n - c->state.nodes] : NULL;
+	return n ? &c->lives[n - c->owned.nodes] : NULL;
 }
 
 const struct live *live_of(const struct core *c, const char *node)
 {
-	const struct node *n = node_find(&c->state, node);
+	const struct node *n = node_find(&c->owned, node);
 
-	return n ? &c->lives[n - c->state.nodes] : NULL;
+	return n ? &c->lives[n - c->owned.nodes] : NULL;
 }
 
 static void live_done(struct live *l)
@@ -94,13 +94,13 @@ struct live *core_live_insert(struct core *c, size_t at, size_t n_lives)
 	memmove(&c->lives[at + 1], &c->lives[at], (n_lives - at) * sizeof(*c->lives));
 	memset(&c->lives[at], 0, sizeof(c->lives[at]));
 	c->lives[at].health_seen = MO_NONE;
-	c->state.lives = c->lives;
+	c->owned.lives = c->lives;
 	return &c->lives[at];
 }
 
 void core_lives_clear(struct core *c)
 {
-	for (size_t i = 0; i < c->state.n_nodes; i++)
+	for (size_t i = 0; i < c->owned.n_nodes; i++)
 		live_done(&c->lives[i]);
 	free(c->lives);
 	c->lives = NULL;
@@ -109,9 +109,9 @@ void core_lives_clear(struct core *c)
 	free(c->beats);
 	c->beats = NULL;
 	c->n_beats = 0;
-	c->state.lives = NULL;
-	c->state.beats = NULL;
-	c->state.n_beats = 0;
+	c->owned.lives = NULL;
+	c->owned.beats = NULL;
+	c->owned.n_beats = 0;
 }
 
 /* First place whose job is not below. */
@@ -155,8 +155,8 @@ static struct job_beats *beats_get(struct core *c, const struct job *j)
 		MO_GROW(c->beats, c->n_beats);
 		memmove(&c->beats[at + 1], &c->beats[at], (c->n_beats - 1 - at) * sizeof(*c->beats));
 		c->beats[at] = (struct job_beats){ .job = j->id, .attempt = MO_NONE };
-		c->state.beats = c->beats;
-		c->state.n_beats = c->n_beats;
+		c->owned.beats = c->beats;
+		c->owned.n_beats = c->n_beats;
 	}
 	if (c->beats[at].attempt != j->attempt || c->beats[at].n_ranks != j->n_ranks)
 		beats_begin(&c->beats[at], j);
@@ -185,12 +185,12 @@ void core_beats_drop(struct core *c, int64_t job)
 		return;
 	free(c->beats[at].ranks);
 	memmove(&c->beats[at], &c->beats[at + 1], (c->n_beats - 1 - at) * sizeof(*c->beats));
-	c->state.n_beats = --c->n_beats;
+	c->owned.n_beats = --c->n_beats;
 }
 
 void core_live_shift(struct core *c, int64_t shift)
 {
-	for (size_t i = 0; i < c->state.n_nodes; i++)
+	for (size_t i = 0; i < c->owned.n_nodes; i++)
 		c->lives[i].heard_at += shift;
 	for (size_t i = 0; i < c->n_beats; i++)
 		if (c->beats[i].advanced_at != MO_NONE)

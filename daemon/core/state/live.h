@@ -36,7 +36,8 @@ struct rank_beat { int64_t iteration; double step_ms; };
 struct job_beats { int64_t job, attempt, advanced_at; struct rank_beat *ranks; size_t n_ranks; };
 struct core {
 	struct core_config config;
-	struct state state;
+	/* One and the same: `owned` is for those who make, change and index it (state/live.c, update, core.c, aside.c). */
+	union { const struct state state; struct state owned; };
 	struct live *lives;                /* state.n_nodes entries; as state.lives for who may not change them */
 	struct job_beats *beats; size_t n_beats;     /* ascending job; as state.beats */
 	int64_t *unfinished; size_t n_unfinished;    /* ascending ids of jobs that are not final */

@@ -154,7 +154,7 @@ int64_t job_next_attempt(const struct job *j)
 	return MO_MAX(j->attempt, j->attempt_floor) + 1;
 }
 
-struct job *job_find(const struct state *s, int64_t id)
+const struct job *job_find(const struct state *s, int64_t id)
 {
 	size_t low = 0, high = s->n_jobs;
 
@@ -174,12 +174,12 @@ size_t state_n_holders(const struct state *s)
 	return s->holders ? s->n_holders : s->n_jobs;
 }
 
-struct job *state_holder(const struct state *s, size_t i)
+const struct job *state_holder(const struct state *s, size_t i)
 {
 	return s->holders ? job_find(s, s->holders[i]) : &s->jobs[i];
 }
 
-struct node *node_find(const struct state *s, const char *name)
+const struct node *node_find(const struct state *s, const char *name)
 {
 	size_t low = 0, high = s->n_nodes;
 
@@ -200,7 +200,7 @@ struct node *node_find(const struct state *s, const char *name)
 }
 
 /* Steps stand in the order of their attempts, those of one attempt in node-name order. */
-struct step *step_find(const struct job *j, int64_t attempt, const char *node)
+const struct step *step_find(const struct job *j, int64_t attempt, const char *node)
 {
 	size_t low = 0, high = j->n_steps;
 
@@ -221,11 +221,11 @@ struct step *step_find(const struct job *j, int64_t attempt, const char *node)
 	return NULL;
 }
 
-struct step *step_next(const struct job *j, const char *node, int64_t after)
+const struct step *step_next(const struct job *j, const char *node, int64_t after)
 {
 	for (;;) {
 		size_t low = 0, high = j->n_steps;
-		struct step *st;
+		const struct step *st;
 
 		while (low < high) {
 			size_t mid = low + (high - low) / 2;
@@ -244,7 +244,7 @@ struct step *step_next(const struct job *j, const char *node, int64_t after)
 	}
 }
 
-struct place *place_of(const struct job *j, const char *node)
+const struct place *place_of(const struct job *j, const char *node)
 {
 	size_t low = 0, high = j->n_places;
 

@@ -1,4 +1,4 @@
-/* What moed knows: plain described values. Changed only by update() (update.c) applying records; read by everyone through const pointers.
+/* What moed knows: plain described values. Changed only by daemon/core/update applying records; read by everyone through const pointers, which is what the finders here return.
  * Replay = snapshot (this struct, encoded by its description) + update of the records after it. */
 #pragma once
 #include "lib/base/desc.h"
@@ -267,18 +267,18 @@ extern const struct mo_desc prepared_desc, config_read_desc, submit_desc, place_
 extern const struct mo_desc engine_own_desc;
 
 int64_t job_next_attempt(const struct job *j);
-struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
+const struct job *job_find(const struct state *s, int64_t id);      /* NULL if none; the pointer is valid until the next record */
 size_t state_n_holders(const struct state *s);
-struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
-struct node *node_find(const struct state *s, const char *name);
+const struct job *state_holder(const struct state *s, size_t i);    /* i-th job that may hold GPUs */
+const struct node *node_find(const struct state *s, const char *name);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
 /* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node (place.c). */
 int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
-struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
-struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
-struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
+const struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
+const struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
+const struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
 bool step_dead(const struct step *s);                         /* no process of it runs user code any more: proved */
 bool job_live(const struct job *j);                           /* some step is not proved dead */
 /* Core time of the node's last message, or of the start before it is heard; 0 = nothing is known. */

@@ -1,7 +1,7 @@
 /* See token.h. */
 #include "daemon/core/state/token.h"
 
-struct token *token_find(const struct state *s, const char *id)
+const struct token *token_find(const struct state *s, const char *id)
 {
 	for (size_t i = 0; id && i < s->n_tokens; i++)
 		if (!s->tokens[i].revoked && mo_streq(s->tokens[i].id, id))

@@ -3,7 +3,7 @@
 #pragma once
 #include "daemon/core/state/state.h"
 
-struct token *token_find(const struct state *s, const char *id);         /* NULL: none, or it is revoked */
+const struct token *token_find(const struct state *s, const char *id);         /* NULL: none, or it is revoked */
 bool token_is_join(const struct token *k);
 bool token_is_unbound(const struct token *k);                            /* an agent's, of no node */
 bool token_bound_to(const struct token *k, const char *node);

@@ -22,7 +22,7 @@ void step_count(const struct core *c, struct job *j, const struct step *st, int 
 
 	if (st->attempt != j->attempt || j->n_places == 0)
 		return;
-	n = node_find(&c->state, st->node);
+	n = node_find(&c->owned, st->node);
 	j->n_dead += sign * dead;
 	j->n_trouble += sign * (st->refused || st->lost || st->n_bad > 0 || (dead && st->n_exited < st->n_ranks));
 	j->n_exited += sign * st->n_exited;

@@ -9,6 +9,7 @@
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/doubt.h"
+#include "daemon/core/update/edit.h"
 #include "daemon/core/update/verify.h"
 #include "lib/model/limits.h"
 
@@ -31,7 +32,7 @@ static void make_room(struct job *j)
 
 static struct checkpoint *find_or_add(struct job *j, int64_t iteration, bool *ret_new)
 {
-	struct checkpoint *c = checkpoint_find(j, iteration), empty;
+	struct checkpoint *c = checkpoint_edit(j, iteration), empty;
 	size_t at;
 
 	*ret_new = !c;

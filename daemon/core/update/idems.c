@@ -22,7 +22,7 @@ static uint64_t hash_of(const char *caller, const char *key)
 
 static void link_in(struct core *c, size_t at)
 {
-	struct idem *i = &c->state.idems[at];
+	struct idem *i = &c->owned.idems[at];
 	uint32_t *head = &c->idem_heads[i->hash & (c->n_idem_heads - 1)];
 
 	i->next = *head;
@@ -33,13 +33,13 @@ void idems_reindex(struct core *c)
 {
 	size_t n = HEADS_MIN;
 
-	while (n < 2 * c->state.n_idems)
+	while (n < 2 * c->owned.n_idems)
 		n *= 2;
 	free(c->idem_heads);
 	c->idem_heads = mo_alloc_array(n, sizeof(*c->idem_heads));
 	c->n_idem_heads = n;
-	for (size_t i = 0; i < c->state.n_idems; i++) {
-		c->state.idems[i].hash = hash_of(c->state.idems[i].caller, c->state.idems[i].key);
+	for (size_t i = 0; i < c->owned.n_idems; i++) {
+		c->owned.idems[i].hash = hash_of(c->owned.idems[i].caller, c->owned.idems[i].key);
 		link_in(c, i);
 	}
 }
@@ -48,8 +48,8 @@ const struct idem *idem_find(const struct core *c, const char *caller, const cha
 {
 	uint64_t hash = hash_of(caller, key);
 
-	for (uint32_t at = c->idem_heads[hash & (c->n_idem_heads - 1)]; at; at = c->state.idems[at - 1].next) {
-		const struct idem *i = &c->state.idems[at - 1];
+	for (uint32_t at = c->idem_heads[hash & (c->n_idem_heads - 1)]; at; at = c->owned.idems[at - 1].next) {
+		const struct idem *i = &c->owned.idems[at - 1];
 
 		if (i->hash == hash && mo_streq(i->key, key) && mo_streq(i->caller, caller))
 			return i->time + MO_IDEM_KEPT_US < now ? NULL : i;
@@ -67,7 +67,7 @@ static void drop_oldest(struct state *s, size_t n)
 
 void idem_add(struct core *c, const struct submit *spec, int64_t job, int64_t now)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	size_t eighth = s->n_idems / 8;
 	struct idem *i;
 

@@ -8,23 +8,23 @@
 void core_reindex(struct core *c)
 {
 	idems_reindex(c);
-	c->state.queue = &c->queue;
-	ids_add(&c->state.holders, &c->state.n_holders, 0);   /* never NULL */
-	c->state.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
+	c->owned.queue = &c->queue;
+	ids_add(&c->owned.holders, &c->owned.n_holders, 0);   /* never NULL */
+	c->owned.n_holders = c->n_unfinished = c->n_ending = c->n_draining = 0;
 	c->n_cordoned = c->n_cordoned_hardware = c->n_kept = 0;
 	c->kept_bytes = c->active_bytes = 0;
-	for (size_t i = 0; i < c->state.n_nodes; i++) {
-		struct node *k = &c->state.nodes[i];
+	for (size_t i = 0; i < c->owned.n_nodes; i++) {
+		struct node *k = &c->owned.nodes[i];
 
 		c->n_draining += k->drain && !k->drained;
 		c->n_cordoned += k->drain && k->cordon;
 		c->n_cordoned_hardware += k->drain && k->cordon && k->cordon_hardware;
 		k->stack_hash = health_stack_hash(k->health);
 		k->same_hash = health_same_hash(k->health);
-		core_live_insert(c, i, i)->heard_at = c->state.time;
+		core_live_insert(c, i, i)->heard_at = c->owned.time;
 	}
-	for (size_t i = 0; i < c->state.n_jobs; i++) {
-		struct job *j = &c->state.jobs[i];
+	for (size_t i = 0; i < c->owned.n_jobs; i++) {
+		struct job *j = &c->owned.jobs[i];
 
 		j->kept_bytes = 0;
 		shared_pool_take(&c->shared, &j->spec);
@@ -34,7 +34,7 @@ void core_reindex(struct core *c)
 		if (j->end_scan)
 			ids_add(&c->ending, &c->n_ending, j->id);
 		if (j->n_steps)
-			ids_add(&c->state.holders, &c->state.n_holders, j->id);
+			ids_add(&c->owned.holders, &c->owned.n_holders, j->id);
 		for (size_t k = 0; k < j->n_steps; k++) {
 			struct live *l = core_live(c, j->steps[k].node);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/core/state/shared.h"
+#include "daemon/core/update/edit.h"
 #include "lib/model/limits.h"
 
 #define SMALL 4096
@@ -112,7 +113,7 @@ static size_t place_of_end(const struct core *c, const struct job *j)
 
 	while (from < to) {
 		size_t at = from + (to - from) / 2;
-		const struct job *k = job_find(&c->state, c->kept[at]);
+		const struct job *k = job_find(&c->owned, c->kept[at]);
 
 		if (k->ended_at < j->ended_at || (k->ended_at == j->ended_at && k->id < j->id))
 			from = at + 1;
@@ -167,7 +168,7 @@ static void count_finished(struct core *c, struct job *j)
 	c->kept[at] = j->id;
 	c->kept_bytes += (int64_t)j->kept_bytes;
 	while (c->kept_bytes > MO_KEPT_TEXTS_MAX) {
-		struct job *oldest = job_find(&c->state, c->kept[0]);
+		struct job *oldest = job_edit(&c->owned, c->kept[0]);
 
 		kept_leave(c, oldest);
 		let_go(oldest);

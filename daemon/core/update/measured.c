@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "daemon/core/state/anchor.h"
+#include "daemon/core/update/edit.h"
 
 #define ANCHORS_STACK 4
 #define ANCHORS_MAX 64
@@ -63,13 +64,13 @@ static void anchor_add(struct state *s, const struct job *j)
 
 int update_measured(struct core *c, const struct record *r)
 {
-	struct job *j = job_find(&c->state, r->job);
+	struct job *j = job_edit(&c->owned, r->job);
 
 	if (!j || !r->measured)
 		return -EINVAL;
 	mo_desc_free(&measured_desc, j->measured);
 	j->measured = mo_desc_dup(&measured_desc, r->measured);
 	if (r->flag)
-		anchor_add(&c->state, j);
+		anchor_add(&c->owned, j);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/update/edit.h"
 #include "lib/model/limits.h"
 
 /* An event of a job, by its user. */
@@ -88,8 +89,8 @@ static void count_gone(int64_t *n)
 
 static void let_go(struct state *s, struct event *e)
 {
-	struct job *j = e->job == MO_NONE ? NULL : job_find(s, e->job);
-	struct node *n = e->node ? node_find(s, e->node) : NULL;
+	struct job *j = e->job == MO_NONE ? NULL : job_edit(s, e->job);
+	struct node *n = e->node ? node_edit(s, e->node) : NULL;
 
 	if (j)
 		count_gone(&j->events_gone);

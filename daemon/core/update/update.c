@@ -16,6 +16,7 @@
 #include "daemon/core/update/checkpoint_keep.h"
 #include "daemon/core/update/checkpoints.h"
 #include "daemon/core/update/doubt.h"
+#include "daemon/core/update/edit.h"
 #include "daemon/core/update/idems.h"
 #include "daemon/core/update/kept.h"
 #include "daemon/core/update/ledger.h"
@@ -36,14 +37,14 @@
 
 static struct job *job_of(struct core *c, const struct record *r)
 {
-	return job_find(&c->state, r->job);
+	return job_edit(&c->owned, r->job);
 }
 
 static struct step *step_of(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
 
-	return j ? step_find(j, r->attempt, r->node) : NULL;
+	return j ? step_edit(j, r->attempt, r->node) : NULL;
 }
 
 /* What a step whose end was not told by its own supervisor did last is not known. */
@@ -57,11 +58,11 @@ static void attempt_over(struct job *j)
 
 static int on_controller(struct core *c, const struct record *r)
 {
-	c->state.epoch = r->value;
-	if (c->state.restored_jobs != MO_NONE && c->state.restored_wait == MO_NONE)
-		c->state.restored_wait = r->iteration == MO_NONE ? r->time : r->iteration;
-	for (size_t i = 0; i < c->state.n_nodes; i++)
-		c->state.nodes[i].reconciled = false;
+	c->owned.epoch = r->value;
+	if (c->owned.restored_jobs != MO_NONE && c->owned.restored_wait == MO_NONE)
+		c->owned.restored_wait = r->iteration == MO_NONE ? r->time : r->iteration;
+	for (size_t i = 0; i < c->owned.n_nodes; i++)
+		c->owned.nodes[i].reconciled = false;
 	c->queue_dirty = true;
 	return 0;
 }
@@ -85,7 +86,7 @@ static void job_init(struct core *c, struct job *j, int64_t id, const struct sub
 /* An old finished job keeps its row and a coarse curve. */
 static void thin_history(struct core *c)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	struct job *j = s->n_jobs > FULL_HISTORY ? &s->jobs[s->n_jobs - 1 - FULL_HISTORY] : NULL;
 	size_t kept = 0, stride;
 
@@ -103,7 +104,7 @@ static void thin_history(struct core *c)
 /* Finished jobs above the limit go in one sweep of a sixteenth, oldest first. */
 static void prune_history(struct core *c)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	size_t drop = s->n_jobs > MO_JOBS_KEPT_MAX ? MO_JOBS_KEPT_MAX / 16 : 0, kept = 0;
 
 	if (drop == 0)
@@ -124,7 +125,7 @@ static void prune_history(struct core *c)
 
 static int on_submit(struct core *c, const struct record *r)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 
 	if (!r->submit || r->job < s->next_job)
 		return -EINVAL;
@@ -142,7 +143,7 @@ static int on_submit(struct core *c, const struct record *r)
 /* The oldest gives up its place: its node did not answer for a long time. */
 static void end_scan_due(struct core *c, struct job *j)
 {
-	struct job *oldest = c->n_ending >= ENDING_MAX ? job_find(&c->state, c->ending[0]) : NULL;
+	struct job *oldest = c->n_ending >= ENDING_MAX ? job_edit(&c->owned, c->ending[0]) : NULL;
 
 	if (c->n_ending >= ENDING_MAX)
 		ids_remove(c->ending, &c->n_ending, c->ending[0]);
@@ -283,7 +284,7 @@ static void every_set(const struct state *s, struct job *j)
 
 static int on_place(struct core *c, const struct record *r)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	struct job *j = job_of(c, r);
 
 	if (!j || r->attempt <= j->attempt || r->n_places == 0 || r->n_texts != r->n_places)
@@ -291,7 +292,7 @@ static int on_place(struct core *c, const struct record *r)
 	ledger_charge(j, r->time);
 	job_clear_attempt(j);
 	checks_over(c, j);
-	ids_add(&c->state.holders, &c->state.n_holders, j->id);
+	ids_add(&c->owned.holders, &c->owned.n_holders, j->id);
 	j->attempt = r->attempt;
 	j->port = r->value;
 	mo_vec_clear(&prepared_desc, (void **)&j->prepared, &j->n_prepared);
@@ -446,7 +447,7 @@ static int on_forgotten(struct core *c, const struct record *r)
 		ids_remove(l->jobs, &l->n_jobs, j->id);
 	sweep_forgotten(j);
 	if (j->n_steps == 0)
-		ids_remove(c->state.holders, &c->state.n_holders, j->id);
+		ids_remove(c->owned.holders, &c->owned.n_holders, j->id);
 	c->queue_dirty = true;
 	return 0;
 }
@@ -498,7 +499,7 @@ static int on_incident(struct core *c, const struct record *r)
 static int on_checkpoint(struct core *c, const struct record *r)
 {
 	struct job *j = job_of(c, r);
-	struct checkpoint *k = j && r->checkpoint ? checkpoint_find(j, r->checkpoint->iteration) : NULL;
+	struct checkpoint *k = j && r->checkpoint ? checkpoint_edit(j, r->checkpoint->iteration) : NULL;
 
 	if (!k)
 		return -EINVAL;
@@ -508,7 +509,7 @@ static int on_checkpoint(struct core *c, const struct record *r)
 
 static int on_event(struct core *c, const struct record *r)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 
 	if (!r->event || r->event->seq < s->next_event_seq)
 		return -EINVAL;
@@ -521,7 +522,7 @@ static int on_event(struct core *c, const struct record *r)
 /* The one record after which time may be earlier than before. */
 static int on_clock(struct core *c, const struct record *r)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 
 	if (r->value == MO_NONE || r->iteration == MO_NONE)
 		return -EINVAL;
@@ -558,7 +559,7 @@ int core_update(struct core *c, const struct record *r)
 	result = updates[r->type](c, r);
 	if (result < 0)
 		return result;
-	c->state.time = MO_MAX(c->state.time, r->time);
+	c->owned.time = MO_MAX(c->owned.time, r->time);
 	if (r->job != MO_NONE && r->type != REC_EVENT)
 		core_touch(c, r->job);
 	return 0;

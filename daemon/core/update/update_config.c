@@ -4,10 +4,11 @@
 #include <errno.h>
 
 #include "daemon/core/update/attempt.h"
+#include "daemon/core/update/edit.h"
 
 int update_config(struct core *c, const struct record *r)
 {
-	struct job *j = job_find(&c->state, r->job);
+	struct job *j = job_edit(&c->owned, r->job);
 	const struct config_read *read = r->config;
 
 	if (!j || !read)

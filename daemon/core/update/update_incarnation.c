@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/core/state/incarnation.h"
+#include "daemon/core/update/edit.h"
 #include "lib/base/parse.h"
 
 #define DISCARD_MAX 64                 /* of one node; older ones were obeyed long ago */
@@ -55,18 +56,18 @@ static void restored(struct state *s, int64_t now)
 
 int update_restored(struct core *c, const struct record *r)
 {
-	if (r->value == MO_NONE || r->value <= c->state.epoch || (r->flag && r->iteration == MO_NONE))
+	if (r->value == MO_NONE || r->value <= c->owned.epoch || (r->flag && r->iteration == MO_NONE))
 		return -EINVAL;
 	if (r->flag)
-		restored(&c->state, epoch_second(r->value));
-	c->state.epoch = r->value;
+		restored(&c->owned, epoch_second(r->value));
+	c->owned.epoch = r->value;
 	c->queue_dirty = true;
 	return 0;
 }
 
 int update_obeys(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 
 	if (!n)
 		return -EINVAL;
@@ -94,14 +95,14 @@ static void used_up(struct state *s, const char *name)
 
 	if (!number || mo_parse_i64(number, 1, INT64_MAX, &id) < 0 || mo_parse_i64(dot + 2, 1, INT64_MAX / 2, &attempt) < 0)
 		return;
-	j = job_find(s, id);
+	j = job_edit(s, id);
 	if (j && s->restored_jobs != MO_NONE && id < s->restored_jobs && attempt > j->attempt && attempt - j->attempt < RESTORED_UNKNOWN_MAX && !job_state_final(j->state))
 		j->attempt_floor = MO_MAX(j->attempt_floor, attempt);
 }
 
 int update_strange(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 
 	if (!n)
 		return -EINVAL;
@@ -109,7 +110,7 @@ int update_strange(struct core *c, const struct record *r)
 	strs_clear(&n->strange, &n->n_strange);
 	for (size_t i = 0; i < r->n_texts; i++) {
 		mo_strs_add(&n->strange, &n->n_strange, r->texts[i]);
-		used_up(&c->state, r->texts[i]);
+		used_up(&c->owned, r->texts[i]);
 	}
 	if (r->value == 1)
 		n->unseen = false;
@@ -119,7 +120,7 @@ int update_strange(struct core *c, const struct record *r)
 
 int update_discard(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	_cleanup_(mo_freep) char *name = step_name(r->job, r->attempt);
 
 	if (!n || r->attempt == MO_NONE)

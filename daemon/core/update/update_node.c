@@ -6,6 +6,7 @@
 
 #include "daemon/core/state/health.h"
 #include "daemon/core/update/attempt.h"
+#include "daemon/core/update/edit.h"
 
 #define PAST_MAX 16                         /* replaced boots and agent instances remembered per node */
 #define EVIDENCE_LINES_MAX 40               /* of one incident, with what its nodes' checks found */
@@ -13,7 +14,7 @@
 /* Nodes stand in name order; their live parts move along. */
 static struct node *node_insert(struct core *c, const char *name)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	size_t at = 0;
 
 	MO_ADD(s, nodes, &node_desc);
@@ -72,7 +73,7 @@ static void health_boot(struct core *c, struct node *n, struct live *l)
 	mo_vec_clear(&gpu_sensors_desc, (void **)&l->sensors, &l->n_sensors);
 	mo_vec_clear(&nic_sensors_desc, (void **)&l->nics, &l->n_nics);
 	for (size_t i = 0; i < l->n_checks; i++) {
-		struct job *j = job_find(&c->state, l->checks[i]);
+		struct job *j = job_edit(&c->owned, l->checks[i]);
 
 		if (j)
 			check_node_gone(j, n->name);
@@ -89,7 +90,7 @@ int update_node(struct core *c, const struct record *r)
 
 	if (!h || !h->node || !h->boot_id)
 		return -EINVAL;
-	n = node_find(&c->state, h->node);
+	n = node_edit(&c->owned, h->node);
 	if (!n) {
 		n = node_insert(c, h->node);
 		n->registered_at = r->time;
@@ -126,7 +127,7 @@ int update_node(struct core *c, const struct record *r)
 static void count_steps(struct core *c, const char *node, const struct live *l, int sign)
 {
 	for (size_t i = 0; i < l->n_jobs; i++) {
-		struct job *j = job_find(&c->state, l->jobs[i]);
+		struct job *j = job_edit(&c->owned, l->jobs[i]);
 		const struct step *st = j ? step_find(j, j->attempt, node) : NULL;
 
 		if (st)
@@ -137,7 +138,7 @@ static void count_steps(struct core *c, const char *node, const struct live *l, 
 /* Ranks of a silent node are shown as lost; their job looks again at what that means. */
 int update_node_state(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
 	if (!n || r->value < NODE_UP || r->value > NODE_DOWN)
@@ -149,8 +150,8 @@ int update_node_state(struct core *c, const struct record *r)
 	for (size_t i = 0; i < l->n_checks; i++)
 		core_touch(c, l->checks[i]);
 	for (size_t i = 0; i < l->n_jobs; i++) {
-		struct job *j = job_find(&c->state, l->jobs[i]);
-		struct step *st = j ? step_find(j, j->attempt, r->node) : NULL;
+		struct job *j = job_edit(&c->owned, l->jobs[i]);
+		struct step *st = j ? step_edit(j, j->attempt, r->node) : NULL;
 
 		core_touch(c, l->jobs[i]);
 		for (int64_t k = st ? st->first_rank : 0; st && k < st->first_rank + st->n_ranks && (size_t)k < j->n_ranks; k++) {
@@ -211,7 +212,7 @@ static void waive(struct node *n)
 
 int update_drain(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
 	if (!n)
@@ -231,7 +232,7 @@ int update_drain(struct core *c, const struct record *r)
 		waive(n);
 	mo_str_set(&n->cordon, r->flag && r->n_texts ? r->texts[0] : NULL);
 	for (size_t i = 0; i < l->n_jobs; i++) {
-		struct job *j = job_find(&c->state, l->jobs[i]);
+		struct job *j = job_edit(&c->owned, l->jobs[i]);
 
 		if (j && place_of(j, r->node))
 			j->n_drained += r->flag - n->drain;
@@ -251,7 +252,7 @@ int update_drain(struct core *c, const struct record *r)
 
 int update_leaving(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
 	if (!n)
@@ -298,7 +299,7 @@ static void seen_keep(const struct seen *s, const struct node_health *h)
 
 int update_ack(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	struct seen seen;
 
 	if (!n)
@@ -320,7 +321,7 @@ int update_ack(struct core *c, const struct record *r)
 static void note_checked(struct core *c, const struct node *n, struct live *l)
 {
 	for (size_t i = l->n_checks; i > 0; i--) {
-		struct job *j = job_find(&c->state, l->checks[i - 1]);
+		struct job *j = job_edit(&c->owned, l->checks[i - 1]);
 
 		core_touch(c, l->checks[i - 1]);
 		if (!j || !health_checked(n->health, j->id, j->check_attempt))
@@ -333,7 +334,7 @@ static void note_checked(struct core *c, const struct node *n, struct live *l)
 
 int update_health(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 	struct live *l = core_live(c, r->node);
 
 	if (!n || !r->health)
@@ -377,7 +378,7 @@ static void add_evidence(struct job *j, const struct record *r)
 
 int update_check(struct core *c, const struct record *r)
 {
-	struct job *j = job_find(&c->state, r->job);
+	struct job *j = job_edit(&c->owned, r->job);
 
 	if (!j)
 		return -EINVAL;

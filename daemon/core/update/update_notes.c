@@ -3,6 +3,7 @@
 
 #include "daemon/core/state/progress.h"
 #include "daemon/core/update/checkpoints.h"
+#include "daemon/core/update/edit.h"
 #include "daemon/core/update/ledger.h"
 #include "daemon/core/update/prepared.h"
 #include "daemon/core/update/samples.h"
@@ -225,7 +226,7 @@ static bool only_stuck(const struct job *j, const struct step *st)
 
 void update_notes(struct job *j, const struct record *r)
 {
-	struct step *st = step_find(j, r->attempt, r->node);
+	struct step *st = step_edit(j, r->attempt, r->node);
 	int64_t told = MO_NONE, newest_note = MO_NONE, last_sample = MO_NONE;
 	int64_t oldest_age = MO_MAX(r->time - j->created_at, 0);   /* nothing of a job happened before it was there */
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/core/state/token.h"
+#include "daemon/core/update/edit.h"
 
 static void drop(struct state *s, const struct token *k)
 {
@@ -12,7 +13,7 @@ static void drop(struct state *s, const struct token *k)
 
 int update_token(struct core *c, const struct record *r)
 {
-	struct state *s = &c->state;
+	struct state *s = &c->owned;
 	struct token *from;
 
 	if (!r->token || !r->token->id)
@@ -23,7 +24,7 @@ int update_token(struct core *c, const struct record *r)
 		if (token_bound_to(k, r->token->user) && k->from && !k->used && !mo_streq(k->id, r->token->from))
 			drop(s, k);
 	}
-	from = token_find(s, r->token->from);
+	from = token_edit(s, r->token->from);
 	if (from && token_is_join(from) && r->token->user && !token_joined(from, r->token->user))
 		mo_strs_add(&from->joined, &from->n_joined, r->token->user);
 	mo_desc_copy(&token_desc, MO_ADD(s, tokens, &token_desc), r->token);
@@ -46,39 +47,39 @@ static void forget_put_out(struct state *s)
 /* Also one that is not there: a record of an earlier version. */
 int update_token_revoked(struct core *c, const struct record *r)
 {
-	struct token *k = token_find(&c->state, r->text);
+	struct token *k = token_edit(&c->owned, r->text);
 
 	if (!k)
 		return 0;
 	if (!r->flag) {
-		drop(&c->state, k);
+		drop(&c->owned, k);
 	} else {
-		const struct token *before = token_put_out(&c->state, k->user);
+		const struct token *before = token_put_out(&c->owned, k->user);
 
 		k->revoked = true;
 		k->revoked_at = r->time;
 		if (before)
-			drop(&c->state, before);
+			drop(&c->owned, before);
 	}
-	forget_put_out(&c->state);
+	forget_put_out(&c->owned);
 	return 0;
 }
 
 int update_token_used(struct core *c, const struct record *r)
 {
-	struct token *k = token_find(&c->state, r->text), *from = k ? token_find(&c->state, k->from) : NULL;
+	struct token *k = token_edit(&c->owned, r->text), *from = k ? token_edit(&c->owned, k->from) : NULL;
 
 	if (!k)
 		return -EINVAL;
 	k->used = true;
 	if (from && k->user && token_bound_to(from, k->user))
-		drop(&c->state, from);
+		drop(&c->owned, from);
 	return 0;
 }
 
 int update_node_token(struct core *c, const struct record *r)
 {
-	struct node *n = node_find(&c->state, r->node);
+	struct node *n = node_edit(&c->owned, r->node);
 
 	if (!n)
 		return -EINVAL;

@@ -7,6 +7,7 @@
 
 #include "daemon/core/state/checkpoint.h"
 #include "daemon/core/update/doubt.h"
+#include "daemon/core/update/edit.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"
 
@@ -144,7 +145,7 @@ static void judged(struct checkpoint *c, const struct found_checkpoint *f, int64
 
 void verify_result(struct job *j, const struct scan_result *r, int64_t time)
 {
-	struct checkpoint *c = checkpoint_find(j, j->verify);
+	struct checkpoint *c = checkpoint_edit(j, j->verify);
 	const struct found_checkpoint *f = r->n_items ? &r->items[0] : NULL;
 	int64_t part = 0;
 

@@ -11,10 +11,10 @@ void wake_node(struct core *c, const char *node)
 
 static void wake_verify(struct core *c, const struct record *r)
 {
-	const struct job *j = job_find(&c->state, r->job);
+	const struct job *j = job_find(&c->owned, r->job);
 
 	for (int64_t part = 0; j && part <= j->verify_parts; part++) {
-		const char *node = verify_node(&c->state, j, part);
+		const char *node = verify_node(&c->owned, j, part);
 
 		if (node)
 			wake_node(c, node);

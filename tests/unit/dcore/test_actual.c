@@ -114,7 +114,7 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 		struct job_view v;
 
 		begin(&o, 1.0);
-		struct submit *spec = &job_find(core_state(o.w.core), o.id)->spec;
+		struct submit *spec = (struct submit *)(uintptr_t)&job_find(core_state(o.w.core), o.id)->spec;
 
 		mo_str_set(&spec->recipe.engine.kind, rows[i].kind);
 		if (rows[i].arg)
@@ -173,7 +173,7 @@ static void saves_and_restarts_are_left_out(void **state)
 	size_t n;
 
 	begin(&o, 1.0);
-	struct job *j = job_find(core_state(o.w.core), o.id);
+	struct job *j = (struct job *)(uintptr_t)job_find(core_state(o.w.core), o.id);
 
 	for (int64_t i = 1; i <= 80; i++) {
 		struct sample *s = MO_ADD(j, samples, &sample_desc);
@@ -475,8 +475,8 @@ static void the_oldest_of_all_goes(void **state)
 	struct measured m = { .step_time_s = 1, .steps = 50 };
 	struct record r;
 
-	mo_desc_init(&state_desc, &c.state);
-	struct job *j = MO_ADD(&c.state, jobs, &job_desc);
+	mo_desc_init(&state_desc, &c.owned);
+	struct job *j = MO_ADD(&c.owned, jobs, &job_desc);
 
 	j->spec.recipe.model = mo_desc_new(&recipe_model_desc);
 	record_init(&r, REC_MEASURED);
@@ -488,11 +488,11 @@ static void the_oldest_of_all_goes(void **state)
 		r.job = j->id = i;
 		mo_str_set(&j->spec.recipe.model->name, model);
 		assert_int_equal(update_measured(&c, &r), 0);
-		assert_int_equal(c.state.n_anchors, MO_MIN(i, 64));
+		assert_int_equal(c.owned.n_anchors, MO_MIN(i, 64));
 	}
-	assert_string_equal(c.state.anchors[0].model, "model-3");
-	assert_string_equal(c.state.anchors[63].model, "model-66");
-	mo_desc_done(&state_desc, &c.state);
+	assert_string_equal(c.owned.anchors[0].model, "model-3");
+	assert_string_equal(c.owned.anchors[63].model, "model-66");
+	mo_desc_done(&state_desc, &c.owned);
 }
 
 int main(void)

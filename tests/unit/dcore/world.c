@@ -185,7 +185,7 @@ const struct job *world_job(const struct world *w, int64_t id)
 
 struct node *world_node(const struct world *w, size_t toy)
 {
-	return node_find(core_state(w->core), w->toys[toy].name);
+	return (struct node *)(uintptr_t)node_find(core_state(w->core), w->toys[toy].name);
 }
 
 void world_recipe(struct submit *ret, int64_t gpus)
