@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "agent/core/bind/bind_launch.h"
+#include "agent/core/agent/spool_make.h"
 #include "agent/cgroup.h"
 #include "agent/ending.h"
 #include "agent/helper.h"
@@ -22,7 +22,6 @@
 #include "agent/starter.h"
 #include "lib/base/clock.h"
 #include "lib/base/fd.h"
-#include "lib/base/idset.h"
 #include "lib/base/log.h"
 #include "lib/base/parse.h"
 #include "lib/wire/json.h"
@@ -327,54 +326,56 @@ void step_dir_remove(struct step_dir *d) {
 	step_dir_free(d);
 }
 
-/* CPUs that living steps of other jobs are bound to. */
-static char *taken_cpus(const struct step_dir *self) {
-	_cleanup_(mo_idset_done) struct mo_idset all = {0};
-	for (size_t i = 0; i < self->manager->n_steps; i++) {
-		const struct step_dir *d = self->manager->steps[i];
-		for (size_t k = 0; d != self && !d->gone && !d->forgotten && k < d->spool.n_binds; k++) {
-			_cleanup_(mo_idset_done) struct mo_idset one = {0};
-			if (d->spool.binds[k].cpus && mo_idset_parse(d->spool.binds[k].cpus, &one) == 0)
-				mo_idset_or(&all, &one);
-		}
+/* What else lives on this node; caller frees. */
+static struct neighbour *neighbours(const struct step_dir *self, size_t *ret_n)
+{
+	struct manager *m = self->manager;
+	struct neighbour *all = mo_alloc_array(m->n_steps + 1, sizeof(*all));
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_steps; i++) {
+		const struct step_dir *d = m->steps[i];
+
+		if (d != self)
+			all[n++] = (struct neighbour){ .binds = d->spool.binds,
+						       .n_binds = d->spool.n_binds,
+						       .over = d->gone || d->forgotten };
 	}
-	return mo_idset_format(&all);
+	*ret_n = n;
+	return all;
 }
 
-static void plan_binding(struct step_dir *d) {
-	struct spool *s = &d->spool;
-	_cleanup_(mo_error_done) struct mo_error err = {0};
-	_cleanup_(mo_freep) char *taken = taken_cpus(d);
-	struct recipe_bind how;
-	mo_desc_init(&recipe_bind_desc, &how);
-	mo_desc_copy(&recipe_bind_desc, &how, &s->launch.bind);
-	how.reserve_cores = MO_MAX(how.reserve_cores, d->manager->config->reserve_cores);
-	int r = bind_launch(&s->info, &s->launch, &how, taken, &s->binds, &s->n_binds, &err);
-	mo_desc_done(&recipe_bind_desc, &how);
-	if (r < 0)
-		s->bind_error = mo_printf("no binding on %s: %s", s->node, mo_error_text(&err, r));
+static char *cgroup_name(const struct step_dir *d)
+{
+	const struct manager *m = d->manager;
+
+	if (m->starter->in_units)
+		return mo_strdup("unit");
+	return m->cgroup_base ? mo_path(m->cgroup_base, "j%lld.a%lld", (long long)d->job,
+					(long long)d->attempt)
+			      : NULL;
 }
 
-static void fill_spool(struct step_dir *d, const struct command *c) {
+static void fill_spool(struct step_dir *d, const struct command *c)
+{
 	const struct agent_config *config = d->manager->config;
-	struct spool *s = &d->spool;
-	_cleanup_(mo_freep) char *random = mo_random_hex(8);
-	s->step_id = mo_printf("j%lld.a%lld.%s.%s", (long long)d->job, (long long)d->attempt, config->node, random);
-	s->boot_id = mo_strdup(d->manager->boot_id);
-	s->node = mo_strdup(config->node);
-	s->epoch = c->epoch;
-	mo_desc_copy(&launch_desc, &s->launch, c->launch);
-	mo_desc_copy(&nodeinfo_desc, &s->info, &d->manager->info);
-	s->log_dir = path_logs(config, d->job, d->attempt);
-	s->cgroup = d->manager->starter->in_units ? mo_strdup("unit") : d->manager->cgroup_base ? mo_path(d->manager->cgroup_base, "j%lld.a%lld", (long long)d->job, (long long)d->attempt) : NULL;
-	s->tmpdir = mo_strdup(config->tmpdir);
-	s->allow_root = config->allow_root && c->launch->allow_root;
-	s->min_uid = config->min_uid;
-	s->log_bytes = config->log_bytes;
-	s->nofile = config->nofile;
-	s->memlock_bytes = config->memlock_bytes;
-	s->core_bytes = config->core_bytes;
-	plan_binding(d);
+	size_t n_others = 0;
+	_cleanup_(mo_freep) struct neighbour *others = neighbours(d, &n_others);
+	_cleanup_(mo_freep) char *random = mo_random_hex(8), *cgroup = cgroup_name(d);
+	_cleanup_(mo_freep) char *log_dir = path_logs(config, d->job, d->attempt);
+	_cleanup_(mo_freep) char *step_id =
+		mo_printf("j%lld.a%lld.%s.%s", (long long)d->job, (long long)d->attempt,
+			  config->node, random);
+	const struct node_terms terms = {
+		.node = config->node, .boot_id = d->manager->boot_id, .step_id = step_id,
+		.log_dir = log_dir, .cgroup = cgroup, .tmpdir = config->tmpdir,
+		.info = &d->manager->info, .allow_root = config->allow_root,
+		.min_uid = config->min_uid, .log_bytes = config->log_bytes,
+		.nofile = config->nofile, .memlock_bytes = config->memlock_bytes,
+		.core_bytes = config->core_bytes, .reserve_cores = config->reserve_cores,
+	};
+
+	spool_make(c, &terms, others, n_others, &d->spool);
 }
 
 int step_dir_spool(struct step_dir *d, const struct command *c, struct mo_error *err) {
