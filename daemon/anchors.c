@@ -237,9 +237,13 @@ void anchors_apply(const struct state *s, const struct recipe *r, const struct g
 		if (!fits(s, a, gpu->name, r->precision))
 			continue;
 		chosen.parallelism.automatic = false;     /* the planner has filled it in: nothing to search */
+		if (!a->recipe.engine.traits)             /* a record of an older version */
+			recipe_traits_renew(&chosen, NULL);
 		mo_desc_init(&plan_doc_desc, &run);
 		if (plan_make(&chosen, gpu, &one, &run, NULL) >= 0)
 			plan_anchor_add(&all, &chosen, &run, a->measured.step_time_s, a->measured.memory_gb);
+		if (!a->recipe.engine.traits)
+			mo_desc_free(&engine_traits_desc, chosen.engine.traits);
 		mo_desc_done(&plan_doc_desc, &run);
 	}
 	plan_anchor_apply(&all, r, gpu->name, doc);

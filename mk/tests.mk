@@ -24,6 +24,7 @@ UNIT_SHELL_agent := $(filter-out agent/main.c,$(SRC_moe-agent))
 UNIT_SHELL_stepd := $(filter-out agent/stepd/main.c,$(SRC_moe-stepd))
 UNIT_SHELL_cli := $(filter-out cli/main.c,$(SRC_moectl))
 # a bed of another room
+UNIT_BED_plan := tests/unit/recipe/read.c
 UNIT_BED_cli := $(addprefix tests/unit/dcore/,world.c world_check.c world_health.c toy.c)
 TEST_LIBS := -lcmocka -lmicrohttpd -lsystemd -ljson-c -lsqlite3 -lfyaml -lpcre2-8 -lhwloc -lnuma -lgnutls -lm
 

@@ -290,6 +290,11 @@ static bool in_source_tree(const char *dir)
 	return mo_starts_with(dir, MO_SOURCE_DIR) && (dir[n] == 0 || dir[n] == '/');
 }
 
+static const char *shipped_dir(void)
+{
+	return in_source_tree(program_dir()) ? MO_SOURCE_DIR "/config" : MO_DATADIR;
+}
+
 #define DATA_DIRS 3
 
 /* The directories that hold data files, first come first served. ret[i]: NULL none, else the caller frees. */
@@ -299,7 +304,7 @@ static void data_dirs(char *ret[static DATA_DIRS])
 
 	ret[0] = env && *env ? mo_strdup(env) : NULL;
 	ret[1] = mo_strdup(MO_SYSCONFDIR "/moe");
-	ret[2] = mo_strdup(in_source_tree(program_dir()) ? MO_SOURCE_DIR "/config" : MO_DATADIR);
+	ret[2] = mo_strdup(shipped_dir());
 }
 
 /* Names may come from a recipe: never out of the data directories. */
@@ -321,6 +326,13 @@ char *mo_data_file(const char *name)
 		free(dirs[i]);
 	}
 	return found;
+}
+
+char *mo_data_shipped(const char *name)
+{
+	_cleanup_(mo_freep) char *path = stays_inside(name) ? mo_path(shipped_dir(), "%s", name) : NULL;
+
+	return path && access(path, F_OK) == 0 ? TAKE_PTR(path) : NULL;
 }
 
 static bool in_list(char *const *names, size_t n, const char *name)

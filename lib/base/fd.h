@@ -26,6 +26,7 @@ char *mo_random_hex(size_t n_bytes);
 /* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the source tree's config/ when run from the tree).
  * Returns the first existing path of name below those (caller frees), NULL if none. */
 char *mo_data_file(const char *name);
+char *mo_data_shipped(const char *name); /* the one that came with the program, whatever lies before it */
 /* Names (without .yaml) of the files in this directory of any of them, each once, in no order; appended. mo_data_file() of a name finds the one that counts. */
 void mo_data_names(const char *dir, char ***ret, size_t *n_ret);
 /* Where our own helper programs are: next to /proc/self/exe (or, within the source tree, in a directory above it), else the compiled-in libexec directory. Caller frees; NULL if none. */

@@ -129,6 +129,9 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F_VEC(engine_checks, last_save_off, &kv_desc, .omit = true),
 	MO_F_VEC(engine_checks, types, &kv_desc, .omit = true),
 	MO_F_VEC(engine_checks, names, &kv_desc, .omit = true),
+	MO_F_VEC(engine_checks, plan, &kv_desc, .omit = true),
+	MO_F_LIST(engine_checks, plan_like, MO_STRS, .omit = true),
+	MO_F(engine_checks, plan_given, MO_BOOL, .omit = true),
 };
 const struct mo_desc engine_checks_desc = MO_DESC(engine_checks, engine_checks_fields);
 

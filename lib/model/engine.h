@@ -140,6 +140,10 @@ struct engine_checks {
 	/* "KEY if CONDITIONS" = the names between blanks that its own code has; others may be the user's. */
 	struct kv *names; size_t n_names;
 	struct kv *last_save_off; size_t n_last_save_off; /* flag -> condition on its value: then the last state is not saved */
+	/* What plans know of it: trait, or trait=value = which of its keys say so (lib/recipe/engine_plan.c). */
+	struct kv *plan; size_t n_plan;
+	char **plan_like; size_t n_plan_like;   /* kinds whose rows follow */
+	bool plan_given;                        /* the file has the section */
 };
 struct engine {
 	char *kind, *title, *source;       /* source: version the rules were read from */

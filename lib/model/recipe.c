@@ -102,6 +102,7 @@ static const struct mo_field engine_fields[] = {
 	MO_F(recipe_engine, strict_args, MO_BOOL),
 	MO_F_LIST(recipe_engine, args_unchecked, MO_STRS),
 	MO_F_VEC(recipe_engine, own, &kv_desc, .omit = true),
+	MO_F_SUB(recipe_engine, traits, MO_OPT, &engine_traits_desc, .omit = true),
 };
 static const struct mo_desc recipe_engine_desc = MO_DESC(recipe_engine, engine_fields);
 
@@ -184,6 +185,7 @@ void recipe_take_read(struct recipe *to, const struct recipe *read)
 	SWAP(to->precision, from->precision);
 	SWAP(to->engine.own, from->engine.own);
 	SWAP(to->engine.n_own, from->engine.n_own);
+	SWAP(to->engine.traits, from->engine.traits);
 	to->seq = from->seq;
 	to->global_batch = from->global_batch;
 	to->global_tokens = from->global_tokens;

@@ -2,6 +2,7 @@
  * Integers not given stay MO_NONE unless a default is named here. */
 #pragma once
 #include "lib/base/desc.h"
+#include "lib/model/traits.h"
 
 struct kv { char *key, *value; };                       /* generic pair; value NULL = bare flag */
 extern const struct mo_desc kv_desc;
@@ -50,6 +51,8 @@ struct recipe_engine {
 	bool strict_args;
 	char **args_unchecked; size_t n_args_unchecked;
 	struct kv *own; size_t n_own;                       /* what its own configuration says by the keys that plans know (engine.experiment_plan_keys) */
+	/* What plans know of its training, by the `plan` of its file; NULL: a record of an older version. */
+	struct engine_traits *traits;
 };
 struct recipe_bind { char *cpu, *memory, *nic, *smt, *verify; int64_t reserve_cores; }; /* cpu: numa|none; memory: preferred|bind|interleave|none; nic: nearest|none; smt: auto|one|all; verify: strict|warn|off */
 struct recipe {

@@ -1,6 +1,7 @@
 /* Admission: what certainly cannot run is refused, what probably cannot is told. */
 #include <string.h>
 
+#include "lib/model/traits.h"
 #include "lib/plan/plan.h"
 
 #define STATE_BYTES 18.0         /* per parameter: weights, FP32 gradient, FP32 master and two moments */
@@ -12,7 +13,7 @@ static double states_gb(const struct recipe *r, const struct plan_doc *doc)
 	const struct plan_memory *m = &doc->plans[0].memory_gb;
 	double planned = m->params + m->grads + m->optimizer, spread = STATE_BYTES * (double)doc->model.total_params / (double)doc->hardware.gpus / 1e9;
 
-	bool known = mo_streq(r->engine.kind, "megatron-lm") || mo_streq(r->engine.kind, "primus-megatron") || mo_streq(r->parallelism.sharding, "zero3");
+	bool known = (r->engine.traits && r->engine.traits->sharding_told) || mo_streq(r->parallelism.sharding, "zero3");
 
 	return known ? planned : MO_MIN(planned, spread);
 }

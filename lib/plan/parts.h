@@ -43,9 +43,8 @@ struct shape_features {
 };
 /* Parts of a layer whose kernels a graph (CUDA, HIP) replays with one launch; experts: all behind attention. */
 enum graph { GRAPH_ATTENTION = 1, GRAPH_MLP = 2, GRAPH_ROUTER = 4, GRAPH_PREPROCESS = 8, GRAPH_EXPERTS = 16, GRAPH_ALL = 31 };
-/* Megatron's recompute_modules. */
+/* Words of the trait recompute_modules (lib/model/traits.c), in their order; as are those below. */
 enum recompute_module { MODULE_CORE_ATTENTION = 1, MODULE_EXPERT_ACTIVATION = 2, MODULE_NORMS = 4, MODULE_MLA_UP = 8, MODULE_MLP = 16, MODULE_MOE = 32, MODULE_SHARED = 64 };
-/* Megatron's offload_modules. */
 enum offload_module { OFFLOAD_ATTN_NORM = 1, OFFLOAD_QKV = 2, OFFLOAD_CORE_ATTENTION = 4, OFFLOAD_PROJECTION = 8, OFFLOAD_MLP_NORM = 16, OFFLOAD_EXPERT_UP = 32, OFFLOAD_EXPERT_ACTIVATION = 64 };
 /* Tensors of a layer that MaxText's remat_policy may save: queries, keys and values; attention's product; attention's result; gate and up; down. */
 enum remat { REMAT_QKV = 1, REMAT_OUT = 2, REMAT_CONTEXT = 4, REMAT_UP = 8, REMAT_DOWN = 16, REMAT_MINIMAL = REMAT_QKV | REMAT_OUT | REMAT_UP | REMAT_DOWN };
@@ -75,8 +74,9 @@ const char *shape_recompute_of(const struct recipe *r);
 const char *shape_schedule_told(const struct recipe *r);   /* by the engine's own flags; NULL: nothing of it */
 int64_t shape_micro_batches(const struct shape *s);   /* of one pass through the pipeline */
 int64_t shape_passes(const struct shape *s);
-/* What the engine is told by this flag, in engine.args or by its own configuration (plan_keys); NULL = nothing. */
-const char *shape_flag(const struct recipe_engine *e, const char *name);
+/* Sequences that a rank puts through the pipeline at once where its own configuration says so; it goes through so often that a step is
+ * full. A micro-batch of the recipe makes it one pass. 0: one pass. */
+int64_t shape_pass_batch(const struct recipe *r);
 bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
 double shape_grad_bytes(const struct shape *s);
 double shape_moment_bytes(const struct shape *s);           /* both moments, per parameter */

@@ -32,16 +32,6 @@ static int64_t global_of(const struct recipe *r)
 	return r->global_batch != MO_NONE ? r->global_batch : r->micro != MO_NONE && p->pp == 1 ? r->micro * (r->gpus / MO_MAX(p->tp * p->cp, 1)) : MO_NONE;
 }
 
-/* Sequences that a rank puts through the pipeline at once where its own configuration says so; it goes through so often that a step is
- * full. A micro-batch of the recipe makes it one pass. 0: one pass. */
-static int64_t pass_of(const struct recipe *r)
-{
-	const char *told = recipe_leaves(r, "batch.micro") ? shape_flag(&r->engine, "training.local_batch_size") : NULL;
-	int64_t n;
-
-	return told && mo_parse_i64(told, 1, MO_RANKS_MAX, &n) == 0 ? n : 0;
-}
-
 int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err)
 {
 	const struct recipe_parallelism *p = &r->parallelism;
@@ -56,7 +46,7 @@ int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, s
 		.model = r->model, .gpu = gpu, .precision = r->precision, .schedule = schedule_of(r), .recompute = shape_recompute_of(r),
 		.sharding = p->sharding ? p->sharding : "zero1", .gpus = gpus, .tp = p->tp, .pp = p->pp, .vpp = p->vpp, .ep = p->ep, .etp = p->etp, .cp = p->cp,
 		.micro = r->micro != MO_NONE ? r->micro : 1, .global = global_of(r), .seq = r->seq, .one_micro = r->global_batch == MO_NONE,
-		.pass = pass_of(r),
+		.pass = shape_pass_batch(r),
 		.nic_gbps = r->nic_gbps != MO_NONE ? (double)r->nic_gbps : gpu->nic_gbps != MO_NONE_F ? gpu->nic_gbps : 400,
 	};
 	return 0;

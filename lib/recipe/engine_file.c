@@ -17,6 +17,7 @@
 #include "lib/recipe/engine_layout.h"
 #include "lib/recipe/engine_lines.h"
 #include "lib/recipe/engine_pairs.h"
+#include "lib/recipe/engine_plan.h"
 #include "lib/recipe/env_file.h"
 #include "lib/recipe/experiment_values.h"
 #include "lib/recipe/keys.h"
@@ -297,6 +298,7 @@ static const struct key engine_keys[] = {
 	CUSTOM("inputs", read_inputs),
 	CUSTOM("config.values", read_experiment_values),
 	LIST("config.plan_keys", experiment_plan_keys, n_experiment_plan_keys),
+	CUSTOM("plan", engine_plan_read),
 	CUSTOM("versions", engine_versions_read),
 	CUSTOM("rules", engine_rules_read),
 	CUSTOM("keys", engine_keys_read),
@@ -522,14 +524,17 @@ static int load_like(const char *path, struct engine *ret, struct mo_error *err)
 	return 0;
 }
 
-int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
+static int load_file(const char *kind, bool shipped, struct engine *ret, struct mo_error *err)
 {
-	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind), *path = mo_data_file(name);
+	_cleanup_(mo_freep) char *name = mo_printf("engines/%s.yaml", kind);
+	_cleanup_(mo_freep) char *path = shipped ? mo_data_shipped(name) : mo_data_file(name);
 
+	if (!path && shipped)
+		return -ENOENT;
 	if (!path) {
-		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *shipped = mo_data_file("engines/command.yaml");
+		_cleanup_(mo_freep) char *near = catalogue_near("engines", kind), *any = mo_data_file("engines/command.yaml");
 
-		if (!shipped)
+		if (!any)
 			return mo_error_set(err, -EINVAL, "no engine files are installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/");
 		if (kind_of_interface(kind))
 			return mo_error_set(err, -EINVAL, "engine '%s': its file config/%s is not installed: reinstall the data files, or set MOE_DATA_DIR to the directory that holds engines/", kind, name);
@@ -549,5 +554,14 @@ int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
 		return r;
 	if (!mo_streq(ret->kind, kind))
 		return mo_error_set(err, -EINVAL, "%s: kind: '%s' must be the file's name '%s'", path, ret->kind, kind);
-	return model_state_load(&ret->layout, err);
+	return 0;
+}
+
+int engine_load(const char *kind, struct engine *ret, struct mo_error *err)
+{
+	int r = load_file(kind, false, ret, err);
+
+	if (r == 0)
+		r = engine_plan_finish(ret, load_file, err);
+	return r < 0 ? r : model_state_load(&ret->layout, err);
 }

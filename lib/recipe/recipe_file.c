@@ -14,6 +14,7 @@
 #include "lib/recipe/args.h"
 #include "lib/recipe/config_toml.h"
 #include "lib/recipe/engine_lines.h"
+#include "lib/recipe/engine_plan.h"
 #include "lib/recipe/engine_version.h"
 #include "lib/recipe/keys.h"
 #include "lib/recipe/rules_layout.h"
@@ -205,6 +206,7 @@ static void read_tree(struct ynode *root, struct recipe *r, struct engine *e, st
 		return;
 	left_find(root, e, r);
 	left_own(root, e, r);
+	engine_plan_apply(e, r);
 	resolve(r, e);
 	rules->errors->kept = rules->errors->keep;
 	rules_check(rules);
@@ -241,4 +243,17 @@ int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size
 	} else
 		mo_desc_done(&engine_desc, &e);
 	return result;
+}
+
+int recipe_traits_renew(struct recipe *r, struct mo_error *err)
+{
+	struct engine e;
+
+	mo_desc_init(&engine_desc, &e);
+	int k = engine_load_for(r, &e, err);
+
+	if (k == 0)
+		engine_plan_apply(&e, r);
+	mo_desc_done(&engine_desc, &e);
+	return k;
 }

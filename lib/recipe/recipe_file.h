@@ -10,3 +10,6 @@
  * env profiles are looked up with mo_data_file(). ret_engine may be NULL. warnings: appended strings. */
 int recipe_parse(const char *text, size_t n, const struct recipe_set *sets, size_t n_sets, struct recipe *ret, struct engine *ret_engine,
 		 char ***ret_warnings, size_t *n_warnings, struct recipe_errors *errors);
+/* Makes recipe.engine.traits of a record that an older version wrote, by the engine file of today. 0, or
+ * -errno with err: there are none. */
+int recipe_traits_renew(struct recipe *r, struct mo_error *err);

@@ -94,6 +94,7 @@ static const struct {
 	D(engine_rule_desc),
 	D(engine_force_desc),
 	D(engine_checks_desc),
+	D(engine_traits_desc),
 	D(reading_desc),
 	D(probe_desc),
 	D(health_check_desc),

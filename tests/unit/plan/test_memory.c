@@ -8,6 +8,8 @@
 #include "lib/plan/pipeline.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
+#include "lib/recipe/engine_plan.h"
+#include "lib/recipe/engine_file.h"
 
 #define GIB 1073741824.0
 
@@ -243,13 +245,37 @@ static void deepseek(void **state)
 	assert_true(m.total < 1.1 * m.capacity && m.activations < 0.5 * plain.activations);
 }
 
+/* The features of a recipe, as its engine's file has them. */
+static struct shape_features features_of(struct recipe *r)
+{
+	struct shape_features f;
+	struct engine e;
+
+	mo_desc_init(&engine_desc, &e);
+	assert_int_equal(engine_load(r->engine.kind, &e, NULL), 0);
+	engine_plan_apply(&e, r);
+	f = shape_features_of(r);
+	assert_null(f.recompute_ids); /* it would point into the traits */
+	mo_desc_done(&engine_desc, &e);
+	return f;
+}
+
+static void traits_done(struct recipe *r)
+{
+	mo_desc_free(&engine_traits_desc, r->engine.traits);
+	r->engine.traits = NULL;
+}
+
 /* Features that a recipe of this engine has by one flag, and by a type in 16 bits. */
 static struct shape_features told(const char *narrow, const char *engine, const char *key, const char *value)
 {
 	struct kv args[] = { { (char *)key, (char *)value }, { (char *)narrow, (char *)"bfloat16" } };
 	struct recipe r = { .engine = { .kind = (char *)engine, .args = args, .n_args = narrow ? 2 : 1 }, .parallelism = { .vpp = 1 } };
 
-	return shape_features_of(&r);
+	struct shape_features f = features_of(&r);
+
+	traits_done(&r);
+	return f;
 }
 
 /* What engines are told by flags of their own. */
@@ -262,15 +288,15 @@ static void flags(void **state)
 	struct kv fine[] = { { (char *)"fine_grained_activation_offloading", NULL }, { (char *)"offload_modules", (char *)"[core_attn, expert_fc1]" } };
 	struct recipe offload = { .engine = { .kind = (char *)"megatron-lm", .args = fine, .n_args = 2 } };
 
-	assert_int_equal(shape_features_of(&offload).offload_modules, OFFLOAD_CORE_ATTENTION | OFFLOAD_EXPERT_UP);
+	assert_int_equal(features_of(&offload).offload_modules, OFFLOAD_CORE_ATTENTION | OFFLOAD_EXPERT_UP);
 	assert_int_equal(told(NULL, "megatron-lm", "offload_modules", "core_attn").offload_modules, 0);
 	struct recipe_env env[] = { { (char *)"A", (char *)"expandable_segments:True", NULL }, { (char *)"PYTORCH_HIP_ALLOC_CONF", (char *)"x:1,expandable_segments:True", NULL } };
 
 	offload.env = env;
 	offload.n_env = 1;
-	assert_true(!shape_features_of(&offload).expandable && told(NULL, "torchtitan", "x", "y").expandable);
+	assert_true(!features_of(&offload).expandable && told(NULL, "torchtitan", "x", "y").expandable);
 	offload.n_env = 2;
-	assert_true(shape_features_of(&offload).expandable);
+	assert_true(features_of(&offload).expandable);
 	assert_true(told(NULL, "primus-megatron", "sequence_parallel", "false").no_sequence_parallel && !told(NULL, "primus-megatron", "sequence_parallel", "true").no_sequence_parallel);
 	assert_true(told(NULL, "primus-megatron", "activation_func_fp8_input_store", "true").narrow_activation);
 	assert_true(told(NULL, "megatron-lm", "attention-dropout", "0.0").no_dropout && !told(NULL, "megatron-lm", "attention-dropout", "0.1").no_dropout);
@@ -285,11 +311,11 @@ static void flags(void **state)
 	struct kv graph[] = { { (char *)"cuda_graph_impl", (char *)"transformer_engine" }, { (char *)"cuda_graph_modules", (char *)"[attn, moe_router,moe_preprocess]" } };
 	struct recipe graphs = { .engine = { .kind = (char *)"megatron-lm", .args = graph, .n_args = 2 } };
 
-	assert_int_equal(shape_features_of(&graphs).graphs, GRAPH_ATTENTION | GRAPH_ROUTER | GRAPH_PREPROCESS);
+	assert_int_equal(features_of(&graphs).graphs, GRAPH_ATTENTION | GRAPH_ROUTER | GRAPH_PREPROCESS);
 	graph[0].value = (char *)"full_iteration";
-	assert_int_equal(shape_features_of(&graphs).graphs, GRAPH_ALL);
+	assert_int_equal(features_of(&graphs).graphs, GRAPH_ALL);
 	graph[0].value = (char *)"none";
-	assert_int_equal(shape_features_of(&graphs).graphs, 0);
+	assert_int_equal(features_of(&graphs).graphs, 0);
 	assert_true(told(NULL, "megatron-lm", "use-transformer-engine-op-fuser", NULL).fused_experts && told(NULL, "megatron-lm", "fp8-dot-product-attention", NULL).narrow_attention);
 	assert_true(told(NULL, "megatron-lm", "fp8-param-gather", NULL).narrow_gather && told(NULL, "megatron-lm", "tp-comm-overlap", NULL).async_tp);
 	assert_true(told(NULL, "megatron-lm", "overlap-moe-expert-parallel-comm", NULL).overlap_a2a && !told(NULL, "megatron-lm", "moe-enable-deepep", NULL).deepep);
@@ -299,10 +325,14 @@ static void flags(void **state)
 	struct kv custom[] = { { (char *)"remat_policy", (char *)"custom" }, { (char *)"context", (char *)"device" }, { (char *)"mlpwo", (char *)"offload" } };
 	struct recipe r = { .engine = { .kind = (char *)"maxtext", .args = custom, .n_args = 3 } };
 
-	assert_int_equal(shape_features_of(&r).remat_saved, REMAT_CONTEXT);
+	assert_int_equal(features_of(&r).remat_saved, REMAT_CONTEXT);
 	assert_string_equal(shape_recompute_of(&r), "selective");
 	r.engine.n_args = 0;
+	features_of(&r);
 	assert_string_equal(shape_recompute_of(&r), "full");
+	traits_done(&r);
+	traits_done(&graphs);
+	traits_done(&offload);
 }
 
 /* MaxText's policies keep more and more of a layer. */
