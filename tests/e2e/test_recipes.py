@@ -415,6 +415,43 @@ def engines_that_are_like_others():
 
 
 @suite.test
+def an_engine_that_no_source_names():
+    """One file, and the kind is checked, started, explained and planned like any other (docs/engines.md: To add an engine)."""
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(os.path.join(d, "data/engines"))
+        shutil.copy(os.path.join(ROOT, "tests/fixtures/engines/zephyr/zephyr.yaml"), os.path.join(d, "data/engines"))
+        env = clean_env(MOE_DATA_DIR=os.path.join(d, "data"), MOE_URL="unix:/nonexistent/moed.sock")
+
+        def recipe(args="{}", features="{}", ep=8):
+            with open(os.path.join(d, "r.yaml"), "w") as f:
+                f.write("recipe: 1\nname: z\nengine: {kind: zephyr, workdir: /srv, args: %s}\nfeatures: %s\nmodel: mixtral-8x7b\ncluster: {gpus: 64, gpu: mi355x}\n"
+                        "parallelism: {ep: %d}\nbatch: {seq: 4096, micro: 4, global: 256}\nprecision: bf16\nsteps: 9\n" % (args, features, ep))
+            return os.path.join(d, "r.yaml")
+
+        def plan(*given):
+            return json.loads(moectl("plan", "--json", recipe(*given), env=env).stdout)["plans"][0]
+
+        equal(moectl("validate", recipe(), env=env).returncode, 0, "validate")
+        ranks = json.loads(moectl("submit", "--dry-run", "--json", recipe("{thrift: some}", "{loss_fusion: true, a2a: deepep}"), env=env).stdout)["ranks"]
+        words = " ".join(ranks[0]["argv"])
+        for word in ("zephyr.py --wings 1", "--feathers 8", "--storm 256", "--half", "--laminar", "--jet-stream", "--thrift some"):
+            need(word in words, "no %s in %s" % (word, words))
+        need(json.dumps(ranks[0]).count("ZEPHYR_LAMINAR"), "no variable of the feature: %s" % ranks[0])
+        for given, said in ((("{}", "{sync_free: 2}"), "features.sync_free: engine zephyr has no 2: a breeze has no stages"), (("{jet-stream: true}", "{}", 1), "there is nothing to exchange"),
+                            (("{wing: 2}",), "wing")):
+            r = moectl("validate", recipe(*given), env=env, check=False)
+            need(said in r.stderr, "%s: %s" % (given, r.stderr))
+        equal([plan(args)["recompute"] for args in ("{}", "{thrift: some}", "{thrift: all}")], ["selective", "selective", "full"], "what its flags recompute")
+        memory = [plan(args)["memory_gb"]["activations"] for args in ("{thrift: all}", "{deck: deep}", "{deck: light}", "{}")]
+        need(memory == sorted(memory) and len(set(memory)) == 4, "what its flags keep: %s" % memory)
+        need(plan("{laminar: true}")["memory_gb"]["total"] < plan()["memory_gb"]["total"], "the logits of a fused loss")
+        with open(os.path.join(d, "data/engines/zephyr.yaml"), "a") as f:
+            f.write("  recompute_modul=norms: deck\n")
+        r = moectl("validate", recipe(), env=env, check=False)
+        need(r.returncode == 2 and "zephyr.yaml:" in r.stderr and "plan: 'recompute_modul' is no trait that plans know" in r.stderr, r.stderr)
+
+
+@suite.test
 def rules_are_documented():
     with open(os.path.join(ROOT, "docs/features.md")) as f:
         doc = f.read()
