@@ -161,6 +161,8 @@ static const struct mo_field engine_fields[] = {
 	MO_F_SUB(engine, heartbeat, MO_STRUCT, &engine_heartbeat_desc),
 	MO_F_LIST(engine, may_change, MO_STRS),
 	MO_F(engine, stop_saves, MO_BOOL),
+	MO_F(engine, dump_key, MO_STR, .omit = true),
+	MO_F(engine, dump_in, MO_STR, .omit = true),
 	MO_F(engine, stop_signal, MO_INT),
 	MO_F_VEC(engine, owned, &kv_desc, .omit = true),
 	MO_F(engine, even_layers, MO_BOOL, .omit = true),

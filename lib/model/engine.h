@@ -169,6 +169,9 @@ struct engine {
 	struct engine_heartbeat heartbeat;
 	char **may_change; size_t n_may_change; /* recipe paths that may differ between the run that saved a checkpoint and the one that resumes from it */
 	bool stop_saves;                   /* the stop signal saves a checkpoint */
+	/* The key with which it writes down what its pipeline did when, and where that lies, for people;
+	 * NULL: it does not. */
+	char *dump_key, *dump_in;
 	int64_t stop_signal;               /* of a planned stop when the recipe names none; MO_NONE = SIGTERM */
 	struct kv *owned; size_t n_owned;  /* flags that moectl decides itself, without dashes = what to write instead; neither engine.args nor engine.prepare may give them */
 	bool even_layers;                  /* the stages of a pipeline hold equally many layers, unless the recipe gives a layout */

@@ -141,29 +141,47 @@ static struct actual_chosen *chosen_of(const struct recipe *r)
 	return c;
 }
 
-/* Is the word the flag? Dashes in front and '_' for '-' make no difference. */
-static bool asks_dump(const struct recipe_engine *e)
+/* Is the word the flag, or begins with it? Dashes in front and '-' for '_' make no difference. */
+static bool begins_as(const char *word, const char *flag)
 {
-	for (size_t i = 0; i < e->n_args; i++) {
-		const char *key = e->args[i].key ? e->args[i].key + strspn(e->args[i].key, "-") : "";
-
-		if (mo_starts_with(key, "dump_pp_data") || mo_starts_with(key, "dump-pp-data"))
-			return true;
+	word += strspn(word, "-");
+	while (*flag && (*word == '-' ? '_' : *word) == *flag) {
+		word++;
+		flag++;
 	}
+	return !*flag;
+}
+
+static bool asks_dump(const struct recipe_engine *e, const char *flag)
+{
+	for (size_t i = 0; i < e->n_args; i++)
+		if (e->args[i].key && begins_as(e->args[i].key, flag))
+			return true;
 	return false;
 }
 
 static char *bubble_note(const struct job *j)
 {
 	const struct recipe_engine *e = &j->spec.recipe.engine;
+	const char *key = j->spec.engine.dump_key, *in = j->spec.engine.dump_in;
+	double percent = j->spec.promise->bubble * 100;
 
 	if (j->spec.promise->bubble == MO_NONE_F || j->spec.promise->bubble <= 0)
 		return NULL;
-	if (!mo_streq(e->kind, "primus-megatron"))
-		return mo_printf("%.1f %% planned; the run's is not known: engine %s writes no pipeline dump", j->spec.promise->bubble * 100, e->kind);
-	if (!asks_dump(e))
-		return mo_printf("%.1f %% planned; the run's is not known: with dump_pp_data: true in engine.args it dumps its pipeline at its end, and moectl plan RECIPE --pp-dump DIR measures that", j->spec.promise->bubble * 100);
-	return mo_printf("%.1f %% planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it, with DIR its DUMP_PP_DIR, or output/pp_data below engine.workdir", j->spec.promise->bubble * 100);
+	if (!key && !e->traits) /* of an older version, which kept nothing of it */
+		return mo_printf("%.1f %% planned; the run's is not known", percent);
+	if (!key)
+		return mo_printf("%.1f %% planned; the run's is not known: engine %s writes no "
+				 "pipeline dump",
+				 percent, e->kind);
+	if (!asks_dump(e, key))
+		return mo_printf("%.1f %% planned; the run's is not known: with %s: true in "
+				 "engine.args it dumps its pipeline at its end, and moectl plan "
+				 "RECIPE --pp-dump DIR measures that",
+				 percent, key);
+	return mo_printf("%.1f %% planned; the run dumps its pipeline at its end: moectl plan "
+			 "RECIPE --pp-dump DIR measures it, with DIR %s",
+			 percent, in);
 }
 
 void actual_of(const struct job *j, struct actual *ret)

@@ -23,6 +23,7 @@ static int64_t submit(struct world *w, const char *model, const char *engine, do
 		spec.promise = mo_desc_new(&promise_desc);
 		*spec.promise = (struct promise){ .step_time_s = planned_s, .memory_gb = 100, .bubble = 0.086, .error_pct = 20, .anchors = 0 };
 	}
+	spec.recipe.engine.traits = mo_desc_new(&engine_traits_desc);
 	int64_t id = world_submit(w, &spec);
 
 	mo_desc_done(&submit_desc, &spec);
@@ -101,12 +102,14 @@ static void steady_steps_are_measured(void **state)
 /* What is said of a bubble that nobody measured, and what `parallelism: auto` became. */
 static void unknown_bubble_and_chosen_sizes(void **state)
 {
-	static const struct { const char *kind, *arg; double bubble; const char *said; } rows[] = {
-		{ "primus-megatron", NULL, 0.25, "25.0 % planned; the run's is not known: with dump_pp_data: true in engine.args it dumps" },
-		{ "primus-megatron", "dump_pp_data", 0.25, "25.0 % planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it" },
-		{ "primus-megatron", "--dump-pp-data", 0.25, "with DIR its DUMP_PP_DIR, or output/pp_data below engine.workdir" },
-		{ "megatron-lm", NULL, 0.25, "engine megatron-lm writes no pipeline dump" },
-		{ "primus-megatron", NULL, 0, NULL },
+	static const struct { const char *dumps, *arg; double bubble; const char *said; bool older; } rows[] = {
+		{ "write_pipe", NULL, 0.25, "25.0 % planned; the run's is not known: with write_pipe: true in engine.args it dumps" },
+		{ "write_pipe", "write_pipe", 0.25, "25.0 % planned; the run dumps its pipeline at its end: moectl plan RECIPE --pp-dump DIR measures it" },
+		{ "write_pipe", "--write-pipe=true", 0.25, "with DIR here" },
+		{ "write_pipe", "write", 0.25, "with write_pipe: true in engine.args it dumps" },
+		{ NULL, NULL, 0.25, "engine megatron-lm writes no pipeline dump" },
+		{ NULL, NULL, 0.25, "25.0 % planned; the run's is not known", true },
+		{ "write_pipe", NULL, 0, NULL },
 	};
 
 	for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -116,7 +119,12 @@ static void unknown_bubble_and_chosen_sizes(void **state)
 		begin(&o, 1.0);
 		struct submit *spec = (struct submit *)(uintptr_t)&job_find(core_state(o.w.core), o.id)->spec;
 
-		mo_str_set(&spec->recipe.engine.kind, rows[i].kind);
+		mo_str_set(&spec->engine.dump_key, rows[i].dumps);
+		mo_str_set(&spec->engine.dump_in, rows[i].dumps ? "here" : NULL);
+		if (rows[i].older) {
+			mo_desc_free(&engine_traits_desc, spec->recipe.engine.traits);
+			spec->recipe.engine.traits = NULL;
+		}
 		if (rows[i].arg)
 			mo_str_set(&MO_ADD(&spec->recipe.engine, args, &kv_desc)->key, rows[i].arg);
 		spec->promise->bubble = rows[i].bubble;
