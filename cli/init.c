@@ -231,7 +231,7 @@ static void guess_gpus(struct init *i)
 		ep = v;
 	least = MO_MAX(MO_MAX(least, i->least_gpus), ep);
 	if (least == 1 && mo_streq(i->line.launcher, "python") && !i->line.spread &&
-	    !strstr(d->kind, "maxtext")) {
+	    !i->per_node) {
 		init_note(i, "cluster.gpus: one process is started: --gpus N for more");
 		d->gpus = 1;
 		return;

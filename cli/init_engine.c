@@ -357,28 +357,38 @@ static void flags_folder(struct init *i, const struct engine *e)
 		     "not name are 1 here, and every rank is told so");
 }
 
-/* Megatron's experts are split as the rest is, unless they are told otherwise; a recipe's are
- * not. */
-static void split_experts(struct draft *d)
+/* What the engine takes for a value that the line leaves out, where that is not what a recipe's is. */
+static void say_untold(struct draft *d, const struct engine *e)
 {
-	const char *tp = draft_value(d, "parallelism.tp");
+	const struct engine_checks *c = e->checks;
 
-	if (mo_streq(d->kind, "megatron-lm") && tp && !draft_value(d, "parallelism.etp"))
-		draft_set(d, "parallelism.etp", tp);
+	for (size_t i = 0; c && i < c->n_untold; i++) {
+		const char *path = c->untold[i].key, *value = c->untold[i].value;
+		_cleanup_(mo_freep) char *other =
+			*value == '{' ? mo_strndup(value + 1, strlen(value) - 2) : NULL;
+
+		if (other)
+			value = draft_value(d, other);
+		if (value && !draft_value(d, path))
+			draft_set(d, path, value);
+	}
 }
 
-/* What is sent although nobody asks for it is switched off by its own word. */
+/* What is sent although nobody asks for it is switched off by its own word, unless the engine takes
+ * another one itself. */
 static void say_none(struct draft *d, const struct engine *e)
 {
 	static const char *const paths[] = { "parallelism.sharding", "recompute" };
+	const struct engine_checks *c = e->checks;
 
 	for (size_t k = 0; k < ELEMENTSOF(paths) && !engine_has_values(e); k++) {
-		/* torchtitan shards over all when it is told nothing */
-		bool all = k == 0 && mo_starts_with(d->kind, "torchtitan");
+		bool untold = false;
 
-		for (size_t f = 0; f < e->n_flags && !draft_value(d, paths[k]); f++)
+		for (size_t i = 0; c && i < c->n_untold; i++)
+			untold |= mo_streq(c->untold[i].key, paths[k]);
+		for (size_t f = 0; f < e->n_flags && !untold && !draft_value(d, paths[k]); f++)
 			if (mo_starts_with(e->flags[f].key, paths[k]))
-				draft_set(d, paths[k], all ? "zero3" : "none");
+				draft_set(d, paths[k], "none");
 	}
 }
 
@@ -495,11 +505,12 @@ int init_engine(struct init *i)
 		return init_refuse(i, mo_error_text(&err, r), "the engine's file is damaged");
 	}
 	r = values_of_engine(i, &e);
+	i->per_node = e.processes == PROCESS_PER_NODE;
 	if (!r && !e.experiment)
 		no_pipeline(&i->draft);
 	if (!r) {
 		say_none(&i->draft, &e);
-		split_experts(&i->draft);
+		say_untold(&i->draft, &e);
 	}
 	if (!r && !e.experiment)
 		steps_of_samples(i, &e);

@@ -16,6 +16,7 @@ struct init {
 	bool force;
 	int64_t gpus, steps; /* said on the command line; MO_NONE */
 	int64_t least_gpus; /* that the engine's configuration needs */
+	bool per_node; /* the engine starts one process for all GPUs of a node */
 	struct launch_line line;
 	size_t used; /* words of its program that are the engine's own, not flags of it */
 	struct config_value *toml; /* what the original's --job.config_file says; NULL = none */

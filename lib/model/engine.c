@@ -132,6 +132,8 @@ static const struct mo_field engine_checks_fields[] = {
 	MO_F_VEC(engine_checks, plan, &kv_desc, .omit = true),
 	MO_F_LIST(engine_checks, plan_like, MO_STRS, .omit = true),
 	MO_F(engine_checks, plan_given, MO_BOOL, .omit = true),
+	MO_F_VEC(engine_checks, untold, &kv_desc, .omit = true),
+	MO_F_VEC(engine_checks, module_names, &kv_desc, .omit = true),
 };
 const struct mo_desc engine_checks_desc = MO_DESC(engine_checks, engine_checks_fields);
 

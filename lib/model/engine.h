@@ -144,6 +144,10 @@ struct engine_checks {
 	struct kv *plan; size_t n_plan;
 	char **plan_like; size_t n_plan_like;   /* kinds whose rows follow */
 	bool plan_given;                        /* the file has the section */
+	/* For moectl init: what it takes for a recipe value that its command leaves out (a word, or {path} =
+	 * that other value), and newer names of modules of argv. */
+	struct kv *untold; size_t n_untold;
+	struct kv *module_names; size_t n_module_names;
 };
 struct engine {
 	char *kind, *title, *source;       /* source: version the rules were read from */

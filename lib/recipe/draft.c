@@ -165,16 +165,13 @@ static bool is_file(const char *word, const char *path)
 }
 
 /* A module of the template by the name that newer trees have; what starts it finds either. */
-static bool is_module(const char *word, const char *want)
+static bool is_module(const struct engine *e, const char *word, const char *want)
 {
-	static const struct {
-		const char *old, *now;
-	} moved[] = {
-		{ "MaxText.train", "maxtext.trainers.pre_train.train" },
-	};
+	const struct engine_checks *c = e->checks;
 
-	for (size_t i = 0; i < ELEMENTSOF(moved); i++)
-		if (mo_streq(want, moved[i].old) && mo_streq(word, moved[i].now))
+	for (size_t i = 0; c && i < c->n_module_names; i++)
+		if (mo_streq(want, c->module_names[i].key) &&
+		    mo_streq(word, c->module_names[i].value))
 			return true;
 	return is_file(word, want);
 }
@@ -221,7 +218,7 @@ static size_t fits(const struct launch_line *l, const struct engine *e, int *ret
 			return 0;
 		if (entry)
 			*ret_entry = (int)at;
-		else if (!strchr(want, '=') && !is_module(word, want))
+		else if (!strchr(want, '=') && !is_module(e, word, want))
 			return 0;
 		at++;
 	}

@@ -260,6 +260,33 @@ void engine_last_save_off_read(struct reader *r, const struct key *k, const stru
 	engine_pairs_read(r, k->path, v, &c->last_save_off, &c->n_last_save_off);
 }
 
+void engine_untold_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	engine_pairs_read(r, k->path, v, &c->untold, &c->n_untold);
+	for (size_t i = 0; v->kind == YAML_MAP && i < v->n; i++) {
+		const struct ynode *key = v->items[i].key, *value = v->items[i].value;
+		const char *text = value->kind == YAML_SCALAR ? value->text : "";
+		_cleanup_(mo_freep) char *other =
+			*text == '{' ? mo_strndup(text + 1, strcspn(text + 1, "}")) : NULL;
+
+		if (!recipe_path_known(key->text))
+			errors_at(r->errors, key, NULL, "%s: '%.60s' is no value of a recipe", k->path,
+				  key->text);
+		if (other && (!recipe_path_known(other) || !mo_streq(text + strlen(other) + 1, "}")))
+			errors_at(r->errors, value, NULL, "%s: '%.60s' is no value of a recipe", k->path,
+				  text);
+	}
+}
+
+void engine_module_names_read(struct reader *r, const struct key *k, const struct ynode *v)
+{
+	struct engine_checks *c = checks_of(r->bases[0]);
+
+	engine_pairs_read(r, k->path, v, &c->module_names, &c->n_module_names);
+}
+
 /* Words between blanks, hundreds of them: longer than other texts. */
 static void read_word_lists(struct reader *r, const char *what, const struct ynode *v, struct kv **ret,
 			    size_t *n_ret)

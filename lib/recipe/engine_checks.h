@@ -13,6 +13,8 @@ void engine_keys_source_read(struct reader *r, const struct key *k, const struct
 void engine_keys_complete_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_keys_more_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_renamed_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_untold_read(struct reader *r, const struct key *k, const struct ynode *v);
+void engine_module_names_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_types_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_names_read(struct reader *r, const struct key *k, const struct ynode *v);
 void engine_last_save_off_read(struct reader *r, const struct key *k, const struct ynode *v);

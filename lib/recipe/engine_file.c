@@ -312,6 +312,8 @@ static const struct key engine_keys[] = {
 	CUSTOM("keys_complete", engine_keys_complete_read),
 	CUSTOM("keys_more", engine_keys_more_read),
 	CUSTOM("renamed", engine_renamed_read),
+	CUSTOM("untold", engine_untold_read),
+	CUSTOM("module_names", engine_module_names_read),
 	CUSTOM("last_save_off", engine_last_save_off_read),
 	CUSTOM("types", engine_types_read),
 	CUSTOM("names", engine_names_read),

@@ -72,6 +72,11 @@ static const struct { const char *lines, *expected; } bad[] = {
 	{ "env: [{name: A, value: b, reason: c}, {name: A, value: d, reason: e}]\n", "5:46 env: A is given twice" },
 	{ "metrics_rank: middle\n", "5:15 metrics_rank: expected one of first, last, any" },
 	{ "config: {words: dotted}\ninputs: {a: fil}\n", "6:13 inputs: expected file, path or prefixes" },
+	{ "pipeline_dump: {key: a}\n", "5:16 missing key 'pipeline_dump.in'" },
+	{ "untold: {parallelism.etq: '4'}\n", "5:10 untold: 'parallelism.etq' is no value of a recipe" },
+	{ "untold: {parallelism.etp: '{parallelism.to}'}\n", "5:27 untold: '{parallelism.to}' is no value of a recipe" },
+	{ "untold: {parallelism.etp: '{parallelism.tp} x'}\n", "5:27 untold: '{parallelism.tp} x' is no value of a recipe" },
+	{ "module_names: [a]\n", "5:15 module_names: expected a mapping" },
 	{ "inputs: {a: file}\n", "5:9 inputs: nothing says how its configuration is read" },
 	{ "flag: {}\n", "5:1 unknown key 'flag' [did you mean 'flags'?]" },
 };
