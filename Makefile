@@ -20,8 +20,10 @@ PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wundef -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fPIE
 # what the programs know of themselves: files that use one of these are compiled again when one changes (rule of $(STAMP))
-PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"'
+PLACES = -DMO_VERSION='"$(VERSION)"' -DMO_SOURCE_DIR='"$(CURDIR)"' -DMO_DATADIR='"$(DATADIR)"' -DMO_LIBEXECDIR='"$(LIBEXECDIR)"' -DMO_SYSCONFDIR='"$(SYSCONFDIR)"' $(if $(CHECK),-DMO_CHECK=1)
 SAN ?=
+# moed looks at its whole state after each turn and ends where it is broken (daemon/core/update/check.h)
+CHECK ?= $(SAN)
 OPT ?= $(if $(SAN),-O1 -g -fno-sanitize-recover=all,-O2 -g)
 CFLAGS_ALL = -std=gnu11 $(OPT) $(WARN) $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fPIE,$(HARDEN)) -D_GNU_SOURCE -I. $(PLACES) \
 	$(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS)
@@ -101,8 +103,8 @@ $(BUILD)/%.o: %.c | check-packages
 $(BUILD)/daemon/web.o: $(wildcard daemon/web/*)
 
 STAMP := $(BUILD)/places
-$(call obj,$(shell grep -rlE '\bMO_(VERSION|SOURCE_DIR|DATADIR|LIBEXECDIR|SYSCONFDIR)\b' --include='*.c' lib daemon agent cli tests/unit)): $(STAMP)
-ifneq ($(file <$(STAMP)),$(subst ',,$(PLACES)))
+$(call obj,$(shell grep -rlE '\bMO_(VERSION|SOURCE_DIR|DATADIR|LIBEXECDIR|SYSCONFDIR|CHECK)\b' --include='*.c' lib daemon agent cli tests/unit)): $(STAMP)
+ifneq ($(file <$(STAMP)),$(subst ',,$(strip $(PLACES))))
 .PHONY: $(STAMP)
 endif
 $(STAMP):

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include "daemon/auth.h"
+#include "daemon/core/update/check.h"
 #include "daemon/effects.h"
 #include "daemon/fatal.h"
 #include "daemon/journal.h"
@@ -120,6 +121,20 @@ static void step(struct manager *m, struct input *in, int64_t now, struct core_o
 	in->effects_end = out->n_effects;
 }
 
+#ifndef MO_CHECK
+#define MO_CHECK 0
+#endif
+/* Of builds that check themselves (make CHECK=1): what is broken is never stored. */
+static void must_hold(const struct manager *m)
+{
+	_cleanup_(mo_freep) char *wrong = MO_CHECK ? state_check(m->core) : NULL;
+
+	if (!wrong)
+		return;
+	mo_log(MO_ERR, NULL, NULL, "the state is broken: %s", wrong);
+	abort();
+}
+
 /* Returns how many were taken: of a crowd no more than may keep everybody else waiting. */
 static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, int64_t now)
 {
@@ -131,6 +146,7 @@ static size_t steps(struct manager *m, struct input **inputs, size_t n_inputs, i
 	put_first(inputs, n_inputs, EV_CLOCK);
 	while (n < n_inputs && (n == 0 || mo_clock_thread_ns() - began < TURN_NS))
 		step(m, inputs[n++], now, &out);
+	must_hold(m);
 	if (store_records(m, &out) == 0) {
 		if (tokens_changed(inputs, n)) {
 			auth_reload(m);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/update/check.h"
 #include "daemon/core/view/view.h"
 
 /* for an answer, of which a beat may have passed when the controller stood still */
@@ -142,20 +143,6 @@ static void check_fail(struct sim *s, const struct record *r)
 			      inc->node ? inc->node : "?");
 }
 
-static void check_ledger(struct sim *s, const struct job *j)
-{
-	int64_t sum = 0;
-
-	for (size_t i = 0; i < j->n_ledger; i++)
-		sum += j->ledger[i];
-	if (sum != job_gpus(j) * (j->ledger_at - j->created_at))
-		sim_violation(s, "the ledger of j-%lld does not close: %lld of %lld",
-			      (long long)j->id, (long long)sum,
-			      (long long)(job_gpus(j) * (j->ledger_at - j->created_at)));
-	if (job_state_final(j->state) && j->ledger_at != j->ended_at)
-		sim_violation(s, "the ledger of j-%lld does not end with it", (long long)j->id);
-}
-
 /* One job in the core and in the shadow: equal. */
 static void check_job(struct sim *s, int64_t id)
 {
@@ -170,29 +157,15 @@ static void check_job(struct sim *s, int64_t id)
 	diff = mo_desc_equal(&job_desc, a, b) ? NULL : mo_desc_diff(&job_desc, a, b);
 	if (diff)
 		sim_violation(s, "replay differs: j-%lld.%s", (long long)id, diff);
-	check_ledger(s, a);
 }
 
-static void check_gpus(struct sim *s)
+/* What holds of every state, whatever is true of the world: the daemon's own words. */
+static void check_state(struct sim *s)
 {
-	const struct state *st = core_state(s->ctl.core);
-	int64_t users[NODES][GPUS] = { 0 };
+	char *wrong = state_check(s->ctl.core);
 
-	for (size_t i = 0; i < state_n_holders(st); i++) {
-		const struct job *j = state_holder(st, i);
-
-		for (size_t k = 0; j && k < j->n_places; k++)
-			for (size_t g = 0; g < j->places[k].n_gpus; g++) {
-				const struct node *n = node_find(st, j->places[k].node);
-				int64_t *user = &users[n - st->nodes][j->places[k].gpus[g]];
-
-				if (*user)
-					sim_violation(s, "GPU %lld of %s is in j-%lld and j-%lld",
-						      (long long)j->places[k].gpus[g], n->name,
-						      (long long)*user, (long long)j->id);
-				*user = j->id;
-			}
-	}
+	if (wrong)
+		sim_violation(s, "%s", wrong);
 }
 
 /* No false verdict: a node that nothing happened to is not called down, nor a supervisor that
@@ -287,8 +260,6 @@ void check_health(struct sim *s, const struct record *r)
 
 void check_records(struct sim *s, const struct core_out *out)
 {
-	bool placed = false;
-
 	for (size_t i = 0; i < out->n_records; i++) {
 		const struct record *r = &out->records[i];
 
@@ -310,7 +281,6 @@ void check_records(struct sim *s, const struct core_out *out)
 
 		if (wrong)
 			sim_violation(s, "%s", wrong);
-		placed |= r->type == REC_PLACE;
 		if (r->type == REC_EVENT && s->trace)
 			sim_trace(s, "event %s: %s", r->event->type, r->event->message);
 		else
@@ -329,8 +299,7 @@ void check_records(struct sim *s, const struct core_out *out)
 		if (last)
 			check_job(s, r->job);
 	}
-	if (placed)
-		check_gpus(s);
+	check_state(s);
 }
 
 /* Nothing acknowledged is missing from what is stored. */
@@ -563,11 +532,10 @@ void check_end(struct sim *s)
 	st = core_state(s->ctl.core);
 	check_promises(s);
 	check_equal(s);
-	check_gpus(s);
+	check_state(s);
 	for (size_t i = 0; i < st->n_jobs; i++) {
 		const struct job *j = &st->jobs[i];
 
-		check_ledger(s, j);
 		if (!at_rest(s, j))
 			sim_violation(s, "j-%lld does not come to rest: %s (%s), attempt %lld",
 				      (long long)j->id, job_state_names[j->state],

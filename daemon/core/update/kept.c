@@ -75,6 +75,13 @@ static size_t bytes_of(const struct job *j)
 	       pairs_bytes(r->experiment_args, r->n_experiment_args) + env_bytes(r) + own_bytes(s);
 }
 
+size_t kept_bytes_of(const struct job *j)
+{
+	size_t bytes = bytes_of(j);
+
+	return job_state_final(j->state) && bytes <= SMALL ? 0 : bytes;
+}
+
 static void pairs_clear(struct kv **pairs, size_t *n)
 {
 	mo_vec_clear(&kv_desc, (void **)pairs, n);
@@ -159,10 +166,8 @@ static void count_finished(struct core *c, struct job *j)
 	size_t at = place_of_end(c, j);
 
 	tails_clear(j);
-	if (j->kept_bytes <= SMALL) {
-		j->kept_bytes = 0;
+	if (!j->kept_bytes)
 		return;
-	}
 	mo_ints_add(&c->kept, &c->n_kept, j->id);
 	memmove(c->kept + at + 1, c->kept + at, (c->n_kept - 1 - at) * sizeof(*c->kept));
 	c->kept[at] = j->id;
@@ -178,7 +183,7 @@ static void count_finished(struct core *c, struct job *j)
 void kept_count(struct core *c, struct job *j)
 {
 	kept_leave(c, j);
-	j->kept_bytes = bytes_of(j);
+	j->kept_bytes = kept_bytes_of(j);
 	if (job_state_final(j->state)) {
 		count_finished(c, j);
 		return;

@@ -4,3 +4,4 @@
 
 void kept_count(struct core *c, struct job *j); /* it is new, has ended, or has got a text */
 void kept_leave(struct core *c, struct job *j); /* before it ends, or goes */
+size_t kept_bytes_of(const struct job *j);      /* what of its texts counts */

@@ -2,19 +2,9 @@
 #include "tests/unit/dcore/world_inner.h"
 
 #include "daemon/core/rules/refusal.h"
+#include "daemon/core/update/check.h"
 #include "tests/event_check.h"
 #include "tests/shadow.h"
-
-static void check_ledger(const struct job *j)
-{
-	int64_t sum = 0;
-
-	for (size_t i = 0; i < j->n_ledger; i++) {
-		assert_true(j->ledger[i] >= 0);
-		sum += j->ledger[i];
-	}
-	assert_int_equal(sum, job_gpus(j) * (j->ledger_at - j->created_at));
-}
 
 /* What placement would refuse is what every view says, with what ends it. */
 static void check_refusals(const struct state *s)
@@ -32,23 +22,6 @@ static void check_refusals(const struct state *s)
 		assert_true(!refuses || (r.text && r.next));
 	}
 	slots_done(&slots);
-}
-
-static void check_gpus(const struct state *s)
-{
-	for (size_t n = 0; n < s->n_nodes; n++) {
-		bool used[64] = { false };
-
-		for (size_t i = 0; i < s->n_jobs; i++)
-			for (size_t k = 0; k < s->jobs[i].n_places; k++)
-				for (size_t g = 0;
-				     mo_streq(s->jobs[i].places[k].node, s->nodes[n].name) &&
-				     g < s->jobs[i].places[k].n_gpus;
-				     g++) {
-					assert_false(used[s->jobs[i].places[k].gpus[g]]);
-					used[s->jobs[i].places[k].gpus[g]] = true;
-				}
-	}
 }
 
 /* Each event that is stored is an effect with the same event, in the same order. */
@@ -87,9 +60,12 @@ void world_check(struct world *w)
 	wrong = shadow_differs(w->core, w->shadow);
 	if (wrong)
 		fail_msg("replay differs at %s", wrong);
-	for (size_t i = 0; i < s->n_jobs; i++)
-		check_ledger(&s->jobs[i]);
 	check_events(&w->out);
-	check_gpus(s);
+	wrong = state_check(w->core);
+	if (wrong)
+		fail_msg("after the turn: %s", wrong);
+	wrong = state_check(w->shadow);
+	if (wrong)
+		fail_msg("after the replay: %s", wrong);
 	check_refusals(s);
 }

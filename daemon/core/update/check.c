@@ -1,0 +1,445 @@
+/* See check.h. Each function looks at one promise of one thing; the tables at the end are the list.
+ * It stands in this room, not beside the state, as it measures texts with the words of kept.c. */
+#include "daemon/core/update/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/core/update/kept.h"
+
+#define LL(x) ((long long)(x))
+
+static bool unfinished(const struct job *j)
+{
+	return !job_state_final(j->state);
+}
+
+/* ---- one job ---- */
+
+/* The GPU time of a job is all told: what its categories add up to is what has passed. */
+static char *job_ledger(const struct core *c, const struct job *j)
+{
+	int64_t sum = 0, total = job_gpus(j) * (j->ledger_at - j->created_at);
+
+	for (size_t i = 0; i < j->n_ledger; i++) {
+		if (j->ledger[i] < 0)
+			return mo_printf("the ledger of j-%lld is below nothing: %lld in category %zu",
+					 LL(j->id), LL(j->ledger[i]), i);
+		sum += j->ledger[i];
+	}
+	if (sum != total)
+		return mo_printf("the ledger of j-%lld does not close: %lld of %lld", LL(j->id), LL(sum),
+				 LL(total));
+	if (!unfinished(j) && j->ledger_at != j->ended_at)
+		return mo_printf("the ledger of j-%lld does not end with it", LL(j->id));
+	return NULL;
+}
+
+static bool slot_of(const struct node *n, int64_t index)
+{
+	for (size_t i = 0; i < n->info.n_gpus; i++)
+		if (n->info.gpus[i].index == index)
+			return true;
+	return false;
+}
+
+/* Its GPUs are of the node when it gets them, and new attempts go where they may. Later a GPU may
+ * vanish, and a node say that it obeyed somebody else: those are words of nodes. */
+static char *place_new(const struct core *c, const struct job *j, const struct place *p)
+{
+	const struct node *n = node_find(&c->state, p->node);
+
+	if (!n)
+		return mo_printf("j-%lld has a place on %s, which is no node", LL(j->id), p->node);
+	if (j->state != JOB_STARTING || j->state_since != c->state.time)
+		return NULL;
+	if (n->obeys != MO_NONE && n->obeys > c->state.epoch)
+		return mo_printf("j-%lld begins on %s, which obeyed epoch %lld, and ours is %lld",
+				 LL(j->id), p->node, LL(n->obeys), LL(c->state.epoch));
+	for (size_t i = 0; i < p->n_gpus; i++)
+		if (!slot_of(n, p->gpus[i]))
+			return mo_printf("j-%lld has GPU %lld of %s, which has none of that number",
+					 LL(j->id), LL(p->gpus[i]), p->node);
+	return NULL;
+}
+
+/* Ranks are contiguous over the places, which stand in the order of their nodes. */
+static char *job_places(const struct core *c, const struct job *j)
+{
+	int64_t rank = 0, n_gpus = 0;
+
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct place *p = &j->places[i];
+		char *wrong = place_new(c, j, p);
+
+		if (wrong)
+			return wrong;
+		if (i > 0 && strcmp(p[-1].node, p->node) >= 0)
+			return mo_printf("the places of j-%lld do not ascend at %s", LL(j->id), p->node);
+		if (p->n_ranks < 1 || p->n_ranks > (int64_t)p->n_gpus || p->first_rank != rank)
+			return mo_printf("the ranks of j-%lld do not follow each other on %s", LL(j->id),
+					 p->node);
+		rank += p->n_ranks;
+		n_gpus += (int64_t)p->n_gpus;
+	}
+	if (j->n_places && (n_gpus != job_gpus(j) || rank != (int64_t)j->n_ranks))
+		return mo_printf("j-%lld has %lld GPUs and %lld ranks of %lld and %lld", LL(j->id),
+				 LL(n_gpus), LL(rank), LL(job_gpus(j)), LL(j->n_ranks));
+	if (j->n_places && !unfinished(j))
+		return mo_printf("j-%lld is %s and holds GPUs", LL(j->id), job_state_names[j->state]);
+	return NULL;
+}
+
+/* Numbers of attempts ascend and none is used twice: the next one is above all that is known. */
+static char *job_attempts(const struct core *c, const struct job *j)
+{
+	if (j->attempt < 0 || j->restarts < 0 || j->restarts > j->attempt)
+		return mo_printf("j-%lld has restarted %lld times in %lld attempts", LL(j->id),
+				 LL(j->restarts), LL(j->attempt));
+	if (j->n_places && j->attempt == 0)
+		return mo_printf("j-%lld holds GPUs without an attempt", LL(j->id));
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i], *before = i ? st - 1 : NULL;
+
+		if (st->attempt < 1 || st->attempt > j->attempt)
+			return mo_printf("j-%lld, of %lld attempts, has a step of attempt %lld",
+					 LL(j->id), LL(j->attempt), LL(st->attempt));
+		if (before && (before->attempt > st->attempt ||
+			       (before->attempt == st->attempt && strcmp(before->node, st->node) >= 0)))
+			return mo_printf("the steps of j-%lld do not ascend at attempt %lld on %s",
+					 LL(j->id), LL(st->attempt), st->node);
+	}
+	for (size_t i = 1; i < j->n_incidents; i++)
+		if (j->incidents[i].attempt <= j->incidents[i - 1].attempt)
+			return mo_printf("attempt %lld of j-%lld failed twice", LL(j->incidents[i].attempt),
+					 LL(j->id));
+	return NULL;
+}
+
+/* What is proved dead is not alive: of a job that may get a next attempt nothing is. */
+static char *job_lives(const struct core *c, const struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+
+		if (!step_dead(st) && (j->n_places == 0 || st->attempt != j->attempt))
+			return mo_printf("attempt %lld of j-%lld is over, and its step on %s may live",
+					 LL(st->attempt), LL(j->id), st->node);
+		if (st->forgotten && !st->gone)
+			return mo_printf("the step of attempt %lld of j-%lld on %s is forgotten and may live",
+					 LL(st->attempt), LL(j->id), st->node);
+	}
+	return NULL;
+}
+
+/* The counts over the steps of the current attempt. */
+struct counts { int64_t started, dead, trouble, exited, silent, drained, forgotten, swept; };
+
+static struct counts counts_of(const struct core *c, const struct job *j)
+{
+	struct counts n = { .swept = (int64_t)j->n_places };
+
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct step *st = &j->steps[i];
+		const struct node *node = node_find(&c->state, st->node);
+		bool dead = step_dead(st);
+
+		n.forgotten += st->forgotten;
+		if (st->attempt != j->attempt || j->n_places == 0)
+			continue;
+		n.swept--;
+		n.started += st->started;
+		n.dead += dead;
+		n.trouble += st->refused || st->lost || st->n_bad > 0 ||
+			     (dead && st->n_exited < st->n_ranks);
+		n.exited += st->n_exited;
+		n.silent += !dead && node && node->state == NODE_DOWN;
+	}
+	for (size_t i = 0; i < j->n_places; i++) {
+		const struct node *node = node_find(&c->state, j->places[i].node);
+
+		n.drained += node && node->drain;
+	}
+	return n;
+}
+
+static char *count_wrong(const struct job *j, const char *what, int64_t has, int64_t is)
+{
+	return mo_printf("j-%lld counts %lld %s, and there are %lld", LL(j->id), LL(has), what, LL(is));
+}
+
+/* Steps that were forgotten and swept are counted still: they were dead. */
+static char *job_counts(const struct core *c, const struct job *j)
+{
+	struct counts n = counts_of(c, j);
+
+	if (j->n_forgotten != n.forgotten)
+		return count_wrong(j, "forgotten steps", j->n_forgotten, n.forgotten);
+	if (j->n_dead != n.dead + n.swept)
+		return count_wrong(j, "dead steps", j->n_dead, n.dead + n.swept);
+	if (j->n_silent != n.silent)
+		return count_wrong(j, "steps on silent nodes", j->n_silent, n.silent);
+	if (j->n_drained != n.drained)
+		return count_wrong(j, "places on drained nodes", j->n_drained, n.drained);
+	if (n.swept)
+		return NULL;
+	if (j->n_trouble != n.trouble)
+		return count_wrong(j, "steps in trouble", j->n_trouble, n.trouble);
+	if (j->n_exited != n.exited)
+		return count_wrong(j, "ranks that ended", j->n_exited, n.exited);
+	if (j->n_places && j->n_started != n.started)
+		return count_wrong(j, "steps that run", j->n_started, n.started);
+	return NULL;
+}
+
+static char *job_checkpoints(const struct core *c, const struct job *j)
+{
+	for (size_t i = 1; i < j->n_checkpoints; i++)
+		if (j->checkpoints[i].iteration <= j->checkpoints[i - 1].iteration)
+			return mo_printf("the checkpoints of j-%lld do not ascend at %lld", LL(j->id),
+					 LL(j->checkpoints[i].iteration));
+	return NULL;
+}
+
+/* What of its texts counts: of a finished job only large ones. */
+static char *job_texts(const struct core *c, const struct job *j)
+{
+	size_t bytes = kept_bytes_of(j);
+
+	if (j->kept_bytes != bytes)
+		return mo_printf("the texts of j-%lld count %zu bytes, and they are %zu", LL(j->id),
+				 j->kept_bytes, bytes);
+	return NULL;
+}
+
+static char *job_indexes(const struct core *c, const struct job *j)
+{
+	const struct state *s = &c->state;
+
+	if (ids_has(c->unfinished, c->n_unfinished, j->id) != unfinished(j))
+		return mo_printf("j-%lld is %s, and the index of unfinished jobs differs", LL(j->id),
+				 job_state_names[j->state]);
+	if (ids_has(s->holders, s->n_holders, j->id) != (j->n_steps > 0))
+		return mo_printf("j-%lld has %zu steps, and the index of those that have any differs",
+				 LL(j->id), j->n_steps);
+	if (ids_has(c->ending, c->n_ending, j->id) != j->end_scan)
+		return mo_printf("j-%lld: the index of those whose last checkpoints are looked at differs",
+				 LL(j->id));
+	return NULL;
+}
+
+/* Each node knows the jobs that have a step on it, and those that wait for its checks. */
+static char *job_on_nodes(const struct core *c, const struct job *j)
+{
+	for (size_t i = 0; i < j->n_steps; i++) {
+		const struct live *l = live_of(c, j->steps[i].node);
+
+		if (l && !j->steps[i].forgotten && !ids_has(l->jobs, l->n_jobs, j->id))
+			return mo_printf("%s does not know that it has a step of j-%lld",
+					 j->steps[i].node, LL(j->id));
+	}
+	for (size_t i = 0; i < j->n_check_nodes; i++) {
+		const struct live *l = live_of(c, j->check_nodes[i]);
+
+		if (l && !ids_has(l->checks, l->n_checks, j->id))
+			return mo_printf("%s does not know that j-%lld waits for its checks",
+					 j->check_nodes[i], LL(j->id));
+	}
+	return NULL;
+}
+
+static char *(*const of_job[])(const struct core *c, const struct job *j) = {
+	job_ledger,	 job_places, job_attempts, job_lives,	job_counts,
+	job_checkpoints, job_texts,  job_indexes,  job_on_nodes,
+};
+
+/* ---- all of them together ---- */
+
+static char *state_order(const struct core *c)
+{
+	const struct state *s = &c->state;
+
+	for (size_t i = 0; i < s->n_jobs; i++)
+		if ((i && s->jobs[i].id <= s->jobs[i - 1].id) || s->jobs[i].id >= s->next_job)
+			return mo_printf("j-%lld is out of order, the next new one is j-%lld",
+					 LL(s->jobs[i].id), LL(s->next_job));
+	for (size_t i = 1; i < s->n_nodes; i++)
+		if (strcmp(s->nodes[i - 1].name, s->nodes[i].name) >= 0)
+			return mo_printf("node %s is out of order", s->nodes[i].name);
+	for (size_t i = 0; i < s->n_events; i++)
+		if ((i && s->events[i].seq <= s->events[i - 1].seq) ||
+		    s->events[i].seq >= s->next_event_seq)
+			return mo_printf("event %lld is out of order, the next new one is %lld",
+					 LL(s->events[i].seq), LL(s->next_event_seq));
+	return NULL;
+}
+
+/* A GPU that an attempt holds. */
+struct held { const char *node; int64_t gpu, job; };
+
+static int by_slot(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+	int order = strcmp(x->node, y->node);
+
+	return order ? order : (x->gpu > y->gpu) - (x->gpu < y->gpu);
+}
+
+static char *state_gpus(const struct core *c)
+{
+	const struct state *s = &c->state;
+	struct held *held = NULL;
+	char *wrong = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_jobs; i++)
+		for (size_t k = 0; k < s->jobs[i].n_places; k++) {
+			const struct place *p = &s->jobs[i].places[k];
+
+			for (size_t g = 0; g < p->n_gpus; g++)
+				*MO_GROW(held, n) = (struct held){ p->node, p->gpus[g], s->jobs[i].id };
+		}
+	if (n)
+		qsort(held, n, sizeof(*held), by_slot);
+	for (size_t i = 1; i < n && !wrong; i++)
+		if (by_slot(&held[i - 1], &held[i]) == 0)
+			wrong = mo_printf("GPU %lld of %s is held by j-%lld and by j-%lld",
+					  LL(held[i].gpu), held[i].node, LL(held[i - 1].job),
+					  LL(held[i].job));
+	free(held);
+	return wrong;
+}
+
+static int by_dir(const void *a, const void *b)
+{
+	const struct job *const *x = a, *const *y = b;
+
+	return strcmp((*x)->checkpoint_dir, (*y)->checkpoint_dir);
+}
+
+/* checkpoint.dir belongs to one job from its first attempt until it ends. */
+static char *state_dirs(const struct core *c)
+{
+	const struct job **jobs = NULL;
+	char *wrong = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->state.n_jobs; i++) {
+		const struct job *j = &c->state.jobs[i];
+
+		if (unfinished(j) && j->attempt > 0 && j->checkpoint_dir)
+			*MO_GROW(jobs, n) = j;
+	}
+	if (n)
+		qsort(jobs, n, sizeof(*jobs), by_dir);
+	for (size_t i = 1; i < n && !wrong; i++)
+		if (by_dir(&jobs[i - 1], &jobs[i]) == 0)
+			wrong = mo_printf("j-%lld and j-%lld both save to %s", LL(jobs[i - 1]->id),
+					  LL(jobs[i]->id), jobs[i]->checkpoint_dir);
+	free(jobs);
+	return wrong;
+}
+
+static char *total_wrong(const char *what, int64_t has, int64_t is)
+{
+	return mo_printf("%lld %s are counted, and there are %lld", LL(has), what, LL(is));
+}
+
+/* Each index holds nothing that its jobs do not say: what they say is looked for in job_indexes(). */
+static char *state_indexes(const struct core *c)
+{
+	const struct state *s = &c->state;
+	size_t n_unfinished = 0, n_holders = 0, n_ending = 0;
+
+	for (size_t i = 0; i < s->n_jobs; i++) {
+		n_unfinished += unfinished(&s->jobs[i]);
+		n_holders += s->jobs[i].n_steps > 0;
+		n_ending += s->jobs[i].end_scan;
+	}
+	if (c->n_unfinished != n_unfinished)
+		return total_wrong("unfinished jobs", LL(c->n_unfinished), LL(n_unfinished));
+	if (s->n_holders != n_holders)
+		return total_wrong("jobs with steps", LL(s->n_holders), LL(n_holders));
+	if (c->n_ending != n_ending)
+		return total_wrong("jobs that end", LL(c->n_ending), LL(n_ending));
+	for (size_t i = 1; i < c->n_dirty; i++)
+		if (c->dirty[i] <= c->dirty[i - 1])
+			return mo_printf("j-%lld stands twice in the jobs to look at, or not in order",
+					 LL(c->dirty[i]));
+	return NULL;
+}
+
+static char *state_texts(const struct core *c)
+{
+	int64_t active = 0, kept = 0;
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < c->state.n_jobs; i++) {
+		const struct job *j = &c->state.jobs[i];
+
+		*(unfinished(j) ? &active : &kept) += (int64_t)j->kept_bytes;
+		n_kept += !unfinished(j) && j->kept_bytes;
+	}
+	if (c->active_bytes != active)
+		return total_wrong("bytes of texts of unfinished jobs", c->active_bytes, active);
+	if (c->kept_bytes != kept)
+		return total_wrong("bytes of texts of finished jobs", c->kept_bytes, kept);
+	if (c->n_kept != n_kept)
+		return total_wrong("finished jobs with texts", LL(c->n_kept), LL(n_kept));
+	return NULL;
+}
+
+static char *state_nodes(const struct core *c)
+{
+	int64_t draining = 0, cordoned = 0, hardware = 0;
+
+	for (size_t i = 0; i < c->state.n_nodes; i++) {
+		const struct node *n = &c->state.nodes[i];
+
+		draining += n->drain && !n->drained;
+		cordoned += n->drain && n->cordon;
+		hardware += n->drain && n->cordon && n->cordon_hardware;
+	}
+	if ((int64_t)c->n_draining != draining)
+		return total_wrong("draining nodes", LL(c->n_draining), draining);
+	if ((int64_t)c->n_cordoned != cordoned)
+		return total_wrong("cordoned nodes", LL(c->n_cordoned), cordoned);
+	if ((int64_t)c->n_cordoned_hardware != hardware)
+		return total_wrong("nodes cordoned for their hardware", LL(c->n_cordoned_hardware),
+				   hardware);
+	return NULL;
+}
+
+/* The jobs of a node are those that have a step on it, and no others. */
+static char *state_lives(const struct core *c)
+{
+	for (size_t i = 0; i < c->state.n_nodes; i++) {
+		const struct live *l = &c->lives[i];
+		const char *name = c->state.nodes[i].name;
+
+		for (size_t k = 0; k < l->n_jobs; k++) {
+			const struct job *j = job_find(&c->state, l->jobs[k]);
+
+			if (!j || !step_next(j, name, -1))
+				return mo_printf("%s has no step of j-%lld, and counts one", name,
+						 LL(l->jobs[k]));
+		}
+	}
+	return NULL;
+}
+
+static char *(*const of_state[])(const struct core *c) = {
+	state_gpus, state_dirs, state_indexes, state_texts, state_nodes, state_lives,
+};
+
+char *state_check(const struct core *c)
+{
+	char *wrong = state_order(c);   /* the others find things by it */
+
+	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
+		for (size_t k = 0; k < ELEMENTSOF(of_job) && !wrong; k++)
+			wrong = of_job[k](c, &c->state.jobs[i]);
+	for (size_t k = 0; k < ELEMENTSOF(of_state) && !wrong; k++)
+		wrong = of_state[k](c);
+	return wrong;
+}
