@@ -205,6 +205,7 @@ void core_step(struct core *c, const struct core_event *event, int64_t now, stru
 {
 	struct turn t = { .core = c, .now = now, .out = out, .event = event };
 
+	assert(event->type >= 0 && event->type < _EV_N && out);
 	dispatch(&t);
 	if (event->type == EV_TICK && now >= c->liveness_at)
 		fleet_silence(&t);
@@ -216,6 +217,8 @@ void core_step(struct core *c, const struct core_event *event, int64_t now, stru
 	}
 	act(&t);
 	commands_wake(&t);
+	/* the next turn begins with nothing left to look at */
+	assert(c->n_dirty == 0 && !c->queue_dirty && c->n_wake_jobs == 0 && c->n_wake_nodes == 0);
 }
 
 int64_t core_deadline(const struct core *c)

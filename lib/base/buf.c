@@ -1,15 +1,23 @@
 /* A growable byte string. Invariant: whenever data is not NULL, len < cap and data[len] is 0. Out of memory aborts. */
 #include "lib/base/buf.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Who wrote into it by himself left it so that more can be added. */
+static bool whole(const struct mo_buf *b)
+{
+	return b->data ? b->len < b->cap : b->len == 0 && b->cap == 0;
+}
 
 /* Room for n more bytes and the final NUL. */
 static void reserve(struct mo_buf *b, size_t n)
 {
 	size_t need, cap;
 
+	assert(whole(b));
 	if (__builtin_add_overflow(b->len, n, &need) || __builtin_add_overflow(need, 1, &need))
 		abort();
 	if (need <= b->cap)
@@ -30,6 +38,7 @@ void mo_buf_done(struct mo_buf *b)
 
 void mo_buf_reset(struct mo_buf *b)
 {
+	assert(whole(b));
 	b->len = 0;
 	if (b->data)
 		b->data[0] = 0;
@@ -37,6 +46,7 @@ void mo_buf_reset(struct mo_buf *b)
 
 void mo_buf_add(struct mo_buf *b, const void *data, size_t n)
 {
+	assert(data || n == 0);
 	reserve(b, n);
 	if (n)
 		memcpy(b->data + b->len, data, n);
@@ -71,6 +81,7 @@ void mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
 
 void mo_buf_consume(struct mo_buf *b, size_t n)
 {
+	assert(whole(b));
 	if (n >= b->len) {
 		mo_buf_reset(b);
 		return;
@@ -81,6 +92,7 @@ void mo_buf_consume(struct mo_buf *b, size_t n)
 
 char *mo_buf_take(struct mo_buf *b)
 {
+	assert(whole(b));
 	char *s = b->data ? TAKE_PTR(b->data) : mo_strdup("");
 
 	*b = (struct mo_buf){ 0 };

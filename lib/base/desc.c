@@ -42,6 +42,7 @@ static void fields_init(const struct mo_desc *d, void *obj)
 
 void mo_desc_init(const struct mo_desc *d, void *obj)
 {
+	assert(d->size > 0);
 	memset(obj, 0, d->size);
 	fields_init(d, obj);
 }
@@ -51,6 +52,7 @@ static void fields_done(const struct mo_desc *d, void *obj);
 /* Frees the elements and the array; the caller sets both members. */
 static void elements_done(const struct mo_desc *d, void *array, size_t n)
 {
+	assert(array || n == 0);
 	for (size_t i = 0; i < n; i++)
 		fields_done(d, (char *)array + i * d->size);
 	free(array);
@@ -150,6 +152,7 @@ static void fields_copy(const struct mo_desc *d, void *dst, const void *src)
 
 void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src)
 {
+	assert(dst && src);
 	if (dst == src)
 		return;
 	mo_desc_done(d, dst);
@@ -271,6 +274,7 @@ void mo_desc_free(const struct mo_desc *d, void *obj)
 
 void *mo_vec_add(const struct mo_desc *d, void **array, size_t *n)
 {
+	assert(d->size > 0);
 	void *element = mo_grow_raw(array, n, d->size);
 
 	mo_desc_init(d, element);
@@ -316,6 +320,7 @@ void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...)
 	int length = vsnprintf(text, sizeof(text), fmt, ap);
 
 	va_end(ap);
+	assert(length >= 0);
 	if (length >= (int)sizeof(text))
 		text[mo_utf8_cut(text, sizeof(text) - 4)] = 0;
 	mo_strs_add(array, n, text);
@@ -323,6 +328,7 @@ void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...)
 
 void mo_strs_clear(char ***array, size_t *n)
 {
+	assert(*array || *n == 0);
 	for (size_t i = 0; i < *n; i++)
 		free((*array)[i]);
 	free(*array);

@@ -1,6 +1,7 @@
 /* Allocation that aborts, owned strings, array growth. Called by everybody; no I/O. */
 #include "lib/base/util.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +102,7 @@ void *mo_grow_raw(void **array, size_t *n, size_t size)
 {
 	char *element;
 
+	assert(size > 0 && (*array || *n == 0));
 	if ((*n & (*n - 1)) == 0)
 		*array = mo_realloc_array(*array, *n ? *n * 2 : 1, size);
 	element = (char *)*array + *n * size;

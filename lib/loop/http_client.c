@@ -163,6 +163,7 @@ struct mo_http *mo_http_free(struct mo_http *h)
 
 int mo_http_send(struct mo_http *h, const struct mo_http_call *call, mo_http_fn fn, void *arg, uint64_t *ret_id)
 {
+	assert(fn && call);
 	struct call *c = mo_alloc(sizeof(*c));
 	int r = request_init(&c->request, call);
 

@@ -1,5 +1,6 @@
 /* See request.h. TCP_NODELAY is libcurl's default and set anyway; proxies and redirects are never followed: a controller's address is exactly what the user gave. */
 #include "lib/loop/request.h"
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +105,8 @@ static void set_method(struct request *r, const struct mo_http_call *call)
 
 int request_init(struct request *r, const struct mo_http_call *call)
 {
+	assert(!r->easy && !r->body && r->answer.len == 0 && call->url && call->path);
+	assert(call->body || call->body_len == 0);
 	r->easy = curl->easy_init();
 	if (!r->easy)
 		return -ENOMEM;

@@ -3,6 +3,7 @@
  * was read empty. A stream of requests that never pauses must not starve it: a post source runs it
  * when it has waited for MO_TURN_WAIT_US (or mo_turn_wait). */
 #include "lib/loop/loop.h"
+#include <assert.h>
 #include <time.h>
 #include "lib/base/clock.h"
 
@@ -46,6 +47,7 @@ int mo_timer_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_tim
 {
 	struct mo_timer *t = mo_alloc(sizeof(*t));
 
+	assert(fn && ret);
 	t->fn = fn;
 	t->arg = arg;
 	int r = sd_event_add_time(loop, &t->source, CLOCK_BOOTTIME, UINT64_MAX, MO_TIMER_SLACK_US, on_timer, t);
@@ -71,6 +73,7 @@ void mo_timer_at(struct mo_timer *t, int64_t boot_us)
 
 void mo_timer_in(struct mo_timer *t, int64_t us)
 {
+	assert(us >= 0);
 	mo_timer_at(t, us == INT64_MAX ? INT64_MAX : mo_clock_boot_us() + us);
 }
 
@@ -116,6 +119,7 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 {
 	struct mo_turn *t = mo_alloc(sizeof(*t));
 
+	assert(fn && ret);
 	t->loop = sd_event_ref(loop);
 	t->wait = MO_TURN_WAIT_US;
 	t->fn = fn;
@@ -141,6 +145,7 @@ int mo_turn_new(sd_event *loop, void (*fn)(void *arg), void *arg, struct mo_turn
 
 void mo_turn_wait(struct mo_turn *t, int64_t us)
 {
+	assert(us >= 0);
 	t->wait = (uint64_t)us;
 }
 

@@ -5,6 +5,7 @@
  * only when no process of the step is left; every rank that started has one NOTE_EXIT before it. */
 #include "agent/core/stepd/step_state.h"
 
+#include <assert.h>
 #include <signal.h>
 
 #define KILL_AGAIN_US \
@@ -588,6 +589,7 @@ void step_event(struct step_core *s, const struct step_event *e, int64_t now_us,
 {
 	const struct cell *c = cell_of((int)s->state, e->type);
 
+	assert(e->type >= 0 && e->type < _SE_N && s->state < _STATE_N);
 	if (c)
 		c->fn(s, e, now_us, out);
 }
@@ -609,6 +611,7 @@ int64_t step_deadline(const struct step_core *s)
 
 void step_progress(const struct step_core *s, size_t i, struct rank_progress *ret)
 {
+	assert(i < s->n_ranks);
 	*ret = s->ranks[i].progress;
 }
 

@@ -31,6 +31,7 @@ void turn_emit(struct turn *t, struct record *r)
 	struct record *slot;
 	int result;
 
+	assert(r->version == RECORD_VERSION && r->type >= 0 && r->type < _REC_N);
 	r->time = t->now;
 	slot = MO_GROW(t->out->records, t->out->n_records);
 	*slot = *r;
@@ -57,6 +58,7 @@ void turn_reply(struct turn *t, int status, int64_t job, const char *fmt, ...)
 
 	if (!t->event || t->event->request == 0)
 		return;
+	assert(status >= 200 && status <= 599 && (fmt || status < 300)); /* a refusal says why */
 	e = effect_add(t, FX_REPLY);
 	e->status = status;
 	e->job = job;
