@@ -395,6 +395,27 @@ def test_a_snapshot_of_which_a_part_cannot_be_read(m):
 
 
 @test
+def test_an_unknown_record_and_a_damaged_one(m):
+    """Of one log: the start names the first that it meets, and one run of --quarantine goes on without both."""
+    a, k = running(m)
+    before = documents(m)
+    m.stop()
+    seq, text = [(s, t) for s, t in records(m) if b'"pid":101' in t][0]
+    put_record(m, seq, text.replace(b'"type":"notes"', b'"type":"prophecy"'))
+    last, text = records(m)[-1]
+    damage(m, last, text[:-1] + b"]")
+    does_not_start(m, "stored record %d cannot be read" % seq, "prophecy", "moed --quarantine", "backup")
+    said = quarantine(m)
+    need("stored record %d" % seq in said and "as if it were restored from a backup" in said, said)
+    equal(len(aside(m)), 2, "files: %s" % aside(m))
+    need("every stored record can be read" in quarantine(m), "a second run")
+    m.start()
+    equal(m.ask("GET", "/v1/jobs/j-1").status, 404, "the job of the unknown record")
+    left = documents(m)
+    equal(left, {i: before[i] for i in before if i != "j-1"}, "the other jobs")
+
+
+@test
 def test_root_writes_as_the_owner_of_the_state(m):
     if os.geteuid() != 0:
         raise Skipped("needs root")

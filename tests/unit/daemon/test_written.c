@@ -375,6 +375,37 @@ static void test_wild(void **state)
 	many(WILD);
 }
 
+/* A text that ends too early is not what was written: it is refused with a sentence, and nothing of it is
+ * taken for the whole. Records, snapshots, launches, fences, what an agent keeps of its checks and of its
+ * machine, and the lines of a step's journal are such texts. Of a long one so many cuts that each length is
+ * met in some round. */
+static void test_every_cut(void **state)
+{
+	for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+		const struct mo_desc *d = all[i].desc;
+
+		for (uint64_t round = 0; round < 8; round++) {
+			_cleanup_(mo_buf_done) struct mo_buf text = { 0 };
+			void *obj = mo_desc_new(d);
+
+			seed = round * 1000003 + i;
+			fill_object(d, obj, round ? EXTREME : ABSENT);
+			wire_encode(d, obj, &text);
+			for (size_t n = 0; n < text.len; n += 1 + text.len / 512 * (1 + any(2))) {
+				_cleanup_(mo_error_done) struct mo_error err = { 0 };
+				_cleanup_(mo_freep) char *cut = mo_strndup(text.data, n);
+				void *back = mo_desc_new(d);
+
+				if (wire_decode(d, cut, n, false, back, &err) >= 0 || !err.text)
+					fail_msg("%s: the first %zu of %zu bytes are taken: %.2000s",
+						 all[i].name, n, text.len, cut);
+				mo_desc_free(d, back);
+			}
+			mo_desc_free(d, obj);
+		}
+	}
+}
+
 /* What a released version wrote of absent elements. */
 static void test_older_text(void **state)
 {
@@ -435,7 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_absent),         cmocka_unit_test(test_extreme),
 		cmocka_unit_test(test_wild),           cmocka_unit_test(test_older_text),
-		cmocka_unit_test(test_all_are_listed),
+		cmocka_unit_test(test_all_are_listed), cmocka_unit_test(test_every_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,9 @@ void world_step(struct world *w, const struct core_event *e)
 	w->reply_text = NULL;
 	core_step(w->core, &ev, w->now, &w->out);
 	w->n_records += (int64_t)w->out.n_records;
+	for (size_t i = 0; w->log && i < w->out.n_records; i++)
+		mo_desc_copy(&record_desc, MO_ADD(w->log, items, &record_desc),
+			     &w->out.records[i]);
 	for (size_t i = 0; i < w->out.n_effects; i++)
 		if (w->out.effects[i].type == FX_REPLY) {
 			w->reply_status = w->out.effects[i].status;

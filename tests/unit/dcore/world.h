@@ -38,6 +38,7 @@ struct world {
 	struct { size_t toy; int64_t part, parts; bool marker; } verified[64];   /* marker: no more was asked for */
 	bool no_check;                   /* toys do not make their on-failure checks */
 	int64_t n_records;
+	struct record_log { struct record *items; size_t n_items; } *log;   /* every record from here on; NULL: nobody asks */
 };
 void world_init(struct world *w, size_t n_nodes, int64_t gpus);
 void world_done(struct world *w);

@@ -442,6 +442,99 @@ static void test_damage(void **state)
 	expect_refusal(-EBADMSG, "damaged");
 }
 
+/* Of the store as test_every_cut() wrote it: 0 = all of it is read; 1 = its end is missing, what stands
+ * before it is there; negative: it was refused, with why. */
+static int look(void)
+{
+	_cleanup_(mo_error_done) struct mo_error err = {0};
+	_cleanup_(seen_done) struct seen seen = {0};
+	struct store *s = NULL;
+	int r = store_open(dir, &s, &err);
+
+	if (r >= 0)
+		r = store_read(s, on_snapshot, on_record, &seen, &err);
+	store_free(s);
+	if (r < 0) {
+		assert_non_null(err.text);
+		assert_non_null(strstr(err.text, dir));
+		return r;
+	}
+	if (seen.snapshot)
+		assert_string_equal(seen.snapshot, "a state that is long enough");
+	assert_true(seen.records == 0 || seen.first == (seen.snapshot ? 6 : 1));
+	assert_true(seen.records <= (seen.snapshot ? 2 : 5));
+	return !seen.snapshot || seen.records < 2;
+}
+
+/* A file of the store, cut at each length (a long one at steps of a prime number of bytes): it is refused
+ * and says where, or nothing that was stored is missing. Of SQLite's own log the end may be missing, as
+ * after a crash in the middle of a write; never what stood before it. */
+static void cut_each(const char *name, bool log)
+{
+	size_t n_refused = 0;
+	_cleanup_(mo_freep) char *path = mo_path(dir, "%s", name);
+	_cleanup_(mo_buf_done) struct mo_buf whole = {0};
+	size_t step;
+
+	assert_int_equal(mo_read_file(path, 64 << 20, &whole), 0);
+	step = whole.len > (1 << 20) ? 65521 : whole.len > 4096 ? 509 : 1;
+	for (size_t n = 0; n < whole.len; n += step) {
+		assert_int_equal(mo_write_file(path, whole.data, n, 0600, false), 0);
+		int r = look();
+		n_refused += r < 0;
+		if (r > 0 && !log)
+			fail_msg("%s of %zu bytes, cut at %zu: records are missing, and nobody says so",
+				 name, whole.len, n);
+		assert_int_equal(mo_write_file(path, whole.data, whole.len, 0600, false), 0);
+	}
+	assert_int_equal(look(), 0);
+	assert_true(n_refused > 0 || log);
+}
+
+/* The database as one who was killed leaves it: everything since the start is in the log. */
+static void test_every_cut_of_the_log(void **state)
+{
+	static const char *const names[] = { "moe.db", "moe.db-wal", "snapshot-5" };
+	struct mo_buf files[ELEMENTSOF(names)] = {0};
+	struct store *s = open_ok();
+	size_t n_read = 0;
+
+	append(s, 0, 5);
+	snapshot(s, "a state that is long enough");
+	append(s, 5, 2);
+	for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
+		assert_int_equal(mo_read_file(path, 64 << 20, &files[i]), 0);
+	}
+	store_free(s);
+	/* the log is long before there is anything in it: what was written is at its beginning */
+	for (size_t n = 0; n < files[1].len; n += n > 131072 ? 1048573 : 509) {
+		for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+			_cleanup_(mo_freep) char *path = mo_path(dir, "%s", names[i]);
+			size_t length = i == 1 ? n : files[i].len;
+			assert_int_equal(mo_write_file(path, files[i].data, length, 0600, false), 0);
+		}
+		n_read += look() >= 0;
+	}
+	assert_true(n_read > 0);
+	for (size_t i = 0; i < ELEMENTSOF(names); i++)
+		mo_buf_done(&files[i]);
+}
+
+static void test_every_cut(void **state)
+{
+	struct store *s = open_ok();
+
+	append(s, 0, 5);
+	snapshot(s, "a state that is long enough");
+	append(s, 5, 2);
+	store_free(s);
+	assert_int_equal(look(), 0);
+	cut_each("snapshot-5", false);
+	cut_each("store.id", false);
+	cut_each("moe.db", false);
+}
+
 static void test_other_database(void **state)
 {
 	_cleanup_(mo_freep) char *id = mo_path(dir, "store.id");
@@ -537,6 +630,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_controller, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_every_cut_of_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_database, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ballast, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
