@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/core/rules/turn.h"
 #include "daemon/core/state/incarnation.h"
-#include "daemon/core/inner.h"
 #include "daemon/journal.h"
 #include "daemon/owner.h"
 #include "lib/base/clock.h"

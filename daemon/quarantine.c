@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include "daemon/begin.h"
 #include "daemon/core/core.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/turn.h"
 #include "daemon/journal.h"
 #include "daemon/owner.h"
 #include "lib/base/clock.h"

@@ -1,9 +1,12 @@
 /* Jobs in quarantine: taken out of the state when a stored record of theirs cannot be taken, put
  * back later. Between turns only, so every index is made anew. */
-#include "daemon/core/inner.h"
+#include "daemon/core/core.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "daemon/core/state/live.h"
+#include "daemon/core/update/index.h"
 
 bool core_is_out(const struct core *c, int64_t job)
 {

@@ -1,11 +1,27 @@
 /* The controller's turn: an event becomes records and effects; then the rules (job_act, schedule, drains) look at what the records touched until nothing is missing.
  * Invariants: state changes only in update.c; the rules are idempotent (run twice they emit nothing); a turn without records costs only the event's own look-ups. */
-#include "daemon/core/inner.h"
+#include "daemon/core/core.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/core/rules/commands.h"
+#include "daemon/core/rules/config.h"
+#include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/jobs.h"
+#include "daemon/core/rules/schedule.h"
+#include "daemon/core/rules/tokens.h"
+#include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/verbs.h"
+#include "daemon/core/state/live.h"
+#include "daemon/core/update/index.h"
+#include "daemon/core/update/kept.h"
+#include "daemon/core/update/update.h"
+#include "daemon/core/update/wake.h"
 
 const struct core_config core_config_default = {
 	.port_min = 20000, .port_max = 29999,

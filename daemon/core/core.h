@@ -2,6 +2,8 @@
  * synced transaction and only then carries out the effects. State changes only through records, so replay and the simulator run the same code.
  * After a crash: core_new, core_load (snapshot), core_update for each later record, then EV_START. */
 #pragma once
+#include "daemon/core/rules/commands.h"
+#include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/turn_io.h"
 #include "daemon/core/state/core_config.h"
@@ -32,10 +34,3 @@ void core_epochs_lost(struct core *core, int64_t n);
 void core_step(struct core *core, const struct core_event *event, int64_t now, struct core_out *out);
 /* Core time of the next tick; INT64_MAX = none. */
 int64_t core_deadline(const struct core *core);
-/* What a sync of this node is answered with now: acknowledgements of the node's steps and all due commands. Empty commands = hold until the beat. */
-void core_sync_reply(struct core *core, const char *node, struct sync_reply *ret);
-/* The acknowledgements alone, for the answer to news: commands travel on the sync, and what was not sent must stay due. */
-void core_acks(const struct core *core, const char *node, struct sync_reply *ret);
-bool core_commands_due(const struct core *core, const char *node);
-int64_t core_health_muted(const struct core *core);   /* changes of findings that were not told as events since the start */
-int64_t core_cordoned(const struct core *core);       /* nodes that are drained because of a finding */

@@ -9,7 +9,7 @@
 #include "agent/core/stepd/step.h"
 #include "agent/core/agent/steps.h"
 #include "daemon/core/core.h"
-#include "daemon/core/inner.h"
+#include "tests/core_inside.h"
 
 #define NODES 64
 #define GPUS 4

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/schedule.h"
+#include "daemon/core/rules/turn.h"
 #include "lib/base/buf.h"
 
 #define WINDOW 512               /* newest samples that are looked at */

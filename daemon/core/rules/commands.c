@@ -9,9 +9,18 @@
  *   failed, the next attempt waits for the node's checks        CHECK
  * SCANs that verify a checkpoint after its save go to the nodes that verify.c names. And one SCAN by the node of rank 0 when a job is completed, or is over while checkpoint.keep was removing (checkpoint_end_node), beside those that schedule.c and checkpoint.keep want.
  * What was told last is remembered only to decide whether a held sync is answered at once; nothing depends on it. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/commands.h"
 
 #include <string.h>
+
+#include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/launch.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/unread.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/incarnation.h"
+#include "daemon/core/update/checkpoint_keep.h"
+#include "daemon/core/update/verify.h"
 
 #define KNOWN_MAX 256                  /* manifests in one scan order; older checkpoints are judged anew */
 

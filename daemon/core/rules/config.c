@@ -4,10 +4,13 @@
  * submit read elsewhere is held against them.
  *   REC_NOTES with a configuration -> job.config_due, FX_CONFIG -> (shell) EV_CONFIG -> REC_CONFIG
  * A controller that dies in between asks again at its start. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/config.h"
 
 #include <string.h>
 
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/words.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

@@ -1,9 +1,12 @@
 /* What follows from the word of agents about their nodes' health: records, events, cordons, and the wait of a failed job for the on-failure checks of its nodes. Rules: health.h.
  * Rates are limited, so that a check that flaps fills neither the store nor the ring of events: what is not stored is not acknowledged, and the agent says its newest word again. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/cordon.h"
 
 #include <string.h>
 
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/learn.h"
+#include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
 #include "lib/base/buf.h"
 

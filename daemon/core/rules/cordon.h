@@ -1,7 +1,9 @@
 /* What follows from the word of agents about their nodes' health; see cordon.c. */
 #pragma once
-#include "daemon/core/state/live.h"
+#include "daemon/core/state/state.h"
 
+struct core;
+struct live;
 struct turn;
 
 void health_told(struct turn *t, const char *node, const struct node_health *h);
@@ -18,3 +20,8 @@ bool health_check_act(struct turn *t, int64_t id);
 bool health_check_due(const struct core *c, const struct job *j, const char *node);
 /* CRIT findings of the attempt's nodes. */
 void health_evidence(const struct state *s, const struct job *j, char ***texts, size_t *n_texts);
+
+/* Changes of findings that were not told as events since the start. */
+int64_t core_health_muted(const struct core *c);
+/* Nodes that are drained because of a finding. */
+int64_t core_cordoned(const struct core *c);

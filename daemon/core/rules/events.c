@@ -1,11 +1,12 @@
 /* Events: what users see in the stream and `moectl events`. One event = one record, one stream entry, one journal entry. Called by the deciding files. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/events.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/rules/turn.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

@@ -2,13 +2,23 @@
  * Proof of death made here: a changed boot id and a fence. Silence only makes a node suspect, then down; it proves nothing.
  * A hello alone changes nothing on a known node: it may be a late copy of a dead agent's. The first beat or news after its welcome shows that this instance lives now; only then
  * it replaces the one before, whose boot and instance cannot come back. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/fleet.h"
 
 #include <signal.h>
 #include <string.h>
 
-#include "daemon/core/state/health.h"
+#include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/learn.h"
+#include "daemon/core/rules/readings.h"
 #include "daemon/core/rules/refusal.h"
+#include "daemon/core/rules/reports.h"
+#include "daemon/core/rules/tokens.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/core_config.h"
+#include "daemon/core/state/health.h"
+#include "daemon/core/update/wake.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

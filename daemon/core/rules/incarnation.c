@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/incarnation.h"
+#include "daemon/core/update/wake.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/blame.h"
+#include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/readings.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/words.h"
 
 /* What the GPUs and cards did before the rest of the ranks is killed. */
 void incident_readings(const struct turn *t, const struct job *j, char ***texts, size_t *n_texts)

@@ -3,9 +3,17 @@
  * turn touched, until nothing follows any more. A job's state changes through job_move() alone. */
 #include "daemon/core/rules/jobs.h"
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/actual.h"
+#include "daemon/core/rules/config.h"
+#include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/policy.h"
 #include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/progress.h"
+#include "daemon/core/state/waiting.h"
+#include "daemon/core/update/checkpoint_keep.h"
+#include "daemon/core/update/doubt.h"
 
 static bool try_move(struct turn *t, int64_t id, int trigger, const char *reason)
 {

@@ -5,8 +5,12 @@
  *               cordons all along and are not new
  *   ends        by itself, by `moectl ack NODE`, or by a shorter health.learn; what was found by then cordons at once
  * Called by fleet.c and cordon.c; the predicates are in health.h. */
+#include "daemon/core/rules/learn.h"
+
+#include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
 #include "daemon/core/state/health.h"
-#include "daemon/core/inner.h"
 
 void learn_tell(struct turn *t, const char *node)
 {

@@ -1,11 +1,13 @@
 /* Placement: which GPU slots a job gets. Ranks are contiguous in node-name order. Fewest nodes first, then the fewest slots left over on them; on a node the lowest free slots.
  * A node takes work when it is up, not drained, reconciled with this controller and holds no step whose end is uncertain (hung, unkillable, fenced but seen again, never stored).
  * Called by schedule.c and as a dry run by the shells. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/place.h"
 
 #include <string.h>
 
 #include "daemon/core/state/health.h"
+#include "daemon/core/state/live.h"
+#include "daemon/core/state/waiting.h"
 #include "lib/model/limits.h"
 
 const char *node_unfit(const struct state *s, const struct node *n)

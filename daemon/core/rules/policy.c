@@ -17,8 +17,13 @@
 #include "daemon/core/rules/policy.h"
 
 #include "daemon/core/rules/blame.h"
+#include "daemon/core/rules/cordon.h"
 #include "daemon/core/rules/incident.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/resume.h"
+#include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/words.h"
+#include "daemon/core/state/checkpoint.h"
 
 #define PORT_TRIES_MAX 50 /* attempts in a row that find their ports busy */
 #define PORT_SAID_MAX 5   /* a port that is the program's own is busy every time */

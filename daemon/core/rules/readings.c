@@ -1,9 +1,11 @@
 /* The newest sensor values of nodes: kept beside the state, never stored, and told as evidence when a job fails or makes no progress. What GPUs did while all ranks waited tells which one
  * did not take part: it is cold and idle among others that spin. */
+#include "daemon/core/rules/readings.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/turn.h"
 #include "daemon/core/state/slot_health.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"

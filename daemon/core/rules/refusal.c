@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "daemon/core/rules/place.h"
 #include "daemon/core/state/health.h"
 #include "daemon/core/state/incarnation.h"
-#include "daemon/core/inner.h"
 
 
 void refusal_done(struct refusal *r)

@@ -1,11 +1,21 @@
 /* What a node reports of its steps and of checkpoint directories: notes become records, unknown and missing steps are found. Called by fleet.c for each hello, beat and news.
  * A step that a node no longer reports under the same boot is not dead: its agent lost contact with it, and only a person can know. */
-#include "daemon/core/rules/incarnation.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/reports.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/core/rules/commands.h"
+#include "daemon/core/rules/config.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/schedule.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/words.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/incarnation.h"
+#include "daemon/core/update/checkpoint_keep.h"
+#include "daemon/core/update/verify.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 

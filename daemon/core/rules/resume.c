@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/unread.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/checkpoints.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 

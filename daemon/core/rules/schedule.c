@@ -1,11 +1,20 @@
 /* The queue: recovering jobs first, then by priority, then by id. The first job that waits for busy GPUs keeps all behind it waiting (large jobs do not starve); a job that
  * could not run even on an idle cluster, or waits for a person or for its checkpoint.dir, holds nobody up. Before an attempt the job's checkpoint.dir is scanned from the first node it will get.
  * Called by act() when anything that matters here changed. */
-#include "daemon/core/rules/incarnation.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/schedule.h"
 
 #include <string.h>
 
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/incarnation.h"
+#include "daemon/core/rules/place.h"
+#include "daemon/core/rules/resume.h"
+#include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/rules/unread.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/state/waiting.h"
+#include "daemon/core/update/wake.h"
 #include "lib/base/buf.h"
 
 static bool waiting(const struct job *j)

@@ -6,11 +6,14 @@
  * A person who revokes a node's token puts its name out: all of its tokens go, and what was made before brings it back
  * by no trade; a join token, or a token of that node, made after that does.
  * An agent's token that has expired still speaks for its node: beats, adoption and stops go on, but the node gets no launch (node_unfit, commands.c). */
-#include "daemon/core/state/token.h"
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/tokens.h"
 
 #include <string.h>
 
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/token.h"
+#include "daemon/core/update/wake.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 

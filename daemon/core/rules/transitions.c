@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/events.h"
+#include "daemon/core/rules/turn.h"
 #include "lib/base/buf.h"
 
 const char *const job_trigger_names[_TRIGGER_N] = {

@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/turn_io.h"
+#include "daemon/core/state/record.h"
+#include "daemon/core/update/update.h"
+#include "daemon/core/update/wake.h"
 
 static const struct mo_field effect_fields[] = {
 	MO_F(effect, request, MO_INT), MO_F(effect, job, MO_INT), MO_F(effect, node, MO_STR), MO_F(effect, text, MO_STR),

@@ -2,11 +2,12 @@
  * checkpoint.dir something that its layout does not know, above it a checkpoint that lies where the
  * engine does not look, or checkpoint.dir is itself one checkpoint. Where nothing else can be
  * resumed, the job waits: it never starts afresh over, or beside, such a thing without a word. */
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/unread.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/core/state/checkpoint.h"
 #include "lib/base/buf.h"
 #include "lib/base/parse.h"
 #include "lib/model/limits.h"

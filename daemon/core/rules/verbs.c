@@ -5,8 +5,11 @@
 
 #include <string.h>
 
-#include "daemon/core/inner.h"
+#include "daemon/core/rules/events.h"
 #include "daemon/core/rules/transitions.h"
+#include "daemon/core/rules/turn.h"
+#include "daemon/core/state/checkpoint.h"
+#include "daemon/core/update/idems.h"
 #include "lib/base/buf.h"
 #include "lib/model/limits.h"
 

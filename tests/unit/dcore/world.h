@@ -3,7 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "daemon/core/core.h"
-#include "daemon/core/inner.h"
+#include "tests/core_inside.h"
 #include "daemon/core/view/view.h"
 #include "lib/base/buf.h"
 

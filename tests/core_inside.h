@@ -1,10 +1,11 @@
-/* A list of headers for rules that have none of their own yet; it goes. */
+/* All that the files of daemon/core have for each other: for beds that look inside it, which no file of the
+ * product does. */
 #pragma once
-#include "daemon/core/core.h"
 #include "daemon/core/rules/actual.h"
 #include "daemon/core/rules/commands.h"
 #include "daemon/core/rules/config.h"
 #include "daemon/core/rules/cordon.h"
+#include "daemon/core/rules/events.h"
 #include "daemon/core/rules/fleet.h"
 #include "daemon/core/rules/incarnation.h"
 #include "daemon/core/rules/jobs.h"
@@ -38,15 +39,3 @@
 #include "daemon/core/update/update_notes.h"
 #include "daemon/core/update/verify.h"
 #include "daemon/core/update/wake.h"
-
-/* events.c: `data` is JSON text or NULL, taken */
-void event_emit(struct turn *t, enum event_type type, int64_t job, const char *node, int64_t rank, int64_t attempt, char *data, const char *fmt, ...) _printf_(8, 9);
-void talkers_clear(struct core *c);
-void tellers_shift(struct live *l, int64_t shift);               /* with the clock */
-/* audit.*: who did it, and how he was known; of the turn's event. */
-void audit_emit(struct turn *t, enum event_type type, const char *node, const char *fmt, ...) _printf_(4, 5);
-struct mo_buf;
-void data_str(struct mo_buf *b, const char *key, const char *value);
-void data_int(struct mo_buf *b, const char *key, int64_t value);  /* MO_NONE = null */
-void data_real(struct mo_buf *b, const char *key, double value);
-char *data_end(struct mo_buf *b);                                /* the object; caller frees */
