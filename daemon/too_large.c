@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/core/rules/place.h"
 #include "lib/recipe/recipe_file.h"
 
 #define READ_MAX (64 << 10) /* bytes of a recipe that is read in the loop */

@@ -35,3 +35,5 @@ int64_t port_next(const struct core *c);
 const char *node_unfit(const struct state *s, const struct node *n);
 /* Why this step keeps its node from new work; NULL = it does not. */
 const char *step_uncertain(const struct state *s, const struct step *st);
+/* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node. */
+int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);

@@ -160,7 +160,7 @@ struct job {
 	int64_t n_silent;            /* not dead, on a node that is down */
 	int64_t n_drained;           /* on a node with a drain */
 	int64_t n_forgotten;         /* over all attempts: still in steps, to be swept together */
-	int64_t waterfall_stage, waterfall_at;       /* what of the last incident's waterfall is being measured (recovery.c), since when */
+	int64_t waterfall_stage, waterfall_at;       /* what of the last incident's waterfall is being measured (waterfall.c), since when */
 	int64_t lost_mark;           /* iteration the last failed attempt had reached: recompute ends there */
 	int64_t detect_us;           /* of the failure: age of the first death when it was told */
 	int64_t gone_at;             /* when all steps of the last attempt were proved gone */
@@ -274,8 +274,6 @@ const struct node *node_find(const struct state *s, const char *name);
 int64_t job_world(const struct job *j);                       /* ranks: as many as GPUs, or as nodes when the engine runs one process per node */
 int64_t job_gpus(const struct job *j);                        /* recipe.gpus */
 int64_t state_newest_checkpoint(const struct job *j);         /* iteration of the newest complete/verified/pinned one, MO_NONE */
-/* GPUs of the whole cluster, busy or away, that would ever do for the recipe; *ret_largest: of one node (place.c). */
-int64_t place_suited(const struct state *s, const struct recipe *r, int64_t *ret_largest);
 const struct step *step_find(const struct job *j, int64_t attempt, const char *node); /* NULL if none or forgotten */
 const struct step *step_next(const struct job *j, const char *node, int64_t after);   /* of the lowest attempt above `after`; -1 = first; NULL = no more */
 const struct place *place_of(const struct job *j, const char *node);                  /* of the current attempt, NULL if none */
