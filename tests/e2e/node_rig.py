@@ -53,7 +53,8 @@ class Node:
         need(not left, "left behind: %s" % left)
         need("Sanitizer" not in log and "runtime error" not in log, log[-3000:])
 
-    def start(self):
+    def command(self):
+        """The agent's command line and environment."""
         args = [os.path.join(self.bin, "moe-agent"), "--config", "/dev/null"]
         for o in ["controller=unix:" + self.dir + "/moed.sock", "node=n0", "state_dir=" + self.dir + "/state", "runtime_dir=" + self.dir + "/run", "gpus=%d" % self.gpus,
                   "only_fake_gpus=true", "allow_root=true"] + self.options:
@@ -61,6 +62,10 @@ class Node:
         env = {"PATH": "/usr/bin:/bin", "LEAKED": "yes", "SLURM_JOB_ID": "1", "http_proxy": "http://x", "MOE_DATA_DIR": os.path.join(ROOT, "config")}
         env.update({k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")})
         env.update(self.env)
+        return args, env
+
+    def start(self):
+        args, env = self.command()
         hellos = len(self.moed.hellos)
         with open(self.dir + "/agent.log", "ab") as log:
             self.agent = Daemon(args, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)

@@ -10,7 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lib import BUILD, ROOT, Skipped, Suite, equal, need, wait_until
-from node_rig import FAKE_RANK, PORT, SLEEP, Node
+from node_rig import FAKE_RANK, PORT, SLEEP, Node, alive
 
 suite = Suite()
 
@@ -234,6 +234,46 @@ def configuration():
         need(code != 0 and "missing.yaml" in err, err)
         need("moe-agent" in agent_error("--version")[1], "version")
         equal(agent_error("--example-config")[1], open(ROOT + "/config/agent.yaml").read(), "config/agent.yaml is what --example-config prints")
+
+
+@suite.test
+def files_that_were_cut():
+    """A full disk or a lost power leaves any part of a file: what protects is refused by name, what can be
+    made anew is, and the ranks of a step live on whatever is missing of its own files."""
+    with Node() as n:
+        n.launch(SLEEP)
+        rank = n.moed.note_list(1, 1, "started")[0]["pid"]
+        step, state = n.step_dir() + "/", n.dir + "/state/"
+        files = (step + "launch.json", step + "notes.1", state + "health.json", state + "nodeinfo.json")
+        for path in files:
+            wait_until(lambda: os.path.exists(path), 20, path)
+        n.stop_agent()
+        for path in files:
+            with open(path, "rb") as f:
+                whole = f.read()
+            for cut in (0, len(whole) // 2, len(whole) - 1):
+                with open(path, "wb") as f:
+                    f.write(whole[:cut])
+                n.start()
+                steps = [(s["job"], s["attempt"]) for s in n.moed.hellos[-1]["steps"]]
+                equal(steps, [(1, 1)], "steps of the agent with %d bytes of %s" % (cut, path))
+                need(alive(rank), "the rank ended with %d bytes of %s" % (cut, path))
+                n.stop_agent()
+                with open(path, "wb") as f:
+                    f.write(whole)
+        with open(state + "fence.json", "rb") as f:
+            whole = f.read()
+        args, env = n.command()
+        for cut in (0, len(whole) // 2, len(whole) - 1):
+            with open(state + "fence.json", "wb") as f:
+                f.write(whole[:cut])
+            r = subprocess.run(args, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+            need(r.returncode == 1 or r.returncode == 2, "status %d: %s" % (r.returncode, r.stdout))
+            need("fence.json" in r.stdout and "stale commands: restore it" in r.stdout, r.stdout)
+        with open(state + "fence.json", "wb") as f:
+            f.write(whole)
+        n.start()
+        need(alive(rank), "the rank")
 
 
 @suite.test
