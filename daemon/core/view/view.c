@@ -166,27 +166,6 @@ void job_view(const struct state *s, const struct job *j, int64_t now, struct jo
 	ret->resume = j->attempt > 0 ? j->resume : MO_NONE;
 }
 
-int node_shown_state(const struct state *s, const struct node *n)
-{
-	(void)s;
-	if (n->state != NODE_UP || !n->drain)
-		return n->state;
-	return n->drained ? NODE_DRAINED : NODE_DRAINING;
-}
-
-char *node_reason(const struct state *s, const struct node *n)
-{
-	_cleanup_(refusal_done) struct refusal r = { 0 };
-
-	if (n->state == NODE_UP && n->drain && n->drain_reason)
-		return mo_strdup(n->drain_reason);
-	if (n->reason)
-		return mo_strdup(n->reason);
-	if (n->drain)
-		return NULL;
-	return node_refuses(s, n, &r) ? TAKE_PTR(r.text) : health_held_text(n);
-}
-
 static void findings(const struct node *n, struct node_view *ret)
 {
 	for (size_t i = 0; i < n->health->n_results; i++) {

@@ -4,6 +4,7 @@
 #include "daemon/core/state/interval.h"
 #include "daemon/core/state/state.h"
 #include "daemon/core/state/waiting.h"
+#include "daemon/core/view/node_state.h"
 
 struct view_checkpoint { int64_t iteration; char *path; bool verified; };
 /* engine.prepare: of the newest attempt the slowest nodes, and what it cost in all attempts. */
@@ -73,6 +74,3 @@ void core_why_readings(const struct core *core, const struct job *j, int64_t now
 void job_report(const struct state *s, const struct job *j, int64_t now, struct report_view *ret);
 struct prepare_view *prepare_view_of(const struct job *j);       /* NULL: there is none */
 void why_prepare(const struct job *j, int64_t now, struct why_view *w);
-char *node_reason(const struct state *s, const struct node *n); /* of the drain, of its silence, or why it takes no work; NULL none; caller frees */
-/* node's shown state: enum node_state with drain taken in */
-int node_shown_state(const struct state *s, const struct node *n);
