@@ -420,6 +420,21 @@ static void test_older_text(void **state)
 	mo_desc_done(&node_desc, &n);
 }
 
+/* A released version stored when nodes were heard, which is set anew at each start. */
+static void test_older_state(void **state)
+{
+	static const char text[] = "{\"epoch\":7,\"nodes\":[{\"name\":\"n\",\"heard_at\":5000000,"
+				   "\"registered_at\":4000000}]}";
+	struct state s;
+
+	mo_desc_init(&state_desc, &s);
+	assert_int_equal(wire_decode_large(&state_desc, text, strlen(text), &s, NULL), 0);
+	assert_int_equal(s.n_nodes, 1);
+	assert_int_equal(s.nodes[0].registered_at, 4000000);
+	mo_desc_done(&state_desc, &s);
+	(void)state;
+}
+
 /* Of a header's text, every description that it declares. */
 static void check_listed(const char *file, const char *text)
 {
@@ -467,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_absent),         cmocka_unit_test(test_extreme),
 		cmocka_unit_test(test_wild),           cmocka_unit_test(test_older_text),
 		cmocka_unit_test(test_all_are_listed), cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_older_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
