@@ -23,13 +23,14 @@ static char *job_ledger(const struct core *c, const struct job *j)
 
 	for (size_t i = 0; i < j->n_ledger; i++) {
 		if (j->ledger[i] < 0)
-			return mo_printf("the ledger of j-%lld is below nothing: %lld in category %zu",
-					 LL(j->id), LL(j->ledger[i]), i);
+			return mo_printf(
+				"the ledger of j-%lld is below nothing: %lld in category %zu",
+				LL(j->id), LL(j->ledger[i]), i);
 		sum += j->ledger[i];
 	}
 	if (sum != total)
-		return mo_printf("the ledger of j-%lld does not close: %lld of %lld", LL(j->id), LL(sum),
-				 LL(total));
+		return mo_printf("the ledger of j-%lld does not close: %lld of %lld", LL(j->id),
+				 LL(sum), LL(total));
 	if (!unfinished(j) && j->ledger_at != j->ended_at)
 		return mo_printf("the ledger of j-%lld does not end with it", LL(j->id));
 	return NULL;
@@ -75,10 +76,11 @@ static char *job_places(const struct core *c, const struct job *j)
 		if (wrong)
 			return wrong;
 		if (i > 0 && strcmp(p[-1].node, p->node) >= 0)
-			return mo_printf("the places of j-%lld do not ascend at %s", LL(j->id), p->node);
-		if (p->n_ranks < 1 || p->n_ranks > (int64_t)p->n_gpus || p->first_rank != rank)
-			return mo_printf("the ranks of j-%lld do not follow each other on %s", LL(j->id),
+			return mo_printf("the places of j-%lld do not ascend at %s", LL(j->id),
 					 p->node);
+		if (p->n_ranks < 1 || p->n_ranks > (int64_t)p->n_gpus || p->first_rank != rank)
+			return mo_printf("the ranks of j-%lld do not follow each other on %s",
+					 LL(j->id), p->node);
 		rank += p->n_ranks;
 		n_gpus += (int64_t)p->n_gpus;
 	}
@@ -86,7 +88,8 @@ static char *job_places(const struct core *c, const struct job *j)
 		return mo_printf("j-%lld has %lld GPUs and %lld ranks of %lld and %lld", LL(j->id),
 				 LL(n_gpus), LL(rank), LL(job_gpus(j)), LL(j->n_ranks));
 	if (j->n_places && !unfinished(j))
-		return mo_printf("j-%lld is %s and holds GPUs", LL(j->id), job_state_names[j->state]);
+		return mo_printf("j-%lld is %s and holds GPUs", LL(j->id),
+				 job_state_names[j->state]);
 	return NULL;
 }
 
@@ -104,15 +107,16 @@ static char *job_attempts(const struct core *c, const struct job *j)
 		if (st->attempt < 1 || st->attempt > j->attempt)
 			return mo_printf("j-%lld, of %lld attempts, has a step of attempt %lld",
 					 LL(j->id), LL(j->attempt), LL(st->attempt));
-		if (before && (before->attempt > st->attempt ||
-			       (before->attempt == st->attempt && strcmp(before->node, st->node) >= 0)))
+		if (before &&
+		    (before->attempt > st->attempt ||
+		     (before->attempt == st->attempt && strcmp(before->node, st->node) >= 0)))
 			return mo_printf("the steps of j-%lld do not ascend at attempt %lld on %s",
 					 LL(j->id), LL(st->attempt), st->node);
 	}
 	for (size_t i = 1; i < j->n_incidents; i++)
 		if (j->incidents[i].attempt <= j->incidents[i - 1].attempt)
-			return mo_printf("attempt %lld of j-%lld failed twice", LL(j->incidents[i].attempt),
-					 LL(j->id));
+			return mo_printf("attempt %lld of j-%lld failed twice",
+					 LL(j->incidents[i].attempt), LL(j->id));
 	return NULL;
 }
 
@@ -123,17 +127,21 @@ static char *job_lives(const struct core *c, const struct job *j)
 		const struct step *st = &j->steps[i];
 
 		if (!step_dead(st) && (j->n_places == 0 || st->attempt != j->attempt))
-			return mo_printf("attempt %lld of j-%lld is over, and its step on %s may live",
-					 LL(st->attempt), LL(j->id), st->node);
+			return mo_printf(
+				"attempt %lld of j-%lld is over, and its step on %s may live",
+				LL(st->attempt), LL(j->id), st->node);
 		if (st->forgotten && !st->gone)
-			return mo_printf("the step of attempt %lld of j-%lld on %s is forgotten and may live",
+			return mo_printf("the step of attempt %lld of j-%lld on %s is forgotten "
+					 "and may live",
 					 LL(st->attempt), LL(j->id), st->node);
 	}
 	return NULL;
 }
 
 /* The counts over the steps of the current attempt. */
-struct counts { int64_t started, dead, trouble, exited, silent, drained, forgotten, swept; };
+struct counts {
+	int64_t started, dead, trouble, exited, silent, drained, forgotten, swept;
+};
 
 static struct counts counts_of(const struct core *c, const struct job *j)
 {
@@ -165,7 +173,8 @@ static struct counts counts_of(const struct core *c, const struct job *j)
 
 static char *count_wrong(const struct job *j, const char *what, int64_t has, int64_t is)
 {
-	return mo_printf("j-%lld counts %lld %s, and there are %lld", LL(j->id), LL(has), what, LL(is));
+	return mo_printf("j-%lld counts %lld %s, and there are %lld", LL(j->id), LL(has), what,
+			 LL(is));
 }
 
 /* Steps that were forgotten and swept are counted still: they were dead. */
@@ -196,8 +205,8 @@ static char *job_checkpoints(const struct core *c, const struct job *j)
 {
 	for (size_t i = 1; i < j->n_checkpoints; i++)
 		if (j->checkpoints[i].iteration <= j->checkpoints[i - 1].iteration)
-			return mo_printf("the checkpoints of j-%lld do not ascend at %lld", LL(j->id),
-					 LL(j->checkpoints[i].iteration));
+			return mo_printf("the checkpoints of j-%lld do not ascend at %lld",
+					 LL(j->id), LL(j->checkpoints[i].iteration));
 	return NULL;
 }
 
@@ -217,14 +226,16 @@ static char *job_indexes(const struct core *c, const struct job *j)
 	const struct state *s = &c->state;
 
 	if (ids_has(c->unfinished, c->n_unfinished, j->id) != unfinished(j))
-		return mo_printf("j-%lld is %s, and the index of unfinished jobs differs", LL(j->id),
-				 job_state_names[j->state]);
+		return mo_printf("j-%lld is %s, and the index of unfinished jobs differs",
+				 LL(j->id), job_state_names[j->state]);
 	if (ids_has(s->holders, s->n_holders, j->id) != (j->n_steps > 0))
-		return mo_printf("j-%lld has %zu steps, and the index of those that have any differs",
-				 LL(j->id), j->n_steps);
+		return mo_printf(
+			"j-%lld has %zu steps, and the index of those that have any differs",
+			LL(j->id), j->n_steps);
 	if (ids_has(c->ending, c->n_ending, j->id) != j->end_scan)
-		return mo_printf("j-%lld: the index of those whose last checkpoints are looked at differs",
-				 LL(j->id));
+		return mo_printf(
+			"j-%lld: the index of those whose last checkpoints are looked at differs",
+			LL(j->id));
 	return NULL;
 }
 
@@ -249,7 +260,7 @@ static char *job_on_nodes(const struct core *c, const struct job *j)
 }
 
 static char *(*const of_job[])(const struct core *c, const struct job *j) = {
-	job_ledger,	 job_places, job_attempts, job_lives,	job_counts,
+	job_ledger,      job_places, job_attempts, job_lives,    job_counts,
 	job_checkpoints, job_texts,  job_indexes,  job_on_nodes,
 };
 
@@ -275,7 +286,10 @@ static char *state_order(const struct core *c)
 }
 
 /* A GPU that an attempt holds. */
-struct held { const char *node; int64_t gpu, job; };
+struct held {
+	const char *node;
+	int64_t gpu, job;
+};
 
 static int by_slot(const void *a, const void *b)
 {
@@ -297,7 +311,8 @@ static char *state_gpus(const struct core *c)
 			const struct place *p = &s->jobs[i].places[k];
 
 			for (size_t g = 0; g < p->n_gpus; g++)
-				*MO_GROW(held, n) = (struct held){ p->node, p->gpus[g], s->jobs[i].id };
+				*MO_GROW(held, n) =
+					(struct held){ p->node, p->gpus[g], s->jobs[i].id };
 		}
 	if (n)
 		qsort(held, n, sizeof(*held), by_slot);
@@ -345,7 +360,7 @@ static char *total_wrong(const char *what, int64_t has, int64_t is)
 	return mo_printf("%lld %s are counted, and there are %lld", LL(has), what, LL(is));
 }
 
-/* Each index holds nothing that its jobs do not say: what they say is looked for in job_indexes(). */
+/* An index holds nothing that its jobs do not say; what they say is looked for in job_indexes(). */
 static char *state_indexes(const struct core *c)
 {
 	const struct state *s = &c->state;
@@ -364,8 +379,9 @@ static char *state_indexes(const struct core *c)
 		return total_wrong("jobs that end", LL(c->n_ending), LL(n_ending));
 	for (size_t i = 1; i < c->n_dirty; i++)
 		if (c->dirty[i] <= c->dirty[i - 1])
-			return mo_printf("j-%lld stands twice in the jobs to look at, or not in order",
-					 LL(c->dirty[i]));
+			return mo_printf(
+				"j-%lld stands twice in the jobs to look at, or not in order",
+				LL(c->dirty[i]));
 	return NULL;
 }
 
@@ -434,7 +450,7 @@ static char *(*const of_state[])(const struct core *c) = {
 
 char *state_check(const struct core *c)
 {
-	char *wrong = state_order(c);   /* the others find things by it */
+	char *wrong = state_order(c); /* the others find things by it */
 
 	for (size_t i = 0; i < c->state.n_jobs && !wrong; i++)
 		for (size_t k = 0; k < ELEMENTSOF(of_job) && !wrong; k++)

@@ -1,4 +1,4 @@
-/* Each promise of state_check() is broken by hand, and must be named. The beds of all other tests ask
+/* Each promise of state_check() is broken by hand, and must be named. All other beds ask
  * it after every turn, so that it is silent about what is whole is shown there. */
 #include "tests/unit/dcore/world.h"
 
@@ -292,7 +292,10 @@ static void nodes_hardware(struct core *c)
 	c->n_cordoned_hardware++;
 }
 
-static const struct { void (*break_it)(struct core *c); const char *says; } breaks[] = {
+static const struct {
+	void (*break_it)(struct core *c);
+	const char *says;
+} breaks[] = {
 	{ ledger_sum, "the ledger of j-1 does not close" },
 	{ ledger_negative, "the ledger of j-1 is below nothing: -5 in category 10" },
 	{ ledger_end, "the ledger of j-3 does not end with it" },

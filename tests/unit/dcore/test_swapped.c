@@ -5,7 +5,7 @@
 
 #include "daemon/core/update/check.h"
 
-static struct state before;        /* the log begins with it */
+static struct state before; /* the log begins with it */
 
 static struct core *core_before(void)
 {
@@ -73,7 +73,7 @@ static void test_two_records_swapped(void **state)
 	assert_true(replay(&log, SIZE_MAX));
 	for (size_t i = 0; i + 1 < log.n_items; i++)
 		n_refused += !replay(&log, i);
-	assert_true(n_refused > 0);        /* a place before its job, say */
+	assert_true(n_refused > 0); /* a place before its job, say */
 	mo_vec_clear(&record_desc, (void **)&log.items, &log.n_items);
 	mo_desc_done(&state_desc, &before);
 }
