@@ -1,11 +1,14 @@
 /* Seconds of one exchange between ranks, before computing hides any of it. Ranks lie as Megatron places them: tensor parallel ranks next to each other, then context, data, pipeline;
  * expert ranks next to each other (parallel folding). A ring over several nodes uses the NIC of every member that a node has; what a node's own GPUs exchange takes the links.
  * Measured curves (rccl-tests) replace the catalogue's bandwidth. Callers: time.c, memory.c. */
+#include "lib/plan/comm.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "lib/base/parse.h"
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 
 /* What no network is: nothing, not a number, or more than a GPU's memory. */

@@ -4,7 +4,10 @@
 #include <math.h>
 
 #include "lib/model/layout.h"
+#include "lib/plan/memory.h"
+#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/time.h"
 
 static void note(struct plan *p, const char *text)
 {

@@ -1,8 +1,11 @@
 /* What one token keeps of one layer for the backward pass. Korthikanti et al. 2022 (34 h bytes without recomputation, 5 a s of scores) generalised to gated, grouped and latent attention and to
  * experts' routed rows; less what Megatron's selective recomputation drops (transformer_config.py, recompute_modules), what MaxText's remat_policy does not save (decoders.py), and the half
  * of a GEMM's input that Transformer Engine keeps where it computes in 8 bits. Callers: memory.c. */
+#include "lib/plan/kept.h"
+
 #include <string.h>
 
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 
 #define STORED_NARROW 1.0        /* bytes of an element that Transformer Engine keeps in 8 bits */

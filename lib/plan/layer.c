@@ -1,8 +1,11 @@
 /* Kernels of one layer on one rank for one micro-batch: GEMMs by shape, attention, element-wise passes. A kernel takes its arithmetic at the rate of the best measured GEMM
  * times what layers reach of it, at least the time of its operands' traffic, half a wave of tiles at the end, and a start-up; so small and narrow GEMMs are slow without a table of shapes.
  * Shapes are Megatron's: fused QKV and gate/up projections, experts as one grouped GEMM over the local ones. Callers: time.c. */
+#include "lib/plan/layer.h"
+
 #include <math.h>
 
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 

@@ -1,7 +1,12 @@
 /* Memory of the fullest rank, in 10^9 bytes. States: 2 bytes of weight, 4 of gradient (Megatron accumulates in FP32), 12 of FP32 master and Adam; where FSDP shards FP32 weights these are
  * the master. Activations: what each layer keeps (kept.c), in flight as in the pipeline schedules' papers. */
+#include "lib/plan/memory.h"
+
 #include <string.h>
 
+#include "lib/plan/comm.h"
+#include "lib/plan/kept.h"
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 

@@ -6,6 +6,8 @@
 
 #include "lib/base/buf.h"
 #include "lib/plan/legal.h"
+#include "lib/plan/memory.h"
+#include "lib/plan/time.h"
 
 static const struct { const char *name; size_t at; } choices[] = {
 	{ "ep", offsetof(struct shape, ep) }, { "pp", offsetof(struct shape, pp) },   { "vpp", offsetof(struct shape, vpp) },     { "cp", offsetof(struct shape, cp) },

@@ -1,5 +1,7 @@
 /* Parameters and FLOPs of a model. Checked against published totals: DeepSeek-V2-Lite 15.7 B, V2 235.7 B, V3 671.0 B, Kimi-K2 1026.4 B, Qwen3-30B 30.5 B,
  * Mixtral-8x22B 140.6 B, Llama-3-70B 70.6 B; FLOPs per token against the figures that Megatron reports for eight models (0 to +0.5 %). */
+#include "lib/plan/params.h"
+
 #include <string.h>
 
 #include "lib/plan/parts.h"

@@ -1,4 +1,6 @@
-/* One plan while it is computed. Private to lib/plan and to the tests and benchmarks that look inside. Order: params -> layer, comm -> time; memory beside them. */
+/* One plan while it is computed. Private to lib/plan and to the tests and benchmarks that look
+ * inside. What computes it has a header each, in this order: params -> layer, comm -> time;
+ * memory beside them. Here: what all of them read, and features.c, which fills it. */
 #pragma once
 #include "lib/plan/constants.h"
 #include "lib/plan/plan.h"
@@ -72,70 +74,6 @@ static inline const struct plan_constants *shape_k(const struct shape *s) { retu
 struct shape_features shape_features_of(const struct recipe *r);
 const char *shape_recompute_of(const struct recipe *r);
 const char *shape_schedule_told(const struct recipe *r);   /* by the engine's own flags; NULL: nothing of it */
-int64_t shape_micro_batches(const struct shape *s);   /* of one pass through the pipeline */
-int64_t shape_passes(const struct shape *s);
 /* Sequences that a rank puts through the pipeline at once where its own configuration says so; it goes through so often that a step is
  * full. A micro-batch of the recipe makes it one pass. 0: one pass. */
 int64_t shape_pass_batch(const struct recipe *r);
-bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
-double shape_grad_bytes(const struct shape *s);
-double shape_moment_bytes(const struct shape *s);           /* both moments, per parameter */
-double shape_state_bytes(const struct shape *s);            /* and master weights */
-double shape_shards(const struct shape *s);                 /* ranks that zero shards dense weights over */
-int64_t shape_edp(const struct shape *s);                   /* ranks that hold the same experts */
-double shape_tokens(const struct shape *s);                 /* of one micro-batch on one rank, before TP: seq x micro / cp */
-/* Layers of a pipeline stage: [first, last). */
-void shape_stage(const struct shape *s, int64_t stage, int64_t *ret_first, int64_t *ret_last);
-int64_t shape_head_stage(const struct shape *s);            /* that has the output layer: the last one, the first where the schedule folds the pipeline into a V */
-/* How many of the layers [first, last) run forward again. */
-int64_t shape_recomputed(const struct shape *s, int64_t first, int64_t last);
-int64_t shape_stage_recomputed(const struct shape *s, int64_t stage);      /* of all chunks of a stage, which lie apart when it has several */
-int64_t shape_twin(const struct shape *s, int64_t stage);   /* DualPipe: the stage of the other direction on the same rank; else the same */
-/* Weights of a stage on one rank: those replicated over dp x cp, and the experts' (replicated over edp); of DualPipe both stages that the rank has. */
-void shape_weights(const struct shape *s, int64_t stage, double *ret_dense, double *ret_experts);
-double model_context(const struct recipe_model *m, double seq);        /* mean number of earlier tokens that a token attends to */
-void model_head_widths(const struct recipe_model *m, double *ret_qk, double *ret_v);
-
-/* Seconds on one rank for one micro-batch. backward holds recomputation; wgrad is the part of backward that zero-bubble schedules may move. */
-struct pass { double compute, a2a, tp, cp, launch; };       /* launch: the GPU waits for the host */
-struct layer_cost { struct pass forward, backward; double wgrad; };
-struct costs { struct layer_cost dense, moe, embedding, head; };   /* head: final norm, logits, loss and MTP layers */
-void costs_of(const struct shape *s, struct costs *ret);
-double pass_total(const struct pass *p);
-/* Sum over the layers of a stage, with embedding on the first one and head where it lies. */
-struct layer_cost stage_cost(const struct shape *s, const struct costs *c, int64_t stage);
-void pass_add(struct pass *to, const struct pass *what, double times);
-
-/* layer.c: kernels of one layer, one micro-batch, one rank */
-struct kernels { double forward, backward, wgrad, recompute; };    /* recompute: what `s->recompute` adds to backward */
-struct kernels dense_kernels(const struct shape *s);
-struct kernels moe_kernels(const struct shape *s);
-struct kernels head_kernels(const struct shape *s);
-struct kernels embedding_kernels(const struct shape *s);
-
-/* comm.c: seconds of one exchange, before anything hides it */
-double comm_tp(const struct shape *s);                      /* one direction of one layer */
-double comm_cp(const struct shape *s);
-double comm_reached(const struct recipe_moe *m, double n);  /* of n equal places that hold the experts, those that a token reaches */
-double comm_a2a(const struct shape *s);                     /* dispatch and combine of one layer, one direction */
-double comm_p2p(const struct shape *s);                     /* activations of one micro-batch to the next stage */
-double comm_weight_bytes(const struct shape *s);            /* of a weight that its owner sends to the others */
-double comm_fsdp_gather(const struct shape *s, double weights, bool experts);  /* weights: of one rank's layer, unsharded */
-double comm_grads(const struct shape *s, double dense, double experts);        /* reduce-scatter and all-gather of a stage's weights */
-bool comm_fsdp(const struct shape *s);
-/* Rows of rccl-tests / nccl-tests output ("size count type ... busbw"); what is no row is ignored. False: no row. */
-bool curve_parse(const char *text, struct curve *ret);
-double curve_at(const struct curve *c, double bytes);       /* 10^9 bytes/s, interpolated in log size */
-
-double optimizer_s(const struct shape *s, int64_t stage);
-void memory_of_stage(const struct shape *s, int64_t stage, struct plan_memory *ret);
-double memory_layer_bytes(const struct shape *s, bool moe, const char *recompute);  /* kept.c: that one token keeps of one layer */
-double memory_layer_gradients(const struct shape *s, bool moe);                      /* of its products' results: what gradients of weights that wait need beside what is kept */
-double memory_layer_offloaded(const struct shape *s, bool moe);                      /* of these, what waits in the host's memory by modules */
-void memory_stages_of(const struct shape *s, struct plan *p);
-void memory_of(const struct shape *s, struct plan_memory *ret);    /* the fullest stage */
-void time_of(const struct shape *s, struct plan *p);
-/* given: 0 where nothing is. */
-void reliability_of(const struct shape *s, double step_s, const struct plan_failures *given, struct plan_reliability *ret);
-/* What the recipe says of it; dp is left to the caller. */
-int shape_of(const struct recipe *r, const struct gpu_type *gpu, int64_t gpus, struct shape *ret, struct mo_error *err);

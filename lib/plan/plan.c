@@ -8,10 +8,13 @@
 #include "lib/base/parse.h"
 #include "lib/model/layout.h"
 #include "lib/model/limits.h"
+#include "lib/plan/comm.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/plans.h"
+#include "lib/plan/reliability.h"
 #include "lib/plan/scale.h"
+#include "lib/plan/shape.h"
 
 #define TOP_DEFAULT 5
 

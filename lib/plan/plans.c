@@ -6,6 +6,7 @@
 
 #include "lib/plan/figures.h"
 #include "lib/plan/neighbours.h"
+#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/search.h"
 

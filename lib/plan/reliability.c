@@ -1,5 +1,7 @@
 /* Failures, checkpoint interval, the share of useful time and spares. Failure rate: Meta's RSC-1, 6.5 per 1000 node-days (Kokolis et al. 2024); interval: Young 1974, Daly 2006; useful time:
  * Daly's exact mean time of a segment when failures come exponentially; spares: nodes under repair are Poisson. */
+#include "lib/plan/reliability.h"
+
 #include <math.h>
 
 #include "lib/plan/parts.h"

@@ -1,11 +1,14 @@
 /* A plan's schedule with the times of its stages: what the picture draws. */
 #include <errno.h>
 
+#include "lib/plan/comm.h"
 #include "lib/plan/parts.h"
 #include "lib/model/layout.h"
 #include "lib/plan/pipeline.h"
 #include "lib/plan/schedule.h"
 #include "lib/plan/search.h"
+#include "lib/plan/shape.h"
+#include "lib/plan/time.h"
 
 /* Layers of each virtual stage as features.pipeline_layout has them; NULL: evenly. */
 static int64_t *layers_of(const struct recipe *r, const struct plan *p, int64_t stages)

@@ -8,8 +8,11 @@
 
 #include "lib/plan/figures.h"
 #include "lib/plan/legal.h"
+#include "lib/plan/memory.h"
 #include "lib/plan/neighbours.h"
+#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/time.h"
 
 #define CANDIDATES_KEPT 64
 #define CP_MAX 32

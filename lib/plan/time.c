@@ -1,7 +1,12 @@
 /* Step time of one plan: layers' kernels, exchanges and the host's launches make stages, stages and the schedule's bubble make the pipeline, then gradients and the optimizer. */
+#include "lib/plan/time.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "lib/plan/comm.h"
+#include "lib/plan/layer.h"
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 

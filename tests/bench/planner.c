@@ -8,7 +8,9 @@
 
 #include "lib/base/parse.h"
 #include "lib/plan/anchor.h"
+#include "lib/plan/memory.h"
 #include "lib/plan/parts.h"
+#include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 

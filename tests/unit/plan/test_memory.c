@@ -4,6 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/plan/kept.h"
+#include "lib/plan/memory.h"
+#include "lib/plan/params.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/pipeline.h"
 #include "lib/recipe/catalogue.h"

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "lib/plan/memory.h"
 #include "lib/plan/parts.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"

@@ -4,9 +4,14 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
+#include "lib/plan/comm.h"
 #include "lib/plan/figures.h"
+#include "lib/plan/layer.h"
 #include "lib/plan/legal.h"
+#include "lib/plan/memory.h"
+#include "lib/plan/params.h"
 #include "lib/plan/pipeline.h"
+#include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 
 #define SHAPES 6000

@@ -4,6 +4,7 @@
 #include "tests/unit/unit.h"
 
 #include "lib/plan/parts.h"
+#include "lib/plan/reliability.h"
 #include "lib/recipe/model_file.h"
 
 static void close_to(double value, double expected, double fraction)

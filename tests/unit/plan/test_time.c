@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/plan/comm.h"
 #include "lib/plan/parts.h"
 #include "lib/plan/search.h"
+#include "lib/plan/time.h"
 #include "lib/recipe/catalogue.h"
 #include "lib/recipe/model_file.h"
 

@@ -1,0 +1,11 @@
+/* Kernels of one layer, one micro-batch, one rank. Private to lib/plan and to the tests and
+ * benchmarks that look inside. */
+#pragma once
+#include "lib/plan/parts.h"
+
+bool shape_narrow(const struct shape *s);                    /* products in 8 bits or fewer */
+struct kernels { double forward, backward, wgrad, recompute; };    /* recompute: what `s->recompute` adds to backward */
+struct kernels dense_kernels(const struct shape *s);
+struct kernels moe_kernels(const struct shape *s);
+struct kernels head_kernels(const struct shape *s);
+struct kernels embedding_kernels(const struct shape *s);
