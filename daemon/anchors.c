@@ -237,8 +237,9 @@ void anchors_apply(const struct state *s, const struct recipe *r, const struct g
 		if (!fits(s, a, gpu->name, r->precision))
 			continue;
 		chosen.parallelism.automatic = false;     /* the planner has filled it in: nothing to search */
-		if (!a->recipe.engine.traits)             /* a record of an older version */
-			recipe_traits_renew(&chosen, NULL);
+		/* a record of an older version, whose engine's file may be gone */
+		if (!a->recipe.engine.traits && recipe_traits_renew(&chosen, NULL) < 0)
+			continue;
 		mo_desc_init(&plan_doc_desc, &run);
 		if (plan_make(&chosen, gpu, &one, &run, NULL) >= 0)
 			plan_anchor_add(&all, &chosen, &run, a->measured.step_time_s, a->measured.memory_gb);

@@ -59,8 +59,10 @@ static void reason(bool sees, char **text)
 void visible_job(const struct viewer *v, const struct job *j, struct job_view *doc)
 {
 	reason(viewer_sees(v, j), &doc->reason);
-	if (doc->waiting)
+	if (doc->waiting) {
 		reason(viewer_sees(v, j), &doc->waiting->text);
+		mask(&doc->waiting->dir);
+	}
 }
 
 static bool is_output(const struct job *j, const char *text)

@@ -155,7 +155,8 @@ static void refuse_unstarted(struct steps *s, struct entry *e, const char *why, 
 void steps_start_fenced(struct steps *s, struct entry *e, struct steps_out *out)
 {
 	e->phase = EN_FENCING;
-	steps_save_fence(s, e->job, out);
+	/* its own attempt, by which the answer finds it: the job's fence may stand higher meanwhile */
+	steps_effect(out, AX_FENCE, e->job, e->attempt)->epoch = s->epoch;
 }
 
 static void on_spool_done(struct steps *s, struct entry *e, const struct steps_event *ev, int64_t now,
@@ -408,7 +409,8 @@ static void on_step_event(struct steps *s, const struct steps_event *ev, int64_t
 	case AE_SPOOL_DONE: on_spool_done(s, e, ev, now, out); break;
 	case AE_FENCE_DONE: on_fence_done(s, e, ev, now, out); break;
 	case AE_STEPD_UP:
-		if (e->phase == EN_STARTING || e->phase == EN_HUNG || e->phase == EN_IDLE || e->phase == EN_UP) {
+		if (e->phase == EN_STARTING || e->phase == EN_HUNG || e->phase == EN_IDLE ||
+		    e->phase == EN_FENCING || e->phase == EN_UP) {
 			e->phase = EN_UP;
 			e->told_at = MO_NONE;
 			steps_tell(e, now, out);

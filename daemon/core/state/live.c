@@ -170,9 +170,12 @@ bool core_beat(struct core *c, const struct job *j, int64_t rank, int64_t iterat
 
 	if (step_ms != MO_NONE_F)
 		k->step_ms = step_ms;
-	if (iteration <= MO_MAX(k->iteration, j->ranks[rank].iteration))
+	int64_t newest = MO_MAX(k->iteration, j->ranks[rank].iteration);
+
+	if (iteration >= newest)
+		k->iteration = iteration;      /* of the iteration that a record told too: step_ms is its newest word */
+	if (iteration <= newest)
 		return false;
-	k->iteration = iteration;
 	b->advanced_at = now;
 	return true;
 }

@@ -57,6 +57,21 @@ static void test_spool_fails(void **state) {
 	assert_string_equal(synced(b, 7, 1), "gone 2: refused gone (stale)");
 }
 
+/* An order for a later attempt raises the job's fence meanwhile: the answer is the waiting attempt's all the same. */
+static void test_fence_stands_higher(void **state)
+{
+	struct bed *b = *state;
+
+	up(b);
+	orders(b, CMD_LAUNCH, 7, 1);
+	orders(b, CMD_KILL, 7, 2);
+	said(b);
+	simple(b, AE_SPOOL_DONE, 7, 1);
+	assert_string_equal(said(b), "fence:7.1");
+	simple(b, AE_FENCE_DONE, 7, 1);
+	assert_string_equal(said(b), "start:7.1");
+}
+
 /* Without the fence on disk nothing is started, then or by a late copy. */
 static void test_fence_fails(void **state)
 {
@@ -260,7 +275,7 @@ static void test_unknown_step_is_kept(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
-		T(test_launch), T(test_spool_fails), T(test_fence_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node),
+		T(test_launch), T(test_spool_fails), T(test_fence_stands_higher), T(test_fence_fails), T(test_stale_attempt), T(test_stale_epoch), T(test_earlier_boot), T(test_foreign_node),
 		T(test_stop_and_kill), T(test_stop_while_spooling), T(test_kill_of_what_never_came), T(test_predecessor_must_be_gone),
 		T(test_end_and_forget), T(test_unknown_step_is_kept),
 	};
