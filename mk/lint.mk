@@ -1,5 +1,8 @@
 # make lint: seconds, every step is an error when it finds something; one reads the objects of a build. make lint-deep: minutes.
-.PHONY: lint lint-deep
+# make format sets the product's C as .clang-format says; lint only looks.
+.PHONY: lint lint-deep format
+format: deps-lint
+	@clang-format-14 -i $$(git ls-files 'lib/*.[ch]' 'daemon/*.[ch]' 'agent/*.[ch]' 'cli/*.[ch]')
 lint: deps-lint all
 	@BUILD=$(BUILD) tests/lint/run fast
 lint-deep: deps-lint
