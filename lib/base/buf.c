@@ -1,4 +1,5 @@
-/* A growable byte string. Invariant: whenever data is not NULL, len < cap and data[len] is 0. Out of memory aborts. */
+/* A growable byte string. Invariant: whenever data is not NULL, len < cap and data[len] is 0.
+ * Out of memory aborts. */
 #include "lib/base/buf.h"
 
 #include <assert.h>

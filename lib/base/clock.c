@@ -36,7 +36,8 @@ int64_t mo_clock_wall_us(void)
 	return read_ns(CLOCK_REALTIME) / 1000;
 }
 
-/* Whole milliseconds: documents show milliseconds, and what is shown and what is stored must be the same instant. */
+/* Whole milliseconds: documents show milliseconds, and what is shown and what is stored must be
+ * the same instant. */
 static int64_t whole_ms(int64_t us)
 {
 	return us - us % 1000;

@@ -1,4 +1,5 @@
-/* See crc32c.h. The portable way reads eight bytes at a time through eight tables, made at the first use; the tables are the same whoever makes them. */
+/* See crc32c.h. The portable way reads eight bytes at a time through eight tables, made at the
+ * first use; the tables are the same whoever makes them. */
 #include "lib/base/crc32c.h"
 
 #include <stdbool.h>
@@ -7,7 +8,7 @@
 #include <cpuid.h>
 #endif
 
-#define POLYNOMIAL 0x82f63b78u         /* reflected */
+#define POLYNOMIAL 0x82f63b78u /* reflected */
 
 static uint32_t tables[8][256];
 static bool made;
@@ -35,9 +36,11 @@ uint32_t mo_crc32c_portable(uint32_t crc, const void *data, size_t n)
 		make_tables();
 	crc = ~crc;
 	for (; n >= 8; n -= 8, p += 8) {
-		crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-		crc = tables[7][crc & 0xff] ^ tables[6][crc >> 8 & 0xff] ^ tables[5][crc >> 16 & 0xff] ^ tables[4][crc >> 24]
-			^ tables[3][p[4]] ^ tables[2][p[5]] ^ tables[1][p[6]] ^ tables[0][p[7]];
+		crc ^= (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+		       (uint32_t)p[3] << 24;
+		crc = tables[7][crc & 0xff] ^ tables[6][crc >> 8 & 0xff] ^
+		      tables[5][crc >> 16 & 0xff] ^ tables[4][crc >> 24] ^ tables[3][p[4]] ^
+		      tables[2][p[5]] ^ tables[1][p[6]] ^ tables[0][p[7]];
 	}
 	while (n-- > 0)
 		crc = crc >> 8 ^ tables[0][(crc ^ *p++) & 0xff];
@@ -45,7 +48,8 @@ uint32_t mo_crc32c_portable(uint32_t crc, const void *data, size_t n)
 }
 
 #ifdef __x86_64__
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *p, size_t n)
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc,
+								 const unsigned char *p, size_t n)
 {
 	uint64_t c = ~crc, word;
 
@@ -58,8 +62,9 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 	return ~(uint32_t)c;
 }
 
-/* Asked at the first use. __builtin_cpu_supports() would bring a constructor that asks many times at the start of
- * every program, and in a virtual machine each question is an exit to its host. */
+/* Asked at the first use. __builtin_cpu_supports() would bring a constructor that asks many
+ * times at the start of every program, and in a virtual machine each question is an exit to its
+ * host. */
 static bool has_instruction(void)
 {
 	static enum { NOT_ASKED, NO, YES } known;

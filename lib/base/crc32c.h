@@ -1,4 +1,5 @@
-/* CRC32C (Castagnoli), as in RFC 3720 and as storage systems have it. By the CPU's instruction where there is one, else by tables. */
+/* CRC32C (Castagnoli), as in RFC 3720 and as storage systems have it. By the CPU's instruction
+ * where there is one, else by tables. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Walks described structs: init, done, copy, compare. Every function is one switch over enum mo_kind. Pure. */
+/* Walks described structs: init, done, copy, compare. Every function is one switch over enum
+ * mo_kind. Pure. */
 #include "lib/base/desc.h"
 
 #include <assert.h>
@@ -31,11 +32,20 @@ static void fields_init(const struct mo_desc *d, void *obj)
 
 		switch (f->kind) {
 		case MO_TRI: *AT(int8_t, obj, f->offset) = -1; break;
-		case MO_INT: case MO_ID: case MO_TIME: *AT(int64_t, obj, f->offset) = MO_NONE; break;
+		case MO_INT:
+		case MO_ID:
+		case MO_TIME: *AT(int64_t, obj, f->offset) = MO_NONE; break;
 		case MO_REAL: *AT(double, obj, f->offset) = MO_NONE_F; break;
 		case MO_ENUM: *AT(int, obj, f->offset) = -1; break;
 		case MO_STRUCT: fields_init(f->sub, AT(void, obj, f->offset)); break;
-		case MO_BOOL: case MO_STR: case MO_OPT: case MO_VEC: case MO_STRS: case MO_INTS: case MO_RAWJSON: break; /* zero */
+		/* zero */
+		case MO_BOOL:
+		case MO_STR:
+		case MO_OPT:
+		case MO_VEC:
+		case MO_STRS:
+		case MO_INTS:
+		case MO_RAWJSON: break;
 		}
 	}
 }
@@ -62,28 +72,24 @@ static void elements_done(const struct mo_desc *d, void *array, size_t n)
 static void field_done(const struct mo_field *f, void *obj)
 {
 	switch (f->kind) {
-	case MO_STR: case MO_RAWJSON:
-		free(*AT(char *, obj, f->offset));
-		break;
-	case MO_STRUCT:
-		fields_done(f->sub, AT(void, obj, f->offset));
-		break;
-	case MO_OPT:
-		mo_desc_free(f->sub, *AT(void *, obj, f->offset));
-		break;
-	case MO_VEC:
-		elements_done(f->sub, *AT(void *, obj, f->offset), COUNT(obj, f));
-		break;
+	case MO_STR:
+	case MO_RAWJSON: free(*AT(char *, obj, f->offset)); break;
+	case MO_STRUCT: fields_done(f->sub, AT(void, obj, f->offset)); break;
+	case MO_OPT: mo_desc_free(f->sub, *AT(void *, obj, f->offset)); break;
+	case MO_VEC: elements_done(f->sub, *AT(void *, obj, f->offset), COUNT(obj, f)); break;
 	case MO_STRS:
 		for (size_t i = 0; i < COUNT(obj, f); i++)
 			free((*AT(char **, obj, f->offset))[i]);
 		free(*AT(char **, obj, f->offset));
 		break;
-	case MO_INTS:
-		free(*AT(int64_t *, obj, f->offset));
-		break;
-	case MO_BOOL: case MO_TRI: case MO_INT: case MO_ID: case MO_TIME: case MO_REAL: case MO_ENUM:
-		break;
+	case MO_INTS: free(*AT(int64_t *, obj, f->offset)); break;
+	case MO_BOOL:
+	case MO_TRI:
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME:
+	case MO_REAL:
+	case MO_ENUM: break;
 	}
 }
 
@@ -111,35 +117,42 @@ static void field_copy(const struct mo_field *f, void *dst, const void *src)
 	switch (f->kind) {
 	case MO_BOOL: *AT(bool, dst, f->offset) = *AT_CONST(bool, src, f->offset); break;
 	case MO_TRI: *AT(int8_t, dst, f->offset) = *AT_CONST(int8_t, src, f->offset); break;
-	case MO_INT: case MO_ID: case MO_TIME: *AT(int64_t, dst, f->offset) = *AT_CONST(int64_t, src, f->offset); break;
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME: *AT(int64_t, dst, f->offset) = *AT_CONST(int64_t, src, f->offset); break;
 	case MO_REAL: *AT(double, dst, f->offset) = *AT_CONST(double, src, f->offset); break;
 	case MO_ENUM: *AT(int, dst, f->offset) = *AT_CONST(int, src, f->offset); break;
-	case MO_STR: case MO_RAWJSON:
+	case MO_STR:
+	case MO_RAWJSON:
 		*AT(char *, dst, f->offset) = mo_strdup(*AT_CONST(char *, src, f->offset));
 		break;
 	case MO_STRUCT:
 		fields_copy(f->sub, AT(void, dst, f->offset), AT_CONST(void, src, f->offset));
 		break;
 	case MO_OPT:
-		*AT(void *, dst, f->offset) = mo_desc_dup(f->sub, *AT_CONST(void *, src, f->offset));
+		*AT(void *, dst, f->offset) =
+			mo_desc_dup(f->sub, *AT_CONST(void *, src, f->offset));
 		break;
 	case MO_VEC:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
 		*AT(char *, dst, f->offset) = n ? array_new(n, f->sub->size) : NULL;
 		for (size_t i = 0; i < n; i++)
-			fields_copy(f->sub, *AT(char *, dst, f->offset) + i * f->sub->size, *AT_CONST(char *, src, f->offset) + i * f->sub->size);
+			fields_copy(f->sub, *AT(char *, dst, f->offset) + i * f->sub->size,
+				    *AT_CONST(char *, src, f->offset) + i * f->sub->size);
 		break;
 	case MO_STRS:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
 		*AT(char **, dst, f->offset) = n ? array_new(n, sizeof(char *)) : NULL;
 		for (size_t i = 0; i < n; i++)
-			(*AT(char **, dst, f->offset))[i] = mo_strdup((*AT_CONST(char **, src, f->offset))[i]);
+			(*AT(char **, dst, f->offset))[i] =
+				mo_strdup((*AT_CONST(char **, src, f->offset))[i]);
 		break;
 	case MO_INTS:
 		n = COUNT(dst, f) = COUNT_CONST(src, f);
 		*AT(int64_t *, dst, f->offset) = n ? array_new(n, sizeof(int64_t)) : NULL;
 		if (n)
-			memcpy(*AT(int64_t *, dst, f->offset), *AT_CONST(int64_t *, src, f->offset), n * sizeof(int64_t));
+			memcpy(*AT(int64_t *, dst, f->offset), *AT_CONST(int64_t *, src, f->offset),
+			       n * sizeof(int64_t));
 		break;
 	}
 }
@@ -173,11 +186,14 @@ static bool diff_list(const struct mo_field *f, const void *a, const void *b, st
 		if (path)
 			mo_buf_printf(path, "[%zu]", i);
 		if (f->kind == MO_VEC)
-			differs = diff(f->sub, *AT_CONST(char *, a, f->offset) + i * f->sub->size, *AT_CONST(char *, b, f->offset) + i * f->sub->size, path);
+			differs = diff(f->sub, *AT_CONST(char *, a, f->offset) + i * f->sub->size,
+				       *AT_CONST(char *, b, f->offset) + i * f->sub->size, path);
 		else if (f->kind == MO_STRS)
-			differs = !mo_streq((*AT_CONST(char **, a, f->offset))[i], (*AT_CONST(char **, b, f->offset))[i]);
+			differs = !mo_streq((*AT_CONST(char **, a, f->offset))[i],
+					    (*AT_CONST(char **, b, f->offset))[i]);
 		else
-			differs = (*AT_CONST(int64_t *, a, f->offset))[i] != (*AT_CONST(int64_t *, b, f->offset))[i];
+			differs = (*AT_CONST(int64_t *, a, f->offset))[i] !=
+				  (*AT_CONST(int64_t *, b, f->offset))[i];
 		if (differs)
 			return true;
 		if (path)
@@ -196,19 +212,27 @@ static bool diff_field(const struct mo_field *f, const void *a, const void *b, s
 	switch (f->kind) {
 	case MO_BOOL: return *AT_CONST(bool, a, f->offset) != *AT_CONST(bool, b, f->offset);
 	case MO_TRI: return *AT_CONST(int8_t, a, f->offset) != *AT_CONST(int8_t, b, f->offset);
-	case MO_INT: case MO_ID: case MO_TIME: return *AT_CONST(int64_t, a, f->offset) != *AT_CONST(int64_t, b, f->offset);
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME: return *AT_CONST(int64_t, a, f->offset) != *AT_CONST(int64_t, b, f->offset);
 	case MO_ENUM: return *AT_CONST(int, a, f->offset) != *AT_CONST(int, b, f->offset);
 	case MO_REAL:
 		x = *AT_CONST(double, a, f->offset);
 		y = *AT_CONST(double, b, f->offset);
 		return !(x == y || (isnan(x) && isnan(y)));
-	case MO_STR: case MO_RAWJSON: return !mo_streq(*AT_CONST(char *, a, f->offset), *AT_CONST(char *, b, f->offset));
-	case MO_STRUCT: return diff(f->sub, AT_CONST(void, a, f->offset), AT_CONST(void, b, f->offset), path);
+	case MO_STR:
+	case MO_RAWJSON:
+		return !mo_streq(*AT_CONST(char *, a, f->offset), *AT_CONST(char *, b, f->offset));
+	case MO_STRUCT:
+		return diff(f->sub, AT_CONST(void, a, f->offset), AT_CONST(void, b, f->offset),
+			    path);
 	case MO_OPT:
 		pa = *AT_CONST(void *, a, f->offset);
 		pb = *AT_CONST(void *, b, f->offset);
 		return pa && pb ? diff(f->sub, pa, pb, path) : pa != pb;
-	case MO_VEC: case MO_STRS: case MO_INTS: return diff_list(f, a, b, path);
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: return diff_list(f, a, b, path);
 	}
 	assert(!"unknown kind");
 	return true;

@@ -1,7 +1,8 @@
-/* Descriptions of plain structs, so that copying, comparing, freeing, storing and sending them is written once.
- * A described struct has only fields of the kinds below. All integers are int64_t, all reals double, all strings owned char *.
- * Unknown (JSON null): integer MO_NONE, double MO_NONE_F, string NULL, tri -1, enum -1, optional NULL.
- * Pure: no I/O. JSON for it is lib/wire/json.h. */
+/* Descriptions of plain structs, so that copying, comparing, freeing, storing and sending them
+ * is written once. A described struct has only fields of the kinds below. All integers are
+ * int64_t, all reals double, all strings owned char *. Unknown (JSON null): integer MO_NONE,
+ * double MO_NONE_F, string NULL, tri -1, enum -1, optional NULL. Pure: no I/O. JSON for it is
+ * lib/wire/json.h. */
 #pragma once
 #include <float.h>
 #include <stdint.h>
@@ -11,12 +12,16 @@
 #define MO_NONE_F (-DBL_MAX)
 
 enum mo_kind {
-	MO_BOOL,    /* bool */
-	MO_TRI,     /* int8_t: -1 unknown, 0, 1 */
-	MO_INT,     /* int64_t */
-	MO_ID,      /* int64_t in memory, "<prefix>-<n>" outside (prefix in names[0]); MO_NONE = null */
-	MO_TIME,    /* int64_t microseconds since the epoch in memory, RFC 3339 UTC with ms outside (us are added only where they are not 0, so nothing is lost) */
-	MO_REAL,    /* double; NaN and infinities are strings "NaN" "Infinity" "-Infinity" outside */
+	MO_BOOL, /* bool */
+	MO_TRI,  /* int8_t: -1 unknown, 0, 1 */
+	MO_INT,  /* int64_t */
+	/* int64_t in memory, "<prefix>-<n>" outside (prefix in names[0]); MO_NONE = null */
+	MO_ID,
+	/* int64_t microseconds since the epoch in memory, RFC 3339 UTC with ms outside (us are
+	 * added only where they are not 0, so nothing is lost) */
+	MO_TIME,
+	/* double; NaN and infinities are strings "NaN" "Infinity" "-Infinity" outside */
+	MO_REAL,
 	MO_STR,     /* char * */
 	MO_ENUM,    /* int, index into names */
 	MO_STRUCT,  /* struct in place (sub) */
@@ -30,54 +35,100 @@ enum mo_kind {
 struct mo_desc;
 /* Small: there are a thousand, and each program has their pointers relocated at its start. */
 struct mo_field {
-	const char *name;                  /* outside name */
+	const char *name; /* outside name */
 	const struct mo_desc *sub;
-	const char *const *names;          /* enum names, or the id's prefix */
-	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR and each of STRS at most `most` bytes; both 0 = the default of the kind (REAL: none). */
+	const char *const *names; /* enum names, or the id's prefix */
+	/* What of a value from outside may be kept (desc_fit.c): INT TIME REAL within both, STR
+	 * and each of STRS at most `most` bytes; both 0 = the default of the kind (REAL: none). */
 	int64_t least, most;
-	uint32_t max;                      /* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the
-	                                    * default of lib/wire, UINT32_MAX = none */
+	/* limit of elements (VEC STRS INTS) or bytes (STR) accepted from outside; 0 = the
+	 * default of lib/wire, UINT32_MAX = none */
+	uint32_t max;
 	uint32_t offset, count_offset;
 	uint16_t n_names;
 	enum mo_kind kind : 8;
-	bool omit : 1;                     /* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
-	bool needed : 1;                   /* INT: outside may not leave it out */
+	/* leave it out outside while as after mo_desc_init (unknown/empty/false; a 0 is written) */
+	bool omit : 1;
+	bool needed : 1; /* INT: outside may not leave it out */
 };
 struct mo_desc {
 	const char *name;
 	size_t size;
 	const struct mo_field *fields;
 	size_t n_fields;
-	/* Called before what it owns is freed, NULL = nothing to do: takes away what is another's. */
+	/* Called before what it owns is freed, NULL = nothing to do: takes away what is
+	 * another's. */
 	void (*before_done)(void *obj);
 };
 
-#define MO_DESC(type, table) { .name = #type, .size = sizeof(struct type), .fields = (table), .n_fields = ELEMENTSOF(table) }
-/* MO_F(job, name, MO_STR) and friends build one row; add .omit/.max as further initialisers: MO_F(job, name, MO_STR, .max = 64). */
-#define MO_F(type, f, k, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ }
-#define MO_FN(type, f, outside, k, ...) { .name = (outside), .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ }
-#define MO_F_ENUM(type, f, table, ...) { .name = #f, .kind = MO_ENUM, .offset = offsetof(struct type, f), .names = (table), .n_names = ELEMENTSOF(table), ##__VA_ARGS__ }
-#define MO_F_ID(type, f, prefix_table, ...) { .name = #f, .kind = MO_ID, .offset = offsetof(struct type, f), .names = (prefix_table), ##__VA_ARGS__ }
-#define MO_F_SUB(type, f, k, d, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), .sub = (d), ##__VA_ARGS__ }
-#define MO_F_VEC(type, f, d, ...) { .name = #f, .kind = MO_VEC, .offset = offsetof(struct type, f), .count_offset = offsetof(struct type, n_##f), .sub = (d), ##__VA_ARGS__ }
-#define MO_F_LIST(type, f, k, ...) { .name = #f, .kind = (k), .offset = offsetof(struct type, f), .count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__ }
+#define MO_DESC(type, table) \
+	{ \
+		.name = #type, .size = sizeof(struct type), .fields = (table), \
+		.n_fields = ELEMENTSOF(table) \
+	}
+/* MO_F(job, name, MO_STR) and friends build one row; add .omit/.max as further initialisers:
+ * MO_F(job, name, MO_STR, .max = 64). */
+#define MO_F(type, f, k, ...) \
+	{ \
+		.name = #f, .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ \
+	}
+#define MO_FN(type, f, outside, k, ...) \
+	{ \
+		.name = (outside), .kind = (k), .offset = offsetof(struct type, f), ##__VA_ARGS__ \
+	}
+#define MO_F_ENUM(type, f, table, ...) \
+	{ \
+		.name = #f, .kind = MO_ENUM, .offset = offsetof(struct type, f), .names = (table), \
+		.n_names = ELEMENTSOF(table), ##__VA_ARGS__ \
+	}
+#define MO_F_ID(type, f, prefix_table, ...) \
+	{ \
+		.name = #f, .kind = MO_ID, .offset = offsetof(struct type, f), \
+		.names = (prefix_table), ##__VA_ARGS__ \
+	}
+#define MO_F_SUB(type, f, k, d, ...) \
+	{ \
+		.name = #f, .kind = (k), .offset = offsetof(struct type, f), .sub = (d), \
+		##__VA_ARGS__ \
+	}
+#define MO_F_VEC(type, f, d, ...) \
+	{ \
+		.name = #f, .kind = MO_VEC, .offset = offsetof(struct type, f), \
+		.count_offset = offsetof(struct type, n_##f), .sub = (d), ##__VA_ARGS__ \
+	}
+#define MO_F_LIST(type, f, k, ...) \
+	{ \
+		.name = #f, .kind = (k), .offset = offsetof(struct type, f), \
+		.count_offset = offsetof(struct type, n_##f), ##__VA_ARGS__ \
+	}
 
-void mo_desc_init(const struct mo_desc *d, void *obj);                 /* every field unknown/empty/false; obj need not be initialised */
-void mo_desc_done(const struct mo_desc *d, void *obj);                 /* frees what it owns; obj becomes as after init */
-void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src);/* deep; dst must be initialised (its old content is freed) */
-bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b); /* deep; NaN equals NaN */
-/* Path of the first difference ("ranks[3].state"), NULL when equal; caller frees. For tests and the simulator. */
+/* every field unknown/empty/false; obj need not be initialised */
+void mo_desc_init(const struct mo_desc *d, void *obj);
+/* frees what it owns; obj becomes as after init */
+void mo_desc_done(const struct mo_desc *d, void *obj);
+/* deep; dst must be initialised (its old content is freed) */
+void mo_desc_copy(const struct mo_desc *d, void *dst, const void *src);
+/* deep; NaN equals NaN */
+bool mo_desc_equal(const struct mo_desc *d, const void *a, const void *b);
+/* Path of the first difference ("ranks[3].state"), NULL when equal; caller frees. For tests and
+ * the simulator. */
 char *mo_desc_diff(const struct mo_desc *d, const void *a, const void *b);
-void *mo_desc_new(const struct mo_desc *d);                            /* heap object, initialised */
-void *mo_desc_dup(const struct mo_desc *d, const void *src);           /* NULL in, NULL out */
-void mo_desc_free(const struct mo_desc *d, void *obj);                 /* done + free; NULL allowed */
-/* Appends an initialised element to a VEC member: `struct rank *r = MO_ADD(job, ranks, &rank_desc);` */
+/* heap object, initialised */
+void *mo_desc_new(const struct mo_desc *d);
+void *mo_desc_dup(const struct mo_desc *d, const void *src); /* NULL in, NULL out */
+/* done + free; NULL allowed */
+void mo_desc_free(const struct mo_desc *d, void *obj);
+/* Appends an initialised element to a VEC member: `struct rank *r = MO_ADD(job, ranks,
+ * &rank_desc);` */
 void *mo_vec_add(const struct mo_desc *d, void **array, size_t *n);
-#define MO_ADD(obj, member, d) ((__typeof__((obj)->member))mo_vec_add((d), (void **)&(obj)->member, &(obj)->n_##member))
-void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index); /* keeps the order; storage rule of MO_GROW stays valid */
-void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most);  /* keeps the first ones */
+#define MO_ADD(obj, member, d) \
+	((__typeof__((obj)->member))mo_vec_add((d), (void **)&(obj)->member, &(obj)->n_##member))
+/* keeps the order; storage rule of MO_GROW stays valid */
+void mo_vec_remove(const struct mo_desc *d, void *array, size_t *n, size_t index);
+/* keeps the first ones */
+void mo_vec_cut(const struct mo_desc *d, void *array, size_t *n, size_t most);
 void mo_vec_clear(const struct mo_desc *d, void **array, size_t *n);
-void mo_strs_add(char ***array, size_t *n, const char *s);             /* copies s */
+void mo_strs_add(char ***array, size_t *n, const char *s); /* copies s */
 /* A line for a person: what is longer than 2,047 bytes is cut between two characters. */
 void mo_strs_printf(char ***array, size_t *n, const char *fmt, ...) _printf_(3, 4);
 void mo_strs_clear(char ***array, size_t *n);
@@ -92,7 +143,9 @@ int mo_enum_parse(const char *const *names, size_t n, const char *s);
 #define MO_FIT_INT (1LL << 60)
 #define MO_FIT_BYTES (64LL * 1024)
 #define MO_FIT_ITERATION (1LL << 53)
-/* Of a message that is repeated until it was taken, so that it must not be refused: what may not be kept becomes unknown, texts are cut between two characters. */
+/* Of a message that is repeated until it was taken, so that it must not be refused: what may not
+ * be kept becomes unknown, texts are cut between two characters. */
 void mo_desc_fit(const struct mo_desc *d, void *obj);
-/* The first place that may not be kept, and why ("info.gpus[3].index: is missing"); NULL: none. Caller frees. */
+/* The first place that may not be kept, and why ("info.gpus[3].index: is missing"); NULL: none.
+ * Caller frees. */
 char *mo_desc_unfit(const struct mo_desc *d, const void *obj);

@@ -1,5 +1,6 @@
-/* What of a message from outside may become part of a record: numbers that arithmetic can be done with,
- * times that have a form outside, texts of bounded length. The bounds stand in the descriptions. And how much text there is. Pure. */
+/* What of a message from outside may become part of a record: numbers that arithmetic can be
+ * done with, times that have a form outside, texts of bounded length. The bounds stand in the
+ * descriptions. And how much text there is. Pure. */
 #include "lib/base/desc.h"
 
 #include <string.h>
@@ -27,7 +28,8 @@ static bool bounded(const struct mo_field *f)
 /* true: it is fit, or was made so. */
 static bool number(struct fit *fit, const struct mo_field *f, int64_t *v)
 {
-	int64_t least = f->kind == MO_TIME ? 0 : -MO_FIT_INT, most = f->kind == MO_TIME ? MO_TIME_MOST : MO_FIT_INT;
+	int64_t least = f->kind == MO_TIME ? 0 : -MO_FIT_INT,
+		most = f->kind == MO_TIME ? MO_TIME_MOST : MO_FIT_INT;
 
 	if (bounded(f)) {
 		least = f->least;
@@ -101,13 +103,20 @@ static bool list(struct fit *fit, const struct mo_field *f, void *obj)
 static bool field(struct fit *fit, const struct mo_field *f, void *obj)
 {
 	switch (f->kind) {
-	case MO_INT: case MO_ID: case MO_TIME: return number(fit, f, AT(int64_t, obj, f));
-	case MO_STR: case MO_RAWJSON: return text(fit, f, *AT(char *, obj, f));
+	case MO_INT:
+	case MO_ID:
+	case MO_TIME: return number(fit, f, AT(int64_t, obj, f));
+	case MO_STR:
+	case MO_RAWJSON: return text(fit, f, *AT(char *, obj, f));
 	case MO_STRUCT: return object(fit, f->sub, AT(void, obj, f));
 	case MO_OPT: return !*AT(void *, obj, f) || object(fit, f->sub, *AT(void *, obj, f));
-	case MO_VEC: case MO_STRS: case MO_INTS: return list(fit, f, obj);
+	case MO_VEC:
+	case MO_STRS:
+	case MO_INTS: return list(fit, f, obj);
 	case MO_REAL: return real(fit, f, AT(double, obj, f));
-	case MO_BOOL: case MO_TRI: case MO_ENUM: break;
+	case MO_BOOL:
+	case MO_TRI:
+	case MO_ENUM: break;
 	}
 	return true;
 }
@@ -160,7 +169,8 @@ static size_t text_bytes(const char *s)
 static size_t field_text_bytes(const struct mo_field *f, const void *obj)
 {
 	const void *at = (const char *)obj + f->offset;
-	size_t n = 0, count = f->count_offset ? *(const size_t *)((const char *)obj + f->count_offset) : 0;
+	size_t n = 0,
+	       count = f->count_offset ? *(const size_t *)((const char *)obj + f->count_offset) : 0;
 
 	if (f->kind == MO_STR || f->kind == MO_RAWJSON)
 		return text_bytes(*(char *const *)at);

@@ -24,7 +24,8 @@ int mo_error_set(struct mo_error *err, int code, const char *fmt, ...)
 	return code;
 }
 
-int mo_error_set_at(struct mo_error *err, int code, int64_t line, int64_t column, const char *fmt, ...)
+int mo_error_set_at(struct mo_error *err, int code, int64_t line, int64_t column, const char *fmt,
+		    ...)
 {
 	va_list ap;
 

@@ -1,4 +1,5 @@
-/* Files and descriptors: whole reads, atomic writes, locks, look-up of data files and helper programs. Every path that fails leaves no descriptor and no temporary file. */
+/* Files and descriptors: whole reads, atomic writes, locks, look-up of data files and helper
+ * programs. Every path that fails leaves no descriptor and no temporary file. */
 #include "lib/base/fd.h"
 
 #include <dirent.h>
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RM_DEPTH_MAX 200   /* one descriptor is open per level */
+#define RM_DEPTH_MAX 200 /* one descriptor is open per level */
 
 int mo_close(int fd)
 {
@@ -77,7 +78,9 @@ int mo_read_file(const char *path, size_t max, struct mo_buf *b)
 static int sync_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	_cleanup_(mo_freep) char *dir = slash == path ? mo_strdup("/") : slash ? mo_strndup(path, (size_t)(slash - path)) : mo_strdup(".");
+	_cleanup_(mo_freep) char *dir = slash == path ? mo_strdup("/")
+					: slash       ? mo_strndup(path, (size_t)(slash - path))
+						      : mo_strdup(".");
 	_cleanup_(mo_closep) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 || fsync(fd) < 0)
@@ -160,7 +163,7 @@ static int rm_below(int parent, const char *name, int depth)
 	dir = fdopendir(fd);
 	if (!dir)
 		return -errno;
-	fd = -1;   /* the stream owns it now */
+	fd = -1; /* the stream owns it now */
 	while ((errno = 0, e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
@@ -263,7 +266,8 @@ char *mo_random_hex(size_t n_bytes)
 	return mo_buf_take(&b);
 }
 
-/* Directory of the running program, "" when unknown: where it was at first, as an upgrade may move it away. */
+/* Directory of the running program, "" when unknown: where it was at first, as an upgrade may
+ * move it away. */
 static const char *program_dir(void)
 {
 	static char path[PATH_MAX];
@@ -297,7 +301,8 @@ static const char *shipped_dir(void)
 
 #define DATA_DIRS 3
 
-/* The directories that hold data files, first come first served. ret[i]: NULL none, else the caller frees. */
+/* The directories that hold data files, first come first served. ret[i]: NULL none, else the
+ * caller frees. */
 static void data_dirs(char *ret[static DATA_DIRS])
 {
 	const char *env = getenv("MOE_DATA_DIR");
@@ -319,7 +324,9 @@ char *mo_data_file(const char *name)
 
 	data_dirs(dirs);
 	for (size_t i = 0; i < DATA_DIRS; i++) {
-		_cleanup_(mo_freep) char *path = dirs[i] && !found && stays_inside(name) ? mo_path(dirs[i], "%s", name) : NULL;
+		_cleanup_(mo_freep) char *path = dirs[i] && !found && stays_inside(name)
+							 ? mo_path(dirs[i], "%s", name)
+							 : NULL;
 
 		if (path && access(path, F_OK) == 0)
 			found = TAKE_PTR(path);
@@ -330,7 +337,8 @@ char *mo_data_file(const char *name)
 
 char *mo_data_shipped(const char *name)
 {
-	_cleanup_(mo_freep) char *path = stays_inside(name) ? mo_path(shipped_dir(), "%s", name) : NULL;
+	_cleanup_(mo_freep) char *path =
+		stays_inside(name) ? mo_path(shipped_dir(), "%s", name) : NULL;
 
 	return path && access(path, F_OK) == 0 ? TAKE_PTR(path) : NULL;
 }
@@ -349,12 +357,16 @@ void mo_data_names(const char *dir, char ***ret, size_t *n_ret)
 
 	data_dirs(dirs);
 	for (size_t i = 0; i < DATA_DIRS; i++) {
-		_cleanup_(mo_freep) char *path = dirs[i] && stays_inside(dir) ? mo_path(dirs[i], "%s", dir) : NULL;
+		_cleanup_(mo_freep) char *path =
+			dirs[i] && stays_inside(dir) ? mo_path(dirs[i], "%s", dir) : NULL;
 		DIR *d = path ? opendir(path) : NULL;
 
 		for (struct dirent *e; d && (e = readdir(d));) {
-			size_t len = strlen(e->d_name), stem = len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0 ? len - 5 : 0;
-			_cleanup_(mo_freep) char *name = stem && e->d_name[0] != '.' ? mo_strndup(e->d_name, stem) : NULL;
+			size_t len = strlen(e->d_name),
+			       stem = len > 5 && strcmp(e->d_name + len - 5, ".yaml") == 0 ? len - 5
+											   : 0;
+			_cleanup_(mo_freep) char *name =
+				stem && e->d_name[0] != '.' ? mo_strndup(e->d_name, stem) : NULL;
 
 			if (name && !in_list(*ret, *n_ret, name))
 				*MO_GROW(*ret, *n_ret) = TAKE_PTR(name);

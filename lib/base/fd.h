@@ -1,33 +1,48 @@
-/* Descriptors and files. Not for pure rooms. All return 0 or more, or a negative errno. Everything is opened O_CLOEXEC. */
+/* Descriptors and files. Not for pure rooms. All return 0 or more, or a negative errno.
+ * Everything is opened O_CLOEXEC. */
 #pragma once
 #include <sys/types.h>
 #include "lib/base/buf.h"
 #include "lib/base/error.h"
 
-int mo_close(int fd);                                     /* returns -1, for fd = mo_close(fd); accepts -1 */
-static inline void mo_closep(int *fd) { mo_close(*fd); }
+/* returns -1, for fd = mo_close(fd); accepts -1 */
+int mo_close(int fd);
+static inline void mo_closep(int *fd)
+{
+	mo_close(*fd);
+}
 int mo_write_all(int fd, const void *data, size_t n);
 /* Whole file into b, at most max bytes (-EFBIG above). */
 int mo_read_file(const char *path, size_t max, struct mo_buf *b);
 int mo_read_fd(int fd, size_t max, struct mo_buf *b);
 int mo_read_file_at(int dirfd, const char *path, size_t max, struct mo_buf *b);
-/* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the directory when sync. mode e.g. 0600. */
+/* Atomic replacement: tmp in the same directory, write, fsync when sync, rename, fsync of the
+ * directory when sync. mode e.g. 0600. */
 int mo_write_file(const char *path, const void *data, size_t n, mode_t mode, bool sync);
 int mo_mkdir_p(const char *path, mode_t mode);
-int mo_rm_rf(const char *path);                           /* path and everything below, links not followed; missing is fine */
+/* path and everything below, links not followed; missing is fine */
+int mo_rm_rf(const char *path);
 char *mo_path(const char *dir, const char *fmt, ...) _printf_(2, 3); /* "dir/…", caller frees */
-/* Nonblocking flock(LOCK_EX) on path (created 0600). Returns the held fd or -EWOULDBLOCK when somebody holds it. */
+/* Nonblocking flock(LOCK_EX) on path (created 0600). Returns the held fd or -EWOULDBLOCK when
+ * somebody holds it. */
 int mo_lock_file(const char *path);
-/* The same, asked again for two seconds: a child between fork and exec still holds the lock of a process that was just killed. */
+/* The same, asked again for two seconds: a child between fork and exec still holds the lock of a
+ * process that was just killed. */
 int mo_lock_file_soon(const char *path);
-char *mo_boot_id(void);                                   /* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it, for units that cannot see it and for tests; NULL when unreadable */
-int mo_random(void *data, size_t n);                      /* getrandom */
+/* /proc/sys/kernel/random/boot_id without dashes; MOE_BOOT_ID in the environment replaces it,
+ * for units that cannot see it and for tests; NULL when unreadable */
+char *mo_boot_id(void);
+int mo_random(void *data, size_t n); /* getrandom */
 char *mo_random_hex(size_t n_bytes);
-/* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the source tree's config/ when run from the tree).
- * Returns the first existing path of name below those (caller frees), NULL if none. */
+/* Data files: MOE_DATA_DIR, /etc/moe, then the installed share directory (compiled in; the
+ * source tree's config/ when run from the tree). Returns the first existing path of name below
+ * those (caller frees), NULL if none. */
 char *mo_data_file(const char *name);
-char *mo_data_shipped(const char *name); /* the one that came with the program, whatever lies before it */
-/* Names (without .yaml) of the files in this directory of any of them, each once, in no order; appended. mo_data_file() of a name finds the one that counts. */
+/* the one that came with the program, whatever lies before it */
+char *mo_data_shipped(const char *name);
+/* Names (without .yaml) of the files in this directory of any of them, each once, in no order;
+ * appended. mo_data_file() of a name finds the one that counts. */
 void mo_data_names(const char *dir, char ***ret, size_t *n_ret);
-/* Where our own helper programs are: next to /proc/self/exe (or, within the source tree, in a directory above it), else the compiled-in libexec directory. Caller frees; NULL if none. */
+/* Where our own helper programs are: next to /proc/self/exe (or, within the source tree, in a
+ * directory above it), else the compiled-in libexec directory. Caller frees; NULL if none. */
 char *mo_libexec(const char *program);

@@ -1,4 +1,5 @@
-/* A set of small integers as a bit array that grows to the largest member. Words above n_words count as zero. */
+/* A set of small integers as a bit array that grows to the largest member. Words above n_words
+ * count as zero. */
 #include "lib/base/idset.h"
 
 #include <assert.h>
@@ -94,7 +95,8 @@ char *mo_idset_format(const struct mo_idset *s)
 {
 	struct mo_buf b = { 0 };
 
-	for (int64_t first = mo_idset_next(s, 0), last; first >= 0; first = mo_idset_next(s, last + 1)) {
+	for (int64_t first = mo_idset_next(s, 0), last; first >= 0;
+	     first = mo_idset_next(s, last + 1)) {
 		for (last = first; mo_idset_has(s, (size_t)last + 1); last++)
 			;
 		mo_buf_printf(&b, "%s%lld", b.len ? "," : "", (long long)first);

@@ -1,16 +1,22 @@
-/* A set of small non-negative integers such as CPU numbers, "0-7,12". Plain value: init with {0}, done frees. Max id 65535. */
+/* A set of small non-negative integers such as CPU numbers, "0-7,12". Plain value: init with
+ * {0}, done frees. Max id 65535. */
 #pragma once
 #include "lib/base/util.h"
 
-struct mo_idset { uint64_t *words; size_t n_words; };
+struct mo_idset {
+	uint64_t *words;
+	size_t n_words;
+};
 
 void mo_idset_done(struct mo_idset *s);
-int mo_idset_parse(const char *text, struct mo_idset *ret);     /* "" is the empty set; -EINVAL, -ERANGE */
-char *mo_idset_format(const struct mo_idset *s);                /* caller frees; "" when empty */
+/* "" is the empty set; -EINVAL, -ERANGE */
+int mo_idset_parse(const char *text, struct mo_idset *ret);
+char *mo_idset_format(const struct mo_idset *s); /* caller frees; "" when empty */
 void mo_idset_add(struct mo_idset *s, size_t id);
 bool mo_idset_has(const struct mo_idset *s, size_t id);
 size_t mo_idset_count(const struct mo_idset *s);
-int64_t mo_idset_next(const struct mo_idset *s, int64_t from);  /* smallest id >= from, -1 none: for (id = next(s, 0); id >= 0; id = next(s, id + 1)) */
+/* smallest id >= from, -1 none: for (id = next(s, 0); id >= 0; id = next(s, id + 1)) */
+int64_t mo_idset_next(const struct mo_idset *s, int64_t from);
 void mo_idset_copy(struct mo_idset *dst, const struct mo_idset *src);
 void mo_idset_and(struct mo_idset *dst, const struct mo_idset *b);
 void mo_idset_or(struct mo_idset *dst, const struct mo_idset *b);

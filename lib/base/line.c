@@ -11,7 +11,8 @@ static size_t sequence_end(const char *s, size_t n, size_t i)
 	unsigned char c = (unsigned char)s[++i];
 
 	if (c == '[') {
-		while (i + 1 < n && (unsigned char)s[i + 1] >= 0x20 && (unsigned char)s[i + 1] < 0x40)
+		while (i + 1 < n && (unsigned char)s[i + 1] >= 0x20 &&
+		       (unsigned char)s[i + 1] < 0x40)
 			i++;
 		i++;
 	} else if (c == ']') {
@@ -28,7 +29,8 @@ size_t mo_line_plain(const char *s, size_t n, char *out)
 {
 	size_t k = 0;
 
-	if (!memchr(s, 0x1b, n) && !memchr(s, '\r', n) && !memchr(s, '\n', n) && !memchr(s, 0, n)) {   /* nearly every line */
+	/* nearly every line */
+	if (!memchr(s, 0x1b, n) && !memchr(s, '\r', n) && !memchr(s, '\n', n) && !memchr(s, 0, n)) {
 		memmove(out, s, n);
 		return n;
 	}

@@ -1,5 +1,7 @@
-/* The log of the daemons. When stderr is the journal's stream (the service manager sets JOURNAL_STREAM and the device and inode agree), entries go to the journal's native
- * socket with their fields; otherwise, or when that fails, one "<level>text" line goes to stderr, so a daemon of `moectl local up` writes into its log file. */
+/* The log of the daemons. When stderr is the journal's stream (the service manager sets
+ * JOURNAL_STREAM and the device and inode agree), entries go to the journal's native socket with
+ * their fields; otherwise, or when that fails, one "<level>text" line goes to stderr, so a
+ * daemon of `moectl local up` writes into its log file. */
 #include "lib/base/log.h"
 
 #include <stdarg.h>
@@ -14,9 +16,14 @@
 #include "lib/base/fd.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
-#define TEXT_MAX 8192      /* a datagram must fit the socket's buffer */
+#define TEXT_MAX 8192 /* a datagram must fit the socket's buffer */
 
-static struct { char *identifier; enum mo_level max; int journal; struct sockaddr_un address; } state = { NULL, MO_INFO, -1, { 0 } };
+static struct {
+	char *identifier;
+	enum mo_level max;
+	int journal;
+	struct sockaddr_un address;
+} state = { NULL, MO_INFO, -1, { 0 } };
 
 static bool stderr_is_journal(void)
 {
@@ -26,16 +33,18 @@ static bool stderr_is_journal(void)
 
 	if (!stream || fstat(STDERR_FILENO, &st) < 0)
 		return false;
-	snprintf(expect, sizeof(expect), "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+	snprintf(expect, sizeof(expect), "%llu:%llu", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
 	return strcmp(stream, expect) == 0;
 }
 
 void mo_log_open(const char *identifier, enum mo_level max_level)
 {
-	const char *path = getenv("MOE_JOURNAL_SOCKET");   /* tests listen there */
+	const char *path = getenv("MOE_JOURNAL_SOCKET"); /* tests listen there */
 
 	state.address.sun_family = AF_UNIX;
-	snprintf(state.address.sun_path, sizeof(state.address.sun_path), "%s", path && *path ? path : JOURNAL_SOCKET);
+	snprintf(state.address.sun_path, sizeof(state.address.sun_path), "%s",
+		 path && *path ? path : JOURNAL_SOCKET);
 	mo_str_set(&state.identifier, identifier);
 	state.max = max_level;
 	state.journal = mo_close(state.journal);
@@ -66,7 +75,8 @@ static void number_field(struct mo_buf *b, const char *name, const char *prefix,
 	field(b, name, text);
 }
 
-static bool to_journal(enum mo_level level, const char *message_id, const struct mo_log_where *w, const char *text)
+static bool to_journal(enum mo_level level, const char *message_id, const struct mo_log_where *w,
+		       const char *text)
 {
 	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 
@@ -89,7 +99,8 @@ static bool to_journal(enum mo_level level, const char *message_id, const struct
 		field(&b, "MOE_NODE", w->node);
 	if (w && w->cause)
 		field(&b, "MOE_CAUSE", w->cause);
-	return sendto(state.journal, b.data, b.len, MSG_NOSIGNAL, (struct sockaddr *)&state.address, sizeof(state.address)) == (ssize_t)b.len;
+	return sendto(state.journal, b.data, b.len, MSG_NOSIGNAL, (struct sockaddr *)&state.address,
+		      sizeof(state.address)) == (ssize_t)b.len;
 }
 
 static void to_stderr(enum mo_level level, const struct mo_log_where *w, const char *text)
@@ -114,7 +125,8 @@ static void to_stderr(enum mo_level level, const struct mo_log_where *w, const c
 	mo_write_all(STDERR_FILENO, b.data, b.len);
 }
 
-void mo_log(enum mo_level level, const char *message_id, const struct mo_log_where *where, const char *fmt, ...)
+void mo_log(enum mo_level level, const char *message_id, const struct mo_log_where *where,
+	    const char *fmt, ...)
 {
 	char text[TEXT_MAX];
 	va_list ap;

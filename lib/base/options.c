@@ -1,5 +1,7 @@
-/* See options.h. The file syntax is the flat part of YAML 1.2 that both YAML parsers and this one read alike: comments, `key: value`, plain, 'single' and "double" quoted
- * scalars on one line. Everything else of YAML is refused by name, so that a file never means something else to another reader. */
+/* See options.h. The file syntax is the flat part of YAML 1.2 that both YAML parsers and this
+ * one read alike: comments, `key: value`, plain, 'single' and "double" quoted scalars on one
+ * line. Everything else of YAML is refused by name, so that a file never means something else to
+ * another reader. */
 #include "lib/base/options.h"
 #include <assert.h>
 #include <dirent.h>
@@ -12,27 +14,45 @@
 #include "lib/base/parse.h"
 
 #define OPTIONS_FILE_MAX (256 * 1024)
-#define OPTIONS_MAX 128              /* rows of one table */
+#define OPTIONS_MAX 128 /* rows of one table */
 
-static char **str_at(void *obj, const struct mo_option *o) { return (char **)((char *)obj + o->offset); }
-static int64_t *int_at(void *obj, const struct mo_option *o) { return (int64_t *)((char *)obj + o->offset); }
-static bool *bool_at(void *obj, const struct mo_option *o) { return (bool *)((char *)obj + o->offset); }
-
-static bool is_text(const struct mo_option *o) {
-	return o->type == MO_OPTION_STR || o->type == MO_OPTION_PATH || o->type == MO_OPTION_NAME || o->type == MO_OPTION_WORD;
+static char **str_at(void *obj, const struct mo_option *o)
+{
+	return (char **)((char *)obj + o->offset);
+}
+static int64_t *int_at(void *obj, const struct mo_option *o)
+{
+	return (int64_t *)((char *)obj + o->offset);
+}
+static bool *bool_at(void *obj, const struct mo_option *o)
+{
+	return (bool *)((char *)obj + o->offset);
 }
 
-static const struct mo_option *option_find(const struct mo_options *o, const char *name) {
+static bool is_text(const struct mo_option *o)
+{
+	return o->type == MO_OPTION_STR || o->type == MO_OPTION_PATH || o->type == MO_OPTION_NAME ||
+	       o->type == MO_OPTION_WORD;
+}
+
+static const struct mo_option *option_find(const struct mo_options *o, const char *name)
+{
 	for (size_t i = 0; i < o->n; i++)
 		if (mo_streq(o->items[i].name, name))
 			return &o->items[i];
 	return NULL;
 }
 
-static bool in_bounds(const struct mo_option *o, int64_t v) { return (o->min == 0 && o->max == 0) || (v >= o->min && v <= o->max); }
+static bool in_bounds(const struct mo_option *o, int64_t v)
+{
+	return (o->min == 0 && o->max == 0) || (v >= o->min && v <= o->max);
+}
 
-static char *bounds_text(const struct mo_option *o) {
-	const char *unit = o->type == MO_OPTION_DURATION ? " us" : o->type == MO_OPTION_SIZE ? " bytes" : "";
+static char *bounds_text(const struct mo_option *o)
+{
+	const char *unit = o->type == MO_OPTION_DURATION ? " us"
+			   : o->type == MO_OPTION_SIZE   ? " bytes"
+							 : "";
 	if (o->min == 0 && o->max == 0)
 		return mo_strdup("");
 	if (o->max == INT64_MAX)
@@ -40,14 +60,16 @@ static char *bounds_text(const struct mo_option *o) {
 	return mo_printf(" from %lld to %lld%s", (long long)o->min, (long long)o->max, unit);
 }
 
-static char *words_text(const struct mo_option *o) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+static char *words_text(const struct mo_option *o)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	for (size_t i = 0; o->words[i]; i++)
 		mo_buf_printf(&b, "%s%s", i ? ", " : "", o->words[i]);
 	return mo_buf_take(&b);
 }
 
-static int range_parse(const char *value, int64_t *ret_first, int64_t *ret_last) {
+static int range_parse(const char *value, int64_t *ret_first, int64_t *ret_last)
+{
 	const char *dash = strchr(value, '-');
 	if (!dash || dash == value)
 		return -EINVAL;
@@ -56,25 +78,32 @@ static int range_parse(const char *value, int64_t *ret_first, int64_t *ret_last)
 	return r < 0 ? r : mo_parse_i64(dash + 1, 0, INT64_MAX, ret_last);
 }
 
-static int set_text(const struct mo_option *o, void *obj, const char *value, struct mo_error *err) {
+static int set_text(const struct mo_option *o, void *obj, const char *value, struct mo_error *err)
+{
 	if (o->type == MO_OPTION_PATH && value[0] != '/')
-		return mo_error_set(err, -EINVAL, "%s: '%s' is not an absolute path", o->name, value);
+		return mo_error_set(err, -EINVAL, "%s: '%s' is not an absolute path", o->name,
+				    value);
 	if (o->type == MO_OPTION_NAME && !mo_name_valid(value))
-		return mo_error_set(err, -EINVAL, "%s: '%s' is not a name: expected letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit", o->name, value);
+		return mo_error_set(err, -EINVAL,
+				    "%s: '%s' is not a name: expected letters, digits, '.', '_' "
+				    "and '-', at most 63, beginning with a letter or digit",
+				    o->name, value);
 	if (o->type == MO_OPTION_WORD) {
 		size_t i = 0;
 		while (o->words[i] && !mo_streq(o->words[i], value))
 			i++;
 		if (!o->words[i]) {
 			_cleanup_(mo_freep) char *words = words_text(o);
-			return mo_error_set(err, -EINVAL, "%s: '%s' is not one of: %s", o->name, value, words);
+			return mo_error_set(err, -EINVAL, "%s: '%s' is not one of: %s", o->name,
+					    value, words);
 		}
 	}
 	mo_str_set(str_at(obj, o), value);
 	return 0;
 }
 
-static int set_number(const struct mo_option *o, void *obj, const char *value, struct mo_error *err) {
+static int set_number(const struct mo_option *o, void *obj, const char *value, struct mo_error *err)
+{
 	int64_t first = 0, last = 0;
 	int r = 0;
 	const char *what = "a whole number";
@@ -96,12 +125,12 @@ static int set_number(const struct mo_option *o, void *obj, const char *value, s
 		if (r == 0 && (last < first || !in_bounds(o, last)))
 			r = -ERANGE;
 		break;
-	default:
-		r = mo_parse_i64(value, INT64_MIN, INT64_MAX, &first);
+	default: r = mo_parse_i64(value, INT64_MIN, INT64_MAX, &first);
 	}
 	if (r < 0 || !in_bounds(o, first)) {
 		_cleanup_(mo_freep) char *bounds = bounds_text(o);
-		return mo_error_set(err, -EINVAL, "%s: '%s' is not %s%s", o->name, value, what, bounds);
+		return mo_error_set(err, -EINVAL, "%s: '%s' is not %s%s", o->name, value, what,
+				    bounds);
 	}
 	*int_at(obj, o) = first;
 	if (o->type == MO_OPTION_RANGE)
@@ -109,7 +138,8 @@ static int set_number(const struct mo_option *o, void *obj, const char *value, s
 	return 0;
 }
 
-static int set_value(const struct mo_option *o, void *obj, const char *value, struct mo_error *err) {
+static int set_value(const struct mo_option *o, void *obj, const char *value, struct mo_error *err)
+{
 	if (is_text(o))
 		return set_text(o, obj, value, err);
 	if (o->type != MO_OPTION_BOOL)
@@ -119,7 +149,8 @@ static int set_value(const struct mo_option *o, void *obj, const char *value, st
 	return 0;
 }
 
-static void set_default(const struct mo_option *o, void *obj) {
+static void set_default(const struct mo_option *o, void *obj)
+{
 	if (is_text(o))
 		mo_str_set(str_at(obj, o), NULL);
 	else if (o->type == MO_OPTION_BOOL)
@@ -130,9 +161,13 @@ static void set_default(const struct mo_option *o, void *obj) {
 		abort(); /* the table's own default is wrong: found by the first start */
 }
 
-static char **action_at(void *obj, const struct mo_action *a) { return (char **)((char *)obj + a->offset); }
+static char **action_at(void *obj, const struct mo_action *a)
+{
+	return (char **)((char *)obj + a->offset);
+}
 
-void mo_options_init(const struct mo_options *o, void *obj) {
+void mo_options_init(const struct mo_options *o, void *obj)
+{
 	for (size_t i = 0; i < o->n; i++) {
 		if (is_text(&o->items[i]))
 			*str_at(obj, &o->items[i]) = NULL;
@@ -142,7 +177,8 @@ void mo_options_init(const struct mo_options *o, void *obj) {
 		*action_at(obj, &o->actions[i]) = NULL;
 }
 
-void mo_options_done(const struct mo_options *o, void *obj) {
+void mo_options_done(const struct mo_options *o, void *obj)
+{
 	for (size_t i = 0; i < o->n; i++)
 		if (is_text(&o->items[i]))
 			mo_str_set(str_at(obj, &o->items[i]), NULL);
@@ -150,7 +186,9 @@ void mo_options_done(const struct mo_options *o, void *obj) {
 		mo_str_set(action_at(obj, &o->actions[i]), NULL);
 }
 
-int mo_options_set(const struct mo_options *o, void *obj, const char *name, const char *value, struct mo_error *err) {
+int mo_options_set(const struct mo_options *o, void *obj, const char *name, const char *value,
+		   struct mo_error *err)
+{
 	const struct mo_option *option = option_find(o, name);
 	if (!option) {
 		const char *names[OPTIONS_MAX];
@@ -158,7 +196,9 @@ int mo_options_set(const struct mo_options *o, void *obj, const char *name, cons
 		for (size_t i = 0; i < n; i++)
 			names[i] = o->items[i].name;
 		const char *near = mo_near_miss(name, names, n);
-		return mo_error_set(err, -EINVAL, "unknown key '%s'%s%s%s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		return mo_error_set(err, -EINVAL, "unknown key '%s'%s%s%s", name,
+				    near ? "; did you mean '" : "", near ? near : "",
+				    near ? "'?" : "");
 	}
 	if (value[0] == '\0' || mo_streq(value, "null") || mo_streq(value, "~")) {
 		set_default(option, obj);
@@ -167,8 +207,10 @@ int mo_options_set(const struct mo_options *o, void *obj, const char *name, cons
 	return set_value(option, obj, value, err);
 }
 
-/* A scalar from s (no leading blanks) into out; *ret_error says what is wrong. Returns the first byte after it, NULL on error. */
-static const char *scan_double(const char *s, struct mo_buf *out, const char **ret_error) {
+/* A scalar from s (no leading blanks) into out; *ret_error says what is wrong. Returns the first
+ * byte after it, NULL on error. */
+static const char *scan_double(const char *s, struct mo_buf *out, const char **ret_error)
+{
 	for (s++; *s && *s != '"'; s++) {
 		if (*s != '\\') {
 			mo_buf_add(out, s, 1);
@@ -177,7 +219,8 @@ static const char *scan_double(const char *s, struct mo_buf *out, const char **r
 		static const char from[] = "\"\\/nrt", to[] = "\"\\/\n\r\t";
 		const char *at = s[1] ? strchr(from, s[1]) : NULL;
 		if (!at) {
-			*ret_error = "unsupported escape in a double-quoted value: use \\\" \\\\ \\n \\r or \\t";
+			*ret_error = "unsupported escape in a double-quoted value: use \\\" \\\\ "
+				     "\\n \\r or \\t";
 			return NULL;
 		}
 		mo_buf_add(out, &to[at - from], 1);
@@ -190,7 +233,8 @@ static const char *scan_double(const char *s, struct mo_buf *out, const char **r
 	return s + 1;
 }
 
-static const char *scan_single(const char *s, struct mo_buf *out, const char **ret_error) {
+static const char *scan_single(const char *s, struct mo_buf *out, const char **ret_error)
+{
 	for (s++; *s; s++) {
 		if (*s == '\'' && s[1] == '\'')
 			s++;
@@ -202,9 +246,11 @@ static const char *scan_single(const char *s, struct mo_buf *out, const char **r
 	return NULL;
 }
 
-static const char *scan_plain(const char *s, struct mo_buf *out, const char **ret_error) {
+static const char *scan_plain(const char *s, struct mo_buf *out, const char **ret_error)
+{
 	if (*s && strchr("[]{}&*!|>%@`,", *s)) {
-		*ret_error = "only plain 'key: value' lines are supported here; quote the value if it really begins with this character";
+		*ret_error = "only plain 'key: value' lines are supported here; quote the value if "
+			     "it really begins with this character";
 		return NULL;
 	}
 	const char *end = s;
@@ -222,25 +268,34 @@ static const char *scan_plain(const char *s, struct mo_buf *out, const char **re
 	return end;
 }
 
-static const char *skip_blanks(const char *s) {
+static const char *skip_blanks(const char *s)
+{
 	while (*s == ' ' || *s == '\t')
 		s++;
 	return s;
 }
 
-static bool ends_here(const char *s) { return *s == '\0' || *s == '#'; }
+static bool ends_here(const char *s)
+{
+	return *s == '\0' || *s == '#';
+}
 
 /* line: one line without newline. seen: one flag per row. */
-static int options_line(const struct mo_options *o, void *obj, const char *line, bool *seen, int64_t *ret_column, struct mo_error *err) {
+static int options_line(const struct mo_options *o, void *obj, const char *line, bool *seen,
+			int64_t *ret_column, struct mo_error *err)
+{
 	const char *s = skip_blanks(line);
 	*ret_column = s - line + 1;
 	if (ends_here(s) || mo_streq(line, "---"))
 		return 0;
 	if (s != line)
-		return mo_error_set(err, -EINVAL, "a key must begin in column 1: nested values are not supported here");
+		return mo_error_set(err, -EINVAL,
+				    "a key must begin in column 1: nested values are not supported "
+				    "here");
 	size_t n_key = strcspn(s, ": \t#");
 	const char *colon = skip_blanks(s + n_key);
-	if (n_key == 0 || *colon != ':' || !(colon[1] == '\0' || colon[1] == ' ' || colon[1] == '\t'))
+	if (n_key == 0 || *colon != ':' ||
+	    !(colon[1] == '\0' || colon[1] == ' ' || colon[1] == '\t'))
 		return mo_error_set(err, -EINVAL, "expected 'key: value'");
 	_cleanup_(mo_freep) char *key = mo_strndup(s, n_key);
 	const struct mo_option *option = option_find(o, key);
@@ -251,24 +306,29 @@ static int options_line(const struct mo_options *o, void *obj, const char *line,
 	seen[option - o->items] = true;
 	s = skip_blanks(colon + 1);
 	*ret_column = s - line + 1;
-	_cleanup_(mo_buf_done) struct mo_buf value = {0};
+	_cleanup_(mo_buf_done) struct mo_buf value = { 0 };
 	const char *problem = NULL;
 	bool quoted = *s == '"' || *s == '\'';
-	const char *end = *s == '"' ? scan_double(s, &value, &problem) : *s == '\'' ? scan_single(s, &value, &problem) : scan_plain(s, &value, &problem);
+	const char *end = *s == '"'    ? scan_double(s, &value, &problem)
+			  : *s == '\'' ? scan_single(s, &value, &problem)
+				       : scan_plain(s, &value, &problem);
 	if (!end)
 		return mo_error_set(err, -EINVAL, "%s: %s", key, problem);
 	if (!ends_here(skip_blanks(end)))
 		return mo_error_set(err, -EINVAL, "%s: unexpected text after the value", key);
 	mo_buf_add(&value, "", 0);
-	if (quoted && value.len == 0 && is_text(option)) { /* "" is an empty string, not the default */
+	/* "" is an empty string, not the default */
+	if (quoted && value.len == 0 && is_text(option)) {
 		mo_str_set(str_at(obj, option), "");
 		return 0;
 	}
 	return mo_options_set(o, obj, key, value.data ? value.data : "", err);
 }
 
-int mo_options_text(const struct mo_options *o, void *obj, const char *file, const char *text, size_t n, struct mo_error *err) {
-	bool seen[OPTIONS_MAX] = {0};
+int mo_options_text(const struct mo_options *o, void *obj, const char *file, const char *text,
+		    size_t n, struct mo_error *err)
+{
+	bool seen[OPTIONS_MAX] = { 0 };
 	if (!mo_utf8_valid(text, n) || memchr(text, '\0', n))
 		return mo_error_set(err, -EINVAL, "%s: not valid UTF-8 text", file);
 	int64_t number = 0;
@@ -279,18 +339,21 @@ int mo_options_text(const struct mo_options *o, void *obj, const char *file, con
 		_cleanup_(mo_freep) char *line = mo_strndup(text + at, used);
 		at += len + 1;
 		number++;
-		_cleanup_(mo_error_done) struct mo_error e = {0};
+		_cleanup_(mo_error_done) struct mo_error e = { 0 };
 		int64_t column = 1;
 		int r = options_line(o, obj, line, seen, &column, &e);
 		if (r < 0) {
-			return mo_error_set_at(err, r, number, column, "%s:%lld:%lld: %s", file, (long long)number, (long long)column, mo_error_text(&e, r));
+			return mo_error_set_at(err, r, number, column, "%s:%lld:%lld: %s", file,
+					       (long long)number, (long long)column,
+					       mo_error_text(&e, r));
 		}
 	}
 	return 0;
 }
 
-int mo_options_file(const struct mo_options *o, void *obj, const char *file, struct mo_error *err) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+int mo_options_file(const struct mo_options *o, void *obj, const char *file, struct mo_error *err)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = mo_read_file(file, OPTIONS_FILE_MAX, &b);
 	if (r == -EFBIG)
 		return mo_error_set(err, r, "%s: larger than %d bytes", file, OPTIONS_FILE_MAX);
@@ -299,7 +362,8 @@ int mo_options_file(const struct mo_options *o, void *obj, const char *file, str
 	return mo_options_text(o, obj, file, b.data ? b.data : "", b.len, err);
 }
 
-void mo_options_example(const struct mo_options *o, const char *head, struct mo_buf *b) {
+void mo_options_example(const struct mo_options *o, const char *head, struct mo_buf *b)
+{
 	mo_buf_printf(b, "# %s\n# Each value shown is the default.\n", head);
 	for (size_t i = 0; i < o->n; i++) {
 		const struct mo_option *p = &o->items[i];
@@ -310,35 +374,44 @@ void mo_options_example(const struct mo_options *o, const char *head, struct mo_
 			_cleanup_(mo_freep) char *words = words_text(p);
 			mo_buf_printf(b, "\n# One of: %s.", words);
 		}
-		mo_buf_printf(b, "\n#%s:%s%s\n", p->name, p->value ? " " : "", p->value ? p->value : "");
+		mo_buf_printf(b, "\n#%s:%s%s\n", p->name, p->value ? " " : "",
+			      p->value ? p->value : "");
 	}
 }
 
-static int args_set(const struct mo_options *o, void *obj, const char *text, struct mo_error *err) {
+static int args_set(const struct mo_options *o, void *obj, const char *text, struct mo_error *err)
+{
 	const char *eq = strchr(text, '=');
 	if (!eq || eq == text)
 		return mo_error_set(err, -EINVAL, "--set %s: expected --set key=value", text);
 	_cleanup_(mo_freep) char *key = mo_strndup(text, (size_t)(eq - text));
-	_cleanup_(mo_error_done) struct mo_error e = {0};
+	_cleanup_(mo_error_done) struct mo_error e = { 0 };
 	int r = mo_options_set(o, obj, key, eq + 1, &e);
 	return r < 0 ? mo_error_set(err, r, "--set %s: %s", text, mo_error_text(&e, r)) : 0;
 }
 
-static int is_part(const struct dirent *e) {
+static int is_part(const struct dirent *e)
+{
 	size_t n = strlen(e->d_name);
 	return e->d_name[0] != '.' && n > 5 && mo_streq(e->d_name + n - 5, ".yaml");
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
 
 /* The *.yaml files of the directory beside file, X.d for X.yaml, in the order of their names. */
-static int args_parts(const struct mo_options *o, void *obj, const char *file, struct mo_error *err) {
+static int args_parts(const struct mo_options *o, void *obj, const char *file, struct mo_error *err)
+{
 	size_t n = strlen(file), stem = n > 5 && mo_streq(file + n - 5, ".yaml") ? n - 5 : n;
 	_cleanup_(mo_freep) char *dir = mo_printf("%.*s.d", (int)stem, file);
 	struct dirent **parts = NULL;
 	int r = 0, found = scandir(dir, &parts, is_part, by_bytes);
 	if (found < 0)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : mo_error_set(err, -errno, "%s: %s", dir, strerror(errno));
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : mo_error_set(err, -errno, "%s: %s", dir, strerror(errno));
 	for (int i = 0; i < found; i++) {
 		_cleanup_(mo_freep) char *path = mo_path(dir, "%s", parts[i]->d_name);
 		if (r >= 0)
@@ -349,7 +422,9 @@ static int args_parts(const struct mo_options *o, void *obj, const char *file, s
 	return r;
 }
 
-static int args_file(const struct mo_options *o, void *obj, const char *given, const char *default_file, struct mo_error *err) {
+static int args_file(const struct mo_options *o, void *obj, const char *given,
+		     const char *default_file, struct mo_error *err)
+{
 	const char *file = given ? given : default_file;
 	if (file[0] == '\0')
 		return 0;
@@ -360,23 +435,35 @@ static int args_file(const struct mo_options *o, void *obj, const char *given, c
 #define OPT_ACTION 2000
 #define ACTIONS_MAX 8
 
-static void print_help(const struct mo_options *o, const char *program) {
-	printf("usage: %s [--config FILE] [--set key=value]... [--check-config] [--example-config] [--version]\n",
+static void print_help(const struct mo_options *o, const char *program)
+{
+	printf("usage: %s [--config FILE] [--set key=value]... [--check-config] [--example-config] "
+	       "[--version]\n",
 	       program);
 	for (size_t i = 0; i < o->n_actions; i++)
-		printf("       %s --%s%s%s: %s\n", program, o->actions[i].name, o->actions[i].value_name ? " " : "",
+		printf("       %s --%s%s%s: %s\n", program, o->actions[i].name,
+		       o->actions[i].value_name ? " " : "",
 		       o->actions[i].value_name ? o->actions[i].value_name : "", o->actions[i].doc);
 }
 
-int mo_options_args(const struct mo_options *o, const char *program, const char *default_file, int argc, char *const *argv, void *obj, struct mo_error *err) {
+int mo_options_args(const struct mo_options *o, const char *program, const char *default_file,
+		    int argc, char *const *argv, void *obj, struct mo_error *err)
+{
 	enum { OPT_CONFIG = 1000, OPT_SET, OPT_CHECK, OPT_EXAMPLE, OPT_VERSION, OPT_HELP };
 	struct option longs[6 + ACTIONS_MAX + 1] = {
-		{"config", required_argument, NULL, OPT_CONFIG}, {"set", required_argument, NULL, OPT_SET}, {"check-config", no_argument, NULL, OPT_CHECK},
-		{"example-config", no_argument, NULL, OPT_EXAMPLE}, {"version", no_argument, NULL, OPT_VERSION}, {"help", no_argument, NULL, OPT_HELP},
+		{ "config", required_argument, NULL, OPT_CONFIG },
+		{ "set", required_argument, NULL, OPT_SET },
+		{ "check-config", no_argument, NULL, OPT_CHECK },
+		{ "example-config", no_argument, NULL, OPT_EXAMPLE },
+		{ "version", no_argument, NULL, OPT_VERSION },
+		{ "help", no_argument, NULL, OPT_HELP },
 	};
 	assert(o->n_actions <= ACTIONS_MAX);
 	for (size_t i = 0; i < o->n_actions; i++)
-		longs[6 + i] = (struct option){o->actions[i].name, o->actions[i].value_name ? required_argument : no_argument, NULL, OPT_ACTION + (int)i};
+		longs[6 + i] =
+			(struct option){ o->actions[i].name,
+					 o->actions[i].value_name ? required_argument : no_argument,
+					 NULL, OPT_ACTION + (int)i };
 	const char *file = NULL;
 	bool check = false;
 	mo_options_init(o, obj);
@@ -394,8 +481,9 @@ int mo_options_args(const struct mo_options *o, const char *program, const char 
 				printf("%s %s\n", program, MO_VERSION);
 				return MO_ARGS_DONE;
 			} else if (c == OPT_EXAMPLE) {
-				_cleanup_(mo_buf_done) struct mo_buf b = {0};
-				_cleanup_(mo_freep) char *head = mo_printf("Configuration of %s.", program);
+				_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
+				_cleanup_(mo_freep) char *head =
+					mo_printf("Configuration of %s.", program);
 				mo_options_example(o, head, &b);
 				fputs(b.data, stdout);
 				return MO_ARGS_DONE;
@@ -403,11 +491,15 @@ int mo_options_args(const struct mo_options *o, const char *program, const char 
 				print_help(o, program);
 				return MO_ARGS_DONE;
 			} else if (c >= OPT_ACTION) {
-				mo_str_set(action_at(obj, &o->actions[c - OPT_ACTION]), o->actions[c - OPT_ACTION].value_name ? optarg : "");
+				mo_str_set(action_at(obj, &o->actions[c - OPT_ACTION]),
+					   o->actions[c - OPT_ACTION].value_name ? optarg : "");
 			} else if (c == ':')
-				return mo_error_set(err, -EINVAL, "%s: a value is missing; see --help", argv[optind - 1]);
+				return mo_error_set(err, -EINVAL,
+						    "%s: a value is missing; see --help",
+						    argv[optind - 1]);
 			else if (c == '?')
-				return mo_error_set(err, -EINVAL, "%s: unknown option; see --help", argv[optind - 1]);
+				return mo_error_set(err, -EINVAL, "%s: unknown option; see --help",
+						    argv[optind - 1]);
 			else if (pass == 1) {
 				int r = args_set(o, obj, optarg, err);
 				if (r < 0)
@@ -415,7 +507,8 @@ int mo_options_args(const struct mo_options *o, const char *program, const char 
 			}
 		}
 		if (optind < argc)
-			return mo_error_set(err, -EINVAL, "%s: unexpected argument; see --help", argv[optind]);
+			return mo_error_set(err, -EINVAL, "%s: unexpected argument; see --help",
+					    argv[optind]);
 		if (pass == 0) {
 			int r = args_file(o, obj, file, default_file, err);
 			if (r < 0)

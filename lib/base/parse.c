@@ -1,4 +1,5 @@
-/* Checked parsing of numbers, durations, sizes, names, times. Nothing here depends on the locale; all input may be hostile. The only user of the strto* family. */
+/* Checked parsing of numbers, durations, sizes, names, times. Nothing here depends on the
+ * locale; all input may be hostile. The only user of the strto* family. */
 #include "lib/base/parse.h"
 
 #include <errno.h>
@@ -9,8 +10,8 @@
 #include <strings.h>
 
 #define DURATION_MAX_US (INT64_C(3650) * 24 * 3600 * 1000000)
-#define NEAR_MISS_MAX 64                                    /* longer words get no suggestion */
-#define TIME_MIN_US (INT64_C(-62135596800) * 1000000)       /* 0001-01-01T00:00:00Z */
+#define NEAR_MISS_MAX 64                              /* longer words get no suggestion */
+#define TIME_MIN_US (INT64_C(-62135596800) * 1000000) /* 0001-01-01T00:00:00Z */
 
 static bool is_digit(char c)
 {
@@ -31,7 +32,8 @@ int mo_parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 		if (!is_digit(*s))
 			return -EINVAL;
 		/* negative all along, so that INT64_MIN fits */
-		range |= __builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, *s - '0', &v);
+		range |= __builtin_mul_overflow(v, 10, &v) ||
+			 __builtin_sub_overflow(v, *s - '0', &v);
 	}
 	if (!negative)
 		range |= __builtin_sub_overflow(INT64_C(0), v, &v);
@@ -41,11 +43,14 @@ int mo_parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret)
 	return 0;
 }
 
-/* What is printed most: up to 15 digits and a power of ten that a double holds exactly, so that one correctly rounded operation gives what strtod() would (Clinger 1990).
- * False: another kind of text, or none; the slow way decides. */
+/* What is printed most: up to 15 digits and a power of ten that a double holds exactly, so that
+ * one correctly rounded operation gives what strtod() would (Clinger 1990). False: another kind
+ * of text, or none; the slow way decides. */
 static bool parse_short(const char *s, double *ret)
 {
-	static const double powers[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+	static const double powers[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+					 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+					 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
 	bool negative = *s == '-', point = false, small;
 	int64_t digits = 0;
 	int n = 0, scale = 0, exponent = 0;
@@ -144,8 +149,12 @@ static int parse_amount(const char *s, double *ret, const char **ret_unit)
 
 int mo_parse_duration_us(const char *s, int64_t *ret)
 {
-	static const struct { const char *unit; double us; } units[] = {
-		{ "", 1e6 }, { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 }, { "m", 60e6 }, { "h", 3600e6 }, { "d", 86400e6 },
+	static const struct {
+		const char *unit;
+		double us;
+	} units[] = {
+		{ "", 1e6 },   { "us", 1 },     { "ms", 1e3 },    { "s", 1e6 },
+		{ "m", 60e6 }, { "h", 3600e6 }, { "d", 86400e6 },
 	};
 	const char *unit;
 	double amount;
@@ -181,7 +190,8 @@ int mo_parse_size(const char *s, int64_t *ret)
 		return -EINVAL;
 	switch (*s) {
 	case 0: shift = 0; break;
-	case 'k': case 'K': shift = 10; break;
+	case 'k':
+	case 'K': shift = 10; break;
 	case 'M': shift = 20; break;
 	case 'G': shift = 30; break;
 	case 'T': shift = 40; break;
@@ -196,7 +206,8 @@ int mo_parse_size(const char *s, int64_t *ret)
 
 bool mo_name_valid(const char *s)
 {
-	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	static const char first[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 	size_t n;
 
 	if (!s || !*s || !strchr(first, *s))
@@ -205,20 +216,25 @@ bool mo_name_valid(const char *s)
 	return n <= 63 && s[n] == 0;
 }
 
-/* Length of the well-formed sequence at s (n bytes are there), 0 = none. RFC 3629: no overlong forms, no surrogates, at most U+10FFFF. */
+/* Length of the well-formed sequence at s (n bytes are there), 0 = none. RFC 3629: no overlong
+ * forms, no surrogates, at most U+10FFFF. */
 static size_t utf8_sequence(const unsigned char *s, size_t n)
 {
 	size_t len;
 
 	if (s[0] < 0x80)
 		return 1;
-	len = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
+	len = s[0] >= 0xc2 && s[0] <= 0xdf   ? 2
+	      : (s[0] & 0xf0) == 0xe0        ? 3
+	      : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
+					     : 0;
 	if (len == 0 || len > n)
 		return 0;
 	for (size_t i = 1; i < len; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
+	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
 		return 0;
 	return len;
 }
@@ -272,8 +288,8 @@ int mo_utf8_shown(const char *s, int most)
 	return n > (size_t)most ? (int)mo_utf8_cut(s, (size_t)most) : (int)n;
 }
 
-/* Edits between a and b, or some number of at least `enough`; a swap of neighbours is one edit. Both at most
- * NEAR_MISS_MAX long. */
+/* Edits between a and b, or some number of at least `enough`; a swap of neighbours is one edit.
+ * Both at most NEAR_MISS_MAX long. */
 static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb, size_t enough)
 {
 	size_t rows[3][NEAR_MISS_MAX + 1];
@@ -301,7 +317,7 @@ static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb, 
 		}
 		if (to < nb)
 			now[to + 1] = enough;
-		if (MO_MIN(least, least_before) >= enough)      /* a swap looks two rows back */
+		if (MO_MIN(least, least_before) >= enough) /* a swap looks two rows back */
 			return enough;
 		before = last;
 		last = now;
@@ -333,21 +349,24 @@ const char *mo_near_miss(const char *s, const char *const *names, size_t n)
 	return found;
 }
 
-/* Days since 1970-01-01 of a Gregorian date, and back: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms" (2013), for years >= 0. */
+/* Days since 1970-01-01 of a Gregorian date, and back: H. Hinnant, "chrono-Compatible Low-Level
+ * Date Algorithms" (2013), for years >= 0. */
 static int64_t days_of(int64_t y, int64_t m, int64_t d)
 {
 	int64_t era, doe;
 
 	y -= m <= 2;
 	era = y / 400;
-	doe = (y - era * 400) * 365 + (y - era * 400) / 4 - (y - era * 400) / 100 + (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+	doe = (y - era * 400) * 365 + (y - era * 400) / 4 - (y - era * 400) / 100 +
+	      (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
 	return era * 146097 + doe - 719468;
 }
 
 static void date_of(int64_t days, int64_t *y, int64_t *m, int64_t *d)
 {
 	int64_t z = days + 719468, era = z / 146097, doe = z - era * 146097;
-	int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+	int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365,
+		doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
 
 	*d = doy - (153 * mp + 2) / 5 + 1;
 	*m = mp < 10 ? mp + 3 : mp - 9;
@@ -372,8 +391,18 @@ const char *mo_time_format(int64_t time_us, char buf[static 32])
 		days--;
 	ms = (time_us - days * 86400000000) / 1000;
 	date_of(days, &y, &m, &d);
-	const struct { int64_t value; int digits; char after; } parts[] = {
-		{ y, 4, '-' }, { m, 2, '-' }, { d, 2, 'T' }, { ms / 3600000, 2, ':' }, { ms / 60000 % 60, 2, ':' }, { ms / 1000 % 60, 2, '.' }, { ms % 1000, 3, 'Z' },
+	const struct {
+		int64_t value;
+		int digits;
+		char after;
+	} parts[] = {
+		{ y, 4, '-' },
+		{ m, 2, '-' },
+		{ d, 2, 'T' },
+		{ ms / 3600000, 2, ':' },
+		{ ms / 60000 % 60, 2, ':' },
+		{ ms / 1000 % 60, 2, '.' },
+		{ ms % 1000, 3, 'Z' },
 	};
 	char *at = buf;
 	for (size_t i = 0; i < ELEMENTSOF(parts); i++) {
@@ -409,11 +438,12 @@ int mo_time_parse(const char *s, int64_t *ret_us)
 	}
 	if (s[i] != 'Z' || s[i + 1])
 		return -EINVAL;
-	if (part[0] < 1 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 || part[3] > 23 || part[4] > 59 || part[5] > 59)
+	if (part[0] < 1 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > 31 ||
+	    part[3] > 23 || part[4] > 59 || part[5] > 59)
 		return -ERANGE;
 	days = days_of(part[0], part[1], part[2]);
 	date_of(days, &y, &m, &d);
-	if (d != part[2])   /* 30 February */
+	if (d != part[2]) /* 30 February */
 		return -ERANGE;
 	*ret_us = ((days * 24 + part[3]) * 60 + part[4]) * 60000000 + part[5] * 1000000 + us;
 	return 0;

@@ -1,25 +1,33 @@
-/* Checked parsing. The whole string must be used. Returns 0, -EINVAL (not a number/…) or -ERANGE. *ret untouched on failure. */
+/* Checked parsing. The whole string must be used. Returns 0, -EINVAL (not a number/…) or
+ * -ERANGE. *ret untouched on failure. */
 #pragma once
 #include "lib/base/util.h"
 
 int mo_parse_i64(const char *s, int64_t min, int64_t max, int64_t *ret);
-int mo_parse_double(const char *s, double *ret);              /* also nan, inf, -inf; independent of the locale */
-int mo_parse_bool(const char *s, bool *ret);                  /* true false yes no on off 1 0 */
-int mo_parse_duration_us(const char *s, int64_t *ret);        /* "30s" "1.5h" "7d" "250ms" "10us" "2m"; a bare number is seconds; >= 0, at most 10 years */
-int mo_parse_size(const char *s, int64_t *ret);               /* bytes: "12582912" "256k" "16M" "2G" (powers of 1024) */
-bool mo_name_valid(const char *s);                            /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
+/* also nan, inf, -inf; independent of the locale */
+int mo_parse_double(const char *s, double *ret);
+int mo_parse_bool(const char *s, bool *ret); /* true false yes no on off 1 0 */
+/* "30s" "1.5h" "7d" "250ms" "10us" "2m"; a bare number is seconds; >= 0, at most 10 years */
+int mo_parse_duration_us(const char *s, int64_t *ret);
+/* bytes: "12582912" "256k" "16M" "2G" (powers of 1024) */
+int mo_parse_size(const char *s, int64_t *ret);
+bool mo_name_valid(const char *s); /* [A-Za-z0-9][A-Za-z0-9._-]{0,62} */
 bool mo_utf8_valid(const char *s, size_t n);
-/* How many of the n bytes at s come before one that a JSON string writes in another way, or that is no ASCII. Fast. */
+/* How many of the n bytes at s come before one that a JSON string writes in another way, or that
+ * is no ASCII. Fast. */
 size_t mo_text_plain(const char *s, size_t n);
-size_t mo_utf8_next(const char *s, size_t n);                 /* bytes of the well-formed character at s (n bytes are there), 0 = none */
+/* bytes of the well-formed character at s (n bytes are there), 0 = none */
+size_t mo_utf8_next(const char *s, size_t n);
 /* Bytes of s up to `most` that end with a whole character; s is longer, and well-formed. */
 size_t mo_utf8_cut(const char *s, size_t most);
-/* For "%.*s": how many bytes of s, up to `most`, end with a whole character. A text that is cut within one
- * is none any more: what is stored and read again differs. */
+/* For "%.*s": how many bytes of s, up to `most`, end with a whole character. A text that is cut
+ * within one is none any more: what is stored and read again differs. */
 int mo_utf8_shown(const char *s, int most);
-/* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for "did you mean". */
+/* Nearest of names within edit distance 2 (and less than half its length), NULL if none: for
+ * "did you mean". */
 const char *mo_near_miss(const char *s, const char *const *names, size_t n);
-#define MO_TIME_MOST (INT64_C(253402300799) * 1000000 + 999999)   /* 9999-12-31T23:59:59.999999Z */
-/* RFC 3339 UTC with ms, e.g. 2026-11-21T08:30:50.123Z; buf holds 32 bytes. And back (accepts any fraction, only Z). */
+#define MO_TIME_MOST (INT64_C(253402300799) * 1000000 + 999999) /* 9999-12-31T23:59:59.999999Z */
+/* RFC 3339 UTC with ms, e.g. 2026-11-21T08:30:50.123Z; buf holds 32 bytes. And back (accepts any
+ * fraction, only Z). */
 const char *mo_time_format(int64_t time_us, char buf[static 32]);
 int mo_time_parse(const char *s, int64_t *ret_us);

@@ -11,22 +11,30 @@
 #include "lib/base/fd.h"
 #include "lib/base/parse.h"
 
-/* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.13; the exit code since 6.15. Older ones refuse the call. */
-struct pidfd_info { uint64_t mask, cgroup; uint32_t ids[11]; int32_t exit_code; };
+/* PIDFD_GET_INFO of <linux/pidfd.h>, Linux 6.13; the exit code since 6.15. Older ones refuse the
+ * call. */
+struct pidfd_info {
+	uint64_t mask, cgroup;
+	uint32_t ids[11];
+	int32_t exit_code;
+};
 #define PIDFD_GET_INFO _IOWR(0xFF, 11, struct pidfd_info)
 #define PIDFD_INFO_EXIT (1u << 3)
-#define STAT_EXIT_CODE 49                 /* field 52 of /proc/PID/stat, counted from its state */
+#define STAT_EXIT_CODE 49 /* field 52 of /proc/PID/stat, counted from its state */
 
-#define PROC_FILE_MAX (8 * 1024 * 1024)   /* environments are at most a quarter of the stack limit; a larger one is not ours */
+/* environments are at most a quarter of the stack limit; a larger one is not ours */
+#define PROC_FILE_MAX (8 * 1024 * 1024)
 
-static int read_proc(pid_t pid, const char *file, struct mo_buf *b) {
+static int read_proc(pid_t pid, const char *file, struct mo_buf *b)
+{
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	return mo_read_file(path, PROC_FILE_MAX, b);
 }
 
 /* The n-th space separated field of s (0-based), as a number. */
-static int64_t field(const char *s, int n) {
+static int64_t field(const char *s, int n)
+{
 	for (; n > 0 && s; n--) {
 		s = strchr(s, ' ');
 		s = s ? s + 1 : NULL;
@@ -36,20 +44,25 @@ static int64_t field(const char *s, int n) {
 	return word && mo_parse_i64(word, INT64_MIN, INT64_MAX, &v) == 0 ? v : -1;
 }
 
-int mo_proc_read(pid_t pid, struct mo_proc *ret) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+int mo_proc_read(pid_t pid, struct mo_proc *ret)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	int r = read_proc(pid, "stat", &b);
 	/* The command name may hold anything, also ")": fields begin after the last one. */
 	const char *end = r < 0 || !b.data ? NULL : strrchr(b.data, ')');
 	if (!end || end[1] != ' ')
 		return -ESRCH;
-	*ret = (struct mo_proc){.pid = pid, .state = end[2], .ppid = (pid_t)field(end + 2, 1), .start_time = field(end + 2, 19)};
+	*ret = (struct mo_proc){ .pid = pid,
+				 .state = end[2],
+				 .ppid = (pid_t)field(end + 2, 1),
+				 .start_time = field(end + 2, 19) };
 	return 0;
 }
 
-int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status) {
-	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status)
+{
+	struct pidfd_info info = { .mask = PIDFD_INFO_EXIT };
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	const char *end = NULL;
 	if (ioctl(pidfd, PIDFD_GET_INFO, &info) == 0 && info.mask & PIDFD_INFO_EXIT) {
 		*ret_status = info.exit_code;
@@ -64,8 +77,9 @@ int mo_proc_exit_status(int pidfd, pid_t pid, int *ret_status) {
 	return 0;
 }
 
-bool mo_proc_has_env(pid_t pid, const char *assignment) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+bool mo_proc_has_env(pid_t pid, const char *assignment)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (read_proc(pid, "environ", &b) < 0)
 		return false;
 	for (size_t at = 0; at < b.len; at += strlen(b.data + at) + 1)
@@ -74,12 +88,14 @@ bool mo_proc_has_env(pid_t pid, const char *assignment) {
 	return false;
 }
 
-char *mo_proc_status(pid_t pid, const char *key) {
-	_cleanup_(mo_buf_done) struct mo_buf b = {0};
+char *mo_proc_status(pid_t pid, const char *key)
+{
+	_cleanup_(mo_buf_done) struct mo_buf b = { 0 };
 	if (read_proc(pid, "status", &b) < 0 || !b.data)
 		return NULL;
 	size_t n = strlen(key);
-	for (const char *line = b.data; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	for (const char *line = b.data; line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		if (strncmp(line, key, n) == 0 && line[n] == ':') {
 			const char *value = line + n + 1 + strspn(line + n + 1, " \t");
 			return mo_strndup(value, strcspn(value, "\n"));
@@ -87,19 +103,22 @@ char *mo_proc_status(pid_t pid, const char *key) {
 	return NULL;
 }
 
-bool mo_proc_sigkill_pending(pid_t pid) {
-	const char *keys[] = {"SigPnd", "ShdPnd"};
+bool mo_proc_sigkill_pending(pid_t pid)
+{
+	const char *keys[] = { "SigPnd", "ShdPnd" };
 	for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
 		_cleanup_(mo_freep) char *mask = mo_proc_status(pid, keys[i]);
 		size_t n = mask ? strlen(mask) : 0;
-		/* hexadecimal; signal 9 is bit 8: the lowest bit of the third digit from the right */
+		/* hexadecimal; signal 9 is bit 8: the lowest bit of the third digit from the
+		 * right */
 		if (n >= 3 && strchr("13579bdf", mask[n - 3]))
 			return true;
 	}
 	return false;
 }
 
-int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg) {
+int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg)
+{
 	DIR *d = opendir("/proc");
 	if (!d)
 		return -errno;
@@ -113,7 +132,8 @@ int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg) {
 	return r;
 }
 
-int mo_proc_kill(pid_t pid, int64_t start_time) {
+int mo_proc_kill(pid_t pid, int64_t start_time)
+{
 	_cleanup_(mo_closep) int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct mo_proc p;
 	if (fd < 0 || mo_proc_read(pid, &p) < 0 || p.start_time != start_time)
@@ -121,9 +141,13 @@ int mo_proc_kill(pid_t pid, int64_t start_time) {
 	return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
 }
 
-struct env_pass { const char *assignment; size_t found; };
+struct env_pass {
+	const char *assignment;
+	size_t found;
+};
 
-static int kill_if_env(void *arg, pid_t pid) {
+static int kill_if_env(void *arg, pid_t pid)
+{
 	struct env_pass *pass = arg;
 	struct mo_proc p;
 	if (pid == getpid() || mo_proc_read(pid, &p) < 0 || p.state == 'Z' || p.state == 'X')
@@ -136,8 +160,9 @@ static int kill_if_env(void *arg, pid_t pid) {
 	return 0;
 }
 
-size_t mo_proc_kill_env(const char *assignment) {
-	struct env_pass pass = {.assignment = assignment};
+size_t mo_proc_kill_env(const char *assignment)
+{
+	struct env_pass pass = { .assignment = assignment };
 	mo_proc_each(kill_if_env, &pass);
 	return pass.found;
 }

@@ -1,20 +1,28 @@
-/* Other processes as /proc shows them. Not for pure rooms. Every answer may be out of date when it is used: kill through a pidfd, or compare the start time. */
+/* Other processes as /proc shows them. Not for pure rooms. Every answer may be out of date when
+ * it is used: kill through a pidfd, or compare the start time. */
 #pragma once
 #include <sys/types.h>
 #include "lib/base/util.h"
 
-struct mo_proc { pid_t pid, ppid; char state; int64_t start_time; /* field 22 of /proc/PID/stat */ };
-int mo_proc_read(pid_t pid, struct mo_proc *ret);                       /* -ESRCH when gone */
-/* Whether the process was started with this "NAME=value" in its environment; false when it may not be read. */
+struct mo_proc {
+	pid_t pid, ppid;
+	char state;
+	int64_t start_time; /* field 22 of /proc/PID/stat */
+};
+int mo_proc_read(pid_t pid, struct mo_proc *ret); /* -ESRCH when gone */
+/* Whether the process was started with this "NAME=value" in its environment; false when it may
+ * not be read. */
 bool mo_proc_has_env(pid_t pid, const char *assignment);
 bool mo_proc_sigkill_pending(pid_t pid);
 /* Value of a line "Key:\tvalue" of /proc/PID/status, NULL if none; caller frees. */
 char *mo_proc_status(pid_t pid, const char *key);
 /* fn for every process, in no order; a non-zero return ends it and is returned. */
 int mo_proc_each(int (*fn)(void *arg, pid_t pid), void *arg);
-/* SIGKILL to pid if it still is the process that started at start_time. 1 = sent, 0 = already gone. */
+/* SIGKILL to pid if it still is the process that started at start_time. 1 = sent, 0 = already
+ * gone. */
 int mo_proc_kill(pid_t pid, int64_t start_time);
-/* One pass: SIGKILL to every process (but the caller) whose environment holds assignment. Returns how many living ones (not zombies) were found. */
+/* One pass: SIGKILL to every process (but the caller) whose environment holds assignment.
+ * Returns how many living ones (not zombies) were found. */
 size_t mo_proc_kill_env(const char *assignment);
 /* How the process of pidfd, which is dead, ended: a status as of waitpid(), whosever child it was.
  * -ENODATA: nobody can say any more (reaped by another, and the kernel older than 6.15). */

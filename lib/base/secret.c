@@ -20,8 +20,11 @@ static int check(const char *path, int fd, struct mo_error *err)
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return mo_error_set(err, -EISDIR, "%s: is a directory; name the file in it", path);
-	return mo_error_set(err, -EPERM, "%s: others may %s it (mode %04o); it holds a secret: chmod 600 %s, and make a new one if others are on this machine", path,
-			    st.st_mode & refused & (S_IRGRP | S_IROTH) ? "read" : "change", (unsigned)(st.st_mode & 07777), path);
+	return mo_error_set(err, -EPERM,
+			    "%s: others may %s it (mode %04o); it holds a secret: chmod 600 %s, "
+			    "and make a new one if others are on this machine",
+			    path, st.st_mode & refused & (S_IRGRP | S_IROTH) ? "read" : "change",
+			    (unsigned)(st.st_mode & 07777), path);
 }
 
 static int open_checked(const char *path, struct mo_error *err)

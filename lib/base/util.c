@@ -80,7 +80,7 @@ char *mo_printf(const char *fmt, ...)
 
 void mo_str_set(char **s, const char *value)
 {
-	char *copy = mo_strdup(value);   /* before the free: value may lie within *s */
+	char *copy = mo_strdup(value); /* before the free: value may lie within *s */
 
 	free(*s);
 	*s = copy;
