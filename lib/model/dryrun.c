@@ -1,4 +1,5 @@
-/* Description of the dry-run value: copying and freeing; its JSON form (env as an object) is lib/wire/dryrun.c. */
+/* Description of the dry-run value: copying and freeing; its JSON form (env as an object) is
+ * lib/wire/dryrun.c. */
 #include "lib/model/dryrun.h"
 
 static const struct mo_field dryrun_rank_fields[] = {

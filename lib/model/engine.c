@@ -5,11 +5,12 @@
 
 #include "lib/base/parse.h"
 
-const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase", "saved", "saving", "resumed", "ended" };
+const char *const line_kind_names[_LINE_KIND_N] = { "sample", "phase",   "saved",
+						    "saving", "resumed", "ended" };
 const char *const engine_processes_names[_ENGINE_PROCESSES_N] = { "gpu", "node" };
 const char *const ckpt_count_names[_CKPT_COUNT_N] = { "world", "divides" };
-const char *const ckpt_format_names[_CKPT_FORMAT_N] = { "torch", "pickle", "json", "safetensors", "ocdbt", "data",
-								"msgpack" };
+const char *const ckpt_format_names[_CKPT_FORMAT_N] = { "torch", "pickle", "json",   "safetensors",
+							"ocdbt", "data",   "msgpack" };
 const char *const metrics_rank_names[3] = { "first", "last", "any" };
 
 static const struct mo_field line_rule_fields[] = {
@@ -80,12 +81,9 @@ static const struct mo_field ckpt_layout_fields[] = {
 const struct mo_desc ckpt_layout_desc = MO_DESC(ckpt_layout, ckpt_layout_fields);
 
 static const struct mo_field engine_heartbeat_fields[] = {
-	MO_F(engine_heartbeat, dir, MO_STR),
-	MO_F(engine_heartbeat, file, MO_STR),
-	MO_F(engine_heartbeat, iteration, MO_STR),
-	MO_F(engine_heartbeat, event, MO_STR),
-	MO_F(engine_heartbeat, done, MO_STR),
-	MO_F_VEC(engine_heartbeat, phases, &kv_desc),
+	MO_F(engine_heartbeat, dir, MO_STR),       MO_F(engine_heartbeat, file, MO_STR),
+	MO_F(engine_heartbeat, iteration, MO_STR), MO_F(engine_heartbeat, event, MO_STR),
+	MO_F(engine_heartbeat, done, MO_STR),      MO_F_VEC(engine_heartbeat, phases, &kv_desc),
 };
 const struct mo_desc engine_heartbeat_desc = MO_DESC(engine_heartbeat, engine_heartbeat_fields);
 

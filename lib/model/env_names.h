@@ -1,4 +1,5 @@
-/* Names in a rank's environment that only the launcher may set: lib/recipe refuses them in a recipe, the agent never lets a layer override them. */
+/* Names in a rank's environment that only the launcher may set: lib/recipe refuses them in a
+ * recipe, the agent never lets a layer override them. */
 #pragma once
 #include "lib/base/util.h"
 

@@ -39,11 +39,13 @@ static bool listed(char *const *list, size_t n, const char *word)
 	return n == 0;
 }
 
-bool env_profile_applies(const struct env_profile *p, const struct nodeinfo *info, const int64_t *gpus, size_t n_gpus)
+bool env_profile_applies(const struct env_profile *p, const struct nodeinfo *info,
+			 const int64_t *gpus, size_t n_gpus)
 {
 	const struct gpu_slot *first = n_gpus ? slot_find(info, gpus[0]) : NULL;
 
 	if (p->vendor && (!first || !mo_streq(first->vendor, p->vendor)))
 		return false;
-	return listed(p->gpu, p->n_gpu, first ? first->model : NULL) && listed(p->nic, p->n_nic, family_of(info, gpus, n_gpus));
+	return listed(p->gpu, p->n_gpu, first ? first->model : NULL) &&
+	       listed(p->nic, p->n_nic, family_of(info, gpus, n_gpus));
 }

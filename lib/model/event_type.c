@@ -8,10 +8,14 @@ const char *const event_level_names[_EVENT_LEVEL_N] = {
 };
 
 /* Described values own their texts; nobody frees these. */
-#define EVENT(name, text, loud, id, keys, title, follows, todo)                                    \
-	[EVENT_##name] = { .type = (char *)text, .level = EVENT_##loud, .message_id = (char *)id,  \
-			   .data = (char *)keys, .subject = (char *)title,                         \
-			   .means = (char *)follows, .next = (char *)todo },
+#define EVENT(name, text, loud, id, keys, title, follows, todo) \
+	[EVENT_##name] = { .type = (char *)text, \
+			   .level = EVENT_##loud, \
+			   .message_id = (char *)id, \
+			   .data = (char *)keys, \
+			   .subject = (char *)title, \
+			   .means = (char *)follows, \
+			   .next = (char *)todo },
 const struct event_about event_registry[_EVENT_TYPE_N] = {
 #include "lib/model/event_types.def"
 };

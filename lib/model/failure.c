@@ -1,7 +1,11 @@
-/* Descriptions of failure signatures and verdicts; the verdict's is the document of `moectl classify --json`. */
+/* Descriptions of failure signatures and verdicts; the verdict's is the document of `moectl
+ * classify --json`. */
 #include "lib/model/failure.h"
 
-const char *const failure_class_names[_FAILURE_CLASS_N] = { "user_error", "transient", "suspect", "node_fault", "hang", "numerical", "storage", "collateral", "preempted", "ok" };
+const char *const failure_class_names[_FAILURE_CLASS_N] = { "user_error", "transient",  "suspect",
+							    "node_fault", "hang",       "numerical",
+							    "storage",    "collateral", "preempted",
+							    "ok" };
 _Static_assert(ELEMENTSOF(failure_class_names) == _FAILURE_CLASS_N, "a name for each class");
 const char *const failure_source_names[_FAILURE_SOURCE_N] = { "any", "log", "kernel", "exit" };
 _Static_assert(ELEMENTSOF(failure_source_names) == _FAILURE_SOURCE_N, "a name for each source");

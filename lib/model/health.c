@@ -6,7 +6,9 @@
 const char *const probe_area_names[_PROBE_AREA_N] = { "gpu", "nic", "host", "klog", "stack" };
 const char *const check_state_names[_CHECK_STATE_N] = { "ok", "warn", "crit", "unknown" };
 const char *const check_action_names[_CHECK_ACTION_N] = { "report", "warn", "cordon" };
-const char *const check_measure_names[_CHECK_MEASURE_N] = { "value", "since_boot", "per_hour", "share", "less_of", "ratio_of", "same", "text" };
+const char *const check_measure_names[_CHECK_MEASURE_N] = { "value", "since_boot", "per_hour",
+							    "share", "less_of",    "ratio_of",
+							    "same",  "text" };
 
 const char *const check_needs_names[_CHECK_NEEDS_N] = { "nothing", "gpu", "nic" };
 
@@ -113,7 +115,8 @@ static const struct mo_field health_memory_fields[] = {
 	MO_F_VEC(health_memory, counters, &health_counter_desc, .max = MO_COUNTERS_MAX),
 	MO_F(health_memory, at, MO_INT, .omit = true),
 	MO_F(health_memory, preflight_done, MO_BOOL, .omit = true),
-	MO_F_VEC(health_memory, results, &check_result_desc, .omit = true, .max = MO_CHECK_RESULTS_MAX),
+	MO_F_VEC(health_memory, results, &check_result_desc, .omit = true,
+		 .max = MO_CHECK_RESULTS_MAX),
 	MO_F_LIST(health_memory, objects, MO_STRS, .omit = true, .max = MO_CHECK_RESULTS_MAX),
 	MO_F_LIST(health_memory, checks, MO_STRS, .omit = true, .max = MO_CHECK_RESULTS_MAX),
 };
@@ -169,7 +172,8 @@ static const struct mo_field node_health_fields[] = {
 	MO_F(node_health, ok, MO_INT),
 	MO_F(node_health, preflight_done, MO_BOOL),
 	MO_F(node_health, failure_checks, MO_BOOL, .omit = true),
-	MO_F_VEC(node_health, checked, &checked_attempt_desc, .omit = true, .max = MO_STEPS_PER_NODE_MAX),
+	MO_F_VEC(node_health, checked, &checked_attempt_desc, .omit = true,
+		 .max = MO_STEPS_PER_NODE_MAX),
 	MO_F_VEC(node_health, stack, &stack_item_desc, .omit = true, .max = MO_STACK_ITEMS_MAX),
 };
 const struct mo_desc node_health_desc = MO_DESC(node_health, node_health_fields);

@@ -1,4 +1,5 @@
-/* Jobs, ranks, steps, checkpoints, events, reports: the values that moed keeps and the REST interface shows. */
+/* Jobs, ranks, steps, checkpoints, events, reports: the values that moed keeps and the REST
+ * interface shows. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/engine.h"
@@ -6,59 +7,135 @@
 #include "lib/model/note.h"
 #include "lib/model/sample.h"
 
-enum job_state { JOB_QUEUED, JOB_STARTING, JOB_RUNNING, JOB_RECOVERING, JOB_STOPPING, JOB_PAUSED, JOB_COMPLETED, JOB_FAILED, JOB_CANCELLED, _JOB_STATE_N };
+enum job_state {
+	JOB_QUEUED,
+	JOB_STARTING,
+	JOB_RUNNING,
+	JOB_RECOVERING,
+	JOB_STOPPING,
+	JOB_PAUSED,
+	JOB_COMPLETED,
+	JOB_FAILED,
+	JOB_CANCELLED,
+	_JOB_STATE_N
+};
 extern const char *const job_state_names[_JOB_STATE_N];
-static inline bool job_state_final(int s) { return s == JOB_COMPLETED || s == JOB_FAILED || s == JOB_CANCELLED; }
+static inline bool job_state_final(int s)
+{
+	return s == JOB_COMPLETED || s == JOB_FAILED || s == JOB_CANCELLED;
+}
 
-enum rank_state { RANK_WAITING, RANK_RUNNING, RANK_EXITED, RANK_LOST, _RANK_STATE_N }; /* LOST: its node is silent */
+/* LOST: its node is silent */
+enum rank_state { RANK_WAITING, RANK_RUNNING, RANK_EXITED, RANK_LOST, _RANK_STATE_N };
 extern const char *const rank_state_names[_RANK_STATE_N];
 
 enum node_state { NODE_UP, NODE_SUSPECT, NODE_DOWN, NODE_DRAINING, NODE_DRAINED, _NODE_STATE_N };
 extern const char *const node_state_names[_NODE_STATE_N];
 
-enum checkpoint_state { CKPT_SAVING, CKPT_COMPLETE, CKPT_VERIFIED, CKPT_TORN, CKPT_SUPERSEDED, CKPT_PINNED, CKPT_DELETED, _CKPT_STATE_N };
+enum checkpoint_state {
+	CKPT_SAVING,
+	CKPT_COMPLETE,
+	CKPT_VERIFIED,
+	CKPT_TORN,
+	CKPT_SUPERSEDED,
+	CKPT_PINNED,
+	CKPT_DELETED,
+	_CKPT_STATE_N
+};
 extern const char *const checkpoint_state_names[_CKPT_STATE_N];
 
-struct rank_coords { int64_t tp, pp, ep, cp, dp; };
-struct rank_exit { int64_t code, signal; char *cause; };
+struct rank_coords {
+	int64_t tp, pp, ep, cp, dp;
+};
+struct rank_exit {
+	int64_t code, signal;
+	char *cause;
+};
 /* Rank of the REST interface. */
 struct rank {
-	int64_t rank; char *node; int64_t local_rank, pid;
+	int64_t rank;
+	char *node;
+	int64_t local_rank, pid;
 	int state;
-	char *cpus; int64_t numa_node, gpu; char *nic;
-	int8_t bind_verified; char *bind_note;
-	int64_t iteration; double step_ms;
+	char *cpus;
+	int64_t numa_node, gpu;
+	char *nic;
+	int8_t bind_verified;
+	char *bind_note;
+	int64_t iteration;
+	double step_ms;
 	struct rank_coords *coords;
 	struct rank_exit *exit;
-	int64_t exit_mono_ns;    /* not shown */
-	int64_t start_time;      /* not shown */
-	char **tail; size_t n_tail; /* last lines at exit; not shown */
-	char *gpu_note;          /* what a check says of its GPU, "missing since ... (gpu.count)"; made when it is shown, NULL in state */
+	int64_t exit_mono_ns; /* not shown */
+	int64_t start_time;   /* not shown */
+	char **tail;
+	size_t n_tail; /* last lines at exit; not shown */
+	/* what a check says of its GPU, "missing since ... (gpu.count)"; made when it is shown,
+	 * NULL in state */
+	char *gpu_note;
 };
 /* Checkpoint of the REST interface. */
 struct checkpoint {
-	int64_t iteration; char *path; int state; char *level; int64_t bytes;
-	int64_t saved_at, verified_at, attempt; char *reason;
-	char *fixed;             /* "tp 1, pp 2": its format does not reshard, a resume needs these sizes; NULL = any */
-	char *held;              /* why the engine cannot load it as it lies there, though it is whole; NULL */
-	char *manifest;          /* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not verified; not shown */
+	int64_t iteration;
+	char *path;
+	int state;
+	char *level;
+	int64_t bytes;
+	int64_t saved_at, verified_at, attempt;
+	char *reason;
+	/* "tp 1, pp 2": its format does not reshard, a resume needs these sizes; NULL = any */
+	char *fixed;
+	/* why the engine cannot load it as it lies there, though it is whole; NULL */
+	char *held;
+	/* digest of its files as they were verified (agent/core/ckpt/manifest.h), NULL = not
+	 * verified; not shown */
+	char *manifest;
 };
 /* Event of the REST interface. data: a JSON object as text. */
 struct event {
-	int64_t seq, time; char *type; int64_t job; char *node; int64_t rank, attempt; char *message, *data;
+	int64_t seq, time;
+	char *type;
+	int64_t job;
+	char *node;
+	int64_t rank, attempt;
+	char *message, *data;
 };
-struct waterfall { int64_t detect, stop, place, launch, init, load, recompute; }; /* ms outside; kept in ms */
+/* ms outside; kept in ms */
+struct waterfall {
+	int64_t detect, stop, place, launch, init, load, recompute;
+};
 struct incident {
-	int64_t time, attempt; char *class; int64_t first_rank; char *node, *cause;
-	char **evidence; size_t n_evidence;
-	char *action; int64_t lost_iterations;
+	int64_t time, attempt;
+	char *class;
+	int64_t first_rank;
+	char *node, *cause;
+	char **evidence;
+	size_t n_evidence;
+	char *action;
+	int64_t lost_iterations;
 	struct waterfall waterfall;
 };
 /* GPU-microseconds per category; they add up to total exactly. Shown as GPU seconds. */
-enum ledger_category { GPU_PRODUCTIVE, GPU_QUEUE, GPU_LAUNCH, GPU_INIT, GPU_LOAD, GPU_RECOMPUTE, GPU_SAVE, GPU_HANG, GPU_DETECT, GPU_DRAIN, GPU_IDLE, _GPU_CATEGORY_N };
+enum ledger_category {
+	GPU_PRODUCTIVE,
+	GPU_QUEUE,
+	GPU_LAUNCH,
+	GPU_INIT,
+	GPU_LOAD,
+	GPU_RECOMPUTE,
+	GPU_SAVE,
+	GPU_HANG,
+	GPU_DETECT,
+	GPU_DRAIN,
+	GPU_IDLE,
+	_GPU_CATEGORY_N
+};
 
-extern const char *const job_prefix[1];       /* "j" */
-extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc, checkpoint_desc, checkpoint_view_desc, event_desc, waterfall_desc, incident_desc;
+extern const char *const job_prefix[1]; /* "j" */
+extern const struct mo_desc rank_coords_desc, rank_exit_desc, rank_desc, rank_view_desc,
+	checkpoint_desc, checkpoint_view_desc, event_desc, waterfall_desc, incident_desc;
 
-/* TP fastest, then CP, then DP, then PP (Megatron's order tp-cp-ep-dp-pp: ep divides dp x cp). All sizes >= 1. */
-struct rank_coords rank_coords_of(int64_t rank, int64_t tp, int64_t cp, int64_t ep, int64_t dp, int64_t pp);
+/* TP fastest, then CP, then DP, then PP (Megatron's order tp-cp-ep-dp-pp: ep divides dp x cp).
+ * All sizes >= 1. */
+struct rank_coords rank_coords_of(int64_t rank, int64_t tp, int64_t cp, int64_t ep, int64_t dp,
+				  int64_t pp);

@@ -1,9 +1,11 @@
-/* Descriptions of a launch order. An env_item's first five keys are the Env item of the REST interface; file and layer stay out of it while unknown. */
+/* Descriptions of a launch order. An env_item's first five keys are the Env item of the REST
+ * interface; file and layer stay out of it while unknown. */
 #include "lib/model/launch.h"
 
 #include "lib/model/limits.h"
 
-const char *const env_layer_names[_ENV_LAYER_N] = { "base", "profile", "engine", "feature", "recipe", "launch" };
+const char *const env_layer_names[_ENV_LAYER_N] = { "base",    "profile", "engine",
+						    "feature", "recipe",  "launch" };
 
 static const struct mo_field env_item_fields[] = {
 	MO_F(env_item, name, MO_STR),

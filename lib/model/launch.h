@@ -1,55 +1,91 @@
-/* The launch order of one job attempt on one node: everything the agent and stepd need, its own rank range only (the size does not grow with the job). */
+/* The launch order of one job attempt on one node: everything the agent and stepd need, its own
+ * rank range only (the size does not grow with the job). */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/engine.h"
 
 /* One variable of a rank's environment with its provenance; Env item of the REST interface. */
 struct env_item {
-	char *name, *value;      /* value NULL with file set: read on the node when the rank starts; both NULL: the rank does not get the variable at all */
-	char *reason, *source;   /* why; which file/recipe line/launch rule */
-	char *overrides;         /* value and layer it replaced, NULL = none */
+	/* value NULL with file set: read on the node when the rank starts; both NULL: the rank
+	 * does not get the variable at all */
+	char *name, *value;
+	char *reason, *source; /* why; which file/recipe line/launch rule */
+	char *overrides;       /* value and layer it replaced, NULL = none */
 	char *file;
-	int layer;               /* enum env_layer */
+	int layer; /* enum env_layer */
 };
-enum env_layer { ENV_BASE, ENV_PROFILE, ENV_ENGINE, ENV_FEATURE, ENV_RECIPE, ENV_LAUNCH, _ENV_LAYER_N };
+enum env_layer {
+	ENV_BASE,
+	ENV_PROFILE,
+	ENV_ENGINE,
+	ENV_FEATURE,
+	ENV_RECIPE,
+	ENV_LAUNCH,
+	_ENV_LAYER_N
+};
 extern const char *const env_layer_names[_ENV_LAYER_N];
 extern const struct mo_desc env_item_desc;
 
 struct launch {
 	int64_t job, attempt;
-	char *name;              /* job name */
-	char *user;              /* rank's user, NULL = the agent's own */
-	bool allow_root;         /* the submitter may run ranks as root; the agent must allow it too */
+	char *name; /* job name */
+	char *user; /* rank's user, NULL = the agent's own */
+	/* the submitter may run ranks as root; the agent must allow it too */
+	bool allow_root;
 	int64_t first_rank, n_local, world, node_rank, n_nodes;
-	int64_t *gpus; size_t n_gpus;          /* slots of this node, in order: one per local rank, or all of them for the one rank of the node */
-	int64_t job_gpus;        /* GPUs of the whole job: rates per GPU; MO_NONE = world */
-	char *address;           /* of this node, as others reach it; NULL unknown */
-	char *master_addr; int64_t master_port;/* four ports in a row from here */
-	bool hold_ports;         /* this node has rank 0: its stepd holds the ports until the ranks start */
-	char **argv; size_t n_argv;            /* final words, same for all ranks */
-	char **prepare; size_t n_prepare;      /* run once on this node before the ranks, as the user */
+	/* slots of this node, in order: one per local rank, or all of them for the one rank of
+	 * the node */
+	int64_t *gpus;
+	size_t n_gpus;
+	int64_t job_gpus; /* GPUs of the whole job: rates per GPU; MO_NONE = world */
+	char *address;    /* of this node, as others reach it; NULL unknown */
+	char *master_addr;
+	int64_t master_port; /* four ports in a row from here */
+	/* this node has rank 0: its stepd holds the ports until the ranks start */
+	bool hold_ports;
+	char **argv;
+	size_t n_argv; /* final words, same for all ranks */
+	/* run once on this node before the ranks, as the user */
+	char **prepare;
+	size_t n_prepare;
 	int64_t prepare_limit_us;
-	bool times_prepare;      /* the controller takes how long it took (note.prepare_ms) */
-	bool prepare_hooks;      /* its lines env.NAME=VALUE and extra.key=value are taken */
-	struct kv *owned; size_t n_owned;      /* flags that its extra.key lines may not give = what to write instead */
-	char **main_words; size_t n_main_words; /* engine.main_words: an extra of that name travels as key=value */
-	struct engine_heartbeat *heartbeat;    /* dir resolved; NULL = none */
-	/* engine.inputs, to be looked at here before the ranks start; of an engine without an experiment with how its configuration is read. */
-	struct kv *inputs; size_t n_inputs;
+	bool times_prepare; /* the controller takes how long it took (note.prepare_ms) */
+	bool prepare_hooks; /* its lines env.NAME=VALUE and extra.key=value are taken */
+	/* flags that its extra.key lines may not give = what to write instead */
+	struct kv *owned;
+	size_t n_owned;
+	/* engine.main_words: an extra of that name travels as key=value */
+	char **main_words;
+	size_t n_main_words;
+	struct engine_heartbeat *heartbeat; /* dir resolved; NULL = none */
+	/* engine.inputs, to be looked at here before the ranks start; of an engine without an
+	 * experiment with how its configuration is read. */
+	struct kv *inputs;
+	size_t n_inputs;
 	char *config_words, *config_variables, *entry;
-	struct kv *config_files; size_t n_config_files;
-	char *config;            /* format of the engine's own configuration, to be read here before the ranks start; NULL = none */
-	char *recipe;            /* text by whose rules it (or what config_files name) is judged then, as at the submit; NULL = it is only read */
-	char *workdir;           /* NULL = the user's home */
-	struct env_item *env; size_t n_env;    /* base..recipe layers, already selected; the launch layer is added per rank on the node */
+	struct kv *config_files;
+	size_t n_config_files;
+	/* format of the engine's own configuration, to be read here before the ranks start; NULL
+	 * = none */
+	char *config;
+	/* text by whose rules it (or what config_files name) is judged then, as at the submit;
+	 * NULL = it is only read */
+	char *recipe;
+	char *workdir; /* NULL = the user's home */
+	/* base..recipe layers, already selected; the launch layer is added per rank on the node */
+	struct env_item *env;
+	size_t n_env;
 	struct recipe_bind bind;
-	char *checkpoint_dir;    /* NULL none */
-	int64_t resume;          /* iteration resumed from, -1 = fresh */
-	int64_t steps;           /* target, MO_NONE none */
+	char *checkpoint_dir; /* NULL none */
+	int64_t resume;       /* iteration resumed from, -1 = fresh */
+	int64_t steps;        /* target, MO_NONE none */
 	int64_t stop_signal, stop_grace_us;
-	int metrics_rank;        /* engine.metrics_rank */
-	struct line_rule *rules; size_t n_rules;
+	int metrics_rank; /* engine.metrics_rank */
+	struct line_rule *rules;
+	size_t n_rules;
 	bool announced_is_complete;
-	struct ckpt_layout *keep;              /* of checkpoint_dir: each save writes over the last one, and this node keeps a copy; NULL = none */
+	/* of checkpoint_dir: each save writes over the last one, and this node keeps a copy;
+	 * NULL = none */
+	struct ckpt_layout *keep;
 };
 extern const struct mo_desc launch_desc, recipe_bind_desc;

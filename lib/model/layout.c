@@ -55,7 +55,9 @@ static bool split(const char *text, struct layout *ret, char **ret_why)
 
 		for (size_t i = 0; i < n; i++) {
 			if (!strchr("EtmL", s[i])) {
-				*ret_why = mo_printf("'%c' is no layer: expected E, t, m, L, a number behind '*', '(...)*N' and '|'", s[i]);
+				*ret_why = mo_printf("'%c' is no layer: expected E, t, m, L, a "
+						     "number behind '*', '(...)*N' and '|'",
+						     s[i]);
 				return false;
 			}
 			embeddings += s[i] == 'E';
@@ -71,9 +73,11 @@ static bool split(const char *text, struct layout *ret, char **ret_why)
 	const char *last = ret->stages[ret->n_stages - 1];
 
 	if (embeddings != 1 || ret->stages[0][0] != 'E')
-		*ret_why = mo_strdup("the embedding, E, must stand once, as the first layer of the first stage");
+		*ret_why = mo_strdup(
+			"the embedding, E, must stand once, as the first layer of the first stage");
 	else if (losses != 1 || !*last || last[strlen(last) - 1] != 'L')
-		*ret_why = mo_strdup("the loss, L, must stand once, as the last layer of the last stage");
+		*ret_why = mo_strdup(
+			"the loss, L, must stand once, as the last layer of the last stage");
 	return !*ret_why;
 }
 
@@ -91,7 +95,8 @@ bool layout_parse(const char *text, struct layout *ret, char **ret_why)
 	for (const char *s = text; *s; s++)
 		if (*s != ',' && *s != ' ')
 			mo_buf_add(&plain, s, 1);
-	if (!unroll(plain.data ? plain.data : "", true, &half) || !unroll(half.data ? half.data : "", false, &whole))
+	if (!unroll(plain.data ? plain.data : "", true, &half) ||
+	    !unroll(half.data ? half.data : "", false, &whole))
 		*ret_why = mo_printf("longer than %d layers", LAYOUT_LETTERS_MAX);
 	if (!*ret_why && split(whole.data ? whole.data : "", ret, ret_why))
 		return true;
@@ -109,17 +114,20 @@ void layout_done(struct layout *l)
 
 char *layout_spread(int64_t layers, int64_t mtp, int64_t stages)
 {
-	int64_t each = stages > 0 ? layers / stages : 0, larger = stages > 0 ? layers % stages : 0;     /* so the last stage is never a larger one */
+	/* so the last stage is never a larger one */
+	int64_t each = stages > 0 ? layers / stages : 0, larger = stages > 0 ? layers % stages : 0;
 	struct mo_buf b = { 0 };
 
 	if (each < 1)
 		return NULL;
 	mo_buf_str(&b, "E");
-	for (int64_t i = 0, n; i < stages - 1; i += n) {      /* stages that are alike, as (t*2|)*n; the first is told apart by its E */
+	/* stages that are alike, as (t*2|)*n; the first is told apart by its E */
+	for (int64_t i = 0, n; i < stages - 1; i += n) {
 		int64_t size = each + (i < larger);
 
 		n = i == 0 ? 1 : (i < larger ? MO_MIN(larger, stages - 1) : stages - 1) - i;
-		mo_buf_printf(&b, n > 1 ? "(t*%lld|)*%lld" : "t*%lld|", (long long)size, (long long)n);
+		mo_buf_printf(&b, n > 1 ? "(t*%lld|)*%lld" : "t*%lld|", (long long)size,
+			      (long long)n);
 	}
 	mo_buf_printf(&b, "t*%lld", (long long)each);
 	for (int64_t i = 0; i < mtp; i++)

@@ -1,4 +1,5 @@
-/* See mask.h. Too much is hidden rather than too little for variables, whose names say little of their values; arguments have names that the engines chose, and hiding a plan's own figures
+/* See mask.h. Too much is hidden rather than too little for variables, whose names say little of
+ * their values; arguments have names that the engines chose, and hiding a plan's own figures
  * (num_tokens) would make plans of masked recipes wrong. */
 #include "lib/model/mask.h"
 
@@ -13,11 +14,13 @@
 
 bool mo_mask_variable(const char *name)
 {
-	static const char *const words[] = { "KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "WEBHOOK" };
+	static const char *const words[] = { "KEY",   "TOKEN",      "SECRET",
+					     "PASSW", "CREDENTIAL", "WEBHOOK" };
 
 	for (size_t i = 0; i < ELEMENTSOF(words); i++)
 		for (const char *at = name; (at = strcasestr(at, words[i])); at++)
-			/* TOKENIZED_DATA, TOKENIZERS_PARALLELISM: a hidden path would be a wrong configuration */
+			/* TOKENIZED_DATA, TOKENIZERS_PARALLELISM: a hidden path would be a wrong
+			 * configuration */
 			if (!mo_streq(words[i], "TOKEN") || strncasecmp(at, "tokeniz", 7) != 0)
 				return true;
 	return false;
@@ -25,7 +28,9 @@ bool mo_mask_variable(const char *name)
 
 static bool mask_argument(const char *name, size_t n)
 {
-	static const char *const last[] = { "key", "apikey", "token", "secret", "password", "passwd", "passphrase", "credential", "credentials", "webhook" };
+	static const char *const last[] = { "key",         "apikey", "token",      "secret",
+					    "password",    "passwd", "passphrase", "credential",
+					    "credentials", "webhook" };
 	size_t from = n;
 
 	while (from > 0 && !strchr("-_.", name[from - 1]))
@@ -58,13 +63,15 @@ static size_t own_token(const char *s)
 	for (size_t i = 0; i < ELEMENTSOF(prefixes); i++) {
 		size_t n = strlen(prefixes[i]) + TOKEN_ID;
 
-		if (mo_starts_with(s, prefixes[i]) && strnlen(s, n) == n && s[n] == '_' && strspn(s + n + 1, "0123456789abcdef_") >= TOKEN_SECRET)
+		if (mo_starts_with(s, prefixes[i]) && strnlen(s, n) == n && s[n] == '_' &&
+		    strspn(s + n + 1, "0123456789abcdef_") >= TOKEN_SECRET)
 			return n + 1;
 	}
 	return 0;
 }
 
-/* Behind "://": length of "user:" when a password and an @ follow before the host ends, else 0; *ret_password its length. */
+/* Behind "://": length of "user:" when a password and an @ follow before the host ends, else 0;
+ * *ret_password its length. */
 static size_t url_password(const char *s, size_t *ret_password)
 {
 	size_t authority = strcspn(s, "/?# \t\n\"'<>"), user = strcspn(s, ":@/?# \t\n\"'<>");
@@ -88,7 +95,8 @@ static size_t word_length(const char *s)
 /* A value ends where the text or its quotes do. */
 static size_t value_length(const char *s)
 {
-	return *s == '"' || *s == '\'' ? 1 + strcspn(s + 1, *s == '"' ? "\"" : "'") : strcspn(s, " \t\r\n,;&\"'");
+	return *s == '"' || *s == '\'' ? 1 + strcspn(s + 1, *s == '"' ? "\"" : "'")
+				       : strcspn(s, " \t\r\n,;&\"'");
 }
 
 /* "NAME=" whose value is to be hidden: its length with the =, else 0. */
@@ -140,8 +148,12 @@ char *mo_mask_value(const char *name, const char *value)
 void mo_mask_words(char **words, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		bool behind = i > 0 && mo_starts_with(words[i - 1], "-") && !strchr(words[i - 1], '=') && mo_mask_argument(words[i - 1]);
-		char *masked = behind && !mo_starts_with(words[i], "--") && !is_number(words[i], strlen(words[i])) ? mo_strdup(MO_MASKED) : mo_mask_text(words[i]);
+		bool behind = i > 0 && mo_starts_with(words[i - 1], "-") &&
+			      !strchr(words[i - 1], '=') && mo_mask_argument(words[i - 1]);
+		char *masked = behind && !mo_starts_with(words[i], "--") &&
+					       !is_number(words[i], strlen(words[i]))
+				       ? mo_strdup(MO_MASKED)
+				       : mo_mask_text(words[i]);
 
 		free(words[i]);
 		words[i] = masked;

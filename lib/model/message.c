@@ -3,8 +3,10 @@
 
 #include "lib/model/limits.h"
 
-const char *const step_state_names[_STEP_STATE_N] = { "spooled", "starting", "running", "stopping", "gone", "hung" };
-const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop", "kill", "forget", "scan", "query", "check" };
+const char *const step_state_names[_STEP_STATE_N] = { "spooled",  "starting", "running",
+						      "stopping", "gone",     "hung" };
+const char *const command_kind_names[_COMMAND_KIND_N] = { "launch", "stop",  "kill", "forget",
+							  "scan",   "query", "check" };
 
 static const struct mo_field rank_progress_fields[] = {
 	MO_F(rank_progress, rank, MO_INT, .most = MO_RANKS_MAX),
@@ -20,7 +22,8 @@ static const struct mo_field step_report_fields[] = {
 	MO_F_ENUM(step_report, state, step_state_names),
 	MO_F(step_report, written, MO_INT),
 	MO_F_VEC(step_report, notes, &note_desc, .omit = true, .max = MO_NOTES_PER_SYNC),
-	MO_F_VEC(step_report, progress, &rank_progress_desc, .omit = true, .max = MO_GPUS_PER_NODE_MAX),
+	MO_F_VEC(step_report, progress, &rank_progress_desc, .omit = true,
+		 .max = MO_GPUS_PER_NODE_MAX),
 };
 const struct mo_desc step_report_desc = MO_DESC(step_report, step_report_fields);
 
@@ -97,7 +100,8 @@ void scan_result_fit(struct scan_result *s)
 	if (mo_desc_text_bytes(&scan_result_desc, s) <= MO_PORTION_BYTES)
 		return;
 	mo_vec_clear(&found_checkpoint_desc, (void **)&s->items, &s->n_items);
-	mo_str_set(&s->error, "the names of its checkpoints are longer than 1.5 MiB: keep fewer there, or in a directory of a shorter name");
+	mo_str_set(&s->error, "the names of its checkpoints are longer than 1.5 MiB: keep fewer "
+			      "there, or in a directory of a shorter name");
 }
 
 static const struct mo_field agent_sync_fields[] = {
@@ -162,18 +166,23 @@ const struct mo_desc sync_reply_desc = MO_DESC(sync_reply, sync_reply_fields);
 
 static const struct mo_field query_answer_fields[] = {
 	MO_F(query_answer, node, MO_STR, .max = MO_LONGEST_NAME),
-	MO_F(query_answer, query, MO_INT, .most = INT64_MAX),    /* a number of ours: all of it counts */
+	/* a number of ours: all of it counts */
+	MO_F(query_answer, query, MO_INT, .most = INT64_MAX),
 	MO_F(query_answer, error, MO_STR, .most = MO_TEXT_MAX),
-	MO_F(query_answer, text, MO_STR, .max = MO_AGENT_BODY_BYTES_MAX, .most = MO_AGENT_BODY_BYTES_MAX),
+	MO_F(query_answer, text, MO_STR, .max = MO_AGENT_BODY_BYTES_MAX,
+	     .most = MO_AGENT_BODY_BYTES_MAX),
 	MO_F(query_answer, offset, MO_INT, .most = MO_FIT_INT),
 	MO_F(query_answer, more, MO_BOOL),
 	MO_F(query_answer, end, MO_BOOL),
 };
 const struct mo_desc query_answer_desc = MO_DESC(query_answer, query_answer_fields);
 
-static const struct mo_field token_trade_fields[] = { MO_F(token_trade, node, MO_STR, .max = MO_LONGEST_NAME) };
+static const struct mo_field token_trade_fields[] = { MO_F(token_trade, node, MO_STR,
+							   .max = MO_LONGEST_NAME) };
 static const struct mo_field token_traded_fields[] = {
-	MO_F(token_traded, id, MO_STR, .max = 64), MO_F(token_traded, token, MO_STR, .max = 256), MO_F(token_traded, expires_at, MO_TIME),
+	MO_F(token_traded, id, MO_STR, .max = 64),
+	MO_F(token_traded, token, MO_STR, .max = 256),
+	MO_F(token_traded, expires_at, MO_TIME),
 };
 const struct mo_desc token_trade_desc = MO_DESC(token_trade, token_trade_fields);
 const struct mo_desc token_traded_desc = MO_DESC(token_traded, token_traded_fields);

@@ -1,10 +1,16 @@
-/* Agent protocol between moe-agent and moed (JSON over HTTP, POST /v1/agent/{hello,sync,news,answer}), version MO_PROTOCOL. Sequence: docs/protocol.md.
+/* Agent protocol between moe-agent and moed (JSON over HTTP, POST
+ * /v1/agent/{hello,sync,news,answer}), version MO_PROTOCOL. Sequence: docs/protocol.md.
  *   agent                                   moed
- *   hello {node,boot_id,instance,...} ->    <- welcome {epoch,beat_ms,steps[through]}       (or error: protocol, token, duplicate node)
- *   sync {beat, steps[notes, progress]} ->  held until a command is due or beat_ms passed <- reply {epoch, acks, commands}
- *   news {steps[notes]} ->                  answered as soon as the records are synced <- reply {epoch, acks}  (second, short connection: deaths)
+ *   hello {node,boot_id,instance,...} ->    <- welcome {epoch,beat_ms,steps[through]}
+ *                                           (or error: protocol, token, duplicate node)
+ *   sync {beat, steps[notes, progress]} ->  held until a command is due or beat_ms passed <-
+ *                                           reply {epoch, acks, commands}
+ *   news {steps[notes]} ->                  answered as soon as the records are synced <- reply
+ *                                           {epoch, acks}
+ *                                           (second, short connection: deaths)
  *   answer {id, ...} ->                     <- {}   (result of a query command: logs)
- * Commands are level-triggered: every sync reply repeats all that are due for the node; agents answer repeats from the spool. Lower epochs are refused by the agent. */
+ * Commands are level-triggered: every sync reply repeats all that are due for the node; agents
+ * answer repeats from the spool. Lower epochs are refused by the agent. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/health.h"
@@ -14,106 +20,232 @@
 
 #define MO_PROTOCOL 1
 #define MO_BEAT_MS 1000
-#define MO_EPOCH_STARTS (1LL << 20)   /* starts of the controller in one incarnation of its state: what is above in an epoch names it */
-#define MO_VERIFY_ORDER (-(1LL << 56))   /* attempts below name orders to verify a checkpoint; other negative ones name orders of checkpoint.keep */
+/* starts of the controller in one incarnation of its state: what is above in an epoch names it */
+#define MO_EPOCH_STARTS (1LL << 20)
+/* attempts below name orders to verify a checkpoint; other negative ones name orders of
+ * checkpoint.keep */
+#define MO_VERIFY_ORDER (-(1LL << 56))
 
-/* Progress of one local rank in a beat; only those that changed since the last acknowledged beat. */
-struct rank_progress { int64_t rank, iteration; double step_ms; int phase; };
+/* Progress of one local rank in a beat; only those that changed since the last acknowledged
+ * beat. */
+struct rank_progress {
+	int64_t rank, iteration;
+	double step_ms;
+	int phase;
+};
 extern const struct mo_desc rank_progress_desc;
 
 /* What an agent says of one step it knows. */
-enum step_state { STEP_SPOOLED, STEP_STARTING, STEP_RUNNING, STEP_STOPPING, STEP_GONE, STEP_HUNG, _STEP_STATE_N };
+enum step_state {
+	STEP_SPOOLED,
+	STEP_STARTING,
+	STEP_RUNNING,
+	STEP_STOPPING,
+	STEP_GONE,
+	STEP_HUNG,
+	_STEP_STATE_N
+};
 extern const char *const step_state_names[_STEP_STATE_N];
 struct step_report {
 	int64_t job, attempt;
-	int state;               /* enum step_state; HUNG = lock held, no answer in 5 s */
-	int64_t written;         /* highest note number in the journal */
-	struct note *notes; size_t n_notes;
-	struct rank_progress *progress; size_t n_progress;
+	int state;       /* enum step_state; HUNG = lock held, no answer in 5 s */
+	int64_t written; /* highest note number in the journal */
+	struct note *notes;
+	size_t n_notes;
+	struct rank_progress *progress;
+	size_t n_progress;
 };
 struct agent_hello {
-	char *node, *boot_id, *instance;   /* instance: random per agent start */
+	char *node, *boot_id, *instance; /* instance: random per agent start */
 	int64_t protocol;
-	char *version, *address;           /* address for MASTER_ADDR, NULL = the connection's source */
+	/* address for MASTER_ADDR, NULL = the connection's source */
+	char *version, *address;
 	struct nodeinfo info;
-	bool health;                       /* it tells node_health: before its first one nothing is known of the node's checks */
-	int64_t min_uid;                   /* a root agent's: it runs no ranks of other accounts below, nor of those that cannot log in; 0 = of any */
-	struct step_report *steps; size_t n_steps; /* without notes */
+	/* it tells node_health: before its first one nothing is known of the node's checks */
+	bool health;
+	/* a root agent's: it runs no ranks of other accounts below, nor of those that cannot log
+	 * in; 0 = of any */
+	int64_t min_uid;
+	struct step_report *steps;
+	size_t n_steps; /* without notes */
 };
-struct step_ack { int64_t job, attempt, through; bool known; }; /* known false: moed never stored it: keep it, it is reported step.unknown */
-/* info: NULL, or the node as it was known of this boot, when the hello lacks a GPU of it: the agent may have lost its memory of this boot (state_dir) */
-/* token: NULL, or what is to be done about the token that the agent spoke with: renew (trade it for a new one), unbound (trade it for one of this node), expired (no new work comes:
- * trade what token_file holds now). Also in sync_reply. */
-struct agent_welcome { int64_t epoch, beat_ms; struct step_ack *steps; size_t n_steps; struct nodeinfo *info; char *token; };
+/* known false: moed never stored it: keep it, it is reported step.unknown */
+struct step_ack {
+	int64_t job, attempt, through;
+	bool known;
+};
+/* info: NULL, or the node as it was known of this boot, when the hello lacks a GPU of it: the
+ * agent may have lost its memory of this boot (state_dir) */
+/* token: NULL, or what is to be done about the token that the agent spoke with: renew (trade it
+ * for a new one), unbound (trade it for one of this node), expired (no new work comes: trade
+ * what token_file holds now). Also in sync_reply. */
+struct agent_welcome {
+	int64_t epoch, beat_ms;
+	struct step_ack *steps;
+	size_t n_steps;
+	struct nodeinfo *info;
+	char *token;
+};
 
 /* Result of a checkpoint scan (one for each scan command that is due). */
 struct found_checkpoint {
-	int64_t iteration; char *path; int64_t bytes; bool complete; char *reason; int64_t saved_at;
-	char *level;             /* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is not complete */
-	char *manifest;          /* digest of names, sizes, times and inodes of its files (agent/core/ckpt/manifest.h), NULL = not taken */
-	char *fixed;             /* "tp 1, pp 2": sizes without which its format cannot be loaded; NULL = any, or it was not looked at */
-	char *held;              /* why the engine cannot load it as it lies there, though it is whole; NULL */
+	int64_t iteration;
+	char *path;
+	int64_t bytes;
+	bool complete;
+	char *reason;
+	int64_t saved_at;
+	/* what was looked at: marker sizes crc; NULL = only its manifest was compared, or it is
+	 * not complete */
+	char *level;
+	/* digest of names, sizes, times and inodes of its files (agent/core/ckpt/manifest.h),
+	 * NULL = not taken */
+	char *manifest;
+	/* "tp 1, pp 2": sizes without which its format cannot be loaded; NULL = any, or it was
+	 * not looked at */
+	char *fixed;
+	/* why the engine cannot load it as it lies there, though it is whole; NULL */
+	char *held;
 };
 extern const struct mo_desc found_checkpoint_desc;
-/* What looks like a model's state and is no checkpoint that the layout can read: a file, or a directory ("/" at its end) with such files in it. */
+/* What looks like a model's state and is no checkpoint that the layout can read: a file, or a
+ * directory ("/" at its end) with such files in it. */
 struct unread_state {
-	char *name; int64_t bytes, saved_at;
-	int64_t iteration;       /* of an entry without its marker, MO_NONE = the name is none of an entry */
-	char *where;             /* the directory in which it lies, where that is not checkpoint.dir; NULL */
+	char *name;
+	int64_t bytes, saved_at;
+	/* of an entry without its marker, MO_NONE = the name is none of an entry */
+	int64_t iteration;
+	/* the directory in which it lies, where that is not checkpoint.dir; NULL */
+	char *where;
 };
 extern const struct mo_desc unread_state_desc;
 struct scan_result {
-	int64_t job, attempt;    /* attempt the scan was asked for (the next one) */
-	char *error;             /* directory unwritable, helper timed out ...; NULL = fine */
+	int64_t job, attempt; /* attempt the scan was asked for (the next one) */
+	char *error;          /* directory unwritable, helper timed out ...; NULL = fine */
 	bool writable;
-	char *real;              /* the directory with every link in its path resolved, where that is another text; NULL */
-	char *place;             /* of what a command doubted: `same`, it lies in the directory, `other`, it does not; NULL = nobody asked, or it cannot be told */
-	char *alias;             /* with same: the part of its path that is the directory; NULL = no part is */
-	struct found_checkpoint *items; size_t n_items;
-	struct unread_state *unread; size_t n_unread; int64_t unread_more;  /* the newest, and how many more there are */
+	/* the directory with every link in its path resolved, where that is another text; NULL */
+	char *real;
+	/* of what a command doubted: `same`, it lies in the directory, `other`, it does not;
+	 * NULL = nobody asked, or it cannot be told */
+	char *place;
+	/* with same: the part of its path that is the directory; NULL = no part is */
+	char *alias;
+	struct found_checkpoint *items;
+	size_t n_items;
+	/* the newest, and how many more there are */
+	struct unread_state *unread;
+	size_t n_unread;
+	int64_t unread_more;
 };
 struct agent_sync {
 	char *node, *boot_id, *instance;
-	int64_t epoch, beat;     /* beat counts from 1 per instance */
-	int64_t mono_ns;         /* node clock when sent: clock mapping */
-	struct step_report *steps; size_t n_steps;
-	struct scan_result *scans; size_t n_scans;
-	struct node_health *health;            /* NULL = nothing that was not acknowledged */
-	struct gpu_sensors *sensors; size_t n_sensors;     /* those read since the last sync */
-	struct nic_sensors *nics; size_t n_nics;
-	bool leaving;            /* its machine is going down in order: no new work, and its jobs move */
+	int64_t epoch, beat; /* beat counts from 1 per instance */
+	int64_t mono_ns;     /* node clock when sent: clock mapping */
+	struct step_report *steps;
+	size_t n_steps;
+	struct scan_result *scans;
+	size_t n_scans;
+	struct node_health *health; /* NULL = nothing that was not acknowledged */
+	struct gpu_sensors *sensors;
+	size_t n_sensors; /* those read since the last sync */
+	struct nic_sensors *nics;
+	size_t n_nics;
+	/* its machine is going down in order: no new work, and its jobs move */
+	bool leaving;
 };
-enum command_kind { CMD_LAUNCH, CMD_STOP, CMD_KILL, CMD_FORGET, CMD_SCAN, CMD_QUERY, CMD_CHECK, _COMMAND_KIND_N };
+enum command_kind {
+	CMD_LAUNCH,
+	CMD_STOP,
+	CMD_KILL,
+	CMD_FORGET,
+	CMD_SCAN,
+	CMD_QUERY,
+	CMD_CHECK,
+	_COMMAND_KIND_N
+};
 extern const char *const command_kind_names[_COMMAND_KIND_N];
 struct command {
 	int64_t epoch;
 	int kind;
 	int64_t job, attempt;
 	char *node;
-	char *boot_id;                     /* boot of the node that it is meant for: a later boot obeys nothing that was said to an earlier one; NULL = any */
-	struct launch *launch;             /* LAUNCH */
-	int64_t signal, grace_us;          /* STOP: planned stop: signal the main pids, SIGKILL after grace */
-	char *named;                       /* SCAN: the directory that the recipe named, where the engine's own lies below it: what lies there is no checkpoint, and told; NULL */
-	char *dir; struct ckpt_layout *layout; char *user; char *level; int64_t world; /* SCAN */
-	bool allow_root;                   /* SCAN: the submitter may run ranks as root; the agent must allow it too */
-	struct found_checkpoint *prune; size_t n_prune; /* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep); attempt is then negative: it names the order */
+	/* boot of the node that it is meant for: a later boot obeys nothing that was said to an
+	 * earlier one; NULL = any */
+	char *boot_id;
+	struct launch *launch; /* LAUNCH */
+	/* STOP: planned stop: signal the main pids, SIGKILL after grace */
+	int64_t signal, grace_us;
+	/* SCAN: the directory that the recipe named, where the engine's own lies below it: what
+	 * lies there is no checkpoint, and told; NULL */
+	char *named;
+	char *dir;
+	struct ckpt_layout *layout;
+	char *user;
+	char *level;
+	int64_t world; /* SCAN */
+	/* SCAN: the submitter may run ranks as root; the agent must allow it too */
+	bool allow_root;
+	/* SCAN: iteration (and path, when known) of what is removed first (checkpoint.keep);
+	 * attempt is then negative: it names the order */
+	struct found_checkpoint *prune;
+	size_t n_prune;
 	/* CHECK: job, attempt: run the on-failure checks; due until node_health.checked names it */
-	struct found_checkpoint *known; size_t n_known; /* SCAN: iteration and manifest of what was verified: its manifest is compared, nothing else */
-	int64_t only;                      /* SCAN: verify this iteration alone, after its save; attempt is then an order number below MO_VERIFY_ORDER; MO_NONE = look at all */
-	char *path;                        /* with only: where it was announced, NULL = by its name */
-	char *doubt;                       /* with only: a save went there by its text: is that `dir` by another name? NULL = not asked */
-	bool announced;                    /* with only: the engine itself said that it is complete */
-	bool restore;                      /* SCAN: where each save writes over the last one (layout.unnumbered) and none is whole, the copy that was kept is put back */
-	int64_t part, parts;               /* with only and level crc: checksums of this part of the files; part = parts: put the parts together, of one part: both at once */
-	int64_t query;                     /* QUERY: id of the question; not durable, asked again by the client */
-	char *what;                        /* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments (agent/core/bind/env_record.h as JSON) */
+	/* SCAN: iteration and manifest of what was verified: its manifest is compared, nothing
+	 * else */
+	struct found_checkpoint *known;
+	size_t n_known;
+	/* SCAN: verify this iteration alone, after its save; attempt is then an order number
+	 * below MO_VERIFY_ORDER; MO_NONE = look at all */
+	int64_t only;
+	/* with only: where it was announced, NULL = by its name */
+	char *path;
+	/* with only: a save went there by its text: is that `dir` by another name? NULL = not
+	 * asked */
+	char *doubt;
+	/* with only: the engine itself said that it is complete */
+	bool announced;
+	/* SCAN: where each save writes over the last one (layout.unnumbered) and none is whole,
+	 * the copy that was kept is put back */
+	bool restore;
+	/* with only and level crc: checksums of this part of the files; part = parts: put the
+	 * parts together, of one part: both at once */
+	int64_t part, parts;
+	/* QUERY: id of the question; not durable, asked again by the client */
+	int64_t query;
+	/* QUERY: NULL = log of a rank | env = what stepd recorded of its ranks' environments
+	 * (agent/core/bind/env_record.h as JSON) */
+	char *what;
 	int64_t rank, offset, lines, wait_ms; /* QUERY: offset -1 = last `lines` lines */
 };
-struct sync_reply { int64_t epoch, health; /* version stored; MO_NONE = none */ struct step_ack *acks; size_t n_acks; struct command *commands; size_t n_commands; char *token; };
+struct sync_reply {
+	int64_t epoch, health; /* version stored; MO_NONE = none */
+	struct step_ack *acks;
+	size_t n_acks;
+	struct command *commands;
+	size_t n_commands;
+	char *token;
+};
 /* POST /v1/agent/token: trades the token that it is sent with. */
-struct token_trade { char *node; };
-struct token_traded { char *id, *token; int64_t expires_at; };
-struct query_answer { char *node; int64_t query; char *error; char *text; int64_t offset; bool more, end; }; /* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits one answer; end: rank is gone and file read to its end */
-extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc, scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc, token_trade_desc, token_traded_desc;
-/* Of a result that no message will ever bring whole (MO_PORTION_BYTES), what is found is left out, and its error says so. */
+struct token_trade {
+	char *node;
+};
+struct token_traded {
+	char *id, *token;
+	int64_t expires_at;
+};
+/* text: log bytes made valid UTF-8; offset: where to go on; more: the file had more than fits
+ * one answer; end: rank is gone and file read to its end */
+struct query_answer {
+	char *node;
+	int64_t query;
+	char *error;
+	char *text;
+	int64_t offset;
+	bool more, end;
+};
+extern const struct mo_desc step_report_desc, agent_hello_desc, step_ack_desc, agent_welcome_desc,
+	scan_result_desc, agent_sync_desc, command_desc, sync_reply_desc, query_answer_desc,
+	token_trade_desc, token_traded_desc;
+/* Of a result that no message will ever bring whole (MO_PORTION_BYTES), what is found is left
+ * out, and its error says so. */
 void scan_result_fit(struct scan_result *s);

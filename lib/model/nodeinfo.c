@@ -44,12 +44,9 @@ static const struct mo_field nic_info_fields[] = {
 const struct mo_desc nic_info_desc = MO_DESC(nic_info, nic_info_fields);
 
 static const struct mo_field numa_node_fields[] = {
-	MO_F(numa_node, id, MO_INT),
-	MO_F(numa_node, cpus, MO_STR),
-	MO_F(numa_node, cores, MO_STR),
-	MO_F(numa_node, l3, MO_STR),
-	MO_F(numa_node, mem_bytes, MO_INT),
-	MO_F(numa_node, distances, MO_STR),
+	MO_F(numa_node, id, MO_INT),        MO_F(numa_node, cpus, MO_STR),
+	MO_F(numa_node, cores, MO_STR),     MO_F(numa_node, l3, MO_STR),
+	MO_F(numa_node, mem_bytes, MO_INT), MO_F(numa_node, distances, MO_STR),
 };
 const struct mo_desc numa_node_desc = MO_DESC(numa_node, numa_node_fields);
 

@@ -1,10 +1,12 @@
-/* Description of a note. Most fields belong to some kinds only and are left out while unknown, since a journal holds very many notes. */
+/* Description of a note. Most fields belong to some kinds only and are left out while unknown,
+ * since a journal holds very many notes. */
 #include "lib/model/note.h"
 
 #include "lib/model/limits.h"
 
 const char *const note_kind_names[_NOTE_KIND_N] = {
-	"started", "refused", "running", "phase", "sample", "checkpoint", "saving", "resumed", "exit", "lost", "gone", "unkillable", "binding", "stopping",
+	"started", "refused", "running", "phase", "sample",     "checkpoint", "saving",
+	"resumed", "exit",    "lost",    "gone",  "unkillable", "binding",    "stopping",
 };
 
 static const struct mo_field note_fields[] = {
@@ -28,8 +30,10 @@ static const struct mo_field note_fields[] = {
 	MO_F(note, text, MO_STR, .omit = true, .most = MO_LINE_MAX),
 	MO_F_LIST(note, tail, MO_STRS, .omit = true, .max = MO_TAIL_LINES, .most = MO_LINE_MAX),
 	MO_F_SUB(note, sample, MO_OPT, &sample_desc, .omit = true),
-	/* Three times as much is read as is kept: journals may hold what was no text, each byte of it written as U+FFFD. */
-	MO_F(note, config, MO_STR, .omit = true, .max = 3 * MO_CONFIG_BYTES_MAX, .most = MO_CONFIG_BYTES_MAX),
+	/* Three times as much is read as is kept: journals may hold what was no text, each byte
+	 * of it written as U+FFFD. */
+	MO_F(note, config, MO_STR, .omit = true, .max = 3 * MO_CONFIG_BYTES_MAX,
+	     .most = MO_CONFIG_BYTES_MAX),
 	MO_F(note, prepare_ms, MO_INT, .omit = true, .most = 1000000000),
 	MO_F(note, left_out, MO_INT, .omit = true, .most = MO_FIT_ITERATION),
 };

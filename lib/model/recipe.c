@@ -24,10 +24,8 @@ static const struct mo_field moe_fields[] = {
 static const struct mo_desc moe_desc = MO_DESC(recipe_moe, moe_fields);
 
 static const struct mo_field mla_fields[] = {
-	MO_F(recipe_mla, q_lora, MO_INT),
-	MO_F(recipe_mla, kv_lora, MO_INT),
-	MO_F(recipe_mla, qk_nope, MO_INT),
-	MO_F(recipe_mla, qk_rope, MO_INT),
+	MO_F(recipe_mla, q_lora, MO_INT),  MO_F(recipe_mla, kv_lora, MO_INT),
+	MO_F(recipe_mla, qk_nope, MO_INT), MO_F(recipe_mla, qk_rope, MO_INT),
 	MO_F(recipe_mla, v, MO_INT),
 };
 static const struct mo_desc mla_desc = MO_DESC(recipe_mla, mla_fields);
@@ -54,16 +52,11 @@ static const struct mo_field model_fields[] = {
 const struct mo_desc recipe_model_desc = MO_DESC(recipe_model, model_fields);
 
 static const struct mo_field parallelism_fields[] = {
-	MO_F(recipe_parallelism, automatic, MO_BOOL),
-	MO_F(recipe_parallelism, tp, MO_INT),
-	MO_F(recipe_parallelism, pp, MO_INT),
-	MO_F(recipe_parallelism, vpp, MO_INT),
-	MO_F(recipe_parallelism, ep, MO_INT),
-	MO_F(recipe_parallelism, etp, MO_INT),
-	MO_F(recipe_parallelism, cp, MO_INT),
-	MO_F(recipe_parallelism, dp, MO_INT),
-	MO_F(recipe_parallelism, sharding, MO_STR),
-	MO_F(recipe_parallelism, schedule, MO_STR),
+	MO_F(recipe_parallelism, automatic, MO_BOOL), MO_F(recipe_parallelism, tp, MO_INT),
+	MO_F(recipe_parallelism, pp, MO_INT),         MO_F(recipe_parallelism, vpp, MO_INT),
+	MO_F(recipe_parallelism, ep, MO_INT),         MO_F(recipe_parallelism, etp, MO_INT),
+	MO_F(recipe_parallelism, cp, MO_INT),         MO_F(recipe_parallelism, dp, MO_INT),
+	MO_F(recipe_parallelism, sharding, MO_STR),   MO_F(recipe_parallelism, schedule, MO_STR),
 	MO_F(recipe_parallelism, given, MO_BOOL),
 };
 static const struct mo_desc parallelism_desc = MO_DESC(recipe_parallelism, parallelism_fields);
@@ -107,12 +100,9 @@ static const struct mo_field engine_fields[] = {
 static const struct mo_desc recipe_engine_desc = MO_DESC(recipe_engine, engine_fields);
 
 static const struct mo_field bind_fields[] = {
-	MO_F(recipe_bind, cpu, MO_STR),
-	MO_F(recipe_bind, memory, MO_STR),
-	MO_F(recipe_bind, nic, MO_STR),
-	MO_F(recipe_bind, smt, MO_STR),
-	MO_F(recipe_bind, verify, MO_STR),
-	MO_F(recipe_bind, reserve_cores, MO_INT),
+	MO_F(recipe_bind, cpu, MO_STR),    MO_F(recipe_bind, memory, MO_STR),
+	MO_F(recipe_bind, nic, MO_STR),    MO_F(recipe_bind, smt, MO_STR),
+	MO_F(recipe_bind, verify, MO_STR), MO_F(recipe_bind, reserve_cores, MO_INT),
 };
 const struct mo_desc recipe_bind_desc = MO_DESC(recipe_bind, bind_fields);
 
@@ -162,11 +152,11 @@ bool recipe_leaves(const struct recipe *r, const char *path)
 	return false;
 }
 
-#define SWAP(a, b)                     \
-	do {                           \
+#define SWAP(a, b) \
+	do { \
 		typeof(a) kept_ = (a); \
-		(a) = (b);             \
-		(b) = kept_;           \
+		(a) = (b); \
+		(b) = kept_; \
 	} while (0)
 
 void recipe_take_read(struct recipe *to, const struct recipe *read)
@@ -215,14 +205,23 @@ char *recipe_model_key(const struct recipe_model *m)
 
 	if (!m || m->name)
 		return mo_strdup(m ? m->name : NULL);
-	const int64_t rest[] = { m->heads, m->kv_heads, m->head_dim, m->ffn, m->mtp, m->window, m->gated, m->tied };
+	const int64_t rest[] = { m->heads, m->kv_heads, m->head_dim, m->ffn,
+				 m->mtp,   m->window,   m->gated,    m->tied };
 
-	mo_buf_printf(&b, "%lld layers of %lld, vocabulary %lld", (long long)m->layers, (long long)m->hidden, (long long)m->vocab);
+	mo_buf_printf(&b, "%lld layers of %lld, vocabulary %lld", (long long)m->layers,
+		      (long long)m->hidden, (long long)m->vocab);
 	add_sizes(&b, "heads", rest, ELEMENTSOF(rest));
 	if (m->moe)
-		add_sizes(&b, "experts", (const int64_t[]){ m->moe->experts, m->moe->topk, m->moe->ffn, m->moe->shared_ffn, m->moe->dense_layers, m->moe->every, m->moe->groups, m->moe->topk_groups }, 8);
+		add_sizes(&b, "experts",
+			  (const int64_t[]){ m->moe->experts, m->moe->topk, m->moe->ffn,
+					     m->moe->shared_ffn, m->moe->dense_layers,
+					     m->moe->every, m->moe->groups, m->moe->topk_groups },
+			  8);
 	if (m->mla)
-		add_sizes(&b, "mla", (const int64_t[]){ m->mla->q_lora, m->mla->kv_lora, m->mla->qk_nope, m->mla->qk_rope, m->mla->v }, 5);
+		add_sizes(&b, "mla",
+			  (const int64_t[]){ m->mla->q_lora, m->mla->kv_lora, m->mla->qk_nope,
+					     m->mla->qk_rope, m->mla->v },
+			  5);
 	mo_buf_printf(&b, ", %s attention", m->attention ? m->attention : "flash");
 	return mo_buf_take(&b);
 }

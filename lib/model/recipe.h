@@ -1,98 +1,161 @@
-/* The parsed recipe: a plain value. Keys and meaning: docs/recipe.md (interfaces: "Recipe"). Filled by lib/recipe, checked there, read by everyone.
- * Integers not given stay MO_NONE unless a default is named here. */
+/* The parsed recipe: a plain value. Keys and meaning: docs/recipe.md (interfaces: "Recipe").
+ * Filled by lib/recipe, checked there, read by everyone. Integers not given stay MO_NONE unless
+ * a default is named here. */
 #pragma once
 #include "lib/base/desc.h"
 #include "lib/model/traits.h"
 
-struct kv { char *key, *value; };                       /* generic pair; value NULL = bare flag */
+struct kv {
+	char *key, *value;
+}; /* generic pair; value NULL = bare flag */
 extern const struct mo_desc kv_desc;
 
-struct recipe_moe { int64_t experts, topk, ffn, shared_ffn, dense_layers, every, groups, topk_groups; };  /* every: layers whose number it divides have experts; default 1 = all behind dense_layers; groups: node-limited routing, a token's experts lie in topk_groups of so many equal groups of experts, 0 = anywhere */
-struct recipe_mla { int64_t q_lora, kv_lora, qk_nope, qk_rope, v; };
+/* every: layers whose number it divides have experts; default 1 = all behind dense_layers;
+ * groups: node-limited routing, a token's experts lie in topk_groups of so many equal groups of
+ * experts, 0 = anywhere */
+struct recipe_moe {
+	int64_t experts, topk, ffn, shared_ffn, dense_layers, every, groups, topk_groups;
+};
+struct recipe_mla {
+	int64_t q_lora, kv_lora, qk_nope, qk_rope, v;
+};
 struct recipe_model {
-	char *name;                                         /* catalogue name, NULL when inline */
+	char *name; /* catalogue name, NULL when inline */
 	int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
-	bool gated;                                         /* default true (SwiGLU) */
-	char *attention;                                    /* flash | unfused; default flash */
-	int64_t mtp, window;                                /* 0 = none */
+	bool gated;          /* default true (SwiGLU) */
+	char *attention;     /* flash | unfused; default flash */
+	int64_t mtp, window; /* 0 = none */
 	bool tied;
-	bool qk_norm;                                       /* queries and keys have norms of their own */
-	bool bias;                                          /* linear layers have biases */
-	struct recipe_moe *moe;                             /* NULL = dense */
+	/* queries and keys have norms of their own */
+	bool qk_norm;
+	bool bias;              /* linear layers have biases */
+	struct recipe_moe *moe; /* NULL = dense */
 	struct recipe_mla *mla;
 };
 struct recipe_parallelism {
-	bool automatic;                                     /* `parallelism: auto`: the planner chooses */
-	int64_t tp, pp, vpp, ep, etp, cp;                   /* default 1 each */
-	int64_t dp;                                         /* resolved: world / (tp pp cp) */
-	char *sharding, *schedule;                          /* none zero1 zero2 zero3; 1f1b interleaved zb1p zbv v-half v-min dualpipe */
-	bool given;                                         /* the recipe has the mapping */
+	/* `parallelism: auto`: the planner chooses */
+	bool automatic;
+	int64_t tp, pp, vpp, ep, etp, cp; /* default 1 each */
+	int64_t dp;                       /* resolved: world / (tp pp cp) */
+	/* none zero1 zero2 zero3; 1f1b interleaved zb1p zbv v-half v-min dualpipe */
+	char *sharding, *schedule;
+	bool given; /* the recipe has the mapping */
 };
-struct recipe_env { char *name, *value, *file; };       /* file: read on the node, value NULL then */
+/* file: read on the node, value NULL then */
+struct recipe_env {
+	char *name, *value, *file;
+};
 struct recipe_checkpoint {
-	char *dir;                                          /* NULL = none */
-	bool added;                                         /* the engine's own directory (engine.save_below) was added to the one that was named */
-	int64_t every;                                      /* iterations; MO_NONE = not given, 0 = auto (Young/Daly) */
-	bool automatic;                                     /* every was auto; the planner filled it in until saves are measured */
-	int64_t keep;                                       /* 0 = all */
-	char *verify;                                       /* marker sizes crc; default sizes */
-	int64_t resume;                                     /* -1 auto (default), -2 never, N >= 0 that iteration */
-	char *layout;                                       /* how a program names its checkpoints (lib/recipe/layout_text.c); NULL = the engine's */
-	char **resume_args; size_t n_resume_args;           /* words given only to a resume */
+	char *dir; /* NULL = none */
+	/* the engine's own directory (engine.save_below) was added to the one that was named */
+	bool added;
+	/* iterations; MO_NONE = not given, 0 = auto (Young/Daly) */
+	int64_t every;
+	/* every was auto; the planner filled it in until saves are measured */
+	bool automatic;
+	int64_t keep; /* 0 = all */
+	char *verify; /* marker sizes crc; default sizes */
+	/* -1 auto (default), -2 never, N >= 0 that iteration */
+	int64_t resume;
+	/* how a program names its checkpoints (lib/recipe/layout_text.c); NULL = the engine's */
+	char *layout;
+	char **resume_args;
+	size_t n_resume_args; /* words given only to a resume */
 };
 struct recipe_engine {
-	char *kind;                                         /* name of the engine file: torch command megatron-lm ... */
+	/* name of the engine file: torch command megatron-lm ... */
+	char *kind;
 	char *workdir, *entry, *python, *prepare;
-	char **prepare_argv; size_t n_prepare_argv;         /* engine.prepare as words: run once per node before the ranks; instead of prepare, which stays NULL */
-	char **argv; size_t n_argv;                         /* command: the program */
-	struct kv *args; size_t n_args;                     /* list form: key NULL-less: key = the word, value NULL, args_list true */
-	char **args_off; size_t n_args_off;                 /* keys of the mapping that are `false` (engine.bool_words) */
-	bool args_list;                                     /* args was a list: words are passed as they are */
+	/* engine.prepare as words: run once per node before the ranks; instead of prepare, which
+	 * stays NULL */
+	char **prepare_argv;
+	size_t n_prepare_argv;
+	char **argv;
+	size_t n_argv; /* command: the program */
+	/* list form: key NULL-less: key = the word, value NULL, args_list true */
+	struct kv *args;
+	size_t n_args;
+	/* keys of the mapping that are `false` (engine.bool_words) */
+	char **args_off;
+	size_t n_args_off;
+	/* args was a list: words are passed as they are */
+	bool args_list;
 	bool strict_args;
-	char **args_unchecked; size_t n_args_unchecked;
-	struct kv *own; size_t n_own;                       /* what its own configuration says by the keys that plans know (engine.experiment_plan_keys) */
-	/* What plans know of its training, by the `plan` of its file; NULL: a record of an older version. */
+	char **args_unchecked;
+	size_t n_args_unchecked;
+	/* what its own configuration says by the keys that plans know
+	 * (engine.experiment_plan_keys) */
+	struct kv *own;
+	size_t n_own;
+	/* What plans know of its training, by the `plan` of its file; NULL: a record of an older
+	 * version. */
 	struct engine_traits *traits;
 };
-struct recipe_bind { char *cpu, *memory, *nic, *smt, *verify; int64_t reserve_cores; }; /* cpu: numa|none; memory: preferred|bind|interleave|none; nic: nearest|none; smt: auto|one|all; verify: strict|warn|off */
+/* cpu: numa|none; memory: preferred|bind|interleave|none; nic: nearest|none; smt: auto|one|all;
+ * verify: strict|warn|off */
+struct recipe_bind {
+	char *cpu, *memory, *nic, *smt, *verify;
+	int64_t reserve_cores;
+};
 struct recipe {
 	char *name;
 	struct recipe_engine engine;
-	struct recipe_model *model;                         /* NULL = not given */
-	int64_t gpus, spares, nic_gbps;                     /* cluster.* */
-	char *gpu;                                          /* cluster.gpu, NULL = any */
-	char **exclude; size_t n_exclude;
+	struct recipe_model *model;     /* NULL = not given */
+	int64_t gpus, spares, nic_gbps; /* cluster.* */
+	char *gpu;                      /* cluster.gpu, NULL = any */
+	char **exclude;
+	size_t n_exclude;
 	struct recipe_parallelism parallelism;
-	int64_t seq, micro, global_batch, global_tokens;    /* batch.* */
+	int64_t seq, micro, global_batch, global_tokens; /* batch.* */
 	char *precision, *recompute;
-	int64_t steps;                                      /* MO_NONE = not given */
-	struct kv *features; size_t n_features;             /* every given feature with its value as text; those asking for something not built were refused */
+	int64_t steps; /* MO_NONE = not given */
+	/* every given feature with its value as text; those asking for something not built were
+	 * refused */
+	struct kv *features;
+	size_t n_features;
 	struct recipe_bind bind;
-	struct recipe_env *env; size_t n_env;
+	struct recipe_env *env;
+	size_t n_env;
 	struct recipe_checkpoint checkpoint;
-	int64_t stop_signal;                                /* signal number, default the engine's, else SIGTERM */
-	int64_t stop_grace_us;                              /* default 120 s */
-	char *on_node_loss;                                 /* wait */
-	int64_t lease_us, grace_us, max_cycles;             /* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress (default 3) */
-	int64_t priority;                                   /* default 50, 0..100 */
-	int64_t time_limit_us;                              /* MO_NONE = none */
-	/* Paths that the recipe leaves to the engine's own experiment: the command does not say them. */
-	char **left; size_t n_left;
-	char *experiment_hash;                              /* of the files that said them, NULL = they were not read: */
-	bool unread;                                        /* sizes of the sharding are then not known */
-	int64_t own_lines;                                  /* metrics.lines: so many of the engine's rules are the recipe's own; MO_NONE none */
-	struct kv *experiment_args; size_t n_experiment_args; /* what those files say of the engine's own keys that its rules look at */
-	char **preflight; size_t n_preflight;               /* health.preflight: one word `standard`|`none` or a list */
+	/* signal number, default the engine's, else SIGTERM */
+	int64_t stop_signal;
+	int64_t stop_grace_us; /* default 120 s */
+	char *on_node_loss;    /* wait */
+	/* recovery.lease, .grace (pause before the next attempt), .max_cycles_without_progress
+	 * (default 3) */
+	int64_t lease_us, grace_us, max_cycles;
+	int64_t priority;      /* default 50, 0..100 */
+	int64_t time_limit_us; /* MO_NONE = none */
+	/* Paths that the recipe leaves to the engine's own experiment: the command does not say
+	 * them. */
+	char **left;
+	size_t n_left;
+	/* of the files that said them, NULL = they were not read: */
+	char *experiment_hash;
+	/* sizes of the sharding are then not known */
+	bool unread;
+	/* metrics.lines: so many of the engine's rules are the recipe's own; MO_NONE none */
+	int64_t own_lines;
+	/* what those files say of the engine's own keys that its rules look at */
+	struct kv *experiment_args;
+	size_t n_experiment_args;
+	/* health.preflight: one word `standard`|`none` or a list */
+	char **preflight;
+	size_t n_preflight;
 };
 extern const struct mo_desc recipe_desc, recipe_model_desc, recipe_env_desc;
-/* The recipe says nothing of the path, its engine's own experiment does: the command leaves it alone. */
+/* The recipe says nothing of the path, its engine's own experiment does: the command leaves it
+ * alone. */
 bool recipe_leaves(const struct recipe *r, const char *path);
-/* What the recipe leaves to its engine's own configuration becomes what that says: `read` is the same recipe, parsed with it. What the
- * planner chose stays, and so does everything by which the command was made. */
+/* What the recipe leaves to its engine's own configuration becomes what that says: `read` is the
+ * same recipe, parsed with it. What the planner chose stays, and so does everything by which the
+ * command was made. */
 void recipe_take_read(struct recipe *to, const struct recipe *read);
 /* Where engine.entry lies, by engine.workdir; NULL: there is none. The caller frees it. */
 char *recipe_entry_path(const struct recipe *r);
-/* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without a model; the caller frees. */
+/* What tells models apart: the catalogue's name, else all that an inline one gives. NULL without
+ * a model; the caller frees. */
 char *recipe_model_key(const struct recipe_model *m);
-/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL: nothing, or it was not read. */
+/* What the engine's own experiment says of one of its keys that the engine file looks at; NULL:
+ * nothing, or it was not read. */
 const char *recipe_experiment_arg(const struct recipe *r, const char *key);

@@ -2,17 +2,25 @@
 #pragma once
 #include "lib/base/desc.h"
 
-enum phase { PHASE_NONE = -1, PHASE_INIT, PHASE_LOAD, PHASE_TRAIN, PHASE_SAVE, PHASE_EVAL, _PHASE_N };
+enum phase {
+	PHASE_NONE = -1,
+	PHASE_INIT,
+	PHASE_LOAD,
+	PHASE_TRAIN,
+	PHASE_SAVE,
+	PHASE_EVAL,
+	_PHASE_N
+};
 extern const char *const phase_names[_PHASE_N];
 
 struct sample {
 	int64_t iteration;
-	int64_t time;            /* core time, us */
+	int64_t time; /* core time, us */
 	double loss, grad_norm, lr, step_ms;
-	int64_t tokens;          /* tokens of the iteration, whole job */
+	int64_t tokens; /* tokens of the iteration, whole job */
 	double tokens_per_s_per_gpu, tflops_per_gpu, mfu, mem_gb;
-	int64_t skipped, nan;    /* counts reported by the engine */
-	int phase;               /* enum phase */
+	int64_t skipped, nan; /* counts reported by the engine */
+	int phase;            /* enum phase */
 	int64_t attempt;
 };
 extern const struct mo_desc sample_desc;
